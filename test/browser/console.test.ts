@@ -231,7 +231,7 @@ describe("money in the console", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("appears next to an end user's name, in which HTML stays text", async () => {
+  it("appears next to an end user's name, whose HTML is escaped", async () => {
     const page = await login(owner.key);
     await goTo(page, "End users");
     await page.getByRole("cell", { name: HOSTILE }).click();

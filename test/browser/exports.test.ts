@@ -66,7 +66,7 @@ describe("exports and tags in the console", () => {
     await page.getByText("The download was interrupted.").waitFor();
   });
 
-  it("group and filter the page Activity by tag", async () => {
+  it("group and filter the Activity page by tag", async () => {
     const page = await logIn(browser, owner.key);
     await page.goto("/console/#/activity");
     await page.getByLabel("Split").selectOption("tag:team");
@@ -94,7 +94,7 @@ describe("exports and tags in the console", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("declare tag keys on the page Settings", async () => {
+  it("declare tag keys on the Settings page", async () => {
     const page = await logIn(browser, owner.key);
     await goTo(page, "Settings");
     const field = page.getByLabel("Tags with daily sums");

@@ -30,7 +30,7 @@ async function ask(fields: object): Promise<void> {
   });
 }
 
-it("the page Activity shows requests by two groups, by member, with times per group and errors by model", async () => {
+it("the Activity page shows requests by two groups, by member, with times per group and errors by model", async () => {
   const page = await logIn(browser, key);
   await goTo(page, "Activity");
   await page.getByLabel("And by").selectOption("user");
@@ -52,7 +52,7 @@ it("the page Activity shows requests by two groups, by member, with times per gr
   expect(page.faults).toEqual([]);
 });
 
-it("the page Requests leaves rows in place under the pointer until the reader loads new ones", async () => {
+it("the Requests page leaves rows in place under the pointer until the reader loads new ones", async () => {
   const page = await logIn(browser, key);
   await goTo(page, "Requests");
   const rows = page.locator("main tbody tr");

@@ -335,7 +335,7 @@ it("an operator opens, credits and suspends a customer, and sees the health page
   expect(job.spent()).toBeLessThanOrEqual(12);
 });
 
-it("a new key is passed to the page Connect in one action, and dropped at another login", async () => {
+it("a new key is passed to the Connect page in one action, and dropped at another login", async () => {
   const page = await logIn(browser, owner.key);
   await page.goto("/console/#/keys?make=1");
   await page.getByLabel("Name").fill("Handed over");
@@ -356,7 +356,7 @@ it("a login that can't open the page of an earlier login starts at its first pag
   expect(page.faults).toEqual([]);
 });
 
-it("the page Models shows each model's price and alias, and leads to a key for that model", async () => {
+it("the Models page shows each model's price and alias, and leads to a key for that model", async () => {
   const page = await logIn(browser, owner.key);
   await goTo(page, "Models");
   await page.getByRole("row", { name: /^smart.*means sandbox\/echo/ }).waitFor();

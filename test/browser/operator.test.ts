@@ -100,7 +100,7 @@ async function buttonsOf(page: WatchedPage): Promise<ReadonlySet<string>> {
 
 const OF_SUPPORT = [
   "access: Approve",
-  "access: End an invitation…",
+  "access: Cancel invitation…",
   "access: Invite…",
   "access: Remove company login…",
   "list: New organization",

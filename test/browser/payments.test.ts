@@ -57,7 +57,7 @@ async function ask(page: Page): Promise<void> {
   await press(page, "Run");
 }
 
-it("the page Credits sells $10 in two clicks, saves a card, and tops up automatically until the card is lost", async () => {
+it("the Credits page sells $10 in two clicks, saves a card, and tops up automatically until the card is lost", async () => {
   const ann = await newcomer("Ann");
   await goTo(ann, "Credits");
   await expectAccessible(ann);
@@ -116,7 +116,7 @@ it("the page Credits sells $10 in two clicks, saves a card, and tops up automati
   await expectAccessible(ann);
 });
 
-it("the page Credits charges nothing after a canceled payment; a refund is shown, explained and blocks spending", async () => {
+it("the Credits page charges nothing after a canceled payment; a refund is shown, explained and blocks spending", async () => {
   const ben = await newcomer("Ben");
   await goTo(ben, "Credits");
   await press(ben, "Pay $10.00");
@@ -163,7 +163,7 @@ it("the page Credits charges nothing after a canceled payment; a refund is shown
   await operator.getByText("$7.00 owed").waitFor({ state: "detached" });
 });
 
-it("the page Credits shows a member the balance and a contact, but no purchase button, even on a phone", async () => {
+it("the Credits page shows a member the balance and a contact, but no purchase button, even on a phone", async () => {
   const { eu, admin_token: token } = JSON.parse(
     readFileSync(path.join(directory, "demo.json"), "utf8"),
   ) as { eu: { org_id: string }; admin_token: string };

@@ -28,7 +28,7 @@ export type Pressed = {
 
 /** What a session may ask in a minute, less what a press may need. */
 const CALLS_A_MINUTE = 220;
-/** Calls of a page: those that are under way, and when each of the last minute was. */
+/** Calls of a page: those in progress, and the time of each call of the last minute. */
 type Calls = { readonly underWay: Map<Request, number>; at: number[] };
 const callsOf = new WeakMap<Page, Calls>();
 

@@ -7,7 +7,7 @@ it.each([
     "allowed_models[0]: no model here is named 'gpt'. Use IDs or aliases of GET /v1/models, or author/*.",
     "allowed_models[0]",
     "Models",
-    "Models: no model here is named 'gpt'. Use IDs or aliases of the page Models, or author/*.",
+    "Models: no model here is named 'gpt'. Use IDs or aliases of the Models page, or author/*.",
   ],
   ["alert_at must be at most 1.", "alert_at", "Alert [% of the limit]", "Alert must be at most 1."],
   ["identity is unknown.", "id", "Name", "identity is unknown."],

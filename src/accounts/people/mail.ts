@@ -137,7 +137,7 @@ export function issuerSettingsMail(to: string, organization: string): Mail {
     to,
     subject: `The company login of ${name} has changed`,
     lines: [
-      `The login of ${name} was changed. The page Events shows who changed it, and the page Team shows the current settings.`,
+      `The login of ${name} was changed. The Events page shows who changed it, and the Team page shows the current settings.`,
     ],
   };
 }

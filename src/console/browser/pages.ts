@@ -24,7 +24,7 @@ const who =
 const isPayer = who("GET /v1/models");
 const unlimited = who("GET /v1/keys");
 const spends = who("POST /v1/chat/completions");
-/** Logins with a key see on the page Team how to get there. */
+/** Logins with a key see on the Team page how to get there. */
 const hasTeam = (session: Session): boolean =>
   may(session, "GET /console/api/people/members") || (session.kind === "key" && unlimited(session));
 

@@ -3,5 +3,5 @@ export function fieldError(message: string, param: string, label: string): strin
   const name = label.replace(/\s*[[(].*$/, "");
   const isNamed = message.startsWith(param) && !/^[\w.[]/.test(message.slice(param.length));
   const text = isNamed ? `${name}${message.slice(param.length)}` : message;
-  return text.replace("GET /v1/models", "the page Models");
+  return text.replace("GET /v1/models", "the Models page");
 }

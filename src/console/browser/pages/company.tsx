@@ -190,7 +190,7 @@ function NewDomain({ onClose }: { onClose: () => void }) {
       run={() => change("POST /console/api/people/company/domains", { body: { domain } }, TOUCHES)}
       onClose={onClose}
     >
-      <Field label="Domain" param="domain" hint="Its own name, without www">
+      <Field label="Domain" param="domain" hint="The domain itself, without www">
         <input required value={domain} onInput={(e) => setDomain(e.currentTarget.value)} />
       </Field>
     </FormDialog>

@@ -86,7 +86,7 @@ function KeyList() {
                 Show revoked and expired
               </label>
             }
-            empty={<Empty text="There is no live key. Create one to connect a client." />}
+            empty={<Empty text="No active keys. Create one to connect a client." />}
           />
         )}
       </ReadResult>

@@ -99,7 +99,7 @@ function Forgive({ id, owed, onClose }: { id: string; owed: number; onClose: () 
       <Input
         label="Reference"
         param="reference"
-        hint="Each reference counts once"
+        hint="Reusing a reference forgives nothing"
         required
         value={reference}
         onText={setReference}

@@ -44,7 +44,7 @@ function Invitations({ id }: Of) {
           )}{" "}
           {may("DELETE /admin/v1/orgs/{id}/invitations/{invitation_id}") && (
             <button type="button" onClick={() => setDoing("end")}>
-              End an invitation…
+              Cancel invitation…
             </button>
           )}
         </>
@@ -65,8 +65,8 @@ function Invite({ id, onClose }: Closing) {
     return (
       <Dialog title="Invited" onClose={onClose} asks={false}>
         <p role="status">
-          {made.mailed ? `Sent to ${made.email}. ` : ""}Who opens this link becomes {made.role}{" "}
-          until <Time at={made.expires_at} />. It is only shown once.
+          {made.mailed ? `Sent to ${made.email}. ` : ""}Anyone who opens this link becomes{" "}
+          {made.role} until <Time at={made.expires_at} />. It is only shown once.
         </p>
         <pre class="code" tabIndex={0} aria-label="The link">
           {made.link}
@@ -103,8 +103,8 @@ function EndInvitation({ id, onClose }: Closing) {
   const [named, setNamed] = useState("");
   return (
     <FormDialog
-      title="End an invitation"
-      verb="End it"
+      title="Cancel invitation"
+      verb="Cancel invitation"
       run={() => {
         const path = { id, invitation_id: named.trim() };
         const call = "DELETE /admin/v1/orgs/{id}/invitations/{invitation_id}";
@@ -112,7 +112,7 @@ function EndInvitation({ id, onClose }: Closing) {
       }}
       onClose={onClose}
     >
-      <Input label="Its id" param="invitation_id" required value={named} onText={setNamed} />
+      <Input label="Invitation ID" param="invitation_id" required value={named} onText={setNamed} />
     </FormDialog>
   );
 }
@@ -167,8 +167,8 @@ function Domains({ id }: Of) {
           onDone={() => setRemoving(false)}
         >
           <p>
-            Use this if the company login is broken. Its people then log in with any other account
-            they have here. Owners receive an email.
+            Use this if the company login is broken. The organization's members can then log in with
+            any of their other accounts. Owners receive an email.
           </p>
         </Confirm>
       )}

@@ -21,7 +21,7 @@ const KEYS: readonly Column<MemberKey>[] = [
   column("prefix", "Prefix", ({ prefix }) => prefix),
   column("state", "State", ({ revoked }) => revoked, {
     cell: ({ revoked }) => (
-      <Badge tone={revoked ? "bad" : "good"}>{revoked ? "revoked" : "live"}</Badge>
+      <Badge tone={revoked ? "bad" : "good"}>{revoked ? "revoked" : "active"}</Badge>
     ),
   }),
   column("rpm", "RPM", ({ rpm_limit }) => rpm_limit, { align: "right" }),

@@ -21,11 +21,11 @@ export function OrganizationUsage({ id }: { id: string }) {
   const query = { from: utcDay(now - 29 * DAY), to: utcDay(now), group_by: "model" } as const;
   const read = useRead("GET /admin/v1/orgs/{id}/usage", { path: { id }, query });
   return (
-    <Panel title="Usage of 30 days, by model">
+    <Panel title="Usage by model, last 30 days">
       <ReadResult read={read} height={108}>
         {({ data, total }) =>
           data.length === 0 ? (
-            <Empty text="No requests in 30 days." />
+            <Empty text="No requests in the last 30 days." />
           ) : (
             <>
               <p class="small">

@@ -197,7 +197,7 @@ function Credit({ id, onClose }: { id: string; onClose: () => void }) {
       <Input
         label="Reference"
         param="reference"
-        hint="Each reference counts once"
+        hint="Reusing a reference adds no credits"
         required
         value={reference}
         onText={setReference}

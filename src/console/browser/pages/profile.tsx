@@ -20,7 +20,7 @@ export function Profile() {
   const known = readAside(read);
   return (
     <>
-      <Head title="Profile" text="You, in this region.">
+      <Head title="Profile" text="Your account in this region.">
         <button type="button" onClick={() => void exportMe()}>
           Export
         </button>

@@ -29,7 +29,10 @@ export function Settings() {
     change(CHANGE, { path, body: { policy } }, ["/v1/orgs"]);
   return (
     <>
-      <Head title="Settings" text="Name, budgets, policy, alerts, and quotas of new end users." />
+      <Head
+        title="Settings"
+        text="Name, budgets, policy and alerts, and the default quotas of new end users."
+      />
       <Panel title="Organization">
         <ReadResult read={own} height={200}>
           {(one) => (

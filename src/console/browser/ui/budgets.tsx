@@ -137,7 +137,12 @@ function Edit({ budgets, budget, save, note, edit }: Changing) {
         options={[...windows].map((one) => [one, spanOf(one)])}
         onPick={(window) => set({ window })}
       />
-      <Field label="Models" param="budgets[0].models" isGroup hint="IDs or author/*; empty: all">
+      <Field
+        label="Models"
+        param="budgets[0].models"
+        isGroup
+        hint="Model IDs or author/*. Leave empty for all models."
+      >
         <ModelsField value={typed.models} onChange={(models) => set({ models })} />
       </Field>
       <Input

@@ -109,7 +109,7 @@ export function TermFields({
         label="Models"
         param="allowed_models"
         isGroup
-        hint="Select or type IDs, aliases or author/*; empty: all"
+        hint="Select or type IDs, aliases or author/*. Leave empty for all models."
       >
         <ModelsField
           value={terms.allowed_models}
