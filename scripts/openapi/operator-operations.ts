@@ -18,7 +18,11 @@ import { pricesQuery } from "../../src/operator/prices.ts";
 import { unsavedSettlementBody } from "../../src/operator/recovery.ts";
 import { credit, ledgerQuery, reconcileAsk } from "../../src/operator/wallets.ts";
 import { operatorEventsQuery } from "../../src/operator/operator-events.ts";
-import { allPurchasesQuery, forgiveSchema, refundSchema } from "../../src/operator/purchases.ts";
+import {
+  allPurchasesQuery,
+  forgiveDebtSchema,
+  refundSchema,
+} from "../../src/operator/purchases.ts";
 import { creditsQuery, purchasesQuery } from "../../src/money/payments/purchases.route.ts";
 import { deliveriesParameters } from "../../src/events/webhooks/deliveries.route.ts";
 import { replaySchema } from "../../src/events/webhooks/replay.route.ts";
@@ -210,7 +214,7 @@ export const OPERATOR_OPERATIONS = withPrefix(PREFIX, {
   ),
   "POST /orgs/{id}/owed": described(
     "Forgive what is owed of payments that went back; once for each reference",
-    { 200: paid.owed, body: forgiveSchema, errors: ["conflict"] },
+    { 200: paid.owed, body: forgiveDebtSchema, errors: ["conflict"] },
   ),
   "GET /orgs/{id}/ledger": described(
     "Every charge, credit and correction of an organization, oldest first",

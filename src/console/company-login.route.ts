@@ -6,7 +6,7 @@ import { refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
 import { findIssuerByDomain, findIssuer } from "../accounts/people/company-issuer.store.ts";
 import type { CompanyIssuer } from "../accounts/people/company-issuer.store.ts";
-import { companyIssuerContextWithSecret } from "./issuer-context.route.ts";
+import { companyLoginContextWithSecret } from "./issuer-context.route.ts";
 import { enterSession } from "./own-session.route.ts";
 import type { ActivePerson } from "./own-session.route.ts";
 import { withStorageFailures } from "./people.route.ts";
@@ -75,7 +75,7 @@ async function begunAt(
   c: AppContext,
   connection: CompanyIssuer | null,
 ): Promise<Result<StartedLogin>> {
-  const at = connection === null ? null : await companyIssuerContextWithSecret(c, connection);
+  const at = connection === null ? null : await companyLoginContextWithSecret(c, connection);
   return at === null ? nobody() : success({ at, connection });
 }
 

@@ -24,7 +24,7 @@ export function issuerContext(c: AppContext, id: string): LoginContext | null {
     : { ...placeOf(c, id), entry, secret: secret(entry.secret) ?? "" };
 }
 
-export function companyIssuerContext(
+export function companyLoginContext(
   c: AppContext,
   entry: IssuerEntry,
   secret: string,
@@ -35,12 +35,12 @@ export function companyIssuerContext(
 }
 
 /** Returns the context of a company's issuer with its secret, or null if the secret can't be decrypted. */
-export async function companyIssuerContextWithSecret(
+export async function companyLoginContextWithSecret(
   c: AppContext,
   row: CompanyIssuer,
 ): Promise<LoginContext | null> {
   const secret = await clientSecretOf(row, c.var.config.keySecrets);
-  return secret === null ? null : companyIssuerContext(c, issuerEntryOf(row), secret);
+  return secret === null ? null : companyLoginContext(c, issuerEntryOf(row), secret);
 }
 
 function placeOf(c: AppContext, id: string) {

@@ -31,7 +31,7 @@ import { PEOPLE_ROUTES } from "../accounts/people/endpoints.ts";
 import type { PeopleEndpoint } from "../accounts/people/endpoints.ts";
 import type { ListedSession } from "../shared/contracts/console-session.ts";
 import { LOGIN_LIMITS, limitFailedLogins } from "./session.route.ts";
-import { companyIssuerContext, issuerCache } from "./issuer-context.route.ts";
+import { companyLoginContext, issuerCache } from "./issuer-context.route.ts";
 import { hasFreshLogIn } from "./step-up.ts";
 
 type AppContext = Context<AppEnv>;
@@ -202,7 +202,7 @@ export function peopleServices(c: AppContext): PeopleServices {
     origin: new URL(c.req.url).origin,
     companyDomains,
     isSandbox: config.sandbox,
-    reachIssuer: (entry) => issuerCache(c).reach(companyIssuerContext(c, entry, "")),
+    reachIssuer: (entry) => issuerCache(c).reach(companyLoginContext(c, entry, "")),
     mail: mailSender(mail, (work) => c.executionCtx.waitUntil(work)),
     signUp: {
       mode: signUp,

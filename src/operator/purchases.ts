@@ -111,14 +111,14 @@ export async function postRefund(call: OperatorCall) {
   return refunded.ok ? accepted(operatorPurchaseView(refunded.value)) : refunded;
 }
 
-export const forgiveSchema = z.object({
+export const forgiveDebtSchema = z.object({
   forgive_micro: z.int("must be a whole number of micros").check(z.minimum(1)),
   reference: z.string().check(z.minLength(1), z.maxLength(200)),
 });
 
 /** Handles `POST /orgs/{id}/owed`. Forgives part of the debt, once per `reference`. */
 export async function postOwed(call: OperatorCall) {
-  const fields = parseFields(forgiveSchema, [], call.body);
+  const fields = parseFields(forgiveDebtSchema, [], call.body);
   if (!fields.ok) return fields;
   const found = await organizationOf(call);
   if (!found.ok) return found;

@@ -9,7 +9,7 @@ import { logWarning, reasonOf } from "../shared/log.ts";
 import { within } from "../shared/timers.ts";
 import type { Series, WatchJob } from "../shared/contracts/metrics.ts";
 import { stripeEventStoreOf } from "../money/payments/customers.store.ts";
-import { wakePayingOrganizations } from "../money/payments/payers.store.ts";
+import { wakePaymentsObjects } from "../money/payments/payers.store.ts";
 import { sweepEvents } from "../money/payments/stripe-events.ts";
 import { stripeOf } from "../money/payments/stripe.ts";
 import { outboxNames } from "../regions/outbox-schedule.ts";
@@ -77,7 +77,7 @@ async function sweepPayments(env: Env, payments: PaymentsConfig): Promise<void> 
     isLive,
   };
   const listed = await sweepEvents(to, now(env));
-  await wakePayingOrganizations(env.DB, objectsOf(env));
+  await wakePaymentsObjects(env.DB, objectsOf(env));
   if (listed === null) throw new Error("Stripe did not list its events");
 }
 

@@ -10,7 +10,7 @@ import type {
 } from "./outbox-message.ts";
 import {
   MALFORMED_DELIVERY,
-  NO_ANSWER_DELIVERY,
+  INVALID_RESULT_DELIVERY,
   outcomeToJson,
   deliveryFromJson,
   revocationToJson,
@@ -110,7 +110,7 @@ async function postItems(
     validItems.length === 0 ? new Map() : readAnswers(await post({ items: validItems }), idName);
   return messages.map((message, i) => {
     if (items[i] === null) return MALFORMED_DELIVERY;
-    return answers === null ? UNREACHABLE : (answers.get(message.id) ?? NO_ANSWER_DELIVERY);
+    return answers === null ? UNREACHABLE : (answers.get(message.id) ?? INVALID_RESULT_DELIVERY);
   });
 }
 

@@ -138,15 +138,18 @@ export function deliveryFromJson(
   const id = z.object({ [idName]: z.string() }).safeParse(value).data?.[idName];
   if (id === undefined) return null;
   const parsed = itemResult.safeParse(value);
-  if (!parsed.success) return { id, delivery: NO_ANSWER_DELIVERY };
+  if (!parsed.success) return { id, delivery: INVALID_RESULT_DELIVERY };
   const { result, reason = "unsaid" } = parsed.data;
   if (result === "delivered") return { id, delivery: { kind: "delivered" } };
   if (result === "failed" && reason === NOT_TRIED) return { id, delivery: { kind: "untried" } };
   return { id, delivery: { kind: result, reason: reason.slice(0, REASON_MAX) } };
 }
 
-/** A result after which the message is retried. */
-export const NO_ANSWER_DELIVERY: DeliveryResult = { kind: "failed", reason: "no proper answer" };
+/** The delivery of a message without one valid result in the response. The message is retried. */
+export const INVALID_RESULT_DELIVERY: DeliveryResult = {
+  kind: "failed",
+  reason: "no proper answer",
+};
 /** A result after which the message isn't retried. */
 export const MALFORMED_DELIVERY: DeliveryResult = { kind: "refused", reason: "malformed" };
 const REASON_MAX = 200;

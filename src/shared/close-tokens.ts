@@ -14,7 +14,8 @@ const WIDE = /[^ -~]/;
 const LATIN = 0x300;
 const CYRILLIC = 0x530;
 /**
- * Additional tokens of a word by its first non-ASCII letter: `from + each * letters`. Fitted to
+ * Coefficients for a word with non-ASCII letters: the word adds `from + each * letters` tokens. The
+ * row is the first whose `end` is above the code of the word's first non-ASCII letter. Fitted to
  * declarations of human rights, compiler messages and code (test/contract/count-tokens.test.ts).
  */
 const SCRIPTS: readonly (readonly [end: number, from: number, each: number])[] = [

@@ -28,7 +28,7 @@ export type KeyLookup = {
 export class HomeUnreachableError extends Error {}
 
 /** Returns the source for keys of a home region. Null means this region. */
-export function keyLookupFor(env: Env, home: Region | null): KeyLookup {
+export function createKeyLookup(env: Env, home: Region | null): KeyLookup {
   const parsed = configOf(env);
   if (home === null || (parsed.ok && parsed.config.region === home)) {
     return {

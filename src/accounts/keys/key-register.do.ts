@@ -27,7 +27,7 @@ import {
   storeRetiredSecret,
   updateKeyRecord,
 } from "./register-memory.do.ts";
-import { keyLookupFor, HomeUnreachableError } from "./key-lookup.ts";
+import { createKeyLookup, HomeUnreachableError } from "./key-lookup.ts";
 import type { KeyLookup } from "./key-lookup.ts";
 import type { KeyObjectMemory, KeyObjectRecord } from "./register-memory.do.ts";
 import { CLOCK_LAG_MAX_MS, RateWindow } from "../../shared/rate-window.ts";
@@ -181,7 +181,8 @@ export class KeyRegister extends DurableObject<Env> {
     if (!named.ok) return named;
     const clockMs = now(this.env);
     if (writeId !== null && isRepeatedWrite(this.ctx.storage.sql, writeId, clockMs)) {
-      return refuse({ kind: "conflict", message: "This request was sent twice.", param: null });
+      const message = "This request was already received. This duplicate has no effect.";
+      return refuse({ kind: "conflict", message, param: null });
     }
     this.#touchWhenDue(clockMs);
     this.#oweUntilDue(clockMs);
@@ -316,7 +317,7 @@ export class KeyRegister extends DurableObject<Env> {
   }
 
   #source(): KeyLookup {
-    return keyLookupFor(this.env, this.#home);
+    return createKeyLookup(this.env, this.#home);
   }
 
   #hash(): string {

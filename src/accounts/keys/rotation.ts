@@ -57,7 +57,10 @@ export async function parseKeyRotation({
   return success({ overlapMs: overlap * 1000, endsSessions, idempotency });
 }
 
-/** A requested rotation. The calling key must be active. Null is an operator. */
+/**
+ * A requested rotation of a key. `caller` is the calling key, which must be active. It is null if
+ * an operator calls.
+ */
 type RequestedRotation = {
   readonly find: () => Promise<StoredKey | null>;
   readonly caller: NewKeySecret["caller"];

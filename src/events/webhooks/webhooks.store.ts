@@ -24,9 +24,9 @@ export type Webhook = {
   readonly url: string;
   readonly types: readonly WebhookType[] | null;
   readonly secrets: readonly EncryptedSecret[];
-  /** Absent in copies of an earlier release. */
+  /** Absent in a webhook object's copy that an earlier release stored. */
   readonly format: WebhookFormat | null;
-  /** Set for a usage format. Absent in copies of an earlier release, which means null. */
+  /** Set for a usage format. Absent, which means null, in copies that an earlier release stored. */
   readonly receiver?: ReceiverSettings | null;
   readonly disabledReason: string | null;
   readonly createdAt: number;

@@ -7,14 +7,14 @@ export function acceptHistory(body: ChatBody): ChatBody {
   const hasCalls = body.messages.some(
     (message) => "tool_calls" in message || message.role === "tool",
   );
-  return hasCalls ? { ...body, messages: acceptedHistory(body.messages) } : body;
+  return hasCalls ? { ...body, messages: normalizeHistory(body.messages) } : body;
 }
 
 /**
  * Returns messages that every provider accepts: wraps invalid arguments, corrects tool names, and
  * makes call IDs unique.
  */
-export function acceptedHistory(messages: readonly ChatMessage[]): ChatMessage[] {
+export function normalizeHistory(messages: readonly ChatMessage[]): ChatMessage[] {
   const pairs = new ToolCallPairs();
   return messages.map((message) => {
     if (message.role === "tool") {

@@ -26,8 +26,8 @@ export type ByteSource = {
 };
 
 /**
- * A response body that the runtime can buffer. It is split into two streams, of which one is
- * discarded. One read of the other then returns all buffered data.
+ * A response body that is split into two streams, so that the runtime buffers data. The bytes of
+ * one stream are discarded as they arrive. One read of the other then returns all buffered data.
  */
 export class BufferedBody implements ByteSource {
   readonly #fileBytes: number | null;

@@ -37,7 +37,7 @@ export type CallHandler<Call extends ProviderCall> = {
    */
   ask(call: Call): Promise<Response | ProviderFailure>;
   answer(raw: JsonObject, call: Call, headers: Headers): ProviderResponse | ProviderFailure | null;
-  /** Returns a reader that passes each response on as it arrives, also JSON. */
+  /** Returns a reader that passes on each response as it arrives, including JSON responses. */
   pieces?(call: Call, headers: Headers): StreamReader;
   events?(whole: ProviderResponse): StreamEvent[];
   reader?(call: Call): StreamReader | undefined;

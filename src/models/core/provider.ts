@@ -157,7 +157,10 @@ export type Provider = {
   readonly ignoresNone?: (upstreamId: string) => boolean;
   readonly summarizesThoughts?: boolean;
   readonly takesTokens?: boolean;
-  /** Counts a native prompt with the provider's free counter. Returns null if it can't. */
+  /**
+   * Counts the tokens of a prompt in the provider's own format, with the provider's free call for
+   * counting. Returns null if the call fails.
+   */
   readonly countTokens?: (
     upstreamId: string,
     native: NativeBody,

@@ -54,8 +54,8 @@ function pieceField(one: JsonObject, next: JsonObject): "text" | "summary" | nul
 }
 
 /**
- * Serializes reasoning for the client. It isn't secret. The provider has signed or encrypted its
- * parts.
+ * Serializes reasoning for the client, without encryption. The provider has already signed or
+ * encrypted the parts that need it.
  */
 export function sealThoughts({ details, extras, text }: StoredThoughts): string {
   const isReadable = details.length === 0 && text !== ""; // details hold their own text

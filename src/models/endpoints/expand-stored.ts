@@ -16,7 +16,10 @@ import { ITEMS_MAX } from "../protocols/responses/client-request.ts";
 export type ExpandedBody = {
   readonly body: object;
   readonly before: number;
-  /** The request's own items, with references replaced. Null if the response can't be stored. */
+  /**
+   * The request's own input items, with each item reference replaced by the stored item. Null if
+   * the input isn't text or a list of items.
+   */
   readonly own: readonly JsonObject[] | null;
 };
 

@@ -1,4 +1,4 @@
-import { acceptedHistory } from "../core/accepted-history.ts";
+import { normalizeHistory } from "../core/accepted-history.ts";
 import { RESPONSE_ID } from "../../shared/contracts/stored-responses.ts";
 import type { StoredResponseResult } from "../../shared/contracts/stored-responses.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";
@@ -155,7 +155,7 @@ function conversationOf({ instructions, input }: ResponsesBody): Result<Heard> {
     return invalid("input must have at least one item with content", "input");
   }
   const after = new Map([...places].map(([index, place]) => [index + first.length, place]));
-  return success({ messages: [...first, ...acceptedHistory(messages)], left, places: after });
+  return success({ messages: [...first, ...normalizeHistory(messages)], left, places: after });
 }
 
 type Heard = Omit<ConvertedInput, "messages"> & { readonly messages: ChatMessage[] };

@@ -17,7 +17,7 @@ import { ANSWER_MS, RunBoard } from "./run-board.ts";
 import { readStops, watchBody, watchRun } from "./run-watch.ts";
 import type { FindStoppedRuns } from "./run-watch.ts";
 import { callPeer } from "../../regions/peer-call.ts";
-import { pricingOf } from "./pricing.route.ts";
+import { getPricing } from "./pricing.route.ts";
 import { overloadCountersOf } from "./observe.route.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import type { Config } from "../../shared/config/config.ts";
@@ -61,7 +61,7 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
     region,
     numbers,
     now: () => now(env),
-    corrected: pricingOf(c).corrected,
+    corrected: getPricing(c).corrected,
     kept: objectsOf(env).kept,
     outbox: (owner: Pick<Caller, "orgId" | "keyId">, attempt: number) =>
       outboxes(home === null ? ownOutboxName(owner) : peerOutboxName(caller.home, owner), attempt),

@@ -20,7 +20,7 @@ import { homeOf, runServices, watchRunning } from "./home-or-away.route.ts";
 import { observe, rejectOverloaded } from "./observe.route.ts";
 import { NO_OPEN_CALL } from "./paid-request.ts";
 import type { PaidRequest, Run } from "./paid-request.ts";
-import { pricingOf } from "./pricing.route.ts";
+import { getPricing } from "./pricing.route.ts";
 import { RunTimer } from "./run-timer.ts";
 import { abortRun, settle } from "./settle.ts";
 import { requestTags, withTags } from "./tags.ts";
@@ -260,7 +260,7 @@ async function boundCost(
   const at = now(c.env);
   const catalog = catalogAt(at);
   const admitted = caller.home === region ? c.get("admitted") : undefined;
-  const { corrected, current } = pricingOf(c);
+  const { corrected, current } = getPricing(c);
   const pricing = await (admitted === undefined
     ? current(caller.orgId, at)
     : corrected(caller.orgId, admitted.priceList ?? null, at));

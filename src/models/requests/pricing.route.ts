@@ -14,7 +14,7 @@ import { now } from "../../shared/clock.ts";
 import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 
-export function pricingOf(c: Context<AppEnv>): PricingFor {
+export function getPricing(c: Context<AppEnv>): PricingFor {
   const { env, executionCtx } = c;
   const config = c.get("config");
   const cache = priceListsOf(config);
@@ -41,7 +41,7 @@ export async function loadCallerCatalog(c: Context<AppEnv>): Promise<Result<Call
   const at = now(c.env);
   const { admitted, config } = c.var;
   const list = admitted.priceList ?? null;
-  const pricing = await pricingOf(c).corrected(admitted.caller.orgId, list, at);
+  const pricing = await getPricing(c).corrected(admitted.caller.orgId, list, at);
   if (!pricing.ok) return pricing;
   const { catalogAt, catalogsAfter, health } = deploymentOf(config);
   const { policies } = admitted;

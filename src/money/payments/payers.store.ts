@@ -9,7 +9,7 @@ const AT_ONCE = 6;
 const POKE_TIMEOUT_MS = 5000;
 const CURSOR = "payers";
 
-export async function wakePayingOrganizations(
+export async function wakePaymentsObjects(
   db: D1Database,
   objects: CallsOf<"payments", "poke">,
 ): Promise<void> {

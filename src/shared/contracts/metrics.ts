@@ -23,9 +23,12 @@ export type RegionCounts = {
 type Moment = { readonly atMs: number; readonly series: Series };
 
 export type MetricsCalls = {
-  /** Returns the region's speeds if the view has samples. An older object returns nothing. */
+  /**
+   * Adds counts. If `view` has samples of speeds, returns the latency and throughput of the
+   * region's routes. An object that still runs an earlier release returns undefined.
+   */
   add(series: Series, view?: View): Promise<readonly RouteSpeed[] | undefined>;
-  /** An older object doesn't have this call. */
+  /** Missing in an object that still runs an earlier release. */
   speeds(): Promise<readonly RouteSpeed[]>;
   setGauges(series: Series, job?: WatchJob): Promise<void>;
   read(): Promise<RegionCounts>;

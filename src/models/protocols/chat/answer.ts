@@ -91,7 +91,7 @@ function chatChoice(
   return { index: indexOf(raw, position), message, logprobs: choiceLogprobsOf(raw), finish_reason };
 }
 
-/** Returns the index of a choice or vector. Hosts that omit the index send them in order. */
+/** Returns the index of a choice or vector. Providers that omit it send the items in order. */
 export function indexOf({ index }: KnownFields<"index">, position: number): number {
   return typeof index === "number" && Number.isSafeInteger(index) ? index : position;
 }

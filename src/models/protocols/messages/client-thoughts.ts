@@ -4,8 +4,9 @@ import type { StoredThoughts } from "../../core/stored-thoughts.ts";
 import type { JsonObject } from "../../core/provider.ts";
 
 /**
- * The format of Claude's `reasoning_details`. Its blocks stay unchanged, because Claude rejects
- * changed ones. Data of other providers is serialized into `signature`, and never sent to Claude.
+ * The format of Claude's `reasoning_details`. Blocks from Claude stay unchanged, because Claude
+ * rejects changed ones. Reasoning of other providers is serialized into `signature`, so that the
+ * client can send it back. It is never sent to Claude.
  */
 const THINKING = "anthropic.thinking";
 const REDACTED = "anthropic.redacted_thinking";

@@ -4,7 +4,7 @@ import { WINDOW_MS } from "../../../shared/rate-window.ts";
 
 type Counted = { readonly id: string; readonly at: number; tokens: number };
 
-/** `share` returns how many of the free tokens a request can get above its minimum. */
+/** `share` returns how many of the unused tokens a request can get above its minimum. */
 type WindowRequest = Pick<TokenRequest, "least" | "most"> & {
   readonly share: (free: number) => number;
 };

@@ -75,7 +75,7 @@ export type Limit = {
   readonly held: number;
   /** Reserves the upper bound of the prompt. */
   readonly isStrict: boolean;
-  /** Rejects free requests too if nothing is left. */
+  /** Whether the limit rejects even free requests once none of it is left. */
   readonly blocksAtZero: boolean;
   readonly refuse: (short: { readonly required: Micros; readonly onlyHolds: boolean }) => Failure;
 };
