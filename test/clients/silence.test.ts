@@ -60,8 +60,8 @@ const CLIENTS: Readonly<Record<string, () => Promise<string>>> = {
   Codex: async () => (await codexTexts(at, { prompt: SAID, model })).join(""),
 };
 
-describe("a silent model within a Responses stream", () => {
-  it("leads to comments, then to events unknown to the SDK's types", async () => {
+describe("a Responses stream whose model is silent", () => {
+  it("contains comments, and keepalive events that the SDK's types don't include", async () => {
     const headers = { authorization: `Bearer ${at.key}`, "content-type": "application/json" };
     const body = JSON.stringify({ model, input: SAID, stream: true });
     const answer = await fetch(`${at.baseUrl}/responses`, { method: "POST", headers, body });
@@ -70,7 +70,7 @@ describe("a silent model within a Responses stream", () => {
     expect(text).toContain("event: keepalive\ndata: {");
   });
 
-  it.each(Object.entries(CLIENTS))("doesn't end the stream for %s", async (_, ask) => {
+  it.each(Object.entries(CLIENTS))("doesn't end early for %s", async (_, ask) => {
     expect(await ask()).toBe(SAID);
   });
 });

@@ -152,7 +152,7 @@ describe("GET /admin/v1/margin", () => {
     expect(shown).not.toContain("lost");
   });
 
-  it("includes each call of a failed request that timed out, at its own provider", async () => {
+  it("assigns each timed-out call of a failed request to the provider of the call", async () => {
     const { orgId } = await openAccount();
     const hold = holdOf(10);
     valueOf(await stubOf(orgId).hold(hold));

@@ -40,7 +40,7 @@ async function keyIds(): Promise<string[]> {
   return keys.map((key) => key.id).filter((id) => id !== account.keyId);
 }
 
-/** Rows that fill the organization up to its 1,000 live keys. */
+/** Rows that fill the organization up to its 1,000 active keys. */
 async function fillUp(): Promise<void> {
   await env.DB.prepare(
     `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 999)

@@ -105,7 +105,7 @@ describe("the charge for a provider that delivers less than it reports", () => {
     );
   });
 
-  it("covers the reported search units of fewer results than top_n", async () => {
+  it("covers the reported search units if fewer than top_n results are returned", async () => {
     const documents = ["one", "two", "three"];
     const body = { model: "cohere/rerank-v4.0-pro", query: "a", documents, top_n: 3 };
     await expectBills(
@@ -120,7 +120,7 @@ describe("the charge for a provider that delivers less than it reports", () => {
     );
   });
 
-  it("covers the reported tokens of fewer results than top_n", async () => {
+  it("covers the reported tokens if fewer than top_n results are returned", async () => {
     const documents = ["one ".repeat(500), "two ".repeat(500)];
     const body = { model: "cohere/rerank-v5.0-pro", query: "a", documents, top_n: 2 };
     await expectBills(
@@ -136,7 +136,7 @@ describe("the charge for a provider that delivers less than it reports", () => {
     );
   });
 
-  it("covers the reported pages of fewer pages than pages_processed", async () => {
+  it("covers pages_processed, up to the hold, if the response contains fewer pages", async () => {
     const held = 4;
     const document = { type: "document_url", document_url: "https://example.com/a.pdf" };
     const body = { model: "mistral/mistral-ocr-4-1", document, pages: "0-3" };

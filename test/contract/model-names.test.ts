@@ -111,7 +111,7 @@ describe("an alias in a key's allowed models", () => {
     }
   });
 
-  it("must be listed itself, because an author prefix such as mock/* doesn't allow it", async () => {
+  it("must be listed by name, because an author prefix such as mock/* doesn't include aliases", async () => {
     const { key } = await limited(["mock/*"]);
     expect(await allowed(key, ["mock/chat", "chat", "mock/best"])).toEqual({
       ...each(["mock/chat", "chat"], 402),

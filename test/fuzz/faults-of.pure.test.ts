@@ -75,7 +75,7 @@ describe("the fuzzers' check of error responses", () => {
     expect(await fault((error) => ({ ...error, message: "D1_ERROR: no" }))).toContain("insides");
   });
 
-  it("requires the headers of an error", async () => {
+  it("rejects an error without a required header", async () => {
     const response = failureResponse({ kind: "overloaded" }, "req_");
     const text = await response.text();
     expect(faultOf(503, response.headers, text)).toBeNull();

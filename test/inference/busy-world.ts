@@ -7,7 +7,7 @@ import { declared } from "../fixtures/declared.ts";
 type Stub = { readonly [method: string]: (...args: readonly unknown[]) => Promise<unknown> };
 type Namespace = { getByName(name: string): unknown };
 
-/** A request under way: `response` when it is answered, `end` when nothing of it goes on. */
+/** A request in progress: `response` when it is answered, `end` when nothing of it goes on. */
 type Asked = {
   readonly request: Request;
   readonly response: Promise<Response>;

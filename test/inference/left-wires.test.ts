@@ -184,7 +184,7 @@ function beginJson(controller: ReadableByteStreamController): void {
 
 const NEVER = new Promise<void>(() => undefined);
 
-/** What becomes of a request whose client leaves as soon as its answer is under way. */
+/** The outcome of a request whose client disconnects as soon as the response has started. */
 async function outcomeOf(
   one: Case,
   at: number,

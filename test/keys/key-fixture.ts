@@ -88,7 +88,7 @@ export async function draftKey(
   return { key: minted.key, booked };
 }
 
-/** A live key in the book. */
+/** An active key in the database. */
 export async function makeKey(wish: { rpmLimit?: number; scope?: Scope } = {}): Promise<MadeKey> {
   const made = await draftKey(await makeMember(), wish);
   const inserted = await insertKey(env.DB, made.booked, null);

@@ -102,7 +102,7 @@ describe.each(FAULTS)("%s", (fault) => {
     },
   );
 
-  it(`DELETE key x ${fault}: ${CALLS["DELETE key"][fault]}, rejected at home at once and at the peer in the end`, async () => {
+  it(`DELETE key x ${fault}: ${CALLS["DELETE key"][fault]}, rejected immediately in the home region and eventually in the other region`, async () => {
     expect(under["DELETE key"]).toBe(CALLS["DELETE key"][fault]);
     expect(under.home).toBe(401);
     expect([401, 503]).toContain(under.peer);

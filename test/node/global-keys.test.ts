@@ -52,7 +52,7 @@ async function both(account: Account, path: string) {
 }
 
 describe("a global key in the other region", () => {
-  it("completes, streams and embeds with the SDK, and pays exactly from the balance at home", async () => {
+  it("completes, streams and embeds with the SDK, and pays exactly from the balance in the home region", async () => {
     const account = await open();
     const client = new OpenAI({ apiKey: account.key, baseURL: regions.us.baseUrl, maxRetries: 0 });
     const json = await client.chat.completions
@@ -182,7 +182,7 @@ describe("a global key in the other region", () => {
   });
 });
 
-describe("a global key whose home is unavailable", () => {
+describe("a global key whose home region is unavailable", () => {
   it("gets 503 home_region_unreachable for every call, never 401, unlike a regional key", async () => {
     const alone = await startKeptRegion(); // the EU, with no US region at the configured URL
     const { key } = await Account.open(() => regions.us, { keyScope: "global" });

@@ -38,8 +38,8 @@ async function buried(keys: readonly FarKey[]): Promise<void> {
   for (const key of keys) expect(await isBuriedAt(world.regions.us, key)).toBe(true);
 }
 
-describe("a key revoked while the link is cut", () => {
-  it("gets 503 at the peer, never 200, until the link is back and the revocation arrives", async () => {
+describe("a key revoked while the link is down", () => {
+  it("gets 503 in the other region, never 200, until the link is up and the revocation arrives", async () => {
     const keys = await keysInUse(world.regions, world.owner, 5);
     await cut();
     for (const key of keys) expect(await isRevoked(key)).toBe(200);
@@ -192,8 +192,8 @@ const operator = (path: string, method: string, body?: object): Promise<Response
     ...(body !== undefined && { body: JSON.stringify(body) }),
   });
 
-describe("other ways to revoke a key", () => {
-  it("work in both regions: an operator's DELETE", async () => {
+describe("revoking a key", () => {
+  it("works in both regions if an operator sends DELETE", async () => {
     const [key] = await keysInUse(world.regions, world.owner, 1);
     assert.ok(key !== undefined);
     expect((await operator(`/keys/${key.id}`, "DELETE")).status).toBe(200);
@@ -205,7 +205,7 @@ describe("other ways to revoke a key", () => {
     expect(await chat(world.regions.us, key)).toBe(401);
   });
 
-  it("work in both regions: a member's removal revokes all the member's keys and no others", async () => {
+  it("works in both regions if a member is removed, for all keys of this member and no others", async () => {
     const email = "leaves@example.com";
     const added = await operator("/members", "POST", { email, role: "admin" });
     const { id } = (await added.json()) as { id: string };
@@ -225,7 +225,7 @@ describe("other ways to revoke a key", () => {
     expect(await chats(world.regions.us, keys)).toEqual(all(3, 401));
   });
 
-  it("work in both regions: a key revokes itself in the other region", async () => {
+  it("works in both regions if the key revokes itself in the other region", async () => {
     const [key] = await keysInUse(world.regions, world.owner, 1);
     assert.ok(key !== undefined);
     const path = `/keys/${key.id}`;

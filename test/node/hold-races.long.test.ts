@@ -99,7 +99,7 @@ describe("20 concurrent captures of one hold in a region that is killed", () => 
 });
 
 describe("a hold that is created in the other region", () => {
-  it("charges the balance at home once, by its merchant in either region", async () => {
+  it("charges the balance in the home region once, by its merchant in either region", async () => {
     const { owner, key } = await payer({ scope: "global" });
     const secrets = {
       eu: await merchantOf(regions.eu, "both"),

@@ -73,7 +73,7 @@ const kept = (region: TestRegion): readonly string[] =>
     /KeptResponses\/(?!metadata).*\.sqlite$/.test(name),
   );
 
-it("a conversation continued in either region reaches the provider as if sent in full, and is stored at home only", async () => {
+it("a conversation continued in either region reaches the provider as if sent in full, and is stored only in the home region", async () => {
   const { eu, us } = regions;
   for (const [here, there] of [
     [eu, us],

@@ -27,7 +27,7 @@ afterEach(() => regions.toEu.set("pass"));
 const EVERY = Object.entries(EVERY_CALL);
 
 describe("the link between regions", () => {
-  it("carries no call for a regional key, at home or in the wrong region", async () => {
+  it("isn't used for a regional key, in its home region or in another region", async () => {
     const account = await Account.open(() => regions.us);
     const stranger = await Account.open(() => regions.eu);
     const seen = await askedOfEu(regions, async () => {
@@ -40,7 +40,7 @@ describe("the link between regions", () => {
     expect(seen).toEqual({});
   });
 
-  it("carries no call for a key with a changed prefix, which returns 401", async () => {
+  it("isn't used for a key with a changed prefix, which returns 401", async () => {
     const regional = await Account.open(() => regions.eu);
     const far = await openFar(regions);
     const changed = [
@@ -61,7 +61,7 @@ describe("the link between regions", () => {
     expect(seen).toEqual({});
   });
 
-  it("carries one call before the response to a global key, and one call with the cost after the response", async () => {
+  it("is used once before the response to a global key, and once after the response to report the cost", async () => {
     const { key } = await openFar(regions);
     expect(await askedOfEu(regions, () => statusOf(regions.us, key))).toEqual({
       lookup: 1,
@@ -81,7 +81,7 @@ describe("the link between regions", () => {
     }
   });
 
-  it("carries no call for a key that is over its limit in the called region", async () => {
+  it("isn't used for a key that is over its limit in the called region", async () => {
     const { key } = await openFar(regions, 1);
     expect(await statusOf(regions.us, key)).toBe(200);
     const seen = await askedOfEu(regions, async () => {
@@ -93,7 +93,7 @@ describe("the link between regions", () => {
     expect(await statusOf(regions.eu, key)).toBe(200); // its limit in the home region is separate
   });
 
-  it("carries no call for a key whose revocation has arrived, even if the key was never used in this region", async () => {
+  it("isn't used for a key whose revocation has arrived, even if the key was never used in this region", async () => {
     const { key: owner } = await openFar(regions);
     const victims = [await makeKey(regions, owner), await makeKey(regions, owner)];
     for (const victim of victims) {

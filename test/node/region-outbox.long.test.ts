@@ -145,7 +145,7 @@ it("the outbox of the US delivers each message to the EU once, over a link that 
   );
 });
 
-it("an outbox keeps all messages while the link is cut, and delivers them with the first later message", async () => {
+it("an outbox keeps all messages while the link is down, and delivers them with the first later message", async () => {
   const { toEu } = regions;
   const account = await Account.open(() => regions.eu, { credits: CREDITS });
   const name = shardOf(account);

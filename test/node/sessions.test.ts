@@ -58,7 +58,7 @@ describe("a session of a global key", () => {
     ]);
   });
 
-  it("gets no access after its key is revoked, in both regions, while the link is cut and after", async () => {
+  it("gets no access after its key is revoked, in both regions, while the link is down and afterwards", async () => {
     const [key] = await keysInUse(world.regions, world.owner, 1);
     if (key === undefined) throw new Error("no key");
     const used = await mint(world.regions.eu, key.key);

@@ -75,7 +75,7 @@ describe("a link between regions that is cut during a request", () => {
     expect(await expectAtRest(account)).toEqual(new Map([[id, cost]]));
   });
 
-  it("causes one charge at home even if replies are lost, and clears the message later", async () => {
+  it("causes one charge in the home region even if replies are lost, and clears the message later", async () => {
     const { id, rest } = await begun();
     await regions.toEu.set("reset-after");
     const { cost } = await rest();
@@ -147,7 +147,7 @@ describe("duplicated messages between the regions", () => {
 });
 
 describe("an outbox that loses its storage", () => {
-  it("loses its charge: the hold expires at home without a charge, and is logged", async () => {
+  it("loses its charge: the hold expires in the home region without a charge, and is logged", async () => {
     const { rest } = await begun();
     await regions.toEu.set("refuse");
     const { cost } = await rest();

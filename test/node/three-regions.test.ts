@@ -78,7 +78,7 @@ async function balance(name: Name, key: string): Promise<number> {
   return ((await response.json()) as { credits_micro: number }).credits_micro;
 }
 
-describe.each(NAMES)("a key whose home is %s, among three regions", (home) => {
+describe.each(NAMES)("a key whose home region is %s, among three regions", (home) => {
   it("works everywhere if global, pays from its home region's balance, and ends everywhere when revoked", async () => {
     const { key, orgId } = await makeOrganization(`${urlOf(home)}admin/v1`, ADMIN_TOKEN, {
       keyScope: "global",
@@ -110,7 +110,7 @@ describe.each(NAMES)("a key whose home is %s, among three regions", (home) => {
     }
   });
 
-  it("works only at home if regional, and gets 403 elsewhere", async () => {
+  it("works only in its home region if regional, and gets 403 elsewhere", async () => {
     const { key } = await makeOrganization(`${urlOf(home)}admin/v1`, ADMIN_TOKEN, {
       credits: 1_000_000,
     });

@@ -276,7 +276,7 @@ export class PaymentsWorld {
     await this.work();
   }
 
-  /** Whether nothing is under way any more. */
+  /** Whether no work is in progress. */
   get isQuiet(): boolean {
     return this.organizations.every(({ rows }) => {
       return rows.all().every(isOver) && rows.waiting().length === 0;

@@ -125,7 +125,7 @@ it("the Anthropic adapter treats a temporary limit as overload, whatever its det
   expect(await failure(json(body, 429))).toMatchObject({ kind: "overloaded" });
 });
 
-it("the Anthropic adapter keeps a route enabled if an error only quotes the request", async () => {
+it("the Anthropic adapter keeps a route enabled if an error quotes 'credit balance is too low' from the request", async () => {
   const quoted = "messages.0: 'Your credit balance is too low' is not allowed";
   expect(await failure(error(400, "invalid_request_error", quoted))).toMatchObject({
     kind: "refused",

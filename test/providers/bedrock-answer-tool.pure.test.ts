@@ -21,7 +21,7 @@ const CALL = {
 
 const use = (a: number) => ({ toolUse: { input: { a }, name: "json", toolUseId: "t" } });
 
-it("the Bedrock adapter returns an answer in the schema tool once if the model repeats it", async () => {
+it("the Bedrock adapter returns only the first call of the schema tool if the model calls it again", async () => {
   const twice = [toolFrames(0, "json", ['{"a":1}']), toolFrames(1, "json", ['{"a":2}'])].flat();
   const reply = streamReply([...twice, ...endFrames("tool_use")]);
   expect(messageOf(await eventsOf(BEDROCK, CALL, reply))).toMatchObject({

@@ -49,8 +49,8 @@ const MADE = [
 ] as const;
 const side = fc.integer({ min: 1, max: 16_383 });
 
-describe("the header of an image", () => {
-  it.each(MADE)("states the size of a %s", (_, type, make) => {
+describe("the parser of image headers", () => {
+  it.each(MADE)("returns the size of a %s", (_, type, make) => {
     fc.assert(
       fc.property(side, side, (width, height) => {
         expect(imageHeader(make(width, height))).toEqual({ type, width, height });
@@ -58,7 +58,7 @@ describe("the header of an image", () => {
     );
   });
 
-  it.each(MADE)("states no size for a %s that ends early", (_, __, make) => {
+  it.each(MADE)("returns no size for a %s that ends early", (_, __, make) => {
     const whole = make(300, 200);
     const least = whole.findIndex((_byte, at) => imageHeader(whole.slice(0, at)) !== null);
     for (let at = 0; at < (least === -1 ? whole.length : least); at += 1) {
@@ -83,11 +83,11 @@ describe("the header of an image", () => {
         ),
       ),
     ],
-  ])("states no size for %s", (_, bytes) => {
+  ])("returns no size for %s", (_, bytes) => {
     expect(imageHeader(new Uint8Array(bytes))).toBeNull();
   });
 
-  it("states no size for a size of zero", () => {
+  it("returns no size if the width or height is zero", () => {
     expect(imageHeader(pngOf(0, 5))).toBeNull();
     expect(imageHeader(jpegOf(5, 0))).toBeNull();
   });

@@ -139,7 +139,7 @@ it.each([
   ["the end of the body", (script: ReturnType<typeof scripted>) => script.end(), null],
   ["an error", (script: ReturnType<typeof scripted>) => script.break(), "broken"],
 ] as const)(
-  "a paced stream delivers gathered bytes before %s without waiting",
+  "a paced stream delivers buffered bytes before %s without waiting",
   async (_, end, last) => {
     const script = scripted();
     const heard = heardBy(paced(script.body, PACE_MS));
@@ -154,7 +154,7 @@ it.each([
   },
 );
 
-it("a paced stream delivers gathered bytes and the end when the body is canceled", async () => {
+it("a paced stream delivers buffered bytes and the end when the body is canceled", async () => {
   const { body, say } = scripted();
   const reader = paced(body, PACE_MS);
   const heard = heardBy(reader);
@@ -167,7 +167,7 @@ it("a paced stream delivers gathered bytes and the end when the body is canceled
   expect(heard.map(({ text }) => text)).toEqual(["a", "b", null]);
 });
 
-it("a paced stream delivers gathered bytes once they reach 64 KiB", async () => {
+it("a paced stream delivers buffered bytes once they reach 64 KiB", async () => {
   const { body, say } = scripted();
   const heard = heardBy(paced(body, PACE_MS));
   say("a");
@@ -256,7 +256,7 @@ it("a paced stream delivers bytes as they arrive after a fast body becomes slow"
 });
 
 it.each(["the end", "a cancel"])(
-  "a paced stream delivers bytes that the runtime gathered before %s without waiting",
+  "a paced stream delivers bytes that the runtime buffered before %s without waiting",
   async (what) => {
     const { source, say, end } = gathering();
     const reader = pacedSource(source);
@@ -277,7 +277,7 @@ it.each(["the end", "a cancel"])(
   },
 );
 
-it("a paced stream delivers everything in order within the pace if the runtime gathers the bytes", async () => {
+it("a paced stream delivers everything in order within the pace if the runtime buffers the bytes", async () => {
   const arrivals = fc.array(
     fc.record({
       afterMs: fc.oneof(fc.nat({ max: 6 }), fc.nat({ max: 40 })),

@@ -55,7 +55,7 @@ for (const [form, scenarios] of Object.entries(FORMS)) {
   for (const [name, scenario] of outcomes) {
     // Its own form has no words for some; those scenarios are OpenAI's.
     if (scenarios !== WORKERS_AI_OPENAI_CHAT && scenario === WORKERS_AI_OPENAI_CHAT[name]) continue;
-    it(`the Workers AI adapter returns one message and usage as JSON and stream: ${form}, ${name}`, async () => {
+    it(`the Workers AI adapter returns one message and its usage, in JSON and in streams: ${form}, ${name}`, async () => {
       const used = name === "length" ? { ...USED, output: 256 } : USED;
       expect(await jsonMessage(scenario)).toMatchObject({ ...SAID[name], usage: used });
       const events = await eventsOf(provider, {}, scenario.stream);

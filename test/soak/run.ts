@@ -65,7 +65,7 @@ async function underLoad(
   const telling = setInterval(() => {
     const statuses = countBy(traces, ({ status, fate }) => String(status ?? fate));
     const elapsed = Math.round((clockMs() - fromMs) / 1000);
-    const ended = `${traces.length} ended, ${traffic.inFlight} under way`;
+    const ended = `${traces.length} ended, ${traffic.inFlight} in progress`;
     progress(
       `${elapsed} of ${durationMs / 1000} s: ${ended}; ${listOf(statuses)}; ${listOf(done)}`,
     );
