@@ -132,7 +132,7 @@ function readAnswers(
     if (itemResult !== null) {
       answers.set(
         itemResult.id,
-        answers.has(itemResult.id) ? NO_ANSWER_DELIVERY : itemResult.delivery,
+        answers.has(itemResult.id) ? INVALID_RESULT_DELIVERY : itemResult.delivery,
       );
     }
   }
