@@ -125,7 +125,7 @@ describe("an organization that can't spend", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("shows on every page that the operator suspended or closed it", async () => {
+  it("shows on every page that it is suspended or closed", async () => {
     const admin = { url: `${browser.origin}/admin/v1`, token: ADMIN_TOKEN };
     const { orgId, key } = await makeOrganization(admin.url, ADMIN_TOKEN, { credits: 0 });
     const change = (method: string, body: object): Promise<Response> =>
@@ -136,7 +136,8 @@ describe("an organization that can't spend", () => {
       });
     const page = await logIn(browser, key);
     expect((await change("PATCH", { status: "suspended" })).status).toBe(200);
-    const notice = page.getByText("The operator has suspended this organization.");
+    const suspended = /rejected until an operator approves or resumes this organization/;
+    const notice = page.getByText(suspended);
     await notice.waitFor(); // without a reload
     await goTo(page, "Keys");
     await notice.waitFor();
@@ -144,7 +145,7 @@ describe("an organization that can't spend", () => {
     const operator = await logIn(browser, ADMIN_TOKEN);
     await operator.goto(`/console/#/organizations/${orgId}`);
     await operator.getByRole("button", { name: "View as customer" }).click();
-    await operator.getByText("The operator has suspended this organization.").waitFor();
+    await operator.getByText(suspended).waitFor();
     expect((await change("DELETE", { give_up_balance: true })).status).toBe(200);
     await operator.reload();
     await operator.getByText("This organization is closed.").waitFor();

@@ -31,7 +31,7 @@ export const REMEDIES: Readonly<Record<string, Remedy>> = {
   paused: ["An owner or admin can end the pause.", ["View pauses", [["settings"]]], END_PAUSE],
   operator_pause: ["Contact the operator."],
   too_many_pauses: ["End some pauses first."],
-  organization_closed: ["Operators can restore it for 7 days."],
+  organization_closed: ["Operators can restore it for 7 days after closing."],
   model_not_allowed: ["Add the model to the key's models.", KEYS],
   route_not_allowed: ["Choose another model, or ask an owner or admin to change the policy."],
   key_is_limited: ["Use a key without limits."],

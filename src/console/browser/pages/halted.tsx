@@ -5,8 +5,10 @@ import { StopSpending, WholePauses } from "../ui/pauses.tsx";
 
 const EVERY_MS = 15_000;
 const CAUSES = {
-  suspended: "The operator has suspended this organization. Contact the operator.",
-  closed: "This organization is closed. Operators can restore it for 7 days.",
+  suspended:
+    "New requests and changes are rejected until an operator approves or resumes this organization.",
+  closed:
+    "This organization is closed. Operators can restore it for 7 days after closing. New requests and changes are rejected.",
 } as const;
 
 /** The reasons why the whole organization can't spend, above each page. */
@@ -19,7 +21,7 @@ export function Halted() {
     <div class="halted">
       {status !== "active" && (
         <p class="notice" role="status">
-          ■ {CAUSES[status]} New requests and changes are rejected.
+          ■ {CAUSES[status]}
         </p>
       )}
       <WholePauses />
