@@ -46,7 +46,7 @@ export function inDollars(message: string): string {
 }
 
 /** An amount, but no part of a time or an ID and no number of seconds, minutes or days. */
-const AMOUNT = /(?<![\w:.-])(\d+)(?![\w:-]| minutes| [A-Z][a-z]{2},)(?: micro-credits)?/g;
+const AMOUNT = /(?<![\w:.-])(\d+)(?![\w:-]| minutes| [A-Z][a-z]{2,3},)(?: micro-credits)?/g;
 
 export function inMicros(micros: number): string {
   return `${grouped(micros)} micro-credits ($${(micros / MICROS).toFixed(6)})`;
