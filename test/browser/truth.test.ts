@@ -306,7 +306,7 @@ describe("objects and amounts that the API returns", () => {
     await page.getByText("From 4 of 7 active customers.").waitFor();
   });
 
-  it("appear in the console as routes in cooldown, without those that ended", async () => {
+  it("appear in the console as routes that don't serve, without those that are tried again", async () => {
     const page = await logIn(browser, ADMIN_TOKEN);
     await page.route("**/admin/v1/health", async (route) => {
       const response = await route.fetch();
@@ -314,6 +314,8 @@ describe("objects and amounts that the API returns", () => {
       const at = (ms: number): string => new Date(Date.now() + ms).toISOString();
       const breakers = [
         { route: "openai:resting", state: "disabled", until: at(600_000) },
+        { route: "openai:rejected", state: "disabled", until: at(-60_000) },
+        { route: "openai:failing", state: "open", until: at(-60_000) }, // the browser's clock is fast
         { route: "openai:ended", state: "half_open", until: at(-180_000) },
       ];
       const peer = { answers: true, rtt_ms: 80, last_ok_at: at(0) };
@@ -322,7 +324,10 @@ describe("objects and amounts that the API returns", () => {
     });
     await page.goto("/console/#/health");
     await page.reload();
-    await page.getByText("▲ Route openai:resting rejects our key or the model's name.").waitFor();
+    for (const route of ["openai:resting", "openai:rejected"]) {
+      await page.getByText(`▲ Route ${route} rejects our key or the model's name.`).waitFor();
+    }
+    await page.getByText("▲ Route openai:failing failed too often.").waitFor();
     expect(await page.locator("main").innerText()).not.toContain("openai:ended");
     const link = page.getByRole("link", { name: "Open the US console" });
     expect(await link.getAttribute("href")).toBe("https://us.example/console/#/health");

@@ -25,7 +25,7 @@ export function Health() {
       <Head title="Health" text="Updates every 5 seconds, the providers' figures every 5 minutes" />
       <ReadResult read={read} height={480}>
         {({ book, version, aliases, outboxes, breakers, problems, peers, sweep, wallets }) => {
-          const resting = breakers.filter(({ until }) => Date.parse(until) > read.at);
+          const resting = breakers.filter(({ state }) => state !== "half_open");
           return (
             <>
               <Problems problems={problems} resting={resting} figures={readAside(providers)} />
@@ -87,7 +87,7 @@ function Technical({ book, version, aliases, sweep, wallets }: Technical) {
 
 type ProblemsProps = {
   readonly problems: readonly Problem[];
-  /** The routes whose cooldown hasn't ended. */
+  /** The routes in cooldown, and disabled ones that haven't succeeded since. */
   readonly resting: readonly Breaker[];
   readonly figures: ProvidersAnswer | undefined;
 };
@@ -355,5 +355,4 @@ const WHY_RESTING: Readonly<Record<string, string>> = {
   disabled: "rejects our key or the model's name",
   overloaded: "rate limits us",
   open: "failed too often",
-  half_open: "is tried again",
 };
