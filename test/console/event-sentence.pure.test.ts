@@ -144,6 +144,17 @@ it("the event of a new key has its budget and models, which keys store as text",
   );
 });
 
+it("a change of a key says times and permissions in words, which keys store as numbers", () => {
+  const changes = {
+    expires_at: { from: null, to: Date.parse("2027-01-01T00:00:00Z") },
+    may_hold: { from: null, to: 1 },
+  };
+  expect(said("key.changed", "key_1", { changes }, KEY)).toBe(
+    "Ann changed Server: expires at 2027-01-01 00:00 UTC (before: none), " +
+      "placing holds on (before: off).",
+  );
+});
+
 it("a pause names its key", () => {
   const data = { scope: "key", reason: "leaked" };
   expect(said("pause.created", "key_1", data, KEY)).toBe("Ann paused Server: leaked.");

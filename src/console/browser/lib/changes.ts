@@ -14,6 +14,7 @@ export function moment(time: string): string {
 }
 
 const LABELS: Readonly<Record<string, string>> = {
+  may_hold: "placing holds",
   rpm_limit: "requests per 60 s",
   tpm_limit: "tokens per 60 s",
   auto_top_up: "automatic top-up",
@@ -68,6 +69,7 @@ function isPolicy(field: string): boolean {
 
 function valueOf(field: string, stored: unknown): string {
   const [name, value] = [snake(field), parsed(stored)];
+  if (name === "may_hold") return plain(Boolean(value));
   if (value === null) return /^allowed_|policy$/.test(name) ? "all" : "none";
   if (name === "auto_top_up") return topUpText(fieldsOf(value));
   if (isPolicy(name)) return policyText(fieldsOf(value));
@@ -80,6 +82,7 @@ function valueOf(field: string, stored: unknown): string {
 
 function numberText(name: string, value: number): string {
   if (name.endsWith("_micro")) return left(value);
+  if (name.endsWith("_at")) return moment(new Date(value).toISOString());
   return name.endsWith("_dollars") ? left(microsOf(value)) : plain(value);
 }
 
