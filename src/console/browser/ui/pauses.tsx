@@ -87,8 +87,10 @@ function Notice({ pause }: { pause: Pause }) {
   const name = nameOf(subject);
   return (
     <>
-      <p class="notice" role="status">
-        {scope === WHOLE ? "■ All new" : "▲ New"} requests of {name} are paused: {reason}.{" "}
+      <p class="notice">
+        <span role="status">
+          {scope === WHOLE ? "■ All new" : "▲ New"} requests of {name} are paused: {reason}.
+        </span>{" "}
         <span class="small muted">
           {byOf(pause, nameOf)}, <Time at={pause.created_at} />
           {until !== null && (
