@@ -28,6 +28,7 @@ export function EndUsers() {
   const may = useMay();
   const spent = isSenior(useSession()) ? (query["spent"] ?? "") : "";
   const blockNow = useBlocks();
+  const mayReadPauses = isSenior(useSession());
   return (
     <>
       <Head
@@ -56,7 +57,7 @@ export function EndUsers() {
             next: offset + limit < total ? offset + limit : null,
           })}
           every={15_000}
-          columns={columnsOf(blockNow)}
+          columns={columnsOf(blockNow, mayReadPauses ? "active" : "")}
           open={(user) => goTo(["end-users", user.external_id], query)}
           filters={
             <>
@@ -101,13 +102,14 @@ function useBlocks(): BlockNow {
   return (user) => blockOf(user, pauses, now);
 }
 
-function columnsOf(blockNow: BlockNow): readonly Column<EndUser>[] {
+/** `none` is the state of end users without a block. Members can't read the pauses of end users. */
+function columnsOf(blockNow: BlockNow, none: string): readonly Column<EndUser>[] {
   return [
     column("external_id", "End user ID", ({ external_id }) => external_id, {
       cell: ({ external_id }) => <strong class="break">{external_id}</strong>,
     }),
-    column("state", "State", (user) => blockNow(user)?.state ?? "active", {
-      cell: (user) => <State block={blockNow(user)} />,
+    column("state", "State", (user) => blockNow(user)?.state ?? none, {
+      cell: (user) => <State block={blockNow(user)} none={none} />,
     }),
     column("day", "Today", ({ daily_spend_dollars }) => daily_spend_dollars, {
       wide: true,
@@ -120,8 +122,8 @@ function columnsOf(blockNow: BlockNow): readonly Column<EndUser>[] {
   ];
 }
 
-function State({ block }: { block: Block | null }) {
-  if (block === null) return <>active</>;
+function State({ block, none }: { block: Block | null; none: string }) {
+  if (block === null) return <>{none}</>;
   const { state, why, until } = block;
   return (
     <span title={`${why}, ${until}`}>
