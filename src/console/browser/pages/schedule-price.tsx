@@ -29,7 +29,7 @@ export function useTyped<Name extends string>(first: Readonly<Record<Name, strin
 }
 
 type Terms = {
-  readonly price?: { readonly input: number; readonly output: number };
+  readonly price?: { readonly input: number; readonly output?: number };
   readonly percent?: number;
 };
 
@@ -56,7 +56,10 @@ export function SchedulePrice({
   const dollars = { ...NUMBER, required: typed.percent === "" }; // an empty field would be free
   const run = async (): Promise<Outcome<unknown>> => {
     const { list, item, from, input, output, percent } = typed;
-    const price = { input: Number(input), output: Number(output) };
+    const price = {
+      input: Number(input),
+      ...(Number(output) !== 0 && { output: Number(output) }), // models without output reject it
+    };
     const row = { list, item: item.trim(), from: new Date(from).toISOString() };
     const terms: Terms = percent === "" ? { price } : { percent: Number(percent) };
     const posted = await post({ ...row, ...terms });
@@ -87,11 +90,13 @@ async function post(
   const posted = await change("POST /admin/v1/prices", { body: { rows: [row] } }, TOUCHES);
   if (posted.ok) return posted;
   const { failure } = posted;
-  const param = failure.param?.replace("rows[0].", "") ?? null;
-  return {
-    ok: false,
-    failure: { ...failure, param, message: failure.message.replaceAll("rows[0].", "") },
-  };
+  const param = failure.param === null ? null : ownField(failure.param);
+  return { ok: false, failure: { ...failure, param, message: ownField(failure.message) } };
+}
+
+/** Replaces the API's names of a row's fields by those of the form. */
+function ownField(text: string): string {
+  return text.replaceAll(/rows\[0\]\.(?:price\.)?/g, "");
 }
 
 /** Returns the models to choose from, the present price of each, and the lead time in words. */
