@@ -105,8 +105,10 @@ function useKnownPrices(list: string) {
   const models = readAside(useRead("GET /admin/v1/catalog"))?.models ?? [];
   const read = useRead("GET /admin/v1/prices", { query: { list, limit: 500 } });
   const shared = useRead("GET /admin/v1/prices", { query: { list: "default", limit: 500 } });
-  const { prices: own = [], lead_seconds: lead = 3600 } = readAside(read) ?? {};
-  const rows = [...own, ...(readAside(shared)?.prices ?? [])];
+  const [own, others] = [readAside(read), readAside(shared)];
+  const lead = own?.lead_seconds ?? 3600;
+  const isCut = (own?.next_after ?? others?.next_after) !== undefined; // the present price may be missing
+  const rows = own && others && !isCut ? [...own.prices, ...others.prices] : null;
   const sold = models.filter(({ routes }) => routes.some(({ live }) => live));
   const authors = new Set(sold.map(({ id }) => `${id.split("/", 1).join()}/*`));
   return {
@@ -125,18 +127,18 @@ function useKnownPrices(list: string) {
 }
 
 type Known = {
-  /** The rows of the own list, then of the region's list. */
-  readonly rows: readonly PriceRow[];
+  /** The rows of the own list, then of the region's list. Null if they aren't all known. */
+  readonly rows: readonly PriceRow[] | null;
   readonly models: CatalogModels["models"];
   readonly now: number;
 };
 
-/** Returns the price that applies to a model now, and null for an unknown model. */
+/** Returns the price that applies to a model now. Null for an unknown model or unknown rows. */
 function presentPrice(item: string, { rows, models, now }: Known): string | null {
   const model = models.find(({ id }) => id === item);
-  if (model === undefined) return null;
+  if (model === undefined || rows === null) return null;
   const started = rows.filter(({ from }) => Date.parse(from) <= now);
-  const names = [item, `${item.split("/", 1).join()}/*`, "*"];
+  const names = isConfigured(model) ? [item] : [item, `${item.split("/", 1).join()}/*`, "*"];
   for (const list of new Set(started.map((row) => row.list))) {
     for (const name of names) {
       const row = started
@@ -147,4 +149,9 @@ function presentPrice(item: string, { rows, models, now }: Known): string | null
   }
   const price = model.routes.find(({ live }) => live)?.price ?? null;
   return price && `${priceText({ price, percent: null })} (list price)`;
+}
+
+/** Reports whether a model is one of MODELS. `author/*` and `*` don't apply to these models. */
+function isConfigured({ id, routes }: CatalogModels["models"][number]): boolean {
+  return !id.startsWith("sandbox/") && routes.every(({ cost }) => cost === null);
 }
