@@ -239,7 +239,7 @@ describe("a form with a list of models", () => {
     const error = form.getByText("Models: no model here is named 'gpt-5.4'.");
     await error.waitFor();
     expect(await error.count()).toBe(1);
-    expect(await form.locator(".failed:visible").count()).toBe(0);
+    expect(await form.locator(".failed strong:visible").count()).toBe(0);
     await expectAccessible(page);
     await form.getByRole("button", { name: "gpt-5.4 ✕" }).click();
     await error.waitFor({ state: "detached" });

@@ -3,6 +3,7 @@ import { createContext } from "preact";
 import { useContext, useEffect, useId, useRef, useState } from "preact/hooks";
 import type { CallFailure, Outcome } from "../api/client.ts";
 import { fieldError } from "../lib/field-error.ts";
+import { inDollars } from "../lib/money.ts";
 import { Failed } from "./states.tsx";
 
 /**
@@ -242,7 +243,7 @@ export function Field({
       {children}
       {wrong && (
         <span class="small bad-text" role="alert">
-          ■ {fieldError(failure.message, failure.param ?? "", label)}
+          ■ {inDollars(fieldError(failure.message, failure.param ?? "", label))}
         </span>
       )}
       {hint !== undefined && <span class="small muted">{hint}</span>}
