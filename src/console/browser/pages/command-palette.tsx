@@ -246,13 +246,13 @@ function OtherRegions({ region, other_regions: others }: Regions) {
     <>
       No results in {region.toUpperCase()}.{" "}
       {others.map((one) => {
-        const name = `Search in ${one.toUpperCase()}`;
+        const name = one.toUpperCase();
         const url = known.find((other) => other.region === one)?.console;
         return url === undefined ? (
-          ` ${name}.`
+          ` Search in ${name}.`
         ) : (
           <a key={one} href={url}>
-            {name}
+            Open the {name} console
           </a>
         );
       })}
