@@ -126,7 +126,12 @@ function UnderWay() {
 function Bought() {
   const [query, update] = useQuery();
   const bought = usePurchases();
-  const opened = bought.rows.find(({ id }) => id === query["paid"]);
+  const { paid = "" } = query;
+  const listed = bought.rows.find(({ id }) => id === paid);
+  const isElsewhere = paid !== "" && bought.rows.length > 0 && listed === undefined;
+  const call = isElsewhere ? "GET /v1/credits/purchases/{id}" : null;
+  const read = useRead(call, { path: { id: paid } }, { every: EVERY_MS });
+  const opened = listed ?? readAside(read);
   if (bought.rows.length === 0) return null;
   return (
     <Panel title="Purchases">
