@@ -1,4 +1,3 @@
-/** Stored fields by name. */
 type Details = Readonly<Record<string, unknown>>;
 
 /**

@@ -152,8 +152,8 @@ export class RequestMemory {
   }
 
   /**
-   * Reports whether several organizations have open requests. Requests of unknown keys don't count,
-   * because they can belong to any organization.
+   * Reports whether several organizations have open requests. Unknown keys don't count, because
+   * they can belong to any organization.
    */
   #hasOthers(): boolean {
     return this.#loads.size > (this.#loads.has(UNKNOWN) ? 2 : 1);
@@ -276,7 +276,7 @@ const DELAY_MS_MAX = 4;
 const COUNTED_MS_MAX = 4 * DELAY_MS_MAX;
 /** The weight of one timer in the mean. */
 const WEIGHT = 1 / 16;
-/** The time between two changes of the limit, in ms. */
+/** Ms between two changes of the limit. */
 const CHANGE_MS = 100;
 const DECREASE = 0.8;
 const INCREASE = 1.01;
@@ -284,9 +284,9 @@ const INCREASE = 1.01;
 export const COMPUTE_REQUESTS_MIN = 128;
 
 /**
- * The limit of an organization's open requests while timers are late because the isolate has too
- * much to compute. It falls below the requests of the largest organization, and rises slowly while
- * timers are on time.
+ * The limit of an organization's open requests while timers are late because of too much computing.
+ * It falls below the requests of the largest organization, and rises slowly while timers are on
+ * time.
  */
 class ComputeLimit {
   #delayMs = 0;
@@ -297,7 +297,7 @@ class ComputeLimit {
     return this.#requestsMax;
   }
 
-  /** Records the delay of a timer. `largest` returns the open requests of the largest organization. */
+  /** `largest` returns the open requests of the largest organization. */
   recordDelay(delayMs: number, nowMs: number, largest: () => number): void {
     this.#delayMs += (Math.min(delayMs, COUNTED_MS_MAX) - this.#delayMs) * WEIGHT;
     if (Math.abs(nowMs - this.#changedMs) < CHANGE_MS) return;

@@ -57,10 +57,7 @@ export async function parseKeyRotation({
   return success({ overlapMs: overlap * 1000, endsSessions, idempotency });
 }
 
-/**
- * A requested rotation of a key. `caller` is the calling key, which must be active. It is null if
- * an operator calls.
- */
+/** A rotation. `caller` is the calling key, which must be active, or null for an operator. */
 type RequestedRotation = {
   readonly find: () => Promise<StoredKey | null>;
   readonly caller: NewKeySecret["caller"];

@@ -44,8 +44,8 @@ const SANDBOX_ALIASES: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Returns the model of each alias: the operator's choice, else the choice of the built-in rule. An
- * alias doesn't exist if the operator chose a model that isn't active.
+ * Returns each alias's model: the operator's choice, else the built-in rule's. An alias doesn't
+ * exist if the operator chose a model that isn't active.
  */
 export function aliasesOf(
   models: ReadonlyMap<string, Model>,

@@ -28,10 +28,7 @@ export type Catalog = {
   readonly span: Span;
   readonly models: ReadonlyMap<string, Model>;
   readonly aliases: ReadonlyMap<string, string>;
-  /**
-   * Model IDs by their name without the author, because some clients omit the author. Only names
-   * that one author uses.
-   */
+  /** Model IDs by name without author, which some clients omit. Only names that one author uses. */
   readonly bareNames: ReadonlyMap<string, string>;
   readonly region: Region;
 };
@@ -102,8 +99,7 @@ function bareNamesOf(
 }
 
 /**
- * Returns the model with a name, or the failure `model_not_found`. The failure mentions a model of
- * another kind with this name.
+ * Returns the model or `model_not_found`, which mentions a model of another kind with this name.
  */
 export function resolveModel(catalog: Catalog, name: string, kind: Kind): Result<Model> {
   const model = modelNamed(catalog, name);

@@ -61,8 +61,8 @@ export type CatalogEntry = {
   readonly id: string;
   readonly kind: Kind;
   /**
-   * The first public release. For a few models, it is only a month, or the day on which the price
-   * was read.
+   * The first public release. For a few models, only a month, or the day on which the price was
+   * read.
    */
   readonly released: string;
   readonly context: number;
@@ -125,9 +125,7 @@ export function chat(
   };
 }
 
-/**
- * Returns an embeddings model. `dimensions` is set if a request can choose the size of the vectors.
- */
+/** `dimensions` is set if a request can choose the size of the vectors. */
 export function embeddings(
   id: string,
   released: string,
@@ -170,10 +168,7 @@ function inputOnlyModel(
   };
 }
 
-/**
- * Dollars per million tokens, in the order of the providers' price lists. A missing price equals
- * the input's.
- */
+/** Dollars per million tokens, in the price lists' order. A missing price equals the input's. */
 export type DollarPrices =
   | UnitDollarPrices
   | readonly [input: number]
@@ -197,7 +192,6 @@ type At = (
   more?: More,
 ) => RouteEntry;
 
-/** Returns a function that creates routes whose prices were read on the given day. */
 export function pricesSeenOn(pricedOn: string): At {
   return (provider, upstreamId, dollars, { later = [], ...more } = {}) => {
     const first = { from: pricedOn, price: microPrice(dollars), seenOn: pricedOn };

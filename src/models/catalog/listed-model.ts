@@ -73,7 +73,6 @@ const OF_ABILITY: Readonly<Record<Ability, readonly string[]>> = {
   dimensions: ["dimensions"],
 };
 
-/** Reports whether requests skip a route for a time, because it failed. */
 export type IsInCooldown = (route: Pick<Route, "provider" | "upstreamId">) => boolean;
 
 export function listedModel(

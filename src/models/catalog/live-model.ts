@@ -22,10 +22,7 @@ type Terms = {
 
 const OPERATOR_MODEL_CREATED = Date.UTC(2026, 0, 1) / 1000;
 
-/**
- * Returns a built-in model with the abilities of its best active route. Returns null if no route is
- * active.
- */
+/** Returns a model with the abilities of its best active route, or null without one. */
 export function builtInModel(entry: CatalogEntry, hosts: Hosts, terms: Terms): Model | null {
   const isKept = terms.sellEnded.includes(entry.id);
   const live = entry.routes.flatMap((route) => {
@@ -54,10 +51,7 @@ export function builtInModel(entry: CatalogEntry, hosts: Hosts, terms: Terms): M
   };
 }
 
-/**
- * Returns an operator's model. Returns null if no route is active. `profiles` are those of the
- * operator's providers.
- */
+/** Returns null if no route is active. `profiles` are those of the operator's providers. */
 export function operatorModel(
   entry: ModelEntry,
   hosts: Hosts,

@@ -49,10 +49,7 @@ export function messagesModel(model: ListedModel): MessagesModel {
   };
 }
 
-/**
- * Returns the page of chat models after or before an ID. Returns the first page if the ID is
- * unknown.
- */
+/** Returns chat models after or before an ID. Returns the first page for an unknown ID. */
 export function messagesList(
   models: readonly ListedModel[],
   { limit, after_id: after, before_id: before }: z.infer<typeof messagesListQuery>,

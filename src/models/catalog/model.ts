@@ -16,8 +16,8 @@ type LongPrompt = {
 export type PriceOrigin = { readonly from: number | null; readonly list: string | null };
 
 /**
- * Limits of one route that are lower than the model's. A request above them skips the route. An
- * output cap above them is lowered instead.
+ * A route's limits below the model's. A request above them skips the route. An output cap above
+ * them is lowered instead.
  */
 export type RouteLimits = {
   readonly context?: number;
@@ -62,8 +62,8 @@ export type Model = {
   readonly thinkingFloor?: number;
   readonly abilities: readonly Ability[];
   /**
-   * Prompt tokens that the provider adds if a request has tools, besides their text. If absent,
-   * OpenAI's number applies.
+   * Prompt tokens that the provider adds for tools, besides their text. If absent, OpenAI's number
+   * applies.
    */
   readonly toolsTokens?: number;
   readonly imageTokens: number;

@@ -14,8 +14,8 @@ type CopyCache = Pick<Cache, "match" | "put">;
 const TAG_DIGITS = 64;
 
 /**
- * Stores copies in a cache to which others can write. The region's secret signs each copy. Copies
- * without a valid signature are ignored.
+ * Stores copies in a cache to which others can write. Ignores copies without a valid signature by
+ * the region's secret.
  */
 export function signedPriceCopies(
   cache: CopyCache,

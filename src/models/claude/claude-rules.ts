@@ -1,9 +1,6 @@
 import type { JsonObject } from "../core/provider.ts";
 
-/**
- * The rules for requests to a Claude model at any host (platform.claude.com, the models' migration
- * guides).
- */
+/** The rules of a Claude model at any host (platform.claude.com, the models' migration guides). */
 export type ClaudeRules = {
   /** The form of thinking. "always" is adaptive thinking that can't be turned off. */
   readonly thinking: "none" | "budget" | "adaptive" | "always";
@@ -81,10 +78,7 @@ function thinkingOf(family: string, version: number): ClaudeRules["thinking"] {
 export type ClaudeReasoning = {
   readonly thinking?: JsonObject;
   readonly output_config?: { readonly effort: string };
-  /**
-   * Whether the model thinks. If so, the request contains its earlier thoughts but no sampling
-   * fields.
-   */
+  /** Whether the model thinks. The request then has its earlier thoughts but no sampling fields. */
   readonly thinks: boolean;
 };
 

@@ -2,14 +2,11 @@ import type { ConversationPart, ConversationTurn } from "../core/conversation.ts
 import { textOf } from "../core/json-value.ts";
 import type { JsonObject } from "../core/provider.ts";
 
-/**
- * The format names of Claude's thoughts. Thoughts are forwarded unchanged, because Claude rejects
- * changed ones.
- */
+/** The formats of Claude's thoughts, which stay unchanged, because Claude rejects changed ones. */
 const THINKING = "anthropic.thinking";
 const REDACTED = "anthropic.redacted_thinking";
 
-/** Returns a thinking block as `reasoning_details`. Returns null if it can't be sent back later. */
+/** Returns `reasoning_details`, or null if the block can't be sent back later. */
 export function claudeThoughtDetail({
   type,
   data,
@@ -27,10 +24,7 @@ type Thought = {
   readonly signature: string;
 };
 
-/**
- * Returns `reasoning_details` as a thinking block. Returns null if they are invalid or of another
- * provider.
- */
+/** Returns a thinking block, or null for invalid details or those of another provider. */
 export function claudeThoughtBlock(
   detail: JsonObject,
 ): (JsonObject & { readonly type: "thinking" | "redacted_thinking" }) | null {
@@ -41,8 +35,8 @@ export function claudeThoughtBlock(
 }
 
 /**
- * Reports whether tool calls without results lack their thought. Claude then returns 400 if a
- * thinking budget is set.
+ * Reports whether calls without results lack their thought. With a thinking budget, Claude then
+ * returns 400.
  */
 export function hasCallsWithoutThought(turns: readonly ConversationTurn[]): boolean {
   const requested = turns.findLastIndex(

@@ -58,10 +58,7 @@ function flacFrame(bytes: Uint8Array, start: number, rate: number): number {
   return samples / Math.max(1, hertz);
 }
 
-/**
- * Number of header bytes for the block size or the sample rate, by the code in a FLAC frame's
- * header.
- */
+/** Header bytes for the block size or sample rate, by the code in a FLAC frame's header. */
 const BLOCK_BYTES: Readonly<Record<number, number>> = { 6: 1, 7: 2 };
 const RATE_BYTES: Readonly<Record<number, number>> = { 12: 1, 13: 2, 14: 2 };
 const SPEEDS = [1000, 1, 10];
@@ -120,10 +117,7 @@ const MP4_SOUND = ["trak", "traf", "stsd", "stsz", "stz2", "trun"];
 
 type Mp4 = { boxes: number; frames: number; longest: number; seconds: number; scale: number };
 
-/**
- * Returns the longest duration that the frames, the headers or the edit lists give. Edit lists can
- * repeat sound.
- */
+/** Returns the longest duration by frames, headers or edit lists, which can repeat sound. */
 function mp4Seconds(view: DataView): number {
   const found: Mp4 = { boxes: 0, frames: 0, longest: 0, seconds: 0, scale: 1 };
   readBoxes(view, { from: 0, to: view.byteLength, depth: 0 }, found);
@@ -154,7 +148,7 @@ function containsSound(view: DataView, from: number, to: number): boolean {
   return MP4_SOUND.some((name) => text.includes(name));
 }
 
-/** Reports whether a file starts as MP4: with a known box that fits into the file. */
+/** Reports whether a file starts with a known MP4 box that fits into the file. */
 export function isMp4(bytes: Uint8Array): boolean {
   if (bytes.length < 8) return false;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -259,9 +253,7 @@ type MatroskaFacts = {
   config: Uint8Array;
 };
 
-/**
- * Reads WebM and Matroska. If an element is longer than the file, its content is read as elements.
- */
+/** Reads WebM and Matroska. If an element exceeds the file, reads its content as elements. */
 function matroskaSeconds(bytes: Uint8Array, view: DataView): number {
   const start = { frames: 0, longest: 0, ticks: 0, scale: 1_000_000 };
   const found: MatroskaFacts = { ...start, codec: "", config: NO_CONFIG };
@@ -323,10 +315,7 @@ function readText(bytes: Uint8Array, from: number, to: number): string {
   return text.replace(/\0+$/, "");
 }
 
-/**
- * Reads a number whose first byte states its length. The marker bit of the length stays in the
- * value.
- */
+/** Reads a number whose first byte states its length. Keeps the length's marker bit. */
 function readVariableNumber(
   bytes: Uint8Array,
   at: number,

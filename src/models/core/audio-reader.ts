@@ -10,7 +10,7 @@ import type { StreamEvent } from "./provider.ts";
 
 export const NO_AUDIO = retry("no_audio");
 
-/** Reads an audio response. `counts` has the units that the provider billed, if it reports them. */
+/** `counts` has the units that the provider billed, if it reports them. */
 export class AudioFile implements StreamReader {
   readonly ended = false;
   readonly #counts: UnitCounts | null;

@@ -2,15 +2,11 @@ import { hasText } from "./audio-codecs.ts";
 import { adtsSeconds, framesSecondsMax, isHiddenMp4, isMp4 } from "./audio-frames.ts";
 
 /**
- * Minimum bytes per second of an MP3 file (8 kbit/s). The next constant is for other formats (4
- * kbit/s).
+ * Minimum bytes per second of MP3 (8 kbit/s). The next constant is for other formats (4 kbit/s).
  */
 const MP3_BYTES = 1000;
 const OTHER_BYTES = 500;
-/**
- * The sample rate of Opus. Vorbis with a lower rate lasts longer, but its bytes also give an upper
- * bound.
- */
+/** The sample rate of Opus. Vorbis can be slower, but its bytes also give an upper bound. */
 const OGG_RATE = 48_000;
 /** The result for a file whose duration its bytes don't limit. */
 export const SECONDS_MAX = 1_000_000;
@@ -18,8 +14,8 @@ const TAGS_MAX = 8;
 const ZEROS_MAX = 65_536;
 
 /**
- * Returns an upper bound of an audio file's duration in seconds: the largest by the header, by the
- * frames, and by the bytes at the format's lowest rate. Headers and tags can be wrong.
+ * Returns an upper bound of a file's seconds: the largest by the header, the frames, and the bytes
+ * at the format's lowest rate. Headers and tags can be wrong.
  */
 export function audioSecondsMax(file: Uint8Array): number {
   const audio = removeTags(file);
@@ -74,10 +70,7 @@ function firstByte(audio: Uint8Array): number {
   );
 }
 
-/**
- * Returns the lowest byte rate in a WAV file. A file can state several formats, of which programs
- * use different ones.
- */
+/** Returns the lowest byte rate in a WAV file, which can state several formats. */
 function wavRate(bytes: Uint8Array): number {
   const view = viewOf(bytes);
   let lowest = Infinity;
@@ -115,8 +108,8 @@ function formatRate(format: Uint8Array): number {
 }
 
 /**
- * Returns the duration in the header of FLAC or the last page of Ogg, or 0. FLAC written into a
- * pipe has none there.
+ * Returns the duration in FLAC's header or Ogg's last page, or 0. FLAC written into a pipe has
+ * none.
  */
 function lengthInHeader(bytes: Uint8Array): number {
   const view = viewOf(bytes);

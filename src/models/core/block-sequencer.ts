@@ -6,8 +6,7 @@ export type SequencedPart = {
 };
 
 /**
- * Orders the parts of a streamed response. One part is open at a time. Later ones wait until it is
- * closed.
+ * Orders a streamed response's parts. One is open at a time. Later ones wait until it is closed.
  */
 export class BlockSequencer<P extends SequencedPart> {
   readonly #parts: P[] = [];

@@ -13,10 +13,7 @@ export type BuiltInProvider = {
   isSet(config: ProviderConfig): boolean;
   tags(config: ProviderConfig): readonly HostTag[];
   problems(config: ProviderConfig): readonly ConfigProblem[];
-  /**
-   * Creates the provider. Called only if its variables are set and have no problems, and if it has
-   * hosts.
-   */
+  /** Called only if its variables are set and valid, and it has hosts. */
   build(config: ProviderConfig): Provider;
 };
 
@@ -26,10 +23,7 @@ export function isWebAddress(address: string): boolean {
   return url.protocol === "https:" || url.protocol === "http:";
 }
 
-/**
- * Returns the problems of a `..._BASE_URL`. `own` is the only host of its domain that keeps data in
- * this region.
- */
+/** `own` is the only host of its domain that keeps data in this region. */
 export function baseUrlProblems(
   config: ProviderConfig,
   variable: string,

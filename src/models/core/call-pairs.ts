@@ -11,7 +11,7 @@ export class ToolCallPairs {
     this.#open = new Map();
   }
 
-  /** Returns the ID to send for the next call: the given one, or a new one if that is taken. */
+  /** Returns the given ID, or a new one if that is taken. */
   call(id: string): string {
     let sentId = id;
     for (let attempt = 2; this.#sent.has(sentId); attempt++) sentId = `${id}_${attempt}`;
@@ -22,10 +22,7 @@ export class ToolCallPairs {
     return sentId;
   }
 
-  /**
-   * Returns the ID to send for the next result. It belongs to the first call with the given ID that
-   * has no result yet.
-   */
+  /** Returns the sent ID of the first call with the given ID and no result yet. */
   result(id: string): string {
     const sentId = this.#open.get(id)?.shift() ?? this.#answered.get(id) ?? id;
     this.#answered.set(id, sentId);

@@ -7,8 +7,8 @@ import { finishReasonOf, isCutOffReason } from "./finish-reason.ts";
 
 const LEVELS_MAX = 8;
 /**
- * Returns an OpenAI finish reason, or null if the provider gave up. It is `tool_calls` if there are
- * calls, because clients run tools only then.
+ * Returns OpenAI's finish reason, or null if the provider gave up. With calls, it is `tool_calls`,
+ * because clients run tools only then.
  */
 export function finishReason(raw: unknown, hasToolCalls: boolean): string | null {
   if (raw === "function_call") return raw;

@@ -8,8 +8,7 @@ import type { OutputPart } from "./output-part.ts";
 type Tool = { hasArguments: boolean; readonly isCustom: boolean };
 
 /**
- * Builds chunks in OpenAI's order: the role once, tool calls with numbers, and a separate chunk for
- * the finish reason.
+ * Builds chunks in OpenAI's order: the role once, numbered tool calls, and a separate finish chunk.
  */
 export class ChunkBuilder {
   readonly #index: number;

@@ -167,8 +167,7 @@ const count = z.optional(z.int().check(z.minimum(1)));
 const penalty = numberBetween(-2, 2);
 
 /**
- * OpenAI's `prompt_cache_options`. Cache warming is rejected. Other options are dropped, because
- * longer caching has another price.
+ * Cache warming is rejected. Other options are dropped, because longer caching has another price.
  */
 export const promptCacheOptions = z.looseObject({
   prewarm: z.nullish(z.literal(false, { error: "must be false" })),
@@ -305,8 +304,7 @@ const FIELDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
 ]);
 
 /**
- * Reports whether a body is a plain text chat, which needs no schema validation. Nine of ten
- * requests are.
+ * Reports whether a body is a plain text chat (nine of ten are), which needs no schema validation.
  */
 export function isPlainChat(body: object): boolean {
   for (const [field, value] of Object.entries(body)) {

@@ -39,8 +39,8 @@ type EmbeddingSlices = {
 };
 
 /**
- * Splits an embeddings call into requests of `size` texts, sends a few at a time, and joins the
- * results. The usage is null if any request returned none.
+ * Sends `size` texts per request, a few requests at a time, and joins the results. The usage is
+ * null if any request returned none.
  */
 export async function embedInBatches(
   call: EmbeddingsCall,
@@ -78,8 +78,7 @@ async function sendSlices(
   const answers = await mapConcurrently(limit, slices, async (slice) => {
     if (failures.length > 0) return badAnswer();
     let answer = await send(slice);
-    // A single request isn't retried here. The caller retries the whole call instead, possibly on
-    // another route.
+    // The caller retries a single request, possibly on another route.
     if (slices.length > 1 && shouldRetry(answer, call)) answer = await send(slice);
     if (answer.kind === "failure") failures.push(answer.failure);
     else if (answer.kind === "json") values += countValues(answer.body);

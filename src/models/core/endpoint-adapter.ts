@@ -20,15 +20,15 @@ import type { NativePartWeights } from "./prompt-size.ts";
 export type EndpointAdapter = {
   readonly name: string;
   readonly path: `/v1/${string}`;
-  /** Returns the error format for `path` and all paths below it. Null means OpenAI's format. */
+  /** Returns the error format for `path` and paths below it. Null means OpenAI's. */
   readonly dialect: ((at: EndpointContext) => Dialect | null) | null;
   /** Set for Codex. A request without an output cap then gets the model's maximum. */
   readonly asksForAll?: true;
   readonly idPrefix: string;
   readonly takesForms?: true;
   /**
-   * Parses a JSON object. Returns 400 with the endpoint's `param` if it is invalid. Never throws
-   * because of client input.
+   * Returns 400 with the endpoint's `param` for an invalid object. Never throws because of client
+   * input.
    */
   parse(body: object, at: EndpointContext, recalled?: StoredResponseResult): Result<ParsedRequest>;
   /** Returns the IDs of the stored responses that `parse` needs, or null. Never throws. */
@@ -52,8 +52,8 @@ export type ParsedRequest = {
   readonly dropped: readonly string[];
   readonly place?: { readonly name: string; readonly param: string } | null;
   /**
-   * Returns the client's name for a field of the core request, or null if clients can't send it. If
-   * this function is absent, the names are equal.
+   * Returns the client's name for a core field, or null if clients can't send it. If absent, the
+   * names are equal.
    */
   readonly paramOf?: (coreParam: string) => string | null;
   /** Returns a field's error code if clients depend on it. Null means the default code. */
@@ -62,8 +62,7 @@ export type ParsedRequest = {
   readonly fallbacks?: readonly ModelFallback[];
   readonly session?: string | null;
   /**
-   * Writes the response. It must not reference the prompt, because streams are long and the prompt
-   * would stay in memory.
+   * Must not reference the prompt, because streams are long and the prompt would stay in memory.
    */
   readonly reply: ResponseWriter;
   readonly native: NativeRequest | null;
@@ -79,9 +78,8 @@ export type ResponseWriter =
   | {
       readonly kind: "json";
       /**
-       * Returns the response body. `answer` has OpenAI's format, with our ID, model and usage. Must
-       * be pure except for random IDs, because it can run twice. If it throws, the response is
-       * still charged.
+       * `answer` has OpenAI's format, with our ID, model and usage. Must be pure except for random
+       * IDs, because it can run twice. If it throws, the response is still charged.
        */
       json(answer: JsonObject, receipt: Receipt): JsonObject;
       readonly kept?: (answer: JsonObject, receipt: Receipt) => JsonObject | null;
@@ -89,8 +87,7 @@ export type ResponseWriter =
   | {
       readonly kind: "stream";
       /**
-       * The content type of streams. If absent, it is server-sent events. Other types can't contain
-       * comments.
+       * The stream's content type. Default: server-sent events. Other types can't contain comments.
        */
       readonly contentType?: string;
       stream(head: ResponseHead): StreamWriter;
@@ -155,10 +152,7 @@ export type NativeRequest = NativeBody & {
   readonly outputLeast: number;
   /** Whether the request can cache the prompt for an hour, at another price. */
   readonly hourCache: boolean;
-  /**
-   * A field that can't be converted to a chat request, so that only a route with this protocol can
-   * serve the request.
-   */
+  /** A field without a chat equivalent. Only a route with this protocol can serve the request. */
   readonly only: { readonly param: string; readonly message: string } | null;
 };
 

@@ -28,7 +28,7 @@ export function failureEvents(failure: ProviderFailure, usage: Usage | null = nu
 
 /**
  * Returns the failure for an event larger than `bytesMax`. The request counts as its cause, because
- * the event would be too large from other hosts too.
+ * it would be too large from other hosts too.
  */
 export function eventTooLargeFailure(bytesMax: number): ProviderFailure {
   return {

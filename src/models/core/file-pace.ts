@@ -6,10 +6,7 @@ const READ_MS = 1;
 const READ_MS_MIN = 0.25;
 const WAIT_MS_MAX = 1000;
 
-/**
- * Limits the speed at which an isolate reads files. Many large files would otherwise delay other
- * requests.
- */
+/** Limits an isolate's reading of files, because large files would delay other requests. */
 export class FileReadPacer {
   #freeAtMs = 0;
 

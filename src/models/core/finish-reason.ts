@@ -30,8 +30,8 @@ function finishReasonEntries(reason: FinishReason, names: string): [string, Fini
 }
 
 /**
- * Returns OpenAI's finish reason, or null if the provider gave up. Unknown reasons become `length`,
- * so that clients don't run incomplete calls.
+ * Returns null if the provider gave up. Unknown reasons become `length`, so that clients don't run
+ * incomplete calls.
  */
 export function finishReasonOf(raw: string): FinishReason | null {
   const name = raw.toLowerCase();

@@ -43,9 +43,7 @@ export abstract class FrameReader {
     return this.#hasUnreadable ? [...events, ...this.fail(retry("bad_event"))] : events;
   }
 
-  /**
-   * Ends a stream that can't be read further. This is a failure unless every choice has finished.
-   */
+  /** Ends an unreadable stream. This is a failure unless every choice has finished. */
   fail(failure: ProviderFailure): StreamEvent[] {
     if (this.#ended) return [];
     return this.#accept(this.isFinished ? [END_EVENT] : failureEvents(failure), false);

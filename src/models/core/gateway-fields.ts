@@ -11,14 +11,10 @@ import {
 } from "./routing-preferences.ts";
 import type { ModelFallback, RoutePreferences, RouteSort } from "./routing-preferences.ts";
 
-/**
- * Body fields for the gateway itself, in the formats of OpenRouter and Vercel. They are never
- * forwarded.
- */
+/** Body fields for the gateway (formats of OpenRouter and Vercel). They are never forwarded. */
 export const gatewayFields = z.object({
   /**
-   * OpenRouter's old field that requests usage. By default, only streams of OpenAI endpoints omit
-   * usage.
+   * OpenRouter's old request for usage. By default, only streams of OpenAI endpoints omit usage.
    */
   usage: z.nullish(z.looseObject({ include: z.nullish(z.boolean()) })),
   session_id: z.nullish(z.string().check(z.maxLength(256))),
@@ -109,8 +105,8 @@ function ignoredFields({ provider, providerOptions }: Fields): string[] {
 }
 
 /**
- * Reports whether the client is one of OpenRouter's own, by its user agent. Such clients read usage
- * from each stream and expect a number as the error code.
+ * Reports whether the user agent is one of OpenRouter's own clients, which read usage from each
+ * stream and expect a number as the error code.
  */
 export function isOpenRouterClient(at: { header(name: string): string | undefined }): boolean {
   return /\bopenrouter\b/i.test(at.header("user-agent") ?? "");

@@ -32,8 +32,8 @@ export type StreamReader = {
 
 export type CallHandler<Call extends ProviderCall> = {
   /**
-   * Converts and sends the request. Returns a failure if the request isn't supported. Throws if the
-   * signal fires, or because of a bug.
+   * Returns a failure if the request isn't supported. Throws if the signal fires, or because of a
+   * bug.
    */
   ask(call: Call): Promise<Response | ProviderFailure>;
   answer(raw: JsonObject, call: Call, headers: Headers): ProviderResponse | ProviderFailure | null;
@@ -106,7 +106,6 @@ type ProviderRequest = {
   readonly body: OutgoingBody | RequestForm;
 };
 
-/** Sends a request without following redirects. The signal cancels it. */
 export async function postRequest(
   call: ProviderCall,
   { url, headers, body }: ProviderRequest,
@@ -223,8 +222,7 @@ function convertResponse<Call extends ProviderCall>(
 }
 
 /**
- * Returns the failure of a bug of ours. It doesn't count against the route, and the output is
- * charged.
+ * Returns the failure of our own bug. It doesn't count against the route, and output is charged.
  */
 function bugFailure(error: unknown): ProviderFailure {
   logException(error, {});
@@ -288,8 +286,8 @@ function hasOutput(event: StreamEvent): boolean {
 const FILE_PACE = new FileReadPacer();
 
 /**
- * Returns the events of an audio file or of images. Limits the reading speed, because they share
- * the isolate with other requests.
+ * Returns events of audio or images. Limits the speed, because they share the isolate with other
+ * requests.
  */
 function fileStream(body: ReadableStream<Uint8Array>, stream: StreamReader): EventStream {
   let lastBytes = 0;

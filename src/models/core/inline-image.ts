@@ -28,15 +28,15 @@ export type ConversationWithImages = {
 const IMAGE_BYTES_MAX = 10 * 1024 * 1024;
 const ALL_BYTES_MAX = 20 * 1024 * 1024;
 /**
- * The memory that a downloaded byte counts as, relative to a byte of a body. A body is in memory
- * about four times, a download 1.5 times (12 images of 9.9 MB: 182 MB).
+ * A downloaded byte's memory relative to a body's byte. A body is in memory about four times, a
+ * download 1.5 times (12 images of 9.9 MB: 182 MB).
  */
 const ROOM_PER_BYTE = 0.4;
 const DOWNLOADS_MAX = 64;
 const AT_ONCE = 4;
 const REDIRECTS_MAX = 3;
 const DOWNLOAD_MS = 10_000;
-/** The time limit of all downloads together, because the client chooses the servers. */
+/** The time limit of all downloads, because the client chooses the servers. */
 const ALL_DOWNLOADS_MS = 20_000;
 
 const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([

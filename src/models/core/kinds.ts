@@ -39,10 +39,7 @@ export const INPUT_KINDS: { readonly [K in InputKind]: InputKindRules<Bodies[K],
 };
 
 export type CoreRequest = ChatRequest | InputRequest;
-/**
- * A chat request. `apart`: each message is a separate prompt with the same settings. Never
- * streamed.
- */
+/** `apart`: each message is a separate prompt with the same settings. Never streamed. */
 export type ChatRequest = {
   readonly kind: "chat";
   readonly body: ChatBody;

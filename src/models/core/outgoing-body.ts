@@ -22,10 +22,7 @@ export function addImage(
   return marker;
 }
 
-/**
- * Returns a request's body. Downloaded images are encoded while the body is sent, so that no second
- * copy is in memory.
- */
+/** Returns a body whose downloaded images are encoded while it is sent, without a second copy. */
 export function requestBodyOf(value: object, downloads: DownloadedImages): OutgoingBody {
   const json = JSON.stringify(value);
   return downloads.size === 0 ? json : new BodyInPieces(json, downloads);
@@ -98,8 +95,7 @@ export class RequestForm {
 }
 
 /**
- * Replaces characters that hosts read in different ways. Keeps the extension, because some hosts
- * detect the format by it.
+ * Replaces ambiguous characters. Keeps the extension, because some hosts detect the format by it.
  */
 function plainFileName(filename: string): string {
   return filename.replaceAll(/[^!#-[\]-~]/g, "_") || "file";

@@ -13,8 +13,8 @@ type Waiter = {
 const FAST_AFTER = 2;
 
 /**
- * Forwards a body about once per `paceMs`, because each chunk has a fixed cost. Forwards data after
- * a longer pause immediately. Nothing waits for longer than `paceMs` or after the end.
+ * Forwards a body about once per `paceMs`, because each chunk has a fixed cost. After a longer
+ * pause, forwards data immediately. Nothing waits longer or after the end.
  */
 export class PacedBodyReader {
   readonly #source: ByteSource;

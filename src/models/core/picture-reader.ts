@@ -22,8 +22,8 @@ export type ReadImageFacts = (
 ) => PictureFacts | ProviderFailure;
 
 /**
- * Reads images from a JSON response, or from server-sent events with one image each. Passes base64
- * on in pieces, so that any size fits into memory.
+ * Reads images from JSON, or from server-sent events with one image each. Passes base64 on in
+ * pieces, so that any size fits into memory.
  */
 export class ImageReader implements StreamReader {
   readonly #facts: ReadImageFacts;

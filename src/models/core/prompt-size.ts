@@ -17,10 +17,7 @@ const PART_OVERHEAD = 4;
 const REQUEST_OVERHEAD = 16;
 const TOOLS_TOKENS = 350;
 const KNOWN_TOOL_TOKENS = 1500;
-/**
- * Below this size, the estimate is the upper bound, because estimates of short texts are
- * inaccurate.
- */
+/** Below this size, the estimate is the upper bound, because short estimates are inaccurate. */
 const SHORT_PROMPT_BYTES = 512;
 /** Maximum bytes per token of an estimate. */
 const BYTES_PER_TOKEN_MOST = 4;

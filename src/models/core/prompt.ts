@@ -15,10 +15,7 @@ export type Prompt = {
 
 export type OutputFormat = "text" | "json" | { readonly schema: JsonObject };
 
-/**
- * Converts a chat request. Fails if the conversation or the tools can't be converted, or several
- * choices are requested.
- */
+/** Fails if the conversation or tools can't be converted, or for several choices. */
 export function parsePrompt(body: ChatBody): Prompt | ProviderFailure {
   if ((body.n ?? 1) > 1) return unsupportedFailure("Several choices", "n");
   const conversation = conversationOf(body);
@@ -43,9 +40,7 @@ export function outputFormatOf({ response_format: format }: ChatBody): OutputFor
   return schema === undefined || Object.keys(schema).length === 0 ? "json" : { schema };
 }
 
-/**
- * Returns a name for the tool whose input is the output: "json", or another name if that is taken.
- */
+/** Returns the name of the tool whose input is the output: "json" unless that is taken. */
 export function nameOfOutputTool({ tools = [] }: ChatBody): string {
   const taken = new Set(
     tools.map((tool) => (tool.type === "function" ? tool.function.name : null)),

@@ -24,17 +24,14 @@ type AttemptContext = {
   readonly upstreamId: string;
   readonly customer?: Customer;
   readonly paceMs?: number;
-  /**
-   * Reserves bytes of memory until the response, or returns false. Negative bytes release memory.
-   */
+  /** Reserves memory until the response, or returns false. Negative bytes release it. */
   readonly room?: (bytes: number) => boolean;
   readonly signal: AbortSignal;
   /** Called before each request to the provider. From then on, the provider can bill us. */
   readonly onDispatch?: () => void;
   readonly onDropped?: ((fields: readonly string[]) => void) | undefined;
   /**
-   * Called before downloads from servers that the client chose. The time of the downloads isn't
-   * counted as the provider's.
+   * Called before downloads from the client's servers. Their time isn't counted as the provider's.
    */
   readonly onDownload?: () => void;
 };
@@ -42,10 +39,7 @@ type AttemptContext = {
 /** A call of a chat model on one route. Adapters forward only fields of `body` that they allow. */
 export type ChatCall = AttemptContext &
   ChatRequest & {
-    /**
-     * The request in the provider's own protocol. It replaces `body` if `Provider.speaks` allows
-     * it.
-     */
+    /** Replaces `body` if `Provider.speaks` allows it. */
     readonly native?: NativeBody | undefined;
     readonly stream: boolean;
     /** Maximum output tokens per choice. Always sent. */
@@ -112,7 +106,7 @@ export type ProviderFailure = {
   readonly param?: string | null;
   readonly code?: string | null;
   readonly tooLarge?: true;
-  /** The reason for the log: a status or a word such as "timeout". Never the provider's text. */
+  /** A status or a word such as "timeout", for the log. Never the provider's text. */
   readonly reason: string;
 };
 
@@ -143,8 +137,8 @@ export type ProviderResult =
   | { readonly kind: "failure"; readonly failure: ProviderFailure };
 
 /**
- * The adapter of a provider. It gets OpenAI's request and returns OpenAI's response or events, or
- * those of a protocol that it `speaks`. It never throws because of a provider's fault.
+ * A provider's adapter. It converts from and to OpenAI's format, or uses a protocol that it
+ * `speaks`. It never throws because of a provider's fault.
  */
 export type Provider = {
   readonly id: string;
@@ -157,10 +151,7 @@ export type Provider = {
   readonly ignoresNone?: (upstreamId: string) => boolean;
   readonly summarizesThoughts?: boolean;
   readonly takesTokens?: boolean;
-  /**
-   * Counts the tokens of a prompt in the provider's own format, with the provider's free call for
-   * counting. Returns null if the call fails.
-   */
+  /** Counts a prompt in the provider's own format, with its free call. Null if the call fails. */
   readonly countTokens?: (
     upstreamId: string,
     native: NativeBody,

@@ -6,10 +6,7 @@ import { anyValue, listReader, objectReader } from "./shape.ts";
 
 const ranks = listReader(objectReader({ index: anyValue, relevance_score: anyValue }));
 
-/**
- * Parses a list of ranked documents, best first. Returns null if it is empty, or names a document
- * twice or an unknown one.
- */
+/** Parses ranked documents, best first. Null if empty, or with a repeated or unknown document. */
 export function rankedResponse(
   raw: unknown,
   { documents, top_n: resultsMax }: RerankBody,

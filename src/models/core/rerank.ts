@@ -69,8 +69,7 @@ export const RERANK_KIND: InputKindRules<RerankBody, "search_unit"> = {
 };
 
 /**
- * Returns the size of the query with each document, because a provider reads the query once per
- * document.
+ * Returns the size of the query with each document, because a provider reads the query for each.
  */
 function pairSize({ query, documents }: RerankBody, model: Model) {
   const tally = new PromptSizeCounter(model);
@@ -85,8 +84,7 @@ function pairSize({ query, documents }: RerankBody, model: Model) {
 }
 
 /**
- * Returns the number of search units. A piece of a document has at least half of PIECE_TOKENS,
- * however long the query is.
+ * Returns the search units. A piece has at least half of PIECE_TOKENS, however long the query is.
  */
 function searchUnits({ query, documents, max_tokens_per_doc: tokensMax }: RerankBody): number {
   const documentTokens = Math.max(PIECE_TOKENS / 2, PIECE_TOKENS - utf8Bytes(query));

@@ -12,10 +12,7 @@ export function abilityNeed(ability: Ability, param: string, lack: string): Need
   return { param, lack, met: ({ limits }) => limits?.lacks?.includes(ability) !== true };
 }
 
-/**
- * Returns the routes that meet all needs. Returns 400 with `param` for the first need that none
- * meets.
- */
+/** Returns 400 with `param` for the first need that no route meets. */
 export function routesMeetingNeeds(needs: readonly Need[], model: Model): Result<readonly Route[]> {
   let capableRoutes = model.routes;
   for (const { param, lack, met } of needs) {

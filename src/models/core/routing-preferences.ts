@@ -67,8 +67,7 @@ const UNKNOWN_HERE =
   "is not supported, because the gateway doesn't have this information about its providers";
 
 /**
- * `provider` in OpenRouter's format. Returns 400 for unknown fields and for requirements that the
- * gateway can't check.
+ * OpenRouter's `provider`. Returns 400 for unknown fields and requirements that can't be checked.
  */
 export const providerPreferences = z.strictObject({
   order: providerNamesSchema,
@@ -99,10 +98,7 @@ type Provider = z.infer<typeof providerPreferences>;
 
 const SORT_BY = { cost: "price", ttft: "latency", tps: "throughput" } as const;
 
-/**
- * The object `providerOptions.gateway` in Vercel's format. Its `tags` and `user` don't affect
- * routes.
- */
+/** Vercel's `providerOptions.gateway`. Its `tags` and `user` don't affect routes. */
 export const gatewayOptions = z.strictObject({
   order: providerNamesSchema,
   only: providerNamesSchema,

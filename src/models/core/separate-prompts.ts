@@ -18,9 +18,9 @@ export const CONCURRENT_PROMPTS_MAX = 6;
 type JsonAnswer = Extract<ProviderResult, { kind: "json" }>;
 
 /**
- * Sends each message as a separate prompt and joins the results. Choices have numbers as in
- * OpenAI's legacy completions. The first failure ends the call. If the request may have caused it,
- * the other results are charged.
+ * Sends each message as a separate prompt. Joins the results, numbered as in OpenAI's legacy
+ * completions. The first failure ends the call. If the request may have caused it, other results
+ * are charged.
  */
 export async function sendPromptsSeparately(
   provider: Provider,

@@ -5,8 +5,7 @@ import { isObject, listOf, textOf } from "./json-value.ts";
 import type { JsonObject } from "./provider.ts";
 
 /**
- * Reasoning data that the model needs back in the next turn. For clients whose protocol has no
- * field for it.
+ * Reasoning that the model needs in the next turn, for clients whose protocol has no field for it.
  */
 export type StoredThoughts = {
   readonly details: readonly JsonObject[];
@@ -54,8 +53,8 @@ function pieceField(one: JsonObject, next: JsonObject): "text" | "summary" | nul
 }
 
 /**
- * Serializes reasoning for the client, without encryption. The provider has already signed or
- * encrypted the parts that need it.
+ * Serializes reasoning without encryption. The provider has already signed or encrypted it if
+ * needed.
  */
 export function sealThoughts({ details, extras, text }: StoredThoughts): string {
   const isReadable = details.length === 0 && text !== ""; // details hold their own text
@@ -69,10 +68,7 @@ export function isSealedThoughts(text: string): boolean {
   return text.startsWith(`${VERSION}.`);
 }
 
-/**
- * Parses serialized reasoning. Returns null if it isn't ours, is damaged or is too large. Never
- * throws.
- */
+/** Returns null if the reasoning isn't ours, is damaged or is too large. Never throws. */
 export function unsealThoughts(sealedText: string): StoredThoughts | null {
   if (sealedText.length > CHARACTERS_MAX) return null;
   const [version, payload, check, rest] = sealedText.split(".", 4);

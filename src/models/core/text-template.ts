@@ -1,6 +1,6 @@
 /**
- * The JSON before and after a chunk's text. Most chunks differ only in their text, so comparing
- * this JSON replaces parsing.
+ * The JSON around a chunk's text. Most chunks differ only in text, so comparing this JSON replaces
+ * parsing.
  */
 type TextTemplate = {
   readonly before: string;

@@ -2,10 +2,7 @@ import { isObject, listOf, objectOf, textOf } from "./json-value.ts";
 import type { JsonObject } from "./provider.ts";
 import { objectReader } from "./shape.ts";
 
-/**
- * Encrypted reasoning is base64 (four characters for three bytes), and a token has about four
- * bytes.
- */
+/** Encrypted reasoning is base64: four characters for three bytes, and about four bytes a token. */
 const SEALED_CHARACTERS_A_TOKEN = 16 / 3;
 const SEALS: ReadonlySet<string> = new Set([
   "signature",

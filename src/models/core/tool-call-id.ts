@@ -7,8 +7,8 @@ export const NINE_CHARACTER_ID: ToolCallIdShape = { pattern: /^[a-zA-Z0-9]{9}$/,
 export const WORD_64_ID: ToolCallIdShape = { pattern: /^[a-zA-Z0-9_-]{1,64}$/, length: 24 };
 
 /**
- * Maps tool call IDs to IDs that a host accepts. One ID always maps to the same result, so that
- * prompt caches still match. Two IDs never map to the same result.
+ * Maps tool call IDs to IDs that a host accepts: one to one, and always to the same ID, so that
+ * prompt caches still match.
  */
 export class ToolCallIds {
   readonly #shape: ToolCallIdShape;

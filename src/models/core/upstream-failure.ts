@@ -9,8 +9,7 @@ type UpstreamError = {
   readonly type: string;
   readonly param: string;
   /**
-   * The HTTP status in the error, or NaN. Proxies can return it inside a response with another
-   * status.
+   * The status in the error, or NaN. Proxies can return it inside a response with another status.
    */
   readonly status: number;
 };
@@ -132,15 +131,14 @@ const OUR_CODES: ReadonlySet<string> = new Set([
   "token_not_found_in_db",
 ]);
 /**
- * Messages about our key or model name. Matches whole messages, because hosts can repeat the
- * client's text.
+ * Messages about our key or model. Matches whole messages, because hosts can repeat clients' text.
  */
 const ABOUT_US =
   /^(?:incorrect api key|model not exist\b|(?:\/[\w/]{1,40}: )?invalid model name passed in|server is pinned to )|^\S+ is not a valid model id$|^model ['"`]?\S{1,200}['"`]? (?:is )?not found\b/i;
 
 /**
- * Reports whether a 400 is about our key or our model name (xAI, Mistral, DeepSeek, OpenRouter,
- * LiteLLM, transformers).
+ * Reports whether a 400 is about our key or model (xAI, Mistral, DeepSeek, OpenRouter, LiteLLM,
+ * transformers).
  */
 function isAboutUs({ code, type, message }: UpstreamError): boolean {
   return OUR_CODES.has(code) || OUR_CODES.has(type) || ABOUT_US.test(message);
@@ -278,14 +276,14 @@ function clampWaitMs(ms: number | null): number | null {
 const HINT_MS_MAX = 60_000;
 
 /**
- * Suffixes of the header `x-ratelimit-reset`. OpenAI, Groq, xAI and Mistral use the first two,
- * Cerebras the next two, and Together the last.
+ * Suffixes of `x-ratelimit-reset`: the first two of OpenAI, Groq, xAI and Mistral, the next two of
+ * Cerebras, the last of Together.
  */
 const LIMITS = ["-requests", "-tokens", "-requests-minute", "-tokens-minute", ""];
 
 /**
- * Returns the ms to wait, at most a minute, for a response without `retry-after`. Reads the
- * message, or the reset time of an exhausted limit.
+ * Returns the wait without `retry-after`, at most a minute, by the message or an exhausted limit's
+ * reset time.
  */
 export function hintedWaitMs(headers: Headers, message: string): number | null {
   const reported = /(?:retry after|try again in) ([\d.]+ ?(?:seconds?|ms|[\dhms.]+))/i.exec(

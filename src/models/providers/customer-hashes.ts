@@ -27,10 +27,7 @@ export class CustomerHashes {
     return this.#hash(["cache", cacheKey, orgId]);
   }
 
-  /**
-   * Returns the cache key for a request without one. It is the same for all requests of an
-   * organization to a model.
-   */
+  /** Returns the default cache key, the same for an organization's requests to a model. */
   modelCacheKey({ orgId }: Customer, upstreamId: string): Promise<string> {
     return this.#hash(["cache of", upstreamId, orgId]);
   }

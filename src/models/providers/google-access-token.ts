@@ -25,10 +25,7 @@ const TOKEN_BYTES_MAX = 64 * 1024;
 const granted = objectReader({ access_token: textOf, expires_in: numberOf });
 const jsonKey = objectReader({ client_email: textOf, private_key: textOf, project_id: textOf });
 
-/**
- * Parses the JSON key of a service account. Returns the account, or the names of missing or invalid
- * fields.
- */
+/** Returns the account, or the names of missing or invalid fields. */
 export function parseServiceAccount(json: string): ServiceAccount | readonly string[] {
   const raw = parseObject(json);
   if (raw === null) return ["a JSON object"];

@@ -50,10 +50,7 @@ export function activeProviders(config: ProviderConfig): readonly ConfiguredProv
   return live;
 }
 
-/**
- * Returns the configuration problems of providers. With any, the deployment must not serve
- * requests.
- */
+/** Returns problems with which the deployment must not serve requests. */
 export function providerProblems(config: ProviderConfig): readonly ConfigProblem[] {
   const problems = config.providers
     .filter((entry) => !PROFILES.has(entry.profile))

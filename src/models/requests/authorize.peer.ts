@@ -59,8 +59,8 @@ function refusalBody(failure: Failure): object {
 }
 
 /**
- * Returns the price list for a request that needs no hold. The wallet checks the key, because only
- * the wallet stores sessions.
+ * Returns the price list without a hold. The wallet checks the key, because only it stores
+ * sessions.
  */
 async function lookUpCaller(
   c: Context<AppEnv>,
@@ -86,8 +86,8 @@ async function lookUpCaller(
 }
 
 /**
- * Places the hold. Makes one attempt fewer than for requests of this region, because the other
- * region retries the call.
+ * Makes one attempt fewer than for this region's requests, because the other region retries the
+ * call.
  */
 async function placeHoldFor(
   c: Context<AppEnv>,

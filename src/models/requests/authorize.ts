@@ -124,10 +124,7 @@ const answerSchema = z.discriminatedUnion("ok", [
   }),
 ]);
 
-/**
- * Parses the response, or returns null. `unanswered`: an attempt failed, but may have placed its
- * hold.
- */
+/** `unanswered`: an attempt failed, but may have placed its hold. */
 export function parseAuthorizeResponse(body: unknown): ObjectCallResult<AuthorizedHold> | null {
   const parsed = answerSchema.safeParse(body);
   if (!parsed.success) return null;

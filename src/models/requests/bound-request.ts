@@ -295,8 +295,8 @@ export function speaksNatively(
 }
 
 /**
- * Translates `param` of an error to the client's format. Errors of the endpoint itself already have
- * it.
+ * Translates an error's `param` to the client's format, which the endpoint's own errors already
+ * have.
  */
 export function withClientParam(refusal: Refusal, translation: ErrorTranslation): Refusal {
   const { failure } = refusal;
@@ -374,8 +374,8 @@ export function capableRoutes(
 }
 
 /**
- * Returns the routes whose context window is long enough. If there are none, returns those with the
- * longest window, because the size is an estimate and the provider decides.
+ * Returns routes with a long enough context window, or those with the longest one, because the size
+ * is an estimate and the provider decides.
  */
 function longEnough(routes: readonly Route[], model: Model, tokens: number): readonly Route[] {
   const contextOf = ({ limits }: Route): number => limits?.context ?? model.context;

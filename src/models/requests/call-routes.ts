@@ -150,8 +150,8 @@ async function callRoute(
 }
 
 /**
- * Returns the timeouts. They are longer for images, because an image takes minutes and a second
- * attempt would be billed again.
+ * Returns the timeouts. Images get longer ones, because one takes minutes and a second attempt
+ * would be billed again.
  */
 function timeouts(run: Run, routes: readonly PaidRoute[]) {
   const { core, stream, reply } = run.request;
@@ -276,7 +276,7 @@ export function reportFailedAttempt(
   });
 }
 
-/** Returns what the provider charges. Returns null if its price is unknown. */
+/** Returns the provider's charge, or null if its price is unknown. */
 function purchaseCost({ bought, usage }: Charge): number | null {
   return bought === undefined ? null : costOf(bought, usage);
 }

@@ -24,8 +24,8 @@ import { parseCountRequest } from "../protocols/messages/client-request.ts";
 import type { CountBody } from "../protocols/messages/client-request.ts";
 
 /**
- * The factor for estimates of Claude's tokens. If a count is too low, clients compact their context
- * too late.
+ * The factor for estimates of Claude's tokens, because clients compact too late if a count is too
+ * low.
  */
 const RAISED = 1.1;
 /** Tokens added for each message and for each request (from OpenAI's cookbook). */

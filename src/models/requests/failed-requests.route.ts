@@ -84,7 +84,7 @@ class FailedRequests {
   }
 
   /**
-   * Reports an organization's failed requests now. It can't wait for the report of another request,
+   * Reports an organization's failed requests now, without waiting for another request's report,
    * because a promise belongs to its request.
    */
   async tellNow(orgId: string, send: SendReport): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * The estimated speed. Reasoning models generate 50 to 200 tokens per second, so it is wrong by a
- * factor of two at most.
+ * The estimated speed. Models generate 50 to 200 tokens per second, so it is off by at most two
+ * times.
  */
 const HIDDEN_TOKENS_A_SECOND = 100;
 
@@ -54,7 +54,7 @@ export class HiddenReasoning {
   }
 
   /**
-   * Records that the client receives all reasoning. Its size is then counted instead of its time.
+   * Counts the reasoning by its size instead of its time, because the client receives all of it.
    */
   seal(): void {
     this.#isShown = true;

@@ -52,8 +52,8 @@ export function outputCap(model: Model, prompt: PromptSize, requested: AskedOutp
 const RESPONSES_REPEATS = 4;
 
 /**
- * Returns the output cap of a chat whose response is buffered. Lowers a default that is too high.
- * Rejects a requested cap that is too high with 400.
+ * Returns a buffered chat's output cap. Lowers a default that is too high. Rejects a requested cap
+ * that is too high with 400.
  */
 export function capThatFits(
   cap: OutputCap,
@@ -149,10 +149,7 @@ export function billedOutput(route: Route, cap: number, choices: number): number
   return Math.max(scaledTokens, (cap + extraReasoning) * choices);
 }
 
-/**
- * Returns the largest cap per choice for which a route bills at most `billedTokens`. It is
- * negative if there is none.
- */
+/** Returns the largest cap per choice for at most `billedTokens`, or a negative one. */
 function capFor(route: Route, billedTokens: bigint, choices: number): bigint {
   const scaledTokens =
     (billedTokens * BigInt(FACTOR_SCALE)) / BigInt(scaledFactor(route) * choices);
@@ -165,10 +162,7 @@ function scaledFactor(route: Route): number {
   return Math.ceil((route.limits?.outputFactor ?? 1) * FACTOR_SCALE);
 }
 
-/**
- * Returns the output tokens of all choices that the grant covers after the prompt. Returns -1 if it
- * doesn't cover the prompt.
- */
+/** Returns the output tokens of all choices after the prompt, or -1 if it isn't covered. */
 function tokensFor(
   route: Route,
   held: { prompt: PromptSize; promptTokens: number; granted: Micros },

@@ -65,7 +65,7 @@ async function holdAtOwnPrices(run: Run): Promise<ObjectCallResult<HoldGrant>> {
   return excluded === null ? holdWithCandidates(run) : { unanswered: false, result: excluded };
 }
 
-/** Places the hold. Sends the candidate routes if the wallet needs them for its policy. */
+/** Sends the candidate routes if the wallet needs them for its policy. */
 async function holdWithCandidates(run: Run): Promise<ObjectCallResult<HoldGrant>> {
   const { caller, services } = run;
   const { keysNeedingCandidates: policies } = services;
@@ -158,10 +158,7 @@ function holdInRegion(run: Run, walletAt: WalletAt): Promise<ObjectCallResult<Ho
   return callObjectWithRetries(ask, { after: timers.after, attemptsMax: ATTEMPTS });
 }
 
-/**
- * Returns the routes that a grant covers and policies allow. They include the most expensive
- * allowed route.
- */
+/** Returns routes that a grant covers and policies allow, with the most expensive allowed one. */
 function grantedRoutes({ request, services }: Run, grant: HoldGrant): PaidRoute[] {
   const { routes: allowed, warmRoute } = grant;
   const { native } = request;

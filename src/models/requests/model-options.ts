@@ -24,10 +24,7 @@ export function useOption(request: PaidRequest, option: ModelOption | undefined)
   if (option !== undefined && request.options !== undefined) Object.assign(request, option);
 }
 
-/**
- * Returns a request with all its models. Skips models that can't serve it. Fails if none can, or if
- * a name is unknown.
- */
+/** Skips models that can't serve the request. Fails if none can, or if a name is unknown. */
 export function boundModels(parsed: ParsedRequest, sale: Sale): Result<PaidRequest> {
   const first = boundRequest(parsed, sale);
   const { fallbacks = [], request } = parsed;

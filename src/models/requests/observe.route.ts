@@ -204,9 +204,7 @@ export function overloadCountersOf(config: Config): OverloadCounters {
 
 const makeSheds = (config: Config): OverloadCounters => new ShedCounts(config);
 
-/**
- * Rejects and counts a request without a slot. It has its own log line only with LOG_REQUESTS=all.
- */
+/** Rejects and counts a request without a slot, with its own log line only if LOG_REQUESTS=all. */
 export function rejectOverloaded(c: Context<AppEnv>, reason: OverloadReason): Refusal {
   const { config, startedMs, requestId } = c.var;
   overloadCountersOf(config).note(reason, requestId, startedMs);

@@ -39,9 +39,7 @@ export async function outcomesPeer(c: Context<AppEnv>): Promise<Response> {
 }
 
 const WALLET_TIMEOUT_MS = 2000;
-/**
- * Maximum ms, less than the sender's timeout. Outcomes that take longer are reported as unfinished.
- */
+/** Maximum ms, less than the sender's timeout. Later outcomes are reported as unfinished. */
 const ALL_TIMEOUT_MS = 4000;
 
 type OutcomeServices = CallsOf<"wallet", "settle" | "void"> & {
@@ -50,8 +48,8 @@ type OutcomeServices = CallsOf<"wallet", "settle" | "void"> & {
 };
 
 /**
- * Applies another region's outcomes to this region's wallets. A wallet applies each outcome once,
- * so duplicates and order don't matter.
+ * Applies another region's outcomes. A wallet applies each once, so duplicates and order don't
+ * matter.
  */
 export function applyOutcomes(
   items: readonly unknown[],

@@ -55,8 +55,8 @@ type ReadRequest = {
 type Rejection = Refusal | { readonly ok: false; readonly shed: OverloadReason };
 
 /**
- * Handles or sheds a paid request. Registers all work with waitUntil first, so that a disconnect
- * can't leave a hold or a slot behind.
+ * Registers all work with waitUntil first, so that a disconnect can't leave a hold or a slot
+ * behind.
  */
 export function handlePaidRequest(
   c: Context<AppEnv>,
@@ -176,8 +176,7 @@ async function readRequest(
 }
 
 /**
- * Returns the bytes that identify the body. For a form, omits the boundary, which differs in each
- * retry.
+ * Returns the bytes that identify the body, without a form's boundary, which differs in each retry.
  */
 async function bodyIdentity({ bytes, form }: JsonBody, key: string | null): Promise<Uint8Array> {
   return form === undefined || key === null ? bytes : formIdentity(form);
@@ -277,8 +276,8 @@ async function boundCost(
 }
 
 /**
- * Admits a key that wasn't checked yet before a rejection. The request then counts, and a revoked
- * key gets its 401.
+ * Admits an unchecked key before a rejection. The request then counts, and a revoked key gets its
+ * 401.
  */
 async function afterAdmission({ c }: PaidRequestContext, refusal: Rejection): Promise<Rejection> {
   const admission = await c.get("presumed")?.admit();

@@ -131,16 +131,10 @@ type Progress = {
   /** A second outcome is stored only after `refused`. */
   stored: StoredOutcome | null;
   isBroken: boolean;
-  /**
-   * The charge, and the part of the cost beyond the balance, in micro-credits, as far as they are
-   * known.
-   */
+  /** The charge, and the cost beyond the balance, in micro-credits, as far as they are known. */
   charged: Micros;
   shortfall: number;
-  /**
-   * Whether the charge is only in the log, because neither the wallet nor the outbox accepted it in
-   * time.
-   */
+  /** Whether the charge is only in the log, because wallet and outbox didn't accept it in time. */
   isUnsaved: boolean;
   keepHours: number;
   askedMs: number;
@@ -148,10 +142,7 @@ type Progress = {
   /** Routes that the hold, a policy or a cooldown excludes. */
   skipped: readonly SkippedRoute[];
   told: Failure | null;
-  /**
-   * The write of the response to the store, while it runs. The request keeps its slot until it
-   * ends.
-   */
+  /** The write of the response to the store. The request keeps its slot until it ends. */
   keeping: Promise<void> | null;
 };
 
@@ -233,10 +224,7 @@ export type Release = { readonly kind: "void"; readonly reason: string; readonly
 
 export type Outcome = Charge | Release;
 
-/**
- * The place of an outcome: `saved` in the wallet or the outbox, `refused` by both, or `unknown`
- * after a failed call.
- */
+/** `saved` in the wallet or the outbox, `refused` by both, or `unknown` after a failed call. */
 export type StoredOutcome = "saved" | "refused" | "unknown";
 
 /** `charged` is the paid amount, as far as it is known. */

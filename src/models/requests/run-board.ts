@@ -24,8 +24,8 @@ type WatchTick = { readonly stop: Failure | null; readonly due: Query | null };
 type Query = { readonly runs: readonly WatchedRun[]; readonly askedMs: number };
 
 /**
- * The long requests of an isolate, and the results about them. One query serves all requests of an
- * organization. All values are plain data, because a request can't use another's I/O.
+ * The long requests of an isolate and their results. One query serves an organization's requests.
+ * All values are plain data, because a request can't use another's I/O.
  */
 export class RunBoard {
   readonly #organizations = new Map<string, Running>();

@@ -45,8 +45,8 @@ type JsonAnswer = Omit<Extract<ProviderResult, { kind: "json" }>, "kind">;
 type JsonReply = Extract<ResponseWriter, { kind: "json" }>;
 
 /**
- * Sends a JSON response once its charge is stored. If the charge certainly wasn't stored, sends
- * 503, so that no client pays for a 503.
+ * Sends a JSON response once its charge is stored, or 503 if it certainly wasn't, so that no client
+ * pays for a 503.
  */
 export function sendJson(
   run: Run,
@@ -248,8 +248,8 @@ function handleDisconnect(streaming: ResponseStream): void {
 }
 
 /**
- * Reports whether the stream of a disconnected client can be closed now. It can't if the model may
- * reason without output, because only the final usage includes that reasoning.
+ * Reports whether a disconnected client's stream can be closed. It can't if the model may reason
+ * without output, which only the final usage includes.
  */
 function isNotWorthReading(streaming: ResponseStream): boolean {
   const { meter, run } = streaming;

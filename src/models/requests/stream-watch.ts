@@ -33,9 +33,7 @@ export class StreamClient {
     return this.#pendingMs;
   }
 
-  /**
-   * Checks the waiting write. Runs at intervals, because reading the time at each write costs more.
-   */
+  /** Checks the waiting write at intervals, because reading the time at each write costs more. */
   observe(nowMs: number): void {
     const hasNotMoved = this.#begun > this.#finished && this.#finished === this.#observed.finished;
     this.#pendingMs = hasNotMoved ? this.#pendingMs + nowMs - this.#observed.atMs : 0;

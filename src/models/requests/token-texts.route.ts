@@ -75,8 +75,7 @@ const TEXT_BYTES_MAX = 8 * 1024 * 1024;
 type Input = EmbeddingsBody["input"];
 
 /**
- * The texts of token IDs in cl100k_base. For each ID, the file has the length in one byte, then the
- * bytes.
+ * The texts of cl100k_base's IDs. For each ID, the file has the length in one byte, then the bytes.
  */
 class TokenTable {
   readonly #bytes: Uint8Array;

@@ -24,7 +24,7 @@ export async function openDataKey(
   return raw === null ? null : imported(Uint8Array.fromBase64(raw));
 }
 
-/** Returns the key encrypted with the first of KEY_SECRETS. Returns null if none can decrypt it. */
+/** Encrypts the key with the first of KEY_SECRETS. Returns null if none can decrypt it. */
 export function reencryptDataKey(
   sealed: string,
   owner: string,

@@ -57,10 +57,7 @@ export type StoredPartKind = "input" | "response";
 const PART_BYTES = 1_000_000;
 const COLUMNS = "id, previous, expires_at AS expiresAt, data_key AS dataKey, bytes";
 
-/**
- * Returns the response. Returns null if it has expired, was deleted, or isn't visible to the
- * caller.
- */
+/** Returns null if the response has expired, was deleted, or isn't visible to the caller. */
 export function selectResponse(
   sql: SqlStorage,
   id: string,

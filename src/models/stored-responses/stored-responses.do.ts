@@ -368,10 +368,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
   }
 }
 
-/**
- * Returns the label that binds an encrypted text to its row, so that it can't be moved to another
- * row.
- */
+/** Returns the label that binds an encrypted text to its row, so that it can't be moved. */
 function boundTo(id: string, kind: StoredPartKind): string {
   return `${id}/${kind}`;
 }

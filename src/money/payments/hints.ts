@@ -80,10 +80,7 @@ async function lookAtBack(deps: PaymentDeps, looking: Looking, id: string): Prom
   return looking.applyRefunds(id);
 }
 
-/**
- * Finds the purchase of a Stripe object by the object's ID or, if the response to its creation was
- * lost, by our metadata.
- */
+/** Finds a Stripe object's purchase by ID or, if its creation got no response, by our metadata. */
 async function ofObject(
   deps: PaymentDeps,
   kind: "session" | "invoice",
@@ -100,10 +97,7 @@ async function ofObject(
   return adopt(deps, purchase, kind === "session" ? { sessionId: id } : { invoiceId: id });
 }
 
-/**
- * Returns the purchase that an object's metadata names. The customer must match too, because
- * metadata isn't trusted.
- */
+/** Finds a purchase by metadata. The customer must match too, because metadata isn't trusted. */
 function named(
   deps: PaymentDeps,
   object: Pick<Intent, "metadata" | "customer">,
@@ -113,8 +107,8 @@ function named(
 }
 
 /**
- * Stores the ID of an invoice or session if Stripe's response to its creation was lost. A checkout
- * needs only the session's ID.
+ * Stores the ID of an invoice or session whose response was lost. A checkout needs only the
+ * session's ID.
  */
 function adopt(
   deps: PaymentDeps,

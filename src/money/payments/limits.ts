@@ -7,10 +7,7 @@ import { DAY_MS, HOUR_MS, WEEK_MS } from "../../shared/clock.ts";
 
 const MICROS = 1_000_000;
 const CHECKOUTS_AN_HOUR = 5;
-/**
- * Number of declined purchases in 24 hours, of all methods, after which only automatic ones are
- * allowed.
- */
+/** Declined purchases in 24 hours, of all methods, after which only automatic ones are allowed. */
 const DECLINES_A_DAY = 3;
 
 function counts({ state, method }: Purchase): boolean {
@@ -19,10 +16,7 @@ function counts({ state, method }: Purchase): boolean {
 
 type Limited = Extract<Failure, { readonly kind: "purchase_limit" }>;
 
-/**
- * Returns the failure of a purchase above a limit, or null. `recent`: the purchases of the last 48
- * hours.
- */
+/** `recent`: the purchases of the last 48 hours. */
 export function checkPurchaseLimits(
   buying: Buying,
   recent: readonly Purchase[],

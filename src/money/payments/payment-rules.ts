@@ -26,10 +26,7 @@ export function creditsOfPayment(askedMicro: Micros, captured: CapturedAmounts):
   return micros(Number((full * BigInt(receivedCents)) / BigInt(totalCents)));
 }
 
-/**
- * Returns the tax in a payment. If only part of the total was received, returns the same part of
- * the tax, rounded down.
- */
+/** Returns the tax. If only part of the total was received, returns the same part, rounded down. */
 export function taxOf({ receivedCents, totalCents, taxCents }: CapturedAmounts): Micros {
   if (totalCents <= 0) return micros(0);
   const received = BigInt(Math.min(receivedCents, totalCents));
@@ -59,8 +56,8 @@ const WITHDRAWN = new Set([
 const REFUND_GONE = new Set(["failed", "canceled"]);
 
 /**
- * Returns the cents of a payment that were refunded or lost in disputes. `isUnknown`: a dispute has
- * an unknown status, which counts as lost.
+ * Returns a payment's cents that were refunded or lost in disputes. `isUnknown`: a dispute has an
+ * unknown status, which counts as lost.
  */
 export function refundedCents(
   totalCents: number,

@@ -52,10 +52,7 @@ const CALL_TIMEOUT_MS = 10_000;
 const WATCH_MS = 5000;
 const RECENT_MS = 48 * 3_600_000;
 
-/**
- * An organization's purchases and payments, in its home region. `PaymentsCalls` documents the
- * calls.
- */
+/** An organization's purchases and payments, in its home region. */
 export class Payments extends DurableObject<Env> implements PaymentsCalls {
   #machine: PurchaseRunner | null = null;
   #armedFor: number | null = null;

@@ -175,9 +175,7 @@ export class PurchaseRunner {
     return times.length === 0 ? null : Math.min(...times);
   }
 
-  /**
-   * Processes a hint, which has the IDs of a Stripe event. Hints about one object share one read.
-   */
+  /** Processes a hint (IDs of a Stripe event). Hints about one object share a read. */
   handleHint(hint: WaitingHint): Promise<void> {
     const { kind, object } = hint;
     return this.#chains.run(`${kind}:${object}`, async () => {
@@ -223,7 +221,7 @@ export class PurchaseRunner {
   }
 }
 
-/** A queue for each name. Work of the same name runs in order, one at a time. */
+/** Runs work of the same name in order, one at a time. */
 class QueuesByName {
   readonly #last = new Map<string, Promise<unknown>>();
 

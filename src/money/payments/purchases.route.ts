@@ -27,8 +27,8 @@ export const purchaseBody = z.object({
 });
 
 /**
- * Handles POST /v1/credits/purchases. Returns 202, and the purchase continues in the background.
- * Requires an Idempotency-Key.
+ * Handles POST /v1/credits/purchases. The purchase continues in the background. Requires an
+ * Idempotency-Key.
  */
 export async function buyRoute(c: AppContext) {
   const { config, admitted } = c.var;

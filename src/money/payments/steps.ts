@@ -37,8 +37,8 @@ export type RunPurchaseStep = (deps: PaymentDeps, purchase: Purchase) => Promise
 
 const FAULTS_STORED = 3;
 /**
- * Ms for which a call is retried, less than the lifetime of Stripe's idempotency keys. It is
- * shorter for a checkout, because Stripe rejects one that expires within half an hour.
+ * Ms for which a call is retried, within Stripe's lifetime of idempotency keys. A checkout's is
+ * shorter, because Stripe rejects one that expires within half an hour.
  */
 const KEY_MS = 23 * 3_600_000;
 const SESSION_KEY_MS = 25 * 60_000;
@@ -187,7 +187,7 @@ export async function findLostSession(deps: PaymentDeps, purchase: Purchase): Pr
   return endPurchase(deps, now, { state: "declined", error: "processing_error", isHard: false });
 }
 
-/** Returns the object if Stripe has it, null if it doesn't, and undefined without a response. */
+/** Returns null if Stripe doesn't have the object, and undefined without a response. */
 async function lookFor(
   { stripe }: PaymentDeps,
   { id, customerId, createdAt }: Purchase,

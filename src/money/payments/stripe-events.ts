@@ -34,8 +34,8 @@ const EVENT_KINDS: Readonly<Record<string, Hint["kind"]>> = {
 };
 
 /**
- * The time, in Unix seconds, up to which Stripe's events were read. `rest`: a sweep that started at
- * `startedS` hasn't read the events before `beforeS` yet.
+ * The time (Unix s) up to which events were read. `rest`: a sweep since `startedS` hasn't read
+ * those before `beforeS` yet.
  */
 export type SweepCursor = {
   readonly sinceS: number;
@@ -92,8 +92,8 @@ type Named = { readonly object: string; readonly customer: string };
 const ID = /^[a-z]+_[A-Za-z0-9_]{1,250}$/;
 
 /**
- * Returns the IDs of an event's object and customer. Refunds, disputes and warnings lack the
- * customer, so their payment is read from Stripe.
+ * Returns the object's and customer's IDs. Refunds, disputes and warnings lack the customer, so
+ * their payment is read from Stripe.
  */
 async function namesOf(
   to: DispatchServices,

@@ -9,10 +9,7 @@ import type {
 
 type Grouping = GroupedCalls & Pick<WalletCalls, "together">;
 
-/**
- * Groups an isolate's calls to one wallet. While a call runs, later calls wait and are sent
- * together.
- */
+/** Groups calls to one wallet. While a call runs, later calls wait and are sent together. */
 export class WalletGroups {
   readonly #groups = new CallGroups<WalletPart, PartResult>();
 

@@ -33,7 +33,7 @@ export type RegisterCalls = {
    */
   admit(home: Region | null, secret?: string, session?: PacedSession): Promise<Admission>;
   /**
-   * Returns the key for another region, which counts the request, and records the use. Fails with
+   * Returns the key for another region, which counts the request. Records the use. Fails with
    * `conflict` for a repeated `writeId`.
    */
   identify(writeId: string | null, secret?: string): Promise<Identified>;
@@ -44,8 +44,8 @@ export type RegisterCalls = {
    */
   refresh(usedAt: number): Promise<Identified>;
   /**
-   * Revokes the key permanently, even if it is unknown. Returns the time of the first revocation.
-   * If storage throws, the key may be revoked.
+   * Revokes even an unknown key permanently. Returns the time of the first revocation. If storage
+   * throws, the key may be revoked.
    */
   revoke(revokedAt: number): Promise<number>;
   /**

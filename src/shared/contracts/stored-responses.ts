@@ -52,10 +52,7 @@ export function textsOf({ links, outputs, inputs }: StoredResponseResult): reado
   return [...linked, ...Object.values(outputs), ...Object.values(inputs)];
 }
 
-/**
- * The calls of an organization's object of stored responses. Missing, expired and inaccessible
- * responses have the same result.
- */
+/** The calls of a store. Missing, expired and inaccessible responses have the same result. */
 export type StoredResponsesCalls = {
   /** Sets the hours for which responses are stored, also for those already stored. */
   keepFor(hours: number): Promise<Result<null>>;
@@ -85,8 +82,7 @@ export function responseOwner({ memberId, keyId, shown }: Admitted["caller"]): K
 }
 
 /**
- * Returns a filter for the responses that a caller can continue: its own for a session or limited
- * key, else its member's.
+ * Returns the filter for continuing: own responses for a session or limited key, else its member's.
  */
 export function continuedBy({
   caller,
@@ -97,10 +93,7 @@ export function continuedBy({
   return { memberId, keyId: null, sessionId: null };
 }
 
-/**
- * Returns a filter for the responses that a caller can read. It is the same as for generations, but
- * a limited key can read only its own.
- */
+/** Returns the filter for reads: as for generations, but a limited key can read only its own. */
 export function visibleTo(admitted: Admitted, { role }: Pick<Member, "role">): VisibilityFilter {
   const own = continuedBy(admitted);
   const isAll = own.keyId === null && role !== "member";

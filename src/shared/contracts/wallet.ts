@@ -66,14 +66,9 @@ export type HoldRequest = {
   readonly id: string;
   readonly least: Micros;
   readonly most: Micros;
-  /**
-   * The minimum with the upper bound of the prompt's tokens. Budgets use it, so that they are never
-   * exceeded.
-   */
+  /** The minimum with the prompt's upper bound. Budgets use it, so that they are never exceeded. */
   readonly sure: Micros;
-  /**
-   * Whether the client set an output cap. Otherwise, at most half of the available amount is held.
-   */
+  /** Whether the client set an output cap. Otherwise, at most half of what is available is held. */
   readonly hasCap: boolean;
   readonly tokens: TokenRequest;
   /** The model's name in the request and its ID. A key with a model list rejects null. */
@@ -334,10 +329,7 @@ export type WalletCalls = OtherCalls & {
   newestLedger(beforeSeq: number, limit: number): Promise<Result<readonly LedgerRow[]>>;
   request(id: string): Promise<Result<RequestRecord>>;
   requests(query: RequestQuery): Promise<Result<RequestPage>>;
-  /**
-   * Counts failed requests and stores the newest. Never retry this call, because it would count
-   * twice.
-   */
+  /** Counts failed requests and stores the newest. Never retry it, because it would count twice. */
   noteFailed(batch: FailedBatch): Promise<Result<null>>;
   failures(query: FailureQuery): Promise<Result<FailureReport>>;
   keptFailures(query: StoredFailureQuery): Promise<Result<KeptFailureReport>>;

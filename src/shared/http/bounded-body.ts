@@ -1,10 +1,7 @@
 const READ_BYTES_FIRST = 16 * 1024;
 const READ_BYTES_MAX = 1024 * 1024;
 
-/**
- * Returns the text. Returns null if it has more than `bytesMax` decoded bytes. Throws if the
- * connection breaks.
- */
+/** Returns null above `bytesMax` decoded bytes. Throws if the connection breaks. */
 export async function readBoundedText(
   response: Response,
   bytesMax: number,

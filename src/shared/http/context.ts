@@ -30,8 +30,7 @@ export type AppEnv = {
     config: Config;
     admission: Promise<Result<Admitted>>;
     /**
-     * Set instead of `admission` if the call that places the hold admits the key. Other calls use
-     * its `admit`.
+     * Set instead of `admission` if the hold's call admits the key. Other calls use its `admit`.
      */
     presumed?: PresumedCaller;
     slot?: Slot | OverloadReason;
@@ -189,10 +188,7 @@ function log(c: AppContext, admitted: Admitted | undefined): void {
   logRequest({ ...request, method: c.req.method, durationMs, keyId });
 }
 
-/**
- * Returns headers that can be changed. Those of a `fetch` response can't, so the response is
- * copied.
- */
+/** Copies a `fetch` response, whose headers can't be changed. */
 function writableHeaders(c: AppContext): Headers {
   const response = c.res;
   try {

@@ -249,10 +249,7 @@ function balanceTooLow(failure: FailureOf["balance_too_low"]): ErrorResponse {
       };
 }
 
-/**
- * Returns an error with only the session's own budget, so that it doesn't reveal the amounts of
- * others.
- */
+/** Returns an error with the session's own budget only, to hide the amounts of others. */
 function sessionsPayerTooLow(failure: FailureOf["balance_too_low"]): ErrorResponse {
   const { balanceMicro, heldMicro, requiredMicro, onlyHolds } = failure;
   const requirement = `this request needs at least ${requiredMicro} micro-credits, and the payer of this session`;

@@ -47,7 +47,6 @@ export function changesOf(changes: unknown, nameOf: (id: string) => string): str
     .join(", ");
 }
 
-/** Returns fields as text, such as the limits that a call sets. */
 export function fieldsText(fields: Fields): string {
   return Object.entries(fields)
     .map(([field, value]) => `${labelOf(field)} ${valueOf(field, value)}`)

@@ -9,7 +9,7 @@ export const EVENT_TYPES = Object.keys(SENTENCES).map(
 export const LOUD = /\.low|needs|declined|reversed|paused|reached|disabled|alert|expiring|pause.cr/;
 
 export const WEBHOOK_TYPES = [...EVENT_TYPES, ["usage.settled", "usage: settled"]] as const;
-/** The groups of event types. A type belongs to the first group that matches. */
+/** A type belongs to the first group that matches. */
 const GROUPS = [
   ["Credits and usage", /^(?:balance|purchase|payment|top_up|usage)\./],
   ["Budgets, quotas and pauses", /^(?:budget|end_user|pause)\.|\.budget_reached$/],

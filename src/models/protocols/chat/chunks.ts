@@ -43,15 +43,12 @@ type Report = {
 };
 
 /**
- * Converts a stream's payloads to OpenAI's order: the role once per choice, ID, type and name once
- * per call, a separate finish chunk, and usage.
+ * Converts payloads to OpenAI's order: the role once per choice, ID, type and name once per call, a
+ * separate finish chunk, and usage.
  */
 export class ChatChunkReader extends FrameReader {
   readonly #texts = new RepeatedText();
-  /**
-   * The failure of a choice that couldn't finish. It is reported later, because the next payload
-   * can have usage.
-   */
+  /** A choice's failure. It is reported later, because the next payload can have usage. */
   #broken: ProviderFailure | null = null;
   #head: Omit<Chunk, "choices"> | null = null;
   #report: Report | null = null;
@@ -228,8 +225,8 @@ function toolDelta(raw: Called, choice: ChoiceState, position: number): ToolCall
   const known = choice.current.get(sentIndex);
   const tool = known === undefined ? undefined : choice.tools[known];
   if (known === undefined || tool === undefined) return startCall(raw, choice, sentIndex);
-  // Some hosts give every call the same index. Another ID then starts another call, and so does a
-  // name without ID and index.
+  // Some hosts give every call the same index. Another ID, or a name without ID and index, then
+  // starts another call.
   const hasNoId = id === null || id === "";
   const hasIndex = Number.isSafeInteger(raw.index);
   const isNewCall = hasNoId ? !hasIndex && nameOf(raw) !== "" : id !== tool.id;

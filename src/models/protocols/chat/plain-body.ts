@@ -20,8 +20,8 @@ import type { FunctionTool, RequestedTools } from "../../core/tools.ts";
 import type { PlainStyle } from "./profile.ts";
 
 /**
- * Reduces messages and tools to the features that all hosts have: text instead of parts and
- * refusals, and only functions as tools. Fails for legacy functions and custom tools.
+ * Reduces messages and tools to features that all hosts have: text instead of parts and refusals,
+ * only functions as tools. Fails for legacy functions and custom tools.
  */
 export function plainChatBody(
   body: ChatBody,
@@ -147,9 +147,7 @@ class PlainTurns {
   }
 }
 
-/**
- * Returns the `reasoning_details` that OpenRouter created. Those of our adapters have other types.
- */
+/** Returns OpenRouter's `reasoning_details`. Those of our adapters have other types. */
 export function openRouterDetails(
   details: AssistantMessage["reasoning_details"],
 ): readonly JsonObject[] {

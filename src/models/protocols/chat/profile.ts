@@ -12,8 +12,7 @@ import type { ToolCallIdShape } from "../../core/tool-call-id.ts";
 
 export type Profile = {
   /**
-   * Fields that are forwarded unchanged. Others are dropped. If the set is empty, the host doesn't
-   * support this kind of request.
+   * Forwarded fields. Others are dropped. If empty, the host doesn't support this kind of request.
    */
   readonly chatFields: ReadonlySet<string>;
   readonly embeddingFields: ReadonlySet<string>;
@@ -23,17 +22,12 @@ export type Profile = {
   readonly chatExtras?: JsonObject;
   readonly embeddingExtras?: JsonObject;
   readonly capField: "max_completion_tokens" | "max_tokens";
-  /**
-   * Fields that request usage in streams. Null if the host always sends usage and rejects the
-   * field.
-   */
+  /** Fields that request usage. Null if the host always sends usage and rejects them. */
   readonly streamOptions: Readonly<Record<string, boolean>> | null;
   /** Whether the host accepts `developer` messages. Otherwise they are sent as `system`. */
   readonly developerRole: boolean;
   readonly plain?: PlainStyle;
-  /**
-   * Fields of earlier turns that are sent back in addition to OpenAI's. Not used if `plain` is set.
-   */
+  /** Fields of earlier turns that are sent back besides OpenAI's. Not used with `plain`. */
   readonly returned?: readonly ReturnedField[];
   readonly speaksResponses?: boolean;
   readonly oneChoice?: boolean;
@@ -43,10 +37,7 @@ export type Profile = {
   readonly summarizesThoughts?: boolean;
   /** The header with the key. If absent, the key is a bearer token. */
   readonly keyHeader?: "api-key";
-  /**
-   * The header that contains the cache key. If absent, the cache key is in the body
-   * (`prompt_cache_key`).
-   */
+  /** The header with the cache key. If absent, it is in the body (`prompt_cache_key`). */
   readonly cacheHeader?: "x-grok-conv-id" | "x-session-affinity";
   readonly usage?: UsageShape;
   readonly chatPath: string;
@@ -71,8 +62,8 @@ export type FieldRule = {
   readonly models?: RegExp;
   readonly unless?: readonly [field: string, value: string];
   /**
-   * Replacements by the field's value: another value, an object of other fields, or null to drop
-   * the field. If absent, the field is always dropped.
+   * Replacements by value: another value, an object of other fields, or null to drop the field. If
+   * absent, the field is always dropped.
    */
   readonly values?: Readonly<Record<string, string | JsonObject | null>>;
 };
@@ -101,14 +92,11 @@ export type PlainStyle = {
     readonly always?: boolean;
     readonly details?: boolean;
   };
-  /**
-   * The only format of tool call IDs that the host accepts. Other IDs are replaced, also in
-   * results.
-   */
+  /** The only accepted format of tool call IDs. Others are replaced, also in results. */
   readonly toolIds?: ToolCallIdShape;
   /**
-   * Text of the assistant between a tool result and a user message, for hosts that require
-   * alternating turns. Empty turns are dropped.
+   * Assistant text between a tool result and a user message, for hosts that require alternating
+   * turns. Empty turns are dropped.
    */
   readonly bridge?: string;
 };

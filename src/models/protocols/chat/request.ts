@@ -17,7 +17,6 @@ import type { AssistantToolCall } from "../../core/conversation.ts";
 
 export type UpstreamRequest = { readonly body: JsonObject } | ProviderFailure;
 
-/** Returns the chat body for a host with this profile, with our model, cap and stream flags. */
 export function openAiChatRequest(call: ChatCall, profile: Profile): UpstreamRequest {
   const { oneChoice, plain, chatFields, chatExtras, implied = [] } = profile;
   if (chatFields.size === 0) return UNSUPPORTED;
@@ -105,10 +104,7 @@ function applyRules(field: string, value: unknown, rules: readonly FieldRule[]):
   return isMappedValue ? rule.values[value] : value;
 }
 
-/**
- * Returns a field's value without the extra fields of coding agents. Strict hosts return 400 for
- * them.
- */
+/** Removes extra fields of coding agents, for which strict hosts return 400. */
 function forwardField(field: string, value: unknown, profile: Profile): unknown {
   if (field === "messages") {
     return (value as ChatBody["messages"]).map((message) => forwardedMessage(message, profile));

@@ -64,27 +64,19 @@ const billedReader = objectReader({
   billed_units: objectReader({ input_tokens: tokenCount, output_tokens: tokenCount }),
 });
 
-/**
- * Returns the billed usage. Cohere's field `tokens` is larger, because it includes Cohere's own
- * instructions.
- */
+/** Returns the billed usage. `tokens` is larger, because it includes Cohere's own instructions. */
 export function usageOf(raw: unknown): Usage | null {
   const { input_tokens: input, output_tokens: output } = billedReader(raw).billed_units;
   if (input === null || output === null) return null;
   return countedUsage({ input, cacheRead: 0, cacheWrite: 0, output, reasoning: 0 });
 }
 
-/**
- * Returns the finish reason. Returns null if the model gave up (ERROR, TIMEOUT) or gave no reason.
- */
+/** Returns null if the model gave up (ERROR, TIMEOUT) or gave no reason. */
 export function cohereFinishReason(raw: unknown): FinishReason | null {
   return typeof raw === "string" ? finishReasonOf(raw) : null;
 }
 
-/**
- * Returns the failure of a response without a usable finish reason. If it is ERROR, the request may
- * have caused it.
- */
+/** Returns the failure without a usable finish reason. The request may have caused an ERROR. */
 export function cohereGaveUpFailure(raw: unknown): ProviderFailure {
   if (textOf(raw).startsWith("ERROR")) {
     return { kind: "retry", reason: "broken_off", fault: "request" };

@@ -61,8 +61,8 @@ function userMessages(parts: readonly ConversationPart[]): JsonObject[] {
 }
 
 /**
- * Returns an assistant's messages. Text next to tool calls becomes `tool_plan`, because Cohere
- * allows no content there.
+ * Returns an assistant's messages. Text next to calls becomes `tool_plan`, because Cohere allows no
+ * content there.
  */
 function assistantMessages(parts: readonly ConversationPart[]): JsonObject[] {
   const text = parts.map((part) => (part.kind === "text" ? part.text : "")).filter(Boolean);
@@ -164,8 +164,7 @@ const INPUT_TYPES: ReadonlySet<unknown> = new Set([
 ]);
 
 /**
- * Returns a request for POST /v2/embed. Clients can set `input_type`, which OpenAI's format doesn't
- * have.
+ * Returns a request for POST /v2/embed. Clients can set `input_type`, which OpenAI's format lacks.
  */
 export function cohereEmbedRequest({
   body,

@@ -18,8 +18,8 @@ export type ConverseOutputFormat =
 const TEXT: ConverseOutputFormat = { kind: "text" };
 
 /**
- * Returns the method to get the requested output format. Bedrock accepts a schema only for Claude
- * 4.5 and 4.6. Most models and the newest Claude can't be forced to call a tool.
+ * Returns the output method. Bedrock accepts a schema only for Claude 4.5 and 4.6. Most models and
+ * the newest Claude can't be forced to call a tool.
  */
 export function converseOutputFormat({ body, upstreamId }: ChatCall): ConverseOutputFormat {
   const format = outputFormatOf(body);

@@ -17,8 +17,8 @@ const STATUS: ReadonlyMap<string, number> = new Map([
 ]);
 const CREDENTIALS = /signature|token|credential|unrecognizedclient|optin|clock|requestexpired/;
 /**
- * Messages of a 400 about our model name or account. They must start with these words, because AWS
- * repeats the client's text.
+ * Messages of a 400 about our model or account. Matched at the start, because AWS repeats the
+ * client's text.
  */
 const OUR_MODEL = new RegExp(
   `^(?:${[
@@ -35,7 +35,7 @@ const OUR_MODEL = new RegExp(
 type Exception = {
   /**
    * A name such as `ThrottlingException`, without the namespace before # and the address after a
-   * colon. In streams, it starts with a lowercase letter.
+   * colon. In streams, it starts lowercase.
    */
   readonly name: string;
   readonly raw: JsonObject;

@@ -79,10 +79,7 @@ function toOutputParts(
   ];
 }
 
-/**
- * Returns the data with which Claude can continue a thought, or null if the thought has no
- * signature.
- */
+/** Returns the data to continue Claude's thought, or null without a signature. */
 export function claudeReasoningDetail(thinking: string, signature: string): JsonObject | null {
   return claudeThoughtDetail({ type: "thinking", data: "", thinking, signature });
 }

@@ -15,10 +15,7 @@ export type InstructedMessages = {
 
 type MessageRules = {
   readonly family: BedrockFamily;
-  /**
-   * Whether tool calls and results are blocks. Bedrock rejects such blocks if the request has no
-   * tools.
-   */
+  /** Whether calls and results are blocks, which Bedrock rejects in a request without tools. */
   readonly toolBlocks: boolean;
   readonly thoughts: boolean;
 };
@@ -28,8 +25,8 @@ const OPENING = "Hello.";
 const NO_RESULT = "(empty)";
 
 /**
- * Returns Converse's messages. The user comes first, roles alternate, and no text is blank. If the
- * request has no tools, calls and results become text.
+ * Returns messages in which the user comes first, roles alternate, and no text is blank. Without
+ * tools, calls and results become text.
  */
 export function converseMessages(
   { turns }: ConversationWithImages,

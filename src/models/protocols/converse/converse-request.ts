@@ -133,9 +133,9 @@ function usesThinkingBudget(model: string): boolean {
 const CACHE_POINT = { cachePoint: { type: "default" } };
 
 /**
- * Adds one cache point (Bedrock user guide, prompt caching) if the client wants caching. For
- * Claude, it follows the user's last message, so that the next turn finds all earlier messages. For
- * Nova, it follows the instructions.
+ * Adds one cache point (Bedrock user guide, prompt caching) if the client wants caching. Claude's
+ * follows the user's last message, so that the next turn finds all earlier ones. Nova's follows the
+ * instructions.
  */
 function addCachePoint(requested: InstructedMessages, family: BedrockFamily): InstructedMessages {
   if (family === "nova" && requested.system !== undefined) {
@@ -156,18 +156,15 @@ function hasCachePoint({ system, messages }: JsonObject): boolean {
 
 type ConverseToolFields = {
   readonly toolConfig?: JsonObject;
-  /**
-   * Claude's own `tool_choice`. It replaces Converse's, because only Claude's can forbid parallel
-   * calls.
-   */
+  /** Replaces Converse's choice, because only Claude's own can forbid parallel calls. */
   readonly toolChoice?: JsonObject;
   readonly isForced: boolean;
   readonly words: string;
 };
 
 /**
- * Returns `toolConfig` (Bedrock API reference, ToolConfiguration). For the choice "none", which
- * Converse lacks, no tools are sent. `strict` is never sent, because newer Claude models reject it
+ * Returns `toolConfig` (Bedrock API reference, ToolConfiguration). Converse lacks the choice
+ * "none", so no tools are sent for it. Never sends `strict`, because newer Claude models reject it
  * and others reject open schemas.
  */
 function converseToolFields(
@@ -238,8 +235,8 @@ function toolSpec({ name, description, parameters }: FunctionTool, isNova: boole
 }
 
 /**
- * Returns the schema for Nova, which supports only three keywords at the top level (Nova user
- * guide, tool use).
+ * Returns the schema for Nova, which supports only three top-level keywords (Nova user guide, tool
+ * use).
  */
 function novaSchema({ properties = {}, required }: JsonObject): JsonObject {
   return { properties, ...(required !== undefined && { required }) };

@@ -43,9 +43,8 @@ type Block = {
 };
 
 /**
- * Converts the frames of a ConverseStream to events (Bedrock API reference, ConverseStream:
- * Response Syntax). The finish chunk waits for the usage in `metadata`, which can come before
- * `messageStop`.
+ * Converts frames to events (Bedrock API reference, ConverseStream: Response Syntax). The finish
+ * chunk waits for the usage in `metadata`, which can come before `messageStop`.
  */
 export class ConverseReader extends FrameReader {
   readonly #chunks = new ChunkBuilder();
@@ -166,10 +165,7 @@ export function converseReader(reader: ConverseReader): StreamReader {
   return toStreamReader(source, reader);
 }
 
-/**
- * Converts a frame to a named event. An exception becomes an event named "error", with the
- * exception's name in `__type`.
- */
+/** Converts a frame. An exception becomes an event named "error", with its name in `__type`. */
 function textFrame({ headers, payload }: EventStreamFrame): NamedFrame {
   const data = new TextDecoder().decode(payload);
   const kind = headers.get(":message-type") ?? "event";

@@ -43,10 +43,7 @@ export function embeddingsRequest(call: EmbeddingsCall): string {
   return JSON.stringify(embeddingAuthor(upstreamId).body(inputTexts(call), body, upstreamId));
 }
 
-/**
- * Returns the vectors, or null if they are invalid. Cohere returns its token count only in a
- * header.
- */
+/** Returns null for invalid vectors. Cohere returns its token count only in a header. */
 export function embeddingsAnswer(
   raw: JsonObject,
   call: EmbeddingsCall,

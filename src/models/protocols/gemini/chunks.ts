@@ -6,8 +6,8 @@ import { failureInside, parseGoogleJson } from "./failure.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
 
 /**
- * Converts a stream's payloads to events. Without an end marker, it is complete if every candidate
- * has finished. An error can be outside of events.
+ * Converts payloads to events. Without an end marker, a stream is complete if every candidate has
+ * finished. An error can be outside of events.
  */
 export class GeminiChunkReader extends FrameReader {
   #hasSaid = false;

@@ -61,8 +61,8 @@ export const BLOCKED = /SAFETY|PROHIBITED|BLOCK|RECITATION|SPII|OTHER/;
 type Counted = ReturnType<typeof mediaAnswer>["usageMetadata"];
 
 /**
- * Reads the fields of a response other than its images. The customer pays for a blocked request the
- * tokens that Google reports.
+ * Reads the fields besides the images. The customer pays the tokens that Google reports for a
+ * blocked request.
  */
 export function imageFacts(raw: JsonObject, pictures: number, secrets: readonly string[]) {
   const failure = failureInside(raw, secrets);

@@ -15,8 +15,7 @@ import { keepExactJson } from "../../../shared/exact-json.ts";
 const NO_SIGNATURE = "skip_thought_signature_validator";
 
 /**
- * Returns the body of generateContent, after downloading images. Only the fields in this function
- * are sent.
+ * Returns the body of generateContent, with downloaded images and only the fields in this function.
  */
 export async function geminiChatRequest(call: ChatCall): Promise<OutgoingBody | ProviderFailure> {
   const tools = parseTools(call.body);
@@ -75,10 +74,7 @@ function conversationFields({ system, turns }: ConversationWithImages, model: st
   return { contents: [{ role: "user", parts: [...instructions, ...first.parts] }, ...rest] };
 }
 
-/**
- * Orders tool results like their calls. Before Gemini 3, a result belongs to a call only by order
- * and name.
- */
+/** Orders results like calls. Before Gemini 3, results belong to calls only by order and name. */
 function orderByCall(
   parts: readonly PartWithImages[],
   calls: readonly string[],
@@ -221,10 +217,7 @@ export function geminiIgnoresNoEffort(model: string): boolean {
   return geminiThinkingConfig(model, "none", null)?.["thinkingBudget"] !== 0;
 }
 
-/**
- * Reports whether the next turn must send back the IDs and signatures of tool calls (Gemini 3 and
- * later).
- */
+/** Reports whether the next turn must return the calls' IDs and signatures (Gemini 3 and later). */
 export function returnsCallSignatures(model: string): boolean {
   return /^gemini-(?:[3-9]|\d\d)|^gemini-[a-z-]+-latest$/.test(model);
 }
@@ -237,8 +230,8 @@ const BY_NAME: ReadonlySet<string> = new Set(
 );
 
 /**
- * Returns a JSON schema that Google accepts. An object with `$ref` can have only keywords that
- * start with `$` (ai.google.dev, Schema).
+ * Returns a schema for Google. An object with `$ref` can have only keywords that start with `$`
+ * (ai.google.dev, Schema).
  */
 export function geminiSchema(schema: JsonObject): JsonObject {
   const { $ref: reference } = schema;

@@ -21,8 +21,8 @@ export function speechRequest({ body }: ProviderCallOf<"speech">): JsonObject {
 const PCM = /^audio\/(?:l16|pcm)\b(?=.*\brate=24000\b)/i;
 
 /**
- * Reads the fields of a response other than its audio. If Google blocks the text, the customer pays
- * the tokens that Google reports.
+ * Reads the fields besides the audio. The customer pays the tokens that Google reports for blocked
+ * text.
  */
 export function speechFacts(raw: JsonObject, files: number, secrets: readonly string[]) {
   const failure = failureInside(raw, secrets);

@@ -16,10 +16,7 @@ export type ClientMessage = {
   readonly stop_details: JsonObject | null;
 };
 
-/**
- * The client's tool names by the names that the provider gets. A name that is missing here was sent
- * unchanged.
- */
+/** The client's tool names by those of the provider. A missing name was sent unchanged. */
 export type OriginalToolNames = ReadonlyMap<string, string>;
 
 export function clientMessageOf({ choices }: JsonObject, names: OriginalToolNames): ClientMessage {
@@ -65,8 +62,8 @@ function thinkingBlocks(message: Message, calls: readonly JsonObject[]): readonl
 }
 
 /**
- * Returns a tool call. Arguments that aren't a JSON object go into one field. The tool then rejects
- * them, and the model tries again.
+ * Puts arguments that aren't a JSON object into one field. The tool then rejects them, and the
+ * model tries again.
  */
 function toolUseBlock({ id, function: called }: JsonObject, names: OriginalToolNames): JsonObject {
   const { name: sent, arguments: reported } = objectOf(called);
@@ -145,10 +142,7 @@ export function messagesInitialUsage(usage: Usage): JsonObject {
   return { ...usageOf({ ...usage, output: 1 }, null), output_tokens_details: null };
 }
 
-/**
- * Returns usage for a prompt that isn't counted: at least one token, because clients read 0 as
- * unknown.
- */
+/** Returns usage for an uncounted prompt: at least one token, because clients read 0 as unknown. */
 export function estimatedStartUsage(likely: number): JsonObject {
   const input = Math.max(1, Math.ceil(likely));
   return messagesInitialUsage({ input, cacheRead: 0, cacheWrite: 0, output: 1, reasoning: 0 });

@@ -24,8 +24,8 @@ type Content = string | readonly JsonObject[];
 type CoreMessage = { readonly role: string; readonly content?: Content } & JsonObject;
 
 /**
- * Converts a Messages request to a chat request. Tuning fields that chat requests don't have are
- * dropped and reported. Fields that would change the output require a native route.
+ * Drops and reports tuning fields that chat requests don't have. Fields that would change the
+ * output require a native route.
  */
 export function messagesToChatBody(body: MessagesBody): Result<ConvertedRequest> {
   const conversionLosses = new ConversionLosses(body);
@@ -147,8 +147,7 @@ type ToolUse = Extract<MessagesInputBlock, { type: "tool_use" }>;
 type ResultParts = { readonly message: CoreMessage; readonly pictures: readonly JsonObject[] };
 
 /**
- * Converts a tool result. Its images move to the following user message, because no host accepts
- * them in a result.
+ * Moves a result's images to the following user message, because no host accepts them in a result.
  */
 function resultOf(
   block: ToolResult,

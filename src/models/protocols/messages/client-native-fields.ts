@@ -1,6 +1,6 @@
 /**
- * A rule for a field that is sent on native routes. A field without a rule is dropped and listed in
- * `x-dropped`. A field that belongs to a beta is sent only with that beta (@anthropic-ai/sdk 1.12).
+ * A rule for a field on native routes. Fields without one are dropped and listed in `x-dropped`.
+ * Fields of a beta are sent only with it (@anthropic-ai/sdk 1.12).
  */
 export type NativeFieldRule =
   | "word"
@@ -227,10 +227,7 @@ function betasIn(rule: NativeFieldRule): readonly string[] {
   return "beta" in rule ? [rule.beta, ...betasIn(rule.rule)] : betasOf(rule.object);
 }
 
-/**
- * Reports whether a value of `anthropic-beta` is sent. Its field must be supported, and it must
- * cost only tokens.
- */
+/** Reports whether a beta is sent: its field is supported, and it costs only tokens. */
 export function isForwardedBeta(value: string): boolean {
   return BETAS.has(value) || CLIENT_TOOL_BETA.test(value);
 }

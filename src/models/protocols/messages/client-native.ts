@@ -17,10 +17,7 @@ import type { CountBody, MessagesMessage, MessagesBody } from "./client-request.
 import { toolKindOf, removeServerTools } from "./client-tools.ts";
 import { isSealedThoughts } from "../../core/stored-thoughts.ts";
 
-/**
- * A Messages request for a native route. Fields with a rule are sent unchanged. Others are dropped
- * and reported.
- */
+/** A request for a native route. Fields without a rule are dropped and reported. */
 type NativeRequest = {
   readonly body: JsonObject;
   readonly betas: readonly string[];
@@ -62,8 +59,8 @@ export function parseBetaHeader(header: string | undefined): readonly string[] {
 }
 
 /**
- * Returns the request for a native route. The adapter sets model, cap and stream. Returns 400 for a
- * forced tool whose cost has no price here.
+ * Returns 400 for a forced tool whose cost has no price here. The adapter sets model, cap and
+ * stream.
  */
 export function claudeNativeRequestOf(
   body: MessagesBody | CountBody,

@@ -40,8 +40,7 @@ const imageBlock = z.looseObject({
       data: nonempty,
     }),
     z.looseObject({ type: z.literal("url"), url: imageUrl.check(z.minLength(1)) }),
-    // File IDs are rejected. All customers share our account, so they could read each other's
-    // files.
+    // File IDs are rejected, because customers share our account and could read each other's files.
     z.looseObject({ type: z.literal("file"), file_id: rejectFiles() }),
   ]),
   cache_control: cacheControl,
@@ -67,8 +66,8 @@ const documentBlock = z.looseObject({
         z.array(z.discriminatedUnion("type", [textBlock, imageBlock])),
       ]),
     }),
-    // Documents by URL are rejected, because their pages, and so their price, aren't known before
-    // they are read.
+    // Documents by URL are rejected, because their pages, and so their price, are unknown
+    // beforehand.
     z.looseObject({ type: z.literal("url"), url: rejectFiles() }),
     z.looseObject({ type: z.literal("file"), file_id: rejectFiles() }),
   ]),
@@ -178,10 +177,7 @@ const toolName = z
   .string()
   .check(z.regex(/^[a-zA-Z0-9_-]{1,128}$/, "must be 1 to 128 of a-z, A-Z, 0-9, _ and -"));
 
-/**
- * A tool. It is the client's own if `type` is absent, null or `custom`. Otherwise Anthropic defines
- * it.
- */
+/** The client's own tool if `type` is absent, null or `custom`, else one that Anthropic defines. */
 const tool = z.looseObject({
   type: z.nullish(nonempty),
   name: z.nullish(toolName),

@@ -135,9 +135,8 @@ class CallBlock extends Block {
 }
 
 /**
- * Writes chat chunks as events of the Messages API, from message_start to message_delta
- * (platform.claude.com, streaming messages). Block numbers have no gaps. One block is open at a
- * time.
+ * Writes chat chunks as Messages events (platform.claude.com, streaming messages). Block numbers
+ * have no gaps. One block is open at a time.
  */
 export class MessagesBlockWriter {
   readonly #blocks = new BlockSequencer<Block>();
@@ -262,10 +261,7 @@ export function convertedStream(head: ResponseHead, names: OriginalToolNames): S
 
 const PASSES: ReadonlySet<unknown> = new Set(["content_block_delta", "content_block_stop", "ping"]);
 
-/**
- * Returns a writer of Claude's own events, with our ID, model and charge. The last events wait for
- * the charge.
- */
+/** Writes Claude's own events, with our ID, model and charge. The last ones wait for the charge. */
 export function nativeStream(head: ResponseHead): StreamWriter {
   let stop: JsonObject = {};
   return {

@@ -4,9 +4,8 @@ import type { StoredThoughts } from "../../core/stored-thoughts.ts";
 import type { JsonObject } from "../../core/provider.ts";
 
 /**
- * The format of Claude's `reasoning_details`. Blocks from Claude stay unchanged, because Claude
- * rejects changed ones. Reasoning of other providers is serialized into `signature`, so that the
- * client can send it back. It is never sent to Claude.
+ * The format of Claude's `reasoning_details`. Claude rejects changed blocks. Reasoning of other
+ * providers is serialized into `signature` for the client to send back, and never sent to Claude.
  */
 const THINKING = "anthropic.thinking";
 const REDACTED = "anthropic.redacted_thinking";
@@ -16,9 +15,7 @@ export type RecalledThoughts = Pick<StoredThoughts, "details"> & {
   readonly extras: ReadonlyMap<string, JsonObject>;
 };
 
-/**
- * Converts a detail to Claude's thinking block. Returns null if the detail is another provider's.
- */
+/** Returns null if the detail is another provider's. */
 export function toClaudeThinkingBlock(detail: JsonObject): JsonObject | null {
   const { type, signature, data } = detail;
   if (type === REDACTED && textOf(data) !== "") return { type: "redacted_thinking", data };

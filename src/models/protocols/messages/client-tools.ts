@@ -16,8 +16,7 @@ const CLIENT = /^(?:bash|text_editor|memory|computer|computer_toolset|browser_to
 const SEARCH = /^tool_search_tool_(?:bm25|regex)(?:_\d{8})?$/;
 
 /**
- * Returns the kind of a tool. An unknown type can have unknown costs, so it counts as a server
- * tool.
+ * Returns a tool's kind. An unknown type counts as a server tool, because its costs are unknown.
  */
 export function toolKindOf({ type: given }: { readonly type?: unknown }): ToolKind {
   if (given === undefined || given === null || given === "custom") return "custom";
@@ -46,9 +45,7 @@ export function removeServerTools(
   return choiceProblem(body.tool_choice ?? null, kept, left) ?? success(kept);
 }
 
-/**
- * Returns an error if `tool_choice` names a tool that isn't in the request. Hosts would ignore it.
- */
+/** Returns an error if `tool_choice` names a missing tool, which hosts would ignore. */
 function choiceProblem(
   choice: ToolWish | null,
   kept: readonly MessagesTool[],

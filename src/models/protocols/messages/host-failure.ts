@@ -16,8 +16,8 @@ const STATUSES: Readonly<Record<string, number>> = {
   overloaded_error: 529,
 };
 /**
- * Types of a 429 about spending limits (platform.claude.com, rate limits). It contains no wait,
- * because the limit lasts until the next month or a manual change.
+ * Types of a 429 about spending limits (platform.claude.com, rate limits). They contain no wait,
+ * because they last until the next month or a manual change.
  */
 const SPENT: ReadonlySet<string> = new Set([
   "contract_spend_limit_reached",
@@ -39,8 +39,7 @@ export function messagesFailure(
   secret: string,
 ): ProviderFailure {
   const { message, details } = errorReader(parseObject(bodyText)).error;
-  // The message must start with these words. Otherwise, text of the request in the message could
-  // disable the route.
+  // Matches only the start, because request text in the message could otherwise disable the route.
   if (status === 400 && /^your credit balance is too low/i.test(message)) {
     return { kind: "disabled", reason: "credit_balance" };
   }
@@ -55,10 +54,7 @@ export function eventFailure(raw: JsonObject, secret: string): ProviderFailure {
   return messagesFailure(STATUSES[type] ?? 500, new Headers(), JSON.stringify(raw), secret);
 }
 
-/**
- * Adds `retry-after` if it is missing: the time, relative to `date`, until the last exhausted limit
- * resets.
- */
+/** Adds a missing `retry-after`: the time from `date` until the last exhausted limit resets. */
 function addRetryAfter(headers: Headers): Headers {
   if (headers.has("retry-after")) return headers;
   const reset = LIMITS.map((limit) => `anthropic-ratelimit-${limit}`)

@@ -27,9 +27,7 @@ const delta = objectReader({
   partial_json: textOf,
 });
 
-/**
- * An unfinished block. A thought is held back until it is complete, because it has one signature.
- */
+/** An unfinished block. A thought waits until it is complete, because it has one signature. */
 type OpenBlock =
   | {
       readonly kind: "thought";
@@ -46,10 +44,7 @@ type OpenBlock =
 
 export class MessagesReader extends FrameReader {
   #usage: JsonObject = {};
-  /**
-   * Whether output tokens were reported after `message_start`, whose count covers at most the first
-   * token.
-   */
+  /** Whether output was counted after `message_start`, whose count covers at most one token. */
   #isCounted = false;
   #tools = 0;
   readonly #blocks = new Map<number, OpenBlock>();
@@ -103,8 +98,7 @@ export class MessagesReader extends FrameReader {
     const isAnswer = name === this.#jsonTool;
     const whole = JSON.stringify(input);
     const tool = isAnswer ? null : this.#tools++;
-    // If a call is cut off, its input may never arrive. Only after a successful end does `{}`
-    // replace a missing input.
+    // A call that is cut off may have no input. `{}` replaces it only after a successful end.
     this.#blocks.set(index, {
       kind: "tool",
       tool,

@@ -10,10 +10,7 @@ import { claudeRules } from "../../claude/claude-rules.ts";
 import { eventFailure } from "./host-failure.ts";
 import { mergeLaterUsage, messagesUsage, reportsOutputTokens } from "./host-usage.ts";
 
-/**
- * Returns the client's fields with our model, cap and service tier. Drops and reports tuning fields
- * that the model rejects.
- */
+/** Sets our model, cap and service tier. Drops and reports tuning fields that the model rejects. */
 export function claudeNativeBody(
   { upstreamId, cap, native, stream, onDropped }: ChatCall,
   geo: "us" | null,

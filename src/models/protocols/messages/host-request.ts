@@ -20,8 +20,8 @@ import type { FunctionTool, RequestedTools } from "../../core/tools.ts";
 type MessagesRequest = { readonly body: JsonObject; readonly beta: string | null };
 
 /**
- * The beta with which the host drops thoughts after an earlier message was changed. Without it, the
- * host returns 400.
+ * The beta that drops thoughts after an earlier message was changed. Without it, the host returns
+ * 400.
  */
 const BINDING_BETA = "thinking-binding-controls-2026-08-01";
 const JSON_WORDS = "Answer with one JSON object and nothing else.";
@@ -43,10 +43,7 @@ type RequestParts = {
   readonly prompt: Prompt;
 };
 
-/**
- * Converts a chat call to a request to /v1/messages. Sends only the fields in this function, never
- * `user`.
- */
+/** Converts a chat call to /v1/messages. Sends only the fields in this function, never `user`. */
 export function toMessagesApiRequest(
   call: ChatCall,
   geo: "us" | null,
@@ -102,8 +99,8 @@ function requestBody({ call, rules, prompt }: RequestParts): MessagesRequest {
 }
 
 /**
- * Adds our instructions: the standing ones to the system text, `now` at the end, so that the prompt
- * cache and thoughts stay valid.
+ * Adds standing instructions to the system text and `now` at the end, which keeps the prompt cache
+ * and thoughts valid.
  */
 function addInstructions(
   conversation: Conversation,
@@ -197,7 +194,7 @@ function claudeToolFields(
   if (offered.length > 0) {
     return { fields: { tools: offered, ...choice.field }, forced: choice.forced };
   }
-  // If a conversation has calls, the request must list their tools, even if no tool can be called.
+  // A conversation with calls must list their tools, even if no tool can be called.
   const called = new Set(
     turns.flatMap(({ parts }) => parts.flatMap((part) => (part.kind === "call" ? part.name : []))),
   );

@@ -97,8 +97,8 @@ const INCOMPLETE: Readonly<Record<string, "max_output_tokens" | "content_filter"
 const DONE = "data: [DONE]\n\n";
 const COMMENT = ": keep-alive\n\n";
 /**
- * Number of keep-alive comments, one every 15 seconds, after which an event is sent. Codex gives up
- * after 300 s without an event.
+ * Keep-alive comments, one every 15 seconds, before an event is sent. Codex gives up after 300 s
+ * without an event.
  */
 const COMMENTS_MAX = 4;
 

@@ -260,10 +260,7 @@ function messageOf({ text, refusal, calls, reasoning, details, extras }: Assista
   };
 }
 
-/**
- * Returns the parts of an output. A text that is a JSON list of parts is parsed, as Codex sends
- * images (view_image).
- */
+/** Parses a text that is a JSON list of parts, as Codex sends images (view_image). */
 function outputParts({ item, at }: OutputAtPath): Result<readonly UserPart[]> {
   const { output } = item;
   const parts = typeof output === "string" ? partsInText(output) : output;
@@ -311,8 +308,8 @@ function userPart(part: InputPart, at: string): Result<UserPart> {
 }
 
 /**
- * The code of a bad image. Codex recognizes it together with the end of `param`, and drops the
- * image from its history.
+ * The code of a bad image. Codex recognizes it with the end of `param`, and drops the image from
+ * its history.
  */
 const BAD_IMAGE = "invalid_value";
 

@@ -29,8 +29,8 @@ type StartedDraft<D> = { readonly text: string; readonly draft: D };
 const NOTHING: TextExtras = { logprobs: [], annotations: [] };
 
 /**
- * Creates the items of one response. One item is open at a time. An item that starts during a call
- * waits until the call is complete.
+ * Creates a response's items. One is open at a time. An item that starts during a call waits for
+ * the call's end.
  */
 export class Output {
   readonly #drafts = new BlockSequencer<ItemDraft>();

@@ -131,8 +131,7 @@ export type EchoedFields = EmptyTextFields &
   };
 
 /**
- * Maximum characters of tools and instructions that a response repeats. It limits the memory of a
- * stream.
+ * Maximum characters of tools and instructions that a response repeats, to limit a stream's memory.
  */
 const ECHO_CHARACTERS_MAX = 131_072;
 

@@ -75,10 +75,7 @@ export type ToolOrigin = {
 export type FlattenedTools = {
   readonly tools: readonly CoreTool[];
   readonly own: readonly JsonObject[];
-  /**
-   * The original names of tools by their names in the chat request. A name that is missing here is
-   * a function's own.
-   */
+  /** Original tool names by those in the chat request. A missing name is a function's own. */
   readonly origins: ReadonlyMap<string, ToolOrigin>;
   readonly left: readonly string[];
 };
@@ -251,8 +248,8 @@ type ToolChoice = z.infer<typeof responsesToolChoice>;
 type ChosenTools = Pick<ChatBody, "tools" | "tool_choice" | "parallel_tool_calls">;
 
 /**
- * Reduces the tools to `allowed_tools`, so that no provider can call others. Returns 400 if the
- * chosen tool is missing.
+ * Keeps only `allowed_tools`, so that no provider can call others. Returns 400 if the chosen tool
+ * is missing.
  */
 export function resolveToolChoice(
   flat: FlattenedTools,

@@ -4,16 +4,13 @@ import { isObject } from "../../core/json-value.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 
 /**
- * Maximum bytes of the request, without the input, that a response repeats. Even half of it exceeds
- * every context window.
+ * Maximum bytes that a response repeats of the request besides its input. Even half exceeds every
+ * context window.
  */
 const ECHO_BYTES_MAX = JSON_BYTES_MAX / 4;
 const INDENT = 2;
 
-/**
- * Returns a failure if the response would repeat too much of the request. Runs before the request
- * is sent.
- */
+/** Returns a failure, before sending, if the response would repeat too much. */
 export function echoTooLarge(request: JsonObject): ProviderFailure | null {
   const sizes = Object.entries(request).map(([field, value]) => ({
     field,

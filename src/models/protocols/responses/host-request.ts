@@ -60,10 +60,7 @@ const FIXED: JsonObject = {
   service_tier: "default",
 };
 
-/**
- * Returns the client's fields with our model, cap and tier. Drops tuning fields that the model
- * rejects.
- */
+/** Sets our model, cap and tier. Drops tuning fields that the model rejects. */
 export function responsesNativeBody(call: ChatCall): JsonObject {
   const { upstreamId, cap, stream } = call;
   const { reasoning: given } = call.native?.body ?? {};

@@ -83,8 +83,7 @@ abstract class ResponseReader extends FrameReader {
 }
 
 /**
- * Reads the stream of one response (platform.openai.com, Streaming events) as chat's chunks. Skips
- * unknown events.
+ * Reads a stream (platform.openai.com, Streaming events) as chat's chunks. Skips unknown events.
  */
 export class ResponsesChunkReader extends ResponseReader {
   readonly #builder = new ChunkBuilder();

@@ -1,21 +1,12 @@
-/**
- * The properties of a family of Workers AI's models (types of its SDK, 2026-11), by a pattern of
- * the names.
- */
+/** A family of models (types of Workers AI's SDK, 2026-11), by a pattern of the names. */
 type Family = {
   readonly pattern: RegExp;
-  /**
-   * Whether the models accept OpenAI's json_schema, `stop` and `strict`. Others get only the
-   * schema.
-   */
+  /** Whether they accept OpenAI's json_schema, `stop` and `strict`. Others get only the schema. */
   readonly openAi?: true;
   readonly efforts?: readonly string[];
   readonly thinkingSwitch?: true;
   readonly nineLetterIds?: true;
-  /**
-   * The pooling of embeddings. It must never change, because vectors with different poolings can't
-   * be compared.
-   */
+  /** Must never change, because vectors with different poolings can't be compared. */
   readonly pooling?: "cls";
 };
 

@@ -24,8 +24,7 @@ const FIELDS = [
 ];
 
 /**
- * Returns OpenAI's request without model and stream options. Fails for images by URL and for
- * several choices.
+ * Returns inputs without model and stream options. Fails for images by URL and for several choices.
  */
 export function workersAiChatInputs(call: ChatCall): JsonObject | ProviderFailure {
   const { body, cap, stream, upstreamId } = call;
@@ -123,10 +122,7 @@ function imageProblem(content: Content, place: string): ProviderFailure | null {
   return null;
 }
 
-/**
- * Returns the tool fields. For the choice `none`, sends no tools, because its effect isn't
- * documented.
- */
+/** Sends no tools for the choice `none`, because its effect isn't documented. */
 function toolInputs({ list, choice }: RequestedTools, openAi: boolean): JsonObject {
   if (list.length === 0 || choice === "none") return {};
   const tools = list.map(({ name, description, parameters, strict }) => ({

@@ -14,8 +14,8 @@ import { readWorkersAiPiece } from "./piece.ts";
 import type { StreamedCall } from "./piece.ts";
 
 /**
- * Reads a stream of Workers AI in its own format, OpenAI's, or both. A stream without a finish
- * reason or [DONE] is incomplete.
+ * Reads Workers AI's format, OpenAI's, or both. A stream without a finish reason or [DONE] is
+ * incomplete.
  */
 export class WorkersAiStream extends FrameReader {
   readonly #cap: number | null;

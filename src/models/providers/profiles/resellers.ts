@@ -87,10 +87,7 @@ export const CEREBRAS_PROFILE: Profile = {
   oneChoice: true,
 };
 
-/**
- * OpenRouter. It accepts OpenAI's fields for all models, and drops those that a model doesn't
- * support.
- */
+/** OpenRouter. It accepts OpenAI's fields, and drops those that a model doesn't support. */
 export const OPENROUTER_PROFILE: Profile = {
   ...COMMON_PROFILE,
   chatFields: new Set([...USUAL_FIELDS, ...SAMPLER_FIELDS, "logit_bias", "verbosity"]),

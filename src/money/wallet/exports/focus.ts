@@ -270,10 +270,7 @@ function costs(billed: string, effective: string): FocusRow {
   };
 }
 
-/**
- * Returns the columns of a purchase. It is billed on the day of the purchase, and becomes a cost
- * only when it is used.
- */
+/** Returns a purchase's columns. It is billed on its day, and becomes a cost only when used. */
 function paymentColumns(amount: string): FocusRow {
   return {
     ...costs(amount, ZERO),
@@ -316,10 +313,7 @@ function fieldOf(value: string | undefined): string {
   return /[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value;
 }
 
-/**
- * Picodollars per micro-credit. Token count times price per million is a whole number of
- * picodollars.
- */
+/** Picodollars per micro-credit. Tokens times price per million is a whole number of them. */
 const PICOS_PER_MICRO = 1_000_000n;
 
 /** Returns `amount` / 10^`scale` without trailing zeros. */

@@ -19,8 +19,7 @@ import { selectEndUser } from "../tables/end-user-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
 
 /**
- * Maximum alerts per kind and end user in 24 hours, because each change of a limit could cause
- * alerts.
+ * Maximum alerts per kind and end user in 24 hours, because each limit change could cause alerts.
  */
 const DAILY_ALERTS_MAX = 32;
 const ALERTS_MAX = 10_000;
@@ -115,7 +114,7 @@ function wasToldEnough({ sql, nowMs }: Tx, { kind, endUserId }: Crossing): boole
 
 /**
  * Returns the last ledger row after which a balance alert could fire again: `seq` if the balance is
- * now far enough above the threshold, else an earlier row.
+ * far enough above the threshold, else an earlier row.
  */
 export function rearmedAt(tx: Tx, balance: number, seq: number): number {
   const { settings, rearmedSeq } = tx.memory.row;
@@ -209,8 +208,8 @@ export type Reached = {
 };
 
 /**
- * Returns the limit that rejected a request. Returns null if only open holds did. Also returns null
- * for unused sessions and unknown end users, because clients can invent their names.
+ * Returns the limit that rejected a request, or null if only open holds did. Also returns null for
+ * unused sessions and unknown end users, whose names clients can invent.
  */
 export function reachedByRefusal(
   tx: Tx,

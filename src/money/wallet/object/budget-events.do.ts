@@ -132,8 +132,8 @@ function subjectOf({ memory }: Tx, { scope, subject }: BudgetOwner): string {
 }
 
 /**
- * Returns the number of the current window length since 1970. It is part of an event's ID, so a
- * rolling window causes at most one event per window length.
+ * Returns the number of window lengths since 1970. As part of an event's ID, it allows a rolling
+ * window one event per window length.
  */
 function turnOf(window: string, at: Moment): number {
   const minutes = minutesOf(window);

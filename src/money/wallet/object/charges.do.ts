@@ -44,8 +44,8 @@ type Charged = {
 };
 
 /**
- * Adds settled requests that are older than every open hold to the daily sums. Returns true if more
- * may remain.
+ * Adds settled requests older than every open hold to the daily sums. Returns true if more may
+ * remain.
  */
 export function foldCharges(tx: Tx): boolean {
   const { sql, memory, storage } = tx;
@@ -144,7 +144,7 @@ export function addCharge(charges: Charges, tagKeys: readonly TagKeys[], one: Ch
 }
 
 /**
- * Stores charges in the daily sums. A closed day never changes, so its later charges go to the next
+ * Adds charges to the daily sums. A closed day never changes, so its later charges go to the next
  * open day.
  */
 export function addCharges(sql: SqlStorage, charges: Charges): void {
@@ -171,10 +171,7 @@ export function unfoldedCharges({ sql, memory }: Tx, batch: Batch): Charges {
   return chargesOf(sql, memory.tagKeys, { ...batch, fromId }).charges;
 }
 
-/**
- * Returns a page of a day's charges. For an open day, it includes requests that aren't in the sums
- * yet.
- */
+/** Returns a page of a day's charges. An open day includes requests that aren't in the sums yet. */
 export function readCharges(tx: Tx, { day, after, limit }: ChargesQuery): ChargesPage {
   const { sql } = tx;
   const { closedDay, foldedId } = readFold(sql);

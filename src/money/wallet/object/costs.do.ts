@@ -25,8 +25,8 @@ type CostSum = {
 };
 
 /**
- * Returns costs from the newest `ROWS_MAX` requests that a provider billed: settled ones, and
- * voided ones whose cost we absorb. Calls that timed out before another one count separately.
+ * Returns costs from the newest `ROWS_MAX` billed requests: settled ones, and voided ones whose
+ * cost we absorb. Calls that timed out before another one count separately.
  */
 export function readCosts({ sql, env, nowMs }: Tx, query: CostQuery): CostReport {
   const keptMs = nowMs - numberVar(env, "RETENTION_DAYS") * DAY_MS;

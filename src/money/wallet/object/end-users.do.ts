@@ -209,8 +209,8 @@ export type NewEndUser = {
 };
 
 /**
- * Returns a new end user that continues the spend of `departed`. Returns null if the organization
- * has the maximum number. Writes nothing.
+ * Returns a new end user that continues the spend of `departed`, or null above the maximum. Writes
+ * nothing.
  */
 export function newEndUser(tx: Tx, externalId: string): NewEndUser | null {
   const { memory } = tx;
@@ -305,10 +305,7 @@ function depart(tx: Tx, user: EndUser): void {
   memory.changed = true;
 }
 
-/**
- * Deletes the rows of end users who were deleted in earlier months. Returns true if more may
- * remain.
- */
+/** Deletes rows of end users deleted in earlier months. Returns true if more may remain. */
 export function purgeDeletedEndUsers(tx: Tx, rowsMax: number): boolean {
   const { memory, sql, period } = tx;
   if (memory.departed.count === 0) {
@@ -325,10 +322,7 @@ function forgetUsers({ memory }: Tx, ids: readonly string[]): void {
   for (const id of ids) forgetCounts(memory, { scope: "end_user", subject: id });
 }
 
-/**
- * Returns the hash that replaces a name. It starts with a control character, which names can't
- * contain.
- */
+/** Returns a name's hash. It starts with a control character, which names can't contain. */
 function hashOf({ memory }: Tx, externalId: string): string {
   return `\n${sha256(`${memory.row.orgId}\n${externalId}`)}`;
 }

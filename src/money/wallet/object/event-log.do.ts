@@ -28,10 +28,7 @@ export function addEvent(
   return takeEvent(tx, { ...event, id, createdAt: nowMs });
 }
 
-/**
- * Stores an event with its ID. Shortens overlong data, because a rejected event would block later
- * ones.
- */
+/** Stores an event. Shortens overlong data, because a rejected event would block later ones. */
 export function takeEvent(tx: Tx, event: EventRecord): boolean {
   const { sql } = tx;
   if (placeOf(sql, event.id) !== null) return false;
@@ -163,8 +160,7 @@ export function forgetOldEvents(sql: SqlStorage, nowMs: number): boolean {
 type LoggedEvent = StoredEvent & { seq: number };
 
 /**
- * Selects events by or about members. A UNION of two queries, because each then uses its own index.
- * Only `member.*` events are about a member.
+ * Selects events by or about members (only `member.*`). Each query of the UNION uses its own index.
  */
 const OF_MEMBERS = `seq IN (
   SELECT seq FROM events WHERE actor_kind = 'member' AND actor_id IN (SELECT value FROM json_each(?6))

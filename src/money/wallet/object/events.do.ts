@@ -24,8 +24,8 @@ const TAKE_TIMEOUT_MS = 10_000;
 const PAUSE_MS = 5000;
 
 /**
- * Sends new events in order to the webhooks object, which ignores duplicates. The next publish
- * retries failures.
+ * Sends new events in order to the webhooks object, which ignores duplicates. A publish retries
+ * failures.
  */
 export class WebhookFeed {
   readonly #decisions: Decisions;

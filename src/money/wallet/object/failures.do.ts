@@ -25,10 +25,7 @@ export function noteFailed(tx: Tx, batch: FailedBatch): Result<null> {
   return success(null);
 }
 
-/**
- * Removes the name of an end user who was deleted this month, because a failure can be reported
- * after the deletion.
- */
+/** Removes the name of an end user deleted this month, whose failures can be reported later. */
 function withoutDeletedName(tx: Tx, one: FailedRequest): FailedRequest {
   const departed = one.externalId === null ? null : findDeletedEndUser(tx, one.externalId);
   return departed === null ? one : { ...one, externalId: departed.user.id };

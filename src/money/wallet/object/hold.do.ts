@@ -66,10 +66,7 @@ export function hold(tx: Tx, request: HoldRequest, terms: HeldTerms): Held {
   return answer === null ? again(tx, request, terms) : anew(answer);
 }
 
-/**
- * A hold that passed all checks. `lapsed` is the expired request with the same Idempotency-Key,
- * which it voids.
- */
+/** `lapsed` is the expired request with the same Idempotency-Key, which the hold voids. */
 type Grant = AllowedRequest & {
   readonly payer: Payer;
   readonly granted: Micros;
@@ -270,7 +267,7 @@ function storeGrant(
   };
   const made = payer?.made ?? null;
   const write = (): boolean => {
-    // The end user is stored first, because the request refers to the end user's number.
+    // Stored first, because the request refers to the end user's number.
     if (made !== null) {
       if (selectRequest(sql, id) !== null) return false;
       storeEndUser(tx, made);
@@ -364,8 +361,7 @@ const CORRECTED: ReadonlySet<Failure["kind"]> = new Set([
 
 function remember(tx: Tx, request: HoldRequest, refusal: Refusal): Refusal | null {
   if (selectRequest(tx.sql, request.id) !== null) return null;
-  // A rejection is stored for a request that the other region sent, unless that region retries it
-  // with the same ID.
+  // Stores a rejection of the other region's request, unless that region retries with the same ID.
   if (!request.peer || CORRECTED.has(refusal.failure.kind)) return refusal;
   const { sql, memory, nowMs: admittedAt, period } = tx;
   const { keyId, externalId } = request;

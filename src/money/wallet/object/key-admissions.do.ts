@@ -67,8 +67,8 @@ export type CheckedAdmission = {
 };
 
 /**
- * The organization's keys, with an exact log of the last minute's admissions, each stored before
- * the response. A key is looked up at its first use, then once a minute. Changes arrive as calls.
+ * The organization's keys, with an exact log of the last minute's admissions, stored before the
+ * response. A key is looked up at its first use, then once a minute. Changes arrive as calls.
  */
 export class KeyAdmissions {
   readonly #keeping: AdmissionContext;
@@ -119,8 +119,7 @@ export class KeyAdmissions {
   }
 
   /**
-   * Returns the failure of a revoked or expired key, secret or session. Returns null for an unknown
-   * key.
+   * Returns the failure of a revoked or expired key, secret or session. Null for an unknown key.
    */
   refuseDead(tx: Tx, { keyHash, shown }: RequestCredential): Refusal | null {
     if (!this.knows(tx, keyHash)) return null;

@@ -265,9 +265,7 @@ export function changeRow(tx: Tx, change: Partial<WalletRow>): void {
   tx.memory.row = row;
 }
 
-/**
- * Reads storage. This fails in an instance that was replaced, which must not respond from memory.
- */
+/** Fails in an instance that was replaced, which must not respond from memory. */
 export function touchStorage(tx: Tx): void {
   tx.sql.exec("SELECT id FROM wallet WHERE id = 1").one();
 }

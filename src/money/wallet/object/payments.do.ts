@@ -60,9 +60,7 @@ export function creditPayment(tx: Tx, credit: PaymentCredit): Result<{ readonly 
   return success({ madeAt: memory.row.madeAt });
 }
 
-/**
- * Returns the reference of a payment's credit, or another one if a rebuild lost the first credit.
- */
+/** Returns a credit's reference, or another one if a rebuild lost the first credit. */
 function referenceOf({ memory, sql }: Tx, paymentId: string): string {
   const reference = `stripe:${paymentId}`;
   if (selectPayment(sql, paymentId) !== null) return reference;
@@ -108,9 +106,7 @@ export function setRefunded(tx: Tx, request: PaymentRefunded): Result<null> {
   return success(null);
 }
 
-/**
- * Records the outcome of a purchase. After an unpaid automatic purchase, the next one has to wait.
- */
+/** Records an outcome. After an unpaid automatic purchase, the next one has to wait. */
 export function recordPurchaseOutcome(
   tx: Tx,
   { event, once, topUp }: PurchaseOutcome,

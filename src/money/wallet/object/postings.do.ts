@@ -166,10 +166,7 @@ function store(
   });
 }
 
-/**
- * Stores a late charge and adds it to the daily sums, because `foldCharges` may have passed its
- * request.
- */
+/** Also adds a late charge to the daily sums, because `foldCharges` may have passed its request. */
 function storeLateCharge(
   { sql, memory, nowMs }: Tx,
   { cost, generation }: Settlement,

@@ -184,8 +184,8 @@ function pick(
 }
 
 /**
- * Yields the rows to publish. Rows that change meanwhile are sent by the next publish. Credits come
- * first, so that up to 2,500 are in one transaction with their balance.
+ * Yields the rows to publish. Later changes belong to the next publish. Credits come first, so that
+ * up to 2,500 share a transaction with their balance.
  */
 function* pagesOf(tx: Tx, endUserIds: readonly string[]): Generator<SnapshotPage> {
   const { sql, memory } = tx;

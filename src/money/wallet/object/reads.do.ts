@@ -29,10 +29,7 @@ import { storedJson } from "../../../shared/stored-json.ts";
 
 const LAST_ID = "~";
 
-/**
- * Returns a page of the ledger. Starts at the nearest checkpoint instead of reading the whole
- * table.
- */
+/** Starts at the nearest checkpoint instead of reading the whole table. */
 export function readLedger(tx: Tx, afterSeq: number, limit: number): Result<LedgerPage> {
   const rows: LedgerRow[] = [];
   let from = afterSeq;

@@ -185,10 +185,7 @@ export function deleteCopy(sql: SqlStorage): void {
 const PAGES = (table: PagedTable): string =>
   `(SELECT value FROM book_pages, json_each(book_pages.rows) WHERE name = '${table}')`;
 
-/**
- * Copies the D1 data that `adoptSnapshot` needs. Returns null if D1 has no balance or keeps
- * changing.
- */
+/** Returns null if D1 has no balance or keeps changing. */
 export async function copySnapshot(
   sql: SqlStorage,
   db: D1Database,

@@ -14,7 +14,7 @@ import type { Tx } from "./memory.do.ts";
 import { DAY_MS, HOUR_MS } from "../../../shared/clock.ts";
 
 /**
- * Ms for which refused and voided requests without a cost are stored, so that a late duplicate has
+ * Ms for which refused and voided requests without a cost are stored, so that late duplicates have
  * no effect.
  */
 const UNPAID_MS = 2 * DAY_MS;
@@ -137,8 +137,8 @@ const IS_OVER = "(state = 'settled' OR (state IN ('voided', 'refused') AND named
 type Batch = { readonly fromId: string; readonly endId: string; readonly only: string };
 
 /**
- * Replaces old ledger rows with one `rollup` row, which has their sum and their newest number. The
- * ledger still sums to the balance, and readers still get each row once.
+ * Replaces old rows with one `rollup` row of their sum and newest number. The ledger still sums to
+ * the balance, and readers still get each row once.
  */
 function rollUp(tx: Tx, batch: Batch): void {
   const { sql, memory } = tx;

@@ -36,10 +36,7 @@ import { endPausesOf } from "./pauses.do.ts";
 const SESSIONS_MAX = 50_000;
 const UNUSED_MAX = 1000;
 
-/**
- * Returns the failure of an invalid session. `cut` is the number of the last rotation that ended
- * all earlier sessions.
- */
+/** `cut` is the number of the last rotation that ended all earlier sessions. */
 export function refuseSession(
   { sql, memory, clockMs }: Tx,
   session: Session,
@@ -158,8 +155,8 @@ export function endSessionBy(tx: Tx, ending: SessionEnding): Result<null> {
 }
 
 /**
- * Ends a session that was never used. The number per caller is limited, because creating and ending
- * sessions is free.
+ * Ends an unused session. The number per caller is limited, because creating and ending sessions is
+ * free.
  */
 function endUnused(
   { sql, memory, clockMs: endedAt }: Tx,

@@ -23,8 +23,7 @@ type TagQuery = {
 };
 
 /**
- * Yields the totals to store. If a day has too many combinations of tags, the excess ones get the
- * value `other`.
+ * Yields the totals to store. Beyond a day's maximum, combinations of tags get the value `other`.
  */
 export function* boundedTotals(sql: SqlStorage, usage: UsageTotals): Generator<UsageTotal> {
   const days = new Map<string, DayTagSets>();
@@ -49,8 +48,8 @@ function selectSets(sql: SqlStorage, day: string): string[] {
 type Group = { readonly day: string; readonly name: string; readonly amounts: UsageAmounts };
 
 /**
- * Returns the usage by the values of a tag key. The group `null` is the usage without this tag, so
- * all groups add up to the total.
+ * Returns usage by a tag's values. The group `null` is the usage without the tag, so all groups add
+ * up.
  */
 export function readTagUsage(
   tx: Tx,

@@ -253,8 +253,8 @@ async function mayKeepFor(c: AppContext, hours: number): Promise<Result<null>> {
 }
 
 /**
- * Sends the new lifetime to the object of stored responses. Runs before the setting changes, so
- * that no response is stored for longer than the setting.
+ * Sends the new lifetime before the setting changes, so that no response is stored for longer than
+ * the setting.
  */
 function tellKept(c: AppContext, hours: number): Promise<Result<null>> {
   const { caller } = c.var.admitted;

@@ -27,10 +27,7 @@ export type Merchants = {
   readonly findMerchantName: (db: D1Database, secret: string) => Promise<string | null>;
 };
 
-/**
- * Maximum hold in dollars. With it, a receipt's price (a million times the charge) is still an
- * exact number.
- */
+/** Maximum hold in dollars. A receipt's price (a million times the charge) is then exact. */
 const HOLD_DOLLARS_MAX = 9000;
 const HOLD_MAX_S = 86_400;
 const AMOUNT = `must be above 0 and at most ${HOLD_DOLLARS_MAX}, with at most 6 decimals`;

@@ -17,9 +17,8 @@ const AVOIDABLE: ReadonlySet<Failure["kind"]> = new Set([
 type Decided<T> = { readonly allowed: AllowedRequest; readonly decided: T };
 
 /**
- * Decides on a request with all its models. If the limits don't cover all, decides with the first
- * model and adds each fallback model that they cover. If they don't cover the first, returns its
- * failure.
+ * Decides with all models. If the limits don't cover all, decides with the first, or returns its
+ * failure, and adds each fallback model that the limits cover.
  */
 export function decideByModels<T>(
   allowed: AllowedRequest,

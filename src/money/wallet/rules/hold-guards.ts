@@ -67,8 +67,8 @@ export function refuseDeadSession(
 }
 
 /**
- * Times of the last minute's holds of an organization or requests of a session, oldest first (Unix
- * ms).
+ * Times (Unix ms) of an organization's holds or a session's requests in the last minute, oldest
+ * first.
  */
 export type RateLog = number[];
 

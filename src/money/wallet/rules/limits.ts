@@ -30,9 +30,7 @@ export type CountedLimit = BudgetOwner & {
 };
 
 export type Meter = CountedLimit & {
-  /**
-   * Held amounts by period. Limits with a rolling window and limits for `total` have one entry.
-   */
+  /** Held amounts by period. Rolling windows and limits for `total` have one entry. */
   readonly held: Map<number, number>;
 };
 
@@ -57,8 +55,8 @@ export function fieldLimit(
 }
 
 /**
- * Reports whether a limit is an end user's quota. A quota reserves the estimate of the prompt, and
- * doesn't limit a charge before its hold expires.
+ * Reports whether a limit is an end user's quota. It reserves the prompt's estimate, and doesn't
+ * limit a charge before its hold expires.
  */
 export const isQuota = (meter: Pick<CountedLimit, "budget" | "scope">): boolean =>
   meter.scope === "end_user" && isField(meter);
@@ -90,10 +88,7 @@ export function reserveIn({ budget, held }: Meter, hold: OpenHold, sign: 1 | -1)
   else held.set(bucket, sum);
 }
 
-/**
- * Returns the period in which a hold counts. In a calendar window, it is the hold's own period.
- * Other windows count all open holds.
- */
+/** Returns a hold's period: its own in a calendar window. Other windows count all open holds. */
 function heldBucket(window: string, { period }: Pick<Moment, "period">): number {
   const isCalendar = window === "day" || window === "week" || window === "month";
   return isCalendar ? bucketOf(window, { period, nowMs: 0 }) : 0;

@@ -59,8 +59,8 @@ export type AllowedRequest = {
 };
 
 /**
- * Returns the request with its allowed routes, or the failure. If the request has no candidates,
- * checks only the lists of models.
+ * Returns the failure, or the request with its allowed routes. Without candidates, checks only
+ * model lists.
  */
 export function withinPolicies(
   layers: readonly PolicyLayer[],
@@ -116,10 +116,7 @@ export function boundsOf(
   };
 }
 
-/**
- * Returns the allowed routes of models that the first hold covered, at most as expensive as that
- * hold.
- */
+/** Returns allowed routes that the first hold covered, at most as expensive as that hold. */
 export function recalledRoutes(
   layers: readonly PolicyLayer[],
   { candidates }: Pick<HoldRequest, "candidates">,
@@ -134,8 +131,8 @@ export function recalledRoutes(
 }
 
 /**
- * Returns the bounds of a retry. The first hold can have those of any candidate, because policies
- * may have changed since.
+ * Returns a retry's bounds. The first hold can have those of any candidate, because policies may
+ * have changed since.
  */
 export function recalledBounds(
   { candidates, least, most }: HoldRequest,

@@ -49,10 +49,7 @@ export function selectEndUserCount(sql: SqlStorage): number {
     .n;
 }
 
-/**
- * Returns a page of end users, oldest first. `after` can be a deleted one. Returns null if it
- * doesn't exist.
- */
+/** Returns end users, oldest first. `after` can be deleted. Returns null if it doesn't exist. */
 export function selectEndUserPage(
   sql: SqlStorage,
   {
