@@ -315,11 +315,11 @@ export const MONEY: readonly BrokenGuard[] = [
 export const RATE: readonly BrokenGuard[] = [
   rate(
     "not one more than the limit",
-    "const inTheWay = this.#nthLast(limit);",
-    "const inTheWay = this.#nthLast(limit + 1);",
+    "const blockingTime = this.#nthLast(limit);",
+    "const blockingTime = this.#nthLast(limit + 1);",
   ),
-  rate("60 s and no less", "at - inTheWay < WINDOW_MS", "at - inTheWay < WINDOW_MS - 1"),
-  rate("60 s and no more", "at - inTheWay < WINDOW_MS", "at - inTheWay <= WINDOW_MS"),
+  rate("60 s and no less", "at - blockingTime < WINDOW_MS", "at - blockingTime < WINDOW_MS - 1"),
+  rate("60 s and no more", "at - blockingTime < WINDOW_MS", "at - blockingTime <= WINDOW_MS"),
   rate("a full ring is restored in its order", "Math.max(0, step);", "0;"),
   rate(
     "time never runs backwards",
