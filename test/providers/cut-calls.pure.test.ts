@@ -39,7 +39,7 @@ describe("a streamed tool call without argument deltas", () => {
     expect([chat("tool_calls"), claude({}, "tool_use")].map(argumentsIn)).toEqual(["{}", "{}"]);
   });
 
-  it("has no arguments if the token limit cut it off", () => {
+  it("loses its arguments if the token limit cut it off", () => {
     const cut = [chat("length"), chat("MAX_TOKENS"), claude({}, "max_tokens")];
     expect(cut.map(argumentsIn)).toEqual(["", "", ""]);
   });

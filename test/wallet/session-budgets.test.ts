@@ -34,7 +34,7 @@ async function useSession(key: GatedKey, digit: string, days: number): Promise<s
 }
 
 describe("a session's budgets", () => {
-  it("are deleted with the session, in batches of 2,000", async () => {
+  it("disappear with the session, in batches of 2,000", async () => {
     const key = await gatedKey({ balance: 1000 });
     await useSession(key, "1", 1);
     const kept = await useSession(key, "2", 9);
