@@ -23,6 +23,6 @@ it("the soak test exits with 130 on Ctrl-C without a result, and leaves nothing 
   expect(existsSync(directory)).toBe(true);
   run.child.kill("SIGINT");
   expect(await run.ended).toBe(130);
-  expect(run.output()).toContain("nothing was judged");
+  expect(run.output()).toContain("nothing was checked");
   expect(existsSync(directory)).toBe(false);
 });
