@@ -8,7 +8,7 @@ import { setClock } from "../wallet/wallet-desk.ts";
 
 export const HOUR = 3_600_000;
 /** How long a slow machine may take to what comes by itself. */
-export const LONG = { timeout: 60_000, interval: 20 };
+export const LONG = { timeout: 15_000, interval: 20 };
 
 export type Sent = { readonly url: string; readonly headers: Headers; readonly body: string };
 export type Hook = { readonly id: string; readonly secret: string };
