@@ -26,18 +26,19 @@ let key = "";
 /** The requests of image models that the provider received. */
 const received: string[] = [];
 const PICTURE = "iVBORw0KGgo=";
-const EDITED = {
+const OF_GOOGLE = {
   candidates: [{ content: { parts: [{ inlineData: { mimeType: "image/png", data: PICTURE } }] } }],
-  data: [{ b64_json: PICTURE }],
 };
-/** A provider that answers in the formats of Google and xAI at once. */
+const OF_XAI = { data: [{ b64_json: PICTURE }] };
+/** A provider with the paths and responses of Google and xAI. */
 const provider = createServer((request, response) => {
   const chunks: Buffer[] = [];
   request.on("data", (chunk: Buffer) => chunks.push(chunk));
   request.on("end", () => {
     received.push(Buffer.concat(chunks).toString());
     response.writeHead(200, { "content-type": "application/json" });
-    response.end(JSON.stringify(EDITED));
+    const isGoogle = request.url?.includes("generateContent") === true;
+    response.end(JSON.stringify(isGoogle ? OF_GOOGLE : OF_XAI));
   });
 });
 /** The reason why the Python programs can't run, or "". */
@@ -48,7 +49,7 @@ beforeAll(async () => {
   const url = `http://127.0.0.1:${(provider.address() as AddressInfo).port}`;
   const hosts = { GEMINI_BASE_URL: url, XAI_BASE_URL: url, GEMINI_API_KEY: "k", XAI_API_KEY: "k" };
   regions = await startTwoRegions({ bindings: { RESIDENCY: "relaxed", ...hosts } });
-  const options = { keyScope: "global", rpmLimit: 1000 } as const;
+  const options = { credits: 100_000_000, keyScope: "global", rpmLimit: 1000 } as const;
   ({ key } = await makeOrganization(regions.eu.adminUrl, ADMIN_TOKEN, options));
   missing = await makeEnvironment(directory, MEDIA);
 }, INSTALL_MS);
