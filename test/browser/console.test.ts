@@ -253,7 +253,7 @@ describe("money in the console", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("increases by an operator's credit, once per reference", async () => {
+  it("increases once per reference when an operator adds credits", async () => {
     const page = await login(ADMIN_TOKEN);
     await page.goto(`/console/#/organizations/${owner.orgId}`);
     for (let i = 0; i < 2; i++) {

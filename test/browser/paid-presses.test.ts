@@ -133,7 +133,7 @@ describe("pressing every button of every page and dialog once", () => {
     ["billing", "mouse", 60],
     ["member", "keyboard", 40],
   ] as const)(
-    "causes charges only by the button Run with a key of the role %s, by %s",
+    'causes charges only with the "Run" button, as %s, using the %s',
     async (role, by, least) => {
       await endPauses();
       const memberId = await memberOf(role);
@@ -154,7 +154,7 @@ describe("pressing every button of every page and dialog once", () => {
     LONG_MS,
   );
 
-  it("causes charges only by the button Run with a limited key", async () => {
+  it('causes charges only with the "Run" button, as a limited key', async () => {
     await endPauses();
     const page = await logIn(browser, limited);
     const { pressed, paid } = await pressAll(page);

@@ -46,7 +46,7 @@ it("a charge is the exact cost, rounded up once, even beyond 2^53", () => {
   expect(costOf(dear, huge)).toBe(exact(dear, huge));
 });
 
-it("a charge never decreases with more tokens, and doesn't increase for reasoning", () => {
+it("a charge never decreases with more tokens, and includes reasoning only as output", () => {
   fc.assert(
     fc.property(prices, usages, fc.nat(1000), (price, usage, more) => {
       for (const field of ["input", "cacheRead", "cacheWrite", "output"] as const) {

@@ -23,7 +23,7 @@ async function sent(fields: Record<string, unknown>): Promise<Record<string, unk
   return { ...calls[0]?.body };
 }
 
-describe("the request that the gateway sends to the provider", () => {
+describe("a request to the provider", () => {
   it("contains the provider's model name, the messages, and always an explicit cap", async () => {
     const body = await sent({});
     expect(body).toEqual({ model: "up-chat", messages: HELLO, max_tokens: 4096 });
@@ -134,7 +134,7 @@ describe("the request that the gateway sends to the provider", () => {
     expect(calls[0]?.body).toMatchObject({ stream: true, stream_options: { include_usage: true } });
   });
 
-  it("goes to the provider only if the model exists", async () => {
+  it("is sent only if the model exists", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     for (const model of ["../x", "http://evil.test/v1", "mock/none", "up-chat"]) {
       expect((await chat(key, { model }, { bindings })).status).toBe(404);

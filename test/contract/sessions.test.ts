@@ -251,7 +251,7 @@ const allowed = (response: Response): string | null =>
   response.headers.get("access-control-allow-origin");
 
 describe("a session with origins", () => {
-  it("gets 403 without its page's Origin or with another one, and any page can read the error", async () => {
+  it("gets 403 for a missing or different Origin, and any page can read the error", async () => {
     const { token } = await mint(account.key, { origins: [PAGE] });
     const right = await chat(token, {}, from(PAGE));
     expect([right.status, allowed(right)]).toEqual([200, PAGE]);

@@ -38,7 +38,7 @@ it("a key's object rejects a key that is revoked while the first read of the dat
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
 });
 
-it("a key's object rejects a key that is revoked while it reads the database again", async () => {
+it("a key's object rejects a key revoked while the object reads the database again", async () => {
   const { booked } = await makeKey();
   world.book.hold();
   const first = registerOf(booked.keyHash).admit();

@@ -118,7 +118,7 @@ async function lostSinceIt(stripe: FakeStripe): Promise<Account> {
   return account;
 }
 
-it("payments are restored in a rebuilt wallet once, by the rebuild and by the sweep", async () => {
+it("a rebuilt wallet gets its payments back once, from the rebuild or a later sweep", async () => {
   const stripe = useStripe();
   const rebuilt = await lostSinceIt(stripe);
   expect((await admin("POST", `/orgs/${rebuilt.orgId}/rebuild-wallet`)).status).toBe(200);

@@ -18,7 +18,7 @@ const shown = (fields: Record<string, string>, secret?: string) => {
   return [refused.code, refused.param];
 };
 
-it("every status of a provider is one kind of failure", () => {
+it("every status of a provider maps to one kind of failure", () => {
   const kinds: Record<string, number[]> = {
     retry: [300, 301, 302, 307, 405, 408, 409, 424, 500, 502, 504, 520],
     overloaded: [429, 503, 529],

@@ -64,7 +64,7 @@ describe("a wallet", () => {
     expect(valueOf(await stub.readSettings()).defaultAlertThreshold).toBe(0.8);
   });
 
-  it("rejects only holds and the organization's changes while suspended", async () => {
+  it("rejects only holds and changes made by the organization while suspended", async () => {
     const { stub } = await newWallet(100);
     const request = holdOf(10, { externalId: "u" });
     valueOf(await stub.hold(request));

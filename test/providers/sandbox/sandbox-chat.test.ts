@@ -102,7 +102,7 @@ describe("the sandbox model echo", () => {
     });
   });
 
-  it("disables the route for an unknown model, or for chat with the embeddings model", async () => {
+  it("serves no other names: an unknown or embeddings model is a `disabled` failure", async () => {
     for (const upstreamId of ["nope", "embed", "constructor"]) {
       expect(await ask({ messages: [user("x")] }, { upstreamId })).toEqual({
         kind: "failure",
