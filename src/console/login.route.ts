@@ -52,7 +52,7 @@ export function issuersRoute(c: AppContext): Response {
   });
 }
 
-/** The pattern of a console route, which can't lead to another site. */
+/** The pattern of console routes. A match can't lead to another site. */
 const ROUTE = /^#\/[\w/?=&.%-]{0,200}$/;
 const startSchema = z.object({
   issuer: z.string().check(z.maxLength(20)),
@@ -66,7 +66,7 @@ const startSchema = z.object({
  * Handles POST /console/api/login/start. Returns the issuer's URL and sets a cookie that the
  * callback must match. Stores nothing.
  */
-export async function startRoute(c: AppContext): Promise<Response> {
+export async function loginStartRoute(c: AppContext): Promise<Response> {
   const body = await readAnonymous(c, readJson, LOGIN_LIMITS);
   const fields = body.ok ? parseFields(startSchema, [], body.value) : body;
   const started = fields.ok ? await start(c, fields.value) : fields;

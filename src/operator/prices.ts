@@ -43,8 +43,8 @@ export async function getPrices(call: OperatorCall) {
 }
 
 /**
- * Handles `POST /prices`. Stores all rows or none. Each must start at least the lead time after
- * now.
+ * Handles `POST /prices`. Stores all rows or none. Each price must start at least the lead time
+ * from now.
  */
 export async function postPrices(call: OperatorCall) {
   const fields = parseFields(newPrices, [], call.body);

@@ -117,8 +117,8 @@ async function postItems(
 const answerBody = z.object({ ok: z.literal(true), results: z.array(z.unknown()) });
 
 /**
- * Returns the result for each ID, or null for an invalid response. An ID with two results counts as
- * one without.
+ * Returns the result for each ID, or null for an invalid response. An ID with two results is
+ * treated as having none.
  */
 function readAnswers(
   answer: PeerAnswer | null,

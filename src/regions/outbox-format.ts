@@ -145,7 +145,7 @@ export function deliveryFromJson(
   return { id, delivery: { kind: result, reason: reason.slice(0, REASON_MAX) } };
 }
 
-/** The delivery of a message without one valid result in the response. The message is retried. */
+/** The delivery of a message for which the response has no single valid result. It is retried. */
 export const INVALID_RESULT_DELIVERY: DeliveryResult = {
   kind: "failed",
   reason: "no proper answer",

@@ -4,7 +4,7 @@ import { BODY_BYTES_MAX } from "../shared/http/read-json.ts";
 import { elapsedMs } from "../shared/clock.ts";
 import { logWarning, reasonOf } from "../shared/log.ts";
 import { afterTimeout } from "../shared/timers.ts";
-import type { After } from "../shared/timers.ts";
+import type { TimerFunction } from "../shared/timers.ts";
 import { contentDigestOf, signatureHeaders } from "./signature.ts";
 
 const BUDGET_MS = 2000;
@@ -48,7 +48,7 @@ export type PeerCallOptions = {
   readonly budgetMs?: number;
   /** Default: 2. Set 1 for a call that must not arrive twice. */
   readonly attempts?: number;
-  readonly after?: After;
+  readonly after?: TimerFunction;
   readonly signal?: AbortSignal;
   readonly onFailed?: (reason: string) => void;
 };

@@ -72,7 +72,7 @@ export class OutboxQueue {
     this.#name = name;
   }
 
-  /** Stores all messages or none. They are due immediately. Existing ones stay unchanged. */
+  /** Stores all messages or none, due immediately. Existing messages stay unchanged. */
   add(messages: readonly OutboxMessage[], nowMs: number): void {
     const write = (): void => {
       for (const message of messages) this.#insert(message, nowMs);

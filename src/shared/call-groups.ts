@@ -1,5 +1,5 @@
 import { elapsedMs } from "./clock.ts";
-import type { After } from "./timers.ts";
+import type { TimerFunction } from "./timers.ts";
 
 /** Maximum parts per call. It limits the object's transaction and the effect of a failed call. */
 export const GROUPED_PARTS_MAX = 32;
@@ -26,7 +26,7 @@ type Ask<Part, Answer> = {
   readonly part: Part;
   readonly alone: () => Promise<Answer>;
   readonly together: (parts: readonly Part[]) => Promise<readonly PartAnswer<Answer>[]>;
-  readonly after: After;
+  readonly after: TimerFunction;
 };
 
 /** A failed call. Its error is text, because a request can't use another's error object. */
@@ -195,7 +195,7 @@ function takeGroup<Part, Answer>(
 function waitInQueue<Part, Answer>(
   queue: ObjectQueue<Part, Answer>,
   waiter: WaitingPart<Part, Answer>,
-  after: After,
+  after: TimerFunction,
 ): Promise<PartState<Answer>> {
   queue.waiting.add(waiter);
   return new Promise((resolve) => {

@@ -1,5 +1,5 @@
 import { evictOldest } from "./evict-oldest.ts";
-import type { After } from "./timers.ts";
+import type { TimerFunction } from "./timers.ts";
 
 /** The exceeded limit: the organization's part, the isolate's slots, or the bytes of bodies. */
 export type OverloadReason = "organization" | "isolate" | "bytes";
@@ -76,7 +76,7 @@ export class RequestMemory {
     keyHash: string,
     bytes: number,
     nowMs: number,
-    after: After,
+    after: TimerFunction,
   ): Slot | OverloadReason | Promise<Slot | OverloadReason> {
     const owner = this.#ownerOf(keyHash);
     const waiters = this.#waiters.get(owner) ?? new Set();
@@ -272,7 +272,7 @@ export class Slot {
 
 /** The mean delay of timers (ms) above which an isolate has more to compute than it can. */
 const DELAY_MS_MAX = 4;
-/** The most that one timer adds to the mean (ms). After a stall, the mean soon falls again. */
+/** The maximum that one timer adds to the mean, in ms. After a stall, the mean soon falls. */
 const COUNTED_MS_MAX = 4 * DELAY_MS_MAX;
 /** The weight of one timer in the mean. */
 const WEIGHT = 1 / 16;

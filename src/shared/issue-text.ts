@@ -4,7 +4,7 @@ import { assert } from "./assert.ts";
 type Issue = z.core.$ZodIssue;
 type Path = readonly PropertyKey[];
 
-/** Parse options that leave a message empty unless the schema sets one. */
+/** Parse options without error messages, except those that the schema sets. */
 export const WITHOUT_ZOD_MESSAGES: z.core.ParseContext<Issue> = { error: () => "" };
 
 const PARAM_SHOWN_MAX = 200;

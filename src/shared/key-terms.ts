@@ -197,7 +197,7 @@ function mapByField<V extends { readonly [K in TermName]: unknown }>(
   return Object.fromEntries(entries) as { readonly [K in TermName as Rows[K]["field"]]: V[K] };
 }
 
-/** The limits in a body. Null removes a limit. An absent one stays. */
+/** The limits in a body. Null removes a limit. An absent limit stays unchanged. */
 export const keyTermFields = mapByField<{
   readonly [K in TermName]: Rows[K]["body"];
 }>((name) => TERMS[name].body);

@@ -1,6 +1,6 @@
 import type { CountedUnit, Unit } from "./usage.ts";
 
-/** The price is in dollars, per million of the units whose list prices are per million. */
+/** The price in dollars. It is per million for units whose list prices are per million. */
 export type SandboxRow = {
   readonly model: string;
   readonly dollars: { readonly [U in Unit | "input"]?: number };
@@ -18,7 +18,7 @@ type KindRow = {
    */
   readonly hasOutput: boolean;
   readonly hasInput: boolean;
-  /** The units besides tokens that usage counts, so that they can have a price. */
+  /** The units, besides tokens, that usage counts. They can have a price. */
   readonly units: readonly Unit[];
   readonly parameters: readonly string[];
   readonly isSlow?: true;
@@ -114,7 +114,7 @@ export type InputKind = {
 export type UnitOf<K extends Kind> = Extract<(typeof KINDS)[K]["units"][number], CountedUnit>;
 
 const [FIRST, ...MORE] = Object.keys(KINDS).filter(isKind);
-export function isSlowKind(kind: Kind | undefined): boolean {
+export function isSlowCallKind(kind: Kind | undefined): boolean {
   const row: KindRow | undefined = kind && KINDS[kind];
   return row?.isSlow === true;
 }

@@ -27,7 +27,7 @@ export type Pause = BudgetOwner & {
   readonly createdAt: number;
 };
 
-/** A pause with the name of its owner in the API: an ID, or an end user's external ID. */
+/** A pause with its owner's ID in the API, which is the external ID for an end user. */
 export type PauseWithOwner = { readonly pause: Pause; readonly name: string };
 
 export const pauseSchema = z.object({

@@ -8,7 +8,7 @@ import { afterTimeout, within } from "./timers.ts";
 
 const DATABASE_TIMEOUT_MS = 5000;
 const AT_ONCE = 8;
-/** Ms for which a statement waits for a slot, and ms between two checks. */
+/** Maximum ms that a statement waits for a slot, and the ms between two checks. */
 const PATIENCE_MS = 5000;
 const LOOK_MS = 10;
 /** Ms after which the slot of an abandoned statement is free. */

@@ -2,14 +2,14 @@ import { refuse } from "./failure.ts";
 import type { Failure, Result } from "./failure.ts";
 import { storageFailure } from "./storage-failure.ts";
 import { afterTimeout } from "./timers.ts";
-import type { After } from "./timers.ts";
+import type { TimerFunction } from "./timers.ts";
 
 /** Ms of the pauses between attempts, and of all attempts together. */
 const PAUSES_MS: readonly number[] = [50, 200, 800];
 const REACH_BUDGET_MS = 2000;
 
 type ReachOptions = {
-  readonly after?: After;
+  readonly after?: TimerFunction;
   readonly attemptsMax?: number;
   readonly budgetMs?: number;
 };

@@ -1,8 +1,9 @@
 import { elapsedMs } from "./clock.ts";
 
-export type After = (ms: number, run: () => void) => () => void;
+/** Calls `run` after `ms`. Returns a function that cancels the call. */
+export type TimerFunction = (ms: number, run: () => void) => () => void;
 
-export const afterTimeout: After = (ms, run) => {
+export const afterTimeout: TimerFunction = (ms, run) => {
   const timer = setTimeout(run, ms);
   return () => {
     clearTimeout(timer);
@@ -26,7 +27,7 @@ export class Timers {
     this.#recordDelay = recordDelay;
   }
 
-  readonly after: After = (ms, run) => {
+  readonly after: TimerFunction = (ms, run) => {
     const due = { atMs: elapsedMs() + ms, run };
     this.#due.add(due);
     this.#arm(due.atMs);
@@ -72,7 +73,7 @@ export class Timers {
 export function within<T>(
   work: Promise<T>,
   limitMs: number,
-  after: After = afterTimeout,
+  after: TimerFunction = afterTimeout,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
     let isLate = false; // not canceled, because its result may serve another request

@@ -153,7 +153,7 @@ describe("GET /v1/users", () => {
     expect(seen).toEqual([...names, "a0"]);
   });
 
-  it("returns each user once across pages despite changes, reading only a page's rows", async () => {
+  it("pages through each user once despite changes, reading only a page's rows", async () => {
     const { orgId, key } = await openAccount({ credits: 0 });
     for (let i = 0; i < 9; i++) await putUser(key, { external_id: `u${i}` });
     const seen: string[] = [];

@@ -8,7 +8,7 @@ import {
   COMPUTE_REQUESTS_MIN,
 } from "../../src/shared/in-flight.ts";
 import type { InFlightLimits, OverloadReason, Slot } from "../../src/shared/in-flight.ts";
-import type { After } from "../../src/shared/timers.ts";
+import type { TimerFunction } from "../../src/shared/timers.ts";
 
 const MIB = 1024 * 1024;
 const LIMITS: InFlightLimits = {
@@ -127,7 +127,7 @@ describe("concurrent requests", () => {
 /** Timers that a test fires by hand. */
 function manualTimers() {
   const due = new Set<() => void>();
-  const after: After = (_, run) => {
+  const after: TimerFunction = (_, run) => {
     due.add(run);
     return () => due.delete(run);
   };

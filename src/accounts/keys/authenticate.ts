@@ -8,7 +8,7 @@ import type { Failure, Refusal, Result } from "../../shared/failure.ts";
 import type { Key } from "../../shared/key.ts";
 import { logWarning, reasonOf } from "../../shared/log.ts";
 import { mayRetry, storageFailure } from "../../shared/storage-failure.ts";
-import type { After } from "../../shared/timers.ts";
+import type { TimerFunction } from "../../shared/timers.ts";
 import { within } from "../../shared/timers.ts";
 import { verifyKey } from "./api-key.ts";
 import { SESSION_TOKEN_PREFIX, verifySession, SESSION_TOKEN_LENGTH_MAX } from "./session-token.ts";
@@ -38,7 +38,7 @@ export type KeyAdmitter = CallsOf<"register", "whose" | "admit"> &
   CallsOf<"wallet", "admit"> & {
     readonly region: Region;
     readonly callers: KnownCallers;
-    readonly after?: After;
+    readonly after?: TimerFunction;
   };
 
 export async function verifyRequestKey(request: KeyVerification): Promise<Result<VerifiedKey>> {

@@ -6,7 +6,7 @@ import { isLimited } from "../../shared/key-terms.ts";
 import type { Key } from "../../shared/key.ts";
 import { callObjectWithRetries } from "../../shared/reach-object.ts";
 import { afterTimeout } from "../../shared/timers.ts";
-import type { After } from "../../shared/timers.ts";
+import type { TimerFunction } from "../../shared/timers.ts";
 import type { CallsOf } from "../../shared/contracts/objects.ts";
 import type { Region } from "../../shared/regions.ts";
 
@@ -35,7 +35,7 @@ export async function identifyGlobalKey(
   register: CallsOf<"register", "identify">["register"],
   credential: RequestCredential | string,
   writeId: string | null = null,
-  after: After = afterTimeout,
+  after: TimerFunction = afterTimeout,
 ): Promise<Result<Key>> {
   const [keyHash, secret] =
     typeof credential === "string"

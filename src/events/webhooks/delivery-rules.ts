@@ -28,7 +28,7 @@ export function retryTime(attempts: number, nowMs: number): number | null {
   return delayMs === undefined ? null : nowMs + delayMs;
 }
 
-/** Returns the pause in ms. A longer `retry-after` of up to an hour replaces it. */
+/** Returns the webhook's pause in ms. A longer `retry-after` replaces it, up to an hour. */
 export function pauseMs(failures: number, retryAfterMs: number | null): number {
   const own = PAUSES_MS[failures - 1] ?? PAUSE_MAX_MS;
   return Math.max(own, Math.min(retryAfterMs ?? 0, RETRY_AFTER_MAX_MS));

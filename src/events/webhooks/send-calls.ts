@@ -100,7 +100,7 @@ export const TOO_LATE: AttemptRecord = {
 /** `unsure` is the last row that a failed step may have delivered. */
 export type SentAttempt = AttemptRecord & { readonly unsure?: StreamedRow | undefined };
 
-/** Gets the number of calls accepted without a gap, and the last row of the calls that follow now. */
+/** Gets the number of calls accepted without a gap, and the last row that is being sent now. */
 type OnStep = (acceptedCount: number, sending?: StreamedRow) => void;
 export type ReceiverMessage = {
   readonly eventId: string;
@@ -118,7 +118,7 @@ type Sender = {
  * Sends calls in order, the first one alone, until one fails. Returns the first failed or last
  * attempt. Calls `onStep` before each step and after a failed one.
  */
-export async function sendCalls(
+export async function sendWebhookCalls(
   calls: readonly [Call, ...Call[]],
   sender: Sender,
   onStep: OnStep = () => undefined,

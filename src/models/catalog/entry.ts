@@ -229,7 +229,7 @@ function micros(dollars: number): number {
 const ONE_CHOICE: RouteLimits = { choices: 1 };
 /**
  * xAI's limits. Its output cap doesn't limit reasoning. The hold therefore covers twice the cap,
- * and at least the reasoning of hard questions.
+ * and at least 20,000 tokens, which hard questions use for reasoning.
  */
 const XAI: RouteLimits = { outputFactor: 2, reasoningTokens: 20_000 };
 const LIMITS: { readonly [Id in ProviderId]?: RouteLimits } = {

@@ -48,8 +48,9 @@ export type Pricing = {
 };
 
 /**
- * Returns an organization's price lists: `current` by the list name in this isolate's cache,
- * `corrected` by the name that the wallet returned. Both can return `prices_unavailable`.
+ * Functions that return an organization's price lists. `current` uses the list name that this
+ * isolate has cached, `corrected` the one that the wallet returned. Both can return
+ * `prices_unavailable`.
  */
 export type PricingFor = {
   readonly current: (orgId: string, at: number) => Promise<Result<Pricing>>;

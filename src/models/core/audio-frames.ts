@@ -111,7 +111,7 @@ const MP4_BOXES = new Set(
   "moov trak mdia minf stbl moof traf edts mvex dinf udta tref gmhd".split(" "),
 );
 
-/** Boxes that are normally without sound, but that some programs search for it. */
+/** Boxes that normally have no sound, but in which some programs search for sound. */
 const MP4_OTHERS = new Set("meta tapt ilst wave sinf schi".split(" "));
 const MP4_SOUND = ["trak", "traf", "stsd", "stsz", "stz2", "trun"];
 
@@ -159,7 +159,7 @@ export function isMp4(bytes: Uint8Array): boolean {
 const PROBE_BYTES = 2 ** 20;
 const MP4_NAMES = new Set([...MP4_STARTS, ..."pnot udta ediw junk pict uuid prfl".split(" ")]);
 
-/** Reports whether a file that doesn't start as MP4 has its boxes later. FFmpeg reads it as MP4. */
+/** Reports whether a file starts with other data but has MP4 boxes later, as FFmpeg accepts. */
 export function isHiddenMp4(bytes: Uint8Array): boolean {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   for (let at = 0; at + 16 <= Math.min(bytes.length, PROBE_BYTES);) {

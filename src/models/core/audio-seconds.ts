@@ -8,7 +8,7 @@ const MP3_BYTES = 1000;
 const OTHER_BYTES = 500;
 /** The sample rate of Opus. Vorbis can be slower, but its bytes also give an upper bound. */
 const OGG_RATE = 48_000;
-/** The result for a file whose duration its bytes don't limit. */
+/** The result for a file whose size doesn't limit its duration. */
 export const SECONDS_MAX = 1_000_000;
 const TAGS_MAX = 8;
 const ZEROS_MAX = 65_536;

@@ -183,7 +183,7 @@ export const REASONING_EFFORTS = [
   "xhigh",
   "max",
 ] as const;
-/** A field whose charge has no price here. It is rejected instead of silently dropped. */
+/** A field with an extra charge that has no price here. It is rejected, not silently dropped. */
 const unsupportedField = z.optional(z.never({ error: "is not supported" }));
 export const chatBody = z.looseObject({
   model: z.string().check(z.minLength(1), z.maxLength(MODEL_CHARACTERS_MAX)),

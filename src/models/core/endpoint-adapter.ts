@@ -10,7 +10,7 @@ import type { JsonObject, NativeBody, NativeProtocol, StreamEvent } from "./prov
 import type { ModelFallback, RoutePreferences } from "./routing-preferences.ts";
 import type { Chunk } from "./chunk.ts";
 import type { CoreRequest } from "./kinds.ts";
-import type { NativePartWeights } from "./prompt-size.ts";
+import type { NativePartCountRules } from "./prompt-size.ts";
 
 /**
  * Converts between a client format and a core request, which has OpenAI's format. To add an
@@ -35,7 +35,7 @@ export type EndpointAdapter = {
   readonly names?: (body: object) => StoredResponseQuery | null;
 };
 
-/** Request data besides the body that an endpoint may read. */
+/** Request data that an endpoint may read besides the body. */
 export type EndpointContext = {
   header(name: string): string | undefined;
   query(name: string): string | undefined;
@@ -147,7 +147,7 @@ export type NativeRequest = NativeBody & {
   readonly wire: NativeProtocol;
   readonly dropped: readonly string[];
   readonly reply: ResponseWriter;
-  readonly weights: NativePartWeights;
+  readonly weights: NativePartCountRules;
   /** Minimum output tokens that the host accepts, or 0. */
   readonly outputLeast: number;
   /** Whether the request can cache the prompt for an hour, at another price. */
@@ -156,7 +156,7 @@ export type NativeRequest = NativeBody & {
   readonly only: { readonly param: string; readonly message: string } | null;
 };
 
-/** Returns a `paramOf` for an endpoint whose input is in this field and that has no output cap. */
+/** Returns a `paramOf` for an endpoint with its input in this field and without an output cap. */
 export function paramOfInput(input: string): NonNullable<ParsedRequest["paramOf"]> {
   return (core) => {
     if (core === "max_tokens") return null;

@@ -81,7 +81,10 @@ type Family = {
   readonly tokensMax?: number;
   /** Output text is billed by its own price. */
   readonly countsText?: true;
-  /** The unit of input images. A route without its price can't edit, because they would be free. */
+  /**
+   * The unit of input images. A route without a price for it can't edit images, because the input
+   * images would be free.
+   */
   readonly sourceUnit: "input_image_token" | "input_image";
   readonly sourcesMax?: number;
   readonly hasMasks?: true;

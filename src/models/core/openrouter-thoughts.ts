@@ -32,7 +32,7 @@ export function formattedChunk(chunk: Chunk, format: ReasoningFormat): Chunk {
   return { ...chunk, choices };
 }
 
-/** Returns a completion's choices with the reasoning in a format. Invalid ones stay unchanged. */
+/** Returns a completion's choices with the reasoning in a format. Keeps invalid choices. */
 export function formattedChoices(
   { choices }: KnownFields<"choices">,
   format: ReasoningFormat,

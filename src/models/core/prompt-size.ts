@@ -36,16 +36,16 @@ export type PromptSize = {
 };
 
 /** The rule for counting a part of a native body that doesn't count as text. */
-export type NativePartWeight =
+export type NativePartCountRule =
   /** The field with an image as base64. Null for the URL of an image, which also counts as text. */
   | { readonly image: string | null }
   | { readonly pdf: string }
   /** A tool that the provider defines. Its definition counts as tokens too. */
   | "known_tool";
 
-export type NativePartWeights = ReadonlyMap<object, NativePartWeight>;
+export type NativePartCountRules = ReadonlyMap<object, NativePartCountRule>;
 
-export const NO_WEIGHTS: NativePartWeights = new Map();
+export const NO_WEIGHTS: NativePartCountRules = new Map();
 
 export function chatPromptSize(body: ChatBody, model: Model): PromptSize {
   const tally = new PromptSizeCounter(model);
@@ -86,7 +86,7 @@ const TUNING = [
 /** Returns the size of a native request. Counts every string and every key. */
 export function nativePromptSize(
   body: JsonObject,
-  weights: NativePartWeights,
+  weights: NativePartCountRules,
   model: Model,
 ): PromptSize {
   const tally = new PromptSizeCounter(model, weights);
@@ -137,7 +137,7 @@ export class PromptSizeCounter {
   overhead = 0;
   tokens = 0;
   readonly #model: Model;
-  readonly #weights: NativePartWeights;
+  readonly #weights: NativePartCountRules;
   #bytes = 0;
   #estimate = 0;
   #syntax = 0;
@@ -145,7 +145,7 @@ export class PromptSizeCounter {
   readonly #called = new Map<string, string>();
   #isBegun = false;
 
-  constructor(model: Model, weights: NativePartWeights = NO_WEIGHTS) {
+  constructor(model: Model, weights: NativePartCountRules = NO_WEIGHTS) {
     this.#model = model;
     this.#weights = weights;
   }
@@ -258,7 +258,7 @@ export class PromptSizeCounter {
   }
 
   /** Counts an image or PDF by its own rule. Returns its field, which doesn't count as text. */
-  #weigh(weight: NativePartWeight, value: JsonObject): string | null {
+  #weigh(weight: NativePartCountRule, value: JsonObject): string | null {
     if (weight === "known_tool") return null;
     if ("image" in weight) {
       this.tokens += this.#model.imageTokens;

@@ -40,7 +40,10 @@ export function outputFormatOf({ response_format: format }: ChatBody): OutputFor
   return schema === undefined || Object.keys(schema).length === 0 ? "json" : { schema };
 }
 
-/** Returns the name of the tool whose input is the output: "json" unless that is taken. */
+/**
+ * Returns the name of the tool that the model must call for JSON output. The tool's input becomes
+ * the output. The name is "json" unless the request has a tool of that name.
+ */
 export function nameOfOutputTool({ tools = [] }: ChatBody): string {
   const taken = new Set(
     tools.map((tool) => (tool.type === "function" ? tool.function.name : null)),

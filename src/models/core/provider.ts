@@ -137,7 +137,7 @@ export type ProviderResult =
   | { readonly kind: "failure"; readonly failure: ProviderFailure };
 
 /**
- * A provider's adapter. It converts from and to OpenAI's format, or uses a protocol that it
+ * A provider's adapter. It converts from and to OpenAI's format, or forwards a protocol that it
  * `speaks`. It never throws because of a provider's fault.
  */
 export type Provider = {

@@ -54,7 +54,7 @@ function replyTo(
 type Piece = Extract<StreamEvent, { kind: "piece" }>;
 
 abstract class ImageWriter implements StreamWriter {
-  /** Empty, because a comment would break an image. */
+  /** Empty: a keep-alive comment would corrupt an image that is being written. */
   readonly ping: string = "";
   #current = 0;
   protected fields: JsonObject = {};

@@ -61,7 +61,7 @@ export class GoogleAccessTokens {
     this.#nowMs = nowMs;
   }
 
-  /** The last token, which can be expired. It is removed from error texts. */
+  /** The most recent token. It may have expired. The gateway removes it from error texts. */
   get last(): string {
     return this.#token?.text ?? "";
   }

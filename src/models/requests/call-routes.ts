@@ -20,7 +20,7 @@ import type {
   Run,
   ServingRoute,
 } from "./paid-request.ts";
-import { isSlowKind } from "../../shared/kinds.ts";
+import { isSlowCallKind } from "../../shared/kinds.ts";
 import { logWarning } from "../../shared/log.ts";
 import { costOf } from "../../shared/cost.ts";
 
@@ -186,7 +186,7 @@ function jsonTimeoutMs(run: Run, routes: readonly PaidRoute[]): number {
   const prompts = core?.kind === "chat" && core.apart ? core.body.messages.length : 1;
   const rounds = Math.ceil(prompts / CONCURRENT_PROMPTS_MAX);
   const tokens = Math.max(0, ...routes.map(({ cap }) => cap ?? 0)) * rounds;
-  const paceMs = isSlowKind(core?.kind) ? Infinity : tokens * SLOW_TOKEN_MS;
+  const paceMs = isSlowCallKind(core?.kind) ? Infinity : tokens * SLOW_TOKEN_MS;
   return Math.max(UPSTREAM_HEADERS_MS, Math.min(JSON_TIMEOUT_MS_MAX, paceMs));
 }
 

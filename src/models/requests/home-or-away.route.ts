@@ -6,7 +6,7 @@ import { requestCredential } from "../../shared/caller.ts";
 import type { Caller } from "../../shared/caller.ts";
 import { now } from "../../shared/clock.ts";
 import { within } from "../../shared/timers.ts";
-import type { After, Timers } from "../../shared/timers.ts";
+import type { TimerFunction, Timers } from "../../shared/timers.ts";
 import { metricRecorderOf } from "../../events/metrics/count-requests.route.ts";
 import { ownOutboxName, peerOutboxName } from "../../regions/outbox-schedule.ts";
 import { authorizeAtHome } from "./authorize.ts";
@@ -26,7 +26,7 @@ import { CallGroups } from "../../shared/call-groups.ts";
 import type { OutcomeItem } from "../../shared/contracts/outbox.ts";
 import { WalletGroups } from "../../money/wallet/grouped-wallet.ts";
 
-export function homeOf(c: Context<AppEnv>, caller: Caller, after?: After): Home | null {
+export function homeOf(c: Context<AppEnv>, caller: Caller, after?: TimerFunction): Home | null {
   const config = c.get("config");
   if (caller.home === config.region) return null;
   const peer = config.peers.find(({ region }) => region === caller.home);
@@ -139,7 +139,7 @@ const makeGroups = () => ({
   outboxes: new CallGroups<readonly OutcomeItem[], null>(),
 });
 
-export function walletForAttemptOf(config: Config, env: Env, after: After): WalletAt {
+export function walletForAttemptOf(config: Config, env: Env, after: TimerFunction): WalletAt {
   const { wallets } = Isolate.of(config).get(makeGroups);
   return (orgId, attempt) => {
     const stub = () => objectsOf(env).wallet(orgId);
@@ -149,7 +149,7 @@ export function walletForAttemptOf(config: Config, env: Env, after: After): Wall
 
 const STORED = { kind: "answered", answer: null } as const;
 
-function outboxesOf(config: Config, env: Env, after: After): OutboxAt {
+function outboxesOf(config: Config, env: Env, after: TimerFunction): OutboxAt {
   const { outboxes } = Isolate.of(config).get(makeGroups);
   return (name, attempt) => {
     const stub = () => objectsOf(env).outbox(name);

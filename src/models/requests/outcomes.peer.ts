@@ -4,7 +4,7 @@ import type { AppEnv } from "../../shared/http/context.ts";
 import { elapsedMs } from "../../shared/clock.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { reasonOf } from "../../shared/log.ts";
-import type { After } from "../../shared/timers.ts";
+import type { TimerFunction } from "../../shared/timers.ts";
 import { within } from "../../shared/timers.ts";
 import { findOrganization } from "../../accounts/organizations/organizations.store.ts";
 import { deliverByReceiver } from "../../regions/outbox-delivery.ts";
@@ -44,7 +44,7 @@ const ALL_TIMEOUT_MS = 4000;
 
 type OutcomeServices = CallsOf<"wallet", "settle" | "void"> & {
   readonly isOrganization: (orgId: string) => Promise<boolean>;
-  readonly after?: After;
+  readonly after?: TimerFunction;
 };
 
 /**

@@ -26,7 +26,7 @@ import { abortRun, settle } from "./settle.ts";
 import { requestTags, withTags } from "./tags.ts";
 import { traceOf } from "../../shared/traceparent.ts";
 import { decodeTokenInput } from "./token-texts.route.ts";
-import { isSlowKind } from "../../shared/kinds.ts";
+import { isSlowCallKind } from "../../shared/kinds.ts";
 import { externalIdProblem } from "../../shared/external-id.ts";
 import { idempotencyOf, readIdempotencyKey } from "../../shared/idempotency.ts";
 import type { Idempotency } from "../../shared/idempotency.ts";
@@ -310,7 +310,8 @@ function runOf({ c, endpoint, answered, slot }: PaidRequestContext, known: Bound
   const services = runServices(c, caller);
   const { REQUEST_DEADLINE_S, DRAIN_S, DRAIN_THINKING_S } = services.numbers;
   const mayReason = optionsOf(request).some(({ mayThink }) => mayThink);
-  const isLongRunning = isSlowKind(request.core?.kind) || (request.stream && request.cap === null);
+  const isLongRunning =
+    isSlowCallKind(request.core?.kind) || (request.stream && request.cap === null);
   const isSlow = mayReason || isLongRunning;
   const drainS = isSlow ? Math.max(DRAIN_S, DRAIN_THINKING_S) : DRAIN_S;
   const limits = { deadlineMs: REQUEST_DEADLINE_S * 1000, drainMs: drainS * 1000 };

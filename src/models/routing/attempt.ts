@@ -1,5 +1,5 @@
 import type { CoreRequest } from "../core/kinds.ts";
-import type { After, StopSignal } from "../../shared/timers.ts";
+import type { StopSignal, TimerFunction } from "../../shared/timers.ts";
 import type {
   Customer,
   EventStream,
@@ -40,11 +40,10 @@ export type AttemptOptions = {
   /** Maximum ms from the headers to a stream's first event. */
   readonly firstMs: number;
   /**
-   * Ms without an event after which a stream is passed on, so that its client gets headers and
-   * comments.
+   * Ms without a first event after which the client already gets headers and keep-alive comments.
    */
   readonly quietMs?: number;
-  readonly after?: After;
+  readonly after?: TimerFunction;
   readonly onDispatch?: () => void;
   readonly onDropped?: (fields: readonly string[]) => void;
 };
@@ -177,7 +176,7 @@ function failed(reason: string): ProviderResult {
   return { kind: "failure", failure };
 }
 
-type Ends = { readonly signal: StopSignal; readonly after?: After };
+type Ends = { readonly signal: StopSignal; readonly after?: TimerFunction };
 
 class TimeLimit {
   readonly #ms: number;

@@ -46,7 +46,7 @@ const FIRST =
   "created_at INTEGER NOT NULL" +
   ") STRICT, WITHOUT ROWID;";
 
-/** The purchases in D1, each with a text that changes with it. */
+/** The purchases in D1, each with the fingerprint of its published fields. */
 const PUBLISHED =
   "CREATE TABLE published (id TEXT PRIMARY KEY NOT NULL, mark TEXT NOT NULL) STRICT, WITHOUT ROWID;";
 

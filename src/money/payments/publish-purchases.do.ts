@@ -6,7 +6,7 @@ import type { Payment, Purchase } from "./purchase.ts";
 
 const BATCH = 50;
 
-/** SQL of a text that changes with each published field of a purchase and its payment. */
+/** SQL for a fingerprint of a purchase and its payment. It changes with each published field. */
 const MARK = `json_extract(purchases.record, '$.updatedAt', '$.state', '$.tries')
   || coalesce(json_extract(payments.record, '$.isCredited', '$.backMicro'), '')`;
 
@@ -32,7 +32,7 @@ export async function publishPurchases(
   await publishChanged(sql, put);
 }
 
-/** Reports whether D1 lacks purchases or has older ones. It never replaces purchases that are newer in D1. */
+/** Reports whether D1 lacks purchases or has older ones. Purchases newer in D1 stay. */
 function isBehind(copy: PurchaseTotals, own: PurchaseTotals): boolean {
   if (copy.purchases !== own.purchases) return copy.purchases < own.purchases;
   if (copy.updatedAt !== own.updatedAt) return copy.updatedAt < own.updatedAt;

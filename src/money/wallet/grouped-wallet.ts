@@ -1,5 +1,5 @@
 import { CallGroups } from "../../shared/call-groups.ts";
-import type { After } from "../../shared/timers.ts";
+import type { TimerFunction } from "../../shared/timers.ts";
 import type {
   GroupedCalls,
   PartResult,
@@ -13,7 +13,7 @@ type Grouping = GroupedCalls & Pick<WalletCalls, "together">;
 export class WalletGroups {
   readonly #groups = new CallGroups<WalletPart, PartResult>();
 
-  walletOf(orgId: string, stub: () => Grouping, after: After): GroupedCalls {
+  walletOf(orgId: string, stub: () => Grouping, after: TimerFunction): GroupedCalls {
     const ask = (part: WalletPart): Promise<PartResult> =>
       this.#groups.ask(orgId, {
         part,

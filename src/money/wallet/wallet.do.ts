@@ -38,7 +38,12 @@ import { publish } from "./object/publish.do.ts";
 import { noteFailed, readFailures } from "./object/failures.do.ts";
 import * as reads from "./object/reads.do.ts";
 import { WebhookFeed, flushFinishedHours, takeWaitingEvents } from "./object/events.do.ts";
-import { adoptSnapshot, copySnapshot, deleteCopy, rejectHealthy } from "./object/rebuild.do.ts";
+import {
+  adoptSnapshot,
+  copySnapshot,
+  deleteCopy,
+  rejectNeedlessRebuild,
+} from "./object/rebuild.do.ts";
 import { endSessionBy, listSessions } from "./object/sessions.do.ts";
 import { reconcile, vitalsOf } from "./object/reconcile.do.ts";
 import { runGroup } from "./object/group.do.ts";
@@ -315,7 +320,7 @@ export class Wallet extends WalletTransactions implements Contract.WalletCalls {
     const head = await readSnapshotHead(this.env.DB, orgId);
     const before = this.#decisions.openIfMade();
     if (before !== null && head !== null && ownsSnapshot(before.memory.row, head)) {
-      return rejectHealthy();
+      return rejectNeedlessRebuild();
     }
     const snapshot = await copySnapshot(this.ctx.storage.sql, this.env.DB, orgId);
     if (snapshot === null) {

@@ -1,7 +1,7 @@
 import { invalid, refuse, success } from "../failure.ts";
 import type { Refusal, Result } from "../failure.ts";
 import { afterTimeout } from "../timers.ts";
-import type { After } from "../timers.ts";
+import type { TimerFunction } from "../timers.ts";
 import { joinBytes } from "./bounded-body.ts";
 import { formBoundaryOf, fieldsOfForm, parseForm } from "./form.ts";
 import type { FormField } from "./form.ts";
@@ -20,7 +20,7 @@ export const MANAGEMENT_BYTES_MAX = 1024 * 1024;
 export type BodyLimits = {
   readonly bytesMax: number;
   readonly timeoutMs: number;
-  readonly after?: After;
+  readonly after?: TimerFunction;
   /**
    * Called with the size of each piece of a large body. If it returns false, reading fails with
    * 503.

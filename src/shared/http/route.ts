@@ -64,7 +64,7 @@ export type Typed<Name extends string, A> = {
   };
 };
 
-/** Returns the row of a call that needs no fresh login, or only for some bodies. */
+/** Returns a route's row with `freshLogin`. By default, its call never needs a fresh login. */
 export function withoutLogin<Row>(
   row: Row,
   freshLogin: FreshLogin = "never",

@@ -105,7 +105,7 @@ function budgetsText(budgets: unknown): string {
   return texts.join(" and ") || "none";
 }
 
-/** Returns the value of stored JSON, which key events have as text. */
+/** Returns the value of stored JSON. Key events have it as text. */
 function parsed(value: unknown): unknown {
   if (typeof value !== "string" || !/^[[{]/.test(value)) return value;
   try {

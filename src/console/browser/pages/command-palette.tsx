@@ -94,7 +94,7 @@ export function Box({ pages, onClose }: { pages: readonly Page[]; onClose: () =>
   );
 }
 
-/** The results, and the text that is shown without one. */
+/** The results, and the text that is shown if there are none. */
 type Finds = { readonly finds: readonly Find[]; readonly none: ComponentChildren };
 
 function useFinds(text: string, pages: readonly Page[]): Finds {

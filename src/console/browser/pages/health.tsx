@@ -162,7 +162,7 @@ function Providers({ read }: { read: Read<ProvidersAnswer> }) {
               <p class="notice">▲ Requests before {exactly(complete_from)} are not included.</p>
             )}
             {data.length === 0 ? (
-              <p class="muted">No calls of providers in this time.</p>
+              <p class="muted">No provider calls in this period.</p>
             ) : (
               <Grid
                 name="Providers"

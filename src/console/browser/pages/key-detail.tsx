@@ -146,7 +146,7 @@ function SimpleBudget({ apiKey }: { apiKey: Key }) {
     <div class="budget">
       <span class="quota">
         <Bar {...simple} />
-        <span class="small muted">No alert. Change it with the name and limits.</span>
+        <span class="small muted">No alert. To change this budget, change the key's limits.</span>
       </span>
     </div>
   );

@@ -169,7 +169,7 @@ function Inputs({ asked, onChange }: { asked: Asked; onChange: (asked: Asked) =>
       <Field label="User">{area("text", 6)}</Field>
       <details>
         <summary>Tools</summary>
-        <Field label="Tools, as JSON" hint="A JSON array for the field tools">
+        <Field label="Tools, as JSON" hint="A JSON array for the tools field">
           {area("tools", 6)}
         </Field>
       </details>

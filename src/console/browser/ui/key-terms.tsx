@@ -119,7 +119,7 @@ export function TermFields({
       <Field label="End user" param="end_user" hint="All requests count as this end user's">
         {input("end_user", {})}
       </Field>
-      <Field label="Expires" param="expires_at" hint="In your time zone; empty: never">
+      <Field label="Expires" param="expires_at" hint="In your time zone. Leave empty for never.">
         {input("expires_at", { type: "datetime-local" })}
       </Field>
       <p class="actions" role="group" aria-label="Expires">

@@ -160,7 +160,7 @@ function NewPause({ scope, id, name, verb, onClose }: Pausing & { onClose: () =>
       <Input
         label="Until"
         param="until"
-        hint="In your time zone; empty: until someone resumes"
+        hint="In your time zone. Leave empty to pause until someone resumes."
         type="datetime-local"
         value={until}
         onText={setUntil}

@@ -34,7 +34,7 @@ const whole = objectReader({
 
 /**
  * Converts a Converse response (Bedrock API reference, Converse: Response Syntax). Returns null if
- * it is invalid. `answerTool` is the tool whose input is the output.
+ * it is invalid. `answerTool` is the tool whose input becomes the JSON output.
  */
 export function converseAnswer(
   { output, stopReason, usage: reported }: JsonObject,

@@ -4,7 +4,7 @@ import { isObject, numberOf, objectOf, textOf } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import { ToolCallPairs } from "../../core/call-pairs.ts";
 import { ToolCallIds, WORD_64_ID } from "../../core/tool-call-id.ts";
-import type { NativePartWeight, NativePartWeights } from "../../core/prompt-size.ts";
+import type { NativePartCountRule, NativePartCountRules } from "../../core/prompt-size.ts";
 import {
   NATIVE_BLOCK_FIELDS,
   isForwardedBeta,
@@ -24,7 +24,7 @@ type NativeRequest = {
   readonly dropped: ReadonlySet<string>;
   readonly unconverted: ReadonlySet<string>;
   readonly marksCache: boolean;
-  readonly weights: NativePartWeights;
+  readonly weights: NativePartCountRules;
   readonly outputLeast: number;
 };
 
@@ -109,7 +109,7 @@ class FieldPicker {
   readonly dropped = new Set<string>();
   readonly unconverted = new Set<string>();
   marksCache = false;
-  readonly weights = new Map<object, NativePartWeight>();
+  readonly weights = new Map<object, NativePartCountRule>();
   readonly #betas: ReadonlySet<string>;
   readonly #ids = new ToolCallIds(WORD_64_ID);
   readonly #pairs = new ToolCallPairs();

@@ -29,7 +29,7 @@ type MessageEnd = ReturnType<typeof messagesEnding>;
 
 /**
  * Converts a message to a chat completion. Returns null if it is invalid. `jsonTool` is the tool
- * whose input is the output.
+ * whose input becomes the JSON output.
  */
 export function readMessagesCompletion(
   raw: JsonObject,

@@ -6,7 +6,7 @@ import { reasoningItem, reasoningDetail } from "./host-rules.ts";
 import { rawItemsOf, rawPartsOf } from "./raw.ts";
 import type { RawEvent, RawItem } from "./raw.ts";
 import type { JsonObject } from "../../core/provider.ts";
-import type { NativePartWeight, NativePartWeights } from "../../core/prompt-size.ts";
+import type { NativePartCountRule, NativePartCountRules } from "../../core/prompt-size.ts";
 import { ToolCallDraft, MessageDraft } from "./client-drafts.ts";
 import type { TextExtras } from "./client-drafts.ts";
 import { textOfAgentMessage, filePartOf, partsInText } from "./client-input.ts";
@@ -27,7 +27,7 @@ import type { FlattenedTools } from "./client-tools.ts";
 type NativeRequest = {
   readonly body: JsonObject;
   readonly dropped: readonly string[];
-  readonly weights: NativePartWeights;
+  readonly weights: NativePartCountRules;
 };
 
 const PASSES = ["temperature", "top_p", "truncation", "prompt_cache_key"] as const;
@@ -89,11 +89,11 @@ function definedFields(fields: JsonObject): JsonObject {
 type Input = {
   readonly input: string | readonly JsonObject[];
   readonly left: readonly string[];
-  readonly weights: NativePartWeights;
+  readonly weights: NativePartCountRules;
 };
 
 function inputOf({ input }: ResponsesBody): Input {
-  const weights = new Map<object, NativePartWeight>();
+  const weights = new Map<object, NativePartCountRule>();
   if (typeof input === "string") return { input, left: [], weights };
   const left = new Set<string>();
   const items = input.flatMap((item) => {

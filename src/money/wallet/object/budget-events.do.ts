@@ -72,7 +72,7 @@ export function emitCrossings(tx: Tx, crossings: readonly Count[], at: Moment): 
  */
 const PAUSE_LEFT_MAX = 0.1;
 
-/** Emits the event of a rejection and can pause the owner, unless open holds alone caused it. */
+/** Emits a rejection's event and can pause the owner. Ignores rejections by open holds only. */
 export function emitRejection(tx: Tx, failure: Failure, meters: readonly Meter[]): void {
   if (failure.kind !== "budget_exceeded" || failure.onlyHolds) return;
   const meter = meters.find(

@@ -72,7 +72,7 @@ export function readCosts({ sql, env, nowMs }: Tx, query: CostQuery): CostReport
   return { data, lessMicro: micros(lessMicro), requests, completeFrom };
 }
 
-/** Adds the calls that timed out before the one of the row. Nobody is charged for them. */
+/** Adds the provider calls that timed out before the call in the row. They aren't charged. */
 function addLost(
   groups: Map<string, CostGroup>,
   failed: readonly FailedAttempt[],

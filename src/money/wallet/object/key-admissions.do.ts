@@ -20,7 +20,7 @@ import {
   clampKey,
   cutSessions,
   insertAdmission,
-  matchesDatabase,
+  keyMatchesDatabase,
   putKey,
   selectKey,
   forgetActiveKey,
@@ -165,7 +165,7 @@ export class KeyAdmissions {
     this.#refresh(tx, hash, (register) => register.whose());
   }
 
-  /** Finds uses that a restart may have lost, for some keys per call. */
+  /** Finds key uses that a restart may have lost. Each call checks a limited number of keys. */
   findUses(tx: Tx): void {
     for (const hash of tx.memory.dueUses.take(tx.nowMs, FOUND_AT_ONCE)) {
       const usedAt = this.#key(tx.sql, hash)?.window.lastAt ?? 0;
@@ -179,7 +179,7 @@ export class KeyAdmissions {
     const reported = new Map(touched.map((one) => [one.hash, one]));
     for (const { hash, usedAt } of uses) {
       const key = this.#key(tx.sql, hash);
-      if (!key?.record || matchesDatabase(key, key.record, reported.get(hash))) continue;
+      if (!key?.record || keyMatchesDatabase(key, key.record, reported.get(hash))) continue;
       this.#refresh(tx, hash, (register) => register.refresh(usedAt)); // also reads D1
     }
   }

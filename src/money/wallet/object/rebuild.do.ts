@@ -30,7 +30,7 @@ export function adoptSnapshot(
   const { memory, sql, nowMs } = tx;
   const { ledger, row } = memory;
   const { head } = snapshot;
-  if (!isNew && ownsSnapshot(row, head)) return rejectHealthy();
+  if (!isNew && ownsSnapshot(row, head)) return rejectNeedlessRebuild();
   if (head.creditsMicro < ledger.held) {
     return refuse({
       kind: "conflict",
@@ -72,7 +72,7 @@ export function adoptSnapshot(
   return null;
 }
 
-export function rejectHealthy(): Refusal {
+export function rejectNeedlessRebuild(): Refusal {
   const message = "The wallet exists and matches the database. Nothing needs to be rebuilt.";
   return refuse({ kind: "conflict", message, param: null });
 }

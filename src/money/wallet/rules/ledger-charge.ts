@@ -5,8 +5,8 @@ import { isQuota } from "./open-holds.ts";
 import type { OpenHold } from "./open-holds.ts";
 
 /**
- * Returns the charge in the ledger. It is 0 for a hold that counts only in quotas, whose purpose
- * has the amount.
+ * Returns the settlement and posting with the ledger's charge. For a hold that counts only in
+ * quotas, the charge is 0, and the generation's `purpose` has the amount.
  */
 export function ledgerChargeOf(
   settlement: Settlement,

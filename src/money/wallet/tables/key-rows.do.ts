@@ -94,7 +94,7 @@ function recordOf(row: StoredKey): ActiveKey | null {
   return { keyId, memberId, scope, rpmLimit, terms, secrets, checkedAt: row.checked_at ?? 0 };
 }
 
-export function matchesDatabase(
+export function keyMatchesDatabase(
   { revokedAt }: KnownKey,
   known: ActiveKey,
   reported: TouchedKey | undefined,

@@ -18,7 +18,7 @@ export type WalletRow = {
   readonly suspended: boolean;
   readonly closed: boolean;
   readonly priceList: string | null;
-  /** Low-balance alerts up to this ledger row don't prevent new ones. */
+  /** Low-balance alerts at or before this ledger row no longer suppress new ones. */
   readonly rearmedSeq: number;
   readonly sweptId: string;
   readonly settings: Settings;
