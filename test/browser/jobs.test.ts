@@ -325,7 +325,7 @@ it("an operator opens, credits and suspends a customer, and sees the health page
   await job.act(() => page.getByRole("button", { name: "Add member…" }).click());
   await job.act(() => dialog.getByLabel("Address").fill("finn@example.com"));
   await job.act(() => page.keyboard.press("Enter"));
-  await page.getByRole("row", { name: /finn@example.com/ }).waitFor();
+  await page.getByRole("row", { name: /^finn@example.com/ }).waitFor();
   await job.act(() => page.getByRole("button", { name: "Suspend…" }).click());
   await dialog.getByLabel("Reason").fill("Unpaid invoice"); // optional
   await job.act(() => dialog.getByRole("button", { name: "Suspend Zoë's Works" }).click());
@@ -388,7 +388,7 @@ it("an operator adds a member with a key, changes role and limit, and sees the e
   const dialog = page.getByRole("dialog");
   await dialog.getByLabel("Address").fill("dana@example.com");
   await dialog.getByRole("button", { name: "Add member" }).click();
-  const row = page.getByRole("row", { name: /dana@example.com/ });
+  const row = page.getByRole("row", { name: /^dana@example.com/ });
   await row.getByRole("button", { name: "Role…" }).click();
   await dialog.getByLabel("Role").selectOption("admin");
   await dialog.getByRole("button", { name: "Change role" }).click();

@@ -18,14 +18,14 @@ export function Halted() {
   const newest = readAside(read)?.organization;
   const status = (newest?.id === organization?.id ? newest : organization)?.status ?? "active";
   return (
-    <div class="halted">
+    <section class="halted" aria-label="Restrictions">
       {status !== "active" && (
         <p class="notice" role="status">
           ■ {CAUSES[status]}
         </p>
       )}
       <WholePauses />
-    </div>
+    </section>
   );
 }
 
