@@ -138,6 +138,11 @@ describe("pressing every button of every page and dialog once", () => {
       await endPauses();
       const memberId = await memberOf(role);
       const page = await logIn(browser, await keyOf(role, memberId));
+      // A paused organization can't run the playground.
+      page.on("response", (response) => {
+        const isPause = response.request().method() === "POST" && /\/pauses$/.test(response.url());
+        if (isPause) void endPauses();
+      });
       const renew = async (): Promise<void> => enterWith(page, await keyOf(role, memberId));
       const foreign = { name: `foreign to ${role}` };
       const { id } = await postMemberKey(admin(), owner, foreign);

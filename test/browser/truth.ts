@@ -77,6 +77,7 @@ function amountsOf(responses: Responses): ReadonlySet<string> {
   for (const json of responses.values()) {
     eachField(json, (name, value) => {
       if (typeof value === "number" && /micro$|^price$/.test(name)) micros.push(value);
+      if (typeof value === "number" && /cents$/.test(name)) micros.push(value * 10_000);
       if (typeof value === "number" && /dollars$|^(?:usage|held|limit_remaining)$/.test(name))
         micros.push(microsOf(value));
       if (name === "message" && String(value).includes("micro-credits")) {

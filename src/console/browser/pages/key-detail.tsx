@@ -168,7 +168,7 @@ function KeyPolicy({ apiKey, isLive }: { apiKey: Key; isLive: boolean }) {
 function Verbs({ apiKey, onDo }: { apiKey: Key; onDo: (doing: Doing) => void }) {
   const may = useMay();
   const isOwn = useIsOwn(apiKey);
-  const name = useMemberNames().get(apiKey.member_id) ?? "its member";
+  const name = useMemberNames({ readsOwners: true }).get(apiKey.member_id) ?? "its member";
   return (
     <div class="actions end">
       {may(REVOKE, isOwn) && !may(ROTATE, isOwn) && (

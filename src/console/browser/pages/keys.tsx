@@ -61,7 +61,7 @@ function KeyList() {
   const [query, update] = useQuery();
   const { all = "" } = query;
   const now = useNow();
-  const members = useMemberNames();
+  const members = useMemberNames({ readsOwners: true });
   const { member: own } = useSession();
   const owner = (id: string): string => members.get(id) ?? (id === own?.id ? "you" : "a member");
   const read = useRead("GET /v1/keys", {}, { every: 15_000 });

@@ -9,6 +9,7 @@ const ONE = "GET /v1/members/{id}";
 const READ_MAX = 50;
 
 type Names = ReadonlyMap<string, string>;
+const NONE: Names = new Map();
 const addresses = cell<Names>(new Map());
 const requested = new Set<string>();
 
@@ -18,15 +19,19 @@ session.watch(() => {
   addresses.set(new Map());
 });
 
-/** Returns members' names by ID. A login with a key has no list, so it reads the keys' owners. */
-export function useMemberNames(): Names {
+/**
+ * Returns members' names by ID. A login with a key has no list, so `readsOwners` reads the owner of
+ * each key.
+ */
+export function useMemberNames({ readsOwners }: { readonly readsOwners: boolean }): Names {
   const may = useMay();
   const list = readAside(useRead(may(LIST) ? LIST : null, {}));
-  const keys = readAside(useRead(!may(LIST) && may(ONE) ? "GET /v1/keys" : null));
+  const isWithoutList = readsOwners && !may(LIST) && may(ONE);
+  const keys = readAside(useRead(isWithoutList ? "GET /v1/keys" : null));
   const known = useCell(addresses);
   const owners = [...new Set(keys?.keys.map(({ member_id }) => member_id))].join(" ");
   useEffect(() => void readAddresses(owners.split(" ")), [owners]);
-  if (list === undefined) return known;
+  if (list === undefined) return readsOwners ? known : NONE;
   return new Map(list.members.map(({ id, name, email }) => [id, name ?? email ?? id]));
 }
 

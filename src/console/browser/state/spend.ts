@@ -119,7 +119,7 @@ const NO_NAMES: Readonly<Record<string, string>> = {
 
 export function useGroupNames(): (by: Splits | "tag", group: string | null) => string {
   const nameOfKey = useKeyNames();
-  const members = useMemberNames();
+  const members = useMemberNames({ readsOwners: false });
   const own = useSession().member?.id;
   return (by, group) => {
     if (group === null) return NO_NAMES[by] ?? "none";
