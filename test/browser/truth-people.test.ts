@@ -170,6 +170,6 @@ describe("the operators' pages Payments and Events", () => {
     const events = rowsOf(changes, "events") as unknown as Parameters<typeof actSentence>[0][];
     const shown = await operator.locator("main tbody tr td:nth-child(2)").allInnerTexts();
     expect(shown).toEqual(events.map(actSentence));
-    expect(shown.join(" ")).toContain("refunded a purchase of Ann");
+    expect(shown.join(" ")).toContain("refunded $3.00 of $10.00 to Ann");
   });
 });
