@@ -118,7 +118,7 @@ type Sender = {
  * Sends calls in order, the first one alone, until one fails. Returns the first failed or last
  * attempt. Calls `onStep` before each step and after a failed one.
  */
-export async function sendWebhookCalls(
+export async function postCalls(
   calls: readonly [Call, ...Call[]],
   sender: Sender,
   onStep: OnStep = () => undefined,

@@ -54,13 +54,7 @@ import {
   unsureAfterReplay,
 } from "./usage-batches.do.ts";
 import type { UsageBatch } from "./usage-batches.do.ts";
-import {
-  eventDelivery,
-  openKeys,
-  sendWebhookCalls,
-  TOO_LATE,
-  UNREADABLE_ATTEMPT,
-} from "./send-calls.ts";
+import { eventDelivery, openKeys, postCalls, TOO_LATE, UNREADABLE_ATTEMPT } from "./send-calls.ts";
 import type { MessageKeys, ReceiverMessage, SentAttempt } from "./send-calls.ts";
 import { disableWebhook, listWebhooks } from "./webhooks.store.ts";
 import type { Webhook } from "./webhooks.store.ts";
@@ -318,7 +312,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     }
     const timeoutMs = numberVar(this.env, "WEBHOOK_TIMEOUT_MS");
     const clock = { timeoutMs, elapsed: elapsedMs, nowMs: now(this.env) };
-    return sendWebhookCalls(calls, { keys, eventId, clock }, onStep);
+    return postCalls(calls, { keys, eventId, clock }, onStep);
   }
 
   /**
