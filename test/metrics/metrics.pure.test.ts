@@ -2,6 +2,7 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { prometheusText } from "../../src/events/metrics/prometheus.ts";
 import { METRICS, metricSeriesName } from "../../src/events/metrics/series.ts";
+import { ageGauges } from "../../src/events/metrics/views.ts";
 import { histogramOf, Tally } from "../../src/events/metrics/tally.ts";
 
 /** The samples of an exposition: series to value. */
@@ -62,6 +63,16 @@ it("the metrics tally adds two batches, and is empty after it is taken", () => {
   one.count("tokens", { model: "m", type: "input" }, 7);
   const key = metricSeriesName("turnpike_tokens_total", { model: "m", type: "input" });
   expect([first[key], one.take()[key], one.take()[key]]).toEqual([5, 7, undefined]);
+});
+
+it("the age of a job is 0 if its clock is ahead, and starts with the region if the job never ran", () => {
+  const ahead = { atMs: 2500, series: {} };
+  const counted = { sinceMs: 1000, counters: {}, gauges: ahead, views: {}, jobs: {} };
+  expect(ageGauges(counted, 2000)).toEqual({
+    turnpike_depths_age_seconds: 0,
+    turnpike_outboxes_age_seconds: 1,
+    turnpike_payments_sweep_age_seconds: 1,
+  });
 });
 
 it("the metrics text omits series of an unknown metric", () => {

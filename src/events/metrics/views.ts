@@ -17,10 +17,10 @@ export function isolateGauges({ views }: RegionCounts, nowMs: number): Series {
   return sum;
 }
 
-/** Returns ages in seconds. The age of a job that never ran starts at `sinceMs`. */
+/** Returns ages in seconds. The age of a job that never ran starts at `sinceMs`. Clocks differ, so none is negative. */
 export function ageGauges({ sinceMs, gauges, jobs }: RegionCounts, nowMs: number): Series {
   const age = (ran: { readonly atMs: number } | null = null): number =>
-    (nowMs - (ran?.atMs ?? sinceMs)) / 1000;
+    Math.max(0, nowMs - (ran?.atMs ?? sinceMs)) / 1000;
   return {
     [METRICS.depthsAge.name]: age(gauges),
     [METRICS.outboxesAge.name]: age(jobs.outboxes),
