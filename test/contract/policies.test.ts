@@ -180,20 +180,22 @@ async function done(response: Promise<Response>): Promise<void> {
   expect([200, 201]).toContain(status);
 }
 
-async function setAll(account: Account, asked: Record<string, Lists | null>): Promise<string> {
+async function setAll(account: Account, asked: Layers): Promise<string> {
   const { key, keyId, memberId, orgId } = account;
   const patch = (path: string, policy: unknown) =>
     done(send(path, { key, method: "PATCH", body: { policy } }));
-  await done(admin("PATCH", `/orgs/${orgId}`, { operator_policy: asked["operator"] }));
-  await patch(`/v1/orgs/${orgId}/settings`, asked["organization"]);
-  await patch(`/v1/members/${memberId}`, asked["member"]);
-  const { token } = await mint(key, { policy: asked["session"] });
-  await patch(`/v1/keys/${keyId}`, asked["key"]); // last, because a limited key manages nothing
+  await done(admin("PATCH", `/orgs/${orgId}`, { operator_policy: asked.operator }));
+  await patch(`/v1/orgs/${orgId}/settings`, asked.organization);
+  await patch(`/v1/members/${memberId}`, asked.member);
+  const { token } = await mint(key, { policy: asked.session });
+  await patch(`/v1/keys/${keyId}`, asked.key); // last, because a limited key manages nothing
   return token;
 }
 
 type Call = { readonly model: string; readonly endpoint: Endpoint };
-type Layers = Readonly<Record<string, Lists | null>>;
+type Layers = Readonly<
+  Record<"operator" | "organization" | "member" | "key" | "session", Lists | null>
+>;
 
 /** Sends a request and checks the called providers. Returns the number of allowed providers. */
 async function expectAllowedCalls(
@@ -227,6 +229,18 @@ describe("the policies of operator, organization, member, key and session", () =
     model: `acme/${kindServedAt(endpoint[0])}`,
     endpoint,
   }));
+  /** Examples with one, two and all providers, so that each run has these cases. */
+  const examples = [["home"], ["home", "world"], null].map((names): [Layers, never[], Call[]] => [
+    {
+      operator: null,
+      organization: null,
+      member: null,
+      session: null,
+      key: { allowed_models: null, allowed_providers: names, allowed_data_regions: null },
+    },
+    [],
+    everyCall.slice(0, 1),
+  ]);
   it.each<readonly [string, fc.Arbitrary<readonly Call[]>, number]>([
     ["text", fc.tuple(calls), effort(40, 1000)],
     ["media", fc.constant(everyCall), effort(15, 300)],
@@ -243,7 +257,7 @@ describe("the policies of operator, organization, member, key and session", () =
             sizes.add(await expectAllowedCalls(one, { layers: given, failing, token }));
           }
         }),
-        { numRuns },
+        { numRuns, examples },
       );
       expect(sizes.size).toBeGreaterThan(2);
     },
