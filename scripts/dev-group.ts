@@ -3,12 +3,13 @@ import { constants } from "node:os";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 const PARENT_CHECK_MS = 500;
-/** Environment variable that marks the leader of the process group. */
+/** Environment variable of the leader of the process group: the ID of the process that started it. */
 const MARK = "TURNPIKE_DEV_GROUP";
+const PARENT_PID = Number(process.env[MARK] ?? process.ppid);
 
 /** Reports whether this process leads the group that `runInGroup` started. */
 export function isInGroup(): boolean {
-  return process.env[MARK] === "1";
+  return process.env[MARK] !== undefined;
 }
 
 /**
@@ -20,7 +21,7 @@ export function runInGroup(): void {
   const child = spawn(process.execPath, [...process.execArgv, ...process.argv.slice(1)], {
     detached: true, // creates a process group
     stdio: "inherit",
-    env: { ...process.env, [MARK]: "1" },
+    env: { ...process.env, [MARK]: String(process.pid) },
   });
   for (const signal of SIGNALS) process.on(signal, () => child.kill(signal));
   // npm can be killed without forwarding the signal.
@@ -31,10 +32,10 @@ export function runInGroup(): void {
   });
 }
 
+/** Calls `stop` once the parent process is gone, also if it ended before this call. */
 export function onParentGone(stop: () => void): void {
-  const parent = process.ppid;
   const check = setInterval(() => {
-    if (process.ppid === parent) return;
+    if (process.ppid === PARENT_PID) return;
     clearInterval(check);
     stop();
   }, PARENT_CHECK_MS);

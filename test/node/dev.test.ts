@@ -85,18 +85,25 @@ it("npm start serves completions in both regions, and keeps balance and keys acr
   expect([await balance(demo.eu), await balance(demo.us)]).toEqual(left);
 });
 
-it.each(["npm start's own process", "the process that runs the regions"])(
-  "npm start leaves no process after kill -9 of %s, and keeps its state",
-  async (killed) => {
-    const [leader] = childPids(dev.child.pid);
-    const running = childPids(leader);
-    expect(running.length).toBeGreaterThanOrEqual(2); // one workerd for each region
-    process.kill((killed.startsWith("npm") ? dev.child.pid : leader) ?? 0, "SIGKILL");
-    await expect.poll(() => [leader, ...running].filter(isRunning)).toEqual([]);
-    const demo = await start();
-    expect(await balance(demo.eu)).toBeLessThan(10_000_000);
-  },
-);
+it("npm start leaves no process after kill -9 of the process that runs the regions, and keeps its state", async () => {
+  const [leader] = childPids(dev.child.pid);
+  const running = childPids(leader);
+  expect(running.length).toBeGreaterThanOrEqual(2); // one workerd for each region
+  process.kill(leader ?? 0, "SIGKILL");
+  await expect.poll(() => [leader, ...running].filter(isRunning)).toEqual([]);
+  const demo = await start();
+  expect(await balance(demo.eu)).toBeLessThan(10_000_000);
+});
+
+it("npm start leaves no process after kill -9 of its own process while the regions start", async () => {
+  await stop();
+  dev = startProgram(["scripts/dev.ts"], variables);
+  expect(await dev.says("starting workerd"), dev.output()).toBe(true);
+  const [leader] = childPids(dev.child.pid);
+  dev.child.kill("SIGKILL");
+  await expect.poll(() => isRunning(leader)).toBe(false);
+  await start();
+});
 
 it("npm start prints a login link that creates an account", async () => {
   const printed = /log in as a person: (\S+) \(Continue with this machine, as (\w+)\)/;
