@@ -242,8 +242,8 @@ describe("the policies of operator, organization, member, key and session", () =
     everyCall.slice(0, 1),
   ]);
   it.each<readonly [string, fc.Arbitrary<readonly Call[]>, number]>([
-    ["text", fc.tuple(calls), effort(40, 1000)],
-    ["media", fc.constant(everyCall), effort(15, 300)],
+    ["text", fc.tuple(calls), effort(20, 1000)],
+    ["media", fc.constant(everyCall), effort(10, 300)],
   ])(
     "together allow calls of %s to exactly the providers that each of them allows",
     async (_, made, numRuns) => {

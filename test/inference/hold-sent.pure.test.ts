@@ -24,7 +24,7 @@ import type { SentWire } from "../fixtures/sent-wires.ts";
 import { MODEL } from "./run-fixture.ts";
 import { costOf } from "../../src/shared/cost.ts";
 
-const CASES = effort(300, 10_000);
+const CASES = effort(150, 10_000);
 const IMAGE_TOKENS = 1445;
 const PAGE_TOKENS = 3000 + IMAGE_TOKENS;
 

@@ -55,7 +55,7 @@ it.each(PARTS)(
       fc.asyncProperty(operations, fc.boolean(), async (happening, hasTax) => {
         expect(await faultsOf(happening, hasTax)).toEqual([]);
       }),
-      { numRuns: effort(100, 2000) },
+      { numRuns: effort(50, 2000) },
     );
   },
 );

@@ -184,7 +184,7 @@ it.each([...PROFILES])(
           expect([sent["model"], sent[profile.capField]]).toEqual([upstreamId, 256]);
         },
       ),
-      { numRuns: effort(300, 3000) },
+      { numRuns: effort(150, 3000) },
     );
     expect(converted > 50 || ["jina", "voyage"].includes(name)).toBe(true);
   },

@@ -10,7 +10,7 @@ import { Peer } from "./peer-fixture.ts";
 import type { Fault } from "./peer-fixture.ts";
 import { effort } from "../effort.ts";
 
-const WORLDS = effort(20, 400);
+const WORLDS = effort(10, 400);
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const FAULTS: readonly Fault[] = [

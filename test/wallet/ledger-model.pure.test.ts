@@ -7,7 +7,7 @@ import type { Command, Content, Script } from "./wallet-commands.ts";
 import { effort } from "../effort.ts";
 import { measured } from "../measured.ts";
 
-const numRuns = effort(5_000, 300_000);
+const numRuns = effort(2_500, 300_000);
 
 // oxlint-disable-next-line vitest/expect-expect -- fc.assert throws
 it(`the ledger never overspends, double-charges or leaves a hold in ${numRuns} runs of any order (I1-I7, L1-L3)`, () => {
