@@ -23,7 +23,7 @@ export function refuseSecrets(given: readonly string[], token: string | undefine
   });
   if (!found) return;
   throw new WrongUsage(
-    "An argument looks like a secret. The token is read from TURNPIKE_ADMIN_TOKEN, and keys are named by their id (key_...). Other programs see arguments and the shell's history keeps them: replace that secret if others may have read it.",
+    "An argument looks like a secret. Set the token in TURNPIKE_ADMIN_TOKEN, and refer to keys by their ID (key_...). Other programs see arguments and the shell's history keeps them: replace that secret if others may have read it.",
   );
 }
 
@@ -50,7 +50,7 @@ export function microsOfDollarText(text: string): number {
   const [, sign, dollars, decimals = ""] = /^(-?)(\d+)(?:\.(\d{1,6}))?$/.exec(text) ?? [];
   if (dollars === undefined) {
     throw new InvalidArgumentError(
-      "It must be dollars with at most 6 decimals, as 12.50 or 0.000001.",
+      "It must be dollars with at most 6 decimals, such as 12.50 or 0.000001.",
     );
   }
   return safeInteger(`${sign}${dollars}${decimals.padEnd(6, "0")}`);
@@ -58,14 +58,16 @@ export function microsOfDollarText(text: string): number {
 
 /** Parses a whole number of micro-credits, which can be negative. */
 export function microsOfText(text: string): number {
-  if (!/^-?\d+$/.test(text)) throw new InvalidArgumentError("It must be a whole number of micros.");
+  if (!/^-?\d+$/.test(text)) {
+    throw new InvalidArgumentError("It must be a whole number of micro-credits.");
+  }
   return safeInteger(text);
 }
 
 function safeInteger(digits: string): number {
   const number = Number(digits);
   if (Number.isSafeInteger(number)) return number === 0 ? 0 : number; // avoids -0
-  throw new InvalidArgumentError("It is more than a balance can be.");
+  throw new InvalidArgumentError("It exceeds the maximum balance.");
 }
 
 export function day(text: string): string {
@@ -78,22 +80,24 @@ export const AN_HOUR = "2026-11-21T14";
 
 export function dayOrHour(text: string): string {
   if (/^\d{4}-\d{2}-\d{2}(?:T(?:[01]\d|2[0-3]))?$/.test(text)) return text;
-  throw new InvalidArgumentError(`It must be a day such as 2026-11-21, or an hour as ${AN_HOUR}.`);
+  throw new InvalidArgumentError(
+    `It must be a day such as 2026-11-21, or an hour such as ${AN_HOUR}.`,
+  );
 }
 
 export function idText(text: string): string {
   if (/^[A-Za-z0-9_-]{1,64}$/.test(text)) return text;
-  throw new InvalidArgumentError("It must be an id.");
+  throw new InvalidArgumentError("It must be an ID.");
 }
 
 export function organizationName(text: string): string {
   if (isId(text) || /^[a-z0-9-]{3,32}$/.test(text)) return text;
-  throw new InvalidArgumentError("It must be an organization's id or slug.");
+  throw new InvalidArgumentError("It must be an organization's ID or slug.");
 }
 
 export function memberName(text: string): string {
   if (isId(text) || text.includes("@")) return text;
-  throw new InvalidArgumentError("It must be a member's id or email address.");
+  throw new InvalidArgumentError("It must be a member's ID or email address.");
 }
 
 /** Reports whether a text is a UUID, which is the ID of an organization or member. */

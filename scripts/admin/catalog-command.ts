@@ -19,11 +19,13 @@ export function addCatalogCheck(program: Command): void {
   if (catalog === undefined) throw new Error("the operations have no catalog");
   const check = catalog
     .command("check")
-    .description("compare the built-in models with the providers' own lists; calls no region")
+    .description(
+      "compare the built-in models with the providers' model lists, without calling a region",
+    )
     .option("--provider <id>", "only this provider")
     .option(
       "--days <days>",
-      "report ends within this number of days",
+      "report models that end within this number of days",
       wholeNumber(0, DAYS_MAX),
       DAYS,
     )
@@ -49,11 +51,15 @@ Ends with 0; 1 when there is a finding or a list can't be read; 2 when it was ca
     }
     const { checked, skipped, unread, findings } = await checkLists(chosen, options.days);
     if (checked.length + unread.length === 0) {
-      throw new WrongUsage(`No key is set: ${chosen.map(({ secret }) => secret).join(", ")}.`);
+      throw new WrongUsage(
+        `Set at least one provider key: ${chosen.map(({ secret }) => secret).join(", ")}.`,
+      );
     }
     if (options.json === true) printLine(JSON.stringify({ checked, skipped, unread, findings }));
     else printLine(wordsOf(checked, findings));
-    if (skipped.length > 0) printNote(`Not checked, without a key: ${skipped.join(", ")}.`);
+    if (skipped.length > 0) {
+      printNote(`Not checked, because their keys aren't set: ${skipped.join(", ")}.`);
+    }
     for (const { provider, reason } of unread) printNote(`error: ${provider}: ${reason}`);
     if (findings.length + unread.length > 0) setFailed();
   });

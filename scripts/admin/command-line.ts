@@ -52,13 +52,13 @@ function errorJson(error: Refused | Unreachable | NotFound): object {
 
 export function program(): Command {
   const admin = programOf("admin", "Operates a region of Turnpike.")
-    .option("--url <url>", "the region's address, with or without /admin/v1; or TURNPIKE_URL")
+    .option("--url <url>", "the region's URL, with or without /admin/v1 (default: TURNPIKE_URL)")
     .addOption(
-      new Option("--local <region>", "a region that npm start runs here")
+      new Option("--local <region>", "a local region that npm start runs")
         .choices(REGION_NAMES)
         .conflicts("url"),
     )
-    .option("--json", "print answers and errors as JSON")
+    .option("--json", "print responses and errors as JSON")
     .version(VERSION)
     .helpCommand(false)
     .configureHelp({ showGlobalOptions: true });
@@ -97,6 +97,6 @@ function printRefused({ message, status, details, requestId }: Refused): void {
 function printUnreachable({ message, maybeDone }: Unreachable): void {
   printNote(`error: ${message}`);
   if (!maybeDone) return;
-  printNote("It may have been done all the same: look before you repeat it.");
-  printNote("Credits with the same --reference count once.");
+  printNote("The region may still have made the change. Check before you retry.");
+  printNote("Credits with the same --reference are added only once.");
 }

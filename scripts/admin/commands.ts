@@ -8,7 +8,7 @@ import type { JsonRecord } from "./words.ts";
 /** The fields of a command. */
 export type CommandFields = {
   /** The query and body fields, by default all. `<field>` is an argument, others are flags. */
-  readonly takes?: readonly string[];
+  readonly fieldNames?: readonly string[];
   /** Path fields that are flags. */
   readonly flags?: readonly string[];
   /** Help texts that differ from `HELP`. */
@@ -22,17 +22,17 @@ export type Row = CommandFields & {
   /** The default is the path's noun and a verb for the method, such as `keys list`. */
   readonly command?: string;
   /** The default is the operation's summary. */
-  readonly says?: string;
+  readonly summary?: string;
   /** Text below the help. */
-  readonly more?: string;
+  readonly helpText?: string;
   /** Constant fields of the body. */
-  readonly sends?: JsonRecord;
+  readonly constantBody?: JsonRecord;
   /** Returns a problem with the body, or null. */
-  readonly refuses?: (body: JsonRecord) => string | null;
+  readonly problemOf?: (body: JsonRecord) => string | null;
   /** Returns the effect that the user must confirm with `--yes`, or null. */
-  readonly confirms?: (admin: AdminClient, call: Call) => Promise<string | null>;
+  readonly confirmationOf?: (admin: AdminClient, call: Call) => Promise<string | null>;
   /** Makes the calls of a command that needs several. */
-  readonly asks?: (admin: AdminClient, call: Call) => Promise<JsonRecord>;
+  readonly makeCalls?: (admin: AdminClient, call: Call) => Promise<JsonRecord>;
   /** The part of each example after the path's arguments. */
   readonly examples?: readonly string[];
   /** The columns of a list (`table`) or the fields of a record (`fields`), by default all. */
@@ -40,7 +40,7 @@ export type Row = CommandFields & {
   /** Column widths of a list that is printed page by page. */
   readonly widths?: readonly number[];
   /** Text to print, with `{field}` for each field of the response. */
-  readonly words?: string | ((answer: JsonRecord) => string);
+  readonly outputText?: string | ((answer: JsonRecord) => string);
   /** A note on stderr. `{org}` is the given organization, `{changes}` the sent fields. */
   readonly note?: string;
 };
@@ -54,15 +54,15 @@ const ORGANIZATION =
 const KEY =
   "id, name, prefix, region, scope, rpm_limit, revoked, created_at, last_used_at, member_id, *";
 const MEMBERS = "email, role, created_at since, id";
-const BALANCE = "Balance after it: {credits_micro}";
+const BALANCE = "New balance: {credits_micro}";
 
 /** Returns a command that changes an organization. */
 function organizationChange(
   verb: string,
-  says: string,
-  more: Pick<Row, "takes" | "help" | "examples" | "sends">,
+  summary: string,
+  more: Pick<Row, "fieldNames" | "help" | "examples" | "constantBody">,
 ): Row {
-  const shown = { says, columns: ORGANIZATION, note: "{slug}: {changes}." };
+  const shown = { summary, columns: ORGANIZATION, note: "{slug}: {changes}." };
   return { command: `orgs ${verb}`, operation: `PATCH ${ORG}`, ...shown, ...more };
 }
 
@@ -81,14 +81,14 @@ export const BY_HAND = [
 export const ROWS: readonly Row[] = [
   {
     operation: "POST /orgs",
-    says: "make an organization with its owner and its first key; the key is shown once",
+    summary: "create an organization with its owner and first key, which is shown only once",
     help: { rpm_limit: "requests per minute of the first key" },
     examples: [
       "--name Example --slug example --owner-email owner@example.com",
       "--name Shop --slug shop --owner-email it@shop.example --key-scope global --json",
       "--name Shop --slug shop --owner-email it@shop.example --restore 0b5f2f5c-0000-4000-8000-000000000000",
     ],
-    words: `organization  {organization.id}
+    outputText: `organization  {organization.id}
 slug          {organization.slug}
 owner         {member.email} ({member.id})
 key id        {key.id}
@@ -97,7 +97,7 @@ key           {key.key}`,
   {
     operation: "GET /orgs",
     examples: ["", "--balance", "--limit 100 --offset 100 --json"],
-    words: ({ organizations }) => {
+    outputText: ({ organizations }) => {
       const listed = organizations as readonly JsonRecord[];
       const hasBalances = listed.some((one) => "credits_micro" in one);
       const standing = hasBalances ? ">credits_micro dollars, >open_holds, " : "";
@@ -107,43 +107,43 @@ key           {key.key}`,
   {
     operation: "GET /find",
     command: "find",
-    takes: ["<q>"],
+    fieldNames: ["<q>"],
     help: { q: "a whole ID, prefix, address or reference, or a part of a customer's name" },
     examples: ["owner@example.com", "req_0VbYLVeiej0Be1V2ivdE8L5o --json"],
-    asks: findAnywhere,
-    words: foundWords,
+    makeCalls: findAnywhere,
+    outputText: foundWords,
   },
   { operation: `GET ${ORG}`, columns: ORGANIZATION },
   organizationChange("rename", "change an organization's name or slug", {
-    takes: ["name", "slug"],
+    fieldNames: ["name", "slug"],
     help: { name: "its new name", slug: "its new slug" },
     examples: ['--name "Example Ltd" --slug example-ltd'],
   }),
   organizationChange(
     "suspend",
-    "refuse an organization's paid calls and writes (403); its reads still work",
+    "reject an organization's paid requests and changes with 403 (it can still read)",
     {
-      takes: ["reason"],
+      fieldNames: ["reason"],
       help: { reason: "the reason, which only operators see" },
       examples: ["", '--reason "unpaid invoice 62"'],
-      sends: { status: "suspended" },
+      constantBody: { status: "suspended" },
     },
   ),
-  organizationChange("resume", "let a suspended organization call again", {
-    takes: [],
-    sends: { status: "active" },
+  organizationChange("resume", "end an organization's suspension", {
+    fieldNames: [],
+    constantBody: { status: "active" },
   }),
   organizationChange(
     "limit",
-    "bound an organization's paid requests per minute, over all its keys",
+    "limit an organization's paid requests per minute, over all its keys",
     {
-      takes: ["<rpm_limit>"],
+      fieldNames: ["<rpm_limit>"],
       help: { rpm_limit: "paid requests per minute" },
       examples: ["5000", "none"],
     },
   ),
-  organizationChange("prices", "give an organization a price list of its own, at once", {
-    takes: ["<price_list>"],
+  organizationChange("prices", "assign a price list to an organization, effective immediately", {
+    fieldNames: ["<price_list>"],
     help: { price_list: "the list's name" },
     examples: ["partners", "none"],
   }),
@@ -151,40 +151,40 @@ key           {key.key}`,
   {
     command: "members add",
     operation: `POST ${ORG}/members`,
-    takes: ["<email>", "role"],
+    fieldNames: ["<email>", "role"],
     examples: ["dev@example.com --role member"],
     columns: "id, email, role",
-    note: "Added. A key for it: keys create {org} --member {email} --name <name>",
+    note: "Added. To create a key for the member: keys create {org} --member {email} --name <name>",
   },
   {
     command: "members role",
     operation: `PATCH ${MEMBER}`,
-    says: "change what a member, and so each of its keys, may do",
-    takes: ["<role>"],
+    summary: "change the role of a member and of the member's keys",
+    fieldNames: ["<role>"],
     help: { role: "its new role" },
     examples: ["billing"],
-    words: (member) => table([member], MEMBERS),
+    outputText: (member) => table([member], MEMBERS),
     note: "{email} is now {role}.",
   },
   {
     operation: `DELETE ${MEMBER}`,
-    words: "Removed member {id}; its keys are revoked.",
+    outputText: "Removed member {id}; its keys are revoked.",
   },
   {
     command: "keys create",
     operation: `POST ${MEMBER}/keys`,
-    says: "make a key for a member; the key alone goes to stdout, and is shown once",
+    summary: "create a key for a member and print it once, to stdout",
     flags: ["member_id"],
     help: {
-      member_id: "whose it is: id or email address",
-      name: "what it is for",
+      member_id: "the member's ID or email address",
+      name: "the display name",
       rpm_limit: "requests per minute (default 60)",
     },
     examples: [
       "--member owner@example.com --name Server",
       "--member owner@example.com --name Edge --scope global --rpm-limit 600",
     ],
-    words: "{key}",
+    outputText: "{key}",
     note: "{id}, {scope}, {rpm_limit} requests per minute.",
   },
   {
@@ -195,27 +195,27 @@ key           {key.key}`,
   {
     command: "keys limit",
     operation: `PATCH ${ONE_KEY}`,
-    says: "change a key's requests per minute, at once",
-    takes: ["<rpm_limit>"],
+    summary: "change a key's requests per minute, effective immediately",
+    fieldNames: ["<rpm_limit>"],
     examples: ["600"],
     columns: KEY,
-    note: "{id} may now be used {rpm_limit} times a minute.",
+    note: "{id} now has a limit of {rpm_limit} requests per minute.",
   },
   {
     command: "keys rename",
     operation: `PATCH ${ONE_KEY}`,
-    says: "change a key's name",
-    takes: ["<name>"],
+    summary: "change a key's name",
+    fieldNames: ["<name>"],
     help: { name: "its new name" },
     examples: ['"Old server"'],
     columns: KEY,
-    note: "{id} has its new name.",
+    note: "{id} is renamed.",
   },
   {
     command: "keys revoke",
     operation: `DELETE ${ONE_KEY}`,
-    says: "end a key for good: the next request with it is a 401",
-    confirms: confirmRevocation,
+    summary: "revoke a key permanently (its next request returns 401)",
+    confirmationOf: confirmRevocation,
     columns: KEY,
     note: "{id} is revoked.",
   },
@@ -238,14 +238,14 @@ key           {key.key}`,
     command: "purchases all",
     help: { org: "the ID or slug of one organization", state: "a state, or refunded" },
     examples: ["--state refunded --from 2026-11-01"],
-    words: purchasesWords,
+    outputText: purchasesWords,
   },
   {
     operation: "GET /events",
     command: "operators events",
     help: { org: "the ID or slug of one organization", operator: "the name of one operator" },
     examples: ["--operator eva"],
-    words: eventsWords,
+    outputText: eventsWords,
   },
   {
     operation: `POST ${ORG}/purchases/{purchase_id}/refund`,
@@ -254,41 +254,41 @@ key           {key.key}`,
   {
     operation: `DELETE ${ORG}`,
     command: "orgs remove",
-    confirms: confirmClosing,
+    confirmationOf: confirmClosing,
     examples: ["", "--give-up-balance"],
   },
   { operation: `POST ${ORG}/restore`, command: "orgs restore", columns: ORGANIZATION },
   {
     command: "credits add",
     operation: `POST ${ORG}/credits`,
-    says: "add credits that were paid for",
-    more: "The same reference again adds nothing, so a repeat is safe.",
-    refuses: ({ amount_micro }) =>
-      Number(amount_micro) < 0 ? "Less than nothing is a correction: credits correct." : null,
-    confirms: confirmLargeCredits,
+    summary: "add paid credits",
+    helpText: "Retries are safe: reusing a --reference adds no credits.",
+    problemOf: ({ amount_micro }) =>
+      Number(amount_micro) < 0 ? "To remove credits, use credits correct." : null,
+    confirmationOf: confirmLargeCredits,
     examples: ['--dollars 25 --reference "invoice 1"', '--micros 1 --reference "a test"'],
-    words: BALANCE,
+    outputText: BALANCE,
   },
   {
     command: "credits forgive",
     operation: `POST ${ORG}/owed`,
-    says: "forgive what is owed of payments that went back",
+    summary: "forgive debt from refunded or disputed payments",
     examples: ["--dollars 2.50 --reference goodwill"],
-    words: "Owed after it: {owed_micro}",
+    outputText: "Remaining debt: {owed_micro}",
   },
   {
     command: "credits correct",
     operation: `POST ${ORG}/credits`,
-    says: "correct a balance by a signed amount, never below what open requests hold",
-    more: "The same reference again changes nothing, so a repeat is safe.",
-    confirms: confirmLargeCredits,
+    summary: "correct a balance by a signed amount, but never below the open holds",
+    helpText: "Retries are safe: reusing a --reference changes nothing.",
+    confirmationOf: confirmLargeCredits,
     examples: ['--dollars -2.50 --reference "refund of invoice 1"'],
-    words: BALANCE,
+    outputText: BALANCE,
   },
   {
     command: "ledger",
     operation: `GET ${ORG}/ledger`,
-    takes: ["after_seq", "limit"],
+    fieldNames: ["after_seq", "limit"],
     examples: ["", "--all --json"],
     columns:
       ">seq, created_at time, kind, >amount_micro dollars, >balance_micro balance, reference|generation_id reference or generation",
@@ -297,14 +297,14 @@ key           {key.key}`,
   {
     command: "usage",
     operation: `GET ${ORG}/usage`,
-    takes: ["from", "to", "group_by"],
+    fieldNames: ["from", "to", "group_by"],
     help: {
-      from: "first day, YYYY-MM-DD in UTC (default: 30 days up to today)",
+      from: "first day, YYYY-MM-DD in UTC (default: the last 30 days)",
       to: "last day, inclusive",
     },
     examples: ["", "--from 2026-11-01 --to 2026-11-30 --group-by model"],
-    asks: wholeUsage,
-    words: usageWords,
+    makeCalls: wholeUsage,
+    outputText: usageWords,
   },
   {
     command: "alerts",
@@ -329,9 +329,9 @@ key           {key.key}`,
     operation: `POST ${ORG}/pauses`,
     help: {
       scope: "the kind of owner",
-      id: "the ID of the member, key or session; not needed for the organization",
+      id: "the ID of the member, key or session (omit it for the organization)",
       reason: "shown in errors and events",
-      until: "when it ends, as 2027-01-31T00:00:00Z (default: when you end it)",
+      until: "when it ends, such as 2027-01-31T00:00:00Z (default: until you end it)",
     },
     examples: ['--scope organization --reason "unusual traffic"'],
   },
@@ -347,7 +347,8 @@ key           {key.key}`,
   },
   {
     operation: `GET ${ORG}/webhooks`,
-    words: ({ webhooks }) => table((webhooks as readonly JsonRecord[]).map(webhookRow), WEBHOOKS),
+    outputText: ({ webhooks }) =>
+      table((webhooks as readonly JsonRecord[]).map(webhookRow), WEBHOOKS),
   },
   {
     operation: `GET ${WEBHOOK}/deliveries`,
@@ -357,13 +358,14 @@ key           {key.key}`,
   { operation: `POST ${WEBHOOK}/replay`, examples: ["--since 2026-11-21"] },
   {
     operation: "GET /catalog",
-    says: "every model with its routes; --json has cost, price, and why a route is not sold",
+    summary:
+      "list every model with its routes (--json adds cost, price, and why a route isn't sold)",
     columns: "id, kind, aliases",
   },
   {
     operation: "GET /prices",
     examples: ["", "--list default --limit 20"],
-    words: ({ prices }) => table((prices as readonly JsonRecord[]).map(pricedRow), PRICED),
+    outputText: ({ prices }) => table((prices as readonly JsonRecord[]).map(pricedRow), PRICED),
   },
   { operation: "DELETE /prices/{price_id}" },
   { operation: "GET /merchants", columns: "name, =created_at, =rotated_at, created_by" },
@@ -372,7 +374,7 @@ key           {key.key}`,
   {
     command: "rebuild-wallet",
     operation: `POST ${ORG}/rebuild-wallet`,
-    says: "restore a lost wallet from the database; a healthy one is left alone",
+    summary: "restore a lost wallet from the database (a healthy wallet is unchanged)",
     note: "The wallet of {org} was rebuilt from the database.",
   },
 ];

@@ -7,7 +7,7 @@ const SHELLS = ["bash", "zsh"] as const;
 export function addCompletionCommand(program: Command): void {
   const completion = program
     .command("completion")
-    .description("print a script that completes this program's commands and options in your shell")
+    .description("print a script that adds shell completion for commands and options")
     .addArgument(new Argument("<shell>", "your shell").choices(SHELLS))
     .action((shell: string) => {
       process.stdout.write(completionScript(program, shell === "zsh"));

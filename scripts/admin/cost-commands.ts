@@ -46,7 +46,7 @@ export function addCostCommands(program: Command): void {
 function addMargin(program: Command): void {
   const margin = program
     .command("margin")
-    .description("what was charged beside what it cost to buy, by day and one thing more")
+    .description("show charges and provider costs by day and a second field")
     .requiredOption("--from <day>", "first day, YYYY-MM-DD in UTC", day)
     .requiredOption("--to <day>", "last day, inclusive", day)
     .option("--by <what>", "provider, model or organization", "provider");
@@ -107,12 +107,15 @@ function addGroups(one: Group, other: Group): Group {
 }
 
 function addImport(program: Command): void {
-  const costs = program.command("costs").description("what providers bill").helpCommand(false);
+  const costs = program
+    .command("costs")
+    .description("costs that providers bill")
+    .helpCommand(false);
   const command = costs
     .command("import")
-    .description("import a provider's bill per day; ends with 1 where it is more than 2 % off")
-    .option("--file <path>", "the bill, instead of stdin")
-    .addHelpText("after", "\nColumns: provider, day, dollars; a line for each day.");
+    .description("import a provider's daily bill; exits with 1 if a day differs by more than 2 %")
+    .option("--file <path>", "the bill (default: stdin)")
+    .addHelpText("after", "\nColumns: provider, day, dollars. One line per day.");
   examples(costs, "costs import --local eu --file bill.csv");
   examples(command, "costs import --local eu --file bill.csv");
   setAction(command, async (session, _: [], { file }: { file?: string }) => {
@@ -174,24 +177,24 @@ function addRerate(program: Command): void {
   const rerate = program
     .command("rerate")
     .description(
-      "credit what requests of a model would have cost less at another price; without --yes only says it",
+      "credit the difference if a model's requests would have cost less at another price (only shown without --yes)",
     )
     .requiredOption(
       "--id <text>",
-      "names the correction: each organization is credited once for it",
+      "the correction's ID: each organization is credited only once for it",
     )
     .requiredOption("--model <id>", "whose requests")
-    .requiredOption("--from <time>", "admitted from then on, in UTC")
-    .requiredOption("--to <time>", "and before then")
-    .requiredOption("--input <dollars>", "the other price, per million tokens")
-    .option("--output <dollars>", "of the answer")
-    .option("--cached <dollars>", "of what was read from a cache")
-    .option("--cache-write <dollars>", "of what was written to one")
-    .option("--organization <id>", "of one organization alone, by id or slug")
-    .option("--yes", "credit it")
+    .requiredOption("--from <time>", "the start of the period, in UTC")
+    .requiredOption("--to <time>", "the end of the period, exclusive, in UTC")
+    .requiredOption("--input <dollars>", "the other price of input, per million tokens")
+    .option("--output <dollars>", "the price of output, per million tokens")
+    .option("--cached <dollars>", "the price of cached input, per million tokens")
+    .option("--cache-write <dollars>", "the price of cache writes, per million tokens")
+    .option("--organization <id>", "only this organization, by ID or slug")
+    .option("--yes", "post the credits")
     .option(
       "--at-most <dollars>",
-      "with --yes: credit nothing if the total is higher",
+      "with --yes: post nothing if the total is higher",
       microsOfDollarText,
     );
   examples(
@@ -222,7 +225,7 @@ function addRerate(program: Command): void {
     );
     if (isCredited) return;
     const total = dollarText(preview.total_micro);
-    printNote(`Nothing was credited: --yes --at-most ${total} does it.`);
+    printNote(`Nothing was credited. To credit it, add --yes --at-most ${total}.`);
   });
 }
 

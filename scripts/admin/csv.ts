@@ -12,7 +12,7 @@ export function readInput(file: string | undefined): string {
   try {
     return readFileSync(file === undefined ? 0 : path.resolve(folder, file), "utf8");
   } catch (error) {
-    throw new WrongUsage(`It cannot be read: ${error instanceof Error ? error.message : ""}`);
+    throw new WrongUsage(`Can't read the file: ${error instanceof Error ? error.message : ""}`);
   }
 }
 
@@ -30,12 +30,12 @@ export function csvLines(text: string, known: readonly string[]): readonly CsvLi
     );
   const [head, ...rows] = lines;
   if (head === undefined) {
-    throw new WrongUsage("Nothing was given: the first line names the columns.");
+    throw new WrongUsage("The input is empty. The first line must contain the column names.");
   }
   const names = head.cells;
   const unknown = names.find((name) => !known.includes(name));
   if (unknown !== undefined) {
-    throw new WrongUsage(`No column is '${unknown}': there are ${known.join(", ")}.`);
+    throw new WrongUsage(`Unknown column '${unknown}'. Columns: ${known.join(", ")}.`);
   }
   return rows.map(({ line, cells }) => {
     if (cells.length > names.length) throw new WrongUsage(`Line ${line} has too many values.`);

@@ -63,20 +63,20 @@ function addDerived(program: Command, row: Row, operations: Operations): [string
   const [method, path] = row.operation.split(" ") as [Call["method"], string];
   const name = row.command ?? nameOf(method, path);
   const { summary, body, errors = [] } = described;
-  const says = `${summary.charAt(0).toLowerCase()}${summary.slice(1)}`.replaceAll("`", "");
-  const command = addCommandAt(program, name).description(row.says ?? says);
+  const lowered = `${summary.charAt(0).toLowerCase()}${summary.slice(1)}`.replaceAll("`", "");
+  const command = addCommandAt(program, name).description(row.summary ?? lowered);
   const asked = { ...row, isChange: method === "PATCH" };
   const parameters = parametersOf(path, described, row);
   const readers = parameters.map((one) => [one, addParameter(command, one, asked)] as const);
   if (errors.includes("idempotency_mismatch")) {
-    const why = "names the call: a repeat with it changes nothing";
+    const why = "a unique key for the call: a retry with the same key changes nothing";
     command.requiredOption("--idempotency-key <text>", why);
   }
   if (row.widths !== undefined) {
-    command.option("--all", "all rows, page by page; with --json one answer a line");
+    command.option("--all", "print all rows, page by page (with --json, one page per line)");
   }
-  if (row.confirms !== undefined) command.option("--yes", "confirm it");
-  if (row.more !== undefined) command.addHelpText("after", `\n${row.more}`);
+  if (row.confirmationOf !== undefined) command.option("--yes", "confirm it");
+  if (row.helpText !== undefined) command.addHelpText("after", `\n${row.helpText}`);
   const derived = { row, method, path, hasBody: body !== undefined, parameters: new Map(readers) };
   setAction(command, (session, _: unknown, options: Options) => run(derived, session, options));
   const ids = parameters.filter((one) => one.where === "path" && isArgument(one, row));
@@ -111,9 +111,9 @@ async function run(derived: Derived, session: Session, options: Options): Promis
   const call = await callOf(derived, session, body, options);
   if (options.all === true) return printAllPages(derived, session, call);
   const effect =
-    options.yes === true ? null : ((await row.confirms?.(session.admin, call)) ?? null);
-  if (effect !== null) throw new WrongUsage(`${effect} Nothing was changed. Add --yes to do it.`);
-  const answer = await (row.asks ?? ask<JsonRecord>)(session.admin, call);
+    options.yes === true ? null : ((await row.confirmationOf?.(session.admin, call)) ?? null);
+  if (effect !== null) throw new WrongUsage(`${effect} Nothing was changed. Add --yes to confirm.`);
+  const answer = await (row.makeCalls ?? ask<JsonRecord>)(session.admin, call);
   printResult(session, answer, () => wordsOf(derived, answer));
   if (row.note !== undefined) {
     const changes = Object.entries(body).map(([name, to]) => `${name} is now ${textOf("", to)}`);
@@ -126,16 +126,16 @@ async function run(derived: Derived, session: Session, options: Options): Promis
 /** Returns the request body. Throws `WrongUsage` for an empty change or an invalid body. */
 function bodyOf(derived: Derived): JsonRecord {
   const { row, method, parameters } = derived;
-  const body = { ...parametersIn(derived, "body"), ...row.sends };
+  const body = { ...parametersIn(derived, "body"), ...row.constantBody };
   if (method === "PATCH" && Object.keys(body).length === 0) {
     const flags = [...parameters.keys()].filter(({ where }) => where === "body");
     throw new WrongUsage(
-      row.takes === undefined
-        ? "Say what to change: --help lists it."
+      row.fieldNames === undefined
+        ? "Give at least one option. --help lists them."
         : `Give ${flags.map(({ name }) => flagOf(name)).join(" or ")}.`,
     );
   }
-  const wrong = row.refuses?.(body) ?? null;
+  const wrong = row.problemOf?.(body) ?? null;
   if (wrong !== null) throw new WrongUsage(wrong);
   return body;
 }
@@ -175,7 +175,7 @@ async function filledPath(session: Session, path: string, named: JsonRecord): Pr
 }
 
 function wordsOf(derived: Derived, answer: JsonRecord, head = true): string {
-  const { words, columns, widths = [] } = derived.row;
+  const { outputText: words, columns, widths = [] } = derived.row;
   if (typeof words === "function") return words(answer);
   if (words !== undefined) return fillIn(words, answer);
   const list = listOf(derived, answer);
@@ -232,10 +232,10 @@ function noteNextPage(derived: Derived, answer: JsonRecord, limit: unknown): voi
   const { total, offset, key } = answer;
   const shown = listOf(derived, answer)?.length ?? 0;
   if (typeof total === "number" && typeof offset === "number" && offset + shown < total) {
-    printNote(`${shown} of ${total}; go on with --offset ${offset + shown}`);
+    printNote(`${shown} of ${total}. Continue with --offset ${offset + shown}`);
   }
   const next = nextOf(derived, answer, limit);
-  if (next !== null) printNote(`Go on with ${flagOf(next.name)} ${next.value}`);
+  if (next !== null) printNote(`Continue with ${flagOf(next.name)} ${next.value}`);
   const secret = typeof key === "object" && key !== null && "key" in key ? key.key : key;
-  if (typeof secret === "string") printNote("The key is shown this once: keep it now.");
+  if (typeof secret === "string") printNote("The key is shown only once. Store it now.");
 }

@@ -11,12 +11,12 @@ import { fields, table } from "./words.ts";
 export function addHealthCommand(program: Command): void {
   const health = program
     .command("health")
-    .description("what is wrong with the region; ends with 1 when anything is")
-    .option("--probe", "also pay for one short request in this region and one in each other region")
-    .option("--model <model>", "what the probe asks", "cheap")
+    .description("show the region's problems; exits with 1 if there are any")
+    .option("--probe", "also make one short paid request in each region")
+    .option("--model <model>", "the model that the probe calls", "cheap")
     .addHelpText(
       "after",
-      "\nRoutes that are left out for a while are listed as one isolate sees them; that mends itself.\nA probe is paid by TURNPIKE_PROBE_KEY, a global key of this region: here it is at home, elsewhere away.",
+      "\nRoutes in cooldown are listed as one isolate sees them. They recover automatically.\nTURNPIKE_PROBE_KEY, a global key of this region, pays for the probes.",
     );
   examples(health, "health --local eu", "health --local eu --probe");
   setAction(health, async (session, _: [], options: Place & { probe?: true; model: string }) => {
@@ -43,9 +43,11 @@ function healthWords(health: Health, probes: readonly Probe[]): string {
   const standing = {
     region,
     version,
-    database: book ? "answers" : "does not answer",
-    wallets: `${open} of ${wallets.asked} asked open`,
-    peers: peers.map((peer) => `${peer.region} ${peer.answers ? "answers" : "away"}`).join(", "),
+    database: book ? "available" : "unavailable",
+    wallets: `${open} of ${wallets.asked} opened`,
+    peers: peers
+      .map((peer) => `${peer.region} ${peer.answers ? "available" : "unavailable"}`)
+      .join(", "),
     outboxes: `${outboxes.length - busy.length} of ${outboxes.length} empty`,
   };
   const parts = [fields(standing)];
@@ -59,6 +61,6 @@ function healthWords(health: Health, probes: readonly Probe[]): string {
     );
   }
   if (problems.length > 0) parts.push(table(problems, "kind wrong, message"));
-  else parts.push("Nothing is wrong.");
+  else parts.push("No problems.");
   return parts.join("\n\n");
 }

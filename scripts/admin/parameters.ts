@@ -50,7 +50,7 @@ const UNSAID = 1e9;
 export function parametersOf(
   path: string,
   { query = [], body }: Pick<DescribedOperation, "query" | "body">,
-  { takes }: CommandFields,
+  { fieldNames: takes }: CommandFields,
 ): Parameter[] {
   const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]): Parameter => {
     return { name, where: "path", schema: {}, isRequired: true };
@@ -78,7 +78,7 @@ function fieldsOf(body: z.ZodType | undefined): Parameter[] {
 /** Reports whether a parameter is an argument rather than a flag. */
 export function isArgument(
   { name, where }: Parameter,
-  { takes = [], flags = [] }: CommandFields,
+  { fieldNames: takes = [], flags = [] }: CommandFields,
 ): boolean {
   return where === "path" ? !flags.includes(name) : takes.includes(`<${name}>`);
 }
@@ -100,19 +100,19 @@ export function addParameter(
   const { name, isRequired } = parameter;
   if (name.endsWith("_micro")) return addAmount(command);
   const kind = kindOf(parameter, asked.isChange);
-  const says = helpOf(asked.help?.[name] ?? HELP[name], parameter, kind);
+  const text = helpOf(asked.help?.[name] ?? HELP[name], parameter, kind);
   const parse = parserOf(parameter, kind);
   if (isArgument(parameter, asked)) {
     const at = command.registeredArguments.length;
     const word = name === "id" ? "org" : name.replace(/_(?:id|limit)$/, "");
-    const argument = new Argument(`<${word}>`, says);
+    const argument = new Argument(`<${word}>`, text);
     // only shown in the help; `parse` checks them
     if (kind.choices.length > 0) argument.choices(kind.choices);
     command.addArgument(argument.argParser(parse));
     return () => valueOf(command.processedArgs[at]);
   }
   const value = kind.type === "boolean" ? "" : ` <${placeholderOf(name, kind)}>`;
-  const option = new Option(`${flagOf(name)}${value}`, says).makeOptionMandatory(isRequired);
+  const option = new Option(`${flagOf(name)}${value}`, text).makeOptionMandatory(isRequired);
   if (kind.choices.length > 0) option.choices(kind.choices);
   if (value !== "") option.argParser(parse).default(kind.default);
   command.addOption(option);
@@ -126,7 +126,7 @@ function valueOf(given: unknown): unknown {
 /** Adds `--dollars` and `--micros`, of which one is required. */
 function addAmount(command: Command): () => number {
   const dollars = new Option("--dollars <amount>", "dollars, at most 6 decimals");
-  const micros = new Option("--micros <amount>", "millionths of a dollar");
+  const micros = new Option("--micros <amount>", "micro-credits (millionths of a dollar)");
   command.addOption(dollars.argParser(microsOfDollarText).conflicts("micros"));
   command.addOption(micros.argParser(microsOfText));
   return () => {
@@ -156,8 +156,8 @@ function kindOf({ schema }: Parameter, isChange: boolean): Kind {
 function helpOf(help: string | undefined, { name }: Parameter, kind: Kind): string {
   const { type, minimum, maximum, isNullable } = kind;
   const isBounded = type === "integer" && maximum !== undefined && maximum < UNSAID;
-  const says = help ?? (name.endsWith("_id") ? `the ${name.slice(0, -3)}'s id` : "");
-  const parts = [says, isBounded ? `${minimum} to ${maximum}` : "", isNullable ? "or none" : ""];
+  const text = help ?? (name.endsWith("_id") ? `the ${name.slice(0, -3)}'s ID` : "");
+  const parts = [text, isBounded ? `${minimum} to ${maximum}` : "", isNullable ? "or none" : ""];
   return parts.filter((part) => part !== "").join(", ");
 }
 

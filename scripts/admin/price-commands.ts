@@ -39,7 +39,7 @@ export function addPriceCommands(program: Command): void {
   const prices = program.commands.find((one) => one.name() === "prices");
   if (prices === undefined) throw new Error("the operations have no prices");
   const propose = withFile(prices.command("propose")).description(
-    "show what a file of prices would change; ends with 1 where one is more than twice what it was",
+    "show the changes of a price file; exits with 1 if a price more than doubles",
   );
   examples(propose, "prices propose --local eu --from 2027-01-01 < prices.csv");
   setAction(propose, async (session, _: [], options: Options) => {
@@ -48,15 +48,15 @@ export function addPriceCommands(program: Command): void {
     if (riseProblem(compared).length > 0) setFailed();
   });
   const post = withFile(prices.command("post"))
-    .description("post a file of prices; each begins later")
-    .option("--yes", "also where a price is more than twice what it was");
+    .description("post a file of prices that start later")
+    .option("--yes", "also post prices that more than double");
   examples(post, "prices post --local eu --from 2027-01-01 --file prices.csv");
   setAction(post, async (session, _: [], options: Options) => {
     const rows = rowsOf(options);
     const dear = riseProblem(await compareRows(session, rows));
     if (dear.length > 0 && options.yes !== true) {
       const items = dear.map(({ item }) => item).join(", ");
-      throw new WrongUsage(`More than twice what it was: ${items}. With --yes they are posted.`);
+      throw new WrongUsage(`These prices more than double: ${items}. To post them, add --yes.`);
     }
     const posted: Row[] = [];
     for (let at = 0; at < rows.length; at += ROWS_MAX) {
@@ -65,22 +65,27 @@ export function addPriceCommands(program: Command): void {
       posted.push(...answer.prices);
     }
     printResult(session, { prices: posted }, () => table(posted, "list, item, =from, percent"));
-    printNote(`${posted.length} rows are posted.`);
+    printNote(`${posted.length} rows posted.`);
   });
 }
 
 function withFile(command: Command): Command {
   return command
-    .option("--file <path>", "the rows, instead of stdin")
-    .option("--from <time>", "when they begin, where a row says nothing: a day or a time in UTC")
-    .addHelpText("after", `\nColumns: ${COLUMNS.join(", ")}; dollars per million tokens.`);
+    .option("--file <path>", "the rows (default: stdin)")
+    .option("--from <time>", "the start of rows without one: a day or a time in UTC")
+    .addHelpText(
+      "after",
+      `\nColumns: ${COLUMNS.join(", ")}. Prices are in dollars per million tokens.`,
+    );
 }
 
 function rowsOf({ file, from }: Options): readonly Row[] {
   return csvLines(readInput(file), COLUMNS).map((line) => {
     const { list = "default", item, from: own = from } = line.of;
     if (item === undefined) throw new WrongUsage(`Line ${line.line} has no item.`);
-    if (own === undefined) throw new WrongUsage(`Line ${line.line} has no from: give --from.`);
+    if (own === undefined) {
+      throw new WrongUsage(`Line ${line.line} has no "from". Add it or give --from.`);
+    }
     const percent = numberIn(line, "percent");
     const price = priceIn(line);
     const given = Object.entries({ price, percent }).filter(
@@ -202,6 +207,6 @@ function printCompared(session: Session, compared: readonly ComparedRow[]): void
     table(compared, "list, item, =from, what, >was, >is"),
   );
   for (const { item, field, times } of riseProblem(compared)) {
-    printNote(`${item}: ${field} is ${times.toFixed(1)} times what it was`);
+    printNote(`${item}: ${field} is ${times.toFixed(1)} times the previous price`);
   }
 }

@@ -59,8 +59,8 @@ async function completion(
 function messageIn(text: string): string {
   try {
     const { error } = JSON.parse(text) as { error?: { message?: unknown } };
-    return typeof error?.message === "string" ? error.message : "not an error of ours";
+    return typeof error?.message === "string" ? error.message : "not an error from Turnpike";
   } catch {
-    return "not JSON: something before the Worker answered";
+    return "not JSON, so not a response from the Worker";
   }
 }

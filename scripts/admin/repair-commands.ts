@@ -27,13 +27,13 @@ export function addRepairCommands(program: Command): void {
 function addReconcile(program: Command): void {
   const reconcile = program
     .command("reconcile")
-    .description("compare ledger, balance, holds and database; ends with 1 when they differ")
-    .argument("[org]", "id or slug", organizationName)
-    .option("--all", "every organization of the region; shows those that differ");
+    .description("compare ledger, balance, holds and database; exits with 1 if they differ")
+    .argument("[org]", "ID or slug", organizationName)
+    .option("--all", "compare all organizations and show those that differ");
   examples(reconcile, "reconcile --local eu example", "reconcile --local eu --all");
   setAction(reconcile, async (session, [org]: [string | undefined], { all }: { all?: true }) => {
     if ((org === undefined) === (all === undefined)) {
-      throw new WrongUsage("Name an organization, or give --all.");
+      throw new WrongUsage("Give an organization or --all.");
     }
     if (org === undefined) return reconcileAll(session);
     const answer = await reconcileOne(session, org, org);
@@ -75,7 +75,7 @@ async function reconcileAll(session: Session): Promise<void> {
   }
   const different = compared.filter((one) => !isEqual(one));
   const { organizations: lost } = await getLostOrganizations(session.admin);
-  const summary = `${compared.length} organizations compared, ${different.length} with differences, ${refused} not answered.`;
+  const summary = `${compared.length} organizations compared, ${different.length} with differences, ${refused} unavailable.`;
   printResult(session, { organizations: compared, lost_organizations: lost }, () =>
     [
       ...(different.length === 0 ? [] : [differenceTable(different)]),
@@ -87,7 +87,8 @@ async function reconcileAll(session: Session): Promise<void> {
 }
 
 const LOST = "id lost organization, >balance_micro dollars, updated_at updated";
-const LOST_WORDS = "The database has lost these organizations: orgs create --restore <id>.";
+const LOST_WORDS =
+  "The database has lost these organizations. To restore one: orgs create --restore <id>.";
 
 function isEqual({ differences }: Reconciliation): boolean {
   return differences.length === 0;
@@ -103,10 +104,8 @@ function differenceTable(compared: readonly Compared[]): string {
 function addSettle(program: Command): void {
   const settle = program
     .command("settle")
-    .description(
-      "post the charges that settlement_unsaved log lines hold; a repeat charges nothing",
-    )
-    .option("--file <path>", "the log, instead of stdin; other lines in it are ignored");
+    .description("post the charges from settlement_unsaved log lines (a retry charges nothing)")
+    .option("--file <path>", "the log (default: stdin); other lines are ignored");
   examples(settle, "settle --local eu --file unsaved.log", "settle --local eu < unsaved.log");
   setAction(settle, async (session, _: [], { file }: { file?: string }) => {
     const unsaved = unsavedSettlements(readLog(file));
@@ -133,6 +132,6 @@ function readLog(file: string | undefined): string {
   try {
     return readFileSync(file === undefined ? 0 : path.resolve(folder, file), "utf8");
   } catch (error) {
-    throw new WrongUsage(`The log cannot be read: ${error instanceof Error ? error.message : ""}`);
+    throw new WrongUsage(`Can't read the log: ${error instanceof Error ? error.message : ""}`);
   }
 }

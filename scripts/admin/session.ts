@@ -68,7 +68,7 @@ export async function memberId(session: Session, org: string, member: string): P
   if (isId(member)) return member;
   const { members } = await getMembers(session.admin, org);
   const found = members.find(({ email }) => email.toLowerCase() === member.toLowerCase());
-  if (found === undefined) throw new NotFound(`No member of ${org} has this address.`);
+  if (found === undefined) throw new NotFound(`${org} has no member with this email address.`);
   return found.id;
 }
 

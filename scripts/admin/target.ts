@@ -8,7 +8,7 @@ import { WrongUsage } from "./arguments.ts";
 import type { AdminClient } from "./transport.ts";
 
 const MOUNT = "/admin/v1";
-const NOWHERE = `Say which region: ${REGION_NAMES.map((name) => `--local ${name}`).join(" or ")} for the one that npm start runs, or --url (or TURNPIKE_URL) for another.`;
+const NOWHERE = `Give a region: ${REGION_NAMES.map((name) => `--local ${name}`).join(" or ")} for a local region, or --url (or TURNPIKE_URL) for another one.`;
 
 /** The region that the operator chose: a URL or a local region. */
 export type Place = { readonly url?: string; readonly local?: RegionName };
@@ -28,11 +28,11 @@ export function targetOf(
   const token = environment["TURNPIKE_ADMIN_TOKEN"] ?? "";
   if (token === "") {
     throw new WrongUsage(
-      "Set TURNPIKE_ADMIN_TOKEN to the region's ADMIN_TOKEN, in the environment. It is never an argument: arguments are seen by every program on the machine and kept in the shell's history.",
+      "Set the environment variable TURNPIKE_ADMIN_TOKEN to the region's ADMIN_TOKEN. It can't be an argument, because other programs see arguments and the shell keeps them in its history.",
     );
   }
   if (!/^[\x21-\x7e]+$/.test(token)) {
-    throw new WrongUsage("TURNPIKE_ADMIN_TOKEN has a character that no token has, a space say.");
+    throw new WrongUsage("TURNPIKE_ADMIN_TOKEN contains an invalid character, such as a space.");
   }
   return { url, token };
 }
@@ -58,7 +58,7 @@ function localTarget(region: RegionName): AdminClient {
 }
 
 const NO_PROBE_KEY =
-  "Set TURNPIKE_PROBE_KEY to a global key of this region, in the environment: each probe costs it a request in every region.";
+  "Set the environment variable TURNPIKE_PROBE_KEY to a global key of this region. It pays for one request in each region.";
 
 /**
  * Returns the key that pays for probes: the local demo's global key or TURNPIKE_PROBE_KEY. Throws
@@ -85,7 +85,7 @@ export function adminUrl(address: string): string {
   const url = URL.parse(address);
   if (url === null || (url.protocol !== "https:" && url.protocol !== "http:")) {
     throw new WrongUsage(
-      "The address must be a URL, as https://eu.example.com or http://127.0.0.1:8787.",
+      "The address must be a URL, such as https://eu.example.com or http://127.0.0.1:8787.",
     );
   }
   if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "") {
@@ -93,12 +93,14 @@ export function adminUrl(address: string): string {
   }
   if (url.protocol === "http:" && !isLoopback(url.hostname)) {
     throw new WrongUsage(
-      "Plain http would show the token to the network: use https. Only addresses of this machine may be http.",
+      "Use https, because plain http would expose the token. Only this machine's own addresses can use http.",
     );
   }
   const path = url.pathname.replace(/\/+$/, "");
   if (path === "/v1") {
-    throw new WrongUsage("That is the clients' address. The operators' ends in /admin/v1.");
+    throw new WrongUsage(
+      "This is the address for clients. The address for operators ends in /admin/v1.",
+    );
   }
   return url.origin + (path.endsWith(MOUNT) ? path : path + MOUNT);
 }

@@ -46,7 +46,7 @@ export class Unreachable extends Error {
 
   constructor(call: Call, url: string, error: unknown) {
     const reason = reasonOf(error);
-    super(`No answer from ${url}: ${reason}`);
+    super(`No response from ${url}: ${reason}`);
     this.name = "Unreachable";
     this.maybeDone = call.method !== "GET" && !NEVER_SENT.has(reason);
   }
@@ -71,7 +71,7 @@ export async function ask<T>(admin: AdminClient, call: Call): Promise<T> {
   const words =
     typeof message === "string"
       ? message
-      : `${admin.url} answered ${response.status} with something else than JSON of this service. Is this a region's address?`;
+      : `${admin.url} returned ${response.status} without Turnpike's JSON. Check that this is a region's address.`;
   throw new Refused(response, words, details);
 }
 

@@ -21,7 +21,7 @@ export function unsavedSettlements(log: string): LoggedSettlement[] {
       : log
           .split("\n")
           .flatMap((line, i) => (line.includes(EVENT) ? read(line.trim(), i + 1) : []));
-  if (all.length === 0) throw new WrongUsage(`There is no ${EVENT} line in the log.`);
+  if (all.length === 0) throw new WrongUsage(`The log contains no ${EVENT} line.`);
   return [...new Map(all.map((one) => [one.settlement.request_id, one])).values()];
 }
 
@@ -31,7 +31,7 @@ function read(line: string, number: number): LoggedSettlement[] {
     inside.length > 0 ? inside : settlementsIn(parseJson(line.slice(line.indexOf("{"))));
   if (unsaved.length > 0) return unsaved;
   throw new WrongUsage(
-    `Line ${number} names ${EVENT}, but is not such a log line: ${printable(line.slice(0, 60))}`,
+    `Line ${number} mentions ${EVENT} but isn't a valid log line: ${printable(line.slice(0, 60))}`,
   );
 }
 

@@ -17,7 +17,7 @@ const ABSENT: Readonly<Record<string, string>> = {
   oldest_ms: UNKNOWN,
   last_used_at: "never",
   types: "all",
-  rpm_limit: "no limit of its own",
+  rpm_limit: "no limit",
   group: "(none)",
   expected: "nothing",
   found: "nothing",

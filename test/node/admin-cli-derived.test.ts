@@ -52,7 +52,7 @@ it("the admin CLI rotates a key with an overlap, prints the same secret when rep
     new RegExp(`key\\.rotated +operator:admin +${keyId} `),
   );
   const page = await operator.runs(`events ${orgId} --limit 1`);
-  expect(page.err).toMatch(/^Go on with --after evt_\w{24}\n$/);
+  expect(page.err).toMatch(/^Continue with --after evt_\w{24}\n$/);
 });
 
 it("the admin CLI lists and ends a session", async () => {
@@ -77,7 +77,7 @@ it("the admin CLI lists, tests and replays a webhook, and prints why deliveries 
 });
 
 it.each([
-  ["keys change ORG key_1", 2, /Say what to change/],
+  ["keys change ORG key_1", 2, /Give at least one option/],
   ["keys change ORG key_1 --budget-dollars much", 2, /must be a number/],
   ["keys change ORG key_1 --budget-period year", 2, /Allowed choices are day, week, month/],
   ["keys rotate ORG key_1 --overlap-seconds 0", 2, /--idempotency-key/],
@@ -98,9 +98,9 @@ it.each([
     "keys change",
     /--budget-period <period> [^-]+, or none\s+\(choices: "day",\s+"week",\s+"month"\)/,
   ],
-  ["keys create", /--member <member> +whose it is: id or email address\n/],
+  ["keys create", /--member <member> +the member's ID or email address\n/],
   ["ledger", /--after <seq> +only rows after this one \(default: 0\)\n/],
-  ["credits add", /\nThe same reference again adds nothing, so a repeat is safe\.\n/],
+  ["credits add", /\nRetries are safe: reusing a --reference adds no credits\.\n/],
 ])("%s --help explains the options", async (command, words) => {
   expect(await operator.prints(`${command} --help`)).toMatch(words);
 });

@@ -55,7 +55,7 @@ describe("turnpike prices", () => {
   it("posts a price file from stdin, lists its prices, and prints differences with propose", async () => {
     const rows = `${HEAD}\n# ours\npartners,sandbox/echo,1,2,\n\npartners,*,,,10\n`;
     const posted = await operator.runs(`prices post --from ${begins}`, rows);
-    expect(posted, posted.err).toMatchObject({ code: 0, err: "2 rows are posted.\n" });
+    expect(posted, posted.err).toMatchObject({ code: 0, err: "2 rows posted.\n" });
     const list = await listed();
     expect(list).toMatch(
       new RegExp(
@@ -83,15 +83,15 @@ describe("turnpike prices", () => {
     const proposed = await runsWith(`prices propose --from ${later}`, HEAD, ...RAISED);
     expect(proposed).toMatchObject({
       code: 1,
-      err: "sandbox/echo: input is 2.5 times what it was\n",
+      err: "sandbox/echo: input is 2.5 times the previous price\n",
     });
     const post = `prices post --from ${later}`;
     const refused = await runsWith(post, HEAD, ...RAISED);
     expect(refused).toMatchObject({ code: 2, out: "" });
-    expect(refused.err).toContain("More than twice what it was: sandbox/echo.");
+    expect(refused.err).toContain("These prices more than double: sandbox/echo.");
     expect(await listed()).toBe(list);
     const posted = await runsWith(`${post} --yes`, HEAD, ...RAISED);
-    expect(posted, posted.err).toMatchObject({ code: 0, err: "2 rows are posted.\n" });
+    expect(posted, posted.err).toMatchObject({ code: 0, err: "2 rows posted.\n" });
     const both = await listed();
     expect((await runsWith(`${post} --yes`, HEAD, ...RAISED)).code).toBe(0);
     expect(await listed()).toBe(both);
@@ -106,7 +106,9 @@ describe("turnpike prices", () => {
     expect(first, first.err).toMatchObject({ code: 0 });
     const dear = await runsWith(`prices propose --from ${later}`, HEAD, `${list},50,400,`);
     expect(dear, dear.out).toMatchObject({ code: 1 });
-    expect(dear.err).toMatch(/^openai\/gpt-5-nano: cached is \d{4}\.\d times what it was\n$/);
+    expect(dear.err).toMatch(
+      /^openai\/gpt-5-nano: cached is \d{4}\.\d times the previous price\n$/,
+    );
   });
 
   it.each([
@@ -119,7 +121,10 @@ describe("turnpike prices", () => {
     const first = await runsWith(`prices post --from ${begins}`, head, `${list},1,0.05,1,2`);
     expect(first, first.err).toMatchObject({ code: 0 });
     const slip = await runsWith(`prices propose --from ${later}`, head, `${list},${values}`);
-    expect(slip).toMatchObject({ code: 1, err: `sandbox/echo: ${words} times what it was\n` });
+    expect(slip).toMatchObject({
+      code: 1,
+      err: `sandbox/echo: ${words} times the previous price\n`,
+    });
   });
 
   it("assigns and removes an organization's price list, but not an unknown list", async () => {
@@ -134,8 +139,8 @@ describe("turnpike prices", () => {
   });
 
   it.each([
-    ["nothing", [], /first line names the columns/],
-    ["an unknown column", ["item,dollars", "*,1"], /No column is 'dollars'/],
+    ["nothing", [], /The input is empty/],
+    ["an unknown column", ["item,dollars", "*,1"], /Unknown column 'dollars'/],
     ["no item", [HEAD, "partners,,,,10"], /Line 2 has no item/],
     ["an invalid number", [HEAD, "partners,*,,,much"], /Line 2: percent must be a number/],
     ["too many values", [HEAD, "partners,*,,,10,11"], /Line 2 has too many values/],
@@ -148,7 +153,7 @@ describe("turnpike prices", () => {
   it("exits with 2 for a row without a time if --from is missing", async () => {
     const ran = await runsWith("prices propose", HEAD, "partners,*,,,10");
     expect(ran).toMatchObject({ code: 2, out: "" });
-    expect(ran.err).toContain("Line 2 has no from: give --from.");
+    expect(ran.err).toContain('Line 2 has no "from". Add it or give --from.');
   });
 });
 
@@ -188,7 +193,7 @@ it("turnpike rerate prints the credits that it would add, and adds them once wit
   const dry = await operator.runs(slip);
   expect(dry.code).toBe(0);
   const [, confirmed = ""] =
-    /^Nothing was credited: (--yes --at-most \S+) does it\.\n$/.exec(dry.err) ?? [];
+    /^Nothing was credited\. To credit it, add (--yes --at-most \S+)\.\n$/.exec(dry.err) ?? [];
   expect(confirmed).not.toBe("");
   expect(dry.out).toMatch(/ +1 +0\.\d{6} +would_credit$/m);
   expect(await account.balance()).toBe(before);

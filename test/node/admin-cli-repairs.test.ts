@@ -72,7 +72,7 @@ describe("turnpike reconcile", () => {
     expect(one.out).toMatch(/1000000 +7\n/);
     const all = await operator.runs("reconcile --all");
     expect(all.code).toBe(1);
-    expect(all.out).toMatch(/\n2 organizations compared, 1 with differences, 0 not answered\.\n$/);
+    expect(all.out).toMatch(/\n2 organizations compared, 1 with differences, 0 unavailable\.\n$/);
     const json = await operator.runs("reconcile --all --json");
     expect(json.code).toBe(1);
     const { organizations } = JSON.parse(json.out) as {
@@ -147,7 +147,7 @@ describe("turnpike health", () => {
   it("exits with 1 while the other region is unavailable, and finds nothing else", async () => {
     const { code, out } = await operator.runs("health");
     expect(code).toBe(1);
-    expect(out).toMatch(/region +eu\n.*database +answers\n.*peers +us away\n/s);
+    expect(out).toMatch(/region +eu\n.*database +available\n.*peers +us unavailable\n/s);
     const { problems } = JSON.parse((await operator.runs("health --json")).out) as {
       problems: { kind: string }[];
     };

@@ -72,7 +72,7 @@ it("the admin CLI rejects a truncated log line before it posts anything", () => 
     generation: {},
   });
   expect(unsavedSettlements(`[eu] ${line}`)).toHaveLength(1);
-  expect(() => unsavedSettlements(`${line}\n${line.slice(0, 60)}`)).toThrow(/^Line 2 names/);
+  expect(() => unsavedSettlements(`${line}\n${line.slice(0, 60)}`)).toThrow(/^Line 2 mentions/);
 });
 
 const unsavedLine = (request_id: string): Readonly<Record<string, unknown>> => ({

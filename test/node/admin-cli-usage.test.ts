@@ -34,10 +34,10 @@ describe("wrong usage of the admin CLI", () => {
     [["orgs", "create", "--name", "A", "--slug", "abc"], /--owner-email/],
     [["orgs", "rename", ORG], /Give --name or --slug/],
     [["orgs", "limit", ORG, "many"], /whole number/],
-    [["orgs", "show", "../orgs"], /id or slug/],
+    [["orgs", "show", "../orgs"], /ID or slug/],
     [["members", "role", ORG, "a@example.com", "boss"], /Allowed choices are owner/],
     [["keys", "limit", ORG, "key_1", "1001"], /whole number from 1 to 1000/],
-    [["keys", "show", ORG, ".."], /must be an id/],
+    [["keys", "show", ORG, ".."], /must be an ID/],
     [["credits", "add", ORG, "--dollars", "1.0000001", "--reference", "r"], /6 decimals/],
     [["credits", "add", ORG, "--dollars", "-1", "--reference", "r"], /credits correct/],
     [["credits", "add", ORG, "--micros", "0", "--reference", "r"], /must not be 0/],
@@ -46,10 +46,10 @@ describe("wrong usage of the admin CLI", () => {
     [["credits", "add", ORG, "--dollars", "1", "--micros", "1", "--reference", "r"], /cannot be/],
     [["usage", ORG, "--from", "yesterday"], /a day such as/],
     [["usage", ORG, "--group-by", "week"], /Allowed choices/],
-    [["reconcile"], /Name an organization, or give --all/],
-    [["reconcile", ORG, "--all"], /Name an organization, or give --all/],
+    [["reconcile"], /Give an organization or --all/],
+    [["reconcile", ORG, "--all"], /Give an organization or --all/],
     [["settle"], /no settlement_unsaved line/],
-    [["settle", "--file", "does/not/exist"], /cannot be read/],
+    [["settle", "--file", "does/not/exist"], /Can't read the log/],
     [["health", "--local", "eu", "--url", "https://eu.example.com"], /cannot be used with/],
   ] as const)("exits with 2 and an explanation: %j", async (given, words) => {
     const variables = { ...URL_VARIABLES, TURNPIKE_URL: url };
@@ -62,8 +62,8 @@ describe("wrong usage of the admin CLI", () => {
 
   it.concurrent.each([
     ["no address", {}, /--local eu.*TURNPIKE_URL/],
-    ["no token", { TURNPIKE_URL: "http://127.0.0.1:9" }, /Set TURNPIKE_ADMIN_TOKEN/],
-    ["http to another host", { ...URL_VARIABLES, TURNPIKE_URL: "http://10.0.0.1" }, /use https/],
+    ["no token", { TURNPIKE_URL: "http://127.0.0.1:9" }, /variable TURNPIKE_ADMIN_TOKEN/],
+    ["http to another host", { ...URL_VARIABLES, TURNPIKE_URL: "http://10.0.0.1" }, /Use https/],
   ])("exits with 2 and an explanation for %s", async (_name, variables, words) => {
     const ran = await runAdmin(["health"], { variables });
     expect(ran).toMatchObject({ code: 2, out: "" });
@@ -114,12 +114,16 @@ describe("a failed call of the admin CLI", () => {
     const variables = { ...URL_VARIABLES, TURNPIKE_URL: `http://127.0.0.1:${await freePort()}` };
     const ran = await runAdmin(["orgs", "suspend", ORG], { variables });
     expect(ran).toMatchObject({ code: 1, out: "" });
-    expect(ran.err).toMatch(/^error: No answer from http:.*: ECONNREFUSED\n$/);
+    expect(ran.err).toMatch(/^error: No response from http:.*: ECONNREFUSED\n$/);
   });
 
   it.each([
-    ["a broken connection", (request) => request.destroy(), /may have been done all the same/],
-    ["a page that isn't JSON", (_, response) => response.end("<html>"), /Is this a region's/],
+    ["a broken connection", (request) => request.destroy(), /may still have made the change/],
+    [
+      "a page that isn't JSON",
+      (_, response) => response.end("<html>"),
+      /Check that this is a region's/,
+    ],
   ] satisfies [string, RequestListener, RegExp][])(
     "exits with 1 for %s",
     async (_name, listener, words) => {
@@ -141,7 +145,7 @@ describe("a failed call of the admin CLI", () => {
     const ran = await runAdmin(["health"], { variables: { ...URL_VARIABLES, TURNPIKE_URL: url } });
     server.close();
     expect(ran).toMatchObject({ code: 1, out: "" });
-    expect(ran.err).toContain("answered 307 with something else");
+    expect(ran.err).toContain("returned 307 without Turnpike's JSON");
     expect(seen).toEqual(["/admin/v1/health"]);
   });
 
@@ -323,7 +327,7 @@ describe("--local of the admin CLI", () => {
     const ran = await runAdmin(["health", "--local", "us"], { variables });
     server.close();
     expect(seen).toEqual(["/admin/v1/health Bearer of-the-demo"]);
-    expect(ran.out).toMatch(/database +does not answer\n/);
+    expect(ran.out).toMatch(/database +unavailable\n/);
     expect(ran.code).toBe(1); // an unhealthy region fails the check
   });
 

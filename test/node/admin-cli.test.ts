@@ -28,12 +28,12 @@ function statusWith(key: string): Promise<number> {
 describe("the operator's CLI", () => {
   it("creates an organization whose printed key works once it has credits", async () => {
     const created = await operator.runs(`${CREATE} --name First --slug first`);
-    expect(created).toMatchObject({ code: 0, err: "The key is shown this once: keep it now.\n" });
+    expect(created).toMatchObject({ code: 0, err: "The key is shown only once. Store it now.\n" });
     const [key = ""] = /svc_sk_eu_live_\w{40}/.exec(created.out) ?? [];
     expect(created.out.split(key)).toHaveLength(2);
     expect(await statusWith(key)).toBe(402);
     expect(await operator.prints("credits add first --dollars 8.2 --reference invoice-1")).toBe(
-      "Balance after it: 8.200000 dollars (8200000 micros)\n",
+      "New balance: 8.200000 dollars (8200000 micros)\n",
     );
     expect(await statusWith(key)).toBe(200);
   });
@@ -49,7 +49,7 @@ describe("the operator's CLI", () => {
       "keys create second --member Dev@Example.com --name Laptop --scope global --rpm-limit 7",
     );
     expect(made.out).toMatch(/^svc_sk_gbl_eu_live_\w{40}\n$/);
-    expect(made.err).toContain("shown this once");
+    expect(made.err).toContain("shown only once");
     const [id = ""] = /key_\w{24}/.exec(made.err) ?? [];
     expect(await statusWith(made.out)).toBe(200);
     expect(await prints(`keys show second ${id}`)).toMatch(/requests per minute +7\n/);
@@ -96,7 +96,7 @@ describe("the operator's CLI", () => {
     expect(renamed.err).toBe("fourth-4: name is now 4th, slug is now fourth-4.\n");
     expect(renamed.out).toMatch(/name +4th\n/);
     expect(await prints("orgs limit fourth-4 3")).toMatch(/requests per minute +3\n/);
-    expect(await prints("orgs limit fourth-4 none")).toMatch(/no limit of its own\n/);
+    expect(await prints("orgs limit fourth-4 none")).toMatch(/no limit\n/);
     const suspended = await runs("orgs suspend fourth-4");
     expect(suspended).toMatchObject({ code: 0, err: "fourth-4: status is now suspended.\n" });
     expect(await statusWith(key.key)).toBe(403);
@@ -110,10 +110,10 @@ describe("the operator's CLI", () => {
       key: { id: string };
     }>(`${CREATE} --name Fifth --slug fifth`);
     const limited = await operator.runs(`keys limit ${organization.id} ${key.id} 9`);
-    expect(limited.err).toBe(`${key.id} may now be used 9 times a minute.\n`);
+    expect(limited.err).toBe(`${key.id} now has a limit of 9 requests per minute.\n`);
     expect(limited.out).toMatch(/requests per minute +9\nstate +live\n/);
     const renamed = await operator.runs(`keys rename fifth ${key.id} Old`);
-    expect(renamed.err).toBe(`${key.id} has its new name.\n`);
+    expect(renamed.err).toBe(`${key.id} is renamed.\n`);
     expect(renamed.out).toMatch(/name +Old\n/);
   });
 });
@@ -126,7 +126,7 @@ describe("an organization's balance in the CLI", () => {
     const [first, again] = [await prints(add), await prints(add)];
     expect(again).toBe(first);
     expect(await prints("credits correct sixth --dollars -0.000001 --reference typo")).toBe(
-      "Balance after it: 12.499999 dollars (12499999 micros)\n",
+      "New balance: 12.499999 dollars (12499999 micros)\n",
     );
     for (const amount of ["add sixth --dollars 10000.01", "correct sixth --dollars -10000.01"]) {
       const large = await operator.runs(`credits ${amount} --reference large`);
@@ -160,7 +160,7 @@ describe("an organization's balance in the CLI", () => {
       await operator.asked(`/orgs/${orgId}/ledger?after_seq=1000&limit=1000`),
     ]);
     const part = await operator.runs(`ledger ${orgId} --after 3 --limit 2`);
-    expect(part.err).toBe("Go on with --after 5\n");
+    expect(part.err).toBe("Continue with --after 5\n");
   });
 
   it("equals the usage by model, to the micro-credit", async () => {
@@ -218,7 +218,7 @@ it("the admin CLI prints the region's own response with --json", async () => {
 it("the admin CLI prints how to continue a list", async () => {
   await Account.open(operator.region);
   expect((await operator.runs("orgs list --limit 1")).err).toMatch(
-    /^1 of \d+; go on with --offset 1\n$/,
+    /^1 of \d+. Continue with --offset 1\n$/,
   );
 });
 
@@ -227,7 +227,7 @@ describe("an error in the admin CLI", () => {
     ["orgs show 0b5f2f5c-0000-4000-8000-000000000000", /^error: .+\n\(status 404, .*request_id /],
     ["orgs show nobody-has-this", /^error: No such organization\.\n\(status 404, /],
     ["usage ORG --from 2026-02-30", /\(status 400, .*param from, request_id req_\w{24}\)\n$/],
-    ["members role ORG nobody@example.com admin", /^error: No member of/],
+    ["members role ORG nobody@example.com admin", /has no member with this email address/],
     ["keys revoke ORG key_000000000000000000000000", /\(status 404, /],
     ["credits correct ORG --dollars -1000 --reference too-much", /\(status 4\d\d, /],
   ])("exits with 1 for %s", async (command, words) => {

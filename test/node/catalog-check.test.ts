@@ -272,7 +272,7 @@ describe("admin catalog check", () => {
   it("exits with 0 without a finding, and prints which providers it didn't check", async () => {
     const { code, out, error } = await run([]);
     expect([code, out]).toEqual([0, "Checked: openai. No differences.\n"]);
-    expect(error).toContain("Not checked, without a key: anthropic,");
+    expect(error).toContain("Not checked, because their keys aren't set: anthropic,");
     expect(seenKey).toBe("Bearer sk-openai");
   });
 
