@@ -76,10 +76,10 @@ it("the documentation has an action for exactly the alerts that the log can cont
 });
 
 it.each([
-  "A dead provider key",
+  "An invalid provider key",
   "An overloaded database",
   "An overloaded wallet",
-  "A region away",
+  "An unavailable region",
   "A leaked operator's token",
   "A leaked KEY_SECRET",
 ])("the runbook has a section %s", (title) => {

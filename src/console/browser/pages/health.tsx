@@ -294,12 +294,12 @@ const PROBLEMS: readonly Column<Problem>[] = [
     cell: ({ kind }) => <a href={`/docs/run/${REMEDIES[kind] ?? WELL}`}>Open runbook</a>,
   }),
 ];
-const WELL = "operate#is-the-region-well";
+const WELL = "operate#health-checks";
 const REMEDIES: Readonly<Record<string, string>> = {
   wallets_unavailable: "operate#a-lost-wallet",
-  wallets_in_conflict: "operate#does-the-money-agree",
-  model_refused: "runbooks#a-dead-provider-key",
-  peer_unreachable: "operate#the-other-region-refuses-our-calls",
+  wallets_in_conflict: "operate#reconciliation",
+  model_refused: "runbooks#an-invalid-provider-key",
+  peer_unreachable: "operate#the-other-region-rejects-our-calls",
 };
 
 const PEERS: readonly Column<Peer>[] = [
