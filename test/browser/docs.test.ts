@@ -92,7 +92,7 @@ describe("the docs site", () => {
     const response = await page.goto("/docs/webhook-signing");
     expect(response?.status()).toBe(404);
     await page.getByText("Similar pages:").waitFor();
-    await page.locator("main").getByRole("link", { name: "Receive them" }).waitFor();
+    await page.locator("main").getByRole("link", { name: "Receive events" }).waitFor();
     await expectAccessible(page);
   });
 

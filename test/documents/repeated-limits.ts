@@ -5,8 +5,8 @@ export const REPEATED_LIMITS: readonly (readonly [
   constant: string,
 ])[] = [
   ["end-users", /at most (\S+) end users/, "money/wallet/object/end-users.do.ts END_USERS_MAX"],
-  ["usage", /at most (\S+) of a kind/, "money/wallet/object/alerts.do.ts DAILY_ALERTS_MAX"],
-  ["usage", /The newest (\S+) are kept/, "money/wallet/object/alerts.do.ts ALERTS_MAX"],
+  ["usage", /at most (\S+) alerts of a kind/, "money/wallet/object/alerts.do.ts DAILY_ALERTS_MAX"],
+  ["usage", /keeps the newest (\S+) alerts/, "money/wallet/object/alerts.do.ts ALERTS_MAX"],
   ["webhooks", /Data of more than (\S+) characters/, "shared/event.ts DATA_MAX"],
   ["webhooks", /more than (\S+) times an hour/, "money/wallet/object/event-log.do.ts HOURLY_MAX"],
   [
@@ -20,7 +20,7 @@ export const REPEATED_LIMITS: readonly (readonly [
     "money/wallet/object/event-log.do.ts EVENTS_MAX",
   ],
   ["webhooks", /create up to (\S+) webhooks/, "events/webhooks/webhooks.store.ts WEBHOOKS_MAX"],
-  ["webhooks", /With (\S+) messages waiting/, "events/webhooks/delivery-rows.do.ts PENDING_MAX"],
+  ["webhooks", /If (\S+) messages wait/, "events/webhooks/delivery-rows.do.ts PENDING_MAX"],
   [
     "webhooks",
     /The newest (\S+) finished messages/,
@@ -40,11 +40,7 @@ export const REPEATED_LIMITS: readonly (readonly [
   ],
   ["errors", /The key has (\S+) active secrets/, "shared/key-uses.store.ts ACTIVE_SECRETS_MAX"],
   ["errors", /or got (\S+) new ones within a day/, "accounts/keys/secrets.store.ts ROTATIONS_MAX"],
-  [
-    "errors",
-    /(\S+) sessions of the organization were/,
-    "money/wallet/object/sessions.do.ts SESSIONS_MAX",
-  ],
+  ["errors", /has (\S+) sessions that were/, "money/wallet/object/sessions.do.ts SESSIONS_MAX"],
   [
     "errors",
     /has ended (\S+) unused sessions in a day/,
@@ -54,7 +50,7 @@ export const REPEATED_LIMITS: readonly (readonly [
   ["errors", /can have at most (\S+) \[domains/, "accounts/people/company.store.ts DOMAINS_MAX"],
   [
     "people",
-    /You can own at most (\S+) organizations/,
+    /in your profile, and own at most (\d+)/,
     "accounts/people/sign-up.store.ts OWNED_MAX",
   ],
   [
@@ -62,10 +58,10 @@ export const REPEATED_LIMITS: readonly (readonly [
     /An organization has up to (\S+) domains/,
     "accounts/people/company.store.ts DOMAINS_MAX",
   ],
-  ["people", /has at most (\S+) open invitations/, "accounts/people/invitations.store.ts OPEN_MAX"],
+  ["people", /can have (\S+) open invitations/, "accounts/people/invitations.store.ts OPEN_MAX"],
   [
     "people",
-    /can create (\S+) new ones per hour/,
+    /each sender can create (\S+) per hour/,
     "accounts/people/invitations.store.ts HOURLY_MAX",
   ],
   [

@@ -17,7 +17,7 @@ import { PurchaseNow } from "./purchase-now.tsx";
 import { TopUp } from "./top-up.tsx";
 
 const EVERY_MS = 5000;
-const ABOUT_OWED = "/docs/use/credits#when-a-payment-goes-back";
+const ABOUT_OWED = "/docs/use/credits#refunds-and-disputes";
 
 export function Credits() {
   const may = useMay();
