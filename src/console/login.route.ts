@@ -114,7 +114,7 @@ function ticketFor({ purpose, invitation, company, go }: z.infer<typeof startSch
 function begin(c: AppContext, issuer: string): Result<StartedLogin> {
   const at = issuerContext(c, issuer);
   return at === null
-    ? invalid("This region has no such login.", "issuer")
+    ? invalid("issuer must be a login method of this region.", "issuer")
     : success({ at, connection: null });
 }
 

@@ -64,7 +64,8 @@ describe("max_concurrent", () => {
     });
     const { token } = await mint(account.key);
     expect(await errorOf(await chat(token), 429)).toMatchObject({
-      message: "Too many requests of this session's payer are running. Please retry after 1s.",
+      message:
+        "The key or organization that pays for this session has too many requests in progress. Please retry after 1s.",
     });
     expect((await ownKey(token)).limits).not.toHaveProperty("concurrent");
     expect((await settings({ max_concurrent: null })).status).toBe(200);

@@ -22,7 +22,7 @@ export const POLICY_CASES = {
       error(
         "rate_limit_exceeded",
         "concurrency_limit_exceeded",
-        "Too many requests of this session's payer are running. Please retry after 1s.",
+        "The key or organization that pays for this session has too many requests in progress. Please retry after 1s.",
       ),
       soon,
     ],

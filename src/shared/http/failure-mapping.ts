@@ -34,7 +34,7 @@ function addCharge(
   };
 }
 
-const CHARGED = "The usage so far was charged, and a repeat will be charged again.";
+const CHARGED = "The usage so far was charged. A retry will be charged again.";
 
 const GENERAL = new Set(["invalid_request_error", "api_error", "permission_denied"]);
 const REFUSAL_CODES = new Set([
@@ -159,7 +159,7 @@ const WIRES: ErrorResponses = {
     code: "concurrency_limit_exceeded",
     message:
       limit === null
-        ? "Too many requests of this session's payer are running. Please retry after 1s."
+        ? "The key or organization that pays for this session has too many requests in progress. Please retry after 1s."
         : `Limit of ${limit} concurrent requests for ${LIMITED[scope]} reached. Please retry after 1s.`,
     headers: RETRY_SOON,
   }),
@@ -252,14 +252,13 @@ function balanceTooLow(failure: FailureOf["balance_too_low"]): ErrorResponse {
 /** Returns an error with the session's own budget only, to hide the amounts of others. */
 function sessionsPayerTooLow(failure: FailureOf["balance_too_low"]): ErrorResponse {
   const { balanceMicro, heldMicro, requiredMicro, onlyHolds } = failure;
-  const requirement = `this request needs at least ${requiredMicro} micro-credits, and the payer of this session`;
   const extra = { balance_micro: balanceMicro, required_micro: requiredMicro };
   return {
     status: 402,
     type: "insufficient_balance",
     message: onlyHolds
-      ? `Right now ${requirement} is held by requests in progress. Please retry after 1s.`
-      : `Insufficient credits: ${requirement} has less left.`,
+      ? `This request needs at least ${requiredMicro} micro-credits, which requests in progress hold. Please retry after 1s.`
+      : `Insufficient credits: this request needs at least ${requiredMicro} micro-credits, and the key or organization that pays for this session has less left.`,
     extra: onlyHolds ? { ...extra, held_micro: heldMicro } : extra,
     headers: onlyHolds ? RETRY_SOON : DO_NOT_RETRY,
   };

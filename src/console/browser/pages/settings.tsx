@@ -156,7 +156,7 @@ const FIELDS = [
   ["max_concurrent", "Concurrent requests of all keys", "Empty: any number"],
   [
     "keep_responses_hours",
-    "Keep answers of /v1/responses, hours",
+    "Store responses of /v1/responses, hours",
     "0: nothing is stored; at most 720",
   ],
 ] as const;

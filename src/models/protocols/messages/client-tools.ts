@@ -57,7 +57,7 @@ function choiceProblem(
     return invalid(`tool_choice: '${choice.name}' ${problem}`, param);
   }
   if (choice?.type === "tool" && !kept.some((tool) => couldBeChosen(tool, choice.name))) {
-    return invalid(`tool_choice: '${choice.name}', which 'tools' lacks`, param);
+    return invalid(`tool_choice: '${choice.name}' isn't in 'tools'`, param);
   }
   return choice?.type === "any" && kept.length === 0
     ? invalid("tool_choice: none of the tools is supported", param)
