@@ -28,19 +28,19 @@ export const HOLD_OPERATIONS = {
   "POST /v1/holds": described("Hold an amount for something other than a model call", {
     201: spent.placedHold,
     description:
-      "The key needs `may_hold`. With `pays: balance`, `merchant` captures the hold with its own secret. With `pays: quota`, the key captures it itself: the amount counts in budgets and quotas and leaves the balance alone. With `at_least`, the hold may be smaller than `amount_dollars`. A retry with the same `Idempotency-Key` returns the first hold.",
+      "The key needs `may_hold`. With `pays: balance`, `merchant` captures the hold with its own secret. With `pays: quota`, the key captures the hold. The amount then counts only in budgets and quotas, and the balance stays the same. With `at_least`, the hold may be smaller than `amount_dollars`. A retry with the same `Idempotency-Key` returns the first hold.",
     body: newHoldSchema,
     headers: [idempotencyKey(false)],
     errors: HELD,
   }),
-  "GET /v1/holds/{id}": described("One hold that a client placed", {
+  "GET /v1/holds/{id}": described("Read a hold", {
     200: spent.placedHold,
     isForMerchants: true,
   }),
   "POST /v1/holds/{id}/capture": described("Charge a hold, or a part of it, once", {
     200: spent.placedHold,
     description:
-      "Without `amount_dollars` it charges the whole hold. The rest is released. A repeat with the same amount returns the same hold. Merchants send their secret as the bearer token.",
+      "Without `amount_dollars`, the whole hold is charged. The rest is released. A retry with the same amount returns the same hold. Merchants send their secret as the bearer token.",
     body: captureSchema,
     isBodyOptional: true,
     isForMerchants: true,
@@ -57,10 +57,10 @@ export const HOLD_OPERATIONS = {
     body: extendSchema,
     errors: ["hold_ended"],
   }),
-  "POST /v1/charges": described("Charge an amount at once, as a hold that is captured", {
+  "POST /v1/charges": described("Place and capture a hold immediately", {
     201: spent.placedHold,
     description:
-      "As `POST /v1/holds` and its capture in one transaction. With `pays: balance`, the merchant's secret is in `x-merchant-secret`.",
+      "Like `POST /v1/holds` and its capture in one transaction. With `pays: balance`, the merchant's secret is in `x-merchant-secret`.",
     body: newChargeSchema,
     headers: [idempotencyKey(false), MERCHANT],
     errors: HELD,

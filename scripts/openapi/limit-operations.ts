@@ -48,10 +48,13 @@ export const LIMIT_OPERATIONS = {
     ...LISTED,
     description: "The role `member` sees the pauses that stop its own requests.",
   }),
-  "POST /v1/pauses": described("Pause all new requests of something", {
-    ...PUT,
-    errors: [...PUT.errors, "role_required"],
-  }),
+  "POST /v1/pauses": described(
+    "Pause all new requests of the organization, a member, a key, a session or an end user",
+    {
+      ...PUT,
+      errors: [...PUT.errors, "role_required"],
+    },
+  ),
   "DELETE /v1/pauses/{id}": described("End a pause, from this response on", {
     200: ended,
     errors: ["not_found", "operator_pause"],

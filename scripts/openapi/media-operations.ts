@@ -23,15 +23,15 @@ export const MEDIA_OPERATIONS: Readonly<Record<string, Description>> = {
   }),
   "POST /v1/moderations": described("Finds harmful content in texts and images", {
     200: media.moderated,
-    description: "As OpenAI's moderations. Images need a model that accepts them.",
+    description: "The format of OpenAI's moderations. Images need a model that accepts them.",
     body: moderationBody,
     headers: PAID_HEADERS,
     errors: PAID,
   }),
-  "POST /v1/images/generations": described("Makes images, as JSON or as a stream", {
+  "POST /v1/images/generations": described("Generates images, as JSON or as a stream", {
     200: media.images,
     description:
-      "As OpenAI's image generation. Pictures are always base64. `usage.cost_micro` says what they cost. The fields that a model accepts, and whether it is billed by images or tokens, depend on the model.",
+      "The format of OpenAI's image generation. Images are always in base64. `usage.cost_micro` is the cost. The fields that a model accepts, and whether it is billed by images or tokens, depend on the model.",
     body: imageBody,
     events: media.imageEvent,
     headers: PAID_HEADERS,
@@ -40,7 +40,7 @@ export const MEDIA_OPERATIONS: Readonly<Record<string, Description>> = {
   "POST /v1/images/edits": described("Edits images, as JSON or as a stream", {
     200: media.images,
     description:
-      "As OpenAI's image edits. Send a form with `image` or up to 16 `image[]`, or JSON with `images` as data URLs in base64. The input images are billed as `input_image_token`, or at xAI as `input_image`. A model whose price lacks this unit can't edit images.",
+      "The format of OpenAI's image edits. Send a form with `image` or up to 16 `image[]`, or JSON with `images` as data URLs in base64. The input images are billed as `input_image_token`, or at xAI as `input_image`. A model whose price lacks this unit can't edit images.",
     body: imageEditBody,
     takesForms: true,
     events: media.imageEvent,
@@ -50,27 +50,30 @@ export const MEDIA_OPERATIONS: Readonly<Record<string, Description>> = {
   "POST /v1/audio/transcriptions": described("Transcribes audio, as JSON or as a stream", {
     200: media.transcript,
     description:
-      "As OpenAI's transcriptions. Send a form, or JSON with the file as a data URL in base64. `usage.seconds` are billed. With `diarize`, the response has Mistral's format.",
+      "The format of OpenAI's transcriptions. Send a form, or JSON with the file as a data URL in base64. `usage.seconds` are billed. With `diarize`, the response has Mistral's format.",
     body: transcriptionBody,
     takesForms: true,
     events: media.transcriptEvent,
     headers: PAID_HEADERS,
     errors: PAID,
   }),
-  "POST /v1/audio/speech": described("Speaks a text, as an audio file or as a stream of events", {
-    200: media.audio,
-    description:
-      "As OpenAI's speech. The audio is sent while it arrives. The request is billed by the characters of `input`, or by tokens of text and audio. GET /v1/generations/{id} returns its cost. With `voice_id`, the response has Mistral's format.",
-    body: speechBody,
-    files: [...Object.values(AUDIO_TYPES), "application/json"],
-    events: media.speechEvent,
-    headers: PAID_HEADERS,
-    errors: PAID,
-  }),
+  "POST /v1/audio/speech": described(
+    "Turns a text into speech, as an audio file or as a stream of events",
+    {
+      200: media.audio,
+      description:
+        "The format of OpenAI's speech. The audio is forwarded while it arrives. The request is billed by the characters of `input`, or by tokens of text and audio. GET /v1/generations/{id} returns its cost. With `voice_id`, the response has Mistral's format.",
+      body: speechBody,
+      files: [...Object.values(AUDIO_TYPES), "application/json"],
+      events: media.speechEvent,
+      headers: PAID_HEADERS,
+      errors: PAID,
+    },
+  ),
   "POST /v1/ocr": described("Reads the text of a document's pages as Markdown", {
     200: media.readDocument,
     description:
-      "As Mistral's OCR. `pages` is needed for a `document_url`. The charge is for the pages that the provider processed.",
+      "The format of Mistral's OCR. `pages` is required for a `document_url`. The charge is for the pages that the provider processed.",
     body: ocrBody,
     headers: PAID_HEADERS,
     errors: PAID,

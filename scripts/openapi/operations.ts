@@ -65,7 +65,7 @@ const PAID_OPERATIONS: Readonly<Record<string, Description>> = {
   "POST /v1/chat/completions": described("Chat, as JSON or as a stream", {
     200: record.completion,
     description:
-      "As OpenAI's chat completions. `x-cost-micro` says what it cost; a stream says so in its last chunk when it asked for `stream_options.include_usage` or `usage.include`.",
+      "The format of OpenAI's chat completions. `x-cost-micro` is the cost. In a stream, the last chunk has the cost if the request sets `stream_options.include_usage` or `usage.include`.",
     body: z.extend(chatBody, gatewayFields.shape),
     events: stream.chatChunk,
     headers: PAID_HEADERS,
@@ -88,7 +88,7 @@ const PAID_OPERATIONS: Readonly<Record<string, Description>> = {
   "POST /v1/responses": described("OpenAI's Responses, as JSON or as a stream", {
     200: record.response,
     description:
-      "As OpenAI's Responses. Answers are kept, so that `previous_response_id` and `item_reference` continue them, for as long as the organization's setting `keep_responses_hours` says; at first nothing is kept, and the whole input is to be sent. Tools that run at a provider are left out and named in `x-dropped`. `usage.cost_micro` says what it cost.",
+      "The format of OpenAI's Responses. Responses are stored for `keep_responses_hours`, a setting of the organization, so that `previous_response_id` and `item_reference` can continue them. By default, nothing is stored, so send the whole input. Tools that run at a provider are dropped and listed in `x-dropped`. `usage.cost_micro` is the cost.",
     body: z.extend(responsesBody, gatewayFields.shape),
     events: stream.responseEvent,
     headers: PAID_HEADERS,
@@ -97,13 +97,14 @@ const PAID_OPERATIONS: Readonly<Record<string, Description>> = {
   "POST /v1/messages": described("Anthropic's Messages, as JSON or as a stream", {
     200: record.message,
     description:
-      "As Anthropic's API, with its errors' shape: `{ type: error, error: { type, message } }`. The key may come as `x-api-key`.",
+      "The format of Anthropic's API. Errors have Anthropic's format too: `{ type: error, error: { type, message } }`. You can send the key as `x-api-key`.",
     body: z.extend(messagesBody, gatewayFields.shape),
     events: stream.messageEvent,
     headers: [...PAID_HEADERS, VERSION, BETA],
     errors: PAID,
   }),
-  "POST /v1/messages/count_tokens": described("How many tokens a Messages request has; free", {
+  "POST /v1/messages/count_tokens": described("Count the tokens of a Messages request", {
+    description: "The call is free.",
     200: record.counted,
     headers: [VERSION, BETA],
     body: countBody,
@@ -112,23 +113,23 @@ const PAID_OPERATIONS: Readonly<Record<string, Description>> = {
 };
 
 const OTHERS = {
-  "GET /v1/credits": described("What came in and went back, newest first, and how buying stands", {
+  "GET /v1/credits": described("List added and removed credits, newest first", {
     200: paid.credits,
     description:
-      "`sold` is null where credits are not sold by card. `owed_micro` is what went back of payments and is not paid for: while it is above 0, paid requests are refused with `payment_reversed`, and what comes in pays it first.",
+      "`sold` is null if you can't buy credits by card in this region. `owed_micro` is the amount that you owe after a refund or dispute. While it is above 0, paid requests return `payment_reversed`, and new credits first pay this debt.",
     query: creditsQuery,
   }),
-  "GET /v1/credits/purchases": described("Purchases, newest first, automatic ones too", {
+  "GET /v1/credits/purchases": described("List purchases, newest first, including automatic ones", {
     200: paid.purchases,
     query: purchasesQuery,
     errors: ["payments_off"],
   }),
   "POST /v1/credits/purchases": described(
-    "Buy credits, on a page of Stripe's or by the saved card",
+    "Buy credits on Stripe's payment page or with the saved card",
     {
       202: paid.purchase,
       description:
-        "Needs an `Idempotency-Key`: a repeat is the same purchase. It goes on by itself: send the customer to `url` where there is one, and ask `Location` for its state. Credits are what is paid without tax.",
+        "Requires an `Idempotency-Key`. A retry returns the same purchase. If the response has a `url`, send the customer there. To read the state, call the address in `Location`. The customer gets credits for the amount without tax.",
       body: purchaseBody,
       hasLocation: true,
       headers: [idempotencyKey(true)],
@@ -141,150 +142,155 @@ const OTHERS = {
       ],
     },
   ),
-  "GET /v1/credits/purchases/{id}": described("One purchase", {
+  "GET /v1/credits/purchases/{id}": described("Read a purchase", {
     200: paid.purchase,
     errors: ["payments_off"],
   }),
-  "POST /v1/credits/purchases/{id}/cancel": described(
-    "Close a purchase that nobody has paid; what was paid meanwhile is credited all the same",
-    { 202: paid.purchase, errors: ["payments_off"] },
-  ),
-  "POST /v1/credits/portal": described(
-    "A link to Stripe's page for cards, addresses and invoices, good for minutes",
-    { 200: paid.portal, errors: ["payments_off", "no_purchases"] },
-  ),
-  "GET /v1/responses/{id}": described("A response that is kept, as it was given", {
+  "POST /v1/credits/purchases/{id}/cancel": described("Cancel an unpaid purchase", {
+    202: paid.purchase,
+    description: "If the purchase was paid meanwhile, the payment is credited.",
+    errors: ["payments_off"],
+  }),
+  "POST /v1/credits/portal": described("Create a link to Stripe's page for cards and invoices", {
+    description: "The link is valid for a few minutes.",
+    200: paid.portal,
+    errors: ["payments_off", "no_purchases"],
+  }),
+  "GET /v1/responses/{id}": described("Read a stored response", {
     200: record.response,
     description:
-      "With `include=reasoning.encrypted_content` also what its request did not ask to see of the model's reasoning. It cannot be streamed again.",
+      "With `include=reasoning.encrypted_content`, the response includes the model's reasoning, even if the original request didn't. You can't stream a stored response.",
     query: [{ name: "include", schema: { type: "string" } }],
   }),
-  "DELETE /v1/responses/{id}": described("Forget a response that is kept", {
+  "DELETE /v1/responses/{id}": described("Delete a stored response", {
     200: record.deletedResponse,
-    description: "A conversation that went on from it cannot be continued any more.",
+    description: "Conversations that include this response can no longer be continued.",
   }),
   "GET /v1/responses/{id}/input_items": described(
-    "The conversation that a kept response answered, item by item",
+    "List the conversation before a stored response, item by item",
     {
       200: record.inputItems,
       description:
-        "All of it, also what came by `previous_response_id`; newest first unless asked otherwise.",
+        "Includes the items of earlier responses (`previous_response_id`). The default order is newest first.",
       query: inputItemsQuery,
     },
   ),
-  "GET /v1/models": described("What is live in this region, aliases included", {
+  "GET /v1/models": described("List the models of this region, including aliases", {
     200: listed.listedModels,
     description:
-      "`limit`, `after_id` and `before_id` are of Anthropic's list alone, which is in pages; OpenAI's is whole.",
+      "`limit`, `after_id` and `before_id` apply only to Anthropic's list, which has pages. OpenAI's list is complete.",
     query: messagesListQuery,
     headers: [LIST_VERSION],
   }),
-  "GET /v1/models/{id}": described("One model; the slash in its id may be raw or encoded", {
+  "GET /v1/models/{id}": described("Read a model; the slash in its ID can be raw or encoded", {
     200: listed.listedModel,
     headers: [LIST_VERSION],
     errors: ["model_not_allowed", "model_not_found"],
   }),
-  "GET /v1/models/{id}/endpoints": described("The providers of a model, with prices and speeds", {
+  "GET /v1/models/{id}/endpoints": described("List the providers of a model", {
     200: listed.modelEndpoints,
     description:
       "In the order of preference. The region measures the speeds of real requests in the last 30 minutes.",
     errors: ["model_not_allowed", "model_not_found"],
   }),
-  "GET /v1/balance": described("What the organization has", { 200: record.balance }),
+  "GET /v1/balance": described("Read the organization's balance", { 200: record.balance }),
   "GET /v1/usage": described(
-    "Spend by day, model, key, end user, member or tag, or by two of these",
+    "Sum the spend by day, model, key, end user, member or tag, or by two of these",
     {
       200: spent.usage,
       description:
-        "Days are UTC and both included; the last 30 unless said, at most 366. By `day,model`, say, each row has its `day` as well. `tag:team` groups by the values of the tag `team`, which the setting `tag_keys` must list.",
+        "`from` and `to` are UTC days, both included. The default is the last 30 days, and the maximum is 366. With two groups such as `day,model`, each row also has its `day`. `tag:team` groups by the values of the tag `team`, which the setting `tag_keys` must list.",
       query: usageParameters,
     },
   ),
-  "GET /v1/exports": described("The newest day whose exports are final", { 200: spent.exports }),
-  "GET /v1/exports/focus": described("Charges of a month or day as a FOCUS file", {
+  "GET /v1/exports": described("Read the newest day with final exports", {
+    200: spent.exports,
+  }),
+  "GET /v1/exports/focus": described("Download the charges of a month or day as a FOCUS file", {
     200: spent.focus,
     description:
-      "CSV in the FOCUS 1.3 format, readable as 1.2. Send `month` or `day` (UTC); the default is the current month. Rows are dated by their charge. Credits, refunds, corrections and taxes are rows of their own.",
+      "CSV in the FOCUS 1.3 format, readable as 1.2. Send `month` or `day` (UTC); the default is the current month. The date of a row is the date of its charge. Credits, refunds, corrections and taxes have separate rows.",
     files: ["text/csv"],
     query: focusQuery,
   }),
-  "GET /v1/holds": described("Open holds of requests and of clients, oldest first", {
+  "GET /v1/holds": described("List open holds of requests and clients, oldest first", {
     200: spent.holds,
     query: holdsQuery,
   }),
   ...HOLD_OPERATIONS,
-  "GET /v1/generations": described("Requests, newest first", {
+  "GET /v1/generations": described("List requests, newest first", {
     200: spent.generations,
     description:
-      "Every request to a paid path while it is kept, also those that are running, failed or were refused: what only a settled one has is null there. Of those that failed or were refused the newest 100 of a key are kept by themselves, and what was before is counted in `GET /v1/errors`. `status=error` stands for `voided,expired,refused`; `model`, `provider`, `key_id`, `status` and `code` take several values by comma. A page may be shorter than `limit`: while there is `next_after`, older ones may follow.",
+      "Includes running, failed and rejected requests. Fields that only settled requests have are null for them. The newest 100 failed or rejected requests of a key are stored, and `GET /v1/errors` counts all of them. `status=error` means `voided,expired,refused`. `model`, `provider`, `key_id`, `status` and `code` accept several values, separated by commas. A page can have fewer requests than `limit`. If the response has `next_after`, older requests can follow.",
     query: generationsQuery,
   }),
-  "GET /v1/generations/{id}": described("What happened to one request", {
+  "GET /v1/generations/{id}": described("Read a request", {
     200: spent.generation,
     description:
-      "By the request's id, which is that of every error too, or by the id of its answer, whatever became of it: as the list has it. What failed may take a few seconds to be found.",
+      "`id` is the ID of the request, which errors have too, or of its response. The fields are the same as in the list. A failed request can appear a few seconds later.",
   }),
-  "GET /v1/generation": described("One request in the shape of OpenRouter's API", {
+  "GET /v1/generation": described("Read a request in OpenRouter's format", {
     200: oneGeneration,
     description:
       "`id` is the ID of the request or of its response. Fields that have no meaning here are null.",
     query: generationQuery,
     errors: ["not_found"],
   }),
-  "GET /v1/errors": described("How many requests failed or were refused, and by what", {
+  "GET /v1/errors": described("Count failed and rejected requests by their errors", {
     200: spent.errors,
     description:
-      "Counted by hour, key and code; all of them, also those that are no longer kept by themselves. By `model`, `provider` (the last that was asked) or `user` of those that are kept by themselves, and `model`, `provider` and `external_id` choose among these; `complete_from` says since when that is all.",
+      "Counts by hour, key and code include requests that are no longer stored. Counts by `model`, `provider` (the last that was called) or `user`, and with the filters `model`, `provider` and `external_id`, include only stored requests. These counts are complete from `complete_from` on.",
     query: errorsQuery,
   }),
-  "GET /v1/alerts": described("Quotas reached and balances that ran low, newest first", {
+  "GET /v1/alerts": described("List alerts of quotas and low balances, newest first", {
     200: record.alerts,
     query: pageQuery,
   }),
-  "GET /v1/events": described("What happened to the organization, newest first", {
+  "GET /v1/events": described("List the events of the organization, newest first", {
     200: record.events,
     description:
-      "Kept for a year, at most 100,000 of them; `dropped` says what that has cost. `from` is included, `to` is not.",
+      "Events are stored for a year, at most 100,000. `dropped` has the number of deleted events. `from` is included, and `to` is not.",
     query: eventsParameters,
   }),
-  "GET /v1/webhooks": described("Where events are sent", { 200: hooked.webhooks }),
-  "POST /v1/webhooks": described("Send events to a URL; its secret is shown this once", {
+  "GET /v1/webhooks": described("List webhooks", { 200: hooked.webhooks }),
+  "POST /v1/webhooks": described("Create a webhook; only this response contains its secret", {
     201: hooked.freshWebhook,
     body: newWebhookSchema,
     errors: ["too_many_webhooks"],
   }),
-  "GET /v1/webhooks/{id}": described("One webhook, and how it does", { 200: hooked.shownWebhook }),
-  "PATCH /v1/webhooks/{id}": described("Change a webhook, or switch it off and on", {
+  "GET /v1/webhooks/{id}": described("Read a webhook and its health", { 200: hooked.shownWebhook }),
+  "PATCH /v1/webhooks/{id}": described("Change, disable or enable a webhook", {
     200: hooked.webhook,
     body: webhookChangeSchema,
   }),
-  "DELETE /v1/webhooks/{id}": described("Send nothing more to it", { 200: record.deleted }),
+  "DELETE /v1/webhooks/{id}": described("Delete a webhook", { 200: record.deleted }),
   "POST /v1/webhooks/{id}/rotate": described(
-    "A new secret; the one before signs as well until the overlap ends",
+    "Replace a webhook's secret; both secrets sign until the overlap ends",
     { 200: hooked.freshWebhook, body: webhookRotationSchema },
   ),
-  "POST /v1/webhooks/{id}/test": described("Send `webhook.test` now, and say what came of it", {
+  "POST /v1/webhooks/{id}/test": described("Send the event `webhook.test` and return the result", {
     200: hooked.webhookTest,
   }),
-  "GET /v1/webhooks/{id}/deliveries": described("What was sent and what waits, newest first", {
+  "GET /v1/webhooks/{id}/deliveries": described("List sent and pending deliveries, newest first", {
     200: hooked.deliveries,
     query: deliveriesParameters,
   }),
   "GET /v1/webhooks/{id}/deliveries/{delivery_id}": described(
-    "One delivery: its body, its headers, and what its newest attempts were answered",
+    "Read a delivery: its body, headers, and the responses to its newest attempts",
     { 200: hooked.deliveryDetail },
   ),
   "POST /v1/webhooks/{id}/resend": described(
-    "Send one delivery again now, or all that failed or wait",
+    "Resend one delivery, or all failed or pending ones, immediately",
     {
       202: hooked.resent,
-      description: "`delivery_id` names one, `state` all in it; say one of the two.",
+      description:
+        "Send either `delivery_id` for one delivery, or `state` for all deliveries in this state.",
       body: resendSchema,
       errors: ["webhook_disabled"],
     },
   ),
   "POST /v1/webhooks/{id}/replay": described(
-    "Send events since a time again, 1,000 a call, or restart the usage stream",
+    "Replay events since a time, 1,000 per call, or restart the usage stream",
     {
       description: hooked.REPLAY,
       202: hooked.replayed,
@@ -292,64 +298,61 @@ const OTHERS = {
       errors: ["webhook_disabled", "replay_in_progress"],
     },
   ),
-  "GET /v1/keys": described("Keys, newest first", { 200: keyed.keys, query: keysParameters }),
+  "GET /v1/keys": described("List keys, newest first", { 200: keyed.keys, query: keysParameters }),
   "POST /v1/keys": described("Create a key", {
     201: keyed.freshKey,
     description:
-      "The key belongs to the calling member. The response is the only one with the key itself.",
+      "The key belongs to the calling member. Only this response contains the key itself.",
     body: newKeySchema,
     headers: [idempotencyKey(false)],
     errors: ["too_many_keys", "idempotency_replay", "idempotency_mismatch"],
   }),
-  "PATCH /v1/keys/{id}": described(
-    "Change a key: its name, its limits; what is new counts from this answer on",
-    {
-      200: keyed.key,
-      description:
-        "Only to something tighter with a key of neither owner nor admin, and of an owner's key with any but an owner's.",
-      body: keyChangeSchema,
-      errors: ["role_required"],
-    },
-  ),
-  "GET /v1/key": described("The calling key, what is left of each limit, and when it comes back", {
+  "PATCH /v1/keys/{id}": described("Change a key's name or limits, immediately", {
+    200: keyed.key,
+    description:
+      "Members and billing members can only tighten limits. Admins can only tighten the limits of an owner's key.",
+    body: keyChangeSchema,
+    errors: ["role_required"],
+  }),
+  "GET /v1/key": described("Read the calling key and the rest of its limits", {
     200: keyed.ownKey,
   }),
-  "GET /v1/auth/key": described("The calling key, under OpenRouter's older path", {
+  "GET /v1/auth/key": described("Read the calling key, under OpenRouter's older path", {
     200: keyed.ownKey,
   }),
-  "DELETE /v1/keys/{id}": described("Revoke a key, everywhere, from this answer on", {
+  "DELETE /v1/keys/{id}": described("Revoke a key in every region, immediately", {
     200: keyed.revokedKey,
   }),
   "POST /v1/sessions": described(
-    "A short-lived token of the calling key, for a browser, an agent's run or a child process",
+    "Create a short-lived token of the calling key, for a browser, an agent run or a child process",
     {
       201: keyed.freshSession,
       description:
-        "It pays and looks within the key's limits and its own, and manages nothing. Nothing of it is stored before it is used; it dies with its key.",
+        "The session can pay and read within its own limits and those of its key, and can't call management endpoints. It is stored only after its first use, and ends with its key.",
       body: newSessionSchema,
     },
   ),
-  "GET /v1/sessions": described("Sessions that were used and are alive, with their spend", {
+  "GET /v1/sessions": described("List active sessions with their spend, from their first use on", {
     200: keyed.sessions,
     query: sessionsParameters,
   }),
-  "DELETE /v1/sessions/{id}": described("End a session, everywhere, from this answer on", {
+  "DELETE /v1/sessions/{id}": described("End a session in every region, immediately", {
     200: keyed.endedSession,
     errors: ["too_many_sessions"],
   }),
   "POST /v1/keys/{id}/rotate": described(
-    "A new secret for a key; the others end after the overlap",
+    "Replace a key's secret; older secrets end after the overlap",
     {
       201: keyed.rotatedKey,
       description:
-        "Needs an `Idempotency-Key`: a repeat within a day is the same secret. Id, name, limits and spend of the key stay. With an overlap of 0 every other secret is dead from this answer on, and with `end_sessions` all sessions that the key had, used or not. Only keys of the caller's own member, which a secret acts as; a key with limits itself alone.",
+        "Requires an `Idempotency-Key`. A retry within a day returns the same secret. The key keeps its ID, name, limits and spend. With an overlap of 0, all older secrets end immediately. With `end_sessions`, all sessions of the key end too. You can rotate only your own member's keys, and a limited key can rotate only itself.",
       body: rotationSchema,
       headers: [idempotencyKey(true)],
       errors: ["too_many_secrets", "idempotency_mismatch"],
     },
   ),
   ...LIMIT_OPERATIONS,
-  "GET /v1/users": described("End users with their spend of now, in the order of creation", {
+  "GET /v1/users": described("List end users with their current spend, in order of creation", {
     200: record.endUsers,
     query: endUsersQuery,
   }),
@@ -359,27 +362,26 @@ const OTHERS = {
     body: putBody,
     errors: ["too_many_end_users"],
   }),
-  "GET /v1/users/{external_id}": described("One end user with its spend of now", {
+  "GET /v1/users/{external_id}": described("Read an end user with its current spend", {
     200: record.endUser,
   }),
-  "PATCH /v1/users/{external_id}": described("Change quotas, from the next request on", {
+  "PATCH /v1/users/{external_id}": described("Change an end user's quotas, immediately", {
     200: record.endUser,
     body: changeBody,
   }),
-  "DELETE /v1/users/{external_id}": described("Forget an end user", { 200: record.deletedEndUser }),
-  "GET /v1/orgs/{org_id}": described("The organization's name and slug", {
+  "DELETE /v1/users/{external_id}": described("Delete an end user", { 200: record.deletedEndUser }),
+  "GET /v1/orgs/{org_id}": described("Read the organization's name and slug", {
     200: record.organization,
   }),
-  "PATCH /v1/orgs/{org_id}": described("Change its name or slug", {
+  "PATCH /v1/orgs/{org_id}": described("Change the organization's name or slug", {
     200: record.organization,
     body: organizationChangeSchema,
     errors: ["conflict"],
   }),
-  "GET /v1/orgs/{org_id}/settings": described(
-    "Defaults of new end users, and the low-balance line",
-    { 200: record.settings },
-  ),
-  "PATCH /v1/orgs/{org_id}/settings": described("Change settings; what the body leaves out stays", {
+  "GET /v1/orgs/{org_id}/settings": described("Read the organization's settings", {
+    200: record.settings,
+  }),
+  "PATCH /v1/orgs/{org_id}/settings": described("Change settings; omitted fields stay unchanged", {
     200: record.settings,
     body: settingsBody,
     errors: ["payments_off"],

@@ -44,40 +44,40 @@ import * as spent from "./usage-records.ts";
 
 const PREFIX = "/admin/v1";
 const ROTATION =
-  "Needs an `Idempotency-Key`: a repeat within a day by the same operator is the same secret. With an overlap of 0 every other secret is dead from this answer on, and with `end_sessions` all sessions that the key had, used or not.";
+  "Requires an `Idempotency-Key`. A retry within a day by the same operator returns the same secret. With an overlap of 0, all older secrets end immediately. With `end_sessions`, all sessions of the key end too.";
 export const OPERATOR_OPERATIONS = withPrefix(PREFIX, {
-  "POST /orgs": described("Make an organization, its owner and a first key", {
+  "POST /orgs": described("Create an organization, its owner and a first key", {
     201: record.createdOrganization,
     description:
       "With `restore_id`, the ID of a lost organization, the new one has that ID, wallet and balance.",
     body: newOrganization,
     errors: ["conflict"],
   }),
-  "GET /orgs": described(
-    "Organizations, sorted, with what they have, spend and how long it lasts",
+  "GET /orgs": described("List organizations with their balance, spend and remaining days", {
+    200: record.heldOrganizations,
+    description:
+      "Reads only the database. With `balance`, the call reads each organization's wallet.",
+    query: organizationsQuery,
+  }),
+  "GET /lost-organizations": described(
+    "List wallets whose organization is missing in the database",
     {
-      200: record.heldOrganizations,
+      200: record.lostOrganizations,
       description:
-        "From the database alone. With `balance` each organization's wallet is asked, which wakes it.",
-      query: organizationsQuery,
+        "Use this call after a restore of the database. `POST /orgs` with `restore_id` creates such an organization again.",
     },
   ),
-  "GET /lost-organizations": described("Wallets whose organization the database has lost", {
-    200: record.lostOrganizations,
-    description:
-      "After a restore of the database. `POST /orgs` with `restore_id` creates such an organization again.",
-  }),
   "GET /find": described("Find an object of any organization by its ID, name, address or prefix", {
     200: operated.found,
     description:
-      "`q` is the whole ID, prefix, email address or reference, or a part of an organization's name. Only the first characters of a key are used. For the ID of a request or event, one call asks at most 200 organizations. If the object isn't found, `next_after` continues the search. Each region finds its own objects; `other_regions` are the ones to search next.",
+      "`q` is the whole ID, prefix, email address or reference, or a part of an organization's name. Only the first characters of a key are used. For the ID of a request or event, one call searches at most 200 organizations. If the object isn't found, `next_after` continues the search. Each region finds only its own objects. `other_regions` lists the regions to search next.",
     query: findQuery,
   }),
-  "GET /orgs/{id}": described("An organization with its credits and open holds", {
+  "GET /orgs/{id}": described("Read an organization with its credits and open holds", {
     200: record.closableOrganization,
   }),
   "PATCH /orgs/{id}": described(
-    "Rename, suspend, resume or limit an organization, or give it a price list",
+    "Rename, suspend, resume or limit an organization, or assign a price list",
     { 200: record.closableOrganization, body: organizationChange, errors: ["conflict"] },
   ),
   "POST /orgs/{id}/restore": described(
@@ -97,26 +97,23 @@ export const OPERATOR_OPERATIONS = withPrefix(PREFIX, {
     errors: ["conflict"],
   }),
   "POST /orgs/{id}/invitations": described(
-    "Invite into an organization, or give a member with keys alone a log-in; the link is in the answer",
+    "Invite a person, or give a member that has only keys a login; the response has the link",
     { 201: madeInvitation, body: newInvitationBody, errors: ["conflict", "role_required"] },
   ),
-  "DELETE /orgs/{id}/invitations/{invitation_id}": described("Withdraw an invitation", {
+  "DELETE /orgs/{id}/invitations/{invitation_id}": described("Revoke an invitation", {
     200: ended,
   }),
-  "GET /orgs/{id}/domains": described("Domains by which a company's people join", {
+  "GET /orgs/{id}/domains": described("List the domains by which a company's people can join", {
     200: organizationDomains,
   }),
-  "POST /orgs/{id}/domains/{domain}/approve": described(
-    "Agree that people join by a proven domain",
-    {
-      200: organizationDomains,
-    },
-  ),
+  "POST /orgs/{id}/domains/{domain}/approve": described("Approve a proven domain for joining", {
+    200: organizationDomains,
+  }),
   "DELETE /orgs/{id}/company-issuer": described(
-    "Take a company's own log-in away: any log-in will do then",
+    "Remove a company's own identity provider; all other login methods then work",
     { 200: record.deleted, errors: ["not_found"] },
   ),
-  "GET /orgs/{id}/members": described("Members with their roles", { 200: record.members }),
+  "GET /orgs/{id}/members": described("List members with their roles", { 200: record.members }),
   "POST /orgs/{id}/members": described("Add a member", {
     201: record.member,
     body: newMember,
@@ -132,30 +129,30 @@ export const OPERATOR_OPERATIONS = withPrefix(PREFIX, {
     errors: ["last_owner"],
   }),
   "POST /orgs/{id}/members/{member_id}/keys": described(
-    "Make a key for a member; it is shown this once",
+    "Create a key for a member; only this response contains it",
     {
       201: keyed.freshMemberKey,
       body: newKeySchema,
       errors: ["too_many_keys"],
     },
   ),
-  "GET /orgs/{id}/keys": described("All keys, revoked ones too", {
+  "GET /orgs/{id}/keys": described("List all keys, including revoked ones", {
     200: keyed.memberKeys,
     query: keysParameters,
   }),
-  "GET /orgs/{id}/keys/{key_id}": described("One key", { 200: keyed.memberKey }),
+  "GET /orgs/{id}/keys/{key_id}": described("Read a key", { 200: keyed.memberKey }),
   "PATCH /orgs/{id}/keys/{key_id}": described(
-    "Change a key's name, limits, budget or expiry, at once",
+    "Change a key's name, limits, budget or expiry, immediately",
     {
       200: keyed.memberKey,
       body: keyChangeSchema,
     },
   ),
-  "DELETE /orgs/{id}/keys/{key_id}": described("Revoke a key, everywhere, from this answer on", {
+  "DELETE /orgs/{id}/keys/{key_id}": described("Revoke a key in every region, immediately", {
     200: keyed.memberKey,
   }),
   "POST /orgs/{id}/keys/{key_id}/rotate": described(
-    "A new secret for a key, shown this once; the others end after the overlap",
+    "Replace a key's secret; only this response contains the new one",
     {
       201: keyed.rotatedMemberKey,
       description: ROTATION,
@@ -165,47 +162,50 @@ export const OPERATOR_OPERATIONS = withPrefix(PREFIX, {
     },
   ),
   ...OPERATOR_PAUSES,
-  "GET /orgs/{id}/sessions": described("Sessions that were used and are alive, with their spend", {
-    200: keyed.sessions,
-    query: sessionsParameters,
-  }),
+  "GET /orgs/{id}/sessions": described(
+    "List active sessions with their spend, from their first use on",
+    {
+      200: keyed.sessions,
+      query: sessionsParameters,
+    },
+  ),
   "DELETE /orgs/{id}/sessions/{session_id}": described(
-    "End a session, everywhere, from this answer on",
+    "End a session in every region, immediately",
     { 200: keyed.endedSession },
   ),
-  "POST /orgs/{id}/credits": described("Add credits, or correct them; once for each reference", {
+  "POST /orgs/{id}/credits": described("Add or correct credits, once for each reference", {
     200: record.credits,
     body: credit,
     errors: ["balance_too_low"],
   }),
   "GET /orgs/{id}/credits": described(
-    "What came in and went back, newest first, and how its automatic purchases stand",
+    "List added and removed credits, newest first, with the state of automatic top-up",
     { 200: paid.credits, query: creditsQuery },
   ),
   "GET /orgs/{id}/purchases": described(
-    "Purchases of an organization, newest first, automatic ones too",
+    "List purchases of an organization, newest first, including automatic ones",
     { 200: paid.operatorPurchases, query: purchasesQuery },
   ),
-  "GET /orgs/{id}/purchases/{purchase_id}": described("One purchase, with its names at Stripe", {
+  "GET /orgs/{id}/purchases/{purchase_id}": described("Read a purchase, with its IDs at Stripe", {
     200: paid.operatorPurchase,
     description:
-      "`purchase_id` may also be Stripe's id of its checkout session (`cs_`), invoice (`in_`) or payment (`pi_`).",
+      "`purchase_id` can also be Stripe's ID of the checkout session (`cs_`), invoice (`in_`) or payment (`pi_`).",
   }),
   "POST /orgs/{id}/purchases/{purchase_id}/check": described(
-    "Read a purchase from Stripe again, now",
+    "Read a purchase from Stripe again, immediately",
     {
       202: paid.operatorPurchase,
       description:
-        "For a customer who has paid and waits. The response has the purchase as it was; what Stripe says follows within seconds.",
+        "Use this call for a customer who has paid and waits for credits. The response has the previous state of the purchase. The purchase is up to date within seconds.",
       errors: ["payments_off"],
     },
   ),
   "POST /orgs/{id}/purchases/{purchase_id}/refund": described(
-    "Give money back at Stripe, all that is left unless said",
+    "Refund a purchase at Stripe; the default is the whole rest",
     {
       202: paid.operatorPurchase,
       description:
-        "Needs an `Idempotency-Key`: a repeat is the same refund. The organization's balance follows in proportion; what it has spent already is owed.",
+        "Requires an `Idempotency-Key`. A retry returns the same refund. The credits are removed from the balance in proportion. Credits that are already spent are owed.",
       headers: [idempotencyKey(true)],
       body: refundSchema,
       isBodyOptional: true,
@@ -213,55 +213,55 @@ export const OPERATOR_OPERATIONS = withPrefix(PREFIX, {
     },
   ),
   "POST /orgs/{id}/owed": described(
-    "Forgive what is owed of payments that went back; once for each reference",
+    "Forgive credits owed after refunds and disputes, once for each reference",
     { 200: paid.owed, body: forgiveDebtSchema, errors: ["conflict"] },
   ),
   "GET /orgs/{id}/ledger": described(
-    "Every charge, credit and correction of an organization, oldest first",
+    "List every charge, credit and correction of an organization, oldest first",
     {
       200: record.ledger,
       description:
-        "With `order=desc` newest first: `before_seq`, the `seq` of a page's last row, then asks for the next one, and `next_after_seq` says nothing.",
+        "With `order=desc`, the list is newest first. To get the next page, send the `seq` of the last row as `before_seq`, and ignore `next_after_seq`.",
       query: ledgerQuery,
     },
   ),
   "POST /orgs/{id}/reconcile": described("Compare ledger, balance, holds and database", {
     200: record.reconciliation,
     description:
-      "All rows are read in short turns, between which the organization goes on; figures and differences are as of the moment it began. With `within_ms` the answer comes about then: where it has `next_after`, not all was read, and the next call goes on with it as `after`.",
+      "The organization can make requests meanwhile. The result is as of the start of the call. With `within_ms`, the call returns after about this time. If the response has `next_after`, send this value as `after` in the next call to continue.",
     body: reconcileAsk,
     isBodyOptional: true,
     errors: ["conflict"],
   }),
   "GET /orgs/{id}/usage": described(
-    "Requests, tokens and cost of an organization, by day, model, key or end user",
+    "Sum the requests, tokens and cost of an organization, by day, model, key or end user",
     { 200: spent.usage, query: usageParameters },
   ),
-  "GET /orgs/{id}/alerts": described("Quotas nearly used up and low balances, newest first", {
+  "GET /orgs/{id}/alerts": described("List alerts of quotas and low balances, newest first", {
     200: record.alerts,
     query: pageQuery,
   }),
-  "GET /orgs/{id}/events": described("What happened to it, newest first", {
+  "GET /orgs/{id}/events": described("List an organization's events, newest first", {
     200: record.events,
     query: eventsParameters,
   }),
-  "GET /orgs/{id}/webhooks": described("Where its events are sent", { 200: hooked.webhooks }),
+  "GET /orgs/{id}/webhooks": described("List an organization's webhooks", { 200: hooked.webhooks }),
   "GET /orgs/{id}/webhooks/{webhook_id}/deliveries": described(
-    "What was sent and what waits, newest first",
+    "List sent and pending deliveries, newest first",
     {
       200: hooked.deliveries,
       query: deliveriesParameters,
     },
   ),
   "POST /orgs/{id}/webhooks/{webhook_id}/test": described(
-    "Send `webhook.test` now, and say what came of it",
+    "Send the event `webhook.test` and return the result",
     {
       200: hooked.webhookTest,
       errors: ["rate_limit_exceeded"],
     },
   ),
   "POST /orgs/{id}/webhooks/{webhook_id}/replay": described(
-    "Send events since a time again, 1,000 a call, or restart the usage stream",
+    "Replay events since a time, 1,000 per call, or restart the usage stream",
     {
       description: hooked.REPLAY,
       202: hooked.replayed,
@@ -269,47 +269,50 @@ export const OPERATOR_OPERATIONS = withPrefix(PREFIX, {
       errors: ["webhook_disabled", "replay_in_progress"],
     },
   ),
-  "POST /orgs/{id}/settle": described("Post a charge that only the log has", {
+  "POST /orgs/{id}/settle": described("Post a charge that is only in the log", {
     200: record.settlement,
     body: unsavedSettlementBody,
   }),
-  "POST /orgs/{id}/rebuild-wallet": described("Make a lost wallet again", {
+  "POST /orgs/{id}/rebuild-wallet": described("Rebuild a lost wallet", {
     200: record.rebuilt,
     errors: ["conflict"],
   }),
-  "GET /purchases": described("Purchases of all organizations, newest first", {
+  "GET /purchases": described("List purchases of all organizations, newest first", {
     200: paid.allPurchases,
     description:
-      "From the database, which has a change a moment after the purchase. The state `refunded` lists purchases that were refunded or disputed, at least in part.",
+      "Reads the database, which is up to date a moment after a purchase changes. The state `refunded` lists purchases that were refunded or disputed, at least in part.",
     query: allPurchasesQuery,
   }),
-  "GET /events": described("Changes by operators in the last year, newest first", {
+  "GET /events": described("List changes by operators in the last year, newest first", {
     200: operated.operatorEvents,
     description: "`act` is the method and the path of the call, and `target` has its parameters.",
     query: operatorEventsQuery,
   }),
-  "GET /catalog": described("Every model with its routes: cost, price, and why one is not sold", {
-    200: priced.catalog,
-  }),
-  "GET /prices": described("Rows of the price lists, by list, item and date", {
+  "GET /catalog": described(
+    "List every model with its routes: cost, price, and the reason if you don't sell it",
+    {
+      200: priced.catalog,
+    },
+  ),
+  "GET /prices": described("List the rows of the price lists, by list, item and date", {
     200: priced.priceRows,
     query: pricesQuery,
   }),
-  "POST /prices": described("Post prices that begin later, all of them or none", {
+  "POST /prices": described("Post future prices, all of them or none", {
     201: priced.postedPrices,
     description:
-      "A row says from when on a list has a price of one model, or a percentage on the providers' list prices for a model, `author/*` or `*`. It begins at least `PRICE_LEAD_S` ahead; to take a price back is to post another row.",
+      "From its start on, a row sets the price of one model in a list, or a percentage on the providers' list prices for a model, `author/*` or `*`. The start must be at least `PRICE_LEAD_S` ahead. To undo a price, post another row.",
     body: newPrices,
     errors: ["price_exists"],
   }),
-  "DELETE /prices/{price_id}": described("Take back a price that is not about to begin", {
+  "DELETE /prices/{price_id}": described("Remove a future price that isn't about to start", {
     200: record.deleted,
     errors: ["price_in_force", "price_list_in_use"],
   }),
-  "GET /merchants": described("Services that capture holds in this region, by name", {
+  "GET /merchants": described("List the merchants of this region, which can capture holds", {
     200: priced.merchants,
   }),
-  "POST /merchants": described("Create a merchant; its secret is shown only here", {
+  "POST /merchants": described("Create a merchant; only this response contains its secret", {
     201: priced.freshMerchant,
     body: newMerchant,
     errors: ["merchant_exists"],
@@ -321,28 +324,25 @@ export const OPERATOR_OPERATIONS = withPrefix(PREFIX, {
     200: priced.deletedMerchant,
   }),
   "GET /margin": described(
-    "What was charged beside what it cost to buy, by day and provider, model or organization",
+    "Compare charges with your cost, by day and provider, model or organization",
     {
       200: priced.margin,
       description:
-        "Wallets are asked, 100 organizations a call: whoever follows `next_after` adds the pages up. Bills stand beside it by provider, where one page is all.",
+        "Reads the wallets of 100 organizations per call. If the response has `next_after`, add up the pages. By provider, the response also has the imported bills if one page covers all organizations.",
       query: marginQuery,
     },
   ),
-  "POST /costs": described(
-    "Import what providers billed of whole days; the newest import of a day counts",
-    {
-      201: priced.imported,
-      description:
-        "`counted_micro` is what the pages of `GET /margin` come to for that provider and day, where there are several: a bill that is more than 2 % off it is told of as `provider_bill_differs`.",
-      body: newBills,
-    },
-  ),
+  "POST /costs": described("Import providers' daily bills; the newest import of a day counts", {
+    201: priced.imported,
+    description:
+      "If `GET /margin` has several pages, `counted_micro` is their sum for the provider and day. If the bill differs by more than 2 %, the gateway raises the alert `provider_bill_differs`.",
+    body: newBills,
+  }),
   "POST /rerate": described(
-    "Credit what requests of a model would have cost less at another price, once an organization and id",
+    "Credit the overcharges of a model compared with another price, once per organization and ID",
     { 200: priced.rerated, body: rerateFields },
   ),
-  "GET /health": described("Whether the region is well", { 200: record.health }),
+  "GET /health": described("Check the health of the region", { 200: record.health }),
   "GET /providers": described("List providers with error rates and affected organizations", {
     200: priced.providers,
     description:

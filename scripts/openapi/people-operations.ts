@@ -30,29 +30,31 @@ export const PREVIEW: PeopleRoute = {
 export const PEOPLE_OPERATIONS = withPrefix(
   UNDER,
   {
-    "GET /me": described("Who is logged in, where they are a member, their sessions", {
+    "GET /me": described("Read the person who is logged in, with memberships and sessions", {
       200: record.me,
     }),
-    "DELETE /me": described("Leave everything and be forgotten, in this region", {
+    "DELETE /me": described("Delete the person's account in this region", {
       200: deleted,
       body: closeOrganizationBody,
       isBodyOptional: true,
       errors: ["last_owner", "conflict"],
     }),
-    "GET /me/export": described("All that this region has of the person", { 200: record.myExport }),
-    "POST /me/act": described("Act in another organization of the person's", {
+    "GET /me/export": described("Export all data of the person in this region", {
+      200: record.myExport,
+    }),
+    "POST /me/act": described("Switch to another organization of the person", {
       200: record.actsAs,
       body: actAsBody,
       errors: ["not_found"],
     }),
     "POST /me/log-out": described("Log out everywhere", { 200: record.endedAll }),
-    "POST /me/unlink": described("Take a way to log in away; ends all sessions", {
+    "POST /me/unlink": described("Remove a login method, and end all sessions", {
       200: record.endedAll,
       body: identityBody,
       errors: ["conflict"],
     }),
     "DELETE /me/sessions/{id}": described("End a session", { 200: record.ended }),
-    "POST /organizations": described("Make one more organization in this region", {
+    "POST /organizations": described("Create another organization in this region", {
       201: record.ownOrganization,
       body: newOrganizationBody,
       errors: ["conflict", "login_refused"],
@@ -61,30 +63,31 @@ export const PEOPLE_OPERATIONS = withPrefix(
       "Restore an organization within 7 days after its owner closed it, and switch to it",
       { 200: record.restored, errors: ["conflict", "not_found"] },
     ),
-    "POST /invitation/accept": described("Accept an invitation as who is logged in", {
+    "POST /invitation/accept": described("Accept an invitation as the person who is logged in", {
       200: record.accepted,
       body: invitationTokenBody,
       errors: ["conflict", "not_found"],
     }),
-    "POST /invitation/preview": described(
-      "What an invitation is for, as who holds its link sees it",
-      { 200: record.shownInvitation, body: invitationTokenBody, errors: ["conflict", "not_found"] },
-    ),
-    "GET /invitations": described("Open invitations", { 200: record.invitations }),
-    "POST /invitations": described("Invite: the link is in the answer", {
+    "POST /invitation/preview": described("Preview an invitation by its link", {
+      200: record.shownInvitation,
+      body: invitationTokenBody,
+      errors: ["conflict", "not_found"],
+    }),
+    "GET /invitations": described("List open invitations", { 200: record.invitations }),
+    "POST /invitations": described("Create an invitation; the response has its link", {
       201: record.madeInvitation,
       body: newInvitationBody,
       errors: ["conflict", "not_found"],
     }),
-    "DELETE /invitations/{id}": described("Withdraw an invitation", { 200: record.ended }),
-    "GET /members": described("The team", { 200: record.team }),
+    "DELETE /invitations/{id}": described("Revoke an invitation", { 200: record.ended }),
+    "GET /members": described("List the members of the team", { 200: record.team }),
     "PATCH /members/{id}": described("Change a member's role, from its next request on", {
       200: record.changedMember,
       body: roleChangeBody,
       errors: ["last_owner", "conflict"],
     }),
     "DELETE /members/{id}": described(
-      "Remove a member, or leave: out everywhere from this answer on",
+      "Remove a member, or leave the organization, in every region immediately",
       { 200: deleted, errors: ["last_owner", "role_required"] },
     ),
     "GET /notifications": described("Read which events the person receives by email", {
@@ -94,28 +97,34 @@ export const PEOPLE_OPERATIONS = withPrefix(
       200: record.notifications,
       body: notificationsBody,
     }),
-    "GET /company/domains": described("Domains by which the company's people join", {
+    "GET /company/domains": described("List the domains by which the company's people can join", {
       200: record.domains,
     }),
     "POST /company/domains": described(
-      "Name a domain of the company: the record that proves it is in the answer",
+      "Add a domain of the company; the response has the TXT record that proves it",
       { 201: record.domain, body: domainBody, errors: ["conflict"] },
     ),
     "POST /company/domains/{domain}/prove": described(
-      "Look a domain's record up, at two resolvers",
+      "Look up a domain's TXT record at two resolvers",
       {
         200: record.domains,
         errors: ["conflict"],
       },
     ),
-    "DELETE /company/domains/{domain}": described("Give a domain up; who has joined by it stays", {
-      200: deleted,
-    }),
-    "GET /company/issuer": described("The company's own log-in, and what its issuer must know", {
-      200: record.companyIssuer,
-    }),
+    "DELETE /company/domains/{domain}": described(
+      "Remove a domain; people who have joined by it stay members",
+      {
+        200: deleted,
+      },
+    ),
+    "GET /company/issuer": described(
+      "Read the company's own identity provider and its callback URL",
+      {
+        200: record.companyIssuer,
+      },
+    ),
     "POST /company/issuer": described(
-      "Set the company's own issuer: a draft until an owner has connected it",
+      "Set the company's own identity provider, a draft until an owner connects an account",
       {
         201: record.companyIssuer,
         body: newIssuerBody,
@@ -123,19 +132,22 @@ export const PEOPLE_OPERATIONS = withPrefix(
       },
     ),
     "POST /company/issuer/require": described(
-      "Say whether nobody acts in the organization but who came by the company's log-in",
+      "Require or stop requiring the company's own login for the organization",
       { 200: record.companyIssuer, body: requireIssuerBody, errors: ["conflict", "not_found"] },
     ),
-    "DELETE /company/issuer": described("Take the company's own log-in away", {
+    "DELETE /company/issuer": described("Remove the company's own identity provider", {
       200: deleted,
       errors: ["not_found"],
     }),
-    "POST /organization/team": described("Make a personal organization a team, for good", {
+    "POST /organization/team": described("Turn a personal organization into a team, permanently", {
       200: record.teamOrganization,
     }),
-    "GET /organization/export": described("What the region's database has of the organization", {
-      200: record.organizationExport,
-    }),
+    "GET /organization/export": described(
+      "Export the organization's data in the region's database",
+      {
+        200: record.organizationExport,
+      },
+    ),
     "DELETE /organization": described(
       "Close the organization. Its owner can restore it for 7 days",
       {
