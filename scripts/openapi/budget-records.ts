@@ -9,7 +9,9 @@ const budgetFields = {
   limit_requests: z.int().optional(),
   window: z
     .string()
-    .describe("`1m` to `1440m` for any so many minutes, `day`, `week`, `month` (UTC) or `total`."),
+    .describe(
+      "`1m` to `1440m` for any period of minutes, `day`, `week`, `month` (UTC) or `total`.",
+    ),
   models: z.array(z.string()).nullable().describe("Model IDs and `author/*`; null for all."),
   on_exceeded: z.enum(["reject", "pause"]),
   alert_at: z.number().nullable().describe("Fraction of the limit that emits `budget.alert`."),
@@ -24,7 +26,9 @@ export const budgetStatus = record("BudgetStatus", {
   usage: z.number().describe("Dollars, tokens or requests in the window now."),
   held: z.number().describe("Reserved by running requests."),
   limit_remaining: z.number(),
-  resets_at: time.nullable().describe("When the window has more room; null if it doesn't reset."),
+  resets_at: time
+    .nullable()
+    .describe("Time when more of the budget is free; null if it doesn't reset."),
   counting_since: time,
 });
 
@@ -39,4 +43,4 @@ export const effectiveBudget = z
     usage: dollars,
   })
   .nullable()
-  .describe("The budget with the least dollars left; null without one.");
+  .describe("The budget with the fewest dollars left; null without a budget.");

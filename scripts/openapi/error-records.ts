@@ -36,7 +36,7 @@ const numbers = {
   reason: z.string().optional().describe("The reason of the pause."),
   until: time.optional().describe("The end of the pause."),
   policy_field: z.enum(POLICY_FIELDS).optional().describe("The list that allows no route."),
-  cost_micro: micros.optional().describe("What was charged all the same."),
+  cost_micro: micros.optional().describe("Amount charged despite the error."),
 };
 export const errorObject = record("ErrorObject", {
   message: z.string().min(1),

@@ -6,7 +6,7 @@ import { dollars, policy, record, time, uuid } from "./fields.ts";
 
 /** Descriptions that the schemas of limits lack. */
 const SAID: Readonly<Record<string, z.ZodType>> = {
-  budget_dollars: dollars.nullable().describe("What it may spend; null for no budget."),
+  budget_dollars: dollars.nullable().describe("The key's budget; null for no budget."),
   tpm_limit: z.int().nullable().describe("Tokens in any 60 s."),
   max_concurrent: z.int().nullable().describe("Requests that run at the same time."),
   allowed_models: z.array(z.string()).nullable(),
@@ -30,7 +30,7 @@ const terms = Object.fromEntries(
 
 const keyFields = {
   id: z.string(),
-  member_id: uuid.describe("Whose it is."),
+  member_id: uuid.describe("The key's owner."),
   name: z.string(),
   prefix: z.string(),
   region: z.string(),
@@ -41,7 +41,7 @@ const keyFields = {
   revoked: z.boolean(),
   // Present if a key has any limit.
   ...terms,
-  spent_dollars: dollars.nullable().optional().describe("Of the budget, in this period."),
+  spent_dollars: dollars.nullable().optional().describe("Spend in the budget's current period."),
   budgets_used: z
     .record(z.string(), z.number())
     .optional()
@@ -78,7 +78,7 @@ const sessionFields = {
   created_at: time,
   expires_at: time,
   end_user: z.string().nullable(),
-  budget_dollars: dollars.nullable().describe("What it may spend in all; null: what its key may."),
+  budget_dollars: dollars.nullable().describe("The session's own budget; null for only the key's."),
   spent_dollars: dollars,
   held_dollars: dollars,
   allowed_models: z.array(z.string()).nullable(),
@@ -92,7 +92,7 @@ const sessionFields = {
 export const session = record("Session", sessionFields);
 export const freshSession = record("FreshSession", {
   ...sessionFields,
-  token: z.string().describe("The token itself, shown this once."),
+  token: z.string().describe("The token itself, only in this response."),
 });
 export const sessions = z.looseObject({ sessions: z.array(session) }).meta({ id: "Sessions" });
 export const endedSession = record("EndedSession", { id: z.string(), ended: z.literal(true) });
@@ -118,22 +118,22 @@ export const revokedKey = record("RevokedKey", {
 });
 export const freshKey = record("FreshKey", {
   ...keyFields,
-  key: z.string().describe("The key itself, shown this once."),
+  key: z.string().describe("The key itself, only in this response."),
 });
 export const rotatedKey = record("RotatedKey", {
   ...keyFields,
   key: z.string().describe("The new secret."),
-  others_end_at: time.describe("When the key's other secrets end at the latest."),
+  others_end_at: time.describe("Time when the key's older secrets end."),
 });
 export const rotatedMemberKey = record("RotatedMemberKey", {
   ...keyFields,
   key: z.string().describe("The new secret."),
-  others_end_at: time.describe("When the key's other secrets end at the latest."),
+  others_end_at: time.describe("Time when the key's older secrets end."),
 });
 export const memberKey = record("MemberKey", keyFields);
 export const freshMemberKey = record("FreshMemberKey", {
   ...keyFields,
-  key: z.string().describe("The key itself, shown this once."),
+  key: z.string().describe("The key itself, only in this response."),
 });
 export const keys = z.looseObject({ keys: z.array(key) }).meta({ id: "Keys" });
 export const memberKeys = z.looseObject({ keys: z.array(memberKey) }).meta({ id: "MemberKeys" });

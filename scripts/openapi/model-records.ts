@@ -41,7 +41,7 @@ export const model = record("Model", {
   supported_voices: z.null(),
   links: z.strictObject({ details: z.string() }),
   supported_parameters: z.array(z.string().min(1)).min(1),
-  pricing: z.strictObject(tokenPrices).describe("Dollars per token; what the caller pays."),
+  pricing: z.strictObject(tokenPrices).describe("The caller's price in dollars per token."),
   next_price: z
     .strictObject({ from: time, ...tokenPrices })
     .nullable()
@@ -50,14 +50,14 @@ export const model = record("Model", {
   providers: z
     .array(z.string())
     .min(1)
-    .describe("Who may be asked for it, in the order of preference."),
+    .describe("Providers that can serve the model, in the order of preference."),
   status: z
     .enum(["operational", "degraded", "unavailable"])
     .describe(
       "`degraded` if some of its providers are in cooldown after errors, `unavailable` if all are.",
     ),
-  alias_of: z.string().optional().describe("Of an alias: the model that it means now."),
-  aliases: z.array(z.string()).optional().describe("Of a model: the aliases that mean it now."),
+  alias_of: z.string().optional().describe("For an alias: its current model."),
+  aliases: z.array(z.string()).optional().describe("For a model: the aliases that stand for it."),
 });
 const speed = z
   .strictObject({ p50: z.number(), p75: z.number(), p90: z.number(), p99: z.number() })

@@ -30,7 +30,7 @@ export const keyData = record("KeyData", {
   limit_remaining: dollars.nullable(),
   limit_reset: z.enum(["daily", "weekly", "monthly"]).nullable(),
   budgets: z.array(keyBudget).describe("The dollar budgets of its requests."),
-  effective_budget: keyBudget.nullable().describe("The budget with the least dollars left."),
+  effective_budget: keyBudget.nullable().describe("The budget with the fewest dollars left."),
   usage: dollars.describe("All charges of the key or session."),
   usage_daily: dollars.describe("Charges of the current UTC day."),
   usage_weekly: dollars.describe("Charges since Monday, UTC."),
@@ -46,7 +46,7 @@ export const keyData = record("KeyData", {
   workspace_id: z.null(),
   allowed_data_regions: z.array(z.string()),
   free_model_daily_requests: z.strictObject({ limit: count, remaining: count, used: count }),
-}).describe("The same key in the shape of OpenRouter's API.");
+}).describe("The same key in OpenRouter's format.");
 
 /** `data` of `GET /v1/credits`. */
 export const creditsData = record("CreditsData", {

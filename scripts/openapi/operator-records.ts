@@ -23,7 +23,7 @@ export const found = record("Found", {
   next_after: z
     .string()
     .nullable()
-    .describe("What `after` continues the search with. Null: every organization was asked."),
+    .describe("Send as `after` to continue the search. Null if all organizations were searched."),
 });
 export const operatorEvents = record("OperatorEvents", {
   events: z.array(

@@ -20,7 +20,7 @@ const purchaseShape = {
   state: z
     .enum(PURCHASE_STATES)
     .describe(
-      "`credited`, `declined` and `expired` are ends; `needs_customer`: somebody is to act at `url`.",
+      "`credited`, `declined` and `expired` are final. With `needs_customer`, a person must act at `url`.",
     ),
   method: z.enum(["checkout", "card", "auto"]),
   amount_dollars: dollars,
@@ -69,7 +69,7 @@ const credit = record("CreditRow", {
   kind: z
     .enum(["payment", "credit", "correction", "reversal", "return", "rebuild"])
     .describe(
-      "`credit` and `correction` are an operator's; `reversal` paid what was owed, `return` gave it back.",
+      "Operators add `credit` and `correction`. A `reversal` pays owed credits, and a `return` restores them.",
     ),
   amount_micro: micros,
   balance_micro: micros,

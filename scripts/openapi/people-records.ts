@@ -13,15 +13,15 @@ const invitation = {
   email: z
     .string()
     .nullable()
-    .describe("Whose proven address it must be; null: whoever has the link."),
+    .describe("Confirmed address that the person must have; null for anyone with the link."),
   member_id: z.string().nullable().describe("The member that gets a log-in; null: a new one."),
   created_at: time,
   expires_at: time,
 };
 export const madeInvitation = record("MadeInvitation", {
   ...invitation,
-  link: z.string().describe("Send it to who is meant."),
-  mailed: z.boolean().describe("Whether it was sent to the address too."),
+  link: z.string().describe("Send this link to the invited person."),
+  mailed: z.boolean().describe("Whether the link was also sent by email."),
 });
 export const invitations = record("Invitations", {
   invitations: z.array(record("Invitation", { ...invitation, inviter: z.string().nullable() })),
@@ -40,22 +40,26 @@ export const domain = record("CompanyDomain", {
     .strictObject({ name: z.string(), value: z.string() })
     .describe("The TXT record that proves it."),
   proven_at: time.nullable(),
-  approved: z.boolean().describe("Whether the operator agrees, where that is wanted."),
-  lost_since: time.nullable().describe("When its record was first found gone."),
-  joins_by: z.array(z.enum(["google", "entra"])).describe("By whose accounts people join now."),
+  approved: z.boolean().describe("Whether the operator has approved the domain, if required."),
+  lost_since: time.nullable().describe("Time when the TXT record was first missing."),
+  joins_by: z
+    .array(z.enum(["google", "entra"]))
+    .describe("Providers with whose accounts people can join."),
 });
 export const companyIssuer = record("CompanyIssuer", {
-  callback: z.string().describe("The address that the issuer must be told."),
+  callback: z.string().describe("The callback URL for the identity provider."),
   issuer: z.string().nullable(),
   client_id: z.string().nullable(),
   state: z.enum(["none", "draft", "on"]).describe("draft: nobody comes in by it yet."),
-  required: z.boolean().describe("Nobody acts in the organization but who came in by it."),
+  required: z.boolean().describe("Whether the organization requires this login."),
   created_at: time.nullable(),
 });
 export const domains = record("CompanyDomains", { domains: z.array(domain) });
 export const organizationDomains = record("OrganizationDomains", {
   domains: z.array(domain),
-  has_own_login: z.boolean().describe("Whether it has a log-in of its own, also as a draft."),
+  has_own_login: z
+    .boolean()
+    .describe("Whether the domain has its own identity provider, including a draft."),
 });
 export const notifications = record("Notifications", {
   email: z.string().nullable().describe("The person's confirmed address. Null: no email is sent."),
@@ -71,9 +75,9 @@ export const team = record("Team", {
     record("TeamMember", {
       id: z.string(),
       name: z.string().nullable(),
-      email: z.string().nullable().describe("For owners, admins and who it is."),
+      email: z.string().nullable().describe("Only for owners, admins and the person."),
       role,
-      logs_in: z.boolean().describe("False: it has keys alone."),
+      logs_in: z.boolean().describe("False if the member has only keys."),
       keys: z.int().min(0),
       created_at: time,
       last_seen_at: time.nullable(),

@@ -30,7 +30,7 @@ export const priceRows = record("PriceRows", {
 const merchantFields = {
   name: z.string(),
   created_at: time,
-  rotated_at: time.nullable().describe("When its secret last changed."),
+  rotated_at: time.nullable().describe("Time of the secret's last change."),
   created_by: z.string(),
 };
 export const merchants = record("Merchants", {
@@ -59,10 +59,8 @@ const catalogRoute = z.strictObject({
   provider: z.string(),
   upstream_id: z.string(),
   regions: z.array(z.string()).describe("The promises of the hosts that run it."),
-  price: listPrice.nullable().describe("What it is sold for here; null where it is not."),
-  cost: listPrice
-    .nullable()
-    .describe("What the provider bills by its list; null where nobody says."),
+  price: listPrice.nullable().describe("Your price in this region; null if you don't sell it."),
+  cost: listPrice.nullable().describe("The provider's list price; null if unknown."),
   seen_on: z.string().nullable().describe("The day on which the provider's list showed it."),
   age_days: z.int().nullable(),
   until: z.string().nullable().describe("The last day that it is announced for."),
@@ -88,10 +86,10 @@ const sums = {
   group: z.string(),
   requests: z.int().describe("Includes calls that timed out before another provider responded."),
   charged_micro: z.int(),
-  bought_micro: z.int().describe("What providers bill by their lists."),
+  bought_micro: z.int().describe("Your cost at the providers' list prices."),
   margin_micro: z.int(),
-  unknown_requests: z.int().describe("Of them those whose provider's price is not known."),
-  billed_micro: z.int().nullable().describe("By the bill that was imported."),
+  unknown_requests: z.int().describe("Requests whose provider's price is unknown."),
+  billed_micro: z.int().nullable().describe("Amount of the imported bill."),
   difference_micro: z.int().nullable(),
 };
 export const margin = record("Margin", {
@@ -99,7 +97,7 @@ export const margin = record("Margin", {
   to: z.string(),
   by: z.enum(["provider", "model", "organization"]),
   data: z.array(z.strictObject(sums)),
-  complete_from: time.describe("What was admitted before it is not in the sums."),
+  complete_from: time.describe("Time from which the sums are complete."),
   missing: z
     .array(z.string())
     .describe("Slugs of organizations whose wallets can't be read. The sums lack them."),

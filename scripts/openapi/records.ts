@@ -131,7 +131,7 @@ export const balance = z
     credits_micro: micros,
     credits_dollars: dollars,
     held_micro: micros,
-    owed_micro: micros.describe("What went back of payments and is not paid for."),
+    owed_micro: micros.describe("Credits owed after refunds and disputes."),
     available_micro: micros,
   })
   .meta({ id: "Balance" });
@@ -151,7 +151,7 @@ export const endUser = record("EndUser", {
 export const endUsers = record("EndUsers", {
   users: z.array(endUser),
   ...paged,
-  next_after: z.string().nullable().describe("What `after` asks for the next page with."),
+  next_after: z.string().nullable().describe("Send as `after` to get the next page."),
 });
 export const deletedEndUser = record("DeletedEndUser", {
   external_id: z.string(),
@@ -166,10 +166,8 @@ export const settings = record("Settings", {
     .int()
     .min(0)
     .max(720)
-    .describe("For how long answers of /v1/responses are kept; 0: nothing is."),
-  auto_top_up: autoTopUp
-    .nullable()
-    .describe("When credits are bought automatically by the saved card; null: never."),
+    .describe("Hours that responses of /v1/responses are stored; 0 for none."),
+  auto_top_up: autoTopUp.nullable().describe("Settings of automatic top-up; null if it's off."),
   tag_keys: z
     .array(z.string())
     .max(4)
@@ -204,12 +202,12 @@ const event = record("Event", {
   type: z.enum(EVENT_TYPES),
   created_at: time,
   actor,
-  subject: z.string().describe("The id of what it happened to."),
+  subject: z.string().describe("The ID of the changed object."),
   data: z.looseObject({}),
 });
 export const events = record("Events", {
   events: z.array(event),
-  next_after: z.string().nullable().describe("What `after` asks for the next page with."),
+  next_after: z.string().nullable().describe("Send as `after` to get the next page."),
   dropped: z.strictObject({ events: count, until: time }).nullable(),
 });
 
@@ -257,12 +255,14 @@ export const heldOrganizations = record("Organizations", {
       ...operatorsOrganization,
       ...z.object({ ...standing, operator_policy: policy }).partial().shape,
       owner_email: z.string().nullable(),
-      balance_micro: micros.nullable().describe("As the database has it: no wallet is asked."),
-      spend_30d_micro: micros.describe("Of this UTC day and the 29 before it."),
+      balance_micro: micros
+        .nullable()
+        .describe("The balance in the database, without a call of the wallet."),
+      spend_30d_micro: micros.describe("Spend of this UTC day and the 29 days before."),
       days_left: count
         .nullable()
         .describe("At the pace of the seven UTC days before this one; null: nothing was spent."),
-      last_used_at: time.nullable().describe("Of any of its keys."),
+      last_used_at: time.nullable().describe("Last use of any of its keys."),
     }),
   ),
   ...paged,
@@ -327,20 +327,22 @@ export const health = z
     aliases: z.record(z.string(), z.string()),
     problems: z
       .array(z.strictObject({ kind: z.string(), message: z.string() }))
-      .describe("What is wrong; empty while the region is well."),
+      .describe("The region's problems; empty if there are none."),
     book: z.boolean(),
     wallets: z
       .strictObject({ asked: count, unavailable: z.array(z.string()) })
-      .describe("Those that did not open in the last sweep and some others, asked now."),
+      .describe("Wallets that didn't open in the last sweep, and some others, called now."),
     peers: z.array(
       z.strictObject({
         region: z.string(),
         url: z.string().nullable(),
         answers: z.boolean(),
-        rtt_ms: count.nullable().describe("Of this call; null: it does not answer."),
+        rtt_ms: count
+          .nullable()
+          .describe("Round-trip time of this call; null if the region doesn't respond."),
         last_ok_at: time
           .nullable()
-          .describe("By the isolate that answers; null: not since that began."),
+          .describe("Last success seen by the responding isolate; null if none since its start."),
       }),
     ),
     outboxes: z.array(outbox),
@@ -357,7 +359,7 @@ export const health = z
         bytes_max: count,
       })
       .nullable()
-      .describe("What the last complete round over the wallets found; null before the first."),
+      .describe("Results of the last complete sweep over the wallets; null before the first."),
     payments_swept_at: time
       .nullable()
       .describe("The last good payments sweep, every 3 minutes; null before the first."),

@@ -6,7 +6,7 @@ import { micros, count, dollars, time, day, record } from "./fields.ts";
 
 /** Descriptions of token counts. */
 const SAID: Readonly<Record<string, typeof count>> = {
-  cached_tokens: count.describe("Of the prompt's tokens, read from a cache."),
+  cached_tokens: count.describe("Prompt tokens that were read from a cache."),
 };
 const tokens = Object.values(TOKEN_SUMS).map(({ shown }) => [shown, SAID[shown] ?? count] as const);
 type TokenField = (typeof tokens)[number][0];
@@ -22,10 +22,8 @@ export const usage = record("Usage", {
   source: z
     .literal("rows")
     .optional()
-    .describe("Of the requests' own rows; absent: of sums of days."),
-  complete_from: time
-    .optional()
-    .describe("What was admitted before it is not in an answer of rows."),
+    .describe("Present if the response was computed from request records."),
+  complete_from: time.optional().describe("Time from which the request records are complete."),
   data: z.array(
     z.strictObject({
       day: day.optional(),
@@ -40,7 +38,7 @@ export const usage = record("Usage", {
     }),
   ),
   total: z.strictObject(amounts),
-  next_after: z.string().optional().describe("Where more groups follow: what `after` takes."),
+  next_after: z.string().optional().describe("If more groups follow: the value for `after`."),
 });
 export const exports = record("Exports", {
   complete_through: day
@@ -67,9 +65,7 @@ const lines = z
       micro: z.number(),
     }),
   )
-  .describe(
-    "Tokens, or what else is counted, times price; their sum, rounded up, is what the request cost.",
-  );
+  .describe("Tokens or units times price. The cost of the request is the sum, rounded up.");
 const who = {
   id: z.string(),
   request_id: z.string(),
@@ -78,11 +74,11 @@ const who = {
 const failedAttempts = z
   .array(
     z.object({
-      route: z.string().describe("As `x-route` writes one."),
+      route: z.string().describe("As in `x-route`."),
       why: z.string().describe("A status or a word, such as `timeout` or `overloaded`."),
     }),
   )
-  .describe("Routes that were asked before the one that served, in their order.");
+  .describe("Routes that failed before the one that served the request, in order.");
 export const skippedRoutes = z
   .array(z.strictObject({ route: z.string(), why: z.enum(SKIP_REASONS) }))
   .describe("Routes that were not called, at most 16.");
@@ -90,15 +86,20 @@ const since = z.number().nullable().describe("Milliseconds since the request cam
 const attempts = z
   .array(
     z.strictObject({
-      route: z.string().describe("As `x-route` writes one; of who served, the provider."),
+      route: z
+        .string()
+        .describe("As in `x-route`; for the attempt that served the request, the provider."),
       outcome: z.enum(["served", "failed", "left"]),
-      why: z.string().nullable().describe("A word such as `timeout`; null of who served."),
-      status: z.int().nullable().describe("Of its answer, where it had one."),
+      why: z
+        .string()
+        .nullable()
+        .describe("A word such as `timeout`; null for the attempt that served the request."),
+      status: z.int().nullable().describe("HTTP status of the provider's response, if any."),
       started_ms: since,
       ended_ms: since,
     }),
   )
-  .describe("Every provider that was asked, in their order.");
+  .describe("All calls of providers, in order.");
 const told = z
   .strictObject({
     code: z.string().describe("A heading of the errors page, or `client_left`."),
@@ -107,7 +108,7 @@ const told = z
     param: z.string().nullable(),
   })
   .nullable()
-  .describe("What its client was told; null where it was served.");
+  .describe("The error that the client received; null if the request succeeded.");
 const purposeFields = {
   pays: z.enum(["balance", "quota"]),
   merchant: z.string().nullable().describe("The operator's service that captures it."),
@@ -115,8 +116,8 @@ const purposeFields = {
 };
 const purpose = z.strictObject(purposeFields);
 const money = {
-  cost_micro: micros.describe("What was charged."),
-  absorbed_micro: micros.describe("What it cost beyond the charge, and nobody pays."),
+  cost_micro: micros.describe("Amount charged."),
+  absorbed_micro: micros.describe("Part of the cost that the operator pays."),
   lines,
   price_from: time
     .nullable()
@@ -155,7 +156,7 @@ export const generation = record("Generation", {
   ...who,
   status: z.enum(["held", "settled", "voided", "expired", "refused"]),
   key_id: z.string().nullable(),
-  held_micro: micros.nullable().describe("What was put aside for it."),
+  held_micro: micros.nullable().describe("Amount held for the request."),
   ...money,
   model: answered.model.nullable(),
   provider: answered.provider.nullable(),
@@ -170,9 +171,12 @@ export const generation = record("Generation", {
   duration_ms: z.int().nullable(),
   estimated: z.boolean().nullable(),
   ...more,
-  asked_model: z.string().nullable().describe("What a failed one named; null of any other."),
+  asked_model: z.string().nullable().describe("Model name of a failed request; null for others."),
   door: z.string().nullable().describe("The path of a failed one; null of any other."),
-  client_left_ms: z.number().nullable().describe("When its client left, since it came."),
+  client_left_ms: z
+    .number()
+    .nullable()
+    .describe("Time of the client's disconnect, since the request arrived."),
   error: told,
   attempts,
 });
@@ -187,7 +191,9 @@ export const errors = record("Errors", {
         .string()
         .nullable()
         .optional()
-        .describe("As `group_by` says; null: without a model, provider or end user."),
+        .describe(
+          "The group by `group_by`; null for requests without a model, provider or end user.",
+        ),
       status: z.int().optional(),
       count,
       last_at: time,
@@ -197,9 +203,9 @@ export const errors = record("Errors", {
   total: count,
   complete_from: time
     .optional()
-    .describe("By model, provider or end user: since when all that failed is in the answer."),
+    .describe("By model, provider or end user: time from which the counts are complete."),
 });
-const next_after = z.string().optional().describe("Where more may follow: what `after` takes.");
+const next_after = z.string().optional().describe("If more can follow: the value for `after`.");
 export const generations = record("Generations", {
   generations: z.array(generation),
   next_after,

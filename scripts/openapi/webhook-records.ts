@@ -9,7 +9,7 @@ const webhookFields = {
   types: z
     .array(z.enum(WEBHOOK_TYPES))
     .nullable()
-    .describe("Null: every type except `usage.settled`."),
+    .describe("Null for every type except `usage.settled`."),
   format: z
     .enum(WEBHOOK_FORMATS)
     .nullable()
@@ -24,7 +24,7 @@ const webhookFields = {
         .nullable()
         .describe("`end_user`, the default, or `tag:` and a tag's key."),
       header: z.string().nullable(),
-      credential_changed_at: time.nullable().describe("Null: no credential."),
+      credential_changed_at: time.nullable().describe("Null if there is no credential."),
     })
     .nullable()
     .describe("The settings of a usage format. The credential is never returned."),
@@ -44,16 +44,16 @@ export const shownWebhook = record("WebhookAndHealth", {
     .strictObject({
       state: z
         .enum(["ok", "failing", "off"])
-        .describe("`failing` from the first attempt that is not taken until one is."),
+        .describe("`failing` from the first failed attempt until the next successful one."),
       failing_since: time.nullable(),
       waiting: count,
       delivered_24h: count.describe("Attempts that were taken, in this hour and the 23 before it."),
       failed_24h: count.describe("Attempts that were not."),
       last_success_at: time.nullable(),
-      last_error: z.string().nullable().describe("Of the last attempt that was not taken."),
+      last_error: z.string().nullable().describe("Error of the last failed attempt."),
     })
     .nullable()
-    .describe("Null: it cannot be said now."),
+    .describe("Null while the health can't be determined."),
 });
 export const webhooks = record("Webhooks", { webhooks: z.array(shownWebhook) });
 const sent = {
@@ -84,10 +84,12 @@ export const deliveryDetail = record("DeliveryDetail", {
   headers: z
     .record(z.string(), z.string())
     .nullable()
-    .describe("As they were sent last; null: nothing was sent, or its end user was deleted since."),
+    .describe(
+      "Headers of the last attempt; null if nothing was sent, or the end user was deleted.",
+    ),
   newest_attempts: z
     .array(z.strictObject({ at: time, ...sent }))
-    .describe("At most ten, the newest first, also those before it was sent again."),
+    .describe("The newest ten attempts, newest first, including those before a resend."),
 });
 export const resent = record("Resent", { queued: count });
 export const replayed = record("Replay", {
