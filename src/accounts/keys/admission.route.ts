@@ -16,9 +16,9 @@ import { admitKey, verifyRequestKey, KnownCallers } from "./authenticate.ts";
 import { internalCallerOf } from "./vouched.ts";
 
 /**
- * Verifies the key of each `/v1` request without I/O and starts its admission. A paid POST takes a
- * memory slot. A small body with a known key only sets `presumed`, and the call that places the
- * hold admits the key.
+ * Middleware that verifies the key of each `/v1` request without I/O and starts its admission. A
+ * paid POST also takes a memory slot. If the body is small and the isolate knows the key, the call
+ * that places the hold admits the key instead.
  */
 export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
@@ -46,7 +46,7 @@ export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandle
       return next();
     }
     const paidRequest = startPaidAfterSlot(c, key.value, slot, next);
-    c.executionCtx.waitUntil(paidRequest); // released even if the client disconnects
+    c.executionCtx.waitUntil(paidRequest); // releases the slot even if the client disconnects
     return paidRequest;
   };
 }
@@ -104,8 +104,8 @@ async function verifyKeyOfRequest(c: Context<AppEnv>): Promise<Result<VerifiedKe
     origin: () => c.req.header("origin") ?? null,
     now: c.get("startedMs"),
   });
-  // A rejection needs these origins for CORS. Otherwise a browser page would see a network error
-  // and retry.
+  // An error response needs these origins for CORS. Otherwise, a browser page would see a network
+  // error and retry.
   const origins = key.ok ? key.value.shown?.session?.origins : null;
   if (origins !== undefined && origins !== null) c.set("origins", origins);
   return key;

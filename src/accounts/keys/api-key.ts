@@ -12,17 +12,17 @@ import { hexOf } from "../../shared/hash.ts";
 const RANDOM_CHARACTERS = 31;
 const TAG_CHARACTERS = 8;
 const LISTED_CHARACTERS = 4;
-/** Number of base62 characters for 256 bits. */
+/** Number of base62 characters that encode a root (256 bits). */
 const ROOT_CHARACTERS = 43;
 /**
- * The format of a key. The secrets of rotations contain the hash of the key's first secret before
- * the tag.
+ * The format of a key. After a rotation, a key contains its root, the hash of its first secret,
+ * before the tag.
  */
 const KEY = new RegExp(
   `^svc_sk_(gbl_)?(${REGIONS.join("|")})_live_([0-9A-Za-z])[0-9A-Za-z]{31}([0-9A-Za-z]{${ROOT_CHARACTERS}})?[0-9A-Za-z]{8}$`,
 );
 
-/** A new key. `key` is never stored. `hash` names the key's Durable Object. */
+/** A new key. `key` is the secret, which is never stored. `hash` names the key's Durable Object. */
 export type MintedKey = { readonly key: string; readonly hash: string; readonly prefix: string };
 
 /**
@@ -53,7 +53,8 @@ type RotatedSecretSource = {
 };
 
 /**
- * Creates a key's next secret. It is derived from the key, so that a retry returns the same secret.
+ * Creates a key's next secret. The secret is derived from the root, its number and the
+ * Idempotency-Key, so a retry returns the same secret.
  */
 export async function mintRotated(of: RotatedSecretSource): Promise<MintedKey> {
   const hmac = await hmacOf(of.signedBy);
@@ -153,7 +154,8 @@ function scopePrefix(home: Region, scope: Scope): string {
 }
 
 /**
- * Returns a tag of 8 base62 characters, each from two bytes, so that the modulo bias is below 0.1%.
+ * Returns a tag of 8 base62 characters. Each is computed from two bytes to keep the modulo bias
+ * below 0.1%.
  */
 async function tagOf(hmac: CryptoKey, untagged: string): Promise<string> {
   return toBase62(await sign(hmac, "tag", untagged), TAG_CHARACTERS);
@@ -184,7 +186,8 @@ export function isSameSecret(one: string, other: string): boolean {
 }
 
 /**
- * Imported keys. Promises aren't cached, because a request can't wait for another request's I/O.
+ * Imported HMAC keys. The cache holds no promises, because a request can't await another request's
+ * I/O on Workers.
  */
 const importedSecrets = new WeakMap<KeySecret, CryptoKey>();
 

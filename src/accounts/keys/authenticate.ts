@@ -24,13 +24,13 @@ export type KeyVerification = {
   readonly keySecrets: readonly KeySecret[];
   readonly region: Region;
   readonly origin?: () => string | null;
-  /** Unix ms. Rejects an expired session without a call. */
+  /** Current time (Unix ms). Expired sessions are rejected without a call. */
   readonly now?: number;
 };
 
 /**
- * Ms after a session's end from which it is rejected without a call. Before that, the home region's
- * clock decides.
+ * Time in ms after a session's end in which the home region decides whether the session has
+ * expired. Later requests are rejected without a call.
  */
 const SESSION_SPARE_MS = 60_000;
 
@@ -73,8 +73,8 @@ function verifyToken(token: string, secrets: readonly KeySecret[]): Promise<Veri
 }
 
 /**
- * Admits a key: in its home region through its wallet, elsewhere through its key object in this
- * region. If they don't respond, fails with 503, never with 401.
+ * Admits a key through its wallet in the home region, or through this region's key object
+ * elsewhere. If the object doesn't respond, fails with 503, never with 401.
  */
 export async function admitKey(key: VerifiedKey, admitter: KeyAdmitter): Promise<Result<Admitted>> {
   const { callers, region, after } = admitter;
@@ -117,7 +117,10 @@ async function admitAtPeer(key: VerifiedKey, { register }: KeyAdmitter): Promise
   return success(toAdmitted(caller, admission));
 }
 
-/** Retries a call once. If only the response was lost, the request counts twice, which is safe. */
+/**
+ * Retries a call once. If only the response was lost, the request counts twice toward the rate
+ * limit.
+ */
 async function retryOnce<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();
@@ -175,8 +178,8 @@ function isSession(token: string): boolean {
 const OURS = "svc_";
 
 /**
- * Returns the credential in `Authorization` or `x-api-key`. If only one of two was issued by
- * Turnpike, uses it. Rejects two different ones that Turnpike issued.
+ * Returns the credential in `Authorization` or `x-api-key`. If both are set, prefers the one that
+ * Turnpike issued. Rejects two different Turnpike credentials.
  */
 export function readCredential(authorization: string | null, apiKey: string | null): Credential {
   const bearer = bearerToken(authorization);
@@ -201,13 +204,15 @@ type Credential = {
 };
 
 const KEYS_MAX = 10_000;
-/** Minimum ms between two reports of a key's use to its home region. */
+/** Minimum ms between two calls to a key's object for requests of other regions. */
 const HEARD_MS = 15_000;
 
 type KeyName = { readonly hash: string; readonly shown?: PresentedSecret | undefined };
 type KeyIdentity = KeyName & Pick<VerifiedKey, "home">;
 
-/** The isolate's cache of the owners of keys, which never change, and of permanent revocations. */
+/**
+ * The isolate's cache of key owners, which never change, and of revoked keys and ended sessions.
+ */
 export class KnownCallers {
   readonly #callers = new Map<string, Omit<Caller, "shown">>();
   readonly #ended = new Set<string>();

@@ -25,7 +25,7 @@ export async function mintConsoleKey(services: {
 type ConsoleKeyMember = string | { readonly invitation: string; readonly acceptedBy: string };
 
 /**
- * Returns a statement that inserts a member's console key if it is missing. Insert the member
+ * Returns a statement that inserts a console key for a member who has none. Insert the member
  * first.
  */
 export function insertConsoleKey(

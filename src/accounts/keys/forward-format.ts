@@ -6,8 +6,9 @@ import { keyHashSchema } from "../../shared/key.ts";
 /** A request that another region forwards to the home region. `body` is base64. */
 export type ForwardedRequest = {
   readonly method: string;
-  /** The path stays encoded. `query` includes its question mark. */
+  /** The percent-encoded path. */
   readonly path: string;
+  /** Starts with `?`, or is empty. */
   readonly query: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | null;
@@ -36,7 +37,6 @@ const ANSWER_HEADERS = [
   "location",
 ];
 
-/** Statuses without a body (Fetch, 2.2.3). */
 const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
 
 const headers = z.record(z.string(), z.string());

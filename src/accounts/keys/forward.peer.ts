@@ -26,8 +26,8 @@ type Surface = {
 };
 
 /**
- * Handles POST /internal/v1/forward in a key's home region, without a memory slot. A write with the
- * ID of a write in the last minute was duplicated by the network and returns 409.
+ * Handles POST /internal/v1/forward in a key's home region, without a memory slot. Returns 409 for
+ * a write with the ID of a write from the last minute, because the network duplicated it.
  */
 export async function forwardPeer(c: Context<AppEnv>, surface: Surface): Promise<Response> {
   const forwarded = parseForwardedRequest(c.var.peerBody);
@@ -60,8 +60,9 @@ export async function forwardPeer(c: Context<AppEnv>, surface: Surface): Promise
 }
 
 /**
- * Returns the key if its wallet admits it. Only the wallet knows about closed organizations and
- * ended sessions. Counts a session's request, because the home region counts those of all regions.
+ * Returns the key if its wallet allows requests. Only the wallet knows about closed organizations
+ * and ended sessions. Counts a session's request, because the home region enforces session limits
+ * for all regions.
  */
 async function requireActiveKey(
   c: Context<AppEnv>,
@@ -82,8 +83,8 @@ function refusalResponse(c: Context<AppEnv>, failure: Failure): Response {
 }
 
 /**
- * Returns the forwarded request. Returns null if its path isn't forwarded or resolves to another
- * one (`/v1/../admin/v1`).
+ * Returns the forwarded request, or null if its path isn't forwarded or normalizes to another path
+ * (`/v1/../admin/v1`).
  */
 function requestOf(
   c: Context<AppEnv>,

@@ -22,8 +22,9 @@ import {
 const FLUSH_MS = 1000;
 
 /**
- * Forwards a global key's request to its home region. Delivers pending charges first, so that the
- * home region has all spend. Sends a write only once. Returns 503 if the response is lost.
+ * Middleware that forwards a global key's request to its home region. Delivers pending charges
+ * first, so that the home region knows all spend. Sends a write only once. Returns 503 if the
+ * response is lost.
  */
 export async function forwardToHome(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
   const { caller } = c.var.admitted;

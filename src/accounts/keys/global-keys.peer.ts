@@ -20,15 +20,15 @@ import {
 const lookup = z.object({ key_hash: keyHashSchema });
 
 /**
- * Handles POST /internal/v1/lookup of a global key. Reads the key's object, so that revocations
- * apply immediately.
+ * Handles POST /internal/v1/lookup, which returns the data of a global key. Reads the key's object,
+ * so that revocations apply immediately.
  */
 export async function lookupPeer(c: Context<AppEnv>): Promise<Response> {
   const body = parseBody(lookup, c.var.peerBody);
   if (!body.ok) return fail(c, body.failure);
   const key = await identifyGlobalKey(objectsOf(c.env).register, body.value.key_hash);
   if (key.ok) {
-    const { keyId, orgId, memberId, scope, rpmLimit } = key.value; // only the home region enforces the key's terms
+    const { keyId, orgId, memberId, scope, rpmLimit } = key.value; // without budgets and other terms, which only the home region enforces
     const ids = { key_id: keyId, org_id: orgId, member_id: memberId };
     return c.json({ ok: true, ...ids, scope, rpm_limit: rpmLimit });
   }
@@ -40,8 +40,8 @@ const AT_ONCE = 6;
 const REGISTER_TIMEOUT_MS = 1000;
 
 /**
- * Handles POST /internal/v1/revocations. Stores the revoked keys and ended secrets of another
- * region. Retries are safe.
+ * Handles POST /internal/v1/revocations. Stores another region's revoked keys and ended secrets.
+ * Retries are safe.
  */
 export async function revocationsPeer(c: Context<AppEnv>): Promise<Response> {
   const items = itemsOfPeerBody(c.var.peerBody);

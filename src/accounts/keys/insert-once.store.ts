@@ -78,7 +78,7 @@ function findEarlierRequest(
 }
 
 /**
- * Rejects a repeated Idempotency-Key, unless this call inserted the key and only the response was
+ * Rejects a repeated Idempotency-Key, unless this request inserted the key and D1's response was
  * lost.
  */
 async function resolveRepeatedRequest(

@@ -14,8 +14,8 @@ import type { Region } from "../../shared/regions.ts";
 type FoundKey = Key & Pick<StoredKey, "revokedAt">;
 
 /**
- * The source of a key's data: this region's D1, or the home region of a global key. A call returns
- * null for an unknown key, and throws if the source is unavailable.
+ * The source of a key's data: this region's D1, or the home region of a global key. Methods return
+ * null for an unknown key, and throw if the source is unavailable.
  */
 export type KeyLookup = {
   /** Whether the source is this region's D1. Otherwise the home region records the key's uses. */

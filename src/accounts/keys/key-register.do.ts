@@ -41,8 +41,8 @@ const DEAD = { kind: "invalid_api_key", isForGood: true } as const;
 const BOOK_RETRY_MS = 15_000;
 
 /**
- * A key in one region: its data and status, and outside the home region the exact times of its
- * requests in the last minute, each stored before the response.
+ * A key in one region: its data and revocation. Outside the home region, also the exact times of
+ * its requests in the last minute, each stored before the response.
  */
 export class KeyRegister extends DurableObject<Env> {
   /** The key's data in memory. If null, storage must be read first. */
@@ -79,7 +79,7 @@ export class KeyRegister extends DurableObject<Env> {
     try {
       const { key, revokedAt } = this.#remember();
       if (key === null && revokedAt === null) await this.#learn();
-      // No await from here on, so that everything is one transaction.
+      // No `await` from here on, so that all writes commit together.
       return decide();
     } catch (error) {
       this.#memory = null;
@@ -266,8 +266,8 @@ export class KeyRegister extends DurableObject<Env> {
   }
 
   /**
-   * Stores that a use is being recorded, so that a slow D1 or an eviction doesn't cause a second
-   * attempt.
+   * Marks the use as recorded before D1 confirms it, so that a slow D1 or an eviction doesn't cause
+   * a second attempt.
    */
   #noteTouch(): void {
     this.#amend({ touchedAt: now(this.env) });
@@ -330,8 +330,8 @@ export class KeyRegister extends DurableObject<Env> {
 const SESSIONS_MAX = 500;
 
 /**
- * Requests of sessions in the last minute, in memory, outside the home region. They reject a
- * session above its own limit before it uses up its key's limit.
+ * Request times of sessions in the last minute, in memory, outside the home region. A session above
+ * its own limit is rejected before it uses up its key's limit.
  */
 class SessionRateWindows {
   readonly #windows = new Map<string, RateWindow>();

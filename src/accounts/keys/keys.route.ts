@@ -131,8 +131,8 @@ export async function createKeyRoute(c: AppContext, names: ModelNames) {
 }
 
 /**
- * The roles that can raise a key's limits, by the role of the key's owner. Otherwise, members could
- * raise the limits of their own keys.
+ * The roles that can raise a key's limits, by the role of the key's owner. A `member` can't raise
+ * the limits of their own keys.
  */
 const WIDENED_BY: Readonly<Record<Role, readonly Role[]>> = {
   owner: ["owner"],
@@ -142,8 +142,8 @@ const WIDENED_BY: Readonly<Record<Role, readonly Role[]>> = {
 };
 
 /**
- * Handles PATCH /v1/keys/{id}. Owners and admins change any key, others only their own. Raising
- * limits can need a higher role.
+ * Handles PATCH /v1/keys/{id}. Owners and admins can change any key, other members only their own.
+ * Raising limits can require a higher role.
  */
 export async function patchKeyRoute(c: AppContext, names: ModelNames) {
   const fields = await readFields(c, keyChangeSchema, ["scope", ...KEY_READ_ONLY]);
@@ -228,7 +228,7 @@ async function readRotation(c: AppContext): Promise<Result<KeyRotationRequest>> 
 }
 
 /**
- * Handles DELETE /v1/keys/{id}. Even if D1 fails, members can revoke their own keys that they have
+ * Handles DELETE /v1/keys/{id}. If D1 fails, members can still revoke their own keys that were
  * used.
  */
 export async function revokeKeyRoute(c: AppContext) {

@@ -162,7 +162,10 @@ export async function insertFailure(
 
 export type KeyOwner = { readonly orgId: string; readonly memberId: string | null };
 
-/** SQL of the sums of a key's budgets by budget ID, as JSON. They are at most a minute old. */
+/**
+ * SQL expression for the sums of a key's budgets by budget ID, as JSON. The sums lag by at most a
+ * minute.
+ */
 const TALLIES = `(SELECT json_group_object(budgets.id, json(tally)) FROM budgets
   WHERE budgets.org_id = keys.org_id AND budgets.name > 'key' || char(10) || keys.id || char(10)
     AND budgets.name < 'key' || char(10) || keys.id || char(11)) AS tallies`;
@@ -224,7 +227,10 @@ export function findRole(db: D1Database, memberId: string): Promise<Role | null>
 
 type KeyChange = Pick<StoredKey, "name" | "rpmLimit" | "terms">;
 
-/** Updates a key if it still equals `before`. The change time always increases. */
+/**
+ * Updates a key, or returns null if its row no longer equals `before`. `changedAt` always
+ * increases.
+ */
 export async function changeKey(
   db: D1Database,
   before: StoredKey,
@@ -268,8 +274,8 @@ export async function changeKey(
 }
 
 /**
- * Returns the statements for the events of a change. Either all statements of the batch change a
- * row, or none.
+ * Returns the statements that record a key's change as an event. They insert nothing if the key
+ * didn't change.
  */
 function changeEvents(
   db: D1Database,

@@ -83,7 +83,7 @@ function budgetOf({ terms, budget, session: spend }: KeyStatus, session: Session
   return { limitMicro, leftMicro, period: null };
 }
 
-/** OpenRouter's names of scopes. Other scopes keep our name. */
+/** OpenRouter's names of budget scopes. Scopes without an entry keep Turnpike's name. */
 const SCOPES: Readonly<Record<string, string>> = { key: "api_key", organization: "workspace" };
 
 function budgetsOf(

@@ -169,7 +169,10 @@ function changingColumns(key: KeyObjectRecord): Pick<RecordRow, (typeof CHANGING
   };
 }
 
-/** A use of the key that isn't in D1 yet. Has the key's hash, because alarms can't read object names. */
+/**
+ * A use of the key that isn't in D1 yet. Contains the key's hash, because an alarm may run without
+ * the object's name.
+ */
 type OwedUse = { readonly hash: string; readonly used_at: number };
 
 function readPendingUse(sql: SqlStorage): OwedUse | null {
@@ -196,10 +199,10 @@ export function markRevocationSaved(sql: SqlStorage): void {
   sql.exec("DELETE FROM owed_to_book");
 }
 
-/** Ms within which a request that the network duplicated can arrive. */
+/** Maximum delay, in ms, of a request that the network duplicated. */
 const REMEMBERED_MS = 60_000;
 
-/** Stores the ID of a write. Reports whether the same write arrived before. */
+/** Stores the ID of a write and reports whether it was already stored. */
 export function isRepeatedWrite(sql: SqlStorage, writeId: string, nowMs: number): boolean {
   sql.exec("DELETE FROM forwarded_writes WHERE at < ?", nowMs - REMEMBERED_MS);
   const { rowsWritten } = sql.exec(

@@ -36,7 +36,8 @@ export async function revokeKeyEverywhere<Key extends EndingKey>(
   const revokedAt = key.revokedAt ?? services.now;
   const revocation = await revokeInObjects(services, key, revokedAt);
   if (!revocation.ok) return revocation;
-  // 2. Durable notices to other regions. Until then, these call the home region for each request.
+  // 2. Durable notices to other regions. Until a region gets its notice, it checks each request
+  // with the home region.
   const item = { keyHash: key.keyHash, revokedAt: revocation.value };
   const notices = await notifyPeersOfRevocations(services, key.scope, [item]);
   if (!notices.ok) return notices;
@@ -53,7 +54,7 @@ export async function revokeKeyEverywhere<Key extends EndingKey>(
       ? success(revokedKey)
       : refuse({ kind: "not_found", message: "No such key." });
   }
-  // 4. If D1 is unavailable, the key object retries until it has the revocation.
+  // 4. If D1 is unavailable, the key object retries until D1 has the revocation.
   const databaseCall = await callObjectWithRetries(async () => {
     await services.register(key.keyHash).tellBook();
     return success(revokedKey);
@@ -62,8 +63,8 @@ export async function revokeKeyEverywhere<Key extends EndingKey>(
 }
 
 /**
- * Revokes a key in its object, then in its wallet. A lookup at the same time either finds the key
- * revoked, or the wallet ignores its result.
+ * Revokes a key in its object, then in its wallet. A concurrent lookup either finds the key
+ * revoked, or the wallet ignores the lookup's result.
  */
 async function revokeInObjects(
   { register, wallet, actor }: KeyServices,

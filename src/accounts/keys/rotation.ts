@@ -33,8 +33,8 @@ export type KeyRotationRequest = Pick<
 >;
 
 /**
- * Parses a rotation. Requires an Idempotency-Key, because otherwise a lost response would lose the
- * secret.
+ * Parses a request to rotate a key. Requires an Idempotency-Key, because otherwise a lost response
+ * would lose the secret.
  */
 export async function parseKeyRotation({
   header,
@@ -57,7 +57,9 @@ export async function parseKeyRotation({
   return success({ overlapMs: overlap * 1000, endsSessions, idempotency });
 }
 
-/** A rotation. `caller` is the calling key, which must be active, or null for an operator. */
+/**
+ * A parsed rotation. `caller` is the calling key, which must be active, or null for an operator.
+ */
 type RequestedRotation = {
   readonly find: () => Promise<StoredKey | null>;
   readonly caller: NewKeySecret["caller"];
@@ -66,7 +68,10 @@ type RequestedRotation = {
   readonly idempotency: Idempotency;
 };
 
-/** A key with its new secret. Its other secrets end by `retiresAt` (Unix ms). */
+/**
+ * A key after its rotation. `key` is the new secret. All other secrets end by `retiresAt` (Unix
+ * ms).
+ */
 export type RotatedKey = {
   readonly booked: StoredKey;
   readonly key: string;
@@ -81,8 +86,8 @@ export function rotatedKeyView<Shown extends object>(
 }
 
 /**
- * Adds a secret to a key in D1, key object and wallet, then in other regions. Ended secrets are
- * rejected immediately. A retry completes a partial rotation.
+ * Adds a secret to a key in D1, the key object and the wallet, then notifies other regions. Ended
+ * secrets are rejected immediately. A retry completes a partial rotation.
  */
 export async function rotateKeyEverywhere(
   services: KeyServices,
@@ -92,7 +97,7 @@ export async function rotateKeyEverywhere(
   if (!newSecret.ok) return newSecret;
   const storedKey = await rotation.find();
   if (storedKey === null) return noSuchKey();
-  // 2. The key object, then the wallet: ended secrets are rejected from here on.
+  // 2. The key object, then the wallet. From here on, ended secrets are rejected.
   const { secret, key } = newSecret.value;
   const homeKey = await notifyHomeObjects(services, storedKey, {
     ...rotation,
@@ -101,7 +106,8 @@ export async function rotateKeyEverywhere(
   if (!homeKey.ok) return homeKey;
   const closed = await endConsoles(services, storedKey, rotation);
   if (!closed.ok) return closed;
-  // 3. Durable notices to other regions. Until then, these call the home region for each request.
+  // 3. Durable notices to other regions. Until a region gets its notice, it checks each request
+  // with the home region.
   const ended = (homeKey.value.secrets ?? []).flatMap(({ hash, retiresAt }) =>
     retiresAt === null ? [] : [{ keyHash: hash, revokedAt: retiresAt, root: storedKey.keyHash }],
   );

@@ -8,7 +8,9 @@ import type { StoredKey } from "./stored-key.ts";
 import { ACTIVE_SECRETS_MAX } from "../../shared/key-uses.store.ts";
 import { hasNotRetired } from "./keys.store.ts";
 
-/** Maximum new secrets per key in 24 hours, because each keeps a row for that time. */
+/**
+ * Maximum new secrets per key in 24 hours, because the row of each secret is kept for that time.
+ */
 export const ROTATIONS_MAX = 100;
 
 export type SecretRow = {
@@ -58,7 +60,7 @@ export async function insertKeySecret(db: D1Database, newSecret: NewKeySecret): 
     .prepare(
       `INSERT INTO key_secrets (key_id, number, hash, created_at)
        SELECT id, 0, hash, created_at FROM keys WHERE id = ?1 AND revoked_at IS NULL
-         AND NOT EXISTS (SELECT 1 FROM key_secrets WHERE key_id = ?1)`, // only once, because the row may have been deleted since
+         AND NOT EXISTS (SELECT 1 FROM key_secrets WHERE key_id = ?1)`, // only before the first rotation, because cleanup can delete this row later
     )
     .bind(of.keyId);
   const next = db
@@ -110,8 +112,8 @@ export async function insertKeySecret(db: D1Database, newSecret: NewKeySecret): 
 }
 
 /**
- * Returns the statement that inserts the event. The wallet also reports the rotation, with the same
- * event ID.
+ * Returns a statement that records the rotation as an event. The wallet records the same event with
+ * the same ID.
  */
 function secretMade(db: D1Database, newSecret: NewKeySecret) {
   const { of, hash, now, retiresAt, endsSessions, actor } = newSecret;

@@ -96,8 +96,8 @@ export type SessionSigner = {
 export type MintedSession = { readonly session: Session; readonly token: string };
 
 /**
- * Creates a session without storing it. Its token contains the limits and a full HMAC-SHA-256,
- * because nothing else protects the budget.
+ * Creates a session without storing it. The token contains the session's limits, so a full
+ * HMAC-SHA-256 protects it.
  */
 export async function mintSession(
   { home, scope, keyHash, orgId, secrets }: SessionSigner,
@@ -171,7 +171,10 @@ async function macOf(secret: KeySecret, untagged: string): Promise<string> {
   return bytes.toBase64({ alphabet: "base64url", omitPadding: true });
 }
 
-/** The presented secret in a message between regions. Absent if it is the key's first secret. */
+/**
+ * Schema fields for the presented secret or session in calls between regions. Both are absent for a
+ * key's first secret.
+ */
 export const presentedFields = {
   secret: z.optional(keyHashSchema),
   session: z.optional(sessionWire),

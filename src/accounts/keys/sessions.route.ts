@@ -101,8 +101,8 @@ export async function createSessionRoute(c: AppContext, names: ModelNames) {
 }
 
 /**
- * Gives the session the key's list of allowed models by default, so that the session can show it.
- * If the token would become too long, it has no list. The key's list applies anyway.
+ * Creates a session that lists the key's allowed models by default. Omits the list if the token
+ * would be too long, because the key's list applies anyway.
  */
 async function mintWithinLength(
   signer: SessionSigner,
@@ -209,7 +209,7 @@ export function sessionsView({ sessions, nextAfter }: SessionPage) {
 
 /**
  * Handles GET /v1/sessions. Returns active sessions that were used, oldest first. A `member` sees
- * those of their keys, and a limited key its own.
+ * the sessions of their own keys, and a limited key only its own sessions.
  */
 export async function listSessionsRoute(c: AppContext) {
   const query = parseSessionsQuery(c.req.url);

@@ -15,7 +15,7 @@ import { termsView } from "./terms.ts";
 import type { TermsRecord } from "./terms.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** A key in D1 of its home region. Times are Unix ms. */
+/** A key's row in the home region's D1. Times are Unix ms. */
 export type StoredKey = Key & {
   readonly keyHash: string;
   readonly name: string;
@@ -25,7 +25,7 @@ export type StoredKey = Key & {
   readonly revokedAt: number | null;
   readonly changedAt: number | null;
   readonly spend: KeySpend;
-  /** The sums of the key's budgets by budget ID. Only listed keys have them. */
+  /** The sums of the key's budgets by budget ID. Only lists of keys include them. */
   readonly tallies?: Readonly<Record<string, Tally>>;
 };
 
@@ -116,7 +116,7 @@ export const KEY_READ_ONLY: readonly string[] = [
 ];
 
 /**
- * Returns the record for a key object. Its home is this region, because D1 has only this region's
+ * Returns a key in the API's format. `home` is this region, because D1 stores only this region's
  * keys.
  */
 export function keyRecord(key: StoredKey, home: Region, nowMs: number): KeyRecord {

@@ -16,9 +16,8 @@ import type { Micros } from "../../shared/money.ts";
 import { isNarrower } from "../../shared/policy.ts";
 
 /**
- * The model names that can be used here. `entryOf` converts an entry of a model list to an ID.
- * Aliases and `author/*` stay, and unknown names become null. An ID or author doesn't cover an
- * alias.
+ * The names that a list of allowed models can contain. `entryOf` converts a name to an ID. It keeps
+ * aliases and `author/*`, and returns null for an unknown name.
  */
 export type ModelNames = {
   readonly entryOf: (name: string) => string | null;
@@ -112,6 +111,7 @@ function hasFewerModels(
   return given !== null && given.every((entry) => isModelAllowed(known, entry, names));
 }
 
+/** Reports whether a list of allowed models covers an entry. `author/*` doesn't cover aliases. */
 export function isModelAllowed(
   known: readonly string[],
   entry: string,

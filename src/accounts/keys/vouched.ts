@@ -12,7 +12,10 @@ import type { Region } from "../../shared/regions.ts";
 
 type InternalCaller = { readonly admitted: Admitted } | { readonly key: VerifiedKey };
 
-/** Callers of internal requests, by the request object. No client's request can be in this map. */
+/**
+ * Verified callers of internal requests, by request object. Only the gateway adds entries, so
+ * clients can't forge a caller.
+ */
 const callers = new WeakMap<Request, InternalCaller>();
 
 export function setInternalCaller(request: Request, admitted: Admitted): void {
@@ -28,8 +31,9 @@ export function internalCallerOf(request: Request): InternalCaller | undefined {
 }
 
 /**
- * Returns the data of a global key for another region. Fails with `invalid_api_key` for other keys,
- * or `conflict` for a repeated `writeId`. If no secret is given, checks only the hash.
+ * Returns a global key's data for a call from another region. Fails with `invalid_api_key` for an
+ * unknown or regional key, or with `conflict` for a repeated `writeId`. If the credential is a
+ * hash, doesn't check the secret.
  */
 export async function identifyGlobalKey(
   register: CallsOf<"register", "identify">["register"],
