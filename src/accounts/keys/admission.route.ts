@@ -37,27 +37,27 @@ export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandle
       return next();
     }
     if (c.req.method !== "POST" || !paidPaths.has(c.req.path)) {
-      c.set("admission", admissionBy(c, key.value));
+      c.set("admission", admitAndMeasure(c, key.value));
       return next();
     }
     const slot = takeSlot(c, key.value);
     if (!(slot instanceof Promise)) {
-      startPaid(c, key.value, slot);
+      startPaidRequest(c, key.value, slot);
       return next();
     }
-    const paidRequest = startPaidAfterSlot(c, key.value, slot, next);
+    const paidRequest = startPaidRequestAfterSlot(c, key.value, slot, next);
     c.executionCtx.waitUntil(paidRequest); // releases the slot even if the client disconnects
     return paidRequest;
   };
 }
 
-async function startPaidAfterSlot(
+async function startPaidRequestAfterSlot(
   c: Context<AppEnv>,
   key: VerifiedKey,
   slot: Promise<Slot | OverloadReason>,
   next: Next,
 ): Promise<void> {
-  startPaid(c, key, await slot);
+  startPaidRequest(c, key, await slot);
   await next();
 }
 
@@ -70,18 +70,18 @@ function takeSlot(
   return requestMemory.takeOrWait(hash, bytes, c.get("startedMs"), c.get("timers").after);
 }
 
-function startPaid(c: Context<AppEnv>, key: VerifiedKey, slot: Slot | OverloadReason): void {
+function startPaidRequest(c: Context<AppEnv>, key: VerifiedKey, slot: Slot | OverloadReason): void {
   recordKnownCaller(c, key);
   c.set("slot", slot);
   if (typeof slot === "string") return;
-  const caller = bodyLength(c) > SMALL_BODY_BYTES ? undefined : presumedCaller(c, key);
+  const caller = bodyLength(c) > SMALL_BODY_BYTES ? undefined : findPresumedCaller(c, key);
   if (caller === undefined) {
-    c.set("admission", admissionBy(c, key));
+    c.set("admission", admitAndMeasure(c, key));
     return;
   }
   const presumed: PresumedCaller = {
     caller,
-    admit: () => (presumed.admission ??= admissionBy(c, key)),
+    admit: () => (presumed.admission ??= admitAndMeasure(c, key)),
     admission: null,
   };
   c.set("presumed", presumed);
@@ -112,18 +112,18 @@ async function verifyKeyOfRequest(c: Context<AppEnv>): Promise<Result<VerifiedKe
 }
 
 /** Returns the caller of a key from the isolate's cache. The key may have been revoked since. */
-function presumedCaller(c: Context<AppEnv>, key: VerifiedKey): Caller | undefined {
+function findPresumedCaller(c: Context<AppEnv>, key: VerifiedKey): Caller | undefined {
   const config = c.get("config");
   return key.home === config.region ? keyOwnerCacheOf(config).get(key) : undefined;
 }
 
 export function keyOwnerCacheOf(config: Config): KnownCallers {
-  return Isolate.of(config).get(makeCallers);
+  return Isolate.of(config).get(createKnownCallers);
 }
 
-const makeCallers = (): KnownCallers => new KnownCallers();
+const createKnownCallers = (): KnownCallers => new KnownCallers();
 
-async function admissionBy(c: Context<AppEnv>, key: VerifiedKey): Promise<Result<Admitted>> {
+async function admitAndMeasure(c: Context<AppEnv>, key: VerifiedKey): Promise<Result<Admitted>> {
   const config = c.get("config");
   const startedMs = elapsedMs();
   const result = await admitKey(key, {

@@ -11,14 +11,14 @@ import { hexOf } from "../../shared/hash.ts";
 
 const RANDOM_CHARACTERS = 31;
 const TAG_CHARACTERS = 8;
-const LISTED_CHARACTERS = 4;
+const PREFIX_RANDOM_CHARACTERS = 4;
 /** Number of base62 characters that encode a root (256 bits). */
 const ROOT_CHARACTERS = 43;
 /**
  * The format of a key. After a rotation, a key contains its root, the hash of its first secret,
  * before the tag.
  */
-const KEY = new RegExp(
+const KEY_PATTERN = new RegExp(
   `^svc_sk_(gbl_)?(${REGIONS.join("|")})_live_([0-9A-Za-z])[0-9A-Za-z]{31}([0-9A-Za-z]{${ROOT_CHARACTERS}})?[0-9A-Za-z]{8}$`,
 );
 
@@ -39,8 +39,8 @@ export async function mintKey(options: {
   const hmac = await hmacOf(secret);
   const untagged =
     scopePrefix(options.home, options.scope) + secret.id + randomBase62(RANDOM_CHARACTERS);
-  const key = untagged + (await tagOf(hmac, untagged));
-  return { key, hash: await hashOf(hmac, key), prefix: listedPrefix(key) };
+  const key = untagged + (await computeTag(hmac, untagged));
+  return { key, hash: await hashKey(hmac, key), prefix: listedPrefix(key) };
 }
 
 type RotatedSecretSource = {
@@ -65,12 +65,15 @@ export async function mintRotated(of: RotatedSecretSource): Promise<MintedKey> {
   ];
   const derived = toBase62(new Uint8Array([...first, ...second]), RANDOM_CHARACTERS);
   const untagged =
-    scopePrefix(of.home, of.scope) + of.signedBy.id + derived + rootText(BigInt(`0x${of.root}`));
-  const key = untagged + (await tagOf(hmac, untagged));
-  return { key, hash: await hashOf(hmac, key), prefix: listedPrefix(key) };
+    scopePrefix(of.home, of.scope) +
+    of.signedBy.id +
+    derived +
+    rootToBase62(BigInt(`0x${of.root}`));
+  const key = untagged + (await computeTag(hmac, untagged));
+  return { key, hash: await hashKey(hmac, key), prefix: listedPrefix(key) };
 }
 
-function rootText(value: bigint): string {
+function rootToBase62(value: bigint): string {
   let text = "";
   for (let rest = value; text.length < ROOT_CHARACTERS; rest /= 62n) {
     text = BASE62.charAt(Number(rest % 62n)) + text;
@@ -78,7 +81,7 @@ function rootText(value: bigint): string {
   return text;
 }
 
-function rootOf(text: string): string {
+function rootFromBase62(text: string): string {
   let value = 0n;
   for (const character of text) value = value * 62n + BigInt(BASE62.indexOf(character));
   return value.toString(16).padStart(64, "0");
@@ -92,17 +95,17 @@ export async function verifyKey(
   text: string,
   secrets: readonly KeySecret[],
 ): Promise<VerifiedKey | null> {
-  const known = verifiedKeysOf(secrets);
-  const before = known.get(text);
-  if (before !== undefined) return before;
+  const cache = verifiedKeysOf(secrets);
+  const cached = cache.get(text);
+  if (cached !== undefined) return cached;
   const verified = await verifyUncached(text, secrets);
   if (verified === null) return null;
-  evictOldest(known, PROVEN_MAX);
-  known.set(text, verified);
+  evictOldest(cache, VERIFIED_KEYS_MAX);
+  cache.set(text, verified);
   return verified;
 }
 
-const PROVEN_MAX = 2000;
+const VERIFIED_KEYS_MAX = 2000;
 const verifiedKeys = new WeakMap<readonly KeySecret[], Map<string, VerifiedKey>>();
 
 function verifiedKeysOf(secrets: readonly KeySecret[]): Map<string, VerifiedKey> {
@@ -115,7 +118,7 @@ async function verifyUncached(
   text: string,
   secrets: readonly KeySecret[],
 ): Promise<VerifiedKey | null> {
-  const match = KEY.exec(text);
+  const match = KEY_PATTERN.exec(text);
   if (match === null) return null;
   const [, global, name, secretId, root] = match;
   const home = findRegion(name);
@@ -124,29 +127,29 @@ async function verifyUncached(
   if (secret === undefined) return null;
   const hmac = await hmacOf(secret);
   const untagged = text.slice(0, -TAG_CHARACTERS);
-  if (!isSameSecret(text.slice(-TAG_CHARACTERS), await tagOf(hmac, untagged))) return null;
-  const hash = await hashOf(hmac, text);
+  if (!isSameSecret(text.slice(-TAG_CHARACTERS), await computeTag(hmac, untagged))) return null;
+  const hash = await hashKey(hmac, text);
   const scope = global === undefined ? "regional" : "global";
   return root === undefined
     ? { hash, home, scope }
-    : { hash: rootOf(root), home, scope, shown: { secret: hash } };
+    : { hash: rootFromBase62(root), home, scope, shown: { secret: hash } };
 }
 
-const PREFIX = new RegExp(
-  `^svc_sk_(?:gbl_)?(${REGIONS.join("|")})_live_[0-9A-Za-z]{${LISTED_CHARACTERS}}`,
+const PREFIX_PATTERN = new RegExp(
+  `^svc_sk_(?:gbl_)?(${REGIONS.join("|")})_live_[0-9A-Za-z]{${PREFIX_RANDOM_CHARACTERS}}`,
 );
 
 /** Returns the listed prefix of a key, or the text itself if it isn't one. */
 export function listedPrefixOrText(text: string): string {
-  return PREFIX.exec(text)?.[0] ?? text;
+  return PREFIX_PATTERN.exec(text)?.[0] ?? text;
 }
 
 export function homeOfPrefix(text: string): Region | null {
-  return findRegion(PREFIX.exec(text)?.[1]) ?? null;
+  return findRegion(PREFIX_PATTERN.exec(text)?.[1]) ?? null;
 }
 
 export function listedPrefix(key: string): string {
-  return key.slice(0, key.indexOf("_live_") + "_live_".length + LISTED_CHARACTERS);
+  return key.slice(0, key.indexOf("_live_") + "_live_".length + PREFIX_RANDOM_CHARACTERS);
 }
 
 function scopePrefix(home: Region, scope: Scope): string {
@@ -157,7 +160,7 @@ function scopePrefix(home: Region, scope: Scope): string {
  * Returns a tag of 8 base62 characters. Each is computed from two bytes to keep the modulo bias
  * below 0.1%.
  */
-async function tagOf(hmac: CryptoKey, untagged: string): Promise<string> {
+async function computeTag(hmac: CryptoKey, untagged: string): Promise<string> {
   return toBase62(await sign(hmac, "tag", untagged), TAG_CHARACTERS);
 }
 
@@ -169,7 +172,7 @@ export function toBase62(bytes: Uint8Array, length: number): string {
   return text;
 }
 
-async function hashOf(hmac: CryptoKey, key: string): Promise<string> {
+async function hashKey(hmac: CryptoKey, key: string): Promise<string> {
   return hexOf(await sign(hmac, "hash", key));
 }
 

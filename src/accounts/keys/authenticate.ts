@@ -32,7 +32,7 @@ export type KeyVerification = {
  * Time in ms after a session's end in which the home region decides whether the session has
  * expired. Later requests are rejected without a call.
  */
-const SESSION_SPARE_MS = 60_000;
+const SESSION_GRACE_MS = 60_000;
 
 export type KeyAdmitter = CallsOf<"register", "whose" | "admit"> &
   CallsOf<"wallet", "admit"> & {
@@ -59,7 +59,7 @@ function refuseSession(
 ): Refusal | null {
   if (shown?.session === undefined) return null;
   const { expiresAt, origins } = shown.session;
-  if (expiresAt + SESSION_SPARE_MS <= now) {
+  if (expiresAt + SESSION_GRACE_MS <= now) {
     return refuse({ kind: "invalid_api_key", expiredAt: expiresAt });
   }
   const isOriginRejected = origins !== null && !origins.includes(origin?.() ?? "");
@@ -160,7 +160,7 @@ const HEADER_CHARACTERS_MAX = 128;
  * means that two headers were joined.
  */
 export function bearerToken(authorization: string | null): string | null {
-  if (authorization === null || authorization.length > SESSION_TOKEN_LENGTH_MAX + SCHEME) {
+  if (authorization === null || authorization.length > SESSION_TOKEN_LENGTH_MAX + SCHEME_LENGTH) {
     return null;
   }
   const token = /^bearer ([^\s,]+)$/i.exec(authorization)?.[1] ?? null;
@@ -169,13 +169,13 @@ export function bearerToken(authorization: string | null): string | null {
     : token;
 }
 
-const SCHEME = "bearer ".length;
+const SCHEME_LENGTH = "bearer ".length;
 
 function isSession(token: string): boolean {
   return token.startsWith(SESSION_TOKEN_PREFIX);
 }
 
-const OURS = "svc_";
+const TURNPIKE_PREFIX = "svc_";
 
 /**
  * Returns the credential in `Authorization` or `x-api-key`. If both are set, prefers the one that
@@ -186,14 +186,14 @@ export function readCredential(authorization: string | null, apiKey: string | nu
   const key = apiKey?.trim() ?? "";
   if (key === "" || key === bearer) return { token: bearer };
   const longest = isSession(key) ? SESSION_TOKEN_LENGTH_MAX : HEADER_CHARACTERS_MAX;
-  const isKeyOurs = key.startsWith(OURS) && key.length <= longest;
-  if (bearer === null) return { token: isKeyOurs ? key : null };
-  if (!bearer.startsWith(OURS)) {
-    return isKeyOurs
+  const isTurnpikeKey = key.startsWith(TURNPIKE_PREFIX) && key.length <= longest;
+  if (bearer === null) return { token: isTurnpikeKey ? key : null };
+  if (!bearer.startsWith(TURNPIKE_PREFIX)) {
+    return isTurnpikeKey
       ? { token: key, twoHeaders: "x-api-key" }
       : { token: bearer, twoHeaders: "authorization" };
   }
-  return key.startsWith(OURS)
+  return key.startsWith(TURNPIKE_PREFIX)
     ? { token: null, twoHeaders: "both" }
     : { token: bearer, twoHeaders: "authorization" };
 }
@@ -205,64 +205,65 @@ type Credential = {
 
 const KEYS_MAX = 10_000;
 /** Minimum ms between two calls to a key's object for requests of other regions. */
-const HEARD_MS = 15_000;
+const IDENTIFY_INTERVAL_MS = 15_000;
 
-type KeyName = { readonly hash: string; readonly shown?: PresentedSecret | undefined };
-type KeyIdentity = KeyName & Pick<VerifiedKey, "home">;
+type PresentedKey = { readonly hash: string; readonly shown?: PresentedSecret | undefined };
+type KeyIdentity = PresentedKey & Pick<VerifiedKey, "home">;
 
 /**
  * The isolate's cache of key owners, which never change, and of revoked keys and ended sessions.
  */
 export class KnownCallers {
   readonly #callers = new Map<string, Omit<Caller, "shown">>();
-  readonly #ended = new Set<string>();
-  readonly #died = new Map<string, Omit<Caller, "shown">>();
-  readonly #dead = new Set<string>();
-  readonly #heard = new Map<string, number>();
+  readonly #endedSessions = new Set<string>();
+  readonly #rejectedCallers = new Map<string, Omit<Caller, "shown">>();
+  readonly #revoked = new Set<string>();
+  readonly #identifiedAtMs = new Map<string, number>();
 
-  get({ hash, shown }: KeyName): Caller | undefined {
-    if (shown?.session !== undefined && this.#ended.has(shown.session.id)) return undefined;
-    const caller = this.#callers.get(nameOf({ hash, shown }));
+  get({ hash, shown }: PresentedKey): Caller | undefined {
+    if (shown?.session !== undefined && this.#endedSessions.has(shown.session.id)) return undefined;
+    const caller = this.#callers.get(secretHashOf({ hash, shown }));
     return caller === undefined || shown === undefined ? caller : { ...caller, shown };
   }
 
-  met({ hash, shown }: KeyName): Caller | undefined {
-    const name = nameOf({ hash, shown });
-    return this.#callers.get(name) ?? this.#died.get(name);
+  met({ hash, shown }: PresentedKey): Caller | undefined {
+    const name = secretHashOf({ hash, shown });
+    return this.#callers.get(name) ?? this.#rejectedCallers.get(name);
   }
 
-  heardLately(key: KeyName, nowMs: number): Caller | undefined {
-    const sinceMs = nowMs - (this.#heard.get(nameOf(key)) ?? -Infinity);
-    return sinceMs >= 0 && sinceMs < HEARD_MS ? this.get(key) : undefined;
+  heardLately(key: PresentedKey, nowMs: number): Caller | undefined {
+    const sinceMs = nowMs - (this.#identifiedAtMs.get(secretHashOf(key)) ?? -Infinity);
+    return sinceMs >= 0 && sinceMs < IDENTIFY_INTERVAL_MS ? this.get(key) : undefined;
   }
 
   hear(key: KeyIdentity, record: Key, nowMs: number): Caller {
     const caller = this.learn(key, record);
-    const name = nameOf(key);
-    this.#heard.delete(name);
-    evictOldest(this.#heard, KEYS_MAX);
-    this.#heard.set(name, nowMs);
+    const name = secretHashOf(key);
+    this.#identifiedAtMs.delete(name);
+    evictOldest(this.#identifiedAtMs, KEYS_MAX);
+    this.#identifiedAtMs.set(name, nowMs);
     return caller;
   }
 
-  refused({ hash, shown }: KeyName, failure: Failure): void {
+  refused({ hash, shown }: PresentedKey, failure: Failure): void {
     if (failure.kind !== "invalid_api_key") return;
     const session = shown?.session?.id;
-    if (session === undefined) this.#bury(nameOf({ hash, shown }));
-    else add(this.#ended, session);
-    if (failure.isForGood === true) add(this.#dead, session ?? nameOf({ hash, shown }));
+    if (session === undefined) this.#moveToRejected(secretHashOf({ hash, shown }));
+    else addBounded(this.#endedSessions, session);
+    if (failure.isForGood === true)
+      addBounded(this.#revoked, session ?? secretHashOf({ hash, shown }));
   }
 
-  #bury(name: string): void {
+  #moveToRejected(name: string): void {
     const caller = this.#callers.get(name);
     if (caller === undefined) return;
     this.#callers.delete(name);
-    evictOldest(this.#died, KEYS_MAX);
-    this.#died.set(name, caller);
+    evictOldest(this.#rejectedCallers, KEYS_MAX);
+    this.#rejectedCallers.set(name, caller);
   }
 
-  isDead({ hash, shown }: KeyName): boolean {
-    return this.#dead.has(shown?.session?.id ?? nameOf({ hash, shown }));
+  isDead({ hash, shown }: PresentedKey): boolean {
+    return this.#revoked.has(shown?.session?.id ?? secretHashOf({ hash, shown }));
   }
 
   learn({ hash, home, shown }: KeyIdentity, record: Key): Caller {
@@ -271,16 +272,16 @@ export class KnownCallers {
     assert(typeof orgId === "string", "a register says whose its key is");
     const caller = { keyId, keyHash: hash, orgId, memberId, scope, home };
     evictOldest(this.#callers, KEYS_MAX);
-    this.#callers.set(nameOf({ hash, shown }), caller);
+    this.#callers.set(secretHashOf({ hash, shown }), caller);
     return shown === undefined ? caller : { ...caller, shown };
   }
 }
 
-function nameOf({ hash, shown }: KeyName): string {
+function secretHashOf({ hash, shown }: PresentedKey): string {
   return secretOf(hash, shown) ?? hash;
 }
 
-function add(names: Set<string>, name: string): void {
+function addBounded(names: Set<string>, name: string): void {
   evictOldest(names, KEYS_MAX);
   names.add(name);
 }

@@ -24,7 +24,7 @@ type KeyChangeRequest = {
  */
 export async function changeKeyEverywhere(
   services: KeyServices & TermsContext,
-  { find, fields, refuseRaisedLimits: refuseWider }: KeyChangeRequest,
+  { find, fields, refuseRaisedLimits }: KeyChangeRequest,
 ): Promise<Result<StoredKey>> {
   for (let round = 0; round < ROUNDS_MAX; round++) {
     const before = await find();
@@ -34,7 +34,7 @@ export async function changeKeyEverywhere(
     const { name = before.name, rpm_limit: rpmLimit = before.rpmLimit } = fields;
     const raisesLimits =
       rpmLimit > before.rpmLimit || !isTighter(before.terms, terms.value, services.names);
-    const refusal = raisesLimits ? await refuseWider(before) : null;
+    const refusal = raisesLimits ? await refuseRaisedLimits(before) : null;
     if (refusal !== null) return refusal;
     const change = { name, rpmLimit, terms: terms.value };
     const changed = await changeKey(services.db, before, change, {

@@ -34,7 +34,8 @@ export function insertConsoleKey(
   keyMember: ConsoleKeyMember,
   nowMs: number,
 ): D1PreparedStatement {
-  const [own, accepted] = typeof keyMember === "string" ? [keyMember, null] : [null, keyMember];
+  const [existingMemberId, accepted] =
+    typeof keyMember === "string" ? [keyMember, null] : [null, keyMember];
   return db
     .prepare(
       `INSERT INTO keys (id, hash, org_id, member_id, name, prefix, scope, rpm_limit, created_at, is_console)
@@ -47,7 +48,7 @@ export function insertConsoleKey(
       key.keyId,
       key.keyHash,
       key.prefix,
-      own,
+      existingMemberId,
       nowMs,
       accepted?.invitation ?? null,
       accepted?.acceptedBy ?? null,

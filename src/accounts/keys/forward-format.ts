@@ -14,7 +14,7 @@ export type ForwardedRequest = {
   readonly body: string | null;
   readonly called: RequestCredential;
 };
-type ForwardedAnswer = {
+type ForwardedResponse = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
@@ -26,7 +26,7 @@ const REQUEST_HEADERS = [
   "idempotency-key",
   "x-merchant-secret",
 ];
-const ANSWER_HEADERS = [
+const RESPONSE_HEADERS = [
   "content-type",
   "content-disposition",
   "allow",
@@ -37,7 +37,7 @@ const ANSWER_HEADERS = [
   "location",
 ];
 
-const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
+const STATUSES_WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
 
 const headers = z.record(z.string(), z.string());
 const requestSchema = z.object({
@@ -49,7 +49,7 @@ const requestSchema = z.object({
   caller_key_hash: keyHashSchema,
   ...presentedFields,
 });
-const answerSchema = z.object({
+const responseSchema = z.object({
   ok: z.literal(true),
   status: z.int().check(z.minimum(200), z.maximum(599)),
   headers,
@@ -65,41 +65,41 @@ export function parseForwardedRequest(body: unknown): ForwardedRequest | null {
   const parsed = requestSchema.safeParse(body);
   if (!parsed.success) return null;
   const { caller_key_hash: hash, secret, session, headers: sentHeaders, ...rest } = parsed.data;
-  const taken = pickedFrom(sentHeaders, REQUEST_HEADERS);
-  return taken === null
+  const pickedHeaders = pickValidHeaders(sentHeaders, REQUEST_HEADERS);
+  return pickedHeaders === null
     ? null
-    : { ...rest, called: credentialFromJson(hash, { secret, session }), headers: taken };
+    : { ...rest, called: credentialFromJson(hash, { secret, session }), headers: pickedHeaders };
 }
 
-export function parseForwardedResponse(body: unknown): ForwardedAnswer | null {
-  const parsed = answerSchema.safeParse(body);
+export function parseForwardedResponse(body: unknown): ForwardedResponse | null {
+  const parsed = responseSchema.safeParse(body);
   if (!parsed.success) return null;
-  const answer = parsed.data;
-  if (answer.body !== "" && BODILESS.has(answer.status)) return null;
-  const taken = pickedFrom(answer.headers, ANSWER_HEADERS);
-  return taken === null ? null : { ...answer, headers: taken };
+  const response = parsed.data;
+  if (response.body !== "" && STATUSES_WITHOUT_BODY.has(response.status)) return null;
+  const pickedHeaders = pickValidHeaders(response.headers, RESPONSE_HEADERS);
+  return pickedHeaders === null ? null : { ...response, headers: pickedHeaders };
 }
 
 export function forwardedRequestHeaders(from: Headers): Record<string, string> {
-  return picked(from, REQUEST_HEADERS);
+  return pickHeaders(from, REQUEST_HEADERS);
 }
 
 export function forwardedResponseHeaders(from: Headers): Record<string, string> {
-  return picked(from, ANSWER_HEADERS);
+  return pickHeaders(from, RESPONSE_HEADERS);
 }
 
-function pickedFrom(
+function pickValidHeaders(
   given: Readonly<Record<string, string>>,
   names: readonly string[],
 ): Record<string, string> | null {
   try {
-    return picked(new Headers(given), names);
+    return pickHeaders(new Headers(given), names);
   } catch {
     return null;
   }
 }
 
-function picked(from: Headers, names: readonly string[]): Record<string, string> {
+function pickHeaders(from: Headers, names: readonly string[]): Record<string, string> {
   const found: Record<string, string> = {};
   for (const name of names) {
     const value = from.get(name);

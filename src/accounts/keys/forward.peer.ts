@@ -20,7 +20,7 @@ type Dispatch = (
   context: ExecutionContext,
 ) => Promise<Response> | Response;
 
-type Surface = {
+type HomeApi = {
   readonly dispatch: Dispatch;
   readonly isAnsweredAtHome: (routedPath: string) => boolean;
 };
@@ -29,9 +29,9 @@ type Surface = {
  * Handles POST /internal/v1/forward in a key's home region, without a memory slot. Returns 409 for
  * a write with the ID of a write from the last minute, because the network duplicated it.
  */
-export async function forwardPeer(c: Context<AppEnv>, surface: Surface): Promise<Response> {
+export async function forwardPeer(c: Context<AppEnv>, surface: HomeApi): Promise<Response> {
   const forwarded = parseForwardedRequest(c.var.peerBody);
-  const request = forwarded === null ? null : requestOf(c, forwarded, surface);
+  const request = forwarded === null ? null : buildForwardedRequest(c, forwarded, surface);
   if (forwarded === null || request === null) {
     return c.json({ ok: false, failure: { kind: "internal" } });
   }
@@ -86,10 +86,10 @@ function refusalResponse(c: Context<AppEnv>, failure: Failure): Response {
  * Returns the forwarded request, or null if its path isn't forwarded or normalizes to another path
  * (`/v1/../admin/v1`).
  */
-function requestOf(
+function buildForwardedRequest(
   c: Context<AppEnv>,
   forwarded: ForwardedRequest,
-  { isAnsweredAtHome }: Surface,
+  { isAnsweredAtHome }: HomeApi,
 ): Request | null {
   const { path, query } = forwarded;
   const url = new URL(new URL(c.req.url).origin + path + query);

@@ -19,7 +19,7 @@ import {
   forwardedRequestHeaders,
 } from "./forward-format.ts";
 
-const FLUSH_MS = 1000;
+const FLUSH_TIMEOUT_MS = 1000;
 
 /**
  * Middleware that forwards a global key's request to its home region. Delivers pending charges
@@ -82,7 +82,7 @@ async function readForwardedBody(c: Context<AppEnv>): Promise<Result<string | nu
 async function flushOutboxes(c: Context<AppEnv>, caller: Caller): Promise<void> {
   const { outbox } = objectsOf(c.env);
   const flushed = peerOutboxNamesOf(caller.home, caller.orgId).map((name) =>
-    outbox(name).flush(FLUSH_MS, caller.orgId),
+    outbox(name).flush(FLUSH_TIMEOUT_MS, caller.orgId),
   );
-  await within(Promise.allSettled(flushed), FLUSH_MS).catch(() => undefined);
+  await within(Promise.allSettled(flushed), FLUSH_TIMEOUT_MS).catch(() => undefined);
 }

@@ -17,14 +17,14 @@ import {
   revocationFromJson,
 } from "../../regions/outbox-format.ts";
 
-const lookup = z.object({ key_hash: keyHashSchema });
+const lookupSchema = z.object({ key_hash: keyHashSchema });
 
 /**
  * Handles POST /internal/v1/lookup, which returns the data of a global key. Reads the key's object,
  * so that revocations apply immediately.
  */
 export async function lookupPeer(c: Context<AppEnv>): Promise<Response> {
-  const body = parseBody(lookup, c.var.peerBody);
+  const body = parseBody(lookupSchema, c.var.peerBody);
   if (!body.ok) return fail(c, body.failure);
   const key = await identifyGlobalKey(objectsOf(c.env).register, body.value.key_hash);
   if (key.ok) {
@@ -36,7 +36,7 @@ export async function lookupPeer(c: Context<AppEnv>): Promise<Response> {
   return c.json({ ok: false, failure: key.failure });
 }
 
-const AT_ONCE = 6;
+const CONCURRENT_MAX = 6;
 const REGISTER_TIMEOUT_MS = 1000;
 
 /**
@@ -47,7 +47,7 @@ export async function revocationsPeer(c: Context<AppEnv>): Promise<Response> {
   const items = itemsOfPeerBody(c.var.peerBody);
   if (!items.ok) return fail(c, items.failure);
   const deliveries = await mapConcurrently(
-    AT_ONCE,
+    CONCURRENT_MAX,
     items.value,
     async (value): Promise<DeliveryResult> => {
       const item = revocationFromJson(value);

@@ -12,7 +12,7 @@ import {
   insertFailure,
 } from "./keys.store.ts";
 
-type NamedCaller = {
+type IdempotentCaller = {
   readonly keyId: string;
   readonly secret: string;
   readonly actor: Actor;
@@ -22,7 +22,7 @@ type NamedCaller = {
 export async function insertKeyOnce(
   db: D1Database,
   key: StoredKey,
-  caller: NamedCaller,
+  caller: IdempotentCaller,
 ): Promise<Result<StoredKey>> {
   try {
     if (await insertKeyAndIdempotencyKey(db, key, caller)) return success(key);
@@ -42,9 +42,9 @@ export async function insertKeyOnce(
 async function insertKeyAndIdempotencyKey(
   db: D1Database,
   key: StoredKey,
-  { keyId, secret, idempotency, actor }: NamedCaller,
+  { keyId, secret, idempotency, actor }: IdempotentCaller,
 ): Promise<boolean> {
-  const [, made] = await db.batch([
+  const [, insertedKeys] = await db.batch([
     db
       .prepare("DELETE FROM idempotency_keys WHERE key_id = ? AND created_at <= ?")
       .bind(keyId, key.createdAt - IDEMPOTENCY_MS),
@@ -58,7 +58,7 @@ async function insertKeyAndIdempotencyKey(
       )
       .bind(keyId, idempotency.name, idempotency.body, key.keyId),
   ]);
-  return (made?.results.length ?? 0) > 0;
+  return (insertedKeys?.results.length ?? 0) > 0;
 }
 
 type EarlierRequest = { readonly body: string; readonly made_key_id: string };
@@ -66,7 +66,7 @@ type EarlierRequest = { readonly body: string; readonly made_key_id: string };
 function findEarlierRequest(
   db: D1Database,
   key: StoredKey,
-  { keyId, idempotency }: NamedCaller,
+  { keyId, idempotency }: IdempotentCaller,
 ): Promise<EarlierRequest | null> {
   return db
     .prepare(
@@ -87,8 +87,9 @@ async function resolveRepeatedRequest(
   { earlier, body }: { readonly earlier: EarlierRequest; readonly body: string },
 ): Promise<Result<StoredKey>> {
   if (earlier.body !== body) return refuse({ kind: "idempotency_mismatch" });
-  const own = earlier.made_key_id === key.keyId ? await findKeyByHash(db, key.keyHash) : null;
-  if (own !== null) return success(own);
+  const insertedKey =
+    earlier.made_key_id === key.keyId ? await findKeyByHash(db, key.keyHash) : null;
+  if (insertedKey !== null) return success(insertedKey);
   return refuse({ kind: "idempotency_replay", made: "key", id: earlier.made_key_id });
 }
 

@@ -46,13 +46,13 @@ export function createKeyLookup(env: Env, home: Region | null): KeyLookup {
 
 const LOOKUP_BUDGET_MS = 2000;
 
-const text = z.string().check(z.minLength(1), z.maxLength(100));
-const answerSchema = z.discriminatedUnion("ok", [
+const idSchema = z.string().check(z.minLength(1), z.maxLength(100));
+const lookupResponseSchema = z.discriminatedUnion("ok", [
   z.object({
     ok: z.literal(true),
-    key_id: text,
-    org_id: text,
-    member_id: text,
+    key_id: idSchema,
+    org_id: idSchema,
+    member_id: idSchema,
     scope: z.literal("global"),
     rpm_limit: z.int().check(z.minimum(1), z.maximum(1000)),
   }),
@@ -71,7 +71,7 @@ function homeSource(home: PeerConfig | undefined, clock: () => number): KeyLooku
       { key_hash: keyHash },
       { requestId: mintId("req_", clock()), now: clock, budgetMs: LOOKUP_BUDGET_MS },
     );
-    const parsed = answerSchema.safeParse(answer?.body);
+    const parsed = lookupResponseSchema.safeParse(answer?.body);
     if (!parsed.success) throw new HomeUnreachableError(`${home.region} did not answer`);
     const found = parsed.data;
     if (!found.ok) return null;

@@ -37,8 +37,8 @@ import { evictOldest } from "../../shared/evict-oldest.ts";
 /** Minimum ms between two writes of `last_used_at`, and between two lookups of the key. */
 const TOUCH_INTERVAL_MS = 60_000;
 const DATABASE_TIMEOUT_MS = 5_000;
-const DEAD = { kind: "invalid_api_key", isForGood: true } as const;
-const BOOK_RETRY_MS = 15_000;
+const KEY_REVOKED = { kind: "invalid_api_key", isForGood: true } as const;
+const DATABASE_RETRY_MS = 15_000;
 
 /**
  * A key in one region: its data and revocation. Outside the home region, also the exact times of
@@ -47,38 +47,38 @@ const BOOK_RETRY_MS = 15_000;
 export class KeyRegister extends DurableObject<Env> {
   /** The key's data in memory. If null, storage must be read first. */
   #memory: KeyObjectMemory | null = null;
-  #learning: Promise<void> | null = null;
-  #limitsSet = 0;
+  #pendingRead: Promise<void> | null = null;
+  #limitChanges = 0;
   #home: Region | null = null;
   readonly #sessions = new SessionRateWindows();
-  #usedAt = 0;
+  #lastUsedAt = 0;
 
   admit(home: Region | null = null, secret?: string, session?: PacedSession): Promise<Admission> {
     this.#home = home;
-    return this.#known(() => this.#decide(secret, session));
+    return this.#withKey(() => this.#admitRequest(secret, session));
   }
 
   identify(writeId: string | null = null, secret?: string): Promise<Identified> {
-    return this.#known(() => this.#identified(writeId, secret));
+    return this.#withKey(() => this.#identifyKey(writeId, secret));
   }
 
   whose(secret?: string): Promise<Identified> {
-    return this.#known(() => this.#named(secret));
+    return this.#withKey(() => this.#activeKey(secret));
   }
 
   async refresh(usedAt: number): Promise<Identified> {
     const known = await this.whose();
     if (known.ok || this.#memory?.key) {
-      this.#noteTouch();
-      await this.#touch(usedAt);
+      this.#markUseRecorded();
+      await this.#recordUse(usedAt);
     }
     return this.whose();
   }
 
-  async #known<T>(decide: () => T | Refusal): Promise<T | Refusal> {
+  async #withKey<T>(decide: () => T | Refusal): Promise<T | Refusal> {
     try {
-      const { key, revokedAt } = this.#remember();
-      if (key === null && revokedAt === null) await this.#learn();
+      const { key, revokedAt } = this.#readMemory();
+      if (key === null && revokedAt === null) await this.#readKeyOnce();
       // No `await` from here on, so that all writes commit together.
       return decide();
     } catch (error) {
@@ -96,12 +96,12 @@ export class KeyRegister extends DurableObject<Env> {
       "INSERT INTO tombstone (one, revoked_at) VALUES (1, ?) ON CONFLICT (one) DO NOTHING",
       revokedAt,
     );
-    return this.#remember().revokedAt ?? revokedAt;
+    return this.#readMemory().revokedAt ?? revokedAt;
   }
 
   async tellBook(): Promise<void> {
     markRevocationPending(this.ctx.storage.sql, this.#hash());
-    await this.ctx.storage.setAlarm(elapsedMs() + BOOK_RETRY_MS);
+    await this.ctx.storage.setAlarm(elapsedMs() + DATABASE_RETRY_MS);
   }
 
   /**
@@ -110,8 +110,8 @@ export class KeyRegister extends DurableObject<Env> {
    */
   override async alarm(): Promise<void> {
     try {
-      await this.#tellUse();
-      const { revokedAt } = this.#remember();
+      await this.#recordPendingUse();
+      const { revokedAt } = this.#readMemory();
       const hash = unsavedRevocation(this.ctx.storage.sql);
       if (hash === null || revokedAt === null) return;
       await within(revokeKeyByHash(this.env.DB, hash, revokedAt), DATABASE_TIMEOUT_MS);
@@ -119,23 +119,23 @@ export class KeyRegister extends DurableObject<Env> {
     } catch (error) {
       this.#memory = null;
       logWarning("revocation_not_in_book", { reason: reasonOf(error) });
-      await this.ctx.storage.setAlarm(elapsedMs() + BOOK_RETRY_MS);
+      await this.ctx.storage.setAlarm(elapsedMs() + DATABASE_RETRY_MS);
     }
   }
 
   setLimit(rpmLimit: number): void {
-    this.#limitsSet++;
-    this.#amend({ rpmLimit });
+    this.#limitChanges++;
+    this.#changeKeyRecord({ rpmLimit });
   }
 
   setTerms(terms: KeyTerms): void {
-    this.#limitsSet++;
-    this.#amend({ terms });
+    this.#limitChanges++;
+    this.#changeKeyRecord({ terms });
   }
 
   setSecrets(secrets: KeySecrets): void {
-    this.#limitsSet++;
-    this.#amend({ secrets });
+    this.#limitChanges++;
+    this.#changeKeyRecord({ secrets });
   }
 
   retire(secret: string, retiresAt: number): void {
@@ -144,14 +144,14 @@ export class KeyRegister extends DurableObject<Env> {
     storeRetiredSecret(this.ctx.storage.sql, secret, retiresAt);
   }
 
-  #decide(secret: string | undefined, session: PacedSession | undefined): Admission {
-    const { window, key, revokedAt } = this.#remember();
-    if (revokedAt !== null) return refuse(DEAD);
+  #admitRequest(secret: string | undefined, session: PacedSession | undefined): Admission {
+    const { window, key, revokedAt } = this.#readMemory();
+    if (revokedAt !== null) return refuse(KEY_REVOKED);
     if (key === null || !this.#isLive(secret)) return refuse({ kind: "invalid_api_key" });
     const clockMs = now(this.env);
-    if (window.lagMs(clockMs) > CLOCK_LAG_MAX_MS) this.#clampTo(clockMs, window, key);
-    const ofSession = this.#sessions.refuse(session, clockMs);
-    if (ofSession !== null) return ofSession;
+    if (window.lagMs(clockMs) > CLOCK_LAG_MAX_MS) this.#clampTimes(clockMs, window, key);
+    const sessionRefusal = this.#sessions.refuse(session, clockMs);
+    if (sessionRefusal !== null) return sessionRefusal;
     const { keyId, orgId, memberId, scope, rpmLimit: limit } = key;
     const decision = window.decide(limit, clockMs);
     if (!decision.admitted) {
@@ -160,38 +160,38 @@ export class KeyRegister extends DurableObject<Env> {
     }
     storeAdmission(this.ctx.storage.sql, decision.entry);
     window.append(decision.entry);
-    this.#touchWhenDue(decision.entry.at);
+    this.#recordUseIfDue(decision.entry.at);
     const { remaining, resetMs } = decision;
     const rate = this.#sessions.take(session, clockMs) ?? { limit, remaining, resetMs };
     return { ok: true, keyId, orgId, memberId, scope, ...rate };
   }
 
   #isLive(secret: string | undefined): boolean {
-    const { key, retired } = this.#remember();
+    const { key, retired } = this.#readMemory();
     if (secret === undefined) return true;
     if ((retired.get(secret) ?? Infinity) <= now(this.env)) return false;
     const keyHash = this.#hash();
     const secrets = key?.secrets ?? null;
-    if (secrets === null && secret !== keyHash) return !this.#source().isOurs;
+    if (secrets === null && secret !== keyHash) return !this.#keyLookup().isOurs;
     return isLiveSecret({ keyHash, secrets }, secret, now(this.env));
   }
 
-  #identified(writeId: string | null, secret: string | undefined): Identified {
-    const named = this.#named(secret);
+  #identifyKey(writeId: string | null, secret: string | undefined): Identified {
+    const named = this.#activeKey(secret);
     if (!named.ok) return named;
     const clockMs = now(this.env);
     if (writeId !== null && isRepeatedWrite(this.ctx.storage.sql, writeId, clockMs)) {
       const message = "This request was already received. This duplicate has no effect.";
       return refuse({ kind: "conflict", message, param: null });
     }
-    this.#touchWhenDue(clockMs);
-    this.#oweUntilDue(clockMs);
+    this.#recordUseIfDue(clockMs);
+    this.#postponeUse(clockMs);
     return named;
   }
 
-  #named(secret: string | undefined): Identified {
-    const { key, revokedAt } = this.#remember();
-    if (revokedAt !== null) return refuse(DEAD);
+  #activeKey(secret: string | undefined): Identified {
+    const { key, revokedAt } = this.#readMemory();
+    if (revokedAt !== null) return refuse(KEY_REVOKED);
     if (key === null || !this.#isLive(secret)) return refuse({ kind: "invalid_api_key" });
     const { touchedAt: _, ...known } = key;
     const { terms } = known;
@@ -201,32 +201,32 @@ export class KeyRegister extends DurableObject<Env> {
     return success(known);
   }
 
-  #clampTo(clockMs: number, window: RateWindow, key: KeyObjectRecord): void {
+  #clampTimes(clockMs: number, window: RateWindow, key: KeyObjectRecord): void {
     logAlert("clock_stepped_back", { key_id: key.keyId, lag_ms: window.lagMs(clockMs) });
     clampStoredAdmissions(this.ctx.storage.sql, clockMs);
     window.clamp(clockMs);
-    this.#amend({ touchedAt: Math.min(key.touchedAt, clockMs) });
+    this.#changeKeyRecord({ touchedAt: Math.min(key.touchedAt, clockMs) });
   }
 
-  #learn(): Promise<void> {
-    this.#learning ??= this.#readKey().finally(() => {
-      this.#learning = null;
+  #readKeyOnce(): Promise<void> {
+    this.#pendingRead ??= this.#readKey().finally(() => {
+      this.#pendingRead = null;
     });
-    return this.#learning;
+    return this.#pendingRead;
   }
 
   async #readKey(): Promise<void> {
-    const limitsSet = this.#limitsSet;
-    const source = this.#source();
+    const limitChanges = this.#limitChanges;
+    const source = this.#keyLookup();
     const found = await within(source.find(this.#hash()), DATABASE_TIMEOUT_MS);
     // A lookup that began before the revocation must not make the key active again.
-    if (found === null || this.#remember().revokedAt !== null) return;
+    if (found === null || this.#readMemory().revokedAt !== null) return;
     if (found.revokedAt !== null) {
       this.revoke(found.revokedAt);
       return;
     }
     // A read that began before a limit change must not undo it.
-    if (limitsSet !== this.#limitsSet) return this.#readKey();
+    if (limitChanges !== this.#limitChanges) return this.#readKey();
     makeTables(this.ctx.storage, KEY_OBJECT_TABLES);
     this.#memory = null;
     // The home region records uses, so the next lookup is due in a minute.
@@ -236,92 +236,92 @@ export class KeyRegister extends DurableObject<Env> {
     });
   }
 
-  #touchWhenDue(usedAt: number): void {
-    const { key } = this.#remember();
+  #recordUseIfDue(usedAt: number): void {
+    const { key } = this.#readMemory();
     if (key === null || usedAt - key.touchedAt < TOUCH_INTERVAL_MS) return;
-    this.#noteTouch();
-    this.ctx.waitUntil(this.#touch(usedAt));
+    this.#markUseRecorded();
+    this.ctx.waitUntil(this.#recordUse(usedAt));
   }
 
-  #oweUntilDue(usedAt: number): void {
-    const { key, owedUse } = this.#remember();
-    this.#usedAt = Math.max(this.#usedAt, usedAt);
+  #postponeUse(usedAt: number): void {
+    const { key, owedUse } = this.#readMemory();
+    this.#lastUsedAt = Math.max(this.#lastUsedAt, usedAt);
     if (key === null || owedUse !== null || usedAt <= key.touchedAt) return;
-    this.#owe(usedAt, key.touchedAt + TOUCH_INTERVAL_MS - usedAt);
+    this.#storePendingUse(usedAt, key.touchedAt + TOUCH_INTERVAL_MS - usedAt);
   }
 
-  #owe(usedAt: number, delayMs: number): void {
-    if (!this.#source().isOurs) return;
+  #storePendingUse(usedAt: number, delayMs: number): void {
+    if (!this.#keyLookup().isOurs) return;
     const owedUse = { hash: this.#hash(), used_at: usedAt };
     markUsePending(this.ctx.storage.sql, owedUse);
-    this.#memory = { ...this.#remember(), owedUse };
+    this.#memory = { ...this.#readMemory(), owedUse };
     void this.ctx.storage.setAlarm(elapsedMs() + Math.max(0, delayMs));
   }
 
-  async #tellUse(): Promise<void> {
-    const { owedUse, key } = this.#remember();
+  async #recordPendingUse(): Promise<void> {
+    const { owedUse, key } = this.#readMemory();
     if (owedUse === null || key === null) return;
-    this.#noteTouch();
-    await this.#touch(Math.max(owedUse.used_at, this.#usedAt));
+    this.#markUseRecorded();
+    await this.#recordUse(Math.max(owedUse.used_at, this.#lastUsedAt));
   }
 
   /**
    * Marks the use as recorded before D1 confirms it, so that a slow D1 or an eviction doesn't cause
    * a second attempt.
    */
-  #noteTouch(): void {
-    this.#amend({ touchedAt: now(this.env) });
+  #markUseRecorded(): void {
+    this.#changeKeyRecord({ touchedAt: now(this.env) });
   }
 
-  async #touch(usedAt: number): Promise<void> {
-    const limitsSet = this.#limitsSet;
+  async #recordUse(usedAt: number): Promise<void> {
+    const limitChanges = this.#limitChanges;
     try {
-      const answer = await this.#source().touch(this.#hash(), usedAt);
-      this.#paid(usedAt);
-      if (answer === null) this.#forget();
+      const answer = await this.#keyLookup().touch(this.#hash(), usedAt);
+      this.#clearPendingUse(usedAt);
+      if (answer === null) this.#deleteKeyRecord();
       else if (answer.revokedAt !== null) this.revoke(answer.revokedAt);
-      else if (limitsSet === this.#limitsSet) {
+      else if (limitChanges === this.#limitChanges) {
         const { rpmLimit, terms, secrets } = answer;
-        this.#amend({ rpmLimit, terms, secrets });
+        this.#changeKeyRecord({ rpmLimit, terms, secrets });
       }
     } catch (error) {
       // If D1 fails, admissions continue with the stored key.
       this.#memory = null;
       logWarning("key_use_not_noted", { reason: reasonOf(error) });
-      this.#owe(usedAt, TOUCH_INTERVAL_MS);
+      this.#storePendingUse(usedAt, TOUCH_INTERVAL_MS);
     }
   }
 
-  #paid(usedAt: number): void {
-    const { owedUse } = this.#remember();
-    if (owedUse === null || Math.max(owedUse.used_at, this.#usedAt) > usedAt) return;
+  #clearPendingUse(usedAt: number): void {
+    const { owedUse } = this.#readMemory();
+    if (owedUse === null || Math.max(owedUse.used_at, this.#lastUsedAt) > usedAt) return;
     markUseSaved(this.ctx.storage.sql);
-    this.#memory = { ...this.#remember(), owedUse: null };
+    this.#memory = { ...this.#readMemory(), owedUse: null };
   }
 
-  #forget(): void {
+  #deleteKeyRecord(): void {
     this.#memory = null;
     this.ctx.storage.sql.exec("DELETE FROM record");
   }
 
-  #amend(change: Partial<KeyObjectRecord>): void {
-    const memory = this.#remember();
+  #changeKeyRecord(change: Partial<KeyObjectRecord>): void {
+    const memory = this.#readMemory();
     if (memory.key === null) return;
     const key = { ...memory.key, ...change };
     if (updateKeyRecord(this.ctx.storage.sql, memory.key, key)) this.#memory = { ...memory, key };
   }
 
-  #remember(): KeyObjectMemory {
+  #readMemory(): KeyObjectMemory {
     this.#memory ??= readKeyObjectMemory(this.ctx.storage);
     return this.#memory;
   }
 
-  #source(): KeyLookup {
+  #keyLookup(): KeyLookup {
     return createKeyLookup(this.env, this.#home);
   }
 
   #hash(): string {
-    const name = this.ctx.id.name ?? this.#remember().owedUse?.hash;
+    const name = this.ctx.id.name ?? this.#readMemory().owedUse?.hash;
     assert(name !== undefined, "a register is named by its key's hash");
     return name;
   }

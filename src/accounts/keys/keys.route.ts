@@ -49,7 +49,7 @@ export async function listKeysRoute(c: AppContext) {
   return success(keyPageView(page.value, (key) => keyRecord(key, c.var.config.region, now(c.env))));
 }
 
-const place = z.pipe(
+const cursorSchema = z.pipe(
   singleValue.check(
     z.regex(/^\d{1,15}\.[^.]{1,100}$/, "must be the next_after of an earlier response"),
   ),
@@ -62,7 +62,7 @@ const place = z.pipe(
 export const keysParameters = z.object({
   revoked: z._default(z.enum(["true", "false"]), "false"),
   limit: wholeNumber(1, LISTED_REVOKED, LISTED_REVOKED),
-  after: z.optional(place),
+  after: z.optional(cursorSchema),
 });
 type KeysQuery = z.infer<typeof keysParameters>;
 
@@ -78,12 +78,12 @@ export async function readKeyPage(
   owner: KeyOwner,
   { revoked, limit, after }: KeysQuery,
 ): Promise<KeysPage> {
-  const isPage = revoked === "true";
-  const keys = isPage
+  const isRevokedList = revoked === "true";
+  const keys = isRevokedList
     ? await listRevokedKeys(db, owner, { limit, after: after ?? null })
     : await listKeys(db, owner);
   const ended = keys.filter((key) => key.revokedAt !== null);
-  const last = ended.length === (isPage ? limit : LISTED_REVOKED) ? ended.at(-1) : undefined;
+  const last = ended.length === (isRevokedList ? limit : LISTED_REVOKED) ? ended.at(-1) : undefined;
   return { keys, nextAfter: last === undefined ? null : `${last.createdAt}.${last.keyId}` };
 }
 
@@ -134,7 +134,7 @@ export async function createKeyRoute(c: AppContext, names: ModelNames) {
  * The roles that can raise a key's limits, by the role of the key's owner. A `member` can't raise
  * the limits of their own keys.
  */
-const WIDENED_BY: Readonly<Record<Role, readonly Role[]>> = {
+const ROLES_RAISING_LIMITS: Readonly<Record<Role, readonly Role[]>> = {
   owner: ["owner"],
   admin: ["owner", "admin"],
   billing: ["owner", "admin"],
@@ -150,10 +150,10 @@ export async function patchKeyRoute(c: AppContext, names: ModelNames) {
   if (!fields.ok) return fields;
   const { member, admitted } = c.var;
   const id = c.req.param("id") ?? "";
-  const canChangeAnyKey = WIDENED_BY.member.includes(member.role);
+  const canChangeAnyKey = ROLES_RAISING_LIMITS.member.includes(member.role);
   const owner = { orgId: admitted.caller.orgId, memberId: canChangeAnyKey ? null : member.id };
   const refuseRaisedLimits = async ({ memberId }: StoredKey): Promise<Refusal | null> => {
-    const roles = WIDENED_BY[(await findRole(c.env.DB, memberId)) ?? "owner"];
+    const roles = ROLES_RAISING_LIMITS[(await findRole(c.env.DB, memberId)) ?? "owner"];
     return roles.includes(member.role) ? null : refuse({ kind: "role_required", roles });
   };
   const services = { ...keyServices(c), names };

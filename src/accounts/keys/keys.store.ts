@@ -16,16 +16,16 @@ export const ACTIVE_KEYS_MAX = 1000;
 const NEW_KEYS_MAX = 10_000;
 export const LISTED_REVOKED = 100;
 
-const TERM_VALUES = [...TERM_COLUMNS, "more"];
-const TERMS = TERM_VALUES.join(", ");
-const WHOLE = `keys.*, ${SECRETS}, ${TERMS}, key_terms.changed_at, day, daily_spend_micro, week, weekly_spend_micro,
+const TERM_COLUMN_NAMES = [...TERM_COLUMNS, "more"];
+const TERM_COLUMN_LIST = TERM_COLUMN_NAMES.join(", ");
+const KEY_COLUMNS = `keys.*, ${SECRETS}, ${TERM_COLUMN_LIST}, key_terms.changed_at, day, daily_spend_micro, week, weekly_spend_micro,
   month, monthly_spend_micro, total_spend_micro`;
-const JOINED = `LEFT JOIN key_terms ON key_terms.key_id = keys.id
+const KEY_JOINS = `LEFT JOIN key_terms ON key_terms.key_id = keys.id
   LEFT JOIN key_spend ON key_spend.org_id = keys.org_id AND key_spend.key_id = keys.id`;
 
 export async function findKeyByHash(db: D1Database, hash: string): Promise<StoredKey | null> {
   const row = await db
-    .prepare(`SELECT ${WHOLE} FROM keys ${JOINED} WHERE keys.hash = ?`)
+    .prepare(`SELECT ${KEY_COLUMNS} FROM keys ${KEY_JOINS} WHERE keys.hash = ?`)
     .bind(hash)
     .first<KeyRow>();
   return row === null ? null : keyFromRow(row);
@@ -83,7 +83,7 @@ export function insertTermsStatements(
   return [
     db
       .prepare(
-        `INSERT INTO key_terms (key_id, org_id, ${TERMS}, changed_at)
+        `INSERT INTO key_terms (key_id, org_id, ${TERM_COLUMN_LIST}, changed_at)
          SELECT id, org_id, ?2, ?3, ?4, ?5, ?6, ?7, ?8, created_at FROM keys WHERE id = ?1`,
       )
       .bind(key.keyId, ...valuesOfTerms(key.terms)),
@@ -174,8 +174,8 @@ export async function listKeys(db: D1Database, owner: KeyOwner): Promise<readonl
   const activeKeysSql = `SELECT * FROM keys INDEXED BY live_keys_by_organization
     WHERE org_id = ?1 AND revoked_at IS NULL AND is_console IS NULL AND (?2 IS NULL OR member_id = ?2)`;
   const { results } = await db
-    .prepare(`SELECT ${WHOLE}, ${TALLIES} FROM (SELECT * FROM (${activeKeysSql}) UNION ALL
-      SELECT * FROM (${revokedOf(owner)})) AS keys ${JOINED} ORDER BY created_at DESC, id DESC`)
+    .prepare(`SELECT ${KEY_COLUMNS}, ${TALLIES} FROM (SELECT * FROM (${activeKeysSql}) UNION ALL
+      SELECT * FROM (${revokedKeysSql(owner)})) AS keys ${KEY_JOINS} ORDER BY created_at DESC, id DESC`)
     .bind(owner.orgId, owner.memberId, LISTED_REVOKED, null, null)
     .all<KeyRow>();
   return results.map(keyFromRow);
@@ -189,14 +189,14 @@ export async function listRevokedKeys(
   { limit, after }: { readonly limit: number; readonly after: ListCursor | null },
 ): Promise<readonly StoredKey[]> {
   const { results } = await db
-    .prepare(`SELECT ${WHOLE} FROM (${revokedOf(owner)}) AS keys ${JOINED}
+    .prepare(`SELECT ${KEY_COLUMNS} FROM (${revokedKeysSql(owner)}) AS keys ${KEY_JOINS}
       ORDER BY created_at DESC, id DESC`)
     .bind(owner.orgId, owner.memberId, limit, after?.createdAt ?? null, after?.keyId ?? null)
     .all<KeyRow>();
   return results.map(keyFromRow);
 }
 
-function revokedOf({ memberId }: KeyOwner): string {
+function revokedKeysSql({ memberId }: KeyOwner): string {
   const index = memberId === null ? "revoked_keys_by_organization" : "revoked_keys_by_member";
   const owner = memberId === null ? "org_id = ?1 AND ?2 IS NULL" : "member_id = ?2 AND org_id = ?1";
   return `SELECT * FROM keys INDEXED BY ${index} WHERE ${owner} AND revoked_at IS NOT NULL AND is_console IS NULL
@@ -210,7 +210,7 @@ export async function findKey(
 ): Promise<StoredKey | null> {
   const row = await db
     .prepare(
-      `SELECT ${WHOLE} FROM keys ${JOINED} WHERE keys.id = ?1 AND keys.org_id = ?2
+      `SELECT ${KEY_COLUMNS} FROM keys ${KEY_JOINS} WHERE keys.id = ?1 AND keys.org_id = ?2
        AND (?3 IS NULL OR keys.member_id = ?3) AND (?4 OR keys.is_console IS NULL)`,
     )
     .bind(id, orgId, memberId, withConsole ? 1 : 0)
@@ -260,9 +260,9 @@ export async function changeKey(
           db
             .prepare(
               // applies only if the previous statement changed the key
-              `INSERT INTO key_terms (key_id, org_id, ${TERMS}, changed_at)
+              `INSERT INTO key_terms (key_id, org_id, ${TERM_COLUMN_LIST}, changed_at)
                SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10 WHERE changes() = 1
-               ON CONFLICT (key_id) DO UPDATE SET (${TERMS}, changed_at) = (?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)`,
+               ON CONFLICT (key_id) DO UPDATE SET (${TERM_COLUMN_LIST}, changed_at) = (?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)`,
             )
             .bind(before.keyId, before.orgId, ...valuesOfTerms(change.terms), changedAt),
         ]
@@ -283,13 +283,13 @@ function changeEvents(
   change: KeyChange,
   { nowMs, actor }: { readonly nowMs: number; readonly actor: Actor },
 ): readonly D1PreparedStatement[] {
-  const data = changesOf(columnsOf(before), columnsOf(change));
+  const data = changesOf(eventFields(before), eventFields(change));
   if (data === null) return [];
   const event = { actor, subject: before.keyId, data, orgId: before.orgId, createdAt: nowMs };
   return [eventIfChanged(db, { type: "key.changed", ...event })];
 }
 
-function columnsOf({ name, rpmLimit, terms }: KeyChange) {
+function eventFields({ name, rpmLimit, terms }: KeyChange) {
   return { name, rpm_limit: rpmLimit, ...storedTerms(terms) };
 }
 

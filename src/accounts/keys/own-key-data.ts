@@ -5,8 +5,8 @@ import type { Micros } from "../../shared/money.ts";
 import type { Region } from "../../shared/regions.ts";
 import type { Session } from "../../shared/session.ts";
 
-const RESETS = { day: "daily", week: "weekly", month: "monthly" } as const;
-const RESETS_BY_WINDOW: Readonly<Record<string, string>> = RESETS;
+const RESET_BY_PERIOD = { day: "daily", week: "weekly", month: "monthly" } as const;
+const RESET_BY_WINDOW: Readonly<Record<string, string>> = RESET_BY_PERIOD;
 
 type CallingKey = {
   readonly label: string;
@@ -32,13 +32,13 @@ export function ownKeyData(status: KeyStatus, callingKey: CallingKey) {
     label,
     limit: mapNullable(limitMicro, dollarsOf),
     limit_remaining: mapNullable(leftMicro, dollarsOf),
-    limit_reset: mapNullable(period, (one) => RESETS[one]),
+    limit_reset: mapNullable(period, (one) => RESET_BY_PERIOD[one]),
     ...budgetsOf(status, { limitMicro, leftMicro, period }),
     usage: dollarsOf(spend.total),
     usage_daily: dollarsOf(spend.day),
     usage_weekly: dollarsOf(spend.week),
     usage_monthly: dollarsOf(spend.month),
-    ...FIXED,
+    ...FIXED_FIELDS,
     expires_at: mapNullable(expiresAt, timestamp),
     rate_limit: { requests: rpmLimit, interval: "60s", note: "Requests per minute." },
     creator_user_id: memberId,
@@ -49,7 +49,7 @@ export function ownKeyData(status: KeyStatus, callingKey: CallingKey) {
   };
 }
 
-const FIXED = {
+const FIXED_FIELDS = {
   byok_usage: 0,
   byok_usage_daily: 0,
   byok_usage_weekly: 0,
@@ -84,7 +84,10 @@ function budgetOf({ terms, budget, session: spend }: KeyStatus, session: Session
 }
 
 /** OpenRouter's names of budget scopes. Scopes without an entry keep Turnpike's name. */
-const SCOPES: Readonly<Record<string, string>> = { key: "api_key", organization: "workspace" };
+const OPENROUTER_SCOPES: Readonly<Record<string, string>> = {
+  key: "api_key",
+  organization: "workspace",
+};
 
 function budgetsOf(
   { budget, budgets }: KeyStatus,
@@ -105,18 +108,24 @@ function budgetsOf(
   const others = budgets
     .filter((one) => one.budget.unit === "dollars")
     .map(({ scope, budget: { id, amount: limit, window }, used, held, resetsAt }) =>
-      keyBudget(SCOPES[scope] ?? scope, { id, limit, spend: used + held, window, resetsAt }),
+      keyBudget(OPENROUTER_SCOPES[scope] ?? scope, {
+        id,
+        limit,
+        spend: used + held,
+        window,
+        resetsAt,
+      }),
     );
   const all = [...own, ...others];
-  const [least = null] = all.toSorted((one, other) => one.remaining_usd - other.remaining_usd);
-  return { budgets: all, effective_budget: least };
+  const [tightest = null] = all.toSorted((one, other) => one.remaining_usd - other.remaining_usd);
+  return { budgets: all, effective_budget: tightest };
 }
 
 type KeyBudget = ReturnType<typeof keyBudget>;
 
 function keyBudget(
   scope: string,
-  at: {
+  fields: {
     readonly id: string | null;
     readonly limit: number;
     readonly spend: number;
@@ -126,14 +135,15 @@ function keyBudget(
 ) {
   return {
     scope,
-    budget_id: at.id,
+    budget_id: fields.id,
     guardrail_id: null,
-    include_byok: FIXED.include_byok_in_limit,
-    limit_usd: dollarsOf(micros(at.limit)),
-    spend_usd: dollarsOf(micros(at.spend)),
-    remaining_usd: dollarsOf(micros(at.limit - at.spend)),
-    reset_interval: at.window === "total" ? null : (RESETS_BY_WINDOW[at.window] ?? at.window),
-    resets_at: mapNullable(at.resetsAt, timestamp),
+    include_byok: FIXED_FIELDS.include_byok_in_limit,
+    limit_usd: dollarsOf(micros(fields.limit)),
+    spend_usd: dollarsOf(micros(fields.spend)),
+    remaining_usd: dollarsOf(micros(fields.limit - fields.spend)),
+    reset_interval:
+      fields.window === "total" ? null : (RESET_BY_WINDOW[fields.window] ?? fields.window),
+    resets_at: mapNullable(fields.resetsAt, timestamp),
   };
 }
 

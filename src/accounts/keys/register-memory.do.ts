@@ -7,7 +7,7 @@ import type { StoredAdmission } from "../../shared/rate-window.ts";
 import { openTables } from "../../shared/tables.do.ts";
 import type { Tables } from "../../shared/tables.do.ts";
 
-const FIRST = `CREATE TABLE admissions (slot INTEGER PRIMARY KEY, at INTEGER NOT NULL) STRICT;
+const FIRST_SCHEMA = `CREATE TABLE admissions (slot INTEGER PRIMARY KEY, at INTEGER NOT NULL) STRICT;
   CREATE TABLE record (
     one INTEGER PRIMARY KEY CHECK (one = 1), key_id TEXT NOT NULL, org_id TEXT NOT NULL,
     member_id TEXT NOT NULL, scope TEXT NOT NULL, rpm_limit INTEGER NOT NULL,
@@ -27,7 +27,7 @@ const FIRST = `CREATE TABLE admissions (slot INTEGER PRIMARY KEY, at INTEGER NOT
 /** The tables of a key object. A lookup of an unknown key doesn't create them. */
 export const KEY_OBJECT_TABLES: Tables = {
   name: "register",
-  steps: [{ sql: FIRST, readableBy: 1 }],
+  steps: [{ sql: FIRST_SCHEMA, readableBy: 1 }],
 };
 
 export type KeyObjectRecord = Key & {
@@ -39,7 +39,7 @@ export type KeyObjectMemory = {
   readonly window: RateWindow;
   readonly key: KeyObjectRecord | null;
   readonly revokedAt: number | null;
-  readonly owedUse: OwedUse | null;
+  readonly owedUse: PendingUse | null;
   readonly retired: ReadonlyMap<string, number>;
 };
 
@@ -86,7 +86,7 @@ function selectRetired(sql: SqlStorage): ReadonlyMap<string, number> {
 }
 
 /**
- * Stores an admission as exactly one row. The platform delays the response until the row is
+ * Stores an admission as exactly one row. The platform delays the response until the row after
  * durable.
  */
 export function storeAdmission(sql: SqlStorage, entry: StoredAdmission): void {
@@ -147,20 +147,22 @@ export function storeKeyRecord(sql: SqlStorage, key: KeyObjectRecord): void {
 
 export function updateKeyRecord(
   sql: SqlStorage,
-  was: KeyObjectRecord,
-  is: KeyObjectRecord,
+  keyBefore: KeyObjectRecord,
+  keyAfter: KeyObjectRecord,
 ): boolean {
-  const [before, after] = [changingColumns(was), changingColumns(is)];
-  const changed = CHANGING.filter((column) => before[column] !== after[column]);
+  const [before, after] = [changeableColumns(keyBefore), changeableColumns(keyAfter)];
+  const changed = CHANGEABLE_COLUMNS.filter((column) => before[column] !== after[column]);
   if (changed.length === 0) return false;
   const set = changed.map((column) => `${column} = ?`).join(", ");
   sql.exec(`UPDATE record SET ${set}`, ...changed.map((column) => after[column]));
   return true;
 }
 
-const CHANGING = ["rpm_limit", "terms", "secrets", "touched_at"] as const;
+const CHANGEABLE_COLUMNS = ["rpm_limit", "terms", "secrets", "touched_at"] as const;
 
-function changingColumns(key: KeyObjectRecord): Pick<RecordRow, (typeof CHANGING)[number]> {
+function changeableColumns(
+  key: KeyObjectRecord,
+): Pick<RecordRow, (typeof CHANGEABLE_COLUMNS)[number]> {
   return {
     rpm_limit: key.rpmLimit,
     terms: termsText(key.terms),
@@ -173,13 +175,13 @@ function changingColumns(key: KeyObjectRecord): Pick<RecordRow, (typeof CHANGING
  * A use of the key that isn't in D1 yet. Contains the key's hash, because an alarm may run without
  * the object's name.
  */
-type OwedUse = { readonly hash: string; readonly used_at: number };
+type PendingUse = { readonly hash: string; readonly used_at: number };
 
-function readPendingUse(sql: SqlStorage): OwedUse | null {
-  return sql.exec<OwedUse>("SELECT hash, used_at FROM owed_use").toArray()[0] ?? null;
+function readPendingUse(sql: SqlStorage): PendingUse | null {
+  return sql.exec<PendingUse>("SELECT hash, used_at FROM owed_use").toArray()[0] ?? null;
 }
 
-export function markUsePending(sql: SqlStorage, { hash, used_at: usedAt }: OwedUse): void {
+export function markUsePending(sql: SqlStorage, { hash, used_at: usedAt }: PendingUse): void {
   sql.exec("INSERT OR REPLACE INTO owed_use (one, hash, used_at) VALUES (1, ?, ?)", hash, usedAt);
 }
 
@@ -200,11 +202,11 @@ export function markRevocationSaved(sql: SqlStorage): void {
 }
 
 /** Maximum delay, in ms, of a request that the network duplicated. */
-const REMEMBERED_MS = 60_000;
+const DUPLICATE_DELAY_MAX_MS = 60_000;
 
 /** Stores the ID of a write and reports whether it was already stored. */
 export function isRepeatedWrite(sql: SqlStorage, writeId: string, nowMs: number): boolean {
-  sql.exec("DELETE FROM forwarded_writes WHERE at < ?", nowMs - REMEMBERED_MS);
+  sql.exec("DELETE FROM forwarded_writes WHERE at < ?", nowMs - DUPLICATE_DELAY_MAX_MS);
   const { rowsWritten } = sql.exec(
     "INSERT INTO forwarded_writes (id, at) VALUES (?, ?) ON CONFLICT (id) DO NOTHING",
     writeId,

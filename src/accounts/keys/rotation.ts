@@ -20,17 +20,14 @@ import { insertKeySecret, isActiveCaller, listKeySecrets, ROTATIONS_MAX } from "
 import type { NewKeySecret, SecretRow } from "./secrets.store.ts";
 
 const OVERLAP_MAX_S = 30 * 86_400;
-const ROUNDS_MAX = 5;
+const ATTEMPTS_MAX = 5;
 
 export const rotationSchema = z.object({
   overlap_seconds: z.int().check(z.minimum(0), z.maximum(OVERLAP_MAX_S)),
   end_sessions: z.optional(z.boolean()),
 });
 
-export type KeyRotationRequest = Pick<
-  RequestedRotation,
-  "overlapMs" | "endsSessions" | "idempotency"
->;
+export type KeyRotationRequest = Pick<Rotation, "overlapMs" | "endsSessions" | "idempotency">;
 
 /**
  * Parses a request to rotate a key. Requires an Idempotency-Key, because otherwise a lost response
@@ -60,7 +57,7 @@ export async function parseKeyRotation({
 /**
  * A parsed rotation. `caller` is the calling key, which must be active, or null for an operator.
  */
-type RequestedRotation = {
+type Rotation = {
   readonly find: () => Promise<StoredKey | null>;
   readonly caller: NewKeySecret["caller"];
   readonly overlapMs: number;
@@ -91,7 +88,7 @@ export function rotatedKeyView<Shown extends object>(
  */
 export async function rotateKeyEverywhere(
   services: KeyServices,
-  rotation: RequestedRotation,
+  rotation: Rotation,
 ): Promise<Result<RotatedKey>> {
   const newSecret = await insertSecret(services, rotation);
   if (!newSecret.ok) return newSecret;
@@ -104,7 +101,7 @@ export async function rotateKeyEverywhere(
     number: secret.number,
   });
   if (!homeKey.ok) return homeKey;
-  const closed = await endConsoles(services, storedKey, rotation);
+  const closed = await closeConsoleSessions(services, storedKey, rotation);
   if (!closed.ok) return closed;
   // 3. Durable notices to other regions. Until a region gets its notice, it checks each request
   // with the home region.
@@ -120,10 +117,10 @@ export async function rotateKeyEverywhere(
   });
 }
 
-function endConsoles(
+function closeConsoleSessions(
   { consoles }: KeyServices,
   { keyHash }: StoredKey,
-  { endsSessions }: RequestedRotation,
+  { endsSessions }: Rotation,
 ): Promise<Result<null>> {
   if (!endsSessions) return Promise.resolve(success(null));
   return callObject(() => consoles(consoleAccountName(keyHash)).close(null));
@@ -143,17 +140,17 @@ type NewSecret = {
 
 async function insertSecret(
   services: KeyServices,
-  { find, caller, overlapMs, endsSessions, idempotency }: RequestedRotation,
+  { find, caller, overlapMs, endsSessions, idempotency }: Rotation,
 ): Promise<Result<NewSecret>> {
   const { db, keySecrets, now } = services;
-  for (let round = 0; round < ROUNDS_MAX; round++) {
+  for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
     const storedKey = await find();
     if (storedKey === null || storedKey.revokedAt !== null) return noSuchKey();
     const secrets = await listKeySecrets(db, storedKey.keyId);
     const earlier = findEarlierSecret(secrets, idempotency, now);
     if (earlier !== null) return repeatRotation(services, storedKey, { earlier, idempotency });
-    const why = refuseTooManySecrets(secrets, { now, retiresAt: now + overlapMs });
-    if (why !== null) return why;
+    const refusal = refuseTooManySecrets(secrets, { now, retiresAt: now + overlapMs });
+    if (refusal !== null) return refusal;
     const [signedBy] = keySecrets;
     if (signedBy === undefined) return refuse({ kind: "misconfigured" });
     const number = (secrets[0]?.number ?? 0) + 1;
@@ -243,7 +240,7 @@ function refuseTooManySecrets(
 function notifyHomeObjects(
   { register, wallet, actor }: KeyServices,
   storedKey: StoredKey,
-  { find, endsSessions, number }: RequestedRotation & Pick<SecretRow, "number">,
+  { find, endsSessions, number }: Rotation & Pick<SecretRow, "number">,
 ): Promise<Result<StoredKey>> {
   const sessionsCut = endsSessions ? number : null;
   return syncWithDatabase(storedKey, {

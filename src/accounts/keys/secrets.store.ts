@@ -23,7 +23,7 @@ export type SecretRow = {
   readonly created_at: number;
 };
 
-/** Returns a key's secrets, newest first. A key that was never rotated has none. */
+/** Returns a key's secrets, newest insertFirstSecret. A key that was never rotated has none. */
 export async function listKeySecrets(db: D1Database, keyId: string): Promise<readonly SecretRow[]> {
   const { results } = await db
     .prepare("SELECT * FROM key_secrets WHERE key_id = ? ORDER BY number DESC")
@@ -56,14 +56,14 @@ export async function insertKeySecret(db: D1Database, newSecret: NewKeySecret): 
   const { of, number, hash, now, retiresAt, idempotency, caller } = newSecret;
   const wasInserted =
     "EXISTS (SELECT 1 FROM key_secrets WHERE key_id = ?1 AND number = ?2 AND hash = ?3)";
-  const first = db
+  const insertFirstSecret = db
     .prepare(
       `INSERT INTO key_secrets (key_id, number, hash, created_at)
        SELECT id, 0, hash, created_at FROM keys WHERE id = ?1 AND revoked_at IS NULL
-         AND NOT EXISTS (SELECT 1 FROM key_secrets WHERE key_id = ?1)`, // only before the first rotation, because cleanup can delete this row later
+         AND NOT EXISTS (SELECT 1 FROM key_secrets WHERE key_id = ?1)`, // only before the insertFirstSecret rotation, because cleanup can delete this row later
     )
     .bind(of.keyId);
-  const next = db
+  const insertNewSecret = db
     .prepare(
       `INSERT INTO key_secrets (key_id, number, hash, name, body, signed_by, created_at)
        SELECT id, ?2, ?3, ?4, ?5, ?6, ?7 FROM keys WHERE id = ?1 AND revoked_at IS NULL
@@ -89,9 +89,9 @@ export async function insertKeySecret(db: D1Database, newSecret: NewKeySecret): 
       retiresAt,
     );
   const [, inserted] = await db.batch<{ number: number }>([
-    first,
-    next,
-    secretMade(db, newSecret),
+    insertFirstSecret,
+    insertNewSecret,
+    keyRotatedStatement(db, newSecret),
     db
       .prepare(
         `UPDATE key_secrets SET retires_at = min(coalesce(retires_at, ?4), ?4)
@@ -115,7 +115,7 @@ export async function insertKeySecret(db: D1Database, newSecret: NewKeySecret): 
  * Returns a statement that records the rotation as an event. The wallet records the same event with
  * the same ID.
  */
-function secretMade(db: D1Database, newSecret: NewKeySecret) {
+function keyRotatedStatement(db: D1Database, newSecret: NewKeySecret) {
   const { of, hash, now, retiresAt, endsSessions, actor } = newSecret;
   return eventIfChanged(db, {
     id: derivedEventId("key.rotated", hash),

@@ -16,33 +16,33 @@ import type { Region } from "../../shared/regions.ts";
 
 export const SESSION_TOKEN_PREFIX = "svc_st_";
 export const SESSION_TOKEN_LENGTH_MAX = 4096;
-const SESSION_ID = "ses_";
-const OWNER_CHARACTERS = 8;
+const SESSION_ID_PREFIX = "ses_";
+const OWNER_TAG_CHARACTERS = 8;
 /** Length of 32 bytes in base64url. */
 const MAC_CHARACTERS = 43;
-const TOKEN = new RegExp(
+const TOKEN_PATTERN = new RegExp(
   `^${SESSION_TOKEN_PREFIX}(gbl_)?(${REGIONS.join("|")})_([0-9A-Za-z])([\\w-]+)([\\w-]{${MAC_CHARACTERS}})$`,
 );
 
-const at = z.int().check(z.minimum(0));
-const texts = z.nullable(z.array(z.string()));
+const nonNegativeInt = z.int().check(z.minimum(0));
+const nullableTexts = z.nullable(z.array(z.string()));
 const wire = z.object({
   id: z.string(),
-  made: at,
-  cut: z._default(at, 0),
-  from: at,
-  to: at,
+  made: nonNegativeInt,
+  cut: z._default(nonNegativeInt, 0),
+  from: nonNegativeInt,
+  to: nonNegativeInt,
   user: z.nullable(z.string()),
-  budget: z.nullable(at),
-  models: texts,
+  budget: z.nullable(nonNegativeInt),
+  models: nullableTexts,
   policy: z.optional(policySchema),
-  rpm: z.nullable(at),
+  rpm: z.nullable(nonNegativeInt),
   budgets: z.optional(z.string()),
-  origins: texts,
+  origins: nullableTexts,
   hold: z.exactOptional(z.literal(true)),
   tags: z.exactOptional(z.record(z.string(), z.string())),
 });
-const payload = z.object({ ...wire.shape, key: keyHashSchema });
+const tokenPayloadSchema = z.object({ ...wire.shape, key: keyHashSchema });
 const sessionWire = wire;
 
 function sessionToPayload(session: Session): z.infer<typeof wire> {
@@ -105,7 +105,7 @@ export async function mintSession(
 ): Promise<MintedSession> {
   const [secret] = secrets;
   if (secret === undefined) throw new Error("minting a session needs a secret");
-  const idStem = mintId(SESSION_ID, terms.createdAt);
+  const idStem = mintId(SESSION_ID_PREFIX, terms.createdAt);
   const id =
     idStem + (await ownerTag(secret, idStem, keyHash)) + (await ownerTag(secret, idStem, orgId));
   const session = { ...terms, id };
@@ -122,7 +122,7 @@ export async function verifySession(
   secrets: readonly KeySecret[],
 ): Promise<(VerifiedKey & { readonly shown: { readonly session: Session } }) | null> {
   if (token.length > SESSION_TOKEN_LENGTH_MAX) return null;
-  const match = TOKEN.exec(token);
+  const match = TOKEN_PATTERN.exec(token);
   if (match === null) return null;
   const [, global, name, secretId, text = "", mac = ""] = match;
   const home = findRegion(name);
@@ -130,7 +130,7 @@ export async function verifySession(
   if (home === undefined || secret === undefined) return null;
   if (!isSameSecret(mac, await macOf(secret, token.slice(0, -MAC_CHARACTERS)))) return null;
   const bytes = Uint8Array.fromBase64(text, { alphabet: "base64url" });
-  const payloadFields = payload.safeParse(JSON.parse(decoder.decode(bytes)));
+  const payloadFields = tokenPayloadSchema.safeParse(JSON.parse(decoder.decode(bytes)));
   if (!payloadFields.success) return null;
   const scope = global === undefined ? "regional" : "global";
   return {
@@ -142,9 +142,9 @@ export async function verifySession(
 }
 
 export function sessionCreationTime(id: string): number | null {
-  const length = SESSION_ID.length + ID_CHARACTERS;
-  if (!/^\w+$/.test(id) || id.length !== length + 2 * OWNER_CHARACTERS) return null;
-  return mintedAt(id.slice(0, length), SESSION_ID);
+  const length = SESSION_ID_PREFIX.length + ID_CHARACTERS;
+  if (!/^\w+$/.test(id) || id.length !== length + 2 * OWNER_TAG_CHARACTERS) return null;
+  return mintedAt(id.slice(0, length), SESSION_ID_PREFIX);
 }
 
 export async function isSessionOf(
@@ -163,7 +163,7 @@ const decoder = new TextDecoder();
 
 async function ownerTag(secret: KeySecret, idStem: string, owner: string): Promise<string> {
   const bytes = await sign(await hmacOf(secret), "session id", `${idStem}\0${owner}`);
-  return toBase62(bytes, OWNER_CHARACTERS);
+  return toBase62(bytes, OWNER_TAG_CHARACTERS);
 }
 
 async function macOf(secret: KeySecret, untagged: string): Promise<string> {

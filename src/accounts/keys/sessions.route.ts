@@ -185,9 +185,11 @@ function widerModels(
   names: ModelNames,
 ): Refusal | null {
   if (models === null || known === null) return null;
-  const other = models.findIndex((entry) => !isModelAllowed(known, entry, names));
-  const param = `allowed_models[${other}]`;
-  return other < 0 ? null : invalid(`${param} must be one of the key's allowed models.`, param);
+  const notAllowedAt = models.findIndex((entry) => !isModelAllowed(known, entry, names));
+  const param = `allowed_models[${notAllowedAt}]`;
+  return notAllowedAt < 0
+    ? null
+    : invalid(`${param} must be one of the key's allowed models.`, param);
 }
 
 export const sessionsParameters = z.object({
@@ -247,14 +249,18 @@ export async function parseSessionEnding(
   const { of, owner, actor, keySecrets, now: nowMs } = by;
   const mintedAt = sessionCreationTime(id);
   const expiresAt = (mintedAt ?? 0) + SESSION_MAX_S * 1000;
-  if (mintedAt === null || mintedAt > nowMs + SPARE_MS || expiresAt + SPARE_MS < nowMs) {
+  if (
+    mintedAt === null ||
+    mintedAt > nowMs + CLOCK_SKEW_MAX_MS ||
+    expiresAt + CLOCK_SKEW_MAX_MS < nowMs
+  ) {
     return refuse({ kind: "not_found", message: "No such session." });
   }
   const isOwn = await isSessionOf(id, of, keySecrets);
   return success({ id, expiresAt, owner, isOwn, actor });
 }
 
-const SPARE_MS = 60_000;
+const CLOCK_SKEW_MAX_MS = 60_000;
 
 function ownerOf(c: AppContext): SessionQuery["owner"] {
   const { admitted, member } = c.var;

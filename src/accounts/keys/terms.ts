@@ -33,8 +33,8 @@ export function changedTerms(
 ): Result<KeyTerms> {
   const models = allowedModels(fields.allowed_models, names);
   if (!models.ok) return models;
-  const map = changeTerms(before, { ...fields, allowed_models: models.value });
-  const terms = map.budgetMicro === null ? { ...map, budgetPeriod: null } : map;
+  const changed = changeTerms(before, { ...fields, allowed_models: models.value });
+  const terms = changed.budgetMicro === null ? { ...changed, budgetPeriod: null } : changed;
   const { expiresAt } = terms;
   if (terms.budgetMicro === null && typeof fields.budget_period === "string") {
     return invalid("budget_period requires budget_dollars.", "budget_period");
@@ -74,18 +74,18 @@ export function newTerms(fields: TermFields, context: TermsContext): Result<KeyT
   return changedTerms(NO_TERMS, fields, context);
 }
 
-function mapNullable<T, R>(value: T | null, map: (value: T) => R | null): R | null {
-  return value === null ? null : map(value);
+function mapNullable<T, R>(value: T | null, changed: (value: T) => R | null): R | null {
+  return value === null ? null : changed(value);
 }
 
 export function isTighter(before: KeyTerms, after: KeyTerms, names: ModelNames): boolean {
-  return TERM_NAMES.every((name) => IS_NO_WIDER[name](before, after, names));
+  return TERM_NAMES.every((name) => IS_NOT_RAISED[name](before, after, names));
 }
 
 const isAtMost = (known: number | null, given: number | null): boolean =>
   (given ?? Infinity) <= (known ?? Infinity);
 
-const IS_NO_WIDER: {
+const IS_NOT_RAISED: {
   readonly [K in TermName]: (before: KeyTerms, after: KeyTerms, names: ModelNames) => boolean;
 } = {
   budgetMicro: (before, after) => isAtMost(before.budgetMicro, after.budgetMicro),
@@ -164,17 +164,17 @@ function budgetsOfStatus(
     ...(own === null ? [] : [own]),
     ...views.flatMap((one) => (one.limit_dollars === undefined ? [] : [one])),
   ];
-  const [least] = all.toSorted((one, other) => one.limit_remaining - other.limit_remaining);
+  const [tightest] = all.toSorted((one, other) => one.limit_remaining - other.limit_remaining);
   const effective =
-    least === undefined
+    tightest === undefined
       ? null
       : {
-          scope: least.scope,
-          limit: least.limit_dollars,
-          window: least.window,
-          limit_remaining: least.limit_remaining,
-          limit_reset: least.resets_at,
-          usage: least.usage,
+          scope: tightest.scope,
+          limit: tightest.limit_dollars,
+          window: tightest.window,
+          limit_remaining: tightest.limit_remaining,
+          limit_reset: tightest.resets_at,
+          usage: tightest.usage,
         };
   return { budgets: views, effective_budget: effective };
 }
