@@ -250,8 +250,8 @@ export class KnownCallers {
     const session = shown?.session?.id;
     if (session === undefined) this.#moveToRejected(secretHashOf({ hash, shown }));
     else addBounded(this.#endedSessions, session);
-    if (failure.isForGood === true)
-      addBounded(this.#revoked, session ?? secretHashOf({ hash, shown }));
+    if (failure.isForGood !== true) return;
+    addBounded(this.#revoked, session ?? secretHashOf({ hash, shown }));
   }
 
   #moveToRejected(name: string): void {
