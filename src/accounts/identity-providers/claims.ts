@@ -6,9 +6,9 @@ import type { Failure } from "../../shared/failure.ts";
 export type Claims = {
   readonly issuer: string;
   readonly subject: string;
-  /** The name in OPERATOR_LOGINS. */
+  /** The account's name in OPERATOR_LOGINS. */
   readonly account: string;
-  /** Account creation (Unix ms). */
+  /** Creation time of the account (Unix ms). */
   readonly madeAt: number | null;
   readonly company: { readonly domain: string | null; readonly tenant: string | null };
   readonly name: string | null;

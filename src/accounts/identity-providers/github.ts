@@ -7,7 +7,10 @@ import { oauthClient, issuerHttpOptions } from "./oidc.ts";
 import type { LoginContext } from "./oidc.ts";
 import type { Ticket } from "./ticket.ts";
 
-/** GitHub's plain OAuth 2. It has no discovery and no ID token (RFC 9207). */
+/**
+ * GitHub's authorization server. It supports only OAuth 2: no discovery, ID tokens or `iss` (RFC
+ * 9207).
+ */
 const AS: oauth.AuthorizationServer = {
   issuer: "https://github.com/login/oauth",
   authorization_endpoint: "https://github.com/login/oauth/authorize",
@@ -41,7 +44,10 @@ export async function githubLoginUrl(at: LoginContext, ticket: Ticket): Promise<
   return url.href;
 }
 
-/** Returns the claims of the account number, because GitHub can give a name to another account. */
+/**
+ * Returns the claims of an account. The subject is the account's number, because GitHub can
+ * reassign login names.
+ */
 export async function readGithubClaims(
   at: LoginContext,
   ticket: Ticket,
@@ -62,7 +68,7 @@ export async function readGithubClaims(
   const { access_token: token } = await oauth
     .processAuthorizationCodeResponse(AS, client, response)
     .catch((error: unknown) => {
-      // For an expired code, GitHub returns status 200.
+      // For an expired code, GitHub returns an error with status 200.
       const isError = error instanceof oauth.OperationProcessingError;
       throw isError && error.code === oauth.INVALID_RESPONSE
         ? new LoginRejectedError("expired")

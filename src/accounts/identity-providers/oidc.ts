@@ -13,7 +13,7 @@ import type { Ticket } from "./ticket.ts";
 
 const KNOWN_MAX = 200;
 const METADATA_MS = 3_600_000;
-/** Minimum ms between two reads of an issuer's keys because of an unknown key. */
+/** Minimum ms between two reloads of an issuer's keys for unknown key IDs. */
 const KEYS_AGAIN_MS = 10_000;
 const ISSUED_SKEW_S = 60;
 const RECENT_S = 600;
@@ -144,7 +144,10 @@ type CodeExchange = {
   readonly issuerOf?: (response: Response) => Promise<oauth.AuthorizationServer>;
 };
 
-/** Exchanges the code for claims. Verifies state, `iss`, code, token and signature. */
+/**
+ * Exchanges the authorization code for the ID token's claims. Verifies state, `iss`, code, token
+ * and signature.
+ */
 export async function exchangeCode({
   known,
   as,
@@ -191,8 +194,8 @@ export async function exchangeCode({
 }
 
 /**
- * Verifies the signature. If the key is unknown, reads the issuer's keys once more. Each check gets
- * a copy of `as`, because the library would keep old keys with the object.
+ * Verifies the ID token's signature. If its key is unknown, reloads the issuer's keys once. Passes
+ * a copy of `as`, because the library caches keys by this object.
  */
 async function verifySignature(
   known: CachedIssuer,
@@ -220,8 +223,8 @@ async function verifySignature(
 }
 
 /**
- * Checks what the library doesn't check (OpenID Connect Core 3.1.3.7): `azp` if `aud` is a single
- * value, and `iat`.
+ * Checks claims that the library doesn't check (OpenID Connect Core 3.1.3.7): `iat`, and `azp` if
+ * `aud` is a single value.
  */
 function requireOwnToken(
   claims: oauth.IDToken,
@@ -236,7 +239,7 @@ function requireOwnToken(
 
 const EMAIL_MAX = 254;
 
-/** Parses each claim separately. Some issuers send booleans as text. */
+/** Returns the valid optional claims. Some issuers send booleans as text. */
 function optionalClaims({ email, email_verified: verified, hd, auth_time: at }: oauth.IDToken) {
   return {
     email: typeof email === "string" && email.length <= EMAIL_MAX ? email : undefined,
@@ -247,8 +250,8 @@ function optionalClaims({ email, email_verified: verified, hd, auth_time: at }: 
 }
 
 /**
- * Returns the claims. Google has verified an address only if it is Google's own mail or of a domain
- * that Google hosts (`hd`).
+ * Returns a person's claims. Google's `email_verified` counts only for Gmail addresses and for
+ * domains that Google hosts (`hd`).
  */
 function readClaims(token: oauth.IDToken, isGoogle: boolean): Claims {
   const { email, isVerified, hd, at } = optionalClaims(token);

@@ -19,6 +19,7 @@ const ticket = z.object({
   personId: z.nullable(z.string()),
   at: z.number(),
 });
+/** The state of a login in progress. A cookie stores it, encrypted. */
 export type Ticket = z.infer<typeof ticket>;
 
 const TICKET_S = 600;
@@ -28,8 +29,8 @@ const PURPOSE = "turnpike login 1";
 const nameOf = (region: Region): string => `__Host-turnpike-${region}-login`;
 
 /**
- * Returns the cookie of a login. It is SameSite=Lax, because the callback comes from the issuer's
- * site.
+ * Returns a Set-Cookie value that stores a login's ticket. It is SameSite=Lax, because the issuer's
+ * site redirects to the callback.
  */
 export async function ticketCookie(
   ticketData: Ticket,
@@ -47,8 +48,8 @@ export function expiredTicketCookie(region: Region): string {
 }
 
 /**
- * Returns the ticket of a `Cookie` header. Returns null if there is no ticket or more than one, or
- * if it has expired or is of another issuer or region.
+ * Returns the ticket in a `Cookie` header, or null unless the header has exactly one unexpired
+ * ticket for this issuer and region.
  */
 export async function readTicket(
   cookies: string,

@@ -19,8 +19,8 @@ import { findMerchantName, MERCHANT_SECRET_PREFIX } from "./merchants.store.ts";
 type MerchantAction = "read" | "capture" | "release";
 
 /**
- * Returns the handler of a merchant's action. Requests without a merchant's secret continue with
- * their API key.
+ * Returns middleware that handles a merchant's action on a hold. Requests without a merchant secret
+ * continue to authentication by API key.
  */
 export function merchantRoute(kind: MerchantAction) {
   return async (c: Context<AppEnv>, next: Next): Promise<Response | undefined> => {

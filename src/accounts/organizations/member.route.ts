@@ -8,14 +8,14 @@ import { objectsOf } from "../../shared/contracts/objects.ts";
 import { findMember } from "./members.store.ts";
 
 /**
- * Reads the caller's member from D1 and sets `member`. Rejects a revoked key, and writes of a
- * suspended organization.
+ * Middleware that reads the caller's member from D1 into `c.var.member`. Rejects revoked keys, and
+ * writes by suspended organizations.
  */
 export function requireMember(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
   return loadMember(c, next, (failure) => Promise.resolve(fail(c, failure)));
 }
 
-/** Like `requireMember`, but sets `memberUnread` if the member can't be read. */
+/** Like `requireMember`, but continues with `c.var.memberUnread` if D1 fails. */
 export function readMember(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
   return loadMember(c, next, async (failure) => {
     c.set("memberUnread", failure);
@@ -48,7 +48,7 @@ async function loadMember(
   return undefined;
 }
 
-/** Rejects members with other roles. Register it after `requireMember`. */
+/** Returns middleware that rejects members with other roles. It must run after `requireMember`. */
 export function requireRole(...roles: readonly Role[]): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
     if (!roles.includes(c.var.member.role)) return fail(c, { kind: "role_required", roles });
@@ -57,7 +57,7 @@ export function requireRole(...roles: readonly Role[]): MiddlewareHandler<AppEnv
   };
 }
 
-/** Rejects another organization's ID with the same 404 as an unknown ID. */
+/** Middleware that rejects another organization's ID with the same 404 as an unknown ID. */
 export async function requireOwnOrganization(
   c: Context<AppEnv>,
   next: Next,

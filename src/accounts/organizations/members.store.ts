@@ -28,8 +28,8 @@ const OTHERS = `SELECT 1 FROM members AS other
 const OWNER_REMAINS = `(role <> 'owner' OR EXISTS (${OTHERS} AND other.role = 'owner'))`;
 
 /**
- * Returns an SQL condition: the acting member `by` is active and can change the member's role. Null
- * means an operator.
+ * Returns the SQL condition that the acting member `by` is active, and an owner or a permitted
+ * admin. A null `by` is an operator.
  */
 const canActSql = (
   by: string,

@@ -28,13 +28,14 @@ export function isReservedSlug(slug: string): boolean {
 
 export const nameSchema = labelSchema(200);
 
-/** zod's email pattern with the label rules of RFC 1035. */
+/** zod's email pattern, with RFC 1035's rules for domain labels. */
 const EMAIL =
   /^(?:[A-Za-z0-9_'+-]+\.)*[A-Za-z0-9_'+-]*[A-Za-z0-9_+-]@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]{2,63}$/;
 const NO_EMAIL = "must be an email address";
 
 /**
- * ASCII only, so that the database can ignore case. At most 64 characters before the @ (RFC 5321).
+ * An ASCII email address, because SQLite's `lower` ignores other letters. At most 64 characters
+ * precede the @ (RFC 5321).
  */
 export const emailSchema = z.email({ pattern: EMAIL, error: NO_EMAIL }).check(
   z.maxLength(254),
@@ -58,7 +59,7 @@ export const MEMBER_READ_ONLY_FIELDS: readonly string[] = ["id", "created_at"];
 
 export type OrganizationStatus = "active" | "suspended";
 
-/** An organization in its home region's D1. Times are Unix ms. */
+/** An organization's row in its home region's D1. Times are Unix ms. */
 export type StoredOrganization = {
   readonly id: string;
   readonly name: string;

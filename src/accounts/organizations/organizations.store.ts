@@ -48,8 +48,8 @@ export async function createOrganization(
 }
 
 /**
- * Applies a change and returns the row. Fails with `conflict` if the slug is taken,
- * `invalid_api_key`, or `not_found` for an operator.
+ * Applies a change and returns the new row. Fails with `conflict` if the slug is taken, with
+ * `invalid_api_key` if the calling key isn't active, or with `not_found` for an operator.
  */
 export async function updateOrganization(
   db: D1Database,
@@ -70,7 +70,9 @@ export async function updateOrganization(
   }
 }
 
-/** The actor of a change. The key `keyId` must be active. Null is an operator. */
+/**
+ * The actor of a change. `keyId` is the calling key, which must be active, or null for an operator.
+ */
 type ChangeContext = {
   readonly keyId: string | null;
   readonly actor: Actor;
@@ -84,7 +86,7 @@ async function runUpdate(
   by: ChangeContext,
 ): Promise<StoredOrganization | null> {
   const { name = null, slug = null, status = null, rpmLimit, priceList } = change;
-  const limitGiven = rpmLimit === undefined ? 0 : 1; // null is a value: no limit
+  const limitGiven = rpmLimit === undefined ? 0 : 1; // null removes the limit
   const { keyId: callerKeyId, actor, nowMs } = by;
   const listGiven = priceList === undefined ? 0 : 1;
   const list = [listGiven, priceList ?? null];
@@ -105,7 +107,7 @@ async function runUpdate(
           rpm_limit: "iif(?13, ?14, rpm_limit)",
           price_list: "iif(?16, ?17, price_list)",
         },
-        // The name of an organization can be a person's name.
+        // The name of a personal organization can contain a person's name.
         hidden: ["name", "slug"],
         hiddenWhere: `(is_personal = 1 OR EXISTS (SELECT 1 FROM personal_organizations WHERE org_id = organizations.id))`,
       },

@@ -18,7 +18,7 @@ type PausingParty = {
   readonly now: number;
 };
 
-/** Returns the pause to create. Fails with 400, 403 or 404 if the caller can't pause this owner. */
+/** Returns the pause to create. Fails with 400, 403 or 404 if the caller can't pause its target. */
 export async function validateNewPause(
   party: PausingParty,
   fields: PauseFields,

@@ -12,8 +12,7 @@ import { memberKeyIds } from "../keys/keys.store.ts";
 import { validateNewPause } from "./paused-owner.ts";
 
 /**
- * Handles POST /v1/pauses. Once it has returned, all regions reject new requests of the paused
- * owner.
+ * Handles POST /v1/pauses. Once it returns, all regions reject new requests of the paused owner.
  */
 export async function createPauseRoute(c: AppContext) {
   const fields = await readFields(c, pauseSchema, []);
@@ -64,7 +63,7 @@ export async function endPauseRoute(c: AppContext) {
   return ended.ok ? success({ id: ending.id, ended: true }) : ended;
 }
 
-/** Returns the caller's member if its role can see only the member's own objects, else null. */
+/** Returns the caller's member ID if its role is limited to the member's own objects, else null. */
 function memberFilter(c: AppContext): string | null {
   const { member } = c.var;
   return member.role === "member" ? member.id : null;

@@ -41,7 +41,7 @@ export async function deleteOrganization(call: MemberCall) {
 
 type ClosingServices = KeyServices & Pick<PeopleServices, "takeEvents" | "deliveries">;
 
-/** Rejects the closing with `has_balance`, unless the caller gives up the remaining credits. */
+/** Fails with `has_balance` if the organization has credits that the caller doesn't give up. */
 export async function requireBalanceGivenUp(
   { wallet }: Pick<ClosingServices, "wallet">,
   orgId: string,
@@ -59,8 +59,8 @@ export async function requireBalanceGivenUp(
 
 /**
  * Closes an organization. No requests are admitted afterwards. Running requests finish and are
- * charged. An operator can restore it for 7 days, unless its last person is erased (`isAlone`).
- * After a 503, a retry completes the closing.
+ * charged. An operator can restore it for 7 days, unless its last member deletes their account
+ * (`isAlone`). After a 503, a retry completes the closing.
  */
 export async function closeOrganizationEverywhere(
   services: ClosingServices,
@@ -125,7 +125,10 @@ export async function reopenOrganization(
   return refuse({ kind: "conflict", message, param: null, code: "organization_closed" });
 }
 
-/** Handles POST /organizations/{id}/restore: an owner reopens an organization that an owner closed. */
+/**
+ * Handles POST /organizations/{id}/restore, by which an owner reopens an organization that an owner
+ * closed.
+ */
 export async function postOwnRestore(call: PeopleCall) {
   const { db, person, sessions } = call;
   const find = () => findRestoringOwner(db, call.params["id"] ?? "", person.id);
@@ -152,7 +155,10 @@ function notRestorable(): Refusal {
   return refuse({ kind: "not_found", message });
 }
 
-/** Maximum calls in one removal that delete end users, 200 per call. The next sweep continues. */
+/**
+ * Maximum calls per removal that delete end users. Each call deletes 200, and the next sweep
+ * continues.
+ */
 const ERASING_CALLS_MAX = 50;
 
 /**

@@ -7,7 +7,7 @@ import type { RevokedKey } from "../organizations/members.store.ts";
 import { REQUIRES_COMPANY_LOGIN } from "./people.store.ts";
 import type { Membership } from "./person.ts";
 
-/** Ms after the closing in which an operator can restore an organization. */
+/** Time in ms after closing during which an organization can be restored. */
 const RESTORABLE_MS = 7 * DAY_MS;
 
 type ClosedPerson = { readonly memberId: string; readonly personId: string };
@@ -170,7 +170,7 @@ type OrganizationClosing = {
   readonly status: "active" | "suspended";
   readonly closedAt: number | null;
   /**
-   * The end of the time for a restoration (Unix ms). Null if the organization isn't closed or was
+   * The time until which the organization can be restored (Unix ms). Null if it isn't closed or was
    * already removed.
    */
   readonly restorableUntil: number | null;
@@ -200,7 +200,7 @@ type OwnRestorable = {
   readonly restorableUntil: number;
 };
 
-/** SQL for the organizations that a person owns: open ones, and those that an owner closed. */
+/** SQL clauses for the organizations in which a person is or was an owner. */
 const OWN_CLOSED = `FROM member_people
   JOIN members ON members.id = member_id AND role = 'owner'
   JOIN organizations ON organizations.id = members.org_id
@@ -225,8 +225,9 @@ export async function listOwnRestorable(
 }
 
 /**
- * Returns the member that may restore an organization: an owner when an owner closed it, or an owner now, so
- * that a retry can complete the restoration. Otherwise null.
+ * Returns the person's member if they can restore the organization, else null. They must have been
+ * an owner when an owner closed it. Current owners count too, so that a retry can complete the
+ * restoration.
  */
 export function findRestoringOwner(
   db: D1Database,
@@ -266,8 +267,8 @@ export async function listDueRemovals(db: D1Database, nowMs: number): Promise<re
 }
 
 /**
- * Erases a closed organization's names and addresses, and ends its keys and webhooks. Returns the
- * ended keys, also on a retry. Returns null if the organization can still be restored.
+ * Erases a closed organization's names and addresses, revokes its keys and deletes its webhooks.
+ * Returns the revoked keys, also on a retry, or null if the organization can still be restored.
  */
 export async function eraseOrganization(
   db: D1Database,

@@ -12,9 +12,9 @@ export type CompanyIssuer = {
   readonly clientId: string;
   readonly clientSecret: string;
   readonly createdAt: number;
-  /** The first login of an owner with this issuer. Null if it is a draft. */
+  /** Time of an owner's first login with this issuer. Null for a draft. */
   readonly triedAt: number | null;
-  /** The time since which members must use the issuer. Null if they can use any login. */
+  /** Time from which members must use the issuer. Null if they can use any login. */
   readonly requiredAt: number | null;
 };
 
@@ -29,8 +29,8 @@ export function findIssuer(db: D1Database, orgId: string): Promise<CompanyIssuer
 }
 
 /**
- * Returns the issuer of a verified domain. A slug doesn't select one, because anyone can choose
- * another company's name. `needsApproval`: an operator must have approved the domain.
+ * Returns the issuer for a verified domain. Slugs aren't accepted, because anyone can choose
+ * another company's name. If `needsApproval` is set, an operator must have approved the domain.
  */
 export function findIssuerByDomain(
   db: D1Database,

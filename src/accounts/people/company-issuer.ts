@@ -33,10 +33,10 @@ export const requireIssuerBody = z.object({ required: z.boolean() });
 const PURPOSE = "turnpike company issuer 1";
 const ownerOf = ({ orgId, id }: Pick<CompanyIssuer, "orgId" | "id">): string => `${orgId} ${id}`;
 
-/** Hosts of identity providers at which anyone can create an account. */
+/** Hosts of identity providers where anyone can create an account. */
 const PUBLIC_HOSTS =
   /^(?:accounts\.google|appleid\.apple|github|gitlab|bitbucket|id\.atlassian|api\.login\.yahoo|login\.yahoo|(?:www\.)?linkedin|id\.twitch|(?:[\w-]+\.)?slack|discord|(?:www\.)?facebook|access\.line|(?:www\.)?paypal)\.(?:com|org|me|tv)$/;
-/** Paths of Microsoft's issuers that accept any account. Other paths are tenants of companies. */
+/** Paths of Microsoft's issuers that accept any account. Other paths are tenants. */
 const MICROSOFT_PUBLIC =
   /^\/(?:common|consumers|organizations|9188040d-6c67-4c5b-b112-36a304b66dad)(?:\/|$)/;
 
@@ -108,8 +108,8 @@ function refuseWithoutDomain() {
 }
 
 /**
- * Handles POST /company/issuer/require. The caller must have logged in with the issuer. Otherwise
- * all members could be locked out.
+ * Handles POST /company/issuer/require. The caller must have logged in with the issuer, because a
+ * broken issuer would lock out all members.
  */
 export async function postIssuerRequired(call: MemberCall) {
   const fields = parseFields(requireIssuerBody, [], call.body);
@@ -184,7 +184,10 @@ export async function reencryptIssuerSecrets(
   }
 }
 
-/** Returns the addresses at verified domains, because the issuer can confirm only these. */
+/**
+ * Returns the claimed addresses at the organization's verified domains. Its issuer can't confirm
+ * other addresses.
+ */
 export async function confirmedAddresses(
   db: D1Database,
   orgId: string,

@@ -23,8 +23,8 @@ const COLUMNS = `domain, org_id AS orgId, nonce, tenant, created_at AS createdAt
   approved_at AS approvedAt, failed_since AS failedSince`;
 const DOMAINS_MAX = 10;
 /**
- * Ms for which a domain's TXT record can be missing. Then nobody can join by the domain, and other
- * organizations can verify it.
+ * Time in ms that a domain's TXT record can be missing. After that, nobody can join by the domain,
+ * and other organizations can verify it.
  */
 const GONE_MS = 7 * DAY_MS;
 
@@ -90,7 +90,8 @@ function domainEvent(
 }
 
 /**
- * Marks a domain as verified, unless another organization's record for it was found within a week.
+ * Marks a domain as verified, unless another organization verified it and its TXT record was found
+ * in the last week.
  */
 export async function proveDomain(
   db: D1Database,
@@ -149,8 +150,8 @@ export async function removeDomain(
 }
 
 /**
- * SQL condition: people can join by the domain at time `?n`. `approved` is 1 if operators must
- * approve domains.
+ * Returns the SQL condition that people can join by a domain at the time `now`. `approved` is 1 if
+ * operators must approve domains.
  */
 const joinable = (now: string, approved: string): string => `proven_at IS NOT NULL
   AND (${approved} = 0 OR approved_at IS NOT NULL) AND (failed_since IS NULL OR failed_since > ${now} - ${GONE_MS})`;
@@ -228,7 +229,7 @@ export async function listDomainsToCheck(
 }
 
 /**
- * Records a check of a domain. If the record is missing for the first time, adds an event and
+ * Records a check of a domain's TXT record. When the record is first missing, adds an event and
  * returns true.
  */
 export async function recordDomainCheck(

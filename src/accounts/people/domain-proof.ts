@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import { readBoundedText } from "../../shared/http/bounded-body.ts";
 import { parsePublicUrl } from "../../shared/public-address.ts";
 
-/** The DNS resolvers. An attacker must deceive both. */
+/** DNS resolvers that must both confirm a domain, so that an attacker must deceive both. */
 const RESOLVERS = ["https://cloudflare-dns.com/dns-query", "https://dns.google/resolve"];
 const TIMEOUT_MS = 5000;
 const BYTES_MAX = 64 * 1024;
@@ -31,7 +31,7 @@ export function domainProofRecord(domain: string, nonce: string) {
 
 type ProofResult = "there" | "missing" | "away";
 
-/** Reports whether both resolvers return the TXT record. Never throws. */
+/** Checks whether both resolvers return the TXT record. Never throws. */
 export async function hasDomainProof(domain: string, nonce: string): Promise<ProofResult> {
   const { name, value } = domainProofRecord(domain, nonce);
   const proofs = await Promise.all(

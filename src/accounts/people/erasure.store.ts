@@ -59,7 +59,7 @@ const TABLES: Readonly<Record<string, string>> = {
   alerts: "SELECT * FROM alerts WHERE org_id = ?1",
 };
 
-/** Returns an organization's rows, at most 10,000 per table. All are from the same moment. */
+/** Returns an organization's rows, at most 10,000 per table, from one transaction. */
 export async function exportOrganization(
   db: D1Database,
   orgId: string,
@@ -73,7 +73,10 @@ export async function exportOrganization(
 
 const EXPORT_EVERY_MS = 600_000;
 
-/** Allows one export in ten minutes. Otherwise returns the ms until the next one. */
+/**
+ * Allows one export per ten minutes and returns 0. Otherwise, returns the wait in ms until the next
+ * one.
+ */
 export async function takeExportSlot(
   db: D1Database,
   personId: string,

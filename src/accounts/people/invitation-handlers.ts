@@ -43,8 +43,8 @@ type InvitationServices = Pick<
 };
 
 /**
- * Handles POST /invitations. Returns 201 with the link. Extends an open invitation of the same
- * address or member.
+ * Handles POST /invitations. Returns 201 with the link. If the address or member has an open
+ * invitation, extends it.
  */
 export async function postInvitation(call: MemberCall) {
   if (call.as.status === "suspended") return refuse({ kind: "organization_suspended" });
@@ -205,7 +205,7 @@ export async function joinByInvitation(
   return refuse({ kind: "conflict", message, param: null, code: "other_address" });
 }
 
-/** Returns the invitation of a valid token. It can have ended. */
+/** Returns the invitation for a valid token, even if it has ended. */
 async function findInvitationByToken(
   services: PeopleServices,
   body: unknown,

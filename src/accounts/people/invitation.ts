@@ -13,7 +13,7 @@ export type Invitation = {
   readonly email: string | null;
   /** The existing member who gets a login. Null if the invitation creates a new member. */
   readonly memberId: string | null;
-  /** The inviting member. Null is an operator. */
+  /** The inviting member. Null for an operator. */
   readonly invitedBy: string | null;
   readonly createdAt: number;
   readonly expiresAt: number;
@@ -36,7 +36,7 @@ export async function invitationToken(
   return `svc_iv_${region}_${secret.id}${id.slice("inv_".length)}${tag}`;
 }
 
-/** Returns the ID in a valid token of this region, or null. Needs no I/O. */
+/** Returns the invitation's ID if the token is valid in this region, else null. Needs no I/O. */
 export async function readInvitationToken(
   token: string,
   region: Region,
@@ -54,7 +54,7 @@ async function tagOf(secret: KeySecret, region: Region, id: string): Promise<str
   return tag.toBase64({ alphabet: "base64url", omitPadding: true });
 }
 
-/** Returns an address in the form `a…@example.com`, which others can see. */
+/** Masks an address as `a…@example.com`, so that other people can see it. */
 export function maskAddress(email: string): string {
   return `${email.slice(0, 1)}…${email.slice(email.indexOf("@"))}`;
 }

@@ -17,7 +17,10 @@ const COLUMNS = `id, org_id AS orgId, role, email, member_id AS memberId, invite
   created_at AS createdAt, expires_at AS expiresAt`;
 const OPEN = "accepted_at IS NULL AND ended_at IS NULL";
 
-/** SQL condition: the member `?n` is active and can grant `role`. Null means an operator. */
+/**
+ * Returns the SQL condition that the inviter `by` is active and can grant `role`. A null inviter is
+ * an operator.
+ */
 function canInviteSql(by: string, role: string): string {
   return `(${by} IS NULL OR EXISTS (SELECT 1 FROM members AS inviter WHERE inviter.id = ${by}
     AND inviter.removed_at IS NULL AND ${canGrantRoleSql("inviter.role", role)}))`;
@@ -179,8 +182,8 @@ const NOT_REMOVED_SINCE = `NOT EXISTS (SELECT 1 FROM member_people JOIN members 
 
 /**
  * Accepts an invitation in one batch and returns the member's ID. Returns null unless the
- * invitation is open and allowed, the organization is active, and the person has the address, isn't
- * a member and wasn't removed since.
+ * invitation is open and its inviter can still grant the role, the organization is active, and the
+ * person has the address, isn't a member and wasn't removed since.
  */
 export async function acceptInvitation(
   db: D1Database,

@@ -61,8 +61,8 @@ type NewOrganization = {
 export type CreatedOwner = { readonly orgId: string; readonly memberId: string };
 
 /**
- * Creates a person's organization: first the wallet, then all rows in one batch. If it fails,
- * discards the wallet unless the organization may exist. Throws if the identity is taken.
+ * Creates a person's organization: first the wallet, then all rows in one batch. If the batch
+ * fails, discards the wallet unless the organization may exist. Throws if the identity is taken.
  */
 export async function createOrganizationWithWallet(
   services: PeopleServices,
@@ -139,7 +139,7 @@ async function discardWallet({ wallet }: PeopleServices, orgId: string): Promise
     });
 }
 
-/** Credits the sign-up promotion. A retry credits nothing, because the reference is the same. */
+/** Credits the sign-up promotion. A retry has no effect, because its reference is the same. */
 export async function postPromotionCredit(services: PeopleServices, orgId: string): Promise<void> {
   const { db, wallet, now: nowMs } = services;
   const promotion: Promotion | null = await findOwedPromotion(db, orgId);

@@ -20,7 +20,7 @@ export type PeopleServices = KeyServices &
     readonly takeEvents: (orgId: string) => void;
     readonly signUp: SignUpRules;
     readonly companyDomains: "off" | "approve" | "on";
-    /** Sends emails. If null, links are only shown. */
+    /** Sends an email. Null if email isn't configured. */
     readonly mail: SendMail | null;
     readonly isSandbox: boolean;
     readonly reachIssuer: (entry: IssuerEntry) => Promise<Result<null>>;
@@ -48,8 +48,8 @@ export type PeopleCall = PeopleServices &
   ActingPerson & {
     readonly sessions: OwnSessions;
     /**
-     * The organization whose issuer created the session, which is limited to it. '' for the
-     * operator's issuers.
+     * The organization whose issuer created the session, or '' for the operator's issuers. A
+     * session of a company's issuer is limited to that organization.
      */
     readonly realm: string;
     readonly tenant: string | null;

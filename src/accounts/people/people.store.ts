@@ -3,7 +3,7 @@ import type { OrganizationStatus } from "../organizations/organization.ts";
 import type { Identity, Membership, Person } from "./person.ts";
 
 const PERSON = `id, name, email, is_email_proven AS isEmailProven, sessions_from AS sessionsFrom`;
-/** SQL condition for an organization that requires its company login. */
+/** SQL condition that an organization requires its company login. */
 export const REQUIRES_COMPANY_LOGIN = `EXISTS (SELECT 1 FROM company_issuers
   WHERE company_issuers.org_id = organizations.id AND required_at IS NOT NULL)`;
 const MEMBERSHIP = `members.id AS memberId, members.role, organizations.id AS orgId, organizations.name,

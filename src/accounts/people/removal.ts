@@ -11,8 +11,8 @@ import type { RevokedKey, MemberIds, RemovedMember } from "../organizations/memb
 const AT_ONCE = 6;
 
 /**
- * Returns the name of the object with a person's sessions in one realm. A company's issuer can open
- * any number of sessions, so each realm has its own object and limit.
+ * Returns the name of the ConsoleSession object for a person in one realm. Each realm has its own
+ * object and limit, because a company's issuer can open any number of sessions.
  */
 export function personAccount(personId: string, realm = ""): string {
   return consoleAccountName(realm === "" ? `person/${personId}` : `person/${personId}/${realm}`);
@@ -32,9 +32,9 @@ export async function endSessionsOfMember(
 }
 
 /**
- * Removes a member from D1, key objects and wallet, then ends their sessions. No requests are
- * admitted afterwards. Running ones finish and are charged. A null `by` means an operator. A retry
- * completes the removal.
+ * Removes a member from D1, key objects and the wallet, then ends their sessions. No requests are
+ * admitted afterwards. Running requests finish and are charged. A null `by` means an operator. A
+ * retry completes the removal.
  */
 export async function removeMemberEverywhere(
   services: KeyServices,

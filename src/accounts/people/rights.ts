@@ -12,8 +12,7 @@ export function canGrantRole(by: Role, role: Role): boolean {
 }
 
 /**
- * Returns the same rule as an SQL condition, because the result of an earlier check can be
- * outdated.
+ * Returns the rule of `canGrantRole` as an SQL condition, so that a write can check current roles.
  */
 export function canGrantRoleSql(by: string, role: string): string {
   return `(${by} = 'owner' OR (${by} = 'admin' AND ${role} <> 'owner'))`;

@@ -34,7 +34,7 @@ export async function takeSignUpSlot(
   return (taken?.results.length ?? 0) > 0;
 }
 
-/** Returns the salt of identity hashes. The first call stores `fresh` as the salt. */
+/** Returns the salt of identity hashes. The first call stores `newSalt`. */
 export async function identitySaltOf(db: D1Database, fresh: string): Promise<string> {
   const [, found] = await db.batch<{ after: string }>([
     db
@@ -47,7 +47,9 @@ export async function identitySaltOf(db: D1Database, fresh: string): Promise<str
   return found?.results[0]?.after ?? fresh;
 }
 
-/** A sign-up credit. `identity` is an HMAC, by which each identity gets only one credit. */
+/**
+ * A sign-up credit. `identity` is an HMAC of the person's identity, which can get only one credit.
+ */
 export type Promotion = {
   readonly identity: string;
   readonly orgId: string;
@@ -55,8 +57,8 @@ export type Promotion = {
 };
 
 /**
- * Returns the statement that inserts the credit, unless the identity has had one or the day's
- * budget is used up.
+ * Returns a statement that inserts a sign-up credit, unless the identity already had one or the
+ * day's budget is used up.
  */
 export function insertPromotion(
   db: D1Database,

@@ -26,7 +26,7 @@ type SigningUp = {
 };
 
 /**
- * Creates a person, their personal organization, its wallet and possibly a credit. Fails with
+ * Creates a person, their personal organization, its wallet and, if eligible, a credit. Fails with
  * `login_refused` if sign-up is off, no address is verified, or too many people signed up. Returns
  * null if the identity exists.
  */
@@ -93,8 +93,8 @@ export async function creditPromotion(services: PeopleServices, orgId: string): 
 }
 
 /**
- * Returns a hash that is kept after the person is erased. Its salt is in D1, because KEY_SECRETS
- * rotate.
+ * Returns a hash of an identity, which is kept after the person is erased. Its salt is in D1,
+ * because KEY_SECRETS rotate.
  */
 async function promotionTag(db: D1Database, words: string): Promise<string> {
   return (

@@ -1,13 +1,13 @@
 import { DAY_MS } from "../../shared/clock.ts";
 
 const INVITED_MS = 30 * DAY_MS;
-/** Ms without a login after which a person without organizations is erased. */
+/** Time in ms without a login after which a person without memberships is erased. */
 const LONE_MS = 90 * DAY_MS;
 const BATCH = 500;
 
 /**
- * Erases, in batches, the addresses of ended invitations, and inactive people without memberships.
- * A membership in an organization that can be restored counts.
+ * Erases a batch of addresses of ended invitations, and a batch of inactive people without
+ * memberships. Members of restorable organizations stay.
  */
 export async function eraseStalePeople(db: D1Database, nowMs: number): Promise<void> {
   const lone = `SELECT id FROM people WHERE erased_at IS NOT NULL AND erased_at = ?1`;
