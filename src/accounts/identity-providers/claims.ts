@@ -31,23 +31,23 @@ export class LoginRejectedError extends Error {
 
 export class IssuerUnavailableError extends Error {}
 
-const SUBJECT = /^[\x21-\x7e]{1,255}$/;
+const SUBJECT_PATTERN = /^[\x21-\x7e]{1,255}$/;
 
 /** Returns the subject. Throws unless it has 1 to 255 printable ASCII characters. */
 export function parseSubject(subject: unknown): string {
-  if (typeof subject !== "string" || !SUBJECT.test(subject)) {
+  if (typeof subject !== "string" || !SUBJECT_PATTERN.test(subject)) {
     throw new LoginRejectedError("refused");
   }
   return subject;
 }
 
-const SHOWN_MAX = 100;
+const DISPLAY_NAME_CHARACTERS_MAX = 100;
 
 export function displayNameOf(name: unknown): string | null {
   if (typeof name !== "string") return null;
   const clean = name
     .replaceAll(/\p{Cc}/gu, " ")
     .trim()
-    .slice(0, SHOWN_MAX);
+    .slice(0, DISPLAY_NAME_CHARACTERS_MAX);
   return clean === "" ? null : clean;
 }

@@ -12,19 +12,19 @@ import { authorizationUrl, exchangeCode } from "./oidc.ts";
 import type { LoginContext, CachedIssuer } from "./oidc.ts";
 import type { Ticket } from "./ticket.ts";
 
-const GUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/;
-const METADATA_MS = 3_600_000;
+const GUID_PATTERN = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/;
+const METADATA_TTL_MS = 3_600_000;
 const HOST = "https://login.microsoftonline.com";
 
-const metadata = z.looseObject({
+const metadataSchema = z.looseObject({
   issuer: z.string(),
   authorization_endpoint: z.string(),
   token_endpoint: z.string(),
   jwks_uri: z.string(),
 });
-const claims = z.looseObject({
-  tid: z.string().check(z.regex(GUID)),
-  oid: z.string().check(z.regex(GUID)),
+const claimsSchema = z.looseObject({
+  tid: z.string().check(z.regex(GUID_PATTERN)),
+  oid: z.string().check(z.regex(GUID_PATTERN)),
   name: z.optional(z.string()),
   email: z.optional(z.string().check(z.maxLength(254))),
   xms_edov: z.optional(z.union([z.boolean(), z.number(), z.string()])),
@@ -34,7 +34,7 @@ const claims = z.looseObject({
  * issuer. An email address counts as verified only if Entra verified its domain (`xms_edov`).
  */
 export class EntraLogin {
-  readonly #known = new Map<string, CachedIssuer>();
+  readonly #cachedIssuers = new Map<string, CachedIssuer>();
 
   async location(at: LoginContext, ticket: Ticket): Promise<string> {
     return authorizationUrl((await this.#metadata(at)).as, at, ticket);
@@ -53,7 +53,7 @@ export class EntraLogin {
     if (!isTenantAllowed(at.entry.issuer, unverifiedTokens[0]?.tid)) {
       throw new LoginRejectedError("refused");
     }
-    const parsed = z.safeParse(claims, token);
+    const parsed = z.safeParse(claimsSchema, token);
     if (!parsed.success) throw new LoginRejectedError("refused");
     const { tid, oid, name, email, xms_edov: emailVerifiedClaim } = parsed.data;
     return {
@@ -71,15 +71,15 @@ export class EntraLogin {
 
   async #metadata(at: LoginContext): Promise<CachedIssuer> {
     const tenant = at.entry.issuer ?? "organizations";
-    const before = this.#known.get(tenant);
-    if (before !== undefined && at.nowMs - before.readAt < METADATA_MS) return before;
+    const before = this.#cachedIssuers.get(tenant);
+    if (before !== undefined && at.nowMs - before.readAt < METADATA_TTL_MS) return before;
     const url = `${HOST}/${tenant}/v2.0/.well-known/openid-configuration`;
-    const parsed = z.safeParse(metadata, await (await fetchFromIssuer(url, {})).json());
+    const parsed = z.safeParse(metadataSchema, await (await fetchFromIssuer(url, {})).json());
     const isMicrosoftIssuer = parsed.success && parsed.data.issuer.startsWith(`${HOST}/`);
     if (!isMicrosoftIssuer) throw new IssuerUnavailableError();
     const as = parsed.data as oauth.AuthorizationServer;
     const known = { as, readAt: at.nowMs, keys: before?.keys ?? {}, keysAgainAt: 0 };
-    this.#known.set(tenant, known);
+    this.#cachedIssuers.set(tenant, known);
     return known;
   }
 }
@@ -105,15 +105,17 @@ function isTenantAllowed(tenant = "organizations", tid = ""): boolean {
 }
 
 type UnverifiedToken = { readonly tid: string; readonly kid: string | undefined };
-const tokenResponse = z.object({ id_token: z.string() });
-const payload = z.object({ tid: z.string().check(z.regex(GUID)) });
-const header = z.object({ kid: z.optional(z.string()) });
+const tokenResponseSchema = z.object({ id_token: z.string() });
+const tokenPayloadSchema = z.object({ tid: z.string().check(z.regex(GUID_PATTERN)) });
+const tokenHeaderSchema = z.object({ kid: z.optional(z.string()) });
 
 function readUnverifiedToken(answer: string): UnverifiedToken {
   try {
-    const [head = "", body = ""] = tokenResponse.parse(JSON.parse(answer)).id_token.split(".");
-    const { tid } = payload.parse(decodeTokenPart(body));
-    return { tid, kid: header.parse(decodeTokenPart(head)).kid };
+    const [head = "", body = ""] = tokenResponseSchema
+      .parse(JSON.parse(answer))
+      .id_token.split(".");
+    const { tid } = tokenPayloadSchema.parse(decodeTokenPart(body));
+    return { tid, kid: tokenHeaderSchema.parse(decodeTokenPart(head)).kid };
   } catch {
     throw new LoginRejectedError("refused");
   }

@@ -11,25 +11,25 @@ import type { Ticket } from "./ticket.ts";
  * GitHub's authorization server. It supports only OAuth 2: no discovery, ID tokens or `iss` (RFC
  * 9207).
  */
-const AS: oauth.AuthorizationServer = {
+const GITHUB_SERVER: oauth.AuthorizationServer = {
   issuer: "https://github.com/login/oauth",
   authorization_endpoint: "https://github.com/login/oauth/authorize",
   token_endpoint: "https://github.com/login/oauth/access_token",
 };
-const API = "https://api.github.com";
+const API_URL = "https://api.github.com";
 
-const user = z.object({
+const userSchema = z.object({
   id: z.int(),
   login: z.string(),
   name: z.nullish(z.string()),
   created_at: z.nullish(z.string()),
 });
-const emails = z.array(
+const emailsSchema = z.array(
   z.object({ email: z.string(), primary: z.boolean(), verified: z.boolean() }),
 );
 
 export async function githubLoginUrl(at: LoginContext, ticket: Ticket): Promise<string> {
-  const url = new URL(AS.authorization_endpoint ?? "");
+  const url = new URL(GITHUB_SERVER.authorization_endpoint ?? "");
   const parameters = {
     response_type: "code",
     client_id: at.entry.client_id,
@@ -54,10 +54,10 @@ export async function readGithubClaims(
   url: URL,
 ): Promise<Claims> {
   const client = oauthClient(at);
-  const params = oauth.validateAuthResponse(AS, client, url, ticket.state);
+  const params = oauth.validateAuthResponse(GITHUB_SERVER, client, url, ticket.state);
   const clientAuthentication = oauth.ClientSecretPost(at.secret);
   const response = await oauth.authorizationCodeGrantRequest(
-    AS,
+    GITHUB_SERVER,
     client,
     clientAuthentication,
     params,
@@ -66,7 +66,7 @@ export async function readGithubClaims(
     issuerHttpOptions(at),
   );
   const { access_token: token } = await oauth
-    .processAuthorizationCodeResponse(AS, client, response)
+    .processAuthorizationCodeResponse(GITHUB_SERVER, client, response)
     .catch((error: unknown) => {
       // For an expired code, GitHub returns an error with status 200.
       const isError = error instanceof oauth.OperationProcessingError;
@@ -74,27 +74,27 @@ export async function readGithubClaims(
         ? new LoginRejectedError("expired")
         : error;
     });
-  const [who, addresses] = await Promise.all([
-    ask("/user", token, user),
-    ask("/user/emails?per_page=100", token, emails),
+  const [profile, addresses] = await Promise.all([
+    fetchFromApi("/user", token, userSchema),
+    fetchFromApi("/user/emails?per_page=100", token, emailsSchema),
   ]);
   const verified = addresses.filter((one) => one.verified);
   const primary = verified.find((one) => one.primary);
   return {
-    issuer: AS.issuer,
-    subject: String(who.id),
-    account: String(who.id),
-    madeAt: typeof who.created_at === "string" ? Date.parse(who.created_at) : null,
+    issuer: GITHUB_SERVER.issuer,
+    subject: String(profile.id),
+    account: String(profile.id),
+    madeAt: typeof profile.created_at === "string" ? Date.parse(profile.created_at) : null,
     company: { domain: null, tenant: null },
-    name: displayNameOf(who.name) ?? displayNameOf(who.login),
+    name: displayNameOf(profile.name) ?? displayNameOf(profile.login),
     email: primary?.email ?? null,
     proven: verified.toSorted((one) => (one.primary ? -1 : 1)).map(({ email }) => email),
     authenticatedAt: null,
   };
 }
 
-async function ask<T>(path: string, token: string, schema: z.ZodMiniType<T>): Promise<T> {
-  const response = await fetchFromIssuer(API + path, {
+async function fetchFromApi<T>(path: string, token: string, schema: z.ZodMiniType<T>): Promise<T> {
+  const response = await fetchFromIssuer(API_URL + path, {
     headers: {
       authorization: `Bearer ${token}`,
       accept: "application/vnd.github+json",

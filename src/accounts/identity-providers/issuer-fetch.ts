@@ -2,8 +2,8 @@ import { readBoundedText } from "../../shared/http/bounded-body.ts";
 import { IssuerUnavailableError } from "./claims.ts";
 
 const TIMEOUT_MS = 5000;
-const BYTES_MAX = 256 * 1024;
-const ANSWER_BYTES_MAX = 64 * 1024;
+const KEY_SET_BYTES_MAX = 256 * 1024;
+const RESPONSE_BYTES_MAX = 64 * 1024;
 
 type RequestOptions = Pick<RequestInit, "method" | "headers" | "body">;
 
@@ -24,7 +24,7 @@ export async function fetchFromIssuer(
       redirect: "manual",
       signal,
     });
-    const text = await readBoundedText(response, isKeySet ? BYTES_MAX : ANSWER_BYTES_MAX);
+    const text = await readBoundedText(response, isKeySet ? KEY_SET_BYTES_MAX : RESPONSE_BYTES_MAX);
     if (text === null || !isUsableStatus(response.status)) throw new IssuerUnavailableError();
     const type = response.headers.get("content-type") ?? "";
     return new Response(text, { status: response.status, headers: { "content-type": type } });

@@ -1,6 +1,7 @@
 import * as oauth from "oauth4webapi";
 import type { IssuerEntry } from "../../shared/config/config.ts";
 import { elapsedMs } from "../../shared/clock.ts";
+import { evictOldest } from "../../shared/evict-oldest.ts";
 import {
   IssuerUnavailableError,
   LoginRejectedError,
@@ -11,12 +12,12 @@ import type { Claims } from "./claims.ts";
 import { fetchFromIssuer } from "./issuer-fetch.ts";
 import type { Ticket } from "./ticket.ts";
 
-const KNOWN_MAX = 200;
-const METADATA_MS = 3_600_000;
+const CACHED_ISSUERS_MAX = 200;
+const METADATA_TTL_MS = 3_600_000;
 /** Minimum ms between two reloads of an issuer's keys for unknown key IDs. */
-const KEYS_AGAIN_MS = 10_000;
-const ISSUED_SKEW_S = 60;
-const RECENT_S = 600;
+const KEY_RELOAD_INTERVAL_MS = 10_000;
+const CLOCK_SKEW_S = 60;
+const RECENT_LOGIN_S = 600;
 
 export type CachedIssuer = {
   readonly as: oauth.AuthorizationServer;
@@ -40,7 +41,7 @@ const GOOGLE = "https://accounts.google.com";
 const GOOGLE_CLAIMS = JSON.stringify({ id_token: { auth_time: { essential: true } } });
 
 export class OidcLogin {
-  readonly #known = new Map<string, CachedIssuer>();
+  readonly #cachedIssuers = new Map<string, CachedIssuer>();
 
   async location(at: LoginContext, ticket: Ticket): Promise<string> {
     const { as } = await this.known(at);
@@ -54,7 +55,7 @@ export class OidcLogin {
   }
 
   async known(at: LoginContext): Promise<CachedIssuer> {
-    const known = await this.#read(at);
+    const known = await this.#readCached(at);
     const { authorization_endpoint: page, token_endpoint: token, jwks_uri: keys } = known.as;
     const { problemOf = () => null } = at;
     const areEndpointsAllowed = [page, token, keys].every((one) => problemOf(one ?? "") === null);
@@ -62,10 +63,10 @@ export class OidcLogin {
     return known;
   }
 
-  async #read(at: LoginContext): Promise<CachedIssuer> {
+  async #readCached(at: LoginContext): Promise<CachedIssuer> {
     const issuer = at.entry.kind === "google" ? GOOGLE : (at.entry.issuer ?? "");
-    const before = this.#known.get(issuer);
-    if (before !== undefined && at.nowMs - before.readAt < METADATA_MS) return before;
+    const before = this.#cachedIssuers.get(issuer);
+    if (before !== undefined && at.nowMs - before.readAt < METADATA_TTL_MS) return before;
     const expected = new URL(issuer);
     const response = await oauth.discoveryRequest(expected, {
       algorithm: "oidc",
@@ -74,9 +75,8 @@ export class OidcLogin {
     const as = await oauth.processDiscoveryResponse(expected, response);
     if (as.issuer !== issuer) throw new IssuerUnavailableError();
     const known = { as, readAt: at.nowMs, keys: before?.keys ?? {}, keysAgainAt: 0 };
-    const [oldest] = this.#known.keys();
-    if (this.#known.size >= KNOWN_MAX && oldest !== undefined) this.#known.delete(oldest);
-    this.#known.set(issuer, known);
+    evictOldest(this.#cachedIssuers, CACHED_ISSUERS_MAX);
+    this.#cachedIssuers.set(issuer, known);
     return known;
   }
 }
@@ -127,7 +127,7 @@ export async function authorizationUrl(
     code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
     code_challenge_method: "S256",
     ...(entry.kind !== "oidc" && { prompt: "select_account" }),
-    ...(requiresRecentLogin && { max_age: String(RECENT_S) }),
+    ...(requiresRecentLogin && { max_age: String(RECENT_LOGIN_S) }),
     ...(requiresRecentLogin && entry.kind === "entra" && { prompt: "login" }),
     ...(entry.kind === "google" && { claims: GOOGLE_CLAIMS }),
   };
@@ -184,12 +184,12 @@ export async function exchangeCode({
   const result = await oauth.processAuthorizationCodeResponse(tokenIssuer, client, response, {
     expectedNonce: ticket.nonce,
     requireIdToken: true,
-    ...(requiresRecentLogin && { maxAge: RECENT_S }),
+    ...(requiresRecentLogin && { maxAge: RECENT_LOGIN_S }),
   });
   await verifySignature(known, tokenIssuer, response, at);
   const claims = oauth.getValidatedIdTokenClaims(result);
   if (claims === undefined) throw new LoginRejectedError("refused");
-  requireOwnToken(claims, at, ticket);
+  validateTokenClaims(claims, at, ticket);
   return claims;
 }
 
@@ -214,7 +214,7 @@ async function verifySignature(
   } catch (error) {
     if (!(error instanceof oauth.OperationProcessingError)) throw error;
     if (known.keys === keys) {
-      if (at.nowMs - known.keysAgainAt < KEYS_AGAIN_MS) throw error;
+      if (at.nowMs - known.keysAgainAt < KEY_RELOAD_INTERVAL_MS) throw error;
       known.keysAgainAt = at.nowMs;
       known.keys = {};
     }
@@ -226,23 +226,23 @@ async function verifySignature(
  * Checks claims that the library doesn't check (OpenID Connect Core 3.1.3.7): `iat`, and `azp` if
  * `aud` is a single value.
  */
-function requireOwnToken(
+function validateTokenClaims(
   claims: oauth.IDToken,
   { entry, nowMs }: LoginContext,
   ticket: Ticket,
 ): void {
   const isForOtherClient = claims.azp !== undefined && claims.azp !== entry.client_id;
-  const isOld = claims.iat < ticket.at / 1000 - ISSUED_SKEW_S;
-  const isFromFuture = claims.iat > nowMs / 1000 + ISSUED_SKEW_S;
+  const isOld = claims.iat < ticket.at / 1000 - CLOCK_SKEW_S;
+  const isFromFuture = claims.iat > nowMs / 1000 + CLOCK_SKEW_S;
   if (isForOtherClient || isOld || isFromFuture) throw new LoginRejectedError("refused");
 }
 
-const EMAIL_MAX = 254;
+const EMAIL_CHARACTERS_MAX = 254;
 
 /** Returns the valid optional claims. Some issuers send booleans as text. */
 function optionalClaims({ email, email_verified: verified, hd, auth_time: at }: oauth.IDToken) {
   return {
-    email: typeof email === "string" && email.length <= EMAIL_MAX ? email : undefined,
+    email: typeof email === "string" && email.length <= EMAIL_CHARACTERS_MAX ? email : undefined,
     isVerified: verified === true || verified === "true",
     hd: typeof hd === "string" ? hd : undefined,
     at,

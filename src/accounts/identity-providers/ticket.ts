@@ -7,7 +7,7 @@ import { encryptText, decryptText } from "../../shared/seal.ts";
 export const PURPOSES = ["log_in", "sign_up", "accept", "link", "step_up", "join"] as const;
 export type LoginPurpose = (typeof PURPOSES)[number];
 
-const ticket = z.object({
+const ticketSchema = z.object({
   purpose: z.enum(PURPOSES),
   state: z.string(),
   nonce: z.string(),
@@ -20,13 +20,13 @@ const ticket = z.object({
   at: z.number(),
 });
 /** The state of a login in progress. A cookie stores it, encrypted. */
-export type Ticket = z.infer<typeof ticket>;
+export type Ticket = z.infer<typeof ticketSchema>;
 
 const TICKET_S = 600;
 const ATTRIBUTES = "HttpOnly; Secure; SameSite=Lax; Path=/";
-const PURPOSE = "turnpike login 1";
+const ENCRYPTION_PURPOSE = "turnpike login 1";
 
-const nameOf = (region: Region): string => `__Host-turnpike-${region}-login`;
+const cookieName = (region: Region): string => `__Host-turnpike-${region}-login`;
 
 /**
  * Returns a Set-Cookie value that stores a login's ticket. It is SameSite=Lax, because the issuer's
@@ -38,13 +38,13 @@ export async function ticketCookie(
 ): Promise<string> {
   const [secret] = secrets;
   assert(secret !== undefined, "a ticket needs a secret");
-  const context = { purpose: PURPOSE, owner: `${region} ${issuer}` };
+  const context = { purpose: ENCRYPTION_PURPOSE, owner: `${region} ${issuer}` };
   const encrypted = await encryptText(JSON.stringify(ticketData), context, secret);
-  return `${nameOf(region)}=${encrypted}; ${ATTRIBUTES}; Max-Age=${TICKET_S}`;
+  return `${cookieName(region)}=${encrypted}; ${ATTRIBUTES}; Max-Age=${TICKET_S}`;
 }
 
 export function expiredTicketCookie(region: Region): string {
-  return `${nameOf(region)}=; ${ATTRIBUTES}; Max-Age=0`;
+  return `${cookieName(region)}=; ${ATTRIBUTES}; Max-Age=0`;
 }
 
 /**
@@ -58,17 +58,17 @@ export async function readTicket(
   const ticketCookies = cookies
     .split(";")
     .map((one) => one.trim())
-    .filter((one) => one.startsWith(`${nameOf(at.region)}=`));
+    .filter((one) => one.startsWith(`${cookieName(at.region)}=`));
   if (ticketCookies.length !== 1) return null;
-  const encrypted = (ticketCookies[0] ?? "").slice(nameOf(at.region).length + 1);
-  const context = { purpose: PURPOSE, owner: `${at.region} ${at.issuer}` };
+  const encrypted = (ticketCookies[0] ?? "").slice(cookieName(at.region).length + 1);
+  const context = { purpose: ENCRYPTION_PURPOSE, owner: `${at.region} ${at.issuer}` };
   const text = await decryptText(encrypted, context, at.secrets);
   if (text === null) return null;
-  const parsed = z.safeParse(ticket, JSON.parse(text));
+  const parsed = z.safeParse(ticketSchema, JSON.parse(text));
   if (!parsed.success) return null; // created by another release
   const readTicketData = parsed.data;
   const ageMs = at.nowMs - readTicketData.at;
-  return ageMs >= 0 - SKEW_MS && ageMs <= TICKET_S * 1000 ? readTicketData : null;
+  return ageMs >= 0 - CLOCK_SKEW_MS && ageMs <= TICKET_S * 1000 ? readTicketData : null;
 }
 
-const SKEW_MS = 5000;
+const CLOCK_SKEW_MS = 5000;

@@ -17,11 +17,11 @@ import type { MerchantRequest } from "./peer-hold.ts";
  */
 export async function holdsPeer(c: Context<AppEnv>): Promise<Response> {
   const request = parseMerchantRequest(c.var.peerBody);
-  const answer =
+  const result =
     request === null
       ? refuse({ kind: "storage_unavailable" })
       : await applyMerchantAction(c, request);
-  return c.json(merchantResultToJson(answer));
+  return c.json(merchantResultToJson(result));
 }
 
 export async function applyMerchantAction(

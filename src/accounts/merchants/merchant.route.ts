@@ -76,9 +76,11 @@ async function runActionAtHome(
   request: MerchantRequest,
 ): Promise<Result<PlacedHold>> {
   const peer = c.var.config.peers.find(({ region }) => region === home);
-  const at = { requestId: c.var.requestId, now: () => now(c.env) };
+  const callOptions = { requestId: c.var.requestId, now: () => now(c.env) };
   const answer =
-    peer === undefined ? null : await callPeer(peer, "holds", merchantRequestToJson(request), at);
+    peer === undefined
+      ? null
+      : await callPeer(peer, "holds", merchantRequestToJson(request), callOptions);
   const placed = answer === null ? null : parseMerchantResult(answer.body);
   return placed ?? refuse({ kind: "home_region_unreachable" });
 }

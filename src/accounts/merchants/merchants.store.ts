@@ -3,7 +3,7 @@ import { randomBase62 } from "../../shared/id.ts";
 
 export const MERCHANT_SECRET_PREFIX = "svc_mer_";
 const SECRET_CHARACTERS = 43;
-const SECRET = new RegExp(`^${MERCHANT_SECRET_PREFIX}[0-9A-Za-z]{${SECRET_CHARACTERS}}$`);
+const SECRET_PATTERN = new RegExp(`^${MERCHANT_SECRET_PREFIX}[0-9A-Za-z]{${SECRET_CHARACTERS}}$`);
 
 /** A service that operators allow to capture holds. Times are Unix ms. */
 export type Merchant = {
@@ -42,14 +42,14 @@ export async function insertMerchant(
     )
     .bind(newMerchant.name, await sha256Hex(newMerchant.secret), newMerchant.at, newMerchant.by)
     .first<MerchantRow>();
-  return row === null ? null : merchantOf(row);
+  return row === null ? null : merchantFromRow(row);
 }
 
 export async function listMerchants(db: D1Database): Promise<readonly Merchant[]> {
   const { results } = await db
     .prepare(`SELECT ${COLUMNS} FROM merchants ORDER BY name`)
     .all<MerchantRow>();
-  return results.map(merchantOf);
+  return results.map(merchantFromRow);
 }
 
 export async function rotateMerchant(
@@ -62,7 +62,7 @@ export async function rotateMerchant(
     )
     .bind(rotated.name, await sha256Hex(rotated.secret), rotated.at)
     .first<MerchantRow>();
-  return row === null ? null : merchantOf(row);
+  return row === null ? null : merchantFromRow(row);
 }
 
 export async function deleteMerchant(db: D1Database, name: string): Promise<boolean> {
@@ -76,14 +76,14 @@ export async function isMerchant(db: D1Database, name: string): Promise<boolean>
 }
 
 export async function findMerchantName(db: D1Database, secret: string): Promise<string | null> {
-  if (!SECRET.test(secret)) return null;
+  if (!SECRET_PATTERN.test(secret)) return null;
   return db
     .prepare("SELECT name FROM merchants WHERE secret_hash = ?")
     .bind(await sha256Hex(secret))
     .first<string>("name");
 }
 
-function merchantOf(row: MerchantRow): Merchant {
+function merchantFromRow(row: MerchantRow): Merchant {
   return {
     name: row.name,
     createdAt: row.created_at,

@@ -12,16 +12,16 @@ export type MerchantRequest = {
   readonly action: Exclude<HoldAction, { kind: "extend" }> | null;
 };
 
-const word = z.string().check(z.minLength(1), z.maxLength(256));
-const whole = z.int().check(z.minimum(0));
-const amount = z.pipe(whole, z.transform(micros));
+const textSchema = z.string().check(z.minLength(1), z.maxLength(256));
+const nonNegativeInt = z.int().check(z.minimum(0));
+const microsSchema = z.pipe(nonNegativeInt, z.transform(micros));
 const requestSchema = z.object({
-  merchant: word,
-  org_id: word,
-  id: word,
+  merchant: textSchema,
+  org_id: textSchema,
+  id: textSchema,
   action: z.nullable(
     z.discriminatedUnion("kind", [
-      z.object({ kind: z.literal("capture"), amountMicro: z.nullable(amount) }),
+      z.object({ kind: z.literal("capture"), amountMicro: z.nullable(microsSchema) }),
       z.object({ kind: z.literal("release") }),
     ]),
   ),
@@ -39,7 +39,7 @@ export function parseMerchantRequest(body: unknown): MerchantRequest | null {
 }
 
 const holdSchema: z.ZodMiniType<PlacedHold> = z.object({
-  id: word,
+  id: textSchema,
   state: z.enum(["held", "settled", "voided", "expired", "refused"]),
   pays: z.enum(HOLD_PAYMENTS),
   merchant: z.nullable(z.string()),
@@ -48,12 +48,12 @@ const holdSchema: z.ZodMiniType<PlacedHold> = z.object({
   keyId: z.string(),
   sessionId: z.nullable(z.string()),
   externalId: z.nullable(z.string()),
-  grantedMicro: amount,
-  capturedMicro: z.nullable(amount),
-  createdAt: whole,
-  expiresAt: whole,
+  grantedMicro: microsSchema,
+  capturedMicro: z.nullable(microsSchema),
+  createdAt: nonNegativeInt,
+  expiresAt: nonNegativeInt,
 });
-const answerSchema = z.discriminatedUnion("ok", [
+const resultSchema = z.discriminatedUnion("ok", [
   z.object({ ok: z.literal(true), hold: holdSchema }),
   z.object({ ok: z.literal(false), failure: peerRefusal }),
 ]);
@@ -63,7 +63,7 @@ export function merchantResultToJson(result: Result<PlacedHold>): object {
 }
 
 export function parseMerchantResult(body: unknown): Result<PlacedHold> | null {
-  const parsed = answerSchema.safeParse(body);
+  const parsed = resultSchema.safeParse(body);
   if (!parsed.success) return null;
   return parsed.data.ok ? success(parsed.data.hold) : refuse(parsed.data.failure);
 }

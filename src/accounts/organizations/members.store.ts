@@ -7,7 +7,7 @@ import type { Refusal, Result } from "../../shared/failure.ts";
 import type { Key } from "../../shared/key.ts";
 import type { StoredMember } from "./organization.ts";
 
-const COLUMNS = "id, org_id AS orgId, email, role, created_at AS createdAt";
+const MEMBER_COLUMNS = "id, org_id AS orgId, email, role, created_at AS createdAt";
 
 export type MemberIds = { readonly id: string; readonly orgId: string };
 
@@ -22,10 +22,10 @@ export type RevokedKey = Pick<Key, "keyId" | "orgId" | "scope"> & {
 };
 
 /** SQL query for the members of organization ?2 except ?1. */
-const OTHERS = `SELECT 1 FROM members AS other
+const OTHER_MEMBERS_SQL = `SELECT 1 FROM members AS other
   WHERE other.org_id = ?2 AND other.id <> ?1 AND other.removed_at IS NULL`;
 /** SQL condition that the organization has an owner other than ?1. */
-const OWNER_REMAINS = `(role <> 'owner' OR EXISTS (${OTHERS} AND other.role = 'owner'))`;
+const OWNER_REMAINS_SQL = `(role <> 'owner' OR EXISTS (${OTHER_MEMBERS_SQL} AND other.role = 'owner'))`;
 
 /**
  * Returns the SQL condition that the acting member `by` is active, and an owner or a permitted
@@ -42,10 +42,10 @@ const canActSql = (
  * SQL condition: ?5 can give member ?1 of organization ?2 the address ?3 and the role ?4. Null
  * keeps a value.
  */
-const MAY_CHANGE = `id = ?1 AND org_id = ?2 AND removed_at IS NULL
+const CAN_CHANGE_SQL = `id = ?1 AND org_id = ?2 AND removed_at IS NULL
   AND ${canActSql("?5", "members.role <> 'owner' AND coalesce(?4, '') <> 'owner'")}
-  AND (?4 IS NULL OR ?4 = 'owner' OR ${OWNER_REMAINS})
-  AND (?3 IS NULL OR NOT EXISTS (${OTHERS} AND lower(other.email) = lower(?3)))`;
+  AND (?4 IS NULL OR ?4 = 'owner' OR ${OWNER_REMAINS_SQL})
+  AND (?3 IS NULL OR NOT EXISTS (${OTHER_MEMBERS_SQL} AND lower(other.email) = lower(?3)))`;
 
 export async function findMember(db: D1Database, keyId: string): Promise<Member | null> {
   const row = await db
@@ -66,7 +66,9 @@ export function findMemberById(
   { id, orgId }: MemberIds,
 ): Promise<StoredMember | null> {
   return db
-    .prepare(`SELECT ${COLUMNS} FROM members WHERE id = ? AND org_id = ? AND removed_at IS NULL`)
+    .prepare(
+      `SELECT ${MEMBER_COLUMNS} FROM members WHERE id = ? AND org_id = ? AND removed_at IS NULL`,
+    )
     .bind(id, orgId)
     .first<StoredMember>();
 }
@@ -74,7 +76,7 @@ export function findMemberById(
 export async function listMembers(db: D1Database, orgId: string): Promise<readonly StoredMember[]> {
   const { results } = await db
     .prepare(
-      `SELECT ${COLUMNS} FROM members WHERE org_id = ? AND removed_at IS NULL
+      `SELECT ${MEMBER_COLUMNS} FROM members WHERE org_id = ? AND removed_at IS NULL
        ORDER BY created_at, id`,
     )
     .bind(orgId)
@@ -102,8 +104,8 @@ export function insertMemberStatement(
   return db
     .prepare(
       `INSERT INTO members (id, org_id, email, role, created_at) SELECT ?1, ?2, ?3, ?4, ?5
-       WHERE NOT EXISTS (${OTHERS} AND lower(other.email) = lower(?3))
-       RETURNING ${COLUMNS}`,
+       WHERE NOT EXISTS (${OTHER_MEMBERS_SQL} AND lower(other.email) = lower(?3))
+       RETURNING ${MEMBER_COLUMNS}`,
     )
     .bind(id, orgId, email, role, createdAt);
 }
@@ -150,7 +152,7 @@ export async function updateMember(
       { ...event, createdAt: nowMs },
       {
         table: "members",
-        where: MAY_CHANGE.replaceAll(/\?(\d)/g, (_, n) => `?${8 + Number(n)}`),
+        where: CAN_CHANGE_SQL.replaceAll(/\?(\d)/g, (_, n) => `?${8 + Number(n)}`),
         values: [member.id, member.orgId, email, role, by],
         columns: { email: "coalesce(?11, email)", role: "coalesce(?12, role)" },
         hidden: ["email"], // events outlive the member, so they don't contain the address
@@ -159,13 +161,13 @@ export async function updateMember(
     db
       .prepare(
         `UPDATE members SET email = coalesce(?3, email), role = coalesce(?4, role)
-         WHERE ${MAY_CHANGE} RETURNING ${COLUMNS}`,
+         WHERE ${CAN_CHANGE_SQL} RETURNING ${MEMBER_COLUMNS}`,
       )
       .bind(member.id, member.orgId, email, role, by),
     ...(role === null ? [] : endInvitationsStatements(db, member, nowMs)),
     db
       .prepare(
-        `SELECT EXISTS (${OTHERS} AND lower(other.email) = lower(?3)) AS isEmailTaken,
+        `SELECT EXISTS (${OTHER_MEMBERS_SQL} AND lower(other.email) = lower(?3)) AS isEmailTaken,
            ${canActSql("?5", "members.role <> 'owner' AND coalesce(?4, '') <> 'owner'")} AS may FROM members
          WHERE id = ?1 AND org_id = ?2 AND removed_at IS NULL`,
       )
@@ -210,7 +212,7 @@ export async function removeMember(
     db
       .prepare(
         `UPDATE members SET removed_at = ?4
-         WHERE id = ?1 AND org_id = ?2 AND removed_at IS NULL AND ${may} AND ${OWNER_REMAINS}`,
+         WHERE id = ?1 AND org_id = ?2 AND removed_at IS NULL AND ${may} AND ${OWNER_REMAINS_SQL}`,
       )
       .bind(member.id, member.orgId, by, now),
     eventIfChanged(db, {

@@ -4,18 +4,18 @@ import { timestamp } from "../../shared/clock.ts";
 import { labelSchema } from "../../shared/label.ts";
 import type { Region } from "../../shared/regions.ts";
 
-const SLUG = /^[a-z0-9-]{3,32}$/;
+const SLUG_PATTERN = /^[a-z0-9-]{3,32}$/;
 
 export const slugSchema = z.string().check(
-  z.regex(SLUG, "must be 3 to 32 lowercase letters, digits and hyphens"),
+  z.regex(SLUG_PATTERN, "must be 3 to 32 lowercase letters, digits and hyphens"),
   z.refine((slug) => !isReservedSlug(slug), "is reserved: choose another"),
 );
 
 export function isSlug(text: string): boolean {
-  return SLUG.test(text);
+  return SLUG_PATTERN.test(text);
 }
 
-const RESERVED = new Set(
+const RESERVED_SLUGS = new Set(
   "admin api app billing console docs eu us health internal status support turnpike v1 www".split(
     " ",
   ),
@@ -23,23 +23,23 @@ const RESERVED = new Set(
 export const CLOSED_SLUG_PREFIX = "closed-";
 
 export function isReservedSlug(slug: string): boolean {
-  return RESERVED.has(slug) || slug.startsWith(CLOSED_SLUG_PREFIX);
+  return RESERVED_SLUGS.has(slug) || slug.startsWith(CLOSED_SLUG_PREFIX);
 }
 
 export const nameSchema = labelSchema(200);
 
 /** zod's email pattern, with RFC 1035's rules for domain labels. */
-const EMAIL =
+const EMAIL_PATTERN =
   /^(?:[A-Za-z0-9_'+-]+\.)*[A-Za-z0-9_'+-]*[A-Za-z0-9_+-]@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]{2,63}$/;
-const NO_EMAIL = "must be an email address";
+const EMAIL_MESSAGE = "must be an email address";
 
 /**
  * An ASCII email address, because SQLite's `lower` ignores other letters. At most 64 characters
  * precede the @ (RFC 5321).
  */
-export const emailSchema = z.email({ pattern: EMAIL, error: NO_EMAIL }).check(
+export const emailSchema = z.email({ pattern: EMAIL_PATTERN, error: EMAIL_MESSAGE }).check(
   z.maxLength(254),
-  z.refine((text) => text.indexOf("@") <= 64, NO_EMAIL),
+  z.refine((text) => text.indexOf("@") <= 64, EMAIL_MESSAGE),
 );
 
 export const roleSchema = z.enum(["owner", "admin", "billing", "member"]);

@@ -27,8 +27,8 @@ export async function createOrganization(
 ): Promise<Result<null>> {
   try {
     await db.batch([
-      insertOrganization(db, organization),
-      organizationCreated(db, organization, actor),
+      insertOrganizationStatement(db, organization),
+      organizationCreatedStatement(db, organization, actor),
       insertMemberStatement(db, owner),
       memberCreatedEventStatement(db, owner, actor),
       db
@@ -43,7 +43,7 @@ export async function createOrganization(
     return success(null);
   } catch (error) {
     if (!isSlugTaken(error)) throw error;
-    return slugTaken(organization.slug);
+    return slugTakenRefusal(organization.slug);
   }
 }
 
@@ -66,7 +66,7 @@ export async function updateOrganization(
       : refuse({ kind: "invalid_api_key" });
   } catch (error) {
     if (slug === null || !isSlugTaken(error)) throw error;
-    return slugTaken(slug);
+    return slugTakenRefusal(slug);
   }
 }
 
@@ -86,11 +86,11 @@ async function runUpdate(
   by: ChangeContext,
 ): Promise<StoredOrganization | null> {
   const { name = null, slug = null, status = null, rpmLimit, priceList } = change;
-  const limitGiven = rpmLimit === undefined ? 0 : 1; // null removes the limit
+  const hasRpmLimit = rpmLimit === undefined ? 0 : 1; // null removes the limit
   const { keyId: callerKeyId, actor, nowMs } = by;
-  const listGiven = priceList === undefined ? 0 : 1;
-  const list = [listGiven, priceList ?? null];
-  const values = [id, name, slug, status, limitGiven, rpmLimit ?? null, callerKeyId, ...list];
+  const hasPriceList = priceList === undefined ? 0 : 1;
+  const list = [hasPriceList, priceList ?? null];
+  const values = [id, name, slug, status, hasRpmLimit, rpmLimit ?? null, callerKeyId, ...list];
   const event = { type: "organization.changed", actor, subject: id, orgId: id } as const;
   const [, rows] = await db.batch<StoredOrganization>([
     insertChangeEventStatement(
@@ -141,7 +141,7 @@ export function findOrganization(db: D1Database, id: string): Promise<StoredOrga
     .first<StoredOrganization>();
 }
 
-function insertOrganization(db: D1Database, row: StoredOrganization): D1PreparedStatement {
+function insertOrganizationStatement(db: D1Database, row: StoredOrganization): D1PreparedStatement {
   return db
     .prepare(
       `INSERT INTO organizations
@@ -160,7 +160,7 @@ function insertOrganization(db: D1Database, row: StoredOrganization): D1Prepared
     );
 }
 
-function organizationCreated(
+function organizationCreatedStatement(
   db: D1Database,
   row: StoredOrganization,
   actor: Actor,
@@ -177,7 +177,7 @@ function organizationCreated(
   });
 }
 
-function slugTaken(slug: string): Refusal {
+function slugTakenRefusal(slug: string): Refusal {
   const message = `The slug '${slug}' is taken in this region.`;
   return refuse({ kind: "conflict", message, param: "slug" });
 }

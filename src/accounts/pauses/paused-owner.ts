@@ -8,7 +8,7 @@ import { findKey } from "../keys/keys.store.ts";
 import { parseSessionEnding } from "../keys/sessions.route.ts";
 import { findMemberById } from "../organizations/members.store.ts";
 
-type PausingParty = {
+type PauseCreator = {
   readonly db: D1Database;
   readonly orgId: string;
   readonly memberId: string | null;
@@ -20,51 +20,57 @@ type PausingParty = {
 
 /** Returns the pause to create. Fails with 400, 403 or 404 if the caller can't pause its target. */
 export async function validateNewPause(
-  party: PausingParty,
+  creator: PauseCreator,
   fields: PauseFields,
 ): Promise<Result<NewPause>> {
   const { scope, id = "", reason } = fields;
-  const { orgId, memberId, source, actor } = party;
+  const { orgId, memberId, source, actor } = creator;
   const until = typeof fields.until === "string" ? Date.parse(fields.until) : null;
   const stopRunning = fields.stop_running === true;
   const pause = { scope, id, source, reason, until, stopRunning, actor };
-  if (memberId !== null && scope !== "key" && scope !== "session") return refuseMembers();
+  if (memberId !== null && scope !== "key" && scope !== "session") return roleRefusal();
   if (scope === "organization") {
-    return id === "" || id === orgId ? success({ ...pause, id: "" }) : noSuchOwner(scope);
+    return id === "" || id === orgId ? success({ ...pause, id: "" }) : noSuchOwnerRefusal(scope);
   }
   if (id === "") return invalid(`id must be the ID of the ${scope.replace("_", " ")}.`, "id");
-  return ownerPause(party, pause);
+  return validateOwnerPause(creator, pause);
 }
 
-async function ownerPause(party: PausingParty, pause: NewPause): Promise<Result<NewPause>> {
-  const { db, orgId } = party;
+async function validateOwnerPause(
+  creator: PauseCreator,
+  pause: NewPause,
+): Promise<Result<NewPause>> {
+  const { db, orgId } = creator;
   const { scope, id } = pause;
-  if (scope === "session") return sessionPause(party, pause);
+  if (scope === "session") return validateSessionPause(creator, pause);
   if (scope === "end_user") {
-    const isOperator = party.source === "operator";
+    const isOperator = creator.source === "operator";
     return isOperator ? invalid("scope can't be end_user for operators.", "scope") : success(pause);
   }
   if (scope === "key") {
-    const key = await findKey(db, id, party);
-    return key === null || key.revokedAt !== null ? noSuchOwner(scope) : success(pause);
+    const key = await findKey(db, id, creator);
+    return key === null || key.revokedAt !== null ? noSuchOwnerRefusal(scope) : success(pause);
   }
   const member = await findMemberById(db, { id, orgId });
-  return member === null ? noSuchOwner(scope) : success(pause);
+  return member === null ? noSuchOwnerRefusal(scope) : success(pause);
 }
 
-async function sessionPause(party: PausingParty, pause: NewPause): Promise<Result<NewPause>> {
-  const { orgId, memberId } = party;
+async function validateSessionPause(
+  creator: PauseCreator,
+  pause: NewPause,
+): Promise<Result<NewPause>> {
+  const { orgId, memberId } = creator;
   const owner = { keyId: null, memberId };
-  const ending = await parseSessionEnding(pause.id, { ...party, of: { orgId }, owner });
+  const ending = await parseSessionEnding(pause.id, { ...creator, of: { orgId }, owner });
   if (!ending.ok) return ending;
   const { isOwn, expiresAt } = ending.value;
   return success({ ...pause, session: { owner, isOwn: isOwn && memberId === null, expiresAt } });
 }
 
-function refuseMembers(): Refusal {
+function roleRefusal(): Refusal {
   return refuse({ kind: "role_required", roles: ["owner", "admin", "billing"] });
 }
 
-function noSuchOwner(noun: string): Refusal {
+function noSuchOwnerRefusal(noun: string): Refusal {
   return refuse({ kind: "not_found", message: `No such ${noun}.` });
 }

@@ -35,9 +35,11 @@ export async function createPauseRoute(c: AppContext) {
   );
   if (!pause.ok) return pause;
   const by = requestCredential(caller.keyHash, caller.shown);
-  const put = await callObject(() => walletOf(c).putPause(pause.value, by));
-  if (!put.ok) return put;
-  return put.value.created ? created(pauseView(put.value)) : success(pauseView(put.value));
+  const storedPause = await callObject(() => walletOf(c).putPause(pause.value, by));
+  if (!storedPause.ok) return storedPause;
+  return storedPause.value.created
+    ? created(pauseView(storedPause.value))
+    : success(pauseView(storedPause.value));
 }
 
 export async function listPausesRoute(c: AppContext) {

@@ -23,7 +23,7 @@ import type { MemberCall, PeopleCall, PeopleServices } from "./people-call.ts";
 import { endRevokedKeys, endSessionsOfMember } from "./removal.ts";
 import { canCreateOrganization, tooManyOrganizationsRefusal } from "./sign-up.store.ts";
 
-const AT_ONCE = 6;
+const CONCURRENT_MAX = 6;
 
 export const closeOrganizationBody = z.object({ give_up_balance: z.optional(z.boolean()) });
 
@@ -75,23 +75,25 @@ export async function closeOrganizationEverywhere(
   const { db, now: nowMs } = services;
   const balanceRefusal = await requireBalanceGivenUp(services, orgId, by.givesUp);
   if (!balanceRefusal.ok) return balanceRefusal;
-  const persons = await closeOrganization(db, orgId, { ...by, nowMs });
-  if (persons === null) {
+  const formerMembers = await closeOrganization(db, orgId, { ...by, nowMs });
+  if (formerMembers === null) {
     const message = "Another person has joined this organization. Please try again.";
     return by.isAlone === true
       ? refuse({ kind: "conflict", message, param: null })
       : refuse({ kind: "role_required", roles: ["owner"] });
   }
   const configured = await notifyWalletOfClosing(services, orgId);
-  const out = await mapConcurrently(AT_ONCE, persons, ({ personId, memberId }) =>
-    endSessionsOfMember(services, personId, { id: memberId, orgId }),
+  const sessionEndings = await mapConcurrently(
+    CONCURRENT_MAX,
+    formerMembers,
+    ({ personId, memberId }) => endSessionsOfMember(services, personId, { id: memberId, orgId }),
   );
   services.takeEvents(orgId);
   const removed =
     by.isAlone === true
       ? await removeOrganization({ ...services, actor: by.actor }, orgId)
       : success(null);
-  return [configured, removed, ...out].find((one) => !one.ok) ?? success(null);
+  return [configured, removed, ...sessionEndings].find((one) => !one.ok) ?? success(null);
 }
 
 export async function notifyWalletOfClosing(
@@ -132,25 +134,25 @@ export async function reopenOrganization(
 export async function postOwnRestore(call: PeopleCall) {
   const { db, person, sessions } = call;
   const find = () => findRestoringOwner(db, call.params["id"] ?? "", person.id);
-  const own = await find();
-  if (own === null) return notRestorable();
-  if (own.isCompanys === 1) {
+  const owner = await find();
+  if (owner === null) return notRestorableRefusal();
+  if (owner.isCompanys === 1) {
     const message =
       "This organization requires its company login. If it is closed, ask the operator to restore it.";
     return refuse({ kind: "conflict", message, param: null, code: "company_log_in_required" });
   }
-  if ((await isClosed(db, own.orgId)) && !(await canCreateOrganization(db, person.id))) {
+  if ((await isClosed(db, owner.orgId)) && !(await canCreateOrganization(db, person.id))) {
     return tooManyOrganizationsRefusal();
   }
-  const restored = await reopenOrganization(call, own.orgId, memberActor(own.memberId));
-  if (!restored.ok) return (await find()) === null ? notRestorable() : restored;
-  call.takeEvents(own.orgId);
-  await ensureConsoleKey(call, own.memberId);
-  const sessionChange = await sessions.act(own);
-  return sessionChange.ok ? success({ id: own.orgId, restored: true }) : sessionChange;
+  const restored = await reopenOrganization(call, owner.orgId, memberActor(owner.memberId));
+  if (!restored.ok) return (await find()) === null ? notRestorableRefusal() : restored;
+  call.takeEvents(owner.orgId);
+  await ensureConsoleKey(call, owner.memberId);
+  const sessionChange = await sessions.act(owner);
+  return sessionChange.ok ? success({ id: owner.orgId, restored: true }) : sessionChange;
 }
 
-function notRestorable(): Refusal {
+function notRestorableRefusal(): Refusal {
   const message = "You can't restore this organization. Ask the operator.";
   return refuse({ kind: "not_found", message });
 }

@@ -12,10 +12,10 @@ const RESTORABLE_MS = 7 * DAY_MS;
 
 type ClosedPerson = { readonly memberId: string; readonly personId: string };
 
-const CLOSED = "SELECT closed_at FROM closed_organizations WHERE org_id = ?1";
-const ERASED_MEMBERS = `SELECT member_id FROM member_people JOIN people ON people.id = person_id
+const CLOSED_AT_SQL = "SELECT closed_at FROM closed_organizations WHERE org_id = ?1";
+const ERASED_MEMBERS_SQL = `SELECT member_id FROM member_people JOIN people ON people.id = person_id
   WHERE member_people.org_id = ?1 AND erased_at IS NOT NULL`;
-const NO_ADDRESS = "lower(id) || '@deleted.invalid'";
+const DELETED_ADDRESS_SQL = "lower(id) || '@deleted.invalid'";
 
 function closingEvent(
   db: D1Database,
@@ -72,24 +72,26 @@ export async function closeOrganization(
       .bind(orgId, memberId, nowMs, isAlone ? 1 : 0, until),
     closingEvent(db, orgId, { actor, nowMs, data: { closed: true, ...restorable } }),
     db
-      .prepare(`UPDATE organizations SET status = 'suspended' WHERE id = ?1 AND EXISTS (${CLOSED})`)
-      .bind(orgId),
-    db
       .prepare(
-        `UPDATE members SET removed_at = (${CLOSED})
-         WHERE org_id = ?1 AND removed_at IS NULL AND EXISTS (${CLOSED})`,
+        `UPDATE organizations SET status = 'suspended' WHERE id = ?1 AND EXISTS (${CLOSED_AT_SQL})`,
       )
       .bind(orgId),
     db
       .prepare(
-        `UPDATE invitations SET ended_at = (${CLOSED})
-         WHERE org_id = ?1 AND ended_at IS NULL AND accepted_at IS NULL AND EXISTS (${CLOSED})`,
+        `UPDATE members SET removed_at = (${CLOSED_AT_SQL})
+         WHERE org_id = ?1 AND removed_at IS NULL AND EXISTS (${CLOSED_AT_SQL})`,
       )
       .bind(orgId),
     db
-      .prepare(`DELETE FROM personal_organizations WHERE org_id = ?1 AND EXISTS (${CLOSED})`)
+      .prepare(
+        `UPDATE invitations SET ended_at = (${CLOSED_AT_SQL})
+         WHERE org_id = ?1 AND ended_at IS NULL AND accepted_at IS NULL AND EXISTS (${CLOSED_AT_SQL})`,
+      )
       .bind(orgId),
-    db.prepare(`SELECT EXISTS (${CLOSED}) AS closed`).bind(orgId),
+    db
+      .prepare(`DELETE FROM personal_organizations WHERE org_id = ?1 AND EXISTS (${CLOSED_AT_SQL})`)
+      .bind(orgId),
+    db.prepare(`SELECT EXISTS (${CLOSED_AT_SQL}) AS closed`).bind(orgId),
     db
       .prepare(
         "SELECT member_id AS memberId, person_id AS personId FROM member_people WHERE org_id = ?",
@@ -118,7 +120,7 @@ export async function restoreOrganization(
 ): Promise<Restoration> {
   const closedByOwner = actor.kind === "member" ? "AND closed_by IS NOT NULL" : "";
   const restorable = `restorable_until > ?2 ${closedByOwner}`;
-  const open = `EXISTS (${CLOSED} AND ${restorable})`;
+  const open = `EXISTS (${CLOSED_AT_SQL} AND ${restorable})`;
   const prepareStatement = (sql: string): D1PreparedStatement => db.prepare(sql).bind(orgId, nowMs);
   const results = await db.batch<RevokedKey>([
     prepareStatement(
@@ -126,15 +128,15 @@ export async function restoreOrganization(
        WHERE id = ?1 AND ${open}`,
     ),
     prepareStatement(
-      `UPDATE members SET removed_at = NULL WHERE org_id = ?1 AND removed_at = (${CLOSED}) AND ${open}
-         AND id NOT IN (${ERASED_MEMBERS})`,
+      `UPDATE members SET removed_at = NULL WHERE org_id = ?1 AND removed_at = (${CLOSED_AT_SQL}) AND ${open}
+         AND id NOT IN (${ERASED_MEMBERS_SQL})`,
     ),
     prepareStatement(
       `UPDATE keys SET revoked_at = ?2 WHERE org_id = ?1 AND revoked_at IS NULL AND ${open}
-         AND member_id IN (${ERASED_MEMBERS})`,
+         AND member_id IN (${ERASED_MEMBERS_SQL})`,
     ),
     prepareStatement(
-      `UPDATE invitations SET ended_at = NULL WHERE org_id = ?1 AND ended_at = (${CLOSED}) AND ${open}`,
+      `UPDATE invitations SET ended_at = NULL WHERE org_id = ?1 AND ended_at = (${CLOSED_AT_SQL}) AND ${open}`,
     ),
     // A person can have one personal organization. If they have created another one, this one
     // becomes a team.
@@ -155,7 +157,7 @@ export async function restoreOrganization(
     db
       .prepare(
         `SELECT id AS keyId, hash AS keyHash, org_id AS orgId, scope, revoked_at AS revokedAt FROM keys
-         WHERE org_id = ?1 AND revoked_at IS NOT NULL AND member_id IN (${ERASED_MEMBERS})`,
+         WHERE org_id = ?1 AND revoked_at IS NOT NULL AND member_id IN (${ERASED_MEMBERS_SQL})`,
       )
       .bind(orgId),
   ]);
@@ -194,33 +196,33 @@ export async function isClosed(db: D1Database, orgId: string): Promise<boolean> 
 }
 
 /** `restorableUntil` is in Unix ms. */
-type OwnRestorable = {
+type RestorableOrganization = {
   readonly orgId: string;
   readonly name: string;
   readonly restorableUntil: number;
 };
 
 /** SQL clauses for the organizations in which a person is or was an owner. */
-const OWN_CLOSED = `FROM member_people
+const OWNED_ORGANIZATIONS_SQL = `FROM member_people
   JOIN members ON members.id = member_id AND role = 'owner'
   JOIN organizations ON organizations.id = members.org_id
   LEFT JOIN closed_organizations AS closed ON closed.org_id = members.org_id
   WHERE person_id = ?1`;
-const BY_OWNER = "closed_by IS NOT NULL AND members.removed_at = closed_at";
+const CLOSED_BY_OWNER_SQL = "closed_by IS NOT NULL AND members.removed_at = closed_at";
 
 /** Returns the organizations that a person can restore, without those that require their company login. */
 export async function listOwnRestorable(
   db: D1Database,
   personId: string,
   nowMs: number,
-): Promise<readonly OwnRestorable[]> {
+): Promise<readonly RestorableOrganization[]> {
   const { results } = await db
     .prepare(
-      `SELECT organizations.id AS orgId, name, restorable_until AS restorableUntil ${OWN_CLOSED}
-       AND ${BY_OWNER} AND restorable_until > ?2 AND NOT ${REQUIRES_COMPANY_LOGIN} ORDER BY closed_at DESC LIMIT 100`,
+      `SELECT organizations.id AS orgId, name, restorable_until AS restorableUntil ${OWNED_ORGANIZATIONS_SQL}
+       AND ${CLOSED_BY_OWNER_SQL} AND restorable_until > ?2 AND NOT ${REQUIRES_COMPANY_LOGIN} ORDER BY closed_at DESC LIMIT 100`,
     )
     .bind(personId, nowMs)
-    .all<OwnRestorable>();
+    .all<RestorableOrganization>();
   return results;
 }
 
@@ -236,14 +238,14 @@ export function findRestoringOwner(
 ): Promise<Pick<Membership, "memberId" | "orgId" | "isCompanys"> | null> {
   return db
     .prepare(
-      `SELECT members.id AS memberId, members.org_id AS orgId, ${REQUIRES_COMPANY_LOGIN} AS isCompanys ${OWN_CLOSED}
-       AND members.org_id = ?2 AND (members.removed_at IS NULL OR (${BY_OWNER}))`,
+      `SELECT members.id AS memberId, members.org_id AS orgId, ${REQUIRES_COMPANY_LOGIN} AS isCompanys ${OWNED_ORGANIZATIONS_SQL}
+       AND members.org_id = ?2 AND (members.removed_at IS NULL OR (${CLOSED_BY_OWNER_SQL}))`,
     )
     .bind(personId, orgId)
     .first();
 }
 
-const REMOVED_MAX = 100;
+const REMOVALS_MAX = 100;
 
 export async function listRestorableOrganizations(db: D1Database): Promise<readonly string[]> {
   const { results } = await db
@@ -259,7 +261,7 @@ export async function listDueRemovals(db: D1Database, nowMs: number): Promise<re
   const { results } = await db
     .prepare(
       `SELECT org_id AS id FROM closed_organizations WHERE restorable_until <= ?
-       ORDER BY restorable_until LIMIT ${REMOVED_MAX}`,
+       ORDER BY restorable_until LIMIT ${REMOVALS_MAX}`,
     )
     .bind(nowMs)
     .all<{ id: string }>();
@@ -275,7 +277,7 @@ export async function eraseOrganization(
   orgId: string,
   nowMs: number,
 ): Promise<readonly RevokedKey[] | null> {
-  const isDue = `EXISTS (${CLOSED} AND coalesce(restorable_until, 0) <= ?2)`;
+  const isDue = `EXISTS (${CLOSED_AT_SQL} AND coalesce(restorable_until, 0) <= ?2)`;
   const prepareStatement = (sql: string): D1PreparedStatement => db.prepare(sql).bind(orgId, nowMs);
   const results = await db.batch<RevokedKey & { isDue: 0 | 1 }>([
     prepareStatement(`SELECT ${isDue} AS isDue`),
@@ -290,7 +292,7 @@ export async function eraseOrganization(
       `UPDATE keys SET revoked_at = ?2, name = 'Closed' WHERE org_id = ?1 AND revoked_at IS NULL AND ${isDue}`,
     ),
     prepareStatement(
-      `UPDATE members SET removed_at = coalesce(removed_at, ?2), email = ${NO_ADDRESS}
+      `UPDATE members SET removed_at = coalesce(removed_at, ?2), email = ${DELETED_ADDRESS_SQL}
        WHERE org_id = ?1 AND ${isDue}`,
     ),
     prepareStatement(
@@ -302,7 +304,7 @@ export async function eraseOrganization(
     prepareStatement(`DELETE FROM identities WHERE realm = ?1 AND ${isDue}`),
     prepareStatement(
       `SELECT id AS keyId, hash AS keyHash, org_id AS orgId, scope, revoked_at AS revokedAt FROM keys
-       WHERE org_id = ?1 AND revoked_at >= (${CLOSED}) AND ${isDue}`,
+       WHERE org_id = ?1 AND revoked_at >= (${CLOSED_AT_SQL}) AND ${isDue}`,
     ),
   ]);
   return results[0]?.results[0]?.isDue === 1 ? (results.at(-1)?.results ?? []) : null;

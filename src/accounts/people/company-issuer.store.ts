@@ -18,12 +18,12 @@ export type CompanyIssuer = {
   readonly requiredAt: number | null;
 };
 
-const COLUMNS = `company_issuers.org_id AS orgId, company_issuers.id, issuer, client_id AS clientId,
+const ISSUER_COLUMNS = `company_issuers.org_id AS orgId, company_issuers.id, issuer, client_id AS clientId,
   client_secret AS clientSecret, company_issuers.created_at AS createdAt, tried_at AS triedAt, required_at AS requiredAt`;
 
 export function findIssuer(db: D1Database, orgId: string): Promise<CompanyIssuer | null> {
   return db
-    .prepare(`SELECT ${COLUMNS} FROM company_issuers WHERE org_id = ?`)
+    .prepare(`SELECT ${ISSUER_COLUMNS} FROM company_issuers WHERE org_id = ?`)
     .bind(orgId)
     .first<CompanyIssuer>();
 }
@@ -39,7 +39,7 @@ export function findIssuerByDomain(
 ): Promise<CompanyIssuer | null> {
   return db
     .prepare(
-      `SELECT ${COLUMNS} FROM company_issuers
+      `SELECT ${ISSUER_COLUMNS} FROM company_issuers
        JOIN company_domains ON company_domains.org_id = company_issuers.org_id
        WHERE tried_at IS NOT NULL AND proven_at IS NOT NULL AND (?2 = 0 OR approved_at IS NOT NULL)
          AND domain = ?1`,
@@ -74,7 +74,7 @@ export async function storeIssuerDraft(
   actor: Actor,
 ): Promise<boolean> {
   const { orgId, id, issuer, clientId, clientSecret, createdAt } = row;
-  const [put] = await db.batch<{ id: string }>([
+  const [inserted] = await db.batch<{ id: string }>([
     db
       .prepare(
         `INSERT OR REPLACE INTO company_issuers (org_id, id, issuer, client_id, client_secret, created_at)
@@ -84,7 +84,7 @@ export async function storeIssuerDraft(
       .bind(orgId, id, issuer, clientId, clientSecret, createdAt),
     issuerEvent(db, orgId, { actor, nowMs: createdAt }, { company_issuer: issuer }),
   ]);
-  return (put?.results.length ?? 0) > 0;
+  return (inserted?.results.length ?? 0) > 0;
 }
 
 export async function markIssuerTried(
@@ -109,16 +109,16 @@ export async function setIssuerRequired(
   isRequired: boolean,
   change: ChangeContext,
 ): Promise<boolean> {
-  const own = await findIssuer(db, orgId);
-  if (own === null) return false;
+  const issuer = await findIssuer(db, orgId);
+  if (issuer === null) return false;
   const [changed] = await db.batch<{ id: string }>([
     db
       .prepare(
         `UPDATE company_issuers SET required_at = ?3 WHERE org_id = ?1 AND id = ?2 AND tried_at IS NOT NULL
          RETURNING id`,
       )
-      .bind(orgId, own.id, isRequired ? change.nowMs : null),
-    issuerEvent(db, orgId, change, { company_issuer: own.issuer, required: isRequired }),
+      .bind(orgId, issuer.id, isRequired ? change.nowMs : null),
+    issuerEvent(db, orgId, change, { company_issuer: issuer.issuer, required: isRequired }),
   ]);
   return (changed?.results.length ?? 0) > 0;
 }
@@ -163,7 +163,7 @@ export async function listIssuersWithOutdatedSecrets(
 ): Promise<readonly CompanyIssuer[]> {
   const { results } = await db
     .prepare(
-      `SELECT ${COLUMNS} FROM company_issuers WHERE instr(client_secret, ?1 || '.') <> 1 LIMIT 100`,
+      `SELECT ${ISSUER_COLUMNS} FROM company_issuers WHERE instr(client_secret, ?1 || '.') <> 1 LIMIT 100`,
     )
     .bind(secretId)
     .all<CompanyIssuer>();

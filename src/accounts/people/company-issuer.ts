@@ -24,20 +24,25 @@ import { memberActor } from "./people-call.ts";
 import type { MemberCall, PeopleServices } from "./people-call.ts";
 import { ownersOf } from "./team.store.ts";
 
-const plain = z
+const asciiTextSchema = z
   .string()
   .check(z.regex(/^[\x20-\x7e]{1,300}$/, "must be 1 to 300 ASCII characters"));
-export const newIssuerBody = z.object({ issuer: plain, client_id: plain, client_secret: plain });
+export const newIssuerBody = z.object({
+  issuer: asciiTextSchema,
+  client_id: asciiTextSchema,
+  client_secret: asciiTextSchema,
+});
 export const requireIssuerBody = z.object({ required: z.boolean() });
 
-const PURPOSE = "turnpike company issuer 1";
-const ownerOf = ({ orgId, id }: Pick<CompanyIssuer, "orgId" | "id">): string => `${orgId} ${id}`;
+const ENCRYPTION_PURPOSE = "turnpike company issuer 1";
+const encryptionOwner = ({ orgId, id }: Pick<CompanyIssuer, "orgId" | "id">): string =>
+  `${orgId} ${id}`;
 
 /** Hosts of identity providers where anyone can create an account. */
 const PUBLIC_HOSTS =
   /^(?:accounts\.google|appleid\.apple|github|gitlab|bitbucket|id\.atlassian|api\.login\.yahoo|login\.yahoo|(?:www\.)?linkedin|id\.twitch|(?:[\w-]+\.)?slack|discord|(?:www\.)?facebook|access\.line|(?:www\.)?paypal)\.(?:com|org|me|tv)$/;
 /** Paths of Microsoft's issuers that accept any account. Other paths are tenants. */
-const MICROSOFT_PUBLIC =
+const MICROSOFT_PUBLIC_PATHS =
   /^\/(?:common|consumers|organizations|9188040d-6c67-4c5b-b112-36a304b66dad)(?:\/|$)/;
 
 function isPublicIssuer(address: string): boolean {
@@ -46,7 +51,8 @@ function isPublicIssuer(address: string): boolean {
   const host = url.hostname.replace(/\.$/, "");
   return (
     PUBLIC_HOSTS.test(host) ||
-    (host === "login.microsoftonline.com" && MICROSOFT_PUBLIC.test(url.pathname.toLowerCase()))
+    (host === "login.microsoftonline.com" &&
+      MICROSOFT_PUBLIC_PATHS.test(url.pathname.toLowerCase()))
   );
 }
 
@@ -54,8 +60,9 @@ export function issuerProblem(address: string, isInsecure: boolean): string | nu
   const url = parsePublicUrl(address);
   if (typeof url !== "string") return null;
   const local = URL.parse(address);
-  const isOwn = local?.protocol === "http:" && /^(?:localhost|127\.0\.0\.1)$/.test(local.hostname);
-  return isInsecure && isOwn ? null : url;
+  const isLocalhost =
+    local?.protocol === "http:" && /^(?:localhost|127\.0\.0\.1)$/.test(local.hostname);
+  return isInsecure && isLocalhost ? null : url;
 }
 
 export async function getIssuer(call: MemberCall) {
@@ -67,13 +74,13 @@ function issuerView({ as, origin }: MemberCall, row: CompanyIssuer | null) {
     callback: `${origin}/console/api/login/callback/${as.orgId}`,
     issuer: row?.issuer ?? null,
     client_id: row?.clientId ?? null,
-    state: stateOf(row),
+    state: issuerState(row),
     required: row !== null && row.requiredAt !== null,
     created_at: row === null ? null : timestamp(row.createdAt),
   };
 }
 
-function stateOf(row: CompanyIssuer | null): "none" | "draft" | "on" {
+function issuerState(row: CompanyIssuer | null): "none" | "draft" | "on" {
   if (row === null) return "none";
   return row.triedAt === null ? "draft" : "on";
 }
@@ -92,9 +99,13 @@ export async function postIssuer(call: MemberCall) {
   const [first] = keySecrets;
   const hasDomain = (await listDomains(db, as.orgId)).some(({ provenAt }) => provenAt !== null);
   if (companyDomains === "off" || !hasDomain || first === undefined) return refuseWithoutDomain();
-  const at = { orgId: as.orgId, id: mintId("iss_", nowMs) };
-  const clientSecret = await encryptText(secret, { purpose: PURPOSE, owner: ownerOf(at) }, first);
-  const row = { ...at, issuer, clientId, clientSecret, createdAt: nowMs };
+  const ids = { orgId: as.orgId, id: mintId("iss_", nowMs) };
+  const clientSecret = await encryptText(
+    secret,
+    { purpose: ENCRYPTION_PURPOSE, owner: encryptionOwner(ids) },
+    first,
+  );
+  const row = { ...ids, issuer, clientId, clientSecret, createdAt: nowMs };
   const issuerCheck = await call.reachIssuer(issuerEntryOf(row));
   if (!issuerCheck.ok) return issuerCheck;
   if (!(await storeIssuerDraft(db, row, memberActor(as.memberId)))) return refuseWithoutDomain();
@@ -169,7 +180,11 @@ export function clientSecretOf(
   row: CompanyIssuer,
   keySecrets: readonly KeySecret[],
 ): Promise<string | null> {
-  return decryptText(row.clientSecret, { purpose: PURPOSE, owner: ownerOf(row) }, keySecrets);
+  return decryptText(
+    row.clientSecret,
+    { purpose: ENCRYPTION_PURPOSE, owner: encryptionOwner(row) },
+    keySecrets,
+  );
 }
 
 export async function reencryptIssuerSecrets(
@@ -177,7 +192,7 @@ export async function reencryptIssuerSecrets(
   keySecrets: readonly KeySecret[],
 ): Promise<void> {
   for (const row of await listIssuersWithOutdatedSecrets(db, keySecrets[0]?.id ?? "")) {
-    const context = { purpose: PURPOSE, owner: ownerOf(row) };
+    const context = { purpose: ENCRYPTION_PURPOSE, owner: encryptionOwner(row) };
     const reencrypted = await reencryptText(row.clientSecret, context, keySecrets);
     if (reencrypted !== null) await storeReencryptedSecret(db, row, reencrypted);
     else logAlert("company_secret_unreadable", { org_id: row.orgId });

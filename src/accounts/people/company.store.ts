@@ -19,14 +19,14 @@ export type CompanyDomain = {
   readonly failedSince: number | null;
 };
 
-const COLUMNS = `domain, org_id AS orgId, nonce, tenant, created_at AS createdAt, proven_at AS provenAt,
+const DOMAIN_COLUMNS = `domain, org_id AS orgId, nonce, tenant, created_at AS createdAt, proven_at AS provenAt,
   approved_at AS approvedAt, failed_since AS failedSince`;
 const DOMAINS_MAX = 10;
 /**
  * Time in ms that a domain's TXT record can be missing. After that, nobody can join by the domain,
  * and other organizations can verify it.
  */
-const GONE_MS = 7 * DAY_MS;
+const RECORD_MISSING_MAX_MS = 7 * DAY_MS;
 
 /**
  * Returns the organization's row for a domain. Creates it if needed. Returns null if the
@@ -51,7 +51,7 @@ export async function insertDomain(
       )
       .bind(domain, orgId, nonce, tenant, createdAt),
     db
-      .prepare(`SELECT ${COLUMNS} FROM company_domains WHERE domain = ? AND org_id = ?`)
+      .prepare(`SELECT ${DOMAIN_COLUMNS} FROM company_domains WHERE domain = ? AND org_id = ?`)
       .bind(domain, orgId),
   ]);
   return found?.results[0] ?? null;
@@ -63,7 +63,7 @@ export async function listDomains(
 ): Promise<readonly CompanyDomain[]> {
   const { results } = await db
     .prepare(
-      `SELECT ${COLUMNS} FROM company_domains WHERE org_id = ? ORDER BY domain LIMIT ${DOMAINS_MAX}`,
+      `SELECT ${DOMAIN_COLUMNS} FROM company_domains WHERE org_id = ? ORDER BY domain LIMIT ${DOMAINS_MAX}`,
     )
     .bind(orgId)
     .all<CompanyDomain>();
@@ -105,7 +105,7 @@ export async function proveDomain(
         `UPDATE company_domains SET proven_at = NULL, approved_at = NULL
          WHERE domain = ?1 AND org_id <> ?2 AND failed_since < ?3`,
       )
-      .bind(domain, orgId, change.nowMs - GONE_MS),
+      .bind(domain, orgId, change.nowMs - RECORD_MISSING_MAX_MS),
     db
       .prepare(
         `UPDATE company_domains SET proven_at = coalesce(proven_at, ?3), checked_at = ?3, failed_since = NULL
@@ -153,17 +153,19 @@ export async function removeDomain(
  * Returns the SQL condition that people can join by a domain at the time `now`. `approved` is 1 if
  * operators must approve domains.
  */
-const joinable = (now: string, approved: string): string => `proven_at IS NOT NULL
-  AND (${approved} = 0 OR approved_at IS NOT NULL) AND (failed_since IS NULL OR failed_since > ${now} - ${GONE_MS})`;
+const joinableSql = (now: string, approved: string): string => `proven_at IS NOT NULL
+  AND (${approved} = 0 OR approved_at IS NOT NULL) AND (failed_since IS NULL OR failed_since > ${now} - ${RECORD_MISSING_MAX_MS})`;
 
 export function findJoinableDomain(
   db: D1Database,
   domain: string,
-  { nowMs, wantsYes }: { readonly nowMs: number; readonly wantsYes: boolean },
+  { nowMs, needsApproval }: { readonly nowMs: number; readonly needsApproval: boolean },
 ): Promise<CompanyDomain | null> {
   return db
-    .prepare(`SELECT ${COLUMNS} FROM company_domains WHERE domain = ?1 AND ${joinable("?2", "?3")}`)
-    .bind(domain, nowMs, wantsYes ? 1 : 0)
+    .prepare(
+      `SELECT ${DOMAIN_COLUMNS} FROM company_domains WHERE domain = ?1 AND ${joinableSql("?2", "?3")}`,
+    )
+    .bind(domain, nowMs, needsApproval ? 1 : 0)
     .first<CompanyDomain>();
 }
 
@@ -179,21 +181,29 @@ export async function joinCompany(
     readonly memberId: string;
     readonly key: ConsoleKey;
     readonly nowMs: number;
-    readonly wantsYes: boolean;
+    readonly needsApproval: boolean;
   },
 ): Promise<boolean> {
-  const { person, memberId, key, nowMs, wantsYes } = newMember;
+  const { person, memberId, key, nowMs, needsApproval } = newMember;
   const [joined] = await db.batch<{ id: string }>([
     db
       .prepare(
         `INSERT INTO members (id, org_id, email, role, created_at) SELECT ?1, ?2, ?3, 'member', ?4
-         FROM company_domains WHERE domain = ?5 AND org_id = ?2 AND ${joinable("?4", "?6")}
+         FROM company_domains WHERE domain = ?5 AND org_id = ?2 AND ${joinableSql("?4", "?6")}
            AND EXISTS (SELECT 1 FROM organizations WHERE id = ?2 AND status = 'active' AND is_personal = 0)
            AND NOT EXISTS (SELECT 1 FROM member_people WHERE org_id = ?2 AND person_id = ?7)
            AND NOT EXISTS (SELECT 1 FROM members AS other WHERE other.org_id = ?2 AND other.removed_at IS NULL
              AND lower(other.email) = lower(?3)) RETURNING id`,
       )
-      .bind(memberId, orgId, emailAddressOf(person), nowMs, domain, wantsYes ? 1 : 0, person.id),
+      .bind(
+        memberId,
+        orgId,
+        emailAddressOf(person),
+        nowMs,
+        domain,
+        needsApproval ? 1 : 0,
+        person.id,
+      ),
     eventIfChanged(db, {
       id: derivedEventId("member.created", memberId),
       orgId,
@@ -220,7 +230,7 @@ export async function listDomainsToCheck(
 ): Promise<readonly CompanyDomain[]> {
   const { results } = await db
     .prepare(
-      `SELECT ${COLUMNS} FROM company_domains WHERE proven_at IS NOT NULL AND coalesce(checked_at, 0) < ?
+      `SELECT ${DOMAIN_COLUMNS} FROM company_domains WHERE proven_at IS NOT NULL AND coalesce(checked_at, 0) < ?
        ORDER BY checked_at LIMIT 100`,
     )
     .bind(nowMs - DAY_MS)

@@ -26,7 +26,7 @@ import { membershipsOf } from "./people.store.ts";
 import type { Membership, Person } from "./person.ts";
 import { ownersOf } from "./team.store.ts";
 
-const AT_ONCE = 6;
+const CONCURRENT_MAX = 6;
 
 export const domainBody = z.object({ domain: z.string().check(z.maxLength(253)) });
 
@@ -72,10 +72,11 @@ export async function postProof(call: MemberCall) {
   const refusal = domainRefusal(call);
   if (refusal !== null) return refusal;
   const { domain, nonce } = own.value;
-  const seen = await hasDomainProof(domain, nonce);
-  if (seen !== "there") {
-    const why = seen === "away" ? "A DNS resolver did not respond" : "The TXT record was not found";
-    const message = `${why}; please try again.`;
+  const proof = await hasDomainProof(domain, nonce);
+  if (proof !== "there") {
+    const reason =
+      proof === "away" ? "A DNS resolver did not respond" : "The TXT record was not found";
+    const message = `${reason}; please try again.`;
     return refuse({ kind: "conflict", message, param: null, code: "domain_not_proven" });
   }
   const change = { actor: memberActor(as.memberId), nowMs };
@@ -142,7 +143,7 @@ export async function findCompanyToJoin(
   const { db, now: nowMs, companyDomains: mode } = services;
   if (mode === "off") return null;
   const domain = typedDomain.trim().toLowerCase().replace(/\.$/, "");
-  const found = await findJoinableDomain(db, domain, { nowMs, wantsYes: mode === "approve" });
+  const found = await findJoinableDomain(db, domain, { nowMs, needsApproval: mode === "approve" });
   if (found === null) return null;
   const isGoogleDomain = reported.domain?.toLowerCase() === found.domain;
   const isEntraTenant = found.tenant !== null && reported.tenant === found.tenant;
@@ -155,7 +156,10 @@ export async function findOwnJoinableDomain(
 ): Promise<CompanyDomain | null> {
   if (mode === "off") return null;
   for (const { domain } of await listDomains(db, orgId)) {
-    const found = await findJoinableDomain(db, domain, { nowMs, wantsYes: mode === "approve" });
+    const found = await findJoinableDomain(db, domain, {
+      nowMs,
+      needsApproval: mode === "approve",
+    });
     if (found?.orgId === orgId) return found;
   }
   return null;
@@ -169,8 +173,8 @@ export async function joinOrganization(
   const { db, now: nowMs, companyDomains } = services;
   const memberId = crypto.randomUUID();
   const key = await mintConsoleKey(services);
-  const wantsYes = companyDomains === "approve";
-  const joined = await joinCompany(db, company, { person, memberId, key, nowMs, wantsYes });
+  const needsApproval = companyDomains === "approve";
+  const joined = await joinCompany(db, company, { person, memberId, key, nowMs, needsApproval });
   if (joined) services.takeEvents(company.orgId);
   const own = await membershipsOf(db, person.id);
   return own.find(({ orgId }) => orgId === company.orgId) ?? null;
@@ -182,10 +186,10 @@ export async function checkDomains(
   mail: PeopleServices["mail"] = null,
 ): Promise<void> {
   const due = await listDomainsToCheck(db, nowMs);
-  await mapConcurrently(AT_ONCE, due, async (one) => {
-    const seen = await hasDomainProof(one.domain, one.nonce);
-    if (seen === "away") return;
-    const isLost = await recordDomainCheck(db, one, { isThere: seen === "there", nowMs });
+  await mapConcurrently(CONCURRENT_MAX, due, async (one) => {
+    const proof = await hasDomainProof(one.domain, one.nonce);
+    if (proof === "away") return;
+    const isLost = await recordDomainCheck(db, one, { isThere: proof === "there", nowMs });
     if (isLost) await notifyOwners({ db, mail }, one, "lost");
   });
 }

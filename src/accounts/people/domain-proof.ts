@@ -6,9 +6,9 @@ import { parsePublicUrl } from "../../shared/public-address.ts";
 const RESOLVERS = ["https://cloudflare-dns.com/dns-query", "https://dns.google/resolve"];
 const TIMEOUT_MS = 5000;
 const BYTES_MAX = 64 * 1024;
-const TXT = 16;
+const TXT_TYPE = 16;
 
-const FREE_MAIL = new Set(
+const PUBLIC_EMAIL_DOMAINS = new Set(
   `gmail.com googlemail.com outlook.com hotmail.com live.com msn.com yahoo.com ymail.com icloud.com me.com mac.com aol.com
    gmx.de gmx.net gmx.com gmx.at gmx.ch web.de t-online.de freenet.de posteo.de mailbox.org proton.me protonmail.com pm.me
    tutanota.com tuta.io fastmail.com hey.com zoho.com mail.com mail.ru yandex.ru yandex.com qq.com 163.com 126.com
@@ -22,7 +22,7 @@ export function parseCompanyDomain(
   const url = parsePublicUrl(`https://${domain}/`);
   const isPublic = typeof url !== "string" && url.hostname === domain;
   if (!isPublic) return { problem: "must be an internet domain" };
-  return FREE_MAIL.has(domain) ? { problem: "is a public email provider" } : { domain };
+  return PUBLIC_EMAIL_DOMAINS.has(domain) ? { problem: "is a public email provider" } : { domain };
 }
 
 export function domainProofRecord(domain: string, nonce: string) {
@@ -45,7 +45,7 @@ export async function hasDomainProof(domain: string, nonce: string): Promise<Pro
   return proofs.every((one) => one === "there") ? "there" : "missing";
 }
 
-const answer = z.object({
+const dnsResponseSchema = z.object({
   Status: z.int(),
   TC: z.boolean(),
   Answer: z.optional(z.array(z.object({ name: z.string(), type: z.int(), data: z.string() }))),
@@ -59,14 +59,15 @@ async function queryTextRecords(resolver: string, name: string): Promise<readonl
     signal: AbortSignal.timeout(TIMEOUT_MS),
   });
   const text = response.status === 200 ? await readBoundedText(response, BYTES_MAX) : null;
-  const parsed = text === null ? null : z.safeParse(answer, JSON.parse(text));
+  const parsed = text === null ? null : z.safeParse(dnsResponseSchema, JSON.parse(text));
   if (parsed === null || !parsed.success || parsed.data.TC) return null;
   const { Status: status, Answer: records = [] } = parsed.data;
   if (status === NO_SUCH_NAME) return [];
   if (status !== 0) return null;
-  const isQueriedName = (of: string): boolean => of.toLowerCase().replace(/\.$/, "") === name;
+  const isQueriedName = (recordName: string): boolean =>
+    recordName.toLowerCase().replace(/\.$/, "") === name;
   return records
-    .filter((one) => one.type === TXT && isQueriedName(one.name))
+    .filter((one) => one.type === TXT_TYPE && isQueriedName(one.name))
     .map(({ data }) => unquoteText(data));
 }
 

@@ -1,4 +1,4 @@
-const NO_ADDRESS = "lower(id) || '@deleted.invalid'";
+const DELETED_ADDRESS_SQL = "lower(id) || '@deleted.invalid'";
 
 /**
  * Erases the data of a person, except IDs. Returns false, and erases nothing, if the person is a
@@ -27,7 +27,7 @@ export async function erasePerson(
       .bind(personId),
     db
       .prepare(
-        `UPDATE members SET email = ${NO_ADDRESS} WHERE ${erased}
+        `UPDATE members SET email = ${DELETED_ADDRESS_SQL} WHERE ${erased}
            AND id IN (SELECT member_id FROM member_people WHERE person_id = ?1)`,
       )
       .bind(personId),
@@ -37,9 +37,9 @@ export async function erasePerson(
   return found?.results[0]?.erased === 1;
 }
 
-const EXPORTED_MAX = 10_000;
+const EXPORTED_ROWS_MAX = 10_000;
 
-const TABLES: Readonly<Record<string, string>> = {
+const EXPORT_QUERIES: Readonly<Record<string, string>> = {
   organization: "SELECT * FROM organizations WHERE id = ?1",
   members: "SELECT id, email, role, created_at, removed_at FROM members WHERE org_id = ?1",
   keys: `SELECT id, member_id, name, prefix, scope, rpm_limit, created_at, last_used_at, revoked_at FROM keys
@@ -64,14 +64,16 @@ export async function exportOrganization(
   db: D1Database,
   orgId: string,
 ): Promise<Readonly<Record<string, readonly unknown[]>>> {
-  const names = Object.keys(TABLES);
+  const names = Object.keys(EXPORT_QUERIES);
   const results = await db.batch(
-    names.map((name) => db.prepare(`${TABLES[name] ?? ""} LIMIT ${EXPORTED_MAX}`).bind(orgId)),
+    names.map((name) =>
+      db.prepare(`${EXPORT_QUERIES[name] ?? ""} LIMIT ${EXPORTED_ROWS_MAX}`).bind(orgId),
+    ),
   );
   return Object.fromEntries(names.map((name, at) => [name, results[at]?.results ?? []]));
 }
 
-const EXPORT_EVERY_MS = 600_000;
+const EXPORT_INTERVAL_MS = 600_000;
 
 /**
  * Allows one export per ten minutes and returns 0. Otherwise, returns the wait in ms until the next
@@ -85,14 +87,14 @@ export async function takeExportSlot(
   const [taken, found] = await db.batch<{ exportedAt: number | null }>([
     db
       .prepare(
-        `UPDATE people SET exported_at = ?2 WHERE id = ?1 AND coalesce(exported_at, 0) <= ?2 - ${EXPORT_EVERY_MS}`,
+        `UPDATE people SET exported_at = ?2 WHERE id = ?1 AND coalesce(exported_at, 0) <= ?2 - ${EXPORT_INTERVAL_MS}`,
       )
       .bind(personId, nowMs),
     db.prepare("SELECT exported_at AS exportedAt FROM people WHERE id = ?").bind(personId),
   ]);
   if ((taken?.meta.changes ?? 0) > 0) return 0;
   const last = found?.results[0]?.exportedAt ?? nowMs;
-  return Math.min(EXPORT_EVERY_MS, Math.max(1, last + EXPORT_EVERY_MS - nowMs));
+  return Math.min(EXPORT_INTERVAL_MS, Math.max(1, last + EXPORT_INTERVAL_MS - nowMs));
 }
 
 type Rows = readonly object[];
@@ -103,7 +105,7 @@ export async function exportPerson(
 ): Promise<{
   readonly memberships: Rows;
   readonly invitations: Rows;
-  readonly places: readonly { readonly memberId: string; readonly orgId: string }[];
+  readonly members: readonly { readonly memberId: string; readonly orgId: string }[];
 }> {
   const [memberships, invitations] = await db.batch<Record<string, unknown>>([
     db
@@ -112,20 +114,20 @@ export async function exportPerson(
            seen_at, members.created_at, removed_at,
            (SELECT types FROM notification_preferences WHERE member_id = members.id) AS notification_types
          FROM member_people JOIN members ON members.id = member_id WHERE person_id = ?
-         ORDER BY members.created_at DESC LIMIT ${EXPORTED_MAX}`,
+         ORDER BY members.created_at DESC LIMIT ${EXPORTED_ROWS_MAX}`,
       )
       .bind(personId),
     db
       .prepare(
         `SELECT id, org_id AS organization_id, role, created_at, expires_at, accepted_at, ended_at FROM invitations
-         WHERE invited_by IN (SELECT member_id FROM member_people WHERE person_id = ?) LIMIT ${EXPORTED_MAX}`,
+         WHERE invited_by IN (SELECT member_id FROM member_people WHERE person_id = ?) LIMIT ${EXPORTED_ROWS_MAX}`,
       )
       .bind(personId),
   ]);
   const rows = memberships?.results ?? [];
-  const places = rows.map((row) => ({
+  const members = rows.map((row) => ({
     memberId: String(row["member_id"]),
     orgId: String(row["organization_id"]),
   }));
-  return { memberships: rows, invitations: invitations?.results ?? [], places };
+  return { memberships: rows, invitations: invitations?.results ?? [], members };
 }

@@ -25,8 +25,8 @@ import type { MemberCall, PeopleCall, PeopleServices } from "./people-call.ts";
 import { membershipsOf } from "./people.store.ts";
 import type { Membership, Person } from "./person.ts";
 
-const ADDRESSED_DAYS = 7;
-const OPEN_DAYS = 3;
+const ADDRESSED_INVITATION_DAYS = 7;
+const LINK_INVITATION_DAYS = 3;
 
 export const newInvitationBody = z.object({
   role: z.optional(roleSchema),
@@ -85,10 +85,11 @@ export async function createInvitation(
   const fields = parseFields(newInvitationBody, [], body);
   if (!fields.ok) return fields;
   const { role = "member", email = null, member_id: memberId = null } = fields.value;
-  const refusal = refuseAddress({ role, email, memberId });
+  const refusal = addressRefusal({ role, email, memberId });
   if (refusal !== null) return refusal;
   const { db, now: nowMs, region, keySecrets, actor, origin } = services;
-  const days = email === null && memberId === null ? OPEN_DAYS : ADDRESSED_DAYS;
+  const days =
+    email === null && memberId === null ? LINK_INVITATION_DAYS : ADDRESSED_INVITATION_DAYS;
   const invitation = await insertInvitation(
     db,
     {
@@ -109,7 +110,7 @@ export async function createInvitation(
   return success({ ...invitationRecord(invitation.value), link });
 }
 
-function refuseAddress({
+function addressRefusal({
   role,
   email,
   memberId,
@@ -136,16 +137,18 @@ export async function deleteInvitation(call: MemberCall) {
   const id = call.params["id"] ?? "";
   const by = { actor: memberActor(call.as.memberId), nowMs: call.now };
   const ended = await endInvitation(call.db, { id, orgId: call.as.orgId }, by);
-  return ended ? success({ id, ended: true }) : refuse({ kind: "not_found", message: NONE });
+  return ended
+    ? success({ id, ended: true })
+    : refuse({ kind: "not_found", message: NO_SUCH_INVITATION });
 }
 
-const NONE = "No such invitation.";
+const NO_SUCH_INVITATION = "No such invitation.";
 
 export async function previewInvitation(services: PeopleServices, body: unknown) {
   const found = await findInvitationByToken(services, body);
   if (!found.ok) return found;
   const { organization, role, inviter, email, expiresAt } = found.value;
-  const refusal = endedRefusal(found.value, services.now);
+  const refusal = endedInvitationRefusal(found.value, services.now);
   if (refusal !== null) return refusal;
   return success({
     organization,
@@ -192,10 +195,10 @@ export async function joinByInvitation(
   if (memberId !== null) return success({ memberId, orgId });
   const own = (await membershipsOf(db, person.id)).find((one) => one.orgId === orgId);
   if (own !== undefined) return success(own);
-  const refusal = endedRefusal((await findInvitation(db, id)) ?? found.value, nowMs);
+  const refusal = endedInvitationRefusal((await findInvitation(db, id)) ?? found.value, nowMs);
   if (refusal !== null) return refusal;
   if (await wasRemovedSince(db, id, person.id)) {
-    return refuseEnded("You were removed after this invitation. Please ask for a new one.");
+    return endedConflict("You were removed after this invitation. Please ask for a new one.");
   }
   const hasInvitedAddress =
     email === null || proven.some((one) => one.toLowerCase() === email.toLowerCase());
@@ -215,18 +218,20 @@ async function findInvitationByToken(
   const { db, region, keySecrets } = services;
   const id = await readInvitationToken(fields.value.token, region, keySecrets);
   const found = id === null ? null : await findInvitation(db, id);
-  return found === null ? refuse({ kind: "not_found", message: NONE }) : success(found);
+  return found === null
+    ? refuse({ kind: "not_found", message: NO_SUCH_INVITATION })
+    : success(found);
 }
 
-function endedRefusal(invitation: InvitationDetails, nowMs: number): Refusal | null {
+function endedInvitationRefusal(invitation: InvitationDetails, nowMs: number): Refusal | null {
   const { acceptedAt, endedAt, expiresAt, isSuspended, isGiven } = invitation;
-  if (acceptedAt !== null) return refuseEnded("This invitation was already used.");
-  if (endedAt !== null || isGiven !== 1) return refuseEnded("This invitation was withdrawn.");
-  if (expiresAt <= nowMs) return refuseEnded("This invitation has expired.");
+  if (acceptedAt !== null) return endedConflict("This invitation was already used.");
+  if (endedAt !== null || isGiven !== 1) return endedConflict("This invitation was withdrawn.");
+  if (expiresAt <= nowMs) return endedConflict("This invitation has expired.");
   return isSuspended === 1 ? refuse({ kind: "organization_suspended" }) : null;
 }
 
-function refuseEnded(message: string): Refusal {
+function endedConflict(message: string): Refusal {
   return refuse({ kind: "conflict", message, param: null, code: "invitation_over" });
 }
 

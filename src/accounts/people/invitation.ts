@@ -23,7 +23,7 @@ export type Invitation = {
  * The format of a token: `svc_iv_<region>_`, the ID of the signing secret, the rest of the
  * invitation's ID, and the tag.
  */
-const TOKEN = /^svc_iv_([a-z]{2,8})_([0-9A-Za-z])([0-9A-Za-z]{24})([\w-]{43})$/;
+const TOKEN_PATTERN = /^svc_iv_([a-z]{2,8})_([0-9A-Za-z])([0-9A-Za-z]{24})([\w-]{43})$/;
 
 export async function invitationToken(
   id: string,
@@ -32,7 +32,7 @@ export async function invitationToken(
 ): Promise<string> {
   const [secret] = secrets;
   assert(secret !== undefined, "a token needs a secret");
-  const tag = await tagOf(secret, region, id);
+  const tag = await computeTag(secret, region, id);
   return `svc_iv_${region}_${secret.id}${id.slice("inv_".length)}${tag}`;
 }
 
@@ -42,14 +42,14 @@ export async function readInvitationToken(
   region: Region,
   secrets: readonly KeySecret[],
 ): Promise<string | null> {
-  const [, name, secretId, rest, tag = ""] = TOKEN.exec(token) ?? [];
+  const [, name, secretId, rest, tag = ""] = TOKEN_PATTERN.exec(token) ?? [];
   const secret = secrets.find(({ id }) => id === secretId);
   if (secret === undefined || findRegion(name) !== region) return null;
   const id = `inv_${rest ?? ""}`;
-  return isSameSecret(tag, await tagOf(secret, region, id)) ? id : null;
+  return isSameSecret(tag, await computeTag(secret, region, id)) ? id : null;
 }
 
-async function tagOf(secret: KeySecret, region: Region, id: string): Promise<string> {
+async function computeTag(secret: KeySecret, region: Region, id: string): Promise<string> {
   const tag = await sign(await hmacOf(secret), "invitation", `${region} ${id}`);
   return tag.toBase64({ alphabet: "base64url", omitPadding: true });
 }

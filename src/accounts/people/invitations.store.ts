@@ -10,12 +10,12 @@ import { emailAddressOf } from "./person.ts";
 import type { Person } from "./person.ts";
 import { canGrantRoleSql } from "./rights.ts";
 
-const OPEN_MAX = 50;
-const HOURLY_MAX = 20;
+const OPEN_INVITATIONS_MAX = 50;
+const HOURLY_INVITATIONS_MAX = 20;
 
-const COLUMNS = `id, org_id AS orgId, role, email, member_id AS memberId, invited_by AS invitedBy,
+const INVITATION_COLUMNS = `id, org_id AS orgId, role, email, member_id AS memberId, invited_by AS invitedBy,
   created_at AS createdAt, expires_at AS expiresAt`;
-const OPEN = "accepted_at IS NULL AND ended_at IS NULL";
+const IS_OPEN_SQL = "accepted_at IS NULL AND ended_at IS NULL";
 
 /**
  * Returns the SQL condition that the inviter `by` is active and can grant `role`. A null inviter is
@@ -49,9 +49,9 @@ export async function insertInvitation(
     db
       .prepare(
         `UPDATE invitations SET expires_at = max(expires_at, ?5), created_at = ?6, invited_by = ?7
-         WHERE org_id = ?1 AND ${OPEN} AND expires_at > ?6 AND member_id IS ?4
+         WHERE org_id = ?1 AND ${IS_OPEN_SQL} AND expires_at > ?6 AND member_id IS ?4
            AND role = ${invitedRoleSql("?4", "?2")} AND lower(email) = lower(${invitedAddressSql("?4", "?3")})
-           AND ${canInviteSql("?7", "invitations.role")} RETURNING ${COLUMNS}`,
+           AND ${canInviteSql("?7", "invitations.role")} RETURNING ${INVITATION_COLUMNS}`,
       )
       .bind(orgId, role, email, memberId, expiresAt, createdAt, invitedBy),
     db
@@ -61,10 +61,10 @@ export async function insertInvitation(
          WHERE changes() = 0 AND ${canInviteSql("?6", invitedRoleSql("?5", "?3"))}
            AND (?5 IS NULL OR EXISTS (SELECT 1 FROM members WHERE id = ?5 AND org_id = ?2
              AND removed_at IS NULL AND id NOT IN (SELECT member_id FROM member_people)))
-           AND (SELECT count(*) FROM invitations WHERE org_id = ?2 AND ${OPEN} AND expires_at > ?7) < ${OPEN_MAX}
+           AND (SELECT count(*) FROM invitations WHERE org_id = ?2 AND ${IS_OPEN_SQL} AND expires_at > ?7) < ${OPEN_INVITATIONS_MAX}
            AND (SELECT count(*) FROM invitations WHERE org_id = ?2 AND invited_by IS ?6
-             AND created_at > ?7 - 36e5) < ${HOURLY_MAX}
-         RETURNING ${COLUMNS}`,
+             AND created_at > ?7 - 36e5) < ${HOURLY_INVITATIONS_MAX}
+         RETURNING ${INVITATION_COLUMNS}`,
       )
       .bind(id, orgId, role, email, memberId, invitedBy, createdAt, expiresAt),
     eventIfChanged(db, {
@@ -97,7 +97,7 @@ function invitationRefusal(status: InvitationCheck | undefined, memberId: string
     return refuse({ kind: "not_found", message: "No such member." });
   }
   if (status.isPerson === 1) return conflict("This member already has a login.", "has_log_in");
-  const message = `An organization can't have more than ${OPEN_MAX} open invitations, and nobody can send more than ${HOURLY_MAX} an hour.`;
+  const message = `An organization can't have more than ${OPEN_INVITATIONS_MAX} open invitations, and nobody can send more than ${HOURLY_INVITATIONS_MAX} an hour.`;
   return conflict(message, "too_many_invitations");
 }
 
@@ -114,7 +114,7 @@ export type InvitationDetails = Invitation & {
   readonly isGiven: 0 | 1;
 };
 
-const SHOWN = `SELECT invitations.id, invitations.org_id AS orgId, invitations.role, invitations.email,
+const DETAILS_SQL = `SELECT invitations.id, invitations.org_id AS orgId, invitations.role, invitations.email,
     invitations.member_id AS memberId, invited_by AS invitedBy, invitations.created_at AS createdAt,
     expires_at AS expiresAt, accepted_at AS acceptedAt, ended_at AS endedAt, organizations.name AS organization,
     organizations.status = 'suspended' AS isSuspended, people.name AS inviter,
@@ -124,7 +124,7 @@ const SHOWN = `SELECT invitations.id, invitations.org_id AS orgId, invitations.r
   LEFT JOIN people ON people.id = member_people.person_id`;
 
 export function findInvitation(db: D1Database, id: string): Promise<InvitationDetails | null> {
-  return db.prepare(`${SHOWN} WHERE invitations.id = ?`).bind(id).first<InvitationDetails>();
+  return db.prepare(`${DETAILS_SQL} WHERE invitations.id = ?`).bind(id).first<InvitationDetails>();
 }
 
 export async function listInvitations(
@@ -134,8 +134,8 @@ export async function listInvitations(
 ): Promise<readonly InvitationDetails[]> {
   const { results } = await db
     .prepare(
-      `${SHOWN} WHERE invitations.org_id = ? AND ${OPEN} AND expires_at > ?
-       ORDER BY invitations.created_at DESC LIMIT ${OPEN_MAX}`,
+      `${DETAILS_SQL} WHERE invitations.org_id = ? AND ${IS_OPEN_SQL} AND expires_at > ?
+       ORDER BY invitations.created_at DESC LIMIT ${OPEN_INVITATIONS_MAX}`,
     )
     .bind(orgId, nowMs)
     .all<InvitationDetails>();
@@ -150,7 +150,7 @@ export async function endInvitation(
   const [ended] = await db.batch([
     db
       .prepare(
-        `UPDATE invitations SET ended_at = ?3 WHERE id = ?1 AND org_id = ?2 AND ${OPEN} RETURNING id`,
+        `UPDATE invitations SET ended_at = ?3 WHERE id = ?1 AND org_id = ?2 AND ${IS_OPEN_SQL} RETURNING id`,
       )
       .bind(id, orgId, by.nowMs),
     eventIfChanged(db, {
@@ -174,10 +174,10 @@ type Acceptance = {
   readonly nowMs: number;
 };
 
-const NO_MEMBERSHIP = `NOT EXISTS (SELECT 1 FROM member_people JOIN members AS own ON own.id = member_people.member_id
+const NOT_A_MEMBER_SQL = `NOT EXISTS (SELECT 1 FROM member_people JOIN members AS own ON own.id = member_people.member_id
   WHERE member_people.org_id = invitations.org_id AND person_id = ?3 AND own.removed_at IS NULL)`;
 
-const NOT_REMOVED_SINCE = `NOT EXISTS (SELECT 1 FROM member_people JOIN members AS gone ON gone.id = member_people.member_id
+const NOT_REMOVED_SINCE_SQL = `NOT EXISTS (SELECT 1 FROM member_people JOIN members AS gone ON gone.id = member_people.member_id
   WHERE member_people.org_id = invitations.org_id AND person_id = ?3 AND gone.removed_at > invitations.created_at)`;
 
 /**
@@ -196,7 +196,7 @@ export async function acceptInvitation(
     db
       .prepare(
         `UPDATE invitations SET accepted_at = ?4, accepted_by = ?2
-         WHERE id = ?1 AND ${OPEN} AND expires_at > ?4 AND ${NO_MEMBERSHIP} AND ${NOT_REMOVED_SINCE}
+         WHERE id = ?1 AND ${IS_OPEN_SQL} AND expires_at > ?4 AND ${NOT_A_MEMBER_SQL} AND ${NOT_REMOVED_SINCE_SQL}
            AND EXISTS (SELECT 1 FROM organizations WHERE id = invitations.org_id AND status = 'active')
            AND ${canInviteSql("invited_by", "invitations.role")}
            AND (email IS NULL OR lower(email) IN (SELECT lower(value) FROM json_each(?5)))
@@ -242,7 +242,7 @@ export async function wasRemovedSince(
 ): Promise<boolean> {
   const row = await db
     .prepare(
-      `SELECT ${NOT_REMOVED_SINCE.replace("NOT EXISTS", "EXISTS")} AS was FROM invitations WHERE id = ?1`,
+      `SELECT ${NOT_REMOVED_SINCE_SQL.replace("NOT EXISTS", "EXISTS")} AS was FROM invitations WHERE id = ?1`,
     )
     .bind(invitationId, null, personId)
     .first<{ was: 0 | 1 }>();

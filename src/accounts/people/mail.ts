@@ -107,7 +107,7 @@ export function loginMethodsMail(to: string, change: "added" | "taken away", ori
   };
 }
 
-const DOMAIN_NEWS = {
+const DOMAIN_CHANGE_TEXTS = {
   proven:
     "is verified. People with an address of it can join, after the operator's approval where it is required.",
   approved: "was approved by the operator. People with an address of it can join.",
@@ -120,14 +120,14 @@ export function missingDomainRecordMail(
   of: {
     readonly organization: string;
     readonly domain: string;
-    readonly what: keyof typeof DOMAIN_NEWS;
+    readonly what: keyof typeof DOMAIN_CHANGE_TEXTS;
   },
 ): Mail {
   const name = plainFileName(of.organization);
   return {
     to,
     subject: `The company login of ${name} has changed`,
-    lines: [`The domain ${of.domain} of ${name} ${DOMAIN_NEWS[of.what]}`],
+    lines: [`The domain ${of.domain} of ${name} ${DOMAIN_CHANGE_TEXTS[of.what]}`],
   };
 }
 

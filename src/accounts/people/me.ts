@@ -47,13 +47,13 @@ export async function getMe(call: PeopleCall) {
 
 async function meView(call: PeopleCall) {
   const { db, person, sessions, realm } = call;
-  const [known, places, closed] = await Promise.all([
+  const [known, members, closed] = await Promise.all([
     listIdentities(db, person.id),
     membershipsOf(db, person.id),
     realm === "" ? listOwnRestorable(db, person.id, call.now) : [],
   ]);
   const identities = known.filter((one) => realm === "" || one.realm === realm);
-  const memberships = places.filter(({ orgId }) => realm === "" || orgId === realm);
+  const memberships = members.filter(({ orgId }) => realm === "" || orgId === realm);
   const listed = await sessions.list();
   if (!listed.ok) return listed;
   return success({
@@ -107,8 +107,8 @@ export async function getMyExport(call: PeopleCall) {
   if (waitMs > 0) {
     return refuse({ kind: "rate_limited", scope: "export", limit: 1, retryAfterMs: waitMs });
   }
-  const { places, ...tables } = await exportPerson(db, person.id);
-  const events = await ownEvents(call.wallet, places);
+  const { members, ...tables } = await exportPerson(db, person.id);
+  const events = await listOwnEvents(call.wallet, members);
   return events.ok ? success({ ...view.value, ...tables, events: events.value }) : events;
 }
 
@@ -192,13 +192,13 @@ export async function postOrganization(call: PeopleCall) {
   const { db, person, signUp, sessions } = call;
   if (signUp.mode === "off") return refuse({ kind: "login_refused", why: "unknown" });
   if (!(await canCreateOrganization(db, person.id))) return tooManyOrganizationsRefusal();
-  const paced = await takeSignUpSlots(call, "person", person.id);
-  if (!paced.ok) return paced;
+  const slots = await takeSignUpSlots(call, "person", person.id);
+  if (!slots.ok) return slots;
   const { name } = fields.value;
   const hasOne = await hasPersonalOrganization(db, person.id);
-  const made = await createOwnOrganization(call, name, !hasOne);
-  if (!made.ok) return made;
-  const { orgId, memberId, isPersonal } = made.value;
+  const creation = await createOwnOrganization(call, name, !hasOne);
+  if (!creation.ok) return creation;
+  const { orgId, memberId, isPersonal } = creation.value;
   const sessionChange = await sessions.act({ orgId, memberId });
   return sessionChange.ok
     ? created({ id: orgId, member_id: memberId, is_personal: isPersonal })
@@ -212,10 +212,10 @@ async function createOwnOrganization(
 ): Promise<Result<CreatedOwner & { readonly isPersonal: boolean }>> {
   const { person, signUp } = call;
   const isSuspended = signUp.mode === "approve";
-  const wanted = { person, identity: null, promoted: null, name, isSuspended, isPersonal };
+  const newOrganization = { person, identity: null, promoted: null, name, isSuspended, isPersonal };
   try {
-    const made = await createOrganizationWithWallet(call, wanted);
-    return made.ok ? success({ ...made.value, isPersonal }) : made;
+    const creation = await createOrganizationWithWallet(call, newOrganization);
+    return creation.ok ? success({ ...creation.value, isPersonal }) : creation;
   } catch (error) {
     if (!isPersonal || !isIdentityInUse(error)) throw error;
     return createOwnOrganization(call, name, false);
@@ -255,12 +255,12 @@ export async function deleteMe(call: PeopleCall) {
   const closings = await Promise.all(
     soleMemberships.map(({ orgId }) => requireBalanceGivenUp(call, orgId, givesUpBalance)),
   );
-  const kept = closings.find((one) => !one.ok);
-  if (kept !== undefined) return kept;
+  const balanceRefusal = closings.find((one) => !one.ok);
+  if (balanceRefusal !== undefined) return balanceRefusal;
   for (const { orgId, memberId, others } of own) {
     const actor = memberActor(memberId);
     const member = { id: memberId, orgId };
-    const done = await (others.length > 0
+    const removal = await (others.length > 0
       ? removeMemberEverywhere({ ...call, actor }, member, memberId)
       : closeOrganizationEverywhere(call, orgId, {
           actor,
@@ -268,7 +268,7 @@ export async function deleteMe(call: PeopleCall) {
           givesUp: givesUpBalance,
           isAlone: true,
         }));
-    if (!done.ok) return done;
+    if (!removal.ok) return removal;
     call.takeEvents(orgId);
   }
   if (!(await erasePerson(db, person.id, nowMs))) return refuse({ kind: "overloaded" });
@@ -276,23 +276,23 @@ export async function deleteMe(call: PeopleCall) {
   return ended.ok ? success({ id: person.id, deleted: true }) : ended;
 }
 
-const PAGE = 1000;
-const PAGES_MAX = 10;
-const ASKED_MAX = 50;
+const EVENTS_PER_PAGE = 1000;
+const PAGES_PER_ORGANIZATION_MAX = 10;
+const ORGANIZATIONS_MAX = 50;
 
-type Of = { readonly memberId: string; readonly orgId: string };
+type MembershipIds = { readonly memberId: string; readonly orgId: string };
 
-async function ownEvents(
+async function listOwnEvents(
   wallet: Objects["wallet"],
-  memberships: readonly Of[],
+  memberships: readonly MembershipIds[],
 ): Promise<Result<ReturnType<typeof ownEventView>[]>> {
   const found: ReturnType<typeof ownEventView>[] = [];
   const organizations = [...Map.groupBy(memberships, ({ orgId }) => orgId)];
-  for (const [orgId, own] of organizations.slice(0, ASKED_MAX)) {
+  for (const [orgId, own] of organizations.slice(0, ORGANIZATIONS_MAX)) {
     const memberIds = own.map(({ memberId }) => memberId);
     let after: string | null = null;
-    for (let page = 0; page < PAGES_MAX; page++) {
-      const query = { type: null, from: null, to: null, limit: PAGE, after, memberIds };
+    for (let page = 0; page < PAGES_PER_ORGANIZATION_MAX; page++) {
+      const query = { type: null, from: null, to: null, limit: EVENTS_PER_PAGE, after, memberIds };
       const answer = await wallet(orgId).events(query);
       if (!answer.ok) return answer;
       const { events, nextAfter } = answer.value;

@@ -22,7 +22,7 @@ import {
 import type { Promotion } from "./sign-up.store.ts";
 import { randomBase62 } from "../../shared/id.ts";
 
-const LONGEST = 32;
+const SLUG_MAX = 32;
 
 function toSlug(name: string): string | null {
   const folded = name
@@ -30,22 +30,22 @@ function toSlug(name: string): string | null {
     .replaceAll(/\p{M}/gu, "")
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, "-");
-  const slug = trimmed(trimmed(folded).slice(0, LONGEST));
+  const slug = trimHyphens(trimHyphens(folded).slice(0, SLUG_MAX));
   return slug.length < 3 || isReservedSlug(slug) ? null : slug;
 }
 
 function* candidateSlugs(name: string): Generator<string> {
-  const own = toSlug(name);
-  const base = own ?? "org";
-  if (own !== null) yield own;
-  const last = own === null ? 0 : 9;
-  for (let n = 2; n <= last; n++) yield `${trimmed(base.slice(0, LONGEST - 2))}-${n}`;
+  const ownSlug = toSlug(name);
+  const base = ownSlug ?? "org";
+  if (ownSlug !== null) yield ownSlug;
+  const last = ownSlug === null ? 0 : 9;
+  for (let n = 2; n <= last; n++) yield `${trimHyphens(base.slice(0, SLUG_MAX - 2))}-${n}`;
   for (let n = 0; n < 3; n++) {
-    yield `${trimmed(base.slice(0, LONGEST - 7))}-${randomBase62(6).toLowerCase()}`;
+    yield `${trimHyphens(base.slice(0, SLUG_MAX - 7))}-${randomBase62(6).toLowerCase()}`;
   }
 }
 
-function trimmed(text: string): string {
+function trimHyphens(text: string): string {
   return text.replaceAll(/^-+|-+$/g, "");
 }
 
@@ -78,7 +78,7 @@ export async function createOrganizationWithWallet(
   const wallet = services.wallet(orgId);
   const { epoch } = await wallet.create(orgId);
   const actor = memberActor(owner.id);
-  const statements = rowsOf(services, newOrganization, { owner, key });
+  const statements = ownerStatements(services, newOrganization, { owner, key });
   const organization: Omit<StoredOrganization, "slug"> = {
     id: orgId,
     name: newOrganization.name,
@@ -92,14 +92,14 @@ export async function createOrganizationWithWallet(
   let creation: Result<null> = refuse({ kind: "overloaded" });
   try {
     for (const slug of candidateSlugs(newOrganization.name)) {
-      const whole = {
+      const newRows = {
         organization: { ...organization, slug },
         owner,
         epoch,
         also: statements,
         actor,
       };
-      creation = await createOrganization(db, whole);
+      creation = await createOrganization(db, newRows);
       if (creation.ok) break;
     }
   } catch (error) {
@@ -115,7 +115,7 @@ export async function createOrganizationWithWallet(
   return success({ orgId, memberId: owner.id });
 }
 
-function rowsOf(
+function ownerStatements(
   { db, now: nowMs, signUp }: PeopleServices,
   { person, identity, isPersonal, promoted }: NewOrganization,
   { owner, key }: { readonly owner: StoredMember; readonly key: ConsoleKey },

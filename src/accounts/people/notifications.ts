@@ -23,9 +23,12 @@ export async function patchNotifications(call: MemberCall) {
   const fields = parseFields(notificationsBody, [], call.body);
   if (!fields.ok) return fields;
   const allowed = eventTypesOfRole(call.as.role);
-  const wrong = fields.value.types.find((type) => !allowed.includes(type));
-  if (wrong !== undefined) {
-    return invalid(`"types" can't contain ${wrong}: your role doesn't receive it.`, "types");
+  const forbiddenType = fields.value.types.find((type) => !allowed.includes(type));
+  if (forbiddenType !== undefined) {
+    return invalid(
+      `"types" can't contain ${forbiddenType}: your role doesn't receive it.`,
+      "types",
+    );
   }
   const types = allowed.filter((type) => fields.value.types.includes(type));
   await writePreferences(call.db, call.as.memberId, { types, nowMs: call.now });

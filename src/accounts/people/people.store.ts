@@ -2,14 +2,14 @@ import type { Role } from "../../shared/caller.ts";
 import type { OrganizationStatus } from "../organizations/organization.ts";
 import type { Identity, Membership, Person } from "./person.ts";
 
-const PERSON = `id, name, email, is_email_proven AS isEmailProven, sessions_from AS sessionsFrom`;
+const PERSON_COLUMNS = `id, name, email, is_email_proven AS isEmailProven, sessions_from AS sessionsFrom`;
 /** SQL condition that an organization requires its company login. */
 export const REQUIRES_COMPANY_LOGIN = `EXISTS (SELECT 1 FROM company_issuers
   WHERE company_issuers.org_id = organizations.id AND required_at IS NOT NULL)`;
-const MEMBERSHIP = `members.id AS memberId, members.role, organizations.id AS orgId, organizations.name,
+const MEMBERSHIP_COLUMNS = `members.id AS memberId, members.role, organizations.id AS orgId, organizations.name,
   organizations.slug, organizations.status, organizations.is_personal AS isPersonal,
   ${REQUIRES_COMPANY_LOGIN} AS isCompanys`;
-const OF_PERSON = `FROM member_people JOIN members ON members.id = member_people.member_id
+const MEMBERSHIP_TABLES = `FROM member_people JOIN members ON members.id = member_people.member_id
   JOIN organizations ON organizations.id = member_people.org_id`;
 
 /** The name and address that the issuer returned last. */
@@ -26,7 +26,7 @@ export async function findAndRefreshPerson(
       .prepare(
         `UPDATE people SET name = ?4, email = ?5, is_email_proven = ?6
          WHERE erased_at IS NULL AND id = (SELECT person_id FROM identities
-           WHERE realm = ?1 AND issuer = ?2 AND subject = ?3) RETURNING ${PERSON}`,
+           WHERE realm = ?1 AND issuer = ?2 AND subject = ?3) RETURNING ${PERSON_COLUMNS}`,
       )
       .bind(realm, issuer, subject, profile.name, profile.email, profile.isEmailProven),
     db
@@ -186,7 +186,7 @@ export function linkMemberToPerson(
     .bind(of.memberId, of.personId, of.cameBy, nowMs);
 }
 
-const LISTED_MAX = 200;
+const LISTED_MEMBERSHIPS_MAX = 200;
 
 export async function membershipsOf(
   db: D1Database,
@@ -194,8 +194,8 @@ export async function membershipsOf(
 ): Promise<readonly Membership[]> {
   const { results } = await db
     .prepare(
-      `SELECT ${MEMBERSHIP} ${OF_PERSON} WHERE person_id = ? AND removed_at IS NULL
-       ORDER BY member_people.seen_at DESC, members.id LIMIT ${LISTED_MAX}`,
+      `SELECT ${MEMBERSHIP_COLUMNS} ${MEMBERSHIP_TABLES} WHERE person_id = ? AND removed_at IS NULL
+       ORDER BY member_people.seen_at DESC, members.id LIMIT ${LISTED_MEMBERSHIPS_MAX}`,
     )
     .bind(personId)
     .all<Membership>();
@@ -253,7 +253,7 @@ export async function findActingPerson(
     )
     .bind(session.personId, session.memberId, session.openedAt, session.connection ?? null)
     .first<ActingRow>();
-  if (row === null || !isOpenTo(row, session.realm)) return null;
+  if (row === null || !canActIn(row, session.realm)) return null;
   const { id, name, email, isEmailProven, sessionsFrom } = row;
   const person = { id, name, email, isEmailProven, sessionsFrom };
   if (session.memberId === null) return { person, as: null };
@@ -278,7 +278,7 @@ export async function findActingPerson(
  * only in that company's organization. Other sessions can't act in an organization that requires
  * its issuer.
  */
-function isOpenTo(
+function canActIn(
   row: Pick<ActingRow, "orgId" | "isCompanys" | "hasRealm">,
   realm: string | undefined,
 ): boolean {

@@ -8,7 +8,7 @@ import { callObject, callObjectWithRetries } from "../../shared/reach-object.ts"
 import { removeMember } from "../organizations/members.store.ts";
 import type { RevokedKey, MemberIds, RemovedMember } from "../organizations/members.store.ts";
 
-const AT_ONCE = 6;
+const CONCURRENT_MAX = 6;
 
 /**
  * Returns the name of the ConsoleSession object for a person in one realm. Each realm has its own
@@ -24,7 +24,7 @@ export async function endSessionsOfMember(
   member: MemberIds,
 ): Promise<Result<null>> {
   const accounts = ["", member.orgId].map((realm) => personAccount(personId, realm));
-  const closed = await mapConcurrently(AT_ONCE, accounts, async (account) => {
+  const closed = await mapConcurrently(CONCURRENT_MAX, accounts, async (account) => {
     const calls = await callObjectWithRetries(() => consoles(account).closeOf(member.id));
     return calls.unanswered ? refuse(calls.failure) : calls.result;
   });
@@ -60,6 +60,8 @@ export async function endRevokedKeys(
   services: KeyServices,
   keys: readonly RevokedKey[],
 ): Promise<Result<null>> {
-  const ended = await mapConcurrently(AT_ONCE, keys, (key) => revokeKeyEverywhere(services, key));
+  const ended = await mapConcurrently(CONCURRENT_MAX, keys, (key) =>
+    revokeKeyEverywhere(services, key),
+  );
   return ended.find((one) => !one.ok) ?? success(null);
 }

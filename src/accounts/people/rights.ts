@@ -1,6 +1,6 @@
 import type { Role } from "../../shared/caller.ts";
 
-const GIVES: Readonly<Record<Role, readonly Role[]>> = {
+const GRANTABLE_ROLES: Readonly<Record<Role, readonly Role[]>> = {
   owner: ["owner", "admin", "billing", "member"],
   admin: ["admin", "billing", "member"],
   billing: [],
@@ -8,7 +8,7 @@ const GIVES: Readonly<Record<Role, readonly Role[]>> = {
 };
 
 export function canGrantRole(by: Role, role: Role): boolean {
-  return GIVES[by].includes(role);
+  return GRANTABLE_ROLES[by].includes(role);
 }
 
 /**

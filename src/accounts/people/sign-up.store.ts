@@ -5,9 +5,9 @@ import type { Refusal } from "../../shared/failure.ts";
 type SignUpLimits = { readonly anHour: number; readonly aDayAnAddress: number };
 
 /** Maximum sign-ups per identity and day, so that one account can't use up the hour's sign-ups. */
-const A_DAY_AN_IDENTITY = 3;
+const DAILY_SIGN_UPS_PER_IDENTITY = 3;
 
-type SignUpPlace = {
+type SignUpAttempt = {
   readonly id: string;
   readonly address: string;
   readonly identity: string | null;
@@ -16,7 +16,7 @@ type SignUpPlace = {
 
 export async function takeSignUpSlot(
   db: D1Database,
-  { id, address, identity, nowMs }: SignUpPlace,
+  { id, address, identity, nowMs }: SignUpAttempt,
   { anHour, aDayAnAddress }: SignUpLimits,
 ): Promise<boolean> {
   const [, taken] = await db.batch([
@@ -26,7 +26,7 @@ export async function takeSignUpSlot(
         `INSERT INTO sign_ups (id, address, at, identity) SELECT ?1, ?2, ?3, ?6
          WHERE (SELECT count(*) FROM sign_ups WHERE at > ?3 - ${HOUR_MS}) < ?4
            AND (SELECT count(*) FROM sign_ups WHERE at > ?3 - ${DAY_MS} AND address = ?2) < ?5
-           AND (SELECT count(*) FROM sign_ups WHERE at > ?3 - ${DAY_MS} AND identity = ?6) < ${A_DAY_AN_IDENTITY}
+           AND (SELECT count(*) FROM sign_ups WHERE at > ?3 - ${DAY_MS} AND identity = ?6) < ${DAILY_SIGN_UPS_PER_IDENTITY}
          RETURNING id`,
       )
       .bind(id, address, nowMs, anHour, aDayAnAddress, identity),
@@ -35,16 +35,16 @@ export async function takeSignUpSlot(
 }
 
 /** Returns the salt of identity hashes. The first call stores `newSalt`. */
-export async function identitySaltOf(db: D1Database, fresh: string): Promise<string> {
+export async function identitySaltOf(db: D1Database, newSalt: string): Promise<string> {
   const [, found] = await db.batch<{ after: string }>([
     db
       .prepare(
         "INSERT INTO cursors (name, after) VALUES ('promotion salt', ?) ON CONFLICT DO NOTHING",
       )
-      .bind(fresh),
+      .bind(newSalt),
     db.prepare("SELECT after FROM cursors WHERE name = 'promotion salt'"),
   ]);
-  return found?.results[0]?.after ?? fresh;
+  return found?.results[0]?.after ?? newSalt;
 }
 
 /**
@@ -125,7 +125,7 @@ export async function convertToTeam(db: D1Database, orgId: string): Promise<bool
   return row !== null;
 }
 
-const OWNED_MAX = 20;
+const OWNED_ORGANIZATIONS_MAX = 20;
 
 export async function canCreateOrganization(db: D1Database, personId: string): Promise<boolean> {
   const row = await db
@@ -135,7 +135,7 @@ export async function canCreateOrganization(db: D1Database, personId: string): P
     )
     .bind(personId)
     .first<{ owned: number }>();
-  return (row?.owned ?? 0) < OWNED_MAX;
+  return (row?.owned ?? 0) < OWNED_ORGANIZATIONS_MAX;
 }
 
 export function tooManyOrganizationsRefusal(): Refusal {

@@ -16,7 +16,7 @@ import { identitySaltOf, takeSignUpSlot } from "./sign-up.store.ts";
 /** Minimum age in ms of an account that gets the sign-up credit. */
 const ACCOUNT_AGE_MS = 30 * 86_400_000;
 
-type SigningUp = {
+type SignUpRequest = {
   readonly identity: Identity;
   readonly name: string;
   /** The verified address. Without it, the person can't sign up. */
@@ -32,13 +32,13 @@ type SigningUp = {
  */
 export async function signUp(
   services: PeopleServices,
-  { identity, name, email, address, madeAt }: SigningUp,
+  { identity, name, email, address, madeAt }: SignUpRequest,
 ): Promise<Result<(CreatedOwner & { readonly person: Person }) | null>> {
   const { db, now: nowMs, signUp: rules } = services;
   if (rules.mode === "off") return refuse({ kind: "login_refused", why: "unknown" });
   if (email === null) return refuse({ kind: "login_refused", why: "unproven" });
-  const words = JSON.stringify([identity.realm, identity.issuer, identity.subject]);
-  const slot = await takeSignUpSlots(services, "address", networkOf(address), words);
+  const identityJson = JSON.stringify([identity.realm, identity.issuer, identity.subject]);
+  const slot = await takeSignUpSlots(services, "address", networkOf(address), identityJson);
   if (!slot.ok) return slot;
   const person: Person = {
     id: mintId("per_", nowMs),
@@ -48,10 +48,11 @@ export async function signUp(
     sessionsFrom: nowMs,
   };
   const isNew = madeAt !== null && nowMs - madeAt < ACCOUNT_AGE_MS;
-  const promotedIdentity = rules.creditMicro > 0 && !isNew ? await promotionTag(db, words) : null;
+  const promotedIdentity =
+    rules.creditMicro > 0 && !isNew ? await promotionTag(db, identityJson) : null;
   const isSuspended = rules.mode === "approve";
   try {
-    const made = await createOrganizationWithWallet(services, {
+    const creation = await createOrganizationWithWallet(services, {
       person,
       identity,
       name,
@@ -59,9 +60,9 @@ export async function signUp(
       isSuspended,
       isPersonal: true,
     });
-    if (!made.ok) return made;
-    if (promotedIdentity !== null) await creditPromotion(services, made.value.orgId);
-    return success({ ...made.value, person });
+    if (!creation.ok) return creation;
+    if (promotedIdentity !== null) await creditPromotion(services, creation.value.orgId);
+    return success({ ...creation.value, person });
   } catch (error) {
     if (isIdentityInUse(error)) return success(null);
     throw error;
@@ -71,16 +72,16 @@ export async function signUp(
 export async function takeSignUpSlots(
   services: PeopleServices,
   label: "address" | "person",
-  who: string,
+  subject: string,
   identityText: string | null = null,
 ): Promise<Result<null>> {
   const { db, now: nowMs, signUp: rules } = services;
-  const address = await identityTag(services, label, who);
+  const address = await identityTag(services, label, subject);
   const identity =
     identityText === null ? null : await identityTag(services, "identity", identityText);
-  const place = { id: mintId("sup_", nowMs), address, identity, nowMs };
-  const hasPlace = await takeSignUpSlot(db, place, rules);
-  return hasPlace ? success(null) : refuse({ kind: "login_refused", why: "too_many" });
+  const attempt = { id: mintId("sup_", nowMs), address, identity, nowMs };
+  const hasSlot = await takeSignUpSlot(db, attempt, rules);
+  return hasSlot ? success(null) : refuse({ kind: "login_refused", why: "too_many" });
 }
 
 /** Credits an organization's sign-up promotion. Logs failures, and the next login retries. */
@@ -96,9 +97,9 @@ export async function creditPromotion(services: PeopleServices, orgId: string): 
  * Returns a hash of an identity, which is kept after the person is erased. Its salt is in D1,
  * because KEY_SECRETS rotate.
  */
-async function promotionTag(db: D1Database, words: string): Promise<string> {
+async function promotionTag(db: D1Database, identityJson: string): Promise<string> {
   return (
-    await hmacSha256(await hmacKey(await identitySaltOf(db, randomBase62(43))), words)
+    await hmacSha256(await hmacKey(await identitySaltOf(db, randomBase62(43))), identityJson)
   ).toHex();
 }
 

@@ -12,8 +12,8 @@ type TeamMember = {
   readonly keys: number;
 };
 
-const LISTED_MAX = 1000;
-const MAILED_MAX = 20;
+const LISTED_MEMBERS_MAX = 1000;
+const EMAILED_OWNERS_MAX = 20;
 
 export async function listTeam(db: D1Database, orgId: string): Promise<readonly TeamMember[]> {
   const { results } = await db
@@ -26,7 +26,7 @@ export async function listTeam(db: D1Database, orgId: string): Promise<readonly 
        FROM members LEFT JOIN member_people ON member_people.member_id = members.id
        LEFT JOIN people ON people.id = person_id
        WHERE members.org_id = ?1 AND removed_at IS NULL
-       GROUP BY members.id ORDER BY members.created_at, members.id LIMIT ${LISTED_MAX}`,
+       GROUP BY members.id ORDER BY members.created_at, members.id LIMIT ${LISTED_MEMBERS_MAX}`,
     )
     .bind(orgId)
     .all<TeamMember>();
@@ -43,7 +43,7 @@ export async function ownersOf(
        JOIN organizations ON organizations.id = members.org_id
        JOIN member_people ON member_people.member_id = members.id JOIN people ON people.id = person_id
        WHERE members.org_id = ? AND role = 'owner' AND removed_at IS NULL
-         AND is_email_proven = 1 AND people.email IS NOT NULL ORDER BY members.id LIMIT ${MAILED_MAX}`,
+         AND is_email_proven = 1 AND people.email IS NOT NULL ORDER BY members.id LIMIT ${EMAILED_OWNERS_MAX}`,
     )
     .bind(orgId)
     .all<{ email: string; organization: string }>();
