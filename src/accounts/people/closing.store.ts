@@ -12,7 +12,7 @@ const RESTORABLE_MS = 7 * DAY_MS;
 
 type ClosedPerson = { readonly memberId: string; readonly personId: string };
 
-const CLOSED_AT_SQL = "SELECT closed_at FROM closed_organizations WHERE org_id = ?1";
+const CLOSED = "SELECT closed_at FROM closed_organizations WHERE org_id = ?1";
 const ERASED_MEMBERS_SQL = `SELECT member_id FROM member_people JOIN people ON people.id = person_id
   WHERE member_people.org_id = ?1 AND erased_at IS NOT NULL`;
 const DELETED_ADDRESS_SQL = "lower(id) || '@deleted.invalid'";
@@ -72,26 +72,24 @@ export async function closeOrganization(
       .bind(orgId, memberId, nowMs, isAlone ? 1 : 0, until),
     closingEvent(db, orgId, { actor, nowMs, data: { closed: true, ...restorable } }),
     db
+      .prepare(`UPDATE organizations SET status = 'suspended' WHERE id = ?1 AND EXISTS (${CLOSED})`)
+      .bind(orgId),
+    db
       .prepare(
-        `UPDATE organizations SET status = 'suspended' WHERE id = ?1 AND EXISTS (${CLOSED_AT_SQL})`,
+        `UPDATE members SET removed_at = (${CLOSED})
+         WHERE org_id = ?1 AND removed_at IS NULL AND EXISTS (${CLOSED})`,
       )
       .bind(orgId),
     db
       .prepare(
-        `UPDATE members SET removed_at = (${CLOSED_AT_SQL})
-         WHERE org_id = ?1 AND removed_at IS NULL AND EXISTS (${CLOSED_AT_SQL})`,
+        `UPDATE invitations SET ended_at = (${CLOSED})
+         WHERE org_id = ?1 AND ended_at IS NULL AND accepted_at IS NULL AND EXISTS (${CLOSED})`,
       )
       .bind(orgId),
     db
-      .prepare(
-        `UPDATE invitations SET ended_at = (${CLOSED_AT_SQL})
-         WHERE org_id = ?1 AND ended_at IS NULL AND accepted_at IS NULL AND EXISTS (${CLOSED_AT_SQL})`,
-      )
+      .prepare(`DELETE FROM personal_organizations WHERE org_id = ?1 AND EXISTS (${CLOSED})`)
       .bind(orgId),
-    db
-      .prepare(`DELETE FROM personal_organizations WHERE org_id = ?1 AND EXISTS (${CLOSED_AT_SQL})`)
-      .bind(orgId),
-    db.prepare(`SELECT EXISTS (${CLOSED_AT_SQL}) AS closed`).bind(orgId),
+    db.prepare(`SELECT EXISTS (${CLOSED}) AS closed`).bind(orgId),
     db
       .prepare(
         "SELECT member_id AS memberId, person_id AS personId FROM member_people WHERE org_id = ?",
@@ -120,7 +118,7 @@ export async function restoreOrganization(
 ): Promise<Restoration> {
   const closedByOwner = actor.kind === "member" ? "AND closed_by IS NOT NULL" : "";
   const restorable = `restorable_until > ?2 ${closedByOwner}`;
-  const open = `EXISTS (${CLOSED_AT_SQL} AND ${restorable})`;
+  const open = `EXISTS (${CLOSED} AND ${restorable})`;
   const prepareStatement = (sql: string): D1PreparedStatement => db.prepare(sql).bind(orgId, nowMs);
   const results = await db.batch<RevokedKey>([
     prepareStatement(
@@ -128,7 +126,7 @@ export async function restoreOrganization(
        WHERE id = ?1 AND ${open}`,
     ),
     prepareStatement(
-      `UPDATE members SET removed_at = NULL WHERE org_id = ?1 AND removed_at = (${CLOSED_AT_SQL}) AND ${open}
+      `UPDATE members SET removed_at = NULL WHERE org_id = ?1 AND removed_at = (${CLOSED}) AND ${open}
          AND id NOT IN (${ERASED_MEMBERS_SQL})`,
     ),
     prepareStatement(
@@ -136,7 +134,7 @@ export async function restoreOrganization(
          AND member_id IN (${ERASED_MEMBERS_SQL})`,
     ),
     prepareStatement(
-      `UPDATE invitations SET ended_at = NULL WHERE org_id = ?1 AND ended_at = (${CLOSED_AT_SQL}) AND ${open}`,
+      `UPDATE invitations SET ended_at = NULL WHERE org_id = ?1 AND ended_at = (${CLOSED}) AND ${open}`,
     ),
     // A person can have one personal organization. If they have created another one, this one
     // becomes a team.
@@ -277,7 +275,7 @@ export async function eraseOrganization(
   orgId: string,
   nowMs: number,
 ): Promise<readonly RevokedKey[] | null> {
-  const isDue = `EXISTS (${CLOSED_AT_SQL} AND coalesce(restorable_until, 0) <= ?2)`;
+  const isDue = `EXISTS (${CLOSED} AND coalesce(restorable_until, 0) <= ?2)`;
   const prepareStatement = (sql: string): D1PreparedStatement => db.prepare(sql).bind(orgId, nowMs);
   const results = await db.batch<RevokedKey & { isDue: 0 | 1 }>([
     prepareStatement(`SELECT ${isDue} AS isDue`),
@@ -304,7 +302,7 @@ export async function eraseOrganization(
     prepareStatement(`DELETE FROM identities WHERE realm = ?1 AND ${isDue}`),
     prepareStatement(
       `SELECT id AS keyId, hash AS keyHash, org_id AS orgId, scope, revoked_at AS revokedAt FROM keys
-       WHERE org_id = ?1 AND revoked_at >= (${CLOSED_AT_SQL}) AND ${isDue}`,
+       WHERE org_id = ?1 AND revoked_at >= (${CLOSED}) AND ${isDue}`,
     ),
   ]);
   return results[0]?.results[0]?.isDue === 1 ? (results.at(-1)?.results ?? []) : null;
