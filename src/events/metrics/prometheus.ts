@@ -4,7 +4,10 @@ import type { Series } from "../../shared/contracts/metrics.ts";
 
 type Bucket = { readonly le: string; readonly labels: string; readonly count: number };
 
-/** Returns Prometheus' text format, version 0.0.4. Omits metrics of other releases. */
+/**
+ * Returns the series in Prometheus' text format, version 0.0.4. Omits unknown series, which another
+ * release stored.
+ */
 export function prometheusText(series: Series): string {
   const names = Object.keys(series).toSorted();
   return Object.values(METRICS)

@@ -52,8 +52,8 @@ export class RegionMetrics extends DurableObject<Env> implements MetricsCalls {
   }
 
   /**
-   * Returns the counts. Stores the time of the first call, so that the age of a job that never ran
-   * grows.
+   * Returns the counts. Stores the time of the first call, from which the age of a job that never
+   * ran is measured.
    */
   async read(): Promise<RegionCounts> {
     const counted = this.#read();

@@ -7,7 +7,10 @@ import { within } from "../../shared/timers.ts";
 const WINDOW_MS = 1_800_000;
 const ROUTES_MAX = 500;
 const SAMPLES_MAX = 200;
-/** Maximum samples of an organization, so that none determines a route's percentiles. */
+/**
+ * Maximum samples per route and organization, so that no organization determines a route's
+ * percentiles.
+ */
 const ORG_SAMPLES_MAX = 10;
 
 type TimedSample = RouteSample & { readonly atMs: number };
@@ -60,7 +63,7 @@ function measureSpeed(
 
 const REQUESTS_MIN = 3;
 
-/** Nearest-rank percentiles of sorted values. */
+/** Returns the nearest-rank percentiles of sorted values. */
 function percentilesOf(sorted: readonly number[]): Percentiles {
   const at = (share: number): number =>
     round(sorted[Math.ceil(sorted.length * share) - 1] ?? Number.NaN);

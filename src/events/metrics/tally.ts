@@ -6,7 +6,7 @@ import { elapsedMs } from "../../shared/clock.ts";
 import { logWarning, reasonOf } from "../../shared/log.ts";
 import { within } from "../../shared/timers.ts";
 
-/** Maximum series, as a safeguard. Labels have limited sets of values. */
+/** Safeguard limit on the number of series. Labels have limited sets of values. */
 const SERIES_MAX = 5000;
 
 export type HistogramSeries = {

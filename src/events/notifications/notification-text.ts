@@ -49,7 +49,7 @@ export function slackBody(event: EventRecord): string {
   return JSON.stringify({ text: escapeSlack(text) });
 }
 
-/** Escapes a text, so that it can't contain mentions or links. */
+/** Escapes a text, so that Slack finds no mentions or links in it. */
 function escapeSlack(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }

@@ -33,7 +33,7 @@ const RECIPIENTS_MAX = 50;
 
 type StoredRecipient = Omit<Recipient, "types"> & { readonly types: string | null };
 
-/** Returns recipients, owners first. */
+/** Returns at most 50 recipients, owners first. */
 export async function listRecipients(db: D1Database, orgId: string): Promise<readonly Recipient[]> {
   const { results } = await db
     .prepare(

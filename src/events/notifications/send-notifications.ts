@@ -57,7 +57,7 @@ export class Notifications {
 }
 
 /**
- * Reports whether a recipient gets an event. Owners and admins also get those of other members'
+ * Reports whether a recipient gets an event. Owners and admins also get events of other members'
  * keys.
  */
 function wantsEvent(

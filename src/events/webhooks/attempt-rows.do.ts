@@ -19,13 +19,13 @@ const ATTEMPTS_KEPT = 10;
 const HOUR_MS = 3_600_000;
 const DAY_HOURS = 24;
 
-/** An attempt and its headers. Null if nothing was sent. */
+/** An attempt and the headers it sent, or null if nothing was sent. */
 export type AttemptRecord = {
   readonly attempt: Attempt;
   readonly headers: Readonly<Record<string, string>> | null;
 };
 
-/** Accepted and failed attempts by hour since 1970. */
+/** Numbers of accepted and failed attempts, by hours since 1970. */
 type Hours = Readonly<Record<string, readonly [taken: number, missed: number]>>;
 
 export function recordAttempt(
@@ -97,8 +97,8 @@ type StoredAttempts = {
 };
 
 /**
- * Removes the response and the signature if the event was renamed since, because they can contain
- * the old name.
+ * Erases the response and the signature if the event was renamed during the attempt, because they
+ * can contain the old name.
  */
 function removeOldNames(
   sql: SqlStorage,
@@ -117,8 +117,8 @@ function removeOldNames(
 }
 
 /**
- * Returns past attempts. If the last response is missing, the event was renamed, so the other
- * responses are removed too.
+ * Returns past attempts. If the last response was erased, erases the others too, because the event
+ * was renamed.
  */
 function attemptsOf(row: StoredAttempts): readonly PastAttempt[] {
   const { newest_attempts: stored } = row;

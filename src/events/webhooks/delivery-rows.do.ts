@@ -19,8 +19,8 @@ export const DELIVERIES_DELETED_AT_ONCE = 100;
 export const DELIVERY_ID = "dlv_";
 
 /**
- * The `next_at` of every pending batch (the year 2200). Release 1.1.0 would send the stored text, which has
- * no rows. The stream and the pause decide when a batch is sent.
+ * The `next_at` of pending batches (the year 2200). Otherwise, release 1.1.0 would send their
+ * stored text, which has no rows. The stream and the pause determine when a batch is sent.
  */
 export const PENDING_BATCH_AT = 7_258_118_400_000;
 const FIRST_DUE = `${firstDueSql("<= ?2", "next_at")}
@@ -36,7 +36,7 @@ export type Receiver = {
   readonly webhook: Webhook;
   readonly failingSince: number | null;
   readonly pausedUntil: number | null;
-  /** The reason for disabling it. Set until D1 has recorded it. */
+  /** The reason for disabling the webhook. Set until D1 has stored it. */
   readonly ending: string | null;
   /** Position in the usage stream. Null if the webhook doesn't get `usage.settled`. */
   readonly stream: StreamState | null;
@@ -48,15 +48,15 @@ export type StreamState = {
   /** Time of the next read of the ledger. `idleMs` grows while there are no new rows. */
   readonly nextAt: number;
   readonly idleMs: number;
-  /** Rows of a rejected batch that are still to be sent one by one. */
+  /** Number of rows of a rejected batch that remain to be sent one by one. */
   readonly singles?: number;
   readonly sentMs?: number;
   readonly seenMs?: number;
   readonly rejections?: number;
   readonly rejectedRows?: number;
   /**
-   * Set after a failed step: the last row that the receiver may have (`seq`, with its time
-   * `rowMs`), and the time of the first attempt.
+   * After a failed step: the last row that the receiver may have (`seq`, with its time `rowMs`),
+   * and the time of the first attempt (`sinceMs`).
    */
   readonly unsure?:
     | { readonly seq: number; readonly rowMs: number; readonly sinceMs: number }
@@ -186,8 +186,8 @@ function queueEvent(
 }
 
 /**
- * Fails the oldest deliveries of the largest group of event types (`key`, `end_user` and others),
- * so that many events of one kind don't displace others.
+ * If the queue is too long, fails the oldest deliveries of the largest group of event types (`key`,
+ * `end_user` and others).
  */
 function boundQueue(sql: SqlStorage, webhookId: string): void {
   const groups = sql
@@ -217,8 +217,8 @@ const NOUN = "substr(type, 1, instr(type, '.') - 1)";
 const NO_ANSWERS = `(SELECT json_group_array(json_set(value, '$.answer', NULL)) FROM json_each(newest_attempts))`;
 
 /**
- * Replaces stored names. Deletes responses, which can contain the names, and signatures, which are
- * about the old text.
+ * Replaces the text of renamed events. Deletes their responses, which can contain old names, and
+ * their signatures, which sign the old text.
  */
 export function renameEvents(
   storage: DurableObjectStorage,
@@ -240,7 +240,10 @@ export function renameEvents(
   });
 }
 
-/** Returns the delivery that has been due for the longest time, or null. Ignores a pause. */
+/**
+ * Returns the delivery that has been due for the longest time. Returns null if none is due or the
+ * webhook is paused.
+ */
 export function selectDueDelivery(
   sql: SqlStorage,
   { webhook, pausedUntil }: Receiver,

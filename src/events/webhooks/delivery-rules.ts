@@ -19,7 +19,10 @@ const PAUSE_MAX_MS = 15 * 60_000;
 const RETRY_AFTER_MAX_MS = 3_600_000;
 /** Ms of continuous failures after which a webhook is disabled. */
 const FAILING_MAX_MS = 5 * 86_400_000;
-/** The error of rows that the receiver may have, and would count twice if they were sent again. */
+/**
+ * The error of rows that the receiver may already have, and would count twice if they were sent
+ * again.
+ */
 export const REPEAT_UNSAFE = "repeat_unsafe";
 export const RESPONSE_BYTES_MAX = 1024;
 
@@ -34,7 +37,7 @@ export function pauseMs(failures: number, retryAfterMs: number | null): number {
   return Math.max(own, Math.min(retryAfterMs ?? 0, RETRY_AFTER_MAX_MS));
 }
 
-/** Parses seconds or a date (RFC 9110, 10.2.3). Returns ms, or null. */
+/** Parses a `retry-after` header (RFC 9110, 10.2.3). Returns ms, or null. */
 function retryAfterOf(header: string | null, nowMs: number): number | null {
   if (header === null) return null;
   if (/^\d+$/.test(header)) return Number(header) * 1000;

@@ -10,7 +10,7 @@ export const DELIVERY_TABLES: Tables = {
         "id TEXT PRIMARY KEY NOT NULL," +
         "webhook TEXT NOT NULL," + // JSON copy of the D1 row
         "failing_since INTEGER," +
-        "failures INTEGER NOT NULL DEFAULT 0," + // failed attempts since then
+        "failures INTEGER NOT NULL DEFAULT 0," + // failed attempts since the last success
         "paused_until INTEGER," +
         "ending TEXT," +
         "finished INTEGER NOT NULL DEFAULT 0," + // finished deliveries since the last deletion

@@ -28,8 +28,8 @@ export function selectWebhookStates(sql: SqlStorage): Receiver[] {
 }
 
 /**
- * Applies the webhooks in D1. Deletes the deliveries of a removed webhook, fails those of a
- * disabled one, and restarts those of a changed one.
+ * Copies the webhooks from D1. Deletes the deliveries of removed webhooks, fails those of disabled
+ * webhooks, and ends the pauses of changed webhooks.
  */
 export function syncWebhookStates(
   storage: DurableObjectStorage,
@@ -53,7 +53,7 @@ export function syncWebhookStates(
       );
       const stream = streamAfter(before, webhook);
       storeStreamState(sql, webhook.id, stream);
-      // If there is no position, a pending batch would block the queue.
+      // Without a stream, a pending batch would block the queue.
       if (stream === null) {
         sql.exec(
           "DELETE FROM deliveries WHERE webhook_id = ? AND type = ? AND state = 'pending'",
@@ -72,8 +72,8 @@ export function syncWebhookStates(
 }
 
 /**
- * Returns the position after a change. A new stream starts at the time of the change. By enabling a
- * webhook, a person allows repeats.
+ * Returns the stream's position after a change of the webhook. A new stream starts at the time of
+ * the change. Enabling a webhook allows repeats.
  */
 function streamAfter(before: Receiver | undefined, webhook: Webhook): StreamState | null {
   if (webhook.types?.includes(USAGE_SETTLED) !== true) return null;
@@ -108,7 +108,7 @@ export function endReceiverPause(sql: SqlStorage, webhookId: string): void {
   sql.exec("UPDATE receivers SET paused_until = NULL WHERE id = ?", webhookId);
 }
 
-/** Counts a test. Returns 0, or the ms to wait. */
+/** Counts a test message. Returns 0, or the wait in ms at the limit. */
 export function countTestMessage(
   sql: SqlStorage,
   webhookId: string,

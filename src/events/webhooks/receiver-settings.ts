@@ -76,8 +76,8 @@ export async function sealReceiver(
 }
 
 /**
- * Returns the settings after a change. If the change has no credential, the stored one stays,
- * unless the URL leads to another server, which must not get it.
+ * Returns the settings after a change. A change without a credential keeps the stored one, but
+ * fails if the URL leads to another server, which must not get it.
  */
 export function receiverSettingsAfter(
   before: WebhookShape,
@@ -98,7 +98,7 @@ export function receiverSettingsAfter(
   return success({ ...settings, sealed: stored.sealed, setAt: stored.setAt });
 }
 
-/** Returns 400 with `param` if the format doesn't support the event types or settings. */
+/** Fails with 400 and `param` if the format doesn't support the event types or settings. */
 export function validateWebhookFormat<T extends WebhookShape>(webhook: T): Result<T> {
   const { format, types, receiver = null } = webhook;
   const row = usageFormat(format);

@@ -20,10 +20,7 @@ const REPLAY_MAX = 1000;
 /** Maximum events in one millisecond. An organization with 1,000 active keys can't exceed it. */
 const MILLISECOND_MAX = 10_000;
 
-/**
- * The start of a replay. For events, it is a time. For the usage stream, it is a time or a ledger
- * row.
- */
+/** The start of a replay: a time for events, or a time or ledger row for the usage stream. */
 export const replaySchema = z.object({
   since: z.optional(moment),
   usage_since: z.optional(moment),

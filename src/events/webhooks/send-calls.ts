@@ -12,7 +12,7 @@ const CALLS_MAX = 5;
 
 /**
  * A request to a receiver. `last` is its last row. `isRepeated` reports whether an error means that
- * the receiver already had it.
+ * the receiver already has the row.
  */
 export type Call = {
   readonly url: string;
@@ -90,7 +90,7 @@ export const UNREADABLE_ATTEMPT: AttemptRecord = {
 };
 
 /**
- * The attempt for rows that the receiver may have, and would count twice if they were sent again.
+ * The attempt for rows that the receiver may already have and would count twice. Nothing is sent.
  */
 export const TOO_LATE: AttemptRecord = {
   attempt: { ...UNREADABLE_ATTEMPT.attempt, error: REPEAT_UNSAFE },
@@ -100,7 +100,7 @@ export const TOO_LATE: AttemptRecord = {
 /** `unsure` is the last row that a failed step may have delivered. */
 export type SentAttempt = AttemptRecord & { readonly unsure?: StreamedRow | undefined };
 
-/** Gets the number of calls accepted without a gap, and the last row that is being sent now. */
+/** A callback with the number of leading calls that were accepted, and the last row being sent. */
 type OnStep = (acceptedCount: number, sending?: StreamedRow) => void;
 export type ReceiverMessage = {
   readonly eventId: string;
@@ -115,8 +115,8 @@ type Sender = {
 };
 
 /**
- * Sends calls in order, the first one alone, until one fails. Returns the first failed or last
- * attempt. Calls `onStep` before each step and after a failed one.
+ * Sends the first call alone, then the others in steps, until one fails. Returns the first failed
+ * or last attempt. Calls `onStep` before each step and after a failed one.
  */
 export async function postCalls(
   calls: readonly [Call, ...Call[]],

@@ -28,7 +28,7 @@ const BATCH_ROWS = 100;
 const IDLE_MAX_MS = 10 * MINUTE_MS;
 const SKIPPED_MAX = 20;
 
-/** Statuses with which a receiver rejects the rows, not the request. */
+/** Statuses by which a receiver rejects the rows, not the request. */
 const REJECTED: ReadonlySet<number | null> = new Set([400, 404, 413, 422]);
 /** Number of rejections after which a row is skipped. */
 const REJECTIONS_MAX = 3;
@@ -38,8 +38,8 @@ const REJECTIONS_MAX = 3;
 const REJECTED_ROWS_MAX = 20;
 
 /**
- * A batch to send, with the positions before and after it. `sentMs` is the time of its last row, and
- * `unsure` the stream's without the calls in progress.
+ * A batch to send, with the stream's positions before (`from`) and after it (`next`). `sentMs` is
+ * the time of its last row. `unsure` excludes the calls in progress.
  */
 export type UsageBatch = {
   readonly due: DueDelivery;
@@ -66,7 +66,7 @@ export function isStreamDue({ stream, pausedUntil }: Receiver, nowMs: number): b
 
 /**
  * Returns the next batch, or null if there are no new rows. Each attempt reads the ledger again, so
- * this object stores no rows. `before` is the delivery of a failed batch.
+ * this object stores no rows. `before` is the delivery of the batch that failed last.
  */
 export async function nextBatch(
   { storage, read, nowMs }: BatchSource,
@@ -115,7 +115,10 @@ export async function nextBatch(
   return null;
 }
 
-/** While the stream waits at a rejected row, every second attempt tests a later row. */
+/**
+ * Returns a batch that tests a later row, or null. While the stream waits at a rejected row, every
+ * second attempt is such a test.
+ */
 async function probeBatch(
   { storage, read, nowMs }: BatchSource,
   { webhook, stream }: Pick<Receiver, "webhook"> & { readonly stream: StreamState },
@@ -223,8 +226,9 @@ function sendNextNow(sql: SqlStorage, webhookId: string): void {
 }
 
 /**
- * Stores the position after the accepted calls of a batch (`taken`). If the receiver would count
- * repeats, also stores that it may have the rows up to `sending`. Returns the rest of the batch.
+ * Stores the stream's position after the first `taken` calls of a batch, which were accepted. If
+ * the receiver would count repeats, also stores that it may have the rows up to `sending`. Returns
+ * the rest of the batch.
  */
 export function recordSentCalls(
   storage: DurableObjectStorage,
@@ -280,8 +284,8 @@ export function isRepeatTooLate({ webhook, stream }: Receiver, nowMs: number): b
 
 /**
  * Records an attempt. After a success, moves to the next batch, unless a replay moved the position.
- * Sends the rows of a rejected batch one by one. Skips a rejected trace row at once, and any other
- * after `REJECTIONS_MAX` rejections.
+ * Sends the rows of a rejected batch one by one. Skips a rejected row of traces immediately, and
+ * other rows after `REJECTIONS_MAX` rejections.
  */
 export function recordBatch(
   storage: DurableObjectStorage,
@@ -356,8 +360,8 @@ function readRejection({ webhookId, batch, sending, receiver }: Parameters<typeo
 }
 
 /**
- * Returns the uncertain rows after a replay. The receiver may have had them since the time of the
- * first one.
+ * Returns `unsure` after a replay: the replayed rows that the receiver may have had since the time
+ * of the first one.
  */
 export function unsureAfterReplay(
   { from, sentMs = -1, unsure }: StreamState,

@@ -29,8 +29,8 @@ type UsageFormat = {
   /** Age in ms from which the receiver counts a repeated request again. */
   readonly repeatMs?: number;
   /**
-   * Set for a format of traces. Requests without a customer are then sent too, and one that the
-   * receiver rejects with 400 is skipped.
+   * Set for trace formats. These also send requests without a customer, and skip requests that the
+   * receiver rejects.
    */
   readonly isTrace?: true;
 };
@@ -118,8 +118,8 @@ export function meteredRowsOf(
 }
 
 /**
- * The holder of a session chooses its other tags, so only the tags that the session itself sets
- * count.
+ * Returns the customer of a request. In a session, only tags set by the session count, because its
+ * holder chooses the others.
  */
 function customerOf(
   { externalId, tags = {}, sessionTags }: GenerationRecord,
@@ -176,7 +176,7 @@ function usageFacts({ request, seq }: UsageRow, micro: number): Record<string, s
   };
 }
 
-/** OpenTelemetry's names of providers that differ from ours. */
+/** OpenTelemetry's names of providers, where they differ from Turnpike's. */
 const OTEL_PROVIDERS: Readonly<Record<string, string>> = {
   bedrock: "aws.bedrock",
   google: "gcp.gemini",
@@ -218,7 +218,7 @@ function formatNanoseconds(ms: number): string {
   return `${ms}000000`;
 }
 
-/** The conventions have no names for other kinds than chat, embeddings and generated content. */
+/** OpenTelemetry's conventions name only chat, embeddings and generated content. */
 function operationOf({ purpose, kind = "chat" }: GenerationRecord): string {
   if (purpose !== undefined) return "execute_tool";
   return kind === "image" ? "generate_content" : kind;
@@ -262,7 +262,7 @@ function attributesOf(
   ];
 }
 
-/** An attribute's value. A list of one number is a double, because a plain number is an integer. */
+/** An attribute's value. A plain number is sent as an integer, a list of one number as a double. */
 type AttributeValue = string | number | boolean | readonly [number];
 
 function attribute(key: string, value: AttributeValue): object {

@@ -4,14 +4,14 @@ import type { GenerationRecord } from "../../shared/contracts/wallet.ts";
 import { derivedEventId, SYSTEM, USAGE_SETTLED } from "../../shared/event.ts";
 import { COUNTED_UNITS, promptTokens } from "../../shared/usage.ts";
 
-/** A page as a webhook message. `summary` is stored and has no amounts. */
+/** A ledger page as a webhook message. `summary` is the stored version, without amounts. */
 type UsageMessage = {
   readonly id: string;
   readonly body: string;
   readonly summary: string;
 };
 
-/** Returns a message. The same rows have the same ID. */
+/** Returns the message of a page. The same rows always get the same ID. */
 export function usageMessage(orgId: string, { from, rows }: StreamPage): UsageMessage {
   const id = derivedEventId(USAGE_SETTLED, orgId, ...rows.map((row) => row.id));
   const last = rows.at(-1);

@@ -8,13 +8,13 @@ import type { Result } from "../../shared/failure.ts";
 import { meteredRowsOf, usageFormat } from "./usage-formats.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
-/** Pages to search for another customer. */
+/** Maximum pages to search for another customer. */
 const PAGES_MAX = 20;
 const PAGE_ROWS = 100;
 
 /**
- * Returns a later row of another customer than the next row's, or null. It is sent as a test: if
- * the receiver accepts it, the rejected rows are at fault, not the settings.
+ * Returns a later row of another customer to send as a test, or null. If the receiver accepts it,
+ * the rejected rows are at fault, not the settings.
  */
 export async function findTestRow(
   read: (query: StreamQuery) => Promise<Result<StreamPage>>,

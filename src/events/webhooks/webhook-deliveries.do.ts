@@ -316,8 +316,8 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
   }
 
   /**
-   * Decrypts the secrets and credential. If that fails, reads KEY_SECRETS again, because they may
-   * have changed.
+   * Decrypts the secrets and credential. If that fails, reads them again from D1, where they may
+   * have been re-encrypted.
    */
   async #keysOf(webhook: Webhook): Promise<MessageKeys | null> {
     const parsed = configOf(this.env);

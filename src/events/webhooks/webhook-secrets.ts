@@ -2,7 +2,7 @@ import type { KeySecret } from "../../shared/config/config.ts";
 import { hmacKey, hmacSha256 } from "../../shared/hmac.ts";
 import { reencryptText, encryptText, decryptText } from "../../shared/seal.ts";
 
-/** An encrypted secret, valid until `until` (Unix ms). */
+/** An encrypted secret and its end (Unix ms), or null for the current one. */
 export type EncryptedSecret = { readonly sealed: string; readonly until: number | null };
 
 const PREFIX = "whsec_";
@@ -25,7 +25,8 @@ export function encryptWebhookSecret(
 }
 
 /**
- * Decrypts a secret. Returns null if it is another webhook's or its KEY_SECRETS entry was removed.
+ * Decrypts a secret. Returns null if it belongs to another webhook or its KEY_SECRETS entry was
+ * removed.
  */
 export function decryptWebhookSecret(
   sealed: string,

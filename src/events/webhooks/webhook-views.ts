@@ -44,7 +44,7 @@ const UNTRIED: ReceiverHealth = {
   lastError: null,
 };
 
-/** Returns a webhook. If its object is unavailable, the health is null. */
+/** Returns a webhook with its health, or null as health if its object is unavailable. */
 export function shownWebhookView(
   webhook: Webhook,
   health: Result<Readonly<Record<string, ReceiverHealth>>>,

@@ -24,9 +24,9 @@ export type Webhook = {
   readonly url: string;
   readonly types: readonly WebhookType[] | null;
   readonly secrets: readonly EncryptedSecret[];
-  /** Absent in a webhook object's copy that an earlier release stored. */
+  /** Absent in copies that an earlier release stored. */
   readonly format: WebhookFormat | null;
-  /** Set for a usage format. Absent, which means null, in copies that an earlier release stored. */
+  /** Set for usage formats. Absent, which means null, in copies that an earlier release stored. */
   readonly receiver?: ReceiverSettings | null;
   readonly disabledReason: string | null;
   readonly createdAt: number;
@@ -173,7 +173,7 @@ function receiverText({ receiver = null }: Pick<Webhook, "receiver">): string | 
   return receiver === null ? null : JSON.stringify(receiver);
 }
 
-/** Returns the host. The path and query can be secret. */
+/** Returns a URL's host. The path and query can contain secrets. */
 function hostOf(url: string): string {
   return new URL(url).host;
 }
@@ -195,9 +195,8 @@ export async function deleteWebhook(
 const RESEALED_MAX = 500;
 
 /**
- * Encrypts secrets again with the first of KEY_SECRETS. The next call does the rest if a webhook
- * changes meanwhile. A webhook with a secret that can't be decrypted sends nothing until it is
- * rotated.
+ * Re-encrypts secrets with the first of KEY_SECRETS. The next call handles webhooks that change
+ * meanwhile. A webhook whose secret can't be decrypted sends nothing until the secret is rotated.
  */
 export async function reencryptWebhookSecrets(
   db: D1Database,
