@@ -10,10 +10,10 @@ import { MetricRecorder, counterSeries, histogramOf } from "./tally.ts";
 import type { HistogramSeries } from "./tally.ts";
 
 export function metricRecorderOf(config: Config): MetricRecorder {
-  return Isolate.of(config).get(makeRecorder);
+  return Isolate.of(config).get(createRecorder);
 }
 
-const makeRecorder = ({ numbers }: Config): MetricRecorder =>
+const createRecorder = ({ numbers }: Config): MetricRecorder =>
   new MetricRecorder(numbers.METRICS_DELAY_MS);
 
 /**
@@ -27,23 +27,23 @@ export async function countRequests(c: Context<AppEnv>, next: Next): Promise<voi
   const { tally } = metricRecorderOf(config);
   const { status } = c.res;
   const series = routeSeries(routePath(c));
-  tally.add(series.answers(status));
+  tally.add(series.requestSeries(status));
   tally.observe(series.headers, (now(c.env) - c.get("startedMs")) / 1000);
   if (status !== 401) flushMetricCounts(c);
 }
 
 type RouteSeries = {
-  readonly answers: (status: number) => string;
+  readonly requestSeries: (status: number) => string;
   readonly headers: HistogramSeries;
 };
-const routes = new Map<string, RouteSeries>();
+const seriesByRoute = new Map<string, RouteSeries>();
 
 function routeSeries(route: string): RouteSeries {
-  const known = routes.get(route);
+  const known = seriesByRoute.get(route);
   if (known !== undefined) return known;
   const nameByStatus = new Map<number, string>();
   const newSeries = {
-    answers: (status: number) => {
+    requestSeries: (status: number) => {
       const counted = nameByStatus.get(status);
       if (counted !== undefined) return counted;
       const series = counterSeries("requests", { route, status: String(status) });
@@ -52,7 +52,7 @@ function routeSeries(route: string): RouteSeries {
     },
     headers: histogramOf("headers", { route }),
   };
-  routes.set(route, newSeries);
+  seriesByRoute.set(route, newSeries);
   return newSeries;
 }
 

@@ -52,9 +52,9 @@ function histogramLines(metric: Metric, names: readonly string[], series: Series
 
 function readBucket(name: string, series: Series): Bucket {
   const labelsText = name.slice(name.indexOf("{") + 1, -1);
-  const at = labelsText.lastIndexOf('le="');
-  const labels = labelsText.slice(0, Math.max(0, at - 1));
-  return { le: labelsText.slice(at + 'le="'.length, -1), labels, count: series[name] ?? 0 };
+  const boundIndex = labelsText.lastIndexOf('le="');
+  const labels = labelsText.slice(0, Math.max(0, boundIndex - 1));
+  return { le: labelsText.slice(boundIndex + 'le="'.length, -1), labels, count: series[name] ?? 0 };
 }
 
 function isSeriesOf(series: string, name: string): boolean {

@@ -13,11 +13,11 @@ import { ISOLATE_SILENCE_MAX_MS } from "./views.ts";
 
 const SERIES_MAX = 10_000;
 
-const EMPTY = { counters: {}, gauges: null, views: {}, jobs: {} };
+const NO_COUNTS = { counters: {}, gauges: null, views: {}, jobs: {} };
 
 /** The counters of a region. If a batch is lost, only a few counts are missing. */
 export class RegionMetrics extends DurableObject<Env> implements MetricsCalls {
-  #counted: RegionCounts | null = null;
+  #counts: RegionCounts | null = null;
   readonly #speeds = new RegionSpeeds();
 
   async add(series: Series, view?: View): Promise<readonly RouteSpeed[] | undefined> {
@@ -57,20 +57,20 @@ export class RegionMetrics extends DurableObject<Env> implements MetricsCalls {
    */
   async read(): Promise<RegionCounts> {
     const counted = this.#read();
-    if (this.#counted === null) this.#write(counted);
+    if (this.#counts === null) this.#write(counted);
     return counted;
   }
 
   #read(): RegionCounts {
-    if (this.#counted !== null) return this.#counted;
+    if (this.#counts !== null) return this.#counts;
     const stored = this.ctx.storage.kv.get<Partial<RegionCounts>>("counted");
-    if (stored === undefined) return { ...EMPTY, sinceMs: now(this.env) };
-    this.#counted = { ...EMPTY, sinceMs: now(this.env), ...stored };
-    return this.#counted;
+    if (stored === undefined) return { ...NO_COUNTS, sinceMs: now(this.env) };
+    this.#counts = { ...NO_COUNTS, sinceMs: now(this.env), ...stored };
+    return this.#counts;
   }
 
   #write(counted: RegionCounts): void {
     this.ctx.storage.kv.put("counted", counted);
-    this.#counted = counted;
+    this.#counts = counted;
   }
 }

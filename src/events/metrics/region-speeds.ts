@@ -22,18 +22,18 @@ export class RegionSpeeds {
   add(samples: readonly RouteSample[], atMs: number): void {
     for (const sample of samples) {
       const { route, orgId } = sample;
-      const known = this.#routes.get(route) ?? [];
-      if (known.length === 0) evictOldest(this.#routes, ROUTES_MAX);
-      const samplesOfOrg = known.filter((one) => one.orgId === orgId);
+      const samplesOfRoute = this.#routes.get(route) ?? [];
+      if (samplesOfRoute.length === 0) evictOldest(this.#routes, ROUTES_MAX);
+      const samplesOfOrg = samplesOfRoute.filter((one) => one.orgId === orgId);
       const surplus = samplesOfOrg.length < ORG_SAMPLES_MAX ? undefined : samplesOfOrg[0];
-      const remaining = known.filter((one) => one !== surplus && isRecent(one, atMs));
+      const remaining = samplesOfRoute.filter((one) => one !== surplus && isRecent(one, atMs));
       this.#routes.set(route, [...remaining.slice(1 - SAMPLES_MAX), { ...sample, atMs }]);
     }
   }
 
   all(nowMs: number): readonly RouteSpeed[] {
-    return [...this.#routes].flatMap(([route, known]) => {
-      const recent = known.filter((one) => isRecent(one, nowMs));
+    return [...this.#routes].flatMap(([route, samplesOfRoute]) => {
+      const recent = samplesOfRoute.filter((one) => isRecent(one, nowMs));
       if (recent.length === 0) return [];
       return {
         route,

@@ -5,26 +5,28 @@ export type Metric = {
   readonly buckets?: readonly number[];
 };
 
-const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300] as const;
+const BUCKETS_SECONDS = [
+  0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300,
+] as const;
 
 const counter = (name: string, help: string): Metric => ({ name, help, type: "counter" });
 const gauge = (name: string, help: string): Metric => ({ name, help, type: "gauge" });
-const seconds = (name: string, help: string): Metric => {
-  return { name, help, type: "histogram", buckets: SECONDS };
+const secondsHistogram = (name: string, help: string): Metric => {
+  return { name, help, type: "histogram", buckets: BUCKETS_SECONDS };
 };
 
 /** All metrics of this region. Names end in the unit. */
 export const METRICS = {
   requests: counter("turnpike_requests_total", "Responses by route and status."),
-  headers: seconds(
+  headers: secondsHistogram(
     "turnpike_response_seconds",
     "Time to the response headers by route, with paid routes separate.",
   ),
-  firstByte: seconds(
+  firstByte: secondsHistogram(
     "turnpike_first_byte_seconds",
     "Paid requests: time to the provider's first byte.",
   ),
-  duration: seconds("turnpike_paid_seconds", "Paid requests: time to the last byte."),
+  duration: secondsHistogram("turnpike_paid_seconds", "Paid requests: time to the last byte."),
   tokens: counter("turnpike_tokens_total", "Billed tokens by model and kind."),
   cost: counter("turnpike_cost_micro_total", "Micros charged, by model and provider."),
   attempts: counter(

@@ -74,9 +74,9 @@ export class Tally {
 
 const ADD_TIMEOUT_MS = 5000;
 /** Ms after which the platform ends work in `waitUntil`. */
-const LOST_AFTER_MS = 30_000;
+const WAIT_UNTIL_MAX_MS = 30_000;
 
-type Add = (series: Series, view: View) => Promise<readonly RouteSpeed[] | undefined>;
+type AddCounts = (series: Series, view: View) => Promise<readonly RouteSpeed[] | undefined>;
 
 /** Flushes an isolate's counts. An idle isolate schedules nothing. */
 export class MetricRecorder {
@@ -86,7 +86,7 @@ export class MetricRecorder {
   /** Called with the region's speeds after a flush that had samples of speeds. */
   onSpeeds: (speeds: readonly RouteSpeed[]) => void = () => undefined;
   readonly #delayMs: number;
-  #begunMs = -Infinity;
+  #flushStartedMs = -Infinity;
 
   constructor(delayMs: number) {
     this.#delayMs = delayMs;
@@ -94,18 +94,18 @@ export class MetricRecorder {
 
   get isWaiting(): boolean {
     if (this.tally.isEmpty) return false;
-    return Math.abs(elapsedMs() - this.#begunMs) > this.#delayMs + LOST_AFTER_MS;
+    return Math.abs(elapsedMs() - this.#flushStartedMs) > this.#delayMs + WAIT_UNTIL_MAX_MS;
   }
 
-  handOver(waitUntil: (work: Promise<unknown>) => void, add: Add): void {
+  handOver(waitUntil: (work: Promise<unknown>) => void, add: AddCounts): void {
     if (!this.isWaiting) return;
-    this.#begunMs = elapsedMs();
-    waitUntil(this.#handOver(add));
+    this.#flushStartedMs = elapsedMs();
+    waitUntil(this.#flush(add));
   }
 
-  async #handOver(add: Add): Promise<void> {
+  async #flush(add: AddCounts): Promise<void> {
     await scheduler.wait(this.#delayMs);
-    this.#begunMs = -Infinity;
+    this.#flushStartedMs = -Infinity;
     const series = this.tally.take();
     try {
       const view = { isolate: this.#isolate, ...this.view() };

@@ -11,22 +11,22 @@ export type Recipient = {
   readonly types: readonly NotifiedType[];
 };
 
-const MONEY: readonly Role[] = ["owner", "admin", "billing"];
+const FINANCE_ROLES: readonly Role[] = ["owner", "admin", "billing"];
 const MANAGERS: readonly Role[] = ["owner", "admin"];
 /**
  * The roles that can receive each type of event. Roles below admin get only the events of their own
  * keys.
  */
-const ROLES: Readonly<Record<NotifiedType, readonly Role[]>> = {
-  "balance.low": MONEY,
+const ROLES_BY_TYPE: Readonly<Record<NotifiedType, readonly Role[]>> = {
+  "balance.low": FINANCE_ROLES,
   "key.budget_reached": [...MANAGERS, "billing", "member"],
   "webhook.disabled": MANAGERS,
-  "top_up.paused": MONEY,
-  "top_up.disabled": MONEY,
+  "top_up.paused": FINANCE_ROLES,
+  "top_up.disabled": FINANCE_ROLES,
 };
 
 export function eventTypesOfRole(role: Role): readonly NotifiedType[] {
-  return NOTIFIED_TYPES.filter((type) => ROLES[type].includes(role));
+  return NOTIFIED_TYPES.filter((type) => ROLES_BY_TYPE[type].includes(role));
 }
 
 const RECIPIENTS_MAX = 50;

@@ -10,7 +10,7 @@ import type { Recipient } from "./notifications.store.ts";
 
 const DATABASE_TIMEOUT_MS = 5000;
 /** Number of event IDs to remember, so that a repeated batch sends no second email. */
-const REMEMBERED_MAX = 200;
+const SENT_IDS_MAX = 200;
 
 export class Notifications {
   readonly #sent = new Set<string>();
@@ -41,18 +41,18 @@ export class Notifications {
       keyMembers.set(event.id, memberId);
     }
     for (const { event, text } of notifications) {
-      this.#remember(event.id);
+      this.#markSent(event.id);
       for (const one of recipients) {
         if (!wantsEvent(one, event, keyMembers.get(event.id) ?? null)) continue;
-        this.#waitUntil(sendOne(mailing, one, text));
+        this.#waitUntil(sendEmail(mailing, one, text));
       }
     }
   }
 
-  #remember(id: string): void {
+  #markSent(id: string): void {
     this.#sent.add(id);
     const [oldest] = this.#sent;
-    if (this.#sent.size > REMEMBERED_MAX && oldest !== undefined) this.#sent.delete(oldest);
+    if (this.#sent.size > SENT_IDS_MAX && oldest !== undefined) this.#sent.delete(oldest);
   }
 }
 
@@ -71,7 +71,7 @@ function wantsEvent(
   return type !== "key.budget_reached" || seesAllKeys || recipient.memberId === keyMemberId;
 }
 
-async function sendOne(
+async function sendEmail(
   { binding, from }: Mailing,
   { email, organization }: Recipient,
   { subject, text }: NotificationText,

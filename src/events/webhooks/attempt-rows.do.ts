@@ -15,7 +15,7 @@ import {
 import type { DeliveryRow, DueDelivery } from "./delivery-rows.do.ts";
 import { pauseMs } from "./delivery-rules.ts";
 
-const ATTEMPTS_KEPT = 10;
+const STORED_ATTEMPTS_MAX = 10;
 const HOUR_MS = 3_600_000;
 const DAY_HOURS = 24;
 
@@ -26,7 +26,7 @@ export type AttemptRecord = {
 };
 
 /** Numbers of accepted and failed attempts, by hours since 1970. */
-type Hours = Readonly<Record<string, readonly [taken: number, missed: number]>>;
+type AttemptsByHour = Readonly<Record<string, readonly [accepted: number, missed: number]>>;
 
 export function recordAttempt(
   storage: DurableObjectStorage,
@@ -51,7 +51,7 @@ export function recordAttempt(
       .toArray();
     if (receiver === undefined) return;
     const failures = isAccepted ? 0 : receiver.failures + 1;
-    const attempts = removeOldNames(sql, due, { at: nowMs, ...attempt });
+    const attempts = eraseOldNames(sql, due, { at: nowMs, ...attempt });
     sql.exec(
       `UPDATE deliveries SET state = ?, attempts = attempts + 1, next_at = ?, last_at = ?, status = ?,
         error = ?, answer = ?, duration_ms = ?, newest_attempts = ?,
@@ -64,7 +64,7 @@ export function recordAttempt(
       attempt.error,
       attempts.newest.answer,
       attempt.durationMs,
-      JSON.stringify([attempts.newest, ...attempts.before].slice(0, ATTEMPTS_KEPT)),
+      JSON.stringify([attempts.newest, ...attempts.before].slice(0, STORED_ATTEMPTS_MAX)),
       attempts.isRenamed ? 1 : 0,
       headers === null ? null : JSON.stringify(headers),
       due.number,
@@ -100,7 +100,7 @@ type StoredAttempts = {
  * Erases the response and the signature if the event was renamed during the attempt, because they
  * can contain the old name.
  */
-function removeOldNames(
+function eraseOldNames(
   sql: SqlStorage,
   due: DueDelivery,
   { at, status, error, answer, durationMs }: PastAttempt,
@@ -123,25 +123,25 @@ function removeOldNames(
 function attemptsOf(row: StoredAttempts): readonly PastAttempt[] {
   const { newest_attempts: stored } = row;
   const attempts = stored === null ? [] : storedJson<PastAttempt[]>(stored);
-  return isAnswerErased(row)
+  return isResponseErased(row)
     ? attempts.map((one) => Object.assign(one, { answer: null }))
     : attempts;
 }
 
-function isAnswerErased({ last_at: lastAt, answer }: StoredAttempts): boolean {
+function isResponseErased({ last_at: lastAt, answer }: StoredAttempts): boolean {
   return lastAt !== null && answer === null;
 }
 
-function addToHours(stored: string | null, nowMs: number, isAccepted: boolean): Hours {
+function addToHours(stored: string | null, nowMs: number, isAccepted: boolean): AttemptsByHour {
   const hours = recentHours(stored, nowMs);
   const hour = Math.floor(nowMs / HOUR_MS);
-  const [taken, missed] = hours[hour] ?? [0, 0];
-  return { ...hours, [hour]: isAccepted ? [taken + 1, missed] : [taken, missed + 1] };
+  const [accepted, missed] = hours[hour] ?? [0, 0];
+  return { ...hours, [hour]: isAccepted ? [accepted + 1, missed] : [accepted, missed + 1] };
 }
 
-function recentHours(stored: string | null, nowMs: number): Hours {
+function recentHours(stored: string | null, nowMs: number): AttemptsByHour {
   const oldest = Math.floor(nowMs / HOUR_MS) - DAY_HOURS + 1;
-  const hours = stored === null ? {} : storedJson<Hours>(stored);
+  const hours = stored === null ? {} : storedJson<AttemptsByHour>(stored);
   return Object.fromEntries(Object.entries(hours).filter(([hour]) => Number(hour) >= oldest));
 }
 
@@ -164,7 +164,7 @@ export function selectDelivery(
   return {
     ...deliveryFromRow(row),
     body: row.body,
-    headers: headers === null || isAnswerErased(row) ? null : storedJson(headers),
+    headers: headers === null || isResponseErased(row) ? null : storedJson(headers),
     newestAttempts: attemptsOf(row),
   };
 }
@@ -189,7 +189,7 @@ export function selectHealth(sql: SqlStorage, nowMs: number): Record<string, Rec
       const health: ReceiverHealth = {
         failingSince: row.failing_since,
         waiting: row.waiting,
-        delivered24h: hours.reduce((sum, [taken]) => sum + taken, 0),
+        delivered24h: hours.reduce((sum, [accepted]) => sum + accepted, 0),
         failed24h: hours.reduce((sum, [, missed]) => sum + missed, 0),
         lastSuccessAt: row.last_success_at,
         lastError: row.last_error,

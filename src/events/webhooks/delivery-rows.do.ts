@@ -12,8 +12,8 @@ import type {
 import { slackBody } from "../notifications/notification-text.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
-const PENDING_MAX = 10_000;
-const KEPT_MAX = 1000;
+const PENDING_DELIVERIES_MAX = 10_000;
+const FINISHED_DELIVERIES_MAX = 1000;
 export const DELIVERIES_DELETED_AT_ONCE = 100;
 
 export const DELIVERY_ID = "dlv_";
@@ -23,7 +23,7 @@ export const DELIVERY_ID = "dlv_";
  * stored text, which has no rows. The stream and the pause determine when a batch is sent.
  */
 export const PENDING_BATCH_AT = 7_258_118_400_000;
-const FIRST_DUE = `${firstDueSql("<= ?2", "next_at")}
+const FIRST_DUE_SQL = `${firstDueSql("<= ?2", "next_at")}
   UNION ALL ${firstDueSql(`= ${PENDING_BATCH_AT}`, "coalesce(last_at, created_at)")} ORDER BY at, number LIMIT 1`;
 
 function firstDueSql(nextAt: string, at: string): string {
@@ -192,17 +192,17 @@ function queueEvent(
 function boundQueue(sql: SqlStorage, webhookId: string): void {
   const groups = sql
     .exec<{ noun: string; n: number }>(
-      `SELECT ${NOUN} AS noun, count(*) AS n FROM deliveries WHERE webhook_id = ? AND state = 'pending'
+      `SELECT ${EVENT_GROUP_SQL} AS noun, count(*) AS n FROM deliveries WHERE webhook_id = ? AND state = 'pending'
       GROUP BY noun ORDER BY n DESC`,
       webhookId,
     )
     .toArray();
-  const excess = groups.reduce((sum, { n }) => sum + n, 0) - PENDING_MAX;
+  const excess = groups.reduce((sum, { n }) => sum + n, 0) - PENDING_DELIVERIES_MAX;
   const [most] = groups;
   if (excess <= 0 || most === undefined) return;
   sql.exec(
     `UPDATE deliveries SET state = 'failed', next_at = NULL, error = 'queue_full' WHERE number IN (
-      SELECT number FROM deliveries WHERE webhook_id = ? AND state = 'pending' AND ${NOUN} = ?
+      SELECT number FROM deliveries WHERE webhook_id = ? AND state = 'pending' AND ${EVENT_GROUP_SQL} = ?
       ORDER BY number LIMIT ?)`,
     webhookId,
     most.noun,
@@ -212,9 +212,9 @@ function boundQueue(sql: SqlStorage, webhookId: string): void {
   if (excess > most.n) boundQueue(sql, webhookId);
 }
 
-const NOUN = "substr(type, 1, instr(type, '.') - 1)";
+const EVENT_GROUP_SQL = "substr(type, 1, instr(type, '.') - 1)";
 
-const NO_ANSWERS = `(SELECT json_group_array(json_set(value, '$.answer', NULL)) FROM json_each(newest_attempts))`;
+const ERASED_RESPONSES_SQL = `(SELECT json_group_array(json_set(value, '$.answer', NULL)) FROM json_each(newest_attempts))`;
 
 /**
  * Replaces the text of renamed events. Deletes their responses, which can contain old names, and
@@ -229,7 +229,7 @@ export function renameEvents(
     for (const event of events) {
       for (const { webhook } of receivers) {
         storage.sql.exec(
-          `UPDATE deliveries SET body = ?, answer = NULL, sent_headers = NULL, newest_attempts = ${NO_ANSWERS}
+          `UPDATE deliveries SET body = ?, answer = NULL, sent_headers = NULL, newest_attempts = ${ERASED_RESPONSES_SQL}
           WHERE webhook_id = ? AND event_id = ?`,
           webhookMessageBody(webhook, event),
           webhook.id,
@@ -252,7 +252,7 @@ export function selectDueDelivery(
   if (pausedUntil !== null && pausedUntil > nowMs) return null;
   const [row] = sql
     .exec<{ number: number; event_id: string; type: string; body: string; attempts: number }>(
-      FIRST_DUE,
+      FIRST_DUE_SQL,
       webhook.id,
       nowMs,
     )
@@ -289,7 +289,7 @@ export function deleteFinishedDeliveries(sql: SqlStorage, webhookId: string): vo
   sql.exec(
     `DELETE FROM deliveries WHERE webhook_id = ?1 AND state <> 'pending' AND number <= (
       SELECT number FROM deliveries WHERE webhook_id = ?1 AND state <> 'pending'
-      ORDER BY number DESC LIMIT 1 OFFSET ${KEPT_MAX})`,
+      ORDER BY number DESC LIMIT 1 OFFSET ${FINISHED_DELIVERIES_MAX})`,
     webhookId,
   );
   sql.exec("UPDATE receivers SET finished = 0 WHERE id = ?", webhookId);

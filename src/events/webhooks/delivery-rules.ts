@@ -33,12 +33,12 @@ export function retryTime(attempts: number, nowMs: number): number | null {
 
 /** Returns the webhook's pause in ms. A longer `retry-after` replaces it, up to an hour. */
 export function pauseMs(failures: number, retryAfterMs: number | null): number {
-  const own = PAUSES_MS[failures - 1] ?? PAUSE_MAX_MS;
-  return Math.max(own, Math.min(retryAfterMs ?? 0, RETRY_AFTER_MAX_MS));
+  const scheduledMs = PAUSES_MS[failures - 1] ?? PAUSE_MAX_MS;
+  return Math.max(scheduledMs, Math.min(retryAfterMs ?? 0, RETRY_AFTER_MAX_MS));
 }
 
 /** Parses a `retry-after` header (RFC 9110, 10.2.3). Returns ms, or null. */
-function retryAfterOf(header: string | null, nowMs: number): number | null {
+function parseRetryAfter(header: string | null, nowMs: number): number | null {
   if (header === null) return null;
   if (/^\d+$/.test(header)) return Number(header) * 1000;
   const ms = header.endsWith("GMT") ? Date.parse(header) - nowMs : Number.NaN;
@@ -85,7 +85,7 @@ export async function attemptDelivery(
     const answer = await firstBytes(response);
     const { status } = response;
     if (status >= 200 && status < 300) return result(status, null, answer);
-    retryAfterMs = retryAfterOf(response.headers.get("retry-after"), nowMs);
+    retryAfterMs = parseRetryAfter(response.headers.get("retry-after"), nowMs);
     if (status >= 300 && status < 400) return result(status, "redirected", answer);
     return result(status, `status_${status}`, answer);
   } catch {

@@ -42,7 +42,7 @@ export function syncWebhookStates(
       const before = known.get(webhook.id);
       known.delete(webhook.id);
       if (before?.webhook.changedAt === webhook.changedAt) {
-        keepSecrets(sql, before.webhook, webhook);
+        updateSecrets(sql, before.webhook, webhook);
         continue;
       }
       sql.exec(
@@ -51,7 +51,7 @@ export function syncWebhookStates(
         webhook.id,
         JSON.stringify(webhook),
       );
-      const stream = streamAfter(before, webhook);
+      const stream = streamAfterChange(before, webhook);
       storeStreamState(sql, webhook.id, stream);
       // Without a stream, a pending batch would block the queue.
       if (stream === null) {
@@ -61,7 +61,7 @@ export function syncWebhookStates(
           USAGE_SETTLED,
         );
       }
-      if (before !== undefined && before.webhook.url !== webhook.url) forgetHealth(sql, webhook.id);
+      if (before !== undefined && before.webhook.url !== webhook.url) clearHealth(sql, webhook.id);
       if (webhook.disabledReason !== null) abandonDeliveries(sql, webhook.id, "webhook_disabled");
     }
     for (const id of known.keys()) {
@@ -75,7 +75,7 @@ export function syncWebhookStates(
  * Returns the stream's position after a change of the webhook. A new stream starts at the time of
  * the change. Enabling a webhook allows repeats.
  */
-function streamAfter(before: Receiver | undefined, webhook: Webhook): StreamState | null {
+function streamAfterChange(before: Receiver | undefined, webhook: Webhook): StreamState | null {
   if (webhook.types?.includes(USAGE_SETTLED) !== true) return null;
   const wasDisabled = (before?.webhook.disabledReason ?? null) !== null;
   const stream = { ...before?.stream, ...(wasDisabled && { unsure: undefined }) };
@@ -91,14 +91,14 @@ export function storeStreamState(
   sql.exec("UPDATE receivers SET stream = ? WHERE id = ?", text, webhookId);
 }
 
-function forgetHealth(sql: SqlStorage, webhookId: string): void {
+function clearHealth(sql: SqlStorage, webhookId: string): void {
   sql.exec(
     "UPDATE receivers SET last_success_at = NULL, last_error = NULL, hours = NULL WHERE id = ?",
     webhookId,
   );
 }
 
-function keepSecrets(sql: SqlStorage, before: Webhook, webhook: Webhook): void {
+function updateSecrets(sql: SqlStorage, before: Webhook, webhook: Webhook): void {
   const text = JSON.stringify(webhook);
   if (JSON.stringify(before) === text) return;
   sql.exec("UPDATE receivers SET webhook = ? WHERE id = ?", text, webhook.id);

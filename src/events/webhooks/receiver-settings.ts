@@ -18,7 +18,7 @@ const printableText = z
     z.regex(/^[!-~]([ -~]*[!-~])?$/, "must be printable ASCII without outer spaces"),
   );
 /** Headers that a credential can't set. */
-const OWN_HEADERS = /^(content-.*|host|user-agent|transfer-encoding|connection|cookie)$/;
+const RESERVED_HEADERS = /^(content-.*|host|user-agent|transfer-encoding|connection|cookie)$/;
 
 export const receiverSchema = z.nullable(
   z.strictObject({
@@ -44,7 +44,10 @@ export const receiverSchema = z.nullable(
     header: z.optional(
       z.string().check(
         z.regex(/^[a-z0-9-]{1,64}$/, "must have 1 to 64 lower-case letters, digits or '-'"),
-        z.refine((text) => !OWN_HEADERS.test(text), "must not be a header that the gateway sets"),
+        z.refine(
+          (text) => !RESERVED_HEADERS.test(text),
+          "must not be a header that the gateway sets",
+        ),
       ),
     ),
   }),

@@ -16,9 +16,9 @@ import { objectsOf } from "../../shared/contracts/objects.ts";
 import { callObject } from "../../shared/reach-object.ts";
 import { callDeliveries } from "./webhooks.route.ts";
 
-const REPLAY_MAX = 1000;
+const EVENTS_PER_REPLAY_MAX = 1000;
 /** Maximum events in one millisecond. An organization with 1,000 active keys can't exceed it. */
-const MILLISECOND_MAX = 10_000;
+const EVENTS_PER_MILLISECOND_MAX = 10_000;
 
 /** The start of a replay: a time for events, or a time or ledger row for the usage stream. */
 export const replaySchema = z.object({
@@ -88,22 +88,22 @@ export async function replay(steps: {
   readonly queue: (events: readonly EventRecord[], replayId: string) => Promise<Result<number>>;
 }) {
   const replayId = crypto.randomUUID();
-  let events = await steps.since(REPLAY_MAX + 1);
+  let events = await steps.since(EVENTS_PER_REPLAY_MAX + 1);
   if (!events.ok) return events;
   const [first] = events.value;
-  let count = Math.min(events.value.length, REPLAY_MAX);
+  let count = Math.min(events.value.length, EVENTS_PER_REPLAY_MAX);
   const isInSameMillisecond = ({ createdAt }: EventRecord): boolean =>
     createdAt === first?.createdAt;
   if (events.value.length > count && events.value.every(isInSameMillisecond)) {
-    events = await steps.since(MILLISECOND_MAX + 1);
+    events = await steps.since(EVENTS_PER_MILLISECOND_MAX + 1);
     if (!events.ok) return events;
     count = events.value.filter(isInSameMillisecond).length;
   }
   let queuedCount = 0;
   // There is at least one call, because only the queue knows whether the webhook exists.
-  for (let from = 0; from === 0 || from < count; from += REPLAY_MAX) {
+  for (let from = 0; from === 0 || from < count; from += EVENTS_PER_REPLAY_MAX) {
     const queueResult = await steps.queue(
-      events.value.slice(from, Math.min(from + REPLAY_MAX, count)),
+      events.value.slice(from, Math.min(from + EVENTS_PER_REPLAY_MAX, count)),
       replayId,
     );
     if (!queueResult.ok) return queueResult;

@@ -150,7 +150,7 @@ function mayBeReceived({ attempt: { error, status } }: AttemptRecord): boolean {
 }
 
 async function sendCall(
-  { url, contentType, body, isRepeated: isTaken }: Call,
+  { url, contentType, body, isRepeated }: Call,
   { keys, eventId, clock }: Sender,
 ): Promise<AttemptRecord> {
   const seconds = Math.floor(clock.nowMs / 1000);
@@ -165,6 +165,6 @@ async function sendCall(
   };
   const message = { headers: { ...headers, ...keys.headers }, body };
   const attempt = await attemptDelivery(url, message, clock);
-  const isRepeat = attempt.error !== null && isTaken?.(attempt) === true;
+  const isRepeat = attempt.error !== null && isRepeated?.(attempt) === true;
   return { attempt: isRepeat ? { ...attempt, error: null } : attempt, headers };
 }

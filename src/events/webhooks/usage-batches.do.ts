@@ -26,10 +26,10 @@ import { usageMessage } from "./usage-message.ts";
 /** Ledger rows per message (about 40 KiB). */
 const BATCH_ROWS = 100;
 const IDLE_MAX_MS = 10 * MINUTE_MS;
-const SKIPPED_MAX = 20;
+const SKIPPED_PAGES_MAX = 20;
 
 /** Statuses by which a receiver rejects the rows, not the request. */
-const REJECTED: ReadonlySet<number | null> = new Set([400, 404, 413, 422]);
+const REJECTION_STATUSES: ReadonlySet<number | null> = new Set([400, 404, 413, 422]);
 /** Number of rejections after which a row is skipped. */
 const REJECTIONS_MAX = 3;
 /**
@@ -75,11 +75,11 @@ export async function nextBatch(
 ): Promise<UsageBatch | null> {
   const { id, orgId } = webhook;
   const isMeterFormat = usageFormat(webhook.format) !== null;
-  const probe = await probeBatch({ storage, read, nowMs }, { webhook, stream }, before);
+  const probe = await readProbeBatch({ storage, read, nowMs }, { webhook, stream }, before);
   if (probe !== null) return probe;
   let { from, singles = 0, seenMs = webhook.createdAt } = stream;
   let isStreamEnd = false;
-  for (let pages = 0; pages < SKIPPED_MAX; pages++) {
+  for (let pages = 0; pages < SKIPPED_PAGES_MAX; pages++) {
     const limit = singles > 0 ? 1 : BATCH_ROWS;
     const resumeQuery = isMeterFormat ? resumeAfterRebuild({ webhook, stream, seenMs }, nowMs) : {};
     const page = await read({ from, limit, ...resumeQuery });
@@ -98,7 +98,7 @@ export async function nextBatch(
     const [first, ...more] = batchCalls(webhook, rows, message.body);
     if (first !== undefined && last !== undefined) {
       const due = storage.transactionSync(() =>
-        putBatch(storage.sql, id, { ...message, nowMs, before }),
+        storeBatch(storage.sql, id, { ...message, nowMs, before }),
       );
       const { from: at, unsure } = stream;
       const position = { from: at, next, sentMs: last.createdAt, unsure };
@@ -119,7 +119,7 @@ export async function nextBatch(
  * Returns a batch that tests a later row, or null. While the stream waits at a rejected row, every
  * second attempt is such a test.
  */
-async function probeBatch(
+async function readProbeBatch(
   { storage, read, nowMs }: BatchSource,
   { webhook, stream }: Pick<Receiver, "webhook"> & { readonly stream: StreamState },
   before: DueDelivery | null,
@@ -128,12 +128,12 @@ async function probeBatch(
   const attempts = rejections - REJECTIONS_MAX;
   const isProbeDue = attempts >= 0 && attempts % 2 === 0 && rejectedRows >= REJECTED_ROWS_MAX;
   if (!isProbeDue || !("seq" in from)) return null;
-  const row = await findTestRow(read, { webhook, start: from, turn: attempts / 2 });
+  const row = await findTestRow(read, { webhook, start: from, probeNumber: attempts / 2 });
   const [call] = row === null ? [] : usageCallsOf(webhook, [row]);
   if (row === null || call === undefined) return null;
   const message = usageMessage(webhook.orgId, { from, rows: [row], next: from });
   const due = storage.transactionSync(() =>
-    putBatch(storage.sql, webhook.id, { ...message, nowMs, before }),
+    storeBatch(storage.sql, webhook.id, { ...message, nowMs, before }),
   );
   const position = { from, next: from, sentMs: row.createdAt, unsure };
   return { due, calls: [call], rows: 1, singles: stream.singles ?? 0, ...position, isProbe: true };
@@ -193,7 +193,7 @@ function deleteDelivery(sql: SqlStorage, { number }: DueDelivery): void {
   sql.exec("DELETE FROM deliveries WHERE number = ? AND state = 'pending'", number);
 }
 
-function putBatch(
+function storeBatch(
   sql: SqlStorage,
   webhookId: string,
   batch: {
@@ -221,7 +221,7 @@ function putBatch(
   return { number, eventId, type: USAGE_SETTLED, body: summary, attempts };
 }
 
-function sendNextNow(sql: SqlStorage, webhookId: string): void {
+function clearPause(sql: SqlStorage, webhookId: string): void {
   sql.exec("UPDATE receivers SET failures = 0, paused_until = NULL WHERE id = ?", webhookId);
 }
 
@@ -306,7 +306,7 @@ export function recordBatch(
       ...outcome,
       nextAt: isSkipped || error === REPEAT_UNSAFE ? null : PENDING_BATCH_AT,
     }); // the pause delays the next attempt
-    if (isSkipped && !isTrace) sendNextNow(storage.sql, webhookId);
+    if (isSkipped && !isTrace) clearPause(storage.sql, webhookId);
     const stream = readStreamAt(storage.sql, webhookId, batch.from);
     if (stream === null) return;
     const after = streamAfter(stream, { batch, sending, rejection, nowMs });
@@ -346,7 +346,7 @@ function readRejection({ webhookId, batch, sending, receiver }: Parameters<typeo
   const { error, status } = sending.attempt;
   const { webhook } = receiver;
   const { rejections: before = 0, rejectedRows: others = 0 } = receiver.stream ?? {};
-  const isRejected = error !== null && REJECTED.has(status);
+  const isRejected = error !== null && REJECTION_STATUSES.has(status);
   const rejections = isRejected && batch.rows === 1 ? before + 1 : 0;
   const rejectedRows = others + 1;
   const isTrace = usageFormat(webhook.format)?.isTrace === true && status !== 404;

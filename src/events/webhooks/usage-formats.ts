@@ -65,7 +65,7 @@ const USAGE_FORMATS: Readonly<Record<(typeof USAGE_FORMAT_NAMES)[number], UsageF
           type: eventName,
           subject: customer,
           time: timestamp(row.createdAt),
-          data: usageFacts(row, micro),
+          data: usageProperties(row, micro),
         })),
       ),
   },
@@ -83,7 +83,7 @@ const USAGE_FORMATS: Readonly<Record<(typeof USAGE_FORMAT_NAMES)[number], UsageF
           code: eventName,
           timestamp: row.createdAt / 1000,
           precise_total_amount_cents: formatDecimal(micro, 4),
-          properties: usageFacts(row, micro),
+          properties: usageProperties(row, micro),
         })),
       }),
     isRepeat: (status, response) => status === 422 && response.includes("value_already_exist"),
@@ -111,9 +111,9 @@ export function meteredRowsOf(
 ): readonly MeteredRequest[] {
   return rows.flatMap((row) => {
     if (!isUsage(row)) return [];
-    const named = customerOf(row.request, customer);
-    if (named === null && format.isTrace !== true) return [];
-    return [{ row, customer: named ?? "", micro: 0 - row.amountMicro }];
+    const requestCustomer = customerOf(row.request, customer);
+    if (requestCustomer === null && format.isTrace !== true) return [];
+    return [{ row, customer: requestCustomer ?? "", micro: 0 - row.amountMicro }];
   });
 }
 
@@ -155,7 +155,10 @@ function formatDecimal(integer: number, digits: number): string {
   return `${text.slice(0, -digits)}.${text.slice(-digits)}`;
 }
 
-function usageFacts({ request, seq }: UsageRow, micro: number): Record<string, string | number> {
+function usageProperties(
+  { request, seq }: UsageRow,
+  micro: number,
+): Record<string, string | number> {
   const { usage, purpose, tags = {} } = request;
   return {
     amount_micro: micro,
@@ -193,20 +196,20 @@ function tracesBody(requests: readonly MeteredRequest[]): object {
   return { resourceSpans: [{ resource: { attributes: service }, scopeSpans }] };
 }
 
-const CLIENT_KIND = 3;
+const CLIENT_SPAN_KIND = 3;
 
 /** Returns a span. Its IDs are the same in each attempt. */
 function traceSpan({ row, micro }: MeteredRequest): object {
   const { request } = row;
-  const own = sha256(row.id);
-  const [traceId = own.slice(0, 32), parentSpanId] = request.trace?.split("-") ?? [];
+  const hash = sha256(row.id);
+  const [traceId = hash.slice(0, 32), parentSpanId] = request.trace?.split("-") ?? [];
   const operation = operationOf(request);
   return {
     traceId,
-    spanId: own.slice(32, 48),
+    spanId: hash.slice(32, 48),
     ...(parentSpanId !== undefined && { parentSpanId }),
     name: `${operation} ${request.model}`,
-    kind: CLIENT_KIND,
+    kind: CLIENT_SPAN_KIND,
     startTimeUnixNano: formatNanoseconds(request.createdAt),
     endTimeUnixNano: formatNanoseconds(request.createdAt + Math.max(0, request.durationMs)),
     attributes: attributesOf(request, { id: row.id, micro, operation }),

@@ -18,7 +18,7 @@ const PAGE_ROWS = 100;
  */
 export async function findTestRow(
   read: (query: StreamQuery) => Promise<Result<StreamPage>>,
-  { webhook, start, turn }: { webhook: Webhook; start: StreamStart; turn: number },
+  { webhook, start, probeNumber }: { webhook: Webhook; start: StreamStart; probeNumber: number },
 ): Promise<StreamedRow | null> {
   const format = usageFormat(webhook.format);
   if (format === null) return null;
@@ -34,7 +34,7 @@ export async function findTestRow(
         customer === blockedCustomer ? [] : [[customer, row]],
       ),
     );
-    if (others.size > 0) return [...others.values()][turn % others.size] ?? null;
+    if (others.size > 0) return [...others.values()][probeNumber % others.size] ?? null;
     from = page.value.next;
   }
   return null;

@@ -60,8 +60,8 @@ import { disableWebhook, listWebhooks } from "./webhooks.store.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
 const DATABASE_TIMEOUT_MS = 5000;
-const WATCH_MS = 60_000;
-const TESTS_MAX = 5;
+const WATCHDOG_MS = 60_000;
+const TESTS_PER_MINUTE_MAX = 5;
 
 /**
  * Delivers events to webhooks at least once. Each webhook has its own queue with one message in
@@ -69,21 +69,21 @@ const TESTS_MAX = 5;
  * webhook.
  */
 export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesCalls {
-  readonly #moving = new Set<string>();
-  #reloading: Promise<unknown> = Promise.resolve();
+  readonly #delivering = new Set<string>();
+  #lastReload: Promise<unknown> = Promise.resolve();
   readonly #notifications = new Notifications(this.env.DB, (work) => this.ctx.waitUntil(work));
 
   async take(orgId: string, events: readonly EventRecord[]): Promise<void> {
     try {
       await this.#reload(orgId);
     } catch (error) {
-      if (!this.#isMade()) throw error; // a webhook may exist
+      if (!this.#hasTables()) throw error; // a webhook may exist
       logWarning("webhooks_unreadable", { org_id: orgId, reason: reasonOf(error) });
     }
-    if (this.#isMade()) {
+    if (this.#hasTables()) {
       const receivers = this.#receivers();
       queueEvents(this.ctx.storage, events, { receivers, nowMs: now(this.env) });
-      this.#move();
+      this.#startDeliveries();
     }
     const parsed = configOf(this.env);
     if (!parsed.ok || parsed.config.mail === null) return;
@@ -91,7 +91,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
   }
 
   async rename(events: readonly EventRecord[]): Promise<void> {
-    if (this.#isMade()) renameEvents(this.ctx.storage, events, this.#receivers());
+    if (this.#hasTables()) renameEvents(this.ctx.storage, events, this.#receivers());
   }
 
   async refresh(orgId: string): Promise<Result<null>> {
@@ -100,12 +100,12 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     } catch (error) {
       return refuse(storageFailure(error));
     }
-    this.#move();
+    this.#startDeliveries();
     return success(null);
   }
 
   async sendTest(orgId: string, webhookId: string, actor: Actor): Promise<Result<Attempt>> {
-    const found = await this.#receiver(orgId, webhookId);
+    const found = await this.#findReceiver(orgId, webhookId);
     if (!found.ok) return found;
     const nowMs = now(this.env);
     const { webhook } = found.value;
@@ -113,12 +113,12 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
       return invalid(`The format "${webhook.format}" has no test message.`, "format");
     }
     const { sql } = this.ctx.storage;
-    const retryAfterMs = countTestMessage(sql, webhookId, { limit: TESTS_MAX, nowMs });
+    const retryAfterMs = countTestMessage(sql, webhookId, { limit: TESTS_PER_MINUTE_MAX, nowMs });
     if (retryAfterMs > 0) {
       return refuse({
         kind: "rate_limited",
         scope: "webhook_tests",
-        limit: TESTS_MAX,
+        limit: TESTS_PER_MINUTE_MAX,
         retryAfterMs,
       });
     }
@@ -131,16 +131,16 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
       data: {},
     };
     const calls = [eventDelivery(webhook, webhookMessageBody(webhook, event))] as const;
-    const { attempt } = await this.#send(webhook, { eventId: event.id, calls });
+    const { attempt } = await this.#sendMessage(webhook, { eventId: event.id, calls });
     if (attempt.error === null) {
       endReceiverPause(sql, webhookId);
-      this.#move();
+      this.#startDeliveries();
     }
     return success(attempt);
   }
 
   async deliveries(webhookId: string, page: DeliveryQuery): Promise<Result<DeliveryPage>> {
-    if (!this.#isMade()) return success({ deliveries: [], nextAfter: null });
+    if (!this.#hasTables()) return success({ deliveries: [], nextAfter: null });
     const found = selectDeliveries(this.ctx.storage.sql, webhookId, page);
     return found === null
       ? invalid("after must be the id of a delivery of this webhook.", "after")
@@ -149,16 +149,16 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
 
   async delivery(webhookId: string, deliveryId: string): Promise<Result<DeliveryDetail>> {
     const { sql } = this.ctx.storage;
-    const found = this.#isMade() ? selectDelivery(sql, webhookId, deliveryId) : null;
+    const found = this.#hasTables() ? selectDelivery(sql, webhookId, deliveryId) : null;
     return found === null ? deliveryNotFound() : success(found);
   }
 
   async health(): Promise<Result<Readonly<Record<string, ReceiverHealth>>>> {
-    return success(this.#isMade() ? selectHealth(this.ctx.storage.sql, now(this.env)) : {});
+    return success(this.#hasTables() ? selectHealth(this.ctx.storage.sql, now(this.env)) : {});
   }
 
   async resend(orgId: string, webhookId: string, which: Resend): Promise<Result<number>> {
-    const found = await this.#receiver(orgId, webhookId);
+    const found = await this.#findReceiver(orgId, webhookId);
     if (!found.ok) return found;
     if (!isEnabled(found.value)) return refuseDisabled();
     const { storage } = this.ctx;
@@ -167,7 +167,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
       return deliveryNotFound();
     }
     if (result > 0) endReceiverPause(storage.sql, webhookId);
-    this.#move();
+    this.#startDeliveries();
     return success(result);
   }
 
@@ -176,7 +176,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     webhookId: string,
     { events, replayId }: { readonly events: readonly EventRecord[]; readonly replayId: string },
   ): Promise<Result<number>> {
-    const found = await this.#receiver(orgId, webhookId);
+    const found = await this.#findReceiver(orgId, webhookId);
     if (!found.ok) return found;
     if (!isEnabled(found.value)) return refuseDisabled();
     const replay = { events, replayId, nowMs: now(this.env) };
@@ -186,7 +186,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
         "Messages of an earlier replay to this webhook are still pending. Try again later.";
       return refuse({ kind: "conflict", message, param: null, code: "replay_in_progress" });
     }
-    this.#move();
+    this.#startDeliveries();
     return success(queued);
   }
 
@@ -196,7 +196,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     from: StreamStart,
     first?: StreamFirst,
   ): Promise<Result<null>> {
-    const found = await this.#receiver(orgId, webhookId);
+    const found = await this.#findReceiver(orgId, webhookId);
     if (!found.ok) return found;
     if (!isEnabled(found.value)) return refuseDisabled();
     const { stream } = found.value;
@@ -208,43 +208,43 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     const unsure = unsureAfterReplay(stream, first);
     const restarted = { ...stream, from, nextAt: now(this.env), idleMs: 0, unsure };
     storeStreamState(this.ctx.storage.sql, webhookId, restarted);
-    this.#move();
+    this.#startDeliveries();
     return success(null);
   }
 
   async poke(): Promise<void> {
-    this.#move();
+    this.#startDeliveries();
   }
 
   override async alarm(): Promise<void> {
-    if (!this.#isMade()) return;
-    this.#move();
-    await this.#endAll();
+    if (!this.#hasTables()) return;
+    this.#startDeliveries();
+    await this.#disableFailing();
   }
 
-  #move(): void {
-    if (!this.#isMade()) return;
+  #startDeliveries(): void {
+    if (!this.#hasTables()) return;
     const nowMs = now(this.env);
     for (const receiver of this.#receivers().filter(isEnabled)) {
       const { webhook } = receiver;
       const at = nextDeliveryTime(this.ctx.storage.sql, receiver);
-      if (at === null || at > nowMs || this.#moving.has(webhook.id)) continue;
-      this.#moving.add(webhook.id);
-      this.ctx.waitUntil(this.#moveLine(webhook.id));
+      if (at === null || at > nowMs || this.#delivering.has(webhook.id)) continue;
+      this.#delivering.add(webhook.id);
+      this.ctx.waitUntil(this.#deliverQueue(webhook.id));
     }
-    this.#arm(0);
+    this.#setAlarm(0);
   }
 
-  async #moveLine(webhookId: string): Promise<void> {
+  async #deliverQueue(webhookId: string): Promise<void> {
     let delayMinMs = 0;
     try {
       while (await this.#deliverNext(webhookId));
     } catch (error) {
-      delayMinMs = WATCH_MS;
+      delayMinMs = WATCHDOG_MS;
       logWarning("webhook_line_broken", { webhook_id: webhookId, reason: reasonOf(error) });
     } finally {
-      this.#moving.delete(webhookId);
-      this.#arm(delayMinMs);
+      this.#delivering.delete(webhookId);
+      this.#setAlarm(delayMinMs);
     }
   }
 
@@ -263,13 +263,13 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     };
     const sending = isRepeatTooLate(receiver, now(this.env))
       ? TOO_LATE
-      : await this.#send(receiver.webhook, { eventId: due.eventId, calls, onStep });
-    const ending = this.#record(receiver, { due, sending, batch });
-    if (ending !== null) await this.#endAll();
+      : await this.#sendMessage(receiver.webhook, { eventId: due.eventId, calls, onStep });
+    const ending = this.#recordDelivery(receiver, { due, sending, batch });
+    if (ending !== null) await this.#disableFailing();
     return true;
   }
 
-  #record(
+  #recordDelivery(
     receiver: Receiver,
     {
       due,
@@ -304,8 +304,11 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     return nextBatch({ storage: this.ctx.storage, read, nowMs }, { ...receiver, stream }, queued);
   }
 
-  async #send(webhook: Webhook, { eventId, calls, onStep }: ReceiverMessage): Promise<SentAttempt> {
-    const keys = await this.#keysOf(webhook);
+  async #sendMessage(
+    webhook: Webhook,
+    { eventId, calls, onStep }: ReceiverMessage,
+  ): Promise<SentAttempt> {
+    const keys = await this.#readKeys(webhook);
     if (keys === null) {
       logAlert("webhook_secret_unreadable", { org_id: webhook.orgId, webhook_id: webhook.id });
       return UNREADABLE_ATTEMPT;
@@ -319,7 +322,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
    * Decrypts the secrets and credential. If that fails, reads them again from D1, where they may
    * have been re-encrypted.
    */
-  async #keysOf(webhook: Webhook): Promise<MessageKeys | null> {
+  async #readKeys(webhook: Webhook): Promise<MessageKeys | null> {
     const parsed = configOf(this.env);
     if (!parsed.ok) return null;
     const { keySecrets } = parsed.config;
@@ -330,7 +333,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     return found === undefined ? null : openKeys(found.webhook, keySecrets, now(this.env));
   }
 
-  async #endAll(): Promise<void> {
+  async #disableFailing(): Promise<void> {
     const disabledReceivers = this.#receivers().filter(({ ending }) => ending !== null);
     for (const { webhook, ending } of disabledReceivers) {
       try {
@@ -344,23 +347,23 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
         logWarning("webhook_not_disabled", { webhook_id: webhook.id, reason: reasonOf(error) });
       }
     }
-    this.#arm(0);
+    this.#setAlarm(0);
   }
 
-  #arm(delayMinMs: number): void {
+  #setAlarm(delayMinMs: number): void {
     const nowMs = now(this.env);
     const due = this.#receivers().map((receiver) => {
-      if (receiver.ending !== null) return nowMs + WATCH_MS;
+      if (receiver.ending !== null) return nowMs + WATCHDOG_MS;
       const at = isEnabled(receiver) ? nextDeliveryTime(this.ctx.storage.sql, receiver) : null;
       if (at === null) return Infinity;
-      return this.#moving.has(receiver.webhook.id) ? nowMs + WATCH_MS : at;
+      return this.#delivering.has(receiver.webhook.id) ? nowMs + WATCHDOG_MS : at;
     });
     const at = Math.min(...due);
     if (at === Infinity) return;
     void this.ctx.storage.setAlarm(now({}) + Math.max(delayMinMs, at - nowMs, 0));
   }
 
-  async #receiver(orgId: string, webhookId: string): Promise<Result<Receiver>> {
+  async #findReceiver(orgId: string, webhookId: string): Promise<Result<Receiver>> {
     const refresh = await this.refresh(orgId);
     if (!refresh.ok) return refresh;
     const found = this.#receivers().find(({ webhook }) => webhook.id === webhookId);
@@ -370,25 +373,25 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
   }
 
   #reload(orgId: string): Promise<void> {
-    const reload = this.#reloadAfter(this.#reloading, orgId);
-    this.#reloading = reload.catch(() => undefined);
+    const reload = this.#reloadAfter(this.#lastReload, orgId);
+    this.#lastReload = reload.catch(() => undefined);
     return reload;
   }
 
   async #reloadAfter(before: Promise<unknown>, orgId: string): Promise<void> {
     await before;
     const webhooks = await within(listWebhooks(this.env.DB, orgId), DATABASE_TIMEOUT_MS);
-    if (webhooks.length === 0 && !this.#isMade()) return;
+    if (webhooks.length === 0 && !this.#hasTables()) return;
     makeTables(this.ctx.storage, DELIVERY_TABLES);
     syncWebhookStates(this.ctx.storage, webhooks);
   }
 
-  #isMade(): boolean {
+  #hasTables(): boolean {
     return openTables(this.ctx.storage, DELIVERY_TABLES);
   }
 
   #receivers(): readonly Receiver[] {
-    return this.#isMade() ? selectWebhookStates(this.ctx.storage.sql) : [];
+    return this.#hasTables() ? selectWebhookStates(this.ctx.storage.sql) : [];
   }
 }
 

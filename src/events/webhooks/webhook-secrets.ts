@@ -5,15 +5,15 @@ import { reencryptText, encryptText, decryptText } from "../../shared/seal.ts";
 /** An encrypted secret and its end (Unix ms), or null for the current one. */
 export type EncryptedSecret = { readonly sealed: string; readonly until: number | null };
 
-const PREFIX = "whsec_";
+const SECRET_PREFIX = "whsec_";
 const SECRET_BYTES = 32;
 
 /** Creates a Standard Webhooks secret: `whsec_` and 32 random bytes in base64. */
 export function mintWebhookSecret(): string {
-  return PREFIX + crypto.getRandomValues(new Uint8Array(SECRET_BYTES)).toBase64();
+  return SECRET_PREFIX + crypto.getRandomValues(new Uint8Array(SECRET_BYTES)).toBase64();
 }
 
-const PURPOSE = "turnpike webhook secrets 1";
+const ENCRYPTION_PURPOSE = "turnpike webhook secrets 1";
 
 /** Encrypts a secret with the first of KEY_SECRETS, for this webhook only. */
 export function encryptWebhookSecret(
@@ -21,7 +21,7 @@ export function encryptWebhookSecret(
   webhookId: string,
   by: KeySecret,
 ): Promise<string> {
-  return encryptText(secret, { purpose: PURPOSE, owner: webhookId }, by);
+  return encryptText(secret, { purpose: ENCRYPTION_PURPOSE, owner: webhookId }, by);
 }
 
 /**
@@ -33,7 +33,7 @@ export function decryptWebhookSecret(
   webhookId: string,
   keySecrets: readonly KeySecret[],
 ): Promise<string | null> {
-  return decryptText(sealed, { purpose: PURPOSE, owner: webhookId }, keySecrets);
+  return decryptText(sealed, { purpose: ENCRYPTION_PURPOSE, owner: webhookId }, keySecrets);
 }
 
 /** Returns the valid secrets, newest first. Returns none if the newest can't be decrypted. */
@@ -56,7 +56,7 @@ export async function reencryptWebhookSecret(
 ): Promise<EncryptedSecret | null> {
   const sealed = await reencryptText(
     secret.sealed,
-    { purpose: PURPOSE, owner: webhookId },
+    { purpose: ENCRYPTION_PURPOSE, owner: webhookId },
     keySecrets,
   );
   return sealed === null ? null : { ...secret, sealed };
@@ -73,7 +73,7 @@ export async function signMessage(
   secrets: readonly string[],
 ): Promise<string> {
   const signatures = secrets.map(async (secret) => {
-    const raw = Uint8Array.fromBase64(secret.slice(PREFIX.length));
+    const raw = Uint8Array.fromBase64(secret.slice(SECRET_PREFIX.length));
     const tag = await hmacSha256(await hmacKey(raw), `${id}.${seconds}.${body}`);
     return `v1,${tag.toBase64()}`;
   });

@@ -35,7 +35,7 @@ export function webhookView(webhook: Webhook, nowMs: number) {
   };
 }
 
-const UNTRIED: ReceiverHealth = {
+const NO_ATTEMPTS: ReceiverHealth = {
   failingSince: null,
   waiting: 0,
   delivered24h: 0,
@@ -52,7 +52,7 @@ export function shownWebhookView(
 ) {
   return {
     ...webhookView(webhook, nowMs),
-    health: health.ok ? healthView(webhook, health.value[webhook.id] ?? UNTRIED) : null,
+    health: health.ok ? healthView(webhook, health.value[webhook.id] ?? NO_ATTEMPTS) : null,
   };
 }
 

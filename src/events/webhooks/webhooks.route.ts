@@ -39,7 +39,7 @@ import {
 } from "./webhooks.store.ts";
 import type { WebhookChangeActor, Webhook, WebhookChange } from "./webhooks.store.ts";
 
-const WEBHOOK_ID = "whk_";
+const WEBHOOK_ID_PREFIX = "whk_";
 const OVERLAP_DAY_S = 86_400;
 const OVERLAP_MAX_S = 7 * OVERLAP_DAY_S;
 const ROUNDS_MAX = 5;
@@ -64,7 +64,7 @@ export const webhookChangeSchema = z.object({
 export const webhookRotationSchema = z.object({
   overlap_seconds: z.optional(z.int().check(z.minimum(0), z.maximum(OVERLAP_MAX_S))),
 });
-const READ_ONLY = ["id", "disabled_reason", "previous_secret_until", "created_at"];
+const READ_ONLY_FIELDS = ["id", "disabled_reason", "previous_secret_until", "created_at"];
 export async function listWebhooksRoute(c: AppContext) {
   const { orgId } = c.var.admitted.caller;
   const rows = await queryWebhooks(c, () => listWebhooks(c.env.DB, orgId));
@@ -77,16 +77,16 @@ export async function listWebhooksRoute(c: AppContext) {
 
 /** Handles POST /v1/webhooks. Returns 201 with the webhook and, only here, its secret. */
 export async function createWebhookRoute(c: AppContext) {
-  const fields = await readFields(c, newWebhookSchema, [...READ_ONLY, "enabled"]);
+  const fields = await readFields(c, newWebhookSchema, [...READ_ONLY_FIELDS, "enabled"]);
   if (!fields.ok) return fields;
   const { config, admitted } = c.var;
   const url = parseWebhookUrl(fields.value.url, config.sandbox);
   if (typeof url === "string") return invalidWebhookUrl(url);
   const by = changeActor(c);
-  const id = mintId(WEBHOOK_ID, by.nowMs);
+  const id = mintId(WEBHOOK_ID_PREFIX, by.nowMs);
   const newSecret = await createSecret(c, id);
   if (!newSecret.ok) return newSecret;
-  const sealed = await sealedReceiver(c, id, fields.value.receiver);
+  const sealed = await encryptReceiver(c, id, fields.value.receiver);
   if (!sealed.ok) return sealed;
   const webhook: Webhook = {
     id,
@@ -119,13 +119,13 @@ export async function readWebhookRoute(c: AppContext) {
 }
 
 export async function patchWebhookRoute(c: AppContext) {
-  const fields = await readFields(c, webhookChangeSchema, READ_ONLY);
+  const fields = await readFields(c, webhookChangeSchema, READ_ONLY_FIELDS);
   if (!fields.ok) return fields;
   const { url: newUrl, enabled, format: requested } = fields.value;
   const wanted = removeDuplicates(fields.value.types);
   const url = newUrl === undefined ? null : parseWebhookUrl(newUrl, c.var.config.sandbox);
   if (typeof url === "string") return invalidWebhookUrl(url);
-  const sealed = await sealedReceiver(c, c.req.param("id") ?? "", fields.value.receiver);
+  const sealed = await encryptReceiver(c, c.req.param("id") ?? "", fields.value.receiver);
   if (!sealed.ok) return sealed;
   const changed = await changeWebhook(c, false, (before) => {
     const shape = {
@@ -202,7 +202,7 @@ function removeDuplicates<T, N extends null | undefined>(list: readonly T[] | N)
   return list && [...new Set(list)];
 }
 
-async function sealedReceiver(
+async function encryptReceiver(
   c: AppContext,
   webhookId: string,
   fields: ReceiverFields | undefined,

@@ -51,7 +51,7 @@ export async function listWebhooks(db: D1Database, orgId: string): Promise<reado
     .prepare("SELECT * FROM webhooks WHERE org_id = ? ORDER BY created_at, id")
     .bind(orgId)
     .all<StoredWebhook>();
-  return results.map(webhookOf);
+  return results.map(webhookFromRow);
 }
 
 export async function findWebhook(
@@ -62,10 +62,10 @@ export async function findWebhook(
     .prepare("SELECT * FROM webhooks WHERE id = ? AND org_id = ?")
     .bind(id, orgId)
     .first<StoredWebhook>();
-  return row === null ? null : webhookOf(row);
+  return row === null ? null : webhookFromRow(row);
 }
 
-const LIVES = "EXISTS (SELECT 1 FROM keys WHERE id = ?1 AND revoked_at IS NULL)";
+const KEY_IS_ACTIVE_SQL = "EXISTS (SELECT 1 FROM keys WHERE id = ?1 AND revoked_at IS NULL)";
 
 /** The caller of a change. Its key must be active. */
 export type WebhookChangeActor = {
@@ -88,7 +88,7 @@ export async function insertWebhook(
     db
       .prepare(
         `INSERT INTO webhooks (id, org_id, url, types, secrets, created_at, changed_at, format, receiver)
-         SELECT ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9 WHERE ${LIVES}
+         SELECT ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9 WHERE ${KEY_IS_ACTIVE_SQL}
            AND (SELECT count(*) FROM webhooks WHERE org_id = ?3) < ${WEBHOOKS_MAX} RETURNING *`,
       )
       .bind(
@@ -105,7 +105,7 @@ export async function insertWebhook(
     changeEvent(db, webhook, { type: "webhook.created", data: { host: hostOf(url), types }, by }),
   ]);
   const row = inserted?.results[0];
-  if (row !== undefined) return success(webhookOf(row));
+  if (row !== undefined) return success(webhookFromRow(row));
   if (!(await isActiveKey(db, by.keyId))) return refuse({ kind: "invalid_api_key" });
   const message = `At most ${WEBHOOKS_MAX} webhooks.`;
   return refuse({ kind: "conflict", message, param: null, code: "too_many_webhooks" });
@@ -129,13 +129,13 @@ export async function updateWebhook(
   const changedAt = Math.max(by.nowMs, before.changedAt + 1);
   const data = by.rotated
     ? { previous_until: change.secrets[1]?.until ?? null }
-    : changesTold(before, change);
+    : recordedChanges(before, change);
   const type = by.rotated ? "webhook.rotated" : "webhook.changed";
   const [updated] = await db.batch<StoredWebhook>([
     db
       .prepare(
         `UPDATE webhooks SET url = ?4, types = ?5, secrets = ?6, disabled_reason = ?7, changed_at = ?8, format = ?10, receiver = ?11
-         WHERE id = ?2 AND org_id = ?3 AND changed_at = ?9 AND ${LIVES} RETURNING *`,
+         WHERE id = ?2 AND org_id = ?3 AND changed_at = ?9 AND ${KEY_IS_ACTIVE_SQL} RETURNING *`,
       )
       .bind(
         by.keyId,
@@ -153,10 +153,10 @@ export async function updateWebhook(
     ...(data === null ? [] : [changeEvent(db, before, { type, data, by })]),
   ]);
   const row = updated?.results[0];
-  return row === undefined ? null : webhookOf(row);
+  return row === undefined ? null : webhookFromRow(row);
 }
 
-function changesTold(before: Webhook, change: WebhookChange): EventData | null {
+function recordedChanges(before: Webhook, change: WebhookChange): EventData | null {
   const plain = ({ types, disabledReason, format, receiver }: WebhookChange) => ({
     types,
     format,
@@ -185,14 +185,16 @@ export async function deleteWebhook(
 ): Promise<boolean> {
   const [deleted] = await db.batch([
     db
-      .prepare(`DELETE FROM webhooks WHERE id = ?2 AND org_id = ?3 AND ${LIVES} RETURNING id`)
+      .prepare(
+        `DELETE FROM webhooks WHERE id = ?2 AND org_id = ?3 AND ${KEY_IS_ACTIVE_SQL} RETURNING id`,
+      )
       .bind(by.keyId, webhook.id, webhook.orgId),
     changeEvent(db, webhook, { type: "webhook.deleted", data: { host: hostOf(webhook.url) }, by }),
   ]);
   return (deleted?.results.length ?? 0) > 0;
 }
 
-const RESEALED_MAX = 500;
+const REENCRYPTED_MAX = 500;
 
 /**
  * Re-encrypts secrets with the first of KEY_SECRETS. The next call handles webhooks that change
@@ -206,7 +208,7 @@ export async function reencryptWebhookSecrets(
     .prepare(
       `SELECT id, org_id, secrets, receiver FROM webhooks WHERE EXISTS (SELECT 1 FROM json_each(secrets)
          WHERE instr(value ->> 'sealed', ?1 || '.') <> 1) OR instr(receiver ->> 'sealed', ?1 || '.') <> 1
-       ORDER BY changed_at DESC LIMIT ${RESEALED_MAX}`,
+       ORDER BY changed_at DESC LIMIT ${REENCRYPTED_MAX}`,
     )
     .bind(keySecrets[0]?.id ?? "")
     .all<StoredSecrets>();
@@ -252,7 +254,7 @@ async function reencryptRow(
 export async function disableWebhook(
   db: D1Database,
   webhook: Pick<Webhook, "id" | "orgId" | "changedAt">,
-  off: { readonly reason: string; readonly nowMs: number },
+  disabling: { readonly reason: string; readonly nowMs: number },
 ): Promise<void> {
   const { id, orgId, changedAt } = webhook;
   await db.batch([
@@ -261,14 +263,14 @@ export async function disableWebhook(
         `UPDATE webhooks SET disabled_reason = ?3, changed_at = max(?4, changed_at + 1)
          WHERE id = ?1 AND org_id = ?2 AND disabled_reason IS NULL AND changed_at = ?5`,
       )
-      .bind(id, orgId, off.reason, off.nowMs, changedAt),
+      .bind(id, orgId, disabling.reason, disabling.nowMs, changedAt),
     eventIfChanged(db, {
       orgId,
       type: "webhook.disabled",
       actor: { kind: "system", id: null },
       subject: id,
-      data: { reason: off.reason },
-      createdAt: off.nowMs,
+      data: { reason: disabling.reason },
+      createdAt: disabling.nowMs,
     }),
   ]);
 }
@@ -299,7 +301,7 @@ function changeEvent(
   return eventIfChanged(db, { orgId, type, actor, subject: id, data, createdAt: nowMs });
 }
 
-function webhookOf(row: StoredWebhook): Webhook {
+function webhookFromRow(row: StoredWebhook): Webhook {
   return {
     id: row.id,
     orgId: row.org_id,
