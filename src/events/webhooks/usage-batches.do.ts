@@ -32,9 +32,7 @@ const SKIPPED_PAGES_MAX = 20;
 const REJECTION_STATUSES: ReadonlySet<number | null> = new Set([400, 404, 413, 422]);
 /** Number of rejections after which a row is skipped. */
 const REJECTIONS_MAX = 3;
-/**
- * Maximum consecutive rejected rows. After more, the settings must be wrong, so the stream waits.
- */
+/** Maximum consecutive rejected rows. After more, the stream waits for a change. */
 const REJECTED_ROWS_MAX = 20;
 
 /**
