@@ -3,7 +3,7 @@ const PATIENCE_MS = 2300;
 const CALL_MS_MAX = 2000;
 const CALL_MS_MIN = 200;
 
-/** Returns the ms for a call and its retry, after the request has already waited `spentMs`. */
+/** Returns the time in ms for a call and its retry, after the request has waited `spentMs`. */
 export function homeCallBudgetMs(spentMs: number): number {
   return Math.min(CALL_MS_MAX, Math.max(CALL_MS_MIN, PATIENCE_MS - spentMs));
 }

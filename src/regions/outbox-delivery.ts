@@ -22,8 +22,9 @@ const AT_ONCE = 6;
 const WALLET_TIMEOUT_MS = 5000;
 
 /**
- * Delivers items, at most six at a time. Each receiver first gets one item. If it fails, its other
- * items are `untried`, so that a receiver without responses blocks only one of the six.
+ * Delivers items, at most six at a time. Each receiver first gets one item. If this item fails, the
+ * receiver's other items are `untried`, so that an unresponsive receiver occupies only one of the
+ * six slots.
  */
 export async function deliverByReceiver<T>(
   items: readonly T[],
@@ -56,7 +57,7 @@ export async function deliverByReceiver<T>(
   return answers;
 }
 
-/** Sends one signed request. Returns null if there is no response. */
+/** Sends one signed request to a peer. Returns null without a response. */
 export type PostToPeer = (body: {
   readonly items: readonly object[];
 }) => Promise<PeerAnswer | null>;
@@ -91,7 +92,7 @@ function toRevocationJson(message: OutboxMessage): object | null {
   return item === null ? null : revocationToJson(item);
 }
 
-/** Used if the other region is no longer configured. */
+/** For a region that is no longer configured. */
 export const DELIVER_NOWHERE: DeliverMessages = (messages) =>
   Promise.resolve(messages.map(() => UNREACHABLE));
 
@@ -117,8 +118,8 @@ async function postItems(
 const answerBody = z.object({ ok: z.literal(true), results: z.array(z.unknown()) });
 
 /**
- * Returns the result for each ID, or null for an invalid response. An ID with two results is
- * treated as having none.
+ * Returns the results by message ID, or null for an invalid response. Two results for an ID count
+ * as none.
  */
 function readAnswers(
   answer: PeerAnswer | null,
@@ -139,7 +140,7 @@ function readAnswers(
   return answers;
 }
 
-/** Drops repeated IDs, because a response couldn't distinguish them. */
+/** Drops messages with a repeated ID, because a response couldn't distinguish them. */
 export function withoutRepeatedIds(messages: readonly OutboxMessage[]): readonly OutboxMessage[] {
   const ids = new Set<string>();
   return messages.filter(({ id }) => !ids.has(id) && ids.add(id) !== undefined);

@@ -49,7 +49,7 @@ export function outcomeFromJson(value: unknown, sender: Region): OutcomeItem | n
   if (data === undefined) return null;
   const { hold_id: holdId, org_id: orgId } = data;
   if (data.kind === "void") {
-    // The hold must end even if the data of the provider call, whose cost we pay, can't be parsed.
+    // The hold must end even if the data of the absorbed provider call can't be parsed.
     const absorbedGeneration = peerGeneration.safeParse(data.generation).data;
     const generation =
       absorbedGeneration === undefined ? null : { ...absorbedGeneration, region: sender };
@@ -67,7 +67,10 @@ export function outcomeFromJson(value: unknown, sender: Region): OutcomeItem | n
   };
 }
 
-/** Fields that don't affect money. The charge counts even if the other release extended them. */
+/**
+ * Fields that don't affect money. If another release extended one, the charge is accepted without
+ * it.
+ */
 const OPTIONAL_FIELDS: ReadonlySet<string> = new Set([
   "failed",
   "kind",
@@ -105,7 +108,7 @@ export function revocationFromJson(value: unknown): RevocationItem | null {
 
 const message = z.object({ items: z.array(z.unknown()).check(z.maxLength(DELIVERED_AT_ONCE_MAX)) });
 
-/** Returns the items without parsing them, so that an invalid one can't stop the others. */
+/** Returns the items without parsing them, so that one invalid item can't block the others. */
 export function itemsOfPeerBody(body: unknown): Result<readonly unknown[]> {
   const parsed = parseBody(message, body);
   return parsed.ok ? { ok: true, value: parsed.value.items } : parsed;
@@ -145,12 +148,12 @@ export function deliveryFromJson(
   return { id, delivery: { kind: result, reason: reason.slice(0, REASON_MAX) } };
 }
 
-/** The delivery of a message for which the response has no single valid result. It is retried. */
+/** The delivery result of a message whose response has no single valid result. It is retried. */
 export const INVALID_RESULT_DELIVERY: DeliveryResult = {
   kind: "failed",
   reason: "no proper answer",
 };
-/** A result after which the message isn't retried. */
+/** The delivery result of an item that can't be parsed. It isn't retried. */
 export const MALFORMED_DELIVERY: DeliveryResult = { kind: "refused", reason: "malformed" };
 const REASON_MAX = 200;
 const NOT_TRIED = "not tried";
@@ -178,7 +181,7 @@ function camelCased(name: string): string {
   return name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** Renames fields, but neither units nor the tags of customers. */
+/** Renames fields, except usage units and customers' tags. */
 function renameFields(value: unknown, rename: (name: string) => string, depth = DEPTH): unknown {
   const isObject = value !== null && typeof value === "object" && !Array.isArray(value);
   if (depth === 0 || !isObject) return value;

@@ -7,7 +7,7 @@ import type { RevocationItem, OutcomeItem } from "../shared/contracts/outbox.ts"
 import type { Settlement } from "../shared/contracts/wallet.ts";
 import type { CallsOf } from "../shared/contracts/objects.ts";
 
-/** A queued message. While a `receiver` fails, only messages to it wait. */
+/** A queued message. If its `receiver` fails, only messages to this receiver wait. */
 export type OutboxMessage = {
   readonly id: string;
   readonly kind: string;
@@ -16,8 +16,8 @@ export type OutboxMessage = {
 };
 
 /**
- * The result of a message. `refused` is final. `untried`: its receiver failed before, or there was
- * no time left. `unreachable`: no message got a response.
+ * The result of a delivery. `refused` is final. `untried` means that the receiver failed before or
+ * no time was left. `unreachable` means that no message got a response.
  */
 export type DeliveryResult =
   | { readonly kind: "delivered" }

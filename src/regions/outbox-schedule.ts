@@ -65,7 +65,7 @@ export type OutboxTarget =
   | { readonly carries: "outcomes"; readonly peer: Region | null }
   | { readonly carries: "revocations"; readonly peer: Region };
 
-/** Returns the receiver of an outbox, or null for another name. */
+/** Returns the receiver of an outbox, or null for an unknown name. */
 export function outboxTarget(name: string): OutboxTarget | null {
   const [whose, shard] = name.split("/");
   if (shard === undefined) return null;

@@ -10,8 +10,8 @@ import { contentDigestOf, signatureHeaders } from "./signature.ts";
 const BUDGET_MS = 2000;
 const ATTEMPTS = 2;
 /**
- * Minimum ms that are divided between attempts. With less, the first attempt gets all, because half
- * is too short between continents.
+ * Minimum remaining ms to divide between attempts. With less, the next attempt gets all, because
+ * half is too short between continents.
  */
 const SHARED_MS_MIN = 600;
 const ANSWER_BYTES_MAX = 1024 * 1024;
@@ -37,7 +37,7 @@ export type PeerAnswer = {
   readonly status: number;
   readonly headers: Headers;
   readonly body: unknown;
-  /** Whether an earlier attempt got no response. It may have succeeded. */
+  /** Whether an earlier attempt got no response. That attempt may have succeeded. */
   readonly isRepeat: boolean;
 };
 
@@ -151,8 +151,8 @@ async function send(message: Message, signal: AbortSignal): Promise<AttemptResul
 }
 
 /**
- * A response without `x-request-id` comes from something in front of the Worker, usually
- * Cloudflare's protection.
+ * Describes a status for the log. A response without `x-request-id` comes from in front of the
+ * Worker, usually from Cloudflare's protection.
  */
 function statusWords(status: number, headers: Headers): string {
   if (headers.has("x-request-id")) return `status ${status}`;

@@ -29,8 +29,8 @@ export const OUTBOX_TABLES: Tables = { name: "outbox", steps: [{ sql: FIRST, rea
 const UNREACHABLE = "unreachable";
 
 /**
- * The value of `attempts` for a message that was parked before. It gets one more attempt and no
- * second alert.
+ * The value of `attempts` for a message that was parked before. Such a message gets one more
+ * attempt and no second alert.
  */
 const REVIVED = -1;
 
@@ -41,8 +41,8 @@ const REVIVED = -1;
 const PROBES_MAX = 6;
 
 /**
- * A receiver. `dueAt` (Unix ms) is the time of its next message or, while it fails, of its next
- * retry.
+ * A receiver with waiting messages. `dueAt` (Unix ms) is the time of its next message or, while it
+ * fails, of its next retry.
  */
 type ReceiverQueue = {
   readonly receiver: string;
@@ -53,17 +53,16 @@ type ReceiverQueue = {
 type Moment = { readonly nowMs: number; readonly random: number };
 
 /**
- * Stores messages until they are delivered, and never drops one. A receiver has rejected `dead`
- * messages. `parked` ones are too old: only sweeps, or a response from their region, retry them.
+ * Stores messages until they are delivered, and never drops one. `dead` messages were rejected by
+ * their receiver. `parked` messages are too old: only sweeps, or a response from their region,
+ * retry them.
  */
 export class OutboxQueue {
   readonly #storage: DurableObjectStorage;
   readonly #name: string;
-  /**
-   * The latest known time (Unix ms), and whether messages may wait for a region that doesn't
-   * respond.
-   */
+  /** The latest known time (Unix ms). */
   #clockMs: number | null = null;
+  /** Whether messages may wait for a region that doesn't respond. Null if unknown. */
   #isUnheard: boolean | null = null;
   #hasFailing: boolean | null = null;
 
@@ -111,7 +110,7 @@ export class OutboxQueue {
     });
   }
 
-  /** Limits all waits to the maximum, after the clock moved back. */
+  /** If the clock moved back, limits all waits to the maximum. */
   followClock(nowMs: number): void {
     const hasMovedBack = this.#clockMs === null || nowMs < this.#clockMs;
     this.#clockMs = nowMs;
@@ -126,10 +125,7 @@ export class OutboxQueue {
     sql.exec("UPDATE failing SET due_at = ?1 WHERE due_at > ?2", nowMs, latestMs);
   }
 
-  /**
-   * Returns up to 100 due messages of all receivers, and one for each of up to six failing
-   * receivers.
-   */
+  /** Returns up to 100 due messages, with only one for each of up to six failing receivers. */
   due(nowMs: number): readonly OutboxMessage[] {
     const queues = this.#lines().filter(({ dueAt }) => dueAt <= nowMs);
     const healthy = queues.filter(({ isFailing }) => !isFailing).slice(0, DELIVERED_AT_ONCE_MAX);

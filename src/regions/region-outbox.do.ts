@@ -25,8 +25,8 @@ import { OUTBOX_TABLES, OutboxQueue } from "./region-outbox-queue.do.ts";
 import type { Region } from "../shared/regions.ts";
 
 /**
- * Maximum ms of a request. A new revocation may wait this long for the previous one. 100 outcomes
- * can belong to slow wallets.
+ * Maximum ms of a request. A new revocation may wait this long for the previous request. 100
+ * outcomes can belong to slow wallets.
  */
 const PEER_BUDGET_MS = { outcomes: 5000, revocations: 2000 } as const;
 const ENQUEUE_MAX = 1000;
@@ -42,7 +42,7 @@ const STALE_MS = 60_000;
  * once.
  */
 export class RegionOutbox extends DurableObject<Env> {
-  /** The name. It is stored, because an alarm may not get it. */
+  /** The object's name. It is stored, because an alarm may run without it. */
   readonly #name: string;
   #isNameKept: boolean;
   readonly #queue: OutboxQueue;
@@ -51,7 +51,7 @@ export class RegionOutbox extends DurableObject<Env> {
    */
   #idle: Promise<unknown> = Promise.resolve();
   #armedMs = -Infinity;
-  /** Running flushes. Callers with the same receiver share one. */
+  /** Running flushes by receiver. Concurrent callers share one. */
   readonly #flushing = new Map<string | null, Promise<void>>();
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -131,7 +131,8 @@ export class RegionOutbox extends DurableObject<Env> {
   }
 
   /**
-   * Delivers up to 100 messages, whatever their wait. After a success, continues with all due ones.
+   * Delivers up to 100 messages, even before they are due. After a success, continues with all due
+   * messages.
    */
   async #deliverWaiting(limitMs: number, receiver: string | null): Promise<void> {
     const untilMs = elapsedMs() + limitMs;
@@ -201,7 +202,7 @@ export class RegionOutbox extends DurableObject<Env> {
     if (sinceMs >= ARMED_MS && (await this.#arm(GATHER_MS))) this.#armedMs = elapsedMs();
   }
 
-  /** Sets the next alarm by the platform's clock, because tests shift only ours. */
+  /** Sets the next alarm by the platform's clock, because tests shift only `now(env)`. */
   async #arm(waitMinMs = 0): Promise<boolean> {
     const nowMs = now(this.env);
     this.#queue.followClock(nowMs);

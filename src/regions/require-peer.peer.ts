@@ -22,7 +22,8 @@ const PREFIX = "/internal/v1/";
 const VERSION = 1;
 const MESSAGE_BYTES_MAX = 1024 * 1024;
 /**
- * Maximum bytes of a body. `forward` has the client's body in base64, and `kept` has JSON in JSON.
+ * Maximum body bytes. `forward` contains the client's body in base64, and `kept` contains JSON in a
+ * JSON string.
  */
 const BYTES_MAX: Readonly<Record<PeerOperation, number>> = {
   authorize: MESSAGE_BYTES_MAX,

@@ -20,7 +20,7 @@ const COVERED = `(${COMPONENTS.map((name) => `"${name}"`).join(" ")})`;
 const LIFETIME_S = 30;
 
 const KEY_ID_CHARACTERS = 12;
-/** `eu:` and 12 characters of base64url. */
+/** The sender's region, a colon and 12 base64url characters. */
 const KEY_ID = `[a-z]{2,8}:[0-9A-Za-z_-]{${KEY_ID_CHARACTERS}}`;
 const REQUEST_ID = /^[0-9A-Za-z_-]{1,100}$/;
 /**
@@ -64,8 +64,8 @@ export async function signatureHeaders(
 }
 
 /**
- * Verifies the headers. The caller must compare the body with `contentDigest`. Never throws. An
- * unsigned request causes no cryptography.
+ * Verifies the signature headers. The caller must compare the body with `contentDigest`. Never
+ * throws. Does no cryptography for an unsigned request.
  */
 export async function verifySignature(
   request: { readonly method: string; readonly url: string; readonly headers: Headers },
@@ -92,7 +92,7 @@ export async function contentDigestOf(body: Uint8Array): Promise<string> {
   return `sha-256=:${digest.toBase64()}:`;
 }
 
-/** Returns one line per component, then the parameters (RFC 9421, 2.5). */
+/** Returns the text to sign: one line per component, then the parameters (RFC 9421, 2.5). */
 export function signatureBase(
   components: readonly (readonly [name: string, value: string])[],
   parameters: string,
@@ -101,7 +101,7 @@ export function signatureBase(
   return encoder.encode(`${lines.join("")}"@signature-params": ${parameters}`);
 }
 
-/** RFC 9421, 2.2. An empty query is `?` (2.2.7). */
+/** Returns the values of the components (RFC 9421, 2.2). An empty query is `?` (2.2.7). */
 function valuesOf(parts: SignedParts): [name: string, value: string][] {
   const { host, pathname, query } = parseTarget(parts.url);
   const values = [parts.method, host, pathname, query, parts.contentDigest, parts.requestId];
@@ -172,7 +172,8 @@ const encoder = new TextEncoder();
 
 type ImportedKey = { readonly key: CryptoKey; readonly keyId: string };
 /**
- * Imported secrets. Promises aren't cached, because a request can't wait for another request's I/O.
+ * Imported secrets. The cache holds no promises, because a request can't await another request's
+ * I/O on Workers.
  */
 const importedKeys = new WeakMap<PeerSecret, ImportedKey>();
 
@@ -181,8 +182,8 @@ async function keyOf(secret: PeerSecret): Promise<CryptoKey> {
 }
 
 /**
- * Returns the ID of a secret: the sender and 72 bits of an HMAC over a text that is never signed.
- * It reveals nothing.
+ * Returns a secret's ID: the sender and 72 bits of an HMAC over a text that is never signed. The ID
+ * reveals nothing about the secret.
  */
 async function keyIdOf(secret: PeerSecret): Promise<string> {
   return (await importKey(secret)).keyId;
