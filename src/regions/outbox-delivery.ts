@@ -18,7 +18,7 @@ import {
 import type { OutboxIdName } from "./outbox-format.ts";
 import type { PeerAnswer } from "./peer-call.ts";
 
-const AT_ONCE = 6;
+const CONCURRENT_MAX = 6;
 const WALLET_TIMEOUT_MS = 5000;
 
 /**
@@ -31,7 +31,7 @@ export async function deliverByReceiver<T>(
   receiverOf: (item: T) => string | null,
   deliver: (item: T) => Promise<DeliveryResult>,
 ): Promise<readonly DeliveryResult[]> {
-  const answers: DeliveryResult[] = items.map(() => UNTRIED);
+  const results: DeliveryResult[] = items.map(() => UNTRIED);
   const waiting = Map.groupBy(items.entries(), ([i, item]) => receiverOf(item) ?? i);
   const ready = [...waiting.values()].flatMap((itemsOfReceiver) => itemsOfReceiver.splice(0, 1));
   const failingReceivers = new Set<string | number>();
@@ -44,17 +44,17 @@ export async function deliverByReceiver<T>(
       const receiver = receiverOf(item) ?? i;
       if (failingReceivers.has(receiver)) continue;
       const answer = await deliver(item);
-      answers[i] = answer;
+      results[i] = answer;
       if (answer.kind === "failed") failingReceivers.add(receiver);
       else ready.push(...(waiting.get(receiver)?.splice(0) ?? []));
-      const freeWorkers = Math.min(AT_ONCE - activeWorkers, ready.length);
+      const freeWorkers = Math.min(CONCURRENT_MAX - activeWorkers, ready.length);
       workers.push(...Array.from({ length: freeWorkers }, runWorker));
     }
     activeWorkers--;
     await Promise.all(workers);
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, runWorker));
-  return answers;
+  await Promise.all(Array.from({ length: CONCURRENT_MAX }, runWorker));
+  return results;
 }
 
 /** Sends one signed request to a peer. Returns null without a response. */
@@ -107,37 +107,37 @@ async function postItems(
 ): Promise<readonly DeliveryResult[]> {
   const items = messages.map(toJson);
   const validItems = items.filter((item) => item !== null);
-  const answers =
-    validItems.length === 0 ? new Map() : readAnswers(await post({ items: validItems }), idName);
+  const results =
+    validItems.length === 0 ? new Map() : readResults(await post({ items: validItems }), idName);
   return messages.map((message, i) => {
     if (items[i] === null) return MALFORMED_DELIVERY;
-    return answers === null ? UNREACHABLE : (answers.get(message.id) ?? INVALID_RESULT_DELIVERY);
+    return results === null ? UNREACHABLE : (results.get(message.id) ?? INVALID_RESULT_DELIVERY);
   });
 }
 
-const answerBody = z.object({ ok: z.literal(true), results: z.array(z.unknown()) });
+const responseSchema = z.object({ ok: z.literal(true), results: z.array(z.unknown()) });
 
 /**
  * Returns the results by message ID, or null for an invalid response. Two results for an ID count
  * as none.
  */
-function readAnswers(
+function readResults(
   answer: PeerAnswer | null,
   idName: OutboxIdName,
 ): Map<string, DeliveryResult> | null {
-  const body = answerBody.safeParse(answer?.status === 200 ? answer.body : null);
+  const body = responseSchema.safeParse(answer?.status === 200 ? answer.body : null);
   if (!body.success) return null;
-  const answers = new Map<string, DeliveryResult>();
+  const results = new Map<string, DeliveryResult>();
   for (const result of body.data.results) {
     const itemResult = deliveryFromJson(idName, result);
     if (itemResult !== null) {
-      answers.set(
+      results.set(
         itemResult.id,
-        answers.has(itemResult.id) ? INVALID_RESULT_DELIVERY : itemResult.delivery,
+        results.has(itemResult.id) ? INVALID_RESULT_DELIVERY : itemResult.delivery,
       );
     }
   }
-  return answers;
+  return results;
 }
 
 /** Drops messages with a repeated ID, because a response couldn't distinguish them. */

@@ -12,22 +12,22 @@ import { DELIVERED_AT_ONCE_MAX } from "./outbox-schedule.ts";
 import type { Region } from "../shared/regions.ts";
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-const count = z.int().check(z.minimum(0));
-const hold = {
+const nonNegativeInt = z.int().check(z.minimum(0));
+const holdFields = {
   hold_id: z.string().check(z.refine((id) => mintedAt(id, "req_") !== null)),
   org_id: z.string().check(z.regex(UUID)),
 };
 const peerGeneration = fromSnakeCase(peerGenerationSchema);
-const outcome = z.discriminatedUnion("kind", [
+const outcomeSchema = z.discriminatedUnion("kind", [
   z.object({
-    ...hold,
+    ...holdFields,
     kind: z.literal("settle"),
-    cost_micro: count,
+    cost_micro: nonNegativeInt,
     is_capped: z.exactOptional(z.boolean()),
     generation: peerGeneration,
   }),
   z.object({
-    ...hold,
+    ...holdFields,
     kind: z.literal("void"),
     generation: z.optional(z.unknown()),
   }),
@@ -45,7 +45,9 @@ export function outcomeToJson(item: OutcomeItem): object {
 }
 
 export function outcomeFromJson(value: unknown, sender: Region): OutcomeItem | null {
-  const data = outcome.safeParse(value).data ?? outcome.safeParse(removeOptionalFields(value)).data;
+  const data =
+    outcomeSchema.safeParse(value).data ??
+    outcomeSchema.safeParse(removeOptionalFields(value)).data;
   if (data === undefined) return null;
   const { hold_id: holdId, org_id: orgId } = data;
   if (data.kind === "void") {
@@ -89,9 +91,9 @@ function removeOptionalFields(value: unknown): unknown {
   return { ...data, generation: Object.fromEntries(generation) };
 }
 
-const revocation = z.object({
+const revocationSchema = z.object({
   key_hash: keyHashSchema,
-  revoked_at: count,
+  revoked_at: nonNegativeInt,
   root: z.optional(keyHashSchema),
 });
 
@@ -100,17 +102,19 @@ export function revocationToJson({ keyHash, revokedAt, root }: RevocationItem): 
 }
 
 export function revocationFromJson(value: unknown): RevocationItem | null {
-  const parsed = revocation.safeParse(value);
+  const parsed = revocationSchema.safeParse(value);
   if (!parsed.success) return null;
   const { key_hash: keyHash, revoked_at: revokedAt, root } = parsed.data;
   return { keyHash, revokedAt, ...(root !== undefined && { root }) };
 }
 
-const message = z.object({ items: z.array(z.unknown()).check(z.maxLength(DELIVERED_AT_ONCE_MAX)) });
+const messageSchema = z.object({
+  items: z.array(z.unknown()).check(z.maxLength(DELIVERED_AT_ONCE_MAX)),
+});
 
 /** Returns the items without parsing them, so that one invalid item can't block the others. */
 export function itemsOfPeerBody(body: unknown): Result<readonly unknown[]> {
-  const parsed = parseBody(message, body);
+  const parsed = parseBody(messageSchema, body);
   return parsed.ok ? { ok: true, value: parsed.value.items } : parsed;
 }
 
@@ -128,7 +132,7 @@ export function deliveryToJson(
   return { [idName]: id, result: kind, ...reason };
 }
 
-const itemResult = z.object({
+const itemResultSchema = z.object({
   result: z.enum(["delivered", "refused", "failed"]),
   reason: z.optional(z.string()),
 });
@@ -140,7 +144,7 @@ export function deliveryFromJson(
 ): { readonly id: string; readonly delivery: DeliveryResult } | null {
   const id = z.object({ [idName]: z.string() }).safeParse(value).data?.[idName];
   if (id === undefined) return null;
-  const parsed = itemResult.safeParse(value);
+  const parsed = itemResultSchema.safeParse(value);
   if (!parsed.success) return { id, delivery: INVALID_RESULT_DELIVERY };
   const { result, reason = "unsaid" } = parsed.data;
   if (result === "delivered") return { id, delivery: { kind: "delivered" } };
@@ -158,7 +162,7 @@ export const MALFORMED_DELIVERY: DeliveryResult = { kind: "refused", reason: "ma
 const REASON_MAX = 200;
 const NOT_TRIED = "not tried";
 
-const DEPTH = 2;
+const RENAMED_LEVELS = 2;
 const UNIT_NAMES: ReadonlySet<string> = new Set(UNITS);
 
 function toSnakeCase(value: unknown): unknown {
@@ -171,18 +175,22 @@ function fromSnakeCase<T>(schema: z.ZodMiniType<T>) {
   return z.pipe(
     z.pipe(
       z.unknown(),
-      z.transform((value) => renameFields(value, camelCased)),
+      z.transform((value) => renameFields(value, toCamelCase)),
     ),
     schema,
   );
 }
 
-function camelCased(name: string): string {
+function toCamelCase(name: string): string {
   return name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
 /** Renames fields, except usage units and customers' tags. */
-function renameFields(value: unknown, rename: (name: string) => string, depth = DEPTH): unknown {
+function renameFields(
+  value: unknown,
+  rename: (name: string) => string,
+  depth = RENAMED_LEVELS,
+): unknown {
   const isObject = value !== null && typeof value === "object" && !Array.isArray(value);
   if (depth === 0 || !isObject) return value;
   return Object.fromEntries(

@@ -5,8 +5,8 @@ import type { Region } from "../shared/regions.ts";
 export const DELIVERED_AT_ONCE_MAX = 100;
 /** Age in ms at which a message is dead-lettered. It is never deleted. */
 export const DEAD_LETTER_AFTER_MS = 7 * 24 * 60 * 60 * 1000;
-const SHARDS = 16;
-const SHARD_NAMES = Array.from({ length: SHARDS }, (_, i) => String(i));
+const SHARD_COUNT = 16;
+const SHARD_NAMES = Array.from({ length: SHARD_COUNT }, (_, i) => String(i));
 
 const REVOCATIONS = "revocations";
 const BACKOFF_FIRST_MS = 1000;
@@ -22,12 +22,12 @@ export function retryDelayMs(attempts: number, random: number): number {
 }
 
 /** Number of shards per organization. All messages of a key use the same shard. */
-const SPREAD = 4;
+const SHARDS_PER_ORGANIZATION = 4;
 
 type Owner = { readonly orgId: string; readonly keyId: string };
 
 function shardOf({ orgId, keyId }: Owner): number {
-  return (fnv1a(orgId) + (fnv1a(keyId) % SPREAD)) % SHARDS;
+  return (fnv1a(orgId) + (fnv1a(keyId) % SHARDS_PER_ORGANIZATION)) % SHARD_COUNT;
 }
 
 /**
@@ -45,7 +45,10 @@ export function peerOutboxName(peer: Region, owner: Owner): string {
 
 export function peerOutboxNamesOf(peer: Region, orgId: string): readonly string[] {
   const first = fnv1a(orgId);
-  return Array.from({ length: SPREAD }, (_, i) => `${peer}/${(first + i) % SHARDS}`);
+  return Array.from(
+    { length: SHARDS_PER_ORGANIZATION },
+    (_, i) => `${peer}/${(first + i) % SHARD_COUNT}`,
+  );
 }
 
 export function revocationsOutboxName(peer: Region): string {
@@ -67,10 +70,10 @@ export type OutboxTarget =
 
 /** Returns the receiver of an outbox, or null for an unknown name. */
 export function outboxTarget(name: string): OutboxTarget | null {
-  const [whose, shard] = name.split("/");
+  const [owner, shard] = name.split("/");
   if (shard === undefined) return null;
-  if (whose === "own") return { carries: "outcomes", peer: null };
-  const peer = findRegion(whose);
+  if (owner === "own") return { carries: "outcomes", peer: null };
+  const peer = findRegion(owner);
   if (peer === undefined) return null;
   return { carries: shard === REVOCATIONS ? REVOCATIONS : "outcomes", peer };
 }

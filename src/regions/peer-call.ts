@@ -13,13 +13,13 @@ const ATTEMPTS = 2;
  * Minimum remaining ms to divide between attempts. With less, the next attempt gets all, because
  * half is too short between continents.
  */
-const SHARED_MS_MIN = 600;
-const ANSWER_BYTES_MAX = 1024 * 1024;
-const ANSWERS_MAX: { readonly [K in PeerOperation]?: number } = {
+const DIVIDED_MS_MIN = 600;
+const RESPONSE_BYTES_MAX = 1024 * 1024;
+const BYTES_MAX_BY_OPERATION: { readonly [K in PeerOperation]?: number } = {
   forward: BODY_BYTES_MAX,
   kept: 1.5 * BODY_BYTES_MAX,
 };
-const GIVEN_UP = "the caller gave up";
+const CALLER_GAVE_UP = "the caller gave up";
 
 export type PeerOperation =
   | "authorize"
@@ -74,9 +74,9 @@ export async function callPeer(
   let reason = "no time left";
   for (let attemptsLeft = attempts; attemptsLeft > 0; attemptsLeft--) {
     const leftMs = endMs - elapsedMs();
-    if (options.signal?.aborted === true) reason = GIVEN_UP;
-    if (leftMs <= 0 || reason === GIVEN_UP) break;
-    const result = await attempt(message, attemptBudgetMs(leftMs, attemptsLeft));
+    if (options.signal?.aborted === true) reason = CALLER_GAVE_UP;
+    if (leftMs <= 0 || reason === CALLER_GAVE_UP) break;
+    const result = await runAttempt(message, attemptBudgetMs(leftMs, attemptsLeft));
     if (result.answer !== null) return { ...result.answer, isRepeat: attemptsLeft < attempts };
     ({ reason } = result);
     if (!result.mayRetry) break;
@@ -88,10 +88,10 @@ export async function callPeer(
 }
 
 function attemptBudgetMs(leftMs: number, attemptsLeft: number): number {
-  return Math.ceil(leftMs < SHARED_MS_MIN ? leftMs : leftMs / attemptsLeft);
+  return Math.ceil(leftMs < DIVIDED_MS_MIN ? leftMs : leftMs / attemptsLeft);
 }
 
-type Message = {
+type PeerMessage = {
   readonly peer: PeerConfig;
   readonly operation: PeerOperation;
   readonly bytes: Uint8Array;
@@ -102,14 +102,14 @@ type AttemptResult =
   | { readonly answer: Omit<PeerAnswer, "isRepeat"> }
   | { readonly answer: null; readonly reason: string; readonly mayRetry: boolean };
 
-async function attempt(message: Message, limitMs: number): Promise<AttemptResult> {
+async function runAttempt(message: PeerMessage, limitMs: number): Promise<AttemptResult> {
   const controller = new AbortController();
   const ended = Promise.withResolvers<AttemptResult>();
   const giveUp = (reason: string, mayRetry: boolean): void => {
     ended.resolve(failedAttempt(reason, mayRetry));
     controller.abort();
   };
-  const stopWaiting = (): void => giveUp(GIVEN_UP, false);
+  const stopWaiting = (): void => giveUp(CALLER_GAVE_UP, false);
   const { after = afterTimeout, signal } = message.options;
   const cancel = after(limitMs, () => giveUp(`no answer within ${limitMs} ms`, true));
   signal?.addEventListener("abort", stopWaiting);
@@ -124,7 +124,7 @@ async function attempt(message: Message, limitMs: number): Promise<AttemptResult
   }
 }
 
-async function send(message: Message, signal: AbortSignal): Promise<AttemptResult> {
+async function send(message: PeerMessage, signal: AbortSignal): Promise<AttemptResult> {
   const { peer, operation, bytes, contentDigest, options } = message;
   const url = `${peer.url}/internal/v1/${operation}`;
   const parts = { method: "POST", url, contentDigest, requestId: options.requestId };
@@ -139,9 +139,9 @@ async function send(message: Message, signal: AbortSignal): Promise<AttemptResul
   const { status, headers } = response;
   if (status !== 200) {
     discardBody(response);
-    return failedAttempt(statusWords(status, headers), status >= 500);
+    return failedAttempt(describeStatus(status, headers), status >= 500);
   }
-  const bytesMax = ANSWERS_MAX[operation] ?? ANSWER_BYTES_MAX;
+  const bytesMax = BYTES_MAX_BY_OPERATION[operation] ?? RESPONSE_BYTES_MAX;
   const text = await readBoundedText(response, bytesMax);
   if (text === null) return failedAttempt(`an answer of more than ${bytesMax} bytes`, true);
   const body = tryParseJson(text);
@@ -154,7 +154,7 @@ async function send(message: Message, signal: AbortSignal): Promise<AttemptResul
  * Describes a status for the log. A response without `x-request-id` comes from in front of the
  * Worker, usually from Cloudflare's protection.
  */
-function statusWords(status: number, headers: Headers): string {
+function describeStatus(status: number, headers: Headers): string {
   if (headers.has("x-request-id")) return `status ${status}`;
   const isChallenge = headers.get("cf-mitigated") === "challenge";
   return `status ${status} from before the peer's Worker${isChallenge ? ", a challenge" : ""}`;
@@ -172,12 +172,17 @@ export async function peerFault(
   const onFailed = (reason: string): void => {
     fault = reason;
   };
-  const answer = await callPeer(peer, "lookup", { key_hash: NOBODY }, { ...options, onFailed });
+  const answer = await callPeer(
+    peer,
+    "lookup",
+    { key_hash: UNKNOWN_KEY_HASH },
+    { ...options, onFailed },
+  );
   const { body } = answer ?? {};
   return typeof body === "object" && body !== null && "ok" in body && !body.ok ? null : fault;
 }
 
-const NOBODY = "0".repeat(64);
+const UNKNOWN_KEY_HASH = "0".repeat(64);
 
 function tryParseJson(text: string): unknown {
   try {

@@ -9,7 +9,7 @@ import {
 import type { DeliveryResult, OutboxMessage } from "./outbox-message.ts";
 import type { Depth } from "../shared/contracts/outbox.ts";
 
-const FIRST = `CREATE TABLE self ( -- an alarm need not say whose it is
+const FIRST_SCHEMA = `CREATE TABLE self ( -- an alarm need not say whose it is
     one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL) STRICT;
   CREATE TABLE messages (
     id TEXT NOT NULL, kind TEXT NOT NULL, receiver TEXT NOT NULL, body TEXT NOT NULL,
@@ -24,7 +24,10 @@ const FIRST = `CREATE TABLE self ( -- an alarm need not say whose it is
   CREATE INDEX messages_by_receiver ON messages (receiver, due_at) WHERE state = 'waiting';
   CREATE INDEX messages_parked ON messages (due_at) WHERE state = 'parked';`;
 
-export const OUTBOX_TABLES: Tables = { name: "outbox", steps: [{ sql: FIRST, readableBy: 1 }] };
+export const OUTBOX_TABLES: Tables = {
+  name: "outbox",
+  steps: [{ sql: FIRST_SCHEMA, readableBy: 1 }],
+};
 
 const UNREACHABLE = "unreachable";
 
@@ -50,7 +53,7 @@ type ReceiverQueue = {
   readonly isFailing: boolean;
 };
 
-type Moment = { readonly nowMs: number; readonly random: number };
+type RetryTiming = { readonly nowMs: number; readonly random: number };
 
 /**
  * Stores messages until they are delivered, and never drops one. `dead` messages were rejected by
@@ -63,7 +66,7 @@ export class OutboxQueue {
   /** The latest known time (Unix ms). */
   #clockMs: number | null = null;
   /** Whether messages may wait for a region that doesn't respond. Null if unknown. */
-  #isUnheard: boolean | null = null;
+  #mayHaveUnreachable: boolean | null = null;
   #hasFailing: boolean | null = null;
 
   constructor(storage: DurableObjectStorage, name: string) {
@@ -127,24 +130,24 @@ export class OutboxQueue {
 
   /** Returns up to 100 due messages, with only one for each of up to six failing receivers. */
   due(nowMs: number): readonly OutboxMessage[] {
-    const queues = this.#lines().filter(({ dueAt }) => dueAt <= nowMs);
+    const queues = this.#receiverQueues().filter(({ dueAt }) => dueAt <= nowMs);
     const healthy = queues.filter(({ isFailing }) => !isFailing).slice(0, DELIVERED_AT_ONCE_MAX);
     const failing = queues.filter(({ isFailing }) => isFailing).slice(0, PROBES_MAX);
     const messages: OutboxMessage[] = [];
     for (const [i, { receiver }] of healthy.entries()) {
       const share = Math.ceil((DELIVERED_AT_ONCE_MAX - messages.length) / (healthy.length - i));
-      messages.push(...this.#of(receiver, nowMs, share));
+      messages.push(...this.#selectWaiting(receiver, nowMs, share));
     }
     const probes = failing.slice(0, Math.max(1, DELIVERED_AT_ONCE_MAX - messages.length));
     return [
       ...messages.slice(0, DELIVERED_AT_ONCE_MAX - probes.length),
-      ...probes.flatMap(({ receiver }) => this.#of(receiver, nowMs, 1)),
+      ...probes.flatMap(({ receiver }) => this.#selectWaiting(receiver, nowMs, 1)),
     ];
   }
 
   waiting(receiver: string | null): readonly OutboxMessage[] {
     if (receiver !== null) {
-      return this.#of(receiver, Number.MAX_SAFE_INTEGER, DELIVERED_AT_ONCE_MAX);
+      return this.#selectWaiting(receiver, Number.MAX_SAFE_INTEGER, DELIVERED_AT_ONCE_MAX);
     }
     return this.due(Number.MAX_SAFE_INTEGER);
   }
@@ -152,10 +155,10 @@ export class OutboxQueue {
   nextDueAt(receiver: string | null = null): number | null {
     const isOfReceiver = (queue: ReceiverQueue): boolean =>
       receiver === null || queue.receiver === receiver;
-    return this.#lines().find(isOfReceiver)?.dueAt ?? null;
+    return this.#receiverQueues().find(isOfReceiver)?.dueAt ?? null;
   }
 
-  #lines(): readonly ReceiverQueue[] {
+  #receiverQueues(): readonly ReceiverQueue[] {
     return this.#storage.sql
       .exec<{ receiver: string; due_at: number; failing_until: number | null }>(
         // finds each receiver with one index lookup
@@ -178,7 +181,7 @@ export class OutboxQueue {
       .toSorted((one, other) => one.dueAt - other.dueAt);
   }
 
-  #of(receiver: string, nowMs: number, limit: number): readonly OutboxMessage[] {
+  #selectWaiting(receiver: string, nowMs: number, limit: number): readonly OutboxMessage[] {
     return this.#storage.sql
       .exec<OutboxMessage>(
         `SELECT id, kind, receiver, body FROM messages
@@ -190,38 +193,38 @@ export class OutboxQueue {
       .toArray();
   }
 
-  resolve(message: OutboxMessage, delivery: DeliveryResult, moment: Moment): void {
+  resolve(message: OutboxMessage, delivery: DeliveryResult, timing: RetryTiming): void {
     const { id, kind, receiver } = message;
     const { sql } = this.#storage;
     switch (delivery.kind) {
       case "delivered":
         sql.exec("DELETE FROM messages WHERE id = ? AND kind = ?", id, kind);
-        this.#answered(receiver);
+        this.#clearFailure(receiver);
         return;
       case "refused":
-        this.#answered(receiver);
-        this.#end(message, "dead", delivery.reason);
+        this.#clearFailure(receiver);
+        this.#setState(message, "dead", delivery.reason);
         this.#alert(message, "dead", delivery.reason);
         return;
       case "failed":
-        this.#failed(receiver, moment);
-        this.#postpone(message, delivery.reason, moment);
+        this.#recordFailure(receiver, timing);
+        this.#postpone(message, delivery.reason, timing);
         return;
       case "unreachable":
-        this.#isUnheard = true;
-        this.#postpone(message, UNREACHABLE, moment);
+        this.#mayHaveUnreachable = true;
+        this.#postpone(message, UNREACHABLE, timing);
         return;
       case "untried":
     }
   }
 
-  #answered(receiver: string): void {
+  #clearFailure(receiver: string): void {
     const { sql } = this.#storage;
     this.#hasFailing ??= sql.exec("SELECT 1 FROM failing LIMIT 1").toArray().length > 0;
     if (this.#hasFailing) sql.exec("DELETE FROM failing WHERE receiver = ?", receiver);
   }
 
-  #failed(receiver: string, { nowMs, random }: Moment): void {
+  #recordFailure(receiver: string, { nowMs, random }: RetryTiming): void {
     const { sql } = this.#storage;
     const [row] = sql.exec<{ attempts: number }>(
       "SELECT attempts FROM failing WHERE receiver = ?",
@@ -239,8 +242,8 @@ export class OutboxQueue {
 
   /** Retries messages that failed because their region didn't respond. */
   heard(nowMs: number): void {
-    if (this.#isUnheard === false) return;
-    this.#isUnheard = false;
+    if (this.#mayHaveUnreachable === false) return;
+    this.#mayHaveUnreachable = false;
     this.#storage.sql.exec(
       `UPDATE messages SET state = 'waiting', due_at = ?, attempts = ${REVIVED}
        WHERE state = 'parked' AND reason = ?`,
@@ -283,7 +286,7 @@ export class OutboxQueue {
     };
   }
 
-  #postpone(message: OutboxMessage, reason: string, { nowMs, random }: Moment): void {
+  #postpone(message: OutboxMessage, reason: string, { nowMs, random }: RetryTiming): void {
     const { id, kind } = message;
     const [row] = this.#storage.sql.exec<{ attempts: number; created_at: number }>(
       "SELECT attempts, created_at FROM messages WHERE id = ? AND kind = ?",
@@ -293,7 +296,7 @@ export class OutboxQueue {
     if (row === undefined) return;
     // A message is parked only after an attempt, so that downtime can't skip the attempt.
     if (nowMs - row.created_at > DEAD_LETTER_AFTER_MS) {
-      this.#end(message, "parked", reason);
+      this.#setState(message, "parked", reason);
       if (row.attempts !== REVIVED) this.#alert(message, "parked", reason);
       return;
     }
@@ -308,7 +311,7 @@ export class OutboxQueue {
     );
   }
 
-  #end(message: OutboxMessage, state: "dead" | "parked", reason: string): void {
+  #setState(message: OutboxMessage, state: "dead" | "parked", reason: string): void {
     const { id, kind } = message;
     this.#storage.sql.exec(
       "UPDATE messages SET state = ?, reason = ? WHERE id = ? AND kind = ?",

@@ -33,8 +33,8 @@ const ENQUEUE_MAX = 1000;
 const RETRY_MS = 1000;
 /** Ms to collect outcomes for one request. */
 const GATHER_MS = 100;
-const ARMED_MS = 1000;
-const STALE_MS = 60_000;
+const ALARM_GAP_MS = 1000;
+const OVERDUE_MS = 60_000;
 
 /**
  * A durable message queue, one object per shard: `own/0` to `own/15` for this region's wallets,
@@ -44,13 +44,13 @@ const STALE_MS = 60_000;
 export class RegionOutbox extends DurableObject<Env> {
   /** The object's name. It is stored, because an alarm may run without it. */
   readonly #name: string;
-  #isNameKept: boolean;
+  #isNameStored: boolean;
   readonly #queue: OutboxQueue;
   /**
    * Resolves when no delivery is running. Only one runs at a time, so that nothing is sent twice.
    */
-  #idle: Promise<unknown> = Promise.resolve();
-  #armedMs = -Infinity;
+  #lastDelivery: Promise<unknown> = Promise.resolve();
+  #alarmSetMs = -Infinity;
   /** Running flushes by receiver. Concurrent callers share one. */
   readonly #flushing = new Map<string | null, Promise<void>>();
 
@@ -58,24 +58,24 @@ export class RegionOutbox extends DurableObject<Env> {
     super(ctx, env);
     makeTables(ctx.storage, OUTBOX_TABLES);
     const [self] = ctx.storage.sql.exec<{ name: string }>("SELECT name FROM self");
-    this.#isNameKept = self !== undefined;
+    this.#isNameStored = self !== undefined;
     this.#name = self?.name ?? ctx.id.name ?? "unnamed";
     this.#queue = new OutboxQueue(ctx.storage, this.#name);
     void ctx.blockConcurrencyWhile(() => this.#restoreAlarm());
   }
 
   async enqueue(items: readonly OutcomeItem[]): Promise<void> {
-    this.#mayEnqueue("outcomes", items.length);
+    this.#assertCanEnqueue("outcomes", items.length);
     this.#queue.add(items.map(outcomeMessage), now(this.env));
-    this.#keepName();
-    await this.#armSoon();
+    this.#storeName();
+    await this.#setAlarmSoon();
   }
 
   async enqueueRevocations(items: readonly RevocationItem[]): Promise<void> {
-    this.#mayEnqueue("revocations", items.length);
+    this.#assertCanEnqueue("revocations", items.length);
     this.#queue.addAtOnce(items.map(revocationMessage), now(this.env));
-    this.#keepName();
-    await this.#arm();
+    this.#storeName();
+    await this.#setAlarm();
   }
 
   async flush(limitMs: number, receiver: string | null = null): Promise<boolean> {
@@ -95,7 +95,7 @@ export class RegionOutbox extends DurableObject<Env> {
 
   async poke(): Promise<void> {
     this.#queue.revive(now(this.env));
-    await this.#arm();
+    await this.#setAlarm();
   }
 
   depth(): Depth {
@@ -105,9 +105,9 @@ export class RegionOutbox extends DurableObject<Env> {
   /** Delivers due messages. Never throws, because the platform retries an alarm only six times. */
   override async alarm(): Promise<void> {
     let waitMinMs = 0;
-    this.#armedMs = -Infinity; // later messages set another alarm
+    this.#alarmSetMs = -Infinity; // later messages set another alarm
     try {
-      if (this.#addressee().carries === "outcomes") waitMinMs = GATHER_MS;
+      if (this.#target().carries === "outcomes") waitMinMs = GATHER_MS;
       const due = (): readonly OutboxMessage[] => this.#queue.due(now(this.env));
       if (!(await this.#oneAtATime(() => this.#deliver(due())))) waitMinMs = RETRY_MS;
     } catch (error) {
@@ -117,7 +117,7 @@ export class RegionOutbox extends DurableObject<Env> {
     // This must come last, because setting an alarm before an exception prevents the platform's
     // retry.
     try {
-      await this.#arm(waitMinMs);
+      await this.#setAlarm(waitMinMs);
     } catch (error) {
       logWarning("outbox_alarm_failed", { outbox: this.#name, reason: reasonOf(error) });
       await this.ctx.storage.setAlarm(now({}) + RETRY_MS);
@@ -125,8 +125,8 @@ export class RegionOutbox extends DurableObject<Env> {
   }
 
   #oneAtATime<T>(work: () => Promise<T>): Promise<T> {
-    const delivery = this.#idle.then(work);
-    this.#idle = delivery.catch(() => undefined);
+    const delivery = this.#lastDelivery.then(work);
+    this.#lastDelivery = delivery.catch(() => undefined);
     return delivery;
   }
 
@@ -144,7 +144,7 @@ export class RegionOutbox extends DurableObject<Env> {
           .filter((message) => receiver === null || message.receiver === receiver);
       }
     } finally {
-      await this.#arm();
+      await this.#setAlarm();
     }
   }
 
@@ -152,13 +152,16 @@ export class RegionOutbox extends DurableObject<Env> {
   async #deliver(all: readonly OutboxMessage[]): Promise<boolean> {
     const messages = withoutRepeatedIds(all);
     if (messages.length === 0) return true;
-    const deliveries = await this.#deliverer()(messages).catch((error: unknown) =>
+    const deliveries = await this.#deliverFunction()(messages).catch((error: unknown) =>
       messages.map((): DeliveryResult => ({ kind: "failed", reason: reasonOf(error) })),
     );
-    return this.#takeIn(messages, deliveries);
+    return this.#storeResults(messages, deliveries);
   }
 
-  #takeIn(messages: readonly OutboxMessage[], deliveries: readonly DeliveryResult[]): boolean {
+  #storeResults(
+    messages: readonly OutboxMessage[],
+    deliveries: readonly DeliveryResult[],
+  ): boolean {
     const nowMs = now(this.env);
     const sharedRandom = Math.random(); // keeps unanswered messages in one batch
     for (const [i, message] of messages.entries()) {
@@ -171,17 +174,17 @@ export class RegionOutbox extends DurableObject<Env> {
     return isAnswered;
   }
 
-  #deliverer(): DeliverMessages {
-    const { carries, peer } = this.#addressee();
+  #deliverFunction(): DeliverMessages {
+    const { carries, peer } = this.#target();
     if (peer === null) {
       return deliverToOwnWallets(objectsOf(this.env).wallet);
     }
-    const post = this.#postTo(peer, carries);
+    const post = this.#peerPoster(peer, carries);
     if (post === null) return DELIVER_NOWHERE;
     return carries === "outcomes" ? deliverOutcomesToPeer(post) : deliverRevocationsToPeer(post);
   }
 
-  #postTo(region: Region, operation: "outcomes" | "revocations"): PostToPeer | null {
+  #peerPoster(region: Region, operation: "outcomes" | "revocations"): PostToPeer | null {
     const parsed = configOf(this.env);
     const peer = parsed.ok ? parsed.config.peers.find((one) => one.region === region) : undefined;
     if (peer === undefined) {
@@ -197,13 +200,14 @@ export class RegionOutbox extends DurableObject<Env> {
     };
   }
 
-  async #armSoon(): Promise<void> {
-    const sinceMs = Math.abs(elapsedMs() - this.#armedMs);
-    if (sinceMs >= ARMED_MS && (await this.#arm(GATHER_MS))) this.#armedMs = elapsedMs();
+  async #setAlarmSoon(): Promise<void> {
+    const sinceMs = Math.abs(elapsedMs() - this.#alarmSetMs);
+    if (sinceMs >= ALARM_GAP_MS && (await this.#setAlarm(GATHER_MS)))
+      this.#alarmSetMs = elapsedMs();
   }
 
   /** Sets the next alarm by the platform's clock, because tests shift only `now(env)`. */
-  async #arm(waitMinMs = 0): Promise<boolean> {
+  async #setAlarm(waitMinMs = 0): Promise<boolean> {
     const nowMs = now(this.env);
     this.#queue.followClock(nowMs);
     const dueAt = this.#queue.nextDueAt();
@@ -219,25 +223,25 @@ export class RegionOutbox extends DurableObject<Env> {
     const platformMs = now({});
     const isAlarmValid =
       alarmAt !== null &&
-      alarmAt >= platformMs - STALE_MS &&
+      alarmAt >= platformMs - OVERDUE_MS &&
       alarmAt <= platformMs + RETRY_DELAY_MAX_MS;
-    if (!isAlarmValid) await this.#arm();
+    if (!isAlarmValid) await this.#setAlarm();
   }
 
-  #mayEnqueue(kind: OutboxTarget["carries"], count: number): void {
-    assert(this.#addressee().carries === kind, `${this.#name} carries no ${kind}`);
+  #assertCanEnqueue(kind: OutboxTarget["carries"], count: number): void {
+    assert(this.#target().carries === kind, `${this.#name} carries no ${kind}`);
     assert(count <= ENQUEUE_MAX, `at most ${ENQUEUE_MAX} items at once`);
   }
 
-  #addressee(): OutboxTarget {
+  #target(): OutboxTarget {
     const target = outboxTarget(this.#name);
     assert(target !== null, `${this.#name} is no outbox`);
     return target;
   }
 
-  #keepName(): void {
-    if (this.#isNameKept) return;
+  #storeName(): void {
+    if (this.#isNameStored) return;
     this.ctx.storage.sql.exec("INSERT OR IGNORE INTO self (one, name) VALUES (1, ?)", this.#name);
-    this.#isNameKept = true;
+    this.#isNameStored = true;
   }
 }

@@ -16,16 +16,16 @@ import type { PeerOperation } from "./peer-call.ts";
 import { contentDigestOf, verifySignature } from "./signature.ts";
 import type { Region } from "../shared/regions.ts";
 
-const makeLine = (): SummaryLogLine => new SummaryLogLine("peer_refused");
+const createSummaryLine = (): SummaryLogLine => new SummaryLogLine("peer_refused");
 
-const PREFIX = "/internal/v1/";
+const PATH_PREFIX = "/internal/v1/";
 const VERSION = 1;
 const MESSAGE_BYTES_MAX = 1024 * 1024;
 /**
  * Maximum body bytes. `forward` contains the client's body in base64, and `kept` contains JSON in a
  * JSON string.
  */
-const BYTES_MAX: Readonly<Record<PeerOperation, number>> = {
+const BYTES_MAX_BY_OPERATION: Readonly<Record<PeerOperation, number>> = {
   authorize: MESSAGE_BYTES_MAX,
   lookup: MESSAGE_BYTES_MAX,
   outcomes: MESSAGE_BYTES_MAX,
@@ -36,7 +36,9 @@ const BYTES_MAX: Readonly<Record<PeerOperation, number>> = {
   failures: MESSAGE_BYTES_MAX,
   watch: MESSAGE_BYTES_MAX,
 };
-const bytesMaxOf: ReadonlyMap<string, number> = new Map(Object.entries(BYTES_MAX));
+const bytesMaxByOperation: ReadonlyMap<string, number> = new Map(
+  Object.entries(BYTES_MAX_BY_OPERATION),
+);
 
 /**
  * Middleware for `/internal/v1`. Sets `peer`, `peerBody` and the sender's `requestId`, so that the
@@ -58,7 +60,10 @@ async function handlePeerRequest(c: Context<AppEnv>, next: Next): Promise<Respon
     const { config, requestId } = c.var;
     const isSigned = c.req.raw.headers.has("signature"); // unsigned calls aren't logged
     if (isSigned) {
-      const line = config.logRequests === "all" ? makeLine() : Isolate.of(config).get(makeLine);
+      const line =
+        config.logRequests === "all"
+          ? createSummaryLine()
+          : Isolate.of(config).get(createSummaryLine);
       line.add("count", now(c.env), { reason: message, request_id: requestId });
       c.set("logged", config.logRequests !== "all");
     }
@@ -78,7 +83,7 @@ async function verifyMessage(
   const accepted = peers.flatMap((peer) => peer.accepted);
   const verdict = await verifySignature(c.req.raw, accepted, now(c.env));
   if (!verdict.ok) return verdict.reason;
-  const bytesMax = bytesMaxOf.get(c.req.path.slice(PREFIX.length));
+  const bytesMax = bytesMaxByOperation.get(c.req.path.slice(PATH_PREFIX.length));
   if (bytesMax === undefined) return "no such operation";
   const timeoutMs = numbers.BODY_TIMEOUT_MS;
   const { after } = c.var.timers;

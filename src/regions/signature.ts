@@ -15,23 +15,23 @@ const COMPONENTS = [
   "content-digest",
   "x-request-id",
 ] as const;
-const COVERED = `(${COMPONENTS.map((name) => `"${name}"`).join(" ")})`;
+const COVERED_COMPONENTS = `(${COMPONENTS.map((name) => `"${name}"`).join(" ")})`;
 
 const LIFETIME_S = 30;
 
 const KEY_ID_CHARACTERS = 12;
 /** The sender's region, a colon and 12 base64url characters. */
-const KEY_ID = `[a-z]{2,8}:[0-9A-Za-z_-]{${KEY_ID_CHARACTERS}}`;
+const KEY_ID_PATTERN = `[a-z]{2,8}:[0-9A-Za-z_-]{${KEY_ID_CHARACTERS}}`;
 const REQUEST_ID = /^[0-9A-Za-z_-]{1,100}$/;
 /**
  * 32 bytes in base64. The last character ends in two zero bits, so that each value has one
  * encoding.
  */
-const BYTES = "[0-9A-Za-z+/]{42}[AEIMQUYcgkosw048]=";
-const DIGEST = new RegExp(`^sha-256=:${BYTES}:$`);
-const SIGNATURE = new RegExp(`^${LABEL}=:(${BYTES}):$`);
+const BASE64_PATTERN = "[0-9A-Za-z+/]{42}[AEIMQUYcgkosw048]=";
+const DIGEST = new RegExp(`^sha-256=:${BASE64_PATTERN}:$`);
+const SIGNATURE = new RegExp(`^${LABEL}=:(${BASE64_PATTERN}):$`);
 const SIGNATURE_INPUT = new RegExp(
-  `^${LABEL}=(${escapeRegExp(COVERED)};created=([1-9][0-9]{0,11});expires=([1-9][0-9]{0,11});keyid="(${KEY_ID})";alg="hmac-sha256")$`,
+  `^${LABEL}=(${escapeRegExp(COVERED_COMPONENTS)};created=([1-9][0-9]{0,11});expires=([1-9][0-9]{0,11});keyid="(${KEY_ID_PATTERN})";alg="hmac-sha256")$`,
 );
 
 type SignedParts = {
@@ -52,9 +52,9 @@ export async function signatureHeaders(
 ): Promise<Record<string, string>> {
   const created = Math.floor(nowMs / 1000);
   const keyId = await keyIdOf(secret);
-  const parameters = `${COVERED};created=${created};expires=${created + LIFETIME_S};keyid="${keyId}";alg="hmac-sha256"`;
-  const base = signatureBase(valuesOf(parts), parameters);
-  const signature = await hmacSha256(await keyOf(secret), base);
+  const parameters = `${COVERED_COMPONENTS};created=${created};expires=${created + LIFETIME_S};keyid="${keyId}";alg="hmac-sha256"`;
+  const base = signatureBase(componentValues(parts), parameters);
+  const signature = await hmacSha256(await hmacKeyOf(secret), base);
   return {
     "content-digest": parts.contentDigest,
     "x-request-id": parts.requestId,
@@ -82,8 +82,11 @@ export async function verifySignature(
   if (nowMs > expires * 1000) return rejected("signed too long ago");
   const secret = await secretOf(keyId, accepted);
   if (secret === null) return rejected("unknown keyid");
-  const base = signatureBase(valuesOf({ method, url, contentDigest, requestId }), parameters);
-  const isValid = await verifyHmac(await keyOf(secret), signature, base);
+  const base = signatureBase(
+    componentValues({ method, url, contentDigest, requestId }),
+    parameters,
+  );
+  const isValid = await verifyHmac(await hmacKeyOf(secret), signature, base);
   return isValid ? { ok: true, sender: secret.sender, contentDigest } : rejected("wrong signature");
 }
 
@@ -102,7 +105,7 @@ export function signatureBase(
 }
 
 /** Returns the values of the components (RFC 9421, 2.2). An empty query is `?` (2.2.7). */
-function valuesOf(parts: SignedParts): [name: string, value: string][] {
+function componentValues(parts: SignedParts): [name: string, value: string][] {
   const { host, pathname, query } = parseTarget(parts.url);
   const values = [parts.method, host, pathname, query, parts.contentDigest, parts.requestId];
   return COMPONENTS.map((name, i) => [name, values[i] ?? ""]);
@@ -110,14 +113,14 @@ function valuesOf(parts: SignedParts): [name: string, value: string][] {
 
 type ParsedUrl = { readonly host: string; readonly pathname: string; readonly query: string };
 const parsedUrls = new Map<string, ParsedUrl>();
-const TARGETS_MAX = 16;
+const PARSED_URLS_MAX = 16;
 
 function parseTarget(url: string): ParsedUrl {
   const known = parsedUrls.get(url);
   if (known !== undefined) return known;
   const { host, pathname, search } = new URL(url);
   const target = { host, pathname, query: search === "" ? "?" : search };
-  if (parsedUrls.size >= TARGETS_MAX) parsedUrls.clear();
+  if (parsedUrls.size >= PARSED_URLS_MAX) parsedUrls.clear();
   parsedUrls.set(url, target);
   return target;
 }
@@ -177,7 +180,7 @@ type ImportedKey = { readonly key: CryptoKey; readonly keyId: string };
  */
 const importedKeys = new WeakMap<PeerSecret, ImportedKey>();
 
-async function keyOf(secret: PeerSecret): Promise<CryptoKey> {
+async function hmacKeyOf(secret: PeerSecret): Promise<CryptoKey> {
   return (await importKey(secret)).key;
 }
 
