@@ -202,8 +202,8 @@ export class RegionOutbox extends DurableObject<Env> {
 
   async #setAlarmSoon(): Promise<void> {
     const sinceMs = Math.abs(elapsedMs() - this.#alarmSetMs);
-    if (sinceMs >= ALARM_GAP_MS && (await this.#setAlarm(GATHER_MS)))
-      this.#alarmSetMs = elapsedMs();
+    if (sinceMs < ALARM_GAP_MS) return;
+    if (await this.#setAlarm(GATHER_MS)) this.#alarmSetMs = elapsedMs();
   }
 
   /** Sets the next alarm by the platform's clock, because tests shift only `now(env)`. */
