@@ -49,9 +49,9 @@ import { stripeWebhookRoute } from "./money/payments/webhook.route.ts";
 import { requirePeer } from "./regions/require-peer.peer.ts";
 
 /**
- * The whole API; `routes.ts` lists the routes. The order matters. Below `/v1`, keys are verified
- * first, and all but paid paths are admitted before their handler. After `forwardToHome`, requests
- * are at the key's home.
+ * The API: its middleware and routes, in order. `routes.ts` lists the routes. Below `/v1`, keys are
+ * verified first. All but paid paths admit the key before the handler. After `forwardToHome`,
+ * requests are in the key's home region.
  */
 export const app = new HonoBase<AppEnv>({ router: new RegExpRouter(), getPath: routingPath });
 
@@ -139,7 +139,9 @@ function serve(reach: KeyRoute["reach"]): void {
   for (const row of routesOf(reach)) app.on(row.method, [row.path], ...gatesOf(row), row.handle);
 }
 
-/** The role is known only once the member is read. */
+/**
+ * Returns the middleware that checks access. The role is checked last, because it needs the member.
+ */
 function gatesOf({ path, member, roles, sessions }: KeyRoute): MiddlewareHandler<AppEnv>[] {
   const gates: MiddlewareHandler<AppEnv>[] = [];
   if (sessions === false) gates.push(refuseSessions);

@@ -230,7 +230,7 @@ export const KEY_ROUTES = [
  */
 export const ROUTES: readonly RouteRow[] = [...KEY_ROUTES, ...OPERATOR_ROUTES, ...PEOPLE_ROUTES];
 
-/** Returns the rows of some callers. */
+/** Returns the rows with one of these reaches. */
 export function routesOf<R extends Reach>(
   ...reaches: readonly R[]
 ): readonly (RouteRow & { readonly reach: R })[] {
@@ -240,7 +240,7 @@ export function routesOf<R extends Reach>(
   );
 }
 
-/** Paths whose POST requests take one of the isolate's slots. */
+/** Paths whose POST requests take one of the isolate's memory slots. */
 export const PAID_ROUTES: ReadonlySet<string> = new Set(routesOf("paid").map((row) => row.path));
 
 const AWAY = routesOf("paid", "here");

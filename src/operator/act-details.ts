@@ -1,7 +1,7 @@
 type Details = Readonly<Record<string, unknown>>;
 
 /**
- * The fields of a call's body that its event stores. None is a name, an address or a secret. Only
+ * The body fields that a change's event stores. They contain no name, address or secret. Only
  * operators see the free text of `reason` and `reference`.
  */
 const STORED_FIELDS: Readonly<Record<string, readonly string[]>> = {
@@ -22,13 +22,15 @@ const STORED_FIELDS: Readonly<Record<string, readonly string[]>> = {
   "POST /orgs/:id/owed": ["forgive_micro", "reference"],
   "POST /rerate": ["id", "model"],
 };
-/** Changed fields whose values aren't stored: names, addresses and long values. */
+/** Body fields whose names are stored without their values: names, addresses and long values. */
 const NAMED_ONLY =
   /^(?:name|slug|email|policy|budgets|expires_at|max_concurrent|end_user|may_hold)$/;
 const PRICES_MAX = 5;
 const PRICE_FIELDS = ["list", "item", "from", "price", "percent"];
 
-/** Returns the stored details of a change, from its body and its response. Null: none. */
+/**
+ * Returns the details of a change to store, from its body and its response. Null if there are none.
+ */
 export function detailsOf(act: string, body: unknown, response: object): Details | null {
   const sent = Object.entries(body instanceof Object ? body : {});
   const stored = STORED_FIELDS[act] ?? [];

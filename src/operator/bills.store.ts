@@ -4,7 +4,7 @@ export type Bill = {
   readonly billedMicro: number;
 };
 
-/** Stores bills. A later import of a day replaces the earlier. */
+/** Stores bills. A later import of a day replaces the earlier one. */
 export async function putBills(
   db: D1Database,
   bills: readonly Bill[],
@@ -47,7 +47,7 @@ export async function organizationIds(
   return results;
 }
 
-/** Returns organizations used since then (Unix ms), the most recently used first. */
+/** Returns organizations used since `sinceMs` (Unix ms), most recently used first. */
 export async function listOrganizationsUsedSince(
   db: D1Database,
   sinceMs: number,

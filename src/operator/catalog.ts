@@ -11,8 +11,8 @@ import { priceInDollars } from "../shared/price-in-dollars.ts";
 import { DAY_MS } from "../shared/clock.ts";
 
 /**
- * Handles `GET /catalog`. Returns built-in and configured models, the reason why a route isn't
- * sold, and the measured speeds of the region.
+ * Handles `GET /catalog`. Returns built-in and configured models, why routes aren't sold, and the
+ * speeds measured in this region.
  */
 export async function getCatalog(context: OperatorCall) {
   const call = { ...context, speeds: (await readSpeeds(context.metrics())) ?? new Map() };
@@ -36,7 +36,7 @@ export async function getCatalog(context: OperatorCall) {
 
 type CatalogCall = OperatorCall & { readonly speeds: ReadonlyMap<string, RouteSpeed> };
 
-/** The measured speed, or null if there are too few requests. */
+/** Returns a route's measured speed, or null if there are too few requests. */
 function speedView({ speeds }: CatalogCall, { provider, upstreamId }: NamedRoute) {
   const { latency, throughput } = speeds.get(routeName(provider, upstreamId)) ?? {};
   return { latency_ms: measureView(latency), tokens_per_second: measureView(throughput) };

@@ -72,7 +72,10 @@ export async function patchOrganization(call: OperatorCall) {
 
 type Change = z.infer<typeof organizationChange>;
 
-/** Returns the changed organization. The event of a suspension is stored only after this call. */
+/**
+ * Returns the changed organization. Its suspension comes from the request, because the event isn't
+ * stored yet.
+ */
 async function changedView(call: OperatorCall, { status, reason }: Change) {
   const shown = await getOrganization(call);
   if (!shown.ok || status !== "suspended") return shown;

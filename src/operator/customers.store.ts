@@ -2,7 +2,7 @@ import type { StoredOrganization } from "../accounts/organizations/organization.
 import { ORGANIZATION_COLUMNS } from "../accounts/organizations/organizations.store.ts";
 import { periodOf } from "../shared/period.ts";
 
-/** An organization in the list of customers, without calling its wallet. */
+/** An organization in the list of customers, read only from D1. */
 export type Customer = StoredOrganization & {
   readonly ownerEmail: string | null;
   readonly balanceMicro: number | null;
@@ -38,7 +38,7 @@ const SORTS: Readonly<Record<Sort, readonly [by: string, way: "asc" | "desc"]>> 
 export const SORT_ORDERS = ["asc", "desc"] as const;
 
 /**
- * SQL condition: ?1 is null, or matches an organization's name, slug or ID, or one of its keys,
+ * SQL condition that ?1 is null, or matches an organization's name, slug or ID, or one of its keys,
  * members or domains.
  */
 const FOUND = `(?1 IS NULL OR id = ?1 OR instr(slug, lower(?1)) > 0 OR instr(lower(name), lower(?1)) > 0
@@ -58,7 +58,7 @@ type CustomersQuery = {
   readonly offset: number;
 };
 
-/** Returns sorted customers, unknown values last, and the total. */
+/** Returns a page of sorted customers and their total. Unknown values come last. */
 export async function listCustomers(
   db: D1Database,
   { q, status, endsWithinDays, sort, order, limit, offset }: CustomersQuery,

@@ -6,7 +6,10 @@ import type { Series } from "../shared/contracts/metrics.ts";
 import type { Depth } from "../shared/contracts/outbox.ts";
 import type { Vitals } from "../shared/contracts/wallet.ts";
 
-/** Maximum bytes of D1 and of a Durable Object (Cloudflare). Alerts start at 70 %. */
+/**
+ * Cloudflare's maximum size of a D1 database and of a Durable Object, in bytes. Alerts start at 70
+ * %.
+ */
 export const BYTES_MAX = 10_000_000_000;
 const ALERT_AT = 0.7;
 
@@ -59,7 +62,7 @@ export class Depths {
     this.#found = { ...this.#found, unavailable: this.#found.unavailable + 1 };
   }
 
-  /** Records the size of D1. Raises one alert per sweep. */
+  /** Records D1's size. Raises at most one alert per sweep. */
   book(bytes: number): void {
     if (isLarge(bytes) && !isLarge(this.#found.bookBytes)) logAlert("book_large", { bytes });
     this.#found = { ...this.#found, bookBytes: Math.max(this.#found.bookBytes, bytes) };
@@ -79,7 +82,7 @@ export class Depths {
   }
 }
 
-/** An outbox. `depth` is null if it didn't respond. */
+/** An outbox's message counts, or null if it didn't respond. */
 type OutboxDepth = { readonly name: string; readonly depth: Depth | null };
 
 /** Returns gauges by receiver: `own`, `us`, `us/revocations`. */

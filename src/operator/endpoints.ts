@@ -58,8 +58,8 @@ import { getLedger, postCredits, postReconcile } from "./wallets.ts";
 import { getDeliveries, getWebhooks, postReplay, postTest } from "./webhooks.ts";
 
 /**
- * All calls under `/admin/v1`. All operators can read. Changes need one of the listed roles, or
- * `all`.
+ * All endpoints below `/admin/v1`. All operators can read. Changes require a listed role or the
+ * role `all`.
  */
 export const OPERATOR_ROUTES = [
   endpoint("POST", "/orgs", postOrganization, "support"),

@@ -35,7 +35,7 @@ type Lookup = {
 };
 const ID = "t.id = ?1";
 
-/** The lookups of a text (?1). Each uses an index, except names of organizations. */
+/** The queries that look up a text (?1). Each uses an index, except by organization name. */
 const LOOKUPS: readonly Lookup[] = [
   {
     ...lookup("organization", "(SELECT *, id AS org_id FROM organizations)", "t.name"),
@@ -115,7 +115,7 @@ function foundOf({ object, id, name, orgId, slug, orgName }: Row): Found {
 
 export type OwnersPage = { readonly after: string; readonly limit: number };
 
-/** Returns organizations by ID that can have an object of this time (Unix ms). */
+/** Returns organizations used since `usedSinceMs` (Unix ms), ordered by ID. */
 export async function ownersSince(
   db: D1Database,
   { after, limit }: OwnersPage,

@@ -13,10 +13,10 @@ import { findStored, ownersSince } from "./find.store.ts";
 import type { Found, Owner, OwnersPage } from "./find.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
-/** Maximum number of organizations whose objects one call asks. */
+/** Maximum organizations whose wallets one call searches. */
 const ORGANIZATIONS_MAX = 200;
 const AT_ONCE = 10;
-/** Maximum delay of an organization's stored last use. */
+/** Maximum delay of an organization's stored last use, in ms. */
 const USED_DELAY_MS = HOUR_MS;
 
 export const findQuery = z.object({
@@ -24,7 +24,7 @@ export const findQuery = z.object({
   after: z.optional(singleValue.check(z.regex(/^[0-9a-f-]{36}$/, "must be an earlier next_after"))),
 });
 
-/** A lookup in the objects of organizations, because D1 doesn't have these IDs. */
+/** A lookup in organizations' wallets, for IDs that D1 doesn't have. */
 type ObjectLookup = {
   readonly object: "request" | "event";
   readonly id: string;
@@ -33,8 +33,8 @@ type ObjectLookup = {
 };
 
 /**
- * Handles `GET /find`. D1 has names and most IDs. For the ID of a request or event, the
- * call asks the wallets of at most 200 organizations, and `next_after` continues after them.
+ * Handles `GET /find`. D1 has names and most IDs. For the ID of a request or event, searches the
+ * wallets of at most 200 organizations, and `next_after` continues the search.
  */
 export async function getFind(call: OperatorCall) {
   const fields = parseQuery(findQuery, call.url);
@@ -74,7 +74,7 @@ function lookupOf({ db, now, wallet }: OperatorCall, text: string): ObjectLookup
 
 const EVENT = /^evt_[0-9A-Za-z]{24}$/;
 const REFUND = /^re_\w+$/;
-/** The IDs that D1 has. All others can be a request's. */
+/** IDs that D1 has. Any other ID can be a request's. */
 const IN_DATABASE = /^(?:inv|key|per|prc|pur|whk)_/;
 
 type OwnersSearch = {
@@ -85,7 +85,7 @@ type OwnersSearch = {
 };
 const NOBODY: OwnersSearch = { found: [], count: 0, missing: [], nextAfter: null };
 
-/** Asks organizations in the order of their IDs, until one has the object. */
+/** Searches the wallets of organizations, ordered by ID, until one has the object. */
 async function searchOwners(
   { object, id, owners, ask }: ObjectLookup,
   after: string,

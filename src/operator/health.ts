@@ -14,8 +14,8 @@ import type { OperatorContext } from "./operator-context.ts";
 import { testWallets } from "./unavailable-wallets.store.ts";
 
 /**
- * Handles `GET /health`. An outbox that didn't respond is null. Routes in cooldown are those of
- * this isolate.
+ * Handles `GET /health`. The counts of an outbox that didn't respond are null. Routes in cooldown
+ * are those of this isolate.
  */
 export async function getHealth(context: OperatorContext) {
   const { region, version, db, now, models } = context;

@@ -16,8 +16,8 @@ type HourlyTargets = SweepTargets & { readonly outboxes: readonly Pick<OutboxCal
 
 /**
  * Restores lost alarms of outboxes, deletes old Idempotency-Keys, records keys that expire soon,
- * and starts a sweep of all wallets. If one step fails, the others still run. Returns the totals of
- * a finished sweep.
+ * and starts a sweep of all wallets. If one step fails, the others still run. Returns the totals if
+ * the sweep finishes.
  */
 export async function sweepHourly(
   db: D1Database,
@@ -45,8 +45,8 @@ async function quietly(work: () => Promise<unknown>): Promise<void> {
 const EXPIRING = "expiring";
 
 /**
- * Records an event for each key that came within a week of its expiry since the last run. Keys with
- * a shorter lifetime are excluded, because their creation has an event.
+ * Records an event for each key that came within a week of its expiry since the last run. Keys
+ * created with a shorter lifetime are excluded.
  */
 async function recordExpiring(db: D1Database, nowMs: number): Promise<void> {
   const until = nowMs + EXPIRING_MS;

@@ -15,7 +15,7 @@ import type { OperatorCall } from "./operator-context.ts";
 
 const WALLETS_MAX = 100;
 const BILLS_MAX = 500;
-/** Maximum ms to read the costs of a wallet. One with many rows needs more than the usual time. */
+/** Maximum ms to read the costs of a wallet, which can have many rows. */
 const COSTS_MS_MAX = 15_000;
 
 const day = singleValue.check(z.regex(/^\d{4}-\d{2}-\d{2}$/, "must be a day such as 2026-11-21"));
@@ -39,8 +39,9 @@ export const newBills = z.object({
 });
 
 /**
- * Handles `GET /margin`. Returns charges and costs for one page of organizations. `missing` has
- * organizations whose wallet can't be read. Bills are compared only if there are none.
+ * Handles `GET /margin`. Returns charges and costs for one page of organizations. `missing` lists
+ * organizations whose wallet can't be read. Compares bills only if one page by provider covers all
+ * organizations.
  */
 export async function getMargin(call: OperatorCall) {
   const fields = parseQuery(marginQuery, call.url);
@@ -81,7 +82,7 @@ export async function getMargin(call: OperatorCall) {
 }
 
 /**
- * Handles `POST /costs`. Stores bills. Reports large differences if the request includes the sums
+ * Handles `POST /costs`. Stores bills. Alerts on large differences if the request includes the sums
  * of `GET /margin`.
  */
 export async function postCosts(call: OperatorCall) {
@@ -175,7 +176,7 @@ function groupView(group: CostGroup, bills: readonly Bill[]) {
   };
 }
 
-/** Returns bills whose difference shows a wrong price or wrong usage. */
+/** Returns the bills whose difference from the counted costs shows a wrong price or wrong usage. */
 export function differingBills(
   groups: readonly Pick<CostGroup, "day" | "group" | "boughtMicro">[],
   bills: readonly Bill[],

@@ -9,7 +9,7 @@ import type { Objects } from "../shared/contracts/objects.ts";
 import type { SendMail } from "../accounts/people/mail.ts";
 import type { Region } from "../shared/regions.ts";
 
-/** The services that handlers use. `now` is read once per request, in Unix ms. */
+/** Services for handlers of operator calls. `now` is read once per request, in Unix ms. */
 export type OperatorContext = KeyServices &
   Pick<Objects, "deliveries" | "metrics" | "payments"> & {
     readonly version: string;
@@ -20,14 +20,14 @@ export type OperatorContext = KeyServices &
     /** Minimum ms between posting a price and its start. */
     readonly priceLeadMs: number;
     readonly companyDomains: "off" | "approve" | "on";
-    /** Sends links. If null, links are only shown. */
+    /** Sends emails. Null if email isn't configured. */
     readonly mail: SendMail | null;
     readonly aliases: ReadonlyMap<string, string>;
     readonly breakers: readonly RouteStatus[];
     readonly providers: ReadonlySet<string>;
     readonly models: ReadonlyMap<string, Model>;
     /**
-     * Returns the region's address, the reason why it can't be called (or null), the duration, and
+     * Calls a region. Returns its URL, why the call failed (or null), the duration, and the time of
      * its last response to this isolate (Unix ms).
      */
     readonly askPeer: (peer: Region) => Promise<{
@@ -39,8 +39,8 @@ export type OperatorContext = KeyServices &
     readonly names: ModelNames;
     readonly takeEvents: (orgId: string) => void;
     /**
-     * Returns the payment of a refund, and any other ID unchanged. Returns null if there is no such
-     * refund, or if payments are off.
+     * Returns the payment ID for a refund ID, and any other ID unchanged. Returns null if there is
+     * no such refund, or if payments are off.
      */
     readonly paymentOf: (id: string) => Promise<string | null>;
   };

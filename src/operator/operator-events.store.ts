@@ -11,18 +11,21 @@ export type OperatorEvent = {
   /** The method and path of the call. */
   readonly act: string;
   readonly orgId: string | null;
-  /** The other parameters of the path. */
+  /** The path's parameters except the organization's ID. */
   readonly target: Readonly<Record<string, string>>;
-  /** The amounts, limits and reasons of the change. Null: none, or an event of an earlier release. */
+  /**
+   * The amounts, limits and reasons of the change. Null if there are none or an earlier release
+   * recorded it.
+   */
   readonly details: Readonly<Record<string, unknown>> | null;
   readonly requestId: string;
 };
 export type ListedOperatorEvent = OperatorEvent & {
   readonly slug: string | null;
   readonly name: string | null;
-  /** The present name of the changed key. */
+  /** The current name of the changed key. */
   readonly keyName: string | null;
-  /** The present address of the changed member. */
+  /** The current address of the changed member. */
   readonly memberEmail: string | null;
 };
 
@@ -81,8 +84,8 @@ export type Suspension = {
 };
 
 /**
- * Returns the event that suspended an organization. Null if an earlier release suspended it, if it
- * waits for approval, or if it was resumed later.
+ * Returns the event that suspended an organization. Null if an earlier release suspended it, its
+ * sign-up waits for approval, or it was resumed later.
  */
 export function findSuspension(db: D1Database, orgId: string): Promise<Suspension | null> {
   return db

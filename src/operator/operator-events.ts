@@ -62,7 +62,7 @@ export async function getOperatorEvents(call: OperatorCall) {
   return success({ events: events.map(eventView), next_after: nextAfter });
 }
 
-/** Returns the range of IDs, which contain their time, between two times and after a page. */
+/** Returns the range of IDs between two times and after a page. IDs contain their creation time. */
 export function pageOfIds(
   prefix: string,
   { after = "~", from, to }: { after?: string | undefined; from: number; to: number | undefined },

@@ -3,7 +3,9 @@ import { sha256Hex } from "../shared/hash.ts";
 
 export type Operator = { readonly name: string; readonly role: OperatorRole };
 
-/** Returns the operator of a token. The scheme is case-insensitive and followed by one space. */
+/**
+ * Returns the operator of a bearer token. The scheme is case-insensitive and followed by one space.
+ */
 export async function operatorOf(
   authorization: string | null,
   operators: Config["operators"],
@@ -13,7 +15,8 @@ export async function operatorOf(
 }
 
 /**
- * Compares with the hashes of all tokens in constant time, so that the duration reveals nothing.
+ * Returns the operator whose token has this hash. Compares all tokens in constant time, so that the
+ * duration reveals nothing.
  */
 export async function operatorByHash(
   hash: string,
@@ -36,10 +39,7 @@ export function operatorOfLogin(
   return found === undefined ? null : { name: found.name, role: found.role };
 }
 
-/**
- * Operators of requests with a verified session, by the request object. No client's request can be
- * in this map.
- */
+/** Operators with a verified console session, by request object. Only the gateway adds entries. */
 const operators = new WeakMap<Request, Operator>();
 
 export function vouchForOperator(request: Request, operator: Operator): void {

@@ -33,7 +33,7 @@ type DeploymentOf = (config: Config) => {
 };
 type Deployment = ReturnType<DeploymentOf>;
 
-/** Last response of each region to this isolate (Unix ms). */
+/** Time of each region's last response to this isolate (Unix ms). */
 const lastOkMs = new Map<Region, number>();
 
 export function addOperatorRoutes(app: HonoBase<AppEnv>, deploymentOf: DeploymentOf): void {

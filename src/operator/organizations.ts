@@ -57,7 +57,7 @@ export const SHOWN_ORGANIZATION_READ_ONLY_FIELDS: readonly string[] = [
 
 /**
  * Handles `POST /orgs`. Creates the wallet, then the organization, its owner and a first key in one
- * batch. If the slug is taken, deletes the wallet. `restore_id`: uses the wallet of a lost
+ * batch. If the slug is taken, deletes the wallet. With `restore_id`, uses the wallet of a lost
  * organization.
  */
 export async function postOrganization(call: OperatorCall) {
@@ -148,8 +148,8 @@ export const organizationsQuery = z.extend(pageQuery, {
 });
 
 /**
- * Handles `GET /orgs` from D1. Only `balance` calls wallets. `q` is a part of a name, slug or
- * address, an ID, or the prefix of a key.
+ * Handles `GET /orgs` from D1. Calls wallets only if `balance` is set. `q` is a part of a name,
+ * slug or address, an ID, or the prefix of a key.
  */
 export async function getOrganizations(call: OperatorCall) {
   const fields = parseQuery(organizationsQuery, call.url);
@@ -188,7 +188,7 @@ export async function getOrganization(call: OperatorCall) {
     status === "suspended" ? findSuspension(call.db, id) : null,
   ]);
   const { closedAt = null, restorableUntil = null } = closing ?? {};
-  // Closing suspends an organization too.
+  // Closing also suspends an organization.
   const suspension = closedAt === null ? suspended : null;
   return success({
     ...shown,
@@ -223,7 +223,10 @@ export function organizationNotFound(): Refusal {
   return refuse({ kind: "not_found", message: "No such organization." });
 }
 
-/** Adds the wallet's amounts, or null if it can't be read, so that a list never fails. */
+/**
+ * Returns an organization with its wallet's amounts. They are null if the wallet can't be read, so
+ * that a list never fails.
+ */
 async function organizationViewWithBalance(call: OperatorCall, row: StoredOrganization) {
   const balance = await call
     .wallet(row.id)

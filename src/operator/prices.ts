@@ -84,7 +84,7 @@ async function inserted({ db }: OperatorCall, rows: readonly PriceRecord[]): Pro
     await insertPrices(db, rows);
     return true;
   } catch (error) {
-    // another call was faster
+    // A concurrent call inserted the price first.
     if (error instanceof Error && error.message.includes("UNIQUE constraint failed")) return false;
     throw error;
   }

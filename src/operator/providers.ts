@@ -13,7 +13,7 @@ const ORGANIZATIONS_MAX = 200;
 const AT_ONCE = 6;
 const NAMED_MAX = 10;
 const MINUTE_MS = 60_000;
-/** Maximum delay of an organization's stored last use. */
+/** Maximum delay of an organization's stored last use, in ms. */
 const USED_DELAY_MS = 60 * MINUTE_MS;
 
 export const providersQuery = z.object({ minutes: wholeNumber(1, 1440, 60) });
@@ -22,8 +22,8 @@ type Organization = { readonly id: string; readonly slug: string };
 type Answered = readonly [Organization, Result<ProviderCallsReport>];
 
 /**
- * Handles `GET /providers`: each provider's calls, failures and affected customers, from the most
- * recently used wallets. Failures that a request caused don't count.
+ * Handles `GET /providers`. Returns each provider's calls, failures and affected customers, from
+ * the most recently used wallets. Failures that requests caused don't count.
  */
 export async function getProviders(call: OperatorCall) {
   const fields = parseQuery(providersQuery, call.url);

@@ -24,7 +24,7 @@ export const allPurchasesQuery = z.extend(purchasesQuery, {
   to: z.optional(moment),
 });
 
-/** Handles `GET /purchases` of all organizations, newest first, from D1. */
+/** Handles `GET /purchases`. Returns the purchases of all organizations from D1, newest first. */
 export async function getAllPurchases(call: OperatorCall) {
   const query = parseQuery(allPurchasesQuery, call.url);
   if (!query.ok) return query;
@@ -60,8 +60,8 @@ export async function getPurchase(call: OperatorCall) {
 }
 
 /**
- * Handles `POST /orgs/{id}/purchases/{purchase_id}/check`. Reads the purchase from Stripe again, for
- * a customer who waits. The purchase is updated later.
+ * Handles `POST /orgs/{id}/purchases/{purchase_id}/check`. Has the purchase read from Stripe again,
+ * for a customer who waits. Returns before the purchase is updated.
  */
 export async function postCheck(call: OperatorCall) {
   const found = await organizationOf(call);
@@ -76,7 +76,10 @@ export async function postCheck(call: OperatorCall) {
   return noted.ok ? accepted(operatorPurchaseView(purchase.value)) : noted;
 }
 
-/** Returns the object that decides a purchase: its payment, with refunds and disputes, if it has one. */
+/**
+ * Returns the Stripe object that determines a purchase: its payment, if it has one, or its checkout
+ * session or invoice.
+ */
 function stripeObjectOf(purchase: PurchaseRecord): Pick<Hint, "kind" | "object"> | null {
   const { paymentId, sessionId, invoiceId } = purchase;
   if (paymentId !== null) return { kind: "back", object: paymentId };

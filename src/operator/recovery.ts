@@ -7,7 +7,7 @@ import { callObject } from "../shared/reach-object.ts";
 import { organizationOf } from "./organizations.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
-/** The log line `settlement_unsaved`, complete or with only these fields. */
+/** The request body: the log line `settlement_unsaved`, complete or with only these fields. */
 export const unsavedSettlementBody = z.object({
   request_id: z
     .string()
@@ -18,8 +18,8 @@ export const unsavedSettlementBody = z.object({
 });
 
 /**
- * Handles `POST /orgs/{id}/settle`. Charges a logged `settlement_unsaved` once. `voided` and
- * `unknown` mean that nothing is charged.
+ * Handles `POST /orgs/{id}/settle`. Charges a settlement from the log once. The results `voided`
+ * and `unknown` mean that nothing is charged.
  */
 export async function postSettle(call: OperatorCall) {
   const fields = parseBody(unsavedSettlementBody, call.body);
@@ -51,7 +51,7 @@ export async function postRebuildWallet(call: OperatorCall) {
   if (!found.ok) return found;
   const answer = await call.wallet(found.value.id).rebuild(found.value.id, call.actor);
   if (!answer.ok) return answer;
-  // Adds payments after the last publish. If this fails, the sweep of payments retries it.
+  // Adds payments made after the last publish. If this fails, the payments sweep retries it.
   await callObject(() => call.payments(found.value.id).poke());
   const { creditsMicro, heldMicro, openHolds } = answer.value;
   return success({ credits_micro: creditsMicro, held_micro: heldMicro, open_holds: openHolds });

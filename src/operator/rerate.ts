@@ -13,7 +13,7 @@ import { priceFields } from "./price-fields.ts";
 import { kindOf, refuseUnits } from "./prices.ts";
 
 const ID_MAX = 100;
-/** Maximum delay of outcomes in ms. Later, the sums no longer change between two calls. */
+/** Maximum delay of settlements in ms. Older sums no longer change between two calls. */
 const LATE_MS = 2 * 3_600_000;
 
 export const rerateFields = z.object({

@@ -53,8 +53,8 @@ async function measureOutboxes(env: Env): Promise<void> {
 }
 
 /**
- * Sends Stripe's new events to organizations, and wakes payments with due work. Succeeds if Stripe
- * listed its events, or if payments are off.
+ * Sends Stripe's new events to organizations' payments objects, and wakes objects with due work.
+ * Records success if Stripe listed its events, or if payments are off.
  */
 export async function runPaymentsSweep(env: Env): Promise<void> {
   const parsed = configOf(env);
@@ -114,7 +114,7 @@ export async function runScheduled(env: Env): Promise<void> {
 }
 
 /**
- * Repeats each closing in its wallet. Removes organizations that were closed more than 7 days ago.
+ * Notifies wallets of closings again. Removes organizations that were closed more than 7 days ago.
  */
 async function removeClosed(env: Env, config: Config): Promise<void> {
   const { peers, region, keySecrets } = config;
@@ -130,7 +130,7 @@ async function removeClosed(env: Env, config: Config): Promise<void> {
   };
   await forEachOrganization(
     await listRestorableOrganizations(env.DB),
-    "organization_not_closed", // its wallet didn't learn about the closing
+    "organization_not_closed", // the wallet wasn't notified
     (orgId) => notifyWalletOfClosing(services, orgId),
   );
   await forEachOrganization(

@@ -26,8 +26,8 @@ const ROUND = "round";
 export type SweepTargets = CallsOf<"wallet" | "deliveries", "poke">;
 
 /**
- * A sweep of all organizations, stored in `cursors`. Only the invocation with the lease continues
- * it.
+ * A running sweep of all organizations, stored in `cursors`. Only the invocation with the lease
+ * continues it.
  */
 const roundSchema = z.object({
   after: z.string(),
@@ -49,8 +49,8 @@ export async function beginRound(db: D1Database): Promise<void> {
 
 /**
  * Continues the sweep, and returns its totals once it is complete. Wakes recently used wallets, and
- * the deliveries of organizations with a webhook, which restores lost alarms. If one fails, the
- * others still run.
+ * the deliveries of organizations with a webhook, which restores lost alarms. If one object fails,
+ * the others still run.
  */
 export async function continueRound(
   db: D1Database,
@@ -122,7 +122,7 @@ class Sweep {
     }
   }
 
-  /** Returns false if another invocation has taken over the sweep. */
+  /** Saves the progress. Returns false if another invocation has taken over the sweep. */
   async #keep(after: string, leaseMs = this.#clock() + LEASE_MS): Promise<boolean> {
     const kept = { after, leaseMs, found: this.#depths.found(), closed: this.#closed };
     const { meta } = await this.#db
@@ -153,10 +153,13 @@ async function takeRound(db: D1Database, nowMs: number): Promise<Round | null> {
   return row === null ? null : z.parse(roundSchema, JSON.parse(row.after));
 }
 
-/** An organization to visit. 1 marks an object that is due. */
+/** An organization to visit. 1 means that the object is due. */
 type Due = { readonly id: string; readonly wallet: 0 | 1; readonly deliveries: 0 | 1 };
 
-/** D1 reports the database size with each result. */
+/**
+ * Returns a page of organizations to visit, and the database size, which D1 reports with each
+ * result.
+ */
 async function organizationsDue(
   db: D1Database,
   since: number,

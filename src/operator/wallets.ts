@@ -99,7 +99,7 @@ function ledgerView(row: LedgerRow) {
 
 /**
  * Handles `POST /orgs/{id}/reconcile`. Compares the wallet with its ledger, its holds and D1. With
- * `within_ms`, can return `next_after`, with which the next call continues.
+ * `within_ms`, the response can contain `next_after`, which continues the comparison.
  */
 export async function postReconcile(call: OperatorCall) {
   const fields = parseFields(reconcileAsk, [], call.body ?? {});
