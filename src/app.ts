@@ -136,17 +136,17 @@ for (const path of ["/console/api/v1/*", "/console/api/admin/v1/*"]) {
 }
 
 function serve(reach: KeyRoute["reach"]): void {
-  for (const row of routesOf(reach)) app.on(row.method, [row.path], ...gatesOf(row), row.handle);
+  for (const row of routesOf(reach)) app.on(row.method, [row.path], ...checksOf(row), row.handle);
 }
 
 /**
  * Returns the middleware that checks access. The role is checked last, because it needs the member.
  */
-function gatesOf({ path, member, roles, sessions }: KeyRoute): MiddlewareHandler<AppEnv>[] {
-  const gates: MiddlewareHandler<AppEnv>[] = [];
-  if (sessions === false) gates.push(refuseSessions);
-  if (path.includes("/:org_id")) gates.push(requireOwnOrganization);
-  if (member !== "unread") gates.push(member === "read" ? requireMember : readMember);
-  if (roles !== EVERYONE) gates.push(requireRole(...roles));
-  return gates;
+function checksOf({ path, member, roles, sessions }: KeyRoute): MiddlewareHandler<AppEnv>[] {
+  const checks: MiddlewareHandler<AppEnv>[] = [];
+  if (sessions === false) checks.push(refuseSessions);
+  if (path.includes("/:org_id")) checks.push(requireOwnOrganization);
+  if (member !== "unread") checks.push(member === "read" ? requireMember : readMember);
+  if (roles !== EVERYONE) checks.push(requireRole(...roles));
+  return checks;
 }

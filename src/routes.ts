@@ -104,12 +104,12 @@ type ForKeys = KeyRoute & {
 type RouteRow = ForKeys | ForOperators | PeopleEndpoint;
 type AllowedCallers = Pick<KeyRoute, "roles" | "member" | "others" | "sessions">;
 
-const SENIORS: readonly Role[] = ["owner", "admin", "billing"];
+const SENIOR_ROLES: readonly Role[] = ["owner", "admin", "billing"];
 /** Any active key, without a database read. */
-const ANY: AllowedCallers = { roles: EVERYONE, member: "unread" };
-const MEMBERS: AllowedCallers = { roles: EVERYONE, member: "read" };
-const OWN: AllowedCallers = { ...MEMBERS, others: SENIORS };
-const ACCOUNTANTS: AllowedCallers = { roles: SENIORS, member: "read" };
+const ANY_KEY: AllowedCallers = { roles: EVERYONE, member: "unread" };
+const ANY_MEMBER: AllowedCallers = { roles: EVERYONE, member: "read" };
+const OWN_OBJECTS: AllowedCallers = { ...ANY_MEMBER, others: SENIOR_ROLES };
+const ACCOUNTANTS: AllowedCallers = { roles: SENIOR_ROLES, member: "read" };
 const MANAGERS: AllowedCallers = { roles: ["owner", "admin"], member: "read" };
 /** Keys, also limited ones, but no sessions. */
 const KEYS_ONLY = { sessions: false } as const;
@@ -122,45 +122,54 @@ const MERCHANTS = { isMerchant, findMerchantName };
 /** The routes below `/v1`. All rows of a path have the same reach. */
 export const KEY_ROUTES = [
   ...ENDPOINTS.map((paid) =>
-    path("POST " + paid.path, "paid", ANY, (c) => handlePaidRequest(c, paid)),
+    path("POST " + paid.path, "paid", ANY_KEY, (c) => handlePaidRequest(c, paid)),
   ),
-  path("POST /v1/messages/count_tokens", "here", ANY, countTokensRoute),
-  path("GET /v1/models", "here", ANY, async (c) => listModelsRoute(c, await loadCallerCatalog(c))),
-  path("GET /v1/models/:id{.+?}/endpoints", "here", ANY, async (c) =>
+  path("POST /v1/messages/count_tokens", "here", ANY_KEY, countTokensRoute),
+  path("GET /v1/models", "here", ANY_KEY, async (c) =>
+    listModelsRoute(c, await loadCallerCatalog(c)),
+  ),
+  path("GET /v1/models/:id{.+?}/endpoints", "here", ANY_KEY, async (c) =>
     modelEndpointsRoute(c, await loadCallerCatalog(c)),
   ),
-  path("GET /v1/models/:id{.+?}", "here", ANY, async (c) =>
+  path("GET /v1/models/:id{.+?}", "here", ANY_KEY, async (c) =>
     readModelRoute(c, await loadCallerCatalog(c)),
   ),
 
-  endpoint("GET /v1/key", "home", ANY, ownKeyRoute),
-  endpoint("GET /v1/auth/key", "home", ANY, ownKeyRoute),
-  endpoint("GET /v1/responses/:id{resp_\\w+}", "home", OWN, readResponseRoute),
-  withoutLogin(endpoint("DELETE /v1/responses/:id{resp_\\w+}", "home", OWN, deleteResponseRoute)),
-  endpoint("GET /v1/responses/:id{resp_\\w+}/input_items", "home", OWN, listInputItemsRoute),
+  endpoint("GET /v1/key", "home", ANY_KEY, ownKeyRoute),
+  endpoint("GET /v1/auth/key", "home", ANY_KEY, ownKeyRoute),
+  endpoint("GET /v1/responses/:id{resp_\\w+}", "home", OWN_OBJECTS, readResponseRoute),
+  withoutLogin(
+    endpoint("DELETE /v1/responses/:id{resp_\\w+}", "home", OWN_OBJECTS, deleteResponseRoute),
+  ),
+  endpoint(
+    "GET /v1/responses/:id{resp_\\w+}/input_items",
+    "home",
+    OWN_OBJECTS,
+    listInputItemsRoute,
+  ),
   endpoint(
     "POST /v1/keys/:id/rotate",
     "home",
-    { ...MEMBERS, ...KEYS_ONLY, others: [] },
+    { ...ANY_MEMBER, ...KEYS_ONLY, others: [] },
     rotateKeyRoute,
   ),
-  endpoint("GET /v1/sessions", "home", { ...OWN, ...KEYS_ONLY }, listSessionsRoute),
-  endpoint("POST /v1/sessions", "home", { ...MEMBERS, ...KEYS_ONLY }, (c) =>
-    createSessionRoute(c, namesOf(c)),
+  endpoint("GET /v1/sessions", "home", { ...OWN_OBJECTS, ...KEYS_ONLY }, listSessionsRoute),
+  endpoint("POST /v1/sessions", "home", { ...ANY_MEMBER, ...KEYS_ONLY }, (c) =>
+    createSessionRoute(c, modelNamesOf(c)),
   ),
   withoutLogin(
-    endpoint("DELETE /v1/sessions/:id", "home", { ...OWN, ...KEYS_ONLY }, endSessionRoute),
+    endpoint("DELETE /v1/sessions/:id", "home", { ...OWN_OBJECTS, ...KEYS_ONLY }, endSessionRoute),
   ),
 
-  endpoint("GET /v1/holds", "home", { ...OWN, ...KEYS_ONLY }, holdsRoute(memberKeyIds)),
-  endpoint("POST /v1/holds", "home", ANY, placeHoldRoute(MERCHANTS)),
-  endpoint("GET /v1/holds/:id", "home", OWN, readHoldRoute(memberKeyIds)),
-  endpoint("POST /v1/holds/:id/capture", "home", ANY, captureHoldRoute),
-  endpoint("POST /v1/holds/:id/release", "home", ANY, releaseHoldRoute),
-  endpoint("POST /v1/holds/:id/extend", "home", ANY, extendHoldRoute),
-  endpoint("POST /v1/charges", "home", ANY, chargeRoute(MERCHANTS)),
+  endpoint("GET /v1/holds", "home", { ...OWN_OBJECTS, ...KEYS_ONLY }, holdsRoute(memberKeyIds)),
+  endpoint("POST /v1/holds", "home", ANY_KEY, placeHoldRoute(MERCHANTS)),
+  endpoint("GET /v1/holds/:id", "home", OWN_OBJECTS, readHoldRoute(memberKeyIds)),
+  endpoint("POST /v1/holds/:id/capture", "home", ANY_KEY, captureHoldRoute),
+  endpoint("POST /v1/holds/:id/release", "home", ANY_KEY, releaseHoldRoute),
+  endpoint("POST /v1/holds/:id/extend", "home", ANY_KEY, extendHoldRoute),
+  endpoint("POST /v1/charges", "home", ANY_KEY, chargeRoute(MERCHANTS)),
 
-  endpoint("GET /v1/balance", "managed", ANY, balanceRoute),
+  endpoint("GET /v1/balance", "managed", ANY_KEY, balanceRoute),
   endpoint("GET /v1/credits", "managed", ACCOUNTANTS, creditsRoute),
   endpoint("GET /v1/credits/purchases", "managed", ACCOUNTANTS, listPurchasesRoute),
   endpoint("POST /v1/credits/purchases", "managed", ACCOUNTANTS, buyRoute),
@@ -170,10 +179,10 @@ export const KEY_ROUTES = [
   endpoint("GET /v1/usage", "managed", ACCOUNTANTS, usageRoute(membersByKey)),
   endpoint("GET /v1/exports", "managed", ACCOUNTANTS, exportsRoute),
   path("GET /v1/exports/focus", "managed", ACCOUNTANTS, focusRoute),
-  endpoint("GET /v1/generations", "managed", OWN, listGenerationsRoute(memberKeyIds)),
-  endpoint("GET /v1/generations/:id", "managed", OWN, generationRoute(findAnyKey)),
-  endpoint("GET /v1/generation", "managed", OWN, generationDataRoute(findAnyKey)),
-  endpoint("GET /v1/errors", "managed", OWN, errorsRoute(memberKeyIds)),
+  endpoint("GET /v1/generations", "managed", OWN_OBJECTS, listGenerationsRoute(memberKeyIds)),
+  endpoint("GET /v1/generations/:id", "managed", OWN_OBJECTS, generationRoute(findAnyKey)),
+  endpoint("GET /v1/generation", "managed", OWN_OBJECTS, generationDataRoute(findAnyKey)),
+  endpoint("GET /v1/errors", "managed", OWN_OBJECTS, errorsRoute(memberKeyIds)),
   endpoint("GET /v1/alerts", "managed", ACCOUNTANTS, alertsRoute),
   endpoint("GET /v1/events", "managed", ACCOUNTANTS, eventsRoute),
   endpoint("GET /v1/webhooks", "managed", MANAGERS, listWebhooksRoute),
@@ -187,28 +196,28 @@ export const KEY_ROUTES = [
   endpoint("GET /v1/webhooks/:id/deliveries", "managed", MANAGERS, deliveriesRoute),
   endpoint("GET /v1/webhooks/:id/deliveries/:delivery_id", "managed", MANAGERS, deliveryRoute),
   withoutLogin(endpoint("POST /v1/webhooks/:id/replay", "managed", MANAGERS, replayRoute)),
-  endpoint("GET /v1/keys", "managed", OWN, listKeysRoute),
-  endpoint("POST /v1/keys", "managed", MEMBERS, (c) => createKeyRoute(c, namesOf(c))),
-  endpoint("PATCH /v1/keys/:id", "managed", { ...MEMBERS, others: ["owner", "admin"] }, (c) =>
-    patchKeyRoute(c, namesOf(c)),
+  endpoint("GET /v1/keys", "managed", OWN_OBJECTS, listKeysRoute),
+  endpoint("POST /v1/keys", "managed", ANY_MEMBER, (c) => createKeyRoute(c, modelNamesOf(c))),
+  endpoint("PATCH /v1/keys/:id", "managed", { ...ANY_MEMBER, others: ["owner", "admin"] }, (c) =>
+    patchKeyRoute(c, modelNamesOf(c)),
   ),
   withoutLogin(
-    endpoint("DELETE /v1/keys/:id", "managed", { ...OWN, member: "tried" }, revokeKeyRoute),
+    endpoint("DELETE /v1/keys/:id", "managed", { ...OWN_OBJECTS, member: "tried" }, revokeKeyRoute),
   ),
-  endpoint("GET /v1/pauses", "managed", OWN, listPausesRoute),
-  withoutLogin(endpoint("POST /v1/pauses", "managed", OWN, createPauseRoute)),
+  endpoint("GET /v1/pauses", "managed", OWN_OBJECTS, listPausesRoute),
+  withoutLogin(endpoint("POST /v1/pauses", "managed", OWN_OBJECTS, createPauseRoute)),
   endpoint("DELETE /v1/pauses/:id", "managed", MANAGERS, endPauseRoute),
   endpoint("GET /v1/members/:id", "managed", MANAGERS, readMemberRoute),
   endpoint("PATCH /v1/members/:id", "managed", MANAGERS, patchMemberRoute),
-  endpoint("GET /v1/users", "managed", ANY, listEndUsersRoute),
-  withoutLogin(endpoint("POST /v1/users", "managed", ANY, putEndUserRoute), NO_QUOTA),
-  endpoint("GET /v1/users/:external_id{.+}", "managed", ANY, readEndUserRoute),
+  endpoint("GET /v1/users", "managed", ANY_KEY, listEndUsersRoute),
+  withoutLogin(endpoint("POST /v1/users", "managed", ANY_KEY, putEndUserRoute), NO_QUOTA),
+  endpoint("GET /v1/users/:external_id{.+}", "managed", ANY_KEY, readEndUserRoute),
   withoutLogin(
-    endpoint("PATCH /v1/users/:external_id{.+}", "managed", ANY, patchEndUserRoute),
+    endpoint("PATCH /v1/users/:external_id{.+}", "managed", ANY_KEY, patchEndUserRoute),
     NO_QUOTA,
   ),
-  endpoint("DELETE /v1/users/:external_id{.+}", "managed", ANY, deleteEndUserRoute),
-  endpoint("GET /v1/orgs/:org_id", "managed", MEMBERS, readOrganizationRoute),
+  endpoint("DELETE /v1/users/:external_id{.+}", "managed", ANY_KEY, deleteEndUserRoute),
+  endpoint("GET /v1/orgs/:org_id", "managed", ANY_MEMBER, readOrganizationRoute),
   endpoint(
     "PATCH /v1/orgs/:org_id",
     "managed",
@@ -243,19 +252,19 @@ export function routesOf<R extends Reach>(
 /** Paths whose POST requests take one of the isolate's memory slots. */
 export const PAID_ROUTES: ReadonlySet<string> = new Set(routesOf("paid").map((row) => row.path));
 
-const AWAY = routesOf("paid", "here");
+const AWAY_ROUTES = routesOf("paid", "here");
 
 /** Paths whose POST requests can call a provider, paid or not. */
 export const PROVIDER_ROUTES: ReadonlySet<string> = new Set(
-  AWAY.filter(({ method }) => method === "POST").map((row) => row.path),
+  AWAY_ROUTES.filter(({ method }) => method === "POST").map((row) => row.path),
 );
 
-const AWAY_PATTERNS = AWAY.map((row) => pathPattern(row.path));
+const AWAY_PATH_PATTERNS = AWAY_ROUTES.map((row) => pathPattern(row.path));
 
 /** Reports whether the key's home handles a path below `/v1`. */
 export function isAnsweredAtHome(routedPath: string): boolean {
   const isBelow = /^\/v1(?:\/|$)/.test(routedPath);
-  return isBelow && !AWAY_PATTERNS.some((pattern) => pattern.test(routedPath));
+  return isBelow && !AWAY_PATH_PATTERNS.some((pattern) => pattern.test(routedPath));
 }
 
 function path(
@@ -285,6 +294,6 @@ function catalogOf(c: AppContext): Catalog {
   return deploymentOf(c.var.config).catalogAt(now(c.env));
 }
 
-function namesOf(c: AppContext): ReturnType<typeof modelNames> {
+function modelNamesOf(c: AppContext): ReturnType<typeof modelNames> {
   return modelNames(catalogOf(c));
 }

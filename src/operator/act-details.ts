@@ -23,7 +23,7 @@ const STORED_FIELDS: Readonly<Record<string, readonly string[]>> = {
   "POST /rerate": ["id", "model"],
 };
 /** Body fields whose names are stored without their values: names, addresses and long values. */
-const NAMED_ONLY =
+const NAME_ONLY_FIELDS =
   /^(?:name|slug|email|policy|budgets|expires_at|max_concurrent|end_user|may_hold)$/;
 const PRICES_MAX = 5;
 const PRICE_FIELDS = ["list", "item", "from", "price", "percent"];
@@ -34,27 +34,27 @@ const PRICE_FIELDS = ["list", "item", "from", "price", "percent"];
 export function detailsOf(act: string, body: unknown, response: object): Details | null {
   const sent = Object.entries(body instanceof Object ? body : {});
   const stored = STORED_FIELDS[act] ?? [];
-  const others = sent.map(([name]) => name).filter((name) => NAMED_ONLY.test(name));
+  const others = sent.map(([name]) => name).filter((name) => NAME_ONLY_FIELDS.test(name));
   const returned = Object.fromEntries(Object.entries(response));
   const details: Details = {
     ...Object.fromEntries(sent.filter(([name]) => stored.includes(name))),
     ...(act.startsWith("PATCH ") && others.length > 0 && { other_fields: others }),
     ...(act.endsWith("/refund") && { purchase_dollars: returned["amount_dollars"] }),
     ...(act === "POST /rerate" && { dry_run: returned["dry_run"] }),
-    ...(act === "POST /prices" && pricesIn(returned)),
+    ...(act === "POST /prices" && pricesView(returned)),
   };
   return Object.keys(details).length === 0 ? null : details;
 }
 
-function pricesIn({ prices }: Details): Details {
+function pricesView({ prices }: Details): Details {
   const rows: readonly unknown[] = Array.isArray(prices) ? prices : [];
   return {
-    prices: rows.slice(0, PRICES_MAX).map((row) => pick(row, PRICE_FIELDS)),
+    prices: rows.slice(0, PRICES_MAX).map((row) => pickFields(row, PRICE_FIELDS)),
     price_count: rows.length,
   };
 }
 
-function pick(row: unknown, names: readonly string[]): Details {
+function pickFields(row: unknown, names: readonly string[]): Details {
   const entries = Object.entries(row instanceof Object ? row : {});
   return Object.fromEntries(entries.filter(([name]) => names.includes(name)));
 }

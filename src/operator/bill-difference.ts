@@ -1,6 +1,6 @@
-const DIFFERENCE_PERCENT = 2;
+const LARGE_DIFFERENCE_PERCENT = 2;
 
 export function isLargeDifference(billedMicro: number, countedMicro: number): boolean {
-  const apart = Math.abs(billedMicro - countedMicro);
-  return apart * 100 > Math.max(billedMicro, countedMicro) * DIFFERENCE_PERCENT;
+  const difference = Math.abs(billedMicro - countedMicro);
+  return difference * 100 > Math.max(billedMicro, countedMicro) * LARGE_DIFFERENCE_PERCENT;
 }

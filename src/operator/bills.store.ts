@@ -10,14 +10,14 @@ export async function putBills(
   bills: readonly Bill[],
   by: { readonly name: string; readonly nowMs: number },
 ): Promise<void> {
-  const put = db.prepare(
+  const statement = db.prepare(
     `INSERT INTO provider_bills (provider, day, billed_micro, imported_by, imported_at)
      VALUES (?, ?, ?, ?, ?) ON CONFLICT (provider, day) DO UPDATE SET
      billed_micro = excluded.billed_micro, imported_by = excluded.imported_by, imported_at = excluded.imported_at`,
   );
   await db.batch(
     bills.map(({ provider, day, billedMicro }) =>
-      put.bind(provider, day, billedMicro, by.name, by.nowMs),
+      statement.bind(provider, day, billedMicro, by.name, by.nowMs),
     ),
   );
 }

@@ -17,19 +17,21 @@ import { DAY_MS } from "../shared/clock.ts";
 export async function getCatalog(context: OperatorCall) {
   const call = { ...context, speeds: (await readSpeeds(context.metrics())) ?? new Map() };
   const builtIn = new Set(CATALOG.map(({ id }) => id));
-  const own = [...call.models.values()].filter(({ id, isConfigured }) => {
+  const configuredModels = [...call.models.values()].filter(({ id, isConfigured }) => {
     return isConfigured === true || !builtIn.has(id);
   });
-  const replaced = new Set(own.map(({ id }) => id));
+  const configuredIds = new Set(configuredModels.map(({ id }) => id));
   const models = [
-    ...own.map((model) =>
+    ...configuredModels.map((model) =>
       modelView(
         call,
         model,
-        model.routes.map((route) => ownRoute(call, route)),
+        model.routes.map((route) => configuredRouteView(call, route)),
       ),
     ),
-    ...CATALOG.filter(({ id }) => !replaced.has(id)).map((entry) => entryView(call, entry)),
+    ...CATALOG.filter(({ id }) => !configuredIds.has(id)).map((entry) =>
+      builtInModelView(call, entry),
+    ),
   ];
   return success({ models });
 }
@@ -55,11 +57,11 @@ function modelView<Shown>(
   { id, kind }: Pick<Model, "id" | "kind">,
   routes: readonly Shown[],
 ) {
-  const named = [...aliases].flatMap(([alias, of]) => (of === id ? [alias] : []));
-  return { id, kind, aliases: named, routes };
+  const aliasesOfModel = [...aliases].flatMap(([alias, of]) => (of === id ? [alias] : []));
+  return { id, kind, aliases: aliasesOfModel, routes };
 }
 
-function ownRoute(call: CatalogCall, { provider, upstreamId, price }: Route) {
+function configuredRouteView(call: CatalogCall, { provider, upstreamId, price }: Route) {
   return {
     provider,
     upstream_id: upstreamId,
@@ -75,11 +77,11 @@ function ownRoute(call: CatalogCall, { provider, upstreamId, price }: Route) {
   };
 }
 
-function entryView(call: CatalogCall, entry: CatalogEntry) {
-  const sold = call.models.get(entry.id)?.routes ?? [];
+function builtInModelView(call: CatalogCall, entry: CatalogEntry) {
+  const soldRoutes = call.models.get(entry.id)?.routes ?? [];
   const day = dayOf(call.now);
   const routes = entry.routes.map((route) => {
-    const live = sold.find(
+    const live = soldRoutes.find(
       ({ provider, upstreamId }) => provider === route.provider && upstreamId === route.upstreamId,
     );
     const { price, seenOn } = priceOn(route, day);
@@ -93,14 +95,14 @@ function entryView(call: CatalogCall, entry: CatalogEntry) {
       age_days: Math.floor((Date.parse(day) - Date.parse(seenOn)) / DAY_MS),
       until: route.until ?? null,
       live: live !== undefined,
-      why_not: live === undefined ? whyNot(call, route, day) : null,
+      why_not: live === undefined ? unsoldReason(call, route, day) : null,
       ...speedView(call, route),
     };
   });
   return modelView(call, entry, routes);
 }
 
-function whyNot(
+function unsoldReason(
   { providers }: OperatorCall,
   route: RouteEntry,
   day: string,

@@ -38,7 +38,7 @@ export async function patchOrganization(call: OperatorCall) {
   const id = call.params["id"] ?? "";
   const { rpm_limit: rpmLimit, price_list: priceList, operator_policy: policy } = fields.value;
   const { name, slug, status } = fields.value;
-  const refused = refuseFields(call, fields.value) ?? (await refuseList(call, priceList));
+  const refused = refuseFields(call, fields.value) ?? (await refusePriceList(call, priceList));
   if (refused !== null) return refused;
   const changed = await updateOrganization(
     call.db,
@@ -51,7 +51,7 @@ export async function patchOrganization(call: OperatorCall) {
     },
   );
   if (!changed.ok) return changed;
-  const followed = await syncWithDatabase(changed.value, {
+  const walletSync = await syncWithDatabase(changed.value, {
     send: (row) =>
       call.wallet(row.id).configure({
         rpmLimit: row.rpmLimit,
@@ -64,10 +64,10 @@ export async function patchOrganization(call: OperatorCall) {
       one.rpmLimit === other.rpmLimit &&
       one.priceList === other.priceList,
   });
-  if (!followed.ok) return followed;
-  const set =
+  if (!walletSync.ok) return walletSync;
+  const policyChange =
     policy === undefined ? null : await call.wallet(id).setOperatorPolicy(policy, call.actor);
-  return set?.ok === false ? set : changedView(call, fields.value);
+  return policyChange?.ok === false ? policyChange : viewAfterChange(call, fields.value);
 }
 
 type Change = z.infer<typeof organizationChange>;
@@ -76,7 +76,7 @@ type Change = z.infer<typeof organizationChange>;
  * Returns the changed organization. Its suspension comes from the request, because the event isn't
  * stored yet.
  */
-async function changedView(call: OperatorCall, { status, reason }: Change) {
+async function viewAfterChange(call: OperatorCall, { status, reason }: Change) {
   const shown = await getOrganization(call);
   if (!shown.ok || status !== "suspended") return shown;
   const suspension = { at: timestamp(call.now), operator: call.actor.id, reason: reason ?? null };
@@ -103,7 +103,7 @@ function refuseRole(
     : null;
 }
 
-async function refuseList(
+async function refusePriceList(
   { db }: OperatorCall,
   list: string | null | undefined,
 ): Promise<Refusal | null> {

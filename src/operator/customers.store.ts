@@ -12,28 +12,28 @@ export type Customer = StoredOrganization & {
   readonly lastUsedAt: number | null;
 };
 
-const BALANCE = "(SELECT credits_micro FROM balances WHERE org_id = organizations.id)";
-const USED = "(SELECT max(last_used_at) FROM keys WHERE org_id = organizations.id)";
+const BALANCE_SQL = "(SELECT credits_micro FROM balances WHERE org_id = organizations.id)";
+const LAST_USED_SQL = "(SELECT max(last_used_at) FROM keys WHERE org_id = organizations.id)";
 const DAY_MS = 86_400_000;
 const dayAt = (ms: number): string => periodOf(ms).day;
 
-const spend = (from: string, before = "'9999'"): string =>
+const spendSql = (from: string, before = "'9999'"): string =>
   `(SELECT coalesce(sum(cost_micro), 0) FROM daily_usage
     WHERE org_id = organizations.id AND day >= ${from} AND day < ${before})`;
 /** SQL expression for the spend of a week. ?2 is today, and ?3 is seven days before. */
-const OF_WEEK = spend("?3", "?2");
-const RUNWAY = `iif(${OF_WEEK} > 0, ${BALANCE} / ((${OF_WEEK} + 6) / 7), NULL)`;
-const SPEND = spend("?6");
+const WEEK_SPEND_SQL = spendSql("?3", "?2");
+const RUNWAY_SQL = `iif(${WEEK_SPEND_SQL} > 0, ${BALANCE_SQL} / ((${WEEK_SPEND_SQL} + 6) / 7), NULL)`;
+const MONTH_SPEND_SQL = spendSql("?6");
 
 export const SORT_NAMES = ["created", "name", "balance", "spend", "runway", "used"] as const;
 type Sort = (typeof SORT_NAMES)[number];
 const SORTS: Readonly<Record<Sort, readonly [by: string, way: "asc" | "desc"]>> = {
   created: ["created_at", "asc"],
   name: ["lower(name)", "asc"],
-  balance: [BALANCE, "asc"],
-  spend: [SPEND, "desc"],
-  runway: [RUNWAY, "asc"],
-  used: [USED, "desc"],
+  balance: [BALANCE_SQL, "asc"],
+  spend: [MONTH_SPEND_SQL, "desc"],
+  runway: [RUNWAY_SQL, "asc"],
+  used: [LAST_USED_SQL, "desc"],
 };
 export const SORT_ORDERS = ["asc", "desc"] as const;
 
@@ -41,7 +41,7 @@ export const SORT_ORDERS = ["asc", "desc"] as const;
  * SQL condition that ?1 is null, or matches an organization's name, slug or ID, or one of its keys,
  * members or domains.
  */
-const FOUND = `(?1 IS NULL OR id = ?1 OR instr(slug, lower(?1)) > 0 OR instr(lower(name), lower(?1)) > 0
+const MATCHES_QUERY_SQL = `(?1 IS NULL OR id = ?1 OR instr(slug, lower(?1)) > 0 OR instr(lower(name), lower(?1)) > 0
   OR EXISTS (SELECT 1 FROM members WHERE org_id = organizations.id AND removed_at IS NULL
     AND instr(lower(email), lower(?1)) > 0)
   OR id IN (SELECT org_id FROM keys WHERE keys.id = ?1 OR prefix = ?1)
@@ -64,7 +64,7 @@ export async function listCustomers(
   { q, status, endsWithinDays, sort, order, limit, offset }: CustomersQuery,
   nowMs: number,
 ): Promise<{ readonly rows: readonly Customer[]; readonly total: number }> {
-  const where = `${FOUND} AND (?4 IS NULL OR status = ?4) AND (?5 IS NULL OR ${RUNWAY} <= ?5)`;
+  const where = `${MATCHES_QUERY_SQL} AND (?4 IS NULL OR status = ?4) AND (?5 IS NULL OR ${RUNWAY_SQL} <= ?5)`;
   const requested = [q, dayAt(nowMs), dayAt(nowMs - 7 * DAY_MS), status, endsWithinDays];
   const [by, way] = SORTS[sort];
   const [rows, counts] = await db.batch<Customer & { readonly total: number }>([
@@ -72,7 +72,7 @@ export async function listCustomers(
       .prepare(
         `SELECT ${ORGANIZATION_COLUMNS}, (SELECT email FROM members WHERE org_id = organizations.id AND role = 'owner'
             AND removed_at IS NULL ORDER BY created_at, id LIMIT 1) AS ownerEmail,
-          ${BALANCE} AS balanceMicro, ${SPEND} AS spend30dMicro, ${RUNWAY} AS daysLeft, ${USED} AS lastUsedAt
+          ${BALANCE_SQL} AS balanceMicro, ${MONTH_SPEND_SQL} AS spend30dMicro, ${RUNWAY_SQL} AS daysLeft, ${LAST_USED_SQL} AS lastUsedAt
          FROM organizations WHERE id IN (SELECT id FROM organizations WHERE ${where}
            ORDER BY ${by} IS NULL, ${by} ${order ?? way}, id LIMIT ?7 OFFSET ?8)
          ORDER BY ${by} IS NULL, ${by} ${order ?? way}, id`,

@@ -24,7 +24,7 @@ export const sweepTotalsSchema = z.object({
 });
 export type Found = Readonly<z.infer<typeof sweepTotalsSchema>>;
 
-const NOTHING: Found = {
+const NO_TOTALS: Found = {
   openHolds: 0,
   oldestHoldMs: 0,
   unpublished: 0,
@@ -35,19 +35,19 @@ const NOTHING: Found = {
 };
 
 export class Depths {
-  #found: Found;
+  #totals: Found;
 
-  constructor(found: Found = NOTHING) {
-    this.#found = found;
+  constructor(found: Found = NO_TOTALS) {
+    this.#totals = found;
   }
 
   found(): Found {
-    return this.#found;
+    return this.#totals;
   }
 
   wallet(orgId: string, vitals: Vitals): void {
-    const found = this.#found;
-    this.#found = {
+    const found = this.#totals;
+    this.#totals = {
       ...found,
       openHolds: found.openHolds + vitals.openHolds,
       oldestHoldMs: Math.max(found.oldestHoldMs, vitals.oldestHoldMs ?? 0),
@@ -59,25 +59,25 @@ export class Depths {
   }
 
   unavailable(): void {
-    this.#found = { ...this.#found, unavailable: this.#found.unavailable + 1 };
+    this.#totals = { ...this.#totals, unavailable: this.#totals.unavailable + 1 };
   }
 
   /** Records D1's size. Raises at most one alert per sweep. */
   book(bytes: number): void {
-    if (isLarge(bytes) && !isLarge(this.#found.bookBytes)) logAlert("book_large", { bytes });
-    this.#found = { ...this.#found, bookBytes: Math.max(this.#found.bookBytes, bytes) };
+    if (isLarge(bytes) && !isLarge(this.#totals.bookBytes)) logAlert("book_large", { bytes });
+    this.#totals = { ...this.#totals, bookBytes: Math.max(this.#totals.bookBytes, bytes) };
   }
 
   series(): Series {
-    const found = this.#found;
+    const found = this.#totals;
     return {
-      ...one("holdsOpen", found.openHolds),
-      ...one("holdOldest", found.oldestHoldMs / 1000),
-      ...one("unpublished", found.unpublished),
-      ...one("conflicts", found.conflicts),
-      ...one("unavailable", found.unavailable),
-      ...one("walletBytes", found.walletBytes),
-      ...one("bookBytes", found.bookBytes),
+      ...gauge("holdsOpen", found.openHolds),
+      ...gauge("holdOldest", found.oldestHoldMs / 1000),
+      ...gauge("unpublished", found.unpublished),
+      ...gauge("conflicts", found.conflicts),
+      ...gauge("unavailable", found.unavailable),
+      ...gauge("walletBytes", found.walletBytes),
+      ...gauge("bookBytes", found.bookBytes),
     };
   }
 }
@@ -88,7 +88,7 @@ type OutboxDepth = { readonly name: string; readonly depth: Depth | null };
 /** Returns gauges by receiver: `own`, `us`, `us/revocations`. */
 export function outboxSeries(outboxes: readonly OutboxDepth[]): Series {
   const silent = outboxes.filter(({ depth }) => depth === null).length;
-  const series: Record<string, number> = { ...one("outboxesSilent", silent) };
+  const series: Record<string, number> = { ...gauge("outboxesSilent", silent) };
   for (const { name, depth } of outboxes) {
     if (depth === null) continue;
     const receiver = name.replace(/\/\d+$/, "");
@@ -103,7 +103,7 @@ export function outboxSeries(outboxes: readonly OutboxDepth[]): Series {
   return series;
 }
 
-function one(metric: MetricName, value: number, labels: MetricLabels = {}): Series {
+function gauge(metric: MetricName, value: number, labels: MetricLabels = {}): Series {
   return { [metricSeriesName(METRICS[metric].name, labels)]: value };
 }
 

@@ -139,18 +139,21 @@ function endpoint<
   handle: (call: OperatorCall) => Promise<A>,
   ...roles: readonly OperatorRole[]
 ): ForOperators & Typed<`${M} ${Path}`, A> {
-  const changers: readonly OperatorRole[] = [...roles, "all"];
+  const changeRoles: readonly OperatorRole[] = [...roles, "all"];
   return {
     method,
     path: `/admin/v1${path}`,
     reach: "operators",
     freshLogin: "always",
-    roles: method === "GET" ? OPERATOR_ROLES : changers,
-    handle: async (given) => {
+    roles: method === "GET" ? OPERATOR_ROLES : changeRoles,
+    handle: async (requestedCall) => {
       try {
-        const call = await byId(given);
+        const call = await resolveSlug(requestedCall);
         if (!call.ok) return call;
-        if (isOfLiving(method, path) && (await isClosed(given.db, call.value.params["id"] ?? ""))) {
+        if (
+          requiresOpenOrganization(method, path) &&
+          (await isClosed(requestedCall.db, call.value.params["id"] ?? ""))
+        ) {
           const message =
             "This organization is closed. Restore it first, if it was closed recently.";
           return refuse({ kind: "conflict", message, param: null, code: "organization_closed" });
@@ -160,8 +163,13 @@ function endpoint<
         const { id, ...target } = call.value.params;
         const act = `${method} ${path}`;
         const details = detailsOf(act, call.value.body, answer.value);
-        await recordAct(given, { act, orgId: id ?? newIdIn(answer), target, details });
-        if (id !== undefined) given.takeEvents(id);
+        await recordAct(requestedCall, {
+          act,
+          orgId: id ?? createdOrganizationId(answer),
+          target,
+          details,
+        });
+        if (id !== undefined) requestedCall.takeEvents(id);
         return answer;
       } catch (error) {
         if (!isStorageError(error)) throw error;
@@ -173,21 +181,21 @@ function endpoint<
 }
 
 /** Returns the ID of the organization that a call created, or null. */
-function newIdIn(answer: Answer): string | null {
-  const made = answer.ok && answer.value instanceof Object ? Object.entries(answer.value) : [];
-  const [, organization] = made.find(([name]) => name === "organization") ?? [];
+function createdOrganizationId(answer: Answer): string | null {
+  const fields = answer.ok && answer.value instanceof Object ? Object.entries(answer.value) : [];
+  const [, organization] = fields.find(([name]) => name === "organization") ?? [];
   const id = organization instanceof Object && "id" in organization ? organization.id : null;
   return typeof id === "string" ? id : null;
 }
 
-function isOfLiving(method: ForOperators["method"], path: string): boolean {
+function requiresOpenOrganization(method: ForOperators["method"], path: string): boolean {
   const isChange = method === "PATCH" || method === "POST";
   return (
     isChange && /^\/orgs\/:id(?:\/(?:credits|(?:members|keys|invitations)(?:\/.+)?))?$/.test(path)
   );
 }
 
-async function byId(call: OperatorCall): Promise<Result<OperatorCall>> {
+async function resolveSlug(call: OperatorCall): Promise<Result<OperatorCall>> {
   const { id: slug = "" } = call.params;
   if (!isSlug(slug)) return success(call);
   const id = await findIdOfSlug(call.db, slug);

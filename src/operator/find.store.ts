@@ -33,47 +33,47 @@ type Lookup = {
   readonly where: string;
   readonly order: string;
 };
-const ID = "t.id = ?1";
+const ID_MATCHES_SQL = "t.id = ?1";
 
 /** The queries that look up a text (?1). Each uses an index, except by organization name. */
 const LOOKUPS: readonly Lookup[] = [
   {
     ...lookup("organization", "(SELECT *, id AS org_id FROM organizations)", "t.name"),
-    where: `${ID} OR t.slug = lower(?1) OR instr(lower(t.name), lower(?1)) > 0`,
+    where: `${ID_MATCHES_SQL} OR t.slug = lower(?1) OR instr(lower(t.name), lower(?1)) > 0`,
     order: "t.slug = lower(?1) DESC, lower(t.name), t.id",
   },
   {
     ...lookup("key", "keys", "t.name"),
-    where: `(${ID} OR t.prefix = ?1) AND t.is_console IS NULL`,
+    where: `(${ID_MATCHES_SQL} OR t.prefix = ?1) AND t.is_console IS NULL`,
   },
   {
     ...lookup("member", "members", "t.email"),
-    where: `(${ID} OR lower(t.email) = lower(?1)
+    where: `(${ID_MATCHES_SQL} OR lower(t.email) = lower(?1)
       OR t.id IN (SELECT member_id FROM member_people WHERE person_id = ?1)) AND t.removed_at IS NULL`,
   },
   lookup("person", "(SELECT *, NULL AS org_id FROM people)", "t.name"),
   {
     ...lookup("invitation", "invitations", "t.email"),
-    where: `${ID} OR lower(t.email) = lower(?1)`,
+    where: `${ID_MATCHES_SQL} OR lower(t.email) = lower(?1)`,
     order: "t.created_at DESC",
   },
-  named("domain", "company_domains", "domain", "lower(?1)"),
+  lookupByColumn("domain", "company_domains", "domain", "lower(?1)"),
   lookup("webhook", "webhooks", "t.url"),
-  named("credit", "credits", "reference", "?1"),
+  lookupByColumn("credit", "credits", "reference", "?1"),
   {
     ...lookup("purchase", "purchases", "t.state"),
-    where: `${ID} OR t.session_id = ?1 OR t.invoice_id = ?1 OR t.payment_id = ?1`,
+    where: `${ID_MATCHES_SQL} OR t.session_id = ?1 OR t.invoice_id = ?1 OR t.payment_id = ?1`,
   },
   lookup("event", "events", "t.type"),
   lookup("price", "(SELECT *, NULL AS org_id FROM prices)", "t.item"),
-  named("merchant", "(SELECT *, NULL AS org_id FROM merchants)", "name", "?1"),
+  lookupByColumn("merchant", "(SELECT *, NULL AS org_id FROM merchants)", "name", "?1"),
 ];
 
 function lookup(object: FoundKind, from: string, name: string): Lookup {
-  return { object, from, id: "t.id", name, where: ID, order: "1" };
+  return { object, from, id: "t.id", name, where: ID_MATCHES_SQL, order: "1" };
 }
 
-function named(object: FoundKind, from: string, column: string, text: string): Lookup {
+function lookupByColumn(object: FoundKind, from: string, column: string, text: string): Lookup {
   return { ...lookup(object, from, "NULL"), id: `t.${column}`, where: `t.${column} = ${text}` };
 }
 
@@ -103,12 +103,12 @@ export async function findStored(
     ),
   );
   return {
-    found: answers.flatMap(({ results }) => results.slice(0, FOUND_MAX).map(foundOf)),
+    found: answers.flatMap(({ results }) => results.slice(0, FOUND_MAX).map(foundFromRow)),
     hasMore: answers.some(({ results }) => results.length > FOUND_MAX),
   };
 }
 
-function foundOf({ object, id, name, orgId, slug, orgName }: Row): Found {
+function foundFromRow({ object, id, name, orgId, slug, orgName }: Row): Found {
   const owner = orgId !== null && slug !== null && orgName !== null;
   return { object, id, name, organization: owner ? { id: orgId, slug, name: orgName } : null };
 }

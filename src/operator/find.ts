@@ -15,7 +15,7 @@ import type { OperatorCall } from "./operator-context.ts";
 
 /** Maximum organizations whose wallets one call searches. */
 const ORGANIZATIONS_MAX = 200;
-const AT_ONCE = 10;
+const CONCURRENT_MAX = 10;
 /** Maximum delay of an organization's stored last use, in ms. */
 const USED_DELAY_MS = HOUR_MS;
 
@@ -29,7 +29,7 @@ type ObjectLookup = {
   readonly object: "request" | "event";
   readonly id: string;
   readonly owners: (page: OwnersPage) => Promise<readonly Owner[]>;
-  readonly ask: (orgId: string) => Promise<Result<unknown>>;
+  readonly readFromWallet: (orgId: string) => Promise<Result<unknown>>;
 };
 
 /**
@@ -41,12 +41,12 @@ export async function getFind(call: OperatorCall) {
   if (!fields.ok) return fields;
   const text = listedPrefixOrText(fields.value.q.trim());
   const { after = "" } = fields.value;
-  const payment = REFUND.test(text) ? await call.paymentOf(text) : text;
+  const payment = REFUND_ID_PATTERN.test(text) ? await call.paymentOf(text) : text;
   const isFirst = after === "" && payment !== null;
   const stored = isFirst ? await findStored(call.db, payment) : { found: [], hasMore: false };
   const home = homeOfPrefix(text) ?? readHoldName(text)?.home ?? call.region;
   const lookup = home === call.region ? lookupOf(call, text) : null;
-  const asked = lookup === null ? NOBODY : await searchOwners(lookup, after);
+  const asked = lookup === null ? EMPTY_SEARCH : await searchOwners(lookup, after);
   return success({
     data: [...stored.found, ...asked.found],
     has_more: stored.hasMore,
@@ -59,23 +59,28 @@ export async function getFind(call: OperatorCall) {
 }
 
 function lookupOf({ db, now, wallet }: OperatorCall, text: string): ObjectLookup | null {
-  if (EVENT.test(text)) {
+  if (EVENT_ID_PATTERN.test(text)) {
     const query = { type: null, from: null, to: null, limit: 1, after: text };
     const owners = (page: OwnersPage) => ownersSince(db, page, 0);
-    return { object: "event", id: text, owners, ask: (orgId) => wallet(orgId).events(query) };
+    return {
+      object: "event",
+      id: text,
+      owners,
+      readFromWallet: (orgId) => wallet(orgId).events(query),
+    };
   }
-  const id = IN_DATABASE.test(text) ? null : requestIdOf(text);
+  const id = DATABASE_ID_PATTERN.test(text) ? null : requestIdOf(text);
   if (id === null) return null;
   const ms = mintedAt(id, "req_") ?? 0;
   const sinceMs = ms < now - USED_DELAY_MS ? ms - USED_DELAY_MS : 0;
   const owners = (page: OwnersPage) => ownersSince(db, page, sinceMs);
-  return { object: "request", id, owners, ask: (orgId) => wallet(orgId).request(id) };
+  return { object: "request", id, owners, readFromWallet: (orgId) => wallet(orgId).request(id) };
 }
 
-const EVENT = /^evt_[0-9A-Za-z]{24}$/;
-const REFUND = /^re_\w+$/;
+const EVENT_ID_PATTERN = /^evt_[0-9A-Za-z]{24}$/;
+const REFUND_ID_PATTERN = /^re_\w+$/;
 /** IDs that D1 has. Any other ID can be a request's. */
-const IN_DATABASE = /^(?:inv|key|per|prc|pur|whk)_/;
+const DATABASE_ID_PATTERN = /^(?:inv|key|per|prc|pur|whk)_/;
 
 type OwnersSearch = {
   readonly found: readonly Found[];
@@ -83,20 +88,20 @@ type OwnersSearch = {
   readonly missing: readonly string[];
   readonly nextAfter: string | null;
 };
-const NOBODY: OwnersSearch = { found: [], count: 0, missing: [], nextAfter: null };
+const EMPTY_SEARCH: OwnersSearch = { found: [], count: 0, missing: [], nextAfter: null };
 
 /** Searches the wallets of organizations, ordered by ID, until one has the object. */
 async function searchOwners(
-  { object, id, owners, ask }: ObjectLookup,
+  { object, id, owners, readFromWallet }: ObjectLookup,
   after: string,
 ): Promise<OwnersSearch> {
   const page = await owners({ after, limit: ORGANIZATIONS_MAX + 1 });
   const asked = page.slice(0, ORGANIZATIONS_MAX);
   const found: Found[] = [];
   const missing: string[] = [];
-  await mapConcurrently(AT_ONCE, asked, async (owner) => {
+  await mapConcurrently(CONCURRENT_MAX, asked, async (owner) => {
     if (found.length > 0) return;
-    const answer = await callObject(() => ask(owner.id), { attemptsMax: 1 });
+    const answer = await callObject(() => readFromWallet(owner.id), { attemptsMax: 1 });
     if (answer.ok) found.push({ object, id, name: null, organization: owner });
     else if (!isAbsent(answer.failure)) missing.push(owner.slug);
   });

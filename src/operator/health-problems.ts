@@ -129,11 +129,11 @@ function sweepProblems({ now, sweep, paymentsAtMs, sinceMs }: RegionState): Prob
 const WAITING_MS_MAX = 10 * 60_000;
 
 function outboxProblems({ outboxes }: RegionState): Problem[] {
-  const which = (isSo: (depth: Depth) => boolean): string[] =>
-    outboxes.filter(({ depth }) => depth !== null && isSo(depth)).map(({ name }) => name);
+  const outboxesWhere = (matches: (depth: Depth) => boolean): string[] =>
+    outboxes.filter(({ depth }) => depth !== null && matches(depth)).map(({ name }) => name);
   const silent = outboxes.filter(({ depth }) => depth === null).map(({ name }) => name);
-  const gaveUp = which(({ dead, parked }) => dead + parked > 0);
-  const late = which(({ oldestMs }) => (oldestMs ?? 0) > WAITING_MS_MAX);
+  const gaveUp = outboxesWhere(({ dead, parked }) => dead + parked > 0);
+  const late = outboxesWhere(({ oldestMs }) => (oldestMs ?? 0) > WAITING_MS_MAX);
   return [
     ...problemOfMany("outbox_silent", silent, "outboxes do not respond"),
     ...problemOfMany("outbox_gave_up", gaveUp, "outboxes have dead or parked messages"),

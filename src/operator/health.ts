@@ -19,7 +19,7 @@ import { testWallets } from "./unavailable-wallets.store.ts";
  */
 export async function getHealth(context: OperatorContext) {
   const { region, version, db, now, models } = context;
-  const [database, wallets, counted, peers, outboxes, orphaned] = await Promise.all([
+  const [database, wallets, metrics, peers, outboxes, orphaned] = await Promise.all([
     databaseState(db),
     testWallets(db, now, (orgId) => context.wallet(orgId).balance()),
     context
@@ -30,16 +30,16 @@ export async function getHealth(context: OperatorContext) {
     outboxStates(context, outboxNames(context.peers)),
     orphanedOutboxes(context),
   ]);
-  const { gauges = null, sinceMs = null, jobs = {} } = counted ?? {};
+  const { gauges = null, sinceMs = null, jobs = {} } = metrics ?? {};
   const sweep = gauges && {
     atMs: gauges.atMs,
     inConflict: gaugeOf(gauges.series, "conflicts"),
   };
-  const isolates = counted === null ? {} : isolateGauges(counted, now);
+  const isolates = metrics === null ? {} : isolateGauges(metrics, now);
   const { breakers } = context;
   const paymentsAtMs = jobs.payments?.atMs ?? null;
-  const swept = { sweep, paymentsAtMs, sinceMs };
-  const status = { now, database, wallets, ...swept, models, breakers, isolates };
+  const sweepTimes = { sweep, paymentsAtMs, sinceMs };
+  const status = { now, database, wallets, ...sweepTimes, models, breakers, isolates };
   return success({
     region,
     version,

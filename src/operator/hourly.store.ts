@@ -8,9 +8,9 @@ import { forgetOperatorEvents } from "./operator-events.store.ts";
 import { beginRound, continueRound } from "./sweep.store.ts";
 import type { SweepTargets } from "./sweep.store.ts";
 
-const AT_ONCE = 6;
+const CONCURRENT_MAX = 6;
 const POKE_TIMEOUT_MS = 5000;
-const EXPIRING_MS = 7 * 24 * 60 * 60 * 1000;
+const EXPIRY_NOTICE_MS = 7 * 24 * 60 * 60 * 1000;
 
 type HourlyTargets = SweepTargets & { readonly outboxes: readonly Pick<OutboxCalls, "poke">[] };
 
@@ -24,17 +24,17 @@ export async function sweepHourly(
   clock: () => number,
   targets: HourlyTargets,
 ): Promise<Depths | null> {
-  await mapConcurrently(AT_ONCE, targets.outboxes, (outbox) =>
-    quietly(() => within(outbox.poke(), POKE_TIMEOUT_MS)),
+  await mapConcurrently(CONCURRENT_MAX, targets.outboxes, (outbox) =>
+    logFailure(() => within(outbox.poke(), POKE_TIMEOUT_MS)),
   );
-  await quietly(() => deleteOldIdempotencyKeys(db, clock()));
-  await quietly(() => recordExpiring(db, clock()));
-  await quietly(() => forgetOperatorEvents(db, clock()));
+  await logFailure(() => deleteOldIdempotencyKeys(db, clock()));
+  await logFailure(() => recordExpiringKeys(db, clock()));
+  await logFailure(() => forgetOperatorEvents(db, clock()));
   await beginRound(db);
   return continueRound(db, clock, targets);
 }
 
-async function quietly(work: () => Promise<unknown>): Promise<void> {
+async function logFailure(work: () => Promise<unknown>): Promise<void> {
   try {
     await work();
   } catch (error) {
@@ -42,17 +42,17 @@ async function quietly(work: () => Promise<unknown>): Promise<void> {
   }
 }
 
-const EXPIRING = "expiring";
+const EXPIRING_CURSOR = "expiring";
 
 /**
  * Records an event for each key that came within a week of its expiry since the last run. Keys
  * created with a shorter lifetime are excluded.
  */
-async function recordExpiring(db: D1Database, nowMs: number): Promise<void> {
-  const until = nowMs + EXPIRING_MS;
+async function recordExpiringKeys(db: D1Database, nowMs: number): Promise<void> {
+  const until = nowMs + EXPIRY_NOTICE_MS;
   const last = await db
     .prepare("SELECT after FROM cursors WHERE name = ?")
-    .bind(EXPIRING)
+    .bind(EXPIRING_CURSOR)
     .first<string>("after");
   const since = Number(last ?? until);
   await db.batch([
@@ -70,6 +70,6 @@ async function recordExpiring(db: D1Database, nowMs: number): Promise<void> {
       .bind(since, until, nowMs),
     db
       .prepare("INSERT OR REPLACE INTO cursors (name, after) VALUES (?, ?)")
-      .bind(EXPIRING, String(Math.max(since, until))),
+      .bind(EXPIRING_CURSOR, String(Math.max(since, until))),
   ]);
 }

@@ -24,24 +24,24 @@ export async function getKeys(call: OperatorCall) {
   if (!found.ok) return found;
   const owner = { orgId: found.value.id, memberId: null };
   const page = await readKeyPage(call.db, owner, query.value);
-  return success(keyPageView(page, (key) => recordOf(call, key)));
+  return success(keyPageView(page, (key) => keyView(call, key)));
 }
 
 export async function getKey(call: OperatorCall) {
-  const found = await keyOf(call);
-  return found.ok ? success(recordOf(call, found.value)) : found;
+  const found = await findKeyOfCall(call);
+  return found.ok ? success(keyView(call, found.value)) : found;
 }
 
 export async function patchKey(call: OperatorCall) {
   const fields = parseFields(keyChangeSchema, ["scope", ...KEY_READ_ONLY], call.body);
   if (!fields.ok) return fields;
-  const { id, orgId } = namesOf(call);
+  const { id, orgId } = idsOf(call);
   const changed = await changeKeyEverywhere(call, {
     find: () => findKey(call.db, id, { orgId, memberId: null }),
     fields: fields.value,
     refuseRaisedLimits: async () => null,
   });
-  return changed.ok ? success(recordOf(call, changed.value)) : changed;
+  return changed.ok ? success(keyView(call, changed.value)) : changed;
 }
 
 /**
@@ -49,7 +49,7 @@ export async function patchKey(call: OperatorCall) {
  * body return the same secret.
  */
 export async function postRotation(call: OperatorCall) {
-  const { id, orgId } = namesOf(call);
+  const { id, orgId } = idsOf(call);
   const request = await parseKeyRotation({
     header: call.idempotencyKey,
     body: call.body,
@@ -64,24 +64,24 @@ export async function postRotation(call: OperatorCall) {
   const find = (): ReturnType<typeof findKey> => findKey(call.db, id, { orgId, memberId: null });
   const rotated = await rotateKeyEverywhere(call, { find, caller: null, ...request.value });
   if (!rotated.ok) return rotated;
-  return created(rotatedKeyView(rotated.value, recordOf(call, rotated.value.booked)));
+  return created(rotatedKeyView(rotated.value, keyView(call, rotated.value.booked)));
 }
 
 /** Handles `DELETE /orgs/{id}/keys/{key_id}`. A retry sends all revocations again. */
 export async function deleteKey(call: OperatorCall) {
-  const found = await keyOf(call);
+  const found = await findKeyOfCall(call);
   if (!found.ok) return found;
   const revoked = await revokeKeyEverywhere(call, found.value);
-  return revoked.ok ? success(recordOf(call, revoked.value)) : revoked;
+  return revoked.ok ? success(keyView(call, revoked.value)) : revoked;
 }
 
-async function keyOf(call: OperatorCall): Promise<Result<StoredKey>> {
-  const { id, orgId } = namesOf(call);
+async function findKeyOfCall(call: OperatorCall): Promise<Result<StoredKey>> {
+  const { id, orgId } = idsOf(call);
   const key = await findKey(call.db, id, { orgId, memberId: null });
   return key === null ? noSuchKey() : success(key);
 }
 
-function namesOf({ params }: OperatorCall): { readonly id: string; readonly orgId: string } {
+function idsOf({ params }: OperatorCall): { readonly id: string; readonly orgId: string } {
   return { id: params["key_id"] ?? "", orgId: params["id"] ?? "" };
 }
 
@@ -89,6 +89,6 @@ function noSuchKey(): Result<never> {
   return refuse({ kind: "not_found", message: "No such key." });
 }
 
-function recordOf(call: OperatorCall, key: StoredKey) {
+function keyView(call: OperatorCall, key: StoredKey) {
   return keyRecord(key, call.region, call.now);
 }

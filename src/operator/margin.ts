@@ -47,7 +47,7 @@ export async function getMargin(call: OperatorCall) {
   const fields = parseQuery(marginQuery, call.url);
   if (!fields.ok) return fields;
   const { from, to, by, after } = fields.value;
-  const span = spanOf(from, to);
+  const span = parseDays(from, to);
   if (!span.ok) return span;
   const query = {
     ...span.value,
@@ -57,14 +57,14 @@ export async function getMargin(call: OperatorCall) {
   };
   const page = await costsOf(call, query, after);
   const { reports, missing, nextAfter } = page;
-  const groups = summed(
+  const groups = sumByDayAndGroup(
     reports.flatMap(({ slug, report }) =>
       report.data.map((one) => (by === "organization" ? { ...one, group: slug } : one)),
     ),
   );
   const isComplete = after === "" && nextAfter === null && missing.length === 0;
-  const isWhole = isComplete && by === "provider";
-  const bills = isWhole ? await readBills(call.db, { from, to }) : [];
+  const comparesBills = isComplete && by === "provider";
+  const bills = comparesBills ? await readBills(call.db, { from, to }) : [];
   for (const one of differingBills(groups, bills)) logAlert("provider_bill_differs", one);
   const completeFrom = Math.max(
     span.value.fromMs,
@@ -100,7 +100,7 @@ export async function postCosts(call: OperatorCall) {
   return created({ imported: bills.length });
 }
 
-function spanOf(from: string, to: string): Result<{ fromMs: number; beforeMs: number }> {
+function parseDays(from: string, to: string): Result<{ fromMs: number; beforeMs: number }> {
   const [fromMs, lastMs] = [Date.parse(from), Date.parse(to)];
   if (Number.isNaN(fromMs)) return invalid("from must be a valid day.", "from");
   if (Number.isNaN(lastMs)) return invalid("to must be a valid day.", "to");
@@ -137,7 +137,7 @@ export async function costsOf(
   return { reports, missing, nextAfter };
 }
 
-function summed(groups: readonly CostGroup[]): readonly CostGroup[] {
+function sumByDayAndGroup(groups: readonly CostGroup[]): readonly CostGroup[] {
   const sums = new Map<string, CostGroup>();
   for (const one of groups) {
     const name = `${one.day} ${one.group}`;

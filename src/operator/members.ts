@@ -51,21 +51,21 @@ export async function postMember(call: OperatorCall) {
 export async function patchMember(call: OperatorCall) {
   const fields = parseFields(memberChange, MEMBER_READ_ONLY_FIELDS, call.body);
   if (!fields.ok) return fields;
-  const changed = await updateMember(call.db, memberName(call), fields.value, changedBy(call));
+  const changed = await updateMember(call.db, memberIdsOf(call), fields.value, changeActor(call));
   return changed.ok ? success(memberRecord(changed.value)) : changed;
 }
 
 /** Handles `DELETE /orgs/{id}/members/{member_id}`. A retry completes an interrupted removal. */
 export async function deleteMember(call: OperatorCall) {
-  const member = memberName(call);
+  const member = memberIdsOf(call);
   const removed = await removeMemberEverywhere(call, member, null);
   return removed.ok ? success({ id: member.id, deleted: true }) : removed;
 }
 
-function changedBy({ actor, now }: OperatorCall): MemberChangeActor {
+function changeActor({ actor, now }: OperatorCall): MemberChangeActor {
   return { actor, nowMs: now };
 }
 
-function memberName({ params }: OperatorCall): MemberIds {
+function memberIdsOf({ params }: OperatorCall): MemberIds {
   return { id: params["member_id"] ?? "", orgId: params["id"] ?? "" };
 }

@@ -33,8 +33,8 @@ export async function postMerchant(call: OperatorCall) {
   if (!fields.ok) return fields;
   const { name } = fields.value;
   const secret = mintMerchantSecret();
-  const made = { name, secret, by: call.actor.id ?? "", at: call.now };
-  const merchant = await insertMerchant(call.db, made);
+  const merchantFields = { name, secret, by: call.actor.id ?? "", at: call.now };
+  const merchant = await insertMerchant(call.db, merchantFields);
   if (merchant !== null) return created({ ...merchantView(merchant), secret });
   const message = "A merchant already has this name.";
   return refuse({ kind: "conflict", message, param: "name", code: "merchant_exists" });
@@ -43,15 +43,15 @@ export async function postMerchant(call: OperatorCall) {
 export async function postMerchantRotation({ db, now, params }: OperatorCall) {
   const secret = mintMerchantSecret();
   const merchant = await rotateMerchant(db, { name: params["name"] ?? "", secret, at: now });
-  return merchant === null ? missing() : success({ ...merchantView(merchant), secret });
+  return merchant === null ? merchantNotFound() : success({ ...merchantView(merchant), secret });
 }
 
 export async function removeMerchant({ db, params }: OperatorCall) {
   const { name = "" } = params;
-  return (await deleteMerchant(db, name)) ? success({ name, deleted: true }) : missing();
+  return (await deleteMerchant(db, name)) ? success({ name, deleted: true }) : merchantNotFound();
 }
 
-function missing(): Refusal {
+function merchantNotFound(): Refusal {
   return refuse({ kind: "not_found", message: "No such merchant." });
 }
 

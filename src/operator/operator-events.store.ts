@@ -3,7 +3,7 @@ import { idFloor } from "../shared/id.ts";
 import { storedJson } from "../shared/stored-json.ts";
 
 export const OPERATOR_EVENT_ID = "opev_";
-const STORED_MS = 366 * DAY_MS;
+const RETENTION_MS = 366 * DAY_MS;
 
 export type OperatorEvent = {
   readonly id: string;
@@ -102,6 +102,6 @@ export function findSuspension(db: D1Database, orgId: string): Promise<Suspensio
 }
 
 export async function forgetOperatorEvents(db: D1Database, nowMs: number): Promise<void> {
-  const beforeId = idFloor(OPERATOR_EVENT_ID, nowMs - STORED_MS);
+  const beforeId = idFloor(OPERATOR_EVENT_ID, nowMs - RETENTION_MS);
   await db.prepare("DELETE FROM operator_events WHERE id < ?").bind(beforeId).run();
 }

@@ -40,12 +40,12 @@ export function operatorOfLogin(
 }
 
 /** Operators with a verified console session, by request object. Only the gateway adds entries. */
-const operators = new WeakMap<Request, Operator>();
+const operatorByRequest = new WeakMap<Request, Operator>();
 
 export function vouchForOperator(request: Request, operator: Operator): void {
-  operators.set(request, operator);
+  operatorByRequest.set(request, operator);
 }
 
 export function vouchedOperator(request: Request): Operator | null {
-  return operators.get(request) ?? null;
+  return operatorByRequest.get(request) ?? null;
 }

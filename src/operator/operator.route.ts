@@ -39,7 +39,7 @@ const lastOkMs = new Map<Region, number>();
 export function addOperatorRoutes(app: HonoBase<AppEnv>, deploymentOf: DeploymentOf): void {
   app.use("/admin/v1/*", requireOperator);
   for (const row of OPERATOR_ROUTES) {
-    app.on(row.method, [row.path], (c) => answer(c, row, deploymentOf(c.var.config)));
+    app.on(row.method, [row.path], (c) => handleOperatorCall(c, row, deploymentOf(c.var.config)));
   }
   app.get("/admin/v1/metrics", metricsRoute);
   refuseOtherMethods(app, [...OPERATOR_ROUTES, { method: "GET", path: "/admin/v1/metrics" }]);
@@ -55,21 +55,25 @@ async function requireOperator(c: AppContext, next: Next): Promise<Response | un
   return undefined;
 }
 
-async function answer(c: AppContext, row: ForOperators, deployment: Deployment): Promise<Response> {
+async function handleOperatorCall(
+  c: AppContext,
+  row: ForOperators,
+  deployment: Deployment,
+): Promise<Response> {
   const { role } = c.var.operator;
   if (!row.roles.includes(role)) {
     return fail(c, { kind: "role_required", roles: row.roles });
   }
-  const body = await bodyOf(c, row);
+  const body = await readOptionalBody(c, row);
   if (!body.ok) return fail(c, body.failure);
-  const context = contextOf(c, deployment);
+  const context = createContext(c, deployment);
   const params: Readonly<Record<string, string>> = c.req.param();
   const idempotencyKey = c.req.header("idempotency-key") ?? null;
   const requested = { params, url: c.req.url, body: body.value, idempotencyKey };
   return respond(c, await row.handle({ ...context, ...requested }));
 }
 
-async function bodyOf(c: AppContext, { method }: ForOperators): Promise<Result<unknown>> {
+async function readOptionalBody(c: AppContext, { method }: ForOperators): Promise<Result<unknown>> {
   const takesBody = method === "POST" || method === "PATCH";
   const isEmpty = c.req.raw.body === null || c.req.header("content-length") === "0";
   if (!takesBody || isEmpty) return success(null);
@@ -77,7 +81,10 @@ async function bodyOf(c: AppContext, { method }: ForOperators): Promise<Result<u
   return body.ok ? success(body.value.json) : body;
 }
 
-function contextOf(c: AppContext, { catalogAt, health, providers }: Deployment): OperatorContext {
+function createContext(
+  c: AppContext,
+  { catalogAt, health, providers }: Deployment,
+): OperatorContext {
   const { config } = c.var;
   const objects = objectsOf(c.env);
   const nowMs = now(c.env);
@@ -103,9 +110,9 @@ function contextOf(c: AppContext, { catalogAt, health, providers }: Deployment):
       if (peer === undefined) {
         return { url: null, fault: "it is not configured", rttMs: null, lastOkMs: null };
       }
-      const at = { requestId: c.var.requestId, now: () => now(c.env) };
+      const callOptions = { requestId: c.var.requestId, now: () => now(c.env) };
       const startedMs = elapsedMs();
-      const fault = await peerFault(peer, at);
+      const fault = await peerFault(peer, callOptions);
       if (fault === null) lastOkMs.set(region, now(c.env));
       const rttMs = fault === null ? Math.round(elapsedMs() - startedMs) : null;
       return { url: peer.url, fault, rttMs, lastOkMs: lastOkMs.get(region) ?? null };
@@ -138,8 +145,8 @@ async function metricsRoute(c: Context<AppEnv>): Promise<Response> {
   }
   const { counters, gauges, jobs } = counted;
   const nowMs = now(c.env);
-  const set = { ...gauges?.series, ...jobs.outboxes?.series };
-  const seen = { ...isolateGauges(counted, nowMs), ...ageGauges(counted, nowMs) };
-  const text = prometheusText({ ...counters, ...set, ...seen });
+  const storedGauges = { ...gauges?.series, ...jobs.outboxes?.series };
+  const currentGauges = { ...isolateGauges(counted, nowMs), ...ageGauges(counted, nowMs) };
+  const text = prometheusText({ ...counters, ...storedGauges, ...currentGauges });
   return c.body(text, 200, { "content-type": "text/plain; version=0.0.4; charset=utf-8" });
 }

@@ -69,7 +69,7 @@ export async function postOrganization(call: OperatorCall) {
   if (!fields.ok) return fields;
   const { name, slug, owner_email, is_personal, key_scope, rpm_limit } = fields.value;
   const { restore_id: restoredId = null } = fields.value;
-  if (restoredId !== null && !(await isLost(call, restoredId))) return notLost();
+  if (restoredId !== null && !(await isLost(call, restoredId))) return notLostRefusal();
   const organization: StoredOrganization = {
     id: restoredId ?? crypto.randomUUID(),
     name,
@@ -88,7 +88,7 @@ export async function postOrganization(call: OperatorCall) {
     role: "owner",
     createdAt: call.now,
   };
-  const first = await mintMemberKey(
+  const firstKey = await mintMemberKey(
     call,
     { memberId: owner.id, orgId: owner.orgId },
     {
@@ -97,8 +97,8 @@ export async function postOrganization(call: OperatorCall) {
       rpm_limit,
     },
   );
-  if (!first.ok) return first;
-  const { booked, key } = first.value;
+  if (!firstKey.ok) return firstKey;
+  const { booked, key } = firstKey.value;
   const wallet = call.wallet(organization.id);
   const { epoch } = await wallet.create(organization.id);
   const { actor } = call;
@@ -125,7 +125,7 @@ async function isLost(call: OperatorCall, id: string): Promise<boolean> {
   return (await findOrganization(call.db, id)) === null && (await call.wallet(id).balance()).ok;
 }
 
-function notLost(): Refusal {
+function notLostRefusal(): Refusal {
   const message = "No wallet without an organization has this ID.";
   return refuse({ kind: "conflict", message, param: "restore_id" });
 }
@@ -161,14 +161,16 @@ export async function getOrganizations(call: OperatorCall) {
   const organizations = await Promise.all(
     rows.map(async (row) => {
       const shown =
-        balance === "true" ? await organizationViewWithBalance(call, row) : operatorsView(row);
-      return Object.assign({}, shown, figuresOf(row));
+        balance === "true"
+          ? await organizationViewWithBalance(call, row)
+          : operatorOrganizationView(row);
+      return Object.assign({}, shown, customerFigures(row));
     }),
   );
   return success({ organizations, total, limit, offset });
 }
 
-function figuresOf(row: Customer) {
+function customerFigures(row: Customer) {
   return {
     owner_email: row.ownerEmail,
     balance_micro: row.balanceMicro,
@@ -206,9 +208,9 @@ export async function postMemberKey(call: OperatorCall) {
   const fields = parseFields(newKeySchema, KEY_READ_ONLY, call.body);
   if (!fields.ok) return fields;
   const { member_id: memberId = "", id: orgId = "" } = call.params;
-  const fresh = await mintMemberKey(call, { memberId, orgId }, fields.value);
-  if (!fresh.ok) return fresh;
-  const { booked, key } = fresh.value;
+  const newKey = await mintMemberKey(call, { memberId, orgId }, fields.value);
+  if (!newKey.ok) return newKey;
+  const { booked, key } = newKey.value;
   const inserted = await insertKey(call.db, booked, null, { actor: call.actor });
   if (!inserted.ok) return inserted;
   return created({ ...keyRecord(inserted.value, call.region, call.now), key });
@@ -234,7 +236,7 @@ async function organizationViewWithBalance(call: OperatorCall, row: StoredOrgani
     .catch(() => null);
   const known = balance?.ok === true ? balance.value : null;
   return {
-    ...operatorsView(row),
+    ...operatorOrganizationView(row),
     credits_micro: known?.creditsMicro ?? null,
     held_micro: known?.heldMicro ?? null,
     open_holds: known?.openHolds ?? null,
@@ -242,7 +244,7 @@ async function organizationViewWithBalance(call: OperatorCall, row: StoredOrgani
   };
 }
 
-function operatorsView(row: StoredOrganization) {
+function operatorOrganizationView(row: StoredOrganization) {
   return {
     ...organizationRecord(row),
     status: row.status,

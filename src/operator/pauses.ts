@@ -20,12 +20,14 @@ export async function postPause(call: OperatorCall) {
   const found = await organizationOf(call);
   if (!found.ok) return found;
   const { id: orgId } = found.value;
-  const party = { ...call, orgId, memberId: null, source: "operator" } as const;
-  const pause = await validateNewPause(party, fields.value);
+  const creator = { ...call, orgId, memberId: null, source: "operator" } as const;
+  const pause = await validateNewPause(creator, fields.value);
   if (!pause.ok) return pause;
-  const put = await call.wallet(orgId).putPause(pause.value);
-  if (!put.ok) return put;
-  return put.value.created ? created(pauseView(put.value)) : success(pauseView(put.value));
+  const storedPause = await call.wallet(orgId).putPause(pause.value);
+  if (!storedPause.ok) return storedPause;
+  return storedPause.value.created
+    ? created(pauseView(storedPause.value))
+    : success(pauseView(storedPause.value));
 }
 
 export async function deletePause(call: OperatorCall) {

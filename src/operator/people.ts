@@ -25,13 +25,13 @@ export async function postInvitation(call: OperatorCall) {
   if (!found.ok) return found;
   if (found.value.isPersonal === 1 && !isForMember(call.body)) return personalOrganizationRefusal();
   const origin = new URL(call.url).origin;
-  const made = await createInvitation({ ...call, origin }, found.value.id, {
+  const invitation = await createInvitation({ ...call, origin }, found.value.id, {
     by: null,
     body: call.body,
   });
-  if (!made.ok) return made;
+  if (!invitation.ok) return invitation;
   const by = { organization: found.value.name, inviter: null };
-  return created({ ...made.value, mailed: sendInvitation(call, made.value, by) });
+  return created({ ...invitation.value, mailed: sendInvitation(call, invitation.value, by) });
 }
 
 function isForMember(body: unknown): boolean {
@@ -57,10 +57,10 @@ export async function getDomains(call: OperatorCall) {
   const found = await organizationOf(call);
   if (!found.ok) return found;
   const { id } = found.value;
-  const [domains, own] = await Promise.all([listDomains(call.db, id), findIssuer(call.db, id)]);
+  const [domains, issuer] = await Promise.all([listDomains(call.db, id), findIssuer(call.db, id)]);
   return success({
     domains: domains.map((one) => domainRecord(one, call.companyDomains)),
-    has_own_login: own !== null,
+    has_own_login: issuer !== null,
   });
 }
 

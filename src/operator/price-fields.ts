@@ -17,7 +17,7 @@ const ROWS_MAX = 500;
 const DOLLARS_MAX = 1000;
 const PERCENT_MAX = 1000;
 
-const dollars = z.pipe(
+const dollarsSchema = z.pipe(
   z.number().check(
     z.refine((value) => value > 0, "must be above 0"),
     z.maximum(DOLLARS_MAX),
@@ -26,25 +26,25 @@ const dollars = z.pipe(
   z.transform((value) => microsOfDollars(value) ?? micros(0)),
 );
 export const priceFields = z.object({
-  input: z.optional(dollars),
-  cached: z.optional(dollars),
-  cache_write: z.optional(dollars),
-  output: z.optional(dollars),
-  ...forEachUnit(UNITS, z.optional(dollars)),
+  input: z.optional(dollarsSchema),
+  cached: z.optional(dollarsSchema),
+  cache_write: z.optional(dollarsSchema),
+  output: z.optional(dollarsSchema),
+  ...forEachUnit(UNITS, z.optional(dollarsSchema)),
 });
 type PriceFields = z.infer<typeof priceFields>;
 
-const row = z.object({
+const rowSchema = z.object({
   list: z._default(listName, "default"),
   item: z.string().check(z.minLength(1), z.maxLength(256)),
   from: moment,
   price: z.optional(priceFields),
   percent: z.optional(z.int().check(z.minimum(0), z.maximum(PERCENT_MAX))),
 });
-export type PostedRow = z.infer<typeof row>;
+export type PostedRow = z.infer<typeof rowSchema>;
 
 export const newPrices = z.object({
-  rows: z.array(row).check(z.minLength(1), z.maxLength(ROWS_MAX)),
+  rows: z.array(rowSchema).check(z.minLength(1), z.maxLength(ROWS_MAX)),
 });
 
 export function pricesInput(fields: PriceFields, kind: Kind): boolean {

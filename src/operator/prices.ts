@@ -51,15 +51,15 @@ export async function postPrices(call: OperatorCall) {
   if (!fields.ok) return fields;
   const rows = priceRows(call, fields.value.rows);
   if (!rows.ok) return rows;
-  const known = await findExistingPrices(call.db, rows.value);
-  const differs = rows.value.findIndex((row) => {
-    const before = known.get(priceKey(row));
-    return before !== undefined && !isSame(before, row);
+  const existingPrices = await findExistingPrices(call.db, rows.value);
+  const differingIndex = rows.value.findIndex((row) => {
+    const before = existingPrices.get(priceKey(row));
+    return before !== undefined && !isSamePrice(before, row);
   });
-  if (differs !== -1) return exists(differs);
-  const fresh = rows.value.filter((row) => !known.has(priceKey(row)));
-  if (fresh.length > 0 && !(await inserted(call, fresh))) return exists(0);
-  const posted = rows.value.map((row) => known.get(priceKey(row)) ?? row);
+  if (differingIndex !== -1) return existingPriceRefusal(differingIndex);
+  const newRows = rows.value.filter((row) => !existingPrices.has(priceKey(row)));
+  if (newRows.length > 0 && !(await tryInsert(call, newRows))) return existingPriceRefusal(0);
+  const posted = rows.value.map((row) => existingPrices.get(priceKey(row)) ?? row);
   return created({ prices: posted.map(priceRowView) });
 }
 
@@ -79,7 +79,7 @@ export async function removePrice(call: OperatorCall) {
   return success({ id: row.id, deleted: true });
 }
 
-async function inserted({ db }: OperatorCall, rows: readonly PriceRecord[]): Promise<boolean> {
+async function tryInsert({ db }: OperatorCall, rows: readonly PriceRecord[]): Promise<boolean> {
   try {
     await insertPrices(db, rows);
     return true;
@@ -90,23 +90,23 @@ async function inserted({ db }: OperatorCall, rows: readonly PriceRecord[]): Pro
   }
 }
 
-function exists(index: number): Refusal {
+function existingPriceRefusal(index: number): Refusal {
   const message = `rows[${index}]: the list already has another price of this item at this time.`;
   const param = `rows[${index}].from`;
   return refuse({ kind: "conflict", message, param, code: "price_exists" });
 }
 
-function isSame(one: PriceRecord, other: PriceRecord): boolean {
+function isSamePrice(one: PriceRecord, other: PriceRecord): boolean {
   return (
-    JSON.stringify(priceRowView({ ...one, ...STAMP })) ===
-    JSON.stringify(priceRowView({ ...other, ...STAMP }))
+    JSON.stringify(priceRowView({ ...one, ...EMPTY_STAMP })) ===
+    JSON.stringify(priceRowView({ ...other, ...EMPTY_STAMP }))
   );
 }
-const STAMP = { id: "", postedBy: "", createdAt: 0 };
+const EMPTY_STAMP = { id: "", postedBy: "", createdAt: 0 };
 
 function priceRows(call: OperatorCall, rows: readonly PostedRow[]): Result<readonly PriceRecord[]> {
   const records: PriceRecord[] = [];
-  const places = new Set<string>();
+  const seenKeys = new Set<string>();
   for (const [index, row] of rows.entries()) {
     const refused = refuseRow(call, row, `rows[${index}]`);
     if (refused !== null) return refused;
@@ -118,29 +118,29 @@ function priceRows(call: OperatorCall, rows: readonly PostedRow[]): Result<reado
       createdAt: call.now,
     };
     const one = { ...stamp, list, item, from, says };
-    if (places.has(priceKey(one))) {
+    if (seenKeys.has(priceKey(one))) {
       return invalid(
         `rows[${index}] repeats the list, item and time of an earlier row.`,
         `rows[${index}].from`,
       );
     }
-    places.add(priceKey(one));
+    seenKeys.add(priceKey(one));
     records.push(one);
   }
   return success(records);
 }
 
-function refuseRow(call: OperatorCall, row: PostedRow, at: string): Refusal | null {
-  return refuseTime(call, row, at) ?? refuseItem(call, row, at);
+function refuseRow(call: OperatorCall, row: PostedRow, rowPath: string): Refusal | null {
+  return refuseTime(call, row, rowPath) ?? refuseItem(call, row, rowPath);
 }
 
 function refuseTime(
   { now, priceLeadMs }: OperatorCall,
   { from }: PostedRow,
-  at: string,
+  rowPath: string,
 ): Refusal | null {
   if (from >= now + priceLeadMs) return null;
-  const param = `${at}.from`;
+  const param = `${rowPath}.from`;
   if (from <= now) return invalid(`${param} must be in the future.`, param);
   const earliest = timestamp(now + priceLeadMs);
   return invalid(
@@ -156,17 +156,17 @@ function refuseTime(
 function refuseItem(
   call: OperatorCall,
   { item, percent, price }: PostedRow,
-  at: string,
+  rowPath: string,
 ): Refusal | null {
-  const isMany = item === "*" || item.endsWith("/*");
-  const kind = isMany ? null : kindOf(call, item);
-  if (isMany ? item !== "*" && !isAuthor(call, item) : kind === null) {
-    return invalid(`${at}.item: no model is '${item}'.`, `${at}.item`);
+  const coversManyModels = item === "*" || item.endsWith("/*");
+  const kind = coversManyModels ? null : kindOf(call, item);
+  if (coversManyModels ? item !== "*" && !isAuthor(call, item) : kind === null) {
+    return invalid(`${rowPath}.item: no model is '${item}'.`, `${rowPath}.item`);
   }
   if ((price === undefined) === (percent === undefined)) {
-    return invalid(`${at} must have a price or a percent, one of them.`, `${at}.price`);
+    return invalid(`${rowPath} must have a price or a percent, one of them.`, `${rowPath}.price`);
   }
-  return price === undefined ? null : refusePrice({ item, kind, price }, at);
+  return price === undefined ? null : refusePrice({ item, kind, price }, rowPath);
 }
 
 function refusePrice(
@@ -178,22 +178,25 @@ function refusePrice(
     readonly kind: Kind | null;
     readonly price: NonNullable<PostedRow["price"]>;
   },
-  at: string,
+  rowPath: string,
 ): Refusal | null {
   if (kind === null) {
-    return invalid(`${at}.price requires one model. Send percent for '${item}'.`, `${at}.price`);
+    return invalid(
+      `${rowPath}.price requires one model. Send percent for '${item}'.`,
+      `${rowPath}.price`,
+    );
   }
   const { hasOutput } = KINDS[kind];
   if (hasOutput && price.output === undefined) {
     return invalid(
-      `${at}.price.output is missing, because '${item}' has output.`,
-      `${at}.price.output`,
+      `${rowPath}.price.output is missing, because '${item}' has output.`,
+      `${rowPath}.price.output`,
     );
   }
   if (!hasOutput && price.output !== undefined) {
-    return invalid(`${at}.price.output: '${item}' has no output.`, `${at}.price.output`);
+    return invalid(`${rowPath}.price.output: '${item}' has no output.`, `${rowPath}.price.output`);
   }
-  return refuseUnits({ item, kind, price }, `${at}.price`);
+  return refuseUnits({ item, kind, price }, `${rowPath}.price`);
 }
 
 export function refuseUnits(
@@ -206,15 +209,18 @@ export function refuseUnits(
     readonly kind: Kind;
     readonly price: NonNullable<PostedRow["price"]>;
   },
-  at: string,
+  rowPath: string,
 ): Refusal | null {
   if (!pricesInput(price, kind)) {
-    return invalid(`${at}.input is missing, because '${item}' is billed by input.`, `${at}.input`);
+    return invalid(
+      `${rowPath}.input is missing, because '${item}' is billed by input.`,
+      `${rowPath}.input`,
+    );
   }
   const unit = uncountedUnit(price, kind);
   if (unit === null) return null;
-  const message = `${at}.${unit} is not supported: requests to '${item}' aren't billed by ${unit}.`;
-  return invalid(message, `${at}.${unit}`);
+  const message = `${rowPath}.${unit} is not supported: requests to '${item}' aren't billed by ${unit}.`;
+  return invalid(message, `${rowPath}.${unit}`);
 }
 
 export function kindOf({ models }: OperatorCall, id: string): Kind | null {

@@ -10,8 +10,8 @@ import { countOrganizationsUsedSince, listOrganizationsUsedSince } from "./bills
 import type { OperatorCall } from "./operator-context.ts";
 
 const ORGANIZATIONS_MAX = 200;
-const AT_ONCE = 6;
-const NAMED_MAX = 10;
+const CONCURRENT_MAX = 6;
+const MOST_AFFECTED_MAX = 10;
 const MINUTE_MS = 60_000;
 /** Maximum delay of an organization's stored last use, in ms. */
 const USED_DELAY_MS = 60 * MINUTE_MS;
@@ -19,7 +19,7 @@ const USED_DELAY_MS = 60 * MINUTE_MS;
 export const providersQuery = z.object({ minutes: wholeNumber(1, 1440, 60) });
 
 type Organization = { readonly id: string; readonly slug: string };
-type Answered = readonly [Organization, Result<ProviderCallsReport>];
+type ReportResult = readonly [Organization, Result<ProviderCallsReport>];
 
 /**
  * Handles `GET /providers`. Returns each provider's calls, failures and affected customers, from
@@ -33,36 +33,40 @@ export async function getProviders(call: OperatorCall) {
     listOrganizationsUsedSince(call.db, fromMs - USED_DELAY_MS, ORGANIZATIONS_MAX),
     countOrganizationsUsedSince(call.db, fromMs - USED_DELAY_MS),
   ]);
-  const answered = await mapConcurrently(AT_ONCE, organizations, async (one): Promise<Answered> => {
-    const read = () => call.wallet(one.id).providerCalls(fromMs);
-    return [one, await callObject(read, { attemptsMax: 1 })];
-  });
+  const answered = await mapConcurrently(
+    CONCURRENT_MAX,
+    organizations,
+    async (one): Promise<ReportResult> => {
+      const read = () => call.wallet(one.id).providerCalls(fromMs);
+      return [one, await callObject(read, { attemptsMax: 1 })];
+    },
+  );
   const reports = answered.flatMap(([one, { ok, ...result }]) =>
     ok && "value" in result ? [[one, result.value] as const] : [],
   );
   const starts = reports.map(([, { completeFrom }]) => completeFrom);
   return success({
     complete_from: timestamp(Math.max(fromMs, ...starts)),
-    data: summed(reports).toSorted((a, b) => b.failed - a.failed || b.calls - a.calls),
+    data: sumByProvider(reports).toSorted((a, b) => b.failed - a.failed || b.calls - a.calls),
     active_organizations: active,
     asked_organizations: organizations.length,
     missing: answered.flatMap(([{ slug }, { ok }]) => (ok ? [] : [slug])),
   });
 }
 
-function summed(reports: readonly (readonly [Organization, ProviderCallsReport])[]) {
+function sumByProvider(reports: readonly (readonly [Organization, ProviderCallsReport])[]) {
   const rows = reports.flatMap(([one, { data }]) => data.map((calls) => ({ ...one, ...calls })));
-  return [...Map.groupBy(rows, ({ provider }) => provider)].map(([provider, own]) => {
+  return [...Map.groupBy(rows, ({ provider }) => provider)].map(([provider, callsOfProvider]) => {
     const reasons: Record<string, number> = {};
-    for (const [why, count] of own.flatMap(({ failed }) => Object.entries(failed))) {
-      reasons[why] = (reasons[why] ?? 0) + count;
+    for (const [reason, count] of callsOfProvider.flatMap(({ failed }) => Object.entries(failed))) {
+      reasons[reason] = (reasons[reason] ?? 0) + count;
     }
-    const affected = own
+    const affected = callsOfProvider
       .map(({ id, slug, failed }) => ({ id, slug, failed: total(failed) }))
       .filter((one) => one.failed > 0)
       .toSorted((a, b) => b.failed - a.failed);
     const failed = total(reasons);
-    const calls = failed + own.reduce((sum, { served }) => sum + served, 0);
+    const calls = failed + callsOfProvider.reduce((sum, { served }) => sum + served, 0);
     return {
       provider,
       calls,
@@ -70,7 +74,7 @@ function summed(reports: readonly (readonly [Organization, ProviderCallsReport])
       error_rate: Number((failed / calls).toFixed(4)),
       reasons,
       affected_organizations: affected.length,
-      most_affected: affected.slice(0, NAMED_MAX),
+      most_affected: affected.slice(0, MOST_AFFECTED_MAX),
     };
   });
 }

@@ -70,10 +70,11 @@ export async function postCheck(call: OperatorCall) {
   const payments = call.payments(orgId);
   const purchase = await payments.purchase(call.params["purchase_id"] ?? "");
   if (!purchase.ok) return purchase;
-  const stripes = stripeObjectOf(purchase.value);
+  const stripeObject = stripeObjectOf(purchase.value);
   const eventId = `evt_own_${crypto.randomUUID()}`;
-  const noted = stripes === null ? purchase : await payments.hint({ eventId, orgId, ...stripes });
-  return noted.ok ? accepted(operatorPurchaseView(purchase.value)) : noted;
+  const hint =
+    stripeObject === null ? purchase : await payments.hint({ eventId, orgId, ...stripeObject });
+  return hint.ok ? accepted(operatorPurchaseView(purchase.value)) : hint;
 }
 
 /**

@@ -14,7 +14,7 @@ import { kindOf, refuseUnits } from "./prices.ts";
 
 const ID_MAX = 100;
 /** Maximum delay of settlements in ms. Older sums no longer change between two calls. */
-const LATE_MS = 2 * 3_600_000;
+const SETTLEMENT_DELAY_MAX_MS = 2 * 3_600_000;
 
 export const rerateFields = z.object({
   id: z
@@ -39,7 +39,7 @@ export async function postRerate(call: OperatorCall) {
   if (!fields.ok) return fields;
   const { id, model, from, to, dry_run: isDry, after } = fields.value;
   if (to <= from) return invalid("from must be before to.", "from");
-  if (!isDry && to > call.now - LATE_MS) {
+  if (!isDry && to > call.now - SETTLEMENT_DELAY_MAX_MS) {
     return invalid(
       "to must be at least two hours ago, because later requests may not be settled.",
       "to",
@@ -50,23 +50,23 @@ export async function postRerate(call: OperatorCall) {
   if (refused !== null) return refused;
   const price = priceOfFields(fields.value.price);
   const query: CostQuery = { fromMs: from, beforeMs: to, by: "model", model, price };
-  const requested = await reportsOf(call, query, fields.value, after);
+  const requested = await readReports(call, query, fields.value, after);
   if (!requested.ok) return requested;
   const { reports, nextAfter } = requested.value;
-  const short = reports.find(({ report }) => report.completeFrom > from);
-  if (short !== undefined) {
-    const known = timestamp(short.report.completeFrom);
-    const message = `from: the receipts of the organization ${short.slug} are complete only from ${known} on. Choose a later time.`;
+  const incompleteReport = reports.find(({ report }) => report.completeFrom > from);
+  if (incompleteReport !== undefined) {
+    const known = timestamp(incompleteReport.report.completeFrom);
+    const message = `from: the receipts of the organization ${incompleteReport.slug} are complete only from ${known} on. Choose a later time.`;
     return invalid(message, "from");
   }
-  const owed = reports.filter(({ report }) => report.lessMicro > 0);
+  const reportsToCredit = reports.filter(({ report }) => report.lessMicro > 0);
   const organizations: Credited[] = [];
-  for (const one of owed) {
-    const view = await credited(call, { id, isDry }, one);
+  for (const one of reportsToCredit) {
+    const view = await creditOrganization(call, { id, isDry }, one);
     if (!view.ok) return view;
     organizations.push(view.value);
   }
-  const total = owed.reduce((sum, { report }) => sum + report.lessMicro, 0);
+  const total = reportsToCredit.reduce((sum, { report }) => sum + report.lessMicro, 0);
   return success({
     id,
     dry_run: isDry,
@@ -82,14 +82,18 @@ type Credited = {
   readonly credit_micro: number;
   readonly result: "would_credit" | "credited" | "credited_otherwise";
 };
-type Owed = { readonly id: string; readonly slug: string; readonly report: CostReport };
+type OrganizationReport = {
+  readonly id: string;
+  readonly slug: string;
+  readonly report: CostReport;
+};
 
-async function reportsOf(
+async function readReports(
   call: OperatorCall,
   query: CostQuery,
   { organization }: Fields,
   after: string,
-): Promise<Result<{ reports: readonly Owed[]; nextAfter: string | null }>> {
+): Promise<Result<{ reports: readonly OrganizationReport[]; nextAfter: string | null }>> {
   if (organization === undefined) {
     const page = await costsOf(call, query, after);
     const [first] = page.missing; // a correction must not skip anyone
@@ -105,10 +109,10 @@ async function reportsOf(
     : report;
 }
 
-async function credited(
+async function creditOrganization(
   call: OperatorCall,
   { id, isDry }: { readonly id: string; readonly isDry: boolean },
-  { id: orgId, slug, report }: Owed,
+  { id: orgId, slug, report }: OrganizationReport,
 ): Promise<Result<Credited>> {
   const view = { organization: slug, requests: report.requests, credit_micro: report.lessMicro };
   if (isDry) return success({ ...view, result: "would_credit" });

@@ -38,14 +38,14 @@ async function runWatch(env: Env): Promise<void> {
 }
 
 const DEPTH_TIMEOUT_MS = 5000;
-const AT_ONCE = 6;
+const CONCURRENT_MAX = 6;
 
 async function measureOutboxes(env: Env): Promise<void> {
   const parsed = configOf(env);
   if (!parsed.ok) return;
   const objects = objectsOf(env);
   const names = outboxNames(parsed.config.peers.map(({ region }) => region));
-  const measured = await mapConcurrently(AT_ONCE, names, async (name) => {
+  const measured = await mapConcurrently(CONCURRENT_MAX, names, async (name) => {
     const depth = await within(objects.outbox(name).depth(), DEPTH_TIMEOUT_MS).catch(() => null);
     return { name, depth };
   });
@@ -70,13 +70,13 @@ export async function runPaymentsSweep(env: Env): Promise<void> {
 async function sweepPayments(env: Env, payments: PaymentsConfig): Promise<void> {
   const stripe = stripeOf(payments);
   const { isLive } = payments;
-  const to = {
+  const sweepTargets = {
     store: stripeEventStoreOf(env.DB),
     payments: objectsOf(env).payments,
     stripe,
     isLive,
   };
-  const listed = await sweepEvents(to, now(env));
+  const listed = await sweepEvents(sweepTargets, now(env));
   await wakePaymentsObjects(env.DB, objectsOf(env));
   if (listed === null) throw new Error("Stripe did not list its events");
 }
@@ -96,14 +96,14 @@ export async function runScheduled(env: Env): Promise<void> {
   }
   try {
     await eraseStalePeople(env.DB, now(env));
-    await removeClosed(env, parsed.config);
-    const sending: Promise<unknown>[] = [];
+    await removeClosedOrganizations(env, parsed.config);
+    const pendingEmails: Promise<unknown>[] = [];
     await checkDomains(
       env.DB,
       now(env),
-      mailSender(parsed.config.mail, (work) => void sending.push(work)),
+      mailSender(parsed.config.mail, (work) => void pendingEmails.push(work)),
     );
-    await Promise.all(sending);
+    await Promise.all(pendingEmails);
   } catch (error) {
     logWarning("people_not_swept", { reason: reasonOf(error) });
   }
@@ -116,7 +116,7 @@ export async function runScheduled(env: Env): Promise<void> {
 /**
  * Notifies wallets of closings again. Removes organizations that were closed more than 7 days ago.
  */
-async function removeClosed(env: Env, config: Config): Promise<void> {
+async function removeClosedOrganizations(env: Env, config: Config): Promise<void> {
   const { peers, region, keySecrets } = config;
   const objects = objectsOf(env);
   const services = {
@@ -147,8 +147,8 @@ async function forEachOrganization(
 ): Promise<void> {
   for (const orgId of ids) {
     try {
-      const done = await act(orgId);
-      if (!done.ok) logWarning(warning, { org_id: orgId });
+      const result = await act(orgId);
+      if (!result.ok) logWarning(warning, { org_id: orgId });
     } catch (error) {
       logWarning(warning, { org_id: orgId, reason: reasonOf(error) });
     }

@@ -7,7 +7,7 @@ import { success } from "../shared/failure.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
 
-const ANYONES = { keyId: null, memberId: null };
+const ANY_OWNER = { keyId: null, memberId: null };
 
 export async function getSessions(call: OperatorCall) {
   const query = parseSessionsQuery(call.url);
@@ -15,7 +15,7 @@ export async function getSessions(call: OperatorCall) {
   const found = await organizationOf(call);
   if (!found.ok) return found;
   const wallet = call.wallet(found.value.id);
-  const page = await wallet.sessions({ owner: ANYONES, ...query.value });
+  const page = await wallet.sessions({ owner: ANY_OWNER, ...query.value });
   return page.ok ? success(sessionsView(page.value)) : page;
 }
 
@@ -28,7 +28,7 @@ export async function deleteSession(call: OperatorCall) {
   if (!found.ok) return found;
   const { id: orgId } = found.value;
   const id = call.params["session_id"] ?? "";
-  const ending = await parseSessionEnding(id, { ...call, of: { orgId }, owner: ANYONES });
+  const ending = await parseSessionEnding(id, { ...call, of: { orgId }, owner: ANY_OWNER });
   if (!ending.ok) return ending;
   const ended = await call.wallet(orgId).endSession(ending.value);
   return ended.ok ? success({ id, ended: true }) : ended;

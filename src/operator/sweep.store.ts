@@ -11,8 +11,8 @@ import {
 } from "./unavailable-wallets.store.ts";
 
 const USED_WITHIN_MS = 2 * 24 * 60 * 60 * 1000;
-const PAGE = 500;
-const AT_ONCE = 6;
+const PAGE_ROWS = 500;
+const CONCURRENT_MAX = 6;
 /**
  * Timeout of one call in ms. Even if all calls of a page time out (14 minutes), the lease is
  * longer.
@@ -66,33 +66,35 @@ class Sweep {
   readonly #clock: () => number;
   readonly #targets: SweepTargets;
   readonly #depths: Depths;
-  readonly #closed: string[];
+  readonly #unavailableIds: string[];
   #round: Round;
-  #poked = 0;
+  #callCount = 0;
 
   constructor(db: D1Database, clock: () => number, targets: SweepTargets, round: Round) {
     this.#db = db;
     this.#clock = clock;
     this.#targets = targets;
     this.#depths = new Depths(round.found);
-    this.#closed = [...round.closed];
+    this.#unavailableIds = [...round.closed];
     this.#round = round;
   }
 
   async run(): Promise<Depths | null> {
     const unavailable = new Set(await listUnavailableWallets(this.#db).catch(() => []));
     if (this.#round.after === "") {
-      await mapConcurrently(AT_ONCE, [...unavailable], (id) => this.#pokeWallet(id));
+      await mapConcurrently(CONCURRENT_MAX, [...unavailable], (id) => this.#pokeWallet(id));
     }
-    while (this.#poked < POKES_MAX) {
+    while (this.#callCount < POKES_MAX) {
       const since = this.#clock() - USED_WITHIN_MS;
       const page = await organizationsDue(this.#db, since, this.#round.after);
       this.#depths.book(page.bookBytes);
-      await mapConcurrently(AT_ONCE, page.due, (due) => this.#pokeOrganization(due, unavailable));
-      if (!(await this.#keep(page.due.at(-1)?.id ?? this.#round.after))) return null;
-      if (page.due.length < PAGE) return this.#end();
+      await mapConcurrently(CONCURRENT_MAX, page.due, (due) =>
+        this.#pokeOrganization(due, unavailable),
+      );
+      if (!(await this.#saveProgress(page.due.at(-1)?.id ?? this.#round.after))) return null;
+      if (page.due.length < PAGE_ROWS) return this.#finish();
     }
-    await this.#keep(this.#round.after, 0);
+    await this.#saveProgress(this.#round.after, 0);
     return null;
   }
 
@@ -102,7 +104,7 @@ class Sweep {
   }
 
   async #pokeWallet(id: string): Promise<void> {
-    this.#poked++;
+    this.#callCount++;
     try {
       const vitals = await within(this.#targets.wallet(id).poke(), POKE_TIMEOUT_MS);
       if (vitals.ok) return this.#depths.wallet(id, vitals.value);
@@ -110,11 +112,11 @@ class Sweep {
       logWarning("sweep_failed", { org_id: id, reason: reasonOf(error) });
     }
     this.#depths.unavailable();
-    if (this.#closed.length < UNAVAILABLE_WALLETS_MAX) this.#closed.push(id);
+    if (this.#unavailableIds.length < UNAVAILABLE_WALLETS_MAX) this.#unavailableIds.push(id);
   }
 
   async #pokeDeliveries(id: string): Promise<void> {
-    this.#poked++;
+    this.#callCount++;
     try {
       await within(this.#targets.deliveries(id).poke(), POKE_TIMEOUT_MS);
     } catch (error) {
@@ -123,20 +125,20 @@ class Sweep {
   }
 
   /** Saves the progress. Returns false if another invocation has taken over the sweep. */
-  async #keep(after: string, leaseMs = this.#clock() + LEASE_MS): Promise<boolean> {
-    const kept = { after, leaseMs, found: this.#depths.found(), closed: this.#closed };
+  async #saveProgress(after: string, leaseMs = this.#clock() + LEASE_MS): Promise<boolean> {
+    const progress = { after, leaseMs, found: this.#depths.found(), closed: this.#unavailableIds };
     const { meta } = await this.#db
       .prepare(
         "UPDATE cursors SET after = ?1 WHERE name = ?2 AND json_extract(after, '$.leaseMs') = ?3",
       )
-      .bind(JSON.stringify(kept), ROUND, this.#round.leaseMs)
+      .bind(JSON.stringify(progress), ROUND, this.#round.leaseMs)
       .run();
-    this.#round = kept;
+    this.#round = progress;
     return meta.changes === 1;
   }
 
-  async #end(): Promise<Depths> {
-    await storeUnavailableWallets(this.#db, this.#closed);
+  async #finish(): Promise<Depths> {
+    await storeUnavailableWallets(this.#db, this.#unavailableIds);
     await this.#db.prepare("DELETE FROM cursors WHERE name = ?").bind(ROUND).run();
     return this.#depths;
   }
@@ -174,7 +176,7 @@ async function organizationsDue(
          FROM organizations WHERE id > ?2)
        WHERE wallet OR deliveries ORDER BY id LIMIT ?3`,
     )
-    .bind(since, after, PAGE)
+    .bind(since, after, PAGE_ROWS)
     .all<Due>();
   return { due: results, bookBytes: meta.size_after };
 }

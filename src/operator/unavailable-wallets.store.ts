@@ -2,11 +2,11 @@ import { mapConcurrently } from "../shared/map-concurrently.ts";
 import type { Result } from "../shared/failure.ts";
 import { within } from "../shared/timers.ts";
 
-const UNAVAILABLE = "unavailable";
+const CURSOR_NAME = "unavailable";
 export const UNAVAILABLE_WALLETS_MAX = 100;
 const USED_WITHIN_MS = 2 * 24 * 60 * 60 * 1000;
-const SAMPLE = 3;
-const AT_ONCE = 6;
+const SAMPLE_SIZE = 3;
+const CONCURRENT_MAX = 6;
 const TIMEOUT_MS = 2000;
 
 export async function storeUnavailableWallets(
@@ -15,7 +15,7 @@ export async function storeUnavailableWallets(
 ): Promise<void> {
   await db
     .prepare("INSERT OR REPLACE INTO cursors (name, after) VALUES (?, ?)")
-    .bind(UNAVAILABLE, JSON.stringify(ids.slice(0, UNAVAILABLE_WALLETS_MAX)))
+    .bind(CURSOR_NAME, JSON.stringify(ids.slice(0, UNAVAILABLE_WALLETS_MAX)))
     .run();
 }
 
@@ -25,7 +25,7 @@ export async function listUnavailableWallets(db: D1Database): Promise<readonly s
       `SELECT id FROM organizations WHERE id IN
          (SELECT value FROM cursors, json_each(cursors.after) WHERE name = ?)`,
     )
-    .bind(UNAVAILABLE)
+    .bind(CURSOR_NAME)
     .all<{ id: string }>();
   return results.map(({ id }) => id);
 }
@@ -39,12 +39,12 @@ export async function testWallets(
   nowMs: number,
   open: (orgId: string) => Promise<Result<unknown>>,
 ): Promise<{ readonly asked: number; readonly unavailable: readonly string[] }> {
-  const ids = await walletsToAsk(db, nowMs).catch(() => []);
-  const opened = await mapConcurrently(AT_ONCE, ids, (id) => opens(() => open(id)));
+  const ids = await listWalletsToTest(db, nowMs).catch(() => []);
+  const opened = await mapConcurrently(CONCURRENT_MAX, ids, (id) => canOpen(() => open(id)));
   return { asked: ids.length, unavailable: ids.filter((_, i) => opened[i] === false) };
 }
 
-async function opens(ask: () => Promise<Result<unknown>>): Promise<boolean> {
+async function canOpen(ask: () => Promise<Result<unknown>>): Promise<boolean> {
   try {
     const answer = await within(ask(), TIMEOUT_MS);
     return answer.ok;
@@ -53,16 +53,16 @@ async function opens(ask: () => Promise<Result<unknown>>): Promise<boolean> {
   }
 }
 
-async function walletsToAsk(db: D1Database, nowMs: number): Promise<readonly string[]> {
+async function listWalletsToTest(db: D1Database, nowMs: number): Promise<readonly string[]> {
   const since = nowMs - USED_WITHIN_MS;
   const { results } = await db
-    .prepare(`${usedFrom(">")} UNION ALL ${usedFrom("<=")} LIMIT ?3`)
-    .bind(crypto.randomUUID(), since, SAMPLE)
+    .prepare(`${usedOrganizationsSql(">")} UNION ALL ${usedOrganizationsSql("<=")} LIMIT ?3`)
+    .bind(crypto.randomUUID(), since, SAMPLE_SIZE)
     .all<{ id: string }>();
   return [...new Set([...(await listUnavailableWallets(db)), ...results.map(({ id }) => id)])];
 }
 
-function usedFrom(side: ">" | "<="): string {
+function usedOrganizationsSql(side: ">" | "<="): string {
   return `SELECT id FROM (SELECT id FROM organizations WHERE id ${side} ?1 AND used_at >= ?2
     ORDER BY id LIMIT ?3)`;
 }

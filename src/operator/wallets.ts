@@ -9,7 +9,7 @@ import type { ReconcileState } from "../shared/contracts/reconciliation.ts";
 import type { LedgerRow } from "../shared/contracts/wallet.ts";
 import { storedJson } from "../shared/stored-json.ts";
 
-const OWN_REFERENCES: readonly string[] = ["stripe:", "owed:", "rebuild:"];
+const RESERVED_PREFIXES: readonly string[] = ["stripe:", "owed:", "rebuild:"];
 
 export const credit = z.object({
   amount_micro: z
@@ -19,7 +19,7 @@ export const credit = z.object({
     z.minLength(1),
     z.maxLength(200),
     z.refine(
-      (text) => !OWN_REFERENCES.some((prefix) => text.startsWith(prefix)),
+      (text) => !RESERVED_PREFIXES.some((prefix) => text.startsWith(prefix)),
       "can't start with stripe:, owed: or rebuild:, which are reserved",
     ),
   ),
@@ -31,12 +31,15 @@ export const reconcileAsk = z.object({
     z
       .string()
       .check(
-        z.refine((text) => stateOf(text) !== null, "must be the next_after of an earlier response"),
+        z.refine(
+          (text) => parseReconcileState(text) !== null,
+          "must be the next_after of an earlier response",
+        ),
       ),
   ),
 });
 
-function stateOf(text: string): ReconcileState | null {
+function parseReconcileState(text: string): ReconcileState | null {
   try {
     const { tries, run } = storedJson<ReconcileState>(text);
     return Number.isInteger(tries) && (run === null || typeof run.mark === "string")
@@ -107,7 +110,7 @@ export async function postReconcile(call: OperatorCall) {
   const found = await organizationOf(call);
   if (!found.ok) return found;
   const { after, within_ms: withinMs } = fields.value;
-  const from = stateOf(after ?? "");
+  const from = parseReconcileState(after ?? "");
   const answer = await call.wallet(found.value.id).reconcile({
     ...(from !== null && { from }),
     ...(typeof withinMs === "number" && { withinMs }),

@@ -24,14 +24,14 @@ export async function getWebhooks(call: OperatorCall) {
 export async function getDeliveries(call: OperatorCall) {
   const query = deliveriesQuery(call.url);
   if (!query.ok) return query;
-  const { id, orgId } = namesOf(call);
+  const { id, orgId } = idsOf(call);
   if ((await findWebhook(call.db, { id, orgId })) === null) return webhookNotFound();
   const found = await call.deliveries(orgId).deliveries(id, query.value);
   return found.ok ? success(deliveriesView(found.value)) : found;
 }
 
 export async function postTest(call: OperatorCall) {
-  const { id, orgId } = namesOf(call);
+  const { id, orgId } = idsOf(call);
   const attempt = await call.deliveries(orgId).sendTest(orgId, id, call.actor);
   return attempt.ok ? success(testResultView(attempt.value)) : attempt;
 }
@@ -39,7 +39,7 @@ export async function postTest(call: OperatorCall) {
 export async function postReplay(call: OperatorCall) {
   const fields = parseFields(replaySchema, [], call.body);
   if (!fields.ok) return fields;
-  const { id, orgId } = namesOf(call);
+  const { id, orgId } = idsOf(call);
   if ((await findWebhook(call.db, { id, orgId })) === null) return webhookNotFound();
   return startReplay(fields.value, {
     since: (sinceMs, limit) => call.wallet(orgId).eventsSince(sinceMs, limit),
@@ -49,6 +49,6 @@ export async function postReplay(call: OperatorCall) {
   });
 }
 
-function namesOf({ params }: OperatorCall): { readonly id: string; readonly orgId: string } {
+function idsOf({ params }: OperatorCall): { readonly id: string; readonly orgId: string } {
   return { id: params["webhook_id"] ?? "", orgId: params["id"] ?? "" };
 }
