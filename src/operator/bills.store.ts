@@ -47,7 +47,6 @@ export async function organizationIds(
   return results;
 }
 
-/** Returns organizations used since `sinceMs` (Unix ms), most recently used first. */
 export async function listOrganizationsUsedSince(
   db: D1Database,
   sinceMs: number,

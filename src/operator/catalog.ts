@@ -10,10 +10,6 @@ import type { OperatorCall } from "./operator-context.ts";
 import { priceInDollars } from "../shared/price-in-dollars.ts";
 import { DAY_MS } from "../shared/clock.ts";
 
-/**
- * Handles `GET /catalog`. Returns built-in and configured models, why routes aren't sold, and the
- * speeds measured in this region.
- */
 export async function getCatalog(context: OperatorCall) {
   const call = { ...context, speeds: (await readSpeeds(context.metrics())) ?? new Map() };
   const builtIn = new Set(CATALOG.map(({ id }) => id));

@@ -28,10 +28,7 @@ export const organizationChange = z.extend(organizationChangeSchema, {
   reason: z.optional(z.string().check(z.minLength(1), z.maxLength(200))),
 });
 
-/**
- * Handles `PATCH /orgs/{id}`. Updates D1 first, so that a taken slug changes nothing. Prices need
- * the finance role, other fields the support role.
- */
+/** Handles `PATCH /orgs/{id}`. Updates D1 first, so that a taken slug changes nothing. */
 export async function patchOrganization(call: OperatorCall) {
   const fields = parseFields(organizationChange, SHOWN_ORGANIZATION_READ_ONLY_FIELDS, call.body);
   if (!fields.ok) return fields;

@@ -2,7 +2,6 @@ import type { StoredOrganization } from "../accounts/organizations/organization.
 import { ORGANIZATION_COLUMNS } from "../accounts/organizations/organizations.store.ts";
 import { periodOf } from "../shared/period.ts";
 
-/** An organization in the list of customers, read only from D1. */
 export type Customer = StoredOrganization & {
   readonly ownerEmail: string | null;
   readonly balanceMicro: number | null;

@@ -62,7 +62,6 @@ export class Depths {
     this.#totals = { ...this.#totals, unavailable: this.#totals.unavailable + 1 };
   }
 
-  /** Records D1's size. Raises at most one alert per sweep. */
   book(bytes: number): void {
     if (isLarge(bytes) && !isLarge(this.#totals.bookBytes)) logAlert("book_large", { bytes });
     this.#totals = { ...this.#totals, bookBytes: Math.max(this.#totals.bookBytes, bytes) };

@@ -180,7 +180,6 @@ function endpoint<
   };
 }
 
-/** Returns the ID of the organization that a call created, or null. */
 function createdOrganizationId(answer: Answer): string | null {
   const fields = answer.ok && answer.value instanceof Object ? Object.entries(answer.value) : [];
   const [, organization] = fields.find(([name]) => name === "organization") ?? [];

@@ -115,7 +115,6 @@ function foundFromRow({ object, id, name, orgId, slug, orgName }: Row): Found {
 
 export type OwnersPage = { readonly after: string; readonly limit: number };
 
-/** Returns organizations used since `usedSinceMs` (Unix ms), ordered by ID. */
 export async function ownersSince(
   db: D1Database,
   { after, limit }: OwnersPage,

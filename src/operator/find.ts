@@ -79,7 +79,7 @@ function lookupOf({ db, now, wallet }: OperatorCall, text: string): ObjectLookup
 
 const EVENT_ID_PATTERN = /^evt_[0-9A-Za-z]{24}$/;
 const REFUND_ID_PATTERN = /^re_\w+$/;
-/** IDs that D1 has. Any other ID can be a request's. */
+/** Matches IDs that D1 stores. Any other ID can be a request's. */
 const DATABASE_ID_PATTERN = /^(?:inv|key|per|prc|pur|whk)_/;
 
 type OwnersSearch = {

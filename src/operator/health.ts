@@ -13,10 +13,7 @@ import { problemsOf } from "./health-problems.ts";
 import type { OperatorContext } from "./operator-context.ts";
 import { testWallets } from "./unavailable-wallets.store.ts";
 
-/**
- * Handles `GET /health`. The counts of an outbox that didn't respond are null. Routes in cooldown
- * are those of this isolate.
- */
+/** Handles `GET /health`. Routes in cooldown are those of this isolate. */
 export async function getHealth(context: OperatorContext) {
   const { region, version, db, now, models } = context;
   const [database, wallets, metrics, peers, outboxes, orphaned] = await Promise.all([

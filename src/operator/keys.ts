@@ -67,7 +67,6 @@ export async function postRotation(call: OperatorCall) {
   return created(rotatedKeyView(rotated.value, keyView(call, rotated.value.booked)));
 }
 
-/** Handles `DELETE /orgs/{id}/keys/{key_id}`. A retry sends all revocations again. */
 export async function deleteKey(call: OperatorCall) {
   const found = await findKeyOfCall(call);
   if (!found.ok) return found;

@@ -55,7 +55,6 @@ export async function patchMember(call: OperatorCall) {
   return changed.ok ? success(memberRecord(changed.value)) : changed;
 }
 
-/** Handles `DELETE /orgs/{id}/members/{member_id}`. A retry completes an interrupted removal. */
 export async function deleteMember(call: OperatorCall) {
   const member = memberIdsOf(call);
   const removed = await removeMemberEverywhere(call, member, null);

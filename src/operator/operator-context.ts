@@ -14,7 +14,7 @@ export type OperatorContext = KeyServices &
   Pick<Objects, "deliveries" | "metrics" | "payments"> & {
     readonly version: string;
     readonly requestId: string;
-    /** The operator. `id` is the operator's name. */
+    /** `id` is the operator's name. */
     readonly actor: { readonly kind: "operator"; readonly id: string };
     readonly role: OperatorRole;
     /** Minimum ms between posting a price and its start. */

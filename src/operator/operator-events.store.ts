@@ -23,9 +23,7 @@ export type OperatorEvent = {
 export type ListedOperatorEvent = OperatorEvent & {
   readonly slug: string | null;
   readonly name: string | null;
-  /** The current name of the changed key. */
   readonly keyName: string | null;
-  /** The current address of the changed member. */
   readonly memberEmail: string | null;
 };
 

@@ -44,7 +44,6 @@ export const operatorEventsQuery = z.object({
   after: z.optional(singleValue.check(z.regex(/^opev_[0-9A-Za-z]{24}$/, "must be an event's id"))),
 });
 
-/** Handles `GET /events`, the changes by operators of the last year, newest first. */
 export async function getOperatorEvents(call: OperatorCall) {
   const query = parseQuery(operatorEventsQuery, call.url);
   if (!query.ok) return query;

@@ -131,10 +131,6 @@ function createContext(
   };
 }
 
-/**
- * Handles `GET /admin/v1/metrics`. Returns the region's counters and the gauges of the last sweep
- * and of the isolates.
- */
 async function metricsRoute(c: Context<AppEnv>): Promise<Response> {
   let counted: RegionCounts;
   try {

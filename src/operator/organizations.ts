@@ -147,10 +147,7 @@ export const organizationsQuery = z.extend(pageQuery, {
   order: z.optional(z.enum(SORT_ORDERS)),
 });
 
-/**
- * Handles `GET /orgs` from D1. Calls wallets only if `balance` is set. `q` is a part of a name,
- * slug or address, an ID, or the prefix of a key.
- */
+/** Handles `GET /orgs` from D1. Calls wallets only if `balance` is set. */
 export async function getOrganizations(call: OperatorCall) {
   const fields = parseQuery(organizationsQuery, call.url);
   if (!fields.ok) return fields;

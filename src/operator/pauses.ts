@@ -13,7 +13,7 @@ export async function getPauses(call: OperatorCall) {
   return pauses.ok ? success({ pauses: pauses.value.map(pauseView) }) : pauses;
 }
 
-/** Handles `POST /orgs/{id}/pauses`. Only operators can end such a pause. */
+/** Handles `POST /orgs/{id}/pauses`. Only operators can end a pause that an operator created. */
 export async function postPause(call: OperatorCall) {
   const fields = parseFields(pauseSchema, [], call.body);
   if (!fields.ok) return fields;

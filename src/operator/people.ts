@@ -49,10 +49,6 @@ export async function deleteInvitation(call: OperatorCall) {
   return refuse({ kind: "not_found", message: "No such invitation." });
 }
 
-/**
- * Handles `GET /orgs/{id}/domains`. Returns the domains by which people can join, and whether the
- * company has its own login.
- */
 export async function getDomains(call: OperatorCall) {
   const found = await organizationOf(call);
   if (!found.ok) return found;

@@ -60,8 +60,8 @@ export async function getPurchase(call: OperatorCall) {
 }
 
 /**
- * Handles `POST /orgs/{id}/purchases/{purchase_id}/check`. Has the purchase read from Stripe again,
- * for a customer who waits. Returns before the purchase is updated.
+ * Handles `POST /orgs/{id}/purchases/{purchase_id}/check`. Lets the payments object read the
+ * purchase from Stripe again. Returns before the purchase is updated.
  */
 export async function postCheck(call: OperatorCall) {
   const found = await organizationOf(call);

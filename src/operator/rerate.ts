@@ -96,7 +96,7 @@ async function readReports(
 ): Promise<Result<{ reports: readonly OrganizationReport[]; nextAfter: string | null }>> {
   if (organization === undefined) {
     const page = await costsOf(call, query, after);
-    const [first] = page.missing; // a correction must not skip anyone
+    const [first] = page.missing; // a correction must not skip an organization
     return first === undefined ? success(page) : refuse(first.failure);
   }
   const named = (await findIdOfSlug(call.db, organization)) ?? organization;

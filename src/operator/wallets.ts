@@ -102,7 +102,7 @@ function ledgerView(row: LedgerRow) {
 
 /**
  * Handles `POST /orgs/{id}/reconcile`. Compares the wallet with its ledger, its holds and D1. With
- * `within_ms`, the response can contain `next_after`, which continues the comparison.
+ * `within_ms`, the next call can continue at `next_after`.
  */
 export async function postReconcile(call: OperatorCall) {
   const fields = parseFields(reconcileAsk, [], call.body ?? {});

@@ -22,9 +22,8 @@ const CONCURRENT_MAX = 6;
 const WALLET_TIMEOUT_MS = 5000;
 
 /**
- * Delivers items, at most six at a time. Each receiver first gets one item. If this item fails, the
- * receiver's other items are `untried`, so that an unresponsive receiver occupies only one of the
- * six slots.
+ * Delivers items, at most six at a time. Each receiver first gets one item. If it fails, the
+ * receiver's other items stay `untried`, so that an unresponsive receiver occupies only one slot.
  */
 export async function deliverByReceiver<T>(
   items: readonly T[],
@@ -92,7 +91,7 @@ function toRevocationJson(message: OutboxMessage): object | null {
   return item === null ? null : revocationToJson(item);
 }
 
-/** For a region that is no longer configured. */
+/** Used for a region that is no longer configured. Its messages stay queued. */
 export const DELIVER_NOWHERE: DeliverMessages = (messages) =>
   Promise.resolve(messages.map(() => UNREACHABLE));
 

@@ -137,7 +137,6 @@ const itemResultSchema = z.object({
   reason: z.optional(z.string()),
 });
 
-/** Parses a result. Returns null if it has no ID. */
 export function deliveryFromJson(
   idName: OutboxIdName,
   value: unknown,

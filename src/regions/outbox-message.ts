@@ -26,14 +26,14 @@ export type DeliveryResult =
   | { readonly kind: "untried" }
   | { readonly kind: "unreachable" };
 
-/** Delivers up to 100 messages. If it throws, all of them failed. */
+/** A function that delivers up to 100 messages. If it throws, all of them failed. */
 export type DeliverMessages = (
   messages: readonly OutboxMessage[],
 ) => Promise<readonly DeliveryResult[]>;
 
 export type OutcomeCalls = CallsOf<"wallet", "settle" | "void">["wallet"];
 
-/** Returns the message of an outcome. The same outcome always gets the same ID and kind. */
+/** The same outcome always gets a message with the same ID and kind. */
 export function outcomeMessage(item: OutcomeItem): OutboxMessage {
   const { holdId: id, kind, ...body } = item;
   return { id, kind, receiver: item.orgId, body: JSON.stringify(body) };

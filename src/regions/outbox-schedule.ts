@@ -38,7 +38,6 @@ export function ownOutboxName(owner: Owner): string {
   return `own/${shardOf(owner)}`;
 }
 
-/** Returns the name of the outbox for outcomes of holds in the home region `peer`. */
 export function peerOutboxName(peer: Region, owner: Owner): string {
   return `${peer}/${shardOf(owner)}`;
 }
@@ -68,7 +67,6 @@ export type OutboxTarget =
   | { readonly carries: "outcomes"; readonly peer: Region | null }
   | { readonly carries: "revocations"; readonly peer: Region };
 
-/** Returns the receiver of an outbox, or null for an unknown name. */
 export function outboxTarget(name: string): OutboxTarget | null {
   const [owner, shard] = name.split("/");
   if (shard === undefined) return null;

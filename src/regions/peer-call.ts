@@ -161,8 +161,8 @@ function describeStatus(status: number, headers: Headers): string {
 }
 
 /**
- * Returns why a region can't be called, or null. Looks up a key that doesn't exist, which requires
- * that region's key objects and D1.
+ * Returns why a region can't be reached, or null. Tests the region's key objects and D1 by looking
+ * up an unknown key.
  */
 export async function peerFault(
   peer: PeerConfig,

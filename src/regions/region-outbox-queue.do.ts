@@ -32,8 +32,8 @@ export const OUTBOX_TABLES: Tables = {
 const UNREACHABLE = "unreachable";
 
 /**
- * The value of `attempts` for a message that was parked before. Such a message gets one more
- * attempt and no second alert.
+ * The value of `attempts` for a retried `parked` message. Such a message gets one more attempt and
+ * no second alert.
  */
 const REVIVED = -1;
 

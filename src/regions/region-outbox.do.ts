@@ -47,7 +47,8 @@ export class RegionOutbox extends DurableObject<Env> {
   #isNameStored: boolean;
   readonly #queue: OutboxQueue;
   /**
-   * Resolves when no delivery is running. Only one runs at a time, so that nothing is sent twice.
+   * Resolves when the last delivery ends. Deliveries run one at a time, so that no message is sent
+   * twice.
    */
   #lastDelivery: Promise<unknown> = Promise.resolve();
   #alarmSetMs = -Infinity;
@@ -148,7 +149,7 @@ export class RegionOutbox extends DurableObject<Env> {
     }
   }
 
-  /** Delivers messages. Returns false if none got a response. */
+  /** Returns false if no message got a response. */
   async #deliver(all: readonly OutboxMessage[]): Promise<boolean> {
     const messages = withoutRepeatedIds(all);
     if (messages.length === 0) return true;

@@ -65,7 +65,7 @@ export async function readTicket(
   const text = await decryptText(encrypted, context, at.secrets);
   if (text === null) return null;
   const parsed = z.safeParse(ticketSchema, JSON.parse(text));
-  if (!parsed.success) return null; // created by another release
+  if (!parsed.success) return null; // another release created the ticket
   const readTicketData = parsed.data;
   const ageMs = at.nowMs - readTicketData.at;
   return ageMs >= 0 - CLOCK_SKEW_MS && ageMs <= TICKET_S * 1000 ? readTicketData : null;

@@ -29,8 +29,8 @@ export type KeyVerification = {
 };
 
 /**
- * Time in ms after a session's end in which the home region decides whether the session has
- * expired. Later requests are rejected without a call.
+ * Time in ms after a session's end in which only the home region can reject the session. Later
+ * requests are rejected without a call.
  */
 const SESSION_GRACE_MS = 60_000;
 

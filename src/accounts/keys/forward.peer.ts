@@ -61,8 +61,7 @@ export async function forwardPeer(c: Context<AppEnv>, surface: HomeApi): Promise
 
 /**
  * Returns the key if its wallet allows requests. Only the wallet knows about closed organizations
- * and ended sessions. Counts a session's request, because the home region enforces session limits
- * for all regions.
+ * and ended sessions. Counts the request toward a session's limit.
  */
 async function requireActiveKey(
   c: Context<AppEnv>,

@@ -27,7 +27,7 @@ export type KeyLookup = {
 /** Thrown if the home region returns no valid response in time. */
 export class HomeUnreachableError extends Error {}
 
-/** Returns the source for keys of a home region. Null means this region. */
+/** Returns the source for keys of a home region. A null `home` means this region. */
 export function createKeyLookup(env: Env, home: Region | null): KeyLookup {
   const parsed = configOf(env);
   if (home === null || (parsed.ok && parsed.config.region === home)) {

@@ -32,9 +32,9 @@ export async function findKeyByHash(db: D1Database, hash: string): Promise<Store
 }
 
 /**
- * Returns a statement that inserts a key if its member, the calling key and its secret are active,
- * and the organization is below its limits. One statement, so that concurrent calls can't exceed
- * the limits.
+ * Returns a statement that inserts a key if its member and the calling secret are active, and the
+ * organization is below its limits. It is one statement, so that concurrent calls can't exceed the
+ * limits.
  */
 export function insertKeyStatement(
   db: D1Database,

@@ -86,7 +86,7 @@ function selectRetired(sql: SqlStorage): ReadonlyMap<string, number> {
 }
 
 /**
- * Stores an admission as exactly one row. The platform delays the response until the row after
+ * Stores an admission as exactly one row. The platform delays the response until the row is
  * durable.
  */
 export function storeAdmission(sql: SqlStorage, entry: StoredAdmission): void {

@@ -23,7 +23,7 @@ export type SecretRow = {
   readonly created_at: number;
 };
 
-/** Returns a key's secrets, newest insertFirstSecret. A key that was never rotated has none. */
+/** Returns a key's secrets, newest first. A key that was never rotated has none. */
 export async function listKeySecrets(db: D1Database, keyId: string): Promise<readonly SecretRow[]> {
   const { results } = await db
     .prepare("SELECT * FROM key_secrets WHERE key_id = ? ORDER BY number DESC")
@@ -60,7 +60,7 @@ export async function insertKeySecret(db: D1Database, newSecret: NewKeySecret): 
     .prepare(
       `INSERT INTO key_secrets (key_id, number, hash, created_at)
        SELECT id, 0, hash, created_at FROM keys WHERE id = ?1 AND revoked_at IS NULL
-         AND NOT EXISTS (SELECT 1 FROM key_secrets WHERE key_id = ?1)`, // only before the insertFirstSecret rotation, because cleanup can delete this row later
+         AND NOT EXISTS (SELECT 1 FROM key_secrets WHERE key_id = ?1)`, // only before the first rotation, because cleanup can delete this row later
     )
     .bind(of.keyId);
   const insertNewSecret = db

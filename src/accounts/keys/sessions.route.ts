@@ -210,8 +210,8 @@ export function sessionsView({ sessions, nextAfter }: SessionPage) {
 }
 
 /**
- * Handles GET /v1/sessions. Returns active sessions that were used, oldest first. A `member` sees
- * the sessions of their own keys, and a limited key only its own sessions.
+ * Handles GET /v1/sessions. Returns active sessions that were used, oldest first. A `member` and a
+ * limited key see only their own.
  */
 export async function listSessionsRoute(c: AppContext) {
   const query = parseSessionsQuery(c.req.url);

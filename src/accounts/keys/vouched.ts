@@ -31,9 +31,9 @@ export function internalCallerOf(request: Request): InternalCaller | undefined {
 }
 
 /**
- * Returns a global key's data for a call from another region. Fails with `invalid_api_key` for an
- * unknown or regional key, or with `conflict` for a repeated `writeId`. If the credential is a
- * hash, doesn't check the secret.
+ * Returns a global key's data for a call from another region. Fails with `invalid_api_key` for
+ * other keys, or `conflict` for a repeated `writeId`. If the credential is a hash, doesn't check
+ * the secret.
  */
 export async function identifyGlobalKey(
   register: CallsOf<"register", "identify">["register"],

@@ -155,7 +155,7 @@ export async function updateMember(
         where: CAN_CHANGE_SQL.replaceAll(/\?(\d)/g, (_, n) => `?${8 + Number(n)}`),
         values: [member.id, member.orgId, email, role, by],
         columns: { email: "coalesce(?11, email)", role: "coalesce(?12, role)" },
-        hidden: ["email"], // events outlive the member, so they don't contain the address
+        hidden: ["email"],
       },
     ),
     db

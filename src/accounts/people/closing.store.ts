@@ -165,13 +165,13 @@ export async function restoreOrganization(
   };
 }
 
-/** An organization's status for its wallet, and its closing. Times are Unix ms. */
+/** An organization's status and closing. Times are Unix ms. */
 type OrganizationClosing = {
   readonly status: "active" | "suspended";
   readonly closedAt: number | null;
   /**
-   * The time until which the organization can be restored (Unix ms). Null if it isn't closed or was
-   * already removed.
+   * The end of the time for a restoration. Null if the organization isn't closed or was already
+   * removed.
    */
   readonly restorableUntil: number | null;
 };

@@ -35,7 +35,10 @@ export type PeopleEndpoint = PeopleRoute &
 const MANAGERS: readonly Role[] = ["owner", "admin"];
 const OWNERS: readonly Role[] = ["owner"];
 
-/** Console endpoints for people. API keys can't call them, so a leaked key can't add members. */
+/**
+ * Console endpoints for logged-in people. API keys can't call them, so a leaked key can't add
+ * members.
+ */
 export const PEOPLE_ROUTES = [
   personRoute("GET /me", getMe),
   personRoute("DELETE /me", deleteMe, "always"),

@@ -36,8 +36,7 @@ function invitedAddressSql(member: string, email: string): string {
 
 /**
  * Creates an invitation or extends an open one. Fails if the inviter can't grant the role, the
- * member is unknown or has a login, 50 invitations are open, or the inviter has sent 20 within an
- * hour.
+ * member is unknown or has a login, or a limit is reached.
  */
 export async function insertInvitation(
   db: D1Database,
@@ -181,9 +180,8 @@ const NOT_REMOVED_SINCE_SQL = `NOT EXISTS (SELECT 1 FROM member_people JOIN memb
   WHERE member_people.org_id = invitations.org_id AND person_id = ?3 AND gone.removed_at > invitations.created_at)`;
 
 /**
- * Accepts an invitation in one batch and returns the member's ID. Returns null unless the
- * invitation is open and its inviter can still grant the role, the organization is active, and the
- * person has the address, isn't a member and wasn't removed since.
+ * Accepts an invitation in one batch and returns the member's ID. Returns null if the invitation,
+ * its inviter, the organization or the person doesn't meet the conditions.
  */
 export async function acceptInvitation(
   db: D1Database,

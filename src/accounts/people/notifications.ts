@@ -18,7 +18,6 @@ export async function getNotifications(call: MemberCall) {
   return success(notificationsView(call, await readPreferences(call.db, call.as)));
 }
 
-/** Handles PATCH /notifications. Rejects event types that the member's role can't receive. */
 export async function patchNotifications(call: MemberCall) {
   const fields = parseFields(notificationsBody, [], call.body);
   if (!fields.ok) return fields;

@@ -47,10 +47,7 @@ export type OwnSessions = {
 export type PeopleCall = PeopleServices &
   ActingPerson & {
     readonly sessions: OwnSessions;
-    /**
-     * The organization whose issuer created the session, or '' for the operator's issuers. A
-     * session of a company's issuer is limited to that organization.
-     */
+    /** The organization whose issuer created the session, or '' for the operator's issuers. */
     readonly realm: string;
     readonly tenant: string | null;
     readonly params: Readonly<Record<string, string>>;

@@ -274,9 +274,8 @@ export async function findActingPerson(
 }
 
 /**
- * Reports whether a session can act in the organization. A session of a company's issuer can act
- * only in that company's organization. Other sessions can't act in an organization that requires
- * its issuer.
+ * Reports whether a session can act in the organization. A session of a company's issuer is limited
+ * to that company. A company can reject other sessions.
  */
 function canActIn(
   row: Pick<ActingRow, "orgId" | "isCompanys" | "hasRealm">,

@@ -11,7 +11,10 @@ export type Person = {
   readonly sessionsFrom: number;
 };
 
-/** A person's identity at an issuer. `realm` is '' for the operator's issuers. */
+/**
+ * A person's identity at an issuer. `realm` is the organization that owns the issuer, or '' for the
+ * operator's issuers.
+ */
 export type Identity = {
   readonly realm: string;
   readonly issuer: string;

@@ -32,9 +32,8 @@ export async function endSessionsOfMember(
 }
 
 /**
- * Removes a member from D1, key objects and the wallet, then ends their sessions. No requests are
- * admitted afterwards. Running requests finish and are charged. A null `by` means an operator. A
- * retry completes the removal.
+ * Removes a member from D1, key objects and the wallet, then ends their sessions. Running requests
+ * finish and are charged. A null `by` means an operator. A retry completes the removal.
  */
 export async function removeMemberEverywhere(
   services: KeyServices,

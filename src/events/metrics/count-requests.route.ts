@@ -23,7 +23,7 @@ const createRecorder = ({ numbers }: Config): MetricRecorder =>
 export async function countRequests(c: Context<AppEnv>, next: Next): Promise<void> {
   await next();
   const config = optionalVariables(c, "config");
-  if (config === undefined) return; // misconfigured: nothing is served
+  if (config === undefined) return; // misconfigured: no request is served
   const { tally } = metricRecorderOf(config);
   const { status } = c.res;
   const series = routeSeries(routePath(c));

@@ -78,12 +78,12 @@ const WAIT_UNTIL_MAX_MS = 30_000;
 
 type AddCounts = (series: Series, view: View) => Promise<readonly RouteSpeed[] | undefined>;
 
-/** Flushes an isolate's counts. An idle isolate schedules nothing. */
+/** Collects and flushes an isolate's counts. An idle isolate schedules no flush. */
 export class MetricRecorder {
   readonly tally = new Tally();
   readonly #isolate = crypto.randomUUID();
   view: () => Omit<View, "isolate"> = () => ({ series: {} });
-  /** Called with the region's speeds after a flush that had samples of speeds. */
+  /** Called with the region's speeds after a flush that contained speed samples. */
   onSpeeds: (speeds: readonly RouteSpeed[]) => void = () => undefined;
   readonly #delayMs: number;
   #flushStartedMs = -Infinity;
@@ -112,7 +112,7 @@ export class MetricRecorder {
       const speeds = await within(add(series, view), ADD_TIMEOUT_MS);
       if (speeds !== undefined) this.onSpeeds(speeds);
     } catch (error) {
-      // There is no retry, because the call may have arrived and counts must never double.
+      // Not retried, because the call may have arrived and counts must never double.
       const lostSeries = Object.keys(series).length;
       logWarning("metrics_not_taken", { series: lostSeries, reason: reasonOf(error) });
     }

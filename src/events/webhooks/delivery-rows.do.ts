@@ -19,8 +19,8 @@ export const DELIVERIES_DELETED_AT_ONCE = 100;
 export const DELIVERY_ID = "dlv_";
 
 /**
- * The `next_at` of pending batches (the year 2200). Otherwise, release 1.1.0 would send their
- * stored text, which has no rows. The stream and the pause determine when a batch is sent.
+ * The `next_at` of pending batches (the year 2200), so that release 1.1.0 doesn't send them. The
+ * stream and the pause determine when a batch is sent.
  */
 export const PENDING_BATCH_AT = 7_258_118_400_000;
 const FIRST_DUE_SQL = `${firstDueSql("<= ?2", "next_at")}

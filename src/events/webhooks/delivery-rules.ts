@@ -19,10 +19,7 @@ const PAUSE_MAX_MS = 15 * 60_000;
 const RETRY_AFTER_MAX_MS = 3_600_000;
 /** Ms of continuous failures after which a webhook is disabled. */
 const FAILING_MAX_MS = 5 * 86_400_000;
-/**
- * The error of rows that the receiver may already have, and would count twice if they were sent
- * again.
- */
+/** The error of a delivery that isn't repeated, because the receiver could count its rows twice. */
 export const REPEAT_UNSAFE = "repeat_unsafe";
 export const RESPONSE_BYTES_MAX = 1024;
 

@@ -30,7 +30,7 @@ export const DELIVERY_TABLES: Tables = {
         "state TEXT NOT NULL CHECK (state IN ('pending', 'delivered', 'failed'))," +
         "attempts INTEGER NOT NULL DEFAULT 0," +
         "created_at INTEGER NOT NULL," +
-        "replayed INTEGER NOT NULL DEFAULT 0 CHECK (replayed IN (0, 1))," + // 1: a replay queued it last
+        "replayed INTEGER NOT NULL DEFAULT 0 CHECK (replayed IN (0, 1))," + // 1 if a replay queued it last
         "next_at INTEGER CHECK ((next_at IS NULL) = (state <> 'pending'))," +
         "last_at INTEGER," +
         "status INTEGER," +

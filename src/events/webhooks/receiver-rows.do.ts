@@ -73,7 +73,7 @@ export function syncWebhookStates(
 
 /**
  * Returns the stream's position after a change of the webhook. A new stream starts at the time of
- * the change. Enabling a webhook allows repeats.
+ * the change. Enabling a webhook allows rows to be sent twice.
  */
 function streamAfterChange(before: Receiver | undefined, webhook: Webhook): StreamState | null {
   if (webhook.types?.includes(USAGE_SETTLED) !== true) return null;

@@ -35,8 +35,8 @@ type ReplaySteps = {
 };
 
 /**
- * Handles POST /v1/webhooks/{id}/replay. `since` resends up to 1,000 events. To continue, callers
- * pass `next_since`. `after_seq` or `usage_since` restarts the usage stream.
+ * Handles POST /v1/webhooks/{id}/replay. `since` resends up to 1,000 events. `after_seq` or
+ * `usage_since` restarts the usage stream.
  */
 export async function replayRoute(c: AppContext) {
   const fields = await readFields(c, replaySchema, []);

@@ -89,9 +89,7 @@ export const UNREADABLE_ATTEMPT: AttemptRecord = {
   headers: null,
 };
 
-/**
- * The attempt for rows that the receiver may already have and would count twice. Nothing is sent.
- */
+/** The record of a delivery that isn't sent, because the receiver could count its rows twice. */
 export const TOO_LATE: AttemptRecord = {
   attempt: { ...UNREADABLE_ATTEMPT.attempt, error: REPEAT_UNSAFE },
   headers: null,
@@ -100,7 +98,7 @@ export const TOO_LATE: AttemptRecord = {
 /** `unsure` is the last row that a failed step may have delivered. */
 export type SentAttempt = AttemptRecord & { readonly unsure?: StreamedRow | undefined };
 
-/** A callback with the number of leading calls that were accepted, and the last row being sent. */
+/** Called with the number of leading calls that were accepted, and the last row being sent. */
 type OnStep = (acceptedCount: number, sending?: StreamedRow) => void;
 export type ReceiverMessage = {
   readonly eventId: string;

@@ -28,7 +28,7 @@ const BATCH_ROWS = 100;
 const IDLE_MAX_MS = 10 * MINUTE_MS;
 const SKIPPED_PAGES_MAX = 20;
 
-/** Statuses by which a receiver rejects the rows, not the request. */
+/** Statuses that mean that the rows are invalid, not the request. */
 const REJECTION_STATUSES: ReadonlySet<number | null> = new Set([400, 404, 413, 422]);
 /** Number of rejections after which a row is skipped. */
 const REJECTIONS_MAX = 3;
@@ -48,7 +48,7 @@ export type UsageBatch = {
   readonly from: StreamStart;
   readonly next: StreamCursor;
   readonly unsure: StreamState["unsure"];
-  /** Set for a later row that only tests the receiver's settings. The position stays. */
+  /** Set for a later row that only tests the receiver's settings. The stream's position stays. */
   readonly isProbe?: true;
 };
 
@@ -270,7 +270,7 @@ function moveStream(
     rejectedRows: 0,
     unsure:
       unsure !== undefined && from.seq < unsure.seq
-        ? { ...unsure, sinceMs: Math.max(unsure.sinceMs, sentMs) } // later rows were sent after it
+        ? { ...unsure, sinceMs: Math.max(unsure.sinceMs, sentMs) } // later rows were sent after this time
         : undefined,
   };
 }
@@ -357,10 +357,7 @@ function readRejection({ webhookId, batch, sending, receiver }: Parameters<typeo
   return { isRejected, isSkipped, isTrace, rejections, rejectedRows };
 }
 
-/**
- * Returns `unsure` after a replay: the replayed rows that the receiver may have had since the time
- * of the first one.
- */
+/** Returns the last of the rows that the receiver may already have when a replay starts. */
 export function unsureAfterReplay(
   { from, sentMs = -1, unsure }: StreamState,
   first: StreamFirst | undefined,

@@ -2,7 +2,7 @@ import type { KeySecret } from "../../shared/config/config.ts";
 import { hmacKey, hmacSha256 } from "../../shared/hmac.ts";
 import { reencryptText, encryptText, decryptText } from "../../shared/seal.ts";
 
-/** An encrypted secret and its end (Unix ms), or null for the current one. */
+/** An encrypted secret. `until` is when it expires (Unix ms), or null for the current secret. */
 export type EncryptedSecret = { readonly sealed: string; readonly until: number | null };
 
 const SECRET_PREFIX = "whsec_";
@@ -15,7 +15,6 @@ export function mintWebhookSecret(): string {
 
 const ENCRYPTION_PURPOSE = "turnpike webhook secrets 1";
 
-/** Encrypts a secret with the first of KEY_SECRETS, for this webhook only. */
 export function encryptWebhookSecret(
   secret: string,
   webhookId: string,

@@ -44,7 +44,7 @@ const NO_ATTEMPTS: ReceiverHealth = {
   lastError: null,
 };
 
-/** Returns a webhook with its health, or null as health if its object is unavailable. */
+/** Returns a webhook with its health, which is null if its Durable Object is unavailable. */
 export function shownWebhookView(
   webhook: Webhook,
   health: Result<Readonly<Record<string, ReceiverHealth>>>,

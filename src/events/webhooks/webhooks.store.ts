@@ -117,8 +117,8 @@ export type WebhookChange = Pick<
 >;
 
 /**
- * Updates a webhook. Returns null if it differs from `before`. A change without effect records no
- * event, and no event contains a secret.
+ * Updates a webhook. Returns null if it no longer equals `before`. A change without effect records
+ * no event.
  */
 export async function updateWebhook(
   db: D1Database,
