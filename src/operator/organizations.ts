@@ -91,22 +91,19 @@ export async function postOrganization(call: OperatorCall) {
   const firstKey = await mintMemberKey(
     call,
     { memberId: owner.id, orgId: owner.orgId },
-    {
-      name: "First key",
-      scope: key_scope,
-      rpm_limit,
-    },
+    { name: "First key", scope: key_scope, rpm_limit },
   );
   if (!firstKey.ok) return firstKey;
   const { booked, key } = firstKey.value;
   const wallet = call.wallet(organization.id);
   const { epoch } = await wallet.create(organization.id);
   const { actor } = call;
-  const also = [
+  const additionalStatements = [
     insertKeyStatement(call.db, booked, null),
     keyCreatedStatement(call.db, booked, actor),
   ];
-  const creation = await createOrganization(call.db, { organization, owner, epoch, also, actor });
+  const newRows = { organization, owner, epoch, additionalStatements, actor };
+  const creation = await createOrganization(call.db, newRows);
   if (!creation.ok && restoredId !== null) return creation;
   if (!creation.ok) {
     await wallet.discard().catch((error: unknown) => {

@@ -74,7 +74,7 @@ async function begin(): Promise<{ readonly model: Model; readonly persons: reado
   const id = crypto.randomUUID();
   const first = persons[0]?.email ?? "";
   const owner = { id, orgId, email: first, role: "owner" as const, createdAt: now };
-  const also = [
+  const additionalStatements = [
     env.DB.prepare("INSERT INTO member_people VALUES (?, ?, ?, 'sign_up', ?, ?)").bind(
       id,
       orgId,
@@ -98,7 +98,7 @@ async function begin(): Promise<{ readonly model: Model; readonly persons: reado
     organization,
     owner,
     epoch: "e",
-    also,
+    additionalStatements,
     actor: { kind: "system", id: null },
   });
   return {

@@ -78,7 +78,7 @@ export class EntraLogin {
     const isMicrosoftIssuer = parsed.success && parsed.data.issuer.startsWith(`${HOST}/`);
     if (!isMicrosoftIssuer) throw new IssuerUnavailableError();
     const as = parsed.data as oauth.AuthorizationServer;
-    const known = { as, readAt: at.nowMs, keys: before?.keys ?? {}, keysAgainAt: 0 };
+    const known: CachedIssuer = { as, readAt: at.nowMs, keys: before?.keys ?? {}, keysAgainAt: 0 };
     this.#cachedIssuers.set(tenant, known);
     return known;
   }

@@ -74,7 +74,7 @@ export class OidcLogin {
     });
     const as = await oauth.processDiscoveryResponse(expected, response);
     if (as.issuer !== issuer) throw new IssuerUnavailableError();
-    const known = { as, readAt: at.nowMs, keys: before?.keys ?? {}, keysAgainAt: 0 };
+    const known: CachedIssuer = { as, readAt: at.nowMs, keys: before?.keys ?? {}, keysAgainAt: 0 };
     evictOldest(this.#cachedIssuers, CACHED_ISSUERS_MAX);
     this.#cachedIssuers.set(issuer, known);
     return known;

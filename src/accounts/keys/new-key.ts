@@ -42,13 +42,13 @@ type KeyMinter = {
   readonly names: ModelNames;
 };
 
-type FreshKey = { readonly booked: StoredKey; readonly key: string };
+type NewKey = { readonly booked: StoredKey; readonly key: string };
 
 export async function mintMemberKey(
   minter: KeyMinter,
   member: Pick<Key, "memberId" | "orgId">,
   fields: z.infer<typeof newKeySchema>,
-): Promise<Result<FreshKey>> {
+): Promise<Result<NewKey>> {
   const terms = newTerms(fields, minter);
   if (!terms.ok) return terms;
   const scope = fields.scope ?? "regional";
@@ -74,5 +74,5 @@ export async function mintMemberKey(
     secrets: null,
     spend: NO_SPEND,
   };
-  return success({ booked, key });
+  return success<NewKey>({ booked, key });
 }

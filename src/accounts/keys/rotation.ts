@@ -110,7 +110,7 @@ export async function rotateKeyEverywhere(
   );
   const peerNotices = await notifyPeersOfRevocations(services, storedKey.scope, ended);
   if (!peerNotices.ok) return peerNotices;
-  return success({
+  return success<RotatedKey>({
     booked: homeKey.value,
     key,
     retiresAt: secret.created_at + rotation.overlapMs,

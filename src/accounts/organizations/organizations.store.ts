@@ -10,7 +10,7 @@ type NewOrganization = {
   readonly organization: StoredOrganization;
   readonly owner: StoredMember;
   readonly epoch: string;
-  readonly also: readonly D1PreparedStatement[];
+  readonly additionalStatements: readonly D1PreparedStatement[];
   readonly actor: Actor;
 };
 
@@ -23,7 +23,7 @@ export const ORGANIZATION_COLUMNS = `id, name, slug, region, is_personal AS isPe
  */
 export async function createOrganization(
   db: D1Database,
-  { organization, owner, epoch, also, actor }: NewOrganization,
+  { organization, owner, epoch, additionalStatements, actor }: NewOrganization,
 ): Promise<Result<null>> {
   try {
     await db.batch([
@@ -38,7 +38,7 @@ export async function createOrganization(
            ON CONFLICT (org_id) DO NOTHING`, // the wallet may have published already
         )
         .bind(organization.id, epoch, organization.createdAt),
-      ...also,
+      ...additionalStatements,
     ]);
     return success(null);
   } catch (error) {

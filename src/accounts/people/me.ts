@@ -212,7 +212,14 @@ async function createOwnOrganization(
 ): Promise<Result<CreatedOwner & { readonly isPersonal: boolean }>> {
   const { person, signUp } = call;
   const isSuspended = signUp.mode === "approve";
-  const newOrganization = { person, identity: null, promoted: null, name, isSuspended, isPersonal };
+  const newOrganization = {
+    person,
+    identity: null,
+    promotedIdentity: null,
+    name,
+    isSuspended,
+    isPersonal,
+  };
   try {
     const creation = await createOrganizationWithWallet(call, newOrganization);
     return creation.ok ? success({ ...creation.value, isPersonal }) : creation;

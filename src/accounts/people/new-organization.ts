@@ -55,7 +55,7 @@ type NewOrganization = {
   readonly name: string;
   readonly isPersonal: boolean;
   readonly isSuspended: boolean;
-  readonly promoted: string | null;
+  readonly promotedIdentity: string | null;
 };
 
 export type CreatedOwner = { readonly orgId: string; readonly memberId: string };
@@ -96,7 +96,7 @@ export async function createOrganizationWithWallet(
         organization: { ...organization, slug },
         owner,
         epoch,
-        also: statements,
+        additionalStatements: statements,
         actor,
       };
       creation = await createOrganization(db, newRows);
@@ -117,17 +117,19 @@ export async function createOrganizationWithWallet(
 
 function ownerStatements(
   { db, now: nowMs, signUp }: PeopleServices,
-  { person, identity, isPersonal, promoted }: NewOrganization,
+  { person, identity, isPersonal, promotedIdentity }: NewOrganization,
   { owner, key }: { readonly owner: StoredMember; readonly key: ConsoleKey },
 ): ReturnType<typeof insertPerson> {
   const { id: memberId, orgId } = owner;
-  const promotion = { identity: promoted ?? "", orgId, amountMicro: signUp.creditMicro };
+  const promotion = { identity: promotedIdentity ?? "", orgId, amountMicro: signUp.creditMicro };
   return [
     ...(identity === null ? [] : insertPerson(db, person, identity)),
     linkMemberToPerson(db, { memberId, personId: person.id, cameBy: "sign_up" }, nowMs),
     insertConsoleKey(db, key, memberId, nowMs),
     ...(isPersonal ? [insertPersonalOrganization(db, person.id, orgId)] : []),
-    ...(promoted === null ? [] : [insertPromotion(db, promotion, signUp.creditsADayMicro, nowMs)]),
+    ...(promotedIdentity === null
+      ? []
+      : [insertPromotion(db, promotion, signUp.creditsADayMicro, nowMs)]),
   ];
 }
 

@@ -56,7 +56,7 @@ export async function signUp(
       person,
       identity,
       name,
-      promoted: promotedIdentity,
+      promotedIdentity,
       isSuspended,
       isPersonal: true,
     });
