@@ -33,7 +33,7 @@ export type DeliverMessages = (
 
 export type OutcomeCalls = CallsOf<"wallet", "settle" | "void">["wallet"];
 
-/** The same outcome always gets a message with the same ID and kind. */
+/** Returns an outcome's message. A repeated outcome gets the same ID and kind. */
 export function outcomeMessage(item: OutcomeItem): OutboxMessage {
   const { holdId: id, kind, ...body } = item;
   return { id, kind, receiver: item.orgId, body: JSON.stringify(body) };

@@ -37,7 +37,7 @@ export type LoginContext = {
 };
 
 const GOOGLE = "https://accounts.google.com";
-/** Google returns `auth_time` if asked, but can't force a new login. */
+/** Makes Google return `auth_time`. Google can't force a new login. */
 const GOOGLE_CLAIMS = JSON.stringify({ id_token: { auth_time: { essential: true } } });
 
 export class OidcLogin {

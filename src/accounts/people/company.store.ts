@@ -23,8 +23,8 @@ const DOMAIN_COLUMNS = `domain, org_id AS orgId, nonce, tenant, created_at AS cr
   approved_at AS approvedAt, failed_since AS failedSince`;
 const DOMAINS_MAX = 10;
 /**
- * Time in ms that a domain's TXT record can be missing. After that, nobody can join by the domain,
- * and other organizations can verify it.
+ * Time in ms that a domain's TXT record can be missing. After that, people can't join by the
+ * domain, and other organizations can verify it.
  */
 const RECORD_MISSING_MAX_MS = 7 * DAY_MS;
 

@@ -55,8 +55,8 @@ export type StreamState = {
   readonly rejections?: number;
   readonly rejectedRows?: number;
   /**
-   * After a failed step: the last row that the receiver may have (`seq`, with its time `rowMs`),
-   * and the time of the first attempt (`sinceMs`).
+   * The last row that the receiver may have after a failed step (`seq`, with its time `rowMs`), and
+   * the time of the first attempt (`sinceMs`).
    */
   readonly unsure?:
     | { readonly seq: number; readonly rowMs: number; readonly sinceMs: number }
