@@ -67,9 +67,7 @@ function refuseSession(
 }
 
 function verifyToken(token: string, secrets: readonly KeySecret[]): Promise<VerifiedKey | null> {
-  return token.startsWith(SESSION_TOKEN_PREFIX)
-    ? verifySession(token, secrets)
-    : verifyKey(token, secrets);
+  return isSession(token) ? verifySession(token, secrets) : verifyKey(token, secrets);
 }
 
 /**

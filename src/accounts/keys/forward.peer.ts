@@ -6,7 +6,7 @@ import { giveId } from "../../shared/http/given-id.ts";
 import { routingPath } from "../../shared/http/routing-path.ts";
 import type { Admitted, RequestCredential } from "../../shared/caller.ts";
 import { refuse, success } from "../../shared/failure.ts";
-import type { Failure, Result } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import type { Key } from "../../shared/key.ts";
 import { callObjectWithRetries } from "../../shared/reach-object.ts";
@@ -50,7 +50,7 @@ export async function forwardPeer(c: Context<AppEnv>, surface: HomeApi): Promise
         admitted: admittedKey(key.value, called, config.region),
         dispatch: surface.dispatch,
       })
-    : refusalResponse(c, key.failure);
+    : failureResponse(key.failure, requestId);
   return c.json({
     ok: true,
     status: response.status,
@@ -75,10 +75,6 @@ async function requireActiveKey(
   );
   if (walletCall.unanswered) return refuse(walletCall.failure);
   return walletCall.result.ok ? success(key) : walletCall.result;
-}
-
-function refusalResponse(c: Context<AppEnv>, failure: Failure): Response {
-  return failureResponse(failure, c.var.requestId);
 }
 
 /**

@@ -67,8 +67,7 @@ export const keysParameters = z.object({
 type KeysQuery = z.infer<typeof keysParameters>;
 
 export function parseKeyListQuery(url: string): Result<KeysQuery> {
-  const fields = parseQuery(keysParameters, url);
-  return fields.ok ? success(fields.value) : fields;
+  return parseQuery(keysParameters, url);
 }
 
 type KeysPage = { readonly keys: readonly StoredKey[]; readonly nextAfter: string | null };

@@ -5,12 +5,12 @@ import type { Result } from "../../shared/failure.ts";
 import { mintId } from "../../shared/id.ts";
 import { labelSchema } from "../../shared/label.ts";
 import type { Key } from "../../shared/key.ts";
-import { hasTerms, keyTermFields } from "../../shared/key-terms.ts";
+import { hasTerms, keyTermFields, NO_TERMS } from "../../shared/key-terms.ts";
 import { mintKey } from "./api-key.ts";
 import { NO_SPEND, RPM_LIMIT_DEFAULT, RPM_LIMIT_MAX } from "./stored-key.ts";
 import type { StoredKey } from "./stored-key.ts";
 
-import { newTerms } from "./terms.ts";
+import { changedTerms } from "./terms.ts";
 import type { ModelNames } from "./terms.ts";
 import type { Region } from "../../shared/regions.ts";
 
@@ -49,7 +49,7 @@ export async function mintMemberKey(
   member: Pick<Key, "memberId" | "orgId">,
   fields: z.infer<typeof newKeySchema>,
 ): Promise<Result<NewKey>> {
-  const terms = newTerms(fields, minter);
+  const terms = changedTerms(NO_TERMS, fields, minter);
   if (!terms.ok) return terms;
   const scope = fields.scope ?? "regional";
   const { key, hash, prefix } = await mintKey({

@@ -4,6 +4,7 @@ import { dollarsOf, micros } from "../../shared/money.ts";
 import type { Micros } from "../../shared/money.ts";
 import type { Region } from "../../shared/regions.ts";
 import type { Session } from "../../shared/session.ts";
+import { mapNullable } from "./terms.ts";
 
 const RESET_BY_PERIOD = { day: "daily", week: "weekly", month: "monthly" } as const;
 const RESET_BY_WINDOW: Readonly<Record<string, string>> = RESET_BY_PERIOD;
@@ -145,8 +146,4 @@ function keyBudget(
       fields.window === "total" ? null : (RESET_BY_WINDOW[fields.window] ?? fields.window),
     resets_at: mapNullable(fields.resetsAt, timestamp),
   };
-}
-
-function mapNullable<T, R>(value: T | null, read: (value: T) => R): R | null {
-  return value === null ? null : read(value);
 }

@@ -26,7 +26,7 @@ const TOKEN_PATTERN = new RegExp(
 
 const nonNegativeInt = z.int().check(z.minimum(0));
 const nullableTexts = z.nullable(z.array(z.string()));
-const wire = z.object({
+const sessionPayloadSchema = z.object({
   id: z.string(),
   made: nonNegativeInt,
   cut: z._default(nonNegativeInt, 0),
@@ -42,10 +42,9 @@ const wire = z.object({
   hold: z.exactOptional(z.literal(true)),
   tags: z.exactOptional(z.record(z.string(), z.string())),
 });
-const tokenPayloadSchema = z.object({ ...wire.shape, key: keyHashSchema });
-const sessionWire = wire;
+const tokenPayloadSchema = z.object({ ...sessionPayloadSchema.shape, key: keyHashSchema });
 
-function sessionToPayload(session: Session): z.infer<typeof wire> {
+function sessionToPayload(session: Session): z.infer<typeof sessionPayloadSchema> {
   const { id, madeAt, cut, createdAt, expiresAt, endUser, budgetMicro, rpmLimit } = session;
   return {
     id,
@@ -65,7 +64,7 @@ function sessionToPayload(session: Session): z.infer<typeof wire> {
   };
 }
 
-function sessionFromPayload(payloadFields: z.infer<typeof wire>): Session {
+function sessionFromPayload(payloadFields: z.infer<typeof sessionPayloadSchema>): Session {
   return {
     id: payloadFields.id,
     madeAt: payloadFields.made,
@@ -177,11 +176,11 @@ async function macOf(secret: KeySecret, untagged: string): Promise<string> {
  */
 export const presentedFields = {
   secret: z.optional(keyHashSchema),
-  session: z.optional(sessionWire),
+  session: z.optional(sessionPayloadSchema),
 };
 type PresentedJson = {
   readonly secret?: string | undefined;
-  readonly session?: z.infer<typeof sessionWire> | undefined;
+  readonly session?: z.infer<typeof sessionPayloadSchema> | undefined;
 };
 
 export function presentedToJson({ shown }: RequestCredential): PresentedJson {

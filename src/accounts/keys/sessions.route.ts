@@ -198,8 +198,7 @@ export const sessionsParameters = z.object({
 });
 
 export function parseSessionsQuery(url: string): Result<z.infer<typeof sessionsParameters>> {
-  const fields = parseQuery(sessionsParameters, url);
-  return fields.ok ? success(fields.value) : fields;
+  return parseQuery(sessionsParameters, url);
 }
 
 export function sessionsView({ sessions, nextAfter }: SessionPage) {

@@ -2,7 +2,7 @@ import { areTighter, budgetStatusView } from "../../shared/budgets.ts";
 import { timestamp } from "../../shared/clock.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { NO_TERMS, changeTerms, keyTermsView, TERM_NAMES } from "../../shared/key-terms.ts";
+import { changeTerms, keyTermsView, TERM_NAMES } from "../../shared/key-terms.ts";
 import type {
   KeyStatus,
   KeyTerms,
@@ -70,11 +70,7 @@ export function allowedModels<T extends null | undefined>(
   return success(entries);
 }
 
-export function newTerms(fields: TermFields, context: TermsContext): Result<KeyTerms> {
-  return changedTerms(NO_TERMS, fields, context);
-}
-
-function mapNullable<T, R>(value: T | null, changed: (value: T) => R | null): R | null {
+export function mapNullable<T, R>(value: T | null, changed: (value: T) => R | null): R | null {
   return value === null ? null : changed(value);
 }
 

@@ -1,5 +1,5 @@
 import type { Member, Role } from "../../shared/caller.ts";
-import { derivedEventId, SYSTEM } from "../../shared/event.ts";
+import { derivedEventId } from "../../shared/event.ts";
 import type { Actor } from "../../shared/event.ts";
 import { eventIfChanged, insertChangeEventStatement } from "../../shared/events.store.ts";
 import { refuse, success } from "../../shared/failure.ts";
@@ -87,7 +87,7 @@ export async function listMembers(db: D1Database, orgId: string): Promise<readon
 export async function insertMember(
   db: D1Database,
   member: StoredMember,
-  actor: Actor = SYSTEM,
+  actor: Actor,
 ): Promise<Result<StoredMember>> {
   const [inserted] = await db.batch<StoredMember>([
     insertMemberStatement(db, member),
