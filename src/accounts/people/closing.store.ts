@@ -4,6 +4,7 @@ import type { Actor, EventData } from "../../shared/event.ts";
 import { eventIfChanged } from "../../shared/events.store.ts";
 import { CLOSED_SLUG_PREFIX } from "../organizations/organization.ts";
 import type { RevokedKey } from "../organizations/members.store.ts";
+import { DELETED_ADDRESS_SQL } from "./erasure.store.ts";
 import { REQUIRES_COMPANY_LOGIN } from "./people.store.ts";
 import type { Membership } from "./person.ts";
 
@@ -15,7 +16,6 @@ type ClosedPerson = { readonly memberId: string; readonly personId: string };
 const CLOSED = "SELECT closed_at FROM closed_organizations WHERE org_id = ?1";
 const ERASED_MEMBERS_SQL = `SELECT member_id FROM member_people JOIN people ON people.id = person_id
   WHERE member_people.org_id = ?1 AND erased_at IS NOT NULL`;
-const DELETED_ADDRESS_SQL = "lower(id) || '@deleted.invalid'";
 
 function closingEvent(
   db: D1Database,

@@ -1,4 +1,4 @@
-const DELETED_ADDRESS_SQL = "lower(id) || '@deleted.invalid'";
+export const DELETED_ADDRESS_SQL = "lower(id) || '@deleted.invalid'";
 
 /**
  * Erases the data of a person, except IDs. Returns false, and erases nothing, if the person is a

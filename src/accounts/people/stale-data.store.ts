@@ -1,4 +1,5 @@
 import { DAY_MS } from "../../shared/clock.ts";
+import { DELETED_ADDRESS_SQL } from "./erasure.store.ts";
 
 const INVITATION_ADDRESS_MS = 30 * DAY_MS;
 /** Time in ms without a login after which a person without memberships is erased. */
@@ -31,7 +32,7 @@ export async function eraseStalePeople(db: D1Database, nowMs: number): Promise<v
       .bind(nowMs, nowMs - INACTIVE_PERSON_MS),
     db
       .prepare(
-        `UPDATE members SET email = lower(id) || '@deleted.invalid'
+        `UPDATE members SET email = ${DELETED_ADDRESS_SQL}
          WHERE id IN (SELECT member_id FROM member_people WHERE person_id IN (${erasedPeopleSql}))`,
       )
       .bind(nowMs),
