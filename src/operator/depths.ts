@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import { logAlert } from "../shared/log.ts";
 import { METRICS, metricSeriesName } from "../events/metrics/series.ts";
-import type { MetricLabels, MetricName } from "../events/metrics/series.ts";
+import type { MetricName } from "../events/metrics/series.ts";
 import type { Series } from "../shared/contracts/metrics.ts";
 import type { Depth } from "../shared/contracts/outbox.ts";
 import type { Vitals } from "../shared/contracts/wallet.ts";
@@ -102,8 +102,8 @@ export function outboxSeries(outboxes: readonly OutboxDepth[]): Series {
   return series;
 }
 
-function gauge(metric: MetricName, value: number, labels: MetricLabels = {}): Series {
-  return { [metricSeriesName(METRICS[metric].name, labels)]: value };
+function gauge(metric: MetricName, value: number): Series {
+  return { [METRICS[metric].name]: value };
 }
 
 function isLarge(bytes: number): boolean {

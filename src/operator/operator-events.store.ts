@@ -75,7 +75,7 @@ export async function listOperatorEvents(
   );
 }
 
-export type Suspension = {
+type Suspension = {
   readonly id: string;
   readonly operator: string;
   readonly reason: string | null;

@@ -1,4 +1,5 @@
 import type { Mailing } from "../../shared/config/config.ts";
+import { evictOldest } from "../../shared/evict-oldest.ts";
 import type { EventRecord } from "../../shared/event.ts";
 import { logWarning } from "../../shared/log.ts";
 import { plainFileName } from "../../shared/plain-name.ts";
@@ -50,9 +51,8 @@ export class Notifications {
   }
 
   #markSent(id: string): void {
+    evictOldest(this.#sent, SENT_IDS_MAX);
     this.#sent.add(id);
-    const [oldest] = this.#sent;
-    if (this.#sent.size > SENT_IDS_MAX && oldest !== undefined) this.#sent.delete(oldest);
   }
 }
 
