@@ -4,14 +4,14 @@ import { endOf } from "./period.ts";
 import type { Period } from "./period.ts";
 
 /**
- * Sums by bucket. A calendar window or `total` has one bucket. A rolling window of N minutes has
- * buckets of N seconds.
+ * The amounts that a budget has counted, by time bucket. A calendar window or `total` has one
+ * bucket. A rolling window of N minutes is divided into 60 buckets of N seconds.
  */
 export type Tally = readonly (readonly [bucket: number, sum: number])[];
 
 export type Moment = { readonly period: Period; readonly nowMs: number };
 
-/** 60, and one more because the newest bucket isn't complete. */
+/** Buckets of a rolling window: 60 complete ones and the current one. */
 const BUCKETS = 61;
 
 export function bucketOf(window: string, { period, nowMs }: Moment): number {
@@ -27,8 +27,8 @@ function startOf(window: string, period: Period): number {
 }
 
 /**
- * Returns the sum in the window. If the clock moved back, it includes buckets that are later than
- * now.
+ * Returns the amount counted in the window. After the clock moved back, a rolling window includes
+ * buckets in the future.
  */
 export function sumInWindow(window: string, tally: Tally, at: Moment): number {
   const bucket = bucketOf(window, at);
@@ -38,7 +38,10 @@ export function sumInWindow(window: string, tally: Tally, at: Moment): number {
   }, 0);
 }
 
-/** Adds an amount and removes old buckets. A calendar window ignores periods that have ended. */
+/**
+ * Returns the tally with `amount` added and expired buckets removed. Ignores an amount for a
+ * calendar period that has ended.
+ */
 export function addTo(window: string, tally: Tally, { at, amount }: CountedAmount): Tally {
   const bucket = bucketOf(window, at);
   const newest = tally.reduce((newestBucket, [one]) => Math.max(newestBucket, one), bucket);
@@ -53,7 +56,10 @@ export function addTo(window: string, tally: Tally, { at, amount }: CountedAmoun
 }
 type CountedAmount = { readonly at: Moment; readonly amount: number };
 
-/** Moves later buckets of a rolling window to now, after the clock moved back. */
+/**
+ * Merges the future buckets of a rolling window into the current bucket, after the clock moved
+ * back.
+ */
 export function clampFutureBuckets(window: string, tally: Tally, at: Moment): Tally {
   if (minutesOf(window) === null) return tally;
   const bucket = bucketOf(window, at);
@@ -67,7 +73,9 @@ export function hasPassed(window: string, tally: Tally, at: Moment): boolean {
   return minutesOf(window) === null && tally.some(([one]) => one > bucket);
 }
 
-/** Returns when the window has room for `missing` (Unix ms), or null if never. */
+/**
+ * Returns the time (Unix ms) at which the window has room for `missing`, or null if it never has.
+ */
 export function capacityAt(
   window: string,
   tally: Tally,

@@ -6,42 +6,45 @@ import { DOLLARS_MAX, dollarsOf, micros, microsOfDollars } from "./money.ts";
 export const BUDGET_SCOPES = ["organization", "member", "key", "session", "end_user"] as const;
 export type BudgetScope = (typeof BUDGET_SCOPES)[number];
 
-/** The units of budgets. Dollars are counted in micro-credits. Tokens include prompt and output. */
+/**
+ * The units of budgets. A budget in dollars counts micro-credits. A budget in tokens counts prompt
+ * and output tokens.
+ */
 export const BUDGET_UNITS = ["dollars", "tokens", "requests"] as const;
 export type BudgetUnit = (typeof BUDGET_UNITS)[number];
 
-/** Maximum budgets of an owner, and of a session. */
+/** Maximum budgets of an organization, member, key or end user. A session can have 4. */
 export const BUDGETS_MAX = 8;
 export const SESSION_BUDGETS_MAX = 4;
 
 export type Budget = {
-  /** The ID, derived from unit, window and models. It changes only with them. */
+  /** Derived from unit, window and models, so a new amount doesn't change the ID. */
   readonly id: string;
   readonly unit: BudgetUnit;
   readonly amount: number;
   /** `1m` to `1440m` (rolling), `day`, `week` or `month` (UTC), or `total`. */
   readonly window: string;
-  /** Model IDs and `author/*`. Null counts all models. */
+  /** Model IDs and `author/*`. Null if the budget counts all models. */
   readonly models: readonly string[] | null;
-  /** The effect of a used-up budget. Both reject requests, and `pause` also pauses the owner. */
+  /** Whether a used-up budget only rejects requests, or also pauses its owner. */
   readonly onExceeded: "reject" | "pause";
   readonly alertAt: number | null;
 };
 
 /**
- * The owner of budgets. `subject` is "" for the organization and an internal ID for an end user.
+ * The owner of budgets. `subject` is its ID: "" for the organization, and the internal ID for an
+ * end user.
  */
 export type BudgetOwner = { readonly scope: BudgetScope; readonly subject: string };
 
-/** A budget and its current counts, in its unit. Times are Unix ms. */
+/** A budget, and its current counts in the budget's unit. Times are Unix ms. */
 export type BudgetStatus = {
   readonly scope: BudgetScope;
   readonly budget: Budget;
   readonly used: number;
   readonly held: number;
   /**
-   * Time at which more of the budget becomes available. Null for a total budget and an unused
-   * rolling window.
+   * When more of the budget becomes available. Null for a total budget or an unused rolling window.
    */
   readonly resetsAt: number | null;
   readonly countingSince: number;
@@ -168,7 +171,7 @@ export function minutesOf(window: string): number | null {
   return window.endsWith("m") ? Number(window.slice(0, -1)) : null;
 }
 
-/** Reports whether a budget counts a model. An unknown model (null) always counts. */
+/** Reports whether a budget counts requests to a model. If the model is unknown (null), it does. */
 export function countsModel({ models }: Pick<Budget, "models">, model: string | null): boolean {
   if (models === null || model === null) return true;
   return models.includes(model) || models.includes(`${model.slice(0, model.indexOf("/"))}/*`);

@@ -1,21 +1,24 @@
 import { elapsedMs } from "./clock.ts";
 import type { TimerFunction } from "./timers.ts";
 
-/** Maximum parts per call. It limits the object's transaction and the effect of a failed call. */
+/**
+ * Maximum parts of a grouped call. It bounds the object's transaction and the effect of a failed
+ * call.
+ */
 export const GROUPED_PARTS_MAX = 32;
 const WAITING_MAX = 256;
-/** Ms after which a part without a response fails. */
+/** Time after which a part without a response fails, in ms. */
 export const GROUPED_CALL_TIMEOUT_MS = 800;
-/** Ms after which a slow call no longer blocks others. */
+/** Time after which a slow call no longer blocks further calls, in ms. */
 const STALL_MS = 100;
-/** Maximum concurrent calls to an object. At low load, timers for waiting cost more than a call. */
+/** Maximum concurrent calls to an object. Further parts wait and are grouped. */
 export const CONCURRENT_CALLS_MAX = 4;
-/** Minimum and maximum ms between two polls, which are a quarter of the time waited so far. */
+/** Minimum and maximum time between two polls of a waiting part, in ms. */
 const LOOK_MS = { least: 1, most: 20 } as const;
 
 /**
- * The result of one part. `failed`: the whole call failed. `apart`: nothing was done, and the part
- * needs its own call.
+ * The result of one part of a grouped call. `failed`: the call failed. `apart`: the object did
+ * nothing, and the part must be sent in its own call.
  */
 export type PartAnswer<Answer> =
   | { readonly kind: "answered"; readonly answer: Answer }
@@ -29,9 +32,11 @@ type Ask<Part, Answer> = {
   readonly after: TimerFunction;
 };
 
-/** A failed call. Its error is text, because a request can't use another's error object. */
+/**
+ * A failed call. The error is kept as text, because one request can't use another's error object.
+ */
 type FailedCall = { readonly kind: "lost"; readonly reason: string; readonly overloaded: boolean };
-/** The state of a waiting part. `carry`: it must make the next call for its group. */
+/** The state of a waiting part. `carry`: its request must make the next call for the group. */
 type PartState<Answer> =
   | PartAnswer<Answer>
   | FailedCall
@@ -54,9 +59,9 @@ type ObjectQueue<Part, Answer> = RunningCalls & {
 };
 
 /**
- * Groups an isolate's calls to objects of one class. While the maximum of calls to an object runs,
- * further parts wait, and each polls with its own timer. A promise that another request resolves
- * can continue in that request's context, or never settle (workerd#2719). A part without a response
+ * Combines an isolate's concurrent calls to objects of one class. While an object has the maximum
+ * of running calls, further parts wait. Each waiting part polls with its own timer, because a
+ * promise that another request resolves may never settle (workerd#2719). A part without a response
  * in time throws, and its caller retries with the same ID.
  */
 export class CallGroups<Part, Answer> {
@@ -67,7 +72,7 @@ export class CallGroups<Part, Answer> {
     this.#sideBySide = callsMax;
   }
 
-  /** Sends a part. Throws if the call fails or times out. */
+  /** Sends a part to the object `name`. Throws if the call fails or times out. */
   ask(name: string, ask: Ask<Part, Answer>): Promise<Answer> {
     const queue = this.#laneOf(name);
     const { part } = ask;
@@ -155,8 +160,8 @@ async function askTogether<Part, Answer>(
 const UNANSWERED = { kind: "failed", reason: "the call of several had no answer for one" } as const;
 
 /**
- * Reports whether another call can start. Calls slower than STALL_MS don't count, because the call
- * of a canceled request never ends.
+ * Reports whether another call can start. Calls slower than STALL_MS don't count, because a call of
+ * a canceled request never ends.
  */
 function isFree({ callsMax: most, runningCalls: underWay }: RunningCalls): boolean {
   if (underWay.size < most) return true;
@@ -172,8 +177,8 @@ function startCall({ runningCalls: underWay }: RunningCalls): RunningCall {
 }
 
 /**
- * Returns the parts that have waited longest, always including the one that makes the call. Removes
- * those of canceled requests.
+ * Removes and returns the parts that have waited longest, always including `callMaker`. Drops the
+ * parts of canceled requests.
  */
 function takeGroup<Part, Answer>(
   queue: ObjectQueue<Part, Answer>,

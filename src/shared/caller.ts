@@ -9,7 +9,10 @@ import type { Session } from "./session.ts";
 export type Role = "owner" | "admin" | "billing" | "member";
 export const EVERYONE: readonly Role[] = ["owner", "admin", "billing", "member"];
 
-/** The secret that a request presented, if it isn't the key's first secret. */
+/**
+ * The session or later secret with which a request authenticated. Absent for the key's first
+ * secret.
+ */
 export type PresentedSecret =
   | { readonly secret: string; readonly session?: never }
   | { readonly session: Session; readonly secret?: never };
@@ -21,12 +24,12 @@ export type VerifiedKey = {
   readonly shown?: PresentedSecret;
 };
 
-/** The caller of an admitted request. `keyHash` is never returned to anyone. */
+/** The caller of an admitted request. Responses never include `keyHash`. */
 export type Caller = Pick<Key, "keyId" | "orgId" | "memberId" | "scope"> & {
   readonly keyHash: string;
   readonly home: Region;
   readonly shown?: PresentedSecret;
-  /** The member as whom an operator views the organization. Only reads are allowed. */
+  /** The member whose view of the organization an operator has opened. Only reads are allowed. */
   readonly viewer?: Member;
   readonly isPerson?: true;
 };
@@ -45,8 +48,8 @@ export function requestCredential(
 }
 
 /**
- * Returns the hash of the presented secret. Undefined for a session, which ends together with its
- * key.
+ * Returns the hash of the presented secret, or undefined for a session, which has no secret of its
+ * own.
  */
 export function secretOf(keyHash: string, shown: PresentedSecret | undefined): string | undefined {
   return shown?.session === undefined ? (shown?.secret ?? keyHash) : undefined;

@@ -1,6 +1,9 @@
 import { estimateTokens } from "./tokens.ts";
 
-/** Splits text like o200k (openai/tiktoken, o200k_base), but backtracks at most one step. */
+/**
+ * Splits text into the pieces of o200k_base (openai/tiktoken), with at most one step of
+ * backtracking.
+ */
 const PIECE =
   /[^\r\n\p{L}\p{N}]?(?:[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+)(?:'(?:[stmd]|re|ve|ll))?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+/gu;
 const LETTER = /[\p{L}\p{M}]/u;
@@ -14,9 +17,9 @@ const WIDE = /[^ -~]/;
 const LATIN = 0x300;
 const CYRILLIC = 0x530;
 /**
- * Coefficients for a word with non-ASCII letters: the word adds `from + each * letters` tokens. The
- * row is the first whose `end` is above the code of the word's first non-ASCII letter. Fitted to
- * declarations of human rights, compiler messages and code (test/contract/count-tokens.test.ts).
+ * Extra tokens of a word with non-ASCII letters: `from + each * letters`. The row is the first with
+ * `end` above the code of the word's first non-ASCII letter. Fitted to declarations of human
+ * rights, compiler messages and code (test/contract/count-tokens.test.ts).
  */
 const SCRIPTS: readonly (readonly [end: number, from: number, each: number])[] = [
   [LATIN, 0.1, 0.16],
@@ -37,8 +40,8 @@ const SAMPLE = 65_536;
 const SLICE = 2048;
 
 /**
- * Estimates o200k tokens for display, usually within 10%. Holds use `estimateTokens`, which returns
- * an upper bound.
+ * Estimates a text's o200k tokens for display, usually within 10%. Holds use the upper bound of
+ * `estimateTokens` instead.
  */
 export function estimateTokensClosely(text: string): number {
   if (text.length <= SAMPLE) return countSample(text);

@@ -3,7 +3,7 @@ const STRIPE = "https://api.stripe.com";
 const WEBHOOK_SECRETS_MAX = 2;
 
 export type PaymentsConfig = {
-  /** A secret or restricted key. Never logged. */
+  /** Stripe's secret or restricted key. Never logged. */
   readonly secretKey: string;
   readonly isLive: boolean;
   readonly webhookSecrets: readonly string[];
@@ -19,8 +19,8 @@ type PaymentVariables = {
 };
 
 /**
- * Parses the Stripe variables. Returns null if STRIPE_SECRET_KEY isn't set, and credits are then
- * not sold.
+ * Parses the STRIPE_* variables. Returns null without STRIPE_SECRET_KEY, which turns card payments
+ * off.
  */
 export function parsePayments(variables: PaymentVariables): PaymentsConfig | null {
   const { text, sandbox, addProblem: complain } = variables;

@@ -5,23 +5,23 @@ const plain = z.string().check(z.regex(/^\P{Cc}{1,300}$/u, "must be 1 to 300 pla
 
 export const issuers = z.array(
   z.strictObject({
-    /** A part of the callback URL that is registered at the issuer. */
+    /** Appears in the callback URL that is registered with the identity provider. */
     id: z.string().check(z.regex(ID, "must be lowercase letters, digits and hyphens")),
     kind: z.enum(["oidc", "google", "entra", "github"]),
     name: z.optional(plain),
-    /** The issuer (for `oidc`), or the tenant (for `entra`): `organizations`, `common` or an ID. */
+    /** The issuer's URL for `oidc`. For `entra`, the tenant: `organizations`, `common` or an ID. */
     issuer: z.optional(plain),
     client_id: plain,
     secret: plain,
-    /** Whether the issuer can force a new login. */
+    /** Whether the identity provider can require the person to log in again. */
     reauth: z._default(z.boolean(), false),
   }),
 );
 export type IssuerEntry = z.infer<typeof issuers>[number];
 
 /**
- * The roles of operators. `all` can make every call. The endpoint table lists those of the other
- * roles.
+ * The roles of operators. `all` allows every call; the endpoint table lists the calls of each other
+ * role.
  */
 export const OPERATOR_ROLES = ["read", "support", "finance", "all"] as const;
 export type OperatorRole = (typeof OPERATOR_ROLES)[number];
@@ -31,8 +31,8 @@ export const operatorLogins = z.array(
     name: z.string().check(z.regex(/^[a-z0-9][a-z0-9_-]{0,39}$/, "must be of a-z, 0-9, - and _")),
     role: z.enum(OPERATOR_ROLES),
     /**
-     * The issuer's ID in LOGIN_ISSUERS, and the operator's subject there. For Entra, the subject is
-     * `<tenant ID>/<oid>`.
+     * The identity provider's ID in LOGIN_ISSUERS, and the operator's subject there. For Entra, the
+     * subject is `<tenant ID>/<oid>`.
      */
     issuer: plain,
     subject: plain,
@@ -67,7 +67,7 @@ export function checkIssuers({
   for (const { issuer, subject } of logins) {
     const entry = entries.find(({ id }) => id === issuer);
     if (entry === undefined) complain("OPERATOR_LOGINS", `names no issuer '${issuer}'`);
-    // Any tenant can create accounts, so only oid and tenant together identify a person.
+    // An `oid` is unique only within its tenant, and anyone can create a tenant.
     if (entry?.kind === "entra" && !/^[0-9a-f-]{36}\/[0-9a-f-]{36}$/.test(subject)) {
       complain("OPERATOR_LOGINS", `needs <tenant's id>/<oid> as the subject at '${issuer}'`);
     }

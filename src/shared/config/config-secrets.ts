@@ -3,7 +3,9 @@ import type { OperatorRole } from "./config-people.ts";
 import type { Region } from "../regions.ts";
 
 const SECRET_CHARACTERS_MIN = 32;
-/** Minimum of different characters. Random secrets have more, but a repeated `changeme` has 8. */
+/**
+ * Minimum number of different characters. Random secrets have more; a repeated `changeme` has 8.
+ */
 const DIFFERENT_CHARACTERS_MIN = 9;
 const SECRET = `${SECRET_CHARACTERS_MIN}+ random characters`;
 
@@ -12,7 +14,7 @@ function secretProblem(secret: string, sandbox: boolean): string | null {
   return hasEnoughVariety && secret.length >= SECRET_CHARACTERS_MIN ? null : `must be ${SECRET}`;
 }
 
-/** A secret, and the character by which keys refer to it. */
+/** A secret of KEY_SECRETS. Keys signed with it contain its one-character ID. */
 export type KeySecret = { readonly id: string; readonly secret: string };
 
 export type OperatorToken = {
@@ -63,7 +65,7 @@ function parseKeySecret(entry: string, sandbox: boolean): KeySecret | null {
 }
 
 /**
- * Parses the operators: `admin` from ADMIN_TOKEN, and the entries of ADMIN_TOKENS. Names and tokens
+ * Parses the operators: `admin` from ADMIN_TOKEN, and each entry of ADMIN_TOKENS. Names and tokens
  * must be unique.
  */
 export function parseOperators(
@@ -102,9 +104,9 @@ function parseOperator(entry: string, sandbox: boolean): OperatorToken | null {
 }
 
 /**
- * Parses PEERS and their secrets. PEER_OUT_<R> signs messages to R, PEER_IN_<R> verifies those from
- * R, and _NEXT variants rotate them. All must differ. Otherwise a message could be sent back to its
- * sender.
+ * Parses PEERS and the secrets of each peer region R. PEER_OUT_<R> signs messages to R, PEER_IN_<R>
+ * verifies messages from R, and the _NEXT variants are for rotation. All secrets must differ, so
+ * that a message can't be replayed to its sender.
  */
 export function parsePeers(
   entries: readonly { readonly region: Region; readonly url: string }[],
@@ -151,7 +153,10 @@ function parsePeerSecrets(
   return [...new Set(variables.map(text))];
 }
 
-/** Returns the origin. Rejects a path, because both regions must sign the same path. */
+/**
+ * Returns a peer's origin. Rejects a URL with a path, because the signature covers the request's
+ * path.
+ */
 function originOf(text: string, { sandbox, addProblem: complain }: PeerContext): string {
   const url = new URL(text);
   const isLocal = sandbox && url.protocol === "http:" && isLoopback(url.hostname);

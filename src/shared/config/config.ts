@@ -13,11 +13,14 @@ import type { Unit } from "../usage.ts";
 import { WITHOUT_ZOD_MESSAGES, describeError } from "../issue-text.ts";
 
 const PRICE_MAX = 1_000_000_000;
-/** Maximum tokens of a request. Amounts stay exact even for 128 choices at the maximum price. */
+/**
+ * Maximum context or output tokens of a model. Costs then stay exact even with 128 choices at
+ * PRICE_MAX.
+ */
 const TOKENS_MAX = 1_000_000_000;
 
 const region = z.enum(REGIONS);
-/** Line breaks aren't allowed, because the x-route header can contain it. */
+/** A name without line breaks, because the x-route header can contain it. */
 const name = z.string().check(z.regex(/^\P{Cc}{1,200}$/u, "must be 1 to 200 plain characters"));
 const micros = z.int().check(z.minimum(0), z.maximum(PRICE_MAX));
 const tokens = z.int().check(z.minimum(1), z.maximum(TOKENS_MAX));
@@ -71,7 +74,7 @@ export type { IssuerEntry, OperatorLogin, OperatorRole } from "./config-people.t
 export type { PaymentsConfig } from "./config-payments.ts";
 export type { KeySecret, PeerConfig, PeerSecret } from "./config-secrets.ts";
 
-/** The whole-number variables: default, minimum and maximum. Names end with the unit. */
+/** The integer variables with default, minimum and maximum. Each name ends with its unit. */
 export const NUMERIC_VARIABLES = {
   MARKUP_PERCENT: [0, 0, 1000],
   PRICE_LEAD_S: [3600, 300, 604_800],
@@ -126,27 +129,30 @@ type MailBinding = {
 };
 export type Mailing = { readonly binding: MailBinding; readonly from: string };
 
-/** The parsed configuration. Secrets are never logged. */
+/** The deployment's parsed configuration. Secrets in it are never logged. */
 export type Config = {
   readonly region: Region;
   readonly peers: readonly PeerConfig[];
   readonly residency: "strict" | "relaxed";
   readonly sandbox: boolean;
   readonly logRequests: "all" | "failures";
-  /** The docs to which errors link. Null if errors have no links. */
+  /** Base URL of the docs that errors link to. Null omits the links. */
   readonly docsUrl: string | null;
   readonly models: readonly ModelEntry[];
   readonly providers: readonly ProviderEntry[];
   readonly aliases: Readonly<Record<string, string>>;
-  /** Models that are sold even after their announced end. */
+  /** Models that stay available after the end date that their author announced. */
   readonly sellEnded: readonly string[];
   readonly numbers: NumberVars;
   readonly keySecrets: readonly KeySecret[];
   readonly operators: readonly OperatorToken[];
-  /** Empty if people log in to the console only with keys. */
+  /** Identity providers for console logins. Empty if people log in only with keys. */
   readonly issuers: readonly IssuerEntry[];
   readonly operatorLogins: readonly OperatorLogin[];
-  /** Whether people can create organizations. With `approve`, an operator must approve each one. */
+  /**
+   * Whether people can create organizations. With `approve`, an operator must approve each
+   * organization.
+   */
   readonly signUp: "off" | "approve" | "on";
   /**
    * Whether people can join by a company domain. With `approve`, an operator must approve each
@@ -169,7 +175,8 @@ type ParsedConfig =
 type Bindings = Readonly<Record<string, unknown>>;
 
 /**
- * Parses the bindings. If a value is missing, malformed or weak, the Worker rejects every request.
+ * Parses the Worker's bindings. On any missing, malformed or weak value, the Worker rejects all
+ * requests.
  */
 export function parseConfig(bindings: object): ParsedConfig {
   const env = bindings as Bindings;
@@ -313,7 +320,7 @@ function isAiBinding(value: unknown): value is AiBinding {
 }
 
 /**
- * Requires an input price or, for a kind without output, a unit price. Rejects a price in a unit
+ * Requires an input price or, for a kind without output, a unit price. Rejects prices for units
  * that the kind doesn't count.
  */
 function checkUnits(
@@ -334,7 +341,7 @@ function checkUnits(
   context.addIssue({ code: "custom", path: ["price", other], message });
 }
 
-/** `z.url` adds 1.6 KB and accepts surrounding spaces. */
+/** Reports whether a text is a URL. `z.url` would add 1.6 KB and accept surrounding spaces. */
 function isUrl(text: string): boolean {
   return !/\s/.test(text) && URL.canParse(text);
 }

@@ -2,14 +2,20 @@ import type { VerifiedKey } from "../caller.ts";
 import type { RateState } from "../key-terms.ts";
 import type { Result } from "../failure.ts";
 
-/** A person's session. `memberId` is null if the person has no organization. Times are Unix ms. */
+/**
+ * A person's console session. Times are Unix ms. `memberId` is null if the person has no
+ * organization.
+ */
 export type PersonSession = {
   readonly kind: "person";
   readonly personId: string;
   readonly memberId: string | null;
   readonly orgId: string | null;
   readonly issuer: string;
-  /** The organization whose identity provider created the session, and to which it is limited. */
+  /**
+   * The organization whose own identity provider authenticated the person. The session can only
+   * access it.
+   */
   readonly realm?: string;
   readonly connection?: string;
   readonly tenant?: string;
@@ -19,7 +25,7 @@ export type PersonSession = {
   readonly browser: string;
 };
 
-/** The identity of a session. Secrets are stored only as hashes. */
+/** The person, key or operator that is logged in. Secrets are stored only as hashes. */
 export type ConsoleIdentity =
   | {
       readonly kind: "key";
@@ -34,7 +40,7 @@ export type OperatorIdentity = (
       readonly kind: "operator_login";
       readonly issuer: string;
       readonly subject: string;
-      /** Absent in sessions of the previous release. */
+      /** Absent in sessions that the previous release created. */
       readonly freshAt?: number;
       readonly freshBy?: "auth_time" | "exchange";
     }
@@ -57,7 +63,7 @@ export type ConsoleSessionCalls = {
   list(): Promise<Result<readonly ListedSession[]>>;
 };
 
-/** A session in a person's list of sessions. Its `name` isn't a credential. */
+/** A session in the list of a person's sessions. `name` isn't a credential. */
 export type ListedSession = {
   readonly name: string;
   readonly identity: ConsoleIdentity;

@@ -25,19 +25,25 @@ export type DeliveryRecord = {
   readonly answer: string | null;
   readonly durationMs: number | null;
 };
-/** A past attempt. Its `answer` is null if it was deleted. */
+/** A past attempt. `answer` is null once the response body was deleted. */
 export type PastAttempt = Omit<Attempt, "answer" | "retryAfterMs"> & {
   readonly at: number;
   readonly answer: string | null;
 };
 export type DeliveryDetail = DeliveryRecord & {
   readonly body: string;
-  /** The headers that were sent last, if any. They are deleted together with the end user. */
+  /**
+   * The headers of the last attempt, or null before the first. Erasing the end user also erases
+   * them.
+   */
   readonly headers: Readonly<Record<string, string>> | null;
-  /** The newest ten attempts or fewer, including those before a resend. */
+  /** At most the newest ten attempts, including those before a resend. */
   readonly newestAttempts: readonly PastAttempt[];
 };
-/** A webhook's health. Times are Unix ms. The day is the current hour and the 23 before it. */
+/**
+ * A webhook's delivery statistics. Times are Unix ms. Counts cover the current hour and the 23
+ * before it.
+ */
 export type ReceiverHealth = {
   readonly failingSince: number | null;
   readonly waiting: number;
@@ -63,36 +69,38 @@ export type DeliveryPage = {
 
 export type DeliveriesCalls = {
   /**
-   * Queues events of the wallet's log, in order. Ignores repeats. Throws if the wallet must send
-   * them again.
+   * Queues events from the wallet's log, in order. Ignores events that are already queued. Throws
+   * if the wallet must retry.
    */
   take(orgId: string, events: readonly EventRecord[]): Promise<void>;
   rename(events: readonly EventRecord[]): Promise<void>;
   poke(): Promise<void>;
   refresh(orgId: string): Promise<Result<null>>;
   /**
-   * Sends a test event once. Fails with `not_found` for an unknown webhook, or `rate_limited` after
-   * five tests in a minute.
+   * Sends a test event without retries. Fails with `not_found` for an unknown webhook, or
+   * `rate_limited` after five tests in a minute.
    */
   sendTest(orgId: string, webhookId: string, actor: Actor): Promise<Result<Attempt>>;
   deliveries(webhookId: string, page: DeliveryQuery): Promise<Result<DeliveryPage>>;
   delivery(webhookId: string, deliveryId: string): Promise<Result<DeliveryDetail>>;
   health(): Promise<Result<Readonly<Record<string, ReceiverHealth>>>>;
   /**
-   * Resends deliveries with a fresh retry schedule. Returns their number. Fails with `not_found`,
-   * or `conflict` for a disabled webhook.
+   * Resends deliveries with a fresh retry schedule, and returns how many. Fails with `not_found`
+   * for an unknown webhook, or `conflict` for a disabled one.
    */
   resend(orgId: string, webhookId: string, which: Resend): Promise<Result<number>>;
   /**
-   * Queues events for one webhook again and returns their number. Calls of one replay share a
-   * `replayId`. Fails with `conflict` while another is pending.
+   * Queues past events for one webhook and returns how many. All calls of one replay share a
+   * `replayId`. Fails with `conflict` while another replay is pending.
    */
   replay(
     orgId: string,
     webhookId: string,
     replay: { readonly events: readonly EventRecord[]; readonly replayId: string },
   ): Promise<Result<number>>;
-  /** Sends the usage stream again from a position. Fails with `conflict` for a disabled webhook. */
+  /**
+   * Sends the usage stream again, starting at `from`. Fails with `conflict` for a disabled webhook.
+   */
   restartStream(
     orgId: string,
     webhookId: string,

@@ -1,7 +1,7 @@
 import type { Micros } from "../money.ts";
 import type { Price } from "../usage.ts";
 
-/** The fields by which charges are grouped. `tags` is JSON, or "". */
+/** The fields by which an export groups charges. `tags` is JSON, or "" without tags. */
 export type ChargeFacts = {
   readonly keyId: string;
   readonly model: string;
@@ -21,7 +21,7 @@ export type LedgerCredit = {
   readonly amountMicro: Micros;
   readonly reference: string;
 };
-/** A page of a UTC day's charges. The first page includes the day's credits. */
+/** A query for one page of a UTC day's charges. The first page also has the day's credits. */
 export type ChargesQuery = {
   readonly day: string;
   readonly after: string | null;
@@ -31,6 +31,6 @@ export type ChargesPage = {
   readonly groups: readonly ChargeGroup[];
   readonly credits: readonly LedgerCredit[];
   readonly nextAfter: string | null;
-  /** The last day that no later charge can change. Null if there is none. */
+  /** The last day whose charges are final. Null if no day is. */
   readonly completeThrough: string | null;
 };

@@ -18,7 +18,7 @@ export type HoldParty =
   | { readonly kind: "merchant"; readonly name: string }
   | { readonly kind: "key"; readonly keyId: string; readonly sessionId: string | null };
 
-/** An action on a hold. A null `amountMicro` captures all of it. */
+/** A change to a hold. Capturing a null `amountMicro` captures the full hold. */
 export type HoldAction =
   | { readonly kind: "capture"; readonly amountMicro: Micros | null }
   | { readonly kind: "release" }

@@ -2,7 +2,7 @@ import type { RouteSample, RouteSpeed } from "../route-speed.ts";
 
 export type Series = Readonly<Record<string, number>>;
 
-/** The gauges and new samples of an isolate. */
+/** The gauges of one isolate, and its speed samples since its last report. */
 export type View = {
   readonly isolate: string;
   readonly series: Series;
@@ -11,11 +11,11 @@ export type View = {
 
 export type WatchJob = "outboxes" | "payments";
 
-/** The counters since `sinceMs`, and the gauges of the last sweep. */
+/** A region's metrics: the counters since `sinceMs` (Unix ms), and gauges. */
 export type RegionCounts = {
   readonly sinceMs: number;
   readonly counters: Series;
-  /** The gauges of the last complete sweep of wallets; null before the first. Times are Unix ms. */
+  /** The gauges of the last complete sweep. Null before the first sweep. */
   readonly gauges: Moment | null;
   readonly jobs: Readonly<Partial<Record<WatchJob, Moment>>>;
   readonly views: Readonly<Record<string, Moment>>;
@@ -24,11 +24,11 @@ type Moment = { readonly atMs: number; readonly series: Series };
 
 export type MetricsCalls = {
   /**
-   * Adds counts. If `view` has samples of speeds, returns the latency and throughput of the
-   * region's routes. An object that still runs an earlier release returns undefined.
+   * Adds counts to the counters. If `view` has speed samples, returns the latency and throughput of
+   * the region's routes. An object that still runs an earlier release returns undefined.
    */
   add(series: Series, view?: View): Promise<readonly RouteSpeed[] | undefined>;
-  /** Missing in an object that still runs an earlier release. */
+  /** Objects that still run an earlier release don't have this method. */
   speeds(): Promise<readonly RouteSpeed[]>;
   setGauges(series: Series, job?: WatchJob): Promise<void>;
   read(): Promise<RegionCounts>;

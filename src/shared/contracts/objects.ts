@@ -8,8 +8,8 @@ import type { RegisterCalls } from "./register.ts";
 import type { WalletCalls } from "./wallet.ts";
 
 /**
- * This region's objects by name. Each call creates a new stub, because a failed stub never works
- * again.
+ * Functions that return stubs of this region's Durable Objects. Each call creates a new stub,
+ * because a stub is unusable after an exception.
  */
 export type Objects = {
   readonly wallet: (orgId: string) => WalletCalls;
@@ -30,7 +30,7 @@ export function objectsOf(env: Env): Objects {
   const within = <T extends Rpc.DurableObjectBranded | undefined>(
     namespace: DurableObjectNamespace<T>,
   ): DurableObjectNamespace<T> => {
-    // A local workerd rejects jurisdictions (cloudflare/workerd#4167).
+    // Local workerd doesn't support jurisdictions (cloudflare/workerd#4167).
     const { JURISDICTION } = env;
     return JURISDICTION
       ? namespace.jurisdiction(JURISDICTION as DurableObjectJurisdiction)

@@ -1,7 +1,7 @@
 import type { Generation } from "../generation.ts";
 import type { Micros } from "../money.ts";
 
-/** The outcome of a hold, for its wallet. `cost` is 0 if the hold was voided. */
+/** A hold's outcome, queued for its wallet. `cost` is 0 if the hold was voided. */
 export type OutcomeItem =
   | {
       readonly holdId: string;
@@ -9,7 +9,9 @@ export type OutcomeItem =
       readonly kind: "settle";
       readonly cost: Micros;
       readonly generation: Generation;
-      /** Whether to charge at most the hold, because the client has received this cost. */
+      /**
+       * Whether the charge is limited to the hold, because the client was already told this cost.
+       */
       readonly isCapped?: boolean;
     }
   | {
@@ -17,11 +19,14 @@ export type OutcomeItem =
       readonly orgId: string;
       readonly kind: "void";
       readonly cost: Micros;
-      /** The call whose bill we absorb, if any. */
+      /** The provider call that the operator pays for, if any. */
       readonly generation: Generation | null;
     };
 
-/** The hash of a revoked key. With `root`, the hash of an ended secret of the key `root`. */
+/**
+ * A revocation, queued for another region. With `root`, it revokes one secret of the key `root`;
+ * otherwise the whole key.
+ */
 export type RevocationItem = {
   readonly keyHash: string;
   readonly revokedAt: number;
@@ -37,21 +42,23 @@ export type Depth = {
 
 export type OutboxCalls = {
   /**
-   * Stores outcomes and an alarm durably, without waiting for delivery. Stores a repeated outcome
-   * once. Throws if storage fails.
+   * Durably queues outcomes, without waiting for delivery. A repeated outcome is stored once.
+   * Throws if storage fails.
    */
   enqueue(items: readonly OutcomeItem[]): Promise<void>;
   /**
-   * Stores revocations like `enqueue`, and tries to deliver them immediately, including
-   * dead-lettered ones.
+   * Durably queues revocations, and immediately tries to deliver them together with dead-lettered
+   * ones.
    */
   enqueueRevocations(items: readonly RevocationItem[]): Promise<void>;
   /**
-   * Delivers a receiver's messages now, whatever their next retry, for at most `limitMs`. Null
-   * means all receivers. Returns true if none is left.
+   * Delivers a receiver's queued messages immediately, for at most `limitMs`. A null receiver means
+   * all of them. Returns true if the queue is empty afterwards.
    */
   flush(limitMs: number, receiver?: string | null): Promise<boolean>;
-  /** Retries each dead-lettered message once and restores a lost alarm. The sweep calls it. */
+  /**
+   * Retries each dead-lettered message once and restores a lost alarm. The hourly sweep calls it.
+   */
   poke(): Promise<void>;
   depth(): Promise<Depth>;
 };

@@ -4,7 +4,10 @@ import type { Actor } from "../event.ts";
 import type { Failure, Result } from "../failure.ts";
 import type { PauseWithOwner, PauseSource } from "../pauses.ts";
 
-/** A pause to create. `id` is the owner's ID, "" for the organization, or an external ID. */
+/**
+ * A pause to create. `id` is the owner's ID in the API: "" for the organization, the external ID
+ * for an end user.
+ */
 export type NewPause = {
   readonly scope: BudgetScope;
   readonly id: string;
@@ -16,13 +19,16 @@ export type NewPause = {
   readonly session?: {
     readonly owner: { readonly memberId: string | null; readonly keyId: string | null };
     readonly isOwn: boolean;
-    /** The latest end of a session that was never used. */
+    /** The latest possible expiry of a session that was never used. */
     readonly expiresAt?: number;
   };
 };
 export type PutPause = PauseWithOwner & { readonly created: boolean };
 
-/** The member that reads pauses, with its keys. It gets the pauses that stop its own requests. */
+/**
+ * A member who lists pauses, and the member's keys. The list contains the pauses that stop the
+ * member's own requests.
+ */
 export type PauseReader = { readonly memberId: string; readonly keyIds: readonly string[] };
 
 export type PauseEnding = {
@@ -31,20 +37,23 @@ export type PauseEnding = {
   readonly actor: Actor;
 };
 
-/** A running request. Its hold has the same ID. */
+/** A running request. `id` is also the ID of its hold. */
 export type WatchedRun = { readonly id: string; readonly called: RequestCredential };
 export type StoppedRun = { readonly id: string; readonly failure: Failure };
 
 export type PauseCalls = {
   /**
-   * Pauses an owner, or changes its pause. Fails with `not_found` for an unknown owner, and with
-   * `conflict` if the pause would end earlier.
+   * Pauses an owner, or changes its pause. Fails with `not_found` for an unknown owner, or
+   * `conflict` if the new end is earlier.
    */
   putPause(pause: NewPause, by?: RequestCredential): Promise<Result<PutPause>>;
-  /** Returns pauses, oldest first. Returns all if `reader` is null. */
+  /** Returns the pauses that `reader` can see, oldest first. A null reader sees all pauses. */
   pauses(reader: PauseReader | null): Promise<Result<readonly PauseWithOwner[]>>;
-  /** Ends a pause. Fails with `not_found`, or with `conflict` for an operator's pause. */
+  /** Ends a pause. Fails with `not_found`, or with `conflict` if an operator created it. */
   endPause(ending: PauseEnding, by?: RequestCredential): Promise<Result<PauseWithOwner>>;
-  /** Returns the requests that a pause, a revoked key or an ended session stops. */
+  /**
+   * Returns the running requests that must stop: a pause, a revoked key or an ended session applies
+   * to them.
+   */
   watch(runs: readonly WatchedRun[]): Promise<Result<readonly StoppedRun[]>>;
 };

@@ -8,9 +8,9 @@ export const PURCHASE_ID = "pur_";
 export type PurchaseMethod = "checkout" | "card" | "auto";
 
 /**
- * The state of a purchase. `wanted`: not sent to Stripe. `asked`: in progress. `unknown`: a step
- * got no result and is retried. `needs_customer`: the customer must act at `url`. `expired`:
- * abandoned or cancelled.
+ * The state of a purchase. `wanted`: not yet sent to Stripe. `asked`: in progress at Stripe.
+ * `unknown`: a step got no response and is retried. `needs_customer`: the customer must act at
+ * `url`. `expired`: abandoned or cancelled.
  */
 export type PurchaseState = (typeof PURCHASE_STATES)[number];
 export const PURCHASE_STATES = [
@@ -51,10 +51,10 @@ export type PurchaseRecord = {
   readonly amountMicro: Micros;
   readonly state: PurchaseState;
   readonly saveCard: boolean;
-  /** The page where the customer must pay or confirm. */
+  /** Stripe's page on which the customer must pay or confirm. */
   readonly url: string | null;
   readonly error: PurchaseError | null;
-  /** Excludes tax and fee. Null before the payment. */
+  /** The credited amount, without tax and fee. Null before the payment. */
   readonly creditedMicro: Micros | null;
   readonly returnedMicro: Micros;
   readonly card: Card | null;
@@ -85,11 +85,13 @@ export type Buying = {
   readonly amountMicro: Micros;
   readonly method: "checkout" | "card";
   readonly saveCard: boolean;
-  /** The console page of the purchase, without the purchase's ID. */
+  /** The console page to which Stripe returns the customer. The purchase's ID is appended. */
   readonly returnUrl: string;
   readonly idempotency: Idempotency;
   readonly actor: Actor;
-  /** Set for a person in the console, to whom the daily limit of a card doesn't apply. */
+  /**
+   * Whether a person buys in the console. The daily limit of a saved card doesn't apply to people.
+   */
   readonly isPerson: boolean;
 };
 
@@ -100,7 +102,7 @@ export type TopUpRequest = {
   readonly wantedAt: number;
 };
 
-/** A possible change at Stripe. `kind` is the kind of object, `back` a refund or dispute. */
+/** A Stripe object that may have changed and must be read again. `back` is a refund or dispute. */
 export type Hint = {
   readonly eventId: string;
   readonly orgId: string;
@@ -109,7 +111,10 @@ export type Hint = {
 };
 
 export const REFUND_REASONS = ["duplicate", "fraudulent", "requested_by_customer"] as const;
-/** A refund request. A null `amountCents` refunds the rest. `name` makes it idempotent. */
+/**
+ * A refund request. A null `amountCents` refunds the remaining amount. `name` is the idempotency
+ * key.
+ */
 export type RefundAsk = {
   readonly purchase: string;
   readonly amountCents: number | null;
@@ -119,9 +124,9 @@ export type RefundAsk = {
 };
 
 export type PaymentsCalls = {
-  /** Buys credits once per `idempotency`. Responds within about 1.5 s. */
+  /** Buys credits, once per `idempotency`. Responds within about 1.5 s. */
   buy(buying: Buying): Promise<Result<PurchaseRecord>>;
-  /** Returns a purchase by its ID, or by the Stripe ID of its session, invoice or payment. */
+  /** Returns a purchase by its own ID, or by the Stripe ID of its session, invoice or payment. */
   purchase(name: string): Promise<Result<PurchaseRecord>>;
   purchases(limit: number, after: string | null): Promise<Result<PurchasePage>>;
   cancel(id: string): Promise<Result<PurchaseRecord>>;
@@ -132,9 +137,9 @@ export type PaymentsCalls = {
   topUp(request: TopUpRequest): Promise<Result<null>>;
   hint(hint: Hint): Promise<Result<null>>;
   refund(request: RefundAsk): Promise<Result<PurchaseRecord>>;
-  /** Returns the tax (micro-credits) of the payments whose tax is known. */
+  /** Returns the tax of payments by ID, in micro-credits. Omits payments with unknown tax. */
   taxes(paymentIds: readonly string[]): Promise<Result<Readonly<Record<string, Micros>>>>;
-  /** Restores a lost alarm, and sends the payments again to a rebuilt wallet. */
+  /** Restores a lost alarm, and sends all payments again to a wallet that was rebuilt. */
   poke(): Promise<Result<null>>;
 };
 
@@ -156,7 +161,7 @@ export type PaymentRefunded = {
 
 export type PurchaseOutcome = {
   readonly event: NewEvent;
-  /** The values from which the event's ID is derived, so that the event is recorded once. */
+  /** The values from which the event's ID is derived, so that retries don't record it twice. */
   readonly once: readonly string[];
   readonly topUp: { readonly id: string; readonly end: TopUpEnd } | null;
 };
@@ -205,15 +210,21 @@ export type CreditPage = {
   readonly credits: readonly CreditRow[];
   readonly nextAfter: number | null;
   readonly standing: PaymentsStatus;
-  /** The balance and the total of all charges, at the same moment. */
+  /** The balance and the sum of all charges, both read in the same transaction. */
   readonly lifetime: { readonly balanceMicro: Micros; readonly usedMicro: Micros };
 };
 
-/** The wallet's calls for payments. All can be repeated. */
+/** The wallet's methods for payments. Retrying any of them is safe. */
 export type WalletPaymentCalls = {
-  /** Credits a payment once. Fails with `conflict` if it was credited with another amount. */
+  /**
+   * Credits a payment once. Fails with `conflict` if the payment was credited with a different
+   * amount.
+   */
   creditPayment(credit: PaymentCredit): Promise<Result<{ readonly madeAt: number }>>;
-  /** Sets the refunded or disputed amount of a payment, unless a later reading has set it. */
+  /**
+   * Sets the refunded or disputed amount of a payment. Ignores a reading of Stripe older than the
+   * last one.
+   */
   setBack(back: PaymentRefunded): Promise<Result<null>>;
   tellPurchase(outcome: PurchaseOutcome): Promise<Result<null>>;
   disableTopUp(reason: DisabledReason): Promise<Result<null>>;

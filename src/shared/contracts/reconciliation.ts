@@ -5,7 +5,10 @@ export type Difference = {
   readonly expected: number | string | null;
   readonly found: number | string | null;
 };
-/** A comparison as of ledger row `seq`. `book` is null if D1 has no row or can't be read. */
+/**
+ * The result of comparing a wallet's tables with each other and with D1, as of ledger row `seq`.
+ * `book` is null if D1 has no balance or can't be read.
+ */
 export type Reconciliation = {
   readonly creditsMicro: Micros;
   readonly heldMicro: Micros;
@@ -20,9 +23,14 @@ export type Reconciliation = {
   readonly rowsRead: number;
   readonly next?: ReconcileState;
 };
-/** The state between slices. `tries` counts restarts. A null `run` starts a new one. */
+/**
+ * The state between two slices of a reconciliation. `tries` counts restarts. A null `run` starts
+ * from the beginning.
+ */
 export type ReconcileState = { readonly tries: number; readonly run: ReconcileRun | null };
-/** The totals so far. `table` continues after the key `after`. */
+/**
+ * The totals of the rows read so far. The next slice continues in `table` after the key `after`.
+ */
 export type ReconcileRun = {
   readonly mark: string;
   readonly revision: number;
@@ -40,7 +48,7 @@ export type ReconcileRun = {
   readonly charged: number;
   readonly answer: Omit<Reconciliation, "next">;
 };
-/** Limits of a reconciliation. `rowsMax` is per slice. */
+/** Limits of one slice of a reconciliation. */
 export type ReconcileAsk = {
   readonly from?: ReconcileState;
   readonly withinMs?: number;

@@ -13,7 +13,7 @@ export type AdmittedKey = Pick<Key, "keyId" | "orgId" | "memberId" | "scope"> & 
   readonly remaining: number;
   readonly resetMs: number;
   readonly isLimited?: boolean;
-  /** Set by the wallet, never by a key object. */
+  /** The organization's price list. Only the wallet sets it. */
   readonly priceList?: string;
   readonly policies?: readonly PolicyLayer[];
   readonly paused?: Paused;
@@ -22,41 +22,44 @@ export type Admission =
   | ({ readonly ok: true } & AdmittedKey)
   | { readonly ok: false; readonly failure: Failure };
 
-/** A session and its requests per minute. Null means its key's limit. */
+/** A session, and its maximum requests per minute. Null means that its key's limit applies. */
 export type PacedSession = Pick<Session, "id" | "rpmLimit">;
 
 export type RegisterCalls = {
   /**
    * Admits one request. Never throws. Fails with `invalid_api_key`, `rate_limited`,
-   * `storage_unavailable` or `home_region_unreachable` (first use of a global key outside its home
-   * region). `secret` is a hash.
+   * `storage_unavailable`, or with `home_region_unreachable` for the first use of a global key
+   * outside its home region. `secret` is a hash.
    */
   admit(home: Region | null, secret?: string, session?: PacedSession): Promise<Admission>;
   /**
-   * Returns the key for another region, which counts the request. Records the use. Fails with
-   * `conflict` for a repeated `writeId`.
+   * Returns the key to another region, which itself counts the request, and records the use. Fails
+   * with `conflict` for a repeated `writeId`.
    */
   identify(writeId: string | null, secret?: string): Promise<Identified>;
   whose(secret?: string): Promise<Identified>;
   /**
-   * Records a use (Unix ms) in D1, even of a revoked key, and returns the current key. Fails like
+   * Records a use (Unix ms) in D1 and returns the current key, even if it was revoked. Fails like
    * `identify`.
    */
   refresh(usedAt: number): Promise<Identified>;
   /**
-   * Revokes even an unknown key permanently. Returns the time of the first revocation. If storage
-   * throws, the key may be revoked.
+   * Revokes a key permanently, even an unknown one, and returns the time of the first revocation.
+   * If it throws, the key may still be revoked.
    */
   revoke(revokedAt: number): Promise<number>;
+  /** Writes the revocation of a key of this region to D1, with retries. Throws if storage fails. */
+  tellBook(): Promise<void>;
   /**
-   * Writes the revocation to D1, with retries. Only for keys of this region. Throws if storage
+   * Applies a new rate limit immediately. Earlier requests count toward it. Throws if storage
    * fails.
    */
-  tellBook(): Promise<void>;
-  /** Applies a new rate limit immediately, also to earlier admissions. Throws if storage fails. */
   setLimit(rpmLimit: number): Promise<void>;
   setTerms(terms: KeyTerms): Promise<void>;
   setSecrets(secrets: KeySecrets): Promise<void>;
-  /** Schedules the end of a secret durably, outside its home region. Throws if storage fails. */
+  /**
+   * Durably schedules the end of a secret, in a region other than the key's home. Throws if storage
+   * fails.
+   */
   retire(secret: string, retiresAt: number): Promise<void>;
 };

@@ -18,8 +18,8 @@ type UsageGroup = UsageAmounts & {
   readonly day?: string;
 };
 /**
- * A page of groups. `after` is the name of the last group, or "" for null. With two dimensions, it
- * starts with a day and a comma.
+ * A page of usage groups. `after` is the name of the last group of the previous page, or "" for
+ * null. With two dimensions, it starts with the day and a comma.
  */
 export type UsagePage = { readonly limit: number; readonly after: string | null };
 export type UsageReport = {
@@ -33,7 +33,8 @@ export type KeyMembers = Readonly<Record<string, string>>;
 export type RowDimension = (typeof ROW_DIMENSIONS)[number] | TagGroup;
 export type TagFilter = { readonly key: string; readonly value: string };
 /**
- * A query for requests admitted from `fromMs` to before `beforeMs` (Unix ms) that match every list.
+ * A query for requests admitted from `fromMs` to before `beforeMs` (Unix ms) that match all
+ * filters. A null filter matches everything.
  */
 export type RowsQuery = {
   readonly fromMs: number;
@@ -47,7 +48,10 @@ export type RowsQuery = {
   readonly members: KeyMembers | null;
   readonly latency: boolean;
 };
-/** The sums of one group. `names` has the order of `by`. Null means no end user. Times are ms. */
+/**
+ * The usage of one group. `names` has its value in each dimension of `by`, null for requests
+ * without an end user.
+ */
 export type RowsGroup = UsageAmounts & {
   readonly names: readonly (string | null)[];
   readonly firstByteMs?: {
@@ -57,7 +61,7 @@ export type RowsGroup = UsageAmounts & {
   };
   readonly tokensPerSecond?: number | null;
 };
-/** A usage report. It excludes requests admitted before `completeFrom` (Unix ms). */
+/** A usage report. Requests before `completeFrom` (Unix ms) are excluded. */
 export type RowsReport = {
   readonly data: readonly RowsGroup[];
   readonly total: UsageAmounts;
@@ -65,15 +69,15 @@ export type RowsReport = {
 };
 
 /**
- * A query for settled requests admitted from `fromMs` to before `beforeMs`. A null model matches
- * all.
+ * A query for the costs of requests admitted from `fromMs` to before `beforeMs` (Unix ms). A null
+ * model matches all.
  */
 export type CostQuery = {
   readonly fromMs: number;
   readonly beforeMs: number;
   readonly by: "provider" | "model";
   readonly model: string | null;
-  /** A price to compare with. The report returns how much less it would have charged. */
+  /** A price to compare with. The report's `lessMicro` is the amount that it would have saved. */
   readonly price: Price | null;
 };
 export type CostGroup = {
@@ -84,10 +88,7 @@ export type CostGroup = {
   boughtMicro: number;
   unknown: number;
 };
-/**
- * A cost report. Excludes requests before `completeFrom` (Unix ms). `CostQuery.price` explains
- * `lessMicro`.
- */
+/** A cost report. Requests before `completeFrom` (Unix ms) are excluded. */
 export type CostReport = {
   readonly data: readonly CostGroup[];
   readonly lessMicro: Micros;
@@ -107,13 +108,13 @@ export type AlertRecord = {
 };
 export type AlertPage = { readonly alerts: readonly AlertRecord[]; readonly total: number };
 
-/** A provider's calls for one organization: those that served a request, and failures by reason. */
+/** A provider's calls for one organization: the served requests, and the failures by reason. */
 export type ProviderCalls = {
   readonly provider: string;
   served: number;
   readonly failed: Record<string, number>;
 };
-/** Excludes requests before `completeFrom` (Unix ms). */
+/** Provider calls since `completeFrom` (Unix ms). Older requests are excluded. */
 export type ProviderCallsReport = {
   readonly data: readonly ProviderCalls[];
   readonly completeFrom: number;

@@ -10,13 +10,15 @@ export type SettingsRecord = {
   readonly defaultUserDailyQuotaMicro: Micros | null;
   readonly defaultAlertThreshold: number;
   readonly lowBalanceThresholdMicro: Micros | null;
-  /** Hours for which responses of /v1/responses are stored. 0 turns storage off. */
+  /** How long responses of /v1/responses are stored, in hours. 0 turns storage off. */
   readonly keepResponsesHours: number;
   readonly autoTopUp: AutoTopUp | null;
   readonly tagKeys: readonly string[];
   readonly policy: Policy | null;
   readonly maxConcurrent: number | null;
-  /** The operator's policy. The organization's can only narrow it. */
+  /**
+   * The operator's policy for this organization. The organization's own policy can only narrow it.
+   */
   readonly operatorPolicy: Policy | null;
 };
 export type SettingsChange = {
@@ -44,7 +46,7 @@ export const DEFAULT_SETTINGS: Settings = {
   tagKeys: [],
 };
 
-/** The operator's settings. A null `rpmLimit` or `priceList` means none. */
+/** The settings of an organization that only operators change. Null means none. */
 export type Configuration = {
   readonly rpmLimit: number | null;
   readonly suspended: boolean;

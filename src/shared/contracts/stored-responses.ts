@@ -7,12 +7,12 @@ type KeptBy = {
   readonly sessionId: string | null;
 };
 
-/** A filter on stored responses by owner. Null matches any. */
+/** A filter on stored responses by their owner. Null matches any value. */
 export type VisibilityFilter = { readonly [K in keyof KeptBy]: string | null };
 
 /**
- * A response to store, as JSON in UTF-8. `input` is a list of items, and `response` a
- * `StoredResponse`.
+ * A response to store. `input` is a JSON list of items and `response` a JSON `StoredResponse`, both
+ * in UTF-8.
  */
 export type ResponseToStore = {
   readonly id: string;
@@ -25,22 +25,25 @@ export type ResponseToStore = {
   readonly response: Uint8Array;
 };
 
-/** One turn of a conversation: its new input and its response. */
+/** One turn of a stored conversation: the new input and the response to it. */
 export type Link = {
   readonly id: string;
   readonly input: Uint8Array;
   readonly response: Uint8Array;
 };
 
-/** The stored data that a request refers to: its previous response, and items by ID. */
+/** References in a request to stored data: the previous response, and items by ID. */
 export type StoredResponseQuery = {
   readonly previous: string | null;
-  /** IDs of the responses whose output or input items the request refers to. */
+  /** IDs of responses with output items that the request references. */
   readonly outputs: readonly string[];
   readonly inputs: readonly string[];
 };
 
-/** The stored data for a request. `links` are oldest first. Null if a response is missing. */
+/**
+ * The stored data that a request references. `links` are the turns of the conversation, oldest
+ * first. Null if one is missing.
+ */
 export type StoredResponseResult = {
   readonly links: readonly Link[] | null;
   readonly outputs: Readonly<Record<string, Uint8Array>>;
@@ -52,15 +55,18 @@ export function textsOf({ links, outputs, inputs }: StoredResponseResult): reado
   return [...linked, ...Object.values(outputs), ...Object.values(inputs)];
 }
 
-/** The calls of a store. Missing, expired and inaccessible responses have the same result. */
+/**
+ * The methods of an organization's stored responses. For missing, expired and inaccessible
+ * responses, the results are the same.
+ */
 export type StoredResponsesCalls = {
-  /** Sets the hours for which responses are stored, also for those already stored. */
+  /** Sets how long responses are stored, in hours. Existing responses are included. */
   keepFor(hours: number): Promise<Result<null>>;
-  /** Stores a response durably. Above the maximum, the oldest are deleted. */
+  /** Stores a response durably. Deletes the oldest ones above the maximum. */
   keep(answer: ResponseToStore): Promise<Result<null>>;
   /**
-   * Returns the stored data. Waits for a write in progress. Fails with 413 if it exceeds the limit
-   * of a body, or 400 if it has too many values.
+   * Returns the stored data, after any write in progress. Fails with 413 if the data exceeds the
+   * body limit, or 400 if it has too many JSON values.
    */
   recall(
     request: StoredResponseQuery,
@@ -71,10 +77,10 @@ export type StoredResponsesCalls = {
 
 export const RESPONSE_ID = "resp_";
 
-/** Maximum bytes of a response with its new input. */
+/** Maximum bytes of a stored response together with its new input. */
 export const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
 export const LINKS_MAX = 5000;
-/** Maximum bytes of a request whose response is stored. */
+/** Maximum bytes of a request body if the response is stored. */
 export const STORED_BODY_BYTES_MAX = 8 * 1024 * 1024;
 
 export function responseOwner({ memberId, keyId, shown }: Admitted["caller"]): KeptBy {
@@ -82,7 +88,8 @@ export function responseOwner({ memberId, keyId, shown }: Admitted["caller"]): K
 }
 
 /**
- * Returns the filter for continuing: own responses for a session or limited key, else its member's.
+ * Returns the filter for responses that a caller can continue: the caller's own for a session or
+ * limited key, otherwise those of the whole member.
  */
 export function continuedBy({
   caller,
@@ -93,7 +100,10 @@ export function continuedBy({
   return { memberId, keyId: null, sessionId: null };
 }
 
-/** Returns the filter for reads: as for generations, but a limited key can read only its own. */
+/**
+ * Returns the filter for responses that a caller can read. Roles above `member` read all, but a
+ * limited key reads only its own.
+ */
 export function visibleTo(admitted: Admitted, { role }: Pick<Member, "role">): VisibilityFilter {
   const own = continuedBy(admitted);
   const isAll = own.keyId === null && role !== "member";

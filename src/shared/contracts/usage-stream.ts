@@ -1,20 +1,23 @@
 import type { Micros } from "../money.ts";
 import type { GenerationRecord } from "./wallet-pages.ts";
 
-/** A position after row `seq` of a ledger. `madeAt` identifies the wallet, because a rebuild replaces it. */
+/**
+ * A position after row `seq` of a ledger. `madeAt` is the creation time of the wallet, because a
+ * rebuild creates another ledger.
+ */
 export type StreamCursor = {
   readonly madeAt: number;
   readonly seq: number;
   readonly balanceMicro: Micros;
 };
-/** The position or the time (Unix ms) at which to start reading. */
+/** Where to start reading: a position, a ledger row or a time (Unix ms). */
 export type StreamStart =
   | StreamCursor
   | { readonly afterSeq: number }
   | { readonly sinceMs: number };
 /**
- * `resumeMs` is the time from which to continue after a rebuild of the wallet. Without it, the
- * stream starts at row 0.
+ * A query for one page. After a rebuild of the wallet, reading continues at the time `resumeMs`, or
+ * without it at row 0.
  */
 export type StreamQuery = {
   readonly from: StreamStart;
@@ -22,10 +25,10 @@ export type StreamQuery = {
   readonly resumeMs?: number;
 };
 
-/** The first row of a replay: its time (Unix ms), and the parameter that chose it. */
+/** The time (Unix ms) of the first row of a replay, and the request parameter that set it. */
 export type StreamFirst = { readonly atMs: number; readonly param: string };
 
-/** A streamed ledger row. A `rollup` replaces the deleted rows `firstSeq` to `seq`. */
+/** A ledger row in the stream. A `rollup` stands for the deleted rows `firstSeq` to `seq`. */
 export type StreamedRow = {
   readonly id: string;
   readonly kind: "usage" | "credit" | "rollup";
@@ -38,7 +41,7 @@ export type StreamedRow = {
   readonly request?: GenerationRecord | null;
 };
 /**
- * A page of the stream. `next` is the position after its last row and after rows that aren't
+ * A page of the stream. `next` is the position after its last row, including rows that aren't
  * streamed.
  */
 export type StreamPage = {

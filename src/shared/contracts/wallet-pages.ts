@@ -6,13 +6,13 @@ import type { Micros } from "../money.ts";
 import type { Purpose } from "../placed-hold.ts";
 import type { TagFilter } from "./reports.ts";
 
-/** A ledger row. The sum of all amounts is the balance. Times are Unix ms. */
+/** A ledger row. All amounts of a ledger add up to the balance. Times are Unix ms. */
 export type LedgerRow = {
   readonly seq: number;
   readonly kind: "usage" | "credit" | "expire" | "shortfall" | "rollup";
   readonly amountMicro: Micros;
   readonly balanceMicro: Micros;
-  /** The amount of a `shortfall`, which the operator paid. It isn't part of the balance. */
+  /** The amount of a `shortfall`, which the operator pays. It doesn't change the balance. */
   readonly absorbedMicro: Micros;
   readonly createdAt: number;
   readonly reference: string | null;
@@ -31,12 +31,13 @@ export type GenerationRecord = Generation & {
 };
 
 /**
- * The state of a request. All but `held` are final, but `expired` can still be settled. `refused`:
- * a rejected hold of the other region's request.
+ * The state of a request. `refused`: its hold was rejected, recorded only for requests from other
+ * regions. `expired`: its hold timed out, but it can still be settled. All states but `held` are
+ * final otherwise.
  */
 export type RequestState = "held" | "settled" | "voided" | "expired" | "refused";
 
-/** A request that placed a hold. `generation` is set once it is settled. */
+/** A request that placed a hold. `generation` is set once the request is settled. */
 export type RequestRecord = {
   readonly id: string;
   readonly state: RequestState;
@@ -49,8 +50,8 @@ export type RequestRecord = {
   readonly failure?: Failure | null;
 };
 /**
- * A filter on requests admitted from `fromMs` to before `beforeMs`, older than the ID `after`. Null
- * matches any.
+ * A filter on requests admitted from `fromMs` to before `beforeMs` (Unix ms), starting after the ID
+ * `after`, newest first. Null matches any value.
  */
 export type RequestQuery = {
   readonly fromMs: number;
@@ -68,7 +69,7 @@ export type RequestQuery = {
   readonly tag?: TagFilter | undefined;
 };
 /**
- * A page of requests. It can have fewer rows than the limit. `nextAfter` is null only at the end.
+ * A page of requests. A page can be shorter than the limit; only a null `nextAfter` marks the end.
  */
 export type RequestPage = {
   readonly requests: readonly RequestRecord[];
@@ -90,7 +91,8 @@ export type HoldsPage = {
 };
 
 /**
- * A filter on events from `from` to before `to` (Unix ms), older than `after`. Null matches any.
+ * A filter on events from `from` to before `to` (Unix ms), starting after the ID `after`, newest
+ * first. Null matches any value.
  */
 export type EventQuery = {
   readonly type: EventType | null;
@@ -101,8 +103,8 @@ export type EventQuery = {
   readonly memberIds?: readonly string[];
 };
 /**
- * A page of events, newest first. `dropped` is the number of events that were deleted, until
- * `until`, because the log was full.
+ * A page of events, newest first. `dropped` counts the events before `until` (Unix ms) that were
+ * deleted because the log was full.
  */
 export type EventPage = {
   readonly events: readonly EventRecord[];

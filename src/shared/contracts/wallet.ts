@@ -40,7 +40,7 @@ import type {
   RequestRecord,
 } from "./wallet-pages.ts";
 
-/** The tokens of a request. `least` and `most` include the prompt. */
+/** The tokens of a request: of the prompt, and the minimum and maximum with output. */
 export type TokenRequest = {
   readonly prompt: number;
   readonly least: number;
@@ -66,32 +66,41 @@ export type HoldRequest = {
   readonly id: string;
   readonly least: Micros;
   readonly most: Micros;
-  /** The minimum with the prompt's upper bound. Budgets use it, so that they are never exceeded. */
+  /**
+   * The minimum cost at the prompt's upper bound. Budgets check it, so that spend never exceeds
+   * them.
+   */
   readonly sure: Micros;
-  /** Whether the client set an output cap. Otherwise, at most half of what is available is held. */
+  /**
+   * Whether the client set an output cap. Without one, a hold uses at most half of the available
+   * credits.
+   */
   readonly hasCap: boolean;
   readonly tokens: TokenRequest;
-  /** The model's name in the request and its ID. A key with a model list rejects null. */
+  /**
+   * The model as named in the request, and its ID. If null, a key with a model list rejects the
+   * request.
+   */
   readonly model: { readonly sent: string; readonly id: string } | null;
   readonly externalId: string | null;
   readonly keyId: string;
   /**
-   * Whether another region sent the request. Its hold then lives longer, and a rejection is stored
-   * because of late duplicates.
+   * Whether another region sent the request. The hold then expires later, and a rejection is stored
+   * to reject late duplicates.
    */
   readonly peer: boolean;
   readonly idempotency: Idempotency | null;
   readonly priceList?: string | null;
   readonly affinity?: string | null;
-  /** Set for a hold that a client places. It has no model, tokens or prices. */
+  /** Set for a hold that a client places itself. Such a hold has no model, tokens or prices. */
   readonly placed?: Purpose & { readonly expiresInS: number };
   readonly candidates?: readonly RouteCandidate[];
 };
 /**
- * A granted hold. `tokens`: granted and remaining tokens of the key's limit. `priceList`,
- * `policies`, `paused`: set only if no hold was requested. `warmRoute`: the route with a cached
- * prompt. `routes`: indexes of the allowed candidates. `uncovered`: indexes of fallbacks that
- * policies allow and limits don't cover.
+ * A granted hold. `tokens`: tokens granted and left under the key's limit. `priceList`, `policies`,
+ * `paused`: set only by admissions without a hold. `warmRoute`: the route that has the prompt
+ * cached. `routes`: indexes of the allowed candidates. `uncovered`: indexes of allowed candidates
+ * that the available credits don't cover.
  */
 export type HoldGrant = {
   readonly granted: Micros;
@@ -105,7 +114,7 @@ export type HoldGrant = {
   readonly tokens?: RateState & { readonly granted: number };
   readonly tokensGranted?: number;
 };
-/** An admission and a hold. The admission counts even if the hold fails. */
+/** The admission and the hold of one request. The admission counts even if the hold fails. */
 export type AdmittedHold = {
   readonly admitted: RateState;
   readonly held: Result<HoldGrant>;
@@ -113,22 +122,25 @@ export type AdmittedHold = {
 
 export type Settlement = {
   readonly id: string;
-  /** The cost. The charge is at most the hold plus the unreserved balance. */
+  /** The actual cost. The charge can't exceed the hold plus the credits that no hold reserves. */
   readonly cost: Micros;
   readonly generation: Generation;
-  /** Whether the charge is at most the hold, even if more is available. Unknown before 1.2.0. */
+  /**
+   * Whether the charge is limited to the hold, even if more credits are available. Ignored before
+   * 1.2.0.
+   */
   readonly isCapped?: boolean;
 };
 /**
- * `unknown`: the hold doesn't exist or was rejected. `voided`: it was released. Both charge
- * nothing.
+ * The result of settling a hold. `unknown`: the hold doesn't exist or was rejected. `voided`: it
+ * was released. Neither charges anything.
  */
 export type SettleAnswer =
   | { readonly kind: "settled"; readonly charged: Micros; readonly shortfall: Micros }
   | { readonly kind: "unknown" }
   | { readonly kind: "voided" };
 
-/** `settled`: the hold was charged before. */
+/** The result of voiding a hold. `settled`: the hold had already been charged. */
 export type VoidAnswer =
   | { readonly kind: "voided" }
   | { readonly kind: "settled"; readonly charged: Micros };
@@ -141,7 +153,7 @@ export type BalanceAnswer = {
   readonly operatorPolicy?: Policy;
 };
 
-/** A credit. If `actor` is absent, the system made it. */
+/** A credit to add. Without `actor`, the system made it. */
 export type CreditRequest = {
   readonly amountMicro: Micros;
   readonly reference: string;
@@ -185,7 +197,7 @@ export type Vitals = {
   readonly openHolds: number;
   readonly oldestHoldMs: number | null;
   readonly isUnpublished: boolean;
-  /** If set, D1's snapshot belongs to another wallet, and this one rejects holds. */
+  /** Whether D1's snapshot belongs to another wallet. If so, this wallet rejects holds. */
   readonly isInConflict: boolean;
   readonly bytes: number;
 };
@@ -200,7 +212,7 @@ export type UsedSession = {
   readonly spentMicro: Micros;
   readonly heldMicro: Micros;
 };
-/** A page of sessions in the order of creation, after the last ID or "". */
+/** A query for sessions in order of creation, after the ID `after` or "" for the start. */
 export type SessionQuery = {
   readonly owner: { readonly memberId: string | null; readonly keyId: string | null };
   readonly limit: number;
@@ -210,7 +222,10 @@ export type SessionPage = {
   readonly sessions: readonly UsedSession[];
   readonly nextAfter: string | null;
 };
-/** The session to end. `isOwn` also permits an unused one. `expiresAt` is its latest possible expiry. */
+/**
+ * The session to end. `isOwn` permits ending a session that was never used. `expiresAt` is the
+ * latest possible expiry.
+ */
 export type SessionEnding = Pick<SessionQuery, "owner"> & {
   readonly id: string;
   readonly expiresAt: number;
@@ -223,12 +238,15 @@ export type KeyRotation = KeyEnd & { readonly sessionsCut: number | null };
 type OtherCalls = WalletPaymentCalls & PauseCalls;
 
 export type WalletCalls = OtherCalls & {
-  /** Creates the wallet. A retry returns the same epoch. */
+  /** Creates the wallet. Retries return the same epoch. */
   create(orgId: string): Promise<{ readonly epoch: string }>;
-  /** Admits a request in the key's home region. A failed request doesn't count. */
+  /**
+   * Admits a request in the key's home region. A rejected request doesn't count toward the rate
+   * limit.
+   */
   admit(keyHash: string, shown?: PresentedSecret): Promise<Result<AdmittedKey>>;
   /**
-   * Runs `admit` and `hold` in one transaction. If a retry is rejected, the first attempt may have
+   * Runs `admit` and `hold` in one transaction. If a retry fails, the first attempt may still have
    * succeeded.
    */
   admitAndHold(
@@ -236,17 +254,16 @@ export type WalletCalls = OtherCalls & {
     request: HoldRequest,
     shown?: PresentedSecret,
   ): Promise<Result<AdmittedHold>>;
-  /** Revokes a key permanently, even if it is unknown. Records an event with `by`. */
+  /** Revokes a key permanently, even an unknown one. With `by`, records an event. */
   revokeKey(keyHash: string, revokedAt: number, by?: KeyEnd): Promise<Result<null>>;
   keyOf(keyId: string): Promise<Result<UsedKey | null>>;
   setKeyLimit(keyHash: string, rpmLimit: number): Promise<Result<null>>;
-  /** Applies a key's new terms immediately. Earlier spend counts. */
+  /** Applies a key's new limits immediately. Earlier spend counts toward them. */
   setKeyTerms(keyHash: string, terms: KeyTerms): Promise<Result<null>>;
   setKeySecrets(keyHash: string, secrets: KeySecrets, by?: KeyRotation): Promise<Result<null>>;
   /**
-   * Returns a key's limits and optionally its spend, without counting a request. Fails with
-   * `invalid_api_key`. With `isCounted`, counts a request of the session, and can fail with
-   * `rate_limited`.
+   * Returns a key's limits and, with `withSpend`, its spend. Fails with `invalid_api_key`. With
+   * `isCounted`, the call counts as a request of the session, so it can fail with `rate_limited`.
    */
   keyStanding(
     keyHash: string,
@@ -257,8 +274,8 @@ export type WalletCalls = OtherCalls & {
   /** Fails with `invalid_api_key` if the key was revoked since its admission. */
   hold(request: HoldRequest, keyHash?: string, shown?: PresentedSecret): Promise<Result<HoldGrant>>;
   /**
-   * Places a client's own hold, once per Idempotency-Key and body. `isCaptured` also captures it.
-   * Fails with `hold_not_allowed`.
+   * Places a hold for a client, once per Idempotency-Key and body. With `isCaptured`, also captures
+   * it. Fails with `hold_not_allowed`.
    */
   placeHold(
     request: HoldRequest,
@@ -266,21 +283,24 @@ export type WalletCalls = OtherCalls & {
     isCaptured: boolean,
   ): Promise<Result<PlacedHold>>;
   /**
-   * Extends a client's hold for its key, or ends it for its merchant or, if only quotas count it,
-   * its key. Fails with `not_found` for another party, or `conflict` if it ended differently. A
-   * null `called` is a merchant.
+   * Extends, captures or releases a client's hold. The hold's key can extend it. Its merchant can
+   * end it, or the key if only quotas count the hold. A null `called` is a merchant. Fails with
+   * `not_found` for another party, or `conflict` if the hold ended differently.
    */
   changeHold(change: HoldChange, called: RequestCredential | null): Promise<Result<PlacedHold>>;
   placedHold(id: string): Promise<Result<PlacedHold>>;
   sessions(query: SessionQuery): Promise<Result<SessionPage>>;
   endSession(ending: SessionEnding): Promise<Result<null>>;
-  /** Settles a hold. `actor` is an operator who settles it manually. */
+  /** Settles a hold. `actor` is set if an operator settles it manually. */
   settle(settlement: Settlement, actor?: Actor): Promise<Result<SettleAnswer>>;
-  /** `absorbed`: the call whose bill we pay. Releases before 1.2.0 ignore it. */
+  /**
+   * Releases a hold without a charge. `absorbed` is a provider call that the operator pays for.
+   * Releases before 1.2.0 ignore it.
+   */
   void(id: string, absorbed?: Generation | null): Promise<Result<VoidAnswer>>;
   /**
-   * Runs calls in order. If one throws, the others still apply. `apart`: the call
-   * first needs a key lookup.
+   * Runs the parts in order. If one throws, the others still apply. `apart`: the part first needs a
+   * key lookup.
    */
   together(parts: readonly WalletPart[]): Promise<readonly PartAnswer<PartResult>[]>;
   budgets(owner: BudgetOwner): Promise<Result<readonly BudgetStatus[]>>;
@@ -308,7 +328,7 @@ export type WalletCalls = OtherCalls & {
     externalId: string,
     by?: RequestCredential,
   ): Promise<Result<{ readonly externalId: string }>>;
-  /** Deletes end users of a closed organization, until `more` is false. */
+  /** Deletes some end users of a closed organization. Call it again until `more` is false. */
   eraseEndUsers(): Promise<Result<{ readonly more: boolean }>>;
   readSettings(): Promise<Result<own.SettingsAnswer>>;
   memberLimits(memberId: string): Promise<Result<MemberLimits>>;
@@ -329,7 +349,7 @@ export type WalletCalls = OtherCalls & {
   newestLedger(beforeSeq: number, limit: number): Promise<Result<readonly LedgerRow[]>>;
   request(id: string): Promise<Result<RequestRecord>>;
   requests(query: RequestQuery): Promise<Result<RequestPage>>;
-  /** Counts failed requests and stores the newest. Never retry it, because it would count twice. */
+  /** Counts failed requests and stores the newest. Don't retry: a retry would count them twice. */
   noteFailed(batch: FailedBatch): Promise<Result<null>>;
   failures(query: FailureQuery): Promise<Result<FailureReport>>;
   keptFailures(query: StoredFailureQuery): Promise<Result<KeptFailureReport>>;
@@ -340,10 +360,15 @@ export type WalletCalls = OtherCalls & {
   }): Promise<Result<HoldsPage>>;
   usageOfRows(query: reports.RowsQuery): Promise<Result<reports.RowsReport>>;
   usageByMember(query: reports.RowsQuery): Promise<Result<reports.RowsReport>>;
-  /** Returns the calls of each provider since `fromMs`. Objects of 1.1.0 lack it. */
+  /**
+   * Returns the calls of each provider since `fromMs` (Unix ms). Wallets of release 1.1.0 lack it.
+   */
   providerCalls(fromMs: number): Promise<Result<reports.ProviderCallsReport>>;
   costs(query: reports.CostQuery): Promise<Result<reports.CostReport>>;
-  /** Returns usage of UTC days (YYYY-MM-DD), by default the first 10,000 groups. */
+  /**
+   * Returns the usage of the UTC days `from` to `to` (YYYY-MM-DD). Without `page`, returns up to
+   * 10,000 groups.
+   */
   usage(
     from: string,
     to: string,
@@ -353,16 +378,18 @@ export type WalletCalls = OtherCalls & {
   usageStream(query: StreamQuery): Promise<Result<StreamPage>>;
   chargesOfDay(query: ChargesQuery): Promise<Result<ChargesPage>>;
   alerts(limit: number, offset: number): Promise<Result<reports.AlertPage>>;
-  /** Fails with `invalid_request` for an unknown `after`. */
+  /** Returns a page of events. Fails with `invalid_request` for an unknown `after`. */
   events(query: EventQuery): Promise<Result<EventPage>>;
   eventsSince(sinceMs: number, limit: number): Promise<Result<readonly EventRecord[]>>;
   /** Moves waiting events from D1 to the log. Never throws. */
   takeEvents(): Promise<void>;
-  /** Publishes, performs due work and restores the alarm. For the hourly cron. */
+  /**
+   * Publishes the state to D1, runs overdue work and restores the alarm. The hourly sweep calls it.
+   */
   poke(): Promise<Result<Vitals>>;
   /**
    * Compares ledger, balance, holds, usage and D1, and logs differences. Fails with `conflict` if
-   * rows are deleted faster than it reads them.
+   * rows are deleted faster than they are read.
    */
   reconcile(request?: ReconcileAsk): Promise<Result<Reconciliation>>;
   rebuild(orgId: string, actor?: Actor): Promise<Result<BalanceAnswer>>;
