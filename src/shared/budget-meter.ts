@@ -12,7 +12,7 @@ export type Tally = readonly (readonly [bucket: number, sum: number])[];
 export type Moment = { readonly period: Period; readonly nowMs: number };
 
 /** Buckets of a rolling window: 60 complete ones and the current one. */
-const BUCKETS = 61;
+const ROLLING_BUCKETS = 61;
 
 export function bucketOf(window: string, { period, nowMs }: Moment): number {
   const minutes = minutesOf(window);
@@ -34,7 +34,7 @@ export function sumInWindow(window: string, tally: Tally, at: Moment): number {
   const bucket = bucketOf(window, at);
   const isRolling = minutesOf(window) !== null;
   return tally.reduce((sum, [one, amount]) => {
-    return (isRolling ? one > bucket - BUCKETS : one === bucket) ? sum + amount : sum;
+    return (isRolling ? one > bucket - ROLLING_BUCKETS : one === bucket) ? sum + amount : sum;
   }, 0);
 }
 
@@ -49,7 +49,7 @@ export function addTo(window: string, tally: Tally, { at, amount }: CountedAmoun
   if (!isRolling && newest > bucket) return tally;
   const sums = new Map([[bucket, amount]]);
   for (const [one, sum] of tally) {
-    const isKept = isRolling ? one > newest - BUCKETS : one === bucket;
+    const isKept = isRolling ? one > newest - ROLLING_BUCKETS : one === bucket;
     if (isKept) sums.set(one, (sums.get(one) ?? 0) + sum);
   }
   return [...sums].toSorted(([one], [other]) => one - other);
@@ -63,9 +63,9 @@ type CountedAmount = { readonly at: Moment; readonly amount: number };
 export function clampFutureBuckets(window: string, tally: Tally, at: Moment): Tally {
   if (minutesOf(window) === null) return tally;
   const bucket = bucketOf(window, at);
-  const laterSum = tally.filter(([one]) => one >= bucket).reduce((sum, [, one]) => sum + one, 0);
-  const before = tally.filter(([one]) => one < bucket);
-  return laterSum === 0 ? before : [...before, [bucket, laterSum]];
+  const currentSum = tally.filter(([one]) => one >= bucket).reduce((sum, [, one]) => sum + one, 0);
+  const earlierBuckets = tally.filter(([one]) => one < bucket);
+  return currentSum === 0 ? earlierBuckets : [...earlierBuckets, [bucket, currentSum]];
 }
 
 export function hasPassed(window: string, tally: Tally, at: Moment): boolean {
@@ -84,10 +84,10 @@ export function capacityAt(
   if (window === "total") return null;
   if (window === "day" || window === "week" || window === "month") return endOf(at.period, window);
   const widthMs = (minutesOf(window) ?? 1) * 1000;
-  let freed = 0;
+  let freedAmount = 0;
   for (const [bucket, sum] of tally) {
-    freed += sum;
-    if (freed >= missing) return (bucket + BUCKETS) * widthMs;
+    freedAmount += sum;
+    if (freedAmount >= missing) return (bucket + ROLLING_BUCKETS) * widthMs;
   }
   return null;
 }

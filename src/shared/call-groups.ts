@@ -6,7 +6,7 @@ import type { TimerFunction } from "./timers.ts";
  * call.
  */
 export const GROUPED_PARTS_MAX = 32;
-const WAITING_MAX = 256;
+const WAITING_PARTS_MAX = 256;
 /** Time after which a part without a response fails, in ms. */
 export const GROUPED_CALL_TIMEOUT_MS = 800;
 /** Time after which a slow call no longer blocks further calls, in ms. */
@@ -14,7 +14,7 @@ const STALL_MS = 100;
 /** Maximum concurrent calls to an object. Further parts wait and are grouped. */
 export const CONCURRENT_CALLS_MAX = 4;
 /** Minimum and maximum time between two polls of a waiting part, in ms. */
-const LOOK_MS = { least: 1, most: 20 } as const;
+const POLL_MS = { min: 1, max: 20 } as const;
 
 /**
  * The result of one part of a grouped call. `failed`: the call failed. `apart`: the object did
@@ -25,7 +25,7 @@ export type PartAnswer<Answer> =
   | { readonly kind: "apart" }
   | { readonly kind: "failed"; readonly reason: string };
 
-type Ask<Part, Answer> = {
+type GroupedCall<Part, Answer> = {
   readonly part: Part;
   readonly alone: () => Promise<Answer>;
   readonly together: (parts: readonly Part[]) => Promise<readonly PartAnswer<Answer>[]>;
@@ -49,7 +49,7 @@ type WaitingPart<Part, Answer> = {
   state: PartState<Answer> | null;
 };
 type CallMaker<Part, Answer> = {
-  readonly ask: Ask<Part, Answer>;
+  readonly ask: GroupedCall<Part, Answer>;
   readonly waiter: WaitingPart<Part, Answer>;
   readonly call: RunningCall;
 };
@@ -65,20 +65,20 @@ type ObjectQueue<Part, Answer> = RunningCalls & {
  * in time throws, and its caller retries with the same ID.
  */
 export class CallGroups<Part, Answer> {
-  readonly #lanes = new Map<string, ObjectQueue<Part, Answer>>();
-  readonly #sideBySide: number;
+  readonly #queueByName = new Map<string, ObjectQueue<Part, Answer>>();
+  readonly #callsMax: number;
 
   constructor(callsMax = CONCURRENT_CALLS_MAX) {
-    this.#sideBySide = callsMax;
+    this.#callsMax = callsMax;
   }
 
   /** Sends a part to the object `name`. Throws if the call fails or times out. */
-  ask(name: string, ask: Ask<Part, Answer>): Promise<Answer> {
-    const queue = this.#laneOf(name);
+  ask(name: string, ask: GroupedCall<Part, Answer>): Promise<Answer> {
+    const queue = this.#queueOf(name);
     const { part } = ask;
     const waiter: WaitingPart<Part, Answer> = { part, sinceMs: elapsedMs(), state: null };
-    if (isFree(queue)) return this.#carry(name, queue, { ask, waiter, call: startCall(queue) });
-    return queue.waiting.size >= WAITING_MAX
+    if (isFree(queue)) return this.#makeCall(name, queue, { ask, waiter, call: startCall(queue) });
+    return queue.waiting.size >= WAITING_PARTS_MAX
       ? ask.alone()
       : this.#wait(name, queue, { ask, waiter });
   }
@@ -93,7 +93,7 @@ export class CallGroups<Part, Answer> {
       case "answered":
         return state.answer;
       case "carry":
-        return this.#carry(name, queue, { ask, waiter, call: state.call });
+        return this.#makeCall(name, queue, { ask, waiter, call: state.call });
       case "apart":
         return ask.alone();
       case "failed":
@@ -104,10 +104,10 @@ export class CallGroups<Part, Answer> {
   }
 
   waiting(name: string): number {
-    return this.#lanes.get(name)?.waiting.size ?? 0;
+    return this.#queueByName.get(name)?.waiting.size ?? 0;
   }
 
-  async #carry(
+  async #makeCall(
     name: string,
     queue: ObjectQueue<Part, Answer>,
     { ask, waiter, call }: CallMaker<Part, Answer>,
@@ -121,30 +121,30 @@ export class CallGroups<Part, Answer> {
       throw error;
     } finally {
       queue.runningCalls.delete(call);
-      this.#forget(name, queue);
+      this.#deleteIdleQueue(name, queue);
     }
   }
 
-  #forget(name: string, queue: ObjectQueue<Part, Answer>): void {
+  #deleteIdleQueue(name: string, queue: ObjectQueue<Part, Answer>): void {
     const isIdle = queue.runningCalls.size === 0 && queue.waiting.size === 0;
-    if (isIdle && this.#lanes.get(name) === queue) this.#lanes.delete(name);
+    if (isIdle && this.#queueByName.get(name) === queue) this.#queueByName.delete(name);
   }
 
-  #laneOf(name: string): ObjectQueue<Part, Answer> {
-    const known = this.#lanes.get(name);
+  #queueOf(name: string): ObjectQueue<Part, Answer> {
+    const known = this.#queueByName.get(name);
     if (known !== undefined) return known;
     const queue: ObjectQueue<Part, Answer> = {
-      callsMax: this.#sideBySide,
+      callsMax: this.#callsMax,
       runningCalls: new Set(),
       waiting: new Set(),
     };
-    this.#lanes.set(name, queue);
+    this.#queueByName.set(name, queue);
     return queue;
   }
 }
 
 async function askTogether<Part, Answer>(
-  ask: Ask<Part, Answer>,
+  ask: GroupedCall<Part, Answer>,
   {
     group,
     waiter,
@@ -163,16 +163,16 @@ const UNANSWERED = { kind: "failed", reason: "the call of several had no answer 
  * Reports whether another call can start. Calls slower than STALL_MS don't count, because a call of
  * a canceled request never ends.
  */
-function isFree({ callsMax: most, runningCalls: underWay }: RunningCalls): boolean {
-  if (underWay.size < most) return true;
+function isFree({ callsMax, runningCalls }: RunningCalls): boolean {
+  if (runningCalls.size < callsMax) return true;
   const stalledMs = elapsedMs() - STALL_MS;
-  for (const call of underWay) if (call.sinceMs < stalledMs) underWay.delete(call);
-  return underWay.size < most;
+  for (const call of runningCalls) if (call.sinceMs < stalledMs) runningCalls.delete(call);
+  return runningCalls.size < callsMax;
 }
 
-function startCall({ runningCalls: underWay }: RunningCalls): RunningCall {
+function startCall({ runningCalls }: RunningCalls): RunningCall {
   const call = { sinceMs: elapsedMs() };
-  underWay.add(call);
+  runningCalls.add(call);
   return call;
 }
 
@@ -215,7 +215,7 @@ function waitInQueue<Part, Answer>(
     };
     const pollLater = (): void => {
       const waitedMs = elapsedMs() - waiter.sinceMs;
-      after(Math.min(LOOK_MS.most, Math.max(LOOK_MS.least, waitedMs / 4)), poll);
+      after(Math.min(POLL_MS.max, Math.max(POLL_MS.min, waitedMs / 4)), poll);
     };
     pollLater();
   });

@@ -23,9 +23,9 @@ type PaymentVariables = {
  * off.
  */
 export function parsePayments(variables: PaymentVariables): PaymentsConfig | null {
-  const { text, sandbox, addProblem: complain } = variables;
+  const { text, sandbox, addProblem } = variables;
   const tax = text("STRIPE_TAX") || "off";
-  if (tax !== "on" && tax !== "off") complain("STRIPE_TAX", "must be one of on, off");
+  if (tax !== "on" && tax !== "off") addProblem("STRIPE_TAX", "must be one of on, off");
   const config = {
     secretKey: text("STRIPE_SECRET_KEY"),
     isLive: !sandbox,
@@ -58,13 +58,13 @@ function checkSecrets(
 
 function checkOthers(
   { baseUrl, taxCode }: PaymentsConfig,
-  { sandbox, addProblem: complain }: PaymentVariables,
+  { sandbox, addProblem }: PaymentVariables,
 ): void {
   if (baseUrl !== STRIPE && !(sandbox && LOOPBACK.test(baseUrl))) {
-    complain("STRIPE_BASE_URL", "must be on loopback, and is for SANDBOX alone");
+    addProblem("STRIPE_BASE_URL", "must be on loopback, and is for SANDBOX alone");
   }
   if (taxCode !== null && !/^txcd_\d{8}$/.test(taxCode)) {
-    complain("STRIPE_TAX_CODE", "must be a tax code of Stripe's, txcd_ and eight digits");
+    addProblem("STRIPE_TAX_CODE", "must be a tax code of Stripe's, txcd_ and eight digits");
   }
 }
 

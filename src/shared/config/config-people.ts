@@ -49,27 +49,21 @@ type Settings = {
   readonly addProblem: AddProblem;
 };
 
-export function checkIssuers({
-  entries,
-  logins,
-  sandbox,
-  text: of,
-  addProblem: complain,
-}: Settings): void {
+export function checkIssuers({ entries, logins, sandbox, text, addProblem }: Settings): void {
   const ids = entries.map(({ id }) => id);
-  if (new Set(ids).size !== ids.length) complain("LOGIN_ISSUERS", "names an id twice");
+  if (new Set(ids).size !== ids.length) addProblem("LOGIN_ISSUERS", "names an id twice");
   for (const { kind, issuer, secret } of entries) {
-    if (of(secret) === "") complain(secret, "must be set: LOGIN_ISSUERS names it");
+    if (text(secret) === "") addProblem(secret, "must be set: LOGIN_ISSUERS names it");
     if (kind === "oidc" && !isIssuer(issuer, sandbox)) {
-      complain("LOGIN_ISSUERS", "needs an https issuer where kind is oidc; http is for SANDBOX");
+      addProblem("LOGIN_ISSUERS", "needs an https issuer where kind is oidc; http is for SANDBOX");
     }
   }
   for (const { issuer, subject } of logins) {
     const entry = entries.find(({ id }) => id === issuer);
-    if (entry === undefined) complain("OPERATOR_LOGINS", `names no issuer '${issuer}'`);
+    if (entry === undefined) addProblem("OPERATOR_LOGINS", `names no issuer '${issuer}'`);
     // An `oid` is unique only within its tenant, and anyone can create a tenant.
     if (entry?.kind === "entra" && !/^[0-9a-f-]{36}\/[0-9a-f-]{36}$/.test(subject)) {
-      complain("OPERATOR_LOGINS", `needs <tenant's id>/<oid> as the subject at '${issuer}'`);
+      addProblem("OPERATOR_LOGINS", `needs <tenant's id>/<oid> as the subject at '${issuer}'`);
     }
   }
 }

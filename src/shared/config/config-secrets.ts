@@ -112,10 +112,10 @@ export function parsePeers(
   entries: readonly { readonly region: Region; readonly url: string }[],
   context: PeerContext,
 ): PeerConfig[] {
-  const { region, addProblem: complain } = context;
+  const { region, addProblem } = context;
   const regions = entries.map((entry) => entry.region);
-  if (regions.includes(region)) complain("PEERS", "names this region itself");
-  if (new Set(regions).size !== regions.length) complain("PEERS", "names a region twice");
+  if (regions.includes(region)) addProblem("PEERS", "names this region itself");
+  if (new Set(regions).size !== regions.length) addProblem("PEERS", "names a region twice");
   const secretUses = new Map<string, string>();
   return entries.map((entry) => {
     const outgoing = parsePeerSecrets(
@@ -136,7 +136,7 @@ export function parsePeers(
 function parsePeerSecrets(
   name: string,
   secretUses: Map<string, string>,
-  { sandbox, text, addProblem: complain }: PeerContext,
+  { sandbox, text, addProblem }: PeerContext,
 ): readonly string[] {
   const variables = text(`${name}_NEXT`) === "" ? [name] : [name, `${name}_NEXT`];
   for (const variable of variables) {
@@ -145,9 +145,9 @@ function parsePeerSecrets(
     secretUses.set(secret, other);
     const problem = secretProblem(secret, sandbox);
     if (problem !== null) {
-      complain(variable, problem);
+      addProblem(variable, problem);
     } else if (other !== name) {
-      complain(variable, `must differ from ${other} and its _NEXT`);
+      addProblem(variable, `must differ from ${other} and its _NEXT`);
     }
   }
   return [...new Set(variables.map(text))];
@@ -157,13 +157,13 @@ function parsePeerSecrets(
  * Returns a peer's origin. Rejects a URL with a path, because the signature covers the request's
  * path.
  */
-function originOf(text: string, { sandbox, addProblem: complain }: PeerContext): string {
+function originOf(text: string, { sandbox, addProblem }: PeerContext): string {
   const url = new URL(text);
   const isLocal = sandbox && url.protocol === "http:" && isLoopback(url.hostname);
   if (url.protocol !== "https:" && !isLocal) {
-    complain("PEERS", "must name https URLs; http is for loopback while SANDBOX is on");
+    addProblem("PEERS", "must name https URLs; http is for loopback while SANDBOX is on");
   } else if (url.href !== `${url.origin}/`) {
-    complain("PEERS", "must name origins, without user, path, query or fragment");
+    addProblem("PEERS", "must name origins, without user, path, query or fragment");
   }
   return url.origin;
 }

@@ -255,22 +255,22 @@ export function configOf(bindings: object): ParsedConfig {
 }
 
 export function numberVar(bindings: object, variable: NumberVar): number {
-  const [fallback, least, most] = NUMERIC_VARIABLES[variable];
+  const [fallback, min, max] = NUMERIC_VARIABLES[variable];
   const raw: unknown = Reflect.get(bindings, variable);
   if (raw === undefined || raw === "") return fallback;
   const value = Number(raw);
-  return Number.isSafeInteger(value) && value >= least && value <= most ? value : fallback;
+  return Number.isSafeInteger(value) && value >= min && value <= max ? value : fallback;
 }
 
 function parseNumbers(
   text: (variable: string) => string,
   addProblem: (variable: string, problem: string) => void,
 ): NumberVars {
-  const entries = Object.entries(NUMERIC_VARIABLES).map(([variable, [fallback, least, most]]) => {
+  const entries = Object.entries(NUMERIC_VARIABLES).map(([variable, [fallback, min, max]]) => {
     if (text(variable) === "") return [variable, fallback] as const;
     const value = Number(text(variable));
-    if (!Number.isSafeInteger(value) || value < least || value > most) {
-      addProblem(variable, `must be a whole number from ${least} to ${most}`);
+    if (!Number.isSafeInteger(value) || value < min || value > max) {
+      addProblem(variable, `must be a whole number from ${min} to ${max}`);
     }
     return [variable, value] as const;
   });

@@ -1,14 +1,14 @@
 import type { Result } from "../failure.ts";
 import type { Admitted, Member } from "../caller.ts";
 
-type KeptBy = {
+type ResponseOwner = {
   readonly memberId: string;
   readonly keyId: string;
   readonly sessionId: string | null;
 };
 
 /** A filter on stored responses by their owner. Null matches any value. */
-export type VisibilityFilter = { readonly [K in keyof KeptBy]: string | null };
+export type VisibilityFilter = { readonly [K in keyof ResponseOwner]: string | null };
 
 /**
  * A response to store. `input` is a JSON list of items and `response` a JSON `StoredResponse`, both
@@ -17,7 +17,7 @@ export type VisibilityFilter = { readonly [K in keyof KeptBy]: string | null };
 export type ResponseToStore = {
   readonly id: string;
   readonly previous: string | null;
-  readonly by: KeptBy;
+  readonly by: ResponseOwner;
   /** Arrival time of the request (Unix ms). */
   readonly createdAt: number;
   readonly hours: number;
@@ -83,7 +83,7 @@ export const LINKS_MAX = 5000;
 /** Maximum bytes of a request body if the response is stored. */
 export const STORED_BODY_BYTES_MAX = 8 * 1024 * 1024;
 
-export function responseOwner({ memberId, keyId, shown }: Admitted["caller"]): KeptBy {
+export function responseOwner({ memberId, keyId, shown }: Admitted["caller"]): ResponseOwner {
   return { memberId, keyId, sessionId: shown?.session?.id ?? null };
 }
 
