@@ -7,8 +7,8 @@ import type { ChargeLine, Price, Usage } from "./usage.ts";
 const TOKENS_PER_PRICE = 1_000_000;
 
 /**
- * Returns a request's cost: the exact sum of counts times prices, rounded up once. Throws if it
- * isn't a safe integer.
+ * Returns a request's cost: the exact sum of counts times prices, rounded up once. Throws if the
+ * cost isn't a safe integer.
  */
 export function costOf(price: Price, usage: Usage): Micros {
   const terms = chargeLines(price, usage);
@@ -20,7 +20,7 @@ export function costOf(price: Price, usage: Usage): Micros {
     );
     sum += tokens * perMillion;
   }
-  // Doubles are exact up to 2^53, and a larger sum can't round to below it.
+  // A double can't round a sum above 2^53 down to a safe integer.
   if (!Number.isSafeInteger(sum)) return exactCost(terms);
   const rest = sum % TOKENS_PER_PRICE;
   return micros((sum - rest) / TOKENS_PER_PRICE + (rest > 0 ? 1 : 0));

@@ -2,7 +2,10 @@ import { mintId } from "./id.ts";
 import { sha256 } from "./hash.ts";
 import { storedJson } from "./stored-json.ts";
 
-/** If an event contains a name or address, add the field to `ERASED` in event-log.do.ts. */
+/**
+ * The types of events. To add a type whose data contains a name or address, also add that field to
+ * `ERASED` in event-log.do.ts.
+ */
 export const EVENT_TYPES = [
   "balance.credited",
   "balance.charged",
@@ -50,8 +53,8 @@ export const EVENT_TYPES = [
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 /**
- * The webhook type of the usage stream. It isn't an event type, because the ledger already has the
- * rows.
+ * The webhook type of the usage stream. It isn't an event type, because the ledger stores the same
+ * data.
  */
 export const USAGE_SETTLED = "usage.settled";
 export const WEBHOOK_TYPES = [...EVENT_TYPES, USAGE_SETTLED] as const;
@@ -65,7 +68,7 @@ export function eventPartitionOf({ type, actor }: Pick<NewEvent, "type" | "actor
   return actor.kind === "operator" ? "operator" : type.split(".", 1).join();
 }
 
-/** The actor of an event. Operators have a name instead of an ID. */
+/** The actor of an event. For an operator, `id` is the operator's name. */
 export type Actor =
   | { readonly kind: "key" | "session" | "member" | "operator"; readonly id: string }
   | { readonly kind: "system"; readonly id: null };
@@ -76,12 +79,12 @@ export type EventData = { readonly [name: string]: unknown };
 export type NewEvent = {
   readonly type: EventType;
   readonly actor: Actor;
-  /** The object's ID, or the external ID for `end_user.*`. */
+  /** The ID of the object that the event is about, or for `end_user.*` the external ID. */
   readonly subject: string;
   readonly data: EventData;
 };
 
-/** A stored event. `createdAt` is Unix ms. */
+/** A stored event. `createdAt` is in Unix ms. */
 export type EventRecord = NewEvent & { readonly id: string; readonly createdAt: number };
 
 export type StoredEvent = {
@@ -117,12 +120,15 @@ export function mintEventId(nowMs: number): string {
   return mintId(EVENT_ID, nowMs);
 }
 
-/** Returns an event ID that is derived from these values, so that the event is recorded once. */
+/** Returns an event ID derived from these values, so that retries record the event once. */
 export function derivedEventId(...words: readonly (string | number | null)[]): string {
   return EVENT_ID + sha256(JSON.stringify(words)).slice(0, DERIVED_CHARACTERS);
 }
 
-/** Shortens the data of an event. Removes long values and lists them in `left_out`. */
+/**
+ * Returns event data of at most DATA_MAX characters. Lists the paths of removed values in
+ * `left_out`.
+ */
 export function truncateEventData(data: EventData): EventData {
   if (JSON.stringify(data).length <= DATA_MAX) return data;
   const omittedPaths: string[] = [];

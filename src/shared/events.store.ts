@@ -4,13 +4,12 @@ import type { EventData, NewEvent } from "./event.ts";
 type EventRow = NewEvent & {
   readonly orgId: string;
   readonly createdAt: number;
-  /** Absent for a new ID. With a derived ID, the event is recorded once. */
+  /** A derived ID, so that retries record the event once. Absent for a random ID. */
   readonly id?: string;
 };
 
 /**
- * Returns the statement that inserts the event if the statement before it in the batch changed a
- * row.
+ * Returns a statement that inserts the event if the previous statement of the batch changed a row.
  */
 export function eventIfChanged(db: D1Database, event: EventRow): D1PreparedStatement {
   return insertStatement(db, event, { data: "?7", from: "", where: "changes() > 0" });
@@ -20,13 +19,16 @@ type ChangeToRecord = {
   readonly table: string;
   readonly where: string;
   readonly values: readonly (string | number | null)[];
-  /** New values by column. Null means no change. */
+  /** SQL expressions of the new values, by column. */
   readonly columns: Readonly<Record<string, string>>;
   readonly hidden?: readonly string[];
   readonly hiddenWhere?: string;
 };
 
-/** Returns the statement that inserts the event if the update after it changes anything. */
+/**
+ * Returns a statement that inserts the event if the next statement of the batch, an update, will
+ * change anything.
+ */
 export function insertChangeEventStatement(
   db: D1Database,
   event: Omit<EventRow, "data">,

@@ -1,10 +1,10 @@
 /**
- * The changes that JavaScript makes to JSON: it rounds numbers to 53 bits and puts integer keys
- * first. They are recorded, so that `JSON.stringify` can undo them.
+ * Details of a parsed JSON value that JavaScript loses: it rounds numbers to 53 bits and moves
+ * integer keys to the front. `JSON.stringify` uses them to restore the original text.
  */
 
 type LostDetails = {
-  /** The source text of numbers that JavaScript would write differently, by key or index. */
+  /** The source text of numbers that JavaScript would write differently, by key or array index. */
   readonly numbers: ReadonlyMap<PropertyKey, string>;
   readonly order: readonly string[] | null;
 };
@@ -34,14 +34,14 @@ export function parseJson(text: string): unknown {
   return losesDetails(text) ? new Reader(text).read() : value;
 }
 
-/** Gives an edited copy the recorded changes of the original. */
+/** Copies the recorded details of `original` to an edited copy, and returns the copy. */
 export function keepExactJson<T extends object>(original: object, copy: T): T {
   const lostDetails = LOSSES.get(original);
   return lostDetails === undefined ? copy : attachLostDetails(copy, lostDetails);
 }
 
 function attachLostDetails<T extends object>(value: T, lostDetails: LostDetails): T {
-  if (Object.hasOwn(value, "toJSON")) return value; // an own property `toJSON` would be overwritten
+  if (Object.hasOwn(value, "toJSON")) return value; // the client's own field `toJSON` must stay
   LOSSES.set(value, lostDetails);
   return Object.defineProperty(value, "toJSON", { value: toExactJson, configurable: true });
 }
@@ -70,7 +70,7 @@ function toExactNumber(value: unknown, source: string | undefined): unknown {
 
 declare global {
   interface JSON {
-    /** Part of ECMAScript 2026, missing in Node 20. */
+    /** Part of ECMAScript 2026. Node 20 lacks it. */
     rawJSON?(text: string): object;
   }
 }
@@ -147,8 +147,8 @@ export function jsonStringEnd(text: string, open: number): number {
 }
 
 /**
- * Reports whether a character is escaped. The total time is linear, because runs of backslashes
- * don't overlap.
+ * Reports whether the character at `at` is escaped. The total time is linear, because runs of
+ * backslashes don't overlap.
  */
 function isEscaped(text: string, at: number): boolean {
   let first = at;
@@ -187,7 +187,7 @@ class Reader {
       this.#next();
       this.#at++;
       const source = this.#lossyNumber();
-      if (source === null) numbers.delete(key); // the last of equal keys wins
+      if (source === null) numbers.delete(key); // for duplicate keys, the last value counts
       else numbers.set(key, source);
       entries.push([key, source === null ? this.read() : Number(source)]);
       isInOrder &&= !INDEX.test(key);

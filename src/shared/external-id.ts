@@ -2,13 +2,13 @@ import { utf8Bytes } from "./tokens.ts";
 
 const EXTERNAL_ID_BYTES_MAX = 256;
 
-/** Control characters (C0, DEL, C1), and line separators at which log viewers split lines. */
+/** Control characters (C0, DEL, C1) and Unicode line separators, which would split log lines. */
 // oxlint-disable-next-line no-control-regex -- it must match control characters
 const FORBIDDEN = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
 
 /**
- * Returns the problem of an external_id, or null. It must have 1 to 256 UTF-8 bytes without control
- * characters. URLs can't contain "." or "..", so these are invalid.
+ * Returns the problem of an external ID, or null. A valid ID has 1 to 256 UTF-8 bytes and no
+ * control characters. "." and ".." are invalid, because URLs can't contain them.
  */
 export function externalIdProblem(value: string): string | null {
   if (value === "") return "must not be empty";

@@ -2,29 +2,32 @@ import * as z from "zod/mini";
 import { SKIPPED_MAX, attemptSchema, skippedSchema } from "./generation.ts";
 import type { FailedAttempt, SkippedRoute } from "./generation.ts";
 
-/** An error in our own words. Never contains text of the prompt or output. */
+/** The error that the client received. It never quotes the prompt or the output. */
 export type ReportedError = {
   readonly code: string;
   readonly message: string;
-  /** 200 if a stream had already started. */
+  /** HTTP status. 200 if the stream had already started. */
   readonly status: number;
   readonly param: string | null;
 };
 
-/** A paid request with an error response, with or without a hold. Times are ms. */
+/** A paid request that failed, with or without a hold. Durations are in ms. */
 export type FailedRequest = {
   readonly id: string;
   /** Arrival time (Unix ms). */
   readonly at: number;
   readonly keyId: string;
   readonly externalId: string | null;
-  /** The model in the request and its ID. Null if the body had no valid model. */
+  /**
+   * The model as named in the request. `model` is its ID. Both are null if the body named no valid
+   * model.
+   */
   readonly askedModel: string | null;
   readonly model: string | null;
   readonly door: string;
   readonly streamed: boolean | null;
   readonly durationMs: number;
-  /** Ms until the client disconnected. Null if it didn't. */
+  /** Time until the client disconnected, in ms. Null if the client stayed connected. */
   readonly clientLeftMs: number | null;
   readonly error: ReportedError;
   readonly attempts: readonly FailedAttempt[];
@@ -50,7 +53,10 @@ export const ERROR_MESSAGE_MAX = 500;
 export const BATCH_REQUESTS_MAX = 100;
 export const BATCH_COUNTS_MAX = 1000;
 
-/** A query for the hours that start from `fromMs` to before `beforeMs`, optionally of some keys. */
+/**
+ * A query for failures by hour, for hours that start from `fromMs` to before `beforeMs`. A null
+ * `keyIds` matches all keys.
+ */
 export type FailureQuery = {
   readonly fromMs: number;
   readonly beforeMs: number;
@@ -63,14 +69,17 @@ export type StoredFailureQuery = FailureQuery & {
   readonly by: FailureDimension;
   readonly only: Readonly<Record<FailureDimension, readonly string[] | null>>;
 };
-/** The failures of one model, last provider or end user. A null `group` means none. */
+/**
+ * The failures of one model, last-called provider, or end user. A null `group` has the failures
+ * without one.
+ */
 export type FailureGroup = {
   readonly group: string | null;
   count: number;
   lastAt: number;
   lastId: string;
 };
-/** A report of stored failures. Those before `completeFrom` (Unix ms) may be missing. */
+/** A report of stored failures. It may lack failures before `completeFrom` (Unix ms). */
 export type KeptFailureReport = {
   readonly groups: readonly FailureGroup[];
   readonly completeFrom: number;

@@ -10,7 +10,8 @@ import { POLICY_FIELDS, POLICY_SCOPES } from "./policy.ts";
 import type { PolicyField, PolicyScope } from "./policy.ts";
 
 /**
- * Failures that can cross a Durable Object call. `http/failure-mapping.ts` maps them to responses.
+ * An expected failure. It can cross Durable Object calls, and `http/failure-mapping.ts` maps it to
+ * a response.
  */
 export type Failure = Kinds & { readonly charged?: Charged };
 
@@ -29,8 +30,8 @@ type Kinds =
       readonly isTooLarge?: true;
     }
   /**
-   * `isForGood`: the key can't become valid again. `twoHeaders`: both headers have keys, and one is
-   * wrong or they differ.
+   * `isForGood`: the key can never become valid again. `twoHeaders`: both headers contain keys, and
+   * the named one is invalid, or the keys differ.
    */
   | {
       readonly kind: "invalid_api_key";
@@ -39,7 +40,7 @@ type Kinds =
       readonly isForGood?: true;
     }
   /**
-   * The amounts of a `session` are those of its own budget. They are 0 if its key's budget or the
+   * For a `session`, the amounts are those of its own budget, or 0 if its key's budget or the
    * balance is too low.
    */
   | ({
@@ -48,9 +49,12 @@ type Kinds =
       readonly session?: true;
       readonly purchaseId?: string;
     } & Shortage)
-  /** Payments were refunded or disputed, and their credits are owed. Null for a session. */
+  /** Refunds or disputes exceeded the balance. `owedMicro` is null for a session. */
   | { readonly kind: "payment_reversed"; readonly owedMicro: Micros | null }
-  /** `leftMicro` includes holds. `resetsAt` is Unix ms, or null for a total budget. */
+  /**
+   * `leftMicro` is left before subtracting holds. `resetsAt` is Unix ms, or null for a total
+   * budget.
+   */
   | ({
       readonly kind: "key_budget_exceeded";
       readonly period: BudgetPeriod | null;
@@ -60,8 +64,8 @@ type Kinds =
       readonly session?: true;
     } & Shortage)
   /**
-   * Amounts are in the budget's unit. `left` includes holds. `resetsAt` is Unix ms, or null for a
-   * total.
+   * Amounts are in the budget's unit. `left` is left before subtracting holds. `resetsAt` is Unix
+   * ms, or null for a total budget.
    */
   | {
       readonly kind: "budget_exceeded";
@@ -77,9 +81,9 @@ type Kinds =
       readonly onlyHolds: boolean;
     }
   | { readonly kind: "model_not_allowed"; readonly model: string }
-  /** The only party that can do this. If absent, the key or session lacks `may_hold`. */
+  /** `owner` is the only party that can do this. If absent, the key or session lacks `may_hold`. */
   | { readonly kind: "hold_not_allowed"; readonly owner?: "merchant" | "key" }
-  /** The policy of `scope` allows none of the model's routes. */
+  /** The policy of this scope allows none of the model's routes. */
   | {
       readonly kind: "route_not_allowed";
       readonly model: string;
@@ -92,7 +96,7 @@ type Kinds =
   | { readonly kind: "organization_suspended" }
   | { readonly kind: "key_is_limited" }
   | { readonly kind: "not_found"; readonly message: string }
-  /** `message` is set for a model of another kind. */
+  /** `message` is set if the model exists but is of another kind. */
   | { readonly kind: "model_not_found"; readonly model: string; readonly message?: string }
   | { readonly kind: "method_not_allowed"; readonly allow: readonly string[] }
   | { readonly kind: "request_timeout" }
@@ -102,7 +106,7 @@ type Kinds =
       readonly param: string | null;
       readonly code?: string;
     }
-  /** A request with this Idempotency-Key was charged and never runs again. */
+  /** A request with this Idempotency-Key already succeeded and doesn't run again. */
   | {
       readonly kind: "idempotency_replay";
       readonly made: "generation" | "key";
@@ -113,7 +117,10 @@ type Kinds =
   | { readonly kind: "body_too_large"; readonly bytesMax: number }
   | { readonly kind: "unsupported_media_type"; readonly message: string }
   | { readonly kind: "no_console_session" }
-  /** `refused`: invalid response. `unknown`: unknown account. `unproven`: unverified email. */
+  /**
+   * `refused`: the identity provider's response is invalid. `unknown`: no account has this login.
+   * `unproven`: the email address isn't verified.
+   */
   | {
       readonly kind: "login_refused";
       readonly why:
@@ -124,7 +131,7 @@ type Kinds =
         | "unproven"
         | "other_person"
         | "too_many";
-      /** The email address of an unknown account, if the identity provider returned one. */
+      /** The email address of the unknown account, if the identity provider returned it. */
       readonly account?: string | null;
     }
   | { readonly kind: "login_too_old" }
@@ -143,7 +150,7 @@ type Kinds =
         | "export";
       readonly limit: number;
       readonly retryAfterMs: number;
-      /** Every response to a known key includes it. */
+      /** Set if the key is known, for the response header `openai-organization`. */
       readonly orgId?: string;
     }
   /** `limit` is null for a session. */
@@ -164,7 +171,7 @@ type Kinds =
       readonly limit: number;
       readonly prompt: number;
       readonly required: number;
-      /** The client's name for the output limit, `max_tokens` by default. */
+      /** The request's field with the output cap, by default `max_tokens`. */
       readonly param?: string;
     }
   | ({
@@ -190,9 +197,12 @@ type Kinds =
   | { readonly kind: "overloaded" }
   | { readonly kind: "storage_unavailable" }
   | { readonly kind: "prices_unavailable" }
-  /** The hold used another price list than the organization's. Null means none. */
+  /**
+   * The hold was priced with another list than `list`, the organization's. Null means the default
+   * prices.
+   */
   | { readonly kind: "price_list_differs"; readonly list: string | null }
-  /** A policy applies, but the hold has no routes. */
+  /** A policy applies, but the hold request lists no candidate routes. */
   | { readonly kind: "candidates_required" }
   | { readonly kind: "misconfigured" };
 
@@ -202,7 +212,7 @@ type Shortage = {
   readonly onlyHolds: boolean;
 };
 
-/** A value or a failure. Bugs are thrown instead. */
+/** A value or an expected failure. Bugs throw instead. */
 export type Result<T> = Success<T> | Refusal;
 export type Success<T> = { readonly ok: true; readonly value: T };
 export type Refusal = { readonly ok: false; readonly failure: Failure };
@@ -224,7 +234,10 @@ export function invalid(message: string, param: string | null = null): Refusal {
 }
 
 type Kind = Failure["kind"];
-/** The schemas of failures by kind. Null for a kind that another region never returns. */
+/**
+ * The schemas of failures from another region, by kind. Null for kinds that another region never
+ * returns.
+ */
 type Shapes = {
   readonly [K in Kind]: z.ZodMiniType<Omit<Extract<Failure, { kind: K }>, "charged">> | null;
 };

@@ -11,12 +11,15 @@ import { warmRouteSchema } from "./warm-route.ts";
 import type { WarmRoute } from "./warm-route.ts";
 
 /**
- * The estimated bill of a call that timed out, in micro-credits. Null if the provider's price is
- * unknown. Customers never see it.
+ * The estimated cost of a call that timed out, in micro-credits, or null if the provider's price is
+ * unknown. Never shown to customers.
  */
 export type LostCall = { readonly model: string; readonly cost: number | null };
 
-/** A failed attempt at a provider, with our reason. Times are ms since the request arrived. */
+/**
+ * A failed attempt to call a provider, with the gateway's reason. Times are ms since the request
+ * arrived.
+ */
 export type FailedAttempt = {
   readonly route: string;
   readonly why: string;
@@ -27,8 +30,8 @@ export type FailedAttempt = {
 };
 
 /**
- * The stored data of a paid request, never its prompt or output. Omits the owner, because other
- * regions queue and log it.
+ * The stored record of a paid request, without prompt and output. It omits the organization,
+ * because other regions queue and log it.
  */
 export type Generation = {
   readonly model: string;
@@ -39,11 +42,11 @@ export type Generation = {
   readonly usage: Usage;
   readonly price: Price;
   /**
-   * The start (Unix ms) and the list of the price. The start is null for a price from the
-   * configuration. Absent in older records.
+   * The price's start time (Unix ms; null if the price is from the configuration) and its price
+   * list. Absent in older records.
    */
   readonly origin?: { readonly from: number | null; readonly list: string | null };
-  /** The price that the provider charges. Customers never see it. */
+  /** The provider's price. Never shown to customers. */
   readonly bought?: Price;
   readonly firstByteMs: number | null;
   readonly durationMs: number;
@@ -52,12 +55,12 @@ export type Generation = {
   readonly failed?: readonly FailedAttempt[];
   readonly skipped?: readonly SkippedRoute[];
   readonly tags?: Tags;
-  /** The keys of the tags that its session sets. Absent without a session. */
+  /** The keys of the tags that the session sets. Absent without a session. */
   readonly sessionTags?: readonly string[];
   readonly trace?: string;
-  /** The kind of call (`KINDS`). Absent for chat. */
+  /** A kind of `KINDS`. Absent for chat. */
   readonly kind?: string;
-  /** Set if another route than the first one served the request. The wallet stores it separately. */
+  /** Set if a route other than the first served the request. The wallet stores it separately. */
   readonly warm?: WarmRoute;
   readonly purpose?: StoredPurpose;
 };
@@ -109,10 +112,7 @@ const ran = {
   warm: z.exactOptional(warmRouteSchema),
   purpose: z.exactOptional(holdPurposeSchema),
 };
-/**
- * The schema of a generation from another region. Fields that don't affect money can have any
- * value.
- */
+/** The schema of a generation from another region. It only restricts fields that affect money. */
 export const peerGenerationSchema: z.ZodMiniType<Omit<Generation, "region">> = z.object(ran);
 
 const word = z.string().check(z.minLength(1), z.maxLength(256));
@@ -123,8 +123,7 @@ export const generationSchema: z.ZodMiniType<Generation> = z.object({
   region: z.enum(REGIONS),
   keyId: z.string().check(z.refine((id) => mintedAt(id, "key_") !== null, "must be a key's id")),
   usage: strictUsageSchema,
-  // Can be negative, because the clock may move back during a request. Such a request must still be
-  // charged.
+  // Durations can be negative, because the clock may step back. The request must still be charged.
   firstByteMs: z.nullable(z.int()),
   durationMs: z.int(),
   finishReason: z.nullable(word),
@@ -136,10 +135,7 @@ export const generationSchema: z.ZodMiniType<Generation> = z.object({
 const REQUEST_ID = "req_";
 const ANSWER_ID = /^[a-z]{3,10}[-_]/;
 
-/**
- * Returns the request ID for the ID of a request, response or hold. Returns null if it is
- * malformed.
- */
+/** Returns the request ID for the ID of a request, response or hold, or null for any other text. */
 export function requestIdOf(idOrHoldName: string): string | null {
   const holdName = readHoldName(idOrHoldName);
   if (holdName !== null) return holdName.id;

@@ -1,6 +1,6 @@
 import { BASE62 } from "./id.ts";
 
-/** Returns the 32-bit FNV-1a hash of UTF-16 units. Not for secrets. */
+/** Returns the 32-bit FNV-1a hash of a text's UTF-16 units. Not for secrets. */
 export function fnv1a(text: string, seed = 0): number {
   let hash = 0x811c9dc5 ^ seed;
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
@@ -8,7 +8,7 @@ export function fnv1a(text: string, seed = 0): number {
 }
 
 /**
- * Returns a 32-bit hash: `fnv1a`, then MurmurHash3's finalizer for an even distribution. Not for
+ * Returns a 32-bit hash with an even distribution: `fnv1a` with MurmurHash3's finalizer. Not for
  * secrets.
  */
 export function distributedHash32(text: string, seed = 0): number {
@@ -38,7 +38,8 @@ export function hexOf(bytes: Uint8Array): string {
 }
 
 /**
- * Returns the SHA-256 (FIPS 180-4) in hex. It is synchronous, for transactions, which can't await.
+ * Returns the SHA-256 (FIPS 180-4) in hex. Unlike `sha256Hex`, it works in transactions, which
+ * can't await.
  */
 export function sha256(text: string): string {
   const message = padMessage(encoder.encode(text));

@@ -1,12 +1,15 @@
 const READ_BYTES_FIRST = 16 * 1024;
 const READ_BYTES_MAX = 1024 * 1024;
 
-/** Returns null above `bytesMax` decoded bytes. Throws if the connection breaks. */
+/**
+ * Returns a response's text, or null if it exceeds `bytesMax` after decompression. Throws if the
+ * connection breaks.
+ */
 export async function readBoundedText(
   response: Response,
   bytesMax: number,
 ): Promise<string | null> {
-  // HTTP limits a body to its declared length, so one native read suffices unless it is compressed.
+  // The declared length limits an uncompressed body, so one native read suffices.
   const declaredLength = response.headers.get("content-length");
   if (declaredLength !== null && !response.headers.has("content-encoding")) {
     if (Number(declaredLength) <= bytesMax) return response.text();
@@ -17,7 +20,7 @@ export async function readBoundedText(
   let text = "";
   let bytes = 0;
   for (let size = READ_BYTES_FIRST; ; size = Math.min(READ_BYTES_MAX, size * 4)) {
-    // A native read fills the buffer or reaches the end, so most responses need only one.
+    // A native read fills the whole buffer unless the body ends, so most bodies need only one.
     const { done, value } = await readFull(reader, size);
     bytes += value?.byteLength ?? 0;
     if (bytes > bytesMax) {
@@ -71,8 +74,8 @@ function ignoreResult(work: Promise<unknown>): void {
 const MARK = "\ufeff";
 
 /**
- * Decodes UTF-8 from pieces that can split characters. Drops one byte order mark. workerd's
- * TextDecoder would drop one from every piece.
+ * Decodes UTF-8 from pieces that can split characters. Drops one byte order mark at the start.
+ * workerd's TextDecoder would drop one from every piece.
  */
 export class Utf8PieceDecoder {
   readonly #decoder = new TextDecoder("utf-8", { fatal: false, ignoreBOM: true });

@@ -99,8 +99,8 @@ function shortageDetails(
 }
 
 /**
- * Returns the error. "You exceeded your current ... quota" makes clients stop, so it isn't used if
- * only open holds cause the rejection.
+ * Returns the error of an end user's quota. Clients stop on "You exceeded your current ... quota",
+ * so the message omits it if waiting for open holds helps.
  */
 function quotaExceeded(failure: Of<"quota_exceeded">): ErrorResponse {
   const { period, quotaMicro, onlyHolds, resetsAt } = failure;

@@ -20,7 +20,7 @@ import { countInSummaryLine, logRequest } from "./request-log.ts";
 import type { LoggedFailure } from "./request-log.ts";
 import type { Region } from "../regions.ts";
 
-/** The variables of a request. Those that aren't optional are set before a handler reads them. */
+/** The variables of a request's Hono context. */
 export type AppEnv = {
   Bindings: Env;
   Variables: {
@@ -29,15 +29,13 @@ export type AppEnv = {
     startedMs: number;
     config: Config;
     admission: Promise<Result<Admitted>>;
-    /**
-     * Set instead of `admission` if the hold's call admits the key. Other calls use its `admit`.
-     */
+    /** Set instead of `admission` if the call that places the hold also admits the key. */
     presumed?: PresumedCaller;
     slot?: Slot | OverloadReason;
-    /** The memory slot of an unpaid request with a body. It is released after the response. */
+    /** The memory slot of an unpaid request with a body, released after the response. */
     place?: Slot;
     admitted: Admitted;
-    /** Includes the call to the home region when a global key is first used outside it. */
+    /** Duration of the admission in ms, including any call to the home region. */
     admissionMs: number;
     member: Member;
     operator: { readonly name: string; readonly role: OperatorRole };
@@ -49,14 +47,14 @@ export type AppEnv = {
     failure?: LoggedFailure;
     failed?: Failure;
     met?: Caller;
-    /** Set if the handler writes the log line after the charge. */
+    /** Whether the handler writes the log line itself, after the charge. */
     logged?: boolean;
   };
 };
 
 type Variables = AppEnv["Variables"];
 
-/** Returns variables that aren't set on every path or after a rejection. */
+/** Returns a variable that isn't set on every path. */
 export function optionalVariables<Name extends keyof Variables>(
   c: Context<AppEnv>,
   name: Name,
@@ -67,15 +65,15 @@ export function optionalVariables<Name extends keyof Variables>(
 export type PresumedCaller = {
   readonly caller: Caller;
   readonly admit: () => Promise<Result<Admitted>>;
-  /** Set once `admit` is called. Otherwise the call that places the hold admits the key. */
+  /** Set once `admit` is called. Otherwise, the call that places the hold admits the key. */
   admission: Promise<Result<Admitted>> | null;
 };
 
 export type AppContext = Context<AppEnv>;
 
 /**
- * The outermost middleware. Creates the request ID, rejects requests if the deployment is
- * misconfigured, answers preflights, and adds headers and a log line. Never reads a body.
+ * The outermost middleware. Creates the request ID, rejects all requests if the configuration is
+ * invalid, responds to CORS preflights, and adds headers and a log line. Never reads a body.
  */
 export async function requestContext(c: AppContext, next: Next): Promise<void> {
   c.set("startedMs", now(c.env));
@@ -97,17 +95,20 @@ export function fail(c: AppContext, failure: Failure): Response {
   });
 }
 
-/** Returns a 500 without details. Called after a bug. */
+/** Logs an unexpected error and returns a 500 without its details. */
 export function failUnexpectedly(error: unknown, c: AppContext): Response {
   logException(error, { request_id: c.get("requestId") });
   return fail(c, { kind: "internal" });
 }
 
-// There is no redirect to HTTPS, because a client that follows it would keep sending its key over
-// HTTP.
+// Plain HTTP is rejected, not redirected. Otherwise clients would follow the redirect and keep
+// sending keys over HTTP.
 const HTTPS_ALONE =
   "This address requires https. A key that was sent over plain http may have been intercepted. Please replace it.";
-/** Host names in private networks. Cloudflare never sends such requests to a Worker. */
+/**
+ * Host names in private networks, for development. Cloudflare never sends requests for them to a
+ * Worker.
+ */
 const PRIVATE_NAMES = [
   "[\\w-]+", // a name without a dot, such as localhost or a container's name
   "(?:[\\w-]+\\.)+(?:localhost|local|internal|lan|home\\.arpa)",
@@ -115,7 +116,7 @@ const PRIVATE_NAMES = [
   "(?:192\\.168|169\\.254|172\\.(?:1[6-9]|2\\d|3[01]))(?:\\.\\d{1,3}){2}",
   "\\[(?:::1|f[cd][0-9a-f:]+|fe[89ab][0-9a-f:]+)\\]",
 ];
-/** Matches the text of the URL, because it can have characters that `URL` rejects. */
+/** Matches the URL as text, because the URL can have characters that `URL` rejects. */
 const PRIVATE = new RegExp(`^http://(?:${PRIVATE_NAMES.join("|")})(?::\\d+)?(?:[/?#]|$)`, "i");
 
 function isPlainHttp(url: string): boolean {
@@ -153,7 +154,7 @@ function finishResponse(c: AppContext): void {
   const headers = writableHeaders(c);
   const admitted = optionalVariables(c, "admitted");
   headers.set("x-content-type-options", "nosniff");
-  // no-transform: a proxy that compresses would delay a stream's events
+  // no-transform: compression in a proxy would delay events
   const isStream = headers.get("content-type")?.startsWith("text/event-stream") === true;
   headers.set("cache-control", isStream ? "no-cache, no-transform" : "no-store");
   setDialectHeaders(c, headers, admitted);
@@ -188,7 +189,10 @@ function log(c: AppContext, admitted: Admitted | undefined): void {
   logRequest({ ...request, method: c.req.method, durationMs, keyId });
 }
 
-/** Copies a `fetch` response, whose headers can't be changed. */
+/**
+ * Returns the response's headers. The headers of a `fetch` response are read-only, so such a
+ * response is copied first.
+ */
 function writableHeaders(c: AppContext): Headers {
   const response = c.res;
   try {
@@ -196,7 +200,7 @@ function writableHeaders(c: AppContext): Headers {
     return response.headers;
   } catch {
     const copy = new Response(response.body, response);
-    copy.headers.delete("server"); // replaces the upstream's ID
+    copy.headers.delete("server");
     copy.headers.set("x-request-id", c.get("requestId"));
     c.res = undefined; // otherwise Hono copies every header again
     c.res = copy;
@@ -218,11 +222,11 @@ function setCallerHeaders(headers: Headers, { caller, rate, tokens }: Admitted):
 }
 
 /**
- * Sets headers for responses to requests without a key. A link in a browser sends no Authorization,
- * so only these responses need the headers.
+ * Sets security headers on responses to requests without a key. Only browsers need them, and
+ * browser navigation sends no key.
  */
 function setKeylessHeaders(headers: Headers): void {
-  const isPage = headers.get("content-type")?.startsWith("text/html") === true; // pages of the site have their own policy
+  const isPage = headers.get("content-type")?.startsWith("text/html") === true; // the docs site's pages set their own
   if (!isPage) headers.set("content-security-policy", "default-src 'none'; frame-ancestors 'none'");
   headers.set("strict-transport-security", "max-age=31536000");
 }

@@ -33,8 +33,8 @@ export function allowsOrigins(path: string): boolean {
 }
 
 /**
- * Returns the response to OPTIONS. Repeats the requested headers, because `*` doesn't include
- * Authorization.
+ * Returns the response to a CORS preflight. It allows the requested headers by name, because `*`
+ * doesn't include Authorization.
  */
 export function preflight(request: Request): Response {
   const requested = request.headers.get("access-control-request-headers");
@@ -49,7 +49,9 @@ export function preflight(request: Request): Response {
   });
 }
 
-/** Allows origins, but never credentials, so that no page can use a visitor's key. */
+/**
+ * Allows the request's origin, but never credentials, so that no page can use a visitor's cookies.
+ */
 export function allowOrigin(
   headers: Headers,
   origin: string | undefined,

@@ -8,13 +8,13 @@ export type DialectError = {
 };
 
 /**
- * The remaining requests of a key's minute. Includes tokens if the key has a token limit and a hold
- * was tried.
+ * The state of a key's rate limits. `tokens` is set if the key has a token limit and a hold was
+ * tried.
  */
 export type Limits = { readonly rate: RateState; readonly tokens?: RateState | undefined };
 
 export type Dialect = {
-  /** Returns null for OpenAI's format. */
+  /** Returns null to use OpenAI's error format. */
   error(failure: Failure, requestId: string): DialectError | null;
   headers(requestId: string, limits: Limits | null): Readonly<Record<string, string>>;
 };

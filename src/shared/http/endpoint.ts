@@ -25,8 +25,8 @@ export function respond(c: AppContext, answer: Answer): Response {
 }
 
 /**
- * Reads the JSON body of an unpaid request. Fails with 400, 408, 413, 415 or 503. `owner` is the
- * memory share of a caller without a key.
+ * Reads the JSON body of an unpaid request. Fails with 400, 408, 413, 415 or 503. `owner`
+ * identifies a caller without a key, whose bodies share memory.
  */
 export async function readBody(c: AppContext, owner?: BodyOwner): Promise<Result<JsonBody>> {
   const timeoutMs = c.var.config.numbers.BODY_TIMEOUT_MS;

@@ -1,4 +1,4 @@
-/** The HTTP form of a failure. `extra` goes into `error`, where SDKs find it. */
+/** A failure's HTTP response. `extra` is added to the body's `error` object. */
 export type ErrorResponse = {
   readonly status: number;
   readonly type: string;

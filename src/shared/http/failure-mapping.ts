@@ -19,7 +19,10 @@ export function errorResponseOf(failure: Failure): ErrorResponse {
 
 const RETRY = / Please retry\.$/;
 
-/** Marks a charged failure as not retryable, whatever its status. The provider's message stays. */
+/**
+ * Adds the charge to an error response and marks it as not retryable, because a retry would be
+ * charged again.
+ */
 function addCharge(
   errorResponse: ErrorResponse,
   { costMicro, generationId }: Charged,
@@ -53,9 +56,9 @@ function errorResponseOfKind<K extends Kind>(kind: K, failure: FailureOf[K]): Er
   return WIRES[kind](failure);
 }
 
-// SDKs follow this header rather than the status.
+// SDKs retry by this header rather than by the status.
 const DO_NOT_RETRY = { "x-should-retry": "false" };
-/** Headers of rejections that only open holds cause. These end within seconds. */
+/** For rejections caused only by open holds, which usually end within seconds. */
 const RETRY_SOON = { "retry-after": "1", "x-should-retry": "true" };
 
 const RETRY_AFTER_TOP_UP = { "retry-after": "5", "x-should-retry": "true" };
@@ -69,8 +72,8 @@ const WIRES: ErrorResponses = {
     ...invalidRequest(failure.isTooLarge === true ? 413 : 400, failure.message, failure.param),
     ...(failure.code === undefined ? {} : { code: failure.code }),
   }),
-  // Missing, malformed, unknown and revoked keys get the same response, so that it doesn't help to
-  // guess keys. Only an expired key gets another one.
+  // Missing, malformed, unknown and revoked keys all get the same response, so that guessing keys
+  // reveals nothing. Only an expired key gets another one.
   invalid_api_key: ({ expiredAt, twoHeaders }) => ({
     status: 401,
     type: "invalid_api_key",
@@ -249,7 +252,10 @@ function balanceTooLow(failure: FailureOf["balance_too_low"]): ErrorResponse {
       };
 }
 
-/** Returns an error with the session's own budget only, to hide the amounts of others. */
+/**
+ * Returns the error for a session. It has only the session's own amounts, to hide those of the
+ * organization.
+ */
 function sessionsPayerTooLow(failure: FailureOf["balance_too_low"]): ErrorResponse {
   const { balanceMicro, heldMicro, requiredMicro, onlyHolds } = failure;
   const extra = { balance_micro: balanceMicro, required_micro: requiredMicro };
@@ -295,7 +301,7 @@ function rateLimited({
       ...(orgId !== undefined && { "openai-organization": orgId }),
       "retry-after": String(seconds),
       "retry-after-ms": String(clamp(Math.ceil(retryAfterMs), secondsMax * 1000)),
-      // a key object's rejection has no rate state
+      // a rejected request has no `Admitted` from which to set these
       ...(scope === "key" ? rateHeaders({ limit, remaining: 0, resetMs: seconds * 1000 }) : {}),
     },
   };

@@ -24,7 +24,7 @@ type ErrorObject = {
 
 type ErrorFormat = { readonly dialect: Dialect | null; readonly docsUrl: string | null };
 
-/** Returns a failure's response in the path's format, by default OpenAI's `{"error": ...}`. */
+/** Returns the response to a failure, by default in OpenAI's format `{"error": ...}`. */
 export function failureResponse(
   failure: Failure,
   requestId: string,
@@ -45,7 +45,8 @@ export function failureResponse(
 }
 
 /**
- * OpenRouter's format: OpenAI's with the status as `code`. The gateway's own code is in `metadata`.
+ * OpenRouter's error format: OpenAI's, with the status as `code` and the gateway's code in
+ * `metadata`.
  */
 export const openRouterDialect: Dialect = {
   error: (failure) => {

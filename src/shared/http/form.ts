@@ -35,7 +35,7 @@ export function formBoundaryOf(type: string): string | null {
 
 const BROKEN = "The request body is not valid multipart/form-data.";
 
-/** Parses a form without copying its files. Fails with 400. */
+/** Parses a multipart form without copying its files. Fails with 400. */
 export function parseForm(bytes: Uint8Array, boundary: string): Result<readonly FormField[]> {
   const mark = new TextEncoder().encode(`\r\n${DASHES}${boundary}`);
   const fields: FormField[] = [];
@@ -65,8 +65,8 @@ function isAt(bytes: Uint8Array, at: number, pattern: Uint8Array): boolean {
 }
 
 /**
- * Returns the position of a boundary. Reads each byte once, because a boundary starts with CR LF
- * and has no other CR.
+ * Returns the position of a boundary, or -1. Takes linear time, because a boundary starts with CR
+ * LF and has no other CR.
  */
 function indexOf(bytes: Uint8Array, pattern: Uint8Array, from: number, most: number): number {
   const end = Math.min(bytes.length, from + most);
@@ -101,7 +101,8 @@ function textOf(bytes: Uint8Array): string | null {
 }
 
 /**
- * Returns a form's fields. `name[]` is always a list. Fails with 400 if another name is repeated.
+ * Returns a form's fields as an object. Repeated `name[]` fields become a list. Fails with 400 if
+ * any other name is repeated.
  */
 export function fieldsOfForm(fields: readonly FormField[]): Result<object> {
   const values = new Map<string, unknown>();

@@ -1,6 +1,6 @@
 /**
- * The IDs of internal requests. The map's key is the request object, so that clients can't set an
- * ID.
+ * Request IDs of internal requests. They are keyed by the request object, so clients can't set
+ * them.
  */
 const ids = new WeakMap<Request, string>();
 

@@ -4,7 +4,10 @@ type Part<T> = (config: Config) => T;
 
 const isolates = new WeakMap<Config, Isolate>();
 
-/** Values shared by an isolate's requests under one configuration, created on first use. */
+/**
+ * Values that all requests of an isolate with the same configuration share. Each is created on
+ * first use.
+ */
 export class Isolate {
   readonly #config: Config;
   readonly #parts = new Map<Part<unknown>, unknown>();
@@ -23,7 +26,7 @@ export class Isolate {
 
   get<T>(part: Part<T>): T {
     const known = this.#parts.get(part);
-    if (known !== undefined) return known as T; // this part created it, so the type is right
+    if (known !== undefined) return known as T; // the same part created the value
     const isolate = part(this.#config);
     this.#parts.set(part, isolate);
     return isolate;

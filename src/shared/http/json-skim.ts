@@ -1,8 +1,8 @@
 const NAME_MAX = 32;
 
 /**
- * Copies JSON text that arrives in pieces, with null for the values of some fields. Copies invalid
- * JSON unchanged.
+ * Copies JSON text that arrives in pieces, replacing the values of some fields by null. Copies
+ * invalid JSON unchanged.
  */
 export class JsonFieldBlanker {
   readonly #left: ReadonlySet<string>;
@@ -26,7 +26,7 @@ export class JsonFieldBlanker {
         if (!this.#endsValue(character)) continue;
         this.#isSkipping = false;
         this.#depth = 0;
-        from = isWithin ? at + 1 : at; // a number ends before this character
+        from = isWithin ? at + 1 : at; // a number ends before this character, other values with it
       } else if (this.#beginsValue(character)) {
         this.#isSkipping = true;
         copy += `${text.slice(from, at + 1)}null`;

@@ -33,8 +33,8 @@ async function findPage(c: Context<AppEnv>, path: string): Promise<Response | nu
 }
 
 /**
- * Returns a 405 with `allow` for other methods of known paths. Register it after the handlers. HEAD
- * works for each GET.
+ * Responds with 405 to other methods of known paths. Register it after the handlers. HEAD works
+ * wherever GET does.
  */
 export function refuseOtherMethods(
   app: HonoBase<AppEnv>,

@@ -4,8 +4,9 @@ import type { Refusal, Result } from "../failure.ts";
 import { WITHOUT_ZOD_MESSAGES, describeError } from "../issue-text.ts";
 
 /**
- * Parses a body by a schema. Returns 400 with the first problem's `param` (`messages[0].role`). A
- * message in a schema continues the name of the parameter.
+ * Parses a body by a schema. Fails with 400 and the `param` of the first problem
+ * (`messages[0].role`). Messages in schemas continue a sentence that starts with the parameter's
+ * name.
  */
 export function parseBody<T>(schema: z.core.$ZodType<T>, value: unknown): Result<T> {
   const parsed = z.safeParse(schema, value, WITHOUT_ZOD_MESSAGES);
@@ -16,7 +17,7 @@ export type FieldsSchema = z.core.$ZodType & { readonly shape: object };
 
 /**
  * Parses a body like `parseBody`, but rejects unknown fields. Ignores `readOnly` fields, so that
- * clients can send a record back.
+ * clients can send back an object that they read.
  */
 export function parseFields<Schema extends FieldsSchema>(
   schema: Schema,
@@ -35,8 +36,8 @@ export function parseFields<Schema extends FieldsSchema>(
 const GIVEN_TWICE: readonly string[] = [];
 
 /**
- * Parses query parameters. Returns 400 with `param`, also for a repeated parameter. Ignores unknown
- * ones.
+ * Parses query parameters. Fails with 400 and `param`, also for a repeated parameter. Ignores
+ * unknown parameters.
  */
 export function parseQuery<T>(schema: z.core.$ZodType<T>, url: string): Result<T> {
   const query = new Map<string, string | readonly string[]>();
@@ -46,7 +47,7 @@ export function parseQuery<T>(schema: z.core.$ZodType<T>, url: string): Result<T
   return parseBody(schema, Object.fromEntries(query));
 }
 
-/** A query parameter that can be given only once. */
+/** The schema of a query parameter that can't be repeated. */
 export const singleValue = z.string({
   error: ({ code }) => (code === "invalid_type" ? "must be given once" : undefined),
 });

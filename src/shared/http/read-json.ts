@@ -10,9 +10,9 @@ import type { JsonObject } from "./json-text.ts";
 
 /** Maximum bytes of a paid request's body. */
 export const BODY_BYTES_MAX = 20 * 1024 * 1024;
-/** Maximum declared length of a body that is read in one call. */
+/** Maximum declared length (bytes) of a body that is read in one call. */
 export const SINGLE_READ_BYTES_MAX = 4 * 1024 * 1024;
-/** Maximum bytes of a request that counts tokens. Such requests are free. */
+/** Maximum bytes of a request that counts tokens. Counting is free. */
 export const TOKEN_COUNT_BYTES_MAX = 4 * 1024 * 1024;
 /** Maximum bytes of the body of any other unpaid request. */
 export const MANAGEMENT_BYTES_MAX = 1024 * 1024;
@@ -22,17 +22,17 @@ export type BodyLimits = {
   readonly timeoutMs: number;
   readonly after?: TimerFunction;
   /**
-   * Called with the size of each piece of a large body. If it returns false, reading fails with
+   * Called with the size of each piece of a large body. If it returns false, the read fails with
    * 503.
    */
   readonly hasRoom?: (bytes: number) => boolean;
   readonly takesForms?: boolean;
 };
 
-/** Maximum length of a content type, because the pattern takes quadratic time. */
+/** Maximum length of a content type, because matching takes quadratic time. */
 const TYPE_CHARACTERS_MAX = 100;
 const JSON_TYPE = /^application\/json\s*(?:;\s*charset\s*=\s*(?:utf-?8|"utf-?8")\s*)?;?\s*$/i;
-// Browsers send text/plain and forms to other origins without a preflight, so only JSON is accepted.
+// Browsers send text/plain and forms cross-origin without a preflight, so only JSON is accepted.
 const NOT_JSON = "Send the request body as 'Content-Type: application/json' (UTF-8).";
 const UNREADABLE = "The request body could not be read.";
 const COMPRESSED = "Send the request body without 'Content-Encoding'.";
@@ -43,10 +43,7 @@ export type JsonBody = {
   readonly form?: readonly FormField[];
 };
 
-/**
- * Reads a body as one JSON object. Fails with 400, 408, 413 or 415. Never reads more than
- * `bytesMax`.
- */
+/** Reads the body as one JSON object of at most `bytesMax`. Fails with 400, 408, 413 or 415. */
 export async function readJson(request: Request, limits: BodyLimits): Promise<Result<JsonObject>> {
   const body = await readJsonBody(request, limits);
   return body.ok ? success(body.value.json) : body;
@@ -97,8 +94,8 @@ type Bytes = Result<Uint8Array>;
 export async function readBodyBytes(request: Request, limits: BodyLimits): Promise<Bytes> {
   const declared = request.headers.get("content-length") ?? "";
   if (Number(declared) > limits.bytesMax) return tooLarge(limits.bytesMax);
-  // HTTP limits a body to its declared length. A small one is read at once, which costs half as
-  // much as chunks. A larger one counts as it arrives, so that declaring 20 MiB uses no memory.
+  // A small declared body is read in one call, which costs half as much as chunks. A large one
+  // takes memory only as it arrives, so declaring 20 MiB reserves nothing.
   const isDeclared = /^\d+$/.test(declared) && Number(declared) <= SINGLE_READ_BYTES_MAX;
   return isDeclared ? readWhole(request, limits) : readChunks(request, limits);
 }
@@ -157,7 +154,10 @@ function cancelReading(reader: Reader, refusal: Refusal): Refusal {
   return refusal;
 }
 
-/** ignoreBOM keeps the byte order mark, so that it is rejected, as RFC 8259 section 8.1 allows. */
+/**
+ * With `ignoreBOM`, the decoder keeps a byte order mark, which is then rejected (RFC 8259 section
+ * 8.1).
+ */
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 function decode(bytes: Uint8Array): Result<string> {

@@ -6,17 +6,14 @@ import { SummaryLogLine } from "./summed-line.ts";
 
 export type LoggedFailure = Failure["kind"] | `home_${number}`;
 
-/**
- * The data in a request's log line: IDs and outcomes, never a key, prompt, output, path or query
- * value.
- */
+/** The fields of a request's log line. Never a key, prompt, output, path or query value. */
 type RequestRecord = {
   readonly requestId: string;
   readonly method: string;
-  /** The route's pattern (`/v1/keys/:id`), because paths contain client data. */
+  /** The route's pattern (`/v1/keys/:id`). Paths contain client data. */
   readonly route: string;
   readonly status: number;
-  /** Ms until the response's headers. A stream takes longer. */
+  /** Time until the response headers, in ms. Streams run longer. */
   readonly durationMs: number;
   readonly orgId: string | null;
   readonly keyId: string | null;
@@ -40,7 +37,9 @@ const SUMMED: ReadonlySet<number> = new Set([401, 404, 429]);
 
 const makeLine = (): SummaryLogLine => new SummaryLogLine("requests_refused");
 
-/** Counts a rejection in the summary line. Returns false if the request gets its own line. */
+/**
+ * Counts a rejected request in the summary line. Returns false if the request needs its own line.
+ */
 export function countInSummaryLine(
   config: Config | undefined,
   {

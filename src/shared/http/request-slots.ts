@@ -10,7 +10,7 @@ import { Isolate } from "./isolate.ts";
 import { SINGLE_READ_BYTES_MAX } from "./read-json.ts";
 import type { BodyLimits } from "./read-json.ts";
 
-/** Ms for the admission and for storing an outcome, with a margin. */
+/** Time for the admission and for storing the outcome, with a margin, in ms. */
 const LEASE_SPARE_MS = 60_000;
 const NO_KEY = "";
 
@@ -38,7 +38,9 @@ export function bodyLength(c: AppContext): number {
 
 export type BodyOwner = "operators" | "merchants" | `person:${string}`;
 
-/** Memory of an isolate for bodies without a key, including Stripe's. */
+/**
+ * An isolate's memory for bodies of requests without a key. Stripe's webhooks have the same amount.
+ */
 const OPEN_ROOM_BYTES = 8 * 1024 * 1024;
 const OPEN_LEASE_MS = 10_000;
 
@@ -52,7 +54,10 @@ function makeSlotPools(): Record<"anonymous" | "stripe", RequestMemory> {
   return { anonymous: new RequestMemory(limits), stripe: new RequestMemory(limits) };
 }
 
-/** Reads a small body without a key in separate memory. Returns 503 if that is full. */
+/**
+ * Reads a small body of a request without a key, in separate memory. Fails with 503 if that memory
+ * is full.
+ */
 export async function readAnonymous<T>(
   c: AppContext,
   read: (request: Request, limits: BodyLimits) => Promise<Result<T>>,

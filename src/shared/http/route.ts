@@ -2,11 +2,11 @@ import type { Role } from "../caller.ts";
 import type { OperatorRole } from "../config/config.ts";
 
 /**
- * The callers of a route and, for those with a key, the place where it is handled:
- * - `paid`: where it arrives. It costs money, and its admission runs while its body is read.
- * - `here`: where it arrives. A key away from home must be active there too.
- * - `home`: at the key's home.
- * - `managed`: at the key's home, only for keys without limits, because these calls can change
+ * The callers of a route and, for callers with a key, the region that handles the request:
+ * - `paid`: the receiving region. It costs money, and the key is admitted while the body is read.
+ * - `here`: the receiving region. Outside its home region, the key must also be active there.
+ * - `home`: the key's home region.
+ * - `managed`: the key's home region. Keys with limits are rejected, because these calls can change
  * limits.
  * - `operators`: operators of the region.
  * - `people`: people who are logged in to the console.
@@ -14,48 +14,51 @@ import type { OperatorRole } from "../config/config.ts";
 export type Reach = Route["reach"];
 
 /**
- * Whether a call in the console requires a login within the last ten minutes. A record lists values
- * by field: changes to only these values need no login, because they lower limits.
+ * Whether a console call requires a login within the last ten minutes. A record lists values by
+ * field: a change to only these values needs no login, because they lower limits.
  */
 export type FreshLogin = "always" | "never" | Readonly<Record<string, readonly unknown[]>>;
 
 type Call = {
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
-  /** The whole path, in Hono's notation. */
+  /** The full path in Hono's notation. */
   readonly path: string;
   readonly freshLogin: FreshLogin;
 };
 
-/** A route for keys. A parameter `org_id` must be the caller's organization. */
+/** A route for keys. A path parameter `org_id` must be the caller's organization. */
 export type KeyRoute = Call & {
   readonly reach: "paid" | "here" | "home" | "managed";
   readonly roles: readonly Role[];
   /**
-   * Whether the caller's member is read from D1 first. With `tried`, the handler also works without
-   * it.
+   * Whether the member is read from D1 before the handler runs. With `tried`, the handler can also
+   * run without it.
    */
   readonly member: "unread" | "read" | "tried";
-  /** The roles that also see other members' objects. */
+  /** The roles that can also see other members' objects. */
   readonly others?: readonly Role[];
-  /** Set if sessions can't call it, although limited keys can. */
+  /** Set if limited keys can call the route but sessions can't. */
   readonly sessions?: false;
 };
 export type OperatorRoute = Call & {
   readonly reach: "operators";
   readonly roles: readonly OperatorRole[];
 };
-/** A route for a member with one of the roles. Null allows people without an organization too. */
+/**
+ * A route for people with one of the roles. If null, people without an organization can also call
+ * it.
+ */
 export type PeopleRoute = Call & {
   readonly reach: "people";
   readonly roles: readonly Role[] | null;
 };
 
-/** A row of the route table without its handler. */
+/** A row of the route table, without its handler. */
 export type Route = KeyRoute | OperatorRoute | PeopleRoute;
 
 /**
- * The name of a row and the type of its response bodies, which the OpenAPI schemas must allow. Rows
- * have no such value, only the type.
+ * The name of a route and the type of its response body, for the OpenAPI check. Exists only at
+ * compile time.
  */
 export type Typed<Name extends string, A> = {
   readonly typed?: {
@@ -64,7 +67,7 @@ export type Typed<Name extends string, A> = {
   };
 };
 
-/** Returns a route's row with `freshLogin`. By default, its call never needs a fresh login. */
+/** Returns a route's row with `freshLogin`, by default `never`. */
 export function withoutLogin<Row>(
   row: Row,
   freshLogin: FreshLogin = "never",

@@ -1,8 +1,8 @@
 import { getPath } from "hono/utils/url";
 
 /**
- * Returns the path for matching routes: `/models` for `//models` and `/models/`, `/v1/rerank` for
- * `/v2/rerank`. Encoded slashes stay encoded.
+ * Returns the path by which routes are matched: `/models` for `//models` and `/models/`,
+ * `/v1/rerank` for `/v2/rerank`. Encoded slashes stay encoded.
  */
 export function routingPath(request: Request): string {
   const path = getPath(request);
@@ -13,14 +13,14 @@ export function routingPath(request: Request): string {
   );
 }
 
-/** Replaces the path of Cohere's SDKs, which add `v2` to the base URL. */
+/** Cohere's SDKs append `/v2/rerank` to the base URL. */
 function replacePrefix(path: string): string {
   return path === "/v2/rerank" ? "/v1/rerank" : path;
 }
 
 /**
- * Reports whether all percent-escapes are valid. The router leaves invalid ones unchanged, so `%zz`
- * and `%25zz` would be one path.
+ * Reports whether all percent-escapes in the path are valid. Otherwise `%zz` and `%25zz` would
+ * match the same route.
  */
 export function hasValidEscapes(url: string): boolean {
   if (!url.includes("%")) return true;
