@@ -4,7 +4,7 @@ import type { Micros } from "./money.ts";
 import { chargeLines } from "./usage.ts";
 import type { ChargeLine, Price, Usage } from "./usage.ts";
 
-const TOKENS_PER_PRICE = 1_000_000;
+const UNITS_PER_PRICE = 1_000_000;
 
 /**
  * Returns a request's cost: the exact sum of counts times prices, rounded up once. Throws if the
@@ -22,8 +22,8 @@ export function costOf(price: Price, usage: Usage): Micros {
   }
   // A double can't round a sum above 2^53 down to a safe integer.
   if (!Number.isSafeInteger(sum)) return exactCost(terms);
-  const rest = sum % TOKENS_PER_PRICE;
-  return micros((sum - rest) / TOKENS_PER_PRICE + (rest > 0 ? 1 : 0));
+  const rest = sum % UNITS_PER_PRICE;
+  return micros((sum - rest) / UNITS_PER_PRICE + (rest > 0 ? 1 : 0));
 }
 
 function exactCost(terms: readonly ChargeLine[]): Micros {
@@ -31,7 +31,7 @@ function exactCost(terms: readonly ChargeLine[]): Micros {
     (total, [, tokens, perMillion]) => total + BigInt(tokens) * BigInt(perMillion),
     0n,
   );
-  const perPrice = BigInt(TOKENS_PER_PRICE);
+  const perPrice = BigInt(UNITS_PER_PRICE);
   return micros(Number((sum + perPrice - 1n) / perPrice));
 }
 

@@ -110,9 +110,9 @@ export function eventFromRow(row: StoredEvent): EventRecord {
 }
 
 const EVENT_ID = "evt_";
-const DATA_MAX = 16_384;
-const VALUE_MAX = 1000;
-const VALUES_DEPTH = 3;
+const DATA_CHARACTERS_MAX = 16_384;
+const VALUE_CHARACTERS_MAX = 1000;
+const VALUES_DEPTH_MAX = 3;
 
 const DERIVED_CHARACTERS = 24;
 
@@ -130,17 +130,19 @@ export function derivedEventId(...words: readonly (string | number | null)[]): s
  * `left_out`.
  */
 export function truncateEventData(data: EventData): EventData {
-  if (JSON.stringify(data).length <= DATA_MAX) return data;
+  if (JSON.stringify(data).length <= DATA_CHARACTERS_MAX) return data;
   const omittedPaths: string[] = [];
   const shortened = {
     ...(shortenValue(data, "", omittedPaths) as EventData),
     left_out: omittedPaths,
   };
-  return JSON.stringify(shortened).length <= DATA_MAX ? shortened : { left_out: ["data"] };
+  return JSON.stringify(shortened).length <= DATA_CHARACTERS_MAX
+    ? shortened
+    : { left_out: ["data"] };
 }
 
 function shortenValue(value: unknown, path: string, omittedPaths: string[]): unknown {
-  const isTooDeep = path.split(".").length > VALUES_DEPTH;
+  const isTooDeep = path.split(".").length > VALUES_DEPTH_MAX;
   const isObject = value !== null && typeof value === "object" && !Array.isArray(value);
   if (isObject && !isTooDeep) {
     const shortenedEntries = Object.entries(value).map(([name, one]) => {
@@ -148,7 +150,7 @@ function shortenValue(value: unknown, path: string, omittedPaths: string[]): unk
     });
     return Object.fromEntries(shortenedEntries.filter(([, one]) => one !== undefined));
   }
-  if ((JSON.stringify(value) ?? "").length <= VALUE_MAX) return value;
+  if ((JSON.stringify(value) ?? "").length <= VALUE_CHARACTERS_MAX) return value;
   omittedPaths.push(path);
   return undefined;
 }

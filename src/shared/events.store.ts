@@ -57,7 +57,7 @@ export function insertChangeEventStatement(
 function insertStatement(
   db: D1Database,
   event: EventRow,
-  how: {
+  insertParts: {
     readonly data: string;
     readonly from: string;
     readonly where: string;
@@ -68,7 +68,7 @@ function insertStatement(
   return db
     .prepare(
       `INSERT INTO events (id, org_id, type, actor_kind, actor_id, subject, data, created_at)
-       SELECT ?1, ?2, ?3, ?4, ?5, ?6, ${how.data}, ?8 ${how.from} WHERE ${how.where}
+       SELECT ?1, ?2, ?3, ?4, ?5, ?6, ${insertParts.data}, ?8 ${insertParts.from} WHERE ${insertParts.where}
        ON CONFLICT (id) DO NOTHING`,
     )
     .bind(
@@ -80,6 +80,6 @@ function insertStatement(
       event.subject,
       JSON.stringify(event.data satisfies EventData),
       createdAt,
-      ...(how.values ?? []),
+      ...(insertParts.values ?? []),
     );
 }

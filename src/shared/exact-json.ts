@@ -9,13 +9,13 @@ type LostDetails = {
   readonly order: readonly string[] | null;
 };
 
-const LOSSES = new WeakMap<object, LostDetails>();
+const LOST_DETAILS = new WeakMap<object, LostDetails>();
 const DEPTH_MAX = 128;
 
 const QUOTE = 34;
 const PLUS = 43;
 const MINUS = 45;
-const POINT = 46;
+const DECIMAL_POINT = 46;
 const DIGIT_0 = 48;
 const DIGIT_9 = 57;
 const E_BIG = 69;
@@ -31,23 +31,23 @@ const BRACE_CLOSE = 125;
  */
 export function parseJson(text: string): unknown {
   const value: unknown = JSON.parse(text);
-  return losesDetails(text) ? new Reader(text).read() : value;
+  return losesDetails(text) ? new ExactJsonReader(text).read() : value;
 }
 
 /** Copies the recorded details of `original` to an edited copy, and returns the copy. */
 export function keepExactJson<T extends object>(original: object, copy: T): T {
-  const lostDetails = LOSSES.get(original);
+  const lostDetails = LOST_DETAILS.get(original);
   return lostDetails === undefined ? copy : attachLostDetails(copy, lostDetails);
 }
 
 function attachLostDetails<T extends object>(value: T, lostDetails: LostDetails): T {
   if (Object.hasOwn(value, "toJSON")) return value; // the client's own field `toJSON` must stay
-  LOSSES.set(value, lostDetails);
+  LOST_DETAILS.set(value, lostDetails);
   return Object.defineProperty(value, "toJSON", { value: toExactJson, configurable: true });
 }
 
 function toExactJson(this: object): unknown {
-  const lostDetails = LOSSES.get(this);
+  const lostDetails = LOST_DETAILS.get(this);
   if (lostDetails === undefined) return this;
   const { numbers, order } = lostDetails;
   if (Array.isArray(this)) {
@@ -118,7 +118,7 @@ function isPlainDecimal(text: string, start: number, end: number): boolean {
   let point = -1;
   for (let at = text.charCodeAt(start) === MINUS ? start + 1 : start; at < end; at++) {
     const code = text.charCodeAt(at);
-    if (code === POINT) point = at;
+    if (code === DECIMAL_POINT) point = at;
     else if (!isDigit(code)) return false;
   }
   if (point === -1) return text.charCodeAt(start) !== MINUS;
@@ -137,7 +137,9 @@ function numberEnd(text: string, start: number): number {
 }
 
 function isNumberSign(code: number): boolean {
-  return code === POINT || code === MINUS || code === PLUS || code === E_SMALL || code === E_BIG;
+  return (
+    code === DECIMAL_POINT || code === MINUS || code === PLUS || code === E_SMALL || code === E_BIG
+  );
 }
 
 export function jsonStringEnd(text: string, open: number): number {
@@ -156,7 +158,7 @@ function isEscaped(text: string, at: number): boolean {
   return (at - first) % 2 === 1;
 }
 
-class Reader {
+class ExactJsonReader {
   readonly #text: string;
   #at = 0;
 
@@ -236,7 +238,7 @@ class Reader {
 
   #word(): string {
     const start = this.#at;
-    while (!ENDS.has(this.#text.charAt(this.#at))) this.#at++;
+    while (!WORD_ENDS.has(this.#text.charAt(this.#at))) this.#at++;
     return this.#text.slice(start, this.#at);
   }
 
@@ -252,4 +254,4 @@ class Reader {
 
 const COMMA = 44;
 const SPACE = 32;
-const ENDS: ReadonlySet<string> = new Set(["", ",", "}", "]", " ", "\n", "\r", "\t"]);
+const WORD_ENDS: ReadonlySet<string> = new Set(["", ",", "}", "]", " ", "\n", "\r", "\t"]);

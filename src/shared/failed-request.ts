@@ -86,37 +86,37 @@ export type KeptFailureReport = {
 };
 
 const count = z.int().check(z.minimum(0));
-const word = z.string().check(z.maxLength(256));
-const id = z.string().check(z.regex(/^req_[0-9A-Za-z]{24}$/));
+const shortText = z.string().check(z.maxLength(256));
+const requestIdSchema = z.string().check(z.regex(/^req_[0-9A-Za-z]{24}$/));
 
 const requestSchema: z.ZodMiniType<FailedRequest> = z.object({
-  id,
+  id: requestIdSchema,
   at: count,
-  keyId: word,
-  externalId: z.nullable(word),
-  askedModel: z.nullable(word),
-  model: z.nullable(word),
-  door: word,
+  keyId: shortText,
+  externalId: z.nullable(shortText),
+  askedModel: z.nullable(shortText),
+  model: z.nullable(shortText),
+  door: shortText,
   streamed: z.nullable(z.boolean()),
   durationMs: z.number(),
   clientLeftMs: z.nullable(z.number()),
   error: z.object({
-    code: word,
+    code: shortText,
     message: z.string().check(z.maxLength(ERROR_MESSAGE_MAX)),
     status: count,
-    param: z.nullable(word),
+    param: z.nullable(shortText),
   }),
   attempts: z.array(attemptSchema).check(z.maxLength(16)),
   skipped: z.exactOptional(z.array(skippedSchema).check(z.maxLength(SKIPPED_MAX))),
 });
 const countSchema: z.ZodMiniType<FailureCount> = z.object({
   hour: count,
-  keyId: word,
-  code: word,
+  keyId: shortText,
+  code: shortText,
   status: count,
   count,
   lastAt: count,
-  lastId: id,
+  lastId: requestIdSchema,
 });
 
 export const failedBatchSchema: z.ZodMiniType<FailedBatch> = z.object({

@@ -13,7 +13,7 @@ import type { PolicyField, PolicyScope } from "./policy.ts";
  * An expected failure. It can cross Durable Object calls, and `http/failure-mapping.ts` maps it to
  * a response.
  */
-export type Failure = Kinds & { readonly charged?: Charged };
+export type Failure = FailureKinds & { readonly charged?: Charged };
 
 /** The charge of a failed request. A retry would be charged again. */
 export type Charged = {
@@ -21,7 +21,7 @@ export type Charged = {
   readonly generationId: string;
 };
 
-type Kinds =
+type FailureKinds =
   | {
       readonly kind: "invalid_request";
       readonly message: string;
@@ -238,114 +238,124 @@ type Kind = Failure["kind"];
  * The schemas of failures from another region, by kind. Null for kinds that another region never
  * returns.
  */
-type Shapes = {
+type FailureSchemas = {
   readonly [K in Kind]: z.ZodMiniType<Omit<Extract<Failure, { kind: K }>, "charged">> | null;
 };
 
-const whole = z.int().check(z.minimum(0));
-const amount = z.pipe(whole, z.transform(micros));
-const word = z.string().check(z.minLength(1), z.maxLength(256));
+const count = z.int().check(z.minimum(0));
+const microsSchema = z.pipe(count, z.transform(micros));
+const shortText = z.string().check(z.minLength(1), z.maxLength(256));
 const flag = z.boolean();
-const yes = z.exactOptional(z.literal(true));
-const shortage = { requiredMicro: amount, heldMicro: amount, onlyHolds: flag };
-const of = <K extends Kind, S extends z.core.$ZodLooseShape>(kind: K, shape: S) =>
+const optionalTrue = z.exactOptional(z.literal(true));
+const shortage = { requiredMicro: microsSchema, heldMicro: microsSchema, onlyHolds: flag };
+const schemaOf = <K extends Kind, S extends z.core.$ZodLooseShape>(kind: K, shape: S) =>
   z.object({ kind: z.literal(kind), ...shape });
 
-const SHAPES = {
-  invalid_request: of("invalid_request", {
+const FAILURE_SCHEMAS = {
+  invalid_request: schemaOf("invalid_request", {
     message: z.string(),
-    param: z.nullable(word),
-    code: z.exactOptional(word),
-    isTooLarge: yes,
+    param: z.nullable(shortText),
+    code: z.exactOptional(shortText),
+    isTooLarge: optionalTrue,
   }),
-  invalid_api_key: of("invalid_api_key", { expiredAt: z.exactOptional(whole), isForGood: yes }),
-  balance_too_low: of("balance_too_low", {
-    balanceMicro: amount,
-    session: yes,
-    purchaseId: z.exactOptional(word),
+  invalid_api_key: schemaOf("invalid_api_key", {
+    expiredAt: z.exactOptional(count),
+    isForGood: optionalTrue,
+  }),
+  balance_too_low: schemaOf("balance_too_low", {
+    balanceMicro: microsSchema,
+    session: optionalTrue,
+    purchaseId: z.exactOptional(shortText),
     ...shortage,
   }),
-  payment_reversed: of("payment_reversed", { owedMicro: z.nullable(amount) }),
-  key_budget_exceeded: of("key_budget_exceeded", {
+  payment_reversed: schemaOf("payment_reversed", { owedMicro: z.nullable(microsSchema) }),
+  key_budget_exceeded: schemaOf("key_budget_exceeded", {
     period: z.nullable(z.enum(BUDGET_PERIODS)),
-    budgetMicro: amount,
-    leftMicro: amount,
-    resetsAt: z.nullable(whole),
-    session: yes,
+    budgetMicro: microsSchema,
+    leftMicro: microsSchema,
+    resetsAt: z.nullable(count),
+    session: optionalTrue,
     ...shortage,
   }),
-  budget_exceeded: of("budget_exceeded", {
+  budget_exceeded: schemaOf("budget_exceeded", {
     scope: z.enum(BUDGET_SCOPES),
-    budgetId: word,
+    budgetId: shortText,
     unit: z.enum(BUDGET_UNITS),
-    window: word,
-    limit: whole,
-    left: whole,
-    held: whole,
-    required: whole,
-    resetsAt: z.nullable(whole),
+    window: shortText,
+    limit: count,
+    left: count,
+    held: count,
+    required: count,
+    resetsAt: z.nullable(count),
     onlyHolds: flag,
   }),
-  model_not_allowed: of("model_not_allowed", { model: z.string() }),
-  route_not_allowed: of("route_not_allowed", {
+  model_not_allowed: schemaOf("model_not_allowed", { model: z.string() }),
+  route_not_allowed: schemaOf("route_not_allowed", {
     model: z.string(),
     scope: z.enum(POLICY_SCOPES),
     field: z.enum(POLICY_FIELDS),
   }),
-  organization_suspended: of("organization_suspended", {}),
-  paused: of("paused", {
-    pauseId: word,
+  organization_suspended: schemaOf("organization_suspended", {}),
+  paused: schemaOf("paused", {
+    pauseId: shortText,
     scope: z.nullable(z.enum(BUDGET_SCOPES)),
     reason: z.nullable(z.string()),
-    until: z.nullable(whole),
+    until: z.nullable(count),
   }),
-  conflict: of("conflict", {
+  conflict: schemaOf("conflict", {
     message: z.string(),
-    param: z.nullable(word),
-    code: z.exactOptional(word),
+    param: z.nullable(shortText),
+    code: z.exactOptional(shortText),
   }),
-  idempotency_replay: of("idempotency_replay", { made: z.literal("generation"), id: word }),
-  idempotency_in_progress: of("idempotency_in_progress", {}),
-  idempotency_mismatch: of("idempotency_mismatch", {}),
-  body_too_large: of("body_too_large", { bytesMax: whole }),
-  rate_limited: of("rate_limited", {
+  idempotency_replay: schemaOf("idempotency_replay", {
+    made: z.literal("generation"),
+    id: shortText,
+  }),
+  idempotency_in_progress: schemaOf("idempotency_in_progress", {}),
+  idempotency_mismatch: schemaOf("idempotency_mismatch", {}),
+  body_too_large: schemaOf("body_too_large", { bytesMax: count }),
+  rate_limited: schemaOf("rate_limited", {
     scope: z.enum(["organization", "session"]),
-    limit: whole,
-    retryAfterMs: whole,
+    limit: count,
+    retryAfterMs: count,
   }),
-  concurrency_limited: of("concurrency_limited", {
+  concurrency_limited: schemaOf("concurrency_limited", {
     scope: z.enum(["key", "organization"]),
-    limit: z.nullable(whole),
+    limit: z.nullable(count),
   }),
-  tokens_limited: of("tokens_limited", {
-    limit: whole,
-    remaining: whole,
-    required: whole,
-    retryAfterMs: whole,
+  tokens_limited: schemaOf("tokens_limited", {
+    limit: count,
+    remaining: count,
+    required: count,
+    retryAfterMs: count,
   }),
-  tokens_over_limit: of("tokens_over_limit", { limit: whole, prompt: whole, required: whole }),
-  quota_exceeded: of("quota_exceeded", {
+  tokens_over_limit: schemaOf("tokens_over_limit", {
+    limit: count,
+    prompt: count,
+    required: count,
+  }),
+  quota_exceeded: schemaOf("quota_exceeded", {
     period: z.enum(["day", "month"]),
-    quotaMicro: amount,
-    leftMicro: amount,
-    resetsAt: whole,
+    quotaMicro: microsSchema,
+    leftMicro: microsSchema,
+    resetsAt: count,
     ...shortage,
   }),
-  too_many_end_users: of("too_many_end_users", {}),
-  overloaded: of("overloaded", {}),
-  storage_unavailable: of("storage_unavailable", {}),
+  too_many_end_users: schemaOf("too_many_end_users", {}),
+  overloaded: schemaOf("overloaded", {}),
+  storage_unavailable: schemaOf("storage_unavailable", {}),
   payments_off: null,
   purchase_limit: null,
   purchase_in_progress: null,
-  price_list_differs: of("price_list_differs", { list: z.nullable(word) }),
-  hold_not_allowed: of("hold_not_allowed", {
+  price_list_differs: schemaOf("price_list_differs", { list: z.nullable(shortText) }),
+  hold_not_allowed: schemaOf("hold_not_allowed", {
     owner: z.exactOptional(z.enum(["merchant", "key"])),
   }),
-  candidates_required: of("candidates_required", {}),
+  candidates_required: schemaOf("candidates_required", {}),
   region_mismatch: null,
   role_required: null,
   key_is_limited: null,
-  not_found: of("not_found", { message: z.string() }),
+  not_found: schemaOf("not_found", { message: z.string() }),
   model_not_found: null,
   method_not_allowed: null,
   request_timeout: null,
@@ -362,10 +372,10 @@ const SHAPES = {
   home_region_unreachable: null,
   prices_unavailable: null,
   misconfigured: null,
-} as const satisfies Shapes;
+} as const satisfies FailureSchemas;
 
-export const pausedSchema = SHAPES.paused;
+export const pausedSchema = FAILURE_SCHEMAS.paused;
 
 export const peerRefusal: z.ZodMiniType<Failure> = z.union(
-  Object.values(SHAPES).filter((shape) => shape !== null),
+  Object.values(FAILURE_SCHEMAS).filter((shape) => shape !== null),
 );

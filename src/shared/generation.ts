@@ -90,7 +90,7 @@ export const attemptSchema: z.ZodMiniType<FailedAttempt> = z.object({
     z.object({ model: z.string(), cost: z.nullable(z.int().check(z.minimum(0))) }),
   ),
 });
-const ran = {
+const generationFields = {
   model: z.string(),
   provider: z.string(),
   keyId: z.string(),
@@ -113,32 +113,33 @@ const ran = {
   purpose: z.exactOptional(holdPurposeSchema),
 };
 /** The schema of a generation from another region. It only restricts fields that affect money. */
-export const peerGenerationSchema: z.ZodMiniType<Omit<Generation, "region">> = z.object(ran);
+export const peerGenerationSchema: z.ZodMiniType<Omit<Generation, "region">> =
+  z.object(generationFields);
 
-const word = z.string().check(z.minLength(1), z.maxLength(256));
+const shortText = z.string().check(z.minLength(1), z.maxLength(256));
 export const generationSchema: z.ZodMiniType<Generation> = z.object({
-  ...ran,
-  model: word,
-  provider: word,
+  ...generationFields,
+  model: shortText,
+  provider: shortText,
   region: z.enum(REGIONS),
   keyId: z.string().check(z.refine((id) => mintedAt(id, "key_") !== null, "must be a key's id")),
   usage: strictUsageSchema,
   // Durations can be negative, because the clock may step back. The request must still be charged.
   firstByteMs: z.nullable(z.int()),
   durationMs: z.int(),
-  finishReason: z.nullable(word),
+  finishReason: z.nullable(shortText),
   tags: z.exactOptional(tagsSchema),
   trace: z.exactOptional(z.string().check(z.maxLength(49))),
-  kind: z.exactOptional(word),
+  kind: z.exactOptional(shortText),
 });
 
 const REQUEST_ID = "req_";
-const ANSWER_ID = /^[a-z]{3,10}[-_]/;
+const RESPONSE_ID_PREFIX = /^[a-z]{3,10}[-_]/;
 
 /** Returns the request ID for the ID of a request, response or hold, or null for any other text. */
 export function requestIdOf(idOrHoldName: string): string | null {
   const holdName = readHoldName(idOrHoldName);
   if (holdName !== null) return holdName.id;
-  const id = idOrHoldName.replace(ANSWER_ID, REQUEST_ID);
+  const id = idOrHoldName.replace(RESPONSE_ID_PREFIX, REQUEST_ID);
   return mintedAt(id, REQUEST_ID) === null ? null : id;
 }

@@ -24,7 +24,7 @@ export async function readBoundedText(
     const { done, value } = await readFull(reader, size);
     bytes += value?.byteLength ?? 0;
     if (bytes > bytesMax) {
-      ignoreResult(reader.cancel());
+      ignoreRejection(reader.cancel());
       return null;
     }
     text += pieces.decode(value);
@@ -41,10 +41,10 @@ export async function readBodyParts<T>(
   const reader = body.getReader({ mode: "byob" });
   for (;;) {
     const { done, value } = await readFull(reader, PART_BYTES);
-    const why = value === undefined || value.byteLength === 0 ? null : onPart(value);
-    if (why !== null) {
-      ignoreResult(reader.cancel());
-      return why;
+    const result = value === undefined || value.byteLength === 0 ? null : onPart(value);
+    if (result !== null) {
+      ignoreRejection(reader.cancel());
+      return result;
     }
     if (done) return null;
   }
@@ -64,14 +64,14 @@ async function readFull(reader: Reader, size: number): Promise<ReadPart> {
 }
 
 export function discardBody(response: Response): void {
-  if (response.body !== null) ignoreResult(response.body.cancel());
+  if (response.body !== null) ignoreRejection(response.body.cancel());
 }
 
-function ignoreResult(work: Promise<unknown>): void {
+function ignoreRejection(work: Promise<unknown>): void {
   work.catch(() => undefined);
 }
 
-const MARK = "\ufeff";
+const BYTE_ORDER_MARK = "\ufeff";
 
 /**
  * Decodes UTF-8 from pieces that can split characters. Drops one byte order mark at the start.
@@ -79,20 +79,20 @@ const MARK = "\ufeff";
  */
 export class Utf8PieceDecoder {
   readonly #decoder = new TextDecoder("utf-8", { fatal: false, ignoreBOM: true });
-  #begun = false;
+  #hasText = false;
 
   decode(bytes: Uint8Array | undefined): string {
-    return this.#unmarked(this.#decoder.decode(bytes, { stream: true }));
+    return this.#withoutByteOrderMark(this.#decoder.decode(bytes, { stream: true }));
   }
 
   end(): string {
-    return this.#unmarked(this.#decoder.decode());
+    return this.#withoutByteOrderMark(this.#decoder.decode());
   }
 
-  #unmarked(text: string): string {
-    if (this.#begun || text === "") return text;
-    this.#begun = true;
-    return text.startsWith(MARK) ? text.slice(MARK.length) : text;
+  #withoutByteOrderMark(text: string): string {
+    if (this.#hasText || text === "") return text;
+    this.#hasText = true;
+    return text.startsWith(BYTE_ORDER_MARK) ? text.slice(BYTE_ORDER_MARK.length) : text;
   }
 }
 

@@ -26,10 +26,10 @@ export const BUDGET_ERRORS = {
   quota_exceeded: quotaExceeded,
   budget_exceeded: (failure: Of<"budget_exceeded">) => {
     const { scope, budgetId, unit, limit, left, held, required, onlyHolds, resetsAt } = failure;
-    const [field, words] = UNITS[unit];
+    const [field, unitText] = UNITS[unit];
     const isEndUser = scope === "end_user";
     const end = resetsAt === null ? "" : ` It has room again at ${timestamp(resetsAt)}.`;
-    const has = `The budget of ${limit} ${words} ${windowText(failure.window)} for ${OWNERS[scope]} has ${left} left`;
+    const has = `The budget of ${limit} ${unitText} ${windowText(failure.window)} for ${OWNERS[scope]} has ${left} left`;
     const requirement = `this request needs at least ${required}`;
     return {
       status: isEndUser ? 429 : 402,

@@ -211,8 +211,8 @@ function writableHeaders(c: AppContext): Headers {
 function setDialectHeaders(c: AppContext, headers: Headers, admitted: Admitted | undefined): void {
   const dialect = c.get("dialect");
   if (dialect === undefined) return;
-  const own = dialect.headers(c.get("requestId"), admitted ?? null);
-  for (const [name, value] of Object.entries(own)) headers.set(name, value);
+  const dialectHeaders = dialect.headers(c.get("requestId"), admitted ?? null);
+  for (const [name, value] of Object.entries(dialectHeaders)) headers.set(name, value);
 }
 
 function setCallerHeaders(headers: Headers, { caller, rate, tokens }: Admitted): void {

@@ -1,4 +1,4 @@
-const EXPOSED = [
+const EXPOSED_HEADERS = [
   "x-request-id",
   "location",
   "content-disposition",
@@ -61,5 +61,5 @@ export function allowOrigin(
   if (origins !== null) headers.append("vary", "origin");
   if (origins !== null && !origins.includes(origin)) return;
   headers.set("access-control-allow-origin", origins === null ? "*" : origin);
-  headers.set("access-control-expose-headers", EXPOSED);
+  headers.set("access-control-expose-headers", EXPOSED_HEADERS);
 }

@@ -17,7 +17,7 @@ export function errorResponseOf(failure: Failure): ErrorResponse {
   return failure.charged === undefined ? errorResponse : addCharge(errorResponse, failure.charged);
 }
 
-const RETRY = / Please retry\.$/;
+const PLEASE_RETRY = / Please retry\.$/;
 
 /**
  * Adds the charge to an error response and marks it as not retryable, because a retry would be
@@ -28,19 +28,19 @@ function addCharge(
   { costMicro, generationId }: Charged,
 ): ErrorResponse {
   const { "retry-after": _, ...headers } = errorResponse.headers ?? {};
-  const message = errorResponse.message.replace(RETRY, "");
+  const message = errorResponse.message.replace(PLEASE_RETRY, "");
   return {
     ...errorResponse,
-    message: errorResponse.status < 500 ? message : `${message} ${CHARGED}`,
+    message: errorResponse.status < 500 ? message : `${message} ${CHARGED_MESSAGE}`,
     extra: { ...errorResponse.extra, generation_id: generationId, cost_micro: costMicro },
     headers: { ...headers, ...DO_NOT_RETRY, "x-cost-micro": String(costMicro) },
   };
 }
 
-const CHARGED = "The usage so far was charged. A retry will be charged again.";
+const CHARGED_MESSAGE = "The usage so far was charged. A retry will be charged again.";
 
-const GENERAL = new Set(["invalid_request_error", "api_error", "permission_denied"]);
-const REFUSAL_CODES = new Set([
+const GENERAL_TYPES = new Set(["invalid_request_error", "api_error", "permission_denied"]);
+const DOCUMENTED_CODES = new Set([
   "context_length_exceeded",
   "content_filter",
   "previous_response_not_found",
@@ -48,12 +48,12 @@ const REFUSAL_CODES = new Set([
 
 export function anchorOf(failure: Failure): string {
   const { code, type } = errorResponseOf(failure);
-  const isOwn = failure.kind !== "invalid_request" || REFUSAL_CODES.has(code ?? "");
-  return (isOwn ? code : undefined) ?? (GENERAL.has(type) ? failure.kind : type);
+  const isOwn = failure.kind !== "invalid_request" || DOCUMENTED_CODES.has(code ?? "");
+  return (isOwn ? code : undefined) ?? (GENERAL_TYPES.has(type) ? failure.kind : type);
 }
 
 function errorResponseOfKind<K extends Kind>(kind: K, failure: FailureOf[K]): ErrorResponse {
-  return WIRES[kind](failure);
+  return ERROR_RESPONSES[kind](failure);
 }
 
 // SDKs retry by this header rather than by the status.
@@ -67,7 +67,7 @@ const RETRY_AFTER_MAX_S = 60;
 const OVERLOAD_RETRY_MAX_S = 59;
 const MISCONFIGURED_RETRY_S = 30;
 
-const WIRES: ErrorResponses = {
+const ERROR_RESPONSES: ErrorResponses = {
   invalid_request: (failure) => ({
     ...invalidRequest(failure.isTooLarge === true ? 413 : 400, failure.message, failure.param),
     ...(failure.code === undefined ? {} : { code: failure.code }),
@@ -79,7 +79,7 @@ const WIRES: ErrorResponses = {
     type: "invalid_api_key",
     message:
       expiredAt === undefined
-        ? ((twoHeaders && TWO_KEYS[twoHeaders]) ??
+        ? ((twoHeaders && TWO_KEYS_MESSAGES[twoHeaders]) ??
           "Invalid or missing API key. Send an active key as 'Authorization: Bearer <API_KEY>'.")
         : `This API key expired at ${timestamp(expiredAt)}. Please use another key.`,
     headers: { "www-authenticate": "Bearer" },
@@ -163,7 +163,7 @@ const WIRES: ErrorResponses = {
     message:
       limit === null
         ? "The key or organization that pays for this session has too many requests in progress. Please retry after 1s."
-        : `Limit of ${limit} concurrent requests for ${LIMITED[scope]} reached. Please retry after 1s.`,
+        : `Limit of ${limit} concurrent requests for ${LIMIT_OWNERS[scope]} reached. Please retry after 1s.`,
     headers: RETRY_SOON,
   }),
   tokens_limited: tokensLimited,
@@ -224,7 +224,7 @@ const WIRES: ErrorResponses = {
     ),
 };
 
-const TWO_KEYS = {
+const TWO_KEYS_MESSAGES = {
   both: "The headers 'Authorization' and 'x-api-key' hold two different API keys. Send one of them.",
   authorization:
     "Invalid API key in 'Authorization', and 'x-api-key' is not a key of this service. Send one active key.",
@@ -236,7 +236,7 @@ function balanceTooLow(failure: FailureOf["balance_too_low"]): ErrorResponse {
   const { balanceMicro, heldMicro, requiredMicro, onlyHolds, purchaseId } = failure;
   const errorResponse = { status: 402, type: "insufficient_balance" };
   const extra = { balance_micro: balanceMicro, required_micro: requiredMicro };
-  if (failure.session === true) return sessionsPayerTooLow(failure);
+  if (failure.session === true) return sessionPayerBalanceTooLow(failure);
   return onlyHolds
     ? {
         ...errorResponse,
@@ -256,7 +256,7 @@ function balanceTooLow(failure: FailureOf["balance_too_low"]): ErrorResponse {
  * Returns the error for a session. It has only the session's own amounts, to hide those of the
  * organization.
  */
-function sessionsPayerTooLow(failure: FailureOf["balance_too_low"]): ErrorResponse {
+function sessionPayerBalanceTooLow(failure: FailureOf["balance_too_low"]): ErrorResponse {
   const { balanceMicro, heldMicro, requiredMicro, onlyHolds } = failure;
   const extra = { balance_micro: balanceMicro, required_micro: requiredMicro };
   return {
@@ -270,7 +270,7 @@ function sessionsPayerTooLow(failure: FailureOf["balance_too_low"]): ErrorRespon
   };
 }
 
-const LIMITED = {
+const LIMIT_OWNERS = {
   key: "this API key",
   session: "this session",
   organization: "your organization",
@@ -295,7 +295,7 @@ function rateLimited({
   return {
     status: 429,
     type: "rate_limit_exceeded",
-    message: `Rate limit of ${limit} requests per ${span} for ${LIMITED[scope]} reached. Please retry after ${seconds}s.`,
+    message: `Rate limit of ${limit} requests per ${span} for ${LIMIT_OWNERS[scope]} reached. Please retry after ${seconds}s.`,
     extra: { retry_after: seconds },
     headers: {
       ...(orgId !== undefined && { "openai-organization": orgId }),

@@ -41,11 +41,12 @@ export function parseForm(bytes: Uint8Array, boundary: string): Result<readonly 
   const fields: FormField[] = [];
   if (!isAt(bytes, 0, mark.subarray(2))) return invalid(BROKEN);
   let at = mark.length - 2;
-  while (!isAt(bytes, at, CLOSE)) {
-    const from = isAt(bytes, at, LINE) ? at + LINE.length : -1;
-    const until = from < 0 ? -1 : indexOf(bytes, BLANK, from - LINE.length, HEADER_BYTES_MAX);
+  while (!isAt(bytes, at, CLOSE_MARK)) {
+    const from = isAt(bytes, at, LINE_END) ? at + LINE_END.length : -1;
+    const until =
+      from < 0 ? -1 : indexOf(bytes, BLANK_LINE, from - LINE_END.length, HEADER_BYTES_MAX);
     if (until < 0 || fields.length === FIELDS_MAX) return invalid(BROKEN);
-    const contentStart = until + BLANK.length;
+    const contentStart = until + BLANK_LINE.length;
     const end = indexOf(bytes, mark, contentStart, bytes.length);
     const header = end < 0 ? null : textOf(bytes.subarray(from, until));
     const field = header === null ? null : fieldOf(header, bytes.subarray(contentStart, end));
@@ -56,9 +57,9 @@ export function parseForm(bytes: Uint8Array, boundary: string): Result<readonly 
   return success(fields);
 }
 
-const CLOSE = new TextEncoder().encode(DASHES);
-const LINE = new Uint8Array([CR, LF]);
-const BLANK = new Uint8Array([CR, LF, CR, LF]);
+const CLOSE_MARK = new TextEncoder().encode(DASHES);
+const LINE_END = new Uint8Array([CR, LF]);
+const BLANK_LINE = new Uint8Array([CR, LF, CR, LF]);
 
 function isAt(bytes: Uint8Array, at: number, pattern: Uint8Array): boolean {
   return pattern.every((byte, offset) => bytes[at + offset] === byte);
@@ -68,8 +69,8 @@ function isAt(bytes: Uint8Array, at: number, pattern: Uint8Array): boolean {
  * Returns the position of a boundary, or -1. Takes linear time, because a boundary starts with CR
  * LF and has no other CR.
  */
-function indexOf(bytes: Uint8Array, pattern: Uint8Array, from: number, most: number): number {
-  const end = Math.min(bytes.length, from + most);
+function indexOf(bytes: Uint8Array, pattern: Uint8Array, from: number, bytesMax: number): number {
+  const end = Math.min(bytes.length, from + bytesMax);
   for (let at = from; at < end; at++) {
     if (bytes[at] === CR && bytes[at + 1] === LF && isAt(bytes, at, pattern)) return at;
   }
@@ -109,9 +110,9 @@ export function fieldsOfForm(fields: readonly FormField[]): Result<object> {
   for (const [name, value] of fields) {
     const isList = name.endsWith("[]");
     const plain = isList ? name.slice(0, -2) : name;
-    const before = values.get(plain);
-    if (isList && Array.isArray(before)) before.push(value);
-    else if (before !== undefined) return invalid(`${plain} must be given once.`, plain);
+    const previousValue = values.get(plain);
+    if (isList && Array.isArray(previousValue)) previousValue.push(value);
+    else if (previousValue !== undefined) return invalid(`${plain} must be given once.`, plain);
     else values.set(plain, isList ? [value] : value);
   }
   return success(Object.fromEntries(values));

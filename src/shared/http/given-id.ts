@@ -2,12 +2,12 @@
  * Request IDs of internal requests. They are keyed by the request object, so clients can't set
  * them.
  */
-const ids = new WeakMap<Request, string>();
+const idByRequest = new WeakMap<Request, string>();
 
 export function giveId(request: Request, requestId: string): void {
-  ids.set(request, requestId);
+  idByRequest.set(request, requestId);
 }
 
 export function internalRequestIdOf(request: Request): string | undefined {
-  return ids.get(request);
+  return idByRequest.get(request);
 }

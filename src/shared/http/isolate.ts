@@ -2,7 +2,7 @@ import type { Config } from "../config/config.ts";
 
 type Part<T> = (config: Config) => T;
 
-const isolates = new WeakMap<Config, Isolate>();
+const isolateByConfig = new WeakMap<Config, Isolate>();
 
 /**
  * Values that all requests of an isolate with the same configuration share. Each is created on
@@ -17,18 +17,18 @@ export class Isolate {
   }
 
   static of(config: Config): Isolate {
-    const known = isolates.get(config);
+    const known = isolateByConfig.get(config);
     if (known !== undefined) return known;
     const isolate = new Isolate(config);
-    isolates.set(config, isolate);
+    isolateByConfig.set(config, isolate);
     return isolate;
   }
 
   get<T>(part: Part<T>): T {
     const known = this.#parts.get(part);
     if (known !== undefined) return known as T; // the same part created the value
-    const isolate = part(this.#config);
-    this.#parts.set(part, isolate);
-    return isolate;
+    const value = part(this.#config);
+    this.#parts.set(part, value);
+    return value;
   }
 }

@@ -5,7 +5,7 @@ const NAME_MAX = 32;
  * invalid JSON unchanged.
  */
 export class JsonFieldBlanker {
-  readonly #left: ReadonlySet<string>;
+  readonly #skippedNames: ReadonlySet<string>;
   #isInString = false;
   #isEscaped = false;
   #name = "";
@@ -13,7 +13,7 @@ export class JsonFieldBlanker {
   #depth = 0;
 
   constructor(skippedNames: ReadonlySet<string>) {
-    this.#left = skippedNames;
+    this.#skippedNames = skippedNames;
   }
 
   push(text: string): string {
@@ -45,7 +45,7 @@ export class JsonFieldBlanker {
       this.#isInString = true;
       this.#name = "";
     }
-    return character === ":" && this.#left.has(this.#name);
+    return character === ":" && this.#skippedNames.has(this.#name);
   }
 
   #endsValue(character: string): boolean {

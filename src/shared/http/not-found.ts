@@ -9,7 +9,7 @@ const HINTS: Readonly<Record<string, string>> = {
   "/v1/responses": " Responses are not stored here. Send the whole input to POST /v1/responses.",
 };
 
-const FOR_PROGRAMS = /^\/(?:v1|admin|internal|console\/api|healthz)(?:\/|$)/;
+const API_PATHS = /^\/(?:v1|admin|internal|console\/api|healthz)(?:\/|$)/;
 const PAGES = { first: "/docs/welcome", none: "/docs/not-found" } as const;
 
 export async function notFound(c: Context<AppEnv>): Promise<Response> {
@@ -24,7 +24,7 @@ async function findPage(c: Context<AppEnv>, path: string): Promise<Response | nu
   const { ASSETS: assets } = c.env as { readonly ASSETS?: Fetcher };
   const wantsPage = (c.req.header("accept") ?? "").includes("text/html");
   const isRead = c.req.method === "GET" || c.req.method === "HEAD";
-  if (assets === undefined || !wantsPage || !isRead || FOR_PROGRAMS.test(path)) return null;
+  if (assets === undefined || !wantsPage || !isRead || API_PATHS.test(path)) return null;
   const isRootPath = path === "/";
   const at = new URL(isRootPath ? PAGES.first : PAGES.none, c.req.url);
   const page = await assets.fetch(new Request(at));

@@ -33,7 +33,7 @@ export function parseFields<Schema extends FieldsSchema>(
   return invalid(`Unknown parameter: '${unknownName}'.`, unknownName === "" ? null : unknownName);
 }
 
-const GIVEN_TWICE: readonly string[] = [];
+const REPEATED: readonly string[] = [];
 
 /**
  * Parses query parameters. Fails with 400 and `param`, also for a repeated parameter. Ignores
@@ -42,7 +42,7 @@ const GIVEN_TWICE: readonly string[] = [];
 export function parseQuery<T>(schema: z.core.$ZodType<T>, url: string): Result<T> {
   const query = new Map<string, string | readonly string[]>();
   for (const [name, text] of new URL(url).searchParams) {
-    query.set(name, query.has(name) ? GIVEN_TWICE : text);
+    query.set(name, query.has(name) ? REPEATED : text);
   }
   return parseBody(schema, Object.fromEntries(query));
 }

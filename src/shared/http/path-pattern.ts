@@ -1,5 +1,5 @@
 /** Returns a regular expression that matches whole paths of a route in Hono's notation. */
 export function pathPattern(path: string): RegExp {
-  const of = path.replaceAll(/:\w+(?:\{(.+?)\})?/g, (_, is = "[^/]+") => String(is));
-  return new RegExp(`^${of}$`);
+  const pattern = path.replaceAll(/:\w+(?:\{(.+?)\})?/g, (_, is = "[^/]+") => String(is));
+  return new RegExp(`^${pattern}$`);
 }

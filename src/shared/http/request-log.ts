@@ -33,9 +33,9 @@ export function logRequest(record: RequestRecord): void {
   });
 }
 
-const SUMMED: ReadonlySet<number> = new Set([401, 404, 429]);
+const SUMMARIZED_STATUSES: ReadonlySet<number> = new Set([401, 404, 429]);
 
-const makeLine = (): SummaryLogLine => new SummaryLogLine("requests_refused");
+const createSummaryLine = (): SummaryLogLine => new SummaryLogLine("requests_refused");
 
 /**
  * Counts a rejected request in the summary line. Returns false if the request needs its own line.
@@ -51,9 +51,10 @@ export function countInSummaryLine(
   },
   nowMs: number,
 ): boolean {
-  if (config === undefined || config.logRequests === "all" || !SUMMED.has(status)) return false;
+  if (config === undefined || config.logRequests === "all" || !SUMMARIZED_STATUSES.has(status))
+    return false;
   Isolate.of(config)
-    .get(makeLine)
+    .get(createSummaryLine)
     .add(failure ?? String(status), nowMs, {
       last_request_id: request.requestId,
       last_route: request.route,

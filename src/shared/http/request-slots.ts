@@ -11,7 +11,7 @@ import { SINGLE_READ_BYTES_MAX } from "./read-json.ts";
 import type { BodyLimits } from "./read-json.ts";
 
 /** Time for the admission and for storing the outcome, with a margin, in ms. */
-const LEASE_SPARE_MS = 60_000;
+const LEASE_MARGIN_MS = 60_000;
 const NO_KEY = "";
 
 export function requestMemoryOf(config: Config): RequestMemory {
@@ -23,7 +23,7 @@ function makeRequestMemory({ numbers }: Config): RequestMemory {
     memoryMax: numbers.ISOLATE_MEMORY_MIB_MAX * 1024 * 1024,
     organizationMax: numbers.ORGANIZATION_IN_FLIGHT_MAX,
     waitMs: numbers.OVERLOAD_WAIT_MS,
-    leaseMs: numbers.BODY_TIMEOUT_MS + numbers.REQUEST_DEADLINE_S * 1000 + LEASE_SPARE_MS,
+    leaseMs: numbers.BODY_TIMEOUT_MS + numbers.REQUEST_DEADLINE_S * 1000 + LEASE_MARGIN_MS,
   });
 }
 
@@ -41,15 +41,15 @@ export type BodyOwner = "operators" | "merchants" | `person:${string}`;
 /**
  * An isolate's memory for bodies of requests without a key. Stripe's webhooks have the same amount.
  */
-const OPEN_ROOM_BYTES = 8 * 1024 * 1024;
-const OPEN_LEASE_MS = 10_000;
+const ANONYMOUS_MEMORY_BYTES = 8 * 1024 * 1024;
+const ANONYMOUS_LEASE_MS = 10_000;
 
 function makeSlotPools(): Record<"anonymous" | "stripe", RequestMemory> {
   const limits = {
-    memoryMax: OPEN_ROOM_BYTES,
+    memoryMax: ANONYMOUS_MEMORY_BYTES,
     organizationMax: Infinity,
     waitMs: 0,
-    leaseMs: OPEN_LEASE_MS,
+    leaseMs: ANONYMOUS_LEASE_MS,
   };
   return { anonymous: new RequestMemory(limits), stripe: new RequestMemory(limits) };
 }
