@@ -1,13 +1,13 @@
 import { assert } from "./assert.ts";
 
-/** The digits in ASCII order, so that encoded values sort like the originals. */
+/** The base62 digits in ASCII order, so that encoded times sort like numbers. */
 export const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const TIME_CHARACTERS = 8;
 const RANDOM_CHARACTERS = 16;
 
 export const ID_CHARACTERS = TIME_CHARACTERS + RANDOM_CHARACTERS;
 
-/** Random bytes. They are requested in bulk, because each call of the platform is expensive. */
+/** A buffer of random bytes, because each call of `getRandomValues` is expensive. */
 const randomPool = { bytes: new Uint8Array(1024), at: 1024 };
 
 function randomByte(): number {
@@ -16,7 +16,7 @@ function randomByte(): number {
     randomPool.at = 0;
   }
   const byte = randomPool.bytes[randomPool.at] ?? 0;
-  randomPool.bytes[randomPool.at++] = 0; // so that used bytes, which are in keys, don't stay in memory
+  randomPool.bytes[randomPool.at++] = 0; // erased, because keys consist of these bytes
   return byte;
 }
 
@@ -38,7 +38,7 @@ export function base62Time(ms: number): string {
   return out;
 }
 
-/** Returns the prefix with 24 characters of time and random bits. IDs sort by time. */
+/** Returns `prefix` with 24 characters: the time, then random. IDs sort by creation time. */
 export function mintId(prefix: string, nowMs: number): string {
   return prefix + base62Time(nowMs) + randomBase62(RANDOM_CHARACTERS);
 }

@@ -1,7 +1,10 @@
 import { evictOldest } from "./evict-oldest.ts";
 import type { TimerFunction } from "./timers.ts";
 
-/** The exceeded limit: the organization's part, the isolate's slots, or the bytes of bodies. */
+/**
+ * The limit that a request exceeds: the organization's share, the isolate's memory for requests, or
+ * its memory for bodies.
+ */
 export type OverloadReason = "organization" | "isolate" | "bytes";
 
 export type InFlightLimits = {
@@ -15,20 +18,21 @@ type OwnerLoad = { readonly owner: string; requests: number; bytes: number };
 type Waiter = { readonly slot: Slot; readonly bytes: number; readonly grant: () => void };
 
 const KIB = 1024;
-/** Memory per open request, besides its body: 25 KiB measured for a stream, plus a quarter. */
+/** Bytes per open request without its body: 25 KiB measured for a stream, plus a margin. */
 export const MEMORY_PER_REQUEST = 32 * KIB;
-/** Memory per body byte, because bytes, text and values exist at the same time. */
+/** Bytes of memory per byte of a body, which exists as bytes, text and values at the same time. */
 export const MEMORY_PER_BODY_BYTE = 4;
-/** Maximum bytes of a body that gets free memory whatever its organization already uses. */
+/** Maximum bytes of a body that is accepted regardless of its organization's share. */
 export const SMALL_BODY_BYTES = 64 * KIB;
 const WAITERS_MAX = 1024;
 const KEYS_MAX = 10_000;
 const UNKNOWN = "";
 
 /**
- * The memory of an isolate's open requests. An organization can use at most as much as stays free:
- * one alone gets half, two get a third each. A small one therefore always finds a slot. Paid
- * requests above this share wait. Freed memory goes to the smallest organization first.
+ * Divides an isolate's memory among open requests. An organization can use at most as much as stays
+ * free: a single one gets half, two get a third each. A small organization therefore always gets a
+ * slot. Paid requests above the share wait, and freed memory goes first to the organization with
+ * the fewest requests.
  */
 export class RequestMemory {
   readonly #limits: InFlightLimits;
@@ -43,7 +47,7 @@ export class RequestMemory {
     this.#limits = limits;
   }
 
-  /** Records how late a timer of a request fired, in ms. */
+  /** Records the delay of a request's timer, in ms. */
   readonly recordDelay = (delayMs: number, nowMs: number): void => {
     this.#compute.recordDelay(delayMs, nowMs, () =>
       Math.max(0, ...[...this.#loads.values()].map(({ requests }) => requests)),
@@ -55,8 +59,8 @@ export class RequestMemory {
   }
 
   /**
-   * Takes a slot for a key hash and body size (0 if unknown), or returns the reason why not. The
-   * caller must release it. `owner` is a caller without a key.
+   * Takes a slot for a request of a key, or returns the exceeded limit. `bytes` is the body's size,
+   * or 0 if unknown. The caller must release the slot. `owner` identifies a caller without a key.
    */
   take(
     keyHash: string,
@@ -153,7 +157,7 @@ export class RequestMemory {
 
   /**
    * Reports whether several organizations have open requests. Unknown keys don't count, because
-   * they can belong to any organization.
+   * they may belong to the same organization.
    */
   #hasOthers(): boolean {
     return this.#loads.size > (this.#loads.has(UNKNOWN) ? 2 : 1);
@@ -270,23 +274,25 @@ export class Slot {
   }
 }
 
-/** The mean delay of timers (ms) above which an isolate has more to compute than it can. */
+/** Mean timer delay (ms) above which an isolate's CPU is overloaded. */
 const DELAY_MS_MAX = 4;
-/** The maximum that one timer adds to the mean, in ms. After a stall, the mean soon falls. */
+/**
+ * Maximum delay that one timer adds to the mean, in ms. It lets the mean fall soon after a stall.
+ */
 const COUNTED_MS_MAX = 4 * DELAY_MS_MAX;
-/** The weight of one timer in the mean. */
+/** Weight of one timer's delay in the mean. */
 const WEIGHT = 1 / 16;
-/** Ms between two changes of the limit. */
+/** Minimum time between two changes of the limit, in ms. */
 const CHANGE_MS = 100;
 const DECREASE = 0.8;
 const INCREASE = 1.01;
-/** The lowest limit. It never affects an organization with fewer open requests. */
+/** Minimum of the limit. It never affects an organization with fewer open requests. */
 export const COMPUTE_REQUESTS_MIN = 128;
 
 /**
- * The limit of an organization's open requests while timers are late because of too much computing.
- * It falls below the requests of the largest organization, and rises slowly while timers are on
- * time.
+ * Limits the open requests of each organization while timers are late because of CPU overload. The
+ * limit falls below the open requests of the largest organization, and rises slowly once timers are
+ * on time.
  */
 class ComputeLimit {
   #delayMs = 0;
@@ -297,7 +303,7 @@ class ComputeLimit {
     return this.#requestsMax;
   }
 
-  /** `largest` returns the open requests of the largest organization. */
+  /** `largest` returns the number of open requests of the largest organization. */
   recordDelay(delayMs: number, nowMs: number, largest: () => number): void {
     this.#delayMs += (Math.min(delayMs, COUNTED_MS_MAX) - this.#delayMs) * WEIGHT;
     if (Math.abs(nowMs - this.#changedMs) < CHANGE_MS) return;

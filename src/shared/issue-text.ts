@@ -4,13 +4,13 @@ import { assert } from "./assert.ts";
 type Issue = z.core.$ZodIssue;
 type Path = readonly PropertyKey[];
 
-/** Parse options without error messages, except those that the schema sets. */
+/** Options for zod that omit its own error messages, but keep those of the schema. */
 export const WITHOUT_ZOD_MESSAGES: z.core.ParseContext<Issue> = { error: () => "" };
 
 const PARAM_SHOWN_MAX = 200;
 const ABSENCE = new Set<Issue["code"]>(["invalid_type", "invalid_value", "invalid_union"]);
 
-/** `problem` continues the name of the field. Null if the field is missing. */
+/** A problem, as a text that follows the parameter's name. Null if the parameter is missing. */
 type IssueText = { readonly param: string | null; readonly problem: string | null };
 
 export function describeError(error: z.core.$ZodError, value: unknown): IssueText {
@@ -87,7 +87,7 @@ function expectedValues(issue: Issue): string[] {
   if (issue.code === "invalid_type") return [NOUNS[issue.expected] ?? `a ${issue.expected}`];
   if (issue.code === "invalid_value") return issue.values.map(quoteChoice);
   if (issue.code !== "invalid_union") return [];
-  // A discriminated union lists its options. Other unions list the problems of their branches.
+  // A discriminated union has `options`. Other unions have the problems of each branch.
   const options = "options" in issue ? (issue.options ?? []) : [];
   const branchIssues = issue.errors.flatMap(([first]) => first ?? []);
   return [...options.map(quoteChoice), ...branchIssues.flatMap(expectedValues)];
@@ -117,7 +117,10 @@ function kindOf(value: unknown): string {
 
 type IssueAtPath = { readonly issue: Issue; readonly path: Path };
 
-/** Returns the first problem of the union's branch that fits best, which accepts the most fields. */
+/**
+ * Returns the first problem of the best-fitting branch of a union: the branch whose problem is
+ * nested deepest.
+ */
 function bestFittingIssue(issue: Issue, path: Path): IssueAtPath {
   if (issue.code !== "invalid_union") return { issue, path };
   const found = issue.errors

@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import { keyTermsFromStored, storedTerms } from "./key-terms.ts";
 import type { KeyTerms, StoredKeyTerms } from "./key-terms.ts";
 
-/** Limits with their own column in `key_terms`. The others are JSON in the column `more`. */
+/** Limits of keys that have a column in `key_terms`. The column `more` has the others as JSON. */
 export const TERM_COLUMNS = [
   "budget_micro",
   "budget_period",

@@ -15,26 +15,26 @@ export type BudgetPeriod = "day" | "week" | "month";
 export const BUDGET_PERIODS: readonly BudgetPeriod[] = ["day", "week", "month"];
 
 type Limits = {
-  /** The budget per `budgetPeriod`, or in total without a period. */
+  /** The budget per `budgetPeriod`, or in total if that is null. */
   readonly budgetMicro: Micros;
   readonly budgetPeriod: BudgetPeriod;
   /** Prompt and output tokens in any 60 s. */
   readonly tpmLimit: number;
   readonly maxConcurrent: number;
-  /** Model IDs, aliases and `author/*`. An alias matches only the name in the request. */
+  /** Model IDs, aliases and `author/*`. An alias matches only a request that names the alias. */
   readonly allowedModels: readonly string[];
-  /** Models are IDs and `author/*`, not aliases. */
+  /** Restrictions on models, providers and regions. Its models can't be aliases. */
   readonly policy: Policy;
   readonly endUser: string;
-  /** Unix ms by the home region's clock. The key is rejected from then on. */
+  /** Expiry (Unix ms), by the home region's clock. */
   readonly expiresAt: number;
   readonly budgets: readonly Budget[];
-  /** A permission to place holds and charges, not a limit. */
+  /** Permits placing holds and charges. It isn't a limit. */
   readonly mayHold: true;
 };
 export type TermName = keyof Limits;
 
-/** A key's limits, in the same form in D1, objects and sessions. */
+/** A key's limits. D1, objects and sessions store the same form. */
 export type KeyTerms = { readonly [K in TermName]: Limits[K] | null };
 
 export const NO_TERMS: KeyTerms = {
@@ -110,9 +110,9 @@ export const concurrencySchema: z.ZodMiniType<number> = z
   .check(z.minimum(1), z.maximum(CONCURRENT_MAX));
 
 /**
- * All limits of a key except `rpm_limit`, and the permission `may_hold`. Bodies, records, rows and
- * events are generated from this table. Enforce a new limit in hold-checks.do.ts, and compare it in
- * `IS_NO_WIDER`.
+ * All limits of a key except `rpm_limit`, and the permission `may_hold`. Request bodies, key
+ * objects, rows and events are generated from this table. To add a limit, enforce it in
+ * hold-checks.do.ts and compare it in `IS_NO_WIDER`.
  */
 export const TERMS = {
   budgetMicro: defineTerm("budget_dollars", "budget_micro", {
@@ -197,7 +197,10 @@ function mapByField<V extends { readonly [K in TermName]: unknown }>(
   return Object.fromEntries(entries) as { readonly [K in TermName as Rows[K]["field"]]: V[K] };
 }
 
-/** The limits in a body. Null removes a limit. An absent limit stays unchanged. */
+/**
+ * The fields of a request body that set limits. Null removes a limit; an absent field leaves it
+ * unchanged.
+ */
 export const keyTermFields = mapByField<{
   readonly [K in TermName]: Rows[K]["body"];
 }>((name) => TERMS[name].body);
@@ -205,7 +208,6 @@ const termsSchema = z.object(keyTermFields);
 export type TermFields = z.infer<typeof termsSchema>;
 
 function mapTerms(of: <K extends TermName>(name: K) => KeyTerms[K]): KeyTerms {
-  // `of` determines each limit's value
   return Object.fromEntries(TERM_NAMES.map((name) => [name, of(name)])) as KeyTerms;
 }
 
@@ -244,10 +246,10 @@ export function keyTermsFromStored(stored: StoredKeyTerms): KeyTerms {
 
 type PeriodSpend = { readonly since: string; readonly spent: Micros };
 
-/** A key's spend in total, and in the last day, week and month with a charge. */
+/** A key's spend in total, and in the latest day, week and month with a charge. */
 export type KeySpend = Readonly<Record<BudgetPeriod, PeriodSpend>> & { readonly total: Micros };
 
-/** A past period's spend is 0, so it needn't be reset. */
+/** Returns a key's spend in the current budget period, or in total without a period. */
 export function spendInPeriod(
   { budgetPeriod, spend }: Pick<KeyTerms, "budgetPeriod"> & { readonly spend: KeySpend },
   period: Period,
@@ -262,7 +264,7 @@ export function isLimited(terms: KeyTerms): boolean {
 }
 
 export function hasTerms(terms: KeyTerms): boolean {
-  // Objects of the previous release know fewer limits.
+  // `terms` from an object of the previous release lacks newer limits.
   return TERM_NAMES.some((name) => (terms[name] ?? null) !== null);
 }
 
@@ -290,20 +292,22 @@ export type KeyStatus = {
   readonly terms: KeyTerms;
   readonly requests: RateState;
   readonly tokens: RateState | null;
-  /** `resetsAt` is Unix ms; null for a total budget. */
+  /** The budget. `resetsAt` is Unix ms, or null for a total budget. */
   readonly budget: {
     readonly spentMicro: Micros;
     readonly heldMicro: Micros;
     readonly leftMicro: Micros;
     readonly resetsAt: number | null;
   } | null;
-  /** A session has only its own budgets. */
+  /** For a session, only the session's own budgets. */
   readonly budgets: readonly BudgetStatus[];
-  /** Absent for a session, and without such limits. */
+  /** Running requests under each concurrency limit. Absent for a session. */
   readonly concurrency?: readonly ConcurrencyState[];
-  /** Unix ms. Sessions are valid in one wallet only. */
+  /**
+   * The wallet's creation time (Unix ms). A session is valid only in the wallet that created it.
+   */
   readonly madeAt: number;
-  /** The number of the last rotation that ended the key's sessions, or 0. */
+  /** The number of the last key rotation that ended sessions, or 0. */
   readonly sessionsCut: number;
   readonly priceList?: string;
   readonly spend?: Readonly<Record<BudgetPeriod | "total", Micros>>;

@@ -2,7 +2,7 @@ import { storedJson } from "./stored-json.ts";
 import * as z from "zod/mini";
 import type { KeyTerms } from "./key-terms.ts";
 
-/** A key's hash (64 hex characters), which identifies it everywhere. */
+/** The hash of a key's first secret, which identifies the key everywhere. */
 export const keyHashSchema = z
   .string()
   .check(z.regex(/^[0-9a-f]{64}$/, "must be 64 hex characters"));
@@ -16,14 +16,14 @@ export type Key = {
   readonly scope: Scope;
   /** Maximum requests in any 60 s. */
   readonly rpmLimit: number;
-  /** Empty outside the home region, which enforces the limits. */
+  /** Empty outside the home region, because only the home region enforces limits. */
   readonly terms: KeyTerms;
   readonly secrets: KeySecrets;
 };
 
 /**
- * The active secrets of a rotated key, newest first. Null if it was never rotated. The hash of its
- * first secret identifies the key.
+ * The active secrets of a rotated key, newest first. Null if the key was never rotated: its only
+ * secret is then the one whose hash identifies the key.
  */
 export type KeySecrets = readonly KeySecret[] | null;
 type KeySecret = { readonly hash: string; readonly retiresAt: number | null };

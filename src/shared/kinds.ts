@@ -1,6 +1,6 @@
 import type { CountedUnit, Unit } from "./usage.ts";
 
-/** The price in dollars. It is per million for units whose list prices are per million. */
+/** A sandbox model. Prices are in dollars, for some units per million, as in price lists. */
 export type SandboxRow = {
   readonly model: string;
   readonly dollars: { readonly [U in Unit | "input"]?: number };
@@ -10,23 +10,22 @@ export type SandboxRow = {
 
 type KindRow = {
   readonly does: string;
-  /** The main path of the kind. */
+  /** The main API path of the kind. */
   readonly path: `/v1/${string}`;
   /**
-   * Whether output tokens are billed. If so, requests have an output cap, and prices have an
-   * `output`.
+   * Whether output tokens are billed. If so, requests have an output cap and prices an `output`.
    */
   readonly hasOutput: boolean;
   readonly hasInput: boolean;
-  /** The units, besides tokens, that usage counts. They can have a price. */
+  /** The units, besides tokens, in which requests of the kind can be billed. */
   readonly units: readonly Unit[];
   readonly parameters: readonly string[];
   readonly isSlow?: true;
-  /** The sandbox's model. Chat has many. */
+  /** The sandbox's model of this kind. For chat, there are several elsewhere. */
   readonly sandbox?: SandboxRow;
 };
 
-/** The kinds of calls, with their names in MODELS, model lists and OpenAPI. */
+/** The kinds of calls. MODELS, model lists and the OpenAPI document use these names. */
 export const KINDS = {
   chat: {
     does: "chats",

@@ -1,12 +1,12 @@
 import * as z from "zod/mini";
 
-// Not \p{Cc}, which few OpenAPI tools support.
+// A range instead of \p{Cc}, which few OpenAPI tools support.
 // oxlint-disable-next-line no-control-regex -- it must reject control characters
 const NO_CONTROL = /^[^\u0000-\u001f\u007f-\u009f]*$/;
 
 /**
- * Returns the schema of a display name: 1 to `lengthMax` characters, not only spaces, without control
- * characters.
+ * Returns the schema of a display name: 1 to `lengthMax` characters, at least one of them not a
+ * space, and no control characters.
  */
 export function labelSchema(lengthMax: number): z.ZodMiniString {
   return z

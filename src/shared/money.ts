@@ -1,6 +1,6 @@
 import { assert } from "./assert.ts";
 
-/** Whole micro-credits (millionths of a dollar). Always a safe integer. */
+/** An amount in micro-credits (millionths of a dollar), always a safe integer. */
 export type Micros = number & { readonly unit: "micros" };
 
 export const DOLLARS_MAX = 1_000_000_000;
@@ -20,13 +20,13 @@ export function costFields(costMicro: number) {
 }
 
 /**
- * Converts a client's dollars. Returns null if they are invalid, above DOLLARS_MAX, or have more
- * than 6 decimals. Never truncates: 8.2 * 1e6 is 8199999.999999999.
+ * Converts dollars from a request. Returns null if they are invalid, above DOLLARS_MAX, or have
+ * more than 6 decimals. Never truncates: 8.2 * 1e6 is 8199999.999999999.
  */
 export function microsOfDollars(dollars: number): Micros | null {
   if (!Number.isFinite(dollars) || dollars < 0 || dollars > DOLLARS_MAX) return null;
   const exactMicros = dollars * MICROS_PER_DOLLAR;
   const rounded = Math.round(exactMicros);
-  // Only a number with at most 6 decimals is the same after dividing.
+  // Dividing restores the number only if it had at most 6 decimals.
   return rounded / MICROS_PER_DOLLAR === dollars ? micros(rounded) : null;
 }

@@ -6,20 +6,20 @@ import type { Actor } from "./event.ts";
 import { timeSchema } from "./key-terms.ts";
 import { labelSchema } from "./label.ts";
 
-/** Maximum pauses of an organization, separately for members, operators and budgets. */
+/** Maximum pauses of an organization from each source. */
 export const PAUSES_MAX = 1000;
 
-/** The party that paused. Each party can have its own pause of an owner. */
+/** The party that created a pause. An owner can have one pause of each source. */
 export type PauseSource = "member" | "operator" | "budget";
 
-/** A pause of an owner's new requests. Times are Unix ms. */
+/** A pause, which rejects new requests of its owner. Times are Unix ms. */
 export type Pause = BudgetOwner & {
   readonly id: string;
   readonly source: PauseSource;
   readonly reason: string;
-  /** The end. Null means until a person ends the pause. */
+  /** When the pause ends. Null if a person must end it. */
   readonly until: number | null;
-  /** The latest end of the session that is paused. Its pause ends with it. */
+  /** The latest possible expiry of a paused session. The pause ends with the session. */
   readonly sessionEndsAt?: number;
   readonly stopRunning?: true;
   readonly budgetId?: string;
@@ -27,7 +27,7 @@ export type Pause = BudgetOwner & {
   readonly createdAt: number;
 };
 
-/** A pause with its owner's ID in the API, which is the external ID for an end user. */
+/** A pause, and the owner's ID in the API (for an end user, the external ID). */
 export type PauseWithOwner = { readonly pause: Pause; readonly name: string };
 
 export const pauseSchema = z.object({

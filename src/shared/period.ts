@@ -1,9 +1,9 @@
 import { DAY_MS, timestamp } from "./clock.ts";
 
-/** A UTC day (YYYY-MM-DD), its week (Monday's date) and its month (YYYY-MM). */
+/** A UTC day (YYYY-MM-DD), the Monday of its week, and its month (YYYY-MM). */
 export type Period = { readonly day: string; readonly week: string; readonly month: string };
 
-/** A cache of recent days, because a wallet needs the current day several times per transaction. */
+/** A cache of recent days, because each wallet transaction needs the current day several times. */
 const known = new Map<number, Period>();
 const KNOWN_MAX = 16;
 
@@ -28,5 +28,5 @@ export function endOf(period: Period, unit: keyof Period): number {
   if (unit === "day") return Date.parse(period.day) + DAY_MS;
   if (unit === "week") return Date.parse(period.week) + 7 * DAY_MS;
   const [year, month] = period.month.split("-").map(Number);
-  return Date.UTC(year ?? 0, month ?? 0); // `Date.UTC` counts months from 0, so this is the next month
+  return Date.UTC(year ?? 0, month ?? 0); // `Date.UTC` counts months from 0, so this is the start of the next month
 }

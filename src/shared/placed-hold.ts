@@ -5,22 +5,19 @@ import { REGIONS, findRegion } from "./regions.ts";
 import type { Tags } from "./tags.ts";
 import type { Region } from "./regions.ts";
 
-/**
- * The way in which a client's hold is paid: from the balance, or only by counting in budgets and
- * quotas.
- */
+/** How a client's hold is paid: from the balance, or only by counting toward budgets and quotas. */
 export const HOLD_PAYMENTS = ["balance", "quota"] as const;
 
 export type Purpose = {
   readonly pays: (typeof HOLD_PAYMENTS)[number];
-  /** The operator's service that captures the hold; null for the client. */
+  /** The operator's service that can capture the hold. Null if only the client can. */
   readonly merchant: string | null;
   readonly description: string;
   readonly tags?: Tags;
   readonly sessionTags?: readonly string[];
 };
 
-/** A purpose as stored, with the amounts of a hold that counts only in quotas. */
+/** A stored purpose. `held` and `charged` are set for a hold that only counts toward quotas. */
 export type StoredPurpose = Purpose & { readonly held?: Micros; readonly charged?: Micros };
 
 export const holdPurposeSchema: z.ZodMiniType<Purpose> = z.object({
@@ -58,5 +55,5 @@ export function modelNameOfPurpose({ merchant }: Purpose): string {
   return `charge/${merchant ?? OWN_MERCHANT_NAME}`;
 }
 
-/** The merchant's name in charges without a merchant. No merchant can have this name. */
+/** The merchant's name in charges without a merchant. Merchants can't have this name. */
 export const OWN_MERCHANT_NAME = "own";

@@ -2,12 +2,12 @@ import * as z from "zod/mini";
 import type { Micros } from "./money.ts";
 import { REGIONS } from "./regions.ts";
 
-/** The values that a policy allows. Null allows everything, an empty list nothing. */
+/** The models, providers and regions that requests may use. Null allows all, an empty list none. */
 export type Policy = {
   /** Model IDs and `author/*`. */
   readonly allowed_models: readonly string[] | null;
   readonly allowed_providers: readonly string[] | null;
-  /** `global` allows providers without a fixed region. */
+  /** Regions of providers. `global` stands for providers without a fixed region. */
   readonly allowed_data_regions: readonly string[] | null;
 };
 
@@ -21,7 +21,10 @@ export type PolicyField = (typeof POLICY_FIELDS)[number];
 export const POLICY_SCOPES = ["operator", "organization", "member", "key", "session"] as const;
 export type PolicyScope = (typeof POLICY_SCOPES)[number];
 
-/** A policy that applies to a request. `hasAliases`: aliases match the name in the request. */
+/**
+ * A policy that applies to a request, and its source. With `hasAliases`, its model list can have
+ * aliases, which match only requests that name them.
+ */
 export type PolicyLayer = Policy & { readonly scope: PolicyScope; readonly hasAliases?: true };
 
 export type RouteCandidate = {
@@ -32,13 +35,13 @@ export type RouteCandidate = {
   readonly least: Micros;
   readonly sure: Micros;
   readonly most: Micros;
-  /** The tokens for token limits. Absent if the request has only one model. */
+  /** The tokens that count toward token limits. Absent if the request has only one model. */
   readonly tokens?: { readonly prompt: number; readonly least: number; readonly most: number };
 };
 
 /**
- * Maximum candidates of a request. If a policy or fallback models apply, routes beyond these aren't
- * used.
+ * Maximum candidate routes of a request. Further routes aren't used if a policy or fallback models
+ * apply.
  */
 export const CANDIDATES_MAX = 64;
 
@@ -88,8 +91,8 @@ function denyingField(
 }
 
 /**
- * Reports whether a list includes a model. An alias in the list matches only the name in the
- * request.
+ * Reports whether a policy allows a model. An alias in the policy matches only a request that names
+ * the alias.
  */
 export function allowsModel(
   { allowed_models: models, hasAliases }: Pick<PolicyLayer, "allowed_models" | "hasAliases">,
@@ -104,7 +107,10 @@ export function allowsModel(
 
 type PolicyObjection = { readonly scope: PolicyScope; readonly field: PolicyField };
 
-/** Returns the first policy, from the widest, that rejects all remaining candidates. */
+/**
+ * Returns the first policy, from the widest scope, that rejects all candidates that the earlier
+ * ones allow.
+ */
 export function objectionTo(
   layers: readonly PolicyLayer[],
   candidates: readonly RouteCandidate[],

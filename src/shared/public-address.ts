@@ -1,12 +1,14 @@
-/** Names in private or reserved networks (RFC 2606, 6761, 6762, 7686, 8375, and common ones). */
+/**
+ * Host names of private or reserved networks (RFC 2606, 6761, 6762, 7686, 8375, and common ones).
+ */
 const PRIVATE_NAMES =
   /(?:^|\.)(?:localhost|localdomain|local|internal|intranet|private|lan|home|corp|home\.arpa|test|invalid|example|onion)$/;
 const HOST_CHARACTERS_MAX = 253;
 const LABEL_CHARACTERS_MAX = 63;
 
 /**
- * Returns a user's URL, or the reason why it can't be called. It must have HTTPS on port 443, a
- * public name and no password.
+ * Parses a URL that a customer set and the gateway calls. Returns the problem unless it uses HTTPS
+ * on port 443, a public host name and no password.
  */
 export function parsePublicUrl(text: string, base?: string): URL | string {
   const url = URL.parse(text, base);
@@ -21,7 +23,7 @@ export function parsePublicUrl(text: string, base?: string): URL | string {
 function hostProblem(hostname: string): string | null {
   const host = hostname.replace(/\.$/, "");
   if (host.startsWith("[") || /^[\d.]+$/.test(host)) return "must name a host, not an IP address";
-  // before the pattern, which takes quadratic time in the dots
+  // The lengths are checked before the pattern, because it takes quadratic time in the dots.
   const labels = host.split(".");
   const isName =
     host.length <= HOST_CHARACTERS_MAX &&

@@ -8,18 +8,18 @@ import { afterTimeout, within } from "./timers.ts";
 
 const DATABASE_TIMEOUT_MS = 5000;
 const AT_ONCE = 8;
-/** Maximum ms that a statement waits for a slot, and the ms between two checks. */
+/** Maximum time that a statement waits for a slot, and the time between two checks, in ms. */
 const PATIENCE_MS = 5000;
 const LOOK_MS = 10;
-/** Ms after which the slot of an abandoned statement is free. */
+/** Time after which an abandoned statement's slot is reused, in ms. */
 const LEASE_MS = 30_000;
 
 const runningByOrg = new Map<string, Set<{ readonly sinceMs: number }>>();
 
 /**
- * Runs a D1 statement of an organization. If D1 is slow, busy or fails, logs it and returns
- * `storage_unavailable` or `overloaded`. The statement can still run later, so it must be safe to
- * repeat.
+ * Runs a D1 statement for an organization. If D1 is slow, busy or fails, logs a warning and fails
+ * with `storage_unavailable` or `overloaded`. The statement may still run later, so it must be safe
+ * to repeat.
  */
 export async function queryDatabase<T>(
   statement: () => Promise<T>,
@@ -34,7 +34,7 @@ export async function queryDatabase<T>(
   }
   const statementResult = Promise.resolve()
     .then(statement)
-    .finally(() => releaseSlot(orgId, slot)); // an abandoned statement keeps its slot, because D1 continues
+    .finally(() => releaseSlot(orgId, slot)); // not released on timeout, because D1 still runs the statement
   try {
     return success(await within(statementResult, DATABASE_TIMEOUT_MS));
   } catch (error) {

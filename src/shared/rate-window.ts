@@ -1,12 +1,15 @@
 import { assert } from "./assert.ts";
 
 export const WINDOW_MS = 60_000;
-/** Maximum rate limit of a key, so that no longer log is needed. */
+/** Maximum rate limit of a key, and length of the log. */
 export const ADMISSIONS_MAX = 1000;
-/** Maximum ms by which the clock can be behind the last admission. More is a jump. */
+/**
+ * Maximum time by which the clock can be behind the last admission, in ms. A larger difference
+ * means that the clock was set back.
+ */
 export const CLOCK_LAG_MAX_MS = 60_000;
 
-/** A stored admission: its slot in the ring, and its time (Unix ms). */
+/** A stored admission: its slot in the ring buffer, and its time (Unix ms). */
 export type StoredAdmission = { readonly slot: number; readonly at: number };
 
 type WindowDecision =
@@ -19,18 +22,18 @@ type WindowDecision =
   | { readonly admitted: false; readonly retryAfterMs: number };
 
 /**
- * An exact log of the last 1000 admissions. Never admits more than `limit` in any 60 s.
- * Approximations admit nearly double (fixed window 2.00x, sliding counter 1.97x, token bucket
- * 1.98x).
+ * An exact log of the last 1000 admissions, which never admits more than `limit` requests in any 60
+ * s. Common approximations admit nearly twice as many (fixed window 2.00x, sliding counter 1.97x,
+ * token bucket 1.98x).
  */
 export class RateWindow {
-  /** Times by slot. They form a ring that starts at the next slot, and never decrease. */
+  /** Admission times by slot. In the ring, which starts at the next slot, they never decrease. */
   readonly #times: number[];
   #next: number;
 
   constructor(stored: readonly StoredAdmission[] = []) {
     this.#times = stored.toSorted((a, b) => a.slot - b.slot).map((admission) => admission.at);
-    // If the ring is full, the next slot is the oldest one, where times decrease.
+    // In a full ring, the next slot has the oldest time, so times decrease there.
     const step = this.#times.findIndex((at, slot) => at < (this.#times[slot - 1] ?? at));
     this.#next = this.#times.length < ADMISSIONS_MAX ? this.#times.length : Math.max(0, step);
   }
@@ -44,8 +47,8 @@ export class RateWindow {
   }
 
   /**
-   * Decides whether a request can be admitted at `clockMs`. If the clock is at most 60 s behind,
-   * the time of the last admission counts. Waits are 1 to 60000 ms.
+   * Decides whether to admit a request at `clockMs`. If the clock is behind, the time of the last
+   * admission counts instead. Returned waits are 1 to 60,000 ms.
    */
   decide(limit: number, clockMs: number): WindowDecision {
     const at = Math.max(clockMs, this.#nthLast(1) ?? clockMs);

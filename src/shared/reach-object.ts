@@ -4,7 +4,7 @@ import { storageFailure } from "./storage-failure.ts";
 import { afterTimeout } from "./timers.ts";
 import type { TimerFunction } from "./timers.ts";
 
-/** Ms of the pauses between attempts, and of all attempts together. */
+/** Pauses between attempts, and the time for all attempts together, in ms. */
 const PAUSES_MS: readonly number[] = [50, 200, 800];
 const REACH_BUDGET_MS = 2000;
 
@@ -21,16 +21,16 @@ const DEFAULT_OPTIONS: Required<ReachOptions> = {
 };
 
 /**
- * The result of a call to an object. `unanswered`: an attempt may have run, and `failure` is
- * `storage_unavailable` or a retry's rejection.
+ * The result of calling an object. `unanswered`: an attempt without a response may have run.
+ * `failure` is then `storage_unavailable` or the failure of a retry.
  */
 export type ObjectCallResult<T> =
   | { readonly unanswered: false; readonly result: Result<T> }
   | { readonly unanswered: true; readonly failure: Failure };
 
 /**
- * Calls an object, and retries on new stubs. Stops after `.overloaded`, which means that the call
- * did nothing.
+ * Calls an object, with retries on new stubs. Doesn't retry `.overloaded` errors, which mean that
+ * the call wasn't run.
  */
 export async function callObjectWithRetries<T>(
   call: (attempt: number) => Promise<Result<T>>,
@@ -98,7 +98,8 @@ function resultAfterRetry<T>(result: Result<T>): ObjectCallResult<T> {
 }
 
 /**
- * Returns the rejection. An overloaded call did nothing, but an earlier lost attempt may have run.
+ * Returns the result of a rejected call. If an earlier attempt got no response, that attempt may
+ * have run.
  */
 function rejectionResult(failure: Failure, wasLost: boolean): ObjectCallResult<never> {
   return wasLost

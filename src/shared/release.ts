@@ -1,5 +1,4 @@
 /**
- * The release number, as in package.json. It is above all released numbers while the changelog has
- * unreleased changes.
+ * The release number, as in package.json. With unreleased changes, it is the next release's number.
  */
 export const RELEASE = "1.2.0";

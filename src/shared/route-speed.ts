@@ -1,15 +1,15 @@
-/** The speed of one successful request. A JSON response has no `latencyMs`. */
+/** The speed of one successful request. `latencyMs` is null for a JSON response. */
 export type RouteSample = {
   readonly route: string;
   readonly orgId: string;
-  /** Time from the call to the first byte. */
+  /** Time from the provider call to its first byte. */
   readonly latencyMs: number | null;
   readonly tokensPerSecond: number | null;
 };
 
 export type Percentiles = Readonly<Record<"p50" | "p75" | "p90" | "p99", number>>;
 
-/** A route's speed in the last 30 minutes: latency in ms, throughput in tokens per second. */
+/** A route's speed in the last 30 minutes. Latency is in ms, throughput in tokens per second. */
 export type RouteSpeed = {
   readonly route: string;
   readonly latency: SpeedMeasure;
@@ -18,7 +18,7 @@ export type RouteSpeed = {
 type SpeedMeasure = {
   readonly requests: number;
   readonly organizations: number;
-  /** The measured speed, or null if there are too few requests. */
+  /** Null if there are too few requests. */
   readonly percentiles: Percentiles | null;
 };
 
@@ -27,8 +27,8 @@ const PUBLIC_ORGANIZATIONS_MIN = 3;
 const NONE: SpeedMeasure = { requests: 0, organizations: 0, percentiles: null };
 
 /**
- * Returns percentiles that customers may see: of enough requests from enough organizations, so that
- * they reveal nothing about the usage of one.
+ * Returns the percentiles if they come from enough requests and organizations to hide each
+ * organization's usage, or null.
  */
 export function publicPercentiles(measure: SpeedMeasure | undefined): Percentiles | null {
   const { requests, organizations, percentiles } = measure ?? NONE;

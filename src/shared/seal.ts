@@ -3,11 +3,14 @@ const encoder = new TextEncoder();
 
 export type EncryptionSecret = { readonly id: string; readonly secret: string };
 
-/** The purpose of an encrypted text, which selects its key, and its owner. */
+/**
+ * The purpose and owner of an encrypted text. Its encryption key depends on the purpose, and
+ * decryption requires the same owner.
+ */
 export type EncryptionPurpose = { readonly purpose: string; readonly owner: string };
 
 /**
- * Encrypts a text with AES-256-GCM, with a key derived by HKDF. Returns `<secret ID>.<base64 of IV
+ * Encrypts a text with AES-256-GCM, using a key derived by HKDF. Returns `<secret ID>.<base64 of IV
  * and ciphertext>`.
  */
 export async function encryptText(
@@ -20,7 +23,7 @@ export async function encryptText(
   return `${by.id}.${encrypted.toBase64()}`;
 }
 
-/** Decrypts a text. Returns null if no secret matches or the owner differs. */
+/** Decrypts a text. Returns null if no secret matches or the text is of another owner. */
 export async function decryptText(
   encrypted: string,
   purpose: EncryptionPurpose,
@@ -38,7 +41,10 @@ export async function decryptText(
   }
 }
 
-/** Encrypts a text again with the first secret. Returns null if it can't be decrypted. */
+/**
+ * Returns a text encrypted with the first secret, re-encrypting it if necessary. Returns null if it
+ * can't be decrypted.
+ */
 export async function reencryptText(
   encrypted: string,
   purpose: EncryptionPurpose,

@@ -3,15 +3,13 @@ import type { Micros } from "./money.ts";
 import type { Policy } from "./policy.ts";
 import type { Tags } from "./tags.ts";
 
-/** A session's limits, which its token contains. Null means none. Times are Unix ms. */
+/** A session and its limits, all contained in its token. Null means no limit. Times are Unix ms. */
 export type Session = {
-  /** `ses_` and 24 + 16 characters. The last 16 identify its key and organization. */
+  /** `ses_`, 24 characters, and 16 characters that identify the session's key and organization. */
   readonly id: string;
-  /** Creation time of its wallet. Another wallet rejects the session. */
+  /** Creation time of the session's wallet. Any other wallet rejects the session. */
   readonly madeAt: number;
-  /**
-   * The number of the last rotation that ended the key's sessions when this one was created, or 0.
-   */
+  /** The number of the last key rotation that ended sessions, at the session's creation, or 0. */
   readonly cut: number;
   readonly createdAt: number;
   readonly expiresAt: number;
@@ -20,7 +18,7 @@ export type Session = {
   readonly budgets?: readonly Budget[];
   readonly allowedModels: readonly string[] | null;
   readonly policy?: Policy;
-  /** Counts the requests of all regions together. */
+  /** Maximum requests per minute in all regions together. */
   readonly rpmLimit: number | null;
   readonly origins: readonly string[] | null;
   readonly mayHold?: true;

@@ -2,7 +2,7 @@ import type { Failure } from "./failure.ts";
 
 type CallError = { readonly retryable?: unknown; readonly overloaded?: unknown };
 
-/** Converts an error of D1 or an object to `overloaded` or `storage_unavailable`. */
+/** Converts an error from D1 or an object to `overloaded` or `storage_unavailable`. */
 export function storageFailure(error: unknown): Failure {
   return isOverloaded(error) ? { kind: "overloaded" } : { kind: "storage_unavailable" };
 }
@@ -23,7 +23,7 @@ function callError(error: unknown): CallError {
   return typeof error === "object" && error !== null ? error : {};
 }
 
-/** Reports whether D1 or a call to an object threw the error. Other errors are bugs. */
+/** Reports whether an error came from D1 or a Durable Object call. All other errors are bugs. */
 export function isStorageError(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const marks = ["remote", "retryable", "overloaded", "durableObjectReset"];

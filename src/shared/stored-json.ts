@@ -1,6 +1,9 @@
 import { parseJson } from "./exact-json.ts";
 
-/** Parses JSON that we wrote to an object or D1. Older releases used the same type. */
+/**
+ * Parses JSON that the gateway stored in an object or D1. `T` must also fit what older releases
+ * wrote.
+ */
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller knows the type
 export function storedJson<T>(text: string): T {
   return parseJson(text) as T;

@@ -1,11 +1,11 @@
 import { logAlert } from "./log.ts";
 
-/** A step from one version of an object's tables to the next. Never change a deployed step. */
+/** A migration from one version of an object's tables to the next. Never change a deployed step. */
 export type TableStep = {
   readonly sql: string;
   /**
-   * The oldest version that can use the tables after this step. A step that only adds keeps the
-   * previous value.
+   * The oldest version of the code that can use the migrated tables. Repeat the previous value if
+   * the step only adds.
    */
   readonly readableBy: number;
 };
@@ -13,7 +13,7 @@ export type TableStep = {
 export type Tables = { readonly name: string; readonly steps: readonly TableStep[] };
 
 /**
- * Migrates tables if they exist, and reports whether they do. Writes nothing to an empty object.
+ * Migrates existing tables, and reports whether there are any. Writes nothing to an empty object.
  */
 export function openTables(storage: DurableObjectStorage, tables: Tables): boolean {
   if (!hasTables(storage.sql)) return false;
@@ -22,8 +22,8 @@ export function openTables(storage: DurableObjectStorage, tables: Tables): boole
 }
 
 /**
- * Creates or migrates tables. Keeps newer tables, but throws and logs `tables_too_new` if it can't
- * read them.
+ * Creates or migrates tables. Leaves newer tables unchanged, but logs `tables_too_new` and throws
+ * if this version can't read them.
  */
 export function makeTables(storage: DurableObjectStorage, { name, steps }: Tables): void {
   const { sql } = storage;

@@ -5,11 +5,11 @@ import { utf8Bytes } from "./tokens.ts";
 export type Tags = Readonly<Record<string, string>>;
 
 export const TAGS_MAX = 8;
-/** Maximum UTF-8 bytes of a tag's key, and of its value. */
+/** Maximum UTF-8 bytes of a tag's value. */
 const TAG_BYTES_MAX = 64;
-/** Maximum tag names with daily sums per organization. */
+/** Maximum number of tag keys by which an organization's daily usage is summed. */
 const TAG_KEYS_MAX = 4;
-/** Maximum combinations of tags per day. Further ones count as `OTHER`. */
+/** Maximum combinations of tags per day. Further combinations count as `OTHER_TAG_VALUE`. */
 export const TAG_SETS_MAX = 1000;
 export const OTHER_TAG_VALUE = "other";
 export const TAG_WITHOUT_VALUE = "true";
@@ -23,7 +23,9 @@ export function tagValueProblem(value: string): string | null {
   return value === "." || value === ".." ? null : externalIdProblem(value);
 }
 
-/** Returns the tags with these names as JSON, in their order. Returns null if there are none. */
+/**
+ * Returns the tags with the given keys as JSON, in the order of `keys`, or null if there are none.
+ */
 export function declaredTags(tags: Tags | undefined, keys: readonly string[]): string | null {
   if (tags === undefined) return null;
   const pairs = keys.flatMap((key) => {
@@ -33,10 +35,15 @@ export function declaredTags(tags: Tags | undefined, keys: readonly string[]): s
   return pairs.length === 0 ? null : JSON.stringify(Object.fromEntries(pairs));
 }
 
-/** The tags of a request. `sessionTags` has the keys that its session sets; absent without a session. */
+/**
+ * The tags of a request. `sessionTags` are the keys that the session sets, absent without a
+ * session.
+ */
 type RequestTags = { readonly tags?: Tags; readonly sessionTags?: readonly string[] };
 
-/** Adds the tags of the session, which replace others and count first. */
+/**
+ * Adds the session's tags, which replace tags of the request and come first if there are too many.
+ */
 export function tagsWithSession(
   tags: Tags | undefined,
   session: { readonly tags?: Tags } | undefined,

@@ -1,6 +1,6 @@
 import { elapsedMs } from "./clock.ts";
 
-/** Calls `run` after `ms`. Returns a function that cancels the call. */
+/** A function that calls `run` after `ms`, and returns a function that cancels the call. */
 export type TimerFunction = (ms: number, run: () => void) => () => void;
 
 export const afterTimeout: TimerFunction = (ms, run) => {
@@ -13,16 +13,14 @@ export const afterTimeout: TimerFunction = (ms, run) => {
 const TICK_MS = 1000;
 type Due = { readonly atMs: number; readonly run: () => void };
 
-/**
- * The deadlines of one request. Most of them never fire, so they share one timer of the platform.
- */
+/** The deadlines of one request. They share one platform timer, because most of them never fire. */
 export class Timers {
   readonly #due = new Set<Due>();
   #timer: ReturnType<typeof setTimeout> | null = null;
   #armedMs = Infinity;
   readonly #recordDelay: (delayMs: number, nowMs: number) => void;
 
-  /** `recordDelay` receives how late the platform's timer fired, about once a second. */
+  /** `recordDelay` is called about once a second with the delay of the platform's timer. */
   constructor(recordDelay: (delayMs: number, nowMs: number) => void = () => {}) {
     this.#recordDelay = recordDelay;
   }
@@ -76,7 +74,7 @@ export function within<T>(
   after: TimerFunction = afterTimeout,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
-    let isLate = false; // not canceled, because its result may serve another request
+    let isLate = false;
     const cancel = after(limitMs, () => {
       isLate = true;
       reject(new Error(`no answer within ${limitMs} ms`));
@@ -98,7 +96,7 @@ export type StopSignal = {
   removeEventListener(type: "abort", run: () => void): void;
 };
 
-/** A stop signal inside an isolate, which costs less than `AbortController`. */
+/** A signal like `AbortSignal`, but cheaper to create than an `AbortController`. */
 export class StopSource implements StopSignal {
   readonly #listeners = new Set<() => void>();
   #aborted = false;

@@ -2,8 +2,8 @@ const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.
 const ZERO = /^0+$/;
 
 /**
- * Returns `<trace ID>-<parent ID>` of a `traceparent` header, or undefined if it is missing or invalid
- * (W3C Trace Context).
+ * Returns `<trace ID>-<parent ID>` of a `traceparent` header (W3C Trace Context), or undefined if
+ * it is missing or invalid.
  */
 export function traceOf(header: string | undefined): string | undefined {
   const [, version, trace, parent, more] = TRACEPARENT.exec(header ?? "") ?? [];

@@ -1,4 +1,4 @@
-/** The units, besides tokens, that can be billed. `per` is the number of units that a price is for. */
+/** The units, besides tokens, that can be billed. A price is for `per` units. */
 export const UNIT_TABLE = {
   image: { name: "images", per: 1 },
   character: { name: "characters", per: 1_000_000 },

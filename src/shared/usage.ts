@@ -4,20 +4,22 @@ import { isUnit, UNIT_TABLE } from "./units.ts";
 import type { Unit } from "./units.ts";
 
 /**
- * A request's tokens, each counted once. The prompt is `input + cacheRead + cacheWrite`. `output`
- * includes `reasoning`. Only these are billed.
+ * The billed tokens and units of a request. The prompt is `input + cacheRead + cacheWrite`.
+ * `output` includes `reasoning`.
  */
 export type Usage = {
   readonly input: number;
   readonly cacheRead: number;
   readonly cacheWrite: number;
-  /** The part of `cacheWrite` that is cached for an hour, at twice the input price. */
+  /** The part of `cacheWrite` that the provider caches for an hour, at twice the input price. */
   readonly cacheWriteHour?: number;
   readonly output: number;
   readonly reasoning: number;
 } & UnitCounts;
 
-/** Units are whole numbers. Seconds are rounded up. A request counts 1. */
+/**
+ * The billable units. Counts are integers: seconds are rounded up, and each request counts as 1.
+ */
 export const UNITS = Object.keys(UNIT_TABLE).filter(isUnit);
 export type { Unit };
 
@@ -68,7 +70,7 @@ export const strictUsageSchema = z.pipe(
   toUsage,
 );
 
-/** Micro-credits per million tokens, and per million of each priced unit. */
+/** Prices in micro-credits, per million tokens or per million units. */
 export type Price = {
   readonly input: number;
   readonly cached: number;
@@ -92,7 +94,7 @@ type WrittenPrice = { readonly [U in Unit]?: number | undefined } & {
   readonly output?: number | undefined;
 };
 
-/** Converts a price in configuration. A missing cache price equals the input price. */
+/** Converts a price from the configuration. A missing cache price equals the input price. */
 export function priceOfFields(priceFields: WrittenPrice): Price {
   const { input = 0, cached = input, cache_write: cacheWrite = input, output = 0 } = priceFields;
   const units = UNITS.flatMap((unit) => {
@@ -135,12 +137,12 @@ export function promptTokens(usage: Usage): number {
 }
 
 /**
- * Price of a token that is cached for an hour, in input tokens (platform.claude.com, prompt
- * caching).
+ * Price of a token cached for an hour, as a multiple of the input price (platform.claude.com,
+ * prompt caching).
  */
 export const HOUR_WRITE_INPUTS = 2;
 
-/** A line of a bill: a count, and its price in micro-credits per million. */
+/** One line of a charge: a count, and its price in micro-credits per million. */
 export type ChargeLine = readonly [
   what: "input" | "cached" | "cache_write" | "cache_write_hour" | "output" | Unit,
   counted: number,

@@ -1,8 +1,8 @@
 import * as z from "zod/mini";
 
 /**
- * The route that took over a conversation and has its prompt in the cache. `affinity` is the
- * conversation's hash, and `seconds` the cache's lifetime.
+ * The route that has a conversation's prompt cached because it took over from another route.
+ * `affinity` is the conversation's hash, and `seconds` the cache's lifetime.
  */
 export type WarmRoute = {
   readonly affinity: string;

@@ -9,13 +9,13 @@ const FOREIGN_LENGTH_MAX = 64 * 1024;
 const FIELDS: ReadonlySet<string> = new Set(["", "data", "event", "id", "retry"]); // an empty field name is a comment
 
 /**
- * Decodes server-sent events (WHATWG HTML 9.2.6) from bytes that are split anywhere. In a line
- * above the maximum, replaces the fields in `skippedNames` by null. If the event is still too long, sets
+ * Decodes server-sent events (WHATWG HTML 9.2.6) from bytes that are split anywhere. In a line that
+ * is too long, replaces the fields `skippedNames` by null. If the event is still too long, sets
  * `overflowed` and stops.
  */
 export class SseDecoder {
   overflowed = false;
-  /** Lines that aren't fields. Google sends errors in them. */
+  /** Lines that aren't SSE fields. Google sends errors in such lines. */
   foreign = "";
   readonly #text = new Utf8PieceDecoder();
   readonly #lengthMax: number;
@@ -115,8 +115,8 @@ export class SseDecoder {
 }
 
 /**
- * Finds line ends. Searches for each kind once, because a search per line would take quadratic
- * time.
+ * Finds the ends of a text's lines. Searches for LF and CR separately, because a search for both in
+ * each line would take quadratic time.
  */
 class LineEnds {
   readonly #text: string;

@@ -14,7 +14,7 @@ export class SummaryLogLine {
 
   add(name: string, nowMs: number, last: LogFields): void {
     this.#counts[name] = (this.#counts[name] ?? 0) + 1;
-    if (Math.abs(nowMs - this.#lineMs) < LINE_EVERY_MS) return; // handles a clock that stepped back
+    if (Math.abs(nowMs - this.#lineMs) < LINE_EVERY_MS) return; // absolute, because the clock may step back
     logWarning(this.#event, { ...this.#counts, ...last });
     this.#lineMs = nowMs;
     this.#counts = {};
