@@ -26,7 +26,7 @@ export const MEMORY_PER_BODY_BYTE = 4;
 export const SMALL_BODY_BYTES = 64 * KIB;
 const WAITERS_MAX = 1024;
 const KEYS_MAX = 10_000;
-const UNKNOWN = "";
+const UNKNOWN_OWNER = "";
 
 /**
  * Divides an isolate's memory among open requests. An organization can use at most as much as stays
@@ -69,7 +69,7 @@ export class RequestMemory {
     owner = this.#ownerOf(keyHash),
   ): Slot | OverloadReason {
     let why = this.#refusal(owner, bytes);
-    if (why !== null && this.#forgetLost(nowMs)) why = this.#refusal(owner, bytes);
+    if (why !== null && this.#releaseLostSlots(nowMs)) why = this.#refusal(owner, bytes);
     if (why !== null) return why;
     const slot = new Slot(this, keyHash, nowMs);
     this.#attach(slot, owner, bytes);
@@ -86,7 +86,7 @@ export class RequestMemory {
     const waiters = this.#waiters.get(owner) ?? new Set();
     const slotOrReason = waiters.size === 0 ? this.take(keyHash, bytes, nowMs) : "isolate";
     if (typeof slotOrReason !== "string" || this.#limits.waitMs === 0) return slotOrReason;
-    if (waiters.size + this.#waiting() >= WAITERS_MAX) return slotOrReason;
+    if (waiters.size + this.#countWaiters() >= WAITERS_MAX) return slotOrReason;
     const { promise, resolve } = Promise.withResolvers<Slot | OverloadReason>();
     const slot = new Slot(this, keyHash, nowMs);
     const cancel = after(this.#limits.waitMs, () => {
@@ -100,7 +100,7 @@ export class RequestMemory {
 
   handTo(slot: Slot, orgId: string): OverloadReason | null {
     if (slot.load === null || slot.load.owner === orgId) return null;
-    this.#remember(slot.keyHash, orgId);
+    this.#rememberOwner(slot.keyHash, orgId);
     const { bytes } = slot;
     this.#detach(slot);
     const why = this.#refusal(orgId, bytes);
@@ -112,7 +112,9 @@ export class RequestMemory {
   grow(slot: Slot, bytes: number): OverloadReason | null {
     if (slot.load === null) return null;
     const others = slot.load.bytes - slot.bytes;
-    if (!this.#hasBytes(this.#memoryOf(slot.load.requests, others), slot.bytes + bytes, bytes)) {
+    if (
+      !this.#hasMemoryForBody(this.#memoryOf(slot.load.requests, others), slot.bytes + bytes, bytes)
+    ) {
       return "bytes";
     }
     this.#addBytes(slot, slot.load, bytes);
@@ -131,21 +133,21 @@ export class RequestMemory {
   }
 
   #ownerOf(keyHash: string): string {
-    return this.#organizations.get(keyHash) ?? UNKNOWN;
+    return this.#organizations.get(keyHash) ?? UNKNOWN_OWNER;
   }
 
   #refusal(owner: string, bytes: number): OverloadReason | null {
     const { organizationMax, memoryMax } = this.#limits;
     const { requests, bytes: bodyBytes } = this.#loads.get(owner) ?? { requests: 0, bytes: 0 };
-    if (requests >= organizationMax && owner !== UNKNOWN) return "organization";
-    const isLimited = owner !== UNKNOWN && this.#hasOthers();
+    if (requests >= organizationMax && owner !== UNKNOWN_OWNER) return "organization";
+    const isLimited = owner !== UNKNOWN_OWNER && this.#hasSeveralOwners();
     if (isLimited && requests >= this.#compute.requestsMax) return "isolate";
     const [share, used] = [
       requests * MEMORY_PER_REQUEST,
       this.#memoryOf(this.#slots.size, this.#bytes),
     ];
     if (share + used + MEMORY_PER_REQUEST > memoryMax) return "isolate";
-    return this.#hasBytes(
+    return this.#hasMemoryForBody(
       share + bodyBytes * MEMORY_PER_BODY_BYTE,
       bytes,
       bytes,
@@ -159,11 +161,11 @@ export class RequestMemory {
    * Reports whether several organizations have open requests. Unknown keys don't count, because
    * they may belong to the same organization.
    */
-  #hasOthers(): boolean {
-    return this.#loads.size > (this.#loads.has(UNKNOWN) ? 2 : 1);
+  #hasSeveralOwners(): boolean {
+    return this.#loads.size > (this.#loads.has(UNKNOWN_OWNER) ? 2 : 1);
   }
 
-  #hasBytes(ownMemory: number, size: number, bytes: number, request = 0): boolean {
+  #hasMemoryForBody(ownMemory: number, size: number, bytes: number, request = 0): boolean {
     const share = size <= SMALL_BODY_BYTES ? 0 : ownMemory;
     const used = this.#memoryOf(this.#slots.size, this.#bytes + bytes) + request;
     return share + used <= this.#limits.memoryMax;
@@ -173,7 +175,7 @@ export class RequestMemory {
     return requests * MEMORY_PER_REQUEST + bodyBytes * MEMORY_PER_BODY_BYTE;
   }
 
-  #waiting(): number {
+  #countWaiters(): number {
     return [...this.#waiters.values()].reduce((sum, { size }) => sum + size, 0);
   }
 
@@ -225,7 +227,7 @@ export class RequestMemory {
     this.#bytes += bytes;
   }
 
-  #remember(keyHash: string, orgId: string): void {
+  #rememberOwner(keyHash: string, orgId: string): void {
     evictOldest(this.#organizations, KEYS_MAX);
     this.#organizations.set(keyHash, orgId);
   }
@@ -234,7 +236,7 @@ export class RequestMemory {
    * Releases the slots of requests that the platform ended without notice. Reports whether there
    * were any.
    */
-  #forgetLost(nowMs: number): boolean {
+  #releaseLostSlots(nowMs: number): boolean {
     const before = this.#slots.size;
     for (const slot of this.#slots) {
       if (nowMs - slot.takenMs < this.#limits.leaseMs) break;
@@ -245,32 +247,32 @@ export class RequestMemory {
 }
 
 export class Slot {
-  readonly #inFlight: RequestMemory;
+  readonly #requestMemory: RequestMemory;
   readonly keyHash: string;
   readonly takenMs: number;
   load: OwnerLoad | null = null;
   bytes = 0;
 
-  constructor(inFlight: RequestMemory, keyHash: string, takenMs: number) {
-    this.#inFlight = inFlight;
+  constructor(requestMemory: RequestMemory, keyHash: string, takenMs: number) {
+    this.#requestMemory = requestMemory;
     this.keyHash = keyHash;
     this.takenMs = takenMs;
   }
 
   handTo(orgId: string): OverloadReason | null {
-    return this.#inFlight.handTo(this, orgId);
+    return this.#requestMemory.handTo(this, orgId);
   }
 
   grow(bytes: number): OverloadReason | null {
-    return this.#inFlight.grow(this, bytes);
+    return this.#requestMemory.grow(this, bytes);
   }
 
   dropBody(keptBytes = 0): void {
-    this.#inFlight.dropBody(this, keptBytes);
+    this.#requestMemory.dropBody(this, keptBytes);
   }
 
   release(): void {
-    this.#inFlight.release(this);
+    this.#requestMemory.release(this);
   }
 }
 
@@ -279,9 +281,9 @@ const DELAY_MS_MAX = 4;
 /**
  * Maximum delay that one timer adds to the mean, in ms. It lets the mean fall soon after a stall.
  */
-const COUNTED_MS_MAX = 4 * DELAY_MS_MAX;
+const COUNTED_DELAY_MS_MAX = 4 * DELAY_MS_MAX;
 /** Weight of one timer's delay in the mean. */
-const WEIGHT = 1 / 16;
+const DELAY_WEIGHT = 1 / 16;
 /** Minimum time between two changes of the limit, in ms. */
 const CHANGE_MS = 100;
 const DECREASE = 0.8;
@@ -305,7 +307,7 @@ class ComputeLimit {
 
   /** `largest` returns the number of open requests of the largest organization. */
   recordDelay(delayMs: number, nowMs: number, largest: () => number): void {
-    this.#delayMs += (Math.min(delayMs, COUNTED_MS_MAX) - this.#delayMs) * WEIGHT;
+    this.#delayMs += (Math.min(delayMs, COUNTED_DELAY_MS_MAX) - this.#delayMs) * DELAY_WEIGHT;
     if (Math.abs(nowMs - this.#changedMs) < CHANGE_MS) return;
     this.#changedMs = nowMs;
     if (this.#delayMs > DELAY_MS_MAX) {

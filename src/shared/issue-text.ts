@@ -8,7 +8,7 @@ type Path = readonly PropertyKey[];
 export const WITHOUT_ZOD_MESSAGES: z.core.ParseContext<Issue> = { error: () => "" };
 
 const PARAM_SHOWN_MAX = 200;
-const ABSENCE = new Set<Issue["code"]>(["invalid_type", "invalid_value", "invalid_union"]);
+const ABSENCE_CODES = new Set<Issue["code"]>(["invalid_type", "invalid_value", "invalid_union"]);
 
 /** A problem, as a text that follows the parameter's name. Null if the parameter is missing. */
 type IssueText = { readonly param: string | null; readonly problem: string | null };
@@ -19,11 +19,14 @@ export function describeError(error: z.core.$ZodError, value: unknown): IssueTex
   const found = bestFittingIssue(issue, issue.path);
   const received = valueAt(value, found.path);
   const param = paramOf(found.path);
-  if (param !== null && received === undefined && ABSENCE.has(found.issue.code)) {
+  if (param !== null && received === undefined && ABSENCE_CODES.has(found.issue.code)) {
     return { param, problem: null };
   }
-  const own = found.issue.message;
-  return { param, problem: own === "" ? describeIssue(found.issue, received) : own };
+  const schemaMessage = found.issue.message;
+  return {
+    param,
+    problem: schemaMessage === "" ? describeIssue(found.issue, received) : schemaMessage,
+  };
 }
 
 export function paramOf(path: readonly PropertyKey[]): string | null {
@@ -127,7 +130,7 @@ function bestFittingIssue(issue: Issue, path: Path): IssueAtPath {
     .flatMap(([first]) => (first === undefined ? [] : [first]))
     .map((first) => bestFittingIssue(first, [...path, ...first.path]));
   const deeperIssues = found.filter(
-    (inner) => inner.path.length > path.length || !ABSENCE.has(inner.issue.code),
+    (inner) => inner.path.length > path.length || !ABSENCE_CODES.has(inner.issue.code),
   );
   const longestPath = Math.max(...deeperIssues.map((inner) => inner.path.length));
   const first = deeperIssues.find((inner) => inner.path.length === longestPath);

@@ -50,21 +50,21 @@ export const NO_TERMS: KeyTerms = {
   mayHold: null,
 };
 
-type Stored = string | number;
+type StoredValue = string | number;
 
 type Term<Value, Said> = {
   readonly schema: z.ZodMiniType<Said>;
   readonly read: (fieldValue: Said) => Value | null;
   readonly show: (value: Value) => Said;
-  readonly store: (value: Value) => Stored;
-  readonly readStored: (stored: Stored) => Value | null;
+  readonly store: (value: Value) => StoredValue;
+  readonly readStored: (stored: StoredValue) => Value | null;
 };
 
 const identity = <T>(value: T): T => value;
 
-function termWithoutConversion<T extends Stored>(
+function termWithoutConversion<T extends StoredValue>(
   fieldValue: z.ZodMiniType<T>,
-  readStored: (stored: Stored) => T | null,
+  readStored: (stored: StoredValue) => T | null,
 ): Term<T, T> {
   return { schema: fieldValue, read: identity, show: identity, store: identity, readStored };
 }
@@ -177,8 +177,8 @@ export const TERMS = {
     readStored: (stored): true | null => (stored === 1 ? true : null),
   }),
 };
-type Rows = typeof TERMS;
-type TermFieldValues = { readonly [K in TermName]: z.infer<Rows[K]["schema"]> };
+type Terms = typeof TERMS;
+type TermFieldValues = { readonly [K in TermName]: z.infer<Terms[K]["schema"]> };
 const TYPED_TERMS: {
   readonly [K in TermName]: Term<Limits[K], TermFieldValues[K]> & FieldAccess<TermFieldValues[K]>;
 } = TERMS;
@@ -194,7 +194,7 @@ function mapByField<V extends { readonly [K in TermName]: unknown }>(
   valueOf: (name: TermName) => V[TermName],
 ) {
   const entries = TERM_NAMES.map((name) => [TERMS[name].field, valueOf(name)]);
-  return Object.fromEntries(entries) as { readonly [K in TermName as Rows[K]["field"]]: V[K] };
+  return Object.fromEntries(entries) as { readonly [K in TermName as Terms[K]["field"]]: V[K] };
 }
 
 /**
@@ -202,7 +202,7 @@ function mapByField<V extends { readonly [K in TermName]: unknown }>(
  * unchanged.
  */
 export const keyTermFields = mapByField<{
-  readonly [K in TermName]: Rows[K]["body"];
+  readonly [K in TermName]: Terms[K]["body"];
 }>((name) => TERMS[name].body);
 const termsSchema = z.object(keyTermFields);
 export type TermFields = z.infer<typeof termsSchema>;
@@ -227,10 +227,13 @@ export function keyTermsView(terms: KeyTerms) {
   return mapByField<{ readonly [K in TermName]: TermFieldValues[K] | null }>(show);
 }
 
-export type StoredKeyTerms = Readonly<Record<string, Stored | null>>;
+export type StoredKeyTerms = Readonly<Record<string, StoredValue | null>>;
 
 export function storedTerms(terms: KeyTerms): StoredKeyTerms {
-  const entryOf = <K extends TermName>(name: K, value: KeyTerms[K]): [string, Stored | null] => [
+  const entryOf = <K extends TermName>(
+    name: K,
+    value: KeyTerms[K],
+  ): [string, StoredValue | null] => [
     TERMS[name].stored,
     value === null ? null : TYPED_TERMS[name].store(value),
   ];

@@ -34,8 +34,8 @@ export function isLiveSecret(
   nowMs: number,
 ): boolean {
   if (secrets === null) return secret === keyHash;
-  const known = secrets.find(({ hash }) => hash === secret);
-  return known !== undefined && (known.retiresAt === null || known.retiresAt > nowMs);
+  const match = secrets.find(({ hash }) => hash === secret);
+  return match !== undefined && (match.retiresAt === null || match.retiresAt > nowMs);
 }
 
 export function formatSecrets(secrets: KeySecrets): string | null {

@@ -4,23 +4,23 @@ import { DAY_MS, timestamp } from "./clock.ts";
 export type Period = { readonly day: string; readonly week: string; readonly month: string };
 
 /** A cache of recent days, because each wallet transaction needs the current day several times. */
-const known = new Map<number, Period>();
-const KNOWN_MAX = 16;
+const periodByDay = new Map<number, Period>();
+const CACHED_DAYS_MAX = 16;
 
 export function periodOf(ms: number): Period {
   const day = Math.floor(ms / DAY_MS);
-  const before = known.get(day);
-  if (before !== undefined) return before;
-  if (known.size >= KNOWN_MAX) known.clear();
+  const cached = periodByDay.get(day);
+  if (cached !== undefined) return cached;
+  if (periodByDay.size >= CACHED_DAYS_MAX) periodByDay.clear();
   const period = periodOfDay(timestamp(ms).slice(0, 10));
-  known.set(day, period);
+  periodByDay.set(day, period);
   return period;
 }
 
 export function periodOfDay(day: string): Period {
   const ms = Date.parse(day);
-  const sinceMonday = (new Date(ms).getUTCDay() + 6) % 7;
-  const week = timestamp(ms - sinceMonday * DAY_MS).slice(0, 10);
+  const daysSinceMonday = (new Date(ms).getUTCDay() + 6) % 7;
+  const week = timestamp(ms - daysSinceMonday * DAY_MS).slice(0, 10);
   return { day, week, month: day.slice(0, 7) };
 }
 

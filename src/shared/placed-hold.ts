@@ -35,20 +35,20 @@ type HoldName = {
 };
 
 const PREFIX = "hold_";
-const REQUEST = "req_";
+const REQUEST_PREFIX = "req_";
 const NAME = new RegExp(
   `^${PREFIX}(${REGIONS.join("|")})_([0-9A-Za-z]{${ID_CHARACTERS}})_([\\w-]{1,64})$`,
 );
 
 export function holdNameOf({ id, orgId, home }: HoldName): string {
-  return `${PREFIX}${home}_${id.slice(REQUEST.length)}_${orgId}`;
+  return `${PREFIX}${home}_${id.slice(REQUEST_PREFIX.length)}_${orgId}`;
 }
 
 export function readHoldName(name: string): HoldName | null {
   const [, region, id, orgId] = NAME.exec(name) ?? [];
   const home = findRegion(region);
   if (home === undefined || id === undefined || orgId === undefined) return null;
-  return { id: REQUEST + id, orgId, home };
+  return { id: REQUEST_PREFIX + id, orgId, home };
 }
 
 export function modelNameOfPurpose({ merchant }: Purpose): string {

@@ -50,18 +50,19 @@ const MODEL = /^[^\s/*]+\/(?:\*|[^\s*]+)$/;
 const PROVIDER = /^[a-z0-9][a-z0-9-]{0,63}$/;
 const DATA_REGIONS: readonly string[] = [...REGIONS, "global"];
 
-const listOf = (entry: z.ZodMiniType<string>): z.ZodMiniType<readonly string[]> =>
+const shortList = (entry: z.ZodMiniType<string>): z.ZodMiniType<readonly string[]> =>
   z.array(entry).check(z.maxLength(ENTRIES_MAX));
-const orNull = (entry: z.ZodMiniType<string>) => z._default(z.nullable(listOf(entry)), null);
+const nullableList = (entry: z.ZodMiniType<string>) =>
+  z._default(z.nullable(shortList(entry)), null);
 
 export const policySchema: z.ZodMiniType<Policy> = z.strictObject({
-  allowed_models: orNull(
+  allowed_models: nullableList(
     z
       .string()
       .check(z.maxLength(256), z.regex(MODEL, "must be a model's ID, or author/* for all models")),
   ),
-  allowed_providers: orNull(z.string().check(z.regex(PROVIDER, "must be a provider's ID"))),
-  allowed_data_regions: orNull(z.enum(DATA_REGIONS)),
+  allowed_providers: nullableList(z.string().check(z.regex(PROVIDER, "must be a provider's ID"))),
+  allowed_data_regions: nullableList(z.enum(DATA_REGIONS)),
 });
 
 export const layerSchema: z.ZodMiniType<PolicyLayer> = z.object({

@@ -7,12 +7,12 @@ import { storageFailure } from "./storage-failure.ts";
 import { afterTimeout, within } from "./timers.ts";
 
 const DATABASE_TIMEOUT_MS = 5000;
-const AT_ONCE = 8;
+const CONCURRENT_STATEMENTS_MAX = 8;
 /** Maximum time that a statement waits for a slot, and the time between two checks, in ms. */
-const PATIENCE_MS = 5000;
-const LOOK_MS = 10;
+const SLOT_WAIT_MS_MAX = 5000;
+const SLOT_CHECK_MS = 10;
 /** Time after which an abandoned statement's slot is reused, in ms. */
-const LEASE_MS = 30_000;
+const SLOT_LEASE_MS = 30_000;
 
 const runningByOrg = new Map<string, Set<{ readonly sinceMs: number }>>();
 
@@ -29,8 +29,8 @@ export async function queryDatabase<T>(
   const orgId = fields.org_id;
   const slot = { sinceMs: elapsedMs() };
   for (let waitedMs = 0; !takeSlot(orgId, slot); waitedMs = elapsedMs() - slot.sinceMs) {
-    if (waitedMs >= PATIENCE_MS) return refuse({ kind: "overloaded" });
-    await new Promise<void>((resolve) => afterTimeout(LOOK_MS, resolve));
+    if (waitedMs >= SLOT_WAIT_MS_MAX) return refuse({ kind: "overloaded" });
+    await new Promise<void>((resolve) => afterTimeout(SLOT_CHECK_MS, resolve));
   }
   const statementResult = Promise.resolve()
     .then(statement)
@@ -47,8 +47,8 @@ type StatementSlot = { readonly sinceMs: number };
 
 function takeSlot(orgId: string, slot: StatementSlot): boolean {
   const slots = runningByOrg.get(orgId) ?? new Set<StatementSlot>();
-  for (const one of slots) if (elapsedMs() - one.sinceMs > LEASE_MS) slots.delete(one);
-  if (slots.size >= AT_ONCE) return false;
+  for (const one of slots) if (elapsedMs() - one.sinceMs > SLOT_LEASE_MS) slots.delete(one);
+  if (slots.size >= CONCURRENT_STATEMENTS_MAX) return false;
   runningByOrg.set(orgId, slots.add(slot));
   return true;
 }

@@ -37,7 +37,7 @@ export async function callObjectWithRetries<T>(
   options: ReachOptions = {},
 ): Promise<ObjectCallResult<T>> {
   const { after, attemptsMax, budgetMs } = { ...DEFAULT_OPTIONS, ...options };
-  const budget: Budget = { isSpent: false, onSpent: null };
+  const budget: TimeBudget = { isSpent: false, onSpent: null };
   const cancel = after(budgetMs, () => {
     budget.isSpent = true;
     budget.onSpent?.();
@@ -65,11 +65,11 @@ export async function callObject<T>(
   return result.unanswered ? refuse(result.failure) : result.result;
 }
 
-type Budget = { isSpent: boolean; onSpent: (() => void) | null };
+type TimeBudget = { isSpent: boolean; onSpent: (() => void) | null };
 
 function attemptCall<T>(
   call: () => Promise<Result<T>>,
-  budget: Budget,
+  budget: TimeBudget,
 ): Promise<ObjectCallResult<T> | null> {
   return new Promise((resolve) => {
     const fail = (error: unknown): void => {
@@ -86,7 +86,7 @@ function attemptCall<T>(
   });
 }
 
-async function pauseWithinBudget(ms: number, budget: Budget): Promise<void> {
+async function pauseWithinBudget(ms: number, budget: TimeBudget): Promise<void> {
   const budgetEnd = new Promise<void>((resolve) => {
     budget.onSpent = resolve;
   });
@@ -101,8 +101,8 @@ function resultAfterRetry<T>(result: Result<T>): ObjectCallResult<T> {
  * Returns the result of a rejected call. If an earlier attempt got no response, that attempt may
  * have run.
  */
-function rejectionResult(failure: Failure, wasLost: boolean): ObjectCallResult<never> {
-  return wasLost
+function rejectionResult(failure: Failure, hadLostAttempt: boolean): ObjectCallResult<never> {
+  return hadLostAttempt
     ? { unanswered: true, failure: { kind: "storage_unavailable" } }
     : { unanswered: false, result: { ok: false, failure } };
 }

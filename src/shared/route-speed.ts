@@ -24,14 +24,14 @@ type SpeedMeasure = {
 
 const PUBLIC_REQUESTS_MIN = 20;
 const PUBLIC_ORGANIZATIONS_MIN = 3;
-const NONE: SpeedMeasure = { requests: 0, organizations: 0, percentiles: null };
+const NO_MEASURE: SpeedMeasure = { requests: 0, organizations: 0, percentiles: null };
 
 /**
  * Returns the percentiles if they come from enough requests and organizations to hide each
  * organization's usage, or null.
  */
 export function publicPercentiles(measure: SpeedMeasure | undefined): Percentiles | null {
-  const { requests, organizations, percentiles } = measure ?? NONE;
+  const { requests, organizations, percentiles } = measure ?? NO_MEASURE;
   const isPublic = requests >= PUBLIC_REQUESTS_MIN && organizations >= PUBLIC_ORGANIZATIONS_MIN;
   return isPublic ? percentiles : null;
 }

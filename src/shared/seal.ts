@@ -18,7 +18,7 @@ export async function encryptText(
   purpose: EncryptionPurpose,
   by: EncryptionSecret,
 ): Promise<string> {
-  const key = await keyOf(by.secret, purpose.purpose);
+  const key = await deriveKey(by.secret, purpose.purpose);
   const encrypted = await encryptBytes(encoder.encode(text), key, purpose.owner);
   return `${by.id}.${encrypted.toBase64()}`;
 }
@@ -33,7 +33,7 @@ export async function decryptText(
   const source = secrets.find((one) => one.id === id);
   if (source === undefined) return null;
   try {
-    const key = await keyOf(source.secret, purpose.purpose);
+    const key = await deriveKey(source.secret, purpose.purpose);
     const decrypted = await decryptBytes(Uint8Array.fromBase64(text), key, purpose.owner);
     return decrypted === null ? null : new TextDecoder().decode(decrypted);
   } catch {
@@ -86,7 +86,7 @@ export async function decryptBytes(
   }
 }
 
-async function keyOf(secret: string, purpose: string): Promise<CryptoKey> {
+async function deriveKey(secret: string, purpose: string): Promise<CryptoKey> {
   const material = await crypto.subtle.importKey("raw", encoder.encode(secret), "HKDF", false, [
     "deriveKey",
   ]);

@@ -22,9 +22,9 @@ export async function syncWithDatabase<Row>(row: Row, sync: ObjectSync<Row>): Pr
     const objectCall = await callObjectWithRetries(() => sync.send(current));
     if (objectCall.unanswered) return refuse(objectCall.failure);
     if (!objectCall.result.ok) return objectCall.result;
-    const now = await sync.reread();
-    if (now === null || sync.isSame(sentRow, now)) return success(now ?? sentRow);
-    sentRow = now;
+    const latest = await sync.reread();
+    if (latest === null || sync.isSame(sentRow, latest)) return success(latest ?? sentRow);
+    sentRow = latest;
   }
   return refuse({ kind: "overloaded" });
 }

@@ -49,11 +49,11 @@ export function tagsWithSession(
   session: { readonly tags?: Tags } | undefined,
 ): RequestTags {
   if (session === undefined) return tags === undefined ? {} : { tags };
-  const own = session.tags ?? {};
-  const pairs = Object.entries({ ...own, ...tags, ...own }).slice(0, TAGS_MAX);
+  const ownTags = session.tags ?? {};
+  const pairs = Object.entries({ ...ownTags, ...tags, ...ownTags }).slice(0, TAGS_MAX);
   return {
     ...(pairs.length > 0 && { tags: Object.fromEntries(pairs) }),
-    sessionTags: Object.keys(own),
+    sessionTags: Object.keys(ownTags),
   };
 }
 

@@ -10,12 +10,12 @@ export const afterTimeout: TimerFunction = (ms, run) => {
   };
 };
 
-const TICK_MS = 1000;
-type Due = { readonly atMs: number; readonly run: () => void };
+const TICK_MS_MAX = 1000;
+type Deadline = { readonly atMs: number; readonly run: () => void };
 
 /** The deadlines of one request. They share one platform timer, because most of them never fire. */
 export class Timers {
-  readonly #due = new Set<Due>();
+  readonly #deadlines = new Set<Deadline>();
   #timer: ReturnType<typeof setTimeout> | null = null;
   #armedMs = Infinity;
   readonly #recordDelay: (delayMs: number, nowMs: number) => void;
@@ -27,15 +27,15 @@ export class Timers {
 
   readonly after: TimerFunction = (ms, run) => {
     const due = { atMs: elapsedMs() + ms, run };
-    this.#due.add(due);
+    this.#deadlines.add(due);
     this.#arm(due.atMs);
     return () => {
-      this.#due.delete(due);
+      this.#deadlines.delete(due);
     };
   };
 
   close(): void {
-    this.#due.clear();
+    this.#deadlines.clear();
     this.#disarm();
     this.#armedMs = -Infinity; // no timer is set
   }
@@ -44,7 +44,7 @@ export class Timers {
     if (atMs >= this.#armedMs) return;
     this.#disarm();
     const nowMs = elapsedMs();
-    this.#armedMs = Math.min(atMs, nowMs + TICK_MS);
+    this.#armedMs = Math.min(atMs, nowMs + TICK_MS_MAX);
     this.#timer = setTimeout(() => this.#fire(), Math.max(0, this.#armedMs - nowMs));
   }
 
@@ -56,9 +56,9 @@ export class Timers {
     const nowMs = elapsedMs();
     this.#recordDelay(nowMs - this.#armedMs, nowMs);
     this.#armedMs = Infinity;
-    const dueTimers = [...this.#due].filter((due) => due.atMs <= nowMs);
-    for (const due of dueTimers) this.#due.delete(due);
-    const next = Math.min(...[...this.#due].map((due) => due.atMs));
+    const dueTimers = [...this.#deadlines].filter((due) => due.atMs <= nowMs);
+    for (const due of dueTimers) this.#deadlines.delete(due);
+    const next = Math.min(...[...this.#deadlines].map((due) => due.atMs));
     if (next !== Infinity) this.#arm(next);
     for (const due of dueTimers) due.run();
   }
@@ -79,14 +79,14 @@ export function within<T>(
       isLate = true;
       reject(new Error(`no answer within ${limitMs} ms`));
     });
-    const last =
+    const once =
       <V>(act: (value: V) => void) =>
       (value: V): void => {
         if (isLate) return;
         cancel();
         act(value);
       };
-    work.then(last(resolve), last(reject));
+    work.then(once(resolve), once(reject));
   });
 }
 

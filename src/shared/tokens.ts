@@ -85,14 +85,14 @@ function pieceTokens(text: string, start: number, end: number): number {
   return isGreekOrCyrillic(unit) ? length / 2.6 : wideTokens(unit);
 }
 
-const BLANKS_A_TOKEN = 16;
+const BLANKS_PER_TOKEN = 16;
 
 function spaceTokens(text: string, start: number, end: number): number {
   let tokens = 0;
   for (let at = start; at < end;) {
     const from = at;
-    at = likeEnd(text, from, end);
-    tokens += Math.ceil((at - from) / BLANKS_A_TOKEN);
+    at = sameCharacterEnd(text, from, end);
+    tokens += Math.ceil((at - from) / BLANKS_PER_TOKEN);
   }
   return tokens;
 }
@@ -105,8 +105,8 @@ function newlineTokens(text: string, start: number, end: number): number {
   let tokens = 0;
   for (let at = start; at < end;) {
     const from = at;
-    at = likeEnd(text, from, end);
-    if (text.charCodeAt(from) === 10) tokens += Math.ceil((at - from) / BLANKS_A_TOKEN);
+    at = sameCharacterEnd(text, from, end);
+    if (text.charCodeAt(from) === 10) tokens += Math.ceil((at - from) / BLANKS_PER_TOKEN);
     else if (at - from === 1 && at < end) {
       at++;
       tokens += 1 / 4;
@@ -115,7 +115,7 @@ function newlineTokens(text: string, start: number, end: number): number {
   return Math.max(1, tokens);
 }
 
-function likeEnd(text: string, start: number, end: number): number {
+function sameCharacterEnd(text: string, start: number, end: number): number {
   const unit = text.charCodeAt(start);
   let at = start + 1;
   while (at < end && text.charCodeAt(at) === unit) at++;

@@ -36,11 +36,11 @@ export function forEachUnit<U extends Unit, T>(
   value: T,
 ): { readonly [K in U]: T } {
   const fields = Object.fromEntries(units.map((unit) => [unit, value]));
-  assert(hasEach(units, fields), "each unit has its value");
+  assert(hasAllUnits(units, fields), "each unit has its value");
   return fields;
 }
 
-function hasEach<U extends Unit, T>(
+function hasAllUnits<U extends Unit, T>(
   units: readonly U[],
   fields: Readonly<Record<string, T>>,
 ): fields is { readonly [K in U]: T } {

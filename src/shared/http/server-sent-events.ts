@@ -6,7 +6,7 @@ type ServerSentEvent = { readonly name: string; readonly data: string };
 /** Maximum UTF-16 units of an event. */
 export const EVENT_LENGTH_MAX = 4 * 1024 * 1024;
 const FOREIGN_LENGTH_MAX = 64 * 1024;
-const FIELDS: ReadonlySet<string> = new Set(["", "data", "event", "id", "retry"]); // an empty field name is a comment
+const FIELD_NAMES: ReadonlySet<string> = new Set(["", "data", "event", "id", "retry"]); // an empty field name is a comment
 
 /**
  * Decodes server-sent events (WHATWG HTML 9.2.6) from bytes that are split anywhere. In a line that
@@ -19,8 +19,8 @@ export class SseDecoder {
   foreign = "";
   readonly #text = new Utf8PieceDecoder();
   readonly #lengthMax: number;
-  readonly #left: ReadonlySet<string> | null;
-  #skim: JsonFieldBlanker | null = null;
+  readonly #skippedNames: ReadonlySet<string> | null;
+  #fieldBlanker: JsonFieldBlanker | null = null;
   #line = "";
   #name = "";
   #data: string | null = null;
@@ -28,7 +28,7 @@ export class SseDecoder {
 
   constructor(lengthMax = EVENT_LENGTH_MAX, skippedNames: ReadonlySet<string> | null = null) {
     this.#lengthMax = lengthMax;
-    this.#left = skippedNames;
+    this.#skippedNames = skippedNames;
   }
 
   push(bytes: Uint8Array): string[] {
@@ -48,8 +48,8 @@ export class SseDecoder {
   }
 
   #decode(text: string): ServerSentEvent[] {
-    const wholeEvent = this.#wholeEvent(text);
-    if (wholeEvent !== null) return [wholeEvent];
+    const singleEvent = this.#singleEvent(text);
+    if (singleEvent !== null) return [singleEvent];
     const events: ServerSentEvent[] = [];
     const lineEnds = new LineEnds(text);
     let start = 0;
@@ -60,7 +60,7 @@ export class SseDecoder {
         continue;
       }
       const end = lineEnds.from(start);
-      this.#extend(text.slice(start, end));
+      this.#appendToLine(text.slice(start, end));
       this.overflowed = this.#isTooLong();
       if (end === text.length || this.overflowed) break;
       this.#skipLineFeed = text[end] === "\r";
@@ -71,36 +71,36 @@ export class SseDecoder {
     return events;
   }
 
-  #extend(text: string): void {
-    this.#line += this.#skim === null ? text : this.#skim.push(text);
-    if (this.#skim !== null || this.#left === null || !this.#isTooLong()) return;
-    this.#skim = new JsonFieldBlanker(this.#left);
-    this.#line = this.#skim.push(this.#line);
+  #appendToLine(text: string): void {
+    this.#line += this.#fieldBlanker === null ? text : this.#fieldBlanker.push(text);
+    if (this.#fieldBlanker !== null || this.#skippedNames === null || !this.#isTooLong()) return;
+    this.#fieldBlanker = new JsonFieldBlanker(this.#skippedNames);
+    this.#line = this.#fieldBlanker.push(this.#line);
   }
 
   #isTooLong(): boolean {
     return this.#line.length + (this.#data?.length ?? 0) > this.#lengthMax;
   }
 
-  #wholeEvent(text: string): ServerSentEvent | null {
-    const isBetween = this.#line === "" && this.#data === null && this.#name === "";
-    if (!isBetween || this.#skipLineFeed || text.length > this.#lengthMax) return null;
-    const isOne = text.startsWith("data: ") && text.indexOf("\n") === text.length - 2;
-    if (!isOne || !text.endsWith("\n") || text.includes("\r")) return null;
+  #singleEvent(text: string): ServerSentEvent | null {
+    const isBetweenEvents = this.#line === "" && this.#data === null && this.#name === "";
+    if (!isBetweenEvents || this.#skipLineFeed || text.length > this.#lengthMax) return null;
+    const isSingleEvent = text.startsWith("data: ") && text.indexOf("\n") === text.length - 2;
+    if (!isSingleEvent || !text.endsWith("\n") || text.includes("\r")) return null;
     return { name: "message", data: text.slice("data: ".length, -2) };
   }
 
   #endLine(): ServerSentEvent | null {
     const line = this.#line;
     this.#line = "";
-    this.#skim = null;
+    this.#fieldBlanker = null;
     if (line === "") return this.#endEvent();
     const colon = line.indexOf(":");
     const field = colon === -1 ? line : line.slice(0, colon);
     const value = colon === -1 ? "" : line.slice(colon + (line[colon + 1] === " " ? 2 : 1));
     if (field === "data") this.#data = this.#data === null ? value : `${this.#data}\n${value}`;
     else if (field === "event") this.#name = value;
-    else if (!FIELDS.has(field) && this.foreign.length < FOREIGN_LENGTH_MAX) {
+    else if (!FIELD_NAMES.has(field) && this.foreign.length < FOREIGN_LENGTH_MAX) {
       this.foreign += `${line.slice(0, FOREIGN_LENGTH_MAX)}\n`;
     }
     return null;
@@ -121,7 +121,7 @@ export class SseDecoder {
 class LineEnds {
   readonly #text: string;
   #lineFeed = -1;
-  #return = -1;
+  #carriageReturn = -1;
 
   constructor(text: string) {
     this.#text = text;
@@ -129,8 +129,8 @@ class LineEnds {
 
   from(start: number): number {
     if (this.#lineFeed < start) this.#lineFeed = this.#next("\n", start);
-    if (this.#return < start) this.#return = this.#next("\r", start);
-    return Math.min(this.#lineFeed, this.#return);
+    if (this.#carriageReturn < start) this.#carriageReturn = this.#next("\r", start);
+    return Math.min(this.#lineFeed, this.#carriageReturn);
   }
 
   #next(end: string, start: number): number {

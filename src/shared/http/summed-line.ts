@@ -1,11 +1,11 @@
 import { logWarning } from "../log.ts";
 import type { LogFields } from "../log.ts";
 
-const LINE_EVERY_MS = 1000;
+const LINE_INTERVAL_MS = 1000;
 
 export class SummaryLogLine {
   readonly #event: string;
-  #lineMs = -Infinity;
+  #lastLineMs = -Infinity;
   #counts: Record<string, number> = {};
 
   constructor(event: string) {
@@ -14,9 +14,9 @@ export class SummaryLogLine {
 
   add(name: string, nowMs: number, last: LogFields): void {
     this.#counts[name] = (this.#counts[name] ?? 0) + 1;
-    if (Math.abs(nowMs - this.#lineMs) < LINE_EVERY_MS) return; // absolute, because the clock may step back
+    if (Math.abs(nowMs - this.#lastLineMs) < LINE_INTERVAL_MS) return; // absolute, because the clock may step back
     logWarning(this.#event, { ...this.#counts, ...last });
-    this.#lineMs = nowMs;
+    this.#lastLineMs = nowMs;
     this.#counts = {};
   }
 }
