@@ -2,7 +2,9 @@ import type { OperatorRole } from "../shared/config/config.ts";
 import type { Role } from "../shared/caller.ts";
 import type { KeyRoute, PeopleRoute, Route } from "../shared/http/route.ts";
 
-/** A session's identity. A null `role` means a person without an organization. */
+/**
+ * The identity for which calls are listed. A null `role` means a person without an organization.
+ */
 export type SessionIdentity =
   | { readonly kind: "key"; readonly role: Role; readonly isLimited: boolean }
   | { readonly kind: "person"; readonly role: Role | null }
@@ -10,11 +12,11 @@ export type SessionIdentity =
   | { readonly kind: "viewer" };
 type Identity<Kind> = Extract<SessionIdentity, { readonly kind: Kind }>;
 /**
- * Allowed calls by name, such as `GET /v1/keys/{id}`. `own` means only the member's own objects.
+ * Allowed calls by name, such as `GET /v1/keys/{id}`. `own` allows only the member's own objects.
  */
 type AllowedCalls = Readonly<Record<string, "all" | "own">>;
 
-/** Paid calls of the playground, which count in the key's limits. */
+/** Paths of the playground's paid calls, which count toward the key's limits. */
 export const PLAYGROUND: ReadonlySet<string> = new Set([
   "/v1/chat/completions",
   "/v1/responses",
@@ -23,8 +25,7 @@ export const PLAYGROUND: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Paths that are forbidden for operators who view a customer, because they have no key of their
- * own.
+ * Paths about the caller's key. Operators who view a customer have none, so they can't call these.
  */
 export const OWN_KEY: ReadonlySet<string> = new Set(["/v1/key", "/v1/auth/key"]);
 
@@ -36,7 +37,10 @@ export function allowedCalls(rows: readonly Route[], identity: SessionIdentity):
   return Object.fromEntries(allowed);
 }
 
-/** Returns the objects for which the caller can make a call, or null for none. */
+/**
+ * Returns whether the caller can make a call for all objects, only for its own, or not at all
+ * (null).
+ */
 function extentOf(row: Route, identity: SessionIdentity): "all" | "own" | null {
   if (row.reach === "operators") {
     return identity.kind === "operator" && row.roles.includes(identity.role) ? "all" : null;

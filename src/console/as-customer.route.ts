@@ -25,8 +25,8 @@ const LIMITS = { bytesMax: 2 * 1024, timeoutMs: 5000 };
 const asSchema = z.object({ org: z.string().check(z.minLength(1), z.maxLength(100)) });
 
 /**
- * Handles POST /console/api/as { org }. The operator's session can then read `/v1` as an owner of
- * the organization. The event log records it once an hour.
+ * Handles POST /console/api/as { org }. The operator's session can then read `/v1` like an owner of
+ * the organization. The organization's events record it once an hour.
  */
 export async function viewAsRoute(c: AppContext, rows: readonly Route[]): Promise<Response> {
   const body = await readAnonymous(c, readJson, LIMITS);
@@ -100,7 +100,10 @@ async function become(
 
 const NO_KEY = { keyId: "operator", keyHash: "0".repeat(64), memberId: "operator" };
 
-/** Returns the caller of an operator who views a customer: an owner with read access and no key. */
+/**
+ * Returns the caller for an operator who views a customer: an owner without a key, with read access
+ * only.
+ */
 export function viewerOf(
   orgId: string,
   rate: RateState,

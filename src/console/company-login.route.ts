@@ -14,18 +14,19 @@ import { limitFailedLogins } from "./session.route.ts";
 
 type AppContext = Context<AppEnv>;
 
-/** The text that replaces an issuer's ID for a company's own issuer. */
+/** The issuer ID for all companies' own identity providers. */
 export const COMPANY = "company";
 
 /**
- * The issuer of a login. `connection` is the company's own issuer. Null for an operator's issuer.
+ * A started login. `connection` is the company's own identity provider, or null for one of the
+ * operator's.
  */
 export type StartedLogin = { readonly at: LoginContext; readonly connection: CompanyIssuer | null };
 
 /**
- * Finds a company's issuer: by the session's organization when linking or confirming, else by the
- * entered domain. The response doesn't reveal whether a domain is known. Failures count toward the
- * address's login limit.
+ * Finds a company's identity provider: by the session's organization when linking or confirming,
+ * otherwise by the entered domain. The response doesn't reveal whether a domain is known. Failures
+ * count toward the login limit of the IP address.
  */
 export async function startCompanyLogin(
   c: AppContext,
@@ -84,9 +85,9 @@ function nobody(): Result<StartedLogin> {
 }
 
 /**
- * Reports whether a session may link or confirm an identity here. A company issuer's session can't
- * link; others link only their own organization's company issuer. A confirmation needs the kind of
- * issuer of the login.
+ * Reports whether a session may link or confirm a login at an identity provider. A session from a
+ * company's provider can't link. Other sessions can link only the provider of their own
+ * organization. Confirming requires the provider of the session's own login.
  */
 export function canStartLogin(
   { session }: Pick<ActivePerson, "session">,

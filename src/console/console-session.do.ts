@@ -14,10 +14,7 @@ import type {
 } from "../shared/contracts/console-session.ts";
 import { storedJson } from "../shared/stored-json.ts";
 
-/**
- * Maximum calls of all sessions of an account in 60 s. The next constants limit its logins and
- * sessions.
- */
+/** Maximum calls in 60 s of all sessions of an account. */
 const CALLS_MAX = 300;
 const LOGINS_MAX = 20;
 const SESSIONS_MAX = 20;
@@ -40,14 +37,15 @@ type Memory = {
 };
 
 /**
- * The console sessions of one key, operator or person, and all calls of the last minute.
- * `consoleAccountName` returns the object's name. An alarm deletes expired sessions.
+ * The console sessions of one key, operator or person, and their calls in the last minute.
+ * `consoleAccountName` names the object. An alarm deletes expired sessions.
  */
 export class ConsoleSession extends DurableObject<Env> {
   #memory: Memory | null = null;
 
   /**
-   * Returns `rate_limited` after too many logins. If there are too many sessions, ends the oldest.
+   * Opens a session, and ends the oldest above the maximum. Fails with `rate_limited` after too
+   * many logins.
    */
   async open(name: string, identity: ConsoleIdentity, expiresAt: number): Promise<Result<null>> {
     const { sql } = this.ctx.storage;
@@ -70,7 +68,10 @@ export class ConsoleSession extends DurableObject<Env> {
     return success(null);
   }
 
-  /** Counts the call. Returns `no_console_session` if the session has ended, or `rate_limited`. */
+  /**
+   * Returns the session and counts the call. Fails with `no_console_session` if the session has
+   * ended, or with `rate_limited`.
+   */
   enter(name: string, isCounted: boolean): Result<EnteredSession> {
     const session = this.#remember().sessions.get(name);
     if (session === undefined || session.expiresAt <= now(this.env)) {
@@ -135,7 +136,7 @@ export class ConsoleSession extends DurableObject<Env> {
     return this.ctx.storage.setAlarm(elapsedMs() + Math.max(0, expiresAt - now(this.env)));
   }
 
-  /** Counts a call and stores it before the response. */
+  /** Counts a call durably before its response. Fails with `rate_limited`. */
   #take(log: Log, limit: number): Result<RateState> {
     const window = this.#remember().windows[log];
     const clockMs = now(this.env);

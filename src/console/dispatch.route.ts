@@ -28,7 +28,7 @@ type Surface = {
   readonly rows: readonly Route[];
 };
 
-/** Headers that are forwarded. Credentials and the origin never are. */
+/** Request headers that are forwarded. Credentials and the origin aren't. */
 const REQUEST_HEADERS = [
   "accept",
   "anthropic-beta",
@@ -42,9 +42,9 @@ const REQUEST_HEADERS = [
 ];
 
 /**
- * Handles /console/api/v1/* as `/v1/*` with the session's key, and /console/api/admin/v1/* as
- * `/admin/v1/*` for operators. Only requests of the playground are paid and count in the key's
- * limits.
+ * Handles /console/api/v1/* as `/v1/*` with the session's key, and for operators
+ * /console/api/admin/v1/* as `/admin/v1/*`. Only playground requests are paid and count toward the
+ * key's limits.
  */
 export async function consoleDispatch(c: Context<AppEnv>, surface: Surface): Promise<Response> {
   const request = innerRequest(c.req.raw);
@@ -65,7 +65,7 @@ export async function consoleDispatch(c: Context<AppEnv>, surface: Surface): Pro
     return fail(c, { kind: "role_required", roles });
   }
   giveId(request, c.var.requestId);
-  c.set("logged", true); // the inner request writes the log line
+  c.set("logged", true); // the inner request is logged instead
   return surface.dispatch(request, c.env, c.executionCtx as ExecutionContext);
 }
 
@@ -88,7 +88,8 @@ async function needsFreshLogin(request: Request, freshLogin: FreshLogin): Promis
 }
 
 /**
- * Rejects writes of an operator who views a customer, and lasting changes without a recent login.
+ * Returns a failure if an operator who views a customer would write, or if the call needs a more
+ * recent login.
  */
 function barredBy(c: Context<AppEnv>, session: ActiveSession, isFree: boolean): Failure | null {
   const { identity } = session;
@@ -99,7 +100,7 @@ function barredBy(c: Context<AppEnv>, session: ActiveSession, isFree: boolean): 
 
 type Called = { readonly session: ActiveSession; readonly path: string; readonly isPaid: boolean };
 
-/** Returns false if the session can't make this call. */
+/** Sets the inner request's caller. Returns false if the session can't make this call. */
 function vouched(c: Context<AppEnv>, request: Request, called: Called): boolean {
   const { identity, rate } = called.session;
   const isAdmin = /^\/admin\/v1(?:\/|$)/.test(called.path);
@@ -109,7 +110,7 @@ function vouched(c: Context<AppEnv>, request: Request, called: Called): boolean 
       vouchForOperator(request, operator);
       return true;
     }
-    // Operators can't read prompts and outputs, which belong to the customer.
+    // Prompts and outputs belong to the customer, so operators can't read them.
     if (as === null || /^\/v1\/responses(?:\/|$)/.test(called.path)) return false;
     setInternalCaller(request, viewerOf(as, rate, c.var.config.region));
     return true;

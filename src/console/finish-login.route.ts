@@ -108,8 +108,7 @@ async function ofPerson(
 }
 
 /**
- * Emails a known person after a login in a new browser. Returns the cookie that identifies the
- * browser.
+ * Emails a person who logs in with a new browser. Returns the cookie that identifies the browser.
  */
 async function tellNewBrowser(
   c: AppContext,
@@ -188,8 +187,8 @@ function toldBy({ name, email, proven }: Claims): IssuerProfile {
 }
 
 /**
- * Returns the member with this identity, or a new one when joining. Addresses count only at the
- * company's proven domains, and never change a known person.
+ * Returns the member with this identity, or creates one when joining. Only email addresses of the
+ * company's proven domains count, and they never change a known person.
  */
 async function whoIsOfCompany(
   services: PeopleServices,
@@ -254,7 +253,7 @@ async function letIn(
   const fresh = { id: mintId("per_", nowMs), ...profile, sessionsFrom: nowMs };
   const isNew = known === null && (await insertLonePerson(db, fresh, identityOf(answered)));
   const person =
-    known ?? (isNew ? fresh : await findAndRefreshPerson(db, identityOf(answered), profile, nowMs)); // found after a second click
+    known ?? (isNew ? fresh : await findAndRefreshPerson(db, identityOf(answered), profile, nowMs)); // a concurrent request created the person
   if (person === null) return refuse({ kind: "overloaded" });
   const place = await ask(person);
   if (place.ok) return success({ person, place: place.value, isNew });
@@ -322,7 +321,7 @@ async function ofLiveSession(
   const nowMs = services.now;
   const fresh = freshness(answered, nowMs);
   if (fresh === null) return refuse({ kind: "login_refused", why: "refused" });
-  // A new cookie, so that a stolen copy of the old one doesn't become fresh.
+  // A new cookie is set, so that a stolen copy of the old one doesn't become fresh.
   const opened = await openSession(c, { ...identity.session, openedAt: nowMs, ...fresh });
   return opened.ok ? success({ go: ticket.go, cookies: [opened.value.cookie] }) : opened;
 }

@@ -34,7 +34,10 @@ export function companyLoginContext(
   return { ...placeOf(c, entry.id), entry, secret, problemOf };
 }
 
-/** Returns the context of a company's issuer with its secret, or null if the secret can't be decrypted. */
+/**
+ * Returns the login context for a company's own identity provider, or null if its client secret
+ * can't be decrypted.
+ */
 export async function companyLoginContextWithSecret(
   c: AppContext,
   row: CompanyIssuer,

@@ -4,12 +4,12 @@ import type { Region } from "../shared/regions.ts";
 
 const nameOf = (region: Region): string => `__Host-turnpike-${region}-known`;
 const ATTRIBUTES = "HttpOnly; Secure; SameSite=Lax; Path=/; Max-Age=31536000";
-/** Maximum people in the cookie of one browser. The newest come first. */
+/** Maximum people that one browser's cookie records. The newest come first. */
 const KNOWN_MAX = 5;
 
 /**
- * Reports whether this person has used this browser before, and returns the updated cookie with one
- * tag per person. SameSite=Lax, because a login ends with a redirect from the issuer.
+ * Reports whether a person has used this browser before. Returns the updated cookie, with one tag
+ * per person. It is SameSite=Lax, because a login ends with a redirect from another site.
  */
 export async function knownBrowser(
   cookies: string,

@@ -52,7 +52,7 @@ export function issuersRoute(c: AppContext): Response {
   });
 }
 
-/** The pattern of console routes. A match can't lead to another site. */
+/** Matches addresses within the console, so that a login can't redirect to another site. */
 const ROUTE = /^#\/[\w/?=&.%-]{0,200}$/;
 const startSchema = z.object({
   issuer: z.string().check(z.maxLength(20)),
@@ -63,8 +63,8 @@ const startSchema = z.object({
 });
 
 /**
- * Handles POST /console/api/login/start. Returns the issuer's URL and sets a cookie that the
- * callback must match. Stores nothing.
+ * Handles POST /console/api/login/start. Returns the identity provider's URL and sets a cookie that
+ * the callback checks. Stores nothing.
  */
 export async function loginStartRoute(c: AppContext): Promise<Response> {
   const body = await readAnonymous(c, readJson, LOGIN_LIMITS);
@@ -132,8 +132,8 @@ async function personOf(
   if (!canStartLogin(identity, purpose, connection)) {
     return refuse({ kind: "role_required", roles: ["person"] });
   }
-  // Reports whether the login is recent. A linked login gives permanent access, so a stolen session
-  // must not create one.
+  // A linked login gives permanent access, so linking requires a recent login. Otherwise a stolen
+  // session could link one.
   const isGood =
     purpose !== "link" || hasFreshLogIn(entered.value, now(c.env), c.var.config.stepUp);
   return isGood ? success(identity.session.personId) : refuse({ kind: "login_too_old" });
@@ -141,7 +141,7 @@ async function personOf(
 
 /**
  * Handles GET /console/api/login/callback/{issuer}. Redirects (303) to the console with a session
- * or an error. Must come before `requireOwnPage`, because the browser comes from another site.
+ * or an error. Register it before `requireOwnPage`, because the browser comes from another site.
  */
 export async function callbackRoute(c: AppContext): Promise<Response> {
   const { region } = c.var.config;

@@ -34,7 +34,7 @@ import type { SessionLocation } from "./session-cookie.ts";
 
 type AppContext = Context<AppEnv>;
 
-/** An active person, with the console key of their current member, if any. */
+/** A logged-in person. `key` is the console key of the current membership, if any. */
 export type ActivePerson = {
   readonly kind: "person";
   readonly session: PersonSession;
@@ -42,7 +42,7 @@ export type ActivePerson = {
   readonly key: { readonly verified: VerifiedKey; readonly known: Key } | null;
 };
 
-/** An active operator. `as` is the organization that the session views. */
+/** A logged-in operator. `as` is the ID of the customer that the session views. */
 export type ActiveOperator = {
   readonly kind: "operator";
   readonly operator: Operator;
@@ -60,8 +60,8 @@ export type ActiveSession = Omit<EnteredSession, "identity"> & {
 };
 
 /**
- * Allows only calls of this console's own pages. Cross-site requests, and changes without `Origin`,
- * get 403 before the cookie is read.
+ * Allows only calls from the console's own pages. Rejects cross-site requests, and changes without
+ * `Origin`, with 403 before the cookie is read.
  */
 export async function requireOwnPage(c: AppContext, next: Next): Promise<Response | undefined> {
   const site = c.req.header("sec-fetch-site") ?? "same-origin";
@@ -75,7 +75,7 @@ export async function requireOwnPage(c: AppContext, next: Next): Promise<Respons
   return undefined;
 }
 
-/** Creates a session of 12 hours and ends the browser's previous one. */
+/** Creates a session for 12 hours and ends the browser's previous session. */
 export async function openSession(
   c: AppContext,
   identity: ConsoleIdentity,
@@ -100,9 +100,8 @@ function accountOf(identity: ConsoleIdentity): string {
 }
 
 /**
- * Returns the session of the cookie if its key, operator or member is still active. Otherwise fails
- * with 401, as for an unknown session, or 409 if the page shows another organization
- * (`x-organization`).
+ * Returns the cookie's session if its key, operator or member is still active. Fails with 401
+ * otherwise, or with 409 if the page shows another organization (`x-organization`).
  */
 export async function enterSession(
   c: AppContext,

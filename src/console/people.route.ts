@@ -38,7 +38,7 @@ type AppContext = Context<AppEnv>;
 
 const PREVIEW = { method: "POST", path: "/console/api/people/invitation/preview" } as const;
 
-/** Adds the routes of people to the app, which has checked that the console's page calls them. */
+/** Adds the routes for people to the app. Register them behind `requireOwnPage`. */
 export function addPeopleRoutes(app: HonoBase<AppEnv>): void {
   app.post(PREVIEW.path, previewRoute);
   for (const row of PEOPLE_ROUTES) app.on(row.method, [row.path], (c) => answer(c, row));
@@ -106,8 +106,8 @@ async function callOf(
 }
 
 /**
- * Reports whether a session can make the call. A session of a company's issuer can't access the
- * person's own data.
+ * Reports whether a session can make the call. A session from a company's identity provider can't
+ * access the person's own data.
  */
 function mayAsk({ session }: ActivePerson, { roles, method, path }: PeopleEndpoint): boolean {
   const isOwn = roles === null && !(method === "GET" && path === "/console/api/people/me");

@@ -6,20 +6,20 @@ import { randomBase62 } from "../shared/id.ts";
 import { sha256Hex } from "../shared/hash.ts";
 
 /**
- * Returns the cookie's name. `__Host-` restricts it to this host and HTTPS. It includes the region,
- * because all ports of a host share cookies.
+ * Returns the cookie's name. `__Host-` restricts the cookie to this host and HTTPS. The name
+ * contains the region, because regions on different ports of a host share cookies.
  */
 const nameOf = (region: Region): string => `__Host-turnpike-${region}`;
-/** Lifetime of a session in seconds. Calls don't extend it. */
+/** Lifetime of a session in seconds. Use doesn't extend it. */
 export const SESSION_S = 12 * 60 * 60;
 /**
- * The cookie's attributes. A browser wouldn't send a `Strict` cookie after a redirect from an
+ * SameSite is `Lax`, because browsers don't send a `Strict` cookie after a redirect from an
  * identity provider. `requireOwnPage` rejects other cross-site requests.
  */
 const ATTRIBUTES = "HttpOnly; Secure; SameSite=Lax; Path=/";
 /**
- * The format of the cookie: the ID of the signing secret, 256 random bits, the account's hash, and
- * the tag in hex.
+ * The cookie's value: the ID of the signing secret, 256 random bits, the account's hash, and the
+ * tag in hex.
  */
 const VALUE = /^(([0-9A-Za-z])[0-9A-Za-z]{43}([0-9a-f]{64}))([0-9a-f]{64})$/;
 
@@ -52,8 +52,8 @@ export function hasSessionCookie(region: Region, cookies = ""): boolean {
 }
 
 /**
- * Returns the account and session of a cookie. Returns null if there is none, more than one or a
- * forged one. Needs no I/O.
+ * Returns the account and session of a cookie. Returns null for a missing, repeated or forged
+ * cookie. Needs no I/O.
  */
 export async function readSessionCookie(
   cookies = "",
@@ -69,7 +69,10 @@ export async function readSessionCookie(
   return { account, session: await sha256Hex(value) };
 }
 
-/** Returns the tag. Its label is different, so it can never be valid as a key's tag or hash. */
+/**
+ * Returns the tag that authenticates a cookie. Its label differs from those of keys, so it is never
+ * a valid tag of a key.
+ */
 async function tagOf(secret: KeySecret, region: Region, untagged: string): Promise<string> {
   return (await sign(await hmacOf(secret), `console ${region}`, untagged)).toHex();
 }

@@ -31,7 +31,8 @@ const FAILURES_MAX = 20;
 const ADDRESSES_MAX = 1000;
 
 /**
- * Failed logins of this isolate by address. They only limit load, because guessing can't succeed.
+ * Counts failed logins per IP address in this isolate. This only limits load, because keys can't be
+ * guessed.
  */
 class LoginPace {
   readonly #failures = new Map<string, { readonly sinceMs: number; readonly count: number }>();
@@ -55,14 +56,15 @@ class LoginPace {
 type AppContext = Context<AppEnv>;
 
 const KEY_CHARACTERS_MAX = 512;
-/** Limits for bodies of requests without a session, which don't take a slot. */
+/** Limits of login request bodies. */
 export const LOGIN_LIMITS = { bytesMax: 2 * 1024, timeoutMs: 5000 };
 
 const loginSchema = z.object({ key: z.string().check(z.maxLength(KEY_CHARACTERS_MAX)) });
 
 /**
- * Handles POST /console/api/login { key }. Exchanges an active key of this region or an operator
- * token for a session cookie. Returns 400 for another region's key and 429 after too many failures.
+ * Handles POST /console/api/login { key }. Exchanges an active key of this region, or an operator
+ * token, for a session cookie. Returns 400 for another region's key, or 429 after too many
+ * failures.
  */
 export async function loginRoute(c: AppContext, rows: readonly Route[]): Promise<Response> {
   const body = await readAnonymous(c, readJson, LOGIN_LIMITS);
@@ -113,8 +115,8 @@ async function logIn(c: AppContext, rows: readonly Route[], text: string): Promi
 }
 
 /**
- * Handles GET /console/api/session. Returns 401 if the session has ended, but 204 if there is no
- * cookie, because opening the page is no error.
+ * Handles GET /console/api/session. Returns 401 if the session has ended, or 204 without a cookie,
+ * because opening the page isn't an error.
  */
 export async function sessionRoute(c: AppContext, rows: readonly Route[]): Promise<Response> {
   if (!hasSessionCookie(c.var.config.region, c.req.header("cookie"))) return c.body(null, 204);

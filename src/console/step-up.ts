@@ -15,8 +15,8 @@ function isFresh(freshAt: number, nowMs: number): boolean {
 }
 
 /**
- * Reports whether the caller has logged in recently. For a pasted key or token, the start of the
- * session counts.
+ * Reports whether the caller has logged in recently. For a key or token, the login is the start of
+ * the session.
  */
 export function hasFreshLogIn(
   { identity, expiresAt }: { readonly identity: ActiveIdentity; readonly expiresAt: number },
@@ -31,8 +31,9 @@ export function hasFreshLogIn(
 }
 
 /**
- * Returns the time of a login and its kind of proof, or null. Uses the issuer's `auth_time` if it
- * is recent or the issuer can force a login (`reauth`), else the time of the code exchange.
+ * Returns the time of a login and how it was proven, or null. Uses the identity provider's
+ * `auth_time` if it is recent or the provider can require a new login (`isReauth`), otherwise the
+ * time of the code exchange.
  */
 export function freshnessOf(
   authenticatedAt: number | null,
@@ -46,17 +47,19 @@ export function freshnessOf(
   return isReauth ? null : { freshAt: nowMs, freshBy: "exchange" };
 }
 
-/** Fields that never need a recent login themselves. */
+/** Fields that never need a recent login. */
 const NEUTRAL: ReadonlySet<string> = new Set(["external_id", "reason"]);
 
-/** Returns whether a call of a path always, never or sometimes needs a recent login. */
+/** Returns when a call needs a recent login. Unknown calls always do. */
 export function freshLoginFor(rows: readonly Route[], method: string, path: string): FreshLogin {
   if (method === "GET" || method === "HEAD") return "never";
   const row = rows.find((one) => one.method === method && pathPattern(one.path).test(path));
   return row?.freshLogin ?? "always";
 }
 
-/** Reports whether a body needs a recent login. `body` is null if it can't be read. */
+/**
+ * Reports whether a call with this body needs a recent login. `body` is null if it can't be read.
+ */
 export function needsLogin(
   freshLogin: FreshLogin,
   body: Readonly<Record<string, unknown>> | null,

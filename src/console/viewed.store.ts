@@ -9,10 +9,7 @@ export type ViewedOrganization = {
   readonly status: "active" | "suspended" | "closed";
 };
 
-/**
- * Finds an organization by ID or slug, which never look alike. Throws if D1 fails, like all
- * functions of this file.
- */
+/** Finds an organization by ID or slug, whose formats differ. Throws if D1 fails. */
 export function findViewedOrganization(
   db: D1Database,
   name: string,
@@ -27,7 +24,7 @@ FROM organizations WHERE id = ?1 OR slug = ?1 LIMIT 1`,
     .first<ViewedOrganization>();
 }
 
-/** Records an operator's view at most once an hour. */
+/** Records that an operator viewed the organization, at most once an hour. */
 export async function recordView(
   db: D1Database,
   orgId: string,

@@ -65,7 +65,9 @@ export function App() {
   );
 }
 
-/** Anyone can send a link with their own key, so a person must confirm the login. */
+/**
+ * Asks before logging in with the key of a link, because anyone can send a link with their own key.
+ */
 function Offer({ brought }: { brought: string }) {
   const current = useCell(session);
   const [name, setName] = useState<string | null>();
@@ -78,7 +80,7 @@ function Offer({ brought }: { brought: string }) {
       onClose={() => linkedKey.set(null)}
       onDone={(who) => {
         linkedKey.set(null);
-        session.set(null); // show nothing of one key to the next
+        session.set(null); // never show one key's data in the next session
         session.set(who);
       }}
     >
@@ -99,7 +101,7 @@ function Offer({ brought }: { brought: string }) {
   );
 }
 
-/** A hidden page keeps its forms while the user logs in again. */
+/** The console around a page. While hidden for a new login, the page keeps its forms. */
 function Shell({ isHidden }: { isHidden: boolean }) {
   const who = useSession();
   const { path, query } = useCell(route);
@@ -307,7 +309,10 @@ function Available() {
   );
 }
 
-/** Shortcuts: `g` and a letter open a page, `/` the filter, Ctrl-K the palette, `?` the list. */
+/**
+ * Handles shortcuts: `g` and a letter open a page, `/` focuses the filter, Ctrl-K opens the command
+ * palette, `?` lists the shortcuts.
+ */
 function useKeyboard(pages: readonly Page[], onHelp: () => void, onFind: () => void): void {
   useEffect(() => {
     let went = 0;

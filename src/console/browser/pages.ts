@@ -11,9 +11,9 @@ export type Page = {
   readonly icon: IconName;
   readonly key: string;
   readonly group?: "Usage" | "Build" | "Organization" | "Account" | "Selling" | "Money";
-  /** Reports whether a session can open the page. Others see their first page instead. */
+  /** Reports whether a session can open the page. */
   readonly forWhom: (session: Session) => boolean;
-  /** Loads the page's script: when the page is shown or hovered, or the browser is idle. */
+  /** Loads the page's script. */
   readonly load: () => Promise<FunctionComponent>;
 };
 
@@ -24,11 +24,11 @@ const who =
 const isPayer = who("GET /v1/models");
 const unlimited = who("GET /v1/keys");
 const spends = who("POST /v1/chat/completions");
-/** Logins with a key see on the Team page how to get there. */
+/** Sessions with a key see the Team page too, because it explains how to get access. */
 const hasTeam = (session: Session): boolean =>
   may(session, "GET /console/api/people/members") || (session.kind === "key" && unlimited(session));
 
-/** All pages in order. The first one that a session can open is its start page. */
+/** All pages, in menu order. A session starts at the first page that it can open. */
 export const PAGES: readonly Page[] = [
   {
     path: "",
@@ -216,7 +216,7 @@ export const PAGES: readonly Page[] = [
   },
 ];
 
-/** After a login: leaves the page of an earlier login that this one can't open. */
+/** Leaves a page that the session can't open after a login. */
 export function leaveBarredPage(session: Session): void {
   const [path] = route.get().path;
   const page = PAGES.find((one) => one.path === path);

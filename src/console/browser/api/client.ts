@@ -10,7 +10,7 @@ export type Filling<C extends Call> = {
   readonly idempotencyKey?: string;
 };
 
-/** A failed call. A `status` of 0 means no response. */
+/** A failed call. `status` is 0 if there was no response. */
 export type CallFailure = {
   readonly status: number;
   readonly code: string;
@@ -77,8 +77,7 @@ export async function readFile<C extends ReadCall>(
 }
 
 /**
- * Exchanges a key or an operator token for a session cookie. Repairs text that was broken while
- * pasting.
+ * Exchanges a key or operator token for a session cookie. Removes whitespace that pasting added.
  */
 export async function login(key: string): Promise<Outcome<Session>> {
   return (await send(`${BASE}/login`, {

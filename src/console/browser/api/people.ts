@@ -42,7 +42,6 @@ export async function startLogIn(
   return started;
 }
 
-/** Switches the session's organization, whichever the page shows. */
 export async function actIn(organizationId: string): Promise<Outcome<unknown>> {
   return send("/console/api/people/me/act", {
     method: "POST",

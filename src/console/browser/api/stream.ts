@@ -1,7 +1,7 @@
 import { failureOf } from "./client.ts";
 import type { CallFailure } from "./client.ts";
 
-/** Progress of a playground response. Times are ms since the request. */
+/** A part of the playground's response. */
 export type StreamProgress =
   | {
       readonly kind: "head";

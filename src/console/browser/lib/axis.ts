@@ -1,7 +1,7 @@
 import { grouped, left, percent, spent } from "./money.ts";
 import { took } from "./time.ts";
 
-/** The unit of a chart. Spend rounds up and balances down; `rate` is per second. */
+/** The unit of a chart. Spend is rounded up, a balance down. `rate` is per second. */
 export type Unit = "spend" | "balance" | "count" | "ms" | "share" | "rate";
 
 export const FORMATS: Readonly<Record<Unit, (value: number) => string>> = {
@@ -22,7 +22,7 @@ export type Axis = {
 };
 
 const TICKS_MAX = 6;
-/** Values above this multiple of the 95th percentile don't scale the axis. */
+/** Values above this multiple of the 95th percentile are outliers, which don't scale the axis. */
 const OUTLIER = 5;
 const OUTLIER_VALUES_MIN = 5;
 const STEP_MIN: Readonly<Record<Unit, number>> = {
@@ -44,7 +44,7 @@ export function axisOf(values: readonly number[], unit: Unit): Axis {
   const step = stepOf(max - min || STEP_MIN[unit], unit);
   const isBroken = known.some(isBeyond);
   const from = Math.floor(min / step + 1e-9);
-  const to = Math.max(1, Math.ceil(max / step - 1e-9)) + Number(isBroken); // one more step for broken bars
+  const to = Math.max(1, Math.ceil(max / step - 1e-9)) + Number(isBroken); // room for broken bars
   const ticks = Array.from({ length: to - from + 1 }, (_, i) => (from + i) * step);
   const labels = labelsOf(ticks, step, unit);
   return { ticks, labels, low: from * step, high: to * step, isBeyond };

@@ -1,6 +1,6 @@
 import { DAY, utcDay } from "./time.ts";
 
-/** A change of the balance on a UTC day. Spend is negative. */
+/** A change of the balance on a UTC day, in micro-credits. Spend is negative. */
 export type BalanceMovement = { readonly day: string; readonly micros: number };
 
 export function balanceCurve(
@@ -13,7 +13,10 @@ export function balanceCurve(
   return days.map((day) => nowMicros - later(day));
 }
 
-/** Returns the last day that the balance covers. Null without cost or beyond ten years. */
+/**
+ * Returns the last day that the balance covers at a daily cost, or null without cost or beyond ten
+ * years.
+ */
 export function lastsUntil(micros: number, perDay: number, now: number): string | null {
   if (perDay <= 0) return null;
   const days = Math.floor(Math.max(0, micros) / perDay);

@@ -2,11 +2,11 @@ import type { EndUser, Pause } from "../api/types.ts";
 import { limitOf, spanOf } from "./budgets.ts";
 import { DAY, monthStart, utcDay, utcText } from "./time.ts";
 
-/** The reason why all paid requests of an end user are rejected. */
+/** The reason why all paid requests of an end user are currently rejected. */
 export type Block = {
   readonly state: "paused" | "blocked";
   readonly why: string;
-  /** The end, such as `until 1 Dec, 00:00 UTC`. */
+  /** When the block ends: `until 1 Dec, 00:00 UTC`. */
   readonly until: string;
 };
 type Blockable = Pick<
@@ -20,7 +20,7 @@ type Blockable = Pick<
 >;
 type Used = readonly [name: string, spent: number, limit: number | null, resets: number | null];
 
-/** Returns the block that lasts longest. Null if new requests are accepted. */
+/** Returns the longest-lasting block of an end user, or null if new requests are accepted. */
 export function blockOf(user: Blockable, pauses: readonly Pause[], now: number): Block | null {
   const pause = pauses.find(
     ({ scope, subject }) => scope === "end_user" && subject === user.external_id,

@@ -58,7 +58,10 @@ function entryOf({ unit, amount, window, models, alert }: TypedBudget) {
   };
 }
 
-/** Replaces a budget, adds it (if `budget` is undefined) or removes it (if nothing is entered). */
+/**
+ * Returns the list with `budget` replaced by `typed`. Adds `typed` if `budget` is undefined, and
+ * removes `budget` if `typed` is null.
+ */
 export function listWith(
   budgets: readonly ListedBudget[],
   budget: ListedBudget | undefined,
@@ -75,7 +78,7 @@ export function listWith(
 }
 export type BudgetEntries = ReturnType<typeof listWith>;
 
-/** The use of a key's budget with the largest used share. */
+/** The use of one of a key's budgets. */
 export type MostUsed = { readonly used: number; readonly limit: number; readonly label: string };
 
 export function mostUsedOf(key: Key): MostUsed | null {
@@ -91,7 +94,7 @@ export function mostUsedOf(key: Key): MostUsed | null {
   return all.toSorted((a, b) => shareOf(b) - shareOf(a))[0] ?? null;
 }
 
-/** Returns the use of the budget among a key's limits. */
+/** Returns the use of the key's own `budget_dollars`, or null without one. */
 export function simpleBudgetOf(key: Key): MostUsed | null {
   const { budget_dollars: limit = null, budget_period: period, spent_dollars: used } = key;
   if (limit === null) return null;
@@ -99,7 +102,7 @@ export function simpleBudgetOf(key: Key): MostUsed | null {
   return { used: used ?? 0, limit, label: `${inUnit("dollars", used ?? 0)} of ${whole}` };
 }
 
-/** Returns the used share of a budget. A budget of 0 is used up. */
+/** Returns the used share of a budget. A budget of 0 counts as used up. */
 export function shareOf({ used, limit }: Pick<MostUsed, "used" | "limit">): number {
   return limit === 0 ? 1 : used / limit;
 }

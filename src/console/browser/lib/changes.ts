@@ -34,7 +34,7 @@ export function onlyChange(changes: unknown, field: string): string {
   return name === field && others.length === 0 ? plain(fieldsOf(change)["to"] ?? "") : "";
 }
 
-/** Returns the changed fields of an event as text, with their earlier values. */
+/** Returns an event's changed fields as text, with their values before and after. */
 export function changesOf(changes: unknown, nameOf: (id: string) => string): string {
   return Object.entries(fieldsOf(changes))
     .flatMap(([field, change]) => partsOf(field, fieldsOf(change)))
@@ -53,7 +53,7 @@ export function fieldsText(fields: Fields): string {
     .join(", ");
 }
 
-/** Replaces a change of a policy by the changes of its lists. */
+/** Splits a change of a policy into changes of its lists. */
 function partsOf(field: string, change: Change): readonly (readonly [string, Change])[] {
   if (!isPolicy(field)) return [[field, change]];
   const [from, to] = [fieldsOf(change.from), fieldsOf(change.to)];
@@ -105,7 +105,7 @@ function budgetsText(budgets: unknown): string {
   return texts.join(" and ") || "none";
 }
 
-/** Returns the value of stored JSON. Key events have it as text. */
+/** Parses a value that some events store as JSON text. */
 function parsed(value: unknown): unknown {
   if (typeof value !== "string" || !/^[[{]/.test(value)) return value;
   try {

@@ -12,8 +12,8 @@ const OF_AUTHORS: Readonly<Record<string, readonly [large: RegExp, small: RegExp
 };
 
 /**
- * Replaces the alias with a model of the client's vendor, if sold, because the client knows its
- * limits.
+ * Replaces aliases by a model of the client's vendor if one is sold, because the client knows that
+ * model's limits.
  */
 export function withFittingModels(client: string, text: string, live: readonly string[]): string {
   const [large, small] = OF_AUTHORS[client] ?? [/^$/, /^$/];

@@ -1,6 +1,6 @@
 type Value = string | number | boolean | null;
 
-/** Formulas, which get an apostrophe so that spreadsheets don't run them. */
+/** Matches text that spreadsheets would run as a formula. It is prefixed with an apostrophe. */
 const FORMULA = /^(?:[=+@\t\r]|-(?!\d+(?:\.\d+)?$))/;
 
 export function csvOf(rows: readonly (readonly Value[])[]): string {

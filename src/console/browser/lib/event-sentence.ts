@@ -9,11 +9,11 @@ export type NameOf = (id: string) => string;
 type Told = {
   readonly who: string;
   readonly what: string;
-  /** The owner of a budget or pause. */
+  /** The owner of the event's budget or pause. */
   readonly owner: string;
   readonly organization: string;
   readonly changes: string;
-  /** Returns the new value of a field if only that field changed. */
+  /** Returns the new value of a field if it is the only changed one, otherwise "". */
   readonly changeOf: (field: string) => string;
   readonly text: (name: string) => string;
   readonly money: (name: string) => string;

@@ -5,11 +5,11 @@ export const EVENT_TYPES = Object.keys(SENTENCES).map(
   (type) => [type as EventType, type.replace(".", ": ").replaceAll("_", " ")] as const,
 );
 
-/** The types that need attention. The Events page highlights them. */
+/** Event types that need attention. The Events page highlights them. */
 export const LOUD = /\.low|needs|declined|reversed|paused|reached|disabled|alert|expiring|pause.cr/;
 
 export const WEBHOOK_TYPES = [...EVENT_TYPES, ["usage.settled", "usage: settled"]] as const;
-/** A type belongs to the first group that matches. */
+/** Groups of event types. The first matching pattern decides. */
 const GROUPS = [
   ["Credits and usage", /^(?:balance|purchase|payment|top_up|usage)\./],
   ["Budgets, quotas and pauses", /^(?:budget|end_user|pause)\.|\.budget_reached$/],

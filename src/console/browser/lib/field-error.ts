@@ -1,4 +1,4 @@
-/** Returns an API error with the name of the form's field instead of the API's field. */
+/** Replaces the API's field name in an error by the label of the form's field. */
 export function fieldError(message: string, param: string, label: string): string {
   const name = label.replace(/\s*[[(].*$/, "");
   const isNamed = message.startsWith(param) && !/^[\w.[]/.test(message.slice(param.length));

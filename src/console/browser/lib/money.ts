@@ -1,11 +1,11 @@
 import { utcText } from "./time.ts";
 
-/** The rounding of a shortened amount: down for what is left, up for what is spent. */
+/** The rounding of a shortened amount: amounts left are rounded down, amounts spent up. */
 type Side = "left" | "spent";
 
 const MICROS = 1_000_000;
 
-/** Formats micro-credits as dollars with at least two nonzero digits: `$12.40`, `$0.000012`. */
+/** Formats micro-credits as dollars, with at least two nonzero digits: `$12.40`, `$0.000012`. */
 function shown(micros: number, side: Side): string {
   const sign = micros < 0 ? "−" : "";
   const size = Math.abs(micros);
@@ -30,13 +30,15 @@ export function spent(micros: number): string {
   return shown(micros, "spent");
 }
 
-/** Formats dollars with all six decimals, for bills whose lines must add up. */
+/**
+ * Formats micro-credits as dollars with six to eight decimals, for bills whose lines must add up.
+ */
 export function exact(micros: number): string {
   const [whole = "0", decimals = ""] = (micros / MICROS).toFixed(8).split(".");
   return `$${whole}.${decimals.replace(/0{1,2}$/, "")}`;
 }
 
-/** Replaces the micro-credits of an API error by dollars, and its times by a short form. */
+/** Rewrites an API error for display: micro-credits as dollars, and times in short form. */
 export function inDollars(message: string): string {
   const timed = message.replaceAll(/\b\d{4}-\d\d-\d\dT[\d:.]+Z/g, utcText);
   if (!message.includes("micro-credits")) return timed;
@@ -45,7 +47,7 @@ export function inDollars(message: string): string {
   );
 }
 
-/** An amount, but no part of a time or an ID and no number of seconds, minutes or days. */
+/** Matches an amount, but not a part of a time or ID, nor a number of minutes. */
 const AMOUNT = /(?<![\w:.-])(\d+)(?![\w:-]| minutes| [A-Z][a-z]{2,3},)(?: micro-credits)?/g;
 
 export function inMicros(micros: number): string {
@@ -64,7 +66,7 @@ export function counted(count: number, noun: string): string {
   return `${grouped(count)} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-/** Shortens tokens: `940`, `12.4k`, `3.1M`, rounded down. */
+/** Shortens a count, rounded down: `940`, `12.4k`, `3.1M`. */
 export function short(count: number): string {
   const unit = [
     [1e9, "G"],

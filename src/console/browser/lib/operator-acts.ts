@@ -3,15 +3,15 @@ import { counted, left, microsOf, spent } from "./money.ts";
 
 type Details = Readonly<Record<string, unknown>>;
 type Told = {
-  /** The customer's name, or nothing. */
+  /** The customer's name, or "". */
   readonly whose: string;
-  /** The name of the changed key, or the address of the changed member. */
+  /** The changed key's name, or the changed member's email address. */
   readonly name: string;
   readonly details: Details;
   readonly text: (field: string) => string;
 };
 
-/** The change that an operator made by each call of the operators' API. A text precedes the customer's name. */
+/** Texts for operators' calls. The customer's name is appended to a plain text. */
 const ACTS: Readonly<Record<string, string | ((told: Told) => string)>> = {
   "POST /orgs": "created",
   "PATCH /orgs/{id}": organizationText,
@@ -123,7 +123,7 @@ function priceText({ list, item, from, percent, price }: Price): string {
 }
 const UNITS: Readonly<Record<string, string>> = { input: "in", output: "out" };
 
-/** Returns the sentence of an operator's change. An unknown call stands for itself. */
+/** Returns a sentence about an operator's call. Names an unknown call by its path. */
 export function actSentence({
   operator,
   act,

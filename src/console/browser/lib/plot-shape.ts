@@ -2,7 +2,7 @@ import { FORMATS, axisOf, stride } from "./axis.ts";
 import type { Unit } from "./axis.ts";
 import { dayName } from "./time.ts";
 
-/** One of six colors, the color of failures, or null for all others. */
+/** One of six colors, the color for failures, or null for gray. */
 export type Slot = number | "bad" | null;
 export type PlotSeries = {
   readonly label: string;

@@ -4,7 +4,7 @@ type Place = readonly [path: readonly string[], query?: Readonly<Record<string, 
 type Remedy = readonly [
   text: string,
   action?: readonly [text: string, place: Place],
-  /** The call that the action needs. Shown only to those who may make it. */
+  /** The call that the action needs. The action is only shown to callers who can make it. */
   call?: keyof Calls,
 ];
 type Cause = {
@@ -90,7 +90,7 @@ export const REMEDIES: Readonly<Record<string, Remedy>> = {
   no_script: ["Reload the page."],
 };
 
-/** The remedies of codes that name one object. */
+/** Remedies that link to the affected object, by error code. */
 const OF_ONE: Readonly<Record<string, (cause: Cause) => Remedy | undefined>> = {
   end_user_quota_exceeded: ({ externalId }) =>
     externalId
@@ -145,7 +145,7 @@ export function remedyOf(cause: Cause): Remedy {
   );
 }
 
-/** Returns a remedy that leads to the cause's key instead of all keys. */
+/** Links a remedy to the affected key instead of the list of keys. */
 function ofKey({ keyId }: Cause, remedy: Remedy | undefined): Remedy | undefined {
   if (remedy?.[1] !== KEYS || !keyId) return remedy;
   return [remedy[0], ["Open the key", [["keys", keyId]]]];

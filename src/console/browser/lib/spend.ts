@@ -38,7 +38,9 @@ export function summed(rows: readonly DayRow[], metric: Metric = "cost_micro"): 
   );
 }
 
-/** Returns a series per group, largest first. Groups after the first `most` become "other". */
+/**
+ * Returns one series per group, largest first. Combines groups after the first `most` into "other".
+ */
 export function stacked(
   rows: readonly DayRow[],
   days: readonly string[],

@@ -3,7 +3,7 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 export const DAY = 24 * HOUR;
 
-/** Formats a time: relative within a day, else as local date. */
+/** Formats a time relative to now, or as a local date if more than a day away. */
 export function when(time: string | number, now: number, withClock = false): string {
   const at = new Date(time);
   const past = now - at.getTime();
@@ -69,7 +69,7 @@ export function daysBetween(from: string, to: string): string[] {
   return days;
 }
 
-/** Returns the UTC hours of these days that have started: `2026-11-22T14`. */
+/** Returns the started UTC hours of a range of days, such as `2026-11-22T14`. */
 export function hoursBetween(from: string, to: string, now: number): string[] {
   const hours: string[] = [];
   const end = to.includes("T") ? hourStart(to) : Date.parse(to) + DAY - HOUR;
@@ -97,7 +97,7 @@ export function monthStart(day: string, months = 0): string {
   return utcDay(Date.UTC(year, month - 1 - months, 1));
 }
 
-/** Returns the UTC day after a day such as 2026-11-27, and another text unchanged. */
+/** Returns the UTC day after a day (YYYY-MM-DD). Returns other text unchanged. */
 export function dayAfter(day: string): string {
   const ms = Date.parse(day);
   return Number.isNaN(ms) ? day : utcDay(ms + DAY);

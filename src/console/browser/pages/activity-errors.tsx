@@ -25,7 +25,7 @@ const ERRORS_BY = ["model", "provider", "key", "user"] as const;
 export function ErrorGroups({ by, range, only }: { by: Splits; range: Range; only: Only }) {
   const split = by === "member" ? "key" : (ERRORS_BY.find((one) => one === by) ?? "model");
   const nameOf = useGroupNames();
-  const { member_id, tag, key_id, ...kept } = only; // errors have no counts by these filters
+  const { member_id, tag, key_id, ...kept } = only; // errors can't be counted by these
   const chosen = { ...(split !== "key" && kept), ...(key_id !== undefined && { key_id }) };
   const untold = {
     ...(split === "key" && kept),
@@ -58,7 +58,7 @@ export function ErrorGroups({ by, range, only }: { by: Splits; range: Range; onl
             rows={data}
             keyOf={({ group }) => group ?? ""}
             open={({ group = null }) => {
-              if (group === null) return; // no filter selects requests without a group
+              if (group === null) return; // requests without a group can't be filtered
               goTo(["requests"], { ...range, ...chosen, status: "error", [FILTERS[split]]: group });
             }}
             empty={<Empty text="No errors in this period." />}

@@ -48,7 +48,7 @@ export function Pairs({ by, second, asked }: { by: Splits; second: Splits; asked
             keyOf={(row) => JSON.stringify([row.group, row.group2])}
             open={(row) => {
               const [first, other] = [group(row, true), group(row, false)];
-              if (first === null || other === null) return; // no filter selects requests without a group
+              if (first === null || other === null) return; // requests without a group can't be filtered
               goTo(["activity"], { ...query, ...filterBy(by, first), ...filterBy(second, other) });
             }}
             empty={<Empty text="No requests in this period." />}

@@ -42,7 +42,7 @@ export function changed(now: number, before: number): string {
   return `${share < 0 ? "−" : "+"}${percent(Math.abs(share))}`;
 }
 
-/** A notice about data missing from the sums: beyond one read, or already deleted. */
+/** Notices about missing data: too much for one read, or already deleted. */
 export function Gaps({
   isCut,
   completeFrom,

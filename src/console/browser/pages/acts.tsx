@@ -14,7 +14,6 @@ const CALL = "GET /admin/v1/events";
 type Act = Calls[typeof CALL]["answer"]["events"][number];
 const NAMES = ["operator", "org", "from", "to"];
 
-/** The changes by operators. */
 export function Acts() {
   const [query] = useQuery();
   const [opened, setOpened] = useState<Act | null>(null);

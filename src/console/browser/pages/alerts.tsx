@@ -8,7 +8,6 @@ import { Inline } from "../ui/states.tsx";
 
 const EVERY_MS = 30_000;
 
-/** The alerts of the last 24 hours. */
 export function Alerts() {
   const now = useNow();
   const read = useRead("GET /v1/alerts", { query: { limit: 5 } }, { every: EVERY_MS });

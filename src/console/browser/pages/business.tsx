@@ -133,7 +133,7 @@ async function wholeMargin(query: {
   return { ok: true, value: { data, complete_from, missing } };
 }
 
-/** Returns one row for each name, in the order of their first rows. */
+/** Sums rows with the same name, in the order of their first rows. */
 function sumsOf(rows: readonly Row[], nameOf: (row: Row) => string): readonly Row[] {
   const sums = new Map<string, Row>();
   for (const row of rows) sums.set(nameOf(row), added(sums.get(nameOf(row)), row));
@@ -154,7 +154,7 @@ function added(sum: Row | undefined, row: Row): Row {
   };
 }
 
-/** Adds the amounts of days with a bill. */
+/** Adds two billed amounts. Null means that no bill was imported. */
 function ofBills(one: number | null, other: number | null): number | null {
   return one === null && other === null ? null : (one ?? 0) + (other ?? 0);
 }

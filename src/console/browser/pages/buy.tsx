@@ -7,7 +7,7 @@ import { Panel } from "../ui/basics.tsx";
 import { Form, Input } from "../ui/dialog.tsx";
 
 const AMOUNTS = [10, 25, 50, 100, 250];
-/** The reads that a purchase invalidates. */
+/** Paths of reads that a purchase changes. */
 export const TOUCHES = ["/v1/credits", "/v1/balance", "/v1/orgs"];
 
 type Sold = NonNullable<Credits["sold"]>;
@@ -22,7 +22,7 @@ export function Buy({ sold, onBought }: { sold: Sold; onBought: (purchase: Purch
     amount_dollars: Number(dollars),
     ...(usesCard ? { method: "card" as const } : { method: "checkout" as const, save_card: keeps }),
   };
-  // One key per order, so a retry doesn't buy twice.
+  // One Idempotency-Key per order, so that a retry doesn't buy twice.
   const idempotencyKey = useMemo(() => crypto.randomUUID(), [JSON.stringify(body), attempt]);
   const amounts = AMOUNTS.filter((one) => one >= sold.dollars_min && one <= sold.dollars_max);
   return (

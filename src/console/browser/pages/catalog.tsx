@@ -66,7 +66,7 @@ function money(id: "cost" | "price", title: string): Column<Row> {
   };
 }
 
-/** The median of the last 30 minutes, with the other percentiles in its title. */
+/** A column with the median of the last 30 minutes, and other percentiles as tooltip. */
 function speed(id: "latency_ms" | "tokens_per_second", title: string): Column<Row> {
   return column(id, title, (row) => row[id]?.p50 ?? null, {
     align: "right",

@@ -22,7 +22,7 @@ type Find = {
   readonly what: string;
   readonly text: string;
   readonly href: string;
-  /** The customer whose console the address is in. */
+  /** The customer as whom an operator opens the address. */
   readonly as?: string;
 };
 
@@ -94,7 +94,7 @@ export function Box({ pages, onClose }: { pages: readonly Page[]; onClose: () =>
   );
 }
 
-/** The results, and the text that is shown if there are none. */
+/** The search results, and the text that is shown without results. */
 type Finds = { readonly finds: readonly Find[]; readonly none: ComponentChildren };
 
 function useFinds(text: string, pages: readonly Page[]): Finds {
@@ -192,7 +192,7 @@ function useModelFinds(text: string, isRead: boolean): readonly Find[] {
 
 const SETTLED_MS = 200;
 
-/** Returns the text once typing pauses, to avoid a lookup for each letter. */
+/** Returns the text after typing pauses, to avoid a search for each letter. */
 function useSettled(text: string): string {
   const [settled, setSettled] = useState("");
   useEffect(() => {
@@ -221,7 +221,7 @@ function useEndUserFinds(text: string, isRead: boolean): readonly Find[] {
 
 type Found = Calls["GET /admin/v1/find"]["answer"]["data"][number];
 
-/** Searches the region's objects, page by page until one is found. Sends only a key's prefix. */
+/** Searches the region's objects, page by page until a match. Sends only a key's prefix. */
 function useObjectFinds(text: string, isAsked: boolean): Finds {
   const [from, setFrom] = useState({ text: "", after: "" });
   const q = prefixOf(text);

@@ -252,7 +252,7 @@ const PURCHASES: readonly Column<Purchase>[] = [
 
 type Line = Known["credits"][number];
 
-/** A debt's reference is internal. */
+/** Returns a transaction's reference. Those of reversals are internal. */
 function referenceOf({ kind, reference }: Line): string | null {
   return kind === "reversal" ? null : reference;
 }

@@ -102,7 +102,9 @@ function useBlocks(): BlockNow {
   return (user) => blockOf(user, pauses, now);
 }
 
-/** `none` is the state of end users without a block. Members can't read the pauses of end users. */
+/**
+ * `none` is shown for end users without a block. Members can't read pauses, so for them it is "".
+ */
 function columnsOf(blockNow: BlockNow, none: string): readonly Column<EndUser>[] {
   return [
     column("external_id", "End user ID", ({ external_id }) => external_id, {

@@ -11,7 +11,7 @@ const CAUSES = {
     "This organization is closed. Operators can restore it for 7 days after closing. New requests and changes are rejected.",
 } as const;
 
-/** The reasons why the whole organization can't spend, above each page. */
+/** Notices above each page while the organization can't spend. */
 export function Halted() {
   const { organization } = useSession();
   const read = useLoaded("/console/api/session", readSession, { every: EVERY_MS });

@@ -87,12 +87,12 @@ function Technical({ book, version, aliases, sweep, wallets }: Technical) {
 
 type ProblemsProps = {
   readonly problems: readonly Problem[];
-  /** The routes in cooldown, and disabled ones that haven't succeeded since. */
+  /** Routes in cooldown or disabled, without a success since. */
   readonly resting: readonly Breaker[];
   readonly figures: ProvidersAnswer | undefined;
 };
 
-/** The verdict: the region's problems, failing providers and routes in cooldown. */
+/** The region's problems, failing providers and routes in cooldown. */
 function Problems({ problems, resting, figures }: ProblemsProps) {
   const warnings = [
     ...(figures?.data ?? []).filter(({ error_rate: rate }) => toneOf(rate) === "bad").map(failing),
@@ -128,11 +128,11 @@ function failing({ provider, calls, failed, affected_organizations: affected }: 
   return `Provider ${provider} fails: ${grouped(failed)} of ${counted(calls, "call")} (${percent(failed / calls)}) in 60 minutes, ${counted(affected, "customer")} affected.`;
 }
 
-const PROVIDERS_EVERY_MS = 5 * 60_000; // it reads up to 200 wallets
-/** The period of the providers' figures, less a minute for the request and for differing clocks. */
+const PROVIDERS_EVERY_MS = 5 * 60_000; // each read calls up to 200 wallets
+/** The period of the providers' figures, minus a minute for the call and clock differences. */
 const PROVIDERS_PERIOD_MS = 59 * 60_000;
 
-/** Failed calls of providers for all customers. Failures that a request caused don't count. */
+/** Providers' failed calls for all customers. Failures that a request caused don't count. */
 function Providers({ read }: { read: Read<ProvidersAnswer> }) {
   const now = useNow();
   return (
@@ -222,7 +222,7 @@ function reasonOf(why: string): string {
   return /^\d+$/.test(why) ? `status ${why}` : why.replaceAll("_", " ");
 }
 
-/** The last sweep in one line: first the number of wallets with a problem. */
+/** The last sweep: wallets with problems, open holds and storage. */
 function Sweep({ sweep }: { sweep: NonNullable<HealthAnswer["sweep"]> }) {
   const { wallets_unpublished, wallets_in_conflict, wallets_unavailable, holds_open } = sweep;
   const wrong = wallets_unpublished + wallets_in_conflict + wallets_unavailable;

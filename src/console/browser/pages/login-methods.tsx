@@ -22,10 +22,10 @@ export const WHY: Readonly<Record<string, string>> = {
   invitation_over: "The invitation was used or canceled, or has expired.",
 };
 
-/** An email address, so that a link can't put another text onto the page. */
+/** Matches only an email address, so that a link can't put other text on the page. */
 const ADDRESS = /^[^\s@]{1,64}@[^\s@]{1,100}$/;
 
-/** The reason that the address names for a failed login. */
+/** Returns why a login failed, from the address's query. */
 function whyOf({ why = "", account = "" }: Query, region = ""): string {
   const text = WHY[why] ?? "That did not work. Try again.";
   const isNamed = why === "unknown" && ADDRESS.test(account);
@@ -35,7 +35,7 @@ function whyOf({ why = "", account = "" }: Query, region = ""): string {
 
 const ROUTE = /^#\/[\w/?=&.%-]{0,200}$/;
 
-/** The requested address, in case the login fails without one. */
+/** The storage key for the page to open after the login. */
 const GOAL = "turnpike-goal";
 
 function goalOf({ path, query }: Route): string {
@@ -132,7 +132,7 @@ function CompanyName({
   );
 }
 
-/** Why the login that the address names failed. */
+/** A notice why the login failed. */
 export function FailedLogin() {
   return (
     <p class="notice" role="alert">

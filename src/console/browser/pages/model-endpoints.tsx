@@ -11,7 +11,6 @@ import { Grid } from "../ui/table.tsx";
 type Endpoint = ModelEndpoints["data"]["endpoints"][number];
 type Speed = Endpoint["latency_last_30m"];
 
-/** The providers of a model, with their prices and speeds. */
 export function Endpoints({ id, onClose }: { id: string; onClose: () => void }) {
   const read = useRead("GET /v1/models/{id}/endpoints", { path: { id } });
   return (

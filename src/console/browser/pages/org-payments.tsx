@@ -14,7 +14,6 @@ import { PurchaseDetail, TOUCHES } from "./purchase-detail.tsx";
 type Purchase = Calls["GET /admin/v1/orgs/{id}/purchases"]["answer"]["purchases"][number];
 const EVERY_MS = 10_000;
 
-/** The columns of every list of purchases. */
 export const PURCHASE_COLUMNS: readonly Column<Purchase>[] = [
   timeColumn("at", "When", ({ created_at }) => created_at, { withClock: true }),
   column("way", "How", (purchase) => wayOf(purchase)),

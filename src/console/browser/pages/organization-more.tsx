@@ -78,7 +78,7 @@ export function OrganizationEvents({ id }: { id: string }) {
   );
 }
 
-/** Returns the names of a customer's organization, members and keys by ID. Other IDs stay. */
+/** Returns a function that replaces IDs of a customer's objects by their names. */
 function useNamesIn(id: string): NameOf {
   const path = { id };
   const one = readAside(useRead("GET /admin/v1/orgs/{id}", { path }));
@@ -122,8 +122,8 @@ export function ChangeOrganization({
   one: OrganizationAndMoney;
   onClose: () => void;
 }) {
-  const { operator } = useSession(); // prices need the role finance, the rest support
-  const [found] = useState(() => typedOf(one)); // read again meanwhile
+  const { operator } = useSession(); // prices need the role finance, other fields support
+  const [found] = useState(() => typedOf(one)); // the values when the form opened
   const [typed, setTyped] = useState(found);
   const line = (name: keyof Typed, label: string, more: object = {}, hint = "") => (
     <Field label={label} param={name} hint={hint}>

@@ -40,7 +40,7 @@ export function Overview() {
 function Spending() {
   const now = useNow();
   const today = utcDay(now);
-  // From the first of last month, which covers all sums of the page.
+  // The first of last month, so that one read covers all sums of the page.
   const read = useSpend("model", { from: monthStart(today, 1), to: today });
   const sums = readAside(read)?.rows;
   const balance = useRead("GET /v1/balance", {}, { every: EVERY_MS });
@@ -118,7 +118,7 @@ function NothingLeft() {
 
 function ErrorsToday() {
   const read = useRead("GET /v1/errors", {}, { every: SPEND_EVERY_MS });
-  // Also before the first response, so the layout doesn't move.
+  // Nothing is shown while loading, so that the layout doesn't move.
   if ((readAside(read)?.total ?? 0) === 0 && read.failure === undefined) return null;
   return (
     <p class="notice calm">

@@ -23,7 +23,6 @@ const STATES = [
   ["expired", "not paid"],
 ] as const;
 
-/** All purchases of the region. */
 export function Payments() {
   const [query] = useQuery();
   const [, orgId, id] = useCell(route).path;

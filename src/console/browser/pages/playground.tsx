@@ -32,7 +32,7 @@ const FRESH: Asked = {
   stream: true,
 };
 const typed = cell(FRESH);
-session.watch(() => session.get() || typed.set(FRESH)); // show nothing of one key to the next
+session.watch(() => session.get() || typed.set(FRESH)); // never show one session's input in the next
 type Answer = {
   readonly text: string;
   readonly thought: string;
@@ -213,7 +213,7 @@ function bodyOf(model: string, { system, text, tools, cap, stream }: Asked): obj
   };
 }
 
-/** Counts one token per byte, and the full output cap. */
+/** Returns the maximum cost in micro-credits: one token per byte, and the full output cap. */
 function mostOf(
   { pricing, max_output_tokens: most }: ListedModel,
   { system, text, tools, cap }: Asked,

@@ -85,7 +85,6 @@ function DeleteAccount({ me, onClose }: { me: Me; onClose: () => void }) {
         <input
           type="checkbox"
           checked={givesUp}
-          // Switches the organization, and shows nothing of one to the next.
           onInput={(event) => setGivesUp(event.currentTarget.checked)}
         />{" "}
         Give up the credits of closed organizations
@@ -102,7 +101,7 @@ async function exportMe(): Promise<void> {
   URL.revokeObjectURL(url);
 }
 
-/** Shows another organization of the session, and nothing of the one before. */
+/** Reloads the session after its organization changed, and hides the earlier data. */
 function showOther(): void {
   session.set(undefined);
   void recallSession();

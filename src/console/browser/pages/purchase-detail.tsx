@@ -11,14 +11,14 @@ import { ReadResult } from "../ui/states.tsx";
 
 const CALL = "GET /admin/v1/orgs/{id}/purchases/{purchase_id}";
 type Purchase = Calls[typeof CALL]["answer"];
-/** The reads that a refund invalidates. */
+/** Paths of reads that a refund changes. */
 export const TOUCHES = ["/admin/v1/orgs", "/admin/v1/purchases"];
 
 type Opened = { readonly orgId: string; readonly purchase: Purchase; readonly onClose: () => void };
 
 const named = (id: string | null) => (id === null ? null : <code>{id}</code>);
 
-/** One purchase with its IDs at the payment provider, and its refund. */
+/** A purchase with its Stripe IDs, and the refund form. */
 export function PurchaseDetail({
   orgId,
   id,

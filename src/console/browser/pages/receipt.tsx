@@ -22,7 +22,7 @@ const TOKENS = {
 
 export type Beside = readonly [newer: string | null, older: string | null];
 
-/** A request as a bill. `known` is the only source for an uncharged request. */
+/** A request with its cost. `known` is set if the list already has the request. */
 export function Receipt({
   id,
   known,

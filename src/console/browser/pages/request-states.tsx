@@ -19,7 +19,7 @@ const UNASKED = emptyRead<{ readonly data: readonly never[] }>({ data: [] });
 export function RequestStates() {
   const [{ from, to, model, provider, external_id }] = useQuery();
   const mayCount = useMay()(USAGE);
-  /** Errors are counted only by hour and key. */
+  /** Whether errors can be counted: the API has only counts by hour and key. */
   const isCounted = (model ?? provider ?? external_id) === undefined;
   const title = titleOf(mayCount, isCounted);
   const days =

@@ -33,7 +33,9 @@ type Terms = {
   readonly percent?: number;
 };
 
-/** The form for a new price. `list` restricts it to one list. `then` runs after the price is posted. */
+/**
+ * The form for a new price. `list` preselects a price list. `then` runs after the price is saved.
+ */
 export function SchedulePrice({
   list: own,
   then,
@@ -53,12 +55,12 @@ export function SchedulePrice({
   });
   const items = useId();
   const known = useKnownPrices(own ?? "default");
-  const dollars = { ...NUMBER, required: typed.percent === "" }; // an empty field would be free
+  const dollars = { ...NUMBER, required: typed.percent === "" }; // an empty field would mean free
   const run = async (): Promise<Outcome<unknown>> => {
     const { list, item, from, input, output, percent } = typed;
     const price = {
       input: Number(input),
-      ...(Number(output) !== 0 && { output: Number(output) }), // models without output reject it
+      ...(Number(output) !== 0 && { output: Number(output) }), // models without output reject the field
     };
     const row = { list, item: item.trim(), from: new Date(from).toISOString() };
     const terms: Terms = percent === "" ? { price } : { percent: Number(percent) };
@@ -83,7 +85,7 @@ export function SchedulePrice({
   );
 }
 
-/** Posts one price. A failure names the form's field. */
+/** Saves one price. Failures name the form's fields. */
 async function post(
   row: Terms & Pick<PriceRow, "list" | "item" | "from">,
 ): Promise<Outcome<unknown>> {
@@ -94,12 +96,12 @@ async function post(
   return { ok: false, failure: { ...failure, param, message: ownField(failure.message) } };
 }
 
-/** Replaces the API's names of a row's fields by those of the form. */
+/** Replaces the API's field names by the form's. */
 function ownField(text: string): string {
   return text.replaceAll(/rows\[0\]\.(?:price\.)?/g, "");
 }
 
-/** Returns the models to choose from, the present price of each, and the lead time in words. */
+/** Returns the selectable models, each model's current price, and the lead time as text. */
 function useKnownPrices(list: string) {
   const now = useNow();
   const models = readAside(useRead("GET /admin/v1/catalog"))?.models ?? [];
@@ -107,7 +109,7 @@ function useKnownPrices(list: string) {
   const shared = useRead("GET /admin/v1/prices", { query: { list: "default", limit: 500 } });
   const [own, others] = [readAside(read), readAside(shared)];
   const lead = own?.lead_seconds ?? 3600;
-  const isCut = (own?.next_after ?? others?.next_after) !== undefined; // the present price may be missing
+  const isCut = (own?.next_after ?? others?.next_after) !== undefined; // a current price may be missing
   const rows = own && others && !isCut ? [...own.prices, ...others.prices] : null;
   const sold = models.filter(({ routes }) => routes.some(({ live }) => live));
   const authors = new Set(sold.map(({ id }) => `${id.split("/", 1).join()}/*`));
@@ -127,13 +129,13 @@ function useKnownPrices(list: string) {
 }
 
 type Known = {
-  /** The rows of the own list, then of the region's list. Null if they aren't all known. */
+  /** Rows of the customer's list, then of the region's. Null if incomplete. */
   readonly rows: readonly PriceRow[] | null;
   readonly models: CatalogModels["models"];
   readonly now: number;
 };
 
-/** Returns the price that applies to a model now. Null for an unknown model or unknown rows. */
+/** Returns a model's current price as text, or null if unknown. */
 function presentPrice(item: string, { rows, models, now }: Known): string | null {
   const model = models.find(({ id }) => id === item);
   if (model === undefined || rows === null) return null;
@@ -151,7 +153,7 @@ function presentPrice(item: string, { rows, models, now }: Known): string | null
   return price && `${priceText({ price, percent: null })} (list price)`;
 }
 
-/** Reports whether a model is one of MODELS. `author/*` and `*` don't apply to these models. */
+/** Reports whether MODELS defines the model. `author/*` and `*` don't apply to such models. */
 function isConfigured({ id, routes }: CatalogModels["models"][number]): boolean {
   return !id.startsWith("sandbox/") && routes.every(({ cost }) => cost === null);
 }

@@ -15,7 +15,7 @@ type Doing = "test" | "edit" | "switch" | "rotate" | "replay" | null;
 
 export function WebhookDetail({ id }: { id: string }) {
   const [deleting, setDeleting] = useState<Webhook | null>(null);
-  // A webhook being deleted isn't read.
+  // The page stops reading a webhook that is being deleted.
   if (deleting) return <Delete webhook={deleting} onClose={() => setDeleting(null)} />;
   return <Live id={id} onDelete={setDeleting} />;
 }

@@ -28,7 +28,7 @@ const FORMATS: readonly (readonly [Format, string])[] = [
   ["lago", "Usage for Lago"],
   ["otlp", "Usage as OpenTelemetry traces"],
 ];
-/** Settings of a usage format: field, label and hint. */
+/** Settings of the usage formats: field, label and hint. */
 const SETTINGS = [
   ["credential", "Receiver's credential", "Stored encrypted. Empty: unchanged."],
   ["event_name", "Event name", "The meter's event name, event type or metric code"],
@@ -36,7 +36,7 @@ const SETTINGS = [
   ["header", "Credential's header", "By default authorization"],
 ] as const;
 
-/** Reports whether a service for usage receives the messages. These have no signature. */
+/** Reports whether a metering service receives the messages, which then have no signature. */
 export function isMetered({ format }: Pick<Webhook, "format">): boolean {
   return format !== null && format !== "slack";
 }
@@ -217,7 +217,7 @@ function SigningSecret({ webhook, onClose }: Closing & { webhook: WebhookWithSec
   );
 }
 
-/** Sends events since a time again. A click sends at most 1,000; the next one continues. */
+/** Replays events since a time. Each click sends at most 1,000. */
 export function ReplayEvents({ webhook, onClose }: Closing & { webhook: Webhook }) {
   const { id } = webhook;
   const [since, setSince] = useState(() => localMinute(Date.now() - DAY));

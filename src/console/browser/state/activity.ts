@@ -37,7 +37,7 @@ export const CHIPS = [
 ] as const;
 export type ActivityQuery = {
   readonly range: Range;
-  /** The bars: hours, or days if there would be too many hours. */
+  /** The hours or days of the chart's bars. Hours are used for short ranges. */
   readonly parts: readonly string[];
   readonly isHourly: boolean;
   readonly only: Only;
@@ -96,7 +96,7 @@ function onlyOf(query: Query): Only {
 
 export function pairOf(by: Splits, second: Splits): Pair | null {
   const [one, two] = rankOf(by) < rankOf(second) ? [by, second] : [second, by];
-  const isNone = two === "member" ? one === "key" : one === "member"; // the API has no sums of keys or tags by member
+  const isNone = two === "member" ? one === "key" : one === "member"; // the API can't group keys or tags by member
   return by === second || isNone ? null : (`${one},${two}` as Pair);
 }
 

@@ -6,7 +6,7 @@ const EVERY_MS = 1000;
 const TRIES = 60;
 const TRIES_OF_NOTHING = 4;
 
-/** Returns the newest requests; undefined if a key has no access. */
+/** Returns the newest requests, or undefined if the session's key can't read them. */
 export async function newestRequests(): Promise<readonly Generation[] | undefined> {
   const { key } = session.get() ?? {};
   if (key?.limited === true) return undefined;
@@ -16,8 +16,8 @@ export async function newestRequests(): Promise<readonly Generation[] | undefine
 }
 
 /**
- * Waits for the final bill of a request sent after `known`. Without an ID ("") it must be the only
- * new one. Returns null if nothing was held, undefined if unknown.
+ * Waits for the final bill of a request that isn't in `known`. Without an ID (""), the request must
+ * be the only new one. Returns null if no hold was placed, or undefined if unknown.
  */
 export async function finalBill(
   known: readonly Generation[] | undefined,

@@ -27,7 +27,7 @@ export function useCell<T>(shared: Cell<T>): T {
   const [value, setValue] = useState(shared.get());
   useEffect(() => {
     const take = (): void => setValue(() => shared.get());
-    take(); // it may have changed since rendering
+    take(); // the value may have changed since rendering
     return shared.watch(take);
   }, [shared]);
   return value;

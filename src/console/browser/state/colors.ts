@@ -7,8 +7,8 @@ function hashOf(name: string): number {
 }
 
 /**
- * Assigns each name the color slot of its hash, or the next free one. Beyond six names, and for the
- * sum of others, the color is null (gray).
+ * Assigns each name a color slot by its hash, or the next free slot. Names after the sixth, and
+ * "other", get null (gray).
  */
 export function colorsOf(
   names: readonly (string | null)[],

@@ -3,7 +3,10 @@ import { cell } from "./cell.ts";
 import { session } from "./session.ts";
 
 export type Confirming = {
-  /** The login is too old, the session has ended, or another tab switched the organization. */
+  /**
+   * The reason: the login is too old, the session has ended, or another tab switched the
+   * organization.
+   */
   readonly why: "old" | "ended" | "switched";
   readonly change: string;
   readonly finish: (isConfirmed: boolean) => void;
@@ -26,7 +29,10 @@ const CHANGES: Readonly<Record<string, string>> = {
   link: "connecting an account",
 };
 
-/** Runs a call. If the session doesn't permit it, lets the user correct that and runs the call again. */
+/**
+ * Runs a call. If it needs another login or organization, asks the user to confirm, then runs it
+ * again.
+ */
 export async function withFreshLogin<T>(
   name: string,
   run: () => Promise<Outcome<T>>,
@@ -42,7 +48,7 @@ function whyOf({ status, code }: CallFailure): Confirming["why"] | null {
   return status === 401 ? "ended" : null;
 }
 
-/** Asks the user to log in again if the failure requires it. Returns true once the session is right. */
+/** Asks the user to confirm if the failure requires it. Returns whether the call can be retried. */
 export async function askToConfirm(failure: CallFailure, change: string): Promise<boolean> {
   const why = whyOf(failure);
   if (why === null || !session.get()) return false;

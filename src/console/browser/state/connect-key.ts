@@ -1,10 +1,10 @@
 import { cell } from "./cell.ts";
 import { session } from "./session.ts";
 
-/** A key with its secret. A null `id` means the key is unknown. */
+/** A key's secret, and its ID if known. */
 export type HeldKey = { readonly secret: string; readonly id: string | null };
 
-/** The Connect page's key. Exists only in this tab's memory, until logout or reload. */
+/** The key of the Connect page. It stays only in this tab's memory, until logout or reload. */
 export const connectKey = cell<HeldKey | null>(null);
 
 let account: string | null | undefined;

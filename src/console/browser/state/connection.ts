@@ -1,7 +1,8 @@
 import { cell } from "./cell.ts";
 
 /**
- * The next call to an unavailable region (Unix ms); 0 during it, null while the region responds.
+ * When an unreachable region is called again (Unix ms). 0 during the call, null while the region
+ * responds.
  */
 export const nextTry = cell<number | null>(null);
 
@@ -10,13 +11,16 @@ let failures = 0;
 let timer: ReturnType<typeof setTimeout> | undefined;
 const retries = new Set<() => boolean>();
 
-/** Registers `retry`, which returns whether it makes a call. Returns a function that removes it. */
+/**
+ * Registers a function that retries a call and returns whether it did. Returns a function that
+ * removes it.
+ */
 export function onRetry(retry: () => boolean): () => void {
   retries.add(retry);
   return () => retries.delete(retry);
 }
 
-/** Records a call without response, and schedules retries with increasing delays. */
+/** Records that a call got no response. Schedules retries with increasing delays. */
 export function lostConnection(): void {
   if (timer !== undefined) return;
   const wait = STEPS_MS[Math.min(failures, STEPS_MS.length - 1)] ?? 0;

@@ -5,7 +5,7 @@ import { session, useMay } from "./session.ts";
 
 const LIST = "GET /console/api/people/members";
 const ONE = "GET /v1/members/{id}";
-/** Maximum members that a login with a key reads. */
+/** Maximum members that a session with a key reads one by one. */
 const READ_MAX = 50;
 
 type Names = ReadonlyMap<string, string>;
@@ -20,8 +20,8 @@ session.watch(() => {
 });
 
 /**
- * Returns members' names by ID. A login with a key has no list, so `readsOwners` reads the owner of
- * each key.
+ * Returns members' names by ID. A session with a key can't list members, so with `readsOwners` each
+ * key's owner is read separately.
  */
 export function useMemberNames({ readsOwners }: { readonly readsOwners: boolean }): Names {
   const may = useMay();

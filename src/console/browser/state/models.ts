@@ -3,7 +3,7 @@ import type { Model } from "../api/types.ts";
 import { useRead } from "./reads.ts";
 import type { Read } from "./reads.ts";
 
-/** A listed model's fields beyond OpenAI's. Prices are in dollars per token, as text. */
+/** A model of GET /v1/models. Prices are texts, in dollars per token. */
 export type ListedModel = {
   readonly id: string;
   readonly kind: Model["kind"];

@@ -1,7 +1,7 @@
 import { useSession } from "./session.ts";
 import { useGroupNames } from "./spend.ts";
 
-/** Returns the names of members and keys by ID; other IDs stay. */
+/** Returns a function that replaces IDs of members and keys by their names. */
 export function useNames(): (id: string) => string {
   const { organization } = useSession();
   const nameOf = useGroupNames();

@@ -7,8 +7,8 @@ import { foundConnection, lostConnection, onRetry } from "./connection.ts";
 import { endSession, ended, session } from "./session.ts";
 
 /**
- * The last response of a URL. Only `ReadResult` and `Inline` of `ui/states.tsx` use `latest`, to
- * show it with its age and failure.
+ * The latest response of a URL. Only `ReadResult` and `Inline` (ui/states.tsx) show `latest`,
+ * because they also show its age and failure.
  */
 export type Read<T> = {
   readonly latest: T | undefined;
@@ -42,7 +42,9 @@ const BROKEN: Outcome<never> = {
 const entries = new Map<string, Entry>();
 const otherTabs = new BroadcastChannel("turnpike-console");
 
-/** Returns a read's response, first from the cache, then refreshed. Null reads nothing. */
+/**
+ * Returns the response of a call, first from the cache, then refreshed. A null name reads nothing.
+ */
 export function useRead<C extends ReadCall>(
   name: C | null,
   filling: Filling<C> = {},
@@ -60,7 +62,7 @@ export function emptyRead<T>(latest: T): Read<T> {
   return { latest, at: 0, failure: undefined, again: () => undefined };
 }
 
-/** Does the same as `useRead` for a custom call. `url` is its cache key. */
+/** Like `useRead`, for a custom call. `url` is its cache key. */
 export function useLoaded<T>(
   url: string | null,
   load: () => Promise<Outcome<T>>,
@@ -88,7 +90,7 @@ export function useLoaded<T>(
   };
 }
 
-/** Makes a change, then reads again every URL whose path starts with one of `touches`. */
+/** Makes a change. Then refreshes all reads whose path starts with one of `touches`. */
 export async function change<C extends Call>(
   name: C,
   filling: Filling<C>,
@@ -111,7 +113,7 @@ export async function readOnce<C extends ReadCall>(
   return outcome;
 }
 
-/** Handles a failure that concerns the whole page. A read also lets the user log in again. */
+/** Handles failures that affect the whole page. */
 export function noteFailure(failure: CallFailure): void {
   const { status, code } = failure;
   if (code === "other_organization") location.reload();
@@ -147,7 +149,7 @@ function entryOf(url: string, load: Entry["load"]): Entry {
 async function refresh(entry: Entry): Promise<void> {
   if (confirming.get()?.why === "ended") return; // a late 401 would delete the new session's cookie
   if (entry.pending) {
-    entry.stale = true; // a read in progress may be from before the change
+    entry.stale = true; // the running read may predate the change
     return;
   }
   entry.pending = true;
@@ -173,7 +175,7 @@ export function refreshPaths(paths: readonly string[]): void {
     if (!paths.some((path) => url.startsWith(`/console/api${path}`))) continue;
     entry.stale = true;
     if (entry.watchers.size > 0) void refresh(entry);
-    else entries.delete(url); // a cached response is outdated, so it must not be shown
+    else entries.delete(url); // never show outdated data
   }
 }
 
@@ -192,5 +194,5 @@ otherTabs.addEventListener("message", ({ data }: MessageEvent<readonly string[]>
 document.addEventListener("visibilitychange", () => refreshShown(FRESH_MS));
 onRetry(() => refreshShown(0));
 session.watch(() => {
-  if (!session.get()) entries.clear(); // never show one key's data to the next
+  if (!session.get()) entries.clear(); // never show one session's data in the next
 });

@@ -1,12 +1,14 @@
 import { useCallback } from "preact/hooks";
 import { cell, useCell } from "./cell.ts";
 
-/** The current address: `#/keys/key_1?q=server` is ["keys", "key_1"] with the query q. */
+/**
+ * The current address: `#/keys/key_1?q=server` has the path ["keys", "key_1"] and the query `q`.
+ */
 export type Route = { readonly path: readonly string[]; readonly query: Query };
 export type Query = Readonly<Record<string, string>>;
 
 export const route = cell<Route>({ path: [], query: {} });
-/** The address changes before the browser's event, so the next step uses the new one. */
+/** Reads the address. Called directly after a change, because the browser's event comes later. */
 const follow = (): void => {
   if (location.hash.startsWith("#/") || location.hash === "") route.set(parse(location.hash));
 };
@@ -41,8 +43,8 @@ export function goTo(path: readonly string[], query: Query = {}): void {
 }
 
 /**
- * Returns the query of the address and a function to change it. A choice adds a step to the
- * history; typed text replaces the current one.
+ * Returns the query of the address, and a function that changes it. A choice adds a history entry;
+ * typing replaces the current one.
  */
 export function useQuery(): readonly [Query, (changes: Query, isTyped?: boolean) => void] {
   const { query } = useCell(route);

@@ -3,7 +3,7 @@ import type { Call, Outcome } from "../api/client.ts";
 import type { Session } from "../api/session.ts";
 import { cell, useCell } from "./cell.ts";
 
-/** The session; undefined while unknown, null if logged out. */
+/** The session. Undefined before it is loaded, null if logged out. */
 export const session = cell<Session | null | undefined>(undefined);
 export const farewell = cell<string | null>(null);
 
@@ -25,7 +25,7 @@ export async function recallSession(): Promise<boolean> {
   return outcome.ok || outcome.failure.status === 401;
 }
 
-/** Returns the reason why the session ended, as far as this tab knows it. */
+/** Returns the likely reason why the session ended. */
 export function ended(): string {
   const until = session.get()?.expires_at ?? "";
   return `This session has ended, because ${
@@ -35,7 +35,7 @@ export function ended(): string {
   }.`;
 }
 
-/** Ends the session in this tab, after its key was revoked or its 12 hours passed. */
+/** Logs out this tab because the session is no longer valid. */
 export function endSession(why: string): void {
   if (!session.get()) return;
   farewell.set(why);
@@ -49,8 +49,8 @@ export async function leave(): Promise<void> {
 }
 
 /**
- * Reports whether a session may make a call. `isOwn`: the object belongs to the session's member,
- * which is always true for lists.
+ * Reports whether a session may make a call. `isOwn`: whether the object belongs to the session's
+ * member (true for lists).
  */
 export function may(who: Session, call: Call, isOwn = true): boolean {
   return who.may[call] === "all" || (isOwn && who.may[call] === "own");
@@ -88,7 +88,7 @@ export function isViewing({ kind, organization }: Session): boolean {
 export async function viewAs(org: string | null): Promise<Outcome<Session>> {
   const outcome = await viewOrganization(org);
   if (outcome.ok) {
-    session.set(null); // show nothing of one organization to the next
+    session.set(null); // never show one organization's data in the next
     session.set(outcome.value);
   }
   return outcome;

@@ -19,7 +19,7 @@ type GroupBy = SplitBy | "day" | `day,${SplitBy}`;
 const CALL = "GET /v1/usage";
 const PAGES_MAX = 10;
 const EVERY_MS = 30_000;
-/** Above this number of rows, responses take megabytes, so they aren't refreshed. */
+/** Maximum rows of a response that is refreshed. More rows are megabytes. */
 const MANY = 10_000;
 
 export function useSpend(by: SplitBy | null, range: Range): Read<Rows> {
@@ -97,7 +97,7 @@ async function allSums(
   let completeFrom: string | null = null;
   for (let page = 0; page < PAGES_MAX; page += 1) {
     const outcome = await readOnce(CALL, {
-      query: { ...query, group_by: query.group_by as "day", ...(after && { after }) }, // tag keys can have any name
+      query: { ...query, group_by: query.group_by as "day", ...(after && { after }) }, // cast, because tag keys are free text
     });
     if (!outcome.ok) return outcome;
     const { data, next_after, complete_from } = outcome.value;

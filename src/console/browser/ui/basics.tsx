@@ -4,7 +4,7 @@ import { grouped, inMicros, left, percent, short, spent } from "../lib/money.ts"
 import { exactly, when } from "../lib/time.ts";
 import { useNow } from "../state/now.ts";
 
-/** An amount of money. The tooltip shows the exact micro-credits. */
+/** An amount, with the exact micro-credits as tooltip. */
 export function Money({ micros, kind = "spent" }: { micros: number; kind?: "left" | "spent" }) {
   const text = kind === "left" ? left(micros) : spent(micros);
   return (
@@ -26,7 +26,7 @@ export function Tokens({ count }: { count: number }) {
   );
 }
 
-/** A model's ID. Phones omit the author. */
+/** A model's ID. Small screens omit the author. */
 export function ModelName({ id }: { id: string }) {
   const own = id.slice(id.indexOf("/") + 1);
   return (
@@ -37,7 +37,7 @@ export function ModelName({ id }: { id: string }) {
   );
 }
 
-/** A relative time. The tooltip shows the local and UTC time. */
+/** A relative time, with the local and UTC time as tooltip. */
 export function Time({
   at,
   none = "never",
@@ -56,7 +56,10 @@ export function Time({
   );
 }
 
-/** The page's clock lags, so past times could appear as future. */
+/**
+ * Returns a current time that isn't before a past `at`, because the page's clock updates only every
+ * 10 s.
+ */
 function notBefore(at: string | number, current: number): number {
   const past = new Date(at).getTime();
   return past <= Date.now() ? Math.max(current, past) : Math.max(current, Date.now() - 10_000);

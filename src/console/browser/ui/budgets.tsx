@@ -18,7 +18,10 @@ type Edited = { readonly budget: ListedBudget | undefined; readonly isRemoved?: 
 
 const MOST = 8;
 
-/** An owner's budgets with their use. `save` replaces the whole list; without it, they are read-only. */
+/**
+ * An owner's budgets and their use. `save` replaces the whole list. Without it, the list is
+ * read-only.
+ */
 export function Budgets({
   budgets,
   save,

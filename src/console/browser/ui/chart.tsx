@@ -7,7 +7,7 @@ import type { PlotProps } from "./plot.tsx";
 
 type Props = Pick<PlotProps, "name" | "days" | "series" | "unit"> & {
   readonly kind?: Kind;
-  /** Called with a range, or with a bar and the index of its clicked part in `series`. */
+  /** Called with a dragged range, or with a clicked bar and the index of its clicked series. */
   readonly onSelect?: (from: string, to: string, series?: number) => void;
 };
 type Entry = { readonly label: string; readonly slot: Slot; readonly value: number };

@@ -15,7 +15,10 @@ const NOT_IT = {
   },
 } as const;
 
-/** Asks for the slug, because closing stops all requests. `credits` are in micro-credits. */
+/**
+ * A dialog that closes an organization. The user must type the slug, because closing stops all
+ * requests. `credits` are micro-credits.
+ */
 export function CloseOrganization({
   noun,
   slug,

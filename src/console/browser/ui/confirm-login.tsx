@@ -13,7 +13,7 @@ import { ended, session, useSession } from "../state/session.ts";
 import { Dialog, Form, Input, useChange } from "./dialog.tsx";
 import { Failed } from "./states.tsx";
 
-/** The dialog for a login, or an organization, that a call needs. */
+/** The dialog that asks for a login, or for the page's organization, when a call needs it. */
 export function ConfirmLogin() {
   const asked = useCell(confirming);
   if (asked === null) return null;
@@ -24,7 +24,10 @@ function idsOf({ kind, operator, person, key }: Session): string {
   return JSON.stringify([kind, operator, person?.id, key?.id]);
 }
 
-/** Reads the session, and returns to the page's organization. A page of another account is loaded again. */
+/**
+ * Loads the session after a login, and switches back to the page's organization. Reloads the page
+ * for another account.
+ */
 async function resume(before: Session): Promise<Outcome<Session>> {
   const found = await readSession();
   if (!found.ok) return found;
@@ -32,16 +35,16 @@ async function resume(before: Session): Promise<Outcome<Session>> {
   const id = before.organization?.id ?? null;
   if (now === null || idsOf(now) !== idsOf(before)) {
     location.reload();
-    return new Promise(() => undefined); // so that nothing runs as another account
+    return new Promise(() => undefined); // never resolves, so that nothing runs as another account
   }
   if ((now.organization?.id ?? null) === id) return found;
   const back = before.kind === "operator" ? await viewOrganization(id) : await actIn(id ?? "");
   if (back.ok || back.failure.status === 0) return back.ok ? readSession() : back;
-  location.reload(); // the person is no longer a member there
+  location.reload(); // the person isn't a member anymore
   return new Promise(() => undefined);
 }
 
-/** Another tab switched the organization, and this page still shows the earlier one. */
+/** Shown after another tab switched the organization. */
 function Switched({ change, finish }: Confirming) {
   const before = useSession();
   const name = before.organization?.name ?? "no organization";
@@ -99,7 +102,9 @@ function ConfirmDialog({ why, change, finish }: Confirming) {
   );
 }
 
-/** Logs in at an identity provider in a new tab, so this page keeps its forms. */
+/**
+ * Buttons that log in at an identity provider in a new tab, so that forms on this page are kept.
+ */
 function Providers({ isOver, onDone }: { isOver: boolean; onDone: () => void }) {
   const [ways, setWays] = useState<LogIns>();
   const [why, setWhy] = useState<string>();
@@ -115,7 +120,7 @@ function Providers({ isOver, onDone }: { isOver: boolean; onDone: () => void }) 
     [flow],
   );
   const go = async (issuer: string): Promise<void> => {
-    const tab = open("", "_blank"); // the browser allows opening a tab only during the click
+    const tab = open("", "_blank"); // browsers allow this only during the click
     if (tab === null) return setWhy("The browser blocked the new tab. Allow it and try again.");
     const purpose = isOver ? "log_in" : "step_up";
     const started = await startLogIn(purpose, { issuer, go: `#/confirmed?flow=${flow}` }, tab);
@@ -162,7 +167,7 @@ function Paste({ onDone }: { onDone: () => void }) {
   );
 }
 
-/** The page where a login in a new tab ends. It notifies the first tab and closes. */
+/** The page at which a login in a new tab ends. It notifies the first tab and closes. */
 export function Confirmed() {
   const { query } = useCell(route);
   const { flow = "", why = null } = query;

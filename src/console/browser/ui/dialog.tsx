@@ -6,9 +6,7 @@ import { fieldError } from "../lib/field-error.ts";
 import { inDollars } from "../lib/money.ts";
 import { Failed } from "./states.tsx";
 
-/**
- * A dialog. Keeps the focus inside. Escape closes it, after a confirmation if something was typed.
- */
+/** A modal dialog. Escape closes it, but asks first if something was typed. */
 export function Dialog({
   title,
   onClose,
@@ -34,7 +32,7 @@ export function Dialog({
     dialog.current?.showModal();
     const fields = dialog.current?.querySelectorAll<HTMLElement>("input,select,textarea") ?? [];
     const isChosen = [...fields].some((field) => field.hasAttribute("autofocus"));
-    if (!isChosen) fields[0]?.focus(); // not to the button that closes it
+    if (!isChosen) fields[0]?.focus(); // otherwise the close button gets the focus
     return () => {
       if (before instanceof HTMLElement) before.focus();
     };
@@ -45,14 +43,14 @@ export function Dialog({
       class={wide ? "wide" : ""}
       aria-labelledby={id}
       onInput={(event) => {
-        event.stopPropagation(); // otherwise an enclosing dialog receives it too
+        event.stopPropagation(); // an enclosing dialog must not receive it
         setTyped("something");
       }}
       onCancel={(event) => {
         event.preventDefault();
         close();
       }}
-      onClose={onClose} // browsers let a page stop Escape only once: the next one closes the dialog
+      onClose={onClose} // a second Escape closes it despite preventDefault
     >
       <header class="panel-head">
         <h2 id={id}>{title}</h2>
@@ -70,7 +68,7 @@ export function Dialog({
   );
 }
 
-/** Runs one change at a time. A failure stays until the next attempt, or until `clear`. */
+/** Runs a change, one at a time. Its failure stays until the next attempt or `clear`. */
 export function useChange<T>(
   run: () => Promise<Outcome<T>>,
   onDone: (value: T) => void,
@@ -89,7 +87,7 @@ export function useChange<T>(
   return { busy, failure, start: () => void start(), clear: () => setFailure(undefined) };
 }
 
-/** A button that makes a change at once, and shows why it failed. */
+/** A button that makes a change immediately and shows its failure. */
 export function Action<T>({
   verb,
   run,
@@ -112,7 +110,7 @@ export function Action<T>({
   );
 }
 
-/** A confirmation of an action. The button that cancels has the focus. */
+/** A dialog that confirms an action. Cancel has the focus. */
 export function Confirm<T>({
   title,
   verb,
@@ -152,7 +150,7 @@ export function Confirm<T>({
 type Refusal = { readonly failure: CallFailure | undefined; readonly clear: () => void };
 const Refused = createContext<Refusal>({ failure: undefined, clear: () => undefined });
 
-/** A form that Enter submits. A failure that names a field is shown at the field until it changes. */
+/** A form. If a failure names a field, the field shows it until the field changes. */
 export function Form<T>({
   verb,
   run,

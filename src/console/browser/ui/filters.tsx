@@ -1,8 +1,8 @@
 import { useQuery } from "../state/route.ts";
 
 /**
- * A choice in the filter bar, stored in the address. The first option is the default and is
- * omitted.
+ * A filter with fixed options. The address stores the choice, but omits the first option, the
+ * default.
  */
 export function Choice({
   name,
@@ -30,7 +30,7 @@ export function Choice({
   );
 }
 
-/** A text in the filter bar. Applies when typing ends, not at each letter. */
+/** A text filter. It applies when typing ends, not at each letter. */
 export function Text({ name, label }: { name: string; label: string }) {
   const [query, update] = useQuery();
   return (

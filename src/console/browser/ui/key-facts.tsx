@@ -13,7 +13,6 @@ export function KeyState({ state }: { state: "live" | "revoked" | "expired" }) {
   return <Badge tone={tone[state]}>{state}</Badge>;
 }
 
-/** The most used of a key's budgets. */
 export function Budget({ apiKey }: { apiKey: Key }) {
   const most = mostUsedOf(apiKey);
   return most === null ? <span class="muted">no budget</span> : <Bar {...most} />;

@@ -28,7 +28,7 @@ export function termsOf(key: Partial<Key>): Terms {
   };
 }
 
-/** Returns the API's body, with null for empty text. The API rejects invalid values. */
+/** Returns the request body, with null for empty text. The API rejects invalid values. */
 export function bodyOf(terms: Terms) {
   const models = terms.allowed_models.split(/[,\s]+/).filter(Boolean);
   const hasBudget = terms.budget_dollars.trim() !== "";
@@ -52,7 +52,7 @@ function periodOf(text: string): NonNullable<Key["budget_period"]> | null {
   return text === "day" || text === "week" || text === "month" ? text : null;
 }
 
-/** Reports whether a key with these limits can't call management endpoints. */
+/** Reports whether these limits bar a key from management endpoints. */
 export function isLimitedBy({ rpm_limit: _own, budget_period: _of, ...others }: Terms): boolean {
   return Object.values(others).some((text) => text.trim() !== "");
 }

@@ -21,12 +21,12 @@ async function fetched(page: Part): Promise<FunctionComponent> {
   return view;
 }
 
-/** Loads a page's script early. Ignores failures until the page is opened. */
+/** Loads a page's script in advance. Ignores failures. */
 export function fetchAhead(page: Part): void {
   void fetched(page).catch(() => undefined);
 }
 
-/** Loads all pages' scripts one by one while the browser is idle. */
+/** Loads the scripts of all pages one by one while the browser is idle. */
 export function fetchWhenIdle(pages: readonly Part[]): () => void {
   let isOver = false;
   const timer = setTimeout(async () => {
@@ -43,7 +43,6 @@ export function fetchWhenIdle(pages: readonly Part[]): () => void {
 
 const IDLE_MS = 3000;
 
-/** Loads a page's script when shown. */
 export function LazyPage({ page, height = 480 }: { page: Part; height?: number }) {
   const [, draw] = useState(0);
   const [isLost, setLost] = useState(false);

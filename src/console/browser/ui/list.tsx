@@ -12,7 +12,7 @@ type Props<C extends ReadCall, T> = {
   readonly name: string;
   readonly call: C;
   readonly filling?: Filling<C>;
-  /** The rows of a response, and the cursor of the next page. */
+  /** Returns a response's rows, and the cursor of the next page. */
   readonly read: (answer: Calls[C]["answer"]) => {
     readonly rows: readonly T[];
     readonly next: string | number | null;
@@ -24,15 +24,14 @@ type Props<C extends ReadCall, T> = {
   readonly columns: readonly Column<T>[];
   readonly keyOf?: (row: T) => string;
   readonly open?: (row: T) => void;
-  /** The fields of the filter bar, and their names in the address. */
+  /** The filter bar, and its fields' names in the address. */
   readonly filters?: ComponentChildren;
   readonly names?: readonly string[];
   readonly empty: string;
-  /** Shown below the table. */
   readonly children?: (rows: readonly T[]) => ComponentChildren;
 };
 
-/** A list that the region returns in pages, with filters in the address. */
+/** A table of rows that the API returns in pages. */
 export function List<C extends ReadCall, T extends { readonly id: string }>({
   call,
   filling = {},

@@ -22,7 +22,7 @@ function authorsOf(models: readonly ListedModel[]): Option[] {
   });
 }
 
-/** The suggestions of an input whose `list` is the ID. */
+/** Suggestions for the input whose `list` attribute is `id`. */
 export function Options({ id, options }: { id: string; options: readonly Option[] }) {
   return (
     <datalist id={id}>
@@ -54,19 +54,20 @@ export function ModelFilter() {
 
 type Chosen = { readonly value: string; readonly onChange: (value: string) => void };
 
-/** A field for several models, shown as chips. None means all. */
+/** A field for several models. Empty means all. */
 export function ModelsField(chosen: Chosen) {
   const options = useModelOptions({ authors: true });
   return <Chips label="Models" options={options} none="all" {...chosen} />;
 }
 
-/** Runs `move` once the mouse isn't pressed, because a button that moves during a press loses it. */
+/**
+ * Runs `move` after a mouse press ends, because a button that moves during the press isn't clicked.
+ */
 function afterPress(move: () => void): void {
   if (document.querySelector(":active") === null) move();
   else addEventListener("mouseup", move, { once: true, capture: true });
 }
 
-/** A field for several values, shown as chips. */
 export function Chips({
   label,
   options,

@@ -18,7 +18,7 @@ const LIMIT = 50;
 const FULL_MS = 2000;
 
 /**
- * The address keeps the cursors up to the current page. Another list or filter starts at its first
+ * Keeps the cursors of the visited pages in the address. Another list or filter starts at its first
  * page.
  */
 function useCursors(list: string) {
@@ -32,7 +32,7 @@ function useCursors(list: string) {
   return [cursors, set] as const;
 }
 
-/** Returns a list in pages of 50. `read` returns the rows and the next `cursor`. */
+/** Reads a list page by page. `read` returns a response's rows and next cursor. */
 export function usePages<C extends ReadCall, T>(
   name: C,
   filling: Filling<C>,
@@ -66,7 +66,7 @@ export function usePages<C extends ReadCall, T>(
     for (let after: string | number | undefined, more = true; more;) {
       const outcome = await readOnce(name, at(after, 100));
       if (!outcome.ok && outcome.failure.status === 429) {
-        yield []; // the session's limit is reached, and the user can stop here
+        yield []; // rate limited; the user can stop here
         await new Promise((resolve) => setTimeout(resolve, FULL_MS));
         continue;
       }

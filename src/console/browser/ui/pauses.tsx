@@ -19,7 +19,7 @@ export function usePauses(): readonly Pause[] {
   return readAside(useRead(useMay()(LIST) ? LIST : null, {}, { every: EVERY_MS }))?.pauses ?? [];
 }
 
-/** The pauses of an owner, and the buttons that pause and resume. */
+/** An owner's pauses, and the buttons to pause and resume. */
 export function Pauses({ isOwn = true, ...owner }: Owner & { isOwn?: boolean }) {
   const pauses = usePauses().filter(
     ({ scope, subject }) => scope === owner.scope && subject === owner.id,
@@ -32,17 +32,15 @@ export function Pauses({ isOwn = true, ...owner }: Owner & { isOwn?: boolean }) 
   );
 }
 
-/** The pauses of the organization's members, keys, sessions and end users. */
+/** The pauses of members, keys, sessions and end users. */
 export function PartialPauses() {
   return <Notices pauses={usePauses().filter(({ scope }) => scope !== WHOLE)} />;
 }
 
-/** The pauses of the whole organization. */
 export function WholePauses() {
   return <Notices pauses={usePauses().filter(({ scope }) => scope === WHOLE)} />;
 }
 
-/** The button that pauses the whole organization. */
 export function StopSpending() {
   const { organization } = useSession();
   const pauses = usePauses().filter(({ scope }) => scope === WHOLE);

@@ -7,7 +7,7 @@ export type PlotProps = PlotData & {
   readonly name: string;
   readonly describe: (index: number) => string;
   readonly onRead: (at: { readonly index: number; readonly x: number } | null) => void;
-  /** Called with a clicked column and series, or with a dragged range. */
+  /** Called with a clicked column and series, or with a dragged range of columns. */
   readonly onSelect?: ((from: number, to: number, series?: number) => void) | undefined;
 };
 
@@ -20,7 +20,7 @@ function widthOf(text: string): number {
   return Math.ceil(pen.measureText(text).width);
 }
 
-/** Draws stacked bars, lines with gaps, or steps. Pointer and keys select columns. */
+/** A chart of stacked bars, lines with gaps, or steps. Pointer and keyboard select columns. */
 export function Plot(props: PlotProps) {
   const { name, days } = props;
   const place = useRef<HTMLDivElement>(null);

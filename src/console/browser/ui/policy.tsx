@@ -10,7 +10,7 @@ import type { Option } from "./model-picker.tsx";
 
 type Policy = Settings["policy"];
 type Lists = NonNullable<Policy>;
-/** A policy as the API accepts it. The API rejects other data regions. */
+/** A policy in a request. The API rejects other data regions. */
 export type NewPolicy =
   | (Lists & { readonly allowed_data_regions: readonly ("eu" | "us" | "global")[] | null })
   | null;
@@ -29,8 +29,8 @@ const CHOICES = [
 ] as const;
 
 /**
- * A policy. `save` replaces it; without it, the policy is read-only. `models` are those that a key's
- * limits allow.
+ * Shows a policy. `save` replaces it; without it, the policy is read-only. `models` are the models
+ * that a key's own limits allow.
  */
 export function PolicyPart({
   policy,
@@ -124,7 +124,7 @@ function Edit({
   );
 }
 
-/** Suggestions for each list. Aliases aren't possible in policies. */
+/** Returns suggestions for each list. Policies can't contain aliases. */
 function useListOptions(): Readonly<Record<ListName, readonly Option[]>> {
   const models = readAside(useModels())?.data ?? [];
   const aliases = new Set(models.filter((one) => one.alias_of !== undefined).map(({ id }) => id));

@@ -14,7 +14,7 @@ type Props = {
   readonly onClose: () => void;
 };
 
-/** A secret, shown once. Closing it uncopied needs a second click. */
+/** Shows a secret once. Closing without copying needs a second click. */
 export function Secret({ title, secret, noun, note = "", uses, use, onClose }: Props) {
   const [copied, setCopied] = useState(false);
   const [asked, setAsked] = useState(false);

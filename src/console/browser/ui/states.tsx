@@ -15,7 +15,7 @@ import { useNow } from "../state/now.ts";
 const PATIENCE_MS = 300;
 const OLD_MS = 30_000;
 
-/** A placeholder of the final height: empty at first, then gray. */
+/** A placeholder with the final height, so that the layout doesn't move. */
 export function Skeleton({ height }: { height: number }) {
   const [waited, setWaited] = useState(false);
   useEffect(() => {
@@ -121,7 +121,7 @@ export function Age({ read }: { read: Read<unknown> }) {
   );
 }
 
-/** A read's value, a placeholder of the same height, or the failure. */
+/** Shows a read's value, a placeholder, or its failure. */
 export function ReadResult<T>({
   read,
   height,
@@ -143,7 +143,7 @@ export function ReadResult<T>({
   return <Skeleton height={height} />;
 }
 
-/** Does the same as `ReadResult` within a line. */
+/** Like `ReadResult`, within a line of text. */
 export function Inline<T>({
   read,
   children,

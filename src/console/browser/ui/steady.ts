@@ -12,7 +12,7 @@ export type Steady<T> = {
   };
 };
 
-/** Holds back new rows while the pointer or focus is in a list. */
+/** Holds back new rows while the pointer or focus is in the list. */
 export function useSteady<T extends { readonly id: string }>(
   rows: readonly T[],
   of: string,

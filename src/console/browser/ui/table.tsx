@@ -9,10 +9,7 @@ export type Column<T> = {
   readonly id: string;
   readonly title: string;
   readonly value: (row: T) => Cell;
-  /**
-   * Columns in exported files: headings with units, and values. Default: the column's title and
-   * value.
-   */
+  /** The columns in CSV exports, by default the title and value. */
   readonly csv?: readonly CsvColumn<T>[];
   readonly cell?: (row: T) => ComponentChildren;
   readonly align?: "right";
@@ -30,17 +27,14 @@ type Props<T> = {
   readonly rows: readonly T[];
   readonly keyOf: (row: T) => string;
   readonly open?: (row: T) => void;
-  /**
-   * Set for rows that the region returns in pages. They can't be sorted here, and the page has the
-   * filters.
-   */
+  /** Set if the API returns the rows in pages. Such rows can't be sorted or filtered here. */
   readonly pager?: Pager<T>;
   readonly filters?: ComponentChildren;
   readonly empty: ComponentChildren;
 };
 const PAGE_ROWS = 50;
 
-/** A table with filters and export. Its settings are in the address. */
+/** A table with filters, sorting and export. The address stores its state. */
 export function Table<T>(props: Props<T>) {
   const { rows, pager, filters, empty } = props;
   if (rows.length > 0 || pager?.isFiltered === true) {
@@ -124,7 +118,10 @@ function matching<T>(
   });
 }
 
-/** A minus in `sort` means descending. Missing values come last. */
+/**
+ * Sorts rows by the column `sort` of the address, descending with a minus. Missing values come
+ * last.
+ */
 function sorted<T>(
   rows: readonly T[],
   columns: readonly Column<T>[],
@@ -144,7 +141,7 @@ function sorted<T>(
   });
 }
 
-/** The rows without filters. Headers sort unless the region sets the order. */
+/** A table without filters. Its headers sort the rows if `isSorted`. */
 export function Grid<T>({
   name,
   columns,
@@ -183,7 +180,7 @@ export function Grid<T>({
   );
 }
 
-/** Hides wide columns first, from the right. Files and details still have them. */
+/** Hides `wide` columns, from the right, until the table fits. Exports still have them. */
 function useFitting<T>(
   box: { readonly current: HTMLDivElement | null },
   columns: readonly Column<T>[],
@@ -236,7 +233,7 @@ function HeadCell<T>({
   onSort: ((sort: string) => void) | undefined;
 }) {
   const classes = classesOf({ align, wide });
-  if (title === "") return <td class={classes} />; // a column without a title has no header
+  if (title === "") return <td class={classes} />;
   if (onSort === undefined) {
     return (
       <th class={classes} scope="col">
