@@ -31,8 +31,8 @@ export const OWN_KEY: ReadonlySet<string> = new Set(["/v1/key", "/v1/auth/key"])
 
 export function allowedCalls(rows: readonly Route[], identity: SessionIdentity): AllowedCalls {
   const allowed = rows.flatMap((row) => {
-    const extent = extentOf(row, identity);
-    return extent === null ? [] : [[nameOf(row), extent] as const];
+    const access = accessOf(row, identity);
+    return access === null ? [] : [[callNameOf(row), access] as const];
   });
   return Object.fromEntries(allowed);
 }
@@ -41,20 +41,26 @@ export function allowedCalls(rows: readonly Route[], identity: SessionIdentity):
  * Returns whether the caller can make a call for all objects, only for its own, or not at all
  * (null).
  */
-function extentOf(row: Route, identity: SessionIdentity): "all" | "own" | null {
+function accessOf(row: Route, identity: SessionIdentity): "all" | "own" | null {
   if (row.reach === "operators") {
     return identity.kind === "operator" && row.roles.includes(identity.role) ? "all" : null;
   }
-  if (row.reach === "people") return identity.kind === "person" ? ofPerson(row, identity) : null;
-  return identity.kind === "operator" || isHidden(row, identity) ? null : ofMember(row, identity);
+  if (row.reach === "people")
+    return identity.kind === "person" ? accessOfPerson(row, identity) : null;
+  return identity.kind === "operator" || isHidden(row, identity)
+    ? null
+    : accessOfMember(row, identity);
 }
 
-function ofPerson({ roles }: PeopleRoute, { role }: Identity<"person">): "all" | "own" | null {
+function accessOfPerson(
+  { roles }: PeopleRoute,
+  { role }: Identity<"person">,
+): "all" | "own" | null {
   if (roles === null) return "own";
   return role !== null && roles.includes(role) ? "all" : null;
 }
 
-function ofMember(
+function accessOfMember(
   { roles, others }: KeyRoute,
   identity: Identity<"key" | "person" | "viewer">,
 ): "all" | "own" | null {
@@ -66,10 +72,10 @@ function ofMember(
 function isHidden({ method, path, reach }: KeyRoute, identity: SessionIdentity): boolean {
   if (identity.kind === "viewer") return method !== "GET" || OWN_KEY.has(path);
   if (identity.kind === "key" && identity.isLimited && reach === "managed") return true;
-  const isOfModels = method === "POST" && (reach === "paid" || reach === "here");
-  return isOfModels && !PLAYGROUND.has(path);
+  const isModelCall = method === "POST" && (reach === "paid" || reach === "here");
+  return isModelCall && !PLAYGROUND.has(path);
 }
 
-function nameOf({ method, path }: Route): string {
+function callNameOf({ method, path }: Route): string {
   return `${method} ${path.replaceAll(/:(\w+)(?:\{[^/]*\})?/g, "{$1}")}`;
 }

@@ -34,18 +34,18 @@ export async function viewAsRoute(c: AppContext, rows: readonly Route[]): Promis
   if (!fields.ok) return fail(c, fields.failure);
   const entered = await operatorSession(c);
   if (!entered.ok) return failSession(c, entered.failure);
-  const found = await organizationCalled(c, fields.value.org);
+  const found = await findOrganization(c, fields.value.org);
   if (!found.ok) return fail(c, found.failure);
   const { operator } = entered.value.identity;
-  const noted = await reportView(c, found.value.id, operator.name);
-  if (!noted.ok) return fail(c, noted.failure);
-  return become(c, rows, { session: entered.value, orgId: found.value.id });
+  const recorded = await recordOperatorView(c, found.value.id, operator.name);
+  if (!recorded.ok) return fail(c, recorded.failure);
+  return changeIdentity(c, rows, { session: entered.value, orgId: found.value.id });
 }
 
 export async function endViewRoute(c: AppContext, rows: readonly Route[]): Promise<Response> {
   const entered = await operatorSession(c);
   if (!entered.ok) return failSession(c, entered.failure);
-  return become(c, rows, { session: entered.value, orgId: null });
+  return changeIdentity(c, rows, { session: entered.value, orgId: null });
 }
 
 type OperatorSession = ActiveSession & { readonly identity: ActiveOperator };
@@ -59,10 +59,7 @@ async function operatorSession(c: AppContext): Promise<Result<OperatorSession>> 
     : refuse({ kind: "role_required", roles: ["operator"] });
 }
 
-async function organizationCalled(
-  c: AppContext,
-  name: string,
-): Promise<Result<ViewedOrganization>> {
+async function findOrganization(c: AppContext, name: string): Promise<Result<ViewedOrganization>> {
   const read = (): Promise<ViewedOrganization | null> => findViewedOrganization(c.env.DB, name);
   const found = await queryDatabase(read, "organization_unreadable", { org_id: name });
   if (!found.ok) return found;
@@ -70,27 +67,31 @@ async function organizationCalled(
   return refuse({ kind: "not_found", message: "No such organization." });
 }
 
-async function reportView(c: AppContext, orgId: string, operator: string): Promise<Result<null>> {
-  const tell = (): Promise<void> => recordView(c.env.DB, orgId, { operator, nowMs: now(c.env) });
-  const done = await queryDatabase(tell, "view_untold", { org_id: orgId });
+async function recordOperatorView(
+  c: AppContext,
+  orgId: string,
+  operator: string,
+): Promise<Result<null>> {
+  const record = (): Promise<void> => recordView(c.env.DB, orgId, { operator, nowMs: now(c.env) });
+  const done = await queryDatabase(record, "view_untold", { org_id: orgId });
   if (!done.ok) return done;
-  const telling = objectsOf(c.env).wallet(orgId).takeEvents();
-  c.executionCtx.waitUntil(telling.catch(() => undefined));
+  const eventsTaken = objectsOf(c.env).wallet(orgId).takeEvents();
+  c.executionCtx.waitUntil(eventsTaken.catch(() => undefined));
   return success(null);
 }
 
-async function become(
+async function changeIdentity(
   c: AppContext,
   rows: readonly Route[],
   { session, orgId }: { readonly session: OperatorSession; readonly orgId: string | null },
 ): Promise<Response> {
-  const { as: _, ...own } = session.identity.session;
-  const identity = orgId === null ? own : { ...own, as: orgId };
+  const { as: _, ...identityWithoutView } = session.identity.session;
+  const identity = orgId === null ? identityWithoutView : { ...identityWithoutView, as: orgId };
   const { place, expiresAt } = session;
-  const became = await callSessions(c, place, (sessions) =>
+  const identityChange = await callSessions(c, place, (sessions) =>
     sessions.become(place.session, identity),
   );
-  if (!became.ok) return failSession(c, became.failure);
+  if (!identityChange.ok) return failSession(c, identityChange.failure);
   const view = await sessionView(c, rows, {
     identity: { ...session.identity, as: orgId },
     expiresAt,
@@ -98,7 +99,7 @@ async function become(
   return view.ok ? c.json(view.value) : failSession(c, view.failure);
 }
 
-const NO_KEY = { keyId: "operator", keyHash: "0".repeat(64), memberId: "operator" };
+const OPERATOR_KEY = { keyId: "operator", keyHash: "0".repeat(64), memberId: "operator" };
 
 /**
  * Returns the caller for an operator who views a customer: an owner without a key, with read access
@@ -109,6 +110,6 @@ export function viewerOf(
   rate: RateState,
   home: Admitted["caller"]["home"],
 ): Admitted {
-  const viewer = { id: NO_KEY.memberId, role: "owner", suspended: false } as const;
-  return { caller: { ...NO_KEY, orgId, scope: "regional", home, viewer }, rate };
+  const viewer = { id: OPERATOR_KEY.memberId, role: "owner", suspended: false } as const;
+  return { caller: { ...OPERATOR_KEY, orgId, scope: "regional", home, viewer }, rate };
 }

@@ -31,33 +31,33 @@ export type StartedLogin = { readonly at: LoginContext; readonly connection: Com
 export async function startCompanyLogin(
   c: AppContext,
   purpose: LoginPurpose,
-  typed: string,
+  typedDomain: string,
 ): Promise<Result<StartedLogin>> {
-  if (purpose === "sign_up" || purpose === "accept") return nobody();
-  if (purpose === "link" || purpose === "step_up") return ofOwnOrganization(c);
+  if (purpose === "sign_up" || purpose === "accept") return unknownLogin();
+  if (purpose === "link" || purpose === "step_up") return startOwnCompanyLogin(c);
   const { companyDomains: mode } = c.var.config;
-  if (mode === "off") return nobody();
-  const name = typed.trim().toLowerCase().replace(/\.$/, "");
+  if (mode === "off") return unknownLogin();
+  const name = typedDomain.trim().toLowerCase().replace(/\.$/, "");
   return limitFailedLogins(c, async () => {
     const found = await withStorageFailures(c, async () =>
       success(await findIssuerByDomain(c.env.DB, name, mode === "approve")),
     );
-    return found.ok ? begunAt(c, found.value) : found;
+    return found.ok ? startedLoginAt(c, found.value) : found;
   });
 }
 
-async function ofOwnOrganization(c: AppContext): Promise<Result<StartedLogin>> {
+async function startOwnCompanyLogin(c: AppContext): Promise<Result<StartedLogin>> {
   const entered = await enterSession(c, true);
   if (!entered.ok) return entered;
   const { identity } = entered.value;
   const as = identity.kind === "person" ? identity.acting.as : null;
-  if (as === null) return nobody();
+  if (as === null) return unknownLogin();
   const found = await withStorageFailures(c, async () =>
     success(await findIssuer(c.env.DB, as.orgId)),
   );
   if (!found.ok) return found;
   const isDraft = found.value !== null && found.value.triedAt === null;
-  return isDraft && as.role !== "owner" ? nobody() : begunAt(c, found.value);
+  return isDraft && as.role !== "owner" ? unknownLogin() : startedLoginAt(c, found.value);
 }
 
 export async function resumeCompanyLogin(
@@ -69,18 +69,18 @@ export async function resumeCompanyLogin(
     success(await findIssuer(c.env.DB, orgId)),
   );
   if (!found.ok) return found;
-  return begunAt(c, found.value?.id === connectionId ? found.value : null);
+  return startedLoginAt(c, found.value?.id === connectionId ? found.value : null);
 }
 
-async function begunAt(
+async function startedLoginAt(
   c: AppContext,
   connection: CompanyIssuer | null,
 ): Promise<Result<StartedLogin>> {
   const at = connection === null ? null : await companyLoginContextWithSecret(c, connection);
-  return at === null ? nobody() : success({ at, connection });
+  return at === null ? unknownLogin() : success({ at, connection });
 }
 
-function nobody(): Result<StartedLogin> {
+function unknownLogin(): Result<StartedLogin> {
   return refuse({ kind: "login_refused", why: "unknown" });
 }
 

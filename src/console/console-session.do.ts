@@ -19,20 +19,20 @@ const CALLS_MAX = 300;
 const LOGINS_MAX = 20;
 const SESSIONS_MAX = 20;
 
-const FIRST = `CREATE TABLE sessions (number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE,
+const TABLES_SQL = `CREATE TABLE sessions (number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE,
     identity TEXT NOT NULL, expires_at INTEGER NOT NULL) STRICT;
   CREATE TABLE calls (log TEXT NOT NULL, slot INTEGER NOT NULL, at INTEGER NOT NULL,
     PRIMARY KEY (log, slot)) STRICT, WITHOUT ROWID;`;
 
 export const SESSION_TABLES: Tables = {
   name: "console session",
-  steps: [{ sql: FIRST, readableBy: 1 }],
+  steps: [{ sql: TABLES_SQL, readableBy: 1 }],
 };
 
-type Log = "console" | "login";
+type CallLog = "console" | "login";
 type Session = { readonly identity: ConsoleIdentity; readonly expiresAt: number };
 type Memory = {
-  readonly windows: Readonly<Record<Log, RateWindow>>;
+  readonly windows: Readonly<Record<CallLog, RateWindow>>;
   readonly sessions: ReadonlyMap<string, Session>;
 };
 
@@ -50,8 +50,8 @@ export class ConsoleSession extends DurableObject<Env> {
   async open(name: string, identity: ConsoleIdentity, expiresAt: number): Promise<Result<null>> {
     const { sql } = this.ctx.storage;
     makeTables(this.ctx.storage, SESSION_TABLES);
-    const taken = this.#take("login", LOGINS_MAX);
-    if (!taken.ok) return taken;
+    const counted = this.#countCall("login", LOGINS_MAX);
+    if (!counted.ok) return counted;
     this.#memory = null;
     sql.exec(
       "INSERT OR IGNORE INTO sessions (name, identity, expires_at) VALUES (?, ?, ?)",
@@ -64,7 +64,7 @@ export class ConsoleSession extends DurableObject<Env> {
         OR number NOT IN (SELECT number FROM sessions ORDER BY number DESC LIMIT ${SESSIONS_MAX})`,
       now(this.env),
     );
-    await this.#arm(expiresAt);
+    await this.#setAlarm(expiresAt);
     return success(null);
   }
 
@@ -73,7 +73,7 @@ export class ConsoleSession extends DurableObject<Env> {
    * ended, or with `rate_limited`.
    */
   enter(name: string, isCounted: boolean): Result<EnteredSession> {
-    const session = this.#remember().sessions.get(name);
+    const session = this.#loadMemory().sessions.get(name);
     if (session === undefined || session.expiresAt <= now(this.env)) {
       return refuse({ kind: "no_console_session" });
     }
@@ -81,8 +81,8 @@ export class ConsoleSession extends DurableObject<Env> {
       const rate = { limit: CALLS_MAX, remaining: CALLS_MAX, resetMs: 0 };
       return success({ ...session, rate });
     }
-    const taken = this.#take("console", CALLS_MAX);
-    return taken.ok ? success({ ...session, rate: taken.value }) : taken;
+    const counted = this.#countCall("console", CALLS_MAX);
+    return counted.ok ? success({ ...session, rate: counted.value }) : counted;
   }
 
   async close(name: string | null): Promise<Result<null>> {
@@ -114,10 +114,10 @@ export class ConsoleSession extends DurableObject<Env> {
   }
 
   list(): Result<readonly ListedSession[]> {
-    const live = [...this.#remember().sessions]
+    const activeSessions = [...this.#loadMemory().sessions]
       .filter(([, { expiresAt }]) => expiresAt > now(this.env))
       .map(([name, { identity, expiresAt }]) => ({ name, identity, expiresAt }));
-    return success(live.toReversed());
+    return success(activeSessions.toReversed());
   }
 
   override async alarm(): Promise<void> {
@@ -129,16 +129,16 @@ export class ConsoleSession extends DurableObject<Env> {
       .exec<{ next: number | null }>("SELECT max(expires_at) AS next FROM sessions")
       .one();
     if (next === null) await storage.deleteAll();
-    else await this.#arm(next);
+    else await this.#setAlarm(next);
   }
 
-  #arm(expiresAt: number): Promise<void> {
+  #setAlarm(expiresAt: number): Promise<void> {
     return this.ctx.storage.setAlarm(elapsedMs() + Math.max(0, expiresAt - now(this.env)));
   }
 
   /** Counts a call durably before its response. Fails with `rate_limited`. */
-  #take(log: Log, limit: number): Result<RateState> {
-    const window = this.#remember().windows[log];
+  #countCall(log: CallLog, limit: number): Result<RateState> {
+    const window = this.#loadMemory().windows[log];
     const clockMs = now(this.env);
     const { sql } = this.ctx.storage;
     if (window.lagMs(clockMs) > CLOCK_LAG_MAX_MS) {
@@ -161,7 +161,7 @@ export class ConsoleSession extends DurableObject<Env> {
     return success({ limit, remaining, resetMs });
   }
 
-  #remember(): Memory {
+  #loadMemory(): Memory {
     this.#memory ??= this.#read();
     return this.#memory;
   }
@@ -181,7 +181,7 @@ export class ConsoleSession extends DurableObject<Env> {
     return { windows, sessions: new Map(sessions) };
   }
 
-  #windowOf(log: Log): RateWindow {
+  #windowOf(log: CallLog): RateWindow {
     const { sql } = this.ctx.storage;
     return new RateWindow(
       sql.exec<StoredAdmission>("SELECT slot, at FROM calls WHERE log = ?", log).toArray(),

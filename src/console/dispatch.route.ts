@@ -18,7 +18,7 @@ import { enterSession, failSession } from "./own-session.route.ts";
 import type { ActiveIdentity, ActivePerson, ActiveSession } from "./own-session.route.ts";
 import { freshLoginFor, hasFreshLogIn, needsLogin } from "./step-up.ts";
 
-type Surface = {
+type DispatchTarget = {
   readonly dispatch: (
     request: Request,
     env: Env,
@@ -46,27 +46,30 @@ const REQUEST_HEADERS = [
  * /console/api/admin/v1/* as `/admin/v1/*`. Only playground requests are paid and count toward the
  * key's limits.
  */
-export async function consoleDispatch(c: Context<AppEnv>, surface: Surface): Promise<Response> {
+export async function consoleDispatch(
+  c: Context<AppEnv>,
+  target: DispatchTarget,
+): Promise<Response> {
   const request = innerRequest(c.req.raw);
   const path = routingPath(request);
-  const isPaid = c.req.method === "POST" && surface.askingPaths.has(path);
+  const isPaid = c.req.method === "POST" && target.askingPaths.has(path);
   if (isPaid && !PLAYGROUND.has(path)) return notFound(c);
   const entered = await enterSession(c, !isPaid);
   if (!entered.ok) return failSession(c, entered.failure);
   const isFresh = hasFreshLogIn(entered.value, now(c.env), c.var.config.stepUp);
-  const isFree =
+  const needsNoLogin =
     isPaid ||
     isFresh ||
-    !(await needsFreshLogin(request, freshLoginFor(surface.rows, c.req.method, path)));
-  const barred = barredBy(c, entered.value, isFree);
-  if (barred !== null) return fail(c, barred);
-  if (!vouched(c, request, { session: entered.value, path, isPaid })) {
+    !(await needsFreshLogin(request, freshLoginFor(target.rows, c.req.method, path)));
+  const refusal = refusalOf(c, entered.value, needsNoLogin);
+  if (refusal !== null) return fail(c, refusal);
+  if (!setInnerCaller(c, request, { session: entered.value, path, isPaid })) {
     const roles = path.startsWith("/admin/") ? ["operator"] : EVERYONE;
     return fail(c, { kind: "role_required", roles });
   }
   giveId(request, c.var.requestId);
   c.set("logged", true); // the inner request is logged instead
-  return surface.dispatch(request, c.env, c.executionCtx as ExecutionContext);
+  return target.dispatch(request, c.env, c.executionCtx as ExecutionContext);
 }
 
 function innerRequest(outer: Request): Request {
@@ -91,19 +94,27 @@ async function needsFreshLogin(request: Request, freshLogin: FreshLogin): Promis
  * Returns a failure if an operator who views a customer would write, or if the call needs a more
  * recent login.
  */
-function barredBy(c: Context<AppEnv>, session: ActiveSession, isFree: boolean): Failure | null {
+function refusalOf(
+  c: Context<AppEnv>,
+  session: ActiveSession,
+  needsNoLogin: boolean,
+): Failure | null {
   const { identity } = session;
   const isRead = c.req.method === "GET" || c.req.method === "HEAD";
   if (identity.kind === "operator" && identity.as !== null && !isRead) return { kind: "read_only" };
-  return isFree ? null : { kind: "login_too_old" };
+  return needsNoLogin ? null : { kind: "login_too_old" };
 }
 
-type Called = { readonly session: ActiveSession; readonly path: string; readonly isPaid: boolean };
+type ConsoleCall = {
+  readonly session: ActiveSession;
+  readonly path: string;
+  readonly isPaid: boolean;
+};
 
 /** Sets the inner request's caller. Returns false if the session can't make this call. */
-function vouched(c: Context<AppEnv>, request: Request, called: Called): boolean {
-  const { identity, rate } = called.session;
-  const isAdmin = /^\/admin\/v1(?:\/|$)/.test(called.path);
+function setInnerCaller(c: Context<AppEnv>, request: Request, consoleCall: ConsoleCall): boolean {
+  const { identity, rate } = consoleCall.session;
+  const isAdmin = /^\/admin\/v1(?:\/|$)/.test(consoleCall.path);
   if (identity.kind === "operator") {
     const { as, operator } = identity;
     if (isAdmin) {
@@ -111,15 +122,15 @@ function vouched(c: Context<AppEnv>, request: Request, called: Called): boolean 
       return true;
     }
     // Prompts and outputs belong to the customer, so operators can't read them.
-    if (as === null || /^\/v1\/responses(?:\/|$)/.test(called.path)) return false;
+    if (as === null || /^\/v1\/responses(?:\/|$)/.test(consoleCall.path)) return false;
     setInternalCaller(request, viewerOf(as, rate, c.var.config.region));
     return true;
   }
   if (isAdmin) return false;
-  const key = keyOf(identity);
+  const key = keyOfIdentity(identity);
   if (key === null) return false;
   const { verified, known } = key;
-  if (called.isPaid) setInternalKey(request, verified);
+  if (consoleCall.isPaid) setInternalKey(request, verified);
   else {
     const by = requestCredential(verified.hash, verified.shown);
     const admitted = admittedKey(known, by, c.var.config.region);
@@ -130,7 +141,7 @@ function vouched(c: Context<AppEnv>, request: Request, called: Called): boolean 
   return true;
 }
 
-function keyOf(
+function keyOfIdentity(
   identity: Exclude<ActiveIdentity, { readonly kind: "operator" }>,
 ): ActivePerson["key"] {
   return identity.kind === "person"

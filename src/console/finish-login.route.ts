@@ -44,49 +44,49 @@ import { freshnessOf } from "./step-up.ts";
 
 type AppContext = Context<AppEnv>;
 
-type Answered = {
+type CompletedLogin = {
   readonly entry: IssuerEntry;
   readonly logins: readonly OperatorLogin[];
   readonly ticket: Ticket;
   readonly claims: Claims;
   readonly connection: CompanyIssuer | null;
 };
-const STALE = { freshAt: 0, freshBy: "auth_time" } as const;
+const NOT_FRESH = { freshAt: 0, freshBy: "auth_time" } as const;
 
-type Finished = Result<{ readonly go: string; readonly cookies: readonly string[] }>;
-type LastPlace = { readonly memberId: string; readonly orgId: string } | null;
+type LoginResult = Result<{ readonly go: string; readonly cookies: readonly string[] }>;
+type LastMembership = { readonly memberId: string; readonly orgId: string } | null;
 
-export async function finishLogIn(c: AppContext, answered: Answered): Promise<Finished> {
-  const { ticket, logins, claims } = answered;
-  const issuer = answered.entry.id;
+export async function finishLogIn(c: AppContext, completed: CompletedLogin): Promise<LoginResult> {
+  const { ticket, logins, claims } = completed;
+  const issuer = completed.entry.id;
   const services = peopleServices(c);
   if (ticket.purpose === "link" || ticket.purpose === "step_up") {
-    return withStorageFailures(c, () => ofLiveSession(c, services, answered));
+    return withStorageFailures(c, () => finishInSession(c, services, completed));
   }
-  const named = { issuer, subject: claims.account };
-  if (answered.connection === null && operatorOfLogin(named, logins) !== null) {
-    return openOperator(c, answered, freshness(answered, services.now) ?? STALE);
+  const loginId = { issuer, subject: claims.account };
+  if (completed.connection === null && operatorOfLogin(loginId, logins) !== null) {
+    return openOperatorSession(c, completed, freshness(completed, services.now) ?? NOT_FRESH);
   }
-  return ofPerson(c, services, answered);
+  return openPersonSession(c, services, completed);
 }
 
-async function openOperator(
+async function openOperatorSession(
   c: AppContext,
-  { ticket, entry, claims }: Answered,
+  { ticket, entry, claims }: CompletedLogin,
   proof: NonNullable<ReturnType<typeof freshnessOf>>,
-): Promise<Finished> {
-  const named = { issuer: entry.id, subject: claims.account };
-  const opened = await openSession(c, { kind: "operator_login", ...named, ...proof });
+): Promise<LoginResult> {
+  const loginId = { issuer: entry.id, subject: claims.account };
+  const opened = await openSession(c, { kind: "operator_login", ...loginId, ...proof });
   return opened.ok ? success({ go: ticket.go, cookies: [opened.value.cookie] }) : opened;
 }
 
-async function ofPerson(
+async function openPersonSession(
   c: AppContext,
   services: PeopleServices,
-  answered: Answered,
-): Promise<Finished> {
-  const { ticket, entry, claims } = answered;
-  const found = await withStorageFailures(c, () => whoActs(c, services, answered));
+  completed: CompletedLogin,
+): Promise<LoginResult> {
+  const { ticket, entry, claims } = completed;
+  const found = await withStorageFailures(c, () => findPersonWithKey(c, services, completed));
   if (!found.ok) return found;
   const { person, place } = found.value;
   const identity: PersonSession = {
@@ -94,23 +94,23 @@ async function ofPerson(
     personId: person.id,
     memberId: place?.memberId ?? null,
     orgId: place?.orgId ?? null,
-    issuer: answered.connection === null ? entry.id : COMPANY,
-    ...realmOf(answered),
+    issuer: completed.connection === null ? entry.id : COMPANY,
+    ...realmOf(completed),
     ...(claims.company.tenant !== null && { tenant: claims.company.tenant }),
     openedAt: services.now,
     browser: browserOf(c.req.header("user-agent") ?? ""),
-    ...(freshness(answered, services.now) ?? STALE),
+    ...(freshness(completed, services.now) ?? NOT_FRESH),
   };
   const opened = await openSession(c, identity);
   if (!opened.ok) return opened;
-  const known = await tellNewBrowser(c, services, { ...found.value, browser: identity.browser });
+  const known = await emailNewBrowser(c, services, { ...found.value, browser: identity.browser });
   return success({ go: ticket.go, cookies: [opened.value.cookie, ...known] });
 }
 
 /**
  * Emails a person who logs in with a new browser. Returns the cookie that identifies the browser.
  */
-async function tellNewBrowser(
+async function emailNewBrowser(
   c: AppContext,
   { mail, region, keySecrets, origin, now: nowMs }: PeopleServices,
   of: { readonly person: Person; readonly isNew: boolean; readonly browser: string },
@@ -125,59 +125,62 @@ async function tellNewBrowser(
   return [cookie];
 }
 
-function freshness({ claims, entry }: Answered, nowMs: number): ReturnType<typeof freshnessOf> {
+function freshness(
+  { claims, entry }: CompletedLogin,
+  nowMs: number,
+): ReturnType<typeof freshnessOf> {
   return freshnessOf(claims.authenticatedAt, nowMs, entry.reauth);
 }
 
-function identityOf({ claims, connection }: Answered): Identity {
+function identityOf({ claims, connection }: CompletedLogin): Identity {
   return { realm: connection?.orgId ?? "", issuer: claims.issuer, subject: claims.subject };
 }
 
-function realmOf({ connection }: Answered): Pick<PersonSession, "realm" | "connection"> {
+function realmOf({ connection }: CompletedLogin): Pick<PersonSession, "realm" | "connection"> {
   return connection === null ? {} : { realm: connection.orgId, connection: connection.id };
 }
 
 type KnownPerson = Result<{
   readonly person: Person;
-  readonly place: LastPlace;
+  readonly place: LastMembership;
   readonly isNew: boolean;
 }>;
 
-async function whoActs(
+async function findPersonWithKey(
   c: AppContext,
   services: PeopleServices,
-  answered: Answered,
+  completed: CompletedLogin,
 ): Promise<KnownPerson> {
-  const found = await whoIs(c, services, answered);
+  const found = await findPerson(c, services, completed);
   if (found.ok && found.value.place !== null) {
     await ensureConsoleKey(services, found.value.place.memberId);
   }
   return found;
 }
 
-async function whoIs(
+async function findPerson(
   c: AppContext,
   services: PeopleServices,
-  answered: Answered,
+  completed: CompletedLogin,
 ): Promise<KnownPerson> {
-  const { purpose } = answered.ticket;
-  const { connection } = answered;
-  if (connection !== null) return whoIsOfCompany(services, { ...answered, connection });
-  const profile = toldBy(answered.claims);
+  const { purpose } = completed.ticket;
+  const { connection } = completed;
+  if (connection !== null) return findPersonOfCompany(services, { ...completed, connection });
+  const profile = profileOf(completed.claims);
   const known = await findAndRefreshPerson(
     services.db,
-    identityOf(answered),
+    identityOf(completed),
     profile,
     services.now,
   );
-  if (purpose === "accept") return whoAccepts(services, answered, known);
-  if (purpose === "join") return whoJoins(services, answered, known);
-  if (known !== null) return ofKnown(services, known);
-  if (purpose === "sign_up") return whoSignsUp(c, services, answered);
+  if (purpose === "accept") return acceptInvitation(services, completed, known);
+  if (purpose === "join") return joinCompany(services, completed, known);
+  if (known !== null) return knownPersonResult(services, known);
+  if (purpose === "sign_up") return signUpPerson(c, services, completed);
   return refuse({ kind: "login_refused", why: "unknown", account: profile.email });
 }
 
-function toldBy({ name, email, proven }: Claims): IssuerProfile {
+function profileOf({ name, email, proven }: Claims): IssuerProfile {
   const address = proven[0] ?? email;
   return {
     name: name ?? address?.split("@", 1).join() ?? "Somebody",
@@ -190,13 +193,13 @@ function toldBy({ name, email, proven }: Claims): IssuerProfile {
  * Returns the member with this identity, or creates one when joining. Only email addresses of the
  * company's proven domains count, and they never change a known person.
  */
-async function whoIsOfCompany(
+async function findPersonOfCompany(
   services: PeopleServices,
-  answered: Answered & { readonly connection: CompanyIssuer },
+  completed: CompletedLogin & { readonly connection: CompanyIssuer },
 ): Promise<KnownPerson> {
   const { db, now: nowMs } = services;
-  const { claims, connection, ticket } = answered;
-  const known = await findPersonOfRealm(db, identityOf(answered), nowMs);
+  const { claims, connection, ticket } = completed;
+  const known = await findPersonOfRealm(db, identityOf(completed), nowMs);
   const places = known === null ? [] : await membershipsOf(db, known.id);
   const place = places.find(({ orgId }) => orgId === connection.orgId);
   if (known !== null && place !== undefined) {
@@ -209,66 +212,67 @@ async function whoIsOfCompany(
   }
   const proven = await confirmedAddresses(db, connection.orgId, claims);
   const email = proven[0] ?? null;
-  const reported = { ...answered, claims: { ...claims, proven, email } };
-  return letIn(services, reported, known, async (person) => {
+  const reported = { ...completed, claims: { ...claims, proven, email } };
+  return joinAsPerson(services, reported, known, async (person) => {
     const joined = await joinOrganization(services, domain, person);
     return joined === null ? refuse({ kind: "login_refused", why: "unknown" }) : success(joined);
   });
 }
 
-async function whoAccepts(
+async function acceptInvitation(
   services: PeopleServices,
-  answered: Answered,
+  completed: CompletedLogin,
   known: Person | null,
 ): Promise<KnownPerson> {
-  const { claims, ticket } = answered;
+  const { claims, ticket } = completed;
   const token = ticket.invitation ?? "";
-  return letIn(services, answered, known, (person) =>
+  return joinAsPerson(services, completed, known, (person) =>
     joinByInvitation(services, { token, person, proven: claims.proven }),
   );
 }
 
-async function whoJoins(
+async function joinCompany(
   services: PeopleServices,
-  answered: Answered,
+  completed: CompletedLogin,
   known: Person | null,
 ): Promise<KnownPerson> {
-  const { claims, ticket } = answered;
+  const { claims, ticket } = completed;
   const company = await findCompanyToJoin(services, ticket.company ?? "", claims.company);
   if (company === null) return refuse({ kind: "login_refused", why: "unknown" });
-  return letIn(services, answered, known, async (person) => {
+  return joinAsPerson(services, completed, known, async (person) => {
     const place = await joinOrganization(services, company, person);
     return place === null ? refuse({ kind: "login_refused", why: "unknown" }) : success(place);
   });
 }
 
-async function letIn(
+async function joinAsPerson(
   services: PeopleServices,
-  answered: Answered,
+  completed: CompletedLogin,
   known: Person | null,
-  ask: (person: Person) => Promise<Result<NonNullable<LastPlace>>>,
+  join: (person: Person) => Promise<Result<NonNullable<LastMembership>>>,
 ): Promise<KnownPerson> {
   const { db, now: nowMs } = services;
-  const profile = toldBy(answered.claims);
+  const profile = profileOf(completed.claims);
   const fresh = { id: mintId("per_", nowMs), ...profile, sessionsFrom: nowMs };
-  const isNew = known === null && (await insertLonePerson(db, fresh, identityOf(answered)));
+  const isNew = known === null && (await insertLonePerson(db, fresh, identityOf(completed)));
   const person =
-    known ?? (isNew ? fresh : await findAndRefreshPerson(db, identityOf(answered), profile, nowMs)); // a concurrent request created the person
+    known ??
+    (isNew ? fresh : await findAndRefreshPerson(db, identityOf(completed), profile, nowMs)); // a concurrent request created the person
   if (person === null) return refuse({ kind: "overloaded" });
-  const place = await ask(person);
+  const place = await join(person);
   if (place.ok) return success({ person, place: place.value, isNew });
   if (isNew) await deleteLonePerson(db, person.id);
   return place;
 }
 
-async function whoSignsUp(
+async function signUpPerson(
   c: AppContext,
   services: PeopleServices,
-  answered: Answered,
+  completed: CompletedLogin,
 ): Promise<KnownPerson> {
-  const { claims } = answered;
-  const identity = identityOf(answered);
-  const profile = toldBy(claims);
+  const { claims } = completed;
+  const identity = identityOf(completed);
+  const profile = profileOf(claims);
   const address = c.req.header("cf-connecting-ip") ?? "";
   const email = claims.proven[0] ?? null;
   const { madeAt } = claims;
@@ -280,14 +284,17 @@ async function whoSignsUp(
   }
   const other = await findAndRefreshPerson(services.db, identity, profile, services.now);
   if (other === null) return refuse({ kind: "login_refused", why: "unknown" });
-  return ofKnown(services, other);
+  return knownPersonResult(services, other);
 }
 
-async function ofKnown(services: PeopleServices, person: Person): Promise<KnownPerson> {
-  return success({ person, place: await lastPlace(services, person), isNew: false });
+async function knownPersonResult(services: PeopleServices, person: Person): Promise<KnownPerson> {
+  return success({ person, place: await findLastMembership(services, person), isNew: false });
 }
 
-async function lastPlace(services: PeopleServices, person: Person): Promise<LastPlace> {
+async function findLastMembership(
+  services: PeopleServices,
+  person: Person,
+): Promise<LastMembership> {
   const places = await membershipsOf(services.db, person.id);
   const last = places.find(({ isCompanys }) => isCompanys === 0);
   if (last === undefined) return null;
@@ -296,45 +303,45 @@ async function lastPlace(services: PeopleServices, person: Person): Promise<Last
   return { memberId: last.memberId, orgId: last.orgId };
 }
 
-async function ofLiveSession(
+async function finishInSession(
   c: AppContext,
   services: PeopleServices,
-  answered: Answered,
-): Promise<Finished> {
-  const { ticket } = answered;
+  completed: CompletedLogin,
+): Promise<LoginResult> {
+  const { ticket } = completed;
   const entered = await enterSession(c, true);
   if (!entered.ok) return entered;
   const { identity } = entered.value;
   if (identity.kind === "operator" && ticket.purpose === "step_up") {
-    return confirmOperator(c, answered, identity.operator.name);
+    return confirmOperator(c, completed, identity.operator.name);
   }
   if (identity.kind !== "person" || identity.session.personId !== ticket.personId) {
     return refuse({ kind: "login_refused", why: "other_person" });
   }
-  if (!canStartLogin(identity, ticket.purpose, answered.connection)) {
+  if (!canStartLogin(identity, ticket.purpose, completed.connection)) {
     return refuse({ kind: "login_refused", why: "other_person" });
   }
-  if (ticket.purpose === "link") return link(services, answered, identity);
-  if ((await findPersonId(services.db, identityOf(answered))) !== identity.session.personId) {
+  if (ticket.purpose === "link") return linkLogin(services, completed, identity);
+  if ((await findPersonId(services.db, identityOf(completed))) !== identity.session.personId) {
     return refuse({ kind: "login_refused", why: "other_person" });
   }
   const nowMs = services.now;
-  const fresh = freshness(answered, nowMs);
+  const fresh = freshness(completed, nowMs);
   if (fresh === null) return refuse({ kind: "login_refused", why: "refused" });
   // A new cookie is set, so that a stolen copy of the old one doesn't become fresh.
   const opened = await openSession(c, { ...identity.session, openedAt: nowMs, ...fresh });
   return opened.ok ? success({ go: ticket.go, cookies: [opened.value.cookie] }) : opened;
 }
 
-async function link(
+async function linkLogin(
   services: PeopleServices,
-  answered: Answered,
+  completed: CompletedLogin,
   { session, acting }: ActivePerson,
-): Promise<Finished> {
+): Promise<LoginResult> {
   const { db, now: nowMs } = services;
-  const { connection, ticket } = answered;
+  const { connection, ticket } = completed;
   const { personId, memberId } = session;
-  if (!(await linkIdentity(db, identityOf(answered), personId, nowMs))) {
+  if (!(await linkIdentity(db, identityOf(completed), personId, nowMs))) {
     return refuse({ kind: "login_refused", why: "other_person" });
   }
   notifyLoginMethods(services, acting.person, "added");
@@ -345,15 +352,19 @@ async function link(
   return success({ go: ticket.go, cookies: [] });
 }
 
-async function confirmOperator(c: AppContext, answered: Answered, name: string): Promise<Finished> {
-  const { entry, claims, logins, connection } = answered;
+async function confirmOperator(
+  c: AppContext,
+  completed: CompletedLogin,
+  name: string,
+): Promise<LoginResult> {
+  const { entry, claims, logins, connection } = completed;
   const other = operatorOfLogin({ issuer: entry.id, subject: claims.account }, logins);
   if (connection !== null || other?.name !== name) {
     return refuse({ kind: "login_refused", why: "other_person" });
   }
-  const fresh = freshness(answered, now(c.env));
+  const fresh = freshness(completed, now(c.env));
   if (fresh === null) return refuse({ kind: "login_refused", why: "refused" });
-  return openOperator(c, answered, fresh);
+  return openOperatorSession(c, completed, fresh);
 }
 
 function browserOf(agent: string): string {

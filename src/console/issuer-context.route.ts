@@ -11,17 +11,17 @@ import type { CompanyIssuer } from "../accounts/people/company-issuer.store.ts";
 type AppContext = Context<AppEnv>;
 
 export function issuerCache(c: AppContext): IssuerCache {
-  return Isolate.of(c.var.config).get(makeIssuers);
+  return Isolate.of(c.var.config).get(createIssuerCache);
 }
 
-const makeIssuers = (): IssuerCache => new IssuerCache();
+const createIssuerCache = (): IssuerCache => new IssuerCache();
 
 export function issuerContext(c: AppContext, id: string): LoginContext | null {
   const { issuers, secret } = c.var.config;
   const entry = issuers.find((one) => one.id === id);
   return entry === undefined
     ? null
-    : { ...placeOf(c, id), entry, secret: secret(entry.secret) ?? "" };
+    : { ...requestContextOf(c, id), entry, secret: secret(entry.secret) ?? "" };
 }
 
 export function companyLoginContext(
@@ -31,7 +31,7 @@ export function companyLoginContext(
 ): LoginContext {
   const { sandbox } = c.var.config;
   const problemOf = (address: string): string | null => issuerProblem(address, sandbox);
-  return { ...placeOf(c, entry.id), entry, secret, problemOf };
+  return { ...requestContextOf(c, entry.id), entry, secret, problemOf };
 }
 
 /**
@@ -46,7 +46,7 @@ export async function companyLoginContextWithSecret(
   return secret === null ? null : companyLoginContext(c, issuerEntryOf(row), secret);
 }
 
-function placeOf(c: AppContext, id: string) {
+function requestContextOf(c: AppContext, id: string) {
   return {
     redirectUri: `${new URL(c.req.url).origin}/console/api/login/callback/${id}`,
     nowMs: now(c.env),

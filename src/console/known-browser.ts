@@ -2,10 +2,10 @@ import type { KeySecret } from "../shared/config/config.ts";
 import { hmacOf, isSameSecret, sign } from "../accounts/keys/api-key.ts";
 import type { Region } from "../shared/regions.ts";
 
-const nameOf = (region: Region): string => `__Host-turnpike-${region}-known`;
+const cookieName = (region: Region): string => `__Host-turnpike-${region}-known`;
 const ATTRIBUTES = "HttpOnly; Secure; SameSite=Lax; Path=/; Max-Age=31536000";
 /** Maximum people that one browser's cookie records. The newest come first. */
-const KNOWN_MAX = 5;
+const PEOPLE_MAX = 5;
 
 /**
  * Reports whether a person has used this browser before. Returns the updated cookie, with one tag
@@ -16,15 +16,19 @@ export async function knownBrowser(
   { region, keySecrets }: { readonly region: Region; readonly keySecrets: readonly KeySecret[] },
   personId: string,
 ): Promise<{ readonly isKnown: boolean; readonly cookie: string }> {
-  const ours = new RegExp(`(?:^|;)\\s*${nameOf(region)}=([0-9a-f.]{1,400})(?:;|$)`).exec(cookies);
-  const before = (ours?.[1] ?? "").split(".").filter((tag) => tag.length === TAG_LENGTH);
+  const cookieMatch = new RegExp(`(?:^|;)\\s*${cookieName(region)}=([0-9a-f.]{1,400})(?:;|$)`).exec(
+    cookies,
+  );
+  const earlierTags = (cookieMatch?.[1] ?? "")
+    .split(".")
+    .filter((tag) => tag.length === TAG_LENGTH);
   const tags = await Promise.all(keySecrets.map((secret) => tagOf(secret, region, personId)));
-  const isTheirs = (tag: string): boolean => tags.some((one) => isSameSecret(one, tag));
-  const others = before.filter((tag) => !isTheirs(tag));
-  const kept = [...tags.slice(0, 1), ...others].slice(0, KNOWN_MAX);
+  const isOfPerson = (tag: string): boolean => tags.some((one) => isSameSecret(one, tag));
+  const others = earlierTags.filter((tag) => !isOfPerson(tag));
+  const newTags = [...tags.slice(0, 1), ...others].slice(0, PEOPLE_MAX);
   return {
-    isKnown: before.some(isTheirs),
-    cookie: `${nameOf(region)}=${kept.join(".")}; ${ATTRIBUTES}`,
+    isKnown: earlierTags.some(isOfPerson),
+    cookie: `${cookieName(region)}=${newTags.join(".")}; ${ATTRIBUTES}`,
   };
 }
 

@@ -34,7 +34,7 @@ import { hasFreshLogIn } from "./step-up.ts";
 
 type AppContext = Context<AppEnv>;
 
-const NAMES: Readonly<Record<IssuerEntry["kind"], string>> = {
+const ISSUER_NAMES: Readonly<Record<IssuerEntry["kind"], string>> = {
   oidc: "your company",
   google: "Google",
   entra: "Microsoft",
@@ -45,7 +45,7 @@ export function issuersRoute(c: AppContext): Response {
   const { issuers, signUp, region, peers, companyDomains } = c.var.config;
   return c.json({
     region,
-    issuers: issuers.map(({ id, kind, name = NAMES[kind] }) => ({ id, name })),
+    issuers: issuers.map(({ id, kind, name = ISSUER_NAMES[kind] }) => ({ id, name })),
     sign_up: signUp,
     joins: companyDomains !== "off",
     regions: peers.map((peer) => ({ region: peer.region, console: `${peer.url}/console/` })),
@@ -69,24 +69,24 @@ const startSchema = z.object({
 export async function loginStartRoute(c: AppContext): Promise<Response> {
   const body = await readAnonymous(c, readJson, LOGIN_LIMITS);
   const fields = body.ok ? parseFields(startSchema, [], body.value) : body;
-  const started = fields.ok ? await start(c, fields.value) : fields;
+  const started = fields.ok ? await startLogin(c, fields.value) : fields;
   if (!started.ok) return fail(c, started.failure);
   c.header("set-cookie", started.value.cookie);
   return c.json({ location: started.value.location });
 }
 
-async function start(
+async function startLogin(
   c: AppContext,
   requested: z.infer<typeof startSchema>,
 ): Promise<Result<{ readonly location: string; readonly cookie: string }>> {
   const { issuer, purpose } = requested;
-  const isCompanys = issuer === COMPANY;
-  const started = isCompanys
+  const isCompanyLogin = issuer === COMPANY;
+  const started = isCompanyLogin
     ? await startCompanyLogin(c, purpose, requested.company ?? "")
-    : begin(c, issuer);
+    : startConfiguredLogin(c, issuer);
   if (!started.ok) return started;
   const { at, connection } = started.value;
-  const person = await personOf(c, purpose, connection);
+  const person = await personToLogIn(c, purpose, connection);
   if (!person.ok) return person;
   const ticket: Ticket = {
     ...ticketFor(requested),
@@ -111,14 +111,14 @@ function ticketFor({ purpose, invitation, company, go }: z.infer<typeof startSch
   };
 }
 
-function begin(c: AppContext, issuer: string): Result<StartedLogin> {
+function startConfiguredLogin(c: AppContext, issuer: string): Result<StartedLogin> {
   const at = issuerContext(c, issuer);
   return at === null
     ? invalid("issuer must be a login method of this region.", "issuer")
     : success({ at, connection: null });
 }
 
-async function personOf(
+async function personToLogIn(
   c: AppContext,
   purpose: Ticket["purpose"],
   connection: CompanyIssuer | null,
@@ -134,9 +134,9 @@ async function personOf(
   }
   // A linked login gives permanent access, so linking requires a recent login. Otherwise a stolen
   // session could link one.
-  const isGood =
+  const mayStart =
     purpose !== "link" || hasFreshLogIn(entered.value, now(c.env), c.var.config.stepUp);
-  return isGood ? success(identity.session.personId) : refuse({ kind: "login_too_old" });
+  return mayStart ? success(identity.session.personId) : refuse({ kind: "login_too_old" });
 }
 
 /**
@@ -149,20 +149,22 @@ export async function callbackRoute(c: AppContext): Promise<Response> {
   if (!isPage("sec-fetch-mode", "navigate") || !isPage("sec-fetch-dest", "document")) {
     return fail(c, { kind: "origin_not_allowed" });
   }
-  const ticket = await ticketOf(c);
-  const done = await limitFailedLogins(c, () => callback(c, ticket));
-  const go = done.ok ? done.value.go : failedAt(ticket?.go, queryOf(done.failure));
+  const ticket = await readRequestTicket(c);
+  const result = await limitFailedLogins(c, () => completeLogin(c, ticket));
+  const go = result.ok
+    ? result.value.go
+    : addFailureQuery(ticket?.go, failureQuery(result.failure));
   c.header("set-cookie", expiredTicketCookie(region));
-  for (const cookie of done.ok ? done.value.cookies : []) {
+  for (const cookie of result.ok ? result.value.cookies : []) {
     c.header("set-cookie", cookie, { append: true });
   }
-  if (!done.ok) c.set("failure", done.failure.kind);
+  if (!result.ok) c.set("failure", result.failure.kind);
   const response = c.redirect(`/console/${go}`, 303);
   response.headers.set("referrer-policy", "no-referrer");
   return response;
 }
 
-function queryOf(failure: Failure): string {
+function failureQuery(failure: Failure): string {
   if (failure.kind === "login_refused") {
     const { why, account = null } = failure;
     return new URLSearchParams({ why, ...(account !== null && { account }) }).toString();
@@ -171,18 +173,18 @@ function queryOf(failure: Failure): string {
   return `why=${why}`;
 }
 
-function failedAt(go = "#/", query: string): string {
+function addFailureQuery(go = "#/", query: string): string {
   if (go === "#/") return `#/login?${query}`;
   return `${go}${go.includes("?") ? "&" : "?"}${query}`;
 }
 
-function ticketOf(c: AppContext): Promise<Ticket | null> {
+function readRequestTicket(c: AppContext): Promise<Ticket | null> {
   const { region, keySecrets: secrets } = c.var.config;
   const at = { region, issuer: c.req.param("issuer") ?? "", secrets, nowMs: now(c.env) };
   return readTicket(c.req.header("cookie") ?? "", at);
 }
 
-async function callback(
+async function completeLogin(
   c: AppContext,
   ticket: Ticket | null,
 ): Promise<Result<{ readonly go: string; readonly cookies: readonly string[] }>> {
@@ -190,8 +192,8 @@ async function callback(
   const { operatorLogins: logins } = c.var.config;
   if (ticket === null) return refuse({ kind: "login_refused", why: "expired" });
   const { connection: row = null } = ticket;
-  const started = row === null ? begin(c, id) : await resumeCompanyLogin(c, id, row);
-  if (!started.ok && isGone(started.failure)) {
+  const started = row === null ? startConfiguredLogin(c, id) : await resumeCompanyLogin(c, id, row);
+  if (!started.ok && isIssuerGone(started.failure)) {
     return refuse({ kind: "login_refused", why: "expired" });
   }
   if (!started.ok) return started;
@@ -201,6 +203,6 @@ async function callback(
   return finishLogIn(c, { entry: at.entry, logins, ticket, connection, claims: claims.value });
 }
 
-function isGone({ kind }: Failure): boolean {
+function isIssuerGone({ kind }: Failure): boolean {
   return kind === "invalid_request" || kind === "login_refused";
 }

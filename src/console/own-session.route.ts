@@ -82,12 +82,12 @@ export async function openSession(
 ): Promise<Result<{ readonly cookie: string; readonly expiresAt: number } & SessionLocation>> {
   const expiresAt = now(c.env) + SESSION_S * 1000;
   const cookie = await mintSessionCookie(c.var.config, accountOf(identity), SESSION_S);
-  const opened = await callSessions(c, cookie, (own) =>
-    own.open(cookie.session, identity, expiresAt),
+  const opened = await callSessions(c, cookie, (sessions) =>
+    sessions.open(cookie.session, identity, expiresAt),
   );
   if (!opened.ok) return opened;
-  const before = await findOwnSession(c);
-  if (before !== null) c.executionCtx.waitUntil(closeSession(c, before));
+  const previous = await findOwnSession(c);
+  if (previous !== null) c.executionCtx.waitUntil(closeSession(c, previous));
   const { header, account, session } = cookie;
   return success({ cookie: header, expiresAt, account, session });
 }
@@ -109,16 +109,19 @@ export async function enterSession(
 ): Promise<Result<ActiveSession>> {
   const place = await findOwnSession(c);
   if (place === null) return refuse({ kind: "no_console_session" });
-  const entered = await callSessions(c, place, (own) => own.enter(place.session, isCounted));
+  const entered = await callSessions(c, place, (sessions) =>
+    sessions.enter(place.session, isCounted),
+  );
   if (!entered.ok) return entered;
-  const live = await findActiveIdentity(c, entered.value.identity);
-  if (live.ok) return isShown(c, { ...entered.value, identity: live.value, place });
-  if (live.failure.kind !== "invalid_api_key") return live;
+  const active = await findActiveIdentity(c, entered.value.identity);
+  if (active.ok)
+    return requireShownOrganization(c, { ...entered.value, identity: active.value, place });
+  if (active.failure.kind !== "invalid_api_key") return active;
   c.executionCtx.waitUntil(closeSession(c, place));
   return refuse({ kind: "no_console_session" });
 }
 
-function isShown(c: AppContext, session: ActiveSession): Result<ActiveSession> {
+function requireShownOrganization(c: AppContext, session: ActiveSession): Result<ActiveSession> {
   const shown = c.req.header("x-organization");
   const { identity } = session;
   if (shown === undefined || identity.kind === "key") return success(session);
@@ -141,9 +144,9 @@ export async function findActiveIdentity(
   identity: ConsoleIdentity,
 ): Promise<Result<ActiveIdentity>> {
   const { operators, operatorLogins } = c.var.config;
-  if (identity.kind === "person") return livePerson(c, identity);
+  if (identity.kind === "person") return findActivePerson(c, identity);
   if (identity.kind === "key") {
-    const known = await keyOf(c, identity.key);
+    const known = await readKey(c, identity.key);
     return known.ok ? success({ ...identity, known: known.value }) : known;
   }
   const operator =
@@ -154,7 +157,10 @@ export async function findActiveIdentity(
   return success({ kind: "operator", operator, as: identity.as ?? null, session: identity });
 }
 
-async function livePerson(c: AppContext, session: PersonSession): Promise<Result<ActiveIdentity>> {
+async function findActivePerson(
+  c: AppContext,
+  session: PersonSession,
+): Promise<Result<ActiveIdentity>> {
   const found = await queryDatabase(
     () => findActingPerson(c.env.DB, session),
     "person_unreadable",
@@ -168,12 +174,12 @@ async function livePerson(c: AppContext, session: PersonSession): Promise<Result
   if (acting.as === null) return success({ kind: "person", session, acting, key: null });
   const home = c.var.config.region;
   const verified: VerifiedKey = { hash: acting.as.keyHash, home, scope: "regional" };
-  const known = await keyOf(c, verified);
+  const known = await readKey(c, verified);
   if (!known.ok) return known;
   return success({ kind: "person", session, acting, key: { verified, known: known.value } });
 }
 
-function keyOf(c: AppContext, key: VerifiedKey): Promise<Result<Key>> {
+function readKey(c: AppContext, key: VerifiedKey): Promise<Result<Key>> {
   return callObject(() => objectsOf(c.env).register(key.hash).whose(secretOf(key.hash, key.shown)));
 }
 
@@ -182,7 +188,7 @@ export function findOwnSession(c: AppContext): Promise<SessionLocation | null> {
 }
 
 export function closeSession(c: AppContext, place: SessionLocation): Promise<Result<null>> {
-  return callSessions(c, place, (own) => own.close(place.session));
+  return callSessions(c, place, (sessions) => sessions.close(place.session));
 }
 
 export function callSessions<T>(

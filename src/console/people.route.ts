@@ -36,52 +36,52 @@ import { hasFreshLogIn } from "./step-up.ts";
 
 type AppContext = Context<AppEnv>;
 
-const PREVIEW = { method: "POST", path: "/console/api/people/invitation/preview" } as const;
+const PREVIEW_ROUTE = { method: "POST", path: "/console/api/people/invitation/preview" } as const;
 
 /** Adds the routes for people to the app. Register them behind `requireOwnPage`. */
 export function addPeopleRoutes(app: HonoBase<AppEnv>): void {
-  app.post(PREVIEW.path, previewRoute);
-  for (const row of PEOPLE_ROUTES) app.on(row.method, [row.path], (c) => answer(c, row));
-  refuseOtherMethods(app, [...PEOPLE_ROUTES, PREVIEW]);
+  app.post(PREVIEW_ROUTE.path, previewRoute);
+  for (const row of PEOPLE_ROUTES) app.on(row.method, [row.path], (c) => handlePeopleCall(c, row));
+  refuseOtherMethods(app, [...PEOPLE_ROUTES, PREVIEW_ROUTE]);
 }
 
 async function previewRoute(c: AppContext): Promise<Response> {
   const body = await readAnonymous(c, readJson, LOGIN_LIMITS);
   if (!body.ok) return fail(c, body.failure);
   const json = body.value;
-  const shown = await limitFailedLogins(c, async () => {
-    const response = await answered(c, () => previewInvitation(peopleServices(c), json));
+  const preview = await limitFailedLogins(c, async () => {
+    const response = await runHandler(c, () => previewInvitation(peopleServices(c), json));
     const isForged = !response.ok && response.failure.kind === "not_found";
     return isForged ? refuse({ kind: "login_refused", why: "refused" }) : response;
   });
-  const isUnknown = !shown.ok && shown.failure.kind === "login_refused";
+  const isUnknown = !preview.ok && preview.failure.kind === "login_refused";
   if (isUnknown) return fail(c, { kind: "not_found", message: "No such invitation." });
-  return respond(c, shown);
+  return respond(c, preview);
 }
 
-async function answer(c: AppContext, row: PeopleEndpoint): Promise<Response> {
+async function handlePeopleCall(c: AppContext, row: PeopleEndpoint): Promise<Response> {
   const entered = await enterSession(c, true);
   if (!entered.ok) return failSession(c, entered.failure);
-  const called = await callOf(c, entered.value, row);
+  const called = await peopleCallOf(c, entered.value, row);
   if (!called.ok) return fail(c, called.failure);
   const call = called.value;
   const { as } = call;
   if (row.roles === null) {
-    return respond(c, await answered(c, () => row.handle(call)));
+    return respond(c, await runHandler(c, () => row.handle(call)));
   }
   if (as === null || !row.roles.includes(as.role)) {
     return fail(c, { kind: "role_required", roles: row.roles });
   }
-  return respond(c, await answered(c, () => row.handle({ ...call, as })));
+  return respond(c, await runHandler(c, () => row.handle({ ...call, as })));
 }
 
-async function callOf(
+async function peopleCallOf(
   c: AppContext,
   session: ActiveSession,
   row: PeopleEndpoint,
 ): Promise<Result<PeopleCall>> {
   const { identity } = session;
-  if (identity.kind !== "person" || !mayAsk(identity, row)) {
+  if (identity.kind !== "person" || !canCall(identity, row)) {
     return refuse({ kind: "role_required", roles: ["person"] });
   }
   const services = peopleServices(c);
@@ -109,7 +109,7 @@ async function callOf(
  * Reports whether a session can make the call. A session from a company's identity provider can't
  * access the person's own data.
  */
-function mayAsk({ session }: ActivePerson, { roles, method, path }: PeopleEndpoint): boolean {
+function canCall({ session }: ActivePerson, { roles, method, path }: PeopleEndpoint): boolean {
   const isOwn = roles === null && !(method === "GET" && path === "/console/api/people/me");
   return session.realm === undefined || !isOwn;
 }
@@ -120,10 +120,10 @@ function hasBody(c: AppContext, { method }: PeopleEndpoint): boolean {
 
 export async function withStorageFailures<T>(
   c: AppContext,
-  ask: () => Promise<Result<T>>,
+  run: () => Promise<Result<T>>,
 ): Promise<Result<T>> {
   try {
-    return await ask();
+    return await run();
   } catch (error) {
     if (!isStorageError(error)) throw error;
     logWarning("people_not_served", { request_id: c.var.requestId, reason: reasonOf(error) });
@@ -131,8 +131,8 @@ export async function withStorageFailures<T>(
   }
 }
 
-async function answered(c: AppContext, ask: () => Promise<Answer>): Promise<Answer> {
-  const response = await withStorageFailures<Answer>(c, async () => success(await ask()));
+async function runHandler(c: AppContext, run: () => Promise<Answer>): Promise<Answer> {
+  const response = await withStorageFailures<Answer>(c, async () => success(await run()));
   return response.ok ? response.value : response;
 }
 
@@ -152,15 +152,15 @@ function sessionsOf(
     list: async () => {
       const listed: SessionSummary[] = [];
       for (const one of await places()) {
-        const found = await callSessions(c, one, (own) => own.list());
+        const found = await callSessions(c, one, (sessionObject) => sessionObject.list());
         if (!found.ok) return found;
-        listed.push(...found.value.flatMap((known) => shownSession(known, realm)));
+        listed.push(...found.value.flatMap((known) => sessionSummary(known, realm)));
       }
       return success(listed);
     },
     close: async (id) => {
       for (const one of await places()) {
-        const closed = await callSessions(c, one, (own) => own.close(id));
+        const closed = await callSessions(c, one, (sessionObject) => sessionObject.close(id));
         if (!closed.ok) return closed;
       }
       return success(null);
@@ -168,12 +168,14 @@ function sessionsOf(
     act: (as) => {
       const { memberId = null, orgId = null } = as ?? {};
       const identity = { ...session, memberId, orgId };
-      return callSessions(c, place, (own) => own.become(place.session, identity));
+      return callSessions(c, place, (sessionObject) =>
+        sessionObject.become(place.session, identity),
+      );
     },
   };
 }
 
-function shownSession(
+function sessionSummary(
   { name, identity, expiresAt }: ListedSession,
   realm: string | undefined,
 ): readonly SessionSummary[] {

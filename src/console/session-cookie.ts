@@ -9,7 +9,7 @@ import { sha256Hex } from "../shared/hash.ts";
  * Returns the cookie's name. `__Host-` restricts the cookie to this host and HTTPS. The name
  * contains the region, because regions on different ports of a host share cookies.
  */
-const nameOf = (region: Region): string => `__Host-turnpike-${region}`;
+const cookieName = (region: Region): string => `__Host-turnpike-${region}`;
 /** Lifetime of a session in seconds. Use doesn't extend it. */
 export const SESSION_S = 12 * 60 * 60;
 /**
@@ -21,7 +21,7 @@ const ATTRIBUTES = "HttpOnly; Secure; SameSite=Lax; Path=/";
  * The cookie's value: the ID of the signing secret, 256 random bits, the account's hash, and the
  * tag in hex.
  */
-const VALUE = /^(([0-9A-Za-z])[0-9A-Za-z]{43}([0-9a-f]{64}))([0-9a-f]{64})$/;
+const COOKIE_VALUE = /^(([0-9A-Za-z])[0-9A-Za-z]{43}([0-9a-f]{64}))([0-9a-f]{64})$/;
 
 type CookieConfig = { readonly keySecrets: readonly KeySecret[]; readonly region: Region };
 
@@ -37,18 +37,18 @@ export async function mintSessionCookie(
   const untagged = secret.id + randomBase62(43) + account;
   const value = untagged + (await tagOf(secret, region, untagged));
   return {
-    header: `${nameOf(region)}=${value}; ${ATTRIBUTES}; Max-Age=${ageS}`,
+    header: `${cookieName(region)}=${value}; ${ATTRIBUTES}; Max-Age=${ageS}`,
     account,
     session: await sha256Hex(value),
   };
 }
 
 export function expiredCookie(region: Region): string {
-  return `${nameOf(region)}=; ${ATTRIBUTES}; Max-Age=0`;
+  return `${cookieName(region)}=; ${ATTRIBUTES}; Max-Age=0`;
 }
 
 export function hasSessionCookie(region: Region, cookies = ""): boolean {
-  return cookies.includes(`${nameOf(region)}=`);
+  return cookies.includes(`${cookieName(region)}=`);
 }
 
 /**
@@ -59,10 +59,10 @@ export async function readSessionCookie(
   cookies = "",
   { keySecrets: secrets, region }: CookieConfig,
 ): Promise<SessionLocation | null> {
-  const ours = new RegExp(`(?:^|;)\\s*${nameOf(region)}=([^;\\s]*)`, "g");
-  const [first, second] = cookies.matchAll(ours);
+  const cookiePattern = new RegExp(`(?:^|;)\\s*${cookieName(region)}=([^;\\s]*)`, "g");
+  const [first, second] = cookies.matchAll(cookiePattern);
   const value = first?.[1] ?? "";
-  const [, untagged = "", secretId, account = "", tag = ""] = VALUE.exec(value) ?? [];
+  const [, untagged = "", secretId, account = "", tag = ""] = COOKIE_VALUE.exec(value) ?? [];
   const secret = secrets.find(({ id }) => id === secretId);
   if (secret === undefined || second !== undefined) return null;
   if (!isSameSecret(tag, await tagOf(secret, region, untagged))) return null;

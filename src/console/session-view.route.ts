@@ -18,16 +18,19 @@ export async function sessionView(
   rows: readonly Route[],
   { identity, expiresAt }: { readonly identity: ActiveIdentity; readonly expiresAt: number },
 ): Promise<Result<object>> {
-  const viewed = await whoOf(c, identity);
+  const viewed = await describeIdentity(c, identity);
   if (!viewed.ok) return viewed;
   const { who, access } = viewed.value;
   const common = { region: c.var.config.region, expires_at: timestamp(expiresAt) };
   return success({ ...who, ...common, may: allowedCalls(rows, access) });
 }
 
-type Who = { readonly who: object; readonly access: SessionIdentity };
+type DescribedIdentity = { readonly who: object; readonly access: SessionIdentity };
 
-async function whoOf(c: Context<AppEnv>, identity: ActiveIdentity): Promise<Result<Who>> {
+async function describeIdentity(
+  c: Context<AppEnv>,
+  identity: ActiveIdentity,
+): Promise<Result<DescribedIdentity>> {
   if (identity.kind === "operator") {
     const { as, operator } = identity;
     const viewed =

@@ -34,7 +34,7 @@ const ADDRESSES_MAX = 1000;
  * Counts failed logins per IP address in this isolate. This only limits load, because keys can't be
  * guessed.
  */
-class LoginPace {
+class FailedLoginLimit {
   readonly #failures = new Map<string, { readonly sinceMs: number; readonly count: number }>();
 
   waitMs(address: string, nowMs: number): number {
@@ -45,10 +45,12 @@ class LoginPace {
 
   failed(address: string, nowMs: number): void {
     const known = this.#failures.get(address);
-    const isOver = known === undefined || nowMs - known.sinceMs >= WINDOW_MS;
+    const hasWindowEnded = known === undefined || nowMs - known.sinceMs >= WINDOW_MS;
     this.#failures.delete(address);
     evictOldest(this.#failures, ADDRESSES_MAX);
-    const next = isOver ? { sinceMs: nowMs, count: 1 } : { ...known, count: known.count + 1 };
+    const next = hasWindowEnded
+      ? { sinceMs: nowMs, count: 1 }
+      : { ...known, count: known.count + 1 };
     this.#failures.set(address, next);
   }
 }
@@ -69,36 +71,37 @@ const loginSchema = z.object({ key: z.string().check(z.maxLength(KEY_CHARACTERS_
 export async function loginRoute(c: AppContext, rows: readonly Route[]): Promise<Response> {
   const body = await readAnonymous(c, readJson, LOGIN_LIMITS);
   const fields = body.ok ? parseFields(loginSchema, [], body.value) : body;
-  const made = fields.ok
+  const result = fields.ok
     ? await limitFailedLogins(c, () => logIn(c, rows, fields.value.key.trim()))
     : fields;
-  if (!made.ok) return fail(c, made.failure);
-  c.header("set-cookie", made.value.cookie);
-  return c.json(made.value.view);
+  if (!result.ok) return fail(c, result.failure);
+  c.header("set-cookie", result.value.cookie);
+  return c.json(result.value.view);
 }
 
 type Login = Result<{ readonly view: object; readonly cookie: string }>;
 
 export async function limitFailedLogins<T>(
   c: AppContext,
-  ask: () => Promise<Result<T>>,
+  attempt: () => Promise<Result<T>>,
 ): Promise<Result<T>> {
-  const pace = Isolate.of(c.var.config).get(makePace);
+  const failedLogins = Isolate.of(c.var.config).get(createFailedLoginLimit);
   const address = networkOf(c.req.header("cf-connecting-ip") ?? "");
   const nowMs = now(c.env);
-  const retryAfterMs = pace.waitMs(address, nowMs);
+  const retryAfterMs = failedLogins.waitMs(address, nowMs);
   if (retryAfterMs > 0) {
     const limit = FAILURES_MAX;
     return refuse({ kind: "rate_limited", scope: "login", limit, retryAfterMs });
   }
-  const made = await ask();
+  const result = await attempt();
   const isForged =
-    !made.ok && (made.failure.kind === "invalid_api_key" || made.failure.kind === "login_refused");
-  if (isForged) pace.failed(address, nowMs);
-  return made;
+    !result.ok &&
+    (result.failure.kind === "invalid_api_key" || result.failure.kind === "login_refused");
+  if (isForged) failedLogins.failed(address, nowMs);
+  return result;
 }
 
-const makePace = (): LoginPace => new LoginPace();
+const createFailedLoginLimit = (): FailedLoginLimit => new FailedLoginLimit();
 
 async function logIn(c: AppContext, rows: readonly Route[], text: string): Promise<Login> {
   const found = await identityOf(c, text);

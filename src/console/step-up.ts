@@ -4,14 +4,14 @@ import type { FreshLogin, Route } from "../shared/http/route.ts";
 import { SESSION_S } from "./session-cookie.ts";
 import type { ActiveIdentity } from "./own-session.route.ts";
 
-const FRESH_MS = 600_000;
-const SKEW_MS = 5000;
+const FRESH_LOGIN_MS = 600_000;
+const CLOCK_SKEW_MS = 5000;
 
 type StepUp = "any" | "auth_time";
 type Freshness = Pick<PersonSession, "freshAt" | "freshBy">;
 
 function isFresh(freshAt: number, nowMs: number): boolean {
-  return freshAt <= nowMs + SKEW_MS && nowMs - freshAt <= FRESH_MS;
+  return freshAt <= nowMs + CLOCK_SKEW_MS && nowMs - freshAt <= FRESH_LOGIN_MS;
 }
 
 /**
@@ -40,15 +40,15 @@ export function freshnessOf(
   nowMs: number,
   isReauth: boolean,
 ): Freshness | null {
-  const isKnown = authenticatedAt !== null && authenticatedAt <= nowMs + SKEW_MS;
-  if (isKnown && (isReauth || isFresh(authenticatedAt, nowMs))) {
+  const isPlausible = authenticatedAt !== null && authenticatedAt <= nowMs + CLOCK_SKEW_MS;
+  if (isPlausible && (isReauth || isFresh(authenticatedAt, nowMs))) {
     return { freshAt: authenticatedAt, freshBy: "auth_time" };
   }
   return isReauth ? null : { freshAt: nowMs, freshBy: "exchange" };
 }
 
 /** Fields that never need a recent login. */
-const NEUTRAL: ReadonlySet<string> = new Set(["external_id", "reason"]);
+const NEUTRAL_FIELDS: ReadonlySet<string> = new Set(["external_id", "reason"]);
 
 /** Returns when a call needs a recent login. Unknown calls always do. */
 export function freshLoginFor(rows: readonly Route[], method: string, path: string): FreshLogin {
@@ -65,7 +65,7 @@ export function needsLogin(
   body: Readonly<Record<string, unknown>> | null,
 ): boolean {
   if (typeof freshLogin === "string" || body === null) return freshLogin !== "never";
-  const changes = Object.entries(body).filter(([name]) => !NEUTRAL.has(name));
+  const changes = Object.entries(body).filter(([name]) => !NEUTRAL_FIELDS.has(name));
   const isLower = ([name, value]: readonly [string, unknown]): boolean =>
     Object.hasOwn(freshLogin, name) && (freshLogin[name]?.includes(value) ?? false);
   return changes.length === 0 || !changes.every(isLower);

@@ -52,10 +52,10 @@ export const NO_TERMS: KeyTerms = {
 
 type StoredValue = string | number;
 
-type Term<Value, Said> = {
-  readonly schema: z.ZodMiniType<Said>;
-  readonly read: (fieldValue: Said) => Value | null;
-  readonly show: (value: Value) => Said;
+type Term<Value, FieldValue> = {
+  readonly schema: z.ZodMiniType<FieldValue>;
+  readonly read: (fieldValue: FieldValue) => Value | null;
+  readonly show: (value: Value) => FieldValue;
   readonly store: (value: Value) => StoredValue;
   readonly readStored: (stored: StoredValue) => Value | null;
 };
@@ -69,12 +69,12 @@ function termWithoutConversion<T extends StoredValue>(
   return { schema: fieldValue, read: identity, show: identity, store: identity, readStored };
 }
 
-function defineTerm<const Field extends string, const Name extends string, Value, Said>(
+function defineTerm<const Field extends string, const Name extends string, Value, FieldValue>(
   field: Field,
   stored: Name,
-  conversions: Term<Value, Said>,
+  conversions: Term<Value, FieldValue>,
 ) {
-  const of = (fields: { readonly [F in Field]?: Said | null | undefined }) => fields[field];
+  const of = (fields: { readonly [F in Field]?: FieldValue | null | undefined }) => fields[field];
   return { field, of, body: z.nullish(conversions.schema), stored, ...conversions };
 }
 

@@ -50,7 +50,7 @@ export function App() {
     ask();
     return onRetry(ask);
   }, []);
-  const brought = useCell(linkedKey);
+  const linkKey = useCell(linkedKey);
   const asked = useCell(confirming);
   const { path } = useCell(route);
   if (path[0] === "invitation" && who !== undefined) return <LazyPage page={INVITATION} />;
@@ -60,7 +60,7 @@ export function App() {
     <>
       {who === null ? <LazyPage page={LOGIN} /> : <Shell isHidden={asked?.why === "ended"} />}
       {who && asked && <LazyPage page={CONFIRM} height={0} />}
-      {brought !== null && <Offer key={brought} brought={brought} />}
+      {linkKey !== null && <LinkLogin key={linkKey} brought={linkKey} />}
     </>
   );
 }
@@ -68,15 +68,15 @@ export function App() {
 /**
  * Asks before logging in with the key of a link, because anyone can send a link with their own key.
  */
-function Offer({ brought }: { brought: string }) {
+function LinkLogin({ brought: linkKey }: { brought: string }) {
   const current = useCell(session);
   const [name, setName] = useState<string | null>();
-  useEffect(() => void organizationOf(brought).then(setName), []);
+  useEffect(() => void organizationOf(linkKey).then(setName), []);
   return (
     <Confirm
       title="Log in with the key of the link?"
       verb="Log in with it"
-      run={() => login(brought)}
+      run={() => login(linkKey)}
       onClose={() => linkedKey.set(null)}
       onDone={(who) => {
         linkedKey.set(null);
@@ -123,7 +123,7 @@ function Shell({ isHidden }: { isHidden: boolean }) {
   }, [page]);
   return (
     <div class="shell" hidden={isHidden}>
-      <Rail
+      <Sidebar
         pages={pages}
         current={page}
         onSkip={() => content.current?.focus()}
@@ -163,7 +163,7 @@ function NotFound() {
   );
 }
 
-function Rail({
+function Sidebar({
   pages,
   current,
   onSkip,
@@ -315,14 +315,15 @@ function Available() {
  */
 function useKeyboard(pages: readonly Page[], onHelp: () => void, onFind: () => void): void {
   useEffect(() => {
-    let went = 0;
+    let chordStartMs = 0;
     const press = (event: KeyboardEvent): void => {
       const { target, key } = event;
-      if (isChordOfBox(event)) return onFind();
+      if (isPaletteShortcut(event)) return onFind();
       const typing = target instanceof Element && target.closest("input,textarea,select,dialog");
       if (typing || event.metaKey || event.ctrlKey || event.altKey) return;
-      const page = Date.now() - went < 1500 ? pages.find((one) => one.key === key) : undefined;
-      went = key === "g" ? Date.now() : 0;
+      const page =
+        Date.now() - chordStartMs < 1500 ? pages.find((one) => one.key === key) : undefined;
+      chordStartMs = key === "g" ? Date.now() : 0;
       if (page !== undefined) goTo(page.path === "" ? [] : [page.path]);
       else if (key === "?") onHelp();
       else if (key === "/") {
@@ -337,7 +338,7 @@ function useKeyboard(pages: readonly Page[], onHelp: () => void, onFind: () => v
   }, [pages.length]);
 }
 
-function isChordOfBox(event: KeyboardEvent): boolean {
+function isPaletteShortcut(event: KeyboardEvent): boolean {
   if (event.key !== "k" || !(event.ctrlKey || event.metaKey)) return false;
   event.preventDefault();
   return document.querySelector("dialog[open]") === null;

@@ -17,16 +17,17 @@ export type Page = {
   readonly load: () => Promise<FunctionComponent>;
 };
 
-const who =
+const mayCall =
   (call: Call) =>
   (session: Session): boolean =>
     may(session, call);
-const isPayer = who("GET /v1/models");
-const unlimited = who("GET /v1/keys");
-const spends = who("POST /v1/chat/completions");
+const mayListModels = mayCall("GET /v1/models");
+const hasUnlimitedKey = mayCall("GET /v1/keys");
+const mayChat = mayCall("POST /v1/chat/completions");
 /** Sessions with a key see the Team page too, because it explains how to get access. */
 const hasTeam = (session: Session): boolean =>
-  may(session, "GET /console/api/people/members") || (session.kind === "key" && unlimited(session));
+  may(session, "GET /console/api/people/members") ||
+  (session.kind === "key" && hasUnlimitedKey(session));
 
 /** All pages, in menu order. A session starts at the first page that it can open. */
 export const PAGES: readonly Page[] = [
@@ -35,7 +36,7 @@ export const PAGES: readonly Page[] = [
     title: "Overview",
     icon: "overview",
     key: "o",
-    forWhom: unlimited,
+    forWhom: hasUnlimitedKey,
     load: async () => (await import("./pages/overview.tsx")).Overview,
   },
   {
@@ -61,7 +62,7 @@ export const PAGES: readonly Page[] = [
     icon: "requests",
     key: "r",
     group: "Usage",
-    forWhom: unlimited,
+    forWhom: hasUnlimitedKey,
     load: async () => (await import("./pages/requests.tsx")).Requests,
   },
   {
@@ -70,7 +71,7 @@ export const PAGES: readonly Page[] = [
     icon: "users",
     key: "u",
     group: "Usage",
-    forWhom: unlimited,
+    forWhom: hasUnlimitedKey,
     load: async () => (await import("./pages/end-users.tsx")).EndUsers,
   },
   {
@@ -79,7 +80,7 @@ export const PAGES: readonly Page[] = [
     icon: "exports",
     key: "x",
     group: "Usage",
-    forWhom: who("GET /v1/exports"),
+    forWhom: mayCall("GET /v1/exports"),
     load: async () => (await import("./pages/exports.tsx")).Exports,
   },
   {
@@ -88,7 +89,7 @@ export const PAGES: readonly Page[] = [
     icon: "connect",
     key: "c",
     group: "Build",
-    forWhom: spends,
+    forWhom: mayChat,
     load: async () => (await import("./pages/connect.tsx")).Connect,
   },
   {
@@ -97,7 +98,7 @@ export const PAGES: readonly Page[] = [
     icon: "playground",
     key: "p",
     group: "Build",
-    forWhom: spends,
+    forWhom: mayChat,
     load: async () => (await import("./pages/playground.tsx")).Playground,
   },
   {
@@ -106,7 +107,7 @@ export const PAGES: readonly Page[] = [
     icon: "models",
     key: "m",
     group: "Build",
-    forWhom: isPayer,
+    forWhom: mayListModels,
     load: async () => (await import("./pages/models.tsx")).Models,
   },
   {
@@ -115,7 +116,7 @@ export const PAGES: readonly Page[] = [
     icon: "keys",
     key: "k",
     group: "Build",
-    forWhom: unlimited,
+    forWhom: hasUnlimitedKey,
     load: async () => (await import("./pages/keys.tsx")).Keys,
   },
   {
@@ -124,7 +125,7 @@ export const PAGES: readonly Page[] = [
     icon: "credits",
     key: "b",
     group: "Organization",
-    forWhom: unlimited,
+    forWhom: hasUnlimitedKey,
     load: async () => (await import("./pages/credits.tsx")).Credits,
   },
   {

@@ -25,13 +25,13 @@ export type Outcome<T> =
 
 const BASE = "/console/api";
 const TIMEOUT_MS = 30_000;
-const NOTHING = { status: 0, code: "no_answer", param: null, requestId: null, docsUrl: null };
+const NO_RESPONSE = { status: 0, code: "no_answer", param: null, requestId: null, docsUrl: null };
 
 export const shown: { organization: string | null } = { organization: null };
 
 export function urlOf<C extends Call>(name: C, { path = {}, query = {} }: Filling<C> = {}): string {
   const [, template = ""] = name.split(" ");
-  const filled = template.replaceAll(/\{(\w+)\}/g, (_, part: string) =>
+  const filledPath = template.replaceAll(/\{(\w+)\}/g, (_, part: string) =>
     encodeURIComponent(path[part] ?? ""),
   );
   const search = new URLSearchParams();
@@ -40,7 +40,7 @@ export function urlOf<C extends Call>(name: C, { path = {}, query = {} }: Fillin
   }
   const text = search.toString();
   const base = template.startsWith(BASE) ? "" : BASE;
-  return `${base}${filled}${text === "" ? "" : `?${text}`}`;
+  return `${base}${filledPath}${text === "" ? "" : `?${text}`}`;
 }
 
 export async function call<C extends Call>(
@@ -71,7 +71,7 @@ export async function readFile<C extends ReadCall>(
     if (response.ok) return { ok: true, value: await response.blob() };
     return { ok: false, failure: failureOf(response, await response.text()) };
   } catch {
-    const failure = { ...NOTHING, message: "The download was interrupted. Try again." };
+    const failure = { ...NO_RESPONSE, message: "The download was interrupted. Try again." };
     return { ok: false, failure };
   }
 }
@@ -119,27 +119,27 @@ export async function send(url: string, init: RequestInit): Promise<Outcome<unkn
       error instanceof SyntaxError
         ? "The response isn't JSON. A proxy may have changed it."
         : "The region didn't respond.";
-    return { ok: false, failure: { ...NOTHING, message } };
+    return { ok: false, failure: { ...NO_RESPONSE, message } };
   }
 }
 
 export function failureOf(response: Response, text: string): CallFailure {
-  const error = errorIn(text);
-  const said = (name: string): string | null => {
+  const error = parseError(text);
+  const textField = (name: string): string | null => {
     const value = error[name];
     return typeof value === "string" && value !== "" ? value : null;
   };
   return {
     status: response.status,
-    code: said("code") ?? said("type") ?? `http_${response.status}`,
-    message: said("message") ?? `The region returned ${response.status}.`,
-    param: said("param"),
+    code: textField("code") ?? textField("type") ?? `http_${response.status}`,
+    message: textField("message") ?? `The region returned ${response.status}.`,
+    param: textField("param"),
     requestId: response.headers.get("x-request-id"),
-    docsUrl: said("docs_url"),
+    docsUrl: textField("docs_url"),
   };
 }
 
-function errorIn(text: string): Readonly<Record<string, unknown>> {
+function parseError(text: string): Readonly<Record<string, unknown>> {
   try {
     const { error } = JSON.parse(text) as { error?: Record<string, unknown> };
     return error ?? {};

@@ -14,10 +14,10 @@ export async function readLogIns(): Promise<Outcome<LogIns>> {
 }
 
 export type Purpose = "log_in" | "sign_up" | "accept" | "link" | "step_up" | "join";
-const LAST = "turnpike-issuer";
+const LAST_ISSUER_KEY = "turnpike-issuer";
 
 export function lastIssuer(): string | null {
-  return localStorage.getItem(LAST);
+  return localStorage.getItem(LAST_ISSUER_KEY);
 }
 
 export async function startLogIn(
@@ -37,7 +37,7 @@ export async function startLogIn(
     headers: { "content-type": "application/json" },
   });
   if (!started.ok) return started;
-  if (purpose !== "link") localStorage.setItem(LAST, issuer);
+  if (purpose !== "link") localStorage.setItem(LAST_ISSUER_KEY, issuer);
   tab.location.assign((started.value as { readonly location: string }).location);
   return started;
 }

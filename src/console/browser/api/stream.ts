@@ -31,7 +31,7 @@ type Message = {
   readonly reasoning_content?: string | null;
   readonly tool_calls?: readonly { readonly function?: { name?: string; arguments?: string } }[];
 };
-type Piece = {
+type Chunk = {
   readonly choices?: readonly { readonly delta?: Message; readonly message?: Message }[];
   readonly usage?: Usage | null;
   readonly error?: { readonly message?: string };
@@ -60,21 +60,28 @@ export async function* streamCompletion(
   };
   const isStream = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
   if (!isStream) {
-    yield* told(JSON.parse(await response.text()) as Piece, response);
+    yield* progressOf(JSON.parse(await response.text()) as Chunk, response);
     return;
   }
-  for await (const data of eventsOf(response)) {
-    if (data !== "[DONE]") yield* told(JSON.parse(data) as Piece, response);
+  for await (const data of readEvents(response)) {
+    if (data !== "[DONE]") yield* progressOf(JSON.parse(data) as Chunk, response);
   }
 }
 
-function* told({ choices, usage, error }: Piece, response: Response): Generator<StreamProgress> {
-  for (const { delta, message } of choices ?? []) yield* saidIn(delta ?? message ?? {});
+function* progressOf(
+  { choices, usage, error }: Chunk,
+  response: Response,
+): Generator<StreamProgress> {
+  for (const { delta, message } of choices ?? []) yield* progressOfMessage(delta ?? message ?? {});
   if (usage) yield usageOf(usage, response);
   if (error) yield { kind: "failed", failure: failureOf(response, JSON.stringify({ error })) };
 }
 
-function* saidIn({ reasoning_content, content, tool_calls }: Message): Generator<StreamProgress> {
+function* progressOfMessage({
+  reasoning_content,
+  content,
+  tool_calls,
+}: Message): Generator<StreamProgress> {
   if (reasoning_content) yield { kind: "thought", text: reasoning_content };
   if (content) yield { kind: "text", text: content };
   for (const { function: called = {} } of tool_calls ?? []) {
@@ -94,14 +101,14 @@ function usageOf(
   };
 }
 
-async function* eventsOf(response: Response): AsyncGenerator<string> {
+async function* readEvents(response: Response): AsyncGenerator<string> {
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
+  let unparsed = "";
   for (;;) {
     const { value, done } = (await reader?.read()) ?? { value: undefined, done: true };
-    rest += value ?? "";
-    const events = rest.split("\n\n");
-    rest = events.pop() ?? "";
+    unparsed += value ?? "";
+    const events = unparsed.split("\n\n");
+    unparsed = events.pop() ?? "";
     for (const event of events) {
       if (event.startsWith("data: ")) yield event.slice("data: ".length);
     }

@@ -23,7 +23,7 @@ export type Axis = {
 
 const TICKS_MAX = 6;
 /** Values above this multiple of the 95th percentile are outliers, which don't scale the axis. */
-const OUTLIER = 5;
+const OUTLIER_FACTOR = 5;
 const OUTLIER_VALUES_MIN = 5;
 const STEP_MIN: Readonly<Record<Unit, number>> = {
   spend: 1,
@@ -38,7 +38,7 @@ export function axisOf(values: readonly number[], unit: Unit): Axis {
   const known = values.filter((value) => value !== 0).toSorted((a, b) => a - b);
   const usual = known[Math.floor(0.95 * (known.length - 1))] ?? 0;
   const breaks = known.length >= OUTLIER_VALUES_MIN && usual > 0;
-  const isBeyond = (value: number): boolean => breaks && value > OUTLIER * usual;
+  const isBeyond = (value: number): boolean => breaks && value > OUTLIER_FACTOR * usual;
   const max = Math.max(0, ...known.filter((value) => !isBeyond(value)));
   const min = Math.min(0, ...known);
   const step = stepOf(max - min || STEP_MIN[unit], unit);
@@ -51,13 +51,13 @@ export function axisOf(values: readonly number[], unit: Unit): Axis {
 }
 
 function stepOf(span: number, unit: Unit): number {
-  const least = Math.max(span / (TICKS_MAX - 2), STEP_MIN[unit]);
-  const power = 10 ** Math.floor(Math.log10(least) + 1e-9);
-  const times = [1, 2, 5, 10].find((one) => one * power >= least * (1 - 1e-9)) ?? 10;
-  return power < 1 ? Number((times * power).toFixed(12)) : times * power;
+  const stepMin = Math.max(span / (TICKS_MAX - 2), STEP_MIN[unit]);
+  const power = 10 ** Math.floor(Math.log10(stepMin) + 1e-9);
+  const factor = [1, 2, 5, 10].find((one) => one * power >= stepMin * (1 - 1e-9)) ?? 10;
+  return power < 1 ? Number((factor * power).toFixed(12)) : factor * power;
 }
 
-const SIZES: Readonly<Record<Unit, readonly (readonly [size: number, name: string])[]>> = {
+const UNIT_SIZES: Readonly<Record<Unit, readonly (readonly [size: number, name: string])[]>> = {
   spend: [[1e6, ""]],
   balance: [[1e6, ""]],
   count: [
@@ -76,9 +76,10 @@ const SIZES: Readonly<Record<Unit, readonly (readonly [size: number, name: strin
 };
 
 function labelsOf(ticks: readonly number[], step: number, unit: Unit): readonly string[] {
-  const most = Math.max(...ticks.map(Math.abs));
+  const largest = Math.max(...ticks.map(Math.abs));
   const isMoney = unit === "spend" || unit === "balance";
-  const [size, name] = SIZES[unit].find(([at]) => most >= at) ?? SIZES[unit].at(-1) ?? [1, ""];
+  const [size, name] = UNIT_SIZES[unit].find(([at]) => largest >= at) ??
+    UNIT_SIZES[unit].at(-1) ?? [1, ""];
   const needed = decimalsOf(step / size);
   const digits = isMoney && needed === 1 ? 2 : needed;
   return ticks.map((tick) => {

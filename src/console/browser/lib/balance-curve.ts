@@ -5,12 +5,12 @@ export type BalanceMovement = { readonly day: string; readonly micros: number };
 
 export function balanceCurve(
   nowMicros: number,
-  moved: readonly BalanceMovement[],
+  movements: readonly BalanceMovement[],
   days: readonly string[],
 ): readonly number[] {
-  const later = (day: string): number =>
-    moved.reduce((sum, one) => (one.day > day ? sum + one.micros : sum), 0);
-  return days.map((day) => nowMicros - later(day));
+  const sumAfter = (day: string): number =>
+    movements.reduce((sum, one) => (one.day > day ? sum + one.micros : sum), 0);
+  return days.map((day) => nowMicros - sumAfter(day));
 }
 
 /**

@@ -18,7 +18,12 @@ type Blockable = Pick<
   | "monthly_quota_dollars"
   | "monthly_spend_dollars"
 >;
-type Used = readonly [name: string, spent: number, limit: number | null, resets: number | null];
+type UsedLimit = readonly [
+  name: string,
+  spent: number,
+  limit: number | null,
+  resets: number | null,
+];
 
 /** Returns the longest-lasting block of an end user, or null if new requests are accepted. */
 export function blockOf(user: Blockable, pauses: readonly Pause[], now: number): Block | null {
@@ -39,7 +44,7 @@ export function blockOf(user: Blockable, pauses: readonly Pause[], now: number):
   return { state: "blocked", why: `the ${name} is used up`, until: `until ${end}` };
 }
 
-function limitsOf(user: Blockable, now: number): readonly Used[] {
+function limitsOf(user: Blockable, now: number): readonly UsedLimit[] {
   const today = utcDay(now);
   const { daily_quota_dollars: daily, monthly_quota_dollars: monthly } = user;
   const day = daily === 0 ? null : Date.parse(today) + DAY;
@@ -49,7 +54,7 @@ function limitsOf(user: Blockable, now: number): readonly Used[] {
     ["daily quota", user.daily_spend_dollars, daily, day],
     ...user.budgets
       .filter(({ models }) => models === null)
-      .map((budget): Used => {
+      .map((budget): UsedLimit => {
         const { window, usage, resets_at: resets } = budget;
         const end = resets === null ? null : Date.parse(resets);
         return [`budget ${spanOf(window)}`, usage, limitOf(budget)[1], end];

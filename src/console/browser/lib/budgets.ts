@@ -22,10 +22,10 @@ export function inUnit(unit: BudgetUnit, amount: number, money: typeof left = sp
 
 export function budgetText(budget: ListedBudget): string {
   const [unit, limit] = limitOf(budget);
-  const whole = `${inUnit(unit, limit, left)} ${spanOf(budget.window)}`;
-  if (!("usage" in budget)) return whole;
+  const limitText = `${inUnit(unit, limit, left)} ${spanOf(budget.window)}`;
+  if (!("usage" in budget)) return limitText;
   const held = budget.held > 0 ? `, ${inUnit(unit, budget.held)} on hold` : "";
-  return `${inUnit(unit, budget.usage)} of ${whole}${held}`;
+  return `${inUnit(unit, budget.usage)} of ${limitText}${held}`;
 }
 
 export type TypedBudget = {
@@ -86,8 +86,8 @@ export function mostUsedOf(key: Key): MostUsed | null {
   const all: MostUsed[] = (budgets ?? []).map((budget) => {
     const [unit, limit] = limitOf(budget);
     const used = budgets_used?.[budget.id] ?? 0;
-    const whole = `${inUnit(unit, limit, left)} ${spanOf(budget.window)}`;
-    return { used, limit, label: `${inUnit(unit, used)} of ${whole}` };
+    const limitText = `${inUnit(unit, limit, left)} ${spanOf(budget.window)}`;
+    return { used, limit, label: `${inUnit(unit, used)} of ${limitText}` };
   });
   const simple = simpleBudgetOf(key);
   if (simple !== null) all.unshift(simple);
@@ -98,8 +98,8 @@ export function mostUsedOf(key: Key): MostUsed | null {
 export function simpleBudgetOf(key: Key): MostUsed | null {
   const { budget_dollars: limit = null, budget_period: period, spent_dollars: used } = key;
   if (limit === null) return null;
-  const whole = `${inUnit("dollars", limit, left)}${period ? ` a ${period}` : ""}`;
-  return { used: used ?? 0, limit, label: `${inUnit("dollars", used ?? 0)} of ${whole}` };
+  const limitText = `${inUnit("dollars", limit, left)}${period ? ` a ${period}` : ""}`;
+  return { used: used ?? 0, limit, label: `${inUnit("dollars", used ?? 0)} of ${limitText}` };
 }
 
 /** Returns the used share of a budget. A budget of 0 counts as used up. */

@@ -37,7 +37,7 @@ export function onlyChange(changes: unknown, field: string): string {
 /** Returns an event's changed fields as text, with their values before and after. */
 export function changesOf(changes: unknown, nameOf: (id: string) => string): string {
   return Object.entries(fieldsOf(changes))
-    .flatMap(([field, change]) => partsOf(field, fieldsOf(change)))
+    .flatMap(([field, change]) => splitPolicyChange(field, fieldsOf(change)))
     .map(([field, { from = null, to = null }]) => {
       const value = (one: unknown): string =>
         typeof one === "string" && field.endsWith("_id") ? nameOf(one) : valueOf(field, one);
@@ -54,7 +54,7 @@ export function fieldsText(fields: Fields): string {
 }
 
 /** Splits a change of a policy into changes of its lists. */
-function partsOf(field: string, change: Change): readonly (readonly [string, Change])[] {
+function splitPolicyChange(field: string, change: Change): readonly (readonly [string, Change])[] {
   if (!isPolicy(field)) return [[field, change]];
   const [from, to] = [fieldsOf(change.from), fieldsOf(change.to)];
   return Object.keys({ ...from, ...to })
@@ -67,7 +67,7 @@ function isPolicy(field: string): boolean {
 }
 
 function valueOf(field: string, stored: unknown): string {
-  const [name, value] = [snake(field), parsed(stored)];
+  const [name, value] = [snake(field), parseStored(stored)];
   if (name === "may_hold") return plain(Boolean(value));
   if (value === null) return /^allowed_|policy$/.test(name) ? "all" : "none";
   if (name === "auto_top_up") return topUpText(fieldsOf(value));
@@ -106,7 +106,7 @@ function budgetsText(budgets: unknown): string {
 }
 
 /** Parses a value that some events store as JSON text. */
-function parsed(value: unknown): unknown {
+function parseStored(value: unknown): unknown {
   if (typeof value !== "string" || !/^[[{]/.test(value)) return value;
   try {
     return JSON.parse(value);
@@ -116,12 +116,12 @@ function parsed(value: unknown): unknown {
 }
 
 function fieldsOf(value: unknown): Fields {
-  const fields = parsed(value);
+  const fields = parseStored(value);
   return typeof fields === "object" && fields !== null ? (fields as Fields) : {};
 }
 
 export function plain(stored: unknown): string {
-  const value = parsed(stored);
+  const value = parseStored(stored);
   if (Array.isArray(value)) return value.map((one) => plain(one)).join(", ");
   if (typeof value === "object" && value !== null) {
     return Object.entries(value)

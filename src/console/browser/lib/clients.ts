@@ -6,7 +6,7 @@ export type ClientBlocks = {
 export const ORIGIN = "https://this-region.invalid";
 export const YOUR_KEY = "YOUR_KEY";
 
-const OF_AUTHORS: Readonly<Record<string, readonly [large: RegExp, small: RegExp]>> = {
+const MODELS_BY_CLIENT: Readonly<Record<string, readonly [large: RegExp, small: RegExp]>> = {
   "Claude Code": [/^anthropic\/claude-(?:opus|sonnet)-/, /^anthropic\/claude-haiku-/],
   Codex: [/^openai\/gpt-\d/, /^$/],
 };
@@ -16,7 +16,7 @@ const OF_AUTHORS: Readonly<Record<string, readonly [large: RegExp, small: RegExp
  * model's limits.
  */
 export function withFittingModels(client: string, text: string, live: readonly string[]): string {
-  const [large, small] = OF_AUTHORS[client] ?? [/^$/, /^$/];
+  const [large, small] = MODELS_BY_CLIENT[client] ?? [/^$/, /^$/];
   return text
     .replaceAll(/\bsmart\b/g, nameOf(live.find((id) => large.test(id))) ?? "smart")
     .replaceAll(/\bfast\b/g, nameOf(live.find((id) => small.test(id))) ?? "fast");

@@ -6,7 +6,7 @@ import { left, percent, spent } from "./money.ts";
 export type EventType = Event["type"];
 export type NameOf = (id: string) => string;
 
-type Told = {
+type SentenceInput = {
   readonly who: string;
   readonly what: string;
   /** The owner of the event's budget or pause. */
@@ -24,7 +24,7 @@ type Told = {
 
 export function sentenceOf(event: Event, nameOf: NameOf): string {
   const { data, actor, subject, type } = event;
-  const told: Told = {
+  const input: SentenceInput = {
     who: actorOf(actor, nameOf),
     what: typeof data["email"] === "string" ? data["email"] : personOf(subject, nameOf),
     owner: ownerOf(plain(data["scope"]), subject, nameOf),
@@ -37,8 +37,8 @@ export function sentenceOf(event: Event, nameOf: NameOf): string {
     time: (name) => (typeof data[name] === "string" ? moment(data[name]) : ""),
     share: (name) => (typeof data[name] === "number" ? percent(data[name]) : "part"),
   };
-  const said = SENTENCES[type](told).replaceAll(/\s+/g, " ").trim();
-  return `${said}.`;
+  const sentence = SENTENCES[type](input).replaceAll(/\s+/g, " ").trim();
+  return `${sentence}.`;
 }
 
 export function actorOf({ kind, id }: Event["actor"], nameOf: NameOf): string {
@@ -57,7 +57,7 @@ function personOf(id: string, nameOf: NameOf): string {
 const CLOSINGS: Readonly<Record<string, string>> = { on: "closed", off: "restored" };
 const STATUSES: Readonly<Record<string, string>> = { suspended: "suspended", active: "resumed" };
 
-export const SENTENCES: Readonly<Record<EventType, (told: Told) => string>> = {
+export const SENTENCES: Readonly<Record<EventType, (input: SentenceInput) => string>> = {
   "balance.credited": ({ who, text, money, left: rest }) => {
     const isTaken = text("amount_micro").startsWith("-");
     const amount = money("amount_micro").replace("−", "");

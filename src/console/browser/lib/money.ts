@@ -6,7 +6,7 @@ type Side = "left" | "spent";
 const MICROS = 1_000_000;
 
 /** Formats micro-credits as dollars, with at least two nonzero digits: `$12.40`, `$0.000012`. */
-function shown(micros: number, side: Side): string {
+function formatDollars(micros: number, side: Side): string {
   const sign = micros < 0 ? "−" : "";
   const size = Math.abs(micros);
   if (size === 0) return "$0.00";
@@ -15,19 +15,19 @@ function shown(micros: number, side: Side): string {
   const up = (side === "spent") !== micros < 0;
   const steps = up ? Math.ceil(size / step) : Math.floor(size / step);
   const [whole = "0", decimals = ""] = ((steps * step) / MICROS).toFixed(digits).split(".");
-  return `${sign}$${whole.replaceAll(/\B(?=(\d{3})+$)/g, ",")}.${trimmed(decimals)}`;
+  return `${sign}$${whole.replaceAll(/\B(?=(\d{3})+$)/g, ",")}.${trimZeros(decimals)}`;
 }
 
-function trimmed(decimals: string): string {
+function trimZeros(decimals: string): string {
   return decimals.slice(0, 2) + decimals.slice(2).replace(/0+$/, "");
 }
 
 export function left(micros: number): string {
-  return shown(micros, "left");
+  return formatDollars(micros, "left");
 }
 
 export function spent(micros: number): string {
-  return shown(micros, "spent");
+  return formatDollars(micros, "spent");
 }
 
 /**

@@ -2,7 +2,7 @@ import { after, fieldsText, moment } from "./changes.ts";
 import { counted, left, microsOf, spent } from "./money.ts";
 
 type Details = Readonly<Record<string, unknown>>;
-type Told = {
+type ActInput = {
   /** The customer's name, or "". */
   readonly whose: string;
   /** The changed key's name, or the changed member's email address. */
@@ -12,7 +12,7 @@ type Told = {
 };
 
 /** Texts for operators' calls. The customer's name is appended to a plain text. */
-const ACTS: Readonly<Record<string, string | ((told: Told) => string)>> = {
+const ACTS: Readonly<Record<string, string | ((told: ActInput) => string)>> = {
   "POST /orgs": "created",
   "PATCH /orgs/{id}": organizationText,
   "DELETE /orgs/{id}": "closed",
@@ -24,12 +24,12 @@ const ACTS: Readonly<Record<string, string | ((told: Told) => string)>> = {
   "DELETE /orgs/{id}/company-issuer": "removed the company login of",
   "POST /orgs/{id}/members": ({ whose, text }) =>
     `added a member${after(" to ", whose)}${after(" as ", text("role"))}`,
-  "PATCH /orgs/{id}/members/{member_id}": changed("member"),
-  "DELETE /orgs/{id}/members/{member_id}": onObject("removed", "member"),
+  "PATCH /orgs/{id}/members/{member_id}": objectChange("member"),
+  "DELETE /orgs/{id}/members/{member_id}": objectAct("removed", "member"),
   "POST /orgs/{id}/members/{member_id}/keys": "created a key of",
-  "PATCH /orgs/{id}/keys/{key_id}": changed("key"),
-  "DELETE /orgs/{id}/keys/{key_id}": onObject("revoked", "key"),
-  "POST /orgs/{id}/keys/{key_id}/rotate": onObject("rotated", "key"),
+  "PATCH /orgs/{id}/keys/{key_id}": objectChange("key"),
+  "DELETE /orgs/{id}/keys/{key_id}": objectAct("revoked", "key"),
+  "POST /orgs/{id}/keys/{key_id}/rotate": objectAct("rotated", "key"),
   "DELETE /orgs/{id}/sessions/{session_id}": "ended a session of",
   "POST /orgs/{id}/pauses": ({ whose, text }) =>
     `paused requests${after(" of ", whose)}${after(": ", text("reason"))}`,
@@ -68,13 +68,13 @@ const ACTS: Readonly<Record<string, string | ((told: Told) => string)>> = {
     `${details["dry_run"] === true ? "counted repriced" : "repriced"} requests${after(" to ", text("model"))}`,
 };
 
-function onObject(verb: string, noun: string): (told: Told) => string {
+function objectAct(verb: string, noun: string): (told: ActInput) => string {
   return ({ whose, name }) =>
     `${verb} ${name === "" ? `a ${noun}` : `the ${noun} ${name}`}${after(" of ", whose)}`;
 }
 
-function changed(noun: string): (told: Told) => string {
-  return (told) => `${onObject("changed", noun)(told)}${after(": ", changesText(told.details))}`;
+function objectChange(noun: string): (told: ActInput) => string {
+  return (told) => `${objectAct("changed", noun)(told)}${after(": ", changesText(told.details))}`;
 }
 
 function changesText({ other_fields: others = [], ...fields }: Details): string {
@@ -84,12 +84,12 @@ function changesText({ other_fields: others = [], ...fields }: Details): string 
 
 const STATUSES: Readonly<Record<string, string>> = { suspended: "suspended", active: "resumed" };
 
-function organizationText({ whose, details, text }: Told): string {
+function organizationText({ whose, details, text }: ActInput): string {
   const verb = STATUSES[text("status")] ?? "changed";
   const others = Object.entries(details).filter(([name]) => !/^(?:status|reason)$/.test(name));
   const changes = changesText(Object.fromEntries(others));
-  const said = [text("reason"), changes].filter(Boolean).join("; ");
-  return `${verb}${after(" ", whose)}${after(": ", said)}`;
+  const reasonAndChanges = [text("reason"), changes].filter(Boolean).join("; ");
+  return `${verb}${after(" ", whose)}${after(": ", reasonAndChanges)}`;
 }
 
 type Price = {
@@ -100,7 +100,7 @@ type Price = {
   readonly price: Readonly<Record<string, number>> | null;
 };
 
-function pricesText({ details }: Told): string {
+function pricesText({ details }: ActInput): string {
   const { prices = [], price_count: count } = details as {
     readonly prices?: readonly Price[];
     readonly price_count?: number;

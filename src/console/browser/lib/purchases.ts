@@ -56,7 +56,7 @@ export function remedyOf(purchase: Purchase): string {
   return found ?? "Try again, or use another card.";
 }
 
-const DISABLED: Readonly<Record<string, string>> = {
+const DISABLED_REASONS: Readonly<Record<string, string>> = {
   card_declined: "the bank no longer accepts the card. Save another card, then turn it on",
   no_saved_card: "no card is saved. Pay once and save the card, then turn it on",
   card_removed: "the card was removed. Pay once and save another card, then turn it on",
@@ -69,10 +69,10 @@ const DISABLED: Readonly<Record<string, string>> = {
 };
 
 export function whyDisabled(reason: string): string {
-  return DISABLED[reason] ?? "of a failure";
+  return DISABLED_REASONS[reason] ?? "of a failure";
 }
 
-const KINDS: Readonly<Record<Credits["credits"][number]["kind"], string>> = {
+const CREDIT_KINDS: Readonly<Record<Credits["credits"][number]["kind"], string>> = {
   payment: "Payment",
   credit: "Credit by the operator",
   correction: "Correction",
@@ -82,7 +82,7 @@ const KINDS: Readonly<Record<Credits["credits"][number]["kind"], string>> = {
 };
 
 export function kindOf({ kind }: { readonly kind: Credits["credits"][number]["kind"] }): string {
-  return KINDS[kind];
+  return CREDIT_KINDS[kind];
 }
 
 export function cardName({

@@ -1,9 +1,9 @@
 import type { Calls } from "../api/types.ts";
 
-type Place = readonly [path: readonly string[], query?: Readonly<Record<string, string>>];
+type PageAddress = readonly [path: readonly string[], query?: Readonly<Record<string, string>>];
 type Remedy = readonly [
   text: string,
-  action?: readonly [text: string, place: Place],
+  action?: readonly [text: string, place: PageAddress],
   /** The call that the action needs. The action is only shown to callers who can make it. */
   call?: keyof Calls,
 ];
@@ -18,7 +18,7 @@ type Cause = {
 const ADD_CREDITS = ["Add credits", [["credits"]]] as const;
 const KEYS = ["Manage keys", [["keys"]]] as const;
 const END_PAUSE = "DELETE /v1/pauses/{id}";
-const AT_PAYMENT_PAGE = ["Go to Credits", [["credits"]]] as const;
+const TO_CREDITS = ["Go to Credits", [["credits"]]] as const;
 
 export const REMEDIES: Readonly<Record<string, Remedy>> = {
   insufficient_balance: ["The balance doesn't cover this request.", ADD_CREDITS],
@@ -53,8 +53,8 @@ export const REMEDIES: Readonly<Record<string, Remedy>> = {
   hold_not_allowed: ["Allow the key to place holds.", KEYS],
   hold_ended: ["This hold was captured, released or has expired."],
   merchant_exists: ["Choose another name."],
-  no_saved_card: ["Pay on the payment page and save the card there.", AT_PAYMENT_PAGE],
-  no_purchases: ["Pay once on the payment page.", AT_PAYMENT_PAGE],
+  no_saved_card: ["Pay on the payment page and save the card there.", TO_CREDITS],
+  no_purchases: ["Pay once on the payment page.", TO_CREDITS],
   purchase_in_progress: ["Finish or cancel the open purchase.", ["View purchase", [["credits"]]]],
   nothing_paid: ["Nothing was paid, so nothing can be refunded."],
   refund_refused: ["The payment provider rejected the refund."],
@@ -91,7 +91,7 @@ export const REMEDIES: Readonly<Record<string, Remedy>> = {
 };
 
 /** Remedies that link to the affected object, by error code. */
-const OF_ONE: Readonly<Record<string, (cause: Cause) => Remedy | undefined>> = {
+const REMEDIES_FOR_OBJECT: Readonly<Record<string, (cause: Cause) => Remedy | undefined>> = {
   end_user_quota_exceeded: ({ externalId }) =>
     externalId
       ? [
@@ -110,7 +110,7 @@ const OF_ONE: Readonly<Record<string, (cause: Cause) => Remedy | undefined>> = {
   },
 };
 
-const BUDGETS: Readonly<Record<string, (cause: Cause) => Remedy>> = {
+const BUDGET_REMEDIES: Readonly<Record<string, (cause: Cause) => Remedy>> = {
   "your organization": () => [
     "The organization's budget is used up. An owner, admin or billing member can raise it.",
     ["Change budget", [["settings"]]],
@@ -137,16 +137,16 @@ export function remedyOf(cause: Cause): Remedy {
   const { status, code, message = "" } = cause;
   const [, owner = ""] = /^The budget of .* for (.+?) has /.exec(message) ?? [];
   return (
-    BUDGETS[owner]?.(cause) ??
-    OF_ONE[code]?.(cause) ??
-    ofKey(cause, REMEDIES[code]) ??
+    BUDGET_REMEDIES[owner]?.(cause) ??
+    REMEDIES_FOR_OBJECT[code]?.(cause) ??
+    linkToKey(cause, REMEDIES[code]) ??
     BY_STATUS[status] ??
     (status >= 500 ? TRY_AGAIN : ["Correct the field and try again."])
   );
 }
 
 /** Links a remedy to the affected key instead of the list of keys. */
-function ofKey({ keyId }: Cause, remedy: Remedy | undefined): Remedy | undefined {
+function linkToKey({ keyId }: Cause, remedy: Remedy | undefined): Remedy | undefined {
   if (remedy?.[1] !== KEYS || !keyId) return remedy;
   return [remedy[0], ["Open the key", [["keys", keyId]]]];
 }

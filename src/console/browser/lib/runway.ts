@@ -40,9 +40,9 @@ export function runway(availableMicro: number, rows: readonly DayRow[], now: num
   const days = isNew ? daysBetween(first, utcDay(now)).length : 7;
   if (spent <= 0) return rows.length === 0 ? "no spending yet" : "no spending in the last 7 days";
   if (availableMicro <= 0) return "nothing is left";
-  const lasts = Math.floor((availableMicro / spent) * days);
+  const daysLeft = Math.floor((availableMicro / spent) * days);
   const pace = isNew && days < 7 ? paceOf(days) : "the last 7 days";
-  const length = lasts > 730 ? "more than two years" : inDays(lasts);
+  const length = daysLeft > 730 ? "more than two years" : daysText(daysLeft);
   return `at the pace of ${pace} it lasts ${length}`;
 }
 
@@ -50,7 +50,7 @@ function paceOf(days: number): string {
   return days === 1 ? "today" : `the last ${days} days`;
 }
 
-function inDays(days: number): string {
+function daysText(days: number): string {
   if (days < 1) return "less than a day";
   return days === 1 ? "about 1 day" : `about ${days} days`;
 }

@@ -46,7 +46,7 @@ export function stacked(
   days: readonly string[],
   { metric, most = 8 }: { readonly metric: Metric; readonly most?: number },
 ): readonly Series[] {
-  const at = new Map(days.map((day, index) => [day, index]));
+  const indexByDay = new Map(days.map((day, index) => [day, index]));
   const order = summed(rows, metric).map(({ group }) => group);
   const shown = new Set(order.slice(0, order.length > most + 1 ? most : most + 1));
   const series = new Map<string | null, number[]>();
@@ -61,7 +61,7 @@ export function stacked(
   }
   for (const row of rows) {
     const values = series.get(shown.has(row.group) ? row.group : "other");
-    const index = at.get(row.day);
+    const index = indexByDay.get(row.day);
     if (values !== undefined && index !== undefined) {
       values[index] = (values[index] ?? 0) + row[metric];
     }
@@ -74,8 +74,8 @@ export function cacheShares(
   days: readonly string[],
 ): readonly (number | null)[] {
   return days.map((day) => {
-    const own = rows.filter((row) => row.day === day);
-    const prompts = sumOf(own, "prompt_tokens");
-    return prompts === 0 ? null : sumOf(own, "cached_tokens") / prompts;
+    const rowsOfDay = rows.filter((row) => row.day === day);
+    const prompts = sumOf(rowsOfDay, "prompt_tokens");
+    return prompts === 0 ? null : sumOf(rowsOfDay, "cached_tokens") / prompts;
   });
 }

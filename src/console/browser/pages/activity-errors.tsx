@@ -25,10 +25,10 @@ const ERRORS_BY = ["model", "provider", "key", "user"] as const;
 export function ErrorGroups({ by, range, only }: { by: Splits; range: Range; only: Only }) {
   const split = by === "member" ? "key" : (ERRORS_BY.find((one) => one === by) ?? "model");
   const nameOf = useGroupNames();
-  const { member_id, tag, key_id, ...kept } = only; // errors can't be counted by these
-  const chosen = { ...(split !== "key" && kept), ...(key_id !== undefined && { key_id }) };
-  const untold = {
-    ...(split === "key" && kept),
+  const { member_id, tag, key_id, ...otherFilters } = only; // errors can't be counted by these
+  const chosen = { ...(split !== "key" && otherFilters), ...(key_id !== undefined && { key_id }) };
+  const unusedFilters = {
+    ...(split === "key" && otherFilters),
     ...(member_id !== undefined && { member_id }),
     ...(tag !== undefined && { tag }),
   };
@@ -45,7 +45,7 @@ export function ErrorGroups({ by, range, only }: { by: Splits; range: Range; onl
     <ReadResult read={read} height={240}>
       {({ data, total, complete_from: since }) => (
         <>
-          <FilterNotice only={untold} />
+          <FilterNotice only={unusedFilters} />
           {since !== undefined && Date.parse(since) > hourStart(range.from) && (
             <p class="notice">
               ▲ These are {counted(total, "error")} of those that are kept by themselves; before{" "}

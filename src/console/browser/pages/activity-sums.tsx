@@ -80,7 +80,7 @@ export function Sums({
       columns={[
         groupColumn(by, drawn, nameOf),
         ...columnsOf(total, before && summed(before)),
-        ...verbs(by, useMay()),
+        ...limitColumn(by, useMay()),
       ]}
       rows={sums}
       keyOf={({ group }) => group ?? ""}
@@ -92,7 +92,7 @@ export function Sums({
   );
 }
 
-function tokens(id: Metric, title: string): Column<Sum> {
+function tokenColumn(id: Metric, title: string): Column<Sum> {
   return {
     id,
     title,
@@ -124,16 +124,19 @@ function groupColumn(
   });
 }
 
-function verbs(by: Splits, may: (call: Call, isOwn: boolean) => boolean): readonly Column<Sum>[] {
+function limitColumn(
+  by: Splits,
+  may: (call: Call, isOwn: boolean) => boolean,
+): readonly Column<Sum>[] {
   if (by !== "key" && by !== "user") return [];
-  const [call, page, text] = STOPS[by];
+  const [call, page, text] = LIMIT_LINKS[by];
   if (!may(call, false)) return []; // the rows include other members' objects
   const cell = ({ group }: Sum) =>
     group !== null && <a href={hrefOf([page, group], { do: "quota" })}>{text}</a>;
   return [{ id: "verbs", title: "To do", wide: true, value: () => null, csv: [], cell }];
 }
 
-const STOPS = {
+const LIMIT_LINKS = {
   key: ["PATCH /v1/keys/{id}", "keys", "Limit"],
   user: ["PATCH /v1/users/{external_id}", "end-users", "Set quota"],
 } as const;
@@ -155,8 +158,8 @@ function columnsOf(total: number, before: readonly Sum[] | undefined): readonly 
     }),
     REQUESTS,
     AVERAGE,
-    tokens("prompt_tokens", "Input tokens"),
-    tokens("cached_tokens", "Cached tokens"),
-    tokens("completion_tokens", "Output tokens"),
+    tokenColumn("prompt_tokens", "Input tokens"),
+    tokenColumn("cached_tokens", "Cached tokens"),
+    tokenColumn("completion_tokens", "Output tokens"),
   ];
 }

@@ -51,7 +51,7 @@ export function Activity() {
   const timed = isTimed(metric) && LATENCY;
   const read = useActivity({ ...range, ...only, group_by, ...timed });
   const before = useActivity({ ...rangeBefore(range), ...only, group_by: by });
-  const isApart = metric === "errors" || isTimed(metric) || second !== undefined;
+  const hasOwnTable = metric === "errors" || isTimed(metric) || second !== undefined;
   const pick = (from: string, to: string): void => update({ range: "dates", from, to });
   return (
     <>
@@ -61,7 +61,7 @@ export function Activity() {
       />
       <div class="filter-line">
         <Period />
-        <Splitting by={by} />
+        <SplitChoices by={by} />
         <ModelFilter />
         <Chips />
         {only.member_id === undefined && (
@@ -81,13 +81,13 @@ export function Activity() {
               />
               <Drawing rows={rows} days={days} by={by} metric={metric} onSelect={pick} />
             </Panel>
-            {isApart && <LazyPage page={GROUPS} />}
-            {!isApart && (
+            {hasOwnTable && <LazyPage page={GROUPS} />}
+            {!hasOwnTable && (
               <Sums
                 rows={rows}
                 before={readAside(before)?.rows}
                 by={by}
-                drawn={drawnOf(rows, days, metric)}
+                drawn={drawnGroups(rows, days, metric)}
               />
             )}
           </>
@@ -97,7 +97,7 @@ export function Activity() {
   );
 }
 
-function Splitting({ by }: { by: Splits }) {
+function SplitChoices({ by }: { by: Splits }) {
   const splits = useSplits();
   const seconds = splits.filter(([name]) => pairOf(by, name));
   const and = seconds.map(([name, text]) => [name, text.replace("by", "and")] as const);
@@ -182,26 +182,28 @@ function Summary({
   );
 }
 
-function wordOf(list: readonly (readonly [string, string])[], name: string): string {
+function labelOf(list: readonly (readonly [string, string])[], name: string): string {
   return list.find(([value]) => value === name)?.[1] ?? name;
 }
 
 function splitText(by: Splits): string {
   const tag = tagOf(by);
-  return tag === null ? wordOf(SPLITS, by) : `by tag ${tag}`;
+  return tag === null ? labelOf(SPLITS, by) : `by tag ${tag}`;
 }
 
-function titleOf(metric: Drawn["metric"], by: Splits): string {
+function titleOf(metric: DrawingProps["metric"], by: Splits): string {
   const isWhole = metric === "cache_share" || metric === "errors";
-  const title = `${wordOf(METRICS, metric)}${isWhole ? "" : ` ${splitText(by)}`}`;
+  const title = `${labelOf(METRICS, metric)}${isWhole ? "" : ` ${splitText(by)}`}`;
   return title.slice(0, 1).toUpperCase() + title.slice(1);
 }
 
-function isApartDrawn(metric: Drawn["metric"]): metric is Exclude<Drawn["metric"], Metric> {
+function hasOwnChart(
+  metric: DrawingProps["metric"],
+): metric is Exclude<DrawingProps["metric"], Metric> {
   return metric === "cache_share" || metric === "errors" || isTimed(metric);
 }
 
-type Drawn = {
+type DrawingProps = {
   readonly rows: readonly DayRow[];
   readonly days: readonly string[];
   readonly by: Splits;
@@ -209,15 +211,15 @@ type Drawn = {
   readonly onSelect: (from: string, to: string) => void;
 };
 
-function Drawing({ rows, days, by, metric, onSelect }: Drawn) {
+function Drawing({ rows, days, by, metric, onSelect }: DrawingProps) {
   const nameOf = useGroupNames();
-  if (isApartDrawn(metric)) return <LazyPage page={MEASURES} height={304} />;
+  if (hasOwnChart(metric)) return <LazyPage page={MEASURES} height={304} />;
   if (rows.length === 0) {
     return <Empty text="No requests in this period." children={<FirstSteps />} />;
   }
   return (
     <GroupChart
-      name={`${wordOf(METRICS, metric)} by day and ${by}`}
+      name={`${labelOf(METRICS, metric)} by day and ${by}`}
       rows={rows}
       parts={days}
       metric={metric}
@@ -228,11 +230,11 @@ function Drawing({ rows, days, by, metric, onSelect }: Drawn) {
   );
 }
 
-function drawnOf(
+function drawnGroups(
   rows: readonly DayRow[],
   days: readonly string[],
-  metric: Drawn["metric"],
+  metric: DrawingProps["metric"],
 ): ReadonlySet<string | null> {
-  if (isApartDrawn(metric)) return new Set();
+  if (hasOwnChart(metric)) return new Set();
   return new Set(stacked(rows, days, { metric, most: GROUPS_MOST }).map(({ name }) => name));
 }

@@ -21,7 +21,7 @@ import { Prices } from "./prices.tsx";
 type Row = Margin["data"][number];
 type By = Margin["by"];
 
-const BYS = [
+const SPLITS = [
   ["provider", "by provider"],
   ["model", "by model"],
   ["organization", "by customer"],
@@ -61,11 +61,11 @@ function MarginPage({ tabs }: { tabs: ComponentChildren }) {
   const may = useMay();
   const [query] = useQuery();
   const [isImporting, setImporting] = useState(false);
-  const by = BYS.find(([name]) => name === query["by"])?.[0] ?? "provider";
+  const by = SPLITS.find(([name]) => name === query["by"])?.[0] ?? "provider";
   const isDaily = query["rows"] === "day";
   const range = daysOf(rangeOf({ range: query["range"] ?? "7" }, useNow()));
   const read = useLoaded(`margin ${by} ${range.from} ${range.to}`, () =>
-    wholeMargin({ ...range, by }),
+    readAllMargin({ ...range, by }),
   );
   return (
     <>
@@ -90,12 +90,12 @@ function MarginPage({ tabs }: { tabs: ComponentChildren }) {
             <Table
               name="Margin"
               columns={columnsOf(by, isDaily)}
-              rows={isDaily ? data : sumsOf(data, ({ group }) => group)}
+              rows={isDaily ? data : sumByName(data, ({ group }) => group)}
               keyOf={({ day, group }) => `${day} ${group}`}
               filters={
                 <>
                   <Choice name="range" label="Range" options={PERIODS} />
-                  <Choice name="by" label="Split" options={BYS} />
+                  <Choice name="by" label="Split" options={SPLITS} />
                   <Choice name="rows" label="Rows" options={ROWS} />
                 </>
               }
@@ -109,7 +109,7 @@ function MarginPage({ tabs }: { tabs: ComponentChildren }) {
   );
 }
 
-async function wholeMargin(query: {
+async function readAllMargin(query: {
   readonly from: string;
   readonly to: string;
   readonly by: By;
@@ -129,18 +129,18 @@ async function wholeMargin(query: {
     after = outcome.value.next_after;
     if (after === undefined) break;
   }
-  const data = sumsOf(rows, ({ day, group }) => `${day} ${group}`);
+  const data = sumByName(rows, ({ day, group }) => `${day} ${group}`);
   return { ok: true, value: { data, complete_from, missing } };
 }
 
 /** Sums rows with the same name, in the order of their first rows. */
-function sumsOf(rows: readonly Row[], nameOf: (row: Row) => string): readonly Row[] {
+function sumByName(rows: readonly Row[], nameOf: (row: Row) => string): readonly Row[] {
   const sums = new Map<string, Row>();
-  for (const row of rows) sums.set(nameOf(row), added(sums.get(nameOf(row)), row));
+  for (const row of rows) sums.set(nameOf(row), addRow(sums.get(nameOf(row)), row));
   return [...sums.values()];
 }
 
-function added(sum: Row | undefined, row: Row): Row {
+function addRow(sum: Row | undefined, row: Row): Row {
   if (sum === undefined) return row;
   return {
     ...row,
@@ -149,13 +149,13 @@ function added(sum: Row | undefined, row: Row): Row {
     bought_micro: sum.bought_micro + row.bought_micro,
     margin_micro: sum.margin_micro + row.margin_micro,
     unknown_requests: sum.unknown_requests + row.unknown_requests,
-    billed_micro: ofBills(sum.billed_micro, row.billed_micro),
-    difference_micro: ofBills(sum.difference_micro, row.difference_micro),
+    billed_micro: addBilled(sum.billed_micro, row.billed_micro),
+    difference_micro: addBilled(sum.difference_micro, row.difference_micro),
   };
 }
 
 /** Adds two billed amounts. Null means that no bill was imported. */
-function ofBills(one: number | null, other: number | null): number | null {
+function addBilled(one: number | null, other: number | null): number | null {
   return one === null && other === null ? null : (one ?? 0) + (other ?? 0);
 }
 

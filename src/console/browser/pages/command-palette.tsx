@@ -26,8 +26,8 @@ type Find = {
   readonly as?: string;
 };
 
-const MOST = 12;
-const OF_EACH = 4;
+const RESULTS_MAX = 12;
+const RESULTS_PER_KIND = 4;
 const SECRET = /^svc_s[a-z]_/;
 const IDS = [
   [/^(?:req|chatcmpl|cmpl|resp|msg|embd)[-_]/, "Request", (id: string) => hrefOf(["requests", id])],
@@ -41,7 +41,7 @@ export function Box({ pages, onClose }: { pages: readonly Page[]; onClose: () =>
   const [at, setAt] = useState(0);
   const text = typed.trim();
   const { none, ...found } = useFinds(text, pages);
-  const finds = found.finds.slice(0, MOST);
+  const finds = found.finds.slice(0, RESULTS_MAX);
   const go = (find: Find | undefined): void => {
     if (find === undefined) return;
     onClose();
@@ -99,11 +99,11 @@ type Finds = { readonly finds: readonly Find[]; readonly none: ComponentChildren
 
 function useFinds(text: string, pages: readonly Page[]): Finds {
   const who = useSession();
-  const settled = useSettled(text);
-  const objects = useObjectFinds(settled, isOperator(who));
+  const pausedText = useTypingPause(text);
+  const objects = useObjectFinds(pausedText, isOperator(who));
   const own = useOwnFinds(text, pages);
   if (!isOperator(who)) return own;
-  if (settled !== text) return { ...own, none: "Searching…" };
+  if (pausedText !== text) return { ...own, none: "Searching…" };
   return { ...objects, finds: [...objects.finds, ...own.finds] };
 }
 
@@ -115,15 +115,15 @@ function useOwnFinds(text: string, pages: readonly Page[]): Finds {
   const isPayer = who.organization !== null && !isOperator(who);
   const models = useModelFinds(isSecret ? "" : text, isPayer);
   const documents = useDocuments(isSecret ? "" : text);
-  const typed = useSettled(text);
+  const typed = useTypingPause(text);
   const endUsers = useEndUserFinds(typed, isPayer && !isLimited(who) && !isSecret);
   if (isSecret || text === "") {
     const none = "No key that you can see starts with this.";
     return { finds: keys, none: hasKeys && !isRead ? "Searching…" : none };
   }
-  const isWhole = isPayer && !isLimited(who);
+  const canOpenById = isPayer && !isLimited(who);
   const byId = IDS.flatMap(([begins, what, to]) =>
-    isWhole && begins.test(text) ? [{ what, text, href: to(text) }] : [],
+    canOpenById && begins.test(text) ? [{ what, text, href: to(text) }] : [],
   );
   const finds = [
     ...byId,
@@ -159,7 +159,7 @@ function useKeyFinds(
   if (!isSecret) {
     const named = keys
       .filter(({ name }) => name.toLowerCase().includes(low))
-      .slice(0, OF_EACH)
+      .slice(0, RESULTS_PER_KIND)
       .map(({ id, name }) => ({ what: "Key", text: name, href: hrefOf(["keys", id]) }));
     return [named, isRead];
   }
@@ -186,20 +186,20 @@ function useModelFinds(text: string, isRead: boolean): readonly Find[] {
   if (text === "") return [];
   return models
     .filter(({ id }) => id.toLowerCase().includes(text.toLowerCase()))
-    .slice(0, OF_EACH)
+    .slice(0, RESULTS_PER_KIND)
     .map(({ id }) => ({ what: "Model", text: id, href: hrefOf(["models"], { q: id }) }));
 }
 
 const SETTLED_MS = 200;
 
 /** Returns the text after typing pauses, to avoid a search for each letter. */
-function useSettled(text: string): string {
-  const [settled, setSettled] = useState("");
+function useTypingPause(text: string): string {
+  const [pausedText, setSettled] = useState("");
   useEffect(() => {
     const timer = setTimeout(() => setSettled(text), SETTLED_MS);
     return () => clearTimeout(timer);
   }, [text]);
-  return settled;
+  return pausedText;
 }
 
 function useEndUserFinds(text: string, isRead: boolean): readonly Find[] {
@@ -212,7 +212,7 @@ function useEndUserFinds(text: string, isRead: boolean): readonly Find[] {
   const ids = [...(sent?.generations.length ? [text] : []), ...known].filter((id) =>
     id.toLowerCase().includes(text.toLowerCase()),
   );
-  return [...new Set(ids)].slice(0, OF_EACH).map((id) => ({
+  return [...new Set(ids)].slice(0, RESULTS_PER_KIND).map((id) => ({
     what: "End user",
     text: id,
     href: hrefOf(["end-users", id]),
@@ -306,11 +306,13 @@ function findOf({ object, id, name, organization }: Found): Find {
 function useDocuments(text: string): readonly Find[] {
   const data = readAside(useLoaded(text.length < 2 ? null : "/docs/ index", readIndex));
   if (text.length < 2 || data === undefined) return [];
-  return search(data, text, { audience: "use", most: OF_EACH }).map(({ title, heading, url }) => ({
-    what: "Document",
-    text: heading === "" || heading === title ? title : `${title}: ${heading}`,
-    href: url,
-  }));
+  return search(data, text, { audience: "use", most: RESULTS_PER_KIND }).map(
+    ({ title, heading, url }) => ({
+      what: "Document",
+      text: heading === "" || heading === title ? title : `${title}: ${heading}`,
+      href: url,
+    }),
+  );
 }
 
 async function readIndex(): Promise<Outcome<readonly Entry[]>> {

@@ -11,7 +11,7 @@ import { ReadResult } from "../ui/states.tsx";
 const TOUCHES = ["/people"];
 
 export function Company() {
-  const [naming, setNaming] = useState(false);
+  const [isAdding, setNaming] = useState(false);
   const read = useRead("GET /console/api/people/company/domains", {});
   return (
     <Panel
@@ -37,7 +37,7 @@ export function Company() {
         )}
       </ReadResult>
       <OwnIssuer />
-      {naming && <NewDomain onClose={() => setNaming(false)} />}
+      {isAdding && <NewDomain onClose={() => setNaming(false)} />}
     </Panel>
   );
 }
@@ -147,7 +147,7 @@ function Domain({ one }: { one: CompanyDomain }) {
   return (
     <div>
       <p>
-        <strong>{domain}</strong> {standing(proven_at !== null, approved, lost_since !== null)}{" "}
+        <strong>{domain}</strong> {domainState(proven_at !== null, approved, lost_since !== null)}{" "}
         {proven_at === null && (
           <button type="button" class="quiet" onClick={() => void prove()}>
             Check the record of {domain}
@@ -171,7 +171,7 @@ function Domain({ one }: { one: CompanyDomain }) {
   );
 }
 
-function standing(isProven: boolean, isApproved: boolean, isLost: boolean) {
+function domainState(isProven: boolean, isApproved: boolean, isLost: boolean) {
   if (isLost) return <Badge tone="bad">its TXT record is missing</Badge>;
   if (!isProven) return <Badge>not proven</Badge>;
   return isApproved ? (

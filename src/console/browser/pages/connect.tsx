@@ -17,7 +17,7 @@ import { FirstOfKey } from "./first-of-key.tsx";
 
 const BLOCKS = "/console/clients.json";
 type Read = Outcome<readonly ClientBlocks[]>;
-const SHOWN = 18;
+const SHOWN_CHARACTERS = 18;
 
 export function Connect() {
   const [query, update] = useQuery();
@@ -59,25 +59,25 @@ export function Connect() {
   );
 }
 
-function placed(text: string, key: string): string {
+function fillIn(text: string, key: string): string {
   return text.replaceAll(ORIGIN, location.origin).replaceAll(YOUR_KEY, key);
 }
 
 function Blocks({ of: { name, parts }, secret }: { of: ClientBlocks; secret: string | null }) {
-  const masked = secret === null ? YOUR_KEY : `${secret.slice(0, SHOWN)}…`;
+  const masked = secret === null ? YOUR_KEY : `${secret.slice(0, SHOWN_CHARACTERS)}…`;
   const live = (readAside(useModels())?.data ?? []).flatMap(({ id, alias_of }) =>
     alias_of === undefined ? [id] : [],
   );
   return (
     <section class="panel" role="tabpanel" aria-label={name}>
       {parts.map(({ kind, text: written }) => {
-        if (kind === "text") return <p key={written}>{placed(written, YOUR_KEY)}</p>;
+        if (kind === "text") return <p key={written}>{fillIn(written, YOUR_KEY)}</p>;
         const text = withFittingModels(name, written, live);
         return (
           <Code
             key={written}
-            text={placed(text, masked)}
-            copied={placed(text, secret ?? YOUR_KEY)}
+            text={fillIn(text, masked)}
+            copied={fillIn(text, secret ?? YOUR_KEY)}
           />
         );
       })}
@@ -91,7 +91,7 @@ function Blocks({ of: { name, parts }, secret }: { of: ClientBlocks; secret: str
 function KeyLine({ client }: { client: string }) {
   const held = useCell(connectKey);
   const mayMake = useMay()("POST /v1/keys");
-  if (held !== null) return <HeldLine secret={held.secret} />;
+  if (held !== null) return <CurrentKey secret={held.secret} />;
   return (
     <>
       <div class="filter-line">
@@ -105,11 +105,11 @@ function KeyLine({ client }: { client: string }) {
   );
 }
 
-function HeldLine({ secret }: { secret: string }) {
+function CurrentKey({ secret }: { secret: string }) {
   return (
     <div class="filter-line">
       <span>
-        With the key <code>{secret.slice(0, SHOWN)}…</code>
+        With the key <code>{secret.slice(0, SHOWN_CHARACTERS)}…</code>
       </span>
       <Copy text={secret} label="Copy key" />
       <button type="button" onClick={() => connectKey.set(null)}>

@@ -30,7 +30,7 @@ export function Credits() {
       <Left />
       {mayRead && <BalanceCurve />}
       {mayRead ? (
-        <Buying />
+        <BuyAndTransactions />
       ) : (
         <Empty text="Owners, admins and billing members add credits here. Ask one of them." />
       )}
@@ -75,7 +75,7 @@ function Owed({ micros }: { micros: number }) {
   );
 }
 
-function useMoved() {
+function useTransactions() {
   return usePages(
     "GET /v1/credits",
     {},
@@ -88,7 +88,7 @@ function useMoved() {
 }
 
 function useIsSold(): boolean {
-  return (readAside(useMoved().page)?.sold ?? null) !== null;
+  return (readAside(useTransactions().page)?.sold ?? null) !== null;
 }
 
 function Portal() {
@@ -115,7 +115,7 @@ function usePurchases() {
   );
 }
 
-function UnderWay() {
+function OpenPurchase() {
   const [query, update] = useQuery();
   const waiting = usePurchases().rows.find(({ state }) => state === "needs_customer");
   const shown = query["purchase"] ?? waiting?.id;
@@ -123,7 +123,7 @@ function UnderWay() {
   return <PurchaseNow key={shown} id={shown} onClose={() => update({ purchase: "" })} />;
 }
 
-function Bought() {
+function PurchaseList() {
   const [query, update] = useQuery();
   const bought = usePurchases();
   const { paid = "" } = query;
@@ -144,12 +144,12 @@ function Bought() {
         pager={bought.pager}
         empty={null}
       />
-      {opened && <Bill purchase={opened} onClose={() => update({ paid: "" })} />}
+      {opened && <PurchaseDialog purchase={opened} onClose={() => update({ paid: "" })} />}
     </Panel>
   );
 }
 
-function Bill({ purchase, onClose }: { purchase: Purchase; onClose: () => void }) {
+function PurchaseDialog({ purchase, onClose }: { purchase: Purchase; onClose: () => void }) {
   const { amount_dollars: dollars, credited_micro: credited, returned_micro: returned } = purchase;
   const mayOpen = useMay()("POST /v1/credits/portal");
   return (
@@ -183,15 +183,15 @@ function PurchaseState({ of }: { of: Purchase }) {
   return <Badge tone={tone}>{word}</Badge>;
 }
 
-function Buying() {
+function BuyAndTransactions() {
   const [, update] = useQuery();
-  const moved = useMoved();
+  const transactions = useTransactions();
   const mayBuy = useMay()("POST /v1/credits/purchases");
   const isSold = useIsSold();
   return (
     <>
-      {isSold && <UnderWay />}
-      <ReadResult read={moved.page} height={320}>
+      {isSold && <OpenPurchase />}
+      <ReadResult read={transactions.page} height={320}>
         {(credits) =>
           credits.sold === null ? (
             <Empty text="Card payments are disabled in this region. Ask the operator for credits." />
@@ -209,16 +209,16 @@ function Buying() {
           )
         }
       </ReadResult>
-      {isSold && <Bought />}
+      {isSold && <PurchaseList />}
       <Panel title="Transactions">
-        <ReadResult read={moved.page} height={200}>
+        <ReadResult read={transactions.page} height={200}>
           {() => (
             <Table
               name="Credits"
               columns={LINES}
-              rows={moved.rows}
+              rows={transactions.rows}
               keyOf={({ id }) => id}
-              pager={moved.pager}
+              pager={transactions.pager}
               empty={<Empty text="No credits yet." />}
             />
           )}

@@ -7,8 +7,8 @@ import { ModelName, Panel } from "../ui/basics.tsx";
 import { sentenceOf } from "../ui/request-sentence.ts";
 
 const EVERY_MS = 2000;
-const PATIENCE_MS = 600_000;
-const DOUBT_MS = 60_000;
+const POLLING_MS_MAX = 600_000;
+const HINT_AFTER_MS = 60_000;
 
 export function FirstOfKey({ id }: { id: string | null }) {
   return (
@@ -30,9 +30,9 @@ function Waiting({ id }: { id: string }) {
     return () => clearInterval(timer);
   }, []);
   const waited = Date.now() - since;
-  const every = waited > PATIENCE_MS ? 0 : EVERY_MS;
+  const every = waited > POLLING_MS_MAX ? 0 : EVERY_MS;
   const newest = useNewest(id, every);
-  if (newest !== null) return <Came of={newest} />;
+  if (newest !== null) return <RequestArrived of={newest} />;
   return (
     <>
       {every > 0 ? (
@@ -42,7 +42,7 @@ function Waiting({ id }: { id: string }) {
           Wait again
         </button>
       )}
-      {waited > DOUBT_MS && (
+      {waited > HINT_AFTER_MS && (
         <p class="muted">
           No request arrived. Requests with a wrong address or key don't appear here. Compare the
           first letters of the key, and check that the address starts with{" "}
@@ -61,7 +61,7 @@ function useNewest(id: string, every: number): Generation | null {
   return newest?.id === before.current ? null : newest;
 }
 
-function Came({ of }: { of: Generation }) {
+function RequestArrived({ of }: { of: Generation }) {
   const isGood = of.status === "settled" && of.error === null;
   return (
     <p role="status" class={isGood ? "good-text" : ""}>

@@ -4,7 +4,7 @@ import { hrefOf } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Code, Panel } from "../ui/basics.tsx";
 
-const KEPT_AS = "get-started";
+const HIDDEN_KEY = "get-started";
 const EVERY_MS = 5000;
 const MEMBERS = "GET /console/api/people/members";
 const CURL = `curl ${location.origin}/v1/chat/completions \\
@@ -18,12 +18,12 @@ type Step = {
 };
 
 export function GetStarted() {
-  const [isHidden, setHidden] = useState(localStorage.getItem(KEPT_AS) === "hidden");
+  const [isHidden, setHidden] = useState(localStorage.getItem(HIDDEN_KEY) === "hidden");
   const steps = useSteps(!isHidden);
   const next = steps?.find(({ isDone }) => !isDone);
   if (isHidden || steps === undefined || next === undefined) return null;
   const hide = (): void => {
-    localStorage.setItem(KEPT_AS, "hidden");
+    localStorage.setItem(HIDDEN_KEY, "hidden");
     setHidden(true);
   };
   return (

@@ -30,7 +30,7 @@ export function Health() {
             <>
               <Problems problems={problems} resting={resting} figures={readAside(providers)} />
               <Providers read={providers} />
-              <Troubles
+              <RouteProblems
                 title="Providers in cooldown"
                 none="All provider routes are in use"
                 name="Breakers"
@@ -95,8 +95,10 @@ type ProblemsProps = {
 /** The region's problems, failing providers and routes in cooldown. */
 function Problems({ problems, resting, figures }: ProblemsProps) {
   const warnings = [
-    ...(figures?.data ?? []).filter(({ error_rate: rate }) => toneOf(rate) === "bad").map(failing),
-    ...resting.map(({ route, state }) => `Route ${route} ${WHY_RESTING[state] ?? state}.`),
+    ...(figures?.data ?? [])
+      .filter(({ error_rate: rate }) => toneOf(rate) === "bad")
+      .map(failureText),
+    ...resting.map(({ route, state }) => `Route ${route} ${COOLDOWN_REASONS[state] ?? state}.`),
   ];
   const isWell = problems.length === 0 && warnings.length === 0;
   return (
@@ -124,7 +126,12 @@ function Problems({ problems, resting, figures }: ProblemsProps) {
   );
 }
 
-function failing({ provider, calls, failed, affected_organizations: affected }: Provider): string {
+function failureText({
+  provider,
+  calls,
+  failed,
+  affected_organizations: affected,
+}: Provider): string {
   return `Provider ${provider} fails: ${grouped(failed)} of ${counted(calls, "call")} (${percent(failed / calls)}) in 60 minutes, ${counted(affected, "customer")} affected.`;
 }
 
@@ -246,7 +253,7 @@ type TroublesProps<Row> = {
   readonly keyOf: (row: Row) => string;
 };
 
-function Troubles<Row>({ title, none, ...grid }: TroublesProps<Row>) {
+function RouteProblems<Row>({ title, none, ...grid }: TroublesProps<Row>) {
   return (
     <Panel title={title}>
       {grid.rows.length === 0 ? (
@@ -291,11 +298,11 @@ const PROBLEMS: readonly Column<Problem>[] = [
   }),
   column("message", "Description", ({ message }) => message),
   column("do", "Runbook", () => null, {
-    cell: ({ kind }) => <a href={`/docs/run/${REMEDIES[kind] ?? WELL}`}>Open runbook</a>,
+    cell: ({ kind }) => <a href={`/docs/run/${RUNBOOKS[kind] ?? DEFAULT_RUNBOOK}`}>Open runbook</a>,
   }),
 ];
-const WELL = "operate#health-checks";
-const REMEDIES: Readonly<Record<string, string>> = {
+const DEFAULT_RUNBOOK = "operate#health-checks";
+const RUNBOOKS: Readonly<Record<string, string>> = {
   wallets_unavailable: "operate#a-lost-wallet",
   wallets_in_conflict: "operate#reconciliation",
   model_refused: "runbooks#an-invalid-provider-key",
@@ -347,11 +354,11 @@ const OUTBOXES: readonly Column<Outbox>[] = [
 const BREAKERS: readonly Column<Breaker>[] = [
   column("route", "Route", ({ route }) => route),
   column("state", "Reason", ({ state }) => state, {
-    cell: ({ state }) => WHY_RESTING[state] ?? state,
+    cell: ({ state }) => COOLDOWN_REASONS[state] ?? state,
   }),
   timeColumn("until", "Until", ({ until }) => until),
 ];
-const WHY_RESTING: Readonly<Record<string, string>> = {
+const COOLDOWN_REASONS: Readonly<Record<string, string>> = {
   disabled: "rejects our key or the model's name",
   overloaded: "rate limits us",
   open: "failed too often",

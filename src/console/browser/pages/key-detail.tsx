@@ -24,19 +24,19 @@ const CHANGE = "PATCH /v1/keys/{id}";
 const REVOKE = "DELETE /v1/keys/{id}";
 const ROTATE = "POST /v1/keys/{id}/rotate";
 const LIST = ["/v1/keys"];
-type Doing = "read" | "edit" | "rotate" | "revoke";
+type DialogMode = "read" | "edit" | "rotate" | "revoke";
 
 export function KeyDetail({ apiKey, onClose }: { apiKey: Key; onClose: () => void }) {
   const [{ do: wanted }] = useQuery();
   const mayRevoke = useMay()(REVOKE, useIsOwn(apiKey));
   const isLive = mayRevoke && stateOf(apiKey, useNow()) === "live";
-  const [doing, setDoing] = useState<Doing>(wanted === "revoke" && isLive ? "revoke" : "read");
+  const [mode, setMode] = useState<DialogMode>(wanted === "revoke" && isLive ? "revoke" : "read");
   const { id, name } = apiKey;
   const used = useUse(id);
-  const back = (): void => setDoing("read");
-  if (doing === "edit") return <EditKey apiKey={apiKey} onClose={back} />;
-  if (doing === "rotate") return <RotateKey apiKey={apiKey} onClose={back} />;
-  if (doing === "revoke") {
+  const back = (): void => setMode("read");
+  if (mode === "edit") return <EditKey apiKey={apiKey} onClose={back} />;
+  if (mode === "rotate") return <RotateKey apiKey={apiKey} onClose={back} />;
+  if (mode === "revoke") {
     return (
       <Confirm
         title={`Revoke ${name}?`}
@@ -54,7 +54,7 @@ export function KeyDetail({ apiKey, onClose }: { apiKey: Key; onClose: () => voi
       </Confirm>
     );
   }
-  return <KeyFacts apiKey={apiKey} used={used} onDo={setDoing} onClose={onClose} />;
+  return <KeyFacts apiKey={apiKey} used={used} onDo={setMode} onClose={onClose} />;
 }
 
 function useIsOwn({ member_id }: Key): boolean {
@@ -78,7 +78,7 @@ function KeyFacts({
 }: {
   apiKey: Key;
   used: { requests: number; micros: number } | undefined;
-  onDo: (doing: Doing) => void;
+  onDo: (mode: DialogMode) => void;
   onClose: () => void;
 }) {
   const now = useNow();
@@ -165,7 +165,7 @@ function KeyPolicy({ apiKey, isLive }: { apiKey: Key; isLive: boolean }) {
   );
 }
 
-function Verbs({ apiKey, onDo }: { apiKey: Key; onDo: (doing: Doing) => void }) {
+function Verbs({ apiKey, onDo }: { apiKey: Key; onDo: (mode: DialogMode) => void }) {
   const may = useMay();
   const isOwn = useIsOwn(apiKey);
   const name = useMemberNames({ readsOwners: true }).get(apiKey.member_id) ?? "its member";

@@ -36,10 +36,10 @@ function whyOf({ why = "", account = "" }: Query, region = ""): string {
 const ROUTE = /^#\/[\w/?=&.%-]{0,200}$/;
 
 /** The storage key for the page to open after the login. */
-const GOAL = "turnpike-goal";
+const GOAL_KEY = "turnpike-goal";
 
 function goalOf({ path, query }: Route): string {
-  if (path[0] === "login") return sessionStorage.getItem(GOAL) ?? "#/";
+  if (path[0] === "login") return sessionStorage.getItem(GOAL_KEY) ?? "#/";
   const { why: _why, account: _account, joined: _joined, ...rest } = query;
   const go = path[0] === "invitation" ? hrefOf([], { joined: "yes" }) : hrefOf(path, rest);
   return ROUTE.test(go) ? go : "#/";
@@ -47,24 +47,24 @@ function goalOf({ path, query }: Route): string {
 
 export function LoginMethods({ purpose, invitation }: { purpose: Purpose; invitation?: string }) {
   const place = useCell(route);
-  const [ways, setWays] = useState<LogIns>();
+  const [loginMethods, setLoginMethods] = useState<LogIns>();
   const [failure, setFailure] = useState<CallFailure>();
   const [signsUp, setSignsUp] = useState(false);
   const [company, setCompany] = useState("");
-  useEffect(() => void readLogIns().then((read) => read.ok && setWays(read.value)), []);
+  useEffect(() => void readLogIns().then((read) => read.ok && setLoginMethods(read.value)), []);
   const { why } = place.query;
-  if (ways === undefined) return null;
-  const regions = ways.regions.map(({ region, console: href }) => (
+  if (loginMethods === undefined) return null;
+  const regions = loginMethods.regions.map(({ region, console: href }) => (
     <p key={region} class="small">
       <a href={href}>Open the {region.toUpperCase()} console</a>
     </p>
   ));
-  if (ways.issuers.length === 0) return <>{regions}</>;
+  if (loginMethods.issuers.length === 0) return <>{regions}</>;
   const joins = company.trim() !== "" ? "join" : purpose;
   const chosen = purpose === "log_in" && signsUp ? "sign_up" : joins;
   const start = async (issuer: string): Promise<void> => {
     const go = goalOf(place);
-    sessionStorage.setItem(GOAL, go);
+    sessionStorage.setItem(GOAL_KEY, go);
     const asked = { issuer, company, go, ...(invitation !== undefined && { invitation }) };
     const started = await startLogIn(chosen, asked);
     if (!started.ok) setFailure(started.failure);
@@ -72,18 +72,18 @@ export function LoginMethods({ purpose, invitation }: { purpose: Purpose; invita
   return (
     <section class="panel">
       <p>
-        <Badge>{ways.region.toUpperCase()}</Badge>{" "}
+        <Badge>{loginMethods.region.toUpperCase()}</Badge>{" "}
         {chosen === "sign_up"
-          ? `Sign up. Your organization's data stays in the ${ways.region.toUpperCase()}.`
-          : `Turnpike ${ways.region.toUpperCase()}`}
+          ? `Sign up. Your organization's data stays in the ${loginMethods.region.toUpperCase()}.`
+          : `Turnpike ${loginMethods.region.toUpperCase()}`}
       </p>
       {why !== undefined && (
         <p class="notice" role="status">
-          {whyOf(place.query, ways.region.toUpperCase())}
+          {whyOf(place.query, loginMethods.region.toUpperCase())}
         </p>
       )}
       {failure && <Failed failure={failure} />}
-      {ways.issuers.map(({ id, name }) => (
+      {loginMethods.issuers.map(({ id, name }) => (
         <p key={id}>
           <button type="button" class="primary" onClick={() => void start(id)}>
             Continue with {name}
@@ -91,12 +91,12 @@ export function LoginMethods({ purpose, invitation }: { purpose: Purpose; invita
           {id === lastIssuer() && <span class="small muted">last used</span>}
         </p>
       ))}
-      {purpose === "log_in" && ways.sign_up !== "off" && (
+      {purpose === "log_in" && loginMethods.sign_up !== "off" && (
         <button type="button" class="quiet" onClick={() => setSignsUp(!signsUp)}>
           {signsUp ? "Log in instead" : "Create account"}
         </button>
       )}
-      {purpose === "log_in" && !signsUp && ways.joins && (
+      {purpose === "log_in" && !signsUp && loginMethods.joins && (
         <CompanyName company={company} onInput={setCompany} onOwn={() => void start("company")} />
       )}
       {regions}

@@ -29,12 +29,12 @@ function NotificationsForm() {
   const read = useRead("GET /console/api/people/notifications", {});
   return (
     <ReadResult read={read} height={200}>
-      {(known) => <Fields key={known.types.join()} known={known} />}
+      {(known) => <ChoiceForm key={known.types.join()} known={known} />}
     </ReadResult>
   );
 }
 
-function Fields({ known }: { known: Choice }) {
+function ChoiceForm({ known }: { known: Choice }) {
   const [types, setTypes] = useState(known.types);
   const choose = (type: NotifiedType, on: boolean): void =>
     setTypes([...types.filter((one) => one !== type), ...(on ? [type] : [])]);

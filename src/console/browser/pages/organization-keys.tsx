@@ -64,7 +64,11 @@ export function OrganizationKeys() {
       ({ revoked }) => !revoked,
     ),
   ];
-  const given = doing && { path: { id, key_id: doing.key.id }, of: doing.key, onClose: close };
+  const dialogProps = doing && {
+    path: { id, key_id: doing.key.id },
+    of: doing.key,
+    onClose: close,
+  };
   return (
     <Panel title="Keys">
       <ReadResult read={read} height={108}>
@@ -78,20 +82,20 @@ export function OrganizationKeys() {
           />
         )}
       </ReadResult>
-      {given && doing.what === "change" && <ChangeKey {...given} />}
-      {given && doing.what === "rotate" && <Rotate {...given} />}
-      {given && doing.what === "revoke" && <Revoke {...given} />}
+      {dialogProps && doing.what === "change" && <ChangeKey {...dialogProps} />}
+      {dialogProps && doing.what === "rotate" && <Rotate {...dialogProps} />}
+      {dialogProps && doing.what === "revoke" && <Revoke {...dialogProps} />}
     </Panel>
   );
 }
 
-type Given = {
+type KeyDialogProps = {
   readonly path: { readonly id: string; readonly key_id: string };
   readonly of: MemberKey;
   readonly onClose: () => void;
 };
 
-function Revoke({ path, of: { name }, onClose }: Given) {
+function Revoke({ path, of: { name }, onClose }: KeyDialogProps) {
   return (
     <Confirm
       title={`Revoke ${name}?`}
@@ -129,7 +133,7 @@ function bodyOf(typed: Typed) {
 const COUNT = { type: "number", min: "1", step: "1", inputMode: "numeric" } as const;
 const DOLLARS = { type: "number", min: "0", step: "any", inputMode: "decimal" } as const;
 
-function ChangeKey({ path, of, onClose }: Given) {
+function ChangeKey({ path, of, onClose }: KeyDialogProps) {
   const [typed, setTyped] = useState(typedOf(of));
   const line = (name: keyof Typed, label: string, more: object = {}) => (
     <Field label={label} param={name}>
@@ -155,7 +159,7 @@ function ChangeKey({ path, of, onClose }: Given) {
   );
 }
 
-function Rotate({ path, of: { name }, onClose }: Given) {
+function Rotate({ path, of: { name }, onClose }: KeyDialogProps) {
   const [overlap, setOverlap] = useState(HOUR_S);
   const [key, setKey] = useState<string | null>(null);
   const [idempotencyKey] = useState(() => crypto.randomUUID());

@@ -17,22 +17,22 @@ import { Code, Facts, Head, Money, Panel } from "../ui/basics.tsx";
 import { Field, Input } from "../ui/dialog.tsx";
 import { Failed, ReadResult } from "../ui/states.tsx";
 
-type Asked = {
+type PlaygroundRequest = {
   readonly system: string;
   readonly text: string;
   readonly tools: string;
   readonly cap: string;
   readonly stream: boolean;
 };
-const FRESH: Asked = {
+const DEFAULT_REQUEST: PlaygroundRequest = {
   system: "",
   text: "Say hello in one sentence.",
   tools: "",
   cap: "200",
   stream: true,
 };
-const typed = cell(FRESH);
-session.watch(() => session.get() || typed.set(FRESH)); // never show one session's input in the next
+const typed = cell(DEFAULT_REQUEST);
+session.watch(() => session.get() || typed.set(DEFAULT_REQUEST)); // never show one session's input in the next
 type Answer = {
   readonly text: string;
   readonly thought: string;
@@ -78,14 +78,14 @@ export function Playground() {
         title="Playground"
         text={
           model &&
-          `This spends credits: at most about ${spent(mostOf(model, asked))} for this request.`
+          `This spends credits: at most about ${spent(maxCostMicros(model, asked))} for this request.`
         }
       />
       <div class="halves">
         <Panel title="Request">
           <ReadResult read={read} height={480}>
             {() => (
-              <Asking
+              <RequestForm
                 models={chat}
                 model={model}
                 busy={busy}
@@ -97,7 +97,7 @@ export function Playground() {
           </ReadResult>
         </Panel>
         <Panel title="Response">
-          <Shows answer={answer} busy={busy} />
+          <ResponseView answer={answer} busy={busy} />
         </Panel>
       </div>
       {model && typeof body !== "string" && <CopyAs body={body} />}
@@ -105,7 +105,7 @@ export function Playground() {
   );
 }
 
-function Asking({
+function RequestForm({
   models,
   model,
   busy,
@@ -155,7 +155,13 @@ function Asking({
   );
 }
 
-function Inputs({ asked, onChange }: { asked: Asked; onChange: (asked: Asked) => void }) {
+function Inputs({
+  asked,
+  onChange,
+}: {
+  asked: PlaygroundRequest;
+  onChange: (asked: PlaygroundRequest) => void;
+}) {
   const area = (name: "system" | "text" | "tools", rows: number) => (
     <textarea
       rows={rows}
@@ -193,7 +199,10 @@ function Inputs({ asked, onChange }: { asked: Asked; onChange: (asked: Asked) =>
   );
 }
 
-function bodyOf(model: string, { system, text, tools, cap, stream }: Asked): object | string {
+function bodyOf(
+  model: string,
+  { system, text, tools, cap, stream }: PlaygroundRequest,
+): object | string {
   let list: unknown;
   try {
     list = tools.trim() === "" ? undefined : JSON.parse(tools);
@@ -214,9 +223,9 @@ function bodyOf(model: string, { system, text, tools, cap, stream }: Asked): obj
 }
 
 /** Returns the maximum cost in micro-credits: one token per byte, and the full output cap. */
-function mostOf(
+function maxCostMicros(
   { pricing, max_output_tokens: most }: ListedModel,
-  { system, text, tools, cap }: Asked,
+  { system, text, tools, cap }: PlaygroundRequest,
 ) {
   const input = new TextEncoder().encode(system + text + tools).length + 50;
   const output = Math.min(cap.trim() === "" ? Infinity : Number(cap), most ?? 4096);
@@ -262,7 +271,10 @@ function useAnswer() {
     setBusy(false);
     if (why === "") return;
     const final = await finalBill(earlier, id);
-    show({ broken: <Broken why={why} isBilled={final !== undefined} />, ...billed(final) });
+    show({
+      broken: <BrokenNotice why={why} isBilled={final !== undefined} />,
+      ...usageOfBill(final),
+    });
   };
   return {
     answer,
@@ -272,7 +284,7 @@ function useAnswer() {
   };
 }
 
-function billed(final: Generation | null | undefined): Partial<Answer> {
+function usageOfBill(final: Generation | null | undefined): Partial<Answer> {
   if (final === undefined) return {};
   const { prompt_tokens, completion_tokens, cost_micro } = final ?? {};
   return {
@@ -284,7 +296,7 @@ function billed(final: Generation | null | undefined): Partial<Answer> {
   };
 }
 
-function Broken({ why, isBilled }: { why: string; isBilled: boolean }) {
+function BrokenNotice({ why, isBilled }: { why: string; isBilled: boolean }) {
   if (isBilled) return <>{why}: this is the final bill.</>;
   const who = session.get();
   const [page, name] = who && isLimited(who) ? ["key", "This key"] : ["requests", "Requests"];
@@ -295,7 +307,7 @@ function Broken({ why, isBilled }: { why: string; isBilled: boolean }) {
   );
 }
 
-function Shows({ answer, busy }: { answer: Answer | null; busy: boolean }) {
+function ResponseView({ answer, busy }: { answer: Answer | null; busy: boolean }) {
   if (answer === null) return <p class="muted">The response and its cost appear here.</p>;
   const { text, thought, calls, failure, broken, firstMs, tookMs, usage, route } = answer;
   const { granted, dropped } = answer;

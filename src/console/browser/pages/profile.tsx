@@ -102,13 +102,13 @@ async function exportMe(): Promise<void> {
 }
 
 /** Reloads the session after its organization changed, and hides the earlier data. */
-function showOther(): void {
+function reloadSession(): void {
   session.set(undefined);
   void recallSession();
 }
 
 function Organizations({ me, onNew }: { me: Me; onNew: () => void }) {
-  const [ways, setWays] = useState<LogIns>();
+  const [loginMethods, setWays] = useState<LogIns>();
   useEffect(() => void readLogIns().then((read) => read.ok && setWays(read.value)), []);
   const current = session.get()?.organization?.id;
   return (
@@ -133,7 +133,7 @@ function Organizations({ me, onNew }: { me: Me; onNew: () => void }) {
               run={() =>
                 change("POST /console/api/people/me/act", { body: { organization_id: one.id } }, [])
               }
-              onDone={showOther}
+              onDone={reloadSession}
             />
           )}
         </p>
@@ -147,16 +147,16 @@ function Organizations({ me, onNew }: { me: Me; onNew: () => void }) {
             run={() =>
               change("POST /console/api/people/organizations/{id}/restore", { path: { id } }, [])
             }
-            onDone={showOther}
+            onDone={reloadSession}
           />
         </p>
       ))}
-      {ways?.regions.map(({ region, console: href }) => (
+      {loginMethods?.regions.map(({ region, console: href }) => (
         <p key={region} class="small">
           In the {region.toUpperCase()}: <a href={href}>look there</a>
         </p>
       ))}
-      {ways?.issuers.map(({ id, name }) => (
+      {loginMethods?.issuers.map(({ id, name }) => (
         <button key={id} type="button" class="quiet" onClick={() => void connect(id)}>
           Connect {name}
         </button>
@@ -171,7 +171,7 @@ async function connect(issuer: string): Promise<void> {
   if (!started.ok) noteFailure(started.failure);
 }
 
-const everywhere = async (): Promise<void> => {
+const logOutEverywhere = async (): Promise<void> => {
   const done = await change("POST /console/api/people/me/log-out", {}, []);
   if (done.ok) endSession("You are logged out everywhere.");
 };
@@ -181,7 +181,7 @@ function Sessions({ me }: { me: Me }) {
     <Panel
       title="Sessions"
       aside={
-        <button type="button" onClick={() => void everywhere()}>
+        <button type="button" onClick={() => void logOutEverywhere()}>
           Log out everywhere
         </button>
       }
@@ -217,7 +217,7 @@ function NewOrganization({ onClose }: { onClose: () => void }) {
       title="New organization"
       verb="Create organization"
       run={() => change("POST /console/api/people/organizations", { body: { name } }, TOUCHES)}
-      onDone={showOther}
+      onDone={reloadSession}
       onClose={onClose}
     >
       <Field label="Name" param="name">

@@ -14,9 +14,13 @@ type Purchase = Calls[typeof CALL]["answer"];
 /** Paths of reads that a refund changes. */
 export const TOUCHES = ["/admin/v1/orgs", "/admin/v1/purchases"];
 
-type Opened = { readonly orgId: string; readonly purchase: Purchase; readonly onClose: () => void };
+type RefundProps = {
+  readonly orgId: string;
+  readonly purchase: Purchase;
+  readonly onClose: () => void;
+};
 
-const named = (id: string | null) => (id === null ? null : <code>{id}</code>);
+const codeOf = (id: string | null) => (id === null ? null : <code>{id}</code>);
 
 /** A purchase with its Stripe IDs, and the refund form. */
 export function PurchaseDetail({
@@ -52,7 +56,7 @@ export function PurchaseDetail({
   );
 }
 
-function PurchaseFacts({ orgId, purchase }: Omit<Opened, "onClose">) {
+function PurchaseFacts({ orgId, purchase }: Omit<RefundProps, "onClose">) {
   const [state, tone] = stateOf(purchase);
   const customer = readAside(useRead("GET /admin/v1/orgs/{id}", { path: { id: orgId } }));
   const { returned_micro: returned } = purchase;
@@ -74,21 +78,21 @@ function PurchaseFacts({ orgId, purchase }: Omit<Opened, "onClose">) {
           </Badge>,
         ],
         ["Changed", <Time key="changed" at={purchase.updated_at} />],
-        ["Id", named(purchase.id)],
-        ["Payment", named(purchase.payment_id)],
-        ["Checkout", named(purchase.session_id)],
-        ["Invoice", named(purchase.invoice_id)],
-        ["Stripe customer", named(purchase.customer_id)],
+        ["Id", codeOf(purchase.id)],
+        ["Payment", codeOf(purchase.payment_id)],
+        ["Checkout", codeOf(purchase.session_id)],
+        ["Invoice", codeOf(purchase.invoice_id)],
+        ["Stripe customer", codeOf(purchase.customer_id)],
         ["Ordered by", `${purchase.actor.kind} ${purchase.actor.id ?? ""}`],
         ["Card", purchase.card === null ? null : cardName(purchase.card)],
         ["Error", purchase.error === null ? null : purchase.error.code],
-        ["Last request", named(purchase.request_id)],
+        ["Last request", codeOf(purchase.request_id)],
       ]}
     />
   );
 }
 
-function Refund({ orgId, purchase, onClose }: Opened) {
+function Refund({ orgId, purchase, onClose }: RefundProps) {
   const paid = microsOf(purchase.amount_dollars) - purchase.returned_micro;
   const [dollars, setDollars] = useState((paid / 1_000_000).toFixed(2));
   const [reason, setReason] = useState<Reason>("requested_by_customer");

@@ -18,12 +18,12 @@ export function PurchaseNow({ id, onClose }: { id: string; onClose: () => void }
   }, [state]);
   return (
     <ReadResult read={read} height={64}>
-      {(purchase) => <Told purchase={purchase} onClose={onClose} />}
+      {(purchase) => <PurchaseNotice purchase={purchase} onClose={onClose} />}
     </ReadResult>
   );
 }
 
-function Told({ purchase, onClose }: { purchase: Purchase; onClose: () => void }) {
+function PurchaseNotice({ purchase, onClose }: { purchase: Purchase; onClose: () => void }) {
   const { state, amount_dollars: dollars, url, credited_micro: credited } = purchase;
   const isPage = purchase.method === "checkout";
   return (

@@ -45,14 +45,14 @@ export function Receipt({
         </ReadResult>
       )}
       <div class="actions end">
-        <To id={beside[0]} text="← Newer" />
-        <To id={beside[1]} text="Older →" />
+        <NeighborButton id={beside[0]} text="← Newer" />
+        <NeighborButton id={beside[1]} text="Older →" />
       </div>
     </Dialog>
   );
 }
 
-function To({ id, text }: { id: string | null; text: string }) {
+function NeighborButton({ id, text }: { id: string | null; text: string }) {
   const [query] = useQuery();
   return (
     <button
@@ -75,7 +75,7 @@ function Bill({ of }: { of: Generation }) {
       <p>
         <Status of={of} /> <Time at={of.created_at} /> <code class="small">{of.request_id}</code>{" "}
         <Copy text={of.request_id} label="Copy ID" />{" "}
-        <Copy text={ticketOf(of)} label="Copy as Markdown" />
+        <Copy text={markdownOf(of)} label="Copy as Markdown" />
         {of.error !== null && <a href={`/docs/use/errors#${of.error.code}`}>About this error</a>}
       </p>
       {of.status === "refused" && of.error !== null && (
@@ -124,7 +124,7 @@ function nounOf(what: string): string {
   return name.replace(/.* (?=tokens)|s$/g, "");
 }
 
-function ticketOf(of: Generation): string {
+function markdownOf(of: Generation): string {
   const facts = [
     ["Request", of.request_id],
     ["Time", of.created_at],

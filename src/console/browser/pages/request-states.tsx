@@ -14,7 +14,7 @@ const USAGE = "GET /v1/usage";
 const ERRORS = "GET /v1/errors";
 const PARTS = { Succeeded: "settled", "Failed or rejected": "error" } as const;
 const HOURLY_MS = 3 * DAY;
-const UNASKED = emptyRead<{ readonly data: readonly never[] }>({ data: [] });
+const NO_ROWS = emptyRead<{ readonly data: readonly never[] }>({ data: [] });
 
 export function RequestStates() {
   const [{ from, to, model, provider, external_id }] = useQuery();
@@ -30,7 +30,9 @@ export function RequestStates() {
         {title}: {days} (UTC).
         {!isCounted && " Failed requests are only counted by key here, so the chart omits them."}
       </p>
-      {(mayCount || isCounted) && <Both title={title} mayCount={mayCount} isCounted={isCounted} />}
+      {(mayCount || isCounted) && (
+        <StateChart title={title} mayCount={mayCount} isCounted={isCounted} />
+      )}
     </>
   );
 }
@@ -40,7 +42,7 @@ function titleOf(mayCount: boolean, isCounted: boolean): string {
   return isCounted ? "Requests by status" : "Requests that succeeded";
 }
 
-function Both({
+function StateChart({
   title,
   mayCount,
   isCounted,
@@ -67,11 +69,11 @@ function Both({
   const parts = isHourly ? hoursBetween(from, to, now) : daysBetween(from, to);
   const length = parts[0]?.length ?? 10;
   return (
-    <ReadResult<Pick<Usage, "data">> read={mayCount ? usage : UNASKED} height={304}>
+    <ReadResult<Pick<Usage, "data">> read={mayCount ? usage : NO_ROWS} height={304}>
       {({ data: good }) => (
-        <ReadResult<Pick<Errors, "data">> read={isCounted ? errors : UNASKED} height={304}>
+        <ReadResult<Pick<Errors, "data">> read={isCounted ? errors : NO_ROWS} height={304}>
           {({ data: bad }) => (
-            <Picture name={title} parts={parts} rows={rowsOf(good, bad, length)} />
+            <StateBars name={title} parts={parts} rows={rowsOf(good, bad, length)} />
           )}
         </ReadResult>
       )}
@@ -86,7 +88,7 @@ function rowsOf(good: Usage["data"], bad: Errors["data"], length: number): reado
   ];
 }
 
-function Picture({
+function StateBars({
   name,
   parts,
   rows,

@@ -37,7 +37,7 @@ type Terms = {
  * The form for a new price. `list` preselects a price list. `then` runs after the price is saved.
  */
 export function SchedulePrice({
-  list: own,
+  list: fixedList,
   then,
   onClose,
 }: {
@@ -46,7 +46,7 @@ export function SchedulePrice({
   onClose: () => void;
 }) {
   const [typed, line] = useTyped({
-    list: own ?? "default",
+    list: fixedList ?? "default",
     item: "",
     from: localMinute(Date.now() + DAY),
     input: "",
@@ -54,7 +54,7 @@ export function SchedulePrice({
     percent: "",
   });
   const items = useId();
-  const known = useKnownPrices(own ?? "default");
+  const known = useKnownPrices(fixedList ?? "default");
   const dollars = { ...NUMBER, required: typed.percent === "" }; // an empty field would mean free
   const run = async (): Promise<Outcome<unknown>> => {
     const { list, item, from, input, output, percent } = typed;
@@ -64,12 +64,12 @@ export function SchedulePrice({
     };
     const row = { list, item: item.trim(), from: new Date(from).toISOString() };
     const terms: Terms = percent === "" ? { price } : { percent: Number(percent) };
-    const posted = await post({ ...row, ...terms });
+    const posted = await savePrice({ ...row, ...terms });
     return posted.ok && then ? then() : posted;
   };
   return (
     <FormDialog title="Schedule price" verb="Schedule price" run={run} onClose={onClose}>
-      {own === undefined && line("list", "List", { required: true })}
+      {fixedList === undefined && line("list", "List", { required: true })}
       {line(
         "item",
         "Model, author/* or *",
@@ -86,18 +86,18 @@ export function SchedulePrice({
 }
 
 /** Saves one price. Failures name the form's fields. */
-async function post(
+async function savePrice(
   row: Terms & Pick<PriceRow, "list" | "item" | "from">,
 ): Promise<Outcome<unknown>> {
   const posted = await change("POST /admin/v1/prices", { body: { rows: [row] } }, TOUCHES);
   if (posted.ok) return posted;
   const { failure } = posted;
-  const param = failure.param === null ? null : ownField(failure.param);
-  return { ok: false, failure: { ...failure, param, message: ownField(failure.message) } };
+  const param = failure.param === null ? null : formField(failure.param);
+  return { ok: false, failure: { ...failure, param, message: formField(failure.message) } };
 }
 
 /** Replaces the API's field names by the form's. */
-function ownField(text: string): string {
+function formField(text: string): string {
   return text.replaceAll(/rows\[0\]\.(?:price\.)?/g, "");
 }
 
@@ -107,10 +107,10 @@ function useKnownPrices(list: string) {
   const models = readAside(useRead("GET /admin/v1/catalog"))?.models ?? [];
   const read = useRead("GET /admin/v1/prices", { query: { list, limit: 500 } });
   const shared = useRead("GET /admin/v1/prices", { query: { list: "default", limit: 500 } });
-  const [own, others] = [readAside(read), readAside(shared)];
-  const lead = own?.lead_seconds ?? 3600;
-  const isCut = (own?.next_after ?? others?.next_after) !== undefined; // a current price may be missing
-  const rows = own && others && !isCut ? [...own.prices, ...others.prices] : null;
+  const [fixedList, others] = [readAside(read), readAside(shared)];
+  const lead = fixedList?.lead_seconds ?? 3600;
+  const isCut = (fixedList?.next_after ?? others?.next_after) !== undefined; // a current price may be missing
+  const rows = fixedList && others && !isCut ? [...fixedList.prices, ...others.prices] : null;
   const sold = models.filter(({ routes }) => routes.some(({ live }) => live));
   const authors = new Set(sold.map(({ id }) => `${id.split("/", 1).join()}/*`));
   return {

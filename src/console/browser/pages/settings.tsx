@@ -36,7 +36,7 @@ export function Settings() {
       <Panel title="Organization">
         <ReadResult read={own} height={200}>
           {(one) => (
-            <Naming
+            <NameForm
               key={`${one.name} ${one.slug}`}
               organization={one}
               mayName={may("PATCH /v1/orgs/{org_id}")}
@@ -73,12 +73,12 @@ export function Settings() {
           {(known) => <Limits path={path} settings={known} />}
         </ReadResult>
       </Panel>
-      {may(CLOSE) && <Closing />}
+      {may(CLOSE) && <ClosePanel />}
     </>
   );
 }
 
-function Closing() {
+function ClosePanel() {
   const { organization } = useSession();
   const [isClosing, setClosing] = useState(false);
   const balance = readAside(useRead("GET /v1/balance", {}));
@@ -109,7 +109,7 @@ function Closing() {
   );
 }
 
-function Naming({ organization, mayName }: { organization: Organization; mayName: boolean }) {
+function NameForm({ organization, mayName }: { organization: Organization; mayName: boolean }) {
   const [name, setName] = useState(organization.name);
   const [slug, setSlug] = useState(organization.slug);
   const path = { org_id: organization.id };

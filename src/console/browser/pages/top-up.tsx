@@ -14,7 +14,7 @@ const FIELDS = [
   ["amount_dollars", "Buy, dollars", "Whole dollars, plus tax where it applies"],
   ["most_per_month_dollars", "At most in a month, dollars", "Per calendar month in UTC"],
 ] as const;
-const USUAL = { below_dollars: 5, amount_dollars: 25, most_per_month_dollars: 100 };
+const DEFAULT_TERMS = { below_dollars: 5, amount_dollars: 25, most_per_month_dollars: 100 };
 
 export function TopUp({ credits, hasCard }: { credits: Credits; hasCard: boolean }) {
   const { auto_top_up: chosen, top_up: state } = credits;
@@ -41,15 +41,15 @@ export function TopUp({ credits, hasCard }: { credits: Credits; hasCard: boolean
           <button type="button" onClick={() => setOpen(true)}>
             {isOn ? "Change…" : "Turn on…"}
           </button>
-          {isOn && <Off />}
+          {isOn && <TurnOff />}
         </p>
       )}
-      {isOpen && <Choose before={chosen ?? USUAL} onClose={() => setOpen(false)} />}
+      {isOpen && <TopUpForm before={chosen ?? DEFAULT_TERMS} onClose={() => setOpen(false)} />}
     </Panel>
   );
 }
 
-function Terms({ chosen, bought }: { chosen: Chosen; bought: number }) {
+function Terms({ chosen, bought }: { chosen: TopUpSettings; bought: number }) {
   const { below_dollars: below, amount_dollars: amount, most_per_month_dollars: most } = chosen;
   return (
     <>
@@ -75,7 +75,7 @@ function Waiting({ until }: { until: string | null }) {
   );
 }
 
-type Chosen = NonNullable<Credits["auto_top_up"]>;
+type TopUpSettings = NonNullable<Credits["auto_top_up"]>;
 
 function useSetTerms() {
   const { organization } = useSession();
@@ -84,12 +84,12 @@ function useSetTerms() {
     change("PATCH /v1/orgs/{org_id}/settings", { path, body: { auto_top_up: terms } }, TOUCHES);
 }
 
-function Off() {
+function TurnOff() {
   const set = useSetTerms();
   return <Action verb="Turn off" run={() => set(null)} />;
 }
 
-function Choose({ before, onClose }: { before: Chosen; onClose: () => void }) {
+function TopUpForm({ before, onClose }: { before: TopUpSettings; onClose: () => void }) {
   const set = useSetTerms();
   const { body, fields } = useNumbers(FIELDS, before);
   const terms = {

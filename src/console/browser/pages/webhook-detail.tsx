@@ -17,10 +17,10 @@ export function WebhookDetail({ id }: { id: string }) {
   const [deleting, setDeleting] = useState<Webhook | null>(null);
   // The page stops reading a webhook that is being deleted.
   if (deleting) return <Delete webhook={deleting} onClose={() => setDeleting(null)} />;
-  return <Live id={id} onDelete={setDeleting} />;
+  return <ActiveDetail id={id} onDelete={setDeleting} />;
 }
 
-function Live({ id, onDelete }: { id: string; onDelete: (webhook: Webhook) => void }) {
+function ActiveDetail({ id, onDelete }: { id: string; onDelete: (webhook: Webhook) => void }) {
   const [doing, setDoing] = useState<Doing>(null);
   const read = useRead("GET /v1/webhooks/{id}", { path: { id } }, { every: 5000 });
   const close = (): void => setDoing(null);
@@ -103,7 +103,7 @@ function WebhookFacts({ webhook }: { webhook: WebhookAndHealth }) {
 }
 
 function TestCall({ webhook: { id, url }, onClose }: Props) {
-  const [told, setTold] = useState<WebhookTest | null>(null);
+  const [testResult, setTold] = useState<WebhookTest | null>(null);
   const { busy, failure, start } = useChange(
     () => change("POST /v1/webhooks/{id}/test", { path: { id } }, []),
     setTold,
@@ -115,16 +115,16 @@ function TestCall({ webhook: { id, url }, onClose }: Props) {
         <code>webhook.test</code> to {url}once, with a signature like every message.
       </p>
       {failure && <Failed failure={failure} />}
-      {told && (
+      {testResult && (
         <div role="status">
           <Facts
             facts={[
-              ["State", told.delivered ? "Delivered" : "Failed"],
-              ["Answer", answerOf(told)],
-              ["Duration", took(told.duration_ms ?? 0)],
+              ["State", testResult.delivered ? "Delivered" : "Failed"],
+              ["Answer", answerOf(testResult)],
+              ["Duration", took(testResult.duration_ms ?? 0)],
             ]}
           />
-          <Beginning answer={told.answer} />
+          <Beginning answer={testResult.answer} />
         </div>
       )}
       <div class="actions end">

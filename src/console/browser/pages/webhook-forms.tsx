@@ -222,15 +222,15 @@ export function ReplayEvents({ webhook, onClose }: Closing & { webhook: Webhook 
   const { id } = webhook;
   const [since, setSince] = useState(() => localMinute(Date.now() - DAY));
   const [sum, setSum] = useState(0);
-  const [told, setTold] = useState<Replay | null>(null);
-  const more = told?.next_since ?? null;
+  const [replayed, setTold] = useState<Replay | null>(null);
+  const more = replayed?.next_since ?? null;
   const isUsage = webhook.types?.join() === "usage.settled";
   const result = (
     <p role="status">
       {isUsage ? "The usage stream starts again." : `${counted(sum, "event")} queued.`}
     </p>
   );
-  if (told && more === null) {
+  if (replayed && more === null) {
     return (
       <Dialog title="Replay" onClose={onClose}>
         {result}
@@ -261,15 +261,15 @@ export function ReplayEvents({ webhook, onClose }: Closing & { webhook: Webhook 
         value={since}
         onText={setSince}
       />
-      {!isUsage && <WouldSend webhook={webhook} since={since} />}
-      {told && result}
+      {!isUsage && <ReplayCount webhook={webhook} since={since} />}
+      {replayed && result}
     </FormDialog>
   );
 }
 
 const COUNTED_MAX = 100;
 
-function WouldSend({ webhook, since }: { webhook: Webhook; since: string }) {
+function ReplayCount({ webhook, since }: { webhook: Webhook; since: string }) {
   const from = Number.isNaN(Date.parse(since)) ? null : new Date(since).toISOString();
   const query = { limit: COUNTED_MAX, ...(from !== null && { from }) };
   const read = useRead(from === null ? null : "GET /v1/events", { query });

@@ -2,9 +2,9 @@ import type { Generation } from "../api/types.ts";
 import { readOnce } from "./reads.ts";
 import { session } from "./session.ts";
 
-const EVERY_MS = 1000;
-const TRIES = 60;
-const TRIES_OF_NOTHING = 4;
+const POLL_MS = 1000;
+const TRIES_MAX = 60;
+const TRIES_WITHOUT_HOLD = 4;
 
 /** Returns the newest requests, or undefined if the session's key can't read them. */
 export async function newestRequests(): Promise<readonly Generation[] | undefined> {
@@ -24,14 +24,14 @@ export async function finalBill(
   id: string,
 ): Promise<Generation | null | undefined> {
   if (known === undefined) return undefined;
-  for (let tries = 1; tries <= TRIES; tries++) {
-    await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
+  for (let tries = 1; tries <= TRIES_MAX; tries++) {
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     const newest = (await newestRequests()) ?? known;
-    const before = newest.findIndex((one) => one.id === known[0]?.id);
-    const since = before < 0 ? newest : newest.slice(0, before);
-    const own = since.find((one) => one.id === id) ?? (since.length === 1 ? since[0] : undefined);
-    if (own && own.status !== "held") return own;
-    if (since.length === 0 && tries >= TRIES_OF_NOTHING) return null;
+    const knownAt = newest.findIndex((one) => one.id === known[0]?.id);
+    const since = knownAt < 0 ? newest : newest.slice(0, knownAt);
+    const match = since.find((one) => one.id === id) ?? (since.length === 1 ? since[0] : undefined);
+    if (match && match.status !== "held") return match;
+    if (since.length === 0 && tries >= TRIES_WITHOUT_HOLD) return null;
   }
   return undefined;
 }

@@ -26,9 +26,9 @@ export function cell<T>(initial: T): Cell<T> {
 export function useCell<T>(shared: Cell<T>): T {
   const [value, setValue] = useState(shared.get());
   useEffect(() => {
-    const take = (): void => setValue(() => shared.get());
-    take(); // the value may have changed since rendering
-    return shared.watch(take);
+    const update = (): void => setValue(() => shared.get());
+    update(); // the value may have changed since rendering
+    return shared.watch(update);
   }, [shared]);
   return value;
 }

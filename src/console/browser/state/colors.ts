@@ -1,9 +1,9 @@
-const SLOTS = 6;
+const SLOTS_MAX = 6;
 
 function hashOf(name: string): number {
   let hash = 0;
   for (const letter of name) hash = (hash * 31 + (letter.codePointAt(0) ?? 0)) % 1_000_003;
-  return hash % SLOTS;
+  return hash % SLOTS_MAX;
 }
 
 /**
@@ -14,12 +14,12 @@ export function colorsOf(
   names: readonly (string | null)[],
 ): (name: string | null) => number | null {
   const slots = new Map<string | null, number>();
-  const taken = new Set<number>();
+  const usedSlots = new Set<number>();
   for (const name of names) {
-    if (name === "other" || taken.size >= SLOTS || slots.has(name)) continue;
+    if (name === "other" || usedSlots.size >= SLOTS_MAX || slots.has(name)) continue;
     let slot = hashOf(name ?? "");
-    while (taken.has(slot)) slot = (slot + 1) % SLOTS;
-    taken.add(slot);
+    while (usedSlots.has(slot)) slot = (slot + 1) % SLOTS_MAX;
+    usedSlots.add(slot);
     slots.set(name, slot);
   }
   return (name) => slots.get(name) ?? null;

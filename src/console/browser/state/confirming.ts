@@ -13,7 +13,7 @@ export type Confirming = {
 };
 
 export const confirming = cell<Confirming | null>(null);
-let waiting: Promise<boolean> | null = null;
+let pendingAnswer: Promise<boolean> | null = null;
 
 const CHANGES: Readonly<Record<string, string>> = {
   "POST /v1/keys": "creating a key",
@@ -54,18 +54,18 @@ export async function askToConfirm(failure: CallFailure, change: string): Promis
   if (why === null || !session.get()) return false;
   const pending = confirming.get();
   if (pending !== null && why === "ended") confirming.set({ ...pending, why });
-  waiting ??= new Promise<boolean>((resolve) => {
+  pendingAnswer ??= new Promise<boolean>((resolve) => {
     confirming.set({
       why,
       change,
       finish: (isConfirmed) => {
-        waiting = null;
+        pendingAnswer = null;
         confirming.set(null);
         resolve(isConfirmed);
       },
     });
   });
-  return waiting;
+  return pendingAnswer;
 }
 
 session.watch(() => {

@@ -31,16 +31,16 @@ export function lostConnection(): void {
 
 export function foundConnection(): void {
   failures = 0;
-  stopWaiting(null);
+  stopTimer(null);
 }
 
 export function tryNow(): void {
-  stopWaiting(0);
-  const asks = [...retries].filter((retry) => retry());
-  if (asks.length === 0) nextTry.set(null);
+  stopTimer(0);
+  const startedRetries = [...retries].filter((retry) => retry());
+  if (startedRetries.length === 0) nextTry.set(null);
 }
 
-function stopWaiting(next: number | null): void {
+function stopTimer(next: number | null): void {
   clearTimeout(timer);
   timer = undefined;
   nextTry.set(next);

@@ -15,7 +15,7 @@ export function takeKeyOfAddress(): void {
 export async function organizationOf(key: string): Promise<string | null> {
   const headers = { authorization: `Bearer ${key}` };
   const id = await fetch("/v1/key", { headers }).then(
-    (answer) => answer.headers.get("openai-organization"),
+    (response) => response.headers.get("openai-organization"),
     () => null,
   );
   if (id === null) return null;

@@ -16,7 +16,7 @@ export type Read<T> = {
   readonly failure: CallFailure | undefined;
   readonly again: () => void;
 };
-type Entry = {
+type CacheEntry = {
   data: unknown;
   at: number;
   failure: CallFailure | undefined;
@@ -27,8 +27,8 @@ type Entry = {
 };
 
 const FRESH_MS = 2000;
-const KEPT = 200;
-const BROKEN: Outcome<never> = {
+const ENTRIES_MAX = 200;
+const UNREADABLE: Outcome<never> = {
   ok: false,
   failure: {
     status: 0,
@@ -39,7 +39,7 @@ const BROKEN: Outcome<never> = {
     docsUrl: null,
   },
 };
-const entries = new Map<string, Entry>();
+const entries = new Map<string, CacheEntry>();
 const otherTabs = new BroadcastChannel("turnpike-console");
 
 /**
@@ -68,11 +68,11 @@ export function useLoaded<T>(
   load: () => Promise<Outcome<T>>,
   { every = 0 }: { readonly every?: number } = {},
 ): Read<T> {
-  const [, draw] = useState(0);
+  const [, rerender] = useState(0);
   useEffect(() => {
     if (url === null) return undefined;
     const entry = entryOf(url, load);
-    const watcher = (): void => draw((count) => count + 1);
+    const watcher = (): void => rerender((count) => count + 1);
     entry.watchers.add(watcher);
     if (entry.stale || Date.now() - entry.at > FRESH_MS) void refresh(entry);
     const timer = every > 0 ? setInterval(() => !document.hidden && refresh(entry), every) : 0;
@@ -126,14 +126,14 @@ async function noteFailedRead(failure: CallFailure): Promise<void> {
   else noteFailure(failure);
 }
 
-function entryOf(url: string, load: Entry["load"]): Entry {
+function entryOf(url: string, load: CacheEntry["load"]): CacheEntry {
   const known = entries.get(url);
   if (known !== undefined) return known;
   for (const [old, { watchers }] of entries) {
-    if (entries.size < KEPT) break;
+    if (entries.size < ENTRIES_MAX) break;
     if (watchers.size === 0) entries.delete(old);
   }
-  const entry: Entry = {
+  const entry: CacheEntry = {
     data: undefined,
     at: 0,
     failure: undefined,
@@ -146,7 +146,7 @@ function entryOf(url: string, load: Entry["load"]): Entry {
   return entry;
 }
 
-async function refresh(entry: Entry): Promise<void> {
+async function refresh(entry: CacheEntry): Promise<void> {
   if (confirming.get()?.why === "ended") return; // a late 401 would delete the new session's cookie
   if (entry.pending) {
     entry.stale = true; // the running read may predate the change
@@ -154,7 +154,7 @@ async function refresh(entry: Entry): Promise<void> {
   }
   entry.pending = true;
   entry.stale = false;
-  const outcome = await entry.load().catch((): Outcome<unknown> => BROKEN);
+  const outcome = await entry.load().catch((): Outcome<unknown> => UNREADABLE);
   entry.pending = false;
   if (outcome.ok) {
     entry.data = outcome.value;

@@ -9,21 +9,21 @@ export type Query = Readonly<Record<string, string>>;
 
 export const route = cell<Route>({ path: [], query: {} });
 /** Reads the address. Called directly after a change, because the browser's event comes later. */
-const follow = (): void => {
+const readAddress = (): void => {
   if (location.hash.startsWith("#/") || location.hash === "") route.set(parse(location.hash));
 };
-follow();
-addEventListener("hashchange", follow);
+readAddress();
+addEventListener("hashchange", readAddress);
 
 function parse(hash: string): Route {
   const [path = "", search = ""] = hash.replace(/^#\/?/, "").split("?", 2);
   return {
-    path: path.split("/").filter(Boolean).map(decoded),
+    path: path.split("/").filter(Boolean).map(decodePart),
     query: Object.fromEntries(new URLSearchParams(search)),
   };
 }
 
-function decoded(part: string): string {
+function decodePart(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {
@@ -39,7 +39,7 @@ export function hrefOf(path: readonly string[], query: Query = {}): string {
 
 export function goTo(path: readonly string[], query: Query = {}): void {
   location.hash = hrefOf(path, query);
-  follow();
+  readAddress();
 }
 
 /**
@@ -49,7 +49,7 @@ export function goTo(path: readonly string[], query: Query = {}): void {
 export function useQuery(): readonly [Query, (changes: Query, isTyped?: boolean) => void] {
   const { query } = useCell(route);
   const update = useCallback((changes: Query, isTyped = false) => {
-    follow();
+    readAddress();
     const now = route.get();
     const next = Object.fromEntries(
       Object.entries({ ...now.query, ...changes }).filter(([, value]) => value !== ""),

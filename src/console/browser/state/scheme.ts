@@ -1,18 +1,18 @@
 import { cell } from "./cell.ts";
 
-const KEPT_AS = "scheme";
+const STORAGE_KEY = "scheme";
 const SCHEMES = ["system", "light", "dark"] as const;
 export type Scheme = (typeof SCHEMES)[number];
 
 export const scheme = cell<Scheme>(
-  SCHEMES.find((name) => name === localStorage.getItem(KEPT_AS)) ?? "system",
+  SCHEMES.find((name) => name === localStorage.getItem(STORAGE_KEY)) ?? "system",
 );
 
 export function applyScheme(): void {
   const chosen = scheme.get();
   document.documentElement.dataset["scheme"] = chosen;
-  if (chosen === "system") localStorage.removeItem(KEPT_AS);
-  else localStorage.setItem(KEPT_AS, chosen);
+  if (chosen === "system") localStorage.removeItem(STORAGE_KEY);
+  else localStorage.setItem(STORAGE_KEY, chosen);
 }
 
 export function nextScheme(): void {

@@ -20,7 +20,7 @@ const CALL = "GET /v1/usage";
 const PAGES_MAX = 10;
 const EVERY_MS = 30_000;
 /** Maximum rows of a response that is refreshed. More rows are megabytes. */
-const MANY = 10_000;
+const REFRESHED_ROWS_MAX = 10_000;
 
 export function useSpend(by: SplitBy | null, range: Range): Read<Rows> {
   return useSums(by === null ? null : `day,${by}`, range);
@@ -35,8 +35,8 @@ function useSums(group_by: GroupBy | null, { from, to }: Range): Read<Rows> {
   const url = group_by === null ? null : urlOf(CALL, { query });
   const [every, setEvery] = useState(EVERY_MS);
   const load = async (): Promise<Outcome<Rows>> => {
-    const outcome = await allSums(query);
-    if (outcome.ok && outcome.value.rows.length > MANY) setEvery(0);
+    const outcome = await readAllSums(query);
+    if (outcome.ok && outcome.value.rows.length > REFRESHED_ROWS_MAX) setEvery(0);
     return outcome;
   };
   return useLoaded(url, load, { every });
@@ -79,13 +79,13 @@ export function useActivity(asked: Asked | null): Read<Whole> {
   const url =
     asked && `${urlOf(CALL, { query: { ...asked, group_by: asked.group_by as "day" } })}&activity`;
   const load = async (): Promise<Outcome<Whole>> => {
-    const outcome = await allSums(asked ?? { from: "", to: "", group_by: "model" });
+    const outcome = await readAllSums(asked ?? { from: "", to: "", group_by: "model" });
     return outcome;
   };
   return useLoaded(url, load, { every: EVERY_MS });
 }
 
-async function allSums(
+async function readAllSums(
   query: Range &
     Only & {
       readonly group_by: GroupBy | Asked["group_by"];
@@ -120,10 +120,10 @@ const NO_NAMES: Readonly<Record<string, string>> = {
 export function useGroupNames(): (by: Splits | "tag", group: string | null) => string {
   const nameOfKey = useKeyNames();
   const members = useMemberNames({ readsOwners: false });
-  const own = useSession().member?.id;
+  const ownMemberId = useSession().member?.id;
   return (by, group) => {
     if (group === null) return NO_NAMES[by] ?? "none";
-    if (by === "member") return members.get(group) ?? (group === own ? "you" : group);
+    if (by === "member") return members.get(group) ?? (group === ownMemberId ? "you" : group);
     return by === "key" ? nameOfKey(group) : group;
   };
 }

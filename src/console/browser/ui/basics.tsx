@@ -28,11 +28,11 @@ export function Tokens({ count }: { count: number }) {
 
 /** A model's ID. Small screens omit the author. */
 export function ModelName({ id }: { id: string }) {
-  const own = id.slice(id.indexOf("/") + 1);
+  const nameWithoutAuthor = id.slice(id.indexOf("/") + 1);
   return (
     <span title={id}>
-      <span class="author">{id.slice(0, id.length - own.length)}</span>
-      {own}
+      <span class="author">{id.slice(0, id.length - nameWithoutAuthor.length)}</span>
+      {nameWithoutAuthor}
     </span>
   );
 }
@@ -127,7 +127,7 @@ export function Copy({
   label?: string;
   onCopied?: () => void;
 }) {
-  const [said, setSaid] = useState("");
+  const [status, setSaid] = useState("");
   const timer = useRef(0);
   useEffect(() => () => clearTimeout(timer.current), []);
   const copy = async (): Promise<void> => {
@@ -142,7 +142,7 @@ export function Copy({
   };
   return (
     <button type="button" class="quiet" onClick={() => void copy()} aria-live="polite">
-      {said === "" ? label : said}
+      {status === "" ? label : status}
     </button>
   );
 }

@@ -9,14 +9,14 @@ import { Confirm, Field, FormDialog, Input, Select } from "./dialog.tsx";
 import { ModelsField } from "./model-picker.tsx";
 
 type Save = (budgets: BudgetEntries) => Promise<Outcome<unknown>>;
-type Owned = {
+type BudgetList = {
   readonly budgets: readonly ListedBudget[];
   readonly save: Save;
   readonly note: string;
 };
 type Edited = { readonly budget: ListedBudget | undefined; readonly isRemoved?: boolean };
 
-const MOST = 8;
+const BUDGETS_MAX = 8;
 
 /**
  * An owner's budgets and their use. `save` replaces the whole list. Without it, the list is
@@ -27,8 +27,8 @@ export function Budgets({
   save,
   note = "",
   simple = false,
-}: Pick<Owned, "budgets"> &
-  Partial<Pick<Owned, "note">> & { save: Save | false; simple?: ComponentChildren }) {
+}: Pick<BudgetList, "budgets"> &
+  Partial<Pick<BudgetList, "note">> & { save: Save | false; simple?: ComponentChildren }) {
   const [edited, edit] = useState<Edited | null>(null);
   return (
     <>
@@ -36,7 +36,7 @@ export function Budgets({
       {budgets.length === 0 && simple === false && <p class="muted">No budgets.</p>}
       {budgets.map((budget) => (
         <div key={budget.id} class="budget">
-          <Use of={budget} />
+          <BudgetUseBar of={budget} />
           {save && (
             <button
               type="button"
@@ -49,19 +49,19 @@ export function Budgets({
           )}
         </div>
       ))}
-      {save && budgets.length < MOST && (
+      {save && budgets.length < BUDGETS_MAX && (
         <p>
           <button type="button" onClick={() => edit({ budget: undefined })}>
             Create budget
           </button>
         </p>
       )}
-      {save && edited && <Change {...{ budgets, save, note, edit }} {...edited} />}
+      {save && edited && <BudgetDialog {...{ budgets, save, note, edit }} {...edited} />}
     </>
   );
 }
 
-function Use({ of }: { of: ListedBudget }) {
+function BudgetUseBar({ of }: { of: ListedBudget }) {
   const [, limit] = limitOf(of);
   const text = budgetText(of);
   return (
@@ -91,13 +91,13 @@ const UNITS = [
   ["requests", "requests"],
 ] as const;
 
-type Changing = Owned & Edited & { readonly edit: (edited: Edited | null) => void };
+type BudgetDialogProps = BudgetList & Edited & { readonly edit: (edited: Edited | null) => void };
 
-function Change({ isRemoved = false, ...changing }: Changing) {
-  return isRemoved ? <Remove {...changing} /> : <Edit {...changing} />;
+function BudgetDialog({ isRemoved = false, ...changing }: BudgetDialogProps) {
+  return isRemoved ? <RemoveBudget {...changing} /> : <EditBudget {...changing} />;
 }
 
-function Remove({ budgets, budget, save, edit }: Changing) {
+function RemoveBudget({ budgets, budget, save, edit }: BudgetDialogProps) {
   const close = (): void => edit(null);
   return (
     <Confirm
@@ -111,7 +111,7 @@ function Remove({ budgets, budget, save, edit }: Changing) {
   );
 }
 
-function Edit({ budgets, budget, save, note, edit }: Changing) {
+function EditBudget({ budgets, budget, save, note, edit }: BudgetDialogProps) {
   const [typed, setTyped] = useState(() => typedOf(budget));
   const set = (part: Partial<typeof typed>): void => setTyped({ ...typed, ...part });
   const close = (): void => edit(null);

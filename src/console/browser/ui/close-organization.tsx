@@ -3,7 +3,7 @@ import type { Outcome } from "../api/client.ts";
 import { Money } from "./basics.tsx";
 import { FormDialog, Input } from "./dialog.tsx";
 
-const NOT_IT = {
+const WRONG_SLUG = {
   ok: false,
   failure: {
     status: 0,
@@ -40,7 +40,7 @@ export function CloseOrganization({
     <FormDialog
       title={`Close ${slug}?`}
       verb={`Close ${noun}`}
-      run={async () => (typed.trim() === slug ? run(isGivenUp) : NOT_IT)}
+      run={async () => (typed.trim() === slug ? run(isGivenUp) : WRONG_SLUG)}
       onDone={onDone}
       onClose={onClose}
     >

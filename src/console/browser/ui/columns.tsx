@@ -2,43 +2,46 @@ import type { ComponentChildren } from "preact";
 import { Count, Money, Time } from "./basics.tsx";
 import type { Cell, Column } from "./table.tsx";
 
-type More<T> = Omit<Column<T>, "id" | "title" | "value">;
+type ColumnOptions<T> = Omit<Column<T>, "id" | "title" | "value">;
 
 export function column<T>(
   id: string,
   title: string,
   value: (row: T) => Cell,
-  more: More<T> = {},
+  more: ColumnOptions<T> = {},
 ): Column<T> {
   return { id, title, value, ...more };
 }
 
-function kind<V extends Cell>(show: (value: V) => ComponentChildren, common: More<never> = {}) {
+function columnOfType<V extends Cell>(
+  show: (value: V) => ComponentChildren,
+  common: ColumnOptions<never> = {},
+) {
   return <T,>(
     id: string,
     title: string,
     value: (row: T) => V | null,
-    more: More<T> = {},
+    more: ColumnOptions<T> = {},
   ): Column<T> => {
     const cell = (row: T): ComponentChildren => {
       const one = value(row);
       return one === null ? "" : show(one);
     };
-    return { id, title, value, cell, ...(common as More<T>), ...more };
+    return { id, title, value, cell, ...(common as ColumnOptions<T>), ...more };
   };
 }
 
 const RIGHT = { align: "right" } as const;
-export const moneyColumn = kind<number>((micros) => <Money micros={micros} />, RIGHT);
-export const countColumn = kind<number>((count) => <Count count={count} />, RIGHT);
-export const codeColumn = kind<string>((text) => <code class="small">{text}</code>);
-export const strongColumn = kind<string>((text) => <strong>{text}</strong>);
+export const moneyColumn = columnOfType<number>((micros) => <Money micros={micros} />, RIGHT);
+export const countColumn = columnOfType<number>((count) => <Count count={count} />, RIGHT);
+export const codeColumn = columnOfType<string>((text) => <code class="small">{text}</code>);
+export const strongColumn = columnOfType<string>((text) => <strong>{text}</strong>);
 
 export function timeColumn<T>(
   id: string,
   title: string,
   value: (row: T) => string | number | null,
-  more: More<T> & { readonly withClock?: boolean } = {},
+  more: ColumnOptions<T> & { readonly withClock?: boolean } = {},
 ): Column<T> {
   const { withClock = false, ...rest } = more;
   return {

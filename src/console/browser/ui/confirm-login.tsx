@@ -15,12 +15,16 @@ import { Failed } from "./states.tsx";
 
 /** The dialog that asks for a login, or for the page's organization, when a call needs it. */
 export function ConfirmLogin() {
-  const asked = useCell(confirming);
-  if (asked === null) return null;
-  return asked.why === "switched" ? <Switched {...asked} /> : <ConfirmDialog {...asked} />;
+  const pending = useCell(confirming);
+  if (pending === null) return null;
+  return pending.why === "switched" ? (
+    <SwitchedDialog {...pending} />
+  ) : (
+    <ConfirmDialog {...pending} />
+  );
 }
 
-function idsOf({ kind, operator, person, key }: Session): string {
+function accountOf({ kind, operator, person, key }: Session): string {
   return JSON.stringify([kind, operator, person?.id, key?.id]);
 }
 
@@ -33,19 +37,19 @@ async function resume(before: Session): Promise<Outcome<Session>> {
   if (!found.ok) return found;
   const now = found.value;
   const id = before.organization?.id ?? null;
-  if (now === null || idsOf(now) !== idsOf(before)) {
+  if (now === null || accountOf(now) !== accountOf(before)) {
     location.reload();
     return new Promise(() => undefined); // never resolves, so that nothing runs as another account
   }
   if ((now.organization?.id ?? null) === id) return found;
-  const back = before.kind === "operator" ? await viewOrganization(id) : await actIn(id ?? "");
-  if (back.ok || back.failure.status === 0) return back.ok ? readSession() : back;
+  const switched = before.kind === "operator" ? await viewOrganization(id) : await actIn(id ?? "");
+  if (switched.ok || switched.failure.status === 0) return switched.ok ? readSession() : switched;
   location.reload(); // the person isn't a member anymore
   return new Promise(() => undefined);
 }
 
 /** Shown after another tab switched the organization. */
-function Switched({ change, finish }: Confirming) {
+function SwitchedDialog({ change, finish }: Confirming) {
   const before = useSession();
   const name = before.organization?.name ?? "no organization";
   const { busy, failure, start } = useChange(
@@ -77,7 +81,7 @@ function Switched({ change, finish }: Confirming) {
 function ConfirmDialog({ why, change, finish }: Confirming) {
   const before = useSession();
   const [failure, setFailure] = useState<CallFailure>();
-  const take = async (): Promise<void> => {
+  const resumePage = async (): Promise<void> => {
     const now = await resume(before);
     if (!now.ok) return setFailure(now.failure);
     session.set(now.value);
@@ -96,8 +100,10 @@ function ConfirmDialog({ why, change, finish }: Confirming) {
           : `Confirm it's you: ${change} needs a login from the last ten minutes.`}
       </p>
       {failure && <Failed failure={failure} />}
-      {before.kind !== "key" && <Providers isOver={isOver} onDone={() => void take()} />}
-      {before.kind !== "person" && <Paste onDone={() => void take()} />}
+      {before.kind !== "key" && (
+        <ProviderButtons isOver={isOver} onDone={() => void resumePage()} />
+      )}
+      {before.kind !== "person" && <PasteKeyForm onDone={() => void resumePage()} />}
     </Dialog>
   );
 }
@@ -105,8 +111,8 @@ function ConfirmDialog({ why, change, finish }: Confirming) {
 /**
  * Buttons that log in at an identity provider in a new tab, so that forms on this page are kept.
  */
-function Providers({ isOver, onDone }: { isOver: boolean; onDone: () => void }) {
-  const [ways, setWays] = useState<LogIns>();
+function ProviderButtons({ isOver, onDone }: { isOver: boolean; onDone: () => void }) {
+  const [loginMethods, setWays] = useState<LogIns>();
   const [why, setWhy] = useState<string>();
   const [failure, setFailure] = useState<CallFailure>();
   const [flow] = useState(() => crypto.randomUUID());
@@ -138,7 +144,7 @@ function Providers({ isOver, onDone }: { isOver: boolean; onDone: () => void }) 
         </p>
       )}
       {failure && <Failed failure={failure} />}
-      {[...ofCompany, ...(ways?.issuers ?? [])].map(({ id, name }) => (
+      {[...ofCompany, ...(loginMethods?.issuers ?? [])].map(({ id, name }) => (
         <p key={id}>
           <button type="button" class="primary" onClick={() => void go(id)}>
             Continue with {name}
@@ -150,7 +156,7 @@ function Providers({ isOver, onDone }: { isOver: boolean; onDone: () => void }) 
   );
 }
 
-function Paste({ onDone }: { onDone: () => void }) {
+function PasteKeyForm({ onDone }: { onDone: () => void }) {
   const [key, setKey] = useState("");
   return (
     <Form verb="Confirm" run={() => login(key)} onDone={onDone}>

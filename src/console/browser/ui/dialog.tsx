@@ -129,14 +129,14 @@ export function Confirm<T>({
   children: ComponentChildren;
 }) {
   const { busy, failure, start } = useChange(run, onDone);
-  const safe = useRef<HTMLButtonElement>(null);
-  useEffect(() => safe.current?.focus(), []);
+  const cancelButton = useRef<HTMLButtonElement>(null);
+  useEffect(() => cancelButton.current?.focus(), []);
   return (
     <Dialog title={title} onClose={onClose}>
       {children}
       {failure && <Failed failure={failure} />}
       <div class="actions end">
-        <button type="button" ref={safe} onClick={onClose}>
+        <button type="button" ref={cancelButton} onClick={onClose}>
           Cancel
         </button>
         <button type="button" class={tone} disabled={busy} onClick={start}>
@@ -147,8 +147,8 @@ export function Confirm<T>({
   );
 }
 
-type Refusal = { readonly failure: CallFailure | undefined; readonly clear: () => void };
-const Refused = createContext<Refusal>({ failure: undefined, clear: () => undefined });
+type FormFailureState = { readonly failure: CallFailure | undefined; readonly clear: () => void };
+const FormFailure = createContext<FormFailureState>({ failure: undefined, clear: () => undefined });
 
 /** A form. If a failure names a field, the field shows it until the field changes. */
 export function Form<T>({
@@ -177,7 +177,7 @@ export function Form<T>({
         start();
       }}
     >
-      <Refused.Provider value={{ failure, clear }}>{children}</Refused.Provider>
+      <FormFailure.Provider value={{ failure, clear }}>{children}</FormFailure.Provider>
       {failure && <Failed failure={failure} />}
       <div class="actions end">
         {savedAt !== null && onCancel === undefined && (
@@ -228,18 +228,18 @@ export function Field({
   isGroup?: boolean;
   children: ComponentChildren;
 }) {
-  const { failure, clear } = useContext(Refused);
-  const wrong = failure !== undefined && param !== undefined && isOf(failure.param, param);
+  const { failure, clear } = useContext(FormFailure);
+  const hasError = failure !== undefined && param !== undefined && namesField(failure.param, param);
   const Box = isGroup ? "div" : "label";
   return (
     <Box
-      class={wrong ? "field wrong" : "field"}
-      onInput={() => wrong && clear()}
-      onClick={({ target }) => wrong && target instanceof HTMLButtonElement && clear()}
+      class={hasError ? "field wrong" : "field"}
+      onInput={() => hasError && clear()}
+      onClick={({ target }) => hasError && target instanceof HTMLButtonElement && clear()}
     >
       <span class="label">{label}</span>
       {children}
-      {wrong && (
+      {hasError && (
         <span class="small bad-text" role="alert">
           ■ {inDollars(fieldError(failure.message, failure.param ?? "", label))}
         </span>
@@ -294,7 +294,7 @@ export function Select<Value extends string>({
   );
 }
 
-function isOf(param: string | null, field: string): boolean {
+function namesField(param: string | null, field: string): boolean {
   return param === field || param?.startsWith(`${field}[`) === true;
 }
 

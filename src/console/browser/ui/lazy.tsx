@@ -15,7 +15,7 @@ const NO_SCRIPT = {
   docsUrl: null,
 };
 
-async function fetched(page: Part): Promise<FunctionComponent> {
+async function loadView(page: Part): Promise<FunctionComponent> {
   const view = views.get(page) ?? (await page.load());
   views.set(page, view);
   return view;
@@ -23,20 +23,20 @@ async function fetched(page: Part): Promise<FunctionComponent> {
 
 /** Loads a page's script in advance. Ignores failures. */
 export function fetchAhead(page: Part): void {
-  void fetched(page).catch(() => undefined);
+  void loadView(page).catch(() => undefined);
 }
 
 /** Loads the scripts of all pages one by one while the browser is idle. */
 export function fetchWhenIdle(pages: readonly Part[]): () => void {
-  let isOver = false;
+  let isStopped = false;
   const timer = setTimeout(async () => {
     for (const page of pages) {
-      if (isOver || document.hidden) return;
-      await fetched(page).catch(() => undefined);
+      if (isStopped || document.hidden) return;
+      await loadView(page).catch(() => undefined);
     }
   }, IDLE_MS);
   return () => {
-    isOver = true;
+    isStopped = true;
     clearTimeout(timer);
   };
 }
@@ -45,10 +45,10 @@ const IDLE_MS = 3000;
 
 export function LazyPage({ page, height = 480 }: { page: Part; height?: number }) {
   const [, draw] = useState(0);
-  const [isLost, setLost] = useState(false);
+  const [hasFailed, setLost] = useState(false);
   const load = (): void => {
     setLost(false);
-    void fetched(page).then(
+    void loadView(page).then(
       () => draw((count) => count + 1),
       () => setLost(true),
     );
@@ -57,7 +57,7 @@ export function LazyPage({ page, height = 480 }: { page: Part; height?: number }
   useEffect(() => onRetry(() => (views.has(page) ? false : (load(), true))), [page]);
   const View = views.get(page);
   if (View !== undefined) return <View />;
-  if (!isLost) return <Skeleton height={height} />;
+  if (!hasFailed) return <Skeleton height={height} />;
   // Browsers cache a failed import, so only a reload can load it.
   return <Failed failure={NO_SCRIPT} again={() => location.reload()} verb="Reload" />;
 }

@@ -15,7 +15,7 @@ export type Pager<T> = {
 type PageOf<T> = { readonly rows: readonly T[]; readonly next: string | number | null };
 
 const LIMIT = 50;
-const FULL_MS = 2000;
+const RATE_LIMIT_WAIT_MS = 2000;
 
 /**
  * Keeps the cursors of the visited pages in the address. Another list or filter starts at its first
@@ -23,12 +23,12 @@ const FULL_MS = 2000;
  */
 function useCursors(list: string) {
   const [query, update] = useQuery();
-  const [name = "", ...kept] = (query["at"] ?? "").split("~");
-  let own = 7;
-  for (const letter of list) own = (own * 31 + (letter.codePointAt(0) ?? 0)) % 1_000_003;
-  const cursors: readonly string[] = name === String(own) ? kept : [];
+  const [name = "", ...storedCursors] = (query["at"] ?? "").split("~");
+  let listHash = 7;
+  for (const letter of list) listHash = (listHash * 31 + (letter.codePointAt(0) ?? 0)) % 1_000_003;
+  const cursors: readonly string[] = name === String(listHash) ? storedCursors : [];
   const set = (next: readonly (string | number)[]): void =>
-    update({ at: next.length === 0 ? "" : [own, ...next].join("~") });
+    update({ at: next.length === 0 ? "" : [listHash, ...next].join("~") });
   return [cursors, set] as const;
 }
 
@@ -55,9 +55,9 @@ export function usePages<C extends ReadCall, T>(
   readonly pager: Pager<T>;
 } {
   const [cursors, setCursors] = useCursors(urlOf(name, filling));
-  const at = (after: string | number | undefined, most: number): Filling<C> => ({
+  const at = (after: string | number | undefined, pageSize: number): Filling<C> => ({
     ...filling,
-    query: { ...filling.query, limit: most, ...(after !== undefined && { [cursor]: after }) },
+    query: { ...filling.query, limit: pageSize, ...(after !== undefined && { [cursor]: after }) },
   });
   const page = useRead(name, at(cursors.at(-1), limit), { every });
   const { rows, next } = page.latest === undefined ? { rows: [], next: null } : read(page.latest);
@@ -67,7 +67,7 @@ export function usePages<C extends ReadCall, T>(
       const outcome = await readOnce(name, at(after, 100));
       if (!outcome.ok && outcome.failure.status === 429) {
         yield []; // rate limited; the user can stop here
-        await new Promise((resolve) => setTimeout(resolve, FULL_MS));
+        await new Promise((resolve) => setTimeout(resolve, RATE_LIMIT_WAIT_MS));
         continue;
       }
       if (!outcome.ok) throw new Error(outcome.failure.message);

@@ -6,17 +6,20 @@ import { useMay, useSession } from "../state/session.ts";
 import { Time } from "./basics.tsx";
 import { Confirm, FormDialog, Input } from "./dialog.tsx";
 
-const LIST = "GET /v1/pauses";
-const CREATE = "POST /v1/pauses";
-const END = "DELETE /v1/pauses/{id}";
+const LIST_CALL = "GET /v1/pauses";
+const CREATE_CALL = "POST /v1/pauses";
+const END_CALL = "DELETE /v1/pauses/{id}";
 const TOUCHES = ["/v1/pauses"];
 const EVERY_MS = 15_000;
-const WHOLE = "organization";
+const ORGANIZATION = "organization";
 
 type Owner = { readonly scope: Pause["scope"]; readonly id: string; readonly name: string };
 
 export function usePauses(): readonly Pause[] {
-  return readAside(useRead(useMay()(LIST) ? LIST : null, {}, { every: EVERY_MS }))?.pauses ?? [];
+  return (
+    readAside(useRead(useMay()(LIST_CALL) ? LIST_CALL : null, {}, { every: EVERY_MS }))?.pauses ??
+    []
+  );
 }
 
 /** An owner's pauses, and the buttons to pause and resume. */
@@ -34,18 +37,18 @@ export function Pauses({ isOwn = true, ...owner }: Owner & { isOwn?: boolean }) 
 
 /** The pauses of members, keys, sessions and end users. */
 export function PartialPauses() {
-  return <Notices pauses={usePauses().filter(({ scope }) => scope !== WHOLE)} />;
+  return <Notices pauses={usePauses().filter(({ scope }) => scope !== ORGANIZATION)} />;
 }
 
 export function WholePauses() {
-  return <Notices pauses={usePauses().filter(({ scope }) => scope === WHOLE)} />;
+  return <Notices pauses={usePauses().filter(({ scope }) => scope === ORGANIZATION)} />;
 }
 
 export function StopSpending() {
   const { organization } = useSession();
-  const pauses = usePauses().filter(({ scope }) => scope === WHOLE);
+  const pauses = usePauses().filter(({ scope }) => scope === ORGANIZATION);
   if (organization === null) return null;
-  const owner: Owner = { scope: WHOLE, id: organization.id, name: organization.name };
+  const owner: Owner = { scope: ORGANIZATION, id: organization.id, name: organization.name };
   return <PauseButton {...owner} verb="Stop spending" pauses={pauses} isOwn={false} />;
 }
 
@@ -53,10 +56,10 @@ function PauseButton({
   pauses,
   isOwn,
   ...pausing
-}: Pausing & { pauses: readonly Pause[]; isOwn: boolean }) {
+}: PauseTarget & { pauses: readonly Pause[]; isOwn: boolean }) {
   const [isPausing, setPausing] = useState(false);
   const isPaused = pauses.some(({ source }) => source === "member");
-  if (isPaused || !useMay()(CREATE, isOwn)) return null;
+  if (isPaused || !useMay()(CREATE_CALL, isOwn)) return null;
   return (
     <>
       <button type="button" onClick={() => setPausing(true)}>
@@ -87,17 +90,17 @@ function Notice({ pause }: { pause: Pause }) {
     <>
       <p class="notice">
         <span role="status">
-          {scope === WHOLE ? "■ All new" : "▲ New"} requests of {name} are paused: {reason}.
+          {scope === ORGANIZATION ? "■ All new" : "▲ New"} requests of {name} are paused: {reason}.
         </span>{" "}
         <span class="small muted">
-          {byOf(pause, nameOf)}, <Time at={pause.created_at} />
+          {creatorText(pause, nameOf)}, <Time at={pause.created_at} />
           {until !== null && (
             <>
               , until <Time at={until} />
             </>
           )}
         </span>{" "}
-        {may(END) && source !== "operator" && (
+        {may(END_CALL) && source !== "operator" && (
           <button type="button" onClick={() => setEnding(true)}>
             Resume
           </button>
@@ -108,12 +111,12 @@ function Notice({ pause }: { pause: Pause }) {
           title={`Resume requests of ${name}?`}
           verb="Resume requests"
           tone="primary"
-          run={() => change(END, { path: { id } }, TOUCHES)}
+          run={() => change(END_CALL, { path: { id } }, TOUCHES)}
           onClose={() => setEnding(false)}
         >
           <p>
             All regions immediately accept new requests of {name} again
-            {scope === WHOLE && ", from all keys that aren't paused separately"}.
+            {scope === ORGANIZATION && ", from all keys that aren't paused separately"}.
           </p>
         </Confirm>
       )}
@@ -121,14 +124,17 @@ function Notice({ pause }: { pause: Pause }) {
   );
 }
 
-function byOf({ source, created_by: { id } }: Pause, nameOf: (id: string) => string): string {
+function creatorText(
+  { source, created_by: { id } }: Pause,
+  nameOf: (id: string) => string,
+): string {
   if (source === "budget") return "By a budget";
   return source === "operator" ? "By the operator" : `By ${nameOf(id ?? "")}`;
 }
 
-type Pausing = Owner & { readonly verb: string };
+type PauseTarget = Owner & { readonly verb: string };
 
-function NewPause({ scope, id, name, verb, onClose }: Pausing & { onClose: () => void }) {
+function NewPause({ scope, id, name, verb, onClose }: PauseTarget & { onClose: () => void }) {
   const [reason, setReason] = useState("");
   const [until, setUntil] = useState("");
   const [stops, setStops] = useState(false);
@@ -141,9 +147,9 @@ function NewPause({ scope, id, name, verb, onClose }: Pausing & { onClose: () =>
   };
   return (
     <FormDialog
-      title={`Pause ${scope === WHOLE ? "all requests of " : ""}${name}`}
+      title={`Pause ${scope === ORGANIZATION ? "all requests of " : ""}${name}`}
       verb={verb}
-      run={() => change(CREATE, { body }, TOUCHES)}
+      run={() => change(CREATE_CALL, { body }, TOUCHES)}
       onClose={onClose}
     >
       <Input

@@ -12,12 +12,12 @@ export type PlotProps = PlotData & {
 };
 
 const FONT = "12px system-ui, sans-serif";
-const pen = document.createElement("canvas").getContext("2d");
+const textContext = document.createElement("canvas").getContext("2d");
 
 function widthOf(text: string): number {
-  if (pen === null) return text.length * 8;
-  pen.font = FONT;
-  return Math.ceil(pen.measureText(text).width);
+  if (textContext === null) return text.length * 8;
+  textContext.font = FONT;
+  return Math.ceil(textContext.measureText(text).width);
 }
 
 /** A chart of stacked bars, lines with gaps, or steps. Pointer and keyboard select columns. */
@@ -87,7 +87,7 @@ function useReader({ days, onRead, onSelect }: PlotProps, place: Place, shape: S
   };
   const press = (event: KeyboardEvent): void => {
     if (event.key === "Enter" && read !== null) onSelect?.(read, read);
-    const next = moved(event.key, read, last);
+    const next = nextIndex(event.key, read, last);
     if (next === undefined) return;
     event.preventDefault();
     go(next);
@@ -105,7 +105,7 @@ function useReader({ days, onRead, onSelect }: PlotProps, place: Place, shape: S
   };
 }
 
-function moved(key: string, read: number | null, last: number): number | null | undefined {
+function nextIndex(key: string, read: number | null, last: number): number | null | undefined {
   const at = read ?? last;
   if (key === "ArrowLeft") return Math.max(0, at - 1);
   if (key === "ArrowRight") return Math.min(last, at + 1);
@@ -146,7 +146,7 @@ function Drawing({
           <text
             key={day}
             class="x"
-            x={inside(x(i), dayName(day), width)}
+            x={clampLabel(x(i), dayName(day), width)}
             y={HEIGHT - 6}
             children={dayName(day)}
           />
@@ -179,7 +179,7 @@ function Drawing({
         <text
           key={index}
           class="x strong"
-          x={inside(x(index), text, width)}
+          x={clampLabel(x(index), text, width)}
           y={y}
           children={text}
         />
@@ -188,7 +188,7 @@ function Drawing({
   );
 }
 
-function inside(middle: number, text: string, width: number): number {
+function clampLabel(middle: number, text: string, width: number): number {
   const half = widthOf(text) / 2 + 1;
   return Math.max(half, Math.min(width - half, middle));
 }

@@ -36,7 +36,7 @@ export function Status({ of: { status, error } }: { of: Pick<Generation, "status
 
 type Row = Generation;
 
-function tokens(id: string, title: string, of: (row: Row) => number | null): Column<Row> {
+function tokenColumn(id: string, title: string, of: (row: Row) => number | null): Column<Row> {
   const heading = title.toLowerCase().replaceAll(" ", "_");
   const cell = (row: Row) => {
     const count = of(row);
@@ -45,7 +45,7 @@ function tokens(id: string, title: string, of: (row: Row) => number | null): Col
   return { id, title, align: "right", wide: true, value: of, csv: [[heading, of]], cell };
 }
 
-function time(id: string, title: string, of: (row: Row) => number | null): Column<Row> {
+function durationColumn(id: string, title: string, of: (row: Row) => number | null): Column<Row> {
   const cell = (row: Row) => {
     const ms = of(row);
     return ms === null ? "" : took(ms);
@@ -97,11 +97,11 @@ export function requestColumns(nameOfKey: (id: string | null) => string): readon
       csv: [["external_id", (row) => row.external_id]],
     }),
     column("tags", "Tags", tagsText, { wide: true }),
-    tokens("in", "Input tokens", (row) => row.prompt_tokens),
-    tokens("cached", "Cached tokens", (row) => row.cached_tokens),
-    tokens("out", "Output tokens", (row) => row.completion_tokens),
-    time("first_byte", "TTFT", (row) => row.first_byte_ms),
-    time("took", "Duration", (row) => row.duration_ms),
+    tokenColumn("in", "Input tokens", (row) => row.prompt_tokens),
+    tokenColumn("cached", "Cached tokens", (row) => row.cached_tokens),
+    tokenColumn("out", "Output tokens", (row) => row.completion_tokens),
+    durationColumn("first_byte", "TTFT", (row) => row.first_byte_ms),
+    durationColumn("took", "Duration", (row) => row.duration_ms),
   ];
 }
 
@@ -116,10 +116,10 @@ export function tagsText({ tags }: Pick<Row, "tags">): string {
     .join(", ");
 }
 
-const LEFT_OUT = new Set(["cached", "took", "tags"]);
+const OMITTED_COLUMNS = new Set(["cached", "took", "tags"]);
 
 export function RequestTable({ rows }: { rows: readonly Row[] }) {
-  const columns = requestColumns(useKeyNames()).filter(({ id }) => !LEFT_OUT.has(id));
+  const columns = requestColumns(useKeyNames()).filter(({ id }) => !OMITTED_COLUMNS.has(id));
   return (
     <Grid
       name="Newest requests"

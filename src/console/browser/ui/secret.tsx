@@ -17,9 +17,9 @@ type Props = {
 /** Shows a secret once. Closing without copying needs a second click. */
 export function Secret({ title, secret, noun, note = "", uses, use, onClose }: Props) {
   const [copied, setCopied] = useState(false);
-  const [asked, setAsked] = useState(false);
-  const close = (): void => (copied || asked ? onClose() : setAsked(true));
-  const done = (): void => setCopied(true);
+  const [hasWarned, setAsked] = useState(false);
+  const close = (): void => (copied || hasWarned ? onClose() : setAsked(true));
+  const markCopied = (): void => setCopied(true);
   const copyAndClose = (): void =>
     void navigator.clipboard.writeText(secret).then(onClose, () => setAsked(true));
   return (
@@ -27,22 +27,22 @@ export function Secret({ title, secret, noun, note = "", uses, use, onClose }: P
       <p>It is only shown once. Nobody can show it again, not even the operator. {note}</p>
       <div class="secret">
         <code>{secret}</code>
-        <Copy text={secret} label={`Copy ${noun}`} onCopied={done} />
+        <Copy text={secret} label={`Copy ${noun}`} onCopied={markCopied} />
       </div>
       {uses.map(([heading, text]) => (
         <>
           <h3>{heading}</h3>
-          <Code text={text} onCopied={done} />
+          <Code text={text} onCopied={markCopied} />
         </>
       ))}
-      {asked && !copied && (
+      {hasWarned && !copied && (
         <p class="notice" role="alert">
           ▲ The {noun} was not copied. Close again to discard it.
         </p>
       )}
       <div class="actions end">
         <button type="button" onClick={close}>
-          {asked && !copied ? "Close without it" : "Done"}
+          {hasWarned && !copied ? "Close without it" : "Done"}
         </button>
         {!copied && (
           <button type="button" onClick={copyAndClose}>

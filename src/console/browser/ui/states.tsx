@@ -12,14 +12,14 @@ import { remedyOf } from "../lib/remedies.ts";
 import { Code, Copy } from "./basics.tsx";
 import { useNow } from "../state/now.ts";
 
-const PATIENCE_MS = 300;
-const OLD_MS = 30_000;
+const PLACEHOLDER_DELAY_MS = 300;
+const OLD_AGE_MS = 30_000;
 
 /** A placeholder with the final height, so that the layout doesn't move. */
 export function Skeleton({ height }: { height: number }) {
   const [waited, setWaited] = useState(false);
   useEffect(() => {
-    const timer = setTimeout(() => setWaited(true), PATIENCE_MS);
+    const timer = setTimeout(() => setWaited(true), PLACEHOLDER_DELAY_MS);
     return () => clearTimeout(timer);
   }, []);
   const rows = Array.from({ length: Math.max(1, Math.floor(height / 36)) }, (_, i) => i);
@@ -116,7 +116,7 @@ export function Age({ read }: { read: Read<unknown> }) {
   const age = now - read.at;
   return (
     <span class="small warn-text" role="status">
-      ▲ {age > OLD_MS ? `${duration(age)} old` : "not up to date"}: {read.failure.message}
+      ▲ {age > OLD_AGE_MS ? `${duration(age)} old` : "not up to date"}: {read.failure.message}
     </span>
   );
 }
@@ -153,7 +153,8 @@ export function Inline<T>({
 }) {
   const now = useNow();
   const { latest, failure, at, again } = read;
-  if (failure === undefined) return <>{latest === undefined ? <Awaited /> : children(latest)}</>;
+  if (failure === undefined)
+    return <>{latest === undefined ? <InlinePlaceholder /> : children(latest)}</>;
   const age = latest === undefined ? "not read" : `${duration(Math.max(1000, now - at))} old`;
   return (
     <>
@@ -168,10 +169,10 @@ export function Inline<T>({
   );
 }
 
-function Awaited() {
+function InlinePlaceholder() {
   const [waited, setWaited] = useState(false);
   useEffect(() => {
-    const timer = setTimeout(() => setWaited(true), PATIENCE_MS);
+    const timer = setTimeout(() => setWaited(true), PLACEHOLDER_DELAY_MS);
     return () => clearTimeout(timer);
   }, []);
   return <span class="hidden">{waited && "Reading"}</span>;

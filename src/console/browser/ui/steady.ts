@@ -19,19 +19,20 @@ export function useSteady<T extends { readonly id: string }>(
 ): Steady<T> {
   const [pointed, setPointed] = useState(false);
   const [focused, setFocused] = useState(false);
-  const [, draw] = useState(0);
-  const kept = useRef({ of, rows });
-  const isHeld = (pointed || focused) && kept.current.of === of && kept.current.rows.length > 0;
-  if (!isHeld) kept.current = { of, rows };
+  const [, rerender] = useState(0);
+  const heldRows = useRef({ of, rows });
+  const isHeld =
+    (pointed || focused) && heldRows.current.of === of && heldRows.current.rows.length > 0;
+  if (!isHeld) heldRows.current = { of, rows };
   const now = new Map(rows.map((row) => [row.id, row]));
-  const shown = kept.current.rows;
+  const shown = heldRows.current.rows;
   const known = new Set(shown.map(({ id }) => id));
   return {
     shown: shown.map((row) => now.get(row.id) ?? row),
     waiting: rows.filter(({ id }) => !known.has(id)).length,
     letIn: () => {
-      kept.current = { of, rows };
-      draw((count) => count + 1);
+      heldRows.current = { of, rows };
+      rerender((count) => count + 1);
     },
     watch: {
       onPointerEnter: () => setPointed(true),

@@ -38,7 +38,7 @@ const PAGE_ROWS = 50;
 export function Table<T>(props: Props<T>) {
   const { rows, pager, filters, empty } = props;
   if (rows.length > 0 || pager?.isFiltered === true) {
-    return pager ? <Paged {...props} pager={pager} /> : <Whole {...props} />;
+    return pager ? <PagedTable {...props} pager={pager} /> : <LocalTable {...props} />;
   }
   return (
     <>
@@ -48,7 +48,7 @@ export function Table<T>(props: Props<T>) {
   );
 }
 
-function Paged<T>(props: Props<T> & { pager: Pager<T> }) {
+function PagedTable<T>(props: Props<T> & { pager: Pager<T> }) {
   const { name, columns, rows, pager, filters } = props;
   return (
     <>
@@ -58,17 +58,17 @@ function Paged<T>(props: Props<T> & { pager: Pager<T> }) {
       </div>
       <Grid {...props} isSorted={false} />
       {rows.length === 0 && <p class="muted center">No results</p>}
-      {(pager.next ?? pager.previous) && <Turn at={pager} />}
+      {(pager.next ?? pager.previous) && <PageButtons at={pager} />}
     </>
   );
 }
 
-function Whole<T>(props: Props<T>) {
+function LocalTable<T>(props: Props<T>) {
   const { name, columns, rows, filters } = props;
   const [query, update] = useQuery();
   const page = Number(query["page"] ?? 0);
   const setPage = (next: number): void => update({ page: next === 0 ? "" : String(next) });
-  const found = sorted(matching(rows, columns, query["q"] ?? ""), columns, query);
+  const found = sortRows(filterRows(rows, columns, query["q"] ?? ""), columns, query);
   const at = Math.min(page, lastPage(found.length));
   const first = at * PAGE_ROWS;
   const shown = found.slice(first, first + PAGE_ROWS);
@@ -89,7 +89,7 @@ function Whole<T>(props: Props<T>) {
       <Grid {...props} rows={shown} />
       {found.length === 0 && <p class="muted center">No results</p>}
       {found.length > PAGE_ROWS && (
-        <Turn
+        <PageButtons
           at={{
             label: `${first + 1} to ${first + shown.length} of ${found.length}`,
             previous: at > 0 ? () => setPage(at - 1) : undefined,
@@ -105,7 +105,7 @@ function lastPage(rows: number): number {
   return Math.max(0, Math.ceil(rows / PAGE_ROWS) - 1);
 }
 
-function matching<T>(
+function filterRows<T>(
   rows: readonly T[],
   columns: readonly Column<T>[],
   text: string,
@@ -122,7 +122,7 @@ function matching<T>(
  * Sorts rows by the column `sort` of the address, descending with a minus. Missing values come
  * last.
  */
-function sorted<T>(
+function sortRows<T>(
   rows: readonly T[],
   columns: readonly Column<T>[],
   query: Readonly<Record<string, string>>,
@@ -154,7 +154,7 @@ export function Grid<T>({
 }) {
   const [{ sort = "" }, update] = useQuery();
   const box = useRef<HTMLDivElement>(null);
-  const shown = useFitting(box, columns);
+  const shown = useFittingColumns(box, columns);
   return (
     <div ref={box} class="table" role="region" aria-label={name} tabIndex={0}>
       <table onKeyDown={moveInRows}>
@@ -181,7 +181,7 @@ export function Grid<T>({
 }
 
 /** Hides `wide` columns, from the right, until the table fits. Exports still have them. */
-function useFitting<T>(
+function useFittingColumns<T>(
   box: { readonly current: HTMLDivElement | null },
   columns: readonly Column<T>[],
 ): readonly Column<T>[] {
@@ -305,7 +305,7 @@ function moveInRows(event: KeyboardEvent): void {
   to.focus();
 }
 
-function Turn({ at }: { at: Pick<Pager<unknown>, "label" | "previous" | "next"> }) {
+function PageButtons({ at }: { at: Pick<Pager<unknown>, "label" | "previous" | "next"> }) {
   return (
     <div class="turn">
       <span class="small muted">{at.label}</span>
