@@ -45,8 +45,9 @@ function accessOf(row: Route, identity: SessionIdentity): "all" | "own" | null {
   if (row.reach === "operators") {
     return identity.kind === "operator" && row.roles.includes(identity.role) ? "all" : null;
   }
-  if (row.reach === "people")
+  if (row.reach === "people") {
     return identity.kind === "person" ? accessOfPerson(row, identity) : null;
+  }
   return identity.kind === "operator" || isHidden(row, identity)
     ? null
     : accessOfMember(row, identity);

@@ -114,8 +114,9 @@ export async function enterSession(
   );
   if (!entered.ok) return entered;
   const active = await findActiveIdentity(c, entered.value.identity);
-  if (active.ok)
+  if (active.ok) {
     return requireShownOrganization(c, { ...entered.value, identity: active.value, place });
+  }
   if (active.failure.kind !== "invalid_api_key") return active;
   c.executionCtx.waitUntil(closeSession(c, place));
   return refuse({ kind: "no_console_session" });

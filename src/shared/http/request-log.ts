@@ -51,8 +51,9 @@ export function countInSummaryLine(
   },
   nowMs: number,
 ): boolean {
-  if (config === undefined || config.logRequests === "all" || !SUMMARIZED_STATUSES.has(status))
+  if (config === undefined || config.logRequests === "all" || !SUMMARIZED_STATUSES.has(status)) {
     return false;
+  }
   Isolate.of(config)
     .get(createSummaryLine)
     .add(failure ?? String(status), nowMs, {

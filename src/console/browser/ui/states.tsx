@@ -153,8 +153,9 @@ export function Inline<T>({
 }) {
   const now = useNow();
   const { latest, failure, at, again } = read;
-  if (failure === undefined)
+  if (failure === undefined) {
     return <>{latest === undefined ? <InlinePlaceholder /> : children(latest)}</>;
+  }
   const age = latest === undefined ? "not read" : `${duration(Math.max(1000, now - at))} old`;
   return (
     <>
