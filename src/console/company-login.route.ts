@@ -25,8 +25,8 @@ export type StartedLogin = { readonly at: LoginContext; readonly connection: Com
 
 /**
  * Finds a company's identity provider: by the session's organization when linking or confirming,
- * otherwise by the entered domain. The response doesn't reveal whether a domain is known. Failures
- * count toward the login limit of the IP address.
+ * otherwise by the entered domain. Doesn't reveal whether a domain is known. Failures count toward
+ * the login limit.
  */
 export async function startCompanyLogin(
   c: AppContext,
@@ -85,9 +85,9 @@ function unknownLogin(): Result<StartedLogin> {
 }
 
 /**
- * Reports whether a session may link or confirm a login at an identity provider. A session from a
- * company's provider can't link. Other sessions can link only the provider of their own
- * organization. Confirming requires the provider of the session's own login.
+ * Reports whether a session may link or confirm a login. A session from a company's provider can't
+ * link. Others can link only their own organization's provider. Confirming requires the provider of
+ * the session.
  */
 export function canStartLogin(
   { session }: Pick<ActivePerson, "session">,

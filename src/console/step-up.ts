@@ -31,9 +31,8 @@ export function hasFreshLogIn(
 }
 
 /**
- * Returns the time of a login and how it was proven, or null. Uses the identity provider's
- * `auth_time` if it is recent or the provider can require a new login (`isReauth`), otherwise the
- * time of the code exchange.
+ * Returns the time of a login and its proof, or null. Uses the provider's `auth_time` if it is
+ * recent or the provider supports `reauth`, otherwise the time of the code exchange.
  */
 export function freshnessOf(
   authenticatedAt: number | null,

@@ -4,8 +4,8 @@ import { endOf } from "./period.ts";
 import type { Period } from "./period.ts";
 
 /**
- * The amounts that a budget has counted, by time bucket. A calendar window or `total` has one
- * bucket. A rolling window of N minutes is divided into 60 buckets of N seconds.
+ * A budget's counted amounts by bucket. A calendar window or `total` has one bucket; a rolling
+ * window of N minutes has buckets of N seconds.
  */
 export type Tally = readonly (readonly [bucket: number, sum: number])[];
 

@@ -6,10 +6,7 @@ import { DOLLARS_MAX, dollarsOf, micros, microsOfDollars } from "./money.ts";
 export const BUDGET_SCOPES = ["organization", "member", "key", "session", "end_user"] as const;
 export type BudgetScope = (typeof BUDGET_SCOPES)[number];
 
-/**
- * The units of budgets. A budget in dollars counts micro-credits. A budget in tokens counts prompt
- * and output tokens.
- */
+/** Units of budgets. Dollars are counted in micro-credits, and tokens include prompt and output. */
 export const BUDGET_UNITS = ["dollars", "tokens", "requests"] as const;
 export type BudgetUnit = (typeof BUDGET_UNITS)[number];
 
@@ -32,8 +29,7 @@ export type Budget = {
 };
 
 /**
- * The owner of budgets. `subject` is its ID: "" for the organization, and the internal ID for an
- * end user.
+ * The owner of budgets. `subject` is "" for the organization, or the internal ID of an end user.
  */
 export type BudgetOwner = { readonly scope: BudgetScope; readonly subject: string };
 

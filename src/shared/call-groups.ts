@@ -7,18 +7,16 @@ import type { TimerFunction } from "./timers.ts";
  */
 export const GROUPED_PARTS_MAX = 32;
 const WAITING_PARTS_MAX = 256;
-/** Time after which a part without a response fails, in ms. */
 export const GROUPED_CALL_TIMEOUT_MS = 800;
 /** Time after which a slow call no longer blocks further calls, in ms. */
 const STALL_MS = 100;
 /** Maximum concurrent calls to an object. Further parts wait and are grouped. */
 export const CONCURRENT_CALLS_MAX = 4;
-/** Minimum and maximum time between two polls of a waiting part, in ms. */
 const POLL_MS = { min: 1, max: 20 } as const;
 
 /**
- * The result of one part of a grouped call. `failed`: the call failed. `apart`: the object did
- * nothing, and the part must be sent in its own call.
+ * The result of one part of a grouped call. `failed`: the call failed. `apart`: nothing was done,
+ * and the part needs its own call.
  */
 export type PartAnswer<Answer> =
   | { readonly kind: "answered"; readonly answer: Answer }
@@ -60,9 +58,8 @@ type ObjectQueue<Part, Answer> = RunningCalls & {
 
 /**
  * Combines an isolate's concurrent calls to objects of one class. While an object has the maximum
- * of running calls, further parts wait. Each waiting part polls with its own timer, because a
- * promise that another request resolves may never settle (workerd#2719). A part without a response
- * in time throws, and its caller retries with the same ID.
+ * of running calls, further parts wait. Each part polls with its own timer, because a promise that
+ * another request resolves may never settle (workerd#2719).
  */
 export class CallGroups<Part, Answer> {
   readonly #queueByName = new Map<string, ObjectQueue<Part, Answer>>();
@@ -72,7 +69,10 @@ export class CallGroups<Part, Answer> {
     this.#callsMax = callsMax;
   }
 
-  /** Sends a part to the object `name`. Throws if the call fails or times out. */
+  /**
+   * Sends a part to the object `name`. Throws if the call fails or times out; retry with the same
+   * ID.
+   */
   ask(name: string, ask: GroupedCall<Part, Answer>): Promise<Answer> {
     const queue = this.#queueOf(name);
     const { part } = ask;

@@ -17,9 +17,9 @@ const WIDE = /[^ -~]/;
 const LATIN_END = 0x300;
 const CYRILLIC_END = 0x530;
 /**
- * Extra tokens of a word with non-ASCII letters: `from + each * letters`. The row is the first with
- * `end` above the code of the word's first non-ASCII letter. Fitted to declarations of human
- * rights, compiler messages and code (test/contract/count-tokens.test.ts).
+ * Extra tokens of a word with non-ASCII letters: `from + each * letters`. The first row with `end`
+ * above the code of its first non-ASCII letter applies. Fitted by
+ * test/contract/count-tokens.test.ts.
  */
 const SCRIPTS: readonly (readonly [end: number, from: number, each: number])[] = [
   [LATIN_END, 0.1, 0.16],

@@ -3,8 +3,8 @@ import { sha256 } from "./hash.ts";
 import { storedJson } from "./stored-json.ts";
 
 /**
- * The types of events. To add a type whose data contains a name or address, also add that field to
- * `ERASED` in event-log.do.ts.
+ * Event types. If the data of a new type has a name or address, add that field to `ERASED` in
+ * event-log.do.ts.
  */
 export const EVENT_TYPES = [
   "balance.credited",
@@ -84,7 +84,6 @@ export type NewEvent = {
   readonly data: EventData;
 };
 
-/** A stored event. `createdAt` is in Unix ms. */
 export type EventRecord = NewEvent & { readonly id: string; readonly createdAt: number };
 
 export type StoredEvent = {

@@ -1,6 +1,6 @@
 /**
- * Details of a parsed JSON value that JavaScript loses: it rounds numbers to 53 bits and moves
- * integer keys to the front. `JSON.stringify` uses them to restore the original text.
+ * Details that JavaScript loses when it parses JSON: it rounds numbers to 53 bits and moves integer
+ * keys to the front. `JSON.stringify` restores them.
  */
 
 type LostDetails = {

@@ -15,7 +15,6 @@ import type { PolicyField, PolicyScope } from "./policy.ts";
  */
 export type Failure = FailureKinds & { readonly charged?: Charged };
 
-/** The charge of a failed request. A retry would be charged again. */
 export type Charged = {
   readonly costMicro: Micros;
   readonly generationId: string;
@@ -49,7 +48,7 @@ type FailureKinds =
       readonly session?: true;
       readonly purchaseId?: string;
     } & Shortage)
-  /** Refunds or disputes exceeded the balance. `owedMicro` is null for a session. */
+  /** Refunded or disputed payments left a debt. `owedMicro` is null for a session. */
   | { readonly kind: "payment_reversed"; readonly owedMicro: Micros | null }
   /**
    * `leftMicro` is left before subtracting holds. `resetsAt` is Unix ms, or null for a total

@@ -17,8 +17,7 @@ import type { WarmRoute } from "./warm-route.ts";
 export type LostCall = { readonly model: string; readonly cost: number | null };
 
 /**
- * A failed attempt to call a provider, with the gateway's reason. Times are ms since the request
- * arrived.
+ * A failed call of a provider, with the gateway's reason. Times are ms since the request arrived.
  */
 export type FailedAttempt = {
   readonly route: string;
@@ -42,8 +41,8 @@ export type Generation = {
   readonly usage: Usage;
   readonly price: Price;
   /**
-   * The price's start time (Unix ms; null if the price is from the configuration) and its price
-   * list. Absent in older records.
+   * The price's start (Unix ms; null for the configuration's prices) and price list. Absent in
+   * older records.
    */
   readonly origin?: { readonly from: number | null; readonly list: string | null };
   /** The provider's price. Never shown to customers. */

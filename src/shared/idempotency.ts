@@ -2,7 +2,6 @@ import { invalid, success } from "./failure.ts";
 import type { Result } from "./failure.ts";
 import { sha256Hex } from "./hash.ts";
 
-/** How long an Idempotency-Key is remembered after the request's admission, in ms. */
 export const IDEMPOTENCY_MS = 86_400_000;
 
 export type Idempotency = {
@@ -21,8 +20,8 @@ const HEADER = "Idempotency-Key";
 const VISIBLE = /^[\x21-\x7e]{1,255}$/;
 
 /**
- * Returns the header's value, or null if it is absent. Fails with 400 unless it has 1 to 255
- * visible ASCII characters. A space would mean that two headers were joined.
+ * Returns the header's value, or null. Fails with 400 unless it has 1 to 255 visible ASCII
+ * characters. A space would mean two joined headers.
  */
 export function readIdempotencyKey(header: string | undefined): Result<string | null> {
   if (header === undefined) return success(null);

@@ -30,9 +30,8 @@ const UNKNOWN_OWNER = "";
 
 /**
  * Divides an isolate's memory among open requests. An organization can use at most as much as stays
- * free: a single one gets half, two get a third each. A small organization therefore always gets a
- * slot. Paid requests above the share wait, and freed memory goes first to the organization with
- * the fewest requests.
+ * free: one alone gets half, two get a third each. A small one therefore always gets a slot. Paid
+ * requests above the share wait; the organization with the fewest requests goes first.
  */
 export class RequestMemory {
   readonly #limits: InFlightLimits;
@@ -47,7 +46,6 @@ export class RequestMemory {
     this.#limits = limits;
   }
 
-  /** Records the delay of a request's timer, in ms. */
   readonly recordDelay = (delayMs: number, nowMs: number): void => {
     this.#compute.recordDelay(delayMs, nowMs, () =>
       Math.max(0, ...[...this.#loads.values()].map(({ requests }) => requests)),
@@ -59,8 +57,8 @@ export class RequestMemory {
   }
 
   /**
-   * Takes a slot for a request of a key, or returns the exceeded limit. `bytes` is the body's size,
-   * or 0 if unknown. The caller must release the slot. `owner` identifies a caller without a key.
+   * Takes a slot, or returns the exceeded limit. `bytes` is the body's size, 0 if unknown. `owner`
+   * identifies a caller without a key. The caller must release the slot.
    */
   take(
     keyHash: string,
@@ -292,9 +290,8 @@ const INCREASE = 1.01;
 export const COMPUTE_REQUESTS_MIN = 128;
 
 /**
- * Limits the open requests of each organization while timers are late because of CPU overload. The
- * limit falls below the open requests of the largest organization, and rises slowly once timers are
- * on time.
+ * Limits each organization's open requests while timers are late because of CPU overload. The limit
+ * falls below those of the largest organization, and rises slowly once timers are on time.
  */
 class ComputeLimit {
   #delayMs = 0;
@@ -305,7 +302,6 @@ class ComputeLimit {
     return this.#requestsMax;
   }
 
-  /** `largest` returns the number of open requests of the largest organization. */
   recordDelay(delayMs: number, nowMs: number, largest: () => number): void {
     this.#delayMs += (Math.min(delayMs, COUNTED_DELAY_MS_MAX) - this.#delayMs) * DELAY_WEIGHT;
     if (Math.abs(nowMs - this.#changedMs) < CHANGE_MS) return;

@@ -110,9 +110,9 @@ export const concurrencySchema: z.ZodMiniType<number> = z
   .check(z.minimum(1), z.maximum(CONCURRENT_MAX));
 
 /**
- * All limits of a key except `rpm_limit`, and the permission `may_hold`. Request bodies, key
- * objects, rows and events are generated from this table. To add a limit, enforce it in
- * hold-checks.do.ts and compare it in `IS_NO_WIDER`.
+ * All limits of a key except `rpm_limit`, and the permission `may_hold`. Bodies, key objects, rows
+ * and events derive from this table. Enforce a new limit in hold-checks.do.ts, and compare it in
+ * `IS_NO_WIDER`.
  */
 export const TERMS = {
   budgetMicro: defineTerm("budget_dollars", "budget_micro", {
@@ -295,7 +295,7 @@ export type KeyStatus = {
   readonly terms: KeyTerms;
   readonly requests: RateState;
   readonly tokens: RateState | null;
-  /** The budget. `resetsAt` is Unix ms, or null for a total budget. */
+  /** `resetsAt` is Unix ms, or null for a total budget. */
   readonly budget: {
     readonly spentMicro: Micros;
     readonly heldMicro: Micros;

@@ -22,8 +22,8 @@ export type Key = {
 };
 
 /**
- * The active secrets of a rotated key, newest first. Null if the key was never rotated: its only
- * secret is then the one whose hash identifies the key.
+ * The active secrets of a rotated key, newest first. Null if it was never rotated: its only secret
+ * has the key's hash.
  */
 export type KeySecrets = readonly KeySecret[] | null;
 type KeySecret = { readonly hash: string; readonly retiresAt: number | null };

@@ -10,7 +10,6 @@ export type SandboxRow = {
 
 type KindRow = {
   readonly does: string;
-  /** The main API path of the kind. */
   readonly path: `/v1/${string}`;
   /**
    * Whether output tokens are billed. If so, requests have an output cap and prices an `output`.
@@ -21,7 +20,6 @@ type KindRow = {
   readonly units: readonly Unit[];
   readonly parameters: readonly string[];
   readonly isSlow?: true;
-  /** The sandbox's model of this kind. For chat, there are several elsewhere. */
   readonly sandbox?: SandboxRow;
 };
 

@@ -22,8 +22,8 @@ export const POLICY_SCOPES = ["operator", "organization", "member", "key", "sess
 export type PolicyScope = (typeof POLICY_SCOPES)[number];
 
 /**
- * A policy that applies to a request, and its source. With `hasAliases`, its model list can have
- * aliases, which match only requests that name them.
+ * A policy that applies to a request, and its source. With `hasAliases`, it can list aliases, which
+ * match only requests that name them.
  */
 export type PolicyLayer = Policy & { readonly scope: PolicyScope; readonly hasAliases?: true };
 

@@ -17,9 +17,9 @@ const SLOT_LEASE_MS = 30_000;
 const runningByOrg = new Map<string, Set<{ readonly sinceMs: number }>>();
 
 /**
- * Runs a D1 statement for an organization. If D1 is slow, busy or fails, logs a warning and fails
- * with `storage_unavailable` or `overloaded`. The statement may still run later, so it must be safe
- * to repeat.
+ * Runs an organization's D1 statement. If D1 is slow, busy or fails, logs a warning and fails with
+ * `storage_unavailable` or `overloaded`. The statement may still run later, so it must be safe to
+ * repeat.
  */
 export async function queryDatabase<T>(
   statement: () => Promise<T>,

@@ -4,8 +4,8 @@ export const WINDOW_MS = 60_000;
 /** Maximum rate limit of a key, and length of the log. */
 export const ADMISSIONS_MAX = 1000;
 /**
- * Maximum time by which the clock can be behind the last admission, in ms. A larger difference
- * means that the clock was set back.
+ * Maximum time by which the clock can be behind the last admission, in ms. More means that it was
+ * set back.
  */
 export const CLOCK_LAG_MAX_MS = 60_000;
 
@@ -22,9 +22,8 @@ type WindowDecision =
   | { readonly admitted: false; readonly retryAfterMs: number };
 
 /**
- * An exact log of the last 1000 admissions, which never admits more than `limit` requests in any 60
- * s. Common approximations admit nearly twice as many (fixed window 2.00x, sliding counter 1.97x,
- * token bucket 1.98x).
+ * An exact log of the last 1000 admissions. Never admits more than `limit` requests in any 60 s.
+ * Common approximations admit nearly twice as many.
  */
 export class RateWindow {
   /** Admission times by slot. In the ring, which starts at the next slot, they never decrease. */

@@ -11,9 +11,8 @@ type ObjectSync<Row> = {
 };
 
 /**
- * Sends `row` to an object. Sends it again while D1 has a newer row, so that the last of concurrent
- * changes wins. If the object doesn't respond, fails with 503; repeating the change then completes
- * it.
+ * Sends `row` to an object, again while D1 has a newer row, so that the last of concurrent changes
+ * wins. Fails with 503 if the object doesn't respond; repeating the change completes it.
  */
 export async function syncWithDatabase<Row>(row: Row, sync: ObjectSync<Row>): Promise<Result<Row>> {
   let sentRow = row;

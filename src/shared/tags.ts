@@ -5,7 +5,6 @@ import { utf8Bytes } from "./tokens.ts";
 export type Tags = Readonly<Record<string, string>>;
 
 export const TAGS_MAX = 8;
-/** Maximum UTF-8 bytes of a tag's value. */
 const TAG_BYTES_MAX = 64;
 /** Maximum number of tag keys by which an organization's daily usage is summed. */
 const TAG_KEYS_MAX = 4;

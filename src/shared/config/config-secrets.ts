@@ -104,9 +104,9 @@ function parseOperator(entry: string, sandbox: boolean): OperatorToken | null {
 }
 
 /**
- * Parses PEERS and the secrets of each peer region R. PEER_OUT_<R> signs messages to R, PEER_IN_<R>
- * verifies messages from R, and the _NEXT variants are for rotation. All secrets must differ, so
- * that a message can't be replayed to its sender.
+ * Parses PEERS and each peer's secrets. PEER_OUT_<R> signs messages to region R, PEER_IN_<R>
+ * verifies messages from R, and _NEXT variants are for rotation. All must differ, so that no
+ * message can be replayed to its sender.
  */
 export function parsePeers(
   entries: readonly { readonly region: Region; readonly url: string }[],

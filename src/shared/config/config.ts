@@ -129,7 +129,6 @@ type MailBinding = {
 };
 export type Mailing = { readonly binding: MailBinding; readonly from: string };
 
-/** The deployment's parsed configuration. Secrets in it are never logged. */
 export type Config = {
   readonly region: Region;
   readonly peers: readonly PeerConfig[];
@@ -141,7 +140,7 @@ export type Config = {
   readonly models: readonly ModelEntry[];
   readonly providers: readonly ProviderEntry[];
   readonly aliases: Readonly<Record<string, string>>;
-  /** Models that stay available after the end date that their author announced. */
+  /** Models that stay available after their author's announced end date. */
   readonly sellEnded: readonly string[];
   readonly numbers: NumberVars;
   readonly keySecrets: readonly KeySecret[];

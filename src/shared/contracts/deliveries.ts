@@ -77,16 +77,16 @@ export type DeliveriesCalls = {
   poke(): Promise<void>;
   refresh(orgId: string): Promise<Result<null>>;
   /**
-   * Sends a test event without retries. Fails with `not_found` for an unknown webhook, or
-   * `rate_limited` after five tests in a minute.
+   * Sends a test event once. Fails with `not_found` for an unknown webhook, or `rate_limited` after
+   * five tests in a minute.
    */
   sendTest(orgId: string, webhookId: string, actor: Actor): Promise<Result<Attempt>>;
   deliveries(webhookId: string, page: DeliveryQuery): Promise<Result<DeliveryPage>>;
   delivery(webhookId: string, deliveryId: string): Promise<Result<DeliveryDetail>>;
   health(): Promise<Result<Readonly<Record<string, ReceiverHealth>>>>;
   /**
-   * Resends deliveries with a fresh retry schedule, and returns how many. Fails with `not_found`
-   * for an unknown webhook, or `conflict` for a disabled one.
+   * Resends deliveries with a fresh retry schedule, and returns how many. Fails with `not_found`,
+   * or `conflict` for a disabled webhook.
    */
   resend(orgId: string, webhookId: string, which: Resend): Promise<Result<number>>;
   /**

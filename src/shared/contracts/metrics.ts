@@ -11,7 +11,6 @@ export type View = {
 
 export type WatchJob = "outboxes" | "payments";
 
-/** A region's metrics: the counters since `sinceMs` (Unix ms), and gauges. */
 export type RegionCounts = {
   readonly sinceMs: number;
   readonly counters: Series;
@@ -24,11 +23,11 @@ type Moment = { readonly atMs: number; readonly series: Series };
 
 export type MetricsCalls = {
   /**
-   * Adds counts to the counters. If `view` has speed samples, returns the latency and throughput of
-   * the region's routes. An object that still runs an earlier release returns undefined.
+   * Adds counts. If `view` has speed samples, returns the speeds of the region's routes. Objects of
+   * an earlier release return undefined.
    */
   add(series: Series, view?: View): Promise<readonly RouteSpeed[] | undefined>;
-  /** Objects that still run an earlier release don't have this method. */
+  /** Objects of an earlier release lack this method. */
   speeds(): Promise<readonly RouteSpeed[]>;
   setGauges(series: Series, job?: WatchJob): Promise<void>;
   read(): Promise<RegionCounts>;

@@ -4,10 +4,7 @@ import type { Actor } from "../event.ts";
 import type { Failure, Result } from "../failure.ts";
 import type { PauseWithOwner, PauseSource } from "../pauses.ts";
 
-/**
- * A pause to create. `id` is the owner's ID in the API: "" for the organization, the external ID
- * for an end user.
- */
+/** A pause to create. `id` is the owner's ID in the API, "" for the organization. */
 export type NewPause = {
   readonly scope: BudgetScope;
   readonly id: string;
@@ -37,7 +34,6 @@ export type PauseEnding = {
   readonly actor: Actor;
 };
 
-/** A running request. `id` is also the ID of its hold. */
 export type WatchedRun = { readonly id: string; readonly called: RequestCredential };
 export type StoppedRun = { readonly id: string; readonly failure: Failure };
 

@@ -8,9 +8,9 @@ export const PURCHASE_ID = "pur_";
 export type PurchaseMethod = "checkout" | "card" | "auto";
 
 /**
- * The state of a purchase. `wanted`: not yet sent to Stripe. `asked`: in progress at Stripe.
- * `unknown`: a step got no response and is retried. `needs_customer`: the customer must act at
- * `url`. `expired`: abandoned or cancelled.
+ * The state of a purchase. `wanted`: not sent to Stripe. `asked`: in progress. `unknown`: a step
+ * got no response and is retried. `needs_customer`: the customer must act at `url`. `expired`:
+ * abandoned or cancelled.
  */
 export type PurchaseState = (typeof PURCHASE_STATES)[number];
 export const PURCHASE_STATES = [
@@ -111,10 +111,7 @@ export type Hint = {
 };
 
 export const REFUND_REASONS = ["duplicate", "fraudulent", "requested_by_customer"] as const;
-/**
- * A refund request. A null `amountCents` refunds the remaining amount. `name` is the idempotency
- * key.
- */
+/** A refund request. A null `amountCents` refunds the rest. `name` is the idempotency key. */
 export type RefundAsk = {
   readonly purchase: string;
   readonly amountCents: number | null;

@@ -6,8 +6,8 @@ export type Difference = {
   readonly found: number | string | null;
 };
 /**
- * The result of comparing a wallet's tables with each other and with D1, as of ledger row `seq`.
- * `book` is null if D1 has no balance or can't be read.
+ * A comparison of a wallet's tables with each other and with D1, as of ledger row `seq`. `book` is
+ * null if D1 has no balance or can't be read.
  */
 export type Reconciliation = {
   readonly creditsMicro: Micros;
@@ -48,7 +48,6 @@ export type ReconcileRun = {
   readonly charged: number;
   readonly answer: Omit<Reconciliation, "next">;
 };
-/** Limits of one slice of a reconciliation. */
 export type ReconcileAsk = {
   readonly from?: ReconcileState;
   readonly withinMs?: number;

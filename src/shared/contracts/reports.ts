@@ -18,8 +18,8 @@ type UsageGroup = UsageAmounts & {
   readonly day?: string;
 };
 /**
- * A page of usage groups. `after` is the name of the last group of the previous page, or "" for
- * null. With two dimensions, it starts with the day and a comma.
+ * A page of groups. `after` is the previous page's last group, or "" for null. With two dimensions,
+ * it starts with the day and a comma.
  */
 export type UsagePage = { readonly limit: number; readonly after: string | null };
 export type UsageReport = {
@@ -88,7 +88,6 @@ export type CostGroup = {
   boughtMicro: number;
   unknown: number;
 };
-/** A cost report. Requests before `completeFrom` (Unix ms) are excluded. */
 export type CostReport = {
   readonly data: readonly CostGroup[];
   readonly lessMicro: Micros;
@@ -114,7 +113,6 @@ export type ProviderCalls = {
   served: number;
   readonly failed: Record<string, number>;
 };
-/** Provider calls since `completeFrom` (Unix ms). Older requests are excluded. */
 export type ProviderCallsReport = {
   readonly data: readonly ProviderCalls[];
   readonly completeFrom: number;

@@ -41,8 +41,8 @@ export type StoredResponseQuery = {
 };
 
 /**
- * The stored data that a request references. `links` are the turns of the conversation, oldest
- * first. Null if one is missing.
+ * The stored data that a request references. `links` are the conversation's turns, oldest first.
+ * Null if one is missing.
  */
 export type StoredResponseResult = {
   readonly links: readonly Link[] | null;
@@ -56,8 +56,8 @@ export function textsOf({ links, outputs, inputs }: StoredResponseResult): reado
 }
 
 /**
- * The methods of an organization's stored responses. For missing, expired and inaccessible
- * responses, the results are the same.
+ * The methods for stored responses. Missing, expired and inaccessible responses give the same
+ * result.
  */
 export type StoredResponsesCalls = {
   /** Sets how long responses are stored, in hours. Existing responses are included. */
@@ -80,7 +80,6 @@ export const RESPONSE_ID = "resp_";
 /** Maximum bytes of a stored response together with its new input. */
 export const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
 export const LINKS_MAX = 5000;
-/** Maximum bytes of a request body if the response is stored. */
 export const STORED_BODY_BYTES_MAX = 8 * 1024 * 1024;
 
 export function responseOwner({ memberId, keyId, shown }: Admitted["caller"]): ResponseOwner {
@@ -88,8 +87,8 @@ export function responseOwner({ memberId, keyId, shown }: Admitted["caller"]): R
 }
 
 /**
- * Returns the filter for responses that a caller can continue: the caller's own for a session or
- * limited key, otherwise those of the whole member.
+ * Returns the filter for responses that a caller can continue: its own for a session or limited
+ * key, otherwise all of its member.
  */
 export function continuedBy({
   caller,

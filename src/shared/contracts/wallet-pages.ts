@@ -31,9 +31,8 @@ export type GenerationRecord = Generation & {
 };
 
 /**
- * The state of a request. `refused`: its hold was rejected, recorded only for requests from other
- * regions. `expired`: its hold timed out, but it can still be settled. All states but `held` are
- * final otherwise.
+ * The state of a request. Only `held` can change, except that an `expired` hold can still be
+ * settled. `refused`: the hold of another region's request was rejected.
  */
 export type RequestState = "held" | "settled" | "voided" | "expired" | "refused";
 

@@ -77,16 +77,13 @@ export type HoldRequest = {
    */
   readonly hasCap: boolean;
   readonly tokens: TokenRequest;
-  /**
-   * The model as named in the request, and its ID. If null, a key with a model list rejects the
-   * request.
-   */
+  /** The model as named in the request, and its ID. Keys with a model list reject null. */
   readonly model: { readonly sent: string; readonly id: string } | null;
   readonly externalId: string | null;
   readonly keyId: string;
   /**
-   * Whether another region sent the request. The hold then expires later, and a rejection is stored
-   * to reject late duplicates.
+   * Whether another region sent the request. Its hold then expires later, and a rejection is stored
+   * for late duplicates.
    */
   readonly peer: boolean;
   readonly idempotency: Idempotency | null;
@@ -97,10 +94,10 @@ export type HoldRequest = {
   readonly candidates?: readonly RouteCandidate[];
 };
 /**
- * A granted hold. `tokens`: tokens granted and left under the key's limit. `priceList`, `policies`,
- * `paused`: set only by admissions without a hold. `warmRoute`: the route that has the prompt
- * cached. `routes`: indexes of the allowed candidates. `uncovered`: indexes of allowed candidates
- * that the available credits don't cover.
+ * A granted hold. `tokens`: granted and left under the key's limit. `priceList`, `policies`,
+ * `paused`: set only by admissions without a hold. `warmRoute`: the route with the cached prompt.
+ * `routes`: indexes of allowed candidates. `uncovered`: indexes of allowed candidates that credits
+ * don't cover.
  */
 export type HoldGrant = {
   readonly granted: Micros;
@@ -132,8 +129,8 @@ export type Settlement = {
   readonly isCapped?: boolean;
 };
 /**
- * The result of settling a hold. `unknown`: the hold doesn't exist or was rejected. `voided`: it
- * was released. Neither charges anything.
+ * The result of settling a hold. `unknown`: the hold doesn't exist or was rejected. Neither
+ * `unknown` nor `voided` charges anything.
  */
 export type SettleAnswer =
   | { readonly kind: "settled"; readonly charged: Micros; readonly shortfall: Micros }
@@ -153,7 +150,6 @@ export type BalanceAnswer = {
   readonly operatorPolicy?: Policy;
 };
 
-/** A credit to add. Without `actor`, the system made it. */
 export type CreditRequest = {
   readonly amountMicro: Micros;
   readonly reference: string;
@@ -192,7 +188,6 @@ export type WalletPart = {
 }[keyof GroupedCalls];
 export type PartResult = Awaited<ReturnType<GroupedCalls[keyof GroupedCalls]>>;
 
-/** A wallet's state for monitoring, in ms and bytes. */
 export type Vitals = {
   readonly openHolds: number;
   readonly oldestHoldMs: number | null;
@@ -262,8 +257,8 @@ export type WalletCalls = OtherCalls & {
   setKeyTerms(keyHash: string, terms: KeyTerms): Promise<Result<null>>;
   setKeySecrets(keyHash: string, secrets: KeySecrets, by?: KeyRotation): Promise<Result<null>>;
   /**
-   * Returns a key's limits and, with `withSpend`, its spend. Fails with `invalid_api_key`. With
-   * `isCounted`, the call counts as a request of the session, so it can fail with `rate_limited`.
+   * Returns a key's limits and, with `withSpend`, its spend. With `isCounted`, counts as a request
+   * of the session. Fails with `invalid_api_key` or `rate_limited`.
    */
   keyStanding(
     keyHash: string,
@@ -283,9 +278,9 @@ export type WalletCalls = OtherCalls & {
     isCaptured: boolean,
   ): Promise<Result<PlacedHold>>;
   /**
-   * Extends, captures or releases a client's hold. The hold's key can extend it. Its merchant can
-   * end it, or the key if only quotas count the hold. A null `called` is a merchant. Fails with
-   * `not_found` for another party, or `conflict` if the hold ended differently.
+   * Extends, captures or releases a client's hold. Its key can extend it; its merchant can end it,
+   * or its key if only quotas count it. A null `called` is a merchant. Fails with `not_found` for
+   * others, or `conflict` if it ended differently.
    */
   changeHold(change: HoldChange, called: RequestCredential | null): Promise<Result<PlacedHold>>;
   placedHold(id: string): Promise<Result<PlacedHold>>;

@@ -99,8 +99,8 @@ function shortageDetails(
 }
 
 /**
- * Returns the error of an end user's quota. Clients stop on "You exceeded your current ... quota",
- * so the message omits it if waiting for open holds helps.
+ * Returns an end user's quota error. Clients stop on "You exceeded your current ... quota", so the
+ * message omits it if only open holds are in the way.
  */
 function quotaExceeded(failure: Of<"quota_exceeded">): ErrorResponse {
   const { period, quotaMicro, onlyHolds, resetsAt } = failure;

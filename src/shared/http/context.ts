@@ -20,7 +20,6 @@ import { countInSummaryLine, logRequest } from "./request-log.ts";
 import type { LoggedFailure } from "./request-log.ts";
 import type { Region } from "../regions.ts";
 
-/** The variables of a request's Hono context. */
 export type AppEnv = {
   Bindings: Env;
   Variables: {
@@ -101,8 +100,7 @@ export function failUnexpectedly(error: unknown, c: AppContext): Response {
   return fail(c, { kind: "internal" });
 }
 
-// Plain HTTP is rejected, not redirected. Otherwise clients would follow the redirect and keep
-// sending keys over HTTP.
+// Plain HTTP is rejected, because clients would follow a redirect and keep sending keys over HTTP.
 const HTTPS_ALONE =
   "This address requires https. A key that was sent over plain http may have been intercepted. Please replace it.";
 /**
@@ -190,8 +188,8 @@ function log(c: AppContext, admitted: Admitted | undefined): void {
 }
 
 /**
- * Returns the response's headers. The headers of a `fetch` response are read-only, so such a
- * response is copied first.
+ * Returns the response's headers. Copies a `fetch` response first, because its headers are
+ * read-only.
  */
 function writableHeaders(c: AppContext): Headers {
   const response = c.res;

@@ -72,8 +72,8 @@ const ERROR_RESPONSES: ErrorResponses = {
     ...invalidRequest(failure.isTooLarge === true ? 413 : 400, failure.message, failure.param),
     ...(failure.code === undefined ? {} : { code: failure.code }),
   }),
-  // Missing, malformed, unknown and revoked keys all get the same response, so that guessing keys
-  // reveals nothing. Only an expired key gets another one.
+  // All invalid keys get the same response, so that guessing reveals nothing. Only an expired key
+  // gets another one.
   invalid_api_key: ({ expiredAt, twoHeaders }) => ({
     status: 401,
     type: "invalid_api_key",

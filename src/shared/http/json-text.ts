@@ -26,9 +26,9 @@ const BRACE_OPEN = 123;
 const BRACE_CLOSE = 125;
 
 /**
- * Parses a JSON object. Fails with 400 for JSON that parsers interpret differently (RFC 8259
- * sections 4, 6, 8.2): duplicate keys, lone surrogates, and numbers beyond a double. `__proto__` is
- * an ordinary key, so never merge the result into another object.
+ * Parses a JSON object. Fails with 400 for JSON that parsers interpret differently (RFC 8259):
+ * duplicate keys, lone surrogates, and numbers beyond a double. `__proto__` is an ordinary key, so
+ * never merge the result into another object.
  */
 export function parseJsonText(text: string): Result<JsonObject> {
   const structure = scanStructure(text);

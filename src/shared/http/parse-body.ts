@@ -4,9 +4,8 @@ import type { Refusal, Result } from "../failure.ts";
 import { WITHOUT_ZOD_MESSAGES, describeError } from "../issue-text.ts";
 
 /**
- * Parses a body by a schema. Fails with 400 and the `param` of the first problem
- * (`messages[0].role`). Messages in schemas continue a sentence that starts with the parameter's
- * name.
+ * Parses a body by a schema. Fails with 400 and the first problem's `param` (`messages[0].role`).
+ * Messages in schemas continue the parameter's name.
  */
 export function parseBody<T>(schema: z.core.$ZodType<T>, value: unknown): Result<T> {
   const parsed = z.safeParse(schema, value, WITHOUT_ZOD_MESSAGES);
@@ -17,7 +16,7 @@ export type FieldsSchema = z.core.$ZodType & { readonly shape: object };
 
 /**
  * Parses a body like `parseBody`, but rejects unknown fields. Ignores `readOnly` fields, so that
- * clients can send back an object that they read.
+ * clients can send back what they read.
  */
 export function parseFields<Schema extends FieldsSchema>(
   schema: Schema,

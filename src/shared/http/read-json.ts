@@ -94,8 +94,8 @@ type Bytes = Result<Uint8Array>;
 export async function readBodyBytes(request: Request, limits: BodyLimits): Promise<Bytes> {
   const declared = request.headers.get("content-length") ?? "";
   if (Number(declared) > limits.bytesMax) return tooLarge(limits.bytesMax);
-  // A small declared body is read in one call, which costs half as much as chunks. A large one
-  // takes memory only as it arrives, so declaring 20 MiB reserves nothing.
+  // Reading a small body in one call costs half as much as chunks. A large body takes memory only
+  // as it arrives.
   const isDeclared = /^\d+$/.test(declared) && Number(declared) <= SINGLE_READ_BYTES_MAX;
   return isDeclared ? readWhole(request, limits) : readChunks(request, limits);
 }

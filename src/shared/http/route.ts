@@ -2,14 +2,14 @@ import type { Role } from "../caller.ts";
 import type { OperatorRole } from "../config/config.ts";
 
 /**
- * The callers of a route and, for callers with a key, the region that handles the request:
+ * The callers of a route and, for callers with a key, the region that handles it:
  * - `paid`: the receiving region. It costs money, and the key is admitted while the body is read.
- * - `here`: the receiving region. Outside its home region, the key must also be active there.
+ * - `here`: the receiving region. Away from home, the key must be active there too.
  * - `home`: the key's home region.
- * - `managed`: the key's home region. Keys with limits are rejected, because these calls can change
+ * - `managed`: the key's home region, only for keys without limits, because these calls can change
  * limits.
  * - `operators`: operators of the region.
- * - `people`: people who are logged in to the console.
+ * - `people`: people logged in to the console.
  */
 export type Reach = Route["reach"];
 
@@ -21,7 +21,6 @@ export type FreshLogin = "always" | "never" | Readonly<Record<string, readonly u
 
 type Call = {
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
-  /** The full path in Hono's notation. */
   readonly path: string;
   readonly freshLogin: FreshLogin;
 };
@@ -53,7 +52,6 @@ export type PeopleRoute = Call & {
   readonly roles: readonly Role[] | null;
 };
 
-/** A row of the route table, without its handler. */
 export type Route = KeyRoute | OperatorRoute | PeopleRoute;
 
 /**
@@ -67,7 +65,6 @@ export type Typed<Name extends string, A> = {
   };
 };
 
-/** Returns a route's row with `freshLogin`, by default `never`. */
 export function withoutLogin<Row>(
   row: Row,
   freshLogin: FreshLogin = "never",

@@ -8,7 +8,6 @@ import { ReadResult } from "../ui/states.tsx";
 export const CHANGE = "PATCH /v1/members/{id}";
 const TOUCHES = ["/v1/members"];
 
-/** A member's budgets and policy, which apply to all its keys together. */
 export function MemberLimits({
   member: { id },
   title,

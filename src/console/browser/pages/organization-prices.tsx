@@ -10,7 +10,7 @@ import { SchedulePrice } from "./schedule-price.tsx";
 
 const TOUCHES = ["/admin/v1/orgs", "/admin/v1/prices"];
 
-/** A customer's own prices. The first price creates and assigns a price list. */
+/** A customer's prices. The first price creates and assigns a price list. */
 export function OrganizationPrices() {
   const [, id = ""] = useCell(route).path;
   const [isScheduling, setScheduling] = useState(false);

@@ -6,7 +6,6 @@ import { FormDialog } from "../ui/dialog.tsx";
 import { HOUR_S, OverlapField } from "../ui/overlap-field.tsx";
 import { KeySecret } from "../ui/secret.tsx";
 
-/** Rotates a key's secret. Earlier secrets expire after an overlap. */
 export function RotateKey({ apiKey, onClose }: { apiKey: Key; onClose: () => void }) {
   const { id, name } = apiKey;
   const [overlap, setOverlap] = useState(HOUR_S);

@@ -16,8 +16,8 @@ const WRONG_SLUG = {
 } as const;
 
 /**
- * A dialog that closes an organization. The user must type the slug, because closing stops all
- * requests. `credits` are micro-credits.
+ * Requires the user to type the slug, because closing stops all requests. `credits` are
+ * micro-credits.
  */
 export function CloseOrganization({
   noun,

@@ -22,7 +22,6 @@ export function usePauses(): readonly Pause[] {
   );
 }
 
-/** An owner's pauses, and the buttons to pause and resume. */
 export function Pauses({ isOwn = true, ...owner }: Owner & { isOwn?: boolean }) {
   const pauses = usePauses().filter(
     ({ scope, subject }) => scope === owner.scope && subject === owner.id,
@@ -35,7 +34,6 @@ export function Pauses({ isOwn = true, ...owner }: Owner & { isOwn?: boolean }) 
   );
 }
 
-/** The pauses of members, keys, sessions and end users. */
 export function PartialPauses() {
   return <Notices pauses={usePauses().filter(({ scope }) => scope !== ORGANIZATION)} />;
 }
