@@ -11,9 +11,7 @@ export type Page = {
   readonly icon: IconName;
   readonly key: string;
   readonly group?: "Usage" | "Build" | "Organization" | "Account" | "Selling" | "Money";
-  /** Reports whether a session can open the page. */
   readonly forWhom: (session: Session) => boolean;
-  /** Loads the page's script. */
   readonly load: () => Promise<FunctionComponent>;
 };
 

@@ -1,7 +1,6 @@
 import { failureOf } from "./client.ts";
 import type { CallFailure } from "./client.ts";
 
-/** A part of the playground's response. */
 export type StreamProgress =
   | {
       readonly kind: "head";

@@ -92,7 +92,6 @@ type ProblemsProps = {
   readonly figures: ProvidersAnswer | undefined;
 };
 
-/** The region's problems, failing providers and routes in cooldown. */
 function Problems({ problems, resting, figures }: ProblemsProps) {
   const warnings = [
     ...(figures?.data ?? [])

@@ -132,7 +132,6 @@ function CompanyName({
   );
 }
 
-/** A notice why the login failed. */
 export function FailedLogin() {
   return (
     <p class="notice" role="alert">

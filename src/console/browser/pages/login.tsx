@@ -17,7 +17,6 @@ const ROLES = [
   ["Operator's token", "the region's organizations and their health"],
 ] as const;
 
-/** The login page. The session cookie can't be read by scripts. */
 export function Login() {
   const [key, setKey] = useState("");
   const why = useCell(farewell);

@@ -28,7 +28,6 @@ const FORMATS: readonly (readonly [Format, string])[] = [
   ["lago", "Usage for Lago"],
   ["otlp", "Usage as OpenTelemetry traces"],
 ];
-/** Settings of the usage formats: field, label and hint. */
 const SETTINGS = [
   ["credential", "Receiver's credential", "Stored encrypted. Empty: unchanged."],
   ["event_name", "Event name", "The meter's event name, event type or metric code"],

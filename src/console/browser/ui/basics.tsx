@@ -4,7 +4,6 @@ import { grouped, inMicros, left, percent, short, spent } from "../lib/money.ts"
 import { exactly, when } from "../lib/time.ts";
 import { useNow } from "../state/now.ts";
 
-/** An amount, with the exact micro-credits as tooltip. */
 export function Money({ micros, kind = "spent" }: { micros: number; kind?: "left" | "spent" }) {
   const text = kind === "left" ? left(micros) : spent(micros);
   return (
@@ -37,7 +36,6 @@ export function ModelName({ id }: { id: string }) {
   );
 }
 
-/** A relative time, with the local and UTC time as tooltip. */
 export function Time({
   at,
   none = "never",

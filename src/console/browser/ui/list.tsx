@@ -31,7 +31,6 @@ type Props<C extends ReadCall, T> = {
   readonly children?: (rows: readonly T[]) => ComponentChildren;
 };
 
-/** A table of rows that the API returns in pages. */
 export function List<C extends ReadCall, T extends { readonly id: string }>({
   call,
   filling = {},

@@ -121,7 +121,6 @@ export function Age({ read }: { read: Read<unknown> }) {
   );
 }
 
-/** Shows a read's value, a placeholder, or its failure. */
 export function ReadResult<T>({
   read,
   height,
