@@ -14,7 +14,7 @@ import type { WarmRoute } from "./warm-route.ts";
  * The estimated cost of a call that timed out, in micro-credits, or null if the provider's price is
  * unknown. Never shown to customers.
  */
-export type LostCall = { readonly model: string; readonly cost: number | null };
+type LostCall = { readonly model: string; readonly cost: number | null };
 
 /**
  * A failed call of a provider, with the gateway's reason. Times are ms since the request arrived.

@@ -1,7 +1,7 @@
 import { failureOf } from "./client.ts";
 import type { CallFailure } from "./client.ts";
 
-export type StreamProgress =
+type StreamProgress =
   | {
       readonly kind: "head";
       readonly id: string;

@@ -13,7 +13,7 @@ export const FORMATS: Readonly<Record<Unit, (value: number) => string>> = {
   rate: (value) => grouped(Math.round(value)),
 };
 
-export type Axis = {
+type Axis = {
   readonly ticks: readonly number[];
   readonly labels: readonly string[];
   readonly low: number;

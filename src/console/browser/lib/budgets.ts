@@ -28,7 +28,7 @@ export function budgetText(budget: ListedBudget): string {
   return `${inUnit(unit, budget.usage)} of ${limitText}${held}`;
 }
 
-export type TypedBudget = {
+type TypedBudget = {
   readonly unit: BudgetUnit;
   readonly amount: string;
   readonly window: string;
@@ -79,7 +79,7 @@ export function listWith(
 export type BudgetEntries = ReturnType<typeof listWith>;
 
 /** The use of one of a key's budgets. */
-export type MostUsed = { readonly used: number; readonly limit: number; readonly label: string };
+type MostUsed = { readonly used: number; readonly limit: number; readonly label: string };
 
 export function mostUsedOf(key: Key): MostUsed | null {
   const { budgets, budgets_used } = key;

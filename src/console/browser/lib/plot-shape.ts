@@ -4,7 +4,7 @@ import { dayName } from "./time.ts";
 
 /** One of six colors, the color for failures, or null for gray. */
 export type Slot = number | "bad" | null;
-export type PlotSeries = {
+type PlotSeries = {
   readonly label: string;
   readonly slot: Slot;
   readonly values: readonly (number | null)[];

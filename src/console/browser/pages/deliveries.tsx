@@ -116,7 +116,7 @@ function NextTry({ at }: { at: string | null }) {
 
 const TONES = { delivered: "good", pending: "warn", failed: "bad" } as const;
 
-export function DeliveryState({ delivery: { state } }: { delivery: Pick<Delivery, "state"> }) {
+function DeliveryState({ delivery: { state } }: { delivery: Pick<Delivery, "state"> }) {
   return <Badge tone={TONES[state]}>{state}</Badge>;
 }
 

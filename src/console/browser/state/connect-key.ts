@@ -2,7 +2,7 @@ import { cell } from "./cell.ts";
 import { session } from "./session.ts";
 
 /** A key's secret, and its ID if known. */
-export type HeldKey = { readonly secret: string; readonly id: string | null };
+type HeldKey = { readonly secret: string; readonly id: string | null };
 
 /** The key of the Connect page. It stays only in this tab's memory, until logout or reload. */
 export const connectKey = cell<HeldKey | null>(null);

@@ -2,7 +2,7 @@ import { cell } from "./cell.ts";
 
 const STORAGE_KEY = "scheme";
 const SCHEMES = ["system", "light", "dark"] as const;
-export type Scheme = (typeof SCHEMES)[number];
+type Scheme = (typeof SCHEMES)[number];
 
 export const scheme = cell<Scheme>(
   SCHEMES.find((name) => name === localStorage.getItem(STORAGE_KEY)) ?? "system",

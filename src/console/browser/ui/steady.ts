@@ -1,6 +1,6 @@
 import { useRef, useState } from "preact/hooks";
 
-export type Steady<T> = {
+type Steady<T> = {
   readonly shown: readonly T[];
   readonly waiting: number;
   readonly letIn: () => void;

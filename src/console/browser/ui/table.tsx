@@ -15,7 +15,7 @@ export type Column<T> = {
   readonly align?: "right";
   readonly wide?: boolean;
 };
-export type CsvColumn<T> = readonly [heading: string, value: (row: T) => Cell];
+type CsvColumn<T> = readonly [heading: string, value: (row: T) => Cell];
 
 export function usd(micros: number | null): string | null {
   return micros === null ? null : (micros / 1_000_000).toFixed(6);
