@@ -1,11 +1,6 @@
 import { timestamp } from "../clock.ts";
-import type { Failure } from "../failure.ts";
-import type { ErrorResponse } from "./error-response.ts";
-
-type Of<K extends Failure["kind"]> = Extract<Failure, { kind: K }>;
-
-const DO_NOT_RETRY = { "x-should-retry": "false" };
-const RETRY_SOON = { "retry-after": "1", "x-should-retry": "true" };
+import { DO_NOT_RETRY, RETRY_SOON } from "./error-response.ts";
+import type { ErrorResponse, FailureOf } from "./error-response.ts";
 
 const OWNERS = {
   organization: "your organization",
@@ -24,7 +19,7 @@ const UNITS = {
 export const BUDGET_ERRORS = {
   key_budget_exceeded: keyBudgetExceeded,
   quota_exceeded: quotaExceeded,
-  budget_exceeded: (failure: Of<"budget_exceeded">) => {
+  budget_exceeded: (failure: FailureOf<"budget_exceeded">) => {
     const { scope, budgetId, unit, limit, left, held, required, onlyHolds, resetsAt } = failure;
     const [field, unitText] = UNITS[unit];
     const isEndUser = scope === "end_user";
@@ -60,7 +55,7 @@ function windowText(window: string): string {
   return minutes === 1 ? "in any minute" : `in any ${minutes} minutes`;
 }
 
-function keyBudgetExceeded(failure: Of<"key_budget_exceeded">): ErrorResponse {
+function keyBudgetExceeded(failure: FailureOf<"key_budget_exceeded">): ErrorResponse {
   const { period, budgetMicro, resetsAt } = failure;
   const owner = failure.session === true ? "session" : "API key";
   const name = period === null ? "budget" : `budget of the ${period}`;
@@ -78,7 +73,7 @@ function keyBudgetExceeded(failure: Of<"key_budget_exceeded">): ErrorResponse {
   };
 }
 
-type ShortageFailure = Of<"key_budget_exceeded"> | Of<"quota_exceeded">;
+type ShortageFailure = FailureOf<"key_budget_exceeded"> | FailureOf<"quota_exceeded">;
 
 function shortageDetails(
   { leftMicro, heldMicro, requiredMicro, onlyHolds, ...failure }: ShortageFailure,
@@ -102,7 +97,7 @@ function shortageDetails(
  * Returns an end user's quota error. Clients stop on "You exceeded your current ... quota", so the
  * message omits it if only open holds are in the way.
  */
-function quotaExceeded(failure: Of<"quota_exceeded">): ErrorResponse {
+function quotaExceeded(failure: FailureOf<"quota_exceeded">): ErrorResponse {
   const { period, quotaMicro, onlyHolds, resetsAt } = failure;
   const name = period === "day" ? "daily" : "monthly";
   const { left, extra, headers } = shortageDetails(failure, resetsAt);

@@ -1,3 +1,5 @@
+import type { Failure } from "../failure.ts";
+
 /** A failure's HTTP response. `extra` is added to the body's `error` object. */
 export type ErrorResponse = {
   readonly status: number;
@@ -8,3 +10,10 @@ export type ErrorResponse = {
   readonly extra?: Readonly<Record<string, number | string>>;
   readonly headers?: Readonly<Record<string, string>>;
 };
+
+export type FailureOf<K extends Failure["kind"]> = Extract<Failure, { kind: K }>;
+
+/** SDKs retry by this header rather than by the status. */
+export const DO_NOT_RETRY = { "x-should-retry": "false" };
+/** For rejections caused only by open holds, which usually end within seconds. */
+export const RETRY_SOON = { "retry-after": "1", "x-should-retry": "true" };

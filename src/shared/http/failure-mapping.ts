@@ -1,6 +1,7 @@
 import type { Charged, Failure } from "../failure.ts";
 import { timestamp } from "../clock.ts";
 import { modelMessage, orList } from "../issue-text.ts";
+import { DO_NOT_RETRY, RETRY_SOON } from "./error-response.ts";
 import type { ErrorResponse } from "./error-response.ts";
 import { BUDGET_ERRORS } from "./budget-errors.ts";
 import { LOGIN_ERRORS } from "./login-errors.ts";
@@ -9,8 +10,8 @@ import { POLICY_ERRORS } from "./policy-errors.ts";
 import { rateHeaders } from "./rate-headers.ts";
 
 type Kind = Failure["kind"];
-type FailureOf = { readonly [F in Failure as F["kind"]]: F };
-type ErrorResponses = { readonly [K in Kind]: (failure: FailureOf[K]) => ErrorResponse };
+type FailureByKind = { readonly [F in Failure as F["kind"]]: F };
+type ErrorResponses = { readonly [K in Kind]: (failure: FailureByKind[K]) => ErrorResponse };
 
 export function errorResponseOf(failure: Failure): ErrorResponse {
   const errorResponse = errorResponseOfKind(failure.kind, failure);
@@ -52,14 +53,9 @@ export function anchorOf(failure: Failure): string {
   return (isOwn ? code : undefined) ?? (GENERAL_TYPES.has(type) ? failure.kind : type);
 }
 
-function errorResponseOfKind<K extends Kind>(kind: K, failure: FailureOf[K]): ErrorResponse {
+function errorResponseOfKind<K extends Kind>(kind: K, failure: FailureByKind[K]): ErrorResponse {
   return ERROR_RESPONSES[kind](failure);
 }
-
-// SDKs retry by this header rather than by the status.
-const DO_NOT_RETRY = { "x-should-retry": "false" };
-/** For rejections caused only by open holds, which usually end within seconds. */
-const RETRY_SOON = { "retry-after": "1", "x-should-retry": "true" };
 
 const RETRY_AFTER_TOP_UP = { "retry-after": "5", "x-should-retry": "true" };
 
@@ -232,7 +228,7 @@ const TWO_KEYS_MESSAGES = {
     "Invalid API key in 'x-api-key', and 'Authorization' is not a key of this service. Send one active key.",
 };
 
-function balanceTooLow(failure: FailureOf["balance_too_low"]): ErrorResponse {
+function balanceTooLow(failure: FailureByKind["balance_too_low"]): ErrorResponse {
   const { balanceMicro, heldMicro, requiredMicro, onlyHolds, purchaseId } = failure;
   const errorResponse = { status: 402, type: "insufficient_balance" };
   const extra = { balance_micro: balanceMicro, required_micro: requiredMicro };
@@ -256,7 +252,7 @@ function balanceTooLow(failure: FailureOf["balance_too_low"]): ErrorResponse {
  * Returns the error for a session. It has only the session's own amounts, to hide those of the
  * organization.
  */
-function sessionPayerBalanceTooLow(failure: FailureOf["balance_too_low"]): ErrorResponse {
+function sessionPayerBalanceTooLow(failure: FailureByKind["balance_too_low"]): ErrorResponse {
   const { balanceMicro, heldMicro, requiredMicro, onlyHolds } = failure;
   const extra = { balance_micro: balanceMicro, required_micro: requiredMicro };
   return {
@@ -286,7 +282,7 @@ function rateLimited({
   limit,
   retryAfterMs,
   orgId,
-}: FailureOf["rate_limited"]): ErrorResponse {
+}: FailureByKind["rate_limited"]): ErrorResponse {
   const [span, secondsMax] =
     scope === "export"
       ? (["10 minutes", EXPORT_RETRY_AFTER_MAX_S] as const)
@@ -307,7 +303,7 @@ function rateLimited({
   };
 }
 
-function tokensLimited(failure: FailureOf["tokens_limited"]): ErrorResponse {
+function tokensLimited(failure: FailureByKind["tokens_limited"]): ErrorResponse {
   const { limit, remaining, required, retryAfterMs } = failure;
   const seconds = clamp(Math.ceil(retryAfterMs / 1000), RETRY_AFTER_MAX_S);
   return {

@@ -29,18 +29,16 @@ export const LOGIN_ERRORS = {
   origin_not_allowed: () =>
     forbidden("origin_not_allowed", "This request did not come from the console."),
   login_refused: ({ why }: { readonly why: Why }) => forbidden("login_refused", REFUSED[why]),
-  read_only: () => ({
-    ...forbidden(
+  read_only: () =>
+    forbidden(
       "read_only",
       "This session can only view the organization. Leave the view to make changes.",
     ),
-  }),
-  login_too_old: () => ({
-    ...forbidden(
+  login_too_old: () =>
+    forbidden(
       "login_too_old",
       "This change requires a login within the last ten minutes. Please log in again.",
     ),
-  }),
   issuer_unreachable: () => ({
     status: 503,
     type: "api_error",

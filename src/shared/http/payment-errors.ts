@@ -1,8 +1,6 @@
-import type { Failure } from "../failure.ts";
+import { DO_NOT_RETRY } from "./error-response.ts";
+import type { FailureOf } from "./error-response.ts";
 
-type Of<K extends Failure["kind"]> = Extract<Failure, { kind: K }>;
-
-const DO_NOT_RETRY = { "x-should-retry": "false" };
 const SECONDS_MAX = 2_592_000;
 
 const LIMITS = {
@@ -22,13 +20,13 @@ const HOLD_OWNERS = {
 } as const;
 
 export const PAYMENT_ERRORS = {
-  hold_not_allowed: ({ owner }: Of<"hold_not_allowed">) => ({
+  hold_not_allowed: ({ owner }: FailureOf<"hold_not_allowed">) => ({
     status: 403,
     type: "permission_denied",
     code: "hold_not_allowed",
     message: HOLD_OWNERS[owner ?? "none"],
   }),
-  payment_reversed: ({ owedMicro }: Of<"payment_reversed">) => ({
+  payment_reversed: ({ owedMicro }: FailureOf<"payment_reversed">) => ({
     status: 402,
     type: "insufficient_balance",
     code: "payment_reversed",
@@ -45,7 +43,7 @@ export const PAYMENT_ERRORS = {
     code: "payments_off",
     message: "Card payments are disabled in this region. Please ask the operator of this service.",
   }),
-  purchase_limit: ({ why, limit, retryAfterMs }: Of<"purchase_limit">) => {
+  purchase_limit: ({ why, limit, retryAfterMs }: FailureOf<"purchase_limit">) => {
     const seconds = Math.min(SECONDS_MAX, Math.max(1, Math.ceil(retryAfterMs / 1000)));
     return {
       status: 429,
@@ -56,7 +54,7 @@ export const PAYMENT_ERRORS = {
       headers: { "retry-after": String(seconds), ...DO_NOT_RETRY },
     };
   },
-  purchase_in_progress: ({ purchaseId }: Of<"purchase_in_progress">) => ({
+  purchase_in_progress: ({ purchaseId }: FailureOf<"purchase_in_progress">) => ({
     status: 409,
     type: "invalid_request_error",
     code: "purchase_in_progress",

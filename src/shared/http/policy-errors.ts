@@ -1,10 +1,8 @@
 import type { BudgetScope } from "../budgets.ts";
 import { timestamp } from "../clock.ts";
-import type { Failure } from "../failure.ts";
 import { shortenedModelName } from "../issue-text.ts";
 import type { PolicyScope } from "../policy.ts";
-
-type Of<K extends Failure["kind"]> = Extract<Failure, { kind: K }>;
+import type { FailureOf } from "./error-response.ts";
 
 const OWNERS: Readonly<Record<PolicyScope, string>> = {
   operator: "the operator",
@@ -23,14 +21,14 @@ const PAUSED: Readonly<Record<BudgetScope, string>> = {
 };
 
 export const POLICY_ERRORS = {
-  model_not_allowed: ({ model }: Of<"model_not_allowed">) => ({
+  model_not_allowed: ({ model }: FailureOf<"model_not_allowed">) => ({
     status: 403,
     type: "permission_denied",
     code: "model_not_allowed",
     param: "model",
     message: `This API key can't use the model '${shortenedModelName(model)}'.`,
   }),
-  route_not_allowed: ({ model, scope, field }: Of<"route_not_allowed">) => ({
+  route_not_allowed: ({ model, scope, field }: FailureOf<"route_not_allowed">) => ({
     status: 403,
     type: "permission_denied",
     code: "route_not_allowed",
@@ -38,7 +36,7 @@ export const POLICY_ERRORS = {
     message: `The policy of ${OWNERS[scope]} ('${field}') allows no route to the model '${shortenedModelName(model)}'. Use another model, or change the policy.`,
     extra: { scope, policy_field: field },
   }),
-  paused: ({ pauseId, scope, reason, until }: Of<"paused">) => {
+  paused: ({ pauseId, scope, reason, until }: FailureOf<"paused">) => {
     const end = until === null ? null : timestamp(until);
     const why = reason === null ? "" : ` Reason: ${reason}`;
     return {

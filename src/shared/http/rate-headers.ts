@@ -26,13 +26,10 @@ export function rateHeaders(
 
 export function setRateHeaders(
   headers: Headers,
-  { limit, remaining, resetMs }: RateState,
+  state: RateState,
   kind: "requests" | "tokens" = "requests",
 ): void {
-  const names = NAMES[kind];
-  headers.set(names.limit, String(limit));
-  headers.set(names.remaining, String(remaining));
-  headers.set(names.reset, duration(resetMs));
+  for (const [name, value] of Object.entries(rateHeaders(state, kind))) headers.set(name, value);
 }
 
 function duration(ms: number): string {
