@@ -302,12 +302,12 @@ class ComputeLimit {
     return this.#requestsMax;
   }
 
-  recordDelay(delayMs: number, nowMs: number, largest: () => number): void {
+  recordDelay(delayMs: number, nowMs: number, largestRequests: () => number): void {
     this.#delayMs += (Math.min(delayMs, COUNTED_DELAY_MS_MAX) - this.#delayMs) * DELAY_WEIGHT;
     if (Math.abs(nowMs - this.#changedMs) < CHANGE_MS) return;
     this.#changedMs = nowMs;
     if (this.#delayMs > DELAY_MS_MAX) {
-      const lower = Math.floor(Math.min(this.#requestsMax, largest()) * DECREASE);
+      const lower = Math.floor(Math.min(this.#requestsMax, largestRequests()) * DECREASE);
       this.#requestsMax = Math.max(COMPUTE_REQUESTS_MIN, lower);
     } else this.#requestsMax = Math.ceil(this.#requestsMax * INCREASE);
   }

@@ -99,7 +99,7 @@ type Finds = { readonly finds: readonly Find[]; readonly none: ComponentChildren
 
 function useFinds(text: string, pages: readonly Page[]): Finds {
   const who = useSession();
-  const pausedText = useTypingPause(text);
+  const pausedText = useTextAfterTyping(text);
   const objects = useObjectFinds(pausedText, isOperator(who));
   const own = useOwnFinds(text, pages);
   if (!isOperator(who)) return own;
@@ -115,7 +115,7 @@ function useOwnFinds(text: string, pages: readonly Page[]): Finds {
   const isPayer = who.organization !== null && !isOperator(who);
   const models = useModelFinds(isSecret ? "" : text, isPayer);
   const documents = useDocuments(isSecret ? "" : text);
-  const typed = useTypingPause(text);
+  const typed = useTextAfterTyping(text);
   const endUsers = useEndUserFinds(typed, isPayer && !isLimited(who) && !isSecret);
   if (isSecret || text === "") {
     const none = "No key that you can see starts with this.";
@@ -193,10 +193,10 @@ function useModelFinds(text: string, isRead: boolean): readonly Find[] {
 const SETTLED_MS = 200;
 
 /** Returns the text after typing pauses, to avoid a search for each letter. */
-function useTypingPause(text: string): string {
-  const [pausedText, setSettled] = useState("");
+function useTextAfterTyping(text: string): string {
+  const [pausedText, setPausedText] = useState("");
   useEffect(() => {
-    const timer = setTimeout(() => setSettled(text), SETTLED_MS);
+    const timer = setTimeout(() => setPausedText(text), SETTLED_MS);
     return () => clearTimeout(timer);
   }, [text]);
   return pausedText;

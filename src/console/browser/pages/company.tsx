@@ -11,13 +11,13 @@ import { ReadResult } from "../ui/states.tsx";
 const TOUCHES = ["/people"];
 
 export function Company() {
-  const [isAdding, setNaming] = useState(false);
+  const [isAdding, setAdding] = useState(false);
   const read = useRead("GET /console/api/people/company/domains", {});
   return (
     <Panel
       title="Company login"
       aside={
-        <button type="button" onClick={() => setNaming(true)}>
+        <button type="button" onClick={() => setAdding(true)}>
           Add a domain
         </button>
       }
@@ -37,7 +37,7 @@ export function Company() {
         )}
       </ReadResult>
       <OwnIssuer />
-      {isAdding && <NewDomain onClose={() => setNaming(false)} />}
+      {isAdding && <NewDomain onClose={() => setAdding(false)} />}
     </Panel>
   );
 }

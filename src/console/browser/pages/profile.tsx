@@ -108,8 +108,8 @@ function reloadSession(): void {
 }
 
 function Organizations({ me, onNew }: { me: Me; onNew: () => void }) {
-  const [loginMethods, setWays] = useState<LogIns>();
-  useEffect(() => void readLogIns().then((read) => read.ok && setWays(read.value)), []);
+  const [loginMethods, setLoginMethods] = useState<LogIns>();
+  useEffect(() => void readLogIns().then((read) => read.ok && setLoginMethods(read.value)), []);
   const current = session.get()?.organization?.id;
   return (
     <Panel

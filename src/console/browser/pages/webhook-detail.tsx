@@ -103,10 +103,10 @@ function WebhookFacts({ webhook }: { webhook: WebhookAndHealth }) {
 }
 
 function TestCall({ webhook: { id, url }, onClose }: Props) {
-  const [testResult, setTold] = useState<WebhookTest | null>(null);
+  const [testResult, setTestResult] = useState<WebhookTest | null>(null);
   const { busy, failure, start } = useChange(
     () => change("POST /v1/webhooks/{id}/test", { path: { id } }, []),
-    setTold,
+    setTestResult,
   );
   useEffect(start, []);
   return (

@@ -221,7 +221,7 @@ export function ReplayEvents({ webhook, onClose }: Closing & { webhook: Webhook 
   const { id } = webhook;
   const [since, setSince] = useState(() => localMinute(Date.now() - DAY));
   const [sum, setSum] = useState(0);
-  const [replayed, setTold] = useState<Replay | null>(null);
+  const [replayed, setReplayed] = useState<Replay | null>(null);
   const more = replayed?.next_since ?? null;
   const isUsage = webhook.types?.join() === "usage.settled";
   const result = (
@@ -246,7 +246,7 @@ export function ReplayEvents({ webhook, onClose }: Closing & { webhook: Webhook 
         return change("POST /v1/webhooks/{id}/replay", { path: { id }, body }, TOUCHES);
       }}
       onDone={(answer) => {
-        setTold(answer);
+        setReplayed(answer);
         setSum(sum + answer.queued);
       }}
       onClose={onClose}

@@ -125,18 +125,18 @@ export function Copy({
   label?: string;
   onCopied?: () => void;
 }) {
-  const [status, setSaid] = useState("");
+  const [status, setStatus] = useState("");
   const timer = useRef(0);
   useEffect(() => () => clearTimeout(timer.current), []);
   const copy = async (): Promise<void> => {
     try {
       await navigator.clipboard.writeText(text);
-      setSaid("Copied");
+      setStatus("Copied");
       onCopied?.();
     } catch {
-      setSaid("Select and copy it");
+      setStatus("Select and copy it");
     }
-    timer.current = window.setTimeout(() => setSaid(""), 2000);
+    timer.current = window.setTimeout(() => setStatus(""), 2000);
   };
   return (
     <button type="button" class="quiet" onClick={() => void copy()} aria-live="polite">

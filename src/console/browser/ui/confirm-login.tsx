@@ -112,11 +112,11 @@ function ConfirmDialog({ why, change, finish }: Confirming) {
  * Buttons that log in at an identity provider in a new tab, so that forms on this page are kept.
  */
 function ProviderButtons({ isOver, onDone }: { isOver: boolean; onDone: () => void }) {
-  const [loginMethods, setWays] = useState<LogIns>();
+  const [loginMethods, setLoginMethods] = useState<LogIns>();
   const [why, setWhy] = useState<string>();
   const [failure, setFailure] = useState<CallFailure>();
   const [flow] = useState(() => crypto.randomUUID());
-  useEffect(() => void readLogIns().then((read) => read.ok && setWays(read.value)), []);
+  useEffect(() => void readLogIns().then((read) => read.ok && setLoginMethods(read.value)), []);
   useEffect(
     () =>
       watchConfirmed(flow, (failed) => {

@@ -45,12 +45,12 @@ const IDLE_MS = 3000;
 
 export function LazyPage({ page, height = 480 }: { page: Part; height?: number }) {
   const [, draw] = useState(0);
-  const [hasFailed, setLost] = useState(false);
+  const [hasFailed, setHasFailed] = useState(false);
   const load = (): void => {
-    setLost(false);
+    setHasFailed(false);
     void loadView(page).then(
       () => draw((count) => count + 1),
-      () => setLost(true),
+      () => setHasFailed(true),
     );
   };
   useEffect(load, [page]);

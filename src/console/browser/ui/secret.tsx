@@ -17,11 +17,11 @@ type Props = {
 /** Shows a secret once. Closing without copying needs a second click. */
 export function Secret({ title, secret, noun, note = "", uses, use, onClose }: Props) {
   const [copied, setCopied] = useState(false);
-  const [hasWarned, setAsked] = useState(false);
-  const close = (): void => (copied || hasWarned ? onClose() : setAsked(true));
+  const [hasWarned, setHasWarned] = useState(false);
+  const close = (): void => (copied || hasWarned ? onClose() : setHasWarned(true));
   const markCopied = (): void => setCopied(true);
   const copyAndClose = (): void =>
-    void navigator.clipboard.writeText(secret).then(onClose, () => setAsked(true));
+    void navigator.clipboard.writeText(secret).then(onClose, () => setHasWarned(true));
   return (
     <Dialog title={title} onClose={close} wide>
       <p>It is only shown once. Nobody can show it again, not even the operator. {note}</p>
