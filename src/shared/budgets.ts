@@ -53,15 +53,15 @@ const WINDOW = /^(?:[1-9]\d{0,3}m|day|week|month|total)$/;
 const MODEL = /^[^/\s]{1,64}\/[^\s]{1,190}$/;
 const AMOUNT = `must be from 0 to ${DOLLARS_MAX} with at most 6 decimals`;
 
-const count = z.int().check(z.minimum(0), z.maximum(COUNT_MAX));
-const entry = z
+const countSchema = z.int().check(z.minimum(0), z.maximum(COUNT_MAX));
+const budgetFieldsSchema = z
   .strictObject({
     id: z.optional(z.string()),
     limit_dollars: z.optional(
       z.number(AMOUNT).check(z.refine((dollars) => microsOfDollars(dollars) !== null, AMOUNT)),
     ),
-    limit_tokens: z.optional(count),
-    limit_requests: z.optional(count),
+    limit_tokens: z.optional(countSchema),
+    limit_requests: z.optional(countSchema),
     window: z.string().check(z.refine(isWindow, "must be 1m to 1440m, day, week, month or total")),
     models: z.nullish(
       z
@@ -81,10 +81,10 @@ const entry = z
       path: ["on_exceeded"],
     }),
   );
-type BudgetFields = z.infer<typeof entry>;
+type BudgetFields = z.infer<typeof budgetFieldsSchema>;
 
 export function budgetsSchema(countMax: number): z.ZodMiniType<readonly BudgetFields[]> {
-  return z.array(entry).check(
+  return z.array(budgetFieldsSchema).check(
     z.maxLength(countMax),
     z.refine(
       (list) => new Set(list.map((one) => budgetOf(one).id)).size === list.length,

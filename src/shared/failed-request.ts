@@ -85,13 +85,13 @@ export type KeptFailureReport = {
   readonly completeFrom: number;
 };
 
-const count = z.int().check(z.minimum(0));
+const nonNegativeInt = z.int().check(z.minimum(0));
 const shortText = z.string().check(z.maxLength(256));
 const requestIdSchema = z.string().check(z.regex(/^req_[0-9A-Za-z]{24}$/));
 
 const requestSchema: z.ZodMiniType<FailedRequest> = z.object({
   id: requestIdSchema,
-  at: count,
+  at: nonNegativeInt,
   keyId: shortText,
   externalId: z.nullable(shortText),
   askedModel: z.nullable(shortText),
@@ -103,19 +103,19 @@ const requestSchema: z.ZodMiniType<FailedRequest> = z.object({
   error: z.object({
     code: shortText,
     message: z.string().check(z.maxLength(ERROR_MESSAGE_MAX)),
-    status: count,
+    status: nonNegativeInt,
     param: z.nullable(shortText),
   }),
   attempts: z.array(attemptSchema).check(z.maxLength(16)),
   skipped: z.exactOptional(z.array(skippedSchema).check(z.maxLength(SKIPPED_MAX))),
 });
 const countSchema: z.ZodMiniType<FailureCount> = z.object({
-  hour: count,
+  hour: nonNegativeInt,
   keyId: shortText,
   code: shortText,
-  status: count,
-  count,
-  lastAt: count,
+  status: nonNegativeInt,
+  count: nonNegativeInt,
+  lastAt: nonNegativeInt,
   lastId: requestIdSchema,
 });
 

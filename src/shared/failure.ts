@@ -241,12 +241,16 @@ type FailureSchemas = {
   readonly [K in Kind]: z.ZodMiniType<Omit<Extract<Failure, { kind: K }>, "charged">> | null;
 };
 
-const count = z.int().check(z.minimum(0));
-const microsSchema = z.pipe(count, z.transform(micros));
+const nonNegativeInt = z.int().check(z.minimum(0));
+const microsSchema = z.pipe(nonNegativeInt, z.transform(micros));
 const shortText = z.string().check(z.minLength(1), z.maxLength(256));
-const flag = z.boolean();
+const booleanSchema = z.boolean();
 const optionalTrue = z.exactOptional(z.literal(true));
-const shortage = { requiredMicro: microsSchema, heldMicro: microsSchema, onlyHolds: flag };
+const shortageFields = {
+  requiredMicro: microsSchema,
+  heldMicro: microsSchema,
+  onlyHolds: booleanSchema,
+};
 const schemaOf = <K extends Kind, S extends z.core.$ZodLooseShape>(kind: K, shape: S) =>
   z.object({ kind: z.literal(kind), ...shape });
 
@@ -258,35 +262,35 @@ const FAILURE_SCHEMAS = {
     isTooLarge: optionalTrue,
   }),
   invalid_api_key: schemaOf("invalid_api_key", {
-    expiredAt: z.exactOptional(count),
+    expiredAt: z.exactOptional(nonNegativeInt),
     isForGood: optionalTrue,
   }),
   balance_too_low: schemaOf("balance_too_low", {
     balanceMicro: microsSchema,
     session: optionalTrue,
     purchaseId: z.exactOptional(shortText),
-    ...shortage,
+    ...shortageFields,
   }),
   payment_reversed: schemaOf("payment_reversed", { owedMicro: z.nullable(microsSchema) }),
   key_budget_exceeded: schemaOf("key_budget_exceeded", {
     period: z.nullable(z.enum(BUDGET_PERIODS)),
     budgetMicro: microsSchema,
     leftMicro: microsSchema,
-    resetsAt: z.nullable(count),
+    resetsAt: z.nullable(nonNegativeInt),
     session: optionalTrue,
-    ...shortage,
+    ...shortageFields,
   }),
   budget_exceeded: schemaOf("budget_exceeded", {
     scope: z.enum(BUDGET_SCOPES),
     budgetId: shortText,
     unit: z.enum(BUDGET_UNITS),
     window: shortText,
-    limit: count,
-    left: count,
-    held: count,
-    required: count,
-    resetsAt: z.nullable(count),
-    onlyHolds: flag,
+    limit: nonNegativeInt,
+    left: nonNegativeInt,
+    held: nonNegativeInt,
+    required: nonNegativeInt,
+    resetsAt: z.nullable(nonNegativeInt),
+    onlyHolds: booleanSchema,
   }),
   model_not_allowed: schemaOf("model_not_allowed", { model: z.string() }),
   route_not_allowed: schemaOf("route_not_allowed", {
@@ -299,7 +303,7 @@ const FAILURE_SCHEMAS = {
     pauseId: shortText,
     scope: z.nullable(z.enum(BUDGET_SCOPES)),
     reason: z.nullable(z.string()),
-    until: z.nullable(count),
+    until: z.nullable(nonNegativeInt),
   }),
   conflict: schemaOf("conflict", {
     message: z.string(),
@@ -312,33 +316,33 @@ const FAILURE_SCHEMAS = {
   }),
   idempotency_in_progress: schemaOf("idempotency_in_progress", {}),
   idempotency_mismatch: schemaOf("idempotency_mismatch", {}),
-  body_too_large: schemaOf("body_too_large", { bytesMax: count }),
+  body_too_large: schemaOf("body_too_large", { bytesMax: nonNegativeInt }),
   rate_limited: schemaOf("rate_limited", {
     scope: z.enum(["organization", "session"]),
-    limit: count,
-    retryAfterMs: count,
+    limit: nonNegativeInt,
+    retryAfterMs: nonNegativeInt,
   }),
   concurrency_limited: schemaOf("concurrency_limited", {
     scope: z.enum(["key", "organization"]),
-    limit: z.nullable(count),
+    limit: z.nullable(nonNegativeInt),
   }),
   tokens_limited: schemaOf("tokens_limited", {
-    limit: count,
-    remaining: count,
-    required: count,
-    retryAfterMs: count,
+    limit: nonNegativeInt,
+    remaining: nonNegativeInt,
+    required: nonNegativeInt,
+    retryAfterMs: nonNegativeInt,
   }),
   tokens_over_limit: schemaOf("tokens_over_limit", {
-    limit: count,
-    prompt: count,
-    required: count,
+    limit: nonNegativeInt,
+    prompt: nonNegativeInt,
+    required: nonNegativeInt,
   }),
   quota_exceeded: schemaOf("quota_exceeded", {
     period: z.enum(["day", "month"]),
     quotaMicro: microsSchema,
     leftMicro: microsSchema,
-    resetsAt: count,
-    ...shortage,
+    resetsAt: nonNegativeInt,
+    ...shortageFields,
   }),
   too_many_end_users: schemaOf("too_many_end_users", {}),
   overloaded: schemaOf("overloaded", {}),

@@ -83,13 +83,13 @@ const CONCURRENT_MAX = 10_000;
 const AMOUNT = `must be null, or from 0 to ${DOLLARS_MAX} with at most 6 decimals`;
 const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2})$/;
 
-const amount: z.ZodMiniType<number> = z
+const dollarsSchema: z.ZodMiniType<number> = z
   .number(AMOUNT)
   .check(z.refine((dollars) => microsOfDollars(dollars) !== null, AMOUNT));
-const models: z.ZodMiniType<readonly string[]> = z
+const modelListSchema: z.ZodMiniType<readonly string[]> = z
   .array(z.string().check(z.minLength(1), z.maxLength(256)))
   .check(z.minLength(1), z.maxLength(MODELS_MAX));
-const externalId = z.string().check(
+const externalIdSchema = z.string().check(
   z.check((context) => {
     const problem = externalIdProblem(context.value);
     if (problem === null) return;
@@ -116,7 +116,7 @@ export const concurrencySchema: z.ZodMiniType<number> = z
  */
 export const TERMS = {
   budgetMicro: defineTerm("budget_dollars", "budget_micro", {
-    schema: amount,
+    schema: dollarsSchema,
     read: microsOfDollars,
     show: dollarsOf,
     store: identity<number>,
@@ -141,7 +141,7 @@ export const TERMS = {
     termWithoutConversion<number>(concurrencySchema, Number),
   ),
   allowedModels: defineTerm("allowed_models", "allowed_models", {
-    schema: models,
+    schema: modelListSchema,
     read: identity<readonly string[]>,
     show: identity,
     store: (list) => JSON.stringify(list),
@@ -154,7 +154,11 @@ export const TERMS = {
     store: (policy) => JSON.stringify(policy),
     readStored: (stored) => storedJson<Policy>(String(stored)),
   }),
-  endUser: defineTerm("end_user", "end_user", termWithoutConversion<string>(externalId, String)),
+  endUser: defineTerm(
+    "end_user",
+    "end_user",
+    termWithoutConversion<string>(externalIdSchema, String),
+  ),
   expiresAt: defineTerm("expires_at", "expires_at", {
     schema: timeSchema,
     read: Date.parse,

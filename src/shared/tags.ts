@@ -56,7 +56,7 @@ export function tagsWithSession(
   };
 }
 
-const tagValue = z.string().check(
+const tagValueSchema = z.string().check(
   z.maxLength(64),
   z.check((context) => {
     const problem = tagValueProblem(context.value);
@@ -66,7 +66,7 @@ const tagValue = z.string().check(
 );
 
 export const tagsSchema: z.ZodMiniType<Tags> = z
-  .record(z.string().check(z.regex(TAG_KEY, TAG_KEY_PROBLEM)), tagValue)
+  .record(z.string().check(z.regex(TAG_KEY, TAG_KEY_PROBLEM)), tagValueSchema)
   .check(z.refine((tags) => Object.keys(tags).length <= TAGS_MAX, "must have at most 8 tags"));
 
 export const tagKeysSchema: z.ZodMiniType<readonly string[]> = z

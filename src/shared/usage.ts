@@ -47,22 +47,24 @@ function hasAllUnits<U extends Unit, T>(
   return units.every((unit) => Object.hasOwn(fields, unit));
 }
 
-const count = z.int().check(z.minimum(0));
-const counts = z.object({
-  input: count,
-  cacheRead: count,
-  cacheWrite: count,
-  cacheWriteHour: z._default(count, 0),
-  output: count,
-  reasoning: count,
-  ...forEachUnit(COUNTED_UNITS, z.exactOptional(count)),
+const nonNegativeInt = z.int().check(z.minimum(0));
+const usageCountsSchema = z.object({
+  input: nonNegativeInt,
+  cacheRead: nonNegativeInt,
+  cacheWrite: nonNegativeInt,
+  cacheWriteHour: z._default(nonNegativeInt, 0),
+  output: nonNegativeInt,
+  reasoning: nonNegativeInt,
+  ...forEachUnit(COUNTED_UNITS, z.exactOptional(nonNegativeInt)),
 });
-const toUsage = z.transform(({ cacheWriteHour: hour, ...rest }: z.infer<typeof counts>): Usage => {
-  return hour === 0 ? rest : { ...rest, cacheWriteHour: Math.min(hour, rest.cacheWrite) };
-});
-export const usageSchema = z.pipe(counts, toUsage);
+const toUsage = z.transform(
+  ({ cacheWriteHour: hour, ...rest }: z.infer<typeof usageCountsSchema>): Usage => {
+    return hour === 0 ? rest : { ...rest, cacheWriteHour: Math.min(hour, rest.cacheWrite) };
+  },
+);
+export const usageSchema = z.pipe(usageCountsSchema, toUsage);
 export const strictUsageSchema = z.pipe(
-  counts.check(
+  usageCountsSchema.check(
     z.refine((used) => used.reasoning <= used.output, "must have reasoning within output"),
     z.refine((used) => used.cacheWriteHour <= used.cacheWrite, "must add up"),
     z.refine((used) => Number.isSafeInteger(promptTokens(used)), "must add up"),
@@ -80,11 +82,11 @@ export type Price = {
 };
 export type UnitPrices = { readonly [U in Unit]?: number };
 export const priceSchema: z.ZodMiniType<Price> = z.object({
-  input: count,
-  cached: count,
-  cacheWrite: count,
-  output: count,
-  units: z.exactOptional(z.object(forEachUnit(UNITS, z.exactOptional(count)))),
+  input: nonNegativeInt,
+  cached: nonNegativeInt,
+  cacheWrite: nonNegativeInt,
+  output: nonNegativeInt,
+  units: z.exactOptional(z.object(forEachUnit(UNITS, z.exactOptional(nonNegativeInt)))),
 });
 
 type WrittenPrice = { readonly [U in Unit]?: number | undefined } & {

@@ -145,8 +145,8 @@ function Shell({ isHidden }: { isHidden: boolean }) {
         </main>
       </div>
       {Found && <Found.Box pages={pages} onClose={() => setFound(null)} />}
-      {more && <More pages={pages} onClose={() => setMore(false)} />}
-      {help && <Help pages={pages} onClose={() => setHelp(false)} />}
+      {more && <MorePages pages={pages} onClose={() => setMore(false)} />}
+      {help && <KeyboardHelp pages={pages} onClose={() => setHelp(false)} />}
     </div>
   );
 }
@@ -207,7 +207,7 @@ function Sidebar({
   );
 }
 
-function More({ pages, onClose }: { pages: readonly Page[]; onClose: () => void }) {
+function MorePages({ pages, onClose }: { pages: readonly Page[]; onClose: () => void }) {
   const webhooks = isManager(useSession())
     ? [["Webhooks", hrefOf(["events"], { tab: "Webhooks" })] as const]
     : [];
@@ -344,7 +344,7 @@ function isPaletteShortcut(event: KeyboardEvent): boolean {
   return document.querySelector("dialog[open]") === null;
 }
 
-function Help({ pages, onClose }: { pages: readonly Page[]; onClose: () => void }) {
+function KeyboardHelp({ pages, onClose }: { pages: readonly Page[]; onClose: () => void }) {
   const rows = [
     ...pages.map(({ key, title }) => [`g ${key}`, title] as const),
     ["Ctrl K", "Search"] as const,

@@ -19,20 +19,22 @@ const PRICE_MAX = 1_000_000_000;
  */
 const TOKENS_MAX = 1_000_000_000;
 
-const region = z.enum(REGIONS);
+const regionSchema = z.enum(REGIONS);
 /** A name without line breaks, because the x-route header can contain it. */
-const name = z.string().check(z.regex(/^\P{Cc}{1,200}$/u, "must be 1 to 200 plain characters"));
-const micros = z.int().check(z.minimum(0), z.maximum(PRICE_MAX));
-const tokens = z.int().check(z.minimum(1), z.maximum(TOKENS_MAX));
-const price = z.strictObject({
-  input: z.optional(micros),
-  cached: z.optional(micros),
-  cache_write: z.optional(micros),
-  output: z._default(micros, 0),
-  ...forEachUnit(UNITS, z.optional(micros)),
+const nameSchema = z
+  .string()
+  .check(z.regex(/^\P{Cc}{1,200}$/u, "must be 1 to 200 plain characters"));
+const microsSchema = z.int().check(z.minimum(0), z.maximum(PRICE_MAX));
+const tokensSchema = z.int().check(z.minimum(1), z.maximum(TOKENS_MAX));
+const priceSchema = z.strictObject({
+  input: z.optional(microsSchema),
+  cached: z.optional(microsSchema),
+  cache_write: z.optional(microsSchema),
+  output: z._default(microsSchema, 0),
+  ...forEachUnit(UNITS, z.optional(microsSchema)),
 });
-const url = z.string().check(z.refine(isUrl, "must be a URL without spaces"));
-const peers = z.array(z.strictObject({ region, url }));
+const urlSchema = z.string().check(z.refine(isUrl, "must be a URL without spaces"));
+const peersSchema = z.array(z.strictObject({ region: regionSchema, url: urlSchema }));
 const headerName = z
   .string()
   .check(
@@ -42,34 +44,36 @@ const headerName = z
     ),
   );
 const HEADER_VALUE = /^[\u0020-\u007e]{1,1000}$/;
-const providers = z.array(
+const providersSchema = z.array(
   z.strictObject({
     id: z
       .string()
       .check(z.regex(/^[a-z0-9][a-z0-9-]{0,39}$/, "must be lowercase letters, digits and hyphens")),
-    base_url: url,
-    profile: z._default(name, "generic"),
-    secret: z.optional(name),
+    base_url: urlSchema,
+    profile: z._default(nameSchema, "generic"),
+    secret: z.optional(nameSchema),
     headers: z.optional(
       z.record(headerName, z.string().check(z.regex(HEADER_VALUE, "must be printable ASCII"))),
     ),
     regions: z.array(z.enum([...REGIONS, "global"])).check(z.minLength(1)),
   }),
 );
-const model = z.strictObject({
-  id: name,
+const modelSchema = z.strictObject({
+  id: nameSchema,
   kind: z.enum(KIND_NAMES),
-  context: tokens,
-  max_output: z.optional(tokens),
+  context: tokensSchema,
+  max_output: z.optional(tokensSchema),
   abilities: z.optional(z.array(z.enum(["tools", "vision", "reasoning", "dimensions"]))),
-  price,
-  routes: z.array(z.strictObject({ provider: name, upstream_id: name })).check(z.minLength(1)),
+  price: priceSchema,
+  routes: z
+    .array(z.strictObject({ provider: nameSchema, upstream_id: nameSchema }))
+    .check(z.minLength(1)),
 });
-const models = z.array(model.check(z.superRefine(checkUnits)));
-const aliases = z.record(name, name);
+const modelsSchema = z.array(modelSchema.check(z.superRefine(checkUnits)));
+const aliasesSchema = z.record(nameSchema, nameSchema);
 
-export type ProviderEntry = z.infer<typeof providers>[number];
-export type ModelEntry = z.infer<typeof models>[number];
+export type ProviderEntry = z.infer<typeof providersSchema>[number];
+export type ModelEntry = z.infer<typeof modelsSchema>[number];
 export type { IssuerEntry, OperatorLogin, OperatorRole } from "./config-people.ts";
 export type { PaymentsConfig } from "./config-payments.ts";
 export type { KeySecret, PeerConfig, PeerSecret } from "./config-secrets.ts";
@@ -116,7 +120,7 @@ export type NumberVars = { readonly [K in NumberVar]: number };
 
 /** The Workers AI binding. With `returnRawResponse`, it returns a `Response`. */
 export type AiBinding = {
-  run(model: string, inputs: object, options: object): Promise<unknown>;
+  run(modelSchema: string, inputs: object, options: object): Promise<unknown>;
 };
 
 type MailBinding = {
@@ -199,15 +203,20 @@ export function parseConfig(bindings: object): ParsedConfig {
   const sandbox = oneOf("SANDBOX", ["on", "off"], "off") === "on";
   const config: Config = {
     region: ownRegion,
-    peers: parsePeers(json("PEERS", peers, []), { region: ownRegion, sandbox, text, addProblem }),
+    peers: parsePeers(json("PEERS", peersSchema, []), {
+      region: ownRegion,
+      sandbox,
+      text,
+      addProblem,
+    }),
     residency: oneOf("RESIDENCY", ["strict", "relaxed"], "strict"),
     sandbox,
     logRequests: oneOf("LOG_REQUESTS", ["all", "failures"], "failures"),
     docsUrl: docsUrlOf(text("DOCS_URL"), addProblem),
-    models: json("MODELS", models, []),
-    providers: json("PROVIDERS", providers, []),
-    aliases: json("ALIASES", aliases, {}),
-    sellEnded: json("SELL_ENDED", z.array(name), []),
+    models: json("MODELS", modelsSchema, []),
+    providers: json("PROVIDERS", providersSchema, []),
+    aliases: json("ALIASES", aliasesSchema, {}),
+    sellEnded: json("SELL_ENDED", z.array(nameSchema), []),
     numbers: parseNumbers(text, addProblem),
     keySecrets: parseKeySecrets(text("KEY_SECRETS"), sandbox, (problem) =>
       addProblem("KEY_SECRETS", problem),
@@ -243,13 +252,13 @@ function docsUrlOf(
   return null;
 }
 
-const parsed = new WeakMap<object, ParsedConfig>();
+const configByBindings = new WeakMap<object, ParsedConfig>();
 
 export function configOf(bindings: object): ParsedConfig {
-  const known = parsed.get(bindings);
+  const known = configByBindings.get(bindings);
   if (known !== undefined) return known;
   const fresh = parseConfig(bindings);
-  parsed.set(bindings, fresh);
+  configByBindings.set(bindings, fresh);
   return fresh;
 }
 
@@ -323,7 +332,7 @@ function isAiBinding(value: unknown): value is AiBinding {
  * that the kind doesn't count.
  */
 function checkUnits(
-  { kind, price: prices }: z.infer<typeof model>,
+  { kind, price: prices }: z.infer<typeof modelSchema>,
   context: z.core.$RefinementCtx,
 ): void {
   const { hasInput, hasOutput, units } = KINDS[kind];

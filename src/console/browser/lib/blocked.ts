@@ -9,7 +9,7 @@ export type Block = {
   /** When the block ends: `until 1 Dec, 00:00 UTC`. */
   readonly until: string;
 };
-type Blockable = Pick<
+type BlockFields = Pick<
   EndUser,
   | "external_id"
   | "budgets"
@@ -26,7 +26,7 @@ type UsedLimit = readonly [
 ];
 
 /** Returns the longest-lasting block of an end user, or null if new requests are accepted. */
-export function blockOf(user: Blockable, pauses: readonly Pause[], now: number): Block | null {
+export function blockOf(user: BlockFields, pauses: readonly Pause[], now: number): Block | null {
   const pause = pauses.find(
     ({ scope, subject }) => scope === "end_user" && subject === user.external_id,
   );
@@ -44,7 +44,7 @@ export function blockOf(user: Blockable, pauses: readonly Pause[], now: number):
   return { state: "blocked", why: `the ${name} is used up`, until: `until ${end}` };
 }
 
-function limitsOf(user: Blockable, now: number): readonly UsedLimit[] {
+function limitsOf(user: BlockFields, now: number): readonly UsedLimit[] {
   const today = utcDay(now);
   const { daily_quota_dollars: daily, monthly_quota_dollars: monthly } = user;
   const day = daily === 0 ? null : Date.parse(today) + DAY;

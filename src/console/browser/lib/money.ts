@@ -1,12 +1,12 @@
 import { utcText } from "./time.ts";
 
 /** The rounding of a shortened amount: amounts left are rounded down, amounts spent up. */
-type Side = "left" | "spent";
+type Rounding = "left" | "spent";
 
 const MICROS = 1_000_000;
 
 /** Formats micro-credits as dollars, with at least two nonzero digits: `$12.40`, `$0.000012`. */
-function formatDollars(micros: number, side: Side): string {
+function formatDollars(micros: number, side: Rounding): string {
   const sign = micros < 0 ? "−" : "";
   const size = Math.abs(micros);
   if (size === 0) return "$0.00";

@@ -41,7 +41,7 @@ export function GroupTimes({ by, asked }: { by: Splits; asked: Range & Only }) {
   );
 }
 
-function column(
+function timeColumn(
   [id, title]: readonly [string, string],
   value: (row: DayRow) => number | null,
   show: (value: number) => string,
@@ -54,7 +54,7 @@ function column(
 }
 
 const TIMES: readonly Column<DayRow>[] = [
-  column(["ttft_p50_ms", "TTFT p50"], (row) => row.first_byte_ms?.p50 ?? null, took),
-  column(["ttft_p99_ms", "TTFT p99"], (row) => row.first_byte_ms?.p99 ?? null, took),
-  column(["tokens_per_s", "Tokens a second"], (row) => row.tokens_per_s ?? null, perSecond),
+  timeColumn(["ttft_p50_ms", "TTFT p50"], (row) => row.first_byte_ms?.p50 ?? null, took),
+  timeColumn(["ttft_p99_ms", "TTFT p99"], (row) => row.first_byte_ms?.p99 ?? null, took),
+  timeColumn(["tokens_per_s", "Tokens a second"], (row) => row.tokens_per_s ?? null, perSecond),
 ];

@@ -19,7 +19,7 @@ import type { Column } from "../ui/table.tsx";
 import { Prices } from "./prices.tsx";
 
 type Row = Margin["data"][number];
-type By = Margin["by"];
+type MarginSplit = Margin["by"];
 
 const SPLITS = [
   ["provider", "by provider"],
@@ -112,7 +112,7 @@ function MarginPage({ tabs }: { tabs: ComponentChildren }) {
 async function readAllMargin(query: {
   readonly from: string;
   readonly to: string;
-  readonly by: By;
+  readonly by: MarginSplit;
 }): Promise<Outcome<Pick<Margin, "data" | "complete_from" | "missing">>> {
   const rows: Row[] = [];
   let after: string | undefined;
@@ -210,7 +210,7 @@ function amount(
   };
 }
 
-function columnsOf(by: By, isDaily: boolean): readonly Column<Row>[] {
+function columnsOf(by: MarginSplit, isDaily: boolean): readonly Column<Row>[] {
   const title = { provider: "Provider", model: "Model", organization: "Customer" }[by];
   return [
     ...(isDaily ? [column("day", "Day", ({ day }: Row) => day)] : []),

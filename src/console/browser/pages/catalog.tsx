@@ -52,7 +52,7 @@ export function Catalog() {
   );
 }
 
-function money(id: "cost" | "price", title: string): Column<Row> {
+function priceColumn(id: "cost" | "price", title: string): Column<Row> {
   return {
     id,
     title,
@@ -62,21 +62,21 @@ function money(id: "cost" | "price", title: string): Column<Row> {
       [`${id}_input_usd`, (row) => row[id]?.input ?? null],
       [`${id}_output_usd`, (row) => row[id]?.output ?? null],
     ],
-    cell: (row) => <Pair of={row[id]} />,
+    cell: (row) => <PriceCell of={row[id]} />,
   };
 }
 
 /** A column with the median of the last 30 minutes, and other percentiles as tooltip. */
-function speed(id: "latency_ms" | "tokens_per_second", title: string): Column<Row> {
+function speedColumn(id: "latency_ms" | "tokens_per_second", title: string): Column<Row> {
   return column(id, title, (row) => row[id]?.p50 ?? null, {
     align: "right",
     wide: true,
     csv: [[`${id}_p50`, (row) => row[id]?.p50 ?? null]],
-    cell: (row) => <Speed of={row[id]} />,
+    cell: (row) => <SpeedCell of={row[id]} />,
   });
 }
 
-function Speed({ of }: { of: Row["latency_ms"] }) {
+function SpeedCell({ of }: { of: Row["latency_ms"] }) {
   if (of === null) return null;
   const { p50, p75, p90, p99, requests, organizations } = of;
   const title = `p75 ${p75}, p90 ${p90}, p99 ${p99}, of ${requests} requests by ${organizations} organizations`;
@@ -89,7 +89,7 @@ function Speed({ of }: { of: Row["latency_ms"] }) {
 
 const dollars = (price: number): string => spent(microsOf(price));
 
-function Pair({ of }: { of: ListPrice | null }) {
+function PriceCell({ of }: { of: ListPrice | null }) {
   if (of === null) return <span class="muted">none</span>;
   const { input, cached, cache_write: written, output, ...units } = of;
   const perUnit = Object.entries(units).map(
@@ -111,7 +111,7 @@ function Pair({ of }: { of: ListPrice | null }) {
   );
 }
 
-function Seen({ seen_on, age_days }: Row) {
+function SeenOn({ seen_on, age_days }: Row) {
   if (seen_on === null || age_days === null) return <span class="muted">yours</span>;
   const isRed = age_days >= TOO_OLD_DAYS;
   if (age_days < OLD_DAYS) return <>{seen_on}</>;
@@ -136,16 +136,16 @@ const COLUMNS: readonly Column<Row>[] = [
   column("hosts", "Hosts", ({ regions }) => regions.map((tag) => tag.toUpperCase()).join(", "), {
     wide: true,
   }),
-  money("cost", "Cost"),
-  money("price", "Price"),
+  priceColumn("cost", "Cost"),
+  priceColumn("price", "Price"),
   column("seen", "Seen on", ({ age_days }) => age_days, {
     wide: true,
     csv: [["seen_on", ({ seen_on }) => seen_on]],
-    cell: (row) => <Seen {...row} />,
+    cell: (row) => <SeenOn {...row} />,
   }),
   column("until", "Until", ({ until }) => until, { wide: true }),
-  speed("latency_ms", "Latency (ms)"),
-  speed("tokens_per_second", "Tokens per second"),
+  speedColumn("latency_ms", "Latency (ms)"),
+  speedColumn("tokens_per_second", "Tokens per second"),
   column("state", "State", ({ live, why_not }) => (live ? "sold" : why_not), {
     cell: ({ live, why_not }) =>
       live ? (

@@ -18,7 +18,7 @@ import { useNow } from "../state/now.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { stateOf } from "../ui/key-facts.tsx";
 
-type Find = {
+type SearchResult = {
   readonly what: string;
   readonly text: string;
   readonly href: string;
@@ -40,9 +40,9 @@ export function Box({ pages, onClose }: { pages: readonly Page[]; onClose: () =>
   const [typed, setTyped] = useState("");
   const [at, setAt] = useState(0);
   const text = typed.trim();
-  const { none, ...found } = useFinds(text, pages);
+  const { none, ...found } = useSearchResults(text, pages);
   const finds = found.finds.slice(0, RESULTS_MAX);
-  const go = (find: Find | undefined): void => {
+  const go = (find: SearchResult | undefined): void => {
     if (find === undefined) return;
     onClose();
     const { as, href } = find;
@@ -95,28 +95,28 @@ export function Box({ pages, onClose }: { pages: readonly Page[]; onClose: () =>
 }
 
 /** The search results, and the text that is shown without results. */
-type Finds = { readonly finds: readonly Find[]; readonly none: ComponentChildren };
+type SearchResults = { readonly finds: readonly SearchResult[]; readonly none: ComponentChildren };
 
-function useFinds(text: string, pages: readonly Page[]): Finds {
+function useSearchResults(text: string, pages: readonly Page[]): SearchResults {
   const who = useSession();
   const pausedText = useTextAfterTyping(text);
-  const objects = useObjectFinds(pausedText, isOperator(who));
-  const own = useOwnFinds(text, pages);
+  const objects = useObjectResults(pausedText, isOperator(who));
+  const own = useOwnResults(text, pages);
   if (!isOperator(who)) return own;
   if (pausedText !== text) return { ...own, none: "Searching…" };
   return { ...objects, finds: [...objects.finds, ...own.finds] };
 }
 
-function useOwnFinds(text: string, pages: readonly Page[]): Finds {
+function useOwnResults(text: string, pages: readonly Page[]): SearchResults {
   const who = useSession();
   const hasKeys = pages.some(({ path }) => path === "keys");
-  const [keys, isRead] = useKeyFinds(text, hasKeys);
+  const [keys, isRead] = useKeyResults(text, hasKeys);
   const isSecret = SECRET.test(text);
   const isPayer = who.organization !== null && !isOperator(who);
-  const models = useModelFinds(isSecret ? "" : text, isPayer);
-  const documents = useDocuments(isSecret ? "" : text);
+  const models = useModelResults(isSecret ? "" : text, isPayer);
+  const documents = useDocumentResults(isSecret ? "" : text);
   const typed = useTextAfterTyping(text);
-  const endUsers = useEndUserFinds(typed, isPayer && !isLimited(who) && !isSecret);
+  const endUsers = useEndUserResults(typed, isPayer && !isLimited(who) && !isSecret);
   if (isSecret || text === "") {
     const none = "No key that you can see starts with this.";
     return { finds: keys, none: hasKeys && !isRead ? "Searching…" : none };
@@ -130,7 +130,7 @@ function useOwnFinds(text: string, pages: readonly Page[]): Finds {
     ...endUsers,
     ...pages
       .filter(({ title }) => title.toLowerCase().startsWith(text.toLowerCase()))
-      .map(pageFind),
+      .map(pageResult),
     ...keys,
     ...models,
     ...documents,
@@ -138,14 +138,14 @@ function useOwnFinds(text: string, pages: readonly Page[]): Finds {
   return { finds, none: "No results" };
 }
 
-function pageFind({ title, path }: Page): Find {
+function pageResult({ title, path }: Page): SearchResult {
   return { what: "Page", text: title, href: hrefOf(path === "" ? [] : [path]) };
 }
 
-function useKeyFinds(
+function useKeyResults(
   text: string,
   isAsked: boolean,
-): readonly [finds: readonly Find[], isRead: boolean] {
+): readonly [finds: readonly SearchResult[], isRead: boolean] {
   const now = useNow();
   const isSecret = SECRET.test(text);
   const senior = isSenior(useSession());
@@ -163,7 +163,7 @@ function useKeyFinds(
       .map(({ id, name }) => ({ what: "Key", text: name, href: hrefOf(["keys", id]) }));
     return [named, isRead];
   }
-  const secretFind = (key: Key): Find => {
+  const secretFind = (key: Key): SearchResult => {
     const state = stateOf(key, now);
     const used = shares?.rows.find(({ group }) => group === key.id)?.requests ?? 0;
     const since = shares === undefined ? "" : `, ${counted(used, "request")} since yesterday`;
@@ -181,7 +181,7 @@ function useKeyFinds(
   return [own, isRead];
 }
 
-function useModelFinds(text: string, isRead: boolean): readonly Find[] {
+function useModelResults(text: string, isRead: boolean): readonly SearchResult[] {
   const models = readAside(useModels(isRead))?.data ?? [];
   if (text === "") return [];
   return models
@@ -202,7 +202,7 @@ function useTextAfterTyping(text: string): string {
   return pausedText;
 }
 
-function useEndUserFinds(text: string, isRead: boolean): readonly Find[] {
+function useEndUserResults(text: string, isRead: boolean): readonly SearchResult[] {
   const query = { external_id: text, limit: 1 };
   const isAsked = isRead && text.length > 1;
   const users = readAside(useRead(isRead ? "GET /v1/users" : null, { query: { limit: 100 } }));
@@ -222,7 +222,7 @@ function useEndUserFinds(text: string, isRead: boolean): readonly Find[] {
 type Found = Calls["GET /admin/v1/find"]["answer"]["data"][number];
 
 /** Searches the region's objects, page by page until a match. Sends only a key's prefix. */
-function useObjectFinds(text: string, isAsked: boolean): Finds {
+function useObjectResults(text: string, isAsked: boolean): SearchResults {
   const [from, setFrom] = useState({ text: "", after: "" });
   const q = prefixOf(text);
   const after = from.text === q ? from.after : "";
@@ -233,7 +233,7 @@ function useObjectFinds(text: string, isAsked: boolean): Finds {
   useEffect(() => {
     if (next !== null) setFrom({ text: q, after: next });
   }, [next]);
-  const finds = (answer?.data ?? []).map(findOf);
+  const finds = (answer?.data ?? []).map(resultOf);
   if (answer === undefined || next !== null) return { finds, none: "Searching…" };
   return { finds, none: <OtherRegions {...answer} /> };
 }
@@ -280,7 +280,7 @@ const CUSTOMERS_PAGES: Partial<Record<Found["object"], string>> = {
   event: "events",
 };
 
-function findOf({ object, id, name, organization }: Found): Find {
+function resultOf({ object, id, name, organization }: Found): SearchResult {
   const [what, tab = ""] = KINDS[object];
   const page = CUSTOMERS_PAGES[object];
   if (organization === null) {
@@ -303,7 +303,7 @@ function findOf({ object, id, name, organization }: Found): Find {
   };
 }
 
-function useDocuments(text: string): readonly Find[] {
+function useDocumentResults(text: string): readonly SearchResult[] {
   const data = readAside(useLoaded(text.length < 2 ? null : "/docs/ index", readIndex));
   if (text.length < 2 || data === undefined) return [];
   return search(data, text, { audience: "use", most: RESULTS_PER_KIND }).map(

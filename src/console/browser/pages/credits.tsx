@@ -27,7 +27,7 @@ export function Credits() {
       <Head title="Credits" text="Your balance, purchases and all transactions.">
         {may("POST /v1/credits/portal") && <Portal />}
       </Head>
-      <Left />
+      <AvailableBalance />
       {mayRead && <BalanceCurve />}
       {mayRead ? (
         <BuyAndTransactions />
@@ -38,7 +38,7 @@ export function Credits() {
   );
 }
 
-function Left() {
+function AvailableBalance() {
   const read = useRead("GET /v1/balance", {}, { every: EVERY_MS });
   return (
     <ReadResult read={read} height={90}>
@@ -55,14 +55,14 @@ function Left() {
               </p>
             </div>
           </div>
-          {owed_micro > 0 && <Owed micros={owed_micro} />}
+          {owed_micro > 0 && <DebtNotice micros={owed_micro} />}
         </>
       )}
     </ReadResult>
   );
 }
 
-function Owed({ micros }: { micros: number }) {
+function DebtNotice({ micros }: { micros: number }) {
   return (
     <p class="notice" role="status">
       ■{" "}

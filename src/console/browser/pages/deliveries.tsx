@@ -171,8 +171,8 @@ function Detail({
               />
             )}
             <Beginning answer={attempts[0]?.answer ?? null} />
-            {headers && <Sent title="Headers" text={linesOf(headers)} />}
-            <Sent title="Body" text={body} />
+            {headers && <SentText title="Headers" text={linesOf(headers)} />}
+            <SentText title="Body" text={body} />
           </>
         )}
       </ReadResult>
@@ -210,10 +210,10 @@ const linesOf = (headers: Readonly<Record<string, string>>): string =>
     .join("\n");
 
 export function Beginning({ answer }: { answer: string | null }) {
-  return answer ? <Sent title="Response body" text={answer} /> : null;
+  return answer ? <SentText title="Response body" text={answer} /> : null;
 }
 
-function Sent({ title, text }: { title: string; text: string }) {
+function SentText({ title, text }: { title: string; text: string }) {
   return (
     <>
       <h3>{title}</h3>

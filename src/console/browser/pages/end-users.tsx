@@ -61,7 +61,7 @@ export function EndUsers() {
           open={(user) => goTo(["end-users", user.external_id], query)}
           filters={
             <>
-              <Find />
+              <EndUserSearch />
               <Period />
             </>
           }
@@ -80,7 +80,7 @@ export function EndUsers() {
   );
 }
 
-function Find() {
+function EndUserSearch() {
   return (
     <input
       type="search"
@@ -111,7 +111,7 @@ function columnsOf(blockNow: BlockNow, none: string): readonly Column<EndUser>[]
       cell: ({ external_id }) => <strong class="break">{external_id}</strong>,
     }),
     column("state", "State", (user) => blockNow(user)?.state ?? none, {
-      cell: (user) => <State block={blockNow(user)} none={none} />,
+      cell: (user) => <BlockState block={blockNow(user)} none={none} />,
     }),
     column("day", "Today", ({ daily_spend_dollars }) => daily_spend_dollars, {
       wide: true,
@@ -124,7 +124,7 @@ function columnsOf(blockNow: BlockNow, none: string): readonly Column<EndUser>[]
   ];
 }
 
-function State({ block, none }: { block: Block | null; none: string }) {
+function BlockState({ block, none }: { block: Block | null; none: string }) {
   if (block === null) return <>{none}</>;
   const { state, why, until } = block;
   return (

@@ -289,7 +289,8 @@ function Outboxes({ all }: { all: readonly Outbox[] }) {
   );
 }
 
-const known = (count: number | null): string => (count === null ? "unknown" : String(count));
+const countOrUnknown = (count: number | null): string =>
+  count === null ? "unknown" : String(count);
 
 const PROBLEMS: readonly Column<Problem>[] = [
   column("kind", "Problem", ({ kind }) => kind, {
@@ -334,7 +335,9 @@ const OUTBOXES: readonly Column<Outbox>[] = [
   column("name", "Outbox", ({ name }) => name),
   column("waiting", "Waiting", ({ waiting }) => waiting, {
     align: "right",
-    cell: ({ waiting }) => <Badge tone={waiting === 0 ? "good" : "warn"}>{known(waiting)}</Badge>,
+    cell: ({ waiting }) => (
+      <Badge tone={waiting === 0 ? "good" : "warn"}>{countOrUnknown(waiting)}</Badge>
+    ),
   }),
   column("oldest", "Oldest", ({ oldest_ms }) => oldest_ms, {
     align: "right",
@@ -342,11 +345,11 @@ const OUTBOXES: readonly Column<Outbox>[] = [
   }),
   column("parked", "Dead-lettered", ({ parked }) => parked, {
     align: "right",
-    cell: ({ parked }) => known(parked),
+    cell: ({ parked }) => countOrUnknown(parked),
   }),
   column("dead", "Dead", ({ dead }) => dead, {
     align: "right",
-    cell: ({ dead }) => <Badge tone={dead === 0 ? "plain" : "bad"}>{known(dead)}</Badge>,
+    cell: ({ dead }) => <Badge tone={dead === 0 ? "plain" : "bad"}>{countOrUnknown(dead)}</Badge>,
   }),
 ];
 

@@ -32,7 +32,7 @@ export function KeyDetail({ apiKey, onClose }: { apiKey: Key; onClose: () => voi
   const isLive = mayRevoke && stateOf(apiKey, useNow()) === "live";
   const [mode, setMode] = useState<DialogMode>(wanted === "revoke" && isLive ? "revoke" : "read");
   const { id, name } = apiKey;
-  const used = useUse(id);
+  const used = useRecentUse(id);
   const back = (): void => setMode("read");
   if (mode === "edit") return <EditKey apiKey={apiKey} onClose={back} />;
   if (mode === "rotate") return <RotateKey apiKey={apiKey} onClose={back} />;
@@ -61,7 +61,7 @@ function useIsOwn({ member_id }: Key): boolean {
   return useSession().member?.id === member_id;
 }
 
-function useUse(id: string): { requests: number; micros: number } | undefined {
+function useRecentUse(id: string): { requests: number; micros: number } | undefined {
   const now = useNow();
   const senior = isSenior(useSession());
   const range = { from: utcDay(now - DAY), to: utcDay(now) };

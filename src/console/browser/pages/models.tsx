@@ -19,7 +19,7 @@ type Used = { readonly micros: number; readonly ttft: number | null };
 
 export function Models() {
   const read = useModels();
-  const used = useUsed();
+  const used = useModelUsage();
   const who = useSession();
   const mayLimit = may(who, "POST /v1/keys");
   const [open, setOpen] = useState<string | null>(null);
@@ -37,7 +37,7 @@ export function Models() {
               ...NAMES,
               providersColumn(setOpen),
               ...(isSenior(who) ? spendColumns(used) : []),
-              verbs({ mayTry: may(who, "POST /v1/chat/completions"), mayLimit }),
+              linksColumn({ mayTry: may(who, "POST /v1/chat/completions"), mayLimit }),
             ]}
             rows={data}
             keyOf={({ id }: ListedModel) => id}
@@ -52,7 +52,7 @@ export function Models() {
   );
 }
 
-function useUsed(): (id: string) => Used | undefined {
+function useModelUsage(): (id: string) => Used | undefined {
   const senior = isSenior(useSession());
   const now = useNow();
   const range = { from: utcDay(now - 29 * DAY), to: utcDay(now) };
@@ -71,7 +71,11 @@ function millionOf(dollars: string | undefined): string | null {
   return dollars === undefined ? null : (Number(dollars) * 1e6).toFixed(6);
 }
 
-function price(id: string, title: string, of: (model: ListedModel) => string): Column<ListedModel> {
+function priceColumn(
+  id: string,
+  title: string,
+  of: (model: ListedModel) => string,
+): Column<ListedModel> {
   return {
     id,
     title,
@@ -83,7 +87,7 @@ function price(id: string, title: string, of: (model: ListedModel) => string): C
   };
 }
 
-function tokens(
+function tokenColumn(
   id: string,
   title: string,
   of: (model: ListedModel) => number | null,
@@ -152,11 +156,11 @@ const NAMES: readonly Column<ListedModel>[] = [
       kind === "chat" ? input_modalities.join(", ") : `text, for ${kind}`,
     { wide: true },
   ),
-  tokens("context", "Context", ({ context_length }) => context_length),
-  tokens("output", "Max output tokens", ({ max_output_tokens }) => max_output_tokens),
-  price("input", "Input", ({ pricing }) => pricing.prompt),
-  price("output_price", "Output", ({ pricing }) => pricing.completion),
-  price("cached", "Cached", ({ pricing }) => pricing.input_cache_read),
+  tokenColumn("context", "Context", ({ context_length }) => context_length),
+  tokenColumn("output", "Max output tokens", ({ max_output_tokens }) => max_output_tokens),
+  priceColumn("input", "Input", ({ pricing }) => pricing.prompt),
+  priceColumn("output_price", "Output", ({ pricing }) => pricing.completion),
+  priceColumn("cached", "Cached", ({ pricing }) => pricing.input_cache_read),
   column("next", "Next price", ({ next_price: next }) => next?.from ?? null, {
     csv: [
       ["next_price_from", ({ next_price: next }) => next?.from ?? null],
@@ -178,7 +182,10 @@ function providersColumn(open: (id: string) => void): Column<ListedModel> {
   });
 }
 
-function verbs({ mayTry, mayLimit }: Record<"mayTry" | "mayLimit", boolean>): Column<ListedModel> {
+function linksColumn({
+  mayTry,
+  mayLimit,
+}: Record<"mayTry" | "mayLimit", boolean>): Column<ListedModel> {
   return column("do", "To do", () => null, {
     csv: [],
     cell: ({ id, kind }) => (

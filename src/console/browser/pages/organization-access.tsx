@@ -14,8 +14,8 @@ import { column, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 
 const TOUCHES = ["/admin/v1/orgs"];
-type Of = { readonly id: string };
-type Closing = Of & { readonly onClose: () => void };
+type OrganizationProps = { readonly id: string };
+type Closing = OrganizationProps & { readonly onClose: () => void };
 
 export function Access() {
   const [, id = ""] = useCell(route).path;
@@ -28,7 +28,7 @@ export function Access() {
   );
 }
 
-function Invitations({ id }: Of) {
+function Invitations({ id }: OrganizationProps) {
   const may = useMay();
   const [doing, setDoing] = useState<"invite" | "end" | null>(null);
   const close = (): void => setDoing(null);
@@ -117,7 +117,7 @@ function EndInvitation({ id, onClose }: Closing) {
   );
 }
 
-function Domains({ id }: Of) {
+function Domains({ id }: OrganizationProps) {
   const may = useMay();
   const mayApprove = may("POST /admin/v1/orgs/{id}/domains/{domain}/approve");
   const read = useRead("GET /admin/v1/orgs/{id}/domains", { path: { id } });
@@ -193,7 +193,7 @@ const DOMAINS: readonly Column<CompanyDomain>[] = [
   }),
 ];
 
-function Approve({ id, domain }: Of & { domain: string }) {
+function Approve({ id, domain }: OrganizationProps & { domain: string }) {
   const name = "POST /admin/v1/orgs/{id}/domains/{domain}/approve";
   return (
     <Action
@@ -204,7 +204,7 @@ function Approve({ id, domain }: Of & { domain: string }) {
   );
 }
 
-function Sessions({ id }: Of) {
+function Sessions({ id }: OrganizationProps) {
   const mayEnd = useMay()("DELETE /admin/v1/orgs/{id}/sessions/{session_id}");
   const [ending, setEnding] = useState<Session | null>(null);
   const read = useRead("GET /admin/v1/orgs/{id}/sessions", { path: { id } });

@@ -13,7 +13,7 @@ import { Empty, Failed, ReadResult } from "../ui/states.tsx";
 import { column, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 
-type Of = { readonly id: string; readonly webhook: WebhookAndHealth };
+type WebhookProps = { readonly id: string; readonly webhook: WebhookAndHealth };
 
 export function Webhooks() {
   const [, id = ""] = useCell(route).path;
@@ -27,7 +27,7 @@ export function Webhooks() {
         ) : (
           <>
             {webhooks.map((webhook) => (
-              <One key={webhook.id} id={id} webhook={webhook} />
+              <WebhookPanel key={webhook.id} id={id} webhook={webhook} />
             ))}
           </>
         )
@@ -53,7 +53,7 @@ const healthFacts = (health: NonNullable<WebhookAndHealth["health"]>) =>
     ["Last delivered", <Time key="last" at={health.last_success_at} none="never" />],
   ] as const;
 
-function One({ id, webhook }: Of) {
+function WebhookPanel({ id, webhook }: WebhookProps) {
   const may = useMay();
   const { health, url } = webhook;
   const [replaying, setReplaying] = useState(false);
@@ -125,7 +125,7 @@ const COLUMNS: readonly Column<Delivery>[] = [
   column("attempts", "Attempts", ({ attempts }) => attempts, { align: "right" }),
 ];
 
-function Replay({ id, webhook, onClose }: Of & { onClose: () => void }) {
+function Replay({ id, webhook, onClose }: WebhookProps & { onClose: () => void }) {
   const [since, setSince] = useState(() => localMinute(Date.now() - DAY));
   return (
     <FormDialog

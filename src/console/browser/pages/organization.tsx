@@ -97,7 +97,7 @@ function Verbs({
           Reconcile
         </button>
       )}
-      {one && <SeeAs id={one.id} />}
+      {one && <ViewAsCustomer id={one.id} />}
       {one && mayChange && (
         <button type="button" onClick={() => onDo("change")}>
           Change…
@@ -118,7 +118,7 @@ function Verbs({
 }
 
 /** Opens the customer's console. */
-function SeeAs({ id }: { id: string }) {
+function ViewAsCustomer({ id }: { id: string }) {
   return <Action verb="View as customer" run={() => viewAs(id)} onDone={() => goTo([])} />;
 }
 

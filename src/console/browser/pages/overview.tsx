@@ -31,8 +31,8 @@ export function Overview() {
   return (
     <>
       <Head title="Overview">{senior && <LazyPage page={STOP} height={0} />}</Head>
-      {senior ? <Spending /> : <OwnShare />}
-      <Newest />
+      {senior ? <Spending /> : <MemberOverview />}
+      <NewestRequests />
     </>
   );
 }
@@ -91,9 +91,9 @@ function Spending() {
       )}
       {sums?.length !== 0 && (
         <div class="thirds">
-          <Top title="Models" by="model" read={read} from={range.from} />
-          <TopOf title="Keys" by="key" range={range} to={["Manage keys", hrefOf(["keys"])]} />
-          <TopOf
+          <TopPanel title="Models" by="model" read={read} from={range.from} />
+          <TopByGroup title="Keys" by="key" range={range} to={["Manage keys", hrefOf(["keys"])]} />
+          <TopByGroup
             title="End users"
             by="user"
             range={range}
@@ -178,11 +178,11 @@ type Ranked = {
   readonly to?: readonly [text: string, href: string];
 };
 
-function TopOf({ range, ...ranked }: Ranked & { range: Range }) {
-  return <Top {...ranked} read={useShares(ranked.by, range)} from={range.from} />;
+function TopByGroup({ range, ...ranked }: Ranked & { range: Range }) {
+  return <TopPanel {...ranked} read={useShares(ranked.by, range)} from={range.from} />;
 }
 
-function Top({
+function TopPanel({
   title,
   by,
   to,
@@ -245,7 +245,7 @@ function TopFive({ by, rows }: { by: SplitBy; rows: readonly DayRow[] }) {
   );
 }
 
-function OwnShare() {
+function MemberOverview() {
   const balance = useRead("GET /v1/balance", {}, { every: EVERY_MS });
   const keys = useRead("GET /v1/keys");
   return (
@@ -264,7 +264,7 @@ function OwnShare() {
   );
 }
 
-function Newest() {
+function NewestRequests() {
   const read = useRead("GET /v1/generations", { query: { limit: 10 } }, { every: EVERY_MS });
   return (
     <Panel

@@ -22,10 +22,10 @@ export function OwnKey() {
               facts={[
                 [
                   `Budget${budget?.period ? ` of the ${budget.period}` : ""}`,
-                  budget && <Left of={budget} />,
+                  budget && <BudgetLeft of={budget} />,
                 ],
-                ["Rate limit, per 60 s", <Places key="requests" of={requests} />],
-                ["Token limit, per 60 s", tokens && <Places of={tokens} />],
+                ["Rate limit, per 60 s", <RateLimitBar key="requests" of={requests} />],
+                ["Token limit, per 60 s", tokens && <RateLimitBar of={tokens} />],
                 ["Models", allowed_models?.join(", ") ?? "all"],
                 ["Expires", <Time key="expires" at={expires_at ?? null} />],
               ]}
@@ -40,7 +40,7 @@ export function OwnKey() {
 
 type OwnLimits = (OwnKeyAnswer | OwnSession)["limits"];
 
-function Left({ of }: { of: NonNullable<OwnLimits["budget"]> }) {
+function BudgetLeft({ of }: { of: NonNullable<OwnLimits["budget"]> }) {
   return (
     <>
       <Bar
@@ -59,6 +59,6 @@ function Left({ of }: { of: NonNullable<OwnLimits["budget"]> }) {
   );
 }
 
-function Places({ of: { limit, remaining } }: { of: OwnLimits["requests"] }) {
+function RateLimitBar({ of: { limit, remaining } }: { of: OwnLimits["requests"] }) {
   return <Bar used={limit - remaining} limit={limit} label={`${remaining} of ${limit} left`} />;
 }

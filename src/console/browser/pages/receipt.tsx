@@ -38,10 +38,10 @@ export function Receipt({
   return (
     <Dialog title="Request" onClose={onClose} wide>
       {known ? (
-        <Bill of={known} />
+        <RequestBill of={known} />
       ) : (
         <ReadResult read={read} height={420}>
-          {(generation) => <Bill of={generation} />}
+          {(generation) => <RequestBill of={generation} />}
         </ReadResult>
       )}
       <div class="actions end">
@@ -65,7 +65,7 @@ function NeighborButton({ id, text }: { id: string | null; text: string }) {
   );
 }
 
-function Bill({ of }: { of: Generation }) {
+function RequestBill({ of }: { of: Generation }) {
   const sum = of.lines.reduce((total, { micro }) => total + micro, 0);
   const held = of.held_micro ?? 0;
   const left = held - of.cost_micro;

@@ -128,7 +128,7 @@ function useKnownPrices(list: string) {
   };
 }
 
-type Known = {
+type KnownPrices = {
   /** Rows of the customer's list, then of the region's. Null if incomplete. */
   readonly rows: readonly PriceRow[] | null;
   readonly models: CatalogModels["models"];
@@ -136,7 +136,7 @@ type Known = {
 };
 
 /** Returns a model's current price as text, or null if unknown. */
-function presentPrice(item: string, { rows, models, now }: Known): string | null {
+function presentPrice(item: string, { rows, models, now }: KnownPrices): string | null {
   const model = models.find(({ id }) => id === item);
   if (model === undefined || rows === null) return null;
   const started = rows.filter(({ from }) => Date.parse(from) <= now);

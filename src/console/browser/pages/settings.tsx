@@ -15,7 +15,7 @@ import { ReadResult } from "../ui/states.tsx";
 const CLOSE = "DELETE /console/api/people/organization";
 const CHANGE = "PATCH /v1/orgs/{org_id}/settings";
 /** A call that only owners and admins can make. */
-const MANAGE = "PATCH /v1/members/{id}";
+const MANAGER_CALL = "PATCH /v1/members/{id}";
 
 export function Settings() {
   const { organization } = useSession();
@@ -53,7 +53,7 @@ export function Settings() {
         <ReadResult read={settings} height={120}>
           {({ policy, operator_policy }) => (
             <>
-              <PolicyPart policy={policy} save={may(CHANGE) && may(MANAGE) && savePolicy} />
+              <PolicyPart policy={policy} save={may(CHANGE) && may(MANAGER_CALL) && savePolicy} />
               {operator_policy && (
                 <>
                   <h3>The operator's policy</h3>

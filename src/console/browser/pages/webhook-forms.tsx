@@ -17,7 +17,9 @@ type Closing = { readonly onClose: () => void };
 type Receiver = Readonly<
   Partial<Record<"credential" | "event_name" | "customer" | "header", string>>
 >;
-type Shape = Pick<Webhook, "url" | "types" | "format"> & { readonly receiver?: Receiver | null };
+type WebhookFields = Pick<Webhook, "url" | "types" | "format"> & {
+  readonly receiver?: Receiver | null;
+};
 type Format = Webhook["format"];
 
 const FORMATS: readonly (readonly [Format, string])[] = [
@@ -42,7 +44,12 @@ export function isMetered({ format }: Pick<Webhook, "format">): boolean {
 
 export function NewWebhook({ onClose, onMade }: Closing & { onMade: (id: string) => void }) {
   const [fresh, setFresh] = useState<WebhookWithSecret | null>(null);
-  const { shape, fields } = useShape({ url: "", types: null, format: null, receiver: null });
+  const { shape, fields } = useWebhookFields({
+    url: "",
+    types: null,
+    format: null,
+    receiver: null,
+  });
   if (fresh) return <SigningSecret webhook={fresh} onClose={() => onMade(fresh.id)} />;
   return (
     <FormDialog
@@ -61,7 +68,7 @@ export function EditWebhook({ webhook, onClose }: Closing & { webhook: Webhook }
   const { event_name, customer, header } = webhook.receiver ?? {};
   const given = Object.entries({ event_name, customer, header });
   const receiver = Object.fromEntries(given.filter(([, text]) => typeof text === "string"));
-  const { shape, fields } = useShape({ ...webhook, receiver });
+  const { shape, fields } = useWebhookFields({ ...webhook, receiver });
   const path = { id: webhook.id };
   return (
     <FormDialog
@@ -75,8 +82,8 @@ export function EditWebhook({ webhook, onClose }: Closing & { webhook: Webhook }
   );
 }
 
-function useShape(before: Shape): {
-  shape: Shape;
+function useWebhookFields(before: WebhookFields): {
+  shape: WebhookFields;
   fields: ComponentChildren;
 } {
   const [url, setUrl] = useState(before.url);

@@ -49,7 +49,7 @@ export function Time({
   if (at === null) return <span class="muted">{none}</span>;
   return (
     <time dateTime={new Date(at).toISOString()} title={exactly(at)}>
-      {when(at, notBefore(at, current), withClock)}
+      {when(at, currentTimeFor(at, current), withClock)}
     </time>
   );
 }
@@ -58,7 +58,7 @@ export function Time({
  * Returns a current time that isn't before a past `at`, because the page's clock updates only every
  * 10 s.
  */
-function notBefore(at: string | number, current: number): number {
+function currentTimeFor(at: string | number, current: number): number {
   const past = new Date(at).getTime();
   return past <= Date.now() ? Math.max(current, past) : Math.max(current, Date.now() - 10_000);
 }

@@ -26,7 +26,7 @@ export function Plot(props: PlotProps) {
   const place = useRef<HTMLDivElement>(null);
   const width = useWidth(place);
   const shape = useMemo(() => shapeOf(props, width, widthOf), [props.series, days, width]);
-  const { read, dragged, ...handlers } = useReader(props, place, shape);
+  const { read, dragged, ...handlers } = useColumnPointer(props, place, shape);
   const now = Math.min(read ?? days.length - 1, days.length - 1);
   return (
     <div
@@ -62,7 +62,7 @@ function useWidth(place: Place): number {
   return width;
 }
 
-function useReader({ days, onRead, onSelect }: PlotProps, place: Place, shape: Shape) {
+function useColumnPointer({ days, onRead, onSelect }: PlotProps, place: Place, shape: Shape) {
   const [read, setRead] = useState<number | null>(null);
   const [dragged, setDragged] = useState<number | null>(null);
   const last = days.length - 1;
