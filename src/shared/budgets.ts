@@ -29,7 +29,8 @@ export type Budget = {
 };
 
 /**
- * The owner of budgets. `subject` is "" for the organization, or the internal ID of an end user.
+ * The owner of budgets. `subject` is its ID: "" for the organization, an internal ID for an end
+ * user.
  */
 export type BudgetOwner = { readonly scope: BudgetScope; readonly subject: string };
 

@@ -105,7 +105,10 @@ type FailureKinds =
       readonly param: string | null;
       readonly code?: string;
     }
-  /** A request with this Idempotency-Key already succeeded and doesn't run again. */
+  /**
+   * A request with this Idempotency-Key already created this generation or key. It never runs
+   * again.
+   */
   | {
       readonly kind: "idempotency_replay";
       readonly made: "generation" | "key";

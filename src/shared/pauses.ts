@@ -6,7 +6,7 @@ import type { Actor } from "./event.ts";
 import { timeSchema } from "./key-terms.ts";
 import { labelSchema } from "./label.ts";
 
-/** Maximum pauses of an organization from each source. */
+/** Maximum pauses of an organization per source. */
 export const PAUSES_MAX = 1000;
 
 /** The party that created a pause. An owner can have one pause of each source. */
