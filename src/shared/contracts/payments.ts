@@ -80,7 +80,6 @@ export type PurchasePage = {
 export type Buying = {
   readonly orgId: string;
   readonly orgName: string;
-  /** Unix ms. */
   readonly orgCreatedAt: number;
   readonly amountMicro: Micros;
   readonly method: "checkout" | "card";

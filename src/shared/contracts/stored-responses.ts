@@ -77,7 +77,7 @@ export type StoredResponsesCalls = {
 
 export const RESPONSE_ID = "resp_";
 
-/** Maximum bytes of a stored response together with its new input. */
+/** Maximum bytes of a stored response with its new input. */
 export const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
 export const LINKS_MAX = 5000;
 export const STORED_BODY_BYTES_MAX = 8 * 1024 * 1024;
