@@ -3,14 +3,13 @@ import type { ChatBody } from "../core/core-request.ts";
 import type { ParsedRequest } from "../core/endpoint-adapter.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
 
-/** Minimum tokens of a prompt that providers cache. A few Claude models cache shorter ones. */
+/**
+ * Minimum tokens of a prompt that most providers cache. A few Claude models cache shorter prompts.
+ */
 const CACHED_TOKENS_MIN = 1024;
 const START_CHARACTERS = 8192;
 
-/**
- * Seconds for which a provider caches a prompt after its last use. Providers that aren't listed
- * cache it for five minutes.
- */
+/** Seconds that a provider caches a prompt after its last use. The default is five minutes. */
 const LIFETIMES: ReadonlyMap<string, number> = new Map([
   ["deepseek", 3600],
   ["groq", 7200],
@@ -24,8 +23,8 @@ export function promptCacheSeconds(provider: string, { hourCache }: PromptSize):
 }
 
 /**
- * Returns the hash that identifies a conversation: of its session, its cache key or the start of
- * its prompt. Returns null if the cache can't matter for the route.
+ * Returns a hash that identifies a conversation by its session, cache key or start of the prompt.
+ * Returns null if prompt caching can't affect the choice of the route.
  */
 export function affinityOf(
   body: ChatBody,

@@ -18,7 +18,7 @@ import type { AuthorizeRequest, AuthorizedHold } from "./authorize.ts";
 
 /**
  * Handles POST /internal/v1/authorize in a key's home region. Checks that the key is global and
- * active, and holds credits. Only the calling region applies the rate limit.
+ * active, then holds credits. Only the calling region applies the rate limit.
  */
 export async function authorizePeer(c: Context<AppEnv>): Promise<Response> {
   const request = parseAuthorizeRequest(c.var.peerBody);
@@ -34,8 +34,8 @@ export async function authorizePeer(c: Context<AppEnv>): Promise<Response> {
 }
 
 /**
- * Returns the owner of the key. For a hold, checks this isolate's cache first. Otherwise calls the
- * key object, which also records the use.
+ * Returns the key's owner. For a hold, checks this isolate's cache first. Otherwise, calls the key
+ * object, which also records the use of the key.
  */
 async function callerOf(c: Context<AppEnv>, request: AuthorizeRequest): Promise<Result<Caller>> {
   const { config, timers } = c.var;
@@ -59,8 +59,8 @@ function refusalBody(failure: Failure): object {
 }
 
 /**
- * Returns the price list without a hold. The wallet checks the key, because only it stores
- * sessions.
+ * Returns the caller's price list and policies without a hold. The wallet checks the key, because
+ * only the wallet stores sessions.
  */
 async function lookUpCaller(
   c: Context<AppEnv>,
@@ -85,10 +85,6 @@ async function lookUpCaller(
   return { unanswered: false, result: success(callerView) };
 }
 
-/**
- * Makes one attempt fewer than for this region's requests, because the other region retries the
- * call.
- */
 async function placeHoldFor(
   c: Context<AppEnv>,
   { keyId, orgId }: Caller,

@@ -124,7 +124,10 @@ const answerSchema = z.discriminatedUnion("ok", [
   }),
 ]);
 
-/** `unanswered`: an attempt failed, but may have placed its hold. */
+/**
+ * Returns null if the body is invalid. `unanswered` means that a failed attempt may have placed a
+ * hold.
+ */
 export function parseAuthorizeResponse(body: unknown): ObjectCallResult<AuthorizedHold> | null {
   const parsed = answerSchema.safeParse(body);
   if (!parsed.success) return null;
@@ -144,7 +147,7 @@ type PeerCallContext = Pick<PeerCallOptions, "requestId" | "now" | "after"> & {
 };
 
 /**
- * Requests the key's owner and the hold from the home region. Retries once with the same ID. After
+ * Sends a hold to the key's home region, with one retry under the same ID. If the result is
  * `unanswered`, the hold may exist.
  */
 export async function authorizeAtHome(

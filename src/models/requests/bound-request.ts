@@ -31,8 +31,8 @@ import type { Need } from "../core/route-needs.ts";
 import type { PaidRequest } from "./paid-request.ts";
 
 /**
- * The catalog, providers and prices of this region. If `defaultCap` is Infinity, the default is the
- * model's maximum.
+ * This region's catalog, providers and prices. A `defaultCap` of Infinity means the model's
+ * maximum.
  */
 export type Sale = {
   readonly catalog: Catalog;
@@ -44,8 +44,8 @@ export type Sale = {
 };
 
 /**
- * Returns a request with its routes and maximum cost. Returns 400 with the client's `param`, or 404
- * `model_not_found`.
+ * Returns the request with its routes and cost bounds. Fails with 400 and the client's `param`, or
+ * with 404 `model_not_found`.
  */
 export function boundRequest(parsed: ParsedRequest, sale: Sale): Result<PaidRequest> {
   const { request, place } = parsed;
@@ -112,7 +112,7 @@ function routeChoice(
 const NO_IDS: ReadonlySet<string> = new Set();
 const UNMEASURED = () => ({ latencyMs: null, tokensPerSecond: null });
 
-/** Reports whether a model reasons for this request. Most reasoning models do by default. */
+/** Reports whether the model may reason. Most reasoning models reason by default. */
 function canReason(
   { abilities, routes }: Model,
   { reasoning_effort: effort }: ChatBody,
@@ -295,8 +295,8 @@ export function speaksNatively(
 }
 
 /**
- * Translates an error's `param` to the client's format, which the endpoint's own errors already
- * have.
+ * Translates the `param` of an error to the client's format. Errors of the endpoint adapter already
+ * use this format.
  */
 export function withClientParam(refusal: Refusal, translation: ErrorTranslation): Refusal {
   const { failure } = refusal;
@@ -339,8 +339,8 @@ type ChatNeeds = {
 };
 
 /**
- * Returns the routes that can serve a chat request, in order. Returns 400 with the `param` that no
- * route supports.
+ * Returns the routes that can serve a chat request, in order. Fails with 400 and the `param` that
+ * no route supports.
  */
 export function capableRoutes(
   model: Model,
@@ -374,8 +374,8 @@ export function capableRoutes(
 }
 
 /**
- * Returns routes with a long enough context window, or those with the longest one, because the size
- * is an estimate and the provider decides.
+ * Returns the routes with a context window of at least `tokens`. If none has, returns those with
+ * the longest window, because `tokens` is an estimate.
  */
 function longEnough(routes: readonly Route[], model: Model, tokens: number): readonly Route[] {
   const contextOf = ({ limits }: Route): number => limits?.context ?? model.context;

@@ -85,12 +85,12 @@ function recordSkipped(
   if (skippedRoutes.length > 0) progress.skipped = [...progress.skipped, ...skippedRoutes];
 }
 
-/** The route that was called last. If the client disconnects, it pays for this route's work. */
+/** The last route that was called. A client that disconnects pays for this call. */
 type CalledRoute = Omit<ServingRoute, "firstByteMs" | "dropped">;
 
 type SpentCall = { readonly tried: CalledRoute; readonly spent: FailedUsage };
 
-/** `lost`: the estimated bill of the last call that timed out before a response. */
+/** `lost` is the estimated provider bill of the last call that timed out. */
 type LastCall = { tried: CalledRoute | null; spent: SpentCall | null; lost: Charge | null };
 
 function toCalledRoute(
@@ -150,8 +150,8 @@ async function callRoute(
 }
 
 /**
- * Returns the timeouts. Images get longer ones, because one takes minutes and a second attempt
- * would be billed again.
+ * Returns the timeouts of provider calls. Images get longer ones, because an image takes minutes
+ * and a retry would be billed again.
  */
 function timeouts(run: Run, routes: readonly PaidRoute[]) {
   const { core, stream, reply } = run.request;
@@ -177,8 +177,8 @@ function dropBody({ request, slot, bodyBytes }: Run): void {
 }
 
 /**
- * Returns the ms for the output at a slow pace, at most ten minutes. Slow kinds such as
- * transcription get ten minutes.
+ * Returns the timeout for a JSON response, in ms. It allows slow generation, up to ten minutes.
+ * Slow kinds such as transcription always get ten minutes.
  */
 function jsonTimeoutMs(run: Run, routes: readonly PaidRoute[]): number {
   const { UPSTREAM_HEADERS_MS } = run.services.numbers;
@@ -202,9 +202,9 @@ function servingRoute(
 }
 
 /**
- * Returns the outcome of a request without a response. A disconnected client pays for the input and
- * an estimate of the output. A request that caused its last failure pays for that attempt. We
- * absorb the estimated bill of a call that timed out.
+ * Returns the outcome of a request that got no response. After a disconnect, the client pays for
+ * the input and an estimate of the output. A request that caused its last failure pays for that
+ * attempt. We absorb the estimated bill of a call that timed out.
  */
 function endWithoutResponse(run: Run, failure: Failure, last: LastCall): EndedResponse {
   const { reason } = run.timer;
@@ -225,7 +225,7 @@ function chargeForLastCall(run: Run, { tried, spent }: LastCall): Outcome | null
   return chargeFor(run, route, output, { ending: "provoked", readerAway: false });
 }
 
-/** Voids the hold before the response, so that an immediate retry can use the credits. */
+/** Voids the hold before sending the error, so that an immediate retry can use the credits. */
 function refuseAndRelease(run: Run, failure: Failure, reason: string): EndedResponse {
   return endWithFailure(run, failure, { kind: "void", reason });
 }
@@ -247,8 +247,8 @@ const STATUSES: ReadonlySet<string> = new Set(
 );
 
 /**
- * Logs and counts a failed attempt. A disconnect doesn't count against the provider. An attempt for
- * which memory was lacking counts as shed.
+ * Logs and counts a failed attempt. Ignores attempts that fail after a disconnect. An attempt that
+ * lacked memory counts as load shedding.
  */
 export function reportFailedAttempt(
   run: Run,
@@ -276,7 +276,7 @@ export function reportFailedAttempt(
   });
 }
 
-/** Returns the provider's charge, or null if its price is unknown. */
+/** Returns the price that the provider charges us, or null if it is unknown. */
 function purchaseCost({ bought, usage }: Charge): number | null {
   return bought === undefined ? null : costOf(bought, usage);
 }

@@ -15,7 +15,7 @@ export type RouteChoice = {
   readonly preferences: RoutePreferences;
   readonly prompt: PromptSize;
   readonly cap: OutputCap | null;
-  /** IDs of all providers, also of those whose secret isn't set. */
+  /** IDs of all providers, including those without a configured secret. */
   readonly providerIds: ReadonlySet<string>;
   readonly speedOf: (route: string) => MedianSpeed;
 };
@@ -28,8 +28,8 @@ type RouteCondition = {
 };
 
 /**
- * Returns the routes that meet all rules, in order. Returns 400 with the `param` of the first rule
- * that none meets.
+ * Returns the routes that meet all rules, in order. Fails with 400 and the `param` of the rule that
+ * excludes the last route.
  */
 function routesMeetingRules(
   { id }: Pick<Model, "id">,

@@ -23,18 +23,15 @@ import { parseBetaHeader, claudeNativeRequestOf } from "../protocols/messages/cl
 import { parseCountRequest } from "../protocols/messages/client-request.ts";
 import type { CountBody } from "../protocols/messages/client-request.ts";
 
-/**
- * The factor for estimates of Claude's tokens, because clients compact too late if a count is too
- * low.
- */
+/** Factor for estimates of Claude's tokens. If a count is too low, clients compact too late. */
 const RAISED = 1.1;
 /** Tokens added for each message and for each request (from OpenAI's cookbook). */
 const AROUND = 3;
 const UPSTREAM_MS = 3000;
 
 /**
- * Handles POST /v1/messages/count_tokens. Returns the provider's count on a native route, else our
- * estimate, never 0. A count is free but uses the rate limit.
+ * Handles POST /v1/messages/count_tokens. Returns the provider's count on a native route, otherwise
+ * our estimate. Counting is free but uses the rate limit.
  */
 export async function countTokensRoute(c: Context<AppEnv>): Promise<Response> {
   const counted = await countTokens(c);

@@ -16,7 +16,10 @@ import { RouteTimes } from "../routing/route-times.ts";
 import { sandboxProvider } from "../providers/sandbox/sandbox.ts";
 
 export type Deployment = {
-  /** Returns the catalog at a time (Unix ms). A request keeps the prices of its catalog. */
+  /**
+   * Returns the catalog at a time (Unix ms). A request keeps the prices of the catalog that it
+   * started with.
+   */
   readonly catalogAt: (nowMs: number) => Catalog;
   readonly catalogsAfter: (nowMs: number) => readonly UpcomingCatalog[];
   readonly providers: ReadonlyMap<string, Provider>;

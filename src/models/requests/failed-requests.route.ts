@@ -32,7 +32,7 @@ type SendReport = (to: ReportTarget, batch: FailedBatch) => Promise<unknown>;
 
 const ORGANIZATIONS_MAX = 500;
 const TELL_TIMEOUT_MS = 5000;
-/** Ms after which the platform ends work in waitUntil. */
+/** Maximum duration of work in waitUntil, in ms. */
 const LOST_AFTER_MS = 30_000;
 
 type UnsentReport = {
@@ -42,8 +42,9 @@ type UnsentReport = {
 };
 
 /**
- * The unreported failed requests of this isolate: the newest in full, and limited counts. They are
- * reported in one call per organization after `delayMs`, or before requests or errors are read.
+ * Unreported failed requests of this isolate: the newest in full, and a limited number of counts.
+ * One call per organization reports them, after `delayMs` or before its requests or errors are
+ * read.
  */
 class FailedRequests {
   readonly #delayMs: number;
@@ -84,8 +85,8 @@ class FailedRequests {
   }
 
   /**
-   * Reports an organization's failed requests now, without waiting for another request's report,
-   * because a promise belongs to its request.
+   * Immediately reports an organization's failed requests. Doesn't await a report that another
+   * request started, because a Worker can't await another request's promises.
    */
   async tellNow(orgId: string, send: SendReport): Promise<void> {
     const report = this.#waiting.get(orgId);
@@ -101,7 +102,7 @@ async function sendReportOnce(
   try {
     await within(send(to, { requests, counts: [...counts.values()] }), TELL_TIMEOUT_MS);
   } catch (error) {
-    // There is no retry. The failed call may have arrived, and counts must never double.
+    // No retry: the wallet may have recorded the batch, and counts must never double.
     const reason = reasonOf(error);
     logWarning("failures_not_taken", { org_id: to.orgId, requests: requests.length, reason });
   }
@@ -212,7 +213,7 @@ const TOLD_WITHIN_MS = 1000;
 export async function flushFailedFirst(c: Context<AppEnv>, next: Next): Promise<void> {
   const failed = Isolate.of(c.var.config).get(makeFailedRequests);
   const report = failed.tellNow(c.var.admitted.caller.orgId, makeSender(c));
-  // A report in progress can belong to a canceled request and never finish.
+  // A slow or failed report must not block the request.
   await within(report, TOLD_WITHIN_MS, c.var.timers.after).catch(() => undefined);
   await next();
 }

@@ -13,8 +13,8 @@ const message = z.object({
 });
 
 /**
- * Handles POST /internal/v1/failures. Records the failed requests of another region, without
- * retries, because counts must never double. Always returns 200.
+ * Handles POST /internal/v1/failures. Records another region's failed requests, without retries,
+ * because counts must never double. Returns 200 even if the wallet fails.
  */
 export async function failuresPeer(c: Context<AppEnv>): Promise<Response> {
   const body = parseBody(message, c.var.peerBody);

@@ -1,6 +1,6 @@
 /**
- * The estimated speed. Models generate 50 to 200 tokens per second, so it is off by at most two
- * times.
+ * Estimated generation speed. Models generate 50 to 200 tokens per second, so the error is at most
+ * a factor of two.
  */
 const HIDDEN_TOKENS_A_SECOND = 100;
 
@@ -54,7 +54,8 @@ export class HiddenReasoning {
   }
 
   /**
-   * Counts the reasoning by its size instead of its time, because the client receives all of it.
+   * Ends the estimate by time, because the client receives all of the reasoning and its size is
+   * known.
    */
   seal(): void {
     this.#isShown = true;

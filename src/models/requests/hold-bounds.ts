@@ -12,7 +12,7 @@ import type { ChatBody } from "../core/core-request.ts";
 import type { ParsedRequest } from "../core/endpoint-adapter.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
 
-/** Minimum useful output in tokens. A request that can't be granted this much is rejected. */
+/** Minimum useful output. A request that can't get this many tokens is rejected. */
 const LEAST_OUTPUT_TOKENS = 64;
 
 export type OutputCap = {
@@ -20,13 +20,16 @@ export type OutputCap = {
   readonly whole: number;
   readonly least: number;
   readonly choices: number;
-  /** Whether the client set the cap. Credits can lower it, but not token limits or the context. */
+  /**
+   * Whether the client set the cap. Credits can lower it, but token limits and the context window
+   * can't.
+   */
   readonly isAsked: boolean;
 };
 
 /**
- * The bounds of a hold for the most expensive route. `sure` is the minimum, with the upper bound of
- * the prompt's tokens.
+ * Cost bounds of the most expensive route. `least` is for the minimum output and the estimated
+ * tokens of the prompt. `sure` uses the upper bound of these tokens instead.
  */
 export type Bounds = { readonly least: Micros; readonly sure: Micros; readonly most: Micros };
 
@@ -52,8 +55,8 @@ export function outputCap(model: Model, prompt: PromptSize, requested: AskedOutp
 const RESPONSES_REPEATS = 4;
 
 /**
- * Returns a buffered chat's output cap. Lowers a default that is too high. Rejects a requested cap
- * that is too high with 400.
+ * Returns an output cap whose buffered response fits in memory. Lowers a default cap that is too
+ * high. Rejects a client's cap that is too high with 400.
  */
 export function capThatFits(
   cap: OutputCap,
@@ -100,9 +103,8 @@ export function costBounds(
 }
 
 /**
- * Returns the output tokens per choice that a grant can pay for on one route, after the prompt's
- * upper bound, or its estimate if too little is left. Returns null, never 0, if the route can't be
- * used.
+ * Returns the output tokens per choice that a grant pays for on a route, or null if the route can't
+ * be used. Assumes the prompt's upper bound, or its estimate if too little would be left.
  */
 export function affordableCap(
   route: Route,
@@ -122,7 +124,7 @@ export function affordableCap(
   return null;
 }
 
-/** Returns the cap. A default also leaves room for the prompt. */
+/** Returns the route's output cap. A default cap leaves room for the prompt. */
 function capForGrant(
   { limits }: Route,
   {
@@ -142,14 +144,14 @@ function heldPrice(route: Route, prompt: PromptSize): Price {
 
 const FACTOR_SCALE = 1000;
 
-/** Returns the output tokens that a route can bill for a cap, including separate reasoning. */
+/** Returns the maximum output tokens that a route bills for a cap, including separate reasoning. */
 export function billedOutput(route: Route, cap: number, choices: number): number {
   const extraReasoning = route.limits?.reasoningTokens ?? 0;
   const scaledTokens = Math.ceil((cap * choices * scaledFactor(route)) / FACTOR_SCALE);
   return Math.max(scaledTokens, (cap + extraReasoning) * choices);
 }
 
-/** Returns the largest cap per choice for at most `billedTokens`, or a negative one. */
+/** Returns the largest cap per choice that bills at most `billedTokens`. Can be negative. */
 function capFor(route: Route, billedTokens: bigint, choices: number): bigint {
   const scaledTokens =
     (billedTokens * BigInt(FACTOR_SCALE)) / BigInt(scaledFactor(route) * choices);
@@ -162,7 +164,10 @@ function scaledFactor(route: Route): number {
   return Math.ceil((route.limits?.outputFactor ?? 1) * FACTOR_SCALE);
 }
 
-/** Returns the output tokens of all choices after the prompt, or -1 if it isn't covered. */
+/**
+ * Returns the output tokens that the grant pays for after the prompt, or -1 if it doesn't cover the
+ * prompt.
+ */
 function tokensFor(
   route: Route,
   held: { prompt: PromptSize; promptTokens: number; granted: Micros },
@@ -176,7 +181,7 @@ function tokensFor(
 }
 
 /**
- * Returns the maximum cost in micro-credits, rounded up. Input has its highest price, without a
+ * Returns the maximum cost in micro-credits, rounded up. Uses the highest input price, without a
  * cache discount.
  */
 function worstCost(

@@ -29,8 +29,8 @@ const ATTEMPTS = 2;
 const POLICIES_MAX = 10_000;
 
 /**
- * Holds credits for a run in the wallet or in the key's home region, and returns its routes. If the
- * response is lost, rejects the run, and the outbox voids a hold that may exist.
+ * Holds credits for a run in the wallet or through the key's home region. Returns the routes that
+ * the hold covers. If the result is lost, fails, and the outbox voids a hold that may exist.
  */
 export async function hold(run: Run): Promise<Result<GrantedHold>> {
   const { caller, progress, services } = run;
@@ -58,14 +58,17 @@ async function holdAtOwnPrices(run: Run): Promise<ObjectCallResult<HoldGrant>> {
   const failure = walletFailure(walletCall);
   if (failure?.kind !== "price_list_differs") return walletCall;
   const pricing = await services.corrected(caller.orgId, failure.list, request.pricing.at);
-  // A lost attempt may have placed a hold, so this request ends. The next one uses the right list.
+  // A lost attempt may have placed a hold, so this request fails. The next request uses the right
+  // list.
   if (walletCall.unanswered) return walletCall;
   if (!pricing.ok) return { unanswered: false, result: pricing };
   const excluded = reprice(request, pricing.value);
   return excluded === null ? holdWithCandidates(run) : { unanswered: false, result: excluded };
 }
 
-/** Sends the candidate routes if the wallet needs them for its policy. */
+/**
+ * Places a hold. Sends the candidate routes in a second call if the wallet's policies need them.
+ */
 async function holdWithCandidates(run: Run): Promise<ObjectCallResult<HoldGrant>> {
   const { caller, services } = run;
   const { keysNeedingCandidates: policies } = services;
@@ -111,7 +114,7 @@ function holdOnce(run: Run): Promise<ObjectCallResult<HoldGrant>> {
 function holdRequestOf({ caller, id, idempotency, request, services }: Run): HoldRequest {
   const options = optionsOf(request);
   const { cap, model, sent, user } = request;
-  // With several models, each is checked by its own name.
+  // With several models, the wallet checks each one by name.
   const hasCandidates = options.length > 1 || services.keysNeedingCandidates.has(caller.keyHash);
   const maximumOf = (of: (option: ModelOption) => number) => Math.max(...options.map(of));
   return {
@@ -141,7 +144,7 @@ function choiceCount(cap: OutputCap | null): number {
 }
 
 /**
- * Places the hold in this region. The same call admits or rejects a key that wasn't checked before.
+ * Places a hold in this region. The same call admits or rejects a key that wasn't checked before.
  */
 function holdInRegion(run: Run, walletAt: WalletAt): Promise<ObjectCallResult<HoldGrant>> {
   const { caller, isPresumed, progress, timers } = run;
@@ -158,7 +161,10 @@ function holdInRegion(run: Run, walletAt: WalletAt): Promise<ObjectCallResult<Ho
   return callObjectWithRetries(ask, { after: timers.after, attemptsMax: ATTEMPTS });
 }
 
-/** Returns routes that a grant covers and policies allow, with the most expensive allowed one. */
+/**
+ * Returns the routes that a grant covers and policies allow. The route with a warm prompt cache is
+ * first.
+ */
 function grantedRoutes({ request, services }: Run, grant: HoldGrant): PaidRoute[] {
   const { routes: allowed, warmRoute } = grant;
   const { native } = request;

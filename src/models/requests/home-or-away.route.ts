@@ -41,7 +41,8 @@ export function homeOf(c: Context<AppEnv>, caller: Caller, after?: TimerFunction
 }
 
 /**
- * Returns a run's services. Each call creates a new stub, because a failed stub never works again.
+ * Returns a run's services. Each object call creates a new stub, because a failed stub never works
+ * again.
  */
 export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
   const { env } = c; // not c, which would keep the request in memory
@@ -106,7 +107,10 @@ function makeStopQuery(
   };
 }
 
-/** Middleware for free requests. Checks a global key in its home region, or returns 503. */
+/**
+ * Middleware for free requests. Checks a global key in its home region. Returns 503 if home is
+ * unreachable.
+ */
 export async function requireLiveAtHome(
   c: Context<AppEnv>,
   next: Next,

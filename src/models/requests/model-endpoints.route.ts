@@ -45,7 +45,10 @@ type Cached = { speeds: Speeds; readMs: number };
 const CACHE_MS = 15_000;
 const makeCache = (): Cached => ({ speeds: new Map(), readMs: -Infinity });
 
-/** Reads the region's speeds at most once per `CACHE_MS` and isolate. None without a response. */
+/**
+ * Returns the region's speeds, read at most once per `CACHE_MS` and isolate. Empty until a read
+ * succeeds.
+ */
 async function regionSpeeds(c: Context<AppEnv>): Promise<Speeds> {
   const cached = Isolate.of(c.var.config).get(makeCache);
   const at = now(c.env);

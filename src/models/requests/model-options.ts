@@ -19,12 +19,15 @@ export function optionsOf(request: PaidRequest): readonly ModelOption[] {
   return request.options ?? [request];
 }
 
-/** Copies a model's fields to its request before a route of this model is called. */
+/** Copies a model's fields to the request before one of the model's routes is called. */
 export function useOption(request: PaidRequest, option: ModelOption | undefined): void {
   if (option !== undefined && request.options !== undefined) Object.assign(request, option);
 }
 
-/** Skips models that can't serve the request. Fails if none can, or if a name is unknown. */
+/**
+ * Computes the bounds for each model. Skips models that can't serve the request. Fails if none can,
+ * or if a name is unknown.
+ */
 export function boundModels(parsed: ParsedRequest, sale: Sale): Result<PaidRequest> {
   const first = boundRequest(parsed, sale);
   const { fallbacks = [], request } = parsed;
@@ -95,7 +98,10 @@ function optionOf(request: ModelOption): ModelOption {
   return { sent, model, routes, choice, affinity, prompt, cap, mayThink, bounds };
 }
 
-/** Applies other prices. Drops routes that the client's preferences exclude at these prices. */
+/**
+ * Applies the prices of another list. Drops routes that the client's preferences exclude at these
+ * prices. Returns a failure if no route is left.
+ */
 export function reprice(request: PaidRequest, pricing: Pricing): Refusal | null {
   const options = optionsOf(request);
   const all = options.map((option) => repriceOption(option, pricing));

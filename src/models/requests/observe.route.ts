@@ -31,7 +31,7 @@ export function observe(c: Context<AppEnv>, run: Run, status: number): void {
   noteSpeed(run);
   const dataPoint = env.ANALYTICS === undefined ? null : dataPointOf(run);
   if (dataPoint !== null) env.ANALYTICS?.writeDataPoint(dataPoint);
-  if (status !== 401) flushMetricCounts(c); // as in countRequests: no object calls for revoked keys
+  if (status !== 401) flushMetricCounts(c); // revoked keys must not cause object calls
   const failure = c.get("failure") ?? null;
   const isLogged = status >= 400 || failure !== null || config.logRequests === "all";
   if (!isLogged) return;
@@ -183,7 +183,7 @@ function metricWord(reason: string): string {
   return reason.replaceAll(/[^a-z_]+/gi, "_").slice(0, 60);
 }
 
-/** Writes at most one log line per second. */
+/** Counts shed requests in a metric, and in at most one log line per second. */
 class ShedCounts implements OverloadCounters {
   readonly #config: Config;
   readonly #line = new SummaryLogLine("requests_shed");
@@ -204,7 +204,10 @@ export function overloadCountersOf(config: Config): OverloadCounters {
 
 const makeSheds = (config: Config): OverloadCounters => new ShedCounts(config);
 
-/** Rejects and counts a request without a slot, with its own log line only if LOG_REQUESTS=all. */
+/**
+ * Rejects and counts a request because of overload. The request gets a log line only if
+ * LOG_REQUESTS=all.
+ */
 export function rejectOverloaded(c: Context<AppEnv>, reason: OverloadReason): Refusal {
   const { config, startedMs, requestId } = c.var;
   overloadCountersOf(config).note(reason, requestId, startedMs);

@@ -39,7 +39,10 @@ export async function outcomesPeer(c: Context<AppEnv>): Promise<Response> {
 }
 
 const WALLET_TIMEOUT_MS = 2000;
-/** Maximum ms, less than the sender's timeout. Later outcomes are reported as unfinished. */
+/**
+ * Maximum ms for all outcomes, less than the sender's timeout. Later outcomes are reported as
+ * untried.
+ */
 const ALL_TIMEOUT_MS = 4000;
 
 type OutcomeServices = CallsOf<"wallet", "settle" | "void"> & {

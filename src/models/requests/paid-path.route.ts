@@ -55,8 +55,8 @@ type ReadRequest = {
 type Rejection = Refusal | { readonly ok: false; readonly shed: OverloadReason };
 
 /**
- * Registers all work with waitUntil first, so that a disconnect can't leave a hold or a slot
- * behind.
+ * Handles a paid request. Registers all work with waitUntil first, so that a disconnect can't leave
+ * a hold or a slot open.
  */
 export function handlePaidRequest(
   c: Context<AppEnv>,
@@ -82,7 +82,7 @@ export function handlePaidRequest(
  *     bound    none: model, routes, minimum and maximum     the same
  *     hold     the wallet (which admits a new key)          home: the wallet; sometimes the key object first
  *     call     routes in order until one responds           the same
- *     answer   none: all but the last byte                  the same
+ *     respond  none: all but the last byte                  the same
  *     settle   the wallet, else the outbox; the last byte   this region's outbox, which calls home; the last byte
  */
 async function runToEnd(context: PaidRequestContext): Promise<void> {
@@ -97,11 +97,11 @@ async function runToEnd(context: PaidRequestContext): Promise<void> {
 }
 
 /**
- * Runs the steps before the hold. This is a separate function, so that a long stream doesn't hold
- * its prompt in memory.
+ * Runs the steps before the hold. In a separate function, so that a long stream doesn't keep its
+ * prompt in memory.
  */
 async function prepareRun(context: PaidRequestContext): Promise<Run | null> {
-  const bodyRead = startReading(context); // while the key is admitted
+  const bodyRead = startReading(context); // in parallel with the admission
   const caller = await admit(context);
   if (!caller.ok) return refuseRequest(context, caller);
   const read = await readRequest(context, caller.value, bodyRead);
@@ -112,7 +112,7 @@ async function prepareRun(context: PaidRequestContext): Promise<Run | null> {
   return runOf(context, { ...read.value, request: request.value });
 }
 
-/** Runs the steps from the hold on. A single promise covers the hold until it ends. */
+/** Runs the steps from the hold on. Returns only after the hold has ended. */
 export async function runPaidRequest(run: Run): Promise<void> {
   try {
     const grantedHold = await hold(run);
@@ -176,7 +176,8 @@ async function readRequest(
 }
 
 /**
- * Returns the bytes that identify the body, without a form's boundary, which differs in each retry.
+ * Returns the bytes that identify the body. Excludes a form's boundary, which differs in each
+ * retry.
  */
 async function bodyIdentity({ bytes, form }: JsonBody, key: string | null): Promise<Uint8Array> {
   return form === undefined || key === null ? bytes : formIdentity(form);
@@ -236,13 +237,16 @@ function parseFields(
 const END_USER = "x-end-user";
 const PLAIN = /^[\u0020-\u007e]*$/;
 
-/** Returns the end user from the body or the header `x-end-user`, which must be equal. */
+/**
+ * Returns the end user from the body or the header `x-end-user`. If both are set, they must be
+ * equal.
+ */
 function endUserOf(
   { user, paramOf }: ParsedRequest,
   header: string | undefined,
 ): Result<string | null> {
   if (header === undefined) return success(user);
-  // Both sides could read other characters in different encodings.
+  // Client and server could decode other characters differently.
   const problem = PLAIN.test(header) ? externalIdProblem(header) : "must be plain ASCII";
   if (problem !== null) return invalid(`x-end-user ${problem}.`, END_USER);
   if (user === null || user === header) return success(header);
@@ -276,8 +280,8 @@ async function boundCost(
 }
 
 /**
- * Admits an unchecked key before a rejection. The request then counts, and a revoked key gets its
- * 401.
+ * Admits an unchecked key before rejecting its request. The request then counts toward the rate
+ * limit, and a revoked key gets a 401.
  */
 async function afterAdmission({ c }: PaidRequestContext, refusal: Rejection): Promise<Rejection> {
   const admission = await c.get("presumed")?.admit();
@@ -316,7 +320,7 @@ function runOf({ c, endpoint, answered, slot }: PaidRequestContext, known: Bound
   const drainS = isSlow ? Math.max(DRAIN_S, DRAIN_THINKING_S) : DRAIN_S;
   const limits = { deadlineMs: REQUEST_DEADLINE_S * 1000, drainMs: drainS * 1000 };
   const progress = { ...NO_OPEN_CALL, admitted: c.get("admitted") ?? null };
-  c.set("logged", true); // its log line comes after its charge
+  c.set("logged", true); // observe() logs the request after its charge
   const timer = new RunTimer(c.req.raw.signal, timers, { ...limits, now: services.now });
   watchRunning(c, { id: c.get("requestId"), caller, timers, timer });
   return {

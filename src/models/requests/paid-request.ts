@@ -44,7 +44,7 @@ export type ModelOption = {
   /** The routes that can serve the request, in order, at the customer's prices. At least one. */
   readonly routes: readonly Route[];
   readonly choice?: RouteChoice | null;
-  /** Set if a provider's prompt cache can matter for the route. */
+  /** Identifies the conversation. Set if a prompt cache can affect the choice of the route. */
   readonly affinity?: string | null;
   readonly prompt: PromptSize;
   readonly cap: OutputCap | null;
@@ -56,17 +56,18 @@ export type ModelOption = {
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /**
- * A validated request before the hold. The model fields are those of the model that is called,
- * initially the first one.
+ * A validated request. The model fields describe the model being called, initially the first one.
  */
 export type PaidRequest = Mutable<ModelOption> & {
   /** All models in order. Absent if there is only one. */
   options?: readonly ModelOption[];
-  /** The routes of models that can't serve the request. Set if it names several models. */
+  /**
+   * Routes of models that can't serve the request. Set only if the request names several models.
+   */
   unable?: readonly SkippedRoute[];
   /** The request for the provider. Null once a route has responded, to free the prompt's memory. */
   core: CoreRequest | null;
-  /** Read again if the wallet has another price list. */
+  /** Replaced if the wallet has another price list. */
   pricing: Pricing;
   readonly stream: boolean;
   readonly user: string | null;
@@ -100,7 +101,8 @@ export type OutboxAt = (name: string, attempt: number) => Outbox;
 export type WalletAt = (orgId: string, attempt: number) => GroupedCalls;
 
 /**
- * The wallet in this region, or the home region. Only the outbox sends outcomes to the home region.
+ * The wallet in this region, or the client of the home region. Outcomes reach the home region only
+ * through the outbox.
  */
 type MoneyPlace =
   | { readonly wallet: WalletAt; readonly home: null }
@@ -115,7 +117,10 @@ export type RunServices = MoneyPlace & {
   readonly numbers: NumberVars;
   readonly callers: KnownCallers;
   readonly sheds: OverloadCounters;
-  /** Hashes of keys whose wallet needs the candidate routes. Remembering them saves a call. */
+  /**
+   * Hashes of keys whose wallet needs the candidate routes. The set saves a second call for each
+   * hold.
+   */
   readonly keysNeedingCandidates: Set<string>;
   readonly kept: (orgId: string) => StoredResponsesCalls;
   readonly outbox: (owner: Pick<Caller, "orgId" | "keyId">, attempt: number) => Outbox;
@@ -128,13 +133,15 @@ type Progress = {
   granted: Micros | null;
   open: UnfinishedCall | null;
   outcome: Outcome | null;
-  /** A second outcome is stored only after `refused`. */
+  /** Only a `refused` outcome can be replaced. */
   stored: StoredOutcome | null;
   isBroken: boolean;
-  /** The charge, and the cost beyond the balance, in micro-credits, as far as they are known. */
+  /** The charge in micro-credits, as far as it is known. */
   charged: Micros;
   shortfall: number;
-  /** Whether the charge is only in the log, because wallet and outbox didn't accept it in time. */
+  /**
+   * Whether the charge is only in the log, because neither wallet nor outbox accepted it in time.
+   */
   isUnsaved: boolean;
   keepHours: number;
   askedMs: number;
@@ -194,7 +201,7 @@ export type GrantedHold = {
 
 export type ServingRoute = {
   readonly route: Route;
-  /** Tokens per choice. Null for a kind without output tokens. */
+  /** Maximum output tokens per choice. Null for a kind without output tokens. */
   readonly cap: number | null;
   readonly isNative: boolean;
   readonly dropped: readonly string[];
@@ -224,16 +231,23 @@ export type Release = { readonly kind: "void"; readonly reason: string; readonly
 
 export type Outcome = Charge | Release;
 
-/** `saved` in the wallet or the outbox, `refused` by both, or `unknown` after a failed call. */
+/**
+ * Whether an outcome was saved in the wallet or outbox, refused by both, or unknown after a failed
+ * call.
+ */
 export type StoredOutcome = "saved" | "refused" | "unknown";
 
-/** `charged` is the paid amount, as far as it is known. */
+/** `charged` is in micro-credits, as far as it is known. */
 export type SettledRun = { readonly stored: StoredOutcome; readonly charged: Micros };
 
-/** A response except for its last byte. Of a JSON response, nothing has been sent yet. */
+/**
+ * A response that is complete except for its last byte. A JSON response hasn't been sent at all.
+ */
 export type EndedResponse = {
   readonly outcome: Outcome;
-  /** Sends the rest. Returns true if an unsaved outcome must be retried, because it is owed. */
+  /**
+   * Sends the rest of the response. Returns whether an unsaved outcome is owed and must be retried.
+   */
   last(settledRun: SettledRun): Promise<boolean>;
   kept?(): JsonObject | null;
 };

@@ -60,7 +60,10 @@ function priceListsOf(config: Config): PriceListCache {
   return Isolate.of(config).get(makeCache);
 }
 
-/** The lead time limits the age of cached prices, so outdated ones are never used. */
+/**
+ * Returns the region's cache of signed price lists. A copy expires after the announcement period
+ * for price changes, so it is never outdated.
+ */
 function makeCopies({ keySecrets, numbers, region }: Config): PriceCopies | null {
   const [newest] = keySecrets;
   if (newest === undefined) return null;

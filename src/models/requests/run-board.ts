@@ -4,9 +4,9 @@ import type { Failure } from "../../shared/failure.ts";
 
 /** Ms between two queries about all running requests of an organization. */
 const INTERVAL_MS = 4000;
-/** Ms after which the next query doesn't wait for the result of the last one. */
+/** Ms after which the next query is sent even without the result of the last one. */
 const RETRY_MS = 2000;
-/** Ms for which the result of a query counts, for example because home is slow. */
+/** Maximum ms to wait for the result of a query. */
 export const ANSWER_MS = 3500;
 const ENDED_MS = 3000;
 const ASKED_MAX = 1000;
@@ -24,8 +24,8 @@ type WatchTick = { readonly stop: Failure | null; readonly due: Query | null };
 type Query = { readonly runs: readonly WatchedRun[]; readonly askedMs: number };
 
 /**
- * The long requests of an isolate and their results. One query serves an organization's requests.
- * All values are plain data, because a request can't use another's I/O.
+ * Long requests of an isolate, and whether each must stop. One query covers an organization's
+ * requests. Stores only plain data, because a request can't use another request's I/O.
  */
 export class RunBoard {
   readonly #organizations = new Map<string, Running>();
@@ -51,7 +51,7 @@ export class RunBoard {
     return { stop, due: { runs, askedMs: nowMs } };
   }
 
-  /** Adds the result of a query. Only that of the newest query ends the wait. */
+  /** Only the result of the newest query ends the wait. */
   answered(orgId: string, { askedMs }: Query, stops: readonly StoppedRun[]): void {
     const running = this.#of(orgId);
     if (askedMs === running.askedMs) running.isWaiting = false;

@@ -19,7 +19,6 @@ type StopReason = "deadline" | "drained" | "halted";
  */
 export class RunTimer {
   readonly #stop = new StopSource();
-  /** Releases the run when it ends, because the client's signal stays in memory for longer. */
   readonly #listening: TimerReference;
   readonly #timers: Timers;
   readonly #drainMs: number;
@@ -50,7 +49,7 @@ export class RunTimer {
     return this.#reason;
   }
 
-  /** The failure for the client if the run was stopped by a pause or the end of its key. */
+  /** The failure for the client if a pause, or the end of its key, stopped the run. */
   get halted(): Failure | null {
     return this.#halted;
   }
@@ -87,7 +86,10 @@ export class RunTimer {
     for (const run of this.#whenGone) run();
   }
 
-  /** The platform keeps the client's signal until the next full garbage collection. */
+  /**
+   * Releases this timer, because the platform keeps the client's signal until the next full garbage
+   * collection.
+   */
   close(): void {
     this.#listening.run = null;
   }
@@ -99,7 +101,7 @@ export class RunTimer {
 }
 
 /**
- * A separate function, because all closures of a scope share each variable that any of them uses.
+ * In a separate function, because closures keep all captured variables of their scope in memory.
  */
 function watchDisconnect(client: AbortSignal, timerReference: TimerReference): void {
   client.addEventListener("abort", () => timerReference.run?.clientLeft());

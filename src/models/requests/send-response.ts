@@ -45,8 +45,8 @@ type JsonAnswer = Omit<Extract<ProviderResult, { kind: "json" }>, "kind">;
 type JsonReply = Extract<ResponseWriter, { kind: "json" }>;
 
 /**
- * Sends a JSON response once its charge is stored, or 503 if it certainly wasn't, so that no client
- * pays for a 503.
+ * Sends a JSON response after its charge is stored. Sends 503 only if the charge certainly wasn't
+ * stored, so that no client pays for a 503.
  */
 export function sendJson(
   run: Run,
@@ -101,7 +101,7 @@ function estimateOutput({ body, native }: JsonAnswer): number {
   return Math.ceil(tokens);
 }
 
-/** If a client delays a write for this long (ms), it pays even if the provider then fails. */
+/** A client that delays a write for longer than this (ms) pays even if the provider then fails. */
 const SLOW_READER_MS = 5000;
 const RUNAWAY_FACTOR = 2;
 const RUNAWAY_TOKENS = 1024;
@@ -131,8 +131,7 @@ const SILENT: ProviderFailure = { kind: "retry", reason: "silent" };
 
 /**
  * Forwards a stream and measures its usage. The last events wait for the charge. After a
- * disconnect, the provider's stream is read until its usage arrives, DRAIN_S is over, or the end is
- * too far away.
+ * disconnect, reads on until the usage arrives or DRAIN_S is over, unless the end is too far away.
  */
 export async function sendStream(
   run: Run,
@@ -241,19 +240,19 @@ async function failStream(streaming: ResponseStream, failure: Failure): Promise<
   }
 }
 
-/** Handles a disconnect. Writes would never finish, but the provider's usage is still read. */
+/** Stops writing after a disconnect, but may read on to get the provider's usage. */
 function handleDisconnect(streaming: ResponseStream): void {
   streaming.client.leave();
   if (isNotWorthReading(streaming)) streaming.watch.stop();
 }
 
 /**
- * Reports whether a disconnected client's stream can be closed. It can't if the model may reason
- * without output, which only the final usage includes.
+ * Reports whether a disconnected client's stream can be closed. Hidden reasoning prevents this,
+ * because only the final usage includes it.
  */
 function isNotWorthReading(streaming: ResponseStream): boolean {
   const { meter, run } = streaming;
-  if (meter.mayHide || run.request.cap === null) return false; // images are billed whole
+  if (meter.mayHide || run.request.cap === null) return false; // images are billed in full
   const { numbers, now } = run.services;
   const isDrained = now() - (run.timer.leftMs ?? now()) > numbers.DRAIN_S * 1000;
   return isDrained || isEndFar(streaming);
@@ -261,7 +260,7 @@ function isNotWorthReading(streaming: ResponseStream): boolean {
 
 const PACE_KNOWN_MS = 1000;
 
-/** Reports whether the end is too far away at the pace so far. Without output, no pace is known. */
+/** Reports whether, at the pace so far, the remaining output would take longer than DRAIN_S. */
 function isEndFar({ run, route, meter, beganMs }: ResponseStream): boolean {
   const ranMs = elapsedMs() - beganMs;
   if (meter.finished || route.cap === null || ranMs < PACE_KNOWN_MS) return false;
@@ -277,9 +276,7 @@ function close({ watch, events, client }: ResponseStream): void {
   client.leave();
 }
 
-/**
- * Records and reports a failure after the stream has started. Before the start, failover does both.
- */
+/** Records and reports a failure after the start of a stream. Failover handles earlier failures. */
 function reportStreamFailure(
   { run, route, watch, failure }: ResponseStream,
   ending: StreamEnding,

@@ -28,14 +28,13 @@ const RETRY_PAUSE_MS = 2000;
 /** Maximum ms of an attempt: 2 s for the wallet, 2 s for the outbox. */
 const ATTEMPT_MS = 4000;
 /**
- * Ms after the response or disconnect at which a charge is logged. The platform ends a request
- * after 30 s.
+ * Ms after the response or disconnect at which an unsaved charge is logged. The platform ends a
+ * request after 30 s.
  */
 const LAST_WORD_MS = 28_500;
 
 /**
- * Settles a run, then sends the rest of its response. A charge that isn't confirmed is retried,
- * then logged.
+ * Settles a run, then sends the rest of its response. Retries an unconfirmed charge, then logs it.
  */
 export async function settle(run: Run, ended: EndedResponse): Promise<void> {
   const { outcome } = ended;
@@ -46,8 +45,8 @@ export async function settle(run: Run, ended: EndedResponse): Promise<void> {
 }
 
 /**
- * Ends a run after a bug. A provider call is charged as after a disconnect. An outcome that may be
- * stored isn't replaced, because the new one could arrive first.
+ * Ends a run after a bug. Charges a provider call as after a disconnect. Doesn't replace an outcome
+ * that may be stored, because the new one could arrive first.
  */
 export async function abortRun(run: Run): Promise<void> {
   const { progress } = run;
@@ -70,9 +69,8 @@ async function settleBroken(run: Run): Promise<void> {
 }
 
 /**
- * Settles a hold in the wallet, else by this region's outbox, which retries and alone reaches other
- * regions. Runs before the last byte, so that a complete response is charged even if the Worker
- * then crashes.
+ * Settles a hold in the wallet, or else through this region's outbox. Runs before the last byte, so
+ * that a complete response is charged even if the Worker then crashes.
  */
 async function settleRun(run: Run, outcome: Outcome): Promise<SettledRun> {
   const { progress } = run;
@@ -103,7 +101,8 @@ async function storeCharge(run: Run, outcome: Charge): Promise<SettledRun> {
     }
     isLost = walletCall.unanswered;
   }
-  // The client gets this cost before the wallet charges it, so the charge is at most the hold.
+  // The response reports this cost before the wallet charges it, so the charge can't exceed the
+  // hold.
   const isCapped = run.progress.granted !== null;
   const item = { holdId: run.id, orgId, kind: "settle", cost, generation, isCapped } as const;
   const stored = await enqueue(run, item);
@@ -112,8 +111,8 @@ async function storeCharge(run: Run, outcome: Charge): Promise<SettledRun> {
 }
 
 /**
- * Retries the charge of a response that was already sent, then logs it for an operator. The
- * platform allows 30 s, which start at the disconnect or now.
+ * Retries the charge of a response that was already sent, then logs it for the operator. The
+ * platform allows 30 s from the disconnect or the response.
  */
 async function settleLate(run: Run, outcome: Outcome): Promise<void> {
   const { now } = run.services;
@@ -165,8 +164,8 @@ async function voidInWallet(run: Run, absorbedGeneration: Generation | null): Pr
 }
 
 /**
- * Returns `saved` once this region's outbox has stored the outcome. Only an overload means that it
- * wasn't stored. After other failures, it may have been.
+ * Returns `saved` once this region's outbox has stored the outcome. Returns `refused` only after an
+ * overload, because other failures may have stored it.
  */
 async function enqueue(run: Run, item: OutcomeItem): Promise<StoredOutcome> {
   const { outbox } = run.services;
@@ -207,8 +206,7 @@ function failedBefore(
 }
 
 /**
- * Returns the route whose provider now has the conversation in its cache, if it isn't the expected
- * one.
+ * Returns the fallback route that served the request, because its provider now caches the prompt.
  */
 function warmRouteOf(
   { request: { affinity = null, prompt } }: Run,

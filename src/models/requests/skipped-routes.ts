@@ -26,8 +26,8 @@ export function skippedByGrant(
 }
 
 /**
- * Returns the routes that a request didn't call. Routes that can't serve the request are included
- * only if the client chose routes.
+ * Returns the routes that a request skipped. Includes routes that can't serve it only if the client
+ * chose routes.
  */
 export function skippedRoutes({
   request,

@@ -29,8 +29,8 @@ type StoreContext = Pick<RunServices, "home" | "kept"> & {
 type RecallFailure = Refusal | { readonly ok: false; readonly shed: "bytes" };
 
 /**
- * Returns the stored responses that a request names, if its slot has memory for them. Returns 503
- * if they can't be read.
+ * Returns the stored responses that a request references. Fails if memory is short or they can't be
+ * read.
  */
 export async function recallStored(
   { admitted, home, kept: objects, slot, bytes }: StoreContext,
@@ -51,7 +51,7 @@ export async function recallStored(
 
 const PAUSES_MS: readonly number[] = [500, 3000];
 
-/** Decides whether to store the response. Its first event reports this. */
+/** Decides whether to store the response. The first event of the response reports the decision. */
 export function decideResponseStorage(
   { request, progress, bodyBytes }: Run,
   { keepHours = 0 }: HoldGrant,
@@ -65,7 +65,7 @@ export function storeResponse(run: Run, ended: EndedResponse): void {
 }
 
 async function kept(run: Run, ended: EndedResponse): Promise<void> {
-  await scheduler.wait(0); // lets the last byte go first
+  await scheduler.wait(0); // sends the last byte first
   try {
     const answer = storableResponse(run, ended);
     if (answer === null) return;

@@ -123,7 +123,7 @@ function bytesOf(text: string): Uint8Array {
   return new TextEncoder().encode(text);
 }
 
-/** Timeout of both attempts in ms. The home region can wait for a response that is being stored. */
+/** Timeout of both attempts together. Home may wait for a response that is still being stored. */
 const HOME_MS = 5000;
 
 export async function recallFromHome(

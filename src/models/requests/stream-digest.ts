@@ -12,8 +12,8 @@ type DigestContext = {
 };
 
 /**
- * Measures the usage of a batch of events and writes them in the client's format. `over` is the
- * stream's ending, if the batch has it.
+ * Counts the usage of a batch of events and converts the events to the client's format. Stops at
+ * the event that ends the stream.
  */
 export function digest(
   streaming: DigestContext,
@@ -54,10 +54,7 @@ function writeEvent({ meter, writer }: DigestContext, event: OutputEvent): Strea
   }
 }
 
-/**
- * Returns the way in which a stream without further data ended. It is complete if every choice has
- * finished.
- */
+/** Returns `complete` if every choice has finished, or else the fallback. */
 export function endOfFile(meter: StreamMeter, fallbackEnding: StreamEnding): StreamEnding {
   return meter.finished ? "complete" : fallbackEnding;
 }

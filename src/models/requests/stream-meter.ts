@@ -56,7 +56,10 @@ export class StreamMeter {
     return this.#partial;
   }
 
-  /** Output tokens, including encrypted reasoning. Used only if the provider reports no usage. */
+  /**
+   * Estimated output tokens, including encrypted reasoning. Used only if the provider reports no
+   * usage.
+   */
   get output(): number {
     return Math.ceil(this.#text.tokens + Math.max(this.#thoughts.tokens, this.#sealed));
   }

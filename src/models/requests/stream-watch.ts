@@ -6,8 +6,8 @@ import type { RunTimer } from "./run-timer.ts";
 const encoder = new TextEncoder();
 
 /**
- * The client's side of a stream. Writing never throws. This is an IdentityTransformStream, because
- * the platform ends a JavaScript TransformStream in waitUntil during a write.
+ * The client's side of a stream. Writes never throw. Uses an IdentityTransformStream, because in
+ * waitUntil the platform ends a JavaScript TransformStream during a write.
  */
 export class StreamClient {
   readonly readable: ReadableStream<Uint8Array>;
@@ -33,7 +33,10 @@ export class StreamClient {
     return this.#pendingMs;
   }
 
-  /** Checks the waiting write at intervals, because reading the time at each write costs more. */
+  /**
+   * Updates the age of the pending write. Called at intervals, because a clock read per write costs
+   * more.
+   */
   observe(nowMs: number): void {
     const hasNotMoved = this.#begun > this.#finished && this.#finished === this.#observed.finished;
     this.#pendingMs = hasNotMoved ? this.#pendingMs + nowMs - this.#observed.atMs : 0;
@@ -41,8 +44,8 @@ export class StreamClient {
   }
 
   /**
-   * Resolves when the client has received the text or disconnected. This isn't an async function,
-   * because each await adds a microtask per chunk.
+   * Resolves when the client has received the text or disconnected. Not an async function, because
+   * each await adds a microtask per chunk.
    */
   write(written: StreamData): Promise<void> {
     if (this.#gone || written.length === 0) return Promise.resolve();
@@ -60,7 +63,7 @@ export class StreamClient {
     this.leave();
   };
 
-  /** Writes the last part and closes the response. Null closes the connection without an end. */
+  /** Writes the last part and closes the response. With null, aborts the connection instead. */
   async end(last: StreamData | null): Promise<void> {
     await this.write(last ?? "");
     if (this.#gone) return;
@@ -97,9 +100,8 @@ type WatchOptions = {
 };
 
 /**
- * Checks regularly for a silent provider, a stuck client, the keep-alive and the end of the run.
- * Stopping cancels the provider's stream. If a check is late, the isolate was paused, and that time
- * doesn't count.
+ * Regularly checks for a silent provider, a stuck client and a due keep-alive. Stopping cancels the
+ * provider's stream. Time in which the isolate was paused doesn't count.
  */
 export class StreamWatch {
   readonly #watched: WatchOptions;

@@ -14,7 +14,7 @@ import { isObject } from "../core/json-value.ts";
 const TAGS_HEADER = "x-tags";
 const GATEWAY_TAGS = "providerOptions.gateway.tags";
 const PRINTABLE = /^[\u0020-\u007e]*$/;
-/** The field of `metadata` in which Anthropic's clients send an end user. It is never a tag. */
+/** Anthropic's clients send the end user in this field of `metadata`. It is never a tag. */
 const USER_ID = "user_id";
 
 type RequestTags = { readonly tags: Tags | null; readonly dropped: readonly string[] };
@@ -23,8 +23,8 @@ type TaggedBody = { readonly metadata?: unknown; readonly providerOptions?: unkn
 
 /**
  * Returns a request's tags from `x-tags`, `providerOptions.gateway.tags` and `metadata`. Drops
- * invalid pairs of OpenAI's `metadata`, whose limits are wider. Returns 400 for other invalid tags,
- * and for one key with two values.
+ * `metadata` pairs that aren't valid tags, because OpenAI allows more. Fails with 400 for other
+ * invalid tags, and for two values of one key.
  */
 export function requestTags(body: TaggedBody, header: string | undefined): Result<RequestTags> {
   const headerTags = header === undefined ? success([]) : headerPairs(header);
@@ -71,7 +71,7 @@ function tagConflict(tags: ReadonlyMap<string, string>, key: string, value: stri
 }
 
 function headerPairs(header: string): Result<readonly Pair[]> {
-  // Both sides could read other characters in different encodings.
+  // Client and server could decode other characters differently.
   if (!PRINTABLE.test(header)) return invalid(`${TAGS_HEADER} must be plain ASCII.`, TAGS_HEADER);
   if (header.trim() === "") return success([]);
   return success(header.split(",").map((text) => parsePair(text.trim(), TAGS_HEADER)));

@@ -69,14 +69,12 @@ export async function decodeTokenInput(
   });
 }
 
-/** Maximum bytes: four times those of 300,000 tokens, OpenAI's limit. */
+/** Maximum bytes of all texts: 28 per token, for OpenAI's limit of 300,000 tokens. */
 const TEXT_BYTES_MAX = 8 * 1024 * 1024;
 
 type Input = EmbeddingsBody["input"];
 
-/**
- * The texts of cl100k_base's IDs. For each ID, the file has the length in one byte, then the bytes.
- */
+/** The text of each token of cl100k_base. The file has one length byte before each text. */
 class TokenTable {
   readonly #bytes: Uint8Array;
   readonly #starts: readonly number[] | Uint32Array;
@@ -103,9 +101,7 @@ function hasTokens(input: Input): input is number[] | number[][] {
   return typeof input !== "string" && typeof input[0] !== "string";
 }
 
-/**
- * Returns the texts. Returns 400 for an unknown ID, with its position, or if the text is too long.
- */
+/** Decodes token IDs. Fails with 400 for an unknown ID, or if the texts are too long. */
 function textsOfTokens(input: number[] | number[][], table: TokenTable): Result<string | string[]> {
   const isOne = typeof input[0] === "number";
   const lists = (isOne ? [input] : input) as number[][];

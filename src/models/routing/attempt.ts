@@ -33,22 +33,22 @@ export type AttemptOptions = {
   /** Fires when the run ends. After that, no attempt starts, and streams end. */
   readonly signal: StopSignal;
   /**
-   * Maximum ms until the response headers, or until the end of a JSON response. Excludes downloads
-   * for the client.
+   * Maximum ms until the response headers, or until the end of a JSON response. Excludes the
+   * download of the client's images.
    */
   readonly headersMs: number;
   /** Maximum ms from the headers to a stream's first event. */
   readonly firstMs: number;
-  /**
-   * Ms without a first event after which the client already gets headers and keep-alive comments.
-   */
+  /** Ms to wait for the first event before the client gets headers and keep-alive comments. */
   readonly quietMs?: number;
   readonly after?: TimerFunction;
   readonly onDispatch?: () => void;
   readonly onDropped?: (fields: readonly string[]) => void;
 };
 
-/** Tries one route. Returns a response (a stream with its first events) or a failure. */
+/**
+ * Calls one route. Returns a failure or a response. A stream is returned after its first events.
+ */
 export async function attempt(
   candidate: Candidate,
   request: AttemptRequest,
@@ -99,7 +99,8 @@ function callOf(
 }
 
 /**
- * Returns a controller that the run's end aborts. The listener holds only the controller in memory.
+ * Returns a controller that aborts when the run ends. The listener keeps only the controller in
+ * memory.
  */
 function endingWith(runEnd: StopSignal): AbortController {
   const controller = new AbortController();
@@ -112,8 +113,8 @@ function endingWith(runEnd: StopSignal): AbortController {
 }
 
 /**
- * Waits for the first batch with events. Comments don't count, because a failure can follow. After
- * `quietMs`, no other route is tried.
+ * Waits for the first batch of events. Ignores comments, because a failure can follow them. After
+ * `quietMs`, returns the silent stream, so that no other route is tried.
  */
 async function firstEvents(events: EventStream, options: AttemptOptions): Promise<ProviderResult> {
   const { firstMs, quietMs = firstMs, signal } = options;
@@ -140,7 +141,7 @@ function unbroken(batch: readonly StreamEvent[]): readonly StreamEvent[] | null 
 
 const BROKEN: readonly StreamEvent[] = [];
 
-/** Reads until the first batch with more than usage, because an overload can follow usage. */
+/** Reads until a batch has more than usage, because an overload error can follow usage. */
 async function firstBatch(events: EventStream): Promise<readonly StreamEvent[]> {
   const first: StreamEvent[] = [];
   for (;;) {

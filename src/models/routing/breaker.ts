@@ -1,16 +1,16 @@
-/** The state of a route's circuit breaker. `half_open`: one request can try the route (a probe). */
+/**
+ * The state of a route's circuit breaker. In `half_open`, one request (the probe) tries the route.
+ */
 export type BreakerState = "closed" | "open" | "half_open";
 
 type Probe = { readonly untilMs: number };
 
-/** The reason for which a request was let through. `forced`: no other route was left. */
+/** The reason why a request was allowed. `forced` means that no other route was left. */
 export type BreakerPermit = "free" | "forced" | Probe;
 
-/**
- * Number of consecutive faults that open the breaker. The next constant is for consecutive
- * overloads without a wait time.
- */
+/** Number of consecutive faults that open the breaker. */
 export const CONSECUTIVE_FAULTS_MAX = 5;
+/** Number of consecutive overloads without a `retry-after` that open the breaker. */
 export const CONSECUTIVE_OVERLOADS_MAX = 3;
 /**
  * Number of faults within the last 15 to 30 seconds that open the breaker, if at least half of the
@@ -44,7 +44,7 @@ export class Breaker {
     return this.#openUntilMs;
   }
 
-  /** Returns a pass, or null to reject the request. The result of a probe must be reported. */
+  /** Returns a permit, or null to reject the request. The caller must report a probe's result. */
   pass(nowMs: number): Exclude<BreakerPermit, "forced"> | null {
     if (this.#openUntilMs === null) return "free";
     const isAwaited = this.#probe !== null && nowMs < this.#probe.untilMs;
@@ -106,7 +106,7 @@ export class Breaker {
     empty(this.#before, 0);
   }
 
-  /** Moves the window so that `#now` is its current half, also after the clock moved back. */
+  /** Moves the window so that `#now` is the current half. Also works after the clock moved back. */
   #turn(nowMs: number): void {
     const half = Math.floor(nowMs / HALF_WINDOW_MS);
     if (half === this.#now.half) return;

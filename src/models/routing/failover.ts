@@ -20,8 +20,8 @@ type Turn = { readonly index: number; readonly pauseMs: number };
 type Skipped = { readonly index: number; readonly out: CooldownReason };
 
 /**
- * Chooses the next route of a request. Skips routes in cooldown. If no other is left, retries the
- * last route once after a reset, a 408, a 5xx or an overload of at most one second.
+ * Chooses the next route of a request. Skips routes in cooldown. If no other route is left, retries
+ * the last one after a reset, a 408, a 5xx or an overload of at most one second, but only once.
  */
 class AskingOrder {
   attempts = 0;
@@ -50,7 +50,7 @@ class AskingOrder {
     this.#now = now;
   }
 
-  /** Returns the next attempt. Report the previous result first. */
+  /** Returns the next attempt, or null. The caller must report the previous result first. */
   next(): Turn | null {
     for (; this.#next < this.#candidates.length; this.#next++) {
       const index = this.#next;
@@ -114,8 +114,8 @@ class AskingOrder {
   }
 
   /**
-   * Returns a route if all are unavailable: the one whose breaker closes first, because a breaker
-   * is only our guess. Among several routes, a wait that the provider requested is respected.
+   * Returns a route if all are in cooldown: the one whose breaker closes first, because a breaker
+   * is only our guess. Ignores a wait that the provider requested only if there is a single route.
    */
   #lastResort(): Turn | null {
     const usable = this.#skipped.filter(({ out }) => out.why !== "disabled");
@@ -154,7 +154,10 @@ class AskingOrder {
   }
 }
 
-/** Returns the reason in the log. `unavailable` is a fault between us and a provider. */
+/**
+ * Returns the reason for the log. `unavailable` means that the provider rejects our key or model
+ * name.
+ */
 export function failureReason({ kind, reason }: ProviderFailure): string {
   if (kind === "disabled") return "unavailable";
   return kind === "overloaded" ? kind : reason;
@@ -174,17 +177,17 @@ export type ActiveRoute = Pick<FailoverResult, "index" | "attempts" | "failed">;
 export type FailoverOptions = Omit<AttemptOptions, "onDispatch" | "onDropped"> & {
   readonly health: RouteHealth;
   readonly now: () => number;
-  /** Called with the route that received the request, and with null before each attempt. */
+  /** Called with null before each attempt, then with the route once it has received the request. */
   readonly onAsked?: (route: ActiveRoute | null) => void;
   readonly onFailed?: (route: ActiveRoute, failure: ProviderFailure) => void;
   /**
-   * Called for attempts that failed because of the request. Their usage is charged if no route
+   * Called after an attempt that failed because of the request. Its usage is charged if no route
    * succeeds.
    */
   readonly onSpent?: (route: ActiveRoute, spent: FailedUsage) => void;
   readonly onSkipped?: (skipped: FailoverResult["skipped"]) => void;
   readonly refusesDrops?: boolean;
-  /** Returns false once no client waits. The current attempt is then the last. */
+  /** Returns false once the client has disconnected. Then no further attempt starts. */
   readonly mayRetry?: () => boolean;
   readonly pauseMs?: (ms: number) => number;
 };
@@ -192,8 +195,9 @@ export type FailoverOptions = Omit<AttemptOptions, "onDispatch" | "onDropped"> &
 const WAIT_SECONDS_MAX = 59;
 
 /**
- * Calls the candidates in order until one responds, at most three times per model. After `refused`,
- * tries only other models. If no route is left, the last failure decides the error.
+ * Calls the candidates in order until one responds, at most three times per model. After a
+ * `refused` failure, tries only other models. If no route is left, the last failure decides the
+ * error.
  */
 export async function failover(
   candidates: readonly Candidate[],
@@ -261,8 +265,8 @@ function noteFailure(
 }
 
 /**
- * Runs an attempt. An exception is our bug and doesn't count against the route, but its probe must
- * report a result.
+ * Runs an attempt. An exception is our bug, so it releases a probe but doesn't count against the
+ * route.
  */
 async function attempted(
   order: AskingOrder,
@@ -306,8 +310,8 @@ function overloadedFor(waitMs: number): Failure {
 }
 
 /**
- * Returns the failure for the client. If the client can correct the request, it includes the
- * provider's message, cleaned.
+ * Returns the failure for the client. Includes the provider's cleaned message if the client can
+ * correct the request.
  */
 export function failureOf(failure: ProviderFailure): Failure {
   if (failure.kind === "overloaded") return overloadedFor(failure.retryAfterMs ?? 0);

@@ -45,7 +45,7 @@ const DISABLED_MS_MAX = 600_000;
 export class RouteHealth {
   readonly #entries = new Map<string, Entry>();
 
-  /** Returns a pass, or the reason for the cooldown. The result of a probe must be reported. */
+  /** Returns a permit, or the reason for the cooldown. The caller must report a probe's result. */
   pass(route: string, nowMs: number): Exclude<BreakerPermit, "forced"> | CooldownReason {
     const entry = this.#entries.get(route);
     if (entry === undefined) return "free";
@@ -87,8 +87,8 @@ export class RouteHealth {
   }
 
   /**
-   * Returns all routes that aren't freely available, including disabled ones that haven't succeeded
-   * since.
+   * Returns all routes that aren't freely available, including those that haven't succeeded since
+   * they were disabled.
    */
   standings(nowMs: number): readonly RouteStatus[] {
     return [...this.#entries].flatMap(([route, entry]) => statusOf(route, entry, nowMs) ?? []);
@@ -115,8 +115,8 @@ function statusOf(route: string, entry: Entry, nowMs: number): RouteStatus | nul
 }
 
 /**
- * Disables a route for a time that doubles with each failure. Ignores requests that were sent
- * before.
+ * Disables a route for a time that doubles with each failure. Ignores failures of requests that
+ * were sent before it was disabled.
  */
 function disable(entry: Entry, nowMs: number): void {
   if (entry.disabledUntilMs > nowMs) return;

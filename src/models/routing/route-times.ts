@@ -2,7 +2,7 @@ import { evictOldest } from "../../shared/evict-oldest.ts";
 import { publicPercentiles } from "../../shared/route-speed.ts";
 import type { RouteSample, RouteSpeed } from "../../shared/route-speed.ts";
 
-/** The medians that decide the order of routes. Null until there are enough requests. */
+/** Medians that decide the order of routes. Null until there are enough requests. */
 export type MedianSpeed = Pick<RouteSample, "latencyMs" | "tokensPerSecond">;
 
 const ROUTES_MAX = 1_000;
@@ -14,8 +14,9 @@ const WAITING_MAX = 200;
 type Samples = { readonly latencies: number[]; readonly speeds: number[] };
 
 /**
- * The speeds of routes: of the region if enough organizations used the route, else those that this
- * isolate measured for the same organization. So an order of routes reveals no one's usage.
+ * The speeds of routes: the region's if enough organizations used the route, or else those that
+ * this isolate measured for the organization. The order of routes thus reveals no other
+ * organization's usage.
  */
 export class RouteTimes {
   readonly #own = new Map<string, Samples>();
@@ -43,7 +44,7 @@ export class RouteTimes {
     push(this.#waiting, { route, orgId, latencyMs, tokensPerSecond }, WAITING_MAX);
   }
 
-  /** Returns the samples since the last call, for the region. */
+  /** Returns the samples since the last call, for the region's metrics. */
   take(): readonly RouteSample[] {
     const taken = this.#waiting;
     this.#waiting = [];
