@@ -10,8 +10,8 @@ export const ALIAS_KINDS: ReadonlyMap<string, Kind> = new Map([
 ]);
 
 /**
- * Chosen models, best first. An alias uses the first one that is active. Each chat provider has a
- * model in both lists.
+ * Models of the alias `smart`, best first. An alias uses the first active model of its list.
+ * `SMART` and `FAST` each have a model of every chat provider.
  */
 const SMART = [
   "anthropic/claude-opus-5.5",
@@ -44,8 +44,8 @@ const SANDBOX_ALIASES: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Returns each alias's model: the operator's choice, else the built-in rule's. An alias doesn't
- * exist if the operator chose a model that isn't active.
+ * Returns the model of each alias: the operator's choice, or else the built-in one. Omits an alias
+ * if the operator chose a model that isn't active.
  */
 export function aliasesOf(
   models: ReadonlyMap<string, Model>,

@@ -28,7 +28,10 @@ export type Catalog = {
   readonly span: Span;
   readonly models: ReadonlyMap<string, Model>;
   readonly aliases: ReadonlyMap<string, string>;
-  /** Model IDs by name without author, which some clients omit. Only names that one author uses. */
+  /**
+   * Model IDs by name without the author, which some clients omit. Only names that a single author
+   * uses.
+   */
   readonly bareNames: ReadonlyMap<string, string>;
   readonly region: Region;
 };
@@ -99,7 +102,8 @@ function bareNamesOf(
 }
 
 /**
- * Returns the model or `model_not_found`, which mentions a model of another kind with this name.
+ * Returns the model, or `model_not_found` with a message if the name belongs to a model of another
+ * kind.
  */
 export function resolveModel(catalog: Catalog, name: string, kind: Kind): Result<Model> {
   const model = modelNamed(catalog, name);
@@ -128,8 +132,8 @@ function modelOf({ models, bareNames }: Catalog, name: string): Model | undefine
 }
 
 /**
- * Converts Anthropic's own names of Claude models (docs.claude.com, models). They have a hyphen
- * instead of the dot, and can end in a date, `-latest` or `[1m]`.
+ * Converts Anthropic's names of Claude models to ours (docs.claude.com, models). Anthropic's have a
+ * hyphen instead of the dot, and can end in a date, `-latest` or `[1m]`.
  */
 function claudeName(name: string): string {
   if (!/^(?:anthropic\/)?claude-/.test(name)) return "";

@@ -4,10 +4,13 @@ import type { Ability, RouteLimits } from "./model.ts";
 import type { InputKind, Kind } from "../../shared/kinds.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** The place where a provider guarantees to process data. */
+/** The region in which a provider guarantees to process data, or `global`. */
 export type HostTag = Region | "global";
 
-/** A new ID also needs routes in authors/, and an entry in `LIMITS` if it has limits. */
+/**
+ * IDs of built-in providers. A new one also needs routes in authors/, and an entry in `LIMITS` if
+ * it has limits.
+ */
 export type ProviderId =
   | "anthropic"
   | "bedrock"
@@ -46,8 +49,8 @@ export type RouteEntry = {
   readonly provider: ProviderId;
   readonly upstreamId: string;
   /**
-   * Prices, oldest first. The first price also applies to earlier days. A promotion is followed by
-   * the highest known price.
+   * Prices, oldest first. The first price also applies to earlier days. After a promotion, the
+   * highest known price applies.
    */
   readonly prices: readonly [DatedPrice, ...DatedPrice[]];
   readonly until?: string;
@@ -61,8 +64,8 @@ export type CatalogEntry = {
   readonly id: string;
   readonly kind: Kind;
   /**
-   * The first public release. For a few models, only a month, or the day on which the price was
-   * read.
+   * The day of the first public release. For a few models, the month, or the day on which the price
+   * was read.
    */
   readonly released: string;
   readonly context: number;
@@ -76,15 +79,12 @@ export type CatalogEntry = {
   readonly routes: readonly RouteEntry[];
 };
 
-/**
- * Factors by which estimated tokens are multiplied to get an upper bound for any language, by
- * tokenizer.
- */
+/** Factor from estimated tokens to an upper bound for any language, for o200k. */
 export const O200K_FACTOR = 1.15;
 export const GEMINI_FACTOR = 1.25;
 export const CLAUDE_OLD_FACTOR = 1.4;
 /**
- * The factor of cl100k and similar open tokenizers (Llama, Mistral, Qwen, DeepSeek, GLM, Kimi,
+ * The factor for cl100k and similar open tokenizers (Llama, Mistral, Qwen, DeepSeek, GLM, Kimi,
  * Cohere).
  */
 export const CL100K = 1.5;
@@ -125,7 +125,7 @@ export function chat(
   };
 }
 
-/** `dimensions` is set if a request can choose the size of the vectors. */
+/** `dimensions` is `any` if a request can choose the size of the vectors. */
 export function embeddings(
   id: string,
   released: string,
@@ -168,7 +168,7 @@ function inputOnlyModel(
   };
 }
 
-/** Dollars per million tokens, in the price lists' order. A missing price equals the input's. */
+/** Dollars per million tokens. A missing cache price equals the input price. */
 export type DollarPrices =
   | UnitDollarPrices
   | readonly [input: number]
@@ -245,8 +245,8 @@ const LIMITS: { readonly [Id in ProviderId]?: RouteLimits } = {
 };
 
 /**
- * The limit of hosts that accept one text per request. Six requests run at a time: 22 rounds of up
- * to 5 s fit into 120 s.
+ * The limit of routes that accept one text per request. The gateway sends six texts at a time, so
+ * 128 texts take 22 rounds of up to 5 s, which fit into 120 s.
  */
 const ONE_TEXT: RouteLimits = { inputs: 128 };
 

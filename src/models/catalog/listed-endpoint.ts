@@ -58,7 +58,7 @@ export function listedEndpoint(
     pricing: listedPrice({ routes: [route] }),
     quantization: null,
     supported_parameters: parametersOf({ kind: model.kind, abilities, routes: [route] }),
-    // A cache that clients must mark costs more to write.
+    // If clients must mark what to cache, cache writes cost more than input.
     supports_implicit_caching: price.cached < price.input && price.cacheWrite <= price.input,
     supports_tool_choice: {
       auto: takesTools,

@@ -43,8 +43,8 @@ export type ListedModel = {
   readonly regions: readonly Region[];
   readonly providers: readonly string[];
   /**
-   * `degraded` if this isolate has some of the model's routes in cooldown, `unavailable` if it has
-   * all of them.
+   * `degraded` if some of the model's routes are in cooldown in this isolate, `unavailable` if all
+   * are.
    */
   readonly status: "operational" | "degraded" | "unavailable";
   readonly alias_of?: string;

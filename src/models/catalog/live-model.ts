@@ -10,7 +10,7 @@ import type { Kind } from "../../shared/kinds.ts";
 import { longPromptPrice, pricesWithMarkup, withMarkup } from "./price.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** The active providers, and the tags of their hosts that can serve this region. */
+/** The active providers, each with the tags of its hosts that can serve this region. */
 export type Hosts = ReadonlyMap<string, readonly HostTag[]>;
 
 type Terms = {
@@ -22,7 +22,7 @@ type Terms = {
 
 const OPERATOR_MODEL_CREATED = Date.UTC(2026, 0, 1) / 1000;
 
-/** Returns a model with the abilities of its best active route, or null without one. */
+/** Returns a model with the highest limits of its active routes, or null if none is active. */
 export function builtInModel(entry: CatalogEntry, hosts: Hosts, terms: Terms): Model | null {
   const isKept = terms.sellEnded.includes(entry.id);
   const live = entry.routes.flatMap((route) => {
@@ -51,7 +51,10 @@ export function builtInModel(entry: CatalogEntry, hosts: Hosts, terms: Terms): M
   };
 }
 
-/** Returns null if no route is active. `profiles` are those of the operator's providers. */
+/**
+ * Returns a model of MODELS, or null if no route is active. `profiles` belong to the operator's
+ * providers.
+ */
 export function operatorModel(
   entry: ModelEntry,
   hosts: Hosts,

@@ -49,7 +49,7 @@ export function messagesModel(model: ListedModel): MessagesModel {
   };
 }
 
-/** Returns chat models after or before an ID. Returns the first page for an unknown ID. */
+/** Returns a page of chat models after or before an ID, or the first page if the ID is unknown. */
 export function messagesList(
   models: readonly ListedModel[],
   { limit, after_id: after, before_id: before }: z.infer<typeof messagesListQuery>,

@@ -10,14 +10,14 @@ type LongPrompt = {
 };
 
 /**
- * The price list of a price, and the time from which the price applies (Unix ms). Null for a price
- * from the configuration.
+ * The price list of a price, and the time from which the price applies (Unix ms). `list` is null
+ * for a price of the built-in catalog.
  */
 export type PriceOrigin = { readonly from: number | null; readonly list: string | null };
 
 /**
- * A route's limits below the model's. A request above them skips the route. An output cap above
- * them is lowered instead.
+ * Limits of a route that are lower than the model's. A request that exceeds them skips the route,
+ * except that an output cap is lowered.
  */
 export type RouteLimits = {
   readonly context?: number;

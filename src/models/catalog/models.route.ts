@@ -42,7 +42,6 @@ export function readModelRoute(c: Context<AppEnv>, sold: Result<CallerCatalog>):
   return c.json(isMessagesClient(c.req) ? messagesModel(model) : model);
 }
 
-/** Returns the failure for a model that the caller can't use. */
 export function unlistedModelFailure(sold: CallerCatalog, name: string): Failure {
   const isSold = findModel({ ...sold, policies: [] }, name) !== undefined;
   return { kind: isSold ? "model_not_allowed" : "model_not_found", model: name };

@@ -31,9 +31,8 @@ type Reader = {
 type Reading = { readonly list: PriceList; readonly readAt: number; triedAt: number };
 
 /**
- * This isolate's cached price lists. They are read again after responses. Prices are posted a lead
- * time before they apply, so a copy younger than the lead time is correct. An older copy is never
- * used.
+ * This isolate's cached price lists, refreshed after responses. Prices are posted a lead time
+ * before they apply, so a copy younger than the lead time is correct. An older copy is never used.
  */
 export class PriceListCache {
   readonly #sellableMs: number;

@@ -11,8 +11,8 @@ export type PriceOrMarkup =
   | { readonly percent: number; readonly price?: never };
 
 /**
- * A price or markup from a time (Unix ms) on, for a model's ID, `author/*` or `*`. Only a model can
- * have a price.
+ * A price or markup that applies from a time on (Unix ms), to a model ID, `author/*` or `*`.
+ * Wildcards can only have a markup.
  */
 export type PriceRow = {
   readonly item: string;

@@ -33,8 +33,7 @@ function raisedUnits(units: UnitPrices, percent: number): UnitPrices {
 }
 
 /**
- * Returns the price of a long prompt. One percentage raises the prices of prompt and cache, another
- * the price of output.
+ * `inputPercent` applies to the prices of input and cache, `outputPercent` to the price of output.
  */
 export function longPromptPrice(
   price: Price,

@@ -21,7 +21,7 @@ type StoredPrice = {
   created_at: number;
 };
 
-/** Age in ms up to which past rows are read too, because a clock can move back. */
+/** Extra age in ms of rows that are still read, because a clock can move back. */
 const BACK_MS = 86_400_000;
 
 /** Returns the current and future rows of a list. Throws if D1 fails. */

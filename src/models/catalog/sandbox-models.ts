@@ -33,7 +33,7 @@ const ESTIMATE = 1;
 
 /**
  * The built-in models that need no network. Chat costs 1 micro-credit per input token and 2 per
- * output token. KINDS has the prices of the others.
+ * output token. KINDS has the prices of other kinds.
  */
 export const SANDBOX_MODELS: readonly CatalogEntry[] = [
   ...[...PLAIN, ...MAGIC].map((name) =>

@@ -6,7 +6,7 @@ const KEY_BYTES = 32;
 
 type DataKey = { readonly key: CryptoKey; readonly sealed: string };
 
-/** Creates a key, encrypted with the first of KEY_SECRETS. */
+/** Creates a data key and encrypts it with the first of KEY_SECRETS. */
 export async function makeDataKey(owner: string, by: EncryptionSecret): Promise<DataKey> {
   const raw = crypto.getRandomValues(new Uint8Array(KEY_BYTES));
   return {
@@ -24,7 +24,9 @@ export async function openDataKey(
   return raw === null ? null : imported(Uint8Array.fromBase64(raw));
 }
 
-/** Encrypts the key with the first of KEY_SECRETS. Returns null if none can decrypt it. */
+/**
+ * Encrypts the data key again with the first of KEY_SECRETS. Returns null if none can decrypt it.
+ */
 export function reencryptDataKey(
   sealed: string,
   owner: string,

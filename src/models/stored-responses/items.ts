@@ -45,7 +45,7 @@ function withoutThoughts(item: ShownItem): ShownItem {
   return item["type"] === "reasoning" ? { ...item, encrypted_content: null } : item;
 }
 
-/** Returns an item whose content is a list of parts, because readers don't expect plain text. */
+/** Returns an item with its content as a list of parts, because clients don't expect a string. */
 function shownItem(item: StoredItem, id: string): ShownItem {
   const { type = "message", role, content } = item;
   const whole = { status: "completed", ...item, type, id };

@@ -11,12 +11,12 @@ export const STORED_TABLES: Tables = {
   steps: [
     {
       sql:
-        "CREATE TABLE settings (" + // retention settings over time; a shorter one also applies to older requests' responses
+        "CREATE TABLE settings (" + // history of the retention setting; a shorter one also applies to earlier requests
         "number INTEGER PRIMARY KEY," +
         "hours INTEGER NOT NULL CHECK (hours >= 0)," +
         "since INTEGER NOT NULL" +
         ") STRICT;" +
-        "CREATE TABLE data_keys (" + // keys that encrypt the responses, themselves encrypted under the first of KEY_SECRETS
+        "CREATE TABLE data_keys (" + // keys that encrypt the responses, each encrypted under the first of KEY_SECRETS
         "number INTEGER PRIMARY KEY," +
         "sealed TEXT NOT NULL" +
         ") STRICT;" +
@@ -30,10 +30,10 @@ export const STORED_TABLES: Tables = {
         "expires_at INTEGER NOT NULL," +
         "data_key INTEGER NOT NULL," +
         "bytes INTEGER NOT NULL," +
-        "forgotten INTEGER NOT NULL DEFAULT 0 CHECK (forgotten IN (0, 1))" + // 1: deleted, but kept while a repeat with its Idempotency-Key may return it
+        "forgotten INTEGER NOT NULL DEFAULT 0 CHECK (forgotten IN (0, 1))" + // 1: deleted, but the ID prevents a late write of the response
         ") STRICT, WITHOUT ROWID;" +
         "CREATE INDEX answers_by_end ON answers (expires_at);" +
-        "CREATE TABLE parts (" + // encrypted: no row may be longer than 2 MB
+        "CREATE TABLE parts (" + // encrypted texts, split because a row can't exceed 2 MB
         "id TEXT NOT NULL," +
         "kind TEXT NOT NULL CHECK (kind IN ('input', 'response'))," +
         "number INTEGER NOT NULL," +
@@ -193,8 +193,8 @@ export function selectShortestLifetime(sql: SqlStorage, sinceMs: number): number
 }
 
 /**
- * Stores the setting and shortens the lifetime of stored responses. Earlier settings count for
- * requests since `lateMs`. Requires a transaction.
+ * Stores a retention setting and shortens the lifetime of stored responses. Keeps settings since
+ * `lateMs` for late responses. Requires a transaction.
  */
 export function storeRetentionSetting(
   sql: SqlStorage,

@@ -49,12 +49,12 @@ import {
 } from "./rows.do.ts";
 import type { StoredAmounts, ResponseRow, StoredPartKind } from "./rows.do.ts";
 
-/** Maximum ms to wait for a write, less than the caller's timeout. */
+/** Maximum ms to wait until a response is stored, less than the caller's timeout. */
 const ARRIVAL_MS = 1200;
-/** Maximum ms after its request's deadline at which a response can arrive. */
+/** Maximum ms from a request's deadline until its response is stored. */
 const LATE_MS = 60_000;
 const FORGOTTEN_MAX = 200;
-/** Ms between two checks of the keys while anything is stored, because KEY_SECRETS can change. */
+/** Ms between two checks of the data keys, because KEY_SECRETS can change. */
 const LOOK_MS = HOUR_MS;
 const ANYBODY: VisibilityFilter = { memberId: null, keyId: null, sessionId: null };
 
@@ -63,8 +63,8 @@ type Text = { readonly row: ResponseRow; readonly kind: StoredPartKind; readonly
 type Waiting = { readonly ids: Set<string>; readonly resolve: () => void };
 
 /**
- * An organization's stored responses, only in its home region. Texts are encrypted with a key that
- * is encrypted with KEY_SECRETS. An alarm deletes expired ones.
+ * An organization's stored responses, only in its home region. Data keys encrypt the texts, and
+ * KEY_SECRETS encrypt the data keys. An alarm deletes expired responses.
  */
 export class KeptResponses extends DurableObject<Env> implements StoredResponsesCalls {
   readonly #waiting = new Set<Waiting>();
@@ -234,15 +234,17 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     }
   }
 
-  /** Returns the expiry by the setting at the time of the request, or by a shorter one since. */
+  /**
+   * Returns the expiry (Unix ms) by the request's retention setting, or by a later, shorter one.
+   */
   #endOf({ createdAt, hours }: ResponseToStore): number {
     const fewest = selectShortestLifetime(this.#sql, createdAt) ?? hours;
     return createdAt + Math.min(hours, fewest) * HOUR_MS;
   }
 
   /**
-   * Returns the conversation up to the response, oldest first, or null if a turn was deleted.
-   * Access to the last turn includes the others.
+   * Returns the conversation up to a response, oldest first, or null if a turn was deleted. A
+   * caller who can read the last turn can read all turns.
    */
   #linksTo(id: string, seen: Parameters<typeof selectResponse>[2]): readonly ResponseRow[] | null {
     const links: ResponseRow[] = [];
@@ -263,7 +265,9 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     return ids.flatMap((id) => selectResponse(this.#sql, id, seen) ?? []);
   }
 
-  /** Reads all texts before any await. Returns null if they exceed the limit of a body. */
+  /**
+   * Reads all encrypted texts before any await. Returns null if they exceed the limit of a body.
+   */
   #sealedOf(requested: readonly Text[]): ReadonlyMap<string, Uint8Array> | null {
     const texts = new Map<string, Uint8Array>();
     let bytes = 0;
@@ -368,7 +372,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
   }
 }
 
-/** Returns the label that binds an encrypted text to its row, so that it can't be moved. */
+/** Returns the label that binds an encrypted text to its row, so that the text can't be moved. */
 function boundTo(id: string, kind: StoredPartKind): string {
   return `${id}/${kind}`;
 }

@@ -4,7 +4,7 @@ import type { CatalogEntry, PriceChange, DollarPrices, LongPromptRule } from "..
 const IMAGE = 1_120;
 /** Maximum tokens of an image: 258 for each of at most 16 tiles of 768 pixels. */
 const IMAGE_2_5 = 4_128;
-/** The Flash models of 3.7 and 3.8 cost half until the end of the year. */
+/** The 3.7 and 3.8 Flash models cost half of this until the end of 2026. */
 const fullPrice = (seen: string): readonly PriceChange[] => [
   ["2027-01-01", [1.5, 0.15, 7.5], seen],
 ];
@@ -12,10 +12,7 @@ const fullPrice = (seen: string): readonly PriceChange[] => [
 const august = pricesSeenOn("2026-08-21");
 
 type More = {
-  /**
-   * Whether Vertex AI runs the model in both of its multi-regions. If not, only the global endpoint
-   * has it.
-   */
+  /** Whether Vertex AI has the model in both multi-regions, and not only on its global endpoint. */
   readonly regional?: boolean;
   readonly later?: readonly PriceChange[];
   readonly longPrompt?: LongPromptRule;
@@ -83,8 +80,7 @@ function drawing(
 
 /**
  * Launch prices, announced until the end of 2026. The input price of Flash Lite isn't published, so
- * it gets that of Flash. The release dates are the day on which the prices were read (LiteLLM
- * 1.110.2).
+ * Flash's is used. The release dates are the day on which the prices were read (LiteLLM 1.110.2).
  */
 function speaking(upstreamId: string, audio: number): CatalogEntry {
   const route = pricesSeenOn("2026-11-20")("google", upstreamId, {

@@ -23,7 +23,7 @@ const MILLION = 1_000_000;
 const HOSTS = { regions: EVERYWHERE } as const;
 
 /**
- * The maximum of tokens per image. Models that count tiles: 85 + 8 tiles x 170 (4o-mini: 2,833 + 8 x
+ * Maximum tokens per image. Models that count tiles: 85 + 8 tiles x 170 (4o-mini: 2,833 + 8 x
  * 5,667). Other models: 1,536 patches (later models: 2,500 or 10,000), times the largest published
  * factor (large models: 1.2, small models: 2.46).
  */
@@ -69,8 +69,8 @@ const GPT_5_4_NANO_ENDS = "2027-03-31";
 const SOL_5_6_AFTER: readonly PriceChange[] = [["2026-11-22", [5, 0.5, 6.25, 30], "2026-09-22"]];
 
 /**
- * OpenAI's models, with the dates of their release and of their price. From 5.6 on, a cache write
- * costs 1.25 x input. o4-mini ended on 2026-10-23.
+ * OpenAI's models with their release and price dates. From 5.6 on, a cache write costs 1.25 x
+ * input.
  */
 export const OPENAI_MODELS: readonly CatalogEntry[] = [
   gpt("gpt-6.1-sol", ["2026-09-29", "2026-10-26"], GPT_6_1, [2, 0.1, 2.5, 10]),

@@ -25,8 +25,8 @@ const MISTRAL = { regions: ["global", "eu", "us"], uplift: 10 } as const;
 const MISTRAL_IMAGE = 4_160;
 
 /**
- * Mistral doesn't publish whether its regional hosts have embeddings, or image input and the output
- * limit of Large 4, which gets Large 3's limit.
+ * Mistral doesn't publish the output limit of Large 4, so Large 3's limit is used. It also doesn't
+ * publish whether Large 4 accepts images, or whether its regional hosts have embeddings.
  */
 const MISTRAL_MODELS: readonly CatalogEntry[] = [
   chat(
@@ -250,7 +250,7 @@ const eleven = (name: string, dollars: number): CatalogEntry =>
   ]);
 
 /**
- * Prices of LiteLLM 1.110.2, which names ElevenLabs' price page. The release dates are the day on
+ * Prices from LiteLLM 1.110.2, which cites ElevenLabs' price page. The release dates are the day on
  * which the prices were read.
  */
 const ELEVENLABS_MODELS: readonly CatalogEntry[] = [
