@@ -11,7 +11,7 @@ export function acceptHistory(body: ChatBody): ChatBody {
 }
 
 /**
- * Returns messages that every provider accepts: wraps invalid arguments, corrects tool names, and
+ * Makes messages acceptable to every provider: wraps invalid arguments, corrects tool names, and
  * makes call IDs unique.
  */
 export function normalizeHistory(messages: readonly ChatMessage[]): ChatMessage[] {
@@ -40,7 +40,7 @@ function acceptedCall(call: Call, id: string): Call {
 }
 
 /**
- * Returns arguments as the text of a JSON object. Wraps other text, so that the model sees its
+ * Returns tool arguments as the text of a JSON object. Wraps other text, so that the model sees its
  * mistake.
  */
 export function acceptedArguments(text: string): string {

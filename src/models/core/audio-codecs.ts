@@ -1,14 +1,14 @@
-/** Bounds of the duration of a codec's frame. Infinity if the frame's bytes don't limit it. */
-
-/** AAC with 2,048 samples at 7,350 Hz. */
+/** An AAC frame has at most 2,048 samples at 7,350 Hz. */
 export const AAC_S = 0.28;
 const OPUS_S = 0.12;
-/** MPEG audio with 1,152 samples at 8 kHz, and AC-3 with 1,536. */
+/** An MPEG audio frame has at most 1,152 samples at 8 kHz, and an AC-3 frame 1,536. */
 const MPEG_S = 0.15;
 const AC3_S = 0.2;
 const RATES = 13;
 const EXPLICIT = 15;
-/** Object types whose frames have at most 2,048 samples. Others, such as ALS, can have 65,536. */
+/**
+ * AAC object types whose frames have at most 2,048 samples. Others, such as ALS, can have 65,536.
+ */
 const AAC_OBJECTS: ReadonlySet<number> = new Set([1, 2, 3, 4, 17, 19, 20, 23, 39]);
 /** Object types with a second rate and an inner type. */
 const SBR_TYPES: ReadonlySet<number> = new Set([5, 29]);
@@ -16,8 +16,8 @@ const SBR_TYPES: ReadonlySet<number> = new Set([5, 29]);
 const [AAC_BYTES, ENTRY_BYTES, VORBIS_BYTES] = [64, 4096, 65_536];
 
 /**
- * Returns the duration of an AAC frame by its AudioSpecificConfig (ISO 14496-3). A rate that isn't
- * in the standard's table can be 1 Hz.
+ * Returns the maximum duration of an AAC frame by its AudioSpecificConfig (ISO 14496-3). A rate
+ * that isn't in the standard's table can be 1 Hz.
  */
 function aacSeconds(config: Uint8Array): number {
   if (config.length < 2 || config.length > AAC_BYTES) return Infinity;
@@ -40,7 +40,7 @@ function aacSeconds(config: Uint8Array): number {
   return isKnown && !LATER_RATE.test(bits) ? AAC_S : Infinity;
 }
 
-/** A rate outside the table in the extension that follows the configuration. */
+/** Matches a rate outside the table, in the extension that follows the configuration. */
 const LATER_RATE = /01010110111001011(?:1101|1110|1111)/;
 
 export function oggCodecSeconds(bytes: Uint8Array, at: number): number {
@@ -69,7 +69,7 @@ export function matroskaCodecSeconds(codec: string, config: Uint8Array): number 
 const MP4_SILENT =
   /^(?:avc[1-4]|hvc1|hev1|dvh[1e]|vp0[89]|av01|mp4v|s263|h263|jpeg|ap[a-z0-9]{2}|tx3g|text|tmcd|mebx|c608|wvtt|stpp)$/;
 
-/** Returns the duration of a frame by its sample entry, whose data follows the name. */
+/** Returns the maximum duration of a frame by the name and data of its sample entry. */
 export function mp4CodecSeconds(name: string, data: Uint8Array): number {
   if (name === "Opus") return OPUS_S;
   if (name === ".mp3") return MPEG_S;

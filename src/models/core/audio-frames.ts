@@ -6,11 +6,6 @@ import {
   oggCodecSeconds,
 } from "./audio-codecs.ts";
 
-/**
- * Upper bounds of a compressed audio file's duration, from its frames. The header can state too
- * little, and long silence needs almost no bytes.
- */
-
 const DEPTH_MAX = 8;
 /**
  * Maximum frames and boxes to read. A file with more counts as endless, because reading them would
@@ -19,8 +14,8 @@ const DEPTH_MAX = 8;
 const PARTS_MAX = 500_000;
 
 /**
- * Returns at least the seconds of all frames and of the header's durations. Infinity if the format
- * or a codec is unknown, because the bytes then don't limit the duration.
+ * Returns an upper bound of a compressed file's seconds by its frames and headers. Infinity if the
+ * format or a codec is unknown, because long silence needs almost no bytes.
  */
 export function framesSecondsMax(bytes: Uint8Array): number {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -33,7 +28,7 @@ export function framesSecondsMax(bytes: Uint8Array): number {
 
 const FLAC_RATES = [0, 88.2, 176.4, 192, 8, 16, 22.05, 24, 32, 44.1, 48, 96];
 
-/** Every frame starts with a header that has its own checksum. */
+/** Adds up the frames, which are found by the checksum in their headers. */
 function flacSeconds(bytes: Uint8Array, view: DataView): number {
   const rate = view.getUint32(18) >>> 12;
   let seconds = 0;
@@ -78,7 +73,7 @@ function crc8(bytes: Uint8Array): number {
   return sum;
 }
 
-/** Counts the packets of all pages, also of pages within pages. */
+/** Counts the packets of all pages, including pages within pages. */
 function oggSeconds(bytes: Uint8Array, view: DataView): number {
   const streams = new Set<number>();
   let packets = 0;
@@ -98,7 +93,9 @@ function oggSeconds(bytes: Uint8Array, view: DataView): number {
   return longest === 0 ? Infinity : packets * longest;
 }
 
-/** Returns the packets that end in a page, and one that the next page continues. */
+/**
+ * Returns the number of packets that end in a page, plus one if the next page continues a packet.
+ */
 function countPackets(lengths: Uint8Array): number {
   let packets = lengths.at(-1) === 255 ? 1 : 0;
   for (const length of lengths) if (length < 255) packets++;
@@ -148,7 +145,6 @@ function containsSound(view: DataView, from: number, to: number): boolean {
   return MP4_SOUND.some((name) => text.includes(name));
 }
 
-/** Reports whether a file starts with a known MP4 box that fits into the file. */
 export function isMp4(bytes: Uint8Array): boolean {
   if (bytes.length < 8) return false;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -159,7 +155,7 @@ export function isMp4(bytes: Uint8Array): boolean {
 const PROBE_BYTES = 2 ** 20;
 const MP4_NAMES = new Set([...MP4_STARTS, ..."pnot udta ediw junk pict uuid prfl".split(" ")]);
 
-/** Reports whether a file starts with other data but has MP4 boxes later, as FFmpeg accepts. */
+/** Reports whether a file starts with other data but has MP4 boxes later, which FFmpeg accepts. */
 export function isHiddenMp4(bytes: Uint8Array): boolean {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   for (let at = 0; at + 16 <= Math.min(bytes.length, PROBE_BYTES);) {
@@ -348,7 +344,7 @@ function isAdts(bytes: Uint8Array, at: number): boolean {
   return bytes[at] === 0xff && ((bytes[at + 1] ?? 0) & 0xf6) === 0xf0;
 }
 
-/** Counts the frames of AAC, each of which can have four blocks. */
+/** Returns the maximum seconds of AAC. Each ADTS frame can have four blocks. */
 export function adtsSeconds(bytes: Uint8Array): number {
   let blocks = 0;
   let parts = 0;

@@ -10,7 +10,7 @@ import type { StreamEvent } from "./provider.ts";
 
 export const NO_AUDIO = retry("no_audio");
 
-/** `counts` has the units that the provider billed, if it reports them. */
+/** Passes on an audio file. `counts` has the units that the provider billed, if it reports them. */
 export class AudioFile implements StreamReader {
   readonly ended = false;
   readonly #counts: UnitCounts | null;
@@ -32,7 +32,7 @@ export class AudioFile implements StreamReader {
   }
 }
 
-/** Reads JSON with the audio in base64. `facts` reads the rest of the JSON. */
+/** Reads audio in base64 from a JSON response. `facts` reads the other fields. */
 export class AudioInJson implements StreamReader {
   readonly #json: ImageReader;
   #usage: readonly StreamEvent[] = [];
@@ -87,7 +87,7 @@ export function toAudioEvents(base64: string): StreamEvent[] {
   }
 }
 
-/** The rate of OpenAI's `pcm`: samples of 16 bits per second, with one channel. */
+/** Samples per second of OpenAI's `pcm`, which has 16 bits per sample and one channel. */
 const PCM_RATE = 24_000;
 const PCM_BYTES = 2;
 
@@ -120,7 +120,7 @@ export class WavFile implements StreamReader {
   }
 }
 
-/** Returns a WAV header whose sizes are unknown, as OpenAI's are, because the audio is streamed. */
+/** Returns a WAV header with unknown sizes, like OpenAI's, because the audio is streamed. */
 function wavHeader(): Uint8Array {
   const bytes = new Uint8Array(44);
   const view = new DataView(bytes.buffer);

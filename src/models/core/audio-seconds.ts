@@ -1,9 +1,7 @@
 import { hasText } from "./audio-codecs.ts";
 import { adtsSeconds, framesSecondsMax, isHiddenMp4, isMp4 } from "./audio-frames.ts";
 
-/**
- * Minimum bytes per second of MP3 (8 kbit/s). The next constant is for other formats (4 kbit/s).
- */
+/** Minimum bytes per second of MP3 (8 kbit/s) and, below, of other formats (4 kbit/s). */
 const MP3_BYTES = 1000;
 const OTHER_BYTES = 500;
 /** The sample rate of Opus. Vorbis can be slower, but its bytes also give an upper bound. */
@@ -14,7 +12,7 @@ const TAGS_MAX = 8;
 const ZEROS_MAX = 65_536;
 
 /**
- * Returns an upper bound of a file's seconds: the largest by the header, the frames, and the bytes
+ * Returns an upper bound of a file's seconds: the largest of its header, its frames, and its size
  * at the format's lowest rate. Headers and tags can be wrong.
  */
 export function audioSecondsMax(file: Uint8Array): number {
@@ -88,7 +86,7 @@ function wavRate(bytes: Uint8Array): number {
 const PCM_BYTES_MAX = 192_000 * 8 * 4;
 /** The codecs whose frames have the size that the header states: PCM and its logarithmic forms. */
 const PCM: ReadonlySet<number> = new Set([1, 3, 6, 7]);
-/** The least bytes per sample of other codecs: two kinds of ADPCM, and GSM. */
+/** Minimum bytes per sample of other codecs: two kinds of ADPCM, and GSM. */
 const SAMPLE_BYTES: Readonly<Record<number, number>> = { 0x02: 0.5, 0x11: 0.25, 0x31: 0.2 };
 const MP3 = 0x55;
 const EXTENSIBLE = 0xfffe;
@@ -108,8 +106,8 @@ function formatRate(format: Uint8Array): number {
 }
 
 /**
- * Returns the duration in FLAC's header or Ogg's last page, or 0. FLAC written into a pipe has
- * none.
+ * Returns the seconds by FLAC's header or Ogg's last page, or 0. A FLAC file that was written to a
+ * pipe doesn't state its duration.
  */
 function lengthInHeader(bytes: Uint8Array): number {
   const view = viewOf(bytes);

@@ -5,9 +5,7 @@ export type SequencedPart = {
   close(cut: boolean): string;
 };
 
-/**
- * Orders a streamed response's parts. One is open at a time. Later ones wait until it is closed.
- */
+/** Writes the parts of a streamed response in order. Only one part is open at a time. */
 export class BlockSequencer<P extends SequencedPart> {
   readonly #parts: P[] = [];
   #current = 0;

@@ -6,14 +6,14 @@ export type ProviderConfig = Pick<Config, "region" | "sandbox" | "providers" | "
 
 export type { HostTag };
 
-/** A built-in provider. It is active if its variables are set. */
+/** A provider that is active if its variables are set. */
 export type BuiltInProvider = {
   readonly id: string;
   readonly variables: readonly string[];
   isSet(config: ProviderConfig): boolean;
   tags(config: ProviderConfig): readonly HostTag[];
   problems(config: ProviderConfig): readonly ConfigProblem[];
-  /** Called only if its variables are set and valid, and it has hosts. */
+  /** Called only if the variables are set and valid, and the provider has hosts. */
   build(config: ProviderConfig): Provider;
 };
 
@@ -23,7 +23,10 @@ export function isWebAddress(address: string): boolean {
   return url.protocol === "https:" || url.protocol === "http:";
 }
 
-/** `own` is the only host of its domain that keeps data in this region. */
+/**
+ * Checks a base URL. `own` is the URL of the only host of its domain that keeps data in this
+ * region.
+ */
 export function baseUrlProblems(
   config: ProviderConfig,
   variable: string,

@@ -1,7 +1,7 @@
 import { isObject, listOf } from "./json-value.ts";
 import type { JsonObject, KnownFields } from "./json-value.ts";
 
-/** Reports whether a part or tool is marked as the end of a prompt to cache. */
+/** Reports whether a prompt should be cached up to this part or tool. */
 export function isCacheMarked({ cache_control: mark }: JsonObject): boolean {
   return isObject(mark) && isEphemeral(mark);
 }

@@ -11,7 +11,7 @@ export class ToolCallPairs {
     this.#open = new Map();
   }
 
-  /** Returns the given ID, or a new one if that is taken. */
+  /** Returns the ID, or a new one if an earlier call has the same ID. */
   call(id: string): string {
     let sentId = id;
     for (let attempt = 2; this.#sent.has(sentId); attempt++) sentId = `${id}_${attempt}`;
@@ -22,7 +22,7 @@ export class ToolCallPairs {
     return sentId;
   }
 
-  /** Returns the sent ID of the first call with the given ID and no result yet. */
+  /** Returns the unique ID of the first call with this ID that has no result yet. */
   result(id: string): string {
     const sentId = this.#open.get(id)?.shift() ?? this.#answered.get(id) ?? id;
     this.#answered.set(id, sentId);

@@ -7,8 +7,8 @@ import { finishReasonOf, isCutOffReason } from "./finish-reason.ts";
 
 const LEVELS_MAX = 8;
 /**
- * Returns OpenAI's finish reason, or null if the provider gave up. With calls, it is `tool_calls`,
- * because clients run tools only then.
+ * Returns OpenAI's finish reason, or null if the provider gave up. With tool calls, `stop` becomes
+ * `tool_calls`, because clients run tools only then.
  */
 export function finishReason(raw: unknown, hasToolCalls: boolean): string | null {
   if (raw === "function_call") return raw;
@@ -67,7 +67,7 @@ function hasDetails(details: unknown): details is readonly JsonObject[] {
   );
 }
 
-/** Returns the data that a client must send back with a call: Google's thought signature. */
+/** Returns Google's thought signature, which a client must send back with the call. */
 export function toolCallExtras({
   extra_content: extra,
 }: JsonObject): Pick<ToolCallDelta, "extra_content"> {

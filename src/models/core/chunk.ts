@@ -13,7 +13,7 @@ export type Delta = {
   readonly function_call?: FunctionDelta;
 };
 
-/** A call, or a piece of call `index`. Only the first piece has ID, type and name. */
+/** A tool call, or a piece of the tool call `index`. Only the first piece has ID, type and name. */
 export type ToolCallDelta = {
   readonly index?: number;
   readonly id?: string;

@@ -7,7 +7,8 @@ import { isObject, listOf, parseObject } from "./json-value.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
 
 /**
- * A part of a turn. Texts are never empty. `isMarked`: the prompt up to this part should be cached.
+ * A part of a turn. Texts are never empty. `isMarked` means that the prompt should be cached up to
+ * this part.
  */
 export type ConversationPart =
   | { readonly kind: "text"; readonly text: string; readonly isMarked?: true }

@@ -23,11 +23,6 @@ const reasoningDetail = z.custom<JsonObject & { readonly type: string }>(
   "must be an object with a 'type'",
 );
 
-/**
- * The messages of a chat request (openapi.yaml, ChatCompletionRequestMessage). Unknown fields are
- * dropped, because other hosts reject them. Fields can be null, because SDKs send responses back as
- * messages.
- */
 /** Anthropic's `cache_control`. An invalid value is ignored. */
 const cache_control = z.optional(z.unknown());
 const textPart = z.object({
@@ -86,6 +81,11 @@ const toolCall = z.discriminatedUnion("type", [
   }),
 ]);
 
+/**
+ * A message of a chat request (openapi.yaml, ChatCompletionRequestMessage). Unknown fields are
+ * dropped, because other hosts reject them. Fields can be null, because SDKs send responses back as
+ * messages.
+ */
 const chatMessage = z.discriminatedUnion("role", [
   z.object({ role: z.literal("developer"), content: text, name }),
   z.object({ role: z.literal("system"), content: text, name }),
@@ -183,7 +183,10 @@ export const REASONING_EFFORTS = [
   "xhigh",
   "max",
 ] as const;
-/** A field with an extra charge that has no price here. It is rejected, not silently dropped. */
+/**
+ * A field with an extra charge that the catalog has no price for. It is rejected instead of
+ * silently dropped.
+ */
 const unsupportedField = z.optional(z.never({ error: "is not supported" }));
 export const chatBody = z.looseObject({
   model: z.string().check(z.minLength(1), z.maxLength(MODEL_CHARACTERS_MAX)),
@@ -304,7 +307,8 @@ const FIELDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
 ]);
 
 /**
- * Reports whether a body is a plain text chat (nine of ten are), which needs no schema validation.
+ * Reports whether a body is a plain text chat, like nine out of ten. It then needs no schema
+ * validation.
  */
 export function isPlainChat(body: object): boolean {
   for (const [field, value] of Object.entries(body)) {

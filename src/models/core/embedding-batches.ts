@@ -40,7 +40,7 @@ type EmbeddingSlices = {
 
 /**
  * Sends `size` texts per request, a few requests at a time, and joins the results. The usage is
- * null if any request returned none.
+ * null if it is missing for any request.
  */
 export async function embedInBatches(
   call: EmbeddingsCall,
@@ -78,7 +78,7 @@ async function sendSlices(
   const answers = await mapConcurrently(limit, slices, async (slice) => {
     if (failures.length > 0) return badAnswer();
     let answer = await send(slice);
-    // The caller retries a single request, possibly on another route.
+    // If there is only one request, the caller retries it, possibly on another route.
     if (slices.length > 1 && shouldRetry(answer, call)) answer = await send(slice);
     if (answer.kind === "failure") failures.push(answer.failure);
     else if (answer.kind === "json") values += countValues(answer.body);

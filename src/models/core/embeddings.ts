@@ -67,7 +67,7 @@ export function embeddingRouteNeeds(body: EmbeddingsBody): readonly Need[] {
   return [severalInputs, abilityNeed("dimensions", "dimensions", "change its dimensions")];
 }
 
-/** Returns the number of vectors: one for a text or a list of tokens, else one per item. */
+/** Returns the number of vectors: one for a text or a list of tokens, otherwise one per item. */
 export function embeddingInputCount({ input }: EmbeddingsBody): number {
   return Array.isArray(input) && typeof input[0] !== "number" ? input.length : 1;
 }

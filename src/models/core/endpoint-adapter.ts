@@ -12,11 +12,7 @@ import type { Chunk } from "./chunk.ts";
 import type { CoreRequest } from "./kinds.ts";
 import type { NativePartCountRules } from "./prompt-size.ts";
 
-/**
- * Converts between a client format and a core request, which has OpenAI's format. To add an
- * endpoint, add a file in `models/endpoints`, a row in its `endpoints.ts`, and a row in
- * test/fixtures/doors-table.ts.
- */
+/** Converts between a client format and a core request, which has OpenAI's format. */
 export type EndpointAdapter = {
   readonly name: string;
   readonly path: `/v1/${string}`;
@@ -35,7 +31,6 @@ export type EndpointAdapter = {
   readonly names?: (body: object) => StoredResponseQuery | null;
 };
 
-/** Request data that an endpoint may read besides the body. */
 export type EndpointContext = {
   header(name: string): string | undefined;
   query(name: string): string | undefined;
@@ -52,8 +47,8 @@ export type ParsedRequest = {
   readonly dropped: readonly string[];
   readonly place?: { readonly name: string; readonly param: string } | null;
   /**
-   * Returns the client's name for a core field, or null if clients can't send it. If absent, the
-   * names are equal.
+   * Returns the client's name for a core field, or null if clients can't send the field. Without
+   * this function, the names are equal.
    */
   readonly paramOf?: (coreParam: string) => string | null;
   /** Returns a field's error code if clients depend on it. Null means the default code. */
@@ -78,8 +73,8 @@ export type ResponseWriter =
   | {
       readonly kind: "json";
       /**
-       * `answer` has OpenAI's format, with our ID, model and usage. Must be pure except for random
-       * IDs, because it can run twice. If it throws, the response is still charged.
+       * Converts a response in OpenAI's format with our ID, model and usage. Must be pure except
+       * for random IDs, because it can run twice. If it throws, the response is still charged.
        */
       json(answer: JsonObject, receipt: Receipt): JsonObject;
       readonly kept?: (answer: JsonObject, receipt: Receipt) => JsonObject | null;
@@ -135,8 +130,8 @@ export type StreamWriter = {
   /** Returns the last events, after the charge. No earlier event may look like the end. */
   end(receipt: Receipt): StreamData;
   /**
-   * Returns the events of a failure. `receipt` is null if nothing is charged. Null closes the
-   * connection without an event.
+   * Returns the events of a failure, or null to close the connection without an event. `receipt` is
+   * null if nothing is charged.
    */
   fail(failure: Failure, receipt: Receipt | null): string | null;
   kept?(receipt: Receipt): JsonObject | null;
@@ -156,7 +151,7 @@ export type NativeRequest = NativeBody & {
   readonly only: { readonly param: string; readonly message: string } | null;
 };
 
-/** Returns a `paramOf` for an endpoint with its input in this field and without an output cap. */
+/** Returns the `paramOf` of an endpoint that has its input in this field and no output cap. */
 export function paramOfInput(input: string): NonNullable<ParsedRequest["paramOf"]> {
   return (core) => {
     if (core === "max_tokens") return null;

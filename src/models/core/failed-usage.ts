@@ -27,8 +27,8 @@ export function failureEvents(failure: ProviderFailure, usage: Usage | null = nu
 }
 
 /**
- * Returns the failure for an event larger than `bytesMax`. The request counts as its cause, because
- * it would be too large from other hosts too.
+ * Returns the failure for an event larger than `bytesMax`. The request counts as the cause, because
+ * other hosts would send such an event too.
  */
 export function eventTooLargeFailure(bytesMax: number): ProviderFailure {
   return {

@@ -6,11 +6,13 @@ const READ_MS = 1;
 const READ_MS_MIN = 0.25;
 const WAIT_MS_MAX = 1000;
 
-/** Limits an isolate's reading of files, because large files would delay other requests. */
+/**
+ * Limits the speed at which an isolate reads files, because large files would delay other requests.
+ */
 export class FileReadPacer {
   #freeAtMs = 0;
 
-  /** Waits until more of a file can be read. `bytes`: the size of its previous read. */
+  /** Waits until more of a file can be read. `bytes` is the size of the file's previous read. */
   turnAfter(bytes: number): Promise<void> {
     const nowMs = elapsedMs();
     const hasMovedBack = this.#freeAtMs - nowMs > WAIT_MS_MAX; // the clock went back

@@ -30,8 +30,8 @@ function finishReasonEntries(reason: FinishReason, names: string): [string, Fini
 }
 
 /**
- * Returns null if the provider gave up. Unknown reasons become `length`, so that clients don't run
- * incomplete calls.
+ * Converts a provider's finish reason, or returns null if the provider gave up. Unknown reasons
+ * become `length`, so that clients don't run incomplete calls.
  */
 export function finishReasonOf(raw: string): FinishReason | null {
   const name = raw.toLowerCase();

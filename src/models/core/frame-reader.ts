@@ -6,10 +6,9 @@ export const END_EVENT: StreamEvent = { kind: "end" };
 const DONE = "[DONE]";
 
 /**
- * Reads the frames of one stream. Each provider protocol converts only its own frames. Empty
- * frames, comments and frames that aren't JSON objects are skipped; an unreadable frame is the
- * failure's reason only if the stream ends incomplete. Once every choice has finished, errors are
- * skipped, but usage still counts. Nothing follows an `end` or an `error`.
+ * Reads the frames of one stream. Skips empty frames, comments and frames that aren't JSON objects.
+ * If a stream with an unreadable frame ends early, it fails with `bad_event`. Once every choice has
+ * finished, ignores errors, but usage still counts. Nothing follows an `end` or an `error`.
  */
 export abstract class FrameReader {
   readonly repeated?: ReadonlySet<string>;
@@ -53,7 +52,7 @@ export abstract class FrameReader {
 
   protected abstract frame(raw: JsonObject, name: string, data: string): StreamEvent[];
 
-  /** Returns the event of a frame that equals the previous one except for its text, else null. */
+  /** Returns an event if the frame equals the previous one except for its text, otherwise null. */
   protected repeatedText(_data: string, _name: string): StreamEvent | null {
     return null;
   }

@@ -14,7 +14,7 @@ import type { ModelFallback, RoutePreferences, RouteSort } from "./routing-prefe
 /** Body fields for the gateway (formats of OpenRouter and Vercel). They are never forwarded. */
 export const gatewayFields = z.object({
   /**
-   * OpenRouter's old request for usage. By default, only streams of OpenAI endpoints omit usage.
+   * OpenRouter's legacy request for usage. By default, only streams of OpenAI endpoints omit usage.
    */
   usage: z.nullish(z.looseObject({ include: z.nullish(z.boolean()) })),
   session_id: z.nullish(z.string().check(z.maxLength(256))),

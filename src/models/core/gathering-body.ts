@@ -1,5 +1,5 @@
 export const STREAM_READ_BYTES = 4 * 1024;
-/** Bytes per read of a file or an image, because each read has a fixed cost. */
+/** Bytes per read of a file or an image. It is large, because each read has a fixed cost. */
 export const FILE_READ_BYTES = 64 * 1024;
 /** Maximum bytes to buffer before the reader takes them. After that, the upstream has to wait. */
 export const BUFFERED_AHEAD_BYTES = 16 * 1024;

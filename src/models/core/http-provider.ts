@@ -256,7 +256,7 @@ export function eventStream(
     }
   };
   const eventsOf = (bytes: Uint8Array | null): readonly StreamEvent[] | null => {
-    if (bytes === null && done) return null; // ended by us: partial events don't count
+    if (bytes === null && done) return null; // we ended the stream, so partial events don't count
     if (bytes === null) done = true;
     const events = read(bytes);
     if (stream.ended && !done) {
@@ -267,7 +267,7 @@ export function eventStream(
     if (reader.paceMs !== paceMs && events.some(hasOutput)) reader.paceMs = paceMs;
     return done && events.length === 0 ? null : events;
   };
-  // This isn't an async function, because that would add a microtask for each await and chunk.
+  // Not async, because that would add a microtask for each await and chunk.
   const next = (): Promise<readonly StreamEvent[] | null> =>
     done ? Promise.resolve(null) : reader.next().then(eventsOf);
   return { next, cancel };
@@ -286,8 +286,8 @@ function hasOutput(event: StreamEvent): boolean {
 const FILE_PACE = new FileReadPacer();
 
 /**
- * Returns events of audio or images. Limits the speed, because they share the isolate with other
- * requests.
+ * Returns the events of audio or images. Limits their speed, because reading delays the isolate's
+ * other requests.
  */
 function fileStream(body: ReadableStream<Uint8Array>, stream: StreamReader): EventStream {
   let lastBytes = 0;

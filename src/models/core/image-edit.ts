@@ -12,8 +12,9 @@ const SOURCES_MAX = 16;
 const SIDE_PIXELS_MAX = 16_384;
 const PATCH_PIXELS = 32;
 /**
- * Maximum input tokens of an image at gpt-image-1, the only model with a published rule: 65, 129
- * for each of up to 4 tiles, and 6,240 (developers.openai.com, images and vision).
+ * Minimum input tokens that an image is held for: the maximum of gpt-image-1, the only model with a
+ * published rule. It counts 65, 129 for each of up to 4 tiles, and 6,240 (developers.openai.com,
+ * images and vision).
  */
 const SOURCE_TOKENS_MIN = 6_821;
 const MEDIA = ["image"];
@@ -48,7 +49,7 @@ export function parseImageEdit(value: object): Result<ParsedInputRequest<ImageBo
 
 const NUMBERS: ReadonlySet<string> = new Set(["n", "output_compression", "partial_images"]);
 
-/** Converts the numbers and booleans of a form, which are texts. */
+/** Converts the numbers and booleans of a form, which arrive as strings. */
 function parseFormValues(value: object): object {
   const fields = Object.entries(value).map(
     ([name, given]: [string, unknown]): [string, unknown] => {

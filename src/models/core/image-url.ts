@@ -15,7 +15,7 @@ export function parseImageUrl(url: string): ParsedImageUrl {
   return { mediaType: (match[1] ?? "").toLowerCase(), base64: url.slice(head.length) };
 }
 
-/** Reports whether a URL contains an image's bytes. They don't count as text of the prompt. */
+/** Reports whether a URL contains an image's bytes, which don't count as prompt text. */
 export function isInlineImage(url: string): boolean {
   return "base64" in parseImageUrl(url);
 }
@@ -30,10 +30,7 @@ export function isImageData(text: string): boolean {
   return IMAGE_START.test(base64.slice(0, HEAD_MAX).trimStart());
 }
 
-/**
- * The URL of an image. Only an image in a data URL can be long, because other URLs count as text of
- * the prompt.
- */
+/** The URL of an image. Only a data URL can be long, because other URLs count as prompt text. */
 export const imageUrl = z
   .string()
   .check(

@@ -79,11 +79,11 @@ type Family = {
   readonly tokens?: Tokens;
   /** Maximum output tokens of an image of any quality, if `tokens` is missing. */
   readonly tokensMax?: number;
-  /** Output text is billed by its own price. */
+  /** Whether output text is billed at its own price. */
   readonly countsText?: true;
   /**
-   * The unit of input images. A route without a price for it can't edit images, because the input
-   * images would be free.
+   * The billing unit of input images. A route without a price for this unit can't edit images,
+   * because they would be free.
    */
   readonly sourceUnit: "input_image_token" | "input_image";
   readonly sourcesMax?: number;
@@ -132,7 +132,10 @@ const PARTIAL_TOKENS = 200;
 const AREA_1K = 1_600_000;
 /** The output cap of each request to Gemini. It limits reasoning, drafts and images together. */
 export const GEMINI_OUTPUT_MAX = 16_384;
-/** The default cap of Gemini, which applies if a server with OpenAI's API forwards to it. */
+/**
+ * Gemini's default output cap. It applies if a server with OpenAI's API forwards requests to
+ * Gemini.
+ */
 const GEMINI_UNCAPPED_MAX = 32_768;
 
 /**
@@ -147,7 +150,9 @@ const GPT_2_5: Tokens = {
   max: [7_370, 13_342],
 };
 const GPT_2: Tokens = { low: [200, 400], medium: [1_767, 3_367], high: [7_033, 13_367] };
-/** Counts for other models. With RESERVE_PERCENT, `low` covers the 408 tokens of gpt-image-1. */
+/**
+ * Token counts for other models. With RESERVE_PERCENT, `low` covers the 408 tokens of gpt-image-1.
+ */
 const GPT_ANY: Tokens = { ...GPT_2_5, ...GPT_2, low: [272, 400] };
 
 const OPENAI = {

@@ -28,15 +28,15 @@ export type ConversationWithImages = {
 const IMAGE_BYTES_MAX = 10 * 1024 * 1024;
 const ALL_BYTES_MAX = 20 * 1024 * 1024;
 /**
- * A downloaded byte's memory relative to a body's byte. A body is in memory about four times, a
- * download 1.5 times (12 images of 9.9 MB: 182 MB).
+ * Memory of a downloaded byte relative to a byte of the body. A body is in memory about four times,
+ * a download 1.5 times (12 images of 9.9 MB: 182 MB).
  */
 const ROOM_PER_BYTE = 0.4;
 const DOWNLOADS_MAX = 64;
 const AT_ONCE = 4;
 const REDIRECTS_MAX = 3;
 const DOWNLOAD_MS = 10_000;
-/** The time limit of all downloads, because the client chooses the servers. */
+/** Time limit of all downloads together, because the client chooses the servers. */
 const ALL_DOWNLOADS_MS = 20_000;
 
 const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([
@@ -50,8 +50,8 @@ const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([
 type DownloadOptions = Pick<ProviderCall, "signal" | "onDownload" | "room">;
 
 /**
- * Returns the conversation with downloaded images. The request fails if a download fails. Throws
- * only if the signal fires.
+ * Returns the conversation with downloaded images, or a failure if a download fails. Throws only if
+ * the signal fires.
  */
 export async function downloadImages(
   { system, turns }: Conversation,
@@ -138,7 +138,7 @@ async function downloadAll(
   }
   signal.throwIfAborted();
   if (failures[0] === undefined) return images;
-  room(-budget.taken); // immediately, because another request may wait for it
+  room(-budget.taken); // immediately, because another request may wait for the memory
   return failures[0];
 }
 

@@ -22,8 +22,8 @@ type UnitsOf<U extends CountedUnit> = [U] extends [never]
 export type ParsedInputRequest<Body> = { readonly body: Body; readonly user: string | null };
 
 /**
- * Parses a body and separates its end user. `null` means absent. Returns 400 with `param` for an
- * invalid or unknown field.
+ * Parses a body and separates its end user. A null field counts as absent. Fails with 400 and
+ * `param` for an invalid or unknown field.
  */
 export function parseInput<S extends FieldsSchema & z.ZodMiniType<{ user?: string | undefined }>>(
   schema: S,

@@ -43,7 +43,10 @@ export function isTyped<T extends KnownFields<"type">>(
   return typeof value.type === "string" && value.type !== "";
 }
 
-/** Reports whether a value has at most `levels` levels. Deeper values can't be serialized. */
+/**
+ * Reports whether a value has at most `levels` levels of nesting. Deeper values can't be
+ * serialized.
+ */
 export function isShallow(value: unknown, levels: number): boolean {
   if (typeof value !== "object" || value === null) return true;
   return levels > 0 && Object.values(value).every((part) => isShallow(part, levels - 1));

@@ -27,7 +27,9 @@ type Bodies = {
   readonly ocr: OcrBody;
 };
 
-/** The size and the needs of a request, for each kind without output tokens. */
+/**
+ * Rules for the size and route needs of a request, by kind. Only for kinds without output tokens.
+ */
 export const INPUT_KINDS: { readonly [K in InputKind]: InputKindRules<Bodies[K], UnitOf<K>> } = {
   embeddings: EMBEDDINGS_KIND,
   rerank: RERANK_KIND,
@@ -39,7 +41,7 @@ export const INPUT_KINDS: { readonly [K in InputKind]: InputKindRules<Bodies[K],
 };
 
 export type CoreRequest = ChatRequest | InputRequest;
-/** `apart`: each message is a separate prompt with the same settings. Never streamed. */
+/** If `apart` is set, each message is a separate prompt with the same settings. Never streamed. */
 export type ChatRequest = {
   readonly kind: "chat";
   readonly body: ChatBody;

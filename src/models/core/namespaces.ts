@@ -7,7 +7,10 @@ export function flatToolName(namespace: string | null, name: string): string {
   return fittingToolName(`${namespace}__${name}`);
 }
 
-/** Models with tool namespaces. Earlier ones reject namespaces, or the names of OpenAI's tools. */
+/**
+ * Models that support tool namespaces. Earlier models reject namespaces, or the names of OpenAI's
+ * tools.
+ */
 export const SUPPORTS_NAMESPACES = /^gpt-(?:5\.[6-9]|[6-9])/;
 
 export function withoutToolNamespaces({ tools, input, ...body }: JsonObject): JsonObject {

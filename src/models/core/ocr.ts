@@ -73,7 +73,7 @@ function pageNumbers(pages: number | readonly number[] | string): readonly numbe
   return [...numbers];
 }
 
-/** OCR, billed by the page. Pages that the document doesn't have aren't charged. */
+/** OCR is billed by the page. Pages that the document doesn't have aren't charged. */
 export const OCR: InputKindRules<OcrBody, "page"> = {
   size: ({ pages }) => ({ bound: 0, estimate: 0, likely: 0, units: { page: pages.length } }),
   needs: () => [],

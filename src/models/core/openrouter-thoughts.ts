@@ -6,8 +6,7 @@ import { NO_THOUGHTS, isSealedThoughts, sealThoughts, unsealThoughts } from "./s
 
 /**
  * Reasoning in OpenRouter's format. `reasoning` has the text. `reasoning_details` has the text and
- * the provider's data. The data is one opaque text, because clients join pieces and would change
- * it.
+ * the provider's data. The data is one opaque string, because clients join and change other pieces.
  */
 const TEXT = "reasoning.text";
 const SEALED = "reasoning.encrypted";
@@ -22,7 +21,7 @@ const FORMATS = {
 /** The reasoning in a response: OpenRouter's fields, or none. */
 export type ReasoningFormat = keyof typeof FORMATS;
 
-/** Returns a chunk with the reasoning in a format. Removes choices that had only reasoning. */
+/** Converts a chunk's reasoning to a format. Removes choices that have only reasoning. */
 export function formattedChunk(chunk: Chunk, format: ReasoningFormat): Chunk {
   const choices = chunk.choices.flatMap((choice): ChunkChoice[] => {
     const delta = FORMATS[format](choice.delta);
@@ -32,7 +31,7 @@ export function formattedChunk(chunk: Chunk, format: ReasoningFormat): Chunk {
   return { ...chunk, choices };
 }
 
-/** Returns a completion's choices with the reasoning in a format. Keeps invalid choices. */
+/** Converts the reasoning of a completion's choices to a format. Keeps invalid choices. */
 export function formattedChoices(
   { choices }: KnownFields<"choices">,
   format: ReasoningFormat,

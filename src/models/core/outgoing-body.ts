@@ -12,7 +12,7 @@ export type DownloadedImages = ReadonlyMap<string, readonly Uint8Array[]>;
 const STEP_BYTES = 48 * 1024;
 const MARKER = /(download:[A-Za-z0-9]{24})/;
 
-/** Adds an image. Returns the text that its base64 replaces in the request's JSON. */
+/** Adds an image. Returns a marker that the image's base64 replaces in the request's JSON. */
 export function addImage(
   images: Map<string, readonly Uint8Array[]>,
   parts: readonly Uint8Array[],
@@ -95,13 +95,14 @@ export class RequestForm {
 }
 
 /**
- * Replaces ambiguous characters. Keeps the extension, because some hosts detect the format by it.
+ * Replaces ambiguous characters. Keeps the extension, because some hosts use it to detect the
+ * format.
  */
 function plainFileName(filename: string): string {
   return filename.replaceAll(/[^!#-[\]-~]/g, "_") || "file";
 }
 
-/** Removes the parameters of a media type, because some hosts don't know them. */
+/** Removes the parameters of a media type, because some hosts reject them. */
 function plainType(type: string): string {
   const [essence] = /^[\w.+-]+\/[\w.+-]+(?=$|\s*;)/.exec(type) ?? [];
   return essence ?? "application/octet-stream";

@@ -15,7 +15,7 @@ export type OutputPart =
 
 export type OutputCall = {
   readonly kind: "call";
-  /** "" if the provider gave no ID. A new one is then created. */
+  /** "" if the provider gave no ID. The gateway then creates one. */
   readonly id: string;
   readonly name: string;
   /** JSON text, or "" if there are none. For a custom tool, its text input. */

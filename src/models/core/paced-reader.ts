@@ -14,7 +14,8 @@ const FAST_AFTER = 2;
 
 /**
  * Forwards a body about once per `paceMs`, because each chunk has a fixed cost. After a longer
- * pause, forwards data immediately. Nothing waits longer or after the end.
+ * pause, forwards data immediately. Data never waits longer than `paceMs`, or after the end of the
+ * body.
  */
 export class PacedBodyReader {
   readonly #source: ByteSource;
@@ -37,7 +38,7 @@ export class PacedBodyReader {
     this.#source = source;
   }
 
-  /** Call it again only after the previous call has finished. */
+  /** Must not be called again before the previous call has finished. */
   next(): Promise<Uint8Array | null> {
     return new Promise((resolve, reject) => {
       this.#waiter = { resolve, reject };
@@ -54,7 +55,7 @@ export class PacedBodyReader {
     if (this.#isOver) return;
     if (this.#waiter === null || this.#isReading || !this.#isFast) return this.#stop();
     this.#read();
-    setTimeout(() => this.#stop(), 0); // after the data buffered in the runtime
+    setTimeout(() => this.#stop(), 0); // after reading the data that the runtime has buffered
   }
 
   #stop(): void {

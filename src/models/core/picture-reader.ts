@@ -52,7 +52,10 @@ export class ImageReader implements StreamReader {
     return this.#length;
   }
 
-  /** Passes bytes within an image on unread, because decoding large images would block others. */
+  /**
+   * Passes on bytes within an image without decoding them, because decoding large images would
+   * block other requests.
+   */
   push(bytes: Uint8Array): StreamEvent[] {
     if (this.#isWithinImage(bytes)) return [this.#pieceOf(bytes)];
     return this.#read(this.#decoder.decode(bytes, { stream: true }));

@@ -11,15 +11,20 @@ import { pdfPagesMax } from "./pdf-pages.ts";
 
 const MESSAGE_OVERHEAD = 8;
 const RESULT_OVERHEAD = 48;
-/** Bytes around an instruction after the first user message. Some protocols send it as text. */
+/**
+ * Overhead of an instruction after the first user message. Some protocols send it as tagged text.
+ */
 const LATER_OVERHEAD = 24;
 const PART_OVERHEAD = 4;
 const REQUEST_OVERHEAD = 16;
 const TOOLS_TOKENS = 350;
 const KNOWN_TOOL_TOKENS = 1500;
-/** Below this size, the estimate is the upper bound, because short estimates are inaccurate. */
+/**
+ * Up to this size, the estimate is the upper bound, because estimates of short prompts are
+ * inaccurate.
+ */
 const SHORT_PROMPT_BYTES = 512;
-/** Maximum bytes per token of an estimate. */
+/** Maximum bytes that an estimate counts as one token. */
 const BYTES_PER_TOKEN_MOST = 4;
 
 /**
@@ -83,7 +88,7 @@ const TUNING = [
   "tool_choice",
 ];
 
-/** Returns the size of a native request. Counts every string and every key. */
+/** Counts every string and every key of a native request. */
 export function nativePromptSize(
   body: JsonObject,
   weights: NativePartCountRules,
@@ -325,7 +330,7 @@ const SHORT_CONTEXT = 200_000;
 const PDF_LIKELY = { least: 5000, charactersPerToken: 16 };
 
 /**
- * Returns a PDF's tokens by Anthropic's rule, which gives the most: each page counts as text and as
+ * Returns a PDF's tokens by Anthropic's rule, which is the highest: each page counts as text and as
  * an image.
  */
 function pdfTokens(pdf: string, model: Model): { readonly most: number; readonly likely: number } {

@@ -15,7 +15,7 @@ export type Prompt = {
 
 export type OutputFormat = "text" | "json" | { readonly schema: JsonObject };
 
-/** Fails if the conversation or tools can't be converted, or for several choices. */
+/** Fails for several choices, or if the conversation or tools can't be converted. */
 export function parsePrompt(body: ChatBody): Prompt | ProviderFailure {
   if ((body.n ?? 1) > 1) return unsupportedFailure("Several choices", "n");
   const conversation = conversationOf(body);
@@ -33,7 +33,7 @@ function stopsOf({ stop = [] }: ChatBody): readonly string[] {
   return [stop].flat().filter((text) => text.trim() !== "");
 }
 
-/** Returns the output format. An empty schema means none. */
+/** Returns the output format. An empty schema allows any JSON. */
 export function outputFormatOf({ response_format: format }: ChatBody): OutputFormat {
   if (format === undefined || format.type === "text") return "text";
   const schema = format.type === "json_schema" ? format.json_schema.schema : undefined;
@@ -42,7 +42,7 @@ export function outputFormatOf({ response_format: format }: ChatBody): OutputFor
 
 /**
  * Returns the name of the tool that the model must call for JSON output. The tool's input becomes
- * the output. The name is "json" unless the request has a tool of that name.
+ * the output.
  */
 export function nameOfOutputTool({ tools = [] }: ChatBody): string {
   const taken = new Set(

@@ -17,29 +17,31 @@ export type NativeOutput = {
   readonly finish: string | null;
 };
 
-/** The organization and end user of a request. Providers get only hashes of their IDs. */
+/** Providers get only hashes of these IDs. */
 export type Customer = { readonly orgId: string; readonly user: string | null };
 
 type AttemptContext = {
   readonly upstreamId: string;
   readonly customer?: Customer;
   readonly paceMs?: number;
-  /** Reserves memory until the response, or returns false. Negative bytes release it. */
+  /**
+   * Reserves memory until the provider responds, or returns false. Negative bytes release memory.
+   */
   readonly room?: (bytes: number) => boolean;
   readonly signal: AbortSignal;
   /** Called before each request to the provider. From then on, the provider can bill us. */
   readonly onDispatch?: () => void;
   readonly onDropped?: ((fields: readonly string[]) => void) | undefined;
   /**
-   * Called before downloads from the client's servers. Their time isn't counted as the provider's.
+   * Called before downloads from the client's servers. This time doesn't count as the provider's.
    */
   readonly onDownload?: () => void;
 };
 
-/** A call of a chat model on one route. Adapters forward only fields of `body` that they allow. */
+/** Adapters forward only the fields of `body` that they allow. */
 export type ChatCall = AttemptContext &
   ChatRequest & {
-    /** Replaces `body` if `Provider.speaks` allows it. */
+    /** Replaces `body` if the provider supports the protocol. */
     readonly native?: NativeBody | undefined;
     readonly stream: boolean;
     /** Maximum output tokens per choice. Always sent. */
@@ -75,7 +77,7 @@ export type StreamEvent =
   | { readonly kind: "audio"; readonly bytes: Uint8Array }
   /** Reasoning without output. It shows that the stream hasn't stalled. */
   | { readonly kind: "thinking" }
-  /** `partial`: this is the usage so far, because the output is incomplete. */
+  /** `partial` marks the usage so far of an incomplete output. */
   | { readonly kind: "usage"; readonly usage: Usage; readonly partial?: boolean }
   | { readonly kind: "error"; readonly failure: ProviderFailure }
   | { readonly kind: "end" };
@@ -97,8 +99,8 @@ export type ProviderFailure = {
   /** Whether a retry on the same route can succeed (408, 5xx, reset before headers). */
   readonly again?: boolean;
   /**
-   * The request may have caused this `retry`. It doesn't count against the route, and its output is
-   * charged.
+   * Set if the request may have caused this `retry`. The failure then doesn't count against the
+   * route, and its output is charged.
    */
   readonly fault?: "request";
   readonly spent?: FailedUsage;
@@ -132,13 +134,13 @@ export type ProviderResult =
       readonly usage: Usage | null;
       readonly native?: NativeOutput;
     }
-  /** `lateMs`: set if the first event hasn't arrived. It is the time left to wait for it. */
+  /** `lateMs` is set if the first event hasn't arrived yet. It is the remaining time to wait. */
   | { readonly kind: "stream"; readonly events: EventStream; readonly lateMs?: number }
   | { readonly kind: "failure"; readonly failure: ProviderFailure };
 
 /**
- * A provider's adapter. It converts from and to OpenAI's format, or forwards a protocol that it
- * `speaks`. It never throws because of a provider's fault.
+ * A provider's adapter. Converts from and to OpenAI's format, or forwards a native protocol. Never
+ * throws because of a provider's fault.
  */
 export type Provider = {
   readonly id: string;
@@ -151,7 +153,7 @@ export type Provider = {
   readonly ignoresNone?: (upstreamId: string) => boolean;
   readonly summarizesThoughts?: boolean;
   readonly takesTokens?: boolean;
-  /** Counts a prompt in the provider's own format, with its free call. Null if the call fails. */
+  /** Counts a native prompt by the provider's free call. Returns null if the call fails. */
   readonly countTokens?: (
     upstreamId: string,
     native: NativeBody,

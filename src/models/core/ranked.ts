@@ -6,7 +6,10 @@ import { anyValue, listReader, objectReader } from "./shape.ts";
 
 const ranks = listReader(objectReader({ index: anyValue, relevance_score: anyValue }));
 
-/** Parses ranked documents, best first. Null if empty, or with a repeated or unknown document. */
+/**
+ * Parses ranked documents, best first. Returns null if there are none, or one is repeated or
+ * unknown.
+ */
 export function rankedResponse(
   raw: unknown,
   { documents, top_n: resultsMax }: RerankBody,

@@ -14,7 +14,7 @@ const TOKENS_PER_DOCUMENT = 4096;
 const PAIR_OVERHEAD = 8;
 /** Documents per search unit. Each piece of a long document counts as a document. */
 const PIECES_PER_UNIT = 100;
-/** Maximum tokens of a piece, with the query. A token has at least one byte. */
+/** Maximum tokens of a piece, including the query. A token has at least one byte. */
 const PIECE_TOKENS = 510;
 
 const text = z.string().check(z.minLength(1));
@@ -69,7 +69,8 @@ export const RERANK_KIND: InputKindRules<RerankBody, "search_unit"> = {
 };
 
 /**
- * Returns the size of the query with each document, because a provider reads the query for each.
+ * Returns the size of all pairs of query and document, because providers read the query for each
+ * one.
  */
 function pairSize({ query, documents }: RerankBody, model: Model) {
   const tally = new PromptSizeCounter(model);

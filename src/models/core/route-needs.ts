@@ -12,7 +12,10 @@ export function abilityNeed(ability: Ability, param: string, lack: string): Need
   return { param, lack, met: ({ limits }) => limits?.lacks?.includes(ability) !== true };
 }
 
-/** Returns 400 with `param` for the first need that no route meets. */
+/**
+ * Returns the routes that meet all needs. Fails with 400 and the `param` of the need that excludes
+ * the last route.
+ */
 export function routesMeetingNeeds(needs: readonly Need[], model: Model): Result<readonly Route[]> {
   let capableRoutes = model.routes;
   for (const { param, lack, met } of needs) {

@@ -66,9 +66,7 @@ const unsupportedOption = (problem: string) => z.nullish(z.never({ error: proble
 const UNKNOWN_HERE =
   "is not supported, because the gateway doesn't have this information about its providers";
 
-/**
- * OpenRouter's `provider`. Returns 400 for unknown fields and requirements that can't be checked.
- */
+/** OpenRouter's `provider` field. Rejects unknown fields and requirements that can't be checked. */
 export const providerPreferences = z.strictObject({
   order: providerNamesSchema,
   only: providerNamesSchema,

@@ -19,7 +19,7 @@ type JsonAnswer = Extract<ProviderResult, { kind: "json" }>;
 
 /**
  * Sends each message as a separate prompt. Joins the results, numbered as in OpenAI's legacy
- * completions. The first failure ends the call. If the request may have caused it, other results
+ * completions. The first failure ends the call. If the request may have caused it, finished results
  * are charged.
  */
 export async function sendPromptsSeparately(

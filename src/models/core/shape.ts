@@ -1,6 +1,6 @@
 import { isObject, listOf, objectOf } from "./json-value.ts";
 
-/** Reads an untyped value. Never throws. A value of another type reads as empty. */
+/** Reads an untyped value. Never throws. Reads a value of an unexpected type as empty. */
 export type ValueReader<T> = (value: unknown) => T;
 
 export function objectReader<Fields extends Readonly<Record<string, ValueReader<unknown>>>>(

@@ -46,7 +46,7 @@ export type SpeechBody = Omit<
   readonly voice: NonNullable<Fields["voice"]>;
 };
 
-/** `isMistral`: the request and response have Mistral's format, which has `voice_id`. */
+/** `isMistral` means that request and response have Mistral's format, which uses `voice_id`. */
 type Speech = ParsedInputRequest<SpeechBody> & { readonly isMistral: boolean };
 
 export function parseSpeechRequest(value: object): Result<Speech> {
@@ -93,8 +93,8 @@ const AUDIO_TOKENS_PER_BYTE = 8;
 const PROMPT_OVERHEAD = 64;
 
 /**
- * Returns the maximum audio tokens for a text, also Gemini's output cap. A second has 25 tokens and
- * about 15 bytes of English, which leaves room for slow speech.
+ * Returns the maximum audio tokens for a text, which is also Gemini's output cap. A second has 25
+ * tokens and about 15 bytes of English, so the factor leaves room for slow speech.
  */
 export function audioTokensMax(body: SpokenText): number {
   const audioTokens = AUDIO_TOKENS_MIN + bytesOf(body) * AUDIO_TOKENS_PER_BYTE;
@@ -108,8 +108,8 @@ function bytesOf({ input, instructions = "" }: SpokenText): number {
 }
 
 /**
- * Speech, billed by characters, or by text and audio tokens. Providers don't define a character as
- * a code point, UTF-16 unit or byte, so each byte counts as one.
+ * Providers don't define a character as a code point, UTF-16 unit or byte, so each byte counts as
+ * one.
  */
 export const SPEECH_KIND: InputKindRules<SpeechBody, "character" | "audio_token"> = {
   size: (body, model) => ({

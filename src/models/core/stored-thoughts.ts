@@ -57,7 +57,7 @@ function pieceField(one: JsonObject, next: JsonObject): "text" | "summary" | nul
  * needed.
  */
 export function sealThoughts({ details, extras, text }: StoredThoughts): string {
-  const isReadable = details.length === 0 && text !== ""; // details hold their own text
+  const isReadable = details.length === 0 && text !== ""; // details include the text
   const storedFields = { details: wholeDetails(details), extras, ...(isReadable && { text }) };
   const json = JSON.stringify(storedFields);
   const payload = toBase64Url(new TextEncoder().encode(json));

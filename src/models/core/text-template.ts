@@ -12,7 +12,6 @@ const CONTENT = /"delta":\s?\{"content":\s?/;
 
 const MISSES_MAX = 8;
 
-/** Recognizes chunks that equal the previous one except for their text. */
 export class RepeatedText {
   readonly #at: RegExp;
   #template: TextTemplate | null = null;

@@ -2,7 +2,9 @@ import { isObject, listOf, objectOf, textOf } from "./json-value.ts";
 import type { JsonObject } from "./provider.ts";
 import { objectReader } from "./shape.ts";
 
-/** Encrypted reasoning is base64: four characters for three bytes, and about four bytes a token. */
+/**
+ * Encrypted reasoning is base64 (four characters for three bytes), with about four bytes per token.
+ */
 const SEALED_CHARACTERS_A_TOKEN = 16 / 3;
 const SEALS: ReadonlySet<string> = new Set([
   "signature",

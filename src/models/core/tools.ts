@@ -17,10 +17,7 @@ export type RequestedTools = {
   readonly parallel: boolean;
 };
 
-/**
- * Parses `tools`, `tool_choice` and `parallel_tool_calls`. Fails for legacy functions, custom tools
- * and unknown choices.
- */
+/** Fails for legacy functions, custom tools and unknown choices. */
 export function parseTools(body: ChatBody): RequestedTools | ProviderFailure {
   const { tools = [], tool_choice: choice, functions, function_call: legacyChoice } = body;
   if (functions !== undefined || legacyChoice !== undefined) {

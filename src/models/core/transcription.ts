@@ -55,7 +55,9 @@ export type TranscriptionBody = {
   readonly stream: boolean;
 };
 
-/** `isMistral`: the response has the format of Mistral, whose SDKs always send `diarize`. */
+/**
+ * `isMistral` means that the response has Mistral's format. Mistral's SDKs always send `diarize`.
+ */
 type Transcription = ParsedInputRequest<TranscriptionBody> & { readonly isMistral: boolean };
 
 export function parseTranscriptionRequest(value: object): Result<Transcription> {
@@ -80,7 +82,7 @@ export const TRANSCRIPTION_KIND: InputKindRules<TranscriptionBody, "second"> = {
   smaller: { advice: "send a shorter file.", param: "file" },
 };
 
-/** Returns the usage in seconds, if there is any. `secondsMin` is the minimum that is billed. */
+/** Returns the usage in seconds, or null if it is invalid. `secondsMin` is the billed minimum. */
 export function usageOfSeconds(seconds: unknown, secondsMin = 0): Usage | null {
   if (typeof seconds !== "number" || !(seconds > 0 && seconds < SECONDS_MAX)) return null;
   return { ...NO_USAGE, second: Math.max(secondsMin, Math.ceil(seconds)) };

@@ -15,9 +15,9 @@ type UpstreamError = {
 };
 
 /**
- * Converts a response outside 2xx. `secret` is our key, which some hosts repeat. 401 to 404 and
- * exhausted quotas are our misconfiguration. 400, 413 and 422 are about the request. 429, 503 and
- * 529 ask for a later retry.
+ * Converts a response outside 2xx. `secret` is our key, which some hosts repeat in errors. 401 to
+ * 404 and exhausted quotas are our misconfiguration. 400, 413 and 422 are about the request. 429,
+ * 503 and 529 mean overload.
  */
 export function httpFailure(
   status: number,
@@ -70,7 +70,7 @@ function toProviderFailure(
 const NO_ENDPOINT = /^no endpoints found that /i;
 
 function isNotProviderFault(status: number, { message, code, type }: UpstreamError): boolean {
-  if (status === 403) return message === "" && code === "" && type === ""; // a firewall before the host
+  if (status === 403) return message === "" && code === "" && type === ""; // from a firewall in front of the host
   if (status === 404) return NO_ENDPOINT.test(message);
   // Groq returns 413 and OpenAI 429 if one request has more tokens than the limit per minute.
   if (status === 413) return code === "rate_limit_exceeded";
@@ -79,7 +79,7 @@ function isNotProviderFault(status: number, { message, code, type }: UpstreamErr
 
 const ABOUT_CONTENT = /moderat|flagged|content.policy|violates usage guidelines/i;
 
-/** Reports whether a 403 is about the request's content. It then doesn't disable the route. */
+/** Reports whether a 403 is about the request's content. Such a 403 doesn't disable the route. */
 function isAboutContent(status: number, { message }: UpstreamError): boolean {
   return status === 403 && ABOUT_CONTENT.test(message);
 }
@@ -127,7 +127,7 @@ const OUR_CODES: ReadonlySet<string> = new Set([
   "model_not_found",
   "unknown_model",
   "invalid_api_key",
-  "no_db_connection", // LiteLLM without a database, of any key but its own
+  "no_db_connection", // LiteLLM without a database, for any key but its master key
   "token_not_found_in_db",
 ]);
 /**
@@ -282,8 +282,8 @@ const HINT_MS_MAX = 60_000;
 const LIMITS = ["-requests", "-tokens", "-requests-minute", "-tokens-minute", ""];
 
 /**
- * Returns the wait without `retry-after`, at most a minute, by the message or an exhausted limit's
- * reset time.
+ * Returns the wait for a response without `retry-after`, at most a minute, by the message or an
+ * exhausted limit's reset time.
  */
 export function hintedWaitMs(headers: Headers, message: string): number | null {
   const reported = /(?:retry after|try again in) ([\d.]+ ?(?:seconds?|ms|[\dhms.]+))/i.exec(
