@@ -65,9 +65,9 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
 }
 
 /**
- * Returns null for reasoning in our own fields. Clients that send OpenRouter's fields also read its
- * response fields. A closure within `parse` would keep the whole body in memory as long as the
- * stream.
+ * Returns the format of the response's reasoning, or null for our own fields. Clients that send
+ * OpenRouter's fields also read them. In a separate function, because a closure in `parse` would
+ * keep the body in memory during the stream.
  */
 function reasoningFormat(
   value: KnownFields<"reasoning" | "include_reasoning">,
@@ -115,10 +115,10 @@ function effortFor(
   return budget <= 0 ? "none" : effortOfShare(cap > 0 ? budget / cap : budget / USUAL_OUTPUT);
 }
 
-/** Assumed if a request limits its reasoning but not its output. */
+/** Output cap that is assumed if a request limits only its reasoning. */
 const USUAL_OUTPUT = 16_384;
 
-/** `isOpenRouter` adds the field that OpenRouter's SDK requires and OpenAI's schema allows only as text. */
+/** For OpenRouter's SDK, adds a null `system_fingerprint`, which OpenAI's schema doesn't allow. */
 function completion(
   answer: JsonObject,
   receipt: Receipt,
@@ -138,7 +138,7 @@ function completion(
   };
 }
 
-/** Writes a stream. A chunk that differs only in its text reuses the JSON of the last one. */
+/** Writes a stream. Reuses the JSON of the previous chunk if only the text differs. */
 class ChatStream extends OpenAiStream implements StreamWriter {
   readonly #reasoning: ReasoningFormat | null;
   #last: Chunk = { choices: [] };

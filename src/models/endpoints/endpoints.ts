@@ -11,7 +11,7 @@ import { responsesEndpoint } from "./responses.ts";
 import { speechEndpoint } from "./speech.ts";
 import { transcriptionsEndpoint } from "./transcriptions.ts";
 
-/** Every paid endpoint. To add one, add a file or folder here and a row to this table. */
+/** Every paid endpoint. */
 export const ENDPOINTS: readonly EndpointAdapter[] = [
   chatEndpoint,
   completionsEndpoint,

@@ -110,7 +110,7 @@ const NOT_FOUND = "previous_response_not_found";
 const KEPT_FOR =
   "Responses are stored for the organization's setting keep_responses_hours (0 by default), and only for the key that created them";
 
-/** Returns the failure. It starts with OpenAI's message, because clients match it. */
+/** Returns a failure that starts with OpenAI's message, because clients match it. */
 function noSuchResponse(id: string): Refusal {
   const message = `Previous response with id '${id.slice(0, 64)}' not found. ${KEPT_FOR}. Send the whole input instead.`;
   return refuse({

@@ -92,7 +92,7 @@ abstract class ImageWriter implements StreamWriter {
 
   abstract end(receipt: Receipt): string;
 
-  /** Leaves a response that has started incomplete, so that clients don't accept it. */
+  /** Doesn't complete a response that has started, so that clients reject it. */
   abstract fail(failure: Failure): string;
 
   protected get hasBegun(): boolean {
@@ -138,10 +138,7 @@ class ImageStream extends ImageWriter {
     return `",${rest.slice(1)}\n\n`;
   }
 
-  /**
-   * Replaces the event that has started by the error. If an event has two names, the last one
-   * counts.
-   */
+  /** Turns the event that has started into the error. Clients use the last of two event names. */
   fail(failure: Failure): string {
     const started = this.hasBegun ? '",' : "data: {";
     const error = JSON.stringify({ type: "error", error: failureObject(failure) }).slice(1);

@@ -30,8 +30,8 @@ import type { MessagesBody, MessagesVersion } from "../protocols/messages/client
 import { convertedStream, nativeStream } from "../protocols/messages/client-stream.ts";
 
 /**
- * POST /v1/messages in Anthropic's format. A request to a Claude host is forwarded unchanged, and
- * any other is converted.
+ * POST /v1/messages in Anthropic's format. Forwards requests to Claude hosts unchanged, and
+ * converts all others.
  */
 export const messagesEndpoint: EndpointAdapter = {
   name: "messages",

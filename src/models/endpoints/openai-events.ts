@@ -5,9 +5,7 @@ import type { ResponseHead, Receipt } from "../core/endpoint-adapter.ts";
 import type { JsonObject } from "../core/provider.ts";
 import { openAiUsage } from "../core/openai-usage.ts";
 
-/**
- * Marks the place of a chunk's text while the JSON around it is written. Providers can't guess it.
- */
+/** Placeholder for a chunk's text while the JSON around it is written. Providers don't know it. */
 export const TEXT_PLACEHOLDER = "\u0000text\u0000";
 const DONE = "data: [DONE]\n\n";
 
@@ -19,8 +17,8 @@ export function splitAtPlaceholder(written: string): EventTemplate {
 }
 
 /**
- * The chunks with `usage`. With OpenAI's `include_usage`, the last chunk has usage and cost, and
- * all others have null. OpenRouter's SDK rejects null.
+ * The chunks with a field `usage`. `all` is OpenAI's `include_usage`: the last chunk has usage and
+ * cost, and all others have null, which OpenRouter's SDK rejects.
  */
 export type UsageChunks = "none" | "last" | "all";
 
@@ -39,7 +37,6 @@ type Streamed = {
 export class OpenAiStream {
   readonly ping = ": keep-alive\n\n";
   protected readonly emptyChoice: JsonObject = { delta: { content: "" } };
-  /** The fields that every event repeats. */
   readonly #identity: JsonObject;
   readonly #usage: UsageChunks;
   readonly #isOpenRouter: boolean;
