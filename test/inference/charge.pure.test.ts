@@ -11,20 +11,20 @@ const run = runOf();
 const charged = (
   seen: { usage?: typeof USAGE; partial?: typeof USAGE; output?: number },
   ending: StreamEnding,
-  readerAway: boolean,
+  hasClientStoppedReading: boolean,
 ) =>
   chargeFor(
     run,
     SERVING,
     { usage: null, output: OUTPUT, finishReason: null, ...seen },
-    { ending, readerAway },
+    { ending, hasClientStoppedReading },
   );
 
 describe("the charge for a response", () => {
   it("equals the price of the reported usage, however the response ended", () => {
     for (const ending of ["complete", "failed", "stopped"] as const) {
-      for (const readerAway of [false, true]) {
-        expect(charged({ usage: USAGE }, ending, readerAway)).toMatchObject({
+      for (const hasClientStoppedReading of [false, true]) {
+        expect(charged({ usage: USAGE }, ending, hasClientStoppedReading)).toMatchObject({
           kind: "settle",
           usage: USAGE,
           estimated: false,

@@ -122,7 +122,7 @@ describe.each(MEASURED)("the charge of a request to the $door.name endpoint", (r
         if (route === undefined) throw new Error("no route");
         const run = { ...runOf(), request };
         const serving = { ...SERVING, route, cap: null };
-        const ending = { ending: "complete", readerAway: false } as const;
+        const ending = { ending: "complete", hasClientStoppedReading: false } as const;
         const seen = { usage, output: 0, finishReason: null };
         const charge = settled(chargeFor(run, serving, seen, ending));
         const left = settled(unseenCharge(run, serving));

@@ -6,20 +6,22 @@ import type { PromptSize } from "../core/prompt-size.ts";
 /**
  * Minimum tokens of a prompt that most providers cache. A few Claude models cache shorter prompts.
  */
-const CACHED_TOKENS_MIN = 1024;
-const START_CHARACTERS = 8192;
+const CACHED_PROMPT_TOKENS_MIN = 1024;
+const PROMPT_START_CHARACTERS_MAX = 8192;
 
 /** Seconds that a provider caches a prompt after its last use. The default is five minutes. */
-const LIFETIMES: ReadonlyMap<string, number> = new Map([
+const CACHE_SECONDS_BY_PROVIDER: ReadonlyMap<string, number> = new Map([
   ["deepseek", 3600],
   ["groq", 7200],
   ["openai", 1800],
 ]);
-const LIFETIME_DEFAULT = 300;
-const LIFETIME_HOUR = 3600;
+const CACHE_SECONDS_DEFAULT = 300;
+const HOUR_CACHE_SECONDS = 3600;
 
 export function promptCacheSeconds(provider: string, { hourCache }: PromptSize): number {
-  return hourCache === true ? LIFETIME_HOUR : (LIFETIMES.get(provider) ?? LIFETIME_DEFAULT);
+  return hourCache === true
+    ? HOUR_CACHE_SECONDS
+    : (CACHE_SECONDS_BY_PROVIDER.get(provider) ?? CACHE_SECONDS_DEFAULT);
 }
 
 /**
@@ -37,7 +39,7 @@ export function affinityOf(
   },
 ): string | null {
   const { model, region, routes, prompt } = at;
-  if (routes < 2 || prompt.estimate < CACHED_TOKENS_MIN) return null;
+  if (routes < 2 || prompt.estimate < CACHED_PROMPT_TOKENS_MIN) return null;
   if (preferences !== null && (preferences.order.length > 0 || preferences.sort !== null)) {
     return null;
   }
@@ -52,7 +54,10 @@ function conversationStart({ messages, tools = [] }: ChatBody): readonly unknown
   return parts.map((part) => shortenValue(part));
 }
 
-function shortenValue(value: unknown, budget = { characters: START_CHARACTERS }): unknown {
+function shortenValue(
+  value: unknown,
+  budget = { characters: PROMPT_START_CHARACTERS_MAX },
+): unknown {
   if (budget.characters <= 0) return 0;
   if (typeof value === "string") {
     const text = value.slice(0, budget.characters);

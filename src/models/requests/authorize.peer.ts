@@ -23,9 +23,9 @@ import type { AuthorizeRequest, AuthorizedHold } from "./authorize.ts";
 export async function authorizePeer(c: Context<AppEnv>): Promise<Response> {
   const request = parseAuthorizeRequest(c.var.peerBody);
   if (request === null) return c.json({ ok: false, failure: { kind: "internal" } });
-  const caller = await callerOf(c, request);
+  const caller = await identifyCaller(c, request);
   if (!caller.ok) return c.json(refusalBody(caller.failure));
-  const walletCall = await placeHoldFor(c, caller.value, request);
+  const walletCall = await placeHold(c, caller.value, request);
   if (walletCall.unanswered) return c.json({ ...refusalBody(walletCall.failure), may_hold: true });
   const holdResult = walletCall.result;
   if (holdResult.ok) return c.json({ ok: true, ...holdResult.value });
@@ -37,7 +37,10 @@ export async function authorizePeer(c: Context<AppEnv>): Promise<Response> {
  * Returns the key's owner. For a hold, checks this isolate's cache first. Otherwise, calls the key
  * object, which also records the use of the key.
  */
-async function callerOf(c: Context<AppEnv>, request: AuthorizeRequest): Promise<Result<Caller>> {
+async function identifyCaller(
+  c: Context<AppEnv>,
+  request: AuthorizeRequest,
+): Promise<Result<Caller>> {
   const { config, timers } = c.var;
   const callers = keyOwnerCacheOf(config);
   const key = { ...verifiedKey(request), home: config.region };
@@ -67,9 +70,9 @@ async function lookUpCaller(
   orgId: string,
   { keyHash, shown }: RequestCredential,
 ): Promise<ObjectCallResult<AuthorizedHold>> {
-  const ask = (): ReturnType<WalletCalls["keyStanding"]> =>
+  const readKeyStatus = (): ReturnType<WalletCalls["keyStanding"]> =>
     objectsOf(c.env).wallet(orgId).keyStanding(keyHash, shown);
-  const walletCall = await callObjectWithRetries(ask, {
+  const walletCall = await callObjectWithRetries(readKeyStatus, {
     attemptsMax: 2,
     after: c.var.timers.after,
   });
@@ -85,7 +88,7 @@ async function lookUpCaller(
   return { unanswered: false, result: success(callerView) };
 }
 
-async function placeHoldFor(
+async function placeHold(
   c: Context<AppEnv>,
   { keyId, orgId }: Caller,
   { hold, keyHash, shown }: AuthorizeRequest,

@@ -24,7 +24,7 @@ export type AuthorizedHold = HoldGrant;
 
 const amount = z.int().check(z.minimum(0));
 const cost = z.pipe(amount, z.transform(micros));
-const word = z.string().check(z.minLength(1), z.maxLength(256));
+const shortText = z.string().check(z.minLength(1), z.maxLength(256));
 
 const tokenAmounts = z.object({ prompt: amount, least: amount, most: amount });
 const candidate = z.object({
@@ -43,7 +43,7 @@ const requestSchema = z.object({
   ...presentedFields,
   hold: z.nullable(
     z.object({
-      id: word,
+      id: shortText,
       least: amount,
       sure: amount,
       most: amount,
@@ -51,9 +51,9 @@ const requestSchema = z.object({
       tokens: tokenAmounts,
       model: z.nullable(z.object({ sent: z.string(), id: z.string() })),
       user: z.nullable(z.string()),
-      idempotency: z._default(z.nullable(z.object({ name: word, body: word })), null),
-      price_list: z._default(z.nullable(word), null),
-      affinity: z._default(z.nullable(word), null),
+      idempotency: z._default(z.nullable(z.object({ name: shortText, body: shortText })), null),
+      price_list: z._default(z.nullable(shortText), null),
+      affinity: z._default(z.nullable(shortText), null),
       candidates: z.optional(z.array(candidate)),
     }),
   ),
@@ -103,14 +103,14 @@ export function parseAuthorizeRequest(body: unknown): AuthorizeRequest | null {
 }
 
 const tokens = z.object({ granted: amount, limit: amount, remaining: amount, resetMs: amount });
-const answerSchema = z.discriminatedUnion("ok", [
+const responseSchema = z.discriminatedUnion("ok", [
   z.object({
     ok: z.literal(true),
     granted: cost,
     tokens: z.exactOptional(tokens),
     tokensGranted: z.exactOptional(amount),
     keepHours: z.exactOptional(amount),
-    priceList: z.exactOptional(word),
+    priceList: z.exactOptional(shortText),
     warmRoute: z.exactOptional(z.string()),
     policies: z.exactOptional(z.array(layerSchema)),
     paused: z.exactOptional(pausedSchema),
@@ -129,7 +129,7 @@ const answerSchema = z.discriminatedUnion("ok", [
  * hold.
  */
 export function parseAuthorizeResponse(body: unknown): ObjectCallResult<AuthorizedHold> | null {
-  const parsed = answerSchema.safeParse(body);
+  const parsed = responseSchema.safeParse(body);
   if (!parsed.success) return null;
   const answer = parsed.data;
   if (answer.ok) {
@@ -165,19 +165,22 @@ export async function authorizeAtHome(
           ...(at.after !== undefined && { after: at.after }),
         });
   const response = answer === null ? null : parseAuthorizeResponse(answer.body);
-  if (answer === null || response === null) return AWAY;
+  if (answer === null || response === null) return HOME_UNREACHABLE;
   if (response.unanswered) return response;
   const { result } = response;
-  if (result.ok) return isAnswerTo(request, result.value) ? response : AWAY;
-  const isOpen = request.hold !== null && answer.isRepeat;
-  return isOpen || isStorageFailure(result.failure)
+  if (result.ok) return isGrantWithinBounds(request, result.value) ? response : HOME_UNREACHABLE;
+  const mayHold = request.hold !== null && answer.isRepeat;
+  return mayHold || isStorageFailure(result.failure)
     ? { unanswered: true, failure: result.failure }
     : response;
 }
 
-const AWAY = { unanswered: true, failure: { kind: "home_region_unreachable" } } as const;
+const HOME_UNREACHABLE = {
+  unanswered: true,
+  failure: { kind: "home_region_unreachable" },
+} as const;
 
-function isAnswerTo({ hold }: AuthorizeRequest, { granted }: AuthorizedHold): boolean {
+function isGrantWithinBounds({ hold }: AuthorizeRequest, { granted }: AuthorizedHold): boolean {
   if (hold === null) return true;
   const least = Math.min(hold.least, ...(hold.candidates ?? []).map((one) => one.least));
   return least <= granted && granted <= hold.most;

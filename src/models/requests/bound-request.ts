@@ -56,12 +56,12 @@ export function boundRequest(parsed: ParsedRequest, sale: Sale): Result<PaidRequ
   }
   const boundResult =
     request.kind === "chat"
-      ? boundChat(request.body, parsed, sale)
-      : boundInput(request, parsed, sale);
+      ? computeChatBounds(request.body, parsed, sale)
+      : computeInputBounds(request, parsed, sale);
   return boundResult.ok ? boundResult : withClientParam(boundResult, parsed);
 }
 
-function boundChat(body: ChatBody, parsed: ParsedRequest, sale: Sale): Result<PaidRequest> {
+function computeChatBounds(body: ChatBody, parsed: ParsedRequest, sale: Sale): Result<PaidRequest> {
   const resolved = resolveModel(sale.catalog, body.model, "chat");
   if (!resolved.ok) return resolved;
   const model = resolved.value;
@@ -70,10 +70,14 @@ function boundChat(body: ChatBody, parsed: ParsedRequest, sale: Sale): Result<Pa
   const native = hasNativeRoute(model, parsed.native, sale.providers) ? parsed.native : null;
   const prompt = hasSeparatePrompts(parsed)
     ? separatePromptSize(body, model)
-    : promptSize(body, native, { model, providers: sale.providers });
+    : promptSizeOf(body, native, { model, providers: sale.providers });
   const mayThink = canReason(model, body, sale);
   const thinks = reservesReasoning(body, mayThink);
-  const output = { ...wantedOutput(body, parsed, native), thinks, defaultCap: sale.defaultCap };
+  const output = {
+    ...requestedOutput(body, parsed, native),
+    thinks,
+    defaultCap: sale.defaultCap,
+  };
   const fittingCap = capThatFits(outputCap(model, prompt, output), body, parsed);
   if (!fittingCap.ok) return fittingCap;
   const cap = fittingCap.value;
@@ -81,7 +85,7 @@ function boundChat(body: ChatBody, parsed: ParsedRequest, sale: Sale): Result<Pa
   if (!capable.ok) return capable;
   const supported = selectRoutes(capable.value, { model, body, parsed, sold: sale });
   if (!supported.ok) return supported;
-  const choice = routeChoice(parsed, sale, { prompt, cap });
+  const choice = toRouteChoice(parsed, sale, { prompt, cap });
   const routes = chosenRoutes(model, supported.value, choice);
   if (!routes.ok) return routes;
   const tooLong = hasSeparatePrompts(parsed) ? refuseLongPrompts(routes.value, prompt) : null;
@@ -101,16 +105,16 @@ function applyPrices(model: Model, { pricing }: Sale): Model {
   return pricing === undefined ? model : pricedModel(model, pricing);
 }
 
-function routeChoice(
+function toRouteChoice(
   { preferences = null }: ParsedRequest,
-  { providerIds = NO_IDS, speedOf = UNMEASURED }: Sale,
+  { providerIds = NO_PROVIDER_IDS, speedOf = noMeasuredSpeed }: Sale,
   size: Pick<RouteChoice, "prompt" | "cap">,
 ): RouteChoice | null {
   return preferences === null ? null : { ...size, preferences, providerIds, speedOf };
 }
 
-const NO_IDS: ReadonlySet<string> = new Set();
-const UNMEASURED = () => ({ latencyMs: null, tokensPerSecond: null });
+const NO_PROVIDER_IDS: ReadonlySet<string> = new Set();
+const noMeasuredSpeed = () => ({ latencyMs: null, tokensPerSecond: null });
 
 /** Reports whether the model may reason. Most reasoning models reason by default. */
 function canReason(
@@ -135,7 +139,7 @@ function hasSeparatePrompts({ request }: ParsedRequest): boolean {
   return request.kind === "chat" && request.apart === true;
 }
 
-function wantedOutput(body: ChatBody, parsed: ParsedRequest, native: NativeRequest | null) {
+function requestedOutput(body: ChatBody, parsed: ParsedRequest, native: NativeRequest | null) {
   const { n = 1, messages } = body;
   return {
     cap: requestedCap(body),
@@ -188,7 +192,7 @@ function fileRoutes(
     : invalid(`The model '${id}' does not support files. Send their text.`, "messages");
 }
 
-function boundInput<K extends InputKind>(
+function computeInputBounds<K extends InputKind>(
   { kind, body }: InputRequest<K>,
   parsed: ParsedRequest,
   sale: Sale,
@@ -196,12 +200,12 @@ function boundInput<K extends InputKind>(
   const resolved = resolveModel(sale.catalog, body.model, kind);
   if (!resolved.ok) return resolved;
   const model = resolved.value;
-  const row = INPUT_KINDS[kind];
+  const rules = INPUT_KINDS[kind];
   const priced = applyPrices(model, sale);
-  const capable = routesMeetingNeeds(row.needs(body, model), priced);
+  const capable = routesMeetingNeeds(rules.needs(body, model), priced);
   if (!capable.ok) return capable;
-  const prompt = row.size(body, priced);
-  const choice = routeChoice(parsed, sale, { prompt, cap: null });
+  const prompt = rules.size(body, priced);
+  const choice = toRouteChoice(parsed, sale, { prompt, cap: null });
   const routes = chosenRoutes(model, capable.value, choice);
   if (!routes.ok) return routes;
   const bounds = costBounds(routes.value, prompt, null);
@@ -217,37 +221,23 @@ function boundInput<K extends InputKind>(
 }
 
 function commonFields(parsed: ParsedRequest, model: Model, { pricing = NO_PRICE_LISTS }: Sale) {
-  const {
-    request: core,
-    user,
-    tags,
-    trace,
-    dropped,
-    reply,
-    paramOf,
-    codeOf,
-    native,
-    keep,
-  } = parsed;
-  const stream = reply.kind === "stream";
-  const sent = core.body.model;
-  const droppedNatively = native?.dropped ?? [];
+  const { request: core, user, tags, trace, dropped, reply, paramOf, codeOf, native } = parsed;
   return {
     core,
-    sent,
+    sent: core.body.model,
     model,
     pricing,
-    stream,
+    stream: reply.kind === "stream",
     user,
     tags,
     trace,
     dropped,
-    droppedNatively,
+    droppedNatively: native?.dropped ?? [],
     reply,
     paramOf,
     codeOf,
     native,
-    keep: keep ?? null,
+    keep: parsed.keep ?? null,
   };
 }
 
@@ -259,17 +249,17 @@ function hasNativeRoute(
   return routes.some((route) => speaksNatively(providers.get(route.provider), route, native));
 }
 
-function promptSize(
+function promptSizeOf(
   body: ChatBody,
   native: NativeRequest | null,
   { model, providers }: { readonly model: Model; readonly providers: Sale["providers"] },
 ): PromptSize {
   if (native === null) return chatPromptSize(body, model);
-  const clientParam = nativePromptSize(native.body, native.weights, model);
+  const nativeSize = nativePromptSize(native.body, native.weights, model);
   const isAlwaysNative =
     native.only !== null ||
     model.routes.every((route) => speaksNatively(providers.get(route.provider), route, native));
-  const size = isAlwaysNative ? clientParam : largerSize(clientParam, chatPromptSize(body, model));
+  const size = isAlwaysNative ? nativeSize : largerSize(nativeSize, chatPromptSize(body, model));
   return native.hourCache ? { ...size, hourCache: true } : size;
 }
 
@@ -369,7 +359,7 @@ export function capableRoutes(
   });
   const capable = routesMeetingNeeds(needs, model);
   return capable.ok
-    ? success(longEnough(capable.value, model, prompt.estimate + cap.least))
+    ? success(routesFittingContext(capable.value, model, prompt.estimate + cap.least))
     : capable;
 }
 
@@ -377,7 +367,11 @@ export function capableRoutes(
  * Returns the routes with a context window of at least `tokens`. If none has, returns those with
  * the longest window, because `tokens` is an estimate.
  */
-function longEnough(routes: readonly Route[], model: Model, tokens: number): readonly Route[] {
+function routesFittingContext(
+  routes: readonly Route[],
+  model: Model,
+  tokens: number,
+): readonly Route[] {
   const contextOf = ({ limits }: Route): number => limits?.context ?? model.context;
   const largestContext = Math.max(...routes.map(contextOf));
   const tokenLimit = Math.min(tokens, largestContext);

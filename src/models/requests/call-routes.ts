@@ -24,7 +24,7 @@ import { isSlowCallKind } from "../../shared/kinds.ts";
 import { logWarning } from "../../shared/log.ts";
 import { costOf } from "../../shared/cost.ts";
 
-const SLOW_TOKEN_MS = 50;
+const SLOW_MS_PER_TOKEN = 50;
 const JSON_TIMEOUT_MS_MAX = 600_000;
 
 type CallResult =
@@ -43,7 +43,7 @@ export async function callRoutes(run: Run, { routes }: GrantedHold): Promise<Cal
     owed: () => chargeForLastCall(run, last) ?? EXCEPTION,
     close: () => Promise.resolve(),
   });
-  const servedCall = await callRoute(run, routes, {
+  const servedCall = await callWithFailover(run, routes, {
     onAsked: (route) => {
       run.progress.askedMs = run.services.now() - run.startedMs;
       last.tried = route === null ? null : toCalledRoute(routes, route);
@@ -117,7 +117,7 @@ function toFailedAttempts(
   });
 }
 
-async function callRoute(
+async function callWithFailover(
   run: Run,
   routes: readonly PaidRoute[],
   events: Required<Pick<FailoverOptions, "onAsked" | "onSpent" | "onFailed">>,
@@ -139,7 +139,7 @@ async function callRoute(
       health,
       now,
       signal: run.timer.signal,
-      ...timeouts(run, routes),
+      ...timeoutsFor(run, routes),
       after: run.timers.after,
       ...events,
       onSkipped: (skipped) => recordSkipped(run, routes, skipped),
@@ -153,7 +153,7 @@ async function callRoute(
  * Returns the timeouts of provider calls. Images get longer ones, because an image takes minutes
  * and a retry would be billed again.
  */
-function timeouts(run: Run, routes: readonly PaidRoute[]) {
+function timeoutsFor(run: Run, routes: readonly PaidRoute[]) {
   const { core, stream, reply } = run.request;
   const { UPSTREAM_HEADERS_MS, UPSTREAM_FIRST_MS, KEEP_ALIVE_MS } = run.services.numbers;
   if (stream && core?.kind !== "chat") {
@@ -186,7 +186,7 @@ function jsonTimeoutMs(run: Run, routes: readonly PaidRoute[]): number {
   const prompts = core?.kind === "chat" && core.apart ? core.body.messages.length : 1;
   const rounds = Math.ceil(prompts / CONCURRENT_PROMPTS_MAX);
   const tokens = Math.max(0, ...routes.map(({ cap }) => cap ?? 0)) * rounds;
-  const paceMs = isSlowCallKind(core?.kind) ? Infinity : tokens * SLOW_TOKEN_MS;
+  const paceMs = isSlowCallKind(core?.kind) ? Infinity : tokens * SLOW_MS_PER_TOKEN;
   return Math.max(UPSTREAM_HEADERS_MS, Math.min(JSON_TIMEOUT_MS_MAX, paceMs));
 }
 
@@ -222,7 +222,7 @@ function chargeForLastCall(run: Run, { tried, spent }: LastCall): Outcome | null
   useOption(run.request, spent.tried.option);
   const route = { ...spent.tried, dropped: [], firstByteMs: run.services.now() - run.startedMs };
   const output = { ...spent.spent, finishReason: null };
-  return chargeFor(run, route, output, { ending: "provoked", readerAway: false });
+  return chargeFor(run, route, output, { ending: "provoked", hasClientStoppedReading: false });
 }
 
 /** Voids the hold before sending the error, so that an immediate retry can use the credits. */
@@ -240,7 +240,7 @@ function endWithFailure(run: Run, failure: Failure, outcome: Outcome): EndedResp
   };
 }
 
-const STATUSES: ReadonlySet<string> = new Set(
+const LOGGED_STATUSES: ReadonlySet<string> = new Set(
   "400 401 402 403 404 408 409 413 415 422 424 429 498 499 500 501 502 503 504 520 521 522 523 524 525 526 529 530".split(
     " ",
   ),
@@ -262,7 +262,7 @@ export function reportFailedAttempt(
   if (failure.kind === "shed") return run.services.sheds.note("bytes", run.id, run.startedMs);
   if (run.timer.clientGone || run.timer.halted !== null) return;
   const { provider, upstreamId } = route;
-  const { status, reason } = logWordsOf(failure);
+  const { status, reason } = logFieldsOf(failure);
   recordAttempt(run, routeName(provider, upstreamId), { status, failure, lost });
   run.services.tally.count("failedAttempts", { provider, status, reason });
   logWarning("attempt_failed", {
@@ -281,7 +281,7 @@ function purchaseCost({ bought, usage }: Charge): number | null {
   return bought === undefined ? null : costOf(bought, usage);
 }
 
-type Attempt = {
+type FailedCall = {
   readonly status: string;
   readonly failure: ProviderFailure;
   readonly lost: Charge | null;
@@ -290,7 +290,7 @@ type Attempt = {
 function recordAttempt(
   { progress, request, services, startedMs }: Run,
   route: string,
-  { status, failure, lost }: Attempt,
+  { status, failure, lost }: FailedCall,
 ): void {
   const isMisconfigured = failure.kind === "disabled";
   const attempt = {
@@ -304,15 +304,15 @@ function recordAttempt(
   progress.attempts = [...progress.attempts, attempt];
 }
 
-function logWordsOf({ kind, reason }: Pick<ProviderFailure, "kind" | "reason">): {
+function logFieldsOf({ kind, reason }: Pick<ProviderFailure, "kind" | "reason">): {
   readonly status: string;
   readonly reason: string;
 } {
   const [, word = "", status = ""] = /^([a-z_]{0,40}?)_?(\d{3})?$/.exec(reason) ?? [];
-  return { status: statusOf(status), reason: word || kind };
+  return { status: statusLabel(status), reason: word || kind };
 }
 
-function statusOf(status: string): string {
+function statusLabel(status: string): string {
   if (status === "") return "none";
-  return STATUSES.has(status) ? status : `${status.slice(0, 1)}xx`;
+  return LOGGED_STATUSES.has(status) ? status : `${status.slice(0, 1)}xx`;
 }

@@ -62,19 +62,19 @@ export function candidateRoutes(
   routes: readonly Route[],
   choice: RouteChoice,
 ): Result<readonly Route[]> {
-  const unknown = unknownProvider(choice);
+  const unknown = refuseUnknownProvider(choice);
   if (unknown !== null) return unknown;
   const allowed = routesMeetingRules(model, routes, preferenceRules(choice));
   return allowed.ok ? success(orderRoutes(allowed.value, choice)) : allowed;
 }
 
-const LISTS = ["order", "only", "ignore"] as const;
+const PREFERENCE_LISTS = ["order", "only", "ignore"] as const;
 
-function unknownProvider({
+function refuseUnknownProvider({
   preferences,
   providerIds,
 }: RouteChoice): ReturnType<typeof invalid> | null {
-  for (const list of LISTS) {
+  for (const list of PREFERENCE_LISTS) {
     const names = preferences[list] ?? [];
     const at = names.findIndex((name) => !providerIds.has(name));
     if (at === -1) continue;
@@ -164,7 +164,7 @@ function sortRoutes(
     if (sort === "latency") return speed.latencyMs ?? Infinity;
     return speed.tokensPerSecond === null ? Infinity : -speed.tokensPerSecond;
   };
-  const ranked = routes.map((route) => ({ route, badness: sortKeyOf(route) }));
-  ranked.sort((a, b) => (a.badness === b.badness ? 0 : a.badness - b.badness));
+  const ranked = routes.map((route) => ({ route, sortKey: sortKeyOf(route) }));
+  ranked.sort((a, b) => (a.sortKey === b.sortKey ? 0 : a.sortKey - b.sortKey));
   return ranked.map(({ route }) => route);
 }

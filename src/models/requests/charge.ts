@@ -38,7 +38,7 @@ export function chargeFor(
   run: Run,
   route: ServingRoute,
   observed: ObservedOutput,
-  end: { ending: StreamEnding; readerAway: boolean },
+  end: { ending: StreamEnding; hasClientStoppedReading: boolean },
 ): Outcome {
   const { finishReason, partial = null } = observed;
   // The last partial report is enough for a finished response, unless it is stale.
@@ -50,7 +50,7 @@ export function chargeFor(
   }
   const usage = estimatedUsage(run, route, observed);
   const estimate = priceCharge(run, { route, usage, estimated: true, finishReason });
-  if (end.ending !== "failed" || end.readerAway) return estimate;
+  if (end.ending !== "failed" || end.hasClientStoppedReading) return estimate;
   return { kind: "void", reason: "upstream failed without usage: absorbed", lost: estimate };
 }
 
@@ -58,7 +58,7 @@ function priceCharge(run: Run, charge: Omit<Charge, "kind" | "price" | "cost">):
   const { route, finishReason } = charge;
   const { prompt: size } = run.request;
   const { usage, estimated } =
-    size.units === undefined ? charge : withinHold(charge, size, route.route.price);
+    size.units === undefined ? charge : limitToHold(charge, size, route.route.price);
   const prompt = promptTokens(usage);
   const price = priceAt(route.route, prompt);
   const { origin, bought } = route.route;
@@ -108,11 +108,11 @@ function estimatedUsage(
   const allowed =
     route.cap === null ? 0 : billedOutput(route.route, route.cap, run.request.cap?.choices ?? 1);
   const minimum = partial ?? { ...NO_USAGE, input: run.request.prompt.likely };
-  const outputMax = Math.max(minimum.output, Math.min(output, allowed));
+  const outputTokens = Math.max(minimum.output, Math.min(output, allowed));
   return {
     ...minimum,
-    output: outputMax,
-    reasoning: Math.max(minimum.reasoning, Math.min(thought, outputMax)),
+    output: outputTokens,
+    reasoning: Math.max(minimum.reasoning, Math.min(thought, outputTokens)),
   };
 }
 
@@ -124,14 +124,14 @@ export const EXCEPTION: Outcome = { kind: "void", reason: "exception" };
  * applies.
  */
 export function markOpen({ progress }: Run, open: UnfinishedCall): void {
-  const minimum = progress.open;
+  const previous = progress.open;
   progress.open = {
     close: (failure) => open.close(failure),
     owed() {
       try {
         return open.owed();
       } catch {
-        return minimum?.owed() ?? EXCEPTION;
+        return previous?.owed() ?? EXCEPTION;
       }
     },
   };
@@ -209,34 +209,34 @@ function isCapLowered({ request }: Run, { cap }: ServingRoute): boolean {
   return cap !== null && request.cap !== null && cap < request.cap.whole;
 }
 
-type Counted = { readonly usage: Usage; readonly estimated: boolean };
+type CountedUsage = { readonly usage: Usage; readonly estimated: boolean };
 
 /**
  * Limits the provider's counts to the held counts. Missing counts of input and priced units default
  * to the held counts, so that nothing is free.
  */
-function withinHold(
-  { usage, estimated }: Counted,
+function limitToHold(
+  { usage, estimated }: CountedUsage,
   { units: held = {}, bound }: PromptSize,
   price: Price,
-): Counted {
-  const isKnown = price.input === 0 || isCounted(usage, estimated);
+): CountedUsage {
+  const isKnown = price.input === 0 || hasCountedInput(usage, estimated);
   const input = isKnown ? Math.min(usage.input, bound) : bound;
   const units: { [U in CountedUnit]?: number } = {};
-  let usesPartial = isKnown;
+  let isComplete = isKnown;
   for (const unit of COUNTED_UNITS) {
-    const outputMax = held[unit] ?? 0;
-    if (usage[unit] === undefined && !isDue(unit, outputMax, price)) continue;
-    usesPartial &&= usage[unit] !== undefined;
-    units[unit] = Math.min(usage[unit] ?? outputMax, outputMax);
+    const heldCount = held[unit] ?? 0;
+    if (usage[unit] === undefined && !isHeldAndPriced(unit, heldCount, price)) continue;
+    isComplete &&= usage[unit] !== undefined;
+    units[unit] = Math.min(usage[unit] ?? heldCount, heldCount);
   }
-  return { usage: { ...usage, input, ...units }, estimated: estimated || !usesPartial };
+  return { usage: { ...usage, input, ...units }, estimated: estimated || !isComplete };
 }
 
-function isDue(unit: CountedUnit, held: number, { units }: Price): boolean {
+function isHeldAndPriced(unit: CountedUnit, held: number, { units }: Price): boolean {
   return held > 0 && units?.[unit] !== undefined;
 }
 
-function isCounted(usage: Usage, estimated: boolean): boolean {
+function hasCountedInput(usage: Usage, estimated: boolean): boolean {
   return !estimated && promptTokens(usage) > 0;
 }

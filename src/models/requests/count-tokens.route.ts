@@ -24,10 +24,10 @@ import { parseCountRequest } from "../protocols/messages/client-request.ts";
 import type { CountBody } from "../protocols/messages/client-request.ts";
 
 /** Factor for estimates of Claude's tokens. If a count is too low, clients compact too late. */
-const RAISED = 1.1;
+const CLAUDE_ESTIMATE_FACTOR = 1.1;
 /** Tokens added for each message and for each request (from OpenAI's cookbook). */
-const AROUND = 3;
-const UPSTREAM_MS = 3000;
+const OVERHEAD_TOKENS = 3;
+const PROVIDER_TIMEOUT_MS = 3000;
 
 /**
  * Handles POST /v1/messages/count_tokens. Returns the provider's count on a native route, otherwise
@@ -61,7 +61,7 @@ async function countTokens(c: Context<AppEnv>): Promise<Result<number>> {
   if (!allowed.ok) return allowed;
   const estimate = estimateCount(c, body, allowed.value);
   if (!estimate.ok) return estimate;
-  const providerCount = await upstreamCount(c, body, allowed.value);
+  const providerCount = await countAtProvider(c, body, allowed.value);
   return success(providerCount ?? estimate.value);
 }
 
@@ -79,7 +79,7 @@ function estimateCount(c: Context<AppEnv>, body: CountBody, model: Model): Resul
     native?.ok === true
       ? nativePromptSize(native.value.body, native.value.weights, model)
       : chatPromptSize(core.value, model);
-  return success(Math.max(1, Math.ceil(likely * RAISED)));
+  return success(Math.max(1, Math.ceil(likely * CLAUDE_ESTIMATE_FACTOR)));
 }
 
 function estimateClosely(
@@ -98,7 +98,7 @@ function estimateClosely(
   }
   return (
     estimateTokensClosely(texts.join("\n")) +
-    AROUND * (messages.length + 1) +
+    OVERHEAD_TOKENS * (messages.length + 1) +
     images * model.imageTokens
   );
 }
@@ -125,17 +125,17 @@ function findCountingProvider(c: Context<AppEnv>, { routes }: Model): CountingPr
 
 type CountingProvider = { readonly provider: Provider; readonly upstreamId: string };
 
-async function upstreamCount(
+async function countAtProvider(
   c: Context<AppEnv>,
   body: CountBody,
   model: Model,
 ): Promise<number | null> {
-  const speaker = findCountingProvider(c, model);
+  const counter = findCountingProvider(c, model);
   const native = claudeNativeRequestOf(body, betasOf(c));
-  if (!native.ok || speaker?.provider.countTokens === undefined) return null;
+  if (!native.ok || counter?.provider.countTokens === undefined) return null;
   const { betas } = native.value;
   const headers = betas.length === 0 ? {} : { "anthropic-beta": betas.join(",") };
   const requested = { body: native.value.body, headers };
-  const signal = AbortSignal.timeout(UPSTREAM_MS);
-  return speaker.provider.countTokens(speaker.upstreamId, requested, signal);
+  const signal = AbortSignal.timeout(PROVIDER_TIMEOUT_MS);
+  return counter.provider.countTokens(counter.upstreamId, requested, signal);
 }

@@ -59,7 +59,7 @@ function makeDeployment(config: Config): Deployment {
 function uncallableModels({ models }: Config, providers: Deployment["providers"]): ConfigProblem[] {
   return models.flatMap(({ id, kind, routes }) =>
     routes
-      .filter(({ provider }) => !canBeAsked(providers.get(provider), kind))
+      .filter(({ provider }) => !supportsKind(providers.get(provider), kind))
       .map(({ provider }) => {
         return {
           variable: "MODELS",
@@ -69,26 +69,26 @@ function uncallableModels({ models }: Config, providers: Deployment["providers"]
   );
 }
 
-function canBeAsked(provider: Provider | undefined, kind: Kind): boolean {
+function supportsKind(provider: Provider | undefined, kind: Kind): boolean {
   return provider === undefined || (provider.kinds ?? ["chat"]).includes(kind);
 }
 
 function catalogsOf(config: Config): Pick<Deployment, "catalogAt" | "catalogsAfter"> {
   const active = activeProviders(config);
-  let known: Catalog | null = null;
+  let current: Catalog | null = null;
   let laterCatalogs: { readonly of: Catalog; readonly later: readonly UpcomingCatalog[] } | null =
     null;
   const catalogAt = (at: number): Catalog => {
-    if (known === null || at < known.span.from || at >= known.span.until) {
-      known = buildCatalog({ config, live: active, at });
+    if (current === null || at < current.span.from || at >= current.span.until) {
+      current = buildCatalog({ config, live: active, at });
     }
-    return known;
+    return current;
   };
   const catalogsAfter = (at: number): readonly UpcomingCatalog[] => {
     const of = catalogAt(at);
     if (laterCatalogs?.of === of) return laterCatalogs.later;
     const later: UpcomingCatalog[] = [];
-    for (let from = of.span.until; from !== Infinity && later.length < LATER_MAX;) {
+    for (let from = of.span.until; from !== Infinity && later.length < UPCOMING_CATALOGS_MAX;) {
       const catalog = buildCatalog({ config, live: active, at: from });
       later.push({ from, catalog });
       from = catalog.span.until;
@@ -99,4 +99,4 @@ function catalogsOf(config: Config): Pick<Deployment, "catalogAt" | "catalogsAft
   return { catalogAt, catalogsAfter };
 }
 
-const LATER_MAX = 20;
+const UPCOMING_CATALOGS_MAX = 20;

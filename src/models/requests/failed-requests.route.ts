@@ -31,9 +31,9 @@ type ReportTarget = { readonly orgId: string; readonly home: Region };
 type SendReport = (to: ReportTarget, batch: FailedBatch) => Promise<unknown>;
 
 const ORGANIZATIONS_MAX = 500;
-const TELL_TIMEOUT_MS = 5000;
+const REPORT_TIMEOUT_MS = 5000;
 /** Maximum duration of work in waitUntil, in ms. */
-const LOST_AFTER_MS = 30_000;
+const WAIT_UNTIL_MS_MAX = 30_000;
 
 type UnsentReport = {
   readonly to: ReportTarget;
@@ -48,18 +48,18 @@ type UnsentReport = {
  */
 class FailedRequests {
   readonly #delayMs: number;
-  readonly #waiting = new Map<string, UnsentReport>();
-  #begunMs = -Infinity;
+  readonly #reports = new Map<string, UnsentReport>();
+  #scheduledMs = -Infinity;
 
   constructor(delayMs: number) {
     this.#delayMs = delayMs;
   }
 
-  note(to: ReportTarget, request: FailedRequest): void {
-    const known = this.#waiting.get(to.orgId);
-    if (known === undefined && this.#waiting.size >= ORGANIZATIONS_MAX) return;
+  record(to: ReportTarget, request: FailedRequest): void {
+    const known = this.#reports.get(to.orgId);
+    if (known === undefined && this.#reports.size >= ORGANIZATIONS_MAX) return;
     const report: UnsentReport = known ?? { to, requests: [], counts: new Map() };
-    this.#waiting.set(to.orgId, report);
+    this.#reports.set(to.orgId, report);
     report.requests.push(request);
     if (report.requests.length > BATCH_REQUESTS_MAX) report.requests.shift();
     const { id: lastId, at: lastAt, keyId, error } = request;
@@ -71,26 +71,26 @@ class FailedRequests {
     report.counts.set(name, { hour, keyId, code, status, count: before + 1, lastAt, lastId });
   }
 
-  tellLater(waitUntil: (work: Promise<unknown>) => void, send: SendReport): void {
-    if (this.#waiting.size === 0) return;
-    if (Math.abs(elapsedMs() - this.#begunMs) <= this.#delayMs + LOST_AFTER_MS) return;
-    this.#begunMs = elapsedMs();
-    waitUntil(this.#later(send));
+  scheduleReport(waitUntil: (work: Promise<unknown>) => void, send: SendReport): void {
+    if (this.#reports.size === 0) return;
+    if (Math.abs(elapsedMs() - this.#scheduledMs) <= this.#delayMs + WAIT_UNTIL_MS_MAX) return;
+    this.#scheduledMs = elapsedMs();
+    waitUntil(this.#reportAfterDelay(send));
   }
 
-  async #later(send: SendReport): Promise<void> {
+  async #reportAfterDelay(send: SendReport): Promise<void> {
     await scheduler.wait(this.#delayMs);
-    this.#begunMs = -Infinity;
-    await Promise.all([...this.#waiting.keys()].map((orgId) => this.tellNow(orgId, send)));
+    this.#scheduledMs = -Infinity;
+    await Promise.all([...this.#reports.keys()].map((orgId) => this.reportNow(orgId, send)));
   }
 
   /**
    * Immediately reports an organization's failed requests. Doesn't await a report that another
    * request started, because a Worker can't await another request's promises.
    */
-  async tellNow(orgId: string, send: SendReport): Promise<void> {
-    const report = this.#waiting.get(orgId);
-    this.#waiting.delete(orgId);
+  async reportNow(orgId: string, send: SendReport): Promise<void> {
+    const report = this.#reports.get(orgId);
+    this.#reports.delete(orgId);
     if (report !== undefined) await sendReportOnce(report, send);
   }
 }
@@ -100,7 +100,7 @@ async function sendReportOnce(
   send: SendReport,
 ): Promise<void> {
   try {
-    await within(send(to, { requests, counts: [...counts.values()] }), TELL_TIMEOUT_MS);
+    await within(send(to, { requests, counts: [...counts.values()] }), REPORT_TIMEOUT_MS);
   } catch (error) {
     // No retry: the wallet may have recorded the batch, and counts must never double.
     const reason = reasonOf(error);
@@ -117,7 +117,7 @@ export type RequestSummary = {
   readonly streamed: boolean;
 };
 
-type NotedRun = Pick<Run, "caller" | "progress" | "request" | "startedMs" | "timer">;
+type FailedRun = Pick<Run, "caller" | "progress" | "request" | "startedMs" | "timer">;
 
 const MODEL_NAME = /^[\w.:/@-]{1,128}$/;
 
@@ -130,27 +130,27 @@ export function summarizeRequest({ request, user, reply }: ParsedRequest): Reque
 export function recordFailedRequest(
   c: Context<AppEnv>,
   summary: RequestSummary | null,
-  run: NotedRun | null,
+  run: FailedRun | null,
 ): void {
   const error = errorOf(c, run);
   const caller = run?.caller ?? callerOf(c);
   if (error === null || caller === undefined) return;
   const { config, requestId: id, startedMs: at } = c.var;
-  const failed = Isolate.of(config).get(makeFailedRequests);
+  const failedRequests = Isolate.of(config).get(makeFailedRequests);
   const { orgId, home, keyId } = caller;
   const commonFields = { id, at, keyId, door: routePath(c), durationMs: now(c.env) - at, error };
   const { model: askedModel, externalId, streamed } = summary ?? NO_SUMMARY;
   const summaryFields = { askedModel, model: askedModel, externalId, streamed, clientLeftMs: null };
-  failed.note(
+  failedRequests.record(
     { orgId, home },
     { ...commonFields, attempts: [], ...summaryFields, ...runFields(run) },
   );
-  failed.tellLater((work) => c.executionCtx.waitUntil(work), makeSender(c));
+  failedRequests.scheduleReport((work) => c.executionCtx.waitUntil(work), makeSender(c));
 }
 
 const NO_SUMMARY = { model: null, externalId: null, streamed: null };
 
-function runFields(run: NotedRun | null) {
+function runFields(run: FailedRun | null) {
   if (run === null) return {};
   const { leftMs } = run.timer;
   return {
@@ -165,16 +165,16 @@ function callerOf(c: Context<AppEnv>): Caller | undefined {
   return c.get("admitted")?.caller ?? c.get("met");
 }
 
-function errorOf(c: Context<AppEnv>, run: NotedRun | null): ReportedError | null {
+function errorOf(c: Context<AppEnv>, run: FailedRun | null): ReportedError | null {
   const inStream = run?.progress.told ?? null;
   const failure = inStream ?? c.get("failed") ?? null;
   if (hasDisconnected(run)) return CLIENT_DISCONNECTED;
   if (failure === null) return null;
   const wasProviderCalled = run !== null && run.progress.attempts.length > 0;
-  return toReportedError(failure, { isStream: inStream !== null, wasAsked: wasProviderCalled });
+  return toReportedError(failure, { isStream: inStream !== null, wasProviderCalled });
 }
 
-function hasDisconnected(run: NotedRun | null): boolean {
+function hasDisconnected(run: FailedRun | null): boolean {
   return run !== null && run.timer.leftMs !== null;
 }
 
@@ -187,9 +187,16 @@ const CLIENT_DISCONNECTED: ReportedError = {
 
 function toReportedError(
   failure: Failure,
-  { isStream, wasAsked }: { readonly isStream: boolean; readonly wasAsked: boolean },
+  {
+    isStream,
+    wasProviderCalled,
+  }: { readonly isStream: boolean; readonly wasProviderCalled: boolean },
 ): ReportedError {
-  const { status, message, param = null } = errorResponseOf(removeForeignText(failure, wasAsked));
+  const {
+    status,
+    message,
+    param = null,
+  } = errorResponseOf(redactFailure(failure, wasProviderCalled));
   return {
     code: anchorOf(failure),
     message: message.slice(0, ERROR_MESSAGE_MAX),
@@ -198,23 +205,23 @@ function toReportedError(
   };
 }
 
-const REFUSED_THERE = "The model's provider rejected this request.";
+const PROVIDER_REJECTION = "The model's provider rejected this request.";
 
-function removeForeignText(failure: Failure, wasProviderCalled: boolean): Failure {
+function redactFailure(failure: Failure, wasProviderCalled: boolean): Failure {
   if (failure.kind === "invalid_request" && wasProviderCalled) {
-    return { ...failure, message: REFUSED_THERE };
+    return { ...failure, message: PROVIDER_REJECTION };
   }
   const hasModelName = failure.kind === "model_not_found" || failure.kind === "model_not_allowed";
   return hasModelName && !MODEL_NAME.test(failure.model) ? { ...failure, model: "..." } : failure;
 }
 
-const TOLD_WITHIN_MS = 1000;
+const FLUSH_WAIT_MS_MAX = 1000;
 
 export async function flushFailedFirst(c: Context<AppEnv>, next: Next): Promise<void> {
-  const failed = Isolate.of(c.var.config).get(makeFailedRequests);
-  const report = failed.tellNow(c.var.admitted.caller.orgId, makeSender(c));
+  const failedRequests = Isolate.of(c.var.config).get(makeFailedRequests);
+  const report = failedRequests.reportNow(c.var.admitted.caller.orgId, makeSender(c));
   // A slow or failed report must not block the request.
-  await within(report, TOLD_WITHIN_MS, c.var.timers.after).catch(() => undefined);
+  await within(report, FLUSH_WAIT_MS_MAX, c.var.timers.after).catch(() => undefined);
   await next();
 }
 

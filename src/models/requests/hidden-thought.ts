@@ -2,7 +2,7 @@
  * Estimated generation speed. Models generate 50 to 200 tokens per second, so the error is at most
  * a factor of two.
  */
-const HIDDEN_TOKENS_A_SECOND = 100;
+const HIDDEN_TOKENS_PER_SECOND = 100;
 
 const SILENCE_MS = 1000;
 
@@ -13,39 +13,39 @@ export type ThinkingModel = {
 };
 
 export function hiddenTokens(ms: number): number {
-  return (Math.max(0, ms) * HIDDEN_TOKENS_A_SECOND) / 1000;
+  return (Math.max(0, ms) * HIDDEN_TOKENS_PER_SECOND) / 1000;
 }
 
 export class HiddenReasoning {
   readonly #model: ThinkingModel;
-  #nowMs: number;
-  #sinceMs: number | null;
-  #thoughtMs = 0;
+  #lastEventMs: number;
+  #hiddenSinceMs: number | null;
+  #hiddenMs = 0;
   #isShown = false;
 
   constructor(model: ThinkingModel) {
     this.#model = model;
-    this.#nowMs = model.askedMs;
-    this.#sinceMs = model.mayThink ? model.askedMs : null;
+    this.#lastEventMs = model.askedMs;
+    this.#hiddenSinceMs = model.mayThink ? model.askedMs : null;
   }
 
   get isPossible(): boolean {
-    return this.#sinceMs !== null || (this.#model.mayThink && !this.#isShown);
+    return this.#hiddenSinceMs !== null || (this.#model.mayThink && !this.#isShown);
   }
 
   tokensUntil(nowMs: number): number {
     const sinceMs = this.#silentSince(nowMs);
-    return hiddenTokens(this.#thoughtMs + (sinceMs === null ? 0 : nowMs - sinceMs));
+    return hiddenTokens(this.#hiddenMs + (sinceMs === null ? 0 : nowMs - sinceMs));
   }
 
   hear(nowMs: number): void {
-    this.#sinceMs = this.#silentSince(nowMs);
-    this.#nowMs = nowMs;
+    this.#hiddenSinceMs = this.#silentSince(nowMs);
+    this.#lastEventMs = nowMs;
   }
 
   begin(): void {
     this.#isShown = false;
-    this.#sinceMs ??= this.#nowMs;
+    this.#hiddenSinceMs ??= this.#lastEventMs;
   }
 
   showThought(): void {
@@ -59,18 +59,18 @@ export class HiddenReasoning {
    */
   seal(): void {
     this.#isShown = true;
-    this.#sinceMs = null;
+    this.#hiddenSinceMs = null;
   }
 
   end(): void {
-    if (this.#sinceMs !== null) this.#thoughtMs += this.#nowMs - this.#sinceMs;
-    this.#sinceMs = null;
+    if (this.#hiddenSinceMs !== null) this.#hiddenMs += this.#lastEventMs - this.#hiddenSinceMs;
+    this.#hiddenSinceMs = null;
   }
 
   #silentSince(nowMs: number): number | null {
     const { mayThink, summarizes } = this.#model;
     const mayHide = mayThink && (summarizes || !this.#isShown);
-    const isPaused = mayHide && nowMs - this.#nowMs > SILENCE_MS;
-    return this.#sinceMs ?? (isPaused ? this.#nowMs : null);
+    const isPaused = mayHide && nowMs - this.#lastEventMs > SILENCE_MS;
+    return this.#hiddenSinceMs ?? (isPaused ? this.#lastEventMs : null);
   }
 }

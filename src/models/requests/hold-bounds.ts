@@ -13,7 +13,7 @@ import type { ParsedRequest } from "../core/endpoint-adapter.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
 
 /** Minimum useful output. A request that can't get this many tokens is rejected. */
-const LEAST_OUTPUT_TOKENS = 64;
+const MIN_OUTPUT_TOKENS = 64;
 
 export type OutputCap = {
   /** The requested output cap, or the default. At most the model's maximum. */
@@ -33,7 +33,7 @@ export type OutputCap = {
  */
 export type Bounds = { readonly least: Micros; readonly sure: Micros; readonly most: Micros };
 
-type AskedOutput = {
+type RequestedOutput = {
   readonly cap: number | null;
   readonly choices: number;
   readonly defaultCap: number;
@@ -41,18 +41,18 @@ type AskedOutput = {
   readonly least?: number;
 };
 
-export function outputCap(model: Model, prompt: PromptSize, requested: AskedOutput): OutputCap {
+export function outputCap(model: Model, prompt: PromptSize, requested: RequestedOutput): OutputCap {
   const reasoningMin = requested.thinks === true ? (model.thinkingFloor ?? 0) + 1 : 1;
   const floor = Math.max(model.minOutput, reasoningMin, requested.least ?? 0);
   const contextLeft = Math.max(1, model.context - prompt.estimate);
   const requestedCap =
     requested.cap ?? Math.max(floor, Math.min(requested.defaultCap, contextLeft));
   const whole = Math.min(requestedCap, model.maxOutput);
-  const least = Math.min(whole, Math.max(LEAST_OUTPUT_TOKENS, floor));
+  const least = Math.min(whole, Math.max(MIN_OUTPUT_TOKENS, floor));
   return { whole, least, choices: requested.choices, isAsked: requested.cap !== null };
 }
 
-const RESPONSES_REPEATS = 4;
+const RESPONSES_OUTPUT_COPIES = 4;
 
 /**
  * Returns an output cap whose buffered response fits in memory. Lowers a default cap that is too
@@ -63,23 +63,23 @@ export function capThatFits(
   body: ChatBody,
   parsed: ParsedRequest,
 ): Result<OutputCap> {
-  const isMany = cap.choices > 1 || body.logprobs === true;
-  const bytesMax = isMany ? heldBytesMax(body, parsed) : null;
+  const mayBeLarge = cap.choices > 1 || body.logprobs === true;
+  const bytesMax = mayBeLarge ? bufferedBytesMax(body, parsed) : null;
   if (bytesMax === null) return success(cap);
-  const most = Math.floor(bytesMax / responseBytesPerToken(body) / cap.choices);
-  if (cap.whole <= most) return success(cap);
-  if (!cap.isAsked && cap.least <= most) return success({ ...cap, whole: most });
+  const tokensMax = Math.floor(bytesMax / responseBytesPerToken(body) / cap.choices);
+  if (cap.whole <= tokensMax) return success(cap);
+  if (!cap.isAsked && cap.least <= tokensMax) return success({ ...cap, whole: tokensMax });
   const times = cap.choices > 1 ? `${cap.choices} times ` : "";
-  const message = `A response of ${times}${cap.whole} tokens is too large. Request at most ${most} tokens`;
+  const message = `A response of ${times}${cap.whole} tokens is too large. Request at most ${tokensMax} tokens`;
   return body.logprobs === true
     ? invalid(`${message}, or fewer 'top_logprobs'.`, "logprobs")
     : invalid(`${message}, fewer choices, or a stream.`, "n");
 }
 
-function heldBytesMax({ logprobs }: ChatBody, { reply, native }: ParsedRequest): number | null {
+function bufferedBytesMax({ logprobs }: ChatBody, { reply, native }: ParsedRequest): number | null {
   if (reply.kind === "json") return JSON_BYTES_MAX;
   const isRepeated = logprobs === true && native?.wire === "responses";
-  return isRepeated ? JSON_BYTES_MAX / RESPONSES_REPEATS : null;
+  return isRepeated ? JSON_BYTES_MAX / RESPONSES_OUTPUT_COPIES : null;
 }
 
 export function costBounds(
@@ -88,16 +88,16 @@ export function costBounds(
   cap: OutputCap | null,
 ): Bounds {
   const choices = cap?.choices ?? 1;
-  const worst = (promptTokens: number, allowed: number): number =>
+  const maximumCostOf = (promptTokens: number, allowed: number): number =>
     Math.max(
       ...routes.map((route) => {
-        const tokens = billedOutput(route, capForGrant(route, { prompt, cap, allowed }), choices);
-        return worstCost(heldPrice(route, prompt), { prompt, promptTokens }, tokens);
+        const tokens = billedOutput(route, routeCap(route, { prompt, cap, allowed }), choices);
+        return maximumCost(holdPrice(route, prompt), { prompt, promptTokens }, tokens);
       }),
     );
-  const least = worst(prompt.estimate, cap?.least ?? 0);
-  const sure = worst(prompt.bound, cap?.least ?? 0);
-  const most = worst(prompt.bound, cap?.whole ?? 0);
+  const least = maximumCostOf(prompt.estimate, cap?.least ?? 0);
+  const sure = maximumCostOf(prompt.bound, cap?.least ?? 0);
+  const most = maximumCostOf(prompt.bound, cap?.whole ?? 0);
   assert(least <= sure && sure <= most, "the least cost passes the most");
   return { least: micros(least), sure: micros(sure), most: micros(most) };
 }
@@ -112,11 +112,11 @@ export function affordableCap(
   cap: OutputCap,
   grantedMicro: Micros,
 ): number | null {
-  const whole = capForGrant(route, { prompt, cap, allowed: cap.whole });
+  const whole = routeCap(route, { prompt, cap, allowed: cap.whole });
   if (whole < cap.least) return null;
   for (const promptTokens of [prompt.bound, prompt.estimate]) {
-    const billedTokens = tokensFor(route, { prompt, promptTokens, granted: grantedMicro });
-    const tokens = capFor(route, billedTokens, cap.choices);
+    const billedTokens = affordableTokens(route, { prompt, promptTokens, granted: grantedMicro });
+    const tokens = largestCap(route, billedTokens, cap.choices);
     if (tokens >= BigInt(cap.least)) {
       return tokens >= BigInt(whole) ? whole : Number(tokens);
     }
@@ -125,7 +125,7 @@ export function affordableCap(
 }
 
 /** Returns the route's output cap. A default cap leaves room for the prompt. */
-function capForGrant(
+function routeCap(
   { limits }: Route,
   {
     prompt,
@@ -138,7 +138,7 @@ function capForGrant(
   return Math.min(most, Math.max(cap.least, limits.context - prompt.estimate));
 }
 
-function heldPrice(route: Route, prompt: PromptSize): Price {
+function holdPrice(route: Route, prompt: PromptSize): Price {
   return priceAt(route, prompt.bound);
 }
 
@@ -152,12 +152,11 @@ export function billedOutput(route: Route, cap: number, choices: number): number
 }
 
 /** Returns the largest cap per choice that bills at most `billedTokens`. Can be negative. */
-function capFor(route: Route, billedTokens: bigint, choices: number): bigint {
-  const scaledTokens =
-    (billedTokens * BigInt(FACTOR_SCALE)) / BigInt(scaledFactor(route) * choices);
-  const extraReasoning =
+function largestCap(route: Route, billedTokens: bigint, choices: number): bigint {
+  const capByFactor = (billedTokens * BigInt(FACTOR_SCALE)) / BigInt(scaledFactor(route) * choices);
+  const capBesidesReasoning =
     billedTokens / BigInt(choices) - BigInt(route.limits?.reasoningTokens ?? 0);
-  return scaledTokens < extraReasoning ? scaledTokens : extraReasoning;
+  return capByFactor < capBesidesReasoning ? capByFactor : capBesidesReasoning;
 }
 
 function scaledFactor(route: Route): number {
@@ -168,11 +167,11 @@ function scaledFactor(route: Route): number {
  * Returns the output tokens that the grant pays for after the prompt, or -1 if it doesn't cover the
  * prompt.
  */
-function tokensFor(
+function affordableTokens(
   route: Route,
   held: { prompt: PromptSize; promptTokens: number; granted: Micros },
 ): bigint {
-  const price = heldPrice(route, held.prompt);
+  const price = holdPrice(route, held.prompt);
   const promptCost = BigInt(held.promptTokens) * BigInt(highestInputPrice(price, held.prompt));
   const remaining = BigInt(held.granted) * 1_000_000n - promptCost - unitsCost(price, held.prompt);
   if (remaining < 0n) return -1n;
@@ -184,7 +183,7 @@ function tokensFor(
  * Returns the maximum cost in micro-credits, rounded up. Uses the highest input price, without a
  * cache discount.
  */
-function worstCost(
+function maximumCost(
   price: Price,
   { prompt, promptTokens }: { readonly prompt: PromptSize; readonly promptTokens: number },
   outputTokens: number,

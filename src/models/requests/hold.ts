@@ -25,8 +25,8 @@ import { voidByOutbox } from "./settle.ts";
 import { routeName } from "../routing/route-health.ts";
 import { skippedByGrant } from "./skipped-routes.ts";
 
-const ATTEMPTS = 2;
-const POLICIES_MAX = 10_000;
+const HOLD_ATTEMPTS_MAX = 2;
+const REMEMBERED_KEYS_MAX = 10_000;
 
 /**
  * Holds credits for a run in the wallet or through the key's home region. Returns the routes that
@@ -34,7 +34,7 @@ const POLICIES_MAX = 10_000;
  */
 export async function hold(run: Run): Promise<Result<GrantedHold>> {
   const { caller, progress, services } = run;
-  const walletCall = await holdAtOwnPrices(run);
+  const walletCall = await holdAtCurrentPrices(run);
   const result = walletCall.unanswered ? refuse(walletCall.failure) : walletCall.result;
   if (result.ok) {
     const { tokens } = result.value;
@@ -52,7 +52,7 @@ export async function hold(run: Run): Promise<Result<GrantedHold>> {
   return result;
 }
 
-async function holdAtOwnPrices(run: Run): Promise<ObjectCallResult<HoldGrant>> {
+async function holdAtCurrentPrices(run: Run): Promise<ObjectCallResult<HoldGrant>> {
   const { caller, request, services } = run;
   const walletCall = await holdWithCandidates(run);
   const failure = walletFailure(walletCall);
@@ -71,21 +71,21 @@ async function holdAtOwnPrices(run: Run): Promise<ObjectCallResult<HoldGrant>> {
  */
 async function holdWithCandidates(run: Run): Promise<ObjectCallResult<HoldGrant>> {
   const { caller, services } = run;
-  const { keysNeedingCandidates: policies } = services;
+  const { keysNeedingCandidates: keyHashes } = services;
   const walletCall = await holdOnce(run);
   if (walletFailure(walletCall)?.kind !== "candidates_required") return walletCall;
-  evictOldest(policies, POLICIES_MAX);
-  policies.add(caller.keyHash);
+  evictOldest(keyHashes, REMEMBERED_KEYS_MAX);
+  keyHashes.add(caller.keyHash);
   // A lost attempt may have placed a hold.
   return walletCall.unanswered ? walletCall : holdOnce(run);
 }
 
-function candidatesOf(request: PaidRequest): RouteCandidate[] {
+function routeCandidatesOf(request: PaidRequest): RouteCandidate[] {
   const options = optionsOf(request);
   return options
     .flatMap((option) => {
       const { sent, model, routes, prompt, cap } = option;
-      const optionTokens = options.length > 1 ? { tokens: tokensOf(option) } : null;
+      const optionTokens = options.length > 1 ? { tokens: tokenBoundsOf(option) } : null;
       return routes.map((route) => {
         const { least, sure, most } = costBounds([route], prompt, cap);
         const { provider, dataRegion: region } = route;
@@ -96,7 +96,7 @@ function candidatesOf(request: PaidRequest): RouteCandidate[] {
     .slice(0, CANDIDATES_MAX);
 }
 
-function tokensOf({ prompt: { estimate }, cap }: ModelOption): HoldRequest["tokens"] {
+function tokenBoundsOf({ prompt: { estimate }, cap }: ModelOption): HoldRequest["tokens"] {
   const outputs = (each: number): number => estimate + each * choiceCount(cap);
   return { prompt: estimate, least: outputs(cap?.least ?? 0), most: outputs(cap?.whole ?? 0) };
 }
@@ -124,9 +124,9 @@ function holdRequestOf({ caller, id, idempotency, request, services }: Run): Hol
     most: micros(maximumOf(({ bounds }) => bounds.most)),
     hasCap: cap === null || cap.isAsked,
     tokens: {
-      prompt: maximumOf((option) => tokensOf(option).prompt),
-      least: maximumOf((option) => tokensOf(option).least),
-      most: maximumOf((option) => tokensOf(option).most),
+      prompt: maximumOf((option) => tokenBoundsOf(option).prompt),
+      least: maximumOf((option) => tokenBoundsOf(option).least),
+      most: maximumOf((option) => tokenBoundsOf(option).most),
     },
     model: { sent, id: model.id },
     externalId: user,
@@ -135,7 +135,7 @@ function holdRequestOf({ caller, id, idempotency, request, services }: Run): Hol
     idempotency,
     priceList: request.pricing.list,
     affinity: request.affinity ?? null,
-    ...(hasCandidates && { candidates: candidatesOf(request) }),
+    ...(hasCandidates && { candidates: routeCandidatesOf(request) }),
   };
 }
 
@@ -150,7 +150,7 @@ function holdInRegion(run: Run, walletAt: WalletAt): Promise<ObjectCallResult<Ho
   const { caller, isPresumed, progress, timers } = run;
   const { keyHash, orgId, shown } = caller;
   const request = holdRequestOf(run);
-  const ask = async (attempt: number): Promise<Result<HoldGrant>> => {
+  const placeHold = async (attempt: number): Promise<Result<HoldGrant>> => {
     const wallet = walletAt(orgId, attempt);
     if (!isPresumed || progress.admitted !== null) return wallet.hold(request, keyHash, shown);
     const answer = await wallet.admitAndHold(keyHash, request, shown);
@@ -158,7 +158,7 @@ function holdInRegion(run: Run, walletAt: WalletAt): Promise<ObjectCallResult<Ho
     progress.admitted = { caller, rate: answer.value.admitted };
     return answer.value.held;
   };
-  return callObjectWithRetries(ask, { after: timers.after, attemptsMax: ATTEMPTS });
+  return callObjectWithRetries(placeHold, { after: timers.after, attemptsMax: HOLD_ATTEMPTS_MAX });
 }
 
 /**
@@ -179,7 +179,10 @@ function grantedRoutes({ request, services }: Run, grant: HoldGrant): PaidRoute[
       routes: option.routes.filter(() => isAllowed(option)),
     }),
   );
-  return [...(warmRoute === undefined ? first : warmFirst(first, warmRoute)), ...others.flat()];
+  return [
+    ...(warmRoute === undefined ? first : moveWarmRouteFirst(first, warmRoute)),
+    ...others.flat(),
+  ];
 }
 
 function paidRoutes(
@@ -211,7 +214,7 @@ function paidRoutes(
   });
 }
 
-function warmFirst(routes: PaidRoute[], warm: string): PaidRoute[] {
+function moveWarmRouteFirst(routes: PaidRoute[], warm: string): PaidRoute[] {
   const isWarm = ({ provider, upstreamId }: PaidRoute) =>
     routeName(provider.id, upstreamId) === warm;
   return [...routes.filter(isWarm), ...routes.filter((route) => !isWarm(route))];

@@ -80,8 +80,13 @@ export function watchRunning(
 ): void {
   const board = Isolate.of(c.get("config")).get(makeBoard);
   const { executionCtx } = c;
-  const ask = makeStopQuery(c, run.caller, run.timers);
-  watchRun({ ...run, board, ask, waitUntil: (work) => executionCtx.waitUntil(work) });
+  const findStoppedRuns = makeStopQuery(c, run.caller, run.timers);
+  watchRun({
+    ...run,
+    board,
+    ask: findStoppedRuns,
+    waitUntil: (work) => executionCtx.waitUntil(work),
+  });
 }
 
 function makeStopQuery(
@@ -138,23 +143,23 @@ export async function requireLiveAtHome(
 
 const makeKeySet = (): Set<string> => new Set();
 
-const makeGroups = () => ({
+const makeCallGroups = () => ({
   wallets: new WalletGroups(),
   outboxes: new CallGroups<readonly OutcomeItem[], null>(),
 });
 
 export function walletForAttemptOf(config: Config, env: Env, after: TimerFunction): WalletAt {
-  const { wallets } = Isolate.of(config).get(makeGroups);
+  const { wallets } = Isolate.of(config).get(makeCallGroups);
   return (orgId, attempt) => {
     const stub = () => objectsOf(env).wallet(orgId);
     return attempt === 1 ? wallets.walletOf(orgId, stub, after) : stub();
   };
 }
 
-const STORED = { kind: "answered", answer: null } as const;
+const STORED_RESULT = { kind: "answered", answer: null } as const;
 
 function outboxesOf(config: Config, env: Env, after: TimerFunction): OutboxAt {
-  const { outboxes } = Isolate.of(config).get(makeGroups);
+  const { outboxes } = Isolate.of(config).get(makeCallGroups);
   return (name, attempt) => {
     const stub = () => objectsOf(env).outbox(name);
     if (attempt > 1) return stub();
@@ -169,7 +174,7 @@ function outboxesOf(config: Config, env: Env, after: TimerFunction): OutboxAt {
           together: (parts) =>
             stub()
               .enqueue(parts.flat())
-              .then(() => parts.map(() => STORED)),
+              .then(() => parts.map(() => STORED_RESULT)),
           after,
         }),
     };

@@ -34,7 +34,7 @@ export function boundModels(parsed: ParsedRequest, sale: Sale): Result<PaidReque
   if (fallbacks.length === 0) return first;
   if (!first.ok && first.failure.kind === "model_not_found") return first;
   if (request.kind !== "chat") {
-    return invalid("Only requests for text can have several models.", rootOf(fallbacks));
+    return invalid("Only requests for text can have several models.", listParamOf(fallbacks));
   }
   const unknown = fallbacks.find(({ name }) => !resolveModel(sale.catalog, name, "chat").ok);
   if (unknown !== undefined) {
@@ -43,24 +43,26 @@ export function boundModels(parsed: ParsedRequest, sale: Sale): Result<PaidReque
   }
   const names = fallbacks.map(({ name }) => name);
   const distinct = fallbacks.filter(({ name }, at) => names.indexOf(name) === at);
-  const fallbackRequests = distinct.map((one) => requestOf(parsed, request, one));
+  const fallbackRequests = distinct.map((one) => requestForFallback(parsed, request, one));
   const bound = [first, ...fallbackRequests.map((one) => boundRequest(one, sale))];
   const bounded = bound.flatMap((one) => (one.ok ? [one.value] : []));
   const [chosen] = bounded;
   if (chosen === undefined) return first;
   const ids = bounded.map(({ model }) => model.id);
-  const options = bounded.filter(({ model }, at) => ids.indexOf(model.id) === at).map(optionOf);
+  const options = bounded
+    .filter(({ model }, at) => ids.indexOf(model.id) === at)
+    .map(toModelOption);
   const rejectedModels = [parsed, ...fallbackRequests].flatMap(
     ({ request: { body }, preferences }, at) => {
       const model = resolveModel(sale.catalog, body.model, "chat");
       const one = bound[at];
-      return !model.ok || one?.ok !== false ? [] : unableRoutes(model.value, preferences, one);
+      return !model.ok || one?.ok !== false ? [] : skippedRoutesOf(model.value, preferences, one);
     },
   );
   return success({ ...chosen, unable: rejectedModels, ...(options.length > 1 && { options }) });
 }
 
-function requestOf(
+function requestForFallback(
   parsed: ParsedRequest,
   request: Extract<CoreRequest, { kind: "chat" }>,
   { name, preferences }: ModelFallback,
@@ -69,7 +71,7 @@ function requestOf(
   return { ...parsed, request: { ...request, body }, preferences };
 }
 
-function unableRoutes(
+function skippedRoutesOf(
   { routes }: Model,
   preferences: RoutePreferences | null | undefined,
   { failure }: Refusal,
@@ -88,11 +90,11 @@ function skipReasonOf(failure: Failure): SkippedRoute["why"] {
   return param === "provider.max_price" ? "max_price" : "preference";
 }
 
-function rootOf([fallback]: readonly ModelFallback[]): string {
+function listParamOf([fallback]: readonly ModelFallback[]): string {
   return (fallback?.param ?? "").replace(/\[\d+\]$/, "");
 }
 
-function optionOf(request: ModelOption): ModelOption {
+function toModelOption(request: ModelOption): ModelOption {
   const { sent, model, routes, prompt, cap, mayThink, bounds } = request;
   const { choice = null, affinity = null } = request;
   return { sent, model, routes, choice, affinity, prompt, cap, mayThink, bounds };
@@ -110,7 +112,7 @@ export function reprice(request: PaidRequest, pricing: Pricing): Refusal | null 
   if (first === undefined) return all.find((one) => !one.ok) ?? null;
   const rejectedModels = options.flatMap(({ model, choice }, at) => {
     const one = all[at];
-    return one?.ok === false ? unableRoutes(model, choice?.preferences, one) : [];
+    return one?.ok === false ? skippedRoutesOf(model, choice?.preferences, one) : [];
   });
   Object.assign(
     request,
@@ -131,7 +133,7 @@ function repriceOption(option: ModelOption, pricing: Pricing): Result<ModelOptio
   const routes = chosenRoutes(model, priced, choice);
   if (!routes.ok) return routes;
   return success({
-    ...optionOf(option),
+    ...toModelOption(option),
     routes: routes.value,
     bounds: costBounds(routes.value, prompt, cap),
   });

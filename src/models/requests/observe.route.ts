@@ -28,7 +28,7 @@ export function observe(c: Context<AppEnv>, run: Run, status: number): void {
   recorder.view = () => ({ series: routeGauges(health, now(env)), samples: times.take() });
   recorder.onSpeeds = (speeds) => times.learn(speeds);
   countRunInMetrics(run, recorder.tally);
-  noteSpeed(run);
+  recordSpeed(run);
   const dataPoint = env.ANALYTICS === undefined ? null : dataPointOf(run);
   if (dataPoint !== null) env.ANALYTICS?.writeDataPoint(dataPoint);
   if (status !== 401) flushMetricCounts(c); // revoked keys must not cause object calls
@@ -50,12 +50,12 @@ export function countRunInMetrics(run: Run, tally: Tally): void {
   if (isBroken) tally.count("bugs");
   if (outcome === null) return;
   if (outcome.kind === "void") {
-    return tally.count("absorbed", { reason: metricWord(outcome.reason) });
+    return tally.count("absorbed", { reason: toMetricLabel(outcome.reason) });
   }
   const { route, usage, estimated } = outcome;
   const { model, stream } = run.request;
   const { provider } = route.route;
-  const series = seriesOfRuns(model, provider)[stream ? "streamed" : "whole"];
+  const series = cachedSeriesFor(model, provider)[stream ? "streamed" : "whole"];
   tally.observe(series.firstByte, route.firstByteMs / 1000);
   tally.observe(series.duration, (run.services.now() - run.startedMs) / 1000);
   tally.add(series.cost, charged);
@@ -70,7 +70,7 @@ export function countRunInMetrics(run: Run, tally: Tally): void {
   if (isUnsaved) tally.count("unsaved");
 }
 
-function noteSpeed({ caller, progress, request, services, startedMs }: Run): void {
+function recordSpeed({ caller, progress, request, services, startedMs }: Run): void {
   const { outcome, askedMs } = progress;
   if (outcome?.kind !== "settle" || outcome.estimated) return;
   const { route, usage } = outcome;
@@ -78,31 +78,31 @@ function noteSpeed({ caller, progress, request, services, startedMs }: Run): voi
   const { firstByteMs } = route;
   const streamMs = services.now() - startedMs - firstByteMs;
   const waitMs = firstByteMs - askedMs;
-  const servedCounter = request.stream
+  const timing = request.stream
     ? { latencyMs: waitMs < 0 ? null : waitMs, streamMs }
     : { latencyMs: null, streamMs: waitMs };
   const at = { route: routeName(provider, upstreamId), orgId: caller.orgId };
-  services.times.note(at, { ...servedCounter, output: usage.output });
+  services.times.note(at, { ...timing, output: usage.output });
 }
 
-type RunSeries = ReturnType<typeof runSeries>;
-type ByStream = { readonly streamed: RunSeries; readonly whole: RunSeries };
-const seriesOfModels = new WeakMap<Model, Map<string, ByStream>>();
+type RunSeries = ReturnType<typeof makeRunSeries>;
+type SeriesByStreaming = { readonly streamed: RunSeries; readonly whole: RunSeries };
+const seriesByModel = new WeakMap<Model, Map<string, SeriesByStreaming>>();
 
-function seriesOfRuns(model: Model, provider: string): ByStream {
-  const byProvider = seriesOfModels.get(model) ?? new Map<string, ByStream>();
-  seriesOfModels.set(model, byProvider);
+function cachedSeriesFor(model: Model, provider: string): SeriesByStreaming {
+  const byProvider = seriesByModel.get(model) ?? new Map<string, SeriesByStreaming>();
+  seriesByModel.set(model, byProvider);
   const known = byProvider.get(provider);
   if (known !== undefined) return known;
   const newSeries = {
-    streamed: runSeries(model, provider, true),
-    whole: runSeries(model, provider, false),
+    streamed: makeRunSeries(model, provider, true),
+    whole: makeRunSeries(model, provider, false),
   };
   byProvider.set(provider, newSeries);
   return newSeries;
 }
 
-function runSeries({ id: model, kind }: Model, provider: string, stream: boolean) {
+function makeRunSeries({ id: model, kind }: Model, provider: string, stream: boolean) {
   const labels = { kind, stream: String(stream) };
   const tokens = (type: string): string => counterSeries("tokens", { model, type });
   return {
@@ -179,12 +179,12 @@ function chargeFields({ route, usage, estimated, finishReason }: Charge, charged
   };
 }
 
-function metricWord(reason: string): string {
+function toMetricLabel(reason: string): string {
   return reason.replaceAll(/[^a-z_]+/gi, "_").slice(0, 60);
 }
 
 /** Counts shed requests in a metric, and in at most one log line per second. */
-class ShedCounts implements OverloadCounters {
+class LoggedOverloadCounters implements OverloadCounters {
   readonly #config: Config;
   readonly #line = new SummaryLogLine("requests_shed");
 
@@ -199,10 +199,11 @@ class ShedCounts implements OverloadCounters {
 }
 
 export function overloadCountersOf(config: Config): OverloadCounters {
-  return Isolate.of(config).get(makeSheds);
+  return Isolate.of(config).get(makeOverloadCounters);
 }
 
-const makeSheds = (config: Config): OverloadCounters => new ShedCounts(config);
+const makeOverloadCounters = (config: Config): OverloadCounters =>
+  new LoggedOverloadCounters(config);
 
 /**
  * Rejects and counts a request because of overload. The request gets a log line only if

@@ -41,7 +41,7 @@ type PaidRequestContext = {
   readonly c: Context<AppEnv>;
   readonly endpoint: EndpointAdapter;
   readonly slot: Slot | undefined;
-  readonly answered: PromiseWithResolvers<Response>;
+  readonly pendingResponse: PromiseWithResolvers<Response>;
   summary: RequestSummary | null;
 };
 
@@ -64,13 +64,13 @@ export function handlePaidRequest(
 ): Promise<Response> | Response {
   const slot = c.get("slot");
   if (typeof slot === "string") {
-    const shed = fail(c, rejectOverloaded(c, slot).failure);
+    const response = fail(c, rejectOverloaded(c, slot).failure);
     recordFailedRequest(c, null, null);
-    return shed;
+    return response;
   }
-  const answered = Promise.withResolvers<Response>();
-  c.executionCtx.waitUntil(toItsEnd({ c, endpoint, slot, answered, summary: null }));
-  return answered.promise;
+  const pendingResponse = Promise.withResolvers<Response>();
+  c.executionCtx.waitUntil(runAndRelease({ c, endpoint, slot, pendingResponse, summary: null }));
+  return pendingResponse.promise;
 }
 
 /**
@@ -85,13 +85,13 @@ export function handlePaidRequest(
  *     respond  none: all but the last byte                  the same
  *     settle   the wallet, else the outbox; the last byte   this region's outbox, which calls home; the last byte
  */
-async function runToEnd(context: PaidRequestContext): Promise<void> {
+async function runPaidPath(context: PaidRequestContext): Promise<void> {
   const run = await prepareRun(context);
   if (run === null) return recordFailedRequest(context.c, context.summary, null);
   await runPaidRequest(run).catch((error: unknown) =>
-    context.answered.resolve(failUnexpectedly(error, context.c)),
+    context.pendingResponse.resolve(failUnexpectedly(error, context.c)),
   );
-  observe(context.c, run, (await context.answered.promise).status);
+  observe(context.c, run, (await context.pendingResponse.promise).status);
   recordFailedRequest(context.c, context.summary, run);
   await run.progress.keeping; // keeps the slot until the response is stored
 }
@@ -105,11 +105,11 @@ async function prepareRun(context: PaidRequestContext): Promise<Run | null> {
   const caller = await admit(context);
   if (!caller.ok) return refuseRequest(context, caller);
   const read = await readRequest(context, caller.value, bodyRead);
-  if (!read.ok) return refuseRequest(context, await afterAdmission(context, read));
+  if (!read.ok) return refuseRequest(context, await rejectAfterAdmission(context, read));
   context.summary = summarizeRequest(read.value.parsed);
-  const request = await boundCost(context, read.value);
-  if (!request.ok) return refuseRequest(context, await afterAdmission(context, request));
-  return runOf(context, { ...read.value, request: request.value });
+  const request = await computeBounds(context, read.value);
+  if (!request.ok) return refuseRequest(context, await rejectAfterAdmission(context, request));
+  return createRun(context, { ...read.value, request: request.value });
 }
 
 /** Runs the steps from the hold on. Returns only after the hold has ended. */
@@ -189,8 +189,8 @@ async function parseBody(
   { c, endpoint, slot }: PaidRequestContext,
   { json, bytes: { length: bytes } }: JsonBody,
 ): Promise<ParseResult> {
-  const idempotentRequest = endpoint.names?.(json) ?? null;
-  if (idempotentRequest === null) return parseFields(c, endpoint, { json });
+  const storedIds = endpoint.names?.(json) ?? null;
+  if (storedIds === null) return parseEndpointRequest(c, endpoint, { json });
   const admission = await c.get("presumed")?.admit();
   if (admission?.ok === false) return admission;
   const { admitted } = c.var;
@@ -201,11 +201,13 @@ async function parseBody(
     slot,
     bytes,
   };
-  const recalled = await recallStored(at, idempotentRequest);
-  return recalled.ok ? parseFields(c, endpoint, { json, recalled: recalled.value }) : recalled;
+  const recalled = await recallStored(at, storedIds);
+  return recalled.ok
+    ? parseEndpointRequest(c, endpoint, { json, recalled: recalled.value })
+    : recalled;
 }
 
-function parseFields(
+function parseEndpointRequest(
   c: Context<AppEnv>,
   endpoint: EndpointAdapter,
   { json, recalled }: { readonly json: object; readonly recalled?: StoredResponseResult },
@@ -221,7 +223,7 @@ function parseFields(
   };
   const parsed = endpoint.parse(rest, at, recalled);
   if (!parsed.ok) return parsed;
-  const user = endUserOf(parsed.value, c.req.header(END_USER));
+  const user = endUserOf(parsed.value, c.req.header(END_USER_HEADER));
   if (!user.ok) return user;
   const tagged = requestTags(json, c.req.header("x-tags"));
   if (!tagged.ok) return tagged;
@@ -229,13 +231,13 @@ function parseFields(
   const session = fields.session ?? at.header("x-session-id") ?? at.header("x-session-affinity");
   const dropped = [...parsed.value.dropped, ...fields.dropped];
   const trace = traceOf(at.header("traceparent"));
-  const more = { dropped, preferences, fallbacks, session: session ?? null, trace };
-  const request = { ...parsed.value, ...more, user: user.value };
+  const extraFields = { dropped, preferences, fallbacks, session: session ?? null, trace };
+  const request = { ...parsed.value, ...extraFields, user: user.value };
   return success(withTags(request, tagged.value));
 }
 
-const END_USER = "x-end-user";
-const PLAIN = /^[\u0020-\u007e]*$/;
+const END_USER_HEADER = "x-end-user";
+const PRINTABLE_ASCII = /^[\u0020-\u007e]*$/;
 
 /**
  * Returns the end user from the body or the header `x-end-user`. If both are set, they must be
@@ -247,14 +249,14 @@ function endUserOf(
 ): Result<string | null> {
   if (header === undefined) return success(user);
   // Client and server could decode other characters differently.
-  const problem = PLAIN.test(header) ? externalIdProblem(header) : "must be plain ASCII";
-  if (problem !== null) return invalid(`x-end-user ${problem}.`, END_USER);
+  const problem = PRINTABLE_ASCII.test(header) ? externalIdProblem(header) : "must be plain ASCII";
+  if (problem !== null) return invalid(`x-end-user ${problem}.`, END_USER_HEADER);
   if (user === null || user === header) return success(header);
   const param = paramOf === undefined ? "user" : paramOf("user");
   return invalid("The body and the header x-end-user name two different end users.", param);
 }
 
-async function boundCost(
+async function computeBounds(
   { c, endpoint }: PaidRequestContext,
   { parsed, caller }: ReadRequest,
 ): Promise<Result<PaidRequest>> {
@@ -283,23 +285,26 @@ async function boundCost(
  * Admits an unchecked key before rejecting its request. The request then counts toward the rate
  * limit, and a revoked key gets a 401.
  */
-async function afterAdmission({ c }: PaidRequestContext, refusal: Rejection): Promise<Rejection> {
+async function rejectAfterAdmission(
+  { c }: PaidRequestContext,
+  refusal: Rejection,
+): Promise<Rejection> {
   const admission = await c.get("presumed")?.admit();
   return admission === undefined || admission.ok ? refusal : admission;
 }
 
-function refuseRequest({ c, answered }: PaidRequestContext, refusal: Rejection): null {
+function refuseRequest({ c, pendingResponse }: PaidRequestContext, refusal: Rejection): null {
   const { failure } = "shed" in refusal ? rejectOverloaded(c, refusal.shed) : refusal;
-  answered.resolve(fail(c, failure));
+  pendingResponse.resolve(fail(c, failure));
   return null;
 }
 
-async function toItsEnd(context: PaidRequestContext): Promise<void> {
-  const { c, answered, slot } = context;
+async function runAndRelease(context: PaidRequestContext): Promise<void> {
+  const { c, pendingResponse, slot } = context;
   try {
-    await runToEnd(context);
+    await runPaidPath(context);
   } catch (error) {
-    answered.resolve(failUnexpectedly(error, c));
+    pendingResponse.resolve(failUnexpectedly(error, c));
   } finally {
     c.get("timers").close();
     slot?.release();
@@ -308,7 +313,10 @@ async function toItsEnd(context: PaidRequestContext): Promise<void> {
 
 type BoundRequest = Omit<ReadRequest, "parsed"> & { readonly request: PaidRequest };
 
-function runOf({ c, endpoint, answered, slot }: PaidRequestContext, known: BoundRequest): Run {
+function createRun(
+  { c, endpoint, pendingResponse, slot }: PaidRequestContext,
+  known: BoundRequest,
+): Run {
   const { caller, idempotency, request, bytes: bodyBytes } = known;
   const timers = c.get("timers");
   const services = runServices(c, caller);
@@ -339,7 +347,7 @@ function runOf({ c, endpoint, answered, slot }: PaidRequestContext, known: Bound
     slot,
     answer: (response) => {
       if (progress.admitted !== null) c.set("admitted", progress.admitted);
-      answered.resolve(response instanceof Response ? response : fail(c, response));
+      pendingResponse.resolve(response instanceof Response ? response : fail(c, response));
     },
   };
 }

@@ -17,12 +17,12 @@ import type { Result } from "../../shared/failure.ts";
 export function getPricing(c: Context<AppEnv>): PricingFor {
   const { env, executionCtx } = c;
   const config = c.get("config");
-  const cache = priceListsOf(config);
+  const cache = priceListCacheOf(config);
   const reader = {
     now: () => now(env),
     read: (list: string, nowMs: number) => readPriceRows(env.DB, list, nowMs),
     waitUntil: (work: Promise<unknown>) => executionCtx.waitUntil(work),
-    copies: Isolate.of(config).get(makeCopies),
+    copies: Isolate.of(config).get(makePriceCopies),
   };
   const priced = async (list: string | null, at: number): Promise<Result<Pricing>> => {
     const lists = await cache.listsOf(list, reader);
@@ -56,21 +56,21 @@ export async function loadCallerCatalog(c: Context<AppEnv>): Promise<Result<Call
   });
 }
 
-function priceListsOf(config: Config): PriceListCache {
-  return Isolate.of(config).get(makeCache);
+function priceListCacheOf(config: Config): PriceListCache {
+  return Isolate.of(config).get(makePriceListCache);
 }
 
 /**
  * Returns the region's cache of signed price lists. A copy expires after the announcement period
  * for price changes, so it is never outdated.
  */
-function makeCopies({ keySecrets, numbers, region }: Config): PriceCopies | null {
+function makePriceCopies({ keySecrets, numbers, region }: Config): PriceCopies | null {
   const [newest] = keySecrets;
   if (newest === undefined) return null;
   const { secret } = newest;
   return signedPriceCopies(caches.default, { region, secret, keptS: numbers.PRICE_LEAD_S });
 }
 
-function makeCache(config: Config): PriceListCache {
+function makePriceListCache(config: Config): PriceListCache {
   return new PriceListCache(config);
 }

@@ -3,16 +3,16 @@ import type { StoppedRun, WatchedRun } from "../../shared/contracts/pauses.ts";
 import type { Failure } from "../../shared/failure.ts";
 
 /** Ms between two queries about all running requests of an organization. */
-const INTERVAL_MS = 4000;
+const QUERY_INTERVAL_MS = 4000;
 /** Ms after which the next query is sent even without the result of the last one. */
-const RETRY_MS = 2000;
+const QUERY_RETRY_MS = 2000;
 /** Maximum ms to wait for the result of a query. */
 export const ANSWER_MS = 3500;
-const ENDED_MS = 3000;
-const ASKED_MAX = 1000;
+const STALE_RUN_MS = 3000;
+const QUERIED_RUNS_MAX = 1000;
 const ORGANIZATIONS_MAX = 1000;
 
-type Running = {
+type OrganizationRuns = {
   readonly runs: Map<string, { readonly run: WatchedRun; readonly tickedMs: number }>;
   readonly stops: Map<string, Failure>;
   askedMs: number;
@@ -28,10 +28,10 @@ type Query = { readonly runs: readonly WatchedRun[]; readonly askedMs: number };
  * requests. Stores only plain data, because a request can't use another request's I/O.
  */
 export class RunBoard {
-  readonly #organizations = new Map<string, Running>();
+  readonly #organizations = new Map<string, OrganizationRuns>();
 
   tick(orgId: string, run: WatchedRun, nowMs: number): WatchTick {
-    const running = this.#of(orgId);
+    const running = this.#runsOf(orgId);
     const stop = running.stops.get(run.id) ?? null;
     if (stop !== null) {
       running.runs.delete(run.id);
@@ -39,26 +39,26 @@ export class RunBoard {
       return { stop, due: null };
     }
     running.runs.set(run.id, { run, tickedMs: nowMs });
-    const waitMs = running.isWaiting ? RETRY_MS : INTERVAL_MS;
+    const waitMs = running.isWaiting ? QUERY_RETRY_MS : QUERY_INTERVAL_MS;
     if (nowMs - running.askedMs < waitMs) return { stop, due: null };
     running.askedMs = nowMs;
     running.isWaiting = true;
     for (const [id, { tickedMs }] of running.runs) {
-      if (nowMs - tickedMs > ENDED_MS) running.runs.delete(id);
+      if (nowMs - tickedMs > STALE_RUN_MS) running.runs.delete(id);
     }
     for (const id of running.stops.keys()) if (!running.runs.has(id)) running.stops.delete(id);
-    const runs = [...running.runs.values()].slice(-ASKED_MAX).map((one) => one.run);
+    const runs = [...running.runs.values()].slice(-QUERIED_RUNS_MAX).map((one) => one.run);
     return { stop, due: { runs, askedMs: nowMs } };
   }
 
   /** Only the result of the newest query ends the wait. */
   answered(orgId: string, { askedMs }: Query, stops: readonly StoppedRun[]): void {
-    const running = this.#of(orgId);
+    const running = this.#runsOf(orgId);
     if (askedMs === running.askedMs) running.isWaiting = false;
     for (const { id, failure } of stops) running.stops.set(id, failure);
   }
 
-  #of(orgId: string): Running {
+  #runsOf(orgId: string): OrganizationRuns {
     const known = this.#organizations.get(orgId);
     if (known !== undefined) return known;
     evictOldest(this.#organizations, ORGANIZATIONS_MAX);

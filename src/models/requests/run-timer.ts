@@ -19,18 +19,18 @@ type StopReason = "deadline" | "drained" | "halted";
  */
 export class RunTimer {
   readonly #stop = new StopSource();
-  readonly #listening: TimerReference;
+  readonly #selfReference: TimerReference;
   readonly #timers: Timers;
   readonly #drainMs: number;
   readonly #now: () => number;
   #reason: StopReason | null = null;
-  #halted: Failure | null = null;
-  #leftMs: number | null = null;
-  readonly #whenGone: (() => void)[] = [];
+  #haltFailure: Failure | null = null;
+  #disconnectedMs: number | null = null;
+  readonly #disconnectCallbacks: (() => void)[] = [];
 
   constructor(client: AbortSignal, timers: Timers, limits: RunLimits) {
     const timerReference: TimerReference = { run: this };
-    this.#listening = timerReference;
+    this.#selfReference = timerReference;
     this.#timers = timers;
     this.#drainMs = limits.drainMs;
     this.#now = limits.now ?? elapsedMs;
@@ -51,21 +51,21 @@ export class RunTimer {
 
   /** The failure for the client if a pause, or the end of its key, stopped the run. */
   get halted(): Failure | null {
-    return this.#halted;
+    return this.#haltFailure;
   }
 
   get clientGone(): boolean {
-    return this.#leftMs !== null;
+    return this.#disconnectedMs !== null;
   }
 
   /** The time of the disconnect. Null if the response was already complete. */
   get leftMs(): number | null {
-    return this.#leftMs;
+    return this.#disconnectedMs;
   }
 
   whenClientGone(run: () => void): void {
     if (this.clientGone) run();
-    else this.#whenGone.push(run);
+    else this.#disconnectCallbacks.push(run);
   }
 
   stop(): void {
@@ -73,17 +73,17 @@ export class RunTimer {
   }
 
   halt(failure: Failure): void {
-    if (this.#reason === null) this.#halted = failure;
+    if (this.#reason === null) this.#haltFailure = failure;
     this.#end("halted");
   }
 
   clientLeft(): void {
     if (this.clientGone) return;
-    this.#leftMs = this.#now();
+    this.#disconnectedMs = this.#now();
     this.#timers.after(this.#drainMs, () => {
       this.#end("drained");
     });
-    for (const run of this.#whenGone) run();
+    for (const run of this.#disconnectCallbacks) run();
   }
 
   /**
@@ -91,7 +91,7 @@ export class RunTimer {
    * collection.
    */
   close(): void {
-    this.#listening.run = null;
+    this.#selfReference.run = null;
   }
 
   #end(reason: StopReason): void {

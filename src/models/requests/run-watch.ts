@@ -16,12 +16,12 @@ import type { RunBoard } from "./run-board.ts";
 import type { RunTimer } from "./run-timer.ts";
 
 /** Age in ms from which a request is watched. Shorter requests cause no calls. */
-const AGE_MS = 6000;
+const WATCH_AFTER_MS = 6000;
 const TICK_MS = 1000;
 
 export type FindStoppedRuns = (runs: readonly WatchedRun[]) => Promise<readonly StoppedRun[]>;
 
-type WatchedCall = {
+type RunToWatch = {
   readonly id: string;
   readonly caller: Caller;
   readonly timers: Timers;
@@ -36,10 +36,10 @@ type WatchedCall = {
  * Ends a running request within 15 s of a pause with `stop_running`, or of the end of its key or
  * session: up to 6 s unwatched, 4 s between queries, 3.5 s for the result and a tick.
  */
-export function watchRun({ id, caller, timers, timer, board, ask, waitUntil }: WatchedCall): void {
+export function watchRun({ id, caller, timers, timer, board, ask, waitUntil }: RunToWatch): void {
   const { orgId } = caller;
   const run = { id, called: requestCredential(caller.keyHash, caller.shown) };
-  const failed = (error: unknown): void => {
+  const logFailure = (error: unknown): void => {
     logWarning("running_requests_unwatched", { org_id: orgId, reason: reasonOf(error) });
   };
   const tick = (): void => {
@@ -47,12 +47,12 @@ export function watchRun({ id, caller, timers, timer, board, ask, waitUntil }: W
     if (stop !== null) return timer.halt(stop);
     timers.after(TICK_MS, tick);
     if (due === null) return;
-    waitUntil(ask(due.runs).then((stops) => board.answered(orgId, due, stops), failed));
+    waitUntil(ask(due.runs).then((stops) => board.answered(orgId, due, stops), logFailure));
   };
-  timers.after(AGE_MS, tick);
+  timers.after(WATCH_AFTER_MS, tick);
 }
 
-const message = z.object({
+const requestSchema = z.object({
   org_id: z.string().check(z.minLength(1), z.maxLength(64)),
   runs: z.array(z.object({ id: z.string(), key_hash: keyHashSchema, ...presentedFields })),
 });
@@ -69,7 +69,7 @@ export function watchBody(orgId: string, runs: readonly WatchedRun[]): object {
 export function readWatchBody(
   body: unknown,
 ): { readonly orgId: string; readonly runs: readonly WatchedRun[] } | null {
-  const parsed = message.safeParse(body);
+  const parsed = requestSchema.safeParse(body);
   if (!parsed.success) return null;
   const { org_id: orgId, runs } = parsed.data;
   return {
@@ -78,9 +78,11 @@ export function readWatchBody(
   };
 }
 
-const answer = z.object({ stops: z.array(z.object({ id: z.string(), failure: peerRefusal })) });
+const responseSchema = z.object({
+  stops: z.array(z.object({ id: z.string(), failure: peerRefusal })),
+});
 
 export function readStops(body: unknown): readonly StoppedRun[] | null {
-  const parsed = answer.safeParse(body);
+  const parsed = responseSchema.safeParse(body);
   return parsed.success ? parsed.data.stops : null;
 }

@@ -55,8 +55,8 @@ export function sendJson(
 ): EndedResponse {
   const makeCharge = (finishReason: string | null): Outcome => {
     const output = given.usage === null ? estimateOutput(given) : 0;
-    const seen = { usage: given.usage, output, finishReason };
-    return chargeFor(run, route, seen, { ending: "complete", readerAway: false });
+    const observed = { usage: given.usage, output, finishReason };
+    return chargeFor(run, route, observed, { ending: "complete", hasClientStoppedReading: false });
   };
   markOpen(run, { owed: () => makeCharge(null), close: () => Promise.resolve() });
   const outcome = makeCharge(given.native?.finish ?? finishReasonOf(given.body));
@@ -124,10 +124,10 @@ type ResponseStream = {
   failure: ProviderFailure | null;
 };
 
-const COMMENT = ": keep-alive\n\n";
+const KEEP_ALIVE_COMMENT = ": keep-alive\n\n";
 const INITIAL_STATE = { hasBegun: false, failure: null };
-const BROKEN_OFF: ProviderFailure = { kind: "retry", reason: "broken_off" };
-const SILENT: ProviderFailure = { kind: "retry", reason: "silent" };
+const STREAM_BROKEN: ProviderFailure = { kind: "retry", reason: "broken_off" };
+const STREAM_SILENT: ProviderFailure = { kind: "retry", reason: "silent" };
 
 /**
  * Forwards a stream and measures its usage. The last events wait for the charge. After a
@@ -153,7 +153,7 @@ export async function sendStream(
   const client = new StreamClient({ left: () => timer.clientLeft() });
   const response = new Response(client.readable, { headers });
   const { numbers } = run.services;
-  const keepAlive = reply.contentType === undefined ? COMMENT : "";
+  const keepAlive = reply.contentType === undefined ? KEEP_ALIVE_COMMENT : "";
   const ping = (): string => (streaming.hasBegun ? writer.ping : keepAlive);
   const watch = new StreamWatch({ events, lateMs, timer, client, ping, now: elapsedMs, numbers });
   const streaming = {
@@ -167,7 +167,7 @@ export async function sendStream(
     beganMs,
     ...INITIAL_STATE,
   };
-  markOpen(run, { owed: makeCharge, close: async () => close(streaming) });
+  markOpen(run, { owed: makeCharge, close: async () => closeStream(streaming) });
   timer.whenClientGone(() => handleDisconnect(streaming));
   run.answer(response);
   if (lateMs !== undefined) void client.write(keepAlive);
@@ -189,35 +189,42 @@ function createMeter({ request, progress, services }: Run, route: ServingRoute, 
 function streamCharge(
   { run, route, meter }: Pick<ResponseStream, "run" | "route" | "meter">,
   ending: StreamEnding,
-  readerAway: boolean,
+  hasClientStoppedReading: boolean,
 ): Outcome {
   const { usage, partial, finishReason } = meter;
   const isCutOff = ending === "stopped" || ending === "failed";
   const nowMs = elapsedMs();
-  const seen = isCutOff
+  const outputCounts = isCutOff
     ? { output: meter.outputUntil(nowMs), thought: meter.thoughtUntil(nowMs) }
     : { output: meter.output };
-  return chargeFor(run, route, { usage, partial, finishReason, ...seen }, { ending, readerAway });
+  return chargeFor(
+    run,
+    route,
+    { usage, partial, finishReason, ...outputCounts },
+    { ending, hasClientStoppedReading },
+  );
 }
 
 function endStream(streaming: ResponseStream, ending: StreamEnding): EndedResponse {
   const { run, client, writer } = streaming;
-  const readerAway = run.timer.clientGone || client.pendingMs > SLOW_READER_MS;
-  const outcome = streamCharge(streaming, ending, readerAway);
+  const hasClientStoppedReading = run.timer.clientGone || client.pendingMs > SLOW_READER_MS;
+  const outcome = streamCharge(streaming, ending, hasClientStoppedReading);
   let receipt: Receipt | null = null;
   return {
     outcome,
     last: async ({ charged }) => {
       const finalReceipt = outcome.kind === "void" ? null : receiptOf(run, outcome, charged);
       const isComplete = ending === "complete" && finalReceipt !== null;
-      const reported = (): Failure => {
+      const reportFailure = (): Failure => {
         run.progress.told = withCharge(run, clientFailure(streaming), outcome);
         return run.progress.told;
       };
       const start = streaming.hasBegun ? "" : writer.begin(null);
-      const end = isComplete ? writer.end(finalReceipt) : writer.fail(reported(), finalReceipt);
+      const end = isComplete
+        ? writer.end(finalReceipt)
+        : writer.fail(reportFailure(), finalReceipt);
       await client.end(end === null ? null : joinData(start, end));
-      close(streaming);
+      closeStream(streaming);
       if (isComplete) receipt = finalReceipt;
       return true;
     },
@@ -236,41 +243,41 @@ async function failStream(streaming: ResponseStream, failure: Failure): Promise<
   try {
     await client.end(writer.fail(failure, null));
   } finally {
-    close(streaming);
+    closeStream(streaming);
   }
 }
 
 /** Stops writing after a disconnect, but may read on to get the provider's usage. */
 function handleDisconnect(streaming: ResponseStream): void {
   streaming.client.leave();
-  if (isNotWorthReading(streaming)) streaming.watch.stop();
+  if (canStopReading(streaming)) streaming.watch.stop();
 }
 
 /**
  * Reports whether a disconnected client's stream can be closed. Hidden reasoning prevents this,
  * because only the final usage includes it.
  */
-function isNotWorthReading(streaming: ResponseStream): boolean {
+function canStopReading(streaming: ResponseStream): boolean {
   const { meter, run } = streaming;
   if (meter.mayHide || run.request.cap === null) return false; // images are billed in full
   const { numbers, now } = run.services;
   const isDrained = now() - (run.timer.leftMs ?? now()) > numbers.DRAIN_S * 1000;
-  return isDrained || isEndFar(streaming);
+  return isDrained || isEndTooFar(streaming);
 }
 
-const PACE_KNOWN_MS = 1000;
+const PACE_KNOWN_AFTER_MS = 1000;
 
 /** Reports whether, at the pace so far, the remaining output would take longer than DRAIN_S. */
-function isEndFar({ run, route, meter, beganMs }: ResponseStream): boolean {
+function isEndTooFar({ run, route, meter, beganMs }: ResponseStream): boolean {
   const ranMs = elapsedMs() - beganMs;
-  if (meter.finished || route.cap === null || ranMs < PACE_KNOWN_MS) return false;
+  if (meter.finished || route.cap === null || ranMs < PACE_KNOWN_AFTER_MS) return false;
   const reported = meter.output;
   if (reported === 0) return false;
   const allowed = route.cap * (run.request.cap?.choices ?? 1);
   return (allowed - reported) * ranMs > reported * run.services.numbers.DRAIN_S * 1000;
 }
 
-function close({ watch, events, client }: ResponseStream): void {
+function closeStream({ watch, events, client }: ResponseStream): void {
   watch.close();
   events.cancel();
   client.leave();
@@ -284,8 +291,8 @@ function reportStreamFailure(
   const { services } = run;
   const { provider, upstreamId } = route.route;
   if (ending === "failed") services.health.broke(routeName(provider, upstreamId), services.now());
-  const ended = watch.silent ? SILENT : failure;
-  const fault = ended ?? (ending === "failed" ? BROKEN_OFF : null);
+  const ended = watch.silent ? STREAM_SILENT : failure;
+  const fault = ended ?? (ending === "failed" ? STREAM_BROKEN : null);
   if (fault !== null) reportFailedAttempt(run, route, fault);
 }
 
@@ -301,9 +308,9 @@ async function forwardEvents(streaming: ResponseStream): Promise<StreamEnding> {
     if (batch === null) return endOfFile(meter, watch.stopped ? "stopped" : "failed");
     watch.heard(batch.at(-1));
     meter.hear(elapsedMs());
-    const first = streamStart(streaming, batch);
+    const start = streamStart(streaming, batch);
     const { written, over } = digest(streaming, batch);
-    const all = joinData(first, written);
+    const all = joinData(start, written);
     await client.write(all);
     if (all.length > 0) watch.sent();
     if (over !== null) return over;
@@ -322,7 +329,7 @@ function streamStart(streaming: ResponseStream, batch: readonly StreamEvent[]): 
 
 function mustStop(streaming: ResponseStream): boolean {
   const { run, route, meter } = streaming;
-  if (run.timer.clientGone && isNotWorthReading(streaming)) return true;
+  if (run.timer.clientGone && canStopReading(streaming)) return true;
   if (route.cap === null) return false;
   const allowed = route.cap * (run.request.cap?.choices ?? 1);
   if (!meter.isPast(allowed * RUNAWAY_FACTOR + RUNAWAY_TOKENS)) return false;

@@ -26,12 +26,12 @@ import { within } from "../../shared/timers.ts";
 const OUTBOX_TIMEOUT_MS = 1000;
 const RETRY_PAUSE_MS = 2000;
 /** Maximum ms of an attempt: 2 s for the wallet, 2 s for the outbox. */
-const ATTEMPT_MS = 4000;
+const ATTEMPT_MS_MAX = 4000;
 /**
  * Ms after the response or disconnect at which an unsaved charge is logged. The platform ends a
  * request after 30 s.
  */
-const LAST_WORD_MS = 28_500;
+const UNSAVED_LOG_MS = 28_500;
 
 /**
  * Settles a run, then sends the rest of its response. Retries an unconfirmed charge, then logs it.
@@ -41,7 +41,7 @@ export async function settle(run: Run, ended: EndedResponse): Promise<void> {
   const settledRun = await settleRun(run, outcome);
   const isSent = await ended.last(settledRun);
   if (isSent) storeResponse(run, ended);
-  if (isSent && settledRun.stored !== "saved") await settleLate(run, outcome);
+  if (isSent && settledRun.stored !== "saved") await retryCharge(run, outcome);
 }
 
 /**
@@ -52,15 +52,15 @@ export async function abortRun(run: Run): Promise<void> {
   const { progress } = run;
   progress.isBroken = true;
   run.timer.stop();
-  if (progress.stored === null || progress.stored === "refused") await settleBroken(run);
+  if (progress.stored === null || progress.stored === "refused") await settleAfterBug(run);
   const outcome = progress.outcome ?? EXCEPTION;
   const failure = withCharge(run, { kind: "internal" }, outcome);
   run.answer(failure);
   await progress.open?.close(failure);
-  if (outcome.kind === "settle" && progress.stored !== "saved") await settleLate(run, outcome);
+  if (outcome.kind === "settle" && progress.stored !== "saved") await retryCharge(run, outcome);
 }
 
-async function settleBroken(run: Run): Promise<void> {
+async function settleAfterBug(run: Run): Promise<void> {
   try {
     await settleRun(run, run.progress.open?.owed() ?? EXCEPTION);
   } catch {
@@ -87,7 +87,7 @@ async function storeCharge(run: Run, outcome: Charge): Promise<SettledRun> {
   const generation = generationOf(run, outcome);
   const { orgId } = run.caller;
   const { wallet } = run.services;
-  let isLost = false;
+  let mayBeStored = false;
   if (wallet !== null) {
     const settlement = { id: run.id, cost, generation };
     const walletCall = await callObjectWithRetries(
@@ -99,7 +99,7 @@ async function storeCharge(run: Run, outcome: Charge): Promise<SettledRun> {
     if (!walletCall.unanswered && walletCall.result.ok) {
       return { stored: "saved", charged: chargedMicro(run, walletCall.result.value) };
     }
-    isLost = walletCall.unanswered;
+    mayBeStored = walletCall.unanswered;
   }
   // The response reports this cost before the wallet charges it, so the charge can't exceed the
   // hold.
@@ -107,17 +107,17 @@ async function storeCharge(run: Run, outcome: Charge): Promise<SettledRun> {
   const item = { holdId: run.id, orgId, kind: "settle", cost, generation, isCapped } as const;
   const stored = await enqueue(run, item);
   const charged = micros(Math.min(cost, run.progress.granted ?? cost));
-  return { stored: isLost && stored === "refused" ? "unknown" : stored, charged };
+  return { stored: mayBeStored && stored === "refused" ? "unknown" : stored, charged };
 }
 
 /**
  * Retries the charge of a response that was already sent, then logs it for the operator. The
  * platform allows 30 s from the disconnect or the response.
  */
-async function settleLate(run: Run, outcome: Outcome): Promise<void> {
+async function retryCharge(run: Run, outcome: Outcome): Promise<void> {
   const { now } = run.services;
-  const untilMs = (run.timer.leftMs ?? now()) + LAST_WORD_MS;
-  while (now() + RETRY_PAUSE_MS + ATTEMPT_MS <= untilMs) {
+  const untilMs = (run.timer.leftMs ?? now()) + UNSAVED_LOG_MS;
+  while (now() + RETRY_PAUSE_MS + ATTEMPT_MS_MAX <= untilMs) {
     await scheduler.wait(RETRY_PAUSE_MS);
     if ((await settleRun(run, outcome)).stored === "saved") return;
   }
@@ -196,7 +196,7 @@ function chargedMicro(run: Run, answer: SettleAnswer): Micros {
   return micros(0);
 }
 
-function failedBefore(
+function failedAttemptsOf(
   { progress }: Run,
   failed: readonly FailedAttempt[] | undefined,
 ): Pick<Generation, "failed"> {
@@ -208,7 +208,7 @@ function failedBefore(
 /**
  * Returns the fallback route that served the request, because its provider now caches the prompt.
  */
-function warmRouteOf(
+function warmRouteFields(
   { request: { affinity = null, prompt } }: Run,
   { route: { isFallback, route } }: Charge,
 ): Pick<Generation, "warm"> {
@@ -236,8 +236,8 @@ function generationOf(run: Run, outcome: Charge): Generation {
     ...tagsWithSession(run.request.tags, run.caller.shown?.session),
     ...(run.request.trace !== undefined && { trace: run.request.trace }),
     ...(run.request.model.kind !== "chat" && { kind: run.request.model.kind }),
-    ...warmRouteOf(run, outcome),
-    ...failedBefore(run, outcome.route.failed),
+    ...warmRouteFields(run, outcome),
+    ...failedAttemptsOf(run, outcome.route.failed),
     ...skippedRoutes(run),
   };
 }

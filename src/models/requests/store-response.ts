@@ -49,7 +49,7 @@ export async function recallStored(
   return slot?.grow(textBytes) === "bytes" ? { ok: false, shed: "bytes" } : success(found.value);
 }
 
-const PAUSES_MS: readonly number[] = [500, 3000];
+const RETRY_PAUSES_MS: readonly number[] = [500, 3000];
 
 /** Decides whether to store the response. The first event of the response reports the decision. */
 export function decideResponseStorage(
@@ -61,16 +61,16 @@ export function decideResponseStorage(
 }
 
 export function storeResponse(run: Run, ended: EndedResponse): void {
-  if (run.request.keep !== null) run.progress.keeping = kept(run, ended);
+  if (run.request.keep !== null) run.progress.keeping = storeWithRetries(run, ended);
 }
 
-async function kept(run: Run, ended: EndedResponse): Promise<void> {
+async function storeWithRetries(run: Run, ended: EndedResponse): Promise<void> {
   await scheduler.wait(0); // sends the last byte first
   try {
     const answer = storableResponse(run, ended);
     if (answer === null) return;
     let stored = await sendToStore(run, answer);
-    for (const pauseMs of PAUSES_MS) {
+    for (const pauseMs of RETRY_PAUSES_MS) {
       if (stored.ok || stored.failure.kind === "invalid_request") break;
       await scheduler.wait(pauseMs);
       stored = await sendToStore(run, answer);
@@ -94,8 +94,8 @@ function storableResponse(run: Run, ended: EndedResponse): StorableResponse | nu
     previous: keep.previous,
     createdAt: run.startedMs,
     hours: run.progress.keepHours,
-    input: textOf(keep.input),
-    response: textOf(response),
+    input: jsonBytes(keep.input),
+    response: jsonBytes(response),
   };
 }
 
@@ -105,6 +105,6 @@ function sendToStore({ caller, services }: Run, keep: StorableResponse): Promise
   return callObject(() => objects(caller.orgId).keep({ ...keep, by: responseOwner(caller) }));
 }
 
-function textOf(value: unknown): Uint8Array {
+function jsonBytes(value: unknown): Uint8Array {
   return new TextEncoder().encode(JSON.stringify(value));
 }

@@ -28,7 +28,7 @@ export type StoredResponsesRequest = {
 
 const id = z.string().check(z.refine((text) => mintedAt(text, RESPONSE_ID) !== null, "is no id"));
 const ids = z.array(id);
-const whole = z.int().check(z.minimum(0));
+const count = z.int().check(z.minimum(0));
 const requestSchema = z.object({
   key_hash: keyHashSchema,
   ...presentedFields,
@@ -37,15 +37,15 @@ const requestSchema = z.object({
     z.object({
       id,
       previous: z.nullable(id),
-      createdAt: whole,
-      hours: whole,
+      createdAt: count,
+      hours: count,
       input: z.string(),
       response: z.string(),
     }),
   ),
 });
 
-function keptBody({ called, recall, keep }: StoredResponsesRequest): object {
+function toPeerBody({ called, recall, keep }: StoredResponsesRequest): object {
   const credentialFields = { key_hash: called.keyHash, ...presentedToJson(called), recall };
   if (keep === null) return { ...credentialFields, keep };
   return {
@@ -67,7 +67,7 @@ export function parseStoredResponsesRequest(body: unknown): StoredResponsesReque
 
 const texts = z.record(z.string(), z.string());
 const link = z.object({ id, input: z.string(), response: z.string() });
-const answerSchema = z.discriminatedUnion("ok", [
+const responseSchema = z.discriminatedUnion("ok", [
   z.object({
     ok: z.literal(true),
     recalled: z.nullable(
@@ -94,8 +94,8 @@ export function recallResultToJson(result: Result<StoredResponseResult | null>):
   return { ok: true, recalled: storedContext };
 }
 
-function readKeptAnswer(body: unknown): Result<StoredResponseResult | null> | null {
-  const parsed = answerSchema.safeParse(body);
+function parsePeerResponse(body: unknown): Result<StoredResponseResult | null> | null {
+  const parsed = responseSchema.safeParse(body);
   if (!parsed.success) return null;
   if (!parsed.data.ok) return refuse(parsed.data.failure);
   const { recalled } = parsed.data;
@@ -124,15 +124,15 @@ function bytesOf(text: string): Uint8Array {
 }
 
 /** Timeout of both attempts together. Home may wait for a response that is still being stored. */
-const HOME_MS = 5000;
+const HOME_TIMEOUT_MS = 5000;
 
 export async function recallFromHome(
   home: PeerConfig | undefined,
   request: StoredResponsesRequest,
   { requestId, now }: Pick<PeerCallOptions, "requestId" | "now">,
 ): Promise<Result<StoredResponseResult | null>> {
-  const at = { requestId, now, budgetMs: HOME_MS };
-  const answer = home === undefined ? null : await callPeer(home, "kept", keptBody(request), at);
-  const response = answer === null ? null : readKeptAnswer(answer.body);
+  const at = { requestId, now, budgetMs: HOME_TIMEOUT_MS };
+  const answer = home === undefined ? null : await callPeer(home, "kept", toPeerBody(request), at);
+  const response = answer === null ? null : parsePeerResponse(answer.body);
   return response ?? refuse({ kind: "home_region_unreachable" });
 }

@@ -8,9 +8,9 @@ import { outputText } from "../core/output-text.ts";
 import { HiddenReasoning } from "./hidden-thought.ts";
 import type { ThinkingModel } from "./hidden-thought.ts";
 
-const COUNT_EVERY = 8192;
+const COUNT_AFTER_CHARACTERS = 8192;
 
-class TextCount {
+class TokenCounter {
   #counted = 0;
   #uncounted = "";
 
@@ -25,25 +25,25 @@ class TextCount {
   }
 
   isPast(tokens: number): boolean {
-    return (this.#uncounted.length < COUNT_EVERY ? this.#counted : this.tokens) > tokens;
+    return (this.#uncounted.length < COUNT_AFTER_CHARACTERS ? this.#counted : this.tokens) > tokens;
   }
 }
 
-const THOUGHTLESS: ThinkingModel = { mayThink: false, summarizes: false, askedMs: 0 };
+const NON_REASONING_MODEL: ThinkingModel = { mayThink: false, summarizes: false, askedMs: 0 };
 
 export class StreamMeter {
   readonly #choices: number;
   readonly #finished = new Set<unknown>();
-  readonly #text = new TextCount();
-  readonly #thoughts = new TextCount();
+  readonly #text = new TokenCounter();
+  readonly #thoughts = new TokenCounter();
   readonly #hidden: HiddenReasoning;
-  #sealed = 0;
+  #encryptedTokens = 0;
   #usage: Usage | null = null;
   #partial: Usage | null = null;
   #finishReason: string | null = null;
   #isThought = false;
 
-  constructor(choices: number, model: ThinkingModel = THOUGHTLESS) {
+  constructor(choices: number, model: ThinkingModel = NON_REASONING_MODEL) {
     this.#choices = choices;
     this.#hidden = new HiddenReasoning(model);
   }
@@ -61,11 +61,11 @@ export class StreamMeter {
    * usage.
    */
   get output(): number {
-    return Math.ceil(this.#text.tokens + Math.max(this.#thoughts.tokens, this.#sealed));
+    return Math.ceil(this.#text.tokens + Math.max(this.#thoughts.tokens, this.#encryptedTokens));
   }
 
   thoughtUntil(nowMs: number): number {
-    const hiddenTokens = this.#sealed + this.#hidden.tokensUntil(nowMs) * this.#choices;
+    const hiddenTokens = this.#encryptedTokens + this.#hidden.tokensUntil(nowMs) * this.#choices;
     return Math.ceil(Math.max(this.#thoughts.tokens, hiddenTokens));
   }
 
@@ -103,15 +103,15 @@ export class StreamMeter {
   }
 
   seeText(json: string): void {
-    this.#say(json.includes("\\") ? textOfLiteral(json) : json.slice(1, -1), this.#isThought);
+    this.#addOutput(json.includes("\\") ? textOfLiteral(json) : json.slice(1, -1), this.#isThought);
   }
 
   seeNative({ event, text, finish }: Extract<StreamEvent, { kind: "native" }>): void {
     const { isThought, sealed } = reasoningSignOf(event);
     this.#isThought = isThought && text !== "";
     if (isThought) this.#hidden.begin();
-    this.#say(text, isThought);
-    this.#seal(sealed);
+    this.#addOutput(text, isThought);
+    this.#addEncrypted(sealed);
     if (finish === null) return;
     this.#finishReason ??= finish;
     this.#finished.add(0);
@@ -120,35 +120,37 @@ export class StreamMeter {
   see({ choices }: Chunk): void {
     for (const { index, delta, finish_reason: reason } of choices) {
       this.#isThought = (delta.reasoning_content ?? "") !== "";
-      this.#seeDelta(delta);
-      this.#seal(encryptedReasoningTokens(delta.reasoning_details) + callSeals(delta));
+      this.#addDelta(delta);
+      this.#addEncrypted(
+        encryptedReasoningTokens(delta.reasoning_details) + encryptedTokensOfCalls(delta),
+      );
       if (reason === null) continue;
       this.#finishReason ??= reason;
       this.#finished.add(index);
     }
   }
 
-  #seeDelta(delta: Delta): void {
-    if (!this.#isThought) return this.#say(outputText(delta), false);
+  #addDelta(delta: Delta): void {
+    if (!this.#isThought) return this.#addOutput(outputText(delta), false);
     const { reasoning_content: thought = "", ...spoken } = delta;
-    this.#say(thought, true);
-    this.#say(outputText(spoken), false);
+    this.#addOutput(thought, true);
+    this.#addOutput(outputText(spoken), false);
   }
 
-  #say(text: string, isThought: boolean): void {
+  #addOutput(text: string, isThought: boolean): void {
     if (text === "") return;
     (isThought ? this.#thoughts : this.#text).add(text);
     if (isThought) this.#hidden.showThought();
     else this.#hidden.end();
   }
 
-  #seal(tokens: number): void {
+  #addEncrypted(tokens: number): void {
     if (tokens === 0) return;
-    this.#sealed += tokens;
+    this.#encryptedTokens += tokens;
     this.#hidden.seal();
   }
 }
 
-function callSeals({ tool_calls: calls = [] }: Delta): number {
+function encryptedTokensOfCalls({ tool_calls: calls = [] }: Delta): number {
   return calls.reduce((tokens, call) => tokens + encryptedReasoningTokens(call.extra_content), 0);
 }

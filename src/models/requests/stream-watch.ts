@@ -12,10 +12,10 @@ const encoder = new TextEncoder();
 export class StreamClient {
   readonly readable: ReadableStream<Uint8Array>;
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
-  readonly #left: () => void;
-  #gone = false;
-  #begun = 0;
-  #finished = 0;
+  readonly #onDisconnect: () => void;
+  #isClosed = false;
+  #startedWrites = 0;
+  #finishedWrites = 0;
   #observed = { finished: -1, atMs: 0 };
   #pendingMs = 0;
 
@@ -23,7 +23,7 @@ export class StreamClient {
     const { readable, writable } = new IdentityTransformStream();
     this.readable = readable;
     this.#writer = writable.getWriter();
-    this.#left = options.left;
+    this.#onDisconnect = options.left;
     this.#writer.closed.catch(() => {
       this.leave();
     });
@@ -38,9 +38,11 @@ export class StreamClient {
    * more.
    */
   observe(nowMs: number): void {
-    const hasNotMoved = this.#begun > this.#finished && this.#finished === this.#observed.finished;
+    const hasNotMoved =
+      this.#startedWrites > this.#finishedWrites &&
+      this.#finishedWrites === this.#observed.finished;
     this.#pendingMs = hasNotMoved ? this.#pendingMs + nowMs - this.#observed.atMs : 0;
-    this.#observed = { finished: this.#finished, atMs: nowMs };
+    this.#observed = { finished: this.#finishedWrites, atMs: nowMs };
   }
 
   /**
@@ -48,40 +50,40 @@ export class StreamClient {
    * each await adds a microtask per chunk.
    */
   write(written: StreamData): Promise<void> {
-    if (this.#gone || written.length === 0) return Promise.resolve();
-    this.#begun += 1;
+    if (this.#isClosed || written.length === 0) return Promise.resolve();
+    this.#startedWrites += 1;
     const bytes = typeof written === "string" ? encoder.encode(written) : written;
-    return this.#writer.write(bytes).then(this.#wrote, this.#lost);
+    return this.#writer.write(bytes).then(this.#handleWritten, this.#handleWriteError);
   }
 
-  readonly #wrote = (): void => {
-    this.#finished += 1;
+  readonly #handleWritten = (): void => {
+    this.#finishedWrites += 1;
   };
 
-  readonly #lost = (): void => {
-    this.#finished += 1;
+  readonly #handleWriteError = (): void => {
+    this.#finishedWrites += 1;
     this.leave();
   };
 
   /** Writes the last part and closes the response. With null, aborts the connection instead. */
   async end(last: StreamData | null): Promise<void> {
     await this.write(last ?? "");
-    if (this.#gone) return;
-    this.#gone = true;
-    if (last === null) return this.#break("incomplete");
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    if (last === null) return this.#abort("incomplete");
     await this.#writer.close().catch(() => {
-      this.#left();
+      this.#onDisconnect();
     });
   }
 
   leave(): void {
-    if (this.#gone) return;
-    this.#gone = true;
-    this.#left();
-    this.#break("client left");
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#onDisconnect();
+    this.#abort("client left");
   }
 
-  #break(why: string): void {
+  #abort(why: string): void {
     this.#writer.abort(new Error(why)).catch(() => undefined);
   }
 }
@@ -109,10 +111,10 @@ export class StreamWatch {
   readonly #tickMs: number;
   #ranMs = 0;
   #countedMs: number;
-  #heardMs = 0;
-  #sentMs: number;
-  #hasHeard = false;
-  #hasSent = false;
+  #lastEventMs = 0;
+  #lastWriteMs: number;
+  #hasNewEvent = false;
+  #hasNewWrite = false;
   #isThinking = false;
   #hasBegun = false;
   #lingerUntilMs = Infinity;
@@ -122,7 +124,7 @@ export class StreamWatch {
   constructor(options: WatchOptions) {
     this.#watched = options;
     this.#countedMs = options.now();
-    this.#sentMs = this.#countedMs;
+    this.#lastWriteMs = this.#countedMs;
     const { UPSTREAM_IDLE_MS, KEEP_ALIVE_MS, READER_STUCK_MS } = options.numbers;
     const tickMs = Math.min(UPSTREAM_IDLE_MS, KEEP_ALIVE_MS, READER_STUCK_MS) / 4;
     this.#tickMs = Math.max(TICK_MS_MIN, Math.min(TICK_MS_MAX, tickMs));
@@ -144,17 +146,17 @@ export class StreamWatch {
   }
 
   heard(last?: StreamEvent): void {
-    this.#hasHeard = true;
+    this.#hasNewEvent = true;
     this.#hasBegun = true;
     if (last !== undefined) this.#isThinking = last.kind === "thinking";
   }
 
   sent(): void {
-    this.#hasSent = true;
+    this.#hasNewWrite = true;
   }
 
   linger(ms: number): void {
-    this.#lingerUntilMs = Math.min(this.#lingerUntilMs, this.#ran() + ms);
+    this.#lingerUntilMs = Math.min(this.#lingerUntilMs, this.#updateRunTime() + ms);
   }
 
   close(): void {
@@ -167,19 +169,19 @@ export class StreamWatch {
 
   #check(): void {
     const { client, numbers, ping } = this.#watched;
-    const ranMs = this.#ran();
+    const ranMs = this.#updateRunTime();
     const nowMs = this.#countedMs;
     client.observe(ranMs);
-    if (this.#hasHeard) this.#heardMs = ranMs;
-    if (this.#hasSent) this.#sentMs = nowMs;
-    this.#hasHeard = false;
-    this.#hasSent = false;
+    if (this.#hasNewEvent) this.#lastEventMs = ranMs;
+    if (this.#hasNewWrite) this.#lastWriteMs = nowMs;
+    this.#hasNewEvent = false;
+    this.#hasNewWrite = false;
     const pendingMs = client.pendingMs;
     if (pendingMs > numbers.READER_STUCK_MS) client.leave();
-    if (pendingMs > 0) this.#heardMs = ranMs;
-    else if (ranMs - this.#heardMs > this.#silenceMs()) this.#stop("silent");
-    else if (nowMs - this.#sentMs >= numbers.KEEP_ALIVE_MS) {
-      this.#sentMs = nowMs;
+    if (pendingMs > 0) this.#lastEventMs = ranMs;
+    else if (ranMs - this.#lastEventMs > this.#silenceMs()) this.#stop("silent");
+    else if (nowMs - this.#lastWriteMs >= numbers.KEEP_ALIVE_MS) {
+      this.#lastWriteMs = nowMs;
       void client.write(ping());
     }
     if (ranMs > this.#lingerUntilMs) this.#stop();
@@ -192,7 +194,7 @@ export class StreamWatch {
     return this.#isThinking ? Math.max(UPSTREAM_IDLE_MS, UPSTREAM_THINKING_MS) : UPSTREAM_IDLE_MS;
   }
 
-  #ran(): number {
+  #updateRunTime(): number {
     const nowMs = this.#watched.now();
     this.#ranMs += Math.max(0, Math.min(nowMs - this.#countedMs, this.#tickMs));
     this.#countedMs = nowMs;

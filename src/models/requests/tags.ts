@@ -18,7 +18,7 @@ const PRINTABLE = /^[\u0020-\u007e]*$/;
 const USER_ID = "user_id";
 
 type RequestTags = { readonly tags: Tags | null; readonly dropped: readonly string[] };
-type Pair = readonly [key: string, value: string, param: string];
+type TagPair = readonly [key: string, value: string, param: string];
 type TaggedBody = { readonly metadata?: unknown; readonly providerOptions?: unknown };
 
 /**
@@ -70,20 +70,20 @@ function tagConflict(tags: ReadonlyMap<string, string>, key: string, value: stri
   return (tags.get(key) ?? value) === value ? null : `gives the tag '${key}' two values`;
 }
 
-function headerPairs(header: string): Result<readonly Pair[]> {
+function headerPairs(header: string): Result<readonly TagPair[]> {
   // Client and server could decode other characters differently.
   if (!PRINTABLE.test(header)) return invalid(`${TAGS_HEADER} must be plain ASCII.`, TAGS_HEADER);
   if (header.trim() === "") return success([]);
   return success(header.split(",").map((text) => parsePair(text.trim(), TAGS_HEADER)));
 }
 
-function parsePair(text: string, param: string): Pair {
+function parsePair(text: string, param: string): TagPair {
   const at = text.indexOf("=");
   if (at < 0) return [text, TAG_WITHOUT_VALUE, param];
   return [text.slice(0, at).trim(), text.slice(at + 1).trim(), param];
 }
 
-function gatewayPairs({ providerOptions }: TaggedBody): Result<readonly Pair[]> {
+function gatewayPairs({ providerOptions }: TaggedBody): Result<readonly TagPair[]> {
   const gateway = fieldOf(providerOptions, "gateway");
   const tags = fieldOf(gateway, "tags") ?? null;
   if (tags === null) return success([]);
@@ -91,7 +91,7 @@ function gatewayPairs({ providerOptions }: TaggedBody): Result<readonly Pair[]> 
   if (!isList && !isObject(tags)) {
     return invalid(`${GATEWAY_TAGS} must be an object or an array of strings.`, GATEWAY_TAGS);
   }
-  const pairs: Pair[] = [];
+  const pairs: TagPair[] = [];
   for (const [key, value] of Object.entries(tags)) {
     const param = isList ? `${GATEWAY_TAGS}[${key}]` : `${GATEWAY_TAGS}.${key}`;
     if (typeof value !== "string") return invalid(`${param} must be a string.`, param);

@@ -9,9 +9,9 @@ import type { ParsedRequest } from "../core/endpoint-adapter.ts";
 import type { EmbeddingsBody } from "../core/embeddings.ts";
 import type { PaidRequest } from "./paid-request.ts";
 
-const URL_OF_TABLE = "https://assets.invalid/tokens/cl100k_base.bin";
+const TOKEN_TABLE_URL = "https://assets.invalid/tokens/cl100k_base.bin";
 
-class KeptTable {
+class CachedTokenTable {
   #reading: Promise<TokenTable> | null = null;
 
   read(assets: Fetcher): Promise<TokenTable> {
@@ -23,10 +23,10 @@ class KeptTable {
   }
 }
 
-const makeTable = (): KeptTable => new KeptTable();
+const makeTokenTableCache = (): CachedTokenTable => new CachedTokenTable();
 
 async function loadTable(assets: Fetcher): Promise<TokenTable> {
-  const response = await assets.fetch(URL_OF_TABLE);
+  const response = await assets.fetch(TOKEN_TABLE_URL);
   if (!response.ok) throw new Error(`the token table is ${response.status}`);
   return new TokenTable(new Uint8Array(await response.arrayBuffer()));
 }
@@ -44,7 +44,7 @@ export async function decodeTokenInput(
   }: Pick<PaidRequest, "routes"> & { readonly providers: ReadonlyMap<string, Provider> },
 ): Promise<Result<ParsedRequest> | null> {
   const { request } = parsed;
-  if (request.kind !== "embeddings" || !hasTokens(request.body.input)) return null;
+  if (request.kind !== "embeddings" || !hasTokenInput(request.body.input)) return null;
   const { ASSETS: assets } = c.env as { readonly ASSETS?: Fetcher };
   const takesTokens = routes.every(({ provider }) => providers.get(provider)?.takesTokens === true);
   if (takesTokens) return null;
@@ -56,12 +56,12 @@ export async function decodeTokenInput(
   }
   let table: TokenTable;
   try {
-    table = await Isolate.of(c.get("config")).get(makeTable).read(assets);
+    table = await Isolate.of(c.get("config")).get(makeTokenTableCache).read(assets);
   } catch (error) {
     logAlert("token_table_unreadable", { reason: reasonOf(error) });
     return refuse({ kind: "storage_unavailable" });
   }
-  const input = textsOfTokens(request.body.input, table);
+  const input = decodeTokens(request.body.input, table);
   if (!input.ok) return input;
   return success({
     ...parsed,
@@ -97,21 +97,24 @@ class TokenTable {
   }
 }
 
-function hasTokens(input: Input): input is number[] | number[][] {
+function hasTokenInput(input: Input): input is number[] | number[][] {
   return typeof input !== "string" && typeof input[0] !== "string";
 }
 
 /** Decodes token IDs. Fails with 400 for an unknown ID, or if the texts are too long. */
-function textsOfTokens(input: number[] | number[][], table: TokenTable): Result<string | string[]> {
-  const isOne = typeof input[0] === "number";
-  const lists = (isOne ? [input] : input) as number[][];
+function decodeTokens(input: number[] | number[][], table: TokenTable): Result<string | string[]> {
+  const isSingle = typeof input[0] === "number";
+  const lists = (isSingle ? [input] : input) as number[][];
   let bytesLeft = TEXT_BYTES_MAX;
   const texts: string[] = [];
   for (const [index, ids] of lists.entries()) {
-    const path = isOne ? "input" : `input[${index}]`;
-    const bad = ids.findIndex((id) => id >= table.size);
-    if (bad !== -1) {
-      return invalid(`${path}[${bad}] must be a token of cl100k_base.`, `${path}[${bad}]`);
+    const path = isSingle ? "input" : `input[${index}]`;
+    const unknownAt = ids.findIndex((id) => id >= table.size);
+    if (unknownAt !== -1) {
+      return invalid(
+        `${path}[${unknownAt}] must be a token of cl100k_base.`,
+        `${path}[${unknownAt}]`,
+      );
     }
     const pieces = ids.map((id) => table.bytesOf(id));
     const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
@@ -121,15 +124,15 @@ function textsOfTokens(input: number[] | number[][], table: TokenTable): Result<
     }
     texts.push(decodePieces(pieces, bytes));
   }
-  return success(isOne ? (texts[0] ?? "") : texts);
+  return success(isSingle ? (texts[0] ?? "") : texts);
 }
 
 function decodePieces(pieces: readonly Uint8Array[], size: number): string {
-  const whole = new Uint8Array(size);
+  const joined = new Uint8Array(size);
   let at = 0;
   for (const piece of pieces) {
-    whole.set(piece, at);
+    joined.set(piece, at);
     at += piece.length;
   }
-  return new TextDecoder("utf-8", { fatal: false, ignoreBOM: true }).decode(whole);
+  return new TextDecoder("utf-8", { fatal: false, ignoreBOM: true }).decode(joined);
 }

@@ -54,7 +54,7 @@ export async function attempt(
   request: AttemptRequest,
   options: AttemptOptions,
 ): Promise<ProviderResult> {
-  const controller = endingWith(options.signal);
+  const controller = abortAtRunEnd(options.signal);
   const { signal } = controller;
   const { provider } = candidate;
   const limit = new TimeLimit(options.headersMs, options);
@@ -62,7 +62,7 @@ export async function attempt(
     call.kind === "chat" && call.apart
       ? sendPromptsSeparately(provider, call)
       : provider.send(call);
-  const reported = {
+  const callbacks = {
     signal,
     onDropped: options.onDropped,
     onDispatch: () => {
@@ -73,22 +73,22 @@ export async function attempt(
       limit.pause();
     },
   };
-  const sent = send(callOf(candidate, request, reported));
-  const answer = await limit.of(sent);
+  const sent = send(providerCallOf(candidate, request, callbacks));
+  const answer = await limit.waitFor(sent);
   if (answer === null) {
     controller.abort();
-    sent.then(letGo).catch(() => undefined); // a late response is discarded
-    return failed(TIMEOUT);
+    sent.then(cancelStream).catch(() => undefined); // a late response is discarded
+    return retryFailure(TIMEOUT);
   }
   if (answer.kind !== "stream") return answer;
-  const started = await firstEvents(answer.events, options);
+  const started = await waitForFirstEvents(answer.events, options);
   if (started.kind !== "failure") return started;
   answer.events.cancel();
   controller.abort();
   return started;
 }
 
-function callOf(
+function providerCallOf(
   { upstreamId, cap, native }: Candidate,
   request: AttemptRequest,
   reported: Pick<ProviderCall, "signal" | "onDropped" | "onDispatch" | "onDownload">,
@@ -102,7 +102,7 @@ function callOf(
  * Returns a controller that aborts when the run ends. The listener keeps only the controller in
  * memory.
  */
-function endingWith(runEnd: StopSignal): AbortController {
+function abortAtRunEnd(runEnd: StopSignal): AbortController {
   const controller = new AbortController();
   const end = (): void => {
     controller.abort();
@@ -116,44 +116,49 @@ function endingWith(runEnd: StopSignal): AbortController {
  * Waits for the first batch of events. Ignores comments, because a failure can follow them. After
  * `quietMs`, returns the silent stream, so that no other route is tried.
  */
-async function firstEvents(events: EventStream, options: AttemptOptions): Promise<ProviderResult> {
+async function waitForFirstEvents(
+  events: EventStream,
+  options: AttemptOptions,
+): Promise<ProviderResult> {
   const { firstMs, quietMs = firstMs, signal } = options;
-  const first = firstBatch(events);
-  const batch = await new TimeLimit(Math.min(firstMs, quietMs), options).of(first);
+  const first = readFirstBatch(events);
+  const batch = await new TimeLimit(Math.min(firstMs, quietMs), options).waitFor(first);
   if (batch === null) {
-    if (quietMs >= firstMs || signal.aborted) return failed(TIMEOUT);
+    if (quietMs >= firstMs || signal.aborted) return retryFailure(TIMEOUT);
     const lateMs = firstMs - quietMs;
-    return { kind: "stream", events: startingWith(first.then(unbroken), events), lateMs };
+    return { kind: "stream", events: prependBatch(first.then(throwIfBroken), events), lateMs };
   }
-  if (batch === BROKEN) return failed("connection");
+  if (batch === CONNECTION_BROKEN) return retryFailure("connection");
   const error = batch.find((event) => event.kind === "error");
   if (error !== undefined) {
     return { kind: "failure", failure: addReportedUsage(error.failure, batch) };
   }
-  if (batch.every(({ kind }) => kind === "end" || kind === "usage")) return failed("empty_stream");
-  return { kind: "stream", events: startingWith(Promise.resolve(batch), events) };
+  if (batch.every(({ kind }) => kind === "end" || kind === "usage")) {
+    return retryFailure("empty_stream");
+  }
+  return { kind: "stream", events: prependBatch(Promise.resolve(batch), events) };
 }
 
-function unbroken(batch: readonly StreamEvent[]): readonly StreamEvent[] | null {
-  if (batch === BROKEN) throw new Error("the connection broke");
+function throwIfBroken(batch: readonly StreamEvent[]): readonly StreamEvent[] | null {
+  if (batch === CONNECTION_BROKEN) throw new Error("the connection broke");
   return batch.length === 0 ? null : batch;
 }
 
-const BROKEN: readonly StreamEvent[] = [];
+const CONNECTION_BROKEN: readonly StreamEvent[] = [];
 
 /** Reads until a batch has more than usage, because an overload error can follow usage. */
-async function firstBatch(events: EventStream): Promise<readonly StreamEvent[]> {
+async function readFirstBatch(events: EventStream): Promise<readonly StreamEvent[]> {
   const first: StreamEvent[] = [];
   for (;;) {
-    const batch = await events.next().catch(() => BROKEN);
-    if (batch === BROKEN) return BROKEN;
+    const batch = await events.next().catch(() => CONNECTION_BROKEN);
+    if (batch === CONNECTION_BROKEN) return CONNECTION_BROKEN;
     if (batch === null) return first;
     first.push(...batch);
     if (batch.some((event) => event.kind !== "usage")) return first;
   }
 }
 
-function startingWith(first: ReturnType<EventStream["next"]>, events: EventStream): EventStream {
+function prependBatch(first: ReturnType<EventStream["next"]>, events: EventStream): EventStream {
   first.catch(() => undefined); // readers still receive the error
   let isFirst = true;
   return {
@@ -166,27 +171,27 @@ function startingWith(first: ReturnType<EventStream["next"]>, events: EventStrea
   };
 }
 
-function letGo(answer: ProviderResult): void {
+function cancelStream(answer: ProviderResult): void {
   if (answer.kind === "stream") answer.events.cancel();
 }
 
 export const TIMEOUT = "timeout";
 
-function failed(reason: string): ProviderResult {
+function retryFailure(reason: string): ProviderResult {
   const failure: ProviderFailure = { kind: "retry", reason };
   return { kind: "failure", failure };
 }
 
-type Ends = { readonly signal: StopSignal; readonly after?: TimerFunction };
+type LimitEnds = { readonly signal: StopSignal; readonly after?: TimerFunction };
 
 class TimeLimit {
   readonly #ms: number;
-  readonly #ends: Ends;
+  readonly #ends: LimitEnds;
   #cancel: (() => void) | null = null;
   #giveUp: (() => void) | null = null;
   #isPaused = false;
 
-  constructor(ms: number, ends: Ends) {
+  constructor(ms: number, ends: LimitEnds) {
     this.#ms = ms;
     this.#ends = ends;
   }
@@ -202,7 +207,7 @@ class TimeLimit {
     this.#start();
   }
 
-  of<T>(work: Promise<T>): Promise<T | null> {
+  waitFor<T>(work: Promise<T>): Promise<T | null> {
     const { signal } = this.#ends;
     return new Promise((resolve, reject) => {
       const settle = (): void => {

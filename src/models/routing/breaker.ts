@@ -16,22 +16,22 @@ export const CONSECUTIVE_OVERLOADS_MAX = 3;
  * Number of faults within the last 15 to 30 seconds that open the breaker, if at least half of the
  * requests failed.
  */
-const FAULTS_IN_WINDOW = 5;
+const WINDOW_FAULTS_MAX = 5;
 const HALF_WINDOW_MS = 15_000;
 export const BREAKER_OPEN_MS = 15_000;
 export const BREAKER_OPEN_MS_MAX = 300_000;
 /** Maximum ms of an attempt. An older probe will never report its result. */
 export const PROBE_TIMEOUT_MS = 600_000;
 
-type Tally = { half: number; served: number; faults: number };
+type WindowHalf = { half: number; served: number; faults: number };
 
 export class Breaker {
-  #faultsInARow = 0;
-  #busyInARow = 0;
-  readonly #now: Tally = { half: 0, served: 0, faults: 0 };
-  readonly #before: Tally = { half: 0, served: 0, faults: 0 };
+  #consecutiveFaults = 0;
+  #consecutiveOverloads = 0;
+  readonly #currentHalf: WindowHalf = { half: 0, served: 0, faults: 0 };
+  readonly #previousHalf: WindowHalf = { half: 0, served: 0, faults: 0 };
   #openUntilMs: number | null = null;
-  #opened = 0;
+  #timesOpened = 0;
   #probe: Probe | null = null;
 
   state(nowMs: number): BreakerState {
@@ -55,10 +55,10 @@ export class Breaker {
 
   served(pass: BreakerPermit, nowMs: number): void {
     if (this.#openUntilMs === null) {
-      this.#turn(nowMs);
-      this.#now.served++;
-      this.#faultsInARow = 0;
-      this.#busyInARow = 0;
+      this.#moveWindow(nowMs);
+      this.#currentHalf.served++;
+      this.#consecutiveFaults = 0;
+      this.#consecutiveOverloads = 0;
     } else if (pass === "forced" || pass === this.#probe) this.#close();
   }
 
@@ -67,56 +67,57 @@ export class Breaker {
       if (pass === this.#probe) this.#open(nowMs);
       return;
     }
-    this.#turn(nowMs);
-    this.#now.faults++;
-    this.#faultsInARow++;
-    this.#busyInARow = busy ? this.#busyInARow + 1 : 0;
-    if (this.#isTooMuch()) this.#open(nowMs);
+    this.#moveWindow(nowMs);
+    this.#currentHalf.faults++;
+    this.#consecutiveFaults++;
+    this.#consecutiveOverloads = busy ? this.#consecutiveOverloads + 1 : 0;
+    if (this.#mustOpen()) this.#open(nowMs);
   }
 
   released(pass: BreakerPermit): void {
     if (pass === this.#probe) this.#probe = null;
   }
 
-  #isTooMuch(): boolean {
+  #mustOpen(): boolean {
     if (
-      this.#faultsInARow >= CONSECUTIVE_FAULTS_MAX ||
-      this.#busyInARow >= CONSECUTIVE_OVERLOADS_MAX
+      this.#consecutiveFaults >= CONSECUTIVE_FAULTS_MAX ||
+      this.#consecutiveOverloads >= CONSECUTIVE_OVERLOADS_MAX
     ) {
       return true;
     }
-    const faults = this.#now.faults + this.#before.faults;
-    const served = this.#now.served + this.#before.served;
-    return faults >= FAULTS_IN_WINDOW && faults >= served;
+    const faults = this.#currentHalf.faults + this.#previousHalf.faults;
+    const served = this.#currentHalf.served + this.#previousHalf.served;
+    return faults >= WINDOW_FAULTS_MAX && faults >= served;
   }
 
   #open(nowMs: number): void {
-    this.#openUntilMs = nowMs + Math.min(BREAKER_OPEN_MS * 2 ** this.#opened, BREAKER_OPEN_MS_MAX);
-    this.#opened++;
+    this.#openUntilMs =
+      nowMs + Math.min(BREAKER_OPEN_MS * 2 ** this.#timesOpened, BREAKER_OPEN_MS_MAX);
+    this.#timesOpened++;
     this.#probe = null;
   }
 
   #close(): void {
     this.#openUntilMs = null;
     this.#probe = null;
-    this.#opened = 0;
-    this.#faultsInARow = 0;
-    this.#busyInARow = 0;
-    empty(this.#now, 0);
-    empty(this.#before, 0);
+    this.#timesOpened = 0;
+    this.#consecutiveFaults = 0;
+    this.#consecutiveOverloads = 0;
+    resetHalf(this.#currentHalf, 0);
+    resetHalf(this.#previousHalf, 0);
   }
 
-  /** Moves the window so that `#now` is the current half. Also works after the clock moved back. */
-  #turn(nowMs: number): void {
+  /** Moves the window so that `#currentHalf` is the current half. Also works after the clock moved back. */
+  #moveWindow(nowMs: number): void {
     const half = Math.floor(nowMs / HALF_WINDOW_MS);
-    if (half === this.#now.half) return;
-    if (half === this.#now.half + 1) Object.assign(this.#before, this.#now);
-    else empty(this.#before, half - 1);
-    empty(this.#now, half);
+    if (half === this.#currentHalf.half) return;
+    if (half === this.#currentHalf.half + 1) Object.assign(this.#previousHalf, this.#currentHalf);
+    else resetHalf(this.#previousHalf, half - 1);
+    resetHalf(this.#currentHalf, half);
   }
 }
 
-function empty(tally: Tally, half: number): void {
+function resetHalf(tally: WindowHalf, half: number): void {
   tally.half = half;
   tally.served = 0;
   tally.faults = 0;

@@ -8,29 +8,29 @@ import type { BreakerPermit } from "./breaker.ts";
 import { isInCooldown, routeName } from "./route-health.ts";
 
 const ATTEMPTS_MAX = 3;
-const SHORT_WAIT_MS = 1_000;
+const RETRY_WAIT_MS_MAX = 1_000;
 const WAIT_MS_DEFAULT = 5_000;
 
 type FailedAttempt = { readonly index: number; readonly why: string };
 
-const NONE: readonly FailedAttempt[] = [];
+const NO_ATTEMPTS: readonly FailedAttempt[] = [];
 
-type Turn = { readonly index: number; readonly pauseMs: number };
+type NextAttempt = { readonly index: number; readonly pauseMs: number };
 
-type Skipped = { readonly index: number; readonly out: CooldownReason };
+type Skipped = { readonly index: number; readonly cooldown: CooldownReason };
 
 /**
  * Chooses the next route of a request. Skips routes in cooldown. If no other route is left, retries
  * the last one after a reset, a 408, a 5xx or an overload of at most one second, but only once.
  */
-class AskingOrder {
+class RouteSequence {
   attempts = 0;
   /**
    * The failure to report. A fault of our own, such as an invalid provider key, doesn't replace an
    * earlier failure.
    */
   failure: ProviderFailure | null = null;
-  failed: readonly FailedAttempt[] = NONE;
+  failed: readonly FailedAttempt[] = NO_ATTEMPTS;
   readonly #candidates: readonly Candidate[];
   readonly #health: RouteHealth;
   readonly #now: () => number;
@@ -39,7 +39,7 @@ class AskingOrder {
   #next = 0;
   #route = "";
   #index = 0;
-  #pass: BreakerPermit = "free";
+  #permit: BreakerPermit = "free";
   #last: ProviderFailure | null = null;
   #isRepeat = false;
   #waitMs = Infinity;
@@ -51,31 +51,31 @@ class AskingOrder {
   }
 
   /** Returns the next attempt, or null. The caller must report the previous result first. */
-  next(): Turn | null {
+  next(): NextAttempt | null {
     for (; this.#next < this.#candidates.length; this.#next++) {
       const index = this.#next;
-      if (this.#isSpent(index)) continue;
+      if (this.#hasNoAttemptsLeft(index)) continue;
       const route = this.#nameOf(index);
       const pass = this.#health.pass(route, this.#now());
       if (!isInCooldown(pass)) {
         this.#next++;
-        return this.#take(index, pass, 0);
+        return this.#startAttempt(index, pass, 0);
       }
-      this.#skip({ index, out: pass });
+      this.#skip({ index, cooldown: pass });
     }
-    return this.attempts === 0 ? this.#lastResort() : this.#repeat();
+    return this.attempts === 0 ? this.#lastResort() : this.#retryLast();
   }
 
-  served(): void {
-    this.#health.served(this.#route, this.#pass, this.#now());
+  recordSuccess(): void {
+    this.#health.served(this.#route, this.#permit, this.#now());
   }
 
-  noteFailed(failure: ProviderFailure): void {
+  recordFailure(failure: ProviderFailure): void {
     this.failed = [...this.failed, { index: this.#index, why: failureReason(failure) }];
-    this.#health.failed(this.#route, this.#pass, failure, this.#now());
+    this.#health.failed(this.#route, this.#permit, failure, this.#now());
     this.#last = failure;
     if (failure.kind !== "disabled" || this.failure === null) this.failure = failure;
-    if (failure.kind === "overloaded") this.#wait(failure.retryAfterMs ?? WAIT_MS_DEFAULT);
+    if (failure.kind === "overloaded") this.#noteWait(failure.retryAfterMs ?? WAIT_MS_DEFAULT);
   }
 
   /** Skips the model that rejected the request. Returns false if no other model follows. */
@@ -85,11 +85,11 @@ class AskingOrder {
     return this.#candidates.some((one, index) => index >= this.#next && one.model !== model);
   }
 
-  released(): void {
-    this.#health.released(this.#route, this.#pass);
+  releasePermit(): void {
+    this.#health.released(this.#route, this.#permit);
   }
 
-  skippedBut(called: readonly number[]): readonly number[] {
+  skippedExcept(called: readonly number[]): readonly number[] {
     return this.#skipped.map(({ index }) => index).filter((index) => !called.includes(index));
   }
 
@@ -97,54 +97,54 @@ class AskingOrder {
     return this.#waitMs === Infinity ? null : this.#waitMs;
   }
 
-  #take(index: number, pass: BreakerPermit, pauseMs: number): Turn {
+  #startAttempt(index: number, pass: BreakerPermit, pauseMs: number): NextAttempt {
     this.attempts++;
     const model = this.#candidates[index]?.model;
     this.#attemptsOf.set(model, (this.#attemptsOf.get(model) ?? 0) + 1);
     this.#index = index;
     this.#route = this.#nameOf(index);
-    this.#pass = pass;
+    this.#permit = pass;
     return { index, pauseMs };
   }
 
   #skip(skipped: Skipped): void {
     this.#skipped.push(skipped);
-    const { why, untilMs } = skipped.out;
-    if (why !== "disabled") this.#wait(Math.max(0, untilMs - this.#now()));
+    const { why, untilMs } = skipped.cooldown;
+    if (why !== "disabled") this.#noteWait(Math.max(0, untilMs - this.#now()));
   }
 
   /**
    * Returns a route if all are in cooldown: the one whose breaker closes first, because a breaker
    * is only our guess. Ignores a wait that the provider requested only if there is a single route.
    */
-  #lastResort(): Turn | null {
-    const usable = this.#skipped.filter(({ out }) => out.why !== "disabled");
-    const guessed = usable.filter(({ out }) => out.why === "open");
-    const [first] = guessed.toSorted((a, b) => a.out.untilMs - b.out.untilMs);
+  #lastResort(): NextAttempt | null {
+    const usable = this.#skipped.filter(({ cooldown }) => cooldown.why !== "disabled");
+    const guessed = usable.filter(({ cooldown }) => cooldown.why === "open");
+    const [first] = guessed.toSorted((a, b) => a.cooldown.untilMs - b.cooldown.untilMs);
     const only = usable.length === 1 ? usable[0] : undefined;
     const chosen = first ?? only;
-    return chosen === undefined ? null : this.#take(chosen.index, "forced", 0);
+    return chosen === undefined ? null : this.#startAttempt(chosen.index, "forced", 0);
   }
 
-  #repeat(): Turn | null {
+  #retryLast(): NextAttempt | null {
     const last = this.#last;
-    if (this.#isRepeat || last === null || this.#isSpent(this.#index)) return null;
+    if (this.#isRepeat || last === null || this.#hasNoAttemptsLeft(this.#index)) return null;
     this.#isRepeat = true;
     const waitMs = last.retryAfterMs ?? Infinity;
-    if (last.kind === "overloaded" && waitMs <= SHORT_WAIT_MS) {
-      return this.#take(this.#index, "forced", waitMs);
+    if (last.kind === "overloaded" && waitMs <= RETRY_WAIT_MS_MAX) {
+      return this.#startAttempt(this.#index, "forced", waitMs);
     }
     // If the failure has opened the breaker, the route isn't retried.
     if (last.again !== true) return null;
     if (this.#health.pass(this.#route, this.#now()) !== "free") return null;
-    return this.#take(this.#index, "free", 100 + Math.random() * 200);
+    return this.#startAttempt(this.#index, "free", 100 + Math.random() * 200);
   }
 
-  #isSpent(index: number): boolean {
+  #hasNoAttemptsLeft(index: number): boolean {
     return (this.#attemptsOf.get(this.#candidates[index]?.model) ?? 0) >= ATTEMPTS_MAX;
   }
 
-  #wait(ms: number): void {
+  #noteWait(ms: number): void {
     this.#waitMs = Math.min(this.#waitMs, ms);
   }
 
@@ -204,25 +204,25 @@ export async function failover(
   request: AttemptRequest,
   options: FailoverOptions,
 ): Promise<Result<FailoverResult>> {
-  const order = new AskingOrder(candidates, options.health, options.now);
+  const order = new RouteSequence(candidates, options.health, options.now);
   const result = await callInOrder(order, candidates, request, options);
-  if (!result.ok) options.onSkipped?.(order.skippedBut(order.failed.map(({ index }) => index)));
+  if (!result.ok) options.onSkipped?.(order.skippedExcept(order.failed.map(({ index }) => index)));
   return result;
 }
 
 async function callInOrder(
-  order: AskingOrder,
+  order: RouteSequence,
   candidates: readonly Candidate[],
   request: AttemptRequest,
   options: FailoverOptions,
 ): Promise<Result<FailoverResult>> {
   for (;;) {
-    const turn = isOver(order, options) ? null : order.next();
+    const turn = mustStop(order, options) ? null : order.next();
     const candidate = turn === null ? undefined : candidates[turn.index];
     if (turn === null || candidate === undefined) return noRouteLeft(order, options);
     options.onAsked?.(null);
-    if (turn.pauseMs > 0 && !(await paused(turn.pauseMs, options))) {
-      order.released();
+    if (turn.pauseMs > 0 && !(await pauseBeforeAttempt(turn.pauseMs, options))) {
+      order.releasePermit();
       return noRouteLeft(order, options);
     }
     const requested = { index: turn.index, attempts: order.attempts, failed: order.failed };
@@ -234,77 +234,77 @@ async function callInOrder(
     const onDropped = (fields: readonly string[]): void => {
       dropped = fields;
     };
-    const answer = await attempted(order, () =>
+    const answer = await runAttempt(order, () =>
       attempt(candidate, request, { ...options, onDispatch, onDropped }),
     );
     if (answer.kind !== "failure") {
-      order.served();
-      return success({ ...requested, skipped: order.skippedBut([turn.index]), dropped, answer });
+      order.recordSuccess();
+      return success({ ...requested, skipped: order.skippedExcept([turn.index]), dropped, answer });
     }
-    noteFailure(order, requested, answer.failure, options);
+    reportFailure(order, requested, answer.failure, options);
     const final = finalFailure(order, answer.failure);
     if (final !== null) return refuse(final);
   }
 }
 
-function finalFailure(order: AskingOrder, failure: ProviderFailure): Failure | null {
+function finalFailure(order: RouteSequence, failure: ProviderFailure): Failure | null {
   if (failure.kind === "shed") return { kind: "overloaded" };
   return failure.kind === "refused" && !order.skipModel() ? failureOf(failure) : null;
 }
 
-function noteFailure(
-  order: AskingOrder,
+function reportFailure(
+  order: RouteSequence,
   route: ActiveRoute,
   failure: ProviderFailure,
   { onFailed, onSpent, signal }: FailoverOptions,
 ): void {
   onFailed?.(route, failure);
   if (failure.spent !== undefined) onSpent?.(route, failure.spent);
-  if (signal.aborted || failure.kind === "shed") order.released();
-  else order.noteFailed(failure);
+  if (signal.aborted || failure.kind === "shed") order.releasePermit();
+  else order.recordFailure(failure);
 }
 
 /**
  * Runs an attempt. An exception is our bug, so it releases a probe but doesn't count against the
  * route.
  */
-async function attempted(
-  order: AskingOrder,
-  ask: () => Promise<ProviderResult>,
+async function runAttempt(
+  order: RouteSequence,
+  call: () => Promise<ProviderResult>,
 ): Promise<ProviderResult> {
   try {
-    return await ask();
+    return await call();
   } catch (error) {
-    if (error instanceof UnsupportedFields) return { kind: "failure", failure: UNSUPPORTED };
-    order.released();
+    if (error instanceof UnsupportedFields) return { kind: "failure", failure: UNSUPPORTED_FIELDS };
+    order.releasePermit();
     throw error;
   }
 }
 
 class UnsupportedFields extends Error {}
 
-const UNSUPPORTED: ProviderFailure = {
+const UNSUPPORTED_FIELDS: ProviderFailure = {
   kind: "retry",
   reason: "unsupported_parameters",
   fault: "request",
 };
 
-function isOver({ attempts }: AskingOrder, options: FailoverOptions): boolean {
+function mustStop({ attempts }: RouteSequence, options: FailoverOptions): boolean {
   return options.signal.aborted || (attempts > 0 && options.mayRetry?.() === false);
 }
 
-function noRouteLeft({ failure, waitMs }: AskingOrder, { signal }: FailoverOptions): Refusal {
-  if (failure === UNSUPPORTED) {
+function noRouteLeft({ failure, waitMs }: RouteSequence, { signal }: FailoverOptions): Refusal {
+  if (failure === UNSUPPORTED_FIELDS) {
     const message = "No provider of this model supports all parameters of this request.";
     return invalid(message, "provider.require_parameters");
   }
   if (failure?.kind === "refused") return refuse(failureOf(failure));
   const overloaded = failure === null || failure.kind === "overloaded";
   if (!overloaded || waitMs === null || signal.aborted) return refuse({ kind: "upstream_error" });
-  return refuse(overloadedFor(waitMs));
+  return refuse(overloadedFailure(waitMs));
 }
 
-function overloadedFor(waitMs: number): Failure {
+function overloadedFailure(waitMs: number): Failure {
   const seconds = Math.max(1, Math.ceil(waitMs / 1000));
   return { kind: "upstream_overloaded", retryAfterSeconds: Math.min(seconds, WAIT_SECONDS_MAX) };
 }
@@ -314,7 +314,7 @@ function overloadedFor(waitMs: number): Failure {
  * correct the request.
  */
 export function failureOf(failure: ProviderFailure): Failure {
-  if (failure.kind === "overloaded") return overloadedFor(failure.retryAfterMs ?? 0);
+  if (failure.kind === "overloaded") return overloadedFailure(failure.retryAfterMs ?? 0);
   if (failure.kind !== "refused") return { kind: "upstream_error" };
   return {
     kind: "invalid_request",
@@ -325,7 +325,7 @@ export function failureOf(failure: ProviderFailure): Failure {
   };
 }
 
-async function paused(ms: number, options: FailoverOptions): Promise<boolean> {
+async function pauseBeforeAttempt(ms: number, options: FailoverOptions): Promise<boolean> {
   await new Promise<void>((resolve) => {
     const timer = setTimeout(done, options.pauseMs?.(ms) ?? ms);
     function done(): void {

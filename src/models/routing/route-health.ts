@@ -26,7 +26,7 @@ export type RouteStatus = {
   readonly untilMs: number;
 };
 
-type Entry = {
+type RouteState = {
   readonly breaker: Breaker;
   waitUntilMs: number;
   disabledUntilMs: number;
@@ -43,7 +43,7 @@ const DISABLED_MS_MAX = 600_000;
  * no harm.
  */
 export class RouteHealth {
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries = new Map<string, RouteState>();
 
   /** Returns a permit, or the reason for the cooldown. The caller must report a probe's result. */
   pass(route: string, nowMs: number): Exclude<BreakerPermit, "forced"> | CooldownReason {
@@ -69,7 +69,7 @@ export class RouteHealth {
     if (failure.fault === "request") return this.released(route, pass);
     const entry = this.#entryOf(route);
     const waitMs = failure.retryAfterMs ?? 0;
-    if (failure.kind === "disabled") disable(entry, nowMs);
+    if (failure.kind === "disabled") disableRoute(entry, nowMs);
     if (failure.kind === "overloaded" && waitMs > 0) {
       entry.waitUntilMs = nowMs + Math.min(waitMs, WAIT_MS_MAX);
     } else if (failure.kind === "overloaded" || failure.kind === "retry") {
@@ -94,7 +94,7 @@ export class RouteHealth {
     return [...this.#entries].flatMap(([route, entry]) => statusOf(route, entry, nowMs) ?? []);
   }
 
-  #entryOf(route: string): Entry {
+  #entryOf(route: string): RouteState {
     const known = this.#entries.get(route);
     if (known !== undefined) return known;
     evictOldest(this.#entries, ROUTES_MAX);
@@ -104,7 +104,7 @@ export class RouteHealth {
   }
 }
 
-function statusOf(route: string, entry: Entry, nowMs: number): RouteStatus | null {
+function statusOf(route: string, entry: RouteState, nowMs: number): RouteStatus | null {
   const { disabledUntilMs, waitUntilMs, breaker } = entry;
   if (disabledUntilMs > nowMs) return { route, state: "disabled", untilMs: disabledUntilMs };
   if (waitUntilMs > nowMs) return { route, state: "overloaded", untilMs: waitUntilMs };
@@ -118,7 +118,7 @@ function statusOf(route: string, entry: Entry, nowMs: number): RouteStatus | nul
  * Disables a route for a time that doubles with each failure. Ignores failures of requests that
  * were sent before it was disabled.
  */
-function disable(entry: Entry, nowMs: number): void {
+function disableRoute(entry: RouteState, nowMs: number): void {
   if (entry.disabledUntilMs > nowMs) return;
   entry.disabledUntilMs = nowMs + Math.min(DISABLED_MS * 2 ** entry.disabledTimes, DISABLED_MS_MAX);
   entry.disabledTimes++;

@@ -8,8 +8,8 @@ export type MedianSpeed = Pick<RouteSample, "latencyMs" | "tokensPerSecond">;
 const ROUTES_MAX = 1_000;
 const SAMPLES_MAX = 32;
 const SAMPLES_MIN = 3;
-const OUTPUT_MIN = 16;
-const WAITING_MAX = 200;
+const OUTPUT_TOKENS_MIN = 16;
+const UNSENT_SAMPLES_MAX = 200;
 
 type Samples = { readonly latencies: number[]; readonly speeds: number[] };
 
@@ -19,9 +19,9 @@ type Samples = { readonly latencies: number[]; readonly speeds: number[] };
  * organization's usage.
  */
 export class RouteTimes {
-  readonly #own = new Map<string, Samples>();
-  #region = new Map<string, MedianSpeed>();
-  #waiting: RouteSample[] = [];
+  readonly #localSamples = new Map<string, Samples>();
+  #regionSpeeds = new Map<string, MedianSpeed>();
+  #unsentSamples: RouteSample[] = [];
 
   note(
     { route, orgId }: Pick<RouteSample, "route" | "orgId">,
@@ -32,27 +32,31 @@ export class RouteTimes {
     },
   ): void {
     const { latencyMs, streamMs, output } = served;
-    const isLong = output >= OUTPUT_MIN && streamMs > 0;
+    const isLong = output >= OUTPUT_TOKENS_MIN && streamMs > 0;
     const tokensPerSecond = isLong ? (output * 1000) / streamMs : null;
     if (latencyMs === null && tokensPerSecond === null) return;
-    const name = nameOf(route, orgId);
-    const known = this.#own.get(name) ?? { latencies: [], speeds: [] };
-    if (!this.#own.has(name)) evictOldest(this.#own, ROUTES_MAX);
-    this.#own.set(name, known);
-    push(known.latencies, latencyMs, SAMPLES_MAX);
-    push(known.speeds, tokensPerSecond, SAMPLES_MAX);
-    push(this.#waiting, { route, orgId, latencyMs, tokensPerSecond }, WAITING_MAX);
+    const name = sampleKey(route, orgId);
+    const known = this.#localSamples.get(name) ?? { latencies: [], speeds: [] };
+    if (!this.#localSamples.has(name)) evictOldest(this.#localSamples, ROUTES_MAX);
+    this.#localSamples.set(name, known);
+    pushLimited(known.latencies, latencyMs, SAMPLES_MAX);
+    pushLimited(known.speeds, tokensPerSecond, SAMPLES_MAX);
+    pushLimited(
+      this.#unsentSamples,
+      { route, orgId, latencyMs, tokensPerSecond },
+      UNSENT_SAMPLES_MAX,
+    );
   }
 
   /** Returns the samples since the last call, for the region's metrics. */
   take(): readonly RouteSample[] {
-    const taken = this.#waiting;
-    this.#waiting = [];
+    const taken = this.#unsentSamples;
+    this.#unsentSamples = [];
     return taken;
   }
 
   learn(speeds: readonly RouteSpeed[]): void {
-    this.#region = new Map(
+    this.#regionSpeeds = new Map(
       speeds.map(({ route, latency, throughput }) => [
         route,
         {
@@ -64,8 +68,8 @@ export class RouteTimes {
   }
 
   speedOf(route: string, orgId: string): MedianSpeed {
-    const region = this.#region.get(route);
-    const { latencies = [], speeds = [] } = this.#own.get(nameOf(route, orgId)) ?? {};
+    const region = this.#regionSpeeds.get(route);
+    const { latencies = [], speeds = [] } = this.#localSamples.get(sampleKey(route, orgId)) ?? {};
     return {
       latencyMs: region?.latencyMs ?? median(latencies),
       tokensPerSecond: region?.tokensPerSecond ?? median(speeds),
@@ -73,14 +77,14 @@ export class RouteTimes {
   }
 }
 
-function nameOf(route: string, orgId: string): string {
+function sampleKey(route: string, orgId: string): string {
   return `${orgId} ${route}`;
 }
 
-function push<T>(list: T[], value: T | null, most: number): void {
+function pushLimited<T>(list: T[], value: T | null, itemsMax: number): void {
   if (value === null) return;
   list.push(value);
-  if (list.length > most) list.shift();
+  if (list.length > itemsMax) list.shift();
 }
 
 function median(samples: readonly number[]): number | null {
