@@ -11,9 +11,9 @@ export const ALIAS_KINDS: ReadonlyMap<string, Kind> = new Map([
 
 /**
  * Models of the alias `smart`, best first. An alias uses the first active model of its list.
- * `SMART` and `FAST` each have a model of every chat provider.
+ * `SMART_MODELS` and `FAST_MODELS` each have a model of every chat provider.
  */
-const SMART = [
+const SMART_MODELS = [
   "anthropic/claude-opus-5.5",
   "openai/gpt-6-sol",
   "google/gemini-3.8-flash",
@@ -25,7 +25,7 @@ const SMART = [
   "cohere/command-a-reasoning",
   "openai/gpt-oss-120b",
 ];
-const FAST = [
+const FAST_MODELS = [
   "openai/gpt-6-luna",
   "anthropic/claude-haiku-5.5",
   "google/gemini-3.5-flash-lite",
@@ -51,25 +51,25 @@ export function aliasesOf(
   models: ReadonlyMap<string, Model>,
   config: Pick<Config, "aliases" | "models">,
 ): ReadonlyMap<string, string> {
-  const pins = new Map(Object.entries(config.aliases));
+  const configured = new Map(Object.entries(config.aliases));
   const chosen = new Map<string, string>();
-  for (const alias of new Set([...ALIAS_KINDS.keys(), ...pins.keys()])) {
-    const id = pins.get(alias) ?? builtIn(alias, models, config);
+  for (const alias of new Set([...ALIAS_KINDS.keys(), ...configured.keys()])) {
+    const id = configured.get(alias) ?? builtInModelOf(alias, models, config);
     if (id !== undefined && models.has(id)) chosen.set(alias, id);
   }
   return chosen;
 }
 
-function builtIn(
+function builtInModelOf(
   alias: string,
   models: ReadonlyMap<string, Model>,
   config: Pick<Config, "models">,
 ): string | undefined {
   const real = [...models.values()].filter((model) => !isSandbox(model));
   if (real.length === 0) return SANDBOX_ALIASES.get(alias);
-  if (alias === "cheap") return cheapest(real, "chat");
-  if (alias === "embeddings/cheapest") return cheapest(real, "embeddings");
-  const curated = alias === "smart" ? SMART : FAST;
+  if (alias === "cheap") return cheapestModel(real, "chat");
+  if (alias === "embeddings/cheapest") return cheapestModel(real, "embeddings");
+  const curated = alias === "smart" ? SMART_MODELS : FAST_MODELS;
   const own = config.models.filter((entry) => entry.kind === "chat").map((entry) => entry.id);
   return [...curated, ...own].find((id) => models.has(id));
 }
@@ -77,7 +77,7 @@ function builtIn(
 /**
  * Returns the model with the lowest price, which is (3 x input + output) / 4 at its first route.
  */
-function cheapest(models: readonly Model[], kind: Kind): string | undefined {
+function cheapestModel(models: readonly Model[], kind: Kind): string | undefined {
   const ranked = models
     .filter((model) => model.kind === kind)
     .toSorted((a, b) => blendedPrice(a) - blendedPrice(b) || (a.id < b.id ? -1 : 1));

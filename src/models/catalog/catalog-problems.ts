@@ -30,7 +30,7 @@ function providerProblems(
 ): string[] {
   const ids = config.providers.map((provider) => provider.id);
   return [
-    ...repeated(ids).map((id) => `names the provider "${id}" twice`),
+    ...duplicatesOf(ids).map((id) => `names the provider "${id}" twice`),
     ...ids
       .filter((id) => id === "sandbox" || builtInProviders.includes(id))
       .map((id) => `"${id}" is a built-in provider; choose another id`),
@@ -47,7 +47,7 @@ function modelProblems(
     model.routes.map((route) => ({ id: model.id, provider: route.provider })),
   );
   return [
-    ...repeated(ids).map((id) => `names the model "${id}" twice`),
+    ...duplicatesOf(ids).map((id) => `names the model "${id}" twice`),
     ...ids
       .filter((id) => ALIAS_KINDS.has(id) || Object.hasOwn(config.aliases, id))
       .map((id) => `"${id}" is an alias; choose another id`),
@@ -79,6 +79,6 @@ function aliasProblems(config: Pick<Config, "models" | "aliases">): string[] {
   });
 }
 
-function repeated(values: readonly string[]): string[] {
+function duplicatesOf(values: readonly string[]): string[] {
   return [...new Set(values.filter((value, index) => values.indexOf(value) !== index))];
 }

@@ -106,9 +106,9 @@ function bareNamesOf(
  * kind.
  */
 export function resolveModel(catalog: Catalog, name: string, kind: Kind): Result<Model> {
-  const model = modelNamed(catalog, name);
+  const model = findByAnyName(catalog, name);
   if (model?.kind === kind) return success(model);
-  const message = model === undefined ? undefined : askedThere(name, model);
+  const message = model === undefined ? undefined : wrongKindMessage(name, model);
   return refuse({
     kind: "model_not_found",
     model: name,
@@ -116,18 +116,18 @@ export function resolveModel(catalog: Catalog, name: string, kind: Kind): Result
   });
 }
 
-function askedThere(name: string, { kind }: Model): string {
+function wrongKindMessage(name: string, { kind }: Model): string {
   const { does, path } = KINDS[kind];
   return `The model '${name}' ${does}: ask ${path}.`;
 }
 
-function modelNamed(catalog: Catalog, name: string): Model | undefined {
+function findByAnyName(catalog: Catalog, name: string): Model | undefined {
   const id = catalog.aliases.get(name);
   if (id !== undefined) return catalog.models.get(id);
-  return modelOf(catalog, name) ?? modelOf(catalog, claudeName(name));
+  return findByName(catalog, name) ?? findByName(catalog, claudeName(name));
 }
 
-function modelOf({ models, bareNames }: Catalog, name: string): Model | undefined {
+function findByName({ models, bareNames }: Catalog, name: string): Model | undefined {
   return models.get(name) ?? models.get(bareNames.get(name) ?? "");
 }
 
@@ -149,7 +149,7 @@ export function modelNames(catalog: Catalog) {
   const isAuthor = (name: string): boolean =>
     name.endsWith("/*") && [...models.keys()].some((id) => id.startsWith(name.slice(0, -1)));
   const entryOf = (name: string): string | null =>
-    isAlias(name) || isAuthor(name) ? name : (modelNamed(catalog, name)?.id ?? null);
+    isAlias(name) || isAuthor(name) ? name : (findByAnyName(catalog, name)?.id ?? null);
   return { entryOf, isAlias };
 }
 
@@ -165,7 +165,7 @@ export function findRoutes(
   const listed = findModel(sold, name);
   const model = sold.catalog.models.get(listed?.alias_of ?? listed?.id ?? "");
   if (listed === undefined || model === undefined) return undefined;
-  const priced = pricedNow(model, listed.id, sold);
+  const priced = priceForCaller(model, listed.id, sold);
   return priced === null ? undefined : { listed, model: priced.model };
 }
 
@@ -175,14 +175,14 @@ export function listModels(sold: CallerCatalog): readonly ListedModel[] {
   const listed: ListedModel[] = [];
   const named = Map.groupBy(aliases.keys(), (name) => aliases.get(name));
   for (const model of models.values()) {
-    const priced = pricedNow(model, model.id, sold);
+    const priced = priceForCaller(model, model.id, sold);
     if (priced === null) continue;
     const shown = listedModel(model.id, priced, { region, isInCooldown });
     listed.push({ ...shown, aliases: named.get(model.id) ?? [] });
   }
   for (const [alias, id] of aliases) {
     const model = models.get(id);
-    const priced = model === undefined ? null : pricedNow(model, alias, sold);
+    const priced = model === undefined ? null : priceForCaller(model, alias, sold);
     if (priced === null) continue;
     const shown = listedModel(alias, priced, { region, isInCooldown });
     listed.push({ ...shown, owned_by: "turnpike", alias_of: id });
@@ -190,12 +190,12 @@ export function listModels(sold: CallerCatalog): readonly ListedModel[] {
   return listed.toSorted((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-function pricedNow(
-  whole: Model,
+function priceForCaller(
+  fullModel: Model,
   name: string,
   { later, pricing, policies }: CallerCatalog,
 ): PricedModel | null {
-  const allowed = allowedModel(whole, name, policies);
+  const allowed = allowedModel(fullModel, name, policies);
   if (!allowed.ok) return null;
   const model = allowed.value;
   const now = pricedModel(model, pricing);

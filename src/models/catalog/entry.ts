@@ -181,40 +181,42 @@ type UnitDollarPrices = { readonly [U in Unit | "input"]?: number };
 
 export type PriceChange = readonly [from: string, dollars: DollarPrices, seenOn: string];
 
-type More = Partial<Pick<RouteEntry, "regions" | "uplift" | "longPrompt" | "until" | "limits">> & {
+type RouteOptions = Partial<
+  Pick<RouteEntry, "regions" | "uplift" | "longPrompt" | "until" | "limits">
+> & {
   readonly later?: readonly PriceChange[];
 };
 
-type At = (
+type MakeRoute = (
   provider: ProviderId,
   upstreamId: string,
   dollars: DollarPrices,
-  more?: More,
+  more?: RouteOptions,
 ) => RouteEntry;
 
-export function pricesSeenOn(pricedOn: string): At {
+export function pricesSeenOn(pricedOn: string): MakeRoute {
   return (provider, upstreamId, dollars, { later = [], ...more } = {}) => {
-    const first = { from: pricedOn, price: microPrice(dollars), seenOn: pricedOn };
+    const first = { from: pricedOn, price: toMicroPrice(dollars), seenOn: pricedOn };
     const rest = later.map(([from, changed, seen]) => {
-      return { from, price: microPrice(changed), seenOn: seen };
+      return { from, price: toMicroPrice(changed), seenOn: seen };
     });
     return { provider, upstreamId, prices: [first, ...rest], regions: ["global"], ...more };
   };
 }
 
-function microPrice(dollars: DollarPrices): Price {
+function toMicroPrice(dollars: DollarPrices): Price {
   if (!isTokenDollars(dollars)) {
-    const named = Object.entries(dollars).map(([name, each]) => [name, micros(each)]);
+    const named = Object.entries(dollars).map(([name, each]) => [name, toMicros(each)]);
     return priceOfFields(Object.fromEntries(named));
   }
   const [input, ...more] = dollars;
   const output = more.pop() ?? 0;
   const [cached = input, cacheWrite = input]: readonly number[] = more;
   return {
-    input: micros(input),
-    cached: micros(cached),
-    cacheWrite: micros(cacheWrite),
-    output: micros(output),
+    input: toMicros(input),
+    cached: toMicros(cached),
+    cacheWrite: toMicros(cacheWrite),
+    output: toMicros(output),
   };
 }
 
@@ -222,7 +224,7 @@ function isTokenDollars(dollars: DollarPrices): dollars is Exclude<DollarPrices,
   return Array.isArray(dollars);
 }
 
-function micros(dollars: number): number {
+function toMicros(dollars: number): number {
   return Math.round(dollars * 1_000_000);
 }
 
@@ -231,7 +233,7 @@ const ONE_CHOICE: RouteLimits = { choices: 1 };
  * xAI's limits. Its output cap doesn't limit reasoning. The hold therefore covers twice the cap,
  * and at least 20,000 tokens, which hard questions use for reasoning.
  */
-const XAI: RouteLimits = { outputFactor: 2, reasoningTokens: 20_000 };
+const XAI_LIMITS: RouteLimits = { outputFactor: 2, reasoningTokens: 20_000 };
 const LIMITS: { readonly [Id in ProviderId]?: RouteLimits } = {
   anthropic: ONE_CHOICE,
   bedrock: ONE_CHOICE,
@@ -240,30 +242,32 @@ const LIMITS: { readonly [Id in ProviderId]?: RouteLimits } = {
   deepseek: ONE_CHOICE,
   groq: ONE_CHOICE,
   "workers-ai": ONE_CHOICE,
-  xai: XAI,
-  "xai-us": XAI,
+  xai: XAI_LIMITS,
+  "xai-us": XAI_LIMITS,
 };
 
 /**
  * The limit of routes that accept one text per request. The gateway sends six texts at a time, so
  * 128 texts take 22 rounds of up to 5 s, which fit into 120 s.
  */
-const ONE_TEXT: RouteLimits = { inputs: 128 };
+const ONE_TEXT_LIMIT: RouteLimits = { inputs: 128 };
 
-const IMAGE_APIS: ReadonlyMap<string, RouteLimits> = new Map<ProviderId, RouteLimits>([
-  ["google", { imageApi: "gemini" }],
-  ["vertex", { imageApi: "gemini" }],
-  ["xai", { imageApi: "xai" }],
-  ["xai-us", { imageApi: "xai" }],
-]);
+const IMAGE_LIMITS_BY_PROVIDER: ReadonlyMap<string, RouteLimits> = new Map<ProviderId, RouteLimits>(
+  [
+    ["google", { imageApi: "gemini" }],
+    ["vertex", { imageApi: "gemini" }],
+    ["xai", { imageApi: "xai" }],
+    ["xai-us", { imageApi: "xai" }],
+  ],
+);
 
 /** Returns a provider's limits. For an operator's provider, pass its profile. */
 export function limitsOfProvider(
   provider: string,
   { kind, upstreamId }: { readonly kind: Kind; readonly upstreamId: string },
 ): RouteLimits {
-  if (kind === "embeddings") return takesOneText(provider, upstreamId) ? ONE_TEXT : {};
-  if (kind === "image") return IMAGE_APIS.get(provider) ?? {};
+  if (kind === "embeddings") return acceptsOneText(provider, upstreamId) ? ONE_TEXT_LIMIT : {};
+  if (kind === "image") return IMAGE_LIMITS_BY_PROVIDER.get(provider) ?? {};
   if (kind !== "chat") return {};
   if (!Object.hasOwn(LIMITS, provider) || NO_REASONING.test(upstreamId)) return {};
   return LIMITS[provider as ProviderId] ?? {};
@@ -275,7 +279,7 @@ const NO_REASONING = /^grok-.*non-reasoning/;
  * Reports whether a route accepts one text per request: Gemini's models on Vertex, and Amazon's own
  * on Bedrock.
  */
-function takesOneText(provider: string, upstreamId: string): boolean {
+function acceptsOneText(provider: string, upstreamId: string): boolean {
   if (provider === "vertex") return upstreamId.startsWith("gemini-embedding");
   return provider === "bedrock" && !upstreamId.includes("cohere.");
 }

@@ -66,7 +66,7 @@ export type PricedModel = {
   readonly next: { readonly from: number; readonly model: Model } | null;
 };
 
-const OF_ABILITY: Readonly<Record<Ability, readonly string[]>> = {
+const PARAMETERS_BY_ABILITY: Readonly<Record<Ability, readonly string[]>> = {
   tools: ["tools", "tool_choice", "parallel_tool_calls"],
   vision: [],
   reasoning: ["reasoning_effort"],
@@ -127,7 +127,7 @@ export function parametersOf({
   return [
     ...KINDS[kind].parameters,
     ...(kind === "chat" && routes.some(({ limits }) => limits?.choices !== 1) ? ["n"] : []),
-    ...abilities.flatMap((ability) => OF_ABILITY[ability]),
+    ...abilities.flatMap((ability) => PARAMETERS_BY_ABILITY[ability]),
   ];
 }
 

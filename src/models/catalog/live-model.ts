@@ -13,7 +13,7 @@ import type { Region } from "../../shared/regions.ts";
 /** The active providers, each with the tags of its hosts that can serve this region. */
 export type Hosts = ReadonlyMap<string, readonly HostTag[]>;
 
-type Terms = {
+type CatalogTerms = {
   readonly region: Region;
   readonly markupPercent: number;
   readonly day: string;
@@ -23,16 +23,16 @@ type Terms = {
 const OPERATOR_MODEL_CREATED = Date.UTC(2026, 0, 1) / 1000;
 
 /** Returns a model with the highest limits of its active routes, or null if none is active. */
-export function builtInModel(entry: CatalogEntry, hosts: Hosts, terms: Terms): Model | null {
-  const isKept = terms.sellEnded.includes(entry.id);
+export function builtInModel(entry: CatalogEntry, hosts: Hosts, terms: CatalogTerms): Model | null {
+  const isSoldAfterEnd = terms.sellEnded.includes(entry.id);
   const live = entry.routes.flatMap((route) => {
-    if (hasRouteEnded(route, terms.day) && !isKept) return [];
-    const tag = tagUsed(route, hosts.get(route.provider) ?? [], terms.region);
+    if (hasRouteEnded(route, terms.day) && !isSoldAfterEnd) return [];
+    const tag = hostTagFor(route, hosts.get(route.provider) ?? [], terms.region);
     return tag === undefined ? [] : [{ route, tag }];
   });
   if (live.length === 0) return null;
   const { id, kind, minOutput, imageTokens, estimateFactor, thinkingFloor, toolsTokens } = entry;
-  const best = bestOf(
+  const best = highestLimits(
     entry,
     live.map(({ route }) => route.limits ?? {}),
   );
@@ -47,7 +47,7 @@ export function builtInModel(entry: CatalogEntry, hosts: Hosts, terms: Terms): M
     ...(toolsTokens !== undefined && { toolsTokens }),
     imageTokens,
     estimateFactor,
-    routes: live.map(({ route, tag }) => routeSold(route, tag, best, { ...terms, kind })),
+    routes: live.map(({ route, tag }) => activeRoute(route, tag, best, { ...terms, kind })),
   };
 }
 
@@ -63,9 +63,9 @@ export function operatorModel(
   const price = priceOfFields(entry.price);
   const routes = entry.routes.flatMap((route) => {
     const like = profiles.get(route.provider) ?? route.provider;
-    const dataRegion = ownOf(hosts.get(route.provider) ?? [], region);
+    const dataRegion = preferRegion(hosts.get(route.provider) ?? [], region);
     if (dataRegion === undefined) return [];
-    return { ...routeOfOperator(route, price, { kind: entry.kind, like }), dataRegion };
+    return { ...operatorRoute(route, price, { kind: entry.kind, like }), dataRegion };
   });
   if (routes.length === 0) return null;
   const abilities = entry.abilities ?? (entry.kind === "chat" ? ["tools"] : []);
@@ -86,7 +86,7 @@ export function operatorModel(
   };
 }
 
-function routeOfOperator(
+function operatorRoute(
   { provider, upstream_id: upstreamId }: ModelEntry["routes"][number],
   price: Price,
   { kind, like }: { readonly kind: Kind; readonly like: string },
@@ -99,20 +99,24 @@ function routeOfOperator(
   };
 }
 
-function tagUsed(route: RouteEntry, tags: readonly HostTag[], region: Region): HostTag | undefined {
-  return ownOf(
+function hostTagFor(
+  route: RouteEntry,
+  tags: readonly HostTag[],
+  region: Region,
+): HostTag | undefined {
+  return preferRegion(
     tags.filter((tag) => route.regions.includes(tag)),
     region,
   );
 }
 
-function ownOf(tags: readonly HostTag[], region: Region): HostTag | undefined {
+function preferRegion(tags: readonly HostTag[], region: Region): HostTag | undefined {
   return tags.includes(region) ? region : tags[0];
 }
 
-type Best = Pick<Model, "context" | "maxOutput" | "abilities">;
+type HighestLimits = Pick<Model, "context" | "maxOutput" | "abilities">;
 
-function bestOf(entry: CatalogEntry, limits: readonly RouteLimits[]): Best {
+function highestLimits(entry: CatalogEntry, limits: readonly RouteLimits[]): HighestLimits {
   return {
     context: Math.max(...limits.map(({ context = entry.context }) => context)),
     maxOutput: Math.max(...limits.map(({ maxOutput = entry.maxOutput }) => maxOutput)),
@@ -122,15 +126,15 @@ function bestOf(entry: CatalogEntry, limits: readonly RouteLimits[]): Best {
   };
 }
 
-function routeSold(
+function activeRoute(
   route: RouteEntry,
   tag: HostTag,
-  best: Best,
-  { region, markupPercent, day, kind }: Terms & { readonly kind: Kind },
+  best: HighestLimits,
+  { region, markupPercent, day, kind }: CatalogTerms & { readonly kind: Kind },
 ): Route {
   const { provider, upstreamId } = route;
   const { from } = priceOn(route, day);
-  const bought = boughtAt(route, tag === region ? (route.uplift ?? 0) : 0, day);
+  const bought = purchasePrices(route, tag === region ? (route.uplift ?? 0) : 0, day);
   return {
     provider,
     upstreamId,
@@ -138,14 +142,14 @@ function routeSold(
     ...pricesWithMarkup(bought, markupPercent),
     ...limitsIfAny({
       ...limitsOfProvider(provider, { kind, upstreamId }),
-      ...shortOf(best, route.limits ?? {}),
+      ...lowerLimits(best, route.limits ?? {}),
     }),
     origin: { from: Date.parse(from), list: null },
     bought,
   };
 }
 
-function boughtAt(
+function purchasePrices(
   { prices, longPrompt }: RouteEntry,
   uplift: number,
   day: string,
@@ -160,7 +164,10 @@ function boughtAt(
   };
 }
 
-function shortOf(best: Best, { context, maxOutput, lacks = [] }: RouteLimits): RouteLimits {
+function lowerLimits(
+  best: HighestLimits,
+  { context, maxOutput, lacks = [] }: RouteLimits,
+): RouteLimits {
   const lacking = lacks.filter((ability) => best.abilities.includes(ability));
   return {
     ...(context !== undefined && context < best.context && { context }),

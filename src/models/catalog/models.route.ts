@@ -13,12 +13,12 @@ export function listModelsRoute(c: Context<AppEnv>, sold: Result<CallerCatalog>)
   const models = listModels(sold.value);
   const query = parseQuery(messagesListQuery, c.req.url);
   if (!query.ok) return fail(c, query.failure);
-  if (!isMessagesClient(c.req)) return c.json(openList(models));
+  if (!isMessagesClient(c.req)) return c.json(openAiList(models));
   return c.json(messagesList(models, query.value));
 }
 
 /** The count and the link tell OpenRouter's SDK that the list is complete. */
-function openList(data: readonly ListedModel[]) {
+function openAiList(data: readonly ListedModel[]) {
   return { object: "list", data, total_count: data.length, links: { next: null } };
 }
 
@@ -26,13 +26,13 @@ function openList(data: readonly ListedModel[]) {
  * Reports whether a request comes from a client of Anthropic's API: it has an `anthropic-version`,
  * or its key in `x-api-key`.
  */
-export function isMessagesClient(request: Asking): boolean {
+export function isMessagesClient(request: HeaderReader): boolean {
   if ((request.header("anthropic-version") ?? "") !== "") return true;
   const isBearer = /^bearer svc_/i.test(request.header("authorization") ?? "");
   return !isBearer && (request.header("x-api-key") ?? "").trim() !== "";
 }
 
-type Asking = { header(name: string): string | undefined };
+type HeaderReader = { header(name: string): string | undefined };
 
 export function readModelRoute(c: Context<AppEnv>, sold: Result<CallerCatalog>): Response {
   if (!sold.ok) return fail(c, sold.failure);

@@ -21,23 +21,27 @@ export function signedPriceCopies(
   cache: CopyCache,
   { region, secret, keptS }: Readonly<Record<"region" | "secret", string>> & { keptS: number },
 ): PriceCopies {
-  const addressOf = (list: string): string => `https://prices.invalid/${region}/${list}`;
-  const signed = (list: string, body: string): string => `prices:${region}:${list}:${body}`;
+  const urlOf = (list: string): string => `https://prices.invalid/${region}/${list}`;
+  const signedText = (list: string, body: string): string => `prices:${region}:${list}:${body}`;
   return {
     keep: async (list, copy) => {
       const body = JSON.stringify(copy);
-      const tag = await hmacSha256(await hmacKey(secret), signed(list, body));
+      const tag = await hmacSha256(await hmacKey(secret), signedText(list, body));
       const headers = {
         "cache-control": `max-age=${keptS}`,
       };
-      await cache.put(addressOf(list), new Response(tag.toHex() + body, { headers }));
+      await cache.put(urlOf(list), new Response(tag.toHex() + body, { headers }));
     },
     find: async (list) => {
-      const found = await cache.match(addressOf(list));
+      const found = await cache.match(urlOf(list));
       const text = (await found?.text()) ?? "";
       const [tag, body] = [text.slice(0, TAG_DIGITS), text.slice(TAG_DIGITS)];
       if (!/^[0-9a-f]{64}$/.test(tag)) return null;
-      const isOurs = verifyHmac(await hmacKey(secret), Uint8Array.fromHex(tag), signed(list, body));
+      const isOurs = verifyHmac(
+        await hmacKey(secret),
+        Uint8Array.fromHex(tag),
+        signedText(list, body),
+      );
       return (await isOurs) ? storedJson<PriceCopy>(body) : null;
     },
   };

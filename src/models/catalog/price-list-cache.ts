@@ -17,7 +17,7 @@ const RETRY_MS = 15_000;
 export const PRICE_AGE_MARGIN_MS = 60_000;
 const READ_TIMEOUT_MS = 2000;
 const COPY_TIMEOUT_MS = 500;
-const MISSED_MS = 1000;
+const FAILURE_PAUSE_MS = 1000;
 const LISTS_MAX = 1000;
 const ORGANIZATIONS_MAX = 10_000;
 
@@ -28,33 +28,33 @@ type Reader = {
   readonly waitUntil: (work: Promise<unknown>) => void;
 };
 
-type Reading = { readonly list: PriceList; readonly readAt: number; triedAt: number };
+type CachedList = { readonly list: PriceList; readonly readAt: number; triedAt: number };
 
 /**
  * This isolate's cached price lists, refreshed after responses. Prices are posted a lead time
  * before they apply, so a copy younger than the lead time is correct. An older copy is never used.
  */
 export class PriceListCache {
-  readonly #sellableMs: number;
-  readonly #readings = new Map<string, Reading>();
-  readonly #missed = new Map<string, number>();
-  readonly #own = new Map<string, string>();
+  readonly #ageMaxMs: number;
+  readonly #readings = new Map<string, CachedList>();
+  readonly #failedAt = new Map<string, number>();
+  readonly #listNames = new Map<string, string>();
 
   constructor({ numbers }: Pick<Config, "numbers">) {
-    this.#sellableMs = numbers.PRICE_LEAD_S * 1000 - PRICE_AGE_MARGIN_MS;
+    this.#ageMaxMs = numbers.PRICE_LEAD_S * 1000 - PRICE_AGE_MARGIN_MS;
   }
 
   ownOf(orgId: string): string | null {
-    return this.#own.get(orgId) ?? null;
+    return this.#listNames.get(orgId) ?? null;
   }
 
   heard(orgId: string, list: string | null): void {
     if (list === null) {
-      this.#own.delete(orgId);
+      this.#listNames.delete(orgId);
       return;
     }
-    evictOldest(this.#own, ORGANIZATIONS_MAX);
-    this.#own.set(orgId, list);
+    evictOldest(this.#listNames, ORGANIZATIONS_MAX);
+    this.#listNames.set(orgId, list);
   }
 
   /**
@@ -73,18 +73,18 @@ export class PriceListCache {
   }
 
   async #listOf(name: string, reader: Reader): Promise<PriceList | null> {
-    const fresh = this.#fresh(name, reader);
+    const fresh = this.#freshList(name, reader);
     if (fresh !== null) return fresh;
-    const sinceMs = reader.now() - (this.#missed.get(name) ?? Number.NEGATIVE_INFINITY);
-    return sinceMs >= 0 && sinceMs < MISSED_MS ? null : this.#read(name, reader);
+    const sinceMs = reader.now() - (this.#failedAt.get(name) ?? Number.NEGATIVE_INFINITY);
+    return sinceMs >= 0 && sinceMs < FAILURE_PAUSE_MS ? null : this.#read(name, reader);
   }
 
-  #fresh(name: string, reader: Reader): PriceList | null {
+  #freshList(name: string, reader: Reader): PriceList | null {
     const known = this.#readings.get(name);
     if (known === undefined) return null;
     const nowMs = reader.now();
     const ageMs = nowMs - known.readAt;
-    if (ageMs < 0 || ageMs >= this.#sellableMs) return null;
+    if (ageMs < 0 || ageMs >= this.#ageMaxMs) return null;
     const isDue = ageMs >= PRICE_READ_INTERVAL_MS && nowMs - known.triedAt >= RETRY_MS;
     if (isDue || nowMs < known.triedAt) {
       known.triedAt = nowMs;
@@ -103,42 +103,42 @@ export class PriceListCache {
     try {
       const rows = await within(read(name, readAt), READ_TIMEOUT_MS);
       const list = priceListOf(name, rows);
-      keep(this.#readings, name, { list, readAt, triedAt: readAt });
-      this.#missed.delete(name);
-      leaveCopy(name, { readAt, rows }, reader);
+      storeRecent(this.#readings, name, { list, readAt, triedAt: readAt });
+      this.#failedAt.delete(name);
+      storeCopy(name, { readAt, rows }, reader);
       return list;
     } catch (error) {
-      const copied = await this.#copied(name, reader);
+      const copied = await this.#readCopy(name, reader);
       if (copied !== null) return copied;
       const known = this.#readings.get(name);
       const ageS = known === undefined ? null : Math.round((readAt - known.readAt) / 1000);
-      keep(this.#missed, name, now());
+      storeRecent(this.#failedAt, name, now());
       logWarning("prices_unreadable", { list: name, age_s: ageS, reason: reasonOf(error) });
       return null;
     }
   }
 
-  async #copied(name: string, { copies, now }: Reader): Promise<PriceList | null> {
+  async #readCopy(name: string, { copies, now }: Reader): Promise<PriceList | null> {
     const found = copies === null ? null : within(copies.find(name), COPY_TIMEOUT_MS);
     const copy = await (found?.catch(() => null) ?? null);
     const nowMs = now();
     const known = this.#readings.get(name)?.readAt ?? Number.NEGATIVE_INFINITY;
     if (copy === null || copy.readAt <= known) return null;
     const { readAt, rows } = copy;
-    if (readAt > nowMs || nowMs - readAt >= this.#sellableMs) return null;
+    if (readAt > nowMs || nowMs - readAt >= this.#ageMaxMs) return null;
     const list = priceListOf(name, rows);
-    keep(this.#readings, name, { list, readAt, triedAt: nowMs });
-    this.#missed.delete(name);
+    storeRecent(this.#readings, name, { list, readAt, triedAt: nowMs });
+    this.#failedAt.delete(name);
     logWarning("prices_copied", { list: name, age_s: Math.round((nowMs - readAt) / 1000) });
     return list;
   }
 }
 
-function leaveCopy(name: string, copy: PriceCopy, { copies, waitUntil }: Reader): void {
+function storeCopy(name: string, copy: PriceCopy, { copies, waitUntil }: Reader): void {
   if (copies !== null) waitUntil(copies.keep(name, copy).catch(() => undefined));
 }
 
-function keep<T>(known: Map<string, T>, name: string, value: T): void {
+function storeRecent<T>(known: Map<string, T>, name: string, value: T): void {
   known.delete(name);
   const oldest =
     known.size < LISTS_MAX ? undefined : [...known.keys()].find((one) => one !== REGION_PRICE_LIST);

@@ -59,7 +59,7 @@ export type PricingFor = {
 
 export const NO_PRICE_LISTS: Pricing = { list: null, at: 0, lists: [] };
 
-type Rule = { readonly list: string; readonly row: PriceRow };
+type PriceRule = { readonly list: string; readonly row: PriceRow };
 
 export function pricedModel(model: Model, { lists, at }: Pick<Pricing, "lists" | "at">): Model {
   const rule = ruleFor(model, lists, at);
@@ -71,9 +71,9 @@ export function pricedModel(model: Model, { lists, at }: Pick<Pricing, "lists" |
  * Returns the newest row of the most specific item, in the first list that has the model.
  * `author/*` and `*` don't apply to models of MODELS.
  */
-function ruleFor(model: Model, lists: PriceLists, at: number): Rule | null {
+function ruleFor(model: Model, lists: PriceLists, at: number): PriceRule | null {
   for (const { name, items } of lists) {
-    for (const item of itemsOf(model)) {
+    for (const item of itemNamesOf(model)) {
       const row = items.get(item)?.findLast(({ from }) => from <= at);
       if (row !== undefined) return { list: name, row };
     }
@@ -81,33 +81,37 @@ function ruleFor(model: Model, lists: PriceLists, at: number): Rule | null {
   return null;
 }
 
-function itemsOf({ id, isConfigured }: Model): readonly string[] {
+function itemNamesOf({ id, isConfigured }: Model): readonly string[] {
   return isConfigured === true ? [id] : [id, `${id.slice(0, id.indexOf("/"))}/*`, "*"];
 }
 
-function pricedRoute(model: Model, route: Route, { list, row }: Rule): Route {
+function pricedRoute(model: Model, route: Route, { list, row }: PriceRule): Route {
   const { from, says } = row;
   if (says.price !== undefined) {
     const { longPrompt, ...rest } = route;
     const origin = { from, list };
-    const long = longPrompt === undefined ? {} : { longPrompt: dearer(longPrompt, says.price) };
+    const long =
+      longPrompt === undefined ? {} : { longPrompt: longPromptAt(longPrompt, says.price) };
     return { ...rest, price: says.price, ...long, origin };
   }
   const base = model.isConfigured === true ? route : (route.bought ?? route);
   return {
     ...route,
     ...pricesWithMarkup(base, says.percent),
-    origin: since(route, { from, list }),
+    origin: priceOriginOf(route, { from, list }),
   };
 }
 
-function dearer(long: NonNullable<Route["longPrompt"]>, price: Price) {
+function longPromptAt(long: NonNullable<Route["longPrompt"]>, price: Price) {
   return long.percents === undefined
     ? { ...long, price }
     : { ...long, price: longPromptPrice(price, long.percents) };
 }
 
-function since({ origin }: Route, { from, list }: { from: number; list: string }): PriceOrigin {
+function priceOriginOf(
+  { origin }: Route,
+  { from, list }: { from: number; list: string },
+): PriceOrigin {
   return { from: Math.max(from, origin?.from ?? from), list };
 }
 
@@ -116,7 +120,7 @@ export function upcomingChanges(
   { lists, at }: Pick<Pricing, "lists" | "at">,
 ): readonly number[] {
   const rows = lists.flatMap(({ items }) =>
-    itemsOf(model).flatMap((item) => items.get(item) ?? []),
+    itemNamesOf(model).flatMap((item) => items.get(item) ?? []),
   );
   return rows.map(({ from }) => from).filter((from) => from > at);
 }

@@ -10,11 +10,11 @@ export function priceAt(route: Pick<Route, "price" | "longPrompt">, promptTokens
 
 export function withMarkup(price: Price, percent: number): Price {
   return {
-    input: raised(price.input, 100 + percent),
-    cached: raised(price.cached, 100 + percent),
-    cacheWrite: raised(price.cacheWrite, 100 + percent),
-    output: raised(price.output, 100 + percent),
-    ...(price.units !== undefined && { units: raisedUnits(price.units, 100 + percent) }),
+    input: applyPercent(price.input, 100 + percent),
+    cached: applyPercent(price.cached, 100 + percent),
+    cacheWrite: applyPercent(price.cacheWrite, 100 + percent),
+    output: applyPercent(price.output, 100 + percent),
+    ...(price.units !== undefined && { units: applyPercentToUnits(price.units, 100 + percent) }),
   };
 }
 
@@ -27,9 +27,9 @@ export function pricesWithMarkup(
   return { price: withMarkup(price, percent), longPrompt: long };
 }
 
-function raisedUnits(units: UnitPrices, percent: number): UnitPrices {
+function applyPercentToUnits(units: UnitPrices, percent: number): UnitPrices {
   const entries = Object.entries(units);
-  return Object.fromEntries(entries.map(([unit, price]) => [unit, raised(price, percent)]));
+  return Object.fromEntries(entries.map(([unit, price]) => [unit, applyPercent(price, percent)]));
 }
 
 /**
@@ -43,15 +43,15 @@ export function longPromptPrice(
   }: { readonly inputPercent: number; readonly outputPercent: number },
 ): Price {
   return {
-    input: raised(price.input, inputPercent),
-    cached: raised(price.cached, inputPercent),
-    cacheWrite: raised(price.cacheWrite, inputPercent),
-    output: raised(price.output, outputPercent),
+    input: applyPercent(price.input, inputPercent),
+    cached: applyPercent(price.cached, inputPercent),
+    cacheWrite: applyPercent(price.cacheWrite, inputPercent),
+    output: applyPercent(price.output, outputPercent),
     ...(price.units !== undefined && { units: price.units }),
   };
 }
 
-function raised(perMillion: number, percent: number): number {
+function applyPercent(perMillion: number, percent: number): number {
   assert(isTokenCount(perMillion) && isTokenCount(percent), "prices and percents are whole");
   const product = perMillion * percent;
   assert(Number.isSafeInteger(product), "a raised price stays a safe integer");

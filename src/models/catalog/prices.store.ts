@@ -22,7 +22,7 @@ type StoredPrice = {
 };
 
 /** Extra age in ms of rows that are still read, because a clock can move back. */
-const BACK_MS = 86_400_000;
+const CLOCK_BACK_MS_MAX = 86_400_000;
 
 /** Returns the current and future rows of a list. Throws if D1 fails. */
 export async function readPriceRows(
@@ -36,7 +36,7 @@ export async function readPriceRows(
         (SELECT max(before.from_at) FROM prices AS before
          WHERE before.list = ?1 AND before.item = prices.item AND before.from_at <= ?2), 0)`,
     )
-    .bind(list, nowMs - BACK_MS)
+    .bind(list, nowMs - CLOCK_BACK_MS_MAX)
     .all<StoredPrice>();
   return results.map(rowOf);
 }
@@ -91,7 +91,7 @@ export async function insertPrices(db: D1Database, rows: readonly PriceRecord[])
   );
   await db.batch(
     rows.map(({ id, list, item, from, says, postedBy, createdAt }) => {
-      const price = says.price === undefined ? null : textOfPrice(says.price);
+      const price = says.price === undefined ? null : priceToJson(says.price);
       return insert.bind(id, list, item, from, price, says.percent ?? null, postedBy, createdAt);
     }),
   );
@@ -121,21 +121,21 @@ function priceRecordOf(row: StoredPrice): PriceRecord {
 }
 
 function rowOf({ item, from_at: from, price, percent }: StoredPrice): PriceRow {
-  return { item, from, says: chargedOf(price, percent) };
+  return { item, from, says: toPriceOrMarkup(price, percent) };
 }
 
-function chargedOf(price: string | null, percent: number | null): PriceOrMarkup {
-  return price === null ? { percent: percent ?? 0 } : { price: priceOfText(price) };
+function toPriceOrMarkup(price: string | null, percent: number | null): PriceOrMarkup {
+  return price === null ? { percent: percent ?? 0 } : { price: priceFromJson(price) };
 }
 
-type Fields = Readonly<Record<string, number>>;
+type PriceFields = Readonly<Record<string, number>>;
 
-function textOfPrice({ input, cached, cacheWrite, output, units }: Price): string {
+function priceToJson({ input, cached, cacheWrite, output, units }: Price): string {
   return JSON.stringify({ input, cached, cache_write: cacheWrite, output, ...units });
 }
 
-function priceOfText(text: string): Price {
-  const fields = storedJson<Fields>(text);
+function priceFromJson(text: string): Price {
+  const fields = storedJson<PriceFields>(text);
   const { input = 0, cached = input, cache_write: cacheWrite = input, output = 0 } = fields;
   const units = UNITS.filter((unit) => fields[unit] !== undefined);
   const prices = Object.fromEntries(units.map((unit) => [unit, fields[unit]]));

@@ -5,8 +5,8 @@ import { chat, modelsOf, pricesSeenOn, TV, TVR } from "./entry.ts";
 import type { CatalogEntry } from "./entry.ts";
 
 /** Models that echo the prompt. `think` reasons first, and `agent` calls any tool. */
-const PLAIN = ["echo", "think", "agent"] as const;
-const MAGIC = [
+const PLAIN_MODELS = ["echo", "think", "agent"] as const;
+const TEST_MODELS = [
   "slow-first-byte",
   "slow-stream",
   "stall",
@@ -29,18 +29,18 @@ const MAGIC = [
 const RELEASED = "2026-01-01";
 const at = pricesSeenOn(RELEASED);
 const EVERYWHERE = { regions: ["global", ...REGIONS] } as const;
-const ESTIMATE = 1;
+const ESTIMATE_FACTOR = 1;
 
 /**
  * The built-in models that need no network. Chat costs 1 micro-credit per input token and 2 per
  * output token. KINDS has the prices of other kinds.
  */
 export const SANDBOX_MODELS: readonly CatalogEntry[] = [
-  ...[...PLAIN, ...MAGIC].map((name) =>
+  ...[...PLAIN_MODELS, ...TEST_MODELS].map((name) =>
     chat(
       `sandbox/${name}`,
       RELEASED,
-      [128_000, 16_384, name === "think" ? TVR : TV, ESTIMATE, 1_445],
+      [128_000, 16_384, name === "think" ? TVR : TV, ESTIMATE_FACTOR, 1_445],
       [at("sandbox", name, [1, 2], EVERYWHERE)],
     ),
   ),
@@ -51,5 +51,5 @@ function inputModel(kind: InputKind): CatalogEntry {
   const { model, dollars, context = 8_192, abilities }: SandboxRow = KINDS[kind].sandbox;
   const routes = [at("sandbox", model, dollars, EVERYWHERE)];
   const entry = modelsOf(kind, abilities)(`sandbox/${model}`, RELEASED, context, routes);
-  return kind === "embeddings" ? { ...entry, estimateFactor: ESTIMATE } : entry;
+  return kind === "embeddings" ? { ...entry, estimateFactor: ESTIMATE_FACTOR } : entry;
 }

@@ -44,8 +44,8 @@ export const chatEndpoint: EndpointAdapter = {
 };
 
 function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
-  const read = withEffort(value);
-  const parsed = read.ok ? parseChatRequest(read.value) : read;
+  const withEffortField = withEffort(value);
+  const parsed = withEffortField.ok ? parseChatRequest(withEffortField.value) : withEffortField;
   if (!parsed.ok) return parsed;
   const messages = [...restoreOwnThoughts(parsed.value.messages)];
   const body = acceptHistory({ ...parsed.value, messages });
@@ -55,11 +55,11 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
   return success({
     request: { kind: "chat", body },
     user: body.user ?? null,
-    dropped: unknownInside(value),
+    dropped: unknownNestedFields(value),
     reply:
       body.stream === true
         ? { kind: "stream", stream: (head) => new ChatStream(head, format) }
-        : { kind: "json", json: (answer, receipt) => completion(answer, receipt, format) },
+        : { kind: "json", json: (answer, receipt) => completionResponse(answer, receipt, format) },
     native: null,
   });
 }
@@ -100,26 +100,28 @@ function withEffort(value: KnownFields<"reasoning" | "reasoning_effort">): Resul
   if (!parsed.ok) return parsed;
   if (own !== null) return success(value);
   const { effort, enabled, exclude, max_tokens: most } = parsed.value.reasoning;
-  const asked = effort ?? (typeof most === "number" ? effortFor(most, rest) : null);
-  const named = enabled === false ? "none" : asked;
-  if (named !== null) return success({ ...rest, reasoning_effort: named });
+  const requestedEffort = effort ?? (typeof most === "number" ? effortOfBudget(most, rest) : null);
+  const effortName = enabled === false ? "none" : requestedEffort;
+  if (effortName !== null) return success({ ...rest, reasoning_effort: effortName });
   return success(typeof exclude === "boolean" ? rest : value);
 }
 
 /** Returns the effort for a budget of reasoning tokens, by its share of the output. */
-function effortFor(
+function effortOfBudget(
   budget: number,
   { max_tokens, max_completion_tokens }: KnownFields<"max_tokens" | "max_completion_tokens">,
 ): string {
   const cap = Number(max_completion_tokens ?? max_tokens ?? Number.NaN);
-  return budget <= 0 ? "none" : effortOfShare(cap > 0 ? budget / cap : budget / USUAL_OUTPUT);
+  return budget <= 0
+    ? "none"
+    : effortOfShare(cap > 0 ? budget / cap : budget / USUAL_OUTPUT_TOKENS);
 }
 
 /** Output cap that is assumed if a request limits only its reasoning. */
-const USUAL_OUTPUT = 16_384;
+const USUAL_OUTPUT_TOKENS = 16_384;
 
 /** For OpenRouter's SDK, adds a null `system_fingerprint`, which OpenAI's schema doesn't allow. */
-function completion(
+function completionResponse(
   answer: JsonObject,
   receipt: Receipt,
   { isOpenRouter, reasoning }: ChatFormat,
@@ -142,7 +144,7 @@ function completion(
 class ChatStream extends OpenAiStream implements StreamWriter {
   readonly #reasoning: ReasoningFormat | null;
   #last: Chunk = { choices: [] };
-  #around: (EventTemplate & { readonly index: number }) | null = null;
+  #template: (EventTemplate & { readonly index: number }) | null = null;
 
   constructor(head: ResponseHead, { usage, isOpenRouter, reasoning }: ChatFormat) {
     super("chat.completion.chunk", head, usage, isOpenRouter);
@@ -152,17 +154,17 @@ class ChatStream extends OpenAiStream implements StreamWriter {
   chunk(reported: Chunk): string {
     const chunk = this.#reasoning === null ? reported : formattedChunk(reported, this.#reasoning);
     this.#last = chunk;
-    this.#around = null;
+    this.#template = null;
     const isEmpty = chunk.choices.length === 0 && reported.choices.length > 0;
     return isEmpty ? "" : this.event(chunk);
   }
 
   text(index: number, json: string): string {
-    if (this.#around?.index !== index) this.#around = this.#surroundings(index);
-    return this.#around.before + json + this.#around.after;
+    if (this.#template?.index !== index) this.#template = this.#makeTemplate(index);
+    return this.#template.before + json + this.#template.after;
   }
 
-  #surroundings(index: number): EventTemplate & { readonly index: number } {
+  #makeTemplate(index: number): EventTemplate & { readonly index: number } {
     const choice = {
       index,
       delta: { content: TEXT_PLACEHOLDER },
@@ -173,56 +175,56 @@ class ChatStream extends OpenAiStream implements StreamWriter {
   }
 }
 
-const MESSAGE = fields(
+const MESSAGE_FIELDS = fieldSet(
   "role content name refusal reasoning reasoning_content reasoning_details tool_calls function_call tool_call_id",
 );
-const PART = fields("type text image_url file refusal cache_control");
-const CALL = fields("id index type function custom extra_content");
-const TOOL = fields("type function custom cache_control");
-const CALLED = fields("name arguments input");
-const DECLARED = fields("name description parameters strict format");
+const PART_FIELDS = fieldSet("type text image_url file refusal cache_control");
+const CALL_FIELDS = fieldSet("id index type function custom extra_content");
+const TOOL_FIELDS = fieldSet("type function custom cache_control");
+const CALLED_FIELDS = fieldSet("name arguments input");
+const DECLARED_FIELDS = fieldSet("name description parameters strict format");
 const NAMES_MAX = 100;
 
 /**
  * Returns the names of unknown fields inside messages and tools, for the header `x-dropped`. These
  * fields are never sent to a provider.
  */
-function unknownInside({ messages, tools }: KnownFields<"messages" | "tools">): string[] {
+function unknownNestedFields({ messages, tools }: KnownFields<"messages" | "tools">): string[] {
   const found = new Set<string>();
-  const look = (value: unknown, known: ReadonlySet<string>, place: string): void => {
+  const addUnknown = (value: unknown, known: ReadonlySet<string>, place: string): void => {
     if (!isObject(value) || found.size >= NAMES_MAX) return;
     for (const [field, inner] of Object.entries(value)) {
-      if (!known.has(field) && asksSomething(inner)) found.add(`${place}.${field}`);
+      if (!known.has(field) && hasValue(inner)) found.add(`${place}.${field}`);
     }
   };
-  for (const message of objects(messages)) {
+  for (const message of objectsIn(messages)) {
     const { content, tool_calls: calls }: KnownFields<"content" | "tool_calls"> = message;
-    look(message, MESSAGE, "messages");
-    for (const part of objects(content)) look(part, PART, "messages.content");
-    for (const call of objects(calls)) {
-      look(call, CALL, "messages.tool_calls");
-      look(calledIn(call), CALLED, "messages.tool_calls.function");
+    addUnknown(message, MESSAGE_FIELDS, "messages");
+    for (const part of objectsIn(content)) addUnknown(part, PART_FIELDS, "messages.content");
+    for (const call of objectsIn(calls)) {
+      addUnknown(call, CALL_FIELDS, "messages.tool_calls");
+      addUnknown(functionOf(call), CALLED_FIELDS, "messages.tool_calls.function");
     }
   }
-  for (const tool of objects(tools)) {
-    look(tool, TOOL, "tools");
-    look(calledIn(tool), DECLARED, "tools.function");
+  for (const tool of objectsIn(tools)) {
+    addUnknown(tool, TOOL_FIELDS, "tools");
+    addUnknown(functionOf(tool), DECLARED_FIELDS, "tools.function");
   }
   return [...found];
 }
 
-function calledIn({ function: called }: KnownFields<"function">): unknown {
+function functionOf({ function: called }: KnownFields<"function">): unknown {
   return called;
 }
 
-function asksSomething(value: unknown): boolean {
+function hasValue(value: unknown): boolean {
   return value !== null && !(Array.isArray(value) && value.length === 0);
 }
 
-function objects(value: unknown): readonly JsonObject[] {
+function objectsIn(value: unknown): readonly JsonObject[] {
   return listOf(value).filter(isObject);
 }
 
-function fields(names: string): ReadonlySet<string> {
+function fieldSet(names: string): ReadonlySet<string> {
   return new Set(names.split(" "));
 }

@@ -67,7 +67,7 @@ export const completionsBody = z.looseObject({
   logprobs: z.optional(z.never({ error: "is not supported" })),
 });
 
-const KEPT = [
+const CHAT_FIELDS = [
   "temperature",
   "top_p",
   "n",
@@ -83,11 +83,11 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
   if (!parsed.ok) return parsed;
   const { model, prompt, max_tokens = MAX_TOKENS_DEFAULT, ...given } = parsed.value;
   const prompts = typeof prompt === "string" ? [prompt] : prompt;
-  const refused = refuseMany(prompts.length, parsed.value);
+  const refused = refuseTooMany(prompts.length, parsed.value);
   if (refused !== null) return refused;
   const request: ChatBody = {
     ...Object.fromEntries(
-      KEPT.flatMap((field) => (given[field] === undefined ? [] : [[field, given[field]]])),
+      CHAT_FIELDS.flatMap((field) => (given[field] === undefined ? [] : [[field, given[field]]])),
     ),
     model,
     messages: prompts.map((content) => ({ role: "user", content })),
@@ -103,14 +103,14 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
     reply:
       given.stream === true
         ? { kind: "stream", stream: (head) => new TextStream(head, usage, isOpenRouter) }
-        : { kind: "json", json: completion },
+        : { kind: "json", json: completionResponse },
     native: null,
   });
 }
 
-type Asking = z.infer<typeof completionsBody>;
+type CompletionsBody = z.infer<typeof completionsBody>;
 
-function refuseMany(prompts: number, { n = 1, stream }: Asking): Refusal | null {
+function refuseTooMany(prompts: number, { n = 1, stream }: CompletionsBody): Refusal | null {
   if (prompts > 1 && stream === true) {
     return invalid(
       "stream must be false for several prompts. Send one request for each.",
@@ -123,7 +123,7 @@ function refuseMany(prompts: number, { n = 1, stream }: Asking): Refusal | null 
     : invalid(`n multiplied by the number of prompts can't exceed ${CHOICES_MAX}.`, "n");
 }
 
-function completion(answer: JsonObject, receipt: Receipt): JsonObject {
+function completionResponse(answer: JsonObject, receipt: Receipt): JsonObject {
   const { id, created, model, provider, usage, costMicro } = receipt;
   const { choices } = answer as Completion;
   return {
@@ -144,7 +144,7 @@ function completion(answer: JsonObject, receipt: Receipt): JsonObject {
 
 class TextStream extends OpenAiStream implements StreamWriter {
   protected override readonly emptyChoice = { text: "", logprobs: null };
-  readonly #around = new Map<number, EventTemplate>();
+  readonly #templates = new Map<number, EventTemplate>();
 
   constructor(head: ResponseHead, usage: UsageChunks, isOpenRouter: boolean) {
     super("text_completion", head, usage, isOpenRouter);
@@ -160,14 +160,14 @@ class TextStream extends OpenAiStream implements StreamWriter {
   }
 
   text(index: number, json: string): string {
-    const around = this.#around.get(index) ?? this.#surroundings(index);
+    const around = this.#templates.get(index) ?? this.#makeTemplate(index);
     return around.before + json + around.after;
   }
 
-  #surroundings(index: number): EventTemplate {
+  #makeTemplate(index: number): EventTemplate {
     const choice = { text: TEXT_PLACEHOLDER, index, logprobs: null, finish_reason: null };
     const around = splitAtPlaceholder(this.event({ choices: [choice] }));
-    this.#around.set(index, around);
+    this.#templates.set(index, around);
     return around;
   }
 }

@@ -23,15 +23,15 @@ export type ExpandedBody = {
   readonly own: readonly JsonObject[] | null;
 };
 
-type Naming = KnownFields<"previous_response_id" | "input">;
+type StoredReferences = KnownFields<"previous_response_id" | "input">;
 
 export function storedIdsOfRequest(body: object): StoredResponseQuery | null {
-  const { previous_response_id: id, input }: Naming = body;
+  const { previous_response_id: id, input }: StoredReferences = body;
   const previous = typeof id === "string" && mintedAt(id, RESPONSE_ID) !== null ? id : null;
   const outputs = new Set<string>();
   const inputs = new Set<string>();
   for (const item of listOf(input).slice(0, ITEMS_MAX)) {
-    const place = isReference(item) ? placeOf(item) : null;
+    const place = isReference(item) ? itemPlaceOf(item) : null;
     if (place !== null) (place.of === "output" ? outputs : inputs).add(place.responseId);
   }
   if (previous === null && outputs.size === 0 && inputs.size === 0) return null;
@@ -42,12 +42,12 @@ export function expandStored(
   body: object,
   recalled: StoredResponseResult | undefined,
 ): Result<ExpandedBody> {
-  const { previous_response_id: previous, input }: Naming = body;
-  const items = typeof input === "string" ? [saidBy(input)] : input;
+  const { previous_response_id: previous, input }: StoredReferences = body;
+  const items = typeof input === "string" ? [userMessage(input)] : input;
   if (!Array.isArray(items)) return success({ body, before: 0, own: null });
   const links = typeof previous === "string" ? (recalled?.links ?? null) : [];
-  if (links === null) return noSuchResponse(String(previous));
-  const own = withNamed(items, recalled);
+  if (links === null) return responseNotFound(String(previous));
+  const own = resolveReferences(items, recalled);
   if (!own.ok) return own;
   const before = links.flatMap(itemsOfTurn);
   const isPlain = typeof input === "string" && before.length === 0;
@@ -55,14 +55,14 @@ export function expandStored(
   return success({ body: { ...body, input: whole }, before: before.length, own: own.value });
 }
 
-function withNamed(
+function resolveReferences(
   items: readonly unknown[],
   recalled: StoredResponseResult | undefined,
 ): Result<readonly JsonObject[]> {
   const own: JsonObject[] = [];
   for (const [index, item] of items.entries()) {
-    const named = isReference(item) ? itemNamed(item, recalled) : null;
-    if (named === null && isReference(item)) return noSuchItem(item, index);
+    const named = isReference(item) ? findReferencedItem(item, recalled) : null;
+    if (named === null && isReference(item)) return itemNotFound(item, index);
     own.push(named ?? (item as JsonObject));
   }
   return success(own);
@@ -84,15 +84,15 @@ function isReference(item: unknown): item is JsonObject {
   );
 }
 
-function placeOf({ id }: JsonObject): ReturnType<typeof parseItemId> {
+function itemPlaceOf({ id }: JsonObject): ReturnType<typeof parseItemId> {
   return typeof id === "string" ? parseItemId(id) : null;
 }
 
-function itemNamed(
+function findReferencedItem(
   reference: JsonObject,
   recalled: StoredResponseResult | undefined,
 ): JsonObject | null {
-  const place = placeOf(reference);
+  const place = itemPlaceOf(reference);
   if (place === null || recalled === undefined) return null;
   const { responseId, of, index } = place;
   const text = (of === "output" ? recalled.outputs : recalled.inputs)[responseId];
@@ -102,17 +102,17 @@ function itemNamed(
   return items[index] ?? null;
 }
 
-function saidBy(content: string): JsonObject {
+function userMessage(content: string): JsonObject {
   return { type: "message", role: "user", content };
 }
 
 const NOT_FOUND = "previous_response_not_found";
-const KEPT_FOR =
+const STORAGE_RULES =
   "Responses are stored for the organization's setting keep_responses_hours (0 by default), and only for the key that created them";
 
 /** Returns a failure that starts with OpenAI's message, because clients match it. */
-function noSuchResponse(id: string): Refusal {
-  const message = `Previous response with id '${id.slice(0, 64)}' not found. ${KEPT_FOR}. Send the whole input instead.`;
+function responseNotFound(id: string): Refusal {
+  const message = `Previous response with id '${id.slice(0, 64)}' not found. ${STORAGE_RULES}. Send the whole input instead.`;
   return refuse({
     kind: "invalid_request",
     message,
@@ -121,8 +121,8 @@ function noSuchResponse(id: string): Refusal {
   });
 }
 
-function noSuchItem({ id }: JsonObject, index: number): Refusal {
+function itemNotFound({ id }: JsonObject, index: number): Refusal {
   const shown = typeof id === "string" ? id.slice(0, 64) : "";
-  const message = `Item with id '${shown}' not found. ${KEPT_FOR}. Send the item itself, and set store to false (AI SDK: providerOptions.openai.store = false).`;
+  const message = `Item with id '${shown}' not found. ${STORAGE_RULES}. Send the item itself, and set store to false (AI SDK: providerOptions.openai.store = false).`;
   return invalid(message, `input[${index}].id`);
 }

@@ -24,7 +24,7 @@ export const imagesEndpoint = inputEndpoint({
   kind: "image",
   parse: parseImageRequest,
   request: ({ body }) => ({ kind: "image", body }),
-  reply: (parsed) => replyTo(parsed, "image_generation"),
+  reply: (parsed) => responseWriterOf(parsed, "image_generation"),
 });
 
 export const imageEditsEndpoint = inputEndpoint({
@@ -35,12 +35,12 @@ export const imageEditsEndpoint = inputEndpoint({
   takesForms: true,
   parse: parseImageEdit,
   request: ({ body }) => ({ kind: "image", body }),
-  reply: (parsed) => replyTo(parsed, "image_edit"),
+  reply: (parsed) => responseWriterOf(parsed, "image_edit"),
 });
 
 type EventPrefix = "image_generation" | "image_edit";
 
-function replyTo(
+function responseWriterOf(
   { body: { stream: isStream = false } }: ParsedInputRequest<ImageBody>,
   prefix: EventPrefix,
 ): ResponseWriter {
@@ -51,7 +51,7 @@ function replyTo(
   };
 }
 
-type Piece = Extract<StreamEvent, { kind: "piece" }>;
+type ImagePiece = Extract<StreamEvent, { kind: "piece" }>;
 
 abstract class ImageWriter implements StreamWriter {
   /** Empty: a keep-alive comment would corrupt an image that is being written. */
@@ -71,7 +71,7 @@ abstract class ImageWriter implements StreamWriter {
     return "";
   }
 
-  piece({ index, text, isPartial }: Piece): StreamData {
+  piece({ index, text, isPartial }: ImagePiece): StreamData {
     const wanted = isPartial ? -1 : index;
     if (wanted === this.#current) return text;
     const before = this.#current;

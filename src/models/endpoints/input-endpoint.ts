@@ -6,7 +6,7 @@ import { paramOfInput } from "../core/endpoint-adapter.ts";
 import type { EndpointAdapter, ResponseWriter } from "../core/endpoint-adapter.ts";
 import type { InputRequest } from "../core/kinds.ts";
 
-type Parsed = { readonly user: string | null };
+type ParsedBody = { readonly user: string | null };
 
 type InputEndpoint<P> = Pick<EndpointAdapter, "name" | "takesForms"> & {
   readonly kind: InputKind;
@@ -19,7 +19,7 @@ type InputEndpoint<P> = Pick<EndpointAdapter, "name" | "takesForms"> & {
   readonly reply: (parsed: P) => ResponseWriter;
 };
 
-export function inputEndpoint<P extends Parsed>(given: InputEndpoint<P>): EndpointAdapter {
+export function inputEndpoint<P extends ParsedBody>(given: InputEndpoint<P>): EndpointAdapter {
   const {
     name,
     kind,

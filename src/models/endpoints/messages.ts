@@ -53,14 +53,14 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
   if (!native.ok) return native;
   const { losses } = converted.value;
   const { body: sent, betas, dropped, unconverted, weights, outputLeast } = native.value;
-  const caching = native.value.marksCache ? CACHING : {};
+  const caching = native.value.marksCache ? EXPLICIT_CACHING : {};
   const core = parseChatRequest({ ...converted.value.body, ...caching });
   if (!core.ok) return core;
   return success({
     request: { kind: "chat", body: acceptHistory(core.value) },
     user: null,
     dropped: [...unknownMessagesFields(body), ...losses.dropped, ...dropped, ...unconverted],
-    place: placeOf(body),
+    place: requiredRegionOf(body),
     paramOf,
     reply: convertedReply(body.stream === true, losses.names.origins),
     native: {
@@ -77,9 +77,9 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
   });
 }
 
-const CACHING: JsonObject = { prompt_cache_options: { mode: "explicit" } };
+const EXPLICIT_CACHING: JsonObject = { prompt_cache_options: { mode: "explicit" } };
 
-function placeOf({
+function requiredRegionOf({
   inference_geo: name,
 }: MessagesBody): NonNullable<ParsedRequest["place"]> | null {
   return name && name !== "global" ? { name, param: "inference_geo" } : null;

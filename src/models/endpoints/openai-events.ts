@@ -24,13 +24,13 @@ export type UsageChunks = "none" | "last" | "all";
 
 export function usageChunks(
   wantsUsage: boolean,
-  { stream_options: options }: Streamed,
+  { stream_options: options }: StreamOptionsBody,
 ): UsageChunks {
   if (wantsUsage) return "last";
   return options?.include_usage === true ? "all" : "none";
 }
 
-type Streamed = {
+type StreamOptionsBody = {
   readonly stream_options?: { readonly include_usage?: boolean | null | undefined } | undefined;
 };
 

@@ -53,22 +53,22 @@ function parse(
   _at: EndpointContext,
   recalled?: StoredResponseResult,
 ): Result<ParsedRequest> {
-  const whole = expandStored(value, recalled);
-  if (!whole.ok) return whole;
-  const { before } = whole.value;
-  const parsed = parseWhole(whole.value);
+  const expanded = expandStored(value, recalled);
+  if (!expanded.ok) return expanded;
+  const { before } = expanded.value;
+  const parsed = parseExpanded(expanded.value);
   if (parsed.ok || before === 0 || parsed.failure.kind !== "invalid_request") return parsed;
   const { param, message } = parsed.failure;
-  const own = paramInRequest(param, before);
-  const text = param === null ? message : message.replace(param, own ?? param);
-  return refuse({ ...parsed.failure, param: own, message: text });
+  const clientParam = paramInRequest(param, before);
+  const text = param === null ? message : message.replace(param, clientParam ?? param);
+  return refuse({ ...parsed.failure, param: clientParam, message: text });
 }
 
-function parseWhole({ body: value, before, own }: ExpandedBody): Result<ParsedRequest> {
+function parseExpanded({ body: value, before, own }: ExpandedBody): Result<ParsedRequest> {
   const parsed = parseResponsesRequest(value);
   if (!parsed.ok) return parsed;
   const body = parsed.value;
-  const flat = flattened(body);
+  const flat = flattenRequestTools(body);
   if (!flat.ok) return flat;
   const { tool_choice: choice, parallel_tool_calls: parallel } = body;
   const tools = resolveToolChoice(flat.value, choice, parallel);
@@ -102,7 +102,7 @@ function parseWhole({ body: value, before, own }: ExpandedBody): Result<ParsedRe
     dropped,
     paramOf: (param) => paramInRequest(paramOf(param, places), before),
     codeOf,
-    reply: replyOf(body, { ...asking, isNative: false }),
+    reply: responseWriterOf(body, { ...asking, isNative: false }),
     ...(own !== null &&
       body.store !== false && {
         keep: { previous: body.previous_response_id ?? null, input: own },
@@ -112,21 +112,21 @@ function parseWhole({ body: value, before, own }: ExpandedBody): Result<ParsedRe
       body: native.body,
       headers: {},
       dropped: [...everywhere, ...native.dropped],
-      reply: replyOf(body, { ...asking, isNative: true }),
+      reply: responseWriterOf(body, { ...asking, isNative: true }),
       weights: native.weights,
       outputLeast: 0,
       hourCache: false,
-      only: body.truncation === "auto" ? NO_CUT : null,
+      only: body.truncation === "auto" ? NO_TRUNCATION : null,
     },
   });
 }
 
-const NO_CUT = {
+const NO_TRUNCATION = {
   param: "truncation",
   message: "'truncation' must be disabled, because this gateway never truncates the input.",
 };
 
-function flattened(body: ResponsesBody): Result<FlattenedTools> {
+function flattenRequestTools(body: ResponsesBody): Result<FlattenedTools> {
   const lists = [{ tools: body.tools ?? [], at: "tools" }];
   for (const [index, item] of itemsOf(body).entries()) {
     if (item.type !== "additional_tools") continue;
@@ -139,7 +139,7 @@ function itemsOf({ input }: ResponsesBody): readonly InputItem[] {
   return typeof input === "string" ? [] : input;
 }
 
-function conversationOf({ instructions, input }: ResponsesBody): Result<Heard> {
+function conversationOf({ instructions, input }: ResponsesBody): Result<ConvertedConversation> {
   const first: ChatMessage[] =
     instructions === undefined || instructions === ""
       ? []
@@ -158,9 +158,11 @@ function conversationOf({ instructions, input }: ResponsesBody): Result<Heard> {
   return success({ messages: [...first, ...normalizeHistory(messages)], left, places: after });
 }
 
-type Heard = Omit<ConvertedInput, "messages"> & { readonly messages: ChatMessage[] };
+type ConvertedConversation = Omit<ConvertedInput, "messages"> & {
+  readonly messages: ChatMessage[];
+};
 
-function replyOf({ stream }: ResponsesBody, asking: ResponseContext): ResponseWriter {
+function responseWriterOf({ stream }: ResponsesBody, asking: ResponseContext): ResponseWriter {
   return stream === true
     ? { kind: "stream", stream: (head) => responseStream(head, asking) }
     : {
@@ -180,7 +182,7 @@ const PARAMS: readonly (readonly [RegExp, string])[] = [
   [/^logprobs\b/, "include"],
 ];
 
-function paramOf(core: string, places: Heard["places"]): string {
+function paramOf(core: string, places: ConvertedConversation["places"]): string {
   const [, message, part] = /^messages\[(\d+)\]\.content(\[\d+\]\..*)$/.exec(core) ?? [];
   const place = places.get(Number(message));
   if (place !== undefined && part !== undefined) return place + part;
@@ -217,24 +219,24 @@ function isCodexRequest(at: EndpointContext): boolean {
   return isNamed && at.header("accept")?.includes("text/event-stream") === true;
 }
 
-const UNREAD = "unknown";
-const ASKING = {
+const UNKNOWN_VALUE = "unknown";
+const CODEX_ERROR_CONTEXT = {
   wanted: {
     shown: { summary: false, encrypted: false, logprobs: false },
     origins: new Map<string, never>(),
   },
-  echo: echoedFields({ model: UNREAD, input: UNREAD }),
+  echo: echoedFields({ model: UNKNOWN_VALUE, input: UNKNOWN_VALUE }),
   isNative: false,
 };
 
 function failedStream(failure: Failure, requestId: string): string {
   const head: ResponseHead = {
     id: `resp_${requestId.slice("req_".length)}`,
-    model: UNREAD,
+    model: UNKNOWN_VALUE,
     created: Math.floor(elapsedMs() / 1000),
     promptTokens: 1,
     keeps: false,
   };
-  const stream = responseStream(head, ASKING);
+  const stream = responseStream(head, CODEX_ERROR_CONTEXT);
   return stream.begin(null) + stream.fail(failure, null);
 }

@@ -27,13 +27,13 @@ export const speechEndpoint = inputEndpoint({
   },
 });
 
-const SILENT = { begin: () => "", chunk: () => "", text: () => "" } as const;
+const NO_TEXT = { begin: () => "", chunk: () => "", text: () => "" } as const;
 
 class AudioWriter implements StreamWriter {
   readonly ping = "";
-  readonly begin = SILENT.begin;
-  readonly chunk = SILENT.chunk;
-  readonly text = SILENT.text;
+  readonly begin = NO_TEXT.begin;
+  readonly chunk = NO_TEXT.chunk;
+  readonly text = NO_TEXT.text;
   #last: StreamData = "";
 
   audio(bytes: Uint8Array): StreamData {
@@ -56,9 +56,9 @@ class AudioWriter implements StreamWriter {
 
 class JsonWriter implements StreamWriter {
   readonly ping = "";
-  readonly begin = SILENT.begin;
-  readonly chunk = SILENT.chunk;
-  readonly text = SILENT.text;
+  readonly begin = NO_TEXT.begin;
+  readonly chunk = NO_TEXT.chunk;
+  readonly text = NO_TEXT.text;
   #rest = new Uint8Array();
   #hasBegun = false;
 
@@ -82,13 +82,13 @@ class JsonWriter implements StreamWriter {
   }
 }
 
-type Names = readonly [input: string, output: string];
-const OPENAI_NAMES: Names = ["input_tokens", "output_tokens"];
-const MISTRAL_NAMES: Names = ["prompt_tokens", "completion_tokens"];
+type UsageNames = readonly [input: string, output: string];
+const OPENAI_NAMES: UsageNames = ["input_tokens", "output_tokens"];
+const MISTRAL_NAMES: UsageNames = ["prompt_tokens", "completion_tokens"];
 
 function openAiEvents(): StreamWriter {
   return {
-    ...EVENTS,
+    ...EVENT_WRITER,
     audio: (bytes) => eventOf({ type: "speech.audio.delta", audio: toBase64(bytes) }),
     end: (receipt) => eventOf({ type: "speech.audio.done", usage: usageOf(receipt, OPENAI_NAMES) }),
   };
@@ -96,21 +96,21 @@ function openAiEvents(): StreamWriter {
 
 function mistralEvents(): StreamWriter {
   return {
-    ...EVENTS,
+    ...EVENT_WRITER,
     audio: (bytes) => namedEventOf({ type: "speech.audio.delta", audio_data: toBase64(bytes) }),
     end: (receipt) =>
       namedEventOf({ type: "speech.audio.done", usage: usageOf(receipt, MISTRAL_NAMES) }),
   };
 }
 
-const EVENTS = {
-  ...SILENT,
+const EVENT_WRITER = {
+  ...NO_TEXT,
   ping: ": keep-alive\n\n",
   fail: (failure: Failure) => eventOf({ error: failureObject(failure) }),
 };
 
 /** Returns the counts. Models that are billed by the character have 0 tokens. */
-function usageOf({ usage, costMicro }: Receipt, [input, output]: Names): JsonObject {
+function usageOf({ usage, costMicro }: Receipt, [input, output]: UsageNames): JsonObject {
   const { character: characters = 0, audio_token: audio = 0 } = usage;
   const tokens = { [input]: usage.input, [output]: audio, total_tokens: usage.input + audio };
   return { ...tokens, characters, ...costFields(costMicro) };

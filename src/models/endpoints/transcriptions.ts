@@ -16,7 +16,7 @@ export const transcriptionsEndpoint = inputEndpoint({
   parse: parseTranscriptionRequest,
   request: ({ body }) => ({ kind: "transcription", body }),
   reply: ({ body, isMistral }) => {
-    const format = isMistral ? MISTRAL : OPENAI;
+    const format = isMistral ? MISTRAL_FORMAT : OPENAI_FORMAT;
     return body.stream
       ? { kind: "stream", stream: () => eventWriter(format) }
       : { kind: "json", json: ({ text }, receipt) => format.whole(textOf(text), receipt) };
@@ -29,7 +29,7 @@ type Format = {
   done(whole: JsonObject): string;
 };
 
-const OPENAI: Format = {
+const OPENAI_FORMAT: Format = {
   whole: (text, { usage: { second: seconds = 0 }, costMicro }) => ({
     text,
     usage: { type: "duration", seconds, ...costFields(costMicro) },
@@ -38,7 +38,7 @@ const OPENAI: Format = {
   done: (whole) => eventOf({ type: "transcript.text.done", ...whole }),
 };
 
-const MISTRAL: Format = {
+const MISTRAL_FORMAT: Format = {
   whole: (text, { model, usage: { second: seconds = 0 }, costMicro }) => ({
     model,
     text,

@@ -10,8 +10,8 @@ type DataKey = { readonly key: CryptoKey; readonly sealed: string };
 export async function makeDataKey(owner: string, by: EncryptionSecret): Promise<DataKey> {
   const raw = crypto.getRandomValues(new Uint8Array(KEY_BYTES));
   return {
-    key: await imported(raw),
-    sealed: await encryptText(raw.toBase64(), sealedFor(owner), by),
+    key: await importKey(raw),
+    sealed: await encryptText(raw.toBase64(), encryptionPurpose(owner), by),
   };
 }
 
@@ -20,8 +20,8 @@ export async function openDataKey(
   owner: string,
   secrets: readonly EncryptionSecret[],
 ): Promise<CryptoKey | null> {
-  const raw = await decryptText(sealed, sealedFor(owner), secrets);
-  return raw === null ? null : imported(Uint8Array.fromBase64(raw));
+  const raw = await decryptText(sealed, encryptionPurpose(owner), secrets);
+  return raw === null ? null : importKey(Uint8Array.fromBase64(raw));
 }
 
 /**
@@ -32,13 +32,13 @@ export function reencryptDataKey(
   owner: string,
   secrets: readonly EncryptionSecret[],
 ): Promise<string | null> {
-  return reencryptText(sealed, sealedFor(owner), secrets);
+  return reencryptText(sealed, encryptionPurpose(owner), secrets);
 }
 
-function sealedFor(owner: string): EncryptionPurpose {
+function encryptionPurpose(owner: string): EncryptionPurpose {
   return { purpose: PURPOSE, owner };
 }
 
-function imported(raw: Uint8Array): Promise<CryptoKey> {
+function importKey(raw: Uint8Array): Promise<CryptoKey> {
   return crypto.subtle.importKey("raw", raw, "AES-GCM", false, ["encrypt", "decrypt"]);
 }

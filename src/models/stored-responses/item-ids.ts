@@ -17,7 +17,7 @@ export function parseItemId(id: string): ItemPlace | null {
   return { responseId: RESPONSE_ID + own, of, index: Number(index) };
 }
 
-const PREFIXES: Readonly<Record<string, string>> = {
+const PREFIX_BY_TYPE: Readonly<Record<string, string>> = {
   message: "msg",
   reasoning: "rs",
   custom_tool_call: "ctc",
@@ -26,6 +26,6 @@ const PREFIXES: Readonly<Record<string, string>> = {
 };
 
 export function inputItemId(responseId: string, type: unknown, index: number): string {
-  const prefix = PREFIXES[String(type)] ?? "fc";
+  const prefix = PREFIX_BY_TYPE[String(type)] ?? "fc";
   return `${prefix}_${responseId.slice(RESPONSE_ID.length)}i${index}`;
 }

@@ -5,10 +5,10 @@ import type { Link } from "../../shared/contracts/stored-responses.ts";
 /** An item of a conversation (openai npm, ResponseInputItem, ResponseOutputItem). */
 type StoredItem = Readonly<Record<string, unknown>> & { readonly type?: string };
 
-type ShownItem = StoredItem & { readonly id: string; readonly type: string };
+type ListedItem = StoredItem & { readonly id: string; readonly type: string };
 
 export type StoredResponse = {
-  readonly response: StoredItem & { readonly output: readonly ShownItem[] };
+  readonly response: StoredItem & { readonly output: readonly ListedItem[] };
   readonly hidden: boolean;
 };
 
@@ -26,27 +26,27 @@ export function itemsOfTurn({ input, response }: Link): readonly StoredItem[] {
 
 export function responseView({ response, hidden }: StoredResponse, isWhole: boolean): StoredItem {
   if (!hidden || isWhole) return response;
-  return { ...response, output: response.output.map(withoutThoughts) };
+  return { ...response, output: response.output.map(withoutEncryptedReasoning) };
 }
 
-export function inputItems(links: readonly Link[]): readonly ShownItem[] {
+export function inputItems(links: readonly Link[]): readonly ListedItem[] {
   return links.flatMap((link, at) => {
-    const given = parseStoredItems(link.input).map((item, index) =>
-      shownItem(item, inputItemId(link.id, item["type"] ?? "message", index)),
+    const input = parseStoredItems(link.input).map((item, index) =>
+      toListedItem(item, inputItemId(link.id, item["type"] ?? "message", index)),
     );
-    if (at === links.length - 1) return given;
+    if (at === links.length - 1) return input;
     const { response, hidden } = parseStoredResponse(link.response);
-    const output = hidden ? response.output.map(withoutThoughts) : response.output;
-    return [...given, ...output];
+    const output = hidden ? response.output.map(withoutEncryptedReasoning) : response.output;
+    return [...input, ...output];
   });
 }
 
-function withoutThoughts(item: ShownItem): ShownItem {
+function withoutEncryptedReasoning(item: ListedItem): ListedItem {
   return item["type"] === "reasoning" ? { ...item, encrypted_content: null } : item;
 }
 
 /** Returns an item with its content as a list of parts, because clients don't expect a string. */
-function shownItem(item: StoredItem, id: string): ShownItem {
+function toListedItem(item: StoredItem, id: string): ListedItem {
   const { type = "message", role, content } = item;
   const whole = { status: "completed", ...item, type, id };
   if (typeof content !== "string") return whole;

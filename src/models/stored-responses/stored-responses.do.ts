@@ -50,50 +50,54 @@ import {
 import type { StoredAmounts, ResponseRow, StoredPartKind } from "./rows.do.ts";
 
 /** Maximum ms to wait until a response is stored, less than the caller's timeout. */
-const ARRIVAL_MS = 1200;
+const STORE_WAIT_MS_MAX = 1200;
 /** Maximum ms from a request's deadline until its response is stored. */
-const LATE_MS = 60_000;
-const FORGOTTEN_MAX = 200;
+const STORE_DELAY_MS_MAX = 60_000;
+const EXPIRED_BATCH_MAX = 200;
 /** Ms between two checks of the data keys, because KEY_SECRETS can change. */
-const LOOK_MS = HOUR_MS;
-const ANYBODY: VisibilityFilter = { memberId: null, keyId: null, sessionId: null };
+const KEY_CHECK_INTERVAL_MS = HOUR_MS;
+const ANYONE: VisibilityFilter = { memberId: null, keyId: null, sessionId: null };
 
-type Current = { readonly number: number; readonly key: CryptoKey };
-type Text = { readonly row: ResponseRow; readonly kind: StoredPartKind; readonly name: string };
-type Waiting = { readonly ids: Set<string>; readonly resolve: () => void };
+type CurrentKey = { readonly number: number; readonly key: CryptoKey };
+type StoredText = {
+  readonly row: ResponseRow;
+  readonly kind: StoredPartKind;
+  readonly name: string;
+};
+type RecallWaiter = { readonly ids: Set<string>; readonly resolve: () => void };
 
 /**
  * An organization's stored responses, only in its home region. Data keys encrypt the texts, and
  * KEY_SECRETS encrypt the data keys. An alarm deletes expired responses.
  */
 export class KeptResponses extends DurableObject<Env> implements StoredResponsesCalls {
-  readonly #waiting = new Set<Waiting>();
-  readonly #opened = new Map<number, Promise<CryptoKey | null>>();
-  #current: Promise<Current> | null = null;
+  readonly #waiters = new Set<RecallWaiter>();
+  readonly #openedKeys = new Map<number, Promise<CryptoKey | null>>();
+  #currentKeyPromise: Promise<CurrentKey> | null = null;
   #amounts: StoredAmounts | null = null;
-  #armedFor: number | null = null;
+  #alarmAtMs: number | null = null;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     void ctx.blockConcurrencyWhile(async () => {
-      this.#armedFor = await ctx.storage.getAlarm();
+      this.#alarmAtMs = await ctx.storage.getAlarm();
     });
   }
 
   keepFor(hours: number): Promise<Result<null>> {
-    return this.#answering(async () => {
-      if (hours === 0 && !this.#isMade()) return success(null);
+    return this.#catchStorageFailures(async () => {
+      if (hours === 0 && !this.#hasTables()) return success(null);
       makeTables(this.ctx.storage, STORED_TABLES);
       const nowMs = now(this.env);
-      const at = { nowMs, lateMs: nowMs - this.#lateMs() };
+      const at = { nowMs, lateMs: nowMs - this.#storeDelayMs() };
       this.ctx.storage.transactionSync(() => storeRetentionSetting(this.#sql, hours, at));
-      await this.#arm();
+      await this.#scheduleAlarm();
       return success(null);
     });
   }
 
   keep(answer: ResponseToStore): Promise<Result<null>> {
-    return this.#answering(async () => {
+    return this.#catchStorageFailures(async () => {
       const { id, input, response } = answer;
       if (input.length + response.length > ANSWER_BYTES_MAX) {
         return invalid("The response is too long to be stored.");
@@ -101,15 +105,15 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
       makeTables(this.ctx.storage, STORED_TABLES);
       const { number, key } = await this.#currentKey();
       const sealed = {
-        input: await encryptBytes(input, key, boundTo(id, "input")),
-        response: await encryptBytes(response, key, boundTo(id, "response")),
+        input: await encryptBytes(input, key, encryptionLabel(id, "input")),
+        response: await encryptBytes(response, key, encryptionLabel(id, "response")),
       };
-      const expiresAt = this.#endOf(answer);
+      const expiresAt = this.#expiryOf(answer);
       if (expiresAt > now(this.env) && !hasResponse(this.#sql, id)) {
         this.#insert(answer, { expiresAt, dataKey: number, sealed });
-        await this.#arm();
+        await this.#scheduleAlarm();
       }
-      this.#arrived(id);
+      this.#notifyStored(id);
       return success(null);
     });
   }
@@ -118,23 +122,30 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     request: StoredResponseQuery,
     seenBy: VisibilityFilter,
   ): Promise<Result<StoredResponseResult>> {
-    return this.#answering(async () => {
+    return this.#catchStorageFailures(async () => {
       const { previous, outputs, inputs } = request;
-      if (!this.#isMade()) return success({ links: null, outputs: {}, inputs: {} });
-      await this.#arrivalOf([...(previous === null ? [] : [previous]), ...outputs, ...inputs]);
+      if (!this.#hasTables()) return success({ links: null, outputs: {}, inputs: {} });
+      await this.#waitUntilStored([
+        ...(previous === null ? [] : [previous]),
+        ...outputs,
+        ...inputs,
+      ]);
       const seen = { nowMs: now(this.env), seenBy };
       const rows = previous === null ? null : this.#linksTo(previous, seen);
       const [reported, given] = [this.#rowsOf(outputs, seen), this.#rowsOf(inputs, seen)];
       const isLong = rows !== null && rows.length > LINKS_MAX;
       const asTexts = [
-        ...(rows ?? []).flatMap((row) => [textIn(row, "input"), textIn(row, "response")]),
-        ...reported.map((row) => textIn(row, "response")),
-        ...given.map((row) => textIn(row, "input")),
+        ...(rows ?? []).flatMap((row) => [
+          storedTextOf(row, "input"),
+          storedTextOf(row, "response"),
+        ]),
+        ...reported.map((row) => storedTextOf(row, "response")),
+        ...given.map((row) => storedTextOf(row, "input")),
       ];
-      const texts = isLong ? null : this.#sealedOf(asTexts);
+      const texts = isLong ? null : this.#readEncrypted(asTexts);
       if (texts === null) return refuse({ kind: "body_too_large", bytesMax: BODY_BYTES_MAX });
       const open = (row: ResponseRow, kind: StoredPartKind): Promise<Uint8Array> =>
-        this.#open(textIn(row, kind), texts);
+        this.#decrypt(storedTextOf(row, kind), texts);
       const linked = async (row: ResponseRow): Promise<Link> => {
         const [input, response] = [await open(row, "input"), await open(row, "response")];
         return { id: row.id, input, response };
@@ -159,44 +170,44 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
   }
 
   forget(id: string, seenBy: VisibilityFilter): Promise<Result<boolean>> {
-    return this.#answering(async () => {
-      if (!this.#isMade()) return success(false);
-      await this.#arrivalOf([id]);
+    return this.#catchStorageFailures(async () => {
+      if (!this.#hasTables()) return success(false);
+      await this.#waitUntilStored([id]);
       const row = selectResponse(this.#sql, id, { nowMs: now(this.env), seenBy });
       if (row === null) return success(false);
-      const untilMs = (mintedAt(id, RESPONSE_ID) ?? 0) + this.#lateMs();
-      this.#change(() => clearResponse(this.#sql, id, untilMs));
-      await this.#arm();
+      const untilMs = (mintedAt(id, RESPONSE_ID) ?? 0) + this.#storeDelayMs();
+      this.#transact(() => clearResponse(this.#sql, id, untilMs));
+      await this.#scheduleAlarm();
       return success(true);
     });
   }
 
   override async alarm(): Promise<void> {
-    this.#armedFor = null;
-    if (!this.#isMade()) return;
+    this.#alarmAtMs = null;
+    if (!this.#hasTables()) return;
     try {
-      const over = selectExpiredResponses(this.#sql, now(this.env), FORGOTTEN_MAX);
+      const over = selectExpiredResponses(this.#sql, now(this.env), EXPIRED_BATCH_MAX);
       if (over.length > 0) {
-        this.#change(() => {
+        this.#transact(() => {
           for (const { id } of over) deleteResponse(this.#sql, id);
         });
       }
-      await this.#lookAfterKeys();
+      await this.#reencryptKeys();
     } catch (error) {
       logWarning("kept_responses_not_swept", { reason: reasonOf(error) });
     }
-    await this.#arm();
+    await this.#scheduleAlarm();
   }
 
   get #sql(): SqlStorage {
     return this.ctx.storage.sql;
   }
 
-  #isMade(): boolean {
+  #hasTables(): boolean {
     return openTables(this.ctx.storage, STORED_TABLES);
   }
 
-  async #answering<T>(call: () => Promise<Result<T>>): Promise<Result<T>> {
+  async #catchStorageFailures<T>(call: () => Promise<Result<T>>): Promise<Result<T>> {
     try {
       return await call();
     } catch (error) {
@@ -205,7 +216,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     }
   }
 
-  #change(change: () => void): void {
+  #transact(change: () => void): void {
     this.#amounts = null;
     this.ctx.storage.transactionSync(change);
   }
@@ -213,16 +224,16 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
   #insert(answer: ResponseToStore, stored: Parameters<typeof insertResponse>[2]): void {
     const { sealed } = stored;
     const amounts = { ...(this.#amounts ?? selectStoredAmounts(this.#sql)) };
-    this.#change(() => {
+    this.#transact(() => {
       amounts.answers += 1;
       amounts.bytes += sealed.input.length + sealed.response.length;
-      this.#makeRoom(amounts);
+      this.#deleteOldest(amounts);
       insertResponse(this.#sql, answer, stored);
     });
     this.#amounts = amounts;
   }
 
-  #makeRoom(amounts: StoredAmounts): void {
+  #deleteOldest(amounts: StoredAmounts): void {
     const answersMax = numberVar(this.env, "KEPT_ANSWERS_MAX");
     const bytesMax = numberVar(this.env, "KEPT_BYTES_MAX");
     while (amounts.answers > answersMax || amounts.bytes > bytesMax) {
@@ -237,7 +248,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
   /**
    * Returns the expiry (Unix ms) by the request's retention setting, or by a later, shorter one.
    */
-  #endOf({ createdAt, hours }: ResponseToStore): number {
+  #expiryOf({ createdAt, hours }: ResponseToStore): number {
     const fewest = selectShortestLifetime(this.#sql, createdAt) ?? hours;
     return createdAt + Math.min(hours, fewest) * HOUR_MS;
   }
@@ -249,7 +260,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
   #linksTo(id: string, seen: Parameters<typeof selectResponse>[2]): readonly ResponseRow[] | null {
     const links: ResponseRow[] = [];
     for (let at: string | null = id; at !== null;) {
-      const who: typeof seen = links.length === 0 ? seen : { ...seen, seenBy: ANYBODY };
+      const who: typeof seen = links.length === 0 ? seen : { ...seen, seenBy: ANYONE };
       const row: ResponseRow | null = selectResponse(this.#sql, at, who);
       if (row === null) return null;
       links.push(row);
@@ -268,7 +279,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
   /**
    * Reads all encrypted texts before any await. Returns null if they exceed the limit of a body.
    */
-  #sealedOf(requested: readonly Text[]): ReadonlyMap<string, Uint8Array> | null {
+  #readEncrypted(requested: readonly StoredText[]): ReadonlyMap<string, Uint8Array> | null {
     const texts = new Map<string, Uint8Array>();
     let bytes = 0;
     for (const { row, kind, name } of requested) {
@@ -281,7 +292,10 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     return texts;
   }
 
-  async #open({ row, name }: Text, texts: ReadonlyMap<string, Uint8Array>): Promise<Uint8Array> {
+  async #decrypt(
+    { row, name }: StoredText,
+    texts: ReadonlyMap<string, Uint8Array>,
+  ): Promise<Uint8Array> {
     const key = await this.#keyOf(row.dataKey);
     const sealed = texts.get(name);
     const text =
@@ -292,24 +306,26 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
   }
 
   #keyOf(number: number): Promise<CryptoKey | null> {
-    const known = this.#opened.get(number);
+    const known = this.#openedKeys.get(number);
     if (known !== undefined) return known;
     const sealed = selectDataKeys(this.#sql).find((one) => one.number === number)?.sealed ?? "";
     const opening = openDataKey(sealed, this.ctx.id.toString(), this.#secrets());
-    this.#opened.set(number, opening);
-    void opening.then((key) => key === null && this.#opened.delete(number)).catch(() => undefined);
+    this.#openedKeys.set(number, opening);
+    void opening
+      .then((key) => key === null && this.#openedKeys.delete(number))
+      .catch(() => undefined);
     return opening;
   }
 
-  #currentKey(): Promise<Current> {
-    this.#current ??= this.#findCurrent().catch((error: unknown) => {
-      this.#current = null;
+  #currentKey(): Promise<CurrentKey> {
+    this.#currentKeyPromise ??= this.#findOrCreateKey().catch((error: unknown) => {
+      this.#currentKeyPromise = null;
       throw error;
     });
-    return this.#current;
+    return this.#currentKeyPromise;
   }
 
-  async #findCurrent(): Promise<Current> {
+  async #findOrCreateKey(): Promise<CurrentKey> {
     const newest = selectDataKeys(this.#sql).at(-1);
     const known = newest === undefined ? null : await this.#keyOf(newest.number);
     if (newest !== undefined && known !== null) return { number: newest.number, key: known };
@@ -318,7 +334,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     const { key, sealed } = await makeDataKey(this.ctx.id.toString(), first);
     const number = (newest?.number ?? 0) + 1;
     storeDataKey(this.#sql, number, sealed);
-    this.#opened.set(number, Promise.resolve(key));
+    this.#openedKeys.set(number, Promise.resolve(key));
     return { number, key };
   }
 
@@ -327,56 +343,56 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     return parsed.ok ? parsed.config.keySecrets : [];
   }
 
-  async #lookAfterKeys(): Promise<void> {
+  async #reencryptKeys(): Promise<void> {
     deleteUnusedKeys(this.#sql);
-    this.#current = null;
+    this.#currentKeyPromise = null;
     const owner = this.ctx.id.toString();
     for (const { number, sealed } of selectDataKeys(this.#sql)) {
-      const anew = await reencryptDataKey(sealed, owner, this.#secrets());
-      if (anew === null) logAlert("kept_response_unreadable", { object: owner });
-      else if (anew !== sealed) storeDataKey(this.#sql, number, anew);
+      const reencrypted = await reencryptDataKey(sealed, owner, this.#secrets());
+      if (reencrypted === null) logAlert("kept_response_unreadable", { object: owner });
+      else if (reencrypted !== sealed) storeDataKey(this.#sql, number, reencrypted);
     }
   }
 
-  async #arrivalOf(ids: readonly string[]): Promise<void> {
+  async #waitUntilStored(ids: readonly string[]): Promise<void> {
     if (isStoringDisabled(this.#sql)) return;
-    const earliest = now(this.env) - this.#lateMs();
+    const earliest = now(this.env) - this.#storeDelayMs();
     const late = ids.filter(
       (id) => (mintedAt(id, RESPONSE_ID) ?? 0) > earliest && !hasResponse(this.#sql, id),
     );
     if (late.length === 0) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     const waiting = { ids: new Set(late), resolve };
-    this.#waiting.add(waiting);
-    await within(promise, ARRIVAL_MS).catch(() => undefined);
-    this.#waiting.delete(waiting);
+    this.#waiters.add(waiting);
+    await within(promise, STORE_WAIT_MS_MAX).catch(() => undefined);
+    this.#waiters.delete(waiting);
   }
 
-  #arrived(id: string): void {
-    for (const { ids, resolve } of this.#waiting) {
+  #notifyStored(id: string): void {
+    for (const { ids, resolve } of this.#waiters) {
       if (ids.delete(id) && ids.size === 0) resolve();
     }
   }
 
-  #lateMs(): number {
-    return numberVar(this.env, "REQUEST_DEADLINE_S") * 1000 + LATE_MS;
+  #storeDelayMs(): number {
+    return numberVar(this.env, "REQUEST_DEADLINE_S") * 1000 + STORE_DELAY_MS_MAX;
   }
 
-  async #arm(): Promise<void> {
+  async #scheduleAlarm(): Promise<void> {
     const end = selectNextExpiry(this.#sql);
     if (end === null) return;
-    const at = now({}) + Math.min(LOOK_MS, Math.max(0, end - now(this.env)));
-    if (this.#armedFor !== null && this.#armedFor <= at) return;
-    this.#armedFor = at;
+    const at = now({}) + Math.min(KEY_CHECK_INTERVAL_MS, Math.max(0, end - now(this.env)));
+    if (this.#alarmAtMs !== null && this.#alarmAtMs <= at) return;
+    this.#alarmAtMs = at;
     await this.ctx.storage.setAlarm(at);
   }
 }
 
 /** Returns the label that binds an encrypted text to its row, so that the text can't be moved. */
-function boundTo(id: string, kind: StoredPartKind): string {
+function encryptionLabel(id: string, kind: StoredPartKind): string {
   return `${id}/${kind}`;
 }
 
-function textIn(row: ResponseRow, kind: StoredPartKind): Text {
-  return { row, kind, name: boundTo(row.id, kind) };
+function storedTextOf(row: ResponseRow, kind: StoredPartKind): StoredText {
+  return { row, kind, name: encryptionLabel(row.id, kind) };
 }

@@ -13,21 +13,21 @@ import type {
   VisibilityFilter,
 } from "../../shared/contracts/stored-responses.ts";
 
-const ENCRYPTED = "reasoning.encrypted_content";
+const ENCRYPTED_REASONING = "reasoning.encrypted_content";
 const NOT_STREAMED = "Stored responses can't be streamed. Omit 'stream'.";
 
 export async function readResponseRoute(c: AppContext) {
   const { searchParams } = new URL(c.req.url);
   if (searchParams.get("stream") === "true") return invalid(NOT_STREAMED, "stream");
   const id = idOf(c);
-  const found = await askKept(c, (kept, seenBy) =>
+  const found = await callStoredResponses(c, (kept, seenBy) =>
     kept.recall({ previous: null, outputs: [id], inputs: [] }, seenBy),
   );
   if (!found.ok) return found;
   const text = found.value.outputs[id];
-  if (text === undefined) return missing(id);
+  if (text === undefined) return notFoundRefusal(id);
   const included = [...searchParams].some(
-    ([name, value]) => name.startsWith("include") && value.split(",").includes(ENCRYPTED),
+    ([name, value]) => name.startsWith("include") && value.split(",").includes(ENCRYPTED_REASONING),
   );
   return success(responseView(parseStoredResponse(text), included));
 }
@@ -38,9 +38,11 @@ export async function readResponseRoute(c: AppContext) {
  */
 export async function deleteResponseRoute(c: AppContext) {
   const id = idOf(c);
-  const gone = await askKept(c, (kept, seenBy) => kept.forget(id, seenBy));
+  const gone = await callStoredResponses(c, (kept, seenBy) => kept.forget(id, seenBy));
   if (!gone.ok) return gone;
-  return gone.value ? success({ id, object: "response.deleted", deleted: true }) : missing(id);
+  return gone.value
+    ? success({ id, object: "response.deleted", deleted: true })
+    : notFoundRefusal(id);
 }
 
 export const inputItemsQuery = z.object({
@@ -54,11 +56,11 @@ export async function listInputItemsRoute(c: AppContext) {
   if (!page.ok) return page;
   const { limit, order, after } = page.value;
   const id = idOf(c);
-  const found = await askKept(c, (kept, seenBy) =>
+  const found = await callStoredResponses(c, (kept, seenBy) =>
     kept.recall({ previous: id, outputs: [], inputs: [] }, seenBy),
   );
   if (!found.ok) return found;
-  if (found.value.links === null) return missing(id);
+  if (found.value.links === null) return notFoundRefusal(id);
   const items = [...inputItems(found.value.links)];
   if (order === "desc") items.reverse();
   const from = after === undefined ? 0 : items.findIndex((item) => item.id === after) + 1;
@@ -73,13 +75,13 @@ export async function listInputItemsRoute(c: AppContext) {
   });
 }
 
-function askKept<T>(
+function callStoredResponses<T>(
   c: AppContext,
   call: (kept: StoredResponsesCalls, seenBy: VisibilityFilter) => Promise<Result<T>>,
 ): Promise<Result<T>> {
   const { admitted, member } = c.var;
   const id = idOf(c);
-  if (mintedAt(id, RESPONSE_ID) === null) return Promise.resolve(missing(id));
+  if (mintedAt(id, RESPONSE_ID) === null) return Promise.resolve(notFoundRefusal(id));
   const { orgId } = admitted.caller;
   return callObject(() => call(objectsOf(c.env).kept(orgId), visibleTo(admitted, member)));
 }
@@ -88,7 +90,7 @@ function idOf(c: AppContext): string {
   return c.req.param("id") ?? "";
 }
 
-function missing(id: string): Refusal {
+function notFoundRefusal(id: string): Refusal {
   const message = `Response with id '${id.slice(0, 64)}' not found.`;
   return refuse({ kind: "not_found", message });
 }

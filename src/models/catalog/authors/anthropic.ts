@@ -10,12 +10,12 @@ import type { CatalogEntry, DollarPrices, LongPromptRule } from "../entry.ts";
 import type { Region } from "../../../shared/regions.ts";
 
 const at = pricesSeenOn("2026-10-24");
-const UPLIFT = 10;
-const IMAGE = 4_800;
-const IMAGE_OLD = 1_600;
+const UPLIFT_PERCENT = 10;
+const IMAGE_TOKENS = 4_800;
+const OLD_IMAGE_TOKENS = 1_600;
 const THINKING_FLOOR = 1_024;
 
-type More = {
+type ClaudeOptions = {
   readonly profiles?: readonly Region[];
   readonly longPrompt?: LongPromptRule;
   readonly old?: boolean;
@@ -42,7 +42,7 @@ export const ANTHROPIC_MODELS: readonly CatalogEntry[] = [
     ...chat(
       "anthropic/claude-haiku-4.5",
       "2025-10-15",
-      [200_000, 64_000, TVR, CLAUDE_OLD_FACTOR, IMAGE_OLD],
+      [200_000, 64_000, TVR, CLAUDE_OLD_FACTOR, OLD_IMAGE_TOKENS],
       [
         at("anthropic", "claude-haiku-4-5-20251001", [1, 0.1, 1.25, 5]),
         ...bedrock("claude-haiku-4-5-20251001-v1:0", [1, 0.1, 1.25, 5], {}),
@@ -56,13 +56,13 @@ function claude(
   name: string,
   released: string,
   dollars: DollarPrices,
-  more: More = {},
+  more: ClaudeOptions = {},
 ): CatalogEntry {
   const upstreamId = `claude-${name.replace(".", "-")}`;
   const tokens =
     more.old === true
-      ? ([CLAUDE_OLD_FACTOR, IMAGE_OLD] as const)
-      : ([ESTIMATE_FACTOR_MAX, IMAGE] as const);
+      ? ([CLAUDE_OLD_FACTOR, OLD_IMAGE_TOKENS] as const)
+      : ([ESTIMATE_FACTOR_MAX, IMAGE_TOKENS] as const);
   return chat(
     `anthropic/claude-${name}`,
     released,
@@ -70,24 +70,24 @@ function claude(
     [
       at("anthropic", upstreamId, dollars, {
         regions: ["global", "us"],
-        uplift: UPLIFT,
-        ...long(more),
+        uplift: UPLIFT_PERCENT,
+        ...longPromptField(more),
       }),
       ...bedrock(upstreamId, dollars, more),
     ],
   );
 }
 
-function bedrock(name: string, dollars: DollarPrices, more: More) {
+function bedrock(name: string, dollars: DollarPrices, more: ClaudeOptions) {
   return (more.profiles ?? (["eu", "us"] as const)).map((region) =>
     at("bedrock", `${region}.anthropic.${name}`, dollars, {
       regions: [region],
-      uplift: UPLIFT,
-      ...long(more),
+      uplift: UPLIFT_PERCENT,
+      ...longPromptField(more),
     }),
   );
 }
 
-function long({ longPrompt }: More): Pick<More, "longPrompt"> {
+function longPromptField({ longPrompt }: ClaudeOptions): Pick<ClaudeOptions, "longPrompt"> {
   return longPrompt === undefined ? {} : { longPrompt };
 }

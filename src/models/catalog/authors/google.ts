@@ -1,9 +1,9 @@
 import { chat, embeddings, GEMINI_FACTOR, modelsOf, pricesSeenOn, TVR } from "../entry.ts";
 import type { CatalogEntry, PriceChange, DollarPrices, LongPromptRule } from "../entry.ts";
 
-const IMAGE = 1_120;
+const IMAGE_TOKENS = 1_120;
 /** Maximum tokens of an image: 258 for each of at most 16 tiles of 768 pixels. */
-const IMAGE_2_5 = 4_128;
+const IMAGE_TOKENS_2_5 = 4_128;
 /** The 3.7 and 3.8 Flash models cost half of this until the end of 2026. */
 const fullPrice = (seen: string): readonly PriceChange[] => [
   ["2027-01-01", [1.5, 0.15, 7.5], seen],
@@ -11,7 +11,7 @@ const fullPrice = (seen: string): readonly PriceChange[] => [
 
 const august = pricesSeenOn("2026-08-21");
 
-type More = {
+type GeminiOptions = {
   /** Whether Vertex AI has the model in both multi-regions, and not only on its global endpoint. */
   readonly regional?: boolean;
   readonly later?: readonly PriceChange[];
@@ -42,12 +42,14 @@ export const GOOGLE_MODELS: readonly CatalogEntry[] = [
     longPrompt: { above: 200_000, inputPercent: 200, outputPercent: 150 },
   }),
   gemini("3.1-flash-lite", ["2026-05-07", "2026-08-21"], [0.25, 0.025, 1.5], { regional: true }),
-  gemini("2.5-flash-lite", ["2025-06-17", "2026-08-05"], [0.1, 0.01, 0.4], { image: IMAGE_2_5 }),
-  drawing("gemini-nano-banana-2.1", "2026-10-06", [1.5, 7.5, 30]),
-  drawing("gemini-3-pro-image", "2025-11-20", [2, 12, 120]),
-  drawing("gemini-3.1-flash-lite-image", "2026-11-20", [0.25, 1.5, 30]),
-  speaking("gemini-3.8-flash-tts", 9),
-  speaking("gemini-3.8-flash-lite-tts", 6),
+  gemini("2.5-flash-lite", ["2025-06-17", "2026-08-05"], [0.1, 0.01, 0.4], {
+    image: IMAGE_TOKENS_2_5,
+  }),
+  imageModel("gemini-nano-banana-2.1", "2026-10-06", [1.5, 7.5, 30]),
+  imageModel("gemini-3-pro-image", "2025-11-20", [2, 12, 120]),
+  imageModel("gemini-3.1-flash-lite-image", "2026-11-20", [0.25, 1.5, 30]),
+  speechModel("gemini-3.8-flash-tts", 9),
+  speechModel("gemini-3.8-flash-lite-tts", 6),
   embeddings(
     "google/gemini-embedding-001",
     "2025-07-14",
@@ -68,7 +70,7 @@ export const GOOGLE_MODELS: readonly CatalogEntry[] = [
   ),
 ];
 
-function drawing(
+function imageModel(
   upstreamId: string,
   released: string,
   [input, text, images]: readonly [number, number, number],
@@ -82,7 +84,7 @@ function drawing(
  * Launch prices, announced until the end of 2026. The input price of Flash Lite isn't published, so
  * Flash's is used. The release dates are the day on which the prices were read (LiteLLM 1.110.2).
  */
-function speaking(upstreamId: string, audio: number): CatalogEntry {
+function speechModel(upstreamId: string, audio: number): CatalogEntry {
   const route = pricesSeenOn("2026-11-20")("google", upstreamId, {
     input: 0.5,
     audio_token: audio,
@@ -94,7 +96,7 @@ function gemini(
   name: string,
   [released, pricedOn]: readonly [string, string],
   dollars: DollarPrices,
-  { regional = false, later, longPrompt, image = IMAGE }: More,
+  { regional = false, later, longPrompt, image = IMAGE_TOKENS }: GeminiOptions,
 ): CatalogEntry {
   const upstreamId = `gemini-${name}`;
   const more = {

@@ -35,7 +35,7 @@ const PATCHES_SMALL_HIGH = 6_150;
 const PATCHES_LARGE = 12_000;
 const PATCHES_LARGE_SMALL = 24_600;
 
-type Facts = {
+type ModelFacts = {
   readonly chat: ChatFacts;
   readonly longPrompt?: LongPromptRule;
   /** Set for models on the Responses API, which has one choice and this minimum output cap. */
@@ -43,15 +43,19 @@ type Facts = {
   readonly later?: readonly PriceChange[];
 };
 
-const gpt6 = (abilities: readonly Ability[], image: number): Facts => ({
+const gpt6 = (abilities: readonly Ability[], image: number): ModelFacts => ({
   chat: [1_050_000, 128_000, abilities, O200K_FACTOR, image],
   longPrompt: { above: 272_000, inputPercent: 200, outputPercent: 150 },
 });
-const gpt5 = (image: number): Facts => ({ chat: [400_000, 128_000, TVR, O200K_FACTOR, image] });
-const gpt41 = (image: number): Facts => ({ chat: [1_047_576, 32_768, TV, O200K_FACTOR, image] });
-const gpt4o = (image: number): Facts => ({ chat: [128_000, 16_384, TV, O200K_FACTOR, image] });
+const gpt5 = (image: number): ModelFacts => ({
+  chat: [400_000, 128_000, TVR, O200K_FACTOR, image],
+});
+const gpt41 = (image: number): ModelFacts => ({
+  chat: [1_047_576, 32_768, TV, O200K_FACTOR, image],
+});
+const gpt4o = (image: number): ModelFacts => ({ chat: [128_000, 16_384, TV, O200K_FACTOR, image] });
 
-const GPT_6_1: Facts = { ...gpt6(TVR, PATCHES_LARGE), minOutput: 16 };
+const GPT_6_1: ModelFacts = { ...gpt6(TVR, PATCHES_LARGE), minOutput: 16 };
 const GPT_6 = gpt6(TVR, PATCHES_LARGE);
 const GPT_6_SMALL = gpt6(TVR, PATCHES_LARGE_SMALL);
 
@@ -88,14 +92,14 @@ export const OPENAI_MODELS: readonly CatalogEntry[] = [
   gpt("gpt-5.6-luna", ["2026-06-26", "2026-08-21"], GPT_6_SMALL, [0.2, 0.02, 0.25, 1.2]),
   gpt("gpt-5.4", ["2026-03-05", AUGUST], GPT_6, [2.5, 0.25, 15]),
   gpt("gpt-5.4-mini", ["2026-03-17", AUGUST], gpt5(PATCHES_SMALL_HIGH), [0.75, 0.075, 4.5]),
-  ...until(GPT_5_4_NANO_ENDS, [
+  ...endingOn(GPT_5_4_NANO_ENDS, [
     gpt("gpt-5.4-nano", ["2026-03-17", AUGUST], gpt5(PATCHES_SMALL_HIGH), [0.2, 0.02, 1.25]),
   ]),
-  ...until(GPT_5_ENDS, [
+  ...endingOn(GPT_5_ENDS, [
     gpt("gpt-5-mini", ["2025-08-07", AUGUST], gpt5(PATCHES_SMALL), [0.25, 0.025, 2]),
     gpt("gpt-5-nano", ["2025-08-07", AUGUST], gpt5(PATCHES_SMALL), [0.05, 0.005, 0.4]),
   ]),
-  ...until(GPT_4_ENDS, [
+  ...endingOn(GPT_4_ENDS, [
     gpt("gpt-4.1", ["2025-04-14", AUGUST], gpt41(PATCHES), [2, 0.5, 8]),
     gpt("gpt-4.1-mini", ["2025-04-14", AUGUST], gpt41(PATCHES_SMALL), [0.4, 0.1, 1.6]),
     gpt("gpt-4o", ["2024-05-13", AUGUST], gpt4o(TILES), [2.5, 1.25, 10]),
@@ -125,7 +129,7 @@ export const OPENAI_MODELS: readonly CatalogEntry[] = [
 function gpt(
   name: string,
   [released, pricedOn]: readonly [string, string],
-  facts: Facts,
+  facts: ModelFacts,
   dollars: DollarPrices,
 ): CatalogEntry {
   const route = pricesSeenOn(pricedOn)("openai", name, dollars, {
@@ -139,7 +143,7 @@ function gpt(
   return { ...chat(`openai/${name}`, released, facts.chat, [route]), minOutput };
 }
 
-function until(day: string, entries: readonly CatalogEntry[]): CatalogEntry[] {
+function endingOn(day: string, entries: readonly CatalogEntry[]): CatalogEntry[] {
   return entries.map((entry) => ({
     ...entry,
     routes: entry.routes.map((route) => ({ ...route, until: day })),

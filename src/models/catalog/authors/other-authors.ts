@@ -244,7 +244,7 @@ const VOYAGE_MODELS: readonly CatalogEntry[] = [
   ]),
 ];
 
-const eleven = (name: string, dollars: number): CatalogEntry =>
+const elevenLabsModel = (name: string, dollars: number): CatalogEntry =>
   modelsOf("speech")(`elevenlabs/${name.replaceAll("_", "-")}`, "2026-11-20", 4_096, [
     november("elevenlabs", name, { character: dollars }),
   ]);
@@ -254,11 +254,11 @@ const eleven = (name: string, dollars: number): CatalogEntry =>
  * which the prices were read.
  */
 const ELEVENLABS_MODELS: readonly CatalogEntry[] = [
-  eleven("eleven_v4", 80),
-  eleven("eleven_v4_turbo", 40),
-  eleven("eleven_v3", 80),
-  eleven("eleven_multilingual_v2", 80),
-  eleven("eleven_flash_v2_5", 40),
+  elevenLabsModel("eleven_v4", 80),
+  elevenLabsModel("eleven_v4_turbo", 40),
+  elevenLabsModel("eleven_v3", 80),
+  elevenLabsModel("eleven_multilingual_v2", 80),
+  elevenLabsModel("eleven_flash_v2_5", 40),
 ];
 
 const JINA_MODELS: readonly CatalogEntry[] = [
