@@ -25,14 +25,14 @@ export function normalizeHistory(messages: readonly ChatMessage[]): ChatMessage[
     pairs.beginTurn();
     return {
       ...message,
-      tool_calls: message.tool_calls.map((call) => acceptedCall(call, pairs.call(call.id))),
+      tool_calls: message.tool_calls.map((call) => normalizeCall(call, pairs.call(call.id))),
     };
   });
 }
 
-type Call = NonNullable<Extract<ChatMessage, { role: "assistant" }>["tool_calls"]>[number];
+type ToolCall = NonNullable<Extract<ChatMessage, { role: "assistant" }>["tool_calls"]>[number];
 
-function acceptedCall(call: Call, id: string): Call {
+function normalizeCall(call: ToolCall, id: string): ToolCall {
   if (call.type === "custom") return { ...call, id };
   const { name, arguments: argumentsJson } = call.function;
   const called = { name: fittingToolName(name), arguments: acceptedArguments(argumentsJson) };

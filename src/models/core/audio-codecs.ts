@@ -1,11 +1,11 @@
 /** An AAC frame has at most 2,048 samples at 7,350 Hz. */
 export const AAC_S = 0.28;
-const OPUS_S = 0.12;
+const OPUS_FRAME_S_MAX = 0.12;
 /** An MPEG audio frame has at most 1,152 samples at 8 kHz, and an AC-3 frame 1,536. */
-const MPEG_S = 0.15;
-const AC3_S = 0.2;
-const RATES = 13;
-const EXPLICIT = 15;
+const MPEG_FRAME_S_MAX = 0.15;
+const AC3_FRAME_S_MAX = 0.2;
+const TABLE_RATES = 13;
+const EXPLICIT_RATE = 15;
 /**
  * AAC object types whose frames have at most 2,048 samples. Others, such as ALS, can have 65,536.
  */
@@ -25,18 +25,18 @@ function aacSeconds(config: Uint8Array): number {
   let at = 0;
   const readBits = (count: number): number =>
     Number.parseInt(bits.slice(at, (at += count)) || "0", 2);
-  const takeType = (): number => {
+  const readType = (): number => {
     const shortType = readBits(5);
     return shortType === 31 ? 32 + readBits(6) : shortType;
   };
-  let type = takeType();
+  let type = readType();
   const rates = [readBits(4)];
-  if (rates[0] !== EXPLICIT) readBits(4);
+  if (rates[0] !== EXPLICIT_RATE) readBits(4);
   if (SBR_TYPES.has(type)) {
     rates.push(readBits(4));
-    type = takeType();
+    type = readType();
   }
-  const isKnown = AAC_OBJECTS.has(type) && rates.every((rate) => rate < RATES);
+  const isKnown = AAC_OBJECTS.has(type) && rates.every((rate) => rate < TABLE_RATES);
   return isKnown && !LATER_RATE.test(bits) ? AAC_S : Infinity;
 }
 
@@ -44,7 +44,7 @@ function aacSeconds(config: Uint8Array): number {
 const LATER_RATE = /01010110111001011(?:1101|1110|1111)/;
 
 export function oggCodecSeconds(bytes: Uint8Array, at: number): number {
-  if (hasText(bytes, at, "OpusHead")) return OPUS_S;
+  if (hasText(bytes, at, "OpusHead")) return OPUS_FRAME_S_MAX;
   if (OGG_SILENT.some((name) => hasText(bytes, at, name))) return 0;
   if (!hasText(bytes, at, VORBIS) || at + 29 > bytes.length) return Infinity;
   const rate = [12, 13, 14, 15].reduce((sum, i) => sum + (bytes[at + i] ?? 0) * 256 ** (i - 12), 0);
@@ -57,10 +57,10 @@ const OGG_SILENT = ["fishead\0", "\u0080theora"];
 
 export function matroskaCodecSeconds(codec: string, config: Uint8Array): number {
   if (codec === "" || /^[VSBD]_/.test(codec)) return 0;
-  if (codec.startsWith("A_OPUS")) return OPUS_S;
-  if (codec.startsWith("A_MPEG/L")) return MPEG_S;
+  if (codec.startsWith("A_OPUS")) return OPUS_FRAME_S_MAX;
+  if (codec.startsWith("A_MPEG/L")) return MPEG_FRAME_S_MAX;
   if (codec.startsWith("A_AAC")) return aacSeconds(config);
-  if (codec.startsWith("A_AC3")) return AC3_S;
+  if (codec.startsWith("A_AC3")) return AC3_FRAME_S_MAX;
   if (codec !== "A_VORBIS" || config.length > VORBIS_BYTES) return Infinity;
   const headerPositions = positionsOf(config, VORBIS).map((at) => oggCodecSeconds(config, at));
   return headerPositions.length === 0 ? Infinity : Math.max(...headerPositions);
@@ -71,9 +71,9 @@ const MP4_SILENT =
 
 /** Returns the maximum duration of a frame by the name and data of its sample entry. */
 export function mp4CodecSeconds(name: string, data: Uint8Array): number {
-  if (name === "Opus") return OPUS_S;
-  if (name === ".mp3") return MPEG_S;
-  if (name === "ac-3") return AC3_S;
+  if (name === "Opus") return OPUS_FRAME_S_MAX;
+  if (name === ".mp3") return MPEG_FRAME_S_MAX;
+  if (name === "ac-3") return AC3_FRAME_S_MAX;
   if (MP4_SILENT.test(name)) return 0;
   if (name !== "mp4a" || data.length > ENTRY_BYTES) return Infinity;
   const found = positionsOf(data, "esds").map((at) => esdsSeconds(data.subarray(at + 8)));
@@ -106,7 +106,7 @@ function esdsSeconds(data: Uint8Array): number {
   if (open(DECODER) === null) return Infinity;
   const type = data[at] ?? 0;
   at += 13;
-  if (MPEG_TYPES.has(type)) return MPEG_S;
+  if (MPEG_TYPES.has(type)) return MPEG_FRAME_S_MAX;
   const length = AAC_TYPES.has(type) ? open(CONFIG) : null;
   return length === null ? Infinity : aacSeconds(data.subarray(at, at + length));
 }

@@ -112,18 +112,18 @@ const MP4_BOXES = new Set(
 const MP4_OTHERS = new Set("meta tapt ilst wave sinf schi".split(" "));
 const MP4_SOUND = ["trak", "traf", "stsd", "stsz", "stz2", "trun"];
 
-type Mp4 = { boxes: number; frames: number; longest: number; seconds: number; scale: number };
+type Mp4Facts = { boxes: number; frames: number; longest: number; seconds: number; scale: number };
 
 /** Returns the longest duration by frames, headers or edit lists, which can repeat sound. */
 function mp4Seconds(view: DataView): number {
-  const found: Mp4 = { boxes: 0, frames: 0, longest: 0, seconds: 0, scale: 1 };
+  const found: Mp4Facts = { boxes: 0, frames: 0, longest: 0, seconds: 0, scale: 1 };
   readBoxes(view, { from: 0, to: view.byteLength, depth: 0 }, found);
   return found.longest === 0 ? Infinity : Math.max(found.seconds, found.frames * found.longest);
 }
 
 type Span = { readonly from: number; readonly to: number; readonly depth: number };
 
-function readBoxes(view: DataView, { from, to, depth }: Span, found: Mp4): void {
+function readBoxes(view: DataView, { from, to, depth }: Span, found: Mp4Facts): void {
   if (depth > DEPTH_MAX) found.seconds = Infinity;
   for (let at = from; at + 8 <= to && found.seconds < Infinity;) {
     if (found.boxes++ > PARTS_MAX) found.seconds = Infinity;
@@ -177,7 +177,7 @@ type Box = {
 function readBox(
   view: DataView,
   { name, data, end }: { readonly name: string; readonly data: number; readonly end: number },
-  found: Mp4,
+  found: Mp4Facts,
 ): void {
   const isWide = view.getUint8(data) === 1;
   const at = (offset: number): number =>
@@ -210,16 +210,16 @@ function entriesSeconds(view: DataView, from: number, end: number): number {
 
 /** Positions of the sample count in the boxes that have one. */
 const MP4_COUNTS: Readonly<Record<string, number>> = { stsz: 8, stz2: 8, trun: 4 };
-const UNKNOWN = new Set([2 ** 32 - 1, 2 ** 64]);
+const UNKNOWN_TICKS = new Set([2 ** 32 - 1, 2 ** 64]);
 
 function mediaSeconds(
   name: string,
   { isWide, at, length }: Box,
-  { bytes, found }: { readonly bytes: number; readonly found: Mp4 },
+  { bytes, found }: { readonly bytes: number; readonly found: Mp4Facts },
 ): number {
   if (name === "mvhd" || name === "mdhd") {
     const [scale, ticks] = isWide ? [at(20), length(24)] : [at(12), length(16)];
-    return UNKNOWN.has(ticks) ? 0 : ticks / Math.max(1, scale);
+    return UNKNOWN_TICKS.has(ticks) ? 0 : ticks / Math.max(1, scale);
   }
   if (name !== "elst") return 0;
   const step = isWide ? 20 : 12;
@@ -230,13 +230,13 @@ function mediaSeconds(
 
 const EBML = 0x1a45dfa3;
 const TRACK = 0xae;
-const MASTERS = new Set([0x18538067, 0x1f43b675, 0x1549a966, 0x1654ae6b, 0xa0, 0x6d80, 0x6240]).add(
-  TRACK,
-);
+const MASTER_IDS = new Set([
+  0x18538067, 0x1f43b675, 0x1549a966, 0x1654ae6b, 0xa0, 0x6d80, 0x6240,
+]).add(TRACK);
 const [SCALE, DURATION, TIMESTAMP, CODEC] = [0x2ad7b1, 0x4489, 0xe7, 0x86];
 const [CONFIG, ENCODED] = [0x63a2, 0x5032];
-const READ = new Set([SCALE, DURATION, TIMESTAMP, CODEC, CONFIG, ENCODED]);
-const BLOCKS = new Set([0xa1, 0xa3]);
+const READ_ELEMENTS = new Set([SCALE, DURATION, TIMESTAMP, CODEC, CONFIG, ENCODED]);
+const BLOCK_IDS = new Set([0xa1, 0xa3]);
 /** Maximum time of a block relative to its cluster, in ticks. */
 const BLOCK_TICKS = 2 ** 15;
 
@@ -264,15 +264,15 @@ function matroskaSeconds(bytes: Uint8Array, view: DataView): number {
     const isRead = id.length > 0 && size.length > 0;
     const isWhole = isRead && end <= bytes.length;
     if (id.value === TRACK) endTrack(found);
-    if (BLOCKS.has(id.value)) found.frames += countFrames(bytes, data);
+    if (BLOCK_IDS.has(id.value)) found.frames += countFrames(bytes, data);
     if (isWhole) readElement(view, { id: id.value, data, end }, found);
-    const next = isWhole && !MASTERS.has(id.value) ? end : data;
+    const next = isWhole && !MASTER_IDS.has(id.value) ? end : data;
     at = isRead ? next : at + 1;
   }
-  return lastingSeconds(found);
+  return matroskaDuration(found);
 }
 
-function lastingSeconds(found: MatroskaFacts): number {
+function matroskaDuration(found: MatroskaFacts): number {
   endTrack(found);
   const { frames, longest, ticks, scale } = found;
   return longest === 0 ? Infinity : Math.max((ticks * scale) / 1e9, frames * longest);
@@ -291,7 +291,7 @@ function readElement(
   { id, data, end }: { readonly id: number; readonly data: number; readonly end: number },
   found: MatroskaFacts,
 ): void {
-  if (!READ.has(id)) return;
+  if (!READ_ELEMENTS.has(id)) return;
   const bytes = new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
   if (id === SCALE) found.scale = readUnsigned(bytes, data, end);
   if (id === CODEC && found.codec !== "") endTrack(found);

@@ -58,17 +58,17 @@ export class AudioInJson implements StreamReader {
 
   #read(event: StreamEvent): readonly StreamEvent[] {
     if (this.#isBroken) return [];
-    if (event.kind === "piece") return this.#decoded(this.#text + decodePiece(event.text), 4);
+    if (event.kind === "piece") return this.#decode(this.#text + decodePiece(event.text), 4);
     if (event.kind === "native") return []; // would count as the first output
     if (event.kind === "usage") this.#usage = [event];
     if (event.kind === "usage") return [];
     if (event.kind !== "end") return [...this.#usage, event];
-    const last = this.#decoded(this.#text, 1);
+    const last = this.#decode(this.#text, 1);
     if (this.#isBroken) return last;
     return this.#hasAudio ? [...last, ...this.#usage, event] : failureEvents(NO_AUDIO);
   }
 
-  #decoded(text: string, unit: number): StreamEvent[] {
+  #decode(text: string, unit: number): StreamEvent[] {
     const completeLength = text.length - (text.length % unit);
     this.#text = text.slice(completeLength);
     const events = toAudioEvents(text.slice(0, completeLength));
@@ -105,14 +105,14 @@ export class WavFile implements StreamReader {
   }
 
   push(bytes: Uint8Array): StreamEvent[] {
-    return this.#begun(this.#pcm.push(bytes));
+    return this.#addHeader(this.#pcm.push(bytes));
   }
 
   flush(): StreamEvent[] {
-    return this.#begun(this.#pcm.flush());
+    return this.#addHeader(this.#pcm.flush());
   }
 
-  #begun(events: StreamEvent[]): StreamEvent[] {
+  #addHeader(events: StreamEvent[]): StreamEvent[] {
     const first = events.findIndex(({ kind }) => kind === "audio");
     if (this.#hasBegun || first === -1) return events;
     this.#hasBegun = true;

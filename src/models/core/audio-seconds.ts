@@ -2,13 +2,13 @@ import { hasText } from "./audio-codecs.ts";
 import { adtsSeconds, framesSecondsMax, isHiddenMp4, isMp4 } from "./audio-frames.ts";
 
 /** Minimum bytes per second of MP3 (8 kbit/s) and, below, of other formats (4 kbit/s). */
-const MP3_BYTES = 1000;
-const OTHER_BYTES = 500;
+const MP3_BYTE_RATE_MIN = 1000;
+const OTHER_BYTE_RATE_MIN = 500;
 /** The sample rate of Opus. Vorbis can be slower, but its bytes also give an upper bound. */
-const OGG_RATE = 48_000;
+const OPUS_SAMPLE_RATE = 48_000;
 /** The result for a file whose size doesn't limit its duration. */
 export const SECONDS_MAX = 1_000_000;
-const TAGS_MAX = 8;
+const ID3_TAGS_MAX = 8;
 const ZEROS_MAX = 65_536;
 
 /**
@@ -18,12 +18,12 @@ const ZEROS_MAX = 65_536;
 export function audioSecondsMax(file: Uint8Array): number {
   const audio = removeTags(file);
   const maximumSeconds = file.length / lowestRate(audio);
-  const seconds = Math.max(lengthInHeader(audio), partsSeconds(audio), maximumSeconds);
+  const seconds = Math.max(secondsInHeader(audio), secondsByFrames(audio), maximumSeconds);
   return Math.min(SECONDS_MAX, Math.ceil(seconds));
 }
 
 /** Frames that don't start at the first byte can only be MPEG audio or AAC. */
-function partsSeconds(audio: Uint8Array): number {
+function secondsByFrames(audio: Uint8Array): number {
   if (isHiddenMp4(audio)) return Infinity;
   if (isWav(audio)) return 0;
   if (isMp4(audio)) return framesSecondsMax(audio);
@@ -32,7 +32,7 @@ function partsSeconds(audio: Uint8Array): number {
 
 function removeTags(bytes: Uint8Array): Uint8Array {
   let rest = bytes;
-  for (let tags = 0; tags < TAGS_MAX; tags++) rest = removeId3(rest);
+  for (let tags = 0; tags < ID3_TAGS_MAX; tags++) rest = removeId3(rest);
   return rest;
 }
 
@@ -46,7 +46,7 @@ function removeId3(bytes: Uint8Array): Uint8Array {
 function lowestRate(audio: Uint8Array): number {
   if (isWav(audio)) return wavRate(audio);
   const isMp3 = isMpeg(audio) && ((audio[firstByte(audio) + 1] ?? 0) & 6) === 2;
-  return isMp3 ? MP3_BYTES : OTHER_BYTES;
+  return isMp3 ? MP3_BYTE_RATE_MIN : OTHER_BYTE_RATE_MIN;
 }
 
 function isWav(audio: Uint8Array): boolean {
@@ -76,57 +76,58 @@ function wavRate(bytes: Uint8Array): number {
   while (at + 8 <= bytes.length) {
     const end = at + 8 + view.getUint32(at + 4, true);
     const isFormat = hasText(bytes, at, "fmt ");
-    if (isFormat) lowest = Math.min(lowest, formatRate(bytes.subarray(at + 8, end)));
+    if (isFormat) lowest = Math.min(lowest, wavFormatRate(bytes.subarray(at + 8, end)));
     at = end + (end % 2);
   }
-  return lowest === Infinity ? OTHER_BYTES : lowest;
+  return lowest === Infinity ? OTHER_BYTE_RATE_MIN : lowest;
 }
 
 /** Maximum byte rate: 8 channels of 32 bits at 192 kHz. A higher stated rate is wrong. */
-const PCM_BYTES_MAX = 192_000 * 8 * 4;
+const PCM_BYTE_RATE_MAX = 192_000 * 8 * 4;
 /** The codecs whose frames have the size that the header states: PCM and its logarithmic forms. */
-const PCM: ReadonlySet<number> = new Set([1, 3, 6, 7]);
+const PCM_CODECS: ReadonlySet<number> = new Set([1, 3, 6, 7]);
 /** Minimum bytes per sample of other codecs: two kinds of ADPCM, and GSM. */
-const SAMPLE_BYTES: Readonly<Record<number, number>> = { 0x02: 0.5, 0x11: 0.25, 0x31: 0.2 };
+const SAMPLE_BYTES_MIN: Readonly<Record<number, number>> = { 0x02: 0.5, 0x11: 0.25, 0x31: 0.2 };
 const MP3 = 0x55;
 const EXTENSIBLE = 0xfffe;
 const CODEC_AT = 24;
 
-function formatRate(format: Uint8Array): number {
+function wavFormatRate(format: Uint8Array): number {
   if (format.length < 16) return 0;
   const view = viewOf(format);
   const isExtended = view.getUint16(0, true) === EXTENSIBLE && format.length >= CODEC_AT + 2;
   const codec = view.getUint16(isExtended ? CODEC_AT : 0, true);
-  if (codec === MP3) return OTHER_BYTES;
+  if (codec === MP3) return OTHER_BYTE_RATE_MIN;
   const [channels, bits] = [view.getUint16(2, true), view.getUint16(14, true)];
   const frame = Math.min(view.getUint16(12, true), Math.ceil((channels * bits) / 8));
-  const rate = view.getUint32(4, true) * (PCM.has(codec) ? frame : (SAMPLE_BYTES[codec] ?? 0));
-  if (rate > PCM_BYTES_MAX) return OTHER_BYTES;
-  return PCM.has(codec) ? Math.max(1, rate) : rate;
+  const rate =
+    view.getUint32(4, true) * (PCM_CODECS.has(codec) ? frame : (SAMPLE_BYTES_MIN[codec] ?? 0));
+  if (rate > PCM_BYTE_RATE_MAX) return OTHER_BYTE_RATE_MIN;
+  return PCM_CODECS.has(codec) ? Math.max(1, rate) : rate;
 }
 
 /**
  * Returns the seconds by FLAC's header or Ogg's last page, or 0. A FLAC file that was written to a
  * pipe doesn't state its duration.
  */
-function lengthInHeader(bytes: Uint8Array): number {
+function secondsInHeader(bytes: Uint8Array): number {
   const view = viewOf(bytes);
   if (hasText(bytes, 0, "fLaC") && bytes.length > 26) {
     const rate = view.getUint32(18) >>> 12;
     const samples = ((bytes[21] ?? 0) & 15) * 2 ** 32 + view.getUint32(22);
     return rate === 0 ? 0 : samples / rate;
   }
-  return hasText(bytes, 0, "OggS") ? oggLength(bytes, view) : 0;
+  return hasText(bytes, 0, "OggS") ? oggSeconds(bytes, view) : 0;
 }
 
 /**
  * Returns the seconds up to the last page with an end position. A page in which no packet ends has
  * the position -1.
  */
-function oggLength(bytes: Uint8Array, view: DataView): number {
+function oggSeconds(bytes: Uint8Array, view: DataView): number {
   for (let at = bytes.length - 14; at >= 0; at--) {
     const samples = hasText(bytes, at, "OggS") ? view.getBigInt64(at + 6, true) : -1n;
-    if (samples >= 0n) return Number(samples) / OGG_RATE;
+    if (samples >= 0n) return Number(samples) / OPUS_SAMPLE_RATE;
   }
   return 0;
 }

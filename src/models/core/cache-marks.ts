@@ -27,10 +27,10 @@ export function unsentCacheMarkPaths(
   const marked = [...parts, ...listOf(tools)].filter(isObject).filter(isCacheMarked);
   if (marked.length === 0) return [];
   if (!isSent) return ["cache_control"];
-  return marked.some(livesLonger) ? ["cache_control.ttl"] : [];
+  return marked.some(hasLongLifetime) ? ["cache_control.ttl"] : [];
 }
 
-function livesLonger({ cache_control: mark }: KnownFields<"cache_control">): boolean {
+function hasLongLifetime({ cache_control: mark }: KnownFields<"cache_control">): boolean {
   const { ttl }: KnownFields<"ttl"> = isObject(mark) ? mark : {};
   return ttl !== undefined && ttl !== null && ttl !== "5m";
 }

@@ -5,7 +5,7 @@ import type { JsonObject, ProviderFailure } from "./provider.ts";
 import type { Chunk, Delta, ToolCallDelta } from "./chunk.ts";
 import { finishReasonOf, isCutOffReason } from "./finish-reason.ts";
 
-const LEVELS_MAX = 8;
+const NESTING_MAX = 8;
 /**
  * Returns OpenAI's finish reason, or null if the provider gave up. With tool calls, `stop` becomes
  * `tool_calls`, because clients run tools only then.
@@ -26,7 +26,7 @@ export function incompleteFailure(finish: unknown): ProviderFailure {
 
 export type MessageFields = KnownFields<"tool_calls" | "content" | "refusal">;
 export type Called = KnownFields<"id" | "index" | "function" | "custom">;
-type Part = KnownFields<"text" | "thinking">;
+type ContentPart = KnownFields<"text" | "thinking">;
 
 /** Returns a choice's message in OpenAI's schema. Only `content` and `refusal` can be null. */
 export function toResponseMessage(raw: JsonObject & MessageFields, finish: string | null): Delta {
@@ -35,7 +35,7 @@ export function toResponseMessage(raw: JsonObject & MessageFields, finish: strin
     role: "assistant",
     content: contentAsText(raw.content),
     refusal: text(raw.refusal),
-    ...(calls.length > 0 && { tool_calls: calls.map((call) => answerToolCall(call, finish)) }),
+    ...(calls.length > 0 && { tool_calls: calls.map((call) => toToolCall(call, finish)) }),
     ...extraMessageFields(raw),
   };
 }
@@ -54,7 +54,7 @@ export function extraMessageFields(raw: JsonObject): Delta {
     ...(reasoningText !== "" && { reasoning_content: reasoningText }),
     ...(hasDetails(details) && { reasoning_details: details }),
     ...(isObject(call) && { function_call: readTexts(call, ["name", "arguments"]) }),
-    ...(Array.isArray(annotations) && isShallow(annotations, LEVELS_MAX) && { annotations }),
+    ...(Array.isArray(annotations) && isShallow(annotations, NESTING_MAX) && { annotations }),
   };
 }
 
@@ -63,7 +63,7 @@ function hasDetails(details: unknown): details is readonly JsonObject[] {
     Array.isArray(details) &&
     details.length > 0 &&
     details.every((detail) => isObject(detail) && isTyped(detail)) &&
-    isShallow(details, LEVELS_MAX)
+    isShallow(details, NESTING_MAX)
   );
 }
 
@@ -71,11 +71,11 @@ function hasDetails(details: unknown): details is readonly JsonObject[] {
 export function toolCallExtras({
   extra_content: extra,
 }: JsonObject): Pick<ToolCallDelta, "extra_content"> {
-  return isObject(extra) && isShallow(extra, LEVELS_MAX) ? { extra_content: extra } : {};
+  return isObject(extra) && isShallow(extra, NESTING_MAX) ? { extra_content: extra } : {};
 }
 
 export function choiceLogprobsOf({ logprobs }: JsonObject): JsonObject | null {
-  return isObject(logprobs) && isShallow(logprobs, LEVELS_MAX) ? logprobs : null;
+  return isObject(logprobs) && isShallow(logprobs, NESTING_MAX) ? logprobs : null;
 }
 
 export function customToolCall(raw: JsonObject): NonNullable<ToolCallDelta["custom"]> {
@@ -99,7 +99,7 @@ export function contentAsText(raw: unknown): string | null {
   return raw.map((part) => textOf(toPart(part).text)).join("");
 }
 
-function toPart(raw: unknown): Part {
+function toPart(raw: unknown): ContentPart {
   return isObject(raw) ? raw : {};
 }
 
@@ -142,7 +142,7 @@ export function text(raw: unknown): string | null {
   return typeof raw === "string" ? raw : null;
 }
 
-function answerToolCall(raw: Called, finish: string | null): ToolCallDelta {
+function toToolCall(raw: Called, finish: string | null): ToolCallDelta {
   const id = toolCallId(raw.id);
   if (isObject(raw.custom)) return { id, type: "custom", custom: customToolCall(raw.custom) };
   const functionCall: KnownFields<"name" | "arguments"> = isObject(raw.function)

@@ -3,7 +3,7 @@ import type { JsonObject } from "./provider.ts";
 import { anyValue, objectReader } from "./shape.ts";
 import { countedUsage, tokenCount } from "./token-count.ts";
 
-const counts = objectReader({
+const parseCounts = objectReader({
   prompt_tokens: anyValue,
   completion_tokens: anyValue,
   total_tokens: anyValue,
@@ -14,7 +14,7 @@ const counts = objectReader({
   cached_tokens: anyValue,
   prompt_token_details: objectReader({ cached_tokens: anyValue }),
 });
-type Counts = ReturnType<typeof counts>;
+type Counts = ReturnType<typeof parseCounts>;
 const usageField = objectReader({ usage: anyValue });
 
 export type UsageShape = {
@@ -37,23 +37,23 @@ export function readUsage(raw: unknown, usageShape: UsageShape = {}): Usage | nu
 
 /** Reads usage without output tokens. Voyage returns only the total. */
 export function readInputUsage(raw: unknown): Usage | null {
-  const reported = counts(raw);
+  const reported = parseCounts(raw);
   return countedUsage(toUsage(reported, reported.prompt_tokens ?? reported.total_tokens, 0, {}));
 }
 
 /** Reads usage in which 0 is a valid count, for hosts that report it per stream event. */
 export function readCounts(raw: unknown, usageShape: UsageShape = {}): Usage | null {
-  const reported = counts(raw);
+  const reported = parseCounts(raw);
   return toUsage(reported, reported.prompt_tokens, reported.completion_tokens, usageShape);
 }
 
 function toUsage(
   read: Counts,
-  requested: unknown,
-  rawUsage: unknown,
+  promptCount: unknown,
+  outputCount: unknown,
   usageShape: UsageShape,
 ): Usage | null {
-  const [prompt, output] = [tokenCount(requested), tokenCount(rawUsage)];
+  const [prompt, output] = [tokenCount(promptCount), tokenCount(outputCount)];
   if (prompt === null || output === null) return null;
   const cached = cachedTokens(read);
   const cacheWriteTokens = read.prompt_tokens_details.cache_write_tokens ?? 0;

@@ -5,23 +5,23 @@ import { newToolCallId } from "./output-part.ts";
 import type { FinishReason } from "./finish-reason.ts";
 import type { OutputPart } from "./output-part.ts";
 
-type Tool = { hasArguments: boolean; readonly isCustom: boolean };
+type OpenTool = { hasArguments: boolean; readonly isCustom: boolean };
 
 /**
  * Builds chunks in OpenAI's order: the role once, numbered tool calls, and a separate finish chunk.
  */
 export class ChunkBuilder {
   readonly #index: number;
-  readonly #tools: Tool[] = [];
-  #begun = false;
-  #finished = false;
+  readonly #tools: OpenTool[] = [];
+  #hasBegun = false;
+  #isFinished = false;
 
   constructor(index = 0) {
     this.#index = index;
   }
 
   get finished(): boolean {
-    return this.#finished;
+    return this.#isFinished;
   }
 
   get hasTools(): boolean {
@@ -29,8 +29,8 @@ export class ChunkBuilder {
   }
 
   begin(): StreamEvent[] {
-    if (this.#begun) return [];
-    this.#begun = true;
+    if (this.#hasBegun) return [];
+    this.#hasBegun = true;
     return [this.#chunk({ role: "assistant", content: "" })];
   }
 
@@ -41,11 +41,11 @@ export class ChunkBuilder {
       case "thought":
         return this.reasoning(part.text);
       case "refusal":
-        return part.text === "" ? [] : this.#said({ refusal: part.text });
+        return part.text === "" ? [] : this.#deltaEvents({ refusal: part.text });
       case "detail":
-        return this.#said({ reasoning_details: [part.detail] });
+        return this.#deltaEvents({ reasoning_details: [part.detail] });
       case "annotation":
-        return this.#said({ annotations: [part.annotation] });
+        return this.#deltaEvents({ annotations: [part.annotation] });
       case "call":
         return [...this.tool(part.id, part.name, part.more), ...this.toolArguments(part.arguments)];
       case "finish":
@@ -60,11 +60,11 @@ export class ChunkBuilder {
   }
 
   reasoning(text: string): StreamEvent[] {
-    return text === "" ? [] : this.#said({ reasoning_content: text });
+    return text === "" ? [] : this.#deltaEvents({ reasoning_content: text });
   }
 
   delta(delta: Delta): StreamEvent[] {
-    return this.#said(delta);
+    return this.#deltaEvents(delta);
   }
 
   tool(
@@ -75,7 +75,7 @@ export class ChunkBuilder {
     const index = this.#tools.length;
     this.#tools.push({ hasArguments: false, isCustom: false });
     const call = { index, id: id === "" ? newToolCallId() : id, type: "function" } as const;
-    return this.#said({
+    return this.#deltaEvents({
       tool_calls: [{ ...call, function: { name, arguments: "" }, ...extraFields }],
     });
   }
@@ -84,7 +84,7 @@ export class ChunkBuilder {
     const index = this.#tools.length;
     this.#tools.push({ hasArguments: false, isCustom: true });
     const call = { index, id: id === "" ? newToolCallId() : id, type: "custom" } as const;
-    return this.#said({ tool_calls: [{ ...call, custom: { name, input: "" } }] });
+    return this.#deltaEvents({ tool_calls: [{ ...call, custom: { name, input: "" } }] });
   }
 
   toolArguments(json: string, tool = this.#tools.length - 1): StreamEvent[] {
@@ -92,7 +92,7 @@ export class ChunkBuilder {
     if (json === "" || known === undefined) return [];
     known.hasArguments = true;
     const piece = known.isCustom ? { custom: { input: json } } : { function: { arguments: json } };
-    return this.#said({ tool_calls: [{ index: tool, ...piece }] });
+    return this.#deltaEvents({ tool_calls: [{ index: tool, ...piece }] });
   }
 
   /**
@@ -100,18 +100,18 @@ export class ChunkBuilder {
    * `tool_calls` if there are calls.
    */
   finish(reason: FinishReason): StreamEvent[] {
-    if (this.#finished) return [];
+    if (this.#isFinished) return [];
     const open = this.begin();
     for (const [index, tool] of this.#tools.entries()) {
       if (isCutOffReason(reason) || tool.hasArguments || tool.isCustom) continue;
       open.push(...this.toolArguments("{}", index));
     }
-    this.#finished = true;
+    this.#isFinished = true;
     const finish = reason === "stop" && this.#tools.length > 0 ? "tool_calls" : reason;
     return [...open, this.#chunk({}, finish)];
   }
 
-  #said(delta: Delta): StreamEvent[] {
+  #deltaEvents(delta: Delta): StreamEvent[] {
     return [...this.begin(), this.#chunk(delta)];
   }
 

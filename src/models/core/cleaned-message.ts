@@ -15,7 +15,7 @@ const GROUPS = "[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6}";
  * Patterns of texts that could identify us, our account or the provider. Patterns of whole
  * addresses come before those of their parts.
  */
-const SECRETIVE: readonly RegExp[] = [
+const IDENTIFYING_PATTERNS: readonly RegExp[] = [
   /\b[a-z][a-z0-9+.-]{1,20}:\/\/\S+/gi,
   /[\w.+-]{1,100}@[\w-]{1,100}\.[\w.-]{1,100}/g,
   /\barn:[^\s"'`),;]+/gi, // AWS
@@ -40,7 +40,7 @@ const SECRETIVE: readonly RegExp[] = [
   /\S{0,100}\*{3,}\S*/g, // masked key
   /\(?(?:\/[\w.@-]{1,100}){1,20}(?::\d+){1,2}\)?/g, // file and line of a stack trace
 ];
-const OPAQUE = /[A-Za-z0-9_-]{24,}/g;
+const OPAQUE_WORD = /[A-Za-z0-9_-]{24,}/g;
 
 /**
  * Returns a provider's message as one line of at most 300 characters. Removes keys, addresses,
@@ -49,8 +49,8 @@ const OPAQUE = /[A-Za-z0-9_-]{24,}/g;
 export function cleanedMessage(message: string, secret?: string): string {
   let text = message.slice(0, READ_CHARACTERS_MAX);
   if (secret !== undefined && secret !== "") text = text.replaceAll(secret, REMOVED);
-  for (const pattern of SECRETIVE) text = text.replace(pattern, REMOVED);
-  text = text.replace(OPAQUE, (word) => (/\d/.test(word) ? REMOVED : word));
+  for (const pattern of IDENTIFYING_PATTERNS) text = text.replace(pattern, REMOVED);
+  text = text.replace(OPAQUE_WORD, (word) => (/\d/.test(word) ? REMOVED : word));
   // oxlint-disable-next-line no-control-regex -- the pattern removes control characters
   text = text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\s]+/g, " ").trim();
   return text.length <= MESSAGE_CHARACTERS_MAX
@@ -61,7 +61,7 @@ export function cleanedMessage(message: string, secret?: string): string {
 /** Reports whether clients can see an error code. It must be a plain word without keys. */
 export function isCleanCode(code: string, secret?: string): boolean {
   if (secret !== undefined && secret !== "" && code.includes(secret)) return false;
-  const opaqueWords = (code.match(OPAQUE) ?? []).some((word) => /\d/.test(word));
+  const opaqueWords = (code.match(OPAQUE_WORD) ?? []).some((word) => /\d/.test(word));
   return !opaqueWords && /^[a-z][a-z0-9_]{0,63}$/.test(code);
 }
 

@@ -60,7 +60,7 @@ export function conversationOf({ messages }: ChatBody): Conversation | ProviderF
     if (role === "system" || role === "developer") {
       const text = textOfContent(message.content);
       if (text === "") continue;
-      if (turns.length === 0) system.push({ text, isMarked: hasMark(message.content) });
+      if (turns.length === 0) system.push({ text, isMarked: hasCacheMark(message.content) });
       else appendPart(turns, "user", [{ kind: "text", text: `<system>${text}</system>` }]);
     } else if (role === "tool") {
       const { tool_call_id: id, content } = message;
@@ -75,7 +75,7 @@ export function conversationOf({ messages }: ChatBody): Conversation | ProviderF
       appendPart(turns, "user", userParts(message.content, `messages[${index}].content`));
     }
   }
-  return conversationIn(system, turns);
+  return buildConversation(system, turns);
 }
 
 export function usesLegacyFunctions(message: ChatMessage): boolean {
@@ -92,7 +92,7 @@ export function textOfContent(content: Content): string {
 
 type Instruction = { readonly text: string; readonly isMarked: boolean };
 
-function conversationIn(
+function buildConversation(
   instructions: readonly Instruction[],
   turns: readonly OpenTurn[],
 ): Conversation {
@@ -106,7 +106,7 @@ function conversationIn(
   };
 }
 
-function hasMark(content: unknown): boolean {
+function hasCacheMark(content: unknown): boolean {
   return listOf(content).filter(isObject).some(isCacheMarked);
 }
 

@@ -38,7 +38,7 @@ const imagePart = z.object({
   }),
   cache_control,
 });
-const NO_FILES = "is not supported, because files are not stored here. Send the file itself";
+const FILE_ID_PROBLEM = "is not supported, because files are not stored here. Send the file itself";
 const filePart = z.object({
   type: z.literal("file"),
   file: z.object({
@@ -48,7 +48,7 @@ const filePart = z.object({
       }),
     ),
     filename: z.nullish(z.string().check(z.maxLength(256))),
-    file_id: z.nullish(z.never({ error: NO_FILES })),
+    file_id: z.nullish(z.never({ error: FILE_ID_PROBLEM })),
   }),
   cache_control,
 });
@@ -240,7 +240,7 @@ export function parseChatRequest(value: object): Result<ChatBody> {
   }
   if (isPlainChat(value)) return success(value as ChatBody);
   const parsed = parseBody(chatBody, removeNulls(value));
-  if (!parsed.ok) return explainPart(value, parsed);
+  if (!parsed.ok) return explainUnsupportedPart(value, parsed);
   const body = parsed.value;
   return refuseUndeclaredTool(body) ?? parsed;
 }
@@ -269,7 +269,7 @@ export function removeNulls(value: object): Record<string, unknown> {
 
 const UNPRICED_PARTS: ReadonlySet<unknown> = new Set(["input_audio"]);
 
-function explainPart(value: object, refusal: Refusal): Refusal {
+function explainUnsupportedPart(value: object, refusal: Refusal): Refusal {
   const param = refusal.failure.kind === "invalid_request" ? (refusal.failure.param ?? "") : "";
   const [, message_, part] = /^messages\[(\d+)\]\.content\[(\d+)\]/.exec(param) ?? [];
   if (message_ === undefined || part === undefined) return refusal;
@@ -286,22 +286,22 @@ function numberBetween(minimum: number, maximum: number) {
   return z.optional(z.number().check(z.minimum(minimum), z.maximum(maximum)));
 }
 
-const ROLES: ReadonlySet<unknown> = new Set(["system", "developer", "user", "assistant"]);
+const PLAIN_ROLES: ReadonlySet<unknown> = new Set(["system", "developer", "user", "assistant"]);
 
 const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && Number(value) >= 1;
 const isWithin = (value: unknown, maximum: number): boolean =>
   typeof value === "number" && value >= 0 && value <= maximum;
-const isFlag = (value: unknown): boolean => typeof value === "boolean";
+const isBoolean = (value: unknown): boolean => typeof value === "boolean";
 
-const FIELDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
+const PLAIN_FIELDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
   ["model", (value) => typeof value === "string" && isModelName(value)],
-  ["messages", areTexts],
+  ["messages", arePlainMessages],
   ["temperature", (value) => isWithin(value, 2)],
   ["top_p", (value) => isWithin(value, 1)],
   ["max_tokens", isCount],
   ["max_completion_tokens", isCount],
   ["n", (value) => isCount(value) && Number(value) <= CHOICES_MAX],
-  ["stream", isFlag],
+  ["stream", isBoolean],
   ["stream_options", isUsageOption],
   ["user", (value) => typeof value === "string" && externalIdProblem(value) === null],
 ]);
@@ -312,7 +312,7 @@ const FIELDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
  */
 export function isPlainChat(body: object): boolean {
   for (const [field, value] of Object.entries(body)) {
-    if (FIELDS.get(field)?.(value) !== true) return false;
+    if (PLAIN_FIELDS.get(field)?.(value) !== true) return false;
   }
   return Object.hasOwn(body, "model") && Object.hasOwn(body, "messages");
 }
@@ -321,20 +321,20 @@ function isModelName({ length }: string): boolean {
   return length >= 1 && length <= MODEL_CHARACTERS_MAX;
 }
 
-function areTexts(messages: unknown): boolean {
+function arePlainMessages(messages: unknown): boolean {
   if (!Array.isArray(messages) || messages.length < 1) return false;
-  return messages.length <= MESSAGES_MAX && messages.every(isText);
+  return messages.length <= MESSAGES_MAX && messages.every(isPlainMessage);
 }
 
-function isText(message: unknown): boolean {
+function isPlainMessage(message: unknown): boolean {
   if (typeof message !== "object" || message === null) return false;
   const { role, content }: KnownFields<"role" | "content"> = message;
-  if (typeof content !== "string" || !ROLES.has(role)) return false;
+  if (typeof content !== "string" || !PLAIN_ROLES.has(role)) return false;
   return Object.keys(message).length === 2;
 }
 
 function isUsageOption(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
   const { include_usage: request }: KnownFields<"include_usage"> = value;
-  return isFlag(request) && Object.keys(value).length === 1;
+  return isBoolean(request) && Object.keys(value).length === 1;
 }

@@ -8,7 +8,7 @@ export type SentFieldPaths = Readonly<Record<string, readonly string[]>>;
 /**
  * Fields that aren't reported as dropped: the adapter sets or rejects them, or they have no effect.
  */
-const NO_LOSS: ReadonlySet<string> = new Set([
+const UNREPORTED_FIELDS: ReadonlySet<string> = new Set([
   "encoding_format",
   "function_call",
   "functions",
@@ -32,13 +32,13 @@ const NO_LOSS: ReadonlySet<string> = new Set([
 export function reportDroppedFields(
   call: ProviderCall,
   sent: JsonObject,
-  places: SentFieldPaths,
+  paths: SentFieldPaths,
   sendsMarks = false,
 ): void {
   if (call.onDropped === undefined) return;
   reportUnsentFields(
     call,
-    (field) => (places[field] ?? []).some((path) => has(sent, path)),
+    (field) => (paths[field] ?? []).some((path) => hasPath(sent, path)),
     sendsMarks,
   );
 }
@@ -50,23 +50,23 @@ export function reportUnsentFields(
 ): void {
   if (onDropped === undefined) return;
   const undeliveredFields = Object.keys(body).filter(
-    (field) => !NO_LOSS.has(field) && isRequested(body, field) && !isSent(field),
+    (field) => !UNREPORTED_FIELDS.has(field) && isRequested(body, field) && !isSent(field),
   );
   onDropped([...undeliveredFields, ...unsentCacheMarkPaths(body, sendsMarks)]);
 }
 
 function isRequested(body: JsonObject, field: string): boolean {
   const value = body[field];
-  if (field === PARALLEL) return value === false && hasTools(body);
+  if (field === PARALLEL_TOOL_CALLS) return value === false && hasTools(body);
   if (value === null || value === undefined || value === false) return false;
   if (field === "stop") return [value].flat().some((stop) => textOf(stop).trim() !== "");
   if (field === "reasoning_effort") return value !== "none";
-  if (IS_NOTHING_AT_0.has(field)) return value !== 0;
+  if (NO_EFFECT_AT_ZERO.has(field)) return value !== 0;
   return !isObject(value) || Object.keys(value).length > 0;
 }
 
-const PARALLEL = "parallel_tool_calls";
-const IS_NOTHING_AT_0: ReadonlySet<string> = new Set([
+const PARALLEL_TOOL_CALLS = "parallel_tool_calls";
+const NO_EFFECT_AT_ZERO: ReadonlySet<string> = new Set([
   "frequency_penalty",
   "presence_penalty",
   "top_logprobs",
@@ -76,7 +76,7 @@ function hasTools({ tools }: JsonObject): boolean {
   return Array.isArray(tools) && tools.length > 0;
 }
 
-function has(sent: JsonObject, path: string): boolean {
+function hasPath(sent: JsonObject, path: string): boolean {
   let at: unknown = sent;
   for (const key of path.split(".")) at = objectOf(at)[key];
   return at !== undefined && at !== null;

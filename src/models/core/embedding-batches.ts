@@ -15,7 +15,7 @@ import { openAiInputUsageView } from "./openai-usage.ts";
 
 const BATCHES_AT_ONCE = 4;
 const TEXTS_AT_ONCE = 6;
-const VALUES_MAX = (20 * 1024 * 1024) / 8;
+const VECTOR_VALUES_MAX = (20 * 1024 * 1024) / 8;
 
 function requireTexts({ body: { input } }: EmbeddingsCall): readonly string[] | ProviderFailure {
   const texts: readonly unknown[] = Array.isArray(input) ? input : [input];
@@ -52,7 +52,7 @@ export async function embedInBatches(
   const parts: { body: JsonObject; usage: Usage | null }[] = [];
   for (const answer of await sendSlices(call, { texts, size, send })) {
     if (answer.kind === "failure") return answer;
-    if (answer.kind === "stream") return badAnswer();
+    if (answer.kind === "stream") return badAnswerResult();
     parts.push(answer);
   }
   const vectors = parts.flatMap((part) => part.body["data"] as readonly JsonObject[]);
@@ -76,13 +76,13 @@ async function sendSlices(
   let values = 0;
   const limit = Math.min(size === 1 ? TEXTS_AT_ONCE : BATCHES_AT_ONCE, slices.length);
   const answers = await mapConcurrently(limit, slices, async (slice) => {
-    if (failures.length > 0) return badAnswer();
+    if (failures.length > 0) return badAnswerResult();
     let answer = await send(slice);
     // If there is only one request, the caller retries it, possibly on another route.
     if (slices.length > 1 && shouldRetry(answer, call)) answer = await send(slice);
     if (answer.kind === "failure") failures.push(answer.failure);
     else if (answer.kind === "json") values += countValues(answer.body);
-    if (values > VALUES_MAX) failures.push(responseTooLarge(call));
+    if (values > VECTOR_VALUES_MAX) failures.push(responseTooLarge(call));
     return answer;
   });
   const [failure] = failures;
@@ -122,7 +122,7 @@ export function embeddingList(
 ): ProviderResponse {
   const usage = countedUsage(reported);
   const data = vectors.map((vector, index) => {
-    const embedding = isItem(vector) ? vector.embedding : vector;
+    const embedding = isEmbeddingItem(vector) ? vector.embedding : vector;
     return { object: "embedding", index, embedding };
   });
   const body = { object: "list", data };
@@ -132,10 +132,10 @@ export function embeddingList(
   };
 }
 
-function isItem(vector: unknown): vector is { readonly embedding: unknown } {
+function isEmbeddingItem(vector: unknown): vector is { readonly embedding: unknown } {
   return typeof vector === "object" && vector !== null && "embedding" in vector;
 }
 
-function badAnswer(): ProviderResult {
+function badAnswerResult(): ProviderResult {
   return { kind: "failure", failure: { kind: "retry", reason: "bad_answer" } };
 }

@@ -1,6 +1,6 @@
 export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter";
 
-const MEANINGS: ReadonlyMap<string, FinishReason> = new Map([
+const REASON_BY_NAME: ReadonlyMap<string, FinishReason> = new Map([
   ...finishReasonEntries(
     "stop",
     "stop stop_sequence end end_turn pause_turn compaction eos eos_token",
@@ -23,7 +23,7 @@ const MEANINGS: ReadonlyMap<string, FinishReason> = new Map([
   ),
 ]);
 
-const BROKEN = /^(?:abort|error|timeout|malformed_|insufficient_system_resource|network_error)/;
+const GAVE_UP = /^(?:abort|error|timeout|malformed_|insufficient_system_resource|network_error)/;
 
 function finishReasonEntries(reason: FinishReason, names: string): [string, FinishReason][] {
   return names.split(" ").map((name) => [name, reason]);
@@ -35,7 +35,7 @@ function finishReasonEntries(reason: FinishReason, names: string): [string, Fini
  */
 export function finishReasonOf(raw: string): FinishReason | null {
   const name = raw.toLowerCase();
-  return BROKEN.test(name) ? null : (MEANINGS.get(name) ?? "length");
+  return GAVE_UP.test(name) ? null : (REASON_BY_NAME.get(name) ?? "length");
 }
 
 export function isCutOffReason(reason: string | null): boolean {

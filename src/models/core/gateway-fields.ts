@@ -35,8 +35,8 @@ type GatewayFields = {
 
 type SplitBody = { readonly fields: GatewayFields; readonly rest: object };
 
-const NAMES = Object.keys(gatewayFields.shape);
-const NONE: GatewayFields = {
+const FIELD_NAMES = Object.keys(gatewayFields.shape);
+const NO_GATEWAY_FIELDS: GatewayFields = {
   wantsUsage: false,
   session: null,
   preferences: null,
@@ -54,13 +54,15 @@ export function takeGatewayFields(body: object): Result<SplitBody> {
     typeof nameWithSuffix === "string"
       ? splitSortSuffix(nameWithSuffix)
       : { name: nameWithSuffix, sort: null };
-  if (model.sort === null && !NAMES.some((name) => Object.hasOwn(body, name))) {
-    return success({ fields: NONE, rest: body });
+  if (model.sort === null && !FIELD_NAMES.some((name) => Object.hasOwn(body, name))) {
+    return success({ fields: NO_GATEWAY_FIELDS, rest: body });
   }
   const parsed = parseBody(gatewayFields, body);
   if (!parsed.ok) return parsed;
   const { usage, session_id: session = null } = parsed.value;
-  const rest = Object.fromEntries(Object.entries(body).filter(([name]) => !NAMES.includes(name)));
+  const rest = Object.fromEntries(
+    Object.entries(body).filter(([name]) => !FIELD_NAMES.includes(name)),
+  );
   const fallbacks = modelFallbacks(parsed.value);
   const first = Object.hasOwn(body, "model") ? undefined : fallbacks.shift();
   const fields = {
@@ -90,14 +92,14 @@ function modelFallbacks(fields: Fields): ModelFallback[] {
 
 /** Reports whether `param` is a gateway field. These have the same name on every endpoint. */
 export function isGatewayParam(param: string): boolean {
-  return NAMES.includes(/^\w+/.exec(param)?.[0] ?? "");
+  return FIELD_NAMES.includes(/^\w+/.exec(param)?.[0] ?? "");
 }
 
-const RANKINGS = ["preferred_min_throughput", "preferred_max_latency"] as const;
+const IGNORED_RANKINGS = ["preferred_min_throughput", "preferred_max_latency"] as const;
 
 function ignoredFields({ provider, providerOptions }: Fields): string[] {
   const others = Object.keys(providerOptions ?? {}).filter((name) => name !== "gateway");
-  const rankings = RANKINGS.filter((name) => (provider?.[name] ?? null) !== null);
+  const rankings = IGNORED_RANKINGS.filter((name) => (provider?.[name] ?? null) !== null);
   return [
     ...rankings.map((name) => `provider.${name}`),
     ...others.map((name) => `providerOptions.${name}`),

@@ -31,10 +31,10 @@ export type ByteSource = {
  */
 export class BufferedBody implements ByteSource {
   readonly #fileBytes: number | null;
-  #spare: ArrayBufferLike | null = null;
+  #reusableBuffer: ArrayBufferLike | null = null;
   #body: ReadableStream<Uint8Array>;
   #reader: ReadableStreamBYOBReader | ReadableStreamDefaultReader<Uint8Array>;
-  #drain: BodyReader | null = null;
+  #drainReader: BodyReader | null = null;
   #isDraining = false;
   #isOver = false;
 
@@ -54,25 +54,25 @@ export class BufferedBody implements ByteSource {
     if (this.#fileBytes === null) {
       return reader.read(new Uint8Array(STREAM_READ_BYTES)).then(bytesOf);
     }
-    const buffer = this.#spare ?? new ArrayBuffer(this.#fileBytes);
+    const buffer = this.#reusableBuffer ?? new ArrayBuffer(this.#fileBytes);
     return reader.read(new Uint8Array(buffer)).then(this.#keepBuffer);
   }
 
   readonly #keepBuffer = (readPart: ReadPart): Uint8Array | null => {
     const bytes = bytesOf(readPart);
-    this.#spare = bytes === null ? null : bytes.buffer;
+    this.#reusableBuffer = bytes === null ? null : bytes.buffer;
     return bytes;
   };
 
   gather(wake: () => void): boolean {
     if (this.#isOver || !(this.#reader instanceof ReadableStreamBYOBReader)) return false;
     if (this.#isDraining) return true;
-    this.#drain ??= this.#split();
-    void this.#fill(this.#drain).then(wake);
+    this.#drainReader ??= this.#split();
+    void this.#fillBuffer(this.#drainReader).then(wake);
     return true;
   }
 
-  async #fill(bodyReader: BodyReader): Promise<void> {
+  async #fillBuffer(bodyReader: BodyReader): Promise<void> {
     this.#isDraining = true;
     try {
       const { done, value } = await bodyReader.readAtLeast(
@@ -89,7 +89,7 @@ export class BufferedBody implements ByteSource {
   cancel(): void {
     this.#isOver = true;
     this.#reader.cancel().catch(ignoreError); // already broken
-    this.#drain?.cancel().catch(ignoreError);
+    this.#drainReader?.cancel().catch(ignoreError);
   }
 
   #split(): BodyReader {

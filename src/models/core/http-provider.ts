@@ -157,7 +157,7 @@ async function readResponse<Call extends ProviderCall>(
       events: fileStream(response.body, handler.pieces(call, response.headers)),
     };
   }
-  return call.stream ? readStream(handledCall, response) : jsonAnswer(handledCall, response);
+  return call.stream ? readStream(handledCall, response) : readJsonResponse(handledCall, response);
 }
 
 async function readStream<Call extends ProviderCall>(
@@ -167,7 +167,7 @@ async function readStream<Call extends ProviderCall>(
   const { wire, handler, call } = handledCall;
   const type = mediaType(response);
   if (type === "application/json") {
-    return streamCompleteResponse(handler, await jsonAnswer(handledCall, response));
+    return streamCompleteResponse(handler, await readJsonResponse(handledCall, response));
   }
   const reader = handler.reader?.(call) ?? (call.kind === "chat" ? wire.reader?.(call) : undefined);
   const isStream = type === wire.streamType || type === "";
@@ -191,7 +191,7 @@ function streamCompleteResponse(
   };
 }
 
-async function jsonAnswer<Call extends ProviderCall>(
+async function readJsonResponse<Call extends ProviderCall>(
   handledCall: HandledCall<Call>,
   response: Response,
 ): Promise<ProviderResult> {
@@ -226,10 +226,10 @@ function convertResponse<Call extends ProviderCall>(
  */
 function bugFailure(error: unknown): ProviderFailure {
   logException(error, {});
-  return { ...BUG, spent: { usage: null, output: 0 } };
+  return { ...BUG_FAILURE, spent: { usage: null, output: 0 } };
 }
 
-const BUG = { kind: "retry", reason: "exception", fault: "request" } as const;
+const BUG_FAILURE = { kind: "retry", reason: "exception", fault: "request" } as const;
 
 /**
  * Returns the events of a body in batches. Until the first output, each network chunk is a batch.
@@ -283,7 +283,7 @@ function hasOutput(event: StreamEvent): boolean {
   );
 }
 
-const FILE_PACE = new FileReadPacer();
+const FILE_PACER = new FileReadPacer();
 
 /**
  * Returns the events of audio or images. Limits their speed, because reading delays the isolate's
@@ -302,7 +302,7 @@ function fileStream(body: ReadableStream<Uint8Array>, stream: StreamReader): Eve
     },
   };
   const events = eventStream(body, countingReader, 0, FILE_READ_BYTES);
-  const next = () => FILE_PACE.turnAfter(lastBytes).then(() => events.next());
+  const next = () => FILE_PACER.turnAfter(lastBytes).then(() => events.next());
   return { next, cancel: () => events.cancel() };
 }
 

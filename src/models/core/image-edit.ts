@@ -17,7 +17,7 @@ const PATCH_PIXELS = 32;
  * images and vision).
  */
 const SOURCE_TOKENS_MIN = 6_821;
-const MEDIA = ["image"];
+const MEDIA_KINDS = ["image"];
 
 export const formFile = z.custom<FormFile>(
   (value: unknown) => value instanceof FormFile,
@@ -26,7 +26,9 @@ export const formFile = z.custom<FormFile>(
 const reference = z.strictObject({
   image_url: z
     .string()
-    .check(z.refine((url) => isDataUrl(url, MEDIA), "must be a data URL of an image in base64")),
+    .check(
+      z.refine((url) => isDataUrl(url, MEDIA_KINDS), "must be a data URL of an image in base64"),
+    ),
 });
 const { moderation: _moderation, ...shared } = imageBody.shape;
 export const imageEditBody = z.strictObject({
@@ -47,14 +49,14 @@ export function parseImageEdit(value: object): Result<ParsedInputRequest<ImageBo
   return success({ ...counted.value, body: { ...counted.value.body, edit: edit.value } });
 }
 
-const NUMBERS: ReadonlySet<string> = new Set(["n", "output_compression", "partial_images"]);
+const NUMBER_FIELDS: ReadonlySet<string> = new Set(["n", "output_compression", "partial_images"]);
 
 /** Converts the numbers and booleans of a form, which arrive as strings. */
 function parseFormValues(value: object): object {
   const fields = Object.entries(value).map(
     ([name, given]: [string, unknown]): [string, unknown] => {
       const isNumber = typeof given === "string" && /^\d{1,4}$/.test(given);
-      if (isNumber && NUMBERS.has(name)) return [name, Number(given)];
+      if (isNumber && NUMBER_FIELDS.has(name)) return [name, Number(given)];
       const isFlag = name === "stream" && (given === "true" || given === "false");
       return [name, isFlag ? given === "true" : given];
     },
@@ -64,12 +66,12 @@ function parseFormValues(value: object): object {
 
 type Source = FormFile | z.infer<typeof reference>;
 
-function toImageEdit(sources: readonly Source[], source: Source | null): Result<ImageEdit> {
+function toImageEdit(sources: readonly Source[], maskSource: Source | null): Result<ImageEdit> {
   if (sources.length === 0) return invalid("'image' must have at least one image.", "image");
   if (sources.length > SOURCES_MAX) {
     return invalid(`'image' can have at most ${SOURCES_MAX} images.`, "image");
   }
-  const mask = source === null ? success(null) : readSource(source, "mask");
+  const mask = maskSource === null ? success(null) : readSource(maskSource, "mask");
   if (!mask.ok) return mask;
   const images: FormFile[] = [];
   let tokens = mask.value?.tokens ?? 0;
@@ -114,7 +116,7 @@ type ImageHeader = {
 export function imageHeader(bytes: Uint8Array): ImageHeader | null {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   try {
-    const found = png(view) ?? jpeg(view) ?? webp(view);
+    const found = pngHeader(view) ?? jpegHeader(view) ?? webpHeader(view);
     return found !== null && found.width > 0 && found.height > 0 ? found : null;
   } catch {
     return null; // the file ends within its header
@@ -124,20 +126,20 @@ export function imageHeader(bytes: Uint8Array): ImageHeader | null {
 const PNG = 0x89504e47;
 const IHDR = 0x49484452;
 
-function png(view: DataView): ImageHeader | null {
+function pngHeader(view: DataView): ImageHeader | null {
   if (view.getUint32(0) !== PNG || view.getUint32(12) !== IHDR) return null;
   return { type: "image/png", width: view.getUint32(16), height: view.getUint32(20) };
 }
 
 const JPEG = 0xffd8;
 /** Markers from c0 to cf start a frame, except these. */
-const NO_FRAME = new Set([0xc4, 0xc8, 0xcc]);
+const NON_FRAME_MARKERS = new Set([0xc4, 0xc8, 0xcc]);
 
-function jpeg(view: DataView): ImageHeader | null {
+function jpegHeader(view: DataView): ImageHeader | null {
   if (view.getUint16(0) !== JPEG) return null;
   for (let at = 2; view.getUint8(at) === 0xff;) {
     const marker = view.getUint8(at + 1);
-    if (marker >= 0xc0 && marker <= 0xcf && !NO_FRAME.has(marker)) {
+    if (marker >= 0xc0 && marker <= 0xcf && !NON_FRAME_MARKERS.has(marker)) {
       return { type: "image/jpeg", width: view.getUint16(at + 7), height: view.getUint16(at + 5) };
     }
     if (marker < 0xc0 || (marker >= 0xd0 && marker <= 0xda)) return null; // no segment before a frame
@@ -155,7 +157,7 @@ const LOSSY_START = 0x9d012a;
 const LOSSLESS_START = 0x2f;
 const SIDE_BITS = 0x3fff;
 
-function webp(view: DataView): ImageHeader | null {
+function webpHeader(view: DataView): ImageHeader | null {
   if (view.getUint32(0) !== RIFF || view.getUint32(8) !== WEBP) return null;
   const type = "image/webp";
   switch (view.getUint32(12)) {

@@ -71,12 +71,12 @@ export function pixelsOf({ size = "auto" }: Pick<ImageBody, "size">): ImagePixel
 }
 
 /** Maximum output tokens of an image by quality. `large` is above 2560x1440 pixels. */
-type Tokens = { readonly [Quality in string]?: readonly [small: number, large: number] };
+type TokensByQuality = { readonly [Quality in string]?: readonly [small: number, large: number] };
 
-type Family = {
+type ImageFamily = {
   readonly fields: readonly (keyof ImageBody)[];
   readonly takes: (pixels: ImagePixels) => boolean;
-  readonly tokens?: Tokens;
+  readonly tokens?: TokensByQuality;
   /** Maximum output tokens of an image of any quality, if `tokens` is missing. */
   readonly tokensMax?: number;
   /** Whether output text is billed at its own price. */
@@ -106,7 +106,7 @@ const SIDE_MAX = 3840;
 const AREA_SMALL = 2560 * 1440;
 const AREA_MAX = 3840 * 2160;
 
-function takesOpenAi({ width, height }: ImagePixels): boolean {
+function acceptsOpenAiSize({ width, height }: ImagePixels): boolean {
   const [short, long] = width < height ? [width, height] : [height, width];
   const isSupportedSize = width % STEP === 0 && height % STEP === 0 && long <= short * RATIO_MAX;
   return isSupportedSize && long <= SIDE_MAX && width * height <= AREA_MAX;
@@ -142,34 +142,34 @@ const GEMINI_UNCAPPED_MAX = 32_768;
  * Output tokens of an image by size: a reseller's price for the size divided by the price per
  * token, read on 2026-11-20.
  */
-const GPT_2_5: Tokens = {
+const GPT_2_5: TokensByQuality = {
   low: [205, 371],
   medium: [478, 865],
   high: [1_843, 3_336],
   xhigh: [3_276, 5_930],
   max: [7_370, 13_342],
 };
-const GPT_2: Tokens = { low: [200, 400], medium: [1_767, 3_367], high: [7_033, 13_367] };
+const GPT_2: TokensByQuality = { low: [200, 400], medium: [1_767, 3_367], high: [7_033, 13_367] };
 /**
  * Token counts for other models. With RESERVE_PERCENT, `low` covers the 408 tokens of gpt-image-1.
  */
-const GPT_ANY: Tokens = { ...GPT_2_5, ...GPT_2, low: [272, 400] };
+const GPT_DEFAULT: TokensByQuality = { ...GPT_2_5, ...GPT_2, low: [272, 400] };
 
 const OPENAI = {
   fields: OPENAI_FIELDS,
-  takes: takesOpenAi,
+  takes: acceptsOpenAiSize,
   sourceUnit: "input_image_token",
   hasMasks: true,
 } as const;
 /** Families with OpenAI's API. A server with this API may forward to Gemini. */
-const BY_NAME: readonly (readonly [models: RegExp, Family])[] = [
+const FAMILY_BY_NAME: readonly (readonly [models: RegExp, ImageFamily])[] = [
   [/^gpt-image-2(?:-|$)/, { ...OPENAI, tokens: GPT_2 }],
   [/^gpt-image-2\.5(?:-|$)/, { ...OPENAI, tokens: GPT_2_5 }],
-  [/^gpt-image-/, { ...OPENAI, tokens: GPT_ANY }],
+  [/^gpt-image-/, { ...OPENAI, tokens: GPT_DEFAULT }],
   [/\bgemini-/, { ...OPENAI, takes: () => true, tokensMax: GEMINI_UNCAPPED_MAX }],
 ];
-const ANY: Family = { ...OPENAI, takes: () => true, tokens: GPT_ANY };
-const BY_API: Readonly<Record<NonNullable<RouteLimits["imageApi"]>, Family>> = {
+const DEFAULT_FAMILY: ImageFamily = { ...OPENAI, takes: () => true, tokens: GPT_DEFAULT };
+const FAMILY_BY_API: Readonly<Record<NonNullable<RouteLimits["imageApi"]>, ImageFamily>> = {
   gemini: {
     fields: ["stream"],
     takes: (pixels) => ratioOf(pixels) !== null,
@@ -186,9 +186,9 @@ const BY_API: Readonly<Record<NonNullable<RouteLimits["imageApi"]>, Family>> = {
   },
 };
 
-function familyOf({ upstreamId, limits }: Pick<Route, "upstreamId" | "limits">): Family {
-  if (limits?.imageApi !== undefined) return BY_API[limits.imageApi];
-  return BY_NAME.find(([models]) => models.test(upstreamId))?.[1] ?? ANY;
+function familyOf({ upstreamId, limits }: Pick<Route, "upstreamId" | "limits">): ImageFamily {
+  if (limits?.imageApi !== undefined) return FAMILY_BY_API[limits.imageApi];
+  return FAMILY_BY_NAME.find(([models]) => models.test(upstreamId))?.[1] ?? DEFAULT_FAMILY;
 }
 
 export const IMAGE_KIND: InputKindRules<ImageBody, UnitOf<"image">> = {
@@ -203,7 +203,7 @@ export const IMAGE_KIND: InputKindRules<ImageBody, UnitOf<"image">> = {
 };
 
 function imageUnits(body: ImageBody, { routes }: Model) {
-  const tokens = Math.max(0, ...routes.map((route) => tokensOf(body, familyOf(route))));
+  const tokens = Math.max(0, ...routes.map((route) => outputTokensMax(body, familyOf(route))));
   const countsText = routes.some((route) => familyOf(route).countsText === true);
   return {
     image: body.n,
@@ -214,7 +214,7 @@ function imageUnits(body: ImageBody, { routes }: Model) {
   };
 }
 
-function tokensOf(body: ImageBody, { tokens, tokensMax: most = 0 }: Family): number {
+function outputTokensMax(body: ImageBody, { tokens, tokensMax: most = 0 }: ImageFamily): number {
   const { n, quality = "auto", partial_images: partials = 0 } = body;
   if (tokens === undefined) return n * most;
   const pixels = pixelsOf(body);
@@ -226,13 +226,13 @@ function tokensOf(body: ImageBody, { tokens, tokensMax: most = 0 }: Family): num
 
 function imageNeeds(body: ImageBody): readonly Need[] {
   const pixels = pixelsOf(body);
-  const needs = OPENAI_FIELDS.filter((field) => isUsed(body, field)).map((field): Need => ({
+  const needs = OPENAI_FIELDS.filter((field) => isRequested(body, field)).map((field): Need => ({
     param: field,
     lack: `accept '${field}'`,
     met: (route) => familyOf(route).fields.includes(field),
   }));
   const { quality = "auto", size = "auto" } = body;
-  const isKnown = ({ tokens }: Family): boolean =>
+  const isKnown = ({ tokens }: ImageFamily): boolean =>
     quality === "auto" || tokens === undefined || tokens[quality] !== undefined;
   return [
     ...(body.edit === undefined ? [] : editNeeds(body.edit)),
@@ -269,16 +269,16 @@ function editNeeds({ images: { length }, mask }: ImageEdit): readonly Need[] {
   return mask === null ? [edits, several] : [edits, several, masks];
 }
 
-function isUsed(body: ImageBody, field: (typeof OPENAI_FIELDS)[number]): boolean {
+function isRequested(body: ImageBody, field: (typeof OPENAI_FIELDS)[number]): boolean {
   const value = body[field];
   return value !== undefined && value !== "auto" && value !== DEFAULTS[field];
 }
 
 const DEFAULTS: Partial<ImageBody> = { n: 1, stream: false, partial_images: 0 };
 
-const MADE = ["background", "output_format", "quality", "size"] as const;
+const ECHOED_FIELDS = ["background", "output_format", "quality", "size"] as const;
 
 export function responseFieldsOfImage(raw: JsonObject): JsonObject {
-  const fields = MADE.filter((field) => typeof raw[field] === "string");
+  const fields = ECHOED_FIELDS.filter((field) => typeof raw[field] === "string");
   return Object.fromEntries(fields.map((field) => [field, raw[field]]));
 }

@@ -31,13 +31,13 @@ const ALL_BYTES_MAX = 20 * 1024 * 1024;
  * Memory of a downloaded byte relative to a byte of the body. A body is in memory about four times,
  * a download 1.5 times (12 images of 9.9 MB: 182 MB).
  */
-const ROOM_PER_BYTE = 0.4;
+const MEMORY_FACTOR = 0.4;
 const DOWNLOADS_MAX = 64;
-const AT_ONCE = 4;
+const CONCURRENT_DOWNLOADS_MAX = 4;
 const REDIRECTS_MAX = 3;
-const DOWNLOAD_MS = 10_000;
+const DOWNLOAD_TIMEOUT_MS = 10_000;
 /** Time limit of all downloads together, because the client chooses the servers. */
-const ALL_DOWNLOADS_MS = 20_000;
+const ALL_DOWNLOADS_TIMEOUT_MS = 20_000;
 
 const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([
   ["image/png", "image/png"],
@@ -71,7 +71,7 @@ export async function downloadImages(
   }
   const inlined = new Map<ParsedImageUrl, InlineImage>();
   for (const { image, at } of images) {
-    const inline = "url" in image ? markers.get(image.url) : withDetectedType(image);
+    const inline = "url" in image ? markers.get(image.url) : withNormalizedType(image);
     if (inline === undefined) return imageFailure(WRONG_TYPE, at);
     inlined.set(image, inline);
   }
@@ -88,24 +88,28 @@ export async function downloadImages(
 }
 
 const WRONG_TYPE = "it must be a PNG, JPEG, GIF or WebP image";
-const NO_ADDRESS = "it must be a data URL or a public https address";
-const NO_ROOM: ProviderFailure = { kind: "shed", reason: "no_room" };
-const NOT_HAD = "it can't be downloaded";
-const TOO_LATE = `all downloads of a request can't take more than ${ALL_DOWNLOADS_MS / 1000} seconds`;
+const INVALID_URL = "it must be a data URL or a public https address";
+const NO_MEMORY: ProviderFailure = { kind: "shed", reason: "no_room" };
+const DOWNLOAD_FAILED = "it can't be downloaded";
+const TIMED_OUT = `all downloads of a request can't take more than ${ALL_DOWNLOADS_TIMEOUT_MS / 1000} seconds`;
 const TOO_LARGE = "it is too large; an image can't exceed 10 MB, and all images together 20 MB";
 
 function imageFailure(why: string, at = "messages"): ProviderFailure {
   return badImageFailure(`An image can't be used: ${why}.`, at);
 }
 
-function withDetectedType({ mediaType, base64 }: InlineImage): InlineImage | undefined {
+function withNormalizedType({ mediaType, base64 }: InlineImage): InlineImage | undefined {
   const known = mediaType === PDF ? PDF : MEDIA_TYPES.get(mediaType);
   return known === undefined ? undefined : { mediaType: known, base64 };
 }
 
 type Download = { readonly mediaType: string; readonly parts: readonly Uint8Array[] };
 
-type Budget = { bytes: number; taken: number; readonly room: NonNullable<ProviderCall["room"]> };
+type Budget = {
+  bytes: number;
+  reservedBytes: number;
+  readonly room: NonNullable<ProviderCall["room"]>;
+};
 
 async function downloadAll(
   pathByUrl: ReadonlyMap<string, string>,
@@ -116,29 +120,33 @@ async function downloadAll(
   if (urls.length === 0) return images;
   if (urls.length > DOWNLOADS_MAX) return imageFailure(`more than ${DOWNLOADS_MAX} addresses`);
   const invalidUrl = urls.find((url) => typeof parsePublicUrl(url) === "string");
-  if (invalidUrl !== undefined) return imageFailure(NO_ADDRESS, pathByUrl.get(invalidUrl));
+  if (invalidUrl !== undefined) return imageFailure(INVALID_URL, pathByUrl.get(invalidUrl));
   onDownload?.();
   const stop = new AbortController();
-  const budget: Budget = { bytes: ALL_BYTES_MAX, taken: 0, room };
+  const budget: Budget = { bytes: ALL_BYTES_MAX, reservedBytes: 0, room };
   const failures: ProviderFailure[] = [];
-  const all = mapConcurrently(Math.min(AT_ONCE, urls.length), urls, async (url) => {
-    if (failures.length > 0) return;
-    const image = await download(url, AbortSignal.any([signal, stop.signal]), budget);
-    if (!("kind" in image)) return void images.set(url, image);
-    failures.push(
-      image.kind === "refused" ? { ...image, param: pathByUrl.get(url) ?? null } : image,
-    );
-    stop.abort();
-  });
+  const all = mapConcurrently(
+    Math.min(CONCURRENT_DOWNLOADS_MAX, urls.length),
+    urls,
+    async (url) => {
+      if (failures.length > 0) return;
+      const image = await download(url, AbortSignal.any([signal, stop.signal]), budget);
+      if (!("kind" in image)) return void images.set(url, image);
+      failures.push(
+        image.kind === "refused" ? { ...image, param: pathByUrl.get(url) ?? null } : image,
+      );
+      stop.abort();
+    },
+  );
   try {
-    await within(all, ALL_DOWNLOADS_MS);
+    await within(all, ALL_DOWNLOADS_TIMEOUT_MS);
   } catch {
-    failures.push(imageFailure(TOO_LATE));
+    failures.push(imageFailure(TIMED_OUT));
     stop.abort();
   }
   signal.throwIfAborted();
   if (failures[0] === undefined) return images;
-  room(-budget.taken); // immediately, because another request may wait for the memory
+  room(-budget.reservedBytes); // immediately, because another request may wait for the memory
   return failures[0];
 }
 
@@ -151,11 +159,11 @@ async function download(
   try {
     return await within(
       fetchImage(url, AbortSignal.any([signal, timeout.signal]), budget),
-      DOWNLOAD_MS,
+      DOWNLOAD_TIMEOUT_MS,
     );
   } catch {
     timeout.abort();
-    return imageFailure(NOT_HAD);
+    return imageFailure(DOWNLOAD_FAILED);
   }
 }
 
@@ -166,7 +174,7 @@ async function fetchImage(
 ): Promise<Download | ProviderFailure> {
   let address = parsePublicUrl(first);
   for (let hop = 0; hop <= REDIRECTS_MAX; hop++) {
-    if (typeof address === "string") return imageFailure(NO_ADDRESS);
+    if (typeof address === "string") return imageFailure(INVALID_URL);
     const headers = { accept: [...MEDIA_TYPES.values()].join(", "), "user-agent": "turnpike" };
     const response = await fetch(address.href, { redirect: "manual", headers, signal });
     if (response.ok) return readImage(response, budget);
@@ -175,7 +183,7 @@ async function fetchImage(
     if (response.status < 300 || response.status > 399 || location === null) break;
     address = parsePublicUrl(location, address.href);
   }
-  return imageFailure(NOT_HAD);
+  return imageFailure(DOWNLOAD_FAILED);
 }
 
 async function readImage(response: Response, budget: Budget): Promise<Download | ProviderFailure> {
@@ -187,9 +195,9 @@ async function readImage(response: Response, budget: Budget): Promise<Download |
   }
   const declaredLength = Number(response.headers.get("content-length") ?? 0);
   const reserved = declaredLength <= IMAGE_BYTES_MAX ? declaredLength : 0;
-  if (!takeRoom(budget, reserved)) {
+  if (!reserveMemory(budget, reserved)) {
     discardBody(response);
-    return NO_ROOM;
+    return NO_MEMORY;
   }
   const parts: Uint8Array[] = [];
   let length = 0;
@@ -199,16 +207,16 @@ async function readImage(response: Response, budget: Budget): Promise<Download |
     length += part.length;
     budget.bytes -= part.length;
     if (length > IMAGE_BYTES_MAX || budget.bytes < 0) return imageFailure(TOO_LARGE);
-    return takeRoom(budget, Math.max(0, length - before)) ? null : NO_ROOM;
+    return reserveMemory(budget, Math.max(0, length - before)) ? null : NO_MEMORY;
   });
   if (ended !== null) return ended;
-  return length === 0 ? imageFailure(NOT_HAD) : { mediaType, parts };
+  return length === 0 ? imageFailure(DOWNLOAD_FAILED) : { mediaType, parts };
 }
 
-function takeRoom(budget: Budget, bytes: number): boolean {
-  const extraBytes = Math.ceil(bytes * ROOM_PER_BYTE);
+function reserveMemory(budget: Budget, bytes: number): boolean {
+  const extraBytes = Math.ceil(bytes * MEMORY_FACTOR);
   if (extraBytes === 0) return true;
   if (!budget.room(extraBytes)) return false;
-  budget.taken += extraBytes;
+  budget.reservedBytes += extraBytes;
   return true;
 }

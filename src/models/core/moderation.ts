@@ -8,14 +8,18 @@ import { PromptSizeCounter } from "./prompt-size.ts";
 const INPUTS_MAX = 256;
 
 const text = z.string().check(z.minLength(1));
-const within = [z.minLength(1), z.maxLength(INPUTS_MAX)] as const;
+const lengthChecks = [z.minLength(1), z.maxLength(INPUTS_MAX)] as const;
 const part = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("text"), text }),
   z.strictObject({ type: z.literal("image_url"), image_url: z.strictObject({ url: text }) }),
 ]);
 export const moderationBody = z.strictObject({
   model: z.string().check(z.minLength(1), z.maxLength(256)),
-  input: z.union([text, z.array(text).check(...within), z.array(part).check(...within)]),
+  input: z.union([
+    text,
+    z.array(text).check(...lengthChecks),
+    z.array(part).check(...lengthChecks),
+  ]),
   user: z.optional(user),
 });
 

@@ -8,23 +8,23 @@ import { NO_THOUGHTS, isSealedThoughts, sealThoughts, unsealThoughts } from "./s
  * Reasoning in OpenRouter's format. `reasoning` has the text. `reasoning_details` has the text and
  * the provider's data. The data is one opaque string, because clients join and change other pieces.
  */
-const TEXT = "reasoning.text";
-const SEALED = "reasoning.encrypted";
+const TEXT_TYPE = "reasoning.text";
+const ENCRYPTED_TYPE = "reasoning.encrypted";
 /** Format of reasoning without a signature. Clients discard unsigned text that has no format. */
-const UNSIGNED = "unknown";
+const UNSIGNED_FORMAT = "unknown";
 
-const FORMATS = {
+const CONVERTERS = {
   openrouter: addReasoning,
   none: removeReasoning,
 };
 
 /** The reasoning in a response: OpenRouter's fields, or none. */
-export type ReasoningFormat = keyof typeof FORMATS;
+export type ReasoningFormat = keyof typeof CONVERTERS;
 
 /** Converts a chunk's reasoning to a format. Removes choices that have only reasoning. */
 export function formattedChunk(chunk: Chunk, format: ReasoningFormat): Chunk {
   const choices = chunk.choices.flatMap((choice): ChunkChoice[] => {
-    const delta = FORMATS[format](choice.delta);
+    const delta = CONVERTERS[format](choice.delta);
     const isOnly = delta !== choice.delta && Object.keys(delta).length === 0;
     return isOnly && choice.finish_reason === null ? [] : [{ ...choice, delta }];
   });
@@ -38,15 +38,15 @@ export function formattedChoices(
 ): unknown {
   if (!Array.isArray(choices)) return choices;
   return choices.map((choice: CompletionChoice) =>
-    isObject(choice?.message) ? { ...choice, message: FORMATS[format](choice.message) } : choice,
+    isObject(choice?.message) ? { ...choice, message: CONVERTERS[format](choice.message) } : choice,
   );
 }
 
 function addReasoning(delta: Delta): Delta {
   const { reasoning_content: text = "", reasoning_details: details = [] } = delta;
   if (text === "" && details.length === 0) return delta;
-  const hasHostText = details.some(({ type }) => type === TEXT);
-  const textDetail = { type: TEXT, text, format: UNSIGNED, index: 0 };
+  const hasHostText = details.some(({ type }) => type === TEXT_TYPE);
+  const textDetail = { type: TEXT_TYPE, text, format: UNSIGNED_FORMAT, index: 0 };
   return {
     ...delta,
     ...(text !== "" && { reasoning: text }),
@@ -68,7 +68,7 @@ function isHostDetail(detail: JsonObject): boolean {
 
 function sealDetail(detail: JsonObject): JsonObject {
   const data = sealThoughts({ ...NO_THOUGHTS, details: [detail] });
-  return { type: SEALED, data, format: UNSIGNED, index: 1 };
+  return { type: ENCRYPTED_TYPE, data, format: UNSIGNED_FORMAT, index: 1 };
 }
 
 /**
@@ -91,7 +91,7 @@ function restoreThoughts(message: ChatMessage): ChatMessage {
   const text = message.reasoning_content ?? reasoning ?? textDetail;
   const kept = details.flatMap((detail): readonly Detail[] => {
     if (isUnsigned(detail)) return [];
-    return isSeal(detail) ? unsealDetails(detail) : [detail];
+    return isSealedDetail(detail) ? unsealDetails(detail) : [detail];
   });
   return {
     ...rest,
@@ -107,12 +107,12 @@ const detailText = ({ text }: JsonObject): string => textOf(text);
 const detailType = ({ type }: JsonObject): string => textOf(type);
 const unsealDetails = ({ data }: JsonObject): readonly Detail[] =>
   (unsealThoughts(textOf(data))?.details ?? []).filter(isTyped);
-const isOurs = (detail: JsonObject): boolean => isUnsigned(detail) || isSeal(detail);
+const isOurs = (detail: JsonObject): boolean => isUnsigned(detail) || isSealedDetail(detail);
 
 function isUnsigned({ type, format, signature }: JsonObject): boolean {
-  return type === TEXT && format === UNSIGNED && (signature ?? null) === null;
+  return type === TEXT_TYPE && format === UNSIGNED_FORMAT && (signature ?? null) === null;
 }
 
-function isSeal({ type, data }: JsonObject): boolean {
-  return type === SEALED && isSealedThoughts(textOf(data));
+function isSealedDetail({ type, data }: JsonObject): boolean {
+  return type === ENCRYPTED_TYPE && isSealedThoughts(textOf(data));
 }

@@ -51,7 +51,7 @@ export class BodyInPieces {
   }
 
   async sha256(): Promise<string> {
-    const { DigestStream } = crypto as PlatformCrypto;
+    const { DigestStream } = crypto as WorkersCrypto;
     if (DigestStream === undefined) {
       const whole = joinBytes([...this.#pieces()], this.length);
       return sha256Hex(new Uint8Array(whole));
@@ -110,7 +110,7 @@ function plainType(type: string): string {
 
 function streamOf(pieces: Iterable<Uint8Array>, length: number): ReadableStream<Uint8Array> {
   // Some hosts require `content-length`, which only this stream of the platform sets.
-  const { FixedLengthStream } = globalThis as Platform;
+  const { FixedLengthStream } = globalThis as WorkersGlobals;
   const { readable, writable } =
     FixedLengthStream === undefined
       ? new TransformStream<Uint8Array, Uint8Array>()
@@ -120,10 +120,10 @@ function streamOf(pieces: Iterable<Uint8Array>, length: number): ReadableStream<
 }
 
 /** Classes that only Workers have. Scripts run this code in Node. */
-type Platform = {
+type WorkersGlobals = {
   readonly FixedLengthStream?: new (bytes: number) => TransformStream<Uint8Array, Uint8Array>;
 };
-type PlatformCrypto = {
+type WorkersCrypto = {
   readonly DigestStream?: new (
     algorithm: string,
   ) => WritableStream<Uint8Array> & { readonly digest: Promise<ArrayBuffer> };

@@ -10,7 +10,7 @@ type Waiter = {
   readonly reject: (reason: unknown) => void;
 };
 
-const FAST_AFTER = 2;
+const FAST_AFTER_READS = 2;
 
 /**
  * Forwards a body about once per `paceMs`, because each chunk has a fixed cost. After a longer
@@ -22,8 +22,8 @@ export class PacedBodyReader {
   paceMs = 0;
   #gathered: Uint8Array[] = [];
   #length = 0;
-  #handedOnMs = -Infinity;
-  #askedMs = 0;
+  #lastForwardMs = -Infinity;
+  #readStartedMs = 0;
   #streak = 0;
   #isFast = false;
   #isHeld = false;
@@ -31,7 +31,7 @@ export class PacedBodyReader {
   #isReading = false;
   #isTimed = false;
   #isOver = false;
-  #broken: { readonly reason: unknown } | null = null;
+  #error: { readonly reason: unknown } | null = null;
   #waiter: Waiter | null = null;
 
   constructor(source: ByteSource) {
@@ -67,10 +67,10 @@ export class PacedBodyReader {
   #serve(): void {
     if (this.#waiter === null) return;
     const isDue = this.#isDue();
-    if (this.#length > 0 && isDue) return this.#handOn();
+    if (this.#length > 0 && isDue) return this.#forward();
     if (this.#isOver) return this.#end();
     const stopsReading = !isDue && !this.#isReading && this.#isFast && !this.#hasMore;
-    if (stopsReading && this.#source.gather(this.#hurry)) {
+    if (stopsReading && this.#source.gather(this.#forwardNow)) {
       this.#isHeld = this.#length > 0;
       return this.#wakeLater();
     }
@@ -80,37 +80,37 @@ export class PacedBodyReader {
 
   #isDue(): boolean {
     if (this.#isOver || this.#length >= GATHERED_BYTES_MAX) return true;
-    const waitedMs = elapsedMs() - this.#handedOnMs;
+    const waitedMs = elapsedMs() - this.#lastForwardMs;
     return waitedMs >= this.paceMs || waitedMs < 0; // negative if the clock went back
   }
 
   #read(): void {
     this.#isReading = true;
-    this.#askedMs = elapsedMs();
-    this.#source.read().then(this.#came, this.#broke);
+    this.#readStartedMs = elapsedMs();
+    this.#source.read().then(this.#handleData, this.#handleError);
   }
 
-  readonly #came = (bytes: Uint8Array | null): void => {
+  readonly #handleData = (bytes: Uint8Array | null): void => {
     this.#isReading = false;
     if (bytes === null) this.#isOver = true;
-    else this.#take(bytes);
+    else this.#add(bytes);
     this.#serve();
   };
 
-  #take(bytes: Uint8Array): void {
-    const wasThere = elapsedMs() - this.#askedMs < this.paceMs / 2;
-    if (this.#hasMore && wasThere) this.#handedOnMs = -Infinity;
+  #add(bytes: Uint8Array): void {
+    const wasThere = elapsedMs() - this.#readStartedMs < this.paceMs / 2;
+    if (this.#hasMore && wasThere) this.#lastForwardMs = -Infinity;
     if (this.#isDue()) this.#isFast &&= wasThere;
-    else this.#isFast = this.#streak >= FAST_AFTER;
+    else this.#isFast = this.#streak >= FAST_AFTER_READS;
     this.#hasMore = false;
     this.#gathered.push(bytes);
     this.#length += bytes.byteLength;
   }
 
-  readonly #broke = (reason: unknown): void => {
+  readonly #handleError = (reason: unknown): void => {
     this.#isReading = false;
     this.#isOver = true;
-    this.#broken = { reason };
+    this.#error = { reason };
     this.#serve();
   };
 
@@ -122,33 +122,33 @@ export class PacedBodyReader {
         this.#isTimed = false;
         this.#serve();
       },
-      this.#handedOnMs + this.paceMs - elapsedMs(),
+      this.#lastForwardMs + this.paceMs - elapsedMs(),
     );
   }
 
-  readonly #hurry = (): void => {
-    this.#handedOnMs = -Infinity;
+  readonly #forwardNow = (): void => {
+    this.#lastForwardMs = -Infinity;
     this.#serve();
   };
 
-  #handOn(): void {
+  #forward(): void {
     const bytes = joinBytes(this.#gathered, this.#length);
     this.#streak = this.#gathered.length > 1 || this.#isFast ? this.#streak + 1 : 0;
     this.#hasMore = this.#isHeld || this.#gathered.at(-1)?.byteLength === STREAM_READ_BYTES;
     this.#isHeld = false;
     this.#gathered = [];
     this.#length = 0;
-    this.#handedOnMs = elapsedMs();
-    this.#answered()?.resolve(bytes);
+    this.#lastForwardMs = elapsedMs();
+    this.#takeWaiter()?.resolve(bytes);
   }
 
   #end(): void {
-    const waiter = this.#answered();
-    if (this.#broken === null) waiter?.resolve(null);
-    else waiter?.reject(this.#broken.reason);
+    const waiter = this.#takeWaiter();
+    if (this.#error === null) waiter?.resolve(null);
+    else waiter?.reject(this.#error.reason);
   }
 
-  #answered(): Waiter | null {
+  #takeWaiter(): Waiter | null {
     const waiter = this.#waiter;
     this.#waiter = null;
     return waiter;

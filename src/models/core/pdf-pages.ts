@@ -1,5 +1,5 @@
 /** Maximum base64 length to parse. Most larger PDFs are scans. */
-const CHARACTERS_MAX = 6_000_000;
+const BASE64_LENGTH_MAX = 6_000_000;
 
 /**
  * Returns an upper bound of a PDF's pages, or null if the file is ambiguous. The file must have one
@@ -7,9 +7,9 @@ const CHARACTERS_MAX = 6_000_000;
  * lists without duplicates.
  */
 export function pdfPagesMax(base64: string): number | null {
-  if (base64.length > CHARACTERS_MAX) return null;
+  if (base64.length > BASE64_LENGTH_MAX) return null;
   const file = decodeBase64(base64);
-  if (file?.startsWith("%PDF-") !== true || !isUnencrypted(file)) return null;
+  if (file?.startsWith("%PDF-") !== true || !hasPlainObjects(file)) return null;
   const objects = pdfObjectIds(file);
   const pageReferences = readPageReferences(file);
   if (objects === null || pageReferences === null || pageReferences.length === 0) return null;
@@ -23,7 +23,7 @@ export function pdfPagesMax(base64: string): number | null {
 function readPageReferences(file: string): readonly number[] | null {
   const pageReferences: number[] = [];
   for (const { index } of file.matchAll(/\/Kids/g)) {
-    const list = KIDS.exec(file.slice(index, index + KIDS_MAX));
+    const list = KIDS_LIST.exec(file.slice(index, index + KIDS_CHARACTERS_MAX));
     if (list === null) return null;
     const references = (list[1] ?? "").matchAll(/(\d+)\s+\d+\s+R/g);
     pageReferences.push(...Array.from(references, ([, number]) => Number(number)));
@@ -31,10 +31,10 @@ function readPageReferences(file: string): readonly number[] | null {
   return pageReferences;
 }
 
-const KIDS = /^\/Kids\s*\[\s*((?:\d{1,10}\s+\d{1,5}\s+R\s*)*)\]/;
-const KIDS_MAX = 65_536;
+const KIDS_LIST = /^\/Kids\s*\[\s*((?:\d{1,10}\s+\d{1,5}\s+R\s*)*)\]/;
+const KIDS_CHARACTERS_MAX = 65_536;
 
-function isUnencrypted(file: string): boolean {
+function hasPlainObjects(file: string): boolean {
   if (/ObjStm|XRef|\/Prev/.test(file)) return false;
   for (const [name] of file.matchAll(/\/[\w#]*#[\dA-Fa-f]{2}[\w#]*/g)) {
     if (/Kids|ObjStm|XRef|Prev/.test(unescapeName(name))) return false;
@@ -47,10 +47,10 @@ function pdfObjectIds(file: string): ReadonlySet<number> | null {
   const at = Number(start);
   const end = file.indexOf("trailer", at);
   if (start === undefined || end === -1 || !file.startsWith("xref", at)) return null;
-  return findObjects(file, file.slice(at + "xref".length, end).split(/[\r\n]+/));
+  return parseObjectTable(file, file.slice(at + "xref".length, end).split(/[\r\n]+/));
 }
 
-function findObjects(file: string, lines: readonly string[]): ReadonlySet<number> | null {
+function parseObjectTable(file: string, lines: readonly string[]): ReadonlySet<number> | null {
   const objects = new Set<number>();
   let next = 0;
   for (const line of lines) {

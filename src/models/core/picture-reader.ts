@@ -7,13 +7,13 @@ import { parsePlainObject } from "./json-value.ts";
 import { isFailure } from "./provider.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "./provider.ts";
 
-const REST_MAX = 1024 * 1024;
-const TEXT_MAX = 16 * 1024;
-const LINE_MAX = 64;
+const OTHER_CHARACTERS_MAX = 1024 * 1024;
+const STRING_CHARACTERS_MAX = 16 * 1024;
+const TAIL_CHARACTERS_MAX = 64;
 const QUOTE = 34;
 const BACKSLASH = 92;
-const PICTURE = /"(?:b64_json|data|audio_data)"\s*:\s*"$/;
-const PARTIAL = /"type"\s*:\s*"[\w.]*partial_image"/;
+const IMAGE_FIELD = /"(?:b64_json|data|audio_data)"\s*:\s*"$/;
+const PARTIAL_IMAGE_TYPE = /"type"\s*:\s*"[\w.]*partial_image"/;
 
 type PictureFacts = { readonly usage: Usage | null; readonly fields: JsonObject };
 export type ReadImageFacts = (
@@ -29,7 +29,7 @@ export class ImageReader implements StreamReader {
   readonly #facts: ReadImageFacts;
   readonly #isImage: boolean;
   readonly #decoder = new TextDecoder();
-  #rest: string[] | null = null;
+  #otherParts: string[] | null = null;
   #length = 0;
   #tail = "";
   #line = "";
@@ -78,62 +78,64 @@ export class ImageReader implements StreamReader {
     const events: StreamEvent[] = [];
     let at = 0;
     while (at < text.length && !this.ended) {
-      if (this.#rest === null) at = this.#between(text, at);
-      else if (this.#state === "plain") at = this.#structure(text, at, events);
-      else at = this.#string(text, at, events);
-      if (this.kept > REST_MAX) this.#fail(events, eventTooLargeFailure(REST_MAX));
+      if (this.#otherParts === null) at = this.#skipToObject(text, at);
+      else if (this.#state === "plain") at = this.#readStructure(text, at, events);
+      else at = this.#readString(text, at, events);
+      if (this.kept > OTHER_CHARACTERS_MAX)
+        {this.#fail(events, eventTooLargeFailure(OTHER_CHARACTERS_MAX));}
     }
     return events;
   }
 
-  #between(text: string, from: number): number {
+  #skipToObject(text: string, from: number): number {
     for (let at = from; at < text.length; at += 1) {
       const one = text[at] ?? "";
       if (one === "\n") this.#line = "";
       else if (one === "{" && /^(?:data:)?\s*$/.test(this.#line)) {
-        this.#rest = [];
+        this.#otherParts = [];
         this.#depth = 0;
         this.#responseCount = 0;
         return at;
-      } else if (this.#line.length < LINE_MAX) this.#line += one;
+      } else if (this.#line.length < TAIL_CHARACTERS_MAX) this.#line += one;
     }
     return text.length;
   }
 
-  #structure(text: string, from: number, events: StreamEvent[]): number {
+  #readStructure(text: string, from: number, events: StreamEvent[]): number {
     for (let at = from; at < text.length; at += 1) {
       const one = text[at];
       if (one === "{") this.#depth += 1;
       else if (one === "}") this.#depth -= 1;
       if (one !== '"' && this.#depth > 0) continue;
-      this.#keep(text.slice(from, at + 1));
-      if (one === '"') this.#open();
-      else this.#close(events);
+      this.#keepText(text.slice(from, at + 1));
+      if (one === '"') this.#openString();
+      else this.#closeObject(events);
       return at + 1;
     }
-    this.#keep(text.slice(from));
+    this.#keepText(text.slice(from));
     return text.length;
   }
 
-  #keep(text: string): void {
-    this.#rest?.push(text);
+  #keepText(text: string): void {
+    this.#otherParts?.push(text);
     this.#length += text.length;
-    this.#tail = (this.#tail + text).slice(-LINE_MAX);
+    this.#tail = (this.#tail + text).slice(-TAIL_CHARACTERS_MAX);
   }
 
-  #open(): void {
-    this.#textAt = this.#rest?.length ?? 0;
+  #openString(): void {
+    this.#textAt = this.#otherParts?.length ?? 0;
     this.#textLength = 0;
-    const isPicture = PICTURE.test(this.#tail);
+    const isPicture = IMAGE_FIELD.test(this.#tail);
     this.#state = isPicture ? "picture" : "text";
     if (!isPicture) return;
     // Checked once per response, because the check joins all text except the images.
-    if (this.#responseCount === 0) this.#isPartial = PARTIAL.test(this.#rest?.join("") ?? "");
+    if (this.#responseCount === 0)
+      {this.#isPartial = PARTIAL_IMAGE_TYPE.test(this.#otherParts?.join("") ?? "");}
     this.#responseCount += 1;
     if (!this.#isPartial) this.#count += 1;
   }
 
-  #string(text: string, from: number, events: StreamEvent[]): number {
+  #readString(text: string, from: number, events: StreamEvent[]): number {
     let end = from;
     if (this.#isEscaped) end += 1;
     this.#isEscaped = false;
@@ -142,38 +144,38 @@ export class ImageReader implements StreamReader {
       const backslash = text.slice(end, quote === -1 ? text.length : quote).indexOf("\\");
       if (backslash === -1) {
         const hasEnded = quote !== -1;
-        this.#take(text.slice(from, hasEnded ? quote : text.length), events);
+        this.#addText(text.slice(from, hasEnded ? quote : text.length), events);
         if (!hasEnded) return text.length;
-        this.#keep('"');
+        this.#keepText('"');
         this.#state = "plain";
         return quote + 1;
       }
       end += backslash + 2;
       if (end > text.length) {
         this.#isEscaped = true;
-        this.#take(text.slice(from), events);
+        this.#addText(text.slice(from), events);
         return text.length;
       }
     }
   }
 
-  #take(text: string, events: StreamEvent[]): void {
+  #addText(text: string, events: StreamEvent[]): void {
     if (text === "") return;
     if (this.#state === "picture") {
       events.push(this.#pieceOf(text));
       return;
     }
-    const before = Math.min(this.#textLength, TEXT_MAX);
+    const before = Math.min(this.#textLength, STRING_CHARACTERS_MAX);
     this.#textLength += text.length;
-    if (this.#textLength <= TEXT_MAX) return this.#keep(text);
-    if ((this.#rest?.length ?? 0) > this.#textAt) this.#length -= before;
-    this.#rest?.splice(this.#textAt);
+    if (this.#textLength <= STRING_CHARACTERS_MAX) return this.#keepText(text);
+    if ((this.#otherParts?.length ?? 0) > this.#textAt) this.#length -= before;
+    this.#otherParts?.splice(this.#textAt);
     this.#tail = "";
   }
 
-  #close(events: StreamEvent[]): void {
-    const raw = parsePlainObject(this.#rest?.join("") ?? "");
-    this.#rest = null;
+  #closeObject(events: StreamEvent[]): void {
+    const raw = parsePlainObject(this.#otherParts?.join("") ?? "");
+    this.#otherParts = null;
     this.#length = 0;
     this.#line = "";
     if (raw === null) return this.#fail(events, retry("bad_json"));

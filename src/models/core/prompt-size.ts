@@ -14,7 +14,7 @@ const RESULT_OVERHEAD = 48;
 /**
  * Overhead of an instruction after the first user message. Some protocols send it as tagged text.
  */
-const LATER_OVERHEAD = 24;
+const LATER_INSTRUCTION_OVERHEAD = 24;
 const PART_OVERHEAD = 4;
 const REQUEST_OVERHEAD = 16;
 const TOOLS_TOKENS = 350;
@@ -25,7 +25,7 @@ const KNOWN_TOOL_TOKENS = 1500;
  */
 const SHORT_PROMPT_BYTES = 512;
 /** Maximum bytes that an estimate counts as one token. */
-const BYTES_PER_TOKEN_MOST = 4;
+const BYTES_PER_TOKEN_MAX = 4;
 
 /**
  * A prompt's size in tokens. `bound` is an upper bound: a token has at least one byte. `estimate`
@@ -62,7 +62,7 @@ export function chatPromptSize(body: ChatBody, model: Model): PromptSize {
   }
   tally.closed(body.response_format);
   tally.closed(body.tools?.filter((tool) => tool.type === "function" && tool.function.strict));
-  for (const field of TUNING) if (Object.hasOwn(body, field)) tally.any(body[field]);
+  for (const field of TUNING_FIELDS) if (Object.hasOwn(body, field)) tally.any(body[field]);
   tally.overhead += REQUEST_OVERHEAD;
   return tally.size();
 }
@@ -78,7 +78,7 @@ export function separatePromptSize(body: ChatBody, model: Model): PromptSize {
   return sum;
 }
 
-const TUNING = [
+const TUNING_FIELDS = [
   "function_call",
   "logit_bias",
   "prompt_cache_key",
@@ -96,7 +96,7 @@ export function nativePromptSize(
 ): PromptSize {
   const tally = new PromptSizeCounter(model, weights);
   for (const [field, value] of Object.entries(body)) {
-    if (CONVERSATION.has(field)) tally.walk(value);
+    if (CONVERSATION_FIELDS.has(field)) tally.walk(value);
     else if (field === "tools") for (const tool of listOf(value)) tally.tool(tool);
     else tally.any(value);
   }
@@ -108,7 +108,12 @@ export function nativePromptSize(
   return tally.size();
 }
 
-const CONVERSATION: ReadonlySet<string> = new Set(["messages", "system", "input", "instructions"]);
+const CONVERSATION_FIELDS: ReadonlySet<string> = new Set([
+  "messages",
+  "system",
+  "input",
+  "instructions",
+]);
 
 export function largerSize(one: PromptSize, other: PromptSize): PromptSize {
   return {
@@ -136,7 +141,7 @@ type Part =
     }
   | { readonly type: "image_url"; readonly image_url: { readonly url: string } };
 
-type Assistant = Extract<ChatMessage, { role: "assistant" }>;
+type AssistantMessage = Extract<ChatMessage, { role: "assistant" }>;
 
 export class PromptSizeCounter {
   overhead = 0;
@@ -147,7 +152,7 @@ export class PromptSizeCounter {
   #estimate = 0;
   #syntax = 0;
   readonly #pages = { most: 0, likely: 0 };
-  readonly #called = new Map<string, string>();
+  readonly #nameByCallId = new Map<string, string>();
   #isBegun = false;
 
   constructor(model: Model, weights: NativePartCountRules = NO_WEIGHTS) {
@@ -166,45 +171,45 @@ export class PromptSizeCounter {
   }
 
   closed(value: unknown): void {
-    this.#syntax += openObjects(value) * CLOSED_BYTES;
+    this.#syntax += countOpenObjects(value) * CLOSED_OBJECT_BYTES;
   }
 
   message(message: ChatMessage): void {
     const { role, content } = message;
-    this.overhead += this.#around(role);
+    this.overhead += this.#messageOverhead(role);
     if (typeof content === "string") this.text(content);
     else this.parts(content ?? []);
     if (message.name) this.text(message.name);
     if (role === "tool") {
       this.text(message.tool_call_id);
-      this.text(this.#called.get(message.tool_call_id) ?? "");
-    } else if (role === "assistant") this.#said(message);
+      this.text(this.#nameByCallId.get(message.tool_call_id) ?? "");
+    } else if (role === "assistant") this.#countAssistant(message);
   }
 
-  #around(role: ChatMessage["role"]): number {
+  #messageOverhead(role: ChatMessage["role"]): number {
     if (role === "tool") return RESULT_OVERHEAD;
     const isInstruction = role === "system" || role === "developer";
-    if (isInstruction && this.#isBegun) return MESSAGE_OVERHEAD + LATER_OVERHEAD;
+    if (isInstruction && this.#isBegun) return MESSAGE_OVERHEAD + LATER_INSTRUCTION_OVERHEAD;
     this.#isBegun ||= !isInstruction;
     return MESSAGE_OVERHEAD;
   }
 
-  #said(message: Assistant): void {
+  #countAssistant(message: AssistantMessage): void {
     this.text(message.reasoning_content ?? "");
     this.text(message.refusal ?? "");
     const { tool_calls: calls, function_call: call, reasoning_details: details } = message;
     for (const part of [calls, call, details]) {
       if (part) this.text(JSON.stringify(part));
     }
-    this.#calls(calls);
+    this.#countCalls(calls);
   }
 
   parts(parts: readonly Part[]): void {
     for (const part of parts) {
-      if (part.type === "image_url") this.#image(part.image_url.url);
+      if (part.type === "image_url") this.#countImage(part.image_url.url);
       else if (part.type === "file") {
         this.text(part.file.filename ?? "");
-        this.#pdf(part.file.file_data.slice(PDF_DATA_PREFIX.length));
+        this.#countPdf(part.file.file_data.slice(PDF_DATA_PREFIX.length));
       } else {
         this.overhead += PART_OVERHEAD;
         this.text(part.type === "text" ? part.text : part.refusal);
@@ -212,19 +217,19 @@ export class PromptSizeCounter {
     }
   }
 
-  #image(url: string): void {
+  #countImage(url: string): void {
     this.tokens += this.#model.imageTokens;
     if (!isImageData(url)) this.text(url);
   }
 
-  #calls(calls: Assistant["tool_calls"]): void {
+  #countCalls(calls: AssistantMessage["tool_calls"]): void {
     for (const call of calls ?? []) {
       if (call.type !== "function") continue;
       const { name, arguments: argumentsJson } = call.function;
       const json = JSON.stringify(name);
-      if (!this.#called.has(call.id)) this.text(json);
-      this.#called.set(call.id, json);
-      this.#syntax += GROWING_NUMBER.test(argumentsJson) ? argumentsJson.length * NUMBER_GROWS : 0;
+      if (!this.#nameByCallId.has(call.id)) this.text(json);
+      this.#nameByCallId.set(call.id, json);
+      this.#syntax += GROWING_NUMBER.test(argumentsJson) ? argumentsJson.length * NUMBER_GROWTH : 0;
     }
   }
 
@@ -235,13 +240,13 @@ export class PromptSizeCounter {
     } else if (Array.isArray(value)) {
       this.#syntax += OBJECT_SYNTAX;
       for (const one of value) this.walk(one);
-    } else if (isObject(value)) this.#object(value);
+    } else if (isObject(value)) this.#walkObject(value);
     else this.#syntax += String(value).length + 1;
   }
 
-  #object(value: JsonObject): void {
+  #walkObject(value: JsonObject): void {
     const weight = this.#weights.get(value);
-    const bytes = weight === undefined ? null : this.#weigh(weight, value);
+    const bytes = weight === undefined ? null : this.#countByRule(weight, value);
     this.#syntax += OBJECT_SYNTAX;
     for (const [key, inner] of Object.entries(value)) {
       this.#syntax += key.length + STRING_SYNTAX;
@@ -263,7 +268,7 @@ export class PromptSizeCounter {
   }
 
   /** Counts an image or PDF by its own rule. Returns its field, which doesn't count as text. */
-  #weigh(weight: NativePartCountRule, value: JsonObject): string | null {
+  #countByRule(weight: NativePartCountRule, value: JsonObject): string | null {
     if (weight === "known_tool") return null;
     if ("image" in weight) {
       this.tokens += this.#model.imageTokens;
@@ -271,11 +276,11 @@ export class PromptSizeCounter {
       return image !== null && isImageData(textOf(value[image])) ? image : null;
     }
     const data = textOf(value[weight.pdf]);
-    this.#pdf(data.startsWith(PDF_DATA_PREFIX) ? data.slice(PDF_DATA_PREFIX.length) : data);
+    this.#countPdf(data.startsWith(PDF_DATA_PREFIX) ? data.slice(PDF_DATA_PREFIX.length) : data);
     return weight.pdf;
   }
 
-  #pdf(base64: string): void {
+  #countPdf(base64: string): void {
     const { most, likely } = pdfTokens(base64, this.#model);
     this.#pages.most += most;
     this.#pages.likely += likely;
@@ -302,19 +307,20 @@ const STRING_SYNTAX = 4;
 const OBJECT_SYNTAX = 3;
 
 function tokensOf(bytes: number): number {
-  return Math.ceil(bytes / BYTES_PER_TOKEN_MOST);
+  return Math.ceil(bytes / BYTES_PER_TOKEN_MAX);
 }
 
 const GROWING_NUMBER = /\de\+?\d/i;
-const NUMBER_GROWS = 5;
+const NUMBER_GROWTH = 5;
 
-const CLOSED_BYTES = 29;
+const CLOSED_OBJECT_BYTES = 29;
 
-function openObjects(value: unknown): number {
-  if (Array.isArray(value)) return value.reduce<number>((sum, one) => sum + openObjects(one), 0);
+function countOpenObjects(value: unknown): number {
+  if (Array.isArray(value))
+    {return value.reduce<number>((sum, one) => sum + countOpenObjects(one), 0);}
   if (!isObject(value)) return 0;
   let open = 0;
-  for (const member of Object.values(value)) open += openObjects(member);
+  for (const member of Object.values(value)) open += countOpenObjects(member);
   const { type, properties, additionalProperties: additional } = value;
   const isSchema = type === "object" || listOf(type).includes("object") || isObject(properties);
   return isSchema && additional === undefined ? open + 1 : open;
@@ -325,7 +331,7 @@ function openObjects(value: unknown): number {
  * 3,000).
  */
 const PAGE_TEXT_TOKENS = 3000;
-const PAGES_MOST = { long: 600, short: 100 };
+const PAGES_MAX = { long: 600, short: 100 };
 const SHORT_CONTEXT = 200_000;
 const PDF_LIKELY = { least: 5000, charactersPerToken: 16 };
 
@@ -334,8 +340,8 @@ const PDF_LIKELY = { least: 5000, charactersPerToken: 16 };
  * an image.
  */
 function pdfTokens(pdf: string, model: Model): { readonly most: number; readonly likely: number } {
-  const pagesMost = model.context > SHORT_CONTEXT ? PAGES_MOST.long : PAGES_MOST.short;
-  const pages = Math.min(pdfPagesMax(pdf) ?? pagesMost, pagesMost);
+  const pagesMax = model.context > SHORT_CONTEXT ? PAGES_MAX.long : PAGES_MAX.short;
+  const pages = Math.min(pdfPagesMax(pdf) ?? pagesMax, pagesMax);
   const tokensBySize = Math.ceil(pdf.length / PDF_LIKELY.charactersPerToken);
   const most = Math.max(pages * (PAGE_TEXT_TOKENS + model.imageTokens), tokensBySize);
   return { most, likely: Math.min(most, Math.max(PDF_LIKELY.least, tokensBySize)) };

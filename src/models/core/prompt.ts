@@ -22,14 +22,18 @@ export function parsePrompt(body: ChatBody): Prompt | ProviderFailure {
   if ("kind" in conversation) return conversation;
   const tools = parseTools(body);
   if ("kind" in tools) return tools;
-  const stops = stopsOf(body);
-  const usesCache = CACHING.some((field) => body[field] !== undefined);
+  const stops = stopSequencesOf(body);
+  const usesCache = CACHE_FIELDS.some((field) => body[field] !== undefined);
   return { conversation, tools, format: outputFormatOf(body), stops, caches: usesCache };
 }
 
-const CACHING = ["prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"] as const;
+const CACHE_FIELDS = [
+  "prompt_cache_key",
+  "prompt_cache_options",
+  "prompt_cache_retention",
+] as const;
 
-function stopsOf({ stop = [] }: ChatBody): readonly string[] {
+function stopSequencesOf({ stop = [] }: ChatBody): readonly string[] {
   return [stop].flat().filter((text) => text.trim() !== "");
 }
 

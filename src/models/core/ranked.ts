@@ -4,7 +4,7 @@ import type { ProviderResponse } from "./provider.ts";
 import type { RerankBody } from "./rerank.ts";
 import { anyValue, listReader, objectReader } from "./shape.ts";
 
-const ranks = listReader(objectReader({ index: anyValue, relevance_score: anyValue }));
+const readRanks = listReader(objectReader({ index: anyValue, relevance_score: anyValue }));
 
 /**
  * Parses ranked documents, best first. Returns null if there are none, or one is repeated or
@@ -17,7 +17,7 @@ export function rankedResponse(
 ): ProviderResponse | null {
   const seenIndexes = new Set<number>();
   const results: { index: number; relevance_score: number }[] = [];
-  for (const { index, relevance_score: score } of ranks(raw)) {
+  for (const { index, relevance_score: score } of readRanks(raw)) {
     if (typeof index !== "number" || documents[index] === undefined || seenIndexes.has(index)) {
       return null;
     }

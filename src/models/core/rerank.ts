@@ -38,9 +38,9 @@ export type RerankBody = {
   readonly max_tokens_per_doc: number;
 };
 
-type Rerank = ParsedInputRequest<RerankBody> & { readonly returnsDocuments: boolean };
+type ParsedRerank = ParsedInputRequest<RerankBody> & { readonly returnsDocuments: boolean };
 
-export function parseRerankRequest(value: object): Result<Rerank> {
+export function parseRerankRequest(value: object): Result<ParsedRerank> {
   const parsed = parseInput(rerankBody, value);
   if (!parsed.ok) return parsed;
   const { model, query, top_n, top_k, return_documents, ...rest } = parsed.value.body;
@@ -61,7 +61,7 @@ export function parseRerankRequest(value: object): Result<Rerank> {
 
 export const RERANK_KIND: InputKindRules<RerankBody, "search_unit"> = {
   size: (body, model) => ({
-    ...pairSize(body, model),
+    ...pairsSize(body, model),
     units: { search_unit: searchUnits(body) },
   }),
   needs: rerankNeeds,
@@ -72,12 +72,12 @@ export const RERANK_KIND: InputKindRules<RerankBody, "search_unit"> = {
  * Returns the size of all pairs of query and document, because providers read the query for each
  * one.
  */
-function pairSize({ query, documents }: RerankBody, model: Model) {
+function pairsSize({ query, documents }: RerankBody, model: Model) {
   const tally = new PromptSizeCounter(model);
   for (const one of documents) tally.text(one);
-  const requested = new PromptSizeCounter(model);
-  requested.text(query);
-  const [all, each] = [tally.size(), requested.size()];
+  const queryCounter = new PromptSizeCounter(model);
+  queryCounter.text(query);
+  const [all, each] = [tally.size(), queryCounter.size()];
   const pairs = documents.length;
   const totalOf = (of: "bound" | "estimate" | "likely"): number =>
     all[of] + (each[of] + PAIR_OVERHEAD) * pairs;

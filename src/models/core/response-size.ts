@@ -3,7 +3,7 @@ import { INPUT_KINDS } from "./kinds.ts";
 import type { ProviderCall, ProviderFailure } from "./provider.ts";
 
 export const JSON_BYTES_MAX = 20 * 1024 * 1024;
-const TOO_LARGE = `The response is larger than ${JSON_BYTES_MAX / 1024 / 1024} MB. `;
+const TOO_LARGE_MESSAGE = `The response is larger than ${JSON_BYTES_MAX / 1024 / 1024} MB. `;
 const TEXT_BYTES = 8;
 const LOGPROB_BYTES = 96;
 
@@ -17,7 +17,7 @@ export function responseTooLarge(call: ProviderCall): ProviderFailure {
     const { advice, param } = INPUT_KINDS[call.kind].smaller;
     return {
       ...tooLargeFailure,
-      message: TOO_LARGE + advice,
+      message: TOO_LARGE_MESSAGE + advice,
       param,
       spent: { usage: null, output: 0 },
     };
@@ -25,7 +25,7 @@ export function responseTooLarge(call: ProviderCall): ProviderFailure {
   const { n = 1, logprobs } = call.body;
   if (n === 1 && logprobs !== true) return { kind: "retry", reason: "body_too_large" };
   const output = Math.floor(JSON_BYTES_MAX / responseBytesPerToken(call.body));
-  const message = `${TOO_LARGE}Request less, or use a stream.`;
+  const message = `${TOO_LARGE_MESSAGE}Request less, or use a stream.`;
   const param = logprobs === true ? "logprobs" : "n";
   return { ...tooLargeFailure, message, param, spent: { usage: null, output } };
 }

@@ -31,10 +31,10 @@ const PROVIDERS_MAX = 64;
 const FALLBACKS_MAX = 8;
 const MICROS_PER_DOLLAR = 1_000_000;
 const REQUEST_SCALE = MICROS_PER_DOLLAR * MICROS_PER_DOLLAR;
-const DOLLARS = "must be a number of dollars, at least 0";
+const DOLLARS_PROBLEM = "must be a number of dollars, at least 0";
 
 /** Provider names of OpenRouter and Vercel that differ from our IDs. */
-const NAMES: ReadonlyMap<string, string> = new Map([
+const ID_BY_PROVIDER_NAME: ReadonlyMap<string, string> = new Map([
   ["amazon-bedrock", "bedrock"],
   ["google-ai-studio", "google"],
   ["google-vertex", "vertex"],
@@ -45,7 +45,7 @@ const NAMES: ReadonlyMap<string, string> = new Map([
 
 const providerId = z.pipe(
   z.string().check(z.minLength(1), z.maxLength(64)),
-  z.transform((name) => NAMES.get(name.toLowerCase()) ?? name.toLowerCase()),
+  z.transform((name) => ID_BY_PROVIDER_NAME.get(name.toLowerCase()) ?? name.toLowerCase()),
 );
 const providerNamesSchema = z.nullish(z.array(providerId).check(z.maxLength(PROVIDERS_MAX)));
 export const modelNamesSchema = z.nullish(
@@ -53,8 +53,8 @@ export const modelNamesSchema = z.nullish(
 );
 const dollars = z.nullish(
   z.pipe(
-    z.union([z.number(), z.string().check(z.regex(/^\d{1,12}(\.\d{1,12})?$/, DOLLARS))], {
-      error: DOLLARS,
+    z.union([z.number(), z.string().check(z.regex(/^\d{1,12}(\.\d{1,12})?$/, DOLLARS_PROBLEM))], {
+      error: DOLLARS_PROBLEM,
     }),
     z.pipe(z.transform(Number), z.number().check(z.minimum(0))),
   ),
@@ -63,7 +63,7 @@ const flag = z.nullish(z.boolean());
 const SORTS = ["price", "latency", "throughput"] as const;
 const sort = z.enum(SORTS, { error: `must be ${SORTS.join(", ")}` });
 const unsupportedOption = (problem: string) => z.nullish(z.never({ error: problem }));
-const UNKNOWN_HERE =
+const UNKNOWN_INFORMATION =
   "is not supported, because the gateway doesn't have this information about its providers";
 
 /** OpenRouter's `provider` field. Rejects unknown fields and requirements that can't be checked. */
@@ -88,13 +88,13 @@ export const providerPreferences = z.strictObject({
   data_collection: z.nullish(z.literal("allow", { error: "must be allow" })),
   zdr: z.nullish(z.literal(false, { error: "must be false" })),
   enforce_distillable_text: z.nullish(z.literal(false, { error: "must be false" })),
-  quantizations: unsupportedOption(UNKNOWN_HERE),
+  quantizations: unsupportedOption(UNKNOWN_INFORMATION),
   preferred_min_throughput: z.optional(z.unknown()),
   preferred_max_latency: z.optional(z.unknown()),
 });
-type Provider = z.infer<typeof providerPreferences>;
+type ProviderPreferences = z.infer<typeof providerPreferences>;
 
-const SORT_BY = { cost: "price", ttft: "latency", tps: "throughput" } as const;
+const SORT_BY_VERCEL_NAME = { cost: "price", ttft: "latency", tps: "throughput" } as const;
 
 /** Vercel's `providerOptions.gateway`. Its `tags` and `user` don't affect routes. */
 export const gatewayOptions = z.strictObject({
@@ -105,26 +105,30 @@ export const gatewayOptions = z.strictObject({
   tags: z.optional(z.unknown()),
   user: z.optional(z.unknown()),
 });
-type Gateway = z.infer<typeof gatewayOptions>;
+type GatewayOptions = z.infer<typeof gatewayOptions>;
 
 export function routePreferencesOf(
-  provider: Provider | null | undefined,
-  gateway: Gateway | null | undefined,
-  suffix: RouteSort | null,
+  provider: ProviderPreferences | null | undefined,
+  gateway: GatewayOptions | null | undefined,
+  suffixSort: RouteSort | null,
 ): RoutePreferences | null {
-  const sortPreference = { sort: sortOf(provider, gateway) ?? suffix };
+  const sortPreference = { sort: sortOf(provider, gateway) ?? suffixSort };
   const preferences = provider
     ? {
-        ...NEUTRAL,
+        ...DEFAULT_PREFERENCES,
         ...providerLists("provider", provider),
         ...conditionsOf(provider),
         ...sortPreference,
       }
-    : { ...NEUTRAL, ...providerLists("providerOptions.gateway", gateway ?? {}), ...sortPreference };
-  return isNeutral(preferences) ? null : preferences;
+    : {
+        ...DEFAULT_PREFERENCES,
+        ...providerLists("providerOptions.gateway", gateway ?? {}),
+        ...sortPreference,
+      };
+  return isDefault(preferences) ? null : preferences;
 }
 
-const NEUTRAL: RoutePreferences = {
+const DEFAULT_PREFERENCES: RoutePreferences = {
   field: "provider",
   order: [],
   only: null,
@@ -135,13 +139,16 @@ const NEUTRAL: RoutePreferences = {
   requiresParameters: false,
 };
 
-type Lists = Pick<Gateway, "order" | "only">;
+type ProviderLists = Pick<GatewayOptions, "order" | "only">;
 
-function providerLists<F extends RoutePreferences["field"]>(field: F, { order, only }: Lists) {
+function providerLists<F extends RoutePreferences["field"]>(
+  field: F,
+  { order, only }: ProviderLists,
+) {
   return { field, order: order ?? [], only: only ?? null };
 }
 
-function conditionsOf(provider: Provider) {
+function conditionsOf(provider: ProviderPreferences) {
   return {
     ignore: provider.ignore ?? [],
     allowsFallbacks: provider.allow_fallbacks ?? true,
@@ -150,7 +157,7 @@ function conditionsOf(provider: Provider) {
   };
 }
 
-function isNeutral(preferences: RoutePreferences): boolean {
+function isDefault(preferences: RoutePreferences): boolean {
   const { order, only, ignore, sort: by, maxPrice } = preferences;
   const hasList = order.length > 0 || only !== null || ignore.length > 0;
   const isPlain = preferences.allowsFallbacks && !preferences.requiresParameters;
@@ -158,16 +165,16 @@ function isNeutral(preferences: RoutePreferences): boolean {
 }
 
 function sortOf(
-  provider: Provider | null | undefined,
-  gateway: Gateway | null | undefined,
+  provider: ProviderPreferences | null | undefined,
+  gateway: GatewayOptions | null | undefined,
 ): RouteSort | null {
   const requested = provider?.sort ?? null;
   if (requested !== null) return typeof requested === "string" ? requested : requested.by;
   const other = gateway?.sort ?? null;
-  return other === null ? null : SORT_BY[other];
+  return other === null ? null : SORT_BY_VERCEL_NAME[other];
 }
 
-function maxPriceOf(provider: Provider): MaxPrice | null {
+function maxPriceOf(provider: ProviderPreferences): MaxPrice | null {
   const requested = provider.max_price ?? null;
   if (requested === null) return null;
   const { prompt = null, completion = null, request = null } = requested;
@@ -182,7 +189,7 @@ function scaleAmount(amount: number | null, scale: number): number | null {
   return amount === null ? null : amount * scale;
 }
 
-const SUFFIXES: Readonly<Record<string, RouteSort>> = { floor: "price", nitro: "throughput" };
+const SORT_BY_SUFFIX: Readonly<Record<string, RouteSort>> = { floor: "price", nitro: "throughput" };
 
 /** Separates the suffix `:floor` or `:nitro` from a model's name. */
 export function splitSortSuffix(name: string): {
@@ -190,6 +197,6 @@ export function splitSortSuffix(name: string): {
   readonly sort: RouteSort | null;
 } {
   const at = name.lastIndexOf(":");
-  const by = at === -1 ? undefined : SUFFIXES[name.slice(at + 1)];
+  const by = at === -1 ? undefined : SORT_BY_SUFFIX[name.slice(at + 1)];
   return by === undefined ? { name, sort: null } : { name: name.slice(0, at), sort: by };
 }

@@ -47,9 +47,9 @@ export type SpeechBody = Omit<
 };
 
 /** `isMistral` means that request and response have Mistral's format, which uses `voice_id`. */
-type Speech = ParsedInputRequest<SpeechBody> & { readonly isMistral: boolean };
+type ParsedSpeech = ParsedInputRequest<SpeechBody> & { readonly isMistral: boolean };
 
-export function parseSpeechRequest(value: object): Result<Speech> {
+export function parseSpeechRequest(value: object): Result<ParsedSpeech> {
   const parsed = parseInput(speechBody, value);
   if (!parsed.ok) return parsed;
   const { voice: voiceName, voice_id: id, stream, response_format, ...rest } = parsed.value.body;
@@ -71,19 +71,19 @@ export function parseSpeechRequest(value: object): Result<Speech> {
   return success({ body, user: parsed.value.user, isMistral });
 }
 
-type Family = {
+type SpeechFamily = {
   readonly models: RegExp;
   readonly formats: readonly Format[];
   readonly fields: readonly ("instructions" | "speed")[];
 };
-const FAMILIES: readonly Family[] = [
+const FAMILIES: readonly SpeechFamily[] = [
   { models: /^voxtral-/, formats: ["mp3", "opus", "flac", "wav", "pcm"], fields: [] },
   { models: /^canopylabs\/orpheus-/, formats: ["wav"], fields: ["speed"] },
   { models: /^gemini-/, formats: ["wav", "pcm"], fields: [] },
   { models: /^eleven_/, formats: ["mp3", "opus", "wav", "pcm"], fields: [] },
 ];
 
-function familyOf({ upstreamId }: Pick<Route, "upstreamId">): Family | undefined {
+function familyOf({ upstreamId }: Pick<Route, "upstreamId">): SpeechFamily | undefined {
   return FAMILIES.find(({ models }) => models.test(upstreamId));
 }
 
@@ -97,13 +97,13 @@ const PROMPT_OVERHEAD = 64;
  * tokens and about 15 bytes of English, so the factor leaves room for slow speech.
  */
 export function audioTokensMax(body: SpokenText): number {
-  const audioTokens = AUDIO_TOKENS_MIN + bytesOf(body) * AUDIO_TOKENS_PER_BYTE;
+  const audioTokens = AUDIO_TOKENS_MIN + textBytes(body) * AUDIO_TOKENS_PER_BYTE;
   return Math.min(AUDIO_TOKENS_MAX, audioTokens);
 }
 
 type SpokenText = Pick<SpeechBody, "input" | "instructions">;
 
-function bytesOf({ input, instructions = "" }: SpokenText): number {
+function textBytes({ input, instructions = "" }: SpokenText): number {
   return utf8Bytes(input) + utf8Bytes(instructions);
 }
 
@@ -114,7 +114,7 @@ function bytesOf({ input, instructions = "" }: SpokenText): number {
 export const SPEECH_KIND: InputKindRules<SpeechBody, "character" | "audio_token"> = {
   size: (body, model) => ({
     ...inputSize(body, model),
-    units: { character: bytesOf(body), audio_token: audioTokensMax(body) },
+    units: { character: textBytes(body), audio_token: audioTokensMax(body) },
   }),
   needs: speechNeeds,
   smaller: { advice: "send a shorter text.", param: "input" },

@@ -15,7 +15,7 @@ export type StoredThoughts = {
 
 export const NO_THOUGHTS: StoredThoughts = { details: [], extras: {}, text: "" };
 
-const VERSION = "tk1";
+const FORMAT_VERSION = "tk1";
 const CHARACTERS_MAX = 4_000_000;
 
 export function isEmpty({ details, extras, text }: StoredThoughts): boolean {
@@ -30,11 +30,11 @@ export function joinThoughts(one: StoredThoughts, next: StoredThoughts): StoredT
   };
 }
 
-function wholeDetails(details: readonly JsonObject[]): readonly JsonObject[] {
+function joinDetails(details: readonly JsonObject[]): readonly JsonObject[] {
   const whole: JsonObject[] = [];
   for (const detail of details) {
     const last = whole.at(-1);
-    const field = last === undefined ? null : pieceField(last, detail);
+    const field = last === undefined ? null : joinableField(last, detail);
     if (last === undefined || field === null) whole.push(detail);
     else {
       const text = textOf(last[field]) + textOf(detail[field]);
@@ -44,7 +44,7 @@ function wholeDetails(details: readonly JsonObject[]): readonly JsonObject[] {
   return whole;
 }
 
-function pieceField(one: JsonObject, next: JsonObject): "text" | "summary" | null {
+function joinableField(one: JsonObject, next: JsonObject): "text" | "summary" | null {
   const { type, index } = one;
   const { type: nextType, index: nextIndex } = next;
   if (type !== nextType || typeof index !== "number" || index !== nextIndex) return null;
@@ -58,21 +58,21 @@ function pieceField(one: JsonObject, next: JsonObject): "text" | "summary" | nul
  */
 export function sealThoughts({ details, extras, text }: StoredThoughts): string {
   const isReadable = details.length === 0 && text !== ""; // details include the text
-  const storedFields = { details: wholeDetails(details), extras, ...(isReadable && { text }) };
+  const storedFields = { details: joinDetails(details), extras, ...(isReadable && { text }) };
   const json = JSON.stringify(storedFields);
   const payload = toBase64Url(new TextEncoder().encode(json));
-  return `${VERSION}.${payload}.${checksumOf(payload)}`;
+  return `${FORMAT_VERSION}.${payload}.${checksumOf(payload)}`;
 }
 
 export function isSealedThoughts(text: string): boolean {
-  return text.startsWith(`${VERSION}.`);
+  return text.startsWith(`${FORMAT_VERSION}.`);
 }
 
 /** Returns null if the reasoning isn't ours, is damaged or is too large. Never throws. */
 export function unsealThoughts(sealedText: string): StoredThoughts | null {
   if (sealedText.length > CHARACTERS_MAX) return null;
   const [version, payload, check, rest] = sealedText.split(".", 4);
-  if (version !== VERSION || payload === undefined || rest !== undefined) return null;
+  if (version !== FORMAT_VERSION || payload === undefined || rest !== undefined) return null;
   if (check !== checksumOf(payload)) return null;
   const json = decodePayload(payload);
   const parsed = json === null ? null : parseJsonText(json);

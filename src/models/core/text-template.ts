@@ -61,7 +61,7 @@ export function textOf(payload: string, template: TextTemplate): string | null {
 }
 
 /* oxlint-disable no-control-regex -- JSON forbids control characters in a string */
-const SPECIAL = /\\|[\u0000-\u001f]/;
+const ESCAPE_OR_CONTROL = /\\|[\u0000-\u001f]/;
 const LITERAL = /^"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/;
 /* oxlint-enable no-control-regex */
 
@@ -70,7 +70,7 @@ function literalEnd(payload: string, start: number): number {
   const quote = payload.indexOf('"', start + 1);
   if (quote === -1) return -1;
   const plain = payload.slice(start, quote + 1);
-  if (!SPECIAL.test(plain)) return quote + 1;
+  if (!ESCAPE_OR_CONTROL.test(plain)) return quote + 1;
   const literal = LITERAL.exec(payload.slice(start));
   return literal === null ? -1 : start + literal[0].length;
 }

@@ -5,8 +5,8 @@ import { objectReader } from "./shape.ts";
 /**
  * Encrypted reasoning is base64 (four characters for three bytes), with about four bytes per token.
  */
-const SEALED_CHARACTERS_A_TOKEN = 16 / 3;
-const SEALS: ReadonlySet<string> = new Set([
+const ENCRYPTED_CHARACTERS_PER_TOKEN = 16 / 3;
+const ENCRYPTED_FIELDS: ReadonlySet<string> = new Set([
   "signature",
   "thought_signature",
   "data",
@@ -14,19 +14,19 @@ const SEALS: ReadonlySet<string> = new Set([
 ]);
 
 export function encryptedReasoningTokens(sealed: unknown): number {
-  return sealedCharacters(sealed) / SEALED_CHARACTERS_A_TOKEN;
+  return encryptedCharacters(sealed) / ENCRYPTED_CHARACTERS_PER_TOKEN;
 }
 
 const DEPTH_MAX = 3;
 
-function sealedCharacters(value: unknown, depth = DEPTH_MAX): number {
+function encryptedCharacters(value: unknown, depth = DEPTH_MAX): number {
   if (depth === 0) return 0;
   let characters = 0;
-  for (const one of listOf(value)) characters += sealedCharacters(one, depth - 1);
+  for (const one of listOf(value)) characters += encryptedCharacters(one, depth - 1);
   if (!isObject(value)) return characters;
   for (const [name, part] of Object.entries(value)) {
-    if (SEALS.has(name)) characters += textOf(part).length;
-    else if (typeof part === "object") characters += sealedCharacters(part, depth - 1);
+    if (ENCRYPTED_FIELDS.has(name)) characters += textOf(part).length;
+    else if (typeof part === "object") characters += encryptedCharacters(part, depth - 1);
   }
   return characters;
 }
@@ -37,7 +37,7 @@ type ReasoningSign = {
 };
 
 const typeReader = objectReader({ type: textOf });
-const NO_SIGN: ReasoningSign = { isThought: false, sealed: 0 };
+const NO_REASONING_SIGN: ReasoningSign = { isThought: false, sealed: 0 };
 
 export function reasoningSignOf({
   type,
@@ -49,18 +49,18 @@ export function reasoningSignOf({
     case "content_block_start":
     case "content_block_delta": {
       const part = isObject(block) ? block : objectOf(delta);
-      if (!/thinking|signature/.test(typeReader(part).type)) return NO_SIGN;
+      if (!/thinking|signature/.test(typeReader(part).type)) return NO_REASONING_SIGN;
       return { isThought: true, sealed: encryptedReasoningTokens(part) };
     }
     case "response.output_item.added":
       return { isThought: typeReader(item).type === "reasoning", sealed: 0 };
     case "response.output_item.done": {
       const isThought = typeReader(item).type === "reasoning";
-      return isThought ? { isThought, sealed: encryptedReasoningTokens(item) } : NO_SIGN;
+      return isThought ? { isThought, sealed: encryptedReasoningTokens(item) } : NO_REASONING_SIGN;
     }
     default:
       return textOf(type).startsWith("response.reasoning")
         ? { isThought: true, sealed: 0 }
-        : NO_SIGN;
+        : NO_REASONING_SIGN;
   }
 }

@@ -12,22 +12,22 @@ export const WORD_64_ID: ToolCallIdShape = { pattern: /^[a-zA-Z0-9_-]{1,64}$/, l
  */
 export class ToolCallIds {
   readonly #shape: ToolCallIdShape;
-  readonly #given = new Map<string, string>();
-  readonly #taken = new Set<string>();
+  readonly #idByOriginal = new Map<string, string>();
+  readonly #usedIds = new Set<string>();
 
   constructor(shape: ToolCallIdShape) {
     this.#shape = shape;
   }
 
   idFor(id: string): string {
-    const known = this.#given.get(id);
+    const known = this.#idByOriginal.get(id);
     if (known !== undefined) return known;
     let fit = this.#shape.pattern.test(id) ? id : base62Hash(id, this.#shape.length);
-    for (let attempt = 1; this.#taken.has(fit); attempt++) {
+    for (let attempt = 1; this.#usedIds.has(fit); attempt++) {
       fit = base62Hash(`${attempt} ${id}`, this.#shape.length);
     }
-    this.#given.set(id, fit);
-    this.#taken.add(fit);
+    this.#idByOriginal.set(id, fit);
+    this.#usedIds.add(fit);
     return fit;
   }
 }

@@ -1,17 +1,17 @@
 import { base62Hash } from "../../shared/hash.ts";
 
 const NAME_MAX = 64;
-const FITTING = /^[a-zA-Z0-9_-]{1,64}$/;
+const VALID_NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 
 export function fittingToolName(name: string): string {
-  if (FITTING.test(name)) return name;
+  if (VALID_NAME.test(name)) return name;
   const readable = name.replaceAll(/[^a-zA-Z0-9_-]/g, "_").slice(-(NAME_MAX - 9));
   return `${base62Hash(name, 8)}_${readable}`;
 }
 
 export class FittingToolNames {
   readonly origins = new Map<string, string>();
-  readonly #fitting = new Map<string, string>();
+  readonly #fittingByName = new Map<string, string>();
 
   constructor(names: Iterable<string>) {
     const all = new Set(names);
@@ -23,12 +23,12 @@ export class FittingToolNames {
         uniqueName = fittingToolName(`${attempt} ${name}`);
       }
       takenNames.add(uniqueName);
-      this.#fitting.set(name, uniqueName);
+      this.#fittingByName.set(name, uniqueName);
       this.origins.set(uniqueName, name);
     }
   }
 
   fitting(name: string): string {
-    return this.#fitting.get(name) ?? name;
+    return this.#fittingByName.get(name) ?? name;
   }
 }

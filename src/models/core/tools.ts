@@ -34,12 +34,12 @@ export function parseTools(body: ChatBody): RequestedTools | ProviderFailure {
   return { ...chosenTools, parallel: body.parallel_tool_calls !== false };
 }
 
-type ToolWish = ChatBody["tool_choice"];
+type ToolChoice = ChatBody["tool_choice"];
 type ChosenTools = Pick<RequestedTools, "list" | "choice">;
 
 function chooseTools(
   list: readonly FunctionTool[],
-  requested: ToolWish,
+  requested: ToolChoice,
 ): ChosenTools | ProviderFailure {
   if (typeof requested === "string" && list.length > 0) return { list, choice: requested };
   if (typeof requested !== "object") return { list, choice: "auto" };
@@ -51,7 +51,7 @@ function chooseTools(
   return refusal("'tool_choice' names a function that isn't in 'tools'.", "tool_choice");
 }
 
-type AllowedTools = Extract<NonNullable<ToolWish>, { type: "allowed_tools" }>["allowed_tools"];
+type AllowedTools = Extract<NonNullable<ToolChoice>, { type: "allowed_tools" }>["allowed_tools"];
 
 function selectAllowedTools(
   list: readonly FunctionTool[],

@@ -42,7 +42,7 @@ export const transcriptionBody = z.strictObject({
   user: z.optional(user),
 });
 
-const UNKNOWN_LENGTH =
+const UNKNOWN_LENGTH_MESSAGE =
   "The length of this file can't be determined. Send WAV, MP3, FLAC or AAC, Ogg or WebM with Opus or Vorbis, or MP4 with AAC or Opus.";
 
 export type TranscriptionBody = {
@@ -58,15 +58,15 @@ export type TranscriptionBody = {
 /**
  * `isMistral` means that the response has Mistral's format. Mistral's SDKs always send `diarize`.
  */
-type Transcription = ParsedInputRequest<TranscriptionBody> & { readonly isMistral: boolean };
+type ParsedTranscription = ParsedInputRequest<TranscriptionBody> & { readonly isMistral: boolean };
 
-export function parseTranscriptionRequest(value: object): Result<Transcription> {
+export function parseTranscriptionRequest(value: object): Result<ParsedTranscription> {
   const parsed = parseInput(transcriptionBody, value);
   if (!parsed.ok) return parsed;
   const { response_format: _format, diarize, file, stream = false, ...rest } = parsed.value.body;
   const sound = typeof file === "string" ? fileOfDataUrl(file) : file;
   const secondsMax = audioSecondsMax(sound.bytes);
-  if (secondsMax === AUDIO_SECONDS_MAX) return invalid(UNKNOWN_LENGTH, "file");
+  if (secondsMax === AUDIO_SECONDS_MAX) return invalid(UNKNOWN_LENGTH_MESSAGE, "file");
   const body = { ...rest, file: sound, secondsMax, stream };
   return success({ body, user: parsed.value.user, isMistral: diarize !== undefined });
 }

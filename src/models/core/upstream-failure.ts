@@ -43,7 +43,7 @@ export function streamFailure(raw: RawError, secret?: string): ProviderFailure {
   return toProviderFailure(statusInBody(raw, upstreamError), upstreamError, hints);
 }
 
-type Hints = { readonly retryAfterMs?: number; readonly secret?: string };
+type FailureHints = { readonly retryAfterMs?: number; readonly secret?: string };
 
 const DISABLED: ReadonlySet<number> = new Set([401, 402, 403, 404]);
 const OVERLOADED: ReadonlySet<number> = new Set([429, 503, 529]);
@@ -52,7 +52,7 @@ const REFUSED: ReadonlySet<number> = new Set([400, 413, 422]);
 function toProviderFailure(
   status: number,
   upstreamError: UpstreamError,
-  hints: Hints,
+  hints: FailureHints,
 ): ProviderFailure {
   const reason = String(status);
   if (isNotProviderFault(status, upstreamError)) return { kind: "retry", reason, fault: "request" };
@@ -97,7 +97,7 @@ function contentRefusal(
 function effectiveStatus(status: number, upstreamError: UpstreamError): number {
   if ([upstreamError.code, upstreamError.type].includes("insufficient_quota")) return 402;
   const isBroken = status === 424 || (status >= 500 && !OVERLOADED.has(status));
-  if ((REFUSED.has(status) || isBroken) && isAboutUs(upstreamError)) return 404;
+  if ((REFUSED.has(status) || isBroken) && isAboutKeyOrModel(upstreamError)) return 404;
   return isBroken && isAboutRequest(upstreamError) ? 400 : status;
 }
 
@@ -122,7 +122,7 @@ function isAboutRequest(upstreamError: UpstreamError): boolean {
   return ABOUT_REQUEST.test(upstreamError.message) || isAboutContext(upstreamError);
 }
 
-const OUR_CODES: ReadonlySet<string> = new Set([
+const KEY_OR_MODEL_CODES: ReadonlySet<string> = new Set([
   "invalid_model",
   "model_not_found",
   "unknown_model",
@@ -133,18 +133,20 @@ const OUR_CODES: ReadonlySet<string> = new Set([
 /**
  * Messages about our key or model. Matches whole messages, because hosts can repeat clients' text.
  */
-const ABOUT_US =
+const ABOUT_KEY_OR_MODEL =
   /^(?:incorrect api key|model not exist\b|(?:\/[\w/]{1,40}: )?invalid model name passed in|server is pinned to )|^\S+ is not a valid model id$|^model ['"`]?\S{1,200}['"`]? (?:is )?not found\b/i;
 
 /**
  * Reports whether a 400 is about our key or model (xAI, Mistral, DeepSeek, OpenRouter, LiteLLM,
  * transformers).
  */
-function isAboutUs({ code, type, message }: UpstreamError): boolean {
-  return OUR_CODES.has(code) || OUR_CODES.has(type) || ABOUT_US.test(message);
+function isAboutKeyOrModel({ code, type, message }: UpstreamError): boolean {
+  return (
+    KEY_OR_MODEL_CODES.has(code) || KEY_OR_MODEL_CODES.has(type) || ABOUT_KEY_OR_MODEL.test(message)
+  );
 }
 
-const TO_OPERATOR =
+const OPERATOR_HINTS =
   /\s{0,3}(?:- )?\bhint: .*|\s{0,3}\bincrease the physical batch size.*|\s{0,3}\bReceived Model Group=.*/is;
 const TOO_LARGE = "413";
 const NO_MESSAGE = "The model's provider rejected this request.";
@@ -156,7 +158,7 @@ function refusal(
   upstreamError: UpstreamError,
   secret: string | undefined,
 ): ProviderFailure {
-  const cleaned = cleanedMessage(upstreamError.message.replace(TO_OPERATOR, ""), secret);
+  const cleaned = cleanedMessage(upstreamError.message.replace(OPERATOR_HINTS, ""), secret);
   const param = isCleanParam(upstreamError.param, secret) ? upstreamError.param : null;
   if (!isAboutContext(upstreamError)) {
     const code = isCleanCode(upstreamError.code, secret) ? upstreamError.code : null;
@@ -171,14 +173,14 @@ function refusal(
   return { kind: "refused", reason, message, param: param ?? "messages", code: CONTEXT_CODE };
 }
 
-const LENGTH =
+const LENGTH_WORDS =
   "(?:context[ _-]?(?:length|window|limit|size)|maximum context|(?:prompt|input|`inputs`|message)s?\\b[^.:]{0,40}?\\b(?:length|tokens?)|(?:model )?token limit|model(?:'s)? (?:context )?length)";
-const EXCESS =
+const EXCESS_WORDS =
   "(?:exceed|too (?:long|large|many)|longer than|larger than|maximum|must be|should be (?:\\[|at most|less)|while limit is)";
 const CONTEXT_PATTERNS = new RegExp(
   [
-    `${LENGTH}.{0,80}${EXCESS}`,
-    `${EXCESS}.{0,80}${LENGTH}`,
+    `${LENGTH_WORDS}.{0,80}${EXCESS_WORDS}`,
+    `${EXCESS_WORDS}.{0,80}${LENGTH_WORDS}`,
     "(?:prompt|input) is too (?:long|large)",
     "context_length_exceeded",
     "maximum (?:context|prompt) length",
@@ -206,7 +208,7 @@ function parseUpstreamError(raw: RawError | null): UpstreamError {
     code: stringOrEmpty(errorObject.code),
     type: stringOrEmpty(errorObject.type),
     param: stringOrEmpty(errorObject.param) || detail.param,
-    status: ownStatus(errorObject),
+    status: statusInError(errorObject),
   };
 }
 
@@ -221,7 +223,7 @@ function parseDetail(errorObject: RawError): Pick<UpstreamError, "message" | "pa
 
 function statusInBody(raw: RawError, upstreamError: UpstreamError): number {
   const errorObject: RawError = isObject(raw.error) ? raw.error : raw;
-  const code = ownStatus(errorObject);
+  const code = statusInError(errorObject);
   if (code >= 400 && code <= 599) return code;
   if (/rate_limit|too_many_requests/.test(`${upstreamError.type} ${upstreamError.code}`)) {
     return 429;
@@ -233,7 +235,7 @@ function statusInBody(raw: RawError, upstreamError: UpstreamError): number {
   return 500;
 }
 
-function ownStatus({ code, status }: KnownFields<"code" | "status">): number {
+function statusInError({ code, status }: KnownFields<"code" | "status">): number {
   const statusValue = code ?? status;
   // Converting a deeply nested list would overflow the stack.
   const own = typeof statusValue === "object" ? Number.NaN : Number(statusValue);
@@ -279,7 +281,7 @@ const HINT_MS_MAX = 60_000;
  * Suffixes of `x-ratelimit-reset`: the first two of OpenAI, Groq, xAI and Mistral, the next two of
  * Cerebras, the last of Together.
  */
-const LIMITS = ["-requests", "-tokens", "-requests-minute", "-tokens-minute", ""];
+const RESET_SUFFIXES = ["-requests", "-tokens", "-requests-minute", "-tokens-minute", ""];
 
 /**
  * Returns the wait for a response without `retry-after`, at most a minute, by the message or an
@@ -293,7 +295,7 @@ export function hintedWaitMs(headers: Headers, message: string): number | null {
   if (waitInMessage !== null) return clampHintMs(waitInMessage);
   const resets: number[] = [];
   const resetsOfExhausted: number[] = [];
-  for (const limit of LIMITS) {
+  for (const limit of RESET_SUFFIXES) {
     const reset = durationMs(headers.get(`x-ratelimit-reset${limit}`) ?? "");
     if (reset === null) continue;
     resets.push(reset);
