@@ -100,10 +100,13 @@ export const TV: readonly Ability[] = ["tools", "vision"];
 export const TR: readonly Ability[] = ["tools", "reasoning"];
 export const TVR: readonly Ability[] = ["tools", "vision", "reasoning"];
 
-/**
- * [context tokens, maximum output tokens, abilities, factor of the estimate, tokens of an image]
- */
-export type ChatFacts = readonly [number, number, readonly Ability[], number, number?];
+export type ChatFacts = readonly [
+  contextTokens: number,
+  maxOutputTokens: number,
+  abilities: readonly Ability[],
+  estimateFactor: number,
+  imageTokens?: number,
+];
 
 export function chat(
   id: string,
