@@ -20,3 +20,12 @@ export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   for (let at = 0; at < bytes.length; at++) bytes[at] = binary.charCodeAt(at);
   return bytes;
 }
+
+/** Returns a character per byte, or null if the text isn't base64. */
+export function decodeBase64(text: string): string | null {
+  try {
+    return atob(text);
+  } catch {
+    return null;
+  }
+}

@@ -1,9 +1,9 @@
-import { randomBase62 } from "../../shared/id.ts";
 import { isObject, isShallow, isTyped, textOf } from "./json-value.ts";
 import type { KnownFields } from "./json-value.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
 import type { Chunk, Delta, ToolCallDelta } from "./chunk.ts";
 import { finishReasonOf, isCutOffReason } from "./finish-reason.ts";
+import { newToolCallId } from "./output-part.ts";
 
 const NESTING_MAX = 8;
 /**
@@ -129,7 +129,7 @@ export function chunkIdentity(raw: JsonObject): Omit<Chunk, "choices" | "object"
 }
 
 export function toolCallId(raw: unknown): string {
-  return typeof raw === "string" && raw !== "" ? raw : `call_${randomBase62(24)}`;
+  return typeof raw === "string" && raw !== "" ? raw : newToolCallId();
 }
 
 /** Returns arguments as JSON text. Some hosts return an object. */

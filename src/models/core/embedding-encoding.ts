@@ -1,4 +1,4 @@
-import { toBase64 } from "./base64.ts";
+import { decodeBase64, toBase64 } from "./base64.ts";
 
 const BYTES_PER_FLOAT = 4;
 
@@ -46,14 +46,6 @@ export function base64ToFloats(base64: string): number[] | null {
   const floats: number[] = [];
   for (let at = 0; at < bytes.length; at += BYTES_PER_FLOAT) floats.push(view.getFloat32(at, true));
   return floats;
-}
-
-function decodeBase64(base64: string): string | null {
-  try {
-    return atob(base64);
-  } catch {
-    return null;
-  }
 }
 
 export function isVector(raw: unknown): raw is number[] {

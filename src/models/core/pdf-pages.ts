@@ -1,3 +1,5 @@
+import { decodeBase64 } from "./base64.ts";
+
 /** Maximum base64 length to parse. Most larger PDFs are scans. */
 const BASE64_LENGTH_MAX = 6_000_000;
 
@@ -73,12 +75,4 @@ function unescapeName(name: string): string {
   return name.replaceAll(/#([\dA-Fa-f]{2})/g, (_, hex: string) =>
     String.fromCharCode(Number.parseInt(hex, 16)),
   );
-}
-
-function decodeBase64(base64: string): string | null {
-  try {
-    return atob(base64);
-  } catch {
-    return null;
-  }
 }

@@ -1,5 +1,5 @@
 import { cleanedMessage, isCleanCode, isCleanParam } from "./cleaned-message.ts";
-import { isObject, listOf, parseObject } from "./json-value.ts";
+import { isObject, listOf, parseObject, textOf } from "./json-value.ts";
 import type { KnownFields } from "./json-value.ts";
 import type { ProviderFailure } from "./provider.ts";
 
@@ -204,10 +204,10 @@ function parseUpstreamError(raw: RawError | null): UpstreamError {
   const errorText = typeof error === "string" ? error : "";
   const detail = parseDetail(errorObject);
   return {
-    message: stringOrEmpty(errorObject.message) || errorText || detail.message,
-    code: stringOrEmpty(errorObject.code),
-    type: stringOrEmpty(errorObject.type),
-    param: stringOrEmpty(errorObject.param) || detail.param,
+    message: textOf(errorObject.message) || errorText || detail.message,
+    code: textOf(errorObject.code),
+    type: textOf(errorObject.type),
+    param: textOf(errorObject.param) || detail.param,
     status: statusInError(errorObject),
   };
 }
@@ -216,9 +216,9 @@ function parseUpstreamError(raw: RawError | null): UpstreamError {
 function parseDetail(errorObject: RawError): Pick<UpstreamError, "message" | "param"> {
   const { detail }: RawError = isObject(errorObject.message) ? errorObject.message : errorObject;
   const first: KnownFields<"loc" | "msg"> | undefined = listOf(detail).find(isObject);
-  if (first === undefined) return { message: stringOrEmpty(detail), param: "" };
+  if (first === undefined) return { message: textOf(detail), param: "" };
   const path = listOf(first.loc).filter((part) => part !== "body");
-  return { message: stringOrEmpty(first.msg), param: path.join(".") };
+  return { message: textOf(first.msg), param: path.join(".") };
 }
 
 function statusInBody(raw: RawError, upstreamError: UpstreamError): number {
@@ -240,10 +240,6 @@ function statusInError({ code, status }: KnownFields<"code" | "status">): number
   // Converting a deeply nested list would overflow the stack.
   const own = typeof statusValue === "object" ? Number.NaN : Number(statusValue);
   return Number.isSafeInteger(own) ? own : Number.NaN;
-}
-
-function stringOrEmpty(value: unknown): string {
-  return typeof value === "string" ? value : "";
 }
 
 const WAIT_MS_MAX = 3_600_000;

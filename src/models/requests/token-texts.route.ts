@@ -1,5 +1,6 @@
 import type { Context } from "hono";
 import type { AppEnv } from "../../shared/http/context.ts";
+import { joinBytes } from "../../shared/http/bounded-body.ts";
 import { Isolate } from "../../shared/http/isolate.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
@@ -128,11 +129,6 @@ function decodeTokens(input: number[] | number[][], table: TokenTable): Result<s
 }
 
 function decodePieces(pieces: readonly Uint8Array[], size: number): string {
-  const joined = new Uint8Array(size);
-  let at = 0;
-  for (const piece of pieces) {
-    joined.set(piece, at);
-    at += piece.length;
-  }
+  const joined = joinBytes(pieces, size);
   return new TextDecoder("utf-8", { fatal: false, ignoreBOM: true }).decode(joined);
 }

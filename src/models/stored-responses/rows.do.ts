@@ -1,5 +1,6 @@
 import type { Tables } from "../../shared/tables.do.ts";
 import type { ResponseToStore, VisibilityFilter } from "../../shared/contracts/stored-responses.ts";
+import { joinBytes } from "../../shared/http/bounded-body.ts";
 import { HOUR_MS } from "../../shared/clock.ts";
 
 /**
@@ -124,13 +125,10 @@ export function selectEncryptedPart(sql: SqlStorage, id: string, kind: StoredPar
     )
     .toArray()
     .map(({ sealed }) => new Uint8Array(sealed));
-  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
+  return joinBytes(
+    parts,
+    parts.reduce((sum, part) => sum + part.length, 0),
+  );
 }
 
 export type StoredAmounts = { answers: number; bytes: number };
