@@ -1,4 +1,4 @@
-import type { InputKind, Kind, UnitOf } from "../../shared/kinds.ts";
+import type { InputKind, UnitOf } from "../../shared/kinds.ts";
 import type { ChatBody } from "./core-request.ts";
 import { EMBEDDINGS_KIND } from "./embeddings.ts";
 import type { EmbeddingsBody } from "./embeddings.ts";
@@ -50,5 +50,3 @@ export type ChatRequest = {
 export type InputRequest<K extends InputKind = InputKind> = {
   [One in K]: { readonly kind: One; readonly body: Bodies[One] };
 }[K];
-
-export type { InputKind, Kind };

@@ -1,5 +1,6 @@
 import type { Usage } from "../../shared/usage.ts";
-import type { ChatRequest, InputKind, InputRequest, Kind } from "./kinds.ts";
+import type { InputKind, Kind } from "../../shared/kinds.ts";
+import type { ChatRequest, InputRequest } from "./kinds.ts";
 import type { JsonObject } from "./json-value.ts";
 import type { Chunk } from "./chunk.ts";
 

@@ -11,10 +11,10 @@ import { callObjectWithRetries } from "../../shared/reach-object.ts";
 import type { ObjectCallResult } from "../../shared/reach-object.ts";
 import { keyOwnerCacheOf } from "../../accounts/keys/admission.route.ts";
 import { identifyGlobalKey } from "../../accounts/keys/vouched.ts";
-import type { WalletCalls } from "../../shared/contracts/wallet.ts";
+import type { HoldGrant, WalletCalls } from "../../shared/contracts/wallet.ts";
 import { walletForAttemptOf } from "./home-or-away.route.ts";
 import { parseAuthorizeRequest } from "./authorize.ts";
-import type { AuthorizeRequest, AuthorizedHold } from "./authorize.ts";
+import type { AuthorizeRequest } from "./authorize.ts";
 
 /**
  * Handles POST /internal/v1/authorize in a key's home region. Checks that the key is global and
@@ -69,7 +69,7 @@ async function lookUpCaller(
   c: Context<AppEnv>,
   orgId: string,
   { keyHash, shown }: RequestCredential,
-): Promise<ObjectCallResult<AuthorizedHold>> {
+): Promise<ObjectCallResult<HoldGrant>> {
   const readKeyStatus = (): ReturnType<WalletCalls["keyStanding"]> =>
     objectsOf(c.env).wallet(orgId).keyStanding(keyHash, shown);
   const walletCall = await callObjectWithRetries(readKeyStatus, {
@@ -92,7 +92,7 @@ async function placeHold(
   c: Context<AppEnv>,
   { keyId, orgId }: Caller,
   { hold, keyHash, shown }: AuthorizeRequest,
-): Promise<ObjectCallResult<AuthorizedHold>> {
+): Promise<ObjectCallResult<HoldGrant>> {
   const { after } = c.var.timers;
   if (hold === null) return lookUpCaller(c, orgId, requestCredential(keyHash, shown));
   const request = { ...hold, keyId, peer: true };

@@ -20,7 +20,6 @@ import type { HoldGrant, HoldRequest } from "../../shared/contracts/wallet.ts";
 export type AuthorizeRequest = RequestCredential & {
   readonly hold: Omit<HoldRequest, "keyId" | "peer"> | null;
 };
-export type AuthorizedHold = HoldGrant;
 
 const amount = z.int().check(z.minimum(0));
 const cost = z.pipe(amount, z.transform(micros));
@@ -128,7 +127,7 @@ const responseSchema = z.discriminatedUnion("ok", [
  * Returns null if the body is invalid. `unanswered` means that a failed attempt may have placed a
  * hold.
  */
-export function parseAuthorizeResponse(body: unknown): ObjectCallResult<AuthorizedHold> | null {
+export function parseAuthorizeResponse(body: unknown): ObjectCallResult<HoldGrant> | null {
   const parsed = responseSchema.safeParse(body);
   if (!parsed.success) return null;
   const answer = parsed.data;
@@ -154,7 +153,7 @@ export async function authorizeAtHome(
   home: PeerConfig | undefined,
   request: AuthorizeRequest,
   at: PeerCallContext,
-): Promise<ObjectCallResult<AuthorizedHold>> {
+): Promise<ObjectCallResult<HoldGrant>> {
   const answer =
     home === undefined
       ? null
@@ -180,7 +179,7 @@ const HOME_UNREACHABLE = {
   failure: { kind: "home_region_unreachable" },
 } as const;
 
-function isGrantWithinBounds({ hold }: AuthorizeRequest, { granted }: AuthorizedHold): boolean {
+function isGrantWithinBounds({ hold }: AuthorizeRequest, { granted }: HoldGrant): boolean {
   if (hold === null) return true;
   const least = Math.min(hold.least, ...(hold.candidates ?? []).map((one) => one.least));
   return least <= granted && granted <= hold.most;

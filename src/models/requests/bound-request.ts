@@ -10,11 +10,12 @@ import type { Provider } from "../core/provider.ts";
 import { requestedCap } from "../core/core-request.ts";
 import type { ChatBody } from "../core/core-request.ts";
 import { INPUT_KINDS } from "../core/kinds.ts";
-import type { InputKind, InputRequest } from "../core/kinds.ts";
+import type { InputRequest } from "../core/kinds.ts";
+import type { InputKind } from "../../shared/kinds.ts";
 import type { ParsedRequest, NativeRequest } from "../core/endpoint-adapter.ts";
 import { isGatewayParam } from "../core/gateway-fields.ts";
 import { affinityOf } from "./affinity.ts";
-import { chosenRoutes } from "./candidate-routes.ts";
+import { candidateRoutes } from "./candidate-routes.ts";
 import type { RouteChoice } from "./candidate-routes.ts";
 import { capThatFits, costBounds, outputCap } from "./hold-bounds.ts";
 import type { OutputCap } from "./hold-bounds.ts";
@@ -83,12 +84,14 @@ function computeChatBounds(body: ChatBody, parsed: ParsedRequest, sale: Sale): R
   const cap = fittingCap.value;
   const capable = capableRoutes(applyPrices(model, sale), { chat: body, prompt, cap });
   if (!capable.ok) return capable;
-  const supported = selectRoutes(capable.value, { model, body, parsed, sold: sale });
+  const readable = hasParts(body, "file") ? fileRoutes(capable.value, model, sale) : capable;
+  if (!readable.ok) return readable;
+  const supported = requireNativeRoutes(readable.value, parsed.native, sale.providers);
   if (!supported.ok) return supported;
   const choice = toRouteChoice(parsed, sale, { prompt, cap });
-  const routes = chosenRoutes(model, supported.value, choice);
+  const routes = candidateRoutes(model, supported.value, choice);
   if (!routes.ok) return routes;
-  const tooLong = hasSeparatePrompts(parsed) ? refuseLongPrompts(routes.value, prompt) : null;
+  const tooLong = refuseLongPrompts(parsed, routes.value, prompt);
   if (tooLong !== null) return tooLong;
   const bounds = costBounds(routes.value, prompt, cap);
   const affinity = affinityOf(body, parsed, {
@@ -148,26 +151,16 @@ function requestedOutput(body: ChatBody, parsed: ParsedRequest, native: NativeRe
   };
 }
 
-function refuseLongPrompts(routes: readonly Route[], { bound }: PromptSize): Refusal | null {
+function refuseLongPrompts(
+  parsed: ParsedRequest,
+  routes: readonly Route[],
+  { bound }: PromptSize,
+): Refusal | null {
+  if (!hasSeparatePrompts(parsed)) return null;
   const isOverThreshold = routes.some((route) => priceAt(route, bound) !== route.price);
   return isOverThreshold
     ? invalid("The prompts are too long together. Send them in several requests.", "messages")
     : null;
-}
-
-function selectRoutes(
-  capable: readonly Route[],
-  {
-    model,
-    body,
-    parsed,
-    sold,
-  }: { model: Model; body: ChatBody; parsed: ParsedRequest; sold: Sale },
-): Result<readonly Route[]> {
-  const supported = hasParts(body, "file") ? fileRoutes(capable, model, sold) : success(capable);
-  return supported.ok
-    ? requireNativeRoutes(supported.value, parsed.native, sold.providers)
-    : supported;
 }
 
 function refuseUnsupportedInput(body: ChatBody, { id, abilities }: Model): Refusal | null {
@@ -206,7 +199,7 @@ function computeInputBounds<K extends InputKind>(
   if (!capable.ok) return capable;
   const prompt = rules.size(body, priced);
   const choice = toRouteChoice(parsed, sale, { prompt, cap: null });
-  const routes = chosenRoutes(model, capable.value, choice);
+  const routes = candidateRoutes(model, capable.value, choice);
   if (!routes.ok) return routes;
   const bounds = costBounds(routes.value, prompt, null);
   return success({

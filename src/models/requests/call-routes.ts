@@ -14,7 +14,6 @@ import { NO_WEIGHTS } from "../core/prompt-size.ts";
 import type {
   Charge,
   EndedResponse,
-  GrantedHold,
   Outcome,
   PaidRoute,
   Run,
@@ -31,7 +30,7 @@ type CallResult =
   | { readonly ok: true; readonly route: ServingRoute; readonly answer: FailoverResult["answer"] }
   | { readonly ok: false; readonly ended: EndedResponse };
 
-export async function callRoutes(run: Run, { routes }: GrantedHold): Promise<CallResult> {
+export async function callRoutes(run: Run, routes: readonly PaidRoute[]): Promise<CallResult> {
   if (run.timer.clientGone) {
     return {
       ok: false,

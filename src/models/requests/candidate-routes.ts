@@ -49,19 +49,12 @@ function routesMeetingRules(
   return success(remaining);
 }
 
-export function chosenRoutes(
+export function candidateRoutes(
   model: Pick<Model, "id">,
   routes: readonly Route[],
   choice: RouteChoice | null,
 ): Result<readonly Route[]> {
-  return choice === null ? success(routes) : candidateRoutes(model, routes, choice);
-}
-
-export function candidateRoutes(
-  model: Pick<Model, "id">,
-  routes: readonly Route[],
-  choice: RouteChoice,
-): Result<readonly Route[]> {
+  if (choice === null) return success(routes);
   const unknown = refuseUnknownProvider(choice);
   if (unknown !== null) return unknown;
   const allowed = routesMeetingRules(model, routes, preferenceRules(choice));

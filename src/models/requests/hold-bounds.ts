@@ -92,7 +92,7 @@ export function costBounds(
     Math.max(
       ...routes.map((route) => {
         const tokens = billedOutput(route, routeCap(route, { prompt, cap, allowed }), choices);
-        return maximumCost(holdPrice(route, prompt), { prompt, promptTokens }, tokens);
+        return maximumCost(priceAt(route, prompt.bound), { prompt, promptTokens }, tokens);
       }),
     );
   const least = maximumCostOf(prompt.estimate, cap?.least ?? 0);
@@ -138,10 +138,6 @@ function routeCap(
   return Math.min(most, Math.max(cap.least, limits.context - prompt.estimate));
 }
 
-function holdPrice(route: Route, prompt: PromptSize): Price {
-  return priceAt(route, prompt.bound);
-}
-
 const FACTOR_SCALE = 1000;
 
 /** Returns the maximum output tokens that a route bills for a cap, including separate reasoning. */
@@ -171,7 +167,7 @@ function affordableTokens(
   route: Route,
   held: { prompt: PromptSize; promptTokens: number; granted: Micros },
 ): bigint {
-  const price = holdPrice(route, held.prompt);
+  const price = priceAt(route, held.prompt.bound);
   const promptCost = BigInt(held.promptTokens) * BigInt(highestInputPrice(price, held.prompt));
   const remaining = BigInt(held.granted) * 1_000_000n - promptCost - unitsCost(price, held.prompt);
   if (remaining < 0n) return -1n;

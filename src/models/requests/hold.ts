@@ -13,7 +13,6 @@ import { affordableCap, costBounds } from "./hold-bounds.ts";
 import type { OutputCap } from "./hold-bounds.ts";
 import { decideResponseStorage } from "./store-response.ts";
 import type {
-  GrantedHold,
   ModelOption,
   PaidRequest,
   PaidRoute,
@@ -32,7 +31,7 @@ const REMEMBERED_KEYS_MAX = 10_000;
  * Holds credits for a run in the wallet or through the key's home region. Returns the routes that
  * the hold covers. If the result is lost, fails, and the outbox voids a hold that may exist.
  */
-export async function hold(run: Run): Promise<Result<GrantedHold>> {
+export async function hold(run: Run): Promise<Result<readonly PaidRoute[]>> {
   const { caller, progress, services } = run;
   const walletCall = await holdAtCurrentPrices(run);
   const result = walletCall.unanswered ? refuse(walletCall.failure) : walletCall.result;
@@ -45,7 +44,7 @@ export async function hold(run: Run): Promise<Result<GrantedHold>> {
     decideResponseStorage(run, result.value);
     const routes = grantedRoutes(run, result.value);
     progress.skipped = skippedByGrant(run.request, result.value, routes);
-    return success({ routes });
+    return success(routes);
   }
   services.callers.refused({ hash: caller.keyHash, shown: caller.shown }, result.failure);
   if (walletCall.unanswered) await voidByOutbox(run);

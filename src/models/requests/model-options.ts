@@ -11,7 +11,7 @@ import type { ModelFallback, RoutePreferences } from "../core/routing-preference
 import { routeName } from "../routing/route-health.ts";
 import { boundRequest } from "./bound-request.ts";
 import type { Sale } from "./bound-request.ts";
-import { chosenRoutes } from "./candidate-routes.ts";
+import { candidateRoutes } from "./candidate-routes.ts";
 import { costBounds } from "./hold-bounds.ts";
 import type { ModelOption, PaidRequest } from "./paid-request.ts";
 
@@ -130,7 +130,7 @@ function repriceOption(option: ModelOption, pricing: Pricing): Result<ModelOptio
     option.routes.some((one) => one.provider === provider && one.upstreamId === upstreamId),
   );
   const priced = pricedModel({ ...model, routes: bounded }, pricing).routes;
-  const routes = chosenRoutes(model, priced, choice);
+  const routes = candidateRoutes(model, priced, choice);
   if (!routes.ok) return routes;
   return success({
     ...toModelOption(option),

@@ -115,9 +115,9 @@ async function prepareRun(context: PaidRequestContext): Promise<Run | null> {
 /** Runs the steps from the hold on. Returns only after the hold has ended. */
 export async function runPaidRequest(run: Run): Promise<void> {
   try {
-    const grantedHold = await hold(run);
-    if (!grantedHold.ok) return run.answer(withClientParam(grantedHold, run.request).failure);
-    const response = await callRoutes(run, grantedHold.value);
+    const routes = await hold(run);
+    if (!routes.ok) return run.answer(withClientParam(routes, run.request).failure);
+    const response = await callRoutes(run, routes.value);
     const ended = response.ok
       ? await sendResponse(run, response.route, response.answer)
       : response.ended;

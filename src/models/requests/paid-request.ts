@@ -195,10 +195,6 @@ export type Run = {
 
 export type PaidRoute = Candidate & { readonly route: Route; readonly option: ModelOption };
 
-export type GrantedHold = {
-  readonly routes: readonly PaidRoute[];
-};
-
 export type ServingRoute = {
   readonly route: Route;
   /** Maximum output tokens per choice. Null for a kind without output tokens. */

@@ -17,7 +17,7 @@ import type { Result } from "../../shared/failure.ts";
 export function getPricing(c: Context<AppEnv>): PricingFor {
   const { env, executionCtx } = c;
   const config = c.get("config");
-  const cache = priceListCacheOf(config);
+  const cache = Isolate.of(config).get(makePriceListCache);
   const reader = {
     now: () => now(env),
     read: (list: string, nowMs: number) => readPriceRows(env.DB, list, nowMs),
@@ -54,10 +54,6 @@ export async function loadCallerCatalog(c: Context<AppEnv>): Promise<Result<Call
     isInCooldown: ({ provider, upstreamId }) => coolingRoutes.has(routeName(provider, upstreamId)),
     ...(policies !== undefined && { policies }),
   });
-}
-
-function priceListCacheOf(config: Config): PriceListCache {
-  return Isolate.of(config).get(makePriceListCache);
 }
 
 /**

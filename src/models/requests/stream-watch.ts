@@ -132,9 +132,9 @@ export class StreamWatch {
       this.#check();
     }, this.#tickMs);
     options.timer.signal.addEventListener("abort", () => {
-      this.#stop();
+      this.stop();
     });
-    if (options.timer.signal.aborted) this.#stop();
+    if (options.timer.signal.aborted) this.stop();
   }
 
   get stopped(): boolean {
@@ -163,10 +163,6 @@ export class StreamWatch {
     clearInterval(this.#tick);
   }
 
-  stop(): void {
-    this.#stop();
-  }
-
   #check(): void {
     const { client, numbers, ping } = this.#watched;
     const ranMs = this.#updateRunTime();
@@ -179,12 +175,12 @@ export class StreamWatch {
     const pendingMs = client.pendingMs;
     if (pendingMs > numbers.READER_STUCK_MS) client.leave();
     if (pendingMs > 0) this.#lastEventMs = ranMs;
-    else if (ranMs - this.#lastEventMs > this.#silenceMs()) this.#stop("silent");
+    else if (ranMs - this.#lastEventMs > this.#silenceMs()) this.stop("silent");
     else if (nowMs - this.#lastWriteMs >= numbers.KEEP_ALIVE_MS) {
       this.#lastWriteMs = nowMs;
       void client.write(ping());
     }
-    if (ranMs > this.#lingerUntilMs) this.#stop();
+    if (ranMs > this.#lingerUntilMs) this.stop();
   }
 
   #silenceMs(): number {
@@ -201,7 +197,7 @@ export class StreamWatch {
     return this.#ranMs;
   }
 
-  #stop(why: "silent" | null = null): void {
+  stop(why: "silent" | null = null): void {
     if (this.#stopped) return;
     this.#stopped = true;
     this.#silent = why === "silent";

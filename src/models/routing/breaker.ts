@@ -9,9 +9,9 @@ type Probe = { readonly untilMs: number };
 export type BreakerPermit = "free" | "forced" | Probe;
 
 /** Number of consecutive faults that open the breaker. */
-export const CONSECUTIVE_FAULTS_MAX = 5;
+const CONSECUTIVE_FAULTS_MAX = 5;
 /** Number of consecutive overloads without a `retry-after` that open the breaker. */
-export const CONSECUTIVE_OVERLOADS_MAX = 3;
+const CONSECUTIVE_OVERLOADS_MAX = 3;
 /**
  * Number of faults within the last 15 to 30 seconds that open the breaker, if at least half of the
  * requests failed.
