@@ -250,8 +250,8 @@ const LIMITS: { readonly [Id in ProviderId]?: RouteLimits } = {
 };
 
 /**
- * The limit of routes that accept one text per request. The gateway sends six texts at a time, so
- * 128 texts take 22 rounds of up to 5 s, which fit into 120 s.
+ * The limit of routes that accept one text per request. The gateway sends six at a time, so 128
+ * take 22 rounds of up to 5 s, which fit into 120 s.
  */
 const ONE_TEXT_LIMIT: RouteLimits = { inputs: 128 };
 

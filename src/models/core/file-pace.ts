@@ -6,9 +6,7 @@ const READ_MS = 1;
 const READ_MS_MIN = 0.25;
 const WAIT_MS_MAX = 1000;
 
-/**
- * Limits the speed at which an isolate reads files, because large files would delay other requests.
- */
+/** Limits how fast an isolate reads files, because large files would delay other requests. */
 export class FileReadPacer {
   #freeAtMs = 0;
 

@@ -90,7 +90,7 @@ function modelFallbacks(fields: Fields): ModelFallback[] {
   });
 }
 
-/** Reports whether `param` is a gateway field. These have the same name on every endpoint. */
+/** Reports whether `param` is a gateway field. They have the same name on every endpoint. */
 export function isGatewayParam(param: string): boolean {
   return FIELD_NAMES.includes(/^\w+/.exec(param)?.[0] ?? "");
 }

@@ -20,7 +20,7 @@ const REQUEST_OVERHEAD = 16;
 const TOOLS_TOKENS = 350;
 const KNOWN_TOOL_TOKENS = 1500;
 /**
- * Up to this size, the estimate is the upper bound, because estimates of short prompts are
+ * Maximum bytes of a short prompt. Its estimate is the upper bound, because short estimates are
  * inaccurate.
  */
 const SHORT_PROMPT_BYTES = 512;
@@ -316,8 +316,9 @@ const NUMBER_GROWTH = 5;
 const CLOSED_OBJECT_BYTES = 29;
 
 function countOpenObjects(value: unknown): number {
-  if (Array.isArray(value))
-    {return value.reduce<number>((sum, one) => sum + countOpenObjects(one), 0);}
+  if (Array.isArray(value)) {
+    return value.reduce<number>((sum, one) => sum + countOpenObjects(one), 0);
+  }
   if (!isObject(value)) return 0;
   let open = 0;
   for (const member of Object.values(value)) open += countOpenObjects(member);

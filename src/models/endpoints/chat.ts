@@ -120,7 +120,10 @@ function effortOfBudget(
 /** Output cap that is assumed if a request limits only its reasoning. */
 const USUAL_OUTPUT_TOKENS = 16_384;
 
-/** For OpenRouter's SDK, adds a null `system_fingerprint`, which OpenAI's schema doesn't allow. */
+/**
+ * Adds a null `system_fingerprint` for OpenRouter's SDK, because OpenAI's schema doesn't allow
+ * null.
+ */
 function completionResponse(
   answer: JsonObject,
   receipt: Receipt,

@@ -11,7 +11,6 @@ import { responsesEndpoint } from "./responses.ts";
 import { speechEndpoint } from "./speech.ts";
 import { transcriptionsEndpoint } from "./transcriptions.ts";
 
-/** Every paid endpoint. */
 export const ENDPOINTS: readonly EndpointAdapter[] = [
   chatEndpoint,
   completionsEndpoint,

@@ -85,8 +85,8 @@ class FailedRequests {
   }
 
   /**
-   * Immediately reports an organization's failed requests. Doesn't await a report that another
-   * request started, because a Worker can't await another request's promises.
+   * Immediately reports an organization's failed requests. Doesn't await another request's report,
+   * because a Worker can't await another request's promises.
    */
   async reportNow(orgId: string, send: SendReport): Promise<void> {
     const report = this.#reports.get(orgId);

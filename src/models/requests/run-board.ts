@@ -51,7 +51,7 @@ export class RunBoard {
     return { stop, due: { runs, askedMs: nowMs } };
   }
 
-  /** Only the result of the newest query ends the wait. */
+  /** Adds a query's result. Only the newest query ends the wait. */
   answered(orgId: string, { askedMs }: Query, stops: readonly StoppedRun[]): void {
     const running = this.#runsOf(orgId);
     if (askedMs === running.askedMs) running.isWaiting = false;

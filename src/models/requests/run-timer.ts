@@ -100,9 +100,7 @@ export class RunTimer {
   }
 }
 
-/**
- * In a separate function, because closures keep all captured variables of their scope in memory.
- */
+/** A separate function, because closures keep all captured variables of their scope in memory. */
 function watchDisconnect(client: AbortSignal, timerReference: TimerReference): void {
   client.addEventListener("abort", () => timerReference.run?.clientLeft());
 }

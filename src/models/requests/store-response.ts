@@ -51,7 +51,7 @@ export async function recallStored(
 
 const RETRY_PAUSES_MS: readonly number[] = [500, 3000];
 
-/** Decides whether to store the response. The first event of the response reports the decision. */
+/** Decides whether to store the response. The response's first event reports the decision. */
 export function decideResponseStorage(
   { request, progress, bodyBytes }: Run,
   { keepHours = 0 }: HoldGrant,

@@ -12,8 +12,8 @@ type DigestContext = {
 };
 
 /**
- * Counts the usage of a batch of events and converts the events to the client's format. Stops at
- * the event that ends the stream.
+ * Counts the usage of a batch of events and converts them to the client's format. Stops at the
+ * event that ends the stream.
  */
 export function digest(
   streaming: DigestContext,
