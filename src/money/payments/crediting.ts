@@ -49,7 +49,7 @@ export const creditWalletStep: RunPurchaseStep = async (deps, purchase) => {
   return rows.purchase(id) ?? credited;
 };
 
-/** Makes the card the customer's default. Reports a card that many organizations use. */
+/** Makes a saved card the customer's default. Logs an alert if many organizations use the card. */
 async function lookAtCard({ rows, stripe, store }: PaymentDeps, payment: Payment): Promise<void> {
   const { card, customer, orgId } = rows.head();
   if (card !== null && customer !== null && rows.purchase(payment.purchaseId)?.saveCard === true) {
@@ -69,8 +69,8 @@ async function lookAtCard({ rows, stripe, store }: PaymentDeps, payment: Payment
 }
 
 /**
- * Reads a payment's refunds from Stripe and sends the total to the wallet. Each read is numbered,
- * so that an older read never replaces a newer one. Returns false if it must be retried.
+ * Reads a payment's refunds from Stripe and sends the total to the wallet. Numbers each read, so
+ * that an older read never replaces a newer one. Returns false if the caller must retry.
  */
 export async function sendRefundsToWallet(deps: PaymentDeps, paymentId: string): Promise<boolean> {
   const { rows, stripe, wallet } = deps;

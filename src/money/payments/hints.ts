@@ -25,8 +25,8 @@ type Looking = {
 };
 
 /**
- * Processes a hint. Reads the object from Stripe, because events aren't trusted. Returns false if
- * it must be retried.
+ * Processes a hint (a stored Stripe event). Reads the object from Stripe, because events aren't
+ * trusted. Returns false if the caller must retry.
  */
 export async function processHint(
   deps: PaymentDeps,
@@ -80,7 +80,10 @@ async function lookAtBack(deps: PaymentDeps, looking: Looking, id: string): Prom
   return looking.applyRefunds(id);
 }
 
-/** Finds a Stripe object's purchase by ID or, if its creation got no response, by our metadata. */
+/**
+ * Finds the purchase of a Stripe object by the object's ID. If the response that created the object
+ * was lost, finds the purchase by metadata.
+ */
 async function ofObject(
   deps: PaymentDeps,
   kind: "session" | "invoice",
@@ -107,8 +110,8 @@ function named(
 }
 
 /**
- * Stores the ID of an invoice or session whose response was lost. A checkout needs only the
- * session's ID.
+ * Stores the ID of an invoice or session if the response that created it was lost. A checkout needs
+ * only the ID of its session.
  */
 function adopt(
   deps: PaymentDeps,

@@ -7,7 +7,10 @@ import { DAY_MS, HOUR_MS, WEEK_MS } from "../../shared/clock.ts";
 
 const MICROS = 1_000_000;
 const CHECKOUTS_AN_HOUR = 5;
-/** Declined purchases in 24 hours, of all methods, after which only automatic ones are allowed. */
+/**
+ * Maximum declined purchases in 24 hours, across all methods. Then only automatic purchases are
+ * allowed.
+ */
 const DECLINES_A_DAY = 3;
 
 function counts({ state, method }: Purchase): boolean {
@@ -16,7 +19,7 @@ function counts({ state, method }: Purchase): boolean {
 
 type Limited = Extract<Failure, { readonly kind: "purchase_limit" }>;
 
-/** `recent`: the purchases of the last 48 hours. */
+/** Rejects a purchase above a limit. `recent` contains the purchases of the last 48 hours. */
 export function checkPurchaseLimits(
   buying: Buying,
   recent: readonly Purchase[],

@@ -17,7 +17,7 @@ export type PayingWallet = {
 
 type PaymentStore = {
   addCustomer(customerId: string, orgId: string): Promise<void>;
-  /** Records a card. Returns the number of organizations with it, including this one. */
+  /** Records a card. Returns the number of organizations that use the card, including this one. */
   addCard(fingerprint: string, orgId: string): Promise<number>;
 };
 

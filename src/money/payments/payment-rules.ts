@@ -26,7 +26,10 @@ export function creditsOfPayment(askedMicro: Micros, captured: CapturedAmounts):
   return micros(Number((full * BigInt(receivedCents)) / BigInt(totalCents)));
 }
 
-/** Returns the tax. If only part of the total was received, returns the same part, rounded down. */
+/**
+ * Returns the tax in a payment. If only part of the total was received, returns that part of the
+ * tax, rounded down.
+ */
 export function taxOf({ receivedCents, totalCents, taxCents }: CapturedAmounts): Micros {
   if (totalCents <= 0) return micros(0);
   const received = BigInt(Math.min(receivedCents, totalCents));
@@ -80,8 +83,8 @@ export function refundedCents(
 function withdrawnBy({ amount, status, balance_transactions: moved }: Dispute): number {
   if (INQUIRY.has(status)) return 0;
   if (status !== "won") return amount;
-  // Balance transactions use the account's currency, but the dispute uses the payment's. Only the
-  // ratio counts.
+  // Uses only the ratio of balance transactions. They are in the account's currency, but the
+  // dispute is in the payment's currency.
   const whole = -(moved.find((one) => one.amount < 0)?.amount ?? 0);
   const away = -moved.reduce((sum, one) => sum + one.amount, 0);
   if (whole <= 0 || away <= 0) return 0;

@@ -4,8 +4,7 @@ import type { PaymentsHead, PaymentRows, Purchase } from "./purchase.ts";
 import { storedJson } from "../../shared/stored-json.ts";
 
 /**
- * The first schema. `record` has the whole row as JSON; the other columns are for lookups. Times
- * are Unix ms.
+ * `record` contains the complete row as JSON. The other columns are for lookups. Times are Unix ms.
  */
 const FIRST =
   "CREATE TABLE head (" +
@@ -15,7 +14,7 @@ const FIRST =
   "CREATE TABLE purchases (" +
   "id TEXT PRIMARY KEY NOT NULL," +
   "created_at INTEGER NOT NULL," +
-  "is_open INTEGER NOT NULL CHECK (is_open IN (0, 1))," + // unfinished, or with work left
+  "is_open INTEGER NOT NULL CHECK (is_open IN (0, 1))," + // 1: unfinished, or with pending work
   "session_id TEXT," +
   "invoice_id TEXT," +
   "payment_id TEXT," +
@@ -26,7 +25,7 @@ const FIRST =
   "CREATE INDEX purchases_by_session ON purchases (session_id) WHERE session_id IS NOT NULL;" +
   "CREATE INDEX purchases_by_invoice ON purchases (invoice_id) WHERE invoice_id IS NOT NULL;" +
   "CREATE INDEX purchases_by_payment ON purchases (payment_id) WHERE payment_id IS NOT NULL;" +
-  "CREATE TABLE payments (" + // kept, because refunds can follow years later
+  "CREATE TABLE payments (" + // never deleted, because refunds can follow years later
   "id TEXT PRIMARY KEY NOT NULL," +
   "record TEXT NOT NULL CHECK (json_valid(record))" +
   ") STRICT, WITHOUT ROWID;" +
@@ -34,7 +33,7 @@ const FIRST =
   "event_id TEXT PRIMARY KEY NOT NULL," +
   "record TEXT NOT NULL CHECK (json_valid(record))" +
   ") STRICT, WITHOUT ROWID;" +
-  "CREATE TABLE heard (" + // processed hints, so that they aren't processed again
+  "CREATE TABLE heard (" + // processed hints, which must not be processed again
   "event_id TEXT PRIMARY KEY NOT NULL," +
   "at INTEGER NOT NULL" +
   ") STRICT, WITHOUT ROWID;" +
@@ -71,7 +70,6 @@ const NOBODY: PaymentsHead = {
 
 type Record_ = { readonly record: string };
 
-/** Returns access to the payment tables. Writes without an await in between commit together. */
 export function paymentRows(sql: SqlStorage): PaymentRows {
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller knows the type
   const one = <T>(query: string, ...values: (string | number)[]): T | null => {

@@ -48,11 +48,12 @@ import type { PaymentDeps } from "./payment-deps.ts";
 
 const SHOW_MS = 1500;
 const CALL_TIMEOUT_MS = 10_000;
-/** Ms until unfinished work is checked again, because the object may have been evicted. */
+/**
+ * Interval between checks of unfinished work, in ms. An eviction of the object can interrupt work.
+ */
 const WATCH_MS = 5000;
 const RECENT_MS = 48 * 3_600_000;
 
-/** An organization's purchases and payments, in its home region. */
 export class Payments extends DurableObject<Env> implements PaymentsCalls {
   #machine: PurchaseRunner | null = null;
   #armedFor: number | null = null;
@@ -114,7 +115,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
         return refuse({ kind: "conflict", message, param: null, code: "no_purchases" });
       }
       const params = portalParams(customer.id, buyer.returnUrl);
-      const key = `portal:${crypto.randomUUID()}`; // each click makes a new link, and no money moves
+      const key = `portal:${crypto.randomUUID()}`; // each click creates a new link; no money moves
       const answer = await deps.stripe.ask(post("/v1/billing_portal/sessions", params, key));
       const made = bodyOf(answer, portalSchema);
       if (made !== null) return success({ url: made.url });
@@ -269,7 +270,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     this.ctx.waitUntil(done);
   }
 
-  /** Writes changed purchases to D1. If it fails, the next work or `poke` repeats it. */
+  /** Writes changed purchases to D1. After a failure, the next work or `poke` tries again. */
   async #publish(isWhole = false): Promise<void> {
     if (!this.#isMade()) return;
     const { DB } = this.env;

@@ -6,7 +6,10 @@ import type { Payment, Purchase } from "./purchase.ts";
 
 const BATCH = 50;
 
-/** SQL for a fingerprint of a purchase and its payment. It changes with each published field. */
+/**
+ * SQL for a fingerprint of a purchase and its payment. The fingerprint changes with each published
+ * field.
+ */
 const MARK = `json_extract(purchases.record, '$.updatedAt', '$.state', '$.tries')
   || coalesce(json_extract(payments.record, '$.isCredited', '$.backMicro'), '')`;
 
@@ -18,8 +21,8 @@ type Published = {
 };
 
 /**
- * Writes new and changed purchases to D1. With `isWhole`, then compares the totals, and writes all
- * purchases again if D1 was restored to an earlier time, or if a late write replaced a newer one.
+ * Writes new and changed purchases to D1. With `isWhole`, then compares totals. Rewrites all
+ * purchases if D1 lacks changes, as after a restore or a late write.
  */
 export async function publishPurchases(
   sql: SqlStorage,
@@ -32,7 +35,6 @@ export async function publishPurchases(
   await publishChanged(sql, put);
 }
 
-/** Reports whether D1 lacks purchases or has older ones. Purchases newer in D1 stay. */
 function isBehind(copy: PurchaseTotals, own: PurchaseTotals): boolean {
   if (copy.purchases !== own.purchases) return copy.purchases < own.purchases;
   if (copy.updatedAt !== own.updatedAt) return copy.updatedAt < own.updatedAt;

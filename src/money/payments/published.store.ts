@@ -19,14 +19,13 @@ export async function putPurchases(
   await db.batch(
     purchases.map((one) => {
       const { id, state, returnedMicro, sessionId, invoiceId, paymentId, updatedAt } = one;
-      const record = JSON.stringify({ ...one, url: null }); // the address lets anyone pay
+      const record = JSON.stringify({ ...one, url: null }); // anyone with the URL can pay
       const named = [sessionId, invoiceId, paymentId];
       return put.bind(id, orgId, state, returnedMicro, ...named, record, updatedAt);
     }),
   );
 }
 
-/** Sums over an organization's purchases, which differ if a copy lacks a change. */
 export type PurchaseTotals = {
   readonly purchases: number;
   readonly updatedAt: number;
@@ -48,7 +47,7 @@ type PublishedQuery = {
   readonly orgId: string | null;
   /** A state, or `refunded`. */
   readonly state: string | null;
-  /** Only purchases with lower IDs, and not below `fromId`. */
+  /** Selects purchases with IDs below this one and from `fromId` on. */
   readonly beforeId: string;
   readonly fromId: string;
   readonly limit: number;
@@ -62,7 +61,7 @@ type PublishedPurchase = {
   };
 };
 
-/** Returns up to one more purchase than `limit`, newest first. */
+/** Returns up to `limit` + 1 purchases, newest first. */
 export async function listPublished(
   db: D1Database,
   { orgId, state, beforeId, fromId, limit }: PublishedQuery,

@@ -11,7 +11,7 @@ import type { PaymentDeps } from "./payment-deps.ts";
 
 type Change = Partial<Purchase>;
 
-/** Ms to wait after a customer's deadline, because Stripe's clock may be slow. */
+/** Wait after a customer's deadline, in ms, because Stripe's clock may be slow. */
 const GRACE_MS = 60_000;
 
 export function storePurchase(
@@ -34,7 +34,6 @@ export function moveToStep(
   return storePurchase(deps, purchase, { ...started, ...change });
 }
 
-/** Retries a purchase's current step after a pause. */
 export function retryLater(deps: PaymentDeps, purchase: Purchase, answer?: StripeAnswer): Purchase {
   const tries = purchase.tries + 1;
   if (answer?.kind === "unsure" && (answer.status === 401 || answer.status === 403)) {
@@ -48,10 +47,7 @@ export function retryLater(deps: PaymentDeps, purchase: Purchase, answer?: Strip
   });
 }
 
-/**
- * Runs a purchase's current step again with a new idempotency key. Only for a step that moves no
- * money.
- */
+/** Repeats a purchase's current step with a new idempotency key. The step must not move money. */
 export function restartStep(deps: PaymentDeps, purchase: Purchase): Purchase {
   const tries = purchase.tries + 1;
   const nextAt = deps.now() + pauseMs(tries);
@@ -106,7 +102,6 @@ export function abandonMismatchedInvoice(
   return moveToStep(deps, purchase, status === "draft" ? "discard" : "void", { ending });
 }
 
-/** Declines a purchase because our payment setup is wrong, and alerts the operator. */
 export function declineAsMisconfigured(
   deps: PaymentDeps,
   purchase: Purchase,

@@ -76,7 +76,7 @@ export function newPurchase(
   };
 }
 
-/** Failed tries after which a hint is reported: first after about an hour, then each day. */
+/** Failed attempts after which a hint is reported (about an hour). Then it is reported daily. */
 const STUCK_TRIES = 12;
 const STUCK_AGAIN_TRIES = 144;
 
@@ -104,7 +104,7 @@ export class PurchaseRunner {
     rows.put(newPurchase({ ...auto, actor: SYSTEM }, now()));
   }
 
-  /** Cancels a purchase. A payment made in between is credited. */
+  /** Cancels a purchase. A payment that arrives meanwhile is credited. */
   cancel(id: string): void {
     const { rows, now } = this.#deps;
     const purchase = rows.purchase(id);
@@ -175,13 +175,13 @@ export class PurchaseRunner {
     return times.length === 0 ? null : Math.min(...times);
   }
 
-  /** Processes a hint (IDs of a Stripe event). Hints about one object share a read. */
+  /** Processes a hint. Hints about the same Stripe object share one read. */
   handleHint(hint: WaitingHint): Promise<void> {
     const { kind, object } = hint;
     return this.#chains.run(`${kind}:${object}`, async () => {
       const { rows, now } = this.#deps;
       const due = rows.waiting().find(({ eventId }) => eventId === hint.eventId);
-      if (due === undefined || due.nextAt > now()) return; // another hint already read it
+      if (due === undefined || due.nextAt > now()) return; // another hint has already read the object
       const same = rows.waiting().filter((one) => one.kind === kind && one.object === object);
       const isDone = await processHint(this.#deps, this, due);
       const tries = due.tries + 1;
@@ -221,11 +221,10 @@ export class PurchaseRunner {
   }
 }
 
-/** Runs work of the same name in order, one at a time. */
+/** Runs work of the same name in order, one at a time, even if earlier work failed. */
 class QueuesByName {
   readonly #last = new Map<string, Promise<unknown>>();
 
-  /** Runs `work` after all earlier work of this name, even if that failed. */
   run<T>(name: string, work: () => Promise<T>): Promise<T> {
     const before = this.#last.get(name) ?? Promise.resolve();
     const mine = before.then(work, work);

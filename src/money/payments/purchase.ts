@@ -45,9 +45,9 @@ export type Purchase = {
   readonly step: PurchaseStep | null;
   readonly sent: Sent | null;
   readonly tries: number;
-  /** Distinguishes the idempotency keys of one step. */
+  /** A counter in the step's idempotency key. Each restart of the step increments it. */
   readonly anew: number;
-  /** Time of the next step or check (Unix ms); null if no step is left. */
+  /** Time of the next step or check (Unix ms), or null if no step is left. */
   readonly nextAt: number | null;
   readonly createdAt: number;
   readonly updatedAt: number;
@@ -62,11 +62,16 @@ export type Purchase = {
   readonly error: PurchaseError | null;
   readonly card: Card | null;
   readonly requestId: string | null;
-  /** Events that the wallet hasn't received. `tellAt` is the time of the next attempt (Unix ms). */
+  /**
+   * Outcomes that the wallet hasn't received. `tellAt` is the time of the next attempt (Unix ms).
+   */
   readonly untold: readonly PurchaseOutcome[];
   readonly tellAt: number | null;
 };
-/** The end of a purchase once its Stripe object is closed. A payment in between replaces it. */
+/**
+ * The end of a purchase, which applies once its Stripe object is closed. A payment in the meantime
+ * cancels it.
+ */
 export type PurchaseEnding = {
   readonly state: "declined" | "expired";
   readonly error: PurchaseError;
@@ -94,7 +99,10 @@ export type PaymentsHead = {
   readonly customers: number;
   readonly card: (Card & { readonly paymentMethod: string }) | null;
   readonly reading: number;
-  /** Creation time of the wallet that received all payments. It differs after a rebuild. */
+  /**
+   * Creation time of the wallet that received all payments (Unix ms). A rebuilt wallet has a new
+   * creation time.
+   */
   readonly walletMadeAt: number | null;
 };
 

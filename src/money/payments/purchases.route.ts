@@ -26,10 +26,7 @@ export const purchaseBody = z.object({
   save_card: z.optional(z.boolean()),
 });
 
-/**
- * Handles POST /v1/credits/purchases. The purchase continues in the background. Requires an
- * Idempotency-Key.
- */
+/** Handles POST /v1/credits/purchases. The purchase continues in the background. */
 export async function buyRoute(c: AppContext) {
   const { config, admitted } = c.var;
   const name = readIdempotencyKey(c.req.header("idempotency-key"));
@@ -112,7 +109,6 @@ export const creditsQuery = z.object({
   ),
 });
 
-/** Handles GET /v1/credits: credits and refunds, newest first, and the state of purchases. */
 export async function creditsRoute(c: AppContext) {
   const page = parseQuery(creditsQuery, c.req.url);
   if (!page.ok) return page;

@@ -211,7 +211,8 @@ function gone(deps: PaymentDeps, purchase: Purchase, refusal: Refused): Purchase
 }
 
 /**
- * Closes a Stripe object. If Stripe rejects this, reads it again, because it may have been paid.
+ * Closes a Stripe object. If Stripe rejects the call, reads the object again, because it may have
+ * been paid.
  */
 async function close(
   deps: PaymentDeps,

@@ -16,7 +16,9 @@ const REFUSED: Readonly<Record<string, string>> = {
   insufficient_funds: "The balance at Stripe is too low for this refund.",
 };
 
-/** Refunds a payment once per `name`. The wallet changes once the refund is read from Stripe. */
+/**
+ * Refunds a payment once per `name`. The wallet changes only after the refund was read from Stripe.
+ */
 export async function refundOf(
   { rows, stripe }: Pick<PaymentDeps, "rows" | "stripe">,
   purchase: Purchase,
@@ -53,7 +55,10 @@ export async function paymentOf(stripe: PaymentDeps["stripe"], id: string): Prom
   return bodyOf(await stripe.ask(readRefund(id)), refundSchema)?.payment_intent ?? null;
 }
 
-/** Searches for a refund of this name, because Stripe stores idempotency keys only for a day. */
+/**
+ * Reports whether a refund with this name exists, because Stripe stores idempotency keys only for a
+ * day.
+ */
 async function madeBefore(
   stripe: PaymentDeps["stripe"],
   paymentId: string,

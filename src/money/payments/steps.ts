@@ -37,8 +37,8 @@ export type RunPurchaseStep = (deps: PaymentDeps, purchase: Purchase) => Promise
 
 const FAULTS_STORED = 3;
 /**
- * Ms for which a call is retried, within Stripe's lifetime of idempotency keys. A checkout's is
- * shorter, because Stripe rejects one that expires within half an hour.
+ * Maximum time to retry a call, in ms. It is shorter for a checkout, because Stripe rejects a
+ * checkout that expires within half an hour.
  */
 const KEY_MS = 23 * 3_600_000;
 const SESSION_KEY_MS = 25 * 60_000;
@@ -177,7 +177,7 @@ export const createCheckoutStep: RunPurchaseStep = async (deps, purchase) => {
   return findLostSession(deps, now);
 };
 
-/** Searches Stripe for a checkout whose creation got no response. */
+/** Searches Stripe for a checkout if the response that created it was lost. */
 export async function findLostSession(deps: PaymentDeps, purchase: Purchase): Promise<Purchase> {
   const found = await lookFor(deps, purchase, "checkout/sessions");
   const now = deps.rows.purchase(purchase.id) ?? purchase;
@@ -187,7 +187,10 @@ export async function findLostSession(deps: PaymentDeps, purchase: Purchase): Pr
   return endPurchase(deps, now, { state: "declined", error: "processing_error", isHard: false });
 }
 
-/** Returns null if Stripe doesn't have the object, and undefined without a response. */
+/**
+ * Returns the ID of the purchase's object, null if Stripe doesn't have it, or undefined if Stripe
+ * didn't respond.
+ */
 async function lookFor(
   { stripe }: PaymentDeps,
   { id, customerId, createdAt }: Purchase,

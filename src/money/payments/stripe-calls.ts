@@ -115,7 +115,10 @@ export function payParams(paymentMethod: string) {
   return { off_session: true, payment_method: paymentMethod } as const;
 }
 
-/** Returns the parameters of a refund. Stripe stores `name`, by which it is found later. */
+/**
+ * Returns the parameters of a refund. A later search finds the refund by the `name` in its
+ * metadata.
+ */
 export function refundParams(
   paymentId: string,
   { amountCents, reason, name }: Pick<RefundAsk, "amountCents" | "reason" | "name">,
@@ -161,7 +164,7 @@ export const readInvoicePayments = (paymentId: string): StripeCall =>
     payment: { type: "payment_intent", payment_intent: paymentId },
     limit: 10,
   });
-/** Lists a customer's objects from ten minutes before a time, because clocks differ. */
+/** Lists a customer's objects created since ten minutes before `sinceMs`, because clocks differ. */
 export function listSince(
   what: "checkout/sessions" | "invoices",
   customerId: string,

@@ -9,7 +9,9 @@ import { read, readPaymentIntent } from "./stripe-calls.ts";
 import { bodyOf } from "./stripe.ts";
 import type { Stripe } from "./stripe.ts";
 
-/** The handled event types and the kind of hint for each. Stripe allows no more types per call. */
+/**
+ * Handled event types, each with its kind of hint. A Stripe call can't list events of more types.
+ */
 const EVENT_KINDS: Readonly<Record<string, Hint["kind"]>> = {
   "checkout.session.completed": "session",
   "checkout.session.async_payment_succeeded": "session",
@@ -34,8 +36,8 @@ const EVENT_KINDS: Readonly<Record<string, Hint["kind"]>> = {
 };
 
 /**
- * The time (Unix s) up to which events were read. `rest`: a sweep since `startedS` hasn't read
- * those before `beforeS` yet.
+ * The time (Unix s) up to which all events were read. `rest`: the sweep that began at `startedS`
+ * hasn't read the events before `beforeS` yet.
  */
 export type SweepCursor = {
   readonly sinceS: number;
@@ -56,8 +58,8 @@ export type DispatchServices = CallsOf<"payments", "hint"> & {
 };
 
 /**
- * The result of an event. `nothing`: no organization here is concerned. `unsure`: it must be
- * retried.
+ * The result of an event. `nothing`: the event concerns no organization of this region. `unsure`:
+ * the caller must retry.
  */
 export type DispatchResult = "told" | "nothing" | "unsure";
 
@@ -92,8 +94,8 @@ type Named = { readonly object: string; readonly customer: string };
 const ID = /^[a-z]+_[A-Za-z0-9_]{1,250}$/;
 
 /**
- * Returns the object's and customer's IDs. Refunds, disputes and warnings lack the customer, so
- * their payment is read from Stripe.
+ * Returns the IDs of the event's object and customer. Reads the payment from Stripe if the event
+ * lacks the customer.
  */
 async function namesOf(
   to: DispatchServices,
@@ -147,15 +149,15 @@ async function ofCharge(
   return isWhole ? { object, customer } : "nothing";
 }
 
-/** Seconds before the cursor that a sweep reads again, because events become visible late. */
+/** Seconds before the cursor that a sweep reads again, because events can become visible late. */
 const OVERLAP_S = 3600;
-/** Maximum age of swept events in seconds: less than the 30 days for which Stripe stores them. */
+/** Maximum age of swept events, in seconds. Stripe stores events for 30 days. */
 const KEPT_S = 29 * 86_400;
 const PAGES_MAX = 50;
 
 /**
- * Sends events since the last sweep to their organizations. The cursor doesn't pass an event that
- * must be retried. Returns the number listed, or null if Stripe didn't respond.
+ * Sends events since the last sweep to their organizations. The cursor stays before an event that
+ * must be retried. Returns the number of listed events, or null if Stripe didn't respond.
  */
 export async function sweepEvents(to: DispatchServices, nowMs: number): Promise<number | null> {
   const nowS = Math.floor(nowMs / 1000);

@@ -127,7 +127,7 @@ export const eventSchema = z.object({
   }),
 });
 export type StripeEvent = z.infer<typeof eventSchema>;
-/** Each event is parsed separately, so that an invalid one blocks no other. */
+/** Events are parsed later, one by one, so that an invalid event blocks no other. */
 export const eventsSchema = listOf(z.looseObject({ id, created: z.optional(whole) }));
 export const chargeSchema = z.object({
   id,

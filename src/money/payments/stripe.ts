@@ -3,7 +3,7 @@ import type { PaymentsConfig } from "../../shared/config/config.ts";
 import { readBoundedText } from "../../shared/http/bounded-body.ts";
 import { hmacKey, verifyHmac } from "../../shared/hmac.ts";
 
-/** The Stripe API version. Tests compare it with Stripe's types. */
+/** Tests compare this version with Stripe's types. */
 export const API_VERSION = "2026-10-28.endive";
 
 const ANSWER_BYTES_MAX = 1024 * 1024;
@@ -12,7 +12,7 @@ const TIMEOUT_MS = 30_000;
 export type Params = { readonly [name: string]: Param };
 type Param = string | number | boolean | readonly Param[] | Params | undefined;
 
-/** Encodes a form (`a[b][0]=v`). Omits undefined values. */
+/** Encodes parameters as a form (`a[b][0]=v`). Omits undefined values. */
 export function form(params: Params): string {
   const pairs: string[] = [];
   const add = (name: string, value: Param): void => {
@@ -49,8 +49,8 @@ const refusal = z.object({
 const refusalBody = z.object({ error: refusal });
 
 /**
- * The result of a call. `unsure`: Stripe may have executed it. `isStored`: Stripe returns the same
- * error for this idempotency key again, so read the object instead.
+ * The result of a call. `unsure`: Stripe may have executed the call. `isStored`: Stripe returns the
+ * same error for each retry, so read the object instead.
  */
 export type StripeAnswer =
   | { readonly kind: "done"; readonly body: unknown; readonly requestId: string | null }
@@ -147,7 +147,10 @@ const SIGNATURES_MAX = 8;
 
 type SignatureHeader = { readonly time: string; readonly tags: readonly string[] };
 
-/** Parses Stripe's signature header. Returns null if it is invalid or over five minutes off. */
+/**
+ * Parses Stripe's signature header. Returns null if it is invalid or its time is over five minutes
+ * off.
+ */
 export function signatureHeader(header: string | null, nowMs: number): SignatureHeader | null {
   const parts = (header ?? "").split(",").map((part) => part.trim().split("="));
   const times = parts.filter(([name]) => name === "t").map(([, value = ""]) => value);

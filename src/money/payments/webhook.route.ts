@@ -20,7 +20,7 @@ const ANSWER_MS = 8000;
 
 /**
  * Handles POST /payments/stripe. Reads the body only with a recent, well-formed signature header.
- * Returns 2xx once the event is stored or concerns no organization here.
+ * Returns 2xx once the event is stored, or if it concerns no organization of this region.
  */
 export async function stripeWebhookRoute(c: AppContext): Promise<Response> {
   const { config } = c.var;
