@@ -3,7 +3,10 @@ import { micros } from "../../../shared/money.ts";
 import type { Period } from "../../../shared/period.ts";
 import type { EndUser } from "./quota.ts";
 
-/** An alert: `valueMicro` has reached the quota or the threshold `limitMicro`. */
+/**
+ * An alert about an end user's spend or a low balance. `limitMicro` is the quota or the balance
+ * threshold.
+ */
 export type Crossing = {
   readonly kind: "user_daily" | "user_monthly" | "low_balance";
   readonly endUserId: string | null;
@@ -16,12 +19,11 @@ export type Crossing = {
 
 const REARM_PART = 10;
 
-/** An end user's spend in a period, before and after a charge. */
 type QuotaSpend = { readonly before: number; readonly after: number };
 
 /**
- * Returns the quotas whose threshold a charge reached, or a change if `before` is 0. The caller
- * stores each alert once per limit.
+ * Returns an alert for each quota whose alert threshold the new spend reaches. When a quota
+ * changes, the caller passes 0 as `before`.
  */
 export function quotaCrossings(
   user: EndUser,
@@ -48,8 +50,8 @@ export function quotaCrossings(
 }
 
 /**
- * Reports whether spend reached the threshold. Uses a division, because 0.55 * 100 is
- * 55.00000000000001.
+ * Reports whether spend reached the threshold. Divides, because `limit * threshold` can be too
+ * high: 0.55 * 100 is 55.00000000000001.
  */
 function reaches(spent: number, limit: Micros, threshold: number): boolean {
   return spent > 0 && spent / limit >= threshold;

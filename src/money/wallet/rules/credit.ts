@@ -4,7 +4,10 @@ import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import type { HoldTotals } from "./open-holds.ts";
 
-/** Returns the new balance. Fails if it would exceed 2^53 or be lower than the held amount. */
+/**
+ * Returns the balance after a credit. Fails if the balance would exceed 2^53 - 1 micro-credits, or
+ * if a negative amount would lower it below the open holds.
+ */
 export function balanceAfterCredit(ledger: HoldTotals, amount: Micros): Result<Micros> {
   const balance = ledger.balance + amount;
   if (!Number.isSafeInteger(balance)) {

@@ -3,7 +3,10 @@ import type { Result } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 
-/** Refunded and disputed amounts: owed, taken from the balance, or forgiven. */
+/**
+ * Refunded and disputed amounts that the organization owes, has repaid from its balance, or was
+ * forgiven.
+ */
 export type Debts = {
   readonly owed: Micros;
   readonly taken: Micros;
@@ -26,8 +29,9 @@ type Moved = {
 };
 
 /**
- * Sets a payment's refunded amount, at most its credits. Returns null if a newer reading is stored.
- * If a dispute is won, first reduces the debt, then gives back what was taken.
+ * Sets a payment's refunded and disputed amount, capped at its credits. A lower amount, as after a
+ * won dispute, first reduces the debt and then returns credits to the balance. Returns null for an
+ * outdated Stripe reading.
  */
 export function applyRefund(
   debts: Debts,

@@ -4,7 +4,7 @@ import type { HoldRequest } from "../../../shared/contracts/wallet.ts";
 import { boundsOf } from "./policies.ts";
 import type { AllowedRequest } from "./policies.ts";
 
-/** Failures that don't occur if the request tries fewer models. */
+/** Failures that a request can avoid by allowing fewer models. */
 const AVOIDABLE: ReadonlySet<Failure["kind"]> = new Set([
   "balance_too_low",
   "quota_exceeded",
@@ -17,8 +17,9 @@ const AVOIDABLE: ReadonlySet<Failure["kind"]> = new Set([
 type Decided<T> = { readonly allowed: AllowedRequest; readonly decided: T };
 
 /**
- * Decides with all models. If the limits don't cover all, decides with the first, or returns its
- * failure, and adds each fallback model that the limits cover.
+ * Calls `decide` with all models of the request. If the limits don't cover all of them, keeps the
+ * first model and each fallback model that the limits cover. Fails if they don't even cover the
+ * first.
  */
 export function decideByModels<T>(
   allowed: AllowedRequest,

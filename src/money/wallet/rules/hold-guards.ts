@@ -9,32 +9,34 @@ import { WINDOW_MS } from "../../../shared/rate-window.ts";
 
 export const HOLD_ID = "req_";
 
-/** Maximum age of a request ID in ms. An older request can be a late duplicate. */
+/** Maximum age of a request ID, in ms. An older ID can belong to a late duplicate. */
 export const ID_AGE_MAX_MS = 120_000;
 
-/** Rejects an ID that is too old or too new as `overloaded`, and a malformed one as `internal`. */
+/**
+ * Returns `overloaded` for an ID that is too old or too new, `internal` for a malformed ID, or
+ * null.
+ */
 export function refuseId(id: string, nowMs: number): Refusal | null {
   const minted = mintedAt(id, HOLD_ID);
   if (minted === null) return refuse({ kind: "internal" });
   return Math.abs(minted - nowMs) > ID_AGE_MAX_MS ? refuse({ kind: "overloaded" }) : null;
 }
 
-/** The newest request that was granted with an Idempotency-Key. */
+/** The newest request with an Idempotency-Key whose hold was granted. */
 export type IdempotencyHolder = {
   readonly id: string;
   readonly body: string;
   readonly admittedAt: number;
   /**
-   * The state, or null if the row was deleted. Within a day, only rows of paid requests are
-   * deleted.
+   * Null if the row was deleted. In the first 24 hours, only rows of settled requests are deleted.
    */
   readonly state: RequestState | null;
 };
 
 /**
- * Checks an Idempotency-Key. Fails within 24 hours of its first request if that is held or settled.
- * If its hold expired, returns the first request, which the caller must void. Returns null for
- * another body.
+ * Checks the reuse of an Idempotency-Key. Within 24 hours, fails if its newest request is open or
+ * settled. If the hold of that request expired and the body is the same, returns its ID, which the
+ * caller must void. Otherwise returns null.
  */
 export function decideIdempotency(
   holder: IdempotencyHolder | null,
@@ -72,7 +74,9 @@ export function refuseDeadSession(
  */
 export type RateLog = number[];
 
-/** Returns the ms to wait, so that no 60 seconds have more than `limit` requests. */
+/**
+ * Returns how long a new request must wait, in ms, to stay within `limit` requests per 60 seconds.
+ */
 export function rateWait(log: RateLog, limit: number, nowMs: number): number {
   forget(log, nowMs);
   const oldest = log[log.length - limit];

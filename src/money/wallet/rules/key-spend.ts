@@ -4,7 +4,10 @@ import { WINDOW_MS } from "../../../shared/rate-window.ts";
 
 type Counted = { readonly id: string; readonly at: number; tokens: number };
 
-/** `share` returns how many of the unused tokens a request can get above its minimum. */
+/**
+ * The minimum and maximum tokens of a request. `share` returns how many of the free tokens the
+ * request can reserve above its minimum.
+ */
 type WindowRequest = Pick<TokenRequest, "least" | "most"> & {
   readonly share: (free: number) => number;
 };
@@ -15,15 +18,15 @@ type TokenVerdict =
   | { readonly kind: "full"; readonly remaining: number; readonly retryAfterMs: number };
 
 /**
- * A key's tokens of the last minute. In no 60 seconds do reserved tokens exceed the limit. A
- * request's actual tokens replace its reservation. If they exceed it, later requests wait.
+ * A key's reserved and used tokens in the last 60 seconds. Reserved tokens never exceed the limit.
+ * When a request ends, its actual tokens replace its reservation.
  */
 export class TokenWindow {
   readonly #counted = new Map<string, Counted>();
 
   /**
-   * Grants tokens between the minimum and the maximum, or returns the wait (1 ms to 60 s). `never`:
-   * the minimum exceeds the limit.
+   * Grants tokens between the request's minimum and maximum. Returns `full` with the wait if too
+   * few tokens are free, or `never` if the minimum exceeds the limit.
    */
   decide(limit: number, ask: WindowRequest, nowMs: number): TokenVerdict {
     if (ask.least > limit) return { kind: "never" };
@@ -51,7 +54,7 @@ export class TokenWindow {
     if (counted !== undefined) counted.tokens = tokens;
   }
 
-  /** Returns the remaining tokens, and the time at which the oldest request stops counting. */
+  /** Returns the remaining tokens, and the ms until the oldest request leaves the window. */
   state(limit: number, nowMs: number): RateState {
     const remaining = Math.max(0, limit - this.#count(nowMs));
     const [oldest] = this.#counted.values();

@@ -5,8 +5,8 @@ import { isQuota } from "./open-holds.ts";
 import type { OpenHold } from "./open-holds.ts";
 
 /**
- * Returns the settlement and posting with the ledger's charge. For a hold that counts only in
- * quotas, the charge is 0, and the generation's `purpose` has the amount.
+ * Returns the settlement and posting to store. For a hold that counts only against quotas, the
+ * ledger charge is 0, and `generation.purpose` contains the charged amount.
  */
 export function ledgerChargeOf(
   settlement: Settlement,

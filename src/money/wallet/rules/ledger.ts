@@ -27,13 +27,16 @@ export type KnownHold = {
   readonly failure: Failure | null;
   readonly expiresAt?: number;
   readonly purpose?: Purpose | null;
-  /** The models that the hold covers. If null or absent, it covers all requested models. */
+  /** Models that the hold covers. Null or absent means all requested models. */
   readonly models?: readonly string[] | null;
 };
 
 type HoldContent = Pick<KnownHold, "id" | "least" | "most" | "externalId">;
 
-/** The result of a charge. `late`: the hold had expired. `overHold`: an open hold was too small. */
+/**
+ * The charge of a settled hold. `late`: the hold was no longer open. `overHold`: the cost exceeded
+ * the open hold.
+ */
 export type Posting = {
   readonly charged: Micros;
   readonly shortfall: Micros;
@@ -48,8 +51,8 @@ function chargeOf(cost: Micros, held: Micros, free: number): Micros {
 }
 
 /**
- * Returns the part of the free amount that one request can hold. Without an output cap, half stays
- * free for others.
+ * Returns how much of a free amount a request can hold. Without an output cap, half stays free for
+ * concurrent requests.
  */
 export function shareOf(free: number, hasCap: boolean): number {
   return hasCap ? free : Math.floor(free / 2);
@@ -59,23 +62,26 @@ export type HoldRequestFacts = {
   readonly least: Micros;
   readonly most: Micros;
   /**
-   * The minimum with the upper bound of the prompt's tokens. Budgets use it, because they must
-   * never be exceeded.
+   * Minimum cost with the upper bound of the prompt's tokens. Budgets require this amount, because
+   * spend must never exceed them.
    */
   readonly sure: Micros;
   readonly hasCap: boolean;
-  /** In the order in which they are checked. */
+  /** Limits in the order of their checks. */
   readonly limits: readonly Limit[];
   readonly isQuota?: boolean;
 };
 
-/** A limit of a hold, or the balance. Open holds use `held` of the `left` amount. */
+/**
+ * A limit on a hold, such as a budget or the balance. `left` includes `held`, the amount of open
+ * holds.
+ */
 export type Limit = {
   readonly left: number;
   readonly held: number;
-  /** Reserves the upper bound of the prompt. */
+  /** Whether a hold must cover the upper bound of the prompt's tokens instead of an estimate. */
   readonly isStrict: boolean;
-  /** Whether the limit rejects even free requests once none of it is left. */
+  /** Whether the limit, once used up, rejects even free requests. */
   readonly blocksAtZero: boolean;
   readonly refuse: (short: { readonly required: Micros; readonly onlyHolds: boolean }) => Failure;
 };
@@ -113,8 +119,8 @@ function balanceLimit({ balance, held }: HoldTotals): Limit {
 }
 
 /**
- * Returns the first response to this hold, but `overloaded` once it is voided or expired. Throws if
- * the content differs.
+ * Returns the stored response to a repeated hold request, or `overloaded` if the hold was voided or
+ * expired. Throws if the repeated request differs.
  */
 export function recallHold(known: KnownHold, content: HoldContent): Result<Micros> | null {
   if (known.granted === null && known.state === "voided") return refuse({ kind: "overloaded" });
@@ -129,8 +135,8 @@ export function recallHold(known: KnownHold, content: HoldContent): Result<Micro
 }
 
 /**
- * Decides the charge: at most the hold, plus unreserved balance within the limits, of which
- * `limitFree` is free. `isCapped`: at most the hold.
+ * Decides the charge for a cost. Above the hold, a charge can use the free balance, up to
+ * `limitFree`, the free amount of the limits. With `isCapped`, the charge can't exceed the hold.
  */
 export function decideSettle(
   ledger: HoldTotals,

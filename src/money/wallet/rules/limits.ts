@@ -20,23 +20,23 @@ import {
 import type { Moment, Tally } from "../../../shared/budget-meter.ts";
 import type { OpenHold } from "./open-holds.ts";
 
-/** A limit and its count at the newest ledger row. */
+/** A limit and the amount counted up to the newest ledger row. */
 export type CountedLimit = BudgetOwner & {
   readonly budget: Budget;
-  /** The count starts after this ledger row and time (Unix ms). */
+  /** Counting starts after this ledger row, at `sinceMs` (Unix ms). */
   readonly sinceSeq: number;
   readonly sinceMs: number;
   readonly tally: Tally;
 };
 
 export type Meter = CountedLimit & {
-  /** Held amounts by period. Rolling windows and limits for `total` have one entry. */
+  /** Amounts of open holds by period. Rolling windows and `total` have one entry. */
   readonly held: Map<number, number>;
 };
 
 /**
- * Returns a limit for the `budget_dollars` of a key or session. Its count is stored with its owner.
- * Null has no limit, but is still counted.
+ * Returns a limit for an end user's quota, or for `budget_dollars` of a key or session. With an
+ * `amount` of null, spend is counted but not limited.
  */
 export function fieldLimit(
   owner: BudgetOwner,
@@ -55,20 +55,19 @@ export function fieldLimit(
 }
 
 /**
- * Reports whether a limit is an end user's quota. It reserves the prompt's estimate, and doesn't
- * limit a charge before its hold expires.
+ * Reports whether a limit is an end user's quota. Quotas count the prompt's estimate in holds, and
+ * limit a charge only after its hold expired.
  */
 export const isQuota = (meter: Pick<CountedLimit, "budget" | "scope">): boolean =>
   meter.scope === "end_user" && isField(meter);
 
-/** Reports whether a limit is set by a field. An entry of `budgets` has another ID. */
+/** Reports whether a limit is a quota or `budget_dollars`. The budget's ID is then its window. */
 export const isField = ({ budget }: Pick<CountedLimit, "budget">): boolean =>
   budget.id === budget.window;
 
-/** Returns a limit without open holds. */
 export const newMeter = (limit: CountedLimit): Meter => ({ ...limit, held: new Map() });
 
-/** Returns a limit with the amount of another, and with its own count. */
+/** Returns the meter with the budget of `other`. Keeps the meter's count. */
 export const withBudget = (meter: Meter, other: CountedLimit | undefined): Meter => ({
   ...meter,
   budget: other?.budget ?? meter.budget,
@@ -78,7 +77,7 @@ export function reservesIn(budget: Budget, models: readonly string[] | null): bo
   return models === null || models.some((model) => countsModel(budget, model));
 }
 
-/** Adds a hold (`sign` 1) or removes it (-1). */
+/** Adds a hold's amount to the meter (`sign` 1) or subtracts it (-1). */
 export function reserveIn({ budget, held }: Meter, hold: OpenHold, sign: 1 | -1): void {
   if (!reservesIn(budget, hold.models ?? null)) return;
   const amounts = { dollars: hold.granted, tokens: hold.tokens ?? 0, requests: 1 };
@@ -88,13 +87,14 @@ export function reserveIn({ budget, held }: Meter, hold: OpenHold, sign: 1 | -1)
   else held.set(bucket, sum);
 }
 
-/** Returns a hold's period: its own in a calendar window. Other windows count all open holds. */
+/**
+ * Returns the key of a hold in `Meter.held`. All windows without calendar periods use the key 0.
+ */
 function heldBucket(window: string, { period }: Pick<Moment, "period">): number {
   const isCalendar = window === "day" || window === "week" || window === "month";
   return isCalendar ? bucketOf(window, { period, nowMs: 0 }) : 0;
 }
 
-/** The parts of a ledger row that limits count. */
 export type CountedRow = {
   readonly seq: number;
   readonly period: Moment["period"];
@@ -146,14 +146,16 @@ export function dollarLimits(meters: readonly Meter[], at: Moment): Limit[] {
 export function checkRequestBudgets(meters: readonly Meter[], at: Moment): Refusal | null {
   for (const meter of meters) {
     if (meter.budget.unit !== "requests") continue;
-    // A request counts only when it ends, so it doesn't help to wait for running requests.
+    // Running requests aren't counted, so waiting for them can't free capacity.
     const short = { required: 1, onlyHolds: false };
     if (amountsOf(meter, at).free < 1) return refuse(exceeded(meter, at, short));
   }
   return null;
 }
 
-/** Returns the tokens to hold, or null if there is no token budget. */
+/**
+ * Returns the tokens to hold within the token budgets. Without a token budget, returns `granted`.
+ */
 export function tokensWithin(
   meters: readonly Meter[],
   at: Moment,
@@ -225,12 +227,14 @@ function fieldExceeded(meter: Meter, at: Moment, { required, onlyHolds }: Short)
   };
 }
 
-/** Returns the period of a field's limit, or null for a total. */
 export function periodOfField({ budget }: Pick<CountedLimit, "budget">): BudgetPeriod | null {
   return BUDGET_PERIODS.find((period) => period === budget.window) ?? null;
 }
 
-/** Returns the free amount of all limits. A period that has ended has nothing left. */
+/**
+ * Returns the lowest free amount of all dollar limits, in micro-credits. It is 0 if the period of a
+ * limit has ended.
+ */
 export function freeForCharge(
   meters: readonly Meter[],
   at: Moment,

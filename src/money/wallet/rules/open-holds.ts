@@ -13,7 +13,10 @@ export type OpenHold = {
   readonly keyId: string;
   readonly session?: string | null;
   readonly tokens?: number | null;
-  /** Models that the hold covers. Set if budgets exist or it covers only some. */
+  /**
+   * Models that the hold covers. Set only if budgets exist or the hold doesn't cover all requested
+   * models.
+   */
   readonly models?: readonly string[] | null;
   readonly admittedAt: number;
   readonly period: Period;
@@ -21,7 +24,7 @@ export type OpenHold = {
   readonly purpose?: Purpose | null;
 };
 
-/** Totals of the ledger and its open holds. Only the functions below change the holds. */
+/** The balance and the open holds. Only the functions of this file change the holds. */
 export type HoldTotals = {
   seq: number;
   balance: Micros;
@@ -44,7 +47,10 @@ export function freeOf(ledger: HoldTotals): Micros {
   return micros(ledger.balance - ledger.held);
 }
 
-/** Returns the running requests of all keys or one. A hold that a client placed is no request. */
+/**
+ * Returns the number of running requests of a key, or of all keys if `keyId` is null. Excludes
+ * holds that a client placed.
+ */
 export function countRunning(ledger: HoldTotals, keyId: string | null): number {
   let running = 0;
   for (const { keyId: ofHold, purpose = null } of ledger.holds.values()) {
@@ -69,7 +75,7 @@ export function openHold(ledger: HoldTotals, hold: OpenHold): void {
   ledger.nextExpiry = Math.min(ledger.nextExpiry, hold.expiresAt);
 }
 
-/** Assigns the holds of a deleted end user to the new end user of the same name. */
+/** Assigns a deleted end user's holds to the new end user with the same external ID. */
 export function moveHolds({ holds }: HoldTotals, fromId: string, toId: string): void {
   for (const hold of holds.values()) {
     if (hold.endUserId === fromId) holds.set(hold.id, { ...hold, endUserId: toId });

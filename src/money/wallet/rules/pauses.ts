@@ -4,7 +4,7 @@ import type { Refusal } from "../../../shared/failure.ts";
 import type { Paused } from "../../../shared/paused.ts";
 import type { Pause, PauseSource } from "../../../shared/pauses.ts";
 
-/** All pauses by the name of their rule, and the time (Unix ms) when the next one ends. */
+/** All pauses by rule name. `until` is when the first of them ends (Unix ms). */
 export type Pauses = { readonly byName: ReadonlyMap<string, Pause>; readonly until: number };
 
 export const PAUSE_RULE = "pause\n";
@@ -24,14 +24,13 @@ export function pausesOf(pauses: Iterable<Pause>): Pauses {
   return { byName, until };
 }
 
-/** Returns when a pause ends on its own (Unix ms). */
 export function endOf({ until, sessionEndsAt }: Pause): number {
   return Math.min(until ?? Infinity, sessionEndsAt ?? Infinity);
 }
 
 /**
- * Returns the pause of the first paused owner. For a session, hides the reason of all pauses except
- * its own.
+ * Returns the pause of the first paused owner. A session sees scope and reason only of its own
+ * pause.
  */
 export function findPaused(
   { byName }: Pauses,
@@ -51,9 +50,7 @@ export function findPaused(
   return null;
 }
 
-/**
- * Reports whether a change would end a pause earlier. Only callers who can end the pause can do so.
- */
+/** Reports whether a change ends a pause earlier, which requires permission to end the pause. */
 export function endsSooner(known: Pause, until: number | null): boolean {
   return until !== null && (known.until ?? Infinity) > until;
 }

@@ -50,7 +50,8 @@ export function layersOf(policies: Policies, subject: PolicySubject): readonly P
 }
 
 /**
- * A request with the bounds of its allowed routes. `HoldGrant` explains `routes` and `uncovered`.
+ * A request with the cost bounds of its allowed routes. `HoldGrant` documents `routes` and
+ * `uncovered`.
  */
 export type AllowedRequest = {
   readonly request: HoldRequest;
@@ -59,8 +60,8 @@ export type AllowedRequest = {
 };
 
 /**
- * Returns the failure, or the request with its allowed routes. Without candidates, checks only
- * model lists.
+ * Returns the request with its allowed routes, or a failure if policies allow none. For a request
+ * without candidates, checks only model lists.
  */
 export function withinPolicies(
   layers: readonly PolicyLayer[],
@@ -75,7 +76,7 @@ export function withinPolicies(
     return success({ request: { ...request, candidates: left, ...boundsOf(left) }, routes });
   }
   const found = objectionTo(layers, candidates);
-  // An error for a session doesn't reveal policies of others.
+  // A session's error must not reveal the policies of its key or organization.
   const isHidden = isSession && found?.scope !== "session";
   const isNamed = found !== null && !isHidden && found.field !== "allowed_models";
   const model = request.model?.sent ?? "";
@@ -94,7 +95,8 @@ function withinLists(layers: readonly PolicyLayer[], request: HoldRequest): Resu
 }
 
 /**
- * Returns the cost bounds of the most expensive candidate, and its tokens if candidates have them.
+ * Returns the cost bounds of the most expensive candidate. Includes token bounds if all candidates
+ * have them.
  */
 export function boundsOf(
   candidates: readonly RouteCandidate[],
@@ -116,7 +118,7 @@ export function boundsOf(
   };
 }
 
-/** Returns allowed routes that the first hold covered, at most as expensive as that hold. */
+/** Returns the allowed routes of a retry that its first hold covers in model and cost. */
 export function recalledRoutes(
   layers: readonly PolicyLayer[],
   { candidates }: Pick<HoldRequest, "candidates">,
@@ -131,8 +133,8 @@ export function recalledRoutes(
 }
 
 /**
- * Returns a retry's bounds. The first hold can have those of any candidate, because policies may
- * have changed since.
+ * Returns the cost bounds to compare a retry with its first hold. They can be the bounds of any
+ * candidate, because policies may have changed since that hold.
  */
 export function recalledBounds(
   { candidates, least, most }: HoldRequest,

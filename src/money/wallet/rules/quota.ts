@@ -1,7 +1,7 @@
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 
-/** An end user. A quota of null has no limit, and a quota of 0 rejects all requests. */
+/** An end user. A null quota means no limit. A quota of 0 rejects all requests. */
 export type EndUser = {
   readonly id: string;
   readonly externalId: string;

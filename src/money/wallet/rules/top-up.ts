@@ -7,7 +7,7 @@ const PAUSES_MS = [HOUR_MS, 6 * HOUR_MS, 24 * HOUR_MS];
 
 /** The state of automatic purchases. Times are Unix ms. */
 export type TopUpState = {
-  /** The purchase in progress. `isTold`: the payments object has received it. */
+  /** The purchase in progress. `isTold`: the payments object has received the purchase. */
   readonly open: {
     readonly id: string;
     readonly amountMicro: Micros;
@@ -58,7 +58,7 @@ export function decideTopUp(state: TopUpState, at: Standing): "none" | "capped" 
   return isWithin ? "wanted" : "capped";
 }
 
-/** Returns the month's purchases in micro-credits, except unpaid ones. */
+/** Returns the month's automatic purchases in micro-credits, without failed ones. */
 export function topUpsOfMonth(state: TopUpState, month: string): Micros {
   return state.month === month ? state.monthMicro : micros(0);
 }
@@ -66,7 +66,10 @@ export function topUpsOfMonth(state: TopUpState, month: string): Micros {
 const dayOf = (state: TopUpState, day: string): number =>
   state.day === day ? (state.dayMicro ?? 0) : 0;
 
-/** Records a purchase and the pause after it together, so that a restart can't skip the pause. */
+/**
+ * Records a purchase and starts the pause before the next one, so that a restart can't skip the
+ * pause.
+ */
 export function requestTopUp(
   state: TopUpState,
   request: { readonly id: string; readonly amountMicro: Micros; readonly wantedAt: number },
@@ -88,7 +91,7 @@ export function creditTopUp(state: TopUpState, id: string): TopUpState {
   return { ...state, open: null, pausedUntil: null, declines: 0 };
 }
 
-/** Subtracts an unpaid purchase from the month's total, and pauses or disables top-up. */
+/** Subtracts a failed purchase from the month's total. Pauses or disables automatic top-up. */
 export function endTopUp(
   state: TopUpState,
   id: string,

@@ -7,7 +7,7 @@ import type { TokenCounts } from "../../../shared/usage-sums.ts";
 export const USAGE_GROUPS_MAX = 10_000;
 
 export type PostedUsage = TokenCounts & {
-  /** The usage counts on the day of this time. */
+  /** Time of admission (Unix ms). The usage counts on its UTC day. */
   readonly admittedAt: number;
   readonly charged: Micros;
   readonly externalId: string | null;
@@ -21,16 +21,16 @@ type UsageDimension = "day" | "model" | "key" | "user" | "tags";
 export type UsageTotal = TokenCounts & {
   readonly dimension: UsageDimension;
   readonly day: string;
-  /** The model, key, external ID or tags that the row is grouped by. Empty for `day` and for no end user. */
+  /**
+   * The model, key, external ID or tags of the group. Empty for `day` and for requests without an
+   * end user.
+   */
   readonly name: string;
   readonly requests: number;
   readonly cost: number;
 };
 
-/**
- * Totals by the joined fields of their group. The separator is a line break, which names can't
- * contain.
- */
+/** Totals by dimension, day and name, joined by line breaks. Names can't contain line breaks. */
 export type UsageTotals = Map<string, UsageTotal>;
 
 export function addUsage(totals: UsageTotals, posted: PostedUsage): void {

@@ -40,7 +40,6 @@ export function selectBudgetScopes(sql: SqlStorage): BudgetScope[] {
     .map(({ scope }) => scope);
 }
 
-/** Stores a budget. `changed` is the publish that will contain it. */
 export function putBudgetRow(
   sql: SqlStorage,
   { scope, subject, budget, sinceSeq, sinceMs, tally }: CountedLimit,
@@ -77,7 +76,10 @@ export function updateTally(
   );
 }
 
-/** Stores the newest counted ledger row, from which release 1.1.0 continues to count. */
+/**
+ * Stores the newest ledger row that the budgets have counted. After a rollback, release 1.1.0
+ * continues to count from there.
+ */
 export function saveLastCountedRow(
   sql: SqlStorage,
   { seq, floorId }: { readonly seq: number; readonly floorId: string },
@@ -89,7 +91,7 @@ export function saveLastCountedRow(
   );
 }
 
-/** Removes a budget. Its row stays, without the budget, until D1 has removed it too. */
+/** Removes a budget. Its row stays until a publish has also removed the budget from D1. */
 export function removeBudget(
   sql: SqlStorage,
   { scope, subject, id }: BudgetOwner & { readonly id: string },
@@ -109,7 +111,7 @@ export function forgetRemovedBudgets(sql: SqlStorage, acknowledged: number): voi
   sql.exec("DELETE FROM budgets WHERE budget IS NULL AND changed <= ?", acknowledged);
 }
 
-/** Deletes budgets of deleted sessions, at most `rowsMax`. Returns their number. */
+/** Deletes up to `rowsMax` budgets of deleted sessions. Returns the number of deleted rows. */
 export function deleteSessionBudgets(sql: SqlStorage, rowsMax: number): number {
   return sql.exec(
     `DELETE FROM budgets WHERE (scope, subject, id) IN (SELECT scope, subject, id FROM budgets
@@ -148,7 +150,7 @@ export function selectRemovedBudgets(sql: SqlStorage, after: SnapshotRow[string]
     .toArray();
 }
 
-/** Returns the member to whom a key belongs, even if the wallet no longer caches the key. */
+/** Returns the member who owns a key, even if the wallet no longer caches the key. */
 export function selectMemberOfKey(sql: SqlStorage, keyId: string): string | null {
   const [row] = sql
     .exec<{ member_id: string }>("SELECT member_id FROM key_members WHERE key_id = ?", keyId)

@@ -3,19 +3,19 @@ import { micros } from "../../../shared/money.ts";
 import type { Price } from "../../../shared/usage.ts";
 import type { ChargeFacts, ChargeGroup } from "../../../shared/contracts/exports.ts";
 
-/** The daily sums of charges. They are kept after the requests are deleted. */
+/** Daily sums of charges. They remain after the rows of their requests are deleted. */
 export const CHARGE_SUMS =
   "CREATE TABLE charge_sums (" +
   "day TEXT NOT NULL," + // UTC day of the ledger row
   "name TEXT NOT NULL," + // JSON: key, model, provider, region, price, tags
   "tags TEXT NOT NULL," +
-  "sums TEXT NOT NULL CHECK (json_valid(sums))," + // quantities by bill line
+  "sums TEXT NOT NULL CHECK (json_valid(sums))," + // JSON: requests, cost, charge, quantities by bill line
   "PRIMARY KEY (day, name)" +
   ") STRICT, WITHOUT ROWID;" +
   "CREATE TABLE charge_fold (" +
   "id INTEGER PRIMARY KEY CHECK (id = 1)," +
   "folded_id TEXT NOT NULL," + // settled requests below this ID are in charge_sums
-  "closed_day TEXT NOT NULL" + // days up to here get no more charges
+  "closed_day TEXT NOT NULL" + // newest day that can't get more charges
   ") STRICT;" +
   "INSERT INTO charge_fold (id, folded_id, closed_day) VALUES (1, '', '');";
 
@@ -51,7 +51,10 @@ type Sums = readonly [
 
 export type DayCharges = Map<string, ChargeGroup>;
 
-/** Returns the name of a charge's group. The fields of `price` have the order of `soldOf`. */
+/**
+ * Returns the JSON that identifies a charge group. The fields of `price` must have the same order
+ * as in `sharedFieldsJson`.
+ */
 export function nameOf({ keyId, model, provider, region, price, tags }: ChargeFacts): string {
   return JSON.stringify([keyId, model, provider, region, price, tags] satisfies Name);
 }

@@ -11,7 +11,7 @@ export function readCheckpoint(sql: SqlStorage): Checkpoint {
     .one();
 }
 
-/** Returns the settings, or null if they aren't published yet. */
+/** Returns the settings, or null if their last change isn't in D1 yet. */
 export function publishedSettings(
   sql: SqlStorage,
   { acknowledged, settings }: WalletRow,

@@ -13,7 +13,7 @@ type StoredEndUser = {
   created_at: number;
 };
 
-/** An end user's spend at the checkpoint, in its newest day and month. */
+/** An end user's spend (micro-credits) at the checkpoint, in its newest day and month. */
 export type EndUserSpend = {
   readonly month: string;
   readonly monthly_spend: number;
@@ -49,7 +49,10 @@ export function selectEndUserCount(sql: SqlStorage): number {
     .n;
 }
 
-/** Returns end users, oldest first. `after` can be deleted. Returns null if it doesn't exist. */
+/**
+ * Returns a page of end users, oldest first, after the end user with the ID `after`. That end user
+ * may be deleted. Returns null if the ID is unknown.
+ */
 export function selectEndUserPage(
   sql: SqlStorage,
   {
@@ -98,7 +101,10 @@ export function selectEndUsersAfter(sql: SqlStorage, id: SnapshotRow[string]): S
     .toArray();
 }
 
-/** Inserts an end user. `account` is the number by which its earlier requests refer to it. */
+/**
+ * Inserts an end user. If a deleted end user had the same external ID, `account` is the number that
+ * its requests contain.
+ */
 export function insertEndUser(
   sql: SqlStorage,
   user: EndUser,
@@ -152,7 +158,7 @@ export function updateEndUserSpend(
   );
 }
 
-/** The number of deleted end users with a row, and when the first row can be removed (Unix ms). */
+/** The number of deleted end users with a row, and when the oldest row can be deleted (Unix ms). */
 export type DeletedEndUsers = { readonly count: number; readonly until: number };
 
 export function selectDeletedEndUsers(sql: SqlStorage): DeletedEndUsers {

@@ -93,7 +93,10 @@ export function selectFailed(sql: SqlStorage, id: string): FailedRequest | null 
   return row === undefined ? null : storedJson<FailedRequest>(row.detail);
 }
 
-/** Returns the time (Unix ms) from which every failed request is stored, or 0. */
+/**
+ * Returns the time (Unix ms) since which all failed requests are stored. Returns 0 if none was
+ * deleted.
+ */
 export function failuresStoredSince(sql: SqlStorage): number {
   const { at } = sql
     .exec<{ at: number | null }>(

@@ -60,7 +60,7 @@ function sessionLimits(sql: SqlStorage, owner: BudgetOwner): CountedLimit[] {
   return [fieldLimit(owner, "total", { amount, tally: [[0, row?.spent ?? 0]] })];
 }
 
-/** Returns a key's spend in each period. At most one of these has an amount. */
+/** Returns one limit per period, with the key's spend. At most one of the limits has an amount. */
 function keyLimits(sql: SqlStorage, owner: BudgetOwner): CountedLimit[] {
   const row = selectKeySpend(sql, owner.subject);
   if (row === null) return [];
@@ -78,7 +78,7 @@ function keyLimits(sql: SqlStorage, owner: BudgetOwner): CountedLimit[] {
   ];
 }
 
-/** Returns an end user's quotas. The month is checked first. */
+/** Returns an end user's quotas in the order of their checks. */
 export function quotasOf(user: EndUser, spend: EndUserSpend): CountedLimit[] {
   const owner = { scope: "end_user", subject: user.id } as const;
   const limit = (window: string, amount: Micros | null, tally: Tally): CountedLimit =>
@@ -92,7 +92,7 @@ export function quotasOf(user: EndUser, spend: EndUserSpend): CountedLimit[] {
 function userLimits(sql: SqlStorage, { subject }: BudgetOwner): CountedLimit[] {
   const user = selectEndUser(sql, "id", subject);
   const spend = selectEndUserSpend(sql, subject);
-  // After the row of a deleted end user was removed, only the organization pays.
+  // After a deleted end user's row is purged, charges count only for the organization.
   return user === null || spend === null ? [] : quotasOf(user, spend);
 }
 

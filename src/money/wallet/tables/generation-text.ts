@@ -21,8 +21,8 @@ type Rest = readonly [
   cacheWriteHour?: number,
   failed?: Generation["failed"] | null,
   /**
-   * Units other than tokens. Newer fields are in the same object, because earlier releases ignore
-   * them here.
+   * Counts of units other than tokens, and newer fields. Earlier releases ignore unknown fields
+   * here.
    */
   counted?: (UnitCounts & Besides) | null,
   tags?: Tags,
@@ -31,7 +31,6 @@ type Rest = readonly [
 
 export const TAGS_IN_ROW = "detail -> '$[11]'";
 
-/** SQL expressions for a settled request's failed attempts, and for the purpose of a captured hold. */
 export const ATTEMPTS_IN_ROW = "(detail -> '$[9]')";
 export const PURPOSE_IN_ROW = "(detail -> '$[12]')";
 
@@ -39,14 +38,17 @@ export const PURPOSE_IN_ROW = "(detail -> '$[12]')";
 export const PURPOSE = `CASE WHEN state = 'settled' THEN detail ->> '$[12]' WHEN state = 'refused' THEN NULL
   WHEN json_type(detail) = 'object' THEN detail END AS purpose`;
 
-/** SQL expression for a charge that counts only in quotas, not in the ledger. */
+/** SQL expression for the amount that counts only against quotas, not in the ledger. */
 export const QUOTA_CHARGED = "coalesce(detail ->> '$[12].charged', 0)";
 
 export function purposeIn(text: string | null): StoredPurpose | null {
   return text === null ? null : storedJson<StoredPurpose>(text);
 }
 
-/** Returns the fields that many requests share, as JSON. `names` stores each text once. */
+/**
+ * Returns the model, route and price of a generation as JSON. Many requests share this text, so the
+ * table `names` stores it once.
+ */
 export function soldOf({ model, provider, region, price, origin, bought }: Generation): string {
   const sold: Sold = {
     model,
@@ -70,7 +72,6 @@ function inOrder({ input, cached, cacheWrite, output, units }: Price): Price {
   return { ...tokens, units: Object.fromEntries(known.map((unit) => [unit, units[unit]])) };
 }
 
-/** Returns the failed attempts in the column `detail` of a voided request. */
 export function failedIn(detail: string | null): readonly FailedAttempt[] {
   return detail === null ? [] : (storedJson<Rest>(detail)[9] ?? []);
 }
@@ -115,7 +116,10 @@ function besidesOf(fields: { readonly [K in keyof Besides]: Besides[K] | undefin
   return Object.fromEntries(given);
 }
 
-/** Returns a price with which the lines of a receipt add up to the charge. */
+/**
+ * Returns the price with the complete charge as its price per request. The lines of a receipt then
+ * add up to the charge.
+ */
 function priceOfCharge(price: Price, charged: number): Price {
   return { ...price, units: { request: charged * MICROS_PER_DOLLAR } };
 }

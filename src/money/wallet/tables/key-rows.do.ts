@@ -12,7 +12,7 @@ import { TokenWindow } from "../rules/key-spend.ts";
 import type { UsedKey } from "../../../shared/contracts/wallet.ts";
 import { KEY_ID } from "./request-rows.do.ts";
 
-/** Maximum revoked keys per transaction. Each can have 1,000 rows. */
+/** Maximum revoked keys whose admissions one transaction deletes. Each key can have 1,000. */
 const DEAD_AT_ONCE = 20;
 const USED_MAX = 10_000;
 
@@ -75,8 +75,8 @@ export function selectUsedKey(sql: SqlStorage, keyId: string): UsedKey | null {
 }
 
 /**
- * Returns, per key that ended sessions, the rotation that ended them, or Infinity for a revoked
- * key.
+ * Returns, by key ID, the last rotation that ended all sessions of the key. The value of a revoked
+ * key is Infinity.
  */
 export function selectEndedKeys(sql: SqlStorage): ReadonlyMap<string, number> {
   const rows = sql.exec<{ id: string; cut: number | null }>(
@@ -110,7 +110,7 @@ export function keyMatchesDatabase(
   );
 }
 
-/** Finds keys that may have been used after `notedAt`. They are checked from `dueAt` on. */
+/** Schedules a check at `dueAt` of each key that may have been used after `notedAt`. */
 export function findDueUses(
   sql: SqlStorage,
   dueUses: DueUses,
@@ -225,7 +225,7 @@ export function clampKey(storage: DurableObjectStorage, key: number, clockMs: nu
   });
 }
 
-/** A key's `budget_dollars` and its spend. Null budgets were removed. */
+/** A key's spend and its `budget_dollars`, which is null after removal. */
 type KeySpendRow = {
   key_id: string;
   budget: number | null;
@@ -240,7 +240,7 @@ type KeySpendRow = {
   changed: number;
 };
 
-/** Returns a key's spend at the checkpoint, or null if only daily totals count it. */
+/** Returns a key's spend at the checkpoint, or null if only the daily totals contain it. */
 export function selectKeySpend(sql: SqlStorage, keyId: string): KeySpendRow | null {
   const [row] = sql.exec<KeySpendRow>("SELECT * FROM key_budgets WHERE key_id = ?", keyId);
   return row ?? null;
@@ -312,10 +312,10 @@ export function selectTokens(sql: SqlStorage, clock: number): Map<string, TokenW
   return windows;
 }
 
-/** Ms between two lookups of a key in use. */
+/** Interval between lookups of a key in use, in ms. */
 export const REFRESH_MS = 60_000;
 
-/** Keys whose last use may not be published, and when to check each (Unix ms). */
+/** Keys whose last use may be unpublished, with the time to check each key (Unix ms). */
 export class DueUses {
   readonly #due = new Map<string, number>();
   next = Infinity;

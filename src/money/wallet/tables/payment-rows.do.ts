@@ -8,10 +8,9 @@ import { NO_TOP_UP } from "../rules/top-up.ts";
 import type { TopUpState } from "../rules/top-up.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 
-/** The tables of payments. `changed` is the number of the publish that contains a row's change. */
 export const PAYMENTS =
   "CREATE TABLE payments (" +
-  "id TEXT PRIMARY KEY NOT NULL," + // pi_...
+  "id TEXT PRIMARY KEY NOT NULL," + // Stripe payment ID (pi_...)
   "purchase_id TEXT NOT NULL," +
   "credited INTEGER NOT NULL CHECK (credited > 0)," +
   "back INTEGER NOT NULL CHECK (back BETWEEN 0 AND credited)," + // refunded or disputed amount

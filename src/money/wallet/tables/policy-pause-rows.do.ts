@@ -7,7 +7,10 @@ import type { Policies } from "../rules/policies.ts";
 import type { SnapshotRow } from "../snapshot.store.ts";
 import { PAGE_ROWS } from "../snapshot.store.ts";
 
-/** Policies, pauses and the limit of concurrent requests. A removed one stays until the next publish. */
+/**
+ * Policies, pauses and the limit on concurrent requests. A removed rule stays until the next
+ * publish.
+ */
 export const RULES =
   "CREATE TABLE rules (" +
   "name TEXT PRIMARY KEY NOT NULL," + // owner of a policy, a pause (rules/pauses.ts) or MAX_CONCURRENT
@@ -15,7 +18,10 @@ export const RULES =
   "changed INTEGER NOT NULL" +
   ") STRICT, WITHOUT ROWID;";
 
-/** The name of the limit of concurrent requests. A previous release reads it as an unused policy. */
+/**
+ * Rule name of the limit on concurrent requests. Earlier releases treat this rule as an unused
+ * policy.
+ */
 export const MAX_CONCURRENT = "max_concurrent";
 
 function isPause({ name }: { readonly name: string }): boolean {

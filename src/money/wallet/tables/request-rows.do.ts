@@ -128,7 +128,10 @@ export function modelsOfText(text: string | null): readonly string[] | null {
   return text === null ? null : storedJson<readonly string[]>(text);
 }
 
-/** Returns the period of a request's admission, or a later one that the wallet had already seen. */
+/**
+ * Returns the period that counts a request. After the clock moved back, this period can be later
+ * than the admission.
+ */
 export function periodOfRow(row: Pick<StoredRequest, "admitted_at" | "period_day">): Period {
   return row.period_day === null ? periodOf(row.admitted_at) : periodOfDay(row.period_day);
 }
@@ -138,7 +141,7 @@ type NewRequest = {
   readonly state: "held" | "refused" | "voided";
   readonly tokens: number | null;
   readonly failure: Failure | null;
-  /** Number of the models that the hold covers, in `names`. */
+  /** Row number in `names` of the models that the hold covers. */
   readonly models?: number | null;
 };
 type AskedFor = Pick<HoldRequest, "id" | "least" | "most"> &
@@ -152,7 +155,7 @@ export type NameNumbers = Map<string, number>;
 
 const NAMES_MAX = 2_000;
 
-/** Returns the number of a text, which is stored if it is new. */
+/** Returns the row number of a text in `names`. Inserts the text if it is new. */
 export function numberOf(sql: SqlStorage, known: NameNumbers, text: string): number {
   const before = known.get(text);
   if (before !== undefined) return before;
@@ -178,8 +181,8 @@ const INSERT = insertOf("?");
 const INSERT_OF_USER = insertOf("(SELECT coalesce(account, number) FROM end_users WHERE id = ?)");
 
 /**
- * Stores a request, whose end user must have a row. Returns false, without changes, if the ID is
- * known.
+ * Stores a request. Its end user must already have a row. If the ID exists, returns false and
+ * changes nothing.
  */
 export function insertRequest(
   sql: SqlStorage,
@@ -232,7 +235,10 @@ const settleOf = (more: string): string =>
 const SETTLE = settleOf("seq = ?, balance = ?, expires_at = 0 WHERE id = ? AND state = 'held'");
 const SETTLE_LATE = settleOf("late = 1 WHERE id = ? AND state = 'expired'");
 
-/** Settles a hold and adds its ledger row. `sold` is the number of its `soldOf` text. */
+/**
+ * Settles a hold and adds its ledger row. `sold` is the row number in `names` of the model, route
+ * and price.
+ */
 export function updateSettled(
   sql: SqlStorage,
   settlement: Settlement,
@@ -271,7 +277,10 @@ export function updateExpired(sql: SqlStorage, id: string, place: LedgerPlace): 
   assert(cursor.rowsWritten === 1, `request ${id} was not open`);
 }
 
-/** A ledger row outside `requests`. `absorbed` doesn't change the balance. */
+/**
+ * A ledger row that isn't a request. `absorbed` is a cost that the operator pays, so it doesn't
+ * change the balance.
+ */
 type Entry = {
   readonly place: LedgerPlace;
   readonly kind: "usage" | "credit" | "shortfall";
@@ -360,8 +369,8 @@ export function oldestNameDue(sql: SqlStorage): number | null {
 }
 
 /**
- * Changes later times of Idempotency-Keys to now, after the clock moved back. Keeps each key's
- * newest use.
+ * After the clock moved back, changes times of Idempotency-Keys in the future to `nowMs`. Keeps the
+ * newest use of each key.
  */
 export function moveLaterIdempotencyKeys(sql: SqlStorage, nowMs: number): void {
   const today = dayOf(nowMs);

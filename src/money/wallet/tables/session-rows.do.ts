@@ -10,7 +10,7 @@ import { storedJson } from "../../../shared/stored-json.ts";
 export type SessionMemory = {
   rows: number;
   live: number;
-  /** Budgets of deleted sessions are still stored. */
+  /** Whether budgets of deleted sessions are still stored. */
   hasOldBudgets: boolean;
   readonly rates: Map<string, RateLog>;
 };
@@ -58,7 +58,10 @@ export function loadSessionRates(sql: SqlStorage, memory: SessionMemory, clock: 
   for (const { session, at } of rows) noteSessionRate(memory, session, at);
 }
 
-/** Counts a request. If there are too many logs, removes those without a recent request. */
+/**
+ * Counts a session's request. Above `RATES_MAX` sessions, removes those without a request in the
+ * last minute.
+ */
 export function noteSessionRate({ rates }: SessionMemory, id: string, at: number): void {
   const log = rates.get(id) ?? [];
   log.push(at);
@@ -95,7 +98,10 @@ export function endSession(sql: SqlStorage, id: string, endedAt: number): boolea
   return rowsWritten > 0;
 }
 
-/** Stores the end of an unused session until its latest possible expiry. */
+/**
+ * Records that a session ended before its first use. The row stays until the latest time at which
+ * the session could expire.
+ */
 export function markUnusedEnded(
   sql: SqlStorage,
   ended: {
@@ -169,8 +175,8 @@ export function updateSessionSpend(sql: SqlStorage, id: string, spent: Micros): 
 }
 
 /**
- * Deletes used sessions that expired before `usedMs`, and unused ones that expired before
- * `unusedMs`. Returns their number.
+ * Deletes used sessions that expired before `usedMs` and unused sessions that expired before
+ * `unusedMs`. Returns the number of deleted rows.
  */
 export function deleteSessions(
   sql: SqlStorage,

@@ -7,7 +7,10 @@ import type { NameNumbers } from "./request-rows.do.ts";
 
 type Voided = {
   readonly at: number;
-  /** The call whose bill we pay. Its row has the cost, or 0 if the purchase price is unknown. */
+  /**
+   * The provider call whose cost the operator pays. The row stores this cost, or 0 if the purchase
+   * price is unknown.
+   */
   readonly absorbed?: Generation | null;
   readonly names: NameNumbers;
 };
@@ -31,7 +34,7 @@ export function updateVoided(
   assert(cursor.rowsWritten === 1, `request ${id} was not open`);
 }
 
-/** Returns the calls that timed out before the absorbed one. Returns null if there are none. */
+/** Returns the receipt detail if attempts before the absorbed call timed out, or null. */
 function lostDetail(absorbed: Generation): string | null {
   const hasLost = absorbed.failed?.some(({ lost }) => lost !== undefined) === true;
   return hasLost ? receiptDetailText({ ...absorbed, tags: {} }) : null;

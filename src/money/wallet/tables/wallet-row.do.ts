@@ -12,13 +12,13 @@ export type WalletRow = {
   readonly acknowledged: number;
   readonly creditsSeq: number;
   readonly publishAll: boolean;
-  /** A conflict with D1. While it is set, holds are rejected. */
+  /** The reason why D1 and this wallet disagree. While it is set, the wallet rejects holds. */
   readonly conflict: string | null;
   readonly rpmLimit: number | null;
   readonly suspended: boolean;
   readonly closed: boolean;
   readonly priceList: string | null;
-  /** Low-balance alerts at or before this ledger row no longer suppress new ones. */
+  /** Low-balance alerts up to this ledger row don't suppress new alerts. */
   readonly rearmedSeq: number;
   readonly sweptId: string;
   readonly settings: Settings;

@@ -20,13 +20,13 @@ const WALLET =
   "org_id TEXT NOT NULL," +
   "epoch TEXT NOT NULL," +
   "created_at INTEGER NOT NULL," +
-  "revision INTEGER NOT NULL CHECK (revision >= 0)," + // newest publish
+  "revision INTEGER NOT NULL CHECK (revision >= 0)," + // number of the newest publish
   "acknowledged INTEGER NOT NULL CHECK (acknowledged BETWEEN 0 AND revision)," +
-  "publish_all INTEGER NOT NULL CHECK (publish_all IN (0, 1))," + // 1: D1 lost rows
+  "publish_all INTEGER NOT NULL CHECK (publish_all IN (0, 1))," + // 1: the next publish includes all rows
   "conflict TEXT," + // holds are rejected, because D1 belongs to another wallet
   "rpm_limit INTEGER CHECK (rpm_limit > 0)," +
   "suspended INTEGER NOT NULL CHECK (suspended IN (0, 1))," +
-  "rearmed_seq INTEGER NOT NULL CHECK (rearmed_seq >= 0)," + // low-balance alerts up to this ledger row don't prevent new ones
+  "rearmed_seq INTEGER NOT NULL CHECK (rearmed_seq >= 0)," + // low-balance alerts up to this ledger row don't suppress new ones
   "swept_id TEXT NOT NULL," + // no unpaid request has a lower ID
   "credits_seq INTEGER NOT NULL DEFAULT 0," +
   "price_list TEXT" +
@@ -38,7 +38,7 @@ const WALLET =
   "alert_threshold REAL NOT NULL CHECK (alert_threshold BETWEEN 0 AND 1)," +
   "low_balance INTEGER CHECK (low_balance >= 0)," +
   "changed INTEGER NOT NULL," +
-  "keep_hours INTEGER CHECK (keep_hours >= 0)," + // null: 0
+  "keep_hours INTEGER CHECK (keep_hours >= 0)," + // null means 0
   "auto_top_up TEXT CHECK (json_valid(auto_top_up))," +
   "tag_keys TEXT CHECK (json_valid(tag_keys))" +
   ") STRICT;" +
@@ -52,13 +52,13 @@ const WALLET =
   "granted INTEGER CHECK (granted BETWEEN least AND most)," +
   "period_day TEXT," + // UTC day of its spend; null: day of admitted_at
   "external_id TEXT," +
-  "end_user INTEGER," + // number of the end user, or the account that replaces it
+  "end_user INTEGER," + // number or account of the end user
   "key INTEGER NOT NULL," +
   "session TEXT," +
   "named INTEGER NOT NULL CHECK (named IN (0, 1))," + // 1: has an Idempotency-Key
-  "tokens INTEGER," + // held from the key's token limit; null: unlimited
+  "tokens INTEGER," + // tokens held from the key's token limit; null: no limit
   "seq INTEGER CHECK (seq > 0)," +
-  "late INTEGER NOT NULL DEFAULT 0 CHECK (late IN (0, 1))," + // 1: settled after it expired; see entries
+  "late INTEGER NOT NULL DEFAULT 0 CHECK (late IN (0, 1))," + // 1: settled after it expired; its charge is in entries
   "balance INTEGER CHECK (balance >= 0)," +
   "charged INTEGER NOT NULL DEFAULT 0 CHECK (charged >= 0)," +
   "cost INTEGER NOT NULL DEFAULT 0 CHECK (cost >= 0)," +
@@ -77,7 +77,7 @@ const WALLET =
   "number INTEGER PRIMARY KEY," +
   "text TEXT NOT NULL UNIQUE" +
   ") STRICT;" +
-  "CREATE TABLE idempotency_keys (" + // newest granted request of each
+  "CREATE TABLE idempotency_keys (" + // newest granted request of each Idempotency-Key
   "day TEXT NOT NULL CHECK (day = date(admitted_at / 1000, 'unixepoch'))," +
   "name TEXT NOT NULL," + // hash of API key ID and Idempotency-Key
   "body TEXT NOT NULL," + // hash of organization, path and body
@@ -94,13 +94,13 @@ const WALLET =
   "created_at INTEGER NOT NULL," +
   "reference TEXT UNIQUE CHECK (kind <> 'credit' OR reference IS NOT NULL)," +
   "request_id TEXT CHECK (kind NOT IN ('usage', 'shortfall') OR request_id IS NOT NULL)," +
-  "held INTEGER NOT NULL DEFAULT 0," + // in the first response to a credit, like open_holds
+  "held INTEGER NOT NULL DEFAULT 0," + // held amount when the credit was added
   "open_holds INTEGER NOT NULL DEFAULT 0" +
   ") STRICT;" +
-  "CREATE TABLE adopted_credits (" + // credits of a lost wallet, read from D1: in the balance, not in the ledger
+  "CREATE TABLE adopted_credits (" + // credits of a lost wallet, read from D1; not in the ledger
   "reference TEXT PRIMARY KEY NOT NULL," +
   "amount INTEGER NOT NULL," +
-  "balance INTEGER NOT NULL," + // the next three columns repeat the first response
+  "balance INTEGER NOT NULL," + // balance and holds when the credit was added
   "held INTEGER NOT NULL," +
   "open_holds INTEGER NOT NULL," +
   "created_at INTEGER NOT NULL" +
@@ -125,7 +125,7 @@ const WALLET =
   "daily_spend INTEGER NOT NULL CHECK (daily_spend >= 0)," +
   "created_at INTEGER NOT NULL," +
   "departed TEXT," + // month of deletion; external_id is then a hash
-  "account INTEGER," + // replaces number in its requests
+  "account INTEGER," + // replaces number in the requests of the end user
   "changed INTEGER NOT NULL" +
   ") STRICT;" +
   "CREATE INDEX end_users_by_departure ON end_users (departed) WHERE departed IS NOT NULL;" +
@@ -154,7 +154,7 @@ const WALLET =
   "limit_micro INTEGER NOT NULL," +
   "value_micro INTEGER NOT NULL," +
   "created_at INTEGER NOT NULL," +
-  "seq INTEGER NOT NULL," + // newest ledger row at that time
+  "seq INTEGER NOT NULL," + // newest ledger row at created_at
   "changed INTEGER NOT NULL" +
   ") STRICT, WITHOUT ROWID;" +
   "CREATE INDEX alerts_by_limit ON alerts (kind, limit_micro, end_user_id, period);" +
@@ -163,13 +163,13 @@ const WALLET =
   "CREATE TABLE keys (" + // copies from the key objects, only in the home region
   "number INTEGER PRIMARY KEY," +
   "hash TEXT NOT NULL UNIQUE," +
-  "key_id TEXT," + // null: must be looked up
+  "key_id TEXT," + // null: the key must be looked up
   "member_id TEXT," +
   "scope TEXT CHECK (scope IN ('regional', 'global'))," +
   "rpm_limit INTEGER CHECK (rpm_limit > 0)," +
   "terms TEXT," +
   "secrets TEXT," + // only for a rotated key
-  "sessions_cut INTEGER NOT NULL DEFAULT 0," + // last rotation that ended all its sessions
+  "sessions_cut INTEGER NOT NULL DEFAULT 0," + // last rotation that ended all sessions of the key
   "checked_at INTEGER," +
   "revoked_at INTEGER" +
   ") STRICT;" +
@@ -179,7 +179,7 @@ const WALLET =
   "at INTEGER NOT NULL," +
   "PRIMARY KEY (key, slot)" +
   ") STRICT, WITHOUT ROWID;" +
-  "CREATE TABLE key_budgets (" + // even removed ones; spend is at the newest checkpoint
+  "CREATE TABLE key_budgets (" + // includes removed budgets; spend is at the newest checkpoint
   "key_id TEXT PRIMARY KEY NOT NULL," +
   "budget INTEGER CHECK (budget >= 0)," + // null: removed
   "period TEXT," + // day, week or month; null: total
@@ -203,7 +203,7 @@ const WALLET =
   "created_at INTEGER NOT NULL," +
   "room TEXT NOT NULL," + // partition: a new event deletes only old ones of its partition
   "place INTEGER NOT NULL," +
-  "renamed INTEGER NOT NULL DEFAULT 0 CHECK (renamed IN (0, 1))" + // 1: webhooks may have an erased name
+  "renamed INTEGER NOT NULL DEFAULT 0 CHECK (renamed IN (0, 1))" + // 1: webhook messages may contain an erased name
   ") STRICT;" +
   "CREATE INDEX events_of_end_users ON events (subject) WHERE room = 'end_user';" +
   "CREATE INDEX events_renamed ON events (seq) WHERE renamed = 1;" +
@@ -215,7 +215,7 @@ const WALLET =
   "CREATE TABLE event_log (" +
   "id INTEGER PRIMARY KEY CHECK (id = 1)," +
   "dropped INTEGER NOT NULL DEFAULT 0," + // events deleted because there were too many
-  "dropped_until INTEGER," + // created_at of the newest of those
+  "dropped_until INTEGER," + // created_at of the newest deleted event
   "told_seq INTEGER NOT NULL DEFAULT 0" + // the webhooks object has all events up to here
   ") STRICT;" +
   "INSERT INTO event_log (id) VALUES (1);" +
@@ -229,10 +229,10 @@ const WALLET =
   ") STRICT, WITHOUT ROWID;" +
   "CREATE TABLE sessions (" +
   "id TEXT PRIMARY KEY NOT NULL," +
-  "key_id TEXT," + // null: ended before first use, like terms
+  "key_id TEXT," + // null, like terms, if it ended before its first use
   "terms TEXT CHECK (json_valid(terms))," +
   "spent INTEGER NOT NULL DEFAULT 0 CHECK (spent >= 0)," +
-  "expires_at INTEGER NOT NULL," + // if unused: the latest possible time
+  "expires_at INTEGER NOT NULL," + // of an unused session: latest possible expiry
   "ended_at INTEGER," +
   "ended_by TEXT" +
   ") STRICT, WITHOUT ROWID;" +
@@ -256,13 +256,13 @@ const BUDGETS =
   "seq INTEGER NOT NULL," +
   "floor_id TEXT NOT NULL" + // requests in later rows have IDs from here on
   ") STRICT;" +
-  "CREATE TABLE key_members (" + // even if the key was evicted
+  "CREATE TABLE key_members (" + // the member of each key, even if the key was evicted
   "key_id TEXT PRIMARY KEY NOT NULL," +
   "member_id TEXT NOT NULL" +
   ") STRICT, WITHOUT ROWID;" +
   "CREATE INDEX key_members_by_member ON key_members (member_id);";
 
-/** 1 if the organization is closed. No key is then admitted. */
+/** 1 if the organization is closed, which rejects all its keys. */
 const CLOSED = "ALTER TABLE wallet ADD COLUMN closed INTEGER";
 
 export const WALLET_TABLES: Tables = {
@@ -275,7 +275,7 @@ export const WALLET_TABLES: Tables = {
   ],
 };
 
-/** Creates a wallet. Its new `epoch` distinguishes it from earlier ones. */
+/** Creates a wallet. Its new `epoch` distinguishes it from earlier wallets of the organization. */
 export function makeWallet(
   storage: DurableObjectStorage,
   made: { readonly orgId: string; readonly epoch: string; readonly nowMs: number },

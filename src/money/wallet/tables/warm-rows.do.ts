@@ -1,6 +1,6 @@
 /**
- * The routes of conversations. A conversation stays on its route while the provider has its prompt
- * in the cache.
+ * The routes of conversations. A conversation stays on its route while the provider caches its
+ * prompt.
  */
 export const WARM_ROUTES =
   "CREATE TABLE warm_routes (" +
@@ -10,10 +10,7 @@ export const WARM_ROUTES =
   "until INTEGER NOT NULL" +
   ") STRICT, WITHOUT ROWID";
 
-/**
- * The route of a conversation. Each use extends `until` (Unix ms). `stored` is its value in the
- * row.
- */
+/** Each use extends `until` (Unix ms). `stored` is the value of `until` in the table. */
 export type WarmUntil = {
   readonly route: string;
   readonly seconds: number;
