@@ -104,7 +104,7 @@ function termsBy({ memberId, terms }: ActiveKey, shown: PresentedSecret | undefi
   return { ...terms, memberId, ...(session !== undefined && { session }) };
 }
 
-/** Returns the first response to a retry, even if the key has reached its rate limit. */
+/** Returns the stored response to a retry, even if the key has reached its rate limit. */
 function replayFor(
   { keys }: Gate,
   tx: Tx,
@@ -130,7 +130,7 @@ export async function holdFor(
   return decideFor(gate, keyHash, (tx) => {
     const live = keys.live(tx, keyHash, shown);
     if (!live.ok) return live;
-    // The other region didn't count a request that it sent.
+    // The session's rate limit isn't checked yet for a request from a peer region.
     const terms = { ...termsBy(live.value, shown), isSessionChecked: !request.peer };
     return hold(tx, request, terms).answer;
   });
@@ -221,7 +221,7 @@ function stopOf(keys: KeyAdmissions, tx: Tx, { id, called }: WatchedRun): Failur
   }
   const open = tx.memory.ledger.holds.get(id);
   if (open === undefined) return null;
-  // A key that expires doesn't end its running requests.
+  // Running requests continue after their key expires.
   const terms = live.ok ? termsBy(live.value, shown) : { ...NO_TERMS, session: shown?.session };
   return pausedFor(tx, terms, { ...open, isRunning: true });
 }
@@ -256,7 +256,6 @@ export function isKnown({ decisions, keys }: Gate, keyHash: string | null): bool
   return keyHash === null || tx === null || keys.knows(tx, keyHash);
 }
 
-/** Rejects the keys of a closed organization. They work again if it is restored. */
 function refuseClosed({ memory }: Tx): Refusal | null {
   return memory.row.closed ? refuse({ kind: "invalid_api_key" }) : null;
 }

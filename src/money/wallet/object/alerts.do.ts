@@ -18,9 +18,7 @@ import { nextRevision } from "./memory.do.ts";
 import { selectEndUser } from "../tables/end-user-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
 
-/**
- * Maximum alerts per kind and end user in 24 hours, because each limit change could cause alerts.
- */
+/** Maximum alerts per kind and end user in 24 hours. Each limit change can cause an alert. */
 const DAILY_ALERTS_MAX = 32;
 const ALERTS_MAX = 10_000;
 const PUBLISHED_ALERTS_MAX = 1_000;
@@ -29,8 +27,8 @@ const ALERT_ID = "alert_";
 const GONE_MAX = 5000;
 
 /**
- * Stores and logs each alert once per end user, period and limit. A balance alert can fire again
- * after credits were added.
+ * Stores and logs each alert once per end user, period and limit. A low-balance alert can repeat
+ * after the balance recovers.
  */
 export function raiseAlerts(tx: Tx, crossings: readonly Crossing[], seq: number): void {
   for (const crossing of crossings) {
@@ -113,8 +111,8 @@ function wasToldEnough({ sql, nowMs }: Tx, { kind, endUserId }: Crossing): boole
 }
 
 /**
- * Returns the last ledger row after which a balance alert could fire again: `seq` if the balance is
- * far enough above the threshold, else an earlier row.
+ * Returns the ledger row up to which low-balance alerts don't suppress new ones. This is `seq` if
+ * the balance has recovered.
  */
 export function rearmedAt(tx: Tx, balance: number, seq: number): number {
   const { settings, rearmedSeq } = tx.memory.row;
@@ -208,8 +206,8 @@ export type Reached = {
 };
 
 /**
- * Returns the limit that rejected a request, or null if only open holds did. Also returns null for
- * unused sessions and unknown end users, whose names clients can invent.
+ * Returns the used-up limit that rejected a request. Returns null if only open holds caused the
+ * rejection, and for unused sessions and unknown end users, whose names clients can invent.
  */
 export function reachedByRefusal(
   tx: Tx,

@@ -32,7 +32,7 @@ export function requestMeters(
   const counting = meters.filter(({ budget }) => reservesIn(budget, models));
   if (session === undefined) return counting;
   const ofSession = metersOfSession(tx, session).filter(({ budget }) => reservesIn(budget, models));
-  // Only the first exceeded limit is reported, and it can pause its owner.
+  // Sorts, because only the first exceeded limit is reported and can pause its owner.
   return [...counting, ...ofSession].toSorted(
     (one, other) => CHECKED.indexOf(one.scope) - CHECKED.indexOf(other.scope),
   );

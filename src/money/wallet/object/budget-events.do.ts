@@ -26,7 +26,7 @@ export function crossingsOf(counts: readonly Count[]): Count[] {
   return [...quotas.toReversed(), ...crossed.filter(({ meter }) => !isQuota(meter))];
 }
 
-/** Returns the alerts of an end user whose quotas a charge reached. */
+/** Returns alerts for the end user's quotas that a charge reached. */
 export function quotaAlerts(tx: Tx, counts: readonly Count[], period: Period): Crossing[] {
   const quotas = counts.filter(({ meter }) => isQuota(meter) && meter.budget.amount !== Infinity);
   const user =
@@ -72,7 +72,10 @@ export function emitCrossings(tx: Tx, crossings: readonly Count[], at: Moment): 
  */
 const PAUSE_LEFT_MAX = 0.1;
 
-/** Emits a rejection's event and can pause the owner. Ignores rejections by open holds only. */
+/**
+ * Emits an event for a rejection, and pauses the owner if little of the budget is left. Ignores
+ * rejections that only open holds caused.
+ */
 export function emitRejection(tx: Tx, failure: Failure, meters: readonly Meter[]): void {
   if (failure.kind !== "budget_exceeded" || failure.onlyHolds) return;
   const meter = meters.find(
@@ -132,8 +135,8 @@ function subjectOf({ memory }: Tx, { scope, subject }: BudgetOwner): string {
 }
 
 /**
- * Returns the number of window lengths since 1970. As part of an event's ID, it allows a rolling
- * window one event per window length.
+ * Returns the number of window lengths since 1970. The event ID contains this number, so each
+ * window length has at most one event.
  */
 function turnOf(window: string, at: Moment): number {
   const minutes = minutesOf(window);

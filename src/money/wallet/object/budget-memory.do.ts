@@ -12,7 +12,7 @@ import {
 import { selectFieldLimits, storeFieldLimits } from "../tables/field-limits.do.ts";
 
 export type BudgetMemory = {
-  /** The scopes that have a budget. Requests skip other scopes, except key and session. */
+  /** Scopes with budgets. Requests skip other scopes, except end user, key and session. */
   readonly scopes: Set<BudgetScope>;
   readonly meters: Map<string, readonly Meter[]>;
   /** Budgets changed since the newest checkpoint, by owner and ID. */
@@ -54,7 +54,6 @@ function subjectOf(sql: SqlStorage, scope: BudgetScope, parties: Parties): strin
   }
 }
 const WITH_FIELDS: ReadonlySet<BudgetScope> = new Set(["end_user", "key", "session"]);
-/** The scopes in the order in which their limits are checked. */
 export const CHECKED = ["end_user", "key", "session", "member", "organization"] as const;
 
 export function metersOf(sql: SqlStorage, memory: WithBudgets, parties: Parties): Meter[] {
@@ -78,7 +77,7 @@ export function metersOfOwner(
   return read;
 }
 
-/** Returns the limits of an owner, without keeping them in memory. */
+/** Returns an owner's meters without caching them. */
 export function readMeters(
   sql: SqlStorage,
   memory: WithBudgets,
@@ -92,7 +91,7 @@ export function readMeters(
   return rows.map((row) => meterOf(sql, memory, row));
 }
 
-/** Reads the limits of an owner's fields again, after its row was stored. */
+/** Reloads an owner's quotas or `budget_dollars` after its row was stored. */
 export function readFields(sql: SqlStorage, memory: WithBudgets, owner: BudgetOwner): void {
   const fields = selectFieldLimits(sql, owner).map((row) => meterOf(sql, memory, row));
   const entries = entriesOfOwner(sql, memory, owner);
@@ -107,7 +106,7 @@ export function fieldsOfOwner(
   return metersOfOwner(sql, memory, owner).filter(isField);
 }
 
-/** Reads the amounts of an owner's fields again, after its row was changed. The counts stay. */
+/** Reloads the amounts of an owner's quotas or `budget_dollars`. Keeps the counts. */
 export function readAmounts(sql: SqlStorage, memory: WithBudgets, owner: BudgetOwner): void {
   const before = fieldsOfOwner(sql, memory, owner);
   const read = selectFieldLimits(sql, owner);
@@ -115,7 +114,6 @@ export function readAmounts(sql: SqlStorage, memory: WithBudgets, owner: BudgetO
   memory.budgets.meters.set(nameOf(owner), [...fields, ...entriesOfOwner(sql, memory, owner)]);
 }
 
-/** Moves the counts of a deleted end user to the new end user of the same name. */
 export function moveCounts(
   sql: SqlStorage,
   memory: WithBudgets,
@@ -140,7 +138,7 @@ export function forgetCounts({ budgets }: WithBudgets, owner: BudgetOwner): void
   budgets.meters.delete(nameOf(owner));
 }
 
-/** Returns the limits of an owner's fields, without keeping them in memory. */
+/** Returns an owner's quotas or `budget_dollars` without caching them. */
 export function readCounts(
   sql: SqlStorage,
   { budgets }: WithBudgets,
@@ -165,7 +163,6 @@ export function meterOf(sql: SqlStorage, memory: WithBudgets, limit: CountedLimi
   return meter;
 }
 
-/** Adds a hold (`sign` 1) or removes it (-1). */
 export function reserve(sql: SqlStorage, memory: WithBudgets, hold: OpenHold, sign: 1 | -1): void {
   for (const owner of ownersOf(sql, memory.budgets, hold)) {
     for (const meter of memory.budgets.meters.get(nameOf(owner)) ?? []) {

@@ -23,9 +23,9 @@ import type { BudgetMemory } from "./budget-memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
 /**
- * Replaces an owner's budgets. A budget keeps its count if its unit, window and models stay.
- * Otherwise, a calendar budget for all models starts with the usage of its period, and any other at
- * zero. Open holds always count.
+ * Replaces an owner's budgets. A budget with the same unit, window and models keeps its count. A
+ * new calendar budget for all models starts with the usage of its period, any other new budget at
+ * zero.
  */
 export function setBudgets(tx: Tx, owner: BudgetOwner, budgets: readonly Budget[]): void {
   const { memory, sql, storage } = tx;
@@ -35,7 +35,7 @@ export function setBudgets(tx: Tx, owner: BudgetOwner, budgets: readonly Budget[
   const after = budgets.map((budget): Meter => {
     const known = before.find((meter) => meter.budget.id === budget.id);
     if (known === undefined) return newMeter(tx, owner, budget);
-    return { ...known, budget, sinceSeq: memory.ledger.seq }; // the count includes all ledger rows up to here
+    return { ...known, budget, sinceSeq: memory.ledger.seq }; // the count includes all ledger rows so far
   });
   const changed = memory.row.revision + 1;
   storage.transactionSync(() => {
@@ -99,7 +99,7 @@ function seedOf(tx: Tx, owner: BudgetOwner, { unit, window, models }: Budget): n
   return stored + laterUsage(tx.memory.usage, { ...of, days }, unit);
 }
 
-/** Returns the query for earlier usage. A session has no daily totals. */
+/** Returns the query for an owner's daily totals. Sessions have none. */
 function usageOf({ sql }: Tx, { scope, subject }: BudgetOwner): Omit<UsageOf, "days"> | null {
   switch (scope) {
     case "organization":
@@ -133,7 +133,7 @@ function laterUsage(totals: UsageTotals, of: UsageOf, unit: BudgetUnit): number 
   return sum;
 }
 
-/** Counts later entries of rolling windows as of now, after the clock moved back. */
+/** After the clock moved back, moves future entries of rolling windows to the present. */
 export function moveFutureBucketsToNow(tx: Tx): void {
   const at = { period: tx.period, nowMs: tx.nowMs };
   for (const owner of storedOwners(tx)) {

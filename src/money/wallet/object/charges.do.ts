@@ -68,7 +68,7 @@ export function isFoldDue(tx: Tx): boolean {
   return closedBefore(futureIdFloor(tx)) > readFold(tx.sql).closedDay;
 }
 
-/** Returns the newest day to which no request with this or a later ID can belong. */
+/** Returns the newest day that can't get charges of requests with `floorId` or a later ID. */
 function closedBefore(floorId: string): string {
   const ms = mintedAt(floorId, HOLD_ID);
   return ms === null ? "" : periodOf(ms - ID_AGE_MAX_MS - DAY_MS).day;
@@ -81,7 +81,7 @@ type Batch = {
   readonly limit?: number;
 };
 
-/** Omits late charges, which are added to the sums when they are posted. */
+/** Omits late charges, because posting adds them to the sums directly. */
 function chargesOf(
   sql: SqlStorage,
   tagKeys: readonly TagKeys[],
@@ -143,10 +143,7 @@ export function addCharge(charges: Charges, tagKeys: readonly TagKeys[], one: Ch
   charges.set(day, groups);
 }
 
-/**
- * Adds charges to the daily sums. A closed day never changes, so its later charges go to the next
- * open day.
- */
+/** Adds charges to the daily sums. Late charges of a closed day count on the next open day. */
 export function addCharges(sql: SqlStorage, charges: Charges): void {
   const { closedDay } = readFold(sql);
   for (const [day, groups] of charges) {

@@ -8,10 +8,7 @@ import { countsStored, storeCounts } from "./budget-memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { boundedTotals } from "./tag-usage.do.ts";
 
-/**
- * Stores totals, so that the wallet reads only later ledger rows when it starts. Updates memory
- * after the transaction.
- */
+/** Stores the totals of the ledger. At its next start, the wallet reads only later ledger rows. */
 export function takeCheckpoint(tx: Tx): void {
   const { memory, sql } = tx;
   const row: WalletRow = { ...memory.row, revision: memory.row.revision + 1 };
@@ -59,7 +56,7 @@ function addTotal(sql: SqlStorage, total: UsageTotal, changed: number): void {
 
 const MARK_ROWS = 1000;
 
-/** Keeps checkpoints at least MARK_ROWS apart. Ledger reads start at the nearest one. */
+/** Keeps checkpoints at least MARK_ROWS apart. Ledger reads start at the nearest checkpoint. */
 function thinCheckpoints(sql: SqlStorage): void {
   const [newest, before] = sql
     .exec<{ seq: number }>("SELECT seq FROM checkpoints ORDER BY seq DESC LIMIT 2")

@@ -25,8 +25,8 @@ type CostSum = {
 };
 
 /**
- * Returns costs from the newest `ROWS_MAX` billed requests: settled ones, and voided ones whose
- * cost we absorb. Calls that timed out before another one count separately.
+ * Returns the costs of the newest `ROWS_MAX` requests that were settled, or voided with an absorbed
+ * cost. Counts each timed-out provider call separately.
  */
 export function readCosts({ sql, env, nowMs }: Tx, query: CostQuery): CostReport {
   const keptMs = nowMs - numberVar(env, "RETENTION_DAYS") * DAY_MS;
@@ -72,7 +72,7 @@ export function readCosts({ sql, env, nowMs }: Tx, query: CostQuery): CostReport
   return { data, lessMicro: micros(lessMicro), requests, completeFrom };
 }
 
-/** Adds the provider calls that timed out before the call in the row. They aren't charged. */
+/** Adds a request's provider calls that timed out. Customers don't pay for them. */
 function addLost(
   groups: Map<string, CostGroup>,
   failed: readonly FailedAttempt[],

@@ -24,8 +24,9 @@ import { topUpDue } from "./top-up.do.ts";
 import { isFullError, freeStorageNow, retentionDue, isStorageLow } from "./retention.do.ts";
 
 /**
- * Runs decisions. Without an `await`, their writes commit together. An exception doesn't undo them,
- * except within `transactionSync`. If storage is full, a decision runs twice.
+ * Runs a decision on the wallet's memory and tables. A decision has no `await`, so its writes
+ * commit together. An exception undoes only writes in `transactionSync`. If storage is full, the
+ * decision runs again after a cleanup.
  */
 export class Decisions {
   /** `lost`: reading the tables failed, so the next call reads them again. */
@@ -189,9 +190,8 @@ export function unavailable(): Refusal {
 const DELAY_MIN_MS = 5_000;
 const DELAY_MAX_MS = 60_000;
 const BUSY_MS = 90_000;
-/** Number of unpublished holds and charges above which a wallet counts as busy. */
 const QUIET_MAX = 128;
-/** Ms after which an overdue alarm counts as lost. */
+/** Time after which an overdue alarm counts as lost, in ms. */
 const STALE_MS = 60_000;
 const READINGS_MS = 5;
 
@@ -257,7 +257,10 @@ class Schedule {
     this.#alarmAt = null;
   }
 
-  /** Returns when to publish (Unix ms): soon, or later if only holds and charges changed. */
+  /**
+   * Returns when to publish (Unix ms). If only holds and charges changed, the publish can wait
+   * longer.
+   */
   #publishDue({ memory, nowMs }: Tx): number {
     if (!memory.changed) {
       const pause = memory.routine <= QUIET_MAX ? QUIET_MS : BUSY_MS;
@@ -296,14 +299,14 @@ class Schedule {
 }
 
 /**
- * Adapts the tables after the clock moved back from `tx.memory.clock` to `tx.nowMs`. Open holds
- * keep their remaining time and period. Admissions of the last minute count as made now. The caller
- * must then load memory again.
+ * Updates the tables after the clock moved back from `tx.memory.clock` to `tx.nowMs`. Open holds
+ * keep their remaining time and period. Admissions of the last minute get the current time. The
+ * caller must then reload memory.
  */
 function followClock(tx: Tx): void {
   const { memory, nowMs, sql, storage } = tx;
   logAlert("clock_stepped_back", { org_id: memory.row.orgId, lag_ms: memory.clock - nowMs });
-  // A checkpoint of the newest row, so that a later start doesn't use the time of an older one.
+  // Without this checkpoint, a later start would use the time of an older checkpoint.
   moveFutureBucketsToNow(tx);
   takeCheckpoint(tx);
   // IDs contain the time of the platform's clock, so newer holds have greater IDs.

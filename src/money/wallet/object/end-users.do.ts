@@ -101,7 +101,7 @@ export function listEndUsers(
   return success({ endUsers, total: tx.memory.endUsers, nextAfter });
 }
 
-/** Deletes an end user. Its spend of this month stays. */
+/** Deletes an end user. Keeps this month's spend. */
 export function deleteEndUser(tx: Tx, externalId: string): Result<{ externalId: string }> {
   const known = selectEndUser(tx.sql, "external_id", externalId);
   if (known === null) return missing();
@@ -113,7 +113,10 @@ export function deleteEndUser(tx: Tx, externalId: string): Result<{ externalId: 
 
 const ERASED_MAX = 200;
 
-/** Deletes up to 200 end users, then the names in events. Reports whether there are more. */
+/**
+ * Deletes up to 200 end users. After the last one, erases names from events. Reports whether more
+ * remain.
+ */
 export function eraseEndUsers(tx: Tx): Result<{ readonly more: boolean }> {
   const found = selectEndUserPage(tx.sql, { limit: ERASED_MAX, offset: 0, after: null }) ?? [];
   for (const user of found) depart(tx, user);
@@ -189,7 +192,6 @@ function spentIn(tx: Tx, id: string, window: string): number {
   return count === undefined ? 0 : sumInWindow(window, count.tally, tx);
 }
 
-/** Returns the alerts of quotas that the spend counted under `id` has already reached. */
 function alertsOf(tx: Tx, user: EndUser, id: string): Crossing[] {
   const spend = (window: string) => ({ before: 0, after: spentIn(tx, id, window) });
   return quotaCrossings(user, { day: spend("day"), month: spend("month") }, tx.period);
@@ -202,15 +204,15 @@ function missing(): Refusal {
 const END_USERS_MAX = 100_000;
 const DEPARTED_MAX = 100_000;
 
-/** An end user to create. `departed` is an end user of the same name who was deleted this month. */
+/** An end user to create. `departed` had the same external ID and was deleted this month. */
 export type NewEndUser = {
   readonly user: EndUser;
   readonly departed: { readonly user: EndUser; readonly account: number } | null;
 };
 
 /**
- * Returns a new end user that continues the spend of `departed`, or null above the maximum. Writes
- * nothing.
+ * Prepares an end user, who continues the spend of `departed`. Writes nothing. Returns null at the
+ * maximum.
  */
 export function newEndUser(tx: Tx, externalId: string): NewEndUser | null {
   const { memory } = tx;
@@ -221,7 +223,6 @@ export function newEndUser(tx: Tx, externalId: string): NewEndUser | null {
   return { user, departed: findDeletedEndUser(tx, externalId) };
 }
 
-/** Returns the limits of a request's end user, which may be new. */
 export function metersOfPayer(
   tx: Tx,
   payer: { readonly user: EndUser; readonly made: NewEndUser | null } | null,
@@ -276,8 +277,8 @@ export function madeEndUser({ memory, sql }: Tx, { user, departed }: NewEndUser)
 }
 
 /**
- * Deletes an end user. Until the month ends, a row with the hash of its name remains, and its holds
- * and charges still count.
+ * Deletes an end user. Until the month ends, a row with a hash of the external ID remains, so that
+ * holds and charges still count.
  */
 function depart(tx: Tx, user: EndUser): void {
   const { memory, sql, period, storage } = tx;
@@ -322,7 +323,10 @@ function forgetUsers({ memory }: Tx, ids: readonly string[]): void {
   for (const id of ids) forgetCounts(memory, { scope: "end_user", subject: id });
 }
 
-/** Returns a name's hash. It starts with a control character, which names can't contain. */
+/**
+ * Returns the hash of an external ID. It starts with a line break, which external IDs can't
+ * contain.
+ */
 function hashOf({ memory }: Tx, externalId: string): string {
   return `\n${sha256(`${memory.row.orgId}\n${externalId}`)}`;
 }

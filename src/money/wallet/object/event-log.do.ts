@@ -17,7 +17,10 @@ const EVENTS_MAX = 100_000;
 const YEAR_MS = 366 * 86_400_000;
 const GONE_MAX = 100;
 
-/** Stores an event. Returns false if one with this `once` exists or the actor caused too many. */
+/**
+ * Stores an event. Returns false if an event with the same `once` exists or the actor has reached
+ * its hourly maximum.
+ */
 export function addEvent(
   tx: Tx,
   event: NewEvent,
@@ -28,7 +31,7 @@ export function addEvent(
   return takeEvent(tx, { ...event, id, createdAt: nowMs });
 }
 
-/** Stores an event. Shortens overlong data, because a rejected event would block later ones. */
+/** Stores an event. Shortens overlong data, because a rejected event would block later events. */
 export function takeEvent(tx: Tx, event: EventRecord): boolean {
   const { sql } = tx;
   if (placeOf(sql, event.id) !== null) return false;
@@ -93,7 +96,7 @@ function dropOld({ sql, nowMs }: Tx): void {
   forgetOldEvents(sql, nowMs);
 }
 
-/** Maximum events per hour, type and actor, except operators and the system. */
+/** Maximum events per hour, type and actor. Operators and the system are exempt. */
 const HOURLY_MAX = 100;
 const HOURLY_REVOKED_MAX = 1000;
 const ENDED_MAX = 1000;
@@ -160,14 +163,15 @@ export function forgetOldEvents(sql: SqlStorage, nowMs: number): boolean {
 type LoggedEvent = StoredEvent & { seq: number };
 
 /**
- * Selects events by or about members (only `member.*`). Each query of the UNION uses its own index.
+ * SQL condition for events by members, and for `member.*` events about them. Each query of the
+ * UNION uses an index.
  */
 const OF_MEMBERS = `seq IN (
   SELECT seq FROM events WHERE actor_kind = 'member' AND actor_id IN (SELECT value FROM json_each(?6))
   UNION SELECT seq FROM events WHERE type GLOB 'member.*' AND subject IN (SELECT value FROM json_each(?6)))`;
 const COLUMNS = "seq, id, type, actor_kind, actor_id, subject, data, created_at";
 
-/** Returns events, newest first, or null if `after` doesn't exist. */
+/** Returns events, newest first, or null if the event `after` doesn't exist. */
 export function selectEventPage({ sql, nowMs }: Tx, query: EventQuery): EventPage | null {
   const last = query.after === null ? null : placeOf(sql, query.after);
   if (query.after !== null && last === null) return null;
@@ -234,7 +238,9 @@ export function markDelivered(sql: SqlStorage, seq: number): void {
 
 const NAMES = ["$.end_user", "$.changes.end_user.from", "$.changes.end_user.to"] as const;
 
-/** Replaces an end user's name with its ID, also for webhooks. */
+/**
+ * Replaces an end user's external ID with its ID in all events. Marks these events for webhooks.
+ */
 export function eraseName(
   { sql, memory }: Tx,
   { id, externalId }: { readonly id: string; readonly externalId: string },

@@ -24,8 +24,8 @@ const TAKE_TIMEOUT_MS = 10_000;
 const PAUSE_MS = 5000;
 
 /**
- * Sends new events in order to the webhooks object, which ignores duplicates. A publish retries
- * failures.
+ * Sends new events in order to the webhooks object, which ignores duplicates. After a failure, the
+ * next publish tries again.
  */
 export class WebhookFeed {
   readonly #decisions: Decisions;
@@ -38,7 +38,6 @@ export class WebhookFeed {
     this.#env = env;
   }
 
-  /** Sends all new events. Never throws. */
   async tell(): Promise<void> {
     if (this.#isTelling || elapsedMs() < this.#pausedUntil) return;
     this.#isTelling = true;

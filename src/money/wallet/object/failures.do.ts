@@ -25,7 +25,10 @@ export function noteFailed(tx: Tx, batch: FailedBatch): Result<null> {
   return success(null);
 }
 
-/** Removes the name of an end user deleted this month, whose failures can be reported later. */
+/**
+ * Replaces the external ID of an end user deleted this month. Failures can be reported after the
+ * deletion.
+ */
 function withoutDeletedName(tx: Tx, one: FailedRequest): FailedRequest {
   const departed = one.externalId === null ? null : findDeletedEndUser(tx, one.externalId);
   return departed === null ? one : { ...one, externalId: departed.user.id };
@@ -77,7 +80,7 @@ function isOf(keyIds: FailureQuery["keyIds"]): (one: { readonly keyId: string })
   return ({ keyId }) => keyIds?.includes(keyId) ?? true;
 }
 
-/** Returns the time (Unix ms) from which all failures were stored, at least `fromMs`. */
+/** Returns the time (Unix ms) since which all failures are stored, at least `fromMs`. */
 function wholeFrom(
   { fromMs }: FailureQuery,
   counts: readonly FailureCount[],

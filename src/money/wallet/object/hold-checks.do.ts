@@ -30,8 +30,8 @@ export type HeldTerms = KeyTerms & {
 };
 
 /**
- * Checks suspension, pauses and end user. Checks price list and policies, or `may_hold` of a placed
- * hold. Returns the allowed routes.
+ * Checks suspension, pauses, end user, price list and policies. For a placed hold, checks
+ * `may_hold` instead of price list and policies. Returns the request with its allowed routes.
  */
 export function checkRequest(
   tx: Tx,
@@ -132,7 +132,10 @@ export function findExpiredHolder(
   return decideIdempotency(selectIdempotencyHolder(sql, name, nowMs), body, nowMs);
 }
 
-/** Rejects requests while refunded credits are owed. A session's error omits the amount. */
+/**
+ * Rejects requests while the organization owes refunded credits. A session's error omits the
+ * amount.
+ */
 export function checkDebts({ memory }: Tx, session: Session | undefined): Refusal | null {
   const { owed } = memory.debts;
   if (owed === 0) return null;
@@ -169,7 +172,7 @@ export function concurrencyOf(
   return states;
 }
 
-/** Rejects a request above a limit of concurrent requests. A session's error omits the limit. */
+/** Rejects a request above the limit on concurrent requests. A session's error omits the limit. */
 function checkConcurrency(
   tx: Tx,
   { keyId, placed }: HoldRequest,

@@ -45,7 +45,7 @@ import { findWarmRoute } from "./warm-routes.do.ts";
 import { selectEndUser } from "../tables/end-user-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
 
-/** `isRepeat`: the wallet already had this hold, and `answer` is the first response. */
+/** `isRepeat`: the wallet already had this hold, so `answer` is the stored response. */
 type Held = { readonly answer: Result<HoldGrant>; readonly isRepeat: boolean };
 
 export function hold(tx: Tx, request: HoldRequest, terms: HeldTerms): Held {
@@ -66,7 +66,10 @@ export function hold(tx: Tx, request: HoldRequest, terms: HeldTerms): Held {
   return answer === null ? again(tx, request, terms) : anew(answer);
 }
 
-/** `lapsed` is the expired request with the same Idempotency-Key, which the hold voids. */
+/**
+ * `lapsed` is the ID of an expired request with the same Idempotency-Key. The new hold voids that
+ * request.
+ */
 type Grant = AllowedRequest & {
   readonly payer: Payer;
   readonly granted: Micros;
@@ -75,8 +78,8 @@ type Grant = AllowedRequest & {
 };
 
 /**
- * Checks permissions, Idempotency-Key, debts, rates, then cost. Stores only the key's budgets. If
- * the first attempt of the same hold causes the rejection, `hold` returns the first response.
+ * Checks permissions, Idempotency-Key, debts, rates and then cost. Stores only the key's budgets.
+ * If a retry fails because of its first attempt, `hold` returns the first response.
  */
 function guarded(tx: Tx, requested: HoldRequest, terms: HeldTerms): Result<Grant> {
   const { session } = terms;
@@ -119,7 +122,7 @@ function amountsFor(
 export function replay(tx: Tx, request: HoldRequest, terms: HeldTerms): Result<HoldGrant> | null {
   const known = selectRequest(tx.sql, request.id);
   if (known === null) return null;
-  // If the key is bound to an end user, the request doesn't name the end user.
+  // A request doesn't name its end user if the key is bound to one.
   const externalId = request.externalId ?? known.externalId;
   const bounds = recalledBounds(request, known);
   const answer = recallHold(known, { ...request, ...bounds, externalId });
@@ -250,7 +253,7 @@ type Beside = Pick<Grant, "payer" | "lapsed"> & {
   readonly firstUse: Session | null;
 };
 
-/** Returns false, without changes, if the ID is known. */
+/** Stores a hold. If the ID exists, returns false and changes nothing. */
 function storeGrant(
   tx: Tx,
   { open, request, tokens }: Opened,
@@ -267,7 +270,7 @@ function storeGrant(
   };
   const made = payer?.made ?? null;
   const write = (): boolean => {
-    // Stored first, because the request refers to the end user's number.
+    // The request's row refers to the end user's number, so the end user comes first.
     if (made !== null) {
       if (selectRequest(sql, id) !== null) return false;
       storeEndUser(tx, made);
@@ -295,7 +298,8 @@ function purposeOf({ pays, merchant, description, tags, sessionTags }: Purpose):
 }
 
 /**
- * A hold that counts only in quotas has 0 in the ledger's columns, and its amount in its purpose.
+ * Returns the values to store. For a hold that counts only against quotas, the ledger columns are
+ * 0, and the purpose contains the amount.
  */
 function storedHold(
   request: HoldRequest,
@@ -319,7 +323,10 @@ function lowerFloor(sql: SqlStorage, floorId: string): void {
   sql.exec("UPDATE checkpoints SET floor_id = ? WHERE floor_id > ?", floorId, floorId);
 }
 
-/** Returns the failure for the client. A session's error has only the session's own amounts. */
+/**
+ * Returns the failure for the client, or null if the request ID exists. A session's error includes
+ * only the session's own amounts.
+ */
 function refused(
   tx: Tx,
   request: HoldRequest,
@@ -343,7 +350,7 @@ function rejectedMeters(tx: Tx, request: HoldRequest, terms: HeldTerms): readonl
   return requestMeters(tx, request, { terms, payer: user === null ? null : { user, made: null } });
 }
 
-/** Adds the top-up to the failure. A session's error omits it. */
+/** Starts a due top-up and adds its purchase ID to the failure. A session's error omits the ID. */
 function toppedUp(tx: Tx, failure: Failure, reported: Failure): Failure {
   if (failure.kind !== "balance_too_low" || failure.onlyHolds) return reported;
   const purchaseId = topUpIfDue(tx, true);
@@ -361,7 +368,7 @@ const CORRECTED: ReadonlySet<Failure["kind"]> = new Set([
 
 function remember(tx: Tx, request: HoldRequest, refusal: Refusal): Refusal | null {
   if (selectRequest(tx.sql, request.id) !== null) return null;
-  // Stores a rejection of the other region's request, unless that region retries with the same ID.
+  // Stores rejections of requests from a peer region, unless the peer retries with the same ID.
   if (!request.peer || CORRECTED.has(refusal.failure.kind)) return refusal;
   const { sql, memory, nowMs: admittedAt, period } = tx;
   const { keyId, externalId } = request;

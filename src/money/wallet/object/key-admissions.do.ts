@@ -53,7 +53,7 @@ type AdmissionContext = Pick<Objects, "register"> & {
   readonly waitUntil: (work: Promise<unknown>) => void;
 };
 
-/** A lookup that hasn't finished. `isStale`: the key was changed meanwhile. */
+/** A lookup in progress. `isStale`: the key has changed since the lookup began. */
 type Question = { readonly hash: string; isStale: boolean };
 
 type AskRegister = (register: RegisterCalls) => Promise<Identified>;
@@ -67,8 +67,8 @@ export type CheckedAdmission = {
 };
 
 /**
- * The organization's keys, with an exact log of the last minute's admissions, stored before the
- * response. A key is looked up at its first use, then once a minute. Changes arrive as calls.
+ * Admits requests by API key. The log of the last minute's admissions is exact, and stored before
+ * the response. Looks up a key at its first use, then once a minute.
  */
 export class KeyAdmissions {
   readonly #keeping: AdmissionContext;
@@ -90,7 +90,7 @@ export class KeyAdmissions {
     forgetActiveKeys(sql);
   }
 
-  /** Reports whether the wallet knows the key. Otherwise call `learn` first. */
+  /** Reports whether the wallet has the key. If not, call `learn` first. */
   knows({ sql }: Tx, hash: string): boolean {
     const key = this.#key(sql, hash);
     return key !== null && (key.record !== null || key.revokedAt !== null);
@@ -119,7 +119,8 @@ export class KeyAdmissions {
   }
 
   /**
-   * Returns the failure of a revoked or expired key, secret or session. Null for an unknown key.
+   * Returns a failure if the key, secret or session is revoked or expired. Returns null for an
+   * unknown key.
    */
   refuseDead(tx: Tx, { keyHash, shown }: RequestCredential): Refusal | null {
     if (!this.knows(tx, keyHash)) return null;
@@ -165,7 +166,7 @@ export class KeyAdmissions {
     this.#refresh(tx, hash, (register) => register.whose());
   }
 
-  /** Finds key uses that a restart may have lost. Each call checks a limited number of keys. */
+  /** Finds key uses that a restart may have lost. */
   findUses(tx: Tx): void {
     for (const hash of tx.memory.dueUses.take(tx.nowMs, FOUND_AT_ONCE)) {
       const usedAt = this.#key(tx.sql, hash)?.window.lastAt ?? 0;
@@ -173,7 +174,7 @@ export class KeyAdmissions {
     }
   }
 
-  /** Looks up the published keys whose data differs in D1. */
+  /** After a publish, looks up the keys whose data in D1 differs from the wallet's data. */
   noted(tx: Tx | null, { uses, touched }: Pick<PublishOutcome, "uses" | "touched">): void {
     if (tx === null) return;
     const reported = new Map(touched.map((one) => [one.hash, one]));
@@ -209,7 +210,7 @@ export class KeyAdmissions {
     });
   }
 
-  /** Applies a new rate limit, also to the admissions of the last minute. */
+  /** Applies a new rate limit. The admissions of the last minute count toward it. */
   setLimit({ sql }: Tx, hash: string, rpmLimit: number): void {
     this.#outdate(hash);
     if (this.#key(sql, hash)?.record?.rpmLimit === rpmLimit) return;
@@ -237,7 +238,7 @@ export class KeyAdmissions {
       if (by !== undefined && by.sessionsCut !== null) {
         cutSessions(tx.sql, hash, by.sessionsCut);
         this.#known.delete(hash);
-        endPausesOf(tx, { scope: "key", subject: "" }); // only those of its sessions
+        endPausesOf(tx, { scope: "key", subject: "" }); // ends only pauses of the key's sessions
       }
       if (newest === undefined || second === undefined || by === undefined) return;
       const { retiresAt } = second;
@@ -255,7 +256,7 @@ export class KeyAdmissions {
     for (let round = 0; round < ROUNDS_MAX; round++) {
       const question = { hash, isStale: false };
       const identified = await this.#asked(question, (register) => register.identify(null));
-      // Returning the RPC result itself would keep it open until our caller disposes of it.
+      // Copies the failure, because an RPC result stays open until the caller disposes of it.
       if (!identified.ok) return refuse(identified.failure);
       if (question.isStale) continue;
       const tx = this.#keeping.tx();
@@ -283,7 +284,10 @@ export class KeyAdmissions {
     for (const question of this.#questions) question.isStale ||= question.hash === hash;
   }
 
-  /** Looks up a key again. Stores the time first, so that this happens at most once a minute. */
+  /**
+   * Looks up a key again. Stores the time of the lookup first, which limits lookups to one per
+   * minute.
+   */
   #refresh(tx: Tx, hash: string, ask: AskRegister): void {
     this.#check(tx, hash, tx.clockMs);
     this.#keeping.waitUntil(this.#refreshed(hash, ask));
@@ -303,7 +307,7 @@ export class KeyAdmissions {
     if (formatSecrets(secrets) !== formatSecrets(knownSecrets)) this.setSecrets(tx, hash, secrets);
   }
 
-  /** Applies the result of a lookup. After a failed one, the key stays admitted. */
+  /** Looks up a key and applies the result. If the lookup fails, the key stays valid. */
   async #refreshed(hash: string, ask: AskRegister): Promise<void> {
     const question = { hash, isStale: false };
     const identified = await this.#asked(question, ask);
@@ -320,7 +324,7 @@ export class KeyAdmissions {
     }
   }
 
-  /** Counts admissions later than now as made now, after the clock moved back. */
+  /** After the clock moved back, changes future times of admissions to now. */
   #clamp({ storage, clockMs }: Tx, hash: string, { number, record, window }: KnownKey): void {
     const lagMs = window.lagMs(clockMs);
     logAlert("clock_stepped_back", { key_id: record?.keyId ?? null, lag_ms: lagMs });

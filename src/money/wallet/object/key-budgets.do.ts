@@ -26,8 +26,9 @@ function amountIn({ budgetMicro, budgetPeriod }: Terms, window: string): Micros 
 }
 
 /**
- * Applies the key's `budget_dollars`. `isCounted` counts the key even without a budget: a later one
- * needs the spend of holds that count only in quotas, which daily totals omit.
+ * Applies the key's `budget_dollars`. With `isCounted`, counts the key's spend even without a
+ * budget. A later budget needs the spend of holds that count only against quotas, which daily
+ * totals omit.
  */
 export function followBudget(tx: Tx, keyId: string, terms: Terms, isCounted = false): void {
   const { memory, sql } = tx;

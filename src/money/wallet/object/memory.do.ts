@@ -36,12 +36,12 @@ import { HOUR_MS } from "../../../shared/clock.ts";
 
 export const QUIET_MS = 180_000;
 
-/** The wallet's memory, derived from the tables, and loaded again after an exception. */
+/** The wallet's state in memory, loaded from the tables. An exception reloads it. */
 export type Memory = {
   row: WalletRow;
   readonly ledger: HoldTotals;
   clock: number;
-  /** Newest time of the wallet so far, which decides the period of spend. */
+  /** Latest time of the wallet so far (Unix ms). It determines the period that counts spend. */
   newest: number;
   /** Lower bound for the request IDs of ledger rows after the newest checkpoint. */
   floorId: string;
@@ -57,7 +57,7 @@ export type Memory = {
   departed: DeletedEndUsers;
   readonly usage: UsageTotals;
   rateLog: RateLog;
-  /** Unpublished last uses of keys (Unix ms), and keys whose last use may be lost. */
+  /** Unpublished last uses of keys by hash (Unix ms). */
   readonly uses: Map<string, number>;
   readonly dueUses: DueUses;
   readonly notedAt: number;
@@ -65,12 +65,12 @@ export type Memory = {
   /** Number of unpublished holds and charges, which are less urgent than other changes. */
   routine: number;
   published: PublishedState;
-  /** Changes when ledger rows are deleted or memory is reloaded. */
+  /** Random ID that changes when ledger rows are deleted or memory is reloaded. */
   ledgerMark: string;
   tagKeys: readonly TagKeys[];
   debts: Debts;
   topUp: TopUpState;
-  /** Routes of conversations whose prompt is cached. Null until first used. */
+  /** Null until first used. */
   warmRoutes: Map<string, WarmUntil> | null;
   hasUndelivered: boolean;
   room: Room;
@@ -81,7 +81,7 @@ type PublishedState = { readonly settings: Settings | null; readonly usedAt: num
 type Room = {
   isFull: boolean;
   readonly fromId: string;
-  /** Time (Unix ms) from which a pass over all requests can start again. */
+  /** Earliest time of the next pass over all requests (Unix ms). */
   readonly passAt: number;
 };
 
@@ -171,7 +171,7 @@ function addLaterRows(sql: SqlStorage, memory: Memory, seq: number): void {
     )
     .toArray();
   const { ledger } = memory;
-  // The balance first gets the sum of these rows, because it could become negative in between.
+  // Applies the sum of all rows, because the balance could be negative in between.
   ledger.balance = micros(ledger.balance - later.reduce((sum, one) => sum + one.charged, 0));
   for (const one of later) {
     ledger.seq = Math.max(ledger.seq, one.seq);
@@ -243,7 +243,7 @@ export type Tx = {
   readonly sql: SqlStorage;
   readonly memory: Memory;
   readonly env: Env;
-  /** The wallet's time. Small clock differences don't move it back. */
+  /** The wallet's time (Unix ms). Small clock differences don't move it back. */
   readonly nowMs: number;
   /** Day, week and month, which never move back. */
   readonly period: Period;
@@ -258,14 +258,14 @@ export function nextRevision(tx: Tx): number {
   return tx.memory.row.revision + 1;
 }
 
-/** Changes the wallet's row in the table, then in memory. Must not run within a transaction. */
+/** Updates the wallet's row in the table, then in memory. Must not run within a transaction. */
 export function changeRow(tx: Tx, change: Partial<WalletRow>): void {
   const row = { ...tx.memory.row, ...change };
   updateWalletRow(tx.sql, row);
   tx.memory.row = row;
 }
 
-/** Fails in an instance that was replaced, which must not respond from memory. */
+/** Throws if a new instance has replaced this one, which then must not respond from memory. */
 export function touchStorage(tx: Tx): void {
   tx.sql.exec("SELECT id FROM wallet WHERE id = 1").one();
 }

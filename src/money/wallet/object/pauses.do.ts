@@ -89,7 +89,7 @@ function subjectOf(tx: Tx, { scope, id, session }: NewPause): Result<string> {
   return user === null ? missing("end user") : success(user.id);
 }
 
-/** A session's clock may lag, so its pause ends a little later. */
+/** Returns the end of a session, with a margin for clocks that lag. */
 function sessionEnd(
   { sql }: Tx,
   { scope, subject }: BudgetOwner,
@@ -100,7 +100,10 @@ function sessionEnd(
   return endsAt === undefined ? {} : { sessionEndsAt: endsAt + CLOCK_LAG_MAX_MS };
 }
 
-/** The wallet doesn't know of removed members. */
+/**
+ * Reports whether a key was revoked or a session ended. The wallet doesn't know about removed
+ * members.
+ */
 function isGone(
   { sql }: Tx,
   { scope, subject }: BudgetOwner,
@@ -198,14 +201,17 @@ export function endPause(tx: Tx, { id, source, actor }: PauseEnding): Result<Pau
 const isOf = ({ scope, subject }: BudgetOwner, pause: Pause): boolean =>
   pause.scope === scope && pause.subject === subject;
 
-/** Rejects the deletion of a paused owner, who could be created again without the pause. */
+/**
+ * Rejects the deletion of a paused end user. A new end user with the same external ID would not be
+ * paused.
+ */
 export function refusePaused(tx: Tx, owner: BudgetOwner): Refusal | null {
   if (![...tx.memory.pauses.byName.values()].some((pause) => isOf(owner, pause))) return null;
   const message = "This end user is paused. End the pause before you delete the end user.";
   return refuse({ kind: "conflict", message, param: null });
 }
 
-/** Ends the pauses of an owner that is gone, and of all revoked keys and ended sessions. */
+/** Ends the pauses of a deleted owner, and of all revoked keys and ended sessions. */
 export function endPausesOf(tx: Tx, owner: BudgetOwner): void {
   const all = [...tx.memory.pauses.byName.values()];
   if (all.length === 0) return;
@@ -221,7 +227,7 @@ export function forgetMember(tx: Tx, memberId: string): Result<null> {
   return success(null);
 }
 
-/** Runs before each decision. */
+/** Ends pauses whose time has passed. Runs before each decision. */
 export function endDuePauses(tx: Tx): void {
   const { memory, nowMs } = tx;
   if (nowMs < memory.pauses.until) return;

@@ -60,7 +60,10 @@ export function creditPayment(tx: Tx, credit: PaymentCredit): Result<{ readonly 
   return success({ madeAt: memory.row.madeAt });
 }
 
-/** Returns a credit's reference, or another one if a rebuild lost the first credit. */
+/**
+ * Returns the reference of a payment's credit. If a rebuild lost the first credit, the reference
+ * differs from the first one.
+ */
 function referenceOf({ memory, sql }: Tx, paymentId: string): string {
   const reference = `stripe:${paymentId}`;
   if (selectPayment(sql, paymentId) !== null) return reference;
@@ -106,7 +109,9 @@ export function setRefunded(tx: Tx, request: PaymentRefunded): Result<null> {
   return success(null);
 }
 
-/** Records an outcome. After an unpaid automatic purchase, the next one has to wait. */
+/**
+ * Records the outcome of a purchase. A failed automatic purchase delays or disables the next one.
+ */
 export function recordPurchaseOutcome(
   tx: Tx,
   { event, once, topUp }: PurchaseOutcome,

@@ -124,7 +124,7 @@ function extend(tx: Tx, placed: PlacedHold, expiresInS: number): Result<PlacedHo
   return success({ ...placed, expiresAt });
 }
 
-/** Reports whether the caller can access a hold. A session can access only its own holds. */
+/** A session can access only its own holds. */
 function isParty(placed: PlacedHold, by: HoldParty): boolean {
   if (by.kind === "merchant") return placed.merchant === by.name;
   return placed.keyId === by.keyId && (by.sessionId ?? placed.sessionId) === placed.sessionId;

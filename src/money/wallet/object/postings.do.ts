@@ -72,7 +72,7 @@ export function settle(
   return success(typeof before === "string" ? { kind: before } : { kind: "settled", ...before });
 }
 
-/** Maximum counts in memory that no checkpoint contains (about 12 MB). */
+/** Maximum counts in memory that aren't in a checkpoint (about 12 MB). */
 const UNSAVED_MAX = 20_000;
 
 function post(
@@ -115,7 +115,10 @@ function post(
   return { kind: "settled", charged: posting.charged, shortfall: posting.shortfall };
 }
 
-/** Adds a charge to the usage. `inLedger` is 0 for a hold that counts only in quotas. */
+/**
+ * Adds a charge to the usage. `inLedger`, the charge in the ledger, is 0 for a hold that counts
+ * only against quotas.
+ */
 function countUsage(
   tx: Tx,
   { generation }: Settlement,
@@ -166,7 +169,7 @@ function store(
   });
 }
 
-/** Also adds a late charge to the daily sums, because `foldCharges` may have passed its request. */
+/** Adds a late charge to the daily sums, because `foldCharges` may have passed its request. */
 function storeLateCharge(
   { sql, memory, nowMs }: Tx,
   { cost, generation }: Settlement,
@@ -188,8 +191,8 @@ function report(tx: Tx, settlement: Settlement, posting: Posting): void {
 }
 
 /**
- * Releases a hold. Stores an unknown ID, so that its hold can't arrive later. A known hold's
- * row keeps the cost of an `absorbed` call for the margin.
+ * Releases a hold. For an unknown ID, stores a row that rejects the hold if it arrives later.
+ * Stores the cost of an `absorbed` call for the margin.
  */
 export function voidHold(
   tx: Tx,
@@ -221,7 +224,7 @@ export function voidHold(
   return success({ kind: "voided" });
 }
 
-/** Runs before each decision. */
+/** Expires due holds. Runs before each decision. */
 export function expire(tx: Tx): void {
   const { ledger } = tx.memory;
   if (tx.nowMs < ledger.nextExpiry) return;
@@ -255,7 +258,10 @@ function limitFreeOf({ memory, nowMs, sql }: Tx, known: KnownHold | OpenHold, mo
   return freeForCharge(metersOf(sql, memory, known), at, { model, isLate });
 }
 
-/** An expired hold has already counted the request. */
+/**
+ * Returns the amounts that a charge adds to the limits. An expired hold has already counted the
+ * request.
+ */
 function countedBy(
   { memory, nowMs }: Tx,
   { generation }: Settlement,
@@ -275,7 +281,10 @@ function countedBy(
   };
 }
 
-/** Returns the counts of an expired hold: one request. Its charge may follow. */
+/**
+ * Returns the amounts that an expired hold adds to the limits: one request. A late charge can
+ * follow.
+ */
 function expiredBy(hold: OpenHold, seq: number): CountedRequest {
   const amounts = { dollars: 0, tokens: 0, requests: 1 };
   return { ...hold, seq, atMs: hold.expiresAt, models: hold.models ?? null, amounts };
@@ -299,7 +308,7 @@ export function credit(tx: Tx, request: CreditRequest): Result<BalanceAnswer> {
   return decided.ok ? success(postCredit(tx, request, { balance: decided.value })) : decided;
 }
 
-/** Returns the first response, or null for a new reference. */
+/** Returns the stored response to a repeated credit, or null for a new reference. */
 export function recallCredit(tx: Tx, request: CreditRequest): Result<BalanceAnswer> | null {
   const [row] = tx.sql
     .exec<{ amount: number; balance: number; held: number; open_holds: number }>(

@@ -5,20 +5,18 @@ import { ATTEMPTS_IN_ROW, PURPOSE_IN_ROW } from "../tables/generation-text.ts";
 import type { Tx } from "./memory.do.ts";
 import { newestRows } from "./request-usage.do.ts";
 
-/** 4xx statuses for which the request isn't at fault. */
+/** 4xx statuses that are the provider's fault, not the request's. */
 const PROVIDER_STATUSES: ReadonlySet<number> = new Set([401, 403, 408, 429]);
 
 function isOfProvider({ status }: FailedAttempt): boolean {
   return status === undefined || status >= 500 || PROVIDER_STATUSES.has(status);
 }
 
-/** Failed attempts of requests that were settled, with equal route, reason and status. */
 type RecoveredCount = { route: string; why: string; status: number | null; count: number };
 
 /**
- * Returns each provider's calls since `fromMs` or, if later, since all failed requests are stored
- * and the newest ones are read. A request that failed over counts a failed call of each earlier
- * provider.
+ * Returns each provider's served and failed calls since `fromMs`, or since data is complete. A
+ * failover counts as a failed call of each earlier provider.
  */
 export function readProviderCalls(tx: Tx, fromMs: number): ProviderCallsReport {
   const { sql, nowMs } = tx;

@@ -28,10 +28,10 @@ import { addUse, changeRow } from "./memory.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Tx, Memory } from "./memory.do.ts";
 
-/** Minimum ms between two published uses of the organization. Readers search two days back. */
+/** Minimum time between two published uses of the organization, in ms. */
 const USE_MS = 3_600_000;
 
-/** The result of a publish. `again`: D1 lost rows and needs all again. */
+/** The result of a publish. `again`: D1 lost rows, so the wallet must publish all rows. */
 export type PublishOutcome = {
   readonly outcome: "published" | "again" | "conflict";
   readonly uses: readonly KeyUse[];
@@ -42,8 +42,8 @@ export type PublishOutcome = {
 const UNSENT = { uses: [], touched: [], eventsWait: true } as const;
 
 /**
- * Publishes changes to D1. If D1's snapshot belongs to another wallet, only checks it. Throws if D1
- * fails, and the next publish repeats the batch. `live` returns the current transaction context.
+ * Publishes changes to D1. During a conflict, only checks D1's snapshot. Throws if D1 fails. The
+ * next publish then includes the same changes. `live` returns the current transaction context.
  */
 export async function publish(tx: Tx, live: () => Tx | null): Promise<PublishOutcome> {
   const first = await publishOnce(tx, live);
@@ -184,8 +184,8 @@ function pick(
 }
 
 /**
- * Yields the rows to publish. Later changes belong to the next publish. Credits come first, so that
- * up to 2,500 share a transaction with their balance.
+ * Yields the rows to publish. Credits come first, so that up to 2,500 share a transaction with
+ * their balance.
  */
 function* pagesOf(tx: Tx, endUserIds: readonly string[]): Generator<SnapshotPage> {
   const { sql, memory } = tx;

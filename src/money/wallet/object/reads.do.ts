@@ -29,7 +29,6 @@ import { storedJson } from "../../../shared/stored-json.ts";
 
 const LAST_ID = "~";
 
-/** Starts at the nearest checkpoint instead of reading the whole table. */
 export function readLedger(tx: Tx, afterSeq: number, limit: number): Result<LedgerPage> {
   const rows: LedgerRow[] = [];
   let from = afterSeq;
@@ -218,7 +217,7 @@ function missing(): Refusal {
   return refuse({ kind: "not_found", message: "No such generation." });
 }
 
-/** Returns requests, newest first. Reads at most `SCANNED_MAX` rows, so a page may be short. */
+/** Returns requests, newest first. Scans at most `SCANNED_MAX` rows, so a page can be short. */
 export function readRequests({ sql }: Tx, query: RequestQuery): Result<RequestPage> {
   const { fromMs, beforeMs, limit } = query;
   const beforeId =

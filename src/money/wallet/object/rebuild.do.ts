@@ -18,9 +18,9 @@ import type { Tx } from "./memory.do.ts";
 const COPIES_MAX = 3;
 
 /**
- * Restores the wallet from D1 after its tables were lost. One credit row sets the balance. Fails if
- * more is held than D1 has or, unless `isNew`, if D1's snapshot is already this wallet's. The
- * caller must then load memory again.
+ * Restores the wallet from D1 after the loss of its tables. One credit row sets the balance. Fails
+ * if open holds exceed D1's balance. Unless `isNew`, also fails if D1's snapshot belongs to this
+ * wallet. The caller must then reload memory.
  */
 export function adoptSnapshot(
   tx: Tx,
@@ -65,7 +65,7 @@ export function adoptSnapshot(
       subject: row.orgId,
       data: { balance_micro: head.creditsMicro },
     });
-    // D1 doesn't have the spend of sessions.
+    // D1 doesn't store the spend of sessions, so all sessions end.
     sql.exec("DELETE FROM sessions");
     sql.exec("UPDATE wallet SET created_at = max(created_at + 1, ?)", nowMs);
   });
@@ -79,7 +79,7 @@ export function rejectNeedlessRebuild(): Refusal {
 
 function adoptRows(sql: SqlStorage, snapshot: WalletSnapshot, changed: number): void {
   const { settings } = snapshot;
-  // D1 lacks top-ups since the last publish, so a person must turn top-up on again.
+  // D1 lacks top-ups since the last publish, so a person must enable top-up again.
   if (settings !== null) updateSettings(sql, { ...settings, autoTopUp: null }, changed);
   const isOff = settings !== null && settings.autoTopUp !== null;
   if (isOff) putTopUp(sql, { ...NO_TOP_UP, disabledReason: "wallet_rebuilt" });
@@ -154,7 +154,7 @@ function adoptRules(sql: SqlStorage, changed: number): void {
   );
 }
 
-/** Keeps the numbers of existing end users, which open holds refer to. */
+/** Restores end users. Existing ones keep their numbers, because open holds refer to them. */
 function adoptEndUsers(sql: SqlStorage, changed: number): void {
   sql.exec(
     `UPDATE OR REPLACE end_users SET id = book.id
@@ -185,7 +185,7 @@ export function deleteCopy(sql: SqlStorage): void {
 const PAGES = (table: PagedTable): string =>
   `(SELECT value FROM book_pages, json_each(book_pages.rows) WHERE name = '${table}')`;
 
-/** Returns null if D1 has no balance or keeps changing. */
+/** Copies D1's snapshot to a local table. Returns null if D1 has no balance or keeps changing. */
 export async function copySnapshot(
   sql: SqlStorage,
   db: D1Database,

@@ -22,7 +22,7 @@ import type { Tx, Memory } from "./memory.do.ts";
 
 /** Rows per transaction (about 10 ms). */
 const SLICE_ROWS = 10_000;
-/** Ms between transactions, so that other calls wait for at most one. */
+/** Pause between transactions, in ms, during which other calls run. */
 const SLICE_PAUSE_MS = 20;
 const TRIES_MAX = 8;
 
@@ -47,8 +47,8 @@ export async function reconcile(
 }
 
 /**
- * Computes all totals from the rows and compares them with memory and D1, as of the newest ledger
- * row at the start. Restarts if `isStill` returns false. Returns `conflict` after too many
+ * Computes all totals from the rows up to the newest ledger row at the start. Compares them with
+ * memory and D1. Restarts if the rows read so far have changed. Returns `conflict` after too many
  * restarts.
  */
 function reconcileSlice(
@@ -76,7 +76,10 @@ function reconcileSlice(
   return success({ ...run.answer, differences });
 }
 
-/** The table that changes most comes first, so that restarts cost little. */
+/**
+ * The table to read after each table. The one that changes most comes first, so restarts cost
+ * little.
+ */
 const NEXT = { totals: "entries", entries: "requests", requests: null } as const;
 
 function advanced(run: ReconcileRun, read: keyof typeof NEXT, page: Page): ReconcileRun {
@@ -85,7 +88,7 @@ function advanced(run: ReconcileRun, read: keyof typeof NEXT, page: Page): Recon
   return { ...run, ...page.found, answer, table, after: page.after ?? [] };
 }
 
-/** Reports whether the rows read so far haven't changed. Each checkpoint changes the totals. */
+/** Reports whether the rows read so far are unchanged. Each checkpoint changes the totals. */
 function isStill(memory: Memory, { mark, revision, table }: ReconcileRun): boolean {
   return memory.ledgerMark === mark && (table !== "totals" || memory.row.revision === revision);
 }
@@ -247,7 +250,7 @@ function placeOf({ rows, last }: Sums, rowsMax: number): Pick<Page, "rows" | "af
 
 function differencesOf(run: ReconcileRun): Difference[] {
   const { creditsMicro, heldMicro, openHolds, seq } = run.answer;
-  // The ledger's charges must equal the usage of models, of keys and of end users.
+  // The charges must equal the usage by model, by key and by end user.
   const paid = run.charged - run.used;
   return [
     { what: "ledger sum", expected: run.entered - run.charged, found: creditsMicro },
@@ -276,8 +279,8 @@ function fromCheckpoint(memory: Memory, fresh: Memory): Difference[] {
 }
 
 /**
- * Checks refunds. Each refunded amount must be owed, taken or forgiven. While money is owed, no
- * balance may be free.
+ * Compares refunds with debts. Each refunded amount must be owed, taken or forgiven. An
+ * organization that owes money must have no free balance.
  */
 function fromPayments({ sql, memory: { debts, ledger } }: Tx): Difference[] {
   const { owed, taken, forgiven } = debts;
@@ -306,7 +309,7 @@ function fromSnapshot(memory: Memory, snapshot: SnapshotHead | null): Difference
   return differences;
 }
 
-/** Returns the sum of all counts since the checkpoint. */
+/** Returns the sum of the counts that changed since the checkpoint. */
 function spendOf({ budgets }: Memory): number {
   const tallies = [...budgets.unsaved.values()].flatMap(({ tally }) => tally);
   return tallies.reduce((sum, [, amount]) => sum + amount, 0);

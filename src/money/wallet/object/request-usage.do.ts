@@ -42,7 +42,8 @@ type UsageSum = TokenCounts & {
   requests: number;
   cost: number;
   /**
-   * Output tokens of requests whose first byte has a known time, and the ms in which they arrived.
+   * Output tokens of requests with a known first-byte time, and the ms from their first to last
+   * byte.
    */
   spoken: number;
   speaking: number;
@@ -60,8 +61,8 @@ export function readUsageOfRows(tx: Tx, query: RowsQuery): RowsReport {
 type Start = { readonly fromId: string; readonly fromMs: number };
 
 /**
- * Returns the ID and the time (Unix ms) from which a report reads requests, so that it covers at most the
- * newest `ROWS_MAX`.
+ * Returns the ID and time (Unix ms) from which a report reads requests. A report covers at most the
+ * newest `ROWS_MAX` requests.
  */
 export function newestRows(
   { sql, env, nowMs }: Tx,

@@ -14,7 +14,7 @@ import type { Tx } from "./memory.do.ts";
 import { DAY_MS, HOUR_MS } from "../../../shared/clock.ts";
 
 /**
- * Ms for which refused and voided requests without a cost are stored, so that late duplicates have
+ * Retention of refused and voided requests without a cost, in ms. Until then, a late duplicate has
  * no effect.
  */
 const UNPAID_MS = 2 * DAY_MS;
@@ -22,7 +22,7 @@ const BATCH_ROWS = 2000;
 const PRESSED_PART = 0.7;
 const FULL_PART = 0.95;
 const BATCHES_NOW = 10;
-/** Ms for which a message with an old request ID can still arrive. */
+/** Time during which messages of a request can still arrive, in ms. */
 const YOUNG_MS = 15 * 60_000;
 
 const PASS_MS = 5 * 60_000;
@@ -58,9 +58,8 @@ export function isFullError(error: unknown): boolean {
 }
 
 /**
- * Deletes the oldest finished requests, and adds paid ones to the rollup row. Deletes first,
- * because storage may be full. Keeps unpaid requests that have an Idempotency-Key, and all that can
- * still be charged.
+ * Deletes the oldest finished requests, and adds settled ones to the rollup row. Keeps requests
+ * that can still be charged, and unpaid requests with an Idempotency-Key.
  */
 function freeStorage(tx: Tx): boolean {
   const { memory, nowMs } = tx;
@@ -131,14 +130,14 @@ function sweepUnpaid(tx: Tx): boolean {
   return more;
 }
 
-/** SQL condition for finished requests: paid, or ended without an Idempotency-Key. */
+/** SQL condition for requests that `freeStorage` can delete. */
 const IS_OVER = "(state = 'settled' OR (state IN ('voided', 'refused') AND named = 0))";
 
 type Batch = { readonly fromId: string; readonly endId: string; readonly only: string };
 
 /**
- * Replaces old rows with one `rollup` row of their sum and newest number. The ledger still sums to
- * the balance, and readers still get each row once.
+ * Replaces old ledger rows with one `rollup` row, which has their sum and the number of the newest.
+ * The ledger still sums to the balance.
  */
 function rollUp(tx: Tx, batch: Batch): void {
   const { sql, memory } = tx;

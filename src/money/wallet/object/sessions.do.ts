@@ -78,7 +78,7 @@ export function refuseAnotherSession(
   return refuse({ kind: "conflict", message, param: null, code: "too_many_sessions" });
 }
 
-/** Returns the limits of a session. The first one is its `budget_dollars`. */
+/** Returns a session's meters. The first one is its `budget_dollars`. */
 export function metersOfSession(
   { sql, memory }: Tx,
   { id, budgetMicro, budgets }: Session,
@@ -91,7 +91,10 @@ export function metersOfSession(
   return [newMeter(field), ...(budgets ?? []).map(entry)];
 }
 
-/** Keeps no limits in memory, because only charges limit their number there. */
+/**
+ * Returns a session's amounts without caching its meters, because only checkpoints evict cached
+ * meters.
+ */
 export function amountsOfSession(tx: Tx, session: Session) {
   const spends = metersOfSession(tx, session, readMeters).filter(isField);
   const [amounts] = spends.map((meter) => amountsOf(meter, tx));

@@ -23,7 +23,8 @@ type TagQuery = {
 };
 
 /**
- * Yields the totals to store. Beyond a day's maximum, combinations of tags get the value `other`.
+ * Yields the totals to store. Above a day's maximum of tag combinations, new tag values become
+ * `other`.
  */
 export function* boundedTotals(sql: SqlStorage, usage: UsageTotals): Generator<UsageTotal> {
   const days = new Map<string, DayTagSets>();
@@ -48,8 +49,8 @@ function selectSets(sql: SqlStorage, day: string): string[] {
 type Group = { readonly day: string; readonly name: string; readonly amounts: UsageAmounts };
 
 /**
- * Returns usage by a tag's values. The group `null` is the usage without the tag, so all groups add
- * up.
+ * Returns usage by a tag's values. The group `null` contains usage without the tag, so the groups
+ * add up to the total.
  */
 export function readTagUsage(
   tx: Tx,

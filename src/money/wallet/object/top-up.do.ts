@@ -14,8 +14,8 @@ import { nextRevision } from "./memory.do.ts";
 import type { Tx, Memory } from "./memory.do.ts";
 
 /**
- * Requests a top-up if one is due. Returns the ID of the purchase in progress. `isShort`: the
- * balance was too low for a request.
+ * Starts an automatic purchase if one is due. Returns the ID of the purchase in progress, or null.
+ * `isShort`: the balance was too low for a request.
  */
 export function topUpIfDue(tx: Tx, isShort: boolean): string | null {
   const { memory, nowMs, period } = tx;
@@ -98,12 +98,12 @@ function switchOff(tx: Tx, state: TopUpState, reason: DisabledReason): void {
 
 const LOOK_AGAIN_MS = 600_000;
 
-/** Returns when a paused purchase continues (Unix ms), or Infinity. */
+/** Returns when to check a paused top-up again (Unix ms), or Infinity. */
 export function topUpDue({ row, topUp, ledger, clock }: Memory): number {
   const { autoTopUp: setting } = row.settings;
   if (setting === null || topUp.open !== null || topUp.pausedUntil === null) return Infinity;
   if (ledger.balance >= setting.belowMicro) return Infinity;
-  // Something else prevents the purchase, so this checks again later.
+  // Another condition prevents the purchase, so the wallet checks again later.
   return topUp.pausedUntil > clock ? topUp.pausedUntil : clock + LOOK_AGAIN_MS;
 }
 

@@ -13,7 +13,7 @@ import type { LedgerRow } from "../../../shared/contracts/wallet.ts";
 import type { Tx } from "./memory.do.ts";
 import { generationsOf, readLedger, readNewestLedger } from "./reads.do.ts";
 
-/** Ledger rows read per page (about 5 ms), including expired holds. */
+/** Maximum ledger rows per page (about 5 ms). */
 const ROWS_MAX = 500;
 const FROM_ZERO = { seq: 0, balanceMicro: micros(0) };
 
@@ -45,7 +45,7 @@ function startOf(tx: Tx, asked: StreamStart, resumeMs: number | undefined): Stre
   if ("seq" in asked && asked.madeAt === madeAt) return asked;
   const isResumed = "seq" in asked && resumeMs !== undefined;
   const start = isResumed ? { sinceMs: resumeMs } : asked;
-  const after = "afterSeq" in start ? start.afterSeq : 0; // a rebuilt wallet numbers its rows from the start
+  const after = "afterSeq" in start ? start.afterSeq : 0; // a rebuilt wallet numbers its rows from 1
   const seq = "sinceMs" in start ? seqBefore(tx, start.sinceMs) : after;
   const newest = readNewestLedger(tx, seq + 1, 1);
   const [row = FROM_ZERO] = newest.ok ? newest.value : [];

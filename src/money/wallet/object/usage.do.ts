@@ -96,7 +96,7 @@ function added(one: Sums, other: Sums): Sums {
   return { ...sums, cost: costMicro };
 }
 
-/** Returns groups in SQLite's text order. A page over many days can be short. */
+/** Returns usage by group, in SQLite's text order. A page over many days can be short. */
 function usageBy(tx: Tx, query: UsageQuery, page: UsagePage): Result<UsageReport> {
   const groups = new Map<string, UsageAmounts>();
   const end = query.groupBy === "day" ? null : endOfPage(tx.sql, query, page);
@@ -150,10 +150,7 @@ function endOfPage(
   return name;
 }
 
-/**
- * SQL condition for names after `?4`, the last name. On the first page, `?4` is "", which can also
- * be a name.
- */
+/** Returns the SQL condition for names after `?4`. The first page includes the empty name. */
 function isAfter(after: string | null): string {
   return after === null ? "name >= ?4" : "name > ?4";
 }

@@ -6,8 +6,8 @@ import type { Tx } from "./memory.do.ts";
 const WARM_ROUTES_MAX = 1000;
 
 /**
- * Returns the route with the conversation's cached prompt, and extends its lifetime. Writes the row
- * only when less than half of it is left.
+ * Returns the route whose provider has cached the conversation's prompt, and extends its lifetime.
+ * Writes the row only if less than half of the stored lifetime is left.
  */
 export function findWarmRoute(tx: Tx, affinity: string): string | null {
   const known = warmRoutesOf(tx).get(affinity);
