@@ -21,7 +21,7 @@ export class WalletGroups {
         together: (parts) => stub().together(parts),
         after,
       });
-    return new GroupedWallet(ask as AskPart); // `callPart` returns each part its own call's result
+    return new GroupedWallet(ask as AskPart); // `callPart` returns the result of the part's own call
   }
 }
 

@@ -9,12 +9,12 @@ import { storedJson } from "../../shared/stored-json.ts";
 import { headOf, headStatement } from "./snapshot.store.ts";
 import type { SnapshotHead, HeadRow } from "./snapshot.store.ts";
 
-/** The published state of a wallet, without its long tables. */
+/** The published state of a wallet, without the tables that are read in pages. */
 export type WalletSnapshot = {
   readonly head: SnapshotHead;
   readonly settings: Settings | null;
   readonly debts: PublishedDebts | null;
-  /** Settings made by operators, which are only in D1. */
+  /** Settings of the operator, which are only in D1. */
   readonly configuration: Configuration | null;
 };
 

@@ -12,8 +12,8 @@ export function conflictText(conflict: Conflict): string {
 }
 
 /**
- * Reports whether D1's snapshot is this wallet's: it has the same epoch and isn't newer. Publishes
- * during a conflict don't count.
+ * Reports whether D1's snapshot belongs to this wallet: it has the same epoch and isn't newer.
+ * During a conflict, compares with the revision before the conflict.
  */
 export function ownsSnapshot(
   row: { readonly epoch: string; readonly revision: number; readonly conflict: string | null },

@@ -17,23 +17,23 @@ export type Publication = {
   readonly epoch: string;
   readonly revision: number;
   /**
-   * The revision that D1 must have, because only later changes are sent. 0 means that everything is
+   * The lowest revision that D1 must have, because only later changes are sent. 0 if everything is
    * sent.
    */
   readonly base: number;
   readonly creditsMicro: number;
   readonly updatedAt: number;
   readonly pages: Iterable<SnapshotPage>;
-  /** Lowest alert ID to keep, or null to keep all. */
+  /** Lowest alert ID to keep in D1, or null to keep all. */
   readonly alertsFrom: string | null;
-  /** Whether this includes all end users and budgets. D1 then deletes any others. */
+  /** Whether the pages include all end users and budgets. All others are then deleted from D1. */
   readonly everything: boolean;
   readonly isUse: boolean;
   readonly uses: readonly (readonly KeyUse[])[];
 };
 
 export type PublishResult = {
-  /** `moved` if D1 accepted this publish, else the version that D1 has. */
+  /** `moved` if D1 accepted the publish. Otherwise, the snapshot head in D1. */
   readonly head: SnapshotHead | null | "moved";
   readonly touched: readonly TouchedKey[];
   readonly eventsWait: boolean;
@@ -128,7 +128,7 @@ const REMOVED = {
 } as const;
 const isRemoval = (table: string): table is keyof typeof REMOVED => table in REMOVED;
 
-/** SQL condition: D1 still has the version of this publish. */
+/** SQL condition: D1 still has the revision of this publish. */
 const CURRENT =
   "EXISTS (SELECT 1 FROM balances WHERE org_id = ?1 AND epoch = ?3 AND balances.seq = ?4)";
 
@@ -140,8 +140,8 @@ export async function readSnapshotHead(
 }
 
 /**
- * Writes a publish. The first batch replaces the version if D1 has an older one of the same epoch.
- * Later batches do nothing unless D1 still has this version. Throws if D1 fails.
+ * Writes a publish to D1. The first batch sets the revision if D1 has an older one of the same
+ * epoch. Later batches change nothing unless D1 still has that revision. Throws if D1 fails.
  */
 export async function writePublication(
   db: D1Database,
@@ -239,7 +239,6 @@ export function settingsRow(settings: Settings): SnapshotRow {
   };
 }
 
-/** Deletes the rows of a wallet that was given up while it was empty. */
 export async function deleteWalletRows(
   db: D1Database,
   orgId: string,

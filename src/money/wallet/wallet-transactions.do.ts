@@ -48,8 +48,8 @@ import { disableTopUp } from "./object/top-up.do.ts";
 const BATCHES_MAX = 50;
 
 /**
- * The wallet's calls that are one transaction each. `WalletPaymentCalls` and `WalletCalls` describe
- * them.
+ * Calls of the wallet that run as one transaction each. `WalletPaymentCalls` and `WalletCalls`
+ * document the calls.
  */
 export abstract class WalletTransactions
   extends DurableObject<Env>
@@ -225,7 +225,7 @@ export abstract class WalletTransactions
     return this.deciding().decide((tx) => reads.readAlerts(tx, limit, offset));
   }
 
-  /** Applies a change. If there is no caller, also applies it to a suspended organization. */
+  /** Applies a change. Without a caller, the change also applies to a suspended organization. */
   #change<T>(by: RequestCredential | undefined, decision: (tx: Tx) => Result<T>): Result<T> {
     return by === undefined
       ? this.deciding().decide(decision)

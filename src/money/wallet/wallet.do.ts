@@ -58,18 +58,21 @@ import type { SettingsAnswer, SettingsChange } from "../../shared/contracts/sett
 import type * as Contract from "../../shared/contracts/wallet.ts";
 import type { BudgetsChange } from "../../shared/contracts/limits.ts";
 
-/** Ms between alarms of a wallet that can't be read. The platform would otherwise stop retrying. */
+/**
+ * Interval between alarms of an unreadable wallet, in ms. Otherwise, the platform would stop
+ * retrying.
+ */
 const LOST_RETRY_MS = 60_000;
 
 /**
- * An organization's wallet, which alone changes its amounts of money. `WalletCalls`
- * describes the calls.
+ * An organization's wallet. Only the wallet changes the organization's amounts of money.
+ * `WalletCalls` documents the calls.
  */
 export class Wallet extends WalletTransactions implements Contract.WalletCalls {
   readonly #decisions: Decisions;
   readonly #gate: Gate;
   readonly #telling: WebhookFeed;
-  /** Reads waiting events from D1. Concurrent callers share one read. */
+  /** The current read of waiting events from D1. Concurrent callers share one read. */
   #taking: Promise<void> = Promise.resolve();
   #nextTaking: Promise<void> | null = null;
   #rebuilding: Promise<Result<Contract.BalanceAnswer>> | null = null;
@@ -355,8 +358,8 @@ export class Wallet extends WalletTransactions implements Contract.WalletCalls {
   }
 
   /**
-   * Does the due work and sets the next alarm last, because an earlier one would run immediately.
-   * `mustPublish` publishes without waiting and checks for a conflict again.
+   * Runs due work. Sets the next alarm last, because an alarm that is set earlier would run
+   * immediately. `mustPublish` publishes without waiting and checks for a conflict again.
    */
   async #work(mustPublish: boolean): Promise<void> {
     const { schedule } = this.#decisions;

@@ -68,7 +68,10 @@ function csvResponse(name: string, body: ReadableStream<Uint8Array>): Response {
   });
 }
 
-/** Breaks the stream off if reading fails, so that nobody takes a part for the whole file. */
+/**
+ * Streams the file. If a read fails, the stream fails too, so that clients don't mistake a partial
+ * file for a complete one.
+ */
 function streamOf(
   first: string,
   pages: AsyncGenerator<Result<string>>,

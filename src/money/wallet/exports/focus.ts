@@ -9,8 +9,8 @@ import type { ChargeGroup, LedgerCredit } from "../../../shared/contracts/export
 import { endOf, periodOfDay } from "../../../shared/period.ts";
 
 /**
- * The columns of FOCUS 1.3 (the FinOps format for costs), two of FOCUS 1.2, then our own.
- * `CommitmentDiscountStatus` is always null, but the public validator requires it.
+ * Columns of FOCUS 1.3 (the FinOps format for cost data), two of FOCUS 1.2, and our own `x_`
+ * columns. The public validator requires `CommitmentDiscountStatus`, which is always null.
  */
 export const FOCUS_EXPORT_COLUMNS = [
   "BilledCost",
@@ -270,7 +270,10 @@ function costs(billed: string, effective: string): FocusRow {
   };
 }
 
-/** Returns a purchase's columns. It is billed on its day, and becomes a cost only when used. */
+/**
+ * Returns the columns of a credit purchase. The purchase is billed on its day, but is a cost only
+ * when the credits are used.
+ */
 function paymentColumns(amount: string): FocusRow {
   return {
     ...costs(amount, ZERO),
@@ -299,7 +302,7 @@ function taxRow(at: FocusDay, reference: string, taxMicro: number): FocusRow {
   });
 }
 
-/** Returns CSV lines (RFC 4180). Null is an empty field. */
+/** Returns CSV lines (RFC 4180). */
 export function csvOf(rows: readonly FocusRow[]): string {
   return rows
     .map((row) => FOCUS_EXPORT_COLUMNS.map((column) => fieldOf(row[column])).join(",") + "\r\n")
@@ -313,7 +316,10 @@ function fieldOf(value: string | undefined): string {
   return /[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value;
 }
 
-/** Picodollars per micro-credit. Tokens times price per million is a whole number of them. */
+/**
+ * Picodollars per micro-credit. Tokens times the price per million tokens is a whole number of
+ * picodollars.
+ */
 const PICOS_PER_MICRO = 1_000_000n;
 
 /** Returns `amount` / 10^`scale` without trailing zeros. */

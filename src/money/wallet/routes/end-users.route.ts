@@ -77,7 +77,6 @@ export async function putEndUserRoute(c: AppContext) {
 
 export const endUsersQuery = z.extend(pageQuery, { after: z.optional(singleValue) });
 
-/** Handles GET /v1/users, oldest first. With `after`, later pages are as fast as the first. */
 export async function listEndUsersRoute(c: AppContext) {
   const page = parseQuery(endUsersQuery, c.req.url);
   if (!page.ok) return page;
@@ -104,7 +103,6 @@ export async function patchEndUserRoute(c: AppContext) {
   return answer.ok ? success(endUserView(answer.value)) : answer;
 }
 
-/** Handles DELETE /v1/users/{external_id}. Running requests are still charged. */
 export async function deleteEndUserRoute(c: AppContext) {
   const externalId = externalIdOf(c);
   let attempts = 0;
@@ -195,10 +193,6 @@ export async function readSettingsRoute(c: AppContext) {
   return answer.ok ? success(settingsView(answer.value)) : answer;
 }
 
-/**
- * Handles PATCH /v1/orgs/{id}/settings. Only owners and admins can change response storage and the
- * policy.
- */
 export async function patchSettingsRoute(c: AppContext) {
   const fields = await readFields(c, settingsBody, SETTINGS_READ_ONLY);
   if (!fields.ok) return fields;
@@ -252,10 +246,7 @@ async function mayKeepFor(c: AppContext, hours: number): Promise<Result<null>> {
     : refuse({ kind: "role_required", roles: KEEPERS });
 }
 
-/**
- * Sends the new lifetime before the setting changes, so that no response is stored for longer than
- * the setting.
- */
+/** Also applies the new lifetime to responses that are already stored. */
 function tellKept(c: AppContext, hours: number): Promise<Result<null>> {
   const { caller } = c.var.admitted;
   return callObject(() => objectsOf(c.env).kept(caller.orgId).keepFor(hours));

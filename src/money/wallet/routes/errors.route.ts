@@ -16,7 +16,7 @@ import type { MemberKeys } from "./generations.route.ts";
 import { callOwnWallet } from "./reads.route.ts";
 import { day, listFilter, startOf } from "./usage.route.ts";
 
-/** Groupings that counters can answer. The others read stored failures. */
+/** Groupings that use counters. The groupings of `KEPT_BY` read stored failures. */
 const COUNTED_BY = ["code", "key", "hour", "hour,code"] as const;
 const KEPT_BY = ["model", "provider", "user"] as const;
 export const errorsQuery = z.object({
@@ -32,8 +32,8 @@ type Fields = z.infer<typeof errorsQuery>;
 type GroupBy = (typeof COUNTED_BY)[number];
 
 /**
- * Handles GET /v1/errors. Counters include all failures. Groups by model, provider or end user come
- * from stored failures, complete since `complete_from`. Members see only their own keys.
+ * Handles GET /v1/errors. Counters include all failures. Other groups include only stored failures,
+ * which are complete since `complete_from`. Members see only their own keys.
  */
 export function errorsRoute(memberKeys: MemberKeys) {
   return async (c: AppContext) => {

@@ -60,8 +60,7 @@ export const generationsQuery = z.object({
 export const holdsQuery = z.object({ limit, after });
 
 /**
- * Handles GET /v1/generations, newest first. Members see only their own keys. A page with fewer
- * rows than `limit` can still have a `next_after`.
+ * Handles GET /v1/generations. A page with fewer rows than `limit` can still have a `next_after`.
  */
 export function listGenerationsRoute(memberKeys: MemberKeys) {
   return async (c: AppContext) => {
@@ -90,8 +89,7 @@ export function listGenerationsRoute(memberKeys: MemberKeys) {
 }
 
 /**
- * Handles GET /v1/holds. Returns open holds, oldest first. Members see only their own keys, and a
- * limited key only its own holds.
+ * Handles GET /v1/holds. Members see only their own keys. A limited key sees only its own holds.
  */
 export function holdsRoute(memberKeys: MemberKeys) {
   return async (c: AppContext) => {
@@ -130,10 +128,6 @@ export async function readableKeyIds(
   return success(own.value.filter((id) => requested.includes(id)));
 }
 
-/**
- * Handles GET /v1/generations/{id}. The ID is that of a request or a completion. Members see only
- * their own keys.
- */
 export function generationRoute(findKey: FindKey) {
   return async (c: AppContext) => {
     const found = await findRequest(c, c.req.param("id") ?? "", findKey);
@@ -253,7 +247,7 @@ function lastAttempt(
   return { route: provider, outcome, why: null, status: null, ...times };
 }
 
-/** Prices are micro-credits per million tokens. */
+/** Returns the fields of a settled request. Prices are in micro-credits per million tokens. */
 function settledView(generation: GenerationRecord) {
   const { usage, price, purpose } = generation;
   return {

@@ -27,7 +27,10 @@ export type Merchants = {
   readonly findMerchantName: (db: D1Database, secret: string) => Promise<string | null>;
 };
 
-/** Maximum hold in dollars. A receipt's price (a million times the charge) is then exact. */
+/**
+ * Maximum hold in dollars. Above it, a receipt's price (a million times the charge) could be
+ * inexact.
+ */
 const HOLD_DOLLARS_MAX = 9000;
 const HOLD_MAX_S = 86_400;
 const AMOUNT = `must be above 0 and at most ${HOLD_DOLLARS_MAX}, with at most 6 decimals`;
@@ -59,7 +62,8 @@ export const captureSchema = z.object({ amount_dollars: z.nullish(amount) });
 export const extendSchema = z.object({ expires_in: seconds });
 
 /**
- * Handles POST /v1/holds. Returns 201 with a hold of `amount_dollars`, or of at least `at_least`.
+ * Handles POST /v1/holds. Returns 201 with a hold of `amount_dollars`, or less if `at_least` allows
+ * it.
  */
 export function placeHoldRoute(merchants: Merchants) {
   return (c: AppContext) => place(c, merchants, newHoldSchema);
@@ -153,10 +157,6 @@ async function refuseMerchant(
     : invalid(`merchant '${name}' doesn't exist.`, "merchant");
 }
 
-/**
- * Handles GET /v1/holds/{id}. Members see the holds of their own keys, and a limited key only its
- * own.
- */
 export function readHoldRoute(memberKeys: MemberKeys) {
   return async (c: AppContext) => {
     const id = ownHoldId(c);

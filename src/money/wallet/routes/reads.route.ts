@@ -87,10 +87,7 @@ export async function eventsRoute(c: AppContext) {
   return answer.ok ? success(eventsView(answer.value)) : answer;
 }
 
-/**
- * Returns events for the response. `dropped` is the number of events that were deleted because the
- * log was full.
- */
+/** `dropped` is the number of events that were deleted because the log was full. */
 export function eventsView({ events, nextAfter, dropped }: EventPage) {
   return {
     events: events.map(eventView),

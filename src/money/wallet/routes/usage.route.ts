@@ -108,7 +108,6 @@ const OF_ROWS = [
 const TAG_NAME = "tag:[A-Za-z0-9][A-Za-z0-9_./-]{0,63}";
 const OF_TOTALS = new RegExp(`^(?:${DAILY.join("|")}|(?:day,)?${TAG_NAME})$`);
 const NO_DAY_OR_HOUR = "must be a day or an hour such as 2026-11-23T14";
-/** A UTC day or hour: YYYY-MM-DD or YYYY-MM-DDTHH. */
 const dayOrHour = singleValue.check(
   z.regex(/^\d{4}-\d\d-\d\d(?:T(?:[01]\d|2[0-3]))?$/, NO_DAY_OR_HOUR),
   z.refine((text) => beginOf(text) !== null, NO_DAY_OR_HOUR),
@@ -150,7 +149,7 @@ export const usageParameters = z.object({
 
 const DAY_AND_NAME = /^\d{4}-\d\d-\d\d,/;
 
-/** Parses a query of at most 366 days. The default of `to` is today, and of `from` 30 days ago. */
+/** Parses a usage query. By default, it covers the 30 days up to today. */
 export function usageQuery(url: string, nowMs: number): Result<UsageQuery> {
   const fields = parseQuery(usageParameters, url);
   if (!fields.ok) return fields;
@@ -278,14 +277,14 @@ function beginOf(text: string): number | null {
   return start === null ? null : start + Number(hour) * HOUR_MS;
 }
 
-/** Returns Unix ms, or null if the day doesn't exist. */
+/** Returns the start of a UTC day (Unix ms), or null for an invalid date. */
 export function startOf(text: string): number | null {
   if (!/^\d{4}-\d\d-\d\d$/.test(text)) return null;
   const ms = Date.parse(text);
   return Number.isNaN(ms) || periodOf(ms).day !== text ? null : ms;
 }
 
-/** Returns the day before. Days before year 0 would sort wrongly. */
+/** Returns the date that is `days` earlier, but at least 0000-01-01. */
 function daysBefore(text: string, days: number): string {
   const ms = (startOf(text) ?? 0) - days * DAY_MS;
   return periodOf(Math.max(ms, Date.parse("0000-01-01"))).day;
