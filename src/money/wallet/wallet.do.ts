@@ -364,7 +364,7 @@ export class Wallet extends WalletTransactions implements Contract.WalletCalls {
   async #work(mustPublish: boolean): Promise<void> {
     const { schedule } = this.#decisions;
     this.#decisions.turn((tx) => {
-      if (schedule.retainIsDue(tx)) schedule[deleteExpired(tx) ? "retainSoon" : "refresh"](tx);
+      if (schedule.retainIsDue(tx)) schedule.endRetention(tx, deleteExpired(tx));
       measureStorage(tx);
       this.#gate.keys.findUses(tx);
       return success(null);

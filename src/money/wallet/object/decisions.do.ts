@@ -220,6 +220,11 @@ class Schedule {
     this.#retainAt = tx.nowMs;
   }
 
+  endRetention(tx: Tx, hasMore: boolean): void {
+    if (hasMore) this.retainSoon(tx);
+    else this.refresh(tx);
+  }
+
   retainIsDue(tx: Tx): boolean {
     if (isStorageLow(tx) || tx.memory.departed.until <= tx.nowMs) return true;
     if (isFoldDue(tx)) return true;

@@ -40,9 +40,12 @@ export function creditPayment(tx: Tx, credit: PaymentCredit): Result<{ readonly 
   const data = { method, amount_micro: netMicro, payment_id: paymentId };
   const also = (): void => {
     if (selectPayment(sql, paymentId) === null) {
-      const none = { back: micros(0), reading: 0 };
-      const payment = { id: paymentId, purchaseId, credited: netMicro, ...none };
-      putPayment(sql, payment, nextRevision(tx));
+      const ids = { id: paymentId, purchaseId };
+      putPayment(
+        sql,
+        { ...ids, credited: netMicro, back: micros(0), reading: 0 },
+        nextRevision(tx),
+      );
     }
     if (topUp !== memory.topUp) putTopUp(sql, topUp);
     addEvent(tx, { type: "purchase.credited", actor: SYSTEM, subject: purchaseId, data }, [

@@ -40,7 +40,7 @@ export function applyRefund(
 ): Moved | null {
   if (reading <= payment.reading) return null;
   const back = micros(Math.max(0, Math.min(requested, payment.credited)));
-  const moved = { ...payment, back, reading };
+  const moved: CreditedPayment = { ...payment, back, reading };
   const more = back - payment.back;
   if (more >= 0) {
     const owed = micros(debts.owed + more);
