@@ -195,7 +195,7 @@ export class PlainWallet implements PayingWallet {
     const nowMs = this.#now();
     const day = new Date(nowMs).toISOString().slice(0, 10);
     const month = day.slice(0, 7);
-    const days = { month, day, mostADay: Infinity };
+    const days = { month, day, dailyMaxMicros: Infinity };
     const standing = { setting, balance, owed: debts.owed, isShort, nowMs, ...days };
     if (setting === null || decideTopUp(topUp, standing) !== "wanted") return;
     const wish = { id: mintId(PURCHASE_ID, nowMs), amountMicro: setting.amountMicro };

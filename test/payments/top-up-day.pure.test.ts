@@ -34,7 +34,7 @@ it("automatic top-ups of a day stay within their limit, except the first, whatev
           };
           const at = { setting, balance: micros(0), owed: micros(0), isShort: true };
           state = enableTopUp({ ...state, open: null, pausedUntil: null });
-          const when = { month, day, mostADay: MOST_A_DAY, nowMs };
+          const when = { month, day, dailyMaxMicros: MOST_A_DAY, nowMs };
           if (decideTopUp(state, { ...at, ...when }) !== "wanted") continue;
           state = requestTopUp(state, { id: "pur", amountMicro, wantedAt: nowMs }, { month, day });
           days.set(day, [...(days.get(day) ?? []), amountMicro]);

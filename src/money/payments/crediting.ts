@@ -45,12 +45,12 @@ export const creditWalletStep: RunPurchaseStep = async (deps, purchase) => {
     tries: 0,
     nextAt: null,
   });
-  await lookAtCard(deps, payment);
+  await recordCard(deps, payment);
   return rows.purchase(id) ?? credited;
 };
 
 /** Makes a saved card the customer's default. Logs an alert if many organizations use the card. */
-async function lookAtCard({ rows, stripe, store }: PaymentDeps, payment: Payment): Promise<void> {
+async function recordCard({ rows, stripe, store }: PaymentDeps, payment: Payment): Promise<void> {
   const { card, customer, orgId } = rows.head();
   if (card !== null && customer !== null && rows.purchase(payment.purchaseId)?.saveCard === true) {
     const path = `/v1/customers/${customer.id}`;

@@ -4,13 +4,13 @@ import { timestamp } from "../../shared/clock.ts";
 import { dollarsOf, micros } from "../../shared/money.ts";
 import { cardView } from "./purchase-view.ts";
 
-type Sold = {
+type SaleLimits = {
   readonly dollarsMin: number;
   readonly dollarsMax: number;
   readonly card: Card | null;
 } | null;
 
-export function creditsView(page: CreditPage, sold: Sold) {
+export function creditsView(page: CreditPage, sold: SaleLimits) {
   const { credits, nextAfter, standing: status, lifetime } = page;
   const { topUp, owedMicro, autoTopUp } = status;
   return {
@@ -44,7 +44,7 @@ function creditView(row: CreditRow) {
   return {
     id: String(row.seq),
     created_at: timestamp(row.createdAt),
-    kind: kindOf(row),
+    kind: creditKind(row),
     amount_micro: row.amountMicro,
     balance_micro: row.balanceMicro,
     reference: row.reference,
@@ -54,7 +54,7 @@ function creditView(row: CreditRow) {
 
 type CreditKind = "payment" | "credit" | "correction" | "reversal" | "return" | "rebuild";
 
-function kindOf({ reference, amountMicro }: CreditRow): CreditKind {
+function creditKind({ reference, amountMicro }: CreditRow): CreditKind {
   if (reference.startsWith("rebuild:")) return "rebuild";
   if (reference.startsWith("owed:")) return "reversal";
   if (/^stripe:[^:]+:back:/.test(reference)) return "return";

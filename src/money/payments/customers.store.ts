@@ -42,7 +42,7 @@ export async function addCard(db: D1Database, fingerprint: string, orgId: string
 
 const CURSOR = "stripe_events";
 
-function cursorOf(stored: string): SweepCursor {
+function parseCursor(stored: string): SweepCursor {
   const [sinceS = 0, beforeS, startedS] = stored.split(":").map(Number);
   const isCut = beforeS !== undefined && startedS !== undefined;
   return { sinceS, rest: isCut ? { beforeS, startedS } : null };
@@ -61,7 +61,7 @@ export function stripeEventStoreOf(db: D1Database): EventStore {
         .prepare("SELECT after FROM cursors WHERE name = ?")
         .bind(CURSOR)
         .first<string>("after");
-      return after === null ? null : cursorOf(after);
+      return after === null ? null : parseCursor(after);
     },
     moveCursor: async ({ sinceS, rest }) => {
       await db

@@ -19,7 +19,7 @@ import { bodyOf } from "./stripe.ts";
 import type { StripeAnswer } from "./stripe.ts";
 import type { PaymentDeps } from "./payment-deps.ts";
 
-type Looking = {
+type HintActions = {
   readonly lookAt: (purchaseId: string) => Promise<void>;
   readonly applyRefunds: (paymentId: string) => Promise<boolean>;
 };
@@ -30,49 +30,57 @@ type Looking = {
  */
 export async function processHint(
   deps: PaymentDeps,
-  looking: Looking,
+  looking: HintActions,
   hint: WaitingHint,
 ): Promise<boolean> {
   const { kind, object } = hint;
   switch (kind) {
     case "session":
     case "invoice":
-      return lookAtPurchase(looking, await ofObject(deps, kind, object));
+      return refreshFound(looking, await findByObject(deps, kind, object));
     case "intent":
-      return lookAtIntent(deps, looking, object);
+      return processIntentHint(deps, looking, object);
     case "back":
-      return lookAtBack(deps, looking, object);
+      return processRefundHint(deps, looking, object);
     case "warning": {
       logAlert("early_fraud_warning", { org_id: hint.orgId, payment_id: object });
       const notified = await callWallet(() => deps.wallet.disableTopUp("fraud_warning"));
       return notified?.ok === true;
     }
     case "detached":
-      return forgetCard(deps, object);
+      return removeCard(deps, object);
   }
 }
 
-type Found = Purchase | "none" | "unsure";
+type PurchaseLookup = Purchase | "none" | "unsure";
 
-const unread = (answer: StripeAnswer): "none" | "unsure" =>
+const unreadResult = (answer: StripeAnswer): "none" | "unsure" =>
   answer.kind === "done" ? "none" : "unsure";
 
-async function lookAtPurchase(looking: Looking, found: Found): Promise<boolean> {
+async function refreshFound(looking: HintActions, found: PurchaseLookup): Promise<boolean> {
   if (typeof found === "string") return found === "none";
   await looking.lookAt(found.id);
   return true;
 }
 
-async function lookAtIntent(deps: PaymentDeps, looking: Looking, id: string): Promise<boolean> {
+async function processIntentHint(
+  deps: PaymentDeps,
+  looking: HintActions,
+  id: string,
+): Promise<boolean> {
   if (deps.rows.payment(id)?.isCredited === true) return true;
-  const found = await ofIntent(deps, id);
+  const found = await findByIntent(deps, id);
   if (found === "none") logAlert("payment_unknown", { payment_id: id });
-  return lookAtPurchase(looking, found);
+  return refreshFound(looking, found);
 }
 
-async function lookAtBack(deps: PaymentDeps, looking: Looking, id: string): Promise<boolean> {
+async function processRefundHint(
+  deps: PaymentDeps,
+  looking: HintActions,
+  id: string,
+): Promise<boolean> {
   if (deps.rows.payment(id)?.isCredited !== true) {
-    const found = await ofIntent(deps, id);
+    const found = await findByIntent(deps, id);
     if (found === "none") return true;
     if (found === "unsure") return false;
     await looking.lookAt(found.id);
@@ -84,24 +92,24 @@ async function lookAtBack(deps: PaymentDeps, looking: Looking, id: string): Prom
  * Finds the purchase of a Stripe object by the object's ID. If the response that created the object
  * was lost, finds the purchase by metadata.
  */
-async function ofObject(
+async function findByObject(
   deps: PaymentDeps,
   kind: "session" | "invoice",
   id: string,
-): Promise<Found> {
+): Promise<PurchaseLookup> {
   const known = deps.rows.purchaseOf(id);
   if (known !== null) return known;
   const answer = await deps.stripe.ask(kind === "session" ? readSession(id) : readInvoice(id));
   if (answer.kind === "refused") return "none";
   const object = kind === "session" ? bodyOf(answer, sessionSchema) : bodyOf(answer, invoiceSchema);
-  if (object === null) return unread(answer);
-  const purchase = named(deps, object);
+  if (object === null) return unreadResult(answer);
+  const purchase = findByMetadata(deps, object);
   if (typeof purchase === "string") return purchase;
-  return adopt(deps, purchase, kind === "session" ? { sessionId: id } : { invoiceId: id });
+  return storeLostId(deps, purchase, kind === "session" ? { sessionId: id } : { invoiceId: id });
 }
 
 /** Finds a purchase by metadata. The customer must match too, because metadata isn't trusted. */
-function named(
+function findByMetadata(
   deps: PaymentDeps,
   object: Pick<Intent, "metadata" | "customer">,
 ): Purchase | "none" {
@@ -113,41 +121,41 @@ function named(
  * Stores the ID of an invoice or session if the response that created it was lost. A checkout needs
  * only the ID of its session.
  */
-function adopt(
+function storeLostId(
   deps: PaymentDeps,
   purchase: Purchase,
   object: { readonly sessionId: string } | { readonly invoiceId: string },
-): Found {
+): PurchaseLookup {
   const isCheckouts = purchase.method === "checkout";
   if ("invoiceId" in object && (isCheckouts || purchase.invoiceId !== null)) return purchase;
   if ("sessionId" in object && (!isCheckouts || purchase.sessionId !== null)) return purchase;
   return moveToStep(deps, purchase, "read", object);
 }
 
-async function ofIntent(deps: PaymentDeps, id: string): Promise<Found> {
+async function findByIntent(deps: PaymentDeps, id: string): Promise<PurchaseLookup> {
   const { rows, stripe } = deps;
   const known = rows.purchaseOf(id);
   if (known !== null) return known;
   const answer = await stripe.ask(readPaymentIntent(id));
   if (answer.kind === "refused") return "none";
   const intent = bodyOf(answer, intentSchema);
-  if (intent === null) return unread(answer);
+  if (intent === null) return unreadResult(answer);
   // A payment created from an invoice doesn't have our metadata.
   return intent.metadata?.["purchase_id"] === undefined
-    ? ofInvoiceOf(deps, id)
-    : named(deps, intent);
+    ? findByInvoicePayment(deps, id)
+    : findByMetadata(deps, intent);
 }
 
-async function ofInvoiceOf(deps: PaymentDeps, paymentId: string): Promise<Found> {
+async function findByInvoicePayment(deps: PaymentDeps, paymentId: string): Promise<PurchaseLookup> {
   const answer = await deps.stripe.ask(readInvoicePayments(paymentId));
   if (answer.kind === "refused") return "none";
   const list = bodyOf(answer, invoicePaymentsSchema);
-  if (list === null) return unread(answer);
+  if (list === null) return unreadResult(answer);
   const invoiceId = list.data[0]?.invoice;
-  return typeof invoiceId === "string" ? ofObject(deps, "invoice", invoiceId) : "none";
+  return typeof invoiceId === "string" ? findByObject(deps, "invoice", invoiceId) : "none";
 }
 
-async function forgetCard(deps: PaymentDeps, paymentMethod: string): Promise<boolean> {
+async function removeCard(deps: PaymentDeps, paymentMethod: string): Promise<boolean> {
   const head = deps.rows.head();
   if (head.card?.paymentMethod !== paymentMethod) return true;
   const notified = await callWallet(() => deps.wallet.disableTopUp("card_removed"));

@@ -13,11 +13,11 @@ const CHECKOUTS_AN_HOUR = 5;
  */
 const DECLINES_A_DAY = 3;
 
-function counts({ state, method }: Purchase): boolean {
+function countsTowardLimits({ state, method }: Purchase): boolean {
   return method !== "auto" && state !== "declined" && state !== "expired";
 }
 
-type Limited = Extract<Failure, { readonly kind: "purchase_limit" }>;
+type PurchaseLimit = Extract<Failure, { readonly kind: "purchase_limit" }>;
 
 /** Rejects a purchase above a limit. `recent` contains the purchases of the last 48 hours. */
 export function checkPurchaseLimits(
@@ -28,13 +28,18 @@ export function checkPurchaseLimits(
   const { method, amountMicro, orgCreatedAt, isPerson } = buying;
   const since = (ms: number, which: (one: Purchase) => boolean): readonly Purchase[] =>
     recent.filter((one) => one.createdAt > nowMs - ms && which(one));
-  const limited = (why: Limited["why"], limit: number, within: readonly Purchase[], ms: number) => {
+  const limited = (
+    why: PurchaseLimit["why"],
+    limit: number,
+    within: readonly Purchase[],
+    ms: number,
+  ) => {
     const oldest = within[0]?.createdAt ?? nowMs;
     return refuse({ kind: "purchase_limit", why, limit, retryAfterMs: oldest + ms - nowMs });
   };
   const dollars = (ones: readonly Purchase[]): number =>
     ones.reduce((sum, one) => sum + one.amountMicro, amountMicro as number) / MICROS;
-  const today = since(DAY_MS, counts);
+  const today = since(DAY_MS, countsTowardLimits);
   if (nowMs - orgCreatedAt < WEEK_MS && dollars(today) > numbers.FIRST_WEEK_DOLLARS_A_DAY) {
     return limited("first_week", numbers.FIRST_WEEK_DOLLARS_A_DAY, today, DAY_MS);
   }

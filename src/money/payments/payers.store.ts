@@ -5,7 +5,7 @@ import { within } from "../../shared/timers.ts";
 
 /** Maximum organizations per sweep. The next sweep continues after them. */
 const PAYERS_MAX = 80;
-const AT_ONCE = 6;
+const CONCURRENCY_MAX = 6;
 const POKE_TIMEOUT_MS = 5000;
 const CURSOR = "payers";
 
@@ -18,10 +18,12 @@ export async function wakePaymentsObjects(
     .bind(CURSOR)
     .first<string>("after");
   const { results } = await db
-    .prepare(`${payers(">")} UNION ALL ${payers("<=")} LIMIT ?2`)
+    .prepare(`${payersSql(">")} UNION ALL ${payersSql("<=")} LIMIT ?2`)
     .bind(after ?? "", PAYERS_MAX)
     .all<{ org_id: string }>();
-  await mapConcurrently(AT_ONCE, results, ({ org_id }) => poke(org_id, objects));
+  await mapConcurrently(CONCURRENCY_MAX, results, ({ org_id }) =>
+    wakePaymentsObject(org_id, objects),
+  );
   const last = results.at(-1)?.org_id;
   if (last === undefined) return;
   await db
@@ -30,12 +32,15 @@ export async function wakePaymentsObjects(
     .run();
 }
 
-function payers(side: ">" | "<="): string {
+function payersSql(side: ">" | "<="): string {
   return `SELECT org_id FROM (SELECT DISTINCT org_id FROM stripe_customers WHERE org_id ${side} ?1
     ORDER BY org_id LIMIT ?2)`;
 }
 
-async function poke(orgId: string, objects: CallsOf<"payments", "poke">): Promise<void> {
+async function wakePaymentsObject(
+  orgId: string,
+  objects: CallsOf<"payments", "poke">,
+): Promise<void> {
   try {
     await within(objects.payments(orgId).poke(), POKE_TIMEOUT_MS);
   } catch (error) {

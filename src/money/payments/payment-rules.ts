@@ -43,20 +43,20 @@ type Dispute = {
   readonly balance_transactions: readonly { readonly amount: number }[];
 };
 
-const INQUIRY = new Set([
+const INQUIRY_STATUSES = new Set([
   "warning_needs_response",
   "warning_under_review",
   "warning_closed",
   "prevented",
 ]);
-const WITHDRAWN = new Set([
+const WITHDRAWN_STATUSES = new Set([
   "needs_response",
   "under_review",
   "lost",
   "appeal_needs_response",
   "appeal_under_review",
 ]);
-const REFUND_GONE = new Set(["failed", "canceled"]);
+const FAILED_REFUND_STATUSES = new Set(["failed", "canceled"]);
 
 /**
  * Returns a payment's cents that were refunded or lost in disputes. `isUnknown`: a dispute has an
@@ -68,27 +68,28 @@ export function refundedCents(
   disputes: readonly Dispute[],
 ): { readonly cents: number; readonly isDisputed: boolean; readonly isUnknown: boolean } {
   const refunded = refunds
-    .filter(({ status }) => !REFUND_GONE.has(status ?? ""))
+    .filter(({ status }) => !FAILED_REFUND_STATUSES.has(status ?? ""))
     .reduce((sum, { amount }) => sum + amount, 0);
-  const disputed = disputes.reduce((sum, one) => sum + withdrawnBy(one), 0);
+  const disputed = disputes.reduce((sum, one) => sum + withdrawnCents(one), 0);
   return {
     cents: Math.min(totalCents, refunded + disputed),
-    isDisputed: disputes.some((one) => withdrawnBy(one) > 0),
+    isDisputed: disputes.some((one) => withdrawnCents(one) > 0),
     isUnknown: disputes.some(
-      ({ status }) => status !== "won" && !INQUIRY.has(status) && !WITHDRAWN.has(status),
+      ({ status }) =>
+        status !== "won" && !INQUIRY_STATUSES.has(status) && !WITHDRAWN_STATUSES.has(status),
     ),
   };
 }
 
-function withdrawnBy({ amount, status, balance_transactions: moved }: Dispute): number {
-  if (INQUIRY.has(status)) return 0;
+function withdrawnCents({ amount, status, balance_transactions: moved }: Dispute): number {
+  if (INQUIRY_STATUSES.has(status)) return 0;
   if (status !== "won") return amount;
   // Uses only the ratio of balance transactions. They are in the account's currency, but the
   // dispute is in the payment's currency.
-  const whole = -(moved.find((one) => one.amount < 0)?.amount ?? 0);
-  const away = -moved.reduce((sum, one) => sum + one.amount, 0);
-  if (whole <= 0 || away <= 0) return 0;
-  return Math.min(amount, Math.ceil((amount * away) / whole));
+  const disputedAmount = -(moved.find((one) => one.amount < 0)?.amount ?? 0);
+  const lostAmount = -moved.reduce((sum, one) => sum + one.amount, 0);
+  if (disputedAmount <= 0 || lostAmount <= 0) return 0;
+  return Math.min(amount, Math.ceil((amount * lostAmount) / disputedAmount));
 }
 
 /** Returns the credits that a refund or dispute takes back, rounded up. */
@@ -102,14 +103,14 @@ export function creditsTakenBack(
   return micros(Number((share + BigInt(receivedCents) - 1n) / BigInt(receivedCents)));
 }
 
-const HARD = new Set(
+const HARD_DECLINE_CODES = new Set(
   `lost_card stolen_card pickup_card restricted_card fraudulent merchant_blacklist expired_card
   invalid_account incorrect_number card_not_supported currency_not_supported transaction_not_allowed
   revocation_of_authorization revocation_of_all_authorizations stop_payment_order security_violation`.split(
     /\s+/,
   ),
 );
-const HARD_ADVICE = new Set(["do_not_try_again", "confirm_card_data"]);
+const HARD_ADVICE_CODES = new Set(["do_not_try_again", "confirm_card_data"]);
 
 /** The reason for a declined charge. `isHard`: the card must not be charged again. */
 type Decline = { readonly error: PurchaseError; readonly isHard: boolean };
@@ -129,7 +130,8 @@ export function declineReasonOf(refusal: StripeRefusal): Decline {
   const error = ERRORS[why] ?? "card_declined";
   // Without the bank's code, Stripe blocked the charge before it reached the bank.
   const isBlocked = why === "card_declined";
-  const isHard = isBlocked || HARD.has(why) || HARD_ADVICE.has(refusal.advice_code ?? "");
+  const isHard =
+    isBlocked || HARD_DECLINE_CODES.has(why) || HARD_ADVICE_CODES.has(refusal.advice_code ?? "");
   return { error, isHard: isHard || error === "address_incomplete" };
 }
 
@@ -149,9 +151,9 @@ export function cardFingerprintOf(intent: Intent): string | null {
   return intent.latest_charge?.payment_method_details?.card?.fingerprint?.slice(0, 100) ?? null;
 }
 
-const PAUSE_MS = 5000;
-const PAUSE_MAX_MS = 600_000;
+const RETRY_DELAY_MS = 5000;
+const RETRY_DELAY_MAX_MS = 600_000;
 
 export function pauseMs(tries: number): number {
-  return Math.min(PAUSE_MAX_MS, PAUSE_MS * 2 ** Math.min(20, Math.max(0, tries - 1)));
+  return Math.min(RETRY_DELAY_MAX_MS, RETRY_DELAY_MS * 2 ** Math.min(20, Math.max(0, tries - 1)));
 }

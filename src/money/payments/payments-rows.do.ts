@@ -6,7 +6,7 @@ import { storedJson } from "../../shared/stored-json.ts";
 /**
  * `record` contains the complete row as JSON. The other columns are for lookups. Times are Unix ms.
  */
-const FIRST =
+const INITIAL_SCHEMA =
   "CREATE TABLE head (" +
   "id INTEGER PRIMARY KEY CHECK (id = 1)," +
   "record TEXT NOT NULL CHECK (json_valid(record))" +
@@ -46,19 +46,19 @@ const FIRST =
   ") STRICT, WITHOUT ROWID;";
 
 /** The purchases in D1, each with the fingerprint of its published fields. */
-const PUBLISHED =
+const PUBLISHED_SCHEMA =
   "CREATE TABLE published (id TEXT PRIMARY KEY NOT NULL, mark TEXT NOT NULL) STRICT, WITHOUT ROWID;";
 
 export const PAYMENT_TABLES: Tables = {
   name: "payments",
   steps: [
-    { sql: FIRST, readableBy: 1 },
-    { sql: PUBLISHED, readableBy: 1 },
+    { sql: INITIAL_SCHEMA, readableBy: 1 },
+    { sql: PUBLISHED_SCHEMA, readableBy: 1 },
   ],
 };
 
-const HEARD_MS = 31 * 86_400_000;
-const NOBODY: PaymentsHead = {
+const PROCESSED_HINT_MS = 31 * 86_400_000;
+const EMPTY_HEAD: PaymentsHead = {
   orgId: "",
   orgName: "",
   customer: null,
@@ -68,22 +68,22 @@ const NOBODY: PaymentsHead = {
   walletMadeAt: null,
 };
 
-type Record_ = { readonly record: string };
+type RecordRow = { readonly record: string };
 
 export function paymentRows(sql: SqlStorage): PaymentRows {
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller knows the type
   const one = <T>(query: string, ...values: (string | number)[]): T | null => {
-    const [row] = sql.exec<Record_>(query, ...values).toArray();
+    const [row] = sql.exec<RecordRow>(query, ...values).toArray();
     return row === undefined ? null : storedJson<T>(row.record);
   };
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller knows the type
   const all = <T>(query: string, ...values: (string | number)[]): readonly T[] =>
     sql
-      .exec<Record_>(query, ...values)
+      .exec<RecordRow>(query, ...values)
       .toArray()
       .map(({ record }) => storedJson<T>(record));
   return {
-    head: () => one<PaymentsHead>("SELECT record FROM head WHERE id = 1") ?? NOBODY,
+    head: () => one<PaymentsHead>("SELECT record FROM head WHERE id = 1") ?? EMPTY_HEAD,
     setHead: (head) => {
       sql.exec("INSERT OR REPLACE INTO head (id, record) VALUES (1, ?)", JSON.stringify(head));
     },
@@ -116,7 +116,7 @@ export function paymentRows(sql: SqlStorage): PaymentRows {
     heard: ({ eventId }, at) => {
       sql.exec("INSERT OR REPLACE INTO heard (event_id, at) VALUES (?, ?)", eventId, at);
       sql.exec("DELETE FROM hints WHERE event_id = ?", eventId);
-      sql.exec("DELETE FROM heard WHERE at < ?", at - HEARD_MS);
+      sql.exec("DELETE FROM heard WHERE at < ?", at - PROCESSED_HINT_MS);
     },
     wasHeard: (eventId) =>
       sql.exec("SELECT 1 FROM heard WHERE event_id = ?", eventId).toArray().length > 0,
@@ -145,7 +145,7 @@ export function selectPurchases(
   after: string | null,
 ): readonly Purchase[] {
   return sql
-    .exec<Record_>(
+    .exec<RecordRow>(
       "SELECT record FROM purchases WHERE id < ? ORDER BY id DESC LIMIT ?",
       after ?? "~",
       limit + 1,
@@ -154,7 +154,7 @@ export function selectPurchases(
     .map(({ record }) => storedJson<Purchase>(record));
 }
 
-const NAMES_MS = 2 * 86_400_000;
+const IDEMPOTENCY_KEY_MS = 2 * 86_400_000;
 
 export function selectIdempotency(
   sql: SqlStorage,
@@ -181,5 +181,5 @@ export function insertName(
     made.purchaseId,
     made.at,
   );
-  sql.exec("DELETE FROM names WHERE created_at < ?", made.at - NAMES_MS);
+  sql.exec("DELETE FROM names WHERE created_at < ?", made.at - IDEMPOTENCY_KEY_MS);
 }

@@ -46,7 +46,7 @@ import { portalSchema } from "./stripe-objects.ts";
 import { bodyOf, stripeOf } from "./stripe.ts";
 import type { PaymentDeps } from "./payment-deps.ts";
 
-const SHOW_MS = 1500;
+const RESPONSE_WAIT_MS = 1500;
 const CALL_TIMEOUT_MS = 10_000;
 /**
  * Interval between checks of unfinished work, in ms. An eviction of the object can interrupt work.
@@ -55,37 +55,37 @@ const WATCH_MS = 5000;
 const RECENT_MS = 48 * 3_600_000;
 
 export class Payments extends DurableObject<Env> implements PaymentsCalls {
-  #machine: PurchaseRunner | null = null;
-  #armedFor: number | null = null;
+  #runner: PurchaseRunner | null = null;
+  #alarmAt: number | null = null;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     void ctx.blockConcurrencyWhile(async () => {
-      this.#armedFor = await ctx.storage.getAlarm();
+      this.#alarmAt = await ctx.storage.getAlarm();
     });
   }
 
   buy(buying: Buying): Promise<Result<PurchaseRecord>> {
-    return this.#answering(async ({ machine, config }) => {
-      this.#make(buying.orgId, buying.orgName);
-      const made = this.#wanted(buying, config);
+    return this.#runCall(async ({ runner, config }) => {
+      this.#initialize(buying.orgId, buying.orgName);
+      const made = this.#createPurchase(buying, config);
       if (!made.ok) return made;
-      const working = machine.advance(made.value);
-      this.#after(working);
-      await within(working, SHOW_MS).catch(() => undefined);
-      return this.#shown(made.value);
+      const working = runner.advance(made.value);
+      this.#finishInBackground(working);
+      await within(working, RESPONSE_WAIT_MS).catch(() => undefined);
+      return this.#purchaseRecord(made.value);
     });
   }
 
   async purchase(name: string): Promise<Result<PurchaseRecord>> {
-    if (!this.#isMade()) return noSuchPurchase();
+    if (!this.#isInitialized()) return refuseUnknownPurchase();
     const { rows } = this.#deps();
     const found = rows.purchase(name) ?? rows.purchaseOf(name);
-    return found === null ? noSuchPurchase() : this.#shown(found.id);
+    return found === null ? refuseUnknownPurchase() : this.#purchaseRecord(found.id);
   }
 
   async purchases(limit: number, after: string | null): Promise<Result<PurchasePage>> {
-    if (!this.#isMade()) return success({ purchases: [], nextAfter: null });
+    if (!this.#isInitialized()) return success({ purchases: [], nextAfter: null });
     const found = selectPurchases(this.#sql, limit, after);
     const page = found.slice(0, limit);
     const { rows } = this.#deps();
@@ -95,21 +95,21 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
   }
 
   cancel(id: string): Promise<Result<PurchaseRecord>> {
-    return this.#answering(async ({ machine }) => {
-      if (!this.#isMade()) return noSuchPurchase();
-      machine.cancel(id);
-      const working = machine.advance(id);
-      this.#after(working);
-      await within(working, SHOW_MS).catch(() => undefined);
-      return this.#shown(id);
+    return this.#runCall(async ({ runner }) => {
+      if (!this.#isInitialized()) return refuseUnknownPurchase();
+      runner.cancel(id);
+      const working = runner.advance(id);
+      this.#finishInBackground(working);
+      await within(working, RESPONSE_WAIT_MS).catch(() => undefined);
+      return this.#purchaseRecord(id);
     });
   }
 
   portal(
     buyer: Pick<Buying, "orgId" | "orgName" | "returnUrl">,
   ): Promise<Result<{ readonly url: string }>> {
-    return this.#answering(async ({ deps }) => {
-      const customer = this.#isMade() ? deps.rows.head().customer : null;
+    return this.#runCall(async ({ deps }) => {
+      const customer = this.#isInitialized() ? deps.rows.head().customer : null;
       if (customer === null) {
         const message = "The billing portal is available after the first purchase.";
         return refuse({ kind: "conflict", message, param: null, code: "no_purchases" });
@@ -125,7 +125,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
   }
 
   async savedCard(): Promise<Result<Card | null>> {
-    if (!this.#isMade()) return success(null);
+    if (!this.#isInitialized()) return success(null);
     const { card } = paymentRows(this.#sql).head();
     if (card === null) return success(null);
     const { paymentMethod: _, ...shown } = card;
@@ -133,72 +133,72 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
   }
 
   topUp(request: TopUpRequest): Promise<Result<null>> {
-    return this.#answering(async ({ machine }) => {
-      this.#make(request.orgId, "");
-      machine.startTopUp(request);
-      this.#after(machine.advance(request.id));
+    return this.#runCall(async ({ runner }) => {
+      this.#initialize(request.orgId, "");
+      runner.startTopUp(request);
+      this.#finishInBackground(runner.advance(request.id));
       return success(null);
     });
   }
 
   hint(hint: Hint): Promise<Result<null>> {
-    return this.#answering(async ({ machine }) => {
-      this.#make(hint.orgId, "");
-      machine.note(hint);
-      this.#after(machine.work());
+    return this.#runCall(async ({ runner }) => {
+      this.#initialize(hint.orgId, "");
+      runner.note(hint);
+      this.#finishInBackground(runner.work());
       return success(null);
     });
   }
 
   refund(request: RefundAsk): Promise<Result<PurchaseRecord>> {
-    return this.#answering(async ({ machine, deps }) => {
+    return this.#runCall(async ({ runner, deps }) => {
       const { rows } = deps;
-      if (!this.#isMade()) return noSuchPurchase();
+      if (!this.#isInitialized()) return refuseUnknownPurchase();
       const purchase = rows.purchase(request.purchase) ?? rows.purchaseOf(request.purchase);
-      if (purchase === null) return noSuchPurchase();
+      if (purchase === null) return refuseUnknownPurchase();
       const refunded = await refundOf(deps, purchase, request);
       if (!refunded.ok) return refunded;
       const eventId = `evt_own_${request.name}`;
-      machine.note({ eventId, orgId: rows.head().orgId, kind: "back", object: refunded.value });
-      const working = machine.work();
-      this.#after(working);
-      await within(working, SHOW_MS).catch(() => undefined);
-      return this.#shown(purchase.id);
+      runner.note({ eventId, orgId: rows.head().orgId, kind: "back", object: refunded.value });
+      const working = runner.work();
+      this.#finishInBackground(working);
+      await within(working, RESPONSE_WAIT_MS).catch(() => undefined);
+      return this.#purchaseRecord(purchase.id);
     });
   }
 
   async taxes(paymentIds: readonly string[]): Promise<Result<Readonly<Record<string, Micros>>>> {
-    if (!this.#isMade()) return success({});
+    if (!this.#isInitialized()) return success({});
     const rows = paymentRows(this.#sql);
     const found = paymentIds.map((id) => rows.payment(id)).filter((one) => one !== null);
     return success(Object.fromEntries(found.map((one) => [one.id, taxOf(one)])));
   }
 
   poke(): Promise<Result<null>> {
-    return this.#answering(async ({ machine, deps }) => {
-      if (!this.#isMade()) return success(null);
+    return this.#runCall(async ({ runner, deps }) => {
+      if (!this.#isInitialized()) return success(null);
       const { orgId, walletMadeAt } = deps.rows.head();
       const requested = () => within(objectsOf(this.env).wallet(orgId).payments(), CALL_TIMEOUT_MS);
       const status = await callWallet(requested);
       const madeAt = status?.ok === true ? status.value.madeAt : null;
       const isAnew = madeAt !== null && walletMadeAt !== null && walletMadeAt !== madeAt;
-      if (isAnew) await machine.resendPayments(madeAt);
-      this.#after(machine.work()); // even while the wallet is unavailable
+      if (isAnew) await runner.resendPayments(madeAt);
+      this.#finishInBackground(runner.work()); // even while the wallet is unavailable
       await this.#publish(true);
       return success(null);
     });
   }
 
   override async alarm(): Promise<void> {
-    this.#armedFor = null;
-    if (!this.#isMade()) return;
+    this.#alarmAt = null;
+    if (!this.#isInitialized()) return;
     try {
-      await this.#machineOf().work();
+      await this.#getRunner().work();
     } catch (error) {
       logWarning("payments_not_worked", { reason: reasonOf(error) });
-      this.#machine = null;
+      this.#runner = null;
     }
-    await this.#arm();
+    await this.#setAlarm();
     await this.#publish();
   }
 
@@ -206,11 +206,11 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     return this.ctx.storage.sql;
   }
 
-  #isMade(): boolean {
+  #isInitialized(): boolean {
     return openTables(this.ctx.storage, PAYMENT_TABLES);
   }
 
-  #make(orgId: string, orgName: string): void {
+  #initialize(orgId: string, orgName: string): void {
     makeTables(this.ctx.storage, PAYMENT_TABLES);
     const { rows } = this.#deps();
     const head = rows.head();
@@ -219,7 +219,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     }
   }
 
-  #wanted(buying: Buying, config: Config): Result<string> {
+  #createPurchase(buying: Buying, config: Config): Result<string> {
     const { idempotency, method, amountMicro, saveCard, returnUrl, actor } = buying;
     const deps = this.#deps();
     const before = selectIdempotency(this.#sql, idempotency.name);
@@ -240,39 +240,39 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
       recordOutcomeForWallet(deps, made, { type: "purchase.created", data: {} });
     });
     if (method === "checkout") this.#expireOthers(id);
-    void this.#arm();
+    void this.#setAlarm();
     return success(id);
   }
 
   /** Expires the organization's other open checkouts. If two are paid anyway, both are credited. */
   #expireOthers(id: string): void {
-    const machine = this.#machineOf();
+    const runner = this.#getRunner();
     for (const one of this.#deps().rows.open()) {
       if (one.method !== "checkout" || one.id === id || isOver(one)) continue;
-      machine.cancel(one.id);
-      this.#after(machine.advance(one.id));
+      runner.cancel(one.id);
+      this.#finishInBackground(runner.advance(one.id));
     }
   }
 
-  #shown(id: string): Result<PurchaseRecord> {
+  #purchaseRecord(id: string): Result<PurchaseRecord> {
     const { rows } = this.#deps();
     const purchase = rows.purchase(id);
-    if (purchase === null) return noSuchPurchase();
+    if (purchase === null) return refuseUnknownPurchase();
     return success(recordOf(purchase, rows.payment(purchase.paymentId ?? "")));
   }
 
-  #after(work: Promise<unknown>): void {
-    void this.#arm();
+  #finishInBackground(work: Promise<unknown>): void {
+    void this.#setAlarm();
     const done = work
       .catch((error: unknown) => logWarning("payments_not_worked", { reason: reasonOf(error) }))
-      .then(() => this.#arm())
+      .then(() => this.#setAlarm())
       .then(() => this.#publish());
     this.ctx.waitUntil(done);
   }
 
   /** Writes changed purchases to D1. After a failure, the next work or `poke` tries again. */
   async #publish(isWhole = false): Promise<void> {
-    if (!this.#isMade()) return;
+    if (!this.#isInitialized()) return;
     const { DB } = this.env;
     const { orgId } = this.#deps().rows.head();
     const to = {
@@ -287,9 +287,9 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     }
   }
 
-  #machineOf(): PurchaseRunner {
-    this.#machine ??= new PurchaseRunner(this.#deps());
-    return this.#machine;
+  #getRunner(): PurchaseRunner {
+    this.#runner ??= new PurchaseRunner(this.#deps());
+    return this.#runner;
   }
 
   #deps(): PaymentDeps {
@@ -297,7 +297,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     const { env } = this;
     const rows = paymentRows(this.#sql);
     const wallet = () => objectsOf(env).wallet(rows.head().orgId);
-    const payments = config?.payments ?? OFF;
+    const payments = config?.payments ?? PAYMENTS_OFF;
     return {
       rows,
       stripe: stripeOf(payments),
@@ -325,9 +325,9 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     return parsed.ok ? parsed.config : null;
   }
 
-  async #answering<T>(
+  async #runCall<T>(
     call: (with_: {
-      readonly machine: PurchaseRunner;
+      readonly runner: PurchaseRunner;
       readonly deps: PaymentDeps;
       readonly config: Config;
     }) => Promise<Result<T>>,
@@ -336,28 +336,28 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     if (config === null) return refuse({ kind: "misconfigured" });
     if (config.payments === null) return refuse({ kind: "payments_off" });
     try {
-      return await call({ machine: this.#machineOf(), deps: this.#deps(), config });
+      return await call({ runner: this.#getRunner(), deps: this.#deps(), config });
     } catch (error) {
       logWarning("payments_failed", { reason: reasonOf(error) });
-      this.#machine = null;
+      this.#runner = null;
       return refuse(storageFailure(error));
     }
   }
 
-  async #arm(): Promise<void> {
-    if (!this.#isMade() || this.#config()?.payments === null) return;
-    const next = this.#machineOf().nextAt();
+  async #setAlarm(): Promise<void> {
+    if (!this.#isInitialized() || this.#config()?.payments === null) return;
+    const next = this.#getRunner().nextAt();
     if (next === null) return;
     const at = now({}) + Math.max(WATCH_MS, next - now(this.env));
     // An overdue alarm was lost, so it is set again.
-    const isArmed = this.#armedFor !== null && this.#armedFor > now({}) - WATCH_MS;
-    if (isArmed && this.#armedFor !== null && this.#armedFor <= at) return;
-    this.#armedFor = at;
+    const isArmed = this.#alarmAt !== null && this.#alarmAt > now({}) - WATCH_MS;
+    if (isArmed && this.#alarmAt !== null && this.#alarmAt <= at) return;
+    this.#alarmAt = at;
     await this.ctx.storage.setAlarm(at);
   }
 }
 
-const OFF: PaymentsConfig = {
+const PAYMENTS_OFF: PaymentsConfig = {
   secretKey: "",
   isLive: false,
   webhookSecrets: [],
@@ -366,7 +366,7 @@ const OFF: PaymentsConfig = {
   taxCode: null,
 };
 
-function noSuchPurchase(): Result<never> {
+function refuseUnknownPurchase(): Result<never> {
   return refuse({ kind: "not_found", message: "No such purchase." });
 }
 

@@ -10,12 +10,12 @@ const BATCH = 50;
  * SQL for a fingerprint of a purchase and its payment. The fingerprint changes with each published
  * field.
  */
-const MARK = `json_extract(purchases.record, '$.updatedAt', '$.state', '$.tries')
+const FINGERPRINT_SQL = `json_extract(purchases.record, '$.updatedAt', '$.state', '$.tries')
   || coalesce(json_extract(payments.record, '$.isCredited', '$.backMicro'), '')`;
 
 type Unpublished = { id: string; mark: string; record: string; payment: string | null };
 
-type Published = {
+type PurchaseCopy = {
   readonly put: (purchases: readonly PurchaseRecord[]) => Promise<void>;
   readonly totals: () => Promise<PurchaseTotals>;
 };
@@ -26,22 +26,22 @@ type Published = {
  */
 export async function publishPurchases(
   sql: SqlStorage,
-  { put, totals }: Published,
+  { put, totals }: PurchaseCopy,
   isWhole: boolean,
 ): Promise<void> {
   await publishChanged(sql, put);
-  if (!isWhole || !isBehind(await totals(), ownTotals(sql))) return;
+  if (!isWhole || !lacksChanges(await totals(), ownTotals(sql))) return;
   sql.exec("DELETE FROM published");
   await publishChanged(sql, put);
 }
 
-function isBehind(copy: PurchaseTotals, own: PurchaseTotals): boolean {
+function lacksChanges(copy: PurchaseTotals, own: PurchaseTotals): boolean {
   if (copy.purchases !== own.purchases) return copy.purchases < own.purchases;
   if (copy.updatedAt !== own.updatedAt) return copy.updatedAt < own.updatedAt;
   return copy.returnedMicro !== own.returnedMicro;
 }
 
-async function publishChanged(sql: SqlStorage, put: Published["put"]): Promise<void> {
+async function publishChanged(sql: SqlStorage, put: PurchaseCopy["put"]): Promise<void> {
   for (;;) {
     const rows = selectUnpublished(sql);
     if (rows.length === 0) return;
@@ -55,11 +55,11 @@ async function publishChanged(sql: SqlStorage, put: Published["put"]): Promise<v
 function selectUnpublished(sql: SqlStorage): readonly Unpublished[] {
   return sql
     .exec<Unpublished>(
-      `SELECT purchases.id AS id, ${MARK} AS mark, purchases.record AS record,
+      `SELECT purchases.id AS id, ${FINGERPRINT_SQL} AS mark, purchases.record AS record,
          payments.record AS payment
        FROM purchases LEFT JOIN payments ON payments.id = purchases.payment_id
        LEFT JOIN published ON published.id = purchases.id
-       WHERE published.mark IS NOT ${MARK} LIMIT ${BATCH}`,
+       WHERE published.mark IS NOT ${FINGERPRINT_SQL} LIMIT ${BATCH}`,
     )
     .toArray();
 }

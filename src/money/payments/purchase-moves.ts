@@ -9,7 +9,7 @@ import type { Invoice } from "./stripe-objects.ts";
 import type { StripeAnswer } from "./stripe.ts";
 import type { PaymentDeps } from "./payment-deps.ts";
 
-type Change = Partial<Purchase>;
+type PurchaseChange = Partial<Purchase>;
 
 /** Wait after a customer's deadline, in ms, because Stripe's clock may be slow. */
 const GRACE_MS = 60_000;
@@ -17,7 +17,7 @@ const GRACE_MS = 60_000;
 export function storePurchase(
   { rows, now }: PaymentDeps,
   purchase: Purchase,
-  change: Change,
+  change: PurchaseChange,
 ): Purchase {
   const after = { ...purchase, ...change, updatedAt: now() };
   rows.put(after);
@@ -28,7 +28,7 @@ export function moveToStep(
   deps: PaymentDeps,
   purchase: Purchase,
   step: PurchaseStep,
-  change: Change = {},
+  change: PurchaseChange = {},
 ): Purchase {
   const started = { step, sent: null, tries: 0, anew: 0, nextAt: deps.now() };
   return storePurchase(deps, purchase, { ...started, ...change });
@@ -135,7 +135,7 @@ export function recordOutcomeForWallet(
   return storePurchase(deps, purchase, { untold, tellAt: deps.now() });
 }
 
-const REASONS = {
+const DISABLED_REASONS = {
   no_saved_card: "no_saved_card",
   card_removed: "card_removed",
   address_incomplete: "address_incomplete",
@@ -143,6 +143,8 @@ const REASONS = {
 
 function topUpEnd({ error, isHard }: PurchaseEnding): TopUpEnd {
   if (!isHard) return { kind: "soft" };
-  const reasons: Partial<Record<PurchaseError, (typeof REASONS)[keyof typeof REASONS]>> = REASONS;
+  const reasons: Partial<
+    Record<PurchaseError, (typeof DISABLED_REASONS)[keyof typeof DISABLED_REASONS]>
+  > = DISABLED_REASONS;
   return { kind: "hard", reason: reasons[error] ?? "card_declined" };
 }

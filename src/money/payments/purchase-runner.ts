@@ -44,7 +44,7 @@ const STEPS: Readonly<Record<PurchaseStep, RunPurchaseStep>> = {
 };
 
 const STEPS_MAX = 30;
-const AT_ONCE = 8;
+const CONCURRENCY_MAX = 8;
 
 export function newPurchase(
   of: Pick<Purchase, "id" | "method" | "amountMicro" | "saveCard" | "returnUrl" | "actor">,
@@ -80,7 +80,7 @@ export function newPurchase(
 const STUCK_TRIES = 12;
 const STUCK_AGAIN_TRIES = 144;
 
-function tellStuck({ orgId, eventId, kind, object, tries }: WaitingHint): void {
+function logStuckHint({ orgId, eventId, kind, object, tries }: WaitingHint): void {
   if (tries % STUCK_AGAIN_TRIES !== STUCK_TRIES) return;
   logAlert("payment_hint_stuck", { org_id: orgId, event_id: eventId, kind, object, tries });
 }
@@ -91,7 +91,7 @@ function tellStuck({ orgId, eventId, kind, object, tries }: WaitingHint): void {
  */
 export class PurchaseRunner {
   readonly #deps: PaymentDeps;
-  readonly #chains = new QueuesByName();
+  readonly #queues = new QueuesByName();
 
   constructor(deps: PaymentDeps) {
     this.#deps = deps;
@@ -118,27 +118,27 @@ export class PurchaseRunner {
   }
 
   advance(id: string): Promise<void> {
-    return this.#chains.run(id, () => this.#goOn(id));
+    return this.#queues.run(id, () => this.#runSteps(id));
   }
 
   /** Reads a purchase from Stripe again, unless it is paid. */
   lookAt(id: string): Promise<void> {
-    return this.#chains.run(id, async () => {
+    return this.#queues.run(id, async () => {
       const { rows } = this.#deps;
       const purchase = rows.purchase(id);
       if (purchase === null) return;
       const isKnown = purchase.state === "credited" || purchase.state === "paid";
       if (!isKnown && purchase.customerId !== null) moveToStep(this.#deps, purchase, "read");
-      await this.#goOn(id);
+      await this.#runSteps(id);
     });
   }
 
   applyRefunds(paymentId: string): Promise<boolean> {
-    return this.#chains.run(paymentId, () => sendRefundsToWallet(this.#deps, paymentId));
+    return this.#queues.run(paymentId, () => sendRefundsToWallet(this.#deps, paymentId));
   }
 
   resendPayments(madeAt: number): Promise<boolean> {
-    return this.#chains.run("restate", () => resendPaymentsToWallet(this.#deps, madeAt));
+    return this.#queues.run("restate", () => resendPaymentsToWallet(this.#deps, madeAt));
   }
 
   note(hint: Hint): void {
@@ -162,7 +162,7 @@ export class PurchaseRunner {
       ...hints.map((hint) => () => this.handleHint(hint)),
     ];
     while (tasks.length > 0) {
-      await Promise.all(tasks.splice(0, AT_ONCE).map((task) => task()));
+      await Promise.all(tasks.splice(0, CONCURRENCY_MAX).map((task) => task()));
     }
   }
 
@@ -178,14 +178,14 @@ export class PurchaseRunner {
   /** Processes a hint. Hints about the same Stripe object share one read. */
   handleHint(hint: WaitingHint): Promise<void> {
     const { kind, object } = hint;
-    return this.#chains.run(`${kind}:${object}`, async () => {
+    return this.#queues.run(`${kind}:${object}`, async () => {
       const { rows, now } = this.#deps;
       const due = rows.waiting().find(({ eventId }) => eventId === hint.eventId);
       if (due === undefined || due.nextAt > now()) return; // another hint has already read the object
       const same = rows.waiting().filter((one) => one.kind === kind && one.object === object);
       const isDone = await processHint(this.#deps, this, due);
       const tries = due.tries + 1;
-      if (!isDone) tellStuck({ ...due, tries });
+      if (!isDone) logStuckHint({ ...due, tries });
       for (const one of same) {
         if (isDone) rows.heard(one, now());
         else rows.putWaiting({ ...one, tries, nextAt: now() + pauseMs(tries) });
@@ -193,20 +193,20 @@ export class PurchaseRunner {
     });
   }
 
-  async #goOn(id: string): Promise<void> {
+  async #runSteps(id: string): Promise<void> {
     const { rows, now } = this.#deps;
     for (let step = 0; step < STEPS_MAX; step++) {
       const purchase = rows.purchase(id);
       if (purchase === null) return;
       const { nextAt, step: next, tellAt, untold } = purchase;
-      if (untold.length > 0 && (tellAt ?? 0) <= now()) await this.#tell(purchase);
+      if (untold.length > 0 && (tellAt ?? 0) <= now()) await this.#sendOutcome(purchase);
       else if (next !== null && nextAt !== null && nextAt <= now()) {
         await STEPS[next](this.#deps, purchase);
       } else return;
     }
   }
 
-  async #tell({ id, untold }: Purchase): Promise<void> {
+  async #sendOutcome({ id, untold }: Purchase): Promise<void> {
     const { rows, now, wallet } = this.#deps;
     const [first] = untold;
     if (first === undefined) return;

@@ -25,7 +25,7 @@ export type PurchaseStep =
   | "discard"
   | "credit";
 
-type Sent = {
+type SentCall = {
   readonly step: PurchaseStep;
   readonly path: string;
   readonly body: string;
@@ -43,7 +43,7 @@ export type Purchase = {
   readonly actor: Actor;
   readonly state: PurchaseState;
   readonly step: PurchaseStep | null;
-  readonly sent: Sent | null;
+  readonly sent: SentCall | null;
   readonly tries: number;
   /** A counter in the step's idempotency key. Each restart of the step increments it. */
   readonly anew: number;

@@ -18,7 +18,7 @@ import { creditsView } from "./credits-view.ts";
 import { purchasesView, purchaseView } from "./purchase-view.ts";
 
 const MICROS = 1_000_000;
-const WAIT_MS = 8000;
+const RETRY_BUDGET_MS = 8000;
 
 export const purchaseBody = z.object({
   amount_dollars: z.int("must be a whole number of dollars").check(z.minimum(1)),
@@ -44,7 +44,7 @@ export async function buyRoute(c: AppContext) {
   if (dollars < least || dollars > most) {
     return invalid(`amount_dollars must be from ${least} to ${most}.`, "amount_dollars");
   }
-  const buyer = await buyerOf(c);
+  const buyer = await readBuyer(c);
   if (!buyer.ok) return buyer;
   const { caller } = admitted;
   const { orgId, keyId } = caller;
@@ -58,11 +58,11 @@ export async function buyRoute(c: AppContext) {
     actor: actorOf(caller),
     isPerson: caller.isPerson === true,
   };
-  const bought = await askPayments(c, (payments) => payments.buy(buying));
-  return bought.ok ? shown(c, bought.value) : bought;
+  const bought = await callPayments(c, (payments) => payments.buy(buying));
+  return bought.ok ? acceptedPurchase(c, bought.value) : bought;
 }
 
-function shown(c: AppContext, purchase: PurchaseRecord) {
+function acceptedPurchase(c: AppContext, purchase: PurchaseRecord) {
   c.header("location", `/v1/credits/purchases/${purchase.id}`);
   return accepted(purchaseView(purchase));
 }
@@ -76,27 +76,27 @@ export async function listPurchasesRoute(c: AppContext) {
   const page = parseQuery(purchasesQuery, c.req.url);
   if (!page.ok) return page;
   const { limit, after = null } = page.value;
-  const found = await askPayments(c, (payments) => payments.purchases(limit, after));
+  const found = await callPayments(c, (payments) => payments.purchases(limit, after));
   return found.ok ? success(purchasesView(found.value, purchaseView)) : found;
 }
 
 export async function readPurchaseRoute(c: AppContext) {
-  const found = await ofOwnId(c, (payments, id) => payments.purchase(id));
+  const found = await callByPurchaseId(c, (payments, id) => payments.purchase(id));
   return found.ok ? success(purchaseView(found.value)) : found;
 }
 
 export async function cancelPurchaseRoute(c: AppContext) {
-  const found = await ofOwnId(c, (payments, id) => payments.cancel(id));
+  const found = await callByPurchaseId(c, (payments, id) => payments.cancel(id));
   return found.ok ? accepted(purchaseView(found.value)) : found;
 }
 
 export async function portalRoute(c: AppContext) {
   if (c.var.config.payments === null) return refuse({ kind: "payments_off" });
-  const buyer = await buyerOf(c);
+  const buyer = await readBuyer(c);
   if (!buyer.ok) return buyer;
   const { orgId, orgName } = buyer.value;
   const returnUrl = `${new URL(c.req.url).origin}/console/#/credits`;
-  return askPayments(c, (payments) => payments.portal({ orgId, orgName, returnUrl }));
+  return callPayments(c, (payments) => payments.portal({ orgId, orgName, returnUrl }));
 }
 
 export const creditsQuery = z.object({
@@ -125,7 +125,7 @@ export async function creditsRoute(c: AppContext) {
   return success(creditsView(found.value, { dollarsMin, dollarsMax, card: card.value }));
 }
 
-async function buyerOf(
+async function readBuyer(
   c: AppContext,
 ): Promise<Result<Pick<Buying, "orgId" | "orgName" | "orgCreatedAt" | "returnUrl">>> {
   const { orgId, keyId } = c.var.admitted.caller;
@@ -143,19 +143,19 @@ async function buyerOf(
 }
 
 /** Calls the payment object with retries, so `call` must be safe to repeat. */
-async function askPayments<T>(
+async function callPayments<T>(
   c: AppContext,
   call: (payments: PaymentsCalls) => Promise<Result<T>>,
 ): Promise<Result<T>> {
   if (c.var.config.payments === null) return refuse({ kind: "payments_off" });
   const { orgId } = c.var.admitted.caller;
   const reached = await callObjectWithRetries(() => call(objectsOf(c.env).payments(orgId)), {
-    budgetMs: WAIT_MS,
+    budgetMs: RETRY_BUDGET_MS,
   });
   return reached.unanswered ? refuse(reached.failure) : reached.result;
 }
 
-function ofOwnId<T>(
+function callByPurchaseId<T>(
   c: AppContext,
   call: (payments: PaymentsCalls, id: string) => Promise<Result<T>>,
 ): Promise<Result<T>> {
@@ -163,5 +163,5 @@ function ofOwnId<T>(
   if (mintedAt(id, PURCHASE_ID) === null) {
     return Promise.resolve(refuse({ kind: "not_found", message: "No such purchase." }));
   }
-  return askPayments(c, (payments) => call(payments, id));
+  return callPayments(c, (payments) => call(payments, id));
 }

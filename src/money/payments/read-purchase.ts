@@ -23,9 +23,9 @@ import type { Intent, Invoice, Session } from "./stripe-objects.ts";
 import type { PaymentDeps } from "./payment-deps.ts";
 import { HOUR_MS } from "../../shared/clock.ts";
 
-const WAIT_MS = 600_000;
-const CONFIRM_MS = 23 * HOUR_MS;
-const ELSEWHERE = { state: "declined", error: "misconfigured", isHard: false } as const;
+const RECHECK_MS = 600_000;
+const CONFIRMATION_MAX_MS = 23 * HOUR_MS;
+const PAID_ELSEWHERE = { state: "declined", error: "misconfigured", isHard: false } as const;
 const ABANDONED = { state: "expired", error: "abandoned", isHard: false } as const;
 
 /** Reads a purchase's result from its Stripe object, never from a webhook event. */
@@ -45,26 +45,26 @@ async function readSessionStep(
 ): Promise<Purchase> {
   const answer = await deps.stripe.ask(readSession(id));
   const now = deps.rows.purchase(purchase.id) ?? purchase;
-  if (answer.kind === "refused") return gone(deps, now, answer);
+  if (answer.kind === "refused") return declineMissingObject(deps, now, answer);
   const session = bodyOf(answer, sessionSchema);
   if (session === null) return retryLater(deps, now, answer);
   const intent = intentOf(session);
   if (session.payment_status !== "paid" || intent === null || !isCaptured(intent)) {
-    return unpaidSession(deps, now, session);
+    return handleUnpaidSession(deps, now, session);
   }
-  return paid(deps, now, intent, {
+  return recordPayment(deps, now, intent, {
     receivedCents: intent.amount_received,
     totalCents: session.amount_total ?? intent.amount,
     taxCents: session.total_details?.amount_tax ?? 0,
   });
 }
 
-function unpaidSession(deps: PaymentDeps, purchase: Purchase, session: Session): Purchase {
+function handleUnpaidSession(deps: PaymentDeps, purchase: Purchase, session: Session): Purchase {
   const { status, url = null } = session;
   if (isOver(purchase)) return storePurchase(deps, purchase, { step: null, nextAt: null });
   if (status === "expired") return endPurchase(deps, purchase, purchase.ending ?? ABANDONED);
   if (status === "complete") {
-    return storePurchase(deps, purchase, { nextAt: deps.now() + WAIT_MS });
+    return storePurchase(deps, purchase, { nextAt: deps.now() + RECHECK_MS });
   }
   const expiresAt = session.expires_at * 1000;
   const isClosing = purchase.ending !== null || deps.now() >= expiresAt;
@@ -87,7 +87,7 @@ async function readInvoiceStep(
 ): Promise<Purchase> {
   const answer = await deps.stripe.ask(readInvoice(id));
   const now = deps.rows.purchase(purchase.id) ?? purchase;
-  if (answer.kind === "refused") return gone(deps, now, answer);
+  if (answer.kind === "refused") return declineMissingObject(deps, now, answer);
   const invoice = bodyOf(answer, invoiceSchema);
   if (invoice === null) return retryLater(deps, now, answer);
   const intents = intentsOf(invoice);
@@ -97,14 +97,14 @@ async function readInvoiceStep(
   if (intent !== undefined) {
     const taxCents = (invoice.total_taxes ?? []).reduce((sum, { amount }) => sum + amount, 0);
     const totalCents = invoice.total;
-    return paid(deps, now, intent, {
+    return recordPayment(deps, now, intent, {
       receivedCents: intent.amount_received,
       totalCents,
       taxCents,
     });
   }
   if (isOver(now)) return storePurchase(deps, now, { step: null, nextAt: null });
-  return unpaid(deps, now, { invoice, intents });
+  return handleUnpaidInvoice(deps, now, { invoice, intents });
 }
 
 function intentsOf({ payments }: Invoice): readonly Intent[] {
@@ -113,10 +113,10 @@ function intentsOf({ payments }: Invoice): readonly Intent[] {
   );
 }
 
-const isAsked = ({ status, last_payment_error: error }: Intent): boolean =>
+const needsConfirmation = ({ status, last_payment_error: error }: Intent): boolean =>
   status === "requires_action" || error?.code === "authentication_required";
 
-function unpaid(
+function handleUnpaidInvoice(
   deps: PaymentDeps,
   purchase: Purchase,
   { invoice, intents }: { readonly invoice: Invoice; readonly intents: readonly Intent[] },
@@ -129,38 +129,38 @@ function unpaid(
     case "paid":
       // The invoice was paid outside Stripe or from a Stripe balance, so nothing is credited.
       logAlert("invoice_paid_without_payment", { id: purchase.id, invoice_id: invoice.id });
-      return endPurchase(deps, purchase, ending ?? ELSEWHERE);
+      return endPurchase(deps, purchase, ending ?? PAID_ELSEWHERE);
     case "draft":
       return moveToStep(deps, purchase, ending === null ? "item" : "discard");
     default:
       if (ending === null && !isOfAmount(purchase, invoice)) {
         return abandonMismatchedInvoice(deps, purchase, invoice);
       }
-      return openInvoice(deps, purchase, { invoice, intents });
+      return handleOpenInvoice(deps, purchase, { invoice, intents });
   }
 }
 
-function openInvoice(
+function handleOpenInvoice(
   deps: PaymentDeps,
   purchase: Purchase,
   { invoice, intents }: { readonly invoice: Invoice; readonly intents: readonly Intent[] },
 ): Purchase {
   const { ending, tries } = purchase;
   const isUnderWay = intents.some(({ status }) => status === "processing");
-  if (isUnderWay) return storePurchase(deps, purchase, { nextAt: deps.now() + WAIT_MS });
+  if (isUnderWay) return storePurchase(deps, purchase, { nextAt: deps.now() + RECHECK_MS });
   const wasAsked = purchase.state === "needs_customer" || purchase.url !== null;
   // Until the customer has confirmed a charge, Stripe reports it as declined.
   const mayWait = wasAsked ? ending === null : ending?.state !== "expired";
-  if (mayWait && (wasAsked || intents.some(isAsked))) {
+  if (mayWait && (wasAsked || intents.some(needsConfirmation))) {
     const url = invoice.hosted_invoice_url ?? null;
-    const expiresAt = purchase.expiresAt ?? purchase.createdAt + CONFIRM_MS;
+    const expiresAt = purchase.expiresAt ?? purchase.createdAt + CONFIRMATION_MAX_MS;
     if (deps.now() < expiresAt) return waitForCustomer(deps, purchase, { url, expiresAt });
     return moveToStep(deps, purchase, "void", { ending: ABANDONED });
   }
   return moveToStep(deps, purchase, ending === null ? "pay" : "void", { tries });
 }
 
-function paid(
+function recordPayment(
   deps: PaymentDeps,
   purchase: Purchase,
   intent: Intent,
@@ -203,9 +203,13 @@ function paid(
   });
 }
 
-type Refused = Extract<StripeAnswer, { kind: "refused" }>;
+type RefusedAnswer = Extract<StripeAnswer, { kind: "refused" }>;
 
-function gone(deps: PaymentDeps, purchase: Purchase, refusal: Refused): Purchase {
+function declineMissingObject(
+  deps: PaymentDeps,
+  purchase: Purchase,
+  refusal: RefusedAnswer,
+): Purchase {
   if (isOver(purchase)) return storePurchase(deps, purchase, { step: null, nextAt: null });
   return declineAsMisconfigured(deps, purchase, refusal);
 }
@@ -214,7 +218,7 @@ function gone(deps: PaymentDeps, purchase: Purchase, refusal: Refused): Purchase
  * Closes a Stripe object. If Stripe rejects the call, reads the object again, because it may have
  * been paid.
  */
-async function close(
+async function closeStripeObject(
   deps: PaymentDeps,
   purchase: Purchase,
   call: StripeCall,
@@ -229,31 +233,31 @@ async function close(
   return moveToStep(deps, now, "read", { tries, nextAt: deps.now() + pauseMs(tries) });
 }
 
-function isRecord(
+function isObject(
   body: unknown,
 ): body is { readonly status?: unknown; readonly deleted?: unknown } {
   return typeof body === "object" && body !== null;
 }
 
-const hasStatus = (status: string) => (body: unknown) => isRecord(body) && body.status === status;
+const hasStatus = (status: string) => (body: unknown) => isObject(body) && body.status === status;
 
 export const expireCheckoutStep: RunPurchaseStep = async (deps, purchase) => {
   const { id, sessionId } = purchase;
   const key = `${id}:expire:${purchase.tries}`;
   const call = post(`/v1/checkout/sessions/${sessionId}/expire`, {}, key);
-  return close(deps, purchase, call, hasStatus("expired"));
+  return closeStripeObject(deps, purchase, call, hasStatus("expired"));
 };
 
 export const voidInvoiceStep: RunPurchaseStep = async (deps, purchase) => {
   const { id, invoiceId } = purchase;
   const call = post(`/v1/invoices/${invoiceId}/void`, {}, `${id}:void:${purchase.tries}`);
-  return close(deps, purchase, call, hasStatus("void"));
+  return closeStripeObject(deps, purchase, call, hasStatus("void"));
 };
 
 export const discardInvoiceStep: RunPurchaseStep = async (deps, purchase) => {
   const path = `/v1/invoices/${purchase.invoiceId}`;
   const call = { method: "DELETE", path, body: null, key: null } as const;
-  return close(deps, purchase, call, (body) => {
-    return isRecord(body) && body.deleted === true;
+  return closeStripeObject(deps, purchase, call, (body) => {
+    return isObject(body) && body.deleted === true;
   });
 };

@@ -8,7 +8,7 @@ import { refundSchema, refundsSchema } from "./stripe-objects.ts";
 import { bodyOf } from "./stripe.ts";
 import type { PaymentDeps } from "./payment-deps.ts";
 
-const REFUSED: Readonly<Record<string, string>> = {
+const REFUSAL_MESSAGES: Readonly<Record<string, string>> = {
   charge_already_refunded: "This payment was already refunded in full.",
   charge_disputed: "This payment is disputed and can't be refunded until the dispute ends.",
   refund_disputed_payment: "This payment is disputed and can't be refunded until the dispute ends.",
@@ -29,7 +29,7 @@ export async function refundOf(
   if (payment === null) {
     return conflict("Nothing was paid for this purchase.", "nothing_paid");
   }
-  const before = await madeBefore(stripe, payment.id, { amountCents, name });
+  const before = await checkEarlierRefund(stripe, payment.id, { amountCents, name });
   if (!before.ok) return before;
   if (before.value) return success(payment.id);
   const params = refundParams(payment.id, ask);
@@ -37,7 +37,7 @@ export async function refundOf(
   if (answer.kind === "unsure") return refuse({ kind: "storage_unavailable" });
   if (answer.kind === "refused") {
     if (answer.error.type === "idempotency_error") return refuse({ kind: "idempotency_mismatch" });
-    const message = REFUSED[answer.error.code ?? ""] ?? "Stripe refused this refund.";
+    const message = REFUSAL_MESSAGES[answer.error.code ?? ""] ?? "Stripe refused this refund.";
     return conflict(message, "refund_refused");
   }
   logEvent("refund_asked", {
@@ -59,7 +59,7 @@ export async function paymentOf(stripe: PaymentDeps["stripe"], id: string): Prom
  * Reports whether a refund with this name exists, because Stripe stores idempotency keys only for a
  * day.
  */
-async function madeBefore(
+async function checkEarlierRefund(
   stripe: PaymentDeps["stripe"],
   paymentId: string,
   { amountCents, name }: Pick<RefundAsk, "amountCents" | "name">,

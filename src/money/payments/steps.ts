@@ -35,16 +35,16 @@ import type { PaymentDeps } from "./payment-deps.ts";
 /** A step of a purchase, with at most one Stripe call that changes something. */
 export type RunPurchaseStep = (deps: PaymentDeps, purchase: Purchase) => Promise<Purchase>;
 
-const FAULTS_STORED = 3;
+const FAULTS_MAX = 3;
 /**
  * Maximum time to retry a call, in ms. It is shorter for a checkout, because Stripe rejects a
  * checkout that expires within half an hour.
  */
-const KEY_MS = 23 * 3_600_000;
-const SESSION_KEY_MS = 25 * 60_000;
+const CALL_RETRY_MS = 23 * 3_600_000;
+const CHECKOUT_RETRY_MS = 25 * 60_000;
 
 /** Sends the Stripe call of a step. Retries send the same bytes. */
-async function send(
+async function sendStepCall(
   deps: PaymentDeps,
   purchase: Purchase,
   call: { readonly path: string; readonly params: Params; readonly key: string },
@@ -65,17 +65,21 @@ async function send(
 }
 
 /** Reports whether to search for an object that a call may have created, instead of retrying. */
-function mustLook({ now }: PaymentDeps, { sent, tries }: Purchase, answer: StripeAnswer): boolean {
+function mustSearch(
+  { now }: PaymentDeps,
+  { sent, tries }: Purchase,
+  answer: StripeAnswer,
+): boolean {
   if (answer.kind !== "unsure") return false;
-  const limit = sent?.step === "session" ? SESSION_KEY_MS : KEY_MS;
-  const isFault = answer.status !== null && answer.status >= 500 && tries >= FAULTS_STORED;
+  const limit = sent?.step === "session" ? CHECKOUT_RETRY_MS : CALL_RETRY_MS;
+  const isFault = answer.status !== null && answer.status >= 500 && tries >= FAULTS_MAX;
   return answer.isStored || isFault || now() - (sent?.firstAt ?? now()) > limit;
 }
 
-const keyOf = ({ id, step, anew: again }: Purchase): string =>
+const idempotencyKeyOf = ({ id, step, anew: again }: Purchase): string =>
   again === 0 ? `${id}:${step}` : `${id}:${step}:${again + 1}`;
 
-function sellingOf(deps: PaymentDeps, purchase: Purchase): Selling {
+function saleOf(deps: PaymentDeps, purchase: Purchase): Selling {
   const { region, hasTax, taxCode, rows } = deps;
   const { id, method, amountMicro, saveCard, createdAt, returnUrl, customerId } = purchase;
   const row = { id, method, amountMicro, saveCard, createdAt, returnUrl };
@@ -95,7 +99,7 @@ export const createCustomerStep: RunPurchaseStep = async (deps, purchase) => {
   const head = rows.head();
   if (head.customer === null) {
     return purchase.ending === null
-      ? makeCustomer(deps, purchase)
+      ? createCustomer(deps, purchase)
       : endPurchase(deps, purchase, purchase.ending);
   }
   const { id, isBooked } = head.customer;
@@ -109,20 +113,24 @@ export const createCustomerStep: RunPurchaseStep = async (deps, purchase) => {
     const after = rows.head();
     if (after.customer?.id === id) rows.setHead({ ...after, customer: { id, isBooked: true } });
   }
-  return begin(deps, rows.purchase(purchase.id) ?? purchase, id);
+  return startPurchase(deps, rows.purchase(purchase.id) ?? purchase, id);
 };
 
-async function makeCustomer(deps: PaymentDeps, purchase: Purchase): Promise<Purchase> {
+async function createCustomer(deps: PaymentDeps, purchase: Purchase): Promise<Purchase> {
   const { rows, region } = deps;
   const { orgId, orgName, customers } = rows.head();
   const key = customers === 0 ? `cus:${orgId}` : `cus:${orgId}:${customers + 1}`;
   const params = customerParams({ orgId, orgName, region });
-  const { answer, now } = await send(deps, purchase, { path: "/v1/customers", params, key });
+  const { answer, now } = await sendStepCall(deps, purchase, {
+    path: "/v1/customers",
+    params,
+    key,
+  });
   if (answer.kind === "refused") return declineAsMisconfigured(deps, now, answer);
   const made = bodyOf(answer, idSchema);
   const head = rows.head();
   if (made === null) {
-    if (!mustLook(deps, now, answer)) return retryLater(deps, now, answer);
+    if (!mustSearch(deps, now, answer)) return retryLater(deps, now, answer);
     // If Stripe created a customer anyway, it is never used or charged.
     rows.setHead({ ...head, customers: Math.max(head.customers, customers + 1) });
     return storePurchase(deps, retryLater(deps, now, answer), { sent: null });
@@ -135,7 +143,7 @@ async function makeCustomer(deps: PaymentDeps, purchase: Purchase): Promise<Purc
 }
 
 /** Starts a purchase. A saved card is charged for one purchase at a time. */
-function begin(deps: PaymentDeps, purchase: Purchase, customerId: string): Purchase {
+function startPurchase(deps: PaymentDeps, purchase: Purchase, customerId: string): Purchase {
   const { rows, now } = deps;
   if (purchase.ending !== null) return endPurchase(deps, purchase, purchase.ending);
   if (purchase.method === "checkout") return moveToStep(deps, purchase, "session", { customerId });
@@ -156,16 +164,16 @@ function begin(deps: PaymentDeps, purchase: Purchase, customerId: string): Purch
 }
 
 export function findRunningCharge({ rows }: PaymentDeps, id: string | null): Purchase | null {
-  return rows.open().find((one) => one.id !== id && isCharged(one)) ?? null;
+  return rows.open().find((one) => one.id !== id && isRunningCharge(one)) ?? null;
 }
 
-const isCharged = (one: Purchase): boolean => one.paymentMethod !== null && !isOver(one);
+const isRunningCharge = (one: Purchase): boolean => one.paymentMethod !== null && !isOver(one);
 
 export const createCheckoutStep: RunPurchaseStep = async (deps, purchase) => {
-  const params = sessionParams(sellingOf(deps, purchase));
+  const params = sessionParams(saleOf(deps, purchase));
   const call = { path: "/v1/checkout/sessions", params, key: purchase.id };
-  const { answer, now } = await send(deps, purchase, call);
-  if (answer.kind === "refused") return refusedByCustomer(deps, now, answer);
+  const { answer, now } = await sendStepCall(deps, purchase, call);
+  if (answer.kind === "refused") return handleRefusal(deps, now, answer);
   const made = bodyOf(answer, sessionSchema);
   if (made !== null) {
     const { id: sessionId, url = null, expires_at } = made;
@@ -173,13 +181,13 @@ export const createCheckoutStep: RunPurchaseStep = async (deps, purchase) => {
     if (known.ending !== null) return moveToStep(deps, known, "expire");
     return waitForCustomer(deps, known, { url, expiresAt: expires_at * 1000 });
   }
-  if (!mustLook(deps, now, answer)) return retryLater(deps, now, answer);
+  if (!mustSearch(deps, now, answer)) return retryLater(deps, now, answer);
   return findLostSession(deps, now);
 };
 
 /** Searches Stripe for a checkout if the response that created it was lost. */
 export async function findLostSession(deps: PaymentDeps, purchase: Purchase): Promise<Purchase> {
-  const found = await lookFor(deps, purchase, "checkout/sessions");
+  const found = await findStripeObject(deps, purchase, "checkout/sessions");
   const now = deps.rows.purchase(purchase.id) ?? purchase;
   if (found === undefined) return retryLater(deps, now);
   if (found !== null) return moveToStep(deps, now, "read", { sessionId: found });
@@ -191,7 +199,7 @@ export async function findLostSession(deps: PaymentDeps, purchase: Purchase): Pr
  * Returns the ID of the purchase's object, null if Stripe doesn't have it, or undefined if Stripe
  * didn't respond.
  */
-async function lookFor(
+async function findStripeObject(
   { stripe }: PaymentDeps,
   { id, customerId, createdAt }: Purchase,
   what: "checkout/sessions" | "invoices",
@@ -206,14 +214,14 @@ async function lookFor(
 
 export const createInvoiceStep: RunPurchaseStep = async (deps, purchase) => {
   const { paymentMethod } = purchase;
-  const params = invoiceParams(sellingOf(deps, purchase), paymentMethod ?? "");
-  const call = { path: "/v1/invoices", params, key: keyOf(purchase) };
-  const { answer, now } = await send(deps, purchase, call);
-  if (answer.kind === "refused") return refusedByCustomer(deps, now, answer);
+  const params = invoiceParams(saleOf(deps, purchase), paymentMethod ?? "");
+  const call = { path: "/v1/invoices", params, key: idempotencyKeyOf(purchase) };
+  const { answer, now } = await sendStepCall(deps, purchase, call);
+  if (answer.kind === "refused") return handleRefusal(deps, now, answer);
   const made = bodyOf(answer, idSchema);
   if (made !== null) return moveToStep(deps, now, "item", { invoiceId: made.id });
-  if (!mustLook(deps, now, answer)) return retryLater(deps, now, answer);
-  const found = await lookFor(deps, now, "invoices");
+  if (!mustSearch(deps, now, answer)) return retryLater(deps, now, answer);
+  const found = await findStripeObject(deps, now, "invoices");
   const after = deps.rows.purchase(now.id) ?? now;
   if (found === undefined) return retryLater(deps, after, answer);
   return found === null
@@ -223,13 +231,13 @@ export const createInvoiceStep: RunPurchaseStep = async (deps, purchase) => {
 
 export const addInvoiceItemStep: RunPurchaseStep = async (deps, purchase) => {
   const { invoiceId } = purchase;
-  const params = itemParams(sellingOf(deps, purchase), invoiceId ?? "");
-  const call = { path: "/v1/invoiceitems", params, key: keyOf(purchase) };
-  const { answer, now } = await send(deps, purchase, call);
+  const params = itemParams(saleOf(deps, purchase), invoiceId ?? "");
+  const call = { path: "/v1/invoiceitems", params, key: idempotencyKeyOf(purchase) };
+  const { answer, now } = await sendStepCall(deps, purchase, call);
   if (answer.kind === "done") return moveToStep(deps, now, "finalize");
-  if (answer.kind === "refused") return closeRefused(deps, now, answer);
-  if (!mustLook(deps, now, answer)) return retryLater(deps, now, answer);
-  return byInvoice(deps, now, (after, invoice) => {
+  if (answer.kind === "refused") return endRefusedInvoice(deps, now, answer);
+  if (!mustSearch(deps, now, answer)) return retryLater(deps, now, answer);
+  return continueWithInvoice(deps, now, (after, invoice) => {
     if (isOfAmount(after, invoice)) return moveToStep(deps, after, "finalize");
     return invoice.subtotal === 0
       ? restartStep(deps, after)
@@ -240,19 +248,21 @@ export const addInvoiceItemStep: RunPurchaseStep = async (deps, purchase) => {
 export const finalizeInvoiceStep: RunPurchaseStep = async (deps, purchase) => {
   if (purchase.ending !== null) return moveToStep(deps, purchase, "read");
   const path = `/v1/invoices/${purchase.invoiceId}/finalize`;
-  const call = { path, params: finalizeParams, key: keyOf(purchase) };
-  const { answer, now } = await send(deps, purchase, call);
+  const call = { path, params: finalizeParams, key: idempotencyKeyOf(purchase) };
+  const { answer, now } = await sendStepCall(deps, purchase, call);
   if (answer.kind === "done") {
     const invoice = bodyOf(answer, invoiceSchema);
     if (invoice === null || !isOfAmount(now, invoice)) return moveToStep(deps, now, "read");
     return moveToStep(deps, now, "pay");
   }
-  if (answer.kind === "unsure" && !mustLook(deps, now, answer)) {
+  if (answer.kind === "unsure" && !mustSearch(deps, now, answer)) {
     return retryLater(deps, now, answer);
   }
-  return byInvoice(deps, now, (after, invoice) => {
+  return continueWithInvoice(deps, now, (after, invoice) => {
     if (invoice.status !== "draft") return moveToStep(deps, after, "read");
-    return answer.kind === "refused" ? closeRefused(deps, after, answer) : restartStep(deps, after);
+    return answer.kind === "refused"
+      ? endRefusedInvoice(deps, after, answer)
+      : restartStep(deps, after);
   });
 };
 
@@ -262,19 +272,19 @@ export const payInvoiceStep: RunPurchaseStep = async (deps, purchase) => {
   const path = `/v1/invoices/${purchase.invoiceId}/pay`;
   const params = payParams(purchase.paymentMethod ?? "");
   const call = { path, params, key: `${purchase.id}:pay` };
-  const { answer, now } = await send(deps, purchase, call);
+  const { answer, now } = await sendStepCall(deps, purchase, call);
   if (answer.kind === "done") return moveToStep(deps, now, "read");
   if (answer.kind === "refused") {
     const ending = { state: "declined", ...declineReasonOf(answer.error) } as const;
-    if (answer.error.code === "resource_missing") return forgetCard(deps, now);
+    if (answer.error.code === "resource_missing") return removeCard(deps, now);
     return moveToStep(deps, now, "read", { ending });
   }
-  if (!mustLook(deps, now, answer)) return retryLater(deps, now, answer);
+  if (!mustSearch(deps, now, answer)) return retryLater(deps, now, answer);
   const ending = { state: "declined", error: "processing_error", isHard: false } as const;
   return moveToStep(deps, now, "read", { ending });
 };
 
-async function byInvoice(
+async function continueWithInvoice(
   deps: PaymentDeps,
   purchase: Purchase,
   goOn: (after: Purchase, invoice: Invoice) => Purchase,
@@ -285,14 +295,14 @@ async function byInvoice(
   return invoice === null ? retryLater(deps, after, answer) : goOn(after, invoice);
 }
 
-type Refused = Extract<StripeAnswer, { kind: "refused" }>;
+type RefusedAnswer = Extract<StripeAnswer, { kind: "refused" }>;
 
 /** Handles a Stripe error about a deleted customer or card, or about our invalid request. */
-function refusedByCustomer(deps: PaymentDeps, purchase: Purchase, refusal: Refused): Purchase {
+function handleRefusal(deps: PaymentDeps, purchase: Purchase, refusal: RefusedAnswer): Purchase {
   if (refusal.error.code !== "resource_missing") {
     return declineAsMisconfigured(deps, purchase, refusal);
   }
-  if (refusal.error.param !== "customer") return forgetCard(deps, purchase);
+  if (refusal.error.param !== "customer") return removeCard(deps, purchase);
   const { rows } = deps;
   const head = rows.head();
   if (head.customer?.id === purchase.customerId) {
@@ -301,7 +311,7 @@ function refusedByCustomer(deps: PaymentDeps, purchase: Purchase, refusal: Refus
   return endPurchase(deps, purchase, { state: "declined", error: "customer_gone", isHard: true });
 }
 
-function forgetCard(deps: PaymentDeps, purchase: Purchase): Purchase {
+function removeCard(deps: PaymentDeps, purchase: Purchase): Purchase {
   const { rows } = deps;
   const head = rows.head();
   if (head.card?.paymentMethod === purchase.paymentMethod) rows.setHead({ ...head, card: null });
@@ -311,7 +321,11 @@ function forgetCard(deps: PaymentDeps, purchase: Purchase): Purchase {
     : moveToStep(deps, purchase, "read", { ending });
 }
 
-function closeRefused(deps: PaymentDeps, purchase: Purchase, refusal: Refused): Purchase {
+function endRefusedInvoice(
+  deps: PaymentDeps,
+  purchase: Purchase,
+  refusal: RefusedAnswer,
+): Purchase {
   const isAddress = refusal.error.code === "customer_tax_location_invalid";
   const error: PurchaseError = isAddress ? "address_incomplete" : "misconfigured";
   return moveToStep(deps, purchase, "read", {

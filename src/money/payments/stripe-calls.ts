@@ -32,7 +32,7 @@ export type Selling = {
   readonly taxCode: string | null;
 };
 
-const NAME = "API credits";
+const PRODUCT_NAME = "API credits";
 
 function metadataOf({ id, orgId, region }: Selling): Readonly<Record<string, string>> {
   return { purchase_id: id, org_id: orgId, region };
@@ -65,7 +65,7 @@ export function sessionParams(selling: Selling) {
           currency: "usd",
           unit_amount: centsOf(amountMicro),
           tax_behavior: "exclusive",
-          product_data: { name: NAME, ...(taxCode !== null && { tax_code: taxCode }) },
+          product_data: { name: PRODUCT_NAME, ...(taxCode !== null && { tax_code: taxCode }) },
         },
         quantity: 1,
       },
@@ -104,7 +104,7 @@ export function itemParams(selling: Selling, invoiceId: string) {
     amount: centsOf(amountMicro),
     currency: "usd",
     tax_behavior: "exclusive",
-    description: NAME,
+    description: PRODUCT_NAME,
     ...(taxCode !== null && { tax_code: taxCode }),
   } as const;
 }

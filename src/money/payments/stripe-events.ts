@@ -70,16 +70,16 @@ export async function dispatchEvent(
 ): Promise<DispatchResult> {
   const kind = EVENT_KINDS[event.type];
   if (kind === undefined || event.livemode !== to.isLive) return "nothing";
-  const named = await namesOf(to, event, kind);
+  const named = await idsOfEvent(to, event, kind);
   if (typeof named === "string") return named;
   const orgId = await to.store.organizationOf(named.customer);
-  if (orgId === null) return strangers(to, event);
+  if (orgId === null) return handleUnknownCustomer(to, event);
   const hint = { eventId: event.id, orgId, kind, object: named.object };
   const reached = await callObjectWithRetries(() => to.payments(orgId).hint(hint));
   return !reached.unanswered && reached.result.ok ? "told" : "unsure";
 }
 
-async function strangers(
+async function handleUnknownCustomer(
   { store }: DispatchServices,
   { id, data }: StripeEvent,
 ): Promise<DispatchResult> {
@@ -90,43 +90,43 @@ async function strangers(
   return "nothing";
 }
 
-type Named = { readonly object: string; readonly customer: string };
+type EventIds = { readonly object: string; readonly customer: string };
 const ID = /^[a-z]+_[A-Za-z0-9_]{1,250}$/;
 
 /**
  * Returns the IDs of the event's object and customer. Reads the payment from Stripe if the event
  * lacks the customer.
  */
-async function namesOf(
+async function idsOfEvent(
   to: DispatchServices,
   { data }: StripeEvent,
   kind: Hint["kind"],
-): Promise<Named | DispatchResult> {
+): Promise<EventIds | DispatchResult> {
   const { object } = data;
   const id = object.id ?? "";
   if (!ID.test(id)) return "nothing";
   const customer = object.customer ?? data.previous_attributes?.customer ?? null;
   if (kind === "back" || kind === "warning") {
     const chargeId = object.object === "charge" ? id : (object.charge ?? null);
-    return ofMoney(to, { paymentId: object.payment_intent ?? null, chargeId, customer });
+    return idsOfMoney(to, { paymentId: object.payment_intent ?? null, chargeId, customer });
   }
   return customer === null ? "nothing" : { object: id, customer };
 }
 
-type Moneys = Readonly<Record<"paymentId" | "chargeId" | "customer", string | null>>;
+type MoneyIds = Readonly<Record<"paymentId" | "chargeId" | "customer", string | null>>;
 
-async function ofMoney(
+async function idsOfMoney(
   to: DispatchServices,
-  { paymentId, chargeId, customer }: Moneys,
-): Promise<Named | DispatchResult> {
-  if (paymentId === null) return ofCharge(to, chargeId);
-  return customer === null ? ofPayment(to, paymentId) : { object: paymentId, customer };
+  { paymentId, chargeId, customer }: MoneyIds,
+): Promise<EventIds | DispatchResult> {
+  if (paymentId === null) return idsOfCharge(to, chargeId);
+  return customer === null ? idsOfPayment(to, paymentId) : { object: paymentId, customer };
 }
 
-async function ofPayment(
+async function idsOfPayment(
   { stripe }: DispatchServices,
   id: string,
-): Promise<Named | DispatchResult> {
+): Promise<EventIds | DispatchResult> {
   const answer = await stripe.ask(readPaymentIntent(id));
   if (answer.kind === "refused") return "nothing";
   const intent = bodyOf(answer, intentSchema);
@@ -135,10 +135,10 @@ async function ofPayment(
   return typeof customer === "string" ? { object: id, customer } : "nothing";
 }
 
-async function ofCharge(
+async function idsOfCharge(
   { stripe }: DispatchServices,
   id: string | null,
-): Promise<Named | DispatchResult> {
+): Promise<EventIds | DispatchResult> {
   if (id === null) return "nothing";
   const answer = await stripe.ask(read(`/v1/charges/${id}`));
   if (answer.kind === "refused") return "nothing";
@@ -152,7 +152,7 @@ async function ofCharge(
 /** Seconds before the cursor that a sweep reads again, because events can become visible late. */
 const OVERLAP_S = 3600;
 /** Maximum age of swept events, in seconds. Stripe stores events for 30 days. */
-const KEPT_S = 29 * 86_400;
+const EVENT_AGE_MAX_S = 29 * 86_400;
 const PAGES_MAX = 50;
 
 /**
@@ -163,10 +163,10 @@ export async function sweepEvents(to: DispatchServices, nowMs: number): Promise<
   const nowS = Math.floor(nowMs / 1000);
   const { sinceS, rest } = (await to.store.cursor()) ?? { sinceS: nowS, rest: null };
   const startedS = rest?.startedS ?? nowS;
-  const gte = Math.max(sinceS - OVERLAP_S, nowS - KEPT_S);
+  const gte = Math.max(sinceS - OVERLAP_S, nowS - EVENT_AGE_MAX_S);
   const swept = await sweepPages(to, { gte, ...(rest !== null && { lte: rest.beforeS }) });
   if (swept === null) return null;
-  const { listed, isWhole, oldestS } = swept;
+  const { listed, isComplete: isWhole, oldestS } = swept;
   if (oldestS !== null) logAlert("payments_sweep_cut", { listed });
   if (isWhole) {
     const isOver = oldestS === null;
@@ -177,16 +177,16 @@ export async function sweepEvents(to: DispatchServices, nowMs: number): Promise<
   return listed;
 }
 
-type Swept = {
+type SweepResult = {
   readonly listed: number;
-  readonly isWhole: boolean;
+  readonly isComplete: boolean;
   readonly oldestS: number | null;
 };
 
 async function sweepPages(
   to: DispatchServices,
   created: { readonly gte: number; readonly lte?: number },
-): Promise<Swept | null> {
+): Promise<SweepResult | null> {
   const types = Object.keys(EVENT_KINDS);
   let listed = 0;
   let after: string | undefined;
@@ -205,7 +205,8 @@ async function sweepPages(
     const last = events.data.at(-1);
     after = last?.id;
     oldestS = last?.created ?? oldestS;
-    if (!events.has_more || after === undefined) return { listed, isWhole, oldestS: null };
+    if (!events.has_more || after === undefined)
+      return { listed, isComplete: isWhole, oldestS: null };
   }
-  return { listed, isWhole, oldestS };
+  return { listed, isComplete: isWhole, oldestS };
 }

@@ -1,8 +1,8 @@
 import * as z from "zod/mini";
 
-const whole = z.int().check(z.minimum(0));
+const nonNegativeInt = z.int().check(z.minimum(0));
 const id = z.string().check(z.regex(/^[a-z]+_[A-Za-z0-9_]{1,250}$/));
-const idOf = z.pipe(
+const idOrObject = z.pipe(
   z.union([id, z.object({ id })]),
   z.transform((value) => (typeof value === "string" ? value : value.id)),
 );
@@ -28,7 +28,7 @@ const chargeOrId = z.pipe(
   z.union([charge, id]),
   z.transform((value) => (typeof value === "string" ? null : value)),
 );
-const refusedBy = z.object({
+const paymentError = z.object({
   code: z.nullish(z.string()),
   decline_code: z.nullish(z.string()),
   advice_code: z.nullish(z.string()),
@@ -39,12 +39,12 @@ export const intentSchema = z.object({
   status: z.string(),
   livemode: z.boolean(),
   currency: usd,
-  amount: whole,
-  amount_received: whole,
-  customer: z.nullish(idOf),
-  payment_method: z.nullish(idOf),
+  amount: nonNegativeInt,
+  amount_received: nonNegativeInt,
+  customer: z.nullish(idOrObject),
+  payment_method: z.nullish(idOrObject),
   latest_charge: z.nullish(chargeOrId),
-  last_payment_error: z.nullish(refusedBy),
+  last_payment_error: z.nullish(paymentError),
   metadata,
 });
 export type Intent = z.infer<typeof intentSchema>;
@@ -57,12 +57,12 @@ export const sessionSchema = z.object({
   status: z.nullable(z.string()),
   payment_status: z.string(),
   currency: z.nullish(usd),
-  amount_total: z.nullish(whole),
-  total_details: z.nullish(z.object({ amount_tax: whole })),
-  customer: z.nullish(idOf),
+  amount_total: z.nullish(nonNegativeInt),
+  total_details: z.nullish(z.object({ amount_tax: nonNegativeInt })),
+  customer: z.nullish(idOrObject),
   payment_intent: z.nullish(z.union([intentSchema, id])),
   url: z.nullish(z.string().check(z.regex(/^https?:\/\/\S{1,4000}$/))),
-  expires_at: whole,
+  expires_at: nonNegativeInt,
   metadata,
 });
 export type Session = z.infer<typeof sessionSchema>;
@@ -72,7 +72,7 @@ export const invoiceSchema = z.object({
   livemode: z.boolean(),
   status: z.nullable(z.string()),
   currency: usd,
-  customer: z.nullish(idOf),
+  customer: z.nullish(idOrObject),
   subtotal: z.int(),
   total: z.int(),
   total_taxes: z.nullish(z.array(z.object({ amount: z.int() }))),
@@ -93,44 +93,44 @@ export type Invoice = z.infer<typeof invoiceSchema>;
 
 export const foundSchema = listOf(z.object({ id, metadata }));
 
-export const refundSchema = z.object({ payment_intent: z.nullish(idOf) });
+export const refundSchema = z.object({ payment_intent: z.nullish(idOrObject) });
 export const refundsSchema = listOf(
-  z.object({ id, amount: whole, currency: usd, status: z.nullable(z.string()), metadata }),
+  z.object({ id, amount: nonNegativeInt, currency: usd, status: z.nullable(z.string()), metadata }),
 );
 export const disputesSchema = listOf(
   z.object({
     id,
-    amount: whole,
+    amount: nonNegativeInt,
     currency: usd,
     status: z.string(),
     balance_transactions: z._default(z.array(z.object({ amount: z.int() })), []),
   }),
 );
-export const invoicePaymentsSchema = listOf(z.object({ invoice: z.nullish(idOf) }));
+export const invoicePaymentsSchema = listOf(z.object({ invoice: z.nullish(idOrObject) }));
 export const portalSchema = z.object({ url: z.string().check(z.regex(/^https?:\/\/\S{1,4000}$/)) });
 
 export const eventSchema = z.object({
   id,
   type: z.string().check(z.maxLength(100)),
   livemode: z.boolean(),
-  created: whole,
+  created: nonNegativeInt,
   data: z.object({
     object: z.object({
       id: z.nullish(z.string()),
       object: z.nullish(z.string()),
-      customer: z.nullish(idOf),
-      payment_intent: z.nullish(idOf),
-      charge: z.nullish(idOf),
+      customer: z.nullish(idOrObject),
+      payment_intent: z.nullish(idOrObject),
+      charge: z.nullish(idOrObject),
       metadata,
     }),
-    previous_attributes: z.nullish(z.object({ customer: z.nullish(idOf) })),
+    previous_attributes: z.nullish(z.object({ customer: z.nullish(idOrObject) })),
   }),
 });
 export type StripeEvent = z.infer<typeof eventSchema>;
 /** Events are parsed later, one by one, so that an invalid event blocks no other. */
-export const eventsSchema = listOf(z.looseObject({ id, created: z.optional(whole) }));
+export const eventsSchema = listOf(z.looseObject({ id, created: z.optional(nonNegativeInt) }));
 export const chargeSchema = z.object({
   id,
-  payment_intent: z.nullish(idOf),
-  customer: z.nullish(idOf),
+  payment_intent: z.nullish(idOrObject),
+  customer: z.nullish(idOrObject),
 });

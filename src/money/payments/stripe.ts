@@ -6,7 +6,7 @@ import { hmacKey, verifyHmac } from "../../shared/hmac.ts";
 /** Tests compare this version with Stripe's types. */
 export const API_VERSION = "2026-10-28.endive";
 
-const ANSWER_BYTES_MAX = 1024 * 1024;
+const RESPONSE_BYTES_MAX = 1024 * 1024;
 const TIMEOUT_MS = 30_000;
 
 export type Params = { readonly [name: string]: Param };
@@ -38,13 +38,13 @@ export type StripeCall = {
 
 /** Stripe's error, without its message. */
 export type StripeRefusal = z.infer<typeof refusal>;
-const word = z.nullish(z.string().check(z.maxLength(100)));
+const shortText = z.nullish(z.string().check(z.maxLength(100)));
 const refusal = z.object({
-  type: word,
-  code: word,
-  param: word,
-  decline_code: word,
-  advice_code: word,
+  type: shortText,
+  code: shortText,
+  param: shortText,
+  decline_code: shortText,
+  advice_code: shortText,
 });
 const refusalBody = z.object({ error: refusal });
 
@@ -77,10 +77,10 @@ export function stripeOf(
   return {
     ask: async (call) => {
       try {
-        const response = await send(`${baseUrl}${call.path}`, requestOf(call, secretKey));
+        const response = await send(`${baseUrl}${call.path}`, buildRequest(call, secretKey));
         const requestId = response.headers.get("request-id")?.slice(0, 100) ?? null;
-        const text = await readBoundedText(response, ANSWER_BYTES_MAX);
-        return answerOf(response, { text, requestId });
+        const text = await readBoundedText(response, RESPONSE_BYTES_MAX);
+        return toAnswer(response, { text, requestId });
       } catch {
         return { kind: "unsure", status: null, isStored: false, requestId: null };
       }
@@ -88,7 +88,7 @@ export function stripeOf(
   };
 }
 
-function requestOf({ method, body, key }: StripeCall, secretKey: string): RequestInit {
+function buildRequest({ method, body, key }: StripeCall, secretKey: string): RequestInit {
   const headers = {
     authorization: `Bearer ${secretKey}`,
     "stripe-version": API_VERSION,
@@ -112,15 +112,15 @@ export function bodyOf<T>(answer: StripeAnswer, schema: z.core.$ZodType<T>): T |
   return parsed.success ? parsed.data : null;
 }
 
-function answerOf(
+function toAnswer(
   response: Response,
   { text, requestId }: { readonly text: string | null; readonly requestId: string | null },
 ): StripeAnswer {
   const { status } = response;
-  const body = jsonOf(text);
+  const body = parseJson(text);
   if (status >= 200 && status < 300 && body !== undefined) return { kind: "done", body, requestId };
   const shouldRetry = response.headers.get("stripe-should-retry");
-  if (mayPass(status, shouldRetry)) {
+  if (isOutcomeUnknown(status, shouldRetry)) {
     const isStored = status >= 500 && shouldRetry === "false";
     return { kind: "unsure", status, isStored, requestId };
   }
@@ -128,13 +128,13 @@ function answerOf(
   return { kind: "refused", status, error: parsed.success ? parsed.data.error : {}, requestId };
 }
 
-function mayPass(status: number, shouldRetry: string | null): boolean {
+function isOutcomeUnknown(status: number, shouldRetry: string | null): boolean {
   if (shouldRetry === "true") return true;
   if (status < 400 || status >= 500 || status === 401 || status === 403) return true;
   return (status === 409 || status === 429) && shouldRetry !== "false";
 }
 
-function jsonOf(text: string | null): unknown {
+function parseJson(text: string | null): unknown {
   try {
     return text === null ? undefined : JSON.parse(text);
   } catch {
@@ -142,7 +142,7 @@ function jsonOf(text: string | null): unknown {
   }
 }
 
-const TOLERANCE_S = 300;
+const CLOCK_TOLERANCE_S = 300;
 const SIGNATURES_MAX = 8;
 
 type SignatureHeader = { readonly time: string; readonly tags: readonly string[] };
@@ -157,7 +157,7 @@ export function signatureHeader(header: string | null, nowMs: number): Signature
   const tags = parts.filter(([name]) => name === "v1").slice(0, SIGNATURES_MAX);
   const [time = ""] = times;
   if (times.length !== 1 || !/^\d{1,12}$/.test(time)) return null;
-  if (Math.abs(Math.floor(nowMs / 1000) - Number(time)) > TOLERANCE_S) return null;
+  if (Math.abs(Math.floor(nowMs / 1000) - Number(time)) > CLOCK_TOLERANCE_S) return null;
   const shaped = tags.map(([, tag = ""]) => tag).filter((tag) => /^[0-9a-f]{64}$/.test(tag));
   return shaped.length === 0 ? null : { time, tags: shaped };
 }

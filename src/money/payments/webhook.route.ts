@@ -16,7 +16,7 @@ import { isSignedByStripe, signatureHeader, stripeOf } from "./stripe.ts";
 const EVENT_BYTES_MAX = 512 * 1024;
 /** Small limits, because anyone can send a signature header. */
 const EVENT_LIMITS = { bytesMax: EVENT_BYTES_MAX, timeoutMs: 5000 };
-const ANSWER_MS = 8000;
+const RESPONSE_WAIT_MS = 8000;
 
 /**
  * Handles POST /payments/stripe. Reads the body only with a recent, well-formed signature header.
@@ -28,12 +28,12 @@ export async function stripeWebhookRoute(c: AppContext): Promise<Response> {
   if (payments === null) return fail(c, { kind: "payments_off" });
   const header = c.req.header("stripe-signature") ?? null;
   const nowMs = now(c.env);
-  if (signatureHeader(header, nowMs) === null) return unsigned(c);
+  if (signatureHeader(header, nowMs) === null) return refuseUnsigned(c);
   const bytes = await readAnonymous(c, readBodyBytes, EVENT_LIMITS, "stripe");
   if (!bytes.ok) return fail(c, bytes.failure);
   const by = { secrets: payments.webhookSecrets, nowMs };
-  if (!(await isSignedByStripe(bytes.value, header, by))) return unsigned(c);
-  const event = eventOf(bytes.value);
+  if (!(await isSignedByStripe(bytes.value, header, by))) return refuseUnsigned(c);
+  const event = parseEvent(bytes.value);
   if (event === null) return c.json({ received: true });
   const to = {
     store: stripeEventStoreOf(c.env.DB),
@@ -41,7 +41,7 @@ export async function stripeWebhookRoute(c: AppContext): Promise<Response> {
     stripe: stripeOf(payments),
     isLive: payments.isLive,
   };
-  const dispatched = await within(dispatchEvent(to, event), ANSWER_MS).catch(
+  const dispatched = await within(dispatchEvent(to, event), RESPONSE_WAIT_MS).catch(
     (error: unknown): DispatchResult => {
       logWarning("payment_event_not_taken", { event_id: event.id, reason: reasonOf(error) });
       return "unsure";
@@ -51,11 +51,11 @@ export async function stripeWebhookRoute(c: AppContext): Promise<Response> {
   return c.json({ received: true });
 }
 
-function unsigned(c: AppContext): Response {
+function refuseUnsigned(c: AppContext): Response {
   return fail(c, { kind: "invalid_request", message: "Bad request.", param: null });
 }
 
-function eventOf(bytes: Uint8Array): StripeEvent | null {
+function parseEvent(bytes: Uint8Array): StripeEvent | null {
   try {
     const parsed = eventSchema.safeParse(JSON.parse(new TextDecoder().decode(bytes)));
     return parsed.success ? parsed.data : null;

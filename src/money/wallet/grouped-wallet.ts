@@ -7,13 +7,13 @@ import type {
   WalletPart,
 } from "../../shared/contracts/wallet.ts";
 
-type Grouping = GroupedCalls & Pick<WalletCalls, "together">;
+type GroupingStub = GroupedCalls & Pick<WalletCalls, "together">;
 
 /** Groups calls to one wallet. While a call runs, later calls wait and are sent together. */
 export class WalletGroups {
   readonly #groups = new CallGroups<WalletPart, PartResult>();
 
-  walletOf(orgId: string, stub: () => Grouping, after: TimerFunction): GroupedCalls {
+  walletOf(orgId: string, stub: () => GroupingStub, after: TimerFunction): GroupedCalls {
     const ask = (part: WalletPart): Promise<PartResult> =>
       this.#groups.ask(orgId, {
         part,
@@ -21,20 +21,20 @@ export class WalletGroups {
         together: (parts) => stub().together(parts),
         after,
       });
-    return new GroupedWallet(ask as AskPart); // `callPart` returns the result of the part's own call
+    return new GroupedWallet(ask as RunPart); // `callPart` returns the result of the part's own call
   }
 }
 
 type ResultOf<K extends keyof GroupedCalls> = Awaited<ReturnType<GroupedCalls[K]>>;
 
-type AskPart = <K extends WalletPart["call"]>(
+type RunPart = <K extends WalletPart["call"]>(
   part: Extract<WalletPart, { readonly call: K }>,
 ) => Promise<ResultOf<K>>;
 
 class GroupedWallet implements GroupedCalls {
-  readonly #ask: AskPart;
+  readonly #ask: RunPart;
 
-  constructor(ask: AskPart) {
+  constructor(ask: RunPart) {
     this.#ask = ask;
   }
 

@@ -19,7 +19,7 @@ export type WalletSnapshot = {
 };
 
 export async function readSnapshot(db: D1Database, orgId: string): Promise<WalletSnapshot | null> {
-  const [head, operators, settings, debts] = await batchOf<
+  const [head, operators, settings, debts] = await runBatch<
     [HeadRow, StoredConfiguration, StoredSettings, StoredDebts]
   >(db, [
     headStatement(db, orgId),
@@ -43,7 +43,7 @@ export async function readSnapshot(db: D1Database, orgId: string): Promise<Walle
   };
 }
 
-function batchOf<Rows extends readonly unknown[]>(
+function runBatch<Rows extends readonly unknown[]>(
   db: D1Database,
   statements: { readonly [At in keyof Rows]: D1PreparedStatement },
 ) {

@@ -42,16 +42,16 @@ export type PublishResult = {
 /** A part of the rows to publish, because strings in D1 and SQLite can't exceed 2 MB. */
 export type SnapshotPage =
   | {
-      readonly table: keyof typeof TABLES | keyof typeof APPENDED;
+      readonly table: keyof typeof REPLACED_TABLES | keyof typeof APPENDED_TABLES;
       readonly rows: readonly SnapshotRow[];
     }
-  | { readonly table: keyof typeof REMOVED; readonly rows: readonly string[] };
+  | { readonly table: keyof typeof REMOVAL_TABLES; readonly rows: readonly string[] };
 
 /** Rows per page (at most 800 KB of JSON). */
 export const PAGE_ROWS = 500;
 const BATCH_STATEMENTS = 8;
 
-const TABLES = {
+const REPLACED_TABLES = {
   end_users: {
     key: ["id"],
     columns: [
@@ -107,7 +107,7 @@ const TABLES = {
 } as const;
 
 /** Tables whose rows never change once they are added. The first column is the key. */
-const APPENDED = {
+const APPENDED_TABLES = {
   alerts: [
     "id",
     "kind",
@@ -121,15 +121,15 @@ const APPENDED = {
   credits: ["reference", "amount_micro", "balance_micro", "held_micro", "open_holds", "created_at"],
 } as const;
 
-const REMOVED = {
+const REMOVAL_TABLES = {
   deleted_end_users: ["end_users", "id"],
   removed_budgets: ["budgets", "name"],
   removed_rules: ["rules", "name"],
 } as const;
-const isRemoval = (table: string): table is keyof typeof REMOVED => table in REMOVED;
+const isRemoval = (table: string): table is keyof typeof REMOVAL_TABLES => table in REMOVAL_TABLES;
 
 /** SQL condition: D1 still has the revision of this publish. */
-const CURRENT =
+const IS_CURRENT_SQL =
   "EXISTS (SELECT 1 FROM balances WHERE org_id = ?1 AND epoch = ?3 AND balances.seq = ?4)";
 
 export async function readSnapshotHead(
@@ -151,7 +151,7 @@ export async function writePublication(
   let batch = [
     balanceStatement(db, publication),
     ...uses.map((page) => usesStatement(db, page)),
-    ...(publication.isUse ? [usedStatement(db, publication)] : []),
+    ...(publication.isUse ? [organizationUseStatement(db, publication)] : []),
   ];
   let first: D1Result[] | null = null;
   const send = async (): Promise<void> => {
@@ -169,16 +169,16 @@ export async function writePublication(
     const { orgId, epoch, revision } = publication;
     batch.push(
       db
-        .prepare(`DELETE FROM alerts WHERE org_id = ?1 AND id < ?2 AND ${CURRENT}`)
+        .prepare(`DELETE FROM alerts WHERE org_id = ?1 AND id < ?2 AND ${IS_CURRENT_SQL}`)
         .bind(orgId, alertsFrom, epoch, revision),
     );
   }
   if (everything) batch.push(...leftoverStatements(db, publication));
   if (batch.length > 0) await send();
-  return publishedBy(db, publication, first ?? []);
+  return readPublishResult(db, publication, first ?? []);
 }
 
-async function publishedBy(
+async function readPublishResult(
   db: D1Database,
   { orgId, epoch, base, revision, uses }: Publication,
   [balance, ...others]: readonly D1Result[],
@@ -196,7 +196,7 @@ async function publishedBy(
   return { ...reported, head };
 }
 
-const PAGED = {
+const PAGE_KEYS = {
   end_users: "id",
   daily_usage: "day",
   key_spend: "key_id",
@@ -206,16 +206,16 @@ const PAGED = {
   payments: "id",
   rules: "name",
 } as const;
-export type PagedTable = keyof typeof PAGED;
-const isPaged = (name: string): name is PagedTable => name in PAGED;
-export const PAGED_TABLES: readonly PagedTable[] = Object.keys(PAGED).filter(isPaged);
+export type PagedTable = keyof typeof PAGE_KEYS;
+const isPaged = (name: string): name is PagedTable => name in PAGE_KEYS;
+export const PAGED_TABLES: readonly PagedTable[] = Object.keys(PAGE_KEYS).filter(isPaged);
 
 export async function* readSnapshotPages(
   db: D1Database,
   orgId: string,
   table: PagedTable,
 ): AsyncGenerator<readonly SnapshotRow[]> {
-  const key = PAGED[table];
+  const key = PAGE_KEYS[table];
   const next = db.prepare(
     `SELECT * FROM ${table} WHERE org_id = ? AND ${key} > ? ORDER BY ${key} LIMIT ${PAGE_ROWS}`,
   );
@@ -287,7 +287,7 @@ function balanceStatement(db: D1Database, publication: Publication): D1PreparedS
     .bind(orgId, epoch, revision, creditsMicro, updatedAt, base);
 }
 
-function usedStatement(db: D1Database, publication: Publication): D1PreparedStatement {
+function organizationUseStatement(db: D1Database, publication: Publication): D1PreparedStatement {
   return db
     .prepare("UPDATE organizations SET used_at = ?2 WHERE id = ?1 AND used_at < ?2")
     .bind(publication.orgId, publication.updatedAt);
@@ -302,11 +302,11 @@ function pageStatement(
 }
 
 function pageSql(table: SnapshotPage["table"]): string {
-  if (table === "alerts" || table === "credits") return append(table);
-  if (!isRemoval(table)) return upsert(table);
-  const [from, name] = REMOVED[table];
+  if (table === "alerts" || table === "credits") return insertSql(table);
+  if (!isRemoval(table)) return upsertSql(table);
+  const [from, name] = REMOVAL_TABLES[table];
   return `DELETE FROM ${from} WHERE org_id = ?1
-    AND ${name} IN (SELECT value FROM json_each(?2)) AND ${CURRENT}`;
+    AND ${name} IN (SELECT value FROM json_each(?2)) AND ${IS_CURRENT_SQL}`;
 }
 
 function leftoverStatements(
@@ -316,26 +316,26 @@ function leftoverStatements(
   return ["end_users", "budgets"].map((table) =>
     db
       .prepare(
-        `DELETE FROM ${table} WHERE org_id = ?1 AND seq < ?4 AND ?2 IS NOT NULL AND ${CURRENT}`,
+        `DELETE FROM ${table} WHERE org_id = ?1 AND seq < ?4 AND ?2 IS NOT NULL AND ${IS_CURRENT_SQL}`,
       )
       .bind(orgId, 0, epoch, revision),
   );
 }
 
-function upsert(table: keyof typeof TABLES): string {
-  const { key, columns } = TABLES[table];
+function upsertSql(table: keyof typeof REPLACED_TABLES): string {
+  const { key, columns } = REPLACED_TABLES[table];
   const names = [...key, ...columns];
   return `INSERT INTO ${table} (org_id, ${names.join(", ")}, seq)
     SELECT ?1, ${names.map((name) => `value ->> '${name}'`).join(", ")}, ?4
-    FROM json_each(?2) WHERE ${CURRENT}
+    FROM json_each(?2) WHERE ${IS_CURRENT_SQL}
     ON CONFLICT (${["org_id", ...key].join(", ")}) DO UPDATE SET
       ${[...columns, "seq"].map((name) => `${name} = excluded.${name}`).join(", ")}
     WHERE ${table}.seq < excluded.seq`;
 }
 
-function append(table: keyof typeof APPENDED): string {
-  const columns = APPENDED[table];
+function insertSql(table: keyof typeof APPENDED_TABLES): string {
+  const columns = APPENDED_TABLES[table];
   return `INSERT INTO ${table} (org_id, ${columns.join(", ")})
     SELECT ?1, ${columns.map((name) => `value ->> '${name}'`).join(", ")}
-    FROM json_each(?2) WHERE ${CURRENT} ON CONFLICT (org_id, ${columns[0]}) DO NOTHING`;
+    FROM json_each(?2) WHERE ${IS_CURRENT_SQL} ON CONFLICT (org_id, ${columns[0]}) DO NOTHING`;
 }

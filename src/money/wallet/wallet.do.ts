@@ -71,17 +71,17 @@ const LOST_RETRY_MS = 60_000;
 export class Wallet extends WalletTransactions implements Contract.WalletCalls {
   readonly #decisions: Decisions;
   readonly #gate: Gate;
-  readonly #telling: WebhookFeed;
+  readonly #webhookFeed: WebhookFeed;
   /** The current read of waiting events from D1. Concurrent callers share one read. */
-  #taking: Promise<void> = Promise.resolve();
-  #nextTaking: Promise<void> | null = null;
+  #currentRead: Promise<void> = Promise.resolve();
+  #nextRead: Promise<void> | null = null;
   #rebuilding: Promise<Result<Contract.BalanceAnswer>> | null = null;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
-    const onNews = (): void => this.#tell();
-    this.#decisions = new Decisions(ctx.storage, () => this.env, onNews);
-    this.#telling = new WebhookFeed(this.#decisions, () => this.env);
+    const onUndelivered = (): void => this.#notify();
+    this.#decisions = new Decisions(ctx.storage, () => this.env, onUndelivered);
+    this.#webhookFeed = new WebhookFeed(this.#decisions, () => this.env);
     this.#gate = gateOf(this.#decisions, ctx, () => this.env);
     void ctx.blockConcurrencyWhile(async () => {
       this.#decisions.start(await ctx.storage.getAlarm());
@@ -92,7 +92,7 @@ export class Wallet extends WalletTransactions implements Contract.WalletCalls {
   protected override gating = (): Gate => this.#gate;
 
   async create(orgId: string): Promise<{ readonly epoch: string }> {
-    if (this.#decisions.openIfMade() === null) this.#make(orgId, crypto.randomUUID());
+    if (this.#decisions.openIfMade() === null) this.#createTables(orgId, crypto.randomUUID());
     const { row } = this.#decisions.open().memory;
     assert(row.orgId === orgId, "a wallet belongs to one organization");
     return { epoch: row.epoch };
@@ -285,12 +285,12 @@ export class Wallet extends WalletTransactions implements Contract.WalletCalls {
   }
 
   takeEvents(): Promise<void> {
-    this.#nextTaking ??= this.#taking.then(() => {
-      this.#nextTaking = null;
-      this.#taking = takeWaitingEvents(this.env.DB, this.#decisions);
-      return this.#taking;
+    this.#nextRead ??= this.#currentRead.then(() => {
+      this.#nextRead = null;
+      this.#currentRead = takeWaitingEvents(this.env.DB, this.#decisions);
+      return this.#currentRead;
     });
-    return this.#nextTaking;
+    return this.#nextRead;
   }
 
   async poke(): Promise<Result<Contract.Vitals>> {
@@ -314,7 +314,7 @@ export class Wallet extends WalletTransactions implements Contract.WalletCalls {
   }
 
   override async alarm(): Promise<void> {
-    this.#decisions.schedule.alarmRan();
+    this.#decisions.schedule.clearAlarm();
     if (this.#decisions.tryOpen() !== null) await this.#work(false);
     else if (this.#decisions.isLost) await this.ctx.storage.setAlarm(now({}) + LOST_RETRY_MS);
   }
@@ -335,7 +335,7 @@ export class Wallet extends WalletTransactions implements Contract.WalletCalls {
     const isNew = this.#decisions.openIfMade() === null;
     try {
       return this.ctx.storage.transactionSync(() => {
-        if (isNew) this.#make(orgId, snapshot.head.epoch);
+        if (isNew) this.#createTables(orgId, snapshot.head.epoch);
         return this.#decisions.decide((tx) => {
           const refused = adoptSnapshot(tx, snapshot, { isNew, actor });
           if (refused !== null) return refused;
@@ -352,7 +352,7 @@ export class Wallet extends WalletTransactions implements Contract.WalletCalls {
     }
   }
 
-  #make(orgId: string, epoch: string): void {
+  #createTables(orgId: string, epoch: string): void {
     makeWallet(this.ctx.storage, { orgId, epoch, nowMs: now(this.env) });
     this.#decisions.load();
   }
@@ -364,19 +364,19 @@ export class Wallet extends WalletTransactions implements Contract.WalletCalls {
   async #work(mustPublish: boolean): Promise<void> {
     const { schedule } = this.#decisions;
     this.#decisions.turn((tx) => {
-      if (schedule.retainIsDue(tx)) schedule.endRetention(tx, deleteExpired(tx));
+      if (schedule.isRetentionDue(tx)) schedule.endRetention(tx, deleteExpired(tx));
       measureStorage(tx);
       this.#gate.keys.findUses(tx);
       return success(null);
     });
-    const isDue = schedule.publishIsDue(this.#decisions.open().nowMs);
+    const isDue = schedule.isPublishDue(this.#decisions.open().nowMs);
     if ((mustPublish || isDue) && !schedule.isPublishing) await this.#publish();
     const tx = this.#decisions.openIfMade();
     if (tx !== null) this.#decisions.schedule.arm(tx);
   }
 
   async #publish(): Promise<void> {
-    this.#decisions.schedule.publishing();
+    this.#decisions.schedule.startPublish();
     const live = (): Tx | null => this.#decisions.openIfMade();
     let eventsWait = true;
     try {
@@ -386,15 +386,15 @@ export class Wallet extends WalletTransactions implements Contract.WalletCalls {
     } catch (error) {
       logWarning("publish_failed", { reason: reasonOf(error) });
     } finally {
-      this.#decisions.schedule.published(now(this.env));
+      this.#decisions.schedule.endPublish(now(this.env));
     }
     if (eventsWait) await this.takeEvents();
     else flushFinishedHours(this.#decisions);
-    this.#tell();
+    this.#notify();
   }
 
-  #tell(): void {
-    this.ctx.waitUntil(this.#telling.tell());
+  #notify(): void {
+    this.ctx.waitUntil(this.#webhookFeed.tell());
     this.ctx.waitUntil(notifyTopUp(this.#decisions, this.env));
   }
 }

@@ -29,21 +29,21 @@ export async function exportsRoute(c: AppContext) {
 }
 
 export async function focusRoute(c: AppContext): Promise<Response> {
-  const requested = daysOf(c);
+  const requested = parseExportRange(c);
   if (!requested.ok) return fail(c, requested.failure);
   const { orgId } = c.var.admitted.caller;
   const { wallet, payments } = objectsOf(c.env);
   const sources = { orgId, wallet: () => wallet(orgId), payments: () => payments(orgId) };
   const pages = focusPages(sources, requested.value.days);
   const first = await pages.next();
-  if (first.done === true) return csvResponse(requested.value.name, streamOf("", pages, orgId));
+  if (first.done === true) return csvResponse(requested.value.name, csvStream("", pages, orgId));
   if (!first.value.ok) return fail(c, first.value.failure);
-  return csvResponse(requested.value.name, streamOf(first.value.value, pages, orgId));
+  return csvResponse(requested.value.name, csvStream(first.value.value, pages, orgId));
 }
 
-type Asked = { readonly name: string; readonly days: readonly string[] };
+type ExportRange = { readonly name: string; readonly days: readonly string[] };
 
-function daysOf(c: AppContext): Result<Asked> {
+function parseExportRange(c: AppContext): Result<ExportRange> {
   const query = parseQuery(focusQuery, c.req.url);
   if (!query.ok) return query;
   const { month: whole, day: one } = query.value;
@@ -72,7 +72,7 @@ function csvResponse(name: string, body: ReadableStream<Uint8Array>): Response {
  * Streams the file. If a read fails, the stream fails too, so that clients don't mistake a partial
  * file for a complete one.
  */
-function streamOf(
+function csvStream(
   first: string,
   pages: AsyncGenerator<Result<string>>,
   orgId: string,
@@ -111,7 +111,7 @@ export async function* focusPages(
       };
       const page: Result<ChargesPage> = await callObject(() => wallet().chargesOfDay(query));
       if (!page.ok) return yield page;
-      const credits = await creditsOf({ orgId, day }, page.value, payments);
+      const credits = await creditRowsOf({ orgId, day }, page.value, payments);
       if (!credits.ok) return yield credits;
       const usage = page.value.groups.flatMap((group) => usageRows({ orgId, day }, group));
       yield success(csvOf([...usage, ...credits.value]));
@@ -121,7 +121,7 @@ export async function* focusPages(
   }
 }
 
-async function creditsOf(
+async function creditRowsOf(
   at: { readonly orgId: string; readonly day: string },
   { credits }: ChargesPage,
   payments: ExportSources["payments"],

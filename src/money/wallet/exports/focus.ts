@@ -64,10 +64,10 @@ export const FOCUS_EXPORT_COLUMNS = [
 type Column = (typeof FOCUS_EXPORT_COLUMNS)[number];
 export type FocusRow = { readonly [C in Column]?: string | undefined };
 
-const OPERATOR = "Turnpike";
+const OPERATOR_NAME = "Turnpike";
 const ZERO = "0";
-type What = ChargeLine[0];
-const TOKENS: Readonly<Record<Exclude<What, Unit>, string>> = {
+type ChargedItem = ChargeLine[0];
+const TOKEN_NAMES: Readonly<Record<Exclude<ChargedItem, Unit>, string>> = {
   input: "input tokens",
   cached: "cached input tokens",
   cache_write: "cache write tokens",
@@ -75,14 +75,14 @@ const TOKENS: Readonly<Record<Exclude<What, Unit>, string>> = {
   output: "output tokens",
 };
 
-function meterOf(what: What): string {
-  const name = isUnit(what) ? UNIT_TABLE[what].name : TOKENS[what];
+function meterName(what: ChargedItem): string {
+  const name = isUnit(what) ? UNIT_TABLE[what].name : TOKEN_NAMES[what];
   return name.replaceAll(/\b[a-z]/g, (letter) => letter.toUpperCase());
 }
 
 type FocusDay = { readonly orgId: string; readonly day: string };
 
-function rowOf({ orgId, day }: FocusDay, columns: FocusRow): FocusRow {
+function focusRow({ orgId, day }: FocusDay, columns: FocusRow): FocusRow {
   const start = Date.parse(day);
   const period = periodOfDay(day);
   return {
@@ -94,23 +94,23 @@ function rowOf({ orgId, day }: FocusDay, columns: FocusRow): FocusRow {
     BillingAccountId: orgId,
     BillingAccountName: orgId,
     BillingCurrency: "USD",
-    BillingPeriodEnd: timeOf(endOf(period, "month")),
-    BillingPeriodStart: timeOf(Date.parse(`${period.month}-01`)),
-    ChargePeriodEnd: timeOf(start + DAY_MS),
-    ChargePeriodStart: timeOf(start),
-    InvoiceIssuerName: OPERATOR,
-    HostProviderName: OPERATOR,
-    ProviderName: OPERATOR,
-    PublisherName: OPERATOR,
+    BillingPeriodEnd: formatTime(endOf(period, "month")),
+    BillingPeriodStart: formatTime(Date.parse(`${period.month}-01`)),
+    ChargePeriodEnd: formatTime(start + DAY_MS),
+    ChargePeriodStart: formatTime(start),
+    InvoiceIssuerName: OPERATOR_NAME,
+    HostProviderName: OPERATOR_NAME,
+    ProviderName: OPERATOR_NAME,
+    PublisherName: OPERATOR_NAME,
     ServiceCategory: "AI and Machine Learning",
-    ServiceName: OPERATOR,
-    ServiceProviderName: OPERATOR,
+    ServiceName: OPERATOR_NAME,
+    ServiceProviderName: OPERATOR_NAME,
     ServiceSubcategory: "Generative AI",
     ...columns,
   };
 }
 
-function timeOf(ms: number): string {
+function formatTime(ms: number): string {
   return timestamp(ms).replace(/\.\d+Z$/, "Z");
 }
 
@@ -118,31 +118,33 @@ export function usageRows(at: FocusDay, group: ChargeGroup): FocusRow[] {
   const { costMicro, chargedMicro } = group;
   const rows: FocusRow[] = [];
   let rest = BigInt(costMicro) * PICOS_PER_MICRO;
-  for (const [what, counted, perMillion] of linesOf(group)) {
+  for (const [what, counted, perMillion] of chargedLines(group)) {
     rest -= BigInt(counted) * BigInt(perMillion);
-    rows.push(rowOf(at, lineColumns(group, [what, counted, perMillion])));
+    rows.push(focusRow(at, lineColumns(group, [what, counted, perMillion])));
   }
   if (rest !== 0n) {
     const description = "Rounding of each request to whole micro-credits";
-    rows.push(rowOf(at, adjustmentColumns(group, { category: "Adjustment", description, rest })));
+    rows.push(
+      focusRow(at, adjustmentColumns(group, { category: "Adjustment", description, rest })),
+    );
   }
   const absorbed = BigInt(chargedMicro - costMicro) * PICOS_PER_MICRO;
   if (absorbed !== 0n) {
     const description = "Cost beyond the balance, absorbed by the operator";
     const columns = { category: "Credit", description, rest: absorbed } as const;
-    rows.push(rowOf(at, adjustmentColumns(group, columns)));
+    rows.push(focusRow(at, adjustmentColumns(group, columns)));
   }
   return rows;
 }
 
-function linesOf({ price, lines }: ChargeGroup): ChargeLine[] {
-  return pricesOf(price).flatMap(([what, , perMillion]): ChargeLine[] => {
+function chargedLines({ price, lines }: ChargeGroup): ChargeLine[] {
+  return priceLines(price).flatMap(([what, , perMillion]): ChargeLine[] => {
     const counted = lines[what] ?? 0;
     return counted === 0 ? [] : [[what, counted, perMillion]];
   });
 }
 
-function pricesOf(price: Price): readonly ChargeLine[] {
+function priceLines(price: Price): readonly ChargeLine[] {
   return chargeLines(price, { ...NO_USAGE, cacheWrite: 1, cacheWriteHour: 1 });
 }
 
@@ -159,7 +161,7 @@ function sharedColumns({ keyId, model, provider, region, tags }: ChargeGroup): F
 }
 
 function lineColumns(group: ChargeGroup, [what, counted, perMillion]: ChargeLine): FocusRow {
-  const meter = meterOf(what);
+  const meter = meterName(what);
   const unit = meter.slice(meter.lastIndexOf(" ") + 1);
   const picos = BigInt(counted) * BigInt(perMillion);
   const cost = decimalText(picos, 12);
@@ -219,37 +221,37 @@ export function creditRows(
 ): FocusRow[] {
   const amount = decimalText(BigInt(amountMicro), 6);
   const money = { ChargeFrequency: "One-Time", x_LedgerAmount: amount, x_Reference: reference };
-  const kind = kindOf(reference, amountMicro);
+  const kind = creditKind(reference, amountMicro);
   if (kind === "payment") {
     const tax = taxMicro === null || taxMicro === 0 ? [] : [taxRow(at, reference, taxMicro)];
-    return [rowOf(at, { ...money, ...paymentColumns(amount) }), ...tax];
+    return [focusRow(at, { ...money, ...paymentColumns(amount) }), ...tax];
   }
   if (kind === "refund") {
     const columns = {
-      ...costs(amount, ZERO),
+      ...costColumns(amount, ZERO),
       ChargeCategory: "Purchase",
       ChargeClass: "Correction",
     };
     const description = "Refund or dispute of a payment";
-    return [rowOf(at, { ...money, ...columns, ChargeDescription: description })];
+    return [focusRow(at, { ...money, ...columns, ChargeDescription: description })];
   }
   // Credits from the operator are never billed, so they reduce the effective cost.
   const effective = kind === "rebuild" ? ZERO : decimalText(-BigInt(amountMicro), 6);
-  const [category, description] = SAID[kind];
+  const [category, description] = CREDIT_DESCRIPTIONS[kind];
   const columns = { ChargeCategory: category, ChargeDescription: description };
   const cost = { ContractedCost: effective, EffectiveCost: effective, ListCost: effective };
-  return [rowOf(at, { ...money, ...columns, ...cost })];
+  return [focusRow(at, { ...money, ...columns, ...cost })];
 }
 
-const SAID = {
+const CREDIT_DESCRIPTIONS = {
   credit: ["Credit", "Credit granted by the operator"],
   correction: ["Adjustment", "Correction of the balance by the operator"],
   rebuild: ["Adjustment", "Balance restored after a loss of the wallet"],
 } as const;
 
-type CreditKind = "payment" | "refund" | keyof typeof SAID;
+type CreditKind = "payment" | "refund" | keyof typeof CREDIT_DESCRIPTIONS;
 
-function kindOf(reference: string, amountMicro: number): CreditKind {
+function creditKind(reference: string, amountMicro: number): CreditKind {
   if (reference.startsWith("rebuild:")) return "rebuild";
   if (reference.startsWith("owed:")) return "refund";
   if (reference.startsWith("stripe:")) return reference.includes(":back:") ? "refund" : "payment";
@@ -257,11 +259,11 @@ function kindOf(reference: string, amountMicro: number): CreditKind {
 }
 
 export function paymentOf({ reference, amountMicro }: LedgerCredit): string | null {
-  if (kindOf(reference, amountMicro) !== "payment") return null;
+  if (creditKind(reference, amountMicro) !== "payment") return null;
   return reference.split(":")[1] ?? null;
 }
 
-function costs(billed: string, effective: string): FocusRow {
+function costColumns(billed: string, effective: string): FocusRow {
   return {
     BilledCost: billed,
     ContractedCost: billed,
@@ -276,7 +278,7 @@ function costs(billed: string, effective: string): FocusRow {
  */
 function paymentColumns(amount: string): FocusRow {
   return {
-    ...costs(amount, ZERO),
+    ...costColumns(amount, ZERO),
     ChargeCategory: "Purchase",
     ChargeDescription: "Prepaid credits",
     ContractedUnitPrice: "1",
@@ -292,8 +294,8 @@ function paymentColumns(amount: string): FocusRow {
 
 function taxRow(at: FocusDay, reference: string, taxMicro: number): FocusRow {
   const amount = decimalText(BigInt(taxMicro), 6);
-  return rowOf(at, {
-    ...costs(amount, amount),
+  return focusRow(at, {
+    ...costColumns(amount, amount),
     ChargeCategory: "Tax",
     ChargeDescription: "Tax on prepaid credits",
     ChargeFrequency: "One-Time",
@@ -305,13 +307,13 @@ function taxRow(at: FocusDay, reference: string, taxMicro: number): FocusRow {
 /** Returns CSV lines (RFC 4180). */
 export function csvOf(rows: readonly FocusRow[]): string {
   return rows
-    .map((row) => FOCUS_EXPORT_COLUMNS.map((column) => fieldOf(row[column])).join(",") + "\r\n")
+    .map((row) => FOCUS_EXPORT_COLUMNS.map((column) => csvField(row[column])).join(",") + "\r\n")
     .join("");
 }
 
 export const CSV_HEAD = `${FOCUS_EXPORT_COLUMNS.join(",")}\r\n`;
 
-function fieldOf(value: string | undefined): string {
+function csvField(value: string | undefined): string {
   if (value === undefined) return "";
   return /[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value;
 }

@@ -50,7 +50,7 @@ export function gateOf(decisions: Decisions, ctx: DurableObjectState, env: () =>
 export function admit(gate: Gate, called: RequestCredential): Promise<Result<AdmittedKey>> {
   const { keys } = gate;
   const { keyHash, shown } = called;
-  return decideFor(gate, keyHash, (tx) => {
+  return decideForKey(gate, keyHash, (tx) => {
     const checked = checkAdmission(gate, tx, called);
     if (!checked.ok) return checked;
     keys.countAdmission(tx, checked.value);
@@ -80,12 +80,12 @@ export function admitAndHold(
 ): Promise<Result<AdmittedHold>> {
   const { keys } = gate;
   const { keyHash, shown } = called;
-  return decideFor(gate, keyHash, (tx) => {
+  return decideForKey(gate, keyHash, (tx) => {
     const checked = checkAdmission(gate, tx, called);
-    if (!checked.ok) return replayFor(gate, tx, { called, request }) ?? checked;
+    if (!checked.ok) return replayStoredHold(gate, tx, { called, request }) ?? checked;
     let isRepeat = false;
     try {
-      const terms = { ...termsBy(checked.value.record, shown), isSessionChecked: true };
+      const terms = { ...holdTermsOf(checked.value.record, shown), isSessionChecked: true };
       const held = hold(tx, request, terms);
       ({ isRepeat } = held);
       if (!isRepeat) countSessionRequest(tx, shown?.session);
@@ -99,13 +99,16 @@ export function admitAndHold(
   });
 }
 
-function termsBy({ memberId, terms }: ActiveKey, shown: PresentedSecret | undefined): HeldTerms {
+function holdTermsOf(
+  { memberId, terms }: ActiveKey,
+  shown: PresentedSecret | undefined,
+): HeldTerms {
   const { session } = shown ?? {};
   return { ...terms, memberId, ...(session !== undefined && { session }) };
 }
 
 /** Returns the stored response to a retry, even if the key has reached its rate limit. */
-function replayFor(
+function replayStoredHold(
   { keys }: Gate,
   tx: Tx,
   { called, request }: { readonly called: RequestCredential; readonly request: HoldRequest },
@@ -113,7 +116,7 @@ function replayFor(
   const { keyHash, shown } = called;
   const admitted = keys.standing(tx, keyHash, shown);
   const live = keys.live(tx, keyHash, shown);
-  const held = live.ok ? replay(tx, request, termsBy(live.value, shown)) : null;
+  const held = live.ok ? replay(tx, request, holdTermsOf(live.value, shown)) : null;
   return admitted === null || held === null ? null : success({ admitted, held });
 }
 
@@ -127,11 +130,11 @@ export async function holdFor(
     return decisions.decide((tx) => hold(tx, request, NO_TERMS).answer);
   }
   const { keyHash, shown } = called;
-  return decideFor(gate, keyHash, (tx) => {
+  return decideForKey(gate, keyHash, (tx) => {
     const live = keys.live(tx, keyHash, shown);
     if (!live.ok) return live;
     // The session's rate limit isn't checked yet for a request from a peer region.
-    const terms = { ...termsBy(live.value, shown), isSessionChecked: !request.peer };
+    const terms = { ...holdTermsOf(live.value, shown), isSessionChecked: !request.peer };
     return hold(tx, request, terms).answer;
   });
 }
@@ -142,15 +145,15 @@ export function placeHoldFor(
   { called, isCaptured }: { readonly called: RequestCredential; readonly isCaptured: boolean },
 ): Promise<Result<PlacedHold>> {
   const { keyHash, shown } = called;
-  return decideFor(gate, keyHash, (tx) => {
+  return decideForKey(gate, keyHash, (tx) => {
     const live = gate.keys.live(tx, keyHash, shown);
     if (!live.ok) return live;
-    const terms = { ...termsBy(live.value, shown), isSessionChecked: true };
+    const terms = { ...holdTermsOf(live.value, shown), isSessionChecked: true };
     return placeHold(tx, request, { terms, isCaptured });
   });
 }
 
-function activeKey(
+function requireActiveKey(
   { keys }: Gate,
   tx: Tx,
   { keyHash, shown }: RequestCredential,
@@ -170,8 +173,8 @@ export function readKeyStatus(
 ): Promise<Result<KeyStatus>> {
   const { keys } = gate;
   const { keyHash, shown } = called;
-  return decideFor(gate, keyHash, (tx) => {
-    const live = activeKey(gate, tx, called, isCounted);
+  return decideForKey(gate, keyHash, (tx) => {
+    const live = requireActiveKey(gate, tx, called, isCounted);
     const requests = sessionRate(tx, shown?.session) ?? keys.standing(tx, keyHash, shown);
     if (!live.ok || requests === null) return live.ok ? unavailable() : live;
     const { row } = tx.memory;
@@ -186,8 +189,8 @@ export function readKeyStatus(
       ...(row.priceList !== null && { priceList: row.priceList }),
       ...(withSpend && { spend: spendOfKey(tx, keyId) }),
       concurrency: concurrencyOf(tx, keyId, terms),
-      ...policiesIfAny(tx, termsBy(live.value, shown)),
-      ...pausedIfAny(tx, keyId, termsBy(live.value, shown)),
+      ...policiesIfAny(tx, holdTermsOf(live.value, shown)),
+      ...pausedIfAny(tx, keyId, holdTermsOf(live.value, shown)),
       ...(shown?.session !== undefined && { session: spendOfSession(tx, shown.session) }),
     });
   });
@@ -206,14 +209,14 @@ export function findStops(
     touchStorage(tx);
     return success(
       runs.flatMap((run) => {
-        const failure = stopOf(keys, tx, run);
+        const failure = stopReasonOf(keys, tx, run);
         return failure === null ? [] : [{ id: run.id, failure }];
       }),
     );
   });
 }
 
-function stopOf(keys: KeyAdmissions, tx: Tx, { id, called }: WatchedRun): Failure | null {
+function stopReasonOf(keys: KeyAdmissions, tx: Tx, { id, called }: WatchedRun): Failure | null {
   const { keyHash, shown } = called;
   const live = keys.live(tx, keyHash, shown);
   if (!live.ok && live.failure.kind === "invalid_api_key" && live.failure.isForGood === true) {
@@ -222,7 +225,7 @@ function stopOf(keys: KeyAdmissions, tx: Tx, { id, called }: WatchedRun): Failur
   const open = tx.memory.ledger.holds.get(id);
   if (open === undefined) return null;
   // Running requests continue after their key expires.
-  const terms = live.ok ? termsBy(live.value, shown) : { ...NO_TERMS, session: shown?.session };
+  const terms = live.ok ? holdTermsOf(live.value, shown) : { ...NO_TERMS, session: shown?.session };
   return pausedFor(tx, terms, { ...open, isRunning: true });
 }
 
@@ -260,7 +263,7 @@ function refuseClosed({ memory }: Tx): Refusal | null {
   return memory.row.closed ? refuse({ kind: "invalid_api_key" }) : null;
 }
 
-async function decideFor<T>(
+async function decideForKey<T>(
   { decisions, keys }: Gate,
   keyHash: string,
   decision: (tx: Tx) => Result<T>,

@@ -23,8 +23,8 @@ const DAILY_ALERTS_MAX = 32;
 const ALERTS_MAX = 10_000;
 const PUBLISHED_ALERTS_MAX = 1_000;
 const ALERT_MS = 90 * DAY_MS;
-const ALERT_ID = "alert_";
-const GONE_MAX = 5000;
+const ALERT_ID_PREFIX = "alert_";
+const DELETED_PER_BATCH_MAX = 5000;
 
 /**
  * Stores and logs each alert once per end user, period and limit. A low-balance alert can repeat
@@ -32,8 +32,8 @@ const GONE_MAX = 5000;
  */
 export function raiseAlerts(tx: Tx, crossings: readonly Crossing[], seq: number): void {
   for (const crossing of crossings) {
-    if (wasTold(tx, crossing) || wasToldEnough(tx, crossing)) continue;
-    const id = mintId(ALERT_ID, tx.nowMs);
+    if (wasAlerted(tx, crossing) || hasDailyAlertsMax(tx, crossing)) continue;
+    const id = mintId(ALERT_ID_PREFIX, tx.nowMs);
     tx.sql.exec(
       `INSERT INTO alerts (id, kind, end_user_id, external_id, period, threshold, limit_micro,
         value_micro, created_at, seq, changed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -49,7 +49,7 @@ export function raiseAlerts(tx: Tx, crossings: readonly Crossing[], seq: number)
       seq,
       nextRevision(tx),
     );
-    addEvent(tx, eventOf(tx, id, crossing));
+    addEvent(tx, alertEvent(tx, id, crossing));
     logWarning("alert", {
       org_id: tx.memory.row.orgId,
       id,
@@ -64,7 +64,7 @@ export function raiseAlerts(tx: Tx, crossings: readonly Crossing[], seq: number)
   }
 }
 
-function eventOf({ memory }: Tx, alertId: string, crossing: Crossing): NewEvent {
+function alertEvent({ memory }: Tx, alertId: string, crossing: Crossing): NewEvent {
   const { kind, externalId, period, threshold, limitMicro, valueMicro } = crossing;
   if (kind === "low_balance") {
     const data = { alert_id: alertId, threshold_micro: limitMicro, balance_micro: valueMicro };
@@ -84,7 +84,7 @@ function eventOf({ memory }: Tx, alertId: string, crossing: Crossing): NewEvent 
   };
 }
 
-function wasTold(tx: Tx, crossing: Crossing): boolean {
+function wasAlerted(tx: Tx, crossing: Crossing): boolean {
   const after = crossing.kind === "low_balance" ? tx.memory.row.rearmedSeq : -1;
   const reported = tx.sql.exec(
     `SELECT 1 FROM alerts WHERE kind = ? AND limit_micro = ? AND end_user_id IS ?
@@ -98,7 +98,7 @@ function wasTold(tx: Tx, crossing: Crossing): boolean {
   return reported.toArray().length > 0;
 }
 
-function wasToldEnough({ sql, nowMs }: Tx, { kind, endUserId }: Crossing): boolean {
+function hasDailyAlertsMax({ sql, nowMs }: Tx, { kind, endUserId }: Crossing): boolean {
   const { told: reported } = sql
     .exec<{ told: number }>(
       "SELECT count(*) AS told FROM alerts WHERE end_user_id IS ? AND kind = ? AND created_at > ?",
@@ -140,27 +140,27 @@ export function selectAlertPage(sql: SqlStorage, limit: number, offset: number):
       offset,
     )
     .toArray()
-    .map(alertOf);
+    .map(alertFromRow);
 }
 
 /** Deletes a batch of old alerts. Returns the lowest ID to keep in D1, or null to keep all. */
 export function forgetOldAlerts(tx: Tx): string | null {
   const { sql, nowMs } = tx;
-  const aged = idFloor(ALERT_ID, nowMs - ALERT_MS);
+  const aged = idFloor(ALERT_ID_PREFIX, nowMs - ALERT_MS);
   const { rowsWritten } = sql.exec(
     `DELETE FROM alerts WHERE id IN
-      (SELECT id FROM alerts WHERE id < ?1 OR id <= ?2 ORDER BY id LIMIT ${GONE_MAX})`,
+      (SELECT id FROM alerts WHERE id < ?1 OR id <= ?2 ORDER BY id LIMIT ${DELETED_PER_BATCH_MAX})`,
     aged,
-    newestAlert(sql, ALERTS_MAX) ?? "",
+    findAlertIdAfterNewest(sql, ALERTS_MAX) ?? "",
   );
   const isLonger = hasUnpublished(tx);
-  const published = isLonger ? newestAlert(sql, PUBLISHED_ALERTS_MAX - 1) : null;
+  const published = isLonger ? findAlertIdAfterNewest(sql, PUBLISHED_ALERTS_MAX - 1) : null;
   if (published !== null || rowsWritten === 0) return published;
   const [oldest] = sql.exec<{ id: string }>("SELECT id FROM alerts ORDER BY id LIMIT 1").toArray();
   return oldest?.id ?? aged;
 }
 
-function newestAlert(sql: SqlStorage, others: number): string | null {
+function findAlertIdAfterNewest(sql: SqlStorage, others: number): string | null {
   const found = sql
     .exec<{ id: string }>("SELECT id FROM alerts ORDER BY id DESC LIMIT 1 OFFSET ?", others)
     .toArray();
@@ -183,7 +183,7 @@ export function selectAlertsAfter(sql: SqlStorage, last: SnapshotRow): SnapshotR
     .toArray();
 }
 
-function alertOf(row: StoredAlert): AlertRecord {
+function alertFromRow(row: StoredAlert): AlertRecord {
   return {
     id: row.id,
     kind: row.kind,

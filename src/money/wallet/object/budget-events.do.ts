@@ -20,7 +20,9 @@ import { pauseByBudget } from "./pauses.do.ts";
 
 export function crossingsOf(counts: readonly Count[]): Count[] {
   const crossed = counts.filter((count) =>
-    isField(count.meter) ? usesUp(count) : reaches(count, 1) || reaches(count, alertOf(count)),
+    isField(count.meter)
+      ? hasUsedUp(count)
+      : reaches(count, 1) || reaches(count, alertThresholdOf(count)),
   );
   const quotas = crossed.filter(({ meter }) => isQuota(meter));
   return [...quotas.toReversed(), ...crossed.filter(({ meter }) => !isQuota(meter))];
@@ -38,10 +40,10 @@ export function quotaAlerts(tx: Tx, counts: readonly Count[], period: Period): C
   return quotaCrossings(user, { day, month }, period);
 }
 
-const usesUp = ({ meter, before, after }: Count): boolean =>
+const hasUsedUp = ({ meter, before, after }: Count): boolean =>
   before < meter.budget.amount && after >= meter.budget.amount;
 
-const alertOf = ({ meter }: Count): number => meter.budget.alertAt ?? Infinity;
+const alertThresholdOf = ({ meter }: Count): number => meter.budget.alertAt ?? Infinity;
 
 /**
  * Reports whether a charge crossed the threshold. Uses a division, because 0.55 * 100 is
@@ -56,10 +58,10 @@ export function emitCrossings(tx: Tx, crossings: readonly Count[], at: Moment): 
   for (const count of crossings) {
     const { meter, after } = count;
     if (isField(meter)) {
-      emitSpendLimitReached(tx, fieldReached(tx, count, at));
+      emitSpendLimitReached(tx, reachedSpendLimit(tx, count, at));
       continue;
     }
-    if (reaches(count, alertOf(count))) emitAlert(tx, { meter, after, at });
+    if (reaches(count, alertThresholdOf(count))) emitAlert(tx, { meter, after, at });
     if (!reaches(count, 1)) continue;
     emitBudgetReached(tx, { meter, left: 0, at });
     pauseByBudget(tx, meter);
@@ -87,45 +89,45 @@ export function emitRejection(tx: Tx, failure: Failure, meters: readonly Meter[]
   if (failure.left <= failure.limit * PAUSE_LEFT_MAX) pauseByBudget(tx, meter);
 }
 
-function fieldReached(tx: Tx, { meter, after }: Count, at: Moment): FieldReached {
+function reachedSpendLimit(tx: Tx, { meter, after }: Count, at: Moment): FieldReached {
   const { budget, scope } = meter;
   const user = scope === "end_user" ? selectEndUser(tx.sql, "id", meter.subject) : null;
   const subject = user?.externalId ?? meter.subject;
   const limit = micros(budget.amount);
   const period = periodOfField(meter);
   const since = period === null ? null : at.period[period];
-  return { type: reachedType(scope), subject, period, since, limit, left: limit - after };
+  return { type: reachedEventType(scope), subject, period, since, limit, left: limit - after };
 }
 
-const REACHED = {
+const REACHED_EVENTS = {
   end_user: "end_user.quota_reached",
   key: "key.budget_reached",
   session: "session.budget_reached",
 } as const;
-const reachedType = (scope: BudgetScope): FieldReached["type"] =>
-  scope === "end_user" || scope === "session" ? REACHED[scope] : REACHED.key;
+const reachedEventType = (scope: BudgetScope): FieldReached["type"] =>
+  scope === "end_user" || scope === "session" ? REACHED_EVENTS[scope] : REACHED_EVENTS.key;
 
-type Reached = { readonly meter: Meter; readonly left: number; readonly at: Moment };
+type ReachedBudget = { readonly meter: Meter; readonly left: number; readonly at: Moment };
 
-function emitBudgetReached(tx: Tx, { meter, left, at }: Reached): void {
+function emitBudgetReached(tx: Tx, { meter, left, at }: ReachedBudget): void {
   const { scope, budget } = meter;
   const { id, window } = budget;
-  const amounts = named(budget.unit, { limit: budget.amount, left });
+  const amounts = amountFields(budget.unit, { limit: budget.amount, left });
   const data = { scope, budget_id: id, window, ...amounts };
   const subject = subjectOf(tx, meter);
-  const once = [scope, subject, id, budget.amount, turnOf(window, at)];
+  const once = [scope, subject, id, budget.amount, windowNumber(window, at)];
   addEvent(tx, { type: "budget.reached", actor: SYSTEM, subject, data }, once);
 }
 
-type Alert = { readonly meter: Meter; readonly after: number; readonly at: Moment };
+type BudgetAlert = { readonly meter: Meter; readonly after: number; readonly at: Moment };
 
-function emitAlert(tx: Tx, { meter, after, at }: Alert): void {
+function emitAlert(tx: Tx, { meter, after, at }: BudgetAlert): void {
   const { scope, budget } = meter;
   const { alertAt, id, window } = budget;
-  const amounts = named(budget.unit, { limit: budget.amount, spent: after });
+  const amounts = amountFields(budget.unit, { limit: budget.amount, spent: after });
   const data = { scope, budget_id: id, window, threshold: alertAt, ...amounts };
   const subject = subjectOf(tx, meter);
-  const once = [scope, subject, id, budget.amount, alertAt, turnOf(window, at)];
+  const once = [scope, subject, id, budget.amount, alertAt, windowNumber(window, at)];
   addEvent(tx, { type: "budget.alert", actor: SYSTEM, subject, data }, once);
 }
 
@@ -138,12 +140,12 @@ function subjectOf({ memory }: Tx, { scope, subject }: BudgetOwner): string {
  * Returns the number of window lengths since 1970. The event ID contains this number, so each
  * window length has at most one event.
  */
-function turnOf(window: string, at: Moment): number {
+function windowNumber(window: string, at: Moment): number {
   const minutes = minutesOf(window);
   return minutes === null ? bucketOf(window, at) : Math.floor(at.nowMs / (minutes * MINUTE_MS));
 }
 
-function named(unit: BudgetUnit, amounts: Readonly<Record<string, number>>) {
+function amountFields(unit: BudgetUnit, amounts: Readonly<Record<string, number>>) {
   const suffix = unit === "dollars" ? "micro" : unit;
   return Object.fromEntries(
     Object.entries(amounts).map(([name, amount]) => [`${name}_${suffix}`, amount]),

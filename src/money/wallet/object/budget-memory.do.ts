@@ -19,27 +19,31 @@ export type BudgetMemory = {
   readonly unsaved: Map<string, Meter>;
 };
 
-type WithBudgets = { readonly ledger: HoldTotals; readonly budgets: BudgetMemory };
+type MemoryWithBudgets = { readonly ledger: HoldTotals; readonly budgets: BudgetMemory };
 
 export function loadBudgets(sql: SqlStorage): BudgetMemory {
   return { scopes: new Set(selectBudgetScopes(sql)), meters: new Map(), unsaved: new Map() };
 }
 
-type Parties = Pick<OpenHold, "keyId" | "endUserId" | "session">;
+type BudgetParties = Pick<OpenHold, "keyId" | "endUserId" | "session">;
 
 const OWNERS_MAX = 2000;
 
-function ownersOf(sql: SqlStorage, { scopes }: BudgetMemory, parties: Parties): BudgetOwner[] {
+function ownersOf(
+  sql: SqlStorage,
+  { scopes }: BudgetMemory,
+  parties: BudgetParties,
+): BudgetOwner[] {
   const owners: BudgetOwner[] = [];
   for (const scope of CHECKED) {
-    if (!scopes.has(scope) && !WITH_FIELDS.has(scope)) continue;
+    if (!scopes.has(scope) && !SCOPES_WITH_FIELDS.has(scope)) continue;
     const subject = subjectOf(sql, scope, parties);
     if (subject !== null) owners.push({ scope, subject });
   }
   return owners;
 }
 
-function subjectOf(sql: SqlStorage, scope: BudgetScope, parties: Parties): string | null {
+function subjectOf(sql: SqlStorage, scope: BudgetScope, parties: BudgetParties): string | null {
   switch (scope) {
     case "end_user":
       return parties.endUserId;
@@ -53,10 +57,14 @@ function subjectOf(sql: SqlStorage, scope: BudgetScope, parties: Parties): strin
       return "";
   }
 }
-const WITH_FIELDS: ReadonlySet<BudgetScope> = new Set(["end_user", "key", "session"]);
+const SCOPES_WITH_FIELDS: ReadonlySet<BudgetScope> = new Set(["end_user", "key", "session"]);
 export const CHECKED = ["end_user", "key", "session", "member", "organization"] as const;
 
-export function metersOf(sql: SqlStorage, memory: WithBudgets, parties: Parties): Meter[] {
+export function metersOf(
+  sql: SqlStorage,
+  memory: MemoryWithBudgets,
+  parties: BudgetParties,
+): Meter[] {
   return ownersOf(sql, memory.budgets, parties).flatMap((owner) =>
     metersOfOwner(sql, memory, owner),
   );
@@ -66,7 +74,7 @@ export const nameOf = ({ scope, subject }: BudgetOwner): string => `${scope}\n${
 
 export function metersOfOwner(
   sql: SqlStorage,
-  memory: WithBudgets,
+  memory: MemoryWithBudgets,
   owner: BudgetOwner,
 ): readonly Meter[] {
   const { meters } = memory.budgets;
@@ -80,7 +88,7 @@ export function metersOfOwner(
 /** Returns an owner's meters without caching them. */
 export function readMeters(
   sql: SqlStorage,
-  memory: WithBudgets,
+  memory: MemoryWithBudgets,
   owner: BudgetOwner,
 ): readonly Meter[] {
   const { meters, scopes } = memory.budgets;
@@ -92,7 +100,7 @@ export function readMeters(
 }
 
 /** Reloads an owner's quotas or `budget_dollars` after its row was stored. */
-export function readFields(sql: SqlStorage, memory: WithBudgets, owner: BudgetOwner): void {
+export function readFields(sql: SqlStorage, memory: MemoryWithBudgets, owner: BudgetOwner): void {
   const fields = selectFieldLimits(sql, owner).map((row) => meterOf(sql, memory, row));
   const entries = entriesOfOwner(sql, memory, owner);
   memory.budgets.meters.set(nameOf(owner), [...fields, ...entries]);
@@ -100,14 +108,14 @@ export function readFields(sql: SqlStorage, memory: WithBudgets, owner: BudgetOw
 
 export function fieldsOfOwner(
   sql: SqlStorage,
-  memory: WithBudgets,
+  memory: MemoryWithBudgets,
   owner: BudgetOwner,
 ): readonly Meter[] {
   return metersOfOwner(sql, memory, owner).filter(isField);
 }
 
 /** Reloads the amounts of an owner's quotas or `budget_dollars`. Keeps the counts. */
-export function readAmounts(sql: SqlStorage, memory: WithBudgets, owner: BudgetOwner): void {
+export function readAmounts(sql: SqlStorage, memory: MemoryWithBudgets, owner: BudgetOwner): void {
   const before = fieldsOfOwner(sql, memory, owner);
   const read = selectFieldLimits(sql, owner);
   const fields = before.map((meter, at) => withBudget(meter, read[at]));
@@ -116,7 +124,7 @@ export function readAmounts(sql: SqlStorage, memory: WithBudgets, owner: BudgetO
 
 export function moveCounts(
   sql: SqlStorage,
-  memory: WithBudgets,
+  memory: MemoryWithBudgets,
   from: BudgetOwner,
   to: BudgetOwner,
 ) {
@@ -131,7 +139,7 @@ export function moveCounts(
   meters.delete(nameOf(from));
 }
 
-export function forgetCounts({ budgets }: WithBudgets, owner: BudgetOwner): void {
+export function forgetCounts({ budgets }: MemoryWithBudgets, owner: BudgetOwner): void {
   for (const { budget } of budgets.meters.get(nameOf(owner)) ?? []) {
     budgets.unsaved.delete(`${nameOf(owner)}\n${budget.id}`);
   }
@@ -141,7 +149,7 @@ export function forgetCounts({ budgets }: WithBudgets, owner: BudgetOwner): void
 /** Returns an owner's quotas or `budget_dollars` without caching them. */
 export function readCounts(
   sql: SqlStorage,
-  { budgets }: WithBudgets,
+  { budgets }: MemoryWithBudgets,
   owner: BudgetOwner,
 ): readonly CountedLimit[] {
   return budgets.meters.get(nameOf(owner)) ?? selectFieldLimits(sql, owner);
@@ -149,13 +157,13 @@ export function readCounts(
 
 export function entriesOfOwner(
   sql: SqlStorage,
-  memory: WithBudgets,
+  memory: MemoryWithBudgets,
   owner: BudgetOwner,
 ): readonly Meter[] {
   return metersOfOwner(sql, memory, owner).filter((meter) => !isField(meter));
 }
 
-export function meterOf(sql: SqlStorage, memory: WithBudgets, limit: CountedLimit): Meter {
+export function meterOf(sql: SqlStorage, memory: MemoryWithBudgets, limit: CountedLimit): Meter {
   const meter = newMeter(limit);
   for (const hold of memory.ledger.holds.values()) {
     if (subjectOf(sql, limit.scope, hold) === limit.subject) reserveIn(meter, hold, 1);
@@ -163,7 +171,12 @@ export function meterOf(sql: SqlStorage, memory: WithBudgets, limit: CountedLimi
   return meter;
 }
 
-export function reserve(sql: SqlStorage, memory: WithBudgets, hold: OpenHold, sign: 1 | -1): void {
+export function reserve(
+  sql: SqlStorage,
+  memory: MemoryWithBudgets,
+  hold: OpenHold,
+  sign: 1 | -1,
+): void {
   for (const owner of ownersOf(sql, memory.budgets, hold)) {
     for (const meter of memory.budgets.meters.get(nameOf(owner)) ?? []) {
       reserveIn(meter, hold, sign);
@@ -171,13 +184,17 @@ export function reserve(sql: SqlStorage, memory: WithBudgets, hold: OpenHold, si
   }
 }
 
-export type CountedRequest = Parties & CountedRow;
+export type CountedRequest = BudgetParties & CountedRow;
 
-export function countsOf(sql: SqlStorage, memory: WithBudgets, request: CountedRequest): Count[] {
+export function countsOf(
+  sql: SqlStorage,
+  memory: MemoryWithBudgets,
+  request: CountedRequest,
+): Count[] {
   return metersOf(sql, memory, request).flatMap((meter) => countIn(meter, request) ?? []);
 }
 
-export function applyCounts({ budgets }: WithBudgets, counts: readonly Count[]): void {
+export function applyCounts({ budgets }: MemoryWithBudgets, counts: readonly Count[]): void {
   for (const { meter, counted } of counts) replaceMeter(budgets, meter, counted);
 }
 
@@ -194,7 +211,7 @@ export function replaceMeter({ meters, unsaved }: BudgetMemory, before: Meter, a
 
 export function storeCounts(
   sql: SqlStorage,
-  memory: WithBudgets,
+  memory: MemoryWithBudgets,
   { revision, floorId }: { readonly revision: number; readonly floorId: string },
 ): void {
   const { ledger, budgets } = memory;
@@ -210,7 +227,7 @@ export function storeCounts(
   if (budgets.scopes.size > 0) saveLastCountedRow(sql, { seq: ledger.seq, floorId });
 }
 
-export function countsStored({ budgets }: WithBudgets): void {
+export function countsStored({ budgets }: MemoryWithBudgets): void {
   budgets.unsaved.clear();
   if (budgets.meters.size > OWNERS_MAX) budgets.meters.clear();
 }

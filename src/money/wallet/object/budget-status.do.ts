@@ -7,7 +7,7 @@ import type { Meter } from "../rules/limits.ts";
 import { entriesOfOwner, metersOf } from "./budget-memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
-function statusOf(tx: Tx, meter: Meter): BudgetStatus {
+function budgetStatusOf(tx: Tx, meter: Meter): BudgetStatus {
   const { budget, scope, sinceMs, tally } = meter;
   const { settled: used, held } = amountsOf(meter, tx);
   const isRolling = minutesOf(budget.window) !== null;
@@ -16,7 +16,7 @@ function statusOf(tx: Tx, meter: Meter): BudgetStatus {
 }
 
 export function budgetsOf(tx: Tx, owner: BudgetOwner): readonly BudgetStatus[] {
-  return entriesOfOwner(tx.sql, tx.memory, owner).map((meter) => statusOf(tx, meter));
+  return entriesOfOwner(tx.sql, tx.memory, owner).map((meter) => budgetStatusOf(tx, meter));
 }
 
 export function budgetsOfKey(
@@ -28,5 +28,5 @@ export function budgetsOfKey(
   return metersOf(tx.sql, tx.memory, parties)
     .filter((meter) => !isField(meter))
     .filter(({ scope }) => session === undefined || scope === "session")
-    .map((meter) => statusOf(tx, meter));
+    .map((meter) => budgetStatusOf(tx, meter));
 }

@@ -31,10 +31,10 @@ export function setBudgets(tx: Tx, owner: BudgetOwner, budgets: readonly Budget[
   const { memory, sql, storage } = tx;
   const fields = fieldsOfOwner(sql, memory, owner);
   const before = entriesOfOwner(sql, memory, owner);
-  if (isSameList(before, budgets)) return;
+  if (hasSameBudgets(before, budgets)) return;
   const after = budgets.map((budget): Meter => {
     const known = before.find((meter) => meter.budget.id === budget.id);
-    if (known === undefined) return newMeter(tx, owner, budget);
+    if (known === undefined) return createBudgetMeter(tx, owner, budget);
     return { ...known, budget, sinceSeq: memory.ledger.seq }; // the count includes all ledger rows so far
   });
   const changed = memory.row.revision + 1;
@@ -61,17 +61,17 @@ export function followTerms(
   setBudgets(tx, owner, list);
 }
 
-function isSameList(meters: readonly Meter[], budgets: readonly Budget[]): boolean {
+function hasSameBudgets(meters: readonly Meter[], budgets: readonly Budget[]): boolean {
   return (
     meters.length === budgets.length &&
     meters.every(({ budget }, at) => JSON.stringify(budget) === JSON.stringify(budgets[at]))
   );
 }
 
-function newMeter(tx: Tx, owner: BudgetOwner, budget: Budget): Meter {
+function createBudgetMeter(tx: Tx, owner: BudgetOwner, budget: Budget): Meter {
   const { memory, nowMs, period, sql } = tx;
   const at = { period, nowMs };
-  const usage = seedOf(tx, owner, budget);
+  const usage = initialUsage(tx, owner, budget);
   const row: CountedLimit = {
     ...owner,
     budget,
@@ -86,9 +86,9 @@ function withScope(budgets: BudgetMemory, scope: BudgetScope): BudgetMemory {
   return { ...budgets, scopes: new Set([...budgets.scopes, scope]) };
 }
 
-function seedOf(tx: Tx, owner: BudgetOwner, { unit, window, models }: Budget): number | null {
+function initialUsage(tx: Tx, owner: BudgetOwner, { unit, window, models }: Budget): number | null {
   const isCalendar = window === "day" || window === "week" || window === "month";
-  const of = isCalendar && models === null ? usageOf(tx, owner) : null;
+  const of = isCalendar && models === null ? usageLookupOf(tx, owner) : null;
   if (of === null) return null;
   const at = { period: tx.period, nowMs: tx.nowMs };
   const days: string[] = [];
@@ -96,11 +96,11 @@ function seedOf(tx: Tx, owner: BudgetOwner, { unit, window, models }: Budget): n
     days.push(timestamp(day * DAY_MS).slice(0, 10));
   }
   const stored = selectPeriodUsage(tx.sql, { ...of, days })[unit];
-  return stored + laterUsage(tx.memory.usage, { ...of, days }, unit);
+  return stored + usageInMemory(tx.memory.usage, { ...of, days }, unit);
 }
 
 /** Returns the query for an owner's daily totals. Sessions have none. */
-function usageOf({ sql }: Tx, { scope, subject }: BudgetOwner): Omit<UsageOf, "days"> | null {
+function usageLookupOf({ sql }: Tx, { scope, subject }: BudgetOwner): Omit<UsageOf, "days"> | null {
   switch (scope) {
     case "organization":
       return { dimension: "day", names: [""] };
@@ -122,7 +122,7 @@ function externalIdsOf(sql: SqlStorage, endUserId: string): string[] {
     .map(({ name }) => name);
 }
 
-function laterUsage(totals: UsageTotals, of: UsageOf, unit: BudgetUnit): number {
+function usageInMemory(totals: UsageTotals, of: UsageOf, unit: BudgetUnit): number {
   let sum = 0;
   for (const total of totals.values()) {
     if (total.dimension !== of.dimension || !of.names.includes(total.name)) continue;
@@ -136,7 +136,7 @@ function laterUsage(totals: UsageTotals, of: UsageOf, unit: BudgetUnit): number 
 /** After the clock moved back, moves future entries of rolling windows to the present. */
 export function moveFutureBucketsToNow(tx: Tx): void {
   const at = { period: tx.period, nowMs: tx.nowMs };
-  for (const owner of storedOwners(tx)) {
+  for (const owner of ownersWithRollingBudgets(tx)) {
     for (const meter of metersOfOwner(tx.sql, tx.memory, owner)) {
       const { budget, tally } = meter;
       const pulled = clampFutureBuckets(budget.window, tally, at);
@@ -145,7 +145,7 @@ export function moveFutureBucketsToNow(tx: Tx): void {
   }
 }
 
-function storedOwners({ sql }: Tx): BudgetOwner[] {
+function ownersWithRollingBudgets({ sql }: Tx): BudgetOwner[] {
   return sql
     .exec<{ scope: BudgetScope; subject: string }>(
       "SELECT DISTINCT scope, subject FROM budgets WHERE budget ->> '$.window' LIKE '%m'",

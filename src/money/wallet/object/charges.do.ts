@@ -30,11 +30,11 @@ import { futureIdFloor } from "./checkpoint.do.ts";
 import type { Tx } from "./memory.do.ts";
 
 const BATCH_ROWS = 2000;
-const LAST_ID = "~";
+const MAX_ID = "~";
 
 export type Charges = Map<string, DayCharges>;
 
-type Charged = {
+type ChargedRequest = {
   readonly seq: number;
   readonly at: number;
   readonly keyId: string;
@@ -53,11 +53,11 @@ export function foldCharges(tx: Tx): boolean {
   const floorId = futureIdFloor(tx);
   if (floorId <= before.foldedId) return false;
   const batch = { fromId: before.foldedId, endId: floorId, only: "true" };
-  const { charges, lastId } = chargesOf(sql, memory.tagKeys, { ...batch, limit: BATCH_ROWS });
+  const { charges, lastId } = selectCharges(sql, memory.tagKeys, { ...batch, limit: BATCH_ROWS });
   const foldedId = lastId === null ? floorId : `${lastId}0`; // sorts directly after lastId
   storage.transactionSync(() => {
     addCharges(sql, charges);
-    const closed = lastId === null ? closedBefore(floorId) : "";
+    const closed = lastId === null ? newestClosedDay(floorId) : "";
     const closedDay = closed > before.closedDay ? closed : before.closedDay;
     writeFold(sql, { foldedId, closedDay });
   });
@@ -65,11 +65,11 @@ export function foldCharges(tx: Tx): boolean {
 }
 
 export function isFoldDue(tx: Tx): boolean {
-  return closedBefore(futureIdFloor(tx)) > readFold(tx.sql).closedDay;
+  return newestClosedDay(futureIdFloor(tx)) > readFold(tx.sql).closedDay;
 }
 
 /** Returns the newest day that can't get charges of requests with `floorId` or a later ID. */
-function closedBefore(floorId: string): string {
+function newestClosedDay(floorId: string): string {
   const ms = mintedAt(floorId, HOLD_ID);
   return ms === null ? "" : periodOf(ms - ID_AGE_MAX_MS - DAY_MS).day;
 }
@@ -82,7 +82,7 @@ type Batch = {
 };
 
 /** Omits late charges, because posting adds them to the sums directly. */
-function chargesOf(
+function selectCharges(
   sql: SqlStorage,
   tagKeys: readonly TagKeys[],
   { fromId, endId, only, limit = -1 }: Batch,
@@ -100,7 +100,7 @@ function chargesOf(
       limit,
     )
     .toArray();
-  for (const row of rows) addCharge(charges, tagKeys, chargedOf(row));
+  for (const row of rows) addCharge(charges, tagKeys, chargeFromRow(row));
   return { charges, lastId: rows.length === limit ? (rows.at(-1)?.id ?? null) : null };
 }
 
@@ -117,12 +117,16 @@ type StoredCharge = {
   charged: number;
 };
 
-function chargedOf(row: StoredCharge): Charged {
+function chargeFromRow(row: StoredCharge): ChargedRequest {
   const { seq, settled_at: at, key_id: keyId, cost, charged } = row;
   return { seq, at, keyId, generation: generationIn(row), cost, charged };
 }
 
-export function addCharge(charges: Charges, tagKeys: readonly TagKeys[], one: Charged): void {
+export function addCharge(
+  charges: Charges,
+  tagKeys: readonly TagKeys[],
+  one: ChargedRequest,
+): void {
   const { day } = periodOf(one.at);
   const groups = charges.get(day) ?? new Map<string, ChargeGroup>();
   const { model, provider, region, price, usage, tags } = one.generation;
@@ -165,7 +169,7 @@ function withBoundedTags(sql: SqlStorage, day: string, groups: DayCharges): DayC
 export function unfoldedCharges({ sql, memory }: Tx, batch: Batch): Charges {
   const { foldedId } = readFold(sql);
   const fromId = batch.fromId > foldedId ? batch.fromId : foldedId;
-  return chargesOf(sql, memory.tagKeys, { ...batch, fromId }).charges;
+  return selectCharges(sql, memory.tagKeys, { ...batch, fromId }).charges;
 }
 
 /** Returns a page of a day's charges. An open day includes requests that aren't in the sums yet. */
@@ -174,25 +178,29 @@ export function readCharges(tx: Tx, { day, after, limit }: ChargesQuery): Charge
   const { closedDay, foldedId } = readFold(sql);
   const isClosed = day <= closedDay;
   const page = { after: after ?? "", limit: limit + 1 };
-  const groups = isClosed ? selectGroups(sql, day, page) : openGroups(tx, day, foldedId, page);
+  const groups = isClosed ? selectGroups(sql, day, page) : groupsOfOpenDay(tx, day, foldedId, page);
   const shown = groups.slice(0, limit);
   const last = groups.length > limit ? shown.at(-1) : undefined;
   return {
     groups: shown,
-    credits: after === null ? creditsOf(sql, day) : [],
+    credits: after === null ? creditsOfDay(sql, day) : [],
     nextAfter: last === undefined ? null : nameOf(last),
     completeThrough: closedDay === "" ? null : closedDay,
   };
 }
 
-function openGroups(
+function groupsOfOpenDay(
   { sql, memory }: Tx,
   day: string,
   foldedId: string,
   { after, limit }: { readonly after: string; readonly limit: number },
 ): ChargeGroup[] {
   const groups: DayCharges = new Map();
-  const later = chargesOf(sql, memory.tagKeys, { fromId: foldedId, endId: LAST_ID, only: "true" });
+  const later = selectCharges(sql, memory.tagKeys, {
+    fromId: foldedId,
+    endId: MAX_ID,
+    only: "true",
+  });
   for (const one of selectGroups(sql, day, { after: "", limit: -1 })) addGroup(groups, one);
   const unfolded = withBoundedTags(sql, day, later.charges.get(day) ?? new Map());
   for (const one of unfolded.values()) addGroup(groups, one);
@@ -203,7 +211,7 @@ function openGroups(
     .map(([, group]) => group);
 }
 
-function creditsOf(sql: SqlStorage, day: string): LedgerCredit[] {
+function creditsOfDay(sql: SqlStorage, day: string): LedgerCredit[] {
   const fromMs = Date.parse(day);
   return sql
     .exec<{ seq: number; amount: number; reference: string }>(

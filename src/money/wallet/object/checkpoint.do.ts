@@ -43,26 +43,26 @@ export function futureIdFloor(tx: Tx): string {
   return floorId;
 }
 
-const SUMS = ["requests", ...TOKEN_COLUMNS, "cost"];
-const ADD_TOTAL = `INSERT INTO totals (dimension, day, name, ${SUMS.join(", ")}, changed)
-  VALUES (?, ?, ?, ${SUMS.map(() => "?").join(", ")}, ?)
+const SUM_COLUMNS = ["requests", ...TOKEN_COLUMNS, "cost"];
+const ADD_TOTAL_SQL = `INSERT INTO totals (dimension, day, name, ${SUM_COLUMNS.join(", ")}, changed)
+  VALUES (?, ?, ?, ${SUM_COLUMNS.map(() => "?").join(", ")}, ?)
   ON CONFLICT (dimension, day, name) DO UPDATE SET
-    ${SUMS.map((sum) => `${sum} = ${sum} + excluded.${sum}`).join(", ")}, changed = excluded.changed`;
+    ${SUM_COLUMNS.map((sum) => `${sum} = ${sum} + excluded.${sum}`).join(", ")}, changed = excluded.changed`;
 
 function addTotal(sql: SqlStorage, total: UsageTotal, changed: number): void {
   const { dimension, day, name, requests, cost } = total;
-  sql.exec(ADD_TOTAL, dimension, day, name, requests, ...tokenValues(total), cost, changed);
+  sql.exec(ADD_TOTAL_SQL, dimension, day, name, requests, ...tokenValues(total), cost, changed);
 }
 
-const MARK_ROWS = 1000;
+const CHECKPOINT_ROWS_MIN = 1000;
 
-/** Keeps checkpoints at least MARK_ROWS apart. Ledger reads start at the nearest checkpoint. */
+/** Keeps checkpoints at least CHECKPOINT_ROWS_MIN apart. Ledger reads start at the nearest checkpoint. */
 function thinCheckpoints(sql: SqlStorage): void {
   const [newest, before] = sql
     .exec<{ seq: number }>("SELECT seq FROM checkpoints ORDER BY seq DESC LIMIT 2")
     .toArray();
   if (newest === undefined || before === undefined) return;
-  if (newest.seq - before.seq < MARK_ROWS) {
+  if (newest.seq - before.seq < CHECKPOINT_ROWS_MIN) {
     sql.exec("DELETE FROM checkpoints WHERE seq = ?", newest.seq);
   }
 }

@@ -13,7 +13,7 @@ import { DAY_MS } from "../../../shared/clock.ts";
 
 const ROWS_MAX = 50_000;
 
-type CostSum = {
+type CostRow = {
   admitted_at: number;
   state: "settled" | "voided";
   shortfall: number;
@@ -32,7 +32,7 @@ export function readCosts({ sql, env, nowMs }: Tx, query: CostQuery): CostReport
   const keptMs = nowMs - numberVar(env, "RETENTION_DAYS") * DAY_MS;
   const fromMs = Math.max(query.fromMs, keptMs);
   const rows = sql
-    .exec<CostSum>(
+    .exec<CostRow>(
       `SELECT admitted_at, state, shortfall, charged, prompt_tokens, completion_tokens, detail, names.text AS sold
       FROM requests JOIN names ON names.number = requests.sold
       WHERE id >= ?1 AND id < ?2 AND admitted_at >= ?3 AND admitted_at < ?4 AND state IN ('settled', 'voided')
@@ -55,12 +55,12 @@ export function readCosts({ sql, env, nowMs }: Tx, query: CostQuery): CostReport
       ? { usage: NO_USAGE, failed: failedIn(row.detail) }
       : generationIn(row);
     const { day } = periodOf(row.admitted_at);
-    const group = groupOf(groups, { day, group: sold[query.by] });
+    const group = findOrAddGroup(groups, { day, group: sold[query.by] });
     group.requests += 1;
     group.chargedMicro += row.charged;
     if (bought === undefined) group.unknown += 1;
     else group.boughtMicro += isAbsorbed ? row.shortfall : costOf(bought, usage);
-    addLost(groups, failed, { day, by: query.by });
+    addTimedOutCalls(groups, failed, { day, by: query.by });
     const less = query.price === null ? 0 : row.charged - costOf(query.price, usage);
     if (less <= 0) continue;
     lessMicro += less;
@@ -68,12 +68,12 @@ export function readCosts({ sql, env, nowMs }: Tx, query: CostQuery): CostReport
   }
   const oldest = rows.length === ROWS_MAX ? rows.at(-1)?.admitted_at : undefined;
   const data = [...groups.values()];
-  const completeFrom = Math.max(oldest ?? fromMs, rebuiltAt(sql));
+  const completeFrom = Math.max(oldest ?? fromMs, lastRebuildMs(sql));
   return { data, lessMicro: micros(lessMicro), requests, completeFrom };
 }
 
 /** Adds a request's provider calls that timed out. Customers don't pay for them. */
-function addLost(
+function addTimedOutCalls(
   groups: Map<string, CostGroup>,
   failed: readonly FailedAttempt[],
   { day, by }: Pick<CostQuery, "by"> & { readonly day: string },
@@ -81,7 +81,7 @@ function addLost(
   for (const { route, lost } of failed) {
     if (lost === undefined) continue;
     const provider = route.slice(0, route.indexOf(":"));
-    const group = groupOf(groups, { day, group: by === "model" ? lost.model : provider });
+    const group = findOrAddGroup(groups, { day, group: by === "model" ? lost.model : provider });
     group.requests += 1;
     if (lost.cost === null) group.unknown += 1;
     else group.boughtMicro += lost.cost;
@@ -89,7 +89,7 @@ function addLost(
 }
 
 /** Returns when the wallet was last rebuilt (Unix ms), or 0. A rebuild loses earlier receipts. */
-function rebuiltAt(sql: SqlStorage): number {
+function lastRebuildMs(sql: SqlStorage): number {
   const { at } = sql
     .exec<{
       at: number | null;
@@ -98,7 +98,7 @@ function rebuiltAt(sql: SqlStorage): number {
   return at ?? 0;
 }
 
-function groupOf(
+function findOrAddGroup(
   groups: Map<string, CostGroup>,
   { day, group }: Pick<CostGroup, "day" | "group">,
 ): CostGroup {

@@ -64,12 +64,12 @@ export function selectCounted(
       seq,
     )
     .toArray()
-    .map((row) => countedOf(row, declaredTagKeys(tagKeys, row.place)));
+    .map((row) => countedUsageFromRow(row, declaredTagKeys(tagKeys, row.place)));
 }
 
-function countedOf(row: LaterRow, tagKeys: readonly string[]): CountedUsage {
+function countedUsageFromRow(row: LaterRow, tagKeys: readonly string[]): CountedUsage {
   const isServed = row.served === 1;
-  const posted = isServed ? postedOf(row, tagKeys) : null;
+  const posted = isServed ? postedUsageFromRow(row, tagKeys) : null;
   return {
     posted,
     seq: row.place,
@@ -87,7 +87,7 @@ function countedOf(row: LaterRow, tagKeys: readonly string[]): CountedUsage {
   };
 }
 
-function postedOf(row: LaterRow, tagKeys: readonly string[]): PostedUsage {
+function postedUsageFromRow(row: LaterRow, tagKeys: readonly string[]): PostedUsage {
   return {
     admittedAt: row.admitted_at,
     charged: micros(row.charged),

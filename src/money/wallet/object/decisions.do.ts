@@ -35,12 +35,12 @@ export class Decisions {
   readonly #storage: DurableObjectStorage;
   readonly #env: () => Env;
 
-  readonly #onNews: () => void;
+  readonly #onUndelivered: () => void;
 
-  constructor(storage: DurableObjectStorage, env: () => Env, onNews: () => void) {
+  constructor(storage: DurableObjectStorage, env: () => Env, onUndelivered: () => void) {
     this.#storage = storage;
     this.#env = env;
-    this.#onNews = onNews;
+    this.#onUndelivered = onUndelivered;
   }
 
   get schedule(): Schedule {
@@ -71,7 +71,7 @@ export class Decisions {
 
   noteNews(tx: Tx): void {
     this.#schedule.arm(tx);
-    if (tx.memory.hasUndelivered) this.#onNews();
+    if (tx.memory.hasUndelivered) this.#onUndelivered();
   }
 
   /** Like `decide`, without setting the alarm or notifying webhooks. */
@@ -80,7 +80,7 @@ export class Decisions {
     try {
       return this.#attempt(decision);
     } catch (error) {
-      if (!isFullError(error) || !this.#makeRoom()) throw error;
+      if (!isFullError(error) || !this.#freeStorage()) throw error;
       return this.#attempt(decision);
     }
   }
@@ -99,12 +99,12 @@ export class Decisions {
     }
   }
 
-  #makeRoom(): boolean {
+  #freeStorage(): boolean {
     const tx = this.tryOpen();
     if (tx === null) return false;
     logAlert("wallet_full", { org_id: tx.memory.row.orgId, bytes: tx.sql.databaseSize });
     try {
-      this.#schedule.retainSoon(tx);
+      this.#schedule.scheduleRetentionNow(tx);
       return freeStorageNow(tx);
     } catch (error) {
       this.#recover();
@@ -132,20 +132,20 @@ export class Decisions {
     const memory = this.#memory;
     assert(memory !== "unmade" && memory !== "lost", "the wallet is made and was read");
     const clockMs = now(this.#env());
-    if (memory.clock - clockMs > CLOCK_LAG_MAX_MS) return this.#stepBack(memory, clockMs);
+    if (memory.clock - clockMs > CLOCK_LAG_MAX_MS) return this.#followClockBack(memory, clockMs);
     memory.clock = Math.max(memory.clock, clockMs);
     memory.newest = Math.max(memory.newest, memory.clock);
     return this.#transactionAt(memory, clockMs);
   }
 
-  #stepBack(before: Memory, clockMs: number): Tx {
+  #followClockBack(before: Memory, clockMs: number): Tx {
     this.#memory = "lost"; // until all tables are read again
-    followClock({ ...this.#transactionAt(before, clockMs), nowMs: clockMs });
+    adaptToClock({ ...this.#transactionAt(before, clockMs), nowMs: clockMs });
     const memory = loadMemory(this.#storage.sql);
     this.#memory = memory;
     memory.newest = Math.max(memory.newest, before.newest);
     const tx = this.#transactionAt(memory, clockMs);
-    this.#schedule.steppedBack(tx);
+    this.#schedule.resetAfterClockChange(tx);
     return tx;
   }
 
@@ -168,8 +168,8 @@ export class Decisions {
     if (!openTables(this.#storage, WALLET_TABLES)) return this.forget();
     this.#memory = loadMemory(this.#storage.sql);
     const tx = this.open();
-    this.#schedule.refresh(tx);
-    this.#schedule.publishedBefore(readCheckpoint(tx.sql).clock);
+    this.#schedule.refreshRetention(tx);
+    this.#schedule.notePublishTime(readCheckpoint(tx.sql).clock);
     this.#schedule.arm(tx);
   }
 
@@ -189,11 +189,11 @@ export function unavailable(): Refusal {
 
 const DELAY_MIN_MS = 5_000;
 const DELAY_MAX_MS = 60_000;
-const BUSY_MS = 90_000;
-const QUIET_MAX = 128;
+const BUSY_PUBLISH_MS = 90_000;
+const QUIET_CHANGES_MAX = 128;
 /** Time after which an overdue alarm counts as lost, in ms. */
 const STALE_MS = 60_000;
-const READINGS_MS = 5;
+const ALARM_TOLERANCE_MS = 5;
 
 class Schedule {
   #publishAt: number | null = null;
@@ -208,31 +208,31 @@ class Schedule {
     this.#alarmAt = alarmAt;
   }
 
-  refresh(tx: Tx): void {
+  refreshRetention(tx: Tx): void {
     this.#retainAt = retentionDue(tx);
   }
 
-  publishedBefore(atMs: number): void {
+  notePublishTime(atMs: number): void {
     this.#publishedAt = Math.max(this.#publishedAt, atMs);
   }
 
-  retainSoon(tx: Tx): void {
+  scheduleRetentionNow(tx: Tx): void {
     this.#retainAt = tx.nowMs;
   }
 
   endRetention(tx: Tx, hasMore: boolean): void {
-    if (hasMore) this.retainSoon(tx);
-    else this.refresh(tx);
+    if (hasMore) this.scheduleRetentionNow(tx);
+    else this.refreshRetention(tx);
   }
 
-  retainIsDue(tx: Tx): boolean {
+  isRetentionDue(tx: Tx): boolean {
     if (isStorageLow(tx) || tx.memory.departed.until <= tx.nowMs) return true;
     if (isFoldDue(tx)) return true;
     this.#retainAt ??= retentionDue(tx);
     return this.#retainAt !== null && this.#retainAt <= tx.nowMs;
   }
 
-  publishIsDue(nowMs: number): boolean {
+  isPublishDue(nowMs: number): boolean {
     return this.#publishAt !== null && this.#publishAt <= nowMs;
   }
 
@@ -240,25 +240,25 @@ class Schedule {
     return this.#isPublishing;
   }
 
-  publishing(): void {
+  startPublish(): void {
     this.#isPublishing = true;
     this.#publishAt = null;
   }
 
-  published(nowMs: number): void {
+  endPublish(nowMs: number): void {
     this.#isPublishing = false;
     this.#publishAt = null;
     this.#publishedAt = nowMs;
     this.#delayMs = Math.min(DELAY_MAX_MS, this.#delayMs * 2);
   }
 
-  steppedBack(tx: Tx): void {
+  resetAfterClockChange(tx: Tx): void {
     this.#publishAt = null;
     this.#publishedAt = -Infinity;
-    this.refresh(tx);
+    this.refreshRetention(tx);
   }
 
-  alarmRan(): void {
+  clearAlarm(): void {
     this.#alarmAt = null;
   }
 
@@ -268,7 +268,7 @@ class Schedule {
    */
   #publishDue({ memory, nowMs }: Tx): number {
     if (!memory.changed) {
-      const pause = memory.routine <= QUIET_MAX ? QUIET_MS : BUSY_MS;
+      const pause = memory.routine <= QUIET_CHANGES_MAX ? QUIET_MS : BUSY_PUBLISH_MS;
       return Math.max(nowMs + DELAY_MIN_MS, this.#publishedAt + pause);
     }
     if (nowMs - this.#publishedAt > DELAY_MAX_MS) this.#delayMs = DELAY_MIN_MS;
@@ -295,7 +295,7 @@ class Schedule {
     const at = platformMs + Math.max(0, due - nowMs);
     const isKept =
       this.#alarmAt !== null &&
-      this.#alarmAt <= at + READINGS_MS &&
+      this.#alarmAt <= at + ALARM_TOLERANCE_MS &&
       this.#alarmAt > platformMs - STALE_MS;
     if (isKept) return;
     this.#alarmAt = at;
@@ -308,7 +308,7 @@ class Schedule {
  * keep their remaining time and period. Admissions of the last minute get the current time. The
  * caller must then reload memory.
  */
-function followClock(tx: Tx): void {
+function adaptToClock(tx: Tx): void {
   const { memory, nowMs, sql, storage } = tx;
   logAlert("clock_stepped_back", { org_id: memory.row.orgId, lag_ms: memory.clock - nowMs });
   // Without this checkpoint, a later start would use the time of an older checkpoint.

@@ -61,7 +61,7 @@ export function putEndUser(
   if (wrong !== null) return wrong;
   const known = selectEndUser(tx.sql, "external_id", externalId);
   if (known !== null) {
-    return success({ created: false, endUser: alter(tx, known, change) });
+    return success({ created: false, endUser: updateEndUser(tx, known, change) });
   }
   const fresh = newEndUser(tx, externalId);
   if (fresh === null) return refuse({ kind: "too_many_end_users" });
@@ -71,7 +71,7 @@ export function putEndUser(
     if (change.budgets !== undefined) setBudgets(tx, ownerOf(made.user), change.budgets);
   });
   madeEndUser(tx, made);
-  return success({ created: true, endUser: recordOf(tx, made.user) });
+  return success({ created: true, endUser: endUserRecordOf(tx, made.user) });
 }
 
 export function patchEndUser(
@@ -82,12 +82,12 @@ export function patchEndUser(
   const wrong = refuseChange(change);
   if (wrong !== null) return wrong;
   const known = selectEndUser(tx.sql, "external_id", externalId);
-  return known === null ? missing() : success(alter(tx, known, change));
+  return known === null ? refuseUnknownEndUser() : success(updateEndUser(tx, known, change));
 }
 
 export function readEndUser(tx: Tx, externalId: string): Result<EndUserRecord> {
   const known = selectEndUser(tx.sql, "external_id", externalId);
-  return known === null ? missing() : success(recordOf(tx, known));
+  return known === null ? refuseUnknownEndUser() : success(endUserRecordOf(tx, known));
 }
 
 export function listEndUsers(
@@ -96,7 +96,7 @@ export function listEndUsers(
 ): Result<EndUserPage> {
   const found = selectEndUserPage(tx.sql, { ...page, limit: page.limit + 1 });
   if (found === null) return invalid("after must be the id of an end user.", "after");
-  const endUsers = found.slice(0, page.limit).map((stored) => recordOf(tx, stored));
+  const endUsers = found.slice(0, page.limit).map((stored) => endUserRecordOf(tx, stored));
   const nextAfter = found.length > page.limit ? (endUsers.at(-1)?.id ?? null) : null;
   return success({ endUsers, total: tx.memory.endUsers, nextAfter });
 }
@@ -104,22 +104,23 @@ export function listEndUsers(
 /** Deletes an end user. Keeps this month's spend. */
 export function deleteEndUser(tx: Tx, externalId: string): Result<{ externalId: string }> {
   const known = selectEndUser(tx.sql, "external_id", externalId);
-  if (known === null) return missing();
+  if (known === null) return refuseUnknownEndUser();
   const paused = refusePaused(tx, ownerOf(known));
   if (paused !== null) return paused;
-  depart(tx, known);
+  removeEndUser(tx, known);
   return success({ externalId });
 }
 
-const ERASED_MAX = 200;
+const ERASED_PER_CALL_MAX = 200;
 
 /**
  * Deletes up to 200 end users. After the last one, erases names from events. Reports whether more
  * remain.
  */
 export function eraseEndUsers(tx: Tx): Result<{ readonly more: boolean }> {
-  const found = selectEndUserPage(tx.sql, { limit: ERASED_MAX, offset: 0, after: null }) ?? [];
-  for (const user of found) depart(tx, user);
+  const found =
+    selectEndUserPage(tx.sql, { limit: ERASED_PER_CALL_MAX, offset: 0, after: null }) ?? [];
+  for (const user of found) removeEndUser(tx, user);
   const more = tx.memory.endUsers > 0;
   if (!more) eraseEvents(tx);
   return success({ more });
@@ -140,9 +141,9 @@ function refuseExternalId(externalId: string): Refusal | null {
   return problem === null ? null : invalid(`external_id ${problem}.`, "external_id");
 }
 
-type Limits = Pick<EndUser, "dailyQuota" | "monthlyQuota" | "alertThreshold">;
+type EndUserLimits = Pick<EndUser, "dailyQuota" | "monthlyQuota" | "alertThreshold">;
 
-function changedLimits(limits: Limits, change: EndUserChange): Limits {
+function changedLimits(limits: EndUserLimits, change: EndUserChange): EndUserLimits {
   const { dailyQuotaMicro, monthlyQuotaMicro, alertThreshold } = change;
   return {
     dailyQuota: dailyQuotaMicro === undefined ? limits.dailyQuota : dailyQuotaMicro,
@@ -151,17 +152,17 @@ function changedLimits(limits: Limits, change: EndUserChange): Limits {
   };
 }
 
-function alter(tx: Tx, known: EndUser, change: EndUserChange): EndUserRecord {
+function updateEndUser(tx: Tx, known: EndUser, change: EndUserChange): EndUserRecord {
   const { memory, sql } = tx;
   const user: EndUser = { ...known, ...changedLimits(known, change) };
   tx.storage.transactionSync(() => {
     updateEndUserLimits(sql, user, nextRevision(tx));
     if (change.budgets !== undefined) setBudgets(tx, ownerOf(user), change.budgets);
-    raiseAlerts(tx, alertsOf(tx, user, user.id), memory.ledger.seq);
+    raiseAlerts(tx, reachedQuotaAlerts(tx, user, user.id), memory.ledger.seq);
   });
   readAmounts(sql, memory, ownerOf(user));
   markChanged(tx, user);
-  return recordOf(tx, user);
+  return endUserRecordOf(tx, user);
 }
 
 const ownerOf = ({ id }: EndUser): BudgetOwner => ({ scope: "end_user", subject: id });
@@ -171,7 +172,7 @@ function markChanged(tx: Tx, user: EndUser): void {
   tx.memory.changed = true;
 }
 
-function recordOf(tx: Tx, user: EndUser): EndUserRecord {
+function endUserRecordOf(tx: Tx, user: EndUser): EndUserRecord {
   const spent = (window: string): Micros => micros(spentIn(tx, user.id, window));
   return {
     id: user.id,
@@ -192,17 +193,17 @@ function spentIn(tx: Tx, id: string, window: string): number {
   return count === undefined ? 0 : sumInWindow(window, count.tally, tx);
 }
 
-function alertsOf(tx: Tx, user: EndUser, id: string): Crossing[] {
+function reachedQuotaAlerts(tx: Tx, user: EndUser, id: string): Crossing[] {
   const spend = (window: string) => ({ before: 0, after: spentIn(tx, id, window) });
   return quotaCrossings(user, { day: spend("day"), month: spend("month") }, tx.period);
 }
 
-function missing(): Refusal {
+function refuseUnknownEndUser(): Refusal {
   return refuse({ kind: "not_found", message: "No such end user." });
 }
 
 const END_USERS_MAX = 100_000;
-const DEPARTED_MAX = 100_000;
+const DELETED_MAX = 100_000;
 
 /** An end user to create. `departed` had the same external ID and was deleted this month. */
 export type NewEndUser = {
@@ -231,13 +232,13 @@ export function metersOfPayer(
   const { sql, memory } = tx;
   const { user, made } = payer;
   if (made === null) return metersOfOwner(sql, memory, ownerOf(user));
-  const fresh = quotasOf(user, noSpend(tx)).map(newMeter);
+  const fresh = quotasOf(user, emptySpend(tx)).map(newMeter);
   if (made.departed === null) return fresh;
   const before = fieldsOfOwner(sql, memory, ownerOf(made.departed.user));
   return before.map((meter, at) => withBudget(meter, fresh[at]));
 }
 
-function noSpend({ period }: Tx): EndUserSpend {
+function emptySpend({ period }: Tx): EndUserSpend {
   return { month: period.month, monthly_spend: 0, day: period.day, daily_spend: 0 };
 }
 
@@ -245,19 +246,19 @@ export function findDeletedEndUser(tx: Tx, externalId: string): NewEndUser["depa
   const { memory, sql, period } = tx;
   return memory.departed.count === 0
     ? null
-    : selectDeletedEndUser(sql, hashOf(tx, externalId), period.month);
+    : selectDeletedEndUser(sql, hashExternalId(tx, externalId), period.month);
 }
 
 export function storeEndUser(tx: Tx, { user, departed }: NewEndUser): void {
   const { memory, sql } = tx;
   const changed = nextRevision(tx);
   if (departed === null) {
-    insertEndUser(sql, user, { spend: noSpend(tx), changed, account: null });
+    insertEndUser(sql, user, { spend: emptySpend(tx), changed, account: null });
     return;
   }
   const { id, externalId } = departed.user;
-  const spend = selectEndUserSpend(sql, id) ?? noSpend(tx);
-  const alerts = alertsOf(tx, user, id);
+  const spend = selectEndUserSpend(sql, id) ?? emptySpend(tx);
+  const alerts = reachedQuotaAlerts(tx, user, id);
   purgeEndUserByHash(sql, externalId);
   insertEndUser(sql, user, { spend, changed, account: departed.account });
   raiseAlerts(tx, alerts, memory.ledger.seq);
@@ -280,12 +281,12 @@ export function madeEndUser({ memory, sql }: Tx, { user, departed }: NewEndUser)
  * Deletes an end user. Until the month ends, a row with a hash of the external ID remains, so that
  * holds and charges still count.
  */
-function depart(tx: Tx, user: EndUser): void {
+function removeEndUser(tx: Tx, user: EndUser): void {
   const { memory, sql, period, storage } = tx;
-  const hash = hashOf(tx, user.externalId);
+  const hash = hashExternalId(tx, user.externalId);
   const gone = storage.transactionSync(() => {
     const before = memory.departed.count === 0 ? [] : purgeEndUserByHash(sql, hash);
-    if (memory.departed.count - before.length >= DEPARTED_MAX) {
+    if (memory.departed.count - before.length >= DELETED_MAX) {
       before.push(...purgeOldestEndUser(sql));
     }
     markEndUserDeleted(sql, user.id, { hash, month: period.month, changed: nextRevision(tx) });
@@ -295,7 +296,7 @@ function depart(tx: Tx, user: EndUser): void {
     endPausesOf(tx, ownerOf(user));
     return before;
   });
-  forgetUsers(tx, gone);
+  evictEndUserMeters(tx, gone);
   memory.departed = {
     count: memory.departed.count - gone.length + 1,
     until: Math.min(memory.departed.until, endOfMonth(period.month)),
@@ -314,12 +315,12 @@ export function purgeDeletedEndUsers(tx: Tx, rowsMax: number): boolean {
     return false;
   }
   const gone = purgeEndUsersBefore(sql, period.month, rowsMax);
-  forgetUsers(tx, gone);
+  evictEndUserMeters(tx, gone);
   memory.departed = selectDeletedEndUsers(sql);
   return gone.length >= rowsMax;
 }
 
-function forgetUsers({ memory }: Tx, ids: readonly string[]): void {
+function evictEndUserMeters({ memory }: Tx, ids: readonly string[]): void {
   for (const id of ids) forgetCounts(memory, { scope: "end_user", subject: id });
 }
 
@@ -327,6 +328,6 @@ function forgetUsers({ memory }: Tx, ids: readonly string[]): void {
  * Returns the hash of an external ID. It starts with a line break, which external IDs can't
  * contain.
  */
-function hashOf({ memory }: Tx, externalId: string): string {
+function hashExternalId({ memory }: Tx, externalId: string): string {
   return `\n${sha256(`${memory.row.orgId}\n${externalId}`)}`;
 }

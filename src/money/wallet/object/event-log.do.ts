@@ -15,7 +15,7 @@ import type { EventPage, EventQuery } from "../../../shared/contracts/wallet.ts"
 
 const EVENTS_MAX = 100_000;
 const YEAR_MS = 366 * 86_400_000;
-const GONE_MAX = 100;
+const DELETED_PER_BATCH_MAX = 100;
 
 /**
  * Stores an event. Returns false if an event with the same `once` exists or the actor has reached
@@ -34,8 +34,8 @@ export function addEvent(
 /** Stores an event. Shortens overlong data, because a rejected event would block later events. */
 export function takeEvent(tx: Tx, event: EventRecord): boolean {
   const { sql } = tx;
-  if (placeOf(sql, event.id) !== null) return false;
-  if (!hasRoomThisHour(tx, event)) return false;
+  if (selectEventPosition(sql, event.id) !== null) return false;
+  if (!takeHourlySlot(tx, event)) return false;
   const data = truncateEventData(event.data);
   const room = eventPartitionOf(event);
   sql.exec(
@@ -57,11 +57,11 @@ export function takeEvent(tx: Tx, event: EventRecord): boolean {
   }
   tx.memory.hasUndelivered = true;
   tx.memory.changed = true; // if the delivery is lost, the next publish retries it
-  dropOld(tx);
+  deleteExcessEvents(tx);
   return true;
 }
 
-function dropOld({ sql, nowMs }: Tx): void {
+function deleteExcessEvents({ sql, nowMs }: Tx): void {
   const rooms = sql
     .exec<{ room: string; first: number | null; last: number | null }>(
       `SELECT value AS room, (SELECT min(place) FROM events WHERE room = value) AS first,
@@ -97,16 +97,16 @@ function dropOld({ sql, nowMs }: Tx): void {
 }
 
 /** Maximum events per hour, type and actor. Operators and the system are exempt. */
-const HOURLY_MAX = 100;
+const HOURLY_EVENTS_MAX = 100;
 const HOURLY_REVOKED_MAX = 1000;
-const ENDED_MAX = 1000;
+const COUNTS_PER_FLUSH_MAX = 1000;
 
-type Count = { actor: string; type: EventType; hour: number; told: number; left_out: number };
+type HourCount = { actor: string; type: EventType; hour: number; told: number; left_out: number };
 
-function hasRoomThisHour(tx: Tx, { type, actor }: NewEvent): boolean {
+function takeHourlySlot(tx: Tx, { type, actor }: NewEvent): boolean {
   if (actor.kind === "operator" || actor.kind === "system") return true;
-  const count = countOfHour(tx, `${actor.kind} ${actor.id}`, type);
-  const fits = count.told < (type === "key.revoked" ? HOURLY_REVOKED_MAX : HOURLY_MAX);
+  const count = readHourCount(tx, `${actor.kind} ${actor.id}`, type);
+  const fits = count.told < (type === "key.revoked" ? HOURLY_REVOKED_MAX : HOURLY_EVENTS_MAX);
   tx.sql.exec(
     "INSERT OR REPLACE INTO event_counts (actor, type, hour, told, left_out) VALUES (?, ?, ?, ?, ?)",
     count.actor,
@@ -118,17 +118,17 @@ function hasRoomThisHour(tx: Tx, { type, actor }: NewEvent): boolean {
   return fits;
 }
 
-function countOfHour(tx: Tx, actor: string, type: EventType): Count {
+function readHourCount(tx: Tx, actor: string, type: EventType): HourCount {
   const hour = tx.nowMs - (tx.nowMs % HOUR_MS);
   const [known] = tx.sql
-    .exec<Count>("SELECT * FROM event_counts WHERE actor = ? AND type = ?", actor, type)
+    .exec<HourCount>("SELECT * FROM event_counts WHERE actor = ? AND type = ?", actor, type)
     .toArray();
   if (known !== undefined && known.hour >= hour) return known;
-  if (known !== undefined) tellLeftOut(tx, known);
+  if (known !== undefined) emitSuppressedEvents(tx, known);
   return { actor, type, hour, told: 0, left_out: 0 };
 }
 
-function tellLeftOut(tx: Tx, { actor, type, hour, left_out: leftOut }: Count): void {
+function emitSuppressedEvents(tx: Tx, { actor, type, hour, left_out: leftOut }: HourCount): void {
   if (leftOut === 0) return;
   const [kind, id] = actor.split(" ");
   const data = { actor: { kind, id }, type, from: timestamp(hour), left_out: leftOut };
@@ -140,10 +140,13 @@ function tellLeftOut(tx: Tx, { actor, type, hour, left_out: leftOut }: Count): v
 export function flushSuppressedEvents(tx: Tx): void {
   const { sql, nowMs } = tx;
   const over = sql
-    .exec<Count>(`SELECT * FROM event_counts WHERE hour <= ? LIMIT ${ENDED_MAX}`, nowMs - HOUR_MS)
+    .exec<HourCount>(
+      `SELECT * FROM event_counts WHERE hour <= ? LIMIT ${COUNTS_PER_FLUSH_MAX}`,
+      nowMs - HOUR_MS,
+    )
     .toArray();
   for (const count of over) {
-    tellLeftOut(tx, count);
+    emitSuppressedEvents(tx, count);
     sql.exec("DELETE FROM event_counts WHERE actor = ? AND type = ?", count.actor, count.type);
   }
 }
@@ -153,11 +156,11 @@ export function forgetOldEvents(sql: SqlStorage, nowMs: number): boolean {
   const gone = sql
     .exec(
       `DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE created_at < ?
-        ORDER BY created_at, seq LIMIT ${GONE_MAX}) RETURNING seq`,
+        ORDER BY created_at, seq LIMIT ${DELETED_PER_BATCH_MAX}) RETURNING seq`,
       nowMs - YEAR_MS,
     )
     .toArray();
-  return gone.length >= GONE_MAX;
+  return gone.length >= DELETED_PER_BATCH_MAX;
 }
 
 type LoggedEvent = StoredEvent & { seq: number };
@@ -166,14 +169,14 @@ type LoggedEvent = StoredEvent & { seq: number };
  * SQL condition for events by members, and for `member.*` events about them. Each query of the
  * UNION uses an index.
  */
-const OF_MEMBERS = `seq IN (
+const OF_MEMBERS_SQL = `seq IN (
   SELECT seq FROM events WHERE actor_kind = 'member' AND actor_id IN (SELECT value FROM json_each(?6))
   UNION SELECT seq FROM events WHERE type GLOB 'member.*' AND subject IN (SELECT value FROM json_each(?6)))`;
 const COLUMNS = "seq, id, type, actor_kind, actor_id, subject, data, created_at";
 
 /** Returns events, newest first, or null if the event `after` doesn't exist. */
 export function selectEventPage({ sql, nowMs }: Tx, query: EventQuery): EventPage | null {
-  const last = query.after === null ? null : placeOf(sql, query.after);
+  const last = query.after === null ? null : selectEventPosition(sql, query.after);
   if (query.after !== null && last === null) return null;
   const from = Math.max(query.from ?? 0, nowMs - YEAR_MS);
   const to = query.to ?? Number.MAX_SAFE_INTEGER;
@@ -201,7 +204,7 @@ export function selectEventPage({ sql, nowMs }: Tx, query: EventQuery): EventPag
 function conditionsOf({ type, memberIds }: EventQuery) {
   const ofType = type === null ? "?5 IS NULL" : "type = ?5";
   if (memberIds === undefined) return { ofType, ofMembers: "?6 IS NULL", members: null };
-  return { ofType, ofMembers: OF_MEMBERS, members: JSON.stringify(memberIds) };
+  return { ofType, ofMembers: OF_MEMBERS_SQL, members: JSON.stringify(memberIds) };
 }
 
 export function selectEventsSince(
@@ -236,7 +239,7 @@ export function markDelivered(sql: SqlStorage, seq: number): void {
   sql.exec("UPDATE event_log SET told_seq = max(told_seq, ?)", seq);
 }
 
-const NAMES = ["$.end_user", "$.changes.end_user.from", "$.changes.end_user.to"] as const;
+const NAME_PATHS = ["$.end_user", "$.changes.end_user.from", "$.changes.end_user.to"] as const;
 
 /**
  * Replaces an end user's external ID with its ID in all events. Marks these events for webhooks.
@@ -250,7 +253,7 @@ export function eraseName(
     id,
     externalId,
   );
-  for (const path of NAMES) {
+  for (const path of NAME_PATHS) {
     sql.exec(
       `UPDATE events SET data = json_replace(data, ?1, ?2), renamed = 1
       WHERE type IN ('key.created', 'key.changed', 'session.created') AND data ->> ?1 = ?3`,
@@ -264,14 +267,14 @@ export function eraseName(
   memory.changed = true;
 }
 
-const ERASED = ["name", "slug", "host", "company_domain", "end_user"]
+const ERASED_PATHS = ["name", "slug", "host", "company_domain", "end_user"]
   .flatMap((field) => [`'$.${field}'`, `'$.changes.${field}'`])
   .join();
 
 /** Erases names and addresses from the events of a removed organization. */
 export function eraseEvents({ sql }: Tx): void {
-  sql.exec(`UPDATE events SET data = json_remove(data, ${ERASED})
-    WHERE data <> json_remove(data, ${ERASED})`);
+  sql.exec(`UPDATE events SET data = json_remove(data, ${ERASED_PATHS})
+    WHERE data <> json_remove(data, ${ERASED_PATHS})`);
 }
 
 export function selectRenamed(sql: SqlStorage, limit: number): readonly EventRecord[] {
@@ -289,7 +292,7 @@ export function updateRenamed(sql: SqlStorage, events: readonly EventRecord[]): 
   sql.exec("UPDATE events SET renamed = 0 WHERE id IN (SELECT value FROM json_each(?))", ids);
 }
 
-function placeOf(
+function selectEventPosition(
   sql: SqlStorage,
   id: string,
 ): { readonly at: number; readonly seq: number } | null {

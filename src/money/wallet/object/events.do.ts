@@ -19,9 +19,9 @@ import {
 import type { Decisions } from "./decisions.do.ts";
 import type { Tx } from "./memory.do.ts";
 
-const TOLD_AT_ONCE = 100;
+const EVENTS_PER_CALL_MAX = 100;
 const TAKE_TIMEOUT_MS = 10_000;
-const PAUSE_MS = 5000;
+const FAILURE_PAUSE_MS = 5000;
 
 /**
  * Sends new events in order to the webhooks object, which ignores duplicates. After a failure, the
@@ -30,7 +30,7 @@ const PAUSE_MS = 5000;
 export class WebhookFeed {
   readonly #decisions: Decisions;
   readonly #env: () => Env;
-  #isTelling = false;
+  #isDelivering = false;
   #pausedUntil = -Infinity;
 
   constructor(decisions: Decisions, env: () => Env) {
@@ -39,25 +39,25 @@ export class WebhookFeed {
   }
 
   async tell(): Promise<void> {
-    if (this.#isTelling || elapsedMs() < this.#pausedUntil) return;
-    this.#isTelling = true;
+    if (this.#isDelivering || elapsedMs() < this.#pausedUntil) return;
+    this.#isDelivering = true;
     try {
-      while (await this.#tellPage());
+      while (await this.#deliverPage());
     } catch (error) {
-      this.#pausedUntil = elapsedMs() + PAUSE_MS;
+      this.#pausedUntil = elapsedMs() + FAILURE_PAUSE_MS;
       logWarning("events_not_told", { reason: reasonOf(error) });
       const memory = this.#decisions.tryOpen()?.memory;
       if (memory !== undefined) memory.changed = true;
     } finally {
-      this.#isTelling = false;
+      this.#isDelivering = false;
     }
   }
 
-  async #tellPage(): Promise<boolean> {
+  async #deliverPage(): Promise<boolean> {
     const tx = this.#decisions.tryOpen();
     if (tx === null || !tx.memory.hasUndelivered) return false;
-    const { events, lastSeq } = selectUndelivered(tx.sql, TOLD_AT_ONCE);
-    if (events.length === 0) return this.#tellRenamed(tx);
+    const { events, lastSeq } = selectUndelivered(tx.sql, EVENTS_PER_CALL_MAX);
+    if (events.length === 0) return this.#deliverRenamed(tx);
     await within(
       objectsOf(this.#env()).deliveries(tx.memory.row.orgId).take(tx.memory.row.orgId, events),
       TAKE_TIMEOUT_MS,
@@ -68,8 +68,8 @@ export class WebhookFeed {
     }).ok;
   }
 
-  async #tellRenamed({ sql, memory }: Tx): Promise<boolean> {
-    const renamed = selectRenamed(sql, TOLD_AT_ONCE);
+  async #deliverRenamed({ sql, memory }: Tx): Promise<boolean> {
+    const renamed = selectRenamed(sql, EVENTS_PER_CALL_MAX);
     if (renamed.length === 0) {
       memory.hasUndelivered = false;
       return false;

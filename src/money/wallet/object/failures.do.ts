@@ -20,7 +20,7 @@ import { DAY_MS, HOUR_MS } from "../../../shared/clock.ts";
 export function noteFailed(tx: Tx, batch: FailedBatch): Result<null> {
   if (tx.memory.room.isFull) return refuse({ kind: "storage_unavailable" });
   const fromMs = tx.nowMs - numberVar(tx.env, "RETENTION_DAYS") * DAY_MS;
-  const requests = batch.requests.map((one) => withoutDeletedName(tx, one));
+  const requests = batch.requests.map((one) => replaceDeletedName(tx, one));
   tx.storage.transactionSync(() => insertFailed(tx.sql, { ...batch, requests }, fromMs));
   return success(null);
 }
@@ -29,20 +29,22 @@ export function noteFailed(tx: Tx, batch: FailedBatch): Result<null> {
  * Replaces the external ID of an end user deleted this month. Failures can be reported after the
  * deletion.
  */
-function withoutDeletedName(tx: Tx, one: FailedRequest): FailedRequest {
+function replaceDeletedName(tx: Tx, one: FailedRequest): FailedRequest {
   const departed = one.externalId === null ? null : findDeletedEndUser(tx, one.externalId);
   return departed === null ? one : { ...one, externalId: departed.user.id };
 }
 
 export function readFailures({ sql }: Tx, query: FailureQuery): Result<FailureReport> {
-  return success({ counts: countsOf(sql, query) });
+  return success({ counts: readFailureCounts(sql, query) });
 }
 
 export function readKeptFailures({ sql, nowMs }: Tx, query: StoredFailureQuery): KeptFailureReport {
-  const kept = selectStoredFailures(sql, query.fromMs, query.beforeMs).filter(isOf(query.keyIds));
+  const kept = selectStoredFailures(sql, query.fromMs, query.beforeMs).filter(
+    hasKeyIn(query.keyIds),
+  );
   const groups = new Map<string | null, FailureGroup>();
   for (const one of kept) {
-    if (!isAmong(one, query.only)) continue;
+    if (!matchesFilters(one, query.only)) continue;
     const group = DIMENSIONS[query.by](one);
     const known = groups.get(group) ?? { group, count: 0, lastAt: 0, lastId: "" };
     known.count += 1;
@@ -50,7 +52,7 @@ export function readKeptFailures({ sql, nowMs }: Tx, query: StoredFailureQuery):
     groups.set(group, known);
   }
   const data = [...groups.values()].toSorted((a, b) => b.count - a.count);
-  const wholeMs = wholeFrom(query, countsOf(sql, query), kept);
+  const wholeMs = completeFromMs(query, readFailureCounts(sql, query), kept);
   return { groups: data, completeFrom: Math.min(wholeMs, query.beforeMs, nowMs) };
 }
 
@@ -64,7 +66,7 @@ function isDimension(name: string): name is FailureDimension {
   return name in DIMENSIONS;
 }
 
-function isAmong(one: FailedRequest, only: StoredFailureQuery["only"]): boolean {
+function matchesFilters(one: FailedRequest, only: StoredFailureQuery["only"]): boolean {
   return Object.keys(DIMENSIONS).every((name) => {
     if (!isDimension(name)) return true;
     const named = only[name];
@@ -72,16 +74,19 @@ function isAmong(one: FailedRequest, only: StoredFailureQuery["only"]): boolean 
   });
 }
 
-function countsOf(sql: SqlStorage, { fromMs, beforeMs, keyIds }: FailureQuery): FailureCount[] {
-  return selectCounts(sql, fromMs, beforeMs).filter(isOf(keyIds));
+function readFailureCounts(
+  sql: SqlStorage,
+  { fromMs, beforeMs, keyIds }: FailureQuery,
+): FailureCount[] {
+  return selectCounts(sql, fromMs, beforeMs).filter(hasKeyIn(keyIds));
 }
 
-function isOf(keyIds: FailureQuery["keyIds"]): (one: { readonly keyId: string }) => boolean {
+function hasKeyIn(keyIds: FailureQuery["keyIds"]): (one: { readonly keyId: string }) => boolean {
   return ({ keyId }) => keyIds?.includes(keyId) ?? true;
 }
 
 /** Returns the time (Unix ms) since which all failures are stored, at least `fromMs`. */
-function wholeFrom(
+function completeFromMs(
   { fromMs }: FailureQuery,
   counts: readonly FailureCount[],
   kept: readonly FailedRequest[],

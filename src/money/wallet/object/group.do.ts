@@ -10,23 +10,23 @@ export function runGroup(
   wallet: GroupedCalls,
   parts: readonly WalletPart[],
 ): Promise<readonly PartAnswer<PartResult>[]> {
-  return Promise.all(parts.map((part) => answerPart(gate, wallet, part)));
+  return Promise.all(parts.map((part) => runPart(gate, wallet, part)));
 }
 
-async function answerPart(
+async function runPart(
   gate: Gate,
   wallet: GroupedCalls,
   part: WalletPart,
 ): Promise<PartAnswer<PartResult>> {
   try {
-    if (!isKnown(gate, keyOf(part))) return { kind: "apart" };
+    if (!isKnown(gate, keyHashOf(part))) return { kind: "apart" };
     return { kind: "answered", answer: await callPart(wallet, part) };
   } catch (error) {
     return { kind: "failed", reason: reasonOf(error) };
   }
 }
 
-function keyOf(part: WalletPart): string | null {
+function keyHashOf(part: WalletPart): string | null {
   if (part.call === "admitAndHold") return part.args[0];
   return part.call === "hold" ? (part.args[1] ?? null) : null;
 }

@@ -44,10 +44,10 @@ export function checkRequest(
     externalId: userOf(request, terms),
   });
   if (paused !== null) return refuse(paused);
-  const differs = refusePrices(tx, request);
+  const differs = refusePriceListMismatch(tx, request);
   if (differs !== null) return differs;
-  const allowed = withinPurpose(tx, request, terms);
-  return allowed.ok ? (refuseUser(request, terms) ?? allowed) : allowed;
+  const allowed = checkPurpose(tx, request, terms);
+  return allowed.ok ? (refuseOtherEndUser(request, terms) ?? allowed) : allowed;
 }
 
 export function policiesFor({ memory }: Tx, terms: HeldTerms): readonly PolicyLayer[] {
@@ -62,7 +62,7 @@ export function policiesIfAny(
   return policies.length === 0 ? {} : { policies };
 }
 
-function withinPurpose(tx: Tx, request: HoldRequest, terms: HeldTerms): Result<AllowedRequest> {
+function checkPurpose(tx: Tx, request: HoldRequest, terms: HeldTerms): Result<AllowedRequest> {
   const { mayHold, session } = terms;
   if (request.placed === undefined) {
     return withinPolicies(policiesFor(tx, terms), request, session !== undefined);
@@ -71,12 +71,12 @@ function withinPurpose(tx: Tx, request: HoldRequest, terms: HeldTerms): Result<A
   return isAllowed ? success({ request }) : refuse({ kind: "hold_not_allowed" });
 }
 
-type Pausable = Pick<HoldRequest, "keyId" | "externalId"> & { readonly isRunning?: boolean };
+type PauseCheck = Pick<HoldRequest, "keyId" | "externalId"> & { readonly isRunning?: boolean };
 
 export function pausedFor(
   tx: Tx,
   { memberId, session }: HeldTerms,
-  { keyId, externalId, isRunning = false }: Pausable,
+  { keyId, externalId, isRunning = false }: PauseCheck,
 ): Paused | null {
   const { pauses } = tx.memory;
   if (pauses.byName.size === 0) return null;
@@ -97,7 +97,7 @@ export function pausedIfAny(tx: Tx, keyId: string, terms: HeldTerms): { readonly
   return paused === null ? {} : { paused };
 }
 
-function refusePrices({ memory }: Tx, asked: HoldRequest): Refusal | null {
+function refusePriceListMismatch({ memory }: Tx, asked: HoldRequest): Refusal | null {
   const { priceList } = memory.row;
   if (asked.placed !== undefined) return null;
   const differs = (asked.priceList ?? null) !== priceList;
@@ -111,15 +111,15 @@ export function userOf(
   return externalId ?? session?.endUser ?? endUser;
 }
 
-function isOf(user: string | null, own: string | null): boolean {
+function isAllowedUser(user: string | null, own: string | null): boolean {
   return own === null || user === null || user === own;
 }
 
-function refuseUser(request: HoldRequest, terms: HeldTerms): Refusal | null {
-  if (!isOf(userOf(request, terms), terms.endUser)) {
+function refuseOtherEndUser(request: HoldRequest, terms: HeldTerms): Refusal | null {
+  if (!isAllowedUser(userOf(request, terms), terms.endUser)) {
     return invalid("This API key belongs to another end user.", "user");
   }
-  if (isOf(request.externalId, terms.session?.endUser ?? null)) return null;
+  if (isAllowedUser(request.externalId, terms.session?.endUser ?? null)) return null;
   return invalid("This session belongs to another end user.", "user");
 }
 
@@ -145,10 +145,10 @@ export function checkDebts({ memory }: Tx, session: Session | undefined): Refusa
 export function checkRates(tx: Tx, request: HoldRequest, terms: HeldTerms): Refusal | null {
   const { session, isSessionChecked } = terms;
   const ofSession = isSessionChecked === true ? null : refuseSessionRate(tx, session);
-  return ofSession ?? refuseRate(tx) ?? checkConcurrency(tx, request, terms);
+  return ofSession ?? refuseOrganizationRate(tx) ?? checkConcurrency(tx, request, terms);
 }
 
-function refuseRate({ memory, nowMs }: Tx): Refusal | null {
+function refuseOrganizationRate({ memory, nowMs }: Tx): Refusal | null {
   const limit = memory.row.rpmLimit;
   if (limit === null) return null;
   const retryAfterMs = rateWait(memory.rateLog, limit, nowMs);

@@ -46,24 +46,25 @@ import { selectEndUser } from "../tables/end-user-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
 
 /** `isRepeat`: the wallet already had this hold, so `answer` is the stored response. */
-type Held = { readonly answer: Result<HoldGrant>; readonly isRepeat: boolean };
+type HoldResult = { readonly answer: Result<HoldGrant>; readonly isRepeat: boolean };
 
-export function hold(tx: Tx, request: HoldRequest, terms: HeldTerms): Held {
+export function hold(tx: Tx, request: HoldRequest, terms: HeldTerms): HoldResult {
   const { ledger, row, room } = tx.memory;
   const wrongId = refuseId(request.id, tx.clockMs);
-  if (wrongId !== null) return anew(wrongId);
-  if (ledger.holds.has(request.id)) return again(tx, request, terms);
-  if (row.conflict !== null || room.isFull) return anew(refuse({ kind: "storage_unavailable" }));
+  if (wrongId !== null) return firstHold(wrongId);
+  if (ledger.holds.has(request.id)) return repeatedHold(tx, request, terms);
+  if (row.conflict !== null || room.isFull)
+    return firstHold(refuse({ kind: "storage_unavailable" }));
   const amounts = [request.least, request.sure, request.most];
   assert(
     amounts.every((amount) => Number.isSafeInteger(amount)),
     "a hold is in whole micros",
   );
-  const grant = guarded(tx, request, terms);
+  const grant = checkHold(tx, request, terms);
   const answer = grant.ok
-    ? granted(tx, { ...grant.value, terms })
-    : refused(tx, { ...request, externalId: userOf(request, terms) }, { terms, refusal: grant });
-  return answer === null ? again(tx, request, terms) : anew(answer);
+    ? openGrantedHold(tx, { ...grant.value, terms })
+    : rejectHold(tx, { ...request, externalId: userOf(request, terms) }, { terms, refusal: grant });
+  return answer === null ? repeatedHold(tx, request, terms) : firstHold(answer);
 }
 
 /**
@@ -81,7 +82,7 @@ type Grant = AllowedRequest & {
  * Checks permissions, Idempotency-Key, debts, rates and then cost. Stores only the key's budgets.
  * If a retry fails because of its first attempt, `hold` returns the first response.
  */
-function guarded(tx: Tx, requested: HoldRequest, terms: HeldTerms): Result<Grant> {
+function checkHold(tx: Tx, requested: HoldRequest, terms: HeldTerms): Result<Grant> {
   const { session } = terms;
   const allowed = checkRequest(tx, requested, terms);
   if (!allowed.ok) return allowed;
@@ -91,12 +92,12 @@ function guarded(tx: Tx, requested: HoldRequest, terms: HeldTerms): Result<Grant
   const limited =
     checkDebts(tx, session) ?? refuseAnotherSession(tx, session) ?? checkRates(tx, request, terms);
   if (limited !== null) return limited;
-  const fitting = decideByModels(allowed.value, (part) => amountsFor(tx, part, terms));
+  const fitting = decideByModels(allowed.value, (part) => decideAmounts(tx, part, terms));
   if (!fitting.ok) return fitting;
   return success({ ...fitting.value.allowed, ...fitting.value.decided, lapsed: lapsed.value });
 }
 
-function amountsFor(
+function decideAmounts(
   tx: Tx,
   request: HoldRequest,
   terms: HeldTerms,
@@ -132,20 +133,20 @@ export function replay(tx: Tx, request: HoldRequest, terms: HeldTerms): Result<H
     ...bounds,
     models: known.models ?? null,
   });
-  return success(grantOf(tx, request, { ...known, granted: answer.value, terms, routes }));
+  return success(holdGrantOf(tx, request, { ...known, granted: answer.value, terms, routes }));
 }
 
-function again(tx: Tx, request: HoldRequest, terms: HeldTerms): Held {
+function repeatedHold(tx: Tx, request: HoldRequest, terms: HeldTerms): HoldResult {
   const answer = replay(tx, request, terms);
   assert(answer !== null, "a known id has a row");
   return { answer, isRepeat: true };
 }
 
-function anew(answer: Result<HoldGrant>): Held {
+function firstHold(answer: Result<HoldGrant>): HoldResult {
   return { answer, isRepeat: false };
 }
 
-function grantOf(
+function holdGrantOf(
   tx: Tx,
   { keyId, affinity = null }: HoldRequest,
   {
@@ -177,13 +178,13 @@ function grantOf(
   return { ...grant, tokens: { ...state, granted: tokens } };
 }
 
-function granted(tx: Tx, grant: GrantBy): Result<HoldGrant> | null {
+function openGrantedHold(tx: Tx, grant: GrantWithTerms): Result<HoldGrant> | null {
   const { request, payer, tokens, lapsed, terms } = grant;
   const { memory, nowMs } = tx;
   const { id, keyId } = request;
   const open = openHoldOf(tx, request, grant);
-  const floorId = floorFor(tx, id);
-  const firstUse = firstUseOf(tx, terms);
+  const floorId = floorIdFor(tx, id);
+  const firstUse = findFirstUse(tx, terms);
   const beside = { payer, lapsed, floorId, firstUse };
   if (!storeGrant(tx, { open, request, tokens }, beside)) return null;
   memory.floorId = floorId;
@@ -191,17 +192,17 @@ function granted(tx: Tx, grant: GrantBy): Result<HoldGrant> | null {
   openHold(memory.ledger, open);
   reserve(tx.sql, memory, open, 1);
   if (tokens !== null && terms.tpmLimit !== null) tokensOf(tx, keyId).add(id, nowMs, tokens);
-  noteRates(tx, terms, firstUse);
+  countRates(tx, terms, firstUse);
   memory.routine++;
-  return success(grantOf(tx, request, { ...grant, routes: grant.routes }));
+  return success(holdGrantOf(tx, request, { ...grant, routes: grant.routes }));
 }
 
-type GrantBy = Grant & { readonly terms: HeldTerms };
+type GrantWithTerms = Grant & { readonly terms: HeldTerms };
 
 function openHoldOf(
   { env, memory, nowMs, period }: Tx,
   request: HoldRequest,
-  { payer, granted: amount, tokens, terms, uncovered }: GrantBy,
+  { payer, granted: amount, tokens, terms, uncovered }: GrantWithTerms,
 ): OpenHold {
   const { peer, placed } = request;
   const hasModels = needsModels(memory, uncovered);
@@ -226,7 +227,7 @@ function needsModels({ budgets }: Tx["memory"], uncovered: Grant["uncovered"]): 
   return budgets.scopes.size > 0 || uncovered !== undefined;
 }
 
-function noteRates(
+function countRates(
   tx: Tx,
   { session, isSessionChecked }: HeldTerms,
   firstUse: Session | null,
@@ -240,15 +241,15 @@ function noteRates(
   if (isSessionChecked !== true) countSessionRequest(tx, session);
 }
 
-function firstUseOf({ sql }: Tx, { session }: HeldTerms): Session | null {
+function findFirstUse({ sql }: Tx, { session }: HeldTerms): Session | null {
   return session === undefined || selectSession(sql, session.id) !== null ? null : session;
 }
 
-type Opened = Pick<Grant, "tokens"> & {
+type OpenedHold = Pick<Grant, "tokens"> & {
   readonly open: OpenHold;
   readonly request: HoldRequest;
 };
-type Beside = Pick<Grant, "payer" | "lapsed"> & {
+type GrantContext = Pick<Grant, "payer" | "lapsed"> & {
   readonly floorId: string;
   readonly firstUse: Session | null;
 };
@@ -256,8 +257,8 @@ type Beside = Pick<Grant, "payer" | "lapsed"> & {
 /** Stores a hold. If the ID exists, returns false and changes nothing. */
 function storeGrant(
   tx: Tx,
-  { open, request, tokens }: Opened,
-  { payer, lapsed, floorId, firstUse }: Beside,
+  { open, request, tokens }: OpenedHold,
+  { payer, lapsed, floorId, firstUse }: GrantContext,
 ): boolean {
   const { memory, nowMs, sql } = tx;
   const { id, keyId, idempotency } = request;
@@ -275,7 +276,8 @@ function storeGrant(
       if (selectRequest(sql, id) !== null) return false;
       storeEndUser(tx, made);
     }
-    if (!insertRequest(sql, { ...row, state: "held" }, ...storedHold(request, open))) return false;
+    if (!insertRequest(sql, { ...row, state: "held" }, ...storedHoldValues(request, open)))
+      return false;
     if (firstUse !== null) {
       const owner = { scope: "session", subject: firstUse.id } as const;
       insertSession(sql, firstUse, keyId);
@@ -301,7 +303,7 @@ function purposeOf({ pays, merchant, description, tags, sessionTags }: Purpose):
  * Returns the values to store. For a hold that counts only against quotas, the ledger columns are
  * 0, and the purpose contains the amount.
  */
-function storedHold(
+function storedHoldValues(
   request: HoldRequest,
   open: OpenHold,
 ): [HoldRequest, OpenHold & { readonly purpose?: StoredPurpose | null }] {
@@ -314,7 +316,7 @@ function storedHold(
   ];
 }
 
-function floorFor(tx: Tx, id: string): string {
+function floorIdFor(tx: Tx, id: string): string {
   if (id >= tx.memory.floorId) return tx.memory.floorId;
   return idFloor(HOLD_ID, (mintedAt(id, HOLD_ID) ?? 0) - ID_AGE_MAX_MS);
 }
@@ -327,14 +329,14 @@ function lowerFloor(sql: SqlStorage, floorId: string): void {
  * Returns the failure for the client, or null if the request ID exists. A session's error includes
  * only the session's own amounts.
  */
-function refused(
+function rejectHold(
   tx: Tx,
   request: HoldRequest,
   { terms, refusal }: { readonly terms: HeldTerms; readonly refusal: Refusal },
 ): Refusal | null {
   const { session } = terms;
-  const failure = toppedUp(tx, refusal.failure, withOwnAmounts(tx, refusal.failure, session));
-  const answer = remember(tx, request, refuse(failure));
+  const failure = withTopUp(tx, refusal.failure, withOwnAmounts(tx, refusal.failure, session));
+  const answer = storeRejection(tx, request, refuse(failure));
   const requested = { ...request, sessionId: session?.id ?? null };
   const reached = answer === null ? null : reachedByRefusal(tx, refusal.failure, requested);
   if (reached !== null) emitSpendLimitReached(tx, reached);
@@ -351,7 +353,7 @@ function rejectedMeters(tx: Tx, request: HoldRequest, terms: HeldTerms): readonl
 }
 
 /** Starts a due top-up and adds its purchase ID to the failure. A session's error omits the ID. */
-function toppedUp(tx: Tx, failure: Failure, reported: Failure): Failure {
+function withTopUp(tx: Tx, failure: Failure, reported: Failure): Failure {
   if (failure.kind !== "balance_too_low" || failure.onlyHolds) return reported;
   const purchaseId = topUpIfDue(tx, true);
   if (purchaseId === null || reported.kind !== "balance_too_low" || reported.session === true) {
@@ -361,15 +363,15 @@ function toppedUp(tx: Tx, failure: Failure, reported: Failure): Failure {
 }
 
 /** Failures after which the caller retries with the same ID. */
-const CORRECTED: ReadonlySet<Failure["kind"]> = new Set([
+const CORRECTABLE_FAILURES: ReadonlySet<Failure["kind"]> = new Set([
   "price_list_differs",
   "candidates_required",
 ]);
 
-function remember(tx: Tx, request: HoldRequest, refusal: Refusal): Refusal | null {
+function storeRejection(tx: Tx, request: HoldRequest, refusal: Refusal): Refusal | null {
   if (selectRequest(tx.sql, request.id) !== null) return null;
   // Stores rejections of requests from a peer region, unless the peer retries with the same ID.
-  if (!request.peer || CORRECTED.has(refusal.failure.kind)) return refusal;
+  if (!request.peer || CORRECTABLE_FAILURES.has(refusal.failure.kind)) return refusal;
   const { sql, memory, nowMs: admittedAt, period } = tx;
   const { keyId, externalId } = request;
   const row = { key: numberOf(sql, memory.names, keyId), tokens: null, failure: refusal.failure };

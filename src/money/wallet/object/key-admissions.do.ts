@@ -43,10 +43,10 @@ import type { PublishOutcome } from "./publish.do.ts";
 import type { Objects } from "../../../shared/contracts/objects.ts";
 import { evictOldest } from "../../../shared/evict-oldest.ts";
 
-const FOUND_AT_ONCE = 500;
+const USES_PER_CALL_MAX = 500;
 const REGISTER_TIMEOUT_MS = 5_000;
-const REMEMBERED_MAX = 2_000;
-const ROUNDS_MAX = 20;
+const CACHED_KEYS_MAX = 2_000;
+const LOOKUP_ATTEMPTS_MAX = 20;
 
 type AdmissionContext = Pick<Objects, "register"> & {
   readonly tx: () => Tx | null;
@@ -54,9 +54,9 @@ type AdmissionContext = Pick<Objects, "register"> & {
 };
 
 /** A lookup in progress. `isStale`: the key has changed since the lookup began. */
-type Question = { readonly hash: string; isStale: boolean };
+type Lookup = { readonly hash: string; isStale: boolean };
 
-type AskRegister = (register: RegisterCalls) => Promise<Identified>;
+type KeyLookup = (register: RegisterCalls) => Promise<Identified>;
 
 export type CheckedAdmission = {
   readonly hash: string;
@@ -71,22 +71,22 @@ export type CheckedAdmission = {
  * the response. Looks up a key at its first use, then once a minute.
  */
 export class KeyAdmissions {
-  readonly #keeping: AdmissionContext;
-  readonly #known = new Map<string, KnownKey>();
-  readonly #learning = new Map<string, Promise<Refusal | null>>();
-  readonly #questions = new Set<Question>();
+  readonly #context: AdmissionContext;
+  readonly #cached = new Map<string, KnownKey>();
+  readonly #loading = new Map<string, Promise<Refusal | null>>();
+  readonly #lookups = new Set<Lookup>();
 
-  constructor(keeping: AdmissionContext) {
-    this.#keeping = keeping;
+  constructor(context: AdmissionContext) {
+    this.#context = context;
   }
 
   forget(): void {
-    this.#known.clear();
+    this.#cached.clear();
   }
 
   unlearn({ sql }: Tx): void {
-    for (const question of this.#questions) question.isStale = true;
-    this.#known.clear();
+    for (const lookup of this.#lookups) lookup.isStale = true;
+    this.#cached.clear();
     forgetActiveKeys(sql);
   }
 
@@ -129,12 +129,12 @@ export class KeyAdmissions {
   }
 
   learn(hash: string): Promise<Refusal | null> {
-    const requested = this.#learning.get(hash);
+    const requested = this.#loading.get(hash);
     if (requested !== undefined) return requested;
-    const learning = this.#learn(hash).finally(() => {
-      this.#learning.delete(hash);
+    const learning = this.#fetchKey(hash).finally(() => {
+      this.#loading.delete(hash);
     });
-    this.#learning.set(hash, learning);
+    this.#loading.set(hash, learning);
     return learning;
   }
 
@@ -146,7 +146,7 @@ export class KeyAdmissions {
     assert(key !== null, "a living key is known");
     const { window } = key;
     const { clockMs } = tx;
-    if (window.lagMs(clockMs) > CLOCK_LAG_MAX_MS) this.#clamp(tx, hash, key);
+    if (window.lagMs(clockMs) > CLOCK_LAG_MAX_MS) this.#clampAdmissions(tx, hash, key);
     const limit = record.rpmLimit;
     const decision = window.decide(limit, clockMs);
     if (!decision.admitted) {
@@ -168,7 +168,7 @@ export class KeyAdmissions {
 
   /** Finds key uses that a restart may have lost. */
   findUses(tx: Tx): void {
-    for (const hash of tx.memory.dueUses.take(tx.nowMs, FOUND_AT_ONCE)) {
+    for (const hash of tx.memory.dueUses.take(tx.nowMs, USES_PER_CALL_MAX)) {
       const usedAt = this.#key(tx.sql, hash)?.window.lastAt ?? 0;
       if (usedAt > tx.memory.notedAt) addUse(tx.memory, hash, usedAt);
     }
@@ -198,8 +198,8 @@ export class KeyAdmissions {
   }
 
   revoke(tx: Tx, hash: string, revokedAt: number, by?: KeyEnd): void {
-    this.#outdate(hash);
-    this.#known.delete(hash);
+    this.#markLookupsStale(hash);
+    this.#cached.delete(hash);
     tx.storage.transactionSync(() => {
       markKeyRevoked(tx.sql, hash, revokedAt);
       if (by === undefined) return;
@@ -212,16 +212,16 @@ export class KeyAdmissions {
 
   /** Applies a new rate limit. The admissions of the last minute count toward it. */
   setLimit({ sql }: Tx, hash: string, rpmLimit: number): void {
-    this.#outdate(hash);
+    this.#markLookupsStale(hash);
     if (this.#key(sql, hash)?.record?.rpmLimit === rpmLimit) return;
     updateKeyLimit(sql, hash, rpmLimit);
-    this.#amend(hash, { rpmLimit });
+    this.#updateCached(hash, { rpmLimit });
   }
 
   setTerms(tx: Tx, hash: string, terms: KeyTerms): void {
-    this.#outdate(hash);
+    this.#markLookupsStale(hash);
     updateKeyTerms(tx.sql, hash, terms);
-    this.#amend(hash, { terms });
+    this.#updateCached(hash, { terms });
     const record = this.#key(tx.sql, hash)?.record;
     if (record !== null && record !== undefined) followBudget(tx, record.keyId, terms);
   }
@@ -231,13 +231,13 @@ export class KeyAdmissions {
   }
 
   setSecrets(tx: Tx, hash: string, secrets: KeySecrets, by?: KeyRotation): void {
-    this.#outdate(hash);
+    this.#markLookupsStale(hash);
     const [newest, second] = secrets ?? [];
     tx.storage.transactionSync(() => {
       updateKeySecrets(tx.sql, hash, secrets);
       if (by !== undefined && by.sessionsCut !== null) {
         cutSessions(tx.sql, hash, by.sessionsCut);
-        this.#known.delete(hash);
+        this.#cached.delete(hash);
         endPausesOf(tx, { scope: "key", subject: "" }); // ends only pauses of the key's sessions
       }
       if (newest === undefined || second === undefined || by === undefined) return;
@@ -249,56 +249,56 @@ export class KeyAdmissions {
       const { keyId: subject, actor } = by;
       addEvent(tx, { type: "key.rotated", actor, subject, data }, [newest.hash]);
     });
-    this.#amend(hash, { secrets });
+    this.#updateCached(hash, { secrets });
   }
 
-  async #learn(hash: string): Promise<Refusal | null> {
-    for (let round = 0; round < ROUNDS_MAX; round++) {
-      const question = { hash, isStale: false };
-      const identified = await this.#asked(question, (register) => register.identify(null));
+  async #fetchKey(hash: string): Promise<Refusal | null> {
+    for (let round = 0; round < LOOKUP_ATTEMPTS_MAX; round++) {
+      const lookup = { hash, isStale: false };
+      const identified = await this.#lookUp(lookup, (register) => register.identify(null));
       // Copies the failure, because an RPC result stays open until the caller disposes of it.
       if (!identified.ok) return refuse(identified.failure);
-      if (question.isStale) continue;
-      const tx = this.#keeping.tx();
+      if (lookup.isStale) continue;
+      const tx = this.#context.tx();
       if (tx === null) return refuse({ kind: "storage_unavailable" });
-      putKey(tx.sql, hash, recordOf(tx, identified.value));
-      this.#known.delete(hash);
+      putKey(tx.sql, hash, activeKeyOf(tx, identified.value));
+      this.#cached.delete(hash);
       return null;
     }
     return refuse({ kind: "overloaded" });
   }
 
-  async #asked(question: Question, ask: AskRegister): Promise<Identified> {
-    this.#questions.add(question);
+  async #lookUp(lookup: Lookup, ask: KeyLookup): Promise<Identified> {
+    this.#lookups.add(lookup);
     try {
-      return await within(ask(this.#keeping.register(question.hash)), REGISTER_TIMEOUT_MS);
+      return await within(ask(this.#context.register(lookup.hash)), REGISTER_TIMEOUT_MS);
     } catch (error) {
       logWarning("key_register_unreachable", { reason: reasonOf(error) });
       return refuse(storageFailure(error));
     } finally {
-      this.#questions.delete(question);
+      this.#lookups.delete(lookup);
     }
   }
 
-  #outdate(hash: string): void {
-    for (const question of this.#questions) question.isStale ||= question.hash === hash;
+  #markLookupsStale(hash: string): void {
+    for (const lookup of this.#lookups) lookup.isStale ||= lookup.hash === hash;
   }
 
   /**
    * Looks up a key again. Stores the time of the lookup first, which limits lookups to one per
    * minute.
    */
-  #refresh(tx: Tx, hash: string, ask: AskRegister): void {
-    this.#check(tx, hash, tx.clockMs);
-    this.#keeping.waitUntil(this.#refreshed(hash, ask));
+  #refresh(tx: Tx, hash: string, ask: KeyLookup): void {
+    this.#setCheckedAt(tx, hash, tx.clockMs);
+    this.#context.waitUntil(this.#lookUpAndApply(hash, ask));
   }
 
-  #check({ sql }: Tx, hash: string, checkedAt: number): void {
+  #setCheckedAt({ sql }: Tx, hash: string, checkedAt: number): void {
     updateChecked(sql, hash, checkedAt);
-    this.#amend(hash, { checkedAt });
+    this.#updateCached(hash, { checkedAt });
   }
 
-  #adopt(tx: Tx, hash: string, { rpmLimit, terms, secrets }: Key): void {
+  #applyKey(tx: Tx, hash: string, { rpmLimit, terms, secrets }: Key): void {
     const before = this.#key(tx.sql, hash)?.record;
     this.setLimit(tx, hash, rpmLimit);
     const knownTerms = before?.terms ?? NO_TERMS;
@@ -308,44 +308,48 @@ export class KeyAdmissions {
   }
 
   /** Looks up a key and applies the result. If the lookup fails, the key stays valid. */
-  async #refreshed(hash: string, ask: AskRegister): Promise<void> {
-    const question = { hash, isStale: false };
-    const identified = await this.#asked(question, ask);
-    const tx = this.#keeping.tx();
+  async #lookUpAndApply(hash: string, ask: KeyLookup): Promise<void> {
+    const lookup = { hash, isStale: false };
+    const identified = await this.#lookUp(lookup, ask);
+    const tx = this.#context.tx();
     if (tx === null) return;
     if (identified.ok) {
-      if (!question.isStale) this.#adopt(tx, hash, identified.value);
+      if (!lookup.isStale) this.#applyKey(tx, hash, identified.value);
     } else if (
       identified.failure.kind === "invalid_api_key" &&
       this.#key(tx.sql, hash)?.revokedAt === null
     ) {
       forgetActiveKey(tx.sql, hash);
-      this.#known.delete(hash);
+      this.#cached.delete(hash);
     }
   }
 
   /** After the clock moved back, changes future times of admissions to now. */
-  #clamp({ storage, clockMs }: Tx, hash: string, { number, record, window }: KnownKey): void {
+  #clampAdmissions(
+    { storage, clockMs }: Tx,
+    hash: string,
+    { number, record, window }: KnownKey,
+  ): void {
     const lagMs = window.lagMs(clockMs);
     logAlert("clock_stepped_back", { key_id: record?.keyId ?? null, lag_ms: lagMs });
     clampKey(storage, number, clockMs);
     window.clamp(clockMs);
-    this.#amend(hash, { checkedAt: Math.min(record?.checkedAt ?? 0, clockMs) });
+    this.#updateCached(hash, { checkedAt: Math.min(record?.checkedAt ?? 0, clockMs) });
   }
 
-  #amend(hash: string, change: Partial<ActiveKey>): void {
-    const key = this.#known.get(hash);
+  #updateCached(hash: string, change: Partial<ActiveKey>): void {
+    const key = this.#cached.get(hash);
     if (key === undefined || key.record === null) return;
-    this.#known.set(hash, { ...key, record: { ...key.record, ...change } });
+    this.#cached.set(hash, { ...key, record: { ...key.record, ...change } });
   }
 
   #key(sql: SqlStorage, hash: string): KnownKey | null {
-    const known = this.#known.get(hash);
+    const known = this.#cached.get(hash);
     if (known !== undefined) return known;
     const stored = selectKey(sql, hash);
     if (stored === null) return null;
-    evictOldest(this.#known, REMEMBERED_MAX);
-    this.#known.set(hash, stored);
+    evictOldest(this.#cached, CACHED_KEYS_MAX);
+    this.#cached.set(hash, stored);
     return stored;
   }
 }
@@ -374,7 +378,7 @@ export function admittedBy(
   };
 }
 
-function recordOf({ clockMs, memory }: Tx, { orgId, ...reported }: Key): ActiveKey {
+function activeKeyOf({ clockMs, memory }: Tx, { orgId, ...reported }: Key): ActiveKey {
   assert(orgId === memory.row.orgId, "a key is admitted by its own organization's wallet");
   return { ...reported, checkedAt: clockMs };
 }

@@ -17,11 +17,11 @@ import type { Tx } from "./memory.do.ts";
 const WINDOWS = [...BUDGET_PERIODS, "total"] as const;
 
 type Terms = Pick<KeyTerms, "budgetMicro" | "budgetPeriod">;
-type KeyDay = { readonly day: string; readonly cost: number };
+type KeyDaySpend = { readonly day: string; readonly cost: number };
 
 const ownerOf = (keyId: string): BudgetOwner => ({ scope: "key", subject: keyId });
 
-function amountIn({ budgetMicro, budgetPeriod }: Terms, window: string): Micros | null {
+function amountInWindow({ budgetMicro, budgetPeriod }: Terms, window: string): Micros | null {
   return window === (budgetPeriod ?? "total") ? budgetMicro : null;
 }
 
@@ -34,41 +34,41 @@ export function followBudget(tx: Tx, keyId: string, terms: Terms, isCounted = fa
   const { memory, sql } = tx;
   const before = fieldsOfOwner(sql, memory, ownerOf(keyId));
   if (before.length === 0) {
-    if (isCounted || terms.budgetMicro !== null) beginBudget(tx, keyId, terms);
+    if (isCounted || terms.budgetMicro !== null) startDollarBudget(tx, keyId, terms);
     return;
   }
   const isSame = ({ budget: { amount, window } }: Meter): boolean =>
-    amount === (amountIn(terms, window) ?? Infinity);
+    amount === (amountInWindow(terms, window) ?? Infinity);
   if (before.every(isSame)) return;
   updateKeyBudget(sql, keyId, terms);
   readAmounts(sql, memory, ownerOf(keyId));
 }
 
-function beginBudget(tx: Tx, keyId: string, terms: Terms): void {
+function startDollarBudget(tx: Tx, keyId: string, terms: Terms): void {
   const { memory, sql } = tx;
   const owner = ownerOf(keyId);
   const stored = selectKeyDays(sql, keyId);
   const limits = WINDOWS.map((window) => {
-    const tally = addDays(window, [[bucketOf(window, tx), 0]], stored);
-    return fieldLimit(owner, window, { amount: amountIn(terms, window), tally });
+    const tally = addDaysToTally(window, [[bucketOf(window, tx), 0]], stored);
+    return fieldLimit(owner, window, { amount: amountInWindow(terms, window), tally });
   });
   storeFieldLimits(sql, owner, { limits, changed: nextRevision(tx) });
   readFields(sql, memory, owner);
-  const later = laterDays(tx, keyId);
+  const later = daysInMemory(tx, keyId);
   for (const meter of later.length === 0 ? [] : fieldsOfOwner(sql, memory, owner)) {
-    const tally = addDays(meter.budget.window, meter.tally, later);
+    const tally = addDaysToTally(meter.budget.window, meter.tally, later);
     replaceMeter(memory.budgets, meter, { ...meter, tally });
   }
   memory.changed = true;
 }
 
-function laterDays({ memory }: Tx, keyId: string): KeyDay[] {
+function daysInMemory({ memory }: Tx, keyId: string): KeyDaySpend[] {
   return [...memory.usage.values()].filter(
     ({ dimension, name }) => dimension === "key" && name === keyId,
   );
 }
 
-function addDays(window: string, tally: Tally, days: readonly KeyDay[]): Tally {
+function addDaysToTally(window: string, tally: Tally, days: readonly KeyDaySpend[]): Tally {
   return days.reduce((sum, { day, cost }) => {
     return addTo(window, sum, { at: { period: periodOfDay(day), nowMs: 0 }, amount: cost });
   }, tally);
@@ -91,10 +91,11 @@ export function budgetStatus(tx: Tx, keyId: string, terms: Terms): KeyStatus["bu
 
 export function spendOfKey(tx: Tx, keyId: string): NonNullable<KeyStatus["spend"]> {
   const fields = fieldsOfOwner(tx.sql, tx.memory, ownerOf(keyId));
-  const days = fields.length > 0 ? [] : [...selectKeyDays(tx.sql, keyId), ...laterDays(tx, keyId)];
+  const days =
+    fields.length > 0 ? [] : [...selectKeyDays(tx.sql, keyId), ...daysInMemory(tx, keyId)];
   const spent = (window: string): Micros => {
     const known = fields.find(({ budget }) => budget.window === window);
-    return micros(sumInWindow(window, known?.tally ?? addDays(window, [], days), tx));
+    return micros(sumInWindow(window, known?.tally ?? addDaysToTally(window, [], days), tx));
   };
   return { total: spent("total"), day: spent("day"), week: spent("week"), month: spent("month") };
 }

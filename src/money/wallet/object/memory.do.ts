@@ -73,12 +73,12 @@ export type Memory = {
   /** Null until first used. */
   warmRoutes: Map<string, WarmUntil> | null;
   hasUndelivered: boolean;
-  room: Room;
+  room: StorageState;
 };
 
 type PublishedState = { readonly settings: Settings | null; readonly usedAt: number };
 
-type Room = {
+type StorageState = {
   isFull: boolean;
   readonly fromId: string;
   /** Earliest time of the next pass over all requests (Unix ms). */
@@ -123,14 +123,14 @@ export function loadMemory(sql: SqlStorage): Memory {
     hasUndelivered: false,
     room: { isFull: false, fromId: "", passAt: 0 },
   };
-  addLaterRows(sql, memory, checkpoint.seq);
+  applyLaterRows(sql, memory, checkpoint.seq);
   memory.clock = Math.max(memory.clock, newestAdmission(sql, checkpoint.floor_id));
   memory.newest = Math.max(memory.newest, memory.clock);
   openStoredHolds(sql, memory, checkpoint.floor_id);
-  noteUnpublished(sql, memory);
-  memory.hasUndelivered = hasUntold(sql);
+  loadUnpublishedUserIds(sql, memory);
+  memory.hasUndelivered = hasUndeliveredEvents(sql);
   memory.routine = memory.ledger.seq - checkpoint.seq;
-  memory.changed = memory.hasUndelivered || unpublished(sql, memory);
+  memory.changed = memory.hasUndelivered || hasUnpublishedRows(sql, memory);
   memory.rateLog.push(...selectRateLog(sql, row.rpmLimit, memory.clock));
   const { notedAt } = memory;
   findDueUses(sql, memory.dueUses, { notedAt, dueAt: checkpoint.clock + QUIET_MS });
@@ -139,7 +139,7 @@ export function loadMemory(sql: SqlStorage): Memory {
   return memory;
 }
 
-function noteUnpublished(sql: SqlStorage, { row, unpublished: ids }: Memory): void {
+function loadUnpublishedUserIds(sql: SqlStorage, { row, unpublished: ids }: Memory): void {
   for (const { id } of sql.exec<{ id: string }>(
     "SELECT id FROM end_users WHERE changed > ? AND departed IS NULL",
     row.acknowledged,
@@ -159,7 +159,7 @@ export function isUnpublished({ changed, routine, uses }: Memory): boolean {
   return changed || routine > 0 || uses.size > 0;
 }
 
-function addLaterRows(sql: SqlStorage, memory: Memory, seq: number): void {
+function applyLaterRows(sql: SqlStorage, memory: Memory, seq: number): void {
   const later = sql
     .exec<{ seq: number; charged: number; at: number }>(
       `SELECT seq, CASE WHEN state = 'settled' AND late = 0 THEN charged ELSE 0 END AS charged,
@@ -209,7 +209,7 @@ export function selectRateLog(sql: SqlStorage, limit: number | null, nowMs: numb
     .map((row) => row.at);
 }
 
-function hasUntold(sql: SqlStorage): boolean {
+function hasUndeliveredEvents(sql: SqlStorage): boolean {
   const found = sql.exec(
     `SELECT 1 FROM events WHERE seq > (SELECT told_seq FROM event_log)
     UNION ALL SELECT 1 FROM events WHERE renamed = 1 LIMIT 1`,
@@ -217,7 +217,7 @@ function hasUntold(sql: SqlStorage): boolean {
   return found.toArray().length > 0;
 }
 
-function unpublished(sql: SqlStorage, memory: Memory): boolean {
+function hasUnpublishedRows(sql: SqlStorage, memory: Memory): boolean {
   if (memory.unpublished.size > 0 || memory.row.publishAll) return true;
   if (memory.row.revision > memory.row.acknowledged) return true;
   const { n } = sql

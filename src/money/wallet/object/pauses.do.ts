@@ -43,8 +43,8 @@ export function putPause(tx: Tx, wish: NewPause): Result<PutPause> {
     known?.reason === reason &&
     known.until === until &&
     (known.stopRunning === true) === stopRunning;
-  if (!isSame) store(tx, pause);
-  return success({ ...named(tx, isSame ? known : pause), created: known === undefined });
+  if (!isSame) storePause(tx, pause);
+  return success({ ...withOwnerName(tx, isSame ? known : pause), created: known === undefined });
 }
 
 function refusePause(
@@ -62,12 +62,12 @@ function refusePause(
     return conflict(message, "until");
   }
   if (known !== undefined || scope === "organization") return null;
-  if (!isFull(memory.pauses, source)) return null;
+  if (!hasPausesMax(memory.pauses, source)) return null;
   const message = `An organization can't have more than ${PAUSES_MAX} pauses. End some first.`;
   return refuse({ kind: "conflict", message, param: null, code: "too_many_pauses" });
 }
 
-function isFull({ byName }: Pauses, source: Pause["source"]): boolean {
+function hasPausesMax({ byName }: Pauses, source: Pause["source"]): boolean {
   return [...byName.values()].filter((one) => one.source === source).length >= PAUSES_MAX;
 }
 
@@ -82,11 +82,13 @@ function subjectOf(tx: Tx, { scope, id, session }: NewPause): Result<string> {
     const isOwned =
       session !== undefined &&
       (keyId === null ? session.isOwn : ownsSession(tx.sql, keyId, session.owner));
-    return isOwned && !isGone(tx, { scope, subject: id }) ? success(id) : missing("session");
+    return isOwned && !isOwnerGone(tx, { scope, subject: id })
+      ? success(id)
+      : refuseUnknown("session");
   }
   if (scope !== "end_user") return success(id);
   const user = selectEndUser(tx.sql, "external_id", id);
-  return user === null ? missing("end user") : success(user.id);
+  return user === null ? refuseUnknown("end user") : success(user.id);
 }
 
 /** Returns the end of a session, with a margin for clocks that lag. */
@@ -104,7 +106,7 @@ function sessionEnd(
  * Reports whether a key was revoked or a session ended. The wallet doesn't know about removed
  * members.
  */
-function isGone(
+function isOwnerGone(
   { sql }: Tx,
   { scope, subject }: BudgetOwner,
   ended = selectEndedKeys(sql),
@@ -116,7 +118,7 @@ function isGone(
   return session.endedAt !== null || cut < (ended.get(session.keyId ?? "") ?? 0);
 }
 
-function missing(noun: string): Refusal {
+function refuseUnknown(noun: string): Refusal {
   return refuse({ kind: "not_found", message: `No such ${noun}.` });
 }
 
@@ -125,17 +127,17 @@ export function pauseByBudget(tx: Tx, { scope, subject, budget }: BudgetOwner & 
   const { byName } = memory.pauses;
   const owner = { scope, subject, source: "budget" } as const;
   if (budget.onExceeded !== "pause") return;
-  if (scope !== "organization" && isFull(memory.pauses, "budget")) return;
-  if (byName.has(pauseName(owner)) || isGone(tx, owner)) return;
+  if (scope !== "organization" && hasPausesMax(memory.pauses, "budget")) return;
+  if (byName.has(pauseName(owner)) || isOwnerGone(tx, owner)) return;
   const id = mintId("pau_", createdAt);
   const reason = "A budget is used up";
   const made = { until: null, createdBy: SYSTEM, createdAt, budgetId: budget.id };
-  store(tx, { ...owner, id, reason, ...made, ...sessionEnd(tx, owner) });
+  storePause(tx, { ...owner, id, reason, ...made, ...sessionEnd(tx, owner) });
 }
 
 type BudgetPart = { readonly budget: Budget };
 
-function store(tx: Tx, pause: Pause): void {
+function storePause(tx: Tx, pause: Pause): void {
   const { memory, sql, storage } = tx;
   const { id, scope, source, reason, until, createdBy: actor } = pause;
   const name = pauseName(pause);
@@ -168,13 +170,13 @@ export function listPauses(tx: Tx, reader: PauseReader | null): Result<readonly 
   touchStorage(tx);
   return success(
     [...tx.memory.pauses.byName.values()]
-      .filter((pause) => reader === null || mayRead(tx, pause, reader))
+      .filter((pause) => reader === null || canRead(tx, pause, reader))
       .toSorted((one, other) => one.createdAt - other.createdAt)
-      .map((pause) => named(tx, pause)),
+      .map((pause) => withOwnerName(tx, pause)),
   );
 }
 
-function mayRead(tx: Tx, { scope, subject }: Pause, { memberId, keyIds }: PauseReader): boolean {
+function canRead(tx: Tx, { scope, subject }: Pause, { memberId, keyIds }: PauseReader): boolean {
   switch (scope) {
     case "organization":
       return true;
@@ -191,14 +193,14 @@ function mayRead(tx: Tx, { scope, subject }: Pause, { memberId, keyIds }: PauseR
 
 export function endPause(tx: Tx, { id, source, actor }: PauseEnding): Result<PauseWithOwner> {
   const pause = [...tx.memory.pauses.byName.values()].find((one) => one.id === id);
-  if (pause === undefined) return missing("pause");
+  if (pause === undefined) return refuseUnknown("pause");
   if (pause.source === "operator" && source !== "operator") return operatorsOwn();
-  const ended = named(tx, pause);
-  endAll(tx, [pause], { cause: "removed", actor });
+  const ended = withOwnerName(tx, pause);
+  endPauses(tx, [pause], { cause: "removed", actor });
   return success(ended);
 }
 
-const isOf = ({ scope, subject }: BudgetOwner, pause: Pause): boolean =>
+const isOwnedBy = ({ scope, subject }: BudgetOwner, pause: Pause): boolean =>
   pause.scope === scope && pause.subject === subject;
 
 /**
@@ -206,7 +208,7 @@ const isOf = ({ scope, subject }: BudgetOwner, pause: Pause): boolean =>
  * paused.
  */
 export function refusePaused(tx: Tx, owner: BudgetOwner): Refusal | null {
-  if (![...tx.memory.pauses.byName.values()].some((pause) => isOf(owner, pause))) return null;
+  if (![...tx.memory.pauses.byName.values()].some((pause) => isOwnedBy(owner, pause))) return null;
   const message = "This end user is paused. End the pause before you delete the end user.";
   return refuse({ kind: "conflict", message, param: null });
 }
@@ -216,8 +218,8 @@ export function endPausesOf(tx: Tx, owner: BudgetOwner): void {
   const all = [...tx.memory.pauses.byName.values()];
   if (all.length === 0) return;
   const ended = selectEndedKeys(tx.sql);
-  const own = all.filter((pause) => isOf(owner, pause) || isGone(tx, pause, ended));
-  if (own.length > 0) endAll(tx, own, { cause: "deleted", actor: SYSTEM });
+  const own = all.filter((pause) => isOwnedBy(owner, pause) || isOwnerGone(tx, pause, ended));
+  if (own.length > 0) endPauses(tx, own, { cause: "deleted", actor: SYSTEM });
 }
 
 export function forgetMember(tx: Tx, memberId: string): Result<null> {
@@ -233,12 +235,12 @@ export function endDuePauses(tx: Tx): void {
   if (nowMs < memory.pauses.until) return;
   const due = [...memory.pauses.byName.values()].filter((pause) => endOf(pause) <= nowMs);
   const isExpired = ({ until }: Pause): boolean => (until ?? Infinity) <= nowMs;
-  endAll(tx, due.filter(isExpired), { cause: "expired", actor: SYSTEM });
+  endPauses(tx, due.filter(isExpired), { cause: "expired", actor: SYSTEM });
   const others = due.filter((pause) => !isExpired(pause));
-  endAll(tx, others, { cause: "deleted", actor: SYSTEM });
+  endPauses(tx, others, { cause: "deleted", actor: SYSTEM });
 }
 
-function endAll(
+function endPauses(
   tx: Tx,
   ended: readonly Pause[],
   { cause, actor }: { readonly cause: string; readonly actor: Actor },
@@ -256,7 +258,7 @@ function endAll(
   memory.changed = true;
 }
 
-function named(tx: Tx, pause: Pause): PauseWithOwner {
+function withOwnerName(tx: Tx, pause: Pause): PauseWithOwner {
   const { scope, subject } = pause;
   const isUser = scope === "end_user";
   const user = isUser ? selectEndUser(tx.sql, "id", subject) : null;

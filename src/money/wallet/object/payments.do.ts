@@ -33,7 +33,7 @@ import { disableTopUp, topUpEnded, topUpIfDue } from "./top-up.do.ts";
 export function creditPayment(tx: Tx, credit: PaymentCredit): Result<{ readonly madeAt: number }> {
   const { paymentId, purchaseId, netMicro, method, actor } = credit;
   const { memory, sql } = tx;
-  const request = { amountMicro: netMicro, reference: referenceOf(tx, paymentId), actor };
+  const request = { amountMicro: netMicro, reference: creditReference(tx, paymentId), actor };
   const before = recallCredit(tx, request);
   if (before !== null && !before.ok) return before;
   const topUp = creditTopUp(memory.topUp, purchaseId);
@@ -67,7 +67,7 @@ export function creditPayment(tx: Tx, credit: PaymentCredit): Result<{ readonly 
  * Returns the reference of a payment's credit. If a rebuild lost the first credit, the reference
  * differs from the first one.
  */
-function referenceOf({ memory, sql }: Tx, paymentId: string): string {
+function creditReference({ memory, sql }: Tx, paymentId: string): string {
   const reference = `stripe:${paymentId}`;
   if (selectPayment(sql, paymentId) !== null) return reference;
   const isGivenUp = sql

@@ -24,56 +24,56 @@ export function placeHold(
   request: HoldRequest,
   { terms, isCaptured }: { readonly terms: HeldTerms; readonly isCaptured: boolean },
 ): Result<PlacedHold> {
-  const before = firstOf(tx, request);
+  const before = findEarlierHold(tx, request);
   if (before !== null) return success(before);
   return tx.storage.transactionSync(() => {
     const { answer } = hold(tx, request, terms);
     if (!answer.ok) return answer;
-    const placed = knownHold(tx, request.id);
+    const placed = findPlacedHold(tx, request.id);
     assert(placed !== null, "a granted hold has a row");
-    return success(isCaptured ? captured(tx, placed, answer.value.granted) : placed);
+    return success(isCaptured ? settleCapture(tx, placed, answer.value.granted) : placed);
   });
 }
 
-function firstOf(tx: Tx, { id, idempotency }: HoldRequest): PlacedHold | null {
-  const same = knownHold(tx, id);
+function findEarlierHold(tx: Tx, { id, idempotency }: HoldRequest): PlacedHold | null {
+  const same = findPlacedHold(tx, id);
   if (same !== null || idempotency === null) return same;
   const holder = selectIdempotencyHolder(tx.sql, idempotency.name, tx.nowMs);
   if (holder === null || holder.body !== idempotency.body) return null;
   const isOld = tx.nowMs - holder.admittedAt >= IDEMPOTENCY_MS;
-  return isOld ? null : knownHold(tx, holder.id);
+  return isOld ? null : findPlacedHold(tx, holder.id);
 }
 
 export function readPlacedHold(tx: Tx, id: string): Result<PlacedHold> {
-  const placed = knownHold(tx, id);
-  return placed === null ? missing() : success(placed);
+  const placed = findPlacedHold(tx, id);
+  return placed === null ? refuseUnknownHold() : success(placed);
 }
 
 export function changeHold(tx: Tx, { id, by, action }: HoldChange): Result<PlacedHold> {
-  const placed = knownHold(tx, id);
-  if (placed === null || !isParty(placed, by)) return missing();
+  const placed = findPlacedHold(tx, id);
+  if (placed === null || !canAccessHold(placed, by)) return refuseUnknownHold();
   const owner = action.kind === "extend" || placed.pays === "quota" ? "key" : "merchant";
   if (by.kind !== owner) return refuse({ kind: "hold_not_allowed", owner });
   switch (action.kind) {
     case "capture":
-      return capture(tx, placed, action.amountMicro ?? placed.grantedMicro);
+      return captureHold(tx, placed, action.amountMicro ?? placed.grantedMicro);
     case "release":
-      return release(tx, placed);
+      return releaseHold(tx, placed);
     case "extend":
-      return extend(tx, placed, action.expiresInS);
+      return extendPlacedHold(tx, placed, action.expiresInS);
   }
 }
 
-function capture(tx: Tx, placed: PlacedHold, amount: Micros): Result<PlacedHold> {
+function captureHold(tx: Tx, placed: PlacedHold, amount: Micros): Result<PlacedHold> {
   if (amount > placed.grantedMicro) {
     const held = dollarsOf(placed.grantedMicro);
     return invalid(`amount_dollars can't exceed the held amount, ${held}.`, "amount_dollars");
   }
-  if (placed.state === "held") return success(captured(tx, placed, amount));
-  return placed.capturedMicro === amount ? success(placed) : hasEnded(placed);
+  if (placed.state === "held") return success(settleCapture(tx, placed, amount));
+  return placed.capturedMicro === amount ? success(placed) : refuseEnded(placed);
 }
 
-function captured(tx: Tx, placed: PlacedHold, cost: Micros): PlacedHold {
+function settleCapture(tx: Tx, placed: PlacedHold, cost: Micros): PlacedHold {
   const { id, keyId, pays, merchant, description, tags, sessionTags } = placed;
   const tagged = { ...(tags && { tags }), ...(sessionTags && { sessionTags }) };
   const purpose = { pays, merchant, description, ...tagged };
@@ -87,7 +87,7 @@ function captured(tx: Tx, placed: PlacedHold, cost: Micros): PlacedHold {
       keyId,
       streamed: false,
       usage: NO_USAGE,
-      price: FREE, // all charges of a merchant have the same price row; receipts show the charge
+      price: FREE_PRICE, // all charges of a merchant have the same price row; receipts show the charge
       firstByteMs: null,
       durationMs: Math.max(0, tx.nowMs - placed.createdAt),
       estimated: false,
@@ -101,17 +101,17 @@ function captured(tx: Tx, placed: PlacedHold, cost: Micros): PlacedHold {
   return { ...placed, state: "settled", capturedMicro: cost };
 }
 
-const FREE = { input: 0, cached: 0, cacheWrite: 0, output: 0 };
+const FREE_PRICE = { input: 0, cached: 0, cacheWrite: 0, output: 0 };
 
-function release(tx: Tx, placed: PlacedHold): Result<PlacedHold> {
-  if (placed.state === "settled") return hasEnded(placed);
+function releaseHold(tx: Tx, placed: PlacedHold): Result<PlacedHold> {
+  if (placed.state === "settled") return refuseEnded(placed);
   if (placed.state !== "held") return success(placed);
   const answer = voidHold(tx, placed.id);
   return answer.ok ? success({ ...placed, state: "voided" }) : answer;
 }
 
-function extend(tx: Tx, placed: PlacedHold, expiresInS: number): Result<PlacedHold> {
-  if (placed.state !== "held") return hasEnded(placed);
+function extendPlacedHold(tx: Tx, placed: PlacedHold, expiresInS: number): Result<PlacedHold> {
+  if (placed.state !== "held") return refuseEnded(placed);
   const expiresAt = Math.max(placed.expiresAt, tx.nowMs + expiresInS * 1000);
   if (expiresAt > placed.createdAt + LIFETIME_MAX_MS) {
     return invalid(
@@ -125,29 +125,29 @@ function extend(tx: Tx, placed: PlacedHold, expiresInS: number): Result<PlacedHo
 }
 
 /** A session can access only its own holds. */
-function isParty(placed: PlacedHold, by: HoldParty): boolean {
+function canAccessHold(placed: PlacedHold, by: HoldParty): boolean {
   if (by.kind === "merchant") return placed.merchant === by.name;
   return placed.keyId === by.keyId && (by.sessionId ?? placed.sessionId) === placed.sessionId;
 }
 
-const ENDS = { settled: "captured", voided: "released", expired: "expired" } as const;
+const END_STATES = { settled: "captured", voided: "released", expired: "expired" } as const;
 
-function hasEnded({ state }: PlacedHold): Refusal {
-  const end = state === "held" || state === "refused" ? "ended" : ENDS[state];
+function refuseEnded({ state }: PlacedHold): Refusal {
+  const end = state === "held" || state === "refused" ? "ended" : END_STATES[state];
   const message = `This hold has already been ${end}.`;
   return refuse({ kind: "conflict", message, param: null, code: "hold_ended" });
 }
 
-function missing(): Refusal {
+function refuseUnknownHold(): Refusal {
   return refuse({ kind: "not_found", message: "No such hold." });
 }
 
-function knownHold(tx: Tx, id: string): PlacedHold | null {
+function findPlacedHold(tx: Tx, id: string): PlacedHold | null {
   const known = selectRequest(tx.sql, id);
-  return known === null ? null : placedOf(known);
+  return known === null ? null : placedHoldFrom(known);
 }
 
-function placedOf(known: KnownHold): PlacedHold | null {
+function placedHoldFrom(known: KnownHold): PlacedHold | null {
   const { purpose = null, granted, state } = known;
   if (purpose === null || granted === null) return null;
   return {

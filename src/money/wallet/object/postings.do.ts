@@ -68,14 +68,14 @@ export function settle(
     return success({ kind: "unknown" });
   }
   const before = "state" in known ? recallSettle(known) : null;
-  if (before === null) return success(post(tx, settlement, { known, actor }));
+  if (before === null) return success(postCharge(tx, settlement, { known, actor }));
   return success(typeof before === "string" ? { kind: before } : { kind: "settled", ...before });
 }
 
 /** Maximum counts in memory that aren't in a checkpoint (about 12 MB). */
 const UNSAVED_MAX = 20_000;
 
-function post(
+function postCharge(
   tx: Tx,
   settlement: Settlement,
   { known, actor }: { readonly known: KnownHold | OpenHold; readonly actor: Actor | null },
@@ -86,7 +86,7 @@ function post(
   const ledgerCharge = ledgerChargeOf(settlement, posting, known);
   const balance = micros(memory.ledger.balance - ledgerCharge.posting.charged);
   const seq = memory.ledger.seq + (ledgerCharge.posting.shortfall > 0 ? 2 : 1);
-  const counts = countsOf(tx.sql, memory, countedBy(tx, settlement, { known, posting }));
+  const counts = countsOf(tx.sql, memory, countedCharge(tx, settlement, { known, posting }));
   const crossings = quotaAlerts(tx, counts, known.period);
   const low = balanceCrossing(balance, memory.row.settings.lowBalance);
   if (low !== null) crossings.push(low);
@@ -94,7 +94,11 @@ function post(
   const crossed = crossingsOf(counts);
   const sold = numberOf(tx.sql, memory.names, soldOf(settlement.generation));
   const write = (): void => {
-    store(tx, ledgerCharge.settlement, { posting: ledgerCharge.posting, sold, keyId: known.keyId });
+    storeCharge(tx, ledgerCharge.settlement, {
+      posting: ledgerCharge.posting,
+      sold,
+      keyId: known.keyId,
+    });
     raiseAlerts(tx, crossings, seq);
     emitCrossings(tx, crossed, { period: known.period, nowMs: tx.nowMs });
     for (const event of byHand) addEvent(tx, event);
@@ -103,7 +107,7 @@ function post(
   const isOneRow = !posting.late && ledgerCharge.posting.shortfall === 0 && !tells;
   if (isOneRow) write();
   else tx.storage.transactionSync(write);
-  release(tx, known.id);
+  releaseHold(tx, known.id);
   applyCounts(memory, counts);
   memory.ledger.balance = balance;
   memory.ledger.seq = seq;
@@ -111,7 +115,7 @@ function post(
   if (settlement.generation.warm !== undefined) keepWarmRoute(tx, settlement.generation.warm);
   memory.routine++;
   if (memory.budgets.unsaved.size > UNSAVED_MAX) takeCheckpoint(tx);
-  report(tx, settlement, posting);
+  logPosting(tx, settlement, posting);
   return { kind: "settled", charged: posting.charged, shortfall: posting.shortfall };
 }
 
@@ -141,7 +145,7 @@ type Charge = {
   readonly inLedger: Micros;
 };
 
-function store(
+function storeCharge(
   tx: Tx,
   settlement: Settlement,
   {
@@ -181,7 +185,7 @@ function storeLateCharge(
   addCharges(sql, charges);
 }
 
-function report(tx: Tx, settlement: Settlement, posting: Posting): void {
+function logPosting(tx: Tx, settlement: Settlement, posting: Posting): void {
   const { id, cost } = settlement;
   const fields = { org_id: tx.memory.row.orgId, id, cost, charged: posting.charged };
   if (posting.overHold) logWarning("over_hold", fields);
@@ -219,7 +223,7 @@ export function voidHold(
   if (known === "held" || known.state === "expired") {
     updateVoided(sql, id, { at: nowMs, absorbed, names: memory.names });
   }
-  release(tx, id);
+  releaseHold(tx, id);
   if (open !== undefined) memory.tokens.get(open.keyId)?.correct(id, 0);
   return success({ kind: "voided" });
 }
@@ -237,15 +241,15 @@ export function expire(tx: Tx): void {
   });
   for (const one of due) {
     ledger.seq++;
-    release(tx, one.id);
-    applyCounts(tx.memory, countsOf(tx.sql, tx.memory, expiredBy(one, ledger.seq)));
+    releaseHold(tx, one.id);
+    applyCounts(tx.memory, countsOf(tx.sql, tx.memory, countedExpiry(one, ledger.seq)));
   }
   if (due.length === 0) return;
   tx.memory.changed = true;
   logWarning("holds_expired", { org_id: tx.memory.row.orgId, count: due.length });
 }
 
-function release({ memory, sql }: Tx, id: string): void {
+function releaseHold({ memory, sql }: Tx, id: string): void {
   const open = memory.ledger.holds.get(id);
   if (open === undefined) return;
   reserve(sql, memory, open, -1);
@@ -262,7 +266,7 @@ function limitFreeOf({ memory, nowMs, sql }: Tx, known: KnownHold | OpenHold, mo
  * Returns the amounts that a charge adds to the limits. An expired hold has already counted the
  * request.
  */
-function countedBy(
+function countedCharge(
   { memory, nowMs }: Tx,
   { generation }: Settlement,
   { known, posting }: { readonly known: KnownHold | OpenHold; readonly posting: Posting },
@@ -285,7 +289,7 @@ function countedBy(
  * Returns the amounts that an expired hold adds to the limits: one request. A late charge can
  * follow.
  */
-function expiredBy(hold: OpenHold, seq: number): CountedRequest {
+function countedExpiry(hold: OpenHold, seq: number): CountedRequest {
   const amounts = { dollars: 0, tokens: 0, requests: 1 };
   return { ...hold, seq, atMs: hold.expiresAt, models: hold.models ?? null, amounts };
 }

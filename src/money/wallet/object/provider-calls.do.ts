@@ -8,7 +8,7 @@ import { newestRows } from "./request-usage.do.ts";
 /** 4xx statuses that are the provider's fault, not the request's. */
 const PROVIDER_STATUSES: ReadonlySet<number> = new Set([401, 403, 408, 429]);
 
-function isOfProvider({ status }: FailedAttempt): boolean {
+function isProviderFault({ status }: FailedAttempt): boolean {
   return status === undefined || status >= 500 || PROVIDER_STATUSES.has(status);
 }
 
@@ -29,7 +29,7 @@ export function readProviderCalls(tx: Tx, fromMs: number): ProviderCallsReport {
     return known;
   };
   const countFailed = (one: FailedAttempt, count: number): void => {
-    if (!isOfProvider(one)) return;
+    if (!isProviderFault(one)) return;
     const { failed } = of(one.route.split(":", 1).join());
     failed[one.why] = (failed[one.why] ?? 0) + count;
   };

@@ -29,7 +29,7 @@ import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Tx, Memory } from "./memory.do.ts";
 
 /** Minimum time between two published uses of the organization, in ms. */
-const USE_MS = 3_600_000;
+const USE_INTERVAL_MS = 3_600_000;
 
 /** The result of a publish. `again`: D1 lost rows, so the wallet must publish all rows. */
 export type PublishOutcome = {
@@ -39,7 +39,7 @@ export type PublishOutcome = {
   readonly eventsWait: boolean;
 };
 
-const UNSENT = { uses: [], touched: [], eventsWait: true } as const;
+const NOTHING_SENT = { uses: [], touched: [], eventsWait: true } as const;
 
 /**
  * Publishes changes to D1. During a conflict, only checks D1's snapshot. Throws if D1 fails. The
@@ -59,17 +59,17 @@ async function publishOnce(tx: Tx, live: () => Tx | null): Promise<PublishOutcom
   if (row.conflict === null) return publishNow(tx, live);
   const head = await readSnapshotHead(tx.env.DB, row.orgId);
   const later = live();
-  if (later === null) return { ...UNSENT, outcome: "published" }; // the wallet was deleted meanwhile
+  if (later === null) return { ...NOTHING_SENT, outcome: "published" }; // the wallet was deleted meanwhile
   if (head === null || ownsSnapshot(later.memory.row, head)) return publishNow(later, live);
-  tellConflict(later, head);
-  return { ...UNSENT, outcome: "conflict" };
+  logConflict(later, head);
+  return { ...NOTHING_SENT, outcome: "conflict" };
 }
 
 async function publishNow(tx: Tx, live: () => Tx | null): Promise<PublishOutcome> {
   const { memory } = tx;
   takeCheckpoint(tx);
-  const picked = { endUsers: [...memory.unpublished], uses: pickUses(memory) };
-  const publication = pick(tx, picked);
+  const picked = { endUsers: [...memory.unpublished], uses: takeKeyUses(memory) };
+  const publication = createPublication(tx, picked);
   const { settings } = memory.row;
   const creditsSeq = memory.ledger.seq;
   memory.unpublished.clear();
@@ -81,7 +81,7 @@ async function publishNow(tx: Tx, live: () => Tx | null): Promise<PublishOutcome
   } catch (error) {
     const later = live()?.memory;
     if (later !== undefined) {
-      putBack(later, picked.endUsers);
+      restoreUnpublished(later, picked.endUsers);
       for (const { hash, usedAt } of picked.uses) addUse(later, hash, usedAt);
     }
     throw error;
@@ -93,13 +93,13 @@ async function publishNow(tx: Tx, live: () => Tx | null): Promise<PublishOutcome
   return { ...reported, outcome: acknowledge(after, publication, sent) };
 }
 
-function pickUses({ uses }: Memory): KeyUse[] {
+function takeKeyUses({ uses }: Memory): KeyUse[] {
   const picked = [...uses].map(([hash, usedAt]) => ({ hash, usedAt }));
   uses.clear();
   return picked;
 }
 
-function putBack(memory: Memory, picked: readonly string[]): void {
+function restoreUnpublished(memory: Memory, picked: readonly string[]): void {
   for (const id of picked) memory.unpublished.add(id);
   memory.changed = true;
 }
@@ -119,16 +119,16 @@ function acknowledge(
   const found = head === "moved" ? null : head;
   const seq = head === "moved" ? row.acknowledged : (head?.seq ?? 0);
   if (found !== null && !ownsSnapshot({ ...row, revision: publication.revision }, found)) {
-    putBack(tx.memory, picked);
+    restoreUnpublished(tx.memory, picked);
     const { epoch } = row;
     changeRow(tx, {
       conflict: conflictText({ head: found, epoch, revision: publication.revision }),
     });
-    tellConflict(tx, found);
+    logConflict(tx, found);
     return "conflict";
   }
   if (seq < row.acknowledged && !publication.everything) {
-    putBack(tx.memory, picked);
+    restoreUnpublished(tx.memory, picked);
     changeRow(tx, { publishAll: true, conflict: null });
     logWarning("book_restored", {
       org_id: row.orgId,
@@ -150,7 +150,7 @@ function acknowledge(
   return "published";
 }
 
-function tellConflict(tx: Tx, head: SnapshotHead): void {
+function logConflict(tx: Tx, head: SnapshotHead): void {
   const { orgId, epoch, revision } = tx.memory.row;
   logAlert("wallet_book_conflict", {
     org_id: orgId,
@@ -161,7 +161,7 @@ function tellConflict(tx: Tx, head: SnapshotHead): void {
   });
 }
 
-function pick(
+function createPublication(
   tx: Tx,
   { endUsers, uses }: { readonly endUsers: readonly string[]; readonly uses: readonly KeyUse[] },
 ): Publication {
@@ -179,7 +179,7 @@ function pick(
     ),
     alertsFrom: forgetOldAlerts(tx),
     everything: row.publishAll,
-    isUse: row.publishAll || Math.abs(tx.nowMs - tx.memory.published.usedAt) >= USE_MS,
+    isUse: row.publishAll || Math.abs(tx.nowMs - tx.memory.published.usedAt) >= USE_INTERVAL_MS,
   };
 }
 
@@ -196,10 +196,10 @@ function* pagesOf(tx: Tx, endUserIds: readonly string[]): Generator<SnapshotPage
   yield* paymentPages(sql, since);
   if (!isPublished) yield { table: "settings", rows: [settingsRow(settings)] };
   yield* rulePages(sql, since);
-  for (const rows of rowPages((last) => selectDays(sql, since, last?.["day"] ?? ""))) {
+  for (const rows of rowPages((last) => selectUsageByDay(sql, since, last?.["day"] ?? ""))) {
     yield { table: "daily_usage", rows };
   }
-  for (const rows of rowPages((last) => selectKeySpend(sql, since, last?.["key_id"] ?? ""))) {
+  for (const rows of rowPages((last) => selectKeySpendPage(sql, since, last?.["key_id"] ?? ""))) {
     yield { table: "key_spend", rows };
   }
   yield* budgetPages(sql, since);
@@ -218,7 +218,7 @@ function* pagesOf(tx: Tx, endUserIds: readonly string[]): Generator<SnapshotPage
       yield { table: "end_users", rows };
     }
   }
-  for (const rows of rowPages((last) => selectDeleted(sql, last?.["id"] ?? ""))) {
+  for (const rows of rowPages((last) => selectDeletedEndUsers(sql, last?.["id"] ?? ""))) {
     yield { table: "deleted_end_users", rows: rows.map(({ id }) => String(id)) };
   }
 }
@@ -242,7 +242,7 @@ function* creditPages(
     yield { table: "credits", rows };
   }
   if (!publishAll) return;
-  for (const rows of rowPages((last) => selectAdopted(sql, last?.["reference"] ?? ""))) {
+  for (const rows of rowPages((last) => selectAdoptedCredits(sql, last?.["reference"] ?? ""))) {
     yield { table: "credits", rows };
   }
 }
@@ -273,13 +273,13 @@ function* rowPages(
   }
 }
 
-const CREDIT = `reference, amount AS amount_micro, balance AS balance_micro, held AS held_micro,
+const CREDIT_COLUMNS = `reference, amount AS amount_micro, balance AS balance_micro, held AS held_micro,
   open_holds, created_at`;
 
 function selectCredits(sql: SqlStorage, after: SnapshotRow[string], newest: number): SnapshotRow[] {
   return sql
     .exec<SnapshotRow>(
-      `SELECT seq, ${CREDIT} FROM entries WHERE seq > ? AND seq <= ? AND kind = 'credit'
+      `SELECT seq, ${CREDIT_COLUMNS} FROM entries WHERE seq > ? AND seq <= ? AND kind = 'credit'
       ORDER BY seq LIMIT ${PAGE_ROWS}`,
       after,
       newest,
@@ -287,17 +287,21 @@ function selectCredits(sql: SqlStorage, after: SnapshotRow[string], newest: numb
     .toArray();
 }
 
-function selectAdopted(sql: SqlStorage, after: SnapshotRow[string]): SnapshotRow[] {
+function selectAdoptedCredits(sql: SqlStorage, after: SnapshotRow[string]): SnapshotRow[] {
   return sql
     .exec<SnapshotRow>(
-      `SELECT ${CREDIT} FROM adopted_credits WHERE reference > ?
+      `SELECT ${CREDIT_COLUMNS} FROM adopted_credits WHERE reference > ?
       ORDER BY reference LIMIT ${PAGE_ROWS}`,
       after,
     )
     .toArray();
 }
 
-function selectDays(sql: SqlStorage, since: number, after: SnapshotRow[string]): SnapshotRow[] {
+function selectUsageByDay(
+  sql: SqlStorage,
+  since: number,
+  after: SnapshotRow[string],
+): SnapshotRow[] {
   return sql
     .exec<SnapshotRow>(
       `SELECT day, requests, prompt_tokens, completion_tokens, cost AS cost_micro FROM totals
@@ -308,7 +312,11 @@ function selectDays(sql: SqlStorage, since: number, after: SnapshotRow[string]):
     .toArray();
 }
 
-function selectKeySpend(sql: SqlStorage, since: number, after: SnapshotRow[string]): SnapshotRow[] {
+function selectKeySpendPage(
+  sql: SqlStorage,
+  since: number,
+  after: SnapshotRow[string],
+): SnapshotRow[] {
   return sql
     .exec<SnapshotRow>(
       `SELECT key_id, day, daily AS daily_spend_micro, week, weekly AS weekly_spend_micro, month,
@@ -320,7 +328,7 @@ function selectKeySpend(sql: SqlStorage, since: number, after: SnapshotRow[strin
     .toArray();
 }
 
-function selectDeleted(sql: SqlStorage, after: SnapshotRow[string]): SnapshotRow[] {
+function selectDeletedEndUsers(sql: SqlStorage, after: SnapshotRow[string]): SnapshotRow[] {
   return sql
     .exec<SnapshotRow>(
       `SELECT id FROM deleted_end_users WHERE id > ? ORDER BY id LIMIT ${PAGE_ROWS}`,

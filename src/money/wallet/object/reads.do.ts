@@ -27,13 +27,13 @@ import { selectAlertPage } from "./alerts.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 
-const LAST_ID = "~";
+const MAX_ID = "~";
 
 export function readLedger(tx: Tx, afterSeq: number, limit: number): Result<LedgerPage> {
   const rows: LedgerRow[] = [];
   let from = afterSeq;
   while (rows.length < limit) {
-    const to = nextMark(tx.sql, from + limit);
+    const to = nextCheckpoint(tx.sql, from + limit);
     rows.push(...ledgerRows(tx.sql, { from, to, limit: limit - rows.length }));
     if (to === null) break;
     from = to.seq;
@@ -49,8 +49,8 @@ export function readNewestLedger(
   const rows: LedgerRow[] = [];
   let before = Math.min(beforeSeq, tx.memory.ledger.seq + 1);
   while (rows.length < limit && before > 1) {
-    const from = markBefore(tx.sql, before - Math.max(limit, 2));
-    const to = nextMark(tx.sql, before - 1);
+    const from = checkpointBefore(tx.sql, before - Math.max(limit, 2));
+    const to = nextCheckpoint(tx.sql, before - 1);
     const part = ledgerRows(tx.sql, { from, to, upTo: before - 1, limit: before - from });
     rows.push(...part.toReversed());
     before = from + 1;
@@ -58,7 +58,7 @@ export function readNewestLedger(
   return success(rows.slice(0, limit));
 }
 
-function markBefore(sql: SqlStorage, seq: number): number {
+function checkpointBefore(sql: SqlStorage, seq: number): number {
   const [mark] = sql
     .exec<{ seq: number }>(
       "SELECT seq FROM checkpoints WHERE seq <= ? ORDER BY seq DESC LIMIT 1",
@@ -68,11 +68,14 @@ function markBefore(sql: SqlStorage, seq: number): number {
   return mark?.seq ?? 0;
 }
 
-type Mark = { seq: number; newest: number };
+type CheckpointMark = { seq: number; newest: number };
 
-function nextMark(sql: SqlStorage, seq: number): Mark | null {
+function nextCheckpoint(sql: SqlStorage, seq: number): CheckpointMark | null {
   const [mark] = sql
-    .exec<Mark>("SELECT seq, newest FROM checkpoints WHERE seq >= ? ORDER BY seq LIMIT 1", seq)
+    .exec<CheckpointMark>(
+      "SELECT seq, newest FROM checkpoints WHERE seq >= ? ORDER BY seq LIMIT 1",
+      seq,
+    )
     .toArray();
   return mark ?? null;
 }
@@ -92,7 +95,7 @@ function ledgerRows(
   sql: SqlStorage,
   range: {
     readonly from: number;
-    readonly to: Mark | null;
+    readonly to: CheckpointMark | null;
     readonly upTo?: number;
     readonly limit: number;
   },
@@ -104,7 +107,7 @@ function ledgerRows(
       from,
     )
     .toArray();
-  const beforeId = to === null ? LAST_ID : idFloor(HOLD_ID, to.newest + ID_AGE_MAX_MS + 1);
+  const beforeId = to === null ? MAX_ID : idFloor(HOLD_ID, to.newest + ID_AGE_MAX_MS + 1);
   return sql
     .exec<LedgerSqlRow>(
       `SELECT seq, iif(state = 'settled' AND late = 0, 'usage', 'expire') AS kind,
@@ -188,15 +191,19 @@ type StoredGeneration = {
 const COLUMNS = `requests.id AS id, state, admitted_at, granted, charged, shortfall, ${KEY_ID},
   requests.external_id AS external_id, prompt_tokens, completion_tokens,
   (SELECT text FROM names WHERE number = sold) AS sold, requests.detail AS detail, failed.detail AS failed`;
-const WITH_FAILED = "requests LEFT JOIN failed_requests AS failed ON failed.id = requests.id";
+const REQUESTS_WITH_FAILURES =
+  "requests LEFT JOIN failed_requests AS failed ON failed.id = requests.id";
 
 export function readRequest({ sql }: Tx, id: string): Result<RequestRecord> {
   const [row] = sql
-    .exec<StoredGeneration>(`SELECT ${COLUMNS} FROM ${WITH_FAILED} WHERE requests.id = ?`, id)
+    .exec<StoredGeneration>(
+      `SELECT ${COLUMNS} FROM ${REQUESTS_WITH_FAILURES} WHERE requests.id = ?`,
+      id,
+    )
     .toArray();
-  if (row !== undefined) return success(recordOf(row));
+  if (row !== undefined) return success(requestRecordOf(row));
   const failed = selectFailed(sql, id);
-  return failed === null ? missing() : success(refusedOf(failed));
+  return failed === null ? refuseUnknownGeneration() : success(refusedRecord(failed));
 }
 
 export function generationsOf(
@@ -205,15 +212,15 @@ export function generationsOf(
 ): Map<string, GenerationRecord> {
   const rows = sql
     .exec<StoredGeneration>(
-      `SELECT ${COLUMNS} FROM ${WITH_FAILED}
+      `SELECT ${COLUMNS} FROM ${REQUESTS_WITH_FAILURES}
       WHERE requests.id IN (SELECT value FROM json_each(?)) AND state = 'settled'`,
       JSON.stringify(ids),
     )
     .toArray();
-  return new Map(rows.map((row) => [row.id, generationOf(row)]));
+  return new Map(rows.map((row) => [row.id, generationRecordOf(row)]));
 }
 
-function missing(): Refusal {
+function refuseUnknownGeneration(): Refusal {
   return refuse({ kind: "not_found", message: "No such generation." });
 }
 
@@ -221,7 +228,7 @@ function missing(): Refusal {
 export function readRequests({ sql }: Tx, query: RequestQuery): Result<RequestPage> {
   const { fromMs, beforeMs, limit } = query;
   const beforeId =
-    [query.after ?? LAST_ID, idFloor(HOLD_ID, beforeMs + ID_AGE_MAX_MS)].toSorted()[0] ?? "";
+    [query.after ?? MAX_ID, idFloor(HOLD_ID, beforeMs + ID_AGE_MAX_MS)].toSorted()[0] ?? "";
   const fromId = idFloor(HOLD_ID, fromMs - ID_AGE_MAX_MS);
   const [end] = sql
     .exec<{ id: string }>(
@@ -232,7 +239,10 @@ export function readRequests({ sql }: Tx, query: RequestQuery): Result<RequestPa
     )
     .toArray();
   const range = { fromId: end?.id ?? fromId, beforeId };
-  const rows = [...heldRows(sql, query, range), ...refusedRows(sql, query, range)]
+  const rows = [
+    ...selectHeldRequests(sql, query, range),
+    ...selectRefusedRequests(sql, query, range),
+  ]
     .toSorted((a, b) => (a.id < b.id ? 1 : -1))
     .slice(0, limit + 1);
   const shown = rows.slice(0, limit);
@@ -240,20 +250,20 @@ export function readRequests({ sql }: Tx, query: RequestQuery): Result<RequestPa
   return success({ requests: shown, nextAfter });
 }
 
-type Range = { readonly fromId: string; readonly beforeId: string };
+type IdRange = { readonly fromId: string; readonly beforeId: string };
 
-function heldRows(sql: SqlStorage, query: RequestQuery, range: Range): RequestRecord[] {
+function selectHeldRequests(sql: SqlStorage, query: RequestQuery, range: IdRange): RequestRecord[] {
   const states = query.states ?? (query.state === null ? undefined : [query.state]);
   const models = query.models ?? (query.model === null ? undefined : [query.model]);
   return sql
     .exec<StoredGeneration>(
-      `SELECT ${COLUMNS} FROM ${WITH_FAILED}
+      `SELECT ${COLUMNS} FROM ${REQUESTS_WITH_FAILURES}
       WHERE requests.id >= ?1 AND requests.id < ?2 AND admitted_at >= ?3 AND admitted_at < ?4
         AND (?5 IS NULL OR state IN (SELECT value FROM json_each(?5)))
         AND (?6 IS NULL OR requests.external_id = ?6)
-        AND (?7 IS NULL OR ${bare(KEY_ID)} IN (SELECT value FROM json_each(?7)))
-        AND (?8 IS NULL OR coalesce(${bare(MODEL)}, failed.model) IN (SELECT value FROM json_each(?8)))
-        AND (?9 IS NULL OR ${PROVIDER} IN (SELECT value FROM json_each(?9)) OR ${WAS_ASKED})
+        AND (?7 IS NULL OR ${withoutAlias(KEY_ID)} IN (SELECT value FROM json_each(?7)))
+        AND (?8 IS NULL OR coalesce(${withoutAlias(MODEL)}, failed.model) IN (SELECT value FROM json_each(?8)))
+        AND (?9 IS NULL OR ${PROVIDER_SQL} IN (SELECT value FROM json_each(?9)) OR ${WAS_CALLED_SQL})
         AND (?10 IS NULL OR failed.code IN (SELECT value FROM json_each(?10)))
         AND (?12 IS NULL OR requests.${TAGS_IN_ROW} ->> ('$."' || ?12 || '"') = ?13)
       ORDER BY requests.id DESC LIMIT ?11`,
@@ -261,26 +271,30 @@ function heldRows(sql: SqlStorage, query: RequestQuery, range: Range): RequestRe
       range.beforeId,
       query.fromMs,
       query.beforeMs,
-      listed(states),
+      jsonList(states),
       query.externalId,
-      listed(query.keyIds),
-      listed(models),
-      listed(query.providers),
-      listed(query.codes),
+      jsonList(query.keyIds),
+      jsonList(models),
+      jsonList(query.providers),
+      jsonList(query.codes),
       query.limit + 1,
       query.tag?.key ?? null,
       query.tag?.value ?? null,
     )
     .toArray()
-    .map(recordOf);
+    .map(requestRecordOf);
 }
 
-const PROVIDER = "(SELECT text ->> '$.provider' FROM names WHERE number = sold)";
-const WAS_ASKED = `EXISTS (SELECT 1 FROM json_each(failed.detail, '$.attempts') AS attempt
+const PROVIDER_SQL = "(SELECT text ->> '$.provider' FROM names WHERE number = sold)";
+const WAS_CALLED_SQL = `EXISTS (SELECT 1 FROM json_each(failed.detail, '$.attempts') AS attempt
   WHERE substr(attempt.value ->> 'route', 1, instr(attempt.value ->> 'route', ':') - 1)
     IN (SELECT value FROM json_each(?9)))`;
 
-function refusedRows(sql: SqlStorage, query: RequestQuery, range: Range): RequestRecord[] {
+function selectRefusedRequests(
+  sql: SqlStorage,
+  query: RequestQuery,
+  range: IdRange,
+): RequestRecord[] {
   const states = query.states ?? (query.state === null ? undefined : [query.state]);
   const models = query.models ?? (query.model === null ? undefined : [query.model]);
   if (states?.includes("refused") === false || query.providers !== undefined) return [];
@@ -299,31 +313,31 @@ function refusedRows(sql: SqlStorage, query: RequestQuery, range: Range): Reques
       query.fromMs,
       query.beforeMs,
       query.externalId,
-      listed(query.keyIds),
-      listed(models),
-      listed(query.codes),
+      jsonList(query.keyIds),
+      jsonList(models),
+      jsonList(query.codes),
       query.limit + 1,
     )
     .toArray()
-    .map(({ detail }) => refusedOf(storedJson<FailedRequest>(detail)));
+    .map(({ detail }) => refusedRecord(storedJson<FailedRequest>(detail)));
 }
 
 /** Returns a list as JSON for an SQL parameter. Null matches everything. */
-function listed(values: readonly string[] | null | undefined): string | null {
+function jsonList(values: readonly string[] | null | undefined): string | null {
   return values === null || values === undefined ? null : JSON.stringify(values);
 }
 
-function refusedOf(failed: FailedRequest): RequestRecord {
+function refusedRecord(failed: FailedRequest): RequestRecord {
   const { id, at: createdAt, keyId, externalId } = failed;
   const money = { heldMicro: null, generation: null };
   return { id, state: "refused", keyId, externalId, createdAt, ...money, failed };
 }
 
-function bare(column: string): string {
+function withoutAlias(column: string): string {
   return column.slice(0, column.lastIndexOf(" AS "));
 }
 
-function recordOf(row: StoredGeneration): RequestRecord {
+function requestRecordOf(row: StoredGeneration): RequestRecord {
   return {
     id: row.id,
     state: row.state,
@@ -331,14 +345,14 @@ function recordOf(row: StoredGeneration): RequestRecord {
     externalId: row.external_id,
     createdAt: row.admitted_at,
     heldMicro: microsOrNull(row.granted),
-    generation: row.state === "settled" ? generationOf(row) : null,
+    generation: row.state === "settled" ? generationRecordOf(row) : null,
     failed: row.failed === null ? null : storedJson<FailedRequest>(row.failed),
     failure:
       row.state === "refused" && row.detail !== null ? storedJson<Failure>(row.detail) : null,
   };
 }
 
-function generationOf(row: StoredGeneration): GenerationRecord {
+function generationRecordOf(row: StoredGeneration): GenerationRecord {
   return {
     ...generationIn(row),
     id: row.id,

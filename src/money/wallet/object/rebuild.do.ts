@@ -15,7 +15,7 @@ import { updateSettings, updateWalletRow } from "../tables/wallet-row.do.ts";
 import { nextRevision } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
-const COPIES_MAX = 3;
+const COPY_ATTEMPTS_MAX = 3;
 
 /**
  * Restores the wallet from D1 after the loss of its tables. One credit row sets the balance. Fails
@@ -92,12 +92,12 @@ function adoptRows(sql: SqlStorage, snapshot: WalletSnapshot, changed: number): 
   }
   // The payments object sends unpublished payments again.
   sql.exec(
-    `DELETE FROM payments WHERE id NOT IN (SELECT value ->> 'id' FROM ${PAGES("payments")})`,
+    `DELETE FROM payments WHERE id NOT IN (SELECT value ->> 'id' FROM ${pagesSql("payments")})`,
   );
   sql.exec(
     `INSERT OR REPLACE INTO payments (id, purchase_id, credited, back, reading, changed)
     SELECT value ->> 'id', value ->> 'purchase_id', value ->> 'credited_micro',
-      value ->> 'back_micro', value ->> 'reading', ? FROM ${PAGES("payments")}`,
+      value ->> 'back_micro', value ->> 'reading', ? FROM ${pagesSql("payments")}`,
     changed,
   );
   adoptRules(sql, changed);
@@ -106,13 +106,13 @@ function adoptRows(sql: SqlStorage, snapshot: WalletSnapshot, changed: number): 
     `INSERT OR REPLACE INTO totals (dimension, day, name, requests, prompt_tokens,
       completion_tokens, cost, changed)
     SELECT 'day', value ->> 'day', '', value ->> 'requests', value ->> 'prompt_tokens',
-      value ->> 'completion_tokens', value ->> 'cost_micro', ? FROM ${PAGES("daily_usage")}`,
+      value ->> 'completion_tokens', value ->> 'cost_micro', ? FROM ${pagesSql("daily_usage")}`,
     changed,
   );
   sql.exec(
     `INSERT OR IGNORE INTO adopted_credits (reference, amount, balance, held, open_holds, created_at)
     SELECT value ->> 'reference', value ->> 'amount_micro', value ->> 'balance_micro',
-      value ->> 'held_micro', value ->> 'open_holds', value ->> 'created_at' FROM ${PAGES("credits")}`,
+      value ->> 'held_micro', value ->> 'open_holds', value ->> 'created_at' FROM ${pagesSql("credits")}`,
   );
   // The next hold restores the limits from the key's terms.
   sql.exec(
@@ -120,7 +120,7 @@ function adoptRows(sql: SqlStorage, snapshot: WalletSnapshot, changed: number): 
       changed)
     SELECT value ->> 'key_id', value ->> 'day', value ->> 'daily_spend_micro', value ->> 'week',
       value ->> 'weekly_spend_micro', value ->> 'month', value ->> 'monthly_spend_micro',
-      value ->> 'total_spend_micro', ? FROM ${PAGES("key_spend")}`,
+      value ->> 'total_spend_micro', ? FROM ${pagesSql("key_spend")}`,
     changed,
   );
   adoptBudgets(sql, changed);
@@ -129,7 +129,7 @@ function adoptRows(sql: SqlStorage, snapshot: WalletSnapshot, changed: number): 
       value_micro, created_at, seq, changed)
     SELECT value ->> 'id', value ->> 'kind', value ->> 'external_id', value ->> 'period',
       value ->> 'threshold', value ->> 'limit_micro', value ->> 'value_micro',
-      value ->> 'created_at', 0, ? FROM ${PAGES("alerts")}`,
+      value ->> 'created_at', 0, ? FROM ${pagesSql("alerts")}`,
     changed,
   );
 }
@@ -140,16 +140,18 @@ function adoptBudgets(sql: SqlStorage, changed: number): void {
     `INSERT INTO budgets (scope, subject, id, place, budget, since_seq, since, tally, changed)
     SELECT value ->> 'scope', value ->> 'subject', value ->> 'id', value ->> 'place',
       value ->> 'budget', (SELECT max(seq) FROM entries), value ->> 'since', value ->> 'tally', ?
-    FROM ${PAGES("budgets")}`,
+    FROM ${pagesSql("budgets")}`,
     changed,
   );
 }
 
 function adoptRules(sql: SqlStorage, changed: number): void {
-  sql.exec(`DELETE FROM rules WHERE name NOT IN (SELECT value ->> 'name' FROM ${PAGES("rules")})`);
+  sql.exec(
+    `DELETE FROM rules WHERE name NOT IN (SELECT value ->> 'name' FROM ${pagesSql("rules")})`,
+  );
   sql.exec(
     `INSERT OR REPLACE INTO rules (name, rule, changed)
-    SELECT value ->> 'name', value ->> 'rule', ? FROM ${PAGES("rules")}`,
+    SELECT value ->> 'name', value ->> 'rule', ? FROM ${pagesSql("rules")}`,
     changed,
   );
 }
@@ -158,7 +160,7 @@ function adoptRules(sql: SqlStorage, changed: number): void {
 function adoptEndUsers(sql: SqlStorage, changed: number): void {
   sql.exec(
     `UPDATE OR REPLACE end_users SET id = book.id
-    FROM (SELECT value ->> 'id' AS id, value ->> 'external_id' AS name FROM ${PAGES("end_users")}) AS book
+    FROM (SELECT value ->> 'id' AS id, value ->> 'external_id' AS name FROM ${pagesSql("end_users")}) AS book
     WHERE end_users.external_id = book.name AND end_users.id <> book.id`,
   );
   sql.exec(
@@ -167,7 +169,7 @@ function adoptEndUsers(sql: SqlStorage, changed: number): void {
     SELECT value ->> 'id', value ->> 'external_id', value ->> 'monthly_quota_micro',
       value ->> 'daily_quota_micro', value ->> 'alert_threshold', value ->> 'month',
       value ->> 'monthly_spend_micro', value ->> 'day', value ->> 'daily_spend_micro',
-      value ->> 'created_at', ? FROM ${PAGES("end_users")} WHERE true ORDER BY value ->> 'created_at'
+      value ->> 'created_at', ? FROM ${pagesSql("end_users")} WHERE true ORDER BY value ->> 'created_at'
     ON CONFLICT (id) DO UPDATE SET external_id = excluded.external_id,
       monthly_quota = excluded.monthly_quota, daily_quota = excluded.daily_quota,
       alert_threshold = excluded.alert_threshold, month = excluded.month,
@@ -182,7 +184,7 @@ export function deleteCopy(sql: SqlStorage): void {
   sql.exec("DROP TABLE IF EXISTS book_pages");
 }
 
-const PAGES = (table: PagedTable): string =>
+const pagesSql = (table: PagedTable): string =>
   `(SELECT value FROM book_pages, json_each(book_pages.rows) WHERE name = '${table}')`;
 
 /** Copies D1's snapshot to a local table. Returns null if D1 has no balance or keeps changing. */
@@ -191,7 +193,7 @@ export async function copySnapshot(
   db: D1Database,
   orgId: string,
 ): Promise<WalletSnapshot | null> {
-  for (let attempt = 0; attempt < COPIES_MAX; attempt++) {
+  for (let attempt = 0; attempt < COPY_ATTEMPTS_MAX; attempt++) {
     const copy = await readSnapshot(db, orgId);
     if (copy === null) return null;
     deleteCopy(sql);

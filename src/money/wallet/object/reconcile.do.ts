@@ -24,7 +24,7 @@ import type { Tx, Memory } from "./memory.do.ts";
 const SLICE_ROWS = 10_000;
 /** Pause between transactions, in ms, during which other calls run. */
 const SLICE_PAUSE_MS = 20;
-const TRIES_MAX = 8;
+const RESTARTS_MAX = 8;
 
 export async function reconcile(
   decisions: Decisions,
@@ -57,19 +57,19 @@ function reconcileSlice(
   { snapshot, rowsMax }: { readonly snapshot: SnapshotHead | null; readonly rowsMax: number },
 ): Result<Reconciliation> {
   const { memory } = tx;
-  if (before !== null && !isStill(memory, before)) {
+  if (before !== null && !isRunCurrent(memory, before)) {
     const message = "The wallet is removing old rows. Please retry in a few minutes.";
-    if (tries >= TRIES_MAX) return refuse({ kind: "conflict", message, param: null });
-    return success({ ...standingOf(tx, null), next: { tries: tries + 1, run: null } });
+    if (tries >= RESTARTS_MAX) return refuse({ kind: "conflict", message, param: null });
+    return success({ ...emptyReconciliation(tx, null), next: { tries: tries + 1, run: null } });
   }
-  let run = before ?? begin(tx, snapshot);
+  let run = before ?? startRun(tx, snapshot);
   for (let left = rowsMax; left > 0 && run.table !== null;) {
-    const page = READ[run.table](tx, run, left);
+    const page = READERS[run.table](tx, run, left);
     left -= page.rows;
-    run = advanced(run, run.table, page);
+    run = advanceRun(run, run.table, page);
   }
   if (run.table !== null) return success({ ...run.answer, next: { tries, run } });
-  const differences = [...differencesOf(run), ...run.answer.differences].filter(isDifferent);
+  const differences = [...compareRun(run), ...run.answer.differences].filter(isDifferent);
   for (const one of differences) {
     logAlert("reconciliation_difference", { org_id: memory.row.orgId, ...one });
   }
@@ -80,16 +80,16 @@ function reconcileSlice(
  * The table to read after each table. The one that changes most comes first, so restarts cost
  * little.
  */
-const NEXT = { totals: "entries", entries: "requests", requests: null } as const;
+const NEXT_TABLE = { totals: "entries", entries: "requests", requests: null } as const;
 
-function advanced(run: ReconcileRun, read: keyof typeof NEXT, page: Page): ReconcileRun {
+function advanceRun(run: ReconcileRun, read: keyof typeof NEXT_TABLE, page: Page): ReconcileRun {
   const answer = { ...run.answer, rowsRead: run.answer.rowsRead + page.rows };
-  const table = page.after === null ? NEXT[read] : read;
+  const table = page.after === null ? NEXT_TABLE[read] : read;
   return { ...run, ...page.found, answer, table, after: page.after ?? [] };
 }
 
 /** Reports whether the rows read so far are unchanged. Each checkpoint changes the totals. */
-function isStill(memory: Memory, { mark, revision, table }: ReconcileRun): boolean {
+function isRunCurrent(memory: Memory, { mark, revision, table }: ReconcileRun): boolean {
   return memory.ledgerMark === mark && (table !== "totals" || memory.row.revision === revision);
 }
 
@@ -97,7 +97,7 @@ function isDifferent({ expected, found }: Difference): boolean {
   return expected !== found;
 }
 
-function begin(tx: Tx, snapshot: SnapshotHead | null): ReconcileRun {
+function startRun(tx: Tx, snapshot: SnapshotHead | null): ReconcileRun {
   const { sql, memory } = tx;
   const { floorId } = memory;
   const open = sql
@@ -108,9 +108,9 @@ function begin(tx: Tx, snapshot: SnapshotHead | null): ReconcileRun {
     )
     .one();
   const found = [
-    ...fromCheckpoint(memory, loadMemory(sql)),
-    ...fromPayments(tx),
-    ...fromSnapshot(memory, snapshot),
+    ...compareWithTables(memory, loadMemory(sql)),
+    ...compareRefunds(tx),
+    ...compareWithSnapshot(memory, snapshot),
   ];
   return {
     mark: memory.ledgerMark,
@@ -119,7 +119,7 @@ function begin(tx: Tx, snapshot: SnapshotHead | null): ReconcileRun {
     table: "totals",
     after: [],
     usage: Object.fromEntries(
-      DIMENSIONS.map((dimension) => [dimension, usageOf(memory, dimension)]),
+      DIMENSIONS.map((dimension) => [dimension, sumUsageCost(memory, dimension)]),
     ),
     ...open,
     newest: 0,
@@ -128,11 +128,11 @@ function begin(tx: Tx, snapshot: SnapshotHead | null): ReconcileRun {
     entered: 0,
     used: 0,
     charged: 0,
-    answer: { ...standingOf(tx, snapshot), differences: found.filter(isDifferent) },
+    answer: { ...emptyReconciliation(tx, snapshot), differences: found.filter(isDifferent) },
   };
 }
 
-function standingOf(tx: Tx, snapshot: SnapshotHead | null): Omit<Reconciliation, "next"> {
+function emptyReconciliation(tx: Tx, snapshot: SnapshotHead | null): Omit<Reconciliation, "next"> {
   const { seq } = tx.memory.ledger;
   return { ...balanceOf(tx), seq, book: snapshot, differences: [], rowsRead: 0 };
 }
@@ -143,7 +143,7 @@ type Page = {
   readonly found: Partial<ReconcileRun>;
 };
 
-const READ = { totals: readTotals, entries: readEntries, requests: readRequests };
+const READERS = { totals: readTotals, entries: readEntries, requests: readRequests };
 const DIMENSIONS = ["model", "key", "user"] as const;
 
 function readTotals({ sql }: Tx, run: ReconcileRun, rowsMax: number): Page {
@@ -171,14 +171,14 @@ function readTotals({ sql }: Tx, run: ReconcileRun, rowsMax: number): Page {
   return { rows: sums.reduce((sum, { rows }) => sum + rows, 0), after, found: { usage } };
 }
 
-const IN_SCOPE = "(seq <= ?3 OR seq > ?4)";
+const IN_SCOPE_SQL = "(seq <= ?3 OR seq > ?4)";
 
 function readEntries({ sql, memory }: Tx, run: ReconcileRun, rowsMax: number): Page {
   const page = sql
-    .exec<Sums & { rolled: number; used: number }>(
+    .exec<PageSums & { rolled: number; used: number }>(
       `WITH page AS MATERIALIZED
         (SELECT seq, kind, amount FROM entries WHERE seq > ?1 ORDER BY seq LIMIT ?2),
-        scope AS (SELECT * FROM page WHERE ${IN_SCOPE}),
+        scope AS (SELECT * FROM page WHERE ${IN_SCOPE_SQL}),
         rollup AS (SELECT coalesce(max(seq), ?5) AS rolled FROM page WHERE kind = 'rollup')
       SELECT (SELECT count(*) FROM page) AS rows, (SELECT max(seq) FROM page) AS last, rolled,
         max(seq) AS newest, sum(seq > rolled) AS later, sum(amount) AS amount,
@@ -194,7 +194,7 @@ function readEntries({ sql, memory }: Tx, run: ReconcileRun, rowsMax: number): P
   const { rolled, used } = page;
   const before = rolled === run.rolled ? run.later : 0;
   return {
-    ...placeOf(page, rowsMax),
+    ...pagePosition(page, rowsMax),
     found: {
       rolled,
       newest: Math.max(run.newest, page.newest ?? 0),
@@ -207,9 +207,9 @@ function readEntries({ sql, memory }: Tx, run: ReconcileRun, rowsMax: number): P
 
 function readRequests({ sql, memory }: Tx, run: ReconcileRun, rowsMax: number): Page {
   const page = sql
-    .exec<Sums & { holds: number; held: number | null }>(
+    .exec<PageSums & { holds: number; held: number | null }>(
       `WITH page AS (SELECT id, state, granted, charged, late,
-          iif(${IN_SCOPE}, seq, NULL) AS seq
+          iif(${IN_SCOPE_SQL}, seq, NULL) AS seq
         FROM requests WHERE id > ?1 ORDER BY id LIMIT ?2)
       SELECT count(*) AS rows, max(id) AS last, max(seq) AS newest,
         count(iif(seq > ?5, 1, NULL)) AS later,
@@ -225,7 +225,7 @@ function readRequests({ sql, memory }: Tx, run: ReconcileRun, rowsMax: number): 
     )
     .one();
   return {
-    ...placeOf(page, rowsMax),
+    ...pagePosition(page, rowsMax),
     found: {
       newest: Math.max(run.newest, page.newest ?? 0),
       later: run.later + (page.later ?? 0),
@@ -236,7 +236,7 @@ function readRequests({ sql, memory }: Tx, run: ReconcileRun, rowsMax: number): 
   };
 }
 
-type Sums = {
+type PageSums = {
   rows: number;
   last: string | number | null;
   newest: number | null;
@@ -244,11 +244,11 @@ type Sums = {
   amount: number | null;
 };
 
-function placeOf({ rows, last }: Sums, rowsMax: number): Pick<Page, "rows" | "after"> {
+function pagePosition({ rows, last }: PageSums, rowsMax: number): Pick<Page, "rows" | "after"> {
   return { rows, after: rows < rowsMax || last === null ? null : [String(last)] };
 }
 
-function differencesOf(run: ReconcileRun): Difference[] {
+function compareRun(run: ReconcileRun): Difference[] {
   const { creditsMicro, heldMicro, openHolds, seq } = run.answer;
   // The charges must equal the usage by model, by key and by end user.
   const paid = run.charged - run.used;
@@ -267,14 +267,14 @@ function differencesOf(run: ReconcileRun): Difference[] {
   ];
 }
 
-function fromCheckpoint(memory: Memory, fresh: Memory): Difference[] {
+function compareWithTables(memory: Memory, fresh: Memory): Difference[] {
   return [
     { what: "balance", expected: fresh.ledger.balance, found: memory.ledger.balance },
     { what: "owed", expected: fresh.debts.owed, found: memory.debts.owed },
     { what: "held since checkpoint", expected: fresh.ledger.held, found: memory.ledger.held },
     { what: "end users", expected: fresh.endUsers, found: memory.endUsers },
-    { what: "end-user spend", expected: spendOf(fresh), found: spendOf(memory) },
-    { what: "usage", expected: usageOf(fresh), found: usageOf(memory) },
+    { what: "end-user spend", expected: sumUnsavedCounts(fresh), found: sumUnsavedCounts(memory) },
+    { what: "usage", expected: sumUsageCost(fresh), found: sumUsageCost(memory) },
   ];
 }
 
@@ -282,7 +282,7 @@ function fromCheckpoint(memory: Memory, fresh: Memory): Difference[] {
  * Compares refunds with debts. Each refunded amount must be owed, taken or forgiven. An
  * organization that owes money must have no free balance.
  */
-function fromPayments({ sql, memory: { debts, ledger } }: Tx): Difference[] {
+function compareRefunds({ sql, memory: { debts, ledger } }: Tx): Difference[] {
   const { owed, taken, forgiven } = debts;
   return [
     { what: "money back", expected: selectBack(sql), found: owed + taken + forgiven },
@@ -290,7 +290,7 @@ function fromPayments({ sql, memory: { debts, ledger } }: Tx): Difference[] {
   ];
 }
 
-function fromSnapshot(memory: Memory, snapshot: SnapshotHead | null): Difference[] {
+function compareWithSnapshot(memory: Memory, snapshot: SnapshotHead | null): Difference[] {
   if (snapshot === null) return [];
   const { row, ledger } = memory;
   const differences: Difference[] = [
@@ -310,12 +310,12 @@ function fromSnapshot(memory: Memory, snapshot: SnapshotHead | null): Difference
 }
 
 /** Returns the sum of the counts that changed since the checkpoint. */
-function spendOf({ budgets }: Memory): number {
+function sumUnsavedCounts({ budgets }: Memory): number {
   const tallies = [...budgets.unsaved.values()].flatMap(({ tally }) => tally);
   return tallies.reduce((sum, [, amount]) => sum + amount, 0);
 }
 
-function usageOf(memory: Memory, dimension?: string): number {
+function sumUsageCost(memory: Memory, dimension?: string): number {
   return [...memory.usage.values()]
     .filter((total) => dimension === undefined || total.dimension === dimension)
     .reduce((sum, total) => sum + total.cost, 0);

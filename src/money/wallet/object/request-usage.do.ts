@@ -24,7 +24,7 @@ import { DAY_MS } from "../../../shared/clock.ts";
 const ROWS_MAX = 50_000;
 const GROUPS_MAX = 10_000;
 
-const EXPRESSIONS: Readonly<Record<Exclude<RowDimension, `tag:${string}`>, string>> = {
+const DIMENSION_SQL: Readonly<Record<Exclude<RowDimension, `tag:${string}`>, string>> = {
   day: "strftime('%Y-%m-%d', admitted_at / 1000, 'unixepoch')",
   hour: "strftime('%Y-%m-%dT%H', admitted_at / 1000, 'unixepoch')",
   model: "sold.text ->> '$.model'",
@@ -33,8 +33,8 @@ const EXPRESSIONS: Readonly<Record<Exclude<RowDimension, `tag:${string}`>, strin
   user: "external_id",
   member: "members.member",
 };
-const FIRST_BYTE = "detail ->> '$[4]'";
-const DURATION = "detail ->> '$[5]'";
+const FIRST_BYTE_SQL = "detail ->> '$[4]'";
+const DURATION_SQL = "detail ->> '$[5]'";
 
 type UsageSum = TokenCounts & {
   one: string | null;
@@ -51,14 +51,14 @@ type UsageSum = TokenCounts & {
 
 export function readUsageOfRows(tx: Tx, query: RowsQuery): RowsReport {
   const from = newestRows(tx, query);
-  const rows = groupsOf(tx.sql, { ...query, ...from });
-  const times = query.latency ? timesOf(tx.sql, { ...query, ...from }) : null;
-  const data = rows.map((row) => groupOf(row, query, times));
+  const rows = selectUsageGroups(tx.sql, { ...query, ...from });
+  const times = query.latency ? selectFirstByteTimes(tx.sql, { ...query, ...from }) : null;
+  const data = rows.map((row) => groupFromRow(row, query, times));
   const total = data.reduce(addUsageAmounts, NO_USAGE_AMOUNTS);
   return { data, total, completeFrom: from.fromMs };
 }
 
-type Start = { readonly fromId: string; readonly fromMs: number };
+type ReportStart = { readonly fromId: string; readonly fromMs: number };
 
 /**
  * Returns the ID and time (Unix ms) from which a report reads requests. A report covers at most the
@@ -67,7 +67,7 @@ type Start = { readonly fromId: string; readonly fromMs: number };
 export function newestRows(
   { sql, env, nowMs }: Tx,
   { fromMs, beforeMs }: Pick<RowsQuery, "fromMs" | "beforeMs">,
-): Start {
+): ReportStart {
   const keptMs = nowMs - numberVar(env, "RETENTION_DAYS") * DAY_MS;
   const since = Math.max(fromMs, keptMs);
   const fromId = idFloor(HOLD_ID, since - ID_AGE_MAX_MS);
@@ -84,25 +84,25 @@ export function newestRows(
     : { fromId: end.id, fromMs: Math.max(since, end.admitted_at) };
 }
 
-const MEMBERS =
+const MEMBERS_SQL =
   "WITH members AS MATERIALIZED (SELECT key AS key_id, value AS member FROM json_each(?11))";
 
-function statement(query: RowsQuery, columns: string, rest: string): string {
+function reportSql(query: RowsQuery, columns: string, rest: string): string {
   const joined = "LEFT JOIN members ON members.key_id = keys_named.text";
-  const [first, more] = membersOf(query) === null ? ["", ""] : [MEMBERS, joined];
-  return `${first} SELECT ${namesOf(query)}, ${columns} ${TABLES} ${more} ${FILTERED} ${rest}`;
+  const [first, more] = membersOf(query) === null ? ["", ""] : [MEMBERS_SQL, joined];
+  return `${first} SELECT ${groupColumnsSql(query)}, ${columns} ${REPORT_TABLES_SQL} ${more} ${FILTERS_SQL} ${rest}`;
 }
 
-const TABLES = `FROM requests JOIN names AS sold ON sold.number = requests.sold
+const REPORT_TABLES_SQL = `FROM requests JOIN names AS sold ON sold.number = requests.sold
     JOIN names AS keys_named ON keys_named.number = requests.key`;
-const FILTERED = `WHERE id >= ?1 AND id < ?2 AND admitted_at >= ?3 AND admitted_at < ?4 AND state = 'settled'
+const FILTERS_SQL = `WHERE id >= ?1 AND id < ?2 AND admitted_at >= ?3 AND admitted_at < ?4 AND state = 'settled'
     AND (?5 IS NULL OR sold.text ->> '$.model' IN (SELECT value FROM json_each(?5)))
     AND (?6 IS NULL OR sold.text ->> '$.provider' IN (SELECT value FROM json_each(?6)))
     AND (?7 IS NULL OR keys_named.text IN (SELECT value FROM json_each(?7)))
     AND (?8 IS NULL OR coalesce(external_id, '') IN (SELECT value FROM json_each(?8)))
     AND (?9 IS NULL OR ${TAGS_IN_ROW} ->> ('$."' || ?9 || '"') = ?10)`;
 
-function bindings(query: RowsQuery & Start): (string | number | null)[] {
+function reportBindings(query: RowsQuery & ReportStart): (string | number | null)[] {
   const { fromId, fromMs, beforeMs, models, providers, keyIds, externalIds } = query;
   const members = membersOf(query);
   const lists = [models, providers, keyIds, externalIds];
@@ -122,47 +122,47 @@ function membersOf({ members }: RowsQuery): RowsQuery["members"] {
   return members ?? null;
 }
 
-function namesOf({ by: [one, two] }: RowsQuery): string {
-  return `${expressionOf(one)} AS one, ${expressionOf(two)} AS two`;
+function groupColumnsSql({ by: [one, two] }: RowsQuery): string {
+  return `${dimensionSql(one)} AS one, ${dimensionSql(two)} AS two`;
 }
 
-function expressionOf(dimension: RowDimension | undefined): string {
+function dimensionSql(dimension: RowDimension | undefined): string {
   if (dimension === undefined) return "NULL";
-  if (!isTag(dimension)) return EXPRESSIONS[dimension];
-  const key = dimension.slice(TAG.length);
+  if (!isTagDimension(dimension)) return DIMENSION_SQL[dimension];
+  const key = dimension.slice(TAG_PREFIX.length);
   assert(TAG_KEY.test(key), "the route checks tag keys");
   return `${TAGS_IN_ROW} ->> '$."${key}"'`;
 }
 
-const TAG = "tag:";
+const TAG_PREFIX = "tag:";
 
-function isTag(dimension: RowDimension): dimension is `tag:${string}` {
-  return dimension.startsWith(TAG);
+function isTagDimension(dimension: RowDimension): dimension is `tag:${string}` {
+  return dimension.startsWith(TAG_PREFIX);
 }
 
-function groupsOf(sql: SqlStorage, query: RowsQuery & Start): UsageSum[] {
+function selectUsageGroups(sql: SqlStorage, query: RowsQuery & ReportStart): UsageSum[] {
   return sql
     .exec<UsageSum>(
-      statement(
+      reportSql(
         query,
         `count(*) AS requests, sum(charged) AS cost,
         ${tokenColumns(({ inRow }) => `sum(${inRow})`)},
-        coalesce(sum(completion_tokens) FILTER (WHERE ${FIRST_BYTE} IS NOT NULL), 0) AS spoken,
-        coalesce(sum(${DURATION} - ${FIRST_BYTE}), 0) AS speaking`,
+        coalesce(sum(completion_tokens) FILTER (WHERE ${FIRST_BYTE_SQL} IS NOT NULL), 0) AS spoken,
+        coalesce(sum(${DURATION_SQL} - ${FIRST_BYTE_SQL}), 0) AS speaking`,
         `GROUP BY 1, 2 ORDER BY 1, 2 LIMIT ${GROUPS_MAX}`,
       ),
-      ...bindings(query),
+      ...reportBindings(query),
     )
     .toArray();
 }
 
-type Times = ReadonlyMap<string, readonly number[]>;
+type FirstByteTimes = ReadonlyMap<string, readonly number[]>;
 
-function timesOf(sql: SqlStorage, query: RowsQuery & Start): Times {
+function selectFirstByteTimes(sql: SqlStorage, query: RowsQuery & ReportStart): FirstByteTimes {
   const times = new Map<string, number[]>();
   const rows = sql.exec<{ one: string | null; two: string | null; ms: number }>(
-    statement(query, `${FIRST_BYTE} AS ms`, `AND ${FIRST_BYTE} IS NOT NULL ORDER BY ms`),
-    ...bindings(query),
+    reportSql(query, `${FIRST_BYTE_SQL} AS ms`, `AND ${FIRST_BYTE_SQL} IS NOT NULL ORDER BY ms`),
+    ...reportBindings(query),
   );
   for (const { one, two, ms } of rows) {
     const name = JSON.stringify([one, two]);
@@ -173,7 +173,7 @@ function timesOf(sql: SqlStorage, query: RowsQuery & Start): Times {
   return times;
 }
 
-function groupOf(row: UsageSum, { by }: RowsQuery, times: Times | null): RowsGroup {
+function groupFromRow(row: UsageSum, { by }: RowsQuery, times: FirstByteTimes | null): RowsGroup {
   const { one, two } = row;
   const amounts = {
     requests: row.requests,

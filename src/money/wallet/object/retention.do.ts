@@ -17,39 +17,39 @@ import { DAY_MS, HOUR_MS } from "../../../shared/clock.ts";
  * Retention of refused and voided requests without a cost, in ms. Until then, a late duplicate has
  * no effect.
  */
-const UNPAID_MS = 2 * DAY_MS;
+const UNPAID_RETENTION_MS = 2 * DAY_MS;
 const BATCH_ROWS = 2000;
-const PRESSED_PART = 0.7;
-const FULL_PART = 0.95;
-const BATCHES_NOW = 10;
+const LOW_STORAGE_FRACTION = 0.7;
+const FULL_STORAGE_FRACTION = 0.95;
+const BATCHES_PER_CALL_MAX = 10;
 /** Time during which messages of a request can still arrive, in ms. */
-const YOUNG_MS = 15 * 60_000;
+const LATE_MESSAGE_MS = 15 * 60_000;
 
-const PASS_MS = 5 * 60_000;
+const PASS_INTERVAL_MS = 5 * 60_000;
 
 export function deleteExpired(tx: Tx): boolean {
   const room = isStorageLow(tx) && freeStorage(tx); // This runs first, because the later steps write.
-  const unpaid = sweepUnpaid(tx);
-  const [endId, paid] = batchEnd(tx.sql, "", idFloor(HOLD_ID, tx.nowMs - paidAge(tx)));
-  rollUp(tx, { fromId: "", endId, only: "true" });
+  const unpaid = deleteUnpaid(tx);
+  const [endId, paid] = batchEnd(tx.sql, "", idFloor(HOLD_ID, tx.nowMs - paidRetentionMs(tx)));
+  rollUpRows(tx, { fromId: "", endId, only: "true" });
   const names = deleteOldIdempotencyRows(tx.sql, tx.nowMs, BATCH_ROWS);
-  const minutes = deleteDeadMinutes(tx.sql, tx.nowMs - UNPAID_MS);
+  const minutes = deleteDeadMinutes(tx.sql, tx.nowMs - UNPAID_RETENTION_MS);
   const departed = purgeDeletedEndUsers(tx, BATCH_ROWS);
   const events = forgetOldEvents(tx.sql, tx.nowMs);
-  const sessions = deleteOldSessions(tx, tx.nowMs - UNPAID_MS, BATCH_ROWS);
+  const sessions = deleteOldSessions(tx, tx.nowMs - UNPAID_RETENTION_MS, BATCH_ROWS);
   const charges = foldCharges(tx);
   return charges || room || unpaid || paid || names || minutes || departed || events || sessions;
 }
 
 export function measureStorage(tx: Tx): void {
-  tx.memory.room.isFull = storedPart(tx) > FULL_PART;
+  tx.memory.room.isFull = usedStorageFraction(tx) > FULL_STORAGE_FRACTION;
 }
 
 export function isStorageLow(tx: Tx): boolean {
-  return storedPart(tx) > PRESSED_PART && tx.memory.room.passAt <= tx.nowMs;
+  return usedStorageFraction(tx) > LOW_STORAGE_FRACTION && tx.memory.room.passAt <= tx.nowMs;
 }
 
-function storedPart({ sql, env }: Tx): number {
+function usedStorageFraction({ sql, env }: Tx): number {
   return sql.databaseSize / numberVar(env, "WALLET_BYTES_MAX");
 }
 
@@ -64,16 +64,16 @@ export function isFullError(error: unknown): boolean {
 function freeStorage(tx: Tx): boolean {
   const { memory, nowMs } = tx;
   const { room } = memory;
-  const [endId, more] = batchEnd(tx.sql, room.fromId, idFloor(HOLD_ID, nowMs - YOUNG_MS));
-  rollUp(tx, { fromId: room.fromId, endId, only: IS_OVER });
-  memory.room = { ...room, fromId: more ? endId : "", passAt: more ? 0 : nowMs + PASS_MS };
+  const [endId, more] = batchEnd(tx.sql, room.fromId, idFloor(HOLD_ID, nowMs - LATE_MESSAGE_MS));
+  rollUpRows(tx, { fromId: room.fromId, endId, only: IS_DELETABLE_SQL });
+  memory.room = { ...room, fromId: more ? endId : "", passAt: more ? 0 : nowMs + PASS_INTERVAL_MS };
   return more;
 }
 
 /** Frees storage after a statement failed. Returns false if nothing could be freed. */
 export function freeStorageNow(tx: Tx): boolean {
   const before = tx.sql.databaseSize;
-  for (let batches = 0; batches < BATCHES_NOW; batches++) {
+  for (let batches = 0; batches < BATCHES_PER_CALL_MAX; batches++) {
     if (!freeStorage(tx) || tx.sql.databaseSize < before) break;
   }
   return tx.sql.databaseSize < before;
@@ -81,15 +81,15 @@ export function freeStorageNow(tx: Tx): boolean {
 
 export function retentionDue(tx: Tx): number | null {
   const due = [
-    firstMinted(tx, "", paidAge(tx)),
-    firstMinted(tx, tx.memory.row.sweptId, UNPAID_MS),
+    oldestDueMs(tx, "", paidRetentionMs(tx)),
+    oldestDueMs(tx, tx.memory.row.sweptId, UNPAID_RETENTION_MS),
     oldestNameDue(tx.sql),
     tx.memory.sessions.rows > 0 ? tx.nowMs : null,
   ].filter((at) => at !== null);
   return due.length === 0 ? null : Math.max(tx.nowMs + HOUR_MS, Math.min(...due));
 }
 
-function firstMinted(tx: Tx, fromId: string, ageMs: number): number | null {
+function oldestDueMs(tx: Tx, fromId: string, ageMs: number): number | null {
   const [row] = tx.sql
     .exec<{ id: string }>("SELECT id FROM requests WHERE id >= ? ORDER BY id LIMIT 1", fromId)
     .toArray();
@@ -97,7 +97,7 @@ function firstMinted(tx: Tx, fromId: string, ageMs: number): number | null {
   return minted === null ? null : minted + ageMs;
 }
 
-function paidAge(tx: Tx): number {
+function paidRetentionMs(tx: Tx): number {
   return numberVar(tx.env, "RETENTION_DAYS") * DAY_MS;
 }
 
@@ -113,9 +113,9 @@ function batchEnd(sql: SqlStorage, fromId: string, beforeId: string): [string, b
   return row === undefined ? [beforeId, false] : [row.id, true];
 }
 
-function sweepUnpaid(tx: Tx): boolean {
+function deleteUnpaid(tx: Tx): boolean {
   const { sweptId } = tx.memory.row;
-  const beforeId = idFloor(HOLD_ID, tx.nowMs - UNPAID_MS);
+  const beforeId = idFloor(HOLD_ID, tx.nowMs - UNPAID_RETENTION_MS);
   if (beforeId <= sweptId) return false;
   const [endId, more] = batchEnd(tx.sql, sweptId, beforeId);
   tx.sql.exec(
@@ -131,7 +131,7 @@ function sweepUnpaid(tx: Tx): boolean {
 }
 
 /** SQL condition for requests that `freeStorage` can delete. */
-const IS_OVER = "(state = 'settled' OR (state IN ('voided', 'refused') AND named = 0))";
+const IS_DELETABLE_SQL = "(state = 'settled' OR (state IN ('voided', 'refused') AND named = 0))";
 
 type Batch = { readonly fromId: string; readonly endId: string; readonly only: string };
 
@@ -139,11 +139,11 @@ type Batch = { readonly fromId: string; readonly endId: string; readonly only: s
  * Replaces old ledger rows with one `rollup` row, which has their sum and the number of the newest.
  * The ledger still sums to the balance.
  */
-function rollUp(tx: Tx, batch: Batch): void {
+function rollUpRows(tx: Tx, batch: Batch): void {
   const { sql, memory } = tx;
   tx.storage.transactionSync(() => {
     const charges = unfoldedCharges(tx, batch);
-    if (!replaceOld(sql, batch)) return;
+    if (!replaceWithRollup(sql, batch)) return;
     addCharges(sql, charges);
     memory.ledgerMark = crypto.randomUUID();
     const { seq } = sql.exec<{ seq: number }>("SELECT max(seq) AS seq FROM checkpoints").one();
@@ -151,7 +151,7 @@ function rollUp(tx: Tx, batch: Batch): void {
   });
 }
 
-function replaceOld(sql: SqlStorage, { fromId, endId, only }: Batch): boolean {
+function replaceWithRollup(sql: SqlStorage, { fromId, endId, only }: Batch): boolean {
   const rows = sql
     .exec<{ seq: number; amount: number; balance: number; at: number }>(
       `SELECT seq, iif(state = 'settled' AND late = 0, -charged, 0) AS amount, balance,

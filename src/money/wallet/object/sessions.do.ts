@@ -34,7 +34,7 @@ import type { Tx } from "./memory.do.ts";
 import { endPausesOf } from "./pauses.do.ts";
 
 const SESSIONS_MAX = 50_000;
-const UNUSED_MAX = 1000;
+const UNUSED_ENDS_MAX = 1000;
 
 /** `cut` is the number of the last rotation that ended all earlier sessions. */
 export function refuseSession(
@@ -124,14 +124,14 @@ export function withOwnAmounts(tx: Tx, failure: Failure, session: Session | unde
 export function listSessions(tx: Tx, { owner, limit, after }: SessionQuery): SessionPage {
   const { clockMs, sql } = tx;
   const rows = selectLiveSessions(sql, owner, { nowMs: clockMs, limit: limit + 1, after });
-  const sessions = rows.slice(0, limit).flatMap((row) => usedOf(tx, row));
+  const sessions = rows.slice(0, limit).flatMap((row) => usedSessions(tx, row));
   return {
     sessions,
     nextAfter: rows.length > limit ? (sessions.at(-1)?.session.id ?? null) : null,
   };
 }
 
-function usedOf(tx: Tx, { keyId, session }: SessionRow): UsedSession[] {
+function usedSessions(tx: Tx, { keyId, session }: SessionRow): UsedSession[] {
   if (session === null || keyId === null) return [];
   const { spentMicro, heldMicro } = amountsOfSession(tx, session);
   return [{ keyId, session, spentMicro, heldMicro }];
@@ -146,7 +146,7 @@ export function endSessionBy(tx: Tx, ending: SessionEnding): Result<null> {
     return refuse({ kind: "not_found", message: "No such session." });
   }
   endPausesOf(tx, { scope: "session", subject: id });
-  if (known === null) return endUnused(tx, ending);
+  if (known === null) return endUnusedSession(tx, ending);
   if (!isUsed) return success(null);
   tx.storage.transactionSync(() => {
     if (!endSession(sql, id, clockMs)) return;
@@ -161,14 +161,14 @@ export function endSessionBy(tx: Tx, ending: SessionEnding): Result<null> {
  * Ends an unused session. The number per caller is limited, because creating and ending sessions is
  * free.
  */
-function endUnused(
+function endUnusedSession(
   { sql, memory, clockMs: endedAt }: Tx,
   { id, expiresAt, actor }: SessionEnding,
 ): Result<null> {
   const { rows, live } = memory.sessions;
   const by = `${actor.kind} ${actor.id}`;
-  if (rows - live >= SESSIONS_MAX || countUnused(sql, by) >= UNUSED_MAX) {
-    const message = `An organization can't end more than ${UNUSED_MAX} unused sessions a day. Rotate the key with end_sessions to end all of them.`;
+  if (rows - live >= SESSIONS_MAX || countUnused(sql, by) >= UNUSED_ENDS_MAX) {
+    const message = `An organization can't end more than ${UNUSED_ENDS_MAX} unused sessions a day. Rotate the key with end_sessions to end all of them.`;
     return refuse({ kind: "conflict", message, param: null, code: "too_many_sessions" });
   }
   markUnusedEnded(sql, { id, endedAt, expiresAt, by });

@@ -30,7 +30,7 @@ export function* boundedTotals(sql: SqlStorage, usage: UsageTotals): Generator<U
   const days = new Map<string, DayTagSets>();
   for (const total of usage.values()) {
     if (total.dimension === "tags") {
-      const sets = days.get(total.day) ?? new DayTagSets(selectSets(sql, total.day));
+      const sets = days.get(total.day) ?? new DayTagSets(selectTagSets(sql, total.day));
       days.set(total.day, sets);
       yield { ...total, name: sets.place(total.name) };
     } else {
@@ -39,14 +39,14 @@ export function* boundedTotals(sql: SqlStorage, usage: UsageTotals): Generator<U
   }
 }
 
-function selectSets(sql: SqlStorage, day: string): string[] {
+function selectTagSets(sql: SqlStorage, day: string): string[] {
   return sql
     .exec<{ name: string }>("SELECT name FROM totals WHERE dimension = 'tags' AND day = ?", day)
     .toArray()
     .map(({ name }) => name);
 }
 
-type Group = { readonly day: string; readonly name: string; readonly amounts: UsageAmounts };
+type TagGroup = { readonly day: string; readonly name: string; readonly amounts: UsageAmounts };
 
 /**
  * Returns usage by a tag's values. The group `null` contains usage without the tag, so the groups
@@ -63,11 +63,11 @@ export function readTagUsage(
     return invalid(`The tag key '${query.key}' has no daily sums. ${declare}.`, "group_by");
   }
   const groups = groupsOf(tx, query);
-  addRest(groups, query, days);
+  addUntagged(groups, query, days);
   const ordered = [...groups.values()].toSorted(
-    (a, b) => compare(a.day, b.day) || compare(a.name, b.name),
+    (a, b) => compareText(a.day, b.day) || compareText(a.name, b.name),
   );
-  const after = page.after === null ? null : place(query, page.after);
+  const after = page.after === null ? null : parsePosition(query, page.after);
   const wanted = ordered.filter((one) => after === null || isAfter(one, after));
   const shown = wanted.slice(0, page.limit);
   const last = wanted.length > page.limit ? shown.at(-1) : undefined;
@@ -81,26 +81,26 @@ export function readTagUsage(
   });
 }
 
-type Place = Pick<Group, "day" | "name">;
+type GroupPosition = Pick<TagGroup, "day" | "name">;
 
-function place({ isDaily }: TagQuery, after: string): Place {
+function parsePosition({ isDaily }: TagQuery, after: string): GroupPosition {
   return isDaily ? { day: after.slice(0, 10), name: after.slice(11) } : { day: "", name: after };
 }
 
-function isAfter(one: Place, after: Place): boolean {
-  return (compare(one.day, after.day) || compare(one.name, after.name)) > 0;
+function isAfter(one: GroupPosition, after: GroupPosition): boolean {
+  return (compareText(one.day, after.day) || compareText(one.name, after.name)) > 0;
 }
 
-function compare(a: string, b: string): number {
+function compareText(a: string, b: string): number {
   if (a === b) return 0;
   return a < b ? -1 : 1;
 }
 
 type Sums = TokenCounts & { readonly requests: number; readonly cost: number };
 
-function groupsOf(tx: Tx, query: TagQuery): Map<string, Group> {
+function groupsOf(tx: Tx, query: TagQuery): Map<string, TagGroup> {
   const { from, to, key, isDaily } = query;
-  const groups = new Map<string, Group>();
+  const groups = new Map<string, TagGroup>();
   const add = (day: string, name: string, sums: Sums): void => {
     const { requests, cost, ...rest } = sums;
     const tokens = mapTokenNames((one) => rest[one]);
@@ -125,7 +125,7 @@ function groupsOf(tx: Tx, query: TagQuery): Map<string, Group> {
 }
 
 function addGroup(
-  groups: Map<string, Group>,
+  groups: Map<string, TagGroup>,
   day: string,
   name: string,
   amounts: UsageAmounts,
@@ -135,7 +135,11 @@ function addGroup(
   groups.set(id, { day, name, amounts: addUsageAmounts(before, amounts) });
 }
 
-function addRest(groups: Map<string, Group>, { isDaily }: TagQuery, days: UsageReport): void {
+function addUntagged(
+  groups: Map<string, TagGroup>,
+  { isDaily }: TagQuery,
+  days: UsageReport,
+): void {
   const tagged = new Map<string, UsageAmounts>();
   for (const { day, amounts } of groups.values()) {
     tagged.set(day, addUsageAmounts(tagged.get(day) ?? NO_USAGE_AMOUNTS, amounts));
@@ -146,12 +150,12 @@ function addRest(groups: Map<string, Group>, { isDaily }: TagQuery, days: UsageR
     totals.set(day, addUsageAmounts(totals.get(day) ?? NO_USAGE_AMOUNTS, amounts));
   }
   for (const [day, total] of totals) {
-    const rest = subtract(total, tagged.get(day) ?? NO_USAGE_AMOUNTS);
+    const rest = subtractUsage(total, tagged.get(day) ?? NO_USAGE_AMOUNTS);
     if (rest.requests !== 0 || rest.costMicro !== 0) addGroup(groups, day, "", rest);
   }
 }
 
-function subtract(one: UsageAmounts, other: UsageAmounts): UsageAmounts {
+function subtractUsage(one: UsageAmounts, other: UsageAmounts): UsageAmounts {
   return {
     requests: one.requests - other.requests,
     ...mapTokenNames((name) => one[name] - other[name]),

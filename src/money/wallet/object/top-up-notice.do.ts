@@ -5,7 +5,7 @@ import { within } from "../../../shared/timers.ts";
 import type { Decisions } from "./decisions.do.ts";
 import { markTopUpDelivered } from "./top-up.do.ts";
 
-const TELL_TIMEOUT_MS = 10_000;
+const NOTIFY_TIMEOUT_MS = 10_000;
 
 /** Sends a requested top-up to the payments object. After a failure, the next publish retries. */
 export async function notifyTopUp(decisions: Decisions, env: Env): Promise<void> {
@@ -16,7 +16,7 @@ export async function notifyTopUp(decisions: Decisions, env: Env): Promise<void>
   const { id, amountMicro, wantedAt } = open;
   try {
     const notifying = objectsOf(env).payments(orgId).topUp({ orgId, id, amountMicro, wantedAt });
-    if (!(await within(notifying, TELL_TIMEOUT_MS)).ok) throw new Error("it was not taken");
+    if (!(await within(notifying, NOTIFY_TIMEOUT_MS)).ok) throw new Error("it was not taken");
     decisions.turn((tx) => {
       markTopUpDelivered(tx, id);
       return success(null);

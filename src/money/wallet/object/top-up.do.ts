@@ -23,28 +23,28 @@ export function topUpIfDue(tx: Tx, isShort: boolean): string | null {
   const { autoTopUp: setting } = row.settings;
   if (setting === null) return before.open?.id ?? null;
   const { month, day } = period;
-  const mostADay = mostADayOf(tx);
+  const dailyMaxMicros = dailyMaxOf(tx);
   const status = { setting, balance: ledger.balance, owed: debts.owed, isShort, nowMs };
-  const decided = decideTopUp(before, { ...status, month, day, mostADay });
-  if (decided === "none" || row.suspended || row.conflict !== null || mostADay === 0) {
+  const decided = decideTopUp(before, { ...status, month, day, dailyMaxMicros });
+  if (decided === "none" || row.suspended || row.conflict !== null || dailyMaxMicros === 0) {
     return before.open?.id ?? null;
   }
   if (decided === "capped") {
     if (before.cappedMonth === period.month) return null;
     const data = { reason: "month_cap", until: null, declines: before.declines };
-    store(tx, { ...before, cappedMonth: period.month }, [pausedEvent(tx, data)]);
+    storeTopUp(tx, { ...before, cappedMonth: period.month }, [pausedEvent(tx, data)]);
     return null;
   }
   const id = mintId(PURCHASE_ID, nowMs);
   const request = { id, amountMicro: setting.amountMicro, wantedAt: nowMs };
   const data = { method: "auto", amount_micro: setting.amountMicro };
-  store(tx, requestTopUp(before, request, period), [
+  storeTopUp(tx, requestTopUp(before, request, period), [
     { type: "purchase.created", actor: SYSTEM, subject: id, data },
   ]);
   return id;
 }
 
-function mostADayOf({ env, memory, nowMs }: Tx): number {
+function dailyMaxOf({ env, memory, nowMs }: Tx): number {
   const parsed = configOf(env);
   if (!parsed.ok || parsed.config.payments === null) return 0;
   const { CARD_DOLLARS_A_DAY: usual, FIRST_WEEK_DOLLARS_A_DAY: first } = parsed.config.numbers;
@@ -55,7 +55,7 @@ function pausedEvent({ memory }: Tx, data: NewEvent["data"]): NewEvent {
   return { type: "top_up.paused", actor: SYSTEM, subject: memory.row.orgId, data };
 }
 
-function store(tx: Tx, state: TopUpState, events: readonly NewEvent[]): void {
+function storeTopUp(tx: Tx, state: TopUpState, events: readonly NewEvent[]): void {
   tx.storage.transactionSync(() => {
     putTopUp(tx.sql, state);
     for (const event of events) addEvent(tx, event);
@@ -69,20 +69,20 @@ export function topUpEnded(tx: Tx, id: string, end: TopUpEnd): void {
   const after = endTopUp(memory.topUp, id, { end, nowMs });
   if (after === memory.topUp) return;
   if (after.disabledReason !== null && end.kind === "soft") {
-    return switchOff(tx, after, after.disabledReason);
+    return disableWithState(tx, after, after.disabledReason);
   }
-  if (end.kind === "hard") return switchOff(tx, after, end.reason);
+  if (end.kind === "hard") return disableWithState(tx, after, end.reason);
   const until = after.pausedUntil === null ? null : timestamp(after.pausedUntil);
-  store(tx, after, [pausedEvent(tx, { reason: "declined", until, declines: after.declines })]);
+  storeTopUp(tx, after, [pausedEvent(tx, { reason: "declined", until, declines: after.declines })]);
 }
 
 export function disableTopUp(tx: Tx, reason: DisabledReason): void {
   const { memory } = tx;
   if (memory.row.settings.autoTopUp === null) return;
-  switchOff(tx, { ...memory.topUp, disabledReason: reason }, reason);
+  disableWithState(tx, { ...memory.topUp, disabledReason: reason }, reason);
 }
 
-function switchOff(tx: Tx, state: TopUpState, reason: DisabledReason): void {
+function disableWithState(tx: Tx, state: TopUpState, reason: DisabledReason): void {
   const { memory, sql } = tx;
   const { orgId } = memory.row;
   const settings = { ...memory.row.settings, autoTopUp: null };
@@ -96,7 +96,7 @@ function switchOff(tx: Tx, state: TopUpState, reason: DisabledReason): void {
   memory.changed = true;
 }
 
-const LOOK_AGAIN_MS = 600_000;
+const RECHECK_MS = 600_000;
 
 /** Returns when to check a paused top-up again (Unix ms), or Infinity. */
 export function topUpDue({ row, topUp, ledger, clock }: Memory): number {
@@ -104,10 +104,10 @@ export function topUpDue({ row, topUp, ledger, clock }: Memory): number {
   if (setting === null || topUp.open !== null || topUp.pausedUntil === null) return Infinity;
   if (ledger.balance >= setting.belowMicro) return Infinity;
   // Another condition prevents the purchase, so the wallet checks again later.
-  return topUp.pausedUntil > clock ? topUp.pausedUntil : clock + LOOK_AGAIN_MS;
+  return topUp.pausedUntil > clock ? topUp.pausedUntil : clock + RECHECK_MS;
 }
 
 export function markTopUpDelivered(tx: Tx, id: string): void {
   const { open } = tx.memory.topUp;
-  if (open?.id === id) store(tx, { ...tx.memory.topUp, open: { ...open, isTold: true } }, []);
+  if (open?.id === id) storeTopUp(tx, { ...tx.memory.topUp, open: { ...open, isTold: true } }, []);
 }

@@ -15,20 +15,20 @@ import { generationsOf, readLedger, readNewestLedger } from "./reads.do.ts";
 
 /** Maximum ledger rows per page (about 5 ms). */
 const ROWS_MAX = 500;
-const FROM_ZERO = { seq: 0, balanceMicro: micros(0) };
+const LEDGER_START = { seq: 0, balanceMicro: micros(0) };
 
 export function readUsageStream(
   tx: Tx,
   { from, limit, resumeMs }: StreamQuery,
 ): Result<StreamPage> {
-  const start = startOf(tx, from, resumeMs);
+  const start = resolveCursor(tx, from, resumeMs);
   const read = readLedger(tx, start.seq, ROWS_MAX);
   if (!read.ok) return read;
   const rows: StreamedRow[] = [];
   let at = start;
   for (const row of read.value.rows) {
     if (rows.length >= limit) break;
-    rows.push(...streamed(tx, row, at));
+    rows.push(...streamRows(tx, row, at));
     at = { madeAt: start.madeAt, seq: row.seq, balanceMicro: row.balanceMicro };
   }
   const ids = rows.flatMap(({ kind, id }) => (kind === "usage" ? [id] : []));
@@ -40,19 +40,19 @@ export function readUsageStream(
   });
 }
 
-function startOf(tx: Tx, asked: StreamStart, resumeMs: number | undefined): StreamCursor {
+function resolveCursor(tx: Tx, asked: StreamStart, resumeMs: number | undefined): StreamCursor {
   const { madeAt } = tx.memory.row;
   if ("seq" in asked && asked.madeAt === madeAt) return asked;
   const isResumed = "seq" in asked && resumeMs !== undefined;
   const start = isResumed ? { sinceMs: resumeMs } : asked;
   const after = "afterSeq" in start ? start.afterSeq : 0; // a rebuilt wallet numbers its rows from 1
-  const seq = "sinceMs" in start ? seqBefore(tx, start.sinceMs) : after;
+  const seq = "sinceMs" in start ? findSeqBefore(tx, start.sinceMs) : after;
   const newest = readNewestLedger(tx, seq + 1, 1);
-  const [row = FROM_ZERO] = newest.ok ? newest.value : [];
+  const [row = LEDGER_START] = newest.ok ? newest.value : [];
   return { madeAt, seq: row.seq, balanceMicro: row.balanceMicro };
 }
 
-function seqBefore(tx: Tx, sinceMs: number): number {
+function findSeqBefore(tx: Tx, sinceMs: number): number {
   const [mark] = tx.sql
     .exec<{ seq: number }>(
       "SELECT seq FROM checkpoints WHERE clock < ? ORDER BY seq DESC LIMIT 1",
@@ -69,7 +69,7 @@ function seqBefore(tx: Tx, sinceMs: number): number {
   }
 }
 
-function streamed({ memory }: Tx, row: LedgerRow, before: StreamCursor): StreamedRow[] {
+function streamRows({ memory }: Tx, row: LedgerRow, before: StreamCursor): StreamedRow[] {
   const { orgId } = memory.row;
   const { madeAt, seq: last, balanceMicro: balance } = before;
   const { seq, kind, amountMicro, balanceMicro, createdAt, generationId, reference } = row;

@@ -20,7 +20,7 @@ const FIRST_PAGE: UsagePage = { limit: USAGE_GROUPS_MAX, after: null };
 /** UTC days (YYYY-MM-DD), inclusive. */
 type Days = { readonly from: string; readonly to: string };
 type Dimension = "day" | "model" | "key" | "user";
-const USAGE_BY_DAY: ReadonlyMap<UsageGroupBy, Dimension> = new Map([
+const DAILY_DIMENSIONS: ReadonlyMap<UsageGroupBy, Dimension> = new Map([
   ["day,model", "model"],
   ["day,key", "key"],
   ["day,user", "user"],
@@ -30,7 +30,7 @@ type UsageQuery = Days & { readonly groupBy: Dimension };
 type Sums = TokenCounts & { readonly requests: number; readonly cost: number };
 type GroupRow = Sums & { readonly name: string };
 
-const SUMS = `coalesce(sum(requests), 0) AS requests, coalesce(sum(cost), 0) AS cost,
+const SUM_COLUMNS_SQL = `coalesce(sum(requests), 0) AS requests, coalesce(sum(cost), 0) AS cost,
   ${tokenColumns(({ column }) => `coalesce(sum(${column}), 0)`)}`;
 
 /** Maximum rows read per response. A year of 100,000 end users has 36 million rows. */
@@ -47,7 +47,7 @@ export function readUsage(
     const tagged = { ...days, key, isDaily: daily !== undefined };
     return of.ok ? readTagUsage(tx, tagged, { page, days: of.value }) : of;
   }
-  const dimension = USAGE_BY_DAY.get(groupBy);
+  const dimension = DAILY_DIMENSIONS.get(groupBy);
   return dimension === undefined
     ? usageBy(tx, { ...days, groupBy: groupBy as Dimension }, page)
     : usageByDay(tx, { ...days, groupBy: dimension }, page);
@@ -69,66 +69,69 @@ function usageByDay(tx: Tx, query: UsageQuery, { limit, after }: UsagePage): Res
       limit + 1,
     )
     .toArray();
-  const later = laterTotals(tx, query).filter(
-    ({ day, name }) => day > afterDay || (day === afterDay && asText(name, afterName) > 0),
+  const later = totalsInMemory(tx, query).filter(
+    ({ day, name }) => day > afterDay || (day === afterDay && compareText(name, afterName) > 0),
   );
   for (const row of [...stored, ...later]) {
     const key = `${row.day},${row.name}`;
     const before = rows.get(key);
-    rows.set(key, before === undefined ? row : { ...row, ...added(before, row) });
+    rows.set(key, before === undefined ? row : { ...row, ...addSums(before, row) });
   }
   const ordered = [...rows.values()].toSorted(
-    (a, b) => asText(a.day, b.day) || asText(a.name, b.name),
+    (a, b) => compareText(a.day, b.day) || compareText(a.name, b.name),
   );
   const shown = ordered.slice(0, limit);
   const last = ordered.length > limit ? shown.at(-1) : undefined;
   return success({
     data: shown.map(({ day, name, ...sums }) =>
-      Object.assign({ day, group: name === "" ? null : name }, plus(NO_USAGE_AMOUNTS, sums)),
+      Object.assign({ day, group: name === "" ? null : name }, addRow(NO_USAGE_AMOUNTS, sums)),
     ),
-    total: totalOf(tx, query),
+    total: readTotal(tx, query),
     nextAfter: last === undefined ? null : `${last.day},${last.name}`,
   });
 }
 
-function added(one: Sums, other: Sums): Sums {
-  const { costMicro, ...sums } = plus(plus(NO_USAGE_AMOUNTS, one), other);
+function addSums(one: Sums, other: Sums): Sums {
+  const { costMicro, ...sums } = addRow(addRow(NO_USAGE_AMOUNTS, one), other);
   return { ...sums, cost: costMicro };
 }
 
 /** Returns usage by group, in SQLite's text order. A page over many days can be short. */
 function usageBy(tx: Tx, query: UsageQuery, page: UsagePage): Result<UsageReport> {
   const groups = new Map<string, UsageAmounts>();
-  const end = query.groupBy === "day" ? null : endOfPage(tx.sql, query, page);
-  const later = laterGroups(tx, query, page.after).filter(
-    ({ name }) => end === null || asText(name, end) < 0,
+  const end = query.groupBy === "day" ? null : findPageEnd(tx.sql, query, page);
+  const later = groupsInMemory(tx, query, page.after).filter(
+    ({ name }) => end === null || compareText(name, end) < 0,
   );
-  for (const { name, ...sums } of [...storedGroups(tx.sql, query, { ...page, end }), ...later]) {
-    groups.set(name, plus(groups.get(name) ?? NO_USAGE_AMOUNTS, sums));
+  for (const { name, ...sums } of [
+    ...selectStoredGroups(tx.sql, query, { ...page, end }),
+    ...later,
+  ]) {
+    groups.set(name, addRow(groups.get(name) ?? NO_USAGE_AMOUNTS, sums));
   }
   // One more stored group was read, so the groups of this page are complete.
-  const names = [...groups.keys()].toSorted(asText);
+  const names = [...groups.keys()].toSorted(compareText);
   const shown = names.slice(0, page.limit);
   const isLast = names.length <= page.limit && end === null;
   return success({
     data: shown.map((name) =>
       Object.assign({ group: name === "" ? null : name }, groups.get(name) ?? NO_USAGE_AMOUNTS),
     ),
-    total: totalOf(tx, query),
+    total: readTotal(tx, query),
     nextAfter: isLast ? null : (shown.at(-1) ?? null),
   });
 }
 
-const DAYS = "SELECT day FROM totals WHERE dimension = 'day' AND day BETWEEN ?2 AND ?3";
+const DAYS_SQL = "SELECT day FROM totals WHERE dimension = 'day' AND day BETWEEN ?2 AND ?3";
 
-function endOfPage(
+function findPageEnd(
   sql: SqlStorage,
   { from, to, groupBy }: UsageQuery,
   { after, limit }: UsagePage,
 ): string | null {
   const { days } = sql
     .exec<{ days: number }>(
-      `SELECT count(*) AS days FROM (${DAYS}) WHERE ?1 = 'day'`,
+      `SELECT count(*) AS days FROM (${DAYS_SQL}) WHERE ?1 = 'day'`,
       "day",
       from,
       to,
@@ -138,8 +141,8 @@ function endOfPage(
   const { name } = sql
     .exec<{ name: string | null }>(
       `SELECT min(name) AS name FROM (SELECT (SELECT name FROM totals
-        WHERE dimension = ?1 AND day = days.day AND ${isAfter(after)} ORDER BY name LIMIT 1 OFFSET ?5) AS name
-      FROM (${DAYS}) AS days)`,
+        WHERE dimension = ?1 AND day = days.day AND ${afterNameSql(after)} ORDER BY name LIMIT 1 OFFSET ?5) AS name
+      FROM (${DAYS_SQL}) AS days)`,
       groupBy,
       from,
       to,
@@ -151,11 +154,11 @@ function endOfPage(
 }
 
 /** Returns the SQL condition for names after `?4`. The first page includes the empty name. */
-function isAfter(after: string | null): string {
+function afterNameSql(after: string | null): string {
   return after === null ? "name >= ?4" : "name > ?4";
 }
 
-function storedGroups(
+function selectStoredGroups(
   sql: SqlStorage,
   { from, to, groupBy }: UsageQuery,
   { after, limit, end }: UsagePage & { readonly end: string | null },
@@ -163,7 +166,7 @@ function storedGroups(
   if (groupBy === "day") {
     return sql
       .exec<GroupRow>(
-        `SELECT day AS name, ${SUMS} FROM totals WHERE dimension = 'day' AND day BETWEEN ?2 AND ?3
+        `SELECT day AS name, ${SUM_COLUMNS_SQL} FROM totals WHERE dimension = 'day' AND day BETWEEN ?2 AND ?3
           AND (?1 IS NULL OR day > ?1) GROUP BY day ORDER BY day LIMIT ?4`,
         after,
         from,
@@ -174,8 +177,8 @@ function storedGroups(
   }
   return sql
     .exec<GroupRow>(
-      `SELECT name, ${SUMS} FROM totals WHERE dimension = ?1 AND day IN (${DAYS})
-        AND ${isAfter(after)} AND name < coalesce(?6, x'') GROUP BY name ORDER BY name LIMIT ?5`,
+      `SELECT name, ${SUM_COLUMNS_SQL} FROM totals WHERE dimension = ?1 AND day IN (${DAYS_SQL})
+        AND ${afterNameSql(after)} AND name < coalesce(?6, x'') GROUP BY name ORDER BY name LIMIT ?5`,
       groupBy,
       from,
       to,
@@ -186,43 +189,43 @@ function storedGroups(
     .toArray();
 }
 
-function laterTotals({ memory }: Tx, { from, to, groupBy }: UsageQuery): UsageTotal[] {
+function totalsInMemory({ memory }: Tx, { from, to, groupBy }: UsageQuery): UsageTotal[] {
   return [...memory.usage.values()].filter(
     ({ dimension, day }) => dimension === groupBy && day >= from && day <= to,
   );
 }
 
-function laterGroups(tx: Tx, query: UsageQuery, after: string | null): GroupRow[] {
+function groupsInMemory(tx: Tx, query: UsageQuery, after: string | null): GroupRow[] {
   const { groupBy } = query;
-  return laterTotals(tx, query)
+  return totalsInMemory(tx, query)
     .map((total) => Object.assign({}, total, { name: groupBy === "day" ? total.day : total.name }))
-    .filter(({ name }) => after === null || asText(name, after) > 0);
+    .filter(({ name }) => after === null || compareText(name, after) > 0);
 }
 
-function totalOf(tx: Tx, query: UsageQuery): UsageAmounts {
+function readTotal(tx: Tx, query: UsageQuery): UsageAmounts {
   const { from, to } = query;
   const stored = tx.sql
     .exec<Sums>(
-      `SELECT ${SUMS} FROM totals WHERE dimension = 'day' AND day BETWEEN ? AND ?`,
+      `SELECT ${SUM_COLUMNS_SQL} FROM totals WHERE dimension = 'day' AND day BETWEEN ? AND ?`,
       from,
       to,
     )
     .one();
-  const later = laterGroups(tx, { ...query, groupBy: "day" }, null);
-  return [stored, ...later].reduce(plus, NO_USAGE_AMOUNTS);
+  const later = groupsInMemory(tx, { ...query, groupBy: "day" }, null);
+  return [stored, ...later].reduce(addRow, NO_USAGE_AMOUNTS);
 }
 
 export function totalUsed(tx: Tx): Micros {
-  return totalOf(tx, { from: "", to: "9", groupBy: "day" }).costMicro;
+  return readTotal(tx, { from: "", to: "9", groupBy: "day" }).costMicro;
 }
 
-function plus(amounts: UsageAmounts, { requests, cost, ...rest }: Sums): UsageAmounts {
+function addRow(amounts: UsageAmounts, { requests, cost, ...rest }: Sums): UsageAmounts {
   const tokens = mapTokenNames((name) => rest[name]);
   return addUsageAmounts(amounts, { requests, ...tokens, costMicro: micros(cost) });
 }
 
 /** Compares by code points, like SQLite. JavaScript's `<` compares UTF-16 units. */
-function asText(a: string, b: string): number {
+function compareText(a: string, b: string): number {
   for (let i = 0; i < Math.min(a.length, b.length); i++) {
     const [x, y] = [a.charCodeAt(i), b.charCodeAt(i)];
     if (x !== y) return codePointRank(x) - codePointRank(y);

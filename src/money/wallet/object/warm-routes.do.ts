@@ -10,10 +10,10 @@ const WARM_ROUTES_MAX = 1000;
  * Writes the row only if less than half of the stored lifetime is left.
  */
 export function findWarmRoute(tx: Tx, affinity: string): string | null {
-  const known = warmRoutesOf(tx).get(affinity);
+  const known = loadWarmRoutes(tx).get(affinity);
   if (known === undefined || known.until <= tx.nowMs) return null;
   const until = tx.nowMs + known.seconds * 1000;
-  const all = warmRoutesOf(tx);
+  const all = loadWarmRoutes(tx);
   all.delete(affinity);
   all.set(affinity, { ...known, until });
   if (known.stored - tx.nowMs < known.seconds * 500) storeWarmRoute(tx, affinity);
@@ -22,7 +22,7 @@ export function findWarmRoute(tx: Tx, affinity: string): string | null {
 
 export function keepWarmRoute(tx: Tx, { affinity, route, seconds }: WarmRoute): void {
   const { nowMs, sql } = tx;
-  const known = warmRoutesOf(tx);
+  const known = loadWarmRoutes(tx);
   const until = nowMs + seconds * 1000;
   known.delete(affinity);
   for (const [other, one] of known) {
@@ -35,14 +35,14 @@ export function keepWarmRoute(tx: Tx, { affinity, route, seconds }: WarmRoute): 
 }
 
 function storeWarmRoute(tx: Tx, affinity: string): void {
-  const known = warmRoutesOf(tx);
+  const known = loadWarmRoutes(tx);
   const warm = known.get(affinity);
   if (warm === undefined) return;
   putWarmRoute(tx.sql, affinity, warm);
   known.set(affinity, { ...warm, stored: warm.until });
 }
 
-function warmRoutesOf({ memory, sql }: Tx): Map<string, WarmUntil> {
+function loadWarmRoutes({ memory, sql }: Tx): Map<string, WarmUntil> {
   memory.warmRoutes ??= selectWarmRoutes(sql);
   return memory.warmRoutes;
 }

@@ -49,26 +49,26 @@ export const dollarsOrNull = z.nullable(dollars);
 
 export const fractionSchema = z.number().check(z.minimum(0), z.maximum(1));
 
-function shownDollars(amount: Micros | null): number | null {
+function toDollars(amount: Micros | null): number | null {
   return amount === null ? null : dollarsOf(amount);
 }
 
-const limits = {
+const limitFields = {
   monthly_quota_dollars: z.optional(dollarsOrNull),
   daily_quota_dollars: z.optional(dollarsOrNull),
   alert_threshold: z.optional(fractionSchema),
   budgets: z.optional(budgetsSchema(BUDGETS_MAX)),
 };
-const READ_ONLY = ["id", "monthly_spend_dollars", "daily_spend_dollars", "created_at"];
-export const changeBody = z.object(limits);
-export const putBody = z.object({ external_id: z.string(), ...limits });
+const READ_ONLY_FIELDS = ["id", "monthly_spend_dollars", "daily_spend_dollars", "created_at"];
+export const changeBody = z.object(limitFields);
+export const putBody = z.object({ external_id: z.string(), ...limitFields });
 
 export async function putEndUserRoute(c: AppContext) {
-  const fields = await readFields(c, putBody, READ_ONLY);
+  const fields = await readFields(c, putBody, READ_ONLY_FIELDS);
   if (!fields.ok) return fields;
   const { external_id: externalId, ...given } = fields.value;
   const answer = await callOwnWallet(c, (wallet) =>
-    wallet.putEndUser(externalId, changeOf(given), callOf(c)),
+    wallet.putEndUser(externalId, endUserChangeOf(given), credentialOf(c)),
   );
   if (!answer.ok) return answer;
   const { created: isNew, endUser } = answer.value;
@@ -94,11 +94,11 @@ export async function readEndUserRoute(c: AppContext) {
 }
 
 export async function patchEndUserRoute(c: AppContext) {
-  const fields = await readFields(c, changeBody, ["external_id", ...READ_ONLY]);
+  const fields = await readFields(c, changeBody, ["external_id", ...READ_ONLY_FIELDS]);
   if (!fields.ok) return fields;
-  const change = changeOf(fields.value);
+  const change = endUserChangeOf(fields.value);
   const answer = await callOwnWallet(c, (wallet) =>
-    wallet.patchEndUser(externalIdOf(c), change, callOf(c)),
+    wallet.patchEndUser(externalIdOf(c), change, credentialOf(c)),
   );
   return answer.ok ? success(endUserView(answer.value)) : answer;
 }
@@ -108,14 +108,14 @@ export async function deleteEndUserRoute(c: AppContext) {
   let attempts = 0;
   const answer = await callOwnWallet(c, (wallet) => {
     attempts++;
-    return wallet.deleteEndUser(externalId, callOf(c));
+    return wallet.deleteEndUser(externalId, credentialOf(c));
   });
   const isGone = attempts > 1 && !answer.ok && answer.failure.kind === "not_found";
   if (!answer.ok && !isGone) return answer;
   return success({ external_id: externalId, deleted: true });
 }
 
-function callOf(c: AppContext): RequestCredential {
+function credentialOf(c: AppContext): RequestCredential {
   const { keyHash, shown } = c.var.admitted.caller;
   return requestCredential(keyHash, shown);
 }
@@ -124,7 +124,7 @@ function externalIdOf(c: AppContext): string {
   return c.req.param("external_id") ?? "";
 }
 
-function changeOf(given: z.infer<typeof changeBody>): EndUserChange {
+function endUserChangeOf(given: z.infer<typeof changeBody>): EndUserChange {
   return {
     monthlyQuotaMicro: given.monthly_quota_dollars,
     dailyQuotaMicro: given.daily_quota_dollars,
@@ -137,8 +137,8 @@ function endUserView(endUser: EndUserRecord) {
   return {
     id: endUser.id,
     external_id: endUser.externalId,
-    monthly_quota_dollars: shownDollars(endUser.monthlyQuotaMicro),
-    daily_quota_dollars: shownDollars(endUser.dailyQuotaMicro),
+    monthly_quota_dollars: toDollars(endUser.monthlyQuotaMicro),
+    daily_quota_dollars: toDollars(endUser.dailyQuotaMicro),
     alert_threshold: endUser.alertThreshold,
     monthly_spend_dollars: dollarsOf(endUser.monthlySpendMicro),
     daily_spend_dollars: dollarsOf(endUser.dailySpendMicro),
@@ -198,10 +198,10 @@ export async function patchSettingsRoute(c: AppContext) {
   if (!fields.ok) return fields;
   const given = fields.value;
   const hours = given.keep_responses_hours;
-  const may = hours === undefined ? success(null) : await mayKeepFor(c, hours);
+  const may = hours === undefined ? success(null) : await checkKeepHours(c, hours);
   if (!may.ok) return may;
-  if (given.policy !== undefined && !KEEPERS.includes(c.var.member.role)) {
-    return refuse({ kind: "role_required", roles: KEEPERS });
+  if (given.policy !== undefined && !SETTINGS_ROLES.includes(c.var.member.role)) {
+    return refuse({ kind: "role_required", roles: SETTINGS_ROLES });
   }
   const refused = refuseTopUp(c, given.auto_top_up ?? null);
   if (refused !== null) return refused;
@@ -218,9 +218,11 @@ export async function patchSettingsRoute(c: AppContext) {
     budgets: given.budgets === undefined ? undefined : readBudgets(given.budgets),
   };
   const actor = actorOf(c.var.admitted.caller);
-  const answer = await callOwnWallet(c, (wallet) => wallet.patchSettings(change, callOf(c), actor));
+  const answer = await callOwnWallet(c, (wallet) =>
+    wallet.patchSettings(change, credentialOf(c), actor),
+  );
   if (!answer.ok) return answer;
-  const notified = hours === undefined ? success(null) : await tellKept(c, hours);
+  const notified = hours === undefined ? success(null) : await applyKeepHours(c, hours);
   return notified.ok ? success(settingsView(answer.value)) : notified;
 }
 
@@ -235,29 +237,29 @@ function refuseTopUp(c: AppContext, wanted: AutoTopUp | null): Refusal | null {
   return invalid(`${param} must be from ${least} to ${most}.`, param);
 }
 
-const KEEPERS: readonly Role[] = ["owner", "admin"];
+const SETTINGS_ROLES: readonly Role[] = ["owner", "admin"];
 
-async function mayKeepFor(c: AppContext, hours: number): Promise<Result<null>> {
-  if (KEEPERS.includes(c.var.member.role)) return success(null);
+async function checkKeepHours(c: AppContext, hours: number): Promise<Result<null>> {
+  if (SETTINGS_ROLES.includes(c.var.member.role)) return success(null);
   const before = await callOwnWallet(c, (wallet) => wallet.readSettings());
   if (!before.ok) return before;
   return before.value.keepResponsesHours === hours
     ? success(null)
-    : refuse({ kind: "role_required", roles: KEEPERS });
+    : refuse({ kind: "role_required", roles: SETTINGS_ROLES });
 }
 
 /** Also applies the new lifetime to responses that are already stored. */
-function tellKept(c: AppContext, hours: number): Promise<Result<null>> {
+function applyKeepHours(c: AppContext, hours: number): Promise<Result<null>> {
   const { caller } = c.var.admitted;
   return callObject(() => objectsOf(c.env).kept(caller.orgId).keepFor(hours));
 }
 
 function settingsView(settings: SettingsAnswer) {
   return {
-    default_user_monthly_quota_dollars: shownDollars(settings.defaultUserMonthlyQuotaMicro),
-    default_user_daily_quota_dollars: shownDollars(settings.defaultUserDailyQuotaMicro),
+    default_user_monthly_quota_dollars: toDollars(settings.defaultUserMonthlyQuotaMicro),
+    default_user_daily_quota_dollars: toDollars(settings.defaultUserDailyQuotaMicro),
     default_alert_threshold: settings.defaultAlertThreshold,
-    low_balance_threshold_dollars: shownDollars(settings.lowBalanceThresholdMicro),
+    low_balance_threshold_dollars: toDollars(settings.lowBalanceThresholdMicro),
     keep_responses_hours: settings.keepResponsesHours,
     auto_top_up: autoTopUpView(settings.autoTopUp),
     tag_keys: settings.tagKeys,

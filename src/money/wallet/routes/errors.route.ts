@@ -16,19 +16,19 @@ import type { MemberKeys } from "./generations.route.ts";
 import { callOwnWallet } from "./reads.route.ts";
 import { day, listFilter, startOf } from "./usage.route.ts";
 
-/** Groupings that use counters. The groupings of `KEPT_BY` read stored failures. */
+/** Groupings that use counters. The groupings of `STORED_BY` read stored failures. */
 const COUNTED_BY = ["code", "key", "hour", "hour,code"] as const;
-const KEPT_BY = ["model", "provider", "user"] as const;
+const STORED_BY = ["model", "provider", "user"] as const;
 export const errorsQuery = z.object({
   from: z.optional(day),
   to: z.optional(day),
-  group_by: z._default(z.enum([...COUNTED_BY, ...KEPT_BY]), "code"),
+  group_by: z._default(z.enum([...COUNTED_BY, ...STORED_BY]), "code"),
   key_id: z.optional(listFilter),
   model: z.optional(listFilter),
   provider: z.optional(listFilter),
   external_id: z.optional(singleValue.check(z.minLength(1), z.maxLength(256))),
 });
-type Fields = z.infer<typeof errorsQuery>;
+type ErrorsFields = z.infer<typeof errorsQuery>;
 type GroupBy = (typeof COUNTED_BY)[number];
 
 /**
@@ -46,45 +46,52 @@ export function errorsRoute(memberKeys: MemberKeys) {
     const keys = await readableKeyIds(c, memberKeys, query.value.key_id ?? null);
     if (!keys.ok) return keys;
     const days = { from, to, group_by: groupBy };
-    return answerOf(c, { ...query.value, days }, { fromMs, beforeMs, keyIds: keys.value });
+    return readErrors(c, { ...query.value, days }, { fromMs, beforeMs, keyIds: keys.value });
   };
 }
 
-type Days = { readonly from: string; readonly to: string; readonly group_by: Fields["group_by"] };
+type Days = {
+  readonly from: string;
+  readonly to: string;
+  readonly group_by: ErrorsFields["group_by"];
+};
 
-async function answerOf(
+async function readErrors(
   c: AppContext,
-  requested: Fields & { readonly days: Days },
+  requested: ErrorsFields & { readonly days: Days },
   query: FailureQuery,
 ) {
   const { days } = requested;
-  const kept = keptQuery(requested, query);
+  const kept = storedFailureQuery(requested, query);
   if (!kept.ok) return kept;
   if (kept.value !== null) {
     const of = kept.value;
     const report = await callOwnWallet(c, (wallet) => wallet.keptFailures(of));
-    return report.ok ? success({ ...days, ...keptView(report.value) }) : report;
+    return report.ok ? success({ ...days, ...storedFailuresView(report.value) }) : report;
   }
   const report = await callOwnWallet(c, (wallet) => wallet.failures(query));
   if (!report.ok) return report;
   const { counts } = report.value;
   const total = counts.reduce((sum, one) => sum + one.count, 0);
   const by = COUNTED_BY.find((name) => name === requested.group_by) ?? "code";
-  return success({ ...days, data: grouped(counts, by), total });
+  return success({ ...days, data: groupCounts(counts, by), total });
 }
 
-function keptQuery(fields: Fields, query: FailureQuery): Result<StoredFailureQuery | null> {
+function storedFailureQuery(
+  fields: ErrorsFields,
+  query: FailureQuery,
+): Result<StoredFailureQuery | null> {
   const { group_by, model = null, provider = null, external_id } = fields;
   const only = { model, provider, user: external_id === undefined ? null : [external_id] };
-  const by = KEPT_BY.find((name) => name === group_by);
+  const by = STORED_BY.find((name) => name === group_by);
   if (by !== undefined) return success({ ...query, by, only });
   const filters = { model, provider, external_id: only.user };
   const [wrong] = Object.entries(filters).find(([, named]) => named !== null) ?? [];
   if (wrong === undefined) return success(null);
-  return invalid(`${wrong} requires group_by ${KEPT_BY.join(", ")}.`, wrong);
+  return invalid(`${wrong} requires group_by ${STORED_BY.join(", ")}.`, wrong);
 }
 
-function keptView({ groups, completeFrom }: KeptFailureReport) {
+function storedFailuresView({ groups, completeFrom }: KeptFailureReport) {
   return {
     data: groups.map(({ group, count, lastAt, lastId }) => ({
       group,
@@ -97,21 +104,21 @@ function keptView({ groups, completeFrom }: KeptFailureReport) {
   };
 }
 
-function grouped(counts: readonly FailureCount[], by: GroupBy) {
-  const groups = Map.groupBy(counts, (one) => nameOf(one, by));
+function groupCounts(counts: readonly FailureCount[], by: GroupBy) {
+  const groups = Map.groupBy(counts, (one) => groupKey(one, by));
   const isTimed = by !== "code" && by !== "key";
   return [...groups.values()]
-    .map((ones) => groupOf(ones, by))
+    .map((ones) => groupView(ones, by))
     .toSorted((a, b) => (isTimed ? 0 : b.count - a.count));
 }
 
-function nameOf({ code, hour, keyId }: FailureCount, by: GroupBy): string {
+function groupKey({ code, hour, keyId }: FailureCount, by: GroupBy): string {
   const hourly = by === "hour" ? "" : code;
   if (by === "code") return code;
   return by === "key" ? keyId : `${hour} ${hourly}`;
 }
 
-function groupOf(ones: readonly FailureCount[], by: GroupBy) {
+function groupView(ones: readonly FailureCount[], by: GroupBy) {
   const newest = ones.reduce((a, b) => (b.lastAt > a.lastAt ? b : a));
   const isTimed = by === "hour" || by === "hour,code";
   return {

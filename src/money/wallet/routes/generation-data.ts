@@ -3,7 +3,7 @@ import type { GenerationRecord, RequestRecord } from "../../../shared/contracts/
 import { dollarsOf } from "../../../shared/money.ts";
 import { promptTokens } from "../../../shared/usage.ts";
 
-const UNKNOWN = {
+const UNKNOWN_FIELDS = {
   upstream_id: null,
   origin: "",
   api_type: null,
@@ -33,7 +33,7 @@ const UNKNOWN = {
 export function generationData(request: RequestRecord) {
   const { id, createdAt, externalId, generation } = request;
   return {
-    ...UNKNOWN,
+    ...UNKNOWN_FIELDS,
     id,
     request_id: id,
     created_at: timestamp(createdAt),
@@ -41,7 +41,7 @@ export function generationData(request: RequestRecord) {
     cancelled: (request.failed?.clientLeftMs ?? null) !== null,
     ...(generation === null ? unservedView(request) : servedView(generation)),
     ...tokensView(generation),
-    provider_responses: attemptsOf(request),
+    provider_responses: attemptsView(request),
     skipped: generation?.skipped ?? request.failed?.skipped ?? [],
   };
 }
@@ -90,14 +90,14 @@ function tokensView(generation: RequestRecord["generation"]) {
 }
 
 /** Lists the calls to providers. If the request was settled, the last provider served it. */
-function attemptsOf({ generation, failed }: RequestRecord) {
+function attemptsView({ generation, failed }: RequestRecord) {
   const before = failed?.attempts ?? generation?.failed ?? [];
   const views = before.map(({ route, status = null, startedMs, endedMs }) => ({
     provider_name: route.slice(0, route.indexOf(":")),
     endpoint_id: route,
     status,
     latency: startedMs === undefined || endedMs === undefined ? null : endedMs - startedMs,
-    is_byok: UNKNOWN.is_byok,
+    is_byok: UNKNOWN_FIELDS.is_byok,
   }));
   if (generation === null) return views;
   const { provider, firstByteMs } = generation;
@@ -105,7 +105,7 @@ function attemptsOf({ generation, failed }: RequestRecord) {
     provider_name: provider,
     status: 200,
     latency: firstByteMs,
-    is_byok: UNKNOWN.is_byok,
+    is_byok: UNKNOWN_FIELDS.is_byok,
   };
   return [...views, served];
 }

@@ -29,14 +29,14 @@ export type MemberKeys = (db: D1Database, owner: KeyOwner) => Promise<readonly s
 
 const text = singleValue.check(z.minLength(1), z.maxLength(256));
 const STATES = ["held", "settled", "voided", "expired", "refused"] as const;
-const ERRORS: readonly RequestState[] = ["voided", "expired", "refused"];
+const ERROR_STATES: readonly RequestState[] = ["voided", "expired", "refused"];
 const STATUS_LIST = new RegExp(`^(${STATES.join("|")}|error)(,(${STATES.join("|")}|error))*$`);
 const statuses = z.pipe(
   singleValue.check(
     z.regex(STATUS_LIST, `must be a comma-separated list of ${STATES.join(", ")} and error`),
   ),
   z.transform((list): readonly RequestState[] =>
-    list.split(",").flatMap((one) => (one === "error" ? ERRORS : [one as RequestState])),
+    list.split(",").flatMap((one) => (one === "error" ? ERROR_STATES : [one as RequestState])),
   ),
 );
 const requestId = singleValue.check(
@@ -74,7 +74,11 @@ export function listGenerationsRoute(memberKeys: MemberKeys) {
     const keys = await readableKeyIds(c, memberKeys, key_id ?? null);
     if (!keys.ok) return keys;
     const those = { tag, states: status, models: model, providers: provider, codes: code };
-    const one = { state: only(status), model: only(model), externalId: external_id };
+    const one = {
+      state: singleOrNull(status),
+      model: singleOrNull(model),
+      externalId: external_id,
+    };
     const filter = { ...those, ...one, keyIds: keys.value };
     const answer = await callOwnWallet(c, (wallet) =>
       wallet.requests({ ...page, ...filter, fromMs, beforeMs }),
@@ -110,7 +114,7 @@ export function holdsRoute(memberKeys: MemberKeys) {
   };
 }
 
-function only<T>(values: readonly T[] | undefined): T | null {
+function singleOrNull<T>(values: readonly T[] | undefined): T | null {
   return values?.length === 1 ? (values[0] ?? null) : null;
 }
 
@@ -153,33 +157,33 @@ async function findRequest(
 ): Promise<Result<RequestRecord>> {
   const found = await readRequest(c, named);
   if (!found.ok) return found;
-  const seen = await mayBeSeen(c, found.value, findKey);
+  const seen = await checkAccess(c, found.value, findKey);
   return seen.ok ? found : seen;
 }
 
 async function readRequest(c: AppContext, named: string): Promise<Result<RequestRecord>> {
   const id = requestIdOf(named);
-  if (id === null) return missing();
+  if (id === null) return refuseUnknownGeneration();
   const answer = await callOwnWallet(c, (wallet) => wallet.request(id));
-  return !answer.ok && answer.failure.kind === "not_found" ? missing() : answer;
+  return !answer.ok && answer.failure.kind === "not_found" ? refuseUnknownGeneration() : answer;
 }
 
-async function mayBeSeen(
+async function checkAccess(
   c: AppContext,
   { keyId }: RequestRecord,
   findKey: FindKey,
 ): Promise<Result<null>> {
   const { member } = c.var;
   if (member.role !== "member") return success(null);
-  if (keyId === null) return missing();
+  if (keyId === null) return refuseUnknownGeneration();
   const owner = { orgId: c.var.admitted.caller.orgId, memberId: member.id };
   const fields = { key_id: keyId, org_id: owner.orgId };
   const key = await queryDatabase(() => findKey(c.env.DB, keyId, owner), "key_unreadable", fields);
   if (!key.ok) return key;
-  return key.value === null ? missing() : success(null);
+  return key.value === null ? refuseUnknownGeneration() : success(null);
 }
 
-function missing(): Refusal {
+function refuseUnknownGeneration(): Refusal {
   return refuse({ kind: "not_found", message: "No such generation." });
 }
 
@@ -194,12 +198,14 @@ function requestView(request: RequestRecord) {
     key_id: keyId,
     external_id: externalId,
     held_micro: heldMicro,
-    ...(generation === null ? { ...UNSETTLED, ...unservedView(failed) } : settledView(generation)),
+    ...(generation === null
+      ? { ...UNSETTLED_FIELDS, ...unservedView(failed) }
+      : settledView(generation)),
     asked_model: failed?.askedModel ?? null,
     door: failed?.door ?? null,
     client_left_ms: failed?.clientLeftMs ?? null,
-    error: failed?.error ?? refusalOf(request),
-    attempts: attemptsOf(generation, failed),
+    error: failed?.error ?? refusalError(request),
+    attempts: attemptsView(generation, failed),
   };
 }
 
@@ -209,13 +215,13 @@ function unservedView(failed: FailedRequest | null) {
   return { model, streamed, duration_ms: durationMs, skipped };
 }
 
-function refusalOf({ failure }: RequestRecord): ReportedError | null {
+function refusalError({ failure }: RequestRecord): ReportedError | null {
   if (failure === null || failure === undefined) return null;
   const { status, message, param = null } = errorResponseOf(failure);
   return { code: anchorOf(failure), message, status, param };
 }
 
-function attemptsOf(generation: GenerationRecord | null, failed: FailedRequest | null) {
+function attemptsView(generation: GenerationRecord | null, failed: FailedRequest | null) {
   const before = failed?.attempts ?? generation?.failed ?? [];
   const views = before.map(({ route, why, status = null, startedMs = null, endedMs = null }) => {
     return {
@@ -227,12 +233,12 @@ function attemptsOf(generation: GenerationRecord | null, failed: FailedRequest |
       ended_ms: endedMs,
     };
   });
-  const hasBroken = failed?.error.status === IN_STREAM && before.length > 0;
+  const hasBroken = failed?.error.status === STREAM_ERROR_STATUS && before.length > 0;
   if (generation === null || hasBroken) return views;
   return [...views, lastAttempt(generation, { failed, last: before.at(-1) })];
 }
 
-const IN_STREAM = 200;
+const STREAM_ERROR_STATUS = 200;
 
 function lastAttempt(
   { provider, durationMs }: GenerationRecord,
@@ -270,7 +276,7 @@ function settledView(generation: GenerationRecord) {
       output: price.output,
       ...price.units,
     },
-    price_from: fromOf(generation),
+    price_from: priceStart(generation),
     price_list: generation.origin?.list ?? null,
     lines: chargeLines(price, usage)
       .filter(([, tokens]) => tokens > 0)
@@ -289,12 +295,12 @@ function settledView(generation: GenerationRecord) {
   };
 }
 
-function fromOf({ origin }: GenerationRecord): string | null {
+function priceStart({ origin }: GenerationRecord): string | null {
   const from = origin?.from ?? null;
   return from === null ? null : timestamp(from);
 }
 
-const UNSETTLED = {
+const UNSETTLED_FIELDS = {
   cost_micro: 0,
   absorbed_micro: 0,
   model: null,

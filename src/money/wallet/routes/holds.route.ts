@@ -66,16 +66,16 @@ export const extendSchema = z.object({ expires_in: seconds });
  * it.
  */
 export function placeHoldRoute(merchants: Merchants) {
-  return (c: AppContext) => place(c, merchants, newHoldSchema);
+  return (c: AppContext) => createHold(c, merchants, newHoldSchema);
 }
 
 export function chargeRoute(merchants: Merchants) {
-  return (c: AppContext) => place(c, merchants, newChargeSchema);
+  return (c: AppContext) => createHold(c, merchants, newChargeSchema);
 }
 
 type Fields = z.infer<typeof newChargeSchema> & Partial<z.infer<typeof newHoldSchema>>;
 
-async function place(
+async function createHold(
   c: AppContext,
   merchants: Merchants,
   schema: typeof newHoldSchema | typeof newChargeSchema,
@@ -93,13 +93,13 @@ async function place(
   const { keyId, orgId, keyHash, shown } = c.var.admitted.caller;
   const named = { keyId, orgId, path: c.req.path, bytes: body.value.bytes };
   const idempotency = name.value === null ? null : await idempotencyOf(name.value, named);
-  const request = { ...requestOf(fields, now(c.env), shown?.session), keyId, idempotency };
+  const request = { ...holdRequestOf(fields, now(c.env), shown?.session), keyId, idempotency };
   const called = requestCredential(keyHash, shown);
   const placed = await callOwnWallet(c, (wallet) => wallet.placeHold(request, called, isCaptured));
   return placed.ok ? created(placedHoldView(placed.value, c.var.admitted.caller)) : placed;
 }
 
-function requestOf(
+function holdRequestOf(
   fields: Fields,
   nowMs: number,
   session: Session | undefined,
@@ -177,11 +177,11 @@ export function readHoldRoute(memberKeys: MemberKeys) {
 
 export async function captureHoldRoute(c: AppContext) {
   const action = await parseCapture(c);
-  return action.ok ? change(c, action.value) : action;
+  return action.ok ? changeOwnHold(c, action.value) : action;
 }
 
 export async function releaseHoldRoute(c: AppContext) {
-  return change(c, { kind: "release" });
+  return changeOwnHold(c, { kind: "release" });
 }
 
 export async function extendHoldRoute(c: AppContext) {
@@ -189,12 +189,15 @@ export async function extendHoldRoute(c: AppContext) {
   if (!body.ok) return body;
   const fields = parseFields(extendSchema, [], body.value.json);
   if (!fields.ok) return fields;
-  return change(c, { kind: "extend", expiresInS: fields.value.expires_in });
+  return changeOwnHold(c, { kind: "extend", expiresInS: fields.value.expires_in });
 }
 
-type Capture = Extract<HoldAction, { kind: "capture" }>;
+type CaptureAction = Extract<HoldAction, { kind: "capture" }>;
 
-export async function parseCapture(c: AppContext, owner?: "merchants"): Promise<Result<Capture>> {
+export async function parseCapture(
+  c: AppContext,
+  owner?: "merchants",
+): Promise<Result<CaptureAction>> {
   const isEmpty = c.req.raw.body === null || c.req.header("content-length") === "0";
   if (isEmpty) return success({ kind: "capture", amountMicro: null });
   const body = await readBody(c, owner);
@@ -204,7 +207,7 @@ export async function parseCapture(c: AppContext, owner?: "merchants"): Promise<
   return success({ kind: "capture", amountMicro: fields.value.amount_dollars ?? null });
 }
 
-async function change(c: AppContext, action: HoldAction) {
+async function changeOwnHold(c: AppContext, action: HoldAction) {
   const id = ownHoldId(c);
   if (id === null) return missing();
   const { caller } = c.var.admitted;

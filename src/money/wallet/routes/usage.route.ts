@@ -55,7 +55,7 @@ export async function answerUsage(url: string, nowMs: number, { ask, members }: 
     const query = {
       ...requested,
       members: known.value,
-      keyIds: keysOf(requested, memberIds, known.value),
+      keyIds: filterKeyIds(requested, memberIds, known.value),
     };
     const answer = await ask((wallet) =>
       requested.by.includes("member") ? wallet.usageByMember(query) : wallet.usageOfRows(query),
@@ -83,8 +83,16 @@ export const day = singleValue.check(
   z.refine((text) => startOf(text) !== null, "must be a valid date such as 2026-11-23"),
 );
 
-const DAILY = ["day", "model", "key", "user", "day,model", "day,key", "day,user"] as const;
-const OF_ROWS = [
+const DAILY_GROUPINGS = [
+  "day",
+  "model",
+  "key",
+  "user",
+  "day,model",
+  "day,key",
+  "day,user",
+] as const;
+const REQUEST_GROUPINGS = [
   "hour",
   "hour,model",
   "hour,provider",
@@ -105,19 +113,23 @@ const OF_ROWS = [
   "provider,member",
   "user,member",
 ] as const;
-const TAG_NAME = "tag:[A-Za-z0-9][A-Za-z0-9_./-]{0,63}";
-const OF_TOTALS = new RegExp(`^(?:${DAILY.join("|")}|(?:day,)?${TAG_NAME})$`);
+const TAG_PATTERN = "tag:[A-Za-z0-9][A-Za-z0-9_./-]{0,63}";
+const DAILY_GROUPING_PATTERN = new RegExp(
+  `^(?:${DAILY_GROUPINGS.join("|")}|(?:day,)?${TAG_PATTERN})$`,
+);
 const NO_DAY_OR_HOUR = "must be a day or an hour such as 2026-11-23T14";
 const dayOrHour = singleValue.check(
   z.regex(/^\d{4}-\d\d-\d\d(?:T(?:[01]\d|2[0-3]))?$/, NO_DAY_OR_HOUR),
-  z.refine((text) => beginOf(text) !== null, NO_DAY_OR_HOUR),
+  z.refine((text) => dayOrHourStartMs(text) !== null, NO_DAY_OR_HOUR),
 );
 export const listFilter = z.pipe(
   singleValue.check(z.minLength(1), z.maxLength(2000)),
   z.transform((list) => list.split(",")),
 );
-const TAG_GROUP = new RegExp(`^(?:(?:day|hour|model|provider|key|user|${TAG_NAME}),)?${TAG_NAME}$`);
-const byTag = singleValue.check(
+const TAG_GROUP = new RegExp(
+  `^(?:(?:day|hour|model|provider|key|user|${TAG_PATTERN}),)?${TAG_PATTERN}$`,
+);
+const tagGrouping = singleValue.check(
   z.regex(
     TAG_GROUP,
     "must be a list of day, hour, model, provider, key, user and tags, such as day,tag:team",
@@ -125,7 +137,7 @@ const byTag = singleValue.check(
 );
 export const tagFilter = z.pipe(
   singleValue.check(
-    z.regex(new RegExp(`^${TAG_NAME.slice(4)}:.+$`), "must be a tag such as team:search"),
+    z.regex(new RegExp(`^${TAG_PATTERN.slice(4)}:.+$`), "must be a tag such as team:search"),
   ),
   z.transform((text): TagFilter => {
     const at = text.indexOf(":");
@@ -135,7 +147,10 @@ export const tagFilter = z.pipe(
 export const usageParameters = z.object({
   from: z.optional(dayOrHour),
   to: z.optional(dayOrHour),
-  group_by: z._default(z.union([z.enum([...DAILY, ...OF_ROWS]), byTag]), "day"),
+  group_by: z._default(
+    z.union([z.enum([...DAILY_GROUPINGS, ...REQUEST_GROUPINGS]), tagGrouping]),
+    "day",
+  ),
   model: z.optional(listFilter),
   provider: z.optional(listFilter),
   key_id: z.optional(listFilter),
@@ -181,7 +196,7 @@ function usageView(query: UsageQuery, report: UsageReport) {
 
 const HOURS_MAX = 72;
 
-type RowsAsked = {
+type RowsRequest = {
   readonly asked: Omit<RowsQuery, "members">;
   readonly memberIds: readonly string[] | null;
   readonly view: (report: RowsReport) => ReturnType<typeof rowsView>;
@@ -189,19 +204,19 @@ type RowsAsked = {
 
 type Fields = z.infer<typeof usageParameters>;
 
-function rowsQuery(url: string, nowMs: number): Result<RowsAsked | null> {
+function rowsQuery(url: string, nowMs: number): Result<RowsRequest | null> {
   const fields = parseQuery(usageParameters, url);
   if (!fields.ok) return fields;
-  if (isOfTotals(fields.value)) return success(null);
+  if (usesDailyTotals(fields.value)) return success(null);
   const { group_by: groupBy, to = periodOf(nowMs).day, from = to.slice(0, 10) } = fields.value;
-  const fromMs = beginOf(from) ?? 0;
-  const beforeMs = (beginOf(to) ?? 0) + (to.includes("T") ? HOUR_MS : DAY_MS);
+  const fromMs = dayOrHourStartMs(from) ?? 0;
+  const beforeMs = (dayOrHourStartMs(to) ?? 0) + (to.includes("T") ? HOUR_MS : DAY_MS);
   if (fromMs >= beforeMs) return invalid(`from must not be after to, which is ${to}.`, "from");
   if (groupBy.startsWith("hour") && beforeMs - fromMs > HOURS_MAX * HOUR_MS) {
     return invalid(`from must be within ${HOURS_MAX} hours up to and including ${to}.`, "from");
   }
   const by = groupBy.split(",") as RowDimension[];
-  const requested = { fromMs, beforeMs, by, ...listsOf(fields.value) };
+  const requested = { fromMs, beforeMs, by, ...requestFilters(fields.value) };
   return success({
     asked: requested,
     memberIds: fields.value.member_id ?? null,
@@ -209,7 +224,7 @@ function rowsQuery(url: string, nowMs: number): Result<RowsAsked | null> {
   });
 }
 
-function keysOf(
+function filterKeyIds(
   { keyIds }: Pick<RowsQuery, "keyIds">,
   memberIds: readonly string[] | null,
   members: KeyMembers | null,
@@ -219,7 +234,7 @@ function keysOf(
   return keyIds === null ? theirs : theirs.filter((id) => keyIds.includes(id));
 }
 
-function listsOf(fields: Fields): Omit<RowsQuery, "fromMs" | "beforeMs" | "by" | "members"> {
+function requestFilters(fields: Fields): Omit<RowsQuery, "fromMs" | "beforeMs" | "by" | "members"> {
   return {
     models: fields.model ?? null,
     providers: fields.provider ?? null,
@@ -230,16 +245,20 @@ function listsOf(fields: Fields): Omit<RowsQuery, "fromMs" | "beforeMs" | "by" |
   };
 }
 
-function isOfTotals(fields: Fields): boolean {
-  const { latency, ...lists } = { ...listsOf(fields), members: fields.member_id ?? null };
+function usesDailyTotals(fields: Fields): boolean {
+  const { latency, ...lists } = { ...requestFilters(fields), members: fields.member_id ?? null };
   const isHourly = [fields.from, fields.to].some((text) => text?.includes("T") === true);
-  const isDaily = OF_TOTALS.test(fields.group_by);
+  const isDaily = DAILY_GROUPING_PATTERN.test(fields.group_by);
   return isDaily && !isHourly && !latency && Object.values(lists).every((list) => list === null);
 }
 
-type Head = { readonly from: string; readonly to: string; readonly groupBy: string };
+type RangeFields = { readonly from: string; readonly to: string; readonly groupBy: string };
 
-function rowsView({ from, to, groupBy }: Head, by: readonly RowDimension[], report: RowsReport) {
+function rowsView(
+  { from, to, groupBy }: RangeFields,
+  by: readonly RowDimension[],
+  report: RowsReport,
+) {
   const { data, total, completeFrom } = report;
   return {
     from,
@@ -271,7 +290,7 @@ function namesView(by: readonly RowDimension[], names: readonly (string | null)[
   return { [first]: one, group: by.length > 1 ? two : one };
 }
 
-function beginOf(text: string): number | null {
+function dayOrHourStartMs(text: string): number | null {
   const [, on = text, hour = "00"] = /^(\d{4}-\d\d-\d\d)T([01]\d|2[0-3])$/.exec(text) ?? [];
   const start = startOf(on);
   return start === null ? null : start + Number(hour) * HOUR_MS;

@@ -17,9 +17,9 @@ export type Crossing = {
   readonly valueMicro: Micros;
 };
 
-const REARM_PART = 10;
+const REARM_DIVISOR = 10;
 
-type QuotaSpend = { readonly before: number; readonly after: number };
+type SpendChange = { readonly before: number; readonly after: number };
 
 /**
  * Returns an alert for each quota whose alert threshold the new spend reaches. When a quota
@@ -27,15 +27,15 @@ type QuotaSpend = { readonly before: number; readonly after: number };
  */
 export function quotaCrossings(
   user: EndUser,
-  spends: { readonly day?: QuotaSpend | undefined; readonly month?: QuotaSpend | undefined },
+  spends: { readonly day?: SpendChange | undefined; readonly month?: SpendChange | undefined },
   period: Period,
 ): Crossing[] {
   const crossings: Crossing[] = [];
   for (const which of ["day", "month"] as const) {
     const limit = which === "day" ? user.dailyQuota : user.monthlyQuota;
     const { before = 0, after = 0 } = spends[which] ?? {};
-    if (limit === null || !reaches(after, limit, user.alertThreshold)) continue;
-    if (reaches(before, limit, user.alertThreshold)) continue;
+    if (limit === null || !reachesThreshold(after, limit, user.alertThreshold)) continue;
+    if (reachesThreshold(before, limit, user.alertThreshold)) continue;
     crossings.push({
       kind: which === "day" ? "user_daily" : "user_monthly",
       endUserId: user.id,
@@ -53,7 +53,7 @@ export function quotaCrossings(
  * Reports whether spend reached the threshold. Divides, because `limit * threshold` can be too
  * high: 0.55 * 100 is 55.00000000000001.
  */
-function reaches(spent: number, limit: Micros, threshold: number): boolean {
+function reachesThreshold(spent: number, limit: Micros, threshold: number): boolean {
   return spent > 0 && spent / limit >= threshold;
 }
 
@@ -71,5 +71,5 @@ export function balanceCrossing(balance: Micros, threshold: Micros | null): Cros
 }
 
 export function rearms(balance: Micros, threshold: Micros | null): boolean {
-  return threshold === null || balance - threshold >= threshold / REARM_PART;
+  return threshold === null || balance - threshold >= threshold / REARM_DIVISOR;
 }

@@ -22,7 +22,7 @@ export type CreditedPayment = {
   readonly reading: number;
 };
 
-type Moved = {
+type RefundResult = {
   readonly debts: Debts;
   readonly payment: CreditedPayment;
   readonly returned: Micros;
@@ -37,7 +37,7 @@ export function applyRefund(
   debts: Debts,
   payment: CreditedPayment,
   { back: requested, reading }: { readonly back: Micros; readonly reading: number },
-): Moved | null {
+): RefundResult | null {
   if (reading <= payment.reading) return null;
   const back = micros(Math.max(0, Math.min(requested, payment.credited)));
   const moved: CreditedPayment = { ...payment, back, reading };

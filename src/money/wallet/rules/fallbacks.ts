@@ -5,7 +5,7 @@ import { boundsOf } from "./policies.ts";
 import type { AllowedRequest } from "./policies.ts";
 
 /** Failures that a request can avoid by allowing fewer models. */
-const AVOIDABLE: ReadonlySet<Failure["kind"]> = new Set([
+const AVOIDABLE_FAILURES: ReadonlySet<Failure["kind"]> = new Set([
   "balance_too_low",
   "quota_exceeded",
   "key_budget_exceeded",
@@ -14,7 +14,7 @@ const AVOIDABLE: ReadonlySet<Failure["kind"]> = new Set([
   "tokens_limited",
 ]);
 
-type Decided<T> = { readonly allowed: AllowedRequest; readonly decided: T };
+type ModelDecision<T> = { readonly allowed: AllowedRequest; readonly decided: T };
 
 /**
  * Calls `decide` with all models of the request. If the limits don't cover all of them, keeps the
@@ -24,16 +24,16 @@ type Decided<T> = { readonly allowed: AllowedRequest; readonly decided: T };
 export function decideByModels<T>(
   allowed: AllowedRequest,
   decide: (request: HoldRequest) => Result<T>,
-): Result<Decided<T>> {
+): Result<ModelDecision<T>> {
   const all = decide(allowed.request);
   if (all.ok) return success({ allowed, decided: all.value });
   const models = new Set(allowed.request.candidates?.map(({ model }) => model));
-  if (models.size < 2 || !AVOIDABLE.has(all.failure.kind)) return all;
-  let fitting: Decided<T> | null = null;
+  if (models.size < 2 || !AVOIDABLE_FAILURES.has(all.failure.kind)) return all;
+  let fitting: ModelDecision<T> | null = null;
   const kept = new Set<string>();
   for (const model of models) {
     kept.add(model);
-    const fewer = onlyModels(allowed, kept);
+    const fewer = limitToModels(allowed, kept);
     const decided = decide(fewer.request);
     if (decided.ok) fitting = { allowed: fewer, decided: decided.value };
     else if (fitting === null) return decided;
@@ -42,7 +42,7 @@ export function decideByModels<T>(
   return fitting === null ? all : success(fitting);
 }
 
-function onlyModels(
+function limitToModels(
   { request, routes = [] }: AllowedRequest,
   models: ReadonlySet<string>,
 ): AllowedRequest {

@@ -78,13 +78,13 @@ export type RateLog = number[];
  * Returns how long a new request must wait, in ms, to stay within `limit` requests per 60 seconds.
  */
 export function rateWait(log: RateLog, limit: number, nowMs: number): number {
-  forget(log, nowMs);
+  dropOldTimes(log, nowMs);
   const oldest = log[log.length - limit];
   return oldest === undefined ? 0 : oldest + WINDOW_MS - nowMs;
 }
 
 export function rateLimitState(log: RateLog, limit: number, nowMs: number): RateState {
-  forget(log, nowMs);
+  dropOldTimes(log, nowMs);
   const oldest = log[Math.max(0, log.length - limit)];
   const resetMs = oldest === undefined ? 0 : Math.max(1, oldest + WINDOW_MS - nowMs);
   return { limit, remaining: Math.max(0, limit - log.length), resetMs };
@@ -94,7 +94,7 @@ export function rateFloor(nowMs: number): number {
   return nowMs - WINDOW_MS;
 }
 
-function forget(log: RateLog, nowMs: number): void {
+function dropOldTimes(log: RateLog, nowMs: number): void {
   const kept = log.findIndex((at) => at > nowMs - WINDOW_MS);
   log.splice(0, kept === -1 ? log.length : kept);
 }

@@ -2,7 +2,7 @@ import type { RateState } from "../../../shared/key-terms.ts";
 import type { TokenRequest } from "../../../shared/contracts/wallet.ts";
 import { WINDOW_MS } from "../../../shared/rate-window.ts";
 
-type Counted = { readonly id: string; readonly at: number; tokens: number };
+type CountedTokens = { readonly id: string; readonly at: number; tokens: number };
 
 /**
  * The minimum and maximum tokens of a request. `share` returns how many of the free tokens the
@@ -22,7 +22,7 @@ type TokenVerdict =
  * When a request ends, its actual tokens replace its reservation.
  */
 export class TokenWindow {
-  readonly #counted = new Map<string, Counted>();
+  readonly #counted = new Map<string, CountedTokens>();
 
   /**
    * Grants tokens between the request's minimum and maximum. Returns `full` with the wait if too

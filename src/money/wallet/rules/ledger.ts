@@ -44,7 +44,10 @@ export type Posting = {
   readonly overHold: boolean;
 };
 
-type Recalled = { readonly charged: Micros; readonly shortfall: Micros } | "voided" | "unknown";
+type StoredSettlement =
+  | { readonly charged: Micros; readonly shortfall: Micros }
+  | "voided"
+  | "unknown";
 
 function chargeOf(cost: Micros, held: Micros, free: number): Micros {
   return micros(Math.min(cost, held + Math.max(0, free)));
@@ -163,7 +166,7 @@ export function decideSettle(
   };
 }
 
-export function recallSettle(known: KnownHold): Recalled | null {
+export function recallSettle(known: KnownHold): StoredSettlement | null {
   switch (known.state) {
     case "settled":
       return { charged: known.charged, shortfall: known.shortfall };

@@ -138,7 +138,7 @@ export function dollarLimits(meters: readonly Meter[], at: Moment): Limit[] {
         held,
         isStrict: !isQuota(meter),
         blocksAtZero: true,
-        refuse: (short) => exceeded(meter, at, short),
+        refuse: (short) => budgetFailure(meter, at, short),
       };
     });
 }
@@ -148,7 +148,7 @@ export function checkRequestBudgets(meters: readonly Meter[], at: Moment): Refus
     if (meter.budget.unit !== "requests") continue;
     // Running requests aren't counted, so waiting for them can't free capacity.
     const short = { required: 1, onlyHolds: false };
-    if (amountsOf(meter, at).free < 1) return refuse(exceeded(meter, at, short));
+    if (amountsOf(meter, at).free < 1) return refuse(budgetFailure(meter, at, short));
   }
   return null;
 }
@@ -170,7 +170,7 @@ export function tokensWithin(
     const { left, free } = amountsOf(meter, at);
     if (free < Math.max(least, 1)) {
       const onlyHolds = left >= Math.max(least, 1);
-      return refuse(exceeded(meter, at, { required: least, onlyHolds }));
+      return refuse(budgetFailure(meter, at, { required: least, onlyHolds }));
     }
     const share = least + shareOf(free - least, request.hasCap);
     tokens = Math.min(tokens ?? most, share);
@@ -178,10 +178,10 @@ export function tokensWithin(
   return success(tokens);
 }
 
-type Short = { readonly required: number; readonly onlyHolds: boolean };
+type Shortage = { readonly required: number; readonly onlyHolds: boolean };
 
-function exceeded(meter: Meter, at: Moment, short: Short): Failure {
-  if (isField(meter)) return fieldExceeded(meter, at, short);
+function budgetFailure(meter: Meter, at: Moment, short: Shortage): Failure {
+  if (isField(meter)) return fieldLimitFailure(meter, at, short);
   const { budget, scope, tally } = meter;
   const { required, onlyHolds } = short;
   const { left, held, free } = amountsOf(meter, at);
@@ -201,7 +201,7 @@ function exceeded(meter: Meter, at: Moment, short: Short): Failure {
   };
 }
 
-function fieldExceeded(meter: Meter, at: Moment, { required, onlyHolds }: Short): Failure {
+function fieldLimitFailure(meter: Meter, at: Moment, { required, onlyHolds }: Shortage): Failure {
   const { left, held } = amountsOf(meter, at);
   const period = periodOfField(meter);
   const limit = micros(meter.budget.amount);

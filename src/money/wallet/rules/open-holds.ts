@@ -63,14 +63,14 @@ export function isQuota({ purpose = null }: Pick<OpenHold, "purpose">): boolean 
   return purpose?.pays === "quota";
 }
 
-function heldOfBalance(hold: OpenHold): Micros {
+function amountFromBalance(hold: OpenHold): Micros {
   return isQuota(hold) ? micros(0) : hold.granted;
 }
 
 export function openHold(ledger: HoldTotals, hold: OpenHold): void {
   assert(!ledger.holds.has(hold.id), "a hold opens once");
   ledger.holds.set(hold.id, hold);
-  ledger.held = micros(ledger.held + heldOfBalance(hold));
+  ledger.held = micros(ledger.held + amountFromBalance(hold));
   assert(ledger.held <= ledger.balance, "holds never exceed the balance");
   ledger.nextExpiry = Math.min(ledger.nextExpiry, hold.expiresAt);
 }
@@ -93,7 +93,7 @@ export function closeHold(ledger: HoldTotals, id: string): void {
   const hold = ledger.holds.get(id);
   if (hold === undefined) return;
   ledger.holds.delete(id);
-  ledger.held = micros(ledger.held - heldOfBalance(hold));
+  ledger.held = micros(ledger.held - amountFromBalance(hold));
 }
 
 export function dueHolds(ledger: HoldTotals, nowMs: number): OpenHold[] {

@@ -24,7 +24,7 @@ type PolicySubject = Pick<KeyTerms, "allowedModels" | "policy"> & {
   readonly session?: Session | undefined;
 };
 
-const BY_MODEL = { allowed_providers: null, allowed_data_regions: null };
+const NO_ROUTE_LIMITS = { allowed_providers: null, allowed_data_regions: null };
 
 export function layersOf(policies: Policies, subject: PolicySubject): readonly PolicyLayer[] {
   const { memberId, session } = subject;
@@ -34,7 +34,7 @@ export function layersOf(policies: Policies, subject: PolicySubject): readonly P
   };
   const addModels = (scope: PolicyLayer["scope"], models: readonly string[] | null): void => {
     if (models !== null) {
-      layers.push({ ...BY_MODEL, allowed_models: models, scope, hasAliases: true });
+      layers.push({ ...NO_ROUTE_LIMITS, allowed_models: models, scope, hasAliases: true });
     }
   };
   if (policies.size > 0) {
@@ -69,7 +69,7 @@ export function withinPolicies(
   isSession: boolean,
 ): Result<AllowedRequest> {
   const { candidates } = request;
-  if (candidates === undefined) return withinLists(layers, request);
+  if (candidates === undefined) return applyModelLists(layers, request);
   const routes = allowedRoutes(layers, candidates);
   const left = candidates.filter((_, index) => routes.includes(index));
   if (left.length > 0) {
@@ -85,7 +85,10 @@ export function withinPolicies(
     : refuse({ kind: "model_not_allowed", model });
 }
 
-function withinLists(layers: readonly PolicyLayer[], request: HoldRequest): Result<AllowedRequest> {
+function applyModelLists(
+  layers: readonly PolicyLayer[],
+  request: HoldRequest,
+): Result<AllowedRequest> {
   const { model } = request;
   if (!layers.every(({ hasAliases }) => hasAliases)) return refuse({ kind: "candidates_required" });
   const isAllowed = layers.every((layer) => model !== null && allowsModel(layer, model));

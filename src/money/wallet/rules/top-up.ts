@@ -3,7 +3,7 @@ import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { HOUR_MS } from "../../../shared/clock.ts";
 
-const PAUSES_MS = [HOUR_MS, 6 * HOUR_MS, 24 * HOUR_MS];
+const DECLINE_PAUSES_MS = [HOUR_MS, 6 * HOUR_MS, 24 * HOUR_MS];
 
 /** The state of automatic purchases. Times are Unix ms. */
 export type TopUpState = {
@@ -35,7 +35,7 @@ export const NO_TOP_UP: TopUpState = {
   disabledReason: null,
 };
 
-type Standing = {
+type TopUpConditions = {
   readonly setting: AutoTopUp | null;
   readonly balance: Micros;
   readonly owed: Micros;
@@ -43,17 +43,17 @@ type Standing = {
   readonly month: string;
   readonly day: string;
   /** Maximum micro-credits per day, except for the day's first purchase. */
-  readonly mostADay: number;
+  readonly dailyMaxMicros: number;
   readonly nowMs: number;
 };
 
-export function decideTopUp(state: TopUpState, at: Standing): "none" | "capped" | "wanted" {
+export function decideTopUp(state: TopUpState, at: TopUpConditions): "none" | "capped" | "wanted" {
   const { setting, balance, owed, isShort, month, nowMs } = at;
   if (setting === null || state.open !== null || owed > 0) return "none";
   if (balance >= setting.belowMicro && !isShort) return "none";
   if (state.pausedUntil !== null && nowMs < state.pausedUntil) return "none";
-  const today = dayOf(state, at.day);
-  if (today > 0 && today + setting.amountMicro > at.mostADay) return "none";
+  const today = topUpsOfDay(state, at.day);
+  if (today > 0 && today + setting.amountMicro > at.dailyMaxMicros) return "none";
   const isWithin = topUpsOfMonth(state, month) + setting.amountMicro <= setting.mostPerMonthMicro;
   return isWithin ? "wanted" : "capped";
 }
@@ -63,7 +63,7 @@ export function topUpsOfMonth(state: TopUpState, month: string): Micros {
   return state.month === month ? state.monthMicro : micros(0);
 }
 
-const dayOf = (state: TopUpState, day: string): number =>
+const topUpsOfDay = (state: TopUpState, day: string): number =>
   state.day === day ? (state.dayMicro ?? 0) : 0;
 
 /**
@@ -81,7 +81,7 @@ export function requestTopUp(
     month,
     monthMicro: micros(topUpsOfMonth(state, month) + request.amountMicro),
     day,
-    dayMicro: micros(dayOf(state, day) + request.amountMicro),
+    dayMicro: micros(topUpsOfDay(state, day) + request.amountMicro),
     pausedUntil: request.wantedAt + HOUR_MS,
   };
 }
@@ -103,7 +103,7 @@ export function endTopUp(
   const monthMicro = isOfMonth ? micros(state.monthMicro - open.amountMicro) : state.monthMicro;
   const after = { ...state, open: null, monthMicro };
   if (end.kind === "hard") return { ...after, disabledReason: end.reason };
-  const pause = PAUSES_MS[state.declines];
+  const pause = DECLINE_PAUSES_MS[state.declines];
   const declines = state.declines + 1;
   if (pause === undefined) return { ...after, declines, disabledReason: "card_declined" };
   return { ...after, declines, pausedUntil: nowMs + pause };

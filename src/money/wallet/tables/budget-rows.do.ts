@@ -120,9 +120,9 @@ export function deleteSessionBudgets(sql: SqlStorage, rowsMax: number): number {
   ).rowsWritten;
 }
 
-const NAME = "scope || char(10) || subject || char(10) || id";
+const BUDGET_NAME_SQL = "scope || char(10) || subject || char(10) || id";
 /** Excludes budgets of sessions, because a rebuild ends all sessions. */
-const PUBLISHED = "scope <> 'session'";
+const IS_PUBLISHED_SQL = "scope <> 'session'";
 
 export function selectBudgetPage(
   sql: SqlStorage,
@@ -131,8 +131,8 @@ export function selectBudgetPage(
 ): SnapshotRow[] {
   return sql
     .exec<SnapshotRow>(
-      `SELECT ${NAME} AS name, scope, subject, id, place, budget, since, tally FROM budgets
-      WHERE ${PUBLISHED} AND budget IS NOT NULL AND changed > ? AND ${NAME} > ?
+      `SELECT ${BUDGET_NAME_SQL} AS name, scope, subject, id, place, budget, since, tally FROM budgets
+      WHERE ${IS_PUBLISHED_SQL} AND budget IS NOT NULL AND changed > ? AND ${BUDGET_NAME_SQL} > ?
       ORDER BY name LIMIT ${PAGE_ROWS}`,
       since,
       after,
@@ -143,7 +143,7 @@ export function selectBudgetPage(
 export function selectRemovedBudgets(sql: SqlStorage, after: SnapshotRow[string]): SnapshotRow[] {
   return sql
     .exec<SnapshotRow>(
-      `SELECT ${NAME} AS name FROM budgets WHERE ${PUBLISHED} AND budget IS NULL AND ${NAME} > ?
+      `SELECT ${BUDGET_NAME_SQL} AS name FROM budgets WHERE ${IS_PUBLISHED_SQL} AND budget IS NULL AND ${BUDGET_NAME_SQL} > ?
       ORDER BY name LIMIT ${PAGE_ROWS}`,
       after,
     )

@@ -19,9 +19,9 @@ export const CHARGE_SUMS =
   ") STRICT;" +
   "INSERT INTO charge_fold (id, folded_id, closed_day) VALUES (1, '', '');";
 
-type Fold = { readonly foldedId: string; readonly closedDay: string };
+type FoldProgress = { readonly foldedId: string; readonly closedDay: string };
 
-export function readFold(sql: SqlStorage): Fold {
+export function readFold(sql: SqlStorage): FoldProgress {
   const { folded_id: foldedId, closed_day: closedDay } = sql
     .exec<{ folded_id: string; closed_day: string }>(
       "SELECT folded_id, closed_day FROM charge_fold",
@@ -30,11 +30,11 @@ export function readFold(sql: SqlStorage): Fold {
   return { foldedId, closedDay };
 }
 
-export function writeFold(sql: SqlStorage, { foldedId, closedDay }: Fold): void {
+export function writeFold(sql: SqlStorage, { foldedId, closedDay }: FoldProgress): void {
   sql.exec("UPDATE charge_fold SET folded_id = ?, closed_day = ?", foldedId, closedDay);
 }
 
-type Name = readonly [
+type GroupKeyFields = readonly [
   keyId: string,
   model: string,
   provider: string,
@@ -42,7 +42,7 @@ type Name = readonly [
   price: Price,
   tags: string,
 ];
-type Sums = readonly [
+type GroupSums = readonly [
   requests: number,
   cost: number,
   charged: number,
@@ -56,16 +56,16 @@ export type DayCharges = Map<string, ChargeGroup>;
  * as in `sharedFieldsJson`.
  */
 export function nameOf({ keyId, model, provider, region, price, tags }: ChargeFacts): string {
-  return JSON.stringify([keyId, model, provider, region, price, tags] satisfies Name);
+  return JSON.stringify([keyId, model, provider, region, price, tags] satisfies GroupKeyFields);
 }
 
 export function addGroup(groups: DayCharges, group: ChargeGroup): void {
   const name = nameOf(group);
   const before = groups.get(name);
-  groups.set(name, before === undefined ? group : sumOf(before, group));
+  groups.set(name, before === undefined ? group : mergeGroups(before, group));
 }
 
-function sumOf(one: ChargeGroup, other: ChargeGroup): ChargeGroup {
+function mergeGroups(one: ChargeGroup, other: ChargeGroup): ChargeGroup {
   const lines = { ...one.lines };
   for (const [what, n] of Object.entries(other.lines)) lines[what] = (lines[what] ?? 0) + n;
   return {
@@ -84,22 +84,22 @@ export function storeGroups(sql: SqlStorage, day: string, groups: DayCharges): v
       .exec<StoredGroup>("SELECT name, sums FROM charge_sums WHERE day = ? AND name = ?", day, name)
       .toArray();
     const { requests, costMicro, chargedMicro, lines } =
-      stored === undefined ? group : sumOf(groupOf(stored), group);
+      stored === undefined ? group : mergeGroups(groupFromRow(stored), group);
     sql.exec(
       "INSERT OR REPLACE INTO charge_sums (day, name, tags, sums) VALUES (?, ?, ?, ?)",
       day,
       name,
       group.tags,
-      JSON.stringify([requests, costMicro, chargedMicro, lines] satisfies Sums),
+      JSON.stringify([requests, costMicro, chargedMicro, lines] satisfies GroupSums),
     );
   }
 }
 
 type StoredGroup = { name: string; sums: string };
 
-function groupOf({ name, sums }: StoredGroup): ChargeGroup {
-  const [keyId, model, provider, region, price, tags] = storedJson<Name>(name);
-  const [requests, cost, charged, lines] = storedJson<Sums>(sums);
+function groupFromRow({ name, sums }: StoredGroup): ChargeGroup {
+  const [keyId, model, provider, region, price, tags] = storedJson<GroupKeyFields>(name);
+  const [requests, cost, charged, lines] = storedJson<GroupSums>(sums);
   const money = { costMicro: micros(cost), chargedMicro: micros(charged) };
   return { keyId, model, provider, region, price, tags, requests, ...money, lines };
 }
@@ -117,7 +117,7 @@ export function selectGroups(
       limit,
     )
     .toArray()
-    .map(groupOf);
+    .map(groupFromRow);
 }
 
 export function selectChargeTags(sql: SqlStorage, day: string): string[] {

@@ -41,7 +41,7 @@ export function selectEndUser(
   const [row] = sql
     .exec<StoredEndUser>(`SELECT ${COLUMNS} FROM end_users WHERE ${which}`, value)
     .toArray();
-  return row === undefined ? null : endUserOf(row);
+  return row === undefined ? null : endUserFromRow(row);
 }
 
 export function selectEndUserCount(sql: SqlStorage): number {
@@ -74,17 +74,17 @@ export function selectEndUserPage(
       offset,
     )
     .toArray()
-    .map(endUserOf);
+    .map(endUserFromRow);
 }
 
-const BOOK_COLUMNS = `id, external_id, monthly_quota AS monthly_quota_micro,
+const SNAPSHOT_COLUMNS = `id, external_id, monthly_quota AS monthly_quota_micro,
   daily_quota AS daily_quota_micro, alert_threshold, month, monthly_spend AS monthly_spend_micro,
   day, daily_spend AS daily_spend_micro, created_at`;
 
 export function selectEndUsers(sql: SqlStorage, ids: readonly string[]): SnapshotRow[] {
   return sql
     .exec<SnapshotRow>(
-      `SELECT ${BOOK_COLUMNS} FROM end_users
+      `SELECT ${SNAPSHOT_COLUMNS} FROM end_users
       WHERE id IN (SELECT value FROM json_each(?)) AND departed IS NULL`,
       JSON.stringify(ids),
     )
@@ -94,7 +94,7 @@ export function selectEndUsers(sql: SqlStorage, ids: readonly string[]): Snapsho
 export function selectEndUsersAfter(sql: SqlStorage, id: SnapshotRow[string]): SnapshotRow[] {
   return sql
     .exec<SnapshotRow>(
-      `SELECT ${BOOK_COLUMNS} FROM end_users
+      `SELECT ${SNAPSHOT_COLUMNS} FROM end_users
       WHERE id > ? AND departed IS NULL ORDER BY id LIMIT ${PAGE_ROWS}`,
       id,
     )
@@ -187,7 +187,7 @@ export function selectDeletedEndUser(
       month,
     )
     .toArray();
-  return row === undefined ? null : { user: endUserOf(row), account: row.account };
+  return row === undefined ? null : { user: endUserFromRow(row), account: row.account };
 }
 
 export function markEndUserDeleted(
@@ -232,7 +232,7 @@ function purgeEndUsers(
     .map(({ id }) => id);
 }
 
-function endUserOf(row: StoredEndUser): EndUser {
+function endUserFromRow(row: StoredEndUser): EndUser {
   return {
     id: row.id,
     externalId: row.external_id,

@@ -22,7 +22,7 @@ export const FAILED_REQUESTS =
   "PRIMARY KEY (hour, key_id, code, status)" +
   ") STRICT, WITHOUT ROWID;";
 
-const OF_KEY_MAX = 100;
+const REQUESTS_PER_KEY_MAX = 100;
 const REQUESTS_MAX = 1000;
 const COUNTS_MAX = 20_000;
 
@@ -40,7 +40,7 @@ export function insertFailed(sql: SqlStorage, batch: FailedBatch, fromMs: number
       JSON.stringify(one),
     );
   }
-  for (const one of batch.counts) addCount(sql, one);
+  for (const one of batch.counts) addFailureCount(sql, one);
   sql.exec(
     `DELETE FROM failed_requests WHERE at < ?1 OR id IN (
       SELECT id FROM (SELECT id, row_number() OVER (ORDER BY id DESC) AS place,
@@ -48,7 +48,7 @@ export function insertFailed(sql: SqlStorage, batch: FailedBatch, fromMs: number
       WHERE place > ?2 OR place_of_key > ?3)`,
     fromMs,
     REQUESTS_MAX,
-    OF_KEY_MAX,
+    REQUESTS_PER_KEY_MAX,
   );
   sql.exec(
     `DELETE FROM failure_counts WHERE hour < ?1 OR hour < (
@@ -70,7 +70,7 @@ export function renameFailed(
   );
 }
 
-function addCount(sql: SqlStorage, one: FailureCount): void {
+function addFailureCount(sql: SqlStorage, one: FailureCount): void {
   sql.exec(
     `INSERT INTO failure_counts (hour, key_id, code, status, requests, last_at, last_id)
     VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -103,7 +103,7 @@ export function failuresStoredSince(sql: SqlStorage): number {
       `SELECT max(oldest) AS at FROM (
         SELECT min(at) AS oldest FROM failed_requests GROUP BY key_id HAVING count(*) >= ?1
         UNION ALL SELECT min(at) FROM failed_requests HAVING count(*) >= ?2)`,
-      OF_KEY_MAX,
+      REQUESTS_PER_KEY_MAX,
       REQUESTS_MAX,
     )
     .one();

@@ -15,7 +15,7 @@ import { selectSession, updateSessionSpend } from "./session-rows.do.ts";
 
 export function selectFieldLimits(sql: SqlStorage, owner: BudgetOwner): CountedLimit[] {
   if (owner.scope === "session") return sessionLimits(sql, owner);
-  if (owner.scope === "end_user") return userLimits(sql, owner);
+  if (owner.scope === "end_user") return endUserLimits(sql, owner);
   return owner.scope === "key" ? keyLimits(sql, owner) : [];
 }
 
@@ -24,9 +24,9 @@ export function storeFieldLimits(
   { scope, subject }: BudgetOwner,
   { limits, changed }: { readonly limits: readonly CountedLimit[]; readonly changed: number },
 ): void {
-  const spent = (window: string): Micros => micros(sumOf(tallyOf(limits, window)));
+  const spent = (window: string): Micros => micros(tallySum(tallyOf(limits, window)));
   if (scope === "session") updateSessionSpend(sql, subject, spent("total"));
-  const since = (window: string): string => dayOf(tallyOf(limits, window));
+  const since = (window: string): string => tallyDay(tallyOf(limits, window));
   if (scope === "end_user") {
     const spend = {
       month: since("month").slice(0, 7),
@@ -89,7 +89,7 @@ export function quotasOf(user: EndUser, spend: EndUserSpend): CountedLimit[] {
   ];
 }
 
-function userLimits(sql: SqlStorage, { subject }: BudgetOwner): CountedLimit[] {
+function endUserLimits(sql: SqlStorage, { subject }: BudgetOwner): CountedLimit[] {
   const user = selectEndUser(sql, "id", subject);
   const spend = selectEndUserSpend(sql, subject);
   // After a deleted end user's row is purged, charges count only for the organization.
@@ -101,5 +101,5 @@ const bucketOfDay = (day: string): number => Math.floor(Date.parse(day) / DAY_MS
 
 const tallyOf = (limits: readonly CountedLimit[], window: string): Tally =>
   limits.find(({ budget }) => budget.window === window)?.tally ?? [];
-const sumOf = (tally: Tally): number => tally.reduce((sum, [, amount]) => sum + amount, 0);
-const dayOf = (tally: Tally): string => timestamp((tally[0]?.[0] ?? 0) * DAY_MS).slice(0, 10);
+const tallySum = (tally: Tally): number => tally.reduce((sum, [, amount]) => sum + amount, 0);
+const tallyDay = (tally: Tally): string => timestamp((tally[0]?.[0] ?? 0) * DAY_MS).slice(0, 10);

@@ -6,10 +6,13 @@ import type { Tags } from "../../../shared/tags.ts";
 import type { UnitCounts, Price } from "../../../shared/usage.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 
-type Sold = Pick<Generation, "model" | "provider" | "region" | "price" | "origin" | "bought">;
-type Besides = Pick<Generation, "trace" | "skipped" | "kind" | "sessionTags">;
+type SharedFields = Pick<
+  Generation,
+  "model" | "provider" | "region" | "price" | "origin" | "bought"
+>;
+type OptionalFields = Pick<Generation, "trace" | "skipped" | "kind" | "sessionTags">;
 /** The fields of a generation that the column `detail` stores as a list. */
-type Rest = readonly [
+type DetailList = readonly [
   streamed: 0 | 1,
   cacheRead: number,
   cacheWrite: number,
@@ -24,7 +27,7 @@ type Rest = readonly [
    * Counts of units other than tokens, and newer fields. Earlier releases ignore unknown fields
    * here.
    */
-  counted?: (UnitCounts & Besides) | null,
+  counted?: (UnitCounts & OptionalFields) | null,
   tags?: Tags,
   purpose?: StoredPurpose | undefined,
 ];
@@ -50,22 +53,22 @@ export function purposeIn(text: string | null): StoredPurpose | null {
  * table `names` stores it once.
  */
 export function soldOf({ model, provider, region, price, origin, bought }: Generation): string {
-  const sold: Sold = {
+  const sold: SharedFields = {
     model,
     provider,
     region,
-    price: inOrder(price),
+    price: orderedPrice(price),
     ...(origin !== undefined && { origin: { from: origin.from, list: origin.list } }),
-    ...(bought !== undefined && { bought: inOrder(bought) }),
+    ...(bought !== undefined && { bought: orderedPrice(bought) }),
   };
   return JSON.stringify(sold);
 }
 
-export function soldIn({ sold }: { readonly sold: string | null }): Sold {
-  return storedJson<Sold>(sold ?? "");
+export function soldIn({ sold }: { readonly sold: string | null }): SharedFields {
+  return storedJson<SharedFields>(sold ?? "");
 }
 
-function inOrder({ input, cached, cacheWrite, output, units }: Price): Price {
+function orderedPrice({ input, cached, cacheWrite, output, units }: Price): Price {
   const tokens = { input, cached, cacheWrite, output };
   if (units === undefined) return tokens;
   const known = UNITS.filter((unit) => units[unit] !== undefined);
@@ -73,7 +76,7 @@ function inOrder({ input, cached, cacheWrite, output, units }: Price): Price {
 }
 
 export function failedIn(detail: string | null): readonly FailedAttempt[] {
-  return detail === null ? [] : (storedJson<Rest>(detail)[9] ?? []);
+  return detail === null ? [] : (storedJson<DetailList>(detail)[9] ?? []);
 }
 
 export function receiptDetailText(generation: Generation): string {
@@ -89,29 +92,31 @@ export function receiptDetailText(generation: Generation): string {
     generation.estimated ? 1 : 0,
     generation.finishReason,
   ] as const;
-  const counted = countedOf(generation);
-  const all = [...usual, hour, failed ?? null, counted, tags ?? {}, purpose] satisfies Rest;
+  const counted = extraFieldsOf(generation);
+  const all = [...usual, hour, failed ?? null, counted, tags ?? {}, purpose] satisfies DetailList;
   const given = [hour === 0 ? undefined : hour, failed, counted ?? undefined, tags, purpose];
   const last = given.findLastIndex((one) => one !== undefined);
   return JSON.stringify(all.slice(0, usual.length + last + 1));
 }
 
-function countedOf(generation: Generation): NonNullable<Rest[10]> | null {
+function extraFieldsOf(generation: Generation): NonNullable<DetailList[10]> | null {
   const { usage, trace, skipped, kind, sessionTags } = generation;
   const counted = COUNTED_UNITS.filter((unit) => (usage[unit] ?? 0) > 0);
   const extra = {
     ...Object.fromEntries(counted.map((unit) => [unit, usage[unit]])),
-    ...besidesOf({ trace, skipped, kind, sessionTags }),
+    ...definedFields({ trace, skipped, kind, sessionTags }),
   };
   return Object.keys(extra).length === 0 ? null : extra;
 }
 
-function splitExtra(extra: Rest[10]) {
+function splitExtra(extra: DetailList[10]) {
   const { trace, skipped, kind, sessionTags, ...counted } = { ...extra };
-  return { counted, besides: besidesOf({ trace, skipped, kind, sessionTags }) };
+  return { counted, besides: definedFields({ trace, skipped, kind, sessionTags }) };
 }
 
-function besidesOf(fields: { readonly [K in keyof Besides]: Besides[K] | undefined }): Besides {
+function definedFields(fields: {
+  readonly [K in keyof OptionalFields]: OptionalFields[K] | undefined;
+}): OptionalFields {
   const given = Object.entries(fields).filter(([, value]) => value !== undefined);
   return Object.fromEntries(given);
 }
@@ -131,7 +136,7 @@ export function generationIn(row: {
   readonly detail: string | null;
   readonly sold: string | null;
 }): Omit<Generation, "keyId"> {
-  const rest = storedJson<Rest>(row.detail ?? "");
+  const rest = storedJson<DetailList>(row.detail ?? "");
   const [streamed, cacheRead, cacheWrite, reasoning, firstByteMs, durationMs, ...more] = rest;
   const [estimated, finishReason, cacheWriteHour = 0, failed = null, extra, tags, purpose] = more;
   const { counted, besides } = splitExtra(extra);

@@ -13,8 +13,8 @@ import type { UsedKey } from "../../../shared/contracts/wallet.ts";
 import { KEY_ID } from "./request-rows.do.ts";
 
 /** Maximum revoked keys whose admissions one transaction deletes. Each key can have 1,000. */
-const DEAD_AT_ONCE = 20;
-const USED_MAX = 10_000;
+const REVOKED_KEYS_MAX = 20;
+const USED_KEYS_MAX = 10_000;
 
 /** A key with the data that its key object returned at `checkedAt` (Unix ms). */
 export type ActiveKey = Omit<Key, "orgId"> & { readonly checkedAt: number };
@@ -56,7 +56,7 @@ export function selectKey(sql: SqlStorage, hash: string): KnownKey | null {
     .toArray();
   return {
     number: row.number,
-    record: recordOf(row),
+    record: activeKeyFromRow(row),
     revokedAt: row.revoked_at,
     sessionsCut: row.sessions_cut,
     window: new RateWindow(admissions),
@@ -68,7 +68,7 @@ export function selectUsedKey(sql: SqlStorage, keyId: string): UsedKey | null {
     "SELECT * FROM keys WHERE key_id = ?",
     keyId,
   );
-  const record = row === undefined ? null : recordOf(row);
+  const record = row === undefined ? null : activeKeyFromRow(row);
   if (row === undefined || record === null) return null;
   const { memberId, scope, rpmLimit } = record;
   return { keyId, keyHash: row.hash, memberId, scope, rpmLimit };
@@ -86,7 +86,7 @@ export function selectEndedKeys(sql: SqlStorage): ReadonlyMap<string, number> {
   return new Map([...rows].map(({ id, cut }) => [id, cut ?? Infinity]));
 }
 
-function recordOf(row: StoredKey): ActiveKey | null {
+function activeKeyFromRow(row: StoredKey): ActiveKey | null {
   const { key_id: keyId, member_id: memberId, scope, rpm_limit: rpmLimit } = row;
   if (keyId === null || memberId === null || scope === null || rpmLimit === null) return null;
   const terms = termsOfText(row.terms);
@@ -119,7 +119,7 @@ export function findDueUses(
   const checked = sql.exec<{ hash: string }>(
     "SELECT hash FROM keys WHERE key_id IS NOT NULL AND checked_at > ? LIMIT ?",
     notedAt - REFRESH_MS,
-    USED_MAX,
+    USED_KEYS_MAX,
   );
   for (const { hash } of checked) dueUses.add(hash, dueAt);
 }
@@ -163,7 +163,7 @@ export function deleteDeadMinutes(sql: SqlStorage, beforeMs: number): boolean {
     `DELETE FROM admissions WHERE key IN (SELECT number FROM keys WHERE revoked_at < ?
       AND EXISTS (SELECT 1 FROM admissions WHERE key = number) LIMIT ?)`,
     beforeMs,
-    DEAD_AT_ONCE,
+    REVOKED_KEYS_MAX,
   );
   return rowsWritten > 0;
 }

@@ -69,10 +69,10 @@ export function selectOpenHolds(sql: SqlStorage, floorId: string): OpenHold[] {
       floorId,
     )
     .toArray()
-    .map((row) => openHoldIn(row));
+    .map((row) => openHoldFromRow(row));
 }
 
-function openHoldIn(row: HoldRow): OpenHold {
+function openHoldFromRow(row: HoldRow): OpenHold {
   const purpose = purposeIn(row.purpose);
   return {
     id: row.id,
@@ -144,9 +144,9 @@ type NewRequest = {
   /** Row number in `names` of the models that the hold covers. */
   readonly models?: number | null;
 };
-type AskedFor = Pick<HoldRequest, "id" | "least" | "most"> &
+type RequestedHold = Pick<HoldRequest, "id" | "least" | "most"> &
   Partial<Pick<HoldRequest, "idempotency">>;
-type Opened = Omit<OpenHold, "id" | "granted" | "keyId" | "purpose"> & {
+type OpenedHold = Omit<OpenHold, "id" | "granted" | "keyId" | "purpose"> & {
   readonly granted: Micros | null;
   readonly purpose?: StoredPurpose | null;
 };
@@ -173,12 +173,14 @@ function selectName(sql: SqlStorage, text: string): { readonly number: number } 
   return sql.exec<{ number: number }>("SELECT number FROM names WHERE text = ?", text).toArray()[0];
 }
 
-const insertOf = (endUser: string): string =>
+const insertSql = (endUser: string): string =>
   `INSERT INTO requests (id, state, admitted_at, expires_at, least, most, granted, external_id,
     end_user, key, detail, period_day, named, tokens, session, models)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ${endUser}, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`;
-const INSERT = insertOf("?");
-const INSERT_OF_USER = insertOf("(SELECT coalesce(account, number) FROM end_users WHERE id = ?)");
+const INSERT_SQL = insertSql("?");
+const INSERT_FOR_USER_SQL = insertSql(
+  "(SELECT coalesce(account, number) FROM end_users WHERE id = ?)",
+);
 
 /**
  * Stores a request. Its end user must already have a row. If the ID exists, returns false and
@@ -187,13 +189,13 @@ const INSERT_OF_USER = insertOf("(SELECT coalesce(account, number) FROM end_user
 export function insertRequest(
   sql: SqlStorage,
   made: NewRequest,
-  requested: AskedFor,
-  opened: Opened,
+  requested: RequestedHold,
+  opened: OpenedHold,
 ): boolean {
   const { admittedAt, endUserId, period } = opened;
   return (
     sql.exec(
-      endUserId === null ? INSERT : INSERT_OF_USER,
+      endUserId === null ? INSERT_SQL : INSERT_FOR_USER_SQL,
       requested.id,
       made.state,
       admittedAt,
@@ -204,7 +206,7 @@ export function insertRequest(
       opened.externalId,
       endUserId,
       made.key,
-      detailOf(made.failure ?? opened.purpose ?? null),
+      jsonOrNull(made.failure ?? opened.purpose ?? null),
       period.day === periodOf(admittedAt).day ? null : period.day,
       (requested.idempotency ?? null) === null ? 0 : 1,
       made.tokens,
@@ -214,7 +216,7 @@ export function insertRequest(
   );
 }
 
-function detailOf(value: object | null): string | null {
+function jsonOrNull(value: object | null): string | null {
   return value === null ? null : JSON.stringify(value);
 }
 
@@ -227,13 +229,15 @@ export function updateExpiry(sql: SqlStorage, id: string, expiresAt: number): vo
   assert(cursor.rowsWritten === 1, `request ${id} was not open`);
 }
 
-type LedgerPlace = { readonly seq: number; readonly balance: Micros; readonly at: number };
+type LedgerPosition = { readonly seq: number; readonly balance: Micros; readonly at: number };
 
-const settleOf = (more: string): string =>
+const settleSql = (more: string): string =>
   `UPDATE requests SET state = 'settled', charged = ?, cost = ?, shortfall = ?,
   prompt_tokens = ?, completion_tokens = ?, settled_at = ?, detail = ?, sold = ?, ${more}`;
-const SETTLE = settleOf("seq = ?, balance = ?, expires_at = 0 WHERE id = ? AND state = 'held'");
-const SETTLE_LATE = settleOf("late = 1 WHERE id = ? AND state = 'expired'");
+const SETTLE_SQL = settleSql(
+  "seq = ?, balance = ?, expires_at = 0 WHERE id = ? AND state = 'held'",
+);
+const SETTLE_LATE_SQL = settleSql("late = 1 WHERE id = ? AND state = 'expired'");
 
 /**
  * Settles a hold and adds its ledger row. `sold` is the row number in `names` of the model, route
@@ -246,7 +250,7 @@ export function updateSettled(
     posting,
     place,
     sold,
-  }: { readonly posting: Posting; readonly place: LedgerPlace; readonly sold: number },
+  }: { readonly posting: Posting; readonly place: LedgerPosition; readonly sold: number },
 ): void {
   const { id, cost, generation } = settlement;
   const changes = [
@@ -260,12 +264,12 @@ export function updateSettled(
     sold,
   ];
   const { rowsWritten } = posting.late
-    ? sql.exec(SETTLE_LATE, ...changes, id)
-    : sql.exec(SETTLE, ...changes, place.seq, place.balance, id);
+    ? sql.exec(SETTLE_LATE_SQL, ...changes, id)
+    : sql.exec(SETTLE_SQL, ...changes, place.seq, place.balance, id);
   assert(rowsWritten === 1, `request ${id} was not open`);
 }
 
-export function updateExpired(sql: SqlStorage, id: string, place: LedgerPlace): void {
+export function updateExpired(sql: SqlStorage, id: string, place: LedgerPosition): void {
   const cursor = sql.exec(
     `UPDATE requests SET state = 'expired', seq = ?, balance = ?, settled_at = ?
     WHERE id = ? AND state = 'held'`,
@@ -281,8 +285,8 @@ export function updateExpired(sql: SqlStorage, id: string, place: LedgerPlace): 
  * A ledger row that isn't a request. `absorbed` is a cost that the operator pays, so it doesn't
  * change the balance.
  */
-type Entry = {
-  readonly place: LedgerPlace;
+type LedgerEntry = {
+  readonly place: LedgerPosition;
   readonly kind: "usage" | "credit" | "shortfall";
   readonly amount: Micros;
   readonly absorbed?: Micros;
@@ -292,7 +296,7 @@ type Entry = {
   readonly openHolds?: number;
 };
 
-export function insertEntry(sql: SqlStorage, entry: Entry): void {
+export function insertEntry(sql: SqlStorage, entry: LedgerEntry): void {
   sql.exec(
     `INSERT INTO entries (seq, kind, amount, balance, absorbed, created_at, reference, request_id,
       held, open_holds) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -309,7 +313,7 @@ export function insertEntry(sql: SqlStorage, entry: Entry): void {
   );
 }
 
-type NameRow = {
+type IdempotencyRow = {
   request_id: string;
   body: string;
   admitted_at: number;
@@ -322,12 +326,12 @@ export function selectIdempotencyHolder(
   nowMs: number,
 ): IdempotencyHolder | null {
   const [row] = sql
-    .exec<NameRow>(
+    .exec<IdempotencyRow>(
       `SELECT request_id, body, idempotency_keys.admitted_at AS admitted_at, state
       FROM idempotency_keys LEFT JOIN requests ON requests.id = request_id
       WHERE day IN (?, ?) AND name = ? ORDER BY day DESC LIMIT 1`,
-      dayOf(nowMs),
-      dayOf(nowMs - IDEMPOTENCY_MS),
+      utcDay(nowMs),
+      utcDay(nowMs - IDEMPOTENCY_MS),
       name,
     )
     .toArray();
@@ -342,7 +346,7 @@ export function insertName(
 ): void {
   sql.exec(
     "INSERT OR REPLACE INTO idempotency_keys (day, name, body, request_id, admitted_at) VALUES (?, ?, ?, ?, ?)",
-    dayOf(granted.admittedAt),
+    utcDay(granted.admittedAt),
     name,
     body,
     granted.id,
@@ -354,7 +358,7 @@ export function deleteOldIdempotencyRows(sql: SqlStorage, nowMs: number, rowsMax
   const { rowsWritten } = sql.exec(
     `DELETE FROM idempotency_keys WHERE (day, name) IN
       (SELECT day, name FROM idempotency_keys WHERE day < ? ORDER BY day, name LIMIT ?)`,
-    dayOf(nowMs - IDEMPOTENCY_MS),
+    utcDay(nowMs - IDEMPOTENCY_MS),
     rowsMax,
   );
   return rowsWritten >= rowsMax;
@@ -373,7 +377,7 @@ export function oldestNameDue(sql: SqlStorage): number | null {
  * newest use of each key.
  */
 export function moveLaterIdempotencyKeys(sql: SqlStorage, nowMs: number): void {
-  const today = dayOf(nowMs);
+  const today = utcDay(nowMs);
   sql.exec(
     `INSERT OR REPLACE INTO idempotency_keys (day, name, body, request_id, admitted_at)
     SELECT ?1, name, body, request_id, ?2 FROM idempotency_keys WHERE day >= ?1 AND admitted_at > ?2
@@ -384,6 +388,6 @@ export function moveLaterIdempotencyKeys(sql: SqlStorage, nowMs: number): void {
   sql.exec("DELETE FROM idempotency_keys WHERE day > ?", today);
 }
 
-function dayOf(ms: number): string {
+function utcDay(ms: number): string {
   return periodOf(ms).day;
 }

@@ -76,7 +76,7 @@ const RATES_MAX = 1000;
 
 export function selectSession(sql: SqlStorage, id: string): SessionRow | null {
   const [row] = sql.exec<StoredSession>("SELECT * FROM sessions WHERE id = ?", id);
-  return row === undefined ? null : rowOf(row);
+  return row === undefined ? null : sessionFromRow(row);
 }
 
 export function insertSession(sql: SqlStorage, session: Session, keyId: string): void {
@@ -167,7 +167,7 @@ export function selectLiveSessions(
       limit,
     )
     .toArray()
-    .map(rowOf);
+    .map(sessionFromRow);
 }
 
 export function updateSessionSpend(sql: SqlStorage, id: string, spent: Micros): void {
@@ -196,7 +196,7 @@ export function deleteSessions(
   return before - memory.rows;
 }
 
-function rowOf(row: StoredSession): SessionRow {
+function sessionFromRow(row: StoredSession): SessionRow {
   return {
     id: row.id,
     keyId: row.key_id,

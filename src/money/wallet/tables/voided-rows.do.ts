@@ -5,7 +5,7 @@ import { receiptDetailText, soldOf } from "./generation-text.ts";
 import { numberOf } from "./request-rows.do.ts";
 import type { NameNumbers } from "./request-rows.do.ts";
 
-type Voided = {
+type VoidDetails = {
   readonly at: number;
   /**
    * The provider call whose cost the operator pays. The row stores this cost, or 0 if the purchase
@@ -18,7 +18,7 @@ type Voided = {
 export function updateVoided(
   sql: SqlStorage,
   id: string,
-  { at, absorbed = null, names }: Voided,
+  { at, absorbed = null, names }: VoidDetails,
 ): void {
   const { bought, usage } = absorbed ?? {};
   const cursor = sql.exec(
@@ -28,14 +28,14 @@ export function updateVoided(
     at,
     bought === undefined || usage === undefined ? 0 : costOf(bought, usage),
     absorbed === null ? null : numberOf(sql, names, soldOf(absorbed)),
-    absorbed === null ? null : lostDetail(absorbed),
+    absorbed === null ? null : timedOutDetail(absorbed),
     id,
   );
   assert(cursor.rowsWritten === 1, `request ${id} was not open`);
 }
 
 /** Returns the receipt detail if attempts before the absorbed call timed out, or null. */
-function lostDetail(absorbed: Generation): string | null {
+function timedOutDetail(absorbed: Generation): string | null {
   const hasLost = absorbed.failed?.some(({ lost }) => lost !== undefined) === true;
   return hasLost ? receiptDetailText({ ...absorbed, tags: {} }) : null;
 }

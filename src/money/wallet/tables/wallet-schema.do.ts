@@ -14,7 +14,7 @@ import { RULES } from "./policy-pause-rows.do.ts";
  * Amounts are in micro-credits, times in Unix ms. `changed` is the number of the publish that
  * contains a row's change.
  */
-const WALLET =
+const CORE_TABLES_SQL =
   "CREATE TABLE wallet (" +
   "id INTEGER PRIMARY KEY CHECK (id = 1)," +
   "org_id TEXT NOT NULL," +
@@ -238,7 +238,7 @@ const WALLET =
   ") STRICT, WITHOUT ROWID;" +
   "CREATE INDEX sessions_unused ON sessions (ended_by) WHERE key_id IS NULL;";
 
-const BUDGETS =
+const BUDGET_TABLES_SQL =
   "CREATE TABLE budgets (" +
   "scope TEXT NOT NULL," +
   "subject TEXT NOT NULL," + // owner's ID, or '' for the organization
@@ -263,15 +263,19 @@ const BUDGETS =
   "CREATE INDEX key_members_by_member ON key_members (member_id);";
 
 /** 1 if the organization is closed, which rejects all its keys. */
-const CLOSED = "ALTER TABLE wallet ADD COLUMN closed INTEGER";
+const ADD_CLOSED_COLUMN_SQL = "ALTER TABLE wallet ADD COLUMN closed INTEGER";
 
 export const WALLET_TABLES: Tables = {
   name: "wallet",
   steps: [
-    { sql: WALLET + FAILED_REQUESTS + PAYMENTS + TAG_KEYS + BUDGETS + CHARGE_SUMS, readableBy: 1 },
+    {
+      sql:
+        CORE_TABLES_SQL + FAILED_REQUESTS + PAYMENTS + TAG_KEYS + BUDGET_TABLES_SQL + CHARGE_SUMS,
+      readableBy: 1,
+    },
     { sql: WARM_ROUTES, readableBy: 1 },
     { sql: RULES, readableBy: 1 },
-    { sql: CLOSED, readableBy: 1 },
+    { sql: ADD_CLOSED_COLUMN_SQL, readableBy: 1 },
   ],
 };
 
