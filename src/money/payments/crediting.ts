@@ -31,8 +31,8 @@ export const creditWalletStep: RunPurchaseStep = async (deps, purchase) => {
   const answer = await callWallet(() => deps.wallet.creditPayment(credit));
   const now = rows.purchase(id) ?? purchase;
   if (answer === null || !answer.ok) {
-    const isOther = answer?.failure.kind === "conflict";
-    if (isOther) logAlert("payment_conflict", { id, payment_id: payment.id });
+    const isConflict = answer?.failure.kind === "conflict";
+    if (isConflict) logAlert("payment_conflict", { id, payment_id: payment.id });
     return retryLater(deps, now);
   }
   const head = rows.head();
@@ -106,8 +106,9 @@ export async function resendPaymentsToWallet(deps: PaymentDeps, madeAt: number):
     const credit = { paymentId, purchaseId, method, netMicro, actor };
     const answer = await callWallet(() => wallet.creditPayment(credit));
     if (answer?.ok !== true) return false;
-    const isBack = payment.backMicro === micros(0) || (await sendRefundsToWallet(deps, paymentId));
-    if (!isBack) return false;
+    const hasSentRefunds =
+      payment.backMicro === micros(0) || (await sendRefundsToWallet(deps, paymentId));
+    if (!hasSentRefunds) return false;
   }
   rows.setHead({ ...rows.head(), walletMadeAt: madeAt });
   return true;

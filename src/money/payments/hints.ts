@@ -126,9 +126,9 @@ function storeLostId(
   purchase: Purchase,
   object: { readonly sessionId: string } | { readonly invoiceId: string },
 ): PurchaseLookup {
-  const isCheckouts = purchase.method === "checkout";
-  if ("invoiceId" in object && (isCheckouts || purchase.invoiceId !== null)) return purchase;
-  if ("sessionId" in object && (!isCheckouts || purchase.sessionId !== null)) return purchase;
+  const isCheckout = purchase.method === "checkout";
+  if ("invoiceId" in object && (isCheckout || purchase.invoiceId !== null)) return purchase;
+  if ("sessionId" in object && (!isCheckout || purchase.sessionId !== null)) return purchase;
   return moveToStep(deps, purchase, "read", object);
 }
 

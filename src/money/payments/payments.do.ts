@@ -181,8 +181,8 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
       const requested = () => within(objectsOf(this.env).wallet(orgId).payments(), CALL_TIMEOUT_MS);
       const status = await callWallet(requested);
       const madeAt = status?.ok === true ? status.value.madeAt : null;
-      const isAnew = madeAt !== null && walletMadeAt !== null && walletMadeAt !== madeAt;
-      if (isAnew) await runner.resendPayments(madeAt);
+      const isRebuilt = madeAt !== null && walletMadeAt !== null && walletMadeAt !== madeAt;
+      if (isRebuilt) await runner.resendPayments(madeAt);
       this.#finishInBackground(runner.work()); // even while the wallet is unavailable
       await this.#publish(true);
       return success(null);
@@ -271,7 +271,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
   }
 
   /** Writes changed purchases to D1. After a failure, the next work or `poke` tries again. */
-  async #publish(isWhole = false): Promise<void> {
+  async #publish(mustCompareTotals = false): Promise<void> {
     if (!this.#isInitialized()) return;
     const { DB } = this.env;
     const { orgId } = this.#deps().rows.head();
@@ -281,7 +281,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
       totals: () => within(purchaseTotals(DB, orgId), CALL_TIMEOUT_MS),
     };
     try {
-      await publishPurchases(this.#sql, to, isWhole);
+      await publishPurchases(this.#sql, to, mustCompareTotals);
     } catch (error) {
       logWarning("purchases_not_published", { org_id: orgId, reason: reasonOf(error) });
     }

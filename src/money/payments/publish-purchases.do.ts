@@ -21,16 +21,16 @@ type PurchaseCopy = {
 };
 
 /**
- * Writes new and changed purchases to D1. With `isWhole`, then compares totals. Rewrites all
- * purchases if D1 lacks changes, as after a restore or a late write.
+ * Writes new and changed purchases to D1. With `mustCompareTotals`, rewrites all purchases if D1
+ * lacks changes, as after a restore or a late write.
  */
 export async function publishPurchases(
   sql: SqlStorage,
   { put, totals }: PurchaseCopy,
-  isWhole: boolean,
+  mustCompareTotals: boolean,
 ): Promise<void> {
   await publishChanged(sql, put);
-  if (!isWhole || !lacksChanges(await totals(), ownTotals(sql))) return;
+  if (!mustCompareTotals || !lacksChanges(await totals(), ownTotals(sql))) return;
   sql.exec("DELETE FROM published");
   await publishChanged(sql, put);
 }

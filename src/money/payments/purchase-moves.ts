@@ -59,7 +59,7 @@ export function waitForCustomer(
   purchase: Purchase,
   at: { readonly url: string | null; readonly expiresAt: number },
 ): Purchase {
-  const isNews = purchase.state !== "needs_customer" && purchase.url === null;
+  const isFirstWait = purchase.state !== "needs_customer" && purchase.url === null;
   const waiting = {
     state: "needs_customer",
     step: "read",
@@ -71,7 +71,7 @@ export function waitForCustomer(
     nextAt: at.expiresAt + GRACE_MS,
   } as const;
   const after = storePurchase(deps, purchase, waiting);
-  return isNews
+  return isFirstWait
     ? recordOutcomeForWallet(deps, after, { type: "purchase.needs_customer", data: {} })
     : after;
 }

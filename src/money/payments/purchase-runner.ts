@@ -112,8 +112,8 @@ export class PurchaseRunner {
     const cancelled = { state: "expired", error: "cancelled", isHard: false } as const;
     // A card that was declined permanently stays blocked after the cancellation.
     const ending = purchase.ending?.isHard === true ? purchase.ending : cancelled;
-    const isUnasked = purchase.step === "customer" && purchase.sent === null;
-    if (isUnasked) endPurchase(this.#deps, purchase, ending);
+    const hasNotStarted = purchase.step === "customer" && purchase.sent === null;
+    if (hasNotStarted) endPurchase(this.#deps, purchase, ending);
     else storePurchase(this.#deps, purchase, { ending, nextAt: now() });
   }
 
@@ -127,8 +127,8 @@ export class PurchaseRunner {
       const { rows } = this.#deps;
       const purchase = rows.purchase(id);
       if (purchase === null) return;
-      const isKnown = purchase.state === "credited" || purchase.state === "paid";
-      if (!isKnown && purchase.customerId !== null) moveToStep(this.#deps, purchase, "read");
+      const isPaid = purchase.state === "credited" || purchase.state === "paid";
+      if (!isPaid && purchase.customerId !== null) moveToStep(this.#deps, purchase, "read");
       await this.#runSteps(id);
     });
   }

@@ -146,12 +146,12 @@ function handleOpenInvoice(
   { invoice, intents }: { readonly invoice: Invoice; readonly intents: readonly Intent[] },
 ): Purchase {
   const { ending, tries } = purchase;
-  const isUnderWay = intents.some(({ status }) => status === "processing");
-  if (isUnderWay) return storePurchase(deps, purchase, { nextAt: deps.now() + RECHECK_MS });
-  const wasAsked = purchase.state === "needs_customer" || purchase.url !== null;
+  const isProcessing = intents.some(({ status }) => status === "processing");
+  if (isProcessing) return storePurchase(deps, purchase, { nextAt: deps.now() + RECHECK_MS });
+  const hasWaited = purchase.state === "needs_customer" || purchase.url !== null;
   // Until the customer has confirmed a charge, Stripe reports it as declined.
-  const mayWait = wasAsked ? ending === null : ending?.state !== "expired";
-  if (mayWait && (wasAsked || intents.some(needsConfirmation))) {
+  const canWait = hasWaited ? ending === null : ending?.state !== "expired";
+  if (canWait && (hasWaited || intents.some(needsConfirmation))) {
     const url = invoice.hosted_invoice_url ?? null;
     const expiresAt = purchase.expiresAt ?? purchase.createdAt + CONFIRMATION_MAX_MS;
     if (deps.now() < expiresAt) return waitForCustomer(deps, purchase, { url, expiresAt });

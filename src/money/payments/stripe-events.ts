@@ -145,8 +145,8 @@ async function idsOfCharge(
   const charge = bodyOf(answer, chargeSchema);
   if (charge === null) return answer.kind === "done" ? "nothing" : "unsure";
   const { customer, payment_intent: object } = charge;
-  const isWhole = typeof customer === "string" && typeof object === "string";
-  return isWhole ? { object, customer } : "nothing";
+  const isComplete = typeof customer === "string" && typeof object === "string";
+  return isComplete ? { object, customer } : "nothing";
 }
 
 /** Seconds before the cursor that a sweep reads again, because events can become visible late. */
@@ -166,9 +166,9 @@ export async function sweepEvents(to: DispatchServices, nowMs: number): Promise<
   const gte = Math.max(sinceS - OVERLAP_S, nowS - EVENT_AGE_MAX_S);
   const swept = await sweepPages(to, { gte, ...(rest !== null && { lte: rest.beforeS }) });
   if (swept === null) return null;
-  const { listed, isComplete: isWhole, oldestS } = swept;
+  const { listed, isComplete, oldestS } = swept;
   if (oldestS !== null) logAlert("payments_sweep_cut", { listed });
-  if (isWhole) {
+  if (isComplete) {
     const isOver = oldestS === null;
     await to.store.moveCursor(
       isOver ? { sinceS: startedS, rest: null } : { sinceS, rest: { beforeS: oldestS, startedS } },
@@ -190,7 +190,7 @@ async function sweepPages(
   const types = Object.keys(EVENT_KINDS);
   let listed = 0;
   let after: string | undefined;
-  let isWhole = true;
+  let isComplete = true;
   let oldestS: number | null = null;
   for (let page = 0; page < PAGES_MAX; page++) {
     const query = { created, limit: 100, starting_after: after, types };
@@ -199,14 +199,13 @@ async function sweepPages(
     for (const listedOne of events.data.toReversed()) {
       const event = z.safeParse(eventSchema, listedOne);
       if (!event.success) logAlert("payment_event_odd", { event_id: listedOne.id });
-      else if ((await dispatchEvent(to, event.data)) === "unsure") isWhole = false;
+      else if ((await dispatchEvent(to, event.data)) === "unsure") isComplete = false;
     }
     listed += events.data.length;
     const last = events.data.at(-1);
     after = last?.id;
     oldestS = last?.created ?? oldestS;
-    if (!events.has_more || after === undefined)
-      return { listed, isComplete: isWhole, oldestS: null };
+    if (!events.has_more || after === undefined) return { listed, isComplete, oldestS: null };
   }
-  return { listed, isComplete: isWhole, oldestS };
+  return { listed, isComplete, oldestS };
 }

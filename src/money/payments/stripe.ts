@@ -158,8 +158,8 @@ export function signatureHeader(header: string | null, nowMs: number): Signature
   const [time = ""] = times;
   if (times.length !== 1 || !/^\d{1,12}$/.test(time)) return null;
   if (Math.abs(Math.floor(nowMs / 1000) - Number(time)) > CLOCK_TOLERANCE_S) return null;
-  const shaped = tags.map(([, tag = ""]) => tag).filter((tag) => /^[0-9a-f]{64}$/.test(tag));
-  return shaped.length === 0 ? null : { time, tags: shaped };
+  const validTags = tags.map(([, tag = ""]) => tag).filter((tag) => /^[0-9a-f]{64}$/.test(tag));
+  return validTags.length === 0 ? null : { time, tags: validTags };
 }
 
 /** Reports whether a secret signed these bytes within five minutes. */

@@ -19,6 +19,6 @@ export function ownsSnapshot(
   row: { readonly epoch: string; readonly revision: number; readonly conflict: string | null },
   head: SnapshotHead,
 ): boolean {
-  const met = row.conflict === null ? row : storedJson<Conflict>(row.conflict);
-  return head.epoch === row.epoch && head.seq <= met.revision;
+  const compared = row.conflict === null ? row : storedJson<Conflict>(row.conflict);
+  return head.epoch === row.epoch && head.seq <= compared.revision;
 }

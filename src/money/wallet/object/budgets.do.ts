@@ -139,8 +139,8 @@ export function moveFutureBucketsToNow(tx: Tx): void {
   for (const owner of ownersWithRollingBudgets(tx)) {
     for (const meter of metersOfOwner(tx.sql, tx.memory, owner)) {
       const { budget, tally } = meter;
-      const pulled = clampFutureBuckets(budget.window, tally, at);
-      replaceMeter(tx.memory.budgets, meter, { ...meter, tally: pulled });
+      const clamped = clampFutureBuckets(budget.window, tally, at);
+      replaceMeter(tx.memory.budgets, meter, { ...meter, tally: clamped });
     }
   }
 }

@@ -53,8 +53,9 @@ export function hold(tx: Tx, request: HoldRequest, terms: HeldTerms): HoldResult
   const wrongId = refuseId(request.id, tx.clockMs);
   if (wrongId !== null) return firstHold(wrongId);
   if (ledger.holds.has(request.id)) return repeatedHold(tx, request, terms);
-  if (row.conflict !== null || room.isFull)
+  if (row.conflict !== null || room.isFull) {
     return firstHold(refuse({ kind: "storage_unavailable" }));
+  }
   const amounts = [request.least, request.sure, request.most];
   assert(
     amounts.every((amount) => Number.isSafeInteger(amount)),
@@ -185,8 +186,8 @@ function openGrantedHold(tx: Tx, grant: GrantWithTerms): Result<HoldGrant> | nul
   const open = openHoldOf(tx, request, grant);
   const floorId = floorIdFor(tx, id);
   const firstUse = findFirstUse(tx, terms);
-  const beside = { payer, lapsed, floorId, firstUse };
-  if (!storeGrant(tx, { open, request, tokens }, beside)) return null;
+  const context = { payer, lapsed, floorId, firstUse };
+  if (!storeGrant(tx, { open, request, tokens }, context)) return null;
   memory.floorId = floorId;
   if (payer !== null && payer.made !== null) madeEndUser(tx, payer.made);
   openHold(memory.ledger, open);
@@ -276,8 +277,8 @@ function storeGrant(
       if (selectRequest(sql, id) !== null) return false;
       storeEndUser(tx, made);
     }
-    if (!insertRequest(sql, { ...row, state: "held" }, ...storedHoldValues(request, open)))
-      return false;
+    const values = storedHoldValues(request, open);
+    if (!insertRequest(sql, { ...row, state: "held" }, ...values)) return false;
     if (firstUse !== null) {
       const owner = { scope: "session", subject: firstUse.id } as const;
       insertSession(sql, firstUse, keyId);

@@ -90,7 +90,7 @@ function postCharge(
   const crossings = quotaAlerts(tx, counts, known.period);
   const low = balanceCrossing(balance, memory.row.settings.lowBalance);
   if (low !== null) crossings.push(low);
-  const byHand = chargeEvents(settlement, posting, actor);
+  const operatorEvents = chargeEvents(settlement, posting, actor);
   const crossed = crossingsOf(counts);
   const sold = numberOf(tx.sql, memory.names, soldOf(settlement.generation));
   const write = (): void => {
@@ -101,10 +101,10 @@ function postCharge(
     });
     raiseAlerts(tx, crossings, seq);
     emitCrossings(tx, crossed, { period: known.period, nowMs: tx.nowMs });
-    for (const event of byHand) addEvent(tx, event);
+    for (const event of operatorEvents) addEvent(tx, event);
   };
-  const tells = crossings.length + byHand.length + crossed.length > 0;
-  const isOneRow = !posting.late && ledgerCharge.posting.shortfall === 0 && !tells;
+  const hasEvents = crossings.length + operatorEvents.length + crossed.length > 0;
+  const isOneRow = !posting.late && ledgerCharge.posting.shortfall === 0 && !hasEvents;
   if (isOneRow) write();
   else tx.storage.transactionSync(write);
   releaseHold(tx, known.id);

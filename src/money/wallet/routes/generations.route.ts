@@ -73,13 +73,13 @@ export function listGenerationsRoute(memberKeys: MemberKeys) {
     if (fromMs >= beforeMs) return invalid("from must not be after to.", "from");
     const keys = await readableKeyIds(c, memberKeys, key_id ?? null);
     if (!keys.ok) return keys;
-    const those = { tag, states: status, models: model, providers: provider, codes: code };
+    const lists = { tag, states: status, models: model, providers: provider, codes: code };
     const one = {
       state: singleOrNull(status),
       model: singleOrNull(model),
       externalId: external_id,
     };
-    const filter = { ...those, ...one, keyIds: keys.value };
+    const filter = { ...lists, ...one, keyIds: keys.value };
     const answer = await callOwnWallet(c, (wallet) =>
       wallet.requests({ ...page, ...filter, fromMs, beforeMs }),
     );

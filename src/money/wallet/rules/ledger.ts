@@ -133,8 +133,10 @@ export function recallHold(known: KnownHold, content: HoldContent): Result<Micro
     known.externalId === content.externalId;
   assert(same, `hold ${content.id} came again with other content`);
   if (known.failure !== null) return refuse(known.failure);
-  const stands = known.state === "held" || known.state === "settled";
-  return stands && known.granted !== null ? success(known.granted) : refuse({ kind: "overloaded" });
+  const isGranted = known.state === "held" || known.state === "settled";
+  return isGranted && known.granted !== null
+    ? success(known.granted)
+    : refuse({ kind: "overloaded" });
 }
 
 /**
