@@ -90,7 +90,7 @@ export class KeyAdmissions {
     forgetActiveKeys(sql);
   }
 
-  /** Reports whether the wallet has the key. If not, call `learn` first. */
+  /** Reports whether the wallet has the key. If not, call `loadKey` first. */
   knows({ sql }: Tx, hash: string): boolean {
     const key = this.#key(sql, hash);
     return key !== null && (key.record !== null || key.revokedAt !== null);
