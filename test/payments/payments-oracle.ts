@@ -55,7 +55,8 @@ function moneyFaults({ id, wallet }: Organization): string[] {
   const credits = [...payments.values()].reduce((sum, one) => sum + one.credited, 0);
   if (balance !== credits - charges - taken) faults.push(`6: ${id} ${balance}`);
   for (const one of payments.values()) {
-    if (one.back > one.credited || one.back < 0) faults.push(`7: ${one.id} ${one.back}`);
+    const isInRange = one.back >= 0 && one.back <= one.credited;
+    if (!isInRange) faults.push(`7: ${one.id} ${one.back}`);
   }
   return faults;
 }

@@ -81,7 +81,13 @@ export class PlainWallet implements PayingWallet {
       }
       if (before === undefined) this.#post(`stripe:${paymentId}`, netMicro);
       const known = this.stored.payments.get(paymentId);
-      const fresh = { id: paymentId, purchaseId, credited: netMicro, back: micros(0), reading: 0 };
+      const fresh: CreditedPayment = {
+        id: paymentId,
+        purchaseId,
+        credited: netMicro,
+        back: micros(0),
+        reading: 0,
+      };
       this.#putPayment(known ?? fresh);
       this.#set({ topUp: creditTopUp(this.stored.topUp, purchaseId) });
       return success({ madeAt: this.madeAt });

@@ -93,9 +93,8 @@ export class PlainWallet {
     const least = micros(content.least);
     const most = micros(content.least + content.extra);
     const known = this.rows.get(id);
-    const again =
-      known === undefined ? null : recallHold(known, { id, least, most, externalId: content.user });
-    if (again !== null) {
+    if (known !== undefined) {
+      const again = recallHold(known, { id, least, most, externalId: content.user });
       return again.ok ? `granted ${again.value}` : `refused ${again.failure.kind}`;
     }
     const lapsed = this.idempotency.ask(named, this.now);

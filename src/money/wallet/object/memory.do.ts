@@ -134,7 +134,8 @@ export function loadMemory(sql: SqlStorage): Memory {
   memory.rateLog.push(...selectRateLog(sql, row.rpmLimit, memory.clock));
   const { notedAt } = memory;
   findDueUses(sql, memory.dueUses, { notedAt, dueAt: checkpoint.clock + QUIET_MS });
-  for (const [keyId, window] of selectTokens(sql, memory.clock)) memory.tokens.set(keyId, window);
+  const windows = selectTokens(sql, memory.clock);
+  for (const [keyId, window] of windows) memory.tokens.set(keyId, window);
   loadSessionRates(sql, memory.sessions, memory.clock);
   return memory;
 }
