@@ -2,10 +2,10 @@ import type { NumberVars } from "../../shared/config/config.ts";
 import type { Buying } from "../../shared/contracts/payments.ts";
 import { refuse } from "../../shared/failure.ts";
 import type { Failure, Refusal } from "../../shared/failure.ts";
+import { MICROS_PER_DOLLAR } from "../../shared/money.ts";
 import type { Purchase } from "./purchase.ts";
 import { DAY_MS, HOUR_MS, WEEK_MS } from "../../shared/clock.ts";
 
-const MICROS = 1_000_000;
 const CHECKOUTS_AN_HOUR = 5;
 /**
  * Maximum declined purchases in 24 hours, across all methods. Then only automatic purchases are
@@ -38,7 +38,7 @@ export function checkPurchaseLimits(
     return refuse({ kind: "purchase_limit", why, limit, retryAfterMs: oldest + ms - nowMs });
   };
   const dollars = (ones: readonly Purchase[]): number =>
-    ones.reduce((sum, one) => sum + one.amountMicro, amountMicro as number) / MICROS;
+    ones.reduce((sum, one) => sum + one.amountMicro, amountMicro as number) / MICROS_PER_DOLLAR;
   const today = since(DAY_MS, countsTowardLimits);
   if (nowMs - orgCreatedAt < WEEK_MS && dollars(today) > numbers.FIRST_WEEK_DOLLARS_A_DAY) {
     return limited("first_week", numbers.FIRST_WEEK_DOLLARS_A_DAY, today, DAY_MS);

@@ -11,13 +11,12 @@ import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { idempotencyOf, readIdempotencyKey } from "../../shared/idempotency.ts";
 import { mintedAt } from "../../shared/id.ts";
-import { micros } from "../../shared/money.ts";
+import { micros, MICROS_PER_DOLLAR } from "../../shared/money.ts";
 import { callObjectWithRetries, callObject } from "../../shared/reach-object.ts";
 import { readBuyingOrganization } from "./customers.store.ts";
 import { creditsView } from "./credits-view.ts";
 import { purchasesView, purchaseView } from "./purchase-view.ts";
 
-const MICROS = 1_000_000;
 const RETRY_BUDGET_MS = 8000;
 
 export const purchaseBody = z.object({
@@ -51,7 +50,7 @@ export async function buyRoute(c: AppContext) {
   const named = { keyId, orgId, path: c.req.path, bytes: body.value.bytes };
   const buying: Buying = {
     ...buyer.value,
-    amountMicro: micros(dollars * MICROS),
+    amountMicro: micros(dollars * MICROS_PER_DOLLAR),
     method,
     saveCard: method === "checkout" && saveCard,
     idempotency: await idempotencyOf(name.value, named),

@@ -1,11 +1,11 @@
-import type { BudgetOwner, BudgetScope, BudgetUnit } from "../../../shared/budgets.ts";
+import type { BudgetScope, BudgetUnit } from "../../../shared/budgets.ts";
 import { minutesOf } from "../../../shared/budgets.ts";
 import { MINUTE_MS } from "../../../shared/clock.ts";
 import { SYSTEM } from "../../../shared/event.ts";
 import type { Failure } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Period } from "../../../shared/period.ts";
-import { quotaCrossings } from "../rules/alerts.ts";
+import { quotaCrossings, reachesThreshold } from "../rules/alerts.ts";
 import type { Crossing } from "../rules/alerts.ts";
 import { bucketOf } from "../../../shared/budget-meter.ts";
 import type { Moment } from "../../../shared/budget-meter.ts";
@@ -16,13 +16,13 @@ import type { Reached as FieldReached } from "./alerts.do.ts";
 import { addEvent } from "./event-log.do.ts";
 import { selectEndUser } from "../tables/end-user-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
-import { pauseByBudget } from "./pauses.do.ts";
+import { eventSubject, pauseByBudget } from "./pauses.do.ts";
 
 export function crossingsOf(counts: readonly Count[]): Count[] {
   const crossed = counts.filter((count) =>
     isField(count.meter)
       ? hasUsedUp(count)
-      : reaches(count, 1) || reaches(count, alertThresholdOf(count)),
+      : crosses(count, 1) || crosses(count, alertThresholdOf(count)),
   );
   const quotas = crossed.filter(({ meter }) => isQuota(meter));
   return [...quotas.toReversed(), ...crossed.filter(({ meter }) => !isQuota(meter))];
@@ -45,13 +45,10 @@ const hasUsedUp = ({ meter, before, after }: Count): boolean =>
 
 const alertThresholdOf = ({ meter }: Count): number => meter.budget.alertAt ?? Infinity;
 
-/**
- * Reports whether a charge crossed the threshold. Uses a division, because 0.55 * 100 is
- * 55.00000000000001.
- */
-function reaches({ meter, before, after }: Count, threshold: number): boolean {
+/** Reports whether a charge crossed the threshold. */
+function crosses({ meter, before, after }: Count, threshold: number): boolean {
   const { amount } = meter.budget;
-  return after > 0 && after / amount >= threshold && !(before > 0 && before / amount >= threshold);
+  return reachesThreshold(after, amount, threshold) && !reachesThreshold(before, amount, threshold);
 }
 
 export function emitCrossings(tx: Tx, crossings: readonly Count[], at: Moment): void {
@@ -61,8 +58,8 @@ export function emitCrossings(tx: Tx, crossings: readonly Count[], at: Moment): 
       emitSpendLimitReached(tx, reachedSpendLimit(tx, count, at));
       continue;
     }
-    if (reaches(count, alertThresholdOf(count))) emitAlert(tx, { meter, after, at });
-    if (!reaches(count, 1)) continue;
+    if (crosses(count, alertThresholdOf(count))) emitAlert(tx, { meter, after, at });
+    if (!crosses(count, 1)) continue;
     emitBudgetReached(tx, { meter, left: 0, at });
     pauseByBudget(tx, meter);
   }
@@ -114,7 +111,7 @@ function emitBudgetReached(tx: Tx, { meter, left, at }: ReachedBudget): void {
   const { id, window } = budget;
   const amounts = amountFields(budget.unit, { limit: budget.amount, left });
   const data = { scope, budget_id: id, window, ...amounts };
-  const subject = subjectOf(tx, meter);
+  const subject = eventSubject(tx, meter);
   const once = [scope, subject, id, budget.amount, windowNumber(window, at)];
   addEvent(tx, { type: "budget.reached", actor: SYSTEM, subject, data }, once);
 }
@@ -126,14 +123,9 @@ function emitAlert(tx: Tx, { meter, after, at }: BudgetAlert): void {
   const { alertAt, id, window } = budget;
   const amounts = amountFields(budget.unit, { limit: budget.amount, spent: after });
   const data = { scope, budget_id: id, window, threshold: alertAt, ...amounts };
-  const subject = subjectOf(tx, meter);
+  const subject = eventSubject(tx, meter);
   const once = [scope, subject, id, budget.amount, alertAt, windowNumber(window, at)];
   addEvent(tx, { type: "budget.alert", actor: SYSTEM, subject, data }, once);
-}
-
-/** Returns the owner's ID, not an end user's external ID, which can be a person's name. */
-function subjectOf({ memory }: Tx, { scope, subject }: BudgetOwner): string {
-  return scope === "organization" ? memory.row.orgId : subject;
 }
 
 /**

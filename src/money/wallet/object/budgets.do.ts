@@ -41,8 +41,8 @@ export function setBudgets(tx: Tx, owner: BudgetOwner, budgets: readonly Budget[
   storage.transactionSync(() => {
     for (const { budget } of before) removeBudget(sql, { ...owner, id: budget.id }, changed);
     for (const [place, meter] of after.entries()) putBudgetRow(sql, meter, { place, changed });
-    const { floorId, seq } = { floorId: memory.floorId, seq: memory.ledger.seq };
-    if (memory.budgets.scopes.size === 0) saveLastCountedRow(sql, { seq, floorId });
+    const { floorId, ledger } = memory;
+    if (memory.budgets.scopes.size === 0) saveLastCountedRow(sql, { seq: ledger.seq, floorId });
   });
   const { meters, scopes, unsaved } = memory.budgets;
   for (const { budget } of before) unsaved.delete(`${nameOf(owner)}\n${budget.id}`);
@@ -69,15 +69,14 @@ function hasSameBudgets(meters: readonly Meter[], budgets: readonly Budget[]): b
 }
 
 function createBudgetMeter(tx: Tx, owner: BudgetOwner, budget: Budget): Meter {
-  const { memory, nowMs, period, sql } = tx;
-  const at = { period, nowMs };
+  const { memory, nowMs, sql } = tx;
   const usage = initialUsage(tx, owner, budget);
   const row: CountedLimit = {
     ...owner,
     budget,
     sinceSeq: memory.ledger.seq,
-    sinceMs: usage === null ? nowMs : DAY_MS * bucketOf(budget.window, at),
-    tally: usage === null ? [] : addTo(budget.window, [], { at, amount: usage }),
+    sinceMs: usage === null ? nowMs : DAY_MS * bucketOf(budget.window, tx),
+    tally: usage === null ? [] : addTo(budget.window, [], { at: tx, amount: usage }),
   };
   return meterOf(sql, { ...memory, budgets: withScope(memory.budgets, owner.scope) }, row);
 }
@@ -90,9 +89,8 @@ function initialUsage(tx: Tx, owner: BudgetOwner, { unit, window, models }: Budg
   const isCalendar = window === "day" || window === "week" || window === "month";
   const of = isCalendar && models === null ? usageLookupOf(tx, owner) : null;
   if (of === null) return null;
-  const at = { period: tx.period, nowMs: tx.nowMs };
   const days: string[] = [];
-  for (let day = bucketOf(window, at); day * DAY_MS <= tx.memory.newest; day++) {
+  for (let day = bucketOf(window, tx); day * DAY_MS <= tx.memory.newest; day++) {
     days.push(timestamp(day * DAY_MS).slice(0, 10));
   }
   const stored = selectPeriodUsage(tx.sql, { ...of, days })[unit];
@@ -135,11 +133,10 @@ function usageInMemory(totals: UsageTotals, of: UsageOf, unit: BudgetUnit): numb
 
 /** After the clock moved back, moves future entries of rolling windows to the present. */
 export function moveFutureBucketsToNow(tx: Tx): void {
-  const at = { period: tx.period, nowMs: tx.nowMs };
   for (const owner of ownersWithRollingBudgets(tx)) {
     for (const meter of metersOfOwner(tx.sql, tx.memory, owner)) {
       const { budget, tally } = meter;
-      const clamped = clampFutureBuckets(budget.window, tally, at);
+      const clamped = clampFutureBuckets(budget.window, tally, tx);
       replaceMeter(tx.memory.budgets, meter, { ...meter, tally: clamped });
     }
   }

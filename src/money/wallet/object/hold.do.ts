@@ -159,7 +159,7 @@ function holdGrantOf(
     readonly granted: Micros;
     readonly tokens: number | null;
     readonly terms: KeyTerms;
-    readonly routes: readonly number[] | undefined;
+    readonly routes?: readonly number[] | undefined;
     readonly uncovered?: readonly number[] | undefined;
   },
 ): HoldGrant {
@@ -194,7 +194,7 @@ function openGrantedHold(tx: Tx, grant: GrantWithTerms): Result<HoldGrant> | nul
   if (tokens !== null && terms.tpmLimit !== null) tokensOf(tx, keyId).add(id, nowMs, tokens);
   countRates(tx, terms, firstUse);
   memory.routine++;
-  return success(holdGrantOf(tx, request, { ...grant, routes: grant.routes }));
+  return success(holdGrantOf(tx, request, grant));
 }
 
 type GrantWithTerms = Grant & { readonly terms: HeldTerms };

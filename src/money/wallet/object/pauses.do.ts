@@ -162,7 +162,7 @@ function storePause(tx: Tx, pause: Pause): void {
 }
 
 /** Returns an ID, never an end user's external ID, which may be a person's name. */
-function eventSubject({ memory }: Tx, { scope, subject }: BudgetOwner): string {
+export function eventSubject({ memory }: Tx, { scope, subject }: BudgetOwner): string {
   return scope === "organization" ? memory.row.orgId : subject;
 }
 

@@ -53,7 +53,7 @@ export function quotaCrossings(
  * Reports whether spend reached the threshold. Divides, because `limit * threshold` can be too
  * high: 0.55 * 100 is 55.00000000000001.
  */
-function reachesThreshold(spent: number, limit: Micros, threshold: number): boolean {
+export function reachesThreshold(spent: number, limit: number, threshold: number): boolean {
   return spent > 0 && spent / limit >= threshold;
 }
 
