@@ -43,7 +43,7 @@ const DOLLARS = 'budget.unit === "dollars" && budget.amount !== Infinity';
 const TOKENS_LEFT = "const remaining = limit - this.#count(nowMs);";
 const NAME_FREED = 'if (holder.state === "voided" || holder.state === "refused")';
 const NAME_EXPIRED = "success(holder.body === body ? holder.id : null)";
-const RATE_OLDEST = "forget(log, nowMs);\n  const oldest = log[log.length - limit];";
+const RATE_OLDEST = "dropOldTimes(log, nowMs);\n  const oldest = log[log.length - limit];";
 
 /** Guards whose removal `ledger-model` must find. */
 export const MONEY: readonly BrokenGuard[] = [
@@ -95,7 +95,7 @@ export const MONEY: readonly BrokenGuard[] = [
   ),
   holds(
     "a closed hold is no longer held",
-    "ledger.held = micros(ledger.held - heldOfBalance(hold));",
+    "ledger.held = micros(ledger.held - amountFromBalance(hold));",
     "",
   ),
   holds(

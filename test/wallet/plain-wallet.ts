@@ -93,8 +93,9 @@ export class PlainWallet {
     const least = micros(content.least);
     const most = micros(content.least + content.extra);
     const known = this.rows.get(id);
-    if (known !== undefined) {
-      const again = recallHold(known, { id, least, most, externalId: content.user });
+    const again =
+      known === undefined ? null : recallHold(known, { id, least, most, externalId: content.user });
+    if (again !== null) {
       return again.ok ? `granted ${again.value}` : `refused ${again.failure.kind}`;
     }
     const lapsed = this.idempotency.ask(named, this.now);

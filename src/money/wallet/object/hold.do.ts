@@ -128,6 +128,7 @@ export function replay(tx: Tx, request: HoldRequest, terms: HeldTerms): Result<H
   const externalId = request.externalId ?? known.externalId;
   const bounds = recalledBounds(request, known);
   const answer = recallHold(known, { ...request, ...bounds, externalId });
+  assert(answer !== null, "a known id has an answer");
   if (!answer.ok) return answer;
   const routes = recalledRoutes(policiesFor(tx, terms), request, {
     ...bounds,
