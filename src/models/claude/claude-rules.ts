@@ -1,36 +1,41 @@
 import type { JsonObject } from "../core/provider.ts";
 
-/** The rules of a Claude model at any host (platform.claude.com, the models' migration guides). */
+/**
+ * The request rules of a Claude model, the same at every host (platform.claude.com, the models'
+ * migration guides).
+ */
 export type ClaudeRules = {
-  /** The form of thinking. "always" is adaptive thinking that can't be turned off. */
+  /** How the model thinks. "always" is adaptive thinking that can't be turned off. */
   readonly thinking: "none" | "budget" | "adaptive" | "always";
   readonly thinksByDefault: boolean;
   readonly off: "disabled" | "between_tools";
   /** The accepted values of `output_config.effort`, lowest first. Empty if there are none. */
   readonly efforts: readonly string[];
-  /** Whether `temperature` or `top_p` can be sent if the model doesn't think. */
+  /** Whether the model accepts `temperature` and `top_p` while thinking is off. */
   readonly sampling: boolean;
-  /** Whether the host accepts `tool_choice` any or tool. Otherwise it returns 400. */
+  /**
+   * Whether the model accepts the `tool_choice` types `any` and `tool`. If not, the host returns
+   * 400.
+   */
   readonly forcedTools: boolean;
   readonly jsonSchema: "native" | "tool";
-  /** Whether the host accepts `inference_geo`. Otherwise it returns 400. */
+  /** Whether the model accepts `inference_geo`. If not, the host returns 400. */
   readonly geo: boolean;
   /**
-   * Whether a change to an earlier message makes later thinking blocks invalid ("preserved
-   * thinking").
+   * Whether editing an earlier message invalidates later thinking blocks ("preserved thinking").
    */
   readonly bound: boolean;
 };
 
 /**
  * Matches `claude-sonnet-5-5`, `eu.anthropic.claude-haiku-4-5-20251001-v1:0` and
- * `claude-3-7-sonnet-20250219`. A date isn't a minor version.
+ * `claude-3-7-sonnet-20250219`. Doesn't read a date as a minor version.
  */
 const NAME = /claude-(?:([a-z]+)-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)/;
 const FOUR_EFFORTS = ["low", "medium", "high", "max"];
 const ALL_EFFORTS = ["low", "medium", "high", "xhigh", "max"];
 
-/** Returns the rules of a model. A name without a version gets the newest rules. */
+/** Returns the rules of a Claude model. A name without a version gets the newest rules. */
 export function claudeRules(model: string): ClaudeRules {
   const [, family = "", major, minor = "0"] = NAME.exec(model) ?? [];
   const version = major === undefined ? Infinity : Number(major) * 100 + Number(minor);
@@ -50,14 +55,14 @@ export function claudeRules(model: string): ClaudeRules {
 }
 
 /**
- * Reports whether a model thinks by default. Returns true for all models other than Claude, because
- * they could.
+ * Reports whether a model thinks by default. Returns true for every model that isn't a Claude
+ * model, because it may.
  */
 export function thinksByDefault(model: string): boolean {
   return !model.includes("claude-") || claudeRules(model).thinksByDefault;
 }
 
-/** Reports whether a Claude model thinks although the effort is none. */
+/** Reports whether a Claude model thinks even if the client sends the effort "none". */
 export function thinksAlways(model: string): boolean {
   return model.includes("claude-") && claudeRules(model).thinking === "always";
 }
@@ -78,7 +83,10 @@ function thinkingOf(family: string, version: number): ClaudeRules["thinking"] {
 export type ClaudeReasoning = {
   readonly thinking?: JsonObject;
   readonly output_config?: { readonly effort: string };
-  /** Whether the model thinks. The request then has its earlier thoughts but no sampling fields. */
+  /**
+   * Whether the model thinks. If so, the request includes earlier thoughts and omits sampling
+   * fields.
+   */
   readonly thinks: boolean;
 };
 
@@ -93,9 +101,9 @@ const BUDGET_PERCENT: Readonly<Record<string, number>> = {
 const BUDGET_MIN = 1024;
 
 /**
- * Returns the fields for `reasoning_effort`. `cap` includes thinking. `mayThink` is false if
- * thinking would return 400: with a forced tool, or with a thinking budget after a tool call
- * without its thoughts.
+ * Returns Claude's request fields for a `reasoning_effort`. `cap` is the maximum of output tokens,
+ * including thinking. `mayThink` is false if Claude would return 400 for thinking: with a forced
+ * tool, or with a thinking budget after a tool call whose thoughts are missing.
  */
 export function claudeReasoningFields(
   rules: ClaudeRules,
@@ -115,7 +123,7 @@ export function claudeReasoningFields(
 
 function adaptive(rules: ClaudeRules, requested: string | null): ClaudeReasoning {
   if (requested === null && !rules.thinksByDefault) return { thinks: false };
-  // By default, the newest models don't return their thoughts.
+  // By default, the newest models return no text of their thoughts.
   const thinking = { type: "adaptive", display: "summarized" };
   return { thinking, ...effortOf(rules, requested), thinks: true };
 }

@@ -2,16 +2,16 @@ import { keepExactJson } from "../../shared/exact-json.ts";
 import { isObject, listOf, textOf } from "../core/json-value.ts";
 import type { JsonObject } from "../core/provider.ts";
 
-/** The keywords that a schema for Claude can have. Claude returns 400 for others. */
+/** The schema keywords that Claude accepts and that need no conversion. */
 const KEPT = ["$ref", "const", "default", "description", "enum", "required", "title", "type"];
 const FORMATS: ReadonlySet<string> = new Set(
   "date-time time date duration email hostname uri ipv4 ipv6 uuid".split(" "),
 );
 
 /**
- * Returns a schema that Claude's structured outputs accept (platform.claude.com, JSON schema
- * limitations). It omits bounds on numbers, lengths and counts, replaces `oneOf` by `anyOf`, and
- * closes every object.
+ * Converts a schema for Claude's structured outputs, which return 400 for other keywords
+ * (platform.claude.com, JSON schema limitations). Omits bounds on numbers, lengths and counts,
+ * replaces `oneOf` by `anyOf`, and closes every object.
  */
 export function claudeSchema(schema: JsonObject): JsonObject {
   const clean: Record<string, unknown> = {};
@@ -31,7 +31,7 @@ export function claudeSchema(schema: JsonObject): JsonObject {
 }
 
 function mapped(named: JsonObject): JsonObject {
-  // `fromEntries` also copies a property named `__proto__`, which an assignment would not.
+  // `fromEntries` copies even a property named `__proto__`. An assignment wouldn't.
   const copy = Object.fromEntries(
     Object.entries(named).map(([name, value]) => [
       name,

@@ -2,11 +2,14 @@ import type { ConversationPart, ConversationTurn } from "../core/conversation.ts
 import { textOf } from "../core/json-value.ts";
 import type { JsonObject } from "../core/provider.ts";
 
-/** The formats of Claude's thoughts, which stay unchanged, because Claude rejects changed ones. */
+/** Types of Claude's entries in `reasoning_details`. */
 const THINKING = "anthropic.thinking";
 const REDACTED = "anthropic.redacted_thinking";
 
-/** Returns `reasoning_details`, or null if the block can't be sent back later. */
+/**
+ * Converts a thinking block to an entry of `reasoning_details`. Returns null for a block that
+ * Claude wouldn't accept back, because it has no signature or data.
+ */
 export function claudeThoughtDetail({
   type,
   data,
@@ -24,7 +27,10 @@ type Thought = {
   readonly signature: string;
 };
 
-/** Returns a thinking block, or null for invalid details or those of another provider. */
+/**
+ * Converts an entry of `reasoning_details` back to a thinking block, unchanged. Returns null if the
+ * entry is invalid or comes from another provider.
+ */
 export function claudeThoughtBlock(
   detail: JsonObject,
 ): (JsonObject & { readonly type: "thinking" | "redacted_thinking" }) | null {
@@ -35,8 +41,8 @@ export function claudeThoughtBlock(
 }
 
 /**
- * Reports whether calls without results lack their thought. With a thinking budget, Claude then
- * returns 400.
+ * Reports whether the assistant turn after the last user message calls tools without a thought
+ * before the calls. With a thinking budget, Claude returns 400 for such a turn.
  */
 export function hasCallsWithoutThought(turns: readonly ConversationTurn[]): boolean {
   const requested = turns.findLastIndex(

@@ -30,13 +30,13 @@ type AnthropicHost = {
   readonly baseUrl: string;
   readonly secret: string;
   /**
-   * The region in which requests must be processed. Only some models accept it. Null allows any
-   * region.
+   * The region in which Anthropic must process requests (`inference_geo`), or null for any region.
+   * Only some models accept it.
    */
   readonly geo: "us" | null;
 };
 
-/** Anthropic. Active if its key is set. The table of regions lists what it guarantees. */
+/** Anthropic. The table of regions says which regions it guarantees. */
 export const ANTHROPIC: BuiltInProvider = {
   id: "anthropic",
   variables: [SECRET],

@@ -19,7 +19,10 @@ export const ACCESS_KEY_ID = "AWS_ACCESS_KEY_ID";
 export const SECRET_ACCESS_KEY = "AWS_SECRET_ACCESS_KEY";
 const SESSION_TOKEN = "AWS_SESSION_TOKEN";
 
-/** Returns the credentials, or null. An API key is preferred, as in AWS's own tools. */
+/**
+ * Returns the configured credentials, or null if there are none. Prefers an API key, as AWS's own
+ * tools do.
+ */
 export function credentialsOf(config: ProviderConfig): Credentials | null {
   const token = config.secret(BEARER_TOKEN);
   if (token !== undefined) return { kind: "bearer", token };
@@ -44,8 +47,8 @@ const SERVICE = "bedrock";
 const TERMINATOR = "aws4_request";
 
 /**
- * Returns a function that signs a POST without a query by SigV4 (docs.aws.amazon.com, "Create a
- * signed AWS API request").
+ * Returns a function that returns the authorization headers of a POST request without a query.
+ * Access keys sign by SigV4 (docs.aws.amazon.com, "Create a signed AWS API request").
  */
 export function requestSigner(credentials: Credentials, region: string): Authorize {
   if (credentials.kind === "bearer") {
@@ -88,7 +91,7 @@ export function requestSigner(credentials: Credentials, region: string): Authori
   };
 }
 
-/** Encodes a URL's path a second time, as every service except S3 requires. */
+/** Encodes a URL's path a second time. SigV4 requires this for every service except S3. */
 function encodedPath(pathname: string): string {
   return pathname.split("/").map(encodedSegment).join("/");
 }

@@ -37,7 +37,7 @@ const OUTSIDE: ProviderFailure = { kind: "disabled", reason: "residency" };
 const STREAM_TYPE = "application/vnd.amazon.eventstream";
 
 type BedrockHost = {
-  /** The location that AWS guarantees. Models that can leave it are excluded. */
+  /** The location that AWS guarantees. Models that can run outside of it are disabled. */
   readonly tag: HostTag;
   readonly awsRegion: string;
   readonly baseUrl: string;
@@ -129,8 +129,8 @@ function isElsewhere(address: string, { region }: ProviderConfig): boolean {
 }
 
 /**
- * Returns the problems of the variables: a URL outside the guaranteed place, or half of an access
- * key, which would silently turn the provider off.
+ * Returns the invalid variables. Examples are a URL outside the guaranteed location, and half of an
+ * access key, which would silently turn off the provider.
  */
 function problems(config: ProviderConfig): ConfigProblem[] {
   const found = baseUrlProblems(config, BASE_URL);

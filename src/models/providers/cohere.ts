@@ -18,7 +18,7 @@ const BASE_URL = "COHERE_BASE_URL";
 const TEXTS_MAX = 96;
 const DENIED = 498;
 
-/** Cohere's API v2. It has no regional host. */
+/** Cohere's API v2, which has no regional host. */
 export const COHERE: BuiltInProvider = {
   id: ID,
   variables: [SECRET],
@@ -59,7 +59,7 @@ function wireOf(base: string, secret: string): ProviderProtocol {
       ask: (call) => send(call, "/rerank", cohereRerankRequest(call)),
       answer: readCohereRerank,
     },
-    failureInside: () => null, // responses without content are invalid anyway
+    failureInside: () => null, // responses without content are rejected as invalid
     failure: (status, headers, bodyText) => failureOf(status, headers, bodyText, secret),
     reader: () => sseReader(new CohereStream()),
   };

@@ -6,12 +6,15 @@ import type { Customer } from "../core/provider.ts";
 const HASHES_MAX = 512;
 
 /**
- * The customer IDs for providers: keyed hashes that include the organization. Customers therefore
- * never share a cache, and their own IDs are never sent.
+ * Computes the customer IDs that providers get. They are keyed hashes that include the
+ * organization, so that organizations never share a provider's cache. Providers never get the real
+ * IDs.
  */
 export class CustomerHashes {
   readonly #secret: string;
-  /** Hashes of recent customers. Computing a hash takes most of the time of sending a request. */
+  /**
+   * Cached hashes, because computing a hash takes most of the time that it takes to send a request.
+   */
   readonly #hashes = new Map<string, Promise<string>>();
   #key: Promise<HmacKey> | null = null;
 
@@ -27,7 +30,7 @@ export class CustomerHashes {
     return this.#hash(["cache", cacheKey, orgId]);
   }
 
-  /** Returns the default cache key, the same for an organization's requests to a model. */
+  /** Returns the default cache key, one for each organization and model. */
   modelCacheKey({ orgId }: Customer, upstreamId: string): Promise<string> {
     return this.#hash(["cache of", upstreamId, orgId]);
   }

@@ -12,7 +12,7 @@ const ID = "elevenlabs";
 const SECRET = "ELEVENLABS_API_KEY";
 const BASE_URL = "ELEVENLABS_BASE_URL";
 const VOICES = "ELEVENLABS_VOICES";
-/** The voices that every account has (category `premade`), by public lists of 2026. */
+/** IDs of the voices that every account has (category `premade`), from public lists of 2026. */
 const STANDARD_VOICES =
   "CwhRBWXzGAHq8TQ4Fs17 EXAVITQu4vr4xnSDxMaL FGY2WhTYpPnrIDTdsKH5 IKne3meq5aSn9XLyUdCD " +
   "JBFqnCBsd6RMkjVDRZzb N2lVS1w4EtoT3dr4eOWO SAz9YHcvj6GT2YYXdXww SOYHLrjzK2X1ezoPC6cr " +
@@ -26,7 +26,7 @@ const FORMATS: Readonly<Record<string, string>> = {
   pcm: "pcm_24000",
   wav: "pcm_24000",
 };
-/** Other characters could name another path of the host. */
+/** A list of voice IDs. Other characters could change the path of the request's URL. */
 const VOICE_IDS = /^\w+(?:[\s,]+\w+)*$/;
 const NO_VOICE: ProviderFailure = {
   kind: "refused",
@@ -56,7 +56,10 @@ export const ELEVENLABS: BuiltInProvider = {
   },
 };
 
-/** Returns the voices that customers can use. Others may be the operator's own or cost more. */
+/**
+ * Returns the list of voice IDs that customers can use. Other voices may be the operator's own or
+ * cost more.
+ */
 function voicesIn(config: ProviderConfig): string {
   return config.secret(VOICES)?.trim() ?? STANDARD_VOICES;
 }
@@ -89,8 +92,8 @@ function wireOf(base: string, secret: string, voices: ReadonlySet<string>): Prov
 }
 
 /**
- * Returns the reported characters, but at least the text's code points. For cheaper models, the
- * headers can have credits, which are fewer than the characters that the price is for.
+ * Returns the number of billed characters: the reported number, but at least the text's code
+ * points. For cheaper models, ElevenLabs can report credits, which are fewer than the characters.
  */
 function countIn(headers: Headers, text: string) {
   const reported = ["character-cost", "x-character-count"].map((name) => Number(headers.get(name)));
@@ -98,7 +101,9 @@ function countIn(headers: Headers, text: string) {
   return most > 0 ? { character: Math.max(most, codePoints(text)) } : null;
 }
 
-/** Converts `detail`, which is an object with a code, or a list of invalid fields. */
+/**
+ * Converts an error response. Its `detail` is an object with a code, or a list of invalid fields.
+ */
 function failureOf(
   status: number,
   headers: Headers,

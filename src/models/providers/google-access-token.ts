@@ -11,21 +11,27 @@ type ServiceAccount = {
   readonly project: string;
 };
 
-/** The token endpoint (RFC 7523; Google's OAuth 2.0 for servers). */
+/** Google's token endpoint (RFC 7523; Google's OAuth 2.0 for servers). */
 export const GOOGLE_TOKEN_URL = "https://oauth2.googleapis.com/token";
 const GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
 const ASSERTION_S = 3600;
 const MARGIN_MS = 300_000;
 const EXCHANGE_MS = 10_000;
-/** Maximum ms to wait for another request's fetch of a token, which ends with that request. */
+/**
+ * Maximum time to wait for a token that another request is fetching, in ms. If that request ends,
+ * its fetch never completes.
+ */
 const SHARED_MS = 3000;
 const TOKEN_BYTES_MAX = 64 * 1024;
 
 const granted = objectReader({ access_token: textOf, expires_in: numberOf });
 const jsonKey = objectReader({ client_email: textOf, private_key: textOf, project_id: textOf });
 
-/** Returns the account, or the names of missing or invalid fields. */
+/**
+ * Parses the JSON key of a service account. Returns the names of missing or invalid fields if there
+ * are any.
+ */
 export function parseServiceAccount(json: string): ServiceAccount | readonly string[] {
   const raw = parseObject(json);
   if (raw === null) return ["a JSON object"];
@@ -38,15 +44,16 @@ export function parseServiceAccount(json: string): ServiceAccount | readonly str
   return missing.length > 0 ? missing : { email, privateKey, project };
 }
 
-/** The format of a key. A secret that was set in a shell can contain `\n` as two characters. */
+/** A private key in PEM format, with spaces instead of line breaks. */
 const PEM = /^-----BEGIN PRIVATE KEY-----(.+)-----END PRIVATE KEY-----$/;
 const LINE_ENDS = /\s|\\n/g;
 
 type Token = { readonly text: string; readonly untilMs: number };
 
 /**
- * A service account's access tokens, each used until five minutes before its end. An exchange
- * contains only our signature, so every region can use Google's global address.
+ * Fetches and caches the access tokens of a service account. Replaces each token 5 minutes before
+ * it expires. Token requests contain no customer data, so every region can use Google's global
+ * address.
  */
 export class GoogleAccessTokens {
   readonly #account: ServiceAccount;
@@ -61,7 +68,7 @@ export class GoogleAccessTokens {
     this.#nowMs = nowMs;
   }
 
-  /** The most recent token. It may have expired. The gateway removes it from error texts. */
+  /** The most recent token, which may have expired. It is needed to remove it from error texts. */
   get last(): string {
     return this.#token?.text ?? "";
   }

@@ -131,7 +131,10 @@ const GEMINI: BuiltInProvider = {
   },
 };
 
-/** Hosts that keep prompts in a region. Other regions don't have Vertex. */
+/**
+ * Vertex hosts that process prompts only in their region. Vertex is unavailable in regions without
+ * a host.
+ */
 const VERTEX_HOSTS: Partial<Record<Region, string>> = {
   eu: "https://aiplatform.eu.rep.googleapis.com/v1",
   us: "https://aiplatform.us.rep.googleapis.com/v1",

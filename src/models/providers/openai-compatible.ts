@@ -38,7 +38,7 @@ type OpenAiHost = {
   /** Includes the version, for example `https://api.openai.com/v1`. */
   readonly baseUrl: string;
   readonly profile: Profile;
-  /** The key. If absent, no key is sent (Ollama, vLLM on a private network). */
+  /** The API key. If absent, no key is sent (Ollama, vLLM on a private network). */
   readonly secret?: string;
   readonly headers?: Readonly<Record<string, string>>;
 };
@@ -55,7 +55,10 @@ export function openAiCompatible(host: OpenAiHost): Provider {
   };
 }
 
-/** Adds the Responses API. Clients of this API and models that require it use it. */
+/**
+ * Adds OpenAI's Responses API to a provider. The gateway uses this API for clients of /v1/responses
+ * and for models that require it.
+ */
 function withResponses(
   { id, baseUrl, profile, secret, headers: extra }: OpenAiHost,
   chat: ProviderProtocol,
@@ -132,8 +135,9 @@ type Send = (
 ) => Promise<Response | ProviderFailure>;
 
 /**
- * Replaces the client's cache key and the name of its end user by hashes. All customers share our
- * account at the provider, and could otherwise find each other's prompts in its cache.
+ * Replaces the client's cache key and the ID of its end user by hashes. All customers share the
+ * operator's account at the provider. Without hashes, a customer could find another customer's
+ * prompts in the cache.
  */
 async function withHashes(
   { prompt_cache_key: cacheKey, safety_identifier: named, ...rest }: JsonObject,

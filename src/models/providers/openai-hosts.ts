@@ -5,16 +5,16 @@ import { PROFILE_OF } from "./profile.ts";
 
 type Host = {
   /**
-   * The ID. The variable `<ID>_BASE_URL` can replace the host's address by one in the same domain,
-   * so that the region's guarantee stays true.
+   * The provider ID. The variable `<ID>_BASE_URL` overrides the host's address. It accepts only the
+   * same domain, because another domain wouldn't keep the region's guarantee.
    */
   readonly id: string;
-  /** The profile. The secret `<PROFILE>_API_KEY` is the key. */
+  /** The name of the profile. The secret `<PROFILE>_API_KEY` contains the API key. */
   readonly profile: keyof typeof PROFILE_OF;
   readonly baseUrls: { readonly [Tag in HostTag]?: string };
   /**
-   * The operator's variable that must be `on` to call the provider's host in this region. That host
-   * needs another plan with the provider.
+   * The variable that the operator sets to `on` to call the provider's host in this region. That
+   * host requires a separate plan with the provider.
    */
   readonly ownHostIf?: string;
   readonly otherKeys?: { readonly prefix: string; readonly baseUrl: string };
@@ -31,8 +31,8 @@ const HOSTS: readonly Host[] = [
       eu: "https://eu.api.openai.com/v1",
       us: "https://us.api.openai.com/v1",
     },
-    // These hosts accept only keys of a project with data residency. The global host rejects such
-    // keys.
+    // The regional hosts accept only keys of a project with data residency. The global host rejects
+    // such keys.
     ownHostIf: "OPENAI_RESIDENCY",
   },
   // The regional hosts accept all keys of an account (docs.mistral.ai, regional inference).
@@ -42,7 +42,7 @@ const HOSTS: readonly Host[] = [
     baseUrls: { eu: "https://api.eu.mistral.ai/v1", us: "https://api.us.mistral.ai/v1" },
   },
   { id: "groq", profile: "groq", baseUrls: anywhere("https://api.groq.com/openai/v1") },
-  // This host is in China and guarantees no region.
+  // DeepSeek's host is in China. It guarantees no region.
   { id: "deepseek", profile: "deepseek", baseUrls: anywhere("https://api.deepseek.com") },
   { id: "together", profile: "together", baseUrls: anywhere("https://api.together.xyz/v1") },
   {
@@ -68,7 +68,10 @@ const HOSTS: readonly Host[] = [
   { id: "jina", profile: "jina", baseUrls: anywhere("https://api.jina.ai/v1") },
 ];
 
-/** The built-in hosts. A region calls its own host if there is one, else the global one. */
+/**
+ * The built-in providers with OpenAI's API. A region calls the provider's host in the same region
+ * if there is one, else the global host.
+ */
 export const OPENAI_COMPATIBLE: readonly BuiltInProvider[] = HOSTS.map(builtIn);
 
 function builtIn(host: Host): BuiltInProvider {
@@ -108,12 +111,13 @@ function addressOf(host: Host, config: ProviderConfig, key: string): string {
   return host.baseUrls[tagOf(host, config)] ?? "";
 }
 
-/** An address that can accept a key, and the location that it guarantees. */
+/** An address of a provider, and the location that it guarantees. */
 export type HostPlace = { readonly tag: HostTag; readonly url: string };
 
 /**
- * Returns the addresses that can accept a host's key: the called one first, then the company's
- * others, or only a `*_BASE_URL`. Returns null for unused hosts.
+ * Returns a provider's API key and the addresses that may accept it. The address in use comes
+ * first, then the other addresses of the same company. If `<ID>_BASE_URL` is set, returns only that
+ * address. Returns null if the provider has no address in this region.
  */
 export function placesOf(
   id: string,

@@ -50,7 +50,7 @@ export function activeProviders(config: ProviderConfig): readonly ConfiguredProv
   return live;
 }
 
-/** Returns problems with which the deployment must not serve requests. */
+/** Returns the configuration problems that must stop the deployment from serving requests. */
 export function providerProblems(config: ProviderConfig): readonly ConfigProblem[] {
   const problems = config.providers
     .filter((entry) => !PROFILES.has(entry.profile))

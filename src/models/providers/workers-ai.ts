@@ -31,7 +31,7 @@ import { WorkersAiStream } from "../protocols/workers-ai/stream.ts";
 const ID = "workers-ai";
 const TEXTS_MAX = 100;
 
-/** Cloudflare's own models through the binding AI, which needs no key and guarantees no region. */
+/** Workers AI, called through the binding `AI`. It needs no key and guarantees no region. */
 export const WORKERS_AI: BuiltInProvider = {
   id: ID,
   variables: ["AI"],

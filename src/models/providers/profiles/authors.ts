@@ -33,7 +33,7 @@ export const MISTRAL_PROFILE: Profile = {
   renamed: { seed: "random_seed", dimensions: "output_dimension" },
   rules: [
     { fields: ["tool_choice"], values: { required: "any" } },
-    // Reasoning models support two efforts. The others reject the field.
+    // Mistral's reasoning models support only `none` and `high`. Its other models reject the field.
     effort(MISTRAL_REASONS, {
       minimal: "none",
       low: "high",
@@ -46,8 +46,8 @@ export const MISTRAL_PROFILE: Profile = {
   streamOptions: null,
   plain: {
     toolIds: NINE_CHARACTER_ID,
-    // The text can't be empty, because mistral-common rejects an assistant message without content
-    // and calls.
+    // Not empty, because mistral-common rejects an assistant message that has neither content nor
+    // calls.
     bridge: "Done.",
     reasoning: { as: "thinking", models: MISTRAL_REASONS },
   },
@@ -60,7 +60,7 @@ export const MISTRAL_PROFILE: Profile = {
   },
 };
 
-/** DeepSeek, with the efforts of its guide "Thinking Mode". It thinks by default. */
+/** DeepSeek, with the efforts that its guide "Thinking Mode" lists. It thinks by default. */
 export const DEEPSEEK_PROFILE: Profile = {
   ...COMMON_PROFILE,
   chatFields: new Set([...CORE_FIELDS, ...PENALTY_FIELDS, ...LOGPROB_FIELDS]),
@@ -72,7 +72,8 @@ export const DEEPSEEK_PROFILE: Profile = {
       xhigh: "high",
     }),
   ],
-  // After tool calls, V4 needs its reasoning in each of its turns. R1 rejects it.
+  // After tool calls, DeepSeek V4 requires its earlier reasoning in every turn. R1 rejects earlier
+  // reasoning.
   plain: {
     names: true,
     reasoning: { as: "reasoning_content", models: /deepseek-v4/, always: true },
@@ -110,7 +111,7 @@ export const VOYAGE_PROFILE: Profile = {
   embeddingFields: new Set([...EMBEDDING_FIELDS, "input_type"]),
   renamed: { dimensions: "output_dimension" },
   rules: [{ fields: ["encoding_format"], values: { float: null } }],
-  // Voyage returns an error for a text that is too long, like OpenAI. It never cuts the text.
+  // Makes Voyage reject a text that is too long, as OpenAI does, instead of truncating it.
   embeddingExtras: { truncation: false },
   textsMax: 1000,
   calls: { rerank: rerankCall("top_k") },

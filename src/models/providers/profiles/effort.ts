@@ -2,13 +2,16 @@ import type { FieldRule } from "../../protocols/chat/profile.ts";
 
 type Values = NonNullable<FieldRule["values"]>;
 
-/** Maps OpenAI's seven efforts to low, medium and high. */
+/** Replaces the efforts that hosts with only `none`, `low`, `medium` and `high` don't support. */
 export const THREE_EFFORTS: Values = { minimal: "low", xhigh: "high", max: "high" };
 
-/** Maps the efforts of models that always reason. none becomes the lowest. */
+/** Like `THREE_EFFORTS`, for models that always reason. Replaces `none` by `low`. */
 export const EFFORTS_IF_ALWAYS_REASONING: Values = { ...THREE_EFFORTS, none: "low" };
 
-/** Returns a rule for `reasoning_effort`. If `values` is absent, the field is dropped. */
+/**
+ * Returns a rule that replaces values of `reasoning_effort`. Without `values`, the rule drops the
+ * field.
+ */
 export function effort(models: RegExp | null, values?: Values): FieldRule {
   return {
     fields: ["reasoning_effort"],

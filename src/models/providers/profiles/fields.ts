@@ -1,8 +1,8 @@
 import type { Profile } from "../../protocols/chat/profile.ts";
 
-// From openapi.yaml, CreateChatCompletionRequest, with `user`, the customer's end user. Never
-// forwarded: `store`, `metadata` (which needs `store`), `moderation`, and fields with another
-// price.
+// The fields of OpenAI's CreateChatCompletionRequest (openapi.yaml). Never forwarded: `user` (the
+// customer's end user), `store`, `metadata` (which requires `store`), `moderation`, and fields that
+// change the price.
 export const CORE_FIELDS = [
   "messages",
   "reasoning_effort",
@@ -31,7 +31,7 @@ export const EMBEDDING_FIELDS: ReadonlySet<string> = new Set([
 ]);
 const NO_FIELDS: ReadonlySet<string> = new Set();
 
-/** The base of most profiles. By itself, it supports no kind of request. */
+/** The base of all profiles. On its own, it supports no kind of request. */
 export const COMMON_PROFILE: Profile = {
   chatFields: NO_FIELDS,
   embeddingFields: NO_FIELDS,

@@ -17,7 +17,7 @@ import {
 import type { RequiredFields, Profile, FieldRule } from "../../protocols/chat/profile.ts";
 
 /**
- * Fields for which reasoning models return 400 or 403 unless reasoning is off
+ * Drops the fields for which reasoning models return 400 or 403 unless reasoning is off
  * (developers.openai.com, "Using GPT-5"). A 403 would disable the route.
  */
 const REASONING_RULES: readonly FieldRule[] = [
@@ -27,7 +27,7 @@ const REASONING_RULES: readonly FieldRule[] = [
     unless: ["reasoning_effort", "none"],
   },
   { models: /^(?:o3|o4-mini)/, fields: ["stop"] },
-  // Since 5.1, the lowest efforts are none and low.
+  // Since GPT-5.1, models don't support "minimal".
   {
     models: LOWEST_EFFORT_IS_LOW,
     fields: ["reasoning_effort"],
@@ -36,7 +36,7 @@ const REASONING_RULES: readonly FieldRule[] = [
 ];
 
 /**
- * From GPT 5.6 on, OpenAI returns 400 for function tools unless reasoning is off (error text of the
+ * From GPT-5.6 on, OpenAI returns 400 for function tools unless reasoning is off (error text of the
  * API). Reasoning is on by default.
  */
 const WITH_TOOLS: readonly RequiredFields[] = [
@@ -81,7 +81,7 @@ export const GENERIC_PROFILE: Profile = {
   },
 };
 
-/** Local servers, with the efforts low, medium, high and none. */
+/** Local servers, which support the efforts none, low, medium and high. */
 export const LOCAL_PROFILE: Profile = { ...GENERIC_PROFILE, rules: [effort(null, THREE_EFFORTS)] };
 
 /** The llama.cpp server. It reports the usage of only one choice. */

@@ -14,7 +14,8 @@ import { transcriptionCall } from "../../protocols/chat/transcription.ts";
 import type { Profile } from "../../protocols/chat/profile.ts";
 
 /**
- * Groq. It returns 400 for logprobs, logit_bias and message names (console.groq.com/docs/openai).
+ * Groq. It returns 400 for `logprobs`, `logit_bias` and names in messages
+ * (console.groq.com/docs/openai).
  */
 export const GROQ_PROFILE: Profile = {
   ...COMMON_PROFILE,
@@ -34,7 +35,7 @@ export const GROQ_PROFILE: Profile = {
   plain: { reasoning: { as: "reasoning", models: /gpt-oss|qwen3/ } },
   oneChoice: true,
   usage: { inside: "x_groq" },
-  // Only this format has the duration. At least 10 s are billed.
+  // Only `verbose_json` includes the duration. Groq bills at least 10 s.
   calls: {
     transcription: transcriptionCall({
       format: "verbose_json",
@@ -58,7 +59,7 @@ export const TOGETHER_PROFILE: Profile = {
   plain: { names: true },
 };
 
-/** Fireworks, with the efforts none, low, medium and high. */
+/** Fireworks. Its models support the efforts none, low, medium and high. */
 export const FIREWORKS_PROFILE: Profile = {
   ...COMMON_PROFILE,
   chatFields: new Set([...USUAL_FIELDS, ...SAMPLER_FIELDS, "logit_bias", "n", "prompt_cache_key"]),
@@ -71,7 +72,7 @@ export const FIREWORKS_PROFILE: Profile = {
 };
 
 /**
- * Cerebras. It returns 400 for penalties, logit_bias and parallel_tool_calls
+ * Cerebras. It returns 400 for penalties, `logit_bias` and `parallel_tool_calls`
  * (inference-docs.cerebras.ai, OpenAI compatibility).
  */
 export const CEREBRAS_PROFILE: Profile = {
@@ -87,7 +88,7 @@ export const CEREBRAS_PROFILE: Profile = {
   oneChoice: true,
 };
 
-/** OpenRouter. It accepts OpenAI's fields, and drops those that a model doesn't support. */
+/** OpenRouter. It accepts OpenAI's fields and drops those that a model doesn't support. */
 export const OPENROUTER_PROFILE: Profile = {
   ...COMMON_PROFILE,
   chatFields: new Set([...USUAL_FIELDS, ...SAMPLER_FIELDS, "logit_bias", "verbosity"]),

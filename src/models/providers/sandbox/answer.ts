@@ -11,7 +11,7 @@ import { countTokens, splitIntoTokens } from "./tokens.ts";
 export type SandboxCompletion = {
   readonly head: SandboxCompletionHead;
   readonly replies: readonly SandboxReply[];
-  /** The usage. Null simulates a provider that reports none. */
+  /** The token counts. Null simulates a provider that reports no usage. */
   readonly usage: Usage | null;
   readonly alternatives: number | null;
   readonly split: ((text: string) => readonly string[]) | null;
@@ -118,7 +118,7 @@ function askedLogprobs({ logprobs, top_logprobs: tops = 0 }: ChatBody): number |
 }
 
 function tokenEntry(token: string, alternatives: number): JsonObject {
-  const logprob = -(distributedHash32(token) % 500) / 1000; // e^-0.5 = 0.61: always the most probable token
+  const logprob = -(distributedHash32(token) % 500) / 1000; // e^-0.5 = 0.61, so this token is always the most probable
   const others = OTHERS.split(",").filter((other) => other !== token);
   const top = [token, ...others].slice(0, alternatives).map((other, rank) => {
     const less = -1 - rank - (distributedHash32(token + other) % 1000) / 1000;

@@ -16,7 +16,9 @@ export type SandboxBehavior = {
   readonly mode?: SandboxMode;
   readonly change?: (answer: SandboxCompletion, cap: number) => SandboxCompletion;
   readonly stream: (answer: SandboxCompletion, delays: SandboxDelays) => Generator<PlayedStep>;
-  /** Returns the ms to wait before a JSON response, or a failure. If absent, there is no wait. */
+  /**
+   * Returns the delay before a JSON response, in ms, or a failure. If absent, there is no delay.
+   */
   readonly json?: (delays: SandboxDelays) => number | ProviderFailure;
 };
 

@@ -7,7 +7,7 @@ import type { FunctionTool } from "../../core/tools.ts";
 import type { SandboxQuestion } from "./question.ts";
 import { schemaInstance } from "./schema-instance.ts";
 
-/** A call as in OpenAI's API; `arguments` is the JSON of an object. */
+/** A tool call. `arguments` is a JSON object as text. */
 export type SandboxToolCall = {
   readonly id: string;
   readonly name: string;
@@ -19,10 +19,11 @@ const ID_CHARACTERS = 24;
 const BRACES_MAX = 64;
 
 /**
- * Returns the calls of a turn, or none for a text response. The last user message can order calls
- * as `call <tool> <json>`, one per round. Otherwise, the turn calls the function that `tool_choice`
- * names, or each tool whose name the message has, with `required` at least one.
- * `parallel_tool_calls: false` keeps only the first call.
+ * Returns the tool calls of a response, or an empty list for a text response. The last user message
+ * can request calls as `call <tool> <json>`, which are made one per round. Otherwise, the response
+ * calls the function that `tool_choice` names, or each tool that the message mentions. If
+ * `tool_choice` is `required`, it makes at least one call. `parallel_tool_calls: false` keeps only
+ * the first call.
  */
 export function sandboxCallsFor(
   body: ChatBody,

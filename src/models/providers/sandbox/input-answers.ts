@@ -17,7 +17,10 @@ import { distributedHash32 } from "../../../shared/hash.ts";
 import { countTokens } from "./tokens.ts";
 import { estimateTokens } from "../../../shared/tokens.ts";
 
-/** A method's type, because the answer of each kind accepts only calls of the kind. */
+/**
+ * A function that responds to calls of one kind. Declared as a method, because TypeScript then lets
+ * a function of any kind stand for `SandboxAnswer<InputKind>`.
+ */
 export type SandboxAnswer<K extends InputKind> = {
   answer(call: ProviderCallOf<K>): ProviderResult;
 }["answer"];
@@ -63,7 +66,7 @@ function moderated({ body: { input } }: ProviderCallOf<"moderation">): ProviderR
 
 const BYTES_PER_SECOND = 1000;
 
-/** Returns a transcript. A thousand bytes count as a second. */
+/** Returns a transcript. Counts 1,000 bytes of audio as one second. */
 function transcribed({ body: { file }, stream }: ProviderCallOf<"transcription">): ProviderResult {
   const body = { text: `This is the audio of ${file.filename}.` };
   const usage = { ...NO_USAGE, second: Math.ceil(file.bytes.length / BYTES_PER_SECOND) };
@@ -100,7 +103,10 @@ function wordsIn(text: string): ReadonlySet<string> {
 const DIMENSIONS_DEFAULT = 256;
 const DIMENSIONS_MAX = 1024;
 const COORDINATES_PER_WORD = 8;
-/** Eight decimals are as exact as a float32 near 1, and shorter than a double. */
+/**
+ * Rounds coordinates to 8 decimals. They are as exact as a float32 near 1, and shorter than a
+ * double.
+ */
 const DECIMALS = 1e8;
 
 function sandboxEmbeddings({ upstreamId, body }: EmbeddingsCall): ProviderResult {
@@ -133,14 +139,14 @@ function vectorOf(words: readonly string[], dimensions: number): readonly number
   const sums = Array.from({ length: dimensions }, () => 0);
   for (const word of words) {
     for (let k = 0; k < COORDINATES_PER_WORD; k++) {
-      const hash = distributedHash32(`${k} ${word}`); // as a seed, k would cancel against a first letter
+      const hash = distributedHash32(`${k} ${word}`); // as a seed, k could cancel out the word's first letter
       const at = (hash >>> 1) % dimensions;
       sums[at] = (sums[at] ?? 0) + ((hash & 1) === 0 ? 1 : -1);
     }
   }
   let norm = Math.hypot(...sums);
   if (norm === 0) {
-    sums[distributedHash32(words.join(" ")) % dimensions] = 1; // an empty text, or everything canceled out
+    sums[distributedHash32(words.join(" ")) % dimensions] = 1; // the text is empty, or all coordinates canceled each other out
     norm = 1;
   }
   return sums.map((sum) => Math.round((sum / norm) * DECIMALS) / DECIMALS + 0);

@@ -5,10 +5,13 @@ export type PlayedStep =
   | { readonly kind: "wait"; readonly ms: number }
   | { readonly kind: "cut" };
 
-/** The longest timer (24 days), used for an endless wait. */
+/** The longest delay that a timer supports (24 days), used to wait forever. */
 export const FOREVER_MS = 2 ** 31 - 1;
 
-/** Returns the steps as a stream. `signal` breaks it and `cancel` ends it, also during a wait. */
+/**
+ * Returns the steps as a stream of events. Aborting `signal` breaks the stream, and `cancel` ends
+ * it, even during a wait.
+ */
 export function playSteps(steps: Iterator<PlayedStep>, signal: AbortSignal): EventStream {
   let cancelled = false;
   let broken = false;

@@ -28,8 +28,8 @@ export function readSandboxQuestion({ messages }: ChatBody): SandboxQuestion {
 }
 
 /**
- * Returns the prompt's tokens: the text and calls of each message, 3 per message, and the tools'
- * JSON.
+ * Returns the number of tokens of a prompt: the text and calls of each message, 3 tokens per
+ * message, and the tools' JSON.
  */
 export function countPromptTokens({ messages, tools = [] }: ChatBody): number {
   let tokens = 0;

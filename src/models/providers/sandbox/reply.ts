@@ -24,7 +24,7 @@ type Replies =
 
 export type SandboxMode = {
   readonly opening?: string;
-  /** Whether the model writes a word before its calls, and calls the first tool by default. */
+  /** Whether the model writes a sentence before its calls, and calls the first tool by default. */
   readonly isAgent?: boolean;
   readonly thinks?: boolean;
 };
@@ -32,8 +32,9 @@ export type SandboxMode = {
 const GREETING = "Hello! Say something as the user and this model repeats it.";
 
 /**
- * Returns calls of matching tools. Otherwise reports their results, or repeats the last user text
- * after `opening`. Cuts output beyond `cap`, also arguments and JSON.
+ * Returns the replies, one per choice. A reply calls the matching tools, reports the results of
+ * tools, or repeats the last user text after `opening`. Output beyond `cap` tokens is cut,
+ * including arguments and JSON.
  */
 export function sandboxRepliesTo(body: ChatBody, cap: number, mode: SandboxMode = {}): Replies {
   const { opening = "", thinks = false } = mode;

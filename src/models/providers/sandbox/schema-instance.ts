@@ -9,8 +9,8 @@ const MERGES_MAX = 16;
 const CHARACTERS_MAX = 10_000;
 
 /**
- * Returns a JSON value that fits a schema, or null if limited work finds none. It is always equal
- * for one `variant`. Ignores rare keywords such as `pattern`.
+ * Returns a JSON value that matches a schema, or null if a bounded search finds none. The result
+ * depends only on the schema and `variant`. Ignores rare keywords such as `pattern`.
  */
 export function schemaInstance(schema: unknown, variant = 0): unknown {
   const making = { root: schema, workLeft: WORK_MAX };
@@ -82,7 +82,7 @@ function makeObject(
     if (value !== undefined) entries.push([name, value]);
     else if (required.has(name)) return undefined;
   }
-  return Object.fromEntries(entries); // not by assignment: a property may be named __proto__
+  return Object.fromEntries(entries); // unlike an assignment, it copies a property named __proto__
 }
 
 function makeArray(
@@ -163,13 +163,13 @@ function numberFor(schema: JsonObject, variant: number): number {
   if (first * step <= above(schema)) first++;
   let last = Math.floor(high / step);
   if (last * step >= under(schema)) last--;
-  if (first > last) return low + (high - low) / (variant + 2); // no multiple between the two
+  if (first > last) return low + (high - low) / (variant + 2); // no multiple of `step` is between the two
   let index = Math.min(Math.max(Math.ceil(1 / step), first), last) + variant;
   if (index > last) {
     index = first === -Infinity ? last - variant : first + ((index - first) % (last - first + 1));
   }
   const value = Number.isInteger(step) ? index * step : Number((index * step).toPrecision(12));
-  return value === 0 ? 0 : value; // never -0
+  return value === 0 ? 0 : value; // replaces -0
 }
 
 const above = (schema: JsonObject): number => numberOf(schema["exclusiveMinimum"]) ?? -Infinity;
