@@ -22,7 +22,10 @@ import type {
   ProviderFailure,
 } from "../../core/provider.ts";
 
-/** Returns null for an invalid completion, or a failure if a choice is incomplete. */
+/**
+ * Converts a chat completion. Returns null if it is invalid, or a failure if a choice is
+ * incomplete.
+ */
 export function readChatCompletion(
   raw: JsonObject & KnownFields<"choices">,
   shape: UsageShape = {},
@@ -88,7 +91,10 @@ function chatChoice(
   return { index: indexOf(raw, position), message, logprobs: choiceLogprobsOf(raw), finish_reason };
 }
 
-/** Returns the index of a choice or vector. Providers that omit it send the items in order. */
+/**
+ * Returns the index of a choice, vector or call. If the provider omits the index, returns the
+ * item's position.
+ */
 export function indexOf({ index }: KnownFields<"index">, position: number): number {
   return typeof index === "number" && Number.isSafeInteger(index) ? index : position;
 }

@@ -43,12 +43,16 @@ type Report = {
 };
 
 /**
- * Converts payloads to OpenAI's order: the role once per choice, ID, type and name once per call, a
- * separate finish chunk, and usage.
+ * Converts the chunks of an OpenAI-compatible host to OpenAI's own order. Each choice has its role
+ * once, each call has its ID, type and name once, and the finish reason has a separate chunk. The
+ * usage comes last.
  */
 export class ChatChunkReader extends FrameReader {
   readonly #texts = new RepeatedText();
-  /** A choice's failure. It is reported later, because the next payload can have usage. */
+  /**
+   * The failure of a choice. The reader reports it later, because the next chunk can have the
+   * usage.
+   */
   #broken: ProviderFailure | null = null;
   #head: Omit<Chunk, "choices"> | null = null;
   #report: Report | null = null;
@@ -59,7 +63,7 @@ export class ChatChunkReader extends FrameReader {
   readonly #shape: UsageShape;
   readonly #asked: number;
 
-  /** `secret` is our key, which errors can repeat. */
+  /** `secret` is our API key. The reader removes it from errors, because hosts can repeat it. */
   constructor(secret?: string, shape: UsageShape = {}, requested = 1) {
     super();
     this.#secret = secret;
@@ -130,8 +134,8 @@ export class ChatChunkReader extends FrameReader {
   }
 
   /**
-   * Ends a stream without `[DONE]`, which some servers never send. It is complete if it has usage
-   * after a finished choice.
+   * Ends a stream that has no `[DONE]`, because some servers never send it. The stream is complete
+   * if it has usage and a finished choice.
    */
   protected override atEnd(): StreamEvent[] {
     if (this.#broken !== null) return failureEvents(this.#broken);
@@ -167,7 +171,7 @@ export class ChatChunkReader extends FrameReader {
   }
 
   #chunks(raw: JsonObject, choices: readonly unknown[]): StreamEvent[] {
-    if (choices.length === 0) return []; // Azure's first chunk has an empty id and a date of 1970
+    if (choices.length === 0) return []; // Azure's first chunk has no choices, an empty ID and a date of 1970
     this.#head ??= { ...chunkIdentity(raw), object: "chat.completion.chunk" };
     const events: StreamEvent[] = [];
     for (const [position, given] of choices.entries()) {
@@ -225,8 +229,8 @@ function toolDelta(raw: Called, choice: ChoiceState, position: number): ToolCall
   const known = choice.current.get(sentIndex);
   const tool = known === undefined ? undefined : choice.tools[known];
   if (known === undefined || tool === undefined) return startCall(raw, choice, sentIndex);
-  // Some hosts give every call the same index. Another ID, or a name without ID and index, then
-  // starts another call.
+  // Some hosts give every call the same index. For them, a different ID starts another call, and so
+  // does a name without an ID and an index.
   const hasNoId = id === null || id === "";
   const hasIndex = Number.isSafeInteger(raw.index);
   const isNewCall = hasNoId ? !hasIndex && nameOf(raw) !== "" : id !== tool.id;
@@ -265,7 +269,7 @@ function continueCall(raw: Called, tool: Tool, index: number): ToolCallDelta {
   return { index, function: { arguments: given }, ...toolCallExtras(raw) };
 }
 
-/** Calls without arguments get `{}`, because clients parse them. */
+/** Finishes a choice. Calls without arguments get `{}`, because clients parse the arguments. */
 function finishChoice(choice: ChoiceState, why: string): Omit<ChunkChoice, "index">[] {
   choice.finished = true;
   const reason = why === "stop" && choice.tools.length > 0 ? "tool_calls" : why;

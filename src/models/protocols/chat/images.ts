@@ -38,12 +38,12 @@ function editForm(fields: Omit<ImageBody, "edit">, { images, mask }: ImageEdit):
   const texts = Object.entries(fields).flatMap(([field, value]): FormField[] =>
     value === undefined ? [] : [[field, String(value)]],
   );
-  const name = images.length === 1 ? "image" : "image[]"; // some hosts have no list
+  const name = images.length === 1 ? "image" : "image[]"; // some hosts don't accept a list
   const files = images.map((file): FormField => [name, file]);
   return new RequestForm([...texts, ...files, ...(mask === null ? [] : [["mask", mask] as const])]);
 }
 
-/** xAI's images. xAI bills each input image, and reports no count of them. */
+/** xAI's image API. xAI bills each input image but doesn't report their number. */
 export const XAI_IMAGE_CALL: PlainCall<"image"> = {
   ...IMAGE_CALL,
   pieces: (secret, _, { body: { edit } }) =>
@@ -86,7 +86,9 @@ const answer = objectReader({
   }),
 });
 
-/** Reads the usage. Without details, the input images are charged as held. */
+/**
+ * Returns the reported usage. If it has no details, the gateway charges the input images as held.
+ */
 function readImageUsage(raw: JsonObject): Usage | null {
   const {
     input_tokens: input,

@@ -20,8 +20,8 @@ import type { FunctionTool, RequestedTools } from "../../core/tools.ts";
 import type { PlainStyle } from "./profile.ts";
 
 /**
- * Reduces messages and tools to features that all hosts have: text instead of parts and refusals,
- * only functions as tools. Fails for legacy functions and custom tools.
+ * Reduces messages and tools to features that all hosts support. Parts and refusals become text,
+ * and only functions remain as tools. Returns a failure for legacy functions and custom tools.
  */
 export function plainChatBody(
   body: ChatBody,
@@ -147,7 +147,10 @@ class PlainTurns {
   }
 }
 
-/** Returns OpenRouter's `reasoning_details`. Those of our adapters have other types. */
+/**
+ * Returns the `reasoning_details` that OpenRouter sent. Those of the gateway's own adapters have
+ * other types.
+ */
 export function openRouterDetails(
   details: AssistantMessage["reasoning_details"],
 ): readonly JsonObject[] {

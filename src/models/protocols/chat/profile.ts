@@ -12,7 +12,8 @@ import type { ToolCallIdShape } from "../../core/tool-call-id.ts";
 
 export type Profile = {
   /**
-   * Forwarded fields. Others are dropped. If empty, the host doesn't support this kind of request.
+   * The fields that are forwarded. Other fields are dropped. If the set is empty, the host doesn't
+   * support this kind of request.
    */
   readonly chatFields: ReadonlySet<string>;
   readonly embeddingFields: ReadonlySet<string>;
@@ -22,12 +23,20 @@ export type Profile = {
   readonly chatExtras?: JsonObject;
   readonly embeddingExtras?: JsonObject;
   readonly capField: "max_completion_tokens" | "max_tokens";
-  /** Fields that request usage. Null if the host always sends usage and rejects them. */
+  /**
+   * The `stream_options` that request usage. Null if the host always sends usage and rejects the
+   * field.
+   */
   readonly streamOptions: Readonly<Record<string, boolean>> | null;
-  /** Whether the host accepts `developer` messages. Otherwise they are sent as `system`. */
+  /**
+   * Whether the host accepts the role `developer`. Otherwise, such messages get the role `system`.
+   */
   readonly developerRole: boolean;
   readonly plain?: PlainStyle;
-  /** Fields of earlier turns that are sent back besides OpenAI's. Not used with `plain`. */
+  /**
+   * The fields of earlier assistant messages that are sent back besides OpenAI's own fields. Not
+   * used with `plain`.
+   */
   readonly returned?: readonly ReturnedField[];
   readonly speaksResponses?: boolean;
   readonly oneChoice?: boolean;
@@ -35,9 +44,12 @@ export type Profile = {
   readonly textsMax?: number;
   readonly takesTokens?: boolean;
   readonly summarizesThoughts?: boolean;
-  /** The header with the key. If absent, the key is a bearer token. */
+  /** The header that contains the API key. If absent, the key is a bearer token. */
   readonly keyHeader?: "api-key";
-  /** The header with the cache key. If absent, it is in the body (`prompt_cache_key`). */
+  /**
+   * The header that contains the cache key. If absent, the cache key is in the body
+   * (`prompt_cache_key`).
+   */
   readonly cacheHeader?: "x-grok-conv-id" | "x-session-affinity";
   readonly usage?: UsageShape;
   readonly chatPath: string;
@@ -47,7 +59,7 @@ export type Profile = {
 
 export type PlainCall<K extends InputKind> = {
   readonly path: string;
-  /** Returns another path for some calls of the kind, or null. */
+  /** Returns the path for calls that don't use `path`, or null. */
   otherPath?(call: ProviderCallOf<K>): string | null;
   request(call: ProviderCallOf<K>): JsonObject | RequestForm | BodyInPieces;
   answer(raw: JsonObject, call: ProviderCallOf<K>): ProviderResponse | null;
@@ -58,17 +70,20 @@ export type PlainCall<K extends InputKind> = {
 
 export type FieldRule = {
   readonly fields: readonly string[];
-  /** The upstream names of models to which the rule applies. If absent, it applies to all. */
+  /**
+   * Matches the provider's names of the models to which the rule applies. If absent, it applies to
+   * all models.
+   */
   readonly models?: RegExp;
   readonly unless?: readonly [field: string, value: string];
   /**
-   * Replacements by value: another value, an object of other fields, or null to drop the field. If
-   * absent, the field is always dropped.
+   * The replacement for each value: another value, an object of other fields, or null to drop the
+   * field. If `values` is absent, the field is always dropped.
    */
   readonly values?: Readonly<Record<string, string | JsonObject | null>>;
 };
 
-/** Fields that some models require if the request has the field `beside`. */
+/** The fields that some models require if the request has the field `beside`. */
 export type RequiredFields = {
   readonly models: RegExp;
   readonly beside: string;
@@ -85,18 +100,21 @@ export type ReturnedField =
 export type PlainStyle = {
   readonly names?: boolean;
   readonly marks?: boolean;
-  /** The field in which earlier reasoning is sent back. If absent, it isn't sent. */
+  /** The field that sends earlier reasoning back. If absent, earlier reasoning isn't sent. */
   readonly reasoning?: {
     readonly as: "reasoning_content" | "reasoning" | "thinking";
     readonly models?: RegExp;
     readonly always?: boolean;
     readonly details?: boolean;
   };
-  /** The only accepted format of tool call IDs. Others are replaced, also in results. */
+  /**
+   * The only format of tool call IDs that the host accepts. Other IDs are replaced, also in tool
+   * results.
+   */
   readonly toolIds?: ToolCallIdShape;
   /**
-   * Assistant text between a tool result and a user message, for hosts that require alternating
-   * turns. Empty turns are dropped.
+   * The text of an assistant message that is added between a tool result and a user message, for
+   * hosts that require alternating turns. Empty assistant turns are then dropped.
    */
   readonly bridge?: string;
 };

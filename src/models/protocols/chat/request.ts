@@ -104,7 +104,7 @@ function applyRules(field: string, value: unknown, rules: readonly FieldRule[]):
   return isMappedValue ? rule.values[value] : value;
 }
 
-/** Removes extra fields of coding agents, for which strict hosts return 400. */
+/** Removes the fields that coding agents add, because strict hosts return 400 for them. */
 function forwardField(field: string, value: unknown, profile: Profile): unknown {
   if (field === "messages") {
     return (value as ChatBody["messages"]).map((message) => forwardedMessage(message, profile));

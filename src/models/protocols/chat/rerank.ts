@@ -11,8 +11,8 @@ const responseReader = objectReader({
 });
 
 /**
- * Returns POST /rerank of Voyage (`top_k`, `data`), or of Jina and similar servers (`top_n`,
- * `results`).
+ * Returns the protocol of POST /rerank. `limit` is `top_k` for Voyage, which returns `data`. It is
+ * `top_n` for Jina and similar servers, which return `results`.
  */
 export function rerankCall(limit: "top_k" | "top_n"): PlainCall<"rerank"> {
   return {

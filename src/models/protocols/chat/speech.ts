@@ -41,7 +41,7 @@ export const MISTRAL_SPEECH_CALL: PlainCall<"speech"> = {
 
 const NO_FACTS = { usage: null, fields: {} };
 
-/** Reads `speech.audio.*` events: Mistral's `audio_data` or OpenAI's `audio`. */
+/** Reads the `speech.audio.*` events of Mistral (field `audio_data`) and OpenAI (field `audio`). */
 class AudioEvents extends FrameReader {
   readonly #secret: string | undefined;
   #hasAudio = false;
