@@ -18,8 +18,8 @@ export type ConverseOutputFormat =
 const TEXT: ConverseOutputFormat = { kind: "text" };
 
 /**
- * Returns the output method. Bedrock accepts a schema only for Claude 4.5 and 4.6. Most models and
- * the newest Claude can't be forced to call a tool.
+ * Returns the way to request the output format. Bedrock accepts a schema only for Claude 4.5 and
+ * 4.6. Most models and the newest Claude models can't be forced to call a tool.
  */
 export function converseOutputFormat({ body, upstreamId }: ChatCall): ConverseOutputFormat {
   const format = outputFormatOf(body);
@@ -48,7 +48,7 @@ function isNamedTool(choice: ChatBody["tool_choice"]): boolean {
   return typeof choice === "object" && choice.type === "function";
 }
 
-/** Reports whether Bedrock accepts a schema. Claude 4.6 is the last model for which it does. */
+/** Reports whether Bedrock accepts a JSON schema for a model. Claude 4.6 is the last such model. */
 function takesSchema(model: string): boolean {
   if (bedrockFamilyOf(model) !== "claude") return false;
   const { jsonSchema, sampling } = claudeRules(model);

@@ -17,8 +17,8 @@ const STATUS: ReadonlyMap<string, number> = new Map([
 ]);
 const CREDENTIALS = /signature|token|credential|unrecognizedclient|optin|clock|requestexpired/;
 /**
- * Messages of a 400 about our model or account. Matched at the start, because AWS repeats the
- * client's text.
+ * Messages of a 400 about the operator's model or account. Matches only the start, because AWS
+ * repeats the client's text.
  */
 const OUR_MODEL = new RegExp(
   `^(?:${[
@@ -34,8 +34,8 @@ const OUR_MODEL = new RegExp(
 
 type Exception = {
   /**
-   * A name such as `ThrottlingException`, without the namespace before # and the address after a
-   * colon. In streams, it starts lowercase.
+   * A name such as `ThrottlingException`. It can have a namespace before `#` and an address after
+   * `:`. In streams, it starts lowercase.
    */
   readonly name: string;
   readonly raw: JsonObject;

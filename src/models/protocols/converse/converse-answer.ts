@@ -34,7 +34,7 @@ const whole = objectReader({
 
 /**
  * Converts a Converse response (Bedrock API reference, Converse: Response Syntax). Returns null if
- * it is invalid. `answerTool` is the tool whose input becomes the JSON output.
+ * it is invalid. The input of `answerTool` becomes the JSON output.
  */
 export function converseAnswer(
   { output, stopReason, usage: reported }: JsonObject,
@@ -46,7 +46,7 @@ export function converseAnswer(
   const usage = readConverseUsage(reported);
   const answer = message.content.find(({ toolUse }) => toolUse?.name === answerTool)?.toolUse;
   const parts: OutputPart[] = [
-    // Text next to a call of the output tool, and further calls of that tool, are dropped.
+    // Drops text next to a call of the answer tool, and further calls of this tool.
     { kind: "text", text: answer ? JSON.stringify(answer.input) : "" },
     ...message.content.flatMap((one) => toOutputParts(one, answerTool)),
     { kind: "finish", reason: reason ?? "stop" },
@@ -79,7 +79,7 @@ function toOutputParts(
   ];
 }
 
-/** Returns the data to continue Claude's thought, or null without a signature. */
+/** Converts a thought to an entry of `reasoning_details`. Returns null without a signature. */
 export function claudeReasoningDetail(thinking: string, signature: string): JsonObject | null {
   return claudeThoughtDetail({ type: "thinking", data: "", thinking, signature });
 }

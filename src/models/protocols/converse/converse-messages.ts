@@ -15,7 +15,10 @@ export type InstructedMessages = {
 
 type MessageRules = {
   readonly family: BedrockFamily;
-  /** Whether calls and results are blocks, which Bedrock rejects in a request without tools. */
+  /**
+   * Whether to send tool calls and results as blocks. Bedrock rejects these blocks in a request
+   * without tools.
+   */
   readonly toolBlocks: boolean;
   readonly thoughts: boolean;
 };
@@ -25,8 +28,8 @@ const OPENING = "Hello.";
 const NO_RESULT = "(empty)";
 
 /**
- * Returns messages in which the user comes first, roles alternate, and no text is blank. Without
- * tools, calls and results become text.
+ * Returns messages that start with the user, alternate between roles and contain no blank text.
+ * Without tools, calls and results become text.
  */
 export function converseMessages(
   { turns }: ConversationWithImages,
@@ -36,7 +39,7 @@ export function converseMessages(
   const messages: ConverseMessage[] = [];
   for (const { role, parts } of turns) {
     const content = parts.flatMap((part) => toBlocks(part, rules, ids));
-    // A message can't end with reasoning, whose output was lost.
+    // Drops reasoning at the end, because Bedrock rejects a message that ends with it.
     while (content.at(-1)?.["reasoningContent"] !== undefined) content.pop();
     if (content.length === 0) continue;
     const last = messages.at(-1);
@@ -83,7 +86,7 @@ function toolName(name: string): string {
 
 function thoughtBlocks(detail: JsonObject): Block[] {
   const block = claudeThoughtBlock(detail);
-  if (block?.type !== "thinking") return []; // redacted thoughts have another form there
+  if (block?.type !== "thinking") return []; // Converse has another format for redacted thoughts
   const { thinking: text, signature } = block;
   return [{ reasoningContent: { reasoningText: { text, signature } } }];
 }

@@ -43,7 +43,7 @@ const PLACES: SentFieldPaths = {
 
 /**
  * Returns the body of a Converse request (Bedrock API reference, Converse). Sends only the fields
- * in this function, never `user`.
+ * that this function lists, never `user`.
  */
 export async function converseRequest(call: ChatCall): Promise<OutgoingBody | ProviderFailure> {
   const { body, upstreamId: model, cap } = call;
@@ -112,7 +112,7 @@ function addInstructions(
   return { messages: [{ role: "user", content: texts }] };
 }
 
-/** Adds our own instructions at the end, so that the text before them stays cached. */
+/** Adds the gateway's instructions at the end, so that the text before them stays cached. */
 function instructionText(
   conversation: ConversationWithImages,
   words: readonly string[],
@@ -129,12 +129,12 @@ function usesThinkingBudget(model: string): boolean {
   return bedrockFamilyOf(model) === "claude" && claudeRules(model).thinking === "budget";
 }
 
-/** A cache point of five minutes. An hour would have another price. */
+/** A cache point of 5 minutes. One of an hour has another price. */
 const CACHE_POINT = { cachePoint: { type: "default" } };
 
 /**
- * Adds one cache point (Bedrock user guide, prompt caching) if the client wants caching. Claude's
- * follows the user's last message, so that the next turn finds all earlier ones. Nova's follows the
+ * Adds a cache point (Bedrock user guide, prompt caching). For Claude, it follows the last user
+ * message, so that the next request finds all earlier messages. For Nova, it follows the
  * instructions.
  */
 function addCachePoint(requested: InstructedMessages, family: BedrockFamily): InstructedMessages {
@@ -156,16 +156,16 @@ function hasCachePoint({ system, messages }: JsonObject): boolean {
 
 type ConverseToolFields = {
   readonly toolConfig?: JsonObject;
-  /** Replaces Converse's choice, because only Claude's own can forbid parallel calls. */
+  /** Claude's own `tool_choice`. Replaces Converse's, which can't forbid parallel calls. */
   readonly toolChoice?: JsonObject;
   readonly isForced: boolean;
   readonly words: string;
 };
 
 /**
- * Returns `toolConfig` (Bedrock API reference, ToolConfiguration). Converse lacks the choice
- * "none", so no tools are sent for it. Never sends `strict`, because newer Claude models reject it
- * and others reject open schemas.
+ * Returns `toolConfig` (Bedrock API reference, ToolConfiguration). Sends no tools for the choice
+ * "none", which Converse lacks. Never sends `strict`, because newer Claude models reject it and
+ * other models reject open schemas.
  */
 function converseToolFields(
   requested: RequestedTools,

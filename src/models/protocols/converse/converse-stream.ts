@@ -35,16 +35,16 @@ type Event = Omit<ReturnType<typeof event>, "__type">;
 
 type Block = {
   /**
-   * The index of a tool call, "answer" for the answer tool, "spare" for a further call of it, or
-   * null for other blocks.
+   * The index of a tool call. "answer" for the first call of the answer tool, "spare" for its
+   * further calls, null for other blocks.
    */
   readonly tool: number | "answer" | "spare" | null;
   thought: string;
 };
 
 /**
- * Converts frames to events (Bedrock API reference, ConverseStream: Response Syntax). The finish
- * chunk waits for the usage in `metadata`, which can come before `messageStop`.
+ * Converts a Converse stream to events (Bedrock API reference, ConverseStream: Response Syntax).
+ * The finish chunk waits for the usage in `metadata`, which can come before `messageStop`.
  */
 export class ConverseReader extends FrameReader {
   readonly #chunks = new ChunkBuilder();
@@ -165,7 +165,10 @@ export function converseReader(reader: ConverseReader): StreamReader {
   return toStreamReader(source, reader);
 }
 
-/** Converts a frame. An exception becomes an event named "error", with its name in `__type`. */
+/**
+ * Converts a frame. An exception becomes an event named "error" with the exception's name in
+ * `__type`.
+ */
 function textFrame({ headers, payload }: EventStreamFrame): NamedFrame {
   const data = new TextDecoder().decode(payload);
   const kind = headers.get(":message-type") ?? "event";

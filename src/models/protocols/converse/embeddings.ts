@@ -43,7 +43,10 @@ export function embeddingsRequest(call: EmbeddingsCall): string {
   return JSON.stringify(embeddingAuthor(upstreamId).body(inputTexts(call), body, upstreamId));
 }
 
-/** Returns null for invalid vectors. Cohere returns its token count only in a header. */
+/**
+ * Converts a response. Returns null if its vectors are invalid. Cohere returns the token count only
+ * in a header.
+ */
 export function embeddingsAnswer(
   raw: JsonObject,
   call: EmbeddingsCall,

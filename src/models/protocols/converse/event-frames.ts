@@ -5,11 +5,13 @@ export type EventStreamFrame = {
 
 const PRELUDE_BYTES = 12;
 const CRC_BYTES = 4;
-/** Maximum bytes of a frame, because it must fit into memory. AWS limits payloads to 16 MiB. */
+/**
+ * Maximum size of a frame, in bytes. A frame must fit into memory. AWS limits payloads to 16 MiB.
+ */
 export const FRAME_BYTES_MAX = 16 * 1024 * 1024;
 
 /**
- * Bytes of a header's value, by the value's type from 0 to 9. Null means that the value starts with
+ * Size of a header's value in bytes, by the value's type (0 to 9). Null if the value starts with
  * its length in two bytes.
  */
 const VALUE_BYTES = [0, 0, 1, 2, 4, 8, null, null, 8, 16];

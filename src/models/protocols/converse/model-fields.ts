@@ -53,8 +53,8 @@ function claudeFields({
 }
 
 /**
- * Efforts of models with three levels. "none" becomes the lowest one if reasoning can't be turned
- * off.
+ * Replaces efforts for models that support only low, medium and high. "none" becomes "low" if the
+ * model can't stop reasoning.
  */
 const THREE: ReadonlyMap<unknown, string> = new Map([
   ["none", "low"],
@@ -72,8 +72,8 @@ function reasoningFields(family: string, model: string, effort: unknown): JsonOb
   if (family === "gpt_oss") return { reasoning_effort: level };
   if (family === "gpt") return { reasoning: { effort } };
   if (!/\bnova-2-/.test(model) || effort === "none") return {};
-  // With the effort "high", Nova rejects an output cap. Every request has one, so "high" isn't
-  // used.
+  // Nova rejects an output cap with the effort "high". Every request has a cap, so "high" becomes
+  // "medium".
   const maxReasoningEffort = level === "low" ? "low" : "medium";
   return { reasoningConfig: { type: "enabled", maxReasoningEffort } };
 }

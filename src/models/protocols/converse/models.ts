@@ -26,8 +26,8 @@ export function toolForcingOf(model: string): "tool" | "any" | "none" {
 const GEOGRAPHY = /^(global|us-gov|us|eu|apac|jp|au|ca|uk|in|il|sa|me|af)\./;
 
 /**
- * Reports whether a model runs in the region that the host guarantees. Its name has no geography,
- * or the region's. An ARN doesn't contain the geography.
+ * Reports whether a model runs only in the guaranteed region. A geography in its name must match
+ * the region. ARNs never match, because they don't contain the geography.
  */
 export function isWithinRegion(tag: HostTag, model: string): boolean {
   if (model.startsWith("arn:")) return false;

@@ -6,8 +6,8 @@ import { failureInside, parseGoogleJson } from "./failure.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
 
 /**
- * Converts payloads to events. Without an end marker, a stream is complete if every candidate has
- * finished. An error can be outside of events.
+ * Converts Gemini's stream to events. The stream has no end marker and is complete once every
+ * candidate has finished. An error can be outside of events.
  */
 export class GeminiChunkReader extends FrameReader {
   #hasSaid = false;
@@ -52,8 +52,8 @@ export class GeminiChunkReader extends FrameReader {
       events.push(...choice.finish(finish));
     }
     this.#hasSaid ||= events.length > 0;
-    // Usage before the first content is dropped, because another route can still be tried. Every
-    // chunk repeats it.
+    // Drops usage before the first content, because another route can still be tried. Later chunks
+    // repeat the usage.
     if (usage === null || !this.#hasSaid) return events;
     return [...events, { kind: "usage", usage, ...(!this.isFinished && { partial: true }) }];
   }

@@ -27,7 +27,10 @@ const predicted = objectReader({
   ),
 });
 
-/** The Gemini API accepts at most 100 texts (recorded). gemini-embedding-001 reports no usage. */
+/**
+ * Embeddings of the Gemini API. It accepts at most 100 texts (measured). gemini-embedding-001
+ * reports no usage.
+ */
 export const GEMINI_EMBEDDINGS: GeminiEmbeddingMethod = {
   method: "batchEmbedContents",
   size: () => 100,
@@ -46,9 +49,9 @@ export const GEMINI_EMBEDDINGS: GeminiEmbeddingMethod = {
 };
 
 /**
- * Vertex (cloud.google.com, text embeddings API). gemini-embedding-001 accepts one text per
- * request. Others accept 20,000 tokens in total and 2,048 per text. With `autoTruncate: false`,
- * longer texts fail instead of being cut.
+ * Embeddings of Vertex (cloud.google.com, text embeddings API). gemini-embedding-001 accepts one
+ * text per request. Other models accept 2,048 tokens per text and 20,000 per request.
+ * `autoTruncate: false` rejects longer texts instead of truncating them.
  */
 export const PREDICT: GeminiEmbeddingMethod = {
   method: "predict",
@@ -87,7 +90,9 @@ function vectorList(vectors: readonly unknown[], call: EmbeddingsCall, tokens: u
 
 const FULL_SIZE = 3072;
 
-/** Reports whether vectors are shortened. gemini-embedding-001 doesn't normalize those. */
+/**
+ * Reports whether a vector is shortened. gemini-embedding-001 doesn't normalize shortened vectors.
+ */
 function isShortened(vector: readonly number[], model: string): boolean {
   return model === "gemini-embedding-001" && vector.length < FULL_SIZE;
 }

@@ -18,8 +18,8 @@ const WAIT_MS_MAX = 3_600_000;
 const PROJECTS = /\bprojects\/[\w.:-]*\w|\bproject[\s:#'"`]+\d+/gi;
 
 /**
- * Returns the failure of a response outside 2xx (Gemini API reference, Errors). For a 5xx, the code
- * in the body counts, because proxies return a 429 as 5xx. `secrets` are removed from the text.
+ * Converts an error response (Gemini API reference, Errors). For a 5xx, the code in the body
+ * counts, because proxies return a 429 as 5xx. Removes `secrets` from the text.
  */
 export function googleFailure(
   status: number,
@@ -84,13 +84,14 @@ function failureOf(
 }
 
 /**
- * Reports whether a 400 is about our account: a bad key, missing billing or an unsupported country.
+ * Reports whether an error is about the operator's account: a bad key, missing billing or an
+ * unsupported country.
  */
 function isOurs({ status, details }: Complaint, message: string): boolean {
   if (status === "FAILED_PRECONDITION") return true;
   return (
     details.some(({ reason }) => reason.startsWith("API_KEY_")) ||
-    /^API key (?:not valid|expired|not found)/i.test(message) // anchored, because a message may quote the client's words
+    /^API key (?:not valid|expired|not found)/i.test(message) // matches only the start, because messages can quote the client's text
   );
 }
 

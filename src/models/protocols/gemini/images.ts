@@ -61,8 +61,8 @@ export const BLOCKED = /SAFETY|PROHIBITED|BLOCK|RECITATION|SPII|OTHER/;
 type Counted = ReturnType<typeof mediaAnswer>["usageMetadata"];
 
 /**
- * Reads the fields besides the images. The customer pays the tokens that Google reports for a
- * blocked request.
+ * Reads the response's fields other than images. The customer pays the tokens that Google reports
+ * for a blocked request.
  */
 export function imageFacts(raw: JsonObject, pictures: number, secrets: readonly string[]) {
   const failure = failureInside(raw, secrets);
@@ -76,7 +76,7 @@ export function imageFacts(raw: JsonObject, pictures: number, secrets: readonly 
   }
   if (usage?.image_token !== 0) return { usage, fields: {} };
   const { image_token: _images, text_token: _texts, ...inputs } = usage;
-  return { usage: inputs, fields: {} }; // the output wasn't counted, so it is charged as held
+  return { usage: inputs, fields: {} }; // Google didn't count the output, so the held amount is charged
 }
 
 function withZeros(counted: Counted): Counted {
@@ -84,7 +84,10 @@ function withZeros(counted: Counted): Counted {
   return input === null ? counted : { ...counted, candidatesTokenCount: output ?? 0 };
 }
 
-/** Returns the usage. Without details, all output counts as image tokens, which cost the most. */
+/**
+ * Returns the usage. If Google reports no details, all output counts as image tokens, which cost
+ * the most.
+ */
 function usageOf(counted: Counted, isTextOnly = false) {
   const { promptTokenCount: input, candidatesTokenCount: output } = counted;
   if (input === null && output === null) return null;

@@ -15,7 +15,8 @@ import { keepExactJson } from "../../../shared/exact-json.ts";
 const NO_SIGNATURE = "skip_thought_signature_validator";
 
 /**
- * Returns the body of generateContent, with downloaded images and only the fields in this function.
+ * Returns the body of a generateContent request. Downloads images. Sends only the fields that this
+ * function lists.
  */
 export async function geminiChatRequest(call: ChatCall): Promise<OutgoingBody | ProviderFailure> {
   const tools = parseTools(call.body);
@@ -74,7 +75,10 @@ function conversationFields({ system, turns }: ConversationWithImages, model: st
   return { contents: [{ role: "user", parts: [...instructions, ...first.parts] }, ...rest] };
 }
 
-/** Orders results like calls. Before Gemini 3, results belong to calls only by order and name. */
+/**
+ * Sorts tool results in the order of their calls. Before Gemini 3, Google matches results to calls
+ * only by order and name.
+ */
 function orderByCall(
   parts: readonly PartWithImages[],
   calls: readonly string[],
@@ -94,7 +98,7 @@ function toGeminiParts(part: PartWithImages, model: string): JsonObject[] {
   if (part.kind === "image") {
     return [{ inlineData: { mimeType: part.image.mediaType, data: part.image.base64 } }];
   }
-  if (part.kind === "thought") return []; // another provider's thought; Google's travel with their calls
+  if (part.kind === "thought") return []; // another provider's thought: Google's are signatures of calls
   const id = returnsCallSignatures(model) ? { id: part.id } : {}; // older models reject the unknown field
   if (part.kind === "result") {
     const response = { output: part.text };
@@ -106,7 +110,7 @@ function toGeminiParts(part: PartWithImages, model: string): JsonObject[] {
   return [{ functionCall, ...(signature !== "" && { thoughtSignature: signature }) }];
 }
 
-/** Adds a signature to the first tool call of a turn. Otherwise Google returns 400. */
+/** Adds a signature to the first tool call of a turn. Without a signature, Google returns 400. */
 function signFirstCall(fields: JsonObject[]): void {
   const at = fields.findIndex((part) => "functionCall" in part);
   const first = fields[at];
@@ -139,7 +143,7 @@ const RENAMED = {
   top_p: "topP",
   n: "candidateCount",
 } as const;
-/** Penalties. Those of 0 are dropped, because newer models return 400 for any penalty. */
+/** Penalties. Zero is dropped, because newer models return 400 for any penalty. */
 const PENALTIES = {
   presence_penalty: "presencePenalty",
   frequency_penalty: "frequencyPenalty",
@@ -165,7 +169,10 @@ function generationConfig({ body, cap, upstreamId }: ChatCall): JsonObject {
   };
 }
 
-/** The way to limit thinking: levels (Gemini 3 and later) or a budget in tokens (2.5). */
+/**
+ * How a family of models limits thinking: by levels (Gemini 3 and later) or by a budget in tokens
+ * (2.5).
+ */
 type Family = { readonly models: RegExp } & (
   | { readonly levels: Readonly<Record<string, string>> }
   | { readonly none: number; readonly least: number; readonly most: number }
@@ -177,8 +184,7 @@ const FROM_MINIMAL = { ...LEVELS, none: "MINIMAL", minimal: "MINIMAL" };
 
 const FAMILIES: readonly Family[] = [
   { models: /^gemini-3-pro/, levels: { ...FROM_LOW, medium: "HIGH" } },
-  // Flash models from 3.7 on, and all Pro models, return 400 for MINIMAL (recorded). All models
-  // support LOW.
+  // Flash models from 3.7 on and all Pro models return 400 for MINIMAL. All models support LOW.
   { models: /^gemini-3(?:\.[0-6])?-flash/, levels: FROM_MINIMAL },
   { models: /^gemini-(?:[3-9]|\d\d)|^gemini-[a-z-]+-latest$/, levels: FROM_LOW },
   { models: /^gemini-2\.5-pro/, none: 128, least: 128, most: 32_768 },
@@ -217,7 +223,10 @@ export function geminiIgnoresNoEffort(model: string): boolean {
   return geminiThinkingConfig(model, "none", null)?.["thinkingBudget"] !== 0;
 }
 
-/** Reports whether the next turn must return the calls' IDs and signatures (Gemini 3 and later). */
+/**
+ * Reports whether requests must send back the IDs and signatures of earlier calls (Gemini 3 and
+ * later).
+ */
 export function returnsCallSignatures(model: string): boolean {
   return /^gemini-(?:[3-9]|\d\d)|^gemini-[a-z-]+-latest$/.test(model);
 }
@@ -230,8 +239,8 @@ const BY_NAME: ReadonlySet<string> = new Set(
 );
 
 /**
- * Returns a schema for Google. An object with `$ref` can have only keywords that start with `$`
- * (ai.google.dev, Schema).
+ * Converts a JSON schema for Google. An object with `$ref` can have only keywords that start with
+ * `$` (ai.google.dev, Schema).
  */
 export function geminiSchema(schema: JsonObject): JsonObject {
   const { $ref: reference } = schema;

@@ -17,12 +17,15 @@ export function speechRequest({ body }: ProviderCallOf<"speech">): JsonObject {
   };
 }
 
-/** The type of OpenAI's `pcm`. Audio of another rate would be played at a wrong speed. */
+/**
+ * The media type of OpenAI's `pcm`. Clients would play audio of another sample rate at a wrong
+ * speed.
+ */
 const PCM = /^audio\/(?:l16|pcm)\b(?=.*\brate=24000\b)/i;
 
 /**
- * Reads the fields besides the audio. The customer pays the tokens that Google reports for blocked
- * text.
+ * Reads the response's fields other than audio. The customer pays the tokens that Google reports
+ * for blocked text.
  */
 export function speechFacts(raw: JsonObject, files: number, secrets: readonly string[]) {
   const failure = failureInside(raw, secrets);
@@ -40,7 +43,7 @@ export function speechFacts(raw: JsonObject, files: number, secrets: readonly st
 
 type Counted = ReturnType<typeof mediaAnswer>["usageMetadata"];
 
-/** Returns the usage. Audio without a count is then charged as held. */
+/** Returns the usage. If Google doesn't count the audio, the held amount is charged. */
 function usageOf({ promptTokenCount, candidatesTokenCount, thoughtsTokenCount }: Counted): Usage {
   const usage = { ...NO_USAGE, input: promptTokenCount ?? 0 };
   const audio = candidatesTokenCount ?? 0;

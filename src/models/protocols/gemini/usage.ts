@@ -12,8 +12,8 @@ const counts = objectReader({
 
 /**
  * Reads `usageMetadata` of a chat response (ai.google.dev, GenerateContentResponse). The prompt
- * includes cached tokens, candidates exclude thoughts, and the prompt of tools is separate. Returns
- * null if the prompt count isn't above 0.
+ * count includes cached tokens and excludes tool prompts. The candidates count excludes thoughts.
+ * Returns null if the prompt count isn't above 0.
  */
 export function readGeminiUsage(raw: unknown): Usage | null {
   const read = counts(raw);
