@@ -16,7 +16,10 @@ export type ClientMessage = {
   readonly stop_details: JsonObject | null;
 };
 
-/** The client's tool names by those of the provider. A missing name was sent unchanged. */
+/**
+ * The client's tool names by the names that the provider got. A name that isn't in the map was sent
+ * unchanged.
+ */
 export type OriginalToolNames = ReadonlyMap<string, string>;
 
 export function clientMessageOf({ choices }: JsonObject, names: OriginalToolNames): ClientMessage {
@@ -53,7 +56,7 @@ function thinkingBlocks(message: Message, calls: readonly JsonObject[]): readonl
         isObject(extra) ? [[textOf(id), extra]] : [],
       ),
     ),
-    text: "", // the block itself contains it
+    text: "", // the block already contains the text
   };
   // Claude's blocks already contain the readable text of the thoughts.
   const thinking = claude.length > 0 ? "" : textOf(message.reasoning_content);
@@ -62,8 +65,8 @@ function thinkingBlocks(message: Message, calls: readonly JsonObject[]): readonl
 }
 
 /**
- * Puts arguments that aren't a JSON object into one field. The tool then rejects them, and the
- * model tries again.
+ * Converts a tool call. Arguments that aren't a JSON object become one field. The tool then rejects
+ * them, and the model tries again.
  */
 function toolUseBlock({ id, function: called }: JsonObject, names: OriginalToolNames): JsonObject {
   const { name: sent, arguments: reported } = objectOf(called);
@@ -72,11 +75,11 @@ function toolUseBlock({ id, function: called }: JsonObject, names: OriginalToolN
   return { type: "tool_use", id, name, input, caller: DIRECT_CALLER };
 }
 
-/** The caller of a call: the model itself, not another tool. */
+/** The `caller` of a tool call that the model itself made, not another tool. */
 export const DIRECT_CALLER: JsonObject = { type: "direct" };
 
 /**
- * Returns Claude's block without nulls, which older clients reject (@ai-sdk/anthropic 2 and 3:
+ * Removes nulls from Claude's block, because older clients reject them (@ai-sdk/anthropic 2 and 3:
  * `citations`, `caller`). Adds the caller, which newer clients require.
  */
 export function completeClaudeBlock(block: unknown): JsonObject {
@@ -86,7 +89,7 @@ export function completeClaudeBlock(block: unknown): JsonObject {
   return fields.type === "tool_use" ? { caller: DIRECT_CALLER, ...fields } : fields;
 }
 
-/** Returns the stop reason of a finished choice. If there are calls, it is `tool_use`. */
+/** Returns the stop reason for the finish reason of a chat choice. */
 export function messagesStopReason(
   finish: string,
   reported: { readonly calls: boolean; readonly refusal: string | null },
@@ -104,7 +107,7 @@ export function messagesStopReason(
   return { ...stop, stop_reason: reported.calls ? "tool_use" : "end_turn" };
 }
 
-/** Fields of `usage` that never change. No tool runs here, and headers name the region. */
+/** Constant fields of `usage`. The gateway runs no tools, and headers name the region. */
 const SERVED: JsonObject = {
   server_tool_use: null,
   service_tier: "standard",
@@ -142,7 +145,10 @@ export function messagesInitialUsage(usage: Usage): JsonObject {
   return { ...usageOf({ ...usage, output: 1 }, null), output_tokens_details: null };
 }
 
-/** Returns usage for an uncounted prompt: at least one token, because clients read 0 as unknown. */
+/**
+ * Returns the initial usage of a prompt that the provider hasn't counted. It is at least one token,
+ * because clients read 0 as unknown.
+ */
 export function estimatedStartUsage(likely: number): JsonObject {
   const input = Math.max(1, Math.ceil(likely));
   return messagesInitialUsage({ input, cacheRead: 0, cacheWrite: 0, output: 1, reasoning: 0 });

@@ -24,8 +24,8 @@ type Content = string | readonly JsonObject[];
 type CoreMessage = { readonly role: string; readonly content?: Content } & JsonObject;
 
 /**
- * Drops and reports tuning fields that chat requests don't have. Fields that would change the
- * output require a native route.
+ * Converts a Messages request to a chat request. Drops and reports tuning fields that chat requests
+ * lack. Fields that would change the output require a native route.
  */
 export function messagesToChatBody(body: MessagesBody): Result<ConvertedRequest> {
   const conversionLosses = new ConversionLosses(body);
@@ -147,7 +147,8 @@ type ToolUse = Extract<MessagesInputBlock, { type: "tool_use" }>;
 type ResultParts = { readonly message: CoreMessage; readonly pictures: readonly JsonObject[] };
 
 /**
- * Moves a result's images to the following user message, because no host accepts them in a result.
+ * Converts a tool result. Moves its images to the next user message, because no host accepts images
+ * in a result.
  */
 function resultOf(
   block: ToolResult,

@@ -43,7 +43,10 @@ export const messagesDialect: Dialect = {
   }),
 };
 
-/** Returns the body of an error or of an `error` event. `details` has our own code and numbers. */
+/**
+ * Returns the body of an error response or `error` event. `details` has the gateway's own code and
+ * numbers.
+ */
 export function errorOf(failure: Failure, requestId: string): object {
   const wire = errorResponseOf(failure);
   const status = statusOf(failure, wire);
@@ -63,7 +66,10 @@ export function errorOf(failure: Failure, requestId: string): object {
   };
 }
 
-/** Returns the status. Our overload is a 529, but an unreachable home region stays a 503. */
+/**
+ * Returns the HTTP status. Overload of the gateway is 529, but an unreachable home region stays
+ * 503.
+ */
 function statusOf({ kind }: Failure, { status }: ErrorResponse): number {
   return status === 503 && kind !== "home_region_unreachable" ? OVERLOADED : status;
 }
@@ -99,7 +105,7 @@ function limitHeaders(failure: Failure): Readonly<Record<string, string>> {
   );
 }
 
-/** Returns Anthropic's rate limit headers, whose reset values are times (RFC 3339). */
+/** Returns Anthropic's rate limit headers, whose reset values are RFC 3339 timestamps. */
 function rateHeaders(
   { limit, remaining, resetMs }: RateState,
   what: "requests" | "tokens",

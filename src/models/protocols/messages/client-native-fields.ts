@@ -1,16 +1,17 @@
 /**
- * A rule for a field on native routes. Fields without one are dropped and listed in `x-dropped`.
- * Fields of a beta are sent only with it (@anthropic-ai/sdk 1.12).
+ * A rule to forward a field on native routes. Fields without a rule are dropped and listed in
+ * `x-dropped`. Fields of a beta are sent only if the client names the beta (@anthropic-ai/sdk
+ * 1.12).
  */
 export type NativeFieldRule =
   | "word"
-  /** The ID of a call, in characters that Claude accepts. */
+  /** The ID of a tool call, converted to characters that Claude accepts. */
   | "id"
   | "json"
   | "content"
   | { readonly list: NativeFieldRule }
   | { readonly object: NativeFieldRules }
-  /** Fields by the object's `type`. */
+  /** The fields for each `type` of the object. */
   | { readonly types: Readonly<Record<string, NativeFieldRules>> }
   | { readonly beta: string; readonly rule: NativeFieldRule };
 
@@ -50,7 +51,9 @@ const CITATION: NativeFieldRules = Object.fromEntries(
 
 const BASE64: NativeFieldRules = { media_type: "word", data: "word" };
 
-/** Known block types: content blocks, and the blocks of Anthropic's own tools in the history. */
+/**
+ * Fields of the known block types: content, and the blocks of Anthropic's own tools in the history.
+ */
 export const NATIVE_BLOCK_FIELDS: Readonly<Record<string, NativeFieldRules>> = {
   text: { text: "word", citations: { list: { object: CITATION } }, ...CACHE },
   image: {
@@ -227,7 +230,9 @@ function betasIn(rule: NativeFieldRule): readonly string[] {
   return "beta" in rule ? [rule.beta, ...betasIn(rule.rule)] : betasOf(rule.object);
 }
 
-/** Reports whether a beta is sent: its field is supported, and it costs only tokens. */
+/**
+ * Reports whether a beta is forwarded. Its fields must be supported, and it must cost only tokens.
+ */
 export function isForwardedBeta(value: string): boolean {
   return BETAS.has(value) || CLIENT_TOOL_BETA.test(value);
 }

@@ -59,8 +59,8 @@ export function parseBetaHeader(header: string | undefined): readonly string[] {
 }
 
 /**
- * Returns 400 for a forced tool whose cost has no price here. The adapter sets model, cap and
- * stream.
+ * Returns a request in Claude's own format. The adapter adds model, cap and stream. Returns 400 if
+ * the client forces a tool that has no price in the catalog.
  */
 export function claudeNativeRequestOf(
   body: MessagesBody | CountBody,
@@ -81,7 +81,7 @@ export function claudeNativeRequestOf(
     output_config: Object.keys(config).length === 0 ? null : config,
   };
   const sent = {
-    ...(body["max_tokens"] === 0 && { max_tokens: 0 }), // warms a cache; other caps come from the hold
+    ...(body["max_tokens"] === 0 && { max_tokens: 0 }), // only warms the cache; the hold sets other caps
     messages: messages.map((message) => fieldPicker.message(message)).filter(hasContent),
     ...withoutNulls(fieldPicker.fields(requested, NATIVE_REQUEST_FIELDS, "")),
   };

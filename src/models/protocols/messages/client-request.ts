@@ -6,11 +6,6 @@ import { isObject } from "../../core/json-value.ts";
 import { toolNameSchema, opaqueObject } from "../../core/core-request.ts";
 import { imageUrl } from "../../core/image-url.ts";
 
-/**
- * The body of POST /v1/messages and /v1/messages/count_tokens (platform.claude.com, Messages API,
- * version 2023-06-01; @anthropic-ai/sdk 1.12). Unknown fields are kept for native routes.
- */
-
 /** Supported `anthropic-version` values. The first is the default. */
 export const MESSAGES_VERSIONS = ["2023-06-01", "2026-10-21"] as const;
 export type MessagesVersion = (typeof MESSAGES_VERSIONS)[number];
@@ -66,8 +61,8 @@ const documentBlock = z.looseObject({
         z.array(z.discriminatedUnion("type", [textBlock, imageBlock])),
       ]),
     }),
-    // Documents by URL are rejected, because their pages, and so their price, are unknown
-    // beforehand.
+    // Documents by URL are rejected, because their page count, and thus their price, is unknown in
+    // advance.
     z.looseObject({ type: z.literal("url"), url: rejectFiles() }),
     z.looseObject({ type: z.literal("file"), file_id: rejectFiles() }),
   ]),
@@ -215,6 +210,10 @@ const refused = z.nullish(z.never({ error: "is not supported" }));
 
 const EDITS = ["clear_tool_uses_20250919", "clear_thinking_20251015"] as const;
 
+/**
+ * The body of POST /v1/messages and /v1/messages/count_tokens (platform.claude.com, Messages API,
+ * version 2023-06-01; @anthropic-ai/sdk 1.12). Unknown fields are kept for native routes.
+ */
 const common = {
   model: nonempty.check(z.maxLength(256)),
   messages: z.array(message).check(z.minLength(1), z.maxLength(MESSAGES_MAX)),
@@ -269,7 +268,10 @@ export type VisibleBlock = z.infer<(typeof shown)[number]>;
 export type MessagesTool = z.infer<typeof tool>;
 export type TextBlock = z.infer<typeof textBlock>;
 
-/** Parses a body. Returns 400 with `param` (`messages[0].content[1].source`) if invalid. */
+/**
+ * Parses a request body. Returns 400 with `param` (`messages[0].content[1].source`) if it is
+ * invalid.
+ */
 export function parseMessagesRequest(
   value: object,
   version: MessagesVersion,
@@ -284,7 +286,10 @@ export function parseCountRequest(value: object): Result<CountBody> {
   return threadProblem(value) ?? parseBody(countBody, value);
 }
 
-/** The error code for threads. The server stores none, so SDKs then send the whole conversation. */
+/**
+ * The error code for threads, which the gateway doesn't store. On this code, SDKs send the whole
+ * conversation.
+ */
 export const THREADS_UNSUPPORTED = "thread_unsupported_request";
 
 function threadProblem(value: { readonly thread?: unknown }): Result<never> | null {
@@ -297,7 +302,7 @@ function threadProblem(value: { readonly thread?: unknown }): Result<never> | nu
   });
 }
 
-/** Rejects requests that only version 2026-10-21 rejects, so that all routes return the same. */
+/** Applies the stricter rules of version 2026-10-21, so that all routes return the same errors. */
 function newerProblem(body: MessagesBody): Result<never> | null {
   for (const field of ["temperature", "top_p", "top_k"] as const) {
     if ((body[field] ?? null) !== null) {

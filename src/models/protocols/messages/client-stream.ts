@@ -72,7 +72,7 @@ class ThinkingBlock extends Block {
   readonly details: JsonObject[] = [];
   readonly extras: Record<string, JsonObject> = {};
   readonly text = "";
-  /** Whether this thinking block has its signature. Further thinking then starts a new block. */
+  /** Whether the block has its signature. If so, further thinking starts a new block. */
   isSigned = false;
 
   override close(): string {
@@ -136,7 +136,7 @@ class CallBlock extends Block {
 
 /**
  * Writes chat chunks as Messages events (platform.claude.com, streaming messages). Block numbers
- * have no gaps. One block is open at a time.
+ * have no gaps, and one block is open at a time.
  */
 export class MessagesBlockWriter {
   readonly #blocks = new BlockSequencer<Block>();
@@ -261,7 +261,10 @@ export function convertedStream(head: ResponseHead, names: OriginalToolNames): S
 
 const PASSES: ReadonlySet<unknown> = new Set(["content_block_delta", "content_block_stop", "ping"]);
 
-/** Writes Claude's own events, with our ID, model and charge. The last ones wait for the charge. */
+/**
+ * Writes Claude's own events with the gateway's ID, model and charge. The last events wait for the
+ * charge.
+ */
 export function nativeStream(head: ResponseHead): StreamWriter {
   let stop: JsonObject = {};
   return {
@@ -295,7 +298,7 @@ function startOfMessage(head: ResponseHead, usage: Usage | null): string {
 }
 
 function endOfMessage(stop: JsonObject, usage: JsonObject): string {
-  // Clients never see the container, because it belongs to our account.
+  // Clients never see the container, because it belongs to the operator's account.
   const delta = { stop_sequence: null, stop_details: null, ...stop, container: null };
   return eventOf("message_delta", { delta, usage }) + eventOf("message_stop", {});
 }
@@ -308,7 +311,10 @@ function textEvent(index: number, json: string): string {
   return `event: content_block_delta\ndata: {"type":"content_block_delta","index":${index},"delta":{"type":"text_delta","text":${json}}}\n\n`;
 }
 
-/** Returns an event. `type` is in it twice, because clients read either. */
+/**
+ * Returns a server-sent event. The type is its name and also in its data, because clients read
+ * either.
+ */
 function eventOf(type: string, data: JsonObject): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`;
 }

@@ -4,18 +4,18 @@ import type { StoredThoughts } from "../../core/stored-thoughts.ts";
 import type { JsonObject } from "../../core/provider.ts";
 
 /**
- * The format of Claude's `reasoning_details`. Claude rejects changed blocks. Reasoning of other
- * providers is serialized into `signature` for the client to send back, and never sent to Claude.
+ * Types of Claude's entries in `reasoning_details`. Claude rejects changed blocks. Reasoning of
+ * other providers is encoded in `signature` for the client to send back. Claude never gets it.
  */
 const THINKING = "anthropic.thinking";
 const REDACTED = "anthropic.redacted_thinking";
 export type RecalledThoughts = Pick<StoredThoughts, "details"> & {
-  /** Readable thoughts without a signature. Some hosts need them between tool calls. */
+  /** The text of other providers' thoughts. Some hosts require it between tool calls. */
   readonly reasoning: string;
   readonly extras: ReadonlyMap<string, JsonObject>;
 };
 
-/** Returns null if the detail is another provider's. */
+/** Converts an entry of `reasoning_details`. Returns null if another provider created it. */
 export function toClaudeThinkingBlock(detail: JsonObject): JsonObject | null {
   const { type, signature, data } = detail;
   if (type === REDACTED && textOf(data) !== "") return { type: "redacted_thinking", data };

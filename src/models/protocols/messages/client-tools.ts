@@ -7,17 +7,15 @@ import type { ConversionLosses } from "./client-losses.ts";
 import type { CountBody, MessagesTool } from "./client-request.ts";
 
 /**
- * The side that runs a tool. Tools that Anthropic runs are billed per call, which has no price
- * here.
+ * The kind of a tool, by its definition and the side that runs it. Anthropic bills tools that it
+ * runs per call, and the catalog has no price for that.
  */
 type ToolKind = "custom" | "client" | "server" | "search";
 
 const CLIENT = /^(?:bash|text_editor|memory|computer|computer_toolset|browser_toolset)_\d{8}$/;
 const SEARCH = /^tool_search_tool_(?:bm25|regex)(?:_\d{8})?$/;
 
-/**
- * Returns a tool's kind. An unknown type counts as a server tool, because its costs are unknown.
- */
+/** Returns a tool's kind. An unknown type counts as a server tool, because its cost is unknown. */
 export function toolKindOf({ type: given }: { readonly type?: unknown }): ToolKind {
   if (given === undefined || given === null || given === "custom") return "custom";
   const type = textOf(given);
@@ -25,7 +23,7 @@ export function toolKindOf({ type: given }: { readonly type?: unknown }): ToolKi
   return SEARCH.test(type) ? "search" : "server";
 }
 
-/** Drops and reports server tools. Returns 400 if `tool_choice` forces one of them. */
+/** Drops and reports tools that Anthropic runs. Returns 400 if `tool_choice` forces one of them. */
 export function removeServerTools(
   body: CountBody,
   dropped: Set<string>,

@@ -28,8 +28,8 @@ export const messagesEnding = objectReader({
 type MessageEnd = ReturnType<typeof messagesEnding>;
 
 /**
- * Converts a message to a chat completion. Returns null if it is invalid. `jsonTool` is the tool
- * whose input becomes the JSON output.
+ * Converts a message to a chat completion. Returns null if it is invalid. The input of `jsonTool`
+ * becomes the JSON output.
  */
 export function readMessagesCompletion(
   raw: JsonObject,
@@ -60,7 +60,7 @@ export function endOf(
   { stop_reason: why, stop_details: details }: MessageEnd,
   secret: string,
 ): OutputPart[] {
-  const reason = finishReasonOf(textOf(why)) ?? "length"; // none of Claude's reasons means that it gave up
+  const reason = finishReasonOf(textOf(why)) ?? "length"; // no stop reason of Claude means a failure
   const refusal = reason === "content_filter" ? cleanedMessage(details.explanation, secret) : "";
   const end: OutputPart = { kind: "finish", reason };
   return refusal === "" ? [end] : [{ kind: "refusal", text: refusal }, end];

@@ -16,8 +16,8 @@ const STATUSES: Readonly<Record<string, number>> = {
   overloaded_error: 529,
 };
 /**
- * Types of a 429 about spending limits (platform.claude.com, rate limits). They contain no wait,
- * because they last until the next month or a manual change.
+ * Codes of a 429 for a spend limit (platform.claude.com, rate limits). It lasts until the next
+ * month or a manual change.
  */
 const SPENT: ReadonlySet<string> = new Set([
   "contract_spend_limit_reached",
@@ -54,7 +54,7 @@ export function eventFailure(raw: JsonObject, secret: string): ProviderFailure {
   return messagesFailure(STATUSES[type] ?? 500, new Headers(), JSON.stringify(raw), secret);
 }
 
-/** Adds a missing `retry-after`: the time from `date` until the last exhausted limit resets. */
+/** Adds a missing `retry-after`: the time at which the last exhausted limit resets. */
 function addRetryAfter(headers: Headers): Headers {
   if (headers.has("retry-after")) return headers;
   const reset = LIMITS.map((limit) => `anthropic-ratelimit-${limit}`)

@@ -3,7 +3,7 @@ import { nameOfOutputTool, outputFormatOf } from "../../core/prompt.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { ClaudeRules } from "../../claude/claude-rules.ts";
 
-/** The way to get JSON: an instruction, a schema, or a forced tool call. */
+/** The way to request JSON output: by an instruction, a schema or a forced tool call. */
 export type JsonOutputMethod =
   | { readonly by: "words" }
   | { readonly by: "schema"; readonly schema: JsonObject }

@@ -27,7 +27,10 @@ const delta = objectReader({
   partial_json: textOf,
 });
 
-/** An unfinished block. A thought waits until it is complete, because it has one signature. */
+/**
+ * A block that hasn't ended. A thought is collected until its end, because its signature covers all
+ * of it.
+ */
 type OpenBlock =
   | {
       readonly kind: "thought";
@@ -37,14 +40,17 @@ type OpenBlock =
       readonly data: string;
     }
   /**
-   * A tool call, or the output if `tool` is null. `input` is that of the block's start until a
-   * delta arrives.
+   * A tool call, or the JSON output if `tool` is null. `input` comes from the block's start. The
+   * first delta replaces it.
    */
   | { readonly kind: "tool"; readonly tool: number | null; input: string };
 
 export class MessagesReader extends FrameReader {
   #usage: JsonObject = {};
-  /** Whether output was counted after `message_start`, whose count covers at most one token. */
+  /**
+   * Whether an event after `message_start` reported output tokens. `message_start` counts at most
+   * one.
+   */
   #isCounted = false;
   #tools = 0;
   readonly #blocks = new Map<number, OpenBlock>();
@@ -72,7 +78,7 @@ export class MessagesReader extends FrameReader {
   #message({ type, message, delta: last, usage }: Event): StreamEvent[] {
     if (type === "message_start") {
       this.#usage = mergeLaterUsage({}, message.usage);
-      return this.#reported(true); // the role waits for the first content, so that another route may still respond
+      return this.#reported(true); // the role waits for the first content, because another route can still be tried
     }
     if (type === "message_delta") return this.#finish(last, usage);
     return type === "message_stop" ? this.#end() : [];
@@ -98,7 +104,7 @@ export class MessagesReader extends FrameReader {
     const isAnswer = name === this.#jsonTool;
     const whole = JSON.stringify(input);
     const tool = isAnswer ? null : this.#tools++;
-    // A call that is cut off may have no input. `{}` replaces it only after a successful end.
+    // A call that is cut off may have no input. Only a complete call gets `{}`.
     this.#blocks.set(index, {
       kind: "tool",
       tool,
@@ -136,7 +142,9 @@ export class MessagesReader extends FrameReader {
     return detail === null ? [] : this.#builder.say({ kind: "detail", detail });
   }
 
-  /** Ends the message. Usage is final if there is a stop reason and an output count. */
+  /**
+   * Handles `message_delta`. The usage is final once there is a stop reason and an output count.
+   */
   #finish(last: unknown, usage: unknown): StreamEvent[] {
     this.#usage = mergeLaterUsage(this.#usage, usage);
     this.#isCounted ||= reportsOutputTokens(usage);

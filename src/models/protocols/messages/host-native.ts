@@ -10,7 +10,10 @@ import { claudeRules } from "../../claude/claude-rules.ts";
 import { eventFailure } from "./host-failure.ts";
 import { mergeLaterUsage, messagesUsage, reportsOutputTokens } from "./host-usage.ts";
 
-/** Sets our model, cap and service tier. Drops and reports tuning fields that the model rejects. */
+/**
+ * Returns the native body with the route's model, cap and service tier. Drops and reports tuning
+ * fields that the model rejects.
+ */
 export function claudeNativeBody(
   { upstreamId, cap, native, stream, onDropped }: ChatCall,
   geo: "us" | null,
@@ -151,7 +154,7 @@ export class ClaudeNativeReader extends FrameReader {
       case "message_stop":
         return this.#end();
       default:
-        return []; // pings are our own; unknown events are skipped
+        return []; // the gateway sends its own pings and skips unknown events
     }
   }
 

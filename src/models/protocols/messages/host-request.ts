@@ -20,8 +20,8 @@ import type { FunctionTool, RequestedTools } from "../../core/tools.ts";
 type MessagesRequest = { readonly body: JsonObject; readonly beta: string | null };
 
 /**
- * The beta that drops thoughts after an earlier message was changed. Without it, the host returns
- * 400.
+ * The beta that drops thoughts if an earlier message has changed. Without this beta, the host
+ * returns 400.
  */
 const BINDING_BETA = "thinking-binding-controls-2026-08-01";
 const JSON_WORDS = "Answer with one JSON object and nothing else.";
@@ -43,7 +43,10 @@ type RequestParts = {
   readonly prompt: Prompt;
 };
 
-/** Converts a chat call to /v1/messages. Sends only the fields in this function, never `user`. */
+/**
+ * Converts a chat call to a request for /v1/messages. Sends only the fields that this code lists,
+ * never `user`.
+ */
 export function toMessagesApiRequest(
   call: ChatCall,
   geo: "us" | null,
@@ -99,8 +102,8 @@ function requestBody({ call, rules, prompt }: RequestParts): MessagesRequest {
 }
 
 /**
- * Adds standing instructions to the system text and `now` at the end, which keeps the prompt cache
- * and thoughts valid.
+ * Adds standing instructions to the system text. Adds `now`, which is for this turn, at the end to
+ * keep the prompt cache and thoughts valid.
  */
 function addInstructions(
   conversation: Conversation,

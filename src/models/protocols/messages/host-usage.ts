@@ -18,8 +18,8 @@ const counts = objectReader({
 
 /**
  * Reads usage of /v1/messages. `input_tokens` excludes cache reads and writes, and `output_tokens`
- * includes thinking. Returns null for an invalid count. `asksHour`: cache writes count as an hour
- * unless reported as five minutes.
+ * includes thinking. Returns null for an invalid count. With `asksHour`, cache writes count as
+ * one-hour writes unless reported as five-minute writes.
  */
 export function messagesUsage(raw: unknown, asksHour = false): Usage | null {
   const read = counts(raw);
@@ -28,7 +28,7 @@ export function messagesUsage(raw: unknown, asksHour = false): Usage | null {
   if (input === null || output === null || cacheRead === null || cacheWrite === null) return null;
   const reasoning = Math.min(read.output_tokens_details.thinking_tokens ?? 0, output);
   const usage = countedUsage({ input, cacheRead, cacheWrite, output, reasoning });
-  // Only the first report separates cache writes by lifetime.
+  // Only the first usage report separates cache writes by lifetime.
   const rest = asksHour
     ? cacheWrite - (split.ephemeral_5m_input_tokens ?? 0)
     : (split.ephemeral_1h_input_tokens ?? 0);
@@ -41,7 +41,7 @@ export function reportsOutputTokens(raw: unknown): boolean {
   return counts(raw).output_tokens !== null;
 }
 
-/** Merges a later usage report, whose numbers are totals. Nulls are ignored. */
+/** Merges a later usage report, whose totals replace the earlier ones. Ignores nulls. */
 export function mergeLaterUsage(before: JsonObject, laterUsage: unknown): JsonObject {
   const reported = Object.entries(objectOf(laterUsage)).filter(([, value]) => value !== null);
   return { ...before, ...Object.fromEntries(reported) };
