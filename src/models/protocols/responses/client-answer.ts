@@ -97,8 +97,8 @@ const INCOMPLETE: Readonly<Record<string, "max_output_tokens" | "content_filter"
 const DONE = "data: [DONE]\n\n";
 const COMMENT = ": keep-alive\n\n";
 /**
- * Keep-alive comments, one every 15 seconds, before an event is sent. Codex gives up after 300 s
- * without an event.
+ * Number of keep-alive comments, one every 15 s, before a keep-alive event. Codex gives up after
+ * 300 s without an event.
  */
 const COMMENTS_MAX = 4;
 
@@ -186,8 +186,8 @@ class ResponseStream implements StreamWriter {
   }
 
   /**
-   * Writes an error event with its fields twice, because some clients read the flat ones and others
-   * throw without `error`.
+   * Writes an error event with its fields at the top level and in `error`. Some clients read the
+   * former, others throw without the latter.
    */
   #error(error: ErrorOfResponse): string {
     const { code, message, param } = error;
@@ -225,10 +225,10 @@ type ResponseEnvelope = {
 };
 
 /**
- * Returns a failure as `response.error`. Codex reads only the code. `invalid_prompt`,
- * `context_length_exceeded`, `insufficient_quota` and `server_is_overloaded` end its turn. It
- * retries all others, after `rate_limit_exceeded` at the time in the message. Charged failures must
- * not use those.
+ * Returns the `response.error` for a failure. Codex reads only the code. `invalid_prompt`,
+ * `context_length_exceeded`, `insufficient_quota` and `server_is_overloaded` end its turn. Codex
+ * retries all other codes, `rate_limit_exceeded` at the time in the message. Charged failures must
+ * not be retried.
  */
 function errorOf(failure: Failure): ErrorOfResponse {
   const { message, type, code, param, retry_after: wait } = failureObject(failure);
@@ -247,7 +247,7 @@ function errorOf(failure: Failure): ErrorOfResponse {
   return { ...reported, code: SERVER_ERROR };
 }
 
-/** Failures that a retry of the same request can't end. */
+/** Failures that retrying the same request can't resolve. */
 const LASTING: ReadonlySet<Failure["kind"]> = new Set([
   "too_many_end_users",
   "tokens_over_limit",
@@ -261,7 +261,7 @@ const RATE: ReadonlySet<Failure["kind"]> = new Set([
   "concurrency_limited",
 ]);
 
-/** Failures that last, unless only open requests cause them. */
+/** Failures that last, unless only the holds of open requests cause them. */
 const SPENT: ReadonlySet<Failure["kind"]> = new Set([
   "balance_too_low",
   "key_budget_exceeded",
@@ -279,7 +279,8 @@ const INSUFFICIENT = "insufficient_quota";
 export const CONTEXT = "context_length_exceeded";
 
 /**
- * The error for an empty balance. After `incomplete` instead, clients would retry and pay again.
+ * The error of a response that used up the balance. After `incomplete`, clients would retry and pay
+ * again.
  */
 const OUT_OF_CREDITS: ErrorOfResponse = {
   code: INSUFFICIENT,

@@ -9,8 +9,8 @@ const ESCAPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Reads the text in `{"input":"..."}` while it arrives. Incomplete escapes and surrogates wait for
- * the rest.
+ * Decodes the text in `{"input":"..."}` as it arrives. Incomplete escapes and surrogate pairs wait
+ * for the next piece.
  */
 export class CustomInputReader {
   text = "";
@@ -26,7 +26,10 @@ export class CustomInputReader {
     return piece;
   }
 
-  /** Returns the rest of the text. Text that was already sent can't change. */
+  /**
+   * Returns the part of `whole` that hasn't been returned yet. Text that was already returned can't
+   * change.
+   */
   end(whole: string): string {
     if (this.#where === "after" || !whole.startsWith(this.text)) return "";
     if (this.#where === "text") return "";

@@ -68,7 +68,7 @@ export abstract class BaseDraft implements ItemDraft {
   }
 }
 
-/** A text that grows by JSON strings, most of which are copied without parsing. */
+/** A text that grows by JSON string literals. Most are copied without parsing. */
 type GrowingText = {
   readonly kind: "text";
   literal: string;
@@ -253,7 +253,7 @@ export class ToolCallDraft extends BaseDraft {
   }
 
   append(args: string): string {
-    if (this.status !== "in_progress") return ""; // spaces after the object
+    if (this.status !== "in_progress") return ""; // white space after the JSON object
     this.#args += args;
     if (this.#input === null) return this.#sayDelta(args);
     return this.#sayDelta(this.#input.next(args));

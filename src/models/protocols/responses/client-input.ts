@@ -20,7 +20,7 @@ type Call = NonNullable<Assistant["tool_calls"]>[number];
 
 export type ConvertedInput = {
   readonly messages: readonly ChatMessage[];
-  /** Types of items that other providers can't use, such as reasoning that they can't read. */
+  /** Types of the dropped items, such as reasoning that only its own provider can read. */
   readonly left: ReadonlySet<string>;
   readonly places: ReadonlyMap<number, string>;
 };
@@ -260,7 +260,10 @@ function messageOf({ text, refusal, calls, reasoning, details, extras }: Assista
   };
 }
 
-/** Parses a text that is a JSON list of parts, as Codex sends images (view_image). */
+/**
+ * Converts a tool's output. Parses a text that is a JSON list of parts, because Codex sends images
+ * this way (view_image).
+ */
 function outputParts({ item, at }: OutputAtPath): Result<readonly UserPart[]> {
   const { output } = item;
   const parts = typeof output === "string" ? partsInText(output) : output;
@@ -308,8 +311,8 @@ function userPart(part: InputPart, at: string): Result<UserPart> {
 }
 
 /**
- * The code of a bad image. Codex recognizes it with the end of `param`, and drops the image from
- * its history.
+ * The error code for a bad image. Codex recognizes the error by this code and the end of `param`,
+ * and drops the image from its history.
  */
 const BAD_IMAGE = "invalid_value";
 
@@ -364,7 +367,7 @@ function textsOf(content: readonly InputPart[], at: string): Result<readonly str
   return success(texts);
 }
 
-/** Returns the text of another agent (Codex). Agents use different fields. */
+/** Returns the text of a message from another agent (Codex). Agents put it in different fields. */
 export function textOfAgentMessage(item: JsonObject): string {
   const { content, message, text } = item;
   const parts = listOf(content)

@@ -21,8 +21,7 @@ import type { FlattenedTools } from "./client-tools.ts";
 
 /**
  * A request for a native route. The adapter sets model, stream, cap, tier and storage, and replaces
- * `prompt_cache_key`. Fields that aren't listed are dropped, and reported if they could change the
- * output.
+ * `prompt_cache_key`. Unlisted fields are dropped, and reported if they could change the output.
  */
 type NativeRequest = {
   readonly body: JsonObject;
@@ -117,7 +116,7 @@ function inlineImageBytes({ image_url: url }: JsonObject): string | null {
 }
 
 /**
- * Reports whether an item can be sent. OpenAI returns 400 for reasoning that no other item follows.
+ * Reports whether an item can be sent. OpenAI returns 400 for reasoning without output after it.
  */
 function isFollowedByOutput({ type }: RawItem, at: number, items: readonly RawItem[]): boolean {
   if (type !== "reasoning") return true;
@@ -202,14 +201,14 @@ function reasoningItems(encrypted: string): JsonObject[] {
 type Item = MessageDraft | ToolCallDraft | ReasoningDraft;
 
 /**
- * Writes OpenAI's items and events (platform.openai.com, Streaming events) with our IDs and
- * numbers. Includes reasoning only on request. Items that aren't listed belong to tools that were
- * never sent, and are dropped.
+ * Writes OpenAI's items and events (platform.openai.com, Streaming events) with the gateway's IDs
+ * and numbers. Includes reasoning only on request. Drops other types of items, because the gateway
+ * never sends the tools that they belong to.
  */
 export class NativeItems {
   readonly #output: Output;
   readonly #wanted: OutputOptions;
-  /** The items by OpenAI's `output_index`, which also counts hidden items. */
+  /** Items by OpenAI's `output_index`, which also counts hidden items. */
   readonly #items = new Map<number, Item>();
   readonly #done = new Set<number>();
   #last: Item | undefined;

@@ -29,8 +29,8 @@ type StartedDraft<D> = { readonly text: string; readonly draft: D };
 const NOTHING: TextExtras = { logprobs: [], annotations: [] };
 
 /**
- * Creates a response's items. One is open at a time. An item that starts during a call waits for
- * the call's end.
+ * Creates the items of a response. Only one is open at a time. An item that starts during a tool
+ * call waits until the call ends.
  */
 export class Output {
   readonly #drafts = new BlockSequencer<ItemDraft>();
@@ -81,7 +81,7 @@ export class Output {
     const name = textOf(raw["name"]);
     const { origins } = this.#wanted;
     const inside = origins.get(flatToolName(textOf(raw["namespace"]) || null, name));
-    // Some models add a namespace to the name that isn't in the request.
+    // Some models add a namespace that isn't in the request.
     const origin = { namespace: null, name, ...(inside ?? origins.get(name)), kind } as const;
     return this.#add(
       kind === "custom" ? "ctc" : "fc",
@@ -102,7 +102,7 @@ export class Output {
     return draft === this.#drafts.last && this.openText !== null;
   }
 
-  /** Ends all items. If `cut` is set, the last one is incomplete. Waiting items never start. */
+  /** Ends all items. If `cut` is set, the last item is incomplete. Waiting items never start. */
   end(cut: boolean): string {
     let text = "";
     const isSaid = this.#drafts.parts.some((draft) => !(draft instanceof ReasoningDraft));

@@ -16,10 +16,6 @@ import type { ChatBody } from "../../core/core-request.ts";
 import { imageUrl } from "../../core/image-url.ts";
 import { tools, responsesToolChoice } from "./client-tools.ts";
 
-/**
- * The items of `input` (openai npm, ResponseInputItem; Codex' own items). Unknown fields are
- * dropped. Optional fields may be null.
- */
 const nonempty = z.string().check(z.minLength(1));
 const text = z.nullish(z.string());
 
@@ -59,6 +55,10 @@ const output = z.union([z.string(), z.array(part)]);
 const called = { call_id: nonempty, name: toolNameSchema, namespace: text };
 const answered = { call_id: nonempty, output };
 
+/**
+ * An item of `input` (openai npm, ResponseInputItem; Codex's own items). Unknown fields are dropped.
+ * Optional fields may be null.
+ */
 const item = z.discriminatedUnion("type", [
   message,
   z.object({ type: z.literal("function_call"), ...called, arguments: z.string() }),
@@ -235,7 +235,7 @@ export const responsesBody = z.object({
 
 export type ResponsesBody = z.infer<typeof responsesBody>;
 
-/** Parses a body and the extra fields of `input`. Returns 400 with `param` if they are invalid. */
+/** Parses a request body and adds missing item types. Returns 400 with `param` if it is invalid. */
 export function parseResponsesRequest(value: object): Result<ResponsesBody> {
   const given = removeNulls(value);
   const refused = refusedItem(given["input"]);

@@ -5,7 +5,7 @@ import type { JsonObject } from "../../core/provider.ts";
 import type { ResponseHead, Receipt } from "../../core/endpoint-adapter.ts";
 import type { ResponsesBody } from "./client-request.ts";
 
-/** A token's probability in this format. `bytes` and `top_logprobs` are always lists. */
+/** The log probability of a token. `bytes` and `top_logprobs` are never null. */
 export type Logprob = TopLogprob & { readonly top_logprobs: readonly TopLogprob[] };
 type TopLogprob = {
   readonly token: string;
@@ -33,9 +33,7 @@ export type Phase = "commentary" | "final_answer";
 type ItemStatus = "in_progress" | "completed" | "incomplete";
 type KnownFields = { readonly name: string; readonly namespace?: string };
 
-/**
- * An output item (openai npm, ResponseOutputItem). Fields without a value are absent, never null.
- */
+/** An output item (openai npm, ResponseOutputItem). Optional fields are absent, never null. */
 export type OutputItem =
   | {
       readonly id: string;
@@ -131,7 +129,8 @@ export type EchoedFields = EmptyTextFields &
   };
 
 /**
- * Maximum characters of tools and instructions that a response repeats, to limit a stream's memory.
+ * Maximum characters of the tools and instructions that a response repeats. Limits the memory of a
+ * stream.
  */
 const ECHO_CHARACTERS_MAX = 131_072;
 

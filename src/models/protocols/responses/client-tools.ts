@@ -75,20 +75,20 @@ export type ToolOrigin = {
 export type FlattenedTools = {
   readonly tools: readonly CoreTool[];
   readonly own: readonly JsonObject[];
-  /** Original tool names by those in the chat request. A missing name is a function's own. */
+  /** The client's tools by their names in the chat request. */
   readonly origins: ReadonlyMap<string, ToolOrigin>;
   readonly left: readonly string[];
 };
 type CoreTool = NonNullable<ChatBody["tools"]>[number];
 
-/** Reports whether OpenAI accepts the namespace. For others, tools get names without it. */
+/** Reports whether OpenAI accepts a namespace. Other namespaces become part of the tool's name. */
 export function isAcceptedNamespace(name: string | null): name is string {
   return name !== null && /^[a-zA-Z0-9_-]{1,64}$/.test(name);
 }
 
 /**
  * Converts functions and custom tools to functions, with the namespace in the name. Drops other
- * types. A repeated tool replaces the earlier one. Returns 400 for two different tools with one
+ * types. A repeated tool replaces the earlier one. Returns 400 if two different tools get the same
  * name.
  */
 export function flattenTools(lists: readonly List[]): Result<FlattenedTools> {
@@ -248,8 +248,8 @@ type ToolChoice = z.infer<typeof responsesToolChoice>;
 type ChosenTools = Pick<ChatBody, "tools" | "tool_choice" | "parallel_tool_calls">;
 
 /**
- * Keeps only `allowed_tools`, so that no provider can call others. Returns 400 if the chosen tool
- * is missing.
+ * Converts `tool_choice`. Keeps only `allowed_tools`, so that no model can call other tools.
+ * Returns 400 if the chosen tool is missing.
  */
 export function resolveToolChoice(
   flat: FlattenedTools,

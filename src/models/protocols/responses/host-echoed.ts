@@ -4,13 +4,16 @@ import { isObject } from "../../core/json-value.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 
 /**
- * Maximum bytes that a response repeats of the request besides its input. Even half exceeds every
- * context window.
+ * Maximum size of the fields that a response repeats, in bytes. Half of it exceeds every context
+ * window.
  */
 const ECHO_BYTES_MAX = JSON_BYTES_MAX / 4;
 const INDENT = 2;
 
-/** Returns a failure, before sending, if the response would repeat too much. */
+/**
+ * Returns a failure if the response would repeat too much of the request, which includes all fields
+ * but `input`.
+ */
 export function echoTooLarge(request: JsonObject): ProviderFailure | null {
   const sizes = Object.entries(request).map(([field, value]) => ({
     field,

@@ -20,7 +20,8 @@ const SAMPLING = ["temperature", "top_p"];
 
 /**
  * Converts a chat call to the body of POST /v1/responses (platform.openai.com, Create a model
- * response). Sends only the fields in this function. Fails for others that would change the output.
+ * response). Sends only the fields that this function lists. Returns a failure for other fields
+ * that would change the output.
  */
 export function toResponsesApiRequest(call: ChatCall): JsonObject | ProviderFailure {
   const { body, cap, upstreamId, stream } = call;
@@ -53,14 +54,17 @@ const PLACES: SentFieldPaths = {
 
 const REASONING = "reasoning.encrypted_content";
 
-/** Fields that never change. The tier `auto` would be the one of our OpenAI project. */
+/** Fields of every request. The tier `auto` would be the tier of the operator's OpenAI project. */
 const FIXED: JsonObject = {
   store: false,
   include: [REASONING],
   service_tier: "default",
 };
 
-/** Sets our model, cap and tier. Drops tuning fields that the model rejects. */
+/**
+ * Returns the native body with the route's model, cap and tier. Drops tuning fields that the model
+ * rejects.
+ */
 export function responsesNativeBody(call: ChatCall): JsonObject {
   const { upstreamId, cap, stream } = call;
   const { reasoning: given } = call.native?.body ?? {};
@@ -97,7 +101,7 @@ function tunedBody(
   return { body, tuned: {} };
 }
 
-/** Returns the effort. Since 5.1, the lowest efforts are none and low. */
+/** Replaces "minimal" for models since GPT-5.1, which don't support it. */
 function hostEffort(upstreamId: string, effort: unknown): unknown {
   return effort === "minimal" && LOWEST_EFFORT_IS_LOW.test(upstreamId) ? "low" : effort;
 }

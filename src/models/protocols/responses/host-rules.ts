@@ -6,7 +6,9 @@ import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { streamFailure } from "../../core/upstream-failure.ts";
 import type { RawItem, RawResponse } from "./raw.ts";
 
-/** Models that accept tools only in the Responses API. They always use it. */
+/**
+ * Models that accept tools only in the Responses API. The gateway always calls them with this API.
+ */
 export const RESPONSES_ONLY = /^gpt-6\.1(?!\d)/;
 export const REASONING_MODELS = /^(?:o\d|gpt-(?:[5-9]|\d\d)(?!.*chat))/;
 export const LOWEST_EFFORT_IS_LOW = /^gpt-(?:5\.\d|[6-9])/;
@@ -19,7 +21,7 @@ type RawError = KnownFields<"error" | "code" | "type" | "message" | "param">;
 
 /**
  * Reads a response's `usage`. Input includes cached tokens, and output includes reasoning. Returns
- * null if there is none.
+ * null if there is no usage.
  */
 export function readResponsesUsage(raw: unknown): Usage | null {
   const usage: Counts = objectOf(raw);
@@ -58,14 +60,20 @@ export function responsesFinishReason(
 
 const REASONING = "openai.reasoning";
 
-/** Returns a reasoning item as `reasoning_details`. Returns null if it can't be sent back later. */
+/**
+ * Converts a reasoning item to an entry of `reasoning_details`. Returns null if OpenAI wouldn't
+ * accept the item back, because it has no encrypted content.
+ */
 export function reasoningDetail(item: RawItem): JsonObject | null {
   const { encrypted_content: encrypted } = item;
   if (typeof encrypted !== "string" || encrypted === "") return null;
   return { type: REASONING, summary: listOf(item.summary), encrypted_content: encrypted };
 }
 
-/** Returns `reasoning_details` as a reasoning item. Returns null if they are another provider's. */
+/**
+ * Converts an entry of `reasoning_details` back to a reasoning item. Returns null if another
+ * provider created the entry.
+ */
 export function reasoningItem(detail: RawItem): JsonObject | null {
   const { type, encrypted_content: encrypted } = detail;
   if (type !== REASONING || textOf(encrypted) === "") return null;

@@ -83,7 +83,7 @@ abstract class ResponseReader extends FrameReader {
 }
 
 /**
- * Reads a stream (platform.openai.com, Streaming events) as chat's chunks. Skips unknown events.
+ * Converts a stream (platform.openai.com, Streaming events) to chat chunks. Skips unknown events.
  */
 export class ResponsesChunkReader extends ResponseReader {
   readonly #builder = new ChunkBuilder();
@@ -189,7 +189,7 @@ export class ResponsesNativeReader extends ResponseReader {
   }
 
   protected events(type: string, event: RawEvent): StreamEvent[] {
-    if (!type.startsWith("response.")) return []; // we send our own `keepalive`
+    if (!type.startsWith("response.")) return []; // the gateway sends its own `keepalive`
     if (BEGINNINGS.has(type)) {
       this.#held.push({ kind: "native", event, text: "", finish: null });
       return [];
