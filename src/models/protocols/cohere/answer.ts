@@ -17,7 +17,7 @@ import { failureWithUsage } from "../../core/failed-usage.ts";
 import { countedUsage, tokenCount } from "../../core/token-count.ts";
 import { isVector } from "../../core/embedding-encoding.ts";
 
-/** A tool call, or a piece of one. Empty arguments are null, sometimes as text. */
+/** Reads a tool call or a piece of one. Cohere sends empty arguments as null or the text "null". */
 export const call = objectReader({
   id: textOf,
   function: objectReader({ name: textOf, arguments: argumentsJson }),
@@ -64,19 +64,24 @@ const billedReader = objectReader({
   billed_units: objectReader({ input_tokens: tokenCount, output_tokens: tokenCount }),
 });
 
-/** Returns the billed usage. `tokens` is larger, because it includes Cohere's own instructions. */
+/**
+ * Reads the billed usage. The field `tokens` is larger, because it includes Cohere's own
+ * instructions.
+ */
 export function usageOf(raw: unknown): Usage | null {
   const { input_tokens: input, output_tokens: output } = billedReader(raw).billed_units;
   if (input === null || output === null) return null;
   return countedUsage({ input, cacheRead: 0, cacheWrite: 0, output, reasoning: 0 });
 }
 
-/** Returns null if the model gave up (ERROR, TIMEOUT) or gave no reason. */
+/** Converts a finish reason. Returns null if it is missing or means a failure (ERROR, TIMEOUT). */
 export function cohereFinishReason(raw: unknown): FinishReason | null {
   return typeof raw === "string" ? finishReasonOf(raw) : null;
 }
 
-/** Returns the failure without a usable finish reason. The request may have caused an ERROR. */
+/**
+ * Returns the failure for a missing or failed finish reason. The request may have caused an ERROR.
+ */
 export function cohereGaveUpFailure(raw: unknown): ProviderFailure {
   if (textOf(raw).startsWith("ERROR")) {
     return { kind: "retry", reason: "broken_off", fault: "request" };

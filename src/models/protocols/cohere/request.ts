@@ -8,7 +8,7 @@ import type { OutputFormat } from "../../core/prompt.ts";
 import type { ChatCall, EmbeddingsCall, JsonObject, ProviderFailure } from "../../core/provider.ts";
 import type { RequestedTools } from "../../core/tools.ts";
 
-/** Returns a request for POST /v2/chat (Cohere's API reference v2). */
+/** Returns the body of POST /v2/chat (Cohere's API reference v2). */
 export function cohereChatRequest(call: ChatCall): JsonObject | ProviderFailure {
   const { body, cap, stream, upstreamId } = call;
   const prompt = parsePrompt(body);
@@ -61,8 +61,8 @@ function userMessages(parts: readonly ConversationPart[]): JsonObject[] {
 }
 
 /**
- * Returns an assistant's messages. Text next to calls becomes `tool_plan`, because Cohere allows no
- * content there.
+ * Converts an assistant turn. Text next to tool calls becomes `tool_plan`, because Cohere doesn't
+ * allow content there.
  */
 function assistantMessages(parts: readonly ConversationPart[]): JsonObject[] {
   const text = parts.map((part) => (part.kind === "text" ? part.text : "")).filter(Boolean);
@@ -164,7 +164,7 @@ const INPUT_TYPES: ReadonlySet<unknown> = new Set([
 ]);
 
 /**
- * Returns a request for POST /v2/embed. Clients can set `input_type`, which OpenAI's format lacks.
+ * Returns the body of POST /v2/embed. Clients can set `input_type`, which OpenAI's format lacks.
  */
 export function cohereEmbedRequest({
   body,

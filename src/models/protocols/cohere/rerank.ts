@@ -16,7 +16,7 @@ const responseReader = objectReader({
   }),
 });
 
-/** Converts the response. Cohere bills some models by search units and others by tokens. */
+/** Converts a rerank response. Cohere bills some models by search units and others by tokens. */
 export function readCohereRerank(raw: JsonObject, { body }: RerankCall): ProviderResponse | null {
   const { results, meta } = responseReader(raw);
   const { search_units: searchUnits, input_tokens: tokens } = meta.billed_units;

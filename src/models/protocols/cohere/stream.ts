@@ -22,7 +22,10 @@ const event = objectReader({
 });
 type Event = ReturnType<typeof event>;
 
-/** Reads a stream of POST /v2/chat, which ends at `message-end`. Tool calls follow one another. */
+/**
+ * Reads a stream of POST /v2/chat, which ends with `message-end`. Tool calls arrive one after
+ * another.
+ */
 export class CohereStream extends FrameReader {
   readonly #builder = new ChunkBuilder();
 
@@ -53,7 +56,7 @@ export class CohereStream extends FrameReader {
         return this.#toolCall(type === "tool-call-start", message.tool_calls);
       case "message-end":
         return this.#end(delta);
-      case "message": // of no type: an error has only an id and a text
+      case "message": // an error has no type, only an ID and a text
         return typeof text === "string" ? failureEvents(retry("error_event")) : [];
       default:
         return [];

@@ -17,7 +17,7 @@ import { parseTools } from "../../core/tools.ts";
 import { readWorkersAiPiece } from "./piece.ts";
 import type { StreamedCall } from "./piece.ts";
 
-/** Converts OpenAI's or Workers AI's format. Returns null if it is invalid. */
+/** Converts a response in OpenAI's or Workers AI's format. Returns null if it is invalid. */
 export function readWorkersAiChat(
   whole: JsonObject,
   call: ChatCall,
@@ -48,12 +48,18 @@ function toOutputCall({ id, name, arguments: given }: Omit<StreamedCall, "index"
   return { kind: "call", id, name, arguments: given };
 }
 
-/** Guesses the reason, which Workers AI's format omits. Output as long as its cap was cut off. */
+/**
+ * Guesses the finish reason, which Workers AI's format lacks. Output that reaches the cap counts as
+ * cut off.
+ */
 export function guessFinishReason(usage: Usage | null, cap: number | null): FinishReason {
   return usage !== null && cap !== null && usage.output >= cap ? "length" : "stop";
 }
 
-/** Returns calls in the text, which some models (gpt-oss) write if they must call a tool. */
+/**
+ * Returns tool calls that the model wrote as text. Some models (gpt-oss) do so if they must call a
+ * tool.
+ */
 function leakedCalls(text: string, call: ChatCall): readonly OutputCall[] {
   const tools = parseTools(call.body);
   if ("kind" in tools || tools.choice === "auto" || tools.choice === "none") return [];

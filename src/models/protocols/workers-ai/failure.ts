@@ -4,8 +4,8 @@ import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { httpFailure, streamFailure } from "../../core/upstream-failure.ts";
 
 /**
- * The HTTP status of each Workers AI code (from its documentation; 3010, 3046, 4006, 5006, 5021 and
- * 5035 from recordings). 402 means that the daily allocation is used up.
+ * HTTP status by Workers AI error code (documentation; 3010, 3046, 4006, 5006, 5021 and 5035
+ * measured). 402 means that the daily allocation is used up.
  */
 const STATUS_OF: Readonly<Record<number, number>> = {
   ...statusByCode(400, [3003, 3039, 5004, 5006]),
@@ -31,12 +31,12 @@ export function workersAiFailure(
 ): ProviderFailure {
   const raw = parseObject(bodyText);
   if (raw !== null) return toProviderFailure(status, headers, readUpstreamError(raw));
-  // A 403 page comes from a firewall, not from Workers AI.
+  // A 403 without an error code comes from a firewall, not from Workers AI.
   const text = status === 403 && readCode(bodyText) === null ? "" : bodyText;
   return toProviderFailure(status, headers, { text });
 }
 
-/** Returns the failure for an error that `run` threw, such as "3040: no capacity". */
+/** Converts an error that `run` threw, such as "3040: no capacity". Returns null without a code. */
 export function workersAiThrownFailure(error: unknown): ProviderFailure | null {
   const text = error instanceof Error ? error.message : "";
   return readCode(text) === null ? null : toProviderFailure(500, NO_HEADERS, { text });
@@ -85,7 +85,7 @@ function toProviderFailure(
   return known === undefined ? failure : { ...failure, reason: String(code) };
 }
 
-/** Must match at the start, because errors can repeat the client's text. */
+/** Matches only the start, because errors can repeat the client's text. */
 const USED_UP = /^you have used up your daily free allocation\b/i;
 const PREFIX = /^(?:\w{0,40}Error: |\d{4,5}: ){1,6}/;
 

@@ -1,12 +1,18 @@
-/** A family of models (types of Workers AI's SDK, 2026-11), by a pattern of the names. */
+/** A family of models with similar names (types of Workers AI's SDK, 2026-11). */
 type Family = {
   readonly pattern: RegExp;
-  /** Whether they accept OpenAI's json_schema, `stop` and `strict`. Others get only the schema. */
+  /**
+   * Whether the models accept OpenAI's `json_schema`, `stop` and `strict`. Other models get only
+   * the schema.
+   */
   readonly openAi?: true;
   readonly efforts?: readonly string[];
   readonly thinkingSwitch?: true;
   readonly nineLetterIds?: true;
-  /** Must never change, because vectors with different poolings can't be compared. */
+  /**
+   * The pooling of embeddings. Must never change, because vectors with different poolings can't be
+   * compared.
+   */
   readonly pooling?: "cls";
 };
 
@@ -32,8 +38,8 @@ export function workersAiFamilyOf(model: string): Family {
 const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 /**
- * Returns the nearest supported effort, or null. Of two equally near ones, returns the higher.
- * Reasoning is turned off only if requested.
+ * Returns the supported effort nearest to the requested one, or null. Prefers the higher of two
+ * equally near efforts. Returns "none" only if requested.
  */
 export function nearestEffort(requested: string, known: readonly string[]): string | null {
   if (known.includes(requested)) return requested;

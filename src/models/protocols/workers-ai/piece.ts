@@ -22,7 +22,7 @@ export type StreamedCall = {
 
 /**
  * Reads an event in OpenAI's or Workers AI's format. A stream in OpenAI's format ends with an event
- * in Workers AI's format. If an event has fields of both, OpenAI's count.
+ * in Workers AI's format. If an event has fields of both formats, OpenAI's fields count.
  */
 export function readWorkersAiPiece(raw: JsonObject): Piece {
   const { choices, response, tool_calls: calls, finish_reason: why } = own(raw);

@@ -24,7 +24,7 @@ const FIELDS = [
 ];
 
 /**
- * Returns inputs without model and stream options. Fails for images by URL and for several choices.
+ * Returns the inputs of a chat model. Returns a failure for images by URL and for several choices.
  */
 export function workersAiChatInputs(call: ChatCall): JsonObject | ProviderFailure {
   const { body, cap, stream, upstreamId } = call;

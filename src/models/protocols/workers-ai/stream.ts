@@ -14,8 +14,8 @@ import { readWorkersAiPiece } from "./piece.ts";
 import type { StreamedCall } from "./piece.ts";
 
 /**
- * Reads Workers AI's format, OpenAI's, or both. A stream without a finish reason or [DONE] is
- * incomplete.
+ * Reads a stream in Workers AI's format, OpenAI's format or both. Without a finish reason or
+ * [DONE], it is incomplete.
  */
 export class WorkersAiStream extends FrameReader {
   readonly #cap: number | null;
@@ -88,8 +88,9 @@ export class WorkersAiStream extends FrameReader {
   }
 
   /**
-   * Reads a usage report. A report with prompt tokens covers everything so far, and one without is
-   * added. A separate report after the end covers the whole response and can exceed the sum.
+   * Reads a usage report. A report with prompt tokens covers everything so far. A report without
+   * prompt tokens is added to the earlier one. A separate report after the end covers the whole
+   * response and can exceed the sum.
    */
   #reported(raw: JsonObject): StreamEvent[] {
     const { usage: reported } = raw;
@@ -102,7 +103,7 @@ export class WorkersAiStream extends FrameReader {
     this.#isStale = false;
     this.#isWhole = hasPrompt && this.#builder.finished && !hasChoices(raw);
     if (this.#isWhole) return [{ kind: "usage", usage: this.#usage }];
-    // A report from before any output would count as the total if no other followed.
+    // Skips a report before any output. It would count as the total if no other report followed.
     return this.#usage.output === 0 ? [] : [{ kind: "usage", usage: this.#usage, partial: true }];
   }
 
