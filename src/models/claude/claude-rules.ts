@@ -1,8 +1,8 @@
 import type { JsonObject } from "../core/provider.ts";
 
 /**
- * The request rules of a Claude model, the same at every host (platform.claude.com, the models'
- * migration guides).
+ * The rules of a Claude model, the same at every host (platform.claude.com, the models' migration
+ * guides).
  */
 export type ClaudeRules = {
   /** How the model thinks. "always" is adaptive thinking that can't be turned off. */
@@ -55,8 +55,8 @@ export function claudeRules(model: string): ClaudeRules {
 }
 
 /**
- * Reports whether a model thinks by default. Returns true for every model that isn't a Claude
- * model, because it may.
+ * Reports whether a model thinks by default. Models other than Claude may, so it returns true for
+ * them.
  */
 export function thinksByDefault(model: string): boolean {
   return !model.includes("claude-") || claudeRules(model).thinksByDefault;
@@ -101,9 +101,9 @@ const BUDGET_PERCENT: Readonly<Record<string, number>> = {
 const BUDGET_MIN = 1024;
 
 /**
- * Returns Claude's request fields for a `reasoning_effort`. `cap` is the maximum of output tokens,
- * including thinking. `mayThink` is false if Claude would return 400 for thinking: with a forced
- * tool, or with a thinking budget after a tool call whose thoughts are missing.
+ * Returns the request fields for a `reasoning_effort`. `cap` includes thinking. `mayThink` is false
+ * if thinking would return 400: with a forced tool, or with a thinking budget after a tool call
+ * without thoughts.
  */
 export function claudeReasoningFields(
   rules: ClaudeRules,
@@ -123,7 +123,7 @@ export function claudeReasoningFields(
 
 function adaptive(rules: ClaudeRules, requested: string | null): ClaudeReasoning {
   if (requested === null && !rules.thinksByDefault) return { thinks: false };
-  // By default, the newest models return no text of their thoughts.
+  // By default, the newest models hide their thoughts.
   const thinking = { type: "adaptive", display: "summarized" };
   return { thinking, ...effortOf(rules, requested), thinks: true };
 }

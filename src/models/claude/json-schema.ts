@@ -2,16 +2,14 @@ import { keepExactJson } from "../../shared/exact-json.ts";
 import { isObject, listOf, textOf } from "../core/json-value.ts";
 import type { JsonObject } from "../core/provider.ts";
 
-/** The schema keywords that Claude accepts and that need no conversion. */
 const KEPT = ["$ref", "const", "default", "description", "enum", "required", "title", "type"];
 const FORMATS: ReadonlySet<string> = new Set(
   "date-time time date duration email hostname uri ipv4 ipv6 uuid".split(" "),
 );
 
 /**
- * Converts a schema for Claude's structured outputs, which return 400 for other keywords
- * (platform.claude.com, JSON schema limitations). Omits bounds on numbers, lengths and counts,
- * replaces `oneOf` by `anyOf`, and closes every object.
+ * Converts a schema for Claude's structured outputs (platform.claude.com, JSON schema limitations).
+ * Omits unsupported bounds, replaces `oneOf` by `anyOf`, and closes every object.
  */
 export function claudeSchema(schema: JsonObject): JsonObject {
   const clean: Record<string, unknown> = {};

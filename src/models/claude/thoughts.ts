@@ -2,13 +2,12 @@ import type { ConversationPart, ConversationTurn } from "../core/conversation.ts
 import { textOf } from "../core/json-value.ts";
 import type { JsonObject } from "../core/provider.ts";
 
-/** Types of Claude's entries in `reasoning_details`. */
 const THINKING = "anthropic.thinking";
 const REDACTED = "anthropic.redacted_thinking";
 
 /**
- * Converts a thinking block to an entry of `reasoning_details`. Returns null for a block that
- * Claude wouldn't accept back, because it has no signature or data.
+ * Converts a thinking block to an entry of `reasoning_details`. Returns null without a signature or
+ * data, because Claude wouldn't accept the block back.
  */
 export function claudeThoughtDetail({
   type,
@@ -28,8 +27,8 @@ type Thought = {
 };
 
 /**
- * Converts an entry of `reasoning_details` back to a thinking block, unchanged. Returns null if the
- * entry is invalid or comes from another provider.
+ * Converts an entry of `reasoning_details` to a thinking block. Returns null if it is invalid or
+ * another provider's.
  */
 export function claudeThoughtBlock(
   detail: JsonObject,
@@ -41,8 +40,8 @@ export function claudeThoughtBlock(
 }
 
 /**
- * Reports whether the assistant turn after the last user message calls tools without a thought
- * before the calls. With a thinking budget, Claude returns 400 for such a turn.
+ * Reports whether the turn after the last user message calls tools without a thought before. With a
+ * thinking budget, Claude then returns 400.
  */
 export function hasCallsWithoutThought(turns: readonly ConversationTurn[]): boolean {
   const requested = turns.findLastIndex(

@@ -30,13 +30,12 @@ type AnthropicHost = {
   readonly baseUrl: string;
   readonly secret: string;
   /**
-   * The region in which Anthropic must process requests (`inference_geo`), or null for any region.
-   * Only some models accept it.
+   * The region in which Anthropic must process requests, or null for any region. Only some models
+   * accept it.
    */
   readonly geo: "us" | null;
 };
 
-/** Anthropic. The table of regions says which regions it guarantees. */
 export const ANTHROPIC: BuiltInProvider = {
   id: "anthropic",
   variables: [SECRET],

@@ -19,10 +19,7 @@ export const ACCESS_KEY_ID = "AWS_ACCESS_KEY_ID";
 export const SECRET_ACCESS_KEY = "AWS_SECRET_ACCESS_KEY";
 const SESSION_TOKEN = "AWS_SESSION_TOKEN";
 
-/**
- * Returns the configured credentials, or null if there are none. Prefers an API key, as AWS's own
- * tools do.
- */
+/** Prefers an API key to an access key, as AWS's own tools do. */
 export function credentialsOf(config: ProviderConfig): Credentials | null {
   const token = config.secret(BEARER_TOKEN);
   if (token !== undefined) return { kind: "bearer", token };
@@ -47,8 +44,8 @@ const SERVICE = "bedrock";
 const TERMINATOR = "aws4_request";
 
 /**
- * Returns a function that returns the authorization headers of a POST request without a query.
- * Access keys sign by SigV4 (docs.aws.amazon.com, "Create a signed AWS API request").
+ * Returns a function that authorizes POST requests without a query. Access keys sign by SigV4
+ * (docs.aws.amazon.com, "Create a signed AWS API request").
  */
 export function requestSigner(credentials: Credentials, region: string): Authorize {
   if (credentials.kind === "bearer") {

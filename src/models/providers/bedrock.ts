@@ -129,8 +129,7 @@ function isElsewhere(address: string, { region }: ProviderConfig): boolean {
 }
 
 /**
- * Returns the invalid variables. Examples are a URL outside the guaranteed location, and half of an
- * access key, which would silently turn off the provider.
+ * Returns the invalid variables. One half of an access key would silently turn off the provider.
  */
 function problems(config: ProviderConfig): ConfigProblem[] {
   const found = baseUrlProblems(config, BASE_URL);

@@ -6,15 +6,12 @@ import type { Customer } from "../core/provider.ts";
 const HASHES_MAX = 512;
 
 /**
- * Computes the customer IDs that providers get. They are keyed hashes that include the
- * organization, so that organizations never share a provider's cache. Providers never get the real
- * IDs.
+ * Computes the customer IDs that providers get. They are hashes that include the organization,
+ * because organizations must not share a provider's cache.
  */
 export class CustomerHashes {
   readonly #secret: string;
-  /**
-   * Cached hashes, because computing a hash takes most of the time that it takes to send a request.
-   */
+  /** Computing a hash takes most of the time of sending a request. */
   readonly #hashes = new Map<string, Promise<string>>();
   #key: Promise<HmacKey> | null = null;
 
@@ -30,7 +27,7 @@ export class CustomerHashes {
     return this.#hash(["cache", cacheKey, orgId]);
   }
 
-  /** Returns the default cache key, one for each organization and model. */
+  /** Returns the default cache key of an organization and model. */
   modelCacheKey({ orgId }: Customer, upstreamId: string): Promise<string> {
     return this.#hash(["cache of", upstreamId, orgId]);
   }

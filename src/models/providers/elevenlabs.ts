@@ -56,10 +56,7 @@ export const ELEVENLABS: BuiltInProvider = {
   },
 };
 
-/**
- * Returns the list of voice IDs that customers can use. Other voices may be the operator's own or
- * cost more.
- */
+/** Voices that customers can use. Others may be the operator's own or cost more. */
 function voicesIn(config: ProviderConfig): string {
   return config.secret(VOICES)?.trim() ?? STANDARD_VOICES;
 }
@@ -92,8 +89,8 @@ function wireOf(base: string, secret: string, voices: ReadonlySet<string>): Prov
 }
 
 /**
- * Returns the number of billed characters: the reported number, but at least the text's code
- * points. For cheaper models, ElevenLabs can report credits, which are fewer than the characters.
+ * Returns the reported characters, but at least the text's code points. For cheaper models,
+ * ElevenLabs can report credits, which are fewer.
  */
 function countIn(headers: Headers, text: string) {
   const reported = ["character-cost", "x-character-count"].map((name) => Number(headers.get(name)));

@@ -19,8 +19,8 @@ const ASSERTION_S = 3600;
 const MARGIN_MS = 300_000;
 const EXCHANGE_MS = 10_000;
 /**
- * Maximum time to wait for a token that another request is fetching, in ms. If that request ends,
- * its fetch never completes.
+ * Maximum time to wait for a token that another request is fetching, in ms. The fetch stops if that
+ * request ends.
  */
 const SHARED_MS = 3000;
 const TOKEN_BYTES_MAX = 64 * 1024;
@@ -28,10 +28,7 @@ const TOKEN_BYTES_MAX = 64 * 1024;
 const granted = objectReader({ access_token: textOf, expires_in: numberOf });
 const jsonKey = objectReader({ client_email: textOf, private_key: textOf, project_id: textOf });
 
-/**
- * Parses the JSON key of a service account. Returns the names of missing or invalid fields if there
- * are any.
- */
+/** Parses a service account's JSON key. Returns the names of missing or invalid fields, if any. */
 export function parseServiceAccount(json: string): ServiceAccount | readonly string[] {
   const raw = parseObject(json);
   if (raw === null) return ["a JSON object"];
@@ -51,9 +48,8 @@ const LINE_ENDS = /\s|\\n/g;
 type Token = { readonly text: string; readonly untilMs: number };
 
 /**
- * Fetches and caches the access tokens of a service account. Replaces each token 5 minutes before
- * it expires. Token requests contain no customer data, so every region can use Google's global
- * address.
+ * Access tokens of a service account, each used until 5 minutes before it expires. Token requests
+ * contain no customer data, so every region can use Google's global address.
  */
 export class GoogleAccessTokens {
   readonly #account: ServiceAccount;
@@ -68,7 +64,7 @@ export class GoogleAccessTokens {
     this.#nowMs = nowMs;
   }
 
-  /** The most recent token, which may have expired. It is needed to remove it from error texts. */
+  /** The last token, even if expired. Error texts must not contain it. */
   get last(): string {
     return this.#token?.text ?? "";
   }

@@ -55,10 +55,7 @@ export function openAiCompatible(host: OpenAiHost): Provider {
   };
 }
 
-/**
- * Adds OpenAI's Responses API to a provider. The gateway uses this API for clients of /v1/responses
- * and for models that require it.
- */
+/** Adds the Responses API, for its own clients and for models that require it. */
 function withResponses(
   { id, baseUrl, profile, secret, headers: extra }: OpenAiHost,
   chat: ProviderProtocol,
@@ -135,9 +132,8 @@ type Send = (
 ) => Promise<Response | ProviderFailure>;
 
 /**
- * Replaces the client's cache key and the ID of its end user by hashes. All customers share the
- * operator's account at the provider. Without hashes, a customer could find another customer's
- * prompts in the cache.
+ * Replaces the client's cache key and end-user ID by hashes. All customers share the operator's
+ * account at the provider. Otherwise, they could find each other's prompts in its cache.
  */
 async function withHashes(
   { prompt_cache_key: cacheKey, safety_identifier: named, ...rest }: JsonObject,

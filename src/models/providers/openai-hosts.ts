@@ -5,16 +5,16 @@ import { PROFILE_OF } from "./profile.ts";
 
 type Host = {
   /**
-   * The provider ID. The variable `<ID>_BASE_URL` overrides the host's address. It accepts only the
-   * same domain, because another domain wouldn't keep the region's guarantee.
+   * The provider ID. The variable `<ID>_BASE_URL` overrides the address within the same domain,
+   * which keeps the region's guarantee.
    */
   readonly id: string;
   /** The name of the profile. The secret `<PROFILE>_API_KEY` contains the API key. */
   readonly profile: keyof typeof PROFILE_OF;
   readonly baseUrls: { readonly [Tag in HostTag]?: string };
   /**
-   * The variable that the operator sets to `on` to call the provider's host in this region. That
-   * host requires a separate plan with the provider.
+   * The variable that must be `on` to call the provider's host in this region. That host requires a
+   * separate plan with the provider.
    */
   readonly ownHostIf?: string;
   readonly otherKeys?: { readonly prefix: string; readonly baseUrl: string };
@@ -69,8 +69,8 @@ const HOSTS: readonly Host[] = [
 ];
 
 /**
- * The built-in providers with OpenAI's API. A region calls the provider's host in the same region
- * if there is one, else the global host.
+ * The built-in providers. A region calls the provider's host in the region if there is one, else
+ * the global host.
  */
 export const OPENAI_COMPATIBLE: readonly BuiltInProvider[] = HOSTS.map(builtIn);
 
@@ -115,9 +115,8 @@ function addressOf(host: Host, config: ProviderConfig, key: string): string {
 export type HostPlace = { readonly tag: HostTag; readonly url: string };
 
 /**
- * Returns a provider's API key and the addresses that may accept it. The address in use comes
- * first, then the other addresses of the same company. If `<ID>_BASE_URL` is set, returns only that
- * address. Returns null if the provider has no address in this region.
+ * Returns a provider's key and the addresses that may accept it: first the address in use, then the
+ * company's others. If `<ID>_BASE_URL` is set, it is the only one.
  */
 export function placesOf(
   id: string,

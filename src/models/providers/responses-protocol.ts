@@ -22,8 +22,8 @@ type ResponsesHost = {
 };
 
 /**
- * Returns a protocol that sends chat calls to OpenAI's Responses API. OpenAI stores nothing.
- * Clients get encrypted reasoning and send it back.
+ * OpenAI's Responses API for chat calls. OpenAI stores nothing. Clients get encrypted reasoning and
+ * send it back.
  */
 export function responsesProtocol({ id, url, headers, secret }: ResponsesHost): ProviderProtocol {
   const hashes = new CustomerHashes(secret);
@@ -84,8 +84,8 @@ async function againWithoutReasoning(
 }
 
 /**
- * Returns `safety_identifier` and `prompt_cache_key` for OpenAI. Returns an empty object if there
- * is no customer, as in scripts. `cacheKey` is the client's own `prompt_cache_key`.
+ * Returns `safety_identifier` and `prompt_cache_key` for OpenAI. `cacheKey` is the client's own
+ * `prompt_cache_key`.
  */
 async function identityOf(
   hashes: CustomerHashes,

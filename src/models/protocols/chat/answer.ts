@@ -91,10 +91,7 @@ function chatChoice(
   return { index: indexOf(raw, position), message, logprobs: choiceLogprobsOf(raw), finish_reason };
 }
 
-/**
- * Returns the index of a choice, vector or call. If the provider omits the index, returns the
- * item's position.
- */
+/** Returns an item's index, or its position if the provider omits the index. */
 export function indexOf({ index }: KnownFields<"index">, position: number): number {
   return typeof index === "number" && Number.isSafeInteger(index) ? index : position;
 }

@@ -43,16 +43,12 @@ type Report = {
 };
 
 /**
- * Converts the chunks of an OpenAI-compatible host to OpenAI's own order. Each choice has its role
- * once, each call has its ID, type and name once, and the finish reason has a separate chunk. The
- * usage comes last.
+ * Converts a host's chunks to OpenAI's order: each choice's role and each call's ID, type and name
+ * once, then a separate finish chunk, then the usage.
  */
 export class ChatChunkReader extends FrameReader {
   readonly #texts = new RepeatedText();
-  /**
-   * The failure of a choice. The reader reports it later, because the next chunk can have the
-   * usage.
-   */
+  /** The failure of a choice. It is reported later, because the next chunk can have usage. */
   #broken: ProviderFailure | null = null;
   #head: Omit<Chunk, "choices"> | null = null;
   #report: Report | null = null;
@@ -63,7 +59,7 @@ export class ChatChunkReader extends FrameReader {
   readonly #shape: UsageShape;
   readonly #asked: number;
 
-  /** `secret` is our API key. The reader removes it from errors, because hosts can repeat it. */
+  /** `secret` is the operator's key, which is removed from errors. */
   constructor(secret?: string, shape: UsageShape = {}, requested = 1) {
     super();
     this.#secret = secret;
@@ -134,8 +130,8 @@ export class ChatChunkReader extends FrameReader {
   }
 
   /**
-   * Ends a stream that has no `[DONE]`, because some servers never send it. The stream is complete
-   * if it has usage and a finished choice.
+   * Some servers never send `[DONE]`. Without it, a stream is complete if it has usage and a
+   * finished choice.
    */
   protected override atEnd(): StreamEvent[] {
     if (this.#broken !== null) return failureEvents(this.#broken);
@@ -171,7 +167,7 @@ export class ChatChunkReader extends FrameReader {
   }
 
   #chunks(raw: JsonObject, choices: readonly unknown[]): StreamEvent[] {
-    if (choices.length === 0) return []; // Azure's first chunk has no choices, an empty ID and a date of 1970
+    if (choices.length === 0) return []; // Azure's first chunk has no choices
     this.#head ??= { ...chunkIdentity(raw), object: "chat.completion.chunk" };
     const events: StreamEvent[] = [];
     for (const [position, given] of choices.entries()) {
@@ -229,8 +225,8 @@ function toolDelta(raw: Called, choice: ChoiceState, position: number): ToolCall
   const known = choice.current.get(sentIndex);
   const tool = known === undefined ? undefined : choice.tools[known];
   if (known === undefined || tool === undefined) return startCall(raw, choice, sentIndex);
-  // Some hosts give every call the same index. For them, a different ID starts another call, and so
-  // does a name without an ID and an index.
+  // Some hosts give every call the same index. Then a different ID, or a name without ID and index,
+  // starts another call.
   const hasNoId = id === null || id === "";
   const hasIndex = Number.isSafeInteger(raw.index);
   const isNewCall = hasNoId ? !hasIndex && nameOf(raw) !== "" : id !== tool.id;

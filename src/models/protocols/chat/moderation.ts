@@ -19,7 +19,7 @@ export const MODERATION_CALL: PlainCall<"moderation"> = {
   },
 };
 
-/** Joins the text parts of an input, because Mistral doesn't accept a list of parts. */
+/** Joins text parts, because Mistral doesn't accept a list of parts. */
 function plainInput(input: ModerationBody["input"]): ModerationBody["input"] {
   const texts = [input].flat().flatMap((one) => {
     return typeof one !== "string" && one.type === "text" ? [one.text] : [];

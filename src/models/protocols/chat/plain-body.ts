@@ -20,8 +20,8 @@ import type { FunctionTool, RequestedTools } from "../../core/tools.ts";
 import type { PlainStyle } from "./profile.ts";
 
 /**
- * Reduces messages and tools to features that all hosts support. Parts and refusals become text,
- * and only functions remain as tools. Returns a failure for legacy functions and custom tools.
+ * Reduces messages and tools to features that all hosts support: text instead of parts and
+ * refusals, and only functions. Returns a failure for legacy functions and custom tools.
  */
 export function plainChatBody(
   body: ChatBody,

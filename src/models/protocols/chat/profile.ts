@@ -11,10 +11,7 @@ import type {
 import type { ToolCallIdShape } from "../../core/tool-call-id.ts";
 
 export type Profile = {
-  /**
-   * The fields that are forwarded. Other fields are dropped. If the set is empty, the host doesn't
-   * support this kind of request.
-   */
+  /** The forwarded fields. If empty, the host doesn't support this kind of request. */
   readonly chatFields: ReadonlySet<string>;
   readonly embeddingFields: ReadonlySet<string>;
   readonly renamed?: Readonly<Record<string, string>>;
@@ -24,8 +21,7 @@ export type Profile = {
   readonly embeddingExtras?: JsonObject;
   readonly capField: "max_completion_tokens" | "max_tokens";
   /**
-   * The `stream_options` that request usage. Null if the host always sends usage and rejects the
-   * field.
+   * The `stream_options` that request usage. Null if the host always sends usage and rejects them.
    */
   readonly streamOptions: Readonly<Record<string, boolean>> | null;
   /**
@@ -34,13 +30,13 @@ export type Profile = {
   readonly developerRole: boolean;
   readonly plain?: PlainStyle;
   /**
-   * The fields of earlier assistant messages that are sent back besides OpenAI's own fields. Not
-   * used with `plain`.
+   * Fields of earlier assistant messages that are sent back besides OpenAI's own. Not used with
+   * `plain`.
    */
   readonly returned?: readonly ReturnedField[];
   readonly speaksResponses?: boolean;
   readonly oneChoice?: boolean;
-  /** Maximum texts in an embeddings request. Set only for hosts that accept only texts. */
+  /** Maximum texts in an embeddings request. Only for hosts that accept only texts. */
   readonly textsMax?: number;
   readonly takesTokens?: boolean;
   readonly summarizesThoughts?: boolean;
@@ -70,15 +66,12 @@ export type PlainCall<K extends InputKind> = {
 
 export type FieldRule = {
   readonly fields: readonly string[];
-  /**
-   * Matches the provider's names of the models to which the rule applies. If absent, it applies to
-   * all models.
-   */
+  /** Matches the models' names at the provider. If absent, the rule applies to all models. */
   readonly models?: RegExp;
   readonly unless?: readonly [field: string, value: string];
   /**
-   * The replacement for each value: another value, an object of other fields, or null to drop the
-   * field. If `values` is absent, the field is always dropped.
+   * The replacement by value: another value, an object of other fields, or null to drop the field.
+   * If `values` is absent, the field is always dropped.
    */
   readonly values?: Readonly<Record<string, string | JsonObject | null>>;
 };
@@ -107,14 +100,11 @@ export type PlainStyle = {
     readonly always?: boolean;
     readonly details?: boolean;
   };
-  /**
-   * The only format of tool call IDs that the host accepts. Other IDs are replaced, also in tool
-   * results.
-   */
+  /** The only format of tool call IDs that the host accepts. Other IDs are replaced. */
   readonly toolIds?: ToolCallIdShape;
   /**
-   * The text of an assistant message that is added between a tool result and a user message, for
-   * hosts that require alternating turns. Empty assistant turns are then dropped.
+   * The text of an assistant message added between a tool result and a user message, for hosts that
+   * require alternating turns. Empty assistant turns are dropped.
    */
   readonly bridge?: string;
 };

@@ -11,8 +11,8 @@ const responseReader = objectReader({
 });
 
 /**
- * Returns the protocol of POST /rerank. `limit` is `top_k` for Voyage, which returns `data`. It is
- * `top_n` for Jina and similar servers, which return `results`.
+ * Handles POST /rerank. Voyage uses `top_k` and returns `data`. Jina and similar servers use
+ * `top_n` and return `results`.
  */
 export function rerankCall(limit: "top_k" | "top_n"): PlainCall<"rerank"> {
   return {

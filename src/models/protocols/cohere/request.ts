@@ -60,10 +60,7 @@ function userMessages(parts: readonly ConversationPart[]): JsonObject[] {
   return content.length === 0 ? messages : [...messages, { role: "user", content: singleText }];
 }
 
-/**
- * Converts an assistant turn. Text next to tool calls becomes `tool_plan`, because Cohere doesn't
- * allow content there.
- */
+/** Text next to tool calls becomes `tool_plan`, because Cohere doesn't allow content there. */
 function assistantMessages(parts: readonly ConversationPart[]): JsonObject[] {
   const text = parts.map((part) => (part.kind === "text" ? part.text : "")).filter(Boolean);
   const calls = parts.flatMap((part) =>

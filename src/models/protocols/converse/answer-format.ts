@@ -48,7 +48,6 @@ function isNamedTool(choice: ChatBody["tool_choice"]): boolean {
   return typeof choice === "object" && choice.type === "function";
 }
 
-/** Reports whether Bedrock accepts a JSON schema for a model. Claude 4.6 is the last such model. */
 function takesSchema(model: string): boolean {
   if (bedrockFamilyOf(model) !== "claude") return false;
   const { jsonSchema, sampling } = claudeRules(model);

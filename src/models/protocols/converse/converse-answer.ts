@@ -79,7 +79,6 @@ function toOutputParts(
   ];
 }
 
-/** Converts a thought to an entry of `reasoning_details`. Returns null without a signature. */
 export function claudeReasoningDetail(thinking: string, signature: string): JsonObject | null {
   return claudeThoughtDetail({ type: "thinking", data: "", thinking, signature });
 }

@@ -28,8 +28,8 @@ const OPENING = "Hello.";
 const NO_RESULT = "(empty)";
 
 /**
- * Returns messages that start with the user, alternate between roles and contain no blank text.
- * Without tools, calls and results become text.
+ * Returns messages that start with the user, alternate roles and contain no blank text. Without
+ * tools, calls and results become text.
  */
 export function converseMessages(
   { turns }: ConversationWithImages,
@@ -39,7 +39,7 @@ export function converseMessages(
   const messages: ConverseMessage[] = [];
   for (const { role, parts } of turns) {
     const content = parts.flatMap((part) => toBlocks(part, rules, ids));
-    // Drops reasoning at the end, because Bedrock rejects a message that ends with it.
+    // Bedrock rejects a message that ends with reasoning.
     while (content.at(-1)?.["reasoningContent"] !== undefined) content.pop();
     if (content.length === 0) continue;
     const last = messages.at(-1);

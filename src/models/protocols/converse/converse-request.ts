@@ -41,10 +41,7 @@ const PLACES: SentFieldPaths = {
   top_p: ["inferenceConfig.topP"],
 };
 
-/**
- * Returns the body of a Converse request (Bedrock API reference, Converse). Sends only the fields
- * that this function lists, never `user`.
- */
+/** Returns the body of a Converse request (Bedrock API reference, Converse). Never sends `user`. */
 export async function converseRequest(call: ChatCall): Promise<OutgoingBody | ProviderFailure> {
   const { body, upstreamId: model, cap } = call;
   const prompt = parsePrompt(body);
@@ -234,10 +231,7 @@ function toolSpec({ name, description, parameters }: FunctionTool, isNova: boole
   return { toolSpec: { name, ...about, inputSchema: { json } } };
 }
 
-/**
- * Returns the schema for Nova, which supports only three top-level keywords (Nova user guide, tool
- * use).
- */
+/** Nova supports only three top-level keywords (Nova user guide, tool use). */
 function novaSchema({ properties = {}, required }: JsonObject): JsonObject {
   return { properties, ...(required !== undefined && { required }) };
 }

@@ -165,10 +165,7 @@ export function converseReader(reader: ConverseReader): StreamReader {
   return toStreamReader(source, reader);
 }
 
-/**
- * Converts a frame. An exception becomes an event named "error" with the exception's name in
- * `__type`.
- */
+/** An exception becomes an event named "error" with the exception's name in `__type`. */
 function textFrame({ headers, payload }: EventStreamFrame): NamedFrame {
   const data = new TextDecoder().decode(payload);
   const kind = headers.get(":message-type") ?? "event";

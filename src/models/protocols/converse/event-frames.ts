@@ -5,9 +5,7 @@ export type EventStreamFrame = {
 
 const PRELUDE_BYTES = 12;
 const CRC_BYTES = 4;
-/**
- * Maximum size of a frame, in bytes. A frame must fit into memory. AWS limits payloads to 16 MiB.
- */
+/** Maximum size of a frame, in bytes. AWS limits payloads to 16 MiB. */
 export const FRAME_BYTES_MAX = 16 * 1024 * 1024;
 
 /**

@@ -6,8 +6,8 @@ import { failureInside, parseGoogleJson } from "./failure.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
 
 /**
- * Converts Gemini's stream to events. The stream has no end marker and is complete once every
- * candidate has finished. An error can be outside of events.
+ * Converts a Gemini stream. It has no end marker and is complete once every candidate has finished.
+ * An error can be outside of events.
  */
 export class GeminiChunkReader extends FrameReader {
   #hasSaid = false;
@@ -58,7 +58,6 @@ export class GeminiChunkReader extends FrameReader {
     return [...events, { kind: "usage", usage, ...(!this.isFinished && { partial: true }) }];
   }
 
-  /** Ends all choices, because Google has blocked the prompt. */
   #blocked(): StreamEvent[] {
     this.#choice(0);
     return [...this.#choices.values()].flatMap((choice) => choice.finish("content_filter"));

@@ -27,10 +27,7 @@ const predicted = objectReader({
   ),
 });
 
-/**
- * Embeddings of the Gemini API. It accepts at most 100 texts (measured). gemini-embedding-001
- * reports no usage.
- */
+/** Embeddings of the Gemini API. It accepts at most 100 texts (measured). */
 export const GEMINI_EMBEDDINGS: GeminiEmbeddingMethod = {
   method: "batchEmbedContents",
   size: () => 100,
@@ -51,7 +48,7 @@ export const GEMINI_EMBEDDINGS: GeminiEmbeddingMethod = {
 /**
  * Embeddings of Vertex (cloud.google.com, text embeddings API). gemini-embedding-001 accepts one
  * text per request. Other models accept 2,048 tokens per text and 20,000 per request.
- * `autoTruncate: false` rejects longer texts instead of truncating them.
+ * `autoTruncate: false` rejects longer texts.
  */
 export const PREDICT: GeminiEmbeddingMethod = {
   method: "predict",
@@ -90,9 +87,7 @@ function vectorList(vectors: readonly unknown[], call: EmbeddingsCall, tokens: u
 
 const FULL_SIZE = 3072;
 
-/**
- * Reports whether a vector is shortened. gemini-embedding-001 doesn't normalize shortened vectors.
- */
+/** gemini-embedding-001 doesn't normalize shortened vectors. */
 function isShortened(vector: readonly number[], model: string): boolean {
   return model === "gemini-embedding-001" && vector.length < FULL_SIZE;
 }

@@ -19,7 +19,7 @@ const PROJECTS = /\bprojects\/[\w.:-]*\w|\bproject[\s:#'"`]+\d+/gi;
 
 /**
  * Converts an error response (Gemini API reference, Errors). For a 5xx, the code in the body
- * counts, because proxies return a 429 as 5xx. Removes `secrets` from the text.
+ * counts, because proxies return a 429 as 5xx.
  */
 export function googleFailure(
   status: number,
@@ -91,7 +91,7 @@ function isOurs({ status, details }: Complaint, message: string): boolean {
   if (status === "FAILED_PRECONDITION") return true;
   return (
     details.some(({ reason }) => reason.startsWith("API_KEY_")) ||
-    /^API key (?:not valid|expired|not found)/i.test(message) // matches only the start, because messages can quote the client's text
+    /^API key (?:not valid|expired|not found)/i.test(message) // at the start, because messages can quote the client's text
   );
 }
 

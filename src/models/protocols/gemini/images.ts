@@ -60,10 +60,7 @@ export const BLOCKED = /SAFETY|PROHIBITED|BLOCK|RECITATION|SPII|OTHER/;
 
 type Counted = ReturnType<typeof mediaAnswer>["usageMetadata"];
 
-/**
- * Reads the response's fields other than images. The customer pays the tokens that Google reports
- * for a blocked request.
- */
+/** The customer pays the tokens that Google reports for a blocked request. */
 export function imageFacts(raw: JsonObject, pictures: number, secrets: readonly string[]) {
   const failure = failureInside(raw, secrets);
   if (failure !== null) return failure;
@@ -84,10 +81,7 @@ function withZeros(counted: Counted): Counted {
   return input === null ? counted : { ...counted, candidatesTokenCount: output ?? 0 };
 }
 
-/**
- * Returns the usage. If Google reports no details, all output counts as image tokens, which cost
- * the most.
- */
+/** Without details, all output counts as image tokens, which cost the most. */
 function usageOf(counted: Counted, isTextOnly = false) {
   const { promptTokenCount: input, candidatesTokenCount: output } = counted;
   if (input === null && output === null) return null;

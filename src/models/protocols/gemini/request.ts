@@ -14,10 +14,7 @@ import { keepExactJson } from "../../../shared/exact-json.ts";
 
 const NO_SIGNATURE = "skip_thought_signature_validator";
 
-/**
- * Returns the body of a generateContent request. Downloads images. Sends only the fields that this
- * function lists.
- */
+/** Returns the body of a generateContent request. Downloads its images. */
 export async function geminiChatRequest(call: ChatCall): Promise<OutgoingBody | ProviderFailure> {
   const tools = parseTools(call.body);
   if ("reason" in tools) return tools;
@@ -75,10 +72,7 @@ function conversationFields({ system, turns }: ConversationWithImages, model: st
   return { contents: [{ role: "user", parts: [...instructions, ...first.parts] }, ...rest] };
 }
 
-/**
- * Sorts tool results in the order of their calls. Before Gemini 3, Google matches results to calls
- * only by order and name.
- */
+/** Before Gemini 3, Google matches results to calls only by order and name. */
 function orderByCall(
   parts: readonly PartWithImages[],
   calls: readonly string[],
@@ -110,7 +104,7 @@ function toGeminiParts(part: PartWithImages, model: string): JsonObject[] {
   return [{ functionCall, ...(signature !== "" && { thoughtSignature: signature }) }];
 }
 
-/** Adds a signature to the first tool call of a turn. Without a signature, Google returns 400. */
+/** Google returns 400 if the first tool call of a turn has no signature. */
 function signFirstCall(fields: JsonObject[]): void {
   const at = fields.findIndex((part) => "functionCall" in part);
   const first = fields[at];
@@ -143,7 +137,7 @@ const RENAMED = {
   top_p: "topP",
   n: "candidateCount",
 } as const;
-/** Penalties. Zero is dropped, because newer models return 400 for any penalty. */
+/** Zeros are dropped, because newer models return 400 for any penalty. */
 const PENALTIES = {
   presence_penalty: "presencePenalty",
   frequency_penalty: "frequencyPenalty",

@@ -23,10 +23,7 @@ export function speechRequest({ body }: ProviderCallOf<"speech">): JsonObject {
  */
 const PCM = /^audio\/(?:l16|pcm)\b(?=.*\brate=24000\b)/i;
 
-/**
- * Reads the response's fields other than audio. The customer pays the tokens that Google reports
- * for blocked text.
- */
+/** The customer pays the tokens that Google reports for blocked text. */
 export function speechFacts(raw: JsonObject, files: number, secrets: readonly string[]) {
   const failure = failureInside(raw, secrets);
   if (failure !== null) return failure;
@@ -43,7 +40,7 @@ export function speechFacts(raw: JsonObject, files: number, secrets: readonly st
 
 type Counted = ReturnType<typeof mediaAnswer>["usageMetadata"];
 
-/** Returns the usage. If Google doesn't count the audio, the held amount is charged. */
+/** If Google doesn't count the audio, the held amount is charged. */
 function usageOf({ promptTokenCount, candidatesTokenCount, thoughtsTokenCount }: Counted): Usage {
   const usage = { ...NO_USAGE, input: promptTokenCount ?? 0 };
   const audio = candidatesTokenCount ?? 0;

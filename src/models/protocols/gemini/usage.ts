@@ -11,9 +11,9 @@ const counts = objectReader({
 });
 
 /**
- * Reads `usageMetadata` of a chat response (ai.google.dev, GenerateContentResponse). The prompt
- * count includes cached tokens and excludes tool prompts. The candidates count excludes thoughts.
- * Returns null if the prompt count isn't above 0.
+ * Reads `usageMetadata` (ai.google.dev, GenerateContentResponse). The prompt count includes cached
+ * tokens and excludes tool prompts. The candidates count excludes thoughts. Returns null if the
+ * prompt count isn't above 0.
  */
 export function readGeminiUsage(raw: unknown): Usage | null {
   const read = counts(raw);

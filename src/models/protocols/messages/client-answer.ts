@@ -17,8 +17,7 @@ export type ClientMessage = {
 };
 
 /**
- * The client's tool names by the names that the provider got. A name that isn't in the map was sent
- * unchanged.
+ * The client's tool names by the names sent to the provider. Unlisted names were sent unchanged.
  */
 export type OriginalToolNames = ReadonlyMap<string, string>;
 
@@ -56,7 +55,7 @@ function thinkingBlocks(message: Message, calls: readonly JsonObject[]): readonl
         isObject(extra) ? [[textOf(id), extra]] : [],
       ),
     ),
-    text: "", // the block already contains the text
+    text: "",
   };
   // Claude's blocks already contain the readable text of the thoughts.
   const thinking = claude.length > 0 ? "" : textOf(message.reasoning_content);
@@ -65,8 +64,8 @@ function thinkingBlocks(message: Message, calls: readonly JsonObject[]): readonl
 }
 
 /**
- * Converts a tool call. Arguments that aren't a JSON object become one field. The tool then rejects
- * them, and the model tries again.
+ * Arguments that aren't a JSON object become one field. The tool then rejects them, and the model
+ * tries again.
  */
 function toolUseBlock({ id, function: called }: JsonObject, names: OriginalToolNames): JsonObject {
   const { name: sent, arguments: reported } = objectOf(called);
@@ -75,7 +74,7 @@ function toolUseBlock({ id, function: called }: JsonObject, names: OriginalToolN
   return { type: "tool_use", id, name, input, caller: DIRECT_CALLER };
 }
 
-/** The `caller` of a tool call that the model itself made, not another tool. */
+/** The `caller` of a tool call that the model itself made. */
 export const DIRECT_CALLER: JsonObject = { type: "direct" };
 
 /**
@@ -89,7 +88,6 @@ export function completeClaudeBlock(block: unknown): JsonObject {
   return fields.type === "tool_use" ? { caller: DIRECT_CALLER, ...fields } : fields;
 }
 
-/** Returns the stop reason for the finish reason of a chat choice. */
 export function messagesStopReason(
   finish: string,
   reported: { readonly calls: boolean; readonly refusal: string | null },
@@ -146,8 +144,8 @@ export function messagesInitialUsage(usage: Usage): JsonObject {
 }
 
 /**
- * Returns the initial usage of a prompt that the provider hasn't counted. It is at least one token,
- * because clients read 0 as unknown.
+ * Returns the initial usage of an uncounted prompt. Its minimum is one token, because clients read
+ * 0 as unknown.
  */
 export function estimatedStartUsage(likely: number): JsonObject {
   const input = Math.max(1, Math.ceil(likely));

@@ -146,10 +146,7 @@ type ToolResult = Extract<MessagesInputBlock, { type: "tool_result" }>;
 type ToolUse = Extract<MessagesInputBlock, { type: "tool_use" }>;
 type ResultParts = { readonly message: CoreMessage; readonly pictures: readonly JsonObject[] };
 
-/**
- * Converts a tool result. Moves its images to the next user message, because no host accepts images
- * in a result.
- */
+/** Moves a result's images to the next user message, because no host accepts images in a result. */
 function resultOf(
   block: ToolResult,
   place: string,
@@ -182,7 +179,7 @@ function resultParts(
     if (shown.type !== "tool_reference") {
       return partsOf(shown, `${place}.content[${at}]`, conversionLosses);
     }
-    const name = conversionLosses.names.fitting(shown.tool_name); // all tools are sent
+    const name = conversionLosses.names.fitting(shown.tool_name);
     return [textPart(`The tool ${name} is available now: call it by this name.`)];
   });
 }

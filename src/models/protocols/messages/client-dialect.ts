@@ -66,10 +66,7 @@ export function errorOf(failure: Failure, requestId: string): object {
   };
 }
 
-/**
- * Returns the HTTP status. Overload of the gateway is 529, but an unreachable home region stays
- * 503.
- */
+/** Returns 529 if the gateway is overloaded, but 503 if the home region is unreachable. */
 function statusOf({ kind }: Failure, { status }: ErrorResponse): number {
   return status === 503 && kind !== "home_region_unreachable" ? OVERLOADED : status;
 }

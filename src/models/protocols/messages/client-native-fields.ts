@@ -1,7 +1,6 @@
 /**
- * A rule to forward a field on native routes. Fields without a rule are dropped and listed in
- * `x-dropped`. Fields of a beta are sent only if the client names the beta (@anthropic-ai/sdk
- * 1.12).
+ * A rule to forward a field on native routes. Other fields are dropped and listed in `x-dropped`.
+ * Fields of a beta are sent only if the client names the beta (@anthropic-ai/sdk 1.12).
  */
 export type NativeFieldRule =
   | "word"

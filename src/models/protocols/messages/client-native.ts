@@ -17,7 +17,6 @@ import type { CountBody, MessagesMessage, MessagesBody } from "./client-request.
 import { toolKindOf, removeServerTools } from "./client-tools.ts";
 import { isSealedThoughts } from "../../core/stored-thoughts.ts";
 
-/** A request for a native route. Fields without a rule are dropped and reported. */
 type NativeRequest = {
   readonly body: JsonObject;
   readonly betas: readonly string[];
@@ -81,7 +80,7 @@ export function claudeNativeRequestOf(
     output_config: Object.keys(config).length === 0 ? null : config,
   };
   const sent = {
-    ...(body["max_tokens"] === 0 && { max_tokens: 0 }), // only warms the cache; the hold sets other caps
+    ...(body["max_tokens"] === 0 && { max_tokens: 0 }), // only warms the cache
     messages: messages.map((message) => fieldPicker.message(message)).filter(hasContent),
     ...withoutNulls(fieldPicker.fields(requested, NATIVE_REQUEST_FIELDS, "")),
   };

@@ -268,10 +268,6 @@ export type VisibleBlock = z.infer<(typeof shown)[number]>;
 export type MessagesTool = z.infer<typeof tool>;
 export type TextBlock = z.infer<typeof textBlock>;
 
-/**
- * Parses a request body. Returns 400 with `param` (`messages[0].content[1].source`) if it is
- * invalid.
- */
 export function parseMessagesRequest(
   value: object,
   version: MessagesVersion,

@@ -312,8 +312,8 @@ function textEvent(index: number, json: string): string {
 }
 
 /**
- * Returns a server-sent event. The type is its name and also in its data, because clients read
- * either.
+ * Returns a server-sent event. Repeats its type in the data, because some clients read only one of
+ * the two.
  */
 function eventOf(type: string, data: JsonObject): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`;

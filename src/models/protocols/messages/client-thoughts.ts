@@ -4,8 +4,8 @@ import type { StoredThoughts } from "../../core/stored-thoughts.ts";
 import type { JsonObject } from "../../core/provider.ts";
 
 /**
- * Types of Claude's entries in `reasoning_details`. Claude rejects changed blocks. Reasoning of
- * other providers is encoded in `signature` for the client to send back. Claude never gets it.
+ * Claude rejects changed blocks. Reasoning of other providers is encoded in `signature` for the
+ * client to send back. Claude never gets it.
  */
 const THINKING = "anthropic.thinking";
 const REDACTED = "anthropic.redacted_thinking";

@@ -7,15 +7,15 @@ import type { ConversionLosses } from "./client-losses.ts";
 import type { CountBody, MessagesTool } from "./client-request.ts";
 
 /**
- * The kind of a tool, by its definition and the side that runs it. Anthropic bills tools that it
- * runs per call, and the catalog has no price for that.
+ * The client runs `custom` and `client` tools, Anthropic the others. Anthropic bills `server` tools
+ * per call, and the catalog has no price for a call.
  */
 type ToolKind = "custom" | "client" | "server" | "search";
 
 const CLIENT = /^(?:bash|text_editor|memory|computer|computer_toolset|browser_toolset)_\d{8}$/;
 const SEARCH = /^tool_search_tool_(?:bm25|regex)(?:_\d{8})?$/;
 
-/** Returns a tool's kind. An unknown type counts as a server tool, because its cost is unknown. */
+/** Returns a tool's kind: `server` for unknown types, because their cost is unknown. */
 export function toolKindOf({ type: given }: { readonly type?: unknown }): ToolKind {
   if (given === undefined || given === null || given === "custom") return "custom";
   const type = textOf(given);

@@ -28,8 +28,8 @@ export const messagesEnding = objectReader({
 type MessageEnd = ReturnType<typeof messagesEnding>;
 
 /**
- * Converts a message to a chat completion. Returns null if it is invalid. The input of `jsonTool`
- * becomes the JSON output.
+ * Converts a message. Returns null if it is invalid. The input of `jsonTool` becomes the JSON
+ * output.
  */
 export function readMessagesCompletion(
   raw: JsonObject,

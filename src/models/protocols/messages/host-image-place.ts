@@ -10,8 +10,8 @@ const BY_BLOCK = /^messages\.(\d+)\.content\.(\d+)\.image\b/;
 const SOME_IMAGE = /^(?:could not process image|unable to download the file)/i;
 
 /**
- * Adds `param` to a failure about an image. If the host names no block, the last image caused the
- * failure, because the host accepted the earlier turns.
+ * Adds `param` to a failure about an image. If the host names no block, the last image failed,
+ * because the host accepted the earlier turns.
  */
 export function addImageParam(failure: ProviderFailure, call: ProviderCall): ProviderFailure {
   const { kind, message = "" } = failure;

@@ -17,8 +17,8 @@ const IMAGE_TYPES: ReadonlySet<string> = new Set([
 const OPENING = "Hello.";
 
 /**
- * Returns `system` and `messages`. Drops blank texts, because the host returns 400 for them. If
- * `thinks` is set, sends earlier thoughts back.
+ * Drops blank texts, because the host returns 400 for them. If `thinks` is set, sends earlier
+ * thoughts back.
  */
 export function claudeMessagesOf(
   { system, markedSystem, turns }: Conversation,
@@ -71,7 +71,7 @@ type Block = JsonObject & { readonly text?: unknown };
 
 function blocksOf(parts: readonly ConversationPart[], thinks: boolean, ids: ToolCallIds): Block[] {
   const blocks = parts.flatMap((part) => blockOf(part, thinks, ids));
-  // Drops reasoning at the end, because the host rejects a message that ends with it.
+  // The host rejects a message that ends with reasoning.
   while (isThinkingBlock(blocks.at(-1))) blocks.pop();
   return blocks;
 }

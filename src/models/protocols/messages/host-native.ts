@@ -11,8 +11,8 @@ import { eventFailure } from "./host-failure.ts";
 import { mergeLaterUsage, messagesUsage, reportsOutputTokens } from "./host-usage.ts";
 
 /**
- * Returns the native body with the route's model, cap and service tier. Drops and reports tuning
- * fields that the model rejects.
+ * Sets the route's model, cap and service tier. Drops and reports tuning fields that the model
+ * rejects.
  */
 export function claudeNativeBody(
   { upstreamId, cap, native, stream, onDropped }: ChatCall,
@@ -59,7 +59,7 @@ function outlastsDefault(mark: unknown): boolean {
 const asking = objectReader({ max_tokens: numberOf, thinking: objectReader({ type: anyValue }) });
 const THINKS: ReadonlySet<unknown> = new Set(["enabled", "adaptive"]);
 
-/** Returns sampling fields. The host returns 400 for `temperature` together with `top_p`. */
+/** The host returns 400 for `temperature` together with `top_p`. */
 function samplingOf(samplingFields: JsonObject): JsonObject {
   const { top_p: _, ...one } = samplingFields;
   return "temperature" in one ? one : samplingFields;

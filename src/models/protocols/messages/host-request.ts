@@ -43,10 +43,7 @@ type RequestParts = {
   readonly prompt: Prompt;
 };
 
-/**
- * Converts a chat call to a request for /v1/messages. Sends only the fields that this code lists,
- * never `user`.
- */
+/** Converts a chat call to a request for /v1/messages. Never sends `user`. */
 export function toMessagesApiRequest(
   call: ChatCall,
   geo: "us" | null,
@@ -130,7 +127,6 @@ function addInstructions(
 
 function thinkingOf({ thinking }: ClaudeReasoning, bindsThoughts: boolean): JsonObject {
   if (thinking === undefined) return {};
-  // If clients edit earlier messages, the host drops the thoughts about them.
   const binding = { block_binding: { prefix_mismatch_behavior: "drop_block" } };
   return { thinking: bindsThoughts ? { ...thinking, ...binding } : thinking };
 }
@@ -145,8 +141,7 @@ function outputConfig(
 }
 
 /**
- * Returns sampling fields. Claude's maximum temperature is 1. The host returns 400 for
- * `temperature` together with `top_p`.
+ * Claude's maximum temperature is 1. The host returns 400 for `temperature` together with `top_p`.
  */
 function samplingFields(
   body: ChatBody,

@@ -17,9 +17,9 @@ const counts = objectReader({
 });
 
 /**
- * Reads usage of /v1/messages. `input_tokens` excludes cache reads and writes, and `output_tokens`
- * includes thinking. Returns null for an invalid count. With `asksHour`, cache writes count as
- * one-hour writes unless reported as five-minute writes.
+ * Reads usage of /v1/messages. `input_tokens` excludes cache reads and writes. `output_tokens`
+ * includes thinking. With `asksHour`, cache writes count as one-hour writes unless reported as
+ * five-minute writes.
  */
 export function messagesUsage(raw: unknown, asksHour = false): Usage | null {
   const read = counts(raw);

@@ -186,8 +186,8 @@ class ResponseStream implements StreamWriter {
   }
 
   /**
-   * Writes an error event with its fields at the top level and in `error`. Some clients read the
-   * former, others throw without the latter.
+   * Writes an error's fields at the top level and in `error`. Some clients read the former, others
+   * throw without the latter.
    */
   #error(error: ErrorOfResponse): string {
     const { code, message, param } = error;
@@ -226,9 +226,9 @@ type ResponseEnvelope = {
 
 /**
  * Returns the `response.error` for a failure. Codex reads only the code. `invalid_prompt`,
- * `context_length_exceeded`, `insufficient_quota` and `server_is_overloaded` end its turn. Codex
- * retries all other codes, `rate_limit_exceeded` at the time in the message. Charged failures must
- * not be retried.
+ * `context_length_exceeded`, `insufficient_quota` and `server_is_overloaded` end its turn. It
+ * retries all others, `rate_limit_exceeded` at the time in the message. Charged failures must not
+ * be retried.
  */
 function errorOf(failure: Failure): ErrorOfResponse {
   const { message, type, code, param, retry_after: wait } = failureObject(failure);

@@ -74,7 +74,7 @@ export class CustomInputReader {
 
   #withoutHalf(piece: string): string {
     const last = piece.charCodeAt(piece.length - 1);
-    if (!(last >= 0xd800 && last <= 0xdbff)) return piece; // NaN if empty
+    if (!(last >= 0xd800 && last <= 0xdbff)) return piece;
     this.#rest = `\\u${last.toString(16)}${this.#rest}`;
     return piece.slice(0, -1);
   }

@@ -261,8 +261,8 @@ function messageOf({ text, refusal, calls, reasoning, details, extras }: Assista
 }
 
 /**
- * Converts a tool's output. Parses a text that is a JSON list of parts, because Codex sends images
- * this way (view_image).
+ * An output can be a text with a JSON list of parts, because Codex sends images this way
+ * (view_image).
  */
 function outputParts({ item, at }: OutputAtPath): Result<readonly UserPart[]> {
   const { output } = item;
@@ -311,8 +311,8 @@ function userPart(part: InputPart, at: string): Result<UserPart> {
 }
 
 /**
- * The error code for a bad image. Codex recognizes the error by this code and the end of `param`,
- * and drops the image from its history.
+ * The code for a bad image. By this code and the end of `param`, Codex drops the image from its
+ * history.
  */
 const BAD_IMAGE = "invalid_value";
 

@@ -202,8 +202,8 @@ type Item = MessageDraft | ToolCallDraft | ReasoningDraft;
 
 /**
  * Writes OpenAI's items and events (platform.openai.com, Streaming events) with the gateway's IDs
- * and numbers. Includes reasoning only on request. Drops other types of items, because the gateway
- * never sends the tools that they belong to.
+ * and numbers. Includes reasoning only on request. Drops items of tools that the gateway never
+ * sends.
  */
 export class NativeItems {
   readonly #output: Output;

@@ -56,8 +56,8 @@ const called = { call_id: nonempty, name: toolNameSchema, namespace: text };
 const answered = { call_id: nonempty, output };
 
 /**
- * An item of `input` (openai npm, ResponseInputItem; Codex's own items). Unknown fields are dropped.
- * Optional fields may be null.
+ * An item of `input` (openai npm, ResponseInputItem; Codex's own items). Unknown fields are
+ * dropped.
  */
 const item = z.discriminatedUnion("type", [
   message,
@@ -235,7 +235,7 @@ export const responsesBody = z.object({
 
 export type ResponsesBody = z.infer<typeof responsesBody>;
 
-/** Parses a request body and adds missing item types. Returns 400 with `param` if it is invalid. */
+/** Parses a request body and adds missing item types. */
 export function parseResponsesRequest(value: object): Result<ResponsesBody> {
   const given = removeNulls(value);
   const refused = refusedItem(given["input"]);

@@ -88,8 +88,7 @@ export function isAcceptedNamespace(name: string | null): name is string {
 
 /**
  * Converts functions and custom tools to functions, with the namespace in the name. Drops other
- * types. A repeated tool replaces the earlier one. Returns 400 if two different tools get the same
- * name.
+ * types. Repeated tools replace earlier ones. Returns 400 if two different tools get the same name.
  */
 export function flattenTools(lists: readonly List[]): Result<FlattenedTools> {
   const flat = new Map<string, CoreTool>();

@@ -10,10 +10,7 @@ import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 const ECHO_BYTES_MAX = JSON_BYTES_MAX / 4;
 const INDENT = 2;
 
-/**
- * Returns a failure if the response would repeat too much of the request, which includes all fields
- * but `input`.
- */
+/** Returns a failure if the response would repeat too much of the request besides `input`. */
 export function echoTooLarge(request: JsonObject): ProviderFailure | null {
   const sizes = Object.entries(request).map(([field, value]) => ({
     field,

@@ -20,8 +20,7 @@ const SAMPLING = ["temperature", "top_p"];
 
 /**
  * Converts a chat call to the body of POST /v1/responses (platform.openai.com, Create a model
- * response). Sends only the fields that this function lists. Returns a failure for other fields
- * that would change the output.
+ * response). Returns a failure for unsupported fields that would change the output.
  */
 export function toResponsesApiRequest(call: ChatCall): JsonObject | ProviderFailure {
   const { body, cap, upstreamId, stream } = call;
@@ -61,10 +60,7 @@ const FIXED: JsonObject = {
   service_tier: "default",
 };
 
-/**
- * Returns the native body with the route's model, cap and tier. Drops tuning fields that the model
- * rejects.
- */
+/** Sets the route's model, cap and tier. Drops tuning fields that the model rejects. */
 export function responsesNativeBody(call: ChatCall): JsonObject {
   const { upstreamId, cap, stream } = call;
   const { reasoning: given } = call.native?.body ?? {};

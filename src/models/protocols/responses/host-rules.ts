@@ -6,9 +6,7 @@ import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { streamFailure } from "../../core/upstream-failure.ts";
 import type { RawItem, RawResponse } from "./raw.ts";
 
-/**
- * Models that accept tools only in the Responses API. The gateway always calls them with this API.
- */
+/** Models that accept tools only in the Responses API. */
 export const RESPONSES_ONLY = /^gpt-6\.1(?!\d)/;
 export const REASONING_MODELS = /^(?:o\d|gpt-(?:[5-9]|\d\d)(?!.*chat))/;
 export const LOWEST_EFFORT_IS_LOW = /^gpt-(?:5\.\d|[6-9])/;
@@ -61,8 +59,8 @@ export function responsesFinishReason(
 const REASONING = "openai.reasoning";
 
 /**
- * Converts a reasoning item to an entry of `reasoning_details`. Returns null if OpenAI wouldn't
- * accept the item back, because it has no encrypted content.
+ * Converts a reasoning item to an entry of `reasoning_details`. Returns null without encrypted
+ * content, because OpenAI wouldn't accept the item back.
  */
 export function reasoningDetail(item: RawItem): JsonObject | null {
   const { encrypted_content: encrypted } = item;
@@ -71,8 +69,8 @@ export function reasoningDetail(item: RawItem): JsonObject | null {
 }
 
 /**
- * Converts an entry of `reasoning_details` back to a reasoning item. Returns null if another
- * provider created the entry.
+ * Converts an entry of `reasoning_details` to a reasoning item. Returns null if another provider
+ * created the entry.
  */
 export function reasoningItem(detail: RawItem): JsonObject | null {
   const { type, encrypted_content: encrypted } = detail;

@@ -56,10 +56,7 @@ export function guessFinishReason(usage: Usage | null, cap: number | null): Fini
   return usage !== null && cap !== null && usage.output >= cap ? "length" : "stop";
 }
 
-/**
- * Returns tool calls that the model wrote as text. Some models (gpt-oss) do so if they must call a
- * tool.
- */
+/** Some models (gpt-oss) write tool calls as text if they must call a tool. */
 function leakedCalls(text: string, call: ChatCall): readonly OutputCall[] {
   const tools = parseTools(call.body);
   if ("kind" in tools || tools.choice === "auto" || tools.choice === "none") return [];

@@ -36,7 +36,7 @@ export function workersAiFailure(
   return toProviderFailure(status, headers, { text });
 }
 
-/** Converts an error that `run` threw, such as "3040: no capacity". Returns null without a code. */
+/** Converts an error that `run` threw, such as "3040: no capacity". */
 export function workersAiThrownFailure(error: unknown): ProviderFailure | null {
   const text = error instanceof Error ? error.message : "";
   return readCode(text) === null ? null : toProviderFailure(500, NO_HEADERS, { text });

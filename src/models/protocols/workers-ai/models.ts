@@ -1,4 +1,3 @@
-/** A family of models with similar names (types of Workers AI's SDK, 2026-11). */
 type Family = {
   readonly pattern: RegExp;
   /**
@@ -38,8 +37,8 @@ export function workersAiFamilyOf(model: string): Family {
 const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 /**
- * Returns the supported effort nearest to the requested one, or null. Prefers the higher of two
- * equally near efforts. Returns "none" only if requested.
+ * Returns the nearest supported effort, or null. Prefers the higher of two equally near efforts.
+ * Returns "none" only if requested.
  */
 export function nearestEffort(requested: string, known: readonly string[]): string | null {
   if (known.includes(requested)) return requested;

@@ -88,9 +88,8 @@ export class WorkersAiStream extends FrameReader {
   }
 
   /**
-   * Reads a usage report. A report with prompt tokens covers everything so far. A report without
-   * prompt tokens is added to the earlier one. A separate report after the end covers the whole
-   * response and can exceed the sum.
+   * Reads a usage report. A report with prompt tokens covers everything so far. Others are added. A
+   * separate report after the end covers the whole response and can exceed the sum.
    */
   #reported(raw: JsonObject): StreamEvent[] {
     const { usage: reported } = raw;

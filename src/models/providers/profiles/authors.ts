@@ -60,7 +60,7 @@ export const MISTRAL_PROFILE: Profile = {
   },
 };
 
-/** DeepSeek, with the efforts that its guide "Thinking Mode" lists. It thinks by default. */
+/** DeepSeek, with the efforts of its guide "Thinking Mode". It thinks by default. */
 export const DEEPSEEK_PROFILE: Profile = {
   ...COMMON_PROFILE,
   chatFields: new Set([...CORE_FIELDS, ...PENALTY_FIELDS, ...LOGPROB_FIELDS]),

@@ -8,10 +8,7 @@ export const THREE_EFFORTS: Values = { minimal: "low", xhigh: "high", max: "high
 /** Like `THREE_EFFORTS`, for models that always reason. Replaces `none` by `low`. */
 export const EFFORTS_IF_ALWAYS_REASONING: Values = { ...THREE_EFFORTS, none: "low" };
 
-/**
- * Returns a rule that replaces values of `reasoning_effort`. Without `values`, the rule drops the
- * field.
- */
+/** Returns a rule for `reasoning_effort`. Without `values`, the rule drops the field. */
 export function effort(models: RegExp | null, values?: Values): FieldRule {
   return {
     fields: ["reasoning_effort"],

@@ -87,7 +87,6 @@ export const LOCAL_PROFILE: Profile = { ...GENERIC_PROFILE, rules: [effort(null,
 /** The llama.cpp server. It reports the usage of only one choice. */
 export const LLAMA_CPP_PROFILE: Profile = { ...LOCAL_PROFILE, oneChoice: true };
 
-/** Ollama, which has its own field name for reasoning. */
 export const OLLAMA_PROFILE: Profile = {
   ...LOCAL_PROFILE,
   returned: ["reasoning", "extra_content"],

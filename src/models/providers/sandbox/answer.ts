@@ -11,7 +11,7 @@ import { countTokens, splitIntoTokens } from "./tokens.ts";
 export type SandboxCompletion = {
   readonly head: SandboxCompletionHead;
   readonly replies: readonly SandboxReply[];
-  /** The token counts. Null simulates a provider that reports no usage. */
+  /** Null simulates a provider that reports no usage. */
   readonly usage: Usage | null;
   readonly alternatives: number | null;
   readonly split: ((text: string) => readonly string[]) | null;

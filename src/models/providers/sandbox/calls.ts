@@ -19,10 +19,9 @@ const ID_CHARACTERS = 24;
 const BRACES_MAX = 64;
 
 /**
- * Returns the tool calls of a response, or an empty list for a text response. The last user message
- * can request calls as `call <tool> <json>`, which are made one per round. Otherwise, the response
- * calls the function that `tool_choice` names, or each tool that the message mentions. If
- * `tool_choice` is `required`, it makes at least one call. `parallel_tool_calls: false` keeps only
+ * Returns a response's tool calls. The last user message can request calls as `call <tool> <json>`,
+ * one per round. Otherwise, the response calls the function that `tool_choice` names, or each tool
+ * that the message mentions, with `required` at least one. `parallel_tool_calls: false` keeps only
  * the first call.
  */
 export function sandboxCallsFor(

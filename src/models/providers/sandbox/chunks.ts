@@ -7,8 +7,8 @@ import type { SandboxReply } from "./reply.ts";
 import type { SandboxToolCall } from "./calls.ts";
 
 /**
- * Yields a response as OpenAI streams it. A choice starts with its role, continues with its
- * content, and ends with the finish reason in an empty delta. Several choices alternate.
+ * Yields a response as OpenAI streams it. A choice starts with its role and ends with the finish
+ * reason in an empty delta. Choices alternate.
  */
 export function* eventsOf(answer: SandboxCompletion): Generator<StreamEvent> {
   const [only] = answer.replies;

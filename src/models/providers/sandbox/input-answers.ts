@@ -18,8 +18,8 @@ import { countTokens } from "./tokens.ts";
 import { estimateTokens } from "../../../shared/tokens.ts";
 
 /**
- * A function that responds to calls of one kind. Declared as a method, because TypeScript then lets
- * a function of any kind stand for `SandboxAnswer<InputKind>`.
+ * Declared as a method, because TypeScript then lets a function of any kind stand for
+ * `SandboxAnswer<InputKind>`.
  */
 export type SandboxAnswer<K extends InputKind> = {
   answer(call: ProviderCallOf<K>): ProviderResult;
@@ -103,10 +103,7 @@ function wordsIn(text: string): ReadonlySet<string> {
 const DIMENSIONS_DEFAULT = 256;
 const DIMENSIONS_MAX = 1024;
 const COORDINATES_PER_WORD = 8;
-/**
- * Rounds coordinates to 8 decimals. They are as exact as a float32 near 1, and shorter than a
- * double.
- */
+/** 8 decimals are as exact as a float32 near 1, and shorter than a double. */
 const DECIMALS = 1e8;
 
 function sandboxEmbeddings({ upstreamId, body }: EmbeddingsCall): ProviderResult {

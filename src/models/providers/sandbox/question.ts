@@ -27,10 +27,7 @@ export function readSandboxQuestion({ messages }: ChatBody): SandboxQuestion {
   return { ask: text === "" ? null : text, results, rounds, turn: messages.length };
 }
 
-/**
- * Returns the number of tokens of a prompt: the text and calls of each message, 3 tokens per
- * message, and the tools' JSON.
- */
+/** Counts the text and calls of each message, 3 tokens per message, and the tools' JSON. */
 export function countPromptTokens({ messages, tools = [] }: ChatBody): number {
   let tokens = 0;
   for (const message of messages) {

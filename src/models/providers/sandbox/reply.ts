@@ -32,9 +32,8 @@ export type SandboxMode = {
 const GREETING = "Hello! Say something as the user and this model repeats it.";
 
 /**
- * Returns the replies, one per choice. A reply calls the matching tools, reports the results of
- * tools, or repeats the last user text after `opening`. Output beyond `cap` tokens is cut,
- * including arguments and JSON.
+ * Returns one reply per choice. It calls the matching tools, reports tool results, or repeats the
+ * last user text after `opening`. Output beyond `cap` tokens is cut.
  */
 export function sandboxRepliesTo(body: ChatBody, cap: number, mode: SandboxMode = {}): Replies {
   const { opening = "", thinks = false } = mode;

@@ -35,8 +35,8 @@ const FAULTS: ReadonlyMap<string, ProviderFailure> = new Map<string, ProviderFai
 ]);
 
 /**
- * Returns a provider that needs no network and acts like a deterministic model. Each of its special
- * models simulates one behavior (`BEHAVIORS`) or one failure (`FAULTS`).
+ * Returns a provider that acts like a deterministic model. Each special model simulates one
+ * behavior (`BEHAVIORS`) or one failure (`FAULTS`).
  */
 export function sandboxProvider(options: SandboxOptions = {}): Provider {
   const delays = { ...DELAYS, ...options.delays };

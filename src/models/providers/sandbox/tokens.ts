@@ -1,6 +1,6 @@
 /**
- * Splits text into the sandbox's tokens. A token has up to 8 characters and the white space before
- * them. The number of tokens never exceeds the gateway's estimate.
+ * Splits text into tokens of up to 8 characters and the white space before them. There are never
+ * more tokens than the gateway estimates.
  */
 export function splitIntoTokens(text: string): string[] {
   const tokens: string[] = [];
@@ -71,17 +71,14 @@ function isLow(code: number): boolean {
 }
 
 /**
- * Splits a text into words, each with the white space before it. Splits longer words into pieces of
- * 32 characters.
+ * Splits a text into words, each with the white space before it. Longer words are split after 32
+ * characters.
  */
 export function wordsOf(text: string): readonly string[] {
   return text.match(WORDS) ?? [];
 }
 
-/**
- * Splits JSON into fragments of up to 12 characters. Its words would be too long, because JSON has
- * few spaces.
- */
+/** Splits JSON into fragments of up to 12 characters, because it has few spaces. */
 export function splitJsonFragments(json: string): readonly string[] {
   return json.match(FRAGMENTS) ?? [];
 }
