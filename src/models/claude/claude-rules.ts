@@ -31,13 +31,13 @@ export type ClaudeRules = {
  * Matches `claude-sonnet-5-5`, `eu.anthropic.claude-haiku-4-5-20251001-v1:0` and
  * `claude-3-7-sonnet-20250219`. Doesn't read a date as a minor version.
  */
-const NAME = /claude-(?:([a-z]+)-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)/;
+const MODEL_NAME = /claude-(?:([a-z]+)-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)/;
 const FOUR_EFFORTS = ["low", "medium", "high", "max"];
 const ALL_EFFORTS = ["low", "medium", "high", "xhigh", "max"];
 
 /** Returns the rules of a Claude model. A name without a version gets the newest rules. */
 export function claudeRules(model: string): ClaudeRules {
-  const [, family = "", major, minor = "0"] = NAME.exec(model) ?? [];
+  const [, family = "", major, minor = "0"] = MODEL_NAME.exec(model) ?? [];
   const version = major === undefined ? Infinity : Number(major) * 100 + Number(minor);
   const alwaysThinks = family === "fable" || family === "mythos" || family === "";
   const isBound = version >= (alwaysThinks ? 501 : 505);
@@ -98,7 +98,7 @@ const BUDGET_PERCENT: Readonly<Record<string, number>> = {
   xhigh: 90,
   max: 90,
 };
-const BUDGET_MIN = 1024;
+const BUDGET_TOKENS_MIN = 1024;
 
 /**
  * Returns the request fields for a `reasoning_effort`. `cap` includes thinking. `mayThink` is false
@@ -114,41 +114,41 @@ export function claudeReasoningFields(
   const requested =
     typeof effort === "string" && Object.hasOwn(BUDGET_PERCENT, effort) ? effort : null;
   if (rules.thinking === "none") return { thinks: false };
-  if (rules.thinking === "budget") return budgeted(requested, cap, mayThink);
+  if (rules.thinking === "budget") return budgetThinking(requested, cap, mayThink);
   if (rules.thinking === "adaptive" && (effort === "none" || !mayThink)) {
     return withoutThinking(rules, requested);
   }
-  return adaptive(rules, effort === "none" ? "low" : requested);
+  return adaptiveThinking(rules, effort === "none" ? "low" : requested);
 }
 
-function adaptive(rules: ClaudeRules, requested: string | null): ClaudeReasoning {
+function adaptiveThinking(rules: ClaudeRules, requested: string | null): ClaudeReasoning {
   if (requested === null && !rules.thinksByDefault) return { thinks: false };
   // By default, the newest models hide their thoughts.
   const thinking = { type: "adaptive", display: "summarized" };
-  return { thinking, ...effortOf(rules, requested), thinks: true };
+  return { thinking, ...outputConfigOf(rules, requested), thinks: true };
 }
 
 function withoutThinking(rules: ClaudeRules, requested: string | null): ClaudeReasoning {
-  const bounded = requested === "xhigh" || requested === "max" ? "high" : requested;
+  const cappedEffort = requested === "xhigh" || requested === "max" ? "high" : requested;
   return {
     ...(rules.thinksByDefault && { thinking: { type: rules.off } }),
-    ...effortOf(rules, bounded),
+    ...outputConfigOf(rules, cappedEffort),
     thinks: false,
   };
 }
 
-function budgeted(requested: string | null, cap: number, mayThink: boolean): ClaudeReasoning {
-  if (requested === null || !mayThink || cap <= BUDGET_MIN) return { thinks: false };
+function budgetThinking(requested: string | null, cap: number, mayThink: boolean): ClaudeReasoning {
+  if (requested === null || !mayThink || cap <= BUDGET_TOKENS_MIN) return { thinks: false };
   const share = Math.floor((cap * (BUDGET_PERCENT[requested] ?? 0)) / 100);
-  const budget = Math.max(BUDGET_MIN, share);
+  const budget = Math.max(BUDGET_TOKENS_MIN, share);
   return { thinking: { type: "enabled", budget_tokens: budget }, thinks: true };
 }
 
-function effortOf(
+function outputConfigOf(
   { efforts }: ClaudeRules,
   requested: string | null,
 ): Pick<ClaudeReasoning, "output_config"> {
   if (requested === null) return {};
-  const wanted = requested === "minimal" ? "low" : requested;
-  return { output_config: { effort: efforts.includes(wanted) ? wanted : "max" } };
+  const hostEffort = requested === "minimal" ? "low" : requested;
+  return { output_config: { effort: efforts.includes(hostEffort) ? hostEffort : "max" } };
 }

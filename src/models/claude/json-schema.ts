@@ -2,7 +2,16 @@ import { keepExactJson } from "../../shared/exact-json.ts";
 import { isObject, listOf, textOf } from "../core/json-value.ts";
 import type { JsonObject } from "../core/provider.ts";
 
-const KEPT = ["$ref", "const", "default", "description", "enum", "required", "title", "type"];
+const UNCHANGED_KEYWORDS = [
+  "$ref",
+  "const",
+  "default",
+  "description",
+  "enum",
+  "required",
+  "title",
+  "type",
+];
 const FORMATS: ReadonlySet<string> = new Set(
   "date-time time date duration email hostname uri ipv4 ipv6 uuid".split(" "),
 );
@@ -13,11 +22,11 @@ const FORMATS: ReadonlySet<string> = new Set(
  */
 export function claudeSchema(schema: JsonObject): JsonObject {
   const clean: Record<string, unknown> = {};
-  for (const key of KEPT) if (schema[key] !== undefined) clean[key] = schema[key];
+  for (const key of UNCHANGED_KEYWORDS) if (schema[key] !== undefined) clean[key] = schema[key];
   if (FORMATS.has(textOf(schema["format"]))) clean["format"] = schema["format"];
   for (const key of ["properties", "$defs", "definitions"]) {
-    const named = schema[key];
-    if (isObject(named)) clean[key] = mapped(named);
+    const schemaByName = schema[key];
+    if (isObject(schemaByName)) clean[key] = convertByName(schemaByName);
   }
   if (isObject(schema["items"])) clean["items"] = claudeSchema(schema["items"]);
   const choices = listOf(schema["anyOf"] ?? schema["oneOf"]);
@@ -28,15 +37,15 @@ export function claudeSchema(schema: JsonObject): JsonObject {
   return keepExactJson(schema, clean);
 }
 
-function mapped(named: JsonObject): JsonObject {
+function convertByName(schemaByName: JsonObject): JsonObject {
   // `fromEntries` copies even a property named `__proto__`. An assignment wouldn't.
   const copy = Object.fromEntries(
-    Object.entries(named).map(([name, value]) => [
+    Object.entries(schemaByName).map(([name, value]) => [
       name,
       isObject(value) ? claudeSchema(value) : value,
     ]),
   );
-  return keepExactJson(named, copy);
+  return keepExactJson(schemaByName, copy);
 }
 
 function isObjectSchema({ type, properties }: JsonObject): boolean {

@@ -44,10 +44,10 @@ export function claudeThoughtBlock(
  * thinking budget, Claude then returns 400.
  */
 export function hasCallsWithoutThought(turns: readonly ConversationTurn[]): boolean {
-  const requested = turns.findLastIndex(
+  const lastUserTurn = turns.findLastIndex(
     (turn) => turn.role === "user" && turn.parts.some((part) => part.kind !== "result"),
   );
-  const parts = (turns[requested + 1]?.parts ?? []).filter((part) => !isForeignThought(part));
+  const parts = (turns[lastUserTurn + 1]?.parts ?? []).filter((part) => !isForeignThought(part));
   return parts.some((part) => part.kind === "call") && parts[0]?.kind !== "thought";
 }
 

@@ -52,8 +52,8 @@ export const ANTHROPIC: BuiltInProvider = {
 
 export function anthropic(host: AnthropicHost): Provider {
   return {
-    ...httpProvider(wireOf(host)),
-    speaks: (wire) => wire === "messages",
+    ...httpProvider(createProtocol(host)),
+    speaks: (protocol) => protocol === "messages",
     readsFiles: true,
     summarizesThoughts: true,
     thinksByDefault,
@@ -62,7 +62,7 @@ export function anthropic(host: AnthropicHost): Provider {
   };
 }
 
-function wireOf({ baseUrl, secret, geo }: AnthropicHost): ProviderProtocol {
+function createProtocol({ baseUrl, secret, geo }: AnthropicHost): ProviderProtocol {
   return {
     id: ANTHROPIC.id,
     streamType: "text/event-stream",
@@ -81,7 +81,7 @@ function wireOf({ baseUrl, secret, geo }: AnthropicHost): ProviderProtocol {
       },
       answer: (raw, call) =>
         call.native === undefined
-          ? readMessagesCompletion(raw, jsonToolOf(call), secret)
+          ? readMessagesCompletion(raw, jsonToolName(call), secret)
           : readClaudeNativeMessage(raw, requestsHourCache(call.native.body)),
     },
     failureInside: (raw) => (raw["type"] === "error" ? eventFailure(raw, secret) : null),
@@ -90,7 +90,7 @@ function wireOf({ baseUrl, secret, geo }: AnthropicHost): ProviderProtocol {
     reader: (call) =>
       sseReader(
         call.native === undefined
-          ? new MessagesReader(jsonToolOf(call), secret)
+          ? new MessagesReader(jsonToolName(call), secret)
           : new ClaudeNativeReader(secret, requestsHourCache(call.native.body)),
       ),
   };
@@ -104,15 +104,15 @@ function headersOf(secret: string, beta: string | null): Readonly<Record<string,
   };
 }
 
-function jsonToolOf({ body, upstreamId }: ChatCall): string | null {
+function jsonToolName({ body, upstreamId }: ChatCall): string | null {
   const json = jsonOutputMethodOf(body, claudeRules(upstreamId));
   return json?.by === "tool" ? json.name : null;
 }
 
 const COUNT_BYTES_MAX = 4096;
-const UNCOUNTED = new Set(["max_tokens", "stop_sequences", "temperature", "top_p", "top_k"]);
+const UNCOUNTED_FIELDS = new Set(["max_tokens", "stop_sequences", "temperature", "top_p", "top_k"]);
 
-type Count = {
+type CountRequest = {
   readonly upstreamId: string;
   readonly native: NativeBody;
   readonly signal: AbortSignal;
@@ -120,10 +120,10 @@ type Count = {
 
 async function countTokens(
   { baseUrl, secret }: AnthropicHost,
-  { upstreamId, native, signal }: Count,
+  { upstreamId, native, signal }: CountRequest,
 ): Promise<number | null> {
   const body = Object.fromEntries(
-    Object.entries(native.body).filter(([field]) => !UNCOUNTED.has(field)),
+    Object.entries(native.body).filter(([field]) => !UNCOUNTED_FIELDS.has(field)),
   );
   try {
     const response = await fetch(`${removeTrailingSlashes(baseUrl)}/messages/count_tokens`, {
@@ -138,8 +138,8 @@ async function countTokens(
       signal,
     });
     const text = await readBoundedText(response, COUNT_BYTES_MAX);
-    const counted = response.ok ? tokenCount(parseObject(text)?.["input_tokens"]) : null;
-    return counted === 0 ? null : counted;
+    const tokens = response.ok ? tokenCount(parseObject(text)?.["input_tokens"]) : null;
+    return tokens === 0 ? null : tokens;
   } catch {
     return null;
   }

@@ -53,47 +53,47 @@ export function requestSigner(credentials: Credentials, region: string): Authori
     return () => Promise.resolve(headers);
   }
   const { accessKeyId, secretAccessKey, sessionToken } = credentials;
-  let made: { readonly day: string; readonly key: Promise<HmacKey> } | null = null;
-  const keyOf = (day: string): Promise<HmacKey> => {
-    if (made?.day !== day) made = { day, key: signingKey(secretAccessKey, day, region) };
-    return made.key;
+  let cachedKey: { readonly day: string; readonly key: Promise<HmacKey> } | null = null;
+  const signingKeyOf = (day: string): Promise<HmacKey> => {
+    if (cachedKey?.day !== day) cachedKey = { day, key: signingKey(secretAccessKey, day, region) };
+    return cachedKey.key;
   };
   return async (url, body) => {
     const { host, pathname } = new URL(url);
     const date = timestamp(elapsedMs()).replaceAll(/[-:]|\.\d+/g, "");
     const day = date.slice(0, 8);
-    const sent = {
+    const amzHeaders = {
       "x-amz-date": date,
       ...(sessionToken !== undefined && { "x-amz-security-token": sessionToken }),
     };
-    const headers = Object.entries({ host, ...sent });
-    const names = headers.map(([name]) => name).join(";");
+    const headers = Object.entries({ host, ...amzHeaders });
+    const headerNames = headers.map(([name]) => name).join(";");
     const canonical = [
       "POST",
-      encodedPath(pathname),
+      encodePath(pathname),
       "", // no query
       ...headers.map(([name, value]) => `${name}:${value}`),
       "",
-      names,
+      headerNames,
       typeof body === "string" ? await sha256Hex(body) : await body.sha256(),
     ].join("\n");
     const scope = [day, region, SERVICE, TERMINATOR].join("/");
     const text = [ALGORITHM, date, scope, await sha256Hex(canonical)].join("\n");
-    const signature = hexOf(await hmacSha256(await keyOf(day), text));
+    const signature = hexOf(await hmacSha256(await signingKeyOf(day), text));
     const credential = `Credential=${accessKeyId}/${scope}`;
     return {
-      ...sent,
-      authorization: `${ALGORITHM} ${credential}, SignedHeaders=${names}, Signature=${signature}`,
+      ...amzHeaders,
+      authorization: `${ALGORITHM} ${credential}, SignedHeaders=${headerNames}, Signature=${signature}`,
     };
   };
 }
 
 /** Encodes a URL's path a second time. SigV4 requires this for every service except S3. */
-function encodedPath(pathname: string): string {
-  return pathname.split("/").map(encodedSegment).join("/");
+function encodePath(pathname: string): string {
+  return pathname.split("/").map(encodeSegment).join("/");
 }
 
-function encodedSegment(text: string): string {
+function encodeSegment(text: string): string {
   return encodeURIComponent(text).replaceAll(
     /[!'()*]/g,
     (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
@@ -101,11 +101,11 @@ function encodedSegment(text: string): string {
 }
 
 async function signingKey(secret: string, day: string, region: string): Promise<HmacKey> {
-  const ofDay = await signed(`AWS4${secret}`, day);
-  const ofService = await signed(await signed(ofDay, region), SERVICE);
-  return hmacKey(await signed(ofService, TERMINATOR));
+  const dayKey = await signText(`AWS4${secret}`, day);
+  const serviceKey = await signText(await signText(dayKey, region), SERVICE);
+  return hmacKey(await signText(serviceKey, TERMINATOR));
 }
 
-async function signed(secret: string | Uint8Array, text: string): Promise<Uint8Array> {
+async function signText(secret: string | Uint8Array, text: string): Promise<Uint8Array> {
   return hmacSha256(await hmacKey(secret), text);
 }

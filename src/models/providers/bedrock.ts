@@ -33,7 +33,7 @@ import { rowOf } from "../../shared/regions.ts";
 import { baseUrlProblems, hostOf, otherPlaceProblem } from "../core/built-in.ts";
 
 const ID = "bedrock";
-const OUTSIDE: ProviderFailure = { kind: "disabled", reason: "residency" };
+const OUTSIDE_REGION: ProviderFailure = { kind: "disabled", reason: "residency" };
 const STREAM_TYPE = "application/vnd.amazon.eventstream";
 
 type BedrockHost = {
@@ -46,10 +46,10 @@ type BedrockHost = {
 
 export function bedrock(host: BedrockHost): Provider {
   const thinking = { summarizesThoughts: true, thinksByDefault, ignoresNone };
-  return { ...httpProvider(wireOf(host)), ...thinking };
+  return { ...httpProvider(createProtocol(host)), ...thinking };
 }
 
-function wireOf({ tag, awsRegion, baseUrl, credentials }: BedrockHost): ProviderProtocol {
+function createProtocol({ tag, awsRegion, baseUrl, credentials }: BedrockHost): ProviderProtocol {
   const base = removeTrailingSlashes(baseUrl);
   const secrets = secretsOf(credentials);
   const authorize = requestSigner(credentials, awsRegion);
@@ -61,16 +61,16 @@ function wireOf({ tag, awsRegion, baseUrl, credentials }: BedrockHost): Provider
     const url = `${base}/model/${encodeURIComponent(call.upstreamId)}/${operation}`;
     return postRequest(call, { url, headers: { accept, ...(await authorize(url, body)) }, body });
   };
-  const at = async (
+  const ifWithinRegion = async (
     { upstreamId }: ProviderCall,
     body: () => Promise<OutgoingBody | ProviderFailure>,
-  ) => (isWithinRegion(tag, upstreamId) ? body() : OUTSIDE);
+  ) => (isWithinRegion(tag, upstreamId) ? body() : OUTSIDE_REGION);
   return {
     id: ID,
     streamType: STREAM_TYPE,
     chat: {
       async ask(call) {
-        const body = await at(call, () => converseRequest(call));
+        const body = await ifWithinRegion(call, () => converseRequest(call));
         if (isFailure(body)) return body;
         const accept = call.stream ? STREAM_TYPE : "application/json";
         return send(call, call.stream ? "converse-stream" : "converse", { accept, body });
@@ -81,7 +81,7 @@ function wireOf({ tag, awsRegion, baseUrl, credentials }: BedrockHost): Provider
       inParts: (call, sendPart) =>
         embedInBatches(call, embeddingAuthor(call.upstreamId).textsMax, sendPart),
       async ask(call) {
-        const body = await at(call, () => Promise.resolve(embeddingsRequest(call)));
+        const body = await ifWithinRegion(call, () => Promise.resolve(embeddingsRequest(call)));
         if (isFailure(body)) return body;
         return send(call, "invoke", { accept: "application/json", body });
       },
@@ -96,8 +96,8 @@ function wireOf({ tag, awsRegion, baseUrl, credentials }: BedrockHost): Provider
   };
 }
 
-const REGION = "AWS_REGION";
-const BASE_URL = "BEDROCK_BASE_URL";
+const REGION_VARIABLE = "AWS_REGION";
+const BASE_URL_VARIABLE = "BEDROCK_BASE_URL";
 
 export const BEDROCK: BuiltInProvider = {
   id: "bedrock",
@@ -107,47 +107,47 @@ export const BEDROCK: BuiltInProvider = {
   problems,
   build(config) {
     const awsRegion = awsRegionOf(config);
-    const baseUrl = config.secret(BASE_URL) ?? `https://${hostIn(awsRegion)}`;
+    const baseUrl = config.secret(BASE_URL_VARIABLE) ?? `https://${hostIn(awsRegion)}`;
     const credentials = credentialsOf(config) ?? { kind: "bearer", token: "" };
     return bedrock({ tag: config.region, awsRegion, baseUrl, credentials });
   },
 };
 
 function awsRegionOf(config: ProviderConfig): string {
-  return config.secret(REGION) ?? rowOf(config.region).aws?.usual ?? "";
+  return config.secret(REGION_VARIABLE) ?? rowOf(config.region).aws?.usual ?? "";
 }
 
 function hostIn(awsRegion: string): string {
   return `bedrock-runtime.${awsRegion}.amazonaws.com`;
 }
 
-function isElsewhere(address: string, { region }: ProviderConfig): boolean {
+function isOutsideRegion(address: string, { region }: ProviderConfig): boolean {
   const host = hostOf(address);
   if (!/(?:^|\.)(?:amazonaws\.com(?:\.cn)?|api\.aws|on\.aws)$/.test(host)) return false;
-  const named = host.split(".").findLast((label) => /^[a-z]+(?:-[a-z]+)+-\d$/.test(label));
-  return named === undefined || rowOf(region).aws?.pattern.test(named) !== true;
+  const regionInHost = host.split(".").findLast((label) => /^[a-z]+(?:-[a-z]+)+-\d$/.test(label));
+  return regionInHost === undefined || rowOf(region).aws?.pattern.test(regionInHost) !== true;
 }
 
 /**
  * Returns the invalid variables. One half of an access key would silently turn off the provider.
  */
 function problems(config: ProviderConfig): ConfigProblem[] {
-  const found = baseUrlProblems(config, BASE_URL);
+  const configProblems = baseUrlProblems(config, BASE_URL_VARIABLE);
   const { aws } = rowOf(config.region);
-  if (aws === null) return found;
-  if (isElsewhere(config.secret(BASE_URL) ?? "", config)) {
-    found.push(otherPlaceProblem(BASE_URL, hostIn(aws.usual)));
+  if (aws === null) return configProblems;
+  if (isOutsideRegion(config.secret(BASE_URL_VARIABLE) ?? "", config)) {
+    configProblems.push(otherPlaceProblem(BASE_URL_VARIABLE, hostIn(aws.usual)));
   }
   const halves = [ACCESS_KEY_ID, SECRET_ACCESS_KEY];
   const missing = halves.filter((variable) => config.secret(variable) === undefined);
   if (missing.length === 1 && config.secret(BEARER_TOKEN) === undefined) {
-    found.push({
+    configProblems.push({
       variable: missing.join(),
       problem: "must be set: an access key is an id and a secret",
     });
   }
   if (credentialsOf(config) !== null && !aws.pattern.test(awsRegionOf(config))) {
-    found.push({ variable: REGION, problem: `must be a region in ${aws.place}` });
+    configProblems.push({ variable: REGION_VARIABLE, problem: `must be a region in ${aws.place}` });
   }
-  return found;
+  return configProblems;
 }

@@ -16,7 +16,7 @@ const ID = "cohere";
 const SECRET = "COHERE_API_KEY";
 const BASE_URL = "COHERE_BASE_URL";
 const TEXTS_MAX = 96;
-const DENIED = 498;
+const CONTENT_FILTER_STATUS = 498;
 
 /** Cohere's API v2, which has no regional host. */
 export const COHERE: BuiltInProvider = {
@@ -30,10 +30,10 @@ export const COHERE: BuiltInProvider = {
 };
 
 export function cohere(baseUrl: string, secret: string): Provider {
-  return httpProvider(wireOf(removeTrailingSlashes(baseUrl), secret));
+  return httpProvider(createProtocol(removeTrailingSlashes(baseUrl), secret));
 }
 
-function wireOf(base: string, secret: string): ProviderProtocol {
+function createProtocol(base: string, secret: string): ProviderProtocol {
   const send = async (call: ProviderCall, path: string, request: JsonObject | ProviderFailure) => {
     if (isFailure(request)) return request;
     const accept = call.stream ? "text/event-stream" : "application/json";
@@ -71,7 +71,7 @@ function failureOf(
   bodyText: string,
   secret: string,
 ): ProviderFailure {
-  if (status !== DENIED) return httpFailure(status, headers, bodyText, secret);
+  if (status !== CONTENT_FILTER_STATUS) return httpFailure(status, headers, bodyText, secret);
   const failure = httpFailure(400, headers, bodyText, secret);
   return { ...failure, reason: String(status), code: "content_filter" };
 }

@@ -34,15 +34,15 @@ export class CustomerHashes {
 
   #hash(parts: readonly string[]): Promise<string> {
     const text = JSON.stringify(parts);
-    const known = this.#hashes.get(text);
-    if (known !== undefined) return known;
+    const cached = this.#hashes.get(text);
+    if (cached !== undefined) return cached;
     if (this.#hashes.size >= HASHES_MAX) this.#hashes.clear();
-    const hash = this.#hashOf(text);
+    const hash = this.#computeHash(text);
     this.#hashes.set(text, hash);
     return hash;
   }
 
-  async #hashOf(text: string): Promise<string> {
+  async #computeHash(text: string): Promise<string> {
     this.#key ??= hmacKey(`turnpike ${this.#secret}`);
     return toBase64Url(await hmacSha256(await this.#key, text));
   }

@@ -20,15 +20,15 @@ const STANDARD_VOICES =
   "cgSgspJ2msm6clMCkdW9 cjVigY5qzO86Huf0OWal hpp4J3VqNfWAUOO0d1Us iP95p4xoKVk53GoZ742B " +
   "nPczCjzI2devNBz1zQrb onwK4e9ZLuTAKqWW03F9 pFZP5JQG7iQjIQuC4Bku pNInz6obpgDQGcFmaJgB " +
   "pqHfZKP75CvOlQylNhV4";
-const FORMATS: Readonly<Record<string, string>> = {
+const OUTPUT_FORMAT_BY_NAME: Readonly<Record<string, string>> = {
   mp3: "mp3_44100_128",
   opus: "opus_48000_64",
   pcm: "pcm_24000",
   wav: "pcm_24000",
 };
 /** A list of voice IDs. Other characters could change the path of the request's URL. */
-const VOICE_IDS = /^\w+(?:[\s,]+\w+)*$/;
-const NO_VOICE: ProviderFailure = {
+const VOICE_ID_LIST = /^\w+(?:[\s,]+\w+)*$/;
+const UNKNOWN_VOICE: ProviderFailure = {
   kind: "refused",
   reason: "voice",
   message: "This voice isn't available. Send the ID of a standard voice of the model's provider.",
@@ -43,25 +43,29 @@ export const ELEVENLABS: BuiltInProvider = {
   tags: () => ["global"],
   problems: (config) => [
     ...baseUrlProblems(config, BASE_URL),
-    ...(VOICE_IDS.test(voicesIn(config))
+    ...(VOICE_ID_LIST.test(allowedVoices(config))
       ? []
       : [{ variable: VOICES, problem: "must be IDs of voices, separated by commas" }]),
   ],
   build: (config) => {
     const baseUrl = config.secret(BASE_URL) ?? "https://api.elevenlabs.io/v1";
-    const voices = new Set(voicesIn(config).split(/[\s,]+/));
+    const voices = new Set(allowedVoices(config).split(/[\s,]+/));
     return httpProvider(
-      wireOf(removeTrailingSlashes(baseUrl), config.secret(SECRET) ?? "", voices),
+      createProtocol(removeTrailingSlashes(baseUrl), config.secret(SECRET) ?? "", voices),
     );
   },
 };
 
 /** Voices that customers can use. Others may be the operator's own or cost more. */
-function voicesIn(config: ProviderConfig): string {
+function allowedVoices(config: ProviderConfig): string {
   return config.secret(VOICES)?.trim() ?? STANDARD_VOICES;
 }
 
-function wireOf(base: string, secret: string, voices: ReadonlySet<string>): ProviderProtocol {
+function createProtocol(
+  base: string,
+  secret: string,
+  voices: ReadonlySet<string>,
+): ProviderProtocol {
   return {
     id: ID,
     streamType: "",
@@ -69,8 +73,8 @@ function wireOf(base: string, secret: string, voices: ReadonlySet<string>): Prov
       ask: async (call) => {
         const { body, upstreamId } = call;
         const voice = speechVoiceOf(body);
-        if (!voices.has(voice)) return NO_VOICE;
-        const format = FORMATS[body.response_format] ?? "";
+        if (!voices.has(voice)) return UNKNOWN_VOICE;
+        const format = OUTPUT_FORMAT_BY_NAME[body.response_format] ?? "";
         return postRequest(call, {
           url: `${base}/text-to-speech/${voice}/stream?output_format=${format}`,
           headers: { "xi-api-key": secret },
@@ -79,7 +83,7 @@ function wireOf(base: string, secret: string, voices: ReadonlySet<string>): Prov
       },
       answer: () => null,
       pieces: ({ body }, headers) => {
-        const file = new AudioFile(countIn(headers, body.input));
+        const file = new AudioFile(billedCharacters(headers, body.input));
         return body.response_format === "wav" ? new WavFile(file) : file;
       },
     },
@@ -92,10 +96,10 @@ function wireOf(base: string, secret: string, voices: ReadonlySet<string>): Prov
  * Returns the reported characters, but at least the text's code points. For cheaper models,
  * ElevenLabs can report credits, which are fewer.
  */
-function countIn(headers: Headers, text: string) {
+function billedCharacters(headers: Headers, text: string) {
   const reported = ["character-cost", "x-character-count"].map((name) => Number(headers.get(name)));
-  const most = Math.max(...reported.filter(Number.isSafeInteger));
-  return most > 0 ? { character: Math.max(most, codePoints(text)) } : null;
+  const highest = Math.max(...reported.filter(Number.isSafeInteger));
+  return highest > 0 ? { character: Math.max(highest, codePoints(text)) } : null;
 }
 
 /**
@@ -110,6 +114,6 @@ function failureOf(
   const detail = parseObject(bodyText)?.["detail"];
   if (!isObject(detail)) return httpFailure(status, headers, bodyText, secret);
   const code = textOf(detail["code"]) || textOf(detail["status"]);
-  if (code.startsWith("voice_")) return { ...NO_VOICE, reason: String(status) };
+  if (code.startsWith("voice_")) return { ...UNKNOWN_VOICE, reason: String(status) };
   return httpFailure(status, headers, JSON.stringify({ error: { ...detail, code } }), secret);
 }

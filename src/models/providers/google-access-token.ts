@@ -13,26 +13,30 @@ type ServiceAccount = {
 
 /** Google's token endpoint (RFC 7523; Google's OAuth 2.0 for servers). */
 export const GOOGLE_TOKEN_URL = "https://oauth2.googleapis.com/token";
-const GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+const GRANT_TYPE = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
-const ASSERTION_S = 3600;
-const MARGIN_MS = 300_000;
-const EXCHANGE_MS = 10_000;
+const ASSERTION_LIFETIME_S = 3600;
+const EXPIRY_MARGIN_MS = 300_000;
+const FETCH_TIMEOUT_MS = 10_000;
 /**
  * Maximum time to wait for a token that another request is fetching, in ms. The fetch stops if that
  * request ends.
  */
-const SHARED_MS = 3000;
+const SHARED_FETCH_WAIT_MS = 3000;
 const TOKEN_BYTES_MAX = 64 * 1024;
 
-const granted = objectReader({ access_token: textOf, expires_in: numberOf });
-const jsonKey = objectReader({ client_email: textOf, private_key: textOf, project_id: textOf });
+const readTokenResponse = objectReader({ access_token: textOf, expires_in: numberOf });
+const readKeyFields = objectReader({
+  client_email: textOf,
+  private_key: textOf,
+  project_id: textOf,
+});
 
 /** Parses a service account's JSON key. Returns the names of missing or invalid fields, if any. */
 export function parseServiceAccount(json: string): ServiceAccount | readonly string[] {
   const raw = parseObject(json);
   if (raw === null) return ["a JSON object"];
-  const { client_email: email, private_key: privateKey, project_id: project } = jsonKey(raw);
+  const { client_email: email, private_key: privateKey, project_id: project } = readKeyFields(raw);
   const missing = [
     ...(email === "" ? ["client_email"] : []),
     ...(privateKey === "" ? ["private_key"] : []),
@@ -45,7 +49,7 @@ export function parseServiceAccount(json: string): ServiceAccount | readonly str
 const PEM = /^-----BEGIN PRIVATE KEY-----(.+)-----END PRIVATE KEY-----$/;
 const LINE_ENDS = /\s|\\n/g;
 
-type Token = { readonly text: string; readonly untilMs: number };
+type Token = { readonly text: string; readonly usableUntilMs: number };
 
 /**
  * Access tokens of a service account, each used until 5 minutes before it expires. Token requests
@@ -56,7 +60,7 @@ export class GoogleAccessTokens {
   readonly #url: string;
   readonly #nowMs: () => number;
   #token: Token | null = null;
-  #exchange: Promise<Token | ProviderFailure> | null = null;
+  #pendingFetch: Promise<Token | ProviderFailure> | null = null;
 
   constructor(account: ServiceAccount, url: string, nowMs: () => number) {
     this.#account = account;
@@ -70,50 +74,54 @@ export class GoogleAccessTokens {
   }
 
   async get(): Promise<string | ProviderFailure> {
-    const known = this.#token;
-    if (known !== null && this.#nowMs() < known.untilMs) return known.text;
-    const exchange = this.#exchange;
-    const got = await (exchange === null ? this.#begin() : this.#shared(exchange));
-    return "text" in got ? got.text : got;
+    const cached = this.#token;
+    if (cached !== null && this.#nowMs() < cached.usableUntilMs) return cached.text;
+    const fetching = this.#pendingFetch;
+    const result = await (fetching === null
+      ? this.#startFetch()
+      : this.#awaitSharedFetch(fetching));
+    return "text" in result ? result.text : result;
   }
 
   drop(text: string): void {
-    if (this.#token?.text === text) this.#token = { text, untilMs: 0 };
+    if (this.#token?.text === text) this.#token = { text, usableUntilMs: 0 };
   }
 
-  async #shared(exchange: Promise<Token | ProviderFailure>): Promise<Token | ProviderFailure> {
+  async #awaitSharedFetch(
+    exchange: Promise<Token | ProviderFailure>,
+  ): Promise<Token | ProviderFailure> {
     try {
-      return await within(exchange, SHARED_MS);
+      return await within(exchange, SHARED_FETCH_WAIT_MS);
     } catch {
-      if (this.#exchange === exchange) this.#exchange = null;
-      return this.#exchange ?? this.#begin();
+      if (this.#pendingFetch === exchange) this.#pendingFetch = null;
+      return this.#pendingFetch ?? this.#startFetch();
     }
   }
 
-  #begin(): Promise<Token | ProviderFailure> {
-    const exchange = this.#exchanged().then((got) => {
+  #startFetch(): Promise<Token | ProviderFailure> {
+    const exchange = this.#fetchToken().then((got) => {
       if ("text" in got) this.#token = got;
-      if (this.#exchange === exchange) this.#exchange = null;
+      if (this.#pendingFetch === exchange) this.#pendingFetch = null;
       return got;
     });
-    this.#exchange = exchange;
+    this.#pendingFetch = exchange;
     return exchange;
   }
 
-  async #exchanged(): Promise<Token | ProviderFailure> {
+  async #fetchToken(): Promise<Token | ProviderFailure> {
     const askedMs = this.#nowMs();
     let assertion: string;
     try {
-      assertion = await signed(this.#account, Math.floor(askedMs / 1000));
+      assertion = await signAssertion(this.#account, Math.floor(askedMs / 1000));
     } catch {
       return { kind: "disabled", reason: "private_key" };
     }
     const late = new AbortController();
-    const cancel = afterTimeout(EXCHANGE_MS, () => {
+    const cancel = afterTimeout(FETCH_TIMEOUT_MS, () => {
       late.abort();
     });
     try {
-      return await this.#ask(assertion, askedMs, late.signal);
+      return await this.#postAssertion(assertion, askedMs, late.signal);
     } catch {
       return { kind: "retry", reason: "token", again: true };
     } finally {
@@ -121,7 +129,7 @@ export class GoogleAccessTokens {
     }
   }
 
-  async #ask(
+  async #postAssertion(
     assertion: string,
     askedMs: number,
     signal: AbortSignal,
@@ -130,7 +138,7 @@ export class GoogleAccessTokens {
       method: "POST",
       redirect: "manual",
       headers: { "content-type": "application/x-www-form-urlencoded", "user-agent": "turnpike" },
-      body: `grant_type=${encodeURIComponent(GRANT)}&assertion=${assertion}`,
+      body: `grant_type=${encodeURIComponent(GRANT_TYPE)}&assertion=${assertion}`,
       signal,
     });
     const { status, ok } = response;
@@ -139,13 +147,13 @@ export class GoogleAccessTokens {
       const isOurs = status >= 400 && status < 500 && status !== 408 && status !== 429;
       return { kind: isOurs ? "disabled" : "retry", reason: `token_${status}` };
     }
-    const { access_token: text, expires_in: lifeS = 0 } = granted(reported);
+    const { access_token: text, expires_in: lifeS = 0 } = readTokenResponse(reported);
     if (!/^[\x21-\x7e]+$/.test(text)) return { kind: "retry", reason: "token_missing" };
-    return { text, untilMs: askedMs + lifeS * 1000 - MARGIN_MS };
+    return { text, usableUntilMs: askedMs + lifeS * 1000 - EXPIRY_MARGIN_MS };
   }
 }
 
-async function signed(account: ServiceAccount, nowS: number): Promise<string> {
+async function signAssertion(account: ServiceAccount, nowS: number): Promise<string> {
   const algorithm = { name: "RSASSA-PKCS1-v1_5", hash: "SHA-256" };
   const line = account.privateKey.replaceAll(LINE_ENDS, " ").trim();
   const der = fromBase64((PEM.exec(line)?.[1] ?? "").replaceAll(" ", ""));
@@ -153,7 +161,7 @@ async function signed(account: ServiceAccount, nowS: number): Promise<string> {
   const claims = { iss: account.email, scope: SCOPE, aud: GOOGLE_TOKEN_URL };
   const parts = [
     { alg: "RS256", typ: "JWT" },
-    { ...claims, iat: nowS, exp: nowS + ASSERTION_S },
+    { ...claims, iat: nowS, exp: nowS + ASSERTION_LIFETIME_S },
   ];
   const text = parts
     .map((part) => toBase64Url(new TextEncoder().encode(JSON.stringify(part))))

@@ -40,14 +40,14 @@ type Service = {
 
 export function google(service: Service): Provider {
   return {
-    ...httpProvider(wireOf(service)),
+    ...httpProvider(createProtocol(service)),
     readsFiles: true,
     summarizesThoughts: true,
     ignoresNone: geminiIgnoresNoEffort,
   };
 }
 
-function wireOf(service: Service): ProviderProtocol {
+function createProtocol(service: Service): ProviderProtocol {
   const { embeddings } = service;
   return {
     id: service.id,
@@ -110,17 +110,17 @@ async function callService(
 }
 
 const GEMINI_URL = "https://generativelanguage.googleapis.com/v1beta";
-const KEY = "GEMINI_API_KEY";
-const CREDENTIALS = "GOOGLE_VERTEX_CREDENTIALS";
+const API_KEY_VARIABLE = "GEMINI_API_KEY";
+const CREDENTIALS_VARIABLE = "GOOGLE_VERTEX_CREDENTIALS";
 
 const GEMINI: BuiltInProvider = {
   id: "google",
-  variables: [KEY],
-  isSet: (config) => config.secret(KEY) !== undefined,
+  variables: [API_KEY_VARIABLE],
+  isSet: (config) => config.secret(API_KEY_VARIABLE) !== undefined,
   tags: () => ["global"],
   problems: (config) => baseUrlProblems(config, "GEMINI_BASE_URL"),
   build(config) {
-    const key = config.secret(KEY) ?? "";
+    const key = config.secret(API_KEY_VARIABLE) ?? "";
     return google({
       id: "google",
       models: `${removeTrailingSlashes(config.secret("GEMINI_BASE_URL") ?? GEMINI_URL)}/models`,
@@ -142,8 +142,8 @@ const VERTEX_HOSTS: Partial<Record<Region, string>> = {
 
 const VERTEX: BuiltInProvider = {
   id: "vertex",
-  variables: [CREDENTIALS],
-  isSet: (config) => config.secret(CREDENTIALS) !== undefined,
+  variables: [CREDENTIALS_VARIABLE],
+  isSet: (config) => config.secret(CREDENTIALS_VARIABLE) !== undefined,
   tags: ({ region }) => (VERTEX_HOSTS[region] === undefined ? [] : [region]),
   problems: (config) => [
     ...baseUrlProblems(config, "VERTEX_BASE_URL", VERTEX_HOSTS[config.region]),
@@ -156,7 +156,7 @@ const VERTEX: BuiltInProvider = {
 export const GOOGLE: readonly BuiltInProvider[] = [GEMINI, VERTEX];
 
 export function vertex(config: ProviderConfig, nowMs: () => number): Provider {
-  const account = parseServiceAccount(config.secret(CREDENTIALS) ?? "");
+  const account = parseServiceAccount(config.secret(CREDENTIALS_VARIABLE) ?? "");
   if (!("project" in account)) throw new Error("credentials with problems");
   const { region } = config;
   const tokens = new GoogleAccessTokens(
@@ -165,10 +165,10 @@ export function vertex(config: ProviderConfig, nowMs: () => number): Provider {
     nowMs,
   );
   const host = config.secret("VERTEX_BASE_URL") ?? VERTEX_HOSTS[region] ?? "";
-  const place = `projects/${account.project}/locations/${region}`;
+  const projectPath = `projects/${account.project}/locations/${region}`;
   return google({
     id: "vertex",
-    models: `${removeTrailingSlashes(host)}/${place}/publishers/google/models`,
+    models: `${removeTrailingSlashes(host)}/${projectPath}/publishers/google/models`,
     embeddings: PREDICT,
     async credential() {
       const token = await tokens.get();
@@ -183,9 +183,9 @@ export function vertex(config: ProviderConfig, nowMs: () => number): Provider {
 }
 
 function credentialProblems(config: ProviderConfig): ConfigProblem[] {
-  const json = config.secret(CREDENTIALS);
+  const json = config.secret(CREDENTIALS_VARIABLE);
   const account = json === undefined ? [] : parseServiceAccount(json);
   if ("project" in account || account.length === 0) return [];
   const problem = `must be a service account's JSON key; missing: ${account.join(", ")}`;
-  return [{ variable: CREDENTIALS, problem }];
+  return [{ variable: CREDENTIALS_VARIABLE, problem }];
 }

@@ -44,11 +44,11 @@ type OpenAiHost = {
 };
 
 export function openAiCompatible(host: OpenAiHost): Provider {
-  const wire = wireOf(host);
+  const protocol = createProtocol(host);
   const { takesTokens = false, speaksResponses, summarizesThoughts = false } = host.profile;
-  if (speaksResponses === true) return withResponses(host, wire);
+  if (speaksResponses === true) return withResponses(host, protocol);
   return {
-    ...httpProvider(wire),
+    ...httpProvider(protocol),
     takesTokens,
     summarizesThoughts,
     ignoresNone: (upstreamId) => profileIgnoresNoEffort(host.profile, upstreamId),
@@ -74,7 +74,7 @@ function withResponses(
     takesTokens: true,
     readsFiles: true,
     summarizesThoughts: true,
-    speaks: (wire) => wire === "responses",
+    speaks: (protocol) => protocol === "responses",
     send: (call) => sendCall(needsResponses(call) ? responses : chat, call),
   };
 }
@@ -85,18 +85,24 @@ function needsResponses(call: ProviderCall): boolean {
   );
 }
 
-function wireOf({ id, baseUrl, profile, secret, headers: extra }: OpenAiHost): ProviderProtocol {
+function createProtocol({
+  id,
+  baseUrl,
+  profile,
+  secret,
+  headers: extra,
+}: OpenAiHost): ProviderProtocol {
   const base = removeTrailingSlashes(baseUrl);
-  const key = { ...extra, ...keyHeaders(profile, secret) };
-  const streamHeaders = { accept: "text/event-stream", ...key };
-  const jsonHeaders = { accept: "application/json", ...key };
+  const authHeaders = { ...extra, ...keyHeaders(profile, secret) };
+  const streamHeaders = { accept: "text/event-stream", ...authHeaders };
+  const jsonHeaders = { accept: "application/json", ...authHeaders };
   const hashes = new CustomerHashes(secret);
-  const send: Send = async (call, path, request, more) => {
+  const send: Send = async (call, path, request, extraHeaders) => {
     if (!("body" in request)) return request;
-    const headers = { ...(call.stream ? streamHeaders : jsonHeaders), ...more };
+    const headers = { ...(call.stream ? streamHeaders : jsonHeaders), ...extraHeaders };
     const { body } = request;
-    const isReady = body instanceof RequestForm || body instanceof BodyInPieces;
-    const sent = isReady ? body : JSON.stringify(body);
+    const isSerialized = body instanceof RequestForm || body instanceof BodyInPieces;
+    const sent = isSerialized ? body : JSON.stringify(body);
     return postRequest(call, { url: base + path, headers, body: sent });
   };
   return {
@@ -123,11 +129,13 @@ function wireOf({ id, baseUrl, profile, secret, headers: extra }: OpenAiHost): P
   };
 }
 
-type Sent = UpstreamRequest | { readonly body: ReturnType<PlainCall<InputKind>["request"]> };
+type RequestToSend =
+  | UpstreamRequest
+  | { readonly body: ReturnType<PlainCall<InputKind>["request"]> };
 type Send = (
   call: ProviderCall,
   path: string,
-  request: Sent,
+  request: RequestToSend,
   headers?: Readonly<Record<string, string>>,
 ) => Promise<Response | ProviderFailure>;
 
@@ -136,12 +144,12 @@ type Send = (
  * account at the provider. Otherwise, they could find each other's prompts in its cache.
  */
 async function withHashes(
-  { prompt_cache_key: cacheKey, safety_identifier: named, ...rest }: JsonObject,
+  { prompt_cache_key: cacheKey, safety_identifier: clientIdentifier, ...rest }: JsonObject,
   { customer }: ChatCall,
   { profile, hashes }: { readonly profile: Profile; readonly hashes: CustomerHashes },
 ): Promise<{ readonly body: JsonObject; readonly headers?: Readonly<Record<string, string>> }> {
   if (customer === undefined) return { body: rest };
-  const user = typeof named === "string" ? named : customer.user;
+  const user = typeof clientIdentifier === "string" ? clientIdentifier : customer.user;
   const body = profile.chatFields.has("safety_identifier")
     ? { ...rest, safety_identifier: await hashes.user({ ...customer, user }) }
     : rest;
@@ -158,18 +166,18 @@ function plainHandlers(
   send: Send,
   secret: string | undefined,
 ): Partial<ProviderProtocol> {
-  const plain: [string, PlainCall<InputKind>][] = Object.entries(calls);
-  const handlers = plain.map(([kind, one]) => {
+  const callByKind: [string, PlainCall<InputKind>][] = Object.entries(calls);
+  const handlers = callByKind.map(([kind, plainCall]) => {
     const ask = (call: ProviderCallOf<InputKind>) => {
-      const path = one.otherPath?.(call) ?? one.path;
-      return send(call, path, { body: one.request(call) });
+      const path = plainCall.otherPath?.(call) ?? plainCall.path;
+      return send(call, path, { body: plainCall.request(call) });
     };
-    const pieces = one.pieces && {
+    const pieces = plainCall.pieces && {
       pieces: (call: ProviderCallOf<InputKind>, headers: Headers) =>
-        one.pieces?.(secret, headers, call),
+        plainCall.pieces?.(secret, headers, call),
     };
-    const reader = one.reader && { reader: () => one.reader?.(secret) };
-    return [kind, { ...one, ask, ...pieces, ...reader }] as const;
+    const reader = plainCall.reader && { reader: () => plainCall.reader?.(secret) };
+    return [kind, { ...plainCall, ask, ...pieces, ...reader }] as const;
   });
   return Object.fromEntries(handlers);
 }

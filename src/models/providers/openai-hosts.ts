@@ -16,11 +16,11 @@ type Host = {
    * The variable that must be `on` to call the provider's host in this region. That host requires a
    * separate plan with the provider.
    */
-  readonly ownHostIf?: string;
+  readonly regionalHostVariable?: string;
   readonly otherKeys?: { readonly prefix: string; readonly baseUrl: string };
 };
 
-const anywhere = (url: string): Host["baseUrls"] => ({ global: url });
+const globalUrl = (url: string): Host["baseUrls"] => ({ global: url });
 
 const HOSTS: readonly Host[] = [
   {
@@ -33,7 +33,7 @@ const HOSTS: readonly Host[] = [
     },
     // The regional hosts accept only keys of a project with data residency. The global host rejects
     // such keys.
-    ownHostIf: "OPENAI_RESIDENCY",
+    regionalHostVariable: "OPENAI_RESIDENCY",
   },
   // The regional hosts accept all keys of an account (docs.mistral.ai, regional inference).
   {
@@ -41,31 +41,31 @@ const HOSTS: readonly Host[] = [
     profile: "mistral",
     baseUrls: { eu: "https://api.eu.mistral.ai/v1", us: "https://api.us.mistral.ai/v1" },
   },
-  { id: "groq", profile: "groq", baseUrls: anywhere("https://api.groq.com/openai/v1") },
+  { id: "groq", profile: "groq", baseUrls: globalUrl("https://api.groq.com/openai/v1") },
   // DeepSeek's host is in China. It guarantees no region.
-  { id: "deepseek", profile: "deepseek", baseUrls: anywhere("https://api.deepseek.com") },
-  { id: "together", profile: "together", baseUrls: anywhere("https://api.together.xyz/v1") },
+  { id: "deepseek", profile: "deepseek", baseUrls: globalUrl("https://api.deepseek.com") },
+  { id: "together", profile: "together", baseUrls: globalUrl("https://api.together.xyz/v1") },
   {
     id: "fireworks",
     profile: "fireworks",
-    baseUrls: anywhere("https://api.fireworks.ai/inference/v1"),
+    baseUrls: globalUrl("https://api.fireworks.ai/inference/v1"),
   },
-  { id: "xai", profile: "xai", baseUrls: anywhere("https://api.x.ai/v1") },
+  { id: "xai", profile: "xai", baseUrls: globalUrl("https://api.x.ai/v1") },
   { id: "xai-us", profile: "xai", baseUrls: { us: "https://us.api.x.ai/v1" } },
-  { id: "cerebras", profile: "cerebras", baseUrls: anywhere("https://api.cerebras.ai/v1") },
+  { id: "cerebras", profile: "cerebras", baseUrls: globalUrl("https://api.cerebras.ai/v1") },
   {
     id: "openrouter",
     profile: "openrouter",
     baseUrls: { global: "https://openrouter.ai/api/v1", eu: "https://eu.openrouter.ai/api/v1" },
-    ownHostIf: "OPENROUTER_EU",
+    regionalHostVariable: "OPENROUTER_EU",
   },
   {
     id: "voyage",
     profile: "voyage",
-    baseUrls: anywhere("https://api.voyageai.com/v1"),
+    baseUrls: globalUrl("https://api.voyageai.com/v1"),
     otherKeys: { prefix: "al-", baseUrl: "https://ai.mongodb.com/v1" },
   },
-  { id: "jina", profile: "jina", baseUrls: anywhere("https://api.jina.ai/v1") },
+  { id: "jina", profile: "jina", baseUrls: globalUrl("https://api.jina.ai/v1") },
 ];
 
 /**
@@ -98,11 +98,11 @@ function builtIn(host: Host): BuiltInProvider {
   };
 }
 
-function tagOf({ baseUrls, ownHostIf }: Host, config: ProviderConfig): HostTag {
-  const isOwn =
+function tagOf({ baseUrls, regionalHostVariable }: Host, config: ProviderConfig): HostTag {
+  const hasRegionalHost =
     baseUrls[config.region] !== undefined &&
-    (ownHostIf === undefined || config.secret(ownHostIf) === "on");
-  return isOwn ? config.region : "global";
+    (regionalHostVariable === undefined || config.secret(regionalHostVariable) === "on");
+  return hasRegionalHost ? config.region : "global";
 }
 
 function addressOf(host: Host, config: ProviderConfig, key: string): string {
@@ -126,14 +126,18 @@ export function placesOf(
   if (host === undefined) return null;
   const tag = tagOf(host, config);
   const key = config.secret(`${variablePart(host.profile)}_API_KEY`) ?? "";
-  const own = config.secret(`${variablePart(id)}_BASE_URL`);
-  if (own !== undefined) return { key, places: [{ tag, url: own }] };
-  const called = addressOf(host, config, key);
-  if (called === "") return null;
-  const same = HOSTS.filter(({ profile }) => profile === host.profile);
-  const all = same.flatMap(({ baseUrls }) => Object.entries(baseUrls) as [HostTag, string][]);
-  const others = all.filter(([, url]) => url !== called).map(([at, url]) => ({ tag: at, url }));
-  return { key, places: [{ tag, url: called }, ...others] };
+  const override = config.secret(`${variablePart(id)}_BASE_URL`);
+  if (override !== undefined) return { key, places: [{ tag, url: override }] };
+  const addressInUse = addressOf(host, config, key);
+  if (addressInUse === "") return null;
+  const sameCompany = HOSTS.filter(({ profile }) => profile === host.profile);
+  const all = sameCompany.flatMap(
+    ({ baseUrls }) => Object.entries(baseUrls) as [HostTag, string][],
+  );
+  const others = all
+    .filter(([, url]) => url !== addressInUse)
+    .map(([otherTag, url]) => ({ tag: otherTag, url }));
+  return { key, places: [{ tag, url: addressInUse }, ...others] };
 }
 
 function variablePart(id: string): string {

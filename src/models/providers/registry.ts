@@ -39,32 +39,36 @@ export function buildProviders(
 }
 
 export function activeProviders(config: ProviderConfig): readonly ConfiguredProvider[] {
-  const live: ConfiguredProvider[] = builtInHere(config).map((builtIn) => ({
+  const active: ConfiguredProvider[] = builtInHere(config).map((builtIn) => ({
     id: builtIn.id,
     regions: builtIn.tags(config),
   }));
   for (const entry of config.providers.filter((one) => isConfigured(one, config))) {
-    live.push({ id: entry.id, regions: entry.regions });
+    active.push({ id: entry.id, regions: entry.regions });
   }
-  if (config.sandbox) live.push({ id: "sandbox", regions: [config.region] });
-  return live;
+  if (config.sandbox) active.push({ id: "sandbox", regions: [config.region] });
+  return active;
 }
 
 /** Returns the configuration problems that must stop the deployment from serving requests. */
 export function providerProblems(config: ProviderConfig): readonly ConfigProblem[] {
-  const problems = config.providers
+  const profileProblems = config.providers
     .filter((entry) => !PROFILES.has(entry.profile))
     .map((entry) => ({
       variable: "PROVIDERS",
       problem: `"${entry.id}" has an unknown profile; choose one of ${[...PROFILES.keys()].join(", ")}`,
     }));
-  const webOnly = config.providers
+  const addressProblems = config.providers
     .filter((entry) => !isWebAddress(entry.base_url))
     .map((entry) => ({
       variable: "PROVIDERS",
       problem: `"${entry.id}" needs a base_url of http or https, without user or password`,
     }));
-  return [...problems, ...webOnly, ...BUILT_IN.flatMap((builtIn) => builtIn.problems(config))];
+  return [
+    ...profileProblems,
+    ...addressProblems,
+    ...BUILT_IN.flatMap((builtIn) => builtIn.problems(config)),
+  ];
 }
 
 function builtInHere(config: ProviderConfig): readonly BuiltInProvider[] {
@@ -91,24 +95,26 @@ function providerOfEntry(entry: ProviderEntry, config: ProviderConfig): Provider
 
 function isConfigured(entry: ProviderEntry, config: ProviderConfig): boolean {
   if (!PROFILES.has(entry.profile)) return false;
-  const named = entry.secret === undefined ? [] : [entry.secret];
-  const inHeaders = Object.values(entry.headers ?? {}).flatMap((value) => secretsIn(value));
-  return [...named, ...inHeaders].every((name) => config.secret(name) !== undefined);
+  const secretNames = entry.secret === undefined ? [] : [entry.secret];
+  const headerSecretNames = Object.values(entry.headers ?? {}).flatMap((value) =>
+    secretNamesIn(value),
+  );
+  return [...secretNames, ...headerSecretNames].every((name) => config.secret(name) !== undefined);
 }
 
-const SECRET_PLACE = /\$([A-Z][A-Z0-9_]*)/g;
+const SECRET_REFERENCE = /\$([A-Z][A-Z0-9_]*)/g;
 
-function secretsIn(value: string): string[] {
-  return [...value.matchAll(SECRET_PLACE)].map(([, name = ""]) => name);
+function secretNamesIn(value: string): string[] {
+  return [...value.matchAll(SECRET_REFERENCE)].map(([, name = ""]) => name);
 }
 
 function headersOf(
   { headers = {} }: ProviderEntry,
   config: ProviderConfig,
 ): Record<string, string> {
-  const filled = Object.entries(headers).map(([name, value]): [string, string] => [
+  const headersWithSecrets = Object.entries(headers).map(([name, value]): [string, string] => [
     name,
-    value.replace(SECRET_PLACE, (_, secret: string) => config.secret(secret) ?? ""),
+    value.replace(SECRET_REFERENCE, (_, secret: string) => config.secret(secret) ?? ""),
   ]);
-  return Object.fromEntries(filled);
+  return Object.fromEntries(headersWithSecrets);
 }

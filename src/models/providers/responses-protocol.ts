@@ -35,14 +35,14 @@ export function responsesProtocol({ id, url, headers, secret }: ResponsesHost): 
         const isNative = call.native !== undefined;
         const requested = isNative ? responsesNativeBody(call) : toResponsesApiRequest(call);
         if (isFailure(requested)) return requested;
-        const tooLarge = call.stream ? null : echoTooLarge(requested);
-        if (tooLarge !== null) return tooLarge;
+        const echoFailure = call.stream ? null : echoTooLarge(requested);
+        if (echoFailure !== null) return echoFailure;
         const { prompt_cache_key: cacheKey, ...body } = requested;
-        const whole = { ...body, ...(await identityOf(hashes, call, cacheKey)) };
+        const fullBody = { ...body, ...(await identityOf(hashes, call, cacheKey)) };
         const accept = call.stream ? "text/event-stream" : "application/json";
         const send = (sent: JsonObject) =>
           postRequest(call, { url, headers: { accept, ...headers }, body: JSON.stringify(sent) });
-        return againWithoutReasoning(await send(whole), whole, send);
+        return retryWithoutReasoning(await send(fullBody), fullBody, send);
       },
       answer: (raw, { native }) =>
         native === undefined
@@ -62,25 +62,27 @@ export function responsesProtocol({ id, url, headers, secret }: ResponsesHost): 
 }
 
 const ERROR_BYTES_MAX = 64 * 1024;
-const NOT_OURS = "invalid_encrypted_content";
+const FOREIGN_REASONING_CODE = "invalid_encrypted_content";
 
-const kindOf = objectReader({ type: anyValue });
-const complaint = objectReader({ error: objectReader({ code: anyValue }) });
+const readType = objectReader({ type: anyValue });
+const readErrorCode = objectReader({ error: objectReader({ code: anyValue }) });
 
-type Answered = Response | ProviderFailure;
+type SendResult = Response | ProviderFailure;
 
-async function againWithoutReasoning(
-  answer: Answered,
+async function retryWithoutReasoning(
+  response: SendResult,
   body: JsonObject & { readonly input?: unknown },
-  send: (body: JsonObject) => Promise<Answered>,
-): Promise<Answered> {
-  if (!(answer instanceof Response) || answer.status !== 400) return answer;
+  send: (body: JsonObject) => Promise<SendResult>,
+): Promise<SendResult> {
+  if (!(response instanceof Response) || response.status !== 400) return response;
   const input = listOf(body.input);
-  const kept = input.filter((item) => kindOf(item).type !== "reasoning");
-  if (kept.length === input.length) return answer;
-  const text = (await readBoundedText(answer, ERROR_BYTES_MAX)) ?? "";
-  if (complaint(parseObject(text)).error.code === NOT_OURS) return send({ ...body, input: kept });
-  return new Response(text, { status: answer.status, headers: answer.headers });
+  const inputWithoutReasoning = input.filter((item) => readType(item).type !== "reasoning");
+  if (inputWithoutReasoning.length === input.length) return response;
+  const text = (await readBoundedText(response, ERROR_BYTES_MAX)) ?? "";
+  if (readErrorCode(parseObject(text)).error.code === FOREIGN_REASONING_CODE) {
+    return send({ ...body, input: inputWithoutReasoning });
+  }
+  return new Response(text, { status: response.status, headers: response.headers });
 }
 
 /**

@@ -42,28 +42,28 @@ export const WORKERS_AI: BuiltInProvider = {
 };
 
 export function workersAi(ai: AiBinding): Provider {
-  return { ...httpProvider(wireOf(ai)), ignoresNone: workersAiIgnoresNoEffort };
+  return { ...httpProvider(createProtocol(ai)), ignoresNone: workersAiIgnoresNoEffort };
 }
 
-function wireOf(ai: AiBinding): ProviderProtocol {
+function createProtocol(ai: AiBinding): ProviderProtocol {
   return {
     id: ID,
     streamType: "text/event-stream",
     chat: {
       async ask(call) {
         const inputs = workersAiChatInputs(call);
-        return isFailure(inputs) ? inputs : run(ai, call, inputs);
+        return isFailure(inputs) ? inputs : runModel(ai, call, inputs);
       },
       answer: readWorkersAiChat,
     },
     embeddings: {
       inParts: embedInBatchesOf(TEXTS_MAX),
-      ask: (call) => run(ai, call, embeddingInputs(call)),
-      answer: embeddingAnswer,
+      ask: (call) => runModel(ai, call, embeddingInputs(call)),
+      answer: readEmbeddings,
     },
     transcription: {
-      ask: (call) => run(ai, call, transcriptionInputs(call)),
-      answer: transcriptionAnswer,
+      ask: (call) => runModel(ai, call, transcriptionInputs(call)),
+      answer: readTranscription,
       events: transcriptEvents,
     },
     failureInside: workersAiFailureInside,
@@ -72,7 +72,7 @@ function wireOf(ai: AiBinding): ProviderProtocol {
   };
 }
 
-async function run(
+async function runModel(
   ai: AiBinding,
   call: ProviderCall,
   inputs: JsonObject,
@@ -80,8 +80,8 @@ async function run(
   call.onDispatch?.();
   try {
     const options = { returnRawResponse: true, signal: call.signal };
-    const answer = await ai.run(call.upstreamId, inputs, options);
-    return answer instanceof Response ? answer : { kind: "retry", reason: "no_response" };
+    const response = await ai.run(call.upstreamId, inputs, options);
+    return response instanceof Response ? response : { kind: "retry", reason: "no_response" };
   } catch (error) {
     return (call.signal.aborted ? null : workersAiThrownFailure(error)) ?? connectionFailure(call);
   }
@@ -97,7 +97,7 @@ function transcriptionInputs({ body, onDropped }: ProviderCallOf<"transcription"
   };
 }
 
-function transcriptionAnswer({ text, transcription_info: info }: JsonObject) {
+function readTranscription({ text, transcription_info: info }: JsonObject) {
   if (typeof text !== "string") return null;
   const { duration } = objectOf(info);
   return { body: { text }, usage: usageOfSeconds(duration) };
@@ -108,27 +108,28 @@ function embeddingInputs({ body, upstreamId }: EmbeddingsCall): JsonObject {
   return { text: body.input, ...(pooling !== undefined && { pooling }) };
 }
 
-function embeddingAnswer(
+function readEmbeddings(
   raw: JsonObject,
   call: EmbeddingsCall,
 ): ProviderResponse | ProviderFailure | null {
-  const { data, pooling: given } = raw;
+  const { data, pooling: returnedPooling } = raw;
   const vectors = listOf(data);
   const { pooling } = workersAiFamilyOf(call.upstreamId);
-  const isOther = typeof given === "string" && given !== (pooling ?? given);
-  if (vectors.length !== inputTexts(call).length || isOther) return null;
+  const hasOtherPooling =
+    typeof returnedPooling === "string" && returnedPooling !== (pooling ?? returnedPooling);
+  if (vectors.length !== inputTexts(call).length || hasOtherPooling) return null;
   const { dimensions } = call.body;
   for (const vector of vectors) {
     if (!Array.isArray(vector) || vector.length === 0) return null;
     if (!vector.every((value) => typeof value === "number")) return null;
     if (dimensions !== undefined && dimensions !== vector.length) {
-      return dimensionsRefused(vector.length);
+      return dimensionsFailure(vector.length);
     }
   }
   return embeddingList(vectors, null);
 }
 
-function dimensionsRefused(length: number): ProviderFailure {
+function dimensionsFailure(length: number): ProviderFailure {
   const message = `This model's vectors have ${length} dimensions, and no others.`;
   return { kind: "refused", reason: "dimensions", message, param: "dimensions" };
 }

@@ -16,7 +16,8 @@ import { MISTRAL_SPEECH_CALL } from "../../protocols/chat/speech.ts";
 import { transcriptionCall } from "../../protocols/chat/transcription.ts";
 import type { Profile } from "../../protocols/chat/profile.ts";
 
-const MISTRAL_REASONS = /small-(?:2603|latest)|medium-(?:3[.-]5|2604|latest)|large-4|magistral|glm/;
+const MISTRAL_REASONING_MODELS =
+  /small-(?:2603|latest)|medium-(?:3[.-]5|2604|latest)|large-4|magistral|glm/;
 
 /** Mistral. It returns 422 for unknown fields (docs.mistral.ai, OpenAPI). */
 export const MISTRAL_PROFILE: Profile = {
@@ -34,7 +35,7 @@ export const MISTRAL_PROFILE: Profile = {
   rules: [
     { fields: ["tool_choice"], values: { required: "any" } },
     // Mistral's reasoning models support only `none` and `high`. Its other models reject the field.
-    effort(MISTRAL_REASONS, {
+    effort(MISTRAL_REASONING_MODELS, {
       minimal: "none",
       low: "high",
       medium: "high",
@@ -49,7 +50,7 @@ export const MISTRAL_PROFILE: Profile = {
     // Not empty, because mistral-common rejects an assistant message that has neither content nor
     // calls.
     bridge: "Done.",
-    reasoning: { as: "thinking", models: MISTRAL_REASONS },
+    reasoning: { as: "thinking", models: MISTRAL_REASONING_MODELS },
   },
   textsMax: 32,
   calls: {

@@ -39,11 +39,11 @@ const REASONING_RULES: readonly FieldRule[] = [
  * From GPT-5.6 on, OpenAI returns 400 for function tools unless reasoning is off (error text of the
  * API). Reasoning is on by default.
  */
-const WITH_TOOLS: readonly RequiredFields[] = [
+const FIELDS_WITH_TOOLS: readonly RequiredFields[] = [
   { models: /^gpt-(?:5\.[6-9]|[6-9])/, beside: "tools", fields: { reasoning_effort: "none" } },
 ];
 
-const TRANSCRIPTIONS = transcriptionCall({ format: "json", streams: true, prompts: true });
+const TRANSCRIPTION_CALL = transcriptionCall({ format: "json", streams: true, prompts: true });
 
 export const OPENAI_HOST_PROFILE: Profile = {
   ...COMMON_PROFILE,
@@ -58,12 +58,12 @@ export const OPENAI_HOST_PROFILE: Profile = {
   chatExtras: { service_tier: "default" }, // `auto` would use our project's tier
   takesTokens: true,
   rules: REASONING_RULES,
-  implied: WITH_TOOLS,
+  implied: FIELDS_WITH_TOOLS,
   capField: "max_completion_tokens",
   streamOptions: { include_usage: true, include_obfuscation: false },
   developerRole: true,
   speaksResponses: true,
-  calls: { moderation: MODERATION_CALL, image: IMAGE_CALL, transcription: TRANSCRIPTIONS },
+  calls: { moderation: MODERATION_CALL, image: IMAGE_CALL, transcription: TRANSCRIPTION_CALL },
 };
 
 export const GENERIC_PROFILE: Profile = {
@@ -75,7 +75,7 @@ export const GENERIC_PROFILE: Profile = {
     rerank: rerankCall("top_n"),
     moderation: MODERATION_CALL,
     image: IMAGE_CALL,
-    transcription: TRANSCRIPTIONS,
+    transcription: TRANSCRIPTION_CALL,
     speech: SPEECH_CALL,
     ocr: OCR_CALL,
   },

@@ -24,21 +24,33 @@ export type SandboxCompletionHead = {
   readonly system_fingerprint: string;
 };
 
-type ReadAnswer =
+type AnswerResult =
   | { readonly ok: true; readonly answer: SandboxCompletion }
   | { readonly ok: false; readonly failure: ProviderFailure };
 
-export function sandboxAnswer(call: ChatCall, nowMs: number, mode: SandboxMode = {}): ReadAnswer {
-  const made = sandboxRepliesTo(call.body, call.cap, mode);
-  if (!made.ok) return made;
-  const reasoning = made.replies.reduce((sum, { thought }) => sum + countTokens(thought), 0);
-  const output = made.replies.reduce((sum, reply) => sum + reply.tokens, reasoning);
-  const input = countPromptTokens(call.body);
-  const alternatives = askedLogprobs(call.body);
-  const usage = { input, cacheRead: 0, cacheWrite: 0, output, reasoning };
+export function sandboxAnswer(call: ChatCall, nowMs: number, mode: SandboxMode = {}): AnswerResult {
+  const repliesResult = sandboxRepliesTo(call.body, call.cap, mode);
+  if (!repliesResult.ok) return repliesResult;
+  const reasoningTokens = repliesResult.replies.reduce(
+    (sum, { thought }) => sum + countTokens(thought),
+    0,
+  );
+  const outputTokens = repliesResult.replies.reduce(
+    (sum, reply) => sum + reply.tokens,
+    reasoningTokens,
+  );
+  const inputTokens = countPromptTokens(call.body);
+  const alternatives = requestedTopLogprobs(call.body);
+  const usage = {
+    input: inputTokens,
+    cacheRead: 0,
+    cacheWrite: 0,
+    output: outputTokens,
+    reasoning: reasoningTokens,
+  };
   const split = alternatives === null ? null : splitIntoTokens;
   const head = headOf(call, nowMs);
-  return { ok: true, answer: { head, replies: made.replies, usage, alternatives, split } };
+  return { ok: true, answer: { head, replies: repliesResult.replies, usage, alternatives, split } };
 }
 
 export function sandboxChatBody(answer: SandboxCompletion): JsonObject {
@@ -109,24 +121,27 @@ function headOf(call: ChatCall, nowMs: number): SandboxCompletionHead {
   };
 }
 
-const OTHERS =
+const ALTERNATIVE_TOKENS =
   " the, a, and, of, to, in, is, that, it, for, on, with, as, was, at, by, be, this, are, or, an";
 const utf8 = new TextEncoder();
 
-function askedLogprobs({ logprobs, top_logprobs: tops = 0 }: ChatBody): number | null {
-  return logprobs === true ? tops : null;
+function requestedTopLogprobs({
+  logprobs,
+  top_logprobs: topLogprobs = 0,
+}: ChatBody): number | null {
+  return logprobs === true ? topLogprobs : null;
 }
 
 function tokenEntry(token: string, alternatives: number): JsonObject {
   const logprob = -(distributedHash32(token) % 500) / 1000; // e^-0.5 = 0.61, so this token is always the most probable
-  const others = OTHERS.split(",").filter((other) => other !== token);
-  const top = [token, ...others].slice(0, alternatives).map((other, rank) => {
-    const less = -1 - rank - (distributedHash32(token + other) % 1000) / 1000;
-    return entry(other, rank === 0 ? logprob : less);
+  const others = ALTERNATIVE_TOKENS.split(",").filter((other) => other !== token);
+  const topEntries = [token, ...others].slice(0, alternatives).map((other, rank) => {
+    const lowerLogprob = -1 - rank - (distributedHash32(token + other) % 1000) / 1000;
+    return logprobEntry(other, rank === 0 ? logprob : lowerLogprob);
   });
-  return { ...entry(token, logprob), top_logprobs: top };
+  return { ...logprobEntry(token, logprob), top_logprobs: topEntries };
 }
 
-function entry(token: string, logprob: number): JsonObject {
+function logprobEntry(token: string, logprob: number): JsonObject {
   return { token, logprob: logprob + 0, bytes: [...utf8.encode(token)] };
 }

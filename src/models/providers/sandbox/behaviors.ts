@@ -22,7 +22,7 @@ export type SandboxBehavior = {
   readonly json?: (delays: SandboxDelays) => number | ProviderFailure;
 };
 
-const EVENTS_AT_ONCE = 16;
+const EVENTS_PER_BATCH = 16;
 const WORDS_BEFORE_STALL = 2;
 const WORDS_BEFORE_FAULT = 3;
 const USAGE_FACTOR = 1000;
@@ -31,9 +31,9 @@ const STREAM_ERROR: ProviderFailure = { kind: "retry", reason: "500" };
 const CONNECTION_ERROR: ProviderFailure = { kind: "retry", reason: "connection" };
 
 export const BEHAVIORS: ReadonlyMap<string, SandboxBehavior> = new Map<string, SandboxBehavior>([
-  ["echo", { stream: atOnce }],
-  ["think", { stream: atOnce, mode: { thinks: true } }],
-  ["agent", { stream: atOnce, mode: { isAgent: true } }],
+  ["echo", { stream: inLargeBatches }],
+  ["think", { stream: inLargeBatches, mode: { thinks: true } }],
+  ["agent", { stream: inLargeBatches, mode: { isAgent: true } }],
   ["slow-first-byte", { stream: slowFirstByte, json: (delays) => delays.firstByteMs }],
   ["slow-stream", { stream: slowStream }],
   ["stall", { stream: stall, json: () => FOREVER_MS }],
@@ -42,15 +42,18 @@ export const BEHAVIORS: ReadonlyMap<string, SandboxBehavior> = new Map<string, S
   ["error-first", { stream: errorFirst, json: () => STREAM_ERROR }],
   ["no-usage", { stream: wordByWord, change: (answer) => ({ ...answer, usage: null }) }],
   ["huge-usage", { stream: wordByWord, change: withHugeUsage }],
-  ["split-utf8", { stream: inHalves, change: byCharacter, mode: { opening: MULTIBYTE } }],
+  [
+    "split-utf8",
+    { stream: withEmptyBatches, change: splitByCharacter, mode: { opening: MULTIBYTE } },
+  ],
   ["endless", { stream: endless, json: () => FOREVER_MS }],
 ]);
 
-function* atOnce(answer: SandboxCompletion): Generator<PlayedStep> {
+function* inLargeBatches(answer: SandboxCompletion): Generator<PlayedStep> {
   let events: StreamEvent[] = [];
   for (const event of eventsOf(answer)) {
     events.push(event);
-    if (events.length < EVENTS_AT_ONCE) continue;
+    if (events.length < EVENTS_PER_BATCH) continue;
     yield { kind: "events", events };
     events = [];
   }
@@ -63,30 +66,30 @@ function* wordByWord(answer: SandboxCompletion): Generator<PlayedStep> {
 
 function* slowFirstByte(answer: SandboxCompletion, delays: SandboxDelays): Generator<PlayedStep> {
   yield { kind: "wait", ms: delays.firstByteMs };
-  yield* atOnce(answer);
+  yield* inLargeBatches(answer);
 }
 
 function* slowStream(answer: SandboxCompletion, delays: SandboxDelays): Generator<PlayedStep> {
-  let first = true;
+  let isFirst = true;
   for (const step of wordByWord(answer)) {
-    if (!first) yield { kind: "wait", ms: delays.wordMs };
+    if (!isFirst) yield { kind: "wait", ms: delays.wordMs };
     yield step;
-    first = false;
+    isFirst = false;
   }
 }
 
 function* stall(answer: SandboxCompletion): Generator<PlayedStep> {
-  yield* beginning(answer, WORDS_BEFORE_STALL);
+  yield* firstPieces(answer, WORDS_BEFORE_STALL);
   for (;;) yield { kind: "wait", ms: FOREVER_MS };
 }
 
 function* cut(answer: SandboxCompletion): Generator<PlayedStep> {
-  yield* beginning(answer, WORDS_BEFORE_FAULT);
+  yield* firstPieces(answer, WORDS_BEFORE_FAULT);
   yield { kind: "cut" };
 }
 
 function* errorMid(answer: SandboxCompletion): Generator<PlayedStep> {
-  yield* beginning(answer, WORDS_BEFORE_FAULT);
+  yield* firstPieces(answer, WORDS_BEFORE_FAULT);
   yield* errorFirst();
 }
 
@@ -94,7 +97,7 @@ function* errorFirst(): Generator<PlayedStep> {
   yield { kind: "events", events: [{ kind: "error", failure: STREAM_ERROR }] };
 }
 
-function* inHalves(answer: SandboxCompletion): Generator<PlayedStep> {
+function* withEmptyBatches(answer: SandboxCompletion): Generator<PlayedStep> {
   for (const step of wordByWord(answer)) {
     yield { kind: "events", events: [] };
     yield step;
@@ -102,7 +105,7 @@ function* inHalves(answer: SandboxCompletion): Generator<PlayedStep> {
 }
 
 function* endless(answer: SandboxCompletion, delays: SandboxDelays): Generator<PlayedStep> {
-  yield* beginning(answer, 0);
+  yield* firstPieces(answer, 0);
   const text = answer.replies[0]?.content ?? "";
   const words = wordsOf(`${text === "" ? "on and on" : text} `);
   for (;;) {
@@ -113,10 +116,10 @@ function* endless(answer: SandboxCompletion, delays: SandboxDelays): Generator<P
   }
 }
 
-function* beginning(answer: SandboxCompletion, pieces: number): Generator<PlayedStep> {
-  let left = answer.replies.length * (1 + pieces);
+function* firstPieces(answer: SandboxCompletion, pieces: number): Generator<PlayedStep> {
+  let eventsLeft = answer.replies.length * (1 + pieces);
   for (const event of eventsOf(answer)) {
-    if (left-- <= 0 || isFinish(event)) return;
+    if (eventsLeft-- <= 0 || isFinish(event)) return;
     yield { kind: "events", events: [event] };
   }
 }
@@ -124,11 +127,11 @@ function* beginning(answer: SandboxCompletion, pieces: number): Generator<Played
 function withHugeUsage(answer: SandboxCompletion, cap: number): SandboxCompletion {
   if (answer.usage === null) return answer;
   const { input, output } = answer.usage;
-  const beyond = Number.isFinite(cap) ? cap * answer.replies.length + 1 : 0;
-  const huge = Math.max(output * USAGE_FACTOR, beyond);
-  return { ...answer, usage: { ...answer.usage, input: input * USAGE_FACTOR, output: huge } };
+  const aboveCap = Number.isFinite(cap) ? cap * answer.replies.length + 1 : 0;
+  const hugeOutput = Math.max(output * USAGE_FACTOR, aboveCap);
+  return { ...answer, usage: { ...answer.usage, input: input * USAGE_FACTOR, output: hugeOutput } };
 }
 
-function byCharacter(answer: SandboxCompletion): SandboxCompletion {
+function splitByCharacter(answer: SandboxCompletion): SandboxCompletion {
   return { ...answer, split: answer.split ?? ((text) => Array.from(text)) };
 }

@@ -34,14 +34,16 @@ export function sandboxCallsFor(
   const { list, choice, parallel } = tools;
   if (choice === "none") return [];
   const text = ask ?? "";
-  const orders = ordersIn(text, list);
-  const order = orders[rounds];
-  if (order !== undefined) return [order];
-  if (results.length > 0 || orders.length > 0) return [];
-  let called = namedIn(text, list);
-  if (typeof choice === "object") called = list.filter(({ name }) => name === choice.name);
-  if (called.length === 0 && (choice === "required" || isAgent)) called = list.slice(0, 1);
-  return drafts(parallel ? called : called.slice(0, 1));
+  const requestedCalls = callsRequestedIn(text, list);
+  const requestedCall = requestedCalls[rounds];
+  if (requestedCall !== undefined) return [requestedCall];
+  if (results.length > 0 || requestedCalls.length > 0) return [];
+  let calledTools = toolsMentionedIn(text, list);
+  if (typeof choice === "object") calledTools = list.filter(({ name }) => name === choice.name);
+  if (calledTools.length === 0 && (choice === "required" || isAgent)) {
+    calledTools = list.slice(0, 1);
+  }
+  return draftCalls(parallel ? calledTools : calledTools.slice(0, 1));
 }
 
 function functionsIn({ tools = [] }: ChatBody): NonNullable<ChatBody["tools"]> {
@@ -58,33 +60,38 @@ export function callsWithIds(
   });
 }
 
-function drafts(tools: readonly FunctionTool[]): readonly SandboxCallDraft[] {
-  const times = new Map<string, number>();
+function draftCalls(tools: readonly FunctionTool[]): readonly SandboxCallDraft[] {
+  const countByName = new Map<string, number>();
   return tools.map(({ name, parameters }) => {
-    const time = times.get(name) ?? 0;
-    times.set(name, time + 1);
-    const value = schemaInstance(parameters, time);
+    const count = countByName.get(name) ?? 0;
+    countByName.set(name, count + 1);
+    const value = schemaInstance(parameters, count);
     return { name, arguments: JSON.stringify(isObject(value) ? value : {}) };
   });
 }
 
-function namedIn(ask: string, tools: readonly FunctionTool[]): readonly FunctionTool[] {
+function toolsMentionedIn(ask: string, tools: readonly FunctionTool[]): readonly FunctionTool[] {
   const byName = new Map(tools.map((tool) => [tool.name.toLowerCase(), tool]));
   const words = ask.toLowerCase().split(/[^a-z0-9_-]+/);
   return words.flatMap((word) => byName.get(word) ?? []);
 }
 
-function ordersIn(ask: string, tools: readonly FunctionTool[]): readonly SandboxCallDraft[] {
-  const orders: SandboxCallDraft[] = [];
+function callsRequestedIn(
+  ask: string,
+  tools: readonly FunctionTool[],
+): readonly SandboxCallDraft[] {
+  const requestedCalls: SandboxCallDraft[] = [];
   for (const match of ask.matchAll(/(?:^|\s)call\s+([\w.-]+)\s*(?=\{)/gi)) {
     const tool = tools.find(({ name }) => name === match[1]);
-    const json = objectAt(ask, match.index + match[0].length);
-    if (tool !== undefined && json !== null) orders.push({ name: tool.name, arguments: json });
+    const json = jsonObjectAt(ask, match.index + match[0].length);
+    if (tool !== undefined && json !== null) {
+      requestedCalls.push({ name: tool.name, arguments: json });
+    }
   }
-  return orders;
+  return requestedCalls;
 }
 
-function objectAt(text: string, start: number): string | null {
+function jsonObjectAt(text: string, start: number): string | null {
   let tries = 0;
   for (let end = text.indexOf("}", start); end !== -1; end = text.indexOf("}", end + 1)) {
     if (++tries > BRACES_MAX) return null;

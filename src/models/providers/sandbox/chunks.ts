@@ -13,7 +13,7 @@ import type { SandboxToolCall } from "./calls.ts";
 export function* eventsOf(answer: SandboxCompletion): Generator<StreamEvent> {
   const [only] = answer.replies;
   if (only !== undefined && answer.replies.length === 1) yield* choiceEvents(answer, only, 0);
-  else yield* inTurns(answer.replies.map((reply, index) => choiceEvents(answer, reply, index)));
+  else yield* alternate(answer.replies.map((reply, index) => choiceEvents(answer, reply, index)));
   if (answer.usage !== null) yield { kind: "usage", usage: answer.usage };
   yield { kind: "end" };
 }
@@ -28,15 +28,15 @@ function* choiceEvents(
   index: number,
 ): Generator<StreamEvent> {
   const { head } = answer;
-  const open = { index, logprobs: null, finish_reason: null };
+  const unfinished = { index, logprobs: null, finish_reason: null };
   const content = reply.content === null ? null : "";
-  yield event(head, { ...open, delta: { role: "assistant", content, refusal: null } });
+  yield event(head, { ...unfinished, delta: { role: "assistant", content, refusal: null } });
   for (const piece of wordsOf(reply.thought)) {
-    yield event(head, { ...open, delta: { reasoning_content: piece } });
+    yield event(head, { ...unfinished, delta: { reasoning_content: piece } });
   }
   if (reply.thought !== "") {
     yield event(head, {
-      ...open,
+      ...unfinished,
       delta: { reasoning_details: [sandboxThoughtDetail(reply.thought)] },
     });
   }
@@ -46,9 +46,9 @@ function* choiceEvents(
     yield event(head, { index, delta: { content: piece }, logprobs, finish_reason: null });
   }
   for (const [position, call] of reply.calls.entries()) {
-    for (const delta of callDeltas(call, position)) yield event(head, { ...open, delta });
+    for (const delta of callDeltas(call, position)) yield event(head, { ...unfinished, delta });
   }
-  yield event(head, { ...open, delta: {}, finish_reason: reply.finish });
+  yield event(head, { ...unfinished, delta: {}, finish_reason: reply.finish });
 }
 
 function* callDeltas(call: SandboxToolCall, index: number): Generator<JsonObject> {
@@ -59,17 +59,17 @@ function* callDeltas(call: SandboxToolCall, index: number): Generator<JsonObject
   }
 }
 
-function* inTurns(choices: readonly Generator<StreamEvent>[]): Generator<StreamEvent> {
-  let open = choices;
-  while (open.length > 0) {
-    const still: Generator<StreamEvent>[] = [];
-    for (const choice of open) {
+function* alternate(choices: readonly Generator<StreamEvent>[]): Generator<StreamEvent> {
+  let unfinished = choices;
+  while (unfinished.length > 0) {
+    const remaining: Generator<StreamEvent>[] = [];
+    for (const choice of unfinished) {
       const step = choice.next();
       if (step.done === true) continue;
-      still.push(choice);
+      remaining.push(choice);
       yield step.value;
     }
-    open = still;
+    unfinished = remaining;
   }
 }
 
@@ -82,7 +82,7 @@ function event(head: SandboxCompletionHead, choice: ChunkChoice): StreamEvent {
   };
 }
 
-export function isFinish(made: StreamEvent): boolean {
-  if (made.kind !== "chunk") return true;
-  return made.chunk.choices.some((one) => one.finish_reason !== null);
+export function isFinish(streamEvent: StreamEvent): boolean {
+  if (streamEvent.kind !== "chunk") return true;
+  return streamEvent.chunk.choices.some((one) => one.finish_reason !== null);
 }

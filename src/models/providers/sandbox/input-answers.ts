@@ -27,54 +27,57 @@ export type SandboxAnswer<K extends InputKind> = {
 
 export const SANDBOX_INPUT_ANSWERS: { readonly [K in InputKind]: SandboxAnswer<K> } = {
   embeddings: sandboxEmbeddings,
-  rerank: ranked,
-  moderation: moderated,
+  rerank: rerankAnswer,
+  moderation: moderationAnswer,
   image: sandboxImages,
-  transcription: transcribed,
-  speech: spoken,
-  ocr: readPages,
+  transcription: transcriptionAnswer,
+  speech: speechAnswer,
+  ocr: ocrAnswer,
 };
 
 const DOCUMENTS_PER_UNIT = 100;
 
-function ranked({ body }: ProviderCallOf<"rerank">): ProviderResult {
-  const wanted = wordsIn(body.query);
+function rerankAnswer({ body }: ProviderCallOf<"rerank">): ProviderResult {
+  const queryWords = wordsIn(body.query);
   const results = body.documents.map((text, index) => {
     const words = wordsIn(text);
-    const found = [...wanted].filter((word) => words.has(word)).length;
-    return { index, relevance_score: wanted.size === 0 ? 0 : found / wanted.size };
+    const found = [...queryWords].filter((word) => words.has(word)).length;
+    return { index, relevance_score: queryWords.size === 0 ? 0 : found / queryWords.size };
   });
   const sorted = results.toSorted((a, b) => b.relevance_score - a.relevance_score);
   const units = Math.ceil(body.documents.length / DOCUMENTS_PER_UNIT);
-  return answered({ results: sorted.slice(0, body.top_n) }, { search_unit: units });
+  return jsonAnswer({ results: sorted.slice(0, body.top_n) }, { search_unit: units });
 }
 
-function moderated({ body: { input } }: ProviderCallOf<"moderation">): ProviderResult {
+function moderationAnswer({ body: { input } }: ProviderCallOf<"moderation">): ProviderResult {
   const inputs = [input].flat();
   const flags = inputs.map((one) => {
     const part = typeof one === "string" ? { text: one } : one;
     return "text" in part && wordsIn(part.text).has("violence");
   });
-  const each = typeof inputs[0] === "string" ? flags : [flags.includes(true)];
-  const results = each.map((flagged) => ({
+  const flagPerResult = typeof inputs[0] === "string" ? flags : [flags.includes(true)];
+  const results = flagPerResult.map((flagged) => ({
     flagged,
     categories: { violence: flagged },
     category_scores: { violence: flagged ? 1 : 0 },
   }));
-  return answered({ results }, {});
+  return jsonAnswer({ results }, {});
 }
 
 const BYTES_PER_SECOND = 1000;
 
 /** Returns a transcript. Counts 1,000 bytes of audio as one second. */
-function transcribed({ body: { file }, stream }: ProviderCallOf<"transcription">): ProviderResult {
+function transcriptionAnswer({
+  body: { file },
+  stream,
+}: ProviderCallOf<"transcription">): ProviderResult {
   const body = { text: `This is the audio of ${file.filename}.` };
   const usage = { ...NO_USAGE, second: Math.ceil(file.bytes.length / BYTES_PER_SECOND) };
   if (!stream) return { kind: "json", body, usage };
   return { kind: "stream", events: streamOfEvents(transcriptEvents({ body, usage })) };
 }
 
-function spoken({ body: { input } }: ProviderCallOf<"speech">): ProviderResult {
+function speechAnswer({ body: { input } }: ProviderCallOf<"speech">): ProviderResult {
   const bytes = new TextEncoder().encode(input);
   const half = Math.ceil(bytes.length / 2);
   const audio = [bytes.slice(0, half), bytes.slice(half)].filter(({ length }) => length > 0);
@@ -86,13 +89,13 @@ function spoken({ body: { input } }: ProviderCallOf<"speech">): ProviderResult {
   return { kind: "stream", events: streamOfEvents(events) };
 }
 
-function readPages({ body: { pages } }: ProviderCallOf<"ocr">): ProviderResult {
+function ocrAnswer({ body: { pages } }: ProviderCallOf<"ocr">): ProviderResult {
   const blank = { images: [], dimensions: null };
   const read = pages.map((index) => ({ index, markdown: `# Page ${index}`, ...blank }));
-  return answered({ pages: read, doc_size_bytes: null }, { page: pages.length });
+  return jsonAnswer({ pages: read, doc_size_bytes: null }, { page: pages.length });
 }
 
-function answered(body: JsonObject, counts: UnitCounts): ProviderResult {
+function jsonAnswer(body: JsonObject, counts: UnitCounts): ProviderResult {
   return { kind: "json", body, usage: { ...NO_USAGE, ...counts } };
 }
 
@@ -104,7 +107,7 @@ const DIMENSIONS_DEFAULT = 256;
 const DIMENSIONS_MAX = 1024;
 const COORDINATES_PER_WORD = 8;
 /** 8 decimals are as exact as a float32 near 1, and shorter than a double. */
-const DECIMALS = 1e8;
+const ROUNDING_FACTOR = 1e8;
 
 function sandboxEmbeddings({ upstreamId, body }: EmbeddingsCall): ProviderResult {
   const { input, dimensions = DIMENSIONS_DEFAULT } = body;
@@ -146,13 +149,13 @@ function vectorOf(words: readonly string[], dimensions: number): readonly number
     sums[distributedHash32(words.join(" ")) % dimensions] = 1; // the text is empty, or all coordinates canceled each other out
     norm = 1;
   }
-  return sums.map((sum) => Math.round((sum / norm) * DECIMALS) / DECIMALS + 0);
+  return sums.map((sum) => Math.round((sum / norm) * ROUNDING_FACTOR) / ROUNDING_FACTOR + 0);
 }
 
-const PIXEL =
+const PIXEL_PNG_BASE64 =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-const SOURCE_TOKENS = 1024;
+const TOKENS_PER_SOURCE_IMAGE = 1024;
 
 function sandboxImages({ body }: ImageCall): ProviderResult {
   const { n, partial_images: previews = 0, prompt, edit } = body;
@@ -161,12 +164,12 @@ function sandboxImages({ body }: ImageCall): ProviderResult {
     ...NO_USAGE,
     input: Math.ceil(estimateTokens(prompt)),
     image: n,
-    ...(edit !== undefined && { input_image_token: edit.images.length * SOURCE_TOKENS }),
+    ...(edit !== undefined && { input_image_token: edit.images.length * TOKENS_PER_SOURCE_IMAGE }),
   };
   const events: StreamEvent[] = [
-    ...Array.from({ length: previews }, (_, at) => preview(at)).flat(),
-    ...Array.from({ length: n }, (_, at) => pictureAt(at)),
-    native({ background: "opaque", output_format: "png", quality, size }),
+    ...Array.from({ length: previews }, (_, at) => previewEvents(at)).flat(),
+    ...Array.from({ length: n }, (_, at) => imageEvent(at)),
+    nativeEvent({ background: "opaque", output_format: "png", quality, size }),
     { kind: "usage", usage },
     { kind: "end" },
   ];
@@ -177,15 +180,15 @@ function sandboxImages({ body }: ImageCall): ProviderResult {
   };
 }
 
-function preview(at: number): StreamEvent[] {
-  const picture: StreamEvent = { kind: "piece", index: 0, text: PIXEL, isPartial: true };
-  return [picture, native({ partial_image_index: at })];
+function previewEvents(at: number): StreamEvent[] {
+  const picture: StreamEvent = { kind: "piece", index: 0, text: PIXEL_PNG_BASE64, isPartial: true };
+  return [picture, nativeEvent({ partial_image_index: at })];
 }
 
-function pictureAt(at: number): StreamEvent {
-  return { kind: "piece", index: at + 1, text: PIXEL, isPartial: false };
+function imageEvent(at: number): StreamEvent {
+  return { kind: "piece", index: at + 1, text: PIXEL_PNG_BASE64, isPartial: false };
 }
 
-function native(event: Extract<StreamEvent, { kind: "native" }>["event"]): StreamEvent {
+function nativeEvent(event: Extract<StreamEvent, { kind: "native" }>["event"]): StreamEvent {
   return { kind: "native", event, text: "", finish: null };
 }

@@ -15,7 +15,7 @@ export const FOREVER_MS = 2 ** 31 - 1;
 export function playSteps(steps: Iterator<PlayedStep>, signal: AbortSignal): EventStream {
   let cancelled = false;
   let broken = false;
-  let endPause: (() => void) | null = null;
+  let endCurrentPause: (() => void) | null = null;
   const next = async (): Promise<readonly StreamEvent[] | null> => {
     for (;;) {
       if (cancelled) return null;
@@ -28,13 +28,13 @@ export function playSteps(steps: Iterator<PlayedStep>, signal: AbortSignal): Eve
         continue;
       }
       const pause = startPause(step.value.ms, signal);
-      endPause = pause.end;
+      endCurrentPause = pause.end;
       await pause.over;
     }
   };
   const cancel = (): void => {
     cancelled = true;
-    endPause?.();
+    endCurrentPause?.();
   };
   return { next, cancel };
 }

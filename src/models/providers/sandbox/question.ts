@@ -13,9 +13,9 @@ type ToolResult = { readonly tool: string | null; readonly text: string };
 const TOKENS_PER_MESSAGE = 3;
 
 export function readSandboxQuestion({ messages }: ChatBody): SandboxQuestion {
-  const requested = messages.findLastIndex(({ role }) => role === "user");
-  const since = messages.slice(requested + 1);
-  const rounds = since.filter((message) => callsIn(message).length > 0).length;
+  const lastUserIndex = messages.findLastIndex(({ role }) => role === "user");
+  const laterMessages = messages.slice(lastUserIndex + 1);
+  const rounds = laterMessages.filter((message) => callsIn(message).length > 0).length;
   const lastOther = messages.findLastIndex(({ role }) => role !== "tool");
   const last = messages[lastOther];
   const names = new Map(last && callsIn(last).map(({ id, name }) => [id, name]));
@@ -23,7 +23,7 @@ export function readSandboxQuestion({ messages }: ChatBody): SandboxQuestion {
     tool: (message.role === "tool" && names.get(message.tool_call_id)) || null,
     text: contentText(message.content),
   }));
-  const text = contentText(messages[requested]?.content);
+  const text = contentText(messages[lastUserIndex]?.content);
   return { ask: text === "" ? null : text, results, rounds, turn: messages.length };
 }
 
@@ -42,8 +42,9 @@ export function countPromptTokens({ messages, tools = [] }: ChatBody): number {
 function callsIn(message: ChatMessage) {
   const calls = (message.role === "assistant" && message.tool_calls) || [];
   return calls.map((call) => {
-    const { name, arguments: given } = call.type === "function" ? call.function : NO_FUNCTION;
-    return { id: call.id, name, arguments: given };
+    const { name, arguments: argumentsJson } =
+      call.type === "function" ? call.function : NO_FUNCTION;
+    return { id: call.id, name, arguments: argumentsJson };
   });
 }
 

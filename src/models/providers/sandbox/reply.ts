@@ -18,7 +18,7 @@ export type SandboxReply = {
   readonly split: (text: string) => readonly string[];
 };
 
-type Replies =
+type RepliesResult =
   | { readonly ok: true; readonly replies: readonly SandboxReply[] }
   | { readonly ok: false; readonly failure: ProviderFailure };
 
@@ -35,7 +35,11 @@ const GREETING = "Hello! Say something as the user and this model repeats it.";
  * Returns one reply per choice. It calls the matching tools, reports tool results, or repeats the
  * last user text after `opening`. Output beyond `cap` tokens is cut.
  */
-export function sandboxRepliesTo(body: ChatBody, cap: number, mode: SandboxMode = {}): Replies {
+export function sandboxRepliesTo(
+  body: ChatBody,
+  cap: number,
+  mode: SandboxMode = {},
+): RepliesResult {
   const { opening = "", thinks = false } = mode;
   if (body.messages.some(usesLegacyFunctions)) {
     return { ok: false, failure: legacyFunctionsFailure() };
@@ -45,12 +49,12 @@ export function sandboxRepliesTo(body: ChatBody, cap: number, mode: SandboxMode 
   if ("kind" in calls) return { ok: false, failure: calls };
   const { n: choices = 1 } = body;
   const thought = thinks && body.reasoning_effort !== "none" ? thoughtOf(conversation, cap) : "";
-  const left = cap - countTokens(thought);
+  const tokensLeft = cap - countTokens(thought);
   if (calls.length === 0) {
-    const reply = textReply(body, opening + textFor(conversation), left);
+    const reply = textReply(body, opening + textFor(conversation), tokensLeft);
     return { ok: true, replies: Array.from({ length: choices }, () => ({ ...reply, thought })) };
   }
-  const { drafts, ...reported } = callReply(calls, left, wordBefore(calls, mode));
+  const { drafts, ...reported } = callReply(calls, tokensLeft, sentenceBefore(calls, mode));
   const replies = Array.from({ length: choices }, (_, index): SandboxReply => {
     const seed = `${conversation.turn} ${index} ${conversation.ask ?? ""}`;
     return { ...reported, thought, calls: callsWithIds(drafts, seed), split: wordsOf };
@@ -59,9 +63,9 @@ export function sandboxRepliesTo(body: ChatBody, cap: number, mode: SandboxMode 
 }
 
 function thoughtOf({ ask, results }: SandboxQuestion, cap: number): string {
-  const about =
+  const plan =
     results.length > 0 ? "The results are here; I tell them." : "I repeat what was said.";
-  return cutToTokens(`The user said: ${ask ?? "nothing"}. ${about}`, Math.floor(cap / 2));
+  return cutToTokens(`The user said: ${ask ?? "nothing"}. ${plan}`, Math.floor(cap / 2));
 }
 
 function textFor(conversation: SandboxQuestion): string {
@@ -73,9 +77,9 @@ function textFor(conversation: SandboxQuestion): string {
 
 function textReply(body: ChatBody, text: string, cap: number): SandboxReply {
   const formatted = formatText(body.response_format, text);
-  const whole = cutAtStop(formatted.text, body.stop);
-  const content = cutToTokens(whole, cap);
-  const finish = content.length < whole.length ? "length" : "stop";
+  const fullText = cutAtStop(formatted.text, body.stop);
+  const content = cutToTokens(fullText, cap);
+  const finish = content.length < fullText.length ? "length" : "stop";
   return {
     content,
     thought: "",
@@ -106,25 +110,28 @@ function cutAtStop(text: string, stop: ChatBody["stop"]): string {
   return text.slice(0, end);
 }
 
-function wordBefore(calls: readonly SandboxCallDraft[], { isAgent = false }: SandboxMode): string {
+function sentenceBefore(
+  calls: readonly SandboxCallDraft[],
+  { isAgent = false }: SandboxMode,
+): string {
   return isAgent ? `I call ${calls[0]?.name}.` : "";
 }
 
-function callReply(calls: readonly SandboxCallDraft[], cap: number, word: string): CallReply {
-  const content = word === "" ? null : cutToTokens(word, cap);
+function callReply(calls: readonly SandboxCallDraft[], cap: number, sentence: string): CallReply {
+  const content = sentence === "" ? null : cutToTokens(sentence, cap);
   const drafts: SandboxCallDraft[] = [];
   let tokens = countTokens(content ?? "");
-  let cut = false;
+  let isCut = false;
   for (const draft of calls) {
     const left = cap - tokens - countTokens(draft.name);
-    cut = left < countTokens(draft.arguments);
+    isCut = left < countTokens(draft.arguments);
     if (left < 0) break;
-    const args = cut ? cutToTokens(draft.arguments, left) : draft.arguments;
+    const args = isCut ? cutToTokens(draft.arguments, left) : draft.arguments;
     drafts.push({ name: draft.name, arguments: args });
     tokens += countTokens(draft.name) + countTokens(args);
-    if (cut) break;
+    if (isCut) break;
   }
-  return { content, drafts, finish: cut ? "length" : "tool_calls", tokens };
+  return { content, drafts, finish: isCut ? "length" : "tool_calls", tokens };
 }
 
 type CallReply = Pick<SandboxReply, "content" | "finish" | "tokens"> & {

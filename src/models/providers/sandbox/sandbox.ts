@@ -24,7 +24,7 @@ type SandboxOptions = {
 const DELAYS: SandboxDelays = { firstByteMs: 1500, wordMs: 150, endlessMs: 20 };
 const ABORTED: ProviderFailure = { kind: "retry", reason: "aborted" };
 const UNKNOWN_MODEL: ProviderFailure = { kind: "disabled", reason: "unknown_model" };
-const FAULTS: ReadonlyMap<string, ProviderFailure> = new Map<string, ProviderFailure>([
+const FAILURE_BY_MODEL: ReadonlyMap<string, ProviderFailure> = new Map<string, ProviderFailure>([
   ["status-408", { kind: "retry", reason: "408" }],
   ["status-429", { kind: "overloaded", reason: "429", retryAfterMs: 2000 }],
   ["status-500", { kind: "retry", reason: "500" }],
@@ -36,48 +36,50 @@ const FAULTS: ReadonlyMap<string, ProviderFailure> = new Map<string, ProviderFai
 
 /**
  * Returns a provider that acts like a deterministic model. Each special model simulates one
- * behavior (`BEHAVIORS`) or one failure (`FAULTS`).
+ * behavior (`BEHAVIORS`) or one failure (`FAILURE_BY_MODEL`).
  */
 export function sandboxProvider(options: SandboxOptions = {}): Provider {
   const delays = { ...DELAYS, ...options.delays };
   const clock = options.clock ?? (() => now({}));
   const send = async (call: ProviderCall): Promise<ProviderResult> => {
-    if (call.signal.aborted) return failed(ABORTED);
+    if (call.signal.aborted) return failureResult(ABORTED);
     call.onDispatch?.();
-    const fault = FAULTS.get(call.upstreamId);
-    if (fault !== undefined) return failed(fault);
-    if (call.kind !== "chat") return inputAnswer(call);
+    const fault = FAILURE_BY_MODEL.get(call.upstreamId);
+    if (fault !== undefined) return failureResult(fault);
+    if (call.kind !== "chat") return respondToInput(call);
     const behavior = BEHAVIORS.get(call.upstreamId);
-    if (behavior === undefined) return failed(UNKNOWN_MODEL);
-    return chat(call, behavior, delays, clock());
+    if (behavior === undefined) return failureResult(UNKNOWN_MODEL);
+    return respondToChat(call, behavior, delays, clock());
   };
   return { id: "sandbox", kinds: KIND_NAMES, readsFiles: true, send };
 }
 
-function inputAnswer(call: ProviderCallOf<InputKind>): ProviderResult {
+function respondToInput(call: ProviderCallOf<InputKind>): ProviderResult {
   const answer: SandboxAnswer<InputKind> = SANDBOX_INPUT_ANSWERS[call.kind];
-  return call.upstreamId === KINDS[call.kind].sandbox.model ? answer(call) : failed(UNKNOWN_MODEL);
+  return call.upstreamId === KINDS[call.kind].sandbox.model
+    ? answer(call)
+    : failureResult(UNKNOWN_MODEL);
 }
 
-async function chat(
+async function respondToChat(
   call: ChatCall,
   behavior: SandboxBehavior,
   delays: SandboxDelays,
   nowMs: number,
 ): Promise<ProviderResult> {
   const read = sandboxAnswer(call, nowMs, behavior.mode);
-  if (!read.ok) return failed(read.failure);
+  if (!read.ok) return failureResult(read.failure);
   const answer = behavior.change?.(read.answer, call.cap) ?? read.answer;
   if (call.stream) {
     return { kind: "stream", events: playSteps(behavior.stream(answer, delays), call.signal) };
   }
   const outcome = behavior.json?.(delays) ?? 0;
-  if (typeof outcome !== "number") return failed(outcome);
+  if (typeof outcome !== "number") return failureResult(outcome);
   if (outcome > 0) await abortablePause(outcome, call.signal);
-  if (call.signal.aborted) return failed(ABORTED);
+  if (call.signal.aborted) return failureResult(ABORTED);
   return { kind: "json", body: sandboxChatBody(answer), usage: answer.usage };
 }
 
-function failed(failure: ProviderFailure): ProviderResult {
+function failureResult(failure: ProviderFailure): ProviderResult {
   return { kind: "failure", failure };
 }

@@ -2,7 +2,7 @@ import { isObject, listOf, numberOf, objectOf } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 
 const LEVELS_MAX = 64;
-const LEVELS_TO_SPARE = 4;
+const SPARE_LEVELS = 4;
 const WORK_MAX = 10_000;
 const PARTS_PER_WORK = 100;
 const MERGES_MAX = 16;
@@ -13,106 +13,110 @@ const CHARACTERS_MAX = 10_000;
  * depends only on the schema and `variant`. Ignores rare keywords such as `pattern`.
  */
 export function schemaInstance(schema: unknown, variant = 0): unknown {
-  const making = { root: schema, workLeft: WORK_MAX };
-  for (let levels = 0; levels <= LEVELS_MAX && making.workLeft > 0; levels++) {
-    const place = { name: "text", variant, levels };
-    const least = make(making, schema, place);
-    if (least === undefined) continue;
-    return make(making, schema, { ...place, levels: levels + LEVELS_TO_SPARE }) ?? least;
+  const search = { root: schema, workLeft: WORK_MAX };
+  for (let levels = 0; levels <= LEVELS_MAX && search.workLeft > 0; levels++) {
+    const position = { name: "text", variant, levels };
+    const smallest = buildValue(search, schema, position);
+    if (smallest === undefined) continue;
+    return buildValue(search, schema, { ...position, levels: levels + SPARE_LEVELS }) ?? smallest;
   }
   return null;
 }
 
-type Making = { readonly root: unknown; workLeft: number };
+type Search = { readonly root: unknown; workLeft: number };
 type PropertyPlace = { readonly name: string; readonly variant: number; readonly levels: number };
 
-function make(making: Making, schema: unknown, place: PropertyPlace): unknown {
-  if (place.levels < 0 || --making.workLeft < 0) return undefined;
-  const { anyOf, oneOf, ...own } = merged(making, objectOf(schema), 0);
-  if ("const" in own) return own["const"];
-  const choices = listOf(own["enum"]);
-  if (choices.length > 0) return choices[place.variant % choices.length];
-  const below = { ...place, levels: place.levels - 1 };
+function buildValue(search: Search, schema: unknown, position: PropertyPlace): unknown {
+  if (position.levels < 0 || --search.workLeft < 0) return undefined;
+  const { anyOf, oneOf, ...ownKeywords } = mergeReferences(search, objectOf(schema), 0);
+  if ("const" in ownKeywords) return ownKeywords["const"];
+  const choices = listOf(ownKeywords["enum"]);
+  if (choices.length > 0) return choices[position.variant % choices.length];
+  const below = { ...position, levels: position.levels - 1 };
   const branches = [...listOf(anyOf), ...listOf(oneOf)];
-  making.workLeft -= branches.length / PARTS_PER_WORK;
+  search.workLeft -= branches.length / PARTS_PER_WORK;
   if (branches.length > 0) {
-    return firstOf(branches, (branch) => make(making, { allOf: [own, branch] }, below));
+    return firstDefined(branches, (branch) =>
+      buildValue(search, { allOf: [ownKeywords, branch] }, below),
+    );
   }
-  const types = Array.isArray(own["type"]) ? own["type"].map(String) : [typeOf(own)];
+  const types = Array.isArray(ownKeywords["type"])
+    ? ownKeywords["type"].map(String)
+    : [guessType(ownKeywords)];
   const inOrder = types.toSorted((a, b) => Number(a === "null") - Number(b === "null"));
-  return firstOf(inOrder, (type) => makeTyped(making, { ...own, type }, below));
+  return firstDefined(inOrder, (type) => buildTyped(search, { ...ownKeywords, type }, below));
 }
 
-function makeTyped(making: Making, schema: JsonObject, below: PropertyPlace): unknown {
+function buildTyped(search: Search, schema: JsonObject, below: PropertyPlace): unknown {
   switch (schema["type"]) {
     case "object":
-      return makeObject(making, schema, below);
+      return buildObject(search, schema, below);
     case "array":
-      return makeArray(making, schema, below);
+      return buildArray(search, schema, below);
     case "integer":
     case "number":
-      return numberFor(schema, below.variant);
+      return buildNumber(schema, below.variant);
     case "boolean":
       return below.variant % 2 === 0;
     case "null":
       return null;
     default: {
-      const text = stringFor(schema, below);
-      making.workLeft -= text.length / PARTS_PER_WORK;
+      const text = buildString(schema, below);
+      search.workLeft -= text.length / PARTS_PER_WORK;
       return text;
     }
   }
 }
 
-function makeObject(
-  making: Making,
+function buildObject(
+  search: Search,
   schema: JsonObject,
   below: PropertyPlace,
 ): JsonObject | undefined {
   const properties = new Map(Object.entries(objectOf(schema["properties"])));
   const required = new Set(listOf(schema["required"]).map(String));
-  making.workLeft -= (properties.size + required.size) / PARTS_PER_WORK;
+  search.workLeft -= (properties.size + required.size) / PARTS_PER_WORK;
   const wanted = required.size === 0 ? properties : required;
   const entries: (readonly [string, unknown])[] = [];
   for (const name of new Set([...properties.keys(), ...required])) {
     if (!wanted.has(name)) continue;
-    making.workLeft -= name.length / PARTS_PER_WORK;
+    search.workLeft -= name.length / PARTS_PER_WORK;
     const part = properties.get(name) ?? schema["additionalProperties"];
-    const value = make(making, part, { ...below, name });
+    const value = buildValue(search, part, { ...below, name });
     if (value !== undefined) entries.push([name, value]);
     else if (required.has(name)) return undefined;
   }
   return Object.fromEntries(entries); // unlike an assignment, it copies a property named __proto__
 }
 
-function makeArray(
-  making: Making,
+function buildArray(
+  search: Search,
   schema: JsonObject,
   below: PropertyPlace,
 ): unknown[] | undefined {
   const { prefixItems, items } = schema;
   const prefix = listOf(prefixItems);
-  const least = Math.max(numberOf(schema["minItems"]) ?? 0, prefix.length);
-  const wanted = prefix.length === 0 && items !== false ? Math.max(least, 1) : least;
+  const minItems = Math.max(numberOf(schema["minItems"]) ?? 0, prefix.length);
+  const wanted = prefix.length === 0 && items !== false ? Math.max(minItems, 1) : minItems;
   const length = Math.min(wanted, numberOf(schema["maxItems"]) ?? Infinity);
-  const made: unknown[] = [];
+  const values: unknown[] = [];
   for (let i = 0; i < length; i++) {
-    const item = make(making, prefix[i] ?? items, { ...below, variant: below.variant + i });
-    if (item === undefined) return i < least ? undefined : made;
-    made.push(item);
+    const item = buildValue(search, prefix[i] ?? items, { ...below, variant: below.variant + i });
+    if (item === undefined) return i < minItems ? undefined : values;
+    values.push(item);
   }
-  return made;
+  return values;
 }
 
-function firstOf<T>(options: readonly T[], made: (option: T) => unknown): unknown {
+function firstDefined<T>(options: readonly T[], build: (option: T) => unknown): unknown {
   for (const option of options) {
-    const value = made(option);
+    const value = build(option);
     if (value !== undefined) return value;
   }
   return undefined;
 }
 
-function typeOf(schema: JsonObject): string {
+function guessType(schema: JsonObject): string {
   if (typeof schema["type"] === "string") return schema["type"];
   const has = (...keywords: string[]): boolean => keywords.some((keyword) => keyword in schema);
   if (has("properties", "required", "additionalProperties")) return "object";
@@ -120,19 +124,21 @@ function typeOf(schema: JsonObject): string {
   return has("minimum", "maximum", "multipleOf") ? "number" : "string";
 }
 
-function merged(making: Making, schema: JsonObject, depth: number): JsonObject {
-  const { $ref: reference, allOf, ...own } = schema;
+function mergeReferences(search: Search, schema: JsonObject, depth: number): JsonObject {
+  const { $ref: reference, allOf, ...ownKeywords } = schema;
   if (reference === undefined && allOf === undefined) return schema;
-  if (depth > MERGES_MAX || --making.workLeft < 0) return own;
-  const parts = [...listOf(allOf), own];
-  if (typeof reference === "string") parts.unshift(resolve(making.root, reference));
-  let whole: JsonObject = {};
-  for (const part of parts) whole = both(whole, merged(making, objectOf(part), depth + 1));
-  making.workLeft -= Object.keys(objectOf(whole["properties"])).length / PARTS_PER_WORK;
-  return whole;
+  if (depth > MERGES_MAX || --search.workLeft < 0) return ownKeywords;
+  const parts = [...listOf(allOf), ownKeywords];
+  if (typeof reference === "string") parts.unshift(resolveReference(search.root, reference));
+  let mergedSchema: JsonObject = {};
+  for (const part of parts) {
+    mergedSchema = mergeSchemas(mergedSchema, mergeReferences(search, objectOf(part), depth + 1));
+  }
+  search.workLeft -= Object.keys(objectOf(mergedSchema["properties"])).length / PARTS_PER_WORK;
+  return mergedSchema;
 }
 
-function both(one: JsonObject, other: JsonObject): JsonObject {
+function mergeSchemas(one: JsonObject, other: JsonObject): JsonObject {
   const { properties, required } = one;
   return {
     ...one,
@@ -144,25 +150,25 @@ function both(one: JsonObject, other: JsonObject): JsonObject {
   };
 }
 
-function resolve(root: unknown, reference: string): unknown {
+function resolveReference(root: unknown, reference: string): unknown {
   if (!reference.startsWith("#")) return undefined;
-  let at = root;
+  let current = root;
   for (const step of reference.slice(1).split("/").slice(1)) {
     const key = step.replaceAll("~1", "/").replaceAll("~0", "~");
-    if (Array.isArray(at)) at = at[Number(key)];
-    else at = isObject(at) && Object.hasOwn(at, key) ? at[key] : undefined;
+    if (Array.isArray(current)) current = current[Number(key)];
+    else current = isObject(current) && Object.hasOwn(current, key) ? current[key] : undefined;
   }
-  return at;
+  return current;
 }
 
-function numberFor(schema: JsonObject, variant: number): number {
-  const low = Math.max(numberOf(schema["minimum"]) ?? -Infinity, above(schema));
-  const high = Math.min(numberOf(schema["maximum"]) ?? Infinity, under(schema));
+function buildNumber(schema: JsonObject, variant: number): number {
+  const low = Math.max(numberOf(schema["minimum"]) ?? -Infinity, exclusiveMinimum(schema));
+  const high = Math.min(numberOf(schema["maximum"]) ?? Infinity, exclusiveMaximum(schema));
   const step = numberOf(schema["multipleOf"]) ?? 1;
   let first = Math.ceil(low / step);
-  if (first * step <= above(schema)) first++;
+  if (first * step <= exclusiveMinimum(schema)) first++;
   let last = Math.floor(high / step);
-  if (last * step >= under(schema)) last--;
+  if (last * step >= exclusiveMaximum(schema)) last--;
   if (first > last) return low + (high - low) / (variant + 2); // no multiple of `step` is between the two
   let index = Math.min(Math.max(Math.ceil(1 / step), first), last) + variant;
   if (index > last) {
@@ -172,25 +178,27 @@ function numberFor(schema: JsonObject, variant: number): number {
   return value === 0 ? 0 : value; // replaces -0
 }
 
-const above = (schema: JsonObject): number => numberOf(schema["exclusiveMinimum"]) ?? -Infinity;
-const under = (schema: JsonObject): number => numberOf(schema["exclusiveMaximum"]) ?? Infinity;
+const exclusiveMinimum = (schema: JsonObject): number =>
+  numberOf(schema["exclusiveMinimum"]) ?? -Infinity;
+const exclusiveMaximum = (schema: JsonObject): number =>
+  numberOf(schema["exclusiveMaximum"]) ?? Infinity;
 
-function stringFor(schema: JsonObject, { name, variant }: PropertyPlace): string {
+function buildString(schema: JsonObject, { name, variant }: PropertyPlace): string {
   const format = FORMATS.get(String(schema["format"]));
   if (format !== undefined) return format(variant + 1);
-  const least = Math.min(numberOf(schema["minLength"]) ?? 0, CHARACTERS_MAX);
-  const most = Math.min(numberOf(schema["maxLength"]) ?? CHARACTERS_MAX, CHARACTERS_MAX);
+  const minLength = Math.min(numberOf(schema["minLength"]) ?? 0, CHARACTERS_MAX);
+  const maxLength = Math.min(numberOf(schema["maxLength"]) ?? CHARACTERS_MAX, CHARACTERS_MAX);
   const characters = Array.from(variant === 0 ? name : `${name} ${variant + 1}`);
-  if (characters.length < least) return characters.join("").padEnd(least, "x");
-  return most === 0 ? "" : characters.slice(-most).join("");
+  if (characters.length < minLength) return characters.join("").padEnd(minLength, "x");
+  return maxLength === 0 ? "" : characters.slice(-maxLength).join("");
 }
 
-const two = (value: number): string => String(value).padStart(2, "0");
-const day = (nth: number): string => two(((nth - 1) % 31) + 1);
+const twoDigits = (value: number): string => String(value).padStart(2, "0");
+const day = (nth: number): string => twoDigits(((nth - 1) % 31) + 1);
 const FORMATS: ReadonlyMap<string, (nth: number) => string> = new Map([
   ["date-time", (nth) => `2026-01-${day(nth)}T12:00:00Z`],
   ["date", (nth) => `2026-01-${day(nth)}`],
-  ["time", (nth) => `12:00:${two(nth % 60)}Z`],
+  ["time", (nth) => `12:00:${twoDigits(nth % 60)}Z`],
   ["duration", (nth) => `P${nth}D`],
   ["email", (nth) => `user${nth}@example.com`],
   ["hostname", (nth) => `host${nth}.example.com`],

@@ -18,9 +18,9 @@ export function countTokens(text: string): number {
   return count;
 }
 
-export function cutToTokens(text: string, most: number): string {
+export function cutToTokens(text: string, tokensMax: number): string {
   let at = 0;
-  for (let count = 0; count < most && at < text.length; count++) at = tokenEnd(text, at);
+  for (let count = 0; count < tokensMax && at < text.length; count++) at = tokenEnd(text, at);
   return text.slice(0, at);
 }
 
@@ -45,10 +45,11 @@ function skipSpaces(text: string, start: number): number {
 }
 
 function wordEnd(text: string, start: number): number {
-  const most = Math.min(text.length, start + TOKEN_CHARACTERS);
+  const endMax = Math.min(text.length, start + TOKEN_CHARACTERS);
   let at = start;
-  while (at < most && !isSpace(text.charCodeAt(at))) at++;
-  const splitsPair = at > start && isHigh(text.charCodeAt(at - 1)) && isLow(text.charCodeAt(at));
+  while (at < endMax && !isSpace(text.charCodeAt(at))) at++;
+  const splitsPair =
+    at > start && isHighSurrogate(text.charCodeAt(at - 1)) && isLowSurrogate(text.charCodeAt(at));
   return splitsPair ? at + 1 : at;
 }
 
@@ -62,11 +63,11 @@ function isSpace(code: number): boolean {
   return code <= 0x20 || code === 0xa0 || code === 0x3000;
 }
 
-function isHigh(code: number): boolean {
+function isHighSurrogate(code: number): boolean {
   return code >= 0xd800 && code < 0xdc00;
 }
 
-function isLow(code: number): boolean {
+function isLowSurrogate(code: number): boolean {
   return code >= 0xdc00 && code < 0xe000;
 }
 
