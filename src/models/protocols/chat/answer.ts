@@ -30,14 +30,14 @@ export function readChatCompletion(
   raw: JsonObject & KnownFields<"choices">,
   shape: UsageShape = {},
 ): ProviderResponse | ProviderFailure | null {
-  const given = raw.choices;
-  if (!Array.isArray(given) || given.length === 0) return null;
+  const rawChoices = raw.choices;
+  if (!Array.isArray(rawChoices) || rawChoices.length === 0) return null;
   const usage = readUsage(findUsage(raw, shape), shape);
   const choices: CompletionChoice[] = [];
   let brokenChoice: ProviderFailure | null = null;
-  for (const [position, one] of given.entries()) {
-    if (!isObject(one)) return null;
-    const choice: RawChoice = one;
+  for (const [position, rawChoice] of rawChoices.entries()) {
+    if (!isObject(rawChoice)) return null;
+    const choice: RawChoice = rawChoice;
     if (!isObject(choice.message)) return null;
     const choiceParts = chatChoice(choice, choice.message, position);
     choices.push(choiceParts);

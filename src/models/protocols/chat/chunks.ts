@@ -31,12 +31,12 @@ import { streamFailure } from "../../core/upstream-failure.ts";
 
 type ChoiceState = {
   readonly tools: Tool[];
-  readonly current: Map<number, number>;
+  readonly toolBySentIndex: Map<number, number>;
   finished: boolean;
 };
 type RawChunk = JsonObject & KnownFields<"choices">;
 type RawChoice = JsonObject & KnownFields<"index" | "delta" | "finish_reason">;
-type Tool = { readonly id: string; given: string; readonly custom: boolean };
+type Tool = { readonly id: string; argumentsJson: string; readonly custom: boolean };
 type Report = {
   readonly usage: Usage;
   readonly finished: number;
@@ -49,30 +49,32 @@ type Report = {
 export class ChatChunkReader extends FrameReader {
   readonly #texts = new RepeatedText();
   /** The failure of a choice. It is reported later, because the next chunk can have usage. */
-  #broken: ProviderFailure | null = null;
+  #choiceFailure: ProviderFailure | null = null;
   #head: Omit<Chunk, "choices"> | null = null;
   #report: Report | null = null;
-  #reportAlone: Report | null = null;
+  #lastSeparateReport: Report | null = null;
   #isReportStale = false;
   readonly #choices = new Map<number, ChoiceState>();
   readonly #secret: string | undefined;
-  readonly #shape: UsageShape;
-  readonly #asked: number;
+  readonly #usageShape: UsageShape;
+  readonly #choicesRequested: number;
 
   /** `secret` is the operator's key, which is removed from errors. */
   constructor(secret?: string, shape: UsageShape = {}, requested = 1) {
     super();
     this.#secret = secret;
-    this.#shape = shape;
-    this.#asked = requested;
+    this.#usageShape = shape;
+    this.#choicesRequested = requested;
   }
 
   protected get isFinished(): boolean {
-    return this.#choices.size >= this.#asked && this.#finished === this.#choices.size;
+    return (
+      this.#choices.size >= this.#choicesRequested && this.#finishedChoices === this.#choices.size
+    );
   }
 
-  get #finished(): number {
-    if (this.#broken !== null) return 0;
+  get #finishedChoices(): number {
+    if (this.#choiceFailure !== null) return 0;
     let count = 0;
     for (const { finished } of this.#choices.values()) if (finished) count += 1;
     return count;
@@ -86,36 +88,36 @@ export class ChatChunkReader extends FrameReader {
   }
 
   protected frame(raw: JsonObject, name: string, data: string): StreamEvent[] {
-    const usage = readUsage(findUsage(raw, this.#shape), this.#shape);
-    if (this.#broken !== null) return failureEvents(this.#broken, usage);
+    const usage = readUsage(findUsage(raw, this.#usageShape), this.#usageShape);
+    if (this.#choiceFailure !== null) return failureEvents(this.#choiceFailure, usage);
     if (name === "error" || hasErrorField(raw)) {
       return failureEvents(streamFailure(raw, this.#secret), usage);
     }
-    const { choices: given }: RawChunk = raw;
-    const choices = listOf(given);
+    const { choices: rawChoices }: RawChunk = raw;
+    const choices = listOf(rawChoices);
     const events = this.#chunks(raw, choices);
-    if (this.#broken !== null) {
+    if (this.#choiceFailure !== null) {
       this.#texts.forget();
-      const hasEnded = usage !== null || !isRequestCaused(this.#broken);
-      return hasEnded ? [...events, ...failureEvents(this.#broken, usage)] : events;
+      const hasEnded = usage !== null || !isRequestCaused(this.#choiceFailure);
+      return hasEnded ? [...events, ...failureEvents(this.#choiceFailure, usage)] : events;
     }
     this.#isReportStale ||= events.length > 0;
-    if (usage !== null) events.push(this.#reported(usage, choices.length === 0));
-    this.#learn(data, events);
+    if (usage !== null) events.push(this.#usageEvent(usage, choices.length === 0));
+    this.#learnText(data, events);
     return events;
   }
 
-  #reported(reported: Usage, isOnlyReport: boolean): StreamEvent {
-    const finished = this.#finished;
-    const usage = isOnlyReport ? this.#added(reported, finished) : reported;
+  #usageEvent(reported: Usage, isOnlyReport: boolean): StreamEvent {
+    const finished = this.#finishedChoices;
+    const usage = isOnlyReport ? this.#addUsage(reported, finished) : reported;
     this.#report = { usage, finished };
-    if (isOnlyReport) this.#reportAlone = this.#report;
+    if (isOnlyReport) this.#lastSeparateReport = this.#report;
     this.#isReportStale = false;
     return { kind: "usage", usage, ...(!this.isFinished && { partial: true }) };
   }
 
-  #added(usage: Usage, finished: number): Usage {
-    const before = this.#reportAlone;
+  #addUsage(usage: Usage, finished: number): Usage {
+    const before = this.#lastSeparateReport;
     if (before === null || before.finished === 0 || before.finished === finished) return usage;
     if (promptTokens(before.usage) !== promptTokens(usage)) return usage;
     return {
@@ -126,7 +128,9 @@ export class ChatChunkReader extends FrameReader {
   }
 
   protected override marker(): StreamEvent[] {
-    return this.#broken === null ? this.#closed() : failureEvents(this.#broken);
+    return this.#choiceFailure === null
+      ? this.#closingEvents()
+      : failureEvents(this.#choiceFailure);
   }
 
   /**
@@ -134,16 +138,18 @@ export class ChatChunkReader extends FrameReader {
    * finished choice.
    */
   protected override atEnd(): StreamEvent[] {
-    if (this.#broken !== null) return failureEvents(this.#broken);
-    return this.#report !== null && this.#finished > 0 ? this.#closed() : [];
+    if (this.#choiceFailure !== null) return failureEvents(this.#choiceFailure);
+    return this.#report !== null && this.#finishedChoices > 0 ? this.#closingEvents() : [];
   }
 
-  #closed(): StreamEvent[] {
+  #closingEvents(): StreamEvent[] {
     const events: StreamEvent[] = [];
     const report = this.isFinished || this.#isReportStale ? null : this.#report;
     for (const [index, choice] of this.#choices) {
       if (choice.finished) continue;
-      const hasValidArguments = choice.tools.every(({ custom, given }) => custom || isJson(given));
+      const hasValidArguments = choice.tools.every(
+        ({ custom, argumentsJson }) => custom || isJson(argumentsJson),
+      );
       for (const part of finishChoice(choice, hasValidArguments ? "stop" : "length")) {
         events.push(this.#event(index, part));
       }
@@ -156,7 +162,7 @@ export class ChatChunkReader extends FrameReader {
     return { kind: "chunk", chunk: { ...this.#head, choices: [{ index, ...part }] } };
   }
 
-  #learn(data: string, [event, ...more]: readonly StreamEvent[]): void {
+  #learnText(data: string, [event, ...more]: readonly StreamEvent[]): void {
     const choice =
       event?.kind === "chunk" && more.length === 0 ? event.chunk.choices[0] : undefined;
     const isPlain = choice?.logprobs === null && choice.finish_reason === null;
@@ -170,13 +176,13 @@ export class ChatChunkReader extends FrameReader {
     if (choices.length === 0) return []; // Azure's first chunk has no choices
     this.#head ??= { ...chunkIdentity(raw), object: "chat.completion.chunk" };
     const events: StreamEvent[] = [];
-    for (const [position, given] of choices.entries()) {
-      if (!isObject(given)) continue;
-      const choice: RawChoice = given;
+    for (const [position, rawChoice] of choices.entries()) {
+      if (!isObject(rawChoice)) continue;
+      const choice: RawChoice = rawChoice;
       const index = indexOf(choice, position);
       for (const part of this.#parts(choice, index)) {
         if (part === null) {
-          this.#broken = incompleteFailure(choice.finish_reason);
+          this.#choiceFailure = incompleteFailure(choice.finish_reason);
           return events;
         }
         events.push(this.#event(index, part));
@@ -188,12 +194,12 @@ export class ChatChunkReader extends FrameReader {
   #parts(raw: RawChoice, index: number): (Omit<ChunkChoice, "index"> | null)[] {
     const known = this.#choices.get(index);
     if (known?.finished === true) return [];
-    const choice: ChoiceState = known ?? { tools: [], current: new Map(), finished: false };
+    const choice: ChoiceState = known ?? { tools: [], toolBySentIndex: new Map(), finished: false };
     this.#choices.set(index, choice);
     const deltas = this.#deltas(isObject(raw.delta) ? raw.delta : {}, choice, known === undefined);
-    const given = choiceLogprobsOf(raw);
+    const logprobs = choiceLogprobsOf(raw);
     const parts: (Omit<ChunkChoice, "index"> | null)[] = deltas.map((delta, at) => {
-      return { delta, logprobs: at === 0 ? given : null, finish_reason: null };
+      return { delta, logprobs: at === 0 ? logprobs : null, finish_reason: null };
     });
     if (typeof raw.finish_reason !== "string" || raw.finish_reason === "") return parts;
     const reason = finishReason(raw.finish_reason, choice.tools.length > 0);
@@ -222,35 +228,37 @@ export class ChatChunkReader extends FrameReader {
 function toolDelta(raw: Called, choice: ChoiceState, position: number): ToolCallDelta {
   const sentIndex = indexOf(raw, position);
   const id = text(raw.id);
-  const known = choice.current.get(sentIndex);
-  const tool = known === undefined ? undefined : choice.tools[known];
-  if (known === undefined || tool === undefined) return startCall(raw, choice, sentIndex);
+  const knownTool = choice.toolBySentIndex.get(sentIndex);
+  const currentTool = knownTool === undefined ? undefined : choice.tools[knownTool];
+  if (knownTool === undefined || currentTool === undefined) {
+    return startCall(raw, choice, sentIndex);
+  }
   // Some hosts give every call the same index. Then a different ID, or a name without ID and index,
   // starts another call.
   const hasNoId = id === null || id === "";
   const hasIndex = Number.isSafeInteger(raw.index);
-  const isNewCall = hasNoId ? !hasIndex && nameOf(raw) !== "" : id !== tool.id;
-  return isNewCall ? startCall(raw, choice, sentIndex) : continueCall(raw, tool, known);
+  const isNewCall = hasNoId ? !hasIndex && nameOf(raw) !== "" : id !== currentTool.id;
+  return isNewCall ? startCall(raw, choice, sentIndex) : continueCall(raw, currentTool, knownTool);
 }
 
 function nameOf(raw: Called): string {
-  const [called, custom]: readonly KnownFields<"name">[] = [
+  const [rawFunction, rawCustom]: readonly KnownFields<"name">[] = [
     objectOf(raw.function),
     objectOf(raw.custom),
   ];
-  return textOf(called?.name) || textOf(custom?.name);
+  return textOf(rawFunction?.name) || textOf(rawCustom?.name);
 }
 
 function startCall(raw: Called, choice: ChoiceState, sentIndex: number): ToolCallDelta {
   const index = choice.tools.length;
-  const called: KnownFields<"name" | "arguments"> = objectOf(raw.function);
-  const given = argumentsText(called.arguments);
+  const rawFunction: KnownFields<"name" | "arguments"> = objectOf(raw.function);
+  const argumentsJson = argumentsText(rawFunction.arguments);
   const custom = isObject(raw.custom) ? customToolCall(raw.custom) : null;
   const id = toolCallId(raw.id);
-  choice.tools.push({ id, given, custom: custom !== null });
-  choice.current.set(sentIndex, index);
+  choice.tools.push({ id, argumentsJson, custom: custom !== null });
+  choice.toolBySentIndex.set(sentIndex, index);
   if (custom !== null) return { index, id, type: "custom", custom };
-  const namedFunction = { name: text(called.name) ?? "", arguments: given };
+  const namedFunction = { name: text(rawFunction.name) ?? "", arguments: argumentsJson };
   return { index, id, type: "function", function: namedFunction, ...toolCallExtras(raw) };
 }
 
@@ -259,23 +267,24 @@ function continueCall(raw: Called, tool: Tool, index: number): ToolCallDelta {
     const custom: KnownFields<"input"> = objectOf(raw.custom);
     return { index, custom: { input: text(custom.input) ?? "" } };
   }
-  const called: KnownFields<"name" | "arguments"> = objectOf(raw.function);
-  const given = argumentsText(called.arguments);
-  tool.given += given;
-  return { index, function: { arguments: given }, ...toolCallExtras(raw) };
+  const rawFunction: KnownFields<"name" | "arguments"> = objectOf(raw.function);
+  const piece = argumentsText(rawFunction.arguments);
+  tool.argumentsJson += piece;
+  return { index, function: { arguments: piece }, ...toolCallExtras(raw) };
 }
 
 /** Finishes a choice. Calls without arguments get `{}`, because clients parse the arguments. */
-function finishChoice(choice: ChoiceState, why: string): Omit<ChunkChoice, "index">[] {
+function finishChoice(choice: ChoiceState, proposedReason: string): Omit<ChunkChoice, "index">[] {
   choice.finished = true;
-  const reason = why === "stop" && choice.tools.length > 0 ? "tool_calls" : why;
-  const missing = choice.tools.flatMap(({ custom, given }, index) =>
-    custom || given !== "" || isCutOffReason(reason)
+  const reason =
+    proposedReason === "stop" && choice.tools.length > 0 ? "tool_calls" : proposedReason;
+  const missingArguments = choice.tools.flatMap(({ custom, argumentsJson }, index) =>
+    custom || argumentsJson !== "" || isCutOffReason(reason)
       ? []
       : [{ tool_calls: [{ index, function: { arguments: "{}" } }] }],
   );
-  const open = missing.map((delta) => ({ delta, logprobs: null, finish_reason: null }));
-  return [...open, { delta: {}, logprobs: null, finish_reason: reason }];
+  const deltas = missingArguments.map((delta) => ({ delta, logprobs: null, finish_reason: null }));
+  return [...deltas, { delta: {}, logprobs: null, finish_reason: reason }];
 }
 
 function isJson(json: string): boolean {

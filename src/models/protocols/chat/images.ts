@@ -20,10 +20,10 @@ export const IMAGE_CALL: PlainCall<"image"> = {
     return edit === undefined ? fields : editForm(fields, edit);
   },
   answer: () => null,
-  pieces: (secret) => readerOf(secret, readImageUsage),
+  pieces: (secret) => createReader(secret, readImageUsage),
 };
 
-function readerOf(
+function createReader(
   secret: string | undefined,
   countIn: (raw: JsonObject) => Usage | null,
 ): ImageReader {
@@ -47,7 +47,7 @@ function editForm(fields: Omit<ImageBody, "edit">, { images, mask }: ImageEdit):
 export const XAI_IMAGE_CALL: PlainCall<"image"> = {
   ...IMAGE_CALL,
   pieces: (secret, _, { body: { edit } }) =>
-    readerOf(secret, (raw) => {
+    createReader(secret, (raw) => {
       const usage = readImageUsage(raw);
       return edit === undefined
         ? usage
@@ -78,7 +78,7 @@ function xaiEdit(fields: JsonObject, { images }: ImageEdit): BodyInPieces {
   return new BodyInPieces(JSON.stringify({ ...fields, ...sources }), files);
 }
 
-const answer = objectReader({
+const readImageFields = objectReader({
   usage: objectReader({
     input_tokens: tokenCount,
     input_tokens_details: objectReader({ image_tokens: tokenCount }),
@@ -92,15 +92,15 @@ const answer = objectReader({
 function readImageUsage(raw: JsonObject): Usage | null {
   const {
     input_tokens: input,
-    input_tokens_details: of,
+    input_tokens_details: details,
     output_tokens: output,
-  } = answer(raw).usage;
+  } = readImageFields(raw).usage;
   if ((input ?? 0) + (output ?? 0) === 0) return null;
-  const { image_tokens: images } = of;
+  const { image_tokens: imageTokens } = details;
   return {
     ...NO_USAGE,
-    input: Math.max(0, (input ?? 0) - (images ?? 0)),
-    ...(images !== null && images > 0 && { input_image_token: images }),
+    input: Math.max(0, (input ?? 0) - (imageTokens ?? 0)),
+    ...(imageTokens !== null && imageTokens > 0 && { input_image_token: imageTokens }),
     ...(output !== null && output > 0 && { image_token: output }),
   };
 }

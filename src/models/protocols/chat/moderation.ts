@@ -6,7 +6,7 @@ import type { PlainCall } from "./profile.ts";
 
 export const MODERATION_CALL: PlainCall<"moderation"> = {
   path: "/moderations",
-  request: ({ body: { input }, upstreamId }) => ({ model: upstreamId, input: plainInput(input) }),
+  request: ({ body: { input }, upstreamId }) => ({ model: upstreamId, input: joinTexts(input) }),
   answer: ({ results: given }, { body }) => {
     const results = listOf(given).filter(isObject);
     if (results.length !== moderationInputCount(body)) return null;
@@ -20,7 +20,7 @@ export const MODERATION_CALL: PlainCall<"moderation"> = {
 };
 
 /** Joins text parts, because Mistral doesn't accept a list of parts. */
-function plainInput(input: ModerationBody["input"]): ModerationBody["input"] {
+function joinTexts(input: ModerationBody["input"]): ModerationBody["input"] {
   const texts = [input].flat().flatMap((one) => {
     return typeof one !== "string" && one.type === "text" ? [one.text] : [];
   });

@@ -4,7 +4,7 @@ import { objectReader } from "../../core/shape.ts";
 import { tokenCount } from "../../core/token-count.ts";
 import type { PlainCall } from "./profile.ts";
 
-const counted = objectReader({
+const readCounts = objectReader({
   usage_info: objectReader({ pages_processed: tokenCount, doc_size_bytes: tokenCount }),
 });
 
@@ -14,7 +14,7 @@ export const OCR_CALL: PlainCall<"ocr"> = {
   answer: (raw) => {
     const { pages } = raw;
     if (!Array.isArray(pages) || !pages.every((page) => isPage(page))) return null;
-    const { pages_processed: page, doc_size_bytes } = counted(raw).usage_info;
+    const { pages_processed: page, doc_size_bytes } = readCounts(raw).usage_info;
     const isCounted = page !== null && (page > 0 || pages.length === 0);
     return { body: { pages, doc_size_bytes }, usage: isCounted ? { ...NO_USAGE, page } : null };
   },

@@ -28,21 +28,23 @@ export function plainChatBody(
   style: PlainStyle,
   model: string,
 ): { readonly body: JsonObject } | ProviderFailure {
-  const found = parseTools(body);
-  if ("reason" in found) return found;
+  const requestedTools = parseTools(body);
+  if ("reason" in requestedTools) return requestedTools;
   const turns = new PlainTurns(style, model);
   for (const [index, message] of body.messages.entries()) {
     const problem = turns.add(message, index);
     if (problem !== null) return problem;
   }
-  const hasTools = found.list.length > 0;
+  const hasTools = requestedTools.list.length > 0;
   const hasToolChoice = hasTools && body.tool_choice !== undefined;
   return {
     body: {
       ...body,
       messages: turns.list,
-      tools: hasTools ? found.list.map((tool) => plainTool(tool, style.marks === true)) : null,
-      tool_choice: hasToolChoice ? plainChoice(found.choice) : null,
+      tools: hasTools
+        ? requestedTools.list.map((tool) => plainTool(tool, style.marks === true))
+        : null,
+      tool_choice: hasToolChoice ? plainToolChoice(requestedTools.choice) : null,
     },
   };
 }
@@ -51,12 +53,13 @@ class PlainTurns {
   readonly list: (JsonObject & { readonly role: string })[] = [];
   readonly #style: PlainStyle;
   readonly #ids: ToolCallIds | null;
-  readonly #reasons: boolean;
+  readonly #sendsReasoning: boolean;
 
   constructor(style: PlainStyle, model: string) {
     this.#style = style;
     this.#ids = style.toolIds === undefined ? null : new ToolCallIds(style.toolIds);
-    this.#reasons = style.reasoning !== undefined && style.reasoning.models?.test(model) !== false;
+    this.#sendsReasoning =
+      style.reasoning !== undefined && style.reasoning.models?.test(model) !== false;
   }
 
   add(message: ChatMessage, index: number): ProviderFailure | null {
@@ -67,26 +70,26 @@ class PlainTurns {
         `messages[${index}]`,
       );
     }
-    const named = this.#style.names === true && typeof name === "string" ? { name } : {};
-    if (role === "assistant") return this.#addAssistant(message, named, index);
+    const nameField = this.#style.names === true && typeof name === "string" ? { name } : {};
+    if (role === "assistant") return this.#addAssistant(message, nameField, index);
     if (role === "tool") {
-      const id = this.#id(message.tool_call_id);
+      const id = this.#sentId(message.tool_call_id);
       this.list.push({ role, content: plainText(message.content), tool_call_id: id });
     } else if (role === "user") {
-      this.#bridge();
-      this.list.push({ role, content: this.#content(message.content), ...named });
+      this.#addBridge();
+      this.list.push({ role, content: this.#sentContent(message.content), ...nameField });
     } else {
       const { content } = message;
-      const hasCacheMark = this.#style.marks === true && hasMark(content);
-      const reported = hasCacheMark ? this.#content(content) : plainText(content);
-      this.list.push({ role: "system", content: reported, ...named });
+      const keepsMarks = this.#style.marks === true && hasCacheMark(content);
+      const systemContent = keepsMarks ? this.#sentContent(content) : plainText(content);
+      this.list.push({ role: "system", content: systemContent, ...nameField });
     }
     return null;
   }
 
   #addAssistant(
     message: AssistantMessage,
-    named: JsonObject,
+    nameField: JsonObject,
     index: number,
   ): ProviderFailure | null {
     const calls = message.tool_calls ?? [];
@@ -100,14 +103,14 @@ class PlainTurns {
       role: "assistant",
       content,
       ...this.#reasoning(message, content),
-      ...(calls.length > 0 && { tool_calls: calls.flatMap((call) => this.#call(call)) }),
-      ...named,
+      ...(calls.length > 0 && { tool_calls: calls.flatMap((call) => this.#sentCalls(call)) }),
+      ...nameField,
     });
     return null;
   }
 
   #reasoning(message: AssistantMessage, content: string): JsonObject {
-    const reasoning = this.#reasons ? this.#style.reasoning : undefined;
+    const reasoning = this.#sendsReasoning ? this.#style.reasoning : undefined;
     const details = reasoning?.details === true ? openRouterDetails(message.reasoning_details) : [];
     if (details.length > 0) return { reasoning_details: details };
     const text = message.reasoning_content ?? "";
@@ -117,19 +120,19 @@ class PlainTurns {
     return { content: [thinking, ...(content === "" ? [] : [{ type: "text", text: content }])] };
   }
 
-  #call(call: AssistantToolCall): JsonObject[] {
+  #sentCalls(call: AssistantToolCall): JsonObject[] {
     if (call.type === "custom") return [];
-    const { name, arguments: given } = call.function;
-    const functionCall = { name, arguments: given.trim() === "" ? "{}" : given };
-    return [{ id: this.#id(call.id), type: "function", function: functionCall }];
+    const { name, arguments: argumentsJson } = call.function;
+    const functionCall = { name, arguments: argumentsJson.trim() === "" ? "{}" : argumentsJson };
+    return [{ id: this.#sentId(call.id), type: "function", function: functionCall }];
   }
 
-  #id(id: string): string {
+  #sentId(id: string): string {
     return this.#ids === null ? id : this.#ids.idFor(id);
   }
 
-  #content(content: UserContent): unknown {
-    const keepsMarks = this.#style.marks === true && hasMark(content);
+  #sentContent(content: UserContent): unknown {
+    const keepsMarks = this.#style.marks === true && hasCacheMark(content);
     if (typeof content === "string" || !(keepsMarks || content.some(isImage))) {
       return plainText(content);
     }
@@ -141,7 +144,7 @@ class PlainTurns {
     });
   }
 
-  #bridge(): void {
+  #addBridge(): void {
     if (this.#style.bridge === undefined || this.list.at(-1)?.role !== "tool") return;
     this.list.push({ role: "assistant", content: this.#style.bridge });
   }
@@ -157,7 +160,7 @@ export function openRouterDetails(
   return (details ?? []).filter(({ type }) => type.startsWith("reasoning."));
 }
 
-function hasMark(content: unknown): boolean {
+function hasCacheMark(content: unknown): boolean {
   return listOf(content).filter(isObject).some(isCacheMarked);
 }
 
@@ -182,12 +185,12 @@ function partText(part: TextPart): string {
 }
 
 function plainTool(
-  { name, description, parameters, strict, isMarked: isEnd }: FunctionTool,
+  { name, description, parameters, strict, isMarked }: FunctionTool,
   keepsMarks: boolean,
 ): JsonObject {
   return {
     type: "function",
-    ...(keepsMarks && isEnd === true && CACHE_MARK),
+    ...(keepsMarks && isMarked === true && CACHE_MARK),
     function: {
       name,
       ...(description !== "" && { description }),
@@ -197,6 +200,6 @@ function plainTool(
   };
 }
 
-function plainChoice(choice: RequestedTools["choice"]): unknown {
+function plainToolChoice(choice: RequestedTools["choice"]): unknown {
   return typeof choice === "string" ? choice : { type: "function", function: choice };
 }

@@ -29,8 +29,8 @@ export function openAiChatRequest(call: ChatCall, profile: Profile): UpstreamReq
   const body: Record<string, unknown> = { model: call.upstreamId, ...chatExtras };
   addFields(body, source.body, { call, profile, allowed: chatFields });
   for (const { models, beside, fields } of implied) {
-    const holds = body[beside] !== undefined && models.test(call.upstreamId);
-    if (holds) Object.assign(body, { ...fields, ...body });
+    const isRequired = body[beside] !== undefined && models.test(call.upstreamId);
+    if (isRequired) Object.assign(body, { ...fields, ...body });
   }
   body[profile.capField] = call.cap;
   if (call.stream) Object.assign(body, streamFlags(profile));
@@ -47,7 +47,7 @@ export function openAiEmbeddingsRequest(call: EmbeddingsCall, profile: Profile):
 
 const UNSUPPORTED: ProviderFailure = { kind: "disabled", reason: "unsupported" };
 
-type RequestExtras = {
+type FieldSelection = {
   readonly call: ProviderCall;
   readonly profile: Profile;
   readonly allowed: ReadonlySet<string>;
@@ -56,21 +56,23 @@ type RequestExtras = {
 function addFields(
   body: Record<string, unknown>,
   source: JsonObject,
-  { call, profile, allowed }: RequestExtras,
+  { call, profile, allowed }: FieldSelection,
 ): void {
   const rules = rulesFor(call.upstreamId, call.body, profile);
-  const leftOutFields = new Set<string>();
+  const unsentFields = new Set<string>();
   const isPlain = profile.plain !== undefined; // messages and tools are already converted
   for (const [field, value] of Object.entries(source)) {
-    const set = allowed.has(field) ? applyRules(field, value ?? null, rules) : null;
-    if (set === null) leftOutFields.add(field);
-    if (set === null) continue;
-    if (set !== value && isObject(set)) Object.assign(body, set);
+    const replaced = allowed.has(field) ? applyRules(field, value ?? null, rules) : null;
+    if (replaced === null) unsentFields.add(field);
+    if (replaced === null) continue;
+    if (replaced !== value && isObject(replaced)) Object.assign(body, replaced);
     else {
-      body[profile.renamed?.[field] ?? field] = isPlain ? set : forwardField(field, set, profile);
+      body[profile.renamed?.[field] ?? field] = isPlain
+        ? replaced
+        : forwardField(field, replaced, profile);
     }
   }
-  reportUnsentFields(call, (field) => !leftOutFields.has(field), profile.plain?.marks);
+  reportUnsentFields(call, (field) => !unsentFields.has(field), profile.plain?.marks);
 }
 
 function streamFlags({ streamOptions }: Profile): JsonObject {
@@ -107,34 +109,34 @@ function applyRules(field: string, value: unknown, rules: readonly FieldRule[]):
 /** Removes the fields that coding agents add, because strict hosts return 400 for them. */
 function forwardField(field: string, value: unknown, profile: Profile): unknown {
   if (field === "messages") {
-    return (value as ChatBody["messages"]).map((message) => forwardedMessage(message, profile));
+    return (value as ChatBody["messages"]).map((message) => forwardMessage(message, profile));
   }
-  return field === "tools" ? (value as Tool[]).map(forwardedTool) : value;
+  return field === "tools" ? (value as Tool[]).map(forwardTool) : value;
 }
 
-function forwardedMessage(message: ChatMessage, profile: Profile): JsonObject {
+function forwardMessage(message: ChatMessage, profile: Profile): JsonObject {
   const { developerRole } = profile;
   const { role, content } = message;
-  const parts = Array.isArray(content) ? content.map(forwardedPart) : content;
+  const parts = Array.isArray(content) ? content.map(forwardPart) : content;
   return {
     role: role === "developer" && !developerRole ? "system" : role,
     ...(parts !== undefined && { content: parts }),
     ...pickFields(message, ["name", "refusal", "tool_call_id"]),
-    ...(role === "assistant" && forwardedTurn(message, profile)),
+    ...(role === "assistant" && forwardAssistantFields(message, profile)),
   };
 }
 
-function forwardedTurn(message: Assistant, { returned = [] }: Profile): JsonObject {
+function forwardAssistantFields(message: Assistant, { returned = [] }: Profile): JsonObject {
   const { tool_calls: calls, function_call: legacy } = message;
-  const { reasoning_content: thought, reasoning_details: given } = message;
-  const details = openRouterDetails(given);
+  const { reasoning_content: reasoning, reasoning_details: reasoningDetails } = message;
+  const details = openRouterDetails(reasoningDetails);
   const isReturned = (field: ReturnedField): boolean => returned.includes(field);
   return {
-    ...(thought && isReturned("reasoning_content") && { reasoning_content: thought }),
-    ...(thought && isReturned("reasoning") && { reasoning: thought }),
+    ...(reasoning && isReturned("reasoning_content") && { reasoning_content: reasoning }),
+    ...(reasoning && isReturned("reasoning") && { reasoning: reasoning }),
     ...(details.length > 0 && isReturned("reasoning_details") && { reasoning_details: details }),
     ...(calls && {
-      tool_calls: calls.map((call) => forwardedCall(call, isReturned("extra_content"))),
+      tool_calls: calls.map((call) => forwardCall(call, isReturned("extra_content"))),
     }),
     ...(legacy && { function_call: pickFields(legacy, ["name", "arguments"]) }),
   };
@@ -143,7 +145,7 @@ function forwardedTurn(message: Assistant, { returned = [] }: Profile): JsonObje
 type Assistant = Extract<ChatMessage, { role: "assistant" }>;
 type Part = Exclude<NonNullable<ChatMessage["content"]>, string>[number];
 
-function forwardedPart(part: Part): JsonObject {
+function forwardPart(part: Part): JsonObject {
   const { type } = part;
   switch (type) {
     case "text":
@@ -157,21 +159,21 @@ function forwardedPart(part: Part): JsonObject {
   }
 }
 
-function forwardedCall(call: AssistantToolCall, hasExtra: boolean): JsonObject {
+function forwardCall(call: AssistantToolCall, sendsExtras: boolean): JsonObject {
   const { id, type } = call;
   return type === "function"
     ? {
         id,
         type,
         function: pickFields(call.function, ["name", "arguments"]),
-        ...(hasExtra && toolCallExtras(call)),
+        ...(sendsExtras && toolCallExtras(call)),
       }
     : { id, type, custom: pickFields(call.custom, ["name", "input"]) };
 }
 
 type Tool = NonNullable<ChatBody["tools"]>[number];
 
-function forwardedTool(tool: Tool): JsonObject {
+function forwardTool(tool: Tool): JsonObject {
   const { type } = tool;
   return type === "function"
     ? { type, function: pickFields(tool.function, ["name", "description", "parameters", "strict"]) }

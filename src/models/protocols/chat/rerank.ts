@@ -14,11 +14,11 @@ const responseReader = objectReader({
  * Handles POST /rerank. Voyage uses `top_k` and returns `data`. Jina and similar servers use
  * `top_n` and return `results`.
  */
-export function rerankCall(limit: "top_k" | "top_n"): PlainCall<"rerank"> {
+export function rerankCall(limitField: "top_k" | "top_n"): PlainCall<"rerank"> {
   return {
     path: "/rerank",
-    request: ({ body: { query, documents, top_n: most }, upstreamId }) => {
-      return { model: upstreamId, query, documents, [limit]: most, return_documents: false };
+    request: ({ body: { query, documents, top_n: topN }, upstreamId }) => {
+      return { model: upstreamId, query, documents, [limitField]: topN, return_documents: false };
     },
     answer: (raw, { body }) => {
       const { results, data, usage } = responseReader(raw);

@@ -20,7 +20,7 @@ export const SPEECH_CALL: PlainCall<"speech"> = {
     if (type.startsWith("application/json")) {
       return new AudioInJson((raw, files) => {
         if (hasErrorField(raw)) return streamFailure(raw, secret);
-        return files === 0 ? NO_AUDIO : NO_FACTS;
+        return files === 0 ? NO_AUDIO : NO_USAGE_OR_FIELDS;
       });
     }
     if (type.startsWith("text/event-stream")) return sseReader(new AudioEvents(secret));
@@ -39,7 +39,7 @@ export const MISTRAL_SPEECH_CALL: PlainCall<"speech"> = {
   }),
 };
 
-const NO_FACTS = { usage: null, fields: {} };
+const NO_USAGE_OR_FIELDS = { usage: null, fields: {} };
 
 /** Reads the `speech.audio.*` events of Mistral (field `audio_data`) and OpenAI (field `audio`). */
 class AudioEvents extends FrameReader {

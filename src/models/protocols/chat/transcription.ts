@@ -11,15 +11,15 @@ import { transcriptEvents } from "../../core/transcript-events.ts";
 import { streamFailure } from "../../core/upstream-failure.ts";
 import type { PlainCall } from "./profile.ts";
 
-type TranscriptionFormat = {
+type TranscriptionOptions = {
   readonly format?: "json" | "verbose_json";
   readonly streams?: true;
   readonly least?: number;
   readonly prompts?: true;
 };
 
-export function transcriptionCall(dialect: TranscriptionFormat): PlainCall<"transcription"> {
-  const { format, streams, least = 0, prompts } = dialect;
+export function transcriptionCall(options: TranscriptionOptions): PlainCall<"transcription"> {
+  const { format, streams, least = 0, prompts } = options;
   return {
     path: "/audio/transcriptions",
     request: ({ body, upstreamId, stream, onDropped }) => {

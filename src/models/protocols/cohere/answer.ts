@@ -20,42 +20,47 @@ import { isVector } from "../../core/embedding-encoding.ts";
 /** Reads a tool call or a piece of one. Cohere sends empty arguments as null or the text "null". */
 export const call = objectReader({
   id: textOf,
-  function: objectReader({ name: textOf, arguments: argumentsJson }),
+  function: objectReader({ name: textOf, arguments: toArgumentsJson }),
 });
 export const part = objectReader({ text: textOf, thinking: textOf });
-const message = objectReader({
+const readMessage = objectReader({
   tool_plan: textOf,
   content: listReader(part),
   tool_calls: listReader(call),
 });
-const answer = objectReader({
-  message: optionalReader(message),
+const readAnswer = objectReader({
+  message: optionalReader(readMessage),
   finish_reason: anyValue,
   usage: anyValue,
 });
 
 export function readCohereChat(raw: JsonObject): ProviderResponse | ProviderFailure | null {
-  const { message: sent, finish_reason: why, usage: reported } = answer(raw);
-  if (sent === null) return null;
-  const reason = cohereFinishReason(why);
-  const usage = usageOf(reported);
+  const { message, finish_reason: rawReason, usage: rawUsage } = readAnswer(raw);
+  if (message === null) return null;
+  const reason = cohereFinishReason(rawReason);
+  const usage = usageOf(rawUsage);
   const parts: OutputPart[] = [
-    { kind: "text", text: sent.tool_plan },
-    ...sent.content.flatMap(({ text, thinking }): OutputPart[] => [
+    { kind: "text", text: message.tool_plan },
+    ...message.content.flatMap(({ text, thinking }): OutputPart[] => [
       { kind: "text", text },
       { kind: "thought", text: thinking },
     ]),
-    ...sent.tool_calls.map(({ id, function: { name, arguments: given } }): OutputPart => {
-      return { kind: "call", id, name, arguments: given };
-    }),
+    ...message.tool_calls.map(
+      ({ id, function: { name, arguments: argumentsJson } }): OutputPart => {
+        return { kind: "call", id, name, arguments: argumentsJson };
+      },
+    ),
   ];
   if (reason === null) {
-    return failureWithUsage(cohereGaveUpFailure(why), { usage, text: textOfOutputParts(parts) });
+    return failureWithUsage(cohereGaveUpFailure(rawReason), {
+      usage,
+      text: textOfOutputParts(parts),
+    });
   }
   return toCompletion([[...parts, { kind: "finish", reason }]], usage);
 }
 
-function argumentsJson(raw: unknown): string {
+function toArgumentsJson(raw: unknown): string {
   if (isObject(raw)) return JSON.stringify(raw);
   return raw === "null" ? "" : textOf(raw);
 }

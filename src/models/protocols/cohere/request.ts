@@ -25,11 +25,11 @@ export function cohereChatRequest(call: ChatCall): JsonObject | ProviderFailure 
     ...responseFormat(body, format),
     ...thinkingField(body.reasoning_effort, upstreamId, cap),
   };
-  reportDroppedFields(call, request, PLACES);
+  reportDroppedFields(call, request, SENT_FIELD_PATHS);
   return request;
 }
 
-const PLACES: SentFieldPaths = {
+const SENT_FIELD_PATHS: SentFieldPaths = {
   frequency_penalty: ["frequency_penalty"],
   presence_penalty: ["presence_penalty"],
   reasoning_effort: ["thinking"],
@@ -87,7 +87,7 @@ function urlOf(image: ParsedImageUrl): string {
   return "url" in image ? image.url : `data:${image.mediaType};base64,${image.base64}`;
 }
 
-const NUMBERS = [
+const SAMPLING_LIMITS = [
   ["temperature", "temperature", 0, 2],
   ["top_p", "p", 0.01, 0.99],
   ["top_k", "k", 0, 500],
@@ -97,9 +97,9 @@ const NUMBERS = [
 
 function samplingFields(body: ChatBody): JsonObject {
   const fields: Record<string, unknown> = {};
-  for (const [theirs, ours, least, most] of NUMBERS) {
-    const value = body[theirs];
-    if (value !== undefined) fields[ours] = Math.min(Math.max(value, least), most);
+  for (const [openAiName, cohereName, min, max] of SAMPLING_LIMITS) {
+    const value = body[openAiName];
+    if (value !== undefined) fields[cohereName] = Math.min(Math.max(value, min), max);
   }
   const { seed, stop } = body;
   return {
@@ -124,9 +124,13 @@ function toolFields({ list, choice }: RequestedTools): JsonObject {
   };
 }
 
-function responseFormat({ response_format: given }: ChatBody, format: OutputFormat): JsonObject {
+function responseFormat(
+  { response_format: requestedFormat }: ChatBody,
+  format: OutputFormat,
+): JsonObject {
   if (format === "text") return {};
-  const schema = given?.type === "json_schema" ? given.json_schema.schema : undefined;
+  const schema =
+    requestedFormat?.type === "json_schema" ? requestedFormat.json_schema.schema : undefined;
   return {
     response_format: {
       type: "json_object",
@@ -148,9 +152,9 @@ type Effort = ChatBody["reasoning_effort"];
 
 function thinkingField(effort: Effort, model: string, cap: number): JsonObject {
   if (effort === undefined || !/reasoning/.test(model)) return {};
-  const share = THINKING_SHARE[effort];
-  if (share === undefined) return { thinking: { type: "disabled" } };
-  return { thinking: { type: "enabled", token_budget: Math.max(1, Math.floor(cap * share)) } };
+  const capShare = THINKING_SHARE[effort];
+  if (capShare === undefined) return { thinking: { type: "disabled" } };
+  return { thinking: { type: "enabled", token_budget: Math.max(1, Math.floor(cap * capShare)) } };
 }
 
 const INPUT_TYPES: ReadonlySet<unknown> = new Set([

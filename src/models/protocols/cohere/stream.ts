@@ -6,7 +6,7 @@ import { failureEvents } from "../../core/failed-usage.ts";
 import { anyValue, objectReader } from "../../core/shape.ts";
 import { call, cohereFinishReason, cohereGaveUpFailure, part, usageOf } from "./answer.ts";
 
-const event = objectReader({
+const readEvent = objectReader({
   type: textOf,
   message: anyValue,
   delta: objectReader({
@@ -20,7 +20,7 @@ const event = objectReader({
     error: textOf,
   }),
 });
-type Event = ReturnType<typeof event>;
+type Event = ReturnType<typeof readEvent>;
 
 /**
  * Reads a stream of POST /v2/chat, which ends with `message-end`. Tool calls arrive one after
@@ -34,7 +34,7 @@ export class CohereStream extends FrameReader {
   }
 
   protected frame(raw: JsonObject, name: string): StreamEvent[] {
-    const streamEvent = event(raw);
+    const streamEvent = readEvent(raw);
     return this.#event(streamEvent.type === "" ? { ...streamEvent, type: name } : streamEvent);
   }
 
@@ -70,11 +70,13 @@ export class CohereStream extends FrameReader {
     ];
   }
 
-  #end({ finish_reason: why, usage: billed, error }: Event["delta"]): StreamEvent[] {
-    const finish = cohereFinishReason(why);
+  #end({ finish_reason: rawReason, usage: billed, error }: Event["delta"]): StreamEvent[] {
+    const finish = cohereFinishReason(rawReason);
     const usage = usageOf(billed);
-    if (finish === null || error !== "") return failureEvents(cohereGaveUpFailure(why), usage);
-    const streamEvent = usage === null ? [] : [{ kind: "usage" as const, usage }];
-    return [...this.#builder.finish(finish), ...streamEvent, END_EVENT];
+    if (finish === null || error !== "") {
+      return failureEvents(cohereGaveUpFailure(rawReason), usage);
+    }
+    const usageEvents = usage === null ? [] : [{ kind: "usage" as const, usage }];
+    return [...this.#builder.finish(finish), ...usageEvents, END_EVENT];
   }
 }

@@ -15,7 +15,7 @@ export type ConverseOutputFormat =
   | { readonly kind: "tool"; readonly schema: JsonObject; readonly name: string }
   | { readonly kind: "told"; readonly words: string };
 
-const TEXT: ConverseOutputFormat = { kind: "text" };
+const TEXT_FORMAT: ConverseOutputFormat = { kind: "text" };
 
 /**
  * Returns the way to request the output format. Bedrock accepts a schema only for Claude 4.5 and
@@ -23,12 +23,12 @@ const TEXT: ConverseOutputFormat = { kind: "text" };
  */
 export function converseOutputFormat({ body, upstreamId }: ChatCall): ConverseOutputFormat {
   const format = outputFormatOf(body);
-  if (format === "text" || isNamedTool(body.tool_choice)) return TEXT;
+  if (format === "text" || isNamedTool(body.tool_choice)) return TEXT_FORMAT;
   if (format === "json") {
     return { kind: "told", words: "Answer with one JSON object and nothing else." };
   }
   const { schema } = format;
-  if (takesSchema(upstreamId)) {
+  if (acceptsSchema(upstreamId)) {
     return { kind: "schema", output: { type: "json_schema", schema: claudeSchema(schema) } };
   }
   const type = schema["type"] ?? "object";
@@ -48,7 +48,7 @@ function isNamedTool(choice: ChatBody["tool_choice"]): boolean {
   return typeof choice === "object" && choice.type === "function";
 }
 
-function takesSchema(model: string): boolean {
+function acceptsSchema(model: string): boolean {
   if (bedrockFamilyOf(model) !== "claude") return false;
   const { jsonSchema, sampling } = claudeRules(model);
   return jsonSchema === "native" && sampling;

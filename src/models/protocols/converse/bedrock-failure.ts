@@ -2,7 +2,7 @@ import { parseObject, textOf } from "../../core/json-value.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { httpFailure } from "../../core/upstream-failure.ts";
 
-const STATUS: ReadonlyMap<string, number> = new Map([
+const STATUS_BY_EXCEPTION: ReadonlyMap<string, number> = new Map([
   ["throttlingexception", 429],
   ["modelnotreadyexception", 429],
   ["servicequotaexceededexception", 429],
@@ -15,12 +15,13 @@ const STATUS: ReadonlyMap<string, number> = new Map([
   ["accessdeniedexception", 403],
   ["resourcenotfoundexception", 404],
 ]);
-const CREDENTIALS = /signature|token|credential|unrecognizedclient|optin|clock|requestexpired/;
+const CREDENTIAL_EXCEPTION =
+  /signature|token|credential|unrecognizedclient|optin|clock|requestexpired/;
 /**
  * Messages of a 400 about the operator's model or account. Matches only the start, because AWS
  * repeats the client's text.
  */
-const OUR_MODEL = new RegExp(
+const ABOUT_MODEL_OR_ACCOUNT = new RegExp(
   `^(?:${[
     "the provided (?:model identifier|arn|inference profile)\\b",
     "(?:the )?inference profile\\b",
@@ -60,18 +61,19 @@ export function exceptionFailure(
 ): ProviderFailure {
   const [exception = ""] = (name.split("#").at(-1) ?? "").toLowerCase().split(":");
   const message = textOf(raw["message"]) || textOf(raw["Message"]);
-  const effectiveStatus = STATUS.get(exception) ?? (CREDENTIALS.test(exception) ? 401 : status);
-  if (effectiveStatus === 400 && OUR_MODEL.test(message)) {
+  const effectiveStatus =
+    STATUS_BY_EXCEPTION.get(exception) ?? (CREDENTIAL_EXCEPTION.test(exception) ? 401 : status);
+  if (effectiveStatus === 400 && ABOUT_MODEL_OR_ACCOUNT.test(message)) {
     return { kind: "disabled", reason: "model" };
   }
   const upstreamError = { message: removeSecrets(message, secrets), type: exception };
   return httpFailure(effectiveStatus, headers, JSON.stringify(upstreamError));
 }
 
-const OURS = /\barn:\S+|\b\d{12}\b|\b(?:AKIA|ASIA|ABSK)[A-Za-z0-9+/=]{8,}/g;
+const ACCOUNT_IDENTIFIERS = /\barn:\S+|\b\d{12}\b|\b(?:AKIA|ASIA|ABSK)[A-Za-z0-9+/=]{8,}/g;
 
 function removeSecrets(message: string, secrets: readonly string[]): string {
   let text = message;
   for (const secret of secrets) text = text.replaceAll(secret, "[removed]");
-  return text.replace(OURS, "[removed]");
+  return text.replace(ACCOUNT_IDENTIFIERS, "[removed]");
 }

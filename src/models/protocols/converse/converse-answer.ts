@@ -19,7 +19,7 @@ export const INCOMPLETE_FAILURE: ProviderFailure = {
   fault: "request",
 };
 
-const block = objectReader({
+const readBlock = objectReader({
   text: textOf,
   reasoningContent: objectReader({
     reasoningText: objectReader({ text: textOf, signature: textOf }),
@@ -28,8 +28,8 @@ const block = objectReader({
     objectReader({ toolUseId: textOf, name: textOf, input: (input) => input ?? {} }),
   ),
 });
-const whole = objectReader({
-  message: optionalReader(objectReader({ content: listReader(block) })),
+const readOutput = objectReader({
+  message: optionalReader(objectReader({ content: listReader(readBlock) })),
 });
 
 /**
@@ -40,24 +40,26 @@ export function converseAnswer(
   { output, stopReason, usage: reported }: JsonObject,
   answerTool: string | null,
 ): ProviderResponse | ProviderFailure | null {
-  const { message } = whole(output);
+  const { message } = readOutput(output);
   if (message === null) return null;
   const reason = converseFinishReason(stopReason);
   const usage = readConverseUsage(reported);
-  const answer = message.content.find(({ toolUse }) => toolUse?.name === answerTool)?.toolUse;
+  const answerCall = message.content.find(({ toolUse }) => toolUse?.name === answerTool)?.toolUse;
   const parts: OutputPart[] = [
     // Drops text next to a call of the answer tool, and further calls of this tool.
-    { kind: "text", text: answer ? JSON.stringify(answer.input) : "" },
+    { kind: "text", text: answerCall ? JSON.stringify(answerCall.input) : "" },
     ...message.content.flatMap((one) => toOutputParts(one, answerTool)),
     { kind: "finish", reason: reason ?? "stop" },
   ];
-  const shownParts = answer ? parts.filter(({ kind }, at) => at === 0 || kind !== "text") : parts;
-  if (reason !== null) return toCompletion([shownParts], usage);
-  return failureWithUsage(INCOMPLETE_FAILURE, { usage, text: textOfOutputParts(shownParts) });
+  const visibleParts = answerCall
+    ? parts.filter(({ kind }, at) => at === 0 || kind !== "text")
+    : parts;
+  if (reason !== null) return toCompletion([visibleParts], usage);
+  return failureWithUsage(INCOMPLETE_FAILURE, { usage, text: textOfOutputParts(visibleParts) });
 }
 
 function toOutputParts(
-  { text, reasoningContent, toolUse }: ReturnType<typeof block>,
+  { text, reasoningContent, toolUse }: ReturnType<typeof readBlock>,
   answerTool: string | null,
 ): OutputPart[] {
   const { reasoningText: thought } = reasoningContent;

@@ -23,7 +23,7 @@ type MessageRules = {
   readonly thoughts: boolean;
 };
 
-const OPENING = "Hello.";
+const OPENING_TEXT = "Hello.";
 /** Replaces an empty tool result, because Bedrock returns 400 for blank texts. */
 const NO_RESULT = "(empty)";
 
@@ -47,9 +47,9 @@ export function converseMessages(
     else messages.push({ role, content });
   }
   if (messages[0]?.role === "assistant") {
-    messages.unshift({ role: "user", content: [{ text: OPENING }] });
+    messages.unshift({ role: "user", content: [{ text: OPENING_TEXT }] });
   }
-  trimEnd(messages.at(-1));
+  trimLastText(messages.at(-1));
   return messages;
 }
 
@@ -65,18 +65,20 @@ function toBlocks(part: PartWithImages, rules: MessageRules, ids: ToolCallIds): 
       return rules.thoughts ? thoughtBlocks(part.detail) : [];
     case "call": {
       const { id, name, input } = part;
-      if (!rules.toolBlocks) return [{ text: textBlock("tool_call", name, JSON.stringify(input)) }];
+      if (!rules.toolBlocks) {
+        return [{ text: callAsText("tool_call", name, JSON.stringify(input)) }];
+      }
       return [{ toolUse: { toolUseId: ids.idFor(id), name: toolName(name), input } }];
     }
     case "result": {
       const text = part.text.trim() === "" ? NO_RESULT : part.text;
-      if (!rules.toolBlocks) return [{ text: textBlock("tool_result", part.name, text) }];
+      if (!rules.toolBlocks) return [{ text: callAsText("tool_result", part.name, text) }];
       return [{ toolResult: { toolUseId: ids.idFor(part.id), content: [{ text }] } }];
     }
   }
 }
 
-function textBlock(element: string, name: string, text: string): string {
+function callAsText(element: string, name: string, text: string): string {
   return `<${element} name=${JSON.stringify(name)}>${text}</${element}>`;
 }
 
@@ -91,7 +93,7 @@ function thoughtBlocks(detail: JsonObject): Block[] {
   return [{ reasoningContent: { reasoningText: { text, signature } } }];
 }
 
-function trimEnd(message: ConverseMessage | undefined): void {
+function trimLastText(message: ConverseMessage | undefined): void {
   const block = message?.role === "assistant" ? message.content.at(-1) : undefined;
   if (!isObject(block) || typeof block["text"] !== "string") return;
   message?.content.splice(-1, 1, { text: block["text"].trimEnd() });

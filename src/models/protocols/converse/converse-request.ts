@@ -22,19 +22,19 @@ import { keepExactJson } from "../../../shared/exact-json.ts";
 import type { FunctionTool, RequestedTools } from "../../core/tools.ts";
 import type { ConverseOutputFormat } from "./answer-format.ts";
 
-const MORE = "additionalModelRequestFields";
+const ADDITIONAL_FIELDS = "additionalModelRequestFields";
 const cachePoint = "somewhere in it";
-const PLACES: SentFieldPaths = {
+const SENT_FIELD_PATHS: SentFieldPaths = {
   prompt_cache_key: ["cachePoint"],
   prompt_cache_options: ["cachePoint"],
   prompt_cache_retention: ["cachePoint"],
-  parallel_tool_calls: [`${MORE}.tool_choice.disable_parallel_tool_use`],
+  parallel_tool_calls: [`${ADDITIONAL_FIELDS}.tool_choice.disable_parallel_tool_use`],
   reasoning_effort: [
-    `${MORE}.thinking.budget_tokens`,
-    `${MORE}.output_config.effort`,
-    `${MORE}.reasoning_effort`,
-    `${MORE}.reasoning`,
-    `${MORE}.reasoningConfig`,
+    `${ADDITIONAL_FIELDS}.thinking.budget_tokens`,
+    `${ADDITIONAL_FIELDS}.output_config.effort`,
+    `${ADDITIONAL_FIELDS}.reasoning_effort`,
+    `${ADDITIONAL_FIELDS}.reasoning`,
+    `${ADDITIONAL_FIELDS}.reasoningConfig`,
   ],
   stop: ["inferenceConfig.stopSequences"],
   temperature: ["inferenceConfig.temperature"],
@@ -54,23 +54,27 @@ export async function converseRequest(call: ChatCall): Promise<OutgoingBody | Pr
   const mayThink =
     !tools.isForced && !(usesThinkingBudget(model) && hasCallsWithoutThought(conversation.turns));
   const fields = converseModelFields({ body, stops: prompt.stops, model, cap, format, mayThink });
-  const words = [format.kind === "told" ? format.words : "", tools.words];
+  const instructions = [format.kind === "told" ? format.words : "", tools.instruction];
   const request = requestBody({
     call,
     caches: prompt.caches,
-    said: instructionText(withImages, words),
+    conversation: instructionText(withImages, instructions),
     tools,
     fields,
   });
   if (isFailure(request)) return request;
-  reportDroppedFields(call, { ...request, ...(hasCachePoint(request) && { cachePoint }) }, PLACES);
+  reportDroppedFields(
+    call,
+    { ...request, ...(hasCachePoint(request) && { cachePoint }) },
+    SENT_FIELD_PATHS,
+  );
   return requestBodyOf(request, withImages.downloads);
 }
 
 type RequestParts = {
   readonly call: ChatCall;
   readonly caches: boolean;
-  readonly said: ConversationWithImages;
+  readonly conversation: ConversationWithImages;
   readonly tools: ConverseToolFields;
   readonly fields: ConverseModelFields;
 };
@@ -78,7 +82,7 @@ type RequestParts = {
 function requestBody({
   call,
   caches,
-  said: conversation,
+  conversation,
   tools,
   fields,
 }: RequestParts): JsonObject | ProviderFailure {
@@ -88,14 +92,19 @@ function requestBody({
   const family = bedrockFamilyOf(upstreamId);
   const toolBlocks = toolConfig !== undefined;
   const messages = converseMessages(conversation, { family, toolBlocks, thoughts });
-  const requested = addInstructions(conversation.system, messages);
-  if (requested.messages.length === 0) return refusal("The messages have no content.", "messages");
-  const more = { ...additional, ...(toolChoice !== undefined && { tool_choice: toolChoice }) };
+  const instructed = addInstructions(conversation.system, messages);
+  if (instructed.messages.length === 0) return refusal("The messages have no content.", "messages");
+  const additionalFields = {
+    ...additional,
+    ...(toolChoice !== undefined && { tool_choice: toolChoice }),
+  };
   return {
-    ...(caches ? addCachePoint(requested, family) : requested),
+    ...(caches ? addCachePoint(instructed, family) : instructed),
     inferenceConfig: { maxTokens: cap, ...inference },
     ...(toolBlocks && { toolConfig }),
-    ...(Object.keys(more).length > 0 && { additionalModelRequestFields: more }),
+    ...(Object.keys(additionalFields).length > 0 && {
+      additionalModelRequestFields: additionalFields,
+    }),
   };
 }
 
@@ -156,7 +165,7 @@ type ConverseToolFields = {
   /** Claude's own `tool_choice`. Replaces Converse's, which can't forbid parallel calls. */
   readonly toolChoice?: JsonObject;
   readonly isForced: boolean;
-  readonly words: string;
+  readonly instruction: string;
 };
 
 /**
@@ -171,47 +180,47 @@ function converseToolFields(
 ): ConverseToolFields {
   const offered = requested.choice === "none" ? [] : requested.list;
   const tools = format.kind === "tool" ? [...offered, answerToolOf(format)] : offered;
-  if (tools.length === 0) return { isForced: false, words: "" };
-  const wanted = wantedOf(requested, format, offered.length === 0);
+  if (tools.length === 0) return { isForced: false, instruction: "" };
+  const wantedChoice = requiredToolChoice(requested, format, offered.length === 0);
   const forcing = toolForcingOf(model);
-  const isForced = wanted !== "auto" && forcing !== "none";
-  const choice = isForced ? wanted : "auto";
-  const words = isForced ? "" : wordsFor(wanted);
+  const isForced = wantedChoice !== "auto" && forcing !== "none";
+  const choice = isForced ? wantedChoice : "auto";
+  const instruction = isForced ? "" : choiceInstruction(wantedChoice);
   const family = bedrockFamilyOf(model);
-  const isOnly = ({ name }: FunctionTool) =>
+  const isSent = ({ name }: FunctionTool) =>
     forcing !== "any" || typeof choice === "string" || name === choice.name;
-  const specs = tools.filter(isOnly).map((tool) => toolSpec(tool, family === "nova"));
+  const specs = tools.filter(isSent).map((tool) => toolSpec(tool, family === "nova"));
   if (family === "claude" && !requested.parallel) {
     const toolChoice = { ...claudeChoice(choice), disable_parallel_tool_use: true };
-    return { toolConfig: { tools: specs }, toolChoice, isForced, words };
+    return { toolConfig: { tools: specs }, toolChoice, isForced, instruction };
   }
   const toolChoice = forcing === "any" && isForced ? { any: {} } : converseChoice(choice);
-  return { toolConfig: { tools: specs, toolChoice }, isForced, words };
+  return { toolConfig: { tools: specs, toolChoice }, isForced, instruction };
 }
 
-type ToolWish = Exclude<RequestedTools["choice"], "none">;
+type ToolChoice = Exclude<RequestedTools["choice"], "none">;
 
-function wantedOf(
+function requiredToolChoice(
   { choice }: RequestedTools,
   format: ConverseOutputFormat,
-  isAlone: boolean,
-): ToolWish {
-  if (format.kind === "tool") return isAlone ? { name: format.name } : "required";
+  isOnlyTool: boolean,
+): ToolChoice {
+  if (format.kind === "tool") return isOnlyTool ? { name: format.name } : "required";
   return choice === "none" ? "auto" : choice;
 }
 
-function wordsFor(choice: ToolWish): string {
+function choiceInstruction(choice: ToolChoice): string {
   if (choice === "auto") return "";
   if (choice === "required") return "Answer by calling one of the tools.";
   return `Answer by calling the tool ${choice.name}.`;
 }
 
-function converseChoice(choice: ToolWish): JsonObject {
+function converseChoice(choice: ToolChoice): JsonObject {
   if (typeof choice === "object") return { tool: { name: choice.name } };
   return choice === "required" ? { any: {} } : { auto: {} };
 }
 
-function claudeChoice(choice: ToolWish): JsonObject {
+function claudeChoice(choice: ToolChoice): JsonObject {
   if (typeof choice === "object") return { type: "tool", name: choice.name };
   return { type: choice === "required" ? "any" : "auto" };
 }
@@ -227,8 +236,8 @@ function answerToolOf(format: {
 function toolSpec({ name, description, parameters }: FunctionTool, isNova: boolean): JsonObject {
   const schema = isNova ? novaSchema(parameters) : parameters;
   const json = keepExactJson(schema, { ...schema, type: "object" });
-  const about = description.trim() === "" ? {} : { description };
-  return { toolSpec: { name, ...about, inputSchema: { json } } };
+  const descriptionField = description.trim() === "" ? {} : { description };
+  return { toolSpec: { name, ...descriptionField, inputSchema: { json } } };
 }
 
 /** Nova supports only three top-level keywords (Nova user guide, tool use). */

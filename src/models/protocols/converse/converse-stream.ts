@@ -17,7 +17,7 @@ import { readConverseUsage } from "./converse-usage.ts";
 import { FRAME_BYTES_MAX, FrameDecoder } from "./event-frames.ts";
 import type { EventStreamFrame } from "./event-frames.ts";
 
-const event = objectReader({
+const readEvent = objectReader({
   contentBlockIndex: numberOf,
   start: objectReader({
     toolUse: optionalReader(objectReader({ toolUseId: textOf, name: textOf })),
@@ -31,7 +31,7 @@ const event = objectReader({
   stopReason: anyValue,
   usage: anyValue,
 });
-type Event = Omit<ReturnType<typeof event>, "__type">;
+type Event = Omit<ReturnType<typeof readEvent>, "__type">;
 
 type Block = {
   /**
@@ -51,10 +51,10 @@ export class ConverseReader extends FrameReader {
   readonly #blocks = new Map<number, Block>();
   readonly #answerTool: string | null;
   readonly #secrets: readonly string[];
-  #tools = 0;
-  #isAnswered = false;
-  #held = "";
-  #stop: Event | null = null;
+  #toolCount = 0;
+  #hasAnswerCall = false;
+  #heldText = "";
+  #messageStop: Event | null = null;
   #metadata: Event | null = null;
 
   constructor(answerTool: string | null, secrets: readonly string[]) {
@@ -64,15 +64,17 @@ export class ConverseReader extends FrameReader {
   }
 
   protected get isFinished(): boolean {
-    return this.#stop !== null && converseFinishReason(this.#stop.stopReason) !== null;
+    return (
+      this.#messageStop !== null && converseFinishReason(this.#messageStop.stopReason) !== null
+    );
   }
 
   protected override atEnd(): StreamEvent[] {
-    return this.#stop === null ? [] : this.#end(this.#stop);
+    return this.#messageStop === null ? [] : this.#end(this.#messageStop);
   }
 
   protected frame(raw: JsonObject, type: string): StreamEvent[] {
-    const { __type: exception, ...reported } = event(raw);
+    const { __type: exception, ...reported } = readEvent(raw);
     if (type !== "error" && !type.endsWith("Exception")) return this.#event(type, reported);
     const name = type === "error" ? exception : type;
     return failureEvents(exceptionFailure({ name, raw }, this.#secrets));
@@ -84,11 +86,11 @@ export class ConverseReader extends FrameReader {
       case "messageStart":
         return this.#chunks.begin();
       case "contentBlockStart":
-        return this.#begin(index, start.toolUse);
+        return this.#startBlock(index, start.toolUse);
       case "contentBlockDelta":
         return this.#delta(this.#blockAt(index), delta);
       case "messageStop":
-        this.#stop ??= fields;
+        this.#messageStop ??= fields;
         break;
       case "metadata":
         this.#metadata ??= fields;
@@ -96,21 +98,23 @@ export class ConverseReader extends FrameReader {
       default: // contentBlockStop and unknown events
         return [];
     }
-    return this.#stop === null || this.#metadata === null ? [] : this.#end(this.#stop);
+    return this.#messageStop === null || this.#metadata === null
+      ? []
+      : this.#end(this.#messageStop);
   }
 
-  #begin(index: number, use: Event["start"]["toolUse"]): StreamEvent[] {
+  #startBlock(index: number, use: Event["start"]["toolUse"]): StreamEvent[] {
     if (use === null) return [];
     const { toolUseId: id, name } = use;
     if (name === this.#answerTool) {
-      this.#blocks.set(index, { tool: this.#isAnswered ? "spare" : "answer", thought: "" });
-      this.#isAnswered = true;
-      this.#held = "";
+      this.#blocks.set(index, { tool: this.#hasAnswerCall ? "spare" : "answer", thought: "" });
+      this.#hasAnswerCall = true;
+      this.#heldText = "";
       return [];
     }
-    this.#blocks.set(index, { tool: this.#tools, thought: "" });
-    this.#tools += 1;
-    return [...this.#release(), ...this.#chunks.tool(id, name)];
+    this.#blocks.set(index, { tool: this.#toolCount, thought: "" });
+    this.#toolCount += 1;
+    return [...this.#releaseText(), ...this.#chunks.tool(id, name)];
   }
 
   #delta(block: Block, { text, toolUse, reasoningContent }: Event["delta"]): StreamEvent[] {
@@ -125,13 +129,13 @@ export class ConverseReader extends FrameReader {
 
   #text(text: string): StreamEvent[] {
     if (this.#answerTool === null) return this.#chunks.text(text);
-    if (!this.#isAnswered) this.#held += text;
+    if (!this.#hasAnswerCall) this.#heldText += text;
     return [];
   }
 
-  #release(): StreamEvent[] {
-    const text = this.#held;
-    this.#held = "";
+  #releaseText(): StreamEvent[] {
+    const text = this.#heldText;
+    this.#heldText = "";
     return this.#chunks.text(text);
   }
 
@@ -147,8 +151,8 @@ export class ConverseReader extends FrameReader {
     const reason = converseFinishReason(stop.stopReason);
     const usage = readConverseUsage(this.#metadata?.usage);
     if (reason === null) return failureEvents(INCOMPLETE_FAILURE, usage);
-    const fields = usage === null ? [] : [{ kind: "usage" as const, usage }];
-    return [...this.#release(), ...this.#chunks.finish(reason), ...fields, END_EVENT];
+    const usageEvents = usage === null ? [] : [{ kind: "usage" as const, usage }];
+    return [...this.#releaseText(), ...this.#chunks.finish(reason), ...usageEvents, END_EVENT];
   }
 }
 

@@ -5,7 +5,7 @@ import type { ProviderResponse, EmbeddingsCall, JsonObject } from "../../core/pr
 import { tokenCount } from "../../core/token-count.ts";
 import { isVector } from "../../core/embedding-encoding.ts";
 
-type Author = {
+type EmbeddingAuthor = {
   readonly textsMax: number;
   body(texts: readonly string[], request: EmbeddingsBody, model: string): JsonObject;
 };
@@ -17,7 +17,7 @@ const INPUT_TYPES: ReadonlySet<unknown> = new Set([
   "clustering",
 ]);
 
-const COHERE: Author = {
+const COHERE_EMBEDDINGS: EmbeddingAuthor = {
   textsMax: 96,
   body(texts, { input_type: type, dimensions }) {
     const inputType = INPUT_TYPES.has(type) ? type : "search_document";
@@ -25,7 +25,7 @@ const COHERE: Author = {
     return { input_type: inputType, texts, embedding_types: ["float"], ...size };
   },
 };
-const TITAN: Author = {
+const TITAN_EMBEDDINGS: EmbeddingAuthor = {
   textsMax: 1,
   body([inputText = ""], { dimensions }, model) {
     if (!model.includes("v2")) return { inputText };
@@ -34,8 +34,8 @@ const TITAN: Author = {
   },
 };
 
-export function embeddingAuthor(model: string): Author {
-  return model.includes("cohere.") ? COHERE : TITAN;
+export function embeddingAuthor(model: string): EmbeddingAuthor {
+  return model.includes("cohere.") ? COHERE_EMBEDDINGS : TITAN_EMBEDDINGS;
 }
 
 export function embeddingsRequest(call: EmbeddingsCall): string {

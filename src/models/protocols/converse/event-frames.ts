@@ -13,7 +13,7 @@ export const FRAME_BYTES_MAX = 16 * 1024 * 1024;
  * its length in two bytes.
  */
 const VALUE_BYTES = [0, 0, 1, 2, 4, 8, null, null, 8, 16];
-const STRING = 7;
+const STRING_TYPE = 7;
 
 /**
  * Decodes `application/vnd.amazon.eventstream` (smithy.io, "Amazon Event Stream Specification"):
@@ -22,8 +22,8 @@ const STRING = 7;
  */
 export class FrameDecoder {
   #parts: Uint8Array[] = [];
-  #held = 0;
-  #needed = PRELUDE_BYTES;
+  #bufferedBytes = 0;
+  #neededBytes = PRELUDE_BYTES;
   #broken = false;
   #overflowed = false;
 
@@ -38,32 +38,32 @@ export class FrameDecoder {
   push(bytes: Uint8Array): EventStreamFrame[] {
     if (this.#broken || bytes.length === 0) return [];
     this.#parts.push(bytes);
-    this.#held += bytes.length;
+    this.#bufferedBytes += bytes.length;
     const frames: EventStreamFrame[] = [];
-    while (this.#held >= this.#needed && !this.#broken) {
-      const held = this.#joined();
-      const total = totalBytes(held);
+    while (this.#bufferedBytes >= this.#neededBytes && !this.#broken) {
+      const buffered = this.#joinParts();
+      const total = totalBytes(buffered);
       this.#overflowed = total !== null && total > FRAME_BYTES_MAX;
       if (total === null || this.#overflowed) this.#broken = true;
-      else if (held.length < total) this.#needed = total;
-      else this.#take(held, total, frames);
+      else if (buffered.length < total) this.#neededBytes = total;
+      else this.#takeFrame(buffered, total, frames);
     }
     return frames;
   }
 
-  #take(bytes: Uint8Array, total: number, frames: EventStreamFrame[]): void {
-    const frame = frameOf(bytes.subarray(0, total));
+  #takeFrame(bytes: Uint8Array, total: number, frames: EventStreamFrame[]): void {
+    const frame = parseFrame(bytes.subarray(0, total));
     if (frame === null) this.#broken = true;
     else frames.push(frame);
-    this.#held -= total;
-    this.#parts = this.#held === 0 ? [] : [bytes.subarray(total)];
-    this.#needed = PRELUDE_BYTES;
+    this.#bufferedBytes -= total;
+    this.#parts = this.#bufferedBytes === 0 ? [] : [bytes.subarray(total)];
+    this.#neededBytes = PRELUDE_BYTES;
   }
 
-  #joined(): Uint8Array {
+  #joinParts(): Uint8Array {
     const [first] = this.#parts;
     if (this.#parts.length === 1 && first !== undefined) return first;
-    const joined = new Uint8Array(this.#held);
+    const joined = new Uint8Array(this.#bufferedBytes);
     let at = 0;
     for (const part of this.#parts) {
       joined.set(part, at);
@@ -78,20 +78,20 @@ function totalBytes(bytes: Uint8Array): number | null {
   const view = viewOf(bytes);
   const total = view.getUint32(0);
   const headers = view.getUint32(4);
-  const holds = total >= PRELUDE_BYTES + headers + CRC_BYTES;
-  return holds && view.getUint32(8) === crc32(bytes.subarray(0, 8)) ? total : null;
+  const isLongEnough = total >= PRELUDE_BYTES + headers + CRC_BYTES;
+  return isLongEnough && view.getUint32(8) === crc32(bytes.subarray(0, 8)) ? total : null;
 }
 
-function frameOf(bytes: Uint8Array): EventStreamFrame | null {
+function parseFrame(bytes: Uint8Array): EventStreamFrame | null {
   const view = viewOf(bytes);
   const end = bytes.length - CRC_BYTES;
   if (view.getUint32(end) !== crc32(bytes.subarray(0, end))) return null;
   const payloadAt = PRELUDE_BYTES + view.getUint32(4);
-  const headers = headersOf(bytes.subarray(PRELUDE_BYTES, payloadAt));
+  const headers = parseHeaders(bytes.subarray(PRELUDE_BYTES, payloadAt));
   return headers && { headers, payload: bytes.subarray(payloadAt, end) };
 }
 
-function headersOf(bytes: Uint8Array): ReadonlyMap<string, string> | null {
+function parseHeaders(bytes: Uint8Array): ReadonlyMap<string, string> | null {
   const headers = new Map<string, string>();
   const view = viewOf(bytes);
   const text = new TextDecoder();
@@ -100,13 +100,13 @@ function headersOf(bytes: Uint8Array): ReadonlyMap<string, string> | null {
     const nameAt = at + 1;
     const typeAt = nameAt + view.getUint8(at);
     const type = bytes[typeAt];
-    const fixed = type === undefined ? undefined : VALUE_BYTES[type];
-    if (fixed === undefined) return null;
-    const valueAt = typeAt + (fixed === null ? 3 : 1);
+    const fixedBytes = type === undefined ? undefined : VALUE_BYTES[type];
+    if (fixedBytes === undefined) return null;
+    const valueAt = typeAt + (fixedBytes === null ? 3 : 1);
     if (valueAt > bytes.length) return null;
-    at = valueAt + (fixed ?? view.getUint16(typeAt + 1));
+    at = valueAt + (fixedBytes ?? view.getUint16(typeAt + 1));
     if (at > bytes.length) return null;
-    if (type !== STRING) continue;
+    if (type !== STRING_TYPE) continue;
     const name = text.decode(bytes.subarray(nameAt, typeAt));
     headers.set(name, text.decode(bytes.subarray(valueAt, at)));
   }
@@ -120,11 +120,11 @@ function viewOf(bytes: Uint8Array): DataView {
 /** Computes CRC-32 as in gzip (ISO 3309, reflected polynomial 0xedb88320). */
 export function crc32(bytes: Uint8Array): number {
   let crc = -1;
-  for (const byte of bytes) crc = (TABLE[(crc ^ byte) & 0xff] ?? 0) ^ (crc >>> 8);
+  for (const byte of bytes) crc = (CRC_TABLE[(crc ^ byte) & 0xff] ?? 0) ^ (crc >>> 8);
   return ~crc >>> 0;
 }
 
-const TABLE = Int32Array.from({ length: 256 }, (_, byte) => {
+const CRC_TABLE = Int32Array.from({ length: 256 }, (_, byte) => {
   let entry = byte;
   for (let bit = 0; bit < 8; bit++) entry = (entry >>> 1) ^ (entry & 1 ? 0xedb88320 : 0);
   return entry;

@@ -25,7 +25,7 @@ export function converseModelFields(input: ModelFieldsInput): ConverseModelField
   if (family === "claude") return claudeFields(input);
   const additional = reasoningFields(family, model, body.reasoning_effort);
   // GPT models accept neither sampling parameters nor stop sequences.
-  const inference = family === "gpt" ? {} : { ...sampling(body), ...stopSequences(stops) };
+  const inference = family === "gpt" ? {} : { ...samplingFieldsOf(body), ...stopSequences(stops) };
   return { inference, additional, thoughts: false };
 }
 
@@ -41,12 +41,12 @@ function claudeFields({
   const fields = claudeReasoningFields(rules, body.reasoning_effort, cap, mayThink);
   const { thinks, output_config: effort, ...thinking } = fields;
   const output = format.kind === "schema" ? { ...effort, format: format.output } : effort;
-  const samplingFields = rules.sampling && !thinks ? sampling(body) : {};
+  const allSampling = rules.sampling && !thinks ? samplingFieldsOf(body) : {};
   // The host returns 400 for `temperature` together with `top_p`.
-  const one =
-    "temperature" in samplingFields ? { temperature: samplingFields.temperature } : samplingFields;
+  const compatibleFields =
+    "temperature" in allSampling ? { temperature: allSampling.temperature } : allSampling;
   return {
-    inference: { ...one, ...stopSequences(stops) },
+    inference: { ...compatibleFields, ...stopSequences(stops) },
     additional: { ...thinking, ...(output !== undefined && { output_config: output }) },
     thoughts: thinks && !rules.bound,
   };
@@ -56,7 +56,7 @@ function claudeFields({
  * Replaces efforts for models that support only low, medium and high. "none" becomes "low" if the
  * model can't stop reasoning.
  */
-const THREE: ReadonlyMap<unknown, string> = new Map([
+const THREE_LEVELS: ReadonlyMap<unknown, string> = new Map([
   ["none", "low"],
   ["minimal", "low"],
   ["low", "low"],
@@ -67,7 +67,7 @@ const THREE: ReadonlyMap<unknown, string> = new Map([
 ]);
 
 function reasoningFields(family: string, model: string, effort: unknown): JsonObject {
-  const level = THREE.get(effort);
+  const level = THREE_LEVELS.get(effort);
   if (level === undefined) return {};
   if (family === "gpt_oss") return { reasoning_effort: level };
   if (family === "gpt") return { reasoning: { effort } };
@@ -83,7 +83,7 @@ export function ignoresNone(model: string): boolean {
   return family === "claude" ? thinksAlways(model) : family !== "gpt" && family !== "nova";
 }
 
-function sampling({ temperature, top_p: topP }: ChatBody): {
+function samplingFieldsOf({ temperature, top_p: topP }: ChatBody): {
   readonly temperature?: number;
   readonly topP?: number;
 } {

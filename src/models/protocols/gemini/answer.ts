@@ -8,32 +8,32 @@ import { anyValue, listReader, optionalReader, objectReader } from "../../core/s
 import { failureWithUsage } from "../../core/failed-usage.ts";
 import { readGeminiUsage } from "./usage.ts";
 
-const part = objectReader({
+const readPart = objectReader({
   text: textOf,
   thought: anyValue,
   thoughtSignature: textOf,
   functionCall: objectReader({ id: textOf, name: textOf, args: optionalReader(objectOf) }),
 });
-const candidate = objectReader({
+const readCandidate = objectReader({
   index: numberOf,
-  content: objectReader({ parts: listReader(part) }),
+  content: objectReader({ parts: listReader(readPart) }),
   finishReason: textOf,
 });
-const answer = objectReader({
-  candidates: listReader(candidate),
+const readResponse = objectReader({
+  candidates: listReader(readCandidate),
   promptFeedback: objectReader({ blockReason: textOf }),
   usageMetadata: anyValue,
 });
 
-const FAILED: ReadonlySet<string> = new Set([
+const FAILURE_REASONS: ReadonlySet<string> = new Set([
   "UNEXPECTED_TOOL_CALL",
   "TOO_MANY_TOOL_CALLS",
   "MISSING_THOUGHT_SIGNATURE",
 ]);
 
 export function geminiFinishReason(reason: string): FinishReason | ProviderFailure {
-  const meaning = FAILED.has(reason) ? null : finishReasonOf(reason);
-  return meaning ?? { kind: "retry", reason: reason.toLowerCase(), fault: "request" };
+  const finishReason = FAILURE_REASONS.has(reason) ? null : finishReasonOf(reason);
+  return finishReason ?? { kind: "retry", reason: reason.toLowerCase(), fault: "request" };
 }
 
 type Candidate = {
@@ -43,35 +43,37 @@ type Candidate = {
 };
 
 export function readGeminiCandidates(raw: JsonObject) {
-  const { candidates, promptFeedback, usageMetadata } = answer(raw);
+  const { candidates, promptFeedback, usageMetadata } = readResponse(raw);
   const isBlocked = candidates.length === 0 && promptFeedback.blockReason !== "";
-  const read = candidates.map(
+  const parsedCandidates = candidates.map(
     ({ index = -1, content, finishReason: finish }, position): Candidate => {
-      const at = Number.isSafeInteger(index) && index >= 0 ? index : position;
-      return { index: at, parts: content.parts.flatMap(saidIn), finish };
+      const choiceIndex = Number.isSafeInteger(index) && index >= 0 ? index : position;
+      return { index: choiceIndex, parts: content.parts.flatMap(toOutputParts), finish };
     },
   );
-  return { isBlocked, candidates: read, usage: readGeminiUsage(usageMetadata) };
+  return { isBlocked, candidates: parsedCandidates, usage: readGeminiUsage(usageMetadata) };
 }
 
-function saidIn({
+function toOutputParts({
   text,
   thought,
   functionCall,
   thoughtSignature,
-}: ReturnType<typeof part>): OutputPart[] {
+}: ReturnType<typeof readPart>): OutputPart[] {
   if (text !== "") return [{ kind: thought === true ? "thought" : "text", text }];
   const { id, name, args } = functionCall;
   if (name === "") return [];
   const more = { extra_content: { google: { thought_signature: thoughtSignature } } };
-  const given = args === null ? "" : JSON.stringify(args);
-  return [{ kind: "call", id, name, arguments: given, ...(thoughtSignature !== "" && { more }) }];
+  const argumentsJson = args === null ? "" : JSON.stringify(args);
+  return [
+    { kind: "call", id, name, arguments: argumentsJson, ...(thoughtSignature !== "" && { more }) },
+  ];
 }
 
 export function readGeminiChat(raw: JsonObject): ProviderResponse | ProviderFailure | null {
   const { isBlocked, candidates, usage } = readGeminiCandidates(raw);
   if (isBlocked) {
-    return toCompletion([[NOTHING, { kind: "finish", reason: "content_filter" }]], usage);
+    return toCompletion([[EMPTY_TEXT, { kind: "finish", reason: "content_filter" }]], usage);
   }
   const choices: (readonly OutputPart[])[] = [];
   for (const { parts, finish } of candidates.toSorted((a, b) => a.index - b.index)) {
@@ -82,9 +84,9 @@ export function readGeminiChat(raw: JsonObject): ProviderResponse | ProviderFail
         text: textOfOutputParts([...choices.flat(), ...parts]),
       });
     }
-    choices.push([NOTHING, ...parts, { kind: "finish", reason }]);
+    choices.push([EMPTY_TEXT, ...parts, { kind: "finish", reason }]);
   }
   return choices.length === 0 ? null : toCompletion(choices, usage);
 }
 
-const NOTHING: OutputPart = { kind: "text", text: "" };
+const EMPTY_TEXT: OutputPart = { kind: "text", text: "" };

@@ -10,19 +10,19 @@ import { failureEvents } from "../../core/failed-usage.ts";
  * An error can be outside of events.
  */
 export class GeminiChunkReader extends FrameReader {
-  #hasSaid = false;
+  #hasOutput = false;
   readonly #choices = new Map<number, ChunkBuilder>();
   readonly #secrets: () => readonly string[];
-  readonly #asked: number;
+  readonly #choicesRequested: number;
 
   constructor(secrets: () => readonly string[], requested = 1) {
     super();
     this.#secrets = secrets;
-    this.#asked = requested;
+    this.#choicesRequested = requested;
   }
 
   protected get isFinished(): boolean {
-    return this.#choices.size >= this.#asked && this.#haveAllFinished();
+    return this.#choices.size >= this.#choicesRequested && this.#haveAllFinished();
   }
 
   protected frame(raw: JsonObject): StreamEvent[] {
@@ -41,7 +41,7 @@ export class GeminiChunkReader extends FrameReader {
 
   #chunk(raw: JsonObject): StreamEvent[] {
     const { isBlocked, candidates, usage } = readGeminiCandidates(raw);
-    const events = isBlocked ? this.#blocked() : [];
+    const events = isBlocked ? this.#finishBlocked() : [];
     for (const { index, parts, finish: reason } of candidates) {
       const choice = this.#choice(index);
       if (choice.finished) continue;
@@ -51,22 +51,22 @@ export class GeminiChunkReader extends FrameReader {
       if (typeof finish === "object") return [...events, ...failureEvents(finish, usage)];
       events.push(...choice.finish(finish));
     }
-    this.#hasSaid ||= events.length > 0;
+    this.#hasOutput ||= events.length > 0;
     // Drops usage before the first content, because another route can still be tried. Later chunks
     // repeat the usage.
-    if (usage === null || !this.#hasSaid) return events;
+    if (usage === null || !this.#hasOutput) return events;
     return [...events, { kind: "usage", usage, ...(!this.isFinished && { partial: true }) }];
   }
 
-  #blocked(): StreamEvent[] {
+  #finishBlocked(): StreamEvent[] {
     this.#choice(0);
     return [...this.#choices.values()].flatMap((choice) => choice.finish("content_filter"));
   }
 
   #choice(index: number): ChunkBuilder {
-    const known = this.#choices.get(index) ?? new ChunkBuilder(index);
-    this.#choices.set(index, known);
-    return known;
+    const builder = this.#choices.get(index) ?? new ChunkBuilder(index);
+    this.#choices.set(index, builder);
+    return builder;
   }
 
   #haveAllFinished(): boolean {

@@ -12,11 +12,11 @@ export type GeminiEmbeddingMethod = {
   readonly answer: (raw: JsonObject, call: EmbeddingsCall) => ProviderResponse | null;
 };
 
-const batch = objectReader({
+const readBatch = objectReader({
   embeddings: listReader(objectReader({ values: anyValue })),
   usageMetadata: objectReader({ promptTokenCount: anyValue }),
 });
-const predicted = objectReader({
+const readPredictions = objectReader({
   predictions: listReader(
     objectReader({
       embeddings: objectReader({
@@ -39,9 +39,9 @@ export const GEMINI_EMBEDDINGS: GeminiEmbeddingMethod = {
     })),
   }),
   answer(raw, call) {
-    const { embeddings, usageMetadata } = batch(raw);
+    const { embeddings, usageMetadata } = readBatch(raw);
     const vectors = embeddings.map(({ values }) => values);
-    return vectorList(vectors, call, usageMetadata.promptTokenCount);
+    return toEmbeddingList(vectors, call, usageMetadata.promptTokenCount);
   },
 };
 
@@ -61,13 +61,13 @@ export const PREDICT: GeminiEmbeddingMethod = {
     },
   }),
   answer(raw, call) {
-    const items = predicted(raw).predictions.map(({ embeddings }) => embeddings);
+    const items = readPredictions(raw).predictions.map(({ embeddings }) => embeddings);
     let tokens: number | undefined = 0;
     for (const { statistics } of items) {
       const { token_count: counted } = statistics;
       tokens = tokens === undefined || counted === undefined ? undefined : tokens + counted;
     }
-    return vectorList(
+    return toEmbeddingList(
       items.map(({ values }) => values),
       call,
       tokens,
@@ -75,24 +75,24 @@ export const PREDICT: GeminiEmbeddingMethod = {
   },
 };
 
-function vectorList(vectors: readonly unknown[], call: EmbeddingsCall, tokens: unknown) {
+function toEmbeddingList(vectors: readonly unknown[], call: EmbeddingsCall, tokens: unknown) {
   if (vectors.length !== inputTexts(call).length) return null;
-  const sound: number[][] = [];
+  const normalizedVectors: number[][] = [];
   for (const vector of vectors) {
     if (!isVector(vector)) return null;
-    sound.push(isShortened(vector, call.upstreamId) ? unit(vector) : vector);
+    normalizedVectors.push(isShortened(vector, call.upstreamId) ? normalize(vector) : vector);
   }
-  return embeddingList(sound, readGeminiEmbeddingUsage(tokens));
+  return embeddingList(normalizedVectors, readGeminiEmbeddingUsage(tokens));
 }
 
-const FULL_SIZE = 3072;
+const FULL_DIMENSIONS = 3072;
 
 /** gemini-embedding-001 doesn't normalize shortened vectors. */
 function isShortened(vector: readonly number[], model: string): boolean {
-  return model === "gemini-embedding-001" && vector.length < FULL_SIZE;
+  return model === "gemini-embedding-001" && vector.length < FULL_DIMENSIONS;
 }
 
-function unit(vector: number[]): number[] {
+function normalize(vector: number[]): number[] {
   const length = Math.hypot(...vector);
   return length > 0 ? vector.map((value) => value / length) : vector;
 }

@@ -3,7 +3,7 @@ import type { ProviderFailure } from "../../core/provider.ts";
 import { listReader, objectReader } from "../../core/shape.ts";
 import { httpFailure } from "../../core/upstream-failure.ts";
 
-const STATUSES: Readonly<Record<string, number>> = {
+const STATUS_BY_CODE: Readonly<Record<string, number>> = {
   INVALID_ARGUMENT: 400,
   FAILED_PRECONDITION: 400,
   UNAUTHENTICATED: 401,
@@ -15,7 +15,7 @@ const STATUSES: Readonly<Record<string, number>> = {
   DEADLINE_EXCEEDED: 504,
 };
 const WAIT_MS_MAX = 3_600_000;
-const PROJECTS = /\bprojects\/[\w.:-]*\w|\bproject[\s:#'"`]+\d+/gi;
+const PROJECT_NAMES = /\bprojects\/[\w.:-]*\w|\bproject[\s:#'"`]+\d+/gi;
 
 /**
  * Converts an error response (Gemini API reference, Errors). For a 5xx, the code in the body
@@ -27,15 +27,15 @@ export function googleFailure(
   bodyText: string,
   secrets: readonly string[],
 ): ProviderFailure {
-  const error = errorIn(parseGoogleJson(bodyText)) ?? NO_COMPLAINT;
-  const inner = codeOf(error);
-  const trusted = status >= 500 && inner !== null ? inner : status;
-  return failureOf(trusted, headers, error, secrets);
+  const error = findError(parseGoogleJson(bodyText)) ?? EMPTY_ERROR;
+  const bodyStatus = statusOf(error);
+  const effectiveStatus = status >= 500 && bodyStatus !== null ? bodyStatus : status;
+  return failureOf(effectiveStatus, headers, error, secrets);
 }
 
 export function failureInside(raw: unknown, secrets: readonly string[]): ProviderFailure | null {
-  const error = errorIn(raw);
-  return error && failureOf(codeOf(error) ?? 500, new Headers(), error, secrets);
+  const error = findError(raw);
+  return error && failureOf(statusOf(error) ?? 500, new Headers(), error, secrets);
 }
 
 export function parseGoogleJson(text: string): unknown {
@@ -47,39 +47,39 @@ export function parseGoogleJson(text: string): unknown {
   }
 }
 
-const complaint = objectReader({
+const readError = objectReader({
   code: numberOf,
   status: textOf,
   message: textOf,
   details: listReader(objectReader({ reason: textOf, retryDelay: textOf })),
 });
-type Complaint = ReturnType<typeof complaint>;
-const NO_COMPLAINT = complaint({});
+type GoogleError = ReturnType<typeof readError>;
+const EMPTY_ERROR = readError({});
 
-function errorIn(raw: unknown): Complaint | null {
+function findError(raw: unknown): GoogleError | null {
   const { error } = objectOf(Array.isArray(raw) ? raw[0] : raw);
-  return isObject(error) ? complaint(error) : null;
+  return isObject(error) ? readError(error) : null;
 }
 
-function codeOf({ code: given, status }: Complaint): number | null {
-  const code = given ?? STATUSES[status] ?? 0;
+function statusOf({ code: numericCode, status }: GoogleError): number | null {
+  const code = numericCode ?? STATUS_BY_CODE[status] ?? 0;
   return Number.isSafeInteger(code) && code >= 400 && code <= 599 ? code : null;
 }
 
 function failureOf(
   status: number,
   headers: Headers,
-  error: Complaint,
+  error: GoogleError,
   secrets: readonly string[],
 ): ProviderFailure {
-  const message = withoutSecrets(error.message, secrets);
-  if (isOurs(error, message)) return { kind: "disabled", reason: String(status) };
+  const message = removeSecrets(error.message, secrets);
+  if (isAboutAccount(error, message)) return { kind: "disabled", reason: String(status) };
   const failure = httpFailure(
     status,
     headers,
     JSON.stringify({ error: { message, type: error.status } }),
   );
-  const wait = waitMs(error);
+  const wait = retryDelayMs(error);
   return failure.kind === "refused" || wait === null ? failure : { ...failure, retryAfterMs: wait };
 }
 
@@ -87,7 +87,7 @@ function failureOf(
  * Reports whether an error is about the operator's account: a bad key, missing billing or an
  * unsupported country.
  */
-function isOurs({ status, details }: Complaint, message: string): boolean {
+function isAboutAccount({ status, details }: GoogleError, message: string): boolean {
   if (status === "FAILED_PRECONDITION") return true;
   return (
     details.some(({ reason }) => reason.startsWith("API_KEY_")) ||
@@ -96,7 +96,7 @@ function isOurs({ status, details }: Complaint, message: string): boolean {
 }
 
 /** Reads google.rpc.RetryInfo, such as "34.4s", because Google sends no Retry-After header. */
-function waitMs({ details }: Complaint): number | null {
+function retryDelayMs({ details }: GoogleError): number | null {
   for (const { retryDelay } of details) {
     const [, seconds] = /^(\d{1,9}(?:\.\d+)?)s$/.exec(retryDelay) ?? [];
     if (seconds !== undefined) return Math.min(Math.ceil(Number(seconds) * 1000), WAIT_MS_MAX);
@@ -104,8 +104,8 @@ function waitMs({ details }: Complaint): number | null {
   return null;
 }
 
-function withoutSecrets(message: string, secrets: readonly string[]): string {
+function removeSecrets(message: string, secrets: readonly string[]): string {
   let text = message;
   for (const secret of secrets) if (secret !== "") text = text.replaceAll(secret, "[removed]");
-  return text.replaceAll(PROJECTS, "[removed]");
+  return text.replaceAll(PROJECT_NAMES, "[removed]");
 }

@@ -9,7 +9,7 @@ import { countOrZero, tokenCount } from "../../core/token-count.ts";
 import { textOf } from "../../core/json-value.ts";
 import { failureInside } from "./failure.ts";
 
-const SIZES = [
+const AREA_AND_SIZE = [
   [1_600_000, "1K"],
   [6_400_000, "2K"],
 ] as const;
@@ -20,7 +20,7 @@ export function imageRequest({ body }: ImageCall): OutgoingBody {
   const imageConfig = pixels !== null && {
     imageConfig: {
       aspectRatio: ratioOf(pixels),
-      imageSize: SIZES.find(([most]) => area <= most)?.[1] ?? "4K",
+      imageSize: AREA_AND_SIZE.find(([areaMax]) => area <= areaMax)?.[1] ?? "4K",
     },
   };
   const images = new Map<string, readonly Uint8Array[]>();
@@ -58,48 +58,48 @@ export const mediaAnswer = objectReader({
 });
 export const BLOCKED = /SAFETY|PROHIBITED|BLOCK|RECITATION|SPII|OTHER/;
 
-type Counted = ReturnType<typeof mediaAnswer>["usageMetadata"];
+type MediaUsage = ReturnType<typeof mediaAnswer>["usageMetadata"];
 
 /** The customer pays the tokens that Google reports for a blocked request. */
-export function imageFacts(raw: JsonObject, pictures: number, secrets: readonly string[]) {
+export function imageFacts(raw: JsonObject, imageCount: number, secrets: readonly string[]) {
   const failure = failureInside(raw, secrets);
   if (failure !== null) return failure;
   const { candidates, promptFeedback, usageMetadata: counted } = mediaAnswer(raw);
   const reason = promptFeedback.blockReason + (candidates[0]?.finishReason ?? "");
-  if (BLOCKED.test(reason)) return refused(BLOCKED_PROMPT, usageOf(withZeros(counted)));
+  if (BLOCKED.test(reason)) return refusal(BLOCKED_PROMPT, usageOf(withOutputCount(counted)));
   const usage = usageOf(counted);
-  if (pictures === 0 && usage !== null) {
-    return refused(NO_PICTURE, usageOf(withZeros(counted), true));
+  if (imageCount === 0 && usage !== null) {
+    return refusal(NO_IMAGE, usageOf(withOutputCount(counted), true));
   }
   if (usage?.image_token !== 0) return { usage, fields: {} };
   const { image_token: _images, text_token: _texts, ...inputs } = usage;
   return { usage: inputs, fields: {} }; // Google didn't count the output, so the held amount is charged
 }
 
-function withZeros(counted: Counted): Counted {
+function withOutputCount(counted: MediaUsage): MediaUsage {
   const { promptTokenCount: input, candidatesTokenCount: output } = counted;
   return input === null ? counted : { ...counted, candidatesTokenCount: output ?? 0 };
 }
 
 /** Without details, all output counts as image tokens, which cost the most. */
-function usageOf(counted: Counted, isTextOnly = false) {
+function usageOf(counted: MediaUsage, isTextOnly = false) {
   const { promptTokenCount: input, candidatesTokenCount: output } = counted;
   if (input === null && output === null) return null;
   const images = imageTokens(counted.candidatesTokensDetails) ?? (isTextOnly ? 0 : output);
   const texts = Math.max(0, (output ?? 0) - (images ?? 0)) + (counted.thoughtsTokenCount ?? 0);
   return {
-    ...inputOf(counted),
+    ...inputUsage(counted),
     ...(images !== null && { image_token: images, text_token: texts }),
   };
 }
 
-function inputOf({ promptTokenCount: input, promptTokensDetails: details }: Counted): Usage {
+function inputUsage({ promptTokenCount: input, promptTokensDetails: details }: MediaUsage): Usage {
   const sources = imageTokens(details) ?? 0;
   const usage = { ...NO_USAGE, input: Math.max(0, (input ?? 0) - sources) };
   return sources > 0 ? { ...usage, input_image_token: sources } : usage;
 }
 
-function imageTokens(details: Counted["promptTokensDetails"]): number | null {
+function imageTokens(details: MediaUsage["promptTokensDetails"]): number | null {
   return details.find(({ modality }) => modality === "IMAGE")?.tokenCount ?? null;
 }
 
@@ -108,16 +108,16 @@ const BLOCKED_PROMPT = {
   message: "The provider refused to make this image.",
   code: "content_policy_violation",
 };
-const NO_PICTURE = { reason: "no_image", message: "The model returned no image." };
+const NO_IMAGE = { reason: "no_image", message: "The model returned no image." };
 
-function refused(
-  words: Pick<ProviderFailure, "reason" | "message" | "code">,
+function refusal(
+  failureFields: Pick<ProviderFailure, "reason" | "message" | "code">,
   usage: ReturnType<typeof usageOf>,
 ): ProviderFailure {
   return {
     kind: "refused",
     param: "prompt",
-    ...words,
+    ...failureFields,
     ...(usage !== null && { spent: { usage: { ...usage, image: 0 }, output: 0 } }),
   };
 }

@@ -12,7 +12,7 @@ import { parseTools } from "../../core/tools.ts";
 import type { RequestedTools } from "../../core/tools.ts";
 import { keepExactJson } from "../../../shared/exact-json.ts";
 
-const NO_SIGNATURE = "skip_thought_signature_validator";
+const PLACEHOLDER_SIGNATURE = "skip_thought_signature_validator";
 
 /** Returns the body of a generateContent request. Downloads its images. */
 export async function geminiChatRequest(call: ChatCall): Promise<OutgoingBody | ProviderFailure> {
@@ -33,11 +33,11 @@ export async function geminiChatRequest(call: ChatCall): Promise<OutgoingBody | 
     ...toolFields(tools),
     generationConfig: generationConfig(call),
   };
-  reportDroppedFields(call, body, PLACES);
+  reportDroppedFields(call, body, SENT_FIELD_PATHS);
   return requestBodyOf(body, conversation.downloads);
 }
 
-const PLACES: SentFieldPaths = {
+const SENT_FIELD_PATHS: SentFieldPaths = {
   frequency_penalty: ["generationConfig.frequencyPenalty"],
   presence_penalty: ["generationConfig.presencePenalty"],
   reasoning_effort: ["generationConfig.thinkingConfig"],
@@ -77,15 +77,15 @@ function orderByCall(
   parts: readonly PartWithImages[],
   calls: readonly string[],
 ): readonly PartWithImages[] {
-  const place = (part: PartWithImages): number => {
+  const position = (part: PartWithImages): number => {
     if (part.kind !== "result") return calls.length + 1;
     const at = calls.indexOf(part.id);
     return at === -1 ? calls.length : at;
   };
-  return parts.toSorted((a, b) => place(a) - place(b));
+  return parts.toSorted((a, b) => position(a) - position(b));
 }
 
-const extra = objectReader({ google: objectReader({ thought_signature: textOf }) });
+const readExtra = objectReader({ google: objectReader({ thought_signature: textOf }) });
 
 function toGeminiParts(part: PartWithImages, model: string): JsonObject[] {
   if (part.kind === "text") return [{ text: part.text }];
@@ -98,7 +98,7 @@ function toGeminiParts(part: PartWithImages, model: string): JsonObject[] {
     const response = { output: part.text };
     return [{ functionResponse: { ...id, name: part.name, response } }];
   }
-  const { google } = extra(part.extra);
+  const { google } = readExtra(part.extra);
   const { thought_signature: signature } = google;
   const functionCall = { ...id, name: part.name, args: part.input };
   return [{ functionCall, ...(signature !== "" && { thoughtSignature: signature }) }];
@@ -108,7 +108,7 @@ function toGeminiParts(part: PartWithImages, model: string): JsonObject[] {
 function signFirstCall(fields: JsonObject[]): void {
   const at = fields.findIndex((part) => "functionCall" in part);
   const first = fields[at];
-  if (first !== undefined) fields[at] = { thoughtSignature: NO_SIGNATURE, ...first };
+  if (first !== undefined) fields[at] = { thoughtSignature: PLACEHOLDER_SIGNATURE, ...first };
 }
 
 function toolFields({ list, choice }: RequestedTools): JsonObject {
@@ -132,21 +132,23 @@ function callingConfig(choice: RequestedTools["choice"], isStrict: boolean): Jso
   return { mode: isStrict ? "VALIDATED" : "AUTO" };
 }
 
-const RENAMED = {
+const NAME_BY_FIELD = {
   temperature: "temperature",
   top_p: "topP",
   n: "candidateCount",
 } as const;
 /** Zeros are dropped, because newer models return 400 for any penalty. */
-const PENALTIES = {
+const NAME_BY_PENALTY = {
   presence_penalty: "presencePenalty",
   frequency_penalty: "frequencyPenalty",
 } as const;
 
 function generationConfig({ body, cap, upstreamId }: ChatCall): JsonObject {
   const config: Record<string, unknown> = { maxOutputTokens: cap };
-  for (const [ours, theirs] of Object.entries(RENAMED)) config[theirs] = body[ours];
-  for (const [ours, theirs] of Object.entries(PENALTIES)) config[theirs] = body[ours] || undefined;
+  for (const [ours, theirs] of Object.entries(NAME_BY_FIELD)) config[theirs] = body[ours];
+  for (const [ours, theirs] of Object.entries(NAME_BY_PENALTY)) {
+    config[theirs] = body[ours] || undefined;
+  }
   const { stop = [], seed, response_format: format } = body;
   const stops = [stop].flat().filter((text) => text !== "");
   const isJson = format !== undefined && format.type !== "text";
@@ -173,20 +175,20 @@ type Family = { readonly models: RegExp } & (
 );
 
 const LEVELS = { low: "LOW", medium: "MEDIUM", high: "HIGH", xhigh: "HIGH", max: "HIGH" };
-const FROM_LOW = { ...LEVELS, none: "LOW", minimal: "LOW" };
-const FROM_MINIMAL = { ...LEVELS, none: "MINIMAL", minimal: "MINIMAL" };
+const LEVELS_FROM_LOW = { ...LEVELS, none: "LOW", minimal: "LOW" };
+const LEVELS_FROM_MINIMAL = { ...LEVELS, none: "MINIMAL", minimal: "MINIMAL" };
 
 const FAMILIES: readonly Family[] = [
-  { models: /^gemini-3-pro/, levels: { ...FROM_LOW, medium: "HIGH" } },
+  { models: /^gemini-3-pro/, levels: { ...LEVELS_FROM_LOW, medium: "HIGH" } },
   // Flash models from 3.7 on and all Pro models return 400 for MINIMAL. All models support LOW.
-  { models: /^gemini-3(?:\.[0-6])?-flash/, levels: FROM_MINIMAL },
-  { models: /^gemini-(?:[3-9]|\d\d)|^gemini-[a-z-]+-latest$/, levels: FROM_LOW },
+  { models: /^gemini-3(?:\.[0-6])?-flash/, levels: LEVELS_FROM_MINIMAL },
+  { models: /^gemini-(?:[3-9]|\d\d)|^gemini-[a-z-]+-latest$/, levels: LEVELS_FROM_LOW },
   { models: /^gemini-2\.5-pro/, none: 128, least: 128, most: 32_768 },
   { models: /^gemini-2\.5-flash-lite/, none: 0, least: 512, most: 24_576 },
   { models: /^gemini-2\.5-flash/, none: 0, least: 1, most: 24_576 },
 ];
 
-const BUDGETS: Readonly<Record<string, number>> = {
+const BUDGET_BY_EFFORT: Readonly<Record<string, number>> = {
   minimal: 1024,
   low: 1024,
   medium: 8192,
@@ -194,7 +196,7 @@ const BUDGETS: Readonly<Record<string, number>> = {
   xhigh: 32_768,
   max: 32_768,
 };
-const THOUGHT_SHARE = 0.75;
+const THINKING_SHARE_MAX = 0.75;
 
 export function geminiThinkingConfig(
   model: string,
@@ -208,8 +210,8 @@ export function geminiThinkingConfig(
   if ("levels" in family) return { thinkingLevel: family.levels[effort], includeThoughts };
   const { none, least, most } = family;
   if (effort === "none") return { thinkingBudget: none };
-  const share = Math.max(least, Math.floor((cap ?? Infinity) * THOUGHT_SHARE));
-  const budget = Math.min(Math.max(BUDGETS[effort] ?? least, least), most, share);
+  const share = Math.max(least, Math.floor((cap ?? Infinity) * THINKING_SHARE_MAX));
+  const budget = Math.min(Math.max(BUDGET_BY_EFFORT[effort] ?? least, least), most, share);
   return { thinkingBudget: budget, includeThoughts };
 }
 
@@ -225,10 +227,10 @@ export function returnsCallSignatures(model: string): boolean {
   return /^gemini-(?:[3-9]|\d\d)|^gemini-[a-z-]+-latest$/.test(model);
 }
 
-const WITHIN: ReadonlySet<string> = new Set(
+const NESTED_SCHEMA_KEYWORDS: ReadonlySet<string> = new Set(
   "items additionalProperties prefixItems anyOf oneOf allOf not".split(" "),
 );
-const BY_NAME: ReadonlySet<string> = new Set(
+const NAMED_SCHEMA_KEYWORDS: ReadonlySet<string> = new Set(
   "properties $defs definitions patternProperties".split(" "),
 );
 
@@ -241,18 +243,18 @@ export function geminiSchema(schema: JsonObject): JsonObject {
   const entries = Object.entries(schema)
     .filter(([key]) => typeof reference !== "string" || key.startsWith("$"))
     .map(([key, value]): [string, unknown] => {
-      if (BY_NAME.has(key) && isObject(value)) return [key, mapped(value)];
-      return [key, WITHIN.has(key) ? inner(value) : value];
+      if (NAMED_SCHEMA_KEYWORDS.has(key) && isObject(value)) return [key, convertByName(value)];
+      return [key, NESTED_SCHEMA_KEYWORDS.has(key) ? convertNested(value) : value];
     });
   return keepExactJson(schema, Object.fromEntries(entries));
 }
 
-function inner(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(inner);
+function convertNested(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(convertNested);
   return isObject(value) ? geminiSchema(value) : value;
 }
 
-function mapped(named: JsonObject): JsonObject {
-  const copies = Object.entries(named).map(([name, value]) => [name, inner(value)]);
-  return keepExactJson(named, Object.fromEntries(copies));
+function convertByName(schemaByName: JsonObject): JsonObject {
+  const copies = Object.entries(schemaByName).map(([name, value]) => [name, convertNested(value)]);
+  return keepExactJson(schemaByName, Object.fromEntries(copies));
 }

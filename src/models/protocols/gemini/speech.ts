@@ -21,7 +21,7 @@ export function speechRequest({ body }: ProviderCallOf<"speech">): JsonObject {
  * The media type of OpenAI's `pcm`. Clients would play audio of another sample rate at a wrong
  * speed.
  */
-const PCM = /^audio\/(?:l16|pcm)\b(?=.*\brate=24000\b)/i;
+const PCM_TYPE = /^audio\/(?:l16|pcm)\b(?=.*\brate=24000\b)/i;
 
 /** The customer pays the tokens that Google reports for blocked text. */
 export function speechFacts(raw: JsonObject, files: number, secrets: readonly string[]) {
@@ -30,18 +30,24 @@ export function speechFacts(raw: JsonObject, files: number, secrets: readonly st
   const { candidates, promptFeedback, usageMetadata: counted } = mediaAnswer(raw);
   const reasons = candidates.map(({ finishReason }) => finishReason);
   if (BLOCKED.test(promptFeedback.blockReason + reasons.join(" "))) {
-    return refused(BLOCKED_TEXT, counted);
+    return refusal(BLOCKED_TEXT, counted);
   }
-  if (files === 0) return refused(NO_AUDIO, counted);
+  if (files === 0) return refusal(NO_AUDIO, counted);
   const parts = candidates.flatMap(({ content }) => content.parts);
-  const isPcm = parts.every(({ inlineData: { mimeType: type } }) => type === "" || PCM.test(type));
+  const isPcm = parts.every(
+    ({ inlineData: { mimeType: type } }) => type === "" || PCM_TYPE.test(type),
+  );
   return isPcm ? { usage: usageOf(counted), fields: {} } : retry("bad_audio");
 }
 
-type Counted = ReturnType<typeof mediaAnswer>["usageMetadata"];
+type MediaUsage = ReturnType<typeof mediaAnswer>["usageMetadata"];
 
 /** If Google doesn't count the audio, the held amount is charged. */
-function usageOf({ promptTokenCount, candidatesTokenCount, thoughtsTokenCount }: Counted): Usage {
+function usageOf({
+  promptTokenCount,
+  candidatesTokenCount,
+  thoughtsTokenCount,
+}: MediaUsage): Usage {
   const usage = { ...NO_USAGE, input: promptTokenCount ?? 0 };
   const audio = candidatesTokenCount ?? 0;
   return audio === 0 ? usage : { ...usage, audio_token: audio + (thoughtsTokenCount ?? 0) };
@@ -54,16 +60,16 @@ const BLOCKED_TEXT = {
 };
 const NO_AUDIO = { reason: "no_audio", message: "The model returned no audio." };
 
-function refused(
-  words: Pick<ProviderFailure, "reason" | "message" | "code">,
-  counted: Counted,
+function refusal(
+  failureFields: Pick<ProviderFailure, "reason" | "message" | "code">,
+  counted: MediaUsage,
 ): ProviderFailure {
   const isCounted = counted.promptTokenCount !== null;
   const usage = { audio_token: 0, ...usageOf(counted) };
   return {
     kind: "refused",
     param: "input",
-    ...words,
+    ...failureFields,
     ...(isCounted && { spent: { usage, output: 0 } }),
   };
 }

@@ -16,19 +16,19 @@ const counts = objectReader({
  * prompt count isn't above 0.
  */
 export function readGeminiUsage(raw: unknown): Usage | null {
-  const read = counts(raw);
-  const { promptTokenCount: prompt, cachedContentTokenCount: cached } = read;
-  const { toolUsePromptTokenCount: tools, candidatesTokenCount: reported } = read;
-  const { thoughtsTokenCount: thoughts } = read;
-  if (prompt === null || cached === null || tools === null) return null;
-  if (reported === null || thoughts === null) return null;
-  const cacheRead = Math.min(cached, prompt);
+  const parsed = counts(raw);
+  const { promptTokenCount: promptTokens, cachedContentTokenCount: cachedTokens } = parsed;
+  const { toolUsePromptTokenCount: toolPromptTokens, candidatesTokenCount: outputTokens } = parsed;
+  const { thoughtsTokenCount: thoughtTokens } = parsed;
+  if (promptTokens === null || cachedTokens === null || toolPromptTokens === null) return null;
+  if (outputTokens === null || thoughtTokens === null) return null;
+  const cacheRead = Math.min(cachedTokens, promptTokens);
   return countedUsage({
-    input: prompt - cacheRead + tools,
+    input: promptTokens - cacheRead + toolPromptTokens,
     cacheRead,
     cacheWrite: 0,
-    output: reported + thoughts,
-    reasoning: thoughts,
+    output: outputTokens + thoughtTokens,
+    reasoning: thoughtTokens,
   });
 }
 

@@ -19,10 +19,10 @@ import type { StreamedCall } from "./piece.ts";
 
 /** Converts a response in OpenAI's or Workers AI's format. Returns null if it is invalid. */
 export function readWorkersAiChat(
-  whole: JsonObject,
+  response: JsonObject,
   call: ChatCall,
 ): ProviderResponse | ProviderFailure | null {
-  const raw = isObject(whole["result"]) ? whole["result"] : whole;
+  const raw = isObject(response["result"]) ? response["result"] : response;
   const { choices, usage: reported } = raw;
   const isAnswer = listOf(choices).length > 0 || "response" in raw || "tool_calls" in raw;
   if (!isAnswer) return null;
@@ -61,11 +61,11 @@ function leakedCalls(text: string, call: ChatCall): readonly OutputCall[] {
   const tools = parseTools(call.body);
   if ("kind" in tools || tools.choice === "auto" || tools.choice === "none") return [];
   const names = new Set<unknown>(tools.list.map((tool) => tool.name));
-  const reported = parsedList(text);
-  if (!reported.every((one) => isObject(one) && names.has(one["name"]))) return [];
-  return reported.filter(isObject).map(({ name, arguments: given, parameters, ...rest }) => {
-    const called = argumentsText(given ?? parameters ?? rest);
-    return toOutputCall({ id: "", name: textOf(name), arguments: called });
+  const parsedCalls = parsedList(text);
+  if (!parsedCalls.every((one) => isObject(one) && names.has(one["name"]))) return [];
+  return parsedCalls.filter(isObject).map(({ name, arguments: given, parameters, ...rest }) => {
+    const argumentsJson = argumentsText(given ?? parameters ?? rest);
+    return toOutputCall({ id: "", name: textOf(name), arguments: argumentsJson });
   });
 }
 

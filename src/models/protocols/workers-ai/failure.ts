@@ -7,7 +7,7 @@ import { httpFailure, streamFailure } from "../../core/upstream-failure.ts";
  * HTTP status by Workers AI error code (documentation; 3010, 3046, 4006, 5006, 5021 and 5035
  * measured). 402 means that the daily allocation is used up.
  */
-const STATUS_OF: Readonly<Record<number, number>> = {
+const STATUS_BY_CODE: Readonly<Record<number, number>> = {
   ...statusByCode(400, [3003, 3039, 5004, 5006]),
   ...statusByCode(402, [3036, 4006]),
   ...statusByCode(403, [3023, 3041, 5016, 5018, 5035, 10_000]),
@@ -18,8 +18,8 @@ const STATUS_OF: Readonly<Record<number, number>> = {
   ...statusByCode(503, [3040]),
 };
 
-function statusByCode(status: number, those: readonly number[]): Record<number, number> {
-  return Object.fromEntries(those.map((code) => [code, status]));
+function statusByCode(status: number, codes: readonly number[]): Record<number, number> {
+  return Object.fromEntries(codes.map((code) => [code, status]));
 }
 
 const NO_HEADERS = new Headers();
@@ -77,12 +77,12 @@ function toProviderFailure(
   const code = Number.isSafeInteger(upstreamError.code)
     ? Number(upstreamError.code)
     : readCode(text);
-  const known = code === null ? undefined : STATUS_OF[code];
+  const documentedStatus = code === null ? undefined : STATUS_BY_CODE[code];
   const message = removePrefix(text);
   const quotaStatus = USED_UP.test(message) ? 402 : undefined;
   const body = JSON.stringify({ error: { message } });
-  const failure = httpFailure(quotaStatus ?? known ?? status, headers, body);
-  return known === undefined ? failure : { ...failure, reason: String(code) };
+  const failure = httpFailure(quotaStatus ?? documentedStatus ?? status, headers, body);
+  return documentedStatus === undefined ? failure : { ...failure, reason: String(code) };
 }
 
 /** Matches only the start, because errors can repeat the client's text. */

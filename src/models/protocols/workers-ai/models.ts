@@ -28,10 +28,10 @@ const FAMILIES: readonly Family[] = [
   { pattern: /bge-(small|base|large)/, pooling: "cls" },
 ];
 
-const PLAIN: Family = { pattern: /^/ };
+const OTHER_FAMILY: Family = { pattern: /^/ };
 
 export function workersAiFamilyOf(model: string): Family {
-  return FAMILIES.find((family) => family.pattern.test(model)) ?? PLAIN;
+  return FAMILIES.find((family) => family.pattern.test(model)) ?? OTHER_FAMILY;
 }
 
 const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
@@ -40,12 +40,12 @@ const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
  * Returns the nearest supported effort, or null. Prefers the higher of two equally near efforts.
  * Returns "none" only if requested.
  */
-export function nearestEffort(requested: string, known: readonly string[]): string | null {
-  if (known.includes(requested)) return requested;
+export function nearestEffort(requested: string, supported: readonly string[]): string | null {
+  if (supported.includes(requested)) return requested;
   const distance = (effort: string) =>
     Math.abs(EFFORTS.indexOf(effort) - EFFORTS.indexOf(requested));
   let nearest: string | null = null;
-  for (const effort of known) {
+  for (const effort of supported) {
     if (effort === "none") continue;
     if (nearest === null || distance(effort) <= distance(nearest)) nearest = effort;
   }

@@ -25,9 +25,9 @@ export type StreamedCall = {
  * in Workers AI's format. If an event has fields of both formats, OpenAI's fields count.
  */
 export function readWorkersAiPiece(raw: JsonObject): Piece {
-  const { choices, response, tool_calls: calls, finish_reason: why } = own(raw);
+  const { choices, response, tool_calls: calls, finish_reason: rawReason } = readBody(raw);
   if (choices === null) {
-    return { text: jsonText(response), reasoning: "", calls, finish: readFinishReason(why) };
+    return { text: toText(response), reasoning: "", calls, finish: readFinishReason(rawReason) };
   }
   const { message, delta, finish_reason: reason } = choices;
   const { content: text, reasoning_content: thought, reasoning, tool_calls } = message ?? delta;
@@ -45,29 +45,29 @@ const callReader = objectReader({
   id: textOf,
   function: optionalReader(functionReader),
 });
-const callOf: ValueReader<StreamedCall> = (raw) => {
+const readCall: ValueReader<StreamedCall> = (raw) => {
   const { function: functionCall, ...call } = callReader(raw);
   return { index: call.index, id: call.id, ...(functionCall ?? functionReader(raw)) };
 };
-const message = objectReader({
+const readMessage = objectReader({
   content: textOf,
   reasoning_content: textOf,
   reasoning: textOf,
-  tool_calls: listReader(callOf),
+  tool_calls: listReader(readCall),
 });
-const choice = objectReader({
-  message: (raw) => (raw === null || raw === undefined ? null : message(raw)),
-  delta: message,
+const readChoice = objectReader({
+  message: (raw) => (raw === null || raw === undefined ? null : readMessage(raw)),
+  delta: readMessage,
   finish_reason: anyValue,
 });
-const own = objectReader({
-  choices: (raw) => (Array.isArray(raw) ? choice(raw[0]) : null),
+const readBody = objectReader({
+  choices: (raw) => (Array.isArray(raw) ? readChoice(raw[0]) : null),
   response: anyValue,
-  tool_calls: listReader(callOf),
+  tool_calls: listReader(readCall),
   finish_reason: anyValue,
 });
 
-function jsonText(response: unknown): string {
+function toText(response: unknown): string {
   if (typeof response === "string") return response;
   return response === null || response === undefined ? "" : JSON.stringify(response);
 }

@@ -13,7 +13,7 @@ import { parseTools } from "../../core/tools.ts";
 import type { RequestedTools } from "../../core/tools.ts";
 import { workersAiFamilyOf, nearestEffort } from "./models.ts";
 
-const FIELDS = [
+const FORWARDED_FIELDS = [
   "frequency_penalty",
   "presence_penalty",
   "repetition_penalty",
@@ -34,7 +34,7 @@ export function workersAiChatInputs(call: ChatCall): JsonObject | ProviderFailur
   const isOpenAi = workersAiFamilyOf(upstreamId).openAi === true;
   const messages = messagesOf(body, upstreamId);
   if ("kind" in messages) return messages;
-  const fields = isOpenAi ? [...FIELDS, "stop"] : FIELDS;
+  const fields = isOpenAi ? [...FORWARDED_FIELDS, "stop"] : FORWARDED_FIELDS;
   const inputs = {
     messages,
     ...Object.fromEntries(
@@ -46,12 +46,12 @@ export function workersAiChatInputs(call: ChatCall): JsonObject | ProviderFailur
     ...responseFormat(body.response_format, isOpenAi),
     ...reasoningFields(body.reasoning_effort, upstreamId),
   };
-  reportDroppedFields(call, inputs, PLACES);
+  reportDroppedFields(call, inputs, SENT_FIELD_PATHS);
   return inputs;
 }
 
-const PLACES: SentFieldPaths = {
-  ...Object.fromEntries([...FIELDS, "stop"].map((field) => [field, [field]])),
+const SENT_FIELD_PATHS: SentFieldPaths = {
+  ...Object.fromEntries([...FORWARDED_FIELDS, "stop"].map((field) => [field, [field]])),
   reasoning_effort: ["reasoning_effort", "chat_template_kwargs"],
 };
 
@@ -63,29 +63,29 @@ function messagesOf(
     workersAiFamilyOf(model).nineLetterIds === true ? new ToolCallIds(NINE_CHARACTER_ID) : null;
   const idFor = (id: string): string => nineCharacterIds?.idFor(id) ?? id;
   const names = new Map<string, string>();
-  const messagesOut: JsonObject[] = [];
+  const converted: JsonObject[] = [];
   for (const [index, message] of messages.entries()) {
     const problem = messageProblem(message, `messages[${index}]`);
     if (problem !== null) return problem;
     const functions = callsOf(message).filter((call) => call.type === "function");
     for (const call of functions) names.set(call.id, call.function.name);
-    const answers = message.role === "tool" ? message.tool_call_id : "";
-    const calledName = message.name ?? names.get(answers);
-    messagesOut.push({
+    const resultCallId = message.role === "tool" ? message.tool_call_id : "";
+    const nameField = message.name ?? names.get(resultCallId);
+    converted.push({
       role: message.role === "developer" ? "system" : message.role,
       content: contentOf(message),
-      ...(calledName !== undefined && { name: calledName }),
+      ...(nameField !== undefined && { name: nameField }),
       ...(functions.length > 0 && {
-        tool_calls: functions.map(({ id, function: { name, arguments: given } }) => ({
+        tool_calls: functions.map(({ id, function: { name, arguments: argumentsJson } }) => ({
           id: idFor(id),
           type: "function",
-          function: { name, arguments: given.trim() === "" ? "{}" : given },
+          function: { name, arguments: argumentsJson.trim() === "" ? "{}" : argumentsJson },
         })),
       }),
-      ...(answers !== "" && { tool_call_id: idFor(answers) }),
+      ...(resultCallId !== "" && { tool_call_id: idFor(resultCallId) }),
     });
   }
-  return messagesOut;
+  return converted;
 }
 
 function callsOf(message: ChatMessage) {
@@ -123,7 +123,7 @@ function imageProblem(content: Content, place: string): ProviderFailure | null {
 }
 
 /** Sends no tools for the choice `none`, because its effect isn't documented. */
-function toolInputs({ list, choice }: RequestedTools, openAi: boolean): JsonObject {
+function toolInputs({ list, choice }: RequestedTools, isOpenAi: boolean): JsonObject {
   if (list.length === 0 || choice === "none") return {};
   const tools = list.map(({ name, description, parameters, strict }) => ({
     type: "function",
@@ -131,7 +131,7 @@ function toolInputs({ list, choice }: RequestedTools, openAi: boolean): JsonObje
       name,
       ...(description !== "" && { description }),
       parameters,
-      ...(strict && openAi && { strict }),
+      ...(strict && isOpenAi && { strict }),
     },
   }));
   if (choice === "auto") return { tools };
@@ -139,10 +139,10 @@ function toolInputs({ list, choice }: RequestedTools, openAi: boolean): JsonObje
   return { tools, tool_choice: toolChoice };
 }
 
-function responseFormat(format: ChatBody["response_format"], openAi: boolean): JsonObject {
+function responseFormat(format: ChatBody["response_format"], isOpenAi: boolean): JsonObject {
   if (format === undefined || format.type === "text") return {};
   if (format.type === "json_object") return { response_format: { type: "json_object" } };
-  if (openAi) return { response_format: format };
+  if (isOpenAi) return { response_format: format };
   const { schema = {} } = format.json_schema;
   return { response_format: { type: "json_schema", json_schema: schema } };
 }

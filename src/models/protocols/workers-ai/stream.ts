@@ -23,10 +23,10 @@ export class WorkersAiStream extends FrameReader {
   readonly #calls = new Map<number, { readonly id: string; readonly at: number }>();
   #callCount = 0;
   #usage: Usage | null = null;
-  #isWhole = false;
-  #isStale = false;
-  #hasSpoken = false;
-  #broken: ProviderFailure | null = null;
+  #isComplete = false;
+  #isUsageStale = false;
+  #hasOutput = false;
+  #failure: ProviderFailure | null = null;
 
   constructor(cap: number | null) {
     super();
@@ -38,46 +38,51 @@ export class WorkersAiStream extends FrameReader {
   }
 
   protected override marker(): StreamEvent[] {
-    if (this.#broken !== null) return failureEvents(this.#broken, this.#usage);
-    return this.#hasSpoken ? this.#end() : failureEvents(retry("empty"));
+    if (this.#failure !== null) return failureEvents(this.#failure, this.#usage);
+    return this.#hasOutput ? this.#end() : failureEvents(retry("empty"));
   }
 
   protected override atEnd(): StreamEvent[] {
-    if (this.#broken !== null) return failureEvents(this.#broken, this.#usage);
+    if (this.#failure !== null) return failureEvents(this.#failure, this.#usage);
     return this.#builder.finished ? this.#end() : [];
   }
 
   protected frame(raw: JsonObject, name: string): StreamEvent[] {
     const failure = workersAiFailureInside(raw) ?? (name === "error" ? retry("error_event") : null);
     return failure === null
-      ? [...this.#piece(raw), ...this.#reported(raw)]
+      ? [...this.#pieceEvents(raw), ...this.#usageEvents(raw)]
       : failureEvents(failure);
   }
 
-  #piece(raw: JsonObject): StreamEvent[] {
-    this.#hasSpoken ||= "response" in raw || hasChoices(raw);
-    if (this.#builder.finished || this.#broken !== null) return [];
+  #pieceEvents(raw: JsonObject): StreamEvent[] {
+    this.#hasOutput ||= "response" in raw || hasChoices(raw);
+    if (this.#builder.finished || this.#failure !== null) return [];
     const { text, reasoning, calls, finish } = readWorkersAiPiece(raw);
     const events = [...this.#builder.reasoning(reasoning), ...this.#builder.text(text)];
-    for (const [position, call] of calls.entries()) events.push(...this.#call(call, position));
+    for (const [position, call] of calls.entries()) {
+      events.push(...this.#callEvents(call, position));
+    }
     if (events.length > 0) {
-      this.#hasSpoken = true;
-      this.#isStale = true;
+      this.#hasOutput = true;
+      this.#isUsageStale = true;
     }
     if (finish === "error" || finish === "abort") {
       const failure = incompleteFailure(finish);
       if (!isRequestCaused(failure)) return [...events, ...failureEvents(failure)];
-      this.#broken = failure;
+      this.#failure = failure;
       return events;
     }
     return finish === null ? events : [...events, ...this.#builder.finish(finish)];
   }
 
-  #call(call: StreamedCall, position: number): StreamEvent[] {
+  #callEvents(call: StreamedCall, position: number): StreamEvent[] {
     const key = call.index ?? position;
-    const known = this.#calls.get(key);
-    const isSame = call.id === "" ? call.name === "" || call.index !== null : call.id === known?.id;
-    if (known !== undefined && isSame) return this.#builder.toolArguments(call.arguments, known.at);
+    const knownCall = this.#calls.get(key);
+    const continuesCall =
+      call.id === "" ? call.name === "" || call.index !== null : call.id === knownCall?.id;
+    if (knownCall !== undefined && continuesCall) {
+      return this.#builder.toolArguments(call.arguments, knownCall.at);
+    }
     if (call.name === "") return [];
     const at = this.#callCount++;
     this.#calls.set(key, { id: call.id, at });
@@ -91,7 +96,7 @@ export class WorkersAiStream extends FrameReader {
    * Reads a usage report. A report with prompt tokens covers everything so far. Others are added. A
    * separate report after the end covers the whole response and can exceed the sum.
    */
-  #reported(raw: JsonObject): StreamEvent[] {
+  #usageEvents(raw: JsonObject): StreamEvent[] {
     const { usage: reported } = raw;
     const usage = readCounts(reported);
     if (usage === null) return [];
@@ -99,16 +104,16 @@ export class WorkersAiStream extends FrameReader {
     if (hasPrompt) this.#usage = usage;
     else if (this.#usage === null) return [];
     else this.#usage = addOutput(this.#usage, usage);
-    this.#isStale = false;
-    this.#isWhole = hasPrompt && this.#builder.finished && !hasChoices(raw);
-    if (this.#isWhole) return [{ kind: "usage", usage: this.#usage }];
+    this.#isUsageStale = false;
+    this.#isComplete = hasPrompt && this.#builder.finished && !hasChoices(raw);
+    if (this.#isComplete) return [{ kind: "usage", usage: this.#usage }];
     // Skips a report before any output. It would count as the total if no other report followed.
     return this.#usage.output === 0 ? [] : [{ kind: "usage", usage: this.#usage, partial: true }];
   }
 
   #end(): StreamEvent[] {
     const events = this.#builder.finish(guessFinishReason(this.#usage, this.#cap));
-    if (this.#usage !== null && !this.#isWhole && !this.#isStale) {
+    if (this.#usage !== null && !this.#isComplete && !this.#isUsageStale) {
       events.push({ kind: "usage", usage: this.#usage });
     }
     return [...events, END_EVENT];
