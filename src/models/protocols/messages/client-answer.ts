@@ -47,7 +47,7 @@ type Message = KnownFields<
 
 function thinkingBlocks(message: Message, calls: readonly JsonObject[]): readonly JsonObject[] {
   const details = listOf(message.reasoning_details).filter(isObject);
-  const claude = details.map(toClaudeThinkingBlock).filter((block) => block !== null);
+  const claudeBlocks = details.map(toClaudeThinkingBlock).filter((block) => block !== null);
   const otherReasoning = {
     details: details.filter((detail) => toClaudeThinkingBlock(detail) === null),
     extras: Object.fromEntries(
@@ -58,9 +58,9 @@ function thinkingBlocks(message: Message, calls: readonly JsonObject[]): readonl
     text: "",
   };
   // Claude's blocks already contain the readable text of the thoughts.
-  const thinking = claude.length > 0 ? "" : textOf(message.reasoning_content);
-  if (thinking === "" && isEmpty(otherReasoning)) return claude;
-  return [...claude, { type: "thinking", thinking, signature: sealThoughts(otherReasoning) }];
+  const thinking = claudeBlocks.length > 0 ? "" : textOf(message.reasoning_content);
+  if (thinking === "" && isEmpty(otherReasoning)) return claudeBlocks;
+  return [...claudeBlocks, { type: "thinking", thinking, signature: sealThoughts(otherReasoning) }];
 }
 
 /**
@@ -68,9 +68,9 @@ function thinkingBlocks(message: Message, calls: readonly JsonObject[]): readonl
  * tries again.
  */
 function toolUseBlock({ id, function: called }: JsonObject, names: OriginalToolNames): JsonObject {
-  const { name: sent, arguments: reported } = objectOf(called);
-  const name = names.get(textOf(sent)) ?? sent;
-  const input = parseObject(acceptedArguments(textOf(reported))) ?? {};
+  const { name: sentName, arguments: argumentsJson } = objectOf(called);
+  const name = names.get(textOf(sentName)) ?? sentName;
+  const input = parseObject(acceptedArguments(textOf(argumentsJson))) ?? {};
   return { type: "tool_use", id, name, input, caller: DIRECT_CALLER };
 }
 
@@ -106,7 +106,7 @@ export function messagesStopReason(
 }
 
 /** Constant fields of `usage`. The gateway runs no tools, and headers name the region. */
-const SERVED: JsonObject = {
+const CONSTANT_USAGE_FIELDS: JsonObject = {
   server_tool_use: null,
   service_tier: "standard",
   inference_geo: null,
@@ -124,7 +124,7 @@ export function usageOf(usage: Usage, costMicro: number | null): JsonObject {
     },
     output_tokens: usage.output,
     output_tokens_details: { thinking_tokens: usage.reasoning },
-    ...SERVED,
+    ...CONSTANT_USAGE_FIELDS,
     ...(costMicro !== null && costFields(costMicro)),
   };
 }
@@ -147,7 +147,7 @@ export function messagesInitialUsage(usage: Usage): JsonObject {
  * Returns the initial usage of an uncounted prompt. Its minimum is one token, because clients read
  * 0 as unknown.
  */
-export function estimatedStartUsage(likely: number): JsonObject {
-  const input = Math.max(1, Math.ceil(likely));
+export function estimatedStartUsage(promptTokens: number): JsonObject {
+  const input = Math.max(1, Math.ceil(promptTokens));
   return messagesInitialUsage({ input, cacheRead: 0, cacheWrite: 0, output: 1, reasoning: 0 });
 }

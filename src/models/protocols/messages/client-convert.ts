@@ -17,8 +17,8 @@ import { coreToolFields } from "./client-tools.ts";
 
 type ConvertedRequest = { readonly body: JsonObject; readonly losses: ConversionLosses };
 
-const ATTRIBUTION = "x-anthropic-billing-header:";
-const STOPS_MAX = 4;
+const ATTRIBUTION_PREFIX = "x-anthropic-billing-header:";
+const STOP_SEQUENCES_MAX = 4;
 
 type Content = string | readonly JsonObject[];
 type CoreMessage = { readonly role: string; readonly content?: Content } & JsonObject;
@@ -41,7 +41,7 @@ export function messagesToChatBody(body: MessagesBody): Result<ConvertedRequest>
     if (body[field] !== undefined && body[field] !== null) conversionLosses.dropped.add(field);
   }
   const stops = (body.stop_sequences ?? []).filter((stop) => stop.trim() !== "");
-  if (stops.length > STOPS_MAX) conversionLosses.dropped.add("stop_sequences");
+  if (stops.length > STOP_SEQUENCES_MAX) conversionLosses.dropped.add("stop_sequences");
   return success({
     losses: conversionLosses,
     body: {
@@ -49,7 +49,7 @@ export function messagesToChatBody(body: MessagesBody): Result<ConvertedRequest>
       ...prompt.value,
       max_completion_tokens: Math.max(1, body.max_tokens),
       ...(body.stream === true && { stream: true }),
-      ...(stops.length > 0 && { stop: stops.slice(0, STOPS_MAX) }),
+      ...(stops.length > 0 && { stop: stops.slice(0, STOP_SEQUENCES_MAX) }),
       ...definedField("temperature", body.temperature),
       ...definedField("top_p", body.top_p),
     },
@@ -60,7 +60,7 @@ export function countedPromptOf(
   body: CountBody,
   conversionLosses: ConversionLosses,
 ): Result<JsonObject> {
-  const messages = messagesOf(body, conversionLosses);
+  const messages = toChatMessages(body, conversionLosses);
   if (!messages.ok) return messages;
   const tools = coreToolFields(body, conversionLosses);
   if (!tools.ok) return tools;
@@ -78,30 +78,35 @@ export function countedPromptOf(
   });
 }
 
-function messagesOf(body: CountBody, conversionLosses: ConversionLosses): Result<CoreMessage[]> {
-  const out: CoreMessage[] = [];
+function toChatMessages(
+  body: CountBody,
+  conversionLosses: ConversionLosses,
+): Result<CoreMessage[]> {
+  const chatMessages: CoreMessage[] = [];
   const system = systemText(body.system ?? []);
-  if (system.length > 0) out.push({ role: "system", content: system });
+  if (system.length > 0) chatMessages.push({ role: "system", content: system });
   for (const [at, message] of body.messages.entries()) {
-    const place = `messages[${at}]`;
-    const parts = messageOf(message, place, conversionLosses);
+    const path = `messages[${at}]`;
+    const parts = messagesOfTurn(message, path, conversionLosses);
     if (!parts.ok) return parts;
-    out.push(...parts.value);
+    chatMessages.push(...parts.value);
   }
-  if (out.length === 0) {
+  if (chatMessages.length === 0) {
     return invalid("messages: at least one message must have content", "messages");
   }
-  return success(out);
+  return success(chatMessages);
 }
 
 function systemText(system: string | readonly TextBlock[]): readonly JsonObject[] {
   const texts = typeof system === "string" ? [system] : system.map(({ text }) => text);
-  return texts.filter((text) => text.trim() !== "" && !text.startsWith(ATTRIBUTION)).map(textPart);
+  return texts
+    .filter((text) => text.trim() !== "" && !text.startsWith(ATTRIBUTION_PREFIX))
+    .map(textPart);
 }
 
-function messageOf(
+function messagesOfTurn(
   message: MessagesMessage,
-  place: string,
+  path: string,
   conversionLosses: ConversionLosses,
 ): Result<CoreMessage[]> {
   const { role, content } = message;
@@ -113,48 +118,50 @@ function messageOf(
     return success(content === "" ? [] : [{ role, content }]);
   }
   return role === "user"
-    ? userMessages(content, place, conversionLosses)
-    : assistantMessages(content, place, conversionLosses);
+    ? userMessages(content, path, conversionLosses)
+    : assistantMessages(content, path, conversionLosses);
 }
 
 function userMessages(
   blocks: readonly MessagesInputBlock[],
-  place: string,
+  path: string,
   conversionLosses: ConversionLosses,
 ): Result<CoreMessage[]> {
   const results: CoreMessage[] = [];
   const parts: JsonObject[] = [];
   const images: JsonObject[] = [];
   for (const [at, block] of blocks.entries()) {
-    const blockPath = `${place}.content[${at}]`;
+    const blockPath = `${path}.content[${at}]`;
     if (block.type === "tool_result") {
-      const result = resultOf(block, blockPath, conversionLosses);
+      const result = toToolMessage(block, blockPath, conversionLosses);
       results.push(result.message);
-      images.push(...result.pictures);
+      images.push(...result.images);
     } else if (isVisibleBlock(block)) {
-      const shown = partsOf(block, blockPath, conversionLosses);
-      parts.push(...shown);
+      const contentParts = toContentParts(block, blockPath, conversionLosses);
+      parts.push(...contentParts);
     } else if (block.type === "tool_use") {
       return invalid(`${blockPath}: only assistant messages can have tool calls`, blockPath);
     } else conversionLosses.dropped.add(block.type);
   }
-  const user = [...images, ...parts];
-  return success(user.length === 0 ? results : [...results, { role: "user", content: user }]);
+  const userContent = [...images, ...parts];
+  return success(
+    userContent.length === 0 ? results : [...results, { role: "user", content: userContent }],
+  );
 }
 
 type ToolResult = Extract<MessagesInputBlock, { type: "tool_result" }>;
 type ToolUse = Extract<MessagesInputBlock, { type: "tool_use" }>;
-type ResultParts = { readonly message: CoreMessage; readonly pictures: readonly JsonObject[] };
+type ResultParts = { readonly message: CoreMessage; readonly images: readonly JsonObject[] };
 
 /** Moves a result's images to the next user message, because no host accepts images in a result. */
-function resultOf(
+function toToolMessage(
   block: ToolResult,
-  place: string,
+  path: string,
   conversionLosses: ConversionLosses,
 ): ResultParts {
   const texts: string[] = [];
   const images: JsonObject[] = [];
-  for (const part of resultParts(block, place, conversionLosses)) {
+  for (const part of resultParts(block, path, conversionLosses)) {
     if (part["type"] === "text") texts.push(String(part["text"]));
     else images.push(part);
   }
@@ -165,35 +172,35 @@ function resultOf(
       tool_call_id: block.tool_use_id,
       content: block.is_error === true ? `Error: ${text}` : text,
     },
-    pictures: images,
+    images,
   };
 }
 
 function resultParts(
   { content }: ToolResult,
-  place: string,
+  path: string,
   conversionLosses: ConversionLosses,
 ): JsonObject[] {
   if (typeof content === "string") return [textPart(content)];
-  return (content ?? []).flatMap((shown, at) => {
-    if (shown.type !== "tool_reference") {
-      return partsOf(shown, `${place}.content[${at}]`, conversionLosses);
+  return (content ?? []).flatMap((block, at) => {
+    if (block.type !== "tool_reference") {
+      return toContentParts(block, `${path}.content[${at}]`, conversionLosses);
     }
-    const name = conversionLosses.names.fitting(shown.tool_name);
+    const name = conversionLosses.names.fitting(block.tool_name);
     return [textPart(`The tool ${name} is available now: call it by this name.`)];
   });
 }
 
 function assistantMessages(
   blocks: readonly MessagesInputBlock[],
-  place: string,
+  path: string,
   conversionLosses: ConversionLosses,
 ): Result<CoreMessage[]> {
   const texts: string[] = [];
   const thoughts: JsonObject[] = [];
   const calls: ToolUse[] = [];
   for (const [at, block] of blocks.entries()) {
-    const blockPath = `${place}.content[${at}]`;
+    const blockPath = `${path}.content[${at}]`;
     if (block.type === "text") texts.push(block.text);
     else if (block.type === "tool_use") calls.push(block);
     else if (block.type === "thinking" || block.type === "redacted_thinking") thoughts.push(block);
@@ -207,8 +214,10 @@ function assistantMessages(
   const text = texts.join("");
   const hasNoOutput = text === "" && calls.length === 0;
   if (hasNoOutput) return success([]);
-  const called = calls.map((call) => [call, conversionLosses.names.fitting(call.name)] as const);
-  return success([assistantMessage(text, recallThoughts(thoughts), called)]);
+  const namedCalls = calls.map(
+    (call) => [call, conversionLosses.names.fitting(call.name)] as const,
+  );
+  return success([assistantMessage(text, recallThoughts(thoughts), namedCalls)]);
 }
 
 function assistantMessage(
@@ -241,15 +250,20 @@ function toToolCall(
   };
 }
 
-const SHOWN: ReadonlySet<string> = new Set(["text", "image", "document", "search_result"]);
+const VISIBLE_BLOCK_TYPES: ReadonlySet<string> = new Set([
+  "text",
+  "image",
+  "document",
+  "search_result",
+]);
 
 function isVisibleBlock(block: MessagesInputBlock): block is VisibleBlock {
-  return SHOWN.has(block.type);
+  return VISIBLE_BLOCK_TYPES.has(block.type);
 }
 
-function partsOf(
+function toContentParts(
   block: VisibleBlock,
-  place: string,
+  path: string,
   conversionLosses: ConversionLosses,
 ): readonly JsonObject[] {
   switch (block.type) {
@@ -262,7 +276,7 @@ function partsOf(
       return [textPart([title, source, ...content.map(({ text }) => text)].join("\n"))];
     }
     case "document":
-      return documentParts(block, place, conversionLosses);
+      return documentParts(block, path, conversionLosses);
   }
 }
 
@@ -270,21 +284,21 @@ type Document = Extract<VisibleBlock, { type: "document" }>;
 
 function documentParts(
   { source, title, context }: Document,
-  place: string,
+  path: string,
   conversionLosses: ConversionLosses,
 ): readonly JsonObject[] {
-  const head = [title ?? "", context ?? ""].filter((text) => text !== "");
-  if (source.type === "text") return [textPart([...head, source.data].join("\n"))];
+  const introduction = [title ?? "", context ?? ""].filter((text) => text !== "");
+  if (source.type === "text") return [textPart([...introduction, source.data].join("\n"))];
   if (source.type === "content") {
     const { content } = source;
     const innerParts = typeof content === "string" ? [textPart(content)] : content.map(innerPart);
-    return [...head.map(textPart), ...innerParts];
+    return [...introduction.map(textPart), ...innerParts];
   }
   conversionLosses.cannot(
-    `${place}.source`,
+    `${path}.source`,
     "this model does not support PDF files. Send their text",
   );
-  return [textPart([...head, "(PDF)"].join("\n"))];
+  return [textPart([...introduction, "(PDF)"].join("\n"))];
 }
 
 function innerPart(block: Extract<VisibleBlock, { type: "text" | "image" }>): JsonObject {

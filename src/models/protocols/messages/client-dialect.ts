@@ -7,7 +7,7 @@ import type { Failure } from "../../../shared/failure.ts";
 import { THREADS_UNSUPPORTED } from "./client-request.ts";
 
 /** Error types by status (platform.claude.com, API errors; @anthropic-ai/sdk 1.12, ErrorType). */
-const TYPES: Readonly<Record<number, string>> = {
+const ERROR_TYPE_BY_STATUS: Readonly<Record<number, string>> = {
   400: "invalid_request_error",
   401: "authentication_error",
   402: "billing_error",
@@ -25,7 +25,7 @@ const TYPES: Readonly<Record<number, string>> = {
   503: "overloaded_error",
   504: "timeout_error",
 };
-const OVERLOADED = 529;
+const OVERLOADED_STATUS = 529;
 
 export const messagesDialect: Dialect = {
   error(failure, requestId) {
@@ -48,18 +48,21 @@ export const messagesDialect: Dialect = {
  * numbers.
  */
 export function errorOf(failure: Failure, requestId: string): object {
-  const wire = errorResponseOf(failure);
-  const status = statusOf(failure, wire);
+  const response = errorResponseOf(failure);
+  const status = statusOf(failure, response);
   return {
     type: "error",
     error: {
-      type: status === OVERLOADED ? "overloaded_error" : (TYPES[status] ?? "api_error"),
-      message: messageOf(failure, wire),
+      type:
+        status === OVERLOADED_STATUS
+          ? "overloaded_error"
+          : (ERROR_TYPE_BY_STATUS[status] ?? "api_error"),
+      message: errorMessage(failure, response),
       details: {
-        error_code: wire.code ?? wire.type,
-        ...(wire.param !== undefined && wire.param !== null && { param: wire.param }),
-        ...(wire.code === THREADS_UNSUPPORTED && { unsupported: ["thread"] }),
-        ...wire.extra,
+        error_code: response.code ?? response.type,
+        ...(response.param !== undefined && response.param !== null && { param: response.param }),
+        ...(response.code === THREADS_UNSUPPORTED && { unsupported: ["thread"] }),
+        ...response.extra,
       },
     },
     request_id: requestId,
@@ -68,15 +71,15 @@ export function errorOf(failure: Failure, requestId: string): object {
 
 /** Returns 529 if the gateway is overloaded, but 503 if the home region is unreachable. */
 function statusOf({ kind }: Failure, { status }: ErrorResponse): number {
-  return status === 503 && kind !== "home_region_unreachable" ? OVERLOADED : status;
+  return status === 503 && kind !== "home_region_unreachable" ? OVERLOADED_STATUS : status;
 }
 
-const NO_CREDITS = "Insufficient credits. Your credit balance is too low";
+const CREDIT_MESSAGE = "Insufficient credits. Your credit balance is too low";
 
-function messageOf(failure: Failure, { message, code }: ErrorResponse): string {
+function errorMessage(failure: Failure, { message, code }: ErrorResponse): string {
   if (code === "context_length_exceeded") return withContextMessage(message);
   if (failure.kind === "model_not_found") return `model: ${failure.model.slice(0, 100)}`;
-  return message.replace(/^Insufficient credits: /, `${NO_CREDITS}: `);
+  return message.replace(/^Insufficient credits: /, `${CREDIT_MESSAGE}: `);
 }
 
 function withContextMessage(message: string): string {
@@ -85,9 +88,9 @@ function withContextMessage(message: string): string {
   const numbers = text.includes("<=") ? [] : text.match(/(?<![-.\w])\d{4,9}(?!\w)/g);
   const counts = (numbers ?? []).map(Number);
   const requested = Math.max(...counts);
-  const most = counts.find((count) => count < requested);
-  if (most === undefined) return `prompt is too long: ${text || message}`;
-  return `prompt is too long: ${requested} tokens > ${most} maximum`;
+  const limit = counts.find((count) => count < requested);
+  if (limit === undefined) return `prompt is too long: ${text || message}`;
+  return `prompt is too long: ${requested} tokens > ${limit} maximum`;
 }
 
 function limitHeaders(failure: Failure): Readonly<Record<string, string>> {
@@ -105,12 +108,12 @@ function limitHeaders(failure: Failure): Readonly<Record<string, string>> {
 /** Returns Anthropic's rate limit headers, whose reset values are RFC 3339 timestamps. */
 function rateHeaders(
   { limit, remaining, resetMs }: RateState,
-  what: "requests" | "tokens",
+  unit: "requests" | "tokens",
 ): Readonly<Record<string, string>> {
   const reset = new Date(Math.ceil((elapsedMs() + resetMs) / 1000) * 1000);
   return {
-    [`anthropic-ratelimit-${what}-limit`]: String(limit),
-    [`anthropic-ratelimit-${what}-remaining`]: String(remaining),
-    [`anthropic-ratelimit-${what}-reset`]: reset.toISOString().replace(".000Z", "Z"),
+    [`anthropic-ratelimit-${unit}-limit`]: String(limit),
+    [`anthropic-ratelimit-${unit}-remaining`]: String(remaining),
+    [`anthropic-ratelimit-${unit}-reset`]: reset.toISOString().replace(".000Z", "Z"),
   };
 }

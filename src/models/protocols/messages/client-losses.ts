@@ -6,18 +6,18 @@ type MissingFeature = { readonly param: string; readonly message: string };
 export class ConversionLosses {
   readonly dropped = new Set<string>();
   readonly names: FittingToolNames;
-  #lack: MissingFeature | null = null;
+  #missingFeature: MissingFeature | null = null;
 
   constructor(body: CountBody) {
     this.names = new FittingToolNames(toolNamesIn(body));
   }
 
   get lack(): MissingFeature | null {
-    return this.#lack;
+    return this.#missingFeature;
   }
 
   cannot(param: string, problem: string): void {
-    this.#lack ??= { param, message: `${param}: ${problem}` };
+    this.#missingFeature ??= { param, message: `${param}: ${problem}` };
   }
 }
 

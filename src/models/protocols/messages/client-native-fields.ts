@@ -16,20 +16,26 @@ export type NativeFieldRule =
 
 export type NativeFieldRules = Readonly<Record<string, NativeFieldRule>>;
 
-const CACHE: NativeFieldRules = { cache_control: { object: { ttl: "word" } } };
-const CITED: NativeFieldRule = { object: { enabled: "word" } };
-const CALLER: NativeFieldRules = { caller: { object: { tool_id: "word" } } };
-const ERROR: NativeFieldRules = { error_code: "word", error_message: "word" };
-const RESULT: NativeFieldRules = { tool_use_id: "id", content: "content", ...CACHE };
-const OUTPUT: NativeFieldRules = {
+const CACHE_FIELDS: NativeFieldRules = { cache_control: { object: { ttl: "word" } } };
+const CITATIONS_SETTING: NativeFieldRule = { object: { enabled: "word" } };
+const CALLER_FIELDS: NativeFieldRules = { caller: { object: { tool_id: "word" } } };
+const ERROR_FIELDS: NativeFieldRules = { error_code: "word", error_message: "word" };
+const RESULT_FIELDS: NativeFieldRules = { tool_use_id: "id", content: "content", ...CACHE_FIELDS };
+const OUTPUT_FIELDS: NativeFieldRules = {
   content: "content",
   return_code: "word",
   stderr: "word",
   stdout: "word",
   encrypted_stdout: "word",
 };
-const CALL: NativeFieldRules = { id: "id", name: "word", input: "json", ...CALLER, ...CACHE };
-const CITATION: NativeFieldRules = Object.fromEntries(
+const CALL_FIELDS: NativeFieldRules = {
+  id: "id",
+  name: "word",
+  input: "json",
+  ...CALLER_FIELDS,
+  ...CACHE_FIELDS,
+};
+const CITATION_FIELDS: NativeFieldRules = Object.fromEntries(
   [
     "cited_text",
     "document_index",
@@ -48,46 +54,54 @@ const CITATION: NativeFieldRules = Object.fromEntries(
   ].map((field) => [field, "word"]),
 );
 
-const BASE64: NativeFieldRules = { media_type: "word", data: "word" };
+const BASE64_FIELDS: NativeFieldRules = { media_type: "word", data: "word" };
 
 /**
  * Fields of the known block types: content, and the blocks of Anthropic's own tools in the history.
  */
 export const NATIVE_BLOCK_FIELDS: Readonly<Record<string, NativeFieldRules>> = {
-  text: { text: "word", citations: { list: { object: CITATION } }, ...CACHE },
+  text: { text: "word", citations: { list: { object: CITATION_FIELDS } }, ...CACHE_FIELDS },
   image: {
-    source: { types: { base64: BASE64, url: { url: "word" } } },
+    source: { types: { base64: BASE64_FIELDS, url: { url: "word" } } },
     transformations: { object: { oversized_image: "word" } },
-    ...CACHE,
+    ...CACHE_FIELDS,
   },
   document: {
-    source: { types: { base64: BASE64, text: BASE64, content: { content: "content" } } },
+    source: {
+      types: { base64: BASE64_FIELDS, text: BASE64_FIELDS, content: { content: "content" } },
+    },
     title: "word",
     context: "word",
-    citations: CITED,
-    ...CACHE,
+    citations: CITATIONS_SETTING,
+    ...CACHE_FIELDS,
   },
-  search_result: { source: "word", title: "word", content: "content", citations: CITED, ...CACHE },
-  tool_use: { ...CALL, toolset_name: "word" },
-  tool_result: { ...RESULT, is_error: "word", toolset_name: "word" },
-  tool_reference: { tool_name: "word", ...CACHE },
+  search_result: {
+    source: "word",
+    title: "word",
+    content: "content",
+    citations: CITATIONS_SETTING,
+    ...CACHE_FIELDS,
+  },
+  tool_use: { ...CALL_FIELDS, toolset_name: "word" },
+  tool_result: { ...RESULT_FIELDS, is_error: "word", toolset_name: "word" },
+  tool_reference: { tool_name: "word", ...CACHE_FIELDS },
   thinking: { thinking: "word", signature: "word" },
   redacted_thinking: { data: "word" },
-  server_tool_use: CALL,
-  web_search_tool_result: { ...RESULT, ...CALLER },
+  server_tool_use: CALL_FIELDS,
+  web_search_tool_result: { ...RESULT_FIELDS, ...CALLER_FIELDS },
   web_search_result: { encrypted_content: "word", title: "word", url: "word", page_age: "word" },
-  web_search_tool_result_error: ERROR,
-  web_fetch_tool_result: { ...RESULT, ...CALLER },
+  web_search_tool_result_error: ERROR_FIELDS,
+  web_fetch_tool_result: { ...RESULT_FIELDS, ...CALLER_FIELDS },
   web_fetch_result: { url: "word", content: "content", retrieved_at: "word" },
-  web_fetch_tool_result_error: ERROR,
-  code_execution_tool_result: RESULT,
-  code_execution_result: OUTPUT,
-  encrypted_code_execution_result: OUTPUT,
-  code_execution_tool_result_error: ERROR,
-  bash_code_execution_tool_result: RESULT,
-  bash_code_execution_result: OUTPUT,
-  bash_code_execution_tool_result_error: ERROR,
-  text_editor_code_execution_tool_result: RESULT,
+  web_fetch_tool_result_error: ERROR_FIELDS,
+  code_execution_tool_result: RESULT_FIELDS,
+  code_execution_result: OUTPUT_FIELDS,
+  encrypted_code_execution_result: OUTPUT_FIELDS,
+  code_execution_tool_result_error: ERROR_FIELDS,
+  bash_code_execution_tool_result: RESULT_FIELDS,
+  bash_code_execution_result: OUTPUT_FIELDS,
+  bash_code_execution_tool_result_error: ERROR_FIELDS,
+  text_editor_code_execution_tool_result: RESULT_FIELDS,
   text_editor_code_execution_view_result: {
     content: "word",
     file_type: "word",
@@ -103,15 +117,15 @@ export const NATIVE_BLOCK_FIELDS: Readonly<Record<string, NativeFieldRules>> = {
     old_lines: "word",
     old_start: "word",
   },
-  text_editor_code_execution_tool_result_error: ERROR,
-  tool_search_tool_result: RESULT,
+  text_editor_code_execution_tool_result_error: ERROR_FIELDS,
+  tool_search_tool_result: RESULT_FIELDS,
   tool_search_tool_search_result: { tool_references: "content" },
-  tool_search_tool_result_error: ERROR,
+  tool_search_tool_result_error: ERROR_FIELDS,
 };
 
 const TOOLS_BETA = "advanced-tool-use-2025-11-20";
 
-const TOOL: NativeFieldRules = {
+const TOOL_FIELDS: NativeFieldRules = {
   name: "word",
   description: "word",
   input_schema: "json",
@@ -126,16 +140,16 @@ const TOOL: NativeFieldRules = {
   display_number: "word",
   enable_zoom: "word",
   configs: "json",
-  ...CACHE,
+  ...CACHE_FIELDS,
 };
 
-const AMOUNT: NativeFieldRule = { object: { value: "word" } };
-const EDIT: NativeFieldRules = {
-  clear_at_least: AMOUNT,
+const AMOUNT_FIELDS: NativeFieldRule = { object: { value: "word" } };
+const EDIT_FIELDS: NativeFieldRules = {
+  clear_at_least: AMOUNT_FIELDS,
   clear_tool_inputs: "json",
   exclude_tools: { list: "word" },
   keep: "json",
-  trigger: AMOUNT,
+  trigger: AMOUNT_FIELDS,
 };
 
 export const NATIVE_MESSAGE_FIELDS: NativeFieldRules = {
@@ -149,7 +163,7 @@ export const NATIVE_MESSAGE_FIELDS: NativeFieldRules = {
 
 export const NATIVE_REQUEST_FIELDS: NativeFieldRules = {
   system: "content",
-  tools: { list: { object: TOOL } },
+  tools: { list: { object: TOOL_FIELDS } },
   tool_choice: { object: { name: "word", disable_parallel_tool_use: "word" } },
   stop_sequences: { list: "word" },
   temperature: "word",
@@ -177,9 +191,9 @@ export const NATIVE_REQUEST_FIELDS: NativeFieldRules = {
   },
   context_management: {
     beta: "context-management-2025-06-27",
-    rule: { object: { edits: { list: { object: EDIT } } } },
+    rule: { object: { edits: { list: { object: EDIT_FIELDS } } } },
   },
-  ...CACHE,
+  ...CACHE_FIELDS,
 };
 
 export const UNCONVERTIBLE_FIELDS: ReadonlySet<string> = new Set([
@@ -198,7 +212,7 @@ export const UNCONVERTIBLE_FIELDS: ReadonlySet<string> = new Set([
   "output_config.task_budget",
 ]);
 
-const FIELDLESS = [
+const BETAS_WITHOUT_FIELDS = [
   "claude-code-20250219",
   "interleaved-thinking-2025-05-14",
   "effort-2025-11-24",
@@ -212,8 +226,8 @@ const FIELDLESS = [
   "output-128k-2025-02-19",
 ];
 const CLIENT_TOOL_BETA = /^computer-use-\d{4}-\d{2}-\d{2}$/;
-const BETAS: ReadonlySet<string> = new Set([
-  ...FIELDLESS,
+const FORWARDED_BETAS: ReadonlySet<string> = new Set([
+  ...BETAS_WITHOUT_FIELDS,
   ...betasOf(NATIVE_MESSAGE_FIELDS),
   ...betasOf(NATIVE_REQUEST_FIELDS),
 ]);
@@ -233,5 +247,5 @@ function betasIn(rule: NativeFieldRule): readonly string[] {
  * Reports whether a beta is forwarded. Its fields must be supported, and it must cost only tokens.
  */
 export function isForwardedBeta(value: string): boolean {
-  return BETAS.has(value) || CLIENT_TOOL_BETA.test(value);
+  return FORWARDED_BETAS.has(value) || CLIENT_TOOL_BETA.test(value);
 }

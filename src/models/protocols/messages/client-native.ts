@@ -27,7 +27,7 @@ type NativeRequest = {
   readonly outputLeast: number;
 };
 
-const SILENT: ReadonlySet<string> = new Set([
+const UNREPORTED_FIELDS: ReadonlySet<string> = new Set([
   "model",
   "messages",
   "max_tokens",
@@ -47,9 +47,11 @@ const SILENT: ReadonlySet<string> = new Set([
 
 export function unknownMessagesFields(body: MessagesBody): readonly string[] {
   return Object.keys(body)
-    .filter((field) => !SILENT.has(field) && !Object.hasOwn(NATIVE_REQUEST_FIELDS, field))
+    .filter(
+      (field) => !UNREPORTED_FIELDS.has(field) && !Object.hasOwn(NATIVE_REQUEST_FIELDS, field),
+    )
     .filter((field) => (body[field] ?? null) !== null)
-    .slice(0, NAMES_MAX);
+    .slice(0, REPORTED_NAMES_MAX);
 }
 
 export function parseBetaHeader(header: string | undefined): readonly string[] {
@@ -68,13 +70,13 @@ export function claudeNativeRequestOf(
   const fieldPicker = new FieldPicker(betas);
   const tools = removeServerTools(body, fieldPicker.dropped);
   if (!tools.ok) return tools;
-  const { model: _, messages, ...given } = body;
+  const { model: _, messages, ...otherFields } = body;
   const config = {
     ...(body.output_format && { format: body.output_format }),
     ...body.output_config,
   };
   const requested: JsonObject = {
-    ...given,
+    ...otherFields,
     tools: tools.value.length === 0 ? null : tools.value,
     ...(tools.value.length === 0 && { tool_choice: null }),
     output_config: Object.keys(config).length === 0 ? null : config,
@@ -85,11 +87,11 @@ export function claudeNativeRequestOf(
     ...withoutNulls(fieldPicker.fields(requested, NATIVE_REQUEST_FIELDS, "")),
   };
   const { dropped, unconverted, marksCache, weights } = fieldPicker;
-  const outputLeast = outputLeastOf(objectOf(body.thinking));
+  const outputLeast = outputTokensMin(objectOf(body.thinking));
   return success({ body: sent, betas, dropped, unconverted, marksCache, weights, outputLeast });
 }
 
-function outputLeastOf({ type, budget_tokens: budget }: JsonObject): number {
+function outputTokensMin({ type, budget_tokens: budget }: JsonObject): number {
   return type === "enabled" ? (numberOf(budget) ?? 0) + 1 : 0;
 }
 
@@ -101,8 +103,8 @@ function withoutNulls(fields: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
 }
 
-const UNTYPED: ReadonlySet<string> = new Set(["", "messages."]);
-const NAMES_MAX = 100;
+const PATHS_WITHOUT_TYPE: ReadonlySet<string> = new Set(["", "messages."]);
+const REPORTED_NAMES_MAX = 100;
 
 class FieldPicker {
   readonly dropped = new Set<string>();
@@ -111,102 +113,106 @@ class FieldPicker {
   readonly weights = new Map<object, NativePartCountRule>();
   readonly #betas: ReadonlySet<string>;
   readonly #ids = new ToolCallIds(WORD_64_ID);
-  readonly #pairs = new ToolCallPairs();
+  readonly #callPairs = new ToolCallPairs();
 
   constructor(betas: readonly string[]) {
     this.#betas = new Set(betas);
   }
 
   message({ role, ...fields }: MessagesMessage): JsonObject {
-    if (role === "assistant") this.#pairs.beginTurn();
+    if (role === "assistant") this.#callPairs.beginTurn();
     return { role, ...this.fields(fields, NATIVE_MESSAGE_FIELDS, "messages.") };
   }
 
-  fields(given: JsonObject, rules: NativeFieldRules, place: string): JsonObject {
+  fields(source: JsonObject, rules: NativeFieldRules, pathPrefix: string): JsonObject {
     const keptFields: [string, unknown][] = [];
-    for (const [field, value] of Object.entries(given)) {
+    for (const [field, value] of Object.entries(source)) {
       const rule = Object.hasOwn(rules, field) ? rules[field] : undefined;
-      const isForwarded =
-        field === "type" && !UNTYPED.has(place)
-          ? this.#value(value, "word", place + field)
-          : rule !== undefined && this.#value(value, rule, place + field);
-      if (isForwarded !== false) {
-        keptFields.push([field, isForwarded.value]);
-        this.#note(field, value, place);
-      } else if (place !== "" || !SILENT.has(field)) this.#drop(place + field, value);
+      const picked =
+        field === "type" && !PATHS_WITHOUT_TYPE.has(pathPrefix)
+          ? this.#pickValue(value, "word", pathPrefix + field)
+          : rule !== undefined && this.#pickValue(value, rule, pathPrefix + field);
+      if (picked !== false) {
+        keptFields.push([field, picked.value]);
+        this.#recordField(field, value, pathPrefix);
+      } else if (pathPrefix !== "" || !UNREPORTED_FIELDS.has(field)) {
+        this.#drop(pathPrefix + field, value);
+      }
     }
     return Object.fromEntries(keptFields);
   }
 
-  #note(field: string, value: unknown, place: string): void {
+  #recordField(field: string, value: unknown, pathPrefix: string): void {
     if (value === null || value === undefined) return;
     this.marksCache ||= field === "cache_control";
-    if (UNCONVERTIBLE_FIELDS.has(place + field)) this.unconverted.add(place + field);
+    if (UNCONVERTIBLE_FIELDS.has(pathPrefix + field)) this.unconverted.add(pathPrefix + field);
   }
 
   #drop(name: string, value: unknown): void {
-    if (value !== null && value !== undefined && this.dropped.size < NAMES_MAX) {
+    if (value !== null && value !== undefined && this.dropped.size < REPORTED_NAMES_MAX) {
       this.dropped.add(name);
     }
   }
 
-  #value(
+  #pickValue(
     value: unknown,
     rule: NativeFieldRule,
-    place: string,
+    path: string,
   ): { readonly value: unknown } | false {
     if (value === null || value === undefined) return { value };
-    if (typeof rule === "string") return this.#simple(value, rule, place);
-    if ("beta" in rule) return this.#betas.has(rule.beta) && this.#value(value, rule.rule, place);
+    if (typeof rule === "string") return this.#pickSimpleValue(value, rule, path);
+    if ("beta" in rule) {
+      return this.#betas.has(rule.beta) && this.#pickValue(value, rule.rule, path);
+    }
     if ("list" in rule) {
-      return Array.isArray(value) && { value: this.#list(value, rule.list, place) };
+      return Array.isArray(value) && { value: this.#pickList(value, rule.list, path) };
     }
     if (!isObject(value)) return false;
     const fields = fieldsFor(value, rule);
-    return fields !== undefined && { value: this.#object(value, fields, `${place}.`) };
+    return fields !== undefined && { value: this.#pickObject(value, fields, `${path}.`) };
   }
 
-  #simple(
+  #pickSimpleValue(
     value: unknown,
     rule: NativeFieldRule & string,
-    place: string,
+    path: string,
   ): { readonly value: unknown } | false {
     if (rule === "json") return { value };
     if (rule === "word") return typeof value !== "object" && { value };
-    if (rule === "content") return this.#content(value, place);
+    if (rule === "content") return this.#pickContent(value, path);
     if (typeof value !== "string") return false;
-    const id = place.endsWith(".id") ? this.#pairs.call(value) : this.#pairs.result(value);
+    const id = path.endsWith(".id") ? this.#callPairs.call(value) : this.#callPairs.result(value);
     return { value: this.#ids.idFor(id) };
   }
 
-  #list(values: readonly unknown[], rule: NativeFieldRule, place: string): unknown[] {
+  #pickList(values: readonly unknown[], rule: NativeFieldRule, path: string): unknown[] {
     return values.flatMap((value) => {
-      const isForwarded = this.#value(value, rule, place);
-      if (isForwarded === false) this.#drop(place, value);
-      return isForwarded === false ? [] : [isForwarded.value];
+      const picked = this.#pickValue(value, rule, path);
+      if (picked === false) this.#drop(path, value);
+      return picked === false ? [] : [picked.value];
     });
   }
 
-  #object(value: JsonObject, rules: NativeFieldRules, place: string): JsonObject {
-    const pickedFields = this.fields(value, rules, place);
-    if (place === "tools." && toolKindOf(value) !== "custom") {
+  #pickObject(value: JsonObject, rules: NativeFieldRules, path: string): JsonObject {
+    const pickedFields = this.fields(value, rules, path);
+    if (path === "tools." && toolKindOf(value) !== "custom") {
       this.weights.set(pickedFields, "known_tool");
     }
     return pickedFields;
   }
 
-  #content(value: unknown, place: string): { readonly value: unknown } | false {
+  #pickContent(value: unknown, path: string): { readonly value: unknown } | false {
     if (typeof value === "string") return { value };
     if (Array.isArray(value)) {
-      return { value: value.filter(isObject).flatMap((block) => this.#block(block)) };
+      return { value: value.filter(isObject).flatMap((block) => this.#pickBlock(block)) };
     }
-    const [block] = isObject(value) ? this.#block(value) : [];
-    if (block === undefined) this.#drop(place, value);
+    const [block] = isObject(value) ? this.#pickBlock(value) : [];
+    if (block === undefined) this.#drop(path, value);
     return block !== undefined && { value: block };
   }
 
   /** Converts a block. Drops empty texts and unsigned thoughts, for which Claude returns 400. */
-  #block(block: JsonObject): JsonObject[] {
+  #pickBlock(block: JsonObject): JsonObject[] {
     const type = textOf(block["type"]);
     const rules = Object.hasOwn(NATIVE_BLOCK_FIELDS, type) ? NATIVE_BLOCK_FIELDS[type] : undefined;
     if (rules === undefined) {
@@ -217,14 +223,14 @@ class FieldPicker {
     if (type === "thinking" && !isSigned(block)) return [];
     const pickedFields = this.fields(block, rules, `${type}.`);
     const { source } = pickedFields;
-    if (isObject(source)) this.#weigh(type, source);
+    if (isObject(source)) this.#recordWeight(type, source);
     return [pickedFields];
   }
 
-  #weigh(type: string, source: JsonObject): void {
-    const bytes = source["type"] === "base64" ? "data" : null;
-    if (type === "image") this.weights.set(source, { image: bytes });
-    else if (bytes !== null) this.weights.set(source, { pdf: bytes });
+  #recordWeight(type: string, source: JsonObject): void {
+    const base64Field = source["type"] === "base64" ? "data" : null;
+    if (type === "image") this.weights.set(source, { image: base64Field });
+    else if (base64Field !== null) this.weights.set(source, { pdf: base64Field });
   }
 }
 

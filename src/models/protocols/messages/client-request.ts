@@ -80,7 +80,7 @@ const searchResultBlock = z.looseObject({
   cache_control: cacheControl,
 });
 
-const shown = [textBlock, imageBlock, documentBlock, searchResultBlock] as const;
+const visibleBlocks = [textBlock, imageBlock, documentBlock, searchResultBlock] as const;
 const toolReferenceBlock = z.looseObject({
   type: z.literal("tool_reference"),
   tool_name: nonempty,
@@ -90,7 +90,10 @@ const toolResultBlock = z.looseObject({
   type: z.literal("tool_result"),
   tool_use_id: nonempty,
   content: z.nullish(
-    z.union([z.string(), z.array(z.discriminatedUnion("type", [...shown, toolReferenceBlock]))]),
+    z.union([
+      z.string(),
+      z.array(z.discriminatedUnion("type", [...visibleBlocks, toolReferenceBlock])),
+    ]),
   ),
   is_error: flag,
   cache_control: cacheControl,
@@ -124,7 +127,9 @@ const serverBlock = z.looseObject({
   content: z.optional(
     z.unknown().check(
       z.superRefine((value, context) => {
-        for (const issue of fileIssues(value, [])) context.addIssue({ code: "custom", ...issue });
+        for (const issue of findFileIssues(value, [])) {
+          context.addIssue({ code: "custom", ...issue });
+        }
       }),
     ),
   ),
@@ -132,26 +137,26 @@ const serverBlock = z.looseObject({
 
 type Issue = { readonly path: PropertyKey[]; readonly message: string };
 
-function fileIssues(value: unknown, path: PropertyKey[]): Issue[] {
-  if (Array.isArray(value)) return value.flatMap((one, at) => fileIssues(one, [...path, at]));
+function findFileIssues(value: unknown, path: PropertyKey[]): Issue[] {
+  if (Array.isArray(value)) return value.flatMap((one, at) => findFileIssues(one, [...path, at]));
   if (!isObject(value)) return [];
   if ((value["file_id"] ?? null) !== null) {
     return [{ path: [...path, "file_id"], message: NO_FILES }];
   }
-  const shownAs = SHOWN_BLOCKS.get(value["type"]);
-  if (shownAs === undefined) return fileIssues(value["content"], [...path, "content"]);
-  const parsed = z.safeParse(shownAs, value);
+  const blockSchema = BLOCKS_WITH_FILES.get(value["type"]);
+  if (blockSchema === undefined) return findFileIssues(value["content"], [...path, "content"]);
+  const parsed = z.safeParse(blockSchema, value);
   const issues = parsed.error?.issues ?? [];
   return issues.map((issue) => ({ path: [...path, ...issue.path], message: issue.message }));
 }
 
-const SHOWN_BLOCKS: ReadonlyMap<unknown, z.ZodMiniType> = new Map<unknown, z.ZodMiniType>([
+const BLOCKS_WITH_FILES: ReadonlyMap<unknown, z.ZodMiniType> = new Map<unknown, z.ZodMiniType>([
   ["document", documentBlock],
   ["image", imageBlock],
 ]);
 
 const block = z.discriminatedUnion("type", [
-  ...shown,
+  ...visibleBlocks,
   toolResultBlock,
   toolUseBlock,
   thinkingBlock,
@@ -206,15 +211,15 @@ const outputFormat = z.looseObject({
   schema: opaqueObject,
 });
 
-const refused = z.nullish(z.never({ error: "is not supported" }));
+const unsupported = z.nullish(z.never({ error: "is not supported" }));
 
-const EDITS = ["clear_tool_uses_20250919", "clear_thinking_20251015"] as const;
+const CONTEXT_EDITS = ["clear_tool_uses_20250919", "clear_thinking_20251015"] as const;
 
 /**
  * The body of POST /v1/messages and /v1/messages/count_tokens (platform.claude.com, Messages API,
  * version 2023-06-01; @anthropic-ai/sdk 1.12). Unknown fields are kept for native routes.
  */
-const common = {
+const commonFields = {
   model: nonempty.check(z.maxLength(256)),
   messages: z.array(message).check(z.minLength(1), z.maxLength(MESSAGES_MAX)),
   system: z.nullish(systemText),
@@ -232,22 +237,22 @@ const common = {
   context_management: z.nullish(
     z.looseObject({
       edits: z.nullish(
-        z.array(z.looseObject({ type: z.enum(EDITS, "must be an edit without cost") })),
+        z.array(z.looseObject({ type: z.enum(CONTEXT_EDITS, "must be an edit without cost") })),
       ),
     }),
   ),
-  container: refused,
+  container: unsupported,
   mcp_servers: z.nullish(z.array(z.unknown()).check(z.maxLength(0, "is not supported"))),
-  compaction: refused,
-  fallbacks: refused,
-  fallback_credit_token: refused,
-  billing_policy: refused,
+  compaction: unsupported,
+  fallbacks: unsupported,
+  fallback_credit_token: unsupported,
+  billing_policy: unsupported,
 };
 
-export const countBody = z.looseObject(common);
+export const countBody = z.looseObject(commonFields);
 
 export const messagesBody = z.looseObject({
-  ...common,
+  ...commonFields,
   max_tokens: z.int().check(z.minimum(0)),
   stream: flag,
   stop_sequences: z.nullish(z.array(z.string()).check(z.maxLength(8191))),
@@ -264,7 +269,7 @@ export type MessagesBody = z.infer<typeof messagesBody>;
 export type CountBody = z.infer<typeof countBody>;
 export type MessagesMessage = z.infer<typeof message>;
 export type MessagesInputBlock = z.infer<typeof block>;
-export type VisibleBlock = z.infer<(typeof shown)[number]>;
+export type VisibleBlock = z.infer<(typeof visibleBlocks)[number]>;
 export type MessagesTool = z.infer<typeof tool>;
 export type TextBlock = z.infer<typeof textBlock>;
 
@@ -272,14 +277,14 @@ export function parseMessagesRequest(
   value: object,
   version: MessagesVersion,
 ): Result<MessagesBody> {
-  const parsed = threadProblem(value) ?? parseBody(messagesBody, value);
+  const parsed = checkThread(value) ?? parseBody(messagesBody, value);
   if (!parsed.ok) return parsed;
-  const problem = version === "2026-10-21" ? newerProblem(parsed.value) : null;
+  const problem = version === "2026-10-21" ? checkNewerRules(parsed.value) : null;
   return problem ?? parsed;
 }
 
 export function parseCountRequest(value: object): Result<CountBody> {
-  return threadProblem(value) ?? parseBody(countBody, value);
+  return checkThread(value) ?? parseBody(countBody, value);
 }
 
 /**
@@ -288,7 +293,7 @@ export function parseCountRequest(value: object): Result<CountBody> {
  */
 export const THREADS_UNSUPPORTED = "thread_unsupported_request";
 
-function threadProblem(value: { readonly thread?: unknown }): Result<never> | null {
+function checkThread(value: { readonly thread?: unknown }): Result<never> | null {
   if ((value.thread ?? null) === null) return null;
   return refuse({
     kind: "invalid_request",
@@ -299,7 +304,7 @@ function threadProblem(value: { readonly thread?: unknown }): Result<never> | nu
 }
 
 /** Applies the stricter rules of version 2026-10-21, so that all routes return the same errors. */
-function newerProblem(body: MessagesBody): Result<never> | null {
+function checkNewerRules(body: MessagesBody): Result<never> | null {
   for (const field of ["temperature", "top_p", "top_k"] as const) {
     if ((body[field] ?? null) !== null) {
       return invalid(`${field}: Extra inputs are not permitted`, field);
@@ -308,12 +313,12 @@ function newerProblem(body: MessagesBody): Result<never> | null {
   for (const [at, { role, content: blocks }] of body.messages.entries()) {
     if (typeof blocks === "string") continue;
     for (const [index, part] of blocks.entries()) {
-      const place = `messages[${at}].content[${index}]`;
+      const path = `messages[${at}].content[${index}]`;
       if (role === "assistant" && part.type === "document") {
-        return invalid(`${place}: assistant messages can't have documents`, place);
+        return invalid(`${path}: assistant messages can't have documents`, path);
       }
       if (role === "user" && hasCitations(part)) {
-        return invalid(`${place}.citations: Extra inputs are not permitted`, `${place}.citations`);
+        return invalid(`${path}.citations: Extra inputs are not permitted`, `${path}.citations`);
       }
     }
   }

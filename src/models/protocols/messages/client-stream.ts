@@ -23,7 +23,7 @@ import { toClaudeThinkingBlock } from "./client-thoughts.ts";
 abstract class Block implements SequencedPart {
   isOpen = false;
   readonly index: number;
-  #waiting = "";
+  #pendingText = "";
 
   constructor(index: number) {
     this.index = index;
@@ -34,10 +34,10 @@ abstract class Block implements SequencedPart {
   }
 
   append(piece: string): string {
-    this.#waiting += piece;
-    if (!this.isOpen || this.#waiting === "") return "";
-    const delta = this.delta(this.#waiting);
-    this.#waiting = "";
+    this.#pendingText += piece;
+    if (!this.isOpen || this.#pendingText === "") return "";
+    const delta = this.delta(this.#pendingText);
+    this.#pendingText = "";
     return this.event("content_block_delta", { delta });
   }
 
@@ -54,7 +54,7 @@ abstract class Block implements SequencedPart {
   protected abstract delta(piece: string): JsonObject;
 
   protected event(type: string, data: JsonObject): string {
-    return eventOf(type, { index: this.index, ...data });
+    return formatEvent(type, { index: this.index, ...data });
   }
 }
 
@@ -76,7 +76,7 @@ class ThinkingBlock extends Block {
   isSigned = false;
 
   override close(): string {
-    const signature = signatureIn(this);
+    const signature = signatureOf(this);
     const delta = { type: "signature_delta", signature };
     return this.event("content_block_delta", { delta }) + super.close();
   }
@@ -108,12 +108,12 @@ class RedactedBlock extends Block {
 }
 
 class CallBlock extends Block {
-  readonly #called: JsonObject;
+  readonly #callFields: JsonObject;
   #json = "";
 
   constructor(index: number, called: { readonly id: string; readonly name: string }) {
     super(index);
-    this.#called = called;
+    this.#callFields = called;
   }
 
   override get isWhole(): boolean {
@@ -126,7 +126,7 @@ class CallBlock extends Block {
   }
 
   protected start(): JsonObject {
-    return { type: "tool_use", ...this.#called, input: {}, caller: DIRECT_CALLER };
+    return { type: "tool_use", ...this.#callFields, input: {}, caller: DIRECT_CALLER };
   }
 
   protected delta(partial_json: string): JsonObject {
@@ -141,7 +141,7 @@ class CallBlock extends Block {
 export class MessagesBlockWriter {
   readonly #blocks = new BlockSequencer<Block>();
   readonly #calls = new Map<number, CallBlock>();
-  #finish = "stop";
+  #finishReason = "stop";
   #refusal = "";
   readonly #names: OriginalToolNames;
 
@@ -153,94 +153,97 @@ export class MessagesBlockWriter {
     const { last } = this.#blocks;
     if (last instanceof TextBlock && last.isOpen) return textEvent(last.index, json);
     const parsed: unknown = JSON.parse(json);
-    return this.#say(textOf(parsed));
+    return this.#writeText(textOf(parsed));
   }
 
   chunk({ choices: [choice] }: Chunk): string {
     if (choice === undefined) return "";
     const { delta, finish_reason: finish } = choice;
-    this.#finish = finish ?? this.#finish;
-    let out = this.#think(delta.reasoning_content ?? "");
-    for (const detail of delta.reasoning_details ?? []) out += this.#detail(detail);
+    this.#finishReason = finish ?? this.#finishReason;
+    let events = this.#writeThinking(delta.reasoning_content ?? "");
+    for (const detail of delta.reasoning_details ?? []) events += this.#writeDetail(detail);
     const refusal = delta.refusal ?? "";
     this.#refusal += refusal;
-    out += this.#say((delta.content ?? "") + refusal);
-    for (const call of delta.tool_calls ?? []) out += this.#call(call);
-    return out;
+    events += this.#writeText((delta.content ?? "") + refusal);
+    for (const call of delta.tool_calls ?? []) events += this.#writeCall(call);
+    return events;
   }
 
   end(): { readonly text: string; readonly stop: Omit<ClientMessage, "content"> } {
     const refusal = this.#refusal === "" ? null : this.#refusal;
-    const stop = messagesStopReason(this.#finish, { calls: this.#calls.size > 0, refusal });
+    const stop = messagesStopReason(this.#finishReason, { calls: this.#calls.size > 0, refusal });
     return { text: this.#blocks.end(), stop };
   }
 
-  get #next(): number {
+  get #nextIndex(): number {
     return this.#blocks.parts.length;
   }
 
-  #say(text: string): string {
+  #writeText(text: string): string {
     if (text === "") return "";
     const { last } = this.#blocks;
     if (last instanceof TextBlock) return last.append(text);
-    const block = new TextBlock(this.#next);
+    const block = new TextBlock(this.#nextIndex);
     return block.append(text) + this.#blocks.add(block);
   }
 
-  #think(text: string): string {
+  #writeThinking(text: string): string {
     if (text === "") return "";
-    const [written, thought] = this.#thought();
+    const [written, thought] = this.#openThought();
     return written + thought.append(text);
   }
 
-  #thought(): readonly [said: string, ThinkingBlock] {
+  #openThought(): readonly [written: string, ThinkingBlock] {
     const { last } = this.#blocks;
     if (last instanceof ThinkingBlock && !last.isSigned) return ["", last];
-    const thought = new ThinkingBlock(this.#next);
+    const thought = new ThinkingBlock(this.#nextIndex);
     return [this.#blocks.add(thought), thought];
   }
 
-  #detail(detail: JsonObject): string {
+  #writeDetail(detail: JsonObject): string {
     const block = toClaudeThinkingBlock(detail);
     if (block?.["type"] === "redacted_thinking") {
-      return this.#blocks.add(new RedactedBlock(this.#next, block));
+      return this.#blocks.add(new RedactedBlock(this.#nextIndex, block));
     }
     const { last } = this.#blocks;
-    const [text, thought] = this.#thought();
+    const [text, thought] = this.#openThought();
     thought.details.push(detail);
     thought.isSigned = block !== null;
     const isComplete = block !== null && thought !== last;
     return isComplete ? text + thought.append(textOf(block["thinking"])) : text;
   }
 
-  #call(piece: ToolCallDelta): string {
-    const number = piece.index ?? 0;
-    const start = this.#calls.has(number) ? "" : this.#beginCall(number, piece);
-    const text = this.#calls.get(number)?.append(piece.function?.arguments ?? "") ?? "";
+  #writeCall(piece: ToolCallDelta): string {
+    const index = piece.index ?? 0;
+    const start = this.#calls.has(index) ? "" : this.#beginCall(index, piece);
+    const text = this.#calls.get(index)?.append(piece.function?.arguments ?? "") ?? "";
     return start + text + this.#blocks.advance();
   }
 
   #beginCall(
-    number: number,
+    index: number,
     { id = "", function: called, extra_content: extra }: ToolCallDelta,
   ): string {
     let text = "";
     if (extra !== undefined) {
-      const [start, thought] = this.#thought();
+      const [start, thought] = this.#openThought();
       thought.extras[id] = extra;
       text = start;
     }
-    const sent = called?.name ?? "";
-    const call = new CallBlock(this.#next, { id, name: this.#names.get(sent) ?? sent });
-    this.#calls.set(number, call);
+    const sentName = called?.name ?? "";
+    const call = new CallBlock(this.#nextIndex, {
+      id,
+      name: this.#names.get(sentName) ?? sentName,
+    });
+    this.#calls.set(index, call);
     return text + this.#blocks.add(call);
   }
 }
 
-function signatureIn(thought: StoredThoughts): string {
-  const claude = thought.details.map(toClaudeThinkingBlock).find((block) => block !== null);
-  if (claude === undefined) return sealThoughts(thought);
-  const { signature } = claude ?? {};
+function signatureOf(thought: StoredThoughts): string {
+  const claudeBlock = thought.details.map(toClaudeThinkingBlock).find((block) => block !== null);
+  if (claudeBlock === undefined) return sealThoughts(thought);
+  const { signature } = claudeBlock ?? {};
   return textOf(signature);
 }
 
@@ -259,7 +262,11 @@ export function convertedStream(head: ResponseHead, names: OriginalToolNames): S
   };
 }
 
-const PASSES: ReadonlySet<unknown> = new Set(["content_block_delta", "content_block_stop", "ping"]);
+const FORWARDED_EVENTS: ReadonlySet<unknown> = new Set([
+  "content_block_delta",
+  "content_block_stop",
+  "ping",
+]);
 
 /**
  * Writes Claude's own events with the gateway's ID, model and charge. The last events wait for the
@@ -273,10 +280,10 @@ export function nativeStream(head: ResponseHead): StreamWriter {
     chunk: () => "",
     native(event) {
       const { type } = event;
-      if (PASSES.has(type)) return eventOf(textOf(type), event);
+      if (FORWARDED_EVENTS.has(type)) return formatEvent(textOf(type), event);
       if (type === "content_block_start") {
         const content_block = completeClaudeBlock(event["content_block"]);
-        return eventOf(type, { ...event, content_block });
+        return formatEvent(type, { ...event, content_block });
       }
       if (type === "message_delta") stop = { ...stop, ...objectOf(event["delta"]) };
       return "";
@@ -287,24 +294,24 @@ export function nativeStream(head: ResponseHead): StreamWriter {
   };
 }
 
-const PING = eventOf("ping", {});
+const PING = formatEvent("ping", {});
 
 function startOfMessage(head: ResponseHead, usage: Usage | null): string {
   const stop = { stop_reason: null, stop_sequence: null, stop_details: null };
-  const known =
+  const initialUsage =
     usage === null ? estimatedStartUsage(head.promptTokens) : messagesInitialUsage(usage);
-  const message = { ...messagesEnvelope(head), content: [], ...stop, usage: known };
-  return eventOf("message_start", { message });
+  const message = { ...messagesEnvelope(head), content: [], ...stop, usage: initialUsage };
+  return formatEvent("message_start", { message });
 }
 
 function endOfMessage(stop: JsonObject, usage: JsonObject): string {
   // Clients never see the container, because it belongs to the operator's account.
   const delta = { stop_sequence: null, stop_details: null, ...stop, container: null };
-  return eventOf("message_delta", { delta, usage }) + eventOf("message_stop", {});
+  return formatEvent("message_delta", { delta, usage }) + formatEvent("message_stop", {});
 }
 
 function failureEvent(failure: Parameters<typeof errorOf>[0], { id }: ResponseHead): string {
-  return eventOf("error", errorOf(failure, `req_${id.slice("msg_".length)}`) as JsonObject);
+  return formatEvent("error", errorOf(failure, `req_${id.slice("msg_".length)}`) as JsonObject);
 }
 
 function textEvent(index: number, json: string): string {
@@ -315,6 +322,6 @@ function textEvent(index: number, json: string): string {
  * Returns a server-sent event. Repeats its type in the data, because some clients read only one of
  * the two.
  */
-function eventOf(type: string, data: JsonObject): string {
+function formatEvent(type: string, data: JsonObject): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`;
 }

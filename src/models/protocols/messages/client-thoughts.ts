@@ -39,9 +39,9 @@ export function recallThoughts(blocks: readonly JsonObject[]): RecalledThoughts 
       continue;
     }
     reasoning += thinking;
-    const kept = unsealThoughts(signature); // null if the client altered it
-    details.push(...(kept?.details ?? []));
-    for (const [id, extra] of Object.entries(kept?.extras ?? {})) extras.set(id, extra);
+    const stored = unsealThoughts(signature); // null if the client altered it
+    details.push(...(stored?.details ?? []));
+    for (const [id, extra] of Object.entries(stored?.extras ?? {})) extras.set(id, extra);
   }
   return { details, reasoning, extras };
 }

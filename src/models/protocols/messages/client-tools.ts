@@ -12,15 +12,16 @@ import type { CountBody, MessagesTool } from "./client-request.ts";
  */
 type ToolKind = "custom" | "client" | "server" | "search";
 
-const CLIENT = /^(?:bash|text_editor|memory|computer|computer_toolset|browser_toolset)_\d{8}$/;
-const SEARCH = /^tool_search_tool_(?:bm25|regex)(?:_\d{8})?$/;
+const CLIENT_TOOL_TYPE =
+  /^(?:bash|text_editor|memory|computer|computer_toolset|browser_toolset)_\d{8}$/;
+const SEARCH_TOOL_TYPE = /^tool_search_tool_(?:bm25|regex)(?:_\d{8})?$/;
 
 /** Returns a tool's kind: `server` for unknown types, because their cost is unknown. */
 export function toolKindOf({ type: given }: { readonly type?: unknown }): ToolKind {
   if (given === undefined || given === null || given === "custom") return "custom";
   const type = textOf(given);
-  if (CLIENT.test(type)) return "client";
-  return SEARCH.test(type) ? "search" : "server";
+  if (CLIENT_TOOL_TYPE.test(type)) return "client";
+  return SEARCH_TOOL_TYPE.test(type) ? "search" : "server";
 }
 
 /** Drops and reports tools that Anthropic runs. Returns 400 if `tool_choice` forces one of them. */
@@ -28,36 +29,39 @@ export function removeServerTools(
   body: CountBody,
   dropped: Set<string>,
 ): Result<readonly MessagesTool[]> {
-  const kept: MessagesTool[] = [];
-  const left = new Set<string>();
+  const supportedTools: MessagesTool[] = [];
+  const removedNames = new Set<string>();
   for (const [at, tool] of (body.tools ?? []).entries()) {
     const kind = toolKindOf(tool);
-    const problem = kind === "custom" ? customProblem(tool, at) : null;
+    const problem = kind === "custom" ? checkCustomTool(tool, at) : null;
     if (problem !== null) return problem;
-    if (kind !== "server") kept.push(tool);
+    if (kind !== "server") supportedTools.push(tool);
     else {
       dropped.add(`tools[${at}]:${tool.type}`);
-      left.add(tool.name ?? "");
+      removedNames.add(tool.name ?? "");
     }
   }
-  return choiceProblem(body.tool_choice ?? null, kept, left) ?? success(kept);
+  return (
+    checkToolChoice(body.tool_choice ?? null, supportedTools, removedNames) ??
+    success(supportedTools)
+  );
 }
 
 /** Returns an error if `tool_choice` names a missing tool, which hosts would ignore. */
-function choiceProblem(
-  choice: ToolWish | null,
-  kept: readonly MessagesTool[],
-  left: ReadonlySet<string>,
+function checkToolChoice(
+  choice: ToolChoice | null,
+  supportedTools: readonly MessagesTool[],
+  removedNames: ReadonlySet<string>,
 ): Result<never> | null {
   const param = "tool_choice";
-  if (choice?.type === "tool" && left.has(choice.name)) {
+  if (choice?.type === "tool" && removedNames.has(choice.name)) {
     const problem = "runs at the model's author, who bills it, and is not supported";
     return invalid(`tool_choice: '${choice.name}' ${problem}`, param);
   }
-  if (choice?.type === "tool" && !kept.some((tool) => couldBeChosen(tool, choice.name))) {
+  if (choice?.type === "tool" && !supportedTools.some((tool) => couldBeChosen(tool, choice.name))) {
     return invalid(`tool_choice: '${choice.name}' isn't in 'tools'`, param);
   }
-  return choice?.type === "any" && kept.length === 0
+  return choice?.type === "any" && supportedTools.length === 0
     ? invalid("tool_choice: none of the tools is supported", param)
     : null;
 }
@@ -66,9 +70,9 @@ function couldBeChosen({ type, name }: MessagesTool, chosen: string): boolean {
   return name === chosen || /_toolset_\d{8}$/.test(type ?? "");
 }
 
-type ToolWish = NonNullable<CountBody["tool_choice"]>;
+type ToolChoice = NonNullable<CountBody["tool_choice"]>;
 
-function customProblem(
+function checkCustomTool(
   { name, input_schema: schema }: MessagesTool,
   at: number,
 ): Result<never> | null {
@@ -82,16 +86,16 @@ function customProblem(
 }
 
 export function coreToolFields(body: CountBody, losses: ConversionLosses): Result<JsonObject> {
-  const kept = removeServerTools(body, losses.dropped);
-  if (!kept.ok) return kept;
+  const supportedTools = removeServerTools(body, losses.dropped);
+  if (!supportedTools.ok) return supportedTools;
   const functions = (body.tools ?? []).flatMap((tool, at) =>
-    kept.value.includes(tool) ? functionsOf(tool, `tools[${at}]`, losses) : [],
+    supportedTools.value.includes(tool) ? toFunctions(tool, `tools[${at}]`, losses) : [],
   );
   if (functions.length === 0) return success({});
   const { tool_choice: choice } = body;
   return success({
     tools: functions,
-    ...(choice && { tool_choice: choiceOf(choice, losses.names) }),
+    ...(choice && { tool_choice: toChatToolChoice(choice, losses.names) }),
     ...(forbidsParallelCalls(choice) && { parallel_tool_calls: false }),
   });
 }
@@ -100,15 +104,15 @@ function forbidsParallelCalls(choice: CountBody["tool_choice"]): boolean {
   return choice?.["disable_parallel_tool_use"] === true;
 }
 
-function functionsOf(tool: MessagesTool, place: string, losses: ConversionLosses): JsonObject[] {
+function toFunctions(tool: MessagesTool, path: string, losses: ConversionLosses): JsonObject[] {
   const kind = toolKindOf(tool);
-  if (kind === "custom") return [functionOf(tool, losses.names)];
-  if (kind === "search") losses.dropped.add(`${place}:${tool.type}`);
-  else losses.cannot(`${place}.type`, `only Claude models support '${tool.type}'`);
+  if (kind === "custom") return [toFunction(tool, losses.names)];
+  if (kind === "search") losses.dropped.add(`${path}:${tool.type}`);
+  else losses.cannot(`${path}.type`, `only Claude models support '${tool.type}'`);
   return [];
 }
 
-function functionOf(
+function toFunction(
   { name, description, input_schema: parameters, strict }: MessagesTool,
   names: FittingToolNames,
 ): JsonObject {
@@ -123,7 +127,7 @@ function functionOf(
   };
 }
 
-function choiceOf(choice: ToolWish, names: FittingToolNames): unknown {
+function toChatToolChoice(choice: ToolChoice, names: FittingToolNames): unknown {
   switch (choice.type) {
     case "auto":
       return "auto";

@@ -57,10 +57,10 @@ function toOutputParts(one: MessagesOutputBlock, jsonTool: string | null): Outpu
 }
 
 export function endOf(
-  { stop_reason: why, stop_details: details }: MessageEnd,
+  { stop_reason: stopReason, stop_details: details }: MessageEnd,
   secret: string,
 ): OutputPart[] {
-  const reason = finishReasonOf(textOf(why)) ?? "length"; // no stop reason of Claude means a failure
+  const reason = finishReasonOf(textOf(stopReason)) ?? "length"; // no stop reason of Claude means a failure
   const refusal = reason === "content_filter" ? cleanedMessage(details.explanation, secret) : "";
   const end: OutputPart = { kind: "finish", reason };
   return refusal === "" ? [end] : [{ kind: "refusal", text: refusal }, end];

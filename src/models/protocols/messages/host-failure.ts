@@ -3,7 +3,7 @@ import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { objectReader } from "../../core/shape.ts";
 import { httpFailure } from "../../core/upstream-failure.ts";
 
-const STATUSES: Readonly<Record<string, number>> = {
+const STATUS_BY_ERROR_TYPE: Readonly<Record<string, number>> = {
   invalid_request_error: 400,
   authentication_error: 401,
   billing_error: 402,
@@ -19,18 +19,18 @@ const STATUSES: Readonly<Record<string, number>> = {
  * Codes of a 429 for a spend limit (platform.claude.com, rate limits). It lasts until the next
  * month or a manual change.
  */
-const SPENT: ReadonlySet<string> = new Set([
+const SPEND_LIMIT_CODES: ReadonlySet<string> = new Set([
   "contract_spend_limit_reached",
   "enforced_spend_limit_reached",
 ]);
-const errorReader = objectReader({
+const readError = objectReader({
   error: objectReader({
     type: textOf,
     message: textOf,
     details: objectReader({ error_code: textOf }),
   }),
 });
-const LIMITS = ["requests", "tokens", "input-tokens", "output-tokens"];
+const LIMIT_NAMES = ["requests", "tokens", "input-tokens", "output-tokens"];
 
 export function messagesFailure(
   status: number,
@@ -38,26 +38,31 @@ export function messagesFailure(
   bodyText: string,
   secret: string,
 ): ProviderFailure {
-  const { message, details } = errorReader(parseObject(bodyText)).error;
+  const { message, details } = readError(parseObject(bodyText)).error;
   // Matches only the start, because request text in the message could otherwise disable the route.
   if (status === 400 && /^your credit balance is too low/i.test(message)) {
     return { kind: "disabled", reason: "credit_balance" };
   }
   const { error_code: code } = details;
-  if (status === 429 && SPENT.has(code)) return { kind: "disabled", reason: code };
+  if (status === 429 && SPEND_LIMIT_CODES.has(code)) return { kind: "disabled", reason: code };
   return httpFailure(status, status === 429 ? addRetryAfter(headers) : headers, bodyText, secret);
 }
 
 /** Returns the failure of an error event, or of an error in a 200 response. */
 export function eventFailure(raw: JsonObject, secret: string): ProviderFailure {
-  const { type } = errorReader(raw).error;
-  return messagesFailure(STATUSES[type] ?? 500, new Headers(), JSON.stringify(raw), secret);
+  const { type } = readError(raw).error;
+  return messagesFailure(
+    STATUS_BY_ERROR_TYPE[type] ?? 500,
+    new Headers(),
+    JSON.stringify(raw),
+    secret,
+  );
 }
 
 /** Adds a missing `retry-after`: the time at which the last exhausted limit resets. */
 function addRetryAfter(headers: Headers): Headers {
   if (headers.has("retry-after")) return headers;
-  const reset = LIMITS.map((limit) => `anthropic-ratelimit-${limit}`)
+  const reset = LIMIT_NAMES.map((limit) => `anthropic-ratelimit-${limit}`)
     .filter((limit) => headers.get(`${limit}-remaining`) === "0")
     .map((limit) => headers.get(`${limit}-reset`) ?? "")
     .toSorted()

@@ -4,10 +4,10 @@ import { badImageFailure, conversationOf } from "../../core/conversation.ts";
 import type { ProviderCall, ProviderFailure } from "../../core/provider.ts";
 import { claudeMessagesOf } from "./host-messages.ts";
 
-const typed = objectReader({ type: anyValue });
+const readType = objectReader({ type: anyValue });
 
-const BY_BLOCK = /^messages\.(\d+)\.content\.(\d+)\.image\b/;
-const SOME_IMAGE = /^(?:could not process image|unable to download the file)/i;
+const BLOCK_PATH = /^messages\.(\d+)\.content\.(\d+)\.image\b/;
+const UNNAMED_IMAGE_ERROR = /^(?:could not process image|unable to download the file)/i;
 
 /**
  * Adds `param` to a failure about an image. If the host names no block, the last image failed,
@@ -16,11 +16,11 @@ const SOME_IMAGE = /^(?:could not process image|unable to download the file)/i;
 export function addImageParam(failure: ProviderFailure, call: ProviderCall): ProviderFailure {
   const { kind, message = "" } = failure;
   if (kind !== "refused" || call.kind !== "chat" || call.native !== undefined) return failure;
-  const [, turn, block] = BY_BLOCK.exec(message) ?? [];
-  if (turn === undefined && !SOME_IMAGE.test(message)) return failure;
+  const [, turn, block] = BLOCK_PATH.exec(message) ?? [];
+  if (turn === undefined && !UNNAMED_IMAGE_ERROR.test(message)) return failure;
   const conversation = conversationOf(call.body);
   if ("reason" in conversation) return failure;
-  const places = conversation.turns.flatMap(({ parts }) =>
+  const imagePaths = conversation.turns.flatMap(({ parts }) =>
     parts.flatMap((part) => (part.kind === "image" ? [part.at] : [])),
   );
   const { messages } = claudeMessagesOf(conversation, true);
@@ -30,7 +30,7 @@ export function addImageParam(failure: ProviderFailure, call: ProviderCall): Pro
     : undefined;
   const images = messages
     .flatMap(({ content }) => listOf(content))
-    .filter((one) => typed(one).type === "image");
-  const at = places.at(images.findIndex((image) => image === imageBlock));
+    .filter((one) => readType(one).type === "image");
+  const at = imagePaths.at(images.findIndex((image) => image === imageBlock));
   return at === undefined ? failure : { ...failure, ...badImageFailure(message, at) };
 }

@@ -10,7 +10,7 @@ import type { MessagesOutputBlock } from "./host-answer.ts";
 import { eventFailure } from "./host-failure.ts";
 import { mergeLaterUsage, messagesUsage, reportsOutputTokens } from "./host-usage.ts";
 
-const event = objectReader({
+const readEvent = objectReader({
   type: textOf,
   index: numberOf,
   message: objectReader({ usage: anyValue }),
@@ -18,8 +18,8 @@ const event = objectReader({
   delta: anyValue,
   usage: anyValue,
 });
-type Event = ReturnType<typeof event>;
-const delta = objectReader({
+type Event = ReturnType<typeof readEvent>;
+const readDelta = objectReader({
   type: textOf,
   text: textOf,
   thinking: textOf,
@@ -52,7 +52,7 @@ export class MessagesReader extends FrameReader {
    * one.
    */
   #isCounted = false;
-  #tools = 0;
+  #toolCount = 0;
   readonly #blocks = new Map<number, OpenBlock>();
   readonly #builder = new ChunkBuilder();
   readonly #jsonTool: string | null;
@@ -69,24 +69,28 @@ export class MessagesReader extends FrameReader {
   }
 
   protected frame(raw: JsonObject, name: string): StreamEvent[] {
-    const reported = event(raw);
+    const reported = readEvent(raw);
     const { type } = reported;
     if (name === "error" || type === "error") return failureEvents(eventFailure(raw, this.#secret));
-    return type.startsWith("content_block_") ? this.#content(reported) : this.#message(reported);
+    return type.startsWith("content_block_")
+      ? this.#contentEvents(reported)
+      : this.#messageEvents(reported);
   }
 
-  #message({ type, message, delta: last, usage }: Event): StreamEvent[] {
+  #messageEvents({ type, message, delta: messageDelta, usage }: Event): StreamEvent[] {
     if (type === "message_start") {
       this.#usage = mergeLaterUsage({}, message.usage);
-      return this.#reported(true); // the role waits for the first content, because another route can still be tried
+      return this.#usageEvents(true); // the role waits for the first content, because another route can still be tried
     }
-    if (type === "message_delta") return this.#finish(last, usage);
+    if (type === "message_delta") return this.#finish(messageDelta, usage);
     return type === "message_stop" ? this.#end() : [];
   }
 
-  #content({ type, index = -1, content_block: started, delta: piece }: Event): StreamEvent[] {
+  #contentEvents({ type, index = -1, content_block: started, delta: piece }: Event): StreamEvent[] {
     if (type === "content_block_start") return this.#start(index, messagesBlock(started));
-    if (type === "content_block_delta") return this.#delta(this.#blocks.get(index), delta(piece));
+    if (type === "content_block_delta") {
+      return this.#delta(this.#blocks.get(index), readDelta(piece));
+    }
     return type === "content_block_stop" ? this.#stop(index) : [];
   }
 
@@ -98,34 +102,34 @@ export class MessagesReader extends FrameReader {
     if (type === "thinking" || type === "redacted_thinking") {
       const open: OpenBlock = { kind: "thought", type, thinking: "", signature: "", data };
       this.#blocks.set(index, open);
-      return this.#thought(open, thought);
+      return this.#thoughtEvents(open, thought);
     }
     if (type !== "tool_use") return [];
     const isAnswer = name === this.#jsonTool;
-    const whole = JSON.stringify(input);
-    const tool = isAnswer ? null : this.#tools++;
+    const inputJson = JSON.stringify(input);
+    const tool = isAnswer ? null : this.#toolCount++;
     // A call that is cut off may have no input. Only a complete call gets `{}`.
     this.#blocks.set(index, {
       kind: "tool",
       tool,
-      input: whole === "{}" && !isAnswer ? "" : whole,
+      input: inputJson === "{}" && !isAnswer ? "" : inputJson,
     });
     return isAnswer ? [] : this.#builder.tool(id, name);
   }
 
-  #delta(open: OpenBlock | undefined, piece: ReturnType<typeof delta>): StreamEvent[] {
+  #delta(open: OpenBlock | undefined, piece: ReturnType<typeof readDelta>): StreamEvent[] {
     if (piece.type === "text_delta") return this.#builder.text(piece.text);
     if (open === undefined) return [];
-    if (open.kind === "thought") return this.#thought(open, piece);
+    if (open.kind === "thought") return this.#thoughtEvents(open, piece);
     if (piece.partial_json !== "") open.input = "";
-    return this.#input(open.tool, piece.partial_json);
+    return this.#inputEvents(open.tool, piece.partial_json);
   }
 
-  #input(tool: number | null, json: string): StreamEvent[] {
+  #inputEvents(tool: number | null, json: string): StreamEvent[] {
     return tool === null ? this.#builder.text(json) : this.#builder.toolArguments(json, tool);
   }
 
-  #thought(
+  #thoughtEvents(
     open: OpenBlock & { kind: "thought" },
     { thinking, signature }: Pick<MessagesOutputBlock, "thinking" | "signature">,
   ): StreamEvent[] {
@@ -137,7 +141,7 @@ export class MessagesReader extends FrameReader {
   #stop(index: number): StreamEvent[] {
     const open = this.#blocks.get(index);
     this.#blocks.delete(index);
-    if (open?.kind === "tool") return this.#input(open.tool, open.input);
+    if (open?.kind === "tool") return this.#inputEvents(open.tool, open.input);
     const detail = open === undefined ? null : claudeThoughtDetail(open);
     return detail === null ? [] : this.#builder.say({ kind: "detail", detail });
   }
@@ -145,18 +149,18 @@ export class MessagesReader extends FrameReader {
   /**
    * Handles `message_delta`. The usage is final once there is a stop reason and an output count.
    */
-  #finish(last: unknown, usage: unknown): StreamEvent[] {
+  #finish(messageDelta: unknown, usage: unknown): StreamEvent[] {
     this.#usage = mergeLaterUsage(this.#usage, usage);
     this.#isCounted ||= reportsOutputTokens(usage);
-    const end = messagesEnding(last);
+    const end = messagesEnding(messageDelta);
     if (typeof end.stop_reason !== "string") {
-      return this.#reported(!(this.#builder.finished && this.#isCounted));
+      return this.#usageEvents(!(this.#builder.finished && this.#isCounted));
     }
     const events = endOf(end, this.#secret).flatMap((one) => this.#builder.say(one));
-    return [...events, ...this.#reported(!this.#isCounted)];
+    return [...events, ...this.#usageEvents(!this.#isCounted)];
   }
 
-  #reported(partial: boolean): StreamEvent[] {
+  #usageEvents(partial: boolean): StreamEvent[] {
     const usage = messagesUsage(this.#usage);
     return usage === null ? [] : [{ kind: "usage", usage, ...(partial && { partial }) }];
   }

@@ -14,7 +14,7 @@ const IMAGE_TYPES: ReadonlySet<string> = new Set([
   "image/webp",
 ]);
 
-const OPENING = "Hello.";
+const OPENING_TEXT = "Hello.";
 
 /**
  * Drops blank texts, because the host returns 400 for them. If `thinks` is set, sends earlier
@@ -26,16 +26,16 @@ export function claudeMessagesOf(
 ): { readonly system: readonly JsonObject[]; readonly messages: readonly JsonObject[] } {
   const ids = new ToolCallIds(WORD_64_ID);
   const messages = turns
-    .map(({ role, parts }) => ({ role, content: blocksOf(parts, thinks, ids) }))
+    .map(({ role, parts }) => ({ role, content: toBlocks(parts, thinks, ids) }))
     .filter(({ content }) => content.length > 0);
   const instructions = system.flatMap((text, index) => textBlocks(text, markedSystem?.has(index)));
   if (messages.length === 0) {
     // Without messages, the instructions are the prompt.
-    const content = instructions.length > 0 ? instructions : textBlocks(OPENING);
+    const content = instructions.length > 0 ? instructions : textBlocks(OPENING_TEXT);
     return { system: [], messages: [{ role: "user", content }] };
   }
   if (messages[0]?.role !== "user") {
-    messages.unshift({ role: "user", content: textBlocks(OPENING) });
+    messages.unshift({ role: "user", content: textBlocks(OPENING_TEXT) });
   }
   const last = messages.at(-1);
   if (last?.role === "assistant") last.content = trimLastText(last.content);
@@ -69,14 +69,14 @@ function isPdf(image: ParsedImageUrl): boolean {
 
 type Block = JsonObject & { readonly text?: unknown };
 
-function blocksOf(parts: readonly ConversationPart[], thinks: boolean, ids: ToolCallIds): Block[] {
-  const blocks = parts.flatMap((part) => blockOf(part, thinks, ids));
+function toBlocks(parts: readonly ConversationPart[], thinks: boolean, ids: ToolCallIds): Block[] {
+  const blocks = parts.flatMap((part) => toBlock(part, thinks, ids));
   // The host rejects a message that ends with reasoning.
   while (isThinkingBlock(blocks.at(-1))) blocks.pop();
   return blocks;
 }
 
-function blockOf(part: ConversationPart, thinks: boolean, ids: ToolCallIds): Block[] {
+function toBlock(part: ConversationPart, thinks: boolean, ids: ToolCallIds): Block[] {
   switch (part.kind) {
     case "text":
       return textBlocks(part.text, part.isMarked);

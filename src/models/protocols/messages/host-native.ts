@@ -21,10 +21,10 @@ export function claudeNativeBody(
   if (native === undefined) return null;
   const rules = claudeRules(upstreamId);
   const { temperature, top_p, top_k, ...body } = native.body;
-  const { thinking, max_tokens: requested } = asking(body);
-  const allowsSampling = rules.sampling && !THINKS.has(thinking.type);
+  const { thinking, max_tokens: requestedCap } = readSettings(body);
+  const allowsSampling = rules.sampling && !THINKING_TYPES.has(thinking.type);
   const samplingFields = definedFields({ temperature, top_p, top_k });
-  const sampling = allowsSampling ? samplingOf(samplingFields) : {};
+  const sampling = allowsSampling ? removeTopP(samplingFields) : {};
   onDropped?.(Object.keys(samplingFields).filter((field) => !Object.hasOwn(sampling, field)));
   return {
     beta: native.headers["anthropic-beta"] ?? null,
@@ -32,7 +32,7 @@ export function claudeNativeBody(
       ...body,
       ...sampling,
       model: upstreamId,
-      max_tokens: requested === 0 ? 0 : cap,
+      max_tokens: requestedCap === 0 ? 0 : cap,
       ...(geo !== null && rules.geo && { inference_geo: geo }),
       service_tier: "standard_only", // priority has another price
       ...(stream && { stream: true }),
@@ -42,39 +42,45 @@ export function claudeNativeBody(
 
 export function requestsHourCache(body: JsonObject): boolean {
   return Object.entries(body).some(([field, value]) =>
-    field === "cache_control" ? outlastsDefault(value) : marksHour(value),
+    field === "cache_control" ? isHourCache(value) : containsHourCache(value),
   );
 }
 
-function marksHour(value: unknown): boolean {
-  if (Array.isArray(value)) return value.some(marksHour);
+function containsHourCache(value: unknown): boolean {
+  if (Array.isArray(value)) return value.some(containsHourCache);
   return isObject(value) && requestsHourCache(value);
 }
 
-function outlastsDefault(mark: unknown): boolean {
+function isHourCache(mark: unknown): boolean {
   const { ttl }: KnownFields<"ttl"> = objectOf(mark);
   return ttl !== undefined && ttl !== null && ttl !== "5m";
 }
 
-const asking = objectReader({ max_tokens: numberOf, thinking: objectReader({ type: anyValue }) });
-const THINKS: ReadonlySet<unknown> = new Set(["enabled", "adaptive"]);
+const readSettings = objectReader({
+  max_tokens: numberOf,
+  thinking: objectReader({ type: anyValue }),
+});
+const THINKING_TYPES: ReadonlySet<unknown> = new Set(["enabled", "adaptive"]);
 
 /** The host returns 400 for `temperature` together with `top_p`. */
-function samplingOf(samplingFields: JsonObject): JsonObject {
-  const { top_p: _, ...one } = samplingFields;
-  return "temperature" in one ? one : samplingFields;
+function removeTopP(samplingFields: JsonObject): JsonObject {
+  const { top_p: _, ...withoutTopP } = samplingFields;
+  return "temperature" in withoutTopP ? withoutTopP : samplingFields;
 }
 
 function definedFields(fields: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
-export function readClaudeNativeMessage(raw: JsonObject, asksHour: boolean): NativeAnswer | null {
-  const { content, usage, stop_reason: why } = raw;
+export function readClaudeNativeMessage(
+  raw: JsonObject,
+  requestsHour: boolean,
+): NativeAnswer | null {
+  const { content, usage, stop_reason: stopReason } = raw;
   if (!Array.isArray(content)) return null;
-  const text = content.map((block) => eventText(part(block))).join("");
-  const native = { text, finish: textOf(why) || null };
-  return { body: raw, usage: messagesUsage(usage, asksHour), native };
+  const text = content.map((block) => eventText(readPart(block))).join("");
+  const native = { text, finish: textOf(stopReason) || null };
+  return { body: raw, usage: messagesUsage(usage, requestsHour), native };
 }
 
 type NativeAnswer = {
@@ -83,22 +89,22 @@ type NativeAnswer = {
   readonly native: NativeOutput;
 };
 
-const part = objectReader({
+const readPart = objectReader({
   text: textOf,
   thinking: textOf,
   partial_json: textOf,
   name: textOf,
   input: (input) => (input === undefined ? "" : JSON.stringify(input)),
 });
-const reported = objectReader({
+const readEvent = objectReader({
   type: textOf,
   index: numberOf,
   message: objectReader({ usage: anyValue }),
-  content_block: part,
+  content_block: readPart,
   delta: objectReader({ type: anyValue, text: textOf, stop_reason: textOf }),
   usage: anyValue,
 });
-type Event = ReturnType<typeof reported>;
+type Event = ReturnType<typeof readEvent>;
 
 function eventText({
   text,
@@ -106,7 +112,7 @@ function eventText({
   partial_json: json,
   name,
   input,
-}: ReturnType<typeof part>): string {
+}: ReturnType<typeof readPart>): string {
   return text + thinking + json + name + (input === "{}" ? "" : input);
 }
 
@@ -114,15 +120,15 @@ export class ClaudeNativeReader extends FrameReader {
   #usage: JsonObject = {};
   #isCounted = false;
   #isFinished = false;
-  #start: StreamEvent[] = [];
+  #heldStart: StreamEvent[] = [];
   readonly #texts = new RepeatedText(/"delta":\s?\{"type":\s?"text_delta",\s?"text":\s?/);
   readonly #secret: string;
-  readonly #asksHour: boolean;
+  readonly #requestsHour: boolean;
 
-  constructor(secret: string, asksHour: boolean) {
+  constructor(secret: string, requestsHour: boolean) {
     super();
     this.#secret = secret;
-    this.#asksHour = asksHour;
+    this.#requestsHour = requestsHour;
   }
 
   protected get isFinished(): boolean {
@@ -135,20 +141,20 @@ export class ClaudeNativeReader extends FrameReader {
 
   protected frame(raw: JsonObject, name: string, data: string): StreamEvent[] {
     this.#texts.forget();
-    const { type, message, content_block: block, ...rest } = reported(raw);
+    const { type, message, content_block: block, ...rest } = readEvent(raw);
     if (name === "error" || type === "error") return failureEvents(eventFailure(raw, this.#secret));
     switch (type) {
       case "message_start":
         this.#usage = mergeLaterUsage({}, message.usage);
-        this.#start = [forwardEvent(raw, "", null)];
-        return this.#reported();
+        this.#heldStart = [forwardEvent(raw, "", null)];
+        return this.#usageEvents();
       case "content_block_start":
-        return this.#begun(forwardEvent(raw, eventText(block), null));
+        return this.#withStart(forwardEvent(raw, eventText(block), null));
       case "content_block_delta":
-        this.#learn(data, rest);
-        return this.#begun(forwardEvent(raw, eventText(part(raw["delta"])), null));
+        this.#learnText(data, rest);
+        return this.#withStart(forwardEvent(raw, eventText(readPart(raw["delta"])), null));
       case "content_block_stop":
-        return this.#begun(forwardEvent(raw, "", null));
+        return this.#withStart(forwardEvent(raw, "", null));
       case "message_delta":
         return this.#finish(raw, rest);
       case "message_stop":
@@ -158,15 +164,15 @@ export class ClaudeNativeReader extends FrameReader {
     }
   }
 
-  #learn(data: string, { index, delta }: Pick<Event, "index" | "delta">): void {
+  #learnText(data: string, { index, delta }: Pick<Event, "index" | "delta">): void {
     const isText = delta.type === "text_delta" && index !== undefined;
     if (isText) this.#texts.learn(data, index, delta.text);
   }
 
-  #begun(event: StreamEvent): StreamEvent[] {
-    if (this.#start.length === 0) return [event];
-    const start = this.#start;
-    this.#start = [];
+  #withStart(event: StreamEvent): StreamEvent[] {
+    if (this.#heldStart.length === 0) return [event];
+    const start = this.#heldStart;
+    this.#heldStart = [];
     return [...start, event];
   }
 
@@ -175,11 +181,11 @@ export class ClaudeNativeReader extends FrameReader {
     this.#isCounted ||= reportsOutputTokens(usage);
     const reason = delta.stop_reason || null;
     this.#isFinished ||= reason !== null;
-    return [...this.#begun(forwardEvent(raw, "", reason)), ...this.#reported()];
+    return [...this.#withStart(forwardEvent(raw, "", reason)), ...this.#usageEvents()];
   }
 
-  #reported(): StreamEvent[] {
-    const usage = messagesUsage(this.#usage, this.#asksHour);
+  #usageEvents(): StreamEvent[] {
+    const usage = messagesUsage(this.#usage, this.#requestsHour);
     if (usage === null) return [];
     const isPartial = !(this.#isFinished && this.#isCounted);
     return [{ kind: "usage", usage, ...(isPartial && { partial: true }) }];

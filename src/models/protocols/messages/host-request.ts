@@ -24,9 +24,9 @@ type MessagesRequest = { readonly body: JsonObject; readonly beta: string | null
  * returns 400.
  */
 const BINDING_BETA = "thinking-binding-controls-2026-08-01";
-const JSON_WORDS = "Answer with one JSON object and nothing else.";
+const JSON_INSTRUCTION = "Answer with one JSON object and nothing else.";
 
-const PLACES: SentFieldPaths = {
+const SENT_FIELD_PATHS: SentFieldPaths = {
   parallel_tool_calls: ["tool_choice.disable_parallel_tool_use"],
   prompt_cache_key: ["cache_control"],
   prompt_cache_options: ["cache_control"],
@@ -54,7 +54,7 @@ export function toMessagesApiRequest(
   if (problem !== null) return problem;
   const rules = claudeRules(call.upstreamId);
   const { body: sent, beta } = requestBody({ call, rules, prompt });
-  reportDroppedFields(call, sent, PLACES, true);
+  reportDroppedFields(call, sent, SENT_FIELD_PATHS, true);
   return {
     beta,
     body: {
@@ -68,15 +68,16 @@ export function toMessagesApiRequest(
 
 function requestBody({ call, rules, prompt }: RequestParts): MessagesRequest {
   const { body, cap, upstreamId } = call;
-  const { conversation: said, tools, stops, caches } = prompt;
+  const { conversation: clientConversation, tools, stops, caches } = prompt;
   const json = jsonOutputMethodOf(body, rules);
-  const { fields, forced } = claudeToolFields(tools, rules, json, said);
-  const needsThought = rules.thinking === "budget" && hasCallsWithoutThought(said.turns);
+  const { fields, forced } = claudeToolFields(tools, rules, json, clientConversation);
+  const needsThought =
+    rules.thinking === "budget" && hasCallsWithoutThought(clientConversation.turns);
   const mayThink = !forced.isForced && !needsThought;
   const reasoning = claudeReasoningFields(rules, body.reasoning_effort, cap, mayThink);
   const conversation = addInstructions(
-    said,
-    json?.by === "words" ? JSON_WORDS : null,
+    clientConversation,
+    json?.by === "words" ? JSON_INSTRUCTION : null,
     forced.words,
   );
   const { system, messages } = claudeMessagesOf(conversation, reasoning.thinks);
@@ -105,14 +106,14 @@ function requestBody({ call, rules, prompt }: RequestParts): MessagesRequest {
 function addInstructions(
   conversation: Conversation,
   standingInstructions: string | null,
-  now: string | null,
+  turnInstruction: string | null,
 ): Conversation {
   const system =
     standingInstructions === null
       ? conversation.system
       : [...conversation.system, standingInstructions];
-  if (now === null) return { ...conversation, system };
-  const part = { kind: "text" as const, text: `<system>${now}</system>` };
+  if (turnInstruction === null) return { ...conversation, system };
+  const part = { kind: "text" as const, text: `<system>${turnInstruction}</system>` };
   const last = conversation.turns.at(-1);
   if (last?.role !== "user") {
     return {
@@ -162,7 +163,7 @@ type ToolFields = {
   readonly tools?: readonly JsonObject[];
   readonly tool_choice?: JsonObject;
 };
-type Forced = { readonly isForced: boolean; readonly words: string | null };
+type ToolForcing = { readonly isForced: boolean; readonly words: string | null };
 
 const STRICT_TOOLS_MAX = 20;
 const NO_INPUT: JsonObject = { type: "object", properties: {} };
@@ -172,17 +173,17 @@ function claudeToolFields(
   rules: ClaudeRules,
   json: JsonOutputMethod | null,
   { turns }: Conversation,
-): { readonly fields: ToolFields; readonly forced: Forced } {
+): { readonly fields: ToolFields; readonly forced: ToolForcing } {
   const offered = offeredTools(requested.list, rules);
-  const choice = choiceOf(requested, rules);
+  const choice = toolChoiceOf(requested, rules);
   if (json?.by === "tool" && typeof requested.choice === "string") {
     const tool = { name: json.name, input_schema: objectSchema(json.schema) };
-    const alone = requested.choice === "none" || offered.length === 0;
+    const isOnlyTool = requested.choice === "none" || offered.length === 0;
     return {
       fields: {
-        tools: [...(alone ? [] : offered), tool],
+        tools: [...(isOnlyTool ? [] : offered), tool],
         tool_choice: {
-          ...(alone ? { type: "tool", name: json.name } : { type: "any" }),
+          ...(isOnlyTool ? { type: "tool", name: json.name } : { type: "any" }),
           disable_parallel_tool_use: true,
         },
       },
@@ -221,20 +222,24 @@ function offeredTools(list: readonly FunctionTool[], rules: ClaudeRules): JsonOb
   });
 }
 
-function choiceOf(
+function toolChoiceOf(
   { choice, parallel }: RequestedTools,
   rules: ClaudeRules,
-): { readonly field: ToolFields; readonly forced: Forced } {
-  const free = { isForced: false, words: null };
-  const one = parallel ? {} : { disable_parallel_tool_use: true };
-  if (choice === "none") return { field: { tool_choice: { type: "none" } }, forced: free };
+): { readonly field: ToolFields; readonly forced: ToolForcing } {
+  const notForced = { isForced: false, words: null };
+  const parallelField = parallel ? {} : { disable_parallel_tool_use: true };
+  if (choice === "none") return { field: { tool_choice: { type: "none" } }, forced: notForced };
   if (choice === "auto") {
-    return { field: parallel ? {} : { tool_choice: { type: "auto", ...one } }, forced: free };
+    return {
+      field: parallel ? {} : { tool_choice: { type: "auto", ...parallelField } },
+      forced: notForced,
+    };
   }
-  const named = typeof choice === "string" ? { type: "any" } : { type: "tool", name: choice.name };
+  const forcedChoice =
+    typeof choice === "string" ? { type: "any" } : { type: "tool", name: choice.name };
   if (rules.forcedTools) {
     return {
-      field: { tool_choice: { ...named, ...one } },
+      field: { tool_choice: { ...forcedChoice, ...parallelField } },
       forced: { isForced: true, words: null },
     };
   }
@@ -243,7 +248,7 @@ function choiceOf(
       ? "Answer by calling one of the tools."
       : `Answer by calling the tool ${choice.name}.`;
   return {
-    field: parallel ? {} : { tool_choice: { type: "auto", ...one } },
+    field: parallel ? {} : { tool_choice: { type: "auto", ...parallelField } },
     forced: { isForced: false, words },
   };
 }
