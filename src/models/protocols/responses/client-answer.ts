@@ -22,7 +22,7 @@ export type ResponseContext = {
   readonly isNative: boolean;
 };
 
-function ownPart({ id }: ResponseHead): string {
+function idSuffixOf({ id }: ResponseHead): string {
   return id.slice(RESPONSE_ID.length);
 }
 
@@ -44,9 +44,9 @@ export function storedResponseOf(
 }
 
 function outputOf(answer: JsonObject, context: ResponseContext, receipt: Receipt): Output {
-  const wanted = outputOptions(context, receipt);
-  const output = new Output(ownPart(receipt), wanted, () => "");
-  if (context.isNative) new NativeItems(output, wanted).whole(answer);
+  const options = outputOptions(context, receipt);
+  const output = new Output(idSuffixOf(receipt), options, () => "");
+  if (context.isNative) new NativeItems(output, options).whole(answer);
   else {
     const [choice] = (answer as Completion).choices;
     if (choice !== undefined) output.delta(choice.message, choice.logprobs);
@@ -83,24 +83,24 @@ function responseEnd({ finishReason, capLoweredByMoney }: Receipt): Omit<Respons
   if (finishReason === "length" && capLoweredByMoney) {
     return { status: "failed", error: OUT_OF_CREDITS, incomplete_details: null };
   }
-  const reason = INCOMPLETE[finishReason ?? ""];
+  const reason = INCOMPLETE_REASONS[finishReason ?? ""];
   return reason === undefined
     ? { status: "completed", error: null, incomplete_details: null }
     : { status: "incomplete", error: null, incomplete_details: { reason } };
 }
 
-const INCOMPLETE: Readonly<Record<string, "max_output_tokens" | "content_filter">> = {
+const INCOMPLETE_REASONS: Readonly<Record<string, "max_output_tokens" | "content_filter">> = {
   length: "max_output_tokens",
   content_filter: "content_filter",
 };
 
-const DONE = "data: [DONE]\n\n";
-const COMMENT = ": keep-alive\n\n";
+const DONE_EVENT = "data: [DONE]\n\n";
+const KEEP_ALIVE_COMMENT = ": keep-alive\n\n";
 /**
  * Number of keep-alive comments, one every 15 s, before a keep-alive event. Codex gives up after
  * 300 s without an event.
  */
-const COMMENTS_MAX = 4;
+const KEEP_ALIVE_COMMENTS_MAX = 4;
 
 export function responseStream(head: ResponseHead, context: ResponseContext): StreamWriter {
   return new ResponseStream(head, context);
@@ -108,35 +108,37 @@ export function responseStream(head: ResponseHead, context: ResponseContext): St
 
 class ResponseStream implements StreamWriter {
   readonly #head: ResponseHead;
-  readonly #asking: ResponseContext;
+  readonly #context: ResponseContext;
   readonly #output: Output;
   readonly #native: NativeItems | null;
   #sequence = 0;
-  #comments = 0;
-  #around: ResponseEnvelope | null = null;
+  #commentCount = 0;
+  #envelope: ResponseEnvelope | null = null;
 
   constructor(head: ResponseHead, context: ResponseContext) {
     this.#head = head;
-    this.#asking = context;
+    this.#context = context;
     const wanted = outputOptions(context, head);
-    this.#output = new Output(ownPart(head), wanted, (type, fields) => this.#event(type, fields));
+    this.#output = new Output(idSuffixOf(head), wanted, (type, fields) =>
+      this.#event(type, fields),
+    );
     this.#native = context.isNative ? new NativeItems(this.#output, wanted) : null;
   }
 
   get ping(): string {
-    this.#comments++;
-    if (this.#comments <= COMMENTS_MAX) return COMMENT;
+    this.#commentCount++;
+    if (this.#commentCount <= KEEP_ALIVE_COMMENTS_MAX) return KEEP_ALIVE_COMMENT;
     return this.#event("keepalive", {});
   }
 
   begin(): string {
-    const response = openResponse(this.#head, this.#asking.echo);
+    const response = openResponse(this.#head, this.#context.echo);
     const created = this.#event("response.created", { response });
     return created + this.#event("response.in_progress", { response });
   }
 
   chunk({ choices }: Chunk): string {
-    this.#around = null;
+    this.#envelope = null;
     let text = "";
     for (const { index, delta, logprobs } of choices) {
       if (index === 0) text += this.#output.delta(delta, logprobs);
@@ -147,15 +149,15 @@ class ResponseStream implements StreamWriter {
   native(event: JsonObject): string {
     const plain = this.#native?.plainText(event) ?? null;
     if (plain !== null) return this.text(0, plain);
-    this.#around = null;
+    this.#envelope = null;
     return this.#native?.event(event) ?? "";
   }
 
   text(index: number, json: string): string {
     if (index !== 0 || json === '""') return "";
-    const envelope = (this.#around ??= this.#surroundings());
+    const envelope = (this.#envelope ??= this.#createEnvelope());
     if (envelope === null) return this.#native?.more(json) ?? this.#output.text(json);
-    this.#comments = 0;
+    this.#commentCount = 0;
     envelope.append(json);
     return envelope.head + String(this.#sequence++) + envelope.middle + json + envelope.tail;
   }
@@ -174,15 +176,15 @@ class ResponseStream implements StreamWriter {
   }
 
   kept(receipt: Receipt): StoredResponse | null {
-    return toStoredResponse(this.#output, this.#asking, receipt);
+    return toStoredResponse(this.#output, this.#context, receipt);
   }
 
   #close(ending: Omit<ResponseState, "output">, receipt: Receipt | null): string {
     const { status, error } = ending;
     const state = { ...ending, output: this.#output.items() };
-    const response = closedResponse(this.#head, this.#asking.echo, { state, receipt });
+    const response = closedResponse(this.#head, this.#context.echo, { state, receipt });
     const reported = error === null ? "" : this.#error(error);
-    return reported + this.#event(`response.${status}`, { response }) + DONE;
+    return reported + this.#event(`response.${status}`, { response }) + DONE_EVENT;
   }
 
   /**
@@ -195,17 +197,17 @@ class ResponseStream implements StreamWriter {
   }
 
   #event(type: string, fields: object): string {
-    this.#comments = 0;
+    this.#commentCount = 0;
     const data = { type, sequence_number: this.#sequence++, ...fields };
     return `event: ${type}\ndata: ${JSON.stringify(data)}\n\n`;
   }
 
-  #surroundings(): ResponseEnvelope | null {
+  #createEnvelope(): ResponseEnvelope | null {
     const open = this.#native?.goesOn === false ? null : this.#output.openText;
     if (open === null) return null;
     const fields = JSON.stringify(open.fields).slice(1, -1);
     return {
-      head: `event: ${DELTA}\ndata: {"type":"${DELTA}","sequence_number":`,
+      head: `event: ${DELTA_EVENT}\ndata: {"type":"${DELTA_EVENT}","sequence_number":`,
       middle: `,${fields},"delta":`,
       tail: ',"logprobs":[]}\n\n',
       append: (json) => {
@@ -215,7 +217,7 @@ class ResponseStream implements StreamWriter {
   }
 }
 
-const DELTA = "response.output_text.delta";
+const DELTA_EVENT = "response.output_text.delta";
 
 type ResponseEnvelope = {
   readonly head: string;
@@ -231,51 +233,53 @@ type ResponseEnvelope = {
  * be retried.
  */
 function errorOf(failure: Failure): ErrorOfResponse {
-  const { message, type, code, param, retry_after: wait } = failureObject(failure);
+  const { message, type, code, param, retry_after: retryAfterS } = failureObject(failure);
   const reported = { message, type, param };
   const { kind } = failure;
   if (kind === "invalid_request") {
-    return { ...reported, code: code === CONTEXT ? CONTEXT : FINAL };
+    return { ...reported, code: code === CONTEXT ? CONTEXT : FINAL_CODE };
   }
-  const isFinal = LASTING.has(kind) || failure.charged !== undefined;
-  if (isFinal) return { ...reported, code: FINAL };
-  if (SPENT.has(kind) && !isOnlyHeld(failure)) return { ...reported, code: INSUFFICIENT };
-  if (SPENT.has(kind) || RATE.has(kind)) {
-    const messageWithRetry = `${message} Please try again in ${wait ?? 1}s.`;
+  const isFinal = PERMANENT_FAILURES.has(kind) || failure.charged !== undefined;
+  if (isFinal) return { ...reported, code: FINAL_CODE };
+  if (SPENDING_FAILURES.has(kind) && !isCausedByHolds(failure)) {
+    return { ...reported, code: INSUFFICIENT_CODE };
+  }
+  if (SPENDING_FAILURES.has(kind) || RATE_LIMIT_FAILURES.has(kind)) {
+    const messageWithRetry = `${message} Please try again in ${retryAfterS ?? 1}s.`;
     return { ...reported, code: "rate_limit_exceeded", message: messageWithRetry };
   }
-  return { ...reported, code: SERVER_ERROR };
+  return { ...reported, code: SERVER_ERROR_CODE };
 }
 
 /** Failures that retrying the same request can't resolve. */
-const LASTING: ReadonlySet<Failure["kind"]> = new Set([
+const PERMANENT_FAILURES: ReadonlySet<Failure["kind"]> = new Set([
   "too_many_end_users",
   "tokens_over_limit",
   "model_not_allowed",
   "route_not_allowed",
 ]);
 
-const RATE: ReadonlySet<Failure["kind"]> = new Set([
+const RATE_LIMIT_FAILURES: ReadonlySet<Failure["kind"]> = new Set([
   "rate_limited",
   "tokens_limited",
   "concurrency_limited",
 ]);
 
 /** Failures that last, unless only the holds of open requests cause them. */
-const SPENT: ReadonlySet<Failure["kind"]> = new Set([
+const SPENDING_FAILURES: ReadonlySet<Failure["kind"]> = new Set([
   "balance_too_low",
   "key_budget_exceeded",
   "budget_exceeded",
   "quota_exceeded",
 ]);
 
-function isOnlyHeld(failure: Failure): boolean {
+function isCausedByHolds(failure: Failure): boolean {
   return "onlyHolds" in failure && failure.onlyHolds;
 }
 
-const FINAL = "invalid_prompt";
-const SERVER_ERROR = "server_error";
-const INSUFFICIENT = "insufficient_quota";
+const FINAL_CODE = "invalid_prompt";
+const SERVER_ERROR_CODE = "server_error";
+const INSUFFICIENT_CODE = "insufficient_quota";
 export const CONTEXT = "context_length_exceeded";
 
 /**
@@ -283,7 +287,7 @@ export const CONTEXT = "context_length_exceeded";
  * again.
  */
 const OUT_OF_CREDITS: ErrorOfResponse = {
-  code: INSUFFICIENT,
+  code: INSUFFICIENT_CODE,
   message:
     "Insufficient credits: the response ended when the balance was used up. Please add credits.",
   type: "insufficient_balance",

@@ -1,5 +1,5 @@
-const HEAD = /^\s*\{\s*"input"\s*:\s*"/;
-const HEAD_MAX = 64;
+const INPUT_PREFIX = /^\s*\{\s*"input"\s*:\s*"/;
+const PREFIX_CHARACTERS_MAX = 64;
 const ESCAPES: Readonly<Record<string, string>> = {
   b: "\b",
   f: "\f",
@@ -14,13 +14,13 @@ const ESCAPES: Readonly<Record<string, string>> = {
  */
 export class CustomInputReader {
   text = "";
-  #rest = "";
-  #where: "head" | "text" | "after" | "other" = "head";
+  #unread = "";
+  #state: "head" | "text" | "after" | "other" = "head";
 
   next(json: string): string {
-    if (this.#where === "after" || this.#where === "other") return "";
-    this.#rest += json;
-    if (this.#where === "head" && !this.#readHead()) return "";
+    if (this.#state === "after" || this.#state === "other") return "";
+    this.#unread += json;
+    if (this.#state === "head" && !this.#readHead()) return "";
     const piece = this.#readText();
     this.text += piece;
     return piece;
@@ -31,36 +31,36 @@ export class CustomInputReader {
    * change.
    */
   end(whole: string): string {
-    if (this.#where === "after" || !whole.startsWith(this.text)) return "";
-    if (this.#where === "text") return "";
+    if (this.#state === "after" || !whole.startsWith(this.text)) return "";
+    if (this.#state === "text") return "";
     const piece = whole.slice(this.text.length);
     this.text = whole;
     return piece;
   }
 
   #readHead(): boolean {
-    const [head] = HEAD.exec(this.#rest.slice(0, HEAD_MAX)) ?? [];
+    const [head] = INPUT_PREFIX.exec(this.#unread.slice(0, PREFIX_CHARACTERS_MAX)) ?? [];
     if (head === undefined) {
-      if (this.#rest.length >= HEAD_MAX) this.#where = "other";
+      if (this.#unread.length >= PREFIX_CHARACTERS_MAX) this.#state = "other";
       return false;
     }
-    this.#where = "text";
-    this.#rest = this.#rest.slice(head.length);
+    this.#state = "text";
+    this.#unread = this.#unread.slice(head.length);
     return true;
   }
 
   #readText(): string {
-    const rest = this.#rest;
+    const rest = this.#unread;
     let piece = "";
     let at = 0;
     while (at < rest.length) {
-      const stop = nextSpecial(rest, at);
+      const stop = indexOfSpecial(rest, at);
       piece += rest.slice(at, stop);
       at = stop;
       if (at >= rest.length) break;
       if (rest.charAt(at) === '"') {
-        this.#where = "after";
-        this.#rest = "";
+        this.#state = "after";
+        this.#unread = "";
         return piece;
       }
       const escape = escapeAt(rest, at);
@@ -68,19 +68,19 @@ export class CustomInputReader {
       piece += escape.character;
       at += escape.length;
     }
-    this.#rest = rest.slice(at);
-    return this.#withoutHalf(piece);
+    this.#unread = rest.slice(at);
+    return this.#withoutHalfSurrogate(piece);
   }
 
-  #withoutHalf(piece: string): string {
+  #withoutHalfSurrogate(piece: string): string {
     const last = piece.charCodeAt(piece.length - 1);
     if (!(last >= 0xd800 && last <= 0xdbff)) return piece;
-    this.#rest = `\\u${last.toString(16)}${this.#rest}`;
+    this.#unread = `\\u${last.toString(16)}${this.#unread}`;
     return piece.slice(0, -1);
   }
 }
 
-function nextSpecial(text: string, from: number): number {
+function indexOfSpecial(text: string, from: number): number {
   for (let at = from; at < text.length; at++) {
     const character = text.charAt(at);
     if (character === '"' || character === "\\") return at;

@@ -104,15 +104,15 @@ export class MessageDraft extends BaseDraft {
     let part = this.#parts.at(-1);
     if (part?.kind !== "text") {
       part = { kind: "text", literal: "", logprobs: [], annotations: [] };
-      text += this.#next(part);
+      text += this.#startPart(part);
     }
     part.literal += json.slice(1, -1);
     part.logprobs.push(...logprobs);
     const hasContent = json !== '""' || logprobs.length > 0;
-    if (hasContent) text += this.#sayText(textOfLiteral(json), logprobs);
+    if (hasContent) text += this.#writeText(textOfLiteral(json), logprobs);
     for (const annotation of annotations) {
       part.annotations.push(annotation);
-      text += this.#sayAnnotation(annotation, part.annotations.length - 1);
+      text += this.#writeAnnotation(annotation, part.annotations.length - 1);
     }
     return text;
   }
@@ -137,15 +137,15 @@ export class MessageDraft extends BaseDraft {
     let part = this.#parts.at(-1);
     if (part?.kind !== "refusal") {
       part = { kind: "refusal", refusal: "" };
-      written += this.#next(part);
+      written += this.#startPart(part);
     }
     part.refusal += text;
-    return text === "" ? written : written + this.#sayRefusal(text);
+    return text === "" ? written : written + this.#writeRefusal(text);
   }
 
   item(): OutputItem {
     const { id } = this.place;
-    const content = this.isOpen ? this.#parts.map(partOf) : [];
+    const content = this.isOpen ? this.#parts.map(toContentPart) : [];
     const phase = this.#phase === null ? {} : { phase: this.#phase };
     return { id, type: "message", status: this.status, role: "assistant", content, ...phase };
   }
@@ -154,7 +154,7 @@ export class MessageDraft extends BaseDraft {
     const parts = this.#parts.splice(0);
     let text = "";
     for (const part of parts) {
-      text += this.#next(emptyPart(part));
+      text += this.#startPart(emptyPart(part));
       if (part.kind === "refusal") text += this.refusal(part.refusal);
       else text += this.text(`"${part.literal}"`, part);
     }
@@ -165,46 +165,46 @@ export class MessageDraft extends BaseDraft {
     return this.#endPart();
   }
 
-  #next(part: GrowingPart): string {
+  #startPart(part: GrowingPart): string {
     const ended = this.#endPart();
     this.#parts.push(part);
-    return ended + this.#sayPart("response.content_part.added", partOf(part));
+    return ended + this.#writePart("response.content_part.added", toContentPart(part));
   }
 
   #endPart(): string {
     const part = this.#parts.at(-1);
     if (part === undefined) return "";
-    const finalPart = partOf(part);
+    const finalPart = toContentPart(part);
     const done =
       finalPart.type === "refusal"
-        ? this.#sayHere("response.refusal.done", { refusal: finalPart.refusal })
-        : this.#sayHere("response.output_text.done", {
+        ? this.#writeContentEvent("response.refusal.done", { refusal: finalPart.refusal })
+        : this.#writeContentEvent("response.output_text.done", {
             text: finalPart.text,
             logprobs: finalPart.logprobs,
           });
-    return done + this.#sayPart("response.content_part.done", finalPart);
+    return done + this.#writePart("response.content_part.done", finalPart);
   }
 
-  #sayText(delta: string, logprobs: readonly Logprob[]): string {
-    return this.#sayHere("response.output_text.delta", { delta, logprobs });
+  #writeText(delta: string, logprobs: readonly Logprob[]): string {
+    return this.#writeContentEvent("response.output_text.delta", { delta, logprobs });
   }
 
-  #sayRefusal(delta: string): string {
-    return this.#sayHere("response.refusal.delta", { delta });
+  #writeRefusal(delta: string): string {
+    return this.#writeContentEvent("response.refusal.delta", { delta });
   }
 
-  #sayAnnotation(annotation: UrlCitation, index: number): string {
-    return this.#sayHere("response.output_text.annotation.added", {
+  #writeAnnotation(annotation: UrlCitation, index: number): string {
+    return this.#writeContentEvent("response.output_text.annotation.added", {
       annotation,
       annotation_index: index,
     });
   }
 
-  #sayPart(type: string, part: TextPart | RefusalPart): string {
-    return this.#sayHere(type, { part });
+  #writePart(type: string, part: TextPart | RefusalPart): string {
+    return this.#writeContentEvent(type, { part });
   }
 
-  #sayHere(type: string, fields: object): string {
+  #writeContentEvent(type: string, fields: object): string {
     return this.say(type, { content_index: this.#parts.length - 1, ...fields });
   }
 }
@@ -215,7 +215,7 @@ function emptyPart({ kind }: GrowingPart): GrowingPart {
     : { kind, literal: "", logprobs: [], annotations: [] };
 }
 
-function partOf(part: GrowingPart): TextPart | RefusalPart {
+function toContentPart(part: GrowingPart): TextPart | RefusalPart {
   if (part.kind === "refusal") return { type: "refusal", refusal: part.refusal };
   const { logprobs, annotations } = part;
   const text = textOfLiteral(`"${part.literal}"`);
@@ -225,8 +225,8 @@ function partOf(part: GrowingPart): TextPart | RefusalPart {
 export class ToolCallDraft extends BaseDraft {
   readonly #origin: ToolOrigin;
   readonly #callId: string;
-  #args = "";
-  readonly #input: CustomInputReader | null;
+  #arguments = "";
+  readonly #inputReader: CustomInputReader | null;
   readonly #isNative: boolean;
   isEnded = false;
 
@@ -235,18 +235,18 @@ export class ToolCallDraft extends BaseDraft {
     this.#origin = origin;
     this.#callId = callId;
     this.#isNative = isNative;
-    this.#input = origin.kind === "custom" && !isNative ? new CustomInputReader() : null;
+    this.#inputReader = origin.kind === "custom" && !isNative ? new CustomInputReader() : null;
   }
 
   get isEmpty(): boolean {
-    return this.#args === "";
+    return this.#arguments === "";
   }
 
   get isWhole(): boolean {
     if (this.#isNative) return this.isEnded;
-    if (!this.#args.trimEnd().endsWith("}")) return false;
+    if (!this.#arguments.trimEnd().endsWith("}")) return false;
     try {
-      return isObject(JSON.parse(this.#args));
+      return isObject(JSON.parse(this.#arguments));
     } catch {
       return false;
     }
@@ -254,9 +254,9 @@ export class ToolCallDraft extends BaseDraft {
 
   append(args: string): string {
     if (this.status !== "in_progress") return ""; // white space after the JSON object
-    this.#args += args;
-    if (this.#input === null) return this.#sayDelta(args);
-    return this.#sayDelta(this.#input.next(args));
+    this.#arguments += args;
+    if (this.#inputReader === null) return this.#writeDelta(args);
+    return this.#writeDelta(this.#inputReader.next(args));
   }
 
   item(): OutputItem {
@@ -283,11 +283,11 @@ export class ToolCallDraft extends BaseDraft {
   }
 
   protected begin(): string {
-    return this.#sayDelta(this.#value());
+    return this.#writeDelta(this.#value());
   }
 
   protected end(): string {
-    const rest = this.#rest();
+    const rest = this.#finalDelta();
     const value = this.#value();
     return (
       rest +
@@ -305,19 +305,19 @@ export class ToolCallDraft extends BaseDraft {
   }
 
   #value(): string {
-    return this.#input === null ? this.#args : this.#input.text;
+    return this.#inputReader === null ? this.#arguments : this.#inputReader.text;
   }
 
-  #rest(): string {
-    if (this.#input === null) {
-      if (!this.#isFunction || this.#args.trim() !== "") return "";
-      this.#args = "{}";
-      return this.#sayDelta(this.#args);
+  #finalDelta(): string {
+    if (this.#inputReader === null) {
+      if (!this.#isFunction || this.#arguments.trim() !== "") return "";
+      this.#arguments = "{}";
+      return this.#writeDelta(this.#arguments);
     }
-    return this.#sayDelta(this.#input.end(customInputOfArguments(this.#args)));
+    return this.#writeDelta(this.#inputReader.end(customInputOfArguments(this.#arguments)));
   }
 
-  #sayDelta(delta: string): string {
+  #writeDelta(delta: string): string {
     if (delta === "") return "";
     const type = this.#isFunction
       ? "response.function_call_arguments.delta"

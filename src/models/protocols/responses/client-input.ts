@@ -47,21 +47,21 @@ type OutputAtPath = { readonly item: Output; readonly at: string };
 type Outputs = ReadonlyMap<string, readonly OutputAtPath[]>;
 
 function outputsOf(items: readonly InputItem[]): Result<Outputs> {
-  const calls = new Map<string, number>();
+  const callCounts = new Map<string, number>();
   for (const item of items) {
     if (item.type !== "function_call" && item.type !== "custom_tool_call") continue;
-    calls.set(item.call_id, (calls.get(item.call_id) ?? 0) + 1);
+    callCounts.set(item.call_id, (callCounts.get(item.call_id) ?? 0) + 1);
   }
   const outputs = new Map<string, OutputAtPath[]>();
   for (const [index, item] of items.entries()) {
     if (item.type !== "function_call_output" && item.type !== "custom_tool_call_output") continue;
-    const at = `input[${index}]`;
-    const before = outputs.get(item.call_id) ?? [];
-    const most = calls.get(item.call_id) ?? 0;
-    if (before.length > 0 && before.length >= most) {
-      return invalid(`The call '${shortenId(item.call_id)}' has two outputs.`, `${at}.call_id`);
+    const path = `input[${index}]`;
+    const earlierOutputs = outputs.get(item.call_id) ?? [];
+    const callCount = callCounts.get(item.call_id) ?? 0;
+    if (earlierOutputs.length > 0 && earlierOutputs.length >= callCount) {
+      return invalid(`The call '${shortenId(item.call_id)}' has two outputs.`, `${path}.call_id`);
     }
-    outputs.set(item.call_id, [...before, { item, at }]);
+    outputs.set(item.call_id, [...earlierOutputs, { item, at: path }]);
   }
   return success(outputs);
 }
@@ -78,10 +78,10 @@ class AssistantTurn {
 
 class ItemReader {
   readonly #messages: ChatMessage[] = [];
-  readonly #left = new Set<string>();
+  readonly #droppedTypes = new Set<string>();
   readonly #outputs: Outputs;
-  readonly #places = new Map<number, string>();
-  readonly #called = new Map<string, number>();
+  readonly #contentPaths = new Map<number, string>();
+  readonly #callCounts = new Map<string, number>();
   #turn: AssistantTurn | null = null;
 
   constructor(outputs: Outputs) {
@@ -90,81 +90,85 @@ class ItemReader {
 
   read(items: readonly InputItem[]): Result<ConvertedInput> {
     for (const [index, item] of items.entries()) {
-      const refused = this.#item(item, `input[${index}]`);
-      if (refused !== null) return refused;
+      const refusal = this.#item(item, `input[${index}]`);
+      if (refusal !== null) return refusal;
     }
-    const refused = this.#endTurn();
-    if (refused !== null) return refused;
-    for (const [id, [placed]] of this.#outputs) {
-      if (placed === undefined || this.#called.has(id)) continue;
+    const refusal = this.#endTurn();
+    if (refusal !== null) return refusal;
+    for (const [id, [output]] of this.#outputs) {
+      if (output === undefined || this.#callCounts.has(id)) continue;
       return invalid(
         `No tool call found for the output of '${shortenId(id)}'.`,
-        `${placed.at}.call_id`,
+        `${output.at}.call_id`,
       );
     }
-    return success({ messages: this.#messages, left: this.#left, places: this.#places });
+    return success({
+      messages: this.#messages,
+      left: this.#droppedTypes,
+      places: this.#contentPaths,
+    });
   }
 
-  #item(item: InputItem, at: string): Refusal | null {
+  #item(item: InputItem, path: string): Refusal | null {
     // oxlint-disable-next-line switch-exhaustiveness-check -- others aren't converted
     switch (item.type) {
       case "message":
-        return this.#message(item, at);
+        return this.#message(item, path);
       case "function_call":
         return this.#call(item, item.arguments);
       case "custom_tool_call":
         return this.#call(item, customArguments(item.input));
       case "function_call_output":
       case "custom_tool_call_output":
-        return this.#called.has(item.call_id) ? this.#endTurn() : null;
+        return this.#callCounts.has(item.call_id) ? this.#endTurn() : null;
       case "reasoning":
         this.#reasoning(item);
         return null;
       case "agent_message":
-        return this.#spoken("user", textOfAgentMessage(item));
+        return this.#addText("user", textOfAgentMessage(item));
       default:
-        return this.#beside(item.type);
+        return this.#dropItem(item.type);
     }
   }
 
-  #beside(type: InputItem["type"]): null {
-    if (type !== "additional_tools") this.#left.add(type);
+  #dropItem(type: InputItem["type"]): null {
+    if (type !== "additional_tools") this.#droppedTypes.add(type);
     return null;
   }
 
-  #message(item: Extract<InputItem, { type: "message" }>, at: string): Refusal | null {
+  #message(item: Extract<InputItem, { type: "message" }>, path: string): Refusal | null {
     const { role, content } = item;
-    if (role === "assistant") return this.#assistant(content, at);
-    if (typeof content === "string") return this.#spoken(role, content);
+    if (role === "assistant") return this.#assistant(content, path);
+    if (typeof content === "string") return this.#addText(role, content);
     if (role !== "user") {
-      const texts = textsOf(content, at);
-      return texts.ok ? this.#spoken(role, texts.value.join("\n")) : texts;
+      const texts = textsOf(content, path);
+      return texts.ok ? this.#addText(role, texts.value.join("\n")) : texts;
     }
-    const parts = userParts(content, `${at}.content`);
+    const parts = userParts(content, `${path}.content`);
     if (!parts.ok) return parts;
-    const refused = this.#endTurn();
-    if (refused !== null) return refused;
+    const refusal = this.#endTurn();
+    if (refusal !== null) return refusal;
     const [first, second] = parts.value;
     if (first === undefined) this.#messages.push({ role, content: "" });
     else if (first.type === "text" && second === undefined) {
       this.#messages.push({ role, content: first.text });
     } else {
-      this.#places.set(this.#messages.length, `${at}.content`);
+      this.#contentPaths.set(this.#messages.length, `${path}.content`);
       this.#messages.push({ role, content: [...parts.value] });
     }
     return null;
   }
 
-  #spoken(role: "user" | "system" | "developer", content: string): Refusal | null {
-    const refused = this.#endTurn();
-    if (refused === null) this.#messages.push({ role, content });
-    return refused;
+  #addText(role: "user" | "system" | "developer", content: string): Refusal | null {
+    const refusal = this.#endTurn();
+    if (refusal === null) this.#messages.push({ role, content });
+    return refusal;
   }
 
-  #assistant(content: string | readonly InputPart[], at: string): Refusal | null {
+  #assistant(content: string | readonly InputPart[], path: string): Refusal | null {
     if (this.#turn !== null && (this.#turn.text ?? this.#turn.refusal) !== null) {
-      const refused = this.#endTurn();
-      if (refused !== null) return refused;
+      const refusal = this.#endTurn();
+      if (refusal !== null) return refusal;
     }
     const turn = (this.#turn ??= new AssistantTurn());
     if (typeof content === "string") {
@@ -175,7 +179,7 @@ class ItemReader {
     if (refusals.length > 0) turn.refusal = refusals.join("");
     const texts = textsOf(
       content.filter((part) => part.type !== "refusal"),
-      at,
+      path,
     );
     if (!texts.ok) return texts;
     if (texts.value.length > 0 || refusals.length === 0) turn.text = texts.value.join("");
@@ -183,12 +187,12 @@ class ItemReader {
   }
 
   #call({ call_id: id, name, namespace }: CalledTool, args: string): Refusal | null {
-    const number = this.#called.get(id) ?? 0;
-    const output = this.#outputs.get(id)?.[number];
+    const callIndex = this.#callCounts.get(id) ?? 0;
+    const output = this.#outputs.get(id)?.[callIndex];
     if (output === undefined) {
       return invalid(`No tool output found for the call '${shortenId(id)}'.`, "input");
     }
-    this.#called.set(id, number + 1);
+    this.#callCounts.set(id, callIndex + 1);
     const turn = (this.#turn ??= new AssistantTurn());
     const called = { name: flatToolName(namespace ?? null, name), arguments: args };
     turn.calls.push({ id, type: "function", function: called });
@@ -197,15 +201,15 @@ class ItemReader {
   }
 
   #reasoning({ encrypted_content: encrypted, summary }: Reasoning): void {
-    const kept = encrypted ? unsealThoughts(encrypted) : toReadableThoughts(summary);
-    if (kept === null) {
-      this.#left.add("reasoning");
+    const thoughts = encrypted ? unsealThoughts(encrypted) : toReadableThoughts(summary);
+    if (thoughts === null) {
+      this.#droppedTypes.add("reasoning");
       return;
     }
     const turn = (this.#turn ??= new AssistantTurn());
-    turn.reasoning += kept.text;
-    for (const detail of kept.details) turn.details.push(detail);
-    for (const [id, extra] of Object.entries(kept.extras)) turn.extras.set(id, extra);
+    turn.reasoning += thoughts.text;
+    for (const detail of thoughts.details) turn.details.push(detail);
+    for (const [id, extra] of Object.entries(thoughts.extras)) turn.extras.set(id, extra);
   }
 
   #endTurn(): Refusal | null {
@@ -214,20 +218,20 @@ class ItemReader {
     if (turn === null) return null;
     if (turn.text === null && turn.refusal === null && turn.calls.length === 0) return null;
     this.#messages.push(messageOf(turn));
-    const shownParts: UserPart[] = [];
-    for (const placed of turn.outputs) {
-      const id = placed.item.call_id;
-      const parts = outputParts(placed);
+    const imageParts: UserPart[] = [];
+    for (const output of turn.outputs) {
+      const id = output.item.call_id;
+      const parts = outputParts(output);
       if (!parts.ok) return parts;
       const images = parts.value.filter((part) => part.type !== "text");
       const texts = parts.value.flatMap((part) => (part.type === "text" ? [part.text] : []));
       if (images.length > 0) {
-        shownParts.push({ type: "text", text: `Output of the call ${id}:` }, ...images);
+        imageParts.push({ type: "text", text: `Output of the call ${id}:` }, ...images);
         if (texts.length === 0) texts.push("The output is shown in the next message.");
       }
       this.#messages.push({ role: "tool", tool_call_id: id, content: texts.join("\n") });
     }
-    if (shownParts.length > 0) this.#messages.push({ role: "user", content: shownParts });
+    if (imageParts.length > 0) this.#messages.push({ role: "user", content: imageParts });
     return null;
   }
 }
@@ -244,7 +248,7 @@ function toReadableThoughts(summary: unknown): StoredThoughts | null {
 }
 
 function messageOf({ text, refusal, calls, reasoning, details, extras }: AssistantTurn): Assistant {
-  const namedCalls = calls.map((call) => {
+  const callsWithExtras = calls.map((call) => {
     const extra = extras.get(call.id);
     return extra === undefined ? call : { ...call, extra_content: extra };
   });
@@ -256,7 +260,7 @@ function messageOf({ text, refusal, calls, reasoning, details, extras }: Assista
     ...(details.length > 0 && {
       reasoning_details: details.filter(isTyped),
     }),
-    ...(namedCalls.length > 0 && { tool_calls: namedCalls }),
+    ...(callsWithExtras.length > 0 && { tool_calls: callsWithExtras }),
   };
 }
 
@@ -287,23 +291,23 @@ function isPart(value: unknown): value is InputPart {
   return value.type === "input_image" ? Boolean(value.image_url) : value.type === "input_text";
 }
 
-function userParts(parts: readonly InputPart[], at: string): Result<readonly UserPart[]> {
+function userParts(parts: readonly InputPart[], path: string): Result<readonly UserPart[]> {
   const converted: UserPart[] = [];
   for (const [index, part] of parts.entries()) {
-    const one = userPart(part, `${at}[${index}]`);
-    if (!one.ok) return one;
-    converted.push(one.value);
+    const userPartResult = userPart(part, `${path}[${index}]`);
+    if (!userPartResult.ok) return userPartResult;
+    converted.push(userPartResult.value);
   }
   return success(converted);
 }
 
-function userPart(part: InputPart, at: string): Result<UserPart> {
+function userPart(part: InputPart, path: string): Result<UserPart> {
   if (part.type === "refusal") return success({ type: "text", text: part.refusal });
-  if (part.type === "input_file") return filePartOf(part, at);
+  if (part.type === "input_file") return filePartOf(part, path);
   if (part.type !== "input_image") return success({ type: "text", text: part.text });
   const { image_url: url, detail } = part;
-  if (!url && part.file_id) return invalid(NO_FILES, `${at}.file_id`);
-  if (!url) return badImage(NO_FILES, `${at}.image_url`);
+  if (!url && part.file_id) return invalid(NO_FILES, `${path}.file_id`);
+  if (!url) return badImage(NO_FILES, `${path}.image_url`);
   return success({
     type: "image_url",
     image_url: { url, ...(detail && { detail: detail === "original" ? "high" : detail }) },
@@ -325,17 +329,17 @@ function badImage(message: string, param: string): Refusal {
 }
 
 const NO_FILES = "Files are not stored here. Send the file itself as a data URL.";
-const ONLY_TEXT = "Only PDF and text files are supported, as a base64 data URL.";
-const TEXT_URL =
+const UNSUPPORTED_FILE = "Only PDF and text files are supported, as a base64 data URL.";
+const TEXT_DATA_URL =
   /^data:(?:text\/[\w.+-]+|application\/(?:json|xml|yaml|x-yaml|javascript))(?:;[^;,]{1,100})*;base64,/i;
-const HEAD_MAX = 512;
+const PREFIX_CHARACTERS_MAX = 512;
 
 export function filePartOf(
   part: Extract<InputPart, { type: "input_file" }>,
-  at: string,
+  path: string,
 ): Result<Extract<UserPart, { type: "text" | "file" }>> {
-  if (part.file_id) return invalid(NO_FILES, `${at}.file_id`);
-  if (part.file_url) return invalid(NO_FILES, `${at}.file_url`);
+  if (part.file_id) return invalid(NO_FILES, `${path}.file_id`);
+  if (part.file_url) return invalid(NO_FILES, `${path}.file_url`);
   const data = part.file_data ?? "";
   const { filename } = part;
   if (data.startsWith(PDF_DATA_PREFIX)) {
@@ -344,23 +348,23 @@ export function filePartOf(
       file: { file_data: data, ...(filename && { filename: filename.slice(0, 256) }) },
     });
   }
-  const [head] = TEXT_URL.exec(data.slice(0, HEAD_MAX)) ?? [];
-  if (head === undefined) return invalid(ONLY_TEXT, `${at}.file_data`);
+  const [prefix] = TEXT_DATA_URL.exec(data.slice(0, PREFIX_CHARACTERS_MAX)) ?? [];
+  if (prefix === undefined) return invalid(UNSUPPORTED_FILE, `${path}.file_data`);
   try {
-    const bytes = fromBase64(data.slice(head.length));
+    const bytes = fromBase64(data.slice(prefix.length));
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(bytes);
     const name = filename ? `File ${JSON.stringify(filename.slice(0, 256))}:\n` : "";
     return success({ type: "text", text: name + text });
   } catch {
-    return invalid("The file's data URL must be base64-encoded UTF-8 text.", `${at}.file_data`);
+    return invalid("The file's data URL must be base64-encoded UTF-8 text.", `${path}.file_data`);
   }
 }
 
-function textsOf(content: readonly InputPart[], at: string): Result<readonly string[]> {
+function textsOf(content: readonly InputPart[], path: string): Result<readonly string[]> {
   const texts: string[] = [];
   for (const [index, part] of content.entries()) {
     if (!("text" in part)) {
-      return invalid("Only user messages can have this content.", `${at}.content[${index}].type`);
+      return invalid("Only user messages can have this content.", `${path}.content[${index}].type`);
     }
     texts.push(part.text);
   }

@@ -29,16 +29,16 @@ type NativeRequest = {
   readonly weights: NativePartCountRules;
 };
 
-const PASSES = ["temperature", "top_p", "truncation", "prompt_cache_key"] as const;
-const UNKNOWN_THERE = ["presence_penalty", "frequency_penalty"] as const;
+const FORWARDED_FIELDS = ["temperature", "top_p", "truncation", "prompt_cache_key"] as const;
+const UNSUPPORTED_FIELDS = ["presence_penalty", "frequency_penalty"] as const;
 
 export function responsesNativeRequestOf(body: ResponsesBody, flat: FlattenedTools): NativeRequest {
   const { instructions, tool_choice: choice, parallel_tool_calls: parallel } = body;
   const { input, left, weights } = inputOf(body);
   const { logprobs } = visibleOutput(body);
   const hasTools = flat.own.length > 0;
-  const passedFields = PASSES.filter((field) => body[field] !== undefined);
-  const whole = {
+  const passedFields = FORWARDED_FIELDS.filter((field) => body[field] !== undefined);
+  const nativeBody = {
     input,
     ...(instructions && { instructions }),
     ...Object.fromEntries(passedFields.map((field) => [field, body[field]])),
@@ -47,18 +47,18 @@ export function responsesNativeRequestOf(body: ResponsesBody, flat: FlattenedToo
       ...(choice !== undefined && { tool_choice: nativeToolChoice(flat, choice) }),
       ...(parallel !== undefined && { parallel_tool_calls: parallel }),
     }),
-    ...textOfAnswer(body),
-    ...reasoningOf(body),
+    ...textSettings(body),
+    ...reasoningSettings(body),
     ...(logprobs && { include: [INCLUDE_LOGPROBS], top_logprobs: body.top_logprobs ?? 0 }),
   };
   return {
-    body: choosesNamespaced(flat, choice) ? withoutToolNamespaces(whole) : whole,
-    dropped: [...UNKNOWN_THERE.filter((field) => (body[field] ?? 0) !== 0), ...left],
+    body: choosesNamespaced(flat, choice) ? withoutToolNamespaces(nativeBody) : nativeBody,
+    dropped: [...UNSUPPORTED_FIELDS.filter((field) => (body[field] ?? 0) !== 0), ...left],
     weights,
   };
 }
 
-function textOfAnswer({ text }: ResponsesBody): JsonObject {
+function textSettings({ text }: ResponsesBody): JsonObject {
   const { format, verbosity } = text ?? {};
   const { type, name, schema, strict, description } = objectOf(format);
   const fields = definedFields({
@@ -68,12 +68,12 @@ function textOfAnswer({ text }: ResponsesBody): JsonObject {
   return Object.keys(fields).length === 0 ? {} : { text: fields };
 }
 
-function reasoningOf({ reasoning }: ResponsesBody): JsonObject {
-  const { effort, summary, generate_summary: old } = reasoning ?? {};
+function reasoningSettings({ reasoning }: ResponsesBody): JsonObject {
+  const { effort, summary, generate_summary: legacySummary } = reasoning ?? {};
   const { context }: JsonObject = reasoning ?? {};
   const fields = definedFields({
     effort,
-    summary: summary ?? old,
+    summary: summary ?? legacySummary,
     context: typeof context === "string" ? context : undefined,
   });
   return Object.keys(fields).length === 0 ? {} : { reasoning: fields };
@@ -96,7 +96,7 @@ function inputOf({ input }: ResponsesBody): Input {
   if (typeof input === "string") return { input, left: [], weights };
   const left = new Set<string>();
   const items = input.flatMap((item) => {
-    const passedFields = itemsOf(item);
+    const passedFields = toNativeItems(item);
     if (passedFields.length === 0 && item.type !== "additional_tools") {
       left.add(`input.${item.type}`);
     }
@@ -121,12 +121,12 @@ function inlineImageBytes({ image_url: url }: JsonObject): string | null {
 function isFollowedByOutput({ type }: RawItem, at: number, items: readonly RawItem[]): boolean {
   if (type !== "reasoning") return true;
   const next = items.slice(at + 1).find((item) => item.type !== "reasoning");
-  return next !== undefined && (next.role === "assistant" || CALLS.has(next.type));
+  return next !== undefined && (next.role === "assistant" || CALL_TYPES.has(next.type));
 }
 
-const CALLS: ReadonlySet<unknown> = new Set(["function_call", "custom_tool_call"]);
+const CALL_TYPES: ReadonlySet<unknown> = new Set(["function_call", "custom_tool_call"]);
 
-function itemsOf(item: InputItem): JsonObject[] {
+function toNativeItems(item: InputItem): JsonObject[] {
   // oxlint-disable-next-line switch-exhaustiveness-check -- other items are dropped
   switch (item.type) {
     case "message":
@@ -153,11 +153,11 @@ function callFields(
   item: Extract<InputItem, { type: "function_call" | "custom_tool_call" }>,
 ): JsonObject {
   const { type, call_id, name, namespace } = item;
-  const within = namespace ?? null;
-  const own = isAcceptedNamespace(within)
-    ? { name, namespace: within }
-    : { name: flatToolName(within, name) };
-  const called = { type, call_id, ...own };
+  const clientNamespace = namespace ?? null;
+  const nameFields = isAcceptedNamespace(clientNamespace)
+    ? { name, namespace: clientNamespace }
+    : { name: flatToolName(clientNamespace, name) };
+  const called = { type, call_id, ...nameFields };
   return item.type === "function_call"
     ? { ...called, arguments: item.arguments }
     : { ...called, input: item.input };
@@ -207,21 +207,21 @@ type Item = MessageDraft | ToolCallDraft | ReasoningDraft;
  */
 export class NativeItems {
   readonly #output: Output;
-  readonly #wanted: OutputOptions;
+  readonly #options: OutputOptions;
   /** Items by OpenAI's `output_index`, which also counts hidden items. */
   readonly #items = new Map<number, Item>();
-  readonly #done = new Set<number>();
+  readonly #endedItems = new Set<number>();
   #last: Item | undefined;
 
   constructor(output: Output, wanted: OutputOptions) {
     this.#output = output;
-    this.#wanted = wanted;
+    this.#options = wanted;
   }
 
   plainText({ type, delta, output_index: index }: JsonObject): string | null {
     if (type !== "response.output_text.delta") return null;
     this.#last = this.#items.get(Number(index));
-    if (this.#wanted.shown.logprobs || !this.goesOn) return null;
+    if (this.#options.shown.logprobs || !this.goesOn) return null;
     return JSON.stringify(textOf(delta));
   }
 
@@ -230,7 +230,7 @@ export class NativeItems {
   }
 
   more(json: string): string {
-    return this.#text(this.#last, textOfLiteral(json), this.#beside([], []));
+    return this.#text(this.#last, textOfLiteral(json), this.#textExtras([], []));
   }
 
   event(event: RawEvent): string {
@@ -246,17 +246,17 @@ export class NativeItems {
       case "response.incomplete":
         return this.whole(objectOf(event.response));
       default:
-        return this.#inside(this.#items.get(index), event);
+        return this.#contentEvent(this.#items.get(index), event);
     }
   }
 
-  #inside(item: Item | undefined, event: RawEvent): string {
+  #contentEvent(item: Item | undefined, event: RawEvent): string {
     const delta = textOf(event.delta);
     switch (event.type) {
       case "response.output_text.delta":
-        return this.#text(item, delta, this.#beside(event.logprobs, []));
+        return this.#text(item, delta, this.#textExtras(event.logprobs, []));
       case "response.output_text.annotation.added":
-        return this.#text(item, "", this.#beside([], [event.annotation]));
+        return this.#text(item, "", this.#textExtras([], [event.annotation]));
       case "response.refusal.delta":
         return item instanceof MessageDraft && delta !== "" ? item.refusal(delta) : "";
       case "response.function_call_arguments.delta":
@@ -272,8 +272,9 @@ export class NativeItems {
   whole({ output }: JsonObject): string {
     let text = "";
     for (const [index, item] of rawItemsOf(output).entries()) {
-      if (this.#done.has(index)) continue;
-      text += item.status === "incomplete" ? this.#fill(index, item) : this.#end(index, item);
+      if (this.#endedItems.has(index)) continue;
+      text +=
+        item.status === "incomplete" ? this.#completeItem(index, item) : this.#end(index, item);
     }
     return text;
   }
@@ -282,29 +283,32 @@ export class NativeItems {
     if (this.#items.has(index)) return "";
     switch (raw.type) {
       case "message":
-        return this.#keep(index, this.#output.nativeMessage(raw));
+        return this.#addItem(index, this.#output.nativeMessage(raw));
       case "function_call":
       case "custom_tool_call":
-        return this.#keep(index, this.#output.nativeCall(raw));
+        return this.#addItem(index, this.#output.nativeCall(raw));
       default:
         return ""; // reasoning begins once there is something to show
     }
   }
 
-  #keep(index: number, { text, draft }: { readonly text: string; readonly draft: Item }): string {
+  #addItem(
+    index: number,
+    { text, draft }: { readonly text: string; readonly draft: Item },
+  ): string {
     this.#items.set(index, draft);
     return text;
   }
 
   #end(index: number, raw: RawItem): string {
-    if (this.#done.has(index)) return "";
-    const text = this.#fill(index, raw);
-    this.#done.add(index);
+    if (this.#endedItems.has(index)) return "";
+    const text = this.#completeItem(index, raw);
+    this.#endedItems.add(index);
     const item = this.#items.get(index);
     return item instanceof ToolCallDraft ? text + this.#output.endCall(item) : text;
   }
 
-  #fill(index: number, raw: RawItem): string {
+  #completeItem(index: number, raw: RawItem): string {
     let written = this.#begin(index, raw);
     if (raw.type === "reasoning") return written + this.#reasoning(index, raw);
     const item = this.#items.get(index);
@@ -315,20 +319,20 @@ export class NativeItems {
     for (const part of rawPartsOf(raw.content)) {
       const { text, refusal, logprobs, annotations } = part;
       if (textOf(refusal) !== "") written += item.refusal(textOf(refusal));
-      written += this.#text(item, textOf(text), this.#beside(logprobs, listOf(annotations)));
+      written += this.#text(item, textOf(text), this.#textExtras(logprobs, listOf(annotations)));
     }
     return written;
   }
 
   #reasoning(index: number, raw: RawItem): string {
-    const { summary, encrypted } = this.#wanted.shown;
-    const gathers = encrypted || this.#wanted.keeps;
+    const { summary, encrypted } = this.#options.shown;
+    const keepsThoughts = encrypted || this.#options.keeps;
     const known = this.#items.get(index);
     const parts = rawPartsOf(raw.summary);
     const text = parts.map((part) => textOf(part.text)).join("\n\n");
     const isSummaryMissing = summary && text !== "" && known === undefined;
     let written = isSummaryMissing ? this.#summary(index, text) : "";
-    const detail = gathers ? reasoningDetail(raw) : null;
+    const detail = keepsThoughts ? reasoningDetail(raw) : null;
     if (detail === null) return written;
     written += this.#beginReasoning(index);
     const item = this.#items.get(index);
@@ -337,7 +341,7 @@ export class NativeItems {
   }
 
   #summary(index: number, text: string): string {
-    if (!this.#wanted.shown.summary || text === "") return "";
+    if (!this.#options.shown.summary || text === "") return "";
     const startEvents = this.#beginReasoning(index);
     const item = this.#items.get(index);
     return item instanceof ReasoningDraft ? startEvents + item.summary(text) : startEvents;
@@ -345,18 +349,18 @@ export class NativeItems {
 
   #beginReasoning(index: number): string {
     if (this.#items.has(index)) return "";
-    return this.#keep(index, this.#output.nativeReasoning());
+    return this.#addItem(index, this.#output.nativeReasoning());
   }
 
-  #text(item: Item | undefined, text: string, beside: TextExtras): string {
+  #text(item: Item | undefined, text: string, extras: TextExtras): string {
     if (!(item instanceof MessageDraft)) return "";
-    const isAny = text !== "" || beside.logprobs.length > 0 || beside.annotations.length > 0;
-    return isAny ? item.text(JSON.stringify(text), beside) : "";
+    const hasContent = text !== "" || extras.logprobs.length > 0 || extras.annotations.length > 0;
+    return hasContent ? item.text(JSON.stringify(text), extras) : "";
   }
 
-  #beside(logprobs: unknown, annotations: readonly unknown[]): TextExtras {
+  #textExtras(logprobs: unknown, annotations: readonly unknown[]): TextExtras {
     return {
-      logprobs: this.#wanted.shown.logprobs ? responsesLogprobsOf(logprobs) : [],
+      logprobs: this.#options.shown.logprobs ? responsesLogprobsOf(logprobs) : [],
       annotations: nativeUrlCitationsOf(annotations),
     };
   }

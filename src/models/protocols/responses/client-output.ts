@@ -26,7 +26,7 @@ export type OutputOptions = {
 };
 
 type StartedDraft<D> = { readonly text: string; readonly draft: D };
-const NOTHING: TextExtras = { logprobs: [], annotations: [] };
+const NO_EXTRAS: TextExtras = { logprobs: [], annotations: [] };
 
 /**
  * Creates the items of a response. Only one is open at a time. An item that starts during a tool
@@ -35,34 +35,34 @@ const NOTHING: TextExtras = { logprobs: [], annotations: [] };
 export class Output {
   readonly #drafts = new BlockSequencer<ItemDraft>();
   readonly #calls = new Map<number, ToolCallDraft>();
-  readonly #unnamed = new Map<number, { id: string; args: string }>();
-  readonly #wanted: OutputOptions;
+  readonly #unnamedCalls = new Map<number, { id: string; args: string }>();
+  readonly #options: OutputOptions;
   readonly #write: EventWriter;
-  readonly #own: string;
-  #kept: StoredThoughts = NO_THOUGHTS;
+  readonly #idSuffix: string;
+  #pendingThoughts: StoredThoughts = NO_THOUGHTS;
 
   constructor(own: string, wanted: OutputOptions, write: EventWriter) {
-    this.#own = own;
-    this.#wanted = wanted;
+    this.#idSuffix = own;
+    this.#options = wanted;
     this.#write = write;
   }
 
   delta(delta: Delta, logprobs: unknown): string {
     let text = this.#thought(delta);
-    const beside = this.#beside(delta, logprobs);
+    const extras = this.#textExtras(delta, logprobs);
     const content = delta.content ?? "";
-    const isAny = content !== "" || beside !== NOTHING;
-    if (isAny) text += this.text(JSON.stringify(content), beside);
+    const hasContent = content !== "" || extras !== NO_EXTRAS;
+    if (hasContent) text += this.text(JSON.stringify(content), extras);
     if (delta.refusal) text += this.#refusal(delta.refusal);
     for (const [at, call] of (delta.tool_calls ?? []).entries()) text += this.#call(call, at);
     return text;
   }
 
-  text(json: string, beside = NOTHING): string {
+  text(json: string, extras = NO_EXTRAS): string {
     const last = this.#drafts.last;
-    if (last instanceof MessageDraft) return last.text(json, beside);
+    if (last instanceof MessageDraft) return last.text(json, extras);
     const { text, draft } = this.#begin("msg", (place) => new MessageDraft(place));
-    return text + draft.text(json, beside);
+    return text + draft.text(json, extras);
   }
 
   get openText(): DraftText | null {
@@ -71,18 +71,23 @@ export class Output {
   }
 
   nativeMessage({ phase }: JsonObject): StartedDraft<MessageDraft> {
-    const reported = phase === "commentary" || phase === "final_answer" ? phase : null;
-    return this.#add("msg", (place) => new MessageDraft(place, reported));
+    const knownPhase = phase === "commentary" || phase === "final_answer" ? phase : null;
+    return this.#add("msg", (place) => new MessageDraft(place, knownPhase));
   }
 
   nativeCall(raw: JsonObject): StartedDraft<ToolCallDraft> {
     const { type, call_id: callId } = raw;
     const kind = type === "custom_tool_call" ? "custom" : "function";
     const name = textOf(raw["name"]);
-    const { origins } = this.#wanted;
-    const inside = origins.get(flatToolName(textOf(raw["namespace"]) || null, name));
+    const { origins } = this.#options;
+    const namespacedOrigin = origins.get(flatToolName(textOf(raw["namespace"]) || null, name));
     // Some models add a namespace that isn't in the request.
-    const origin = { namespace: null, name, ...(inside ?? origins.get(name)), kind } as const;
+    const origin = {
+      namespace: null,
+      name,
+      ...(namespacedOrigin ?? origins.get(name)),
+      kind,
+    } as const;
     return this.#add(
       kind === "custom" ? "ctc" : "fc",
       (place) => new ToolCallDraft(place, origin, textOf(callId), true),
@@ -90,7 +95,7 @@ export class Output {
   }
 
   nativeReasoning(): StartedDraft<ReasoningDraft> {
-    return this.#add("rs", (place) => new ReasoningDraft(place, this.#wanted.shown.encrypted));
+    return this.#add("rs", (place) => new ReasoningDraft(place, this.#options.shown.encrypted));
   }
 
   endCall(call: ToolCallDraft): string {
@@ -105,9 +110,9 @@ export class Output {
   /** Ends all items. If `cut` is set, the last item is incomplete. Waiting items never start. */
   end(cut: boolean): string {
     let text = "";
-    const isSaid = this.#drafts.parts.some((draft) => !(draft instanceof ReasoningDraft));
-    if (!cut && !isSaid) text += this.text('""');
-    text += this.#beginKept();
+    const hasOutput = this.#drafts.parts.some((draft) => !(draft instanceof ReasoningDraft));
+    if (!cut && !hasOutput) text += this.text('""');
+    text += this.#beginPendingThoughts();
     const { last } = this.#drafts;
     return (
       text + this.#drafts.end((draft) => cut && (draft instanceof ToolCallDraft || draft === last))
@@ -122,15 +127,15 @@ export class Output {
     return this.#drafts.parts.filter((draft) => draft.isOpen).map((draft) => draft.kept());
   }
 
-  get #gathers(): boolean {
-    return this.#wanted.keeps || this.#wanted.shown.encrypted;
+  get #keepsThoughts(): boolean {
+    return this.#options.keeps || this.#options.shown.encrypted;
   }
 
   #thought({ reasoning_content: text = "", reasoning_details: details = [] }: Delta): string {
-    const isShown = this.#wanted.shown.summary && text !== "";
+    const isShown = this.#options.shown.summary && text !== "";
     const written = isShown ? this.#summary(text) : "";
-    if (this.#gathers && (details.length > 0 || text !== "")) {
-      this.#keep({ details, extras: {}, text });
+    if (this.#keepsThoughts && (details.length > 0 || text !== "")) {
+      this.#addThoughts({ details, extras: {}, text });
     }
     return written;
   }
@@ -138,12 +143,12 @@ export class Output {
   #summary(text: string): string {
     const last = this.#drafts.last;
     if (last instanceof ReasoningDraft) return last.summary(text);
-    const kept = this.#takeKept();
+    const thoughts = this.#takePendingThoughts();
     const { text: written, draft } = this.#add(
       "rs",
-      (place) => new ReasoningDraft(place, this.#wanted.shown.encrypted),
+      (place) => new ReasoningDraft(place, this.#options.shown.encrypted),
     );
-    draft.keep(kept);
+    draft.keep(thoughts);
     return written + draft.summary(text);
   }
 
@@ -157,26 +162,26 @@ export class Output {
   #call(piece: ToolCallDelta, at: number): string {
     const { index = at, id = "", extra_content: extra } = piece;
     const { name, args } = calledFunction(piece);
-    const known = this.#calls.get(index);
-    if (known !== undefined) return this.#append(known, args);
-    const unnamedCall = this.#unnamed.get(index) ?? { id: "", args: "" };
-    const start = { id: id || unnamedCall.id, args: unnamedCall.args + args };
+    const knownCall = this.#calls.get(index);
+    if (knownCall !== undefined) return this.#append(knownCall, args);
+    const unnamedCall = this.#unnamedCalls.get(index) ?? { id: "", args: "" };
+    const callSoFar = { id: id || unnamedCall.id, args: unnamedCall.args + args };
     if (name === "") {
-      this.#unnamed.set(index, start);
+      this.#unnamedCalls.set(index, callSoFar);
       return "";
     }
-    this.#unnamed.delete(index);
-    const callId = start.id || `call_${this.#own}${index}`;
-    if (this.#gathers && extra !== undefined) {
-      this.#keep({ details: [], extras: { [callId]: extra }, text: "" });
+    this.#unnamedCalls.delete(index);
+    const callId = callSoFar.id || `call_${this.#idSuffix}${index}`;
+    if (this.#keepsThoughts && extra !== undefined) {
+      this.#addThoughts({ details: [], extras: { [callId]: extra }, text: "" });
     }
     const { text, draft } = this.#beginCall(name, callId);
     this.#calls.set(index, draft);
-    return text + draft.append(start.args);
+    return text + draft.append(callSoFar.args);
   }
 
   #beginCall(name: string, callId: string): StartedDraft<ToolCallDraft> {
-    const origin = this.#wanted.origins.get(name) ?? { kind: "function", namespace: null, name };
+    const origin = this.#options.origins.get(name) ?? { kind: "function", namespace: null, name };
     const prefix = origin.kind === "custom" ? "ctc" : "fc";
     return this.#begin(prefix, (place) => new ToolCallDraft(place, origin, callId));
   }
@@ -186,39 +191,39 @@ export class Output {
     return text + this.#drafts.advance();
   }
 
-  #keep(thoughts: StoredThoughts): void {
+  #addThoughts(thoughts: StoredThoughts): void {
     const last = this.#drafts.last;
     if (last instanceof ReasoningDraft) {
       last.keep(thoughts);
       return;
     }
-    this.#kept = joinThoughts(this.#kept, thoughts);
+    this.#pendingThoughts = joinThoughts(this.#pendingThoughts, thoughts);
   }
 
-  #beginKept(): string {
-    const kept = this.#takeKept();
-    if (isEmpty(kept)) return "";
+  #beginPendingThoughts(): string {
+    const thoughts = this.#takePendingThoughts();
+    if (isEmpty(thoughts)) return "";
     const { text, draft } = this.#add(
       "rs",
-      (place) => new ReasoningDraft(place, this.#wanted.shown.encrypted),
+      (place) => new ReasoningDraft(place, this.#options.shown.encrypted),
     );
-    draft.keep(kept);
+    draft.keep(thoughts);
     return text;
   }
 
-  #takeKept(): StoredThoughts {
-    const kept = this.#kept;
-    this.#kept = NO_THOUGHTS;
-    return kept;
+  #takePendingThoughts(): StoredThoughts {
+    const thoughts = this.#pendingThoughts;
+    this.#pendingThoughts = NO_THOUGHTS;
+    return thoughts;
   }
 
   #begin<D extends ItemDraft>(
     prefix: string,
     createDraft: (place: DraftPosition) => D,
   ): StartedDraft<D> {
-    const before = this.#beginKept();
+    const thoughtEvents = this.#beginPendingThoughts();
     const { text, draft } = this.#add(prefix, createDraft);
-    return { text: before + text, draft };
+    return { text: thoughtEvents + text, draft };
   }
 
   #add<D extends ItemDraft>(
@@ -226,17 +231,21 @@ export class Output {
     createDraft: (place: DraftPosition) => D,
   ): StartedDraft<D> {
     const index = this.#drafts.parts.length;
-    const draft = createDraft({ id: `${prefix}_${this.#own}${index}`, index, write: this.#write });
+    const draft = createDraft({
+      id: `${prefix}_${this.#idSuffix}${index}`,
+      index,
+      write: this.#write,
+    });
     return { text: this.#drafts.add(draft), draft };
   }
 
-  #beside(delta: Delta, logprobs: unknown): TextExtras {
+  #textExtras(delta: Delta, logprobs: unknown): TextExtras {
     const annotations = urlCitationsOf(delta.annotations);
-    const reported = this.#wanted.shown.logprobs
+    const reported = this.#options.shown.logprobs
       ? responsesLogprobsOf(objectOf(logprobs)["content"])
       : [];
     return annotations.length === 0 && reported.length === 0
-      ? NOTHING
+      ? NO_EXTRAS
       : { logprobs: reported, annotations };
   }
 }

@@ -8,11 +8,11 @@ export class ReasoningDraft extends BaseDraft {
   readonly isWhole = true;
   #summary = "";
   #thoughts: StoredThoughts = NO_THOUGHTS;
-  readonly #isShown: boolean;
+  readonly #showsEncrypted: boolean;
 
   constructor(place: DraftPosition, isShown: boolean) {
     super(place);
-    this.#isShown = isShown;
+    this.#showsEncrypted = isShown;
   }
 
   get isEmpty(): boolean {
@@ -22,7 +22,9 @@ export class ReasoningDraft extends BaseDraft {
   summary(text: string): string {
     const isFirst = this.#summary === "";
     this.#summary += text;
-    return (isFirst ? this.#sayPart("added", "") : "") + this.#saySummary("delta", { delta: text });
+    return (
+      (isFirst ? this.#writePart("added", "") : "") + this.#writeSummary("delta", { delta: text })
+    );
   }
 
   keep(thoughts: StoredThoughts): void {
@@ -30,7 +32,7 @@ export class ReasoningDraft extends BaseDraft {
   }
 
   item(): OutputItem {
-    return this.#isShown ? this.kept() : { ...this.kept(), encrypted_content: null };
+    return this.#showsEncrypted ? this.kept() : { ...this.kept(), encrypted_content: null };
   }
 
   override kept(): Extract<OutputItem, { type: "reasoning" }> {
@@ -39,8 +41,8 @@ export class ReasoningDraft extends BaseDraft {
     const isDone = status !== "in_progress";
     const summary: SummaryPart[] =
       this.isOpen && this.#summary !== "" ? [{ type: "summary_text", text: this.#summary }] : [];
-    const isAny = isDone && !isEmpty(this.#thoughts);
-    const encrypted_content = isAny ? sealThoughts(this.#thoughts) : null;
+    const hasThoughts = isDone && !isEmpty(this.#thoughts);
+    const encrypted_content = hasThoughts ? sealThoughts(this.#thoughts) : null;
     return { id, type: "reasoning", status, summary, encrypted_content };
   }
 
@@ -52,18 +54,18 @@ export class ReasoningDraft extends BaseDraft {
 
   protected end(): string {
     if (this.#summary === "") return "";
-    const text = this.#saySummary("done", { text: this.#summary });
-    return text + this.#sayPart("done", this.#summary);
+    const text = this.#writeSummary("done", { text: this.#summary });
+    return text + this.#writePart("done", this.#summary);
   }
 
-  #sayPart(what: "added" | "done", text: string): string {
-    return this.say(`response.reasoning_summary_part.${what}`, {
+  #writePart(stage: "added" | "done", text: string): string {
+    return this.say(`response.reasoning_summary_part.${stage}`, {
       summary_index: 0,
       part: { type: "summary_text", text },
     });
   }
 
-  #saySummary(what: "delta" | "done", fields: object): string {
-    return this.say(`response.reasoning_summary_text.${what}`, { summary_index: 0, ...fields });
+  #writeSummary(stage: "delta" | "done", fields: object): string {
+    return this.say(`response.reasoning_summary_text.${stage}`, { summary_index: 0, ...fields });
   }
 }

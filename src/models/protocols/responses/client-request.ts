@@ -52,8 +52,8 @@ const message = z.object({
   phase: text,
 });
 const output = z.union([z.string(), z.array(part)]);
-const called = { call_id: nonempty, name: toolNameSchema, namespace: text };
-const answered = { call_id: nonempty, output };
+const callFields = { call_id: nonempty, name: toolNameSchema, namespace: text };
+const outputFields = { call_id: nonempty, output };
 
 /**
  * An item of `input` (openai npm, ResponseInputItem; Codex's own items). Unknown fields are
@@ -61,10 +61,10 @@ const answered = { call_id: nonempty, output };
  */
 const item = z.discriminatedUnion("type", [
   message,
-  z.object({ type: z.literal("function_call"), ...called, arguments: z.string() }),
-  z.object({ type: z.literal("function_call_output"), ...answered }),
-  z.object({ type: z.literal("custom_tool_call"), ...called, input: z.string() }),
-  z.object({ type: z.literal("custom_tool_call_output"), ...answered }),
+  z.object({ type: z.literal("function_call"), ...callFields, arguments: z.string() }),
+  z.object({ type: z.literal("function_call_output"), ...outputFields }),
+  z.object({ type: z.literal("custom_tool_call"), ...callFields, input: z.string() }),
+  z.object({ type: z.literal("custom_tool_call_output"), ...outputFields }),
   z.object({
     type: z.literal("reasoning"),
     id: text,
@@ -102,10 +102,10 @@ function addItemType(raw: unknown): unknown {
   return raw["role"] === undefined ? raw : { ...raw, type: "message" };
 }
 
-const HOSTED =
+const HOSTED_TOOL_MESSAGE =
   "The output of a provider's own tool can't be sent to another provider. Send it as function_call and function_call_output.";
 
-const REFUSED: ReadonlyMap<unknown, string> = new Map(
+const REFUSED_ITEM_TYPES: ReadonlyMap<unknown, string> = new Map(
   [
     "computer_call",
     "computer_call_output",
@@ -119,14 +119,14 @@ const REFUSED: ReadonlyMap<unknown, string> = new Map(
     "tool_search_output",
     "mcp_approval_request",
     "mcp_approval_response",
-  ].map((type) => [type, HOSTED] as const),
+  ].map((type) => [type, HOSTED_TOOL_MESSAGE] as const),
 );
 
-function refusedItem(items: unknown): Refusal | null {
+function refuseItems(items: unknown): Refusal | null {
   if (!Array.isArray(items)) return null;
   for (const [index, raw] of items.entries()) {
     if (!isObject(raw)) continue;
-    const problem = REFUSED.get(raw["type"]);
+    const problem = REFUSED_ITEM_TYPES.get(raw["type"]);
     const at = `input[${index}]`;
     if (problem !== undefined) return invalid(problem, `${at}.type`);
     if (isOutput(raw) && (raw["call_id"] ?? null) === null) {
@@ -147,10 +147,10 @@ const name = z
   .check(z.regex(/^[a-zA-Z0-9_-]{1,64}$/, "must be 1 to 64 of a-z, A-Z, 0-9, _ and -"));
 
 export const INCLUDE_LOGPROBS = "message.output_text.logprobs";
-const ENCRYPTED = "reasoning.encrypted_content";
+const INCLUDE_ENCRYPTED = "reasoning.encrypted_content";
 const includable = z.enum([
   INCLUDE_LOGPROBS,
-  ENCRYPTED,
+  INCLUDE_ENCRYPTED,
   "message.input_image.image_url",
   "computer_call_output.output.image_url",
   "code_interpreter_call.outputs",
@@ -179,8 +179,10 @@ const reasoning = z.looseObject({
   mode: z.nullish(z.literal("standard", { error: "must be standard" })),
 });
 
-const stateless = z.optional(z.never({ error: "is not supported. Send the whole input instead" }));
-const unpriced = z.optional(z.never({ error: "is not supported" }));
+const unsupportedState = z.optional(
+  z.never({ error: "is not supported. Send the whole input instead" }),
+);
+const unsupportedFeature = z.optional(z.never({ error: "is not supported" }));
 
 const PAIRS_MAX = 16;
 const metadata = z
@@ -226,23 +228,23 @@ export const responsesBody = z.object({
     z.literal(false, { error: "must be false, because background responses are not supported" }),
   ),
   previous_response_id: z.optional(z.string()),
-  conversation: stateless,
-  prompt: stateless,
-  context_management: unpriced,
-  moderation: unpriced,
-  access_programs: unpriced,
+  conversation: unsupportedState,
+  prompt: unsupportedState,
+  context_management: unsupportedFeature,
+  moderation: unsupportedFeature,
+  access_programs: unsupportedFeature,
 });
 
 export type ResponsesBody = z.infer<typeof responsesBody>;
 
 /** Parses a request body and adds missing item types. */
 export function parseResponsesRequest(value: object): Result<ResponsesBody> {
-  const given = removeNulls(value);
-  const refused = refusedItem(given["input"]);
-  const typed = addItemTypes(given["input"]);
-  const lateRefusal = refused ?? refusedItem(typed);
-  if (lateRefusal !== null) return lateRefusal;
-  return parseBody(responsesBody, { ...given, ...(typed !== undefined && { input: typed }) });
+  const source = removeNulls(value);
+  const refusalBefore = refuseItems(source["input"]);
+  const typed = addItemTypes(source["input"]);
+  const refusal = refusalBefore ?? refuseItems(typed);
+  if (refusal !== null) return refusal;
+  return parseBody(responsesBody, { ...source, ...(typed !== undefined && { input: typed }) });
 }
 
 export type VisibleOutput = {
@@ -257,7 +259,7 @@ export function visibleOutput({
 }: ResponsesBody): VisibleOutput {
   return {
     summary: (requested?.summary ?? requested?.generate_summary ?? null) !== null,
-    encrypted: include.includes(ENCRYPTED),
+    encrypted: include.includes(INCLUDE_ENCRYPTED),
     logprobs: include.includes(INCLUDE_LOGPROBS),
   };
 }
@@ -296,20 +298,20 @@ function formatOf(requested: Format | undefined): ChatBody["response_format"] {
 }
 
 function definedFields(fields: { readonly [K in keyof ChatBody]?: ChatBody[K] | undefined }) {
-  const kept = Object.entries(fields).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(kept) as Partial<ChatBody>;
+  const defined = Object.entries(fields).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(defined) as Partial<ChatBody>;
 }
 
-function numberBetween(least: number, most: number) {
-  return z.optional(z.number().check(z.minimum(least), z.maximum(most)));
+function numberBetween(min: number, max: number) {
+  return z.optional(z.number().check(z.minimum(min), z.maximum(max)));
 }
 
-const LEFT_OUT = ["prompt_cache_options", "max_tool_calls"];
-const MISSED_BY_NOBODY: ReadonlySet<string> = new Set(["client_metadata", "stream_options"]);
+const UNSUPPORTED_FIELDS = ["prompt_cache_options", "max_tool_calls"];
+const SILENTLY_IGNORED_FIELDS: ReadonlySet<string> = new Set(["client_metadata", "stream_options"]);
 
 export function ignoredResponsesFields(value: JsonObject): readonly string[] {
   const unknown = Object.keys(value).filter(
-    (field) => !Object.hasOwn(responsesBody.shape, field) && !MISSED_BY_NOBODY.has(field),
+    (field) => !Object.hasOwn(responsesBody.shape, field) && !SILENTLY_IGNORED_FIELDS.has(field),
   );
-  return [...LEFT_OUT, ...unknown].filter((field) => (value[field] ?? null) !== null);
+  return [...UNSUPPORTED_FIELDS, ...unknown].filter((field) => (value[field] ?? null) !== null);
 }

@@ -31,7 +31,7 @@ export type SummaryPart = { readonly type: "summary_text"; readonly text: string
 export type Phase = "commentary" | "final_answer";
 
 type ItemStatus = "in_progress" | "completed" | "incomplete";
-type KnownFields = { readonly name: string; readonly namespace?: string };
+type CalledTool = { readonly name: string; readonly namespace?: string };
 
 /** An output item (openai npm, ResponseOutputItem). Optional fields are absent, never null. */
 export type OutputItem =
@@ -49,14 +49,14 @@ export type OutputItem =
       readonly status: ItemStatus;
       readonly call_id: string;
       readonly arguments: string;
-    } & KnownFields)
+    } & CalledTool)
   | ({
       readonly id: string;
       readonly type: "custom_tool_call";
       readonly status: ItemStatus;
       readonly call_id: string;
       readonly input: string;
-    } & KnownFields)
+    } & CalledTool)
   | {
       readonly id: string;
       readonly type: "reasoning";
@@ -79,7 +79,7 @@ export type ResponseState = {
   readonly output: readonly OutputItem[];
 };
 
-type EmptyTextFields = {
+type ClientFields = {
   readonly instructions: string | null;
   readonly tool_choice: unknown;
   readonly parallel_tool_calls: boolean;
@@ -97,7 +97,7 @@ type EmptyTextFields = {
   readonly prompt_cache_key: string | null;
   readonly previous_response_id: string | null;
 };
-const UNSAID: EmptyTextFields = {
+const ECHO_DEFAULTS: ClientFields = {
   instructions: null,
   tool_choice: "auto",
   parallel_tool_calls: true,
@@ -115,14 +115,14 @@ const UNSAID: EmptyTextFields = {
   prompt_cache_key: null,
   previous_response_id: null,
 };
-const OURS = {
+const CONSTANT_ECHO = {
   background: false,
   service_tier: "default",
   access_programs: null,
 } as const;
 
-export type EchoedFields = EmptyTextFields &
-  typeof OURS & {
+export type EchoedFields = ClientFields &
+  typeof CONSTANT_ECHO & {
     readonly tools: readonly JsonObject[];
     readonly text: JsonObject;
     readonly reasoning: { readonly effort: string | null; readonly summary: string | null };
@@ -135,13 +135,13 @@ export type EchoedFields = EmptyTextFields &
 const ECHO_CHARACTERS_MAX = 131_072;
 
 export function echoedFields(body: ResponsesBody): EchoedFields {
-  const keys = Object.keys(UNSAID) as (keyof EmptyTextFields)[];
+  const keys = Object.keys(ECHO_DEFAULTS) as (keyof ClientFields)[];
   const reported = keys.flatMap((key) => (body[key] === undefined ? [] : [[key, body[key]]]));
   const { text } = body;
   const echo: EchoedFields = {
-    ...UNSAID,
-    ...(Object.fromEntries(reported) as Partial<EmptyTextFields>),
-    ...OURS,
+    ...ECHO_DEFAULTS,
+    ...(Object.fromEntries(reported) as Partial<ClientFields>),
+    ...CONSTANT_ECHO,
     tools: (body.tools ?? []).map(echoedTool),
     text: {
       format: text?.format ?? { type: "text" },
@@ -151,7 +151,7 @@ export function echoedFields(body: ResponsesBody): EchoedFields {
   };
   const { tools, instructions, tool_choice: choice, text: format } = echo;
   const size = JSON.stringify([tools, instructions, choice, format]).length;
-  return size <= ECHO_CHARACTERS_MAX ? echo : { ...echo, ...SHORT };
+  return size <= ECHO_CHARACTERS_MAX ? echo : { ...echo, ...SHORTENED_ECHO };
 }
 
 function reasoningOf({ reasoning: requested }: ResponsesBody): EchoedFields["reasoning"] {
@@ -159,7 +159,7 @@ function reasoningOf({ reasoning: requested }: ResponsesBody): EchoedFields["rea
   return { effort: requested?.effort ?? null, summary };
 }
 
-const SHORT = {
+const SHORTENED_ECHO = {
   tools: [],
   instructions: null,
   tool_choice: "auto",
@@ -174,7 +174,7 @@ function echoedTool(raw: JsonObject): JsonObject {
 
 export function openResponse(head: ResponseHead, echo: EchoedFields): JsonObject {
   const state = { status: "in_progress", error: null, incomplete_details: null, output: [] };
-  const rest = { ...echo, ...SHORT, store: head.keeps, usage: null };
+  const rest = { ...echo, ...SHORTENED_ECHO, store: head.keeps, usage: null };
   return { ...responseIdentity(head), completed_at: null, ...state, ...rest };
 }
 
@@ -216,13 +216,15 @@ function usageOf({ usage, costMicro }: Receipt) {
 export function responsesLogprobsOf(raw: unknown): Logprob[] {
   return listOf(raw)
     .filter(isObject)
-    .map((one) => {
-      const topLogprobs = listOf(one["top_logprobs"]).filter(isObject);
-      return Object.assign(tokenOf(one), { top_logprobs: topLogprobs.map(tokenOf) });
+    .map((rawLogprob) => {
+      const topLogprobs = listOf(rawLogprob["top_logprobs"]).filter(isObject);
+      return Object.assign(toTopLogprob(rawLogprob), {
+        top_logprobs: topLogprobs.map(toTopLogprob),
+      });
     });
 }
 
-function tokenOf({ token, logprob, bytes }: JsonObject): TopLogprob {
+function toTopLogprob({ token, logprob, bytes }: JsonObject): TopLogprob {
   return {
     token: textOf(token),
     logprob: numberOf(logprob) ?? 0,
@@ -233,18 +235,20 @@ function tokenOf({ token, logprob, bytes }: JsonObject): TopLogprob {
 export function urlCitationsOf(raw: unknown): UrlCitation[] {
   return listOf(raw)
     .filter(isObject)
-    .flatMap((one) => {
-      const cited = one["url_citation"];
-      return one["type"] === "url_citation" && isObject(cited) ? [citation(cited)] : [];
+    .flatMap((rawAnnotation) => {
+      const rawCitation = rawAnnotation["url_citation"];
+      return rawAnnotation["type"] === "url_citation" && isObject(rawCitation)
+        ? [toCitation(rawCitation)]
+        : [];
     });
 }
 
 export function nativeUrlCitationsOf(raw: unknown): UrlCitation[] {
   const known = listOf(raw).filter(isObject);
-  return known.filter(({ type }) => type === "url_citation").map(citation);
+  return known.filter(({ type }) => type === "url_citation").map(toCitation);
 }
 
-function citation({ url, title, start_index: start, end_index: end }: JsonObject): UrlCitation {
+function toCitation({ url, title, start_index: start, end_index: end }: JsonObject): UrlCitation {
   return {
     type: "url_citation",
     url: textOf(url),

@@ -8,7 +8,7 @@ import { flatToolName } from "../../core/namespaces.ts";
 import { opaqueObject } from "../../core/core-request.ts";
 import type { ChatBody } from "../../core/core-request.ts";
 
-const NAME_MAX = 64;
+const LABEL_CHARACTERS_MAX = 64;
 const TOOLS_MAX = 1024;
 const toolName = z
   .string()
@@ -52,7 +52,7 @@ type CustomTool = z.infer<typeof customTool>;
 type Namespace = z.infer<typeof namespaceTool>;
 type SupportedTool = FunctionTool | CustomTool | Namespace;
 
-const SERVED = new Map<unknown, z.ZodMiniType<SupportedTool>>([
+const SUPPORTED_TOOLS = new Map<unknown, z.ZodMiniType<SupportedTool>>([
   ["function", functionTool],
   ["custom", customTool],
   ["namespace", namespaceTool],
@@ -60,7 +60,9 @@ const SERVED = new Map<unknown, z.ZodMiniType<SupportedTool>>([
 
 const tool: z.ZodMiniType<JsonObject> = otherTool.check(
   z.superRefine((value, context) => {
-    const parsed = z.safeParse(SERVED.get(value.type) ?? otherTool, value, { error: () => "" });
+    const parsed = z.safeParse(SUPPORTED_TOOLS.get(value.type) ?? otherTool, value, {
+      error: () => "",
+    });
     if (!parsed.success) for (const issue of parsed.error.issues) context.addIssue({ ...issue });
   }),
 );
@@ -90,14 +92,14 @@ export function isAcceptedNamespace(name: string | null): name is string {
  * Converts functions and custom tools to functions, with the namespace in the name. Drops other
  * types. Repeated tools replace earlier ones. Returns 400 if two different tools get the same name.
  */
-export function flattenTools(lists: readonly List[]): Result<FlattenedTools> {
+export function flattenTools(lists: readonly ToolList[]): Result<FlattenedTools> {
   const flat = new Map<string, CoreTool>();
-  const own = new Map<string, Own>();
+  const nativeTools = new Map<string, NativeTool>();
   const origins = new Map<string, ToolOrigin>();
-  const left = new Set<string>();
+  const droppedTypes = new Set<string>();
   for (const { raw, at } of lists.flatMap(toolsWithPath)) {
     const { type } = raw;
-    if (!SERVED.has(type)) left.add(textOf(type));
+    if (!SUPPORTED_TOOLS.has(type)) droppedTypes.add(textOf(type));
     for (const { origin, core, native } of flattenTool(raw as SupportedTool)) {
       const name = flatToolName(origin.namespace, origin.name);
       const other = origins.get(name) ?? origin;
@@ -106,63 +108,71 @@ export function flattenTools(lists: readonly List[]): Result<FlattenedTools> {
       }
       origins.set(name, origin);
       flat.set(name, core(name));
-      own.set(name, native);
+      nativeTools.set(name, native);
     }
   }
   return success({
     tools: [...flat.values()],
-    own: groupByNamespace([...own.values()]),
+    own: groupByNamespace([...nativeTools.values()]),
     origins,
-    left: [...left],
+    left: [...droppedTypes],
   });
 }
 
-type Own = { readonly tool: JsonObject; readonly space: Namespace | null };
+type NativeTool = { readonly tool: JsonObject; readonly namespace: Namespace | null };
 
-function groupByNamespace(owns: readonly Own[]): JsonObject[] {
+function groupByNamespace(nativeTools: readonly NativeTool[]): JsonObject[] {
   const list: JsonObject[] = [];
-  const inside = new Map<string, JsonObject[]>();
-  for (const { tool: one, space } of owns) {
-    const others = space === null ? list : inside.get(space.name);
+  const toolsByNamespace = new Map<string, JsonObject[]>();
+  for (const { tool: one, namespace } of nativeTools) {
+    const others = namespace === null ? list : toolsByNamespace.get(namespace.name);
     others?.push(one);
-    if (space === null || others !== undefined) continue;
+    if (namespace === null || others !== undefined) continue;
     const namespaceTools = [one];
-    inside.set(space.name, namespaceTools);
-    const { name, description } = space;
-    list.push({ type: "namespace", name, description: description || name, tools: namespaceTools });
+    toolsByNamespace.set(namespace.name, namespaceTools);
+    const { name, description } = namespace;
+    list.push({
+      type: "namespace",
+      name,
+      description: description || name,
+      tools: namespaceTools,
+    });
   }
   return list;
 }
 
-type List = { readonly tools: readonly JsonObject[]; readonly at: string };
+type ToolList = { readonly tools: readonly JsonObject[]; readonly at: string };
 
 function toolsWithPath({
   tools: list,
   at,
-}: List): { readonly raw: JsonObject; readonly at: string }[] {
+}: ToolList): { readonly raw: JsonObject; readonly at: string }[] {
   return list.map((raw, index) => ({ raw, at: `${at}[${index}]` }));
 }
 
 type FlatTool = {
   readonly origin: ToolOrigin;
   readonly core: (name: string) => CoreTool;
-  readonly native: Own;
+  readonly native: NativeTool;
 };
 
 function flattenTool(raw: SupportedTool): FlatTool[] {
   if (raw.type === "namespace") return raw.tools.map((inner) => flatTool(inner, raw));
-  return SERVED.has(raw.type) ? [flatTool(raw, null)] : [];
+  return SUPPORTED_TOOLS.has(raw.type) ? [flatTool(raw, null)] : [];
 }
 
-function flatTool(raw: FunctionTool | CustomTool, within: Namespace | null): FlatTool {
+function flatTool(raw: FunctionTool | CustomTool, enclosing: Namespace | null): FlatTool {
   const { type: kind, name } = raw;
-  const namespace = within?.name ?? null;
-  const space = isAcceptedNamespace(namespace) ? within : null;
-  const core = kind === "function" ? functionOf(raw) : customOf(raw);
+  const namespace = enclosing?.name ?? null;
+  const nativeNamespace = isAcceptedNamespace(namespace) ? enclosing : null;
+  const core = kind === "function" ? functionFields(raw) : customToolFields(raw);
   return {
     origin: { kind, namespace, name },
     core: (flat) => ({ type: "function", function: { name: flat, ...core } }),
-    native: { space, tool: nativeTool(raw, space === null ? flatToolName(namespace, name) : name) },
+    native: {
+      namespace: nativeNamespace,
+      tool: nativeTool(raw, nativeNamespace === null ? flatToolName(namespace, name) : name),
+    },
   };
 }
 
@@ -187,7 +197,7 @@ function formatOf(format: NonNullable<CustomTool["format"]>): JsonObject {
 }
 
 /** `strict` defaults to false, because most hosts reject a schema that wasn't written for it. */
-function functionOf({ description, parameters, strict }: FunctionTool) {
+function functionFields({ description, parameters, strict }: FunctionTool) {
   return {
     ...(description && { description }),
     ...(parameters && { parameters }),
@@ -195,20 +205,20 @@ function functionOf({ description, parameters, strict }: FunctionTool) {
   };
 }
 
-const INPUT = "input";
+const INPUT_FIELD = "input";
 
-function customOf({ description, format }: CustomTool) {
+function customToolFields({ description, format }: CustomTool) {
   const grammar =
     format?.type === "grammar"
       ? `The input must match this ${format.syntax} grammar:\n${format.definition}`
       : "";
-  const words = [description ?? "", grammar].filter((part) => part !== "").join("\n\n");
+  const instructions = [description ?? "", grammar].filter((part) => part !== "").join("\n\n");
   return {
-    ...(words !== "" && { description: words }),
+    ...(instructions !== "" && { description: instructions }),
     parameters: {
       type: "object",
-      properties: { [INPUT]: { type: "string" } },
-      required: [INPUT],
+      properties: { [INPUT_FIELD]: { type: "string" } },
+      required: [INPUT_FIELD],
       additionalProperties: false,
     },
     strict: false,
@@ -216,13 +226,13 @@ function customOf({ description, format }: CustomTool) {
 }
 
 export function customArguments(input: string): string {
-  return JSON.stringify({ [INPUT]: input });
+  return JSON.stringify({ [INPUT_FIELD]: input });
 }
 
 export function customInputOfArguments(args: string): string {
   try {
     const value: unknown = JSON.parse(args);
-    return isObject(value) && typeof value[INPUT] === "string" ? value[INPUT] : args;
+    return isObject(value) && typeof value[INPUT_FIELD] === "string" ? value[INPUT_FIELD] : args;
   } catch {
     return args;
   }
@@ -232,15 +242,15 @@ function isSame(one: ToolOrigin, other: ToolOrigin): boolean {
   return one.kind === other.kind && one.namespace === other.namespace && one.name === other.name;
 }
 
-const named = z.looseObject({ type: z.string().check(z.minLength(1)) });
+const namedTool = z.looseObject({ type: z.string().check(z.minLength(1)) });
 export const responsesToolChoice = z.union([
   z.enum(["none", "auto", "required"]),
   z.looseObject({
     type: z.literal("allowed_tools"),
     mode: z.enum(["auto", "required"]),
-    tools: z.array(named).check(z.minLength(1), z.maxLength(TOOLS_MAX)),
+    tools: z.array(namedTool).check(z.minLength(1), z.maxLength(TOOLS_MAX)),
   }),
-  named,
+  namedTool,
 ]);
 type ToolChoice = z.infer<typeof responsesToolChoice>;
 
@@ -255,34 +265,36 @@ export function resolveToolChoice(
   choice: ToolChoice | undefined,
   parallel: boolean | undefined,
 ): Result<ChosenTools> {
-  const all = [...flat.tools];
+  const allTools = [...flat.tools];
   const parallelField = parallel === undefined ? {} : { parallel_tool_calls: parallel };
   if (choice === undefined || typeof choice === "string") {
-    if (choice === "required" && all.length === 0) return refuseMissingTool("a tool", flat);
-    if (all.length === 0) return success({});
+    if (choice === "required" && allTools.length === 0) return refuseMissingTool("a tool", flat);
+    if (allTools.length === 0) return success({});
     return success({
-      tools: all,
+      tools: allTools,
       ...(choice !== undefined && { tool_choice: choice }),
       ...parallelField,
     });
   }
   if (choice.type === "allowed_tools") {
-    const some = selectAllowed(flat, choice);
+    const allowedTools = selectAllowed(flat, choice);
     const mode = choice.mode === "required" ? "required" : "auto";
-    return some.ok ? success({ tools: some.value, tool_choice: mode, ...parallelField }) : some;
+    return allowedTools.ok
+      ? success({ tools: allowedTools.value, tool_choice: mode, ...parallelField })
+      : allowedTools;
   }
-  const name = nameOf(flat, choice);
+  const name = flatNameOf(flat, choice);
   if (name === null) return refuseMissingTool(`'${toolLabel(choice)}'`, flat);
-  const one = { type: "function" as const, function: { name } };
-  return success({ tools: all, tool_choice: one, ...parallelField });
+  const chosenTool = { type: "function" as const, function: { name } };
+  return success({ tools: allTools, tool_choice: chosenTool, ...parallelField });
 }
 
 export function choosesNamespaced(flat: FlattenedTools, choice: ToolChoice | undefined): boolean {
   if (choice === undefined || typeof choice === "string") return false;
-  const some = choice.type === "allowed_tools" ? listOf(choice.tools) : [choice];
-  return some
+  const chosenTools = choice.type === "allowed_tools" ? listOf(choice.tools) : [choice];
+  return chosenTools
     .filter(isObject)
-    .some((one) => isInNamespace(flat.origins.get(nameOf(flat, one) ?? "")));
+    .some((one) => isInNamespace(flat.origins.get(flatNameOf(flat, one) ?? "")));
 }
 
 function isInNamespace(origin: ToolOrigin | undefined): boolean {
@@ -291,13 +303,13 @@ function isInNamespace(origin: ToolOrigin | undefined): boolean {
 
 export function nativeToolChoice(flat: FlattenedTools, choice: ToolChoice): unknown {
   if (typeof choice === "string") return choice;
-  const ownName = (one: JsonObject & KnownFields<"type">): JsonObject[] => {
-    const name = nameOf(flat, one);
+  const nativeNames = (one: JsonObject & KnownFields<"type">): JsonObject[] => {
+    const name = flatNameOf(flat, one);
     return name === null ? [] : [{ type: one.type, name }];
   };
-  if (choice.type !== "allowed_tools") return ownName(choice)[0];
-  const some = listOf(choice.tools).filter(isObject).flatMap(ownName);
-  return { type: "allowed_tools", mode: choice.mode, tools: some };
+  if (choice.type !== "allowed_tools") return nativeNames(choice)[0];
+  const allowedTools = listOf(choice.tools).filter(isObject).flatMap(nativeNames);
+  return { type: "allowed_tools", mode: choice.mode, tools: allowedTools };
 }
 
 function selectAllowed(
@@ -306,29 +318,34 @@ function selectAllowed(
 ): Result<CoreTool[]> {
   const names = new Set<string>();
   for (const one of listOf(choice.tools).filter(isObject)) {
-    const name = nameOf(flat, one);
+    const name = flatNameOf(flat, one);
     const { type } = one;
     if (name !== null) names.add(name);
-    else if (SERVED.has(type)) return refuseMissingTool(`'${toolLabel(one)}'`, flat);
+    else if (SUPPORTED_TOOLS.has(type)) return refuseMissingTool(`'${toolLabel(one)}'`, flat);
   }
-  const some = flat.tools.filter((one) => one.type === "function" && names.has(one.function.name));
-  return some.length === 0 ? refuseMissingTool("a tool", flat) : success(some);
+  const allowedTools = flat.tools.filter(
+    (one) => one.type === "function" && names.has(one.function.name),
+  );
+  return allowedTools.length === 0 ? refuseMissingTool("a tool", flat) : success(allowedTools);
 }
 
-function nameOf({ origins }: FlattenedTools, choice: JsonObject): string | null {
+function flatNameOf({ origins }: FlattenedTools, choice: JsonObject): string | null {
   const { type: kind, name, namespace } = choice;
   for (const [flat, origin] of origins) {
-    const isThere = typeof namespace === "string" ? origin.namespace === namespace : true;
-    if (origin.kind === kind && origin.name === name && isThere) return flat;
+    const hasNamespace = typeof namespace === "string" ? origin.namespace === namespace : true;
+    if (origin.kind === kind && origin.name === name && hasNamespace) return flat;
   }
   return null;
 }
 
 function toolLabel({ type, name }: JsonObject): string {
-  return (typeof name === "string" ? name : textOf(type)).slice(0, NAME_MAX);
+  return (typeof name === "string" ? name : textOf(type)).slice(0, LABEL_CHARACTERS_MAX);
 }
 
-function refuseMissingTool(what: string, { left }: FlattenedTools): Refusal {
-  const why = left.length === 0 ? "" : " Tools that run at a provider are not supported.";
-  return invalid(`'tool_choice' names ${what}, which isn't in 'tools'.${why}`, "tool_choice");
+function refuseMissingTool(missing: string, { left }: FlattenedTools): Refusal {
+  const explanation = left.length === 0 ? "" : " Tools that run at a provider are not supported.";
+  return invalid(
+    `'tool_choice' names ${missing}, which isn't in 'tools'.${explanation}`,
+    "tool_choice",
+  );
 }

@@ -14,10 +14,10 @@ const INDENT = 2;
 export function echoTooLarge(request: JsonObject): ProviderFailure | null {
   const sizes = Object.entries(request).map(([field, value]) => ({
     field,
-    bytes: field === "input" ? 0 : writtenBytes(value, INDENT),
+    bytes: field === "input" ? 0 : indentedJsonBytes(value, INDENT),
   }));
   if (sizes.reduce((sum, { bytes }) => sum + bytes, 0) <= ECHO_BYTES_MAX) return null;
-  const { field } = sizes.reduce((most, one) => (one.bytes > most.bytes ? one : most));
+  const { field } = sizes.reduce((limit, one) => (one.bytes > limit.bytes ? one : limit));
   const most = `${ECHO_BYTES_MAX / 1024 / 1024} MB`;
   return {
     kind: "refused",
@@ -27,7 +27,7 @@ export function echoTooLarge(request: JsonObject): ProviderFailure | null {
   };
 }
 
-function writtenBytes(value: unknown, indent: number): number {
+function indentedJsonBytes(value: unknown, indent: number): number {
   if (typeof value === "string") return utf8Bytes(JSON.stringify(value));
   const isList = Array.isArray(value);
   if (!isList && !isObject(value)) return String(value).length;
@@ -35,7 +35,7 @@ function writtenBytes(value: unknown, indent: number): number {
   if (entries.length === 0) return 2;
   let bytes = indent + 3;
   for (const [key, inner] of entries) {
-    bytes += indent + INDENT + 2 + writtenBytes(inner, indent + INDENT);
+    bytes += indent + INDENT + 2 + indentedJsonBytes(inner, indent + INDENT);
     if (!isList) bytes += utf8Bytes(JSON.stringify(key)) + 2;
   }
   return bytes;

@@ -15,8 +15,8 @@ import {
   reasoningItem,
 } from "./host-rules.ts";
 
-const SAME = ["parallel_tool_calls", "prompt_cache_key", "prompt_cache_retention"];
-const SAMPLING = ["temperature", "top_p"];
+const UNCHANGED_FIELDS = ["parallel_tool_calls", "prompt_cache_key", "prompt_cache_retention"];
+const SAMPLING_FIELDS = ["temperature", "top_p"];
 
 /**
  * Converts a chat call to the body of POST /v1/responses (platform.openai.com, Create a model
@@ -24,39 +24,39 @@ const SAMPLING = ["temperature", "top_p"];
  */
 export function toResponsesApiRequest(call: ChatCall): JsonObject | ProviderFailure {
   const { body, cap, upstreamId, stream } = call;
-  const problem = problemOf(body, cap);
+  const problem = checkSupport(body, cap);
   if (problem !== null) return problem;
   const input = inputOf(body);
   if (!Array.isArray(input)) return input;
   const { reasoning_effort: effort } = body;
-  const sampling = effort === "none" ? SAMPLING : [];
+  const sampling = effort === "none" ? SAMPLING_FIELDS : [];
   const request = {
     model: upstreamId,
     input,
-    ...definedFieldsOf(body, [...SAME, ...sampling]),
+    ...definedFieldsOf(body, [...UNCHANGED_FIELDS, ...sampling]),
     ...toolFields(body),
     ...textField(body),
     ...(effort !== undefined && { reasoning: { effort: hostEffort(upstreamId, effort) } }),
     max_output_tokens: cap,
-    ...FIXED,
+    ...CONSTANT_FIELDS,
     ...(stream && { stream: true, stream_options: { include_obfuscation: false } }),
   };
-  reportDroppedFields(call, request, PLACES);
+  reportDroppedFields(call, request, SENT_FIELD_PATHS);
   return request;
 }
 
-const PLACES: SentFieldPaths = {
-  ...Object.fromEntries([...SAME, ...SAMPLING].map((field) => [field, [field]])),
+const SENT_FIELD_PATHS: SentFieldPaths = {
+  ...Object.fromEntries([...UNCHANGED_FIELDS, ...SAMPLING_FIELDS].map((field) => [field, [field]])),
   reasoning_effort: ["reasoning.effort"],
   verbosity: ["text.verbosity"],
 };
 
-const REASONING = "reasoning.encrypted_content";
+const INCLUDE_REASONING = "reasoning.encrypted_content";
 
 /** Fields of every request. The tier `auto` would be the tier of the operator's OpenAI project. */
-const FIXED: JsonObject = {
+const CONSTANT_FIELDS: JsonObject = {
   store: false,
-  include: [REASONING],
+  include: [INCLUDE_REASONING],
   service_tier: "default",
 };
 
@@ -74,8 +74,8 @@ export function responsesNativeBody(call: ChatCall): JsonObject {
     }),
     model: upstreamId,
     max_output_tokens: cap,
-    ...FIXED,
-    include: [...new Set([...listOf(tuned.include), REASONING])],
+    ...CONSTANT_FIELDS,
+    include: [...new Set([...listOf(tuned.include), INCLUDE_REASONING])],
     stream,
     ...(stream && { stream_options: { include_obfuscation: false } }),
   };
@@ -85,15 +85,17 @@ function tunedBody(
   { native, upstreamId, onDropped }: ChatCall,
   effort: unknown,
 ): { readonly body: JsonObject; readonly tuned: JsonObject & { readonly include?: unknown } } {
-  const given = native?.body ?? {};
-  const known = SUPPORTS_NAMESPACES.test(upstreamId) ? given : withoutToolNamespaces(given);
-  const { temperature, top_p, top_logprobs, include, ...body } = known;
-  const sampled = removeNulls({ temperature, top_p, top_logprobs });
+  const nativeBody = native?.body ?? {};
+  const flatBody = SUPPORTS_NAMESPACES.test(upstreamId)
+    ? nativeBody
+    : withoutToolNamespaces(nativeBody);
+  const { temperature, top_p, top_logprobs, include, ...body } = flatBody;
+  const samplingFields = removeNulls({ temperature, top_p, top_logprobs });
   if (!REASONING_MODELS.test(upstreamId) || effort === "none") {
-    return { body, tuned: { ...sampled, include } };
+    return { body, tuned: { ...samplingFields, include } };
   }
-  const includesOtherFields = listOf(include).some((one) => one !== REASONING);
-  onDropped?.([...Object.keys(sampled), ...(includesOtherFields ? ["include"] : [])]);
+  const includesOtherFields = listOf(include).some((one) => one !== INCLUDE_REASONING);
+  onDropped?.([...Object.keys(samplingFields), ...(includesOtherFields ? ["include"] : [])]);
   return { body, tuned: {} };
 }
 
@@ -102,7 +104,7 @@ function hostEffort(upstreamId: string, effort: unknown): unknown {
   return effort === "minimal" && LOWEST_EFFORT_IS_LOW.test(upstreamId) ? "low" : effort;
 }
 
-function problemOf(body: ChatBody, cap: number): ProviderFailure | null {
+function checkSupport(body: ChatBody, cap: number): ProviderFailure | null {
   const { functions, function_call: called } = body;
   if (functions !== undefined || called !== undefined) {
     return refusal("This model does not support 'functions'. Send 'tools'.", "functions");
@@ -118,23 +120,23 @@ function problemOf(body: ChatBody, cap: number): ProviderFailure | null {
 }
 
 function definedFieldsOf(body: JsonObject, names: readonly string[]): JsonObject {
-  const given = names.filter((name) => body[name] !== undefined && body[name] !== null);
-  return Object.fromEntries(given.map((name) => [name, body[name]]));
+  const definedNames = names.filter((name) => body[name] !== undefined && body[name] !== null);
+  return Object.fromEntries(definedNames.map((name) => [name, body[name]]));
 }
 
 function inputOf({ messages }: ChatBody): JsonObject[] | ProviderFailure {
   const ids = new ToolCallIds(WORD_64_ID);
-  const customs = new Set<string>();
+  const customCallIds = new Set<string>();
   const items: JsonObject[] = [];
   for (const message of messages) {
     if (message.role === "function" || usesLegacyFunctions(message)) {
       return legacyFunctionsFailure();
     }
-    if (message.role === "assistant") items.push(...assistantItems(message, ids, customs));
+    if (message.role === "assistant") items.push(...assistantItems(message, ids, customCallIds));
     else if (message.role === "tool") {
       const { tool_call_id: id, content } = message;
-      const type = customs.has(id) ? "custom_tool_call_output" : "function_call_output";
-      items.push({ type, call_id: ids.idFor(id), output: textIn(content) });
+      const type = customCallIds.has(id) ? "custom_tool_call_output" : "function_call_output";
+      items.push({ type, call_id: ids.idFor(id), output: toText(content) });
     } else {
       items.push({ type: "message", role: message.role, content: userParts(message.content) });
     }
@@ -148,11 +150,11 @@ function assistantItems(
   customs: Set<string>,
 ): JsonObject[] {
   const thoughts = (message.reasoning_details ?? []).map(reasoningItem);
-  const text = textIn(message.content ?? "");
-  const refused = message.refusal ?? "";
+  const text = toText(message.content ?? "");
+  const refusalText = message.refusal ?? "";
   const content = [
     ...(text === "" ? [] : [{ type: "output_text", text }]),
-    ...(refused === "" ? [] : [{ type: "refusal", refusal: refused }]),
+    ...(refusalText === "" ? [] : [{ type: "refusal", refusal: refusalText }]),
   ];
   const calls = (message.tool_calls ?? []).map((call) => {
     const call_id = ids.idFor(call.id);
@@ -161,8 +163,8 @@ function assistantItems(
       const { name, input } = call.custom;
       return { type: "custom_tool_call", call_id, name, input };
     }
-    const { name, arguments: given } = call.function;
-    return { type: "function_call", call_id, name, arguments: given || "{}" };
+    const { name, arguments: argumentsJson } = call.function;
+    return { type: "function_call", call_id, name, arguments: argumentsJson || "{}" };
   });
   return [
     ...thoughts.filter((item) => item !== null),
@@ -184,7 +186,7 @@ function userParts(content: UserContent): JsonObject[] {
   });
 }
 
-function textIn(
+function toText(
   content: string | NonNullable<Exclude<AssistantMessage["content"], string>>,
 ): string {
   if (typeof content === "string") return content;
@@ -194,15 +196,15 @@ function textIn(
 function toolFields({ tools = [], tool_choice: choice }: ChatBody): JsonObject {
   if (tools.length === 0) return {};
   return {
-    tools: tools.map(toolOf),
-    ...(choice !== undefined && { tool_choice: choiceOf(choice) }),
+    tools: tools.map(toTool),
+    ...(choice !== undefined && { tool_choice: toToolChoice(choice) }),
   };
 }
 
 type Tool = NonNullable<ChatBody["tools"]>[number];
-type ToolWish = NonNullable<ChatBody["tool_choice"]>;
+type ToolChoice = NonNullable<ChatBody["tool_choice"]>;
 
-function toolOf(tool: Tool): JsonObject {
+function toTool(tool: Tool): JsonObject {
   if (tool.type === "custom") {
     const { name, description, format } = tool.custom;
     const { grammar } = objectOf(format);
@@ -219,14 +221,14 @@ function toolOf(tool: Tool): JsonObject {
   };
 }
 
-function choiceOf(choice: ToolWish): unknown {
+function toToolChoice(choice: ToolChoice): unknown {
   if (typeof choice === "string") return choice;
-  if (choice.type !== "allowed_tools") return nameOf(choice);
+  if (choice.type !== "allowed_tools") return toNamedTool(choice);
   const { mode, tools } = choice.allowed_tools;
-  return { type: "allowed_tools", mode, tools: tools.map(nameOf) };
+  return { type: "allowed_tools", mode, tools: tools.map(toNamedTool) };
 }
 
-function nameOf(one: Exclude<ToolWish, string | { type: "allowed_tools" }>): JsonObject {
+function toNamedTool(one: Exclude<ToolChoice, string | { type: "allowed_tools" }>): JsonObject {
   const { name } = one.type === "function" ? one.function : one.custom;
   return { type: one.type, name };
 }

@@ -38,11 +38,11 @@ export function responseFailure(
   raw: JsonObject & RawError,
   secret: string | undefined,
 ): ProviderFailure {
-  const inner = objectOf(raw.error);
-  const error: RawError = Object.keys(inner).length > 0 ? inner : raw;
+  const nestedError = objectOf(raw.error);
+  const error: RawError = Object.keys(nestedError).length > 0 ? nestedError : raw;
   const code = textOf(error.code);
-  const text = textOf(error.type) === "error" ? "" : textOf(error.type);
-  const type = ABOUT_REQUEST.test(code) ? "invalid_request_error" : text;
+  const errorType = textOf(error.type) === "error" ? "" : textOf(error.type);
+  const type = ABOUT_REQUEST.test(code) ? "invalid_request_error" : errorType;
   const { message, param } = error;
   return streamFailure({ error: { message, param, code, type } }, secret);
 }

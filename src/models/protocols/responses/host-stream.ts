@@ -13,7 +13,7 @@ import {
   readResponsesUsage,
 } from "./host-rules.ts";
 
-function thinksAfter(type: string, event: RawEvent): boolean {
+function isThinking(type: string, event: RawEvent): boolean {
   const item: RawItem = objectOf(event.item);
   if (type === "response.output_item.added") return item.type === "reasoning";
   return type.startsWith("response.reasoning");
@@ -21,9 +21,9 @@ function thinksAfter(type: string, event: RawEvent): boolean {
 
 const THINKING: StreamEvent = { kind: "thinking" };
 
-type Call = { readonly at: number; readonly isCustom: boolean; hasInput: boolean };
+type Call = { readonly index: number; readonly isCustom: boolean; hasInput: boolean };
 
-const REPEATED: ReadonlySet<string> = new Set([
+const REPEATED_FIELDS: ReadonlySet<string> = new Set([
   "instructions",
   "tools",
   "text",
@@ -33,7 +33,7 @@ const REPEATED: ReadonlySet<string> = new Set([
 ]);
 
 abstract class ResponseReader extends FrameReader {
-  override readonly repeated = REPEATED;
+  override readonly repeated = REPEATED_FIELDS;
   readonly #secret: string | undefined;
 
   constructor(secret?: string) {
@@ -58,7 +58,7 @@ abstract class ResponseReader extends FrameReader {
         return this.#failed(responseFailure(event, this.#secret), response);
       default: {
         const events = this.events(type, event);
-        return thinksAfter(type, event) ? [...events, THINKING] : events;
+        return isThinking(type, event) ? [...events, THINKING] : events;
       }
     }
   }
@@ -88,8 +88,8 @@ abstract class ResponseReader extends FrameReader {
 export class ResponsesChunkReader extends ResponseReader {
   readonly #builder = new ChunkBuilder();
   readonly #calls = new Map<number, Call>();
-  #count = 0;
-  #summaries = 0;
+  #callCount = 0;
+  #summaryCount = 0;
 
   protected events(type: string, event: RawEvent): StreamEvent[] {
     const delta = textOf(event.delta);
@@ -106,18 +106,18 @@ export class ResponsesChunkReader extends ResponseReader {
       case "response.reasoning_text.delta":
         return this.#builder.reasoning(delta);
       default:
-        return this.#framed(type, index, event);
+        return this.#itemEvent(type, index, event);
     }
   }
 
-  #framed(type: string, index: number, event: RawEvent): StreamEvent[] {
+  #itemEvent(type: string, index: number, event: RawEvent): StreamEvent[] {
     switch (type) {
       case "response.output_item.added":
         return this.#begin(index, objectOf(event.item));
       case "response.reasoning_summary_part.added":
-        return this.#summaries++ === 0 ? [] : this.#builder.reasoning("\n\n");
+        return this.#summaryCount++ === 0 ? [] : this.#builder.reasoning("\n\n");
       case "response.output_text.annotation.added":
-        return this.#annotated(event.annotation);
+        return this.#annotation(event.annotation);
       case "response.output_item.done":
         return this.#done(index, objectOf(event.item));
       default:
@@ -132,7 +132,7 @@ export class ResponsesChunkReader extends ResponseReader {
   #begin(index: number, item: RawItem): StreamEvent[] {
     const isCustom = item.type === "custom_tool_call";
     if ((!isCustom && item.type !== "function_call") || this.#calls.has(index)) return [];
-    this.#calls.set(index, { at: this.#count++, isCustom, hasInput: false });
+    this.#calls.set(index, { index: this.#callCount++, isCustom, hasInput: false });
     const [id, name] = [textOf(item.call_id), textOf(item.name)];
     return isCustom ? this.#builder.customTool(id, name) : this.#builder.tool(id, name);
   }
@@ -141,7 +141,7 @@ export class ResponsesChunkReader extends ResponseReader {
     const call = this.#calls.get(index);
     if (call === undefined || text === "") return [];
     call.hasInput = true;
-    return this.#builder.toolArguments(text, call.at);
+    return this.#builder.toolArguments(text, call.index);
   }
 
   #done(index: number, item: RawItem): StreamEvent[] {
@@ -152,64 +152,64 @@ export class ResponsesChunkReader extends ResponseReader {
     const started = this.#begin(index, item);
     const call = this.#calls.get(index);
     if (call === undefined || call.hasInput) return started;
-    const whole = textOf(call.isCustom ? item.input : item.arguments);
-    return [...started, ...this.#input(index, whole)];
+    const fullInput = textOf(call.isCustom ? item.input : item.arguments);
+    return [...started, ...this.#input(index, fullInput)];
   }
 
-  #annotated(raw: unknown): StreamEvent[] {
+  #annotation(raw: unknown): StreamEvent[] {
     const annotations = toChatAnnotation(raw);
     return annotations.length === 0 ? [] : this.#builder.delta({ annotations });
   }
 }
 
-const BEGINNINGS: ReadonlySet<string> = new Set([
+const START_EVENTS: ReadonlySet<string> = new Set([
   "response.created",
   "response.queued",
   "response.in_progress",
 ]);
 
-const NUMBER = /"sequence_number":\s?\d+/;
-const DELTA = "response.output_text.delta";
+const SEQUENCE_NUMBER = /"sequence_number":\s?\d+/;
+const TEXT_DELTA = "response.output_text.delta";
 
 export class ResponsesNativeReader extends ResponseReader {
-  #held: StreamEvent[] = [];
+  #heldEvents: StreamEvent[] = [];
   readonly #texts = new RepeatedText(/"delta":\s?/);
 
   protected override repeatedText(data: string): StreamEvent | null {
-    return this.#texts.read(data.replace(NUMBER, ""));
+    return this.#texts.read(data.replace(SEQUENCE_NUMBER, ""));
   }
 
   protected override frame(raw: JsonObject, name: string, data: string): StreamEvent[] {
     const events = super.frame(raw, name, data);
     const [event] = events;
     if (events.length === 1 && event?.kind === "native" && isPlainDelta(event.event)) {
-      this.#texts.learn(data.replace(NUMBER, ""), 0, event.text);
+      this.#texts.learn(data.replace(SEQUENCE_NUMBER, ""), 0, event.text);
     } else this.#texts.forget();
     return events;
   }
 
   protected events(type: string, event: RawEvent): StreamEvent[] {
     if (!type.startsWith("response.")) return []; // the gateway sends its own `keepalive`
-    if (BEGINNINGS.has(type)) {
-      this.#held.push({ kind: "native", event, text: "", finish: null });
+    if (START_EVENTS.has(type)) {
+      this.#heldEvents.push({ kind: "native", event, text: "", finish: null });
       return [];
     }
-    return this.#passed(event, eventText(type, event), null);
+    return this.#forward(event, eventText(type, event), null);
   }
 
   protected finished(event: JsonObject, finish: string): StreamEvent[] {
-    return this.#passed(event, "", finish);
+    return this.#forward(event, "", finish);
   }
 
-  #passed(event: JsonObject, text: string, finish: string | null): StreamEvent[] {
-    const held = this.#held;
-    this.#held = [];
+  #forward(event: JsonObject, text: string, finish: string | null): StreamEvent[] {
+    const held = this.#heldEvents;
+    this.#heldEvents = [];
     return [...held, { kind: "native", event, text, finish }];
   }
 }
 
 function isPlainDelta({ type, logprobs }: JsonObject): boolean {
-  return type === DELTA && listOf(logprobs).length === 0;
+  return type === TEXT_DELTA && listOf(logprobs).length === 0;
 }
 
 function eventText(type: string, event: RawEvent): string {
