@@ -40,17 +40,17 @@ export function claudeRules(model: string): ClaudeRules {
   const [, family = "", major, minor = "0"] = MODEL_NAME.exec(model) ?? [];
   const version = major === undefined ? Infinity : Number(major) * 100 + Number(minor);
   const alwaysThinks = family === "fable" || family === "mythos" || family === "";
-  const isBound = version >= (alwaysThinks ? 501 : 505);
+  const bindsThoughts = version >= (alwaysThinks ? 501 : 505);
   return {
     thinking: thinkingOf(family, version),
     thinksByDefault: version >= 500,
-    off: family === "sonnet" && isBound ? "between_tools" : "disabled",
+    off: family === "sonnet" && bindsThoughts ? "between_tools" : "disabled",
     efforts: effortsOf(version),
     sampling: version <= 406,
-    forcedTools: !isBound || family === "haiku",
+    forcedTools: !bindsThoughts || family === "haiku",
     jsonSchema: version >= 405 ? "native" : "tool",
     geo: version >= 406,
-    bound: isBound,
+    bound: bindsThoughts,
   };
 }
 
@@ -111,25 +111,25 @@ export function claudeReasoningFields(
   cap: number,
   mayThink: boolean,
 ): ClaudeReasoning {
-  const requested =
+  const knownEffort =
     typeof effort === "string" && Object.hasOwn(BUDGET_PERCENT, effort) ? effort : null;
   if (rules.thinking === "none") return { thinks: false };
-  if (rules.thinking === "budget") return budgetThinking(requested, cap, mayThink);
+  if (rules.thinking === "budget") return budgetThinking(knownEffort, cap, mayThink);
   if (rules.thinking === "adaptive" && (effort === "none" || !mayThink)) {
-    return withoutThinking(rules, requested);
+    return withoutThinking(rules, knownEffort);
   }
-  return adaptiveThinking(rules, effort === "none" ? "low" : requested);
+  return adaptiveThinking(rules, effort === "none" ? "low" : knownEffort);
 }
 
-function adaptiveThinking(rules: ClaudeRules, requested: string | null): ClaudeReasoning {
-  if (requested === null && !rules.thinksByDefault) return { thinks: false };
+function adaptiveThinking(rules: ClaudeRules, effort: string | null): ClaudeReasoning {
+  if (effort === null && !rules.thinksByDefault) return { thinks: false };
   // By default, the newest models hide their thoughts.
   const thinking = { type: "adaptive", display: "summarized" };
-  return { thinking, ...outputConfigOf(rules, requested), thinks: true };
+  return { thinking, ...outputConfigOf(rules, effort), thinks: true };
 }
 
-function withoutThinking(rules: ClaudeRules, requested: string | null): ClaudeReasoning {
-  const cappedEffort = requested === "xhigh" || requested === "max" ? "high" : requested;
+function withoutThinking(rules: ClaudeRules, effort: string | null): ClaudeReasoning {
+  const cappedEffort = effort === "xhigh" || effort === "max" ? "high" : effort;
   return {
     ...(rules.thinksByDefault && { thinking: { type: rules.off } }),
     ...outputConfigOf(rules, cappedEffort),
@@ -137,18 +137,18 @@ function withoutThinking(rules: ClaudeRules, requested: string | null): ClaudeRe
   };
 }
 
-function budgetThinking(requested: string | null, cap: number, mayThink: boolean): ClaudeReasoning {
-  if (requested === null || !mayThink || cap <= BUDGET_TOKENS_MIN) return { thinks: false };
-  const share = Math.floor((cap * (BUDGET_PERCENT[requested] ?? 0)) / 100);
-  const budget = Math.max(BUDGET_TOKENS_MIN, share);
+function budgetThinking(effort: string | null, cap: number, mayThink: boolean): ClaudeReasoning {
+  if (effort === null || !mayThink || cap <= BUDGET_TOKENS_MIN) return { thinks: false };
+  const tokenShare = Math.floor((cap * (BUDGET_PERCENT[effort] ?? 0)) / 100);
+  const budget = Math.max(BUDGET_TOKENS_MIN, tokenShare);
   return { thinking: { type: "enabled", budget_tokens: budget }, thinks: true };
 }
 
 function outputConfigOf(
   { efforts }: ClaudeRules,
-  requested: string | null,
+  effort: string | null,
 ): Pick<ClaudeReasoning, "output_config"> {
-  if (requested === null) return {};
-  const hostEffort = requested === "minimal" ? "low" : requested;
+  if (effort === null) return {};
+  const hostEffort = effort === "minimal" ? "low" : effort;
   return { output_config: { effort: efforts.includes(hostEffort) ? hostEffort : "max" } };
 }

@@ -21,20 +21,20 @@ const FORMATS: ReadonlySet<string> = new Set(
  * Omits unsupported bounds, replaces `oneOf` by `anyOf`, and closes every object.
  */
 export function claudeSchema(schema: JsonObject): JsonObject {
-  const clean: Record<string, unknown> = {};
-  for (const key of UNCHANGED_KEYWORDS) if (schema[key] !== undefined) clean[key] = schema[key];
-  if (FORMATS.has(textOf(schema["format"]))) clean["format"] = schema["format"];
+  const converted: Record<string, unknown> = {};
+  for (const key of UNCHANGED_KEYWORDS) if (schema[key] !== undefined) converted[key] = schema[key];
+  if (FORMATS.has(textOf(schema["format"]))) converted["format"] = schema["format"];
   for (const key of ["properties", "$defs", "definitions"]) {
     const schemaByName = schema[key];
-    if (isObject(schemaByName)) clean[key] = convertByName(schemaByName);
+    if (isObject(schemaByName)) converted[key] = convertByName(schemaByName);
   }
-  if (isObject(schema["items"])) clean["items"] = claudeSchema(schema["items"]);
+  if (isObject(schema["items"])) converted["items"] = claudeSchema(schema["items"]);
   const choices = listOf(schema["anyOf"] ?? schema["oneOf"]);
-  if (choices.length > 0) clean["anyOf"] = choices.filter(isObject).map(claudeSchema);
+  if (choices.length > 0) converted["anyOf"] = choices.filter(isObject).map(claudeSchema);
   const parts = listOf(schema["allOf"]);
-  if (parts.length > 0) clean["allOf"] = parts.filter(isObject).map(claudeSchema);
-  if (isObjectSchema(schema)) clean["additionalProperties"] = false;
-  return keepExactJson(schema, clean);
+  if (parts.length > 0) converted["allOf"] = parts.filter(isObject).map(claudeSchema);
+  if (isObjectSchema(schema)) converted["additionalProperties"] = false;
+  return keepExactJson(schema, converted);
 }
 
 function convertByName(schemaByName: JsonObject): JsonObject {

@@ -45,8 +45,8 @@ type BedrockHost = {
 };
 
 export function bedrock(host: BedrockHost): Provider {
-  const thinking = { summarizesThoughts: true, thinksByDefault, ignoresNone };
-  return { ...httpProvider(createProtocol(host)), ...thinking };
+  const thinkingFields = { summarizesThoughts: true, thinksByDefault, ignoresNone };
+  return { ...httpProvider(createProtocol(host)), ...thinkingFields };
 }
 
 function createProtocol({ tag, awsRegion, baseUrl, credentials }: BedrockHost): ProviderProtocol {

@@ -88,24 +88,24 @@ export class GoogleAccessTokens {
   }
 
   async #awaitSharedFetch(
-    exchange: Promise<Token | ProviderFailure>,
+    pendingFetch: Promise<Token | ProviderFailure>,
   ): Promise<Token | ProviderFailure> {
     try {
-      return await within(exchange, SHARED_FETCH_WAIT_MS);
+      return await within(pendingFetch, SHARED_FETCH_WAIT_MS);
     } catch {
-      if (this.#pendingFetch === exchange) this.#pendingFetch = null;
+      if (this.#pendingFetch === pendingFetch) this.#pendingFetch = null;
       return this.#pendingFetch ?? this.#startFetch();
     }
   }
 
   #startFetch(): Promise<Token | ProviderFailure> {
-    const exchange = this.#fetchToken().then((got) => {
-      if ("text" in got) this.#token = got;
-      if (this.#pendingFetch === exchange) this.#pendingFetch = null;
-      return got;
+    const pendingFetch = this.#fetchToken().then((result) => {
+      if ("text" in result) this.#token = result;
+      if (this.#pendingFetch === pendingFetch) this.#pendingFetch = null;
+      return result;
     });
-    this.#pendingFetch = exchange;
-    return exchange;
+    this.#pendingFetch = pendingFetch;
+    return pendingFetch;
   }
 
   async #fetchToken(): Promise<Token | ProviderFailure> {
@@ -116,12 +116,12 @@ export class GoogleAccessTokens {
     } catch {
       return { kind: "disabled", reason: "private_key" };
     }
-    const late = new AbortController();
+    const timeout = new AbortController();
     const cancel = afterTimeout(FETCH_TIMEOUT_MS, () => {
-      late.abort();
+      timeout.abort();
     });
     try {
-      return await this.#postAssertion(assertion, askedMs, late.signal);
+      return await this.#postAssertion(assertion, askedMs, timeout.signal);
     } catch {
       return { kind: "retry", reason: "token", again: true };
     } finally {
@@ -144,8 +144,8 @@ export class GoogleAccessTokens {
     const { status, ok } = response;
     const reported = parseObject(await readBoundedText(response, TOKEN_BYTES_MAX));
     if (!ok) {
-      const isOurs = status >= 400 && status < 500 && status !== 408 && status !== 429;
-      return { kind: isOurs ? "disabled" : "retry", reason: `token_${status}` };
+      const isPermanent = status >= 400 && status < 500 && status !== 408 && status !== 429;
+      return { kind: isPermanent ? "disabled" : "retry", reason: `token_${status}` };
     }
     const { access_token: text, expires_in: lifeS = 0 } = readTokenResponse(reported);
     if (!/^[\x21-\x7e]+$/.test(text)) return { kind: "retry", reason: "token_missing" };

@@ -99,14 +99,16 @@ async function callService(
   { method, body }: { readonly method: string; readonly body: OutgoingBody },
 ): Promise<Response | ProviderFailure> {
   const url = `${service.models}/${encodeURIComponent(call.upstreamId)}:${method}`;
-  const first = await service.credential();
-  if (isFailure(first)) return first;
-  const response = await postRequest(call, { url, headers: first, body });
+  const firstCredential = await service.credential();
+  if (isFailure(firstCredential)) return firstCredential;
+  const response = await postRequest(call, { url, headers: firstCredential, body });
   if (isFailure(response)) return response;
-  if (response.status !== 401 || service.renew?.(first) !== true) return response;
+  if (response.status !== 401 || service.renew?.(firstCredential) !== true) return response;
   discardBody(response);
-  const second = await service.credential();
-  return isFailure(second) ? second : postRequest(call, { url, headers: second, body });
+  const secondCredential = await service.credential();
+  return isFailure(secondCredential)
+    ? secondCredential
+    : postRequest(call, { url, headers: secondCredential, body });
 }
 
 const GEMINI_URL = "https://generativelanguage.googleapis.com/v1beta";

@@ -122,7 +122,7 @@ export function placesOf(
   id: string,
   config: ProviderConfig,
 ): { readonly key: string; readonly places: readonly HostPlace[] } | null {
-  const host = HOSTS.find((one) => one.id === id);
+  const host = HOSTS.find((candidate) => candidate.id === id);
   if (host === undefined) return null;
   const tag = tagOf(host, config);
   const key = config.secret(`${variablePart(host.profile)}_API_KEY`) ?? "";
@@ -131,10 +131,10 @@ export function placesOf(
   const addressInUse = addressOf(host, config, key);
   if (addressInUse === "") return null;
   const sameCompany = HOSTS.filter(({ profile }) => profile === host.profile);
-  const all = sameCompany.flatMap(
+  const companyAddresses = sameCompany.flatMap(
     ({ baseUrls }) => Object.entries(baseUrls) as [HostTag, string][],
   );
-  const others = all
+  const others = companyAddresses
     .filter(([, url]) => url !== addressInUse)
     .map(([otherTag, url]) => ({ tag: otherTag, url }));
   return { key, places: [{ tag, url: addressInUse }, ...others] };

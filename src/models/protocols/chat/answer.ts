@@ -39,9 +39,9 @@ export function readChatCompletion(
     if (!isObject(rawChoice)) return null;
     const choice: RawChoice = rawChoice;
     if (!isObject(choice.message)) return null;
-    const choiceParts = chatChoice(choice, choice.message, position);
-    choices.push(choiceParts);
-    if (choiceParts.finish_reason === null) {
+    const converted = toChatChoice(choice, choice.message, position);
+    choices.push(converted);
+    if (converted.finish_reason === null) {
       brokenChoice ??= incompleteFailure(choice.finish_reason);
     }
   }
@@ -58,17 +58,17 @@ export function readEmbeddings(
   raw: KnownFields<"data" | "usage" | "model">,
   call: EmbeddingsCall,
 ): ProviderResponse | null {
-  const inputs = embeddingInputCount(call.body);
-  if (!Array.isArray(raw.data) || raw.data.length !== inputs) return null;
+  const inputCount = embeddingInputCount(call.body);
+  if (!Array.isArray(raw.data) || raw.data.length !== inputCount) return null;
   const vectors = new Map<number, unknown>();
-  for (const [position, one] of raw.data.entries()) {
-    const item: KnownFields<"embedding" | "index"> = isObject(one) ? one : {};
+  for (const [position, rawItem] of raw.data.entries()) {
+    const item: KnownFields<"embedding" | "index"> = isObject(rawItem) ? rawItem : {};
     if (!isEmbedding(item.embedding)) return null;
     const index = indexOf(item, position);
     vectors.set(index, item.embedding);
   }
   const data: JsonObject[] = [];
-  for (let index = 0; index < inputs; index++) {
+  for (let index = 0; index < inputCount; index++) {
     if (!vectors.has(index)) return null;
     data.push({ object: "embedding", index, embedding: vectors.get(index) });
   }
@@ -81,7 +81,7 @@ export function readEmbeddings(
   };
 }
 
-function chatChoice(
+function toChatChoice(
   raw: RawChoice,
   fields: JsonObject & MessageFields,
   position: number,

@@ -36,7 +36,7 @@ type ChoiceState = {
 };
 type RawChunk = JsonObject & KnownFields<"choices">;
 type RawChoice = JsonObject & KnownFields<"index" | "delta" | "finish_reason">;
-type Tool = { readonly id: string; argumentsJson: string; readonly custom: boolean };
+type Tool = { readonly id: string; argumentsJson: string; readonly isCustom: boolean };
 type Report = {
   readonly usage: Usage;
   readonly finished: number;
@@ -60,11 +60,11 @@ export class ChatChunkReader extends FrameReader {
   readonly #choicesRequested: number;
 
   /** `secret` is the operator's key, which is removed from errors. */
-  constructor(secret?: string, shape: UsageShape = {}, requested = 1) {
+  constructor(secret?: string, shape: UsageShape = {}, choicesRequested = 1) {
     super();
     this.#secret = secret;
     this.#usageShape = shape;
-    this.#choicesRequested = requested;
+    this.#choicesRequested = choicesRequested;
   }
 
   protected get isFinished(): boolean {
@@ -117,13 +117,15 @@ export class ChatChunkReader extends FrameReader {
   }
 
   #addUsage(usage: Usage, finished: number): Usage {
-    const before = this.#lastSeparateReport;
-    if (before === null || before.finished === 0 || before.finished === finished) return usage;
-    if (promptTokens(before.usage) !== promptTokens(usage)) return usage;
+    const lastReport = this.#lastSeparateReport;
+    if (lastReport === null || lastReport.finished === 0 || lastReport.finished === finished) {
+      return usage;
+    }
+    if (promptTokens(lastReport.usage) !== promptTokens(usage)) return usage;
     return {
-      ...before.usage,
-      output: before.usage.output + usage.output,
-      reasoning: before.usage.reasoning + usage.reasoning,
+      ...lastReport.usage,
+      output: lastReport.usage.output + usage.output,
+      reasoning: lastReport.usage.reasoning + usage.reasoning,
     };
   }
 
@@ -148,7 +150,7 @@ export class ChatChunkReader extends FrameReader {
     for (const [index, choice] of this.#choices) {
       if (choice.finished) continue;
       const hasValidArguments = choice.tools.every(
-        ({ custom, argumentsJson }) => custom || isJson(argumentsJson),
+        ({ isCustom, argumentsJson }) => isCustom || isJson(argumentsJson),
       );
       for (const part of finishChoice(choice, hasValidArguments ? "stop" : "length")) {
         events.push(this.#event(index, part));
@@ -192,11 +194,19 @@ export class ChatChunkReader extends FrameReader {
   }
 
   #parts(raw: RawChoice, index: number): (Omit<ChunkChoice, "index"> | null)[] {
-    const known = this.#choices.get(index);
-    if (known?.finished === true) return [];
-    const choice: ChoiceState = known ?? { tools: [], toolBySentIndex: new Map(), finished: false };
+    const knownChoice = this.#choices.get(index);
+    if (knownChoice?.finished === true) return [];
+    const choice: ChoiceState = knownChoice ?? {
+      tools: [],
+      toolBySentIndex: new Map(),
+      finished: false,
+    };
     this.#choices.set(index, choice);
-    const deltas = this.#deltas(isObject(raw.delta) ? raw.delta : {}, choice, known === undefined);
+    const deltas = this.#deltas(
+      isObject(raw.delta) ? raw.delta : {},
+      choice,
+      knownChoice === undefined,
+    );
     const logprobs = choiceLogprobsOf(raw);
     const parts: (Omit<ChunkChoice, "index"> | null)[] = deltas.map((delta, at) => {
       return { delta, logprobs: at === 0 ? logprobs : null, finish_reason: null };
@@ -207,16 +217,16 @@ export class ChatChunkReader extends FrameReader {
     return [...parts, ...finishChoice(choice, reason)];
   }
 
-  #deltas(raw: JsonObject & MessageFields, choice: ChoiceState, first: boolean): Delta[] {
+  #deltas(raw: JsonObject & MessageFields, choice: ChoiceState, isFirst: boolean): Delta[] {
     const calls = Array.isArray(raw.tool_calls) ? raw.tool_calls.filter(isObject) : [];
     const [content, refusal] = [contentAsText(raw.content), text(raw.refusal)];
     const rest: Delta = {
       ...extraMessageFields(raw),
-      ...(content !== null && (content !== "" || first) && { content }),
+      ...(content !== null && (content !== "" || isFirst) && { content }),
       ...(refusal !== null && refusal !== "" && { refusal }),
     };
     const deltas: Delta[] = [];
-    if (first) deltas.push({ role: "assistant", content: calls.length > 0 ? null : "", ...rest });
+    if (isFirst) deltas.push({ role: "assistant", content: calls.length > 0 ? null : "", ...rest });
     else if (Object.keys(rest).length > 0) deltas.push(rest);
     for (const [position, call] of calls.entries()) {
       deltas.push({ tool_calls: [toolDelta(call, choice, position)] });
@@ -255,7 +265,7 @@ function startCall(raw: Called, choice: ChoiceState, sentIndex: number): ToolCal
   const argumentsJson = argumentsText(rawFunction.arguments);
   const custom = isObject(raw.custom) ? customToolCall(raw.custom) : null;
   const id = toolCallId(raw.id);
-  choice.tools.push({ id, argumentsJson, custom: custom !== null });
+  choice.tools.push({ id, argumentsJson, isCustom: custom !== null });
   choice.toolBySentIndex.set(sentIndex, index);
   if (custom !== null) return { index, id, type: "custom", custom };
   const namedFunction = { name: text(rawFunction.name) ?? "", arguments: argumentsJson };
@@ -263,7 +273,7 @@ function startCall(raw: Called, choice: ChoiceState, sentIndex: number): ToolCal
 }
 
 function continueCall(raw: Called, tool: Tool, index: number): ToolCallDelta {
-  if (tool.custom) {
+  if (tool.isCustom) {
     const custom: KnownFields<"input"> = objectOf(raw.custom);
     return { index, custom: { input: text(custom.input) ?? "" } };
   }
@@ -278,8 +288,8 @@ function finishChoice(choice: ChoiceState, proposedReason: string): Omit<ChunkCh
   choice.finished = true;
   const reason =
     proposedReason === "stop" && choice.tools.length > 0 ? "tool_calls" : proposedReason;
-  const missingArguments = choice.tools.flatMap(({ custom, argumentsJson }, index) =>
-    custom || argumentsJson !== "" || isCutOffReason(reason)
+  const missingArguments = choice.tools.flatMap(({ isCustom, argumentsJson }, index) =>
+    isCustom || argumentsJson !== "" || isCutOffReason(reason)
       ? []
       : [{ tool_calls: [{ index, function: { arguments: "{}" } }] }],
   );

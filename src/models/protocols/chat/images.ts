@@ -25,12 +25,12 @@ export const IMAGE_CALL: PlainCall<"image"> = {
 
 function createReader(
   secret: string | undefined,
-  countIn: (raw: JsonObject) => Usage | null,
+  readUsage: (raw: JsonObject) => Usage | null,
 ): ImageReader {
   return new ImageReader((raw) =>
     hasErrorField(raw)
       ? streamFailure(raw, secret)
-      : { usage: countIn(raw), fields: responseFieldsOfImage(raw) },
+      : { usage: readUsage(raw), fields: responseFieldsOfImage(raw) },
   );
 }
 

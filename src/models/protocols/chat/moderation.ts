@@ -7,8 +7,8 @@ import type { PlainCall } from "./profile.ts";
 export const MODERATION_CALL: PlainCall<"moderation"> = {
   path: "/moderations",
   request: ({ body: { input }, upstreamId }) => ({ model: upstreamId, input: joinTexts(input) }),
-  answer: ({ results: given }, { body }) => {
-    const results = listOf(given).filter(isObject);
+  answer: ({ results: rawResults }, { body }) => {
+    const results = listOf(rawResults).filter(isObject);
     if (results.length !== moderationInputCount(body)) return null;
     if (!results.every(({ categories }) => isObject(categories))) return null;
     const flagged = results.map((result) => {

@@ -127,7 +127,7 @@ function forwardMessage(message: ChatMessage, profile: Profile): JsonObject {
 }
 
 function forwardAssistantFields(message: Assistant, { returned = [] }: Profile): JsonObject {
-  const { tool_calls: calls, function_call: legacy } = message;
+  const { tool_calls: calls, function_call: legacyCall } = message;
   const { reasoning_content: reasoning, reasoning_details: reasoningDetails } = message;
   const details = openRouterDetails(reasoningDetails);
   const isReturned = (field: ReturnedField): boolean => returned.includes(field);
@@ -138,7 +138,7 @@ function forwardAssistantFields(message: Assistant, { returned = [] }: Profile):
     ...(calls && {
       tool_calls: calls.map((call) => forwardCall(call, isReturned("extra_content"))),
     }),
-    ...(legacy && { function_call: pickFields(legacy, ["name", "arguments"]) }),
+    ...(legacyCall && { function_call: pickFields(legacyCall, ["name", "arguments"]) }),
   };
 }
 

@@ -65,7 +65,7 @@ function toArgumentsJson(raw: unknown): string {
   return raw === "null" ? "" : textOf(raw);
 }
 
-const billedReader = objectReader({
+const readBilledUnits = objectReader({
   billed_units: objectReader({ input_tokens: tokenCount, output_tokens: tokenCount }),
 });
 
@@ -74,7 +74,7 @@ const billedReader = objectReader({
  * instructions.
  */
 export function usageOf(raw: unknown): Usage | null {
-  const { input_tokens: input, output_tokens: output } = billedReader(raw).billed_units;
+  const { input_tokens: input, output_tokens: output } = readBilledUnits(raw).billed_units;
   if (input === null || output === null) return null;
   return countedUsage({ input, cacheRead: 0, cacheWrite: 0, output, reasoning: 0 });
 }
@@ -94,7 +94,7 @@ export function cohereGaveUpFailure(raw: unknown): ProviderFailure {
   return { kind: "retry", reason: raw === "TIMEOUT" ? "timeout" : "broken_off" };
 }
 
-const embeddingsReader = objectReader({
+const readEmbeddingsResponse = objectReader({
   embeddings: objectReader({ float: listOf }),
   meta: anyValue,
 });
@@ -103,9 +103,9 @@ export function readCohereEmbeddings(
   raw: JsonObject,
   embeddingsCall: EmbeddingsCall,
 ): ProviderResponse | null {
-  const { embeddings, meta } = embeddingsReader(raw);
+  const { embeddings, meta } = readEmbeddingsResponse(raw);
   const { float: vectors } = embeddings;
   if (vectors.length !== inputTexts(embeddingsCall).length || !vectors.every(isVector)) return null;
-  const { input_tokens: input } = billedReader(meta).billed_units;
+  const { input_tokens: input } = readBilledUnits(meta).billed_units;
   return embeddingList(vectors, input === null ? null : { ...NO_USAGE, input });
 }

@@ -70,9 +70,9 @@ export class CohereStream extends FrameReader {
     ];
   }
 
-  #end({ finish_reason: rawReason, usage: billed, error }: Event["delta"]): StreamEvent[] {
+  #end({ finish_reason: rawReason, usage: rawUsage, error }: Event["delta"]): StreamEvent[] {
     const finish = cohereFinishReason(rawReason);
-    const usage = usageOf(billed);
+    const usage = usageOf(rawUsage);
     if (finish === null || error !== "") {
       return failureEvents(cohereGaveUpFailure(rawReason), usage);
     }

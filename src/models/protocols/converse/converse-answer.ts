@@ -37,13 +37,13 @@ const readOutput = objectReader({
  * it is invalid. The input of `answerTool` becomes the JSON output.
  */
 export function converseAnswer(
-  { output, stopReason, usage: reported }: JsonObject,
+  { output, stopReason, usage: rawUsage }: JsonObject,
   answerTool: string | null,
 ): ProviderResponse | ProviderFailure | null {
   const { message } = readOutput(output);
   if (message === null) return null;
   const reason = converseFinishReason(stopReason);
-  const usage = readConverseUsage(reported);
+  const usage = readConverseUsage(rawUsage);
   const answerCall = message.content.find(({ toolUse }) => toolUse?.name === answerTool)?.toolUse;
   const parts: OutputPart[] = [
     // Drops text next to a call of the answer tool, and further calls of this tool.

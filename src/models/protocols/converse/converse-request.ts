@@ -121,9 +121,9 @@ function addInstructions(
 /** Adds the gateway's instructions at the end, so that the text before them stays cached. */
 function instructionText(
   conversation: ConversationWithImages,
-  words: readonly string[],
+  instructions: readonly string[],
 ): ConversationWithImages {
-  const parts = words
+  const parts = instructions
     .filter((text) => text !== "")
     .map((text) => ({ kind: "text" as const, text: `<system>${text}</system>` }));
   return parts.length === 0
@@ -148,9 +148,9 @@ function addCachePoint(requested: InstructedMessages, family: BedrockFamily): In
     return { ...requested, system: [...requested.system, CACHE_POINT] };
   }
   if (family !== "claude") return requested;
-  const last = requested.messages.findLastIndex(({ role }) => role === "user");
+  const lastUserIndex = requested.messages.findLastIndex(({ role }) => role === "user");
   const messages = requested.messages.map((message, index) =>
-    index === last ? { ...message, content: [...message.content, CACHE_POINT] } : message,
+    index === lastUserIndex ? { ...message, content: [...message.content, CACHE_POINT] } : message,
   );
   return { ...requested, messages };
 }
@@ -178,10 +178,10 @@ function converseToolFields(
   format: ConverseOutputFormat,
   model: string,
 ): ConverseToolFields {
-  const offered = requested.choice === "none" ? [] : requested.list;
-  const tools = format.kind === "tool" ? [...offered, answerToolOf(format)] : offered;
+  const offeredTools = requested.choice === "none" ? [] : requested.list;
+  const tools = format.kind === "tool" ? [...offeredTools, answerToolOf(format)] : offeredTools;
   if (tools.length === 0) return { isForced: false, instruction: "" };
-  const wantedChoice = requiredToolChoice(requested, format, offered.length === 0);
+  const wantedChoice = requiredToolChoice(requested, format, offeredTools.length === 0);
   const forcing = toolForcingOf(model);
   const isForced = wantedChoice !== "auto" && forcing !== "none";
   const choice = isForced ? wantedChoice : "auto";

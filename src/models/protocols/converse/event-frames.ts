@@ -42,21 +42,21 @@ export class FrameDecoder {
     const frames: EventStreamFrame[] = [];
     while (this.#bufferedBytes >= this.#neededBytes && !this.#broken) {
       const buffered = this.#joinParts();
-      const total = totalBytes(buffered);
-      this.#overflowed = total !== null && total > FRAME_BYTES_MAX;
-      if (total === null || this.#overflowed) this.#broken = true;
-      else if (buffered.length < total) this.#neededBytes = total;
-      else this.#takeFrame(buffered, total, frames);
+      const frameBytes = totalBytes(buffered);
+      this.#overflowed = frameBytes !== null && frameBytes > FRAME_BYTES_MAX;
+      if (frameBytes === null || this.#overflowed) this.#broken = true;
+      else if (buffered.length < frameBytes) this.#neededBytes = frameBytes;
+      else this.#takeFrame(buffered, frameBytes, frames);
     }
     return frames;
   }
 
-  #takeFrame(bytes: Uint8Array, total: number, frames: EventStreamFrame[]): void {
-    const frame = parseFrame(bytes.subarray(0, total));
+  #takeFrame(bytes: Uint8Array, frameBytes: number, frames: EventStreamFrame[]): void {
+    const frame = parseFrame(bytes.subarray(0, frameBytes));
     if (frame === null) this.#broken = true;
     else frames.push(frame);
-    this.#bufferedBytes -= total;
-    this.#parts = this.#bufferedBytes === 0 ? [] : [bytes.subarray(total)];
+    this.#bufferedBytes -= frameBytes;
+    this.#parts = this.#bufferedBytes === 0 ? [] : [bytes.subarray(frameBytes)];
     this.#neededBytes = PRELUDE_BYTES;
   }
 

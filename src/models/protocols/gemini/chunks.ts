@@ -15,10 +15,10 @@ export class GeminiChunkReader extends FrameReader {
   readonly #secrets: () => readonly string[];
   readonly #choicesRequested: number;
 
-  constructor(secrets: () => readonly string[], requested = 1) {
+  constructor(secrets: () => readonly string[], choicesRequested = 1) {
     super();
     this.#secrets = secrets;
-    this.#choicesRequested = requested;
+    this.#choicesRequested = choicesRequested;
   }
 
   protected get isFinished(): boolean {
@@ -32,11 +32,11 @@ export class GeminiChunkReader extends FrameReader {
       : failureEvents(failure, readGeminiCandidates(raw).usage);
   }
 
-  protected override atEnd(foreign: string): StreamEvent[] {
-    const failure = failureInside(parseGoogleJson(foreign), this.#secrets());
+  protected override atEnd(textOutsideEvents: string): StreamEvent[] {
+    const failure = failureInside(parseGoogleJson(textOutsideEvents), this.#secrets());
     if (failure !== null) return failureEvents(failure);
     if (this.#haveAllFinished()) return [END_EVENT];
-    return foreign.trim() === "" ? [] : failureEvents(retry("bad_event"));
+    return textOutsideEvents.trim() === "" ? [] : failureEvents(retry("bad_event"));
   }
 
   #chunk(raw: JsonObject): StreamEvent[] {

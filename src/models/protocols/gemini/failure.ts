@@ -79,8 +79,10 @@ function failureOf(
     headers,
     JSON.stringify({ error: { message, type: error.status } }),
   );
-  const wait = retryDelayMs(error);
-  return failure.kind === "refused" || wait === null ? failure : { ...failure, retryAfterMs: wait };
+  const delayMs = retryDelayMs(error);
+  return failure.kind === "refused" || delayMs === null
+    ? failure
+    : { ...failure, retryAfterMs: delayMs };
 }
 
 /**

@@ -64,12 +64,12 @@ type MediaUsage = ReturnType<typeof mediaAnswer>["usageMetadata"];
 export function imageFacts(raw: JsonObject, imageCount: number, secrets: readonly string[]) {
   const failure = failureInside(raw, secrets);
   if (failure !== null) return failure;
-  const { candidates, promptFeedback, usageMetadata: counted } = mediaAnswer(raw);
+  const { candidates, promptFeedback, usageMetadata: reportedUsage } = mediaAnswer(raw);
   const reason = promptFeedback.blockReason + (candidates[0]?.finishReason ?? "");
-  if (BLOCKED.test(reason)) return refusal(BLOCKED_PROMPT, usageOf(withOutputCount(counted)));
-  const usage = usageOf(counted);
+  if (BLOCKED.test(reason)) return refusal(BLOCKED_PROMPT, usageOf(withOutputCount(reportedUsage)));
+  const usage = usageOf(reportedUsage);
   if (imageCount === 0 && usage !== null) {
-    return refusal(NO_IMAGE, usageOf(withOutputCount(counted), true));
+    return refusal(NO_IMAGE, usageOf(withOutputCount(reportedUsage), true));
   }
   if (usage?.image_token !== 0) return { usage, fields: {} };
   const { image_token: _images, text_token: _texts, ...inputs } = usage;

@@ -145,9 +145,9 @@ const NAME_BY_PENALTY = {
 
 function generationConfig({ body, cap, upstreamId }: ChatCall): JsonObject {
   const config: Record<string, unknown> = { maxOutputTokens: cap };
-  for (const [ours, theirs] of Object.entries(NAME_BY_FIELD)) config[theirs] = body[ours];
-  for (const [ours, theirs] of Object.entries(NAME_BY_PENALTY)) {
-    config[theirs] = body[ours] || undefined;
+  for (const [field, name] of Object.entries(NAME_BY_FIELD)) config[name] = body[field];
+  for (const [field, name] of Object.entries(NAME_BY_PENALTY)) {
+    config[name] = body[field] || undefined;
   }
   const { stop = [], seed, response_format: format } = body;
   const stops = [stop].flat().filter((text) => text !== "");
@@ -171,7 +171,7 @@ function generationConfig({ body, cap, upstreamId }: ChatCall): JsonObject {
  */
 type Family = { readonly models: RegExp } & (
   | { readonly levels: Readonly<Record<string, string>> }
-  | { readonly none: number; readonly least: number; readonly most: number }
+  | { readonly offBudget: number; readonly budgetMin: number; readonly budgetMax: number }
 );
 
 const LEVELS = { low: "LOW", medium: "MEDIUM", high: "HIGH", xhigh: "HIGH", max: "HIGH" };
@@ -183,9 +183,9 @@ const FAMILIES: readonly Family[] = [
   // Flash models from 3.7 on and all Pro models return 400 for MINIMAL. All models support LOW.
   { models: /^gemini-3(?:\.[0-6])?-flash/, levels: LEVELS_FROM_MINIMAL },
   { models: /^gemini-(?:[3-9]|\d\d)|^gemini-[a-z-]+-latest$/, levels: LEVELS_FROM_LOW },
-  { models: /^gemini-2\.5-pro/, none: 128, least: 128, most: 32_768 },
-  { models: /^gemini-2\.5-flash-lite/, none: 0, least: 512, most: 24_576 },
-  { models: /^gemini-2\.5-flash/, none: 0, least: 1, most: 24_576 },
+  { models: /^gemini-2\.5-pro/, offBudget: 128, budgetMin: 128, budgetMax: 32_768 },
+  { models: /^gemini-2\.5-flash-lite/, offBudget: 0, budgetMin: 512, budgetMax: 24_576 },
+  { models: /^gemini-2\.5-flash/, offBudget: 0, budgetMin: 1, budgetMax: 24_576 },
 ];
 
 const BUDGET_BY_EFFORT: Readonly<Record<string, number>> = {
@@ -208,10 +208,14 @@ export function geminiThinkingConfig(
   if (family === undefined) return undefined;
   const includeThoughts = effort === "none" ? undefined : true;
   if ("levels" in family) return { thinkingLevel: family.levels[effort], includeThoughts };
-  const { none, least, most } = family;
-  if (effort === "none") return { thinkingBudget: none };
-  const share = Math.max(least, Math.floor((cap ?? Infinity) * THINKING_SHARE_MAX));
-  const budget = Math.min(Math.max(BUDGET_BY_EFFORT[effort] ?? least, least), most, share);
+  const { offBudget, budgetMin, budgetMax } = family;
+  if (effort === "none") return { thinkingBudget: offBudget };
+  const share = Math.max(budgetMin, Math.floor((cap ?? Infinity) * THINKING_SHARE_MAX));
+  const budget = Math.min(
+    Math.max(BUDGET_BY_EFFORT[effort] ?? budgetMin, budgetMin),
+    budgetMax,
+    share,
+  );
   return { thinkingBudget: budget, includeThoughts };
 }
 

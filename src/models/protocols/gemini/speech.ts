@@ -27,17 +27,17 @@ const PCM_TYPE = /^audio\/(?:l16|pcm)\b(?=.*\brate=24000\b)/i;
 export function speechFacts(raw: JsonObject, files: number, secrets: readonly string[]) {
   const failure = failureInside(raw, secrets);
   if (failure !== null) return failure;
-  const { candidates, promptFeedback, usageMetadata: counted } = mediaAnswer(raw);
+  const { candidates, promptFeedback, usageMetadata: reportedUsage } = mediaAnswer(raw);
   const reasons = candidates.map(({ finishReason }) => finishReason);
   if (BLOCKED.test(promptFeedback.blockReason + reasons.join(" "))) {
-    return refusal(BLOCKED_TEXT, counted);
+    return refusal(BLOCKED_TEXT, reportedUsage);
   }
-  if (files === 0) return refusal(NO_AUDIO, counted);
+  if (files === 0) return refusal(NO_AUDIO, reportedUsage);
   const parts = candidates.flatMap(({ content }) => content.parts);
   const isPcm = parts.every(
     ({ inlineData: { mimeType: type } }) => type === "" || PCM_TYPE.test(type),
   );
-  return isPcm ? { usage: usageOf(counted), fields: {} } : retry("bad_audio");
+  return isPcm ? { usage: usageOf(reportedUsage), fields: {} } : retry("bad_audio");
 }
 
 type MediaUsage = ReturnType<typeof mediaAnswer>["usageMetadata"];

@@ -2,7 +2,7 @@ import type { Usage } from "../../../shared/usage.ts";
 import { objectReader } from "../../core/shape.ts";
 import { countedUsage, countOrZero, tokenCount } from "../../core/token-count.ts";
 
-const counts = objectReader({
+const readCounts = objectReader({
   promptTokenCount: tokenCount,
   cachedContentTokenCount: countOrZero,
   toolUsePromptTokenCount: countOrZero,
@@ -16,7 +16,7 @@ const counts = objectReader({
  * prompt count isn't above 0.
  */
 export function readGeminiUsage(raw: unknown): Usage | null {
-  const parsed = counts(raw);
+  const parsed = readCounts(raw);
   const { promptTokenCount: promptTokens, cachedContentTokenCount: cachedTokens } = parsed;
   const { toolUsePromptTokenCount: toolPromptTokens, candidatesTokenCount: outputTokens } = parsed;
   const { thoughtsTokenCount: thoughtTokens } = parsed;

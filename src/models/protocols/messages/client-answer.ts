@@ -90,11 +90,11 @@ export function completeClaudeBlock(block: unknown): JsonObject {
 
 export function messagesStopReason(
   finish: string,
-  reported: { readonly calls: boolean; readonly refusal: string | null },
+  output: { readonly calls: boolean; readonly refusal: string | null },
 ): Omit<ClientMessage, "content"> {
   const stop = { stop_sequence: null, stop_details: null };
-  if (finish === "content_filter" || reported.refusal !== null) {
-    const explanation = reported.refusal;
+  if (finish === "content_filter" || output.refusal !== null) {
+    const explanation = output.refusal;
     return {
       ...stop,
       stop_reason: "refusal",
@@ -102,7 +102,7 @@ export function messagesStopReason(
     };
   }
   if (finish === "length") return { ...stop, stop_reason: "max_tokens" };
-  return { ...stop, stop_reason: reported.calls ? "tool_use" : "end_turn" };
+  return { ...stop, stop_reason: output.calls ? "tool_use" : "end_turn" };
 }
 
 /** Constant fields of `usage`. The gateway runs no tools, and headers name the region. */

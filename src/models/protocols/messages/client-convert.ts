@@ -85,8 +85,8 @@ function toChatMessages(
   const chatMessages: CoreMessage[] = [];
   const system = systemText(body.system ?? []);
   if (system.length > 0) chatMessages.push({ role: "system", content: system });
-  for (const [at, message] of body.messages.entries()) {
-    const path = `messages[${at}]`;
+  for (const [index, message] of body.messages.entries()) {
+    const path = `messages[${index}]`;
     const parts = messagesOfTurn(message, path, conversionLosses);
     if (!parts.ok) return parts;
     chatMessages.push(...parts.value);
@@ -130,8 +130,8 @@ function userMessages(
   const results: CoreMessage[] = [];
   const parts: JsonObject[] = [];
   const images: JsonObject[] = [];
-  for (const [at, block] of blocks.entries()) {
-    const blockPath = `${path}.content[${at}]`;
+  for (const [index, block] of blocks.entries()) {
+    const blockPath = `${path}.content[${index}]`;
     if (block.type === "tool_result") {
       const result = toToolMessage(block, blockPath, conversionLosses);
       results.push(result.message);
@@ -199,8 +199,8 @@ function assistantMessages(
   const texts: string[] = [];
   const thoughts: JsonObject[] = [];
   const calls: ToolUse[] = [];
-  for (const [at, block] of blocks.entries()) {
-    const blockPath = `${path}.content[${at}]`;
+  for (const [index, block] of blocks.entries()) {
+    const blockPath = `${path}.content[${index}]`;
     if (block.type === "text") texts.push(block.text);
     else if (block.type === "tool_use") calls.push(block);
     else if (block.type === "thinking" || block.type === "redacted_thinking") thoughts.push(block);

@@ -29,10 +29,10 @@ const OVERLOADED_STATUS = 529;
 
 export const messagesDialect: Dialect = {
   error(failure, requestId) {
-    const wire = errorResponseOf(failure);
+    const response = errorResponseOf(failure);
     return {
-      status: statusOf(failure, wire),
-      headers: { ...wire.headers, ...limitHeaders(failure), "request-id": requestId },
+      status: statusOf(failure, response),
+      headers: { ...response.headers, ...limitHeaders(failure), "request-id": requestId },
       body: errorOf(failure, requestId),
     } satisfies DialectError;
   },
@@ -87,10 +87,10 @@ function withContextMessage(message: string): string {
   if (/prompt is too long|exceed context limit/i.test(text)) return text;
   const numbers = text.includes("<=") ? [] : text.match(/(?<![-.\w])\d{4,9}(?!\w)/g);
   const counts = (numbers ?? []).map(Number);
-  const requested = Math.max(...counts);
-  const limit = counts.find((count) => count < requested);
+  const promptTokens = Math.max(...counts);
+  const limit = counts.find((count) => count < promptTokens);
   if (limit === undefined) return `prompt is too long: ${text || message}`;
-  return `prompt is too long: ${requested} tokens > ${limit} maximum`;
+  return `prompt is too long: ${promptTokens} tokens > ${limit} maximum`;
 }
 
 function limitHeaders(failure: Failure): Readonly<Record<string, string>> {

@@ -75,20 +75,28 @@ export function claudeNativeRequestOf(
     ...(body.output_format && { format: body.output_format }),
     ...body.output_config,
   };
-  const requested: JsonObject = {
+  const source: JsonObject = {
     ...otherFields,
     tools: tools.value.length === 0 ? null : tools.value,
     ...(tools.value.length === 0 && { tool_choice: null }),
     output_config: Object.keys(config).length === 0 ? null : config,
   };
-  const sent = {
+  const nativeBody = {
     ...(body["max_tokens"] === 0 && { max_tokens: 0 }), // only warms the cache
     messages: messages.map((message) => fieldPicker.message(message)).filter(hasContent),
-    ...withoutNulls(fieldPicker.fields(requested, NATIVE_REQUEST_FIELDS, "")),
+    ...withoutNulls(fieldPicker.fields(source, NATIVE_REQUEST_FIELDS, "")),
   };
   const { dropped, unconverted, marksCache, weights } = fieldPicker;
   const outputLeast = outputTokensMin(objectOf(body.thinking));
-  return success({ body: sent, betas, dropped, unconverted, marksCache, weights, outputLeast });
+  return success({
+    body: nativeBody,
+    betas,
+    dropped,
+    unconverted,
+    marksCache,
+    weights,
+    outputLeast,
+  });
 }
 
 function outputTokensMin({ type, budget_tokens: budget }: JsonObject): number {
@@ -239,8 +247,8 @@ function fieldsFor(
   rule: Extract<NativeFieldRule, { object: NativeFieldRules } | { types: unknown }>,
 ): NativeFieldRules | undefined {
   if ("object" in rule) return rule.object;
-  const known = textOf(type);
-  return Object.hasOwn(rule.types, known) ? rule.types[known] : undefined;
+  const typeName = textOf(type);
+  return Object.hasOwn(rule.types, typeName) ? rule.types[typeName] : undefined;
 }
 
 function isSigned({ signature }: JsonObject): boolean {

@@ -138,7 +138,9 @@ const serverBlock = z.looseObject({
 type Issue = { readonly path: PropertyKey[]; readonly message: string };
 
 function findFileIssues(value: unknown, path: PropertyKey[]): Issue[] {
-  if (Array.isArray(value)) return value.flatMap((one, at) => findFileIssues(one, [...path, at]));
+  if (Array.isArray(value)) {
+    return value.flatMap((item, index) => findFileIssues(item, [...path, index]));
+  }
   if (!isObject(value)) return [];
   if ((value["file_id"] ?? null) !== null) {
     return [{ path: [...path, "file_id"], message: NO_FILES }];
@@ -310,10 +312,10 @@ function checkNewerRules(body: MessagesBody): Result<never> | null {
       return invalid(`${field}: Extra inputs are not permitted`, field);
     }
   }
-  for (const [at, { role, content: blocks }] of body.messages.entries()) {
+  for (const [messageIndex, { role, content: blocks }] of body.messages.entries()) {
     if (typeof blocks === "string") continue;
-    for (const [index, part] of blocks.entries()) {
-      const path = `messages[${at}].content[${index}]`;
+    for (const [blockIndex, part] of blocks.entries()) {
+      const path = `messages[${messageIndex}].content[${blockIndex}]`;
       if (role === "assistant" && part.type === "document") {
         return invalid(`${path}: assistant messages can't have documents`, path);
       }

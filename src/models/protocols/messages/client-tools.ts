@@ -17,9 +17,9 @@ const CLIENT_TOOL_TYPE =
 const SEARCH_TOOL_TYPE = /^tool_search_tool_(?:bm25|regex)(?:_\d{8})?$/;
 
 /** Returns a tool's kind: `server` for unknown types, because their cost is unknown. */
-export function toolKindOf({ type: given }: { readonly type?: unknown }): ToolKind {
-  if (given === undefined || given === null || given === "custom") return "custom";
-  const type = textOf(given);
+export function toolKindOf({ type: rawType }: { readonly type?: unknown }): ToolKind {
+  if (rawType === undefined || rawType === null || rawType === "custom") return "custom";
+  const type = textOf(rawType);
   if (CLIENT_TOOL_TYPE.test(type)) return "client";
   return SEARCH_TOOL_TYPE.test(type) ? "search" : "server";
 }
@@ -31,13 +31,13 @@ export function removeServerTools(
 ): Result<readonly MessagesTool[]> {
   const supportedTools: MessagesTool[] = [];
   const removedNames = new Set<string>();
-  for (const [at, tool] of (body.tools ?? []).entries()) {
+  for (const [index, tool] of (body.tools ?? []).entries()) {
     const kind = toolKindOf(tool);
-    const problem = kind === "custom" ? checkCustomTool(tool, at) : null;
+    const problem = kind === "custom" ? checkCustomTool(tool, index) : null;
     if (problem !== null) return problem;
     if (kind !== "server") supportedTools.push(tool);
     else {
-      dropped.add(`tools[${at}]:${tool.type}`);
+      dropped.add(`tools[${index}]:${tool.type}`);
       removedNames.add(tool.name ?? "");
     }
   }
@@ -74,13 +74,13 @@ type ToolChoice = NonNullable<CountBody["tool_choice"]>;
 
 function checkCustomTool(
   { name, input_schema: schema }: MessagesTool,
-  at: number,
+  index: number,
 ): Result<never> | null {
   if (name === undefined || name === null) {
-    return invalid(`tools[${at}].name: Field required`, `tools[${at}].name`);
+    return invalid(`tools[${index}].name: Field required`, `tools[${index}].name`);
   }
   if (schema === undefined || schema === null) {
-    return invalid(`tools[${at}].input_schema: Field required`, `tools[${at}].input_schema`);
+    return invalid(`tools[${index}].input_schema: Field required`, `tools[${index}].input_schema`);
   }
   return null;
 }

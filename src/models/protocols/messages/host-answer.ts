@@ -42,8 +42,8 @@ export function readMessagesCompletion(
   return toCompletion([[...parts, ...endOf(messagesEnding(raw), secret)]], messagesUsage(usage));
 }
 
-function toOutputParts(one: MessagesOutputBlock, jsonTool: string | null): OutputPart[] {
-  const { type, text, thinking, id, name, input } = one;
+function toOutputParts(block: MessagesOutputBlock, jsonTool: string | null): OutputPart[] {
+  const { type, text, thinking, id, name, input } = block;
   if (type === "text") return [{ kind: "text", text }];
   if (type === "tool_use") {
     const json = JSON.stringify(input);
@@ -51,7 +51,7 @@ function toOutputParts(one: MessagesOutputBlock, jsonTool: string | null): Outpu
     return [{ kind: "call", id, name, arguments: json }];
   }
   if (!type.endsWith("thinking")) return [];
-  const detail = claudeThoughtDetail(one);
+  const detail = claudeThoughtDetail(block);
   const thought: OutputPart[] = type === "thinking" ? [{ kind: "thought", text: thinking }] : [];
   return detail === null ? thought : [...thought, { kind: "detail", detail }];
 }

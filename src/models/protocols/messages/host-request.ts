@@ -53,12 +53,12 @@ export function toMessagesApiRequest(
   const problem = imageProblem(prompt.conversation.turns);
   if (problem !== null) return problem;
   const rules = claudeRules(call.upstreamId);
-  const { body: sent, beta } = requestBody({ call, rules, prompt });
-  reportDroppedFields(call, sent, SENT_FIELD_PATHS, true);
+  const { body, beta } = requestBody({ call, rules, prompt });
+  reportDroppedFields(call, body, SENT_FIELD_PATHS, true);
   return {
     beta,
     body: {
-      ...sent,
+      ...body,
       ...(geo !== null && rules.geo && { inference_geo: geo }),
       service_tier: "standard_only", // priority has another price
       ...(call.stream && { stream: true }),
@@ -174,14 +174,14 @@ function claudeToolFields(
   json: JsonOutputMethod | null,
   { turns }: Conversation,
 ): { readonly fields: ToolFields; readonly forced: ToolForcing } {
-  const offered = offeredTools(requested.list, rules);
+  const toolsForHost = offeredTools(requested.list, rules);
   const choice = toolChoiceOf(requested, rules);
   if (json?.by === "tool" && typeof requested.choice === "string") {
     const tool = { name: json.name, input_schema: objectSchema(json.schema) };
-    const isOnlyTool = requested.choice === "none" || offered.length === 0;
+    const isOnlyTool = requested.choice === "none" || toolsForHost.length === 0;
     return {
       fields: {
-        tools: [...(isOnlyTool ? [] : offered), tool],
+        tools: [...(isOnlyTool ? [] : toolsForHost), tool],
         tool_choice: {
           ...(isOnlyTool ? { type: "tool", name: json.name } : { type: "any" }),
           disable_parallel_tool_use: true,
@@ -190,14 +190,14 @@ function claudeToolFields(
       forced: { isForced: true, words: null },
     };
   }
-  if (offered.length > 0) {
-    return { fields: { tools: offered, ...choice.field }, forced: choice.forced };
+  if (toolsForHost.length > 0) {
+    return { fields: { tools: toolsForHost, ...choice.field }, forced: choice.forced };
   }
   // A conversation with calls must list their tools, even if no tool can be called.
-  const called = new Set(
+  const calledNames = new Set(
     turns.flatMap(({ parts }) => parts.flatMap((part) => (part.kind === "call" ? part.name : []))),
   );
-  const tools = [...called].map((name) => ({ name, input_schema: NO_INPUT }));
+  const tools = [...calledNames].map((name) => ({ name, input_schema: NO_INPUT }));
   const fields = tools.length === 0 ? {} : { tools, tool_choice: { type: "none" } };
   return { fields, forced: { isForced: false, words: null } };
 }
@@ -207,8 +207,8 @@ function objectSchema(schema: JsonObject): JsonObject {
 }
 
 function offeredTools(list: readonly FunctionTool[], rules: ClaudeRules): JsonObject[] {
-  const strict = list.filter((tool) => tool.strict).length;
-  const keepsStrict = rules.jsonSchema === "native" && strict <= STRICT_TOOLS_MAX;
+  const strictCount = list.filter((tool) => tool.strict).length;
+  const keepsStrict = rules.jsonSchema === "native" && strictCount <= STRICT_TOOLS_MAX;
   return list.map((tool) => {
     const schema = objectSchema(tool.parameters);
     const isStrict = tool.strict && keepsStrict;

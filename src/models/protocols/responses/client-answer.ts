@@ -55,8 +55,11 @@ function outputOf(answer: JsonObject, context: ResponseContext, receipt: Receipt
   return output;
 }
 
-function outputOptions({ wanted }: ResponseContext, { keeps }: ResponseHead): OutputOptions {
-  return { ...wanted, keeps };
+function outputOptions(
+  { wanted: options }: ResponseContext,
+  { keeps }: ResponseHead,
+): OutputOptions {
+  return { ...options, keeps };
 }
 
 function closeResponse(
@@ -118,11 +121,11 @@ class ResponseStream implements StreamWriter {
   constructor(head: ResponseHead, context: ResponseContext) {
     this.#head = head;
     this.#context = context;
-    const wanted = outputOptions(context, head);
-    this.#output = new Output(idSuffixOf(head), wanted, (type, fields) =>
+    const options = outputOptions(context, head);
+    this.#output = new Output(idSuffixOf(head), options, (type, fields) =>
       this.#event(type, fields),
     );
-    this.#native = context.isNative ? new NativeItems(this.#output, wanted) : null;
+    this.#native = context.isNative ? new NativeItems(this.#output, options) : null;
   }
 
   get ping(): string {
@@ -147,8 +150,8 @@ class ResponseStream implements StreamWriter {
   }
 
   native(event: JsonObject): string {
-    const plain = this.#native?.plainText(event) ?? null;
-    if (plain !== null) return this.text(0, plain);
+    const plainJson = this.#native?.plainText(event) ?? null;
+    if (plainJson !== null) return this.text(0, plainJson);
     this.#envelope = null;
     return this.#native?.event(event) ?? "";
   }
@@ -183,8 +186,8 @@ class ResponseStream implements StreamWriter {
     const { status, error } = ending;
     const state = { ...ending, output: this.#output.items() };
     const response = closedResponse(this.#head, this.#context.echo, { state, receipt });
-    const reported = error === null ? "" : this.#error(error);
-    return reported + this.#event(`response.${status}`, { response }) + DONE_EVENT;
+    const errorEvent = error === null ? "" : this.#error(error);
+    return errorEvent + this.#event(`response.${status}`, { response }) + DONE_EVENT;
   }
 
   /**
@@ -203,15 +206,15 @@ class ResponseStream implements StreamWriter {
   }
 
   #createEnvelope(): ResponseEnvelope | null {
-    const open = this.#native?.goesOn === false ? null : this.#output.openText;
-    if (open === null) return null;
-    const fields = JSON.stringify(open.fields).slice(1, -1);
+    const openText = this.#native?.goesOn === false ? null : this.#output.openText;
+    if (openText === null) return null;
+    const fields = JSON.stringify(openText.fields).slice(1, -1);
     return {
       head: `event: ${DELTA_EVENT}\ndata: {"type":"${DELTA_EVENT}","sequence_number":`,
       middle: `,${fields},"delta":`,
       tail: ',"logprobs":[]}\n\n',
       append: (json) => {
-        open.append(json);
+        openText.append(json);
       },
     };
   }
@@ -234,21 +237,21 @@ type ResponseEnvelope = {
  */
 function errorOf(failure: Failure): ErrorOfResponse {
   const { message, type, code, param, retry_after: retryAfterS } = failureObject(failure);
-  const reported = { message, type, param };
+  const errorFields = { message, type, param };
   const { kind } = failure;
   if (kind === "invalid_request") {
-    return { ...reported, code: code === CONTEXT ? CONTEXT : FINAL_CODE };
+    return { ...errorFields, code: code === CONTEXT ? CONTEXT : FINAL_CODE };
   }
   const isFinal = PERMANENT_FAILURES.has(kind) || failure.charged !== undefined;
-  if (isFinal) return { ...reported, code: FINAL_CODE };
+  if (isFinal) return { ...errorFields, code: FINAL_CODE };
   if (SPENDING_FAILURES.has(kind) && !isCausedByHolds(failure)) {
-    return { ...reported, code: INSUFFICIENT_CODE };
+    return { ...errorFields, code: INSUFFICIENT_CODE };
   }
   if (SPENDING_FAILURES.has(kind) || RATE_LIMIT_FAILURES.has(kind)) {
     const messageWithRetry = `${message} Please try again in ${retryAfterS ?? 1}s.`;
-    return { ...reported, code: "rate_limit_exceeded", message: messageWithRetry };
+    return { ...errorFields, code: "rate_limit_exceeded", message: messageWithRetry };
   }
-  return { ...reported, code: SERVER_ERROR_CODE };
+  return { ...errorFields, code: SERVER_ERROR_CODE };
 }
 
 /** Failures that retrying the same request can't resolve. */

@@ -54,9 +54,9 @@ export class CustomInputReader {
     let piece = "";
     let at = 0;
     while (at < rest.length) {
-      const stop = indexOfSpecial(rest, at);
-      piece += rest.slice(at, stop);
-      at = stop;
+      const specialAt = indexOfSpecial(rest, at);
+      piece += rest.slice(at, specialAt);
+      at = specialAt;
       if (at >= rest.length) break;
       if (rest.charAt(at) === '"') {
         this.#state = "after";

@@ -50,9 +50,9 @@ export abstract class BaseDraft implements ItemDraft {
     return added + this.begin();
   }
 
-  close(cut: boolean): string {
+  close(isCutOff: boolean): string {
     const ending = this.end();
-    this.status = cut ? "incomplete" : "completed";
+    this.status = isCutOff ? "incomplete" : "completed";
     return ending + this.done();
   }
 
@@ -274,8 +274,8 @@ export class ToolCallDraft extends BaseDraft {
       : { id, type: "custom_tool_call", status, ...called, input: value };
   }
 
-  override close(cut: boolean): string {
-    if (cut && !this.isWhole) {
+  override close(isCutOff: boolean): string {
+    if (isCutOff && !this.isWhole) {
       this.status = "incomplete";
       return "";
     }

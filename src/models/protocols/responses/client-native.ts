@@ -32,19 +32,22 @@ type NativeRequest = {
 const FORWARDED_FIELDS = ["temperature", "top_p", "truncation", "prompt_cache_key"] as const;
 const UNSUPPORTED_FIELDS = ["presence_penalty", "frequency_penalty"] as const;
 
-export function responsesNativeRequestOf(body: ResponsesBody, flat: FlattenedTools): NativeRequest {
+export function responsesNativeRequestOf(
+  body: ResponsesBody,
+  tools: FlattenedTools,
+): NativeRequest {
   const { instructions, tool_choice: choice, parallel_tool_calls: parallel } = body;
   const { input, left, weights } = inputOf(body);
   const { logprobs } = visibleOutput(body);
-  const hasTools = flat.own.length > 0;
+  const hasTools = tools.own.length > 0;
   const passedFields = FORWARDED_FIELDS.filter((field) => body[field] !== undefined);
   const nativeBody = {
     input,
     ...(instructions && { instructions }),
     ...Object.fromEntries(passedFields.map((field) => [field, body[field]])),
     ...(hasTools && {
-      tools: flat.own,
-      ...(choice !== undefined && { tool_choice: nativeToolChoice(flat, choice) }),
+      tools: tools.own,
+      ...(choice !== undefined && { tool_choice: nativeToolChoice(tools, choice) }),
       ...(parallel !== undefined && { parallel_tool_calls: parallel }),
     }),
     ...textSettings(body),
@@ -52,7 +55,7 @@ export function responsesNativeRequestOf(body: ResponsesBody, flat: FlattenedToo
     ...(logprobs && { include: [INCLUDE_LOGPROBS], top_logprobs: body.top_logprobs ?? 0 }),
   };
   return {
-    body: choosesNamespaced(flat, choice) ? withoutToolNamespaces(nativeBody) : nativeBody,
+    body: choosesNamespaced(tools, choice) ? withoutToolNamespaces(nativeBody) : nativeBody,
     dropped: [...UNSUPPORTED_FIELDS.filter((field) => (body[field] ?? 0) !== 0), ...left],
     weights,
   };
@@ -185,11 +188,11 @@ function inputPart(part: InputPart): JsonObject {
   }
   if (part.type === "refusal") return { type: "input_text", text: part.refusal };
   if (part.type !== "input_file") return { type: "input_text", text: part.text };
-  const read = filePartOf(part, "");
-  if (!read.ok || read.value.type === "text") {
-    return { type: "input_text", text: read.ok && "text" in read.value ? read.value.text : "" };
+  const file = filePartOf(part, "");
+  if (!file.ok || file.value.type === "text") {
+    return { type: "input_text", text: file.ok && "text" in file.value ? file.value.text : "" };
   }
-  const { file_data, filename = DEFAULT_FILENAME } = read.value.file;
+  const { file_data, filename = DEFAULT_FILENAME } = file.value.file;
   return { type: "input_file", filename, file_data, ...(part.detail && { detail: part.detail }) };
 }
 
@@ -327,10 +330,10 @@ export class NativeItems {
   #reasoning(index: number, raw: RawItem): string {
     const { summary, encrypted } = this.#options.shown;
     const keepsThoughts = encrypted || this.#options.keeps;
-    const known = this.#items.get(index);
+    const knownItem = this.#items.get(index);
     const parts = rawPartsOf(raw.summary);
     const text = parts.map((part) => textOf(part.text)).join("\n\n");
-    const isSummaryMissing = summary && text !== "" && known === undefined;
+    const isSummaryMissing = summary && text !== "" && knownItem === undefined;
     let written = isSummaryMissing ? this.#summary(index, text) : "";
     const detail = keepsThoughts ? reasoningDetail(raw) : null;
     if (detail === null) return written;

@@ -41,9 +41,9 @@ export class Output {
   readonly #idSuffix: string;
   #pendingThoughts: StoredThoughts = NO_THOUGHTS;
 
-  constructor(own: string, wanted: OutputOptions, write: EventWriter) {
-    this.#idSuffix = own;
-    this.#options = wanted;
+  constructor(idSuffix: string, options: OutputOptions, write: EventWriter) {
+    this.#idSuffix = idSuffix;
+    this.#options = options;
     this.#write = write;
   }
 
@@ -108,14 +108,15 @@ export class Output {
   }
 
   /** Ends all items. If `cut` is set, the last item is incomplete. Waiting items never start. */
-  end(cut: boolean): string {
+  end(isCutOff: boolean): string {
     let text = "";
     const hasOutput = this.#drafts.parts.some((draft) => !(draft instanceof ReasoningDraft));
-    if (!cut && !hasOutput) text += this.text('""');
+    if (!isCutOff && !hasOutput) text += this.text('""');
     text += this.#beginPendingThoughts();
     const { last } = this.#drafts;
     return (
-      text + this.#drafts.end((draft) => cut && (draft instanceof ToolCallDraft || draft === last))
+      text +
+      this.#drafts.end((draft) => isCutOff && (draft instanceof ToolCallDraft || draft === last))
     );
   }
 
@@ -241,12 +242,12 @@ export class Output {
 
   #textExtras(delta: Delta, logprobs: unknown): TextExtras {
     const annotations = urlCitationsOf(delta.annotations);
-    const reported = this.#options.shown.logprobs
+    const knownLogprobs = this.#options.shown.logprobs
       ? responsesLogprobsOf(objectOf(logprobs)["content"])
       : [];
-    return annotations.length === 0 && reported.length === 0
+    return annotations.length === 0 && knownLogprobs.length === 0
       ? NO_EXTRAS
-      : { logprobs: reported, annotations };
+      : { logprobs: knownLogprobs, annotations };
   }
 }
 

@@ -127,10 +127,10 @@ function refuseItems(items: unknown): Refusal | null {
   for (const [index, raw] of items.entries()) {
     if (!isObject(raw)) continue;
     const problem = REFUSED_ITEM_TYPES.get(raw["type"]);
-    const at = `input[${index}]`;
-    if (problem !== undefined) return invalid(problem, `${at}.type`);
+    const path = `input[${index}]`;
+    if (problem !== undefined) return invalid(problem, `${path}.type`);
     if (isOutput(raw) && (raw["call_id"] ?? null) === null) {
-      return invalid("The output of a tool call requires 'call_id'.", `${at}.call_id`);
+      return invalid("The output of a tool call requires 'call_id'.", `${path}.call_id`);
     }
   }
   return null;
@@ -241,10 +241,13 @@ export type ResponsesBody = z.infer<typeof responsesBody>;
 export function parseResponsesRequest(value: object): Result<ResponsesBody> {
   const source = removeNulls(value);
   const refusalBefore = refuseItems(source["input"]);
-  const typed = addItemTypes(source["input"]);
-  const refusal = refusalBefore ?? refuseItems(typed);
+  const typedInput = addItemTypes(source["input"]);
+  const refusal = refusalBefore ?? refuseItems(typedInput);
   if (refusal !== null) return refusal;
-  return parseBody(responsesBody, { ...source, ...(typed !== undefined && { input: typed }) });
+  return parseBody(responsesBody, {
+    ...source,
+    ...(typedInput !== undefined && { input: typedInput }),
+  });
 }
 
 export type VisibleOutput = {

@@ -136,11 +136,11 @@ const ECHO_CHARACTERS_MAX = 131_072;
 
 export function echoedFields(body: ResponsesBody): EchoedFields {
   const keys = Object.keys(ECHO_DEFAULTS) as (keyof ClientFields)[];
-  const reported = keys.flatMap((key) => (body[key] === undefined ? [] : [[key, body[key]]]));
+  const clientFields = keys.flatMap((key) => (body[key] === undefined ? [] : [[key, body[key]]]));
   const { text } = body;
   const echo: EchoedFields = {
     ...ECHO_DEFAULTS,
-    ...(Object.fromEntries(reported) as Partial<ClientFields>),
+    ...(Object.fromEntries(clientFields) as Partial<ClientFields>),
     ...CONSTANT_ECHO,
     tools: (body.tools ?? []).map(echoedTool),
     text: {
@@ -244,8 +244,8 @@ export function urlCitationsOf(raw: unknown): UrlCitation[] {
 }
 
 export function nativeUrlCitationsOf(raw: unknown): UrlCitation[] {
-  const known = listOf(raw).filter(isObject);
-  return known.filter(({ type }) => type === "url_citation").map(toCitation);
+  const rawAnnotations = listOf(raw).filter(isObject);
+  return rawAnnotations.filter(({ type }) => type === "url_citation").map(toCitation);
 }
 
 function toCitation({ url, title, start_index: start, end_index: end }: JsonObject): UrlCitation {

@@ -93,7 +93,7 @@ export function isAcceptedNamespace(name: string | null): name is string {
  * types. Repeated tools replace earlier ones. Returns 400 if two different tools get the same name.
  */
 export function flattenTools(lists: readonly ToolList[]): Result<FlattenedTools> {
-  const flat = new Map<string, CoreTool>();
+  const coreTools = new Map<string, CoreTool>();
   const nativeTools = new Map<string, NativeTool>();
   const origins = new Map<string, ToolOrigin>();
   const droppedTypes = new Set<string>();
@@ -102,17 +102,17 @@ export function flattenTools(lists: readonly ToolList[]): Result<FlattenedTools>
     if (!SUPPORTED_TOOLS.has(type)) droppedTypes.add(textOf(type));
     for (const { origin, core, native } of flattenTool(raw as SupportedTool)) {
       const name = flatToolName(origin.namespace, origin.name);
-      const other = origins.get(name) ?? origin;
-      if (!isSame(other, origin)) {
+      const earlierOrigin = origins.get(name) ?? origin;
+      if (!isSame(earlierOrigin, origin)) {
         return invalid(`Two tools would have the same name '${name}'.`, `${at}.name`);
       }
       origins.set(name, origin);
-      flat.set(name, core(name));
+      coreTools.set(name, core(name));
       nativeTools.set(name, native);
     }
   }
   return success({
-    tools: [...flat.values()],
+    tools: [...coreTools.values()],
     own: groupByNamespace([...nativeTools.values()]),
     origins,
     left: [...droppedTypes],
@@ -122,23 +122,23 @@ export function flattenTools(lists: readonly ToolList[]): Result<FlattenedTools>
 type NativeTool = { readonly tool: JsonObject; readonly namespace: Namespace | null };
 
 function groupByNamespace(nativeTools: readonly NativeTool[]): JsonObject[] {
-  const list: JsonObject[] = [];
+  const hostTools: JsonObject[] = [];
   const toolsByNamespace = new Map<string, JsonObject[]>();
-  for (const { tool: one, namespace } of nativeTools) {
-    const others = namespace === null ? list : toolsByNamespace.get(namespace.name);
-    others?.push(one);
+  for (const { tool: nativeTool, namespace } of nativeTools) {
+    const others = namespace === null ? hostTools : toolsByNamespace.get(namespace.name);
+    others?.push(nativeTool);
     if (namespace === null || others !== undefined) continue;
-    const namespaceTools = [one];
+    const namespaceTools = [nativeTool];
     toolsByNamespace.set(namespace.name, namespaceTools);
     const { name, description } = namespace;
-    list.push({
+    hostTools.push({
       type: "namespace",
       name,
       description: description || name,
       tools: namespaceTools,
     });
   }
-  return list;
+  return hostTools;
 }
 
 type ToolList = { readonly tools: readonly JsonObject[]; readonly at: string };
@@ -171,12 +171,12 @@ function flatTool(raw: FunctionTool | CustomTool, enclosing: Namespace | null): 
     core: (flat) => ({ type: "function", function: { name: flat, ...core } }),
     native: {
       namespace: nativeNamespace,
-      tool: nativeTool(raw, nativeNamespace === null ? flatToolName(namespace, name) : name),
+      tool: toNativeTool(raw, nativeNamespace === null ? flatToolName(namespace, name) : name),
     },
   };
 }
 
-function nativeTool(raw: FunctionTool | CustomTool, name: string): JsonObject {
+function toNativeTool(raw: FunctionTool | CustomTool, name: string): JsonObject {
   const { type, description } = raw;
   const reported = { type, name, ...(description && { description }) };
   if (raw.type === "custom") {
@@ -238,8 +238,10 @@ export function customInputOfArguments(args: string): string {
   }
 }
 
-function isSame(one: ToolOrigin, other: ToolOrigin): boolean {
-  return one.kind === other.kind && one.namespace === other.namespace && one.name === other.name;
+function isSame(origin: ToolOrigin, other: ToolOrigin): boolean {
+  return (
+    origin.kind === other.kind && origin.namespace === other.namespace && origin.name === other.name
+  );
 }
 
 const namedTool = z.looseObject({ type: z.string().check(z.minLength(1)) });
@@ -261,14 +263,15 @@ type ChosenTools = Pick<ChatBody, "tools" | "tool_choice" | "parallel_tool_calls
  * Returns 400 if the chosen tool is missing.
  */
 export function resolveToolChoice(
-  flat: FlattenedTools,
+  flattened: FlattenedTools,
   choice: ToolChoice | undefined,
   parallel: boolean | undefined,
 ): Result<ChosenTools> {
-  const allTools = [...flat.tools];
+  const allTools = [...flattened.tools];
   const parallelField = parallel === undefined ? {} : { parallel_tool_calls: parallel };
   if (choice === undefined || typeof choice === "string") {
-    if (choice === "required" && allTools.length === 0) return refuseMissingTool("a tool", flat);
+    if (choice === "required" && allTools.length === 0)
+      return refuseMissingTool("a tool", flattened);
     if (allTools.length === 0) return success({});
     return success({
       tools: allTools,
@@ -277,35 +280,40 @@ export function resolveToolChoice(
     });
   }
   if (choice.type === "allowed_tools") {
-    const allowedTools = selectAllowed(flat, choice);
+    const allowedTools = selectAllowed(flattened, choice);
     const mode = choice.mode === "required" ? "required" : "auto";
     return allowedTools.ok
       ? success({ tools: allowedTools.value, tool_choice: mode, ...parallelField })
       : allowedTools;
   }
-  const name = flatNameOf(flat, choice);
-  if (name === null) return refuseMissingTool(`'${toolLabel(choice)}'`, flat);
+  const name = flatNameOf(flattened, choice);
+  if (name === null) return refuseMissingTool(`'${toolLabel(choice)}'`, flattened);
   const chosenTool = { type: "function" as const, function: { name } };
   return success({ tools: allTools, tool_choice: chosenTool, ...parallelField });
 }
 
-export function choosesNamespaced(flat: FlattenedTools, choice: ToolChoice | undefined): boolean {
+export function choosesNamespaced(
+  flattened: FlattenedTools,
+  choice: ToolChoice | undefined,
+): boolean {
   if (choice === undefined || typeof choice === "string") return false;
   const chosenTools = choice.type === "allowed_tools" ? listOf(choice.tools) : [choice];
   return chosenTools
     .filter(isObject)
-    .some((one) => isInNamespace(flat.origins.get(flatNameOf(flat, one) ?? "")));
+    .some((chosenTool) =>
+      isInNamespace(flattened.origins.get(flatNameOf(flattened, chosenTool) ?? "")),
+    );
 }
 
 function isInNamespace(origin: ToolOrigin | undefined): boolean {
   return origin !== undefined && origin.namespace !== null;
 }
 
-export function nativeToolChoice(flat: FlattenedTools, choice: ToolChoice): unknown {
+export function nativeToolChoice(flattened: FlattenedTools, choice: ToolChoice): unknown {
   if (typeof choice === "string") return choice;
-  const nativeNames = (one: JsonObject & KnownFields<"type">): JsonObject[] => {
-    const name = flatNameOf(flat, one);
-    return name === null ? [] : [{ type: one.type, name }];
+  const nativeNames = (chosenTool: JsonObject & KnownFields<"type">): JsonObject[] => {
+    const name = flatNameOf(flattened, chosenTool);
+    return name === null ? [] : [{ type: chosenTool.type, name }];
   };
   if (choice.type !== "allowed_tools") return nativeNames(choice)[0];
   const allowedTools = listOf(choice.tools).filter(isObject).flatMap(nativeNames);
@@ -313,20 +321,22 @@ export function nativeToolChoice(flat: FlattenedTools, choice: ToolChoice): unkn
 }
 
 function selectAllowed(
-  flat: FlattenedTools,
+  flattened: FlattenedTools,
   choice: JsonObject & KnownFields<"tools">,
 ): Result<CoreTool[]> {
   const names = new Set<string>();
-  for (const one of listOf(choice.tools).filter(isObject)) {
-    const name = flatNameOf(flat, one);
-    const { type } = one;
+  for (const chosenTool of listOf(choice.tools).filter(isObject)) {
+    const name = flatNameOf(flattened, chosenTool);
+    const { type } = chosenTool;
     if (name !== null) names.add(name);
-    else if (SUPPORTED_TOOLS.has(type)) return refuseMissingTool(`'${toolLabel(one)}'`, flat);
+    else if (SUPPORTED_TOOLS.has(type)) {
+      return refuseMissingTool(`'${toolLabel(chosenTool)}'`, flattened);
+    }
   }
-  const allowedTools = flat.tools.filter(
+  const allowedTools = flattened.tools.filter(
     (one) => one.type === "function" && names.has(one.function.name),
   );
-  return allowedTools.length === 0 ? refuseMissingTool("a tool", flat) : success(allowedTools);
+  return allowedTools.length === 0 ? refuseMissingTool("a tool", flattened) : success(allowedTools);
 }
 
 function flatNameOf({ origins }: FlattenedTools, choice: JsonObject): string | null {

@@ -17,12 +17,12 @@ export function echoTooLarge(request: JsonObject): ProviderFailure | null {
     bytes: field === "input" ? 0 : indentedJsonBytes(value, INDENT),
   }));
   if (sizes.reduce((sum, { bytes }) => sum + bytes, 0) <= ECHO_BYTES_MAX) return null;
-  const { field } = sizes.reduce((limit, one) => (one.bytes > limit.bytes ? one : limit));
-  const most = `${ECHO_BYTES_MAX / 1024 / 1024} MB`;
+  const { field } = sizes.reduce((largest, size) => (size.bytes > largest.bytes ? size : largest));
+  const limit = `${ECHO_BYTES_MAX / 1024 / 1024} MB`;
   return {
     kind: "refused",
     reason: "echo_too_large",
-    message: `The response would repeat this field, which is longer than the limit of ${most}. Shorten it, or use a stream.`,
+    message: `The response would repeat this field, which is longer than the limit of ${limit}. Shorten it, or use a stream.`,
     param: field === "text" ? "response_format" : field,
   };
 }

@@ -29,11 +29,11 @@ export function toResponsesApiRequest(call: ChatCall): JsonObject | ProviderFail
   const input = inputOf(body);
   if (!Array.isArray(input)) return input;
   const { reasoning_effort: effort } = body;
-  const sampling = effort === "none" ? SAMPLING_FIELDS : [];
+  const samplingNames = effort === "none" ? SAMPLING_FIELDS : [];
   const request = {
     model: upstreamId,
     input,
-    ...definedFieldsOf(body, [...UNCHANGED_FIELDS, ...sampling]),
+    ...definedFieldsOf(body, [...UNCHANGED_FIELDS, ...samplingNames]),
     ...toolFields(body),
     ...textField(body),
     ...(effort !== undefined && { reasoning: { effort: hostEffort(upstreamId, effort) } }),
@@ -63,13 +63,13 @@ const CONSTANT_FIELDS: JsonObject = {
 /** Sets the route's model, cap and tier. Drops tuning fields that the model rejects. */
 export function responsesNativeBody(call: ChatCall): JsonObject {
   const { upstreamId, cap, stream } = call;
-  const { reasoning: given } = call.native?.body ?? {};
-  const { effort, ...reasoning } = objectOf(given);
+  const { reasoning: rawReasoning } = call.native?.body ?? {};
+  const { effort, ...reasoning } = objectOf(rawReasoning);
   const { body, tuned } = tunedBody(call, effort);
   return {
     ...body,
     ...tuned,
-    ...(given !== undefined && {
+    ...(rawReasoning !== undefined && {
       reasoning: removeNulls({ ...reasoning, effort: hostEffort(upstreamId, effort) }),
     }),
     model: upstreamId,
@@ -105,8 +105,8 @@ function hostEffort(upstreamId: string, effort: unknown): unknown {
 }
 
 function checkSupport(body: ChatBody, cap: number): ProviderFailure | null {
-  const { functions, function_call: called } = body;
-  if (functions !== undefined || called !== undefined) {
+  const { functions, function_call: legacyChoice } = body;
+  if (functions !== undefined || legacyChoice !== undefined) {
     return refusal("This model does not support 'functions'. Send 'tools'.", "functions");
   }
   if ((body.n ?? 1) > 1) {
@@ -147,7 +147,7 @@ function inputOf({ messages }: ChatBody): JsonObject[] | ProviderFailure {
 function assistantItems(
   message: AssistantMessage,
   ids: ToolCallIds,
-  customs: Set<string>,
+  customCallIds: Set<string>,
 ): JsonObject[] {
   const thoughts = (message.reasoning_details ?? []).map(reasoningItem);
   const text = toText(message.content ?? "");
@@ -159,7 +159,7 @@ function assistantItems(
   const calls = (message.tool_calls ?? []).map((call) => {
     const call_id = ids.idFor(call.id);
     if (call.type === "custom") {
-      customs.add(call.id);
+      customCallIds.add(call.id);
       const { name, input } = call.custom;
       return { type: "custom_tool_call", call_id, name, input };
     }
@@ -208,8 +208,8 @@ function toTool(tool: Tool): JsonObject {
   if (tool.type === "custom") {
     const { name, description, format } = tool.custom;
     const { grammar } = objectOf(format);
-    const flat = isObject(grammar) ? { type: "grammar", ...grammar } : format;
-    return { type: "custom", name, ...removeNulls({ description, format: flat }) };
+    const hostFormat = isObject(grammar) ? { type: "grammar", ...grammar } : format;
+    return { type: "custom", name, ...removeNulls({ description, format: hostFormat }) };
   }
   const { name, description, parameters, strict } = tool.function;
   return {

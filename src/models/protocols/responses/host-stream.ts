@@ -71,8 +71,8 @@ abstract class ResponseReader extends FrameReader {
     const finish = responsesFinishReason(response);
     if (finish === null) return this.#failed(retry("no_status"), response);
     const usage = readResponsesUsage(response.usage);
-    const reported = usage === null ? [] : [{ kind: "usage" as const, usage }];
-    return [...this.finished(event, finish), ...reported, END_EVENT];
+    const usageEvents = usage === null ? [] : [{ kind: "usage" as const, usage }];
+    return [...this.finished(event, finish), ...usageEvents, END_EVENT];
   }
 
   protected abstract events(type: string, event: RawEvent): StreamEvent[];
@@ -149,11 +149,11 @@ export class ResponsesChunkReader extends ResponseReader {
       const detail = reasoningDetail(item);
       return detail === null ? [] : this.#builder.delta({ reasoning_details: [detail] });
     }
-    const started = this.#begin(index, item);
+    const startEvents = this.#begin(index, item);
     const call = this.#calls.get(index);
-    if (call === undefined || call.hasInput) return started;
+    if (call === undefined || call.hasInput) return startEvents;
     const fullInput = textOf(call.isCustom ? item.input : item.arguments);
-    return [...started, ...this.#input(index, fullInput)];
+    return [...startEvents, ...this.#input(index, fullInput)];
   }
 
   #annotation(raw: unknown): StreamEvent[] {
@@ -202,9 +202,9 @@ export class ResponsesNativeReader extends ResponseReader {
   }
 
   #forward(event: JsonObject, text: string, finish: string | null): StreamEvent[] {
-    const held = this.#heldEvents;
+    const heldEvents = this.#heldEvents;
     this.#heldEvents = [];
-    return [...held, { kind: "native", event, text, finish }];
+    return [...heldEvents, { kind: "native", event, text, finish }];
   }
 }
 

@@ -23,14 +23,14 @@ export function readWorkersAiChat(
   call: ChatCall,
 ): ProviderResponse | ProviderFailure | null {
   const raw = isObject(response["result"]) ? response["result"] : response;
-  const { choices, usage: reported } = raw;
+  const { choices, usage: rawUsage } = raw;
   const isAnswer = listOf(choices).length > 0 || "response" in raw || "tool_calls" in raw;
   if (!isAnswer) return null;
   const { text, reasoning, calls, finish } = readWorkersAiPiece(raw);
   const namedCalls = calls.filter((one) => one.name !== "").map(toOutputCall);
   const leakedToolCalls = namedCalls.length === 0 ? leakedCalls(text, call) : [];
   const tools = leakedToolCalls.length > 0 ? leakedToolCalls : namedCalls;
-  const usage = readUsage(reported);
+  const usage = readUsage(rawUsage);
   const parts: OutputPart[] = [
     { kind: "text", text },
     { kind: "thought", text: reasoning },
@@ -44,8 +44,12 @@ export function readWorkersAiChat(
   return toCompletion([[...remainingParts, { kind: "finish", reason }]], usage);
 }
 
-function toOutputCall({ id, name, arguments: given }: Omit<StreamedCall, "index">): OutputCall {
-  return { kind: "call", id, name, arguments: given };
+function toOutputCall({
+  id,
+  name,
+  arguments: argumentsJson,
+}: Omit<StreamedCall, "index">): OutputCall {
+  return { kind: "call", id, name, arguments: argumentsJson };
 }
 
 /**

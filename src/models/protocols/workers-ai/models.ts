@@ -34,7 +34,7 @@ export function workersAiFamilyOf(model: string): Family {
   return FAMILIES.find((family) => family.pattern.test(model)) ?? OTHER_FAMILY;
 }
 
-const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+const ALL_EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 /**
  * Returns the nearest supported effort, or null. Prefers the higher of two equally near efforts.
@@ -43,7 +43,7 @@ const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 export function nearestEffort(requested: string, supported: readonly string[]): string | null {
   if (supported.includes(requested)) return requested;
   const distance = (effort: string) =>
-    Math.abs(EFFORTS.indexOf(effort) - EFFORTS.indexOf(requested));
+    Math.abs(ALL_EFFORTS.indexOf(effort) - ALL_EFFORTS.indexOf(requested));
   let nearest: string | null = null;
   for (const effort of supported) {
     if (effort === "none") continue;

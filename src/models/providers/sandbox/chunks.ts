@@ -11,9 +11,10 @@ import type { SandboxToolCall } from "./calls.ts";
  * reason in an empty delta. Choices alternate.
  */
 export function* eventsOf(answer: SandboxCompletion): Generator<StreamEvent> {
-  const [only] = answer.replies;
-  if (only !== undefined && answer.replies.length === 1) yield* choiceEvents(answer, only, 0);
-  else yield* alternate(answer.replies.map((reply, index) => choiceEvents(answer, reply, index)));
+  const [singleReply] = answer.replies;
+  if (singleReply !== undefined && answer.replies.length === 1) {
+    yield* choiceEvents(answer, singleReply, 0);
+  } else yield* alternate(answer.replies.map((reply, index) => choiceEvents(answer, reply, index)));
   if (answer.usage !== null) yield { kind: "usage", usage: answer.usage };
   yield { kind: "end" };
 }
@@ -28,15 +29,15 @@ function* choiceEvents(
   index: number,
 ): Generator<StreamEvent> {
   const { head } = answer;
-  const unfinished = { index, logprobs: null, finish_reason: null };
+  const unfinishedChoice = { index, logprobs: null, finish_reason: null };
   const content = reply.content === null ? null : "";
-  yield event(head, { ...unfinished, delta: { role: "assistant", content, refusal: null } });
+  yield event(head, { ...unfinishedChoice, delta: { role: "assistant", content, refusal: null } });
   for (const piece of wordsOf(reply.thought)) {
-    yield event(head, { ...unfinished, delta: { reasoning_content: piece } });
+    yield event(head, { ...unfinishedChoice, delta: { reasoning_content: piece } });
   }
   if (reply.thought !== "") {
     yield event(head, {
-      ...unfinished,
+      ...unfinishedChoice,
       delta: { reasoning_details: [sandboxThoughtDetail(reply.thought)] },
     });
   }
@@ -46,9 +47,11 @@ function* choiceEvents(
     yield event(head, { index, delta: { content: piece }, logprobs, finish_reason: null });
   }
   for (const [position, call] of reply.calls.entries()) {
-    for (const delta of callDeltas(call, position)) yield event(head, { ...unfinished, delta });
+    for (const delta of callDeltas(call, position)) {
+      yield event(head, { ...unfinishedChoice, delta });
+    }
   }
-  yield event(head, { ...unfinished, delta: {}, finish_reason: reply.finish });
+  yield event(head, { ...unfinishedChoice, delta: {}, finish_reason: reply.finish });
 }
 
 function* callDeltas(call: SandboxToolCall, index: number): Generator<JsonObject> {

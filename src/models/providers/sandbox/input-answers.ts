@@ -138,8 +138,8 @@ function embeddedWords(text: string): readonly string[] {
 function vectorOf(words: readonly string[], dimensions: number): readonly number[] {
   const sums = Array.from({ length: dimensions }, () => 0);
   for (const word of words) {
-    for (let k = 0; k < COORDINATES_PER_WORD; k++) {
-      const hash = distributedHash32(`${k} ${word}`); // as a seed, k could cancel out the word's first letter
+    for (let coordinate = 0; coordinate < COORDINATES_PER_WORD; coordinate++) {
+      const hash = distributedHash32(`${coordinate} ${word}`); // as a seed, k could cancel out the word's first letter
       const at = (hash >>> 1) % dimensions;
       sums[at] = (sums[at] ?? 0) + ((hash & 1) === 0 ? 1 : -1);
     }

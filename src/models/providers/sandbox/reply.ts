@@ -123,10 +123,10 @@ function callReply(calls: readonly SandboxCallDraft[], cap: number, sentence: st
   let tokens = countTokens(content ?? "");
   let isCut = false;
   for (const draft of calls) {
-    const left = cap - tokens - countTokens(draft.name);
-    isCut = left < countTokens(draft.arguments);
-    if (left < 0) break;
-    const args = isCut ? cutToTokens(draft.arguments, left) : draft.arguments;
+    const tokensLeft = cap - tokens - countTokens(draft.name);
+    isCut = tokensLeft < countTokens(draft.arguments);
+    if (tokensLeft < 0) break;
+    const args = isCut ? cutToTokens(draft.arguments, tokensLeft) : draft.arguments;
     drafts.push({ name: draft.name, arguments: args });
     tokens += countTokens(draft.name) + countTokens(args);
     if (isCut) break;
