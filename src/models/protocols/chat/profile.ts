@@ -30,8 +30,8 @@ export type Profile = {
   readonly developerRole: boolean;
   readonly plain?: PlainStyle;
   /**
-   * Fields of earlier assistant messages that are sent back besides OpenAI's own. Not used with
-   * `plain`.
+   * Fields of earlier assistant messages that are sent back besides OpenAI's own. Not used with a
+   * plain style.
    */
   readonly returned?: readonly ReturnedField[];
   readonly speaksResponses?: boolean;
@@ -76,7 +76,7 @@ export type FieldRule = {
   readonly values?: Readonly<Record<string, string | JsonObject | null>>;
 };
 
-/** The fields that some models require if the request has the field `beside`. */
+/** Fields that some models require if the request has a certain other field. */
 export type RequiredFields = {
   readonly models: RegExp;
   readonly beside: string;
