@@ -5,7 +5,7 @@ import { acceptedArguments } from "../../core/accepted-history.ts";
 import { isEmpty, sealThoughts } from "../../core/stored-thoughts.ts";
 import type { KnownFields } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
-import { toClaudeThinkingBlock } from "./client-thoughts.ts";
+import { claudeThoughtBlock } from "../../claude/thoughts.ts";
 
 type StopReason = "end_turn" | "max_tokens" | "tool_use" | "refusal";
 
@@ -47,9 +47,9 @@ type Message = KnownFields<
 
 function thinkingBlocks(message: Message, calls: readonly JsonObject[]): readonly JsonObject[] {
   const details = listOf(message.reasoning_details).filter(isObject);
-  const claudeBlocks = details.map(toClaudeThinkingBlock).filter((block) => block !== null);
+  const claudeBlocks = details.map(claudeThoughtBlock).filter((block) => block !== null);
   const otherReasoning = {
-    details: details.filter((detail) => toClaudeThinkingBlock(detail) === null),
+    details: details.filter((detail) => claudeThoughtBlock(detail) === null),
     extras: Object.fromEntries(
       calls.flatMap(({ id, extra_content: extra }) =>
         isObject(extra) ? [[textOf(id), extra]] : [],

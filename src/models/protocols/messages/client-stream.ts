@@ -18,7 +18,7 @@ import {
 } from "./client-answer.ts";
 import type { OriginalToolNames, ClientMessage } from "./client-answer.ts";
 import { errorOf } from "./client-dialect.ts";
-import { toClaudeThinkingBlock } from "./client-thoughts.ts";
+import { claudeThoughtBlock } from "../../claude/thoughts.ts";
 
 abstract class Block implements SequencedPart {
   isOpen = false;
@@ -201,7 +201,7 @@ export class MessagesBlockWriter {
   }
 
   #writeDetail(detail: JsonObject): string {
-    const block = toClaudeThinkingBlock(detail);
+    const block = claudeThoughtBlock(detail);
     if (block?.["type"] === "redacted_thinking") {
       return this.#blocks.add(new RedactedBlock(this.#nextIndex, block));
     }
@@ -241,10 +241,8 @@ export class MessagesBlockWriter {
 }
 
 function signatureOf(thought: StoredThoughts): string {
-  const claudeBlock = thought.details.map(toClaudeThinkingBlock).find((block) => block !== null);
-  if (claudeBlock === undefined) return sealThoughts(thought);
-  const { signature } = claudeBlock ?? {};
-  return textOf(signature);
+  const claudeBlock = thought.details.map(claudeThoughtBlock).find((block) => block !== null);
+  return claudeBlock === undefined ? sealThoughts(thought) : textOf(claudeBlock["signature"]);
 }
 
 export function convertedStream(head: ResponseHead, names: OriginalToolNames): StreamWriter {

@@ -2,40 +2,28 @@ import { textOf } from "../../core/json-value.ts";
 import { isSealedThoughts, unsealThoughts } from "../../core/stored-thoughts.ts";
 import type { StoredThoughts } from "../../core/stored-thoughts.ts";
 import type { JsonObject } from "../../core/provider.ts";
+import { claudeThoughtDetail } from "../../claude/thoughts.ts";
 
-/**
- * Claude rejects changed blocks. Reasoning of other providers is encoded in `signature` for the
- * client to send back. Claude never gets it.
- */
-const THINKING = "anthropic.thinking";
-const REDACTED = "anthropic.redacted_thinking";
 export type RecalledThoughts = Pick<StoredThoughts, "details"> & {
   /** The text of other providers' thoughts. Some hosts require it between tool calls. */
   readonly reasoning: string;
   readonly extras: ReadonlyMap<string, JsonObject>;
 };
 
-/** Converts an entry of `reasoning_details`. Returns null if another provider created it. */
-export function toClaudeThinkingBlock(detail: JsonObject): JsonObject | null {
-  const { type, signature, data } = detail;
-  if (type === REDACTED && textOf(data) !== "") return { type: "redacted_thinking", data };
-  if (type !== THINKING || textOf(signature) === "") return null;
-  return { type: "thinking", thinking: textOf(detail["thinking"]), signature };
-}
-
+/**
+ * Reads the thoughts that a client sends back. Those of Claude are unchanged blocks. Those of other
+ * providers are encoded in `signature`, and Claude never gets them.
+ */
 export function recallThoughts(blocks: readonly JsonObject[]): RecalledThoughts {
   const details: JsonObject[] = [];
   const extras = new Map<string, JsonObject>();
   let reasoning = "";
   for (const block of blocks) {
-    if (block["type"] === "redacted_thinking") {
-      if (textOf(block["data"]) !== "") details.push({ type: REDACTED, data: block["data"] });
-      continue;
-    }
-    const signature = textOf(block["signature"]);
-    const thinking = textOf(block["thinking"]);
-    if (!isSealedThoughts(signature)) {
-      if (signature !== "") details.push({ type: THINKING, thinking, signature });
+    const [type, data] = [textOf(block["type"]), textOf(block["data"])];
+    const [thinking, signature] = [textOf(block["thinking"]), textOf(block["signature"])];
+    if (type === "redacted_thinking" || !isSealedThoughts(signature)) {
+      const detail = claudeThoughtDetail({ type, data, thinking, signature });
+      if (detail !== null) details.push(detail);
       continue;
     }
     reasoning += thinking;
