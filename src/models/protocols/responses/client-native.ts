@@ -3,7 +3,7 @@ import { listOf, numberOf, objectOf, textOf, textOfLiteral } from "../../core/js
 import { isInlineImage } from "../../core/image-url.ts";
 import { flatToolName, withoutToolNamespaces } from "../../core/namespaces.ts";
 import { reasoningItem, reasoningDetail } from "./host-rules.ts";
-import { rawItemsOf, rawPartsOf } from "./raw.ts";
+import { rawItemsOf, rawPartsOf, withoutNulls } from "./raw.ts";
 import type { RawEvent, RawItem } from "./raw.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { NativePartCountRule, NativePartCountRules } from "../../core/prompt-size.ts";
@@ -64,8 +64,8 @@ export function responsesNativeRequestOf(
 function textSettings({ text }: ResponsesBody): JsonObject {
   const { format, verbosity } = text ?? {};
   const { type, name, schema, strict, description } = objectOf(format);
-  const fields = definedFields({
-    format: format ? definedFields({ type, name, schema, strict, description }) : undefined,
+  const fields = withoutNulls({
+    format: format ? withoutNulls({ type, name, schema, strict, description }) : undefined,
     verbosity,
   });
   return Object.keys(fields).length === 0 ? {} : { text: fields };
@@ -74,18 +74,12 @@ function textSettings({ text }: ResponsesBody): JsonObject {
 function reasoningSettings({ reasoning }: ResponsesBody): JsonObject {
   const { effort, summary, generate_summary: legacySummary } = reasoning ?? {};
   const { context }: JsonObject = reasoning ?? {};
-  const fields = definedFields({
+  const fields = withoutNulls({
     effort,
     summary: summary ?? legacySummary,
     context: typeof context === "string" ? context : undefined,
   });
   return Object.keys(fields).length === 0 ? {} : { reasoning: fields };
-}
-
-function definedFields(fields: JsonObject): JsonObject {
-  return Object.fromEntries(
-    Object.entries(fields).filter(([, value]) => value !== undefined && value !== null),
-  );
 }
 
 type Input = {

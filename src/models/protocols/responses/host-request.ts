@@ -14,6 +14,7 @@ import {
   REASONING_MODELS,
   reasoningItem,
 } from "./host-rules.ts";
+import { withoutNulls } from "./raw.ts";
 
 const UNCHANGED_FIELDS = ["parallel_tool_calls", "prompt_cache_key", "prompt_cache_retention"];
 const SAMPLING_FIELDS = ["temperature", "top_p"];
@@ -70,7 +71,7 @@ export function responsesNativeBody(call: ChatCall): JsonObject {
     ...body,
     ...tuned,
     ...(rawReasoning !== undefined && {
-      reasoning: removeNulls({ ...reasoning, effort: hostEffort(upstreamId, effort) }),
+      reasoning: withoutNulls({ ...reasoning, effort: hostEffort(upstreamId, effort) }),
     }),
     model: upstreamId,
     max_output_tokens: cap,
@@ -90,7 +91,7 @@ function tunedBody(
     ? nativeBody
     : withoutToolNamespaces(nativeBody);
   const { temperature, top_p, top_logprobs, include, ...body } = flatBody;
-  const samplingFields = removeNulls({ temperature, top_p, top_logprobs });
+  const samplingFields = withoutNulls({ temperature, top_p, top_logprobs });
   if (!REASONING_MODELS.test(upstreamId) || effort === "none") {
     return { body, tuned: { ...samplingFields, include } };
   }
@@ -120,8 +121,7 @@ function checkSupport(body: ChatBody, cap: number): ProviderFailure | null {
 }
 
 function definedFieldsOf(body: JsonObject, names: readonly string[]): JsonObject {
-  const definedNames = names.filter((name) => body[name] !== undefined && body[name] !== null);
-  return Object.fromEntries(definedNames.map((name) => [name, body[name]]));
+  return withoutNulls(Object.fromEntries(names.map((name) => [name, body[name]])));
 }
 
 function inputOf({ messages }: ChatBody): JsonObject[] | ProviderFailure {
@@ -209,13 +209,13 @@ function toTool(tool: Tool): JsonObject {
     const { name, description, format } = tool.custom;
     const { grammar } = objectOf(format);
     const hostFormat = isObject(grammar) ? { type: "grammar", ...grammar } : format;
-    return { type: "custom", name, ...removeNulls({ description, format: hostFormat }) };
+    return { type: "custom", name, ...withoutNulls({ description, format: hostFormat }) };
   }
   const { name, description, parameters, strict } = tool.function;
   return {
     type: "function",
     name,
-    ...removeNulls({ description }),
+    ...withoutNulls({ description }),
     parameters: parameters ?? { type: "object", properties: {} },
     strict: strict === true,
   };
@@ -234,7 +234,7 @@ function toNamedTool(one: Exclude<ToolChoice, string | { type: "allowed_tools" }
 }
 
 function textField({ response_format: format, verbosity }: ChatBody): JsonObject {
-  const text = { ...formatOf(format), ...removeNulls({ verbosity }) };
+  const text = { ...formatOf(format), ...withoutNulls({ verbosity }) };
   return Object.keys(text).length === 0 ? {} : { text };
 }
 
@@ -243,12 +243,6 @@ function formatOf(format: ChatBody["response_format"]): JsonObject {
   if (format.type !== "json_schema") return { format: { type: format.type } };
   const { name, schema, strict, description } = format.json_schema;
   return {
-    format: { type: "json_schema", name, schema, ...removeNulls({ strict, description }) },
+    format: { type: "json_schema", name, schema, ...withoutNulls({ strict, description }) },
   };
-}
-
-function removeNulls(fields: JsonObject): JsonObject {
-  return Object.fromEntries(
-    Object.entries(fields).filter(([, value]) => value !== undefined && value !== null),
-  );
 }

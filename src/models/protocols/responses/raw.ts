@@ -30,3 +30,7 @@ export function rawItemsOf(list: unknown): readonly RawItem[] {
 export function rawPartsOf(list: unknown): readonly RawPart[] {
   return listOf(list).filter(isObject);
 }
+
+export function withoutNulls(fields: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => (value ?? null) !== null));
+}
