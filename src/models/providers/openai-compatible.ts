@@ -113,13 +113,13 @@ function createProtocol({
         const request = openAiChatRequest(call, profile);
         if (!("body" in request)) return request;
         const { body, headers } = await withHashes(request.body, call, { profile, hashes });
-        return send(call, profile.chatPath, { body }, headers);
+        return send(call, "/chat/completions", { body }, headers);
       },
       answer: (raw) => readChatCompletion(raw, profile.usage),
     },
     embeddings: {
       ...(profile.textsMax !== undefined && { inParts: embedInBatchesOf(profile.textsMax) }),
-      ask: (call) => send(call, profile.embeddingsPath, openAiEmbeddingsRequest(call, profile)),
+      ask: (call) => send(call, "/embeddings", openAiEmbeddingsRequest(call, profile)),
       answer: readEmbeddings,
     },
     ...plainHandlers(profile.calls ?? {}, send, secret),

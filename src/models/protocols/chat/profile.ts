@@ -48,8 +48,6 @@ export type Profile = {
    */
   readonly cacheHeader?: "x-grok-conv-id" | "x-session-affinity";
   readonly usage?: UsageShape;
-  readonly chatPath: string;
-  readonly embeddingsPath: string;
   readonly calls?: { readonly [K in InputKind]?: PlainCall<K> };
 };
 

@@ -38,6 +38,4 @@ export const COMMON_PROFILE: Profile = {
   capField: "max_tokens",
   streamOptions: { include_usage: true },
   developerRole: false,
-  chatPath: "/chat/completions",
-  embeddingsPath: "/embeddings",
 };
