@@ -23,7 +23,6 @@ import type { FunctionTool, RequestedTools } from "../../core/tools.ts";
 import type { ConverseOutputFormat } from "./answer-format.ts";
 
 const ADDITIONAL_FIELDS = "additionalModelRequestFields";
-const cachePoint = "somewhere in it";
 const SENT_FIELD_PATHS: SentFieldPaths = {
   prompt_cache_key: ["cachePoint"],
   prompt_cache_options: ["cachePoint"],
@@ -65,7 +64,7 @@ export async function converseRequest(call: ChatCall): Promise<OutgoingBody | Pr
   if (isFailure(request)) return request;
   reportDroppedFields(
     call,
-    { ...request, ...(hasCachePoint(request) && { cachePoint }) },
+    { ...request, ...(hasCachePoint(request) && { cachePoint: true }) },
     SENT_FIELD_PATHS,
   );
   return requestBodyOf(request, withImages.downloads);
