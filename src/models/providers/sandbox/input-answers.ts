@@ -173,11 +173,7 @@ function sandboxImages({ body }: ImageCall): ProviderResult {
     { kind: "usage", usage },
     { kind: "end" },
   ];
-  const batches = [events];
-  return {
-    kind: "stream",
-    events: { next: () => Promise.resolve(batches.pop() ?? null), cancel: () => batches.pop() },
-  };
+  return { kind: "stream", events: streamOfEvents(events) };
 }
 
 function previewEvents(at: number): StreamEvent[] {
