@@ -1,9 +1,6 @@
 import type { JsonObject } from "../core/provider.ts";
 
-/**
- * The rules of a Claude model, the same at every host (platform.claude.com, the models' migration
- * guides).
- */
+/** The rules of a Claude model at every host (platform.claude.com, migration guides). */
 export type ClaudeRules = {
   /** How the model thinks. "always" is adaptive thinking that can't be turned off. */
   readonly thinking: "none" | "budget" | "adaptive" | "always";
@@ -13,17 +10,12 @@ export type ClaudeRules = {
   readonly efforts: readonly string[];
   /** Whether the model accepts `temperature` and `top_p` while thinking is off. */
   readonly sampling: boolean;
-  /**
-   * Whether the model accepts the `tool_choice` types `any` and `tool`. If not, the host returns
-   * 400.
-   */
+  /** Whether the model accepts the `tool_choice` types `any` and `tool`. If not, it returns 400. */
   readonly forcedTools: boolean;
   readonly jsonSchema: "native" | "tool";
   /** Whether the model accepts `inference_geo`. If not, the host returns 400. */
   readonly geo: boolean;
-  /**
-   * Whether editing an earlier message invalidates later thinking blocks ("preserved thinking").
-   */
+  /** Whether editing a message invalidates later thinking blocks ("preserved thinking"). */
   readonly bound: boolean;
 };
 
@@ -54,10 +46,7 @@ export function claudeRules(model: string): ClaudeRules {
   };
 }
 
-/**
- * Reports whether a model thinks by default. Models other than Claude may, so it returns true for
- * them.
- */
+/** Reports whether a model thinks by default. Returns true for models other than Claude. */
 export function thinksByDefault(model: string): boolean {
   return !model.includes("claude-") || claudeRules(model).thinksByDefault;
 }
@@ -83,10 +72,7 @@ function thinkingOf(family: string, version: number): ClaudeRules["thinking"] {
 export type ClaudeReasoning = {
   readonly thinking?: JsonObject;
   readonly output_config?: { readonly effort: string };
-  /**
-   * Whether the model thinks. If so, the request includes earlier thoughts and omits sampling
-   * fields.
-   */
+  /** Whether the model thinks. If so, requests have earlier thoughts but no sampling fields. */
   readonly thinks: boolean;
 };
 

@@ -26,10 +26,7 @@ type Thought = {
   readonly signature: string;
 };
 
-/**
- * Converts an entry of `reasoning_details` to a thinking block. Returns null if it is invalid or
- * another provider's.
- */
+/** Converts an entry of `reasoning_details`. Returns null if it isn't a valid thought of Claude. */
 export function claudeThoughtBlock(
   detail: JsonObject,
 ): (JsonObject & { readonly type: "thinking" | "redacted_thinking" }) | null {

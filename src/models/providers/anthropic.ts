@@ -29,10 +29,7 @@ type AnthropicHost = {
   /** Includes the version, for example `https://api.anthropic.com/v1`. */
   readonly baseUrl: string;
   readonly secret: string;
-  /**
-   * The region in which Anthropic must process requests, or null for any region. Only some models
-   * accept it.
-   */
+  /** The region that must process requests, or null for any. Only some models accept it. */
   readonly geo: "us" | null;
 };
 

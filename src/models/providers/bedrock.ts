@@ -128,9 +128,7 @@ function isOutsideRegion(address: string, { region }: ProviderConfig): boolean {
   return regionInHost === undefined || rowOf(region).aws?.pattern.test(regionInHost) !== true;
 }
 
-/**
- * Returns the invalid variables. One half of an access key would silently turn off the provider.
- */
+/** Returns invalid variables. Half of an access key would silently turn off the provider. */
 function problems(config: ProviderConfig): ConfigProblem[] {
   const configProblems = baseUrlProblems(config, BASE_URL_VARIABLE);
   const { aws } = rowOf(config.region);

@@ -102,9 +102,7 @@ function billedCharacters(headers: Headers, text: string) {
   return highest > 0 ? { character: Math.max(highest, codePoints(text)) } : null;
 }
 
-/**
- * Converts an error response. Its `detail` is an object with a code, or a list of invalid fields.
- */
+/** Converts an error. Its `detail` is an object with a code, or a list of invalid fields. */
 function failureOf(
   status: number,
   headers: Headers,

@@ -18,10 +18,7 @@ const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
 const ASSERTION_LIFETIME_S = 3600;
 const EXPIRY_MARGIN_MS = 300_000;
 const FETCH_TIMEOUT_MS = 10_000;
-/**
- * Maximum time to wait for a token that another request is fetching, in ms. The fetch stops if that
- * request ends.
- */
+/** Maximum ms to wait for another request's token fetch, which stops if that request ends. */
 const SHARED_FETCH_WAIT_MS = 3000;
 const TOKEN_BYTES_MAX = 64 * 1024;
 

@@ -133,10 +133,7 @@ const GEMINI: BuiltInProvider = {
   },
 };
 
-/**
- * Vertex hosts that process prompts only in their region. Vertex is unavailable in regions without
- * a host.
- */
+/** Vertex hosts, which process prompts only in their region. Other regions have none. */
 const VERTEX_HOSTS: Partial<Record<Region, string>> = {
   eu: "https://aiplatform.eu.rep.googleapis.com/v1",
   us: "https://aiplatform.us.rep.googleapis.com/v1",

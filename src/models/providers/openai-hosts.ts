@@ -68,10 +68,7 @@ const HOSTS: readonly Host[] = [
   { id: "jina", profile: "jina", baseUrls: globalUrl("https://api.jina.ai/v1") },
 ];
 
-/**
- * The built-in providers. A region calls the provider's host in the region if there is one, else
- * the global host.
- */
+/** The built-in providers. A region prefers the provider's host in the region to the global one. */
 export const OPENAI_COMPATIBLE: readonly BuiltInProvider[] = HOSTS.map(builtIn);
 
 function builtIn(host: Host): BuiltInProvider {

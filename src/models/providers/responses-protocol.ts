@@ -21,10 +21,7 @@ type ResponsesHost = {
   readonly secret?: string;
 };
 
-/**
- * OpenAI's Responses API for chat calls. OpenAI stores nothing. Clients get encrypted reasoning and
- * send it back.
- */
+/** Calls OpenAI's Responses API. OpenAI stores nothing: clients send encrypted reasoning back. */
 export function responsesProtocol({ id, url, headers, secret }: ResponsesHost): ProviderProtocol {
   const hashes = new CustomerHashes(secret);
   return {
@@ -85,10 +82,7 @@ async function retryWithoutReasoning(
   return new Response(text, { status: response.status, headers: response.headers });
 }
 
-/**
- * Returns `safety_identifier` and `prompt_cache_key` for OpenAI. `cacheKey` is the client's own
- * `prompt_cache_key`.
- */
+/** Returns `safety_identifier` and `prompt_cache_key`. `cacheKey` is the client's own. */
 async function identityOf(
   hashes: CustomerHashes,
   { customer, upstreamId }: ChatCall,

@@ -22,10 +22,7 @@ import type {
   ProviderFailure,
 } from "../../core/provider.ts";
 
-/**
- * Converts a chat completion. Returns null if it is invalid, or a failure if a choice is
- * incomplete.
- */
+/** Converts a completion. Returns null if it is invalid, or a failure if a choice is incomplete. */
 export function readChatCompletion(
   raw: JsonObject & KnownFields<"choices">,
   shape: UsageShape = {},

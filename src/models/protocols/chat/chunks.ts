@@ -135,10 +135,7 @@ export class ChatChunkReader extends FrameReader {
       : failureEvents(this.#choiceFailure);
   }
 
-  /**
-   * Some servers never send `[DONE]`. Without it, a stream is complete if it has usage and a
-   * finished choice.
-   */
+  /** Some servers omit `[DONE]`. A stream with usage and a finished choice is still complete. */
   protected override atEnd(): StreamEvent[] {
     if (this.#choiceFailure !== null) return failureEvents(this.#choiceFailure);
     return this.#report !== null && this.#finishedChoices > 0 ? this.#closingEvents() : [];

@@ -86,9 +86,7 @@ const readImageFields = objectReader({
   }),
 });
 
-/**
- * Returns the reported usage. If it has no details, the gateway charges the input images as held.
- */
+/** Returns the usage. If it has no details, the gateway charges the input images as held. */
 function readImageUsage(raw: JsonObject): Usage | null {
   const {
     input_tokens: input,

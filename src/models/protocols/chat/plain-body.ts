@@ -150,10 +150,7 @@ class PlainTurns {
   }
 }
 
-/**
- * Returns the `reasoning_details` that OpenRouter sent. Those of the gateway's own adapters have
- * other types.
- */
+/** Returns the details that OpenRouter sent. Those of our own adapters have other types. */
 export function openRouterDetails(
   details: AssistantMessage["reasoning_details"],
 ): readonly JsonObject[] {

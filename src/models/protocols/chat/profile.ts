@@ -20,19 +20,12 @@ export type Profile = {
   readonly chatExtras?: JsonObject;
   readonly embeddingExtras?: JsonObject;
   readonly capField: "max_completion_tokens" | "max_tokens";
-  /**
-   * The `stream_options` that request usage. Null if the host always sends usage and rejects them.
-   */
+  /** The `stream_options` that request usage. Null if the host always sends usage. */
   readonly streamOptions: Readonly<Record<string, boolean>> | null;
-  /**
-   * Whether the host accepts the role `developer`. Otherwise, such messages get the role `system`.
-   */
+  /** Whether the host accepts the role `developer`. If not, messages get the role `system`. */
   readonly developerRole: boolean;
   readonly plain?: PlainStyle;
-  /**
-   * Fields of earlier assistant messages that are sent back besides OpenAI's own. Not used with a
-   * plain style.
-   */
+  /** Assistant fields that are sent back besides OpenAI's. Not used with a plain style. */
   readonly returned?: readonly ReturnedField[];
   readonly speaksResponses?: boolean;
   readonly oneChoice?: boolean;
@@ -42,10 +35,7 @@ export type Profile = {
   readonly summarizesThoughts?: boolean;
   /** The header that contains the API key. If absent, the key is a bearer token. */
   readonly keyHeader?: "api-key";
-  /**
-   * The header that contains the cache key. If absent, the cache key is in the body
-   * (`prompt_cache_key`).
-   */
+  /** The header with the cache key. If absent, the key is in the body (`prompt_cache_key`). */
   readonly cacheHeader?: "x-grok-conv-id" | "x-session-affinity";
   readonly usage?: UsageShape;
   readonly calls?: { readonly [K in InputKind]?: PlainCall<K> };

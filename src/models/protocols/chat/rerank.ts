@@ -11,8 +11,7 @@ const responseReader = objectReader({
 });
 
 /**
- * Handles POST /rerank. Voyage uses `top_k` and returns `data`. Jina and similar servers use
- * `top_n` and return `results`.
+ * Handles POST /rerank. Voyage uses `top_k` and `data`. Jina and others use `top_n` and `results`.
  */
 export function rerankCall(limitField: "top_k" | "top_n"): PlainCall<"rerank"> {
   return {

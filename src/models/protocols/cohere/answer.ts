@@ -69,10 +69,7 @@ const readBilledUnits = objectReader({
   billed_units: objectReader({ input_tokens: tokenCount, output_tokens: tokenCount }),
 });
 
-/**
- * Reads the billed usage. The field `tokens` is larger, because it includes Cohere's own
- * instructions.
- */
+/** Reads the billed usage. `tokens` is larger, because it includes Cohere's own instructions. */
 export function usageOf(raw: unknown): Usage | null {
   const { input_tokens: input, output_tokens: output } = readBilledUnits(raw).billed_units;
   if (input === null || output === null) return null;
@@ -84,9 +81,7 @@ export function cohereFinishReason(raw: unknown): FinishReason | null {
   return typeof raw === "string" ? finishReasonOf(raw) : null;
 }
 
-/**
- * Returns the failure for a missing or failed finish reason. The request may have caused an ERROR.
- */
+/** Returns the failure for a bad finish reason. The request may have caused an ERROR. */
 export function cohereGaveUpFailure(raw: unknown): ProviderFailure {
   if (textOf(raw).startsWith("ERROR")) {
     return { kind: "retry", reason: "broken_off", fault: "request" };

@@ -164,9 +164,7 @@ const INPUT_TYPES: ReadonlySet<unknown> = new Set([
   "clustering",
 ]);
 
-/**
- * Returns the body of POST /v2/embed. Clients can set `input_type`, which OpenAI's format lacks.
- */
+/** Returns the body of POST /v2/embed. Clients can set `input_type`, unlike in OpenAI's format. */
 export function cohereEmbedRequest({
   body,
   upstreamId,

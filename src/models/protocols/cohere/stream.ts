@@ -22,10 +22,7 @@ const readEvent = objectReader({
 });
 type Event = ReturnType<typeof readEvent>;
 
-/**
- * Reads a stream of POST /v2/chat, which ends with `message-end`. Tool calls arrive one after
- * another.
- */
+/** Reads a stream of POST /v2/chat. It ends with `message-end`. Tool calls don't overlap. */
 export class CohereStream extends FrameReader {
   readonly #builder = new ChunkBuilder();
 

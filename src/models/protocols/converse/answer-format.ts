@@ -8,10 +8,7 @@ import { bedrockFamilyOf, toolForcingOf } from "./models.ts";
 export type ConverseOutputFormat =
   | { readonly kind: "text" }
   | { readonly kind: "schema"; readonly output: JsonObject }
-  /**
-   * The model must call a tool whose parameters are the schema. The call's input becomes the
-   * content.
-   */
+  /** The model must call a tool whose parameters are the schema. Its input becomes the content. */
   | { readonly kind: "tool"; readonly schema: JsonObject; readonly name: string }
   | { readonly kind: "told"; readonly words: string };
 

@@ -15,10 +15,7 @@ export type InstructedMessages = {
 
 type MessageRules = {
   readonly family: BedrockFamily;
-  /**
-   * Whether to send tool calls and results as blocks. Bedrock rejects these blocks in a request
-   * without tools.
-   */
+  /** Whether to send calls and results as blocks. Without tools, Bedrock rejects such blocks. */
   readonly toolBlocks: boolean;
   readonly thoughts: boolean;
 };

@@ -43,10 +43,7 @@ export function embeddingsRequest(call: EmbeddingsCall): string {
   return JSON.stringify(embeddingAuthor(upstreamId).body(inputTexts(call), body, upstreamId));
 }
 
-/**
- * Converts a response. Returns null if its vectors are invalid. Cohere returns the token count only
- * in a header.
- */
+/** Returns null for invalid vectors. Cohere returns the token count only in a header. */
 export function embeddingsAnswer(
   raw: JsonObject,
   call: EmbeddingsCall,

@@ -8,10 +8,7 @@ const CRC_BYTES = 4;
 /** Maximum size of a frame, in bytes. AWS limits payloads to 16 MiB. */
 export const FRAME_BYTES_MAX = 16 * 1024 * 1024;
 
-/**
- * Size of a header's value in bytes, by the value's type (0 to 9). Null if the value starts with
- * its length in two bytes.
- */
+/** Bytes of a header's value by type (0 to 9). Null if its length comes first, in two bytes. */
 const VALUE_BYTES = [0, 0, 1, 2, 4, 8, null, null, 8, 16];
 const STRING_TYPE = 7;
 

@@ -52,10 +52,7 @@ function claudeFields({
   };
 }
 
-/**
- * Replaces efforts for models that support only low, medium and high. "none" becomes "low" if the
- * model can't stop reasoning.
- */
+/** The level for each effort. "none" becomes "low" for models that can't turn reasoning off. */
 const THREE_LEVELS: ReadonlyMap<unknown, string> = new Map([
   ["none", "low"],
   ["minimal", "low"],

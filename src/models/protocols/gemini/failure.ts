@@ -85,10 +85,7 @@ function failureOf(
     : { ...failure, retryAfterMs: delayMs };
 }
 
-/**
- * Reports whether an error is about the operator's account: a bad key, missing billing or an
- * unsupported country.
- */
+/** Reports whether an error is about our account: a bad key, missing billing or the country. */
 function isAboutAccount({ status, details }: GoogleError, message: string): boolean {
   if (status === "FAILED_PRECONDITION") return true;
   return (

@@ -165,10 +165,7 @@ function generationConfig({ body, cap, upstreamId }: ChatCall): JsonObject {
   };
 }
 
-/**
- * How a family of models limits thinking: by levels (Gemini 3 and later) or by a budget in tokens
- * (2.5).
- */
+/** How a family limits thinking: by levels (Gemini 3 and later) or a budget in tokens (2.5). */
 type Family = { readonly models: RegExp } & (
   | { readonly levels: Readonly<Record<string, string>> }
   | { readonly offBudget: number; readonly budgetMin: number; readonly budgetMax: number }
@@ -223,10 +220,7 @@ export function geminiIgnoresNoEffort(model: string): boolean {
   return geminiThinkingConfig(model, "none", null)?.["thinkingBudget"] !== 0;
 }
 
-/**
- * Reports whether requests must send back the IDs and signatures of earlier calls (Gemini 3 and
- * later).
- */
+/** Reports whether requests must repeat the IDs and signatures of calls (Gemini 3 and later). */
 export function returnsCallSignatures(model: string): boolean {
   return /^gemini-(?:[3-9]|\d\d)|^gemini-[a-z-]+-latest$/.test(model);
 }
@@ -238,10 +232,7 @@ const NAMED_SCHEMA_KEYWORDS: ReadonlySet<string> = new Set(
   "properties $defs definitions patternProperties".split(" "),
 );
 
-/**
- * Converts a JSON schema for Google. An object with `$ref` can have only keywords that start with
- * `$` (ai.google.dev, Schema).
- */
+/** For Google, objects with `$ref` can have only keywords that start with `$` (ai.google.dev). */
 export function geminiSchema(schema: JsonObject): JsonObject {
   const { $ref: reference } = schema;
   const entries = Object.entries(schema)

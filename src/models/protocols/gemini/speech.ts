@@ -17,10 +17,7 @@ export function speechRequest({ body }: ProviderCallOf<"speech">): JsonObject {
   };
 }
 
-/**
- * The media type of OpenAI's `pcm`. Clients would play audio of another sample rate at a wrong
- * speed.
- */
+/** The media type of OpenAI's `pcm`. Clients would play other sample rates at a wrong speed. */
 const PCM_TYPE = /^audio\/(?:l16|pcm)\b(?=.*\brate=24000\b)/i;
 
 /** The customer pays the tokens that Google reports for blocked text. */

@@ -16,9 +16,7 @@ export type ClientMessage = {
   readonly stop_details: JsonObject | null;
 };
 
-/**
- * The client's tool names by the names sent to the provider. Unlisted names were sent unchanged.
- */
+/** Client tool names by the names sent to the provider. Unlisted names were sent unchanged. */
 export type OriginalToolNames = ReadonlyMap<string, string>;
 
 export function clientMessageOf({ choices }: JsonObject, names: OriginalToolNames): ClientMessage {
@@ -63,10 +61,7 @@ function thinkingBlocks(message: Message, calls: readonly JsonObject[]): readonl
   return [...claudeBlocks, { type: "thinking", thinking, signature: sealThoughts(otherReasoning) }];
 }
 
-/**
- * Arguments that aren't a JSON object become one field. The tool then rejects them, and the model
- * tries again.
- */
+/** Arguments that aren't an object become one field, so that the tool rejects them. */
 function toolUseBlock({ id, function: called }: JsonObject, names: OriginalToolNames): JsonObject {
   const { name: sentName, arguments: argumentsJson } = objectOf(called);
   const name = names.get(textOf(sentName)) ?? sentName;
@@ -143,10 +138,7 @@ export function messagesInitialUsage(usage: Usage): JsonObject {
   return { ...usageOf({ ...usage, output: 1 }, null), output_tokens_details: null };
 }
 
-/**
- * Returns the initial usage of an uncounted prompt. Its minimum is one token, because clients read
- * 0 as unknown.
- */
+/** Returns the usage of an uncounted prompt: at least 1 token. Clients read 0 as unknown. */
 export function estimatedStartUsage(promptTokens: number): JsonObject {
   const input = Math.max(1, Math.ceil(promptTokens));
   return messagesInitialUsage({ input, cacheRead: 0, cacheWrite: 0, output: 1, reasoning: 0 });

@@ -43,10 +43,7 @@ export const messagesDialect: Dialect = {
   }),
 };
 
-/**
- * Returns the body of an error response or `error` event. `details` has the gateway's own code and
- * numbers.
- */
+/** Returns the body of an error response or event. `details` has our own code and numbers. */
 export function errorOf(failure: Failure, requestId: string): object {
   const response = errorResponseOf(failure);
   const status = statusOf(failure, response);

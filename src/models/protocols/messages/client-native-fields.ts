@@ -56,9 +56,7 @@ const CITATION_FIELDS: NativeFieldRules = Object.fromEntries(
 
 const BASE64_FIELDS: NativeFieldRules = { media_type: "word", data: "word" };
 
-/**
- * Fields of the known block types: content, and the blocks of Anthropic's own tools in the history.
- */
+/** Fields of known block types, including the blocks of Anthropic's own tools in the history. */
 export const NATIVE_BLOCK_FIELDS: Readonly<Record<string, NativeFieldRules>> = {
   text: { text: "word", citations: { list: { object: CITATION_FIELDS } }, ...CACHE_FIELDS },
   image: {
@@ -243,9 +241,7 @@ function betasIn(rule: NativeFieldRule): readonly string[] {
   return "beta" in rule ? [rule.beta, ...betasIn(rule.rule)] : betasOf(rule.object);
 }
 
-/**
- * Reports whether a beta is forwarded. Its fields must be supported, and it must cost only tokens.
- */
+/** Reports whether a beta is forwarded. It must cost only tokens and have supported fields. */
 export function isForwardedBeta(value: string): boolean {
   return FORWARDED_BETAS.has(value) || CLIENT_TOOL_BETA.test(value);
 }

@@ -289,10 +289,7 @@ export function parseCountRequest(value: object): Result<CountBody> {
   return checkThread(value) ?? parseBody(countBody, value);
 }
 
-/**
- * The error code for threads, which the gateway doesn't store. On this code, SDKs send the whole
- * conversation.
- */
+/** The error code for threads. It makes SDKs send the whole conversation instead. */
 export const THREADS_UNSUPPORTED = "thread_unsupported_request";
 
 function checkThread(value: { readonly thread?: unknown }): Result<never> | null {

@@ -266,10 +266,7 @@ const FORWARDED_EVENTS: ReadonlySet<unknown> = new Set([
   "ping",
 ]);
 
-/**
- * Writes Claude's own events with the gateway's ID, model and charge. The last events wait for the
- * charge.
- */
+/** Writes Claude's events with our ID, model and charge. The last ones wait for the charge. */
 export function nativeStream(head: ResponseHead): StreamWriter {
   let stop: JsonObject = {};
   return {
@@ -316,10 +313,7 @@ function textEvent(index: number, json: string): string {
   return `event: content_block_delta\ndata: {"type":"content_block_delta","index":${index},"delta":{"type":"text_delta","text":${json}}}\n\n`;
 }
 
-/**
- * Returns a server-sent event. Repeats its type in the data, because some clients read only one of
- * the two.
- */
+/** Returns a server-sent event. Repeats the type, because clients read the name or the data. */
 function formatEvent(type: string, data: JsonObject): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`;
 }

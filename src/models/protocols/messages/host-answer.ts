@@ -27,10 +27,7 @@ export const messagesEnding = objectReader({
 });
 type MessageEnd = ReturnType<typeof messagesEnding>;
 
-/**
- * Converts a message. Returns null if it is invalid. The input of `jsonTool` becomes the JSON
- * output.
- */
+/** Returns null for an invalid message. The input of `jsonTool` becomes the JSON output. */
 export function readMessagesCompletion(
   raw: JsonObject,
   jsonTool: string | null,

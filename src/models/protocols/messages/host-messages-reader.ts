@@ -27,10 +27,7 @@ const readDelta = objectReader({
   partial_json: textOf,
 });
 
-/**
- * A block that hasn't ended. A thought is collected until its end, because its signature covers all
- * of it.
- */
+/** A block that hasn't ended. A thought's signature covers the whole thought. */
 type OpenBlock =
   | {
       readonly kind: "thought";
@@ -39,18 +36,12 @@ type OpenBlock =
       signature: string;
       readonly data: string;
     }
-  /**
-   * A tool call, or the JSON output if `tool` is null. `input` comes from the block's start. The
-   * first delta replaces it.
-   */
+  /** A tool call, or the JSON output if `tool` is null. The first delta replaces `input`. */
   | { readonly kind: "tool"; readonly tool: number | null; input: string };
 
 export class MessagesReader extends FrameReader {
   #usage: JsonObject = {};
-  /**
-   * Whether an event after `message_start` reported output tokens. `message_start` counts at most
-   * one.
-   */
+  /** Whether output was counted after `message_start`, which counts at most one token. */
   #isCounted = false;
   #toolCount = 0;
   readonly #blocks = new Map<number, OpenBlock>();
@@ -146,9 +137,7 @@ export class MessagesReader extends FrameReader {
     return detail === null ? [] : this.#builder.say({ kind: "detail", detail });
   }
 
-  /**
-   * Handles `message_delta`. The usage is final once there is a stop reason and an output count.
-   */
+  /** Handles `message_delta`. Usage is final once there is a stop reason and an output count. */
   #finish(messageDelta: unknown, usage: unknown): StreamEvent[] {
     this.#usage = mergeLaterUsage(this.#usage, usage);
     this.#isCounted ||= reportsOutputTokens(usage);

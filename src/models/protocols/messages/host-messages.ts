@@ -16,10 +16,7 @@ const IMAGE_TYPES: ReadonlySet<string> = new Set([
 
 const OPENING_TEXT = "Hello.";
 
-/**
- * Drops blank texts, because the host returns 400 for them. If `thinks` is set, sends earlier
- * thoughts back.
- */
+/** Drops blank texts, for which the host returns 400. If `thinks` is set, sends thoughts back. */
 export function claudeMessagesOf(
   { system, markedSystem, turns }: Conversation,
   thinks: boolean,

@@ -10,10 +10,7 @@ import { claudeRules } from "../../claude/claude-rules.ts";
 import { eventFailure } from "./host-failure.ts";
 import { mergeLaterUsage, messagesUsage, reportsOutputTokens } from "./host-usage.ts";
 
-/**
- * Sets the route's model, cap and service tier. Drops and reports tuning fields that the model
- * rejects.
- */
+/** Sets the route's model, cap and tier. Drops and reports tuning fields that the model rejects. */
 export function claudeNativeBody(
   { upstreamId, cap, native, stream, onDropped }: ChatCall,
   geo: "us" | null,

@@ -19,10 +19,7 @@ import type { FunctionTool, RequestedTools } from "../../core/tools.ts";
 
 type MessagesRequest = { readonly body: JsonObject; readonly beta: string | null };
 
-/**
- * The beta that drops thoughts if an earlier message has changed. Without this beta, the host
- * returns 400.
- */
+/** With this beta, Claude drops thoughts after an edited message instead of returning 400. */
 const BINDING_BETA = "thinking-binding-controls-2026-08-01";
 const JSON_INSTRUCTION = "Answer with one JSON object and nothing else.";
 
@@ -141,9 +138,7 @@ function outputConfig(
   return { output_config: { ...effort, format } };
 }
 
-/**
- * Claude's maximum temperature is 1. The host returns 400 for `temperature` together with `top_p`.
- */
+/** Claude's maximum temperature is 1. The host returns 400 for `temperature` plus `top_p`. */
 function samplingFields(
   body: ChatBody,
   rules: ClaudeRules,

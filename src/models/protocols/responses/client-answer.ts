@@ -99,10 +99,7 @@ const INCOMPLETE_REASONS: Readonly<Record<string, "max_output_tokens" | "content
 
 const DONE_EVENT = "data: [DONE]\n\n";
 const KEEP_ALIVE_COMMENT = ": keep-alive\n\n";
-/**
- * Number of keep-alive comments, one every 15 s, before a keep-alive event. Codex gives up after
- * 300 s without an event.
- */
+/** Comments (one every 15 s) before a keep-alive event. Codex needs an event every 300 s. */
 const KEEP_ALIVE_COMMENTS_MAX = 4;
 
 export function responseStream(head: ResponseHead, context: ResponseContext): StreamWriter {
@@ -190,10 +187,7 @@ class ResponseStream implements StreamWriter {
     return errorEvent + this.#event(`response.${status}`, { response }) + DONE_EVENT;
   }
 
-  /**
-   * Writes an error's fields at the top level and in `error`. Some clients read the former, others
-   * throw without the latter.
-   */
+  /** Repeats an error's fields, because some clients read the top level and others `error`. */
   #error(error: ErrorOfResponse): string {
     const { code, message, param } = error;
     return this.#event("error", { code, message, param, error });
@@ -285,10 +279,7 @@ const SERVER_ERROR_CODE = "server_error";
 const INSUFFICIENT_CODE = "insufficient_quota";
 export const CONTEXT = "context_length_exceeded";
 
-/**
- * The error of a response that used up the balance. After `incomplete`, clients would retry and pay
- * again.
- */
+/** The error if the balance was used up. After `incomplete`, clients would retry and pay again. */
 const OUT_OF_CREDITS: ErrorOfResponse = {
   code: INSUFFICIENT_CODE,
   message:

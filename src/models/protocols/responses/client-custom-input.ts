@@ -8,10 +8,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
   t: "\t",
 };
 
-/**
- * Decodes the text in `{"input":"..."}` as it arrives. Incomplete escapes and surrogate pairs wait
- * for the next piece.
- */
+/** Decodes `{"input":"..."}` as it arrives. Incomplete escapes and surrogate pairs wait. */
 export class CustomInputReader {
   text = "";
   #unread = "";
@@ -26,10 +23,7 @@ export class CustomInputReader {
     return piece;
   }
 
-  /**
-   * Returns the part of `whole` that hasn't been returned yet. Text that was already returned can't
-   * change.
-   */
+  /** Returns the rest of `whole`. Text that was already returned can't change. */
   end(whole: string): string {
     if (this.#state === "after" || !whole.startsWith(this.text)) return "";
     if (this.#state === "text") return "";

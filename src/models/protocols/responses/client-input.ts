@@ -264,10 +264,7 @@ function messageOf({ text, refusal, calls, reasoning, details, extras }: Assista
   };
 }
 
-/**
- * An output can be a text with a JSON list of parts, because Codex sends images this way
- * (view_image).
- */
+/** An output can be a JSON list of parts as text. Codex sends images this way (view_image). */
 function outputParts({ item, at }: OutputAtPath): Result<readonly UserPart[]> {
   const { output } = item;
   const parts = typeof output === "string" ? partsInText(output) : output;
@@ -314,10 +311,7 @@ function userPart(part: InputPart, path: string): Result<UserPart> {
   });
 }
 
-/**
- * The code for a bad image. By this code and the end of `param`, Codex drops the image from its
- * history.
- */
+/** By this code and the end of `param`, Codex recognizes a bad image and drops it. */
 const BAD_IMAGE = "invalid_value";
 
 export function codeOf(param: string): string | null {

@@ -55,10 +55,7 @@ const output = z.union([z.string(), z.array(part)]);
 const callFields = { call_id: nonempty, name: toolNameSchema, namespace: text };
 const outputFields = { call_id: nonempty, output };
 
-/**
- * An item of `input` (openai npm, ResponseInputItem; Codex's own items). Unknown fields are
- * dropped.
- */
+/** An input item (openai npm, ResponseInputItem; Codex's own items). Drops unknown fields. */
 const item = z.discriminatedUnion("type", [
   message,
   z.object({ type: z.literal("function_call"), ...callFields, arguments: z.string() }),
@@ -189,10 +186,7 @@ const metadata = z
   .record(z.string().check(z.maxLength(64)), z.string().check(z.maxLength(512)))
   .check(z.refine((pairs) => Object.keys(pairs).length <= PAIRS_MAX, "must have at most 16 pairs"));
 
-/**
- * The body of POST /v1/responses (openai npm, ResponseCreateParams; Open Responses). Unknown fields
- * are dropped.
- */
+/** The request body (openai npm, ResponseCreateParams). Unknown fields are dropped. */
 export const responsesBody = z.object({
   model: z.string().check(z.minLength(1), z.maxLength(MODEL_CHARACTERS_MAX)),
   input,

@@ -128,10 +128,7 @@ export type EchoedFields = ClientFields &
     readonly reasoning: { readonly effort: string | null; readonly summary: string | null };
   };
 
-/**
- * Maximum characters of the tools and instructions that a response repeats. Limits the memory of a
- * stream.
- */
+/** Maximum characters of repeated tools and instructions. Limits the memory of a stream. */
 const ECHO_CHARACTERS_MAX = 131_072;
 
 export function echoedFields(body: ResponsesBody): EchoedFields {

@@ -270,8 +270,9 @@ export function resolveToolChoice(
   const allTools = [...flattened.tools];
   const parallelField = parallel === undefined ? {} : { parallel_tool_calls: parallel };
   if (choice === undefined || typeof choice === "string") {
-    if (choice === "required" && allTools.length === 0)
+    if (choice === "required" && allTools.length === 0) {
       return refuseMissingTool("a tool", flattened);
+    }
     if (allTools.length === 0) return success({});
     return success({
       tools: allTools,

@@ -3,10 +3,7 @@ import { JSON_BYTES_MAX } from "../../core/response-size.ts";
 import { isObject } from "../../core/json-value.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 
-/**
- * Maximum size of the fields that a response repeats, in bytes. Half of it exceeds every context
- * window.
- */
+/** Maximum bytes of the fields that a response repeats. Half exceeds every context window. */
 const ECHO_BYTES_MAX = JSON_BYTES_MAX / 4;
 const INDENT = 2;
 

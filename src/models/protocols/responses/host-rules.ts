@@ -17,10 +17,7 @@ type Counts = KnownFields<
 >;
 type RawError = KnownFields<"error" | "code" | "type" | "message" | "param">;
 
-/**
- * Reads a response's `usage`. Input includes cached tokens, and output includes reasoning. Returns
- * null if there is no usage.
- */
+/** Reads `usage`. Input includes cached tokens, and output includes reasoning. */
 export function readResponsesUsage(raw: unknown): Usage | null {
   const usage: Counts = objectOf(raw);
   return readUsage({
@@ -68,10 +65,7 @@ export function reasoningDetail(item: RawItem): JsonObject | null {
   return { type: REASONING, summary: listOf(item.summary), encrypted_content: encrypted };
 }
 
-/**
- * Converts an entry of `reasoning_details` to a reasoning item. Returns null if another provider
- * created the entry.
- */
+/** Converts an entry of `reasoning_details` back. Returns null for another provider's entry. */
 export function reasoningItem(detail: RawItem): JsonObject | null {
   const { type, encrypted_content: encrypted } = detail;
   if (type !== REASONING || textOf(encrypted) === "") return null;

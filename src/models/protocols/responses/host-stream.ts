@@ -82,9 +82,7 @@ abstract class ResponseReader extends FrameReader {
   ): StreamEvent[];
 }
 
-/**
- * Converts a stream (platform.openai.com, Streaming events) to chat chunks. Skips unknown events.
- */
+/** Converts a stream (platform.openai.com, Streaming events) to chunks. Skips unknown events. */
 export class ResponsesChunkReader extends ResponseReader {
   readonly #builder = new ChunkBuilder();
   readonly #calls = new Map<number, Call>();

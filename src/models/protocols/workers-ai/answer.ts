@@ -52,10 +52,7 @@ function toOutputCall({
   return { kind: "call", id, name, arguments: argumentsJson };
 }
 
-/**
- * Guesses the finish reason, which Workers AI's format lacks. Output that reaches the cap counts as
- * cut off.
- */
+/** Guesses the finish reason, which Workers AI omits. Output that reaches the cap was cut off. */
 export function guessFinishReason(usage: Usage | null, cap: number | null): FinishReason {
   return usage !== null && cap !== null && usage.output >= cap ? "length" : "stop";
 }

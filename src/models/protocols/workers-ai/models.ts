@@ -1,17 +1,11 @@
 type Family = {
   readonly pattern: RegExp;
-  /**
-   * Whether the models accept OpenAI's `json_schema`, `stop` and `strict`. Other models get only
-   * the schema.
-   */
+  /** Whether the models accept OpenAI's `json_schema`, `stop` and `strict`. */
   readonly openAi?: true;
   readonly efforts?: readonly string[];
   readonly thinkingSwitch?: true;
   readonly nineLetterIds?: true;
-  /**
-   * The pooling of embeddings. Must never change, because vectors with different poolings can't be
-   * compared.
-   */
+  /** Must never change, because vectors with different poolings can't be compared. */
   readonly pooling?: "cls";
 };
 

@@ -23,9 +23,7 @@ const FORWARDED_FIELDS = [
   "top_p",
 ];
 
-/**
- * Returns the inputs of a chat model. Returns a failure for images by URL and for several choices.
- */
+/** Returns a chat model's inputs, or a failure for images by URL and for several choices. */
 export function workersAiChatInputs(call: ChatCall): JsonObject | ProviderFailure {
   const { body, cap, stream, upstreamId } = call;
   if ((body.n ?? 1) > 1) return unsupportedFailure("Several choices", "n");

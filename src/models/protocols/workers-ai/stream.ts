@@ -13,10 +13,7 @@ import { workersAiFailureInside } from "./failure.ts";
 import { readWorkersAiPiece } from "./piece.ts";
 import type { StreamedCall } from "./piece.ts";
 
-/**
- * Reads a stream in Workers AI's format, OpenAI's format or both. Without a finish reason or
- * [DONE], it is incomplete.
- */
+/** Reads a stream in OpenAI's or Workers AI's format. It needs a finish reason or [DONE]. */
 export class WorkersAiStream extends FrameReader {
   readonly #cap: number | null;
   readonly #builder = new ChunkBuilder();

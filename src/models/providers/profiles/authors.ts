@@ -82,9 +82,7 @@ export const DEEPSEEK_PROFILE: Profile = {
   oneChoice: true,
 };
 
-/**
- * xAI. Reasoning models reject stop sequences and penalties. Completion tokens exclude reasoning.
- */
+/** xAI. Reasoning models reject stops and penalties. Completion tokens exclude reasoning. */
 export const XAI_PROFILE: Profile = {
   ...COMMON_PROFILE,
   chatFields: new Set([...USUAL_FIELDS, "n", "prompt_cache_key"]),
@@ -104,9 +102,7 @@ export const XAI_PROFILE: Profile = {
   calls: { image: XAI_IMAGE_CALL },
 };
 
-/**
- * Voyage, for embeddings and reranking. It has its own field `input_type` ("query", "document").
- */
+/** Voyage, for embeddings and reranking. Its own field `input_type` is "query" or "document". */
 export const VOYAGE_PROFILE: Profile = {
   ...COMMON_PROFILE,
   embeddingFields: new Set([...EMBEDDING_FIELDS, "input_type"]),

@@ -14,8 +14,7 @@ import { transcriptionCall } from "../../protocols/chat/transcription.ts";
 import type { Profile } from "../../protocols/chat/profile.ts";
 
 /**
- * Groq. It returns 400 for `logprobs`, `logit_bias` and names in messages
- * (console.groq.com/docs/openai).
+ * Groq. It returns 400 for logprobs, logit_bias and message names (console.groq.com/docs/openai).
  */
 export const GROQ_PROFILE: Profile = {
   ...COMMON_PROFILE,

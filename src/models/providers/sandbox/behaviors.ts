@@ -16,9 +16,7 @@ export type SandboxBehavior = {
   readonly mode?: SandboxMode;
   readonly change?: (answer: SandboxCompletion, cap: number) => SandboxCompletion;
   readonly stream: (answer: SandboxCompletion, delays: SandboxDelays) => Generator<PlayedStep>;
-  /**
-   * Returns the delay before a JSON response, in ms, or a failure. If absent, there is no delay.
-   */
+  /** Returns the delay before a JSON response, in ms, or a failure. If absent, no delay. */
   readonly json?: (delays: SandboxDelays) => number | ProviderFailure;
 };
 

@@ -17,10 +17,7 @@ import { distributedHash32 } from "../../../shared/hash.ts";
 import { countTokens } from "./tokens.ts";
 import { estimateTokens } from "../../../shared/tokens.ts";
 
-/**
- * Declared as a method, because TypeScript then lets a function of any kind stand for
- * `SandboxAnswer<InputKind>`.
- */
+/** A method's type, because TypeScript then accepts a function of any kind as `SandboxAnswer`. */
 export type SandboxAnswer<K extends InputKind> = {
   answer(call: ProviderCallOf<K>): ProviderResult;
 }["answer"];

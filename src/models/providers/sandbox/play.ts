@@ -8,10 +8,7 @@ export type PlayedStep =
 /** The longest delay that a timer supports (24 days), used to wait forever. */
 export const FOREVER_MS = 2 ** 31 - 1;
 
-/**
- * Returns the steps as a stream of events. Aborting `signal` breaks the stream, and `cancel` ends
- * it, even during a wait.
- */
+/** Returns the steps as events. `signal` breaks the stream and `cancel` ends it, even in a wait. */
 export function playSteps(steps: Iterator<PlayedStep>, signal: AbortSignal): EventStream {
   let cancelled = false;
   let broken = false;

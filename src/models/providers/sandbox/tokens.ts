@@ -71,10 +71,7 @@ function isLowSurrogate(code: number): boolean {
   return code >= 0xdc00 && code < 0xe000;
 }
 
-/**
- * Splits a text into words, each with the white space before it. Longer words are split after 32
- * characters.
- */
+/** Splits a text into words of up to 32 characters, each with the white space before it. */
 export function wordsOf(text: string): readonly string[] {
   return text.match(WORDS) ?? [];
 }
