@@ -16,26 +16,20 @@ export type NativeFieldRule =
 
 export type NativeFieldRules = Readonly<Record<string, NativeFieldRule>>;
 
-const CACHE_FIELDS: NativeFieldRules = { cache_control: { object: { ttl: "word" } } };
-const CITATIONS_SETTING: NativeFieldRule = { object: { enabled: "word" } };
-const CALLER_FIELDS: NativeFieldRules = { caller: { object: { tool_id: "word" } } };
-const ERROR_FIELDS: NativeFieldRules = { error_code: "word", error_message: "word" };
-const RESULT_FIELDS: NativeFieldRules = { tool_use_id: "id", content: "content", ...CACHE_FIELDS };
-const OUTPUT_FIELDS: NativeFieldRules = {
+const CACHE: NativeFieldRules = { cache_control: { object: { ttl: "word" } } };
+const CITATIONS: NativeFieldRule = { object: { enabled: "word" } };
+const CALLER: NativeFieldRules = { caller: { object: { tool_id: "word" } } };
+const ERROR: NativeFieldRules = { error_code: "word", error_message: "word" };
+const RESULT: NativeFieldRules = { tool_use_id: "id", content: "content", ...CACHE };
+const OUTPUT: NativeFieldRules = {
   content: "content",
   return_code: "word",
   stderr: "word",
   stdout: "word",
   encrypted_stdout: "word",
 };
-const CALL_FIELDS: NativeFieldRules = {
-  id: "id",
-  name: "word",
-  input: "json",
-  ...CALLER_FIELDS,
-  ...CACHE_FIELDS,
-};
-const CITATION_FIELDS: NativeFieldRules = Object.fromEntries(
+const CALL: NativeFieldRules = { id: "id", name: "word", input: "json", ...CALLER, ...CACHE };
+const CITATION: NativeFieldRules = Object.fromEntries(
   [
     "cited_text",
     "document_index",
@@ -54,52 +48,50 @@ const CITATION_FIELDS: NativeFieldRules = Object.fromEntries(
   ].map((field) => [field, "word"]),
 );
 
-const BASE64_FIELDS: NativeFieldRules = { media_type: "word", data: "word" };
+const BASE64: NativeFieldRules = { media_type: "word", data: "word" };
 
 /** Fields of known block types, including the blocks of Anthropic's own tools in the history. */
 export const NATIVE_BLOCK_FIELDS: Readonly<Record<string, NativeFieldRules>> = {
-  text: { text: "word", citations: { list: { object: CITATION_FIELDS } }, ...CACHE_FIELDS },
+  text: { text: "word", citations: { list: { object: CITATION } }, ...CACHE },
   image: {
-    source: { types: { base64: BASE64_FIELDS, url: { url: "word" } } },
+    source: { types: { base64: BASE64, url: { url: "word" } } },
     transformations: { object: { oversized_image: "word" } },
-    ...CACHE_FIELDS,
+    ...CACHE,
   },
   document: {
-    source: {
-      types: { base64: BASE64_FIELDS, text: BASE64_FIELDS, content: { content: "content" } },
-    },
+    source: { types: { base64: BASE64, text: BASE64, content: { content: "content" } } },
     title: "word",
     context: "word",
-    citations: CITATIONS_SETTING,
-    ...CACHE_FIELDS,
+    citations: CITATIONS,
+    ...CACHE,
   },
   search_result: {
     source: "word",
     title: "word",
     content: "content",
-    citations: CITATIONS_SETTING,
-    ...CACHE_FIELDS,
+    citations: CITATIONS,
+    ...CACHE,
   },
-  tool_use: { ...CALL_FIELDS, toolset_name: "word" },
-  tool_result: { ...RESULT_FIELDS, is_error: "word", toolset_name: "word" },
-  tool_reference: { tool_name: "word", ...CACHE_FIELDS },
+  tool_use: { ...CALL, toolset_name: "word" },
+  tool_result: { ...RESULT, is_error: "word", toolset_name: "word" },
+  tool_reference: { tool_name: "word", ...CACHE },
   thinking: { thinking: "word", signature: "word" },
   redacted_thinking: { data: "word" },
-  server_tool_use: CALL_FIELDS,
-  web_search_tool_result: { ...RESULT_FIELDS, ...CALLER_FIELDS },
+  server_tool_use: CALL,
+  web_search_tool_result: { ...RESULT, ...CALLER },
   web_search_result: { encrypted_content: "word", title: "word", url: "word", page_age: "word" },
-  web_search_tool_result_error: ERROR_FIELDS,
-  web_fetch_tool_result: { ...RESULT_FIELDS, ...CALLER_FIELDS },
+  web_search_tool_result_error: ERROR,
+  web_fetch_tool_result: { ...RESULT, ...CALLER },
   web_fetch_result: { url: "word", content: "content", retrieved_at: "word" },
-  web_fetch_tool_result_error: ERROR_FIELDS,
-  code_execution_tool_result: RESULT_FIELDS,
-  code_execution_result: OUTPUT_FIELDS,
-  encrypted_code_execution_result: OUTPUT_FIELDS,
-  code_execution_tool_result_error: ERROR_FIELDS,
-  bash_code_execution_tool_result: RESULT_FIELDS,
-  bash_code_execution_result: OUTPUT_FIELDS,
-  bash_code_execution_tool_result_error: ERROR_FIELDS,
-  text_editor_code_execution_tool_result: RESULT_FIELDS,
+  web_fetch_tool_result_error: ERROR,
+  code_execution_tool_result: RESULT,
+  code_execution_result: OUTPUT,
+  encrypted_code_execution_result: OUTPUT,
+  code_execution_tool_result_error: ERROR,
+  bash_code_execution_tool_result: RESULT,
+  bash_code_execution_result: OUTPUT,
+  bash_code_execution_tool_result_error: ERROR,
+  text_editor_code_execution_tool_result: RESULT,
   text_editor_code_execution_view_result: {
     content: "word",
     file_type: "word",
@@ -115,15 +107,15 @@ export const NATIVE_BLOCK_FIELDS: Readonly<Record<string, NativeFieldRules>> = {
     old_lines: "word",
     old_start: "word",
   },
-  text_editor_code_execution_tool_result_error: ERROR_FIELDS,
-  tool_search_tool_result: RESULT_FIELDS,
+  text_editor_code_execution_tool_result_error: ERROR,
+  tool_search_tool_result: RESULT,
   tool_search_tool_search_result: { tool_references: "content" },
-  tool_search_tool_result_error: ERROR_FIELDS,
+  tool_search_tool_result_error: ERROR,
 };
 
 const TOOLS_BETA = "advanced-tool-use-2025-11-20";
 
-const TOOL_FIELDS: NativeFieldRules = {
+const TOOL: NativeFieldRules = {
   name: "word",
   description: "word",
   input_schema: "json",
@@ -138,16 +130,16 @@ const TOOL_FIELDS: NativeFieldRules = {
   display_number: "word",
   enable_zoom: "word",
   configs: "json",
-  ...CACHE_FIELDS,
+  ...CACHE,
 };
 
-const AMOUNT_FIELDS: NativeFieldRule = { object: { value: "word" } };
-const EDIT_FIELDS: NativeFieldRules = {
-  clear_at_least: AMOUNT_FIELDS,
+const AMOUNT: NativeFieldRule = { object: { value: "word" } };
+const EDIT: NativeFieldRules = {
+  clear_at_least: AMOUNT,
   clear_tool_inputs: "json",
   exclude_tools: { list: "word" },
   keep: "json",
-  trigger: AMOUNT_FIELDS,
+  trigger: AMOUNT,
 };
 
 export const NATIVE_MESSAGE_FIELDS: NativeFieldRules = {
@@ -161,7 +153,7 @@ export const NATIVE_MESSAGE_FIELDS: NativeFieldRules = {
 
 export const NATIVE_REQUEST_FIELDS: NativeFieldRules = {
   system: "content",
-  tools: { list: { object: TOOL_FIELDS } },
+  tools: { list: { object: TOOL } },
   tool_choice: { object: { name: "word", disable_parallel_tool_use: "word" } },
   stop_sequences: { list: "word" },
   temperature: "word",
@@ -189,9 +181,9 @@ export const NATIVE_REQUEST_FIELDS: NativeFieldRules = {
   },
   context_management: {
     beta: "context-management-2025-06-27",
-    rule: { object: { edits: { list: { object: EDIT_FIELDS } } } },
+    rule: { object: { edits: { list: { object: EDIT } } } },
   },
-  ...CACHE_FIELDS,
+  ...CACHE,
 };
 
 export const UNCONVERTIBLE_FIELDS: ReadonlySet<string> = new Set([

@@ -29,28 +29,16 @@ type AnswerResult =
   | { readonly ok: false; readonly failure: ProviderFailure };
 
 export function sandboxAnswer(call: ChatCall, nowMs: number, mode: SandboxMode = {}): AnswerResult {
-  const repliesResult = sandboxRepliesTo(call.body, call.cap, mode);
-  if (!repliesResult.ok) return repliesResult;
-  const reasoningTokens = repliesResult.replies.reduce(
-    (sum, { thought }) => sum + countTokens(thought),
-    0,
-  );
-  const outputTokens = repliesResult.replies.reduce(
-    (sum, reply) => sum + reply.tokens,
-    reasoningTokens,
-  );
-  const inputTokens = countPromptTokens(call.body);
+  const result = sandboxRepliesTo(call.body, call.cap, mode);
+  if (!result.ok) return result;
+  const reasoning = result.replies.reduce((sum, { thought }) => sum + countTokens(thought), 0);
+  const output = result.replies.reduce((sum, reply) => sum + reply.tokens, reasoning);
+  const input = countPromptTokens(call.body);
   const alternatives = requestedTopLogprobs(call.body);
-  const usage = {
-    input: inputTokens,
-    cacheRead: 0,
-    cacheWrite: 0,
-    output: outputTokens,
-    reasoning: reasoningTokens,
-  };
+  const usage = { input: input, cacheRead: 0, cacheWrite: 0, output: output, reasoning: reasoning };
   const split = alternatives === null ? null : splitIntoTokens;
   const head = headOf(call, nowMs);
-  return { ok: true, answer: { head, replies: repliesResult.replies, usage, alternatives, split } };
+  return { ok: true, answer: { head, replies: result.replies, usage, alternatives, split } };
 }
 
 export function sandboxChatBody(answer: SandboxCompletion): JsonObject {
