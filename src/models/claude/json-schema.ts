@@ -25,8 +25,8 @@ export function claudeSchema(schema: JsonObject): JsonObject {
   for (const key of UNCHANGED_KEYWORDS) if (schema[key] !== undefined) converted[key] = schema[key];
   if (FORMATS.has(textOf(schema["format"]))) converted["format"] = schema["format"];
   for (const key of ["properties", "$defs", "definitions"]) {
-    const schemaByName = schema[key];
-    if (isObject(schemaByName)) converted[key] = convertByName(schemaByName);
+    const schemas = schema[key];
+    if (isObject(schemas)) converted[key] = convertByName(schemas);
   }
   if (isObject(schema["items"])) converted["items"] = claudeSchema(schema["items"]);
   const choices = listOf(schema["anyOf"] ?? schema["oneOf"]);
@@ -37,15 +37,15 @@ export function claudeSchema(schema: JsonObject): JsonObject {
   return keepExactJson(schema, converted);
 }
 
-function convertByName(schemaByName: JsonObject): JsonObject {
+function convertByName(schemas: JsonObject): JsonObject {
   // `fromEntries` copies even a property named `__proto__`. An assignment wouldn't.
   const copy = Object.fromEntries(
-    Object.entries(schemaByName).map(([name, value]) => [
+    Object.entries(schemas).map(([name, value]) => [
       name,
       isObject(value) ? claudeSchema(value) : value,
     ]),
   );
-  return keepExactJson(schemaByName, copy);
+  return keepExactJson(schemas, copy);
 }
 
 function isObjectSchema({ type, properties }: JsonObject): boolean {

@@ -95,11 +95,9 @@ function providerOfEntry(entry: ProviderEntry, config: ProviderConfig): Provider
 
 function isConfigured(entry: ProviderEntry, config: ProviderConfig): boolean {
   if (!PROFILES.has(entry.profile)) return false;
-  const secretNames = entry.secret === undefined ? [] : [entry.secret];
-  const headerSecretNames = Object.values(entry.headers ?? {}).flatMap((value) =>
-    secretNamesIn(value),
-  );
-  return [...secretNames, ...headerSecretNames].every((name) => config.secret(name) !== undefined);
+  const ownSecret = entry.secret === undefined ? [] : [entry.secret];
+  const inHeaders = Object.values(entry.headers ?? {}).flatMap((value) => secretNamesIn(value));
+  return [...ownSecret, ...inHeaders].every((name) => config.secret(name) !== undefined);
 }
 
 const SECRET_REFERENCE = /\$([A-Z][A-Z0-9_]*)/g;

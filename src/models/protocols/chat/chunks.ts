@@ -49,10 +49,10 @@ type Report = {
 export class ChatChunkReader extends FrameReader {
   readonly #texts = new RepeatedText();
   /** The failure of a choice. It is reported later, because the next chunk can have usage. */
-  #choiceFailure: ProviderFailure | null = null;
+  #failure: ProviderFailure | null = null;
   #head: Omit<Chunk, "choices"> | null = null;
   #report: Report | null = null;
-  #lastSeparateReport: Report | null = null;
+  #lastReport: Report | null = null;
   #isReportStale = false;
   readonly #choices = new Map<number, ChoiceState>();
   readonly #secret: string | undefined;
@@ -74,7 +74,7 @@ export class ChatChunkReader extends FrameReader {
   }
 
   get #finishedChoices(): number {
-    if (this.#choiceFailure !== null) return 0;
+    if (this.#failure !== null) return 0;
     let count = 0;
     for (const { finished } of this.#choices.values()) if (finished) count += 1;
     return count;
@@ -89,17 +89,17 @@ export class ChatChunkReader extends FrameReader {
 
   protected frame(raw: JsonObject, name: string, data: string): StreamEvent[] {
     const usage = readUsage(findUsage(raw, this.#usageShape), this.#usageShape);
-    if (this.#choiceFailure !== null) return failureEvents(this.#choiceFailure, usage);
+    if (this.#failure !== null) return failureEvents(this.#failure, usage);
     if (name === "error" || hasErrorField(raw)) {
       return failureEvents(streamFailure(raw, this.#secret), usage);
     }
     const { choices: rawChoices }: RawChunk = raw;
     const choices = listOf(rawChoices);
     const events = this.#chunks(raw, choices);
-    if (this.#choiceFailure !== null) {
+    if (this.#failure !== null) {
       this.#texts.forget();
-      const hasEnded = usage !== null || !isRequestCaused(this.#choiceFailure);
-      return hasEnded ? [...events, ...failureEvents(this.#choiceFailure, usage)] : events;
+      const hasEnded = usage !== null || !isRequestCaused(this.#failure);
+      return hasEnded ? [...events, ...failureEvents(this.#failure, usage)] : events;
     }
     this.#isReportStale ||= events.length > 0;
     if (usage !== null) events.push(this.#usageEvent(usage, choices.length === 0));
@@ -111,13 +111,13 @@ export class ChatChunkReader extends FrameReader {
     const finished = this.#finishedChoices;
     const usage = isOnlyReport ? this.#addUsage(reported, finished) : reported;
     this.#report = { usage, finished };
-    if (isOnlyReport) this.#lastSeparateReport = this.#report;
+    if (isOnlyReport) this.#lastReport = this.#report;
     this.#isReportStale = false;
     return { kind: "usage", usage, ...(!this.isFinished && { partial: true }) };
   }
 
   #addUsage(usage: Usage, finished: number): Usage {
-    const lastReport = this.#lastSeparateReport;
+    const lastReport = this.#lastReport;
     if (lastReport === null || lastReport.finished === 0 || lastReport.finished === finished) {
       return usage;
     }
@@ -130,14 +130,12 @@ export class ChatChunkReader extends FrameReader {
   }
 
   protected override marker(): StreamEvent[] {
-    return this.#choiceFailure === null
-      ? this.#closingEvents()
-      : failureEvents(this.#choiceFailure);
+    return this.#failure === null ? this.#closingEvents() : failureEvents(this.#failure);
   }
 
   /** Some servers omit `[DONE]`. A stream with usage and a finished choice is still complete. */
   protected override atEnd(): StreamEvent[] {
-    if (this.#choiceFailure !== null) return failureEvents(this.#choiceFailure);
+    if (this.#failure !== null) return failureEvents(this.#failure);
     return this.#report !== null && this.#finishedChoices > 0 ? this.#closingEvents() : [];
   }
 
@@ -181,7 +179,7 @@ export class ChatChunkReader extends FrameReader {
       const index = indexOf(choice, position);
       for (const part of this.#parts(choice, index)) {
         if (part === null) {
-          this.#choiceFailure = incompleteFailure(choice.finish_reason);
+          this.#failure = incompleteFailure(choice.finish_reason);
           return events;
         }
         events.push(this.#event(index, part));

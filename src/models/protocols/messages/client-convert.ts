@@ -28,22 +28,22 @@ type CoreMessage = { readonly role: string; readonly content?: Content } & JsonO
  * lack. Fields that would change the output require a native route.
  */
 export function messagesToChatBody(body: MessagesBody): Result<ConvertedRequest> {
-  const conversionLosses = new ConversionLosses(body);
+  const losses = new ConversionLosses(body);
   if (body.max_tokens === 0) {
-    conversionLosses.cannot(
+    losses.cannot(
       "max_tokens",
       "must be at least 1, because this model has no cache to warm with 0",
     );
   }
-  const prompt = countedPromptOf(body, conversionLosses);
+  const prompt = countedPromptOf(body, losses);
   if (!prompt.ok) return prompt;
   for (const field of ["top_k", "context_management"] as const) {
-    if (body[field] !== undefined && body[field] !== null) conversionLosses.dropped.add(field);
+    if (body[field] !== undefined && body[field] !== null) losses.dropped.add(field);
   }
   const stops = (body.stop_sequences ?? []).filter((stop) => stop.trim() !== "");
-  if (stops.length > STOP_SEQUENCES_MAX) conversionLosses.dropped.add("stop_sequences");
+  if (stops.length > STOP_SEQUENCES_MAX) losses.dropped.add("stop_sequences");
   return success({
-    losses: conversionLosses,
+    losses,
     body: {
       model: body.model,
       ...prompt.value,
@@ -56,13 +56,10 @@ export function messagesToChatBody(body: MessagesBody): Result<ConvertedRequest>
   });
 }
 
-export function countedPromptOf(
-  body: CountBody,
-  conversionLosses: ConversionLosses,
-): Result<JsonObject> {
-  const messages = toChatMessages(body, conversionLosses);
+export function countedPromptOf(body: CountBody, losses: ConversionLosses): Result<JsonObject> {
+  const messages = toChatMessages(body, losses);
   if (!messages.ok) return messages;
-  const tools = coreToolFields(body, conversionLosses);
+  const tools = coreToolFields(body, losses);
   if (!tools.ok) return tools;
   const format = body.output_config?.format ?? body.output_format;
   return success({
@@ -78,16 +75,13 @@ export function countedPromptOf(
   });
 }
 
-function toChatMessages(
-  body: CountBody,
-  conversionLosses: ConversionLosses,
-): Result<CoreMessage[]> {
+function toChatMessages(body: CountBody, losses: ConversionLosses): Result<CoreMessage[]> {
   const chatMessages: CoreMessage[] = [];
   const system = systemText(body.system ?? []);
   if (system.length > 0) chatMessages.push({ role: "system", content: system });
   for (const [index, message] of body.messages.entries()) {
     const path = `messages[${index}]`;
-    const parts = messagesOfTurn(message, path, conversionLosses);
+    const parts = messagesOfTurn(message, path, losses);
     if (!parts.ok) return parts;
     chatMessages.push(...parts.value);
   }
@@ -107,7 +101,7 @@ function systemText(system: string | readonly TextBlock[]): readonly JsonObject[
 function messagesOfTurn(
   message: MessagesMessage,
   path: string,
-  conversionLosses: ConversionLosses,
+  losses: ConversionLosses,
 ): Result<CoreMessage[]> {
   const { role, content } = message;
   if (role === "system") {
@@ -118,14 +112,14 @@ function messagesOfTurn(
     return success(content === "" ? [] : [{ role, content }]);
   }
   return role === "user"
-    ? userMessages(content, path, conversionLosses)
-    : assistantMessages(content, path, conversionLosses);
+    ? userMessages(content, path, losses)
+    : assistantMessages(content, path, losses);
 }
 
 function userMessages(
   blocks: readonly MessagesInputBlock[],
   path: string,
-  conversionLosses: ConversionLosses,
+  losses: ConversionLosses,
 ): Result<CoreMessage[]> {
   const results: CoreMessage[] = [];
   const parts: JsonObject[] = [];
@@ -133,15 +127,15 @@ function userMessages(
   for (const [index, block] of blocks.entries()) {
     const blockPath = `${path}.content[${index}]`;
     if (block.type === "tool_result") {
-      const result = toToolMessage(block, blockPath, conversionLosses);
+      const result = toToolMessage(block, blockPath, losses);
       results.push(result.message);
       images.push(...result.images);
     } else if (isVisibleBlock(block)) {
-      const contentParts = toContentParts(block, blockPath, conversionLosses);
+      const contentParts = toContentParts(block, blockPath, losses);
       parts.push(...contentParts);
     } else if (block.type === "tool_use") {
       return invalid(`${blockPath}: only assistant messages can have tool calls`, blockPath);
-    } else conversionLosses.dropped.add(block.type);
+    } else losses.dropped.add(block.type);
   }
   const userContent = [...images, ...parts];
   return success(
@@ -154,14 +148,10 @@ type ToolUse = Extract<MessagesInputBlock, { type: "tool_use" }>;
 type ResultParts = { readonly message: CoreMessage; readonly images: readonly JsonObject[] };
 
 /** Moves a result's images to the next user message, because no host accepts images in a result. */
-function toToolMessage(
-  block: ToolResult,
-  path: string,
-  conversionLosses: ConversionLosses,
-): ResultParts {
+function toToolMessage(block: ToolResult, path: string, losses: ConversionLosses): ResultParts {
   const texts: string[] = [];
   const images: JsonObject[] = [];
-  for (const part of resultParts(block, path, conversionLosses)) {
+  for (const part of resultParts(block, path, losses)) {
     if (part["type"] === "text") texts.push(String(part["text"]));
     else images.push(part);
   }
@@ -179,14 +169,14 @@ function toToolMessage(
 function resultParts(
   { content }: ToolResult,
   path: string,
-  conversionLosses: ConversionLosses,
+  losses: ConversionLosses,
 ): JsonObject[] {
   if (typeof content === "string") return [textPart(content)];
   return (content ?? []).flatMap((block, at) => {
     if (block.type !== "tool_reference") {
-      return toContentParts(block, `${path}.content[${at}]`, conversionLosses);
+      return toContentParts(block, `${path}.content[${at}]`, losses);
     }
-    const name = conversionLosses.names.fitting(block.tool_name);
+    const name = losses.names.fitting(block.tool_name);
     return [textPart(`The tool ${name} is available now: call it by this name.`)];
   });
 }
@@ -194,7 +184,7 @@ function resultParts(
 function assistantMessages(
   blocks: readonly MessagesInputBlock[],
   path: string,
-  conversionLosses: ConversionLosses,
+  losses: ConversionLosses,
 ): Result<CoreMessage[]> {
   const texts: string[] = [];
   const thoughts: JsonObject[] = [];
@@ -209,14 +199,12 @@ function assistantMessages(
         `${blockPath}: an assistant message can only have text, thinking and tool calls`,
         blockPath,
       );
-    } else conversionLosses.dropped.add(block.type);
+    } else losses.dropped.add(block.type);
   }
   const text = texts.join("");
   const hasNoOutput = text === "" && calls.length === 0;
   if (hasNoOutput) return success([]);
-  const namedCalls = calls.map(
-    (call) => [call, conversionLosses.names.fitting(call.name)] as const,
-  );
+  const namedCalls = calls.map((call) => [call, losses.names.fitting(call.name)] as const);
   return success([assistantMessage(text, recallThoughts(thoughts), namedCalls)]);
 }
 
@@ -264,7 +252,7 @@ function isVisibleBlock(block: MessagesInputBlock): block is VisibleBlock {
 function toContentParts(
   block: VisibleBlock,
   path: string,
-  conversionLosses: ConversionLosses,
+  losses: ConversionLosses,
 ): readonly JsonObject[] {
   switch (block.type) {
     case "text":
@@ -276,7 +264,7 @@ function toContentParts(
       return [textPart([title, source, ...content.map(({ text }) => text)].join("\n"))];
     }
     case "document":
-      return documentParts(block, path, conversionLosses);
+      return documentParts(block, path, losses);
   }
 }
 
@@ -285,7 +273,7 @@ type Document = Extract<VisibleBlock, { type: "document" }>;
 function documentParts(
   { source, title, context }: Document,
   path: string,
-  conversionLosses: ConversionLosses,
+  losses: ConversionLosses,
 ): readonly JsonObject[] {
   const introduction = [title ?? "", context ?? ""].filter((text) => text !== "");
   if (source.type === "text") return [textPart([...introduction, source.data].join("\n"))];
@@ -294,10 +282,7 @@ function documentParts(
     const innerParts = typeof content === "string" ? [textPart(content)] : content.map(innerPart);
     return [...introduction.map(textPart), ...innerParts];
   }
-  conversionLosses.cannot(
-    `${path}.source`,
-    "this model does not support PDF files. Send their text",
-  );
+  losses.cannot(`${path}.source`, "this model does not support PDF files. Send their text");
   return [textPart([...introduction, "(PDF)"].join("\n"))];
 }
 

@@ -132,28 +132,28 @@ class FieldPicker {
     return { role, ...this.fields(fields, NATIVE_MESSAGE_FIELDS, "messages.") };
   }
 
-  fields(source: JsonObject, rules: NativeFieldRules, pathPrefix: string): JsonObject {
+  fields(source: JsonObject, rules: NativeFieldRules, prefix: string): JsonObject {
     const keptFields: [string, unknown][] = [];
     for (const [field, value] of Object.entries(source)) {
       const rule = Object.hasOwn(rules, field) ? rules[field] : undefined;
       const picked =
-        field === "type" && !PATHS_WITHOUT_TYPE.has(pathPrefix)
-          ? this.#pickValue(value, "word", pathPrefix + field)
-          : rule !== undefined && this.#pickValue(value, rule, pathPrefix + field);
+        field === "type" && !PATHS_WITHOUT_TYPE.has(prefix)
+          ? this.#pickValue(value, "word", prefix + field)
+          : rule !== undefined && this.#pickValue(value, rule, prefix + field);
       if (picked !== false) {
         keptFields.push([field, picked.value]);
-        this.#recordField(field, value, pathPrefix);
-      } else if (pathPrefix !== "" || !UNREPORTED_FIELDS.has(field)) {
-        this.#drop(pathPrefix + field, value);
+        this.#recordField(field, value, prefix);
+      } else if (prefix !== "" || !UNREPORTED_FIELDS.has(field)) {
+        this.#drop(prefix + field, value);
       }
     }
     return Object.fromEntries(keptFields);
   }
 
-  #recordField(field: string, value: unknown, pathPrefix: string): void {
+  #recordField(field: string, value: unknown, prefix: string): void {
     if (value === null || value === undefined) return;
     this.marksCache ||= field === "cache_control";
-    if (UNCONVERTIBLE_FIELDS.has(pathPrefix + field)) this.unconverted.add(pathPrefix + field);
+    if (UNCONVERTIBLE_FIELDS.has(prefix + field)) this.unconverted.add(prefix + field);
   }
 
   #drop(name: string, value: unknown): void {
@@ -168,7 +168,7 @@ class FieldPicker {
     path: string,
   ): { readonly value: unknown } | false {
     if (value === null || value === undefined) return { value };
-    if (typeof rule === "string") return this.#pickSimpleValue(value, rule, path);
+    if (typeof rule === "string") return this.#pickSimple(value, rule, path);
     if ("beta" in rule) {
       return this.#betas.has(rule.beta) && this.#pickValue(value, rule.rule, path);
     }
@@ -180,7 +180,7 @@ class FieldPicker {
     return fields !== undefined && { value: this.#pickObject(value, fields, `${path}.`) };
   }
 
-  #pickSimpleValue(
+  #pickSimple(
     value: unknown,
     rule: NativeFieldRule & string,
     path: string,

@@ -112,7 +112,7 @@ export class Output {
     let text = "";
     const hasOutput = this.#drafts.parts.some((draft) => !(draft instanceof ReasoningDraft));
     if (!isCutOff && !hasOutput) text += this.text('""');
-    text += this.#beginPendingThoughts();
+    text += this.#beginThoughts();
     const { last } = this.#drafts;
     return (
       text +
@@ -144,7 +144,7 @@ export class Output {
   #summary(text: string): string {
     const last = this.#drafts.last;
     if (last instanceof ReasoningDraft) return last.summary(text);
-    const thoughts = this.#takePendingThoughts();
+    const thoughts = this.#takeThoughts();
     const { text: written, draft } = this.#add(
       "rs",
       (place) => new ReasoningDraft(place, this.#options.shown.encrypted),
@@ -201,8 +201,8 @@ export class Output {
     this.#pendingThoughts = joinThoughts(this.#pendingThoughts, thoughts);
   }
 
-  #beginPendingThoughts(): string {
-    const thoughts = this.#takePendingThoughts();
+  #beginThoughts(): string {
+    const thoughts = this.#takeThoughts();
     if (isEmpty(thoughts)) return "";
     const { text, draft } = this.#add(
       "rs",
@@ -212,7 +212,7 @@ export class Output {
     return text;
   }
 
-  #takePendingThoughts(): StoredThoughts {
+  #takeThoughts(): StoredThoughts {
     const thoughts = this.#pendingThoughts;
     this.#pendingThoughts = NO_THOUGHTS;
     return thoughts;
@@ -222,7 +222,7 @@ export class Output {
     prefix: string,
     createDraft: (place: DraftPosition) => D,
   ): StartedDraft<D> {
-    const thoughtEvents = this.#beginPendingThoughts();
+    const thoughtEvents = this.#beginThoughts();
     const { text, draft } = this.#add(prefix, createDraft);
     return { text: thoughtEvents + text, draft };
   }

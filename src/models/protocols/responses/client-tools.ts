@@ -52,7 +52,7 @@ type CustomTool = z.infer<typeof customTool>;
 type Namespace = z.infer<typeof namespaceTool>;
 type SupportedTool = FunctionTool | CustomTool | Namespace;
 
-const SUPPORTED_TOOLS = new Map<unknown, z.ZodMiniType<SupportedTool>>([
+const SUPPORTED = new Map<unknown, z.ZodMiniType<SupportedTool>>([
   ["function", functionTool],
   ["custom", customTool],
   ["namespace", namespaceTool],
@@ -60,9 +60,7 @@ const SUPPORTED_TOOLS = new Map<unknown, z.ZodMiniType<SupportedTool>>([
 
 const tool: z.ZodMiniType<JsonObject> = otherTool.check(
   z.superRefine((value, context) => {
-    const parsed = z.safeParse(SUPPORTED_TOOLS.get(value.type) ?? otherTool, value, {
-      error: () => "",
-    });
+    const parsed = z.safeParse(SUPPORTED.get(value.type) ?? otherTool, value, { error: () => "" });
     if (!parsed.success) for (const issue of parsed.error.issues) context.addIssue({ ...issue });
   }),
 );
@@ -99,11 +97,11 @@ export function flattenTools(lists: readonly ToolList[]): Result<FlattenedTools>
   const droppedTypes = new Set<string>();
   for (const { raw, at } of lists.flatMap(toolsWithPath)) {
     const { type } = raw;
-    if (!SUPPORTED_TOOLS.has(type)) droppedTypes.add(textOf(type));
+    if (!SUPPORTED.has(type)) droppedTypes.add(textOf(type));
     for (const { origin, core, native } of flattenTool(raw as SupportedTool)) {
       const name = flatToolName(origin.namespace, origin.name);
-      const earlierOrigin = origins.get(name) ?? origin;
-      if (!isSame(earlierOrigin, origin)) {
+      const earlier = origins.get(name) ?? origin;
+      if (!isSame(earlier, origin)) {
         return invalid(`Two tools would have the same name '${name}'.`, `${at}.name`);
       }
       origins.set(name, origin);
@@ -158,7 +156,7 @@ type FlatTool = {
 
 function flattenTool(raw: SupportedTool): FlatTool[] {
   if (raw.type === "namespace") return raw.tools.map((inner) => flatTool(inner, raw));
-  return SUPPORTED_TOOLS.has(raw.type) ? [flatTool(raw, null)] : [];
+  return SUPPORTED.has(raw.type) ? [flatTool(raw, null)] : [];
 }
 
 function flatTool(raw: FunctionTool | CustomTool, enclosing: Namespace | null): FlatTool {
@@ -238,10 +236,8 @@ export function customInputOfArguments(args: string): string {
   }
 }
 
-function isSame(origin: ToolOrigin, other: ToolOrigin): boolean {
-  return (
-    origin.kind === other.kind && origin.namespace === other.namespace && origin.name === other.name
-  );
+function isSame(a: ToolOrigin, b: ToolOrigin): boolean {
+  return a.kind === b.kind && a.namespace === b.namespace && a.name === b.name;
 }
 
 const namedTool = z.looseObject({ type: z.string().check(z.minLength(1)) });
@@ -263,16 +259,14 @@ type ChosenTools = Pick<ChatBody, "tools" | "tool_choice" | "parallel_tool_calls
  * Returns 400 if the chosen tool is missing.
  */
 export function resolveToolChoice(
-  flattened: FlattenedTools,
+  flat: FlattenedTools,
   choice: ToolChoice | undefined,
   parallel: boolean | undefined,
 ): Result<ChosenTools> {
-  const allTools = [...flattened.tools];
+  const allTools = [...flat.tools];
   const parallelField = parallel === undefined ? {} : { parallel_tool_calls: parallel };
   if (choice === undefined || typeof choice === "string") {
-    if (choice === "required" && allTools.length === 0) {
-      return refuseMissingTool("a tool", flattened);
-    }
+    if (choice === "required" && allTools.length === 0) return refuseMissingTool("a tool", flat);
     if (allTools.length === 0) return success({});
     return success({
       tools: allTools,
@@ -281,63 +275,58 @@ export function resolveToolChoice(
     });
   }
   if (choice.type === "allowed_tools") {
-    const allowedTools = selectAllowed(flattened, choice);
+    const allowed = selectAllowed(flat, choice);
     const mode = choice.mode === "required" ? "required" : "auto";
-    return allowedTools.ok
-      ? success({ tools: allowedTools.value, tool_choice: mode, ...parallelField })
-      : allowedTools;
+    return allowed.ok
+      ? success({ tools: allowed.value, tool_choice: mode, ...parallelField })
+      : allowed;
   }
-  const name = flatNameOf(flattened, choice);
-  if (name === null) return refuseMissingTool(`'${toolLabel(choice)}'`, flattened);
+  const name = flatNameOf(flat, choice);
+  if (name === null) return refuseMissingTool(`'${toolLabel(choice)}'`, flat);
   const chosenTool = { type: "function" as const, function: { name } };
   return success({ tools: allTools, tool_choice: chosenTool, ...parallelField });
 }
 
-export function choosesNamespaced(
-  flattened: FlattenedTools,
-  choice: ToolChoice | undefined,
-): boolean {
+export function choosesNamespaced(flat: FlattenedTools, choice: ToolChoice | undefined): boolean {
   if (choice === undefined || typeof choice === "string") return false;
   const chosenTools = choice.type === "allowed_tools" ? listOf(choice.tools) : [choice];
   return chosenTools
     .filter(isObject)
-    .some((chosenTool) =>
-      isInNamespace(flattened.origins.get(flatNameOf(flattened, chosenTool) ?? "")),
-    );
+    .some((chosen) => isInNamespace(flat.origins.get(flatNameOf(flat, chosen) ?? "")));
 }
 
 function isInNamespace(origin: ToolOrigin | undefined): boolean {
   return origin !== undefined && origin.namespace !== null;
 }
 
-export function nativeToolChoice(flattened: FlattenedTools, choice: ToolChoice): unknown {
+export function nativeToolChoice(flat: FlattenedTools, choice: ToolChoice): unknown {
   if (typeof choice === "string") return choice;
-  const nativeNames = (chosenTool: JsonObject & KnownFields<"type">): JsonObject[] => {
-    const name = flatNameOf(flattened, chosenTool);
-    return name === null ? [] : [{ type: chosenTool.type, name }];
+  const nativeNames = (chosen: JsonObject & KnownFields<"type">): JsonObject[] => {
+    const name = flatNameOf(flat, chosen);
+    return name === null ? [] : [{ type: chosen.type, name }];
   };
   if (choice.type !== "allowed_tools") return nativeNames(choice)[0];
-  const allowedTools = listOf(choice.tools).filter(isObject).flatMap(nativeNames);
-  return { type: "allowed_tools", mode: choice.mode, tools: allowedTools };
+  const allowed = listOf(choice.tools).filter(isObject).flatMap(nativeNames);
+  return { type: "allowed_tools", mode: choice.mode, tools: allowed };
 }
 
 function selectAllowed(
-  flattened: FlattenedTools,
+  flat: FlattenedTools,
   choice: JsonObject & KnownFields<"tools">,
 ): Result<CoreTool[]> {
   const names = new Set<string>();
-  for (const chosenTool of listOf(choice.tools).filter(isObject)) {
-    const name = flatNameOf(flattened, chosenTool);
-    const { type } = chosenTool;
+  for (const chosen of listOf(choice.tools).filter(isObject)) {
+    const name = flatNameOf(flat, chosen);
+    const { type } = chosen;
     if (name !== null) names.add(name);
-    else if (SUPPORTED_TOOLS.has(type)) {
-      return refuseMissingTool(`'${toolLabel(chosenTool)}'`, flattened);
+    else if (SUPPORTED.has(type)) {
+      return refuseMissingTool(`'${toolLabel(chosen)}'`, flat);
     }
   }
-  const allowedTools = flattened.tools.filter(
+  const allowed = flat.tools.filter(
     (one) => one.type === "function" && names.has(one.function.name),
   );
-  return allowedTools.length === 0 ? refuseMissingTool("a tool", flattened) : success(allowedTools);
+  return allowed.length === 0 ? refuseMissingTool("a tool", flat) : success(allowed);
 }
 
 function flatNameOf({ origins }: FlattenedTools, choice: JsonObject): string | null {

@@ -15,10 +15,10 @@ const CHARACTERS_MAX = 10_000;
 export function schemaInstance(schema: unknown, variant = 0): unknown {
   const search = { root: schema, workLeft: WORK_MAX };
   for (let levels = 0; levels <= LEVELS_MAX && search.workLeft > 0; levels++) {
-    const position = { name: "text", variant, levels };
-    const smallest = buildValue(search, schema, position);
+    const place = { name: "text", variant, levels };
+    const smallest = buildValue(search, schema, place);
     if (smallest === undefined) continue;
-    return buildValue(search, schema, { ...position, levels: levels + SPARE_LEVELS }) ?? smallest;
+    return buildValue(search, schema, { ...place, levels: levels + SPARE_LEVELS }) ?? smallest;
   }
   return null;
 }
@@ -26,25 +26,25 @@ export function schemaInstance(schema: unknown, variant = 0): unknown {
 type Search = { readonly root: unknown; workLeft: number };
 type PropertyPlace = { readonly name: string; readonly variant: number; readonly levels: number };
 
-function buildValue(search: Search, schema: unknown, position: PropertyPlace): unknown {
-  if (position.levels < 0 || --search.workLeft < 0) return undefined;
-  const { anyOf, oneOf, ...ownKeywords } = mergeReferences(search, objectOf(schema), 0);
-  if ("const" in ownKeywords) return ownKeywords["const"];
-  const choices = listOf(ownKeywords["enum"]);
-  if (choices.length > 0) return choices[position.variant % choices.length];
-  const below = { ...position, levels: position.levels - 1 };
+function buildValue(search: Search, schema: unknown, place: PropertyPlace): unknown {
+  if (place.levels < 0 || --search.workLeft < 0) return undefined;
+  const { anyOf, oneOf, ...keywords } = mergeReferences(search, objectOf(schema), 0);
+  if ("const" in keywords) return keywords["const"];
+  const choices = listOf(keywords["enum"]);
+  if (choices.length > 0) return choices[place.variant % choices.length];
+  const below = { ...place, levels: place.levels - 1 };
   const branches = [...listOf(anyOf), ...listOf(oneOf)];
   search.workLeft -= branches.length / PARTS_PER_WORK;
   if (branches.length > 0) {
     return firstDefined(branches, (branch) =>
-      buildValue(search, { allOf: [ownKeywords, branch] }, below),
+      buildValue(search, { allOf: [keywords, branch] }, below),
     );
   }
-  const types = Array.isArray(ownKeywords["type"])
-    ? ownKeywords["type"].map(String)
-    : [guessType(ownKeywords)];
+  const types = Array.isArray(keywords["type"])
+    ? keywords["type"].map(String)
+    : [guessType(keywords)];
   const inOrder = types.toSorted((a, b) => Number(a === "null") - Number(b === "null"));
-  return firstDefined(inOrder, (type) => buildTyped(search, { ...ownKeywords, type }, below));
+  return firstDefined(inOrder, (type) => buildTyped(search, { ...keywords, type }, below));
 }
 
 function buildTyped(search: Search, schema: JsonObject, below: PropertyPlace): unknown {
@@ -125,17 +125,17 @@ function guessType(schema: JsonObject): string {
 }
 
 function mergeReferences(search: Search, schema: JsonObject, depth: number): JsonObject {
-  const { $ref: reference, allOf, ...ownKeywords } = schema;
+  const { $ref: reference, allOf, ...keywords } = schema;
   if (reference === undefined && allOf === undefined) return schema;
-  if (depth > MERGES_MAX || --search.workLeft < 0) return ownKeywords;
-  const parts = [...listOf(allOf), ownKeywords];
+  if (depth > MERGES_MAX || --search.workLeft < 0) return keywords;
+  const parts = [...listOf(allOf), keywords];
   if (typeof reference === "string") parts.unshift(resolveReference(search.root, reference));
-  let mergedSchema: JsonObject = {};
+  let merged: JsonObject = {};
   for (const part of parts) {
-    mergedSchema = mergeSchemas(mergedSchema, mergeReferences(search, objectOf(part), depth + 1));
+    merged = mergeSchemas(merged, mergeReferences(search, objectOf(part), depth + 1));
   }
-  search.workLeft -= Object.keys(objectOf(mergedSchema["properties"])).length / PARTS_PER_WORK;
-  return mergedSchema;
+  search.workLeft -= Object.keys(objectOf(merged["properties"])).length / PARTS_PER_WORK;
+  return merged;
 }
 
 function mergeSchemas(one: JsonObject, other: JsonObject): JsonObject {
