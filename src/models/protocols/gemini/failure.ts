@@ -90,7 +90,7 @@ function isAboutAccount({ status, details }: GoogleError, message: string): bool
   if (status === "FAILED_PRECONDITION") return true;
   return (
     details.some(({ reason }) => reason.startsWith("API_KEY_")) ||
-    /^API key (?:not valid|expired|not found)/i.test(message) // at the start, because messages can quote the client's text
+    /^API key (?:not valid|expired|not found)/i.test(message) // anchored at the start, because messages can quote the client's text
   );
 }
 
