@@ -78,7 +78,7 @@ const failedAttempts = z
       why: z.string().describe("A status or a word, such as `timeout` or `overloaded`."),
     }),
   )
-  .describe("Routes that failed before the one that served the request, in order.");
+  .describe("Failed attempts that aren't charged, in their order.");
 export const skippedRoutes = z
   .array(z.strictObject({ route: z.string(), why: z.enum(SKIP_REASONS) }))
   .describe("Routes that were not called, at most 16.");

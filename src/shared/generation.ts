@@ -11,8 +11,8 @@ import { warmRouteSchema } from "./warm-route.ts";
 import type { WarmRoute } from "./warm-route.ts";
 
 /**
- * The estimated cost of a call that timed out, in micro-credits, or null if the provider's price is
- * unknown. Never shown to customers.
+ * The bill of a call that timed out or failed with reported usage, in micro-credits. Null if the
+ * provider's price is unknown. No customer pays or sees it.
  */
 type LostCall = { readonly model: string; readonly cost: number | null };
 

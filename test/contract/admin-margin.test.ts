@@ -15,6 +15,7 @@ import {
   send,
 } from "./client.ts";
 import type { Account } from "./client.ts";
+import { mockUpstream, upstreamBindings, USAGE } from "./upstream.ts";
 import { GENERATION, holdOf, stubOf, valueOf } from "../wallet/wallet-desk.ts";
 
 const today = new Date().toISOString().slice(0, 10);
@@ -68,6 +69,18 @@ async function listAt(percent: number): Promise<string> {
     .bind(`prc_${list}`, list, percent)
     .run();
   return list;
+}
+
+/** Calls a model whose provider reports usage and an error, then the next model. */
+async function askAfterFailure(next: string) {
+  const account = await openAccount();
+  const message = { role: "assistant", content: "hi" };
+  const choices = [{ index: 0, message, finish_reason: "error" }];
+  mockUpstream(() => Response.json({ choices, usage: USAGE }));
+  const bindings = upstreamBindings({ UPSTREAM_HEADERS_MS: "50" });
+  const body = { models: ["mock/chat", next], messages: HELLO, max_tokens: 1 };
+  const response = await send("/v1/chat/completions", { key: account.key, body, bindings });
+  return { account, response };
 }
 
 describe("GET /admin/v1/margin", () => {
@@ -150,6 +163,29 @@ describe("GET /admin/v1/margin", () => {
     expect(provider).toMatchObject({ group: "sandbox", bought_micro: cost });
     const shown = await (await send("/v1/generations", { key: account.key })).text();
     expect(shown).not.toContain("lost");
+  });
+
+  it("includes the estimated cost of a call that timed out after another model had failed with reported usage", async () => {
+    const { account, response } = await askAfterFailure("sandbox/stall");
+    expect(response.status).toBe(502);
+    const [charged, stall] = await marginBy("model", account.orgId);
+    const [receipt] = await receiptsOf(account);
+    expect(receipt?.cost_micro).toBeGreaterThan(0);
+    expect(charged).toMatchObject({ group: "mock/chat", charged_micro: receipt?.cost_micro });
+    expect(stall).toMatchObject({ group: "sandbox/stall", requests: 1, charged_micro: 0 });
+    expect(stall?.bought_micro).toBeGreaterThan(0);
+  });
+
+  it("counts a failed call with reported usage if another model responded", async () => {
+    const { account, response } = await askAfterFailure("sandbox/echo");
+    expect(response.status).toBe(200);
+    const sums = await marginBy("model", account.orgId);
+    const [receipt] = await receiptsOf(account);
+    expect(sums).toMatchObject([
+      // nobody has configured what this provider charges
+      { group: "mock/chat", requests: 1, charged_micro: 0, unknown_requests: 1 },
+      { group: "sandbox/echo", requests: 1, charged_micro: receipt?.cost_micro, margin_micro: 0 },
+    ]);
   });
 
   it("assigns each timed-out call of a failed request to the provider of the call", async () => {

@@ -55,8 +55,7 @@ export async function callRoutes(run: Run, routes: readonly PaidRoute[]): Promis
     onFailed: (requested, failure) => {
       const { index, attempts } = requested;
       const { tried } = last;
-      const isLost = failure.reason === TIMEOUT && tried !== null;
-      const lost = isLost ? unseenCharge(run, tried) : null;
+      const lost = tried === null ? null : billOfFailure(run, tried, failure);
       last.lost = lost ?? last.lost;
       const route = routes[index]?.route;
       if (route !== undefined) reportFailedAttempt(run, { route, attempts, lost }, failure);
@@ -89,7 +88,7 @@ type CalledRoute = Omit<ServingRoute, "firstByteMs" | "dropped">;
 
 type SpentCall = { readonly tried: CalledRoute; readonly spent: FailedUsage };
 
-/** `lost` is the estimated provider bill of the last call that timed out. */
+/** `lost`: the bill of the last failed call that a provider bills. */
 type LastCall = { tried: CalledRoute | null; spent: SpentCall | null; lost: Charge | null };
 
 function toCalledRoute(
@@ -201,9 +200,9 @@ function servingRoute(
 }
 
 /**
- * Returns the outcome of a request that got no response. After a disconnect, the client pays for
- * the input and an estimate of the output. A request that caused its last failure pays for that
- * attempt. We absorb the estimated bill of a call that timed out.
+ * Returns the outcome of a request without a response. A disconnected client pays for the input and
+ * an estimate of the output. A request that caused a failure pays for the last such attempt. We
+ * absorb the bills of its other failed calls.
  */
 function endWithoutResponse(run: Run, failure: Failure, last: LastCall): EndedResponse {
   const { reason } = run.timer;
@@ -219,8 +218,24 @@ function endWithoutResponse(run: Run, failure: Failure, last: LastCall): EndedRe
 function chargeForLastCall(run: Run, { tried, spent }: LastCall): Outcome | null {
   if (spent === null) return tried === null ? null : unseenCharge(run, tried);
   useOption(run.request, spent.tried.option);
-  const route = { ...spent.tried, dropped: [], firstByteMs: run.services.now() - run.startedMs };
-  const output = { ...spent.spent, finishReason: null };
+  return spentCharge(run, spent);
+}
+
+/** Returns the provider's bill for a call that timed out or reported usage, else null. */
+function billOfFailure(
+  run: Run,
+  tried: CalledRoute,
+  { reason, spent }: ProviderFailure,
+): Charge | null {
+  if (reason === TIMEOUT) return unseenCharge(run, tried);
+  const outcome = spent === undefined ? null : spentCharge(run, { tried, spent });
+  return outcome?.kind === "settle" ? outcome : null;
+}
+
+/** Returns the charge for a call that failed because of the request. */
+function spentCharge(run: Run, { tried, spent }: SpentCall): Outcome {
+  const route = { ...tried, dropped: [], firstByteMs: run.services.now() - run.startedMs };
+  const output = { ...spent, finishReason: null };
   return chargeFor(run, route, output, { ending: "provoked", hasClientStoppedReading: false });
 }
 

@@ -1,4 +1,4 @@
-import type { FailedAttempt, Generation } from "../../shared/generation.ts";
+import type { Generation } from "../../shared/generation.ts";
 import type { Micros } from "../../shared/money.ts";
 import { micros } from "../../shared/money.ts";
 import { logEvent, reasonOf } from "../../shared/log.ts";
@@ -196,13 +196,18 @@ function chargedMicro(run: Run, answer: SettleAnswer): Micros {
   return micros(0);
 }
 
-function failedAttemptsOf(
-  { progress }: Run,
-  failed: readonly FailedAttempt[] | undefined,
+/**
+ * Returns the failed attempts besides the charged one. An attempt after it failed too, and only its
+ * record has the bill that no customer pays.
+ */
+function otherAttempts(
+  { progress: { attempts } }: Run,
+  { route: { failed = [] } }: Charge,
 ): Pick<Generation, "failed"> {
-  if (failed === undefined) return {};
-  const timedAttempts = progress.attempts.slice(0, failed.length);
-  return { failed: timedAttempts.length === failed.length ? timedAttempts : failed };
+  const timedAttempts = attempts.slice(0, failed.length);
+  const before = timedAttempts.length === failed.length ? timedAttempts : failed;
+  const all = [...before, ...attempts.slice(failed.length + 1)];
+  return all.length === 0 ? {} : { failed: all };
 }
 
 /**
@@ -237,7 +242,7 @@ function generationOf(run: Run, outcome: Charge): Generation {
     ...(run.request.trace !== undefined && { trace: run.request.trace }),
     ...(run.request.model.kind !== "chat" && { kind: run.request.model.kind }),
     ...warmRouteFields(run, outcome),
-    ...failedAttemptsOf(run, outcome.route.failed),
+    ...otherAttempts(run, outcome),
     ...skippedRoutes(run),
   };
 }

@@ -25,8 +25,8 @@ type CostRow = {
 };
 
 /**
- * Returns the costs of the newest `ROWS_MAX` requests that were settled, or voided with an absorbed
- * cost. Counts each timed-out provider call separately.
+ * Returns costs from the newest `ROWS_MAX` billed requests: settled ones, and voided ones whose
+ * cost we absorb. Other failed calls that providers bill count separately.
  */
 export function readCosts({ sql, env, nowMs }: Tx, query: CostQuery): CostReport {
   const keptMs = nowMs - numberVar(env, "RETENTION_DAYS") * DAY_MS;
@@ -60,7 +60,7 @@ export function readCosts({ sql, env, nowMs }: Tx, query: CostQuery): CostReport
     group.chargedMicro += row.charged;
     if (bought === undefined) group.unknown += 1;
     else group.boughtMicro += isAbsorbed ? row.shortfall : costOf(bought, usage);
-    addTimedOutCalls(groups, failed, { day, by: query.by });
+    addOtherFailedCalls(groups, failed, { day, by: query.by });
     const less = query.price === null ? 0 : row.charged - costOf(query.price, usage);
     if (less <= 0) continue;
     lessMicro += less;
@@ -72,8 +72,8 @@ export function readCosts({ sql, env, nowMs }: Tx, query: CostQuery): CostReport
   return { data, lessMicro: micros(lessMicro), requests, completeFrom };
 }
 
-/** Adds a request's provider calls that timed out. Customers don't pay for them. */
-function addTimedOutCalls(
+/** Adds the failed calls besides the call in the row. They aren't charged. */
+function addOtherFailedCalls(
   groups: Map<string, CostGroup>,
   failed: readonly FailedAttempt[],
   { day, by }: Pick<CostQuery, "by"> & { readonly day: string },

@@ -28,14 +28,14 @@ export function updateVoided(
     at,
     bought === undefined || usage === undefined ? 0 : costOf(bought, usage),
     absorbed === null ? null : numberOf(sql, names, soldOf(absorbed)),
-    absorbed === null ? null : timedOutDetail(absorbed),
+    absorbed === null ? null : lostDetail(absorbed),
     id,
   );
   assert(cursor.rowsWritten === 1, `request ${id} was not open`);
 }
 
-/** Returns the receipt detail if attempts before the absorbed call timed out, or null. */
-function timedOutDetail(absorbed: Generation): string | null {
+/** Returns the other failed calls that we absorb. Returns null if there are none. */
+function lostDetail(absorbed: Generation): string | null {
   const hasLost = absorbed.failed?.some(({ lost }) => lost !== undefined) === true;
   return hasLost ? receiptDetailText({ ...absorbed, tags: {} }) : null;
 }
