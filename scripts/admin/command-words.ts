@@ -39,6 +39,8 @@ export const HELP: Readonly<Record<string, string>> = {
   allowed_models: "the models that it can call",
   policy: "the allowed models, providers and data regions, as JSON",
   operator_policy: "the allowed models, providers and data regions, as JSON",
+  budgets: "further budgets, as a JSON list",
+  may_hold: "allow it to place holds and charges",
   end_user: "the end user who pays for its requests",
   expires_at: "when it expires, such as 2027-01-31T00:00:00Z",
   purchase_id: "the purchase's ID, or Stripe's ID of its session, invoice or payment",
@@ -46,6 +48,8 @@ export const HELP: Readonly<Record<string, string>> = {
   reason: "the reason that Stripe records",
   forgive_micro: "the part of the debt to forgive, in micro-credits",
   overlap_seconds: "how long the previous secrets keep working",
+  end_sessions: "also end the key's sessions",
+  stop_running: "also end running requests",
   give_up_balance: "give up the remaining credits",
   invitation_id: "the invitation's ID",
   domain: "the domain's name",
@@ -64,6 +68,14 @@ export const HELP: Readonly<Record<string, string>> = {
   list: "only this list",
   price_list: "its own price list",
   type: "only this type",
+  status: "only this status",
+  state: "only this state",
+  ends_within_days: "only if the credits last at most this number of days",
+  minutes: "the length of the period until now",
+  revoked: "only revoked keys, page by page",
+  sort: "the field to sort by",
+  order: "the direction",
+  usage_since: "send usage from this time on again, in UTC",
 };
 
 /** Placeholders of flag values, where the flag's last word doesn't fit. */
@@ -71,6 +83,10 @@ export const VALUES: Readonly<Record<string, string>> = {
   after_seq: "seq",
   group_by: "group",
   reference: "text",
+  usage_since: "time",
+  policy: "json",
+  operator_policy: "json",
+  budgets: "json",
 };
 
 /** Example values of placeholders. */

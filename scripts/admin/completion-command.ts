@@ -53,7 +53,8 @@ complete -F _turnpike_admin admin
 `;
 }
 
-function descendants({ commands }: Command): readonly Command[] {
+/** Returns all commands below a command. */
+export function descendants({ commands }: Command): readonly Command[] {
   return commands.flatMap((one) => [one, ...descendants(one)]);
 }
 

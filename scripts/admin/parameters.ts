@@ -30,6 +30,7 @@ type Schema = {
   readonly pattern?: string;
   readonly enum?: readonly (string | null)[];
   readonly anyOf?: readonly Schema[];
+  readonly items?: Schema;
   readonly minimum?: number;
   readonly maximum?: number;
   readonly default?: unknown;
@@ -181,17 +182,32 @@ function parserOf({ name, where }: Parameter, kind: Kind): (text: string) => unk
 
 function parserOfKind(kind: Kind): (text: string) => unknown {
   const { type, format, pattern, choices, minimum = 0, maximum = Number.MAX_SAFE_INTEGER } = kind;
-  if (choices.length > 0) {
-    return (text) => {
-      if (choices.includes(text)) return text;
-      throw new InvalidArgumentError(`Allowed choices are ${choices.join(", ")}.`);
-    };
-  }
+  if (choices.length > 0) return choiceOf(choices);
   if (type === "integer") return wholeNumber(minimum, maximum);
+  if (isJson(kind)) return jsonValue;
   if (type === "array") return (text) => text.split(",");
   if (type === "number") return decimal;
   if (format === "date") return day;
   return pattern !== undefined && new RegExp(pattern).test(AN_HOUR) ? dayOrHour : (text) => text;
+}
+
+function isJson({ type, items }: Kind): boolean {
+  return type === "object" || items?.type === "object";
+}
+
+function choiceOf(choices: readonly string[]): (text: string) => string {
+  return (text) => {
+    if (choices.includes(text)) return text;
+    throw new InvalidArgumentError(`Allowed choices are ${choices.join(", ")}.`);
+  };
+}
+
+function jsonValue(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new InvalidArgumentError("It must be JSON.");
+  }
 }
 
 function decimal(text: string): number {

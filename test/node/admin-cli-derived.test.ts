@@ -85,6 +85,7 @@ it.each([
   ["keys change ORG key_1 --rpm-limit none", 2, /whole number from 1 to 1000/],
   ["keys change ORG KEY --allowed-models no-such-model", 1, /param allowed_models/],
   ["keys create ORG --member owner@example.com --name A --scope none", 2, /Allowed choices are/],
+  ["keys create ORG --member owner@example.com --name A --policy {", 2, /must be JSON/],
   ["webhooks test ORG whk_none", 1, /status 404/],
 ])("the admin CLI exits for %s with %i", async (command, code, words) => {
   const ran = await operator.runs(command.replace("ORG", account.orgId).replace("KEY", keyId));
@@ -111,6 +112,8 @@ const fresh = z.object({
   color: z.enum(["red", "blue"]),
   weight: z.int().min(1).max(9).nullish(),
   is_loud: z.boolean().optional(),
+  rule: z.object({ max: z.int() }).optional(),
+  parts: z.array(z.object({ id: z.string() })).optional(),
 });
 const LIMIT = { name: "limit", schema: { type: "integer", minimum: 1, maximum: 9, default: 5 } };
 const MADE_UP = {
@@ -124,6 +127,12 @@ const MADE_UP = {
 
 it.each([
   [`create ${ORG} --color red --loud`, "POST", "", { color: "red", is_loud: true }],
+  [
+    `create ${ORG} --color red --rule {"max":2} --parts [{"id":"a"}]`,
+    "POST",
+    "",
+    { color: "red", rule: { max: 2 }, parts: [{ id: "a" }] },
+  ],
   [`list ${ORG}`, "GET", "?limit=5", null],
   [`show ${ORG} tag_1`, "GET", "/tag_1", null],
   [`change ${ORG} tag_1 --weight none`, "PATCH", "/tag_1", { weight: null }],

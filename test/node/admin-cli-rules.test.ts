@@ -1,11 +1,22 @@
 import { InvalidArgumentError } from "commander";
 import { describe, expect, it } from "vitest";
 import { microsOfDollarText, refuseSecrets, WrongUsage } from "../../scripts/admin/arguments.ts";
+import { program } from "../../scripts/admin/command-line.ts";
+import { descendants } from "../../scripts/admin/completion-command.ts";
 import { adminUrl } from "../../scripts/admin/target.ts";
 import { pathOf } from "../../scripts/admin/transport.ts";
 import { unsavedSettlements } from "../../scripts/admin/unsaved-settlements.ts";
 import { dollars } from "../../scripts/admin/words.ts";
 import { textTable } from "../../scripts/table.ts";
+
+it("the help of the admin CLI explains every option and argument", () => {
+  const unexplained = descendants(program()).flatMap((command) =>
+    [...command.options, ...command.registeredArguments]
+      .filter(({ description }) => /^(?:\d+ to \d+)?(?:, )?(?:or none)?$/.test(description))
+      .map((one) => `${command.name()} ${"flags" in one ? one.flags : one.name()}`),
+  );
+  expect(unexplained).toEqual([]);
+});
 
 const ORG = "0b5f2f5c-0000-4000-8000-000000000000";
 
