@@ -41,12 +41,12 @@ export function detailsOf(act: string, body: unknown, response: object): Details
     ...(act.startsWith("PATCH ") && others.length > 0 && { other_fields: others }),
     ...(act.endsWith("/refund") && { purchase_dollars: returned["amount_dollars"] }),
     ...(act === "POST /rerate" && { dry_run: returned["dry_run"] }),
-    ...(act === "POST /prices" && pricesView(returned)),
+    ...(act === "POST /prices" && priceDetails(returned["prices"])),
   };
   return Object.keys(details).length === 0 ? null : details;
 }
 
-function pricesView({ prices }: Details): Details {
+export function priceDetails(prices: unknown): Details {
   const rows: readonly unknown[] = Array.isArray(prices) ? prices : [];
   return {
     prices: rows.slice(0, PRICES_MAX).map((row) => pickFields(row, PRICE_FIELDS)),

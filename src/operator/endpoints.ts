@@ -27,7 +27,7 @@ import { getHealth } from "./health.ts";
 import { deleteKey, getKey, getKeys, patchKey, postRotation } from "./keys.ts";
 import { deleteMember, getMembers, patchMember, postMember } from "./members.ts";
 import { getOperatorEvents, recordAct } from "./operator-events.ts";
-import type { ForOperators, OperatorCall } from "./operator-context.ts";
+import type { ForOperators, OperatorCall, OperatorChange } from "./operator-context.ts";
 import {
   getLostOrganizations,
   getOrganization,
@@ -136,7 +136,7 @@ function endpoint<
 >(
   method: M,
   path: Path,
-  handle: (call: OperatorCall) => Promise<A>,
+  handle: (call: OperatorChange) => Promise<A>,
   ...roles: readonly OperatorRole[]
 ): ForOperators & Typed<`${M} ${Path}`, A> {
   const changeRoles: readonly OperatorRole[] = [...roles, "all"];
@@ -158,11 +158,15 @@ function endpoint<
             "This organization is closed. Restore it first, if it was closed recently.";
           return refuse({ kind: "conflict", message, param: null, code: "organization_closed" });
         }
-        const answer = await handle(call.value);
+        let noted: ReturnType<typeof detailsOf> = null;
+        const noteDetails: OperatorChange["noteDetails"] = (details) => {
+          noted = details;
+        };
+        const answer = await handle({ ...call.value, noteDetails });
         if (!answer.ok || method === "GET") return answer;
         const { id, ...target } = call.value.params;
         const act = `${method} ${path}`;
-        const details = detailsOf(act, call.value.body, answer.value);
+        const details = noted ?? detailsOf(act, call.value.body, answer.value);
         await recordAct(requestedCall, {
           act,
           orgId: id ?? createdOrganizationId(answer),

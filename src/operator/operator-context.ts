@@ -52,6 +52,11 @@ export type OperatorCall = OperatorContext & {
   readonly idempotencyKey: string | null;
 };
 
+/** `noteDetails` stores the details of a change that neither its body nor its response has. */
+export type OperatorChange = OperatorCall & {
+  readonly noteDetails: (details: Readonly<Record<string, unknown>>) => void;
+};
+
 export type ForOperators = OperatorRoute & {
   readonly handle: (call: OperatorCall) => Promise<Answer>;
 };

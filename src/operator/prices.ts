@@ -17,7 +17,8 @@ import { timestamp } from "../shared/clock.ts";
 import { invalid, refuse, success } from "../shared/failure.ts";
 import type { Refusal, Result } from "../shared/failure.ts";
 import { mintId } from "../shared/id.ts";
-import type { OperatorCall } from "./operator-context.ts";
+import { priceDetails } from "./act-details.ts";
+import type { OperatorCall, OperatorChange } from "./operator-context.ts";
 import { priceOfFields } from "../shared/usage.ts";
 import { newPrices, pricesInput, priceRowView, uncountedUnit } from "./price-fields.ts";
 import type { PostedRow } from "./price-fields.ts";
@@ -64,7 +65,7 @@ export async function postPrices(call: OperatorCall) {
 }
 
 /** Handles `DELETE /prices/{price_id}`. Rejects a row that isolates may already use. */
-export async function removePrice(call: OperatorCall) {
+export async function removePrice(call: OperatorChange) {
   const { db, now, params, priceLeadMs } = call;
   const row = await findPrice(db, params["price_id"] ?? "");
   if (row === null) return refuse({ kind: "not_found", message: "No such price." });
@@ -76,6 +77,7 @@ export async function removePrice(call: OperatorCall) {
     const message = `The list '${row.list}' belongs to an organization and can't lose its last row.`;
     return refuse({ kind: "conflict", message, param: null, code: "price_list_in_use" });
   }
+  call.noteDetails(priceDetails([priceRowView(row)]));
   return success({ id: row.id, deleted: true });
 }
 

@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import { actSentence } from "../../src/console/browser/lib/operator-acts.ts";
 
+const REMOVE = "DELETE /prices/{price_id}";
 const said = (act: string, details: object, name: string | null = null): string =>
   actSentence({
     operator: "admin",
@@ -44,4 +45,6 @@ it("an event of an earlier release, without details, still has a sentence", () =
   expect(said("DELETE /orgs/{id}/keys/{key_id}", {})).toBe(
     "admin revoked a key of Northwind Labs.",
   );
+  const removal = actSentence({ operator: "admin", act: REMOVE, organization: null, details: {} });
+  expect(removal).toBe("admin removed a price.");
 });

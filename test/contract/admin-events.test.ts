@@ -82,8 +82,11 @@ describe("GET /admin/v1/events", () => {
     const list = `l-${crypto.randomUUID().slice(0, 8)}`;
     const from = new Date(Date.now() + 40 * 86_400_000).toISOString();
     const price = { input: 0.6, output: 4 };
-    await admin("POST", "/prices", { rows: [{ list, item: "sandbox/echo", from, price }] });
-    const sentence = ` set the price of sandbox/echo in the list ${list}: $0.60 in, $4.00 out, from `;
+    const rows = [{ list, item: "sandbox/echo", from, price }];
+    const posted = await admin("POST", "/prices", { rows });
+    const { prices } = await posted.json<{ prices: readonly { id: string }[] }>();
+    await admin("DELETE", `/prices/${prices[0]?.id}`);
+    const row = `sandbox/echo in the list ${list}: $0.60 in, $4.00 out, from `;
     // Other files add events too.
     let { events: some, next_after: after } = await page("limit=100");
     const all = some.map(actSentence);
@@ -91,7 +94,9 @@ describe("GET /admin/v1/events", () => {
       ({ events: some, next_after: after } = await page(`limit=100&after=${after}`));
       all.push(...some.map(actSentence));
     }
-    expect(all.filter((text) => text.includes(sentence))).toHaveLength(1);
+    for (const verb of ["set", "removed"]) {
+      expect(all.filter((text) => text.includes(` ${verb} the price of ${row}`))).toHaveLength(1);
+    }
   });
 
   it("stores no address, name or secret of a body", async () => {

@@ -58,8 +58,9 @@ const ACTS: Readonly<Record<string, string | ((told: ActInput) => string)>> = {
   "POST /orgs/{id}/webhooks/{webhook_id}/replay": "replayed events to a webhook of",
   "POST /orgs/{id}/settle": "settled a request of",
   "POST /orgs/{id}/rebuild-wallet": "rebuilt the wallet of",
-  "POST /prices": pricesText,
-  "DELETE /prices/{price_id}": "removed a price",
+  "POST /prices": (told) => pricesText(told, "set the price of", "scheduled prices"),
+  "DELETE /prices/{price_id}": (told) =>
+    pricesText(told, "removed the price of", "removed a price"),
   "POST /merchants": "created a merchant",
   "POST /merchants/{name}/rotate": "rotated the secret of a merchant",
   "DELETE /merchants/{name}": "removed a merchant",
@@ -100,14 +101,14 @@ type Price = {
   readonly price: Readonly<Record<string, number>> | null;
 };
 
-function pricesText({ details }: ActInput): string {
+function pricesText({ details }: ActInput, verb: string, other: string): string {
   const { prices = [], price_count: count } = details as {
     readonly prices?: readonly Price[];
     readonly price_count?: number;
   };
-  if (prices.length === 0) return "scheduled prices";
+  if (prices.length === 0) return other;
   const more = (count ?? 0) - prices.length;
-  return `set the price of ${prices.map(priceText).join("; ")}${more > 0 ? `; and ${counted(more, "more price")}` : ""}`;
+  return `${verb} ${prices.map(priceText).join("; ")}${more > 0 ? `; and ${counted(more, "more price")}` : ""}`;
 }
 
 function priceText({ list, item, from, percent, price }: Price): string {
