@@ -3,7 +3,12 @@ import type { Event } from "../../src/console/browser/api/types.ts";
 import { EVENT_TYPES, LOUD } from "../../src/console/browser/lib/event-types.ts";
 import { sentenceOf } from "../../src/console/browser/lib/event-sentence.ts";
 
-const NAMES: Readonly<Record<string, string>> = { key_1: "Server", key_2: "Ann", mem_1: "Dana" };
+const NAMES: Readonly<Record<string, string>> = {
+  key_1: "Server",
+  key_2: "Ann",
+  mem_1: "Dana",
+  pau_1: "ben",
+};
 const nameOf = (id: string): string => NAMES[id] ?? id;
 const KEY = { kind: "key", id: "key_2" } as const;
 const OPERATOR = { kind: "operator", id: "admin" } as const;
@@ -159,6 +164,20 @@ it("a pause names its key", () => {
   const data = { scope: "key", reason: "leaked" };
   expect(said("pause.created", "key_1", data, KEY)).toBe("Ann paused Server: leaked.");
   expect(said("pause.ended", "key_9", { scope: "key" }, KEY)).toBe("Ann ended the pause of a key.");
+});
+
+it("a pause of an end user names the end user while it is in effect", () => {
+  const data = { scope: "end_user", pause_id: "pau_1" };
+  expect(said("pause.created", "usr_1", data, KEY)).toBe("Ann paused ben.");
+  expect(said("pause.ended", "usr_1", { ...data, pause_id: "pau_9" }, KEY)).toBe(
+    "Ann ended the pause of an end user.",
+  );
+});
+
+it("an end user whose ID looks like a member's isn't called a member", () => {
+  const id = "0b5f2f5c-0000-4000-8000-000000000000";
+  expect(said("end_user.quota_reached", id, { period: "day" })).toMatch(`${id} has used up`);
+  expect(said("member.removed", id, {}, KEY)).toBe("Ann removed member 0b5f2f5c.");
 });
 
 it("an event of every type has a sentence, even with empty data", () => {

@@ -1,6 +1,7 @@
 import type { Event } from "../api/types.ts";
 import { spanOf } from "./budgets.ts";
 import { after, changesOf, moment, onlyChange, plain } from "./changes.ts";
+import { memberName } from "./member-name.ts";
 import { left, percent, spent } from "./money.ts";
 
 export type EventType = Event["type"];
@@ -26,9 +27,9 @@ export function sentenceOf(event: Event, nameOf: NameOf): string {
   const { data, actor, subject, type } = event;
   const input: SentenceInput = {
     who: actorOf(actor, nameOf),
-    what: typeof data["email"] === "string" ? data["email"] : personOf(subject, nameOf),
-    owner: ownerOf(plain(data["scope"]), subject, nameOf),
-    organization: UUID.test(nameOf(subject)) ? "the organization" : nameOf(subject),
+    what: typeof data["email"] === "string" ? data["email"] : subjectOf(event, nameOf),
+    owner: ownerOf(event, nameOf),
+    organization: nameOf(subject) === subject ? "the organization" : nameOf(subject),
     changes: changesOf(data["changes"], nameOf),
     changeOf: (field) => onlyChange(data["changes"], field),
     text: (name) => ((data[name] ?? null) === null ? "" : plain(data[name])),
@@ -41,17 +42,15 @@ export function sentenceOf(event: Event, nameOf: NameOf): string {
   return `${sentence}.`;
 }
 
+/** An end user's ID can look like a member's. */
+function subjectOf({ type, subject }: Event, nameOf: NameOf): string {
+  return type.startsWith("end_user.") ? subject : memberName(nameOf(subject));
+}
+
 export function actorOf({ kind, id }: Event["actor"], nameOf: NameOf): string {
   if (id === null) return "Turnpike";
   if (kind === "operator") return `${id} (operator)`;
-  return kind === "session" ? `A session (${id})` : personOf(id, nameOf);
-}
-
-const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/;
-
-function personOf(id: string, nameOf: NameOf): string {
-  const name = nameOf(id);
-  return UUID.test(name) ? `member ${name.slice(0, 8)}` : name;
+  return kind === "session" ? `A session (${id})` : memberName(nameOf(id));
 }
 
 const CLOSINGS: Readonly<Record<string, string>> = { on: "closed", off: "restored" };
@@ -152,10 +151,12 @@ const OWNERS: Readonly<Record<string, string>> = {
   end_user: "an end user",
 };
 
-function ownerOf(scope: string, subject: string, nameOf: NameOf): string {
-  const name = nameOf(subject);
-  const isNamed = (scope === "key" || scope === "member") && name !== subject;
-  return isNamed ? name : (OWNERS[scope] ?? scope);
+/** Events don't store an end user's name, so only a pause in effect names its end user. */
+function ownerOf({ data, subject }: Event, nameOf: NameOf): string {
+  const scope = plain(data["scope"]);
+  const id = scope === "end_user" ? plain(data["pause_id"]) : subject;
+  const isNamed = /^(?:key|member|end_user)$/.test(scope) && nameOf(id) !== id;
+  return isNamed ? nameOf(id) : (OWNERS[scope] ?? scope);
 }
 
 const PERIODS: Readonly<Record<string, readonly [quota: string, end: string]>> = {

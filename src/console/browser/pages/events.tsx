@@ -16,6 +16,7 @@ import { LazyPage } from "../ui/lazy.tsx";
 import type { Part } from "../ui/lazy.tsx";
 import { List } from "../ui/list.tsx";
 import { column, timeColumn } from "../ui/columns.tsx";
+import { usePauses } from "../ui/pauses.tsx";
 import type { Column } from "../ui/table.tsx";
 
 const FILTERS = ["type", "from", "to"] as const;
@@ -34,7 +35,9 @@ function EventList() {
   const [query] = useQuery();
   const [opened, setOpened] = useState<Event | null>(null);
   const [, id] = useCell(route).path;
-  const nameOf = useNames();
+  const names = useNames();
+  const pauses = usePauses().filter(({ scope }) => scope === "end_user");
+  const nameOf: NameOf = (name) => pauses.find((one) => one.id === name)?.subject ?? names(name);
   const { type, from, to } = query;
   const chosen = {
     ...(type && { type: type as Event["type"] }),

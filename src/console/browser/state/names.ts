@@ -1,3 +1,4 @@
+import { memberName } from "../lib/member-name.ts";
 import { useSession } from "./session.ts";
 import { useGroupNames } from "./spend.ts";
 
@@ -8,6 +9,6 @@ export function useNames(): (id: string) => string {
   return (id) => {
     if (id === organization?.id) return organization.name;
     const member = nameOf("member", id);
-    return member === id ? nameOf("key", id) : member;
+    return member === memberName(id) ? nameOf("key", id) : member;
   };
 }

@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { urlOf } from "../api/client.ts";
 import type { Outcome } from "../api/client.ts";
+import { memberName } from "../lib/member-name.ts";
 import type { DayRow } from "../lib/spend.ts";
 import { readAside, readOnce, useLoaded, useRead } from "./reads.ts";
 import type { Read } from "./reads.ts";
@@ -123,7 +124,7 @@ export function useGroupNames(): (by: Splits | "tag", group: string | null) => s
   const ownMemberId = useSession().member?.id;
   return (by, group) => {
     if (group === null) return NO_NAMES[by] ?? "none";
-    if (by === "member") return members.get(group) ?? (group === ownMemberId ? "you" : group);
+    if (by === "member") return members.get(group) ?? (group === ownMemberId ? "you" : memberName(group));
     return by === "key" ? nameOfKey(group) : group;
   };
 }

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import type { Pause } from "../api/types.ts";
+import { memberName } from "../lib/member-name.ts";
 import { useNames } from "../state/names.ts";
 import { change, readAside, useRead } from "../state/reads.ts";
 import { useMay, useSession } from "../state/session.ts";
@@ -83,7 +84,7 @@ function Notice({ pause }: { pause: Pause }) {
   const may = useMay();
   const [isEnding, setEnding] = useState(false);
   const { id, scope, subject, reason, until, source } = pause;
-  const name = nameOf(subject);
+  const name = scope === "end_user" ? subject : memberName(nameOf(subject));
   return (
     <>
       <p class="notice">
@@ -127,7 +128,7 @@ function creatorText(
   nameOf: (id: string) => string,
 ): string {
   if (source === "budget") return "By a budget";
-  return source === "operator" ? "By the operator" : `By ${nameOf(id ?? "")}`;
+  return source === "operator" ? "By the operator" : `By ${memberName(nameOf(id ?? ""))}`;
 }
 
 type PauseTarget = Owner & { readonly verb: string };
