@@ -2,10 +2,11 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { createKey, postMember } from "../../scripts/admin-client.ts";
 import { makeOrganization } from "../node/support/organization.ts";
 import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
-import { PHONE, expectAccessible, goTo, logIn, openWindow } from "./browser.ts";
+import { PHONE, expectAccessible, goTo, logIn, openWindow, rail } from "./browser.ts";
 
 const browser = openWindow();
 let owner: { readonly orgId: string; readonly key: string };
+let memberId = "";
 let memberKey = "";
 
 beforeAll(async () => {
@@ -13,7 +14,7 @@ beforeAll(async () => {
   owner = await makeOrganization(admin.url, ADMIN_TOKEN, { rpmLimit: 1000 });
   const { orgId } = owner;
   const person = { email: "member@example.com", role: "member" } as const;
-  const { id: memberId } = await postMember(admin, orgId, person);
+  memberId = (await postMember(admin, orgId, person)).id;
   const terms = { orgId, memberId, scope: "regional", rpmLimit: 100, name: "Member" } as const;
   memberKey = await createKey(admin, terms);
 });
@@ -87,6 +88,36 @@ describe("pauses in the console", () => {
     await page.getByRole("button", { name: "Resume requests" }).click();
     await notice.waitFor({ state: "detached" });
     expect((await ask(memberKey)).status).toBe(200);
+  });
+});
+
+describe("pauses of others in the console", () => {
+  const reason = "Night shift";
+
+  it("name their end user and member, and are read once for all parts of a page", async () => {
+    await call("POST", "users", { external_id: "ben" });
+    await call("POST", "pauses", { scope: "end_user", id: "ben", reason });
+    await call("POST", "pauses", { scope: "member", id: memberId, reason });
+    const page = await logIn(browser, owner.key);
+    await page.clock.install();
+    await page.reload();
+    await rail(page).waitFor();
+    await goTo(page, "Events");
+    await page.getByText(`paused ben: ${reason}.`).waitFor();
+    await goTo(page, "Settings");
+    await page.getByText(`requests of member ${memberId.slice(0, 8)} are paused`).waitFor();
+    let reads = 0;
+    page.on("request", (request) => {
+      if (request.url().endsWith("/v1/pauses")) reads += 1;
+    });
+    for (let seconds = 0; seconds < 60; seconds += 5) {
+      await page.clock.runFor(5000);
+      await new Promise((resolve) => setTimeout(resolve, 200)); // the region answers meanwhile
+    }
+    expect(reads).toBeLessThanOrEqual(5);
+    expect(reads).toBeGreaterThan(2);
+    const { pauses } = (await (await call("GET", "pauses")).json()) as { pauses: { id: string }[] };
+    for (const pause of pauses) await call("DELETE", `pauses/${pause.id}`);
   });
 });
 

@@ -75,7 +75,7 @@ export function useLoaded<T>(
     const watcher = (): void => rerender((count) => count + 1);
     entry.watchers.add(watcher);
     if (entry.stale || Date.now() - entry.at > FRESH_MS) void refresh(entry);
-    const timer = every > 0 ? setInterval(() => !document.hidden && refresh(entry), every) : 0;
+    const timer = every > 0 ? setInterval(() => refreshIfDue(entry, every), every) : 0;
     return () => {
       entry.watchers.delete(watcher);
       clearInterval(timer);
@@ -168,6 +168,12 @@ async function refresh(entry: CacheEntry): Promise<void> {
   }
   for (const watcher of entry.watchers) watcher();
   if (entry.stale && outcome.ok) void refresh(entry);
+}
+
+/** Several parts of a page can show the same read, so each skips what another has just read. */
+function refreshIfDue(entry: Entry, every: number): void {
+  const isDue = !entry.pending && Date.now() - entry.at > every - FRESH_MS;
+  if (isDue && !document.hidden) void refresh(entry);
 }
 
 export function refreshPaths(paths: readonly string[]): void {
