@@ -79,6 +79,12 @@ describe("pauses in the console", () => {
     const notice = page.locator(".notice").filter({ hasText: "are paused: Audit." });
     await notice.waitFor();
     expect(await page.getByRole("button", { name: "Stop spending" }).count()).toBe(0);
+    await goTo(page, "Requests");
+    await page.getByRole("link", { name: "Rejected", exact: true }).click();
+    await page.getByRole("row", { name: /Rejected/ }).waitFor();
+    expect(await page.getByRole("row", { name: /Succeeded/ }).count()).toBe(0);
+    await goTo(page, "Settings");
+    await notice.waitFor();
     const ofMember = await ask(memberKey);
     const other = await logIn(browser, memberKey);
     await other.goto(`/console/#/requests/${ofMember.headers.get("x-request-id") ?? ""}`);

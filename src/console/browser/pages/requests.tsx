@@ -36,6 +36,7 @@ const TABS = [
   ["All", ""],
   ["Succeeded", "settled"],
   ["Errors", "error"],
+  ["Rejected", "refused"],
   ["Running", "held"],
 ] as const;
 
