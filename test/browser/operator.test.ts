@@ -1,7 +1,7 @@
 import { beforeAll, expect, it } from "vitest";
 import { makeOrganization } from "../node/support/organization.ts";
 import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
-import { logIn, openWindow, settled } from "./browser.ts";
+import { expectAccessible, goTo, logIn, openWindow, settled } from "./browser.ts";
 import type { WatchedPage } from "./browser.ts";
 
 const ROLES = ["read", "support", "finance"] as const;
@@ -39,6 +39,22 @@ async function post(url: string, token: string, body: object): Promise<void> {
   });
   expect(response.status, await response.text()).toBe(201);
 }
+
+it("an operator sees in a customer's view each client, and why two pages are empty", async () => {
+  const page = await logIn(browser, ADMIN_TOKEN);
+  await page.goto(`/console/#/organizations/${orgId}`);
+  await page.getByRole("button", { name: "View as customer" }).click();
+  await page.getByText("without making changes").waitFor();
+  await goTo(page, "Connect");
+  await page.getByRole("tab").first().waitFor();
+  expect(await page.getByLabel(/key/i).count()).toBe(0);
+  await goTo(page, "Playground");
+  await page.getByText("You view this organization without its keys").waitFor();
+  await goTo(page, "Team");
+  await page.getByText("to see the members on the customer's page").waitFor();
+  await expectAccessible(page);
+  expect(page.faults).toEqual([]);
+});
 
 it("an operator's invalid key limit is rejected at its field, and only changed fields are sent", async () => {
   const page = await logIn(browser, ADMIN_TOKEN);

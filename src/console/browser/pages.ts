@@ -2,7 +2,7 @@ import type { FunctionComponent } from "preact";
 import type { Session } from "./api/session.ts";
 import type { Call } from "./api/client.ts";
 import { goTo, route } from "./state/route.ts";
-import { isLimited, isOperator, isPerson, isSenior, may } from "./state/session.ts";
+import { isLimited, isOperator, isPerson, isSenior, isViewing, may } from "./state/session.ts";
 import type { IconName } from "./ui/icons.tsx";
 
 export type Page = {
@@ -21,11 +21,13 @@ const mayCall =
     may(session, call);
 const mayListModels = mayCall("GET /v1/models");
 const hasUnlimitedKey = mayCall("GET /v1/keys");
-const mayChat = mayCall("POST /v1/chat/completions");
+/** An operator's view of a customer shows these pages without their actions. */
+const mayChat = (session: Session): boolean =>
+  may(session, "POST /v1/chat/completions") || isViewing(session);
 /** Sessions with a key see the Team page too, because it explains how to get access. */
 const hasTeam = (session: Session): boolean =>
   may(session, "GET /console/api/people/members") ||
-  (session.kind === "key" && hasUnlimitedKey(session));
+  (!isPerson(session) && hasUnlimitedKey(session));
 
 /** All pages, in menu order. A session starts at the first page that it can open. */
 export const PAGES: readonly Page[] = [

@@ -9,7 +9,7 @@ import { connectKey } from "../state/connect-key.ts";
 import { useModels } from "../state/models.ts";
 import { readAside, change, useLoaded, useRead } from "../state/reads.ts";
 import { useQuery } from "../state/route.ts";
-import { useMay, useSession } from "../state/session.ts";
+import { isViewing, useMay, useSession } from "../state/session.ts";
 import { Code, Copy, Head } from "../ui/basics.tsx";
 import { useChange } from "../ui/dialog.tsx";
 import { Failed, ReadResult } from "../ui/states.tsx";
@@ -21,16 +21,16 @@ const SHOWN_CHARACTERS = 18;
 
 export function Connect() {
   const [query, update] = useQuery();
-  const { region } = useSession();
+  const who = useSession();
   const read = useLoaded(BLOCKS, async () => (await send(BLOCKS, {})) as Read);
   const held = useCell(connectKey);
   return (
     <>
       <Head
         title="Connect"
-        text={`Each block works in an empty shell. It contains the ${region.toUpperCase()} region's address and your key.`}
+        text={`Each block works in an empty shell. It contains the ${who.region.toUpperCase()} region's address and your key.`}
       />
-      <KeyLine client={query["client"] ?? "my first client"} />
+      {!isViewing(who) && <KeyLine client={query["client"] ?? "my first client"} />}
       <ReadResult read={read} height={480}>
         {(clients) => {
           const shown = clients.find(({ name }) => name === query["client"]) ?? clients[0];

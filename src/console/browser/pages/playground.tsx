@@ -12,7 +12,7 @@ import { finalBill, newestRequests } from "../state/bill.ts";
 import { modelHint, useModels } from "../state/models.ts";
 import type { ListedModel } from "../state/models.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
-import { isLimited, session } from "../state/session.ts";
+import { isLimited, isViewing, session, useSession } from "../state/session.ts";
 import { Code, Facts, Head, Money, Panel } from "../ui/basics.tsx";
 import { Field, Input } from "../ui/dialog.tsx";
 import { Failed, ReadResult } from "../ui/states.tsx";
@@ -65,6 +65,12 @@ const NOTHING: Answer = {
 };
 
 export function Playground() {
+  const isReadOnly = isViewing(useSession());
+  const text = "You view this organization without its keys, so you can't send requests.";
+  return isReadOnly ? <Head title="Playground" text={text} /> : <Requesting />;
+}
+
+function Requesting() {
   const [query] = useQuery();
   const read = useModels();
   const chat = readAside(read)?.data.filter(({ kind }) => kind === "chat") ?? [];

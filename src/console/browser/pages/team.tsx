@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import type { Invitation, MadeInvitation, TeamMember } from "../api/types.ts";
 import { change, useRead } from "../state/reads.ts";
-import { endSession, may, useSession } from "../state/session.ts";
+import { endSession, isViewing, may, useSession } from "../state/session.ts";
 import { Badge, Head, Panel, Time } from "../ui/basics.tsx";
 import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
 import { Company } from "./company.tsx";
@@ -20,6 +20,9 @@ const LIST = "GET /console/api/people/members";
 
 export function Team() {
   const who = useSession();
+  if (isViewing(who)) {
+    return <Head title="Team" text="Leave this view to see the members on the customer's page." />;
+  }
   return may(who, LIST) ? <Members /> : <OwnAccountOnly name={who.key?.name ?? ""} />;
 }
 
