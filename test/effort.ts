@@ -1,9 +1,9 @@
 const { TURNPIKE_LONG } = import.meta.env as Readonly<Record<string, unknown>>;
 
-/** Whether this is `npm run test:long`: the same proofs with as much as minutes and hours allow. */
+/** Whether this is `npm run test:long`, which runs the same tests with more inputs. */
 export const IS_LONG = TURNPIKE_LONG === "1";
 
-/** How much a test tries: little enough for `npm test`, or what a long run is there for. */
+/** Returns the amount of work for this run: small for `npm test`, large for a long run. */
 export function effort(usual: number, long: number): number {
   return IS_LONG ? long : usual;
 }

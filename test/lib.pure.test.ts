@@ -27,7 +27,7 @@ it("dollars are converted exactly to micro-credits, or rejected", () => {
   );
 });
 
-it("an error names a missing, short or malformed binding, but not its value", () => {
+it("an error about a missing, short or malformed binding contains its name, but not its value", () => {
   const parsed = parseConfig({ REGION: "eu", KEY_SECRETS: "a:short", ADMIN_TOKEN: "hunter2" });
   expect(parsed.ok).toBe(false);
   if (parsed.ok) return;
@@ -38,7 +38,7 @@ it("an error names a missing, short or malformed binding, but not its value", ()
   expect(JSON.stringify(parsed)).not.toContain("hunter2");
 });
 
-it("an error names the wrong field of a malformed JSON variable and its rule", () => {
+it("an error about a malformed JSON variable contains the wrong field and its rule", () => {
   const parsed = parseConfig({
     REGION: "eu",
     KEY_SECRETS: `a:${"keys-secret-".padEnd(32, "0123")}`,
@@ -78,7 +78,7 @@ describe("the configuration of another region", () => {
   };
   const us = { region: "us", url: "https://us.test", signing: { sender: "eu", secret: EU_SIGNS } };
 
-  it("signs with its next secret once there is one, and accepts the current and the next", () => {
+  it("signs with the next secret once it exists, and accepts the current and the next one", () => {
     const accepted = [{ sender: "us", secret: US_SIGNS }];
     const next = { sender: "us", secret: NEXT };
     expect(peersOf({})).toEqual([{ ...us, accepted }]);
@@ -88,7 +88,7 @@ describe("the configuration of another region", () => {
     ]);
   });
 
-  it("can have the same current and next secret, as at the end of a rotation", () => {
+  it("accepts the same current and next secret, as at the end of a rotation", () => {
     expect(peersOf({ PEER_IN_US_NEXT: US_SIGNS, PEER_OUT_US_NEXT: EU_SIGNS })).toEqual([
       { ...us, accepted: [{ sender: "us", secret: US_SIGNS }] },
     ]);
@@ -99,7 +99,7 @@ describe("the configuration of another region", () => {
     ["PEER_IN_US", { PEER_IN_US: NEXT, PEER_OUT_US_NEXT: NEXT }],
     ["PEER_IN_US_NEXT", { PEER_IN_US_NEXT: EU_SIGNS }],
     ["PEER_IN_US_NEXT", { PEER_IN_US_NEXT: NEXT, PEER_OUT_US_NEXT: NEXT }],
-  ])("can't have one secret for both directions: %s", (variable, vars) => {
+  ])("rejects one secret for both directions: %s", (variable, vars) => {
     expect(peersOf(vars)).toEqual([variable]);
   });
 
@@ -108,7 +108,7 @@ describe("the configuration of another region", () => {
     expect(peersOf({ PEERS: "", PEER_OUT_US: "", PEER_IN_US: "" })).toEqual([]);
   });
 
-  it("must have an https origin, or http on loopback while the sandbox is on", () => {
+  it("requires an https origin, or http on loopback while the sandbox is on", () => {
     const urls = [
       "https://us.test",
       "https://us.test/",

@@ -1,6 +1,6 @@
 import { TestRunner } from "vitest";
 
-/** What a test measured: plain numbers by name. */
+/** The figures that a test measured, by name. */
 type Measured = Readonly<Record<string, number>>;
 
 declare module "vitest" {
@@ -10,8 +10,8 @@ declare module "vitest" {
 }
 
 /**
- * Keeps what the running test has measured in the report of the run, where `npm run figures` reads it;
- * a name that comes again is overwritten. No test depends on it.
+ * Records a test's figures in the report, from which `npm run figures` reads them. A repeated name
+ * overwrites the earlier figure. No test depends on them.
  */
 export function measured(values: Measured): void {
   const test = TestRunner.getCurrentTest();
@@ -19,7 +19,7 @@ export function measured(values: Measured): void {
   test.meta.measured = { ...test.meta.measured, ...values };
 }
 
-/** Adds to what the running test has counted so far. */
+/** Adds to the figures of the running test. */
 export function counted(values: Measured): void {
   const before = TestRunner.getCurrentTest()?.meta.measured ?? {};
   measured(

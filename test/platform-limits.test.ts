@@ -8,7 +8,7 @@ const HALF = "x".repeat(SQLITE_BYTES_MAX / 2);
 const MANY = Array.from({ length: 101 }, () => 1);
 const MANY_BOUND = `SELECT 1 IN (${MANY.map(() => "?").join(", ")})`;
 const LONG = `SELECT '${"x".repeat(100_000)}'`;
-/** A string of two million and one bytes, made in the statement. */
+/** A string of two million and one bytes, created in the statement. */
 const MADE = `SELECT hex(zeroblob(${SQLITE_BYTES_MAX / 2})) || 'x' AS made`;
 
 const storage = env.WALLET.getByName("platform-limits");
@@ -39,7 +39,7 @@ test("a Durable Object rejects a statement with 101 bound values", async () => {
   await expect(run).rejects.toThrow("too many SQL variables");
 });
 
-test("a Durable Object stores a string of 2 MB, and rows that are larger together", async () => {
+test("a Durable Object stores a string of 2 MB, and rows that are larger in total", async () => {
   const rows = await inStorage((sql) => {
     sql.exec(
       "INSERT INTO platform_limits VALUES (?, NULL), (?, NULL)",

@@ -1,19 +1,22 @@
 import { readSource } from "./tidy-source.ts";
 import type { Files } from "./tidy-rules.ts";
 
-/** What src has of things that are to become fewer; each number is a ratchet in tidy.test.ts. */
+/** Counts of things in src that should decrease. Each number is a maximum in tidy.test.ts. */
 type Counts = {
-  /** Assertions of a type by `as`, `as const` and renamed imports apart. */
+  /** Type assertions by `as`, without `as const` and renamed imports. */
   readonly casts: number;
-  /** Accesses as `["x"]` to what a schema or a shape could have read, in the protocols, providers, core and endpoints of models. */
+  /**
+   * Accesses such as `["x"]` that a schema or type could replace, in the protocols, providers, core
+   * and endpoints of models.
+   */
   readonly lookups: number;
-  /** Names of exported types that two files give to different things. */
+  /** Names of exported types that two files use for different things. */
   readonly alike: readonly string[];
   /** Names in `ONE_MEANING` that two files declare, exported or not. */
   readonly ambiguous: readonly string[];
 };
 
-/** Words that mean one thing each wherever they stand. */
+/** Names with one meaning throughout src. */
 const ONE_MEANING: ReadonlySet<string> = new Set([
   "Asked",
   "Row",
@@ -23,7 +26,7 @@ const ONE_MEANING: ReadonlySet<string> = new Set([
   "Place",
 ]);
 const READERS = /^src\/models\/(?:protocols|providers|core|endpoints)\//;
-/** Not `as const`, a variable of that name, nor the key of a mapped type. */
+/** Not `as const`, a variable of that name, or the key of a mapped type. */
 const CAST = /(?<!\[\w+ in [^\]]{0,80})\sas (?!const\b)(?=[\w({[])/g;
 const LOOKUP = /(?<=([\w$]+|[)\]])(?:\?\.)?)\[ +\]/g;
 const DECLARED = /^(export )?(?:type|class|interface) (\w+)/gm;
@@ -54,7 +57,7 @@ export function countsOf(files: Files): Counts {
   };
 }
 
-/** Whether what is looked up is a field of a value: a type's begins with a capital. */
+/** Reports whether a lookup is of a value's field, because types begin with a capital letter. */
 function isValue(text: string): (match: RegExpExecArray) => boolean {
   return ({ index, 1: before = "" }) =>
     text.charAt(index + 1) === '"' && !/^[A-Z][a-z]/.test(before);

@@ -1,7 +1,10 @@
 import { readSource, resolveImport } from "./tidy-source.ts";
 import type { Source } from "./tidy-source.ts";
 
-/** The style of src as rules over its files: path from the root to text, in; faults in words, out. */
+/**
+ * The style of src as rules over its files: the text by path from the root. Rules return faults as
+ * texts.
+ */
 export type Files = Readonly<Record<string, string>>;
 
 const SHARED = ["shared", "shared/config", "shared/contracts", "shared/http"];
@@ -87,7 +90,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "index.ts": [...ROOMS, "console", "routes.ts", "app.ts"],
 };
 
-/** What only files of certain roles may touch; `http` and `app.ts` are the wire itself. */
+/** APIs that only files of certain roles may use. `http` and `app.ts` are the HTTP layer itself. */
 const TOUCHES = [
   {
     what: "hono",
@@ -100,7 +103,7 @@ const TOUCHES = [
     allowed: /\.do\.ts$/,
   },
   {
-    what: "D1", // to name a D1Database and hand it on is no touch
+    what: "D1", // naming a D1Database and passing it on is no use
     found: (source: Source) => /\bD1(PreparedStatement|Result)\b|\.prepare\(/.test(source.code),
     allowed: /\.store\.ts$/,
   },
@@ -117,9 +120,10 @@ const TOUCHES = [
 const LINES_MAX = 400;
 const FUNCTION_LINES_MAX = 60;
 const INDEX = "src/index.ts";
-const UNFINISHED = /\b(?:TO[D]O|FIX[M]E)\b|\.(?:skip|only)\(/; // brackets: it must not find itself
+// in brackets, so that the rule doesn't find itself
+const UNFINISHED = /\b(?:TO[D]O|FIX[M]E)\b|\.(?:skip|only)\(/;
 
-/** Code that may not stand in src, each with the reason to give. */
+/** Code that is not allowed in src, each with the reason. */
 const BANNED: readonly (readonly [RegExp, string])[] = [
   [/(?<![.\w$])any\b(?!\s*[:(])/, "any: say what it is, or unknown"],
   [/[\w$)\]]!(?!=)/, "a non-null !: handle the absence or assert it"],
@@ -127,7 +131,7 @@ const BANNED: readonly (readonly [RegExp, string])[] = [
   [/^(?:export )?(?:let|var)\b/m, "mutable module state"],
 ];
 
-/** Faults of src: ladder, roles, cycles, bans, sizes. */
+/** Returns faults of src: layers, roles, cycles, banned code and sizes. */
 export function tidySources(files: Files): string[] {
   const sources = readSources(files);
   const graph = importsOf(sources);
@@ -138,12 +142,15 @@ export function tidySources(files: Files): string[] {
   ].toSorted();
 }
 
-/** Files of src that nothing reaches from the Worker's entry; type-only imports count. */
+/**
+ * Returns files of src that the Worker's entry doesn't import, directly or not. Type-only imports
+ * count.
+ */
 export function deadSources(files: Files): string[] {
   return unreached(readSources(files)).toSorted();
 }
 
-/** Marks of unfinished or switched-off work, anywhere. */
+/** Returns marks of unfinished or disabled work in any file. */
 export function unfinished(files: Files): string[] {
   return Object.entries(files).flatMap(([path, text]) => {
     const [mark] = UNFINISHED.exec(text) ?? [];
@@ -216,7 +223,7 @@ function imports(source: Source, pattern: RegExp): boolean {
   return source.imports.some(({ from }) => pattern.test(from));
 }
 
-/** What each file imports of src, type-only imports too. */
+/** The files of src that each file imports, including type-only imports. */
 type Imports = ReadonlyMap<string, readonly string[]>;
 
 function importsOf(sources: readonly Source[]): Imports {
@@ -229,7 +236,7 @@ function importsOf(sources: readonly Source[]): Imports {
   );
 }
 
-/** The same between subfolders. */
+/** Returns the imports between subfolders. */
 function betweenRooms(files: Imports): Imports {
   const rooms = new Map<string, string[]>();
   for (const [path, targets] of files) {
@@ -252,7 +259,7 @@ function unreached(sources: readonly Source[]): string[] {
   return [...files.keys()].filter((path) => !reached.has(path));
 }
 
-/** Each cycle once, named from where the walk met it first. */
+/** Returns each cycle once, named from its first visited file. */
 function cycles(graph: Imports): string[] {
   const done = new Set<string>();
   const found: string[] = [];
@@ -270,7 +277,10 @@ function cycles(graph: Imports): string[] {
   return found.map((cycle) => `a cycle: ${cycle}`);
 }
 
-/** Functions by their braces: a `{` after `=>`, or after the `)` of anything but a statement. */
+/**
+ * Returns long functions by their braces: a `{` after `=>`, or after the `)` of anything except a
+ * statement.
+ */
 function longFunctions(code: string): string[] {
   const opened: { readonly isFunction: boolean; readonly line: number }[] = [];
   const faults: string[] = [];
@@ -293,7 +303,7 @@ function longFunctions(code: string): string[] {
 
 function opensFunction(before: string): boolean {
   if (/=>\s*$/.test(before)) return true;
-  // A parameter list's end, with or without a return type.
+  // Matches the end of a parameter list, with or without a return type.
   const end = /\)(?:\s*:[^;{}()=]*)?\s*$/.exec(before);
   if (end === null) return false;
   let depth = 0;

@@ -2,20 +2,20 @@
 export type Source = {
   readonly path: string;
   readonly text: string;
-  /** The text with comments, strings, templates' text and regular expressions blanked, lines kept. */
+  /** The text without comments, strings, template text and regular expressions. Lines stay. */
   readonly code: string;
   readonly imports: readonly Import[];
 };
 type Import = {
-  /** As written: `./shared/id.ts`, `hono`. */
+  /** As in the source: `./shared/id.ts`, `hono`. */
   readonly from: string;
-  /** What stands between `import` or `export` and `from`. */
+  /** The text between `import` or `export` and `from`. */
   readonly what: string;
 };
 
 const IMPORT =
   /^(?:import|export)\s+(?:([^;"']*?)\s+from\s+)?["']([^"']+)["']|\bimport\(\s*["']([^"']+)["']/gm;
-/** After one of these a slash begins a regular expression, not a division. */
+/** After one of these, a slash starts a regular expression instead of a division. */
 const BEFORE_REGEXP = /(?:^|[=(,:[!&|?{};+\-*%<>~^]|\breturn|\btypeof|\bcase)\s*$/;
 
 export function readSource(path: string, text: string): Source {
@@ -26,7 +26,7 @@ export function readSource(path: string, text: string): Source {
   return { path, text, code, imports };
 }
 
-/** The path that a relative import names, seen from the file that imports; null for a package. */
+/** Returns the path of a relative import, or null for a package. */
 export function resolveImport(path: string, from: string): string | null {
   if (!from.startsWith(".")) return null;
   const parts = path.split("/").slice(0, -1);
@@ -42,7 +42,7 @@ type Span = { readonly end: number; readonly kind: "code" | "comment" | "text" }
 function blank(text: string): { code: string; withoutComments: string } {
   let code = "";
   let withoutComments = "";
-  // Depths of the open `${`: a `}` at that depth goes back to the template's text.
+  // Depths of open `${`. A `}` at such a depth returns to the template's text.
   const templates: number[] = [];
   let depth = 0;
   for (let at = 0; at < text.length;) {
@@ -79,7 +79,7 @@ function spanAt(text: string, at: number, inTemplate: boolean, codeBefore: strin
   return { kind: "code", end: at + 1 };
 }
 
-/** Keeps the lines, and every character its place. */
+/** Replaces a text by spaces, so that lines and positions stay. */
 function blanked(piece: string): string {
   return piece.replace(/[^\n]/g, " ");
 }

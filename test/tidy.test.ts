@@ -29,20 +29,20 @@ it("src follows the rules of layers, file suffixes and style", () => {
   expect(tidySources(sources)).toEqual([]);
 });
 
-it("the entry of src reaches every file of src", () => {
+it("every file of src is imported by its entry, directly or not", () => {
   expect(deadSources(sources)).toEqual([]);
 });
 
-it("no file contains unfinished or switched-off code", () => {
+it("no file contains unfinished or disabled code", () => {
   expect(Object.keys(besides)).toContain("scripts/bundle.ts");
   expect(Object.keys(besides)).toContain("src/console/browser/app.tsx");
   expect(unfinished({ ...sources, ...besides })).toEqual([]);
 });
 
-/** Where src stands. Who lowers one of these lowers the number; nobody raises it. */
+/** The current numbers of src. Lower a number if you can, and never raise one. */
 const MOST = { casts: 64, lookups: 104, alike: 22 };
 
-it("src contains no more casts, untyped reads and ambiguous names than the recorded counts", () => {
+it("src contains at most the recorded number of casts, untyped reads and ambiguous names", () => {
   const { casts, lookups, alike, ambiguous } = countsOf(sources);
   expect(casts).toBeLessThanOrEqual(MOST.casts);
   expect(lookups).toBeLessThanOrEqual(MOST.lookups);
@@ -50,7 +50,7 @@ it("src contains no more casts, untyped reads and ambiguous names than the recor
   expect(ambiguous).toEqual([]);
 });
 
-it("the counts of casts, untyped reads and ambiguous names are right in an example", () => {
+it("the counter of casts, untyped reads and ambiguous names returns the right numbers for an example", () => {
   const planted = {
     "src/models/protocols/chat/a.ts": `import * as z from "zod/mini";
 export type Said = Part["type"] & { readonly [K in Name as Key<K>]: K };
@@ -68,7 +68,7 @@ export const d = (e: Record<string, unknown>, as: string) => [e["x"], e["y"]?.["
   });
 });
 
-/** A tree without a fault, to plant one in. */
+/** Files without a fault, to which a fault is added. */
 const CLEAN: Files = {
   "src/index.ts": `import { app } from "./app.ts";\nexport { Wallet } from "./money/wallet/wallet.do.ts";\nexport default { fetch: app.fetch };`,
   "src/app.ts": `import { Hono } from "hono";\nimport { price } from "./models/catalog/price.ts";\nexport const app = new Hono(); price();`,
@@ -85,25 +85,25 @@ const inPrice = (line: string): Files => ({
 });
 const longBody = "\n  price();".repeat(60);
 
-/** What is planted, and what must be said about it. */
+/** Each added fault, with the expected report. */
 const PLANTED: readonly (readonly [string, Files, string])[] = [
   [
-    "a sibling",
+    "an import of a sibling folder",
     inPrice(`import { rows } from "../../money/wallet/snapshot.store.ts";`),
     "src/models/catalog/price.ts: models/catalog may not import money/wallet",
   ],
   [
-    "a rung above, as a type",
+    "a type import from a higher layer",
     inPrice(`import type { app } from "../../app.ts";`),
     "src/models/catalog/price.ts: models/catalog may not import app.ts",
   ],
   [
-    "a re-export across the ladder",
+    "a re-export across layers",
     inPrice(`export { rows } from "../../money/wallet/snapshot.store.ts";`),
     "src/models/catalog/price.ts: models/catalog may not import money/wallet",
   ],
   [
-    "a folder the ladder does not know",
+    "a folder without a layer",
     { "src/billing/a.ts": "" },
     "src/billing/a.ts: billing has no place in the layers",
   ],
@@ -128,7 +128,7 @@ const PLANTED: readonly (readonly [string, Files, string])[] = [
     "src/models/catalog/price.ts: touches an object's storage, which its role may not",
   ],
   [
-    "an unknown role",
+    "an unknown file suffix",
     { "src/accounts/keys/a.helper.ts": "" },
     "src/accounts/keys/a.helper.ts: the suffix .helper is no role",
   ],
@@ -141,7 +141,7 @@ const PLANTED: readonly (readonly [string, Files, string])[] = [
     "a cycle: src/models/catalog/a.ts -> src/models/catalog/b.ts -> src/models/catalog/a.ts",
   ],
   [
-    "a cycle of subfolders that is none of files",
+    "a cycle of subfolders without a cycle of files",
     {
       "src/money/wallet/rules/a.ts": `import { b } from "../tables/b.ts";\nexport const a = () => b;`,
       "src/money/wallet/tables/b.ts": `export const b = 1;`,
@@ -151,7 +151,7 @@ const PLANTED: readonly (readonly [string, Files, string])[] = [
     "a cycle: money/wallet/rules -> money/wallet/tables -> money/wallet/rules",
   ],
   [
-    "a wire in another",
+    "an import of another protocol",
     { "src/models/protocols/chat/a.ts": `export { b } from "../messages/b.ts";` },
     "src/models/protocols/chat/a.ts: models/protocols/chat may not import models/protocols/messages",
   ],
@@ -220,7 +220,7 @@ const PLANTED: readonly (readonly [string, Files, string])[] = [
   ],
 ];
 
-it("the style check finds nothing in files without faults, whatever their comments and strings contain", () => {
+it("the style check finds no fault in correct files, whatever their comments and strings contain", () => {
   expect(tidySources(CLEAN)).toEqual([]);
   expect(deadSources(CLEAN)).toEqual([]);
 });

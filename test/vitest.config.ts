@@ -8,8 +8,9 @@ import { readMigrations } from "../scripts/migrations.ts";
 import { writeTokenTable } from "../scripts/site/tokens.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
-writeTokenTable(`${ROOT}site`); // the Worker reads it among its static assets
-process.env["WRANGLER_LOG"] = "error"; // secrets are bound below, not read from the developer's machine
+writeTokenTable(`${ROOT}site`); // the Worker reads the token table among its static assets
+// Secrets are bound below instead of read from the developer's machine.
+process.env["WRANGLER_LOG"] = "error";
 const secrets = {
   KEY_SECRETS: `a:${"keys-secret-".padEnd(32, "0123")}`,
   ADMIN_TOKEN: "a".repeat(32),
@@ -20,9 +21,9 @@ const secrets = {
 };
 
 const LONG = process.env["TURNPIKE_LONG"] ?? "";
-/** What takes minutes or a quiet machine; `npm run test:long` alone runs it. */
+/** Tests that take minutes or need an idle machine. Only `npm run test:long` runs them. */
 const LONG_FILES = "test/**/*.long.test.ts";
-/** A long run: those files, and every test that tries more the longer it may (`test/effort.ts`). */
+/** Files of a long run: long tests, and tests that try more inputs in it (`test/effort.ts`). */
 const inLongRun = (file: string): boolean =>
   file.endsWith(".long.test.ts") ||
   /from "[./]+\/(?:effort|faults-of|adapter-kit)\.ts"/.test(readFileSync(file, "utf8"));
@@ -42,7 +43,10 @@ const patience = {
   expect: { poll: { timeout: 100_000, interval: 20 } },
 };
 
-/** Files that run for a minute or more. They start first, so that no worker ends long after the others. */
+/**
+ * Files that run for a minute or more. They start first, so that no worker ends long after the
+ * others.
+ */
 const SLOWEST =
   /\/(?:alerts|soak|revocation-under-load|disconnect|global-revocation|dev|documents)\./;
 
@@ -67,7 +71,7 @@ export default defineConfig({
     projects: [
       {
         root: ROOT,
-        // rules, routes, objects and the tidy test: inside workerd, as the EU region
+        // Rules, routes, objects and the tidy test run inside workerd, as the EU region.
         plugins: [
           cloudflareTest({
             main: `${ROOT}scripts/workers/limited.ts`,
@@ -78,7 +82,8 @@ export default defineConfig({
                 JURISDICTION: "",
                 SANDBOX: "on",
                 LOG_REQUESTS: "all",
-                STRIPE_BASE_URL: "http://127.0.0.1:1", // no server: tests start their own Stripe
+                // No server listens there, because tests start their own Stripe.
+                STRIPE_BASE_URL: "http://127.0.0.1:1",
                 METRICS_DELAY_MS: "0", // counts appear immediately
                 TEST_MIGRATIONS: readMigrations(),
               },
@@ -105,24 +110,24 @@ export default defineConfig({
       },
       {
         root: ROOT,
-        // two real regions over HTTP, the OpenAI SDK, CLI and scripts: plain Node
+        // Two real regions over HTTP, the OpenAI SDK, the CLI and scripts run in plain Node.
         test: {
           name: "node",
           ...patience,
           isolate: false, // miniflare and wrangler take a second to load
-          maxWorkers: 3, // each file waits more than it computes
+          maxWorkers: 3, // each file mostly waits
           sequence: { groupOrder: 1 },
           ...testsIn("test/node/**/*.test.ts"),
         },
       },
       {
         root: ROOT,
-        // pure rules and fast-check models: plain Node
+        // Pure rules and fast-check models run in plain Node.
         test: {
           name: "pure",
           ...patience,
-          isolate: false, // a file loads in a second, and is over in less
-          maxWorkers: 3, // beside the regions, which leave a core idle while they wait
+          isolate: false, // a file loads in a second and takes less to run
+          maxWorkers: 3, // the other projects leave a core idle while they wait
           sequence: { groupOrder: 1 },
           ...testsIn("test/**/*.pure.test.ts"),
         },

@@ -11,7 +11,7 @@ it("within returns the value or the error of a task, and throws if the task take
   await expect(passed).rejects.toThrow("no answer within 1 ms");
 });
 
-it("within ignores a late result after the limit has passed", async () => {
+it("within ignores a late result after the time limit", async () => {
   const work = Promise.withResolvers<number>();
   let takenBack = 0;
   const limits: (() => void)[] = [];

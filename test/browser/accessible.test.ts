@@ -11,7 +11,10 @@ const browser = openWindow();
 let owner: { readonly orgId: string; readonly key: string };
 const admin = () => ({ url: `${browser.origin}/admin/v1`, token: ADMIN_TOKEN });
 
-/** The ways in which a page is looked at: at 200 % it has half of a desk's width. */
+/**
+ * Sizes and settings in which pages are checked. At 200 % zoom, a page has half of the desktop's
+ * width.
+ */
 const DESK = { width: 1280, height: 900 };
 const WAYS = {
   light: { size: DESK, colorScheme: "light" },
@@ -35,7 +38,7 @@ beforeAll(async () => {
   expect(made.status).toBe(201);
 });
 
-/** A call of the organization's own. */
+/** Sends a POST request as the organization's owner. */
 function post(at: string, body: object): Promise<Response> {
   return fetch(`${browser.origin}/v1/${at}`, {
     method: "POST",
@@ -51,13 +54,13 @@ async function keyOf(role: "admin" | "billing" | "member"): Promise<string> {
   return createKey(admin(), { orgId: owner.orgId, memberId, ...more });
 }
 
-/** What is wrong with what a test looked at; each says all of it at its end. */
+/** Faults of all checked pages. Each test reports its own at its end. */
 const faults: string[] = [];
 afterEach(() => {
   expect(faults.splice(0)).toEqual([]);
 });
 
-/** A page as it is, looked at in some ways: no rule of axe is broken, and nothing scrolls sideways. */
+/** Checks that a page breaks no rule of axe and does not scroll sideways, in some display modes. */
 async function lookAt(page: WatchedPage, name: string, ways: readonly Way[]): Promise<void> {
   for (const way of ways) {
     const { size, ...media } = WAYS[way];

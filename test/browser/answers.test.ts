@@ -4,7 +4,7 @@ import { readDemo } from "../../scripts/dev-demo.ts";
 import { goTo, rail, settled } from "./browser.ts";
 import { openStarted, signUp } from "./started.ts";
 
-/** The questions of the console's users. Each is answered within a number of actions. */
+/** Tasks of the console's users. Each must be done within a number of actions. */
 const started = openStarted();
 let ann: Page;
 let operator: Page;
@@ -23,7 +23,7 @@ async function enterAsOperator(): Promise<Page> {
   return page;
 }
 
-/** Calls the region as the page's session. */
+/** Calls the API with the page's session. */
 const call = (page: Page, method: string, at: string, body?: object): Promise<unknown> =>
   page.evaluate(
     async ([how, where, what]) => {
@@ -34,7 +34,7 @@ const call = (page: Page, method: string, at: string, body?: object): Promise<un
     [method, at, body === undefined ? null : JSON.stringify(body)] as const,
   );
 
-/** Runs the actions from the page's start, and returns their number. */
+/** Runs actions and returns their number. */
 async function act(page: Page, ...actions: readonly (() => Promise<unknown>)[]): Promise<number> {
   await page.goto(`${started.origins.eu}/console/`);
   await rail(page).waitFor();
@@ -50,7 +50,7 @@ const isInView = (one: Locator): Promise<boolean> =>
     return top >= 0 && bottom <= innerHeight;
   });
 
-/** Types into the search and takes the first result that matches. */
+/** Types into the search, and opens the first result that matches. */
 function search(page: Page, text: string, result: RegExp) {
   return [
     () => page.keyboard.press("Control+k"),
@@ -87,8 +87,8 @@ beforeAll(async () => {
   operator = await enterAsOperator();
 });
 
-describe("a new developer", () => {
-  it("gets a first request with a key in 3 actions", async () => {
+describe("a new developer in the console", () => {
+  it("sends a first request with a new key in 3 actions", async () => {
     const ben = await started.open("/console/");
     await signUp(ben, "Ben");
     await ben.context().grantPermissions(["clipboard-read", "clipboard-write"]);
@@ -103,14 +103,14 @@ describe("a new developer", () => {
     expect(copied).toContain(`${started.origins.eu}/v1`);
   });
 
-  it("sees what a request will cost at most in 1 action", async () => {
+  it("finds the maximum cost of a request in 1 action", async () => {
     await act(ann, () => goTo(ann, "Playground"));
     await ann.getByText(/at most about \$\d/).waitFor();
   });
 });
 
-describe("a billing member", () => {
-  it("sees the payments in 1 action, and the way to their receipts in 2", async () => {
+describe("a billing member in the console", () => {
+  it("finds the payments in 1 action and their receipts in 2", async () => {
     await act(ann, () => goTo(ann, "Credits"));
     await ann.getByRole("row", { name: /payment page.*paid.*\$10\.00/ }).waitFor();
     await press(ann, "Cards and invoices");
@@ -130,8 +130,8 @@ describe("a billing member", () => {
   });
 });
 
-describe("customer support", () => {
-  it("sees why an end user is blocked in 3 actions", async () => {
+describe("customer support in the console", () => {
+  it("finds the reason why an end user is blocked in 3 actions", async () => {
     await act(ann, ...search(ann, "blocked", /^End user blocked/));
     const dialog = ann.getByRole("dialog");
     await dialog
@@ -140,20 +140,20 @@ describe("customer support", () => {
       .waitFor();
   });
 
-  it("sees whether a model's providers are down in 1 action", async () => {
+  it("finds out in 1 action whether a model's providers are down", async () => {
     await act(ann, () => goTo(ann, "Models"));
     await ann.getByRole("row", { name: /^sandbox\/echo .*operational/ }).waitFor();
   });
 });
 
-describe("an operator", () => {
-  it("sees the region's health without an action", async () => {
+describe("an operator in the console", () => {
+  it("sees the region's health directly after login", async () => {
     await act(operator);
     await operator.getByText("All systems operational").waitFor();
     await operator.getByRole("row", { name: /^sandbox .*%/ }).waitFor();
   });
 
-  it("sees what a customer sees in 4 actions", async () => {
+  it("opens a customer's view of the console in 4 actions", async () => {
     await act(operator, ...search(operator, slug, /^Customer/), () =>
       press(operator, "View as customer"),
     );
@@ -162,7 +162,7 @@ describe("an operator", () => {
     await operator.getByRole("heading", { level: 1, name: "Ann" }).waitFor();
   });
 
-  it("sees the margin in 1 action", async () => {
+  it("finds the margin in 1 action", async () => {
     await act(operator, () => goTo(operator, "Business"));
     await operator
       .getByRole("row", { name: /sandbox/ })
@@ -198,7 +198,7 @@ describe("an operator", () => {
     await operator.getByRole("heading", { level: 1, name: "Ann" }).waitFor();
   });
 
-  it("finds a customer's key by its ID in 3 actions, and sees it marked", async () => {
+  it("finds a customer's key by its ID in 3 actions, in a highlighted row", async () => {
     const { keys } = (await call(ann, "GET", "/v1/keys")) as {
       keys: { id: string; name: string }[];
     };
@@ -235,7 +235,7 @@ describe("an operator", () => {
     await operator.keyboard.press("Escape");
   });
 
-  it("sees the changes by operators in 1 action, and in each what was changed", async () => {
+  it("finds the changes by operators in 1 action, each with its details", async () => {
     await act(operator, () => goTo(operator, "Events"));
     await operator
       .getByRole("row", { name: /refunded \$10\.00 of \$10\.00 to Ann: requested by customer/ })

@@ -24,15 +24,15 @@ async function login(secret: string): Promise<WatchedPage> {
   return page;
 }
 
-/** Goes to an address of the console, and waits until what it shows was read. */
+/** Opens an address of the console, and waits until its data is loaded. */
 async function show(page: WatchedPage, hash: string): Promise<void> {
   await page.goto(`/console/#/${hash}`);
   await page.locator("main h1").waitFor();
   await page.waitForFunction(() => document.querySelector("main [aria-busy=true]") === null);
 }
 
-describe("an organization of 100,000 end users", () => {
-  it("can be paged, searched by name and summed without a freeze, in limited memory", async () => {
+describe("the console for an organization with 100,000 end users", () => {
+  it("pages through, searches and sums the end users without freezing, in limited memory", async () => {
     const { orgId, key } = await makeOrganization(adminUrl(), ADMIN_TOKEN);
     const filled = await fetch(`${browser.origin}/__test/crowd`, {
       method: "POST",
@@ -100,7 +100,7 @@ it.each([
   ["requests", /No requests yet/],
   ["end-users", /No end users yet.*first request/s],
 ])(
-  "the console tells an organization without requests what to do on the page %s",
+  "the console page %s suggests a first action to an organization without requests",
   async (path, text) => {
     const page = await login(empty.key);
     await show(page, path);
@@ -109,8 +109,8 @@ it.each([
   },
 );
 
-describe("an unavailable region in the console", () => {
-  it("doesn't prevent the revocation of a global key, and the operator sees the pending notice", async () => {
+describe("the console while another region is unavailable", () => {
+  it("can still revoke a global key, and shows operators the pending notification of that region", async () => {
     const { orgId, memberId } = empty;
     const admin = { url: adminUrl(), token: ADMIN_TOKEN };
     const terms = { orgId, memberId, name: "Traveling", scope: "global" } as const;
@@ -134,7 +134,7 @@ describe("an unavailable region in the console", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("leaves the shown data in place with the time of the next retry, and the page continues after recovery", async () => {
+  it("keeps the page's last data with the time of the next retry, and updates the page after recovery", async () => {
     const page = await login(empty.key);
     await show(page, "keys");
     await page.context().setOffline(true);
@@ -142,7 +142,8 @@ describe("an unavailable region in the console", () => {
     expect(await page.getByRole("cell").count()).toBeGreaterThan(1);
     let asked = 0;
     page.on("request", () => asked++);
-    await page.getByRole("button", { name: "Try now" }).click(); // while the notice is visible
+    // A retry is announced while the notice is visible.
+    await page.getByRole("button", { name: "Try now" }).click();
     await page.getByText(/Can't reach this region\. Next try in/).waitFor();
     await expect.poll(() => asked).toBeGreaterThan(0);
     await page.context().setOffline(false);
@@ -151,7 +152,7 @@ describe("an unavailable region in the console", () => {
 });
 
 describe("the console's session cookie", () => {
-  it("leads to the login at the next click if it is missing or its session has ended", async () => {
+  it("must belong to an active session, otherwise the next click opens the login page", async () => {
     const page = await login(empty.key);
     await page.context().clearCookies();
     await page.goto("/console/#/keys");
@@ -159,7 +160,7 @@ describe("the console's session cookie", () => {
     await page.getByLabel(LABEL).waitFor();
   });
 
-  it("disappears once its session is over, and the login appears", async () => {
+  it("disappears when its session ends, and the login page opens", async () => {
     const page = await login(empty.key);
     const [cookie] = await page.context().cookies();
     const ended = await fetch(`${browser.origin}/console/api/logout`, {
@@ -174,7 +175,7 @@ describe("the console's session cookie", () => {
   });
 
   it.each(["", "nonsense", `a${"0".repeat(43)}${"f".repeat(64)}`])(
-    "gives no access if it is forged (%j)",
+    "gives no access if forged (%j)",
     async (value) => {
       const page = await browser.open("/docs/");
       await page.setExtraHTTPHeaders({ cookie: `__Host-turnpike-eu=${value}` });
@@ -183,7 +184,7 @@ describe("the console's session cookie", () => {
     },
   );
 
-  it("doesn't work from another origin", async () => {
+  it("gives no access from another origin", async () => {
     const page = await login(empty.key);
     const asked = (origin: string): Promise<number> =>
       page
@@ -195,7 +196,7 @@ describe("the console's session cookie", () => {
         .then((response) => response.status());
     expect(await asked("https://evil.example")).toBe(403);
     expect(await asked("null")).toBe(403);
-    expect(await asked(browser.origin)).toBe(201); // the cookie itself was good
+    expect(await asked(browser.origin)).toBe(201); // the cookie itself was valid
   });
 });
 
@@ -204,7 +205,7 @@ it("the console accepts a pasted key with line breaks", async () => {
   const page = await browser.open("/console/");
   await page.getByLabel(LABEL).focus();
   await page.evaluate(
-    (text) => document.execCommand("insertText", false, text), // as a paste arrives
+    (text) => document.execCommand("insertText", false, text), // as some terminals copy it
     ` \n${empty.key.slice(0, half)}\r\n  ${empty.key.slice(half)}\t \n`,
   );
   await page.keyboard.press("Enter");
@@ -212,7 +213,7 @@ it("the console accepts a pasted key with line breaks", async () => {
   expect(page.faults).toEqual([]);
 });
 
-it("the console shows HTML as text in every name field", async () => {
+it("the console escapes HTML in every name field", async () => {
   const { orgId, key } = await makeOrganization(adminUrl(), ADMIN_TOKEN);
   const page = await login(key);
   page.on("dialog", () => expect.unreachable("a script ran"));
@@ -222,7 +223,8 @@ it("the console shows HTML as text in every name field", async () => {
   await show(page, "keys");
   await page.getByRole("button", { name: "Create key" }).first().click();
   await page.getByLabel("Name").fill(HOSTILE);
-  await page.getByLabel("Models").fill(HOSTILE); // invalid model: rejected, and shown as text
+  // The model is invalid, so the request is rejected and its text shown.
+  await page.getByLabel("Models").fill(HOSTILE);
   await page.getByLabel("End user").fill(HOSTILE);
   await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
   await page.locator(".failed, .wrong").first().waitFor();
@@ -244,7 +246,8 @@ it("the console shows HTML as text in every name field", async () => {
   await page.getByRole("button", { name: "Run", exact: true }).click();
   await page.locator(".answer", { hasText: HOSTILE }).waitFor();
   await show(page, "events");
-  await page.getByRole("cell", { name: HOSTILE }).first().waitFor(); // the key, by its name
+  // Shows the key under its name.
+  await page.getByRole("cell", { name: HOSTILE }).first().waitFor();
   const hostile = encodeURIComponent(HOSTILE);
   for (const at of [`activity?split=model&model=${hostile}`, `requests?model=${hostile}`]) {
     await show(page, at);
@@ -252,7 +255,8 @@ it("the console shows HTML as text in every name field", async () => {
   }
   await show(page, "events?tab=Webhooks");
   await page.getByRole("button", { name: "New webhook" }).click();
-  const receiver = browser.origin.replace("localhost", "127.0.0.1"); // it returns 404; no other host is called
+  // The receiver returns 404. No other host is called.
+  const receiver = browser.origin.replace("localhost", "127.0.0.1");
   await page.getByLabel("Address").fill(`${receiver}/hook/${HOSTILE}`);
   await page.getByRole("button", { name: "Create webhook" }).click();
   await page.locator(".secret code").waitFor();
@@ -268,7 +272,8 @@ it("the console shows HTML as text in every name field", async () => {
   const dialog = operator.getByRole("dialog");
   await dialog.getByLabel("Name", { exact: true }).fill(HOSTILE);
   await dialog.getByLabel("Slug").fill("hostile-name");
-  await dialog.getByLabel("Its owner's address").fill(HOSTILE); // invalid address: rejected, and shown as text
+  // The address is invalid, so the form is rejected and the text shown.
+  await dialog.getByLabel("Its owner's address").fill(HOSTILE);
   await dialog.getByRole("button", { name: "Create organization" }).click();
   await dialog.getByText("must be an email address").first().waitFor();
   await dialog.getByLabel("Its owner's address").fill("owner@example.com");

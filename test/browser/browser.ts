@@ -18,30 +18,33 @@ import type { Region } from "../../scripts/region.ts";
 import { buildSite } from "../../scripts/site/build.ts";
 import { ADMIN_TOKEN, LINK } from "../node/support/two-regions.ts";
 
-/** A page shows what a test waits for when it has it; how long that takes is the machine's matter. */
+/** Maximum wait for a page to show something, because the machine can be slow. */
 const PATIENCE_MS = Number(process.env["PATIENCE_MS"] ?? 100_000);
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 export const DESKTOP = { viewport: { width: 1280, height: 900 } };
 export const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
 
-/** A region that serves its site, and a browser in front of it; for all tests of a file. */
+/** A region that serves its site, and a browser for it, shared by all tests of a file. */
 export type Window = {
-  /** The region's address, without a slash at its end. */
+  /** The region's address, without a trailing slash. */
   readonly origin: string;
-  /** Writes straight into the region's book. */
+  /** Runs a statement in the region's database. */
   readonly sql: (statement: string, ...values: readonly unknown[]) => Promise<void>;
-  /** A page of a browser of its own: no cookie, no memory. It is closed with the test. */
+  /** Opens a page in a new browser context without cookies, which is closed after the test. */
   readonly open: (path: string, options?: BrowserContextOptions) => Promise<WatchedPage>;
 };
 
-/** A page, and what happened on it that must not: errors in its console, requests to other origins. */
+/** A page and its faults: errors in its console and requests to other origins. */
 export type WatchedPage = Page & { readonly faults: readonly string[] };
 
 type WindowOptions = {
-  /** Another Worker than the gateway alone, from the root of the repository. Its peer never answers. */
+  /**
+   * The entry of another Worker than the gateway, from the root of the repository. Its peer never
+   * responds.
+   */
   readonly entry?: string;
-  /** Settings of its region beside those that every one has. */
+  /** Additional settings of the region. */
   readonly bindings?: Readonly<Record<string, string>>;
 };
 
@@ -112,7 +115,7 @@ export function launchBrowser(): Promise<Browser> {
   );
 }
 
-/** A page in a context of its own, and what happened on it that must not. */
+/** A page in its own browser context, and its faults. */
 export type Opened = {
   readonly page: Page;
   readonly context: BrowserContext;
@@ -141,47 +144,49 @@ export async function openPage(
   return { page, context, faults };
 }
 
-/** The console as who has this key, or operator's token, sees it. */
+/** Opens the console with a key or an operator's token. */
 export async function logIn(
   window: Window,
   secret: string,
   options?: BrowserContextOptions,
 ): Promise<WatchedPage> {
   const page = await window.open("/console/", options);
-  await page.getByLabel("API key or operator's token").fill(`  ${secret} `); // as one pastes it
+  await page.getByLabel("API key or operator's token").fill(`  ${secret} `); // pasted, as people do
   await page.keyboard.press("Enter");
   await rail(page).waitFor();
   return page;
 }
 
-/** The list of the console's pages. */
+/** Returns the list of the console's pages. */
 export const rail = (page: Page): Locator => page.getByRole("navigation", { name: "Pages" });
 
-/** Goes to a page of the rail and waits until it is drawn. */
+/** Opens a page by its entry in the navigation, and waits until it is drawn. */
 export async function goTo(page: Page, name: string): Promise<void> {
   const link = rail(page).getByRole("link", { name, exact: true });
   if ((await link.count()) > 0) await link.click();
   else {
-    await page.getByRole("button", { name: "More", exact: true }).click(); // a phone has four tabs
+    // A phone shows four entries. The others are in the menu More.
+    await page.getByRole("button", { name: "More", exact: true }).click();
     await page.getByRole("dialog").getByRole("link", { name, exact: true }).click();
   }
   await page.getByRole("heading", { level: 1, name, exact: true }).waitFor();
   await settled(page);
 }
 
-/** Nothing of the page is still being read. */
+/** Waits until the page has loaded all of its data. */
 export async function settled(page: Page): Promise<void> {
   await page.waitForFunction(() => document.querySelector("main [aria-busy=true]") === null);
 }
 
-/** No rule of axe is broken on the page as it is. */
+/** Checks that the page breaks no rule of axe. */
 export async function expectAccessible(page: Page): Promise<void> {
   expect(await brokenRules(page)).toEqual([]);
 }
 
-/** The rules of axe that the page as it is breaks, and where. */
+/** Returns the broken rules of axe with their elements. */
 export async function brokenRules(page: Page): Promise<readonly string[]> {
-  await page.evaluate(AXE); // past the page's own rules for scripts, as a reader's tool is
+  // Bypasses the page's Content-Security-Policy, as an assistive tool does.
+  await page.evaluate(AXE);
   return page.evaluate(async () => {
     const axe = Reflect.get(globalThis, "axe") as {
       run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }>;

@@ -37,7 +37,7 @@ const settings = async () => (await call("GET", `orgs/${owner.orgId}/settings`))
 const budgetOf = (page: WatchedPage, text: string | RegExp) =>
   page.locator(".budget").filter({ hasText: text });
 
-/** Fills the form of a new budget and saves it. */
+/** Creates a budget with the form. */
 async function createBudget(page: WatchedPage, limit: string, window: string): Promise<void> {
   await page.getByRole("button", { name: "Create budget" }).click();
   const form = page.getByRole("dialog", { name: "Create budget" });
@@ -59,7 +59,8 @@ describe("budgets in the console", () => {
     expect(await settings()).toMatchObject({ budgets: [{ limit_dollars: 1000.5, alert_at: 0.8 }] });
     await page.getByLabel("Name", { exact: true }).fill("Typed meanwhile");
     expect((await ask()).status).toBe(200);
-    await budgetOf(page, /^\$0\.0\d+ of \$1,000\.50/).waitFor(); // refreshed automatically
+    // The page refreshes automatically.
+    await budgetOf(page, /^\$0\.0\d+ of \$1,000\.50/).waitFor();
     expect(await page.getByLabel("Name", { exact: true }).inputValue()).toBe("Typed meanwhile");
     await createBudget(page, "10000", "total");
     await page.getByRole("button", { name: "Edit the budget in any 60 minutes" }).click();
@@ -70,7 +71,7 @@ describe("budgets in the console", () => {
     await form
       .locator(".wrong")
       .getByLabel(/^Limit/)
-      .waitFor(); // the refusal stands at its field
+      .waitFor(); // the error appears at its field
     await form.getByLabel(/^Limit/).fill("0");
     await form.getByRole("button", { name: "Save" }).click();
     await budgetOf(page, /of \$0\.00 in any 60 minutes/).waitFor();
@@ -79,7 +80,7 @@ describe("budgets in the console", () => {
     expect(page.faults.filter((fault) => !fault.includes("400"))).toEqual([]);
   });
 
-  it("appear with a link for a request that they rejected", async () => {
+  it("appear as a link next to a request that they rejected", async () => {
     const rejected = await ask();
     expect(rejected.status).toBe(402);
     const id = rejected.headers.get("x-request-id") ?? "";
@@ -96,7 +97,7 @@ describe("budgets in the console", () => {
     expect((await ask()).status).toBe(200);
   });
 
-  it("show a member the roles that can change the organization's budget", async () => {
+  it("show a member which roles can change the organization's budget", async () => {
     const body = { budgets: [{ limit_requests: 0, window: "day" }] };
     await call("PATCH", `orgs/${owner.orgId}/settings`, body);
     const rejected = await ask(memberKey);
@@ -124,7 +125,8 @@ describe("budgets in the console", () => {
     await createBudget(page, "5", "month");
     await budgetOf(page, "$5.00 per month").waitFor();
     await expectAccessible(page);
-    await page.keyboard.press("Escape"); // nothing was typed in the dialog below
+    // Escape closes the dialog immediately, because no field was changed.
+    await page.keyboard.press("Escape");
     await page.getByRole("dialog").waitFor({ state: "detached" });
   });
 
@@ -141,16 +143,17 @@ describe("budgets in the console", () => {
 });
 
 describe("policies in the console", () => {
-  it("can be set and removed for the organization and a key, and stop other models at once", async () => {
+  it("can be set and removed for the organization and for a key, and block all other models immediately", async () => {
     const page = await logIn(browser, owner.key);
     const form = page.getByRole("dialog", { name: "Edit policy" });
     await goTo(page, "Settings");
     await page.getByRole("button", { name: "Edit policy" }).click();
     await form.getByLabel("Models, allowed").selectOption("some");
     await form.getByLabel("Models", { exact: true }).fill("openai/*");
-    await page.keyboard.press("Enter"); // makes a chip
+    await page.keyboard.press("Enter"); // Enter turns the text into a chip
     await form.getByLabel("Data regions, allowed").selectOption("some");
-    await form.getByLabel("Data regions", { exact: true }).fill("eu"); // a known value is a chip at once
+    // A known value becomes a chip immediately.
+    await form.getByLabel("Data regions", { exact: true }).fill("eu");
     await form.getByRole("button", { name: "eu ✕" }).waitFor();
     await expectAccessible(page);
     await form.getByRole("button", { name: "Save" }).click();
@@ -169,7 +172,8 @@ describe("policies in the console", () => {
     const narrow = (await made.json()) as { id: string; key: string };
     await page.goto(`/console/#/keys/${narrow.id}`);
     await page.getByRole("button", { name: "Edit policy" }).click();
-    await form.getByLabel("Providers, allowed").selectOption("some"); // an empty list: none
+    // An empty list allows no models.
+    await form.getByLabel("Providers, allowed").selectOption("some");
     await form.getByRole("button", { name: "Save" }).click();
     await form.waitFor({ state: "detached" });
     await page.getByRole("dialog").getByText("None", { exact: true }).waitFor();
@@ -185,7 +189,7 @@ describe("policies in the console", () => {
   });
 });
 
-/** Presses and releases the mouse as a person does, with time for the page to move in between. */
+/** Presses and releases the mouse with a pause, in which the page can move, as people do. */
 async function press(page: WatchedPage, button: Locator): Promise<void> {
   const box = await button.boundingBox();
   if (box === null) throw new Error("the button isn't visible");
@@ -198,7 +202,7 @@ async function press(page: WatchedPage, button: Locator): Promise<void> {
 describe("a form with a list of models", () => {
   const typed = "sandbox/error-first, sandbox/status-500, sandbox/slow-stream, sandbox/echo";
 
-  it("accepts the first press of its button after a model was typed", async () => {
+  it("creates a key on the first press of its button, even while a model is being typed", async () => {
     const page = await logIn(browser, owner.key);
     await page.goto("/console/#/keys");
     await page.getByRole("button", { name: "Create key" }).first().click();
@@ -213,7 +217,7 @@ describe("a form with a list of models", () => {
     );
   });
 
-  it("saves a policy on the first press of its button", async () => {
+  it("saves a policy on the first press of its button, even while a model is being typed", async () => {
     const { id } = (await (await call("POST", "keys", { name: "Policy" })).json()) as {
       id: string;
     };
@@ -228,7 +232,7 @@ describe("a form with a list of models", () => {
     await page.getByText(typed).waitFor();
   });
 
-  it("shows an unknown model once, at its field, until the field changes", async () => {
+  it("shows the error for an unknown model once, at its field, until the field changes", async () => {
     const page = await logIn(browser, owner.key);
     await page.goto("/console/#/keys");
     await page.getByRole("button", { name: "Create key" }).first().click();

@@ -35,7 +35,7 @@ async function activityOf(amounts: readonly number[], groups = 1): Promise<Watch
   return page;
 }
 
-/** Returns the texts of the chart that another text or the chart's edge cuts. */
+/** Returns the chart's texts that overlap another text or exceed the chart's edge. */
 function cutTexts(page: WatchedPage): Promise<readonly string[]> {
   return page.evaluate(() => {
     const edge = document.querySelector(".plot")?.getBoundingClientRect() ?? new DOMRect();
@@ -73,7 +73,7 @@ describe("a chart in the console", () => {
       const page = await activityOf([most, Math.ceil(most / 2), Math.ceil(most / 3)]);
       for (const width of [1280, 768, 390]) {
         await page.setViewportSize({ width, height: 900 });
-        await page.waitForTimeout(100); // the size observer redraws
+        await page.waitForTimeout(100); // the chart was drawn again after the resize
         expect(await cutTexts(page)).toEqual([]);
       }
       const labels = await axis(page);

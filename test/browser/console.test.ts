@@ -15,7 +15,7 @@ beforeAll(async () => {
   for (const user of ["ann", "bob", HOSTILE]) expect(await ask(owner.key, user)).toBe(200);
 });
 
-/** A completion as the organization's own product would ask for it. */
+/** Sends a completion as the organization's own product does. */
 async function ask(key: string, user?: string): Promise<number> {
   const response = await fetch(`${browser.origin}/v1/chat/completions`, {
     method: "POST",
@@ -129,7 +129,7 @@ describe("the pages of the console", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("show the error of an invalid key, and set no cookie", async () => {
+  it("show an error for an invalid key, and set no cookie", async () => {
     const page = await browser.open("/console/");
     await page.getByLabel("API key or operator's token").fill("svc_sk_eu_live_none");
     await page.keyboard.press("Enter");
@@ -147,7 +147,8 @@ describe("a key in the console", () => {
     await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
     const first = await page.locator(".secret code").textContent();
     await page.getByRole("button", { name: "Done" }).click();
-    await page.getByRole("button", { name: "Close without it" }).click(); // asks because it was not copied
+    // The dialog asks for confirmation, because the key was not copied.
+    await page.getByRole("button", { name: "Close without it" }).click();
 
     expect(await ask(first ?? "", "carol")).toBe(200);
     await goTo(page, "Requests");
@@ -195,8 +196,8 @@ describe("a key in the console", () => {
   });
 });
 
-describe("the team of a login with a key", () => {
-  it("appears as the owners of keys, with the member who can rotate a key", async () => {
+describe("the console of a person who logged in with a key", () => {
+  it("shows the members as owners of keys, and names the only one who can rotate a key", async () => {
     const email = "rotates@example.com";
     const { id: memberId } = await postMember(admin(), owner.orgId, { email, role: "member" });
     const terms = { orgId: owner.orgId, memberId, scope: "regional", rpmLimit: 100 } as const;
@@ -214,8 +215,8 @@ describe("the team of a login with a key", () => {
   });
 });
 
-describe("money in the console", () => {
-  it("can be limited by an end user's quota, set in place, which rejects requests when used up", async () => {
+describe("the pages for money in the console", () => {
+  it("set an end user's quota, beyond which the end user's requests are rejected", async () => {
     const page = await login(owner.key);
     await goTo(page, "End users");
     await page.getByRole("cell", { name: "ann" }).click();
@@ -231,7 +232,7 @@ describe("money in the console", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("appears next to an end user's name, whose HTML is escaped", async () => {
+  it("escape the HTML in an end user's name", async () => {
     const page = await login(owner.key);
     await goTo(page, "End users");
     await page.getByRole("cell", { name: HOSTILE }).click();
@@ -240,7 +241,7 @@ describe("money in the console", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("matches the balance: the playground streams, and shows the charged cost", async () => {
+  it("stream a response in the playground and show its charge", async () => {
     const page = await login(owner.key);
     await goTo(page, "Playground");
     await page.getByLabel("Model").selectOption("sandbox/echo");
@@ -253,7 +254,7 @@ describe("money in the console", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("increases once per reference when an operator adds credits", async () => {
+  it("increase the balance once per reference when an operator adds credits", async () => {
     const page = await login(ADMIN_TOKEN);
     await page.goto(`/console/#/organizations/${owner.orgId}`);
     for (let i = 0; i < 2; i++) {
@@ -272,7 +273,7 @@ describe("money in the console", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("can be exported as a complete list", async () => {
+  it("export the complete list of charges", async () => {
     const page = await login(owner.key);
     await goTo(page, "End users");
     const [download] = await Promise.all([
@@ -288,13 +289,13 @@ describe("money in the console", () => {
   });
 });
 
-it("the console shows an export's progress at the rate limit, waits and completes", async () => {
+it("the console shows an export's progress, waits at the rate limit, and completes the export", async () => {
   const page = await login(owner.key);
   await goTo(page, "End users");
   let refused = 0;
   await page.route(/\/console\/api\/v1\/users\?.*limit=100/, async (route) => {
     if (++refused > 2) return route.continue();
-    // as the region writes it: what it means for a page is tested here, that it comes elsewhere
+    // The 429 has the region's format. Another test checks that the region returns it.
     const error = { message: "Too many requests.", type: "rate_limit_exceeded", code: "requests" };
     return route.fulfill({ status: 429, json: { error }, headers: { "retry-after": "1" } });
   });
@@ -312,8 +313,8 @@ it("the console shows an export's progress at the rate limit, waits and complete
 
 it("the console works by keyboard only", async () => {
   const page = await login(owner.key);
-  await page.locator(".available").waitFor(); // data loaded after the first paint: shortcuts work by then
-  await page.keyboard.type("gu"); // at once, as the second must follow soon
+  await page.locator(".available").waitFor(); // shortcuts work after the data has loaded
+  await page.keyboard.type("gu"); // the second key must follow immediately
   await page.getByRole("heading", { level: 1, name: "End users" }).waitFor();
   await page.getByRole("cell", { name: "bob" }).waitFor();
   await page.keyboard.press("/");

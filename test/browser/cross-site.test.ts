@@ -17,7 +17,8 @@ import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
 import { goTo, launchBrowser, openPage, rail } from "./browser.ts";
 import { continueAs, signUp } from "./started.ts";
 
-// The region is 127.0.0.1 and the identity providers are localhost: two sites, so that SameSite applies.
+// The region is at 127.0.0.1 and the identity providers at localhost. They are different sites, so
+// SameSite applies.
 const directory = mkdtempSync(path.join(tmpdir(), "turnpike-cross-site-"));
 const company = { id: "company-ann", name: "Company Ann", email: "ann@acme.example.org" };
 let region: Region;
@@ -69,7 +70,7 @@ afterAll(async () => {
   removeDirectory(directory);
 });
 
-/** Moves the clocks of the region and of the identity providers. */
+/** Moves the clocks of the region and the identity providers. */
 async function waitMinutes(count: number): Promise<void> {
   minutes += count;
   const moved = await fetch(`${origin}/v1/__test/later?minutes=${count}`, { method: "POST" });
@@ -93,15 +94,15 @@ const open = async (at = "/console/"): Promise<Page> =>
 const press = (page: Page, name: string): Promise<void> =>
   page.getByRole("button", { name, exact: true }).click();
 
-/** A person with an organization of their own, whose session is older than ten minutes. */
+/** Signs up a person with an organization whose session is older than ten minutes. */
 async function openOldSession(name: string): Promise<Page> {
   const page = await open();
   await signUp(page, name);
-  await waitMinutes(11); // past the ten minutes of a fresh login
+  await waitMinutes(11); // a login counts as fresh for ten minutes
   return page;
 }
 
-/** Confirms the login in the dialog's new tab. */
+/** Confirms the login in the new tab that the dialog opens. */
 async function confirmAs(page: Page, name: string): Promise<void> {
   const opened = page.context().waitForEvent("page");
   await press(page, "Continue with this machine");
@@ -109,7 +110,7 @@ async function confirmAs(page: Page, name: string): Promise<void> {
   await tab.getByRole("link", { name: `Continue as ${name}`, exact: true }).click();
 }
 
-/** Fills the form of a new key. */
+/** Fills in the form of a new key. */
 async function startKey(page: Page, name: string): Promise<void> {
   await goTo(page, "Keys");
   await page.getByRole("button", { name: "Create key" }).first().click();
@@ -150,7 +151,7 @@ it("an interrupted change completes after the login is confirmed, and the form k
   await page.getByText("after a while").first().waitFor();
 });
 
-it("a form keeps its values if the confirmation is canceled", async () => {
+it("a form keeps its values if the login confirmation is canceled", async () => {
   const page = await openOldSession("Ann");
   await startKey(page, "never made");
   await finishKey(page);
@@ -171,7 +172,7 @@ it("a second account can be connected from an old session", async () => {
   expect(await identities(page)).toBe(before + 1);
 });
 
-it("the profile page shows why an account was not connected", async () => {
+it("the profile page shows why an account could not be connected", async () => {
   const ben = await open();
   await signUp(ben, "Ben");
   const page = await openOldSession("Eve");
@@ -211,7 +212,7 @@ it("the console returns to the requested address after a login, even after a dec
   expect(page.url()).toMatch(/#\/keys\?tab=sessions$/);
 });
 
-it("the login page offers an account to unknown people", async () => {
+it("the login page offers sign-up to people without an account", async () => {
   const page = await open();
   await press(page, "Continue with this machine");
   await page.getByRole("link", { name: "Continue as Zoe", exact: true }).click();
@@ -225,7 +226,7 @@ it("the login page offers an account to unknown people", async () => {
   expect(page.url()).not.toContain("why");
 });
 
-it("the login page reports that a login took too long, and remembers the address", async () => {
+it("the login page reports an expired login, and remembers the requested address", async () => {
   const page = await open("/console/#/team");
   await press(page, "Continue with this machine");
   await page.getByRole("link", { name: "Continue as Ann", exact: true }).waitFor();
@@ -236,7 +237,7 @@ it("the login page reports that a login took too long, and remembers the address
   await page.getByRole("heading", { level: 1, name: "Team" }).waitFor();
 });
 
-it("two tabs of the console show the same data: a new key appears in both tabs, and a logout ends both", async () => {
+it("two tabs of the console show the same data: a new key appears in both, and a logout ends both", async () => {
   const page = await open();
   await continueAs(page, "Ann");
   await goTo(page, "Keys");
@@ -325,7 +326,7 @@ it("an invitation is rejected after a week", async () => {
   await eve.getByText("was used, canceled or has expired").waitFor();
 });
 
-it("a change after the session's end asks for a login, and completes for the same account only", async () => {
+it("a change made after the session ended requires a login, and completes only for the same account", async () => {
   await signUp(await open(), "Eve");
   const page = await open();
   await signUp(page, "Ann");
@@ -339,15 +340,16 @@ it("a change after the session's end asks for a login, and completes for the sam
   await page.goto(`${origin}/console/#/requests`);
   await page.getByRole("dialog", { name: "Log in again" }).waitFor();
   await confirmAs(page, "Eve");
-  await page.getByText("Eve, owner").waitFor(); // loaded again
+  await page.getByText("Eve, owner").waitFor(); // the page was reloaded
 });
 
-it("a change in a tab that still shows another organization completes in the organization that the person chooses", async () => {
+it("a change in a tab that shows another organization is made in the organization that the person chooses", async () => {
   const page = await open();
   await signUp(page, "Eve");
   await startKey(page, "of the first organization");
   await page.route(
-    /\/(?:balance|keys|pauses|members)$/, // no read may ask before the click
+    // Only writes are sent, so that no read triggers the login before the click.
+    /\/(?:balance|keys|pauses|members)$/,
     (route) => route.request().method() === "POST" && route.continue(),
   );
   const other = await page.context().newPage();
@@ -364,7 +366,7 @@ it("a change in a tab that still shows another organization completes in the org
   await page.getByText("of the first organization").first().waitFor();
 });
 
-it("an owner can close the organization, which names the lost credits, and restore it", async () => {
+it("an owner can close the organization after a warning about the lost credits, and restore it", async () => {
   const page = await open();
   await signUp(page, "Eve");
   await goTo(page, "Settings");
@@ -384,7 +386,7 @@ it("an owner can close the organization, which names the lost credits, and resto
   expect(await page.getByLabel("Slug").inputValue()).toBe(slug);
 });
 
-it("a session of 12 hours ends with its reason, hides the page, and completes the interrupted change", async () => {
+it("the console hides its pages after 12 hours, shows the reason, and completes the interrupted change after a login", async () => {
   const page = await open();
   await signUp(page, "Ann");
   await goTo(page, "Settings");

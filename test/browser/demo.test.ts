@@ -7,9 +7,9 @@ import type { Opened } from "./browser.ts";
 import { openStarted } from "./started.ts";
 
 const started = openStarted("--demo");
-/** Which of its two schemes stands in the documents. */
+/** The color scheme of each picture in the documentation. */
 const PICTURED: Readonly<Record<string, string>> = { activity: "dark", requests: "light" };
-/** Where the documents' pictures go: TURNPIKE_PICTURES=docs/pictures makes them anew. */
+/** The folder for the documentation's pictures. TURNPIKE_PICTURES=docs/pictures updates them. */
 const pictures = path.resolve(
   process.env["TURNPIKE_PICTURES"] ?? path.join(started.directory, "pictures"),
 );
@@ -22,7 +22,7 @@ beforeAll(() => mkdirSync(pictures, { recursive: true }));
 const consoleLink = (): string =>
   /^Console of the organization of 90 days.*:\s+(\S+)$/m.exec(started.output())?.[1] ?? "";
 
-/** The console as the printed link opens it: it offers to log in. */
+/** Opens the console by the printed link, which offers to log in. */
 async function demoConsole(look: object = DESKTOP): Promise<Opened> {
   expect(consoleLink()).toContain("#key=");
   const one = await started.watch(consoleLink(), look);
@@ -31,7 +31,7 @@ async function demoConsole(look: object = DESKTOP): Promise<Opened> {
   return one;
 }
 
-it("the link that npm start -- --demo prints logs in to an organization with history", async () => {
+it("the link printed by npm start -- --demo logs in to an organization with history", async () => {
   const { page, faults } = await demoConsole();
   expect(page.url()).not.toContain("key=");
   await page.getByText("Spend of 30 days, by model").waitFor();
@@ -62,7 +62,7 @@ it.each(["activity", "requests", "end-users", "keys"])(
   },
 );
 
-/** What a browser that knows nothing yet measures of a page: ms from its first byte asked, and how far things moved. */
+/** Measures a page's first visit without a cache: ms from its first byte, and layout shifts. */
 async function firstView(path: string, storageState: StorageState): Promise<FirstView> {
   const { origin } = new URL(consoleLink());
   const { page } = await started.watch(origin + path, { ...DESKTOP, storageState });
@@ -95,7 +95,8 @@ it("the overview of the demo fits on a phone", async () => {
   expect(over).toBeLessThanOrEqual(0);
   const name = page.locator(".organization");
   expect(await name.textContent()).toBe("Northwind Labs");
-  expect(await name.evaluate((node) => node.scrollWidth - node.clientWidth)).toBe(0); // whole
+  // the complete page
+  expect(await name.evaluate((node) => node.scrollWidth - node.clientWidth)).toBe(0);
   expect(faults).toEqual([]);
 });
 
@@ -114,16 +115,19 @@ it.each(["/console/", "/console/#/activity", "/docs/start", "/docs/errors"])(
       shifts: views.map(({ shift }) => shift),
     });
     expect(Math.max(...views.map(({ shift }) => shift))).toBeLessThan(0.01);
-    // the fastest, as others may have waited for the machine
+    // The fastest visit, because other processes can slow down the machine.
     expect(Math.min(...views.map(({ paintMs }) => paintMs))).toBeLessThan(1000);
   },
 );
 
-/** Milliseconds from a click to the new page's heading, and of the slowest event until its next paint. */
+/**
+ * Milliseconds from a click to the new page's heading, and from the slowest event to its next
+ * paint.
+ */
 type PageChange = { readonly changeMs: number; readonly eventMs: number };
 const CHANGE_MS_MAX = 100;
 const EVENT_MS_MAX = 60;
-/** More would exceed the console's 300 calls a minute. */
+/** More rounds would exceed the console's limit of 300 calls per minute. */
 const ROUNDS = 2;
 
 async function watchClicks(page: Page): Promise<void> {
@@ -154,7 +158,7 @@ async function changePage(page: Page, title: string): Promise<PageChange> {
     const pause = (): Promise<void> => new Promise((resolve) => void setTimeout(resolve, 50));
     do await pause();
     while (seen.changeMs === 0);
-    await pause(); // the entries of events follow the paint
+    await pause(); // the entries of events arrive after the paint
     const { changeMs, eventMs } = seen;
     Object.assign(seen, { changeMs: 0, eventMs: 0 });
     return { changeMs, eventMs };
@@ -165,7 +169,8 @@ it("each page of the console appears within 100 ms of a click, and no event wait
   const { page } = await demoConsole();
   const titles = ["Activity", "Requests", "End users", "Models", "Keys", "Credits", "Events"];
   for (const title of titles) {
-    await rail(page).getByRole("link", { name: title, exact: true }).click(); // loads its script
+    // The first visit loads the page's script.
+    await rail(page).getByRole("link", { name: title, exact: true }).click();
     await page.waitForFunction(() => document.querySelector("main [aria-busy=true]") === null);
   }
   await watchClicks(page);
@@ -173,7 +178,7 @@ it("each page of the console appears within 100 ms of a click, and no event wait
   for (let round = 0; round < ROUNDS; round++) {
     for (const title of titles) (rounds[title] ??= []).push(await changePage(page, title));
   }
-  // each page's fastest round, as the others may have waited for the machine
+  // The fastest round of each page, because other processes can slow down the machine.
   const fastest = Object.entries(rounds).map(([title, all]) => ({
     title,
     changeMs: Math.round(Math.min(...all.map(({ changeMs }) => changeMs))),

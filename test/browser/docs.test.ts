@@ -140,7 +140,7 @@ describe("the docs site", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("keeps its header on a phone, with a menu of all pages, and the text three tab stops away", async () => {
+  it("keeps its header on a phone, with a menu of all pages, and reaches the text in three tab stops", async () => {
     const page = await browser.open("/docs/use/errors", PHONE);
     expect(await page.locator("nav.tree").isVisible()).toBe(false);
     for (let stop = 0; stop < 3; stop++) await page.keyboard.press("Tab");

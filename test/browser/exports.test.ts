@@ -35,8 +35,8 @@ beforeAll(async () => {
   await call("POST", "/v1/holds", { ...own, description: "Ten searches" }, {}, made.key);
 });
 
-describe("exports and tags in the console", () => {
-  it("downloads the month and a day exactly as the API returns them", async () => {
+describe("the console", () => {
+  it("downloads a month and a day exactly as the API returns them", async () => {
     const page = await logIn(browser, owner.key);
     await goTo(page, "Exports");
     await expectAccessible(page);
@@ -55,7 +55,7 @@ describe("exports and tags in the console", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("shows why a download failed", async () => {
+  it("shows the reason why a download failed", async () => {
     const page = await logIn(browser, owner.key);
     await goTo(page, "Exports");
     await page.route("**/exports/focus?*", (route) => route.abort());
@@ -66,7 +66,7 @@ describe("exports and tags in the console", () => {
     await page.getByText("The download was interrupted.").waitFor();
   });
 
-  it("group and filter the Activity page by tag", async () => {
+  it("groups and filters the Activity page by tag", async () => {
     const page = await logIn(browser, owner.key);
     await page.goto("/console/#/activity");
     await page.getByLabel("Split").selectOption("tag:team");
@@ -94,7 +94,7 @@ describe("exports and tags in the console", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("declare tag keys on the Settings page", async () => {
+  it("declares tag keys on the Settings page", async () => {
     const page = await logIn(browser, owner.key);
     await goTo(page, "Settings");
     const field = page.getByLabel("Tags with daily sums");
@@ -106,7 +106,7 @@ describe("exports and tags in the console", () => {
     expect(settings.tag_keys).toEqual(["team", "run"]);
   });
 
-  it("show charges and holds with their purpose and amount", async () => {
+  it("shows charges and holds with their purpose and amount", async () => {
     const page = await logIn(browser, owner.key, PHONE);
     await page.goto("/console/#/requests");
     await page.getByText("Own charge").click();
@@ -116,7 +116,7 @@ describe("exports and tags in the console", () => {
     await expectAccessible(page);
     await page.goto("/console/#/requests?status=held");
     await page.getByText(/1 running/).click();
-    await page.setViewportSize({ width: 1280, height: 900 }); // a phone hides the column
+    await page.setViewportSize({ width: 1280, height: 900 }); // a phone hides this column
     await page.getByRole("region", { name: "Open holds" }).getByText("Own charge").waitFor();
   });
 });

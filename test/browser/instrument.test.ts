@@ -5,7 +5,7 @@ import { expectAccessible, goTo, logIn, openWindow, PHONE, settled } from "./bro
 
 const browser = openWindow();
 let key: string;
-/** When the first requests were asked. */
+/** Time of the first requests. */
 let askedAt: Date;
 
 beforeAll(async () => {
@@ -35,7 +35,7 @@ it("the Activity page shows requests by two groups, by member, with times per gr
   await goTo(page, "Activity");
   await page.getByLabel("And by").selectOption("user");
   await page.getByRole("row", { name: /echo.*ann/ }).waitFor();
-  await page.getByRole("row", { name: /echo.*bob/ }).click(); // looked at alone, by both
+  await page.getByRole("row", { name: /echo.*bob/ }).click(); // filters by both groups at once
   await page.getByRole("button", { name: "bob ✕" }).waitFor();
   await page.goBack();
   await page.getByLabel("And by").selectOption("");
@@ -107,7 +107,7 @@ it("the menu More on a phone leads to every page and to Webhooks", async () => {
   await goTo(page, "Settings");
 });
 
-it("six series of a chart are distinguishable in forced colors", async () => {
+it("a chart's six series are distinguishable in forced colors", async () => {
   const page = await logIn(browser, key);
   await page.emulateMedia({ forcedColors: "active" });
   await goTo(page, "Activity");

@@ -4,7 +4,10 @@ import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
 import { expectAccessible, goTo, logIn, openWindow } from "./browser.ts";
 import type { WatchedPage } from "./browser.ts";
 
-/** What people come for, each within its number of actions: a click, a field, a choice, a key. */
+/**
+ * Frequent tasks, each with its maximum number of actions. An action is a click, a filled field, a
+ * choice or a key.
+ */
 const browser = openWindow();
 let owner: { readonly orgId: string; readonly key: string };
 
@@ -25,7 +28,7 @@ async function ask(key: string, fields: object = {}): Promise<Response> {
   });
 }
 
-/** Counts what is done on a page. */
+/** Counts the actions on a page. */
 function counted(page: WatchedPage) {
   let actions = 0;
   return {
@@ -183,7 +186,7 @@ it("the end user with the highest spend gets a quota in the list in 5 actions", 
   await job.act((page) => page.getByLabel("Dollars a day").fill("2"));
   await job.act((page) => page.keyboard.press("Enter"));
   await job.page.getByRole("dialog").waitFor({ state: "detached" });
-  await first.getByText("many").waitFor(); // back where one was
+  await first.getByText("many").waitFor(); // back returns to the previous page
   const answer = await fetch(`${browser.origin}/v1/users/many`, {
     headers: { authorization: `Bearer ${owner.key}` },
   });
@@ -310,7 +313,7 @@ it("an operator opens, credits and suspends a customer, and sees the health page
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
   const dialog = page.getByRole("dialog");
   const job = counted(page);
-  await page.getByText("All systems operational").waitFor(); // the first page
+  await page.getByText("All systems operational").waitFor(); // opens the first page of the list
   await job.act(() => goTo(page, "Customers"));
   await job.act(() => page.getByRole("button", { name: "New organization" }).click());
   await job.act(() => dialog.getByLabel("Name", { exact: true }).fill("Zoë's Works"));
@@ -327,7 +330,7 @@ it("an operator opens, credits and suspends a customer, and sees the health page
   await job.act(() => page.keyboard.press("Enter"));
   await page.getByRole("row", { name: /^finn@example.com/ }).waitFor();
   await job.act(() => page.getByRole("button", { name: "Suspend…" }).click());
-  await dialog.getByLabel("Reason").fill("Unpaid invoice"); // optional
+  await dialog.getByLabel("Reason").fill("Unpaid invoice"); // the reason is optional
   await job.act(() => dialog.getByRole("button", { name: "Suspend Zoë's Works" }).click());
   await page.getByText("■ suspended").waitFor();
   await page.getByText("by admin: Unpaid invoice").waitFor();
@@ -335,7 +338,7 @@ it("an operator opens, credits and suspends a customer, and sees the health page
   expect(job.spent()).toBeLessThanOrEqual(12);
 });
 
-it("a new key is passed to the Connect page in one action, and dropped at another login", async () => {
+it("a new key is passed to the Connect page in one action, and forgotten at another login", async () => {
   const page = await logIn(browser, owner.key);
   await page.goto("/console/#/keys?make=1");
   await page.getByLabel("Name").fill("Handed over");
@@ -347,7 +350,7 @@ it("a new key is passed to the Connect page in one action, and dropped at anothe
   expect(page.faults).toEqual([]);
 });
 
-it("a login that can't open the page of an earlier login starts at its first page", async () => {
+it("a login that can't open the previous login's page opens its first page", async () => {
   const page = await browser.open("/console/#/keys");
   await page.getByLabel("API key or operator's token").fill(ADMIN_TOKEN);
   await page.keyboard.press("Enter");

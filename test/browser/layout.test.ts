@@ -15,7 +15,7 @@ beforeAll(async () => {
   for (const model of ["sandbox/echo", "nope/none"]) await ask(used.key, model);
 });
 
-/** The organization's purchases and the changes by an operator, 60 of each. */
+/** Adds 60 purchases of the organization and 60 changes by an operator. */
 async function fillOperatorsLists(orgId: string): Promise<void> {
   const sixty = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60)";
   const fields = { method: "checkout", state: "declined", amountMicro: 10_000_000, tries: 0 };
@@ -48,7 +48,7 @@ async function ask(key: string, model: string): Promise<void> {
   await response.text();
 }
 
-/** Returns the tables of the page that scroll by themselves, and the page if it scrolls sideways. */
+/** Returns the tables that scroll sideways, and the page if it does. */
 function scrolling(page: WatchedPage): Promise<readonly string[]> {
   return page.evaluate(() => [
     ...[...document.querySelectorAll("main .table")]
@@ -150,7 +150,7 @@ describe("the console's layout", () => {
     const page = await logIn(browser, empty.key);
     await page.getByRole("heading", { name: "Get started: 1 of 3 done" }).waitFor();
     await page.getByRole("link", { name: "Add credits" }).first().waitFor();
-    expect(await page.locator("main .chart").count()).toBe(0); // no empty cards
+    expect(await page.locator("main .chart").count()).toBe(0); // no empty cards remain
     await page.getByRole("button", { name: "Hide" }).click();
     await page.reload();
     await settled(page);

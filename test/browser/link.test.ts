@@ -22,7 +22,7 @@ async function organization(): Promise<Made> {
   return { ...made, name: ((await response.json()) as { name: string }).name };
 }
 
-/** Whose console the page shows. */
+/** Returns the organization that the page shows. */
 const shown = (page: WatchedPage) => page.locator(".top .organization").textContent();
 const follow = (page: WatchedPage, key: string) =>
   page.evaluate((hash) => (location.hash = hash), `#key=${key}`);
@@ -30,34 +30,37 @@ const follow = (page: WatchedPage, key: string) =>
 it.each([
   ["opened", (page: WatchedPage, key: string) => page.goto(`/console/?again#key=${key}`)],
   ["pasted into the open page", follow],
-])("a login link that is %s asks before it replaces the current login", async (_, bring) => {
-  const page = await logIn(browser, own.key);
-  await bring(page, another.key);
-  const dialog = page.getByRole("dialog");
-  await dialog.getByText(another.name).waitFor();
-  expect(page.url()).not.toContain("key=");
-  expect(await dialog.textContent()).toContain(own.name);
-  expect(await shown(page)).toBe(own.name);
-  await dialog.getByRole("button", { name: "Cancel" }).click();
-  await page.reload();
-  await rail(page).waitFor();
-  expect(await shown(page)).toBe(own.name);
-  expect(await page.getByRole("dialog").count()).toBe(0);
+])(
+  "a login link that is %s asks for confirmation before it replaces the current login",
+  async (_, bring) => {
+    const page = await logIn(browser, own.key);
+    await bring(page, another.key);
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText(another.name).waitFor();
+    expect(page.url()).not.toContain("key=");
+    expect(await dialog.textContent()).toContain(own.name);
+    expect(await shown(page)).toBe(own.name);
+    await dialog.getByRole("button", { name: "Cancel" }).click();
+    await page.reload();
+    await rail(page).waitFor();
+    expect(await shown(page)).toBe(own.name);
+    expect(await page.getByRole("dialog").count()).toBe(0);
 
-  await bring(page, another.key);
-  await page.getByRole("dialog").getByText(another.name).waitFor();
-  await page.getByRole("button", { name: "Log in with it" }).click();
-  await expect.poll(() => shown(page)).toBe(another.name);
-  expect(page.url()).not.toContain("key=");
-  expect(page.faults).toEqual([]);
-});
+    await bring(page, another.key);
+    await page.getByRole("dialog").getByText(another.name).waitFor();
+    await page.getByRole("button", { name: "Log in with it" }).click();
+    await expect.poll(() => shown(page)).toBe(another.name);
+    expect(page.url()).not.toContain("key=");
+    expect(page.faults).toEqual([]);
+  },
+);
 
 it("a login link's key disappears from the address immediately, and is exchanged on confirmation", async () => {
   const page = await browser.open("/console/");
   await page.getByLabel("API key or operator's token").waitFor();
   await follow(page, own.key);
   await page.getByRole("dialog").getByText(own.name).waitFor();
-  expect(await rail(page).count()).toBe(0); // anybody can send a link
+  expect(await rail(page).count()).toBe(0); // anyone can send a link, so it asks first
   await page.getByRole("button", { name: "Log in with it" }).click();
   await rail(page).waitFor();
   expect(page.url()).not.toContain("key=");

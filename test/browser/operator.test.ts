@@ -87,7 +87,10 @@ it("an operator's invalid key limit is rejected at its field, and only changed f
   expect(page.faults).toEqual([]);
 });
 
-/** Each button of the operators' pages, as `page: what it says`; those above an organization's tabs once. */
+/**
+ * Returns the buttons of the operators' pages as `page: label`. Includes those above an
+ * organization's tabs once.
+ */
 async function buttonsOf(page: WatchedPage): Promise<ReadonlySet<string>> {
   const org = `organizations/${orgId}`;
   const found = new Set<string>();
@@ -102,7 +105,7 @@ async function buttonsOf(page: WatchedPage): Promise<ReadonlySet<string>> {
     ["prices", "business?tab=Prices"],
   ] as const) {
     await page.goto(`/console/#/${at}`);
-    await page.reload(); // changing only the hash reloads nothing
+    await page.reload(); // a change of only the hash does not reload the page
     await page.locator("main h1").waitFor();
     await page.waitForLoadState("networkidle");
     await settled(page);
@@ -179,7 +182,8 @@ it("an operator sees only fields that the operator's role may change", async () 
   await finance.getByRole("dialog").getByLabel("Price list").fill("nobody-s");
   expect(await finance.getByRole("dialog").locator("input").count()).toBe(1);
   await finance.getByRole("button", { name: "Save" }).click();
-  await finance.getByText("has no prices in this region").first().waitFor(); // no word of the role
+  // The role is not mentioned.
+  await finance.getByText("has no prices in this region").first().waitFor();
 });
 
 it("an operator can remove an organization's own identity provider", async () => {
@@ -226,5 +230,5 @@ it("an operator can schedule a customer's price on the customer's page", async (
   });
   const { slug, price_list } = (await read.json()) as { slug: string; price_list: string };
   expect(price_list).toBe(slug);
-  expect(page.faults).toEqual([expect.stringContaining("400")]); // the unknown model
+  expect(page.faults).toEqual([expect.stringContaining("400")]); // reports the unknown model
 });

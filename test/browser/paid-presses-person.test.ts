@@ -5,13 +5,13 @@ import { pressAll } from "./presses.ts";
 import { continueAs, openStarted, signUp } from "./started.ts";
 
 const started = openStarted();
-/** What ends the session, or leaves for whoever knows the person. */
+/** Buttons that end the session or lead to a page of another program. */
 const ENDING = ["Log out everywhere", "Connect this machine"];
 
 const press = (page: Page, name: string): Promise<void> =>
   page.getByRole("button", { name, exact: true }).click();
 
-/** A person who was in somebody's organization, and left it. */
+/** Creates a person who left an organization and has none now. */
 async function leaver(name: string): Promise<Page> {
   const owner = await started.open("/console/");
   await signUp(owner, "Cleo");

@@ -13,7 +13,7 @@ import type { WatchedPage } from "./browser.ts";
 import { paidBy, pressAll, SPARE } from "./presses.ts";
 
 const LONG_TEXT = "word ".repeat(400);
-/** A walk is some hundred presses, each on a page drawn anew. */
+/** A walk has about a hundred presses, each on a newly drawn page. */
 const LONG_MS = 600_000;
 const browser = openWindow();
 let owner: Awaited<ReturnType<typeof makeOrganization>>;
@@ -26,7 +26,10 @@ beforeAll(async () => {
   await makeSpares();
 });
 
-/** What the walks open, change and end: a request, an end user, a webhook, another organization. */
+/**
+ * Creates objects that the walks open, change and end: a request, an end user, a webhook and
+ * another organization.
+ */
 async function makeSpares(): Promise<void> {
   const messages = [{ role: "user", content: "Hello" }];
   const made: readonly (readonly [at: string, body: object])[] = [
@@ -53,7 +56,7 @@ async function balance(): Promise<number> {
   return told.held_micro > 0 ? NaN : told.credits_micro;
 }
 
-/** Ends the pauses that an earlier walk made. */
+/** Ends the pauses of an earlier walk. */
 async function endPauses(): Promise<void> {
   const headers = { authorization: `Bearer ${owner.key}` };
   const listed = await fetch(`${browser.origin}/v1/pauses`, { headers });
@@ -63,7 +66,7 @@ async function endPauses(): Promise<void> {
   }
 }
 
-/** The playground with a long answer of this model asked for. */
+/** Opens the playground with a prompt for a long output of this model. */
 async function asking(key: string, model: string, isStream = true): Promise<WatchedPage> {
   const page = await logIn(browser, key);
   await goTo(page, "Playground");
@@ -76,7 +79,7 @@ async function asking(key: string, model: string, isStream = true): Promise<Watc
 const ask = (page: WatchedPage) => page.getByRole("button", { name: "Run", exact: true });
 const stop = (page: WatchedPage) => page.getByRole("button", { name: "Stop", exact: true });
 
-/** The cost that the page shows, in micros. */
+/** Returns the cost that the page shows, in micro-credits. */
 async function shownCost(page: WatchedPage): Promise<number> {
   const cost = page.locator("dl div", { hasText: "Cost" }).locator(".number");
   return Number(/^(\d+) micro-credits/.exec((await cost.getAttribute("title")) ?? "")?.[1]);
@@ -87,20 +90,20 @@ describe("the Stop button of the playground", () => {
     const before = await balance();
     const page = await asking(owner.key, "sandbox/slow-stream");
     const paid = paidBy(page);
-    await ask(page).dblclick(); // in haste: still one
+    await ask(page).dblclick(); // a double click sends only one request
     await page.locator(".answer", { hasText: "word word" }).waitFor();
     await stop(page).dblclick();
     const bill = await shownCost(page);
     expect(bill).toBeGreaterThan(0);
     await expect.poll(balance).toBe(before - bill);
     expect(paid()).toBe(1);
-    await ask(page).click(); // a later one is the next request
+    await ask(page).click(); // a later press sends the next request
     await expect.poll(paid).toBe(2);
     await stop(page).click();
     expect(page.faults).toEqual([]);
   });
 
-  it("shows the cost, or that there is none, before any output", async () => {
+  it("shows the actual cost, even before any output", async () => {
     await expect.poll(balance).not.toBeNaN();
     const before = await balance();
     const page = await asking(owner.key, "sandbox/slow-first-byte", false);
@@ -114,7 +117,7 @@ describe("the Stop button of the playground", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("links to the spend for a key that can't see charges", async () => {
+  it("links to the key's spend if the key can't see charges", async () => {
     const page = await asking(limited, "sandbox/slow-stream");
     const paid = paidBy(page);
     await ask(page).click();
@@ -138,7 +141,7 @@ describe("pressing every button of every page and dialog once", () => {
       await endPauses();
       const memberId = await memberOf(role);
       const page = await logIn(browser, await keyOf(role, memberId));
-      // A paused organization can't run the playground.
+      // A paused organization can't use the playground.
       page.on("response", (response) => {
         const isPause = response.request().method() === "POST" && /\/pauses$/.test(response.url());
         if (isPause) void endPauses();
@@ -146,7 +149,8 @@ describe("pressing every button of every page and dialog once", () => {
       const renew = async (): Promise<void> => enterWith(page, await keyOf(role, memberId));
       const foreign = { name: `foreign to ${role}` };
       const { id } = await postMemberKey(admin(), owner, foreign);
-      const also = role === "member" ? [] : [`#/keys/${id}`]; // which sees its own alone
+      // A member sees only the member's own keys.
+      const also = role === "member" ? [] : [`#/keys/${id}`];
       const { pressed, paid, refused } = await pressAll(page, { by, renew, also });
       console.log(role, by, pressed.length);
       expect(pressed.length).toBeGreaterThan(least);
@@ -197,7 +201,7 @@ function expectNoErrors(page: WatchedPage): void {
 type Role = "owner" | "admin" | "billing" | "member";
 const admin = (): AdminClient => ({ url: `${browser.origin}/admin/v1`, token: ADMIN_TOKEN });
 
-/** A new member with this role, who has a key that is spare. */
+/** Creates a member with this role and a spare key. */
 async function memberOf(role: Role): Promise<string> {
   const { orgId } = owner;
   const { id: memberId } = await postMember(admin(), orgId, { email: `${role}@example.com`, role });
@@ -205,7 +209,7 @@ async function memberOf(role: Role): Promise<string> {
   return memberId;
 }
 
-/** The page's session is this key's from now on. */
+/** Replaces the page's session by one of this key. */
 async function enterWith(page: WatchedPage, key: string): Promise<void> {
   await page.evaluate(async (body) => {
     const headers = { "content-type": "application/json" };
@@ -213,7 +217,7 @@ async function enterWith(page: WatchedPage, key: string): Promise<void> {
   }, JSON.stringify({ key }));
 }
 
-/** A new key of a member. */
+/** Creates a key of a member. */
 async function keyOf(role: Role, memberId: string): Promise<string> {
   const { orgId } = owner;
   return createKey(admin(), { orgId, memberId, name: role, scope: "regional", rpmLimit: 1000 });

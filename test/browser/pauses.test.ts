@@ -40,7 +40,7 @@ async function newKey(): Promise<{ id: string; key: string }> {
 }
 
 describe("pauses in the console", () => {
-  it("stop the requests of a key and of the organization until someone resumes them", async () => {
+  it("stop the requests of a key and of the organization until they are ended", async () => {
     const { id, key } = await newKey();
     const page = await logIn(browser, owner.key, PHONE);
     await page.goto(`/console/#/keys/${id}`);
@@ -55,7 +55,8 @@ describe("pauses in the console", () => {
     expect((await ask()).status).toBe(200);
     const { pauses } = (await (await call("GET", "pauses")).json()) as { pauses: object[] };
     expect(pauses).toMatchObject([{ scope: "key", subject: id, stop_running: true }]);
-    await page.keyboard.press("Escape"); // nothing was typed in the dialog of the key
+    // Escape closes the dialog immediately, because no field was changed.
+    await page.keyboard.press("Escape");
     await page.getByRole("dialog").waitFor({ state: "detached" });
     await goTo(page, "Settings");
     await page.getByText("New requests of Nightly are paused").waitFor();
@@ -66,7 +67,7 @@ describe("pauses in the console", () => {
     await expectAccessible(page);
   });
 
-  it("appear with a link for a request that they rejected, only for those who can end them", async () => {
+  it("appear as a link next to a request that they rejected, only for people who can end them", async () => {
     const pause = { scope: "organization", reason: "Audit" };
     expect((await call("POST", "pauses", pause)).status).toBe(201);
     const rejected = await ask();
@@ -97,10 +98,10 @@ describe("pauses in the console", () => {
   });
 });
 
-describe("pauses of others in the console", () => {
+describe("the pause of an end user or member in the console", () => {
   const reason = "Night shift";
 
-  it("name their end user and member, and are read once for all parts of a page", async () => {
+  it("names the end user or member, and is read once for all parts of a page", async () => {
     await call("POST", "users", { external_id: "ben" });
     await call("POST", "pauses", { scope: "end_user", id: "ben", reason });
     await call("POST", "pauses", { scope: "member", id: memberId, reason });
@@ -127,10 +128,10 @@ describe("pauses of others in the console", () => {
   });
 });
 
-describe("an organization that can't spend", () => {
+describe("the console of an organization that can't spend", () => {
   const reason = "Costs under review";
 
-  it("stops on the overview, shows the reason on every page and on reload, and resumes without alarm", async () => {
+  it("shows a pause with its reason on every page and after a reload, until someone resumes spending", async () => {
     const page = await logIn(browser, owner.key);
     await page.getByRole("button", { name: "Stop spending" }).click();
     const form = page.getByRole("dialog", { name: /^Pause all requests of / });
@@ -162,7 +163,7 @@ describe("an organization that can't spend", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("shows on every page that it is suspended or closed", async () => {
+  it("shows on every page that the organization is suspended or closed", async () => {
     const admin = { url: `${browser.origin}/admin/v1`, token: ADMIN_TOKEN };
     const { orgId, key } = await makeOrganization(admin.url, ADMIN_TOKEN, { credits: 0 });
     const change = (method: string, body: object): Promise<Response> =>
@@ -175,7 +176,7 @@ describe("an organization that can't spend", () => {
     expect((await change("PATCH", { status: "suspended" })).status).toBe(200);
     const suspended = /rejected until an operator approves or resumes this organization/;
     const notice = page.getByText(suspended);
-    await notice.waitFor(); // without a reload
+    await notice.waitFor(); // the notice appears without a reload
     await goTo(page, "Keys");
     await notice.waitFor();
     await expectAccessible(page);
@@ -244,7 +245,7 @@ describe("an end user whose requests are rejected", () => {
     await page.getByRole("row", { name: /bob.*active/ }).waitFor();
   });
 
-  it("opens only by its whole ID, and the page explains it", async () => {
+  it("opens only by the complete ID, as the page explains", async () => {
     const page = await logIn(browser, owner.key);
     await goTo(page, "End users");
     await page.getByLabel("End user ID").fill("an");

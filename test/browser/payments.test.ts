@@ -7,14 +7,14 @@ import { openStarted, signUp } from "./started.ts";
 
 const { directory, open, origins } = openStarted();
 
-/** Somebody new, with an organization of their own and the credits that a sign-up brings. */
+/** Signs up a person with an organization and the sign-up credits. */
 async function newcomer(name: string): Promise<Page> {
   const page = await open("/console/");
   await signUp(page, name);
   return page;
 }
 
-/** The console with a key or an operator's token, by a link of it. */
+/** Opens the console by a login link with a key or an operator's token. */
 async function logIn(secret: string, look?: object): Promise<Page> {
   const page = await open(`/console/#key=${secret}`, look);
   await press(page, "Log in with it");
@@ -28,7 +28,7 @@ const notice = (page: Page, text: string | RegExp): Promise<void> =>
   page.locator(".notice", { hasText: text }).waitFor();
 const rows = (page: Page, text: string | RegExp): Promise<number> =>
   page.getByRole("row", { name: text }).count();
-/** Calls the region as this page's session, or as the operator. */
+/** Calls the API with the page's session, or as the operator. */
 async function call(page: Page, method: string, at: string, body?: object): Promise<unknown> {
   return page.evaluate(
     async ([how, where, what]) => {
@@ -40,7 +40,7 @@ async function call(page: Page, method: string, at: string, body?: object): Prom
   );
 }
 
-/** What the kept card's bank says from now on. */
+/** Sets the behavior of the saved card's bank. */
 async function cardWill(page: Page, what: string): Promise<void> {
   await press(page, "Cards and invoices");
   await page.getByRole("heading", { name: "Your cards and invoices" }).waitFor();
@@ -132,7 +132,7 @@ it("the Credits page charges nothing after a canceled payment; a refund is shown
   await notice(ben, "$10.00 were added");
   await expect.poll(() => rows(ben, /payment page/)).toBe(2);
 
-  // The bought credits look spent: the operator removes them.
+  // The operator removes the bought credits, as if they were spent.
   const { organization } = (await call(ben, "GET", "/session")) as { organization: { id: string } };
   const { admin_token: token } = JSON.parse(
     readFileSync(path.join(directory, "demo.json"), "utf8"),

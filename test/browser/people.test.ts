@@ -6,7 +6,7 @@ import { continueAs, openStarted, signUp } from "./started.ts";
 
 const started = openStarted();
 
-/** What the page's session is, or why it is none. */
+/** Returns the page's session, or the reason why there is none. */
 function roleOf(page: Page): Promise<unknown> {
   return page.evaluate(async () => {
     const answer = await fetch("/console/api/session");
@@ -14,7 +14,7 @@ function roleOf(page: Page): Promise<unknown> {
   });
 }
 
-/** The organization that the page's session acts in. */
+/** Returns the organization of the page's session. */
 function organizationOf(page: Page): Promise<string> {
   return page.evaluate(async () => {
     const answer = await fetch("/console/api/session");
@@ -25,14 +25,14 @@ function organizationOf(page: Page): Promise<string> {
 const press = (page: Page, name: string): Promise<void> =>
   page.getByRole("button", { name, exact: true }).click();
 
-/** No rule of axe is broken once the page is drawn. */
+/** Checks the drawn page with axe. */
 async function expectReadable(page: Page): Promise<void> {
   await page.locator("h1").first().waitFor();
   await settled(page);
   await expectAccessible(page);
 }
 
-/** Makes a key, and asks with it as a program does. */
+/** Creates a key and sends a request with it. */
 async function makesKeyAndAsks(page: Page): Promise<void> {
   await goTo(page, "Keys");
   await page.getByRole("button", { name: "Create key" }).first().click();
@@ -50,7 +50,7 @@ async function makesKeyAndAsks(page: Page): Promise<void> {
   await rail(page).waitFor();
 }
 
-/** The link of an invitation for this address. */
+/** Creates an invitation for an address, and returns its link. */
 async function invite(page: Page, email: string): Promise<string> {
   await goTo(page, "Team");
   await press(page, "Invite");
@@ -63,11 +63,12 @@ async function invite(page: Page, email: string): Promise<string> {
   return link;
 }
 
-it("the console covers sign-up, keys, members, the other region's login and the erasure of a person", async () => {
+it("the console supports sign-up, keys, members, a login in the other region and the erasure of a person", async () => {
   const ann = await started.open("/console/");
   await expectReadable(ann);
   await signUp(ann, "Ann");
-  await ann.locator(".available", { hasText: "$1.00" }).waitFor(); // the sign-up credit, without a purchase
+  // The credits are those of the sign-up, without a purchase.
+  await ann.locator(".available", { hasText: "$1.00" }).waitFor();
   await makesKeyAndAsks(ann);
 
   const link = await invite(ann, "ben@example.test");
@@ -85,7 +86,7 @@ it("the console covers sign-up, keys, members, the other region's login and the 
   await ann.getByLabel("Role of Ben").selectOption("admin");
   await expect.poll(() => roleOf(ben)).toBe("admin");
   await ben.reload();
-  await rail(ben).getByRole("link", { name: "Activity" }).waitFor(); // visible to admins
+  await rail(ben).getByRole("link", { name: "Activity" }).waitFor(); // admins see this row
 
   await ann.getByRole("row", { name: /Ben/ }).getByRole("button", { name: "Remove…" }).click();
   await goTo(ben, "Playground");
@@ -104,9 +105,10 @@ it("the console covers sign-up, keys, members, the other region's login and the 
   await ann.getByRole("dialog").waitFor({ state: "detached" });
   expect(hasEnded).toBe(false);
   expect(await roleOf(ben)).toBe(401);
-  await ben.getByRole("button", { name: "Continue with this machine" }).waitFor(); // his console has closed
+  // The member's page has closed.
+  await ben.getByRole("button", { name: "Continue with this machine" }).waitFor();
   expect(await ended).toBeNull(); // running streams are completed
-  await expect.poll(() => heldOf(ann)).toBe(0); // and charged
+  await expect.poll(() => heldOf(ann)).toBe(0); // the completed stream is charged
 
   await goTo(ann, "Profile");
   await expectReadable(ann);
@@ -118,7 +120,7 @@ it("the console covers sign-up, keys, members, the other region's login and the 
   expect([await organizationOf(ann), await roleOf(ann)]).toEqual([far, "owner"]);
   await goTo(ann, "Profile");
   await ann.getByText("In the EU").getByRole("link", { name: "look there" }).click();
-  await rail(ann).waitFor(); // still logged in here: cookies are per region
+  await rail(ann).waitFor(); // cookies are per region, so this login remains
 
   await goTo(ann, "Profile");
   await press(ann, "Delete account…");
@@ -129,7 +131,7 @@ it("the console covers sign-up, keys, members, the other region's login and the 
   await ann.getByRole("link", { name: "Continue as Ann" }).click();
   await ann.getByText(/^No account for ann@\S+ in the EU\./i).waitFor();
   await ann.goto(`${started.origins.us}/console/`);
-  await rail(ann).waitFor(); // the other region's account is another one
+  await rail(ann).waitFor(); // the other region has its own account and organization
   expect(await organizationOf(ann)).toBe(far);
 });
 
@@ -140,7 +142,7 @@ function heldOf(page: Page): Promise<unknown> {
   });
 }
 
-/** Goes on with Tab until what has this name, and presses Enter there. */
+/** Presses Tab until the element with this name has the focus, then presses Enter. */
 async function enterAt(page: Page, name: string | RegExp, key = "Enter"): Promise<void> {
   const target = page.getByRole("button", { name }).or(page.getByRole("link", { name }));
   await target.or(page.getByLabel(name)).first().waitFor();
@@ -154,14 +156,14 @@ async function enterAt(page: Page, name: string | RegExp, key = "Enter"): Promis
   throw new Error(`the keyboard does not come to ${String(name)}`);
 }
 
-/** Nothing of the page is wider than the telephone. */
+/** Checks that nothing is wider than the phone. */
 async function expectFits(page: Page): Promise<void> {
   await expectReadable(page);
   const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
   expect(over).toBe(0);
 }
 
-it("sign-up, team, domains, invitation and profile work on a phone and by keyboard", async () => {
+it("sign-up, team, domains, invitation and profile pages work on a phone and by keyboard", async () => {
   const cleo = await started.open("/console/", PHONE);
   await expectFits(cleo);
   await enterAt(cleo, "Create account");
@@ -173,10 +175,11 @@ it("sign-up, team, domains, invitation and profile work on a phone and by keyboa
   await enterAt(cleo, "Team");
   await enterAt(cleo, "Invite");
   await cleo.getByRole("dialog").waitFor();
-  await cleo.getByLabel("Address").focus(); // where the dialog begins
+  await cleo.getByLabel("Address").focus(); // the dialog starts with the focus on its first field
   await expectFits(cleo);
   await cleo.keyboard.type("ann@example.test");
-  await enterAt(cleo, "Role", "a"); // the next role that begins so: admin
+  // Typing selects the next role that starts with this letter: admin.
+  await enterAt(cleo, "Role", "a");
   const typed = ["Address", "Role"].map((name) => cleo.getByRole("dialog").getByLabel(name));
   const values = (): Promise<unknown> => Promise.all(typed.map((field) => field.inputValue()));
   await expect.poll(values).toEqual(["ann@example.test", "admin"]);
@@ -222,7 +225,7 @@ it("sign-up, team, domains, invitation and profile work on a phone and by keyboa
   await cleo.getByText("Your account in this region is deleted.").waitFor();
 });
 
-it("the login page names another region's key, with a link to that region's console", async () => {
+it("the login page recognizes another region's key, and links to that region's console", async () => {
   const demo = readDemo(started.directory);
   const page = await started.open("/console/");
   await page.getByLabel("API key or operator's token").fill(demo?.us.regional_key ?? "");

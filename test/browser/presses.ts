@@ -3,36 +3,39 @@ import { expect } from "vitest";
 import { rail } from "./browser.ts";
 
 const PAID = /\/console\/api\/v1\/(?:chat\/completions|completions|responses|messages|embeddings)$/;
-/** What is made for the test to open and end stands under this name. */
+/** Name of objects that the walk may open and end. */
 export const SPARE = "spare";
 
-/** What presses: each button is there for both. */
+/** The input device. Each button must work with both. */
 type By = "mouse" | "keyboard";
 export type Pressing = {
   readonly by?: By;
-  /** Buttons, by what they say, that end or leave what the walk goes through. */
+  /** Labels of buttons that would end or leave the walk. */
   readonly without?: readonly string[];
-  /** Makes the page's session another one of the same role, whose minute is empty. */
+  /** Replaces the page's session by another one of the same role with unused calls. */
   readonly renew?: (page: Page) => Promise<void>;
-  /** Addresses that are walked too, beside what the pages lead to by themselves. */
+  /** Additional addresses to walk, besides those that the pages link to. */
   readonly also?: readonly string[];
 };
 export type Pressed = {
-  /** Each press as `Keys: New key: Create key`. */
+  /** Each press, as `Keys: New key: Create key`. */
   readonly pressed: readonly string[];
-  /** Those that sent a paid request, once for each. */
+  /** Presses that sent a paid request, once for each request. */
   readonly paid: readonly string[];
-  /** Changes that were refused for who asked, or of what is not theirs: their verbs should not be there. */
+  /** Changes that were rejected because of the role or owner. Their buttons should not be there. */
   readonly refused: readonly string[];
 };
 
-/** What a session may ask in a minute, less what a press may need. */
+/** Maximum calls of a session per minute, minus those that a press may need. */
 const CALLS_A_MINUTE = 220;
-/** Calls of a page: those in progress, and the time of each call of the last minute. */
+/** Calls of a page: those in progress, and the time of each call in the last minute. */
 type Calls = { readonly underWay: Map<Request, number>; at: number[] };
 const callsOf = new WeakMap<Page, Calls>();
 
-/** Goes on once the session has room for what a press asks: as another session of the same role, else later. */
+/**
+ * Waits until the session may make the calls of a press. Switches to another session of the same
+ * role if possible.
+ */
 async function awaitRoom(page: Page, renew: Pressing["renew"]): Promise<void> {
   const calls = callsOf.get(page) ?? watch(page);
   const recent = (): number => {
@@ -47,10 +50,13 @@ async function awaitRoom(page: Page, renew: Pressing["renew"]): Promise<void> {
   }
 }
 
-/** What has no answer by then is awaited by nobody: a call that its page has left. */
+/**
+ * Calls without a response after this time belong to a page that was left, so nothing waits for
+ * them.
+ */
 const SLOW_MS = 3000;
 
-/** Nothing of the page is being read and all that was is drawn: a dialog that waited for it is open. */
+/** Waits until the page has loaded and drawn everything, including a dialog that waits for data. */
 async function quiet(page: Page): Promise<void> {
   const { underWay } = callsOf.get(page) ?? watch(page);
   const awaited = (): number =>
@@ -79,7 +85,7 @@ function watch(page: Page): Calls {
   return calls;
 }
 
-/** How many paid requests a page has sent. */
+/** Counts the paid requests of a page. */
 export function paidBy(page: Page): () => number {
   let sent = 0;
   page.on("request", (request) => {
@@ -89,8 +95,9 @@ export function paidBy(page: Page): () => number {
 }
 
 /**
- * Presses every button of every page, of its tabs, of what its rows open, and of each dialog behind one, each on a
- * page drawn anew; of those that each row has, the first two. What ends something is pressed last.
+ * Presses every button of every page, its tabs, its rows and the dialogs behind them, each on a
+ * newly drawn page. Of buttons that each row has, presses the first two. Presses buttons that end
+ * something last.
  */
 export async function pressAll(page: Page, pressing: Pressing = {}): Promise<Pressed> {
   const walk = new Walk(page, pressing);
@@ -111,9 +118,9 @@ export async function pressAll(page: Page, pressing: Pressing = {}): Promise<Pre
   return walk;
 }
 
-/** An address of a page, and whether its first row is opened there: one that opens without an address of its own. */
+/** An address of a page. `opensRow`: opens the first row, which has no address of its own. */
 type At = { readonly address: string; readonly opensRow?: boolean };
-/** A place in a page; `away` is another page of the rail, if there is one. */
+/** A place in a page. `away` is another page of the navigation, if there is one. */
 type Place = At & { readonly name: string; readonly away: string | undefined };
 
 class Walk implements Pressed {
@@ -124,10 +131,10 @@ class Walk implements Pressed {
   readonly #by: By;
   readonly #without: readonly string[];
   readonly #renew: Pressing["renew"];
-  /** What the page showed when it was drawn: the same is not drawn again. */
+  /** The drawn content of the page. An unchanged page is not drawn again. */
   #drawn = "";
   readonly #paid: () => number;
-  /** Paths of what the walk has ended. */
+  /** Paths of objects that the walk has ended. */
   readonly #ended = new Set<string>();
 
   constructor(page: Page, { by = "mouse", without = [], renew }: Pressing) {
@@ -139,7 +146,7 @@ class Walk implements Pressed {
     page.on("response", (response) => this.#note(response));
   }
 
-  /** A change that was refused: 403, or 404 of what the walk has not ended itself. */
+  /** Records a rejected change: a 403, or a 404 unless the walk has ended the object. */
   #note(response: Response): void {
     const [method, status] = [response.request().method(), response.status()];
     if (method === "GET") return;
@@ -150,7 +157,7 @@ class Walk implements Pressed {
     this.refused.push(`${this.pressed.at(-1) ?? ""}: ${method} ${pathname}: ${status}`);
   }
 
-  /** All buttons of a place, what each opens before the next. */
+  /** Presses all buttons of a place. Finishes what a button opens before the next button. */
   async press(place: Place): Promise<void> {
     await this.#draw(place);
     for (const i of await this.#order()) {
@@ -160,19 +167,26 @@ class Walk implements Pressed {
     }
   }
 
-  /** The buttons of a dialog that a press opened, if it did: each after it was opened anew. */
+  /**
+   * Presses the buttons of the dialog that a press opened, if any. Opens the dialog again for each
+   * button.
+   */
   async #pressOpened(path: readonly number[], place: Place, under: string): Promise<void> {
     const title = await titleOf(this.#page);
     if (title === "" || title === under) return;
     const at = `${place.name}: ${title}`;
     for (const [nth, i] of (await this.#order()).entries()) {
-      if (nth > 0 && !(await this.#reopen(path, place, title))) return; // the pressed button removed it
+      // The press removed the filled fields.
+      if (nth > 0 && !(await this.#reopen(path, place, title))) return;
       await fill(this.#page);
       if (await this.#pressOne(i, at)) await this.#pressBehind(title, place.name);
     }
   }
 
-  /** What a dialog leads to, as a secret that is shown once: its buttons where it stands, until one closes it. */
+  /**
+   * Presses the buttons that appear after a dialog, such as those of a new secret, until one closes
+   * it.
+   */
   async #pressBehind(title: string, name: string): Promise<void> {
     const behind = await titleOf(this.#page);
     if (behind === "" || behind === title) return;
@@ -192,7 +206,7 @@ class Walk implements Pressed {
     return (await titleOf(this.#page)) === title;
   }
 
-  /** Presses the i-th button that can be pressed now; false when there is none or it is to be left. */
+  /** Presses the i-th enabled button. Returns false if there is none or it must be skipped. */
   async #pressOne(i: number, at: string): Promise<boolean> {
     const button = buttonsOf(this.#page).nth(i);
     if ((await button.count()) === 0) return false;
@@ -209,7 +223,10 @@ class Walk implements Pressed {
     return true;
   }
 
-  /** Which of the buttons are pressed, what ends something last: of those that say the same, the first two. */
+  /**
+   * Returns the buttons to press. Those that end something come last. Of buttons with one label,
+   * returns the first two.
+   */
   async #order(): Promise<readonly number[]> {
     const found = await buttonsOf(this.#page).evaluateAll((buttons) =>
       buttons.map((button) => ({
@@ -223,13 +240,13 @@ class Walk implements Pressed {
     return some.toSorted((a, b) => Number(a.isLast) - Number(b.isLast)).map(({ i }) => i);
   }
 
-  /** The place as who comes to it finds it. */
+  /** Opens the place again, as a new visitor does. */
   async #draw({ name, away, address, opensRow = false }: Place): Promise<void> {
     const isAsDrawn = this.#drawn === `${address} ${String(opensRow)} ${await looksOf(this.#page)}`;
     if (isAsDrawn && this.#drawn !== "") return;
     await awaitRoom(this.#page, this.#renew);
     if (away === undefined) await this.#page.reload();
-    else await show(this.#page, away); // closes everything open there
+    else await show(this.#page, away); // closes every open dialog
     await show(this.#page, name, address);
     if (opensRow) await openRow(this.#page);
     if (name === "Playground") {
@@ -241,11 +258,11 @@ class Walk implements Pressed {
   }
 }
 
-/** The buttons that can be pressed: of the dialog that is open, else of the page. */
+/** Returns the buttons that can be pressed: those of the open dialog, else of the page. */
 const buttonsOf = (page: Page): Locator =>
   page.locator("dialog[open] button:enabled, main:not(:has(dialog[open])) button:enabled");
 
-/** Where the page is, what is open on it, and what can be pressed. */
+/** Describes the page's address, its open dialog and its enabled buttons. */
 function looksOf(page: Page): Promise<string> {
   return page.evaluate(() => {
     const buttons = [...document.querySelectorAll("main button:enabled")];
@@ -254,12 +271,12 @@ function looksOf(page: Page): Promise<string> {
   });
 }
 
-/** What the open dialog is called; "" when none is. */
+/** Returns the title of the open dialog, or "". */
 function titleOf(page: Page): Promise<string> {
   return page.evaluate(() => document.querySelector("dialog[open] h2")?.textContent ?? "");
 }
 
-/** Something good in each field that must have it and has nothing. */
+/** Fills required empty fields with valid values. */
 async function fill(page: Page): Promise<void> {
   const fields = page.locator("dialog[open] :is(input, textarea):required");
   for (const field of await fields.all()) {
@@ -275,10 +292,13 @@ const GOOD: Readonly<Record<string, string>> = {
   url: "https://hooks.example.com/pressed",
 };
 
-/** Places of a page that a walk goes to at most. */
+/** Maximum places of a page that a walk visits. */
 const PLACES_MAX = 12;
 
-/** A page's own address, those of its tabs, and what the first row of each opens: the spare one where there is one. */
+/**
+ * Returns the page's address, those of its tabs, and those of their first rows, preferably spare
+ * ones.
+ */
 async function placesOf(
   page: Page,
   name: string,
@@ -296,14 +316,15 @@ async function placesOf(
     await show(page, name, address);
     if (addresses.length > PLACES_MAX || !(await openRow(page))) continue;
     const hash = await hashOf(page);
-    if (pageOf(hash) !== pageOf(own)) continue; // another page's, which is walked itself
+    // The row leads to another page, which is walked separately.
+    if (pageOf(hash) !== pageOf(own)) continue;
     if (hash === address) opened.push({ address, opensRow: true });
     else if (!addresses.includes(hash)) addresses.push(hash);
   }
   return [...addresses.map((address) => ({ address })), ...opened];
 }
 
-/** Opens the row that is spare, else the first; false when none opens. */
+/** Opens the spare row, else the first one. Returns false if none opens. */
 async function openRow(page: Page): Promise<boolean> {
   const rows = page.locator("main:not(:has(dialog[open])) tr.opens");
   const spare = rows.filter({ hasText: SPARE });
@@ -323,7 +344,10 @@ async function pagesOf(page: Page): Promise<string[]> {
   return names.filter((name) => name !== "Turnpike");
 }
 
-/** As `goTo` by the address alone: a dialog of the page before may be open, or about to be. */
+/**
+ * Opens a page by its address only, because a dialog of the previous page may be open or about to
+ * open.
+ */
 async function show(page: Page, name: string, address = ""): Promise<void> {
   const link = page.locator("nav.rail a", { hasText: new RegExp(`^${name}$`) });
   await link.evaluate((found, at) => {

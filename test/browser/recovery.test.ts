@@ -25,7 +25,7 @@ async function ask(user: string): Promise<number> {
 }
 
 describe("the console", () => {
-  it("loads a page again whose script failed to load, as after an update of the console", async () => {
+  it("reloads a page whose script failed to load, as happens after a console update", async () => {
     const page = await logIn(browser, owner.key);
     await page.route("**/assets/models.*.js", (route) => route.abort());
     await page.reload();

@@ -10,17 +10,17 @@ import type { Program } from "../node/support/program.ts";
 import { launchBrowser, openPage, rail } from "./browser.ts";
 import type { Opened } from "./browser.ts";
 
-/** What `npm start` starts, and a browser in front of it; for all tests of a file. */
+/** A running `npm start` and a browser for it, shared by all tests of a file. */
 export type Started = {
-  /** What it has printed. */
+  /** Returns the output so far. */
   readonly output: () => string;
-  /** Each region's address, without a slash at its end. */
+  /** Each region's address, without a trailing slash. */
   readonly origins: Readonly<Record<"eu" | "us", string>>;
-  /** Where it keeps what it knows, as `demo.json`. */
+  /** The folder with its state, such as `demo.json`. */
   readonly directory: string;
-  /** A page of a browser of its own, at the first region, or at a whole address. */
+  /** Opens a page in a new browser context, at a path of the first region or at a URL. */
   readonly open: (at: string, options?: BrowserContextOptions) => Promise<Page>;
-  /** The same with its context, and what happened that must not. */
+  /** Opens a page in the same way, and returns it with its context and faults. */
   readonly watch: (at: string, options?: BrowserContextOptions) => Promise<Opened>;
 };
 
@@ -37,7 +37,7 @@ export function openStarted(...args: readonly string[]): Started {
       EU_PORT: String(eu),
       US_PORT: String(us),
       DEV_DIR: directory,
-      SANDBOX: "on", // a developer's .dev.vars must not call providers
+      SANDBOX: "on", // a developer's .dev.vars must not make the test call providers
     });
     expect(await start.says("Stop with Ctrl-C"), start.output()).toBe(true);
     browser = await launchBrowser();
@@ -64,7 +64,7 @@ export function openStarted(...args: readonly string[]): Started {
   };
 }
 
-/** Says to the issuer of this machine who one is; the console is there then. */
+/** Logs in at the local identity provider as this account, and waits for the console. */
 export async function continueAs(page: Page, name: string): Promise<void> {
   await page.getByRole("button", { name: "Continue with this machine" }).click();
   await page.getByRole("link", { name: `Continue as ${name}` }).click();

@@ -26,7 +26,7 @@ async function show(page: Page, at: string): Promise<Responses> {
   return responses;
 }
 
-/** Calls the region as the page's session, or as the operator. */
+/** Calls the API with the page's session, or as the operator. */
 async function call(page: Page, method: string, at: string, body?: object): Promise<Json> {
   return page.evaluate(
     async ([how, where, what]) => {
@@ -87,7 +87,7 @@ describe("the console's pages for a person", () => {
     "match the API's responses with an open hold: %s",
     async (at) => {
       const heldNow = async () => (await call(ann, "GET", "/v1/balance"))["held_micro"];
-      await expect.poll(heldNow).toBe(0); // the stream before has ended
+      await expect.poll(heldNow).toBe(0); // the previous stream has ended
       const end = new AbortController();
       const stream = { model: "sandbox/slow-stream", stream: true };
       const messages = [{ role: "user", content: "word ".repeat(1500) }];

@@ -13,7 +13,7 @@ const browser = openWindow();
 const admin = () => ({ url: `${browser.origin}/admin/v1`, token: ADMIN_TOKEN });
 let owner: { readonly orgId: string; readonly key: string };
 
-/** The largest and the smallest amount that the brief of the console names: $250,000 and $0.000001. */
+/** The largest and the smallest amount that the console must show: $250,000 and $0.000001. */
 const LARGE = 250_000_000_000;
 
 beforeAll(async () => {
@@ -41,7 +41,7 @@ beforeAll(async () => {
   await post("users", { external_id: "quota", daily_quota_dollars: 0.000_001 });
   await post("users", { external_id: "rich", monthly_quota_dollars: 250_000 });
   for (const user of ["ann", "rich", "<b>bob</b>"]) await post("chat/completions", hello(user));
-  await post("chat/completions", { ...hello("ann"), model: "nope/none" }); // a rejection
+  await post("chat/completions", { ...hello("ann"), model: "nope/none" }); // rejected
   await post("chat/completions", hello("quota")); // over its quota
   await makeOrganization(admin().url, ADMIN_TOKEN, { credits: 0 });
 });
@@ -62,7 +62,7 @@ function call(method: string, at: string, body?: object, key = owner.key): Promi
 }
 const post = (at: string, body: object, key?: string) => call("POST", at, body, key);
 
-/** The owner's keys, used in turn, because a key's sessions have a limit per minute. */
+/** The owner's keys, which are used in turn, because a key's sessions have a limit per minute. */
 const ownersKeys: string[] = [];
 let logins = 0;
 
@@ -306,7 +306,7 @@ describe("objects and amounts that the API returns", () => {
     await page.getByText("From 4 of 7 active customers.").waitFor();
   });
 
-  it("appear in the console as routes that don't serve, without those that are tried again", async () => {
+  it("appear in the console as routes in cooldown, without the routes that are being retried", async () => {
     const page = await logIn(browser, ADMIN_TOKEN);
     await page.route("**/admin/v1/health", async (route) => {
       const response = await route.fetch();
@@ -315,7 +315,8 @@ describe("objects and amounts that the API returns", () => {
       const breakers = [
         { route: "openai:resting", state: "disabled", until: at(600_000) },
         { route: "openai:rejected", state: "disabled", until: at(-60_000) },
-        { route: "openai:failing", state: "open", until: at(-60_000) }, // the browser's clock is fast
+        // The browser's clock can be ahead.
+        { route: "openai:failing", state: "open", until: at(-60_000) },
         { route: "openai:ended", state: "half_open", until: at(-180_000) },
       ];
       const peer = { answers: true, rtt_ms: 80, last_ok_at: at(0) };

@@ -104,7 +104,8 @@ function inError(micros: number): string {
 /** Returns the amounts and moments on the page that no response contains. */
 export async function untrue(page: Page, responses: Responses): Promise<readonly string[]> {
   const whole = await page.locator("main").innerText();
-  const text = whole.replaceAll(/at most about \$[\d,.]*\d/g, ""); // of the playground's prompt
+  // part of the playground's prompt
+  const text = whole.replaceAll(/at most about \$[\d,.]*\d/g, "");
   const amounts = amountsOf(responses);
   const times = new Set<number>();
   for (const json of responses.values()) {

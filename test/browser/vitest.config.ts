@@ -1,15 +1,15 @@
 import { defineConfig } from "vitest/config";
 
-/** `npm run test:browser`: the console and the documents as a browser shows them. */
+/** Configuration of `npm run test:browser`: the console and the documentation in a browser. */
 export default defineConfig({
   test: {
     name: "browser",
     include: ["test/browser/*.test.ts"],
     globalSetup: ["test/browser/unpack-browser.ts"],
     isolate: false,
-    maxWorkers: 2, // each has regions and a browser of its own
+    maxWorkers: 2, // each worker has its own regions and browser
     testTimeout: 120_000,
-    hookTimeout: 300_000, // a site, two regions and a browser are started
+    hookTimeout: 300_000, // starting a site, two regions and a browser takes time
     expect: { poll: { timeout: 60_000, interval: 50 } },
   },
 });

@@ -7,12 +7,12 @@ import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
 import { DESKTOP, expectAccessible, goTo, logIn, openWindow, PHONE, settled } from "./browser.ts";
 import type { WatchedPage } from "./browser.ts";
 
-/** Where the documents' pictures go, when they are made anew. */
+/** The folder for the documentation's pictures, if they are updated. */
 const { TURNPIKE_PICTURES: PICTURES } = process.env;
 type Received = { readonly headers: Record<string, string>; readonly body: string };
 
 const browser = openWindow();
-/** A receiver on loopback, which the sandbox alone lets a webhook name. */
+/** Calls to a receiver on loopback, which webhooks may only use with the sandbox. */
 const received: Received[] = [];
 let status = 200;
 const receiver = createServer((request, response) => {
@@ -31,7 +31,7 @@ beforeAll(async () => {
   await new Promise<void>((done) => receiver.listen(0, "127.0.0.1", done));
   url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/hook`;
   owner = await makeOrganization(`${browser.origin}/admin/v1`, ADMIN_TOKEN, { rpmLimit: 1000 });
-  // As the documents' picture names them.
+  // The organization's name in the documentation's pictures.
   await browser.sql("UPDATE organizations SET name = 'Northwind Labs' WHERE id = ?", owner.orgId);
   await browser.sql("UPDATE keys SET name = 'Server' WHERE org_id = ?", owner.orgId);
 });
@@ -51,14 +51,15 @@ async function openWebhooks(options?: object): Promise<WatchedPage> {
   return page;
 }
 
-/** The button that ends a dialog, not the one that opened it. */
+/** Returns a button in the dialog, not the one that opened it. */
 const inDialog = (page: WatchedPage, name: string | RegExp) =>
   page.getByRole("dialog").getByRole("button", { name });
 
 async function secretShown(page: WatchedPage): Promise<string> {
   const secret = (await page.locator(".secret code").textContent()) ?? "";
   await page.getByRole("button", { name: "Done" }).click();
-  await page.getByRole("button", { name: "Close without it" }).click(); // asks because it was not copied
+  // The dialog asks for confirmation, because the secret was not copied.
+  await page.getByRole("button", { name: "Close without it" }).click();
   await page.getByRole("dialog").waitFor({ state: "detached" });
   return secret;
 }
@@ -92,7 +93,7 @@ it("a webhook can be created, delivered, listed, replayed, rotated, disabled and
   expect(headers).toContain(`webhook-signature: ${told?.headers["webhook-signature"]}`);
   expect(await page.getByLabel("Body", { exact: true }).textContent()).toBe(told?.body);
   expect(ofType("settings.changed")).toHaveLength(1);
-  status = 500; // it fails, appears under Waiting, and disappears after a resend
+  status = 500; // the delivery fails, appears under Waiting, and disappears after a resend
   await inDialog(page, "Resend").click();
   await expect.poll(() => page.getByRole("dialog").textContent()).toContain("pending");
   await inDialog(page, "Close").click();
@@ -138,7 +139,7 @@ it("a webhook can be created, delivered, listed, replayed, rotated, disabled and
   await page.getByRole("button", { name: "Delete…" }).click();
   await inDialog(page, "Delete it").click();
   await page.getByText("No webhooks yet.").waitFor();
-  // The browser itself notes the address that was refused.
+  // The browser logs the rejected address.
   expect(page.faults).toEqual([expect.stringContaining("400")]);
 });
 

@@ -10,7 +10,7 @@ type Meaning = readonly [
 ];
 const NONE: Meaning = [null, null, null, null];
 
-/** What the aliases mean with one provider alone, in a strict EU and in the US. */
+/** The aliases with only one provider, in the EU with strict residency and in the US. */
 const ALONE: Readonly<Record<(typeof PROVIDERS)[number], readonly [eu: Meaning, us: Meaning]>> = {
   anthropic: [
     NONE,
@@ -132,18 +132,18 @@ describe("aliases with several providers", () => {
     ]);
   });
 
-  it("don't include smart, fast and cheap with only embeddings models", () => {
+  it("exclude smart, fast and cheap if only embeddings models are available", () => {
     const { aliases } = catalogOf({ REGION: "us" }, liveIn("us", ["voyage"]));
     expect([...aliases.keys()]).toEqual(["embeddings/cheapest"]);
   });
 
-  it("depend on prices only, and never on health or order", () => {
+  it("depend only on prices, never on health or order", () => {
     const once = catalogOf({ REGION: "us" }, liveIn("us")).aliases;
     const backwards = catalogOf({ REGION: "us" }, liveIn("us").toReversed()).aliases;
     expect([...backwards]).toEqual([...once]);
   });
 
-  it("stand for models with tools if they are smart or fast, everywhere", () => {
+  it("support tools if they are named smart or fast, in every region", () => {
     const meant = REGIONS.flatMap((region) =>
       PROVIDERS.flatMap((provider) => {
         const { models, aliases } = catalogOf({ REGION: region }, liveIn(region, [provider]));

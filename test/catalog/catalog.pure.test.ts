@@ -76,7 +76,7 @@ it("the catalog replaces a built-in model by an operator's entry with the same I
   expect(models.get("openai/gpt-4o")?.routes[0]?.price.input).toBe(9);
 });
 
-it("the catalog uses the sandbox for aliases only while no other provider is available", () => {
+it("the catalog uses the sandbox for aliases only if no other provider is available", () => {
   const alone = catalogOf({ SANDBOX: "on" }, [SANDBOX]);
   expect(Object.fromEntries(alone.aliases)).toEqual({
     smart: "sandbox/echo",
@@ -96,7 +96,7 @@ it("the catalog uses the sandbox for aliases only while no other provider is ava
   expect(catalogOf({ SANDBOX: "off" }, [SANDBOX]).models.size).toBe(0);
 });
 
-it("the catalog uses the model that an operator sets for an alias, and omits the alias if the model is unavailable", () => {
+it("the catalog uses an operator's model for an alias, or omits the alias if that model is unavailable", () => {
   const pins = { smart: "openai/gpt-4o", house: "openai/gpt-4o-mini", fast: "sandbox/echo" };
   const { aliases } = catalogOf({ ALIASES: JSON.stringify(pins) }, [OPENAI_EU]);
   expect(aliases.get("smart")).toBe("openai/gpt-4o");

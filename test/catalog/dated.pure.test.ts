@@ -13,7 +13,7 @@ const pricesOf = (id: string, moment: string) =>
     .get(id)
     ?.routes.map(({ price: { input, output } }) => [input, output]);
 
-/** All that is sold in the US, as text. */
+/** Returns the model list of the US as text. */
 const listed = (ms: number): string =>
   JSON.stringify([...catalogOf({ REGION: "us" }, liveIn("us"), ms).models]);
 
@@ -46,14 +46,15 @@ describe("the catalog at a certain time", () => {
     expect(sold(over, { SELL_ENDED: '["openai/another"]' }).has(model)).toBe(false);
   });
 
-  it("uses for an alias a model that is sold at that time", () => {
+  it("resolves an alias to a model that is sold at that time", () => {
     const { aliases, models } = catalogOf({}, liveIn("eu"), at("2040-01-01"));
     for (const id of aliases.values()) expect(models.has(id)).toBe(true);
     expect(aliases.get("cheap")).not.toBe("openai/gpt-5-nano");
   });
 
   it("stays the same between two announced dates, and changes at an announced date", () => {
-    const moment = fc.integer({ min: at("2026-11-01"), max: at("2027-03-31") }); // before the last change
+    // the times before the last change
+    const moment = fc.integer({ min: at("2026-11-01"), max: at("2027-03-31") });
     fc.assert(
       fc.property(moment, fc.double({ min: 0, max: 1, noNaN: true }), (ms, part) => {
         const { from, until } = spanAround(CATALOG, ms);
@@ -67,12 +68,12 @@ describe("the catalog at a certain time", () => {
     );
   });
 
-  it("gets rebuilt at an announced date, and not earlier", () => {
+  it("rebuilds its data at an announced date, and not earlier", () => {
     const { catalogAt } = deploymentOf(configWith({ SANDBOX: "off" }));
     const before = catalogAt(at("2026-12-11"));
     expect(catalogAt(at("2026-12-31T23:59:59.999Z"))).toBe(before);
     const after = catalogAt(at("2027-01-01"));
     expect(after).not.toBe(before);
-    expect(catalogAt(at("2026-12-31"))).not.toBe(after); // clocks of isolates differ
+    expect(catalogAt(at("2026-12-31"))).not.toBe(after); // the clocks of isolates differ
   });
 });

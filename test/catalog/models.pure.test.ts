@@ -13,7 +13,7 @@ const DAY = /^202[3-6]-\d\d-\d\d$/;
 const routesOf = (entries: readonly CatalogEntry[]) =>
   entries.flatMap((entry) => entry.routes.map((route) => [entry.id, route] as const));
 
-it("the catalog contains at least 40 chat and 10 embedding models, each ID once, as author/model", () => {
+it("the catalog contains at least 40 chat and 10 embedding models, each with a unique author/model ID", () => {
   const ids = ENTRIES.map(({ id }) => id);
   expect(ids).toHaveLength(new Set(ids).size);
   for (const id of ids) expect(id).toMatch(/^[a-z0-9-]+\/[a-z0-9.-]+$/);
@@ -50,41 +50,38 @@ describe("a model in the catalog", () => {
 });
 
 describe("a route in the catalog", () => {
-  it.each(routesOf(ENTRIES))(
-    "contains for %s a valid price, day, hosts and limits",
-    (id, route) => {
-      const { kind, context, maxOutput, abilities } = entryOf(id);
-      const { limits = {}, longPrompt } = route;
-      for (const { price: dated } of route.prices) {
-        const { input, cached, cacheWrite, output, units = {} } = dated;
-        const perUnit = Object.values(units);
-        expect([input, cached, cacheWrite, output, ...perUnit].every(Number.isSafeInteger)).toBe(
-          true,
-        );
-        expect(input + Math.max(0, ...perUnit) > 0).toBe(!FREE.has(id));
-        expect(KINDS[kind].units).toEqual(expect.arrayContaining(Object.keys(units)));
-        expect(output > 0).toBe(kind === "chat");
-        expect(cached > 0).toBe(input > 0);
-        expect(cached).toBeLessThanOrEqual(input);
-        expect(cacheWrite).toBeGreaterThanOrEqual(input);
-      }
-      expectDays(route);
-      expect(["sandbox", ...PROVIDERS]).toContain(route.provider);
-      expect(route.regions.length).toBeGreaterThan(0);
-      expect(["global", ...REGIONS]).toEqual(expect.arrayContaining([...route.regions]));
-      expect(route.regions).toHaveLength(new Set(route.regions).size);
-      expect([undefined, 10]).toContain(route.uplift);
-      // A regional surcharge needs a region to run in.
-      const isRegional = route.regions.some((region) => region !== "global");
-      expect(route.uplift === undefined || isRegional).toBe(true);
-      expect(longPrompt?.above ?? 0).toBeLessThan(context);
-      expect(limits.context ?? 0).toBeLessThan(context);
-      expect(limits.maxOutput ?? 0).toBeLessThan(maxOutput + (kind === "chat" ? 0 : 1));
-      expect(abilities).toEqual(expect.arrayContaining([...(limits.lacks ?? [])]));
-    },
-  );
+  it.each(routesOf(ENTRIES))("includes a valid price, date, hosts and limits: %s", (id, route) => {
+    const { kind, context, maxOutput, abilities } = entryOf(id);
+    const { limits = {}, longPrompt } = route;
+    for (const { price: dated } of route.prices) {
+      const { input, cached, cacheWrite, output, units = {} } = dated;
+      const perUnit = Object.values(units);
+      expect([input, cached, cacheWrite, output, ...perUnit].every(Number.isSafeInteger)).toBe(
+        true,
+      );
+      expect(input + Math.max(0, ...perUnit) > 0).toBe(!FREE.has(id));
+      expect(KINDS[kind].units).toEqual(expect.arrayContaining(Object.keys(units)));
+      expect(output > 0).toBe(kind === "chat");
+      expect(cached > 0).toBe(input > 0);
+      expect(cached).toBeLessThanOrEqual(input);
+      expect(cacheWrite).toBeGreaterThanOrEqual(input);
+    }
+    expectDays(route);
+    expect(["sandbox", ...PROVIDERS]).toContain(route.provider);
+    expect(route.regions.length).toBeGreaterThan(0);
+    expect(["global", ...REGIONS]).toEqual(expect.arrayContaining([...route.regions]));
+    expect(route.regions).toHaveLength(new Set(route.regions).size);
+    expect([undefined, 10]).toContain(route.uplift);
+    // A regional surcharge requires a regional host.
+    const isRegional = route.regions.some((region) => region !== "global");
+    expect(route.uplift === undefined || isRegional).toBe(true);
+    expect(longPrompt?.above ?? 0).toBeLessThan(context);
+    expect(limits.context ?? 0).toBeLessThan(context);
+    expect(limits.maxOutput ?? 0).toBeLessThan(maxOutput + (kind === "chat" ? 0 : 1));
+    expect(abilities).toEqual(expect.arrayContaining([...(limits.lacks ?? [])]));
+  });
 
-  it("supports all features of its chat model, for at least one route per model", () => {
+  it("exists for each chat model with support for all the model's features", () => {
     for (const { id, routes } of ENTRIES) {
       for (const limit of ["context", "maxOutput"] as const) {
         expect([id, routes.some(({ limits }) => limits?.[limit] === undefined)]).toEqual([
@@ -96,7 +93,7 @@ describe("a route in the catalog", () => {
     }
   });
 
-  it("names no Bedrock profile that runs outside its region", () => {
+  it("uses no Bedrock inference profile that runs outside its region", () => {
     const bedrock = routesOf(CATALOG).filter(([, route]) => route.provider === "bedrock");
     expect(bedrock.length).toBeGreaterThan(20);
     for (const [, { upstreamId, regions }] of bedrock) {

@@ -7,7 +7,7 @@ import {
 import { effort } from "../effort.ts";
 import { LEAD_MS, world } from "./price-world.ts";
 
-it("no model is sold if no price list was read while the database is down, and the reason is returned", async () => {
+it("a request returns prices_unavailable if the database is down and no price list was ever read", async () => {
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
   const { state, ask } = world();
   state.isAway = true;
@@ -20,7 +20,7 @@ it("no model is sold if no price list was read while the database is down, and t
   expect((await ask()).ok).toBe(true);
 });
 
-it("the region's price list stays in memory, however many organizations have price lists of their own", async () => {
+it("the region's price list stays in memory, however many organizations have their own price lists", async () => {
   const { state, ask } = world();
   for (let i = 0; i < 1001; i++) await ask(`list-${i}`);
   state.reads = 0;
@@ -46,7 +46,7 @@ it("a price list is used during an outage within the lead time, but not longer",
   expect((await ask()).ok).toBe(true);
 });
 
-it("a price list in use is read every two minutes, after the response, once for concurrent requests", async () => {
+it("a price list in use is refreshed every two minutes, after the response, once for concurrent requests", async () => {
   const { state, ask } = world();
   await ask();
   for (let i = 0; i < 100; i++) await ask();
@@ -60,7 +60,7 @@ it("a price list in use is read every two minutes, after the response, once for 
   expect([said(list), said(await ask())]).toEqual([{ percent: 1 }, { percent: 2 }]);
 });
 
-it("a request is sold only at prices that were read within the lead time, even if the database or the clock fails", async () => {
+it("a request pays only prices that were read within the lead time, even if database or clock fail", async () => {
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
   const step = fc.record({
     ms: fc.oneof(fc.nat(200_000), fc.nat(LEAD_MS), fc.integer({ min: -100_000, max: 0 })),
@@ -75,7 +75,7 @@ it("a request is sold only at prices that were read within the lead time, even i
         state.now += ms;
         state.isAway = isAway;
         if (isAway) awayAt = Math.max(awayAt, state.now);
-        state.percent = state.now; // the percentage records the time of the read
+        state.percent = state.now; // the percentage stays unchanged until the next read
         const lists = await ask(own);
         expect(lists.ok || state.now - awayAt < 1000).toBe(true);
         if (!lists.ok) continue;

@@ -4,7 +4,10 @@ import { signedPriceCopies } from "../../src/models/catalog/price-copies.ts";
 import type { PriceCopies } from "../../src/models/catalog/price-copies.ts";
 import { LEAD_MS, LEAD_S, world } from "./price-world.ts";
 
-/** The cache of a place, and what isolates of a region with this secret leave there. */
+/**
+ * A cache, and a function that copies a price list into it as another isolate with this region and
+ * secret.
+ */
 function place() {
   const kept = new Map<string, Response>();
   const cache = {
@@ -39,7 +42,7 @@ it("a price list read by another isolate is used while the database is down, wit
   expect((await early.ask()).ok).toBe(false);
 });
 
-/** Whether an isolate that begins while the database is away sells, by what it finds there. */
+/** Reports whether an isolate that starts during a database outage sells by its cached copies. */
 async function away(copies: PriceCopies): Promise<boolean> {
   const { state, ask } = world(copies);
   state.isAway = true;

@@ -69,7 +69,7 @@ function modelOf(id: string, list: Price, isConfigured: boolean): Model {
   };
 }
 
-/** Written another way than the code: fractions of whole numbers, rounded up. */
+/** Rounds up with fractions of whole numbers, unlike the code under test. */
 function up(value: number, by: number): number {
   return Number((BigInt(value) + BigInt(by) - 1n) / BigInt(by));
 }
@@ -83,7 +83,10 @@ function plus(one: Price, more: number): Price {
   };
 }
 
-/** Every row that could count, in the order of the words of docs/prices.md: the first that has begun is meant. */
+/**
+ * Returns the effective row by the precedence in docs/prices.md. The first row that has begun
+ * applies.
+ */
 function meant(
   id: string,
   lists: readonly (readonly PriceRow[])[],
@@ -111,7 +114,7 @@ const world = fc.record({
 });
 type World = typeof world extends fc.Arbitrary<infer T> ? T : never;
 
-/** What a route is sold at, by the words alone. */
+/** Returns the price of a route by the documented rules only. */
 function expected({ own, region, id, list, at, isConfigured }: World) {
   const [before] = modelOf(id, list, isConfigured).routes;
   const says = meant(id, [own, region], at, isConfigured);
@@ -131,7 +134,8 @@ it("the price at any time follows the lists' priority and dates, as in a simple 
       const lists = [priceListOf("own", own), priceListOf("default", region)];
       const [route] = pricedModel(model, { lists, at }).routes;
       expect({ price: route?.price, origin: route?.origin }).toEqual(expected(given));
-      expect(route?.bought).toEqual(model.routes[0]?.bought); // lists don't change the provider's cost
+      // Price lists don't change the provider's cost.
+      expect(route?.bought).toEqual(model.routes[0]?.bought);
       expect(route?.longPrompt?.aboveTokens).toBe(10);
       expect(route?.longPrompt?.price.input).toBeGreaterThanOrEqual(route?.price.input ?? 0);
     }),

@@ -5,7 +5,10 @@ import type { NumberVars } from "../../src/shared/config/config.ts";
 export const LEAD_S = 3600;
 export const LEAD_MS = LEAD_S * 1000;
 
-/** A book of one isolate over a database that is there or not, at a time that the test tells. */
+/**
+ * Returns one isolate's price lists, with a database that can be unavailable and a clock that the
+ * test sets.
+ */
 export function world(copies: PriceCopies | null = null) {
   const state = { now: 1_000_000_000, isAway: false, percent: 1, reads: 0 };
   const waiting: Promise<unknown>[] = [];

@@ -22,7 +22,7 @@ const prices: fc.Arbitrary<Price> = fc.record({
   output: perMillion,
 });
 
-/** The definition, in integers without a limit. */
+/** The definition of a charge, in integers without a limit. */
 function exact(price: Price, usage: Usage): number {
   const sum =
     BigInt(usage.input) * BigInt(price.input) +

@@ -4,7 +4,7 @@ import { catalogOf, liveIn } from "./worlds.ts";
 import type { PROVIDERS } from "./worlds.ts";
 import type { Region } from "../../src/shared/regions.ts";
 
-/** What, where it is sold, [model, provider, prompt tokens], and micros per million tokens. */
+/** A name, the region, [model, provider, prompt tokens], and micro-credits per million tokens. */
 type Row = readonly [
   what: string,
   region: Region,
@@ -25,7 +25,7 @@ const PRICES: readonly Row[] = [
     [2_750_000, 275_000, 2_750_000, 16_500_000],
   ],
   [
-    "a long prompt there",
+    "a long prompt on a regional host",
     "eu",
     ["openai/gpt-5.4", "openai", 272_001],
     [5_500_000, 550_000, 5_500_000, 24_750_000],
@@ -43,13 +43,13 @@ const PRICES: readonly Row[] = [
     [4_400_000, 220_000, 5_500_000, 22_000_000],
   ],
   [
-    "Claude that knows no geography",
+    "a Claude model without inference_geo",
     "us",
     ["anthropic/claude-haiku-4.5", "anthropic", 1],
     [1_000_000, 100_000, 1_250_000, 5_000_000],
   ],
   [
-    "Claude of Bedrock in the EU",
+    "Claude at Bedrock in the EU",
     "eu",
     ["anthropic/claude-sonnet-5", "bedrock", 1],
     [2_200_000, 220_000, 2_750_000, 11_000_000],
@@ -61,19 +61,19 @@ const PRICES: readonly Row[] = [
     [110_000, 11_000, 137_500, 550_000],
   ],
   [
-    "Haiku 5.5 above it",
+    "Haiku 5.5 above its limit",
     "eu",
     ["anthropic/claude-haiku-5.5", "bedrock", 100_001],
     [550_000, 55_000, 687_500, 2_750_000],
   ],
   [
-    "Gemini of Vertex AI",
+    "Gemini at Vertex AI",
     "eu",
     ["google/gemini-3.8-flash", "vertex", 1],
     [825_000, 82_500, 825_000, 4_125_000],
   ],
   [
-    "Gemini of the Gemini API",
+    "Gemini at the Gemini API",
     "us",
     ["google/gemini-3.8-flash", "google", 1],
     [750_000, 75_000, 750_000, 3_750_000],
@@ -85,7 +85,7 @@ const PRICES: readonly Row[] = [
     [4_000_000, 400_000, 4_000_000, 18_000_000],
   ],
   [
-    "Mistral on its own host",
+    "Mistral at its own host",
     "eu",
     ["mistral/mistral-large-3", "mistral", 1],
     [550_000, 55_000, 550_000, 1_650_000],
@@ -102,9 +102,14 @@ const PRICES: readonly Row[] = [
     ["xai/grok-4.6", "xai-us", 200_001],
     [4_400_000, 1_100_000, 4_400_000, 13_200_000],
   ],
-  ["Grok anywhere", "us", ["xai/grok-4.6", "xai", 1], [2_000_000, 500_000, 2_000_000, 6_000_000]],
   [
-    "a host without a promise",
+    "Grok on a global host",
+    "us",
+    ["xai/grok-4.6", "xai", 1],
+    [2_000_000, 500_000, 2_000_000, 6_000_000],
+  ],
+  [
+    "a host without a regional promise",
     "us",
     ["openai/gpt-oss-120b", "groq", 1],
     [150_000, 75_000, 150_000, 600_000],
@@ -113,7 +118,7 @@ const PRICES: readonly Row[] = [
 
 describe("the prices at which models are sold", () => {
   it.each(PRICES)(
-    "match the expected ones to the micro-credit: %s",
+    "match the expected prices to the micro-credit: %s",
     (_what, region, [model, provider, promptTokens], prices) => {
       const { models } = catalogOf({ REGION: region }, liveIn(region));
       const route = models.get(model)?.routes.find((one) => one.provider === provider);

@@ -94,7 +94,7 @@ const limitsOf = (id: string, provider: string) =>
     .models.get(id)
     ?.routes.find((route) => route.provider === provider)?.limits;
 
-/** An operator's model at its own provider. */
+/** Returns an operator's model at its own provider. */
 const ownModel = (id: string, upstream: string) => ({
   id,
   kind: "chat",
@@ -103,7 +103,7 @@ const ownModel = (id: string, upstream: string) => ({
   routes: [{ provider: "mine", upstream_id: upstream }],
 });
 
-/** As much again as the cap is held for reasoning, and so many tokens where that is less. */
+/** Reasoning outside of the cap: as many tokens again are held, at most this number. */
 const BESIDE_THE_CAP = { outputFactor: 2, reasoningTokens: 20_000 };
 
 describe("the limits of a route", () => {
@@ -139,7 +139,7 @@ describe("the limits of a route", () => {
     expect(limitsOf("cohere/embed-v4.0", "cohere")).toBeUndefined();
   });
 
-  it("become the limits of the model if there is no other route", () => {
+  it("equal the limits of the model if the model has no other route", () => {
     expect(limitsOf("meta/llama-3.3-70b", "workers-ai")).toEqual({
       choices: 1,
       context: 24_000,
@@ -166,7 +166,7 @@ describe("the limits of a route", () => {
   });
 });
 
-it("a minimum of thinking tokens exists only for Claude 4.5", () => {
+it("the routes of Claude 4.5 are the only ones with a minimum of thinking tokens", () => {
   const { models } = catalogOf({ REGION: "us" }, liveIn("us"));
   const floors = [...models.values()].flatMap(({ id, thinkingFloor }) =>
     thinkingFloor === undefined ? [] : [[id, thinkingFloor]],

@@ -11,7 +11,7 @@ const BASE = {
   REGION: "eu",
 };
 
-/** What each provider's hosts promise, in the EU and in the US. */
+/** The residency that each provider's hosts promise in the EU and in the US. */
 const TAGS: Readonly<
   Record<Exclude<ProviderId, "sandbox">, readonly [eu: HostTag[], us: HostTag[]]>
 > = {
@@ -37,7 +37,7 @@ const TAGS: Readonly<
 
 export const PROVIDERS = Object.keys(TAGS) as (keyof typeof TAGS)[];
 
-/** The providers with these ids, or all, as a deployment in this region has them. */
+/** Returns the providers with these IDs, or all, as configured in this region. */
 export function liveIn(
   region: Region,
   ids: readonly (keyof typeof TAGS)[] = PROVIDERS,
@@ -51,10 +51,10 @@ export function configWith(vars: Readonly<Record<string, string>>): Config {
   return parsed.config;
 }
 
-/** The day that the tests of the catalog are of: what is sold, and for how much, is another matter later. */
+/** The date in the tests of the catalog. Models and prices can change later. */
 const TODAY = Date.UTC(2026, 10, 23);
 
-/** The catalog of a deployment with these vars and providers. */
+/** Returns the catalog of a deployment with these variables and providers. */
 export function catalogOf(
   vars: Readonly<Record<string, string>>,
   live: readonly LiveProvider[],

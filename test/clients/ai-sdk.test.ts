@@ -17,12 +17,12 @@ import { CLAUDE, GPT, makersGateway } from "./makers.ts";
 
 const at = await makersGateway();
 
-/** What the three majors have in common; each has types of its own. */
+/** The common part of the types of three major versions. */
 type Messages = readonly unknown[];
 type Answer = {
   readonly text: string | PromiseLike<string>;
   readonly response: { readonly messages: Messages } | PromiseLike<{ readonly messages: Messages }>;
-  /** Of all steps, from 7 on; before it those of `response` are. */
+  /** Messages of all steps, from version 7 on. In earlier versions, those of `response`. */
   readonly responseMessages?: Messages | PromiseLike<Messages>;
 };
 type Asking = Readonly<Record<string, unknown>>;
@@ -49,7 +49,7 @@ const MAJORS = [
   packages: { ai, openai, anthropic, compatible } as unknown as Packages,
 }));
 
-/** The whole conversation, as a program at its defaults holds it. */
+/** Runs the whole conversation with default settings. */
 async function talk(
   { ai }: Packages,
   { model, streamed, more }: { model: unknown; streamed: boolean; more?: Asking },

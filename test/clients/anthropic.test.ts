@@ -38,8 +38,8 @@ it("Anthropic's SDK creates a message, which is charged", async () => {
 });
 
 /**
- * Answers and events by our own strict schemas, whose types the compiler holds to the SDK's: a field that the
- * SDK demands and we do not send, or send as another, does not compile here or does not parse there.
+ * Strict schemas of the gateway's responses and events, with types that must match the SDK's. A
+ * field that is missing or differs fails to compile or to parse.
  */
 const typed = {
   message: (said: unknown): Anthropic.Message => {
@@ -52,7 +52,7 @@ const typed = {
     if (event.type !== "content_block_start") return event;
     return { ...event, content_block: asDeclared(event.content_block) };
   },
-  /** One of ours has no type there: documented, and not declared. */
+  /** The SDK has no type for one of our documented error types. */
   refused: (said: unknown): Exclude<AnyRefusal["error"]["type"], "request_too_large"> => {
     const { type } = refusalSchema.parse(said).error;
     if (type === "request_too_large") throw new Error(type);
@@ -60,7 +60,7 @@ const typed = {
   },
 };
 
-/** The SDK declares `citations` of every text; its own host leaves them out where there are none, and so do we. */
+/** The SDK requires `citations` in every text. Anthropic and the gateway omit an empty list. */
 function asDeclared(block: AnyMessage["content"][number]): Anthropic.ContentBlock {
   return block.type === "text" ? { ...block, citations: block.citations ?? null } : block;
 }
@@ -106,7 +106,7 @@ it("Anthropic's SDK calls a tool and sends its result", async () => {
 });
 
 it.each([false, true])(
-  "Anthropic's SDK runs its tool runner, which tries a thread first and continues without one (streamed: %s)",
+  "Anthropic's SDK runs its tool runner, which retries without the beta field thread (streamed: %s)",
   async (stream) => {
     const run = (): string => "21 degrees";
     const parse = (given: unknown): unknown => given;
@@ -131,7 +131,7 @@ it("Anthropic's SDK counts tokens free of charge", async () => {
   expect(await at.balance()).toBe(before);
 });
 
-it("Anthropic's SDK sends one request without credits, and reads our code and numbers", async () => {
+it("Anthropic's SDK doesn't retry a 402, and exposes our error code and amounts", async () => {
   let requests = 0;
   const poor = new Anthropic({
     apiKey: await at.keyOf({ credits: 0 }),
@@ -167,7 +167,7 @@ it("Anthropic's SDK throws its own error classes", async () => {
   );
 });
 
-/** The majors that live; what is asked of them here has the same types in both. */
+/** The supported major versions. The calls in this file have the same types in both. */
 const MAJORS = {
   0: {
     Sdk: Anthropic0 as unknown as typeof Anthropic,
@@ -212,7 +212,7 @@ describe.each(Object.entries(MAJORS))(
     );
 
     it.each(cases)(
-      "work with a loop of one's own, $model, streamed: $stream",
+      "work with a hand-written loop, $model, streamed: $stream",
       async ({ model, stream }) => {
         const weather = new Weather();
         const { name, description, parameters: input_schema } = weather;

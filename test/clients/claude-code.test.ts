@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { CLAUDE, makersGateway } from "./makers.ts";
 
-// Its small requests beside the answer have tools as well, which an agent would call.
+// Claude Code's small additional requests also have tools, which an agent model would call.
 const at = await makersGateway({ smart: "sandbox/echo" }, "sandbox/echo");
 
 /** One line of `claude -p --output-format stream-json`. */
@@ -18,7 +18,10 @@ type Line = {
 };
 type Turn = { readonly lines: readonly Line[]; readonly log: string };
 
-/** What `claude -p` does with a prompt, in a home that is new or given, and with no network but ours. */
+/**
+ * Runs `claude -p` with a prompt in a new or given home, without network access except to the
+ * gateway.
+ */
 function claude(
   prompt: string,
   { key = at.key, model = "smart", home: given = "", more = [] as readonly string[] } = {},

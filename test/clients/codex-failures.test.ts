@@ -4,7 +4,7 @@ import { RESPONSES_FAILED } from "../fixtures/responses-wire.ts";
 import { codex } from "./codex.ts";
 import { gateway } from "./gateway.ts";
 
-/** OpenAI's host as it refuses what it was told, and counts the tokens of it. */
+/** A fake OpenAI that rejects some requests and reports their tokens. */
 const host = await startOpenAiMock();
 afterAll(() => host.close());
 const { headers, body } = RESPONSES_FAILED.provoked.stream;
@@ -27,14 +27,14 @@ const at = gateway({
     },
   ]),
 });
-/** 12 tokens of input and 3 of output. */
+/** 12 input and 3 output tokens. */
 const COST = 12 + 3 * 2;
 
 it.each([
   ["in mid-stream", events],
   ["before any output", [...events.slice(0, 1), ...events.slice(-1)]],
 ])(
-  "codex exec sends a request once, and is charged once, after a charged failure %s, and ends its task",
+  "codex exec doesn't retry after a charged failure (%s), is charged once, and ends its task",
   async (_, said) => {
     const asked: string[] = [];
     host.script(({ path }, response) => {

@@ -34,7 +34,7 @@ it("codex exec stops without credits immediately, with the reason", async () => 
   expect(turn.lines.at(-1)?.type).toBe("turn.failed");
 });
 
-/** A server of one tool over its own input and output, as MCP has it (one JSON-RPC message a line). */
+/** An MCP server with one tool over stdin and stdout, one JSON-RPC message per line. */
 const MCP_SERVER = `
 const answers = {
   initialize: ({ protocolVersion }) => ({

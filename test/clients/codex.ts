@@ -17,11 +17,11 @@ export type Asking = {
   readonly prompt: string;
   readonly key?: string;
   readonly model?: string;
-  /** More of config.toml, made in that home. */
+  /** Returns additional lines of config.toml. */
   readonly settings?: (home: string) => string;
 };
 
-/** What `codex exec` does with a prompt, in a home of its own and with no network but ours. */
+/** Runs `codex exec` with a prompt in a new home, without network access except to the gateway. */
 export function codex(
   at: Gateway,
   { prompt, key = at.key, model = "sandbox/echo", settings: more }: Asking,
@@ -39,7 +39,8 @@ ${more?.(home) ?? ""}
 `;
   writeFileSync(join(home, "config.toml"), settings);
   const cli = createRequire(import.meta.url).resolve("@openai/codex/bin/codex.js");
-  const open = "--dangerously-bypass-approvals-and-sandbox"; // its own does not work in every container
+  // Its own sandbox does not work in every container.
+  const open = "--dangerously-bypass-approvals-and-sandbox";
   const args = [cli, "exec", "--json", "--skip-git-repo-check", open, prompt];
   const env = { PATH: process.env["PATH"], HOME: home, CODEX_HOME: home, TURNPIKE_KEY: key };
   const options = { env, cwd: home, timeout: 90_000 };
@@ -58,7 +59,7 @@ ${more?.(home) ?? ""}
 export const textsOf = ({ lines }: Turn): unknown[] =>
   lines.flatMap(({ item }) => (item?.["type"] === "agent_message" ? [item["text"]] : []));
 
-/** What it says to a prompt. */
+/** Returns the texts in its response to a prompt. */
 export async function codexTexts(at: Gateway, asking: Asking): Promise<unknown[]> {
   return textsOf(await codex(at, asking));
 }

@@ -12,7 +12,10 @@ import { gateway } from "./gateway.ts";
 import { makeEnvironment } from "./python/environment.ts";
 import { NEWEST } from "./python/packages.ts";
 
-/** Whose blocks are run, and how many of them; `test/console/clients.pure.test.ts` reads those of the others. */
+/**
+ * Clients whose instructions are run, with their number. `test/console/clients.pure.test.ts` checks
+ * the others.
+ */
 const RUN: Readonly<Record<string, number>> = {
   curl: 1,
   "OpenAI SDK for JavaScript": 1,
@@ -26,10 +29,10 @@ const RUN: Readonly<Record<string, number>> = {
   "Anthropic's Messages": 2,
   "Frameworks for Python": 2,
 };
-/** For a package that is installed with pip, on a machine that has other work too. */
+/** Maximum time for installing a package with pip, on a slow machine. */
 const INSTALL_MS = 300_000;
 
-/** Every connection of a program of Node that leads off this machine is written down and refused. */
+/** A preload for Node that records and rejects every connection to another machine. */
 const GUARD = `import net from "node:net";
 import { appendFileSync } from "node:fs";
 const connect = net.Socket.prototype.connect;
@@ -58,7 +61,7 @@ const npmPackages = Object.keys(
 const nameOf = (pin: string): string => /^[\w-]+/.exec(pin)?.[0] ?? pin;
 const pipPackages = NEWEST.map(nameOf);
 
-/** The packages that a block installs, and whether all of them are here. */
+/** Reports whether all packages that a block installs are here. */
 function isInstalled(block: string): boolean {
   const [, program, names = ""] = /^(npm|pip) install (?:-g )?(.+)$/m.exec(block) ?? [];
   const all = program === "npm" ? npmPackages : pipPackages;
@@ -77,7 +80,7 @@ const blocks = clientsIn(
     .map(({ text }, i) => ({ name, number: i + 1, text })),
 );
 
-/** The only network: it notes who is asked for and lets nobody through. */
+/** The only network access: a proxy that records and rejects every request. */
 const proxy = createServer((request, response) => {
   noteCall(request.url);
   response.writeHead(502).end();
@@ -90,7 +93,7 @@ function noteCall(url: string | undefined): void {
   writeFileSync(calledOut, `${url}\n`, { flag: "a" });
 }
 
-/** Why nothing in Python can run; "" where it can. */
+/** The reason why Python programs can't run, or "". */
 let missing = "";
 beforeAll(async () => {
   mkdirSync(path.join(tools, "bin"));
@@ -98,7 +101,7 @@ beforeAll(async () => {
     proxy.listen(0, "127.0.0.1", resolve);
   });
   writeFileSync(path.join(tools, "guard.mjs"), GUARD);
-  // the block's packages are installed already, and used after its install command
+  // The block's packages are already installed, and become available after its install command.
   writeFileSync(path.join(tools, "bin/npm"), `#!/bin/sh\nln -s ${modules} node_modules\n`, {
     mode: 0o755,
   });
@@ -123,7 +126,7 @@ it("the Connect page contains instructions for each installed client", () => {
 });
 
 it.for(blocks)(
-  "the instruction $number for $name runs in an empty folder and shell, without other hosts",
+  "the instruction $number for $name runs in an empty folder and shell, and contacts no other host",
   async ({ text }, { skip }) => {
     skip(/^pip /m.test(text) && missing !== "", missing);
     writeFileSync(calledOut, "");
@@ -140,7 +143,7 @@ it.for(blocks)(
   },
 );
 
-/** What a new shell prints when a block is pasted into it, in a folder and a home that are empty. */
+/** Pastes a block into a new shell in an empty folder and home. Returns the output. */
 function pasted(block: string, home: string): Promise<string> {
   const nobody = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
   const bins = [

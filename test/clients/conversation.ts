@@ -1,6 +1,6 @@
 /**
- * One conversation that every client holds: three turns with a tool. In the first the model calls it twice, one call
- * after the other's result.
+ * A conversation for every client: three messages with a tool. For the first message, the model
+ * calls the tool twice, the second time after the first result.
  */
 export const TURNS = [
   'call get_weather {"city":"Paris"} and then call get_weather {"city":"Rome"}',
@@ -8,7 +8,7 @@ export const TURNS = [
   'call get_weather {"city":"Bonn"}',
 ] as const;
 
-/** The tool, and what it was called with. */
+/** The tool, with a record of its calls. */
 export class Weather {
   readonly name = "get_weather";
   readonly description = "The weather of a city";
@@ -26,7 +26,7 @@ export class Weather {
   }
 }
 
-/** What it is called with, in order, and what each turn ends with. */
+/** The expected calls in order, and the end of each response. */
 export const HELD = {
   cities: ["Paris", "Rome", "Oslo", "Bonn"],
   said: ["Rome", "Oslo", "Bonn"].map((city) => `get_weather returned: 21 degrees in ${city}`),

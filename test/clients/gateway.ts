@@ -2,24 +2,24 @@ import { afterAll, beforeAll } from "vitest";
 import { makeOrganization } from "../node/support/organization.ts";
 import { ADMIN_TOKEN, startTwoRegions } from "../node/support/two-regions.ts";
 
-/** Where a client finds the gateway. */
+/** The gateway's address and accounts for a client. */
 export type Gateway = {
-  /** Ends in /v1, as OpenAI's clients want it. */
+  /** Ends in /v1, as OpenAI's clients require. */
   readonly baseUrl: string;
-  /** Without it, as Anthropic's want it. */
+  /** Without /v1, as Anthropic's clients require. */
   readonly origin: string;
   readonly key: string;
-  /** The key of another organization. */
+  /** Returns the key of another organization. */
   readonly keyOf: (options: Parameters<typeof makeOrganization>[2]) => Promise<string>;
-  /** The key of an organization that keeps its answers. */
+  /** Returns the key of an organization that stores responses. */
   readonly keepingKey: () => Promise<string>;
-  /** What the organization has left, in micros. */
+  /** Returns the organization's balance in micro-credits. */
   readonly balance: () => Promise<number>;
 };
 
 /**
- * The EU region of two, with the sandbox, and a key of a new organization; for all tests of a file. `bindings`: vars
- * over the tests' own.
+ * Starts both regions with the sandbox, and returns the EU region with a key of a new organization,
+ * for all tests of a file. `bindings` override the tests' variables.
  */
 export function gateway(bindings: Readonly<Record<string, string>> = {}): Gateway {
   let regions: Awaited<ReturnType<typeof startTwoRegions>>;

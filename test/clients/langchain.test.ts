@@ -23,7 +23,7 @@ it("LangChain gets embeddings with its default settings", async () => {
 it("LangChain can embed token IDs, the default of its Python package", async () => {
   const { embeddings } = new OpenAI({ apiKey: at.key, baseURL: at.baseUrl, maxRetries: 0 });
   const model = "sandbox/embed";
-  const ids = [[9906, 1917], [15339]]; // of cl100k_base
+  const ids = [[9906, 1917], [15339]]; // tokens of cl100k_base
   const { data, usage } = await embeddings.create({ model, input: ids });
   expect(data.map(({ embedding }) => embedding.length)).toEqual([256, 256]);
   expect(usage.prompt_tokens).toBe(3);
@@ -79,7 +79,7 @@ it("LangChain uses Messages, with a stream that matches the complete message", a
   }
   expect(streamed?.text).toBe(whole.text);
   expect(streamed?.additional_kwargs).toMatchObject({ stop_reason: "end_turn" });
-  // It adds the output of start and end, and its input stays our estimate.
+  // The SDK adds the output of start and end. Its input stays the gateway's estimate.
   const [counted, added] = [usedBy(whole), usedBy(streamed)];
   expect(added.output_tokens - counted.output_tokens).toBeOneOf([0, 1]);
   expect(added.input_tokens).toBeGreaterThan(0);

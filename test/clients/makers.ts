@@ -5,14 +5,15 @@ import { afterAll } from "vitest";
 import { gateway } from "./gateway.ts";
 import type { Gateway } from "./gateway.ts";
 
-/** Names that clients know and act by, as a deployment's aliases. */
+/** Model names that make clients use a specific protocol, as aliases of a deployment. */
 export const GPT = "gpt-6.1-sol";
 export const CLAUDE = "claude-sonnet-5-5";
 const ALIASES = { [GPT]: "openai/gpt-6.1-sol", [CLAUDE]: "anthropic/claude-sonnet-5.5" };
 
 /**
- * The gateway with OpenAI and Anthropic behind it, each played by the sandbox: GPT thinks before it calls, Claude says
- * a word unless another is named that plays it. Their wires are those of this gateway's own doors, asked with the key of another organization.
+ * Starts the gateway with OpenAI and Anthropic, both played by the sandbox. GPT thinks before it
+ * calls a tool. Claude returns a word, unless another model plays it. Their formats come from the
+ * gateway's own endpoints, called with the key of another organization.
  */
 export async function makersGateway(
   aliases: Readonly<Record<string, string>> = {},
@@ -31,7 +32,7 @@ export async function makersGateway(
   afterAll(() => host.close());
   const url = `http://127.0.0.1:${(host.address() as AddressInfo).port}/v1`;
   const at = gateway({
-    RESIDENCY: "relaxed", // their usual hosts promise no place
+    RESIDENCY: "relaxed", // their global hosts promise no region
     OPENAI_API_KEY: "sk-openai",
     OPENAI_BASE_URL: url,
     ANTHROPIC_API_KEY: "sk-ant",
@@ -41,7 +42,7 @@ export async function makersGateway(
   return at;
 }
 
-/** Answers as the sandbox does, byte for byte, in the wire of the path that was asked. */
+/** Returns the sandbox's response unchanged, in the format of the called path. */
 async function played(
   incoming: IncomingMessage,
   response: ServerResponse,

@@ -127,7 +127,7 @@ describe.each(["eu", "us"] as const)("OpenAI's SDK for JavaScript in the region 
     },
   );
 
-  it("speaks a text", async () => {
+  it("generates speech from a text", async () => {
     const given = { model: "sandbox/speech", voice: "alloy", input: "Hello" };
     const file = await client().audio.speech.create({ ...given, response_format: "wav" });
     expect([file.headers.get("content-type"), await file.text()]).toEqual(["audio/wav", "Hello"]);
@@ -201,7 +201,7 @@ describe.each(["eu", "us"] as const)("Mistral's SDK for JavaScript in the region
     expect(types).toEqual(["transcription.text.delta", "transcription.done"]);
   });
 
-  it("speaks a text, also as a stream", async () => {
+  it("generates speech from a text, also as a stream", async () => {
     const given = { model: "sandbox/speech", voiceId: "alloy", input: "Hello" };
     const whole = await client().audio.speech.complete(given);
     if (!("audioData" in whole)) throw new Error("no audio");

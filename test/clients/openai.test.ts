@@ -151,11 +151,11 @@ it("the openai package throws its own error classes for Responses", async () => 
   await expect(read()).rejects.toThrow("provider failed");
 });
 
-/** The majors that live; what is asked of them here has the same types in both. */
+/** The supported major versions. The calls in this file have the same types in both. */
 const MAJORS = { 6: OpenAI6 as unknown as typeof OpenAI, 7: OpenAI };
 type Talk = { readonly own: OpenAI; readonly model: string; readonly streamed: boolean };
 
-/** Chat completions, whose own runner calls the tool. */
+/** Runs the conversation by chat completions. The SDK's own runner calls the tool. */
 async function chat({ own, model, streamed }: Talk): Promise<typeof HELD> {
   const { call, cities, ...weather } = tool();
   const tools = [
@@ -176,7 +176,10 @@ async function chat({ own, model, streamed }: Talk): Promise<typeof HELD> {
   return { cities, said };
 }
 
-/** Responses, called by hand: whole, each time the whole input, or chained by the id of the answer before. */
+/**
+ * Runs the conversation by Responses without a runner, either with the whole input each time or by
+ * the previous ID.
+ */
 async function responses({ own, model, streamed }: Talk, isChained = false): Promise<typeof HELD> {
   const { call, cities, ...weather } = tool();
   const tools = [{ type: "function" as const, ...weather, strict: true }];

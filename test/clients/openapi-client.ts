@@ -5,10 +5,10 @@ type Operation = {
 export type Document = {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
 };
-/** What an operation was asked and answered. */
+/** An operation's request and response. */
 export type Example = { readonly request?: unknown; readonly answer: unknown };
 
-/** What the generated program gives: each customers' operation by its name, in the order of the examples. */
+/** The generated program: each customer operation by its name, in the order of the examples. */
 export type Program = {
   readonly callsOf: (
     options: {
@@ -21,8 +21,8 @@ export type Program = {
 };
 
 /**
- * A program that has each customers' operation asked by openapi-fetch under openapi-typescript's types, with the
- * body that its example has; `filled` says at each call what stands in a path's braces.
+ * Returns a program that calls each customer operation by openapi-fetch with openapi-typescript's
+ * types and the example's body. `filled` replaces the parameters in a path.
  */
 export function programText(
   { paths }: Document,

@@ -1,7 +1,10 @@
 /** Operations whose response is a CSV or audio file. */
 export const NOT_JSON: readonly string[] = ["GET /v1/exports/focus", "POST /v1/audio/speech"];
 
-/** Compiled by test/clients/openapi.test.ts beside both type sets: openapi-typescript's and the console's own. */
+/**
+ * Compiled by test/clients/openapi.test.ts together with openapi-typescript's types and the
+ * console's own.
+ */
 export const AGREEMENT = `
 import type { paths } from "./openapi";
 import type { Calls } from "./types";

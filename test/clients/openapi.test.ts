@@ -26,7 +26,10 @@ const at = gateway({
   STRIPE_BASE_URL: stripe.url,
 });
 
-/** Every operation, asked and answered as the examples of the contract tests were. */
+/**
+ * Returns calls of every operation with the requests and responses that the contract tests
+ * recorded.
+ */
 function callsText(): string {
   const { paths } = JSON.parse(text) as Document;
   const calls = Object.entries(examples as Record<string, Example>).map(
@@ -43,7 +46,9 @@ declare function asked<N extends string>(body: Body<N>, answer: Answer<N>): void
   return `${head}\n${calls.join("\n")}\n`;
 }
 
-/** What the compiler that openapi-typescript wants says of a folder's files; empty when nothing. */
+/**
+ * Compiles a folder's files with openapi-typescript's version of TypeScript. Returns the errors.
+ */
 async function compiled(): Promise<string> {
   try {
     await run(process.execPath, [installed("typescript/bin/tsc"), "-p", directory]);
@@ -69,12 +74,14 @@ beforeAll(async () => {
   writeFileSync(path.join(directory, "types.ts"), apiTypes(text));
   writeFileSync(path.join(directory, "agreement.ts"), AGREEMENT);
   writeFileSync(path.join(directory, "calls.ts"), callsText());
-  symlinkSync(installed(""), path.join(directory, "node_modules")); // where the program finds openapi-fetch
+  // The program finds openapi-fetch there.
+  symlinkSync(installed(""), path.join(directory, "node_modules"));
   const pause = {
     ...examples["POST /v1/pauses"],
     request: { scope: "organization", reason: "a test" },
   };
-  const asked = { ...examples, "POST /v1/pauses": pause }; // the recorded member exists only there
+  // The recorded member exists only in the recording.
+  const asked = { ...examples, "POST /v1/pauses": pause };
   const program = programText(JSON.parse(text) as Document, asked);
   writeFileSync(path.join(directory, "program.ts"), program);
   const compilerOptions = {
@@ -125,12 +132,12 @@ it("openapi-fetch calls every customer operation, and gets the documented result
   expect([...statuses.keys()].toSorted()).toEqual(inJson.toSorted());
   const refused = [...statuses].filter(([, status]) => status >= 300);
   expect(refused).toEqual([
-    ["GET /v1/generation", 400], // it is called without its ID
-    ["POST /v1/holds/{id}/release", 409], // it was captured before
+    ["GET /v1/generation", 400], // the release is called without the hold's ID
+    ["POST /v1/holds/{id}/release", 409], // the hold was captured before
   ]);
 });
 
-/** Lets the key place holds, and returns its member. */
+/** Allows the key to place holds, and returns its member. */
 async function allowHolds(): Promise<string> {
   const headers = { authorization: `Bearer ${at.key}`, "content-type": "application/json" };
   const own = await fetch(new URL("/v1/key", at.origin), { headers });
@@ -145,12 +152,12 @@ async function allowHolds(): Promise<string> {
   return memberId;
 }
 
-/** Keeps what an answer made, under the path that has it in braces. */
+/** Keeps the IDs in a response under the path with their parameter. */
 const DELIVERIES = "GET /v1/webhooks/{id}/deliveries";
 type Call = ReturnType<Program["callsOf"]>[string];
 type Deliveries = { readonly deliveries: readonly { readonly id: string }[] };
 
-/** The list once there is something in it: the webhook was made just before. */
+/** Waits until the list contains a delivery, because the webhook was created just before. */
 function someDelivery(call: Call): ReturnType<Call> {
   return vi.waitFor(
     async () => {

@@ -13,7 +13,7 @@ import { makeEnvironment, pipInstall } from "./python/environment.ts";
 import { NEWEST, OLDER } from "./python/packages.ts";
 
 const NEEDS_IT = /^sh no-run: it needs pip install openai\b/;
-/** For what takes half a minute at most, on a machine that has other work too. */
+/** Maximum time for programs that usually take half a minute. */
 const LONG_MS = 300_000;
 
 const at = await makersGateway({ smart: "sandbox/echo", "embeddings/cheapest": "sandbox/embed" });
@@ -28,7 +28,7 @@ const examples = ["docs/start.md", "docs/quickstart.md", "docs/clients.md"].flat
   ),
 );
 
-/** Why nothing here can run; "" where it can. */
+/** The reason why no test can run here, or "". */
 let missing = "";
 beforeAll(async () => {
   missing =
@@ -46,15 +46,15 @@ it.for(examples)(
   "the Python example at $at prints the documented output",
   async (example, { skip }) => {
     skip(missing !== "", missing);
-    // Started over a socket, as Node does, bash reads ~/.bashrc, which may put another python3 first.
+    // Without --norc, bash reads ~/.bashrc if stdin is a socket, which can select another python3.
     const { stdout } = await run("bash", ["--norc", "-c", example.text], { env: environment() });
     expect(hasShape(stdout, example.answer), stdout).toBe(true);
   },
 );
 
-/** Going on by the id of the answer before, where it is kept and where it is not. */
+/** Conversations that continue by the previous response's ID, with and without stored responses. */
 const CHAINED = ["chained", "chained to none"];
-/** The programs of test/clients/python, and the doors at which each holds the conversation. */
+/** The programs in test/clients/python, with the endpoints of each. */
 const PROGRAMS = [
   { program: "openai_sdk", major: "newest", doors: ["chat", "responses", ...CHAINED] },
   { program: "openai_sdk", major: "older", doors: ["chat", "responses", ...CHAINED] },

@@ -8,12 +8,15 @@ import { describe, expect, it } from "vitest";
 import { codexTexts } from "./codex.ts";
 import { gateway } from "./gateway.ts";
 
-/** Silence between two words is ten times as long as a keep-alive waits: comments, and then an event. */
+/**
+ * The pause between two words is ten times as long as the keep-alive interval, which causes
+ * comments and then an event.
+ */
 const at = gateway({ KEEP_ALIVE_MS: "15" });
 const model = "sandbox/slow-stream";
 const SAID = "Hello from a slow client";
 
-/** Two majors of the SDK, of which the newer one's types say what both are asked. */
+/** Two major versions of the SDK. The newer one's types describe both. */
 type Sdk = new (options: { apiKey: string; baseURL: string; maxRetries: number }) => OpenAI;
 
 const clientOf = (Client: unknown): OpenAI =>
@@ -60,7 +63,7 @@ const CLIENTS: Readonly<Record<string, () => Promise<string>>> = {
   Codex: async () => (await codexTexts(at, { prompt: SAID, model })).join(""),
 };
 
-describe("a Responses stream whose model is silent", () => {
+describe("a Responses stream of a silent model", () => {
   it("contains comments, and keepalive events that the SDK's types don't include", async () => {
     const headers = { authorization: `Bearer ${at.key}`, "content-type": "application/json" };
     const body = JSON.stringify({ model, input: SAID, stream: true });

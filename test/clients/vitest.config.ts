@@ -2,9 +2,10 @@ import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { writeTokenTable } from "../../scripts/site/tokens.ts";
 
-writeTokenTable(fileURLToPath(new URL("../../site", import.meta.url))); // the Worker reads it among its static assets
+// The Worker reads the token table among its static assets.
+writeTokenTable(fileURLToPath(new URL("../../site", import.meta.url)));
 
-/** `npm run test:clients`: clients as they are installed, against both regions on this machine. */
+/** Configuration of `npm run test:clients`: installed clients with both regions on this machine. */
 export default defineConfig({
   test: {
     name: "clients",

@@ -3,10 +3,10 @@ import { expect, it } from "vitest";
 import { balanceCurve, lastsUntil } from "../../src/console/browser/lib/balance-curve.ts";
 import { DAY, daysBetween, utcDay } from "../../src/console/browser/lib/time.ts";
 
-const START = Date.parse("2028-02-01T00:00:00Z"); // a leap day is among them
+const START = Date.parse("2028-02-01T00:00:00Z"); // the period includes a leap day
 const days = daysBetween(utcDay(START), utcDay(START + 59 * DAY));
 
-it("the balance curve computes the end of each day from all changes, in any order", () => {
+it("the balance curve computes the balance at the end of each day from all changes, in any order", () => {
   const moved = fc.array(
     fc.record({ day: fc.constantFrom(...days), micros: fc.integer({ min: -1e9, max: 1e9 }) }),
   );

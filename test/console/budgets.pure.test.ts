@@ -25,11 +25,11 @@ const lists = fc.uniqueArray(entry, {
   maxLength: 4,
   selector: (one) => JSON.stringify([Object.keys(one).at(-1), one.window, one.models]),
 });
-/** As the API reads a list and shows it again. */
+/** Returns the list as the API stores and returns it. */
 const stored = (list: unknown) => budgetsView(readBudgets(budgetsSchema(9).parse(list)));
 
 describe("a list of budgets in the console", () => {
-  it("keeps every other budget, and a budget that is saved unchanged", () => {
+  it("keeps all other budgets unchanged when one is saved or removed", () => {
     fc.assert(
       fc.property(lists, fc.nat(), (list, at) => {
         const budgets = stored(list);
@@ -43,14 +43,14 @@ describe("a list of budgets in the console", () => {
     );
   });
 
-  it("accepts an amount as people paste it", () => {
+  it("accepts pasted amounts with a dollar sign and separators", () => {
     const typed = { ...typedOf(undefined), amount: "$1,000.50", window: "60m" };
     expect(stored(listWith([], undefined, typed))).toMatchObject([
       { limit_dollars: 1000.5, window: "60m", models: null, alert_at: 0.8 },
     ]);
   });
 
-  it("shows use, limit and window in a sentence", () => {
+  it("shows use, limit and window of a budget in a sentence", () => {
     const [budget] = stored([{ limit_dollars: 20, window: "60m" }]);
     if (budget === undefined) throw new Error("no budget");
     expect(budgetText(budget)).toBe("$20.00 in any 60 minutes");
@@ -99,7 +99,7 @@ describe("the list of keys", () => {
     { id: "b", limit_dollars: 2, window: "total", models: null },
   ];
 
-  it("shows the most used budget with its unit and window", () => {
+  it("shows a key's most used budget with its unit and window", () => {
     expect(mostUsedOf(key({ budgets, budgets_used: { a: 9, b: 1 } }))?.label).toBe(
       "9 requests of 10 requests in any 60 minutes",
     );
@@ -109,7 +109,7 @@ describe("the list of keys", () => {
     );
   });
 
-  it("shows a limit of 0 as used up, and nothing without a budget", () => {
+  it("shows a limit of 0 as used up, and nothing for a key without a budget", () => {
     expect(mostUsedOf(key({ budget_dollars: 0, budgets }))?.label).toBe("$0.00 of $0.00");
     expect(mostUsedOf(key({}))).toBeNull();
   });

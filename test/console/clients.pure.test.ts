@@ -10,7 +10,7 @@ const readText = (file: string): string =>
   readFileSync(path.join(import.meta.dirname, file), "utf8");
 const PAGE = readText("../../docs/clients.md");
 
-/** How each client's blocks say where it asks and with whose key: a pattern for each of its blocks' SDKs. */
+/** The patterns with address and key for each client's instructions. */
 const AT = ORIGIN.replaceAll(".", "\\.");
 const SET: readonly (readonly [client: string, ...says: readonly RegExp[]])[] = [
   ["curl", new RegExp(`^curl -s ${AT}/v1/chat/completions -H "Authorization: Bearer \\$KEY"`, "m")],
@@ -88,7 +88,7 @@ describe("the instructions of the Connect page", () => {
       .map(({ text }) => text)
       .join("\n\n");
 
-  it("include every client, each tested below with an address and a key", () => {
+  it("include every supported client", () => {
     expect(clients.map(({ name }) => name)).toEqual(SET.map(([name]) => name));
   });
 
@@ -149,7 +149,7 @@ describe("the instructions of the Connect page", () => {
   });
 });
 
-it("a copied request has quotes for the shell, and a JSON string for Python", () => {
+it("a copied request is quoted correctly for the shell and for Python", () => {
   const body = { model: "smart", messages: [{ role: "user", content: `it's "1"\\n` }] };
   const [curl, python] = copiesOf(body, ORIGIN);
   const inQuotes = /-d '([\s\S]*)'$/.exec(curl?.text ?? "")?.[1] ?? "";
@@ -173,7 +173,7 @@ describe("the documentation's table of tested clients", () => {
     const [name = "", version = ""] = pin.split("==");
     return [name.replace(/\[.*/, ""), version];
   });
-  /** Each row, and the packages whose versions it names. */
+  /** Rows of the table, with the packages whose versions they state. */
   const ROWS: readonly (readonly [row: string, js: RegExp | null, python: string | null])[] = [
     ["OpenAI SDKs", /^openai\d?$/, "openai"],
     ["OpenAI Agents SDK", /^@openai\/agents$/, null],

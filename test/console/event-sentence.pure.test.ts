@@ -51,11 +51,11 @@ const QUIET = [
   "webhook.deleted",
 ];
 
-it("every event type is marked as needing attention, unless it is known as quiet", () => {
+it("every event type is marked as needing attention, unless it is listed as quiet", () => {
   expect(EVENT_TYPES.map(([type]) => type).filter((type) => !LOUD.test(type))).toEqual(QUIET);
 });
 
-it("an event appears as a sentence with amounts and names", () => {
+it("an event is shown as a sentence with amounts and names", () => {
   const credit = { amount_micro: 40_000_000, balance_micro: 93_840_000, reference: "invoice 62" };
   expect(said("balance.credited", "org", credit, OPERATOR)).toBe(
     "admin (operator) added $40.00: invoice 62; balance $93.84.",
@@ -90,7 +90,7 @@ it("an event appears as a sentence with amounts and names", () => {
 
 const status = (from: string, to: string) => ({ changes: { status: { from, to } } });
 
-it("a change of an organization says what happened, and doesn't call it a member", () => {
+it("the sentence for an organization's change describes the change without calling the organization a member", () => {
   const id = "0199a6f0-1111-4222-8333-444455556666";
   expect(said("organization.changed", id, status("active", "suspended"), OPERATOR)).toBe(
     "admin (operator) suspended the organization.",
@@ -107,14 +107,14 @@ it("a change of an organization says what happened, and doesn't call it a member
   );
 });
 
-it("an event's sentence identifies a member without a known name by its ID", () => {
+it("an event's sentence names a member without a known name by ID", () => {
   const id = "0199a6f0-1111-4222-8333-444455556666";
   expect(said("key.revoked", "key_1", {}, { kind: "member", id })).toBe(
     "member 0199a6f0 revoked Server.",
   );
 });
 
-it("a change of settings says the new limits in words, with dollars", () => {
+it("the sentence for changed settings contains the new limits, with amounts in dollars", () => {
   const topUp = { belowMicro: 5_000_000, amountMicro: 25_000_000, mostPerMonthMicro: 100_000_000 };
   const policy = { allowed_models: null, allowed_providers: null, allowed_data_regions: ["eu"] };
   const changes = {
@@ -132,7 +132,7 @@ it("a change of settings says the new limits in words, with dollars", () => {
   );
 });
 
-it("the event of a new key has its budget and models, which keys store as text", () => {
+it("the sentences for a new and a changed key contain its budget and models", () => {
   const made = {
     name: "Laptop",
     rpm_limit: 60,
@@ -149,7 +149,7 @@ it("the event of a new key has its budget and models, which keys store as text",
   );
 });
 
-it("a change of a key says times and permissions in words, which keys store as numbers", () => {
+it("the sentence for a changed key contains its expiry as a date and its permissions as on or off", () => {
   const changes = {
     expires_at: { from: null, to: Date.parse("2027-01-01T00:00:00Z") },
     may_hold: { from: null, to: 1 },
@@ -160,7 +160,7 @@ it("a change of a key says times and permissions in words, which keys store as n
   );
 });
 
-it("a pause names its key", () => {
+it("the sentence for a pause names the paused key", () => {
   const data = { scope: "key", reason: "leaked" };
   expect(said("pause.created", "key_1", data, KEY)).toBe("Ann paused Server: leaked.");
   expect(said("pause.ended", "key_9", { scope: "key" }, KEY)).toBe("Ann ended the pause of a key.");

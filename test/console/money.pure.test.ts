@@ -33,7 +33,7 @@ describe("an amount of money in the console", () => {
     },
   );
 
-  it("never appears as zero or as better than it is, within a tenth", () => {
+  it("never shows zero or more than the customer has, and differs by at most a tenth", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 10 ** 13 }), (micros) => {
         const [low, high] = [dollarsOf(left(micros)) * 1e6, dollarsOf(spent(micros)) * 1e6];

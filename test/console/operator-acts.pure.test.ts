@@ -11,7 +11,7 @@ const said = (act: string, details: object, name: string | null = null): string 
     details: { ...details },
   });
 
-it("an operator's change has its amounts, names and reasons", () => {
+it("the sentence for an operator's change contains amounts, names and reasons", () => {
   const refund = "POST /orgs/{id}/purchases/{purchase_id}/refund";
   const part = { amount_cents: 400, purchase_dollars: 25, reason: "requested_by_customer" };
   expect(said(refund, part)).toBe(
@@ -40,7 +40,7 @@ it("an operator's change has its amounts, names and reasons", () => {
   );
 });
 
-it("an event of an earlier release, without details, still has a sentence", () => {
+it("an event of an earlier release without details still has a sentence", () => {
   expect(said("PATCH /orgs/{id}", {})).toBe("admin changed Northwind Labs.");
   expect(said("DELETE /orgs/{id}/keys/{key_id}", {})).toBe(
     "admin revoked a key of Northwind Labs.",

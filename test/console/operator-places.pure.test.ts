@@ -3,7 +3,7 @@ import path from "node:path";
 import { expect, it } from "vitest";
 import { OPERATOR_ROUTES } from "../../src/operator/endpoints.ts";
 
-/** What operators' calls the console leaves to the CLI, and why. */
+/** Operators' calls that only the CLI offers, with the reason. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   "GET /admin/v1/orgs/{id}/keys/{key_id}": "the list of keys has all of each",
   "POST /admin/v1/orgs/{id}/purchases/{purchase_id}/check": "the CLI asks for one purchase",
@@ -27,7 +27,10 @@ const CALLED = new Set(
   [...SOURCE.matchAll(/"([A-Z]+ \/admin\/v1[^"]*)"/g)].map(([, call]) => call),
 );
 
-/** Where a page asks whether its operator may make a call: by itself, or by the last word of a table of verbs. */
+/**
+ * Calls for which a page checks the operator's role, either directly or in the last column of a
+ * table of actions.
+ */
 const ASKED = new Set(
   [...SOURCE.matchAll(/(?:\bmay\(|\buseMay\(\)\(|…", )"([A-Z]+ \/admin\/v1[^"]*)"/g)].map(
     ([, call]) => call,
@@ -40,7 +43,7 @@ it("the console has a button for every change of the operators' API", () => {
   expect(changing.length).toBeGreaterThan(20);
 });
 
-it("the console uses every call of the operators' API, or there is a reason not to", () => {
+it("the console uses every call of the operators' API, or lists a reason not to", () => {
   const all = OPERATOR_ROUTES.map(
     ({ method, path: at }) => `${method} ${at.replaceAll(/:(\w+)/g, "{$1}")}`,
   );

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { REMEDIES, remedyOf } from "../../src/console/browser/lib/remedies.ts";
 
-/** Codes that only a program receives, or whose message says what to do. */
+/** Codes that only programs receive, or whose message states the remedy. */
 const WITHOUT = new Set([
   "invalid_value",
   "context_length_exceeded",
@@ -35,14 +35,17 @@ it.each([
   ["paused", "New requests of this API key are paused.", "Resume the key", ["keys", "key_1"]],
   ["key_budget_exceeded", "", "Open the key", ["keys", "key_1"]],
   ["model_not_allowed", "", "Open the key", ["keys", "key_1"]],
-])("the remedy of %s (%s) is the link '%s' to the one object", (code, message, text, path) => {
-  const cause = { status: 403, code, message, keyId: "key_1", externalId: "ann" };
-  const [, action] = remedyOf(cause);
-  expect(action?.[0]).toBe(text);
-  expect(action?.[1][0]).toEqual(path);
-});
+])(
+  "the remedy for %s (%s) links to '%s', the one object to change",
+  (code, message, text, path) => {
+    const cause = { status: 403, code, message, keyId: "key_1", externalId: "ann" };
+    const [, action] = remedyOf(cause);
+    expect(action?.[0]).toBe(text);
+    expect(action?.[1][0]).toEqual(path);
+  },
+);
 
-it("the remedy of a paused organization or member leads to all pauses", () => {
+it("the remedy for a paused organization or member links to all pauses", () => {
   for (const owner of ["this organization", "this API key's member"]) {
     const message = `New requests of ${owner} are paused.`;
     const cause = { status: 403, code: "paused", message, keyId: "key_1", externalId: "ann" };

@@ -96,11 +96,11 @@ describe("spend in the console", () => {
     expect(runway(100, rows, NOW)).toBe(text);
   });
 
-  it("appears with the notice that nothing is left", () => {
+  it("appears with a notice if nothing is left", () => {
     expect(runway(0, [row("2026-11-22", 50)], NOW)).toBe("nothing is left");
   });
 
-  it("appears with cached shares only for days with prompts", () => {
+  it("appears with shares of cached tokens only for days with prompts", () => {
     const cached = { ...row("2026-11-21", 1), prompt_tokens: 10, cached_tokens: 4 };
     expect(cacheShares([cached], ["2026-11-21", "2026-11-22"])).toEqual([0.4, null]);
   });

@@ -7,7 +7,7 @@ import { readPages } from "../../scripts/site/build.ts";
 
 const CONSOLE = path.join(import.meta.dirname, "../../src/console/browser");
 
-/** Words of our own, each with the field's word that stands for it. */
+/** Internal terms, each with the standard term for it. */
 const NOT_OURS: Readonly<Record<string, string>> = {
   "Begins with": "Prefix",
   Since: "Created",
@@ -45,17 +45,17 @@ const NOT_OURS: Readonly<Record<string, string>> = {
 const SOURCES = readdirSync(CONSOLE, { recursive: true, encoding: "utf8" })
   .filter((file) => file.endsWith(".tsx"))
   .map((file) => ({ name: file, text: readFileSync(path.join(CONSOLE, file), "utf8") }));
-/** The same words however they are written: `Given back`, `given_back`. */
+/** Normalizes a text, so that `Given back` and `given_back` are equal. */
 const plain = (text: string): string =>
   text.replaceAll("`", "").replaceAll("_", " ").trim().toLowerCase();
 const INSTEAD = new Map(
   Object.entries(NOT_OURS).map(([word, instead]) => [plain(word), instead] as const),
 );
 
-/** Parameters that mean another thing than the label: from when on events are sent again, what sums are by. */
+/** Parameters whose meaning differs from the internal term's. */
 const PARAMETERS = new Set(["since", "by"]);
 
-/** Of some titles those that are a word of our own, each with the field's. */
+/** Returns the titles that are internal terms, each with the standard term. */
 function ours(titles: readonly string[]): string[] {
   return titles.flatMap((title) => {
     const instead = INSTEAD.get(plain(title));

@@ -22,7 +22,7 @@ const page = async (query: string): Promise<Page> =>
   (await admin("GET", `/events?${query}`)).json();
 
 describe("GET /admin/v1/events", () => {
-  it("lists each change of an operator with its organization and target, and no rejected one", async () => {
+  it("lists each change by an operator with its organization and target, but no rejected change", async () => {
     const { orgId, keyId } = await openAccount({ credits: 0 });
     const key = `/orgs/${orgId}/keys/${keyId}`;
     await admin("PATCH", key, { name: "Renamed", rpm_limit: 7 });

@@ -39,7 +39,7 @@ async function find(q: string, after?: string): Promise<Find> {
   return response.json();
 }
 
-/** Searches until there are no more organizations to ask, because other files left many. */
+/** Searches page by page to the end, because other files left many organizations. */
 async function findAll(q: string): Promise<Pick<Find, "data" | "missing">> {
   const data: Find["data"][number][] = [];
   const missing: string[] = [];
@@ -53,7 +53,7 @@ async function findAll(q: string): Promise<Pick<Find, "data" | "missing">> {
   return { data, missing };
 }
 
-/** The objects that a text finds, as kinds with the organization that has them. */
+/** Returns the kinds of objects that a search finds, each with its organization. */
 async function foundBy(q: string): Promise<readonly string[]> {
   const { data } = await findAll(q);
   return data.map(({ object, organization }) => `${object} ${organization?.id ?? ""}`.trim());
@@ -157,7 +157,7 @@ describe("GET /admin/v1/find", () => {
     const bought = await send("/v1/credits/purchases", { key: account.key, headers, body });
     const { id } = await bought.json<{ id: string }>();
     await vi.waitFor(async () => {
-      expect(await foundBy(id)).toEqual(only("purchase", account)); // not paid yet
+      expect(await foundBy(id)).toEqual(only("purchase", account)); // the purchase isn't paid yet
     }, LONG);
     await vi.waitFor(() => expect(stripe.world.sessions.size).toBe(1), LONG);
     const [session] = stripe.world.sessions.values();
@@ -178,7 +178,7 @@ describe("GET /admin/v1/find", () => {
     expect(await foundBy("re_unknown")).toEqual([]);
   });
 
-  it("asks only organizations in use since the request, at most 200 in one call", async () => {
+  it("queries only wallets of organizations used since the request, at most 200 per call", async () => {
     const account = await openAccount();
     const id = await requestOf(account.key);
     const old = mintId("req_", Date.now() - 86_400_000);
@@ -203,7 +203,7 @@ describe("GET /admin/v1/find", () => {
       .run();
   });
 
-  it("calls no wallet for a name or an ID of the database, and none in this region for a key of another one", async () => {
+  it("calls no wallet to find a name or an ID of the database, nor to find another region's key", async () => {
     expect(await find(`nobody ${unique()}`)).toMatchObject({
       data: [],
       region: "eu",

@@ -22,7 +22,7 @@ describe("GET /admin/v1/health", () => {
     });
   });
 
-  it("returns what the last hourly sweep found: open holds, sizes and rows missing in the database", async () => {
+  it("returns the last hourly sweep's findings: open holds, sizes and rows missing in the database", async () => {
     const { orgId } = await openAccount();
     const wallet = env.WALLET.getByName(orgId);
     const hold = holdOf(10);

@@ -33,7 +33,7 @@ const limitSeen = async (): Promise<string | null> =>
   (await models()).headers.get("x-ratelimit-limit-requests");
 
 describe("GET /admin/v1/orgs/{id}/keys", () => {
-  it("returns 200 with every key of every member and its owner, newest first, including revoked keys", async () => {
+  it("returns 200 with every member's keys and their owners, newest first, including revoked keys", async () => {
     const second = await addMember(account.orgId, "member");
     const third = await addKey(account.orgId, second.memberId);
     await admin("DELETE", keyPath(second.keyId));
@@ -62,7 +62,7 @@ describe("GET /admin/v1/orgs/{id}/keys", () => {
     expect(await read(third.keyId)).toEqual(answer.keys.find((key) => key["id"] === third.keyId));
   });
 
-  it("doesn't return the secrets of keys or their hashes", async () => {
+  it("returns neither the secrets of keys nor their hashes", async () => {
     const { results } = await env.DB.prepare("SELECT hash FROM keys WHERE org_id = ?")
       .bind(account.orgId)
       .all<{ hash: string }>();
@@ -164,12 +164,12 @@ describe("PATCH /admin/v1/orgs/{id}/keys/{key_id}", () => {
 });
 
 describe("DELETE /admin/v1/orgs/{id}/keys/{key_id}", () => {
-  it("returns the revoked key, rejects all its later requests, and returns the same for a repeated call", async () => {
+  it("returns the revoked key, rejects all its later requests, and can be repeated with the same result", async () => {
     const before = await read();
     expect((await chat(account.key)).status).toBe(200);
     const response = await admin("DELETE", keyPath());
     expect(response.status).toBe(200);
-    // its use is recorded after the response, so it may be missing
+    // A key's use is recorded after the response, so it can be missing here.
     const gone = { ...(await response.json<object>()), last_used_at: null };
     expect(gone).toEqual({ ...before, revoked: true });
     expect((await errorOf(await chat(account.key), 401)).type).toBe("invalid_api_key");
@@ -181,7 +181,7 @@ describe("DELETE /admin/v1/orgs/{id}/keys/{key_id}", () => {
     expect({ ...(await read()), last_used_at: null }).toEqual(gone);
   });
 
-  it("leaves other keys active", async () => {
+  it("leaves all other keys active", async () => {
     const second = await addKey(account.orgId, account.memberId);
     await admin("DELETE", keyPath());
     expect((await models(second.key)).status).toBe(200);

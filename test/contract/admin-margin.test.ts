@@ -39,7 +39,10 @@ type Receipt = {
   readonly completion_tokens: number;
 };
 
-/** The book of a region whose one organization this is: tests before have left others, also without a wallet. */
+/**
+ * Returns a database with only this organization, because other tests leave organizations, some
+ * without a wallet.
+ */
 function onlyOf(orgId: string): D1Database {
   const prepare = (sql: string): D1PreparedStatement =>
     env.DB.prepare(sql.replace("WHERE id > ?", `WHERE id = '${orgId}' AND ? = ''`));
@@ -60,7 +63,7 @@ const receiptsOf = async ({ key }: Account): Promise<readonly Receipt[]> => {
   return (await response.json<{ generations: Receipt[] }>()).generations;
 };
 
-/** A list that sells everything at so many percent on what it costs. */
+/** Creates a price list with this percentage for all models, and returns its name. */
 async function listAt(percent: number): Promise<string> {
   const list = `p-${percent}-${crypto.randomUUID().slice(0, 8)}`;
   await env.DB.prepare(
@@ -116,10 +119,10 @@ describe("GET /admin/v1/margin", () => {
     const byModel = (await marginBy("model", account.orgId)).map(({ group }) => group);
     expect(byModel).toEqual(expect.arrayContaining(["sandbox/echo", "sandbox/embed"]));
     const text = await (await send("/v1/generations", { key: account.key })).text();
-    expect(text).not.toContain("bought"); // no customer is shown it
+    expect(text).not.toContain("bought"); // customers never see a provider's cost
   });
 
-  it("includes the cost of a stream that its provider broke off, which nobody is charged for", async () => {
+  it("includes the uncharged cost of a stream that its provider broke off", async () => {
     const account = await openAccount();
     const stream = await (await chat(account.key, { model: "sandbox/cut", stream: true })).text();
     expect(stream).toContain('"error"');
@@ -251,7 +254,7 @@ describe("GET /admin/v1/margin", () => {
 });
 
 describe("POST /admin/v1/costs", () => {
-  it("reports a provider's bill only if it differs by more than 2 % from our own count", () => {
+  it("reports a provider's bill only if it differs from our own count by more than 2 %", () => {
     const counted = { day: today, group: "openai", requests: 1, chargedMicro: 0, unknown: 0 };
     const told = (boughtMicro: number, billedMicro: number): number =>
       differingBills(
@@ -269,7 +272,7 @@ describe("POST /admin/v1/costs", () => {
   it("raises an alert if the bill differs by more than 2 %, but not at exactly 2 %", async () => {
     const { orgId } = await openAccount();
     const provider = `host-${crypto.randomUUID().slice(0, 8)}`;
-    // 98 dollars of tokens that were read from a cache and written to one
+    // $98 of tokens that were read from or written to a cache
     const usage = { ...GENERATION.usage, input: 0, cacheRead: 9_000_000, cacheWrite: 4_000_000 };
     const bought = { input: 7, cached: 2_000_000, cacheWrite: 20_000_000, output: 0 };
     const hold = holdOf(10);
@@ -379,7 +382,7 @@ describe("POST /admin/v1/rerate", () => {
     };
     const early = await admin("POST", "/rerate", { ...asked, ...span });
     expect(early.status).toBe(400);
-    // three hours later by the request's clock
+    // Moves the request's clock by three hours.
     const later = { ...env, CLOCK_OFFSET_MS: String(3 * HOURS_MS) } as unknown as Env;
     const again = () =>
       send("/admin/v1/rerate", {

@@ -49,18 +49,18 @@ const settled = async (calls: readonly Promise<Response>[]): Promise<number[]> =
 };
 
 describe("the last owner of an organization", () => {
-  it("remains an owner when five owners are demoted concurrently", async () => {
+  it("remains an owner if five owners are demoted concurrently", async () => {
     const ids = await owners(5);
     const statuses = await settled(ids.map((id) => patch(id, { role: "member" })));
     expect(statuses).toEqual([200, 200, 200, 200, 409]);
   });
 
-  it("remains in the organization when five owners are removed concurrently", async () => {
+  it("remains in the organization if five owners are removed concurrently", async () => {
     const ids = await owners(5);
     expect(await settled(ids.map(remove))).toEqual([200, 200, 200, 200, 409]);
   });
 
-  it("remains an owner when one of two is demoted while the other is removed", async () => {
+  it("remains an owner if one of two is demoted while the other is removed", async () => {
     const [one = "", two = ""] = await owners(2);
     expect(await settled([patch(one, { role: "admin" }), remove(two)])).toEqual([200, 409]);
   });
@@ -85,9 +85,10 @@ describe("DELETE /admin/v1/orgs/{id}/members/{member_id}", () => {
     expect((await chat(owner.key)).status).toBe(200);
   });
 
-  it("serves and charges concurrent requests of the member's key or rejects them, and rejects all later ones", async () => {
+  it("serves and charges or rejects the member's concurrent requests, and rejects all later ones", async () => {
     const gone = await addMember(owner.orgId, "member");
-    expect((await chat(gone.key)).status).toBe(200); // its key object knows the key, and reads the database in a minute
+    // The key's object has cached the key, and reads the database again after a minute.
+    expect((await chat(gone.key)).status).toBe(200);
     const before = await balanceOf(owner.key);
     const some = (): Promise<Response>[] => Array.from({ length: 20 }, () => chat(gone.key));
     const asked = some();
@@ -157,7 +158,8 @@ describe("DELETE /admin/v1/orgs/{id}/members/{member_id}", () => {
     const [first] = live;
     const failed = await removeWith((nth) => told[nth - 1] === first);
     expect((await errorOf(failed, 503)).code).toBe("storage_unavailable");
-    expect(new Set(told)).toEqual(new Set(live)); // objects notified by their own DELETE are skipped
+    // Objects that their own DELETE has already notified are skipped.
+    expect(new Set(told)).toEqual(new Set(live));
     expect(await roles()).toEqual(["owner"]);
     const repeated = await removeWith(() => false);
     expect(repeated.status).toBe(200);

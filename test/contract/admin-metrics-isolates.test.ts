@@ -10,7 +10,7 @@ afterEach(() => setClock(null));
 const LEFT_OUT = /^turnpike_routes_left_out_isolates.*$/gm;
 const HELLO = { messages: [{ role: "user", content: "one two three" }] };
 
-it("GET /admin/v1/metrics counts the isolates that call a route no longer, until they report that they call it again", async () => {
+it("GET /admin/v1/metrics counts an isolate with a route in cooldown until the isolate reports recovery", async () => {
   const { key } = await openAccount();
   const name = crypto.randomUUID();
   const isolates = [apart(name), apart(name)];

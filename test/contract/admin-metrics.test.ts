@@ -73,7 +73,7 @@ describe("GET /admin/v1/metrics", () => {
     await runCron(CRON_SCHEDULES.watch, env);
     const response = await send("/admin/v1/metrics", { key: ADMIN_TOKEN });
     const text = await response.text();
-    // Other tests may have left holds and messages: check only that each figure exists.
+    // Other tests can have left holds and messages, so only the presence of each figure is checked.
     for (const gauge of [
       "turnpike_holds_open",
       "turnpike_hold_oldest_seconds",

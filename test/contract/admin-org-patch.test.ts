@@ -48,7 +48,7 @@ describe("PATCH /admin/v1/orgs/{id}", () => {
     const events = await send("/v1/events", { key: account.key });
     expect(await events.text()).not.toContain("Unpaid invoice 62");
     expect(await changed({ status: "active" })).toMatchObject({ suspension: null });
-    // Another cause than an operator's suspension, such as closing.
+    // Sets a status that has another cause than an operator's suspension, such as closing.
     const set = env.DB.prepare("UPDATE organizations SET status = ?2 WHERE id = ?1");
     await set.bind(account.orgId, "suspended").run();
     expect(await read()).toMatchObject({ status: "suspended", suspension: null });
@@ -143,7 +143,7 @@ describe("an invalid PATCH /admin/v1/orgs/{id}", () => {
     expect((await chat(account.key)).status).toBe(200);
   });
 
-  it("returns 409 for a taken slug, and changes nothing", async () => {
+  it("returns 409 for a slug that is taken, and changes nothing", async () => {
     const other = await openAccount();
     const { slug } = await (await admin("GET", `/orgs/${other.orgId}`)).json<{ slug: string }>();
     const before = await read();
@@ -168,7 +168,7 @@ describe("an invalid PATCH /admin/v1/orgs/{id}", () => {
     const bindings = bindingsWith({ WALLET: broken });
     const response = await send(`/admin/v1${path()}`, { ...sent, bindings });
     expect((await errorOf(response, 503)).code).toBe("storage_unavailable");
-    expect((await chat(account.key)).status).toBe(200); // the wallet knows nothing of it yet
+    expect((await chat(account.key)).status).toBe(200); // the wallet doesn't have the change yet
     await changed(body);
     expect((await chat(account.key)).status).toBe(403);
   });

@@ -93,7 +93,7 @@ describe("POST /admin/v1/orgs", () => {
     expect(row?.["epoch"]).not.toBe("mine");
   });
 
-  it("accepts names and slugs of minimum and maximum length", async () => {
+  it("accepts names and slugs of the minimum and the maximum length", async () => {
     const ends = crypto.randomUUID().slice(0, 12);
     for (const slug of [`a-${ends}`, `${ends}${"b".repeat(20)}`]) {
       expect((await create({ slug, name: 'Ä "quoted" <b> 🌍' })).status).toBe(201);

@@ -11,7 +11,7 @@ type Problem = { readonly kind: string; readonly message: string };
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
-/** A region where nothing is wrong, as far as objects and peers go; `changes` are an outage. */
+/** Returns a region whose objects and peers work, except for `changes`. */
 function region(changes: Readonly<Record<string, unknown>> = {}): Env {
   return bindingsWith({
     WALLET: walletsThat(() => success({})),
@@ -44,7 +44,7 @@ async function problems(bindings: Env): Promise<readonly Problem[]> {
   return (await response.json<{ problems: readonly Problem[] }>()).problems;
 }
 
-/** What the peer answers, whatever it is asked. */
+/** Makes the peer return this response to every request. */
 function peerAnswers(answer: () => Response | Promise<Response>) {
   return vi.spyOn(globalThis, "fetch").mockImplementation(async () => answer());
 }
@@ -89,7 +89,7 @@ describe("GET /admin/v1/health", () => {
     await chat(key);
     const wallet = env.WALLET.getByName(orgId);
     const WALLET = env.WALLET;
-    // Earlier tests left organizations without wallets: none of them is called.
+    // Earlier tests left organizations without wallets, so none of them may be called.
     await env.DB.batch([
       env.DB.prepare("UPDATE organizations SET used_at = 0"),
       env.DB.prepare("DELETE FROM cursors WHERE name = 'unavailable'"),
@@ -103,13 +103,13 @@ describe("GET /admin/v1/health", () => {
       state.abort("its storage is gone");
     }).catch(() => undefined);
     await runScheduled(bindingsWith({}));
-    // It can't be used, so it isn't among recently used ones, but is called anyway.
+    // A lost wallet can't be used, so it isn't among recently used ones, but is called anyway.
     await env.DB.prepare("UPDATE organizations SET used_at = 0").run();
     for (let sweeps = 1; sweeps <= 2; sweeps++) {
       expect(await problems(region({ WALLET }))).toEqual([
         {
           kind: "wallets_unavailable",
-          // earlier tests' pending work may have used others
+          // Pending work of earlier tests can have used other organizations.
           message: expect.stringMatching(
             new RegExp(`^1 of \\d+ checked wallets do not open, such as ${orgId}\\.$`),
           ) as string,
@@ -148,9 +148,9 @@ describe("GET /admin/v1/health", () => {
   });
 
   it.each([
-    ["does not answer", () => Promise.reject(new Error("lost")), /: lost\.$/],
+    ["doesn't respond", () => Promise.reject(new Error("lost")), /: lost\.$/],
     [
-      "does not accept our signature",
+      "doesn't accept our signature",
       () => new Response("{}", { status: 404, headers: { "x-request-id": "req_1" } }),
       /: status 404\.$/,
     ],
@@ -170,8 +170,8 @@ describe("GET /admin/v1/health", () => {
   it.each([
     ["over two hours ago", { gauges: { atMs: Date.now() - 2 * HOUR - 60_000, series: {} } }, true],
     ["an hour ago", { gauges: { atMs: Date.now() - HOUR, series: {} } }, false],
-    ["never, in a hundred hours", { gauges: null }, true],
-    ["never, in its first hour", { gauges: null, sinceMs: Date.now() - HOUR }, false],
+    ["never, after a hundred hours", { gauges: null }, true],
+    ["never, within the first hour", { gauges: null, sinceMs: Date.now() - HOUR }, false],
   ])(
     "reports the hourly sweep as late, depending only on the time of its last run: %s",
     async (_when, read, isLate) => {
@@ -191,8 +191,8 @@ describe("GET /admin/v1/health", () => {
       { jobs: { payments: { atMs: Date.now() - 6 * MINUTE, series: {} } } },
       false,
     ],
-    ["never, in a hundred hours", { jobs: {} }, true],
-    ["never, in six minutes", { jobs: {}, sinceMs: Date.now() - 6 * MINUTE }, false],
+    ["never, after a hundred hours", { jobs: {} }, true],
+    ["never, after six minutes", { jobs: {}, sinceMs: Date.now() - 6 * MINUTE }, false],
   ])(
     "reports the payments sweep as late, depending only on the time of its last success: %s",
     async (_when, read, isLate) => {

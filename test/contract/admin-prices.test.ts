@@ -7,7 +7,7 @@ const later = (ms = 2 * HOUR_MS): string => new Date(Date.now() + ms).toISOStrin
 const ROW = { list: "partners", item: "sandbox/echo", price: { input: 3, output: 5 } };
 
 let minute = 0;
-/** A time that no other row of these tests has. */
+/** Returns a time that no other price row of these tests has. */
 const someTime = (): string => later((300 + minute++) * 60_000);
 
 const post = (rows: readonly object[]): Promise<Response> => admin("POST", "/prices", { rows });
@@ -17,7 +17,7 @@ const posted = async (row: object = {}): Promise<{ id: string; from: string }> =
   const { prices } = await response.json<{ prices: { id: string; from: string }[] }>();
   return prices[0] ?? { id: "", from: "" };
 };
-/** A row that has begun, as one is that was posted a lead time ago. */
+/** Creates a price row in force, as if it had been posted before the lead time. */
 const begun = (list: string, item: string, says: object): Promise<unknown> =>
   env.DB.prepare(
     `INSERT INTO prices (id, list, item, from_at, price, percent, posted_by, created_at)
@@ -69,12 +69,12 @@ describe("POST /admin/v1/prices", () => {
       "rows[1].price.image",
     ],
     [
-      "a second price of a chat model",
+      "a price per second of a chat model",
       { price: { input: 1, output: 1, second: 1 } },
       "rows[1].price.second",
     ],
     [
-      "a character price of an embeddings model",
+      "a price per character of an embeddings model",
       { item: "sandbox/embed", price: { input: 1, character: 1 } },
       "rows[1].price.character",
     ],
@@ -83,19 +83,23 @@ describe("POST /admin/v1/prices", () => {
       { item: "sandbox/embed" },
       "rows[1].price.output",
     ],
-    ["seven decimals", { price: { input: 0.0000001, output: 1 } }, "rows[1].price.input"],
+    [
+      "a price with seven decimals",
+      { price: { input: 0.0000001, output: 1 } },
+      "rows[1].price.input",
+    ],
     ["a percentage below 0", { price: undefined, percent: -1 }, "rows[1].percent"],
-    ["half a percent", { price: undefined, percent: 0.5 }, "rows[1].percent"],
+    ["a fraction of a percent", { price: undefined, percent: 0.5 }, "rows[1].percent"],
     ["a price and a percentage", { percent: 1 }, "rows[1].price"],
     ["neither", { price: undefined }, "rows[1].price"],
     ["a day in the past", { from: "2020-01-01" }, "rows[1].from"],
-    ["a time within the lead", { from: later(HOUR_MS - 30_000) }, "rows[1].from"],
+    ["a time before the minimum lead time", { from: later(HOUR_MS - 30_000) }, "rows[1].from"],
     ["no time", { from: "soon" }, "rows[1].from"],
     ["an unknown model", { item: "nobody/knows" }, "rows[1].item"],
     ["an unknown author", { item: "nobody/*", price: undefined, percent: 1 }, "rows[1].item"],
     ["an alias", { item: "cheap" }, "rows[1].item"],
-    ["a price of all models", { item: "*" }, "rows[1].price"],
-    ["a price of an author", { item: "sandbox/*" }, "rows[1].price"],
+    ["a price for all models", { item: "*" }, "rows[1].price"],
+    ["a price for an author", { item: "sandbox/*" }, "rows[1].price"],
     ["a list without a name", { list: "" }, "rows[1].list"],
     ["a list with an invalid name", { list: "Our Best" }, "rows[1].list"],
   ])("returns 400 for %s with the param, and adds no row", async (_what, wrong, param) => {
@@ -232,7 +236,8 @@ it("a paid request uses cached price lists while the lists can't be read, and re
       },
     },
   } as unknown as Env;
-  // An isolate of before has left a copy, and this one goes by it; without one it sells nothing.
+  // The isolate uses the price list that an earlier isolate copied. Without a copy, it sells
+  // nothing.
   const { key: other } = await openAccount();
   await (await chat(other)).text();
   expect((await chat(other, {}, { bindings: { ...away } })).status).toBe(200);

@@ -20,7 +20,7 @@ type Providers = {
 const providers = async (query = ""): Promise<Providers> =>
   (await admin("GET", `/providers${query}`)).json();
 
-/** Makes these the only organizations in use. */
+/** Makes these organizations the only ones in use. */
 async function use(...ids: readonly string[]): Promise<void> {
   await env.DB.prepare(
     "UPDATE organizations SET used_at = iif(id IN (SELECT value FROM json_each(?1)), ?2, 0)",
@@ -29,7 +29,7 @@ async function use(...ids: readonly string[]): Promise<void> {
     .run();
 }
 
-/** The failed attempts of a request, as its receipt lists them. */
+/** Returns the number of failed attempts in a request's receipt. */
 async function attemptsOf(response: Response, key: string): Promise<number> {
   await response.text();
   const id = response.headers.get("x-request-id") ?? "";
@@ -54,7 +54,8 @@ describe("GET /admin/v1/providers", () => {
       await chat(affected.key, { model: "sandbox/status-500" }),
       affected.key,
     );
-    await (await chat(affected.key, { model: "sandbox/echo", temperature: 900 })).text(); // 400
+    // Returns 400.
+    await (await chat(affected.key, { model: "sandbox/echo", temperature: 900 })).text();
     await use(affected.orgId, other.orgId);
     await vi.waitFor(
       async () => {

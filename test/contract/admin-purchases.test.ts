@@ -25,7 +25,7 @@ beforeEach(async () => {
 });
 
 const page = async (query = ""): Promise<Page> => (await admin("GET", `/purchases${query}`)).json();
-/** The purchases of this test. Sweeps also publish those of other tests. */
+/** The purchases of this test, because sweeps also publish those of other tests. */
 const bought = new Set<string>();
 const own = async (query = ""): Promise<readonly Purchase[]> =>
   (await page(query)).purchases.filter(({ id }) => bought.has(id));

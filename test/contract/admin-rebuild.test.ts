@@ -22,7 +22,7 @@ const rebuild = (orgId = account.orgId): Promise<Response> =>
   admin("POST", `/orgs/${orgId}/rebuild-wallet`);
 const read = async (path: string): Promise<unknown> =>
   (await send(path, { key: account.key })).json();
-/** How often the wallet took its balance over from the book. */
+/** Returns how often the wallet adopted its balance from the database. */
 const rebuilds = (): Promise<number> =>
   runInDurableObject(
     wallet,
@@ -64,7 +64,7 @@ describe("POST /admin/v1/orgs/{id}/rebuild-wallet", () => {
       balance: await read("/v1/balance"),
       usage: await read("/v1/usage"),
       alerts: await read("/v1/alerts"),
-    }).toEqual(withoutCached(before)); // which the database doesn't have
+    }).toEqual(withoutCached(before)); // the database doesn't have this credit
     expect((await chat(account.key)).status).toBe(200);
     const reconciled = await admin("POST", `/orgs/${account.orgId}/reconcile`);
     expect(await reconciled.json()).toMatchObject({ differences: [] });

@@ -108,7 +108,8 @@ describe("/admin/v1/orgs/{id}/sessions", () => {
     }
     expect(await statusOf(two.token)).toBe(200);
     const told = await events("session.ended");
-    expect(told.map(({ subject }) => subject)).toEqual([one.id]); // an unused one emits no event
+    // An unused session emits no event.
+    expect(told.map(({ subject }) => subject)).toEqual([one.id]);
     for (const { actor } of told) expect(actor).toEqual(BY_ADMIN);
   });
 

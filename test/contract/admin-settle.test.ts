@@ -17,7 +17,7 @@ afterEach(() => setClock(null));
 
 const settle = (body: unknown, orgId = account.orgId): Promise<Response> =>
   admin("POST", `/orgs/${orgId}/settle`, body);
-/** The log line of a charge that is due, as models/requests/settle.ts writes it. */
+/** Returns the log line of an unsaved charge, as models/requests/settle.ts writes it. */
 const lineOf = (id: string, cost: number, more: object = {}): Record<string, unknown> => ({
   event: "settlement_unsaved",
   request_id: id,
@@ -133,7 +133,7 @@ describe("POST /admin/v1/orgs/{id}/settle", () => {
 const without = (name: string): Record<string, unknown> =>
   Object.fromEntries(Object.entries(lineOf("", 30)).filter(([field]) => field !== name));
 
-/** What a body for an open hold is refused for, after checking that the wallet is as it was. */
+/** Returns the error for a body about an open hold, after checking that the wallet is unchanged. */
 async function refusedFor(body: (id: string) => unknown): Promise<string | null> {
   const id = await held(50);
   const error = await errorOf(await settle(body(id)), 400);

@@ -17,7 +17,7 @@ beforeAll(async () => {
   ({ id: webhook } = await made.json<{ id: string }>());
 });
 
-/** What stands in a path beside the organization, and what is sent. */
+/** Other IDs in a path besides the organization, and the body. */
 type Asked = { readonly names?: Readonly<Record<string, string>>; readonly body?: unknown };
 const ofMember = () => ({ names: { member_id: account.memberId } });
 const ofKey = () => ({ names: { key_id: account.keyId } });
@@ -36,7 +36,7 @@ async function proven(): Promise<string> {
     .run();
   return "acme.example.com";
 }
-/** What each path is asked so that it finds something; asked again, it finds as much. */
+/** Prepares each path's call so that it finds an object, even if repeated. */
 async function newPause(): Promise<object> {
   const { keyId } = await addKey(account.orgId, account.memberId);
   return { scope: "key", id: keyId, reason: "a test" };
@@ -124,7 +124,7 @@ function ask(endpoint: string, org: string, { names = {}, body }: Asked): Promis
   return send(`/admin/v1${filled}`, { method, key: ADMIN_TOKEN, body, headers });
 }
 
-/** An answer without what differs between any two. */
+/** Returns a response without the parts that differ between any two. */
 async function told(response: Response): Promise<{ status: number; text: string }> {
   const text = (await response.text())
     .replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, "uuid")
@@ -133,9 +133,12 @@ async function told(response: Response): Promise<{ status: number; text: string 
   return { status: response.status, text };
 }
 
-/** Is refused: a session or purchase that is none, a wallet that is well, a debt of nothing, an end with credits. */
+/**
+ * Calls that are rejected in this state: no such session or purchase, a healthy wallet, no debt, or
+ * remaining credits.
+ */
 const NOT_NOW = /sessions\/|purchases\/|rebuild-wallet|owed$|^DELETE \/orgs\/:id$/;
-/** Only what is not to be done now is refused. */
+/** Reports whether the organization was found. Only calls in `NOT_NOW` may be rejected. */
 function isFound(endpoint: string, status: number): boolean {
   return status < 300 || NOT_NOW.test(endpoint);
 }
@@ -146,7 +149,7 @@ const ENDPOINTS = OPERATOR_ROUTES.map(
 const isLast = (name: string): number => (name.startsWith("DELETE") ? 1 : 0);
 
 it.each(ENDPOINTS.toSorted((a, b) => isLast(a) - isLast(b)))(
-  "the endpoint %s accepts an organization's slug instead of its ID, and returns 404 without a wallet for an unknown slug or ID",
+  "the endpoint %s accepts a slug instead of an ID, and returns 404 for an unknown one without a wallet call",
   async (endpoint) => {
     const asked = ASKED[endpoint];
     if (asked === undefined) throw new Error(`nothing is asked of ${endpoint}`);

@@ -34,7 +34,7 @@ async function page(query = "", key = account.key): Promise<Page> {
   return response.json<Page>();
 }
 const total = async (): Promise<number> => (await page()).total;
-/** Quotas in micros, set over the API. */
+/** Sets quotas in micro-credits by the API. */
 const put = (user: string, day: number | null, month: number | null): Promise<void> =>
   changed("POST", "/v1/users", {
     external_id: user,
@@ -49,13 +49,13 @@ const lines = (): Alert[] =>
   logged
     .filter(({ event, org_id }) => event === "alert" && org_id === account.orgId)
     .map(({ event: _event, org_id: _orgId, ...fields }) => fields);
-/** The alerts are the same in the answer, in the log and, after a publish, in the book. */
+/** Checks that the response, the log and, after a publish, the database have the same alerts. */
 async function expectEverywhere(count: number): Promise<readonly Alert[]> {
   const { alerts, total: all } = await page("?limit=100");
   expect([alerts.length, all]).toEqual([count, count]);
   const newestFirst = (rows: readonly Alert[]): Alert[] =>
     rows.toSorted((a, b) => (String(a["id"]) < String(b["id"]) ? 1 : -1));
-  // The log names an end user by its id alone.
+  // The log identifies an end user only by ID.
   const inLog = newestFirst(lines()).map(({ end_user_id: _id, ...fields }) => fields);
   expect(inLog).toEqual(alerts.map(({ external_id: _name, ...fields }) => fields));
   valueOf(await wallet.poke());
@@ -91,7 +91,7 @@ describe("GET /v1/alerts", () => {
     expect(crossedAt(1_000_400)).toBeLessThan(799_990 + 100 * cost);
     const kept = { external_id: "u", threshold: 0.8, created_at: expect.stringMatching(/Z$/) };
     const alerts = await expectEverywhere(2);
-    // raised within one millisecond they may come in either order
+    // Alerts of the same millisecond can be in any order.
     expect(alerts.toSorted((a, b) => (String(a["kind"]) > String(b["kind"]) ? -1 : 1))).toEqual([
       expect.objectContaining({
         ...kept,
@@ -130,7 +130,7 @@ describe("GET /v1/alerts", () => {
     expect(await total()).toBe(0);
     const { dailySpendMicro: spent } = valueOf(await wallet.readEndUser("u"));
     await put("u", spent * 2, null);
-    expect(await total()).toBe(0); // half of it
+    expect(await total()).toBe(0); // half of the quota
     await changed("PATCH", "/v1/users/u", { alert_threshold: 0.5 });
     expect(await expectEverywhere(1)).toMatchObject([
       { kind: "user_daily", threshold: 0.5, limit_micro: spent * 2, value_micro: spent },
@@ -140,23 +140,23 @@ describe("GET /v1/alerts", () => {
     expect((await expectEverywhere(2))[0]).toMatchObject({ kind: "user_monthly" });
   });
 
-  it("returns one alert when the balance falls below the threshold, and the next only after it rose above 1.1 times the threshold", async () => {
+  it("returns one alert when the balance falls below the threshold, and another only after a rise above 1.1 thresholds", async () => {
     await addCredits(account.orgId, 1500 - 1_000_000_000);
     await changed("PATCH", `/v1/orgs/${account.orgId}/settings`, {
       low_balance_threshold_dollars: 0.001,
     });
     await addCredits(account.orgId, -500);
-    expect(await total()).toBe(0); // 1000 is not below 1000
+    expect(await total()).toBe(0); // the balance of 1000 is not below the threshold of 1000
     await Promise.all(Array.from({ length: 20 }, () => chat(account.key, { max_tokens: 3 })));
     expect(await total()).toBe(1);
     const fallen = valueOf(await wallet.balance()).creditsMicro;
     await addCredits(account.orgId, 1099 - fallen);
     await addCredits(account.orgId, -99 - 1);
-    expect(await total()).toBe(1); // 1099 did not re-arm it
+    expect(await total()).toBe(1); // a rise to 1099 doesn't arm the alert again
     await addCredits(account.orgId, 1100 - 999);
     await evictDurableObject(wallet);
     await addCredits(account.orgId, -100);
-    expect(await total()).toBe(1); // 1000 again
+    expect(await total()).toBe(1); // the balance is 1000 again
     await chat(account.key, { max_tokens: 3 });
     const [second, first] = await expectEverywhere(2);
     expect(first).toMatchObject({ kind: "low_balance", external_id: null, limit_micro: 1000 });

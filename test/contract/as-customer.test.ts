@@ -16,7 +16,7 @@ beforeAll(async () => {
 const look = (org: string, by = cookie): Promise<Response> =>
   page("/as", by, { method: "POST", body: { org } });
 
-/** What of an answer does not stand still between two reads. */
+/** Removes the parts of a response that can change between two reads. */
 const still = (text: string): string => text.replaceAll(/"last_used_at":[^,}]+/g, "");
 
 describe("POST /console/api/as", () => {
@@ -52,7 +52,7 @@ describe("POST /console/api/as", () => {
     const operators = [["PATCH", `/admin/v1/orgs/${account.orgId}`]];
     for (const [method = "", path = ""] of [...changes, ...operators]) {
       const answer = await page(path, cookie, { method, body: {} });
-      if (answer.status === 404) continue; // not available to the console
+      if (answer.status === 404) continue; // the console can't call this path
       expect([method, path, (await errorOf(answer, 403)).code]).toEqual([
         method,
         path,
@@ -97,7 +97,7 @@ describe("POST /console/api/as", () => {
     expect((await errorOf(answer, 409)).code).toBe("other_organization");
   });
 
-  it("returns 404 for an unknown organization, 403 for a key and 401 without a session", async () => {
+  it("returns 404 for an unknown organization, 403 to a key and 401 without a session", async () => {
     await errorOf(await look("nobody"), 404);
     expect((await errorOf(await look(account.orgId, await login(account.key)), 403)).code).toBe(
       "role_required",

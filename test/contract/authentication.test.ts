@@ -17,7 +17,7 @@ const withHeader = (authorization: string, bindings?: Env): Promise<Response> =>
 const minted = async (home: Region, scope: Scope): Promise<string> =>
   (await mintKey({ home, scope, secrets: keySecrets() })).key;
 
-/** A key of ours that was revoked after its first use. */
+/** Returns a key that was revoked after its first use. */
 async function revokedKey(): Promise<string> {
   const account = await openAccount();
   expect((await send("/v1/models", { key: account.key })).status).toBe(200);
@@ -73,7 +73,7 @@ describe("authentication with an invalid key", () => {
       `Bearer ${key.toUpperCase()}`,
       "Bearer sk-proj-abcdef",
       "Bearer null",
-      `Bearer ${await minted("eu", "regional")}`, // ours by its tag, but never issued
+      `Bearer ${await minted("eu", "regional")}`, // has a valid checksum, but was never issued
       `Bearer ${await revokedKey()}`,
     ];
     const bodies = new Set<string>();
@@ -138,7 +138,7 @@ describe("authentication with a key of another region", () => {
 describe("the authentication of a key", () => {
   it("calls the key's object and the wallet for the first request, then only the wallet", async () => {
     const counted = countedBindings();
-    // Another's first, which reads the prices: an isolate does that now and then.
+    // The first request of another key reads the prices, which an isolate does regularly.
     await withHeader(`Bearer ${(await openAccount()).key}`, counted.bindings);
     expect(counted).toMatchObject({ objects: 2, statements: 1 });
     for (const objects of [4, 5]) {

@@ -36,7 +36,7 @@ import { cookieOf, login, page, tryLogin } from "./console-client.ts";
 const byName = (rows: readonly Row[]): readonly (readonly [string, Row])[] =>
   rows.map((row) => [`${row[0]} ${row[1]}`, row]);
 
-/** A member with the cookie of a login by key, or by a person. */
+/** A member with the cookie of a login by key or as a person. */
 type Visitor = {
   readonly account: Account;
   readonly ask: (row: Row, id: string) => Promise<Response>;
@@ -148,7 +148,7 @@ function expectedOf(row: Row, role: Role): readonly [number, string | null] {
   return may.includes(role) ? [status, null] : [403, "role_required"];
 }
 
-/** Whether a call needs a key with `may_hold`, which a person's login doesn't have. */
+/** Reports whether a call requires a key with `may_hold`, which a person's login lacks. */
 const isHolding = ([method, route]: Row): boolean =>
   method === "POST" && /^\/v1\/(?:holds|charges)/.test(route);
 
@@ -251,7 +251,8 @@ describe("each route of operators, called by the console", () => {
       const id = await ownId(row, account);
       const outside = await verdict(await called(operatorsCookie, row, id));
       const inside = await verdict(await called(viewersCookie, row, id));
-      const isKeys = OWN_KEY.has(route); // a viewer has none
+      // An operator who views an organization has no stored responses.
+      const isKeys = OWN_KEY.has(route);
       const isBarred = method !== "GET" || route.startsWith("/v1/responses/");
       const allowed = isBarred ? 403 : 200;
       const expected = isHidden(row) ? [404, 404] : [403, isKeys ? 401 : allowed];

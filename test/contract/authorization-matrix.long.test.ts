@@ -140,7 +140,7 @@ describe("each route of operators", () => {
   it.each(OPERATOR_ROUTES.map((one) => [`${one.method} ${one.path}`, one] as const))(
     "accepts exactly the listed roles and no customer's credential: %s",
     async (_, { method, path, roles }) => {
-      // Of an organization that doesn't exist, so that nothing changes.
+      // The IDs are unknown, so the calls change nothing.
       const named = path.replaceAll(/:\w+/g, () => crypto.randomUUID());
       const body = method === "POST" || method === "PATCH" ? { body: {} } : {};
       for (const role of OPERATOR_ROLES) {

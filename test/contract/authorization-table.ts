@@ -16,14 +16,14 @@ import { errorBody } from "./wire-schemas.ts";
 
 const SAY = { model: "sandbox/echo", messages: HELLO };
 const AMOUNT = { amount_dollars: 0.01, pays: "quota", description: "a search" };
-/** In a body, stands for a new key of the caller. */
+/** Stands in a body for a new key of the caller. */
 const KEY_ID = "key_of_the_caller";
 const VECTOR = { model: "sandbox/embed", input: "Hello there" };
 
-/** Method, route as the table of paths has it, the roles that may, the status they get, a body. */
+/** A method, the route as in the table of paths, the allowed roles, their status, and a body. */
 export type Row = readonly [string, string, readonly Role[], number, object?];
 
-/** What is sent where a path takes a body, and the status of a success that is not 200. */
+/** The bodies of paths that require one, and the status of a success other than 200. */
 const SENT: Readonly<Record<string, readonly [object, number?]>> = {
   "POST /v1/chat/completions": [SAY],
   "POST /v1/completions": [{ model: "sandbox/echo", prompt: "Hello there" }],
@@ -69,18 +69,18 @@ const SENT: Readonly<Record<string, readonly [object, number?]>> = {
   "PATCH /v1/orgs/:org_id/settings": [{ default_alert_threshold: 0.5 }],
 };
 
-/** Every path with errors in OpenAI's format. */
+/** Paths with errors in OpenAI's format. */
 const SPOKEN = KEY_ROUTES.filter(({ path }) => !path.startsWith("/v1/messages"));
 export const ROWS: readonly Row[] = SPOKEN.map((row) => rowOf(row, row.roles));
-/** Every path, with those whose errors are in Anthropic's format. */
+/** Every path, including those with errors in Anthropic's format. */
 export const ALL_ROWS: readonly Row[] = KEY_ROUTES.map((row) => rowOf(row, row.roles));
-/** What belongs to a member: to a role that is not here, a colleague's is as if it did not exist. */
+/** Paths to objects of a member. To other roles, a colleague's object is missing. */
 export const OWN_ONLY: readonly Row[] = SPOKEN.flatMap((row) => {
   const { path, others } = row;
   return others === undefined || !namesOne(path) ? [] : [rowOf(row, others)];
 });
 
-/** Whether a path names something in itself or in its query. */
+/** Reports whether a path or its query contains an ID. */
 function namesOne(path: string): boolean {
   return path.includes(":") || path === "/v1/generation";
 }
@@ -90,7 +90,10 @@ function rowOf({ method, path }: KeyRoute, roles: readonly Role[]): Row {
   return body === undefined ? [method, path, roles, status] : [method, path, roles, status, body];
 }
 
-/** What a path names: something of an account's, fresh because the call may end it, or nothing there is. */
+/**
+ * Creates the object in a path for an account, because the call can end it, or returns an unknown
+ * ID.
+ */
 type Target = {
   readonly of: (account: Account) => Promise<string>;
   readonly unknown: () => string;
@@ -126,7 +129,7 @@ async function keyOf({ orgId, memberId }: Account): Promise<string> {
   return (await addKey(orgId, memberId)).keyId;
 }
 
-/** Lets a key place holds, which a new one may not. */
+/** Allows a key to place holds, which new keys may not. */
 export async function allowHolds({ orgId, keyId }: Account): Promise<void> {
   const allowed = await admin("PATCH", `/orgs/${orgId}/keys/${keyId}`, { may_hold: true });
   expect(allowed.status).toBe(200);
@@ -141,11 +144,14 @@ async function holdOf(account: Account): Promise<string> {
 async function sessionOf({ key }: Account): Promise<string> {
   const made = await send("/v1/sessions", { key, body: {} });
   const { id, token } = await made.json<{ id: string; token: string }>();
-  await chat(token); // an unused one has no owner
+  await chat(token); // an unused session has no owner
   return id;
 }
 
-/** Straight into the book: most roles may not make one. It wants what nothing here tells: dozens would be told all. */
+/**
+ * Inserts a webhook into the database, because most roles may not create one. It has no event
+ * types, so that it gets no events of other tests.
+ */
 async function webhookOf({ orgId }: Account): Promise<string> {
   const id = mintId("whk_", Date.now());
   await env.DB.prepare(
@@ -157,7 +163,10 @@ async function webhookOf({ orgId }: Account): Promise<string> {
   return id;
 }
 
-/** A webhook and what is queued for it, as a wallet tells of an event; without a secret nothing is sent. */
+/**
+ * Creates a webhook and a queued message, as a wallet does for an event. Without a secret, nothing
+ * is sent.
+ */
 async function deliveryOf(account: Account): Promise<string> {
   const webhook = await webhookOf(account);
   const { orgId } = account;
@@ -174,7 +183,10 @@ const DELIVERY: Target = {
   unknown: () => `${mintId("whk_", Date.now())} ${mintId("dlv_", Date.now())}`,
 };
 
-/** Straight into the object, as a wallet wants one: most roles may not buy, and few checkouts begin in an hour. */
+/**
+ * Creates a purchase in its object, because most roles may not buy and checkouts per hour are
+ * limited.
+ */
 async function purchaseOf({ orgId }: Account): Promise<string> {
   const id = mintId(PURCHASE_ID, Date.now());
   const wish = { orgId, id, amountMicro: micros(10_000_000), wantedAt: Date.now() };
@@ -194,7 +206,9 @@ const RESPONSE = {
   usage: { input_tokens: 1, output_tokens: 1, total_tokens: 2, cost_micro: 1 },
 };
 
-/** Straight into the object, as one of an hour ago: this organization keeps nothing by itself. */
+/**
+ * Creates a stored response of an hour ago in its object, because this organization stores none.
+ */
 async function responseOf({ orgId, memberId, keyId }: Account): Promise<string> {
   const id = mintId("resp_", Date.now() - 3_600_000);
   const by = { memberId, keyId, sessionId: null };
@@ -221,15 +235,18 @@ export async function endUserOf({ key }: Account): Promise<string> {
 
 const targetOf = ([, route]: Row): Target | undefined =>
   route.endsWith(":delivery_id") ? DELIVERY : TARGETS[route.split("/")[2] ?? ""];
-/** Whether a row's path names something of an organization's. */
+/** Reports whether a row's path contains an organization's object. */
 export const namesTarget = (row: Row): boolean => namesOne(row[1]) && targetOf(row) !== undefined;
 
-/** The ids, separated by a space where there are two, that a row's path has for a call on this account's own things. */
+/**
+ * Returns the IDs in a row's path for a call on the account's own objects. Two IDs are separated by
+ * a space.
+ */
 export async function ownId(row: Row, account: Account): Promise<string> {
   return namesTarget(row) ? ((await targetOf(row)?.of(account)) ?? "") : "sandbox/echo";
 }
 
-/** An id of the same kind that nothing has. */
+/** Returns an unknown ID of the same kind. */
 export function unknownId(row: Row): string {
   return namesTarget(row) ? (targetOf(row)?.unknown() ?? "") : "sandbox/echo";
 }
@@ -263,7 +280,7 @@ export async function withKey(row: Row, account: Account): Promise<Row> {
 /** Returns the status, and the code of an error. */
 export async function verdict(response: Response): Promise<readonly [number, string | null]> {
   if (response.status < 400) {
-    await response.text(); // a response in pieces is charged at its end
+    await response.text(); // a streamed response is charged at its end
     return [response.status, null];
   }
   const body = await response.json();

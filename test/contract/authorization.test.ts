@@ -21,15 +21,15 @@ import type { Account, Role } from "./client.ts";
 import type { FakeStripe } from "../fakes/stripe/fake.ts";
 import { putInPlace, useStripe } from "../payments/fake-stripe.ts";
 
-/** Rows for `it.each`, under the name of their call. */
+/** Returns rows for `it.each`, named after their calls. */
 const byName = (rows: readonly Row[]): readonly (readonly [string, Row])[] =>
   rows.map((row) => [`${row[0]} ${row[1]}`, row]);
 
 let members: Readonly<Record<Role, Account>>;
 let colleague: Account;
-/** Owns another organization. */
+/** The owner of another organization. */
 let stranger: Account;
-/** An owner's key that was revoked, and no key at all. */
+/** An owner's revoked key, and no key. */
 let shutOut: readonly (string | undefined)[];
 let stripe: FakeStripe;
 beforeAll(async () => {
@@ -44,7 +44,8 @@ beforeAll(async () => {
   colleague = await join("admin");
   stranger = await openAccount();
   stripe = useStripe();
-  const idempotency = { "idempotency-key": "first" }; // who bought nothing has no portal
+  // An organization without purchases has no portal.
+  const idempotency = { "idempotency-key": "first" };
   const bought = { amount_dollars: 10, method: "checkout" };
   await send("/v1/credits/purchases", { key: owner.key, body: bought, headers: idempotency });
   for (const { key } of [owner, stranger]) {
@@ -59,7 +60,9 @@ beforeAll(async () => {
 
 beforeEach(() => putInPlace(stripe));
 
-/** An answer without what is its own: its request id, what is left of its key's minute, and the id that was asked for. */
+/**
+ * Returns a response without its request ID, the remaining requests of its key, and the given ID.
+ */
 async function bare(response: Response, id = ""): Promise<object> {
   const own = /^x-(request-id$|ratelimit-)/;
   const headers = [...response.headers].filter(([name]) => !own.test(name));
@@ -107,7 +110,7 @@ describe("an endpoint in the table of roles", () => {
   });
 });
 
-describe("access to someone else's resource", () => {
+describe("access to another owner's resource", () => {
   it.each(byName(ROWS.filter(namesTarget)))(
     "returns the same response as for a missing resource: %s",
     async (_, row) => {
@@ -119,7 +122,8 @@ describe("access to someone else's resource", () => {
         const nobodys = await bare(await ask(row, caller.key, unknown), unknown);
         expect(theirs).toEqual(nobodys);
         const mayNot = EVERYONE.some((role) => members[role] === caller && !row[2].includes(role));
-        if (mayNot && (theirs as { status?: number }).status === 403) continue; // refused before anything is looked for
+        // These are rejected before any lookup.
+        if (mayNot && (theirs as { status?: number }).status === 403) continue;
         expect(theirs).toMatchObject({
           status: 404,
           body: expect.stringMatching(/No such | not found\.|There is no active key /),
@@ -221,7 +225,10 @@ it("a suspended organization can read everything and change nothing", async () =
   }
 });
 
-/** What an organization is and has, as its owner and its operator read it; not when its keys were used. */
+/**
+ * Returns everything about an organization that its owner and operator can read, except last uses
+ * of keys.
+ */
 async function everythingOf({ orgId, key }: Account): Promise<unknown> {
   const org = `/v1/orgs/${orgId}`;
   const paths = [org, `${org}/settings`, "/v1/users?limit=100", "/v1/balance", "/v1/keys"];

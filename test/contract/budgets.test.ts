@@ -31,7 +31,7 @@ const usageOf = (body: Record<string, unknown>): { id: string; usage: number }[]
   (body["budgets"] as { id: string; usage: number }[]).map(({ id, usage }) => ({ id, usage }));
 
 describe("an organization's budgets", () => {
-  it("reject a request that doesn't fit, name the budget in the error, and reset after their window", async () => {
+  it("reject a request that exceeds them, are named in its error, and reset after their window", async () => {
     const body = await bodyOf(await settings([{ limit_requests: 2, window: "5m" }]));
     expect(body["budgets"]).toMatchObject([
       { scope: "organization", limit_requests: 2, window: "5m", usage: 0, held: 0 },
@@ -92,7 +92,7 @@ describe("an organization's budgets", () => {
     });
   });
 
-  it("cost GET /v1/key one call of the wallet after the admission", async () => {
+  it("need one wallet call for GET /v1/key, in addition to the admission", async () => {
     await settings([{ limit_dollars: 3, window: "60m" }]);
     const budgets = [{ limit_dollars: 1, window: "day" }];
     const { key } = await createKey(account.key, { budgets, max_concurrent: 5 });

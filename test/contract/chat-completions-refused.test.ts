@@ -130,8 +130,8 @@ describe("POST /v1/chat/completions with an invalid body", () => {
   });
 });
 
-describe("insufficient credits at POST /v1/chat/completions", () => {
-  it("suffice for two concurrent requests without an output cap, because the first request holds only half of them", async () => {
+describe("a low balance at POST /v1/chat/completions", () => {
+  it("suffices for two concurrent requests without an output cap, because the first holds only half of it", async () => {
     const { key: busy, orgId } = await openAccount({ credits: 1000 });
     const open = await chat(busy, { model: "sandbox/stall", stream: true });
     expect(open.status).toBe(200);
@@ -141,7 +141,7 @@ describe("insufficient credits at POST /v1/chat/completions", () => {
     await open.body?.cancel();
   });
 
-  it("return 402 with balance and required amount as integers, and x-should-retry: false", async () => {
+  it("returns 402 with the balance and the required amount as integers, and x-should-retry: false", async () => {
     const { key: poor } = await openAccount({ credits: 99 });
     const response = await chat(poor);
     expect(response.headers.get("x-should-retry")).toBe("false");
@@ -164,7 +164,7 @@ describe("insufficient credits at POST /v1/chat/completions", () => {
     expect((await chat(short.key)).status).toBe(402);
   });
 
-  it("return 402 with a short retry-after if only open holds are in the way", async () => {
+  it("returns 402 with a short retry-after if only open holds are in the way", async () => {
     const { key: busy } = await openAccount({ credits: 300 });
     const open = await chat(busy, { model: "sandbox/stall", stream: true, max_tokens: 500 });
     const response = await chat(busy);
@@ -234,7 +234,7 @@ describe("limits at POST /v1/chat/completions", () => {
         required_micro: expect.any(Number),
         resets_at: expect.stringMatching(/T00:00:00\.000Z$/),
       });
-      expect((await chat(account.key)).status).toBe(200); // without user the organization pays
+      expect((await chat(account.key)).status).toBe(200); // without a user, the organization pays
     },
   );
 });

@@ -25,7 +25,7 @@ describe("a stream of POST /v1/chat/completions", () => {
     await response.text();
   });
 
-  it("matches OpenAI's schema in every chunk, with one id, created and model", async () => {
+  it("matches OpenAI's schema in every chunk, with the same id, created and model", async () => {
     const chunks = await stream({ model: "smart" });
     const identities = chunks.map(({ id, created, model }) => `${id} ${created} ${model}`);
     expect(new Set(identities).size).toBe(1);
@@ -33,7 +33,7 @@ describe("a stream of POST /v1/chat/completions", () => {
     expect(textOf(chunks)).toBe("Hello there");
   });
 
-  it("uses the request's ID, which no other stream has", async () => {
+  it("uses the request's ID, which differs in every stream", async () => {
     const [one, two] = [await start(), await start()];
     const [first] = chunksOf(await eventsOf(one));
     const [second] = chunksOf(await eventsOf(two));
@@ -163,7 +163,7 @@ describe("a stream of POST /v1/chat/completions", () => {
     expect(textOf(chunks)).toBe("Grüße, 世界 🌍 Hello there");
   });
 
-  it("contains no text of 49 concurrent streams", async () => {
+  it("contains no text of 49 other concurrent streams", async () => {
     const texts = await Promise.all(
       Array.from({ length: 50 }, async (_, i) => {
         const messages = [{ role: "user", content: `stream number ${i}` }];

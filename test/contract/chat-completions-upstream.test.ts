@@ -15,7 +15,7 @@ beforeAll(async () => {
   ({ key } = await openAccount());
 });
 
-/** What the upstream was sent for these fields. */
+/** Returns the provider's request for these fields. */
 async function sent(fields: Record<string, unknown>): Promise<Record<string, unknown>> {
   const { calls, bindings } = mockUpstream(() => upstreamCompletion());
   await completionOf(await chat(key, { model: "mock/chat", ...fields }, { bindings }));
@@ -46,7 +46,7 @@ describe("a request to the provider", () => {
     ["/v1/chat/completions", { messages: HELLO, seed: 1, logprobs: false, user: "u" }, null],
     ["/v1/responses", { input: "Hi", text: { verbosity: "low" } }, "text.verbosity"],
   ])(
-    "doesn't contain the fields that the response lists in x-dropped: %s %j",
+    "omits the fields that the response lists in x-dropped: %s %j",
     async (path, fields, dropped) => {
       const isStream = "stream" in fields;
       const { bindings } = mockUpstream(() =>
@@ -59,7 +59,7 @@ describe("a request to the provider", () => {
     },
   );
 
-  it("contains the cap that the balance covers, as in x-granted-max-tokens", async () => {
+  it("contains the output cap that the balance covers, as in x-granted-max-tokens", async () => {
     const { key: poor } = await openAccount({ credits: 1000 });
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     const response = await chat(poor, { model: "mock/chat" }, { bindings });
@@ -128,13 +128,13 @@ describe("a request to the provider", () => {
     ]);
   });
 
-  it("asks for usage in every stream, even if the client doesn't", async () => {
+  it("requests usage for every stream, even if the client doesn't", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamStream([]));
     await (await chat(key, { model: "mock/chat", stream: true }, { bindings })).text();
     expect(calls[0]?.body).toMatchObject({ stream: true, stream_options: { include_usage: true } });
   });
 
-  it("is sent only if the model exists", async () => {
+  it("requires an existing model", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     for (const model of ["../x", "http://evil.test/v1", "mock/none", "up-chat"]) {
       expect((await chat(key, { model }, { bindings })).status).toBe(404);
@@ -168,7 +168,8 @@ describe("an error of the provider", () => {
     let megabytes = 0;
     const body = (): ReadableStream<Uint8Array> =>
       new ReadableStream({
-        type: "bytes", // as a connection's; another kind would fail before it is read
+        // Only a byte stream fails like a connection: another kind would fail before it is read.
+        type: "bytes",
         pull(controller) {
           megabytes++;
           if (megabytes > 1024) controller.close();

@@ -58,8 +58,8 @@ describe("POST /v1/chat/completions", () => {
   it.each([
     ["max_tokens", { max_tokens: 16 }],
     ["max_completion_tokens", { max_completion_tokens: 16 }],
-    ["both, the smaller first", { max_tokens: 16, max_completion_tokens: 64 }],
-    ["both, the smaller second", { max_tokens: 64, max_completion_tokens: 16 }],
+    ["both fields, the lower one first", { max_tokens: 16, max_completion_tokens: 64 }],
+    ["both fields, the lower one second", { max_tokens: 64, max_completion_tokens: 16 }],
   ])("stops at 16 tokens with finish_reason length for %s", async (_, cap) => {
     const answer = await complete({ ...saying(LONG), ...cap });
     expect(answer.choices[0]?.finish_reason).toBe("length");
@@ -70,7 +70,8 @@ describe("POST /v1/chat/completions", () => {
   it("lowers max_tokens to the model's maximum", async () => {
     const { key: poor } = await openAccount({ credits: 40_000 });
     const response = await chat(poor, { max_tokens: 1e15 });
-    expect(response.headers.has("x-granted-max-tokens")).toBe(false); // the balance covers 2 x 16,384 micro-credits
+    // The balance covers 2 x 16,384 micro-credits.
+    expect(response.headers.has("x-granted-max-tokens")).toBe(false);
     await completionOf(response);
   });
 
@@ -217,7 +218,7 @@ describe("POST /v1/chat/completions", () => {
     expect((await complete(saying(sent))).choices[0]?.message.content).toBe(sent);
   });
 
-  it("returns to each of 50 concurrent requests its own output and ID", async () => {
+  it("returns to each of 50 concurrent requests only its own output and ID", async () => {
     const answers = await Promise.all(
       Array.from({ length: 50 }, (_, i) => complete(saying(`number ${i}`))),
     );

@@ -12,7 +12,7 @@ export const ADMIN_TOKEN = "a".repeat(32);
 const CREDITS = 1_000_000_000;
 const RPM_LIMIT = 1000;
 
-/** An organization with an owner, one key and credits, made as an operator makes one. */
+/** An organization with an owner, one key and credits, created by the operator's API. */
 export type Account = {
   readonly orgId: string;
   readonly memberId: string;
@@ -21,7 +21,7 @@ export type Account = {
 };
 
 export type AccountOptions = {
-  /** Micros, 1,000 dollars unless said; 0 for none. */
+  /** Micro-credits, by default 1,000 dollars. 0 adds none. */
   readonly credits?: number;
   readonly rpmLimit?: number;
   readonly keyScope?: "regional" | "global";
@@ -49,7 +49,7 @@ export type MadeOrganization = {
   readonly key: { readonly id: string; readonly key: string };
 };
 
-/** A body for `POST /orgs` whose slug is nobody else's. */
+/** Returns a body for `POST /orgs` with a unique slug. */
 export function newOrganization(fields: Record<string, unknown> = {}): Record<string, unknown> {
   const slug = `c-${crypto.randomUUID().slice(0, 18)}`;
   return { name: "Contract", slug, owner_email: "owner@example.com", ...fields };
@@ -57,7 +57,7 @@ export function newOrganization(fields: Record<string, unknown> = {}): Record<st
 
 export type Role = "owner" | "admin" | "billing" | "member";
 
-/** One more member of an organization, with a key of its own that may be used 1,000 times a minute. */
+/** Adds a member with a key for 1,000 requests per minute. */
 export async function addMember(orgId: string, role: Role): Promise<Account> {
   const email = `${crypto.randomUUID()}@example.com`;
   const added = await admin("POST", `/orgs/${orgId}/members`, { email, role });
@@ -66,7 +66,7 @@ export async function addMember(orgId: string, role: Role): Promise<Account> {
   return { orgId, memberId, ...(await addKey(orgId, memberId)) };
 }
 
-/** One more key of a member. */
+/** Creates another key of a member. */
 export async function addKey(
   orgId: string,
   memberId: string,
@@ -94,13 +94,16 @@ export type Sending = {
   readonly headers?: Readonly<Record<string, string>>;
   /** Sent as JSON unless it is a string, bytes or a stream. */
   readonly body?: unknown;
-  /** Other bindings than the tests' own. */
+  /** Bindings instead of the tests' own. */
   readonly bindings?: Env;
   /** Aborted when the client disconnects. */
   readonly signal?: AbortSignal;
 };
 
-/** One request to the real application, answered as the OpenAPI document says; the path begins with a slash. */
+/**
+ * Sends one request to the application, and checks the response against the OpenAPI document. The
+ * path begins with a slash.
+ */
 export async function send(path: string, sending: Sending = {}): Promise<Response> {
   const { body, key } = sending;
   const sent = body === undefined || isRaw(body) ? body : JSON.stringify(body);
@@ -130,20 +133,22 @@ export function admin(method: string, path: string, body?: unknown): Promise<Res
   return send(`/admin/v1${path}`, { method, key: ADMIN_TOKEN, body });
 }
 
-/** The tests' bindings with some of them replaced; undefined takes one away. */
+/** Returns the tests' bindings with some replaced. `undefined` removes a binding. */
 export function bindingsWith(changes: Readonly<Record<string, unknown>>): Env {
   return { ...env, ...changes };
 }
 
-/** Another test's object, for a sweep that is to leave it alone: each costs a call, and there are thousands. */
+/**
+ * The wallet for a sweep that must skip other tests' organizations, because there are thousands.
+ */
 export const LEFT_ALONE = { poke: async () => refuse({ kind: "storage_unavailable" }) };
 
-/** The tests' bindings, but wallets have these calls instead of their own; `calls` is given the wallet's name. */
+/** Returns the tests' bindings with these wallet methods. `calls` gets the wallet's name. */
 export function walletsWith(calls: (name: string) => object): Env {
   return objectsWith("WALLET", calls);
 }
 
-/** The tests' bindings, but every call of this name to these objects is lost. */
+/** Returns the tests' bindings, in which every call of this method to these objects is lost. */
 export function objectsWithout(binding: "KEY_REGISTER" | "WALLET", call: string): Env {
   return objectsWith(binding, () => ({ [call]: () => Promise.reject(new Error("lost")) }));
 }
@@ -157,7 +162,7 @@ function stubWith(stub: object, calls: object): unknown {
   return new Proxy(stub, {
     get: (whole, property) =>
       Reflect.get(calls, property) ??
-      // a stub's methods are called on it: they have no `apply` of their own
+      // A stub's methods must be called on the stub, because they have no `apply`.
       ((...given: unknown[]) => (whole as Methods)[String(property)]?.(...given)),
   });
 }
@@ -187,7 +192,7 @@ export function embed(
   return send("/v1/embeddings", { key, body, ...options });
 }
 
-/** The balance in micros, as `GET /v1/balance` tells it. */
+/** Returns the balance in micro-credits from `GET /v1/balance`. */
 export async function balanceOf(key: string): Promise<number> {
   const response = await send("/v1/balance", { key });
   expect(response.status).toBe(200);
@@ -195,7 +200,7 @@ export async function balanceOf(key: string): Promise<number> {
   return credits_micro;
 }
 
-/** The `error` of an answer with this status: JSON of the schema, and nothing else. */
+/** Returns the `error` of a response with this status. Checks that the body has no other fields. */
 export async function errorOf(response: Response, status: number): Promise<ErrorObject> {
   const text = await response.text();
   expect([response.status, text]).toEqual([status, expect.any(String)]);
@@ -203,7 +208,7 @@ export async function errorOf(response: Response, status: number): Promise<Error
   return errorBody.parse(JSON.parse(text)).error;
 }
 
-/** The data of every event of a stream, after checking that it is nothing but data events. */
+/** Returns the data of each event in a stream, after checking that it has only data events. */
 export async function eventsOf(response: Response): Promise<string[]> {
   expect(response.status).toBe(200);
   expect(response.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");

@@ -21,7 +21,7 @@ const ownKey = async (key: string) =>
     limits: { concurrent?: unknown };
   }>();
 
-/** A request of a key that doesn't end. */
+/** Starts a request of a key that doesn't end. */
 async function run(keyId: string): Promise<void> {
   valueOf(await env.WALLET.getByName(account.orgId).hold(holdOf(1, { keyId })));
 }

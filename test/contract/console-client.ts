@@ -2,22 +2,22 @@ import { expect } from "vitest";
 import { send } from "./client.ts";
 import type { Sending } from "./client.ts";
 
-/** The page's own origin, as a browser sends it; `send` calls this host. */
+/** The origin of the console's page, as browsers send it. `send` calls this host. */
 const ORIGIN = "https://eu.test";
 
-/** What a browser on the console's page sends with every call. */
+/** Returns the headers that a browser on the console's page sends. */
 export function fromPage(cookie?: string): Record<string, string> {
   const headers = { origin: ORIGIN, "sec-fetch-site": "same-origin" };
   return cookie === undefined ? headers : { ...headers, cookie };
 }
 
-/** One call of the console's page; the path goes behind `/console/api`. */
+/** Sends one call of the console's page. The path starts after `/console/api`. */
 export function page(path: string, cookie?: string, sending: Sending = {}): Promise<Response> {
   const headers = { ...fromPage(cookie), ...sending.headers };
   return send(`/console/api${path}`, { ...sending, headers });
 }
 
-/** Tries to log in, from an address of its own unless one is named. */
+/** Tries to log in, by default from a new network address. */
 export function tryLogin(
   key: unknown,
   headers: Readonly<Record<string, string>> = {},
@@ -28,7 +28,7 @@ export function tryLogin(
   return page("/login", undefined, bindings === undefined ? sending : { ...sending, bindings });
 }
 
-/** The cookie of a new session, as a browser sends it back. */
+/** Logs in with a key. Returns the cookie as a browser sends it. */
 export async function login(key: string): Promise<string> {
   const response = await tryLogin(key);
   expect(response.status).toBe(200);

@@ -66,7 +66,7 @@ describe("POST /console/api/login", () => {
     expect([again.status, await again.json()]).toEqual([200, seen]);
   });
 
-  it.each(ROLES)("shows a key of the role %s exactly the data of its role", async (role) => {
+  it.each(ROLES)("shows each key exactly the data of its role: %s", async (role) => {
     const { key } = await addMember(account.orgId, role);
     const cookie = await login(key);
     expect(await (await page("/session", cookie)).json()).toMatchObject({ role, kind: "key" });
@@ -297,7 +297,7 @@ describe("ANY /console/api/v1/*", () => {
       expect(seen.headers.get("openai-organization")).toBe(
         direct.headers.get("openai-organization"),
       );
-      if (path === "/keys") continue; // last used at another moment
+      if (path === "/keys") continue; // the key was used at another time
       expect(await seen.text()).toBe(await direct.text());
     }
     const made = await page("/v1/users", cookie, {

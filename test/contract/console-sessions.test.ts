@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterEach(() => shiftClock(null));
 
-/** So many calls of the session of this cookie, asked of its object. */
+/** Makes this number of calls with the session's cookie directly to its object. */
 function callOften(cookie: string, times: number): Promise<void> {
   const value = cookie.slice(cookie.indexOf("=") + 1);
   const object = env.CONSOLE_SESSION.getByName(value.slice(-128, -64));

@@ -41,7 +41,7 @@ CREATE INDEX members_by_organization ON members (org_id, created_at);
 
 -- API keys. The key itself is never stored: \`hash\` is its HMAC and names its register.
 CREATE TABLE keys (`;
-/** What OpenAI counts around one message. */
+/** OpenAI's tokens for the format of one message. */
 const AROUND = 6;
 const TEXTS = {
   prose,
@@ -60,7 +60,10 @@ async function count(key: string, text: string): Promise<number> {
   return (await answer.json<{ input_tokens: number }>()).input_tokens;
 }
 
-/** Where no host counts: a client that counts too little compacts too late, one that counts too much too early. */
+/**
+ * Clients that count too few tokens compact too late, and those that count too many compact too
+ * early.
+ */
 it("POST /v1/messages/count_tokens is within 15 % of a tokenizer, for code and for prose in many languages", async () => {
   const { key } = await openAccount();
   const coder = new Tiktoken(o200k);
@@ -73,7 +76,7 @@ it("POST /v1/messages/count_tokens is within 15 % of a tokenizer, for code and f
   }
 });
 
-it("POST /v1/messages/count_tokens answers 50 concurrent requests free of charge", async () => {
+it("POST /v1/messages/count_tokens serves 50 concurrent requests free of charge", async () => {
   const { key } = await openAccount();
   const before = await balanceOf(key);
   const counts = await Promise.all(Array.from({ length: 50 }, () => count(key, prose)));

@@ -1,9 +1,9 @@
 import { env } from "cloudflare:workers";
 
-/** What requests did beyond their own isolate. */
+/** Calls of requests outside of their own isolate. */
 type Counted = { objects: number; statements: number; readonly bindings: Env };
 
-/** The tests' bindings, counting every Durable Object that is named and every D1 statement. */
+/** Returns the tests' bindings. Counts each Durable Object that is named and each D1 statement. */
 export function countedBindings(): Counted {
   const counted: Counted = {
     objects: 0,
@@ -21,7 +21,7 @@ export function countedBindings(): Counted {
   return counted;
 }
 
-/** The same binding, but every method of it that is called is told of first. */
+/** Returns the binding. Calls `told` before each call of its methods. */
 function watched<T extends object>(binding: T, told: () => void): T {
   return new Proxy(binding, {
     get(target, property) {

@@ -12,7 +12,7 @@ beforeEach(async () => {
 });
 afterEach(() => shiftClock(null));
 
-/** What ten requests of a credential cost, once one of them was refused: objects and statements. */
+/** Returns the objects and statements that ten requests of a rejected credential use. */
 async function costOf(key: string): Promise<readonly number[]> {
   const counted = countedBindings();
   const { bindings } = counted;

@@ -5,9 +5,9 @@ import { app } from "../../src/app.ts";
 import { KEY_ROUTES } from "../../src/routes.ts";
 import { asDocumented, DOCUMENT } from "./documented.ts";
 
-/** Answers that are no JSON. */
+/** Operations whose response isn't JSON. */
 const NO_JSON = new Set(["GET /admin/v1/metrics"]);
-/** Calls that want a person or a link; their shapes are in test/people. */
+/** Operations that require a person or a link. test/people checks their responses. */
 const OF_PEOPLE =
   /console\/api\/people|\/invitations|\/domains|\/company-issuer|^DELETE \/admin\/v1\/orgs\/\{id\}$/;
 const documented = OPERATIONS.map(({ name }) => name);
@@ -23,11 +23,13 @@ it("the OpenAPI document lists exactly the operations below /v1, /admin/v1 and o
   expect(documented.toSorted()).toEqual([...new Set(names)].toSorted());
 });
 
-/** Calls whose answer needs a wallet that was lost or a charge that was; their shapes are in the contract tests. */
+/**
+ * Operations that require a lost wallet or a lost charge. The contract tests check their responses.
+ */
 const NO_EXAMPLE = new Set([
   "POST /admin/v1/orgs/{id}/settle",
   "POST /admin/v1/orgs/{id}/rebuild-wallet",
-  "GET /v1/exports/focus", // CSV
+  "GET /v1/exports/focus", // a CSV file
   "POST /v1/audio/speech", // an audio file
 ]);
 
@@ -51,7 +53,7 @@ it.each(documented)(
   },
 );
 
-/** Enough headers for every answer: what else an operation has not is found. */
+/** Headers for every response. A missing one is an error. */
 const EVERY = {
   "x-request-id": "req_1",
   "openai-organization": "o",
@@ -89,14 +91,14 @@ const error = { message: "no", type: "t", param: null, code: null };
 const SHOULD = { ...id, "x-should-retry": "false" };
 const WRONG: Readonly<Record<string, readonly [string, number, unknown, Record<string, string>]>> =
   {
-    "a field that is not there": [CREDITS, 200, { credits_micro: 1, credits: 1 }, id],
-    "a field less": [CREDITS, 200, {}, id],
-    "another status": [CREDITS, 202, { credits_micro: 1 }, id],
-    "a refusal that it does not have": [CREDITS, 402, { error }, SHOULD],
-    "an error of another shape": [CREDITS, 409, { message: "no" }, SHOULD],
-    "a header that is not there": [CREDITS, 200, { credits_micro: 1 }, { ...id, "x-route": "a:b" }],
-    "a header less": [CREDITS, 200, { credits_micro: 1 }, {}],
-    "a header of another shape": [CREDITS, 503, { error }, { ...id, "retry-after": "soon" }],
+    "an undocumented field": [CREDITS, 200, { credits_micro: 1, credits: 1 }, id],
+    "a missing field": [CREDITS, 200, {}, id],
+    "an undocumented status": [CREDITS, 202, { credits_micro: 1 }, id],
+    "an undocumented error": [CREDITS, 402, { error }, SHOULD],
+    "an error in another format": [CREDITS, 409, { message: "no" }, SHOULD],
+    "an undocumented header": [CREDITS, 200, { credits_micro: 1 }, { ...id, "x-route": "a:b" }],
+    "a missing header": [CREDITS, 200, { credits_micro: 1 }, {}],
+    "a header in another format": [CREDITS, 503, { error }, { ...id, "retry-after": "soon" }],
     "an error of Messages on a path of OpenAI's": [CHAT, 400, { type: "error", error }, id],
     "an error of OpenAI's on a path of Messages": [
       "POST /v1/messages",

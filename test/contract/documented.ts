@@ -21,22 +21,22 @@ type Document = {
   };
 };
 
-/** The OpenAPI document as it is served, by which every recorded answer is checked. */
+/** The served OpenAPI document, which all recorded responses must match. */
 export const DOCUMENT = openApiDocument(examples) as unknown as Document;
 
 const PATTERNS = OPERATIONS.map(({ method, path, name }) => {
-  // Ids of models and end users may hold slashes; no other parameter does.
+  // IDs of models and end users can contain slashes.
   const tail = /^\/v1\/(?:models|users)\//.test(path) ? ".+" : "[^/]+";
   return { method, path, name, pattern: new RegExp(`^${path.replaceAll(/\{\w+\}/g, tail)}$`) };
 });
 
-/** Headers that say nothing of the operation: of the transport, of caching, of browsers. */
+/** Headers of transport, caching and browsers, which operations don't document. */
 const OF_EVERYTHING =
   /^(?:content-(?:type|length|encoding|security-policy)|transfer-encoding|cache-control|vary|set-cookie|strict-transport-security|x-content-type-options|access-control-.*)$/;
 
 /**
- * What of an answer the OpenAPI document does not say: its status, its headers, its type, its JSON to the last field.
- * Throws then; gives the answer back, whose events are checked as they pass. Passes over paths that are no operation.
+ * Returns the response, or throws if its status, headers, type or JSON aren't documented. Checks
+ * events as they pass. Ignores paths that aren't operations.
  */
 export async function asDocumented(request: Request, response: Response): Promise<Response> {
   const at = routingPath(request);
@@ -88,7 +88,7 @@ function checkHeaders(what: string, answer: Answer, headers: Headers): void {
 type Check = (value: unknown) => void;
 const checkers = new Map<string, z.ZodType>();
 
-/** Throws for what is not as a schema of the document. */
+/** Returns a check that throws for values that don't match a schema of the document. */
 function checkerOf(schema: Json, what: string): Check {
   const text = JSON.stringify(schema);
   const made = checkers.get(text) ?? z.fromJSONSchema(withComponents(text));
@@ -109,7 +109,10 @@ function withComponents(text: string): z.core.JSONSchema.BaseSchema {
   ) as z.core.JSONSchema.BaseSchema;
 }
 
-/** The same stream, pulled and cancelled as its reader does. An event that is not documented breaks it. */
+/**
+ * Returns the stream, which fails at an undocumented event. Its reader controls the pace and can
+ * cancel it.
+ */
 function checkedEvents(response: Response, check: Check): Response {
   if (response.body === null) return response;
   const reader = response.body.getReader() as ReadableStreamDefaultReader<Uint8Array>;

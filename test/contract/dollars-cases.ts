@@ -1,4 +1,6 @@
-/** Amounts of dollars as JSON texts: what they are as shown and in micros, both null for no cap. */
+/**
+ * Dollar amounts as JSON texts, with the returned dollars and micro-credits. Null means no limit.
+ */
 export const DOLLARS: readonly (readonly [
   text: string,
   shown: number | null,
@@ -19,7 +21,7 @@ export const DOLLARS: readonly (readonly [
   ["null", null, null],
 ];
 
-/** JSON texts that are no amount of dollars. */
+/** JSON texts that are invalid dollar amounts. */
 export const NO_DOLLARS: readonly string[] = [
   "0.0000001",
   "1.0000005",
@@ -39,7 +41,7 @@ export const NO_DOLLARS: readonly string[] = [
   "{}",
 ];
 
-/** JSON texts that are no threshold; null is none either. */
+/** JSON texts that are invalid thresholds, including null. */
 export const NO_FRACTIONS: readonly string[] = [
   "-0.1",
   "1.1",

@@ -9,7 +9,7 @@ beforeAll(async () => {
   ({ key } = await openAccount());
 });
 
-/** Of cl100k_base, as clients make them (LangChain's default). */
+/** Tokens of cl100k_base, as LangChain sends them by default. */
 const encoding = getEncoding("cl100k_base");
 const TEXTS = [
   "A text.",
@@ -30,7 +30,7 @@ const vectors = (count: number) =>
     usage: { prompt_tokens: 9, total_tokens: 9 },
   });
 
-/** What the upstream of a model without token ids is sent for an input. */
+/** Returns the request to a provider whose model accepts no token IDs. */
 async function sentFor(
   input: unknown,
 ): Promise<{ status: number; input: unknown; response: Response }> {
@@ -44,7 +44,7 @@ async function sentFor(
   return { status: response.status, input: calls[0]?.body["input"], response };
 }
 
-/** What the sandbox answers to an input. */
+/** Returns the sandbox's response to an input. */
 async function embedded(input: unknown): Promise<{ data: unknown[]; usage: unknown }> {
   const response = await send("/v1/embeddings", { key, body: { model: "sandbox/embed", input } });
   return response.json();
@@ -55,7 +55,7 @@ it("POST /v1/embeddings sends lists of token IDs to the provider as their texts,
   expect([status, input]).toEqual([200, TEXTS]);
 });
 
-it("the sandbox returns for token IDs the vectors of their texts, one per list", async () => {
+it("the sandbox returns the same vectors for token IDs as for their texts, one per list", async () => {
   const { data, usage } = await embedded(TEXTS);
   expect(data).toHaveLength(TEXTS.length);
   const ids = TEXTS.map((text) => encoding.encode(text));
@@ -119,7 +119,7 @@ it.each([
   ["/v1/embeddings", { model: "mock/embed", input: "x" }, "input"],
   ["/v1/rerank", { model: "cohere/rerank-v4.0-pro", query: "x", documents: ["y"] }, "documents"],
 ] as const)(
-  "%s names its own field if the provider rejects the input as too long",
+  "the endpoint %s names its own input field in the error if the provider rejects the input as too long",
   async (path, body, param) => {
     const message =
       "Input length (160062 tokens) exceeds the maximum allowed length (32762 tokens).";

@@ -153,7 +153,7 @@ describe("a rejected POST /v1/embeddings", () => {
   it.each([
     ["too few vectors", []],
     ["an invalid vector", [{ index: 0, embedding: "!!" }]],
-    ["null in a vector", [{ index: 0, embedding: [0.1, null] }]],
+    ["a null in a vector", [{ index: 0, embedding: [0.1, null] }]],
   ])("returns 502 for %s, without a charge", async (_, data) => {
     const usage = { prompt_tokens: 3, total_tokens: 3 };
     const { bindings } = mockUpstream(() => Response.json({ object: "list", data, usage }));

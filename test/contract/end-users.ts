@@ -5,7 +5,7 @@ import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { send } from "./client.ts";
 import type { Sending } from "./client.ts";
 
-/** The end user of the interface. */
+/** An end user as the API returns it. */
 export type EndUser = {
   readonly id: string;
   readonly external_id: string;
@@ -17,12 +17,12 @@ export type EndUser = {
   readonly created_at: string;
 };
 
-/** The path of one end user, its id encoded as any client encodes it. */
+/** Returns the path of one end user with an encoded ID. */
 function userPath(externalId: string): string {
   return `/v1/users/${encodeURIComponent(externalId)}`;
 }
 
-/** Sends to an end user's path. */
+/** Sends a request to an end user's path. */
 export function sendUser(
   externalId: string,
   key: string,
@@ -31,7 +31,7 @@ export function sendUser(
   return send(userPath(externalId), { ...sending, key });
 }
 
-/** Creates or changes an end user, and checks that this is what happened. */
+/** Creates or changes an end user, and checks the response. */
 export async function putUser(
   key: string,
   fields: Record<string, unknown>,
@@ -48,14 +48,14 @@ export async function readUser(key: string, externalId: string): Promise<EndUser
   return response.json<EndUser>();
 }
 
-/** All rows of a query against the organization's own wallet. */
+/** Returns all rows of a query on the organization's wallet. */
 export function walletRows(orgId: string, query: string): Promise<Record<string, unknown>[]> {
   return runInDurableObject(env.WALLET.getByName(orgId), (_wallet: Wallet, state) =>
     state.storage.sql.exec(query).toArray(),
   );
 }
 
-/** What the wallet stores of all end users' limits, in micros. */
+/** Returns the wallet's stored limits of all end users in micro-credits. */
 export function storedLimits(orgId: string): Promise<Record<string, unknown>[]> {
   return walletRows(
     orgId,

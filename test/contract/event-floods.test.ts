@@ -19,7 +19,7 @@ async function ofType(type: string): Promise<readonly Event[]> {
   return (await response.json<{ events: readonly Event[] }>()).events;
 }
 
-/** Changes of the book, each with its event, by a key. */
+/** Adds events of changes in the database, made by a key. */
 async function told(type: string, count: number, actor = account.keyId): Promise<void> {
   await env.DB.prepare(
     `INSERT INTO events (id, org_id, type, actor_kind, actor_id, subject, data, created_at)
@@ -42,7 +42,7 @@ const countOf = async (type: string, actor = account.keyId): Promise<number> => 
   return Number(row?.["n"]);
 };
 
-it("the event log summarizes a key's events beyond 100 per hour and type, and keeps the events of other keys and types", async () => {
+it("the event log summarizes a key's events beyond 100 per hour and type, and keeps all other events", async () => {
   await told("organization.changed", 250);
   await told("member.changed", 5);
   await told("organization.changed", 5, "key_other");
@@ -71,9 +71,9 @@ it("the event log summarizes a key's events beyond 100 per hour and type, and ke
   expect(await ofType("organization.events_left_out")).toHaveLength(1);
 });
 
-it("the event log deletes old events only of the type that floods it", async () => {
+it("the event log deletes only old events of the type that exceeds its maximum number", async () => {
   await told("end_user.alert", 3);
-  // as if 99,999 more had come in between
+  // Simulates 99,999 further events in between.
   await rowsOf(
     wallet(),
     "UPDATE events SET place = place - 99999 WHERE room = 'end_user' AND place = 1",
@@ -91,7 +91,7 @@ it("the event log deletes old events only of the type that floods it", async () 
   expect(left).toEqual([2, 3, 4, 5].map((place) => ({ place })));
 });
 
-it("the event log has an event for the rejected request of a known end user, but not of an unknown end user", async () => {
+it("the event log records a rejected request of a known end user, but not of an unknown one", async () => {
   const settings = { default_user_daily_quota_dollars: 0 };
   const path = `/v1/orgs/${account.orgId}/settings`;
   expect((await send(path, { method: "PATCH", key: account.key, body: settings })).status).toBe(

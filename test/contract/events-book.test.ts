@@ -148,7 +148,7 @@ const waiting = async (): Promise<number> => {
     .first<{ n: number }>();
   return row?.n ?? 0;
 };
-/** As if nobody had come to take it: an event of a change waits in the book. */
+/** Adds an event to the database, as if no wallet had read it yet. */
 const wait = (id: string): Promise<unknown> =>
   env.DB.prepare(
     `INSERT INTO events VALUES (?, ?, 'key.changed', 'operator', 'admin', 'key_1', '{}', ?)`,
@@ -157,9 +157,9 @@ const wait = (id: string): Promise<unknown> =>
     .run();
 const wallet = (id: string) => env.WALLET.getByName(id);
 const deliveries = (id: string) => env.WEBHOOK_DELIVERIES.getByName(id);
-/** For a sweep that leaves other tests' wallets alone. */
+/** For a sweep that skips other tests' wallets. */
 const ownAlone = (id: string) => (id === account.orgId ? wallet(id) : LEFT_ALONE);
-/** The wallet's calls on the book, some of which fail. */
+/** Makes some of the wallet's calls to the database fail. */
 async function faulty(fails: (sql: string) => "before" | "after" | null): Promise<void> {
   await runInDurableObject(env.WALLET.getByName(account.orgId), (object: Wallet) => {
     const own = (object as unknown as { env: Env }).env;
@@ -190,7 +190,7 @@ describe("the transfer of events from the database to the wallet", () => {
   const count = async (): Promise<number> => (await log()).filter(({ id }) => id === ID).length;
   beforeEach(async () => {
     vi.spyOn(console, "warn").mockImplementation(() => undefined);
-    await log(); // drops events of the account's creation
+    await log(); // removes the events of the account's creation
     await wait(ID);
   });
 
@@ -215,7 +215,7 @@ describe("the transfer of events from the database to the wallet", () => {
     await abort(stub).catch(() => undefined);
     expect(await count()).toBe(1);
     expect(await waiting()).toBe(0);
-    await wait(ID); // a late duplicate batch
+    await wait(ID); // a duplicate that arrives late
     expect(await count()).toBe(1);
     expect(await waiting()).toBe(0);
   });
@@ -227,7 +227,7 @@ describe("the transfer of events from the database to the wallet", () => {
     expect([await count(), await waiting()]).toEqual([1, 0]);
   });
 
-  it("reaches a wallet that nobody uses by the hourly sweep", async () => {
+  it("reaches an unused wallet by the hourly sweep", async () => {
     await env.DB.prepare("UPDATE organizations SET used_at = 0 WHERE id = ?")
       .bind(account.orgId)
       .run();
@@ -239,7 +239,7 @@ describe("the transfer of events from the database to the wallet", () => {
   it("stores one event for a key that expires in a week, however often the sweep runs", async () => {
     const DAY = 86_400_000;
     const now = Date.now();
-    // Another file's sweep may have been days ahead: its events aren't repeated.
+    // Another file's sweep could have been days ahead, so events aren't repeated.
     await env.DB.prepare("DELETE FROM cursors WHERE name = 'expiring'").run();
     await sweepHourly(env.DB, () => now, { wallet: ownAlone, deliveries, outboxes: [] });
     const expires_at = new Date(now + 8 * DAY).toISOString();

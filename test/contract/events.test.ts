@@ -154,7 +154,7 @@ describe("GET /v1/events", () => {
   it("returns the newest events up to the maximum number, and the number of dropped events", async () => {
     const wallet = env.WALLET.getByName(account.orgId);
     const [first] = (await ofType("balance.credited")).slice(-1);
-    // As if 99,999 more had come: the bound counts places in the log.
+    // Simulates 99,999 further events, because the maximum counts positions in the log.
     await rowsOf(
       wallet,
       "UPDATE events SET place = place - 99999 WHERE room = 'operator' AND place = 1",

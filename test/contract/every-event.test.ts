@@ -48,7 +48,7 @@ async function paused(): Promise<string> {
   return (await answer.json<{ id: string }>()).id;
 }
 
-/** What tells an event of each type. */
+/** An action that emits an event of each type. */
 const ACTS: Readonly<Record<EventType, () => Promise<void>>> = {
   "balance.credited": () => addCredits(account.orgId, 5),
   "balance.charged": async () => {
@@ -79,7 +79,7 @@ const ACTS: Readonly<Record<EventType, () => Promise<void>>> = {
   "payment.forgiven": async () => {
     const paymentId = await paid();
     valueOf(await wallet().hold(holdOf(10, { keyId: account.keyId })));
-    await back(paymentId, 5); // all of it is held: it is owed
+    await back(paymentId, 5); // all credits are held, so the amount is owed
     await operator("POST", "/owed", { forgive_micro: 1, reference: "goodwill" });
   },
   "top_up.paused": () => topUpDeclined("soft"),
@@ -104,7 +104,7 @@ const ACTS: Readonly<Record<EventType, () => Promise<void>>> = {
   },
   "key.expiring": async () => {
     const expires_at = new Date(Date.now() + 8 * DAY).toISOString();
-    await env.DB.prepare("DELETE FROM cursors").run(); // sweeps of other tests were in years to come
+    await env.DB.prepare("DELETE FROM cursors").run(); // sweeps of other tests were years ahead
     await swept(0);
     await createKey(account.key, { expires_at });
     await swept(2 * DAY);
@@ -211,7 +211,7 @@ const GUIDE = import.meta.glob<string>("../../docs/webhooks.md", {
 
 const ownAlone = (id: string) => (id === account.orgId ? wallet() : LEFT_ALONE);
 const deliveries = (id: string) => env.WEBHOOK_DELIVERIES.getByName(id);
-/** The hourly sweep, so many ms from now, which leaves other tests' wallets alone. */
+/** Runs the hourly sweep this many ms ahead, for this test's organization only. */
 async function swept(later: number): Promise<void> {
   await sweepHourly(env.DB, () => Date.now() + later, {
     wallet: ownAlone,
@@ -220,7 +220,7 @@ async function swept(later: number): Promise<void> {
   });
 }
 
-/** A payment of 10 micros is credited; its id. */
+/** Credits a payment of 10 micro-credits. Returns its ID. */
 async function paid(): Promise<string> {
   const paymentId = `pi_${crypto.randomUUID().replaceAll("-", "")}`;
   const credit = {
@@ -232,13 +232,13 @@ async function paid(): Promise<string> {
   return paymentId;
 }
 
-/** So much of a payment is back now. */
+/** Refunds this part of a payment. */
 async function back(paymentId: string, micro: number): Promise<void> {
   const target = { paymentId, purchaseId: "", reading: readings.next() };
   valueOf(await wallet().setBack({ ...target, backMicro: micros(micro), isDisputed: false }));
 }
 
-/** Each later than the one before. */
+/** Times of reading Stripe, each later than the previous one. */
 const readings = {
   last: 0,
   next(): number {
@@ -246,7 +246,7 @@ const readings = {
   },
 };
 
-/** A purchase by checkout, as the tests' Stripe lets it be. */
+/** Creates a purchase by checkout with the tests' Stripe. */
 async function bought(then = ""): Promise<void> {
   useStripe();
   const headers = { "idempotency-key": crypto.randomUUID() };
@@ -256,7 +256,7 @@ async function bought(then = ""): Promise<void> {
   if (then !== "") await call("POST", `/v1/credits/purchases/${id}${then}`, {});
 }
 
-/** An automatic purchase is wanted, and ends unpaid. */
+/** Starts an automatic purchase whose card is declined. */
 async function topUpDeclined(kind: "soft" | "hard"): Promise<void> {
   const auto_top_up = { below_dollars: 5, amount_dollars: 10, most_per_month_dollars: 10 };
   await call("PATCH", `/v1/orgs/${account.orgId}/settings`, { auto_top_up });
@@ -268,7 +268,7 @@ async function topUpDeclined(kind: "soft" | "hard"): Promise<void> {
   valueOf(await wallet().tellPurchase({ event, once: [id], topUp: { id, end: how } }));
 }
 
-/** An end user spends so much of its 100 micros a day. */
+/** Spends this amount of an end user's daily quota of 100 micro-credits. */
 async function spend(micro: number): Promise<void> {
   await addCredits(account.orgId, 1000);
   await call("POST", "/v1/users", { external_id: "u", daily_quota_dollars: 0.0001 });
@@ -285,7 +285,7 @@ describe("GET /v1/events", () => {
     }, LONG);
   });
 
-  it("returns exactly the event types of the table in the guide", () => {
+  it("returns exactly the event types in the table of the guide", () => {
     const table = Object.values(GUIDE).join().split("| type ", 2)[1]?.split("\n\n", 1).join() ?? "";
     const named = table.split("\n").map((row) => row.split("|", 2).join());
     const types = named.join().match(/[a-z_]+\.[a-z_]+/g) ?? [];

@@ -18,7 +18,7 @@ async function fileOf(account: Account, query: string): Promise<string> {
 }
 
 describe("GET /v1/exports/focus", () => {
-  it("returns charges, credits and corrections whose sum is the balance", async () => {
+  it("returns charges, credits and corrections that add up to the balance", async () => {
     setClock(NOON);
     const account = await openAccount({ credits: 5_000_000 });
     const keys = { method: "PATCH", key: account.key, body: { tag_keys: ["team"] } };

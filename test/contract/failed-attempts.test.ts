@@ -23,7 +23,7 @@ const told = (): Line[] => lines.filter(({ event }) => event === "attempt_failed
 const counted = (text: string): string[] =>
   text.split("\n").filter((line) => line.startsWith("turnpike_attempts_failed_total{"));
 
-/** What one request comes to whose provider answers so. */
+/** Returns the log and metrics of one request to a provider with this response. */
 async function asked(answer: () => Response | Promise<Response>, fields: object = {}) {
   const { key } = await openAccount();
   mockUpstream(answer);

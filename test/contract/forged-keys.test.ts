@@ -8,7 +8,10 @@ import { effort } from "../effort.ts";
 import { measured } from "../measured.ts";
 
 const FORGED = effort(10_000, 100_000);
-/** Malformed, wrong tags, and prefixes of every kind; `a` is the id of the secret that mints. */
+/**
+ * Malformed keys, keys with an invalid checksum, and prefixes of every kind. `a` is the ID of the
+ * current secret.
+ */
 const MAKERS: readonly (() => string)[] = [
   () => `svc_sk_eu_live_a${randomBase62(39)}`,
   () => `svc_sk_us_live_a${randomBase62(39)}`,

@@ -8,7 +8,7 @@ import { addMember, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 
 const DAY_MS = 86_400_000;
-/** Of a day that is always to come: no midnight passes, and no day of it is too old to be kept. */
+/** A time in the future, so that no midnight passes and nothing is old enough to be deleted. */
 const NOON = Date.UTC(2036, 10, 20, 12);
 const SETTLED_ONLY = [
   "model",
@@ -197,7 +197,8 @@ describe("GET /v1/generations", () => {
         return { answer, rows: readRows(storage.sql) - before };
       });
       const { requests, nextAfter } = valueOf(read.answer);
-      expect(read.rows).toBeLessThanOrEqual(20_010); // the end and the rows in between
+      // Returns the last page and the number of rows read in between.
+      expect(read.rows).toBeLessThanOrEqual(20_010);
       found.push(...requests);
       if (nextAfter === null) break;
       after = nextAfter;
@@ -208,7 +209,7 @@ describe("GET /v1/generations", () => {
   });
 });
 
-/** Counts what every statement reads from now on; the same storage is counted once. */
+/** Counts the rows that every statement reads from now on. Wraps each storage once. */
 const counted = new WeakMap<SqlStorage, { rows: number }>();
 function readRows(sql: SqlStorage): number {
   const known = counted.get(sql);
@@ -276,7 +277,7 @@ describe("GET /v1/usage with two groups", () => {
     const start = NOON;
     await use(start, "ann");
     await use(start + DAY_MS, "bob");
-    await wallet.poke(); // a checkpoint: later rows are only in memory
+    await wallet.poke(); // a checkpoint, after which rows are only in memory
     await use(start + DAY_MS, "ann");
     await use(start + DAY_MS, "bob");
     const query = `from=${dayOf(start)}&to=${dayOf(start + DAY_MS)}&group_by=day,user`;

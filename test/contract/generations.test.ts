@@ -10,7 +10,7 @@ import { completionOf } from "./wire-schemas.ts";
 import type { ErrorObject } from "./wire-schemas.ts";
 
 let account: Account;
-/** A paid request of the owner's key. */
+/** The ID of a paid request of the owner's key. */
 let id: string;
 beforeAll(async () => {
   account = await openAccount();
@@ -133,7 +133,7 @@ describe("GET /v1/generations/{id}", () => {
     });
   });
 
-  it("returns the status `held` for an open request and `voided` for a failed one", async () => {
+  it("returns the status held for an open request and voided for a failed one", async () => {
     const open = await chat(account.key, { model: "sandbox/stall", stream: true });
     const reader = open.body?.getReader();
     await reader?.read();
@@ -196,7 +196,7 @@ describe("GET /v1/generations/{id} for a missing record", () => {
     );
     const wallet = env.WALLET.getByName(own.orgId);
     const alarm = () => runInDurableObject(wallet, (object: Wallet) => object.alarm());
-    await alarm(); // as when it publishes: it learns when its first row will be old
+    await alarm(); // publishing determines when the first row is old
     const days = "from=2035-05-30&to=2035-06-30";
     const paths = ["day", "model", "key", "user"].map((by) => `/v1/usage?${days}&group_by=${by}`);
     const texts = (): Promise<string[]> =>

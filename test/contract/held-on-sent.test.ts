@@ -40,7 +40,9 @@ const BINDINGS = {
   ANTHROPIC_API_KEY: "anthropic.canary.secret",
 };
 
-/** What the host makes of a request: a token for four bytes of it, and one of output. */
+/**
+ * Returns the cost at a host that bills a token per four bytes of input, and one token of output.
+ */
 function billed({ body }: UpstreamCall): number {
   return Math.ceil(new TextEncoder().encode(JSON.stringify(body)).length / 4);
 }
@@ -72,12 +74,12 @@ const tool = (name: string, more: Json = {}) => ({
 });
 
 const fn = (name: string, description: string) => ({ type: "function", name, description });
-/** With them more passes. */
+/** Betas that allow more fields. */
 const BETAS = "advanced-tool-use-2025-11-20,inline-tools-2026-09-15,context-management-2025-06-27";
 
 type Carrier = readonly [name: string, body: (text: string) => Json];
 
-/** What may carry a text to Claude's own host. */
+/** Fields that can carry text to Anthropic. */
 const CLAUDE: readonly Carrier[] = [
   [
     "instructions of a client's attribution",
@@ -137,7 +139,7 @@ const CLAUDE: readonly Carrier[] = [
       }),
   ],
 ];
-/** The same to OpenAI's. */
+/** Fields that can carry text to OpenAI. */
 const OPENAI: readonly Carrier[] = [
   [
     "tools outside the allowed ones",
@@ -176,7 +178,7 @@ async function asked(
   return { status: response.status, charged: Number(response.headers.get("x-cost-micro") ?? 0) };
 }
 
-/** How many tokens a host was asked for. */
+/** Returns the number of tokens in a provider's requests. */
 const tokensIn = (calls: readonly UpstreamCall[]): number =>
   calls.reduce((sum, call) => sum + billed(call), 0);
 
@@ -224,11 +226,11 @@ const thinking = (budget_tokens: number) => ({
   thinking: { type: "enabled", budget_tokens },
 });
 
-describe("a thinking budget", () => {
+describe("a budget for thinking tokens", () => {
   it("stays below the cap that a low balance allows; otherwise the request returns 402", async () => {
     const { calls } = mockUpstream(answerTo);
     const env = upstreamBindings(BINDINGS);
-    const { key } = await openAccount({ credits: 30_000 }); // of 4,096 tokens of output at most 3,000
+    const { key } = await openAccount({ credits: 30_000 }); // at most 3,000 of 4,096 output tokens
     expect((await asked(key, env, "/v1/messages", thinking(2000))).status).toBe(200);
     expect(Number(calls[0]?.body["max_tokens"])).toBeGreaterThan(2000);
     expect(Number(calls[0]?.body["max_tokens"])).toBeLessThan(3000);

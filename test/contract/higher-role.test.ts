@@ -5,7 +5,10 @@ import { login, page } from "./console-client.ts";
 import { createKey, deleteKey, postKey, statusOf } from "./key-client.ts";
 import type { CreatedKey, KeyBody } from "./key-client.ts";
 
-/** Terms of the owner's limited key that somebody else was given, and for each what would lift it. */
+/**
+ * The limits of the owner's limited key, which another person has, and a change that would lift
+ * each.
+ */
 const TERMS = {
   budget_dollars: 1,
   tpm_limit: 1000,
@@ -43,7 +46,7 @@ beforeAll(async () => {
   };
 });
 
-/** How a caller asks: with its key, or in a console that it has logged in to. */
+/** Sends a request with a key, or in a console that was logged in to with the key. */
 type Ask = (method: string, path: string, body?: object) => Promise<Response>;
 
 const headers = (): Record<string, string> => ({ "idempotency-key": crypto.randomUUID() });
@@ -71,7 +74,7 @@ async function recordOf(id: string): Promise<KeyBody | undefined> {
 describe.each(["admin", "billing", "member"] as const)(
   "an owner's permission, for a %s",
   (role) => {
-    it.each(["key", "console"])("can't be gained by the member's own %s", async (how) => {
+    it.each(["key", "console"])("can't be gained with the member's own %s", async (how) => {
       const { key } = callers[role];
       const ask = how === "key" ? byKey(key) : await byConsole(key);
       const before = await Promise.all([owner.keyId, limited.id].map(recordOf));
@@ -90,7 +93,7 @@ describe.each(["admin", "billing", "member"] as const)(
         await attempt(JSON.stringify(lift), ask("PATCH", `/v1/keys/${limited.id}`, lift));
       }
       const named = await ask("POST", "/v1/keys", { name: "mine", member_id: owner.memberId });
-      const made = await named.json<CreatedKey>(); // `member_id` can't be chosen
+      const made = await named.json<CreatedKey>(); // `member_id` can't be set
       await attempt("rename by a key made", rename(byKey(made.key)));
       expect(tried.filter(([, status]) => status !== 403 && status !== 404)).toEqual([]);
       expect(await Promise.all([owner.keyId, limited.id].map(recordOf))).toEqual(before);
@@ -109,7 +112,7 @@ describe.each(["admin", "billing", "member"] as const)(
   },
 );
 
-it("a limited key of an owner can't get rid of its limits by new secrets, sessions or console logins", async () => {
+it("a limited key of an owner can't remove its limits by a new secret, session or console login", async () => {
   const { key, id } = await createKey(owner.key, {
     ...TERMS,
     name: "held by another",
@@ -144,7 +147,7 @@ it("the API never returns another member's secret to any role", async () => {
   expect((await own).status).toBe(201);
 });
 
-it("an admin can lift limits of keys up to the admin's role and tighten any key, and both are logged", async () => {
+it("an admin can raise limits of keys up to the admin's role, or lower any limit, and both are logged", async () => {
   const { admin, member } = callers;
   const lent = await (
     await postKey(member.key, { name: "lent", budget_dollars: 1 })

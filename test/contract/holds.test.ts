@@ -21,7 +21,7 @@ async function makeMerchant(): Promise<Merchant> {
   return made.json<Merchant>();
 }
 
-/** An organization with 1 dollar, and a key that may place holds. */
+/** Creates an organization with 1 dollar, and a key that may place holds. */
 async function payer(fields: Record<string, unknown> = {}): Promise<Account> {
   const account = await openAccount({ credits: 0 });
   await addCredits(account.orgId, 1_000_000);
@@ -110,7 +110,7 @@ describe("a hold paid from the balance", () => {
     expect((await act(hold, "capture", secret)).status).toBe(409);
   });
 
-  it("gets a lower amount if the balance is too low, but never less than at_least", async () => {
+  it("shrinks to the balance if the balance is too low, but never below at_least", async () => {
     const [{ key }, { name }] = [await payer(), await makeMerchant()];
     await placed(key, { amount_dollars: 0.7, merchant: name });
     const body = { amount_dollars: 0.5, merchant: name };
@@ -150,7 +150,7 @@ describe("a hold paid from the balance", () => {
     expect((await errorOf(another, 422)).code).toBe("idempotency_mismatch");
   });
 
-  it("fails without the permission of the key and session, or without an existing merchant", async () => {
+  it("requires the permission of the key and session, and an existing merchant", async () => {
     const { name } = await makeMerchant();
     const { key: plain } = await openAccount();
     const body = { amount_dollars: 0.1, merchant: name };
@@ -232,7 +232,7 @@ describe("POST /v1/charges", () => {
   });
 });
 
-/** A key without limits, which may read what its organization has. */
+/** Creates a key without limits, which may read everything of its organization. */
 async function createKeyOf(orgId: string): Promise<string> {
   const members = await admin("GET", `/orgs/${orgId}/members`);
   const {

@@ -23,7 +23,7 @@ const bytes = (...parts: (string | number[])[]): Uint8Array =>
       typeof part === "string" ? Array.from(new TextEncoder().encode(part)) : part,
     ),
   );
-/** GOOD, with these bytes for its words: nothing else is wrong with it. */
+/** Returns a body that is valid except for these bytes in a text. */
 const saying = (words: number[]): Uint8Array => {
   const [head = "", tail = ""] = GOOD.split("hi");
   return bytes(head, words, tail);
@@ -40,19 +40,19 @@ describe("a POST request with a hostile body", () => {
     ["an array", "[]"],
     ["null", "null"],
     ["text that is not JSON", "{not json"],
-    ["JSON cut short", GOOD.slice(0, -1)],
-    ["JSON and more", `${GOOD}{}`],
+    ["truncated JSON", GOOD.slice(0, -1)],
+    ["text after the JSON", `${GOOD}{}`],
     ["NaN", '{"model":"m","temperature":NaN}'],
     ["a comment", '{"model":"m"/* */}'],
     ["65 levels", nested(64)],
-    ["a million levels", nested(1_000_000)],
-    ["levels that never end", '{"x":'.repeat(100_000)],
-    ["a key twice", GOOD.replace("{", '{"model":"sandbox/echo",')],
-    ["a key twice, deep", GOOD.replace('"role"', '"role":"system","role"')],
-    ["a key twice, once escaped", GOOD.replace("{", String.raw`{"mod\u0065l":"sandbox/echo",`)],
+    ["a million levels of nesting", nested(1_000_000)],
+    ["nesting that is never closed", '{"x":'.repeat(100_000)],
+    ["a duplicate key", GOOD.replace("{", '{"model":"sandbox/echo",')],
+    ["a duplicate key in a nested object", GOOD.replace('"role"', '"role":"system","role"')],
+    ["a duplicate key, once escaped", GOOD.replace("{", String.raw`{"mod\u0065l":"sandbox/echo",`)],
     ["a byte order mark", bytes([0xef, 0xbb, 0xbf], GOOD)],
     ["UTF-16", bytes([0xff, 0xfe, 0x7b, 0x00, 0x7d, 0x00])],
-    ["UTF-8 cut in a character", saying([0xc3])],
+    ["UTF-8 truncated within a character", saying([0xc3])],
     ["overlong UTF-8", saying([0xc0, 0xaf])],
     ["an encoded surrogate", saying([0xed, 0xa0, 0x80])],
     ["a lone surrogate", GOOD.replace("hi", String.raw`\ud800`)],

@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 afterEach(() => setClock(null));
 
-/** A key that nobody has used, and the header with it. */
+/** Returns a header with an unused Idempotency-Key. */
 function fresh(): { readonly headers: Readonly<Record<string, string>> } {
   return { headers: { "Idempotency-Key": crypto.randomUUID() } };
 }
@@ -43,7 +43,7 @@ const PAID: readonly (readonly [string, Ask, Record<string, unknown>])[] = [
   ["an embedding", embed, { input: "Bye" }],
 ];
 
-/** The refusal's `error`, after checking that an SDK gives up on it. */
+/** Returns the error after checking that SDKs don't retry it. */
 async function final(response: Response, status: number) {
   expect(response.headers.get("x-should-retry")).toBe("false");
   expect(response.headers.has("retry-after")).toBe(false);
@@ -115,7 +115,7 @@ describe("a concurrent request with the same Idempotency-Key", () => {
 });
 
 describe.each(PAID)("an Idempotency-Key with another body on %s", (_what, ask, other) => {
-  it("returns 422", async () => {
+  it("returns 422 idempotency_mismatch", async () => {
     const { key } = account;
     const options = fresh();
     await (await ask(key, {}, options)).text();
@@ -128,7 +128,7 @@ describe.each(PAID)("an Idempotency-Key with another body on %s", (_what, ask, o
 });
 
 describe("an Idempotency-Key with another request", () => {
-  it("returns 422 for different white space, because the bytes of the bodies are compared", async () => {
+  it("returns 422 for different white space, because bodies are compared byte by byte", async () => {
     const { key } = account;
     const options = fresh();
     const body = { model: "sandbox/echo", messages: HELLO };

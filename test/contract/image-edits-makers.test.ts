@@ -12,7 +12,7 @@ import { mockUpstream } from "./upstream.ts";
 const KEYS = { RESIDENCY: "relaxed", GEMINI_API_KEY: "k", XAI_API_KEY: "k" };
 const PICTURE = "iVBORw0KGgo=";
 const PROMPT = "make it blue";
-/** The most tokens of a small image in the input, and of the text. */
+/** Maximum tokens of a small image in the input, and of the text. */
 const HELD_INPUT = 6821;
 const HELD_TEXT = PROMPT.length + 64;
 
@@ -63,17 +63,17 @@ const TWO: readonly FormField[] = [
   ["image[]", pngFile(512, 512, "two.png")],
 ];
 
-/** The tokens that are charged: the reported ones within the hold, or the held ones. */
+/** Returns the charged tokens: the reported ones up to the hold, or the held ones. */
 function within(tokens: number | undefined, held: number): number {
   return tokens === undefined || tokens === 0 ? held : Math.min(tokens, held);
 }
 
-/** A response of Google. */
+/** Returns a response of Google. */
 const drawn = (usageMetadata?: object) => ({
   candidates: [{ content: { parts: [{ inlineData: { mimeType: "image/png", data: PICTURE } }] } }],
   usageMetadata,
 });
-/** Tokens as Google reports them. */
+/** Returns token counts as Google reports them. */
 const counted = (text: number, source: number | undefined, image: number) => ({
   promptTokenCount: text + (source ?? 0),
   ...(source !== undefined && {
@@ -119,7 +119,7 @@ describe("POST /v1/images/edits at Google", () => {
     ]);
   });
 
-  it("charges the reported tokens within the hold, whatever Google reports", async () => {
+  it("charges the tokens that Google reports, up to the hold", async () => {
     const counts = fc.oneof(fc.integer({ min: 1, max: 2000 }), fc.nat(1_000_000));
     const source = fc.option(counts, { nil: undefined });
     await fc.assert(
@@ -175,12 +175,12 @@ describe("POST /v1/images/edits at Google", () => {
   });
 });
 
-/** An image of a request to xAI. */
+/** Returns an image of a request to xAI. */
 const sourceOf = (width: number, height: number) => ({
   type: "image_url",
   url: `data:image/png;base64,${toBase64(pngOf(width, height))}`,
 });
-/** A response of xAI. */
+/** Returns a response of xAI. */
 const made = (images: number) => ({
   data: Array.from({ length: images }, () => ({ b64_json: PICTURE })),
 });
@@ -190,7 +190,7 @@ describe("POST /v1/images/edits at xAI", () => {
   const MADE_MICRO = 40_000;
   const SOURCE_MICRO = 60_000;
 
-  it("sends one image as image, and charges it besides the result", async () => {
+  it("sends one image in the field image, and charges it in addition to the result", async () => {
     const fields = { model, size: "1536x1024" };
     const { calls, data, receipt } = await charged({ fields, answer: made(1) });
     expect(data).toEqual([{ b64_json: PICTURE }]);

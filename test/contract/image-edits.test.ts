@@ -11,10 +11,10 @@ const KEYS = { RESIDENCY: "relaxed", OPENAI_API_KEY: "k", GEMINI_API_KEY: "k", X
 const SUNBURST = "openai/gpt-image-2.5-sunburst";
 const MEDIUM = { model: SUNBURST, size: "1024x1024", quality: "medium" };
 const PICTURE = "iVBORw0KGgo=";
-/** The most tokens of a small image in the input, and of a medium 1024x1024 in the output. */
+/** Maximum tokens of a small image in the input, and of a medium 1024x1024 image in the output. */
 const HELD_INPUT = 6821;
 const HELD_OUTPUT = 717;
-/** The most text tokens of the prompt. */
+/** Maximum text tokens of the prompt. */
 const HELD_TEXT = "a red fox".length + 64;
 const HELD_COST = HELD_TEXT * 5 + HELD_INPUT * 8 + HELD_OUTPUT * 30;
 
@@ -63,7 +63,7 @@ async function charged(sent: Sent = {}) {
   return { text, receipt, response };
 }
 
-/** A provider with these responses, and the forms that it received. */
+/** Returns a provider with these responses, and the forms that it received. */
 function answering(answer: () => Response) {
   const calls: { readonly url: string; readonly form: FormData }[] = [];
   vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
@@ -92,7 +92,7 @@ const usageOf = (text: number, image: number, output: number) => ({
 type Report = { readonly text?: number; readonly image?: number; readonly output?: number };
 
 const counts = fc.oneof(fc.nat(2000), fc.nat(1_000_000));
-/** The tokens that a provider reports: none, some of them, the truth or far too many. */
+/** Token counts that a provider can report: none, a part, the right ones, or far too many. */
 const REPORTS: fc.Arbitrary<Report | null> = fc.option(
   fc.record({ text: counts, image: counts, output: counts }, { requiredKeys: [] }),
 );
@@ -105,7 +105,9 @@ function reportedUsage({ text = 0, image, output }: Report): object {
   };
 }
 
-/** The cost of the reported units within the hold. Units without a report cost their hold. */
+/**
+ * Returns the cost of the reported units up to the hold. Units without a report cost their hold.
+ */
 function expectedCost(report: Report, n: number): number {
   return (
     within(report.text, HELD_TEXT) * 5 +
@@ -244,7 +246,7 @@ describe("a rejected POST /v1/images/edits", () => {
 
   it.each<readonly [string, string, Sent]>([
     ["no image", "image", { files: [] }],
-    ["a text as image", "image", { fields: { image: "a" }, files: [] }],
+    ["a text instead of an image", "image", { fields: { image: "a" }, files: [] }],
     [
       "two fields named image",
       "image",
@@ -256,10 +258,10 @@ describe("a rejected POST /v1/images/edits", () => {
       },
     ],
     ["17 images", "image", { files: Array.from({ length: 17 }, () => ["image[]", file] as const) }],
-    ["a file that is no image", "image", { files: [["image", jpeg]] }],
+    ["a file that isn't an image", "image", { files: [["image", jpeg]] }],
     ["a side of more than 16,384 pixels", "image", { files: [["image", pngFile(16_385, 8)]] }],
     [
-      "a mask that is no PNG",
+      "a mask that isn't a PNG",
       "mask",
       {
         files: [

@@ -5,7 +5,7 @@ import { mockUpstream } from "./upstream.ts";
 const KEYS = { RESIDENCY: "relaxed", OPENAI_API_KEY: "k", GEMINI_API_KEY: "k", XAI_API_KEY: "k" };
 const SUNBURST = "openai/gpt-image-2.5-sunburst";
 const IMAGE_MICRO = 2000;
-/** The most of a medium 1024x1024: 478 tokens and a half more, at $30 per million. */
+/** Maximum tokens of a medium 1024x1024 image: 478 and half as many again, at $30 per million. */
 const HELD_TOKENS = 717;
 const PICTURE = "iVBORw0KGgo=";
 
@@ -32,7 +32,7 @@ const draw = (fields: object = {}, bindings?: Env): Promise<Response> =>
     ...(bindings && { bindings }),
   });
 
-/** A charged response: its text and cost, which the balance confirms. */
+/** Returns a charged response's text and cost, which the balance confirms. */
 async function charged(sent: () => Promise<Response>) {
   const before = await balanceOf(key);
   const response = await sent();
@@ -48,7 +48,7 @@ async function made(fields: object, bindings?: Env): Promise<Made & { readonly c
   return { ...answer, cost };
 }
 
-/** A body in network chunks. Each comes some time after the one before was read. */
+/** Returns a body in network chunks, each sent some time after the previous one was read. */
 function inChunks(parts: string[], waitMs = 20): ReadableStream<Uint8Array> {
   const pull = async (stream: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
     await new Promise((resolve) => setTimeout(resolve, waitMs));
@@ -59,7 +59,7 @@ function inChunks(parts: string[], waitMs = 20): ReadableStream<Uint8Array> {
   return new ReadableStream({ pull }, { highWaterMark: 0 });
 }
 
-/** Responses of a provider. */
+/** Returns a provider with this response. */
 function answering(answer: object | string, type = "application/json") {
   const body = typeof answer === "string" ? answer : JSON.stringify(answer);
   const headers = { "content-type": type };
@@ -118,10 +118,10 @@ describe("POST /v1/images/generations", () => {
 
 describe("POST /v1/images/generations at OpenAI", () => {
   it.each([
-    ["its tokens", 1, { input_tokens: 10, output_tokens: 439 }, 10 * 5 + 439 * 30],
-    ["more tokens than held as held", 1, { input_tokens: 10, output_tokens: 90_000 }, 50 + 21_510],
+    ["the reported tokens", 1, { input_tokens: 10, output_tokens: 439 }, 10 * 5 + 439 * 30],
+    ["at most the held tokens", 1, { input_tokens: 10, output_tokens: 90_000 }, 50 + 21_510],
     [
-      "more images than n within the hold",
+      "at most the hold for more images than n",
       3,
       { input_tokens: 10, output_tokens: 1317 },
       50 + 21_510,
@@ -208,7 +208,7 @@ describe("POST /v1/images/generations at OpenAI", () => {
   });
 
   it.each([
-    ["without pictures", { created: 1, data: [], usage: { input_tokens: 1, output_tokens: 1 } }],
+    ["without images", { created: 1, data: [], usage: { input_tokens: 1, output_tokens: 1 } }],
     ["with an error", { error: { message: "broken", type: "server_error" } }],
     ["that isn't JSON", "{nonsense}"],
   ])("returns 502 for a response %s, and charges nothing", async (_, answer) => {
@@ -266,19 +266,19 @@ describe("POST /v1/images/generations at Google and xAI", () => {
   const textOnly = { content: { parts: [{ text: "I can't." }] }, finishReason: "STOP" };
   const PROMPT = { promptTokenCount: 10 };
   it.each([
-    ["a refused prompt", { ...refusedPrompt, usageMetadata: PROMPT }, 15],
+    ["a rejected prompt", { ...refusedPrompt, usageMetadata: PROMPT }, 15],
     [
-      "an image that is unsafe",
+      "an unsafe image",
       { candidates: [{ finishReason: "IMAGE_SAFETY" }], usageMetadata: PROMPT },
       15,
     ],
     [
-      "text only",
+      "a response with only text",
       { candidates: [textOnly], usageMetadata: { ...PROMPT, candidatesTokenCount: 20 } },
       15 + 20 * 7.5,
     ],
     [
-      "thoughts only",
+      "a response with only thoughts",
       {
         candidates: [{ finishReason: "MAX_TOKENS" }],
         usageMetadata: { ...PROMPT, thoughtsTokenCount: 100 },
@@ -304,7 +304,7 @@ describe("POST /v1/images/generations at Google and xAI", () => {
     expect(cost).toBe(15);
   });
 
-  it("charges the images that xAI returns, at most the requested number", async () => {
+  it("charges the images that xAI returns, up to the requested number", async () => {
     const { calls, bindings } = answering({ data: [1, 2, 3].map(() => ({ b64_json: PICTURE })) });
     const { cost } = await made({ model: "xai/grok-imagine-image-2.0", n: 2 }, bindings);
     expect(cost).toBe(80_000);

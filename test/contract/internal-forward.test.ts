@@ -32,7 +32,7 @@ describe("an invalid forwarded request", () => {
   });
 });
 
-/** Asks home for a session's request, as the other region does. */
+/** Forwards a session's request to the home region, as the other region does. */
 async function forward(token: string, method: string, path: string, sent: object | null) {
   const verified = await verifySession(token, keySecrets());
   const called = { keyHash: account.hash, ...(verified !== null && { shown: verified.shown }) };

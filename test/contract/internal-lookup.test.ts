@@ -14,7 +14,7 @@ beforeAll(async () => {
   body = lookupOf(account.hash);
 });
 
-/** What a peer is told of a key. */
+/** Returns the data of a key that a peer gets. */
 async function toldOf(hash: string): Promise<unknown> {
   const response = await deliver(await signed({ body: lookupOf(hash) }));
   expect(response.status).toBe(200);
@@ -23,7 +23,7 @@ async function toldOf(hash: string): Promise<unknown> {
 
 const INVALID = { ok: false, failure: { kind: "invalid_api_key" } };
 
-/** A lookup of so many bytes. */
+/** Returns a lookup with this number of bytes. */
 function padded(bytes: number): string {
   const pad = "x".repeat(bytes - lookupOf(account.hash, { pad: "" }).length);
   return lookupOf(account.hash, { pad });
@@ -55,11 +55,12 @@ describe("POST /internal/v1/lookup", () => {
     expect(await outcome(await deliver(message), account)).toBe("found");
   });
 
-  // Signatures use whole seconds: these round towards now, those of the 404s away from it.
+  // Signatures use whole seconds. These are rounded towards now, and those that return 404 away
+  // from it.
   it.each([
     [-29, Math.ceil],
     [29, Math.floor],
-  ])("accepts a message whose signature time is off by %i s", async (seconds, rounded) => {
+  ])("accepts a message signed at a time that is off by %i s", async (seconds, rounded) => {
     const signedAt = (rounded(Date.now() / 1000) + seconds) * 1000;
     expect(await outcome(await deliver(await signed({ body, signedAt })), account)).toBe("found");
   });

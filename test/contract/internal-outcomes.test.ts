@@ -20,7 +20,7 @@ beforeEach(async () => {
 
 const wallet = (): DurableObjectStub<Wallet> => env.WALLET.getByName(account.orgId);
 
-/** A hold that a peer's request has at its home; the id of the request. */
+/** Creates a hold of a peer's request in its home region. Returns the request's ID. */
 async function held(): Promise<string> {
   const id = mintId("req_", Date.now());
   const hold = holdOf(10, { id, most: micros(1000) });
@@ -187,7 +187,7 @@ describe("an invalid POST /internal/v1/outcomes", () => {
   it.each([
     ["no items", {}],
     ["items that are not a list", { items: {} }],
-    ["more than a hundred", { items: Array.from({ length: 101 }, () => null) }],
+    ["more than a hundred items", { items: Array.from({ length: 101 }, () => null) }],
   ])("returns 400 for %s", async (_name, message) => {
     const { status, body } = await sayAsPeer("outcomes", message);
     expect([status, body]).toMatchObject([400, { error: { param: "items" } }]);

@@ -9,7 +9,7 @@ function hash(): string {
   return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** When this region's register took the key for dead; asking again does not change it. */
+/** Returns when this region's key object recorded the revocation. */
 async function deadSince(keyHash: string): Promise<number> {
   return env.KEY_REGISTER.getByName(keyHash).revoke(Number.MAX_SAFE_INTEGER);
 }
@@ -82,7 +82,7 @@ describe("POST /internal/v1/revocations", () => {
 describe("an invalid POST /internal/v1/revocations", () => {
   it.each([
     ["no items", {}],
-    ["more than a hundred", { items: Array.from({ length: 101 }, () => null) }],
+    ["more than a hundred items", { items: Array.from({ length: 101 }, () => null) }],
   ])("returns 400 for %s", async (_name, message) => {
     const { status, body } = await sayAsPeer("revocations", message);
     expect([status, body]).toMatchObject([400, { error: { param: "items" } }]);

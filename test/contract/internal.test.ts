@@ -30,12 +30,12 @@ beforeEach(() => {
   }
 });
 
-/** A lookup of the account's key, signed by the US, with changes that are signed too. */
+/** Returns a lookup of the account's key, signed by the US together with the changes. */
 function lookup(change: Partial<PeerMessage> & { readonly path?: string } = {}) {
   return signed({ body: lookupOf(account.hash), ...change });
 }
 
-/** What comes of it when a message is delivered. */
+/** Delivers a message and returns the result. */
 async function delivered(message: SignedMessage, bindings?: Env): Promise<unknown> {
   return outcome(await deliver(message, bindings), account);
 }
@@ -165,7 +165,8 @@ describe("a key hash in a message from another region", () => {
     expect(await authorized()).toEqual([granted, 1]);
     valueOf(await wallet.revokeKey(known.hash, 1));
     expect(await authorized()).toMatchObject([{ failure: { kind: "invalid_api_key" } }, 1]);
-    expect(await authorized()).toMatchObject([{ ok: false }, 0]); // remembered from there on
+    // Later requests of the key use the cache.
+    expect(await authorized()).toMatchObject([{ ok: false }, 0]);
   });
 });
 

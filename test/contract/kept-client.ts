@@ -5,7 +5,7 @@ import type { KeptResponses } from "../../src/models/stored-responses/stored-res
 import { bindingsWith, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 
-/** PATCH of `keep_responses_hours`, as the organization's owner unless told otherwise. */
+/** Sets `keep_responses_hours`, by default as the organization's owner. */
 export const keepFor = (own: Account, hours: unknown, key = own.key): Promise<Response> =>
   send(`/v1/orgs/${own.orgId}/settings`, {
     method: "PATCH",
@@ -13,14 +13,14 @@ export const keepFor = (own: Account, hours: unknown, key = own.key): Promise<Re
     body: { keep_responses_hours: hours },
   });
 
-/** An organization that keeps its answers. */
+/** Creates an organization that stores responses. */
 export async function keeping(hours = 24): Promise<Account> {
   const own = await openAccount();
   expect((await keepFor(own, hours)).status).toBe(200);
   return own;
 }
 
-/** POST /v1/responses: `sandbox/echo` is asked "Hello there" unless the fields say otherwise. */
+/** Sends "Hello there" to `sandbox/echo` by POST /v1/responses, unless the fields differ. */
 export const say = (key: string, fields: object = {}, bindings?: Env): Promise<Response> =>
   send("/v1/responses", {
     key,
@@ -28,14 +28,16 @@ export const say = (key: string, fields: object = {}, bindings?: Env): Promise<R
     ...(bindings !== undefined && { bindings: Object.assign(bindings, clock()) }),
   });
 
-/** What `setClock` says, for bindings that were copied before: the same ones, which are one isolate. */
+/** Sets the clock of bindings that were already copied, so that they stay those of one isolate. */
 const clock = (): object => ({
   CLOCK_OFFSET_MS: (env as { readonly CLOCK_OFFSET_MS?: string }).CLOCK_OFFSET_MS,
 });
 
 export const keptOf = ({ orgId }: Pick<Account, "orgId">) => env.KEPT_RESPONSES.getByName(orgId);
 
-/** Every row of every table of an organization's object, binary as Latin-1 text. */
+/**
+ * Returns every row of every table of an organization's object, with binary data as Latin-1 text.
+ */
 export async function keptRows(own: Account): Promise<Readonly<Record<string, object[]>>> {
   return runInDurableObject(keptOf(own), (_: KeptResponses, { storage }) => {
     const { sql } = storage;
@@ -61,7 +63,7 @@ function readable(row: Record<string, SqlStorageValue>): object {
   );
 }
 
-/** The tests' objects, which keep an answer `ms` late; `kept` counts those that they have kept. */
+/** Returns bindings whose object stores responses `ms` late. `kept` counts the stored ones. */
 export function slowBindings(ms = 300): { readonly bindings: Env; readonly kept: () => number } {
   let kept = 0;
   const KEPT_RESPONSES = {
@@ -79,7 +81,7 @@ export function slowBindings(ms = 300): { readonly bindings: Env; readonly kept:
   return { bindings: bindingsWith({ KEPT_RESPONSES }), kept: () => kept };
 }
 
-/** What follows an answer. */
+/** Returns the fields that continue a response. */
 export const after = (previous: string, more: object = {}): object => ({
   previous_response_id: previous,
   input: "And now?",

@@ -99,7 +99,8 @@ describe("an organization that stores responses", () => {
       input: new Uint8Array(2),
       response: new Uint8Array(2),
     };
-    expect(await keptOf(own).keep(answer)).toMatchObject({ ok: true }); // an attempt that comes late
+    // an attempt that arrives late
+    expect(await keptOf(own).keep(answer)).toMatchObject({ ok: true });
     await errorOf(await read(first.id, own.key), 404);
   });
 
@@ -111,7 +112,7 @@ describe("an organization that stores responses", () => {
     await keepFor(poor, 24);
     const failed = await answered(await say(poor.key, { input: "word ".repeat(100) }));
     expect([failed.status, failed.store]).toEqual(["failed", false]);
-    setClock(Date.now() + HOUR_MS); // no request waits for them anymore
+    setClock(Date.now() + HOUR_MS); // no request waits for these responses anymore
     await errorOf(await read(id, own.key), 404);
     await errorOf(await read(failed.id, poor.key), 404);
   });
@@ -175,16 +176,16 @@ describe("an organization that does not store responses", () => {
     expect([counted.objects, counted.statements]).toEqual([2, 0]);
     await keepFor(own, 1);
     const first = await answered(await say(own.key, {}, counted.bindings));
-    await read(first.id, own.key); // it is kept by then
+    await read(first.id, own.key); // the response is stored by then
     counted.objects = 0;
     const second = await answered(await say(own.key, after(first.id), counted.bindings));
     await read(second.id, own.key);
-    // admission, stored response, hold, settle; then its own storing
+    // admission, stored response, hold and settlement, then the storing of its own response
     expect([counted.objects, counted.statements]).toEqual([5, 0]);
   });
 });
 
-/** What a key is answered that goes on from an answer, reads it and lists its input. */
+/** Returns the statuses of a key that continues a response, reads it and lists its input. */
 const may = async (key: string, id = ""): Promise<readonly number[]> => [
   (await say(key, after(id))).status,
   (await read(id, key)).status,
@@ -209,7 +210,8 @@ describe("access to stored responses", () => {
     const ALL = [200, 200, 200];
     const NONE = [400, 404, 404];
     const rows: readonly (readonly [string, keyof typeof ids, readonly number[]])[] = [
-      // an owner looks at all of its organization's, and goes on with its own keys'
+      // An owner can read all responses of the organization, and continue those of the owner's
+      // keys.
       [own.key, "mine", ALL],
       [second.key, "mine", ALL],
       [second.key, "bound", ALL],
@@ -226,7 +228,7 @@ describe("access to stored responses", () => {
     for (const [key, whose, statuses] of rows) {
       expect([whose, await may(key, ids[whose])]).toEqual([whose, statuses]);
     }
-    setClock(Date.now() + HOUR_MS); // no request waits for missing ones anymore
+    setClock(Date.now() + HOUR_MS); // no request waits for missing responses anymore
     expect(await may(stranger.key, ids.mine)).toEqual(NONE);
     for (const key of [limited.key, session.token, member.key, stranger.key]) {
       await errorOf(await forget(ids.mine ?? "", key), 404);
@@ -284,7 +286,7 @@ describe("the setting keep_responses_hours", () => {
     setClock(Date.now() + 2 * HOUR_MS);
     await errorOf(await read(id, own.key), 404);
     const later = await answered(await say(own.key));
-    expect((await read(later.id, own.key)).status).toBe(200); // waits until it is kept
+    expect((await read(later.id, own.key)).status).toBe(200); // waits until the response is stored
     setClock(Date.now() + 4 * HOUR_MS);
     expect((await read(later.id, own.key)).status).toBe(200);
     await keepFor(own, 1);

@@ -11,14 +11,14 @@ import { upstreamStream, USAGE } from "./upstream.ts";
 import { HOUR_MS } from "../../src/shared/clock.ts";
 
 type Item = Readonly<Record<string, unknown>>;
-/** One answered request, as its client knows it. */
+/** A request with its response, as the client has them. */
 type Turn = {
   readonly id: string;
   readonly parent: Turn | null;
-  /** What it added to the conversation, and what was answered, reasoning included. */
+  /** The items that it added to the conversation, including the response with reasoning. */
   readonly added: readonly Item[];
   readonly output: readonly Item[];
-  /** What it followed by its id; what it added is kept as it is where that is its parent. */
+  /** The turn that it continues by ID. Its own items are stored unchanged if that is its parent. */
   readonly follows: Turn | null;
   readonly endsAt: number;
   deleted: boolean;
@@ -28,7 +28,7 @@ const KINDS = ["text", "call", "thought", "thought and call"] as const;
 const WAYS = ["previous", "items", "mixed"] as const;
 export const step = fc.record({
   act: fc.constantFrom("ask", "ask", "ask", "ask", "ask", "delete", "later"),
-  /** Which turn it goes on from, 0 for none; which one before that it follows where it is mixed. */
+  /** The turn to continue, 0 for none, and the earlier turn whose ID is sent in a mixed request. */
   at: fc.nat({ max: 9 }),
   before: fc.nat({ max: 9 }),
   way: fc.constantFrom(...WAYS),
@@ -37,7 +37,7 @@ export const step = fc.record({
   model: fc.constantFrom("mock/own", "mock/other"),
   stream: fc.boolean(),
   include: fc.boolean(),
-  /** Whether its own items of before are named too, where they are kept as they were sent. */
+  /** Whether the request also refers to stored items by ID. */
   names: fc.boolean(),
 });
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
@@ -45,7 +45,7 @@ type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 export const KEPT_H = 24;
 const LATER_MS = 7 * HOUR_MS;
 
-/** What a provider answers: of OpenAI's own, else a chat completion. */
+/** Returns a provider's response in OpenAI's Responses format, or as a chat completion. */
 function replyOf(
   kind: Step["kind"],
   id: string,
@@ -73,7 +73,7 @@ function replyOf(
   ]);
 }
 
-/** An organization's conversations, and the provider that they are sent to. */
+/** An organization's conversations and their provider. */
 export class World {
   readonly turns: Turn[] = [];
   readonly #own: Account;
@@ -152,7 +152,9 @@ export class World {
     this.turns.push({ id, parent, added, output, follows, endsAt, deleted: false });
   }
 
-  /** What is sent, what is kept of it, and whether all that it names is. */
+  /**
+   * Returns the request, its expected stored items, and whether all items it refers to are stored.
+   */
   #asked(one: Step, parent: Turn | null, added: readonly Item[]) {
     const follows = followedBy(one, parent);
     const named = pathTo(parent).filter((turn) => !pathTo(follows).includes(turn));
@@ -180,7 +182,7 @@ const pathTo = (turn: Turn | null): readonly Turn[] =>
   turn === null ? [] : [...pathTo(turn.parent), turn];
 const historyOf = (turn: Turn | null): readonly Item[] => pathTo(turn).flatMap(itemsOf);
 
-/** The turn whose id is sent. */
+/** Returns the turn whose ID is sent. */
 function followedBy({ way, before }: Step, parent: Turn | null): Turn | null {
   if (way === "previous") return parent;
   return way === "items" ? null : (pathTo(parent)[before] ?? null);
@@ -196,7 +198,7 @@ function fieldsOf({ model, stream, include }: Step): object {
   };
 }
 
-/** The outputs of all calls that were made last, then what the user says. */
+/** Returns the outputs of the last calls, then the user's message. */
 function addedBy({ said }: Step, parent: Turn | null, number: number): readonly Item[] {
   const outputs = (parent?.output ?? [])
     .filter(({ type }) => type === "function_call")

@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import { admin, send } from "./client.ts";
 import type { Account, Sending } from "./client.ts";
 
-/** The key record of the interface. */
+/** A key as the API returns it. */
 export type KeyBody = {
   readonly id: string;
   readonly member_id: string;
@@ -25,7 +25,7 @@ type TestMember = {
 
 type Options = Pick<Sending, "bindings">;
 
-/** Another member of the organization, with a key of its own. */
+/** Adds a member with a key to the organization. */
 export async function addMember(account: Account, role: string): Promise<TestMember> {
   const memberId = crypto.randomUUID();
   await env.DB.prepare(
@@ -40,7 +40,7 @@ export async function addMember(account: Account, role: string): Promise<TestMem
   return { memberId, key: made.key, keyId: made.id };
 }
 
-/** POST /v1/keys; the body is sent as it is. */
+/** Sends POST /v1/keys with the body unchanged. */
 export function postKey(key: string, body: unknown, options: Options = {}): Promise<Response> {
   return send("/v1/keys", { key, body, ...options });
 }
@@ -62,17 +62,20 @@ export async function keysOf(key: string): Promise<readonly KeyBody[]> {
   return body.keys;
 }
 
-/** DELETE /v1/keys/{id}, the id as it stands in the path. */
+/** Sends DELETE /v1/keys/{id} with the ID unchanged. */
 export function deleteKey(key: string, id: string, options: Options = {}): Promise<Response> {
   return send(`/v1/keys/${id}`, { method: "DELETE", key, ...options });
 }
 
-/** The status that a request with this key has now. */
+/** Returns the current status of a request with this key. */
 export async function statusOf(key: string): Promise<number> {
   return (await send("/v1/models", { key })).status;
 }
 
-/** So many keys of the account's member, straight into the book, all of one moment. */
+/**
+ * Inserts this number of keys of the account's member, with the same creation time, into the
+ * database.
+ */
 export async function fillKeys(
   { orgId, memberId }: Account,
   count: number,
@@ -90,7 +93,7 @@ export async function fillKeys(
     .run();
 }
 
-/** Suspends the organization, or lets it go on: in the book and in its wallet. */
+/** Suspends or resumes the organization in the database and its wallet. */
 export async function suspend({ orgId }: Account, suspended = true): Promise<void> {
   await env.DB.prepare("UPDATE organizations SET status = ? WHERE id = ?")
     .bind(suspended ? "suspended" : "active", orgId)
@@ -98,7 +101,9 @@ export async function suspend({ orgId }: Account, suspended = true): Promise<voi
   await env.WALLET.getByName(orgId).configure({ suspended });
 }
 
-/** The tests' bindings, but D1 refuses statements of this kind, or registers fail to revoke in this way. */
+/**
+ * Returns the tests' bindings, in which D1 rejects some statements, or key objects fail to revoke.
+ */
 export function failingBindings(fault: {
   readonly statement?: RegExp;
   readonly revoke?: Readonly<Record<string, boolean>>;
@@ -120,7 +125,7 @@ export function failingBindings(fault: {
   };
 }
 
-/** The same object with another method of this name. */
+/** Returns the object with another method of this name. */
 function instead<T extends object>(target: T, name: string, method: unknown): T {
   return new Proxy(target, {
     get(whole, property) {

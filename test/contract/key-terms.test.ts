@@ -251,8 +251,8 @@ describe("a key with limits", () => {
   });
 });
 
-describe("a key's tokens per minute", () => {
-  it("admit a prompt by its estimated tokens, and count its actual tokens", async () => {
+describe("the limit on a key's tokens per minute", () => {
+  it("admits a prompt by its estimated tokens, and counts its actual tokens", async () => {
     const made = await createKey(account.key, { tpm_limit: 20_000 });
     const prose = "The gateway counts what a prompt is likely to take. ".repeat(430); // 22,360 bytes
     const answer = await chat(made.key, { messages: [{ role: "user", content: prose }] });
@@ -267,7 +267,7 @@ describe("a key's tokens per minute", () => {
   it.each([
     ["/v1/chat/completions", { messages: HELLO, max_tokens: 400 }, "max_tokens"],
     ["/v1/responses", { input: "Hi", max_output_tokens: 400 }, "max_output_tokens"],
-  ])("name the output limit of %s in a 400 for a request that never fits", async (...asked) => {
+  ])("names the output limit of %s in a 400 for a request that can never fit", async (...asked) => {
     const [path, fields, param] = asked;
     const { key } = await createKey(account.key, { tpm_limit: 300 });
     const response = await send(path, { key, body: { model: "sandbox/echo", ...fields } });

@@ -40,7 +40,7 @@ describe("POST /v1/keys", () => {
     expect(used.headers.get("x-ratelimit-limit-requests")).toBe("9");
     expect(used.headers.get("openai-organization")).toBe(account.orgId);
     await errorOf(await chat(made["key"] ?? "", { model: "none" }), 404);
-    expect(log.join("\n")).toContain(made["id"]); // the refusal has its line
+    expect(log.join("\n")).toContain(made["id"]); // the rejection has a log line
     const rows = await env.DB.prepare("SELECT * FROM keys").all();
     const secret = made["key"]?.slice(-20) ?? "";
     for (const text of [
@@ -64,7 +64,7 @@ describe("POST /v1/keys", () => {
     expect(await createKey(account.key, { name })).toMatchObject({ name });
   });
 
-  it("creates keys only for the caller's own member, so that nobody gains rights", async () => {
+  it("creates keys only for the caller's own member, so that no key gains rights", async () => {
     const member = await addMember(account, "member");
     const made = await createKey(member.key, { member_id: account.memberId });
     expect((await keysOf(made.key)).map((one) => one.id)).toEqual([made.id, member.keyId]);
@@ -101,7 +101,9 @@ describe("an invalid POST /v1/keys", () => {
   });
 });
 
-/** A body that arrives when it is told to; `asked` resolves when the application begins to read it. */
+/**
+ * Returns a body that the test completes. `asked` resolves when the application starts to read it.
+ */
 function heldBody(body: object): {
   stream: ReadableStream;
   asked: Promise<void>;
@@ -172,7 +174,8 @@ describe("POST /v1/keys at the maximum number of keys", () => {
     const now = Date.now();
     await fillKeys(account, 3, { createdAt: now - DAY_MS - 60_000, revokedAt: now });
     await fillKeys(account, 9998, { createdAt: now - DAY_MS + 60_000, revokedAt: now });
-    const { id } = await createKey(account.key); // with the account's first key 10,000
+    // 10,000 keys together with the account's first one
+    const { id } = await createKey(account.key);
     expect((await deleteKey(account.key, id)).status).toBe(200);
     const refused = await postKey(account.key, { name: "one more" });
     expect(refused.headers.get("x-should-retry")).toBe("false");

@@ -20,7 +20,7 @@ beforeEach(async () => {
   victim = await createKey(account.key, { name: "victim" });
 });
 
-/** Whether the list says that the victim is revoked. */
+/** Reports whether the list shows the victim as revoked. */
 async function listedAsRevoked(): Promise<boolean | undefined> {
   return (await keysOf(account.key)).find((one) => one.id === victim.id)?.revoked;
 }
@@ -82,7 +82,8 @@ describe("DELETE /v1/keys/{id}", () => {
   it("completes a revocation that only the database has", async () => {
     expect(await statusOf(victim.key)).toBe(200);
     await env.DB.prepare("UPDATE keys SET revoked_at = 7 WHERE id = ?").bind(victim.id).run();
-    expect(await statusOf(victim.key)).toBe(200); // the register learns it within a minute of use
+    // The key's object reads the revocation within a minute of use.
+    expect(await statusOf(victim.key)).toBe(200);
     expect((await deleteKey(account.key, victim.id)).status).toBe(200);
     expect(await statusOf(victim.key)).toBe(401);
     expect((await rowOf(victim.id)).revoked_at).toBe(7);
@@ -116,7 +117,8 @@ describe("DELETE /v1/keys/{id} during a failure", () => {
       expect(response.headers.get("retry-after")).toBe("1");
       expect((await errorOf(response, 503)).code).toBe(code);
       expect(await listedAsRevoked()).toBe(false);
-      expect(await statusOf(victim.key)).toBe(401); // its wallet was notified as well as its key object
+      // Both its wallet and its key object were notified.
+      expect(await statusOf(victim.key)).toBe(401);
       expect((await deleteKey(account.key, victim.id)).status).toBe(200);
       expect(await listedAsRevoked()).toBe(true);
       expect(await statusOf(victim.key)).toBe(401);
@@ -148,7 +150,7 @@ describe("DELETE /v1/keys/{id} during a failure", () => {
   });
 });
 
-/** The book is told by the key's register once it can be. */
+/** Waits until the key's object has updated the database. */
 async function bookIsTold(): Promise<void> {
   const register = env.KEY_REGISTER.getByName(await hashOf(victim.id));
   expect(await runDurableObjectAlarm(register)).toBe(true);

@@ -18,7 +18,7 @@ afterEach(() => setClock(null));
 
 type Made = { readonly id: string; readonly key: string };
 
-/** POST /v1/keys under the Idempotency-Key "order-7", unless told otherwise. */
+/** Sends POST /v1/keys with the Idempotency-Key "order-7" by default. */
 function create(fields: object = {}, options: Sending = {}): Promise<Response> {
   const headers = { [HEADER]: "order-7" };
   return send("/v1/keys", {
@@ -34,13 +34,13 @@ async function made(response: Response): Promise<Made> {
   return response.json<Made>();
 }
 
-/** The ids of the organization's keys, the one it was opened with left out. */
+/** Returns the IDs of the organization's keys, except the first one. */
 async function keyIds(): Promise<string[]> {
   const { keys } = await (await send("/v1/keys", { key: account.key })).json<{ keys: Made[] }>();
   return keys.map((key) => key.id).filter((id) => id !== account.keyId);
 }
 
-/** Rows that fill the organization up to its 1,000 active keys. */
+/** Inserts keys up to the maximum of 1,000 active ones. */
 async function fillUp(): Promise<void> {
   await env.DB.prepare(
     `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 999)
@@ -52,7 +52,7 @@ async function fillUp(): Promise<void> {
     .run();
 }
 
-/** The book, but what a batch answers is lost: before it was carried out, or after. */
+/** Returns a database that loses the response of a batch, before or after running it. */
 function losing(when: "before" | "after"): Env {
   const DB = new Proxy(env.DB, {
     get(target, property) {

@@ -141,7 +141,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     expect(seen).toEqual([200, 200, 200, 429]);
   });
 
-  it("lets a key with limits rotate itself and keeps its limits, but no other key", async () => {
+  it("lets a key with limits rotate itself with the same limits, but not another key", async () => {
     const { key: first, id } = await createKey(account.key, { budget_dollars: 0.5 });
     const other = await createKey(account.key);
     const { key } = await rotated(first, id);
@@ -197,7 +197,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     ["a missing overlap", {}, "overlap_seconds"],
     ["an overlap below zero", { overlap_seconds: -1 }, "overlap_seconds"],
     ["an overlap over thirty days", { overlap_seconds: 30 * 86_400 + 1 }, "overlap_seconds"],
-    ["an overlap of part of a second", { overlap_seconds: 0.5 }, "overlap_seconds"],
+    ["an overlap with a fraction of a second", { overlap_seconds: 0.5 }, "overlap_seconds"],
     ["an unknown field", { overlap_seconds: 0, key: "mine" }, "key"],
   ])("returns 400 with param for %s, and keeps the key unchanged", async (_, body, param) => {
     const { key, id } = await createKey(account.key);

@@ -21,11 +21,14 @@ beforeEach(async () => {
 });
 afterEach(() => shiftClock(null));
 
-/** `last_used_at` of the account's one key, as it lists itself, Unix ms; 0 before the first use. */
-/** How far the clocks of a test and of the objects may lie apart: each moves with its own input and output. */
+/** Returns `last_used_at` of the account's key in Unix ms, or 0 before its first use. */
+/**
+ * Maximum difference between the clocks of a test and of the objects, because each moves with its
+ * own input and output.
+ */
 const CLOCKS_MS = 1000;
 
-/** As the book has it: to read it with the key would use the key. */
+/** Reads the database, because a request with the key would be a use. */
 async function lastUsed(): Promise<number> {
   const row = await env.DB.prepare("SELECT last_used_at FROM keys WHERE org_id = ?")
     .bind(account.orgId)
@@ -33,7 +36,7 @@ async function lastUsed(): Promise<number> {
   return row?.last_used_at ?? 0;
 }
 
-/** So many requests at once with the account's key, all admitted. */
+/** Sends this number of concurrent requests with the account's key. All must be admitted. */
 async function burst(count: number): Promise<void> {
   const answers = await Promise.all(Array.from({ length: count }, () => statusOf(account.key)));
   expect(new Set(answers)).toEqual(new Set([200]));
@@ -51,7 +54,7 @@ function placesOf(keys: readonly KeyBody[]): readonly string[] {
   return keys.map((one) => `${one.created_at} ${one.id}`);
 }
 
-/** The statement, run through `run` however it is run. */
+/** Returns the statement, which calls `run` for every way of running it. */
 function watched(
   statement: D1PreparedStatement,
   run: <T>(work: () => Promise<T>) => Promise<T>,
@@ -64,7 +67,7 @@ function watched(
   } as unknown as D1PreparedStatement;
 }
 
-/** Notes how many rows each `all` has read. */
+/** Records the number of rows that each `all` reads. */
 function countingReads(statement: D1PreparedStatement, reads: number[]): D1PreparedStatement {
   return watched(statement, async (work) => {
     const answer = await work();
@@ -167,7 +170,7 @@ describe("GET /v1/keys", () => {
         if (now === 8) eight.resolve();
         try {
           await eight.promise;
-          await scheduler.wait(30); // for a ninth
+          await scheduler.wait(30); // waits for a ninth call
           return await run();
         } finally {
           now--;
@@ -220,12 +223,14 @@ describe("GET /v1/keys", () => {
       expect(noted()).toBe(1);
       shiftClock(MINUTE_MS + 1000);
       expect(await statusOf(account.key)).toBe(200);
-      // the wallet's alarm may bring the burst's last use before the request brings its own: once, either way
+      // The wallet's alarm can write the last use before the request does. Either way, it is
+      // written once.
       const laterMs = startMs + MINUTE_MS / 2;
       await eventually(async () => expect(await lastUsed()).toBeGreaterThanOrEqual(laterMs));
       const last = await lastUsed();
       expect(noted()).toBe(2);
-      // the clock goes back by two minutes, then on by more than one: noted again, with an earlier time
+      // The clock steps back by two minutes, then forward by more than one. The use is written
+      // again, with an earlier time.
       for (const offsetMs of [-MINUTE_MS, 5000]) {
         shiftClock(offsetMs);
         expect(await statusOf(account.key)).toBe(200);

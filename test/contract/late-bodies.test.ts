@@ -14,7 +14,7 @@ beforeEach(async () => {
   dying = await addMember(account.orgId, "owner");
 });
 
-/** How many places the account's wallet has given to the dying key. */
+/** Returns the number of admissions of the revoked key in the account's wallet. */
 function admissions(): Promise<number> {
   return runInDurableObject(env.WALLET.getByName(account.orgId), (_wallet: Wallet, { storage }) => {
     return storage.sql
@@ -26,7 +26,10 @@ function admissions(): Promise<number> {
   });
 }
 
-/** What a request is answered whose body comes once its key has died: it was admitted before. */
+/**
+ * Returns the response to a request that was admitted, and whose body arrives after the key was
+ * revoked.
+ */
 async function lateAnswer(method: string, path: string, fields: object): Promise<Response> {
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();
@@ -39,7 +42,7 @@ async function lateAnswer(method: string, path: string, fields: object): Promise
 
 const organization = (): string => `/v1/orgs/${account.orgId}`;
 
-/** All that a late body could change. */
+/** Returns everything that a late body could change. */
 async function state(): Promise<unknown[]> {
   const paths = ["/v1/users", organization(), `${organization()}/settings`];
   const answers = await Promise.all(paths.map((path) => send(path, { key: account.key })));

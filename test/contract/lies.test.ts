@@ -22,7 +22,7 @@ beforeAll(async () => {
 
 type Bill = { readonly status: number; readonly cost: number; readonly held: number };
 
-/** Sends a request to a provider that answers with this JSON. The balance confirms the cost. */
+/** Sends a request to a provider with this response. The balance confirms the cost. */
 async function billed(path: string, body: object, answer: object): Promise<Bill> {
   mockUpstream(() => Response.json(answer));
   const bindings = bindingsWith(KEYS);
@@ -39,9 +39,9 @@ async function billed(path: string, body: object, answer: object): Promise<Bill>
   return { status, cost, held: receipt.held_micro };
 }
 
-/** A provider's count: missing, nothing, the truth or a lie. */
+/** Counts that a provider can report: none, zero, the right one, or a wrong one. */
 const counts = (most: number) => fc.oneof(fc.constantFrom(undefined, 0), fc.nat(most));
-/** The count that is billed: the report within the hold, or the hold. */
+/** Returns the billed count: the report up to the hold, or the hold. */
 const within = (reported: number | undefined, held: number): number =>
   reported === undefined || reported === 0 ? held : Math.min(reported, held);
 
@@ -155,7 +155,7 @@ describe.each(SHORT_HEADERS)(
   "the hold for a $name file whose header is too short",
   ({ file, frameSeconds }) => {
     it("covers all frames, so that the provider's seconds are charged", async () => {
-      const price = 75; // of a second, in micro-credits
+      const price = 75; // micro-credits per second
       await expectBills(
         fc.asyncProperty(
           fc.integer({ min: 100, max: 400 }),

@@ -9,11 +9,11 @@ import { createKey, deleteKey } from "./key-client.ts";
 
 const TERMS = { budget_dollars: 0.5, budget_period: "day", rpm_limit: 900, end_user: "ann" };
 const MANAGED = KEY_ROUTES.filter(({ reach }) => reach === "managed");
-/** Paths that a key with limits may ask, and a session may not. */
+/** Paths that accept a key with limits, but no session. */
 const OF_KEYS = KEY_ROUTES.filter((row: KeyRoute) => row.sessions === false);
 const nameOf = ({ method, path }: KeyRoute): string => `${method} ${path}`;
 
-/** Asks a path of the table with the caller's own things in it, and what would lift a limit as its body. */
+/** Calls a path with the caller's own objects and a body that would lift a limit. */
 function ask({ method, path }: KeyRoute, key: string, id: string): Promise<Response> {
   const body =
     method === "POST" || method === "PATCH" ? { budget_dollars: null, rpm_limit: 1000 } : undefined;
@@ -29,7 +29,10 @@ function idOf({ path }: KeyRoute, { account, keyId, webhookId }: Own): string {
   return path.startsWith("/v1/keys") ? keyId : "ann";
 }
 
-/** All that its owner can read of what these paths could change; when a key was last used apart. */
+/**
+ * Returns everything that its owner can read and these paths could change, except last uses of
+ * keys.
+ */
 async function read({ key, orgId }: Account): Promise<readonly string[]> {
   const organization = `orgs/${orgId}`;
   const lists = ["keys", "users", "webhooks", "sessions", "events"];
@@ -42,7 +45,7 @@ async function read({ key, orgId }: Account): Promise<readonly string[]> {
   );
 }
 
-/** What its owner can read, and what the book and the wallet have stored of its keys and end users. */
+/** Returns the owner's data, and the stored keys and end users in the database and the wallet. */
 async function kept(account: Account): Promise<unknown> {
   const { orgId } = account;
   const { results } = await env.DB.prepare(
@@ -56,7 +59,7 @@ async function kept(account: Account): Promise<unknown> {
   return { results, users, read: await read(account) };
 }
 
-/** Something of its owner's by which a change could be seen: settings, a quota, a webhook. */
+/** Creates settings, a quota and a webhook, so that a change would be visible. */
 async function furnish({ key, orgId }: Account): Promise<string> {
   const settings = { default_user_daily_quota_dollars: 5 };
   const user = { external_id: "ann", daily_quota_dollars: 1 };
@@ -92,7 +95,7 @@ describe("every path that could lift a limit", () => {
     expect(await kept(account)).toEqual(before);
   });
 
-  it("appears in the list that this test checks", () => {
+  it("every path that could lift a limit is in this test's list", () => {
     const open = KEY_ROUTES.filter(
       ({ reach, method }) => reach !== "managed" && reach !== "paid" && method !== "GET",
     );
@@ -113,7 +116,7 @@ describe("every path that could lift a limit", () => {
   });
 });
 
-it("POST /v1/sessions rejects a session with wider limits than its key, and a rotation keeps the key's limits", async () => {
+it("POST /v1/sessions rejects a session with wider limits than its key, and a rotation keeps the limits", async () => {
   const account = await openAccount();
   const expires = new Date(Date.now() + 600_000).toISOString();
   const limited = await createKey(account.key, {

@@ -11,7 +11,10 @@ beforeEach(async () => {
   account = await openAccount({ credits: 100_000 });
 });
 
-/** Takes the organization out of the database, as a restore to a time before it does; its wallet publishes again. */
+/**
+ * Removes the organization from the database, as a restore to an earlier time does. Its wallet
+ * publishes again.
+ */
 async function lose(): Promise<void> {
   const tables = ["keys", "members", "balances"].map((table) =>
     env.DB.prepare(`DELETE FROM ${table} WHERE org_id = ?`).bind(account.orgId),
@@ -51,7 +54,7 @@ it("GET /admin/v1/orgs lists a lost organization, which can be created again wit
   expect((await chat(made.key.key)).status).toBe(200);
 });
 
-it("POST /admin/v1/orgs rejects restore_id for an organization that isn't lost, and changes nothing for a taken slug", async () => {
+it("POST /admin/v1/orgs rejects restore_id for an organization that isn't lost, and changes nothing for a slug in use", async () => {
   for (const restore_id of [account.orgId, crypto.randomUUID()]) {
     const error = await errorOf(await restore({ restore_id }), 409);
     expect(error.param).toBe("restore_id");

@@ -21,12 +21,12 @@ async function mayOf(cookie: string): Promise<May> {
 const named = (method: string, path: string): string =>
   `${method} ${path.replaceAll(/:(\w+)(?:\{[^/]+\})?/g, "{$1}")}`;
 
-/** Reads that want nothing but the organization's id in their path. */
+/** Reads whose path contains only the organization's ID. */
 const READS = KEY_ROUTES.filter(
   ({ method, path }) => method === "GET" && path !== "/v1/generation" && !/:(?!org_id)/.test(path),
 ).map(({ path }) => path);
 
-/** Each of these reads is answered for who may, and 403 for anybody else. */
+/** Checks that each read is allowed exactly as `may` states, and returns 403 otherwise. */
 async function expectTrue(cookie: string, may: May): Promise<void> {
   for (const path of READS) {
     const { status } = await page(path.replace(":org_id", account.orgId), cookie);

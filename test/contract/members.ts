@@ -5,7 +5,7 @@ import { admin } from "./client.ts";
 
 export type MadeKey = { readonly id: string; readonly key: string };
 
-/** A new member of an organization; its id. */
+/** Adds a member to an organization. Returns its ID. */
 export async function addMember(orgId: string, role: Role): Promise<string> {
   const email = `${crypto.randomUUID()}@example.com`;
   const response = await admin("POST", `/orgs/${orgId}/members`, { email, role });
@@ -13,7 +13,7 @@ export async function addMember(orgId: string, role: Role): Promise<string> {
   return (await response.json<{ id: string }>()).id;
 }
 
-/** One more key of a member, for 1000 requests a minute. */
+/** Creates another key of a member, for 1,000 requests per minute. */
 export async function addKey(orgId: string, memberId: string): Promise<MadeKey> {
   const path = `/orgs/${orgId}/members/${memberId}/keys`;
   const response = await admin("POST", path, { name: "more", rpm_limit: 1000 });
@@ -21,12 +21,12 @@ export async function addKey(orgId: string, memberId: string): Promise<MadeKey> 
   return response.json<MadeKey>();
 }
 
-/** The key of a new member with this role. */
+/** Creates a member with this role. Returns its key. */
 export async function keyWithRole(orgId: string, role: Role): Promise<string> {
   return (await addKey(orgId, await addMember(orgId, role))).key;
 }
 
-/** Suspends the organization, in its wallet, in the book or in both, as an operator's call does. */
+/** Suspends the organization in its wallet, the database or both, as an operator's call does. */
 export async function suspend(orgId: string, where: readonly ("wallet" | "book")[]): Promise<void> {
   if (where.includes("wallet")) {
     expect((await env.WALLET.getByName(orgId).configure({ suspended: true })).ok).toBe(true);

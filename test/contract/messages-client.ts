@@ -13,7 +13,7 @@ afterEach(() => {
 
 export type Json = Record<string, unknown>;
 
-/** POST /v1/messages: `sandbox/echo` is asked "Hello there" unless the fields say otherwise. */
+/** Sends "Hello there" to `sandbox/echo` by POST /v1/messages, unless the fields differ. */
 export function messages(
   key: string | undefined,
   fields: Json = {},
@@ -24,14 +24,14 @@ export function messages(
   return send("/v1/messages", { key, body, ...options });
 }
 
-/** The message of a 200. */
+/** Returns the message of a 200. */
 export async function messageOf(response: Response): Promise<Json> {
   const text = await response.text();
   expect([response.status, text]).toEqual([200, expect.any(String)]);
   return messageSchema.parse(JSON.parse(text));
 }
 
-/** A stream's message as a strict client puts it together, with what its start said of usage. */
+/** Returns a stream's message as a strict client joins it, with the usage of its start. */
 export async function foldedOf(response: Response): Promise<{ message: Json; started: Json }> {
   expect(response.status).toBe(200);
   expect(response.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
@@ -39,7 +39,10 @@ export async function foldedOf(response: Response): Promise<{ message: Json; sta
   return folded(events);
 }
 
-/** One message_start, blocks, one message_delta, one message_stop, in this order. */
+/**
+ * The events must be one message_start, blocks, one message_delta and one message_stop, in this
+ * order.
+ */
 export function folded(events: readonly Event[]): { message: Json; started: Json } {
   const [first, ...rest] = events;
   const [delta, last] = rest.splice(-2);
@@ -55,7 +58,7 @@ export function folded(events: readonly Event[]): { message: Json; started: Json
   return { message: { ...start, content, ...end }, started: start["usage"] as Json };
 }
 
-/** The refusal in the dialect's own shape: status, type, our code, whole error. */
+/** Returns an error in Anthropic's format: status, type, our code and the whole error. */
 export async function refusalOf(response: Response): Promise<{
   readonly status: number;
   readonly type: string;
@@ -72,7 +75,7 @@ export async function refusalOf(response: Response): Promise<{
   return { status: response.status, type, message, details, code, param };
 }
 
-/** A model that Anthropic itself serves, and one that any other host does after it. */
+/** A model that Anthropic serves itself, and one of another provider. */
 const MODELS = JSON.stringify([
   {
     id: "mock/claude",
@@ -107,7 +110,7 @@ const MODELS = JSON.stringify([
 ]);
 export const ANTHROPIC_SECRET = "anthropic.canary.secret";
 
-/** As `mockUpstream`, with Anthropic beside the other host. */
+/** Like `mockUpstream`, with Anthropic as an additional provider. */
 export function mockAnthropic(answer: (call: UpstreamCall) => Response | Promise<Response>): {
   readonly calls: readonly UpstreamCall[];
   readonly bindings: Env;

@@ -46,7 +46,7 @@ function answered(isNative: boolean, stream: boolean): Response {
 
 const FUNCTION = { name: "look", input_schema: { type: "object" } };
 const typed = (type: string): Json => ({ tools: [{ type, name: "theirs" }, FUNCTION] });
-/** What a client may call things, none of which a header could hold as it came. */
+/** Names in requests that don't fit in a header unchanged. */
 const NAMED: Readonly<Record<string, Json>> = {
   "a tool's type with a line break": typed("a\r\nset-cookie: b"),
   "a tool's type with other control characters": typed("a\u0000\u007f\u2028é"),
@@ -59,9 +59,9 @@ const WAYS = [true, false].flatMap((isNative) =>
   [true, false].map((stream) => ({ isNative, stream })),
 );
 
-describe("a name that doesn't fit in a header, for an Anthropic model and another model", () => {
+describe("a name that is too long for a header, for an Anthropic model and another model", () => {
   it.each(Object.entries(NAMED))(
-    "causes no error, and appears shortened in the x-dropped header: %s",
+    "causes no error, and is shortened in the x-dropped header: %s",
     async (_, fields) => {
       for (const { isNative, stream } of WAYS) {
         const mock = isNative ? mockAnthropic : mockUpstream;
@@ -86,14 +86,14 @@ describe("a tool name of 65 to 128 characters", () => {
   const tools = names.map((name) => ({ ...FUNCTION, name }));
   const fields = { tools, tool_choice: { type: "tool", name: names[2] } };
 
-  it("reaches Anthropic unchanged, even next to names with the same beginning", async () => {
+  it("reaches Anthropic unchanged, even next to names that begin the same way", async () => {
     const { calls, bindings } = mockAnthropic(() => answered(true, false));
     await messageOf(await messages(key, { model: "mock/claude", ...fields }, { bindings }));
     expect(calls.map(({ body }) => body)).toMatchObject([fields]);
   });
 
   it.each([false, true])(
-    "becomes shorter for another provider, but not in the response (streamed: %s)",
+    "becomes shorter only for another provider, and stays unchanged in the response (streamed: %s)",
     async (stream) => {
       const { calls, bindings } = mockAnthropic(({ url, body }) => {
         if (url.includes("anthropic")) return new Response(null, { status: 503 });
@@ -132,7 +132,7 @@ describe("a tool name of 65 to 128 characters", () => {
     },
   );
 
-  it("works at count_tokens, and returns 400 with its param at 129 characters", async () => {
+  it("works at count_tokens, while 129 characters return 400 with the param", async () => {
     const { bindings } = mockAnthropic(() => Response.json({ input_tokens: 7 }));
     const said = [{ role: "user", content: "Hello there" }];
     for (const model of ["mock/claude", "sandbox/echo"]) {

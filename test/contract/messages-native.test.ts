@@ -53,7 +53,7 @@ const MESSAGE = {
   stop_details: null,
   usage: USAGE,
 };
-/** 100 at 1, 40 at 1.25, 60 at 0.1 and 10 at 5 micros a token. */
+/** 100 tokens at 1, 40 at 1.25, 60 at 0.1 and 10 at 5 micro-credits */
 const COST = 100 + 50 + 6 + 50;
 
 const answer = (): Response =>
@@ -74,7 +74,7 @@ function streamed(...events: Json[]): Response {
   return new Response(text.join(""), { headers: SSE });
 }
 
-/** The same, but what comes last comes when the rest was read. */
+/** Returns the same stream, whose last event arrives after the rest was read. */
 function interrupted(last: Json, ...events: Json[]): Response {
   const parts = [streamed(...events), streamed(last)];
   const body = new ReadableStream<Uint8Array>(
@@ -90,7 +90,7 @@ function interrupted(last: Json, ...events: Json[]): Response {
   return new Response(body, { headers: SSE });
 }
 
-/** The first blocks, and the rest when `resumed` is. */
+/** Returns the first blocks, and the rest once `resumed` resolves. */
 function silentUntil(resumed: Promise<void>): Response {
   const parts = [streamed(START, ...BLOCKS.slice(0, 3)), streamed(...BLOCKS.slice(3), ...END)];
   let at = 0;
@@ -108,7 +108,7 @@ function silentUntil(resumed: Promise<void>): Response {
   return new Response(body, { headers: SSE });
 }
 
-/** A whole body; `then` is called once, when the word has come. */
+/** Reads a body completely. Calls `then` once the text has arrived. */
 async function readUntil(response: Response, word: string, then: () => void): Promise<string> {
   let said = "";
   let isThere = false;
@@ -160,7 +160,7 @@ const END: Json[] = [
 ];
 
 describe("POST /v1/messages at Anthropic", () => {
-  it("forwards the client's content blocks, cache_control and betas, with our model name, output cap and service tier", async () => {
+  it("forwards the client's content blocks, cache_control and betas, with our own model name, output cap and service tier", async () => {
     const { calls, bindings } = mockAnthropic(answer);
     const system = [
       { type: "text", text: "x-anthropic-billing-header: cc_version=2;" },
@@ -193,7 +193,7 @@ describe("POST /v1/messages at Anthropic", () => {
     });
   });
 
-  it("returns the message unchanged except for our ID and model, and charges it exactly", async () => {
+  it("returns the message unchanged except for its ID and model, and charges it exactly", async () => {
     const { bindings } = mockAnthropic(answer);
     const before = await balanceOf(key);
     const response = await messages(key, { model: "mock/claude" }, { bindings });
@@ -231,7 +231,7 @@ describe("POST /v1/messages at Anthropic", () => {
     expect(message["content"]).toEqual([THOUGHT, { type: "text", text: "Well." }]);
     expect(message).toMatchObject({ model: "mock/claude", stop_reason: "end_turn" });
     expect(started).toMatchObject({
-      output_tokens_details: null, // nothing is thought yet
+      output_tokens_details: null, // no thinking was requested yet
       input_tokens: 100,
       cache_read_input_tokens: 60,
       output_tokens: 1,
@@ -240,7 +240,7 @@ describe("POST /v1/messages at Anthropic", () => {
     expect(before - (await balanceOf(key))).toBe(COST);
   });
 
-  it("fails over to the next route and converts the request if Anthropic is overloaded before the first block", async () => {
+  it("fails over to the next route with a converted request if Anthropic is overloaded before the first block", async () => {
     const { calls, bindings } = mockAnthropic(({ url }) =>
       url.includes("anthropic")
         ? streamed(START, {
@@ -297,7 +297,7 @@ describe("POST /v1/messages at Anthropic", () => {
     expect(calls[0]?.body["messages"]).toEqual(said);
   });
 
-  it("returns the text of Anthropic's 400 errors, because clients search it", async () => {
+  it("returns the text of Anthropic's 400 errors, because clients search that text", async () => {
     const words = "messages.1.content.0: Invalid `signature` in `thinking` block";
     const { bindings } = mockAnthropic(() =>
       Response.json(
@@ -320,7 +320,7 @@ describe("POST /v1/messages at Anthropic", () => {
     const system = [
       { type: "text", text: "You code.", cache_control: { type: "ephemeral", ttl: "1h" } },
     ];
-    // 10 written at 1.25 and 30 at twice 1 instead of 40 at 1.25
+    // 10 tokens written at 1.25 and 30 at twice 1, instead of 40 at 1.25
     const cost = COST - 50 + 13 + 60;
     for (const stream of [false, true]) {
       const before = await balanceOf(key);
@@ -368,11 +368,11 @@ describe("POST /v1/messages at Anthropic", () => {
     expect(folded(events).message).toMatchObject({ stop_reason: "end_turn" });
   });
 
-  it("reports in x-dropped the sampling parameters that the model rejects", async () => {
+  it("lists in x-dropped the sampling parameters that the model rejects", async () => {
     const { calls, bindings } = mockAnthropic(answer);
     const tuned = { model: "mock/claude", temperature: 0.5, top_p: 0.9, top_k: 4 };
     const one = await messages(key, tuned, { bindings });
-    expect(one.headers.get("x-dropped")).toBe("top_p"); // one of the two
+    expect(one.headers.get("x-dropped")).toBe("top_p"); // one of the two fields
     const thinking = { type: "enabled", budget_tokens: 1024 };
     const none = await messages(key, { ...tuned, thinking, max_tokens: 2048 }, { bindings });
     expect(none.headers.get("x-dropped")).toBe("temperature, top_p, top_k");

@@ -21,7 +21,7 @@ describe("POST /v1/messages with an error", () => {
       status: 402,
       type: "billing_error",
       code: "insufficient_balance",
-      // Claude Code matches this text, asks for credits and stops
+      // Claude Code matches this text, suggests adding credits, and stops.
       message: expect.stringMatching(
         /^Insufficient credits\. Your credit balance is too low: this request needs at least \d+/,
       ),
@@ -79,7 +79,7 @@ describe("POST /v1/messages with an error", () => {
     expect(await balanceOf(key)).toBe(before);
   });
 
-  it("rejects the field thread with the error that SDKs expect, even if other fields are invalid", async () => {
+  it("rejects the beta field thread with the error that SDKs expect, even if other fields are invalid", async () => {
     const fields = { thread: { type: "create" }, max_tokens: "many" };
     const path = "/v1/messages/count_tokens";
     const body = { model: "sandbox/echo", messages: [], ...fields };
@@ -151,7 +151,7 @@ describe("POST /v1/messages with an error", () => {
       "input length and `max_tokens` exceed context limit: 180000 + 32000 > 200000",
     ],
   ])(
-    "reports a too long context in the words that make clients shorten it: %s",
+    "reports a too long context with the text that makes clients shorten it: %s",
     async (told, said) => {
       const { bindings } = mockUpstream(() =>
         Response.json({ error: { message: told } }, { status: 400 }),
@@ -165,13 +165,13 @@ describe("POST /v1/messages with an error", () => {
     },
   );
 
-  it("returns no body for HEAD / without a key, which clients send as a connection check", async () => {
+  it("returns no body for HEAD / without a key, which clients use as a connection check", async () => {
     const response = await send("/", { method: "HEAD" });
     expect(response.status).toBeLessThan(500);
     expect(await response.text()).toBe("");
   });
 
-  it("returns 413 if the provider finds the body too large, and 400 if the prompt is too long", async () => {
+  it("returns 413 if the provider rejects the body as too large, and 400 if the prompt is too long", async () => {
     const told = ["Request too large.", "prompt is too long: 9 tokens > 8 maximum"];
     const { bindings } = mockUpstream(() =>
       Response.json({ error: { message: told.shift() } }, { status: 413 }),

@@ -58,7 +58,7 @@ describe("POST /v1/messages", () => {
     expect(response.headers.get("request-id")).toBe(response.headers.get("x-request-id"));
   });
 
-  it("streams the same message, with input tokens at the start, and ends after the charge", async () => {
+  it("streams the same message, with input tokens at the start, and ends only after the charge", async () => {
     const whole = await messageOf(await messages(key));
     const before = await balanceOf(key);
     const response = await messages(key, { stream: true });
@@ -232,8 +232,8 @@ describe("POST /v1/messages", () => {
   });
 });
 
-describe("a conversation from another endpoint", () => {
-  it("can move from chat completions to messages and back", async () => {
+describe("a conversation that began at another endpoint", () => {
+  it("can continue from chat completions to messages and back", async () => {
     const { bindings } = mockUpstream(() => upstreamCompletion());
     const message = await messageOf(await messages(key, { model: "mock/chat" }, { bindings }));
     const [block] = message["content"] as Json[];
@@ -306,25 +306,32 @@ describe("GET /v1/models for Anthropic clients", () => {
   });
 
   it.each([
-    ["another's x-api-key with our Bearer", () => ({ "x-api-key": "sk-ant-theirs" }), "list"],
-    ["the same key in both", () => ({ "x-api-key": key }), "list"],
     [
-      "our x-api-key with another's Bearer",
+      "another service's x-api-key with our Bearer token",
+      () => ({ "x-api-key": "sk-ant-theirs" }),
+      "list",
+    ],
+    ["the same key in both headers", () => ({ "x-api-key": key }), "list"],
+    [
+      "our x-api-key with another service's Bearer token",
       () => ({ "x-api-key": key, authorization: "Bearer sk-theirs" }),
       undefined,
     ],
-    ["a version with our Bearer", () => VERSION, undefined],
-  ])("returns the format of the API whose key was accepted: %s", async (_, headers, object) => {
-    const given = headers();
-    const response = await send("/v1/models", {
-      ...("authorization" in given ? {} : { key }),
-      headers: given,
-    });
-    const body = await response.json<{ object?: string }>();
-    expect([response.status, body.object]).toEqual([200, object]);
-  });
+    ["an Anthropic version with our Bearer token", () => VERSION, undefined],
+  ])(
+    "returns the API format that matches the accepted key header: %s",
+    async (_, headers, object) => {
+      const given = headers();
+      const response = await send("/v1/models", {
+        ...("authorization" in given ? {} : { key }),
+        headers: given,
+      });
+      const body = await response.json<{ object?: string }>();
+      expect([response.status, body.object]).toEqual([200, object]);
+    },
+  );
 
-  it("returns a model's name, date and context window, also with x-api-key only", async () => {
+  it("returns a model's name, date and context window, even if only x-api-key is sent", async () => {
     const listed = await send("/v1/models?limit=1", { headers: { "x-api-key": key } });
     const [first] = (await listed.json<Page>()).data;
     expect(first).toEqual({
@@ -359,7 +366,7 @@ describe("GET /v1/models for Anthropic clients", () => {
     expect(await refusalOf(await send(path, { headers: VERSION }))).toMatchObject({ status: 401 });
   });
 
-  it("explains a doubled /v1 in the path", async () => {
+  it("explains a /v1 that occurs twice in the path", async () => {
     const body = { model: "sandbox/echo", max_tokens: 9, messages: [HI] };
     const refused = await refusalOf(await send("/v1/v1/messages", { key, body }));
     expect(refused).toMatchObject({ status: 404, type: "not_found_error" });

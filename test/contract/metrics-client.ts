@@ -6,8 +6,8 @@ import type { View, Series } from "../../src/shared/contracts/metrics.ts";
 import { ADMIN_TOKEN, bindingsWith, send } from "./client.ts";
 
 /**
- * An isolate of a region of its own, by the name of its object: what it counts, and the region's metrics. `changes`:
- * of the tests' bindings.
+ * Returns an isolate with a separate metrics object, by name: its counts, and the region's metrics.
+ * `changes` override the tests' bindings.
  */
 export function apart(
   name: string = crypto.randomUUID(),
@@ -28,14 +28,14 @@ export function apart(
     const request = new Request(`https://eu.test${path}`, { headers, ...init });
     const response = await app.fetch(request, bindings, context);
     const copy = new Response(await response.text(), response);
-    await waitOnExecutionContext(context); // the counts are handed over after the answer
+    await waitOnExecutionContext(context); // the counts are transferred after the response
     return copy;
   };
   const metrics = async (): Promise<string> => {
     const response = await send("/admin/v1/metrics", { key: ADMIN_TOKEN, bindings });
     expect(response.status).toBe(200);
     expect(response.headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
-    await scheduler.wait(0); // one event-loop turn: its own counts are on their way
+    await scheduler.wait(0); // after one turn of the event loop, its own counts are in transit
     return response.text();
   };
   return { ask, metrics, bindings, batches: () => added };

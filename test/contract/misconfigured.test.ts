@@ -18,7 +18,7 @@ const model = (fields: Record<string, unknown>): string =>
 const provider = (fields: Record<string, unknown>): string =>
   JSON.stringify([{ id: "own", base_url: "https://own.test/v1", regions: ["eu"], ...fields }]);
 
-/** What is wrong, and the variable that the log must name. */
+/** Invalid values, and the variable that the log must name. */
 const WRONG: readonly (readonly [string, unknown])[] = [
   ["ADMIN_TOKEN", undefined],
   ["ADMIN_TOKEN", ""],
@@ -80,8 +80,8 @@ beforeEach(() => {
   }
 });
 
-describe("a misconfigured deployment", () => {
-  it.each(WRONG)("returns 503 and logs the variable for %s = %s", async (variable, value) => {
+describe("a deployment with a misconfigured variable", () => {
+  it.each(WRONG)("returns 503, and logs the variable's name: %s = %s", async (variable, value) => {
     const bindings = bindingsWith({ [variable]: value });
     const requests = [
       send("/healthz", { bindings }),
@@ -115,7 +115,7 @@ describe("a misconfigured deployment", () => {
     expect(counted).toMatchObject({ objects: 0, statements: 0 });
   });
 
-  it("works once the wrong variable is corrected", async () => {
+  it("works once the variable is corrected", async () => {
     const bindings = bindingsWith({
       MODELS: model({}),
       OPENAI_API_KEY: "k",

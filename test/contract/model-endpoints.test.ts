@@ -13,14 +13,17 @@ beforeAll(async () => {
 const PATH = "/v1/models/sandbox/echo/endpoints";
 const SAY = { model: "sandbox/echo", messages: HELLO, stream: true };
 
-/** Sends 8 streams for each account in a region of their own, and returns how to read its speeds. */
+/**
+ * Sends 8 streams for each account in a separate region. Returns a function that reads the region's
+ * speeds.
+ */
 async function measured(by: readonly Account[]) {
   const name = crypto.randomUUID();
   const { ask, batches } = apart(name);
   for (const { key } of by) {
     for (let n = 0; n < 8; n++) await ask("/v1/chat/completions", key, SAY);
   }
-  const { bindings } = apart(name); // another isolate, which has measured nothing
+  const { bindings } = apart(name); // another isolate, which has measured nothing itself
   const key = by[0]?.key ?? "";
   const endpoints = async () => {
     const response = await send(PATH, { key, bindings });
@@ -37,7 +40,7 @@ async function measured(by: readonly Account[]) {
 }
 
 describe("GET /v1/models/{id}/endpoints", () => {
-  it("shows the latency that all isolates of the region measured, without an extra call", async () => {
+  it("shows the latency measured by all isolates of the region, without an extra call", async () => {
     const { endpoints, catalog, batches } = await measured(accounts);
     const percentiles = { p50: expect.any(Number) as number, p99: expect.any(Number) as number };
     expect(await endpoints()).toMatchObject([
@@ -47,7 +50,7 @@ describe("GET /v1/models/{id}/endpoints", () => {
     expect(batches()).toBeLessThanOrEqual(24);
   });
 
-  it("shows no speed if fewer than 3 organizations were measured, but operators see it", async () => {
+  it("hides speeds measured for fewer than 3 organizations from customers, but not from operators", async () => {
     const { endpoints, catalog } = await measured([
       ...accounts.slice(0, 2),
       ...accounts.slice(0, 1),

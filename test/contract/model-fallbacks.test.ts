@@ -12,7 +12,7 @@ const PROVIDER_IDS = ["alpha", "beta", "gamma", "delta", "epsilon"] as const;
 type Id = (typeof PROVIDER_IDS)[number];
 type Row = { readonly price: number; readonly routes: readonly Id[]; readonly blind?: true };
 
-/** Models with prices per token, in dollars per million: one for input, twice it for output. */
+/** Models with prices in dollars per million tokens. Output costs twice as much as input. */
 const SOLD: Readonly<Record<string, Row>> = {
   "m/one": { price: 1, routes: ["alpha", "beta"], blind: true },
   "m/two": { price: 5, routes: ["gamma", "alpha"] },
@@ -43,7 +43,10 @@ const USED = { prompt_tokens: 9, completion_tokens: 20, total_tokens: 29 };
 
 type Called = { readonly provider: Id; readonly model: string; readonly granted: number };
 
-/** Providers of which some fail with a status. `calls` lists the calls with the amount held during each. */
+/**
+ * Returns providers, some of which fail with a status. `calls` lists the calls with the amount held
+ * during each.
+ */
 function world(failing: Readonly<Partial<Record<Id, number>>> = {}) {
   const calls: Called[] = [];
   vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
@@ -89,7 +92,7 @@ async function keyWithBudget(budget: number): Promise<string> {
 
 type Remaining = { readonly name: string; readonly most: number };
 
-/** Returns the routes of a model that preferences allow, with a lower bound of their maximum cost. */
+/** Returns a model's routes that preferences allow, with a lower bound of their maximum cost. */
 function remaining(
   model: string,
   by: {
@@ -105,7 +108,7 @@ function remaining(
     .map((id) => ({ name: `${id} ${model}`, most: USED.prompt_tokens * price + 40 * price }));
 }
 
-/** Expects each call to be covered, within the budget. Without a budget, all routes are. */
+/** Checks that the hold covers each call within the budget, or all routes without a budget. */
 function expectHeld(
   calls: readonly Called[],
   { left, budget }: { readonly left: readonly Remaining[]; readonly budget: number | null },
@@ -119,7 +122,10 @@ function expectHeld(
 
 type Seen = { readonly sizes: Set<number>; dropped: number; rising: number };
 
-/** Counts a case with calls: whether a budget drops routes, and whether the first one costs less than another. */
+/**
+ * Counts a case with calls by whether a budget drops routes, and whether the first one costs less
+ * than another.
+ */
 function count(seen: Seen, left: readonly Remaining[], budget: number | null): void {
   const dearest = Math.max(0, ...left.map(({ most }) => most));
   seen.sizes.add(left.length);
@@ -149,7 +155,7 @@ describe("a request with several models", () => {
     });
   });
 
-  it("calls the next model instead of another provider of the same model if a provider rejects the request", async () => {
+  it("calls the next model instead of another provider if a provider rejects the request", async () => {
     const { calls, bindings } = world({ alpha: 400 });
     const response = await chat(account.key, { ...SAY, models: ["m/three"] }, { bindings });
     expect([response.status, await response.json()]).toMatchObject([200, { model: "m/three" }]);
@@ -174,8 +180,8 @@ describe("a request with several models", () => {
   it.each<[string, object, string]>([
     ["no model", { model: undefined, models: ["m/three", "m/one"] }, "delta m/three"],
     ["a repeated model", { models: ["m/one", "m/one"] }, "alpha m/one"],
-    ["the old route", { models: ["m/two"], route: "fallback" }, "alpha m/one"],
-    ["a null", { models: null }, "alpha m/one"],
+    ["OpenRouter's legacy route field", { models: ["m/two"], route: "fallback" }, "alpha m/one"],
+    ["a null list", { models: null }, "alpha m/one"],
     [
       "a provider of the second model only",
       { models: ["m/two"], provider: { only: ["gamma"] } },
@@ -194,7 +200,7 @@ describe("a request with several models", () => {
       },
       "delta m/three",
     ],
-  ])("starts with the first model that fits, with %s", async (_, fields, first) => {
+  ])("starts with the first model that fits the request, with %s", async (_, fields, first) => {
     const { calls, bindings } = world();
     const response = await chat(account.key, { ...SAY, ...fields }, { bindings });
     expect([response.status, await response.text()]).toEqual([200, expect.any(String)]);
@@ -245,7 +251,7 @@ describe("a request with several models", () => {
     ["models", { allowed_models: ["m/three"] }, "delta m/three"],
     ["policy", { policy: { allowed_models: ["m/two"] } }, "gamma m/two"],
     ["policy", { policy: { allowed_providers: ["epsilon", "alpha"] } }, "alpha m/one"],
-  ])("calls only models that its key allows by their own names, by %s %j", async (...asked) => {
+  ])("calls only models that its key allows, by their own names: %s %j", async (...asked) => {
     const [, terms, first] = asked;
     const { keyId, key } = await addKey(account.orgId, account.memberId);
     const path = `/v1/keys/${keyId}`;
@@ -262,7 +268,7 @@ describe("a request with several models", () => {
     expect(calls).toHaveLength(1);
   });
 
-  it("drops fallbacks that the key's budget doesn't cover, and never calls them", async () => {
+  it("drops fallback models that the key's budget doesn't cover, and never calls them", async () => {
     const { calls, bindings } = world({ alpha: 500, beta: 500 });
     const key = await keyWithBudget(150);
     const fields = { ...SAY, models: ["m/two", "m/one"] };
@@ -274,9 +280,9 @@ describe("a request with several models", () => {
     expect((await errorOf(first, 402)).code).toBe("key_budget_exceeded");
   });
 
-  it("calls only allowed providers, holds for each of them, and stays within max_price", async () => {
+  it("calls only allowed providers, holds enough for each of them, and stays within max_price", async () => {
     const some = fc.subarray([...PROVIDER_IDS]);
-    // All models have different prices, so two of them show a hold of the first one only.
+    // All models have different prices, so two of them reveal a hold for only the first one.
     const asked = fc.record({
       models: fc.shuffledSubarray(NAMES, { minLength: 2 }),
       only: fc.option(some, { freq: 1 }),
@@ -303,7 +309,7 @@ describe("a request with several models", () => {
       const allowed = left.map(({ name }) => name);
       const called = [...new Set(namesOf(calls))];
       expect(allowed).toEqual(expect.arrayContaining(called));
-      // in order, without those that a refusal of their model leaves out
+      // Routes are called in order, except those that a rejection of their model skips.
       expect(called).toEqual(allowed.filter((name) => called.includes(name)));
       if (calls.length > 0) count(seen, left, budget);
       expectHeld(calls, { left, budget });
@@ -337,7 +343,7 @@ async function skippedBy(key: string, fields: object) {
   return (skipped as readonly SkippedRoute[]).map(({ route, why }) => `${route} ${why}`);
 }
 
-describe("a receipt's skipped routes", () => {
+describe("the skipped routes in a receipt", () => {
   it.each<[object, string[]]>([
     [{}, []],
     [{ provider: { only: ["alpha"] } }, ["beta:one preference"]],
@@ -369,7 +375,7 @@ describe("a receipt's skipped routes", () => {
     expect(response.status).toBe(502);
     const skipped = [{ route: "beta:one", why: "preference" }];
     const id = response.headers.get("x-request-id") ?? "";
-    // read by the same isolate, which reports its failures first
+    // The same isolate reads the receipt, and reports its failures first.
     const receipt = await send(`/v1/generations/${id}`, { key: account.key, bindings });
     expect(await receipt.json()).toMatchObject({ status: "voided", skipped });
     const data = await send(`/v1/generation?id=${id}`, { key: account.key, bindings });

@@ -4,7 +4,9 @@ import type { Account } from "./client.ts";
 import { addMember, postKey } from "./key-client.ts";
 import { upstreamBindings } from "./upstream.ts";
 
-/** Each is the same model, as its author's clients and those that strip or keep its author name it. */
+/**
+ * Names of one model, as its author's clients and clients that remove or keep the author use them.
+ */
 const SONNET = [
   "anthropic/claude-sonnet-5",
   "claude-sonnet-5",
@@ -15,13 +17,13 @@ const SONNET = [
 ];
 const [ID = ""] = SONNET;
 const OTHERS = ["anthropic/claude-opus-5.5", "claude-opus-5-5-latest", "claude-sonnet-5.5", "echo"];
-/** Two aliases: of that model, and one that looks like another author's. */
+/** Two aliases: one of that model, and one that resembles another author's model. */
 const ALIASES = JSON.stringify({ smart: ID, "mock/best": ID });
 const bindings = upstreamBindings({ ANTHROPIC_API_KEY: "k", RESIDENCY: "relaxed", ALIASES });
 
 let poor: Account;
 beforeAll(async () => {
-  poor = await openAccount({ credits: 0 }); // nothing is run: who is allowed is 402
+  poor = await openAccount({ credits: 0 }); // nothing runs: an allowed model returns 402
 });
 
 const DOORS = {
@@ -31,7 +33,10 @@ const DOORS = {
   "/v1/completions": { prompt: "hi" },
 };
 
-/** How each name is answered by a completion: 402 where it may be asked for, 403 where not, 404 where it is none. */
+/**
+ * Returns the status of a completion for each name: 402 if the key allows it, 403 if not, and 404
+ * if it doesn't exist.
+ */
 async function allowed(key: string, names: readonly string[]) {
   const path = "/v1/chat/completions";
   const statuses: Record<string, number> = {};
@@ -57,7 +62,7 @@ function mint(key: string, models: readonly string[]): Promise<Response> {
 
 describe("a model with several names", () => {
   it.each(SONNET)(
-    "can be called by any name at every endpoint and in the model list: %s",
+    "can be called by each name at every endpoint, and found in the model list: %s",
     async (name) => {
       for (const [path, body] of Object.entries(DOORS)) {
         const asked = await send(path, { key: poor.key, bindings, body: { ...body, model: name } });
@@ -81,7 +86,7 @@ describe("a model with several names", () => {
   });
 
   it.each(SONNET)(
-    "can be called by all its names with a key or session that allows only %s, and no other model can",
+    "can be called by all its names with a key or session that allows only %s, unlike other models",
     async (name) => {
       const { key, ...record } = await limited([name]);
       expect(record).toMatchObject({ allowed_models: [ID] });
@@ -99,7 +104,7 @@ describe("a model with several names", () => {
 });
 
 describe("an alias in a key's allowed models", () => {
-  it("allows only itself, not the model that it currently stands for", async () => {
+  it("allows only the alias itself, not the model that the alias currently stands for", async () => {
     const { key } = await limited(["smart"]);
     expect(await allowed(key, ["smart", ...SONNET, "mock/best"])).toEqual({
       smart: 402,

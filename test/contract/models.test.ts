@@ -24,7 +24,7 @@ const statusOf = async (id: string): Promise<string> =>
   model.parse(await (await read(`/v1/models/${id}`)).json()).status;
 
 describe("GET /v1/models", () => {
-  it("returns OpenAI's list with created and owned_by, every ID once", async () => {
+  it("returns OpenAI's list with created and owned_by, and each ID once", async () => {
     const response = await read("/v1/models");
     expect(response.status).toBe(200);
     expect(response.headers.get("content-type")).toBe("application/json");
@@ -41,7 +41,7 @@ describe("GET /v1/models", () => {
   });
 
   it("lists only names that exactly one kind of paid endpoint accepts", async () => {
-    const { key: poor } = await openAccount({ credits: 0 }); // so that nothing is run
+    const { key: poor } = await openAccount({ credits: 0 }); // no request runs without credits
     for (const id of await ids()) {
       const asked = KIND_ROWS.map(({ path, body }) =>
         send(`/v1${path}`, { key: poor, method: "POST", body: body({ model: id, text: "a" }) }),
@@ -113,7 +113,7 @@ describe("GET /v1/models", () => {
     });
   });
 
-  it("returns an embeddings model's input and exact price", async () => {
+  it("returns an embeddings model's input types and exact price", async () => {
     const response = await read("/v1/models/sandbox/embed");
     expect(await response.json()).toMatchObject({
       kind: "embeddings",
@@ -123,7 +123,7 @@ describe("GET /v1/models", () => {
     });
   });
 
-  it("lists images as an input of a model that edits images", async () => {
+  it("lists images as input of a model that edits images", async () => {
     const bindings = upstreamBindings({
       OPENAI_API_KEY: "k",
       XAI_API_KEY: "k",
@@ -138,7 +138,7 @@ describe("GET /v1/models", () => {
     expect(await inputsOf("mock/blind")).toEqual(["text"]);
   });
 
-  it("finds a name without its author if it is unique, and returns 404 otherwise", async () => {
+  it("finds a model by its name without the author if the name is unique, otherwise returns 404", async () => {
     const bindings = upstreamBindings({ OPENAI_API_KEY: "k", RESIDENCY: "relaxed" });
     const named = async (id: string) =>
       (await send(`/v1/models/${id}`, { key, bindings })).json<{ id?: string }>();
@@ -162,7 +162,7 @@ describe("GET /v1/models", () => {
     await errorOf(await send("/v1/chat/completions", { key, ...unclear }), 404);
   });
 
-  it("uses no sandbox model for an alias while a real model is available", async () => {
+  it("lists no sandbox model for an alias while a real model is available", async () => {
     const bindings = upstreamBindings({ ALIASES: JSON.stringify({ smart: "mock/blind" }) });
     const aliases = await ids(bindings);
     expect(aliases).toContain("smart");

@@ -20,7 +20,7 @@ const moderate = (fields: object, bindings?: Env): Promise<Response> =>
     ...(bindings && { bindings }),
   });
 
-/** Responses of a provider that returns `results`, with an operator's price per request. */
+/** Returns a provider with these results and an operator's price per request. */
 function answering(provider: "openai" | "mistral", results: unknown) {
   const { calls } = mockUpstream(() => Response.json({ id: "x", model: "m", results }));
   const route = { provider, upstream_id: "m" };
@@ -112,7 +112,7 @@ describe("POST /v1/moderations at providers", () => {
     ["fewer results than texts", [RESULT]],
     ["more results than texts", [RESULT, RESULT, RESULT]],
     ["a result without categories", [RESULT, { flagged: false }]],
-    ["results of another form", { flagged: false }],
+    ["results in another format", { flagged: false }],
   ])("returns 502 for %s, and charges nothing", async (_, results) => {
     const { bindings } = answering("openai", results);
     const before = await balanceOf(key);

@@ -57,13 +57,13 @@ const readBy = (pages_processed: unknown, pages = pagesOf("a")) => ({
   usage_info: { pages_processed, doc_size_bytes: 9 },
 });
 
-describe("POST /v1/ocr: 200", () => {
+describe("POST /v1/ocr", () => {
   it.each([
     ["0-2,1", 3],
     ["7", 1],
     [[0, 4, 4], 2],
     [3, 1],
-  ])("holds and charges the pages %j", async (pages, count) => {
+  ])("returns 200, and holds and charges the pages %j", async (pages, count) => {
     const { answer, receipt } = await charged({ body: { pages } });
     expect(answer).toMatchObject({
       model: "sandbox/ocr",
@@ -77,12 +77,12 @@ describe("POST /v1/ocr: 200", () => {
     });
   });
 
-  it("reads an image as one page", async () => {
+  it("counts an image as one page", async () => {
     const { receipt } = await charged({ body: { document: IMAGE } });
     expect(receipt.held_micro).toBe(PAGE_MICRO);
   });
 
-  it("runs a retry once", async () => {
+  it("charges a retry only once", async () => {
     const headers = { "idempotency-key": crypto.randomUUID() };
     await charged({ headers, body: { pages: "0" } });
     expect((await read({ headers, body: { pages: "0" } })).status).toBe(409);
@@ -93,11 +93,11 @@ describe("POST /v1/ocr: 200", () => {
 describe("POST /v1/ocr at Mistral", () => {
   it.each([
     ["the processed pages", readBy(2), 2],
-    ["more pages than named as held", readBy(9), 3],
-    ["no count as held", { pages: pagesOf("a") }, 3],
-    ["a count that is no number as held", readBy("1"), 3],
-    ["a count of 0 with pages as held", readBy(0), 3],
-    ["nothing for a document without these pages", readBy(0, []), 0],
+    ["only the held pages if more are reported", readBy(9), 3],
+    ["the held pages if no count is reported", { pages: pagesOf("a") }, 3],
+    ["the held pages if the count isn't a number", readBy("1"), 3],
+    ["the held pages if 0 are reported with pages", readBy(0), 3],
+    ["nothing for a document without the requested pages", readBy(0, []), 0],
   ])("charges %s", async (_, given, count) => {
     const { calls, bindings } = answering(given);
     const more = { include_image_base64: true, include_blocks: true };
@@ -117,7 +117,7 @@ describe("POST /v1/ocr at Mistral", () => {
     });
   });
 
-  it("waits longer than UPSTREAM_HEADERS_MS, because documents take time", async () => {
+  it("waits longer than UPSTREAM_HEADERS_MS, because documents take a long time", async () => {
     const { bindings } = answering(readBy(1), 300);
     const { receipt } = await charged({ body: { model: MISTRAL, pages: "0" }, bindings });
     expect(receipt.cost_micro).toBe(MISTRAL_PAGE_MICRO);
@@ -134,7 +134,7 @@ describe("POST /v1/ocr at Mistral", () => {
   );
 });
 
-describe("POST /v1/ocr: refusals", () => {
+describe("a rejected POST /v1/ocr", () => {
   it.each([
     ["pages", {}],
     ["pages", { pages: "0-1000" }],
@@ -162,7 +162,7 @@ describe("POST /v1/ocr: refusals", () => {
     },
   );
 
-  it("returns 402 if the balance is below the hold", async () => {
+  it("returns 402 if the balance is lower than the amount to hold", async () => {
     const { key: poor } = await openAccount({ credits: 2 * PAGE_MICRO - 1 });
     const body = { model: "sandbox/ocr", document: PDF, pages: "0-1" };
     const response = await send("/v1/ocr", { key: poor, method: "POST", body });

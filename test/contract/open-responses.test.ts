@@ -7,8 +7,9 @@ import type { AnyResponse } from "../wires/responses/sdk-schemas.ts";
 import { openAccount, send } from "./client.ts";
 
 /**
- * What the compliance suite of Open Responses (openresponses.org) asks of a server, case by case: 200, an object and
- * events of the schema, an output that is not empty, `completed`. Its `previous_response_id` is 400 here by design.
+ * The compliance suite of Open Responses (openresponses.org), case by case: 200, an object and
+ * events of the schema, non-empty output, and `completed`. `previous_response_id` returns 400 here
+ * by design.
  */
 let key: string;
 beforeAll(async () => {
@@ -98,7 +99,7 @@ describe.each([
     expect([name, output.map(({ type }) => type)]).toEqual([name, ["message"]]);
   });
 
-  it("returns a function call, and a text after the function's output", async () => {
+  it("returns a function call, and a text after the function's output is sent", async () => {
     const tools = [WEATHER];
     const called = await ask({ input: [ASKED], tools, stream });
     expect(callsIn(called)).toMatchObject([{ name: "get_weather" }]);

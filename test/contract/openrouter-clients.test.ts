@@ -64,9 +64,9 @@ const CLIENTS: Readonly<Record<string, Client>> = {
     },
   },
   /**
-   * Recorded from Cline's program 3.0.65. It reads `usage.raw.cost`, but its version of the AI SDK
-   * (7.0.79) discards `raw` when it adds up steps. It then uses prices that it knows: none for
-   * this provider.
+   * Recorded from Cline 3.0.65. It reads `usage.raw.cost`, but its version of the AI SDK (7.0.79)
+   * discards `raw` when it adds up steps. It then uses its own prices, which it lacks for this
+   * provider.
    */
   "Cline 3 as an OpenAI-compatible client": {
     headers: CLINE_3,
@@ -162,26 +162,29 @@ function at(value: unknown, path: string): unknown {
   return path.split(".").reduce((inner, name) => (inner as Json | undefined)?.[name], value);
 }
 
-describe.each(Object.entries(CLIENTS))("%s", (_, { headers, body, cost, reads }) => {
-  it("gets the charge of a stream, and the fields of the other calls", async () => {
-    const { key } = account;
-    const before = await balanceOf(key);
-    const sent = { model: "sandbox/echo", messages: HELLO, ...body };
-    const response = await send("/v1/chat/completions", { key, headers, body: sent });
-    expect(response.status).toBe(200);
-    const events = await eventsOf(response);
-    expect(events.at(-1)).toBe("[DONE]");
-    const chunks = events.slice(0, -1).map((event) => JSON.parse(event) as Json);
-    const charged = before - (await balanceOf(key));
-    expect(charged).toBeGreaterThan(0);
-    expect(cost(chunks)).toBe(charged / 1_000_000);
-    for (const [path, fields] of Object.entries(reads)) {
-      const whole = path.endsWith("=") ? path + String(chunks[0]?.["id"]) : path;
-      const read = await (await send(whole, { key, headers })).json();
-      expect([path, fields.filter((field) => at(read, field) === undefined)]).toEqual([path, []]);
-    }
-  });
-});
+describe.each(Object.entries(CLIENTS))(
+  "the OpenRouter client %s",
+  (_, { headers, body, cost, reads }) => {
+    it("gets the charge of a stream, and the documented fields of the other calls", async () => {
+      const { key } = account;
+      const before = await balanceOf(key);
+      const sent = { model: "sandbox/echo", messages: HELLO, ...body };
+      const response = await send("/v1/chat/completions", { key, headers, body: sent });
+      expect(response.status).toBe(200);
+      const events = await eventsOf(response);
+      expect(events.at(-1)).toBe("[DONE]");
+      const chunks = events.slice(0, -1).map((event) => JSON.parse(event) as Json);
+      const charged = before - (await balanceOf(key));
+      expect(charged).toBeGreaterThan(0);
+      expect(cost(chunks)).toBe(charged / 1_000_000);
+      for (const [path, fields] of Object.entries(reads)) {
+        const whole = path.endsWith("=") ? path + String(chunks[0]?.["id"]) : path;
+        const read = await (await send(whole, { key, headers })).json();
+        expect([path, fields.filter((field) => at(read, field) === undefined)]).toEqual([path, []]);
+      }
+    });
+  },
+);
 
 async function reasoningTokens(fields: object): Promise<unknown> {
   const body = { model: "sandbox/think", messages: HELLO, max_tokens: 500, ...fields };
@@ -191,7 +194,7 @@ async function reasoningTokens(fields: object): Promise<unknown> {
 }
 
 describe("reasoning in OpenRouter's format", () => {
-  it("sets the reasoning effort, and turns reasoning off", async () => {
+  it("selects the reasoning effort, or turns reasoning off", async () => {
     const off = await reasoningTokens({ reasoning_effort: "none" });
     const high = await reasoningTokens({ reasoning_effort: "high" });
     expect(high).not.toBe(off);
@@ -199,7 +202,7 @@ describe("reasoning in OpenRouter's format", () => {
     expect(await reasoningTokens({ reasoning: { effort: "high" } })).toBe(high);
   });
 
-  it("turns a maximum of reasoning tokens into the effort of that share of the output", async () => {
+  it("converts a maximum of reasoning tokens to the effort for that share of the output", async () => {
     const efforts = [0, 20, 90, 200, 300, 450].map((max_tokens) => ({ max_tokens }));
     const sent: unknown[] = [];
     for (const reasoning of efforts) {
@@ -247,8 +250,8 @@ async function reasoned(asked: { readonly headers?: Record<string, string>; read
 
 describe("reasoning for OpenRouter's clients", () => {
   it.each<[string, { headers?: Record<string, string>; body: Json }]>([
-    ["an SDK of OpenRouter", { headers: SDK, body: {} }],
-    ["an SDK of OpenRouter, streamed", { headers: SDK, body: { stream: true } }],
+    ["an OpenRouter SDK", { headers: SDK, body: {} }],
+    ["an OpenRouter SDK, streamed", { headers: SDK, body: { stream: true } }],
     ["the field reasoning", { body: { reasoning: { effort: "high" } } }],
     ["the field include_reasoning", { body: { include_reasoning: true, stream: true } }],
   ])("appears in reasoning and reasoning_details with %s", async (_, asked) => {
@@ -262,10 +265,10 @@ describe("reasoning for OpenRouter's clients", () => {
 
   it.each<[string, Json]>([
     ["reasoning.exclude", { reasoning: { effort: "high", exclude: true } }],
-    ["a false include_reasoning", { include_reasoning: false }],
-    ["reasoning.exclude alone, streamed", { reasoning: { exclude: true }, stream: true }],
-    ["a false include_reasoning, streamed", { include_reasoning: false, stream: true }],
-  ])("is left out with %s, but counts", async (_, fields) => {
+    ["include_reasoning: false", { include_reasoning: false }],
+    ["only reasoning.exclude, streamed", { reasoning: { exclude: true }, stream: true }],
+    ["include_reasoning: false, streamed", { include_reasoning: false, stream: true }],
+  ])("doesn't appear with %s, but counts in the usage", async (_, fields) => {
     const body = { model: "sandbox/think", messages: HELLO, max_tokens: 500, ...fields };
     const response = await send("/v1/chat/completions", { key: account.key, headers: SDK, body });
     const text = await response.text();

@@ -72,7 +72,7 @@ describe("the usage object of a response", () => {
   it.each([
     [{ include: "yes" }, "usage.include"],
     ["all", "usage"],
-  ])("can't be requested by usage %j, which returns 400 with its param", async (usage, param) => {
+  ])("returns 400 with its param if requested by usage %j", async (usage, param) => {
     const response = await chat(account.key, { ...SAY, usage });
     expect((await errorOf(response, 400)).param).toBe(param);
   });
@@ -114,7 +114,7 @@ describe("GET /v1/key", () => {
     expect(await dataOf("/v1/key", key)).toMatchObject({ label: "small", ...shown });
   });
 
-  it("returns the dollar budgets in the shape of OpenRouter's Python package", async () => {
+  it("returns dollar budgets in the format of OpenRouter's Python package", async () => {
     const budgets = [
       { limit_dollars: 1, window: "60m" },
       { limit_requests: 9, window: "day" },

@@ -24,7 +24,7 @@ const AT_FIRST = {
   operator_policy: null,
   max_concurrent: null,
 };
-/** The settings that are dollars, and their columns. */
+/** The settings in dollars, and their columns. */
 const MONEY = [
   ["default_user_monthly_quota_dollars", "monthly_quota"],
   ["default_user_daily_quota_dollars", "daily_quota"],
@@ -53,7 +53,7 @@ describe("GET /v1/orgs/{org_id}/settings", () => {
   });
 
   it.each(["owner", "admin", "billing"] as const)(
-    "lets the role %s read and change the settings",
+    "allows the role %s to read and change the settings",
     async (role) => {
       const own = await openAccount({ credits: 0 });
       const key = await keyWithRole(own.orgId, role);
@@ -71,7 +71,7 @@ describe("GET /v1/orgs/{org_id}/settings", () => {
 });
 
 describe("PATCH /v1/orgs/{org_id}/settings", () => {
-  it("changes the given settings, and returns all", async () => {
+  it("changes the given settings, and returns all settings", async () => {
     const own = await openAccount({ credits: 0 });
     const all = {
       default_user_monthly_quota_dollars: 100,
@@ -130,7 +130,7 @@ describe("PATCH /v1/orgs/{org_id}/settings", () => {
     expect(await stored(account)).toMatchObject([columns]);
   });
 
-  it("applies new defaults only to end users that are created later, by a request or explicitly", async () => {
+  it("applies new defaults only to end users created later, by a request or explicitly", async () => {
     const own = await openAccount();
     const made = await putUser(own.key, { external_id: "there" });
     expect((await chat(own.key, { user: "seen" })).status).toBe(200);
@@ -183,7 +183,7 @@ describe("an invalid PATCH /v1/orgs/{org_id}/settings", () => {
 
 describe("a rejected request to /v1/orgs/{org_id}/settings", () => {
   it.each([[["book"]], [["wallet"]], [["book", "wallet"]]] as const)(
-    "returns the settings but 403 for changes if the organization is suspended, even if only %j has the status",
+    "allows reads but rejects changes with 403 if the organization is suspended, even if only %j has the status",
     async (where) => {
       const own = await openAccount();
       await suspend(own.orgId, where);

@@ -30,7 +30,7 @@ const brokenBook = (): Env =>
   });
 
 describe("GET /v1/orgs/{id}", () => {
-  it("returns exactly the organization's fields, the same for every role", async () => {
+  it("returns exactly the same fields of the organization to every role", async () => {
     const record = await read();
     expect(record).toEqual({
       id: owner.orgId,
@@ -47,7 +47,7 @@ describe("GET /v1/orgs/{id}", () => {
 });
 
 describe("PATCH /v1/orgs/{id}", () => {
-  it("returns the changed organization, as GET does from then on", async () => {
+  it("returns the changed organization, as later GETs do", async () => {
     const before = await read();
     const slug = freshSlug();
     const response = await patch({ name: 'Ä "b" <i> 🌍', slug });
@@ -66,7 +66,7 @@ describe("PATCH /v1/orgs/{id}", () => {
     expect(await (await patch({})).json()).toMatchObject({ name: "two", slug: other });
   });
 
-  it("accepts the organization's own slug again, and frees its former slug", async () => {
+  it("accepts the organization's own slug again, and releases its former slug", async () => {
     const other = await openAccount({ credits: 0 });
     const slug = freshSlug();
     for (let i = 0; i < 2; i++) expect((await patch({ slug })).status).toBe(200);
@@ -92,7 +92,7 @@ describe("an invalid PATCH /v1/orgs/{id}", () => {
     ["slug", "abc\n"],
     ["slug", "ä-b"],
     ["slug", null],
-  ])("returns 400 for an invalid %s: %j, and changes neither field", async (param, value) => {
+  ])("returns 400 for an invalid %s: %j, and changes no field", async (param, value) => {
     const before = await read();
     const right = { name: "never", slug: freshSlug() };
     const error = await errorOf(await patch({ ...right, [param]: value }), 400);
@@ -112,7 +112,7 @@ describe("an invalid PATCH /v1/orgs/{id}", () => {
 });
 
 describe("PATCH /v1/orgs/{id} by another role", () => {
-  it("returns 403 before it reads the body", async () => {
+  it("returns 403 before the body is read", async () => {
     const before = await read();
     for (const role of ["admin", "billing", "member"] as const) {
       const caller = await addMember(owner.orgId, role);
@@ -142,7 +142,7 @@ describe("PATCH /v1/orgs/{id} with a taken slug", () => {
     expect(await read()).toEqual(before);
   });
 
-  it("gives the slug to one of six concurrent organizations, and returns 409 to the others", async () => {
+  it("gives a slug to one of six concurrent organizations, and returns 409 to the others", async () => {
     const racers = await Promise.all(Array.from({ length: 6 }, () => openAccount({ credits: 0 })));
     const slug = freshSlug();
     const answers = await Promise.all(racers.map((racer) => patch({ slug, name: "won" }, racer)));

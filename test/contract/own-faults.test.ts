@@ -11,7 +11,7 @@ beforeAll(async () => {
   account = await openAccount();
 });
 
-/** A namespace whose objects fail every call in this way; `calls` counts them. */
+/** Returns a namespace whose objects fail every call in this way. `calls` counts them. */
 function failing(marks: Record<string, boolean>): { calls: number; getByName: () => object } {
   const namespace = {
     calls: 0,
@@ -37,10 +37,10 @@ const OVERLOADED = { overloaded: true, retryable: true };
 
 describe("a failure inside the gateway", () => {
   it.each([
-    ["a key object that is gone", "KEY_REGISTER", RESET, "storage_unavailable"],
-    ["a key object that is overloaded", "KEY_REGISTER", OVERLOADED, "overloaded"],
-    ["a wallet that is gone", "WALLET", RESET, "storage_unavailable"],
-    ["a wallet that is overloaded", "WALLET", OVERLOADED, "overloaded"],
+    ["an unavailable key object", "KEY_REGISTER", RESET, "storage_unavailable"],
+    ["an overloaded key object", "KEY_REGISTER", OVERLOADED, "overloaded"],
+    ["an unavailable wallet", "WALLET", RESET, "storage_unavailable"],
+    ["an overloaded wallet", "WALLET", OVERLOADED, "overloaded"],
   ])("returns 503 with retry-after, and charges nothing: %s", async (_, binding, marks, code) => {
     const namespace = failing(marks);
     const { calls, bindings } = mockUpstream(() => Response.json({}));
@@ -78,10 +78,10 @@ describe("a failure inside the gateway", () => {
     },
   );
 
-  it("doesn't prevent changes of end users if only the database is down", async () => {
+  it("doesn't prevent changes of end users if only the database is unavailable", async () => {
     const bindings = bindingsWith({ DB: { prepare } });
     const own = await openAccount();
-    expect((await chat(own.key)).status).toBe(200); // the register has read its key
+    expect((await chat(own.key)).status).toBe(200); // the key's object has cached its key
     const statuses: number[] = [];
     for (const [method, path, body] of [
       ["POST", "/v1/users", { external_id: "u" }],
@@ -95,7 +95,7 @@ describe("a failure inside the gateway", () => {
     expect(statuses).toEqual([201, 200, 200, 200, 200]);
   });
 
-  it("doesn't prevent requests with a recently used key if only the database is down", async () => {
+  it("doesn't prevent requests with a recently used key if only the database is unavailable", async () => {
     const real = env.DB;
     try {
       env.DB = new Proxy(real, {
@@ -112,7 +112,7 @@ describe("a failure inside the gateway", () => {
 });
 
 describe("a limit that an operator sets", () => {
-  it("rejects paid requests with 429 exactly at the organization's requests per minute over all keys", async () => {
+  it("rejects paid requests with 429 exactly at the organization's requests per minute, counted over all keys", async () => {
     const own = await openAccount();
     await env.WALLET.getByName(own.orgId).configure({ rpmLimit: 2 });
     const statuses = await Promise.all(
@@ -127,7 +127,7 @@ describe("a limit that an operator sets", () => {
     expect((await send("/v1/models", { key: own.key })).status).toBe(200);
   });
 
-  it("rejects paid requests of a suspended organization with 403, but not reads", async () => {
+  it("rejects paid requests of a suspended organization with 403, but allows reads", async () => {
     const own = await openAccount();
     const wallet = env.WALLET.getByName(own.orgId);
     await wallet.configure({ suspended: true });

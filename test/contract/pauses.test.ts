@@ -33,7 +33,7 @@ async function count(key: string): Promise<Response> {
 }
 
 describe("POST /v1/pauses", () => {
-  it("stops paid requests and count_tokens with the reason, and nothing else", async () => {
+  it("stops only paid requests and count_tokens, with the reason", async () => {
     const { key, keyId } = await addKey(owner.orgId, owner.memberId);
     const until = new Date(Date.now() + 3_600_000).toISOString();
     const { id, ...made } = await paused(owner, { scope: "key", id: keyId, until });
@@ -54,7 +54,7 @@ describe("POST /v1/pauses", () => {
     expect((await resume(owner, id)).status).toBe(404);
   });
 
-  it("pauses an end user or a session of any key of the organization, used or not", async () => {
+  it("pauses an end user or session of any key of the organization, even one that was never used", async () => {
     const { key } = await addKey(owner.orgId, owner.memberId);
     const { id, token } = await mint(key);
     const session = await paused(billing, { scope: "session", id });
@@ -72,7 +72,7 @@ describe("POST /v1/pauses", () => {
     await resume(owner, user.id);
   });
 
-  it("lets a member pause only the member's own keys and sessions, and end no pause", async () => {
+  it("lets a member pause only the member's own keys and sessions, but end no pause", async () => {
     const own = await addKey(owner.orgId, member.memberId);
     const { id: used, token } = await mint(own.key);
     await chat(token);
@@ -128,7 +128,7 @@ describe("POST /v1/pauses", () => {
   });
 });
 
-it("pauses of a removed member, revoked key or ended session end, and new ones are 404", async () => {
+it("a pause ends with the removal of its member, key or session, and a new one returns 404", async () => {
   const account = await openAccount();
   const left = await addMember(account.orgId, "member");
   const { keyId, key } = await addKey(account.orgId, account.memberId);

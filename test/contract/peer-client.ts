@@ -11,7 +11,7 @@ import type { Account, AccountOptions } from "./client.ts";
 export const LOOKUP = "/internal/v1/lookup";
 const NOWHERE = "/internal/v1/nowhere";
 
-/** An account whose key a peer may ask for, by its hash. */
+/** An account whose key a peer can look up by its hash. */
 export type KnownAccount = Account & { readonly hash: string };
 
 export async function openKnown(options: AccountOptions = {}): Promise<KnownAccount> {
@@ -21,7 +21,7 @@ export async function openKnown(options: AccountOptions = {}): Promise<KnownAcco
   return { ...account, hash: verified.hash };
 }
 
-/** The body of a lookup. */
+/** Returns the body of a lookup. */
 export function lookupOf(hash: string, fields: object = {}): string {
   return JSON.stringify({ v: 1, key_hash: hash, ...fields });
 }
@@ -31,7 +31,7 @@ type Message = Omit<Partial<PeerMessage>, "body"> & {
   readonly path?: string;
 };
 
-/** A message that the US signed to this region: a lookup, unless its path says another. */
+/** Returns a message that the US signed to this region, by default a lookup. */
 export function signed({ path = LOOKUP, ...message }: Message): Promise<SignedMessage> {
   return signMessage({
     url: `https://eu.test${path}`,
@@ -42,7 +42,7 @@ export function signed({ path = LOOKUP, ...message }: Message): Promise<SignedMe
   });
 }
 
-/** Delivers what may have been changed since it was signed. */
+/** Delivers a message, which can have changed since it was signed. */
 export function deliver(message: SignedMessage, bindings?: Env): Promise<Response> {
   const { pathname, search } = new URL(message.url);
   const { method, headers, body } = message;
@@ -54,13 +54,13 @@ export function deliver(message: SignedMessage, bindings?: Env): Promise<Respons
   });
 }
 
-/** What a peer's message is answered with; `results` where the operation has a list of them. */
+/** The response to a peer's message, with the results if the operation has a list of them. */
 type PeerReply = {
   readonly status: number;
   readonly body: { readonly ok?: boolean; readonly results?: readonly unknown[] };
 };
 
-/** A message that the US region signs and sends to this one, and its answer. */
+/** Sends a message that the US region signed to this one. Returns the response. */
 export async function sayAsPeer(
   operation: PeerOperation,
   message: object,
@@ -72,7 +72,9 @@ export async function sayAsPeer(
   return { status: response.status, body: await response.json() };
 }
 
-/** Status, headers and body without what differs between any two requests: the id, and the path. */
+/**
+ * Returns status, headers and body without the request ID and path, which differ between requests.
+ */
 export async function seen(response: Response, path: string): Promise<Record<string, unknown>> {
   const { "x-request-id": id, ...headers } = Object.fromEntries(response.headers);
   expect(id).toMatch(/^req_[0-9A-Za-z]{24}$/);
@@ -80,8 +82,8 @@ export async function seen(response: Response, path: string): Promise<Record<str
 }
 
 /**
- * `found` for the account's record; `unknown` for an answer that is, byte for byte, what any path gets that
- * never existed; else what was answered.
+ * Returns `found` for the account's record, `unknown` for a response that is, byte for byte, that
+ * of an unknown path, else the response.
  */
 export async function outcome(
   response: Response,

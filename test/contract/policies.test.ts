@@ -245,10 +245,10 @@ describe("the policies of operator, organization, member, key and session", () =
     ["text", fc.tuple(calls), effort(20, 1000)],
     ["media", fc.constant(everyCall), effort(10, 300)],
   ])(
-    "together allow calls of %s to exactly the providers that each of them allows",
+    "together allow %s to be called only at providers that each policy allows",
     async (_, made, numRuns) => {
       const account = await openAccount();
-      const sizes = new Set<number>(); // of the allowed sets, so that the property can't become vacuous
+      const sizes = new Set<number>(); // of the allowed sets, so the property isn't vacuous
       await fc.assert(
         fc.asyncProperty(layers, failures, made, async (given, failing, requests) => {
           const owner = await ownerKey(account);
@@ -285,7 +285,7 @@ describe("the policies of operator, organization, member, key and session", () =
     });
   });
 
-  it("apply to count_tokens too, which counts only for a key's allowed models", async () => {
+  it("apply to count_tokens, which is available only for a key's allowed models", async () => {
     const account = await openAccount();
     const limited = { key: account.key, method: "PATCH", body: { allowed_models: ["smart"] } };
     await done(send(`/v1/keys/${account.keyId}`, limited));
@@ -297,7 +297,7 @@ describe("the policies of operator, organization, member, key and session", () =
   });
 });
 
-/** Another key of the owner. */
+/** Creates another key of the owner. */
 async function ownerKey({ orgId, memberId }: Account): Promise<{ keyId: string; key: string }> {
   const body = { name: "of a test", rpm_limit: 1000 };
   const made = await admin("POST", `/orgs/${orgId}/members/${memberId}/keys`, body);

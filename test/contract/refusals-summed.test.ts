@@ -16,7 +16,7 @@ beforeEach(() => {
 
 const COUNT = 20;
 
-/** Sends one request so often within a second, and once more a second later. */
+/** Sends one request several times within a second, and once more a second later. */
 async function storm(request: () => Promise<Response>): Promise<Response> {
   lines = [];
   const clock = vi.spyOn(Date, "now").mockImplementation(() => nowMs);
@@ -32,7 +32,7 @@ async function storm(request: () => Promise<Response>): Promise<Response> {
 const ofRequests = (): readonly Line[] =>
   lines.filter(({ event }) => event === "request" || event === "requests_refused");
 
-it("the request log summarizes twenty 401 and 404 responses within a second in two lines with their number", async () => {
+it("the request log summarizes twenty 401 and 404 responses within a second in two lines with a count", async () => {
   const { key } = await openAccount();
   const bindings = bindingsWith({ LOG_REQUESTS: "failures" });
   const forged = await storm(() => send("/v1/models", { key: "x".repeat(50), bindings }));
@@ -51,7 +51,7 @@ it("the request log summarizes twenty 401 and 404 responses within a second in t
   expect(ofRequests()).toMatchObject([{ model_not_found: 1 }, { model_not_found: COUNT }]);
 });
 
-it("the request log summarizes twenty 429 responses of a paid path in two lines, with the last organization", async () => {
+it("the request log summarizes twenty 429 responses of a paid path in two lines, with the last organization's ID", async () => {
   const { key, orgId } = await openAccount({ rpmLimit: 1 });
   const bindings = bindingsWith({ LOG_REQUESTS: "failures" });
   const body = { model: "sandbox/echo", messages: [{ role: "user", content: "Hello" }] };
@@ -66,7 +66,7 @@ it("the request log summarizes twenty 429 responses of a paid path in two lines,
   expect(ofRequests()[1]).toMatchObject({ last_org_id: orgId });
 });
 
-it("the request log has one line for an invalid signature, and two lines for twenty of them within a second", async () => {
+it("the request log contains one line for an invalid signature, and two for twenty of them within a second", async () => {
   const bindings = bindingsWith({ LOG_REQUESTS: "failures" });
   const headers = { signature: "sig=:AAAA:", "signature-input": "sig=()" };
   const refused = await storm(() => send("/internal/v1/lookup", { headers, body: {}, bindings }));
@@ -78,7 +78,7 @@ it("the request log has one line for an invalid signature, and two lines for twe
   ]);
 });
 
-it("the request log has a line for each other request, and for every request with LOG_REQUESTS=all", async () => {
+it("the request log contains one line per other request, and one per request of any kind with LOG_REQUESTS=all", async () => {
   const { key } = await openAccount();
   const bad = { key, body: { model: 7 }, bindings: bindingsWith({ LOG_REQUESTS: "failures" }) };
   await storm(() => send("/v1/chat/completions", bad));

@@ -13,7 +13,7 @@ const logged = (): readonly unknown[] =>
     .filter(({ event }) => event === "request")
     .map(({ status }) => status);
 
-it("the request log has only rejected and failed requests by default", async () => {
+it("the request log contains only rejected and failed requests by default", async () => {
   for (const bindings of [
     bindingsWith({ LOG_REQUESTS: undefined }),
     bindingsWith({ LOG_REQUESTS: "failures" }),
@@ -25,14 +25,14 @@ it("the request log has only rejected and failed requests by default", async () 
   }
 });
 
-it("the request log has every request if LOG_REQUESTS is all", async () => {
+it("the request log contains every request if LOG_REQUESTS is all", async () => {
   const bindings = bindingsWith({ LOG_REQUESTS: "all" });
   await send("/healthz", { bindings });
   await send("/v1/models", { bindings });
   expect(logged()).toEqual([200, 401]);
 });
 
-it("the request log has one line for a paid request after its charge, with provider, tokens and cost", async () => {
+it("the request log contains one line for a paid request after its charge, with provider, tokens and cost", async () => {
   const { key, keyId, orgId } = await openAccount();
   for (const stream of [false, true]) {
     lines = [];
@@ -77,7 +77,7 @@ it("the request log has one line for a paid request after its charge, with provi
   }
 });
 
-it("the request log has the reason why a paid request was not charged", async () => {
+it("the request log contains the reason why a paid request was not charged", async () => {
   const { key } = await openAccount();
   lines = [];
   await (await chat(key, { model: "sandbox/status-500" })).text();

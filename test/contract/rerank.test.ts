@@ -31,7 +31,7 @@ const rank = (fields: object = {}, bindings?: Env, path = "/v1/rerank"): Promise
     ...(bindings && { bindings }),
   });
 
-/** A charged response: its body and cost, which the balance confirms. */
+/** Returns a charged response's body and cost, which the balance confirms. */
 async function charged(sent: () => Promise<Response>): Promise<Ranked & { readonly cost: number }> {
   const before = await balanceOf(key);
   const response = await sent();
@@ -42,7 +42,7 @@ async function charged(sent: () => Promise<Response>): Promise<Ranked & { readon
   return { ...(JSON.parse(text) as Ranked), cost };
 }
 
-/** Responses of a provider that reports `answer`. */
+/** Returns a provider with this response. */
 function answering(answer: object) {
   const { calls } = mockUpstream(() => Response.json(answer));
   return { calls, bindings: bindingsWith(KEYS) };
@@ -72,7 +72,7 @@ describe("POST /v1/rerank", () => {
     ]);
   });
 
-  it("charges every started hundred documents, and writes a receipt with the unit", async () => {
+  it("charges each started hundred of documents as one unit, and writes a receipt with the units", async () => {
     const documents = Array.from({ length: 201 }, (_, i) => `document ${i}`);
     const response = await rank({ documents });
     expect(Number(response.headers.get("x-cost-micro"))).toBe(3 * UNIT_MICRO);
@@ -103,8 +103,13 @@ describe("POST /v1/rerank at providers", () => {
   it.each([
     ["search units", "cohere/rerank-v4.0-pro", { search_units: 1 }, 2500],
     ["tokens", "cohere/rerank-v5.0-pro", { input_tokens: 1000 }, 50],
-    ["more search units than held as held", "cohere/rerank-v4.0-pro", { search_units: 50 }, 2500],
-    ["no units as held", "cohere/rerank-v4.0-pro", undefined, 2500],
+    [
+      "only the held search units if more are reported",
+      "cohere/rerank-v4.0-pro",
+      { search_units: 50 },
+      2500,
+    ],
+    ["the held search units if none are reported", "cohere/rerank-v4.0-pro", undefined, 2500],
   ])("charges %s at Cohere", async (_, model, billed_units, cost) => {
     const { calls, bindings } = answering({ id: "x", results: RESULTS, meta: { billed_units } });
     const long = { documents: ["a ".repeat(1000), "b"] };
@@ -130,7 +135,7 @@ describe("POST /v1/rerank at providers", () => {
   it.each([
     ["no results", []],
     ["a document that was not sent", [{ index: 9, relevance_score: 1 }]],
-    ["a document twice", [RESULTS[0], RESULTS[0]]],
+    ["a duplicate document", [RESULTS[0], RESULTS[0]]],
     ["a score that is not a number", [{ index: 0, relevance_score: "high" }]],
   ])("returns 502 for %s, and charges nothing", async (_, results) => {
     const { bindings } = answering({ results, meta: { billed_units: { search_units: 1 } } });

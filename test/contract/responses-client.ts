@@ -36,7 +36,7 @@ const OWN = { provider: "own", upstream_id: "gpt-6-sol" };
 const OLD = { provider: "own", upstream_id: "gpt-4.1" };
 const OTHER = { provider: "other", upstream_id: "up-chat" };
 
-/** OpenAI's own host, and one that speaks chat alone. */
+/** Returns OpenAI, and a provider that only supports chat. */
 export function mockOpenAi(answer: (call: UpstreamCall) => Response) {
   const { calls } = mockUpstream(answer);
   const bindings = upstreamBindings({
@@ -57,7 +57,7 @@ export function mockOpenAi(answer: (call: UpstreamCall) => Response) {
 export const replied = ({ status = 200, headers, body }: WireReply): Response =>
   new Response(body as string, { status, ...(headers !== undefined && { headers }) });
 
-/** The same, an event at a time, each when the one before was read. */
+/** Returns the same response, each event sent when the previous one was read. */
 export function replyInPieces({ headers, body }: WireReply): Response {
   const pieces = String(body).split(/(?<=\n\n)/);
   const source = new ReadableStream<Uint8Array>(
@@ -73,7 +73,7 @@ export function replyInPieces({ headers, body }: WireReply): Response {
   return new Response(source, { ...(headers !== undefined && { headers }) });
 }
 
-/** POST /v1/responses: `mock/own` is asked "Hello there" unless the fields say otherwise. */
+/** Sends "Hello there" to `mock/own` by POST /v1/responses, unless the fields differ. */
 export function ask(
   key: string,
   fields: Record<string, unknown>,
@@ -83,7 +83,7 @@ export function ask(
   return send("/v1/responses", { key, body, ...options });
 }
 
-/** The response of a 200, held to the SDK's types. */
+/** Returns the response of a 200, checked against the SDK's types. */
 export async function answered(answer: Response): Promise<AnyResponse> {
   const said = await answer.text();
   expect([answer.status, said]).toEqual([200, expect.any(String)]);
@@ -91,16 +91,16 @@ export async function answered(answer: Response): Promise<AnyResponse> {
   return responseSchema.parse(JSON.parse(said));
 }
 
-/** The same of a stream, folded as the strictest client does. */
+/** Returns the response of a stream, joined as the strictest client does. */
 export async function streamed(answer: Response): Promise<Folded> {
   expect(answer.status).toBe(200);
   const said = await answer.text();
   expect(said).not.toContain("obfuscation");
-  expect(said).not.toContain("68ab4d9"); // their ids
+  expect(said).not.toContain("68ab4d9"); // the chunks have the response's IDs
   return follow(eventsOf(said));
 }
 
-/** 8 input at 1, 4 cached at a half, 3 of output at 2 micros a token. */
+/** 8 input tokens at 1, 4 cached at a half, and 3 output tokens at 2 micro-credits */
 export const COST = 8 + 2 + 6;
 export const SAID = scenario([
   reasoning(["Let me ", "think."]),

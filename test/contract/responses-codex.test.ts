@@ -22,7 +22,7 @@ function ask(
   return send("/v1/responses", { key: asking, body, headers: CODEX, ...more });
 }
 
-/** The response that has failed, of a refusal that is told in a stream. */
+/** Returns the failed response of an error within a stream. */
 async function failed(answer: Response): Promise<AnyResponse> {
   expect(answer.status).toBe(200);
   expect(answer.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
@@ -33,8 +33,8 @@ async function failed(answer: Response): Promise<AnyResponse> {
   return response;
 }
 
-describe("a stream to Codex", () => {
-  it("ends the turn if the balance is insufficient", async () => {
+describe("a stream of POST /v1/responses to Codex", () => {
+  it("ends Codex's turn if the balance is insufficient", async () => {
     const { key: poor } = await openAccount({ credits: 0 });
     const answer = await ask(poor);
     expect(answer.headers.get("x-should-retry")).toBe("false");
@@ -55,14 +55,14 @@ describe("a stream to Codex", () => {
     });
   });
 
-  it("reports a too long context so that Codex compacts it", async () => {
+  it("reports a too long context in the form that makes Codex compact it", async () => {
     const error = { message: "Too long.", code: "context_length_exceeded", param: "input" };
     const { bindings } = mockOpenAi(() => upstreamError(400, error));
     const answer = await ask(key, { model: "mock/own" }, { bindings });
     expect((await failed(answer)).error?.code).toBe("context_length_exceeded");
   });
 
-  it("reaches the user agent of Codex's terminal too", async () => {
+  it("contains the same error events for the user agent of Codex's terminal", async () => {
     const { key: poor } = await openAccount({ credits: 0 });
     const headers = { "user-agent": "codex-tui/0.169.0 (Linux)", accept: "text/event-stream" };
     const { error } = await failed(await ask(poor, {}, { headers }));
@@ -72,7 +72,7 @@ describe("a stream to Codex", () => {
   it.each([
     [{ model: "no/such" }, 404],
     [{ input: [] }, 400],
-  ])("is replaced by an error status for %o", async (fields, status) => {
+  ])("becomes a response with an error status for %o", async (fields, status) => {
     expect((await ask(key, fields)).status).toBe(status);
   });
 });
@@ -110,7 +110,10 @@ type Tool = {
   readonly tools?: readonly Tool[];
 };
 
-/** The name of each tool; of those in a namespace as wires without any call them. */
+/**
+ * Returns the name of each tool. Tools in a namespace have the flat name for protocols without
+ * namespaces.
+ */
 function namesOf(tools: readonly Tool[]): string[] {
   return tools.flatMap(({ type, name = type, function: core, tools: inner }) =>
     inner === undefined ? [core?.name ?? name] : namesOf(inner).map((one) => `${name}__${one}`),
@@ -118,7 +121,7 @@ function namesOf(tools: readonly Tool[]): string[] {
 }
 
 describe("a request to /v1/responses without an output cap", () => {
-  it("may use the model's maximum, while a chat completion gets the default cap", async () => {
+  it("may use the model's maximum output, while a chat completion gets the default cap", async () => {
     const { bindings, calls } = mockOpenAi(() => upstreamError(400, { message: "Seen." }));
     const vars = { ...bindings, DEFAULT_MAX_OUTPUT: "300" } as Env;
     await ask(key, { model: "mock/own" }, { bindings: vars });
@@ -130,13 +133,13 @@ describe("a request to /v1/responses without an output cap", () => {
     ]);
   });
 
-  it("may use half of the available balance, as reported in the header", async () => {
+  it("may use half of the available balance, as reported in x-granted-max-tokens", async () => {
     const { key: poor } = await openAccount({ credits: 4000 });
     const { bindings, calls } = mockOpenAi(() => upstreamError(400, { message: "Seen." }));
     const answer = await ask(poor, { model: "mock/own" }, { bindings });
     await answer.text();
     const cap = Number(calls[0]?.body["max_output_tokens"]);
     expect(cap).toBeGreaterThan(800);
-    expect(cap).toBeLessThanOrEqual(1000); // $0.002 at $2 a million
+    expect(cap).toBeLessThanOrEqual(1000); // $0.002 at $2 per million tokens
   });
 });

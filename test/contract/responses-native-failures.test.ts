@@ -31,7 +31,7 @@ beforeAll(async () => {
   ({ key } = await openAccount());
 });
 
-/** What a client sends back of a turn that OpenAI answered. */
+/** Returns the items that a client sends back after OpenAI's response. */
 async function told(): Promise<object[]> {
   const { bindings } = mockOpenAi(() => replied(SAID.json));
   const { output } = await answered(await ask(key, SHOWN, { bindings }));
@@ -39,16 +39,16 @@ async function told(): Promise<object[]> {
   return [...output, { type: "function_call_output", call_id: "call_1", output: "done" }];
 }
 
-describe("OpenAI's encrypted reasoning that a client sends back", () => {
+describe("OpenAI's encrypted reasoning in a later request", () => {
   const theirs = {
     type: "reasoning",
     summary: [{ type: "summary_text", text: "Let me think." }],
     encrypted_content: ENCRYPTED,
   };
 
-  it("reaches OpenAI decoded, but not other providers", async () => {
+  it("reaches OpenAI decoded, but no other provider", async () => {
     const input = await told();
-    expect(JSON.stringify(input)).not.toContain(ENCRYPTED); // in an envelope of ours
+    expect(JSON.stringify(input)).not.toContain(ENCRYPTED); // in the gateway's own envelope
     const { calls, bindings } = mockOpenAi(({ url }) =>
       url.startsWith(HOST) ? replied(SAID.json) : upstreamCompletion(),
     );
@@ -66,7 +66,7 @@ describe("OpenAI's encrypted reasoning that a client sends back", () => {
     expect(JSON.stringify(calls[0]?.body)).not.toContain(ENCRYPTED);
   });
 
-  it("disappears in a single hidden retry if OpenAI reports another account's reasoning", async () => {
+  it("disappears in a single hidden retry if OpenAI rejects it as another account's", async () => {
     const input = await told();
     const refusal = {
       code: "invalid_encrypted_content",
@@ -120,7 +120,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
     },
   );
 
-  it("charges a failure that the request caused", async () => {
+  it("charges a failure that the request itself caused", async () => {
     const { bindings } = mockOpenAi(() => replied(RESPONSES_FAILED.provoked.stream));
     const before = await balanceOf(key);
     const { response: whole } = await streamed(await ask(key, { stream: true }, { bindings }));
@@ -136,7 +136,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
     expect(before - (await balanceOf(key))).toBe(COST);
   });
 
-  it("returns 400 with its cost before any output, but a stream that ends the turn to Codex", async () => {
+  it("returns 400 with the cost for a failure before any output, but a stream that ends the turn to Codex", async () => {
     const codex = { originator: "codex_exec", accept: "text/event-stream" };
     for (const [headers, status] of [
       [{}, 400],
@@ -201,7 +201,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
     expect(calls).toEqual([]);
   });
 
-  it("charges a response that was cut off, and returns it as incomplete with a partial tool call", async () => {
+  it("charges a truncated response, and returns it as incomplete with a partial tool call", async () => {
     const half = call("call_1", "f", ['{"a":']);
     const cut = { ...half.whole, status: "incomplete" };
     const end = { status: "incomplete", reason: "max_output_tokens" } as const;
@@ -225,7 +225,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
     expect(before - (await balanceOf(key))).toBe(COST);
   });
 
-  it("returns insufficient_quota if the balance ended the response", async () => {
+  it("returns insufficient_quota if the balance cut the response", async () => {
     const { key: poor } = await openAccount({ credits: 700 });
     const end = { status: "incomplete", reason: "max_output_tokens" } as const;
     const said = scenario([text(["Hel"], "incomplete")], end);
@@ -236,7 +236,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
     expect(whole).toMatchObject({ status: "failed", error: { code: "insufficient_quota" } });
   });
 
-  it("reports an invalid image so that Codex removes it from its history", async () => {
+  it("reports an invalid image in the form that makes Codex remove it from its history", async () => {
     const param = "input[0].content[0].image_url";
     const error = {
       message: "Bad.",
@@ -250,14 +250,14 @@ describe("POST /v1/responses when OpenAI fails", () => {
   });
 
   it.each([
-    ["found here", "image/tiff", "", 1],
+    ["detected by the gateway", "image/tiff", "", 1],
     [
-      "that Claude names",
+      "named by Claude",
       "image/png",
       "messages.0.content.1.image.source.base64.data: Image does not match the provided media type image/png",
       1,
     ],
-    ["that Claude does not name, the last one", "image/png", "Could not process image", 2],
+    ["the last image if Claude names none", "image/png", "Could not process image", 2],
   ])("reports an invalid image on a route to Claude: %s", async (_, type, message, at) => {
     const { bindings } = mockAnthropic(() => upstreamError(400, { message }));
     const urls = [`data:${type};base64,iVBORw0KGgo=`, "data:image/png;base64,iVBORw0KGgo="];
@@ -284,7 +284,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
     });
   });
 
-  it("supports truncation only on routes to OpenAI", async () => {
+  it("applies truncation only on routes to OpenAI", async () => {
     const { calls, bindings } = mockOpenAi(({ url }) =>
       url.startsWith(HOST) ? upstreamError(503, {}) : upstreamCompletion(),
     );

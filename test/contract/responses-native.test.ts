@@ -22,11 +22,11 @@ beforeAll(async () => {
 
 const NO_PARAMETERS = { type: "object", properties: {} };
 
-/** Without the ids, which differ between two answers. */
+/** Removes IDs, which differ between two responses. */
 const plain = ({ output }: AnyResponse) => output.map((item) => ({ ...item, id: "" }));
 
 describe("POST /v1/responses at OpenAI", () => {
-  it("sends the client's fields unchanged, together with the gateway's", async () => {
+  it("sends the client's fields unchanged, together with fields of the gateway", async () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const picture = { type: "input_image", image_url: "https://x.test/a.png", detail: "original" };
     const fields = {
@@ -144,7 +144,7 @@ describe("POST /v1/responses at OpenAI", () => {
     });
   });
 
-  it("renames tools in a namespace, and the tool choice, for a model without namespaces", async () => {
+  it("renames namespaced tools and the tool choice for a model without namespaces", async () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const fields = {
       input: [
@@ -202,7 +202,7 @@ describe("POST /v1/responses at OpenAI", () => {
     expect(JSON.stringify(calls.map(({ body }) => body))).not.toMatch(/"(?:slot|ann|bob)"/);
   });
 
-  it("returns our IDs and model, and charges exactly", async () => {
+  it("returns our own IDs and model name, and charges exactly", async () => {
     const { bindings } = mockOpenAi(() => replied(SAID.json));
     const before = await balanceOf(key);
     const answer = await ask(key, SHOWN, { bindings });
@@ -222,7 +222,7 @@ describe("POST /v1/responses at OpenAI", () => {
     expect(before - (await balanceOf(key))).toBe(COST);
   });
 
-  it("streams the same content as the JSON response with our numbering, and ends after the charge", async () => {
+  it("streams the same content as the JSON response with our own numbering, and ends only after the charge", async () => {
     const { calls, bindings } = mockOpenAi(({ body }) =>
       replied(body["stream"] === true ? SAID.stream : SAID.json),
     );
@@ -237,13 +237,13 @@ describe("POST /v1/responses at OpenAI", () => {
     expect(before - (await balanceOf(key))).toBe(COST);
   });
 
-  it("omits reasoning that was not requested, and numbers the items without it", async () => {
+  it("omits reasoning that was not requested, and numbers the remaining items without gaps", async () => {
     const { bindings } = mockOpenAi(() => replied(SAID.stream));
     const { response: whole } = await streamed(await ask(key, { stream: true }, { bindings }));
     expect(whole.output.map(({ type }) => type)).toEqual(["message", "function_call"]);
   });
 
-  it("returns a namespaced tool and a custom tool's input in the form that the client sent", async () => {
+  it("returns a namespaced tool and a custom tool's input in the client's format", async () => {
     const custom = JSON.parse(
       JSON.stringify(call("call_2", "files__patch", ["*** Be", 'gin "x"\n😀']))
         .replaceAll('"function_call"', '"custom_tool_call"')
@@ -284,7 +284,7 @@ describe("POST /v1/responses at OpenAI", () => {
     }
   });
 
-  it("returns the phase of texts, refusals and citations", async () => {
+  it("returns the phase of texts, and refusals and citations", async () => {
     const cited = {
       type: "url_citation",
       url: "https://x.test",

@@ -20,7 +20,7 @@ beforeAll(async () => {
 
 type Options = Pick<Sending, "headers" | "bindings"> & { readonly with?: string };
 
-/** A response of `sandbox/echo`, unless the fields name another model. */
+/** Returns a response of `sandbox/echo`, unless the fields name another model. */
 function ask(fields: Record<string, unknown> = {}, options: Options = {}): Promise<Response> {
   const { with: other = key, ...more } = options;
   const body = { model: "sandbox/echo", input: "Hello there", ...fields };
@@ -45,7 +45,7 @@ const textIn = ({ output }: AnyResponse): string =>
     .map((part) => ("text" in part ? part.text : part.refusal))
     .join("");
 
-/** Without what differs between two answers to one request. */
+/** Removes the parts that differ between two responses to one request. */
 const own = ({ output, ...rest }: AnyResponse) => ({
   ...rest,
   id: "",
@@ -65,7 +65,7 @@ const piece = (index: number, args: string, more: object = {}) =>
   chunk({ tool_calls: [{ index, ...more, function: { name: undefined, arguments: args } }] });
 
 describe("POST /v1/responses", () => {
-  it("returns JSON with our ID, model and cost", async () => {
+  it("returns JSON with our own ID, model name and cost", async () => {
     const before = await balanceOf(key);
     const answer = await ask({ model: "smart", metadata: { a: "b" }, store: true });
     const id = answer.headers.get("x-request-id")?.slice("req_".length);
@@ -93,7 +93,7 @@ describe("POST /v1/responses", () => {
     expect(own(whole)).toEqual(own(json));
   });
 
-  it("counts an end user in the body or the header, and rejects two different ones", async () => {
+  it("counts usage for an end user in the body or the header, and rejects two different end users", async () => {
     const external = `u-${crypto.randomUUID()}`;
     await answered(await ask({ user: external }));
     const spent = await send(`/v1/users/${external}`, { key });
@@ -113,7 +113,7 @@ describe("POST /v1/responses", () => {
     expect(done[0]?.status).toBe("incomplete");
   });
 
-  it("returns failed with insufficient credits if the balance ended the response", async () => {
+  it("returns the status failed with insufficient credits if the balance cut the response", async () => {
     const { key: poor } = await openAccount({ credits: 700 });
     const answer = await ask({ input: "word ".repeat(100) }, { with: poor });
     if (answer.status === 402) throw new Error("the balance pays for nothing: take another");
@@ -124,7 +124,7 @@ describe("POST /v1/responses", () => {
     });
   });
 
-  it("returns 404 or 400 for requests that need stored responses", async () => {
+  it("returns 404 or 400 for requests that refer to stored responses", async () => {
     for (const [method, path] of [
       ["GET", "/resp_x"],
       ["DELETE", "/resp_x"],
@@ -141,7 +141,7 @@ describe("POST /v1/responses", () => {
     await errorOf(await send("/v1/responses", { key }), 405);
   });
 
-  it("reports dropped fields", async () => {
+  it("lists dropped fields in x-dropped", async () => {
     const tools = [{ type: "web_search" }, { type: "function", name: "f" }];
     const answer = await ask({ tools });
     expect(answer.headers.get("x-dropped")).toBe("tools.web_search");
@@ -158,7 +158,7 @@ describe("POST /v1/responses with an error", () => {
     const { key: poor } = await openAccount({ credits: 0 });
     const unpaid = await errorOf(await ask({}, { with: poor }), 402);
     expect(unpaid.type).toBe("insufficient_balance");
-    expect(unpaid.message).toMatch(/^Insufficient credits/); // agents stop at these words alone
+    expect(unpaid.message).toMatch(/^Insufficient credits/); // agents stop only at this text
     expect((await errorOf(await ask({ model: "no/such" }), 404)).param).toBe("model");
     const { key: slow } = await openAccount({ rpmLimit: 1 });
     await answered(await ask({}, { with: slow }));
@@ -176,7 +176,7 @@ describe("POST /v1/responses with an error", () => {
     expect(await balanceOf(key)).toBe(before);
   });
 
-  it("uses the client's field name in the param for a provider's 400", async () => {
+  it("returns a provider's 400 with the client's field name as param", async () => {
     const error = { message: "Bad schema.", param: "response_format", code: null };
     const { bindings } = mockUpstream(() => upstreamError(400, error));
     const failed = await errorOf(await ask({ model: "mock/chat" }, { bindings }), 400);

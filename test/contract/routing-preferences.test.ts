@@ -30,7 +30,7 @@ const PROVIDERS = JSON.stringify([
   }),
 ]);
 
-/** A world with four providers, of which some fail. `calls` lists those that were called, in order. */
+/** Returns four providers, some of which fail. `calls` lists the called ones in order. */
 function world(failing: readonly Id[] = []): { readonly calls: Id[]; readonly bindings: Env } {
   const calls: Id[] = [];
   vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
@@ -58,7 +58,7 @@ async function callsOf(fields: object, failing: readonly Id[] = []): Promise<rea
   return calls;
 }
 
-describe("provider preferences", () => {
+describe("a request's provider preferences", () => {
   it.each<[string, object, Id]>([
     ["order", { provider: { order: ["gamma", "beta"] } }, "gamma"],
     ["only", { provider: { only: ["delta"] } }, "delta"],
@@ -68,7 +68,7 @@ describe("provider preferences", () => {
     ["Vercel's options", { providerOptions: { gateway: { order: ["delta"] } } }, "delta"],
     ["the suffix :floor", { model: "many/chat:floor" }, "alpha"],
     ["the suffix :nitro", { model: "many/chat:nitro" }, "alpha"],
-  ])("choose the route by %s", async (_, fields, first) => {
+  ])("select the route by %s", async (_, fields, first) => {
     expect(await callsOf(fields)).toEqual([first]);
   });
 
@@ -114,7 +114,7 @@ describe("provider preferences", () => {
       ];
       const isAlone = provider.allow_fallbacks === false && order.length === 0;
       const candidates = isAlone ? preferred.slice(0, 1) : preferred;
-      // a failed route may be tried once more, when no other is left
+      // A failed route can be retried once if no other is left.
       expect([...new Set(calls)]).toEqual(candidates.slice(0, new Set(calls).size));
       expect(response.status).toBe(
         candidates.length === 0 ? 400 : expectedStatus(candidates, failing),
@@ -147,7 +147,7 @@ describe("provider preferences", () => {
     expect(calls).toEqual([]);
   });
 
-  it("accept max_price as number or text, up to the exact price, and OpenRouter's names", async () => {
+  it("accept max_price as number or text, up to the exact price, and OpenRouter's field names", async () => {
     const max_price = { prompt: 1, completion: "2", request: 0 };
     expect(await callsOf({ provider: { max_price } })).toEqual(["alpha"]);
     expect(await callsOf({ provider: { ignore: ["Amazon-Bedrock"] } })).toEqual(["alpha"]);
@@ -196,7 +196,7 @@ async function workOf(fields: object) {
   const vars = { PROVIDERS: providers, MODELS: models, MOCK_API_KEY };
   const both = { ...counted.bindings, ...vars };
   const ask = () => chat(key, { ...SAY, ...fields }, { bindings: both });
-  await (await ask()).text(); // the isolate now knows the key and the prices
+  await (await ask()).text(); // the isolate has cached the key and the prices
   await settled();
   const before = await rowsOf();
   Object.assign(counted, { objects: 0, statements: 0 });
@@ -210,7 +210,7 @@ type Vars = Readonly<Record<"PROVIDERS" | "MODELS" | "MOCK_API_KEY", string>>;
 
 const settled = () => scheduler.wait(50);
 
-/** Returns the rows in all tables of the wallet. */
+/** Returns the number of rows in all tables of the wallet. */
 function rowsOf(): Promise<number> {
   return runInDurableObject(env.WALLET.getByName(orgId), (_wallet, { storage: { sql } }) => {
     const tables = sql.exec<{ name: string }>(
@@ -223,8 +223,8 @@ function rowsOf(): Promise<number> {
   });
 }
 
-describe("a request without preferences", () => {
-  it("makes two object calls and no statement, as one with preferences does", async () => {
+describe("a request without provider preferences", () => {
+  it("makes two object calls and no database query, like a request with preferences", async () => {
     const plain = await workOf({});
     expect(plain).toMatchObject({ objects: 2, statements: 0 });
     const provider = { order: ["beta"], sort: "latency", max_price: { prompt: 5 } };

@@ -11,7 +11,7 @@ const HOST = "models.upstream.test";
 const messages = [{ role: "user", content: PROMPT }];
 const opening = { id: "x", choices: [{ index: 0, delta: { content: "a" }, finish_reason: null }] };
 
-/** Everything that was logged, and everything that was answered: status lines aside. */
+/** All log lines, and all responses except status lines. */
 let log: string[] = [];
 beforeEach(() => {
   log = [];
@@ -25,12 +25,15 @@ beforeEach(() => {
 const seen = async (response: Response): Promise<string> =>
   `${JSON.stringify([...response.headers])}\n${await response.text()}`;
 
-/** What an upstream that quotes all it knows would say. */
+/** Returns the response of a provider that quotes everything it received. */
 const telling = (call: UpstreamCall): string =>
   `Incorrect API key ${UPSTREAM_SECRET} (${call.headers["authorization"]}) at https://${HOST}/v1, ` +
   `org-abcdef123456, 10.1.2.3:8080; Error: stack\n    at handler (/srv/app.js:10:3)`;
 
-/** The same about the client's request: a 400 whose first words are about our key would be ours. */
+/**
+ * The same text about the client's request. A 400 that starts with text about our key would be our
+ * own error.
+ */
 const refusing = (call: UpstreamCall): string => `Your request is refused. ${telling(call)}`;
 
 const ANSWERS: readonly (readonly [string, number, (call: UpstreamCall) => Response])[] = [
@@ -41,7 +44,7 @@ const ANSWERS: readonly (readonly [string, number, (call: UpstreamCall) => Respo
   ["a 400", 400, (call) => upstreamError(400, { message: refusing(call), param: UPSTREAM_SECRET })],
   ["a 422 code", 422, (call) => upstreamError(422, { message: "no", code: telling(call) })],
   [
-    "a refusal in a 200",
+    "a rejection in a 200",
     400,
     (call) => {
       const type = "invalid_request_error";
@@ -49,7 +52,7 @@ const ANSWERS: readonly (readonly [string, number, (call: UpstreamCall) => Respo
     },
   ],
   [
-    "a refusal as an event",
+    "a rejection as an event",
     400,
     (call) => {
       const told = { error: { message: refusing(call), code: 400 } };
@@ -73,7 +76,7 @@ const ANSWERS: readonly (readonly [string, number, (call: UpstreamCall) => Respo
   ],
 ];
 
-describe("the response of a provider", () => {
+describe("a provider's response", () => {
   it.each(ANSWERS)("reveals no secret to clients or in the log: %s", async (_, status, answer) => {
     const { key } = await openAccount();
     for (const stream of [false, true]) {
@@ -128,7 +131,7 @@ describe("the response of a provider", () => {
 });
 
 describe("secrets of customers and of the gateway", () => {
-  it("don't appear in the log: key, prompt, end user, path and query", async () => {
+  it("never appear in the log: key, prompt, end user, path and query", async () => {
     const { key } = await openAccount();
     const forged = `svc_sk_eu_live_a${"CANARY".repeat(7).slice(0, 39)}`;
     const answers = [
@@ -165,7 +168,7 @@ describe("secrets of customers and of the gateway", () => {
     }
   });
 
-  it("don't appear in the database: key and prompt", async () => {
+  it("never appear in the database: key and prompt", async () => {
     const { key, orgId } = await openAccount();
     await chat(key, { messages });
     await env.WALLET.getByName(orgId).poke();
@@ -180,7 +183,7 @@ describe("secrets of customers and of the gateway", () => {
     }
   });
 
-  it("don't appear in internal errors, which return 500 without details", async () => {
+  it("never appear in internal errors, which return 500 without details", async () => {
     const { key } = await openAccount();
     const broken = { getByName: () => undefined };
     const bindings = { ...env, WALLET: broken } as unknown as Env;

@@ -16,7 +16,7 @@ beforeEach(async () => {
 afterEach(() => shiftClock(null));
 
 type Told = { readonly subject: string; readonly data: object };
-/** What the log says, of one type or of all. */
+/** Returns the events of one type or of all types. */
 async function toldOf(key: string, type?: string): Promise<readonly Told[]> {
   const response = await send(`/v1/events?limit=100${type ? `&type=${type}` : ""}`, { key });
   expect(response.status).toBe(200);
@@ -36,7 +36,7 @@ async function rotated(
 }
 
 describe("a rotation with end_sessions", () => {
-  it("ends every session of the key, used or not, but no later one, even when repeated", async () => {
+  it("ends every earlier session of the key, used or not, even when repeated, but no later session", async () => {
     const made = await createKey(account.key);
     const { token: used } = await mint(made.key);
     const { token: unused } = await mint(made.key);
@@ -56,7 +56,7 @@ describe("a rotation with end_sessions", () => {
     expect(told).toMatchObject({ subject: made.id, data: { sessions_ended: true } });
   });
 
-  it("keeps the old secret active during the overlap, but not its sessions", async () => {
+  it("keeps the old secret active during the overlap, but ends its sessions", async () => {
     const made = await createKey(account.key);
     const { token } = await mint(made.key);
     await rotated(made, { overlap_seconds: 60, end_sessions: true });
@@ -93,7 +93,7 @@ describe("a session that was never used", () => {
     expect((await toldOf(account.key)).length).toBe(before);
   });
 
-  it("leaves a row until its expiry when it is ended, but no event", async () => {
+  it("leaves a row until its expiry when it is ended, but creates no event", async () => {
     const wallet = env.WALLET.getByName(account.orgId);
     const ended = [await mint(account.key), await mint(account.key)];
     for (const { id, token } of ended) {
@@ -104,12 +104,12 @@ describe("a session that was never used", () => {
     expect(await toldOf(account.key, "session.ended")).toEqual([]);
     for (const hours of [25, 27]) {
       shiftClock(hours * 3_600_000);
-      await runAlarm(wallet); // expired ones are deleted hourly
+      await runAlarm(wallet); // expired sessions are deleted hourly
     }
     expect((await rowsOf(wallet, "SELECT id FROM sessions")).length).toBe(0);
   });
 
-  it("counts, once ended, only against the key that ended it", async () => {
+  it("counts, after it is ended, only against the key that ended it", async () => {
     const wallet = env.WALLET.getByName(account.orgId);
     const { keyId } = account;
     await rowsOf(
@@ -123,7 +123,7 @@ describe("a session that was never used", () => {
     expect((await errorOf(await end(account.key, id), 409)).code).toBe("too_many_sessions");
     const { key } = await addMember(account, "admin");
     expect((await end(key, id)).status).toBe(200);
-    const { token } = await mint(account.key); // their places are not those of sessions in use
+    const { token } = await mint(account.key); // ended sessions don't use slots of sessions in use
     expect((await chat(token)).status).toBe(200);
   });
 });
@@ -143,12 +143,12 @@ it("ended sessions don't count toward the maximum of sessions in use", async () 
   await evictDurableObject(wallet);
   const { token: another } = await mint(account.key);
   expect((await errorOf(await chat(another), 409)).code).toBe("too_many_sessions");
-  await end(account.key, id); // 50,000 are in use without it
+  await end(account.key, id); // 50,000 other sessions are in use
   expect((await chat(another)).status).toBe(409);
 });
 
-describe("session.budget_reached", () => {
-  it("happens once, with the request that uses up the budget or is rejected because of it", async () => {
+describe("the event session.budget_reached", () => {
+  it("occurs once, for the request that uses up the budget or gets a 402 because of it", async () => {
     const { token, id } = await mint(account.key, { budget_dollars: 0.0002 });
     let status = 200;
     for (let n = 0; n < 100 && status === 200; n++) {
@@ -164,9 +164,9 @@ describe("session.budget_reached", () => {
 const own = async (token: string): Promise<string> =>
   (await send("/v1/key", { key: token })).text();
 
-describe("amounts that a session can see", () => {
+describe("the amounts that a session can read", () => {
   const SECRET = 777_777_777;
-  it("include in GET /v1/key only the session's own budget and its remaining amount", async () => {
+  it("include only the session's own budget and remaining amount at GET /v1/key", async () => {
     const parent = await createKey(account.key, { budget_dollars: 777.777777 });
     const { token: bounded } = await mint(parent.key, { budget_dollars: 0.5 });
     const { token: unbounded } = await mint(parent.key);
@@ -188,7 +188,7 @@ describe("amounts that a session can see", () => {
     ["its key's budget", { budget_dollars: 0.000007 }, 1_000_000_000],
     ["the organization's balance", {}, 7],
   ])(
-    "include in a 402 for %s only its own remaining amount and the required amount",
+    "include only its own remaining and the required amount in a 402 for %s",
     async (_, terms, credits) => {
       const poor = await openAccount({ credits });
       const parent = await createKey(poor.key, terms);
@@ -204,7 +204,7 @@ describe("amounts that a session can see", () => {
     },
   );
 
-  it("include the key's budget and its remaining amount in a 402 to the key itself", async () => {
+  it("include the key's budget and remaining amount only in a 402 to the key itself", async () => {
     const { key } = await createKey(account.key, { budget_dollars: 0.000007 });
     expect(await errorOf(await chat(key), 402)).toMatchObject({
       type: "insufficient_balance",
@@ -214,7 +214,7 @@ describe("amounts that a session can see", () => {
     });
   });
 
-  it("don't include the organization's balance, because other paths return 403", async () => {
+  it("exclude the organization's balance, because other paths return 403", async () => {
     await admin("POST", `/orgs/${account.orgId}/credits`, { amount_micro: SECRET, reference: "s" });
     const { token } = await mint(account.key);
     for (const path of ["/v1/balance", "/v1/usage", "/v1/holds", "/v1/generations", "/v1/keys"]) {

@@ -15,7 +15,10 @@ beforeEach(async () => {
 });
 afterEach(() => shiftClock(null));
 
-/** A key of 20 requests a minute and a session of it of two, and what is left of the key once it is asked. */
+/**
+ * Creates a key of 20 requests per minute with a session of two. Returns the session and the key's
+ * remaining requests.
+ */
 async function keyAndSession(): Promise<{
   readonly token: string;
   readonly left: () => Promise<number>;
@@ -26,17 +29,20 @@ async function keyAndSession(): Promise<{
     const { headers } = await send("/v1/models", { key });
     return Number(headers.get("x-ratelimit-remaining-requests"));
   };
-  expect(await left()).toBe(18); // the minting and this look
+  expect(await left()).toBe(18); // the creation of the session and this check count
   return { token, left };
 }
 
-describe("a request rejected by the session's own rate limit", () => {
-  const large = "x".repeat(70 * 1024); // its key is admitted before its body is read
+describe("a request rejected by a session's own rate limit", () => {
+  const large = "x".repeat(70 * 1024); // the key is admitted before the body is read
   it.each<[string, (token: string) => Promise<Response>]>([
     ["paid requests", (token) => chat(token)],
-    ["large ones", (token) => chat(token, { messages: [{ role: "user", content: large }] })],
-    ["bodies that are rejected", (token) => chat(token, { temperature: 9 })],
-    ["models that it may not use", (token) => chat(token, { model: "no/such" })],
+    ["large requests", (token) => chat(token, { messages: [{ role: "user", content: large }] })],
+    ["requests with invalid bodies", (token) => chat(token, { temperature: 9 })],
+    [
+      "requests for models that the session can't use",
+      (token) => chat(token, { model: "no/such" }),
+    ],
     ["looking", (token) => send("/v1/models", { key: token })],
   ])("doesn't count against the key's requests per minute: %s", async (_, ask) => {
     const { token, left } = await keyAndSession();
@@ -78,13 +84,13 @@ describe("a request rejected by the session's own rate limit", () => {
 const rate = ({ headers }: Response): readonly (string | null)[] =>
   ["limit", "remaining"].map((name) => headers.get(`x-ratelimit-${name}-requests`));
 
-it("a session gets the remaining requests of its own limit, if it has one", async () => {
+it("a session with its own rate limit gets the limit's remaining requests in the header", async () => {
   const { token } = await keyAndSession();
   expect(rate(await send("/v1/models", { key: token }))).toEqual(["2", "1"]);
   expect(rate(await chat(token))).toEqual(["2", "0"]);
 });
 
-it("a session without a list of models has its key's models, even if they don't fit in the token", async () => {
+it("a session without a list of models can use its key's models, even if they don't fit in the token", async () => {
   const allowed_models = ["sandbox/agent", "smart"];
   const { key } = await createKey(account.key, { allowed_models });
   const { token } = await mint(key);

@@ -7,10 +7,10 @@ import { chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import { mockUpstream, upstreamCompletion } from "./upstream.ts";
 
-/** Fewer than 64 tokens are never cut: such a hold is its worst case or nothing. */
+/** Caps of fewer than 64 tokens are never lowered, so a hold has the maximum cost or fails. */
 const WORST = { max_tokens: 48 };
 const AFFORDABLE = 12;
-/** Micros of the mocked upstream's answer: 10 tokens at 1, 5 at 2. */
+/** Micro-credits of the mocked response: 10 tokens at 1 and 5 at 2. */
 const COST = 20;
 
 let account: Account;
@@ -18,7 +18,7 @@ beforeEach(async () => {
   account = await openAccount();
 });
 
-/** A fresh one each time: a stub stays broken after an abort. */
+/** Returns a new stub, because a stub stays broken after an abort. */
 function wallet(): Stub {
   return env.WALLET.getByName(account.orgId);
 }
@@ -33,7 +33,10 @@ async function mint(fields: object): Promise<Minted> {
   return response.json<Minted>();
 }
 
-/** A session that pays for so many worst cases, and what one of them costs in micros. */
+/**
+ * Creates a session with a budget for this number of requests at maximum cost. Returns the cost of
+ * one in micro-credits.
+ */
 async function limited(
   ask: Ask,
 ): Promise<Minted & { readonly each: number; readonly budget: number }> {
@@ -45,7 +48,7 @@ async function limited(
   return { ...(await mint({ budget_dollars: budget / 1e6 })), each, budget };
 }
 
-/** What the wallet's rows charged to a session and hold for it, micros. */
+/** Returns the spend and the held amount of a session in the wallet's rows, in micro-credits. */
 async function standing(id: string): Promise<{ spent: number; held: number }> {
   const [row] = await rowsOf(
     wallet(),
@@ -55,13 +58,15 @@ async function standing(id: string): Promise<{ spent: number; held: number }> {
   return row as { spent: number; held: number };
 }
 
-/** The session as its token is told of it. */
+/** Returns the remaining budget that the session's token can read. */
 async function told(token: string): Promise<number> {
   const own = await send("/v1/key", { key: token });
   return Math.round((await own.json<{ spent_dollars: number }>()).spent_dollars * 1e6);
 }
 
-/** Spends one after another until it is refused for its budget; the micros that were free then. */
+/**
+ * Spends sequentially until the budget rejects a request. Returns the remaining micro-credits then.
+ */
 async function spendRest(
   { token, budget }: { readonly token: string; readonly budget: number },
   ask: Ask,

@@ -28,7 +28,7 @@ async function listed(key: string, query = ""): Promise<readonly Listed[]> {
   return (await response.json<{ sessions: readonly Listed[] }>()).sessions;
 }
 
-/** Rows of a table of the organization's wallet. */
+/** Returns the number of rows of a table in the organization's wallet. */
 function rowsOf(table: string): Promise<number> {
   return runInDurableObject(
     env.WALLET.getByName(account.orgId),
@@ -50,7 +50,7 @@ async function spentOf(token: string): Promise<number> {
 }
 
 describe("a session", () => {
-  it("can pay and read, but manage nothing", async () => {
+  it("can pay and read, but not manage anything", async () => {
     const { token, id } = await mint(account.key, { end_user: "ann" });
     expect([(await chat(token)).status, await statusOf(token)]).toEqual([200, 200]);
     const own = await (await send("/v1/key", { key: token })).json();
@@ -80,18 +80,18 @@ describe("a session", () => {
     }
   });
 
-  it("counts usage for its end user, and has its own models and rate limit", async () => {
+  it("counts usage for its own end user, and has its own models and rate limit", async () => {
     const { token } = await mint(account.key, {
       end_user: "ann",
       allowed_models: ["sandbox/echo"],
-      rpm_limit: 3, // rejected requests count too
+      rpm_limit: 3, // rejected requests count, too
     });
     expect((await chat(token, { user: "bob" })).status).toBe(400);
     const { token: alias } = await mint(account.key, { allowed_models: ["smart"] });
     expect((await errorOf(await chat(alias), 403)).code).toBe("model_not_allowed");
     const headers = { "idempotency-key": "first" };
     expect((await chat(alias, { model: "smart" }, { headers })).status).toBe(200);
-    // permissions are checked before its Idempotency-Key
+    // Permissions are checked before its Idempotency-Key.
     expect((await errorOf(await chat(alias, {}, { headers }), 403)).code).toBe("model_not_allowed");
     expect(await modelsOf(alias)).toEqual(["smart"]);
     expect((await errorOf(await send("/v1/models/cheap", { key: alias }), 403)).code).toBe(
@@ -108,7 +108,7 @@ describe("a session", () => {
     expect((await chat(token)).status).toBe(200);
   });
 
-  it("gets 401 immediately, at every endpoint, if it is expired or ended or its key is revoked", async () => {
+  it("gets 401 immediately at every endpoint if it is expired or ended, or if its key is revoked", async () => {
     const made = await createKey(account.key);
     const [short, ended, orphan] = await Promise.all([
       mint(made.key, { expires_in: 30 }),
@@ -161,7 +161,7 @@ describe("a session", () => {
     expect((await chat((await mint(account.key)).token)).status).toBe(200);
   });
 
-  it("needs no row when it is created, one row for its first use, and none for the next", async () => {
+  it("needs no row when created, one row for its first use, and none for later requests", async () => {
     const minted = [await mint(account.key), await mint(account.key)];
     expect(await rowsOf("sessions")).toBe(0);
     await chat(minted[0]?.token ?? "");
@@ -170,7 +170,7 @@ describe("a session", () => {
     expect(await rowsOf("requests")).toBe(2);
   });
 
-  it("uses its own Idempotency-Keys, separate from another session's", async () => {
+  it("uses its own Idempotency-Keys, separate from those of other sessions", async () => {
     const [one, other] = [await mint(account.key), await mint(account.key)];
     const headers = { "idempotency-key": "same" };
     expect((await chat(one.token, {}, { headers })).status).toBe(200);
@@ -180,10 +180,10 @@ describe("a session", () => {
 });
 
 describe("GET /v1/sessions", () => {
-  it("lists used, active sessions in pages with their spend, and to a limited key only its own sessions", async () => {
+  it("lists active sessions that were used in pages with their spend, and to a limited key only its own", async () => {
     const limited = await createKey(account.key, { budget_dollars: 1 });
     const own = await mint(limited.key, { budget_dollars: 0.5 });
-    await mint(account.key); // never used
+    await mint(account.key); // these sessions were never used
     const others = [await mint(account.key), await mint(account.key)];
     for (const { token } of [own, ...others]) {
       expect((await chat(token, { max_tokens: 50 })).status).toBe(200);
@@ -203,7 +203,7 @@ describe("GET /v1/sessions", () => {
   });
 });
 
-describe("a session wider than its key", () => {
+describe("a session with wider limits than its key", () => {
   it.each<[string, unknown, string?]>([
     ["budget_dollars", 1.000001],
     ["end_user", "bob"],
@@ -250,15 +250,15 @@ const from = (origin: string): { headers: Record<string, string> } => ({ headers
 const allowed = (response: Response): string | null =>
   response.headers.get("access-control-allow-origin");
 
-describe("a session with origins", () => {
-  it("gets 403 for a missing or different Origin, and any page can read the error", async () => {
+describe("a session with allowed origins", () => {
+  it("gets 403 for a missing or different Origin, as a readable error for any page", async () => {
     const { token } = await mint(account.key, { origins: [PAGE] });
     const right = await chat(token, {}, from(PAGE));
     expect([right.status, allowed(right)]).toEqual([200, PAGE]);
     expect(right.headers.get("vary")).toContain("origin");
     for (const origin of ["https://evil.example.com", "null", `${PAGE}.evil.com`]) {
       const wrong = await chat(token, {}, from(origin));
-      expect(allowed(wrong)).toBe("*"); // its page may read why
+      expect(allowed(wrong)).toBe("*"); // its page can read the error
       expect((await errorOf(wrong, 403)).code).toBe("origin_not_allowed");
     }
     expect((await errorOf(await chat(token), 403)).code).toBe("origin_not_allowed");
@@ -294,16 +294,16 @@ it("a forged, long expired or wrong-origin session is rejected without an object
   }
   expect((await chat(bound.token, {}, { bindings })).status).toBe(403);
   shiftClock(121_000);
-  const late = countedBindings(); // with the clock as it is now
+  const late = countedBindings(); // the isolate has the current clock
   expect((await chat(token, {}, { bindings: late.bindings })).status).toBe(401);
   expect([counted.objects, counted.statements, late.objects, late.statements]).toEqual([
     0, 0, 0, 0,
   ]);
 });
 
-it("a session needs the same two calls as its key: one before the provider's, one before the last byte", async () => {
+it("a session's request needs the same two object calls as its key's: before the provider call and the last byte", async () => {
   const { token } = await mint(account.key);
-  await chat(token); // the isolate has met the key
+  await chat(token); // the isolate has cached the key
   expect(await calls(token)).toEqual(await calls(account.key));
 });
 
@@ -329,7 +329,7 @@ describe("200 concurrent requests on a session whose budget covers 20 maximum co
     );
     const seen = new Set(answers);
     expect([seen.has(200), seen.has(402)]).toEqual([true, true]);
-    seen.delete(503); // shed for want of room
+    seen.delete(503); // rejected because of concurrent requests
     expect(seen.size).toBe(2);
     const [session] = await listed(key.key);
     expect(session?.spent_dollars).toBeLessThanOrEqual(budget);
@@ -349,7 +349,7 @@ it("a session's spend stays exact if its wallet is evicted", async () => {
   expect((await listed(account.key)).find((one) => one.id === id)?.spent_dollars).toBe(before);
 });
 
-it("a session continues within its budget after a rotation of its key", async () => {
+it("a session keeps its remaining budget after a rotation of its key", async () => {
   const key = await createKey(account.key, { budget_dollars: 0.01 });
   const { token } = await mint(key.key);
   const asked = Array.from({ length: 30 }, () => chat(token, { max_tokens: 400 }));

@@ -20,7 +20,7 @@ const [BYTES, POINTS] = [12, 7];
 const TURBO = "elevenlabs/eleven-v4-turbo";
 /** A voice that isn't one of the standard voices. */
 const OWN_VOICE = "z9fAnlkpzviPz146aGWa";
-/** Micro-credits of a character, which are dollars per million characters. */
+/** Micro-credits per character, which equal dollars per million characters. */
 const [TURBO_PRICE, V4_PRICE] = [40, 80];
 
 let key: string;
@@ -55,7 +55,7 @@ const elevenLabsAnswering = (...reported: Parameters<typeof elevenLabs>[1][]) =>
   mockUpstream((call) => elevenLabs(call, ...reported));
 const geminiAnswering = (answer: GeminiAnswer = {}) =>
   mockUpstream((call) => geminiSpeech(call, answer));
-/** Micro-credits of tokens, at $0.50 and $9 per million. */
+/** Returns the micro-credits of tokens at $0.50 and $9 per million. */
 const geminiCost = (input: number, audio: number) => Math.ceil(input * 0.5 + audio * 9);
 const textOf = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
 
@@ -65,7 +65,7 @@ describe("POST /v1/audio/speech at ElevenLabs", () => {
     ["mp3", "mp3_44100_128", "audio/mpeg"],
     ["opus", "opus_48000_64", "audio/opus"],
     ["pcm", "pcm_24000", "audio/pcm"],
-  ])("sends the text and passes on the audio as %s", async (format, output, contentType) => {
+  ])("sends the text, and forwards the audio as %s", async (format, output, contentType) => {
     const { calls } = elevenLabsAnswering();
     const { bytes, type } = await charged({ ...body, response_format: format });
     expect([textOf(bytes), type]).toEqual([ELEVENLABS_AUDIO.join(""), contentType]);
@@ -106,7 +106,7 @@ describe("POST /v1/audio/speech at ElevenLabs", () => {
   });
 
   it.each([OWN_VOICE, "nobody", "../../user", "a/b", "a?b", "..", "a,b", ""])(
-    "returns 400 for the voice %j without a call or charge",
+    "returns 400 for the voice %j, without a provider call or charge",
     async (voice) => {
       const { calls } = elevenLabsAnswering();
       const before = await balanceOf(key);
@@ -120,7 +120,7 @@ describe("POST /v1/audio/speech at ElevenLabs", () => {
     const { calls } = elevenLabsAnswering();
     const only = { ELEVENLABS_VOICES: ` ${OWN_VOICE}, other ` };
     const own = await speak({ ...body, voice: OWN_VOICE }, only);
-    expect((await errorOf(own, 400))["param"]).toBe("voice"); // the fake has no such voice
+    expect((await errorOf(own, 400))["param"]).toBe("voice"); // the fake service lacks this voice
     expect(calls.map(({ url }) => new URL(url).pathname)).toEqual([
       `/v1/text-to-speech/${OWN_VOICE}/stream`,
     ]);
@@ -177,7 +177,7 @@ describe("POST /v1/audio/speech at ElevenLabs", () => {
     await expect.poll(async () => before - (await balanceOf(key))).toBe(BYTES * TURBO_PRICE);
   });
 
-  it("breaks off and charges nothing if the audio breaks off", async () => {
+  it("ends the response early, and charges nothing, if the provider's audio breaks off", async () => {
     const broken = new ReadableStream<Uint8Array>({
       start: (controller) => controller.enqueue(new Uint8Array(9)),
       pull: (controller) => controller.error(new Error("breaks off")),
@@ -221,7 +221,7 @@ describe("POST /v1/audio/speech at Google", () => {
     });
   });
 
-  it("puts the parts of the audio together, and adds a header for wav", async () => {
+  it("joins the parts of the audio, and adds a header for wav", async () => {
     geminiAnswering({ parts: ["one, ", "two, ", "3"] });
     const { bytes, type } = await charged({ ...body, response_format: "wav" });
     expect(type).toBe("audio/wav");
@@ -254,13 +254,13 @@ describe("POST /v1/audio/speech at Google", () => {
       geminiCost(4, AUDIO_HELD),
     ],
     ["no input", { candidatesTokenCount: 50 }, geminiCost(INPUT_HELD, 50)],
-    ["far too much", { promptTokenCount: 1e9, candidatesTokenCount: 1e9 }, HELD],
+    ["far too many tokens", { promptTokenCount: 1e9, candidatesTokenCount: 1e9 }, HELD],
     [
       "thoughts",
       { promptTokenCount: 4, candidatesTokenCount: 5, thoughtsTokenCount: 6 },
       geminiCost(4, 11),
     ],
-  ])("charges the reported tokens within the hold for %s", async (_, usage, micros) => {
+  ])("charges the reported tokens, up to the hold, for %s", async (_, usage, micros) => {
     geminiAnswering({ usage });
     expect((await charged(body)).receipt.cost_micro).toBe(micros);
   });
@@ -277,14 +277,14 @@ describe("POST /v1/audio/speech at Google", () => {
     await expect.poll(async () => before - (await balanceOf(key))).toBe(geminiCost(4, 5));
   });
 
-  it("returns 502 for audio of another rate, and charges nothing", async () => {
+  it("returns 502 for audio with another sample rate, and charges nothing", async () => {
     geminiAnswering({ type: "audio/l16; rate=48000; channels=1" });
     const before = await balanceOf(key);
     expect((await speak(body)).status).toBe(502);
     await expect.poll(() => balanceOf(key)).toBe(before);
   });
 
-  it("charges as held if the client disconnects before the response", async () => {
+  it("charges the held amount if the client disconnects before the response", async () => {
     const client = new AbortController();
     mockUpstream(async (call) => {
       client.abort();

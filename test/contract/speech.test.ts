@@ -80,7 +80,7 @@ const base64 = (text: string): string => toBase64(new TextEncoder().encode(text)
 const delta = (text: string) => ({ type: "speech.audio.delta", audio: base64(text) });
 
 describe("POST /v1/audio/speech", () => {
-  it("holds for the bytes of the text, and charges the counted characters", async () => {
+  it("holds an amount for the bytes of the text, and charges the counted characters", async () => {
     const { text, type, receipt } = await charged({ body: { response_format: "opus" } });
     expect([text, type]).toEqual([TEXT, "audio/opus"]);
     expect(receipt).toMatchObject({
@@ -128,7 +128,7 @@ describe("POST /v1/audio/speech", () => {
     ]);
   });
 
-  it("accepts a voice with an ID", async () => {
+  it("accepts a voice object with an ID", async () => {
     expect((await charged({ body: { voice: { id: "v" } } })).text).toBe(TEXT);
   });
 
@@ -159,7 +159,7 @@ describe("POST /v1/audio/speech at providers", () => {
     });
   });
 
-  it("converts an audio file to events", async () => {
+  it("converts a provider's audio file to events", async () => {
     const { bindings } = answering(() => file("RIFF"));
     const body = { model: ORPHEUS, response_format: "wav", stream_format: "sse" };
     const { text } = await charged({ body, bindings });
@@ -233,7 +233,7 @@ describe("POST /v1/audio/speech at providers", () => {
         return new Response(streamOf(['{"audio_data":"AAAABBBB']), { headers });
       },
     ],
-  ])("breaks off if %s breaks off, and charges nothing", async (_, answer) => {
+  ])("ends the response early, and charges nothing, if %s breaks off", async (_, answer) => {
     const { bindings } = answering(answer);
     const before = await balanceOf(key);
     const response = await speak({ body: { model: VOXTRAL }, bindings });

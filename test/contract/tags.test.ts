@@ -103,7 +103,7 @@ describe("tags of a request", () => {
     expect((await errorOf(wrong, 400)).param).toBe("tags.a b");
   });
 
-  it("leave out pairs of metadata that can't be tags, and report them in x-dropped", async () => {
+  it("omit metadata pairs that can't be tags, and list them in x-dropped", async () => {
     const account = await openAccount();
     const many = Object.fromEntries(Array.from({ length: 9 }, (_, i) => [`k${i}`, "v"]));
     const metadata = { "bad key": "x", long: "x".repeat(65), ...many };
@@ -173,12 +173,12 @@ describe("the setting tag_keys", () => {
     [["a b"], "tag_keys[0]"],
     ["team", "tag_keys"],
     [null, "tag_keys"],
-  ])("can't be %j", async (keys, param) => {
+  ])("returns 400 if it is %j", async (keys, param) => {
     const account = await openAccount();
     expect((await errorOf(await declare(account, keys), 400)).param).toBe(param);
   });
 
-  it("must contain a key to group by it; undeclared keys and malformed tags return 400", async () => {
+  it("must contain a key before usage can be grouped by it; undeclared keys and malformed tags return 400", async () => {
     const { key } = await openAccount();
     for (const [query, param] of [
       ["group_by=tag:team", "group_by"],

@@ -27,7 +27,7 @@ type Sent = {
   readonly signal?: AbortSignal;
 };
 
-/** Returns bytes behind the start of a tag, which are held as sound. */
+/** Returns bytes after the start of a tag, for which the gateway holds an amount as for sound. */
 function sound(bytes: number): Uint8Array<ArrayBuffer> {
   const file = new Uint8Array(bytes).fill(7);
   file.set(new TextEncoder().encode("ID3").subarray(0, bytes));
@@ -79,7 +79,7 @@ function streaming(...events: object[]): Response {
 }
 
 describe("POST /v1/audio/transcriptions", () => {
-  it("holds for the longest audio that the file's size allows, and charges the counted seconds", async () => {
+  it("holds an amount for the longest audio that the file size allows, and charges the counted seconds", async () => {
     const { text, receipt } = await charged({});
     expect(JSON.parse(text)).toEqual({
       text: "This is the audio of a.mp3.",
@@ -102,7 +102,7 @@ describe("POST /v1/audio/transcriptions", () => {
     expect(receipt.cost_micro).toBe(20 * SECOND_MICRO);
   });
 
-  it("returns Mistral's format if the form has diarize", async () => {
+  it("returns Mistral's format if the form contains diarize", async () => {
     const usage = expect.objectContaining({ prompt_audio_seconds: 20, cost_micro: 2000 }) as object;
     const whole = {
       model: "sandbox/transcribe",
@@ -141,7 +141,7 @@ async function secondsLater(): Promise<Response> {
 const AUDIO_SECONDS = { text: "Hi", model: "m", usage: { prompt_audio_seconds: 12 } };
 
 describe("POST /v1/audio/transcriptions with JSON", () => {
-  it.each(["AA", "AAA", "AAAA", "AA==", "AAA="])("accepts the base64 %j", async (data) => {
+  it.each(["AA", "AAA", "AAAA", "AA==", "AAA="])("accepts the base64 data %j", async (data) => {
     const body = { model: "sandbox/transcribe", file: `data:audio/mp3;base64,SUQz${data}` };
     const response = await send("/v1/audio/transcriptions", { key, method: "POST", body });
     expect(response.status).toBe(200);
@@ -152,16 +152,16 @@ describe("POST /v1/audio/transcriptions at providers", () => {
   it.each([
     ["OpenAI's seconds", "openai/gpt-transcribe", SECONDS, 13 * 75],
     ["Groq's duration", "openai/whisper-large-v3", { text: "Hi", duration: 12.2 }, 401],
-    ["Groq's least of 10 seconds", "openai/whisper-large-v3", { text: "Hi", duration: 1 }, 309],
+    ["Groq's minimum of 10 seconds", "openai/whisper-large-v3", { text: "Hi", duration: 1 }, 309],
     [
-      "more seconds than held as held",
+      "only the held seconds if more are reported",
       "openai/gpt-transcribe",
       { ...SECONDS, usage: { seconds: 999 } },
       3000,
     ],
-    ["no seconds as held", "openai/gpt-transcribe", { text: "Hi" }, 3000],
+    ["the held seconds if none are reported", "openai/gpt-transcribe", { text: "Hi" }, 3000],
     [
-      "seconds that are no number as held",
+      "the held seconds if the count isn't a number",
       "openai/gpt-transcribe",
       { text: "Hi", usage: { seconds: "1" } },
       3000,
@@ -179,7 +179,7 @@ describe("POST /v1/audio/transcriptions at providers", () => {
     });
   });
 
-  it("charges the audio seconds that Mistral reports, and names dropped fields", async () => {
+  it("charges the audio seconds that Mistral reports, and lists dropped fields", async () => {
     const { calls, bindings } = answering(() => Response.json(AUDIO_SECONDS));
     const fields = { model: "mistral/voxtral-mini-transcribe-3", prompt: "a", temperature: "0.5" };
     const { receipt, response } = await charged({ fields, bindings });
@@ -310,7 +310,7 @@ describe("a rejected POST /v1/audio/transcriptions", () => {
   });
 
   it.each(["AAAAA", "AA=", "AAA==", "AAAA=", "A", "=", "AA==AA=="])(
-    "returns 400 for a data URL with the invalid base64 %j",
+    "returns 400 for a data URL with invalid base64: %j",
     async (data) => {
       const body = { model: "sandbox/transcribe", file: `data:audio/mp3;base64,SUQz${data}` };
       const response = await send("/v1/audio/transcriptions", { key, method: "POST", body });

@@ -4,16 +4,16 @@ import type { Account } from "./client.ts";
 
 type Body = Record<string, unknown>;
 
-/** A call that takes a body of ours: what it is sent, and where the resource is read. */
+/** A call with a body: its path and fields, and where the resource can be read. */
 type Change = {
   readonly name: string;
   readonly send: (body: Body) => Promise<Response>;
   readonly body: Body;
-  /** The resource as it is shown; null for what can only be made. */
+  /** Reads the resource. Null if it can only be created. */
   readonly read: (() => Promise<Body>) | null;
 };
 
-/** Fields that no client can set, with values that none of them has here. */
+/** Fields that clients can't set, with values that differ from those in these tests. */
 const READ_ONLY: Body = {
   id: "mine",
   key: "svc_sk_eu_live_mine",
@@ -148,7 +148,7 @@ describe("an endpoint with a JSON body", () => {
     }
   });
 
-  it("accepts its own response with one field changed, and ignores other values of read-only fields", async () => {
+  it("accepts its own response with one changed field as a body, and ignores changed read-only fields", async () => {
     for (const { name, send: sent, body, read } of changes()) {
       const before = (await read?.()) ?? {};
       const own = await sent({ ...before, ...body });

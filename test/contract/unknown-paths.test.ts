@@ -35,7 +35,7 @@ describe("an unknown path", () => {
   it.each([
     ["/v1/responses/compact", "not stored"],
     ["/v1//responses/resp_1/cancel", "not stored"],
-  ])("returns a 404 with a hint: %s is %s", async (path, said) => {
+  ])("returns a 404 with a hint to the right path: %s is %s", async (path, said) => {
     for (const method of ["POST", "GET", "DELETE"]) {
       const error = await errorOf(await send(path, { method, key }), 404);
       expect(error.message).toContain(said);
@@ -64,8 +64,8 @@ describe("an unknown path", () => {
   });
 });
 
-describe("an unknown path without a key", () => {
-  it("returns the same 401 below /v1 and /admin/v1 as an existing path", async () => {
+describe("an unknown path called without a key", () => {
+  it("returns the same 401 as an existing path below /v1 and /admin/v1", async () => {
     const bodies = new Set<string>();
     for (const path of ["/v1", "/v1/nothing", "/v1/keys", "/v1/responses", "/admin/v1/nothing"]) {
       const response = await send(path);

@@ -19,11 +19,11 @@ type Sent = {
 };
 
 /**
- * The statuses of so many requests at once, each with a body of `bytes` whose end comes when every one of them has
- * been read as far as it will be, or was let go.
+ * Sends concurrent requests with bodies of this size, whose ends arrive only after each body was
+ * read as far as possible or rejected. Returns the statuses.
  */
 async function atOnce(count: number, { path, key, body, bytes }: Sent): Promise<number[]> {
-  const bindings = bindingsWith({}); // an isolate's keeping of their own
+  const bindings = bindingsWith({}); // for a separate isolate
   const all = Promise.withResolvers<void>();
   let come = 0;
   const arrived = (): void => void (++come === count && all.resolve());
@@ -49,7 +49,8 @@ async function atOnce(count: number, { path, key, body, bytes }: Sent): Promise<
   });
   const statuses = (await Promise.all(answers)).map(({ status }) => status);
   const small = JSON.parse(text.replace(/a{100,}/, "small")) as object;
-  expect((await send(path, { key, body: small, bindings })).ok).toBe(true); // their room is free again
+  // The memory for bodies is free again.
+  expect((await send(path, { key, body: small, bindings })).ok).toBe(true);
   return statuses;
 }
 
@@ -65,7 +66,7 @@ describe("POST /v1/messages/count_tokens", () => {
     expect(first).toContain(String(4 * MIB));
   });
 
-  it("shares memory with paid requests: three of six concurrent bodies of almost 4 MiB are rejected", async () => {
+  it("shares memory with paid requests, so that three of six concurrent bodies of almost 4 MiB are rejected", async () => {
     const sent = { path: COUNT, key: account.key, body: counted, bytes: 4 * MIB - 1000 };
     const statuses = await atOnce(6, sent);
     expect(statuses.toSorted((a, b) => a - b)).toEqual([200, 200, 200, 529, 529, 529]);
@@ -84,13 +85,13 @@ describe("POST /v1/messages/count_tokens", () => {
   });
 });
 
-describe("bodies of management requests", () => {
-  it("share memory: at most 12 of 30 concurrent bodies of 1 MiB are read per organization", async () => {
+describe("concurrent bodies of management requests", () => {
+  it("share memory, so that at most 12 of 30 bodies of 1 MiB are read per organization", async () => {
     const body = { external_id: "ann", daily_quota_dollars: 1, created_at: "FILLED" };
     const sent = { path: "/v1/users", key: account.key, body, bytes: MIB - 1000 };
     const statuses = await atOnce(30, sent);
     const read = statuses.filter((status) => status !== 503);
-    expect(new Set(read)).toEqual(new Set([200, 201])); // it was made, then changed
+    expect(new Set(read)).toEqual(new Set([200, 201])); // the webhook was created, then changed
     expect(read.length).toBeLessThanOrEqual(12);
   });
 });
@@ -99,7 +100,7 @@ const logIn = (body: string | ReadableStream) =>
   send("/console/api/login", { body, headers: fromPage(), bindings: bindingsWith({}) });
 
 describe("POST /console/api/login", () => {
-  it("reads at most 2 KiB of the body, with or without a declared length", async () => {
+  it("reads at most 2 KiB of a body, with or without a declared length", async () => {
     const long = JSON.stringify({ key: "k".repeat(2048) });
     expect((await errorOf(await logIn(long), 413)).message).toContain("2048");
     let pulls = 0;
@@ -113,7 +114,7 @@ describe("POST /console/api/login", () => {
     expect(pulls).toBeLessThan(10);
   });
 
-  it("waits at most 5 s for its body", async () => {
+  it("waits at most 5 s for the body", async () => {
     const waits: number[] = [];
     const { setTimeout: wait } = globalThis;
     const sooner = (run: () => void, ms = 0) => {

@@ -2,8 +2,8 @@ import { vi } from "vitest";
 import { bindingsWith } from "./client.ts";
 
 /**
- * The secret with which we call the mocked upstream: it must be seen there and nowhere else. It looks
- * like no key, so that nothing takes it out of a text but who knows it.
+ * The gateway's secret for the mocked provider, which may appear only there. It has no known key
+ * format, so only an exact comparison can remove it from a text.
  */
 export const UPSTREAM_SECRET = "upstream.canary.secret";
 const HOST = "https://models.upstream.test/v1";
@@ -32,7 +32,7 @@ const MODELS = JSON.stringify([
   },
 ]);
 
-/** A call as it left us. */
+/** A request to the provider. */
 export type UpstreamCall = {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -41,8 +41,8 @@ export type UpstreamCall = {
 };
 
 /**
- * Answers every request to a provider, through `globalThis.fetch`, until mocks are restored. What objects of earlier
- * files still tell webhooks and peers finds nobody.
+ * Responds to every request to a provider, through `globalThis.fetch`, until mocks are restored.
+ * Late calls of earlier files' objects to webhooks and peers fail.
  */
 export function mockUpstream(answer: (call: UpstreamCall) => Response | Promise<Response>): {
   readonly calls: readonly UpstreamCall[];
@@ -63,17 +63,17 @@ export function mockUpstream(answer: (call: UpstreamCall) => Response | Promise<
   return { calls, bindings: upstreamBindings() };
 }
 
-/** The tests' bindings with the upstream configured, and others over them. */
+/** Returns the tests' bindings with the provider configured, and with these changes. */
 export function upstreamBindings(changes: Readonly<Record<string, unknown>> = {}): Env {
   return bindingsWith({ ...UPSTREAM_VARS, ...changes });
 }
 
-/** The variables that configure the upstream. */
+/** The variables that configure the provider. */
 export const UPSTREAM_VARS = { PROVIDERS, MODELS, MOCK_API_KEY: UPSTREAM_SECRET };
 
 export const USAGE = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
 
-/** An upstream's completion; `usage` as given, left out when undefined. */
+/** Returns a provider's completion with this usage. `undefined` omits the usage. */
 export function upstreamCompletion(usage: unknown = USAGE): Response {
   return Response.json({
     id: "chatcmpl-theirs",
@@ -89,7 +89,7 @@ export function upstreamError(status: number, error: Record<string, unknown>): R
   return Response.json({ error }, { status });
 }
 
-/** An upstream's stream with these events. */
+/** Returns a provider's stream with these events. */
 export function upstreamStream(events: readonly unknown[]): Response {
   const text = events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("");
   return new Response(`${text}data: [DONE]\n\n`, {
@@ -97,7 +97,7 @@ export function upstreamStream(events: readonly unknown[]): Response {
   });
 }
 
-/** A stream of these events, each a network chunk of its own, without the terminal marker. */
+/** Returns a stream of these events, each in its own network chunk, without the terminal marker. */
 export function brokenStream(events: readonly object[]): Response {
   const left = events.map((event) =>
     new TextEncoder().encode(`data: ${JSON.stringify(event)}\n\n`),

@@ -7,7 +7,7 @@ import type { Account } from "./client.ts";
 import { addKey, addMember } from "./members.ts";
 import { completionOf } from "./wire-schemas.ts";
 
-/** What the client knows of one paid request: what it sent, and the receipt that it got. */
+/** The client's data of one paid request: its body and its receipt. */
 type Paid = {
   readonly id: string;
   readonly day: string;
@@ -76,7 +76,8 @@ const KINDS: readonly (readonly [model: string, ask: Ask])[] = [
 ];
 const USERS = [null, "a", "Zoë 🌍", "null"];
 const FIRST = Date.UTC(2034, 0, 20, 12);
-const DAYS = [0, 1, 15]; // into the next month, and none old enough to be rolled up
+// The days reach into the next month, and none is old enough to be rolled up.
+const DAYS = [0, 1, 15];
 const DAY = 86_400_000;
 
 let account: Account;
@@ -125,7 +126,7 @@ async function ledger(): Promise<LedgerRow[]> {
   return (await response.json<{ rows: LedgerRow[] }>()).rows;
 }
 
-describe("the amount that requests were charged", () => {
+describe("the total charged for requests", () => {
   it("equals the sum in receipts and ledger, and reduces the balance", async () => {
     expect(paid).toHaveLength(DAYS.length * 2 * USERS.length * KINDS.length);
     for (const { cost } of paid) expect(cost).toBeGreaterThan(0);
@@ -162,7 +163,7 @@ describe("the amount that requests were charged", () => {
     }
   });
 
-  it("equals the cost in GET /v1/generations, which is computed from its price and tokens", async () => {
+  it("equals the cost in GET /v1/generations, computed from prices and tokens", async () => {
     const found = await Promise.all(
       paid.map(async ({ id }) => JSON.parse(await textOf(`/v1/generations/${id}`)) as Found),
     );
@@ -190,7 +191,7 @@ describe("the amount that requests were charged", () => {
     }
   });
 
-  it("equals the operator's usage and reconciliation, and the database after a publish", async () => {
+  it("equals the amount in the operator's usage, in the reconciliation and in the database after a publish", async () => {
     const wallet = env.WALLET.getByName(account.orgId);
     const query = `?group_by=model&${RANGE}`;
     const operators = await admin("GET", `/orgs/${account.orgId}/usage${query}`);
@@ -210,13 +211,13 @@ describe("the amount that requests were charged", () => {
     );
   });
 
-  it("stays exactly the same after publishing and an eviction", async () => {
+  it("stays exactly the same after a publish and an eviction", async () => {
     const paths = [
       ...["day", "model", "key", "user"].map((by) => `/v1/usage?group_by=${by}&${RANGE}`),
       `/v1/generations/${paid[0]?.id}`,
     ];
     const wallet = env.WALLET.getByName(account.orgId);
-    await chat(account.key); // something to publish
+    await chat(account.key); // there is something to publish
     const before = await Promise.all(paths.map(textOf));
     expect(JSON.parse(before[0] ?? "")).toMatchObject({ total: { requests: paid.length + 1 } });
     valueOf(await wallet.poke());

@@ -2,7 +2,7 @@ import { afterEach, expect, it } from "vitest";
 import { setClock } from "../wallet/wallet-desk.ts";
 import { addKey, addMember, chat, errorOf, openAccount, send } from "./client.ts";
 
-/** Of a day that is always to come. */
+/** A time in the future, so that nothing is rolled up. */
 const LATE = Date.UTC(2036, 10, 20, 23, 59);
 
 afterEach(() => setClock(null));
@@ -18,7 +18,7 @@ async function usage(key: string, query: string): Promise<Usage> {
   return response.json<Usage>();
 }
 
-it("GET /v1/usage by two groups, hours and filters has the same sums as the receipts, even across midnight", async () => {
+it("GET /v1/usage by two groups, hours and filters returns the same sums as the receipts, even across midnight", async () => {
   const account = await openAccount();
   const second = await addKey(account.orgId, account.memberId);
   const costs: [string, string, number][] = [];
@@ -60,7 +60,7 @@ it("GET /v1/usage by two groups, hours and filters has the same sums as the rece
   expect((await usage(account.key, days)).total).toEqual(hours.total);
 });
 
-it("GET /v1/usage includes all keys of a member, and leaves out other members if filtered by member", async () => {
+it("GET /v1/usage filtered by member includes all of the member's keys and no other member", async () => {
   const owner = await openAccount();
   const ben = await addMember(owner.orgId, "member");
   const second = await addKey(owner.orgId, ben.memberId);

@@ -65,7 +65,7 @@ describe("GET /v1/usage", () => {
     });
   });
 
-  it("includes both the first and the last named day, and no other", async () => {
+  it("includes the first and the last named day, and no other day", async () => {
     const own = await openAccount();
     const wallet = env.WALLET.getByName(own.orgId);
     for (const [offset, cost] of [1, 10, 100, 1000, 10_000].entries()) {
@@ -77,12 +77,12 @@ describe("GET /v1/usage", () => {
       (await report(query, own.key)).total["cost_micro"];
     expect(await costOf(`?from=${second}&to=${third}`)).toBe(110);
     expect(await costOf(`?from=${second}&to=${second}`)).toBe(10);
-    expect(await costOf(`?to=${third}`)).toBe(111); // 30 days up to it
+    expect(await costOf(`?to=${third}`)).toBe(111); // the last 30 days
     expect(await costOf(`?from=${third}`)).toBe(11_100); // up to today
     expect(await costOf(`?from=${first}`)).toBe(11_111);
   });
 
-  it("counts a request on the day of its admission, even if it ends on the next", async () => {
+  it("counts a request on the day of its admission, even if it ends on the next day", async () => {
     const own = await openAccount();
     setClock(Date.UTC(2033, 1, 20, 23, 59, 30));
     const response = await chat(own.key, { model: "sandbox/slow-stream", stream: true });
@@ -92,7 +92,7 @@ describe("GET /v1/usage", () => {
     expect(data).toMatchObject([{ group: "2033-02-20", requests: 1 }]);
   });
 
-  it("groups requests without an end user as null, separate from an end user named null", async () => {
+  it("groups requests without an end user as null, separately from an end user named null", async () => {
     const own = await openAccount();
     await Promise.all([chat(own.key), ...["null", "", "a"].map((user) => chat(own.key, { user }))]);
     const { data } = await report("?group_by=user", own.key);
@@ -103,7 +103,7 @@ describe("GET /v1/usage", () => {
     ]);
   });
 
-  it("returns every group once in pages, in order, including data not yet published to the database", async () => {
+  it("returns every group once, in order, in pages, including data not yet published to the database", async () => {
     const own = await openAccount();
     const wallet = env.WALLET.getByName(own.orgId);
     const sorted = ["a", "b", "b b", "ä", "\u{ffee}", "\u{10000}", "\u{1f600}", "\u{1f600}x"];
@@ -150,7 +150,7 @@ describe("GET /v1/usage", () => {
     }
   });
 
-  it("leaves out rejected, released and open requests", async () => {
+  it("excludes rejected, released and open requests", async () => {
     const own = await openAccount();
     const open = await chat(own.key, { model: "sandbox/stall", stream: true, max_tokens: 100 });
     const reader = open.body?.getReader();
@@ -208,7 +208,7 @@ describe("an invalid GET /v1/usage", () => {
 });
 
 describe("a rejected GET /v1/usage", () => {
-  it("returns 403 to a member for every query, with the allowed roles", async () => {
+  it("returns 403 with the allowed roles to a member, for every query", async () => {
     const key = await keyWithRole(account.orgId, "member");
     for (const query of ["", "?from=never"]) {
       const error = await errorOf(await read(query, key), 403);

@@ -12,7 +12,7 @@ beforeAll(async () => {
   account = await openAccount();
 });
 
-/** Spend is of a day: no midnight passes. */
+/** Spend is per day, so no midnight may pass. */
 const NOON = Date.UTC(2036, 6, 14, 12);
 beforeEach(() => setClock(NOON));
 afterEach(() => setClock(null));
@@ -22,7 +22,7 @@ const patch = (id: string, body: unknown, key = account.key): Promise<Response> 
 const remove = (id: string, key = account.key): Promise<Response> =>
   sendUser(id, key, { method: "DELETE" });
 
-/** Ids that a path may mangle. */
+/** IDs that a path could change. */
 const IDS = [
   "plain",
   "a/b",
@@ -66,7 +66,7 @@ const IDS = [
 ];
 
 describe("an external_id in /v1/users/{external_id}", () => {
-  it.each(IDS)("can be any text in percent-encoding: %j", async (external_id) => {
+  it.each(IDS)("can be any percent-encoded text: %j", async (external_id) => {
     const { key } = await openAccount();
     const made = await putUser(key, { external_id });
     expect(made.external_id).toBe(external_id);
@@ -93,12 +93,15 @@ describe("an external_id in /v1/users/{external_id}", () => {
     ["a;b=c,d:e@f!$&'()*+~", "a;b=c,d:e@f!$&'()*+~"],
     ["é", "é"],
     ["a?limit=%41", "a"],
-  ])("is decoded once, and keeps its slashes: %s means %j", async (written, external_id) => {
-    await send("/v1/users", { key: account.key, body: { external_id } });
-    const response = await send(`/v1/users/${written}`, { key: account.key });
-    expect(response.status).toBe(200);
-    expect(await response.json()).toMatchObject({ external_id });
-  });
+  ])(
+    "changes by exactly one decoding, including slashes: %s means %j",
+    async (written, external_id) => {
+      await send("/v1/users", { key: account.key, body: { external_id } });
+      const response = await send(`/v1/users/${written}`, { key: account.key });
+      expect(response.status).toBe(200);
+      expect(await response.json()).toMatchObject({ external_id });
+    },
+  );
 
   it("doesn't match a similar ID in another encoding", async () => {
     const { key } = await openAccount({ credits: 0 });
@@ -158,7 +161,7 @@ describe("PATCH /v1/users/{external_id}", () => {
 });
 
 describe("DELETE /v1/users/{external_id}", () => {
-  it("keeps only the spend, which a new end user of the same name gets with a new ID", async () => {
+  it("keeps only the spend, which a new end user with the same ID inherits", async () => {
     const { key } = await openAccount();
     const made = await putUser(key, { external_id: "d", daily_quota_dollars: 5 });
     await chat(key, { user: "d" });
@@ -174,7 +177,7 @@ describe("DELETE /v1/users/{external_id}", () => {
     expect(await balanceOf(key)).toBe(balance);
   });
 
-  it("returns the same if the wallet's response is lost, and deletes only once", async () => {
+  it("can be repeated with the same result if the wallet's response is lost, and deletes only once", async () => {
     await putUser(account.key, { external_id: "lost" });
     const gone = await sendUser("lost", account.key, {
       method: "DELETE",
@@ -185,7 +188,7 @@ describe("DELETE /v1/users/{external_id}", () => {
   });
 });
 
-/** Wallets that do what the first call says, and lose their answer to it. */
+/** Returns wallets that run the first call, but lose its response. */
 function losingFirstAnswer(): Env {
   let calls = 0;
   return walletsWith((name) => ({

@@ -119,7 +119,8 @@ describe("a request to /v1/users", () => {
   it("needs two calls to the wallet and no database query", async () => {
     const counted = countedBindings();
     const { bindings } = counted;
-    await send("/v1/users", { key: account.key, bindings }); // the key's owner is cached from now on
+    // The key's owner is cached from now on.
+    await send("/v1/users", { key: account.key, bindings });
     for (const body of [undefined, { external_id: "counted" }]) {
       [counted.objects, counted.statements] = [0, 0];
       expect((await send("/v1/users", { key: account.key, body, bindings })).ok).toBe(true);

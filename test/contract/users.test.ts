@@ -11,7 +11,7 @@ beforeAll(async () => {
   account = await openAccount();
 });
 
-/** Spend is of a day: no midnight passes. */
+/** Spend is per day, so no midnight may pass. */
 const NOON = Date.UTC(2036, 6, 14, 12);
 beforeEach(() => setClock(NOON));
 afterEach(() => setClock(null));
@@ -38,7 +38,7 @@ const put = (body: unknown, key = account.key): Promise<Response> =>
   send("/v1/users", { key, body });
 
 describe("POST /v1/users for a new end user", () => {
-  it("returns the end user as given, without spend", async () => {
+  it("returns the end user with the given fields and no spend", async () => {
     const given = { monthly_quota_dollars: 50, daily_quota_dollars: 2.5, alert_threshold: 0.9 };
     expect(await putUser(account.key, { external_id: "made", ...given })).toEqual({
       id: expect.stringMatching(UUID),
@@ -93,7 +93,7 @@ describe("POST /v1/users for a new end user", () => {
 });
 
 describe("POST /v1/users for an existing end user", () => {
-  it("changes the given fields, and keeps other fields, ID, creation time and spend", async () => {
+  it("changes the given fields, and keeps all other fields, ID, creation time and spend", async () => {
     const { key } = await openAccount();
     const limits = { monthly_quota_dollars: 50, daily_quota_dollars: 5, alert_threshold: 0.5 };
     const made = await putUser(key, { external_id: "u", ...limits });
@@ -106,7 +106,7 @@ describe("POST /v1/users for an existing end user", () => {
     expect(open).toEqual({ ...again, monthly_quota_dollars: null });
   });
 
-  it("creates one end user for 50 concurrent calls, and returns it to each", async () => {
+  it("creates one end user for 50 concurrent calls, and returns it to each call", async () => {
     const { key } = await openAccount({ credits: 0 });
     const body = { external_id: "once", daily_quota_dollars: 1 };
     const answers = await Promise.all(Array.from({ length: 50 }, () => put(body, key)));
@@ -153,7 +153,7 @@ describe("GET /v1/users", () => {
     expect(seen).toEqual([...names, "a0"]);
   });
 
-  it("pages through each user once despite changes, reading only a page's rows", async () => {
+  it("returns each end user once in pages despite changes, and reads only a page's rows", async () => {
     const { orgId, key } = await openAccount({ credits: 0 });
     for (let i = 0; i < 9; i++) await putUser(key, { external_id: `u${i}` });
     const seen: string[] = [];

@@ -23,7 +23,7 @@ const PROVIDERS = JSON.stringify(
 
 type Message = { readonly role: string; readonly content: string };
 
-/** Two providers, each with the prompts in its cache. `fails` decides about each call. */
+/** Returns two providers that cache prompts. `fails` decides about each call. */
 function world(fails: (id: Id) => boolean) {
   const seen: Record<Id, Set<string>> = { alpha: new Set(), beta: new Set() };
   const counts = { hits: 0, calls: [] as Id[] };
@@ -34,7 +34,7 @@ function world(fails: (id: Id) => boolean) {
     counts.calls.push(id);
     if (fails(id)) return new Response("{}", { status: 503 });
     const { messages } = await request.json<{ messages: readonly Message[] }>();
-    // the previous turn's prompt, which is cached completely
+    // The previous message's prompt, which is cached completely.
     const isHit = seen[id].has(JSON.stringify(messages.slice(0, -2)));
     seen[id].add(JSON.stringify(messages));
     if (isHit) counts.hits++;
@@ -110,7 +110,7 @@ describe("a conversation with prompt caching", () => {
     expect(counts.calls.at(-1)).toBe("alpha");
   });
 
-  it("moves to another provider only if its provider fails, not for another preference", async () => {
+  it("switches to another provider only if its provider fails, not for another preference", async () => {
     let down: Id | null = "alpha";
     const { counts, bindings } = world((id) => id === down);
     const turn = (at: number, asking?: Asking) =>

@@ -61,7 +61,7 @@ describe("POST /v1/webhooks", () => {
     },
   );
 
-  it("normalizes the URL, stores each event type once, and shows only the host in events", async () => {
+  it("normalizes the URL, stores each event type once, and shows only the URL's host in events", async () => {
     const [path, types] = ["/hook/path-token?key=in-query", ["key.created", "balance.low"]];
     const url = `HTTPS://Hooks.Turnpike.dev:443/é${path}`;
     const answer = await ask("POST", "", { url, types: [...types, ...types] });
@@ -117,7 +117,7 @@ describe("an invalid change of a webhook", () => {
     async (method, path, body, param) => {
       receivers["kept.turnpike.dev"] = () => new Response("ok");
       const { id } = await made("kept.turnpike.dev");
-      // How its deliveries do changes meanwhile.
+      // Returns the webhooks' deliveries, so that changes are visible.
       const shown = async (): Promise<object> => ({
         ...(await (await ask("GET", `/${id}`)).json<object>()),
         health: null,
@@ -133,7 +133,7 @@ describe("an invalid change of a webhook", () => {
 });
 
 describe("webhook deliveries", () => {
-  it("arrive once, signed by the Standard Webhooks specification, and never contain the secret", async () => {
+  it("arrive once, signed according to Standard Webhooks, and never contain the secret", async () => {
     receivers["a.turnpike.dev"] = () => new Response("thanks");
     const hook = await made("a.turnpike.dev", { types: ["balance.credited"] });
     await addCredits(account.orgId, 7, "paid");
@@ -155,7 +155,7 @@ describe("webhook deliveries", () => {
     expect(JSON.stringify(await (await ask("GET", "")).json())).not.toContain("whsec_");
   });
 
-  it("carry the signatures of both secrets during a rotation, and only the new one's afterwards", async () => {
+  it("carry the signatures of both secrets during a rotation, and only the new secret's afterwards", async () => {
     receivers["r.turnpike.dev"] = () => new Response("ok");
     const hook = await made("r.turnpike.dev");
     const rotated = await ask("POST", `/${hook.id}/rotate`, { overlap_seconds: 60 });
@@ -178,7 +178,7 @@ describe("webhook deliveries", () => {
     );
   });
 
-  it("fail separately with a reason if a receiver hangs, fails, redirects or is gone", async () => {
+  it("fail independently, each with its reason, if a receiver hangs, fails, redirects or returns 410", async () => {
     const hang = Promise.withResolvers<Response>();
     receivers["hangs.turnpike.dev"] = () => hang.promise;
     receivers["fails.turnpike.dev"] = () => new Response("no", { status: 500 });
@@ -219,7 +219,7 @@ describe("webhook deliveries", () => {
     hang.resolve(new Response("late"));
   });
 
-  it("all arrive at a receiver that is unavailable for most of two days, even if the object is evicted", async () => {
+  it("all reach a receiver that was unavailable for most of two days, even if the object is evicted", async () => {
     let isAway = true;
     receivers["b.turnpike.dev"] = () => new Response("", { status: isAway ? 503 : 200 });
     const hook = await made("b.turnpike.dev", { types: ["balance.credited"] });
@@ -286,7 +286,7 @@ describe("webhook deliveries", () => {
     }
   });
 
-  it("start again after a replay of events since a time, but not for a deleted webhook", async () => {
+  it("start again after a replay of events since a time, but not to a deleted webhook", async () => {
     receivers["p.turnpike.dev"] = () => new Response("ok");
     const hook = await made("p.turnpike.dev", { types: ["balance.credited"] });
     const since = new Date(Date.now() - HOUR).toISOString();

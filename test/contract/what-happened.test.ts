@@ -30,7 +30,7 @@ async function found(id: string, key: string): Promise<Found> {
   return one;
 }
 
-/** What one request comes to whose provider answers so, and what is found of it. */
+/** Returns the stored record of one request to a provider with this response. */
 async function asked(answer: () => Response | Promise<Response>, fields: object = {}) {
   const { key } = await openAccount();
   mockUpstream(answer);
@@ -56,25 +56,28 @@ describe("the stored record of a rejected request", () => {
     [{ messages: "x" }, 400, "invalid_request", null],
     [{ model: "nope/none" }, 404, "model_not_found", "nope/none"],
     [{ model: "tell me of canaries" }, 404, "model_not_found", null],
-  ])("can be read by the error's request ID: a body with %j", async (body, status, code, model) => {
-    const response = await chat(account.key, body);
-    expect(response.status).toBe(status);
-    const id = idOf(response);
-    const one = await found(id, account.key);
-    expect(one).toMatchObject({
-      id,
-      status: "refused",
-      key_id: account.keyId,
-      cost_micro: 0,
-      asked_model: model,
-      door: "/v1/chat/completions",
-      error: { code, status },
-      attempts: [],
-    });
-    expect(JSON.stringify(one)).not.toContain("canaries");
-  });
+  ])(
+    "can be found by the error's request ID: a body with %j",
+    async (body, status, code, model) => {
+      const response = await chat(account.key, body);
+      expect(response.status).toBe(status);
+      const id = idOf(response);
+      const one = await found(id, account.key);
+      expect(one).toMatchObject({
+        id,
+        status: "refused",
+        key_id: account.keyId,
+        cost_micro: 0,
+        asked_model: model,
+        door: "/v1/chat/completions",
+        error: { code, status },
+        attempts: [],
+      });
+      expect(JSON.stringify(one)).not.toContain("canaries");
+    },
+  );
 
-  it("exists for a 402, and for a model that the key may not use", async () => {
+  it("exists for a 402, and for a model that the key is not allowed to use", async () => {
     const poor = await openAccount({ credits: 0 });
     const refused = await chat(poor.key);
     const { message } = await errorOf(refused, 402);
@@ -85,7 +88,7 @@ describe("the stored record of a rejected request", () => {
     });
   });
 
-  it("appears to a member only for the member's own keys, by ID, in the list and in counts", async () => {
+  it("appears to a member only for the member's own keys, by ID, in lists and in counts", async () => {
     const member = await addMember(account.orgId, "member");
     const own = idOf(await chat(member.key, { model: "nope/own" }));
     const other = idOf(await chat(account.key, { model: "nope/other" }));
@@ -110,7 +113,7 @@ describe("the stored record of a rejected request", () => {
     expect(JSON.stringify(await found(id, account.key))).not.toContain(name);
   });
 
-  it("counts for a revoked key, but doesn't exist for a forged key", async () => {
+  it("exists for a revoked key, but not for a forged key", async () => {
     const second = await addKey(account.orgId, account.memberId);
     await chat(second.key);
     const ended = await send(`/v1/keys/${second.keyId}`, { method: "DELETE", key: account.key });
@@ -143,7 +146,7 @@ describe("the provider calls of a failed request", () => {
     expect(JSON.stringify(one)).not.toMatch(/canary|no: /);
   });
 
-  it("contain a provider's 400 in our own words", async () => {
+  it("contain a provider's 400 in the gateway's own words", async () => {
     const one = await asked(() => upstreamError(400, { message: "you said the-prompt-canary" }));
     expect(one).toMatchObject({
       status: "voided",
@@ -243,7 +246,7 @@ describe("counts and filters of failed requests", () => {
     const lastId = mintId("req_", Date.now());
     const more = { hour, keyId, code: "x", status: 400, count: 5, lastAt: Date.now(), lastId };
     await sayAsPeer("failures", { org_id: orgId, batch: { requests: [], counts: [more] } });
-    // This hour is incomplete and not over.
+    // This hour is incomplete and has not ended.
     const lacking = await read("group_by=model");
     expect(lacking.total).toBe(3);
     expect(Date.parse(lacking.complete_from)).toBeGreaterThan(hour);

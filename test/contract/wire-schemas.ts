@@ -4,8 +4,8 @@ import { expect } from "vitest";
 import * as z from "zod";
 
 /**
- * OpenAI's response schemas (openapi.yaml 2.3.0), strict: the required keys, what may be null, the
- * constants, and no key that they do not know, but for our own costs, the provider and the error's numbers.
+ * OpenAI's response schemas (openapi.yaml 2.3.0), as strict schemas: required keys, possible nulls,
+ * constants, and no unknown keys except our costs, the provider and the numbers in errors.
  */
 const tokens = z.int().min(0);
 const counts = { prompt_tokens: tokens, completion_tokens: tokens, total_tokens: tokens };
@@ -226,7 +226,7 @@ export const errorBody = z.strictObject({
 });
 export type ErrorObject = z.infer<typeof errorBody>["error"];
 
-/** A completion that fits the schema, from an answer with status 200. */
+/** Returns the completion of a 200, checked against the schema. */
 export async function completionOf(response: Response): Promise<Completion> {
   const text = await response.text();
   expect([response.status, text]).toEqual([200, expect.any(String)]);
@@ -234,13 +234,16 @@ export async function completionOf(response: Response): Promise<Completion> {
   return completion.parse(JSON.parse(text));
 }
 
-/** The chunks of a whole stream, each of which fits the schema; the last event must be `[DONE]`. */
+/**
+ * Returns the chunks of a complete stream, each checked against the schema. The last event must be
+ * `[DONE]`.
+ */
 export function chunksOf(events: readonly string[]): Chunk[] {
   expect(events.at(-1)).toBe("[DONE]");
   return events.slice(0, -1).map((event) => chunk.parse(JSON.parse(event)));
 }
 
-/** The text of one choice of a stream. */
+/** Returns the text of one choice of a stream. */
 export function textOf(chunks: readonly Chunk[], index = 0): string {
   return chunks
     .flatMap((one) => one.choices)

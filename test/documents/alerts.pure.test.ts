@@ -10,7 +10,7 @@ const RULES = read("docs/operate/prometheus-rules.yml");
 const DASHBOARD = read("docs/operate/grafana-dashboard.json");
 const ALERTS = readPage("docs/alerts.md");
 
-/** Names of metrics in a text; a histogram's series by the histogram's own. */
+/** Returns the names of metrics in a text. A histogram's series have the histogram's name. */
 function metricsIn(text: string): string[] {
   const names = [...text.matchAll(/\bturnpike_[a-z_]+/g)].map(([name]) => name);
   return [...new Set(names.map((name) => name.replace(/_(?:bucket|sum|count)$/, "")))].toSorted();
@@ -18,7 +18,7 @@ function metricsIn(text: string): string[] {
 
 const known = Object.values<Metric>(METRICS).map(({ name }) => name);
 
-it("the alert rules and dashboard use only existing metrics, and one of them uses every metric", () => {
+it("every metric is used by an alert rule or the dashboard, and both use only existing metrics", () => {
   expect(metricsIn(RULES).filter((name) => !known.includes(name))).toEqual([]);
   expect(metricsIn(DASHBOARD).filter((name) => !known.includes(name))).toEqual([]);
   expect(metricsIn(RULES + DASHBOARD)).toEqual(known.toSorted());
@@ -29,7 +29,7 @@ it("the metrics page lists exactly the existing metrics", () => {
   expect(page).toEqual(known.toSorted());
 });
 
-it("the alert rules use quantiles only of histogram buckets, and rates only of counters", () => {
+it("the alert rules use quantiles only of histograms, and rates only of counters", () => {
   const exprs = [
     ...[...RULES.matchAll(/expr: (.+)/g)].map(([, expr = ""]) => expr),
     ...[...DASHBOARD.matchAll(/"expr": "((?:[^"\\]|\\.)*)"/g)].map(([, expr = ""]) => expr),
@@ -70,7 +70,8 @@ it("the documentation has an action for exactly the alerts that the log can cont
   const part = ALERTS.slice(ALERTS.indexOf("## From the log"));
   const cells = [...part.matchAll(/^\| (`.*?) \|/gm)].map(([, cell = ""]) => cell);
   const rows = cells.flatMap((cell) => [...cell.matchAll(/`(\w+)`/g)].map(([, name = ""]) => name));
-  const states = ["outbox_dead", "outbox_parked"]; // written by the outbox from a message's state
+  // The outbox builds the alert's name from a message's state.
+  const states = ["outbox_dead", "outbox_parked"];
   const wanted = [...new Set([...logged, ...states])].toSorted();
   expect(rows.filter((name) => name !== "alert").toSorted()).toEqual(wanted);
 });
@@ -82,7 +83,7 @@ it.each([
   "An unavailable region",
   "A leaked operator's token",
   "A leaked KEY_SECRET",
-])("the runbook has a section %s", (title) => {
+])("the runbook has a section for every alert: %s", (title) => {
   const runbooks = readPage("docs/runbooks.md");
   const section = runbooks.split(/^## /m).find((part) => part.startsWith(`${title}\n`)) ?? "";
   const parts = ["**Symptoms**", "\n1. ", "**Resolved when**"];

@@ -6,7 +6,7 @@ import { pagePaths, readPage } from "./pages.ts";
 
 const PAGE = "docs/operate.md";
 
-/** Every command that does something, by its words. */
+/** Returns every command that runs something, with its words. */
 function leavesOf(command: Command, words = ""): [words: string, command: Command][] {
   return command.commands.flatMap((one) => {
     const own = `${words} ${one.name()}`.trim();
@@ -20,7 +20,7 @@ const COMMANDS = new Map(leavesOf(program()));
 const inTicks = (cell: string): string[] =>
   [...cell.matchAll(/`([^`]+)`/g)].map(([, one = ""]) => one);
 
-/** The rows of "All commands": their commands, who may change by them, and their calls. */
+/** The rows of "All commands": the commands, the roles that may change by them, and their calls. */
 const ROWS = readPage(PAGE)
   .split("\n")
   .filter((line) => line.startsWith("| `") && line.split("|").length === 6)
@@ -29,14 +29,14 @@ const ROWS = readPage(PAGE)
     return { commands: inTicks(commands).map(leafOf), who, calls: callsOf(inTicks(calls)) };
   });
 
-/** The command that a line begins with: `keys list <org>`, `orgs create --name Example`. */
+/** Returns the command at the start of a line, such as `keys list <org>`. */
 function leafOf(line: string): string {
   const words = line.split(" ").filter((word) => /^[a-z]/.test(word));
   const two = words.slice(0, 2).join(" ");
   return COMMANDS.has(two) ? two : (words[0] ?? "");
 }
 
-/** `...` stands for what the call before it has in that place. */
+/** Returns the calls in a row's cells. `...` repeats the previous call's text in that place. */
 function callsOf(cells: readonly string[]): string[] {
   return cells.map((cell) => {
     const [method = "", path = ""] = cell.includes(" ") ? cell.split(" ") : ["POST", cell];
@@ -65,7 +65,7 @@ it("docs/operate.md lists each command's allowed roles", () => {
   expect(wrong).toEqual([]);
 });
 
-/** Every line of a document, and of help's examples, that calls the CLI. */
+/** Lines of the documents and of the help's examples that call the CLI. */
 const CALLED = [
   ...pagePaths().flatMap((page) =>
     [

@@ -12,7 +12,7 @@ import { BUILT_IN } from "../../src/models/providers/registry.ts";
 import { readPage, ROOT } from "./pages.ts";
 import { REPEATED_LIMITS } from "./repeated-limits.ts";
 
-/** The cells of a page's table rows. */
+/** Returns the cells of a page's table rows. */
 const rowsOf = (page: string): string[][] =>
   readPage(page)
     .split("\n")
@@ -40,7 +40,7 @@ it("docs/keys.md lists each path's allowed callers", () => {
   expect(said.toSorted()).toEqual(declared.toSorted());
 });
 
-/** The cells of a path's row: of each role, then of a key with limits. */
+/** Returns the cells of a path's row: for each role, then for a key with limits. */
 function cellsOf({ path: at, reach, roles, others }: KeyRoute): string[] {
   const ofRoles = EVERYONE.map((role) => {
     if (others === undefined) return roles.includes(role) ? "yes" : "no";
@@ -49,7 +49,9 @@ function cellsOf({ path: at, reach, roles, others }: KeyRoute): string[] {
   return [...ofRoles, ofLimited(reach, others, at)];
 }
 
-/** What a key with limits may: what is not managed, and of what belongs to someone its own alone. */
+/**
+ * Returns the cell of a key with limits. It can't manage anything, and reads only its own objects.
+ */
 function ofLimited(reach: KeyRoute["reach"], others: KeyRoute["others"], at: string): string {
   if (reach === "managed") return "no";
   if (others === undefined) return "yes";
@@ -106,7 +108,7 @@ it("docs/webhooks.md lists exactly the emitted events", () => {
   expect(table.toSorted()).toEqual(EVENT_TYPES.toSorted());
 });
 
-it("a page for clients documents every header of ours", () => {
+it("the pages for customers document every header of the gateway", () => {
   const pages = readdirSync(path.join(ROOT, "docs")).filter((name) => name.endsWith(".md"));
   const text = pages.map((page) => readPage(`docs/${page}`)).join("\n");
   const headers = sources
@@ -123,7 +125,7 @@ it("a page for clients documents every header of ours", () => {
   expect([...new Set(headers)].filter((name) => !text.includes(name))).toEqual([]);
 });
 
-/** Rows of docs/limits.md, and the constants of src that they show, in order. */
+/** Rows of docs/limits.md with the constants of src that they show, in order. */
 const LIMITS: Readonly<Record<string, readonly string[]>> = {
   "Body of a paid request": ["shared/http/read-json.ts BODY_BYTES_MAX"],
   "Body of `/v1/messages/count_tokens`": ["shared/http/read-json.ts TOKEN_COUNT_BYTES_MAX"],
@@ -261,11 +263,14 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
     "console/console-session.do.ts LOGINS_MAX",
   ],
 };
-/** Bounds of configuration, peers, operators, log-ins, upstreams and single models: what else a client meets. */
+/**
+ * Limits of configuration, peers, operators, logins, providers and single models, which customers
+ * don't meet.
+ */
 const OTHER =
   /^(?:regions\/|shared\/config\/config\.ts|shared\/failed-request\.ts|operator\/|models\/providers\/|models\/core\/tool-name|console\/session|money\/wallet\/object\/postings|models\/protocols\/messages\/client-tools\.ts NAME_MAX)|TOKEN_ID_MAX|RPM_LIMIT_MAX|PROMPT_CHARACTERS_MAX|PARTIAL_IMAGES_MAX|ocr\.ts RANGES_LENGTH_MAX/;
 
-/** What a constant of src is, in numbers: `20 * 1024 * 1024`, `7 * OVERLAP_DAY_S`. */
+/** Returns the number of a constant in src, such as `20 * 1024 * 1024` or `7 * OVERLAP_DAY_S`. */
 function valueOf(file: string, name: string): number {
   const text = sources.find(([source]) => source === file)?.[1] ?? "";
   const [, words] = new RegExp(`^(?:export )?const ${name} = ([^;]+);`, "m").exec(text) ?? [];
@@ -279,7 +284,7 @@ function valueOf(file: string, name: string): number {
     .reduce((product, one) => product * (/^\d+$/.test(one) ? Number(one) : valueOf(file, one)), 1);
 }
 
-/** As a page writes it. */
+/** Formats a value as a page does. */
 function shown(name: string, value: number): string {
   if (name.endsWith("_S")) return `${value / 86_400} day`;
   const isBytes = name.endsWith("BYTES_MAX") && value % 1_048_576 === 0;

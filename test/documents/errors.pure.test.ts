@@ -9,13 +9,13 @@ import { LIMIT_CASES } from "../http/limit-cases.ts";
 import { anchorsOf } from "./links.ts";
 import { readPage, ROOT } from "./pages.ts";
 
-/** What stands under the heading of an error. */
+/** Returns the text below the heading of an error. */
 function sectionOf(anchor: string): string {
   const [, rest = ""] = page.split(`\n### \`${anchor}\`\n`);
   return rest.split("\n##")[0]?.trim() ?? "";
 }
 
-// A kind of failure without a case does not compile.
+// TypeScript requires a case for every kind of failure.
 const cases: Cases = { ...CALLER_CASES, ...LIMIT_CASES };
 const page = readPage("docs/errors.md").replaceAll(/<!-- .*? -->\n\n/g, "");
 const anchors = anchorsOf(page);

@@ -7,7 +7,7 @@ import { blocksOf, examplesOf, pagePaths, readPage, ROOT } from "./pages.ts";
 const README_LINES_MAX = 200;
 const MAP_LINES_MAX = 120;
 
-it.each(pagePaths())("the page contains no broken link or anchor: %s", (page) => {
+it.each(pagePaths())("a page contains no broken link or anchor: %s", (page) => {
   expect(brokenLinks(page)).toEqual([]);
 });
 
@@ -29,12 +29,12 @@ it("every shell block runs in a test or has a reason not to, and every code bloc
   }
 });
 
-it("the README and the map of the code have a limited length", () => {
+it("the README and the map of the code stay below their maximum length", () => {
   expect(readPage("README.md").split("\n").length - 1).toBeLessThanOrEqual(README_LINES_MAX);
   expect(readPage("src/README.md").split("\n").length - 1).toBeLessThanOrEqual(MAP_LINES_MAX);
 });
 
-it("no file names a missing document", () => {
+it("no file refers to a missing document", () => {
   const folders = ["src", "scripts", "docs", "test"];
   const files = folders.flatMap((folder) =>
     readdirSync(path.join(ROOT, folder), { recursive: true, encoding: "utf8" })
@@ -52,7 +52,7 @@ it("no file names a missing document", () => {
   expect(named).toEqual([]);
 });
 
-it("comments, the map and decisions name no missing source file", () => {
+it("comments, the map and decisions refer to no missing source file", () => {
   const folders = ["src", "scripts", "docs/internals", "test", "migrations"];
   const files = folders
     .flatMap((folder) =>
@@ -77,10 +77,10 @@ it("comments, the map and decisions name no missing source file", () => {
     });
   expect(named).toEqual([]);
 });
-/** Suffixes alone, an example, and a file of workerd's. */
+/** Suffixes, an example, and a file of workerd. */
 const ELSEWHERE = /^\.\w|^0002_what\.sql$|(?:^|\/)ai-api\.ts$/;
 
-/** A test file without its ends, from `test/`, as the table names it. */
+/** Returns a test file's path from `test/` without suffixes, as the table shows it. */
 const stemOf = (file: string): string => file.replace(/(?:\.(?:pure|long))?\.test\.ts$/, "");
 
 it("test/README.md lists every test folder, and no missing tests", () => {

@@ -9,7 +9,10 @@ const LINK = /\]\(([^()\s]+)\)/g;
 const HEADING = /^#{1,6} (.+)$/gm;
 const ABSOLUTE = /^https:\/\/[^/]+\.[a-z]+(?:\/|$)/;
 
-/** The anchors of a page, as GitHub makes them of its headings; a heading that comes twice has a number. */
+/**
+ * Returns the anchors of a page's headings, as GitHub creates them. Repeated headings have a
+ * number.
+ */
 export function anchorsOf(markdown: string): ReadonlySet<string> {
   const anchors = new Set<string>();
   for (const [, heading = ""] of markdown.replaceAll(FENCED, "").matchAll(HEADING)) {
@@ -21,7 +24,7 @@ export function anchorsOf(markdown: string): ReadonlySet<string> {
   return anchors;
 }
 
-/** Links of a page that lead nowhere: no such file here, no such anchor in it, or no address at all. */
+/** Returns broken links of a page: to missing files, missing anchors, or invalid addresses. */
 export function brokenLinks(page: string, markdown = readPage(page)): string[] {
   const text = markdown.replaceAll(FENCED, "").replaceAll(CODE, "");
   const links = [...text.matchAll(LINK)].map(([, link = ""]) => link);
@@ -29,7 +32,7 @@ export function brokenLinks(page: string, markdown = readPage(page)): string[] {
 }
 
 function leadsSomewhere(page: string, link: string, markdown: string): boolean {
-  if (/^[a-z]+:/.test(link)) return ABSOLUTE.test(link); // another site's pages are theirs to keep
+  if (/^[a-z]+:/.test(link)) return ABSOLUTE.test(link); // pages of other sites aren't checked
   const [file = "", anchor] = link.split("#");
   const target = file === "" ? page : path.join(path.dirname(page), file);
   if (!existsSync(path.join(ROOT, target))) return false;

@@ -27,13 +27,13 @@ const text = JSON.stringify(document);
 const operations = Object.values(document.paths).flatMap((methods) => Object.values(methods));
 const byId = new Map(operations.map((operation) => [operation.operationId, operation]));
 
-/** Headers that the document has in another place, or that are no client's of the API. */
+/** Headers that the document describes elsewhere, or that API clients don't send. */
 const NO_PARAMETERS = new Set([
-  // securitySchemes and requestBody
+  // described by securitySchemes and requestBody
   "authorization",
   "x-api-key",
   "content-type",
-  // the transport's, and a browser's
+  // sent by the transport or a browser
   "content-length",
   "content-encoding",
   "origin",
@@ -41,17 +41,17 @@ const NO_PARAMETERS = new Set([
   "sec-fetch-site",
   "cookie",
   "set-cookie",
-  // Stripe's, and of an answer
+  // sent by Stripe, or response headers
   "stripe-signature",
   "stripe-should-retry",
   "request-id",
   "location",
   "cf-connecting-ip",
-  // by which Codex is known
+  // identify Codex
   "originator",
   "user-agent",
   "accept",
-  // of peers and hosts
+  // sent by peers and hosts
   "x-request-id",
   "retry-after",
   "signature",
@@ -80,7 +80,7 @@ it("the OpenAPI document has exactly the request headers that the code reads as 
   expect([...asked].toSorted()).toEqual([...new Set(told)].toSorted());
 });
 
-it("every response header documented below /v1 can be read by browsers", () => {
+it("browsers can read every response header that is documented below /v1", () => {
   const headers = new Headers();
   allowOrigin(headers, "https://app.example.com", null);
   const exposed = new Set(headers.get("access-control-expose-headers")?.split(", "));

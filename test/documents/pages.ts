@@ -3,23 +3,28 @@ import path from "node:path";
 
 export const ROOT = path.join(import.meta.dirname, "../..");
 const FENCE = /^```(.*)$/;
-/** A line between an example and its answer: empty, or the start of a folded answer. */
+/**
+ * Matches a line between an example and its output: an empty line, or the start of a folded output.
+ */
 const BETWEEN = /^(?:<details>|<summary>.*<\/summary>)?\s*$/;
 const NO_RUN = /^sh no-run: \S/;
 
 /** A fenced block of a page. */
 type Block = {
-  /** What stands behind the opening fence: a language, and after it anything. */
+  /** The text after the opening fence: a language, and options. */
   readonly info: string;
   readonly text: string;
-  /** Of the opening fence, from 1. */
+  /** The line number of the opening fence, from 1. */
   readonly line: number;
 };
 
-/** A block that a reader can run, and what the page says it prints; null when the page shows nothing. */
+/** A block that readers can run, with its documented output, or null if the page shows none. */
 export type Example = Block & { readonly answer: string | null };
 
-/** The pages that people read, as paths from the root: README, the map and everything below docs. */
+/**
+ * Returns the pages for people, as paths from the root: README, the map of the code and everything
+ * below docs.
+ */
 export function pagePaths(): string[] {
   const below = readdirSync(path.join(ROOT, "docs"), { recursive: true, encoding: "utf8" });
   const docs = below.filter((name) => name.endsWith(".md")).map((name) => `docs/${name}`);
@@ -30,7 +35,7 @@ export function readPage(page: string): string {
   return readFileSync(path.join(ROOT, page), "utf8");
 }
 
-/** The fenced blocks of a page, in order. */
+/** Returns the fenced blocks of a page, in order. */
 export function blocksOf(markdown: string): Block[] {
   const blocks: Block[] = [];
   let open: { info: string; line: number; lines: string[] } | null = null;
@@ -47,10 +52,10 @@ export function blocksOf(markdown: string): Block[] {
 }
 
 /**
- * What can be run of a page: each `sh` block, with the `json` or `text` block right below it as its answer.
- * A block that cannot be run here says so and why: `sh no-run: <reason>`; one of several that say the same is
- * `sh tab: <language>`, and `needs: <command>` is what a reader without this repository runs first. Throws on any
- * other `sh`.
+ * Returns the runnable blocks of a page: each `sh` block with the `json` or `text` block right
+ * below it as its output. `sh no-run: <reason>` marks a block that can't run here. `sh tab:
+ * <language>` marks one of several alternatives, and `needs: <command>` is the command to run first
+ * without this repository. Throws for any other `sh` block.
  */
 export function examplesOf(markdown: string): Example[] {
   const blocks = blocksOf(markdown);

@@ -1,4 +1,7 @@
-/** Sentences outside docs/limits.md that repeat a limit: the page, the words around the number, and the constant. */
+/**
+ * Sentences outside docs/limits.md that repeat a limit: the page, the text around the number, and
+ * the constant.
+ */
 export const REPEATED_LIMITS: readonly (readonly [
   page: string,
   before: RegExp,

@@ -13,7 +13,10 @@ const RULES = path.join(ROOT, "docs/operate/prometheus-rules.yml");
 type Outage = {
   readonly what: string;
   readonly alerts: readonly string[];
-  /** The value of each series in a good minute and in a bad one; a counter adds it to what it was. */
+  /**
+   * The value of each series in a good and in a bad minute. Counters add it to their previous
+   * value.
+   */
   readonly series: Readonly<Record<string, readonly [good: Value, bad: Value]>>;
 };
 type Value = number | "absent" | ((minute: number) => number);
@@ -22,7 +25,7 @@ const REQUESTS = 'turnpike_requests_total{region="eu",route="/v1/chat/completion
 const FIRST_BYTE = 'turnpike_first_byte_seconds_bucket{region="eu",kind="chat",stream="true"';
 const LEFT_OUT = 'turnpike_routes_left_out_isolates{region="eu",route="openai:gpt-5"';
 const OPENAI = 'region="eu",provider="openai"';
-/** The age of a job that does not run, in seconds. */
+/** Returns the age of a job that doesn't run, in seconds. */
 const grows = (minute: number): number => 60 * (minute + 1);
 
 const OUTAGES: readonly Outage[] = [
@@ -43,7 +46,7 @@ const OUTAGES: readonly Outage[] = [
       [`${REQUESTS},status="200"}`]: [60, 0],
       [`${REQUESTS},status="502"}`]: [0, 60],
       [`turnpike_attempts_total{${OPENAI}}`]: [60, 0],
-      // Its breaker lets one request in each time it opens, at most every 5 minutes.
+      // Its circuit breaker lets one request pass each time it opens, at most every 5 minutes.
       [`turnpike_attempts_failed_total{${OPENAI},status="500",reason="retry"}`]: [
         0,
         (minute) => (minute < 1 ? 5 : Number(minute % 4 === 0)),
@@ -80,7 +83,7 @@ const OUTAGES: readonly Outage[] = [
     what: "an outbox that does not empty",
     alerts: ["TurnpikeOutboxLate"],
     series: {
-      // Measured every 3 minutes.
+      // measured every 3 minutes
       'turnpike_outbox_oldest_seconds{region="eu",receiver="us"}': [
         0,
         (minute) => grows(minute - (minute % 3)),
@@ -112,7 +115,7 @@ const OUTAGES: readonly Outage[] = [
 
 const [BEGINS, ENDS, MINUTES] = [30, 60, 90];
 
-/** The samples of a series, one a minute, as promtool reads them. */
+/** Returns the samples of a series, one per minute, in promtool's format. */
 function samples(name: string, [good, bad]: readonly [Value, Value]): string {
   const isCounter = /_total\b|_bucket\b/.test(name);
   let sum = 0;
@@ -154,7 +157,7 @@ function testOf({ series, alerts }: Outage): object {
     ],
     promql_expr_test: [
       { ...all, eval_time: `${BEGINS - 1}m`, exp_samples: none },
-      // From the tenth minute on until the end of the outage, and no longer than ten minutes after it.
+      // From the tenth minute until the end of the outage, and at most ten minutes longer.
       ...[BEGINS + 10, BEGINS + 17, ENDS - 1].flatMap((minute) =>
         alerts.map((alert) => firing(minute, alert, 1)),
       ),
@@ -168,10 +171,10 @@ describe.skipIf(!HAS_PROMTOOL)(
   `the rules for Prometheus${HAS_PROMTOOL ? "" : ` (${NOT_INSTALLED})`}`,
   () => {
     it.each(OUTAGES.map((outage) => [outage.what, outage] as const))(
-      "alert within 10 minutes of %s, while it lasts and at most 10 minutes longer",
+      "alert within 10 minutes of the start of %s, and stop within 10 minutes of its end",
       (_what, outage) => {
         const directory = mkdtempSync(path.join(tmpdir(), "turnpike-rules-"));
-        const file = path.join(directory, "test.json"); // JSON is YAML
+        const file = path.join(directory, "test.json"); // JSON is valid YAML
         const test = { rule_files: [RULES], evaluation_interval: "1m", tests: [testOf(outage)] };
         writeFileSync(file, JSON.stringify(test));
         const { stdout, stderr } = spawnSync("promtool", ["test", "rules", file], {

@@ -10,12 +10,12 @@ const run = promisify(execFile);
 const SETTINGS_PAGE = "docs/start.md";
 const SETTINGS_LINK = "start.md#settings";
 
-/** An example as it was run: what it printed on stdout and stderr together, and how it ended. */
+/** An example that was run: its stdout and stderr together, and its exit code. */
 export type Ran = { readonly example: Example; readonly printed: string; readonly code: number };
 
 /**
- * Runs every example of a page in one shell, as a reader would who pastes one after the other, with the settings
- * of the start page first where the page says so. `directory` holds the demo.json that they read.
+ * Runs every example of a page in one shell, as readers paste them in sequence. Uses the settings
+ * of the start page if the page requires them. `directory` contains the demo.json for the examples.
  */
 export async function runPage(page: string, directory: string): Promise<Ran[]> {
   const markdown = readPage(page);

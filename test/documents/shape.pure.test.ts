@@ -6,14 +6,21 @@ const ID = "req_0Vbc79IFeL5qpT8Q7zoitnNS";
 
 it.each([
   ["another key, id, time and number", `${KEY} ${ID} 12 ms`, `svc_sk_gbl_us_live_b ${ID} 3.5 ms`],
-  ["JSON with other values, on many lines", '{"a":1,"b":["x"]}', '{\n  "a": 2,\n  "b": ["x"]\n}'],
+  [
+    "JSON with other values, on several lines",
+    '{"a":1,"b":["x"]}',
+    '{\n  "a": 2,\n  "b": ["x"]\n}',
+  ],
   ["an event with another value", 'data: {"a":1}\n\ndata: [DONE]', 'data: {"a":7}\ndata: [DONE]'],
   ["wider columns", "a   1\n-----\n", "a 22\n---"],
   ["any lines where the page omits some", "a\nb\nc\nd", "a\n...\nd"],
   ["no lines where the page may omit some", "a\nd", "a\n...\nd"],
-])("a command's actual output matches the documented output: %s", (_what, printed, answer) => {
-  expect(hasShape(printed, answer)).toBe(true);
-});
+])(
+  "the output of a command matches the documented output if they have the same shape: %s",
+  (_what, printed, answer) => {
+    expect(hasShape(printed, answer)).toBe(true);
+  },
+);
 
 it.each([
   ["another status", "HTTP/1.1 200 OK", "HTTP/1.1 201 OK"],
@@ -27,7 +34,7 @@ it.each([
   ["a missing line", "a", "a\nb"],
   ["nothing", "", "a"],
 ])(
-  "a command's actual output doesn't match the documented output: %s",
+  "the output of a command doesn't match the documented output if their shapes differ: %s",
   (_what, printed, answer) => {
     expect(hasShape(printed, answer)).toBe(false);
   },

@@ -1,4 +1,4 @@
-/** What differs from run to run, and what stands for it. Order matters: the longest first. */
+/** Values that differ from run to run, with their placeholders. The longest must come first. */
 const VARIABLE: readonly (readonly [RegExp, string])[] = [
   [/svc_(?:sk|st)_[a-z_]*live_\w+/g, "<key>"],
   [/\b(req|key|alert|evt|whk|dlv|chatcmpl|cmpl|embd|msg|resp)[_-][0-9A-Za-z]{24}\b/g, "<$1>"],
@@ -14,13 +14,13 @@ const NUMBER = /-?\d+(?:\.\d+)?/g;
 const HEADER = /^[A-Za-z-]+: /;
 const JSON_LINES_MAX = 200;
 
-/** Stands in an answer for any lines, or none. */
+/** Stands in an output for any number of lines. */
 const ELLIPSIS = "...";
 
 /**
- * What a program printed without what differs from run to run: a line each, without empty ones. A JSON value,
- * on one line or on many, is one line of its names and types; ids, times and numbers have placeholders, but a
- * status stays what it is.
+ * Returns a program's output without the values that differ between runs, one entry per line
+ * without empty lines. A JSON value becomes one line with its names and types. IDs, times and
+ * numbers become placeholders, but a status stays.
  */
 function shapeOf(printed: string): string[] {
   const lines = printed.split("\n").map((line) => line.trimEnd());
@@ -33,7 +33,7 @@ function shapeOf(printed: string): string[] {
   return shape;
 }
 
-/** Whether what was printed has the shape of the answer that a page shows. */
+/** Reports whether an output has the shape of the documented output. */
 export function hasShape(printed: string, answer: string): boolean {
   return matches(shapeOf(printed), shapeOf(answer));
 }
@@ -45,7 +45,10 @@ function matches(lines: readonly string[], pattern: readonly string[]): boolean 
   return lines[0] === first && matches(lines.slice(1), rest);
 }
 
-/** A JSON value that begins on this line, behind `data: ` or not, and how many lines it takes. */
+/**
+ * Returns the JSON value that starts on this line, after an optional `data: `, and its number of
+ * lines.
+ */
 function jsonAt(lines: readonly string[], at: number): { text: string; used: number } | null {
   const [, prefix = "", begin = ""] = /^(data: )?([[{].*)$/.exec(lines[at] ?? "") ?? [];
   if (begin === "") return null;
@@ -54,7 +57,7 @@ function jsonAt(lines: readonly string[], at: number): { text: string; used: num
       const value: unknown = JSON.parse([begin, ...lines.slice(at + 1, at + used)].join("\n"));
       return { text: prefix + JSON.stringify(typesOf(value)), used };
     } catch {
-      // incomplete so far
+      // The JSON is incomplete so far.
     }
   }
   return null;

@@ -26,12 +26,12 @@ const TASKS = [
   "end-users organization people",
 ].flatMap((names) => names.split(" ").map((name) => `api/${name}`));
 
-/** The page of an operation. */
+/** Returns the page of an operation. */
 function pageOf(operation: string): string {
   return api.find(({ markdown }) => markdown.includes(`\n## \`${operation}\`\n`))?.name ?? "";
 }
 
-/** The queries of people, and the page that is the first hit for each. */
+/** Queries with the page that must be the first result. */
 const FIRST: readonly (readonly [query: string, page: string])[] = [
   ["status page", "status"],
   ["retry", "errors"],
@@ -65,7 +65,7 @@ const FIRST: readonly (readonly [query: string, page: string])[] = [
   ["streaming", "streaming"],
   ["changelog", "changelog"],
 ];
-/** Queries whose page is one of the first three hits. */
+/** Queries whose page must be one of the first three results. */
 const NEAR: readonly (readonly [query: string, page: string])[] = [
   ["disconnect", "concepts"],
   ["cancel", "concepts"],
@@ -156,7 +156,7 @@ it("the search of the docs site finds nothing for an unknown word", () => {
   expect(search(entries, "xyzzyplugh")).toEqual([]);
 });
 
-it("every page of the docs site has a unique title and one place in its audience's tree", () => {
+it("every page of the docs site has a unique title and exactly one place in the navigation", () => {
   const titles = pages.map(({ markdown }) => /^# (.+)$/m.exec(markdown)?.[1]);
   expect(titles.filter((title, i) => titles.indexOf(title) !== i)).toEqual([]);
   const placed = AUDIENCES.flatMap(([audience]) =>
@@ -166,7 +166,7 @@ it("every page of the docs site has a unique title and one place in its audience
   expect(placed.toSorted()).toEqual(all.toSorted());
 });
 
-it("pages for customers contain no repository terms or unset variables", () => {
+it("pages for customers contain no terms of the repository and no unset variables", () => {
   const theirs = pages.filter(({ name }) => audienceOf(name) === "use" && name !== CHANGELOG);
   expect(theirs.length).toBeGreaterThan(10);
   for (const { name, markdown } of theirs) {
@@ -184,7 +184,7 @@ it("every moved page of the docs site redirects", () => {
   expect(new Set(lines.map((line) => line.split(" ")[0])).size).toBe(lines.length);
 });
 
-it("the API reference opens the required fields of each body, and folds the others", () => {
+it("the API reference shows each body's required fields, and folds the others", () => {
   const chat = api.find(({ name }) => name === "api/chat")?.markdown ?? "";
   const { html } = renderMarkdown(chat, () => null);
   const [, required, other] = [
@@ -194,7 +194,7 @@ it("the API reference opens the required fields of each body, and folds the othe
   expect(other?.slice(1)).toEqual([undefined, expect.stringContaining("<code>temperature</code>")]);
 });
 
-it("each page of the API reference lists the operations of one task at its top", () => {
+it("each page of the API reference starts with the list of its operations, which belong to one task", () => {
   const own = api.filter(({ name }) => /^api\/(?!operators)/.test(name));
   expect(own.map(({ name }) => name)).toEqual(expect.arrayContaining(TASKS));
   for (const { name, markdown } of own) {
@@ -204,7 +204,7 @@ it("each page of the API reference lists the operations of one task at its top",
   }
 });
 
-it("code on the docs site is colored without scripts or styles, and each placeholder is one piece", () => {
+it("code on the docs site is colored without scripts or styles, and each placeholder is one element", () => {
   for (const { name, markdown } of pages) {
     const { html } = renderMarkdown(markdown, () => null);
     expect(html, name).not.toMatch(/ style=|<script/);
@@ -218,7 +218,7 @@ it("code on the docs site is colored without scripts or styles, and each placeho
   expect(highlighted('{"a": true}', "json")).toContain('<span class="t-constant">true</span>');
 });
 
-it("the quickstart page shows its files unchanged", () => {
+it("the quickstart page shows the files of the repository unchanged", () => {
   const page = readPages().find(({ name }) => name === "quickstart")?.markdown ?? "";
   const shown = [...page.matchAll(/^```\w+ file: (\S+)\n([^]*?)^```$/gm)];
   expect(shown.map(([, file]) => file)).toEqual([

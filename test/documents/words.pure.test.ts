@@ -4,10 +4,10 @@ import { openApiDocument } from "../../scripts/openapi/document.ts";
 import { METRICS } from "../../src/events/metrics/series.ts";
 import { pagePaths, readPage } from "./pages.ts";
 
-/** Words of the code that customers and operators don't read. */
+/** Terms of the code that customers and operators don't read. */
 const PRIVATE = ["book", "register", "desk", "tombstone", "root", "door", "standing", "shed"];
 
-/** What customers and operators read, without code, addresses and names of commands. */
+/** The texts for customers and operators, without code, URLs and command names. */
 const READ: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
     pagePaths()
@@ -24,7 +24,7 @@ function proseOf(page: string): string {
   return page.replaceAll(/```[^]*?```|`[^`\n]*`|\]\([^)\n]*\)/g, " ");
 }
 
-/** Every summary and description. */
+/** Returns every summary and description. */
 function textsIn(value: unknown): string[] {
   if (typeof value !== "object" || value === null) return [];
   return Object.entries(value).flatMap(([name, one]) => {
@@ -33,7 +33,10 @@ function textsIn(value: unknown): string[] {
   });
 }
 
-it.each(Object.entries(READ))("the texts contain no internal term of the code: %s", (_, text) => {
-  const words = new RegExp(String.raw`\b(?:${PRIVATE.join("|")})(?:s|es)?\b`, "i");
-  expect(text.split("\n").filter((line) => words.test(line))).toEqual([]);
-});
+it.each(Object.entries(READ))(
+  "the documents contain no internal term of the code: %s",
+  (_, text) => {
+    const words = new RegExp(String.raw`\b(?:${PRIVATE.join("|")})(?:s|es)?\b`, "i");
+    expect(text.split("\n").filter((line) => words.test(line))).toEqual([]);
+  },
+);

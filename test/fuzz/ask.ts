@@ -7,7 +7,7 @@ import { FreshAccounts } from "../contract/fresh-accounts.ts";
 import { counted } from "../measured.ts";
 import { faultOf, isErrorBody } from "./error-table.ts";
 
-/** A request in parts; the path begins with a slash. */
+/** A request in parts. The path begins with a slash. */
 type Sending = {
   readonly method: string;
   readonly path: string;
@@ -20,12 +20,12 @@ export type Answer = {
   readonly text: string;
 };
 
-/** Lines of the log that mean a bug of ours, since they were last taken. */
+/** Log lines that report a bug, since they were last read. */
 const bugs: string[] = [];
-/** The organizations that the fuzzers use: alarms of other files' wallets may go off meanwhile. */
+/** The organizations of the fuzzers, because alarms of other files' wallets can run meanwhile. */
 const ours = new Set<string>();
 
-/** From here on nothing is logged, but bugs and alerts are kept for `ask`. */
+/** Silences the log from now on, but keeps bugs and alerts for `ask`. */
 export function listen(): void {
   for (const level of ["log", "warn", "error"] as const) {
     vi.spyOn(console, level).mockImplementation((line: unknown) => {
@@ -41,8 +41,8 @@ function isOurAlert(line: string): boolean {
 }
 
 /**
- * The whole answer of the application and everything that it does after it; null for what no client can
- * send. Throws for an answer that breaks the interface, and for a bug that was logged.
+ * Returns the complete response after all its work, or null for requests that no client can send.
+ * Throws for a response that breaks the API, or for a logged bug.
  */
 export async function ask(sending: Sending, bindings: Env = env): Promise<Answer | null> {
   const request = requestOf(sending);
@@ -70,7 +70,7 @@ function requestOf({ method, path, headers, body }: Sending): Request | null {
   }
 }
 
-/** What is wrong with an answer whatever was asked, or null. */
+/** Returns the fault that any response can have, or null. */
 function faultIn(request: Request, answer: Answer): string | null {
   const { headers } = answer;
   if (!/^req_[0-9A-Za-z]{24}$/.test(headers.get("x-request-id") ?? "")) return "no request id";
@@ -85,16 +85,16 @@ function faultIn(request: Request, answer: Answer): string | null {
   return faultOfOrigin(request, headers) ?? faultOfCaller(answer) ?? faultOfBody(request, answer);
 }
 
-/** Any origin may read what is under /v1, and nothing else. */
+/** Checks that any origin can read paths under /v1 and no others. */
 function faultOfOrigin(request: Request, headers: Headers): string | null {
   const path = new URL(request.url).pathname.replaceAll(/\/{2,}/g, "/");
-  if (path.includes("%")) return null; // which path that is, its routing decides
+  if (path.includes("%")) return null; // the routing decides which path that is
   const isOurs = (path === "/v1" || path.startsWith("/v1/")) && request.headers.has("origin");
   const allowed = headers.get("access-control-allow-origin");
   return allowed === (isOurs ? "*" : null) ? null : `access-control-allow-origin ${allowed}`;
 }
 
-/** Whoever is known is told so, in every header of it or in none. */
+/** Checks that an authenticated response has all headers about its caller, and others none. */
 function faultOfCaller({ status, headers }: Answer): string | null {
   const names = [
     "openai-organization",
@@ -118,7 +118,9 @@ function faultOfBody({ method }: Request, { status, headers, text }: Answer): st
   return isJson(text) ? null : `no JSON: ${text.slice(0, 200)}`;
 }
 
-/** Nothing but data lines; the last is [DONE], or an error of the interface's shape. */
+/**
+ * Checks that a stream has only data lines, and ends with [DONE] or an error in the API's format.
+ */
 function faultOfStream(text: string): string | null {
   const events = text.split("\n\n");
   if (events.pop() !== "") return "a stream that does not end in a blank line";
@@ -137,7 +139,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Accounts for any number of requests. */
+/** Accounts for any number of requests. A new one replaces an account before its rate limit. */
 export class Accounts {
   readonly #fresh = new FreshAccounts({ keyScope: "global" });
 

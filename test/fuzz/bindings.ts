@@ -1,4 +1,4 @@
-/** Bindings of a region other than those that the tests run with; the secrets are told apart from anything else. */
+/** Bindings of another region than that of the tests, with recognizable secrets. */
 export const BINDINGS = {
   REGION: "eu",
   SANDBOX: "on",

@@ -31,12 +31,12 @@ import * as seeds from "./seeds.ts";
 const ALL: readonly object[] = Object.values(seeds).flat();
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** What a second reader makes of the bytes. */
+/** Parses bytes with another parser. */
 function strict(bytes: Uint8Array): object | undefined {
   try {
     return strictObject(utf8.decode(bytes));
   } catch (error) {
-    if (error instanceof TypeError) return undefined; // no UTF-8
+    if (error instanceof TypeError) return undefined; // the bytes aren't UTF-8
     throw error;
   }
 }
@@ -57,7 +57,10 @@ const live = [
 ];
 const catalog = buildCatalog({ config: parsed.config, live, at: 0 });
 
-/** Parsed, written and parsed again it is the same request at the same price, and the price is exact. */
+/**
+ * Returns a check that a request stays the same with the same price if written and parsed again,
+ * and that the price is exact.
+ */
 function priced(prepare: (body: object) => Result<PaidRequest>) {
   return (bytes: Uint8Array): Met | Promise<Met> => {
     const json = parseJsonBytes(bytes);
@@ -75,7 +78,10 @@ function priced(prepare: (body: object) => Result<PaidRequest>) {
   };
 }
 
-/** Another dialect than the core's: what it becomes is a chat that the core's own door takes at the same price. */
+/**
+ * Returns a check for other formats than chat: the converted request is valid at the chat endpoint,
+ * at the same price.
+ */
 function converted(door: EndpointAdapter) {
   return (bytes: Uint8Array): Met | Promise<Met> => {
     const json = parseJsonBytes(bytes);
@@ -103,7 +109,7 @@ function written({
   return JSON.stringify([model.id, request]); // fields are dropped only once
 }
 
-/** Every schema of a management body that stands alone, with what is good for it. */
+/** The schemas of management bodies, each with valid bodies. */
 const BODIES: readonly (readonly [z.core.$ZodType, readonly unknown[]])[] = [
   [newKeySchema, seeds.KEYS],
   [keyChangeSchema, seeds.KEY_CHANGES],
@@ -135,13 +141,15 @@ function managed(bytes: Uint8Array, seed: number): Met | Promise<Met> {
   return "accepted";
 }
 
-/** Whether a value is a sum of dollars: at most a thousand millions, at most 6 decimals; or none. */
+/**
+ * Reports whether a value is null or a dollar amount of at most a billion with at most 6 decimals.
+ */
 function isAmount(value: unknown): boolean {
   if (typeof value !== "number") return value === null;
   return value >= 0 && value <= 1_000_000_000 && Number(value.toFixed(6)) === value;
 }
 
-/** Dollars come out in micros: the decimal that was written, shifted by six digits. */
+/** Checks that dollars become micro-credits exactly: the decimal is shifted by six digits. */
 function exact(dollars: unknown, amount: unknown): Met {
   const shifted = dollars === null ? null : Number(Number(dollars).toFixed(6).replace(".", ""));
   mustEqual(amount, shifted, "another amount");
@@ -151,7 +159,7 @@ function exact(dollars: unknown, amount: unknown): Met {
 
 describe("the JSON bytes of a request body", () => {
   it(
-    `parse as with a second parser, or both reject them, in ${runsOf("json text")} inputs`,
+    `parse as with a second parser, or fail in both parsers, in ${runsOf("json text")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       expect(await faultsOf("json text", bodiesOf(ALL, readTwice))).toBe("");
@@ -161,7 +169,7 @@ describe("the JSON bytes of a request body", () => {
 
 describe("a paid request with a generated body", () => {
   it(
-    `returns 400 or stays the same at the same price for chat, in ${runsOf("chat bodies")} inputs`,
+    `returns 400 or reaches the provider unchanged at the same price for chat, in ${runsOf("chat bodies")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const check = priced((body) => prepared(chatEndpoint, body, catalog));
@@ -170,7 +178,7 @@ describe("a paid request with a generated body", () => {
   );
 
   it(
-    `returns 400 or stays the same at the same price for embeddings, in ${runsOf("embeddings bodies")} inputs`,
+    `returns 400 or reaches the provider unchanged at the same price for embeddings, in ${runsOf("embeddings bodies")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const check = priced((body) => prepared(embeddingsEndpoint, body, catalog));
@@ -181,7 +189,7 @@ describe("a paid request with a generated body", () => {
 
 describe("a generated body of another protocol", () => {
   it(
-    `returns 400 for Messages or has the price of a chat, in ${runsOf("Messages bodies")} inputs`,
+    `returns 400 or costs the same as a chat for Messages, in ${runsOf("Messages bodies")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const check = converted(messagesEndpoint);
@@ -190,7 +198,7 @@ describe("a generated body of another protocol", () => {
   );
 
   it(
-    `returns 400 for Responses or has the price of a chat, in ${runsOf("Responses bodies")} inputs`,
+    `returns 400 or costs the same as a chat for Responses, in ${runsOf("Responses bodies")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const check = converted(responsesEndpoint);

@@ -1,11 +1,11 @@
 import * as z from "zod";
 
-/** One row of the interface's table of errors: its type, the codes it may have, what else it must say. */
+/** A row of the API's table of errors: its type, its codes and its other fields. */
 type Row = {
   readonly type: string;
   readonly codes: readonly (string | null)[];
   readonly headers?: Readonly<Record<string, RegExp>>;
-  /** Fields beside the four; no error has any other. */
+  /** Fields besides the four common ones. Others are not allowed. */
   readonly extra?: readonly string[];
 };
 
@@ -15,7 +15,8 @@ const invalid = (...codes: (string | null)[]): Row => ({ type: "invalid_request_
 const stop = { "x-should-retry": /^false$/ };
 
 /**
- * Every error that may be answered to anybody, by status, written down once more. There is no 500 in it: nothing that can be sent may be one.
+ * Every error of the API by status, written independently of the code. There is no 500, because no
+ * request may cause one.
  */
 const ERRORS: Readonly<Record<number, readonly Row[]>> = {
   400: [invalid(null)],
@@ -89,7 +90,7 @@ const body = z.strictObject({
   }),
 });
 
-/** What an answer says against the table: nothing, or what is wrong with it. */
+/** Returns the fault of a response by the table, or null. */
 export function faultOf(status: number, headers: Headers, text: string): string | null {
   const parsed = body.safeParse(jsonOf(text));
   if (!parsed.success) return `not the shape of an error: ${text.slice(0, 200)}`;
@@ -107,7 +108,7 @@ export function faultOf(status: number, headers: Headers, text: string): string 
   return row === undefined ? `in no row of the table: ${status} ${text.slice(0, 300)}` : null;
 }
 
-/** Whether a text is an error of the interface's shape, whatever it says. */
+/** Reports whether a text is an error in the API's format. */
 export function isErrorBody(text: string): boolean {
   return body.safeParse(jsonOf(text)).success;
 }

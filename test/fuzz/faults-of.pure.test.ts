@@ -23,12 +23,12 @@ function same(error: object): object {
 }
 
 describe("a fuzzer", () => {
-  it(`runs its share of the ${INPUTS} inputs, and all fuzzers together run all`, () => {
+  it(`runs its share of the ${INPUTS} inputs, so that all fuzzers together run all of them`, () => {
     expect(FUZZERS.reduce((sum, fuzzer) => sum + runsOf(fuzzer), 0)).toBe(INPUTS);
     expect(FUZZERS.map(runsOf)).toSatisfy((all: number[]) => all.every(Number.isSafeInteger));
   });
 
-  it("finds nothing in correct code", async () => {
+  it("finds no fault in correct code", async () => {
     expect(await faultsOf("messages of a peer", { ...numbers, check: isEven })).toBe("");
   });
 
@@ -39,7 +39,7 @@ describe("a fuzzer", () => {
     expect(report).toContain("too much");
   });
 
-  it.each<Met>(["accepted", "refused"])("fails if it meets only %s inputs", async (met) => {
+  it.each<Met>(["accepted", "refused"])("fails if it runs only %s inputs", async (met) => {
     const report = await faultsOf("messages of a peer", { ...numbers, check: () => met });
     expect(report).toMatch(/were accepted/);
   });
@@ -66,7 +66,7 @@ describe("the fuzzers' check of error responses", () => {
     expect(await fault((error) => ({ ...error, [name]: undefined }))).toContain("not the shape");
   });
 
-  it("rejects other types, codes, fields and statuses, and internal details", async () => {
+  it("rejects unknown types, codes, fields and statuses, and internal details", async () => {
     expect(await fault((error) => ({ ...error, type: "api_error" }))).toContain("no row");
     expect(await fault((error) => ({ ...error, code: "new" }))).toContain("no row");
     expect(await fault((error) => ({ ...error, hint: "x" }))).toContain("no row");

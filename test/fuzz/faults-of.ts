@@ -3,14 +3,19 @@ import { measured } from "../measured.ts";
 import { effort } from "../effort.ts";
 
 const env = import.meta.env as Readonly<Record<string, unknown>>;
-/** How many inputs all fuzzers get together. */
+/** The number of inputs of all fuzzers together. */
 export const INPUTS = effort(10_000, 1_000_000);
-/** Of a long run too: what it found once is found again. Another one is given by TURNPIKE_SEED. */
+/**
+ * The default seed, also for long runs, so that findings can be repeated. TURNPIKE_SEED overrides
+ * it.
+ */
 const SEED = Number(env["TURNPIKE_SEED"] || 20_261_121);
-/** For the one test of each fuzzer, long runs included. */
+/** The timeout of each fuzzer's test, including long runs. */
 export const TIMEOUT_MS = 4 * 3_600_000;
 
-/** What each fuzzer gets of a thousand inputs: cheap ones most, the whole application least. */
+/**
+ * The share of each fuzzer per thousand inputs. Cheap ones get most, the whole application least.
+ */
 const SHARES = {
   "json text": 125,
   "chat bodies": 40,
@@ -34,30 +39,31 @@ const SHARES = {
 } as const;
 type Fuzzer = keyof typeof SHARES;
 
-/** How many inputs a fuzzer gets in this run. */
+/** Returns a fuzzer's number of inputs in this run. */
 export function runsOf(fuzzer: Fuzzer): number {
   return (INPUTS * SHARES[fuzzer]) / 1000;
 }
 
-/** The fuzzers, and how many of the inputs are given to them in all: every one. */
+/** The fuzzers, which get all inputs together. */
 export const FUZZERS = Object.keys(SHARES) as readonly Fuzzer[];
 
-/** What a check made of an input, so that a fuzzer can say that it met both. */
+/** The result of checking an input, so that a fuzzer can report that it met both. */
 export type Met = "accepted" | "refused";
 
-/** How a fuzzer's inputs are checked; a check throws for what must not be. */
+/** The check of a fuzzer's inputs. It throws for a fault. */
 type Checking<T> = {
   readonly inputs: fc.Arbitrary<T>;
   readonly check: (input: T) => Met | Promise<Met>;
-  /** The input as it is sent, for the report of a failure. */
+  /** Formats the input as it is sent, for reports. */
   readonly show: (input: T) => string;
-  /** At least so many percent must have been accepted and as many refused, 2 unless said. */
+  /** Minimum percentage of accepted and of rejected inputs, by default 2. */
   readonly least?: number;
 };
 
 /**
- * Checks as many inputs as are the fuzzer's. "" or, for the first that fails, a report with its seed and
- * what was sent, shrunk. A fuzzer that accepts, or refuses, next to nothing fails too: it tests nothing.
+ * Checks the fuzzer's share of inputs. Returns "", or a report of the first failing input,
+ * minimized, with the seed. Also fails if almost no input was accepted or rejected, because it then
+ * tests nothing.
  */
 export async function faultsOf<T>(fuzzer: Fuzzer, checking: Checking<T>): Promise<string> {
   const numRuns = runsOf(fuzzer);
@@ -80,12 +86,12 @@ function reportOf<T>(result: fc.RunDetails<[T]>, { show }: Checking<T>): string 
   return `${fc.defaultReportMessage(result)}\nSent: ${sent.slice(0, 2000)}\n${why.slice(0, 2000)}`;
 }
 
-/** Fails the input that is checked, unless it holds; the facts are told then. */
+/** Fails the current input with these facts if the condition is false. */
 export function must(holds: boolean, what: string, ...facts: readonly unknown[]): void {
   if (!holds) throw new Error([what, ...facts.map((fact) => JSON.stringify(fact))].join("\n"));
 }
 
-/** Fails the input that is checked, unless both are the same when they are written as JSON. */
+/** Fails the current input unless both values are equal as JSON. */
 export function mustEqual(found: unknown, expected: unknown, what: string): void {
   must(JSON.stringify(found) === JSON.stringify(expected), what, found, expected);
 }

@@ -1,4 +1,4 @@
-/** Names that mean something to JavaScript or to this product, and names that are hardly any. */
+/** Names with a meaning in JavaScript or in the gateway, and unusual names. */
 export const NAMES: readonly string[] = [
   "__proto__",
   "constructor",
@@ -37,7 +37,7 @@ export const NAMES: readonly string[] = [
   "😀",
 ];
 
-/** Pieces of text that something on the way may take for something else. */
+/** Texts that another program could interpret. */
 export const PIECES: readonly string[] = [
   "",
   " ",
@@ -88,7 +88,7 @@ export const PIECES: readonly string[] = [
   "x".repeat(5000),
 ];
 
-/** Numbers as JSON writes them, at the edges of every type that may hold them. */
+/** JSON numbers at the limits of every type. */
 export const NUMBERS: readonly string[] = [
   "0",
   "-0",
@@ -136,7 +136,7 @@ export const NUMBERS: readonly string[] = [
 
 const nested = (depth: number): string => `${"[".repeat(depth)}${"]".repeat(depth)}`;
 
-/** Texts that stand where a value belongs: values of every kind, and what is no JSON. */
+/** Texts in place of values: values of every kind, and invalid JSON. */
 export const VALUES: readonly string[] = [
   "null",
   "true",
@@ -163,7 +163,7 @@ export const VALUES: readonly string[] = [
   nested(65),
   nested(5000),
   '{"a":'.repeat(70) + "1" + "}".repeat(70),
-  // no JSON
+  // invalid JSON
   "",
   "undefined",
   "NaN",

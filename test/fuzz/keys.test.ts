@@ -12,7 +12,7 @@ import type { Met } from "./faults-of.ts";
 import { PIECES } from "./hostile.ts";
 import { at } from "./mutate.ts";
 
-/** Well-formed keys of ours that nobody was given: regional and global, of both homes. */
+/** Valid keys that were never issued: regional and global, of both home regions. */
 const minted: string[] = [];
 beforeAll(async () => {
   listen();
@@ -39,7 +39,10 @@ const PREFIXES = [
 ];
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const ASCII = PIECES.filter((piece) => /^[!-~ ]*$/.test(piece));
-/** One change of a key's text: another character, fewer, more, two swapped, another prefix, a piece put in. */
+/**
+ * Changes of a key: another character, fewer or more, two swapped, another prefix, or an inserted
+ * text.
+ */
 const KINDS: readonly ((key: string, place: number, pick: number) => string)[] = [
   (key, place, pick) => key.slice(0, place) + at(BASE62.split(""), pick) + key.slice(place + 1),
   (key, place) => key.slice(0, place) + key.slice(place + 1),
@@ -72,7 +75,10 @@ type Forged = typeof forged extends fc.Arbitrary<infer T> ? T : never;
 const counted = countedBindings();
 const context = createExecutionContext();
 
-/** What a client sends and how it is answered; a good key of this region is nobody's, so its register is asked. */
+/**
+ * Checks the response for a changed key. A valid key of this region is unknown, so its object is
+ * called.
+ */
 async function isRefused({ key, edits, path }: Forged): Promise<Met> {
   const sent = edits.reduce(
     (text, { kind, place, pick }) => at(KINDS, kind)(text, place, pick),

@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { NAMES, NUMBERS, PIECES, VALUES } from "./hostile.ts";
 
-/** A JSON value as it will be written: text for what has no parts, so that any text can stand there. */
+/** A JSON value before serialization. Scalars are text, so that any text can replace them. */
 type Tree = { text: string } | { items: Tree[] } | { members: [name: string, value: Tree][] };
-/** A place in a tree: the node, and how its parent replaces, drops or doubles it. */
+/** A place in a tree: the node, and functions of its parent that replace, drop or duplicate it. */
 type Place = {
   readonly node: Tree;
   put(node: Tree): void;
@@ -12,9 +12,12 @@ type Place = {
   rename(name: string): void;
 };
 
-/** One change: the place and the choice are taken modulo what there is, so that any numbers will do. */
+/**
+ * A change. The place and the choice are taken modulo the number of options, so any numbers are
+ * valid.
+ */
 type Edit = { readonly kind: number; readonly place: number; readonly pick: number };
-/** Which seed, what is done to its tree, and what to its bytes. */
+/** A seed, the changes of its tree, and those of its bytes. */
 export type Mutation = {
   readonly seed: number;
   readonly edits: readonly Edit[];
@@ -24,7 +27,10 @@ export type Mutation = {
 const edit = fc.record({ kind: fc.nat(11), place: fc.nat(60), pick: fc.nat(1_000) });
 const byteEdit = fc.record({ kind: fc.nat(7), place: fc.nat(100_000), pick: fc.nat(255) });
 
-/** Mutations of so many seeds; three of four leave the bytes alone, and one in many changes nothing. */
+/**
+ * Returns mutations of this number of seeds. Three of four leave the bytes unchanged, and some
+ * change nothing.
+ */
 export function mutations(seeds: number): fc.Arbitrary<Mutation> {
   const untouched = fc.constant([]);
   return fc.record({
@@ -37,7 +43,7 @@ export function mutations(seeds: number): fc.Arbitrary<Mutation> {
   });
 }
 
-/** The JSON text, if it still is one, that a mutation makes of its seed. */
+/** Returns the mutated seed as text, if it is still text. */
 export function mutatedText(seeds: readonly unknown[], { seed, edits }: Mutation): string {
   let root = treeOf(at(seeds, seed));
   for (const one of edits) {
@@ -49,23 +55,23 @@ export function mutatedText(seeds: readonly unknown[], { seed, edits }: Mutation
 
 const encoder = new TextEncoder();
 
-/** The bytes that a mutation makes of its seed. */
+/** Returns the bytes of the mutated seed. */
 export function mutatedBytes(seeds: readonly unknown[], mutation: Mutation): Uint8Array {
   return withBytes(mutatedText(seeds, mutation), mutation);
 }
 
-/** A text's bytes, or bytes, with the mutation's changes to bytes alone. */
+/** Applies only the mutation's changes of bytes. */
 export function withBytes(whole: string | Uint8Array, { bytes }: Mutation): Uint8Array {
   const begun: Uint8Array = typeof whole === "string" ? encoder.encode(whole) : whole;
   return bytes.reduce((before, one) => changedBytes(before, one), begun);
 }
 
-/** The same for a report. */
+/** Formats the mutated seed for a report. */
 export function shown(seeds: readonly unknown[], mutation: Mutation): string {
   return new TextDecoder().decode(mutatedBytes(seeds, mutation));
 }
 
-/** One of the list, whatever the number. */
+/** Returns an item of the list for any number. */
 export function at<T>(list: readonly T[], index: number): T {
   return list[index % list.length] as T;
 }
@@ -85,7 +91,7 @@ function written(tree: Tree): string {
 
 const nothing = (): undefined => undefined;
 
-/** Every place of a tree, the root first; each speaks for the tree as it is now. */
+/** Returns every place of a tree, the root first. Each refers to the current tree. */
 function placesOf(root: Tree, replace: (tree: Tree) => void): Place[] {
   const places: Place[] = [
     { node: root, put: replace, drop: nothing, double: nothing, rename: nothing },
@@ -121,7 +127,7 @@ function placesOf(root: Tree, replace: (tree: Tree) => void): Place[] {
 
 const text = (written_: string): Tree => ({ text: written_ });
 
-/** Each kind of change, the mildest first: what is shrunk goes towards it. */
+/** The kinds of changes, the mildest first, because minimizing prefers earlier ones. */
 const KINDS: readonly ((place: Place, places: readonly Place[], pick: number) => void)[] = [
   (place, _, pick) => place.put(withNumber(place.node, pick)),
   (place, _, pick) => place.put(withText(place.node, pick)),
@@ -138,14 +144,14 @@ const KINDS: readonly ((place: Place, places: readonly Place[], pick: number) =>
   (place) => place.put(text(escaped(place.node))),
 ];
 
-/** A node that is put where it was not: nothing is shared, and no tree holds itself. */
+/** Copies a node for another place, so that trees share nothing and contain no cycle. */
 function copy(node: Tree): Tree {
   if ("text" in node) return node;
   if ("items" in node) return { items: node.items.map(copy) };
   return { members: node.members.map(([name, value]) => [name, copy(value)]) };
 }
 
-/** Another number near the one that is there, or at an edge. */
+/** Returns a number close to the node's, or at a limit. */
 function withNumber(node: Tree, pick: number): Tree {
   const value = "text" in node && /^-?\d/.test(node.text) ? Number(node.text) : null;
   if (value === null) return text(at(NUMBERS, pick));
@@ -153,7 +159,7 @@ function withNumber(node: Tree, pick: number): Tree {
   return text(String(at([...near, ...NUMBERS], pick)));
 }
 
-/** The string that is there with a piece before, after or within it. */
+/** Returns the node's string with a text before, after or within it. */
 function withText(node: Tree, pick: number): Tree {
   const value = "text" in node && node.text.startsWith('"') ? stringIn(node.text) : "";
   const piece = at(PIECES, pick);
@@ -169,7 +175,7 @@ function stringIn(json: string): string {
   }
 }
 
-/** One more item or member. */
+/** Adds an item or a member. */
 function grown(node: Tree, name: string, value: Tree): void {
   if ("items" in node) node.items.push(value);
   if ("members" in node) node.members.push([name, value]);
@@ -181,7 +187,10 @@ function repeated(node: Tree, times: number): void {
   node.items = Array.from({ length: times }, () => once.map(copy)).flat();
 }
 
-/** The same value written in another way: every character of a string as an escape, spaces around it. */
+/**
+ * Formats the same value differently: each character of a string as an escape, with spaces around
+ * it.
+ */
 function escaped(node: Tree): string {
   const json = written(node);
   if (!("text" in node) || !json.startsWith('"')) return ` \t\r\n${json} `;
@@ -197,7 +206,10 @@ const BROKEN_UTF8 = [
   [0xe2, 0x82],
 ];
 
-/** Bytes with one change: a bit, a byte, an end, a doubled stretch, what is no UTF-8, a mark in front. */
+/**
+ * Changes bytes once: a bit, a byte, an end, a duplicated part, invalid UTF-8, or a byte order
+ * mark.
+ */
 function changedBytes(bytes: Uint8Array, { kind, place, pick }: Edit): Uint8Array {
   const where = bytes.length === 0 ? 0 : place % bytes.length;
   const [before, after] = [bytes.subarray(0, where), bytes.subarray(where)];
@@ -223,7 +235,7 @@ function changedBytes(bytes: Uint8Array, { kind, place, pick }: Edit): Uint8Arra
   return all;
 }
 
-/** A fuzzer's inputs made of these bodies: bytes, and which of the seeds they were. */
+/** Returns a fuzzer's inputs from these bodies: bytes, and the index of the seed. */
 export function bodiesOf<M>(
   seeds: readonly unknown[],
   check: (bytes: Uint8Array, seed: number) => M,

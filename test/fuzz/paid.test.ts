@@ -15,7 +15,7 @@ afterAll(() => {
 
 const MESSAGES = [{ role: "user", content: "Hello there, how are you?" }];
 const STREAMED = { stream: true, stream_options: { include_usage: true } };
-/** Models that fail at once, each in its own way. */
+/** Models that fail immediately, each in its own way. */
 const FAILING = [
   "cut",
   "error-mid",
@@ -54,7 +54,7 @@ function shownInput({ mutation, idempotency }: Input): string {
 const accounts = new Accounts();
 let known: { readonly of: string; readonly balance: number; readonly seq: number } | null = null;
 
-/** What an answer says that was charged, or null where it does not say. */
+/** Returns the cost that a response reports, or null. */
 function saidCost({ headers, text }: Answer): number | null {
   const header = headers.get("x-cost-micro");
   if (header !== null) return Number(header);
@@ -93,7 +93,7 @@ async function isExact({ mutation, idempotency }: Input): Promise<Met> {
 
 describe("a paid request with any body", () => {
   it(
-    `leaves no hold, and pays the reported cost or nothing, in ${runsOf("paid requests")} inputs`,
+    `leaves no open hold, and costs the reported amount or nothing, in ${runsOf("paid requests")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const checking = { inputs: input, show: shownInput, check: isExact };

@@ -22,7 +22,7 @@ import { BEDROCK, NOVA } from "../providers/bedrock-kit.ts";
 import { GEMINI, MODEL } from "../providers/google-kit.ts";
 import { BINDING } from "../providers/workers-ai-binding.ts";
 
-/** One answer of a provider's upstream, in its own words. */
+/** A response in a provider's own format. */
 type Case = {
   readonly provider: Provider;
   readonly stream: boolean;
@@ -47,7 +47,7 @@ function casesOf(
 
 const SECRET = CANARY.key;
 
-/** Hosts that speak OpenAI's API, each with its own words for it. */
+/** Returns responses of OpenAI-compatible providers, each in its own variant. */
 function hostCases({ dialect, chat, errorFirst, errorMid, cut, provoked }: HostWire): Case[] {
   const profile = PROFILES.get(dialect.profile);
   if (profile === undefined) throw new Error(dialect.profile);

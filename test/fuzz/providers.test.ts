@@ -17,14 +17,17 @@ afterAll(() => {
 
 const input = fc.record({
   which: fc.nat(CASES.length - 1),
-  /** Which of a stream's payloads is changed. */
+  /** The payload of a stream to change. */
   place: fc.nat(30),
   mutation: mutations(1),
   cuts: fc.array(fc.nat(3000), { maxLength: 6 }),
 });
 type Input = typeof input extends fc.Arbitrary<infer T> ? T : never;
 
-/** The upstream's answer with one JSON text of it changed, and bytes of it where the mutation says so. */
+/**
+ * Returns the provider's response with one changed JSON text and changed bytes, depending on the
+ * mutation.
+ */
 function changed({ which, place, mutation }: Input): WireReply {
   const { reply } = at(CASES, which);
   const { body } = reply;
@@ -49,7 +52,7 @@ async function eventsOf(answer: ProviderResult & { kind: "stream" }): Promise<St
   }
 }
 
-/** What the provider makes of it, arriving in these pieces. */
+/** Returns the adapter's result for a response that arrives in these pieces. */
 async function made(one: Input, cuts: readonly number[]): Promise<[ProviderResult, StreamEvent[]]> {
   const { provider, stream, upstreamId } = at(CASES, one.which);
   network(changed(one), (bytes) => pieces(bytes, cuts));
@@ -62,7 +65,10 @@ function written([answer, events]: [ProviderResult, StreamEvent[]]): string {
   return text.replaceAll(/"call_[0-9A-Za-z]{24}"/g, '"call_minted"');
 }
 
-/** Hosts and accounts are known by their look, which changed bytes may spoil; our key by heart. */
+/**
+ * Returns the secrets that must not appear. Hosts and accounts are recognized by their format,
+ * which changed bytes can break.
+ */
 function ours({ mutation }: Input): readonly string[] {
   return mutation.bytes.length > 0 ? [CANARY.key] : [CANARY.key, CANARY.host, CANARY.account];
 }
@@ -89,7 +95,7 @@ function shownInput(one: Input): string {
 
 describe("a provider's adapter with a generated response", () => {
   it(
-    `returns the same however the response is split, and never throws or reveals a secret, in ${runsOf("providers")} inputs`,
+    `returns the same result however the response is split, never throws, and reveals no secret, in ${runsOf("providers")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const checking = { inputs: input, show: shownInput, check: isSound };

@@ -1,9 +1,9 @@
 const DEPTH_MAX = 64;
 
 /**
- * What this product takes for a JSON body, written anew from RFC 8259 and the design for the tests alone:
- * one object, at most 64 levels, no name twice in one object, no lone surrogate, no number beyond a
- * double. The object, or undefined.
+ * Parses a JSON body independently of the code, by RFC 8259 and the gateway's rules: one object, at
+ * most 64 levels, no duplicate name, no lone surrogate, no number beyond a double. Returns
+ * undefined if it is invalid.
  */
 export function strictObject(text: string): object | undefined {
   const reader = new Reader(text);

@@ -1,6 +1,6 @@
 /**
- * Server-sent events of a whole text, after the field rules of WHATWG HTML 9.2.6 read word for word, for
- * the tests alone: name and data of each event that its blank line, or the end of the file, completes.
+ * Parses the server-sent events of a whole text independently of the code, by WHATWG HTML 9.2.6.
+ * Returns name and data of each event that ends with a blank line or at the end of the file.
  */
 export function wholeEvents(text: string): { readonly name: string; readonly data: string }[] {
   const lines = text

@@ -4,7 +4,7 @@ import { faultOf } from "./error-table.ts";
 import { mustEqual } from "./faults-of.ts";
 import type { Met } from "./faults-of.ts";
 
-/** A refusal of what was sent: a 400 or a 404 in the table. `isDue`: there had to be one. */
+/** Checks that a failure is a 400 or 404 of the table. `isDue`: the input must be rejected. */
 export async function refused({ failure }: Refusal, isDue = true): Promise<Met> {
   const { status, headers, body } = failureResponse(failure, "req_");
   const fault = faultOf(status, headers, await new Response(body).text());

@@ -82,7 +82,7 @@ const header = fc
       ),
     ),
   );
-/** How a key, or the operator's token, is put into the header; the first is right. */
+/** Ways of sending a key or the operator's token. The first is correct. */
 const AUTHORIZATIONS: readonly ((token: string) => string | null)[] = [
   (token) => `Bearer ${token}`,
   (token) => `Bearer ${token}`,
@@ -103,7 +103,7 @@ const AUTHORIZATIONS: readonly ((token: string) => string | null)[] = [
   (token) => `Bearer ${"x".repeat(1000)}${token}`,
   () => "Bearer rk-eu-0000",
 ];
-/** The forms that are a key: the scheme in any case, one space. */
+/** Number of valid forms: the scheme in any case, followed by one space. */
 const RIGHT = 5;
 
 const request = fc.record({

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { NAMES, NUMBERS, PIECES } from "./hostile.ts";
 
-/** Stand for what only a run knows: the account's organization, a key of it, one of its end users. */
+/** Placeholders for values of a run: the account's organization, a key, and an end user. */
 const PLACES = ["ORG", "KEY", "MEMBER", "GENERATION"] as const;
 const ROUTES = [
   "/v1/chat/completions",
@@ -70,15 +70,15 @@ const segment = fc.oneof(
 );
 const joint = fc.constantFrom("/", "/", "/", "//", "\\", "/./", "%2F", "");
 
-/** A route as it is. */
+/** An existing route. */
 export const routes: fc.Arbitrary<string> = fc.constantFrom(...ROUTES);
 
-/** A route with segments more, others, in another case, or with parts of it escaped. */
+/** A route with additional or other segments, in another case, or with escaped parts. */
 export const paths: fc.Arbitrary<string> = fc
   .record({
     route: fc.constantFrom(...ROUTES),
     more: fc.array(fc.tuple(joint, segment), { maxLength: 2 }),
-    /** Which segment is replaced, if there is one with that number. */
+    /** The number of the segment to replace, if it exists. */
     replaced: fc.nat(9),
     by: segment,
     form: fc.constantFrom("as it is", "as it is", "as it is", "upper case", "escaped"),
@@ -109,7 +109,10 @@ const QUERY_VALUES = [
   "9999-12-31",
 ];
 
-/** A query string without its question mark: known names and others, values of any kind, any form. */
+/**
+ * A query string without its question mark: known and unknown names with values of any kind and
+ * form.
+ */
 export const queries: fc.Arbitrary<string> = fc
   .array(
     fc.record({
@@ -133,7 +136,7 @@ export const queries: fc.Arbitrary<string> = fc
       .slice(0, -1),
   );
 
-/** Placeholders become what they stand for. */
+/** Replaces placeholders by their values. */
 export function placed(
   path: string,
   places: Readonly<Record<(typeof PLACES)[number], string>>,

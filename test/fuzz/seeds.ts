@@ -1,4 +1,4 @@
-/** Valid bodies, from the smallest to one with every field: what the fuzzers start from. */
+/** Valid bodies to start from, from the smallest to one with every field. */
 
 const HELLO = { model: "sandbox/echo", messages: [{ role: "user", content: "Hello there" }] };
 const WEATHER = {
@@ -91,7 +91,7 @@ export const EMBEDDINGS: readonly object[] = [
   { model: "sandbox/embed", input: [[1, 2], [3]], encoding_format: "float", dimensions: 1536 },
 ];
 
-/** Bodies of calls that are not paid for; what is unique in the book is put in at run time. */
+/** Bodies of free calls. Unique values are inserted at run time. */
 export const END_USERS: readonly object[] = [
   { external_id: "user-42" },
   {
@@ -145,7 +145,7 @@ export const CREDITS: readonly object[] = [
 
 const ID = "0OsAZQP2abcdefghijklmnop";
 const HASH = "0123456789abcdef".repeat(4);
-/** As it is logged, and pasted into `settle`. */
+/** A generation as logged and as pasted into `settle`. */
 export const GENERATION = {
   model: "sandbox/echo",
   provider: "sandbox",

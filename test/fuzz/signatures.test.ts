@@ -24,7 +24,7 @@ afterAll(() => {
 });
 
 const ASCII = PIECES.filter((piece) => /^[!-~ ]*$/.test(piece) && piece.length < 600);
-/** What is changed after it was signed: each text of the message, at a place, in one of these ways. */
+/** Changes after signing, of each text of the message at a position. */
 const WAYS: readonly ((text: string, place: number, pick: number) => string)[] = [
   (text, place, pick) =>
     text.slice(0, place) + String.fromCharCode(33 + (pick % 94)) + text.slice(place + 1),
@@ -46,7 +46,7 @@ const change = fc.record({
   place: fc.nat(260),
   pick: fc.nat(1000),
 });
-/** What is wrong with it as it is signed; nothing, mostly. */
+/** Faults of a message before it is signed. Most have none. */
 const SIGNED: readonly Partial<PeerMessage>[] = [
   {},
   {},
@@ -89,7 +89,7 @@ const changedMessages = fc.record({
 type Changed = typeof changedMessages extends fc.Arbitrary<infer T> ? T : never;
 type Change = typeof change extends fc.Arbitrary<infer T> ? T : never;
 
-/** The same message as routes, headers and hashes see it. */
+/** Reports whether two messages are equal for routing, headers and hashes. */
 function isSame(one: SignedMessage, other: SignedMessage): boolean {
   return plain(one) === plain(other);
 }
@@ -100,7 +100,10 @@ function plain({ url, method, headers, body }: SignedMessage): string {
   return JSON.stringify([pathname, search, method.toUpperCase(), sent, body]);
 }
 
-/** Null for an answer that is, byte for byte, what the same path gets unsigned: a 404; else the answer. */
+/**
+ * Returns null if the response is, byte for byte, the 404 of the same path without a signature,
+ * else the response.
+ */
 async function unlike(response: Response, { url, method }: SignedMessage): Promise<unknown> {
   const { pathname, search } = new URL(url);
   const answer = await seen(response, "");
@@ -109,7 +112,7 @@ async function unlike(response: Response, { url, method }: SignedMessage): Promi
   return isSameAnswer && answer["status"] === 404 ? null : answer;
 }
 
-/** Null for what `fetch` does not send. */
+/** Returns null for messages that `fetch` can't send. */
 async function delivered(message: SignedMessage): Promise<Response | null> {
   try {
     return await deliver(message, env);

@@ -1,7 +1,10 @@
 import type { StreamEvent } from "../../src/models/core/provider.ts";
 import { must } from "./faults-of.ts";
 
-/** What any stream must come to: chunks with choices, whole numbers of usage, and nothing after its end. */
+/**
+ * Checks any stream's events: chunks have choices, usage has whole numbers, and nothing follows the
+ * end.
+ */
 export function mustBeSound(events: readonly StreamEvent[]): void {
   const last = events.findIndex((event) => event.kind === "end" || event.kind === "error");
   must(last === -1 || last === events.length - 1, "events after the end", events);

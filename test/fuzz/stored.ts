@@ -2,8 +2,8 @@ import { env } from "cloudflare:workers";
 import { expect } from "vitest";
 
 /**
- * All that is stored of an organization, in the book and in its wallet, but for times of use: what a
- * refused write must leave as it was.
+ * Returns all stored data of an organization in the database and its wallet, except times of use. A
+ * rejected write must not change it.
  */
 export async function stored(orgId: string): Promise<string> {
   const wallet = env.WALLET.getByName(orgId);
@@ -24,7 +24,7 @@ export async function stored(orgId: string): Promise<string> {
   return JSON.stringify([book.map(({ results }) => results), figures, settings, endUsers]);
 }
 
-/** The figures of a wallet at rest: its ledger adds up to its balance, and no hold is open. */
+/** Checks a wallet without open holds, whose ledger adds up to its balance. Returns its figures. */
 export async function soundFigures(
   orgId: string,
 ): Promise<{ readonly balance: number; readonly seq: number }> {

@@ -60,7 +60,7 @@ function readTwice([whole, where]: [string, number[]]): Met {
 
 describe("a generated event stream", () => {
   it(
-    `gives the same events as a second parser, however it is split, in ${runsOf("event streams")} inputs`,
+    `contains the same events for a second parser, however it is split, in ${runsOf("event streams")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const inputs = fc.tuple(text, cuts);
@@ -72,7 +72,7 @@ describe("a generated event stream", () => {
 
 const { chunkOf, CHUNK, FINISH, OPENING, USAGE, usageChunk } = wire;
 const call = (index: number, more: object): object => chunkOf({ tool_calls: [{ index, ...more }] });
-/** Whole streams in OpenAI's words, payload by payload. */
+/** Complete streams in OpenAI's format, payload by payload. */
 const STREAMS: readonly (readonly unknown[])[] = [
   [...wire.TEXT_ANSWER, "[DONE]"],
   [...wire.TEXT_ANSWER, usageChunk(), "[DONE]"],
@@ -92,13 +92,13 @@ const STREAMS: readonly (readonly unknown[])[] = [
   [OPENING, chunkOf({ reasoning_content: "Hm." }), { error: { message: "no", code: 500 } }],
 ];
 const SECRET = "sk-secret-of-ours-1234567890";
-/** What is no payload: nothing comes of it. */
+/** Lines that aren't payloads and have no effect. */
 const QUIET = [": keep-alive", "id: 1", "retry: 5", "data:", "x", "\0\0"];
 type Input = {
   readonly stream: number;
   readonly cuts: readonly number[];
   readonly end: string;
-  /** Payloads that are changed, and lines that are none of the provider's, each before a payload. */
+  /** Changed payloads and lines that the provider doesn't send, each before a payload. */
   readonly changed: readonly { readonly place: number; readonly mutation: Mutation }[];
   readonly noise: readonly { readonly place: number; readonly line: string }[];
 };
@@ -143,7 +143,7 @@ function textOf({ stream, end, changed, noise }: Input): string {
     .replaceAll("\n", end);
 }
 
-/** The events of a stream that arrives so, without the ids that are minted for calls that have none. */
+/** Returns the events of a stream in these pieces, without IDs that the adapter generates. */
 function read(parts: readonly Uint8Array[]): { events: StreamEvent[]; ended: boolean } {
   const reader = sseReader(new ChatChunkReader(SECRET));
   const events = [...parts.flatMap((part) => reader.push(part)), ...reader.flush()];
@@ -158,7 +158,10 @@ function isLast({ kind }: StreamEvent): boolean {
   return kind === "end" || kind === "error";
 }
 
-/** Cut or not, the same events; and without what is no payload, and with other line ends, the same again. */
+/**
+ * Checks that the events stay the same for any split, without ineffective lines, and with other
+ * line ends.
+ */
 function sameEvents(one: Input): Met {
   const bytes = encoder.encode(textOf(one));
   const { events, ended } = read([bytes]);
@@ -181,7 +184,7 @@ function sameEvents(one: Input): Met {
 
 describe("a provider's generated stream", () => {
   it(
-    `gives the same events or an error, however it is split or damaged, in ${runsOf("upstream streams")} inputs`,
+    `results in the same events or an error, however it is split or damaged, in ${runsOf("upstream streams")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const checking = { inputs: input, show: textOf, check: sameEvents };

@@ -31,7 +31,10 @@ import { at, bodiesOf, mutatedText, mutations } from "./mutate.ts";
 import type { Mutation } from "./mutate.ts";
 import * as seeds from "./seeds.ts";
 
-/** A reader of what the other region says: what it read as the wire has it, or null for no such message. */
+/**
+ * A parser of the other region's messages. Returns the parsed value in its wire format, or null for
+ * an invalid message.
+ */
 type Reader = { readonly good: readonly object[]; readonly read: (body: object) => object | null };
 
 function written<T>(read: T | null, write: (value: T) => object): object | null {
@@ -137,7 +140,7 @@ const DEAREST = {
   max_tokens: Number.MAX_SAFE_INTEGER,
 };
 
-/** The variable's name, and its text. */
+/** Returns the variable's name and text. */
 function variableOf(mutation: Mutation): [name: string, text: string] {
   const [name = "", seed] = Object.entries(at(VARIABLES, mutation.seed))[0] ?? [];
   return [name, mutatedText([seed], mutation)];
@@ -174,9 +177,9 @@ function isServed(mutation: Mutation): Met {
   return "accepted";
 }
 
-describe("a generated operator's variable", () => {
+describe("an operator's variable with a generated value", () => {
   it(
-    `returns an error with its name, or works at its models' maximum, in ${runsOf("operators' variables")} inputs`,
+    `returns an error with the variable's name, or works at its models' maximum, in ${runsOf("operators' variables")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const inputs = mutations(VARIABLES.length);

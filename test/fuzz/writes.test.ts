@@ -15,12 +15,12 @@ afterAll(() => {
   vi.restoreAllMocks();
 });
 
-/** A call that writes; places as in its path are put in when it is made. */
+/** A call that writes. Placeholders in its path are replaced when it is sent. */
 type Write = {
   readonly method: "POST" | "PATCH";
   readonly path: string;
   readonly good: readonly object[];
-  /** Where what was written can be read: the answer's own words are found there. */
+  /** The path at which the written object can be read. */
   readonly read?: (answer: Record<string, unknown>, path: string) => string;
 };
 const named = (answer: Record<string, unknown>): string =>
@@ -53,7 +53,7 @@ const accounts = new Accounts();
 let spare: { readonly of: Account; readonly keyId: string } | null = null;
 let before: { readonly of: string; readonly text: string } | null = null;
 
-/** A key of the account that no fuzzer needs, so that its limit may become 1. */
+/** Creates a key that no fuzzer needs, so that its limit can become 1. */
 async function spareKey(account: Account): Promise<string> {
   if (spare?.of !== account) {
     spare = { of: account, keyId: (await addKey(account.orgId, account.memberId)).keyId };
@@ -74,13 +74,13 @@ function headersFor(token: string): [string, string][] {
   ];
 }
 
-/** What the account's own eyes see there. */
+/** Returns the account's view of a path. */
 async function seen(path: string, token: string): Promise<unknown> {
   const answer = await ask({ method: "GET", path, headers: headersFor(token) });
   return answer === null ? null : JSON.parse(answer.text);
 }
 
-/** A write that was taken is there to be read, as it was answered. */
+/** Checks that an accepted write can be read as it was returned. */
 async function mustBeWritten(
   write: Write,
   path: string,
@@ -125,7 +125,7 @@ async function isWhole(mutation: Mutation): Promise<Met> {
 
 describe("a write with any body", () => {
   it(
-    `returns an error without a change, or is stored as returned, in ${runsOf("writes to the application")} inputs`,
+    `returns an error without a change, or is stored as it is returned, in ${runsOf("writes to the application")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const checking = { inputs: mutations(CASES.length), show: shownWrite, check: isWhole };

@@ -21,10 +21,10 @@ describe("every response", () => {
     ["HEAD", "/v1/models", "HEAD", 200],
     ["400", "/v1/models/%zz", "GET", 400],
     ["500", "/v1/throws", "GET", 500],
-    ["500 of a thrown string", "/v1/throws-text", "GET", 500],
-    ["redirect, whose headers are immutable", "/v1/copied", "GET", 302],
+    ["a 500 for a thrown string", "/v1/throws-text", "GET", 500],
+    ["a redirect, whose headers are immutable", "/v1/copied", "GET", 302],
     ["204", "/v1/empty", "GET", 204],
-  ])("contains our ID and headers once: %s", async (_, path, method, status) => {
+  ])("contains the gateway's ID and headers once: %s", async (_, path, method, status) => {
     const theirs = { method, headers: { "x-request-id": "req_theirs" } };
     const [one, two] = [await call(path, theirs), await call(path, theirs)];
     expect(one.status).toBe(status);
@@ -45,7 +45,7 @@ describe("every response", () => {
     expect(response.headers.get("location")).toBe("http://eu.test/elsewhere");
   });
 
-  it("contains the organization and the key's limit if authenticated, even as an error", async () => {
+  it("contains the organization and the key's limit if authenticated, even for an error", async () => {
     const response = await call("/v1/chat/completions", { method: "POST" });
     expect(response.status).toBe(429);
     expect(Object.fromEntries(response.headers)).toMatchObject({
@@ -86,7 +86,7 @@ describe("a misconfigured deployment", () => {
     expect(await errorOf(response)).toMatchObject({ type: "api_error", code: "misconfigured" });
   });
 
-  it("logs the variables' names in one line, but no value, and returns neither", async () => {
+  it("logs the variables' names in one line without values, and returns neither names nor values", async () => {
     expect(parseConfig(broken).ok).toBe(false);
     const text = await (await call("/v1/models", {}, broken)).text();
     const line = logged().find(({ event }) => event === "misconfigured");
@@ -97,7 +97,7 @@ describe("a misconfigured deployment", () => {
 });
 
 describe("the request log", () => {
-  it("contains one line per request with the route's pattern, and nothing that the caller sent", async () => {
+  it("contains one line per request with the route's pattern, and no data from the caller", async () => {
     await call(`/v1/models/${SECRET}?q=${SECRET}`, {
       headers: { authorization: `Bearer ${SECRET}` },
     });

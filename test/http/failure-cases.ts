@@ -8,7 +8,7 @@ export type Case<F> = readonly [
   error: Readonly<Record<string, unknown>>,
   headers?: Readonly<Record<string, string>>,
 ];
-/** For every kind of failure what leaves the house: `status`, the `error` object, the headers beyond the usual. */
+/** The response to every kind of failure: `status`, the `error` object, and additional headers. */
 export type Cases = { readonly [K in Failure["kind"]]: readonly Case<FailureOf[K]>[] };
 
 /** The `error` object of a response. */
@@ -23,7 +23,7 @@ export const error = (type: string, code: string | null, text: string, more: obj
 const stop = { "x-should-retry": "false" };
 const message = "Something is wrong.";
 
-/** What the caller can mend. */
+/** Failures that the caller can fix. */
 export const CALLER_CASES = {
   invalid_request: [
     [

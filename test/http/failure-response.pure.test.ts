@@ -5,7 +5,7 @@ import { CALLER_CASES } from "./failure-cases.ts";
 import type { Case, Cases } from "./failure-cases.ts";
 import { LIMIT_CASES } from "./limit-cases.ts";
 
-// A kind of failure without a case does not compile.
+// TypeScript requires a case for every kind of failure.
 const cases: Cases = { ...CALLER_CASES, ...LIMIT_CASES };
 
 const always = {
@@ -15,12 +15,18 @@ const always = {
   "cache-control": "no-store",
 };
 
-describe.each(Object.entries(cases))("%s", (_, rows: readonly Case<Failure>[]) => {
-  it.each(rows.map((row) => [row]))("$0", async ([failure, status, error, headers]) => {
-    const response = failureResponse(failure, "req_1");
-    expect(response.status).toBe(status);
-    expect(await response.json()).toStrictEqual({ error });
-    expect(Object.fromEntries(response.headers)).toStrictEqual({ ...always, ...headers });
-    expect(failureObject(failure)).toStrictEqual(error);
-  });
-});
+describe.each(Object.entries(cases))(
+  "failureResponse for %s",
+  (_, rows: readonly Case<Failure>[]) => {
+    it.each(rows.map((row) => [row]))(
+      "returns status, body and headers of the failure $0",
+      async ([failure, status, error, headers]) => {
+        const response = failureResponse(failure, "req_1");
+        expect(response.status).toBe(status);
+        expect(await response.json()).toStrictEqual({ error });
+        expect(Object.fromEntries(response.headers)).toStrictEqual({ ...always, ...headers });
+        expect(failureObject(failure)).toStrictEqual(error);
+      },
+    );
+  },
+);

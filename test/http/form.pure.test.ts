@@ -36,7 +36,7 @@ function parsed(body: Uint8Array, type: string): readonly FormField[] | null {
 }
 
 describe("parseForm", () => {
-  it("returns any fields as they were sent", async () => {
+  it("returns any fields unchanged", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.tuple(word, value)), async (fields) => {
         const form = new RequestForm(fields);
@@ -63,7 +63,7 @@ describe("parseForm", () => {
     expect(file instanceof FormFile && file.bytes.buffer === body.buffer).toBe(true);
   });
 
-  it("returns the same fingerprint for the same fields with another boundary", async () => {
+  it("returns the same fingerprint for the same fields, whatever the boundary", async () => {
     const [one, two] = await Promise.all(
       [0, 1].map(async () => {
         const form = new RequestForm(formOf("same"));
@@ -79,7 +79,7 @@ describe("parseForm", () => {
   it.each([
     ["no end", `--b\r\n${FIELD}\r\n\r\nx`],
     ["a longer boundary", `--bb\r\n${FIELD}\r\n\r\nx\r\n--b--`],
-    ["text before it", `x\r\n--b\r\n${FIELD}\r\n\r\nx\r\n--b--`],
+    ["text before the boundary", `x\r\n--b\r\n${FIELD}\r\n\r\nx\r\n--b--`],
     ["a field without a name", "--b\r\ncontent-disposition: form-data\r\n\r\nx\r\n--b--"],
     ["a field without a header", "--b\r\n\r\nx\r\n--b--"],
     ["an encoded field", `--b\r\n${FIELD}\r\ncontent-transfer-encoding: base64\r\n\r\nx\r\n--b--`],
@@ -95,7 +95,7 @@ describe("parseForm", () => {
     ["a\\b;c.m4a", "audio/webm;codecs=opus", "a_b;c.m4a", "audio/webm"],
     ["", "sound", "file", "application/octet-stream"],
   ])(
-    "returns for a file %j of the type %j a plain name and type",
+    "returns a safe name and type for a file %j of the type %j",
     async (filename, type, ...plain) => {
       const form = new RequestForm([["file", new FormFile(filename, type, utf8("x"))]]);
       const [[, file] = []] = parsed(await sent(form), form.type) ?? [];
@@ -121,7 +121,7 @@ describe("parseForm", () => {
     ["multipart/mixed; boundary=x", null],
     [`multipart/form-data; boundary=${"x".repeat(71)}`, null],
     ["application/json", null],
-  ])("finds the boundary in the type %s", (type, boundary) => {
+  ])("finds the boundary in the content type %s", (type, boundary) => {
     expect(formBoundaryOf(type)).toBe(boundary);
   });
 

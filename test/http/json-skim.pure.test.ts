@@ -17,7 +17,7 @@ const values = fc.letrec<{ any: unknown }>((tie) => ({
   ),
 })).any;
 
-/** The value with null in place of the fields, as they stand in it. */
+/** Returns the value with null in place of the removed fields. */
 function without(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(without);
   if (typeof value !== "object" || value === null) return value;
@@ -27,7 +27,7 @@ function without(value: unknown): unknown {
   );
 }
 
-it("skimming JSON removes only the listed fields, however the JSON is split and spaced", () => {
+it("the JSON skimmer removes only the listed fields, however the JSON is split and spaced", () => {
   const cuts = fc.array(fc.nat({ max: 200 }), { maxLength: 6 });
   fc.assert(
     fc.property(values, cuts, fc.constantFrom(0, 1), (value, at, indent) => {
@@ -40,7 +40,7 @@ it("skimming JSON removes only the listed fields, however the JSON is split and 
         copy += skim.push(json.slice(begun, end));
         begun = Math.max(begun, Math.min(end, json.length));
       }
-      // JSON knows no -0
+      // JSON has no -0.
       expect(JSON.parse(copy)).toEqual(without(JSON.parse(json)));
     }),
   );
@@ -49,7 +49,7 @@ it("skimming JSON removes only the listed fields, however the JSON is split and 
 const event = (output: string): string =>
   `data: ${JSON.stringify({ type: "end", response: { output, usage: { total: 7 } } })}\n\n`;
 
-it("skimming removes the repeated content of an event only if the event is too long", () => {
+it("the JSON skimmer removes the repeated content of an event only if the event is too long", () => {
   const bytes = new TextEncoder().encode(event("short") + event("x".repeat(500)) + event("short"));
   for (const size of [1, 7, 64, bytes.length]) {
     const decoder = new SseDecoder(100, LEFT);

@@ -89,17 +89,17 @@ describe("strict JSON parsing", () => {
 });
 
 describe("strict JSON parsing of an invalid body", () => {
-  it("rejects 65 levels of nesting, and a million, before it parses the body", () => {
+  it("rejects 65 and a million levels of nesting before it parses the body", () => {
     expect(refusalOf(nested(JSON_DEPTH_MAX + 1))).toContain("nests deeper than 64");
     expect(refusalOf("[".repeat(1_000_000))).toContain("nests deeper than 64");
     expect(refusalOf('{"a":'.repeat(1_000_000))).toContain("nests deeper than 64");
   });
 
   it.each([
-    ["at the top", '{"a":1,"a":1}'],
-    ["with another key between", '{"a":1,"b":2,"a":3}'],
+    ["at the top level", '{"a":1,"a":1}'],
+    ["with another key in between", '{"a":1,"b":2,"a":3}'],
     ["nested", '{"m":[{"role":"user","content":{"x":1,"x":2}}]}'],
-    ["written differently", String.raw`{"a":1,"\u0061":2}`],
+    ["with different escapes", String.raw`{"a":1,"\u0061":2}`],
     ["empty", '{"":1,"":2}'],
     ["__proto__", '{"__proto__":1,"__proto__":2}'],
     ["an index", '{"1":1,"1":2}'],
@@ -138,7 +138,7 @@ describe("strict JSON parsing of an invalid body", () => {
     });
   });
 
-  it("reports no param for a number that is too large in a field without a name", () => {
+  it("names no param for a number that is too large in a field with an empty name", () => {
     expect(parseJsonText('{"":1e400}')).toMatchObject({ failure: { param: null } });
     expect(parseJsonText('{"":{"a":1e400}}')).toMatchObject({ failure: { param: ".a" } });
   });
@@ -200,6 +200,6 @@ it("strict JSON parsing returns the same as JSON.parse for everything it accepts
 });
 
 function isDeepEqual(one: unknown, other: unknown): boolean {
-  // Written, a value has the digits of its text; read again, it has those of a double.
+  // Written again, a value keeps the digits of its text. Parsed again, it has those of a double.
   return JSON.stringify(JSON.parse(JSON.stringify(one))) === JSON.stringify(other);
 }

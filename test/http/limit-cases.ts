@@ -9,7 +9,7 @@ const soon = { "retry-after": "1", "x-should-retry": "true" };
 const unavailable = (code: string, retryAfter: string, text: string) =>
   [503, error("api_error", code, text), { "retry-after": retryAfter }] as const;
 
-/** Money, limits and our own failures: what passes with time or credits. */
+/** Failures because of credits and limits, and our own failures. */
 export const LIMIT_CASES = {
   hold_not_allowed: [
     [

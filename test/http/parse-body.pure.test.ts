@@ -131,11 +131,11 @@ describe("the error for an invalid body", () => {
   });
 });
 
-describe("query parameters", () => {
+describe("the parser of query parameters", () => {
   const page = z.object({ limit: wholeNumber(1, 100, 50), offset: wholeNumber(0, 1e9, 0) });
   const parse = (query: string) => parseQuery(page, `http://eu.test/v1/users${query}`);
 
-  it("can be integers with default values, and can include unknown parameters", () => {
+  it("applies default values to integers, and ignores unknown parameters if allowed", () => {
     expect(parse("")).toEqual({ ok: true, value: { limit: 50, offset: 0 } });
     expect(parse("?limit=100&offset=7&x=1&x=2&__proto__=3")).toEqual({
       ok: true,
@@ -153,7 +153,7 @@ describe("query parameters", () => {
     ["?limit=ten", "limit", "limit must be a whole number."],
     ["?limit=99999999999999999999", "limit", "limit must be a whole number."],
     ["?limit=5&limit=6", "limit", "limit must be given once."],
-  ])("return 400 for %s", (query, param, text) => {
+  ])("rejects %s with 400", (query, param, text) => {
     expect(parse(query)).toEqual({
       ok: false,
       failure: { kind: "invalid_request", message: text, param },

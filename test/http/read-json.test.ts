@@ -13,7 +13,9 @@ function post(body: BodyInit | null, headers: Record<string, string> = {}): Requ
   });
 }
 
-/** A body of unknown length that arrives in these pieces, then ends, fails or stays silent. */
+/**
+ * Returns a body of unknown length that arrives in these pieces, then ends, fails or stays silent.
+ */
 function arriving(pieces: readonly Uint8Array[], end: "close" | "error" | "silence" = "close") {
   const state = { cancelled: false, pulled: 0 };
   const stream = new ReadableStream<Uint8Array>(
@@ -49,7 +51,7 @@ async function messageOf(body: BodyInit | null): Promise<string> {
   return result.failure.message;
 }
 
-describe("the content type of a JSON body", () => {
+describe("the content type of a request with a JSON body", () => {
   it.each([
     "application/json",
     "Application/JSON",
@@ -75,30 +77,30 @@ describe("the content type of a JSON body", () => {
     "multipart/form-data; boundary=application/json",
     "application/json, text/plain",
     "",
-  ])("returns 415 if it is %j", async (type) => {
+  ])("results in a 415 if it is %j", async (type) => {
     expect(await kindOf(post("{}", { "content-type": type }))).toBe("unsupported_media_type");
   });
 
-  it("returns 415 if it is missing", async () => {
+  it("results in a 415 if it is missing", async () => {
     const request = new Request("http://eu.test/", { method: "POST", body: utf8("{}") });
     expect(request.headers.has("content-type")).toBe(false);
     expect(await kindOf(request)).toBe("unsupported_media_type");
   });
 
-  it("returns 415 if the body is compressed, but accepts the encoding identity", async () => {
+  it("results in a 415 for a compressed body, but not for the encoding identity", async () => {
     expect(await kindOf(post("{}", { "content-encoding": "gzip" }))).toBe("unsupported_media_type");
     expect(await kindOf(post("{}", { "content-encoding": "Identity" }))).toBe("accepted");
   });
 });
 
-describe("the size of a body", () => {
-  it("can equal the limit, and returns 413 one byte above it", async () => {
+describe("the size of a request body", () => {
+  it("may reach the limit, and results in a 413 one byte above it", async () => {
     expect(await kindOf(post(sized(1024)))).toBe("accepted");
     const result = await readJson(post(sized(1025)), limits);
     expect(result).toEqual({ ok: false, failure: { kind: "body_too_large", bytesMax: 1024 } });
   });
 
-  it("returns 413 for a declared length above the limit, without reading", async () => {
+  it("results in a 413 if declared above the limit, without reading the body", async () => {
     const { request, state } = arriving([utf8("{}")]);
     request.headers.set("content-length", "1025");
     expect(await kindOf(request)).toBe("body_too_large");
@@ -108,26 +110,26 @@ describe("the size of a body", () => {
     expect(state.pulled).toBe(0);
   });
 
-  it("counts actual bytes, whatever length is declared", async () => {
+  it("includes only actual bytes, whatever length is declared", async () => {
     expect(await kindOf(post(sized(1025), { "content-length": "2" }))).toBe("body_too_large");
     expect(await kindOf(post(sized(1025), { "content-length": "few" }))).toBe("body_too_large");
     expect(await kindOf(post(sized(1025), { "content-length": "-1" }))).toBe("body_too_large");
   });
 
-  it("stops reading at the limit if the length is undeclared", async () => {
+  it("stops the reading at the limit if no length is declared", async () => {
     const { request, state } = arriving(Array.from({ length: 100 }, () => new Uint8Array(512)));
     expect(await kindOf(request)).toBe("body_too_large");
     expect(state.pulled).toBeLessThanOrEqual(4);
     expect(state.cancelled).toBe(true);
   });
 
-  it("can be 20 MB", async () => {
+  it("may reach 20 MB", async () => {
     const text = sized(BODY_BYTES_MAX);
     const result = await readJson(post(text), { bytesMax: BODY_BYTES_MAX, timeoutMs: 30_000 });
     expect(result.ok && result.value["a"]).toHaveLength(BODY_BYTES_MAX - 8);
   });
 
-  it("returns 400 for JSON of a million levels", async () => {
+  it("isn't exceeded by JSON of a million levels, which returns 400", async () => {
     const result = await readJson(post(`{"a":${"[".repeat(1_000_000)}`), {
       ...limits,
       bytesMax: BODY_BYTES_MAX,
@@ -158,8 +160,8 @@ describe("a body that arrives too slowly", () => {
   });
 });
 
-describe("the bytes of a body", () => {
-  it("form characters that were split between two reads", async () => {
+describe("the bytes of a request body", () => {
+  it("form the right character if it is split between two reads", async () => {
     const bytes = utf8('{"a":"ä😀"}');
     const pieces = Array.from(bytes, (byte) => new Uint8Array([byte]));
     const declared = arriving(pieces).request;
@@ -169,7 +171,7 @@ describe("the bytes of a body", () => {
     expect(await readJson(declared, limits)).toEqual({ ok: true, value });
   });
 
-  it("return 400 if the body is empty", async () => {
+  it("result in a 400 if the body is empty", async () => {
     expect(await messageOf(null)).toBe("The request body is empty.");
     expect(await messageOf("")).toBe("The request body is empty.");
     const { request } = arriving([]);
@@ -180,14 +182,14 @@ describe("the bytes of a body", () => {
     ["a lone continuation byte", [0x80]],
     ["an overlong slash", [0xc0, 0xaf]],
     ["an encoded surrogate", [0xed, 0xa0, 0x80]],
-    ["a cut character", [0xf0, 0x9f]],
+    ["a truncated character", [0xf0, 0x9f]],
     ["a code point beyond Unicode", [0xf4, 0x90, 0x80, 0x80]],
-  ])("return 400 with %s", async (_, bad) => {
+  ])("result in a 400 with %s", async (_, bad) => {
     const bytes = new Uint8Array([...utf8('{"user":"'), ...bad, ...utf8('"}')]);
     expect(await messageOf(bytes)).toBe("The request body is not valid UTF-8.");
   });
 
-  it("return 400 with a byte order mark or UTF-16", async () => {
+  it("result in a 400 with a byte order mark or in UTF-16", async () => {
     expect(await messageOf(new Uint8Array([0xef, 0xbb, 0xbf, ...utf8("{}")]))).toContain(
       "byte order mark",
     );

@@ -5,7 +5,7 @@ async function meant(path: string, method = "POST"): Promise<unknown> {
   return (await errorOf(await call(path, { method })))["message"];
 }
 
-describe("the path of a request", () => {
+describe("a request's path", () => {
   it.each(["/v1/models/", "/v1//models", "//v1/models", "/v1/models//"])(
     "reaches its route as %s",
     async (path) => {
@@ -23,17 +23,20 @@ describe("the path of a request", () => {
     expect(await (await call(`/v1/models/${written}`)).json()).toEqual({ id });
   });
 
-  it.each(["%zz", "%", "a%4", "%ff", "%c3", "%25%zz"])("returns 400 as %s", async (written) => {
-    const response = await call(`/v1/models/${written}?a=%41`);
-    expect(response.status).toBe(400);
-    expect(await errorOf(response)).toMatchObject({ type: "invalid_request_error" });
-  });
+  it.each(["%zz", "%", "a%4", "%ff", "%c3", "%25%zz"])(
+    "results in a 400 as %s",
+    async (written) => {
+      const response = await call(`/v1/models/${written}?a=%41`);
+      expect(response.status).toBe(400);
+      expect(await errorOf(response)).toMatchObject({ type: "invalid_request_error" });
+    },
+  );
 
   it("reaches its route with any query", async () => {
     expect((await call("/v1/models?a=100%")).status).toBe(200);
   });
 
-  it("returns a 404 with a hint for common mistakes", async () => {
+  it("results in a 404 with a hint for common mistakes", async () => {
     expect(await meant("/v1/responses/resp_1", "GET")).toBe(
       "Unknown path: GET /v1/responses/resp_1. Responses are not stored here. Send the whole input to POST /v1/responses.",
     );
@@ -42,7 +45,7 @@ describe("the path of a request", () => {
     expect(await meant(`/v1/${"x".repeat(5000)}`)).toHaveLength(220);
   });
 
-  it("returns 405 with an allow header for other methods", async () => {
+  it("results in a 405 with an allow header for other methods", async () => {
     const get = await call("/v1/chat/completions");
     expect([get.status, get.headers.get("allow")]).toEqual([405, "POST"]);
     const put = await call("/v1/models", { method: "PUT" });

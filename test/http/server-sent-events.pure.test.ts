@@ -3,7 +3,7 @@ import { SseDecoder } from "../../src/shared/http/server-sent-events.ts";
 
 afterEach(() => vi.restoreAllMocks());
 
-/** How many characters are searched to decode a text that comes as one network chunk, and its events. */
+/** Returns the number of characters read to parse a text of one network chunk, and its events. */
 function searched(text: string) {
   const bytes = new TextEncoder().encode(text);
   const spy = vi.spyOn(String.prototype, "indexOf");
@@ -21,7 +21,7 @@ it.each([
   ["\\r", "\r"],
   ["\\r\\n", "\r\n"],
 ])(
-  "the event stream parser searches each character only a few times, however many lines end in %s",
+  "the event stream parser reads each character only a few times, however many lines end in %s",
   (_, end) => {
     const text = `data: x${end}${end}`.repeat(5000);
     const { events, characters } = searched(text);

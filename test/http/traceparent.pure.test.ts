@@ -13,6 +13,6 @@ it.each([
   [`00-${trace.toUpperCase()}-${parent}-01`, undefined],
   ["", undefined],
   [undefined, undefined],
-])("the traceparent header %s is read as %s", (header, expected) => {
+])("the traceparent parser reads %s as %s", (header, expected) => {
   expect(traceOf(header)).toBe(expected);
 });

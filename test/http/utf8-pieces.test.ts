@@ -6,13 +6,13 @@ const MARK = "\ufeff";
 const WORDS = `a${MARK}\u{1f600}${MARK}${MARK}`;
 const encoder = new TextEncoder();
 
-/** The bytes in two pieces, for every cut, and one by one. */
+/** Returns the bytes in two pieces for every position, and byte by byte. */
 function everyCut(whole: Uint8Array): Uint8Array[][] {
   const halves = Array.from(whole, (_, at) => [whole.subarray(0, at), whole.subarray(at)]);
   return [...halves, [whole], Array.from(whole, (_, at) => whole.subarray(at, at + 1))];
 }
 
-/** As it is, and with a mark before it. */
+/** The text without and with byte order marks before it. */
 const FORMS = [WORDS, MARK + WORDS, MARK + MARK + WORDS].map((whole) => ({
   whole,
   text: whole.startsWith(MARK) ? whole.slice(1) : whole,
@@ -29,13 +29,13 @@ it.each(FORMS)(
   },
 );
 
-it("the UTF-8 decoder replaces half a character at the end by U+FFFD", () => {
+it("the UTF-8 decoder replaces an incomplete character at the end by U+FFFD", () => {
   const pieces = new Utf8PieceDecoder();
   expect(pieces.decode(Uint8Array.of(0xe2, 0x82)) + pieces.end()).toBe("\ufffd");
 });
 
 it.each(["", MARK])(
-  "the UTF-8 decoder keeps an event's U+FEFF after %j wherever the stream is split",
+  "the UTF-8 decoder keeps an event's U+FEFF after %j, wherever the stream is split",
   (mark) => {
     for (const parts of everyCut(encoder.encode(`${mark}data: ${WORDS}\n\n`))) {
       const decoder = new SseDecoder();

@@ -6,7 +6,7 @@ import type { AppEnv } from "../../src/shared/http/context.ts";
 import { notFound, refuseOtherMethods } from "../../src/shared/http/not-found.ts";
 import { routingPath } from "../../src/shared/http/routing-path.ts";
 
-/** Stands for anything of the caller's that must not be logged or answered. */
+/** Stands for the caller's data, which must not be logged or returned. */
 export const SECRET = "a-secret-that-must-not-be-seen";
 const admitted = {
   caller: {
@@ -67,7 +67,7 @@ app.get("/v1/stream", () => {
   });
 });
 
-/** One request to a small application wired like the real one. */
+/** Sends one request to a small application that has the real one's middleware. */
 export async function call(
   path: string,
   init: RequestInit = {},
@@ -76,7 +76,7 @@ export async function call(
   return app.fetch(new Request(`https://eu.test${path}`, init), bindings);
 }
 
-/** The `error` object of a JSON answer that holds nothing else. */
+/** Returns the `error` object of a JSON response that has no other fields. */
 export async function errorOf(response: Response): Promise<Record<string, unknown>> {
   expect(response.headers.get("content-type")).toBe("application/json");
   const body = await response.json<{ error: Record<string, unknown> }>();

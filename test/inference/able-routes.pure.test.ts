@@ -20,7 +20,7 @@ const TOOLS_BEFORE: ChatBody = {
   messages: [...TEXT.messages, { role: "tool", content: "7", tool_call_id: "call_1" }],
 };
 
-/** A model with a route for each of these limits, named a, b, c ... */
+/** Returns a model with a route for each of these limits, named a, b, c and so on. */
 function modelOf(...limits: (RouteLimits | undefined)[]): Model {
   const routes = limits.map((each, at): Route => {
     const { provider, price, dataRegion } = ROUTE;
@@ -32,7 +32,7 @@ function modelOf(...limits: (RouteLimits | undefined)[]): Model {
   return { ...MODEL, context: 1000, routes };
 }
 
-/** How many routes may embed it, or what is refused. */
+/** Returns the number of routes for an embeddings request, or its failure. */
 function embedders(model: Model, dimensions?: number): unknown {
   const body = { model: "m", input: "a", ...(dimensions !== undefined && { dimensions }) };
   const routes = routesMeetingNeeds(embeddingRouteNeeds(body), model);
@@ -41,7 +41,7 @@ function embedders(model: Model, dimensions?: number): unknown {
 
 type Asked = { readonly choices?: number; readonly estimate?: number; readonly least?: number };
 
-/** The routes that may do it, as one word, or what is refused. */
+/** Returns the names of the routes for a chat request as one text, or its failure. */
 function able(model: Model, chat: ChatBody, asked: Asked = {}): string {
   const { choices = 1, estimate = 10, least = 64 } = asked;
   const prompt = { bound: estimate, estimate, likely: estimate };
@@ -54,7 +54,7 @@ function able(model: Model, chat: ChatBody, asked: Asked = {}): string {
   return routes.failure.kind === "invalid_request" ? `400 ${routes.failure.param}` : "?";
 }
 
-describe("the routes of a chat request", () => {
+describe("the selected routes of a chat request", () => {
   it("support the requested choices, images and tools, in order of preference", () => {
     const model = modelOf({ choices: 1 }, undefined, { lacks: ["vision"] }, { lacks: ["tools"] });
     expect(able(model, TEXT)).toBe("abcd");
@@ -66,7 +66,7 @@ describe("the routes of a chat request", () => {
     expect(able(model, { ...IMAGE, tools: TOOLS.tools }, { choices: 2 })).toBe("b");
   });
 
-  it("return 400 with the field that no route supports", () => {
+  it("don't exist if no route supports a field, which returns 400 with the field", () => {
     expect(able(modelOf({ choices: 1 }, { choices: 3 }), TEXT, { choices: 4 })).toBe("400 n");
     expect(able(modelOf({ lacks: ["vision"] }), IMAGE)).toBe("400 messages");
     expect(able(modelOf({ lacks: ["tools"] }), TOOLS)).toBe("400 tools");
@@ -76,7 +76,7 @@ describe("the routes of a chat request", () => {
     expect(able(modelOf({ maxOutput: 63 }), TEXT)).toBe("400 max_tokens");
   });
 
-  it("exclude a model that can't call tools, with a 400, whatever its routes support", () => {
+  it("exclude a model that can't call tools with a 400, whatever its routes support", () => {
     const mute: Model = { ...modelOf(undefined, { choices: 1 }), abilities: ["vision"] };
     expect([able(mute, TOOLS), able(mute, TOOLS_BEFORE), able(mute, TEXT)]).toEqual([
       "400 tools",
@@ -85,7 +85,7 @@ describe("the routes of a chat request", () => {
     ]);
   });
 
-  it("exclude routes with too small a context window, unless every context window is too small", () => {
+  it("exclude routes with too small a context window, unless none is large enough", () => {
     const model = modelOf({ context: 200 }, undefined, { context: 500 });
     expect(able(model, TEXT, { estimate: 136 })).toBe("abc");
     expect(able(model, TEXT, { estimate: 137 })).toBe("bc");
@@ -95,7 +95,7 @@ describe("the routes of a chat request", () => {
     expect(able(modelOf({ context: 200 }), TEXT, { estimate: 900 })).toBe("a");
   });
 
-  it("include for the field `dimensions` only routes that can change the dimensions", () => {
+  it("include only routes that can change the dimensions if the field dimensions is set", () => {
     const limits: RouteLimits = { lacks: ["dimensions"] };
     expect([
       embedders(modelOf(limits, undefined)),
@@ -108,13 +108,13 @@ describe("the routes of a chat request", () => {
   });
 });
 
-/** How many routes may embed these, or what is refused. */
+/** Returns the number of routes for these embeddings, or the failure. */
 function routesFor(model: Model, input: string | string[] | number[] | number[][]): unknown {
   const routes = routesMeetingNeeds(embeddingRouteNeeds({ model: "m", input }), model);
   return routes.ok ? routes.value.length : routes.failure;
 }
 
-it("the routes of an embeddings request include only those that accept the number of its inputs", () => {
+it("the selected routes of an embeddings request accept the number of its inputs", () => {
   const few: Model = modelOf({ inputs: 2 });
   const either: Model = modelOf({ inputs: 2 }, undefined);
   const refused = { kind: "invalid_request", param: "input" };
@@ -134,7 +134,7 @@ describe("a chat request with thinking", () => {
       thinks,
     });
 
-  it("gets a minimum output above the model's minimum of thinking, at most the requested cap", () => {
+  it("gets a minimum output above the model's minimum of thinking, but at most the requested cap", () => {
     expect(least(true, 4000)).toMatchObject({ whole: 4000, least: 1025 });
     expect(least(true, 300)).toMatchObject({ whole: 300, least: 300 });
     expect(least(true, null)).toMatchObject({ whole: 1025, least: 1025 });

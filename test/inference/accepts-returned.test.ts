@@ -8,7 +8,7 @@ import { network } from "../providers/adapter-kit.ts";
 import { askAt, SPEECH } from "./door-speech.ts";
 import type { DoorSpeech } from "./door-speech.ts";
 
-/** A response that is hard to take back: the odd things that hosts say in one message. */
+/** A response with unusual content of several providers in one message. */
 const DIGITS = '{"b":2512292042121000001,"1":1.0,"0":{"z":-0,"2":1e3}}';
 const CUT = '{"path": "/data/x", "text": "abc';
 const ARGUMENTS = [CUT, "", "[1]", DIGITS, "null"];
@@ -49,7 +49,10 @@ const named = (name: string): ChatProvider => {
 type Item = Readonly<Record<string, unknown>>;
 type Turn = { readonly said: readonly Item[]; readonly results: readonly Item[] };
 
-/** The response as its client sends it back, with a result for each call, read as text so that no digit is lost. */
+/**
+ * Returns the response as its client sends it back, with a result for each call. Parses it as text,
+ * so that no digit is lost.
+ */
 function turnOf({ name }: DoorSpeech, text: string): Turn {
   const body = parseJson(text) as {
     choices?: { message: Item }[];
@@ -85,7 +88,10 @@ function turnOf({ name }: DoorSpeech, text: string): Turn {
   };
 }
 
-/** A provider that takes arguments as an object, or as the text of one. */
+/**
+ * Returns the arguments in a provider's request, which sends them as an object or as the text of
+ * one.
+ */
 function argumentsIn(sent: string): readonly string[] {
   const texts = [...sent.matchAll(/"arguments":("(?:[^"\\]|\\.)*")/g)].map(([, literal]) =>
     String(JSON.parse(literal ?? '""')),
@@ -94,7 +100,7 @@ function argumentsIn(sent: string): readonly string[] {
 }
 
 describe.each(Object.values(SPEECH).map((door) => [door.name, door] as const))(
-  "a response with faults at %s",
+  "a response with malformed fields at %s",
   (_name, door) => {
     let key = "";
     beforeAll(async () => {
@@ -105,7 +111,7 @@ describe.each(Object.values(SPEECH).map((door) => [door.name, door] as const))(
       ({ name }) => door.name !== "responses" || !name.startsWith("openai"),
     );
     it.each(others.map((second) => [second.name, second] as const))(
-      "can be sent back as history, twice, to a provider with the format %s",
+      "can be sent twice as history to a provider with the format %s",
       async (__, second) => {
         const first = named("openrouter");
         const wish = { turns: [door.user("Weather?")], tools: true, thinks: true };

@@ -20,7 +20,7 @@ function askedAt(door: typeof chatEndpoint, body: object, stream: boolean) {
 const CHAT_ASKED = (stream: boolean) => askedAt(chatEndpoint, CHAT, stream);
 const RESPONSES_ASKED = askedAt(responsesEndpoint, { model: "m", input: "x" }, true);
 
-/** Bytes of one token with its alternatives as OpenAI writes them. */
+/** Bytes of one token with its alternatives in OpenAI's format. */
 const entry = { token: " and", logprob: -12.345678, bytes: [32, 97, 110, 100] };
 const bytesOf = (tops: number): number =>
   JSON.stringify({ ...entry, top_logprobs: Array.from({ length: tops }, () => entry) }).length;
@@ -29,7 +29,9 @@ function bodyOf(n: number, top: number | null): ChatBody {
   return { ...CHAT, n, ...(top !== null && { logprobs: true, top_logprobs: top }) };
 }
 
-/** Whether the answer fits as it is written, or was refused for what makes it far too large. */
+/**
+ * Reports whether a response of this size fits in memory, or was rejected because of its content.
+ */
 function isSound(cap: OutputCap, top: number | null): boolean {
   const fitting = capThatFits(cap, bodyOf(cap.choices, top), CHAT_ASKED(false));
   const each = cap.choices * (4.5 + (top === null ? 0 : bytesOf(top)));
@@ -43,7 +45,7 @@ function isSound(cap: OutputCap, top: number | null): boolean {
   return isNamed && cap.isAsked && cap.whole * each * 3 > 20 * MIB;
 }
 
-it("a response's output cap is lowered if it exceeds the size limit, and rejected if the client requested it", () => {
+it("a response's output cap is lowered if it exceeds the size limit, or rejected if the client requested it", () => {
   const caps = fc.record({
     whole: fc.integer({ min: 64, max: 200_000 }),
     least: fc.constant(64),
@@ -63,7 +65,7 @@ it("a stream's output cap has no size limit", () => {
   expect(capThatFits(cap, bodyOf(128, 20), CHAT_ASKED(true))).toEqual({ ok: true, value: cap });
 });
 
-it("a Responses stream gets a lower cap, because it repeats its log probabilities", () => {
+it("a Responses stream has a lower output cap, because it repeats its log probabilities", () => {
   const body = { ...CHAT, logprobs: true, top_logprobs: 20 };
   const cap = { whole: 100_000, least: 64, choices: 1, isAsked: false };
   const fitting = capThatFits(cap, body, RESPONSES_ASKED);

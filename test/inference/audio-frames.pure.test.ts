@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { audioSecondsMax } from "../../src/models/core/audio-seconds.ts";
 
-/** Files whose few bytes are hours of silence, and whose headers state nothing or too little. */
+/**
+ * Audio files whose few bytes are hours of silence, and whose headers state nothing or too little.
+ */
 
 const text = (value: string): number[] => [...new TextEncoder().encode(value)];
 const big = (value: number, bytes = 4): number[] =>
@@ -85,11 +87,11 @@ const [EBML, SEGMENT, CLUSTER] = [
 const TRACK = element([0x16, 0x54, 0xae, 0x6b], element([0xae], element([0x86], text("A_OPUS"))));
 const LACED = element([0xa3], [0x81, 0, 0, 0x84, 255, 7]);
 
-describe("the maximum duration of a file that lies", () => {
+describe("the maximum duration of an audio file with false lengths", () => {
   it.each([
     ["FLAC frames of 4,096 samples at 8 kHz", flac(repeat(1000, [1]).map(() => [0xc4])), 513],
     ["FLAC frames at the stream's rate", flac(repeat(100, [1]).map(() => [0xc0])), 52],
-    ["FLAC frames with a size and rate of their own", flac([[0x7d, 0xff, 0xff, 0, 1]]), 65_536],
+    ["FLAC frames with their own size and rate", flac([[0x7d, 0xff, 0xff, 0, 1]]), 65_536],
     [
       "Ogg pages of one-byte Opus packets",
       [
@@ -115,7 +117,7 @@ describe("the maximum duration of a file that lies", () => {
       ],
       103,
     ],
-    ["MP4 samples that share their bytes", [...FTYP, ...track(STSD, samples(100_000))], 28_001],
+    ["MP4 samples that share bytes", [...FTYP, ...track(STSD, samples(100_000))], 28_001],
     [
       "MP4 whose first box has the size of a frame of MP3",
       [...big(0xffe2), ...text("ftyp"), ...repeat(0xffe2 - 8, [0]), ...SAMPLES],
@@ -136,7 +138,7 @@ describe("the maximum duration of a file that lies", () => {
       7000,
     ],
     [
-      "an MP4 edit list that repeats its sound",
+      "an MP4 edit list that repeats a sound",
       [
         ...FTYP,
         ...track(STSD),
@@ -197,21 +199,21 @@ describe("the maximum duration of a file that lies", () => {
     ["ADTS frames", repeat(100, [0xff, 0xf1, 0x6c, 0x40, 1, 0, 0]), 29],
     ["ADTS frames of four blocks", repeat(100, [0xff, 0xf1, 0x6c, 0x40, 1, 0, 3]), 113],
     [
-      "ADTS frames behind a frame of MP3",
+      "ADTS frames after a frame of MP3",
       [0xff, 0xfb, ...repeat(100, [0xff, 0xf1, 0, 0, 0, 0, 0])],
       29,
     ],
-  ])("covers %s", (_, file, most) => {
+  ])("covers the actual duration of %s", (_, file, most) => {
     expect(seconds(file)).toBe(most);
   });
 
-  it("ends for boxes in boxes, at the most expensive duration", () => {
+  it("equals 1,000,000 s for boxes nested within boxes", () => {
     let boxes: number[] = [];
     for (let depth = 0; depth < 40; depth++) boxes = box("moov", boxes);
     expect(seconds([...FTYP, ...boxes])).toBe(1_000_000);
   });
 
-  it("stays below the bytes' own bound for ordinary speech", () => {
+  it("stays below the bound by bytes for ordinary speech", () => {
     const opus = page(
       0,
       repeat(50, [1]).map(() => repeat(80, [7])),
@@ -234,7 +236,7 @@ const mp4 = (...all: readonly (readonly number[])[]): number[] => [
   ...FTYP,
   ...track(entries(...all), samples(2)),
 ];
-/** AAC at an explicit rate of 1 Hz, stated first, of its extension, or after it. */
+/** AAC at an explicit rate of 1 Hz, stated first, in its extension, or after it. */
 const SLOW_AAC = [
   [0x17, 0x80, 0, 0, 0x90],
   [0x2a, 0x17, 0x80, 0, 0, 0x80],
@@ -247,13 +249,13 @@ const SILENT = [...FTYP, ...SAMPLES];
 /** A track whose samples are in another box, which some programs search. */
 const hidden = (name: string): number[] => box("moov", STSD, box(name, track(samples(20_000_000))));
 
-describe("a file whose bytes don't limit its duration", () => {
+describe("the duration of an audio file", () => {
   it.each<readonly [string, readonly number[]]>([
     ["AMR", text("#!AMR\n")],
     ["CAF", text("caff")],
     ["AIFF", text("FORM0000AIFF")],
     ["no format", repeat(99, [7])],
-    ["only zeros", repeat(99, [0])],
+    ["a file of zeros", repeat(99, [0])],
     ["FLAC in Ogg", page(2, [[0x7f, ...text("FLAC")]])],
     ["Speex in Ogg", [...page(2, [text("Speex   ")]), ...page(0, [[0], [0]])]],
     [
@@ -262,7 +264,7 @@ describe("a file whose bytes don't limit its duration", () => {
     ],
     ["PCM in MP4", mp4(entry("sowt"))],
     ["FLAC in MP4", mp4(entry("fLaC"))],
-    ["ALAC in MP4 beside AAC", mp4(entry("mp4a", esds(MP4_AAC, LC)), entry("alac"))],
+    ["ALAC next to AAC in MP4", mp4(entry("mp4a", esds(MP4_AAC, LC)), entry("alac"))],
     ["AMR in MP4", mp4(entry("samr"))],
     ["E-AC-3 in MP4, whose frames can be tiny", mp4(entry("ec-3"))],
     ["E-AC-3 in Matroska", matroska("A_EAC3")],
@@ -278,9 +280,9 @@ describe("a file whose bytes don't limit its duration", () => {
     ...["meta", "tapt", "ilst", "wave", "sinf", "schi"].map(
       (name) => [`a track in a box '${name}'`, [...FTYP, ...hidden(name)]] as const,
     ),
-    ["MP4 behind the start of FLAC", [...text("fLaC"), ...hidden("free").slice(4)]],
-    ["MP4 behind the start of WAV", [...text("RIFFmoovWAVE"), ...repeat(99, [0])]],
-    ["MP4 behind a box that looks like MP3", [...big(12), 0xff, 0xe2, 0, 0, ...big(0), ...SILENT]],
+    ["MP4 after the start of FLAC", [...text("fLaC"), ...hidden("free").slice(4)]],
+    ["MP4 after the start of WAV", [...text("RIFFmoovWAVE"), ...repeat(99, [0])]],
+    ["MP4 after a box that looks like MP3", [...big(12), 0xff, 0xe2, 0, 0, ...big(0), ...SILENT]],
     ...SLOW_AAC.map(
       (config) => ["AAC at 1 Hz in MP4", mp4(entry("mp4a", esds(MP4_AAC, config)))] as const,
     ),
@@ -290,7 +292,7 @@ describe("a file whose bytes don't limit its duration", () => {
     ["AAC in Matroska without its configuration", matroska("A_AAC")],
     ["Vorbis in Matroska without its headers", matroska("A_VORBIS")],
     ["Matroska without a track", [...EBML, ...SEGMENT, ...CLUSTER, ...LACED]],
-  ])("has the largest duration: %s", (_, file) => {
+  ])("counts as 1,000,000 s if the bytes don't limit it: %s", (_, file) => {
     expect(seconds(file)).toBe(1_000_000);
   });
 
@@ -300,14 +302,14 @@ describe("a file whose bytes don't limit its duration", () => {
     ["MP3 in MP4", mp4(entry("mp4a", esds(0x6b, [0, 0])))],
     ["Opus in MP4", mp4(entry("Opus"))],
     ["AAC in Matroska", matroska("A_AAC", LC)],
-    ["Opus beside video", [...matroska("V_VP9"), ...TRACK]],
+    ["Opus next to video in Matroska", [...matroska("V_VP9"), ...TRACK]],
     ["Vorbis in Matroska", matroska("A_VORBIS", [2, 30, 30, ...VORBIS.slice(28)])],
-  ])("doesn't include %s", (_, file) => {
+  ])("counts as less than 200 s if the bytes limit it: %s", (_, file) => {
     expect(seconds(file)).toBeLessThan(200);
   });
 });
 
-describe("a file of 20 MiB with millions of tiny parts", () => {
+describe("an audio file of 20 MiB with millions of tiny parts", () => {
   it.each([
     ["FLAC", flac([]), [0xff, 0xf8]],
     ["Ogg", OPUS, [...text("OggS"), ...repeat(22, [0]), 255]],

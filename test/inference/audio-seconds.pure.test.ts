@@ -44,7 +44,10 @@ function wav(seconds: number, told: Told = {}, [before, after]: readonly number[
   return file;
 }
 
-/** An MP3 file with 10,000 bytes of sound after a tag, whose length is told in four digits of 7 bits. */
+/**
+ * Returns an MP3 file with 10,000 bytes of sound after a tag, whose length has four digits of 7
+ * bits.
+ */
 function tagged(size: readonly number[], tag = 256): Uint8Array {
   const file = new Uint8Array(10 + tag + 10_000);
   file.set([0x49, 0x44, 0x33, 4, 0, 0, ...size]);
@@ -78,14 +81,18 @@ const FAST = format({ rate: 4_000_000_000 });
 describe("audioSecondsMax", () => {
   it.each([
     ["a WAV file", wav(30), 31],
-    ["a WAV file whose header tells fewer bytes", wav(30, { bytes: 1 }), 31],
-    ["a WAV file whose header tells larger frames", wav(30, { frame: 60_000 }), 31],
-    ["a WAV file of GSM", wav(1, { format: 0x31 }), 11],
-    ["a WAV file of µ-law", wav(1, { format: 7 }), 2],
-    ["a WAV file of µ-law at 1 Hz", wav(1, { format: 7, rate: 1 }), 16_022],
-    ["a WAV file of another codec", wav(1, { format: 0x50 }), 1_000_000],
-    ["a WAV file of PCM by its GUID", wav(30, { format: 0xfffe, codec: 1 }), 31],
-    ["a WAV file of another codec by its GUID", wav(1, { format: 0xfffe, codec: 0x50 }), 1_000_000],
+    ["a WAV file whose header declares fewer bytes", wav(30, { bytes: 1 }), 31],
+    ["a WAV file whose header declares larger frames", wav(30, { frame: 60_000 }), 31],
+    ["a GSM WAV file", wav(1, { format: 0x31 }), 11],
+    ["a µ-law WAV file", wav(1, { format: 7 }), 2],
+    ["a µ-law WAV file at 1 Hz", wav(1, { format: 7, rate: 1 }), 16_022],
+    ["a WAV file with another codec", wav(1, { format: 0x50 }), 1_000_000],
+    ["a WAV file with the GUID of PCM", wav(30, { format: 0xfffe, codec: 1 }), 31],
+    [
+      "a WAV file with the GUID of another codec",
+      wav(1, { format: 0xfffe, codec: 0x50 }),
+      1_000_000,
+    ],
     ["a WAV file without the GUID of its codec", wav(1, { format: 0xfffe }), 1_000_000],
     [
       "a WAV file with a format in another chunk",
@@ -107,23 +114,23 @@ describe("audioSecondsMax", () => {
     expect(audioSecondsMax(file)).toBe(seconds);
   });
 
-  it("reads an MP3 file behind its tags, and counts the tags as sound", () => {
+  it("reads an MP3 file after its tags, and counts the tags as sound", () => {
     expect(audioSecondsMax(tagged([0, 0, 2, 0]))).toBe(11);
   });
 
   it.each([
     ["longer than the file", [127, 127, 127, 127]],
-    ["in bytes with the high bit", [0, 0, 130, 0]],
-  ])("ignores a tag's length that is %s", (_, size) => {
+    ["written in bytes with the high bit", [0, 0, 130, 0]],
+  ])("ignores the length of a tag that is %s", (_, size) => {
     expect(audioSecondsMax(tagged(size))).toBe(21);
   });
 
-  it("counts the bytes in a tag as sound", () => {
+  it("counts the bytes within a tag as sound", () => {
     const tag = 40_000;
     expect(audioSecondsMax(tagged([0, 2, 56, 64], tag))).toBe(51);
   });
 
-  it("returns a whole number for any bytes, and never less than their number allows", () => {
+  it("returns a whole number for any bytes, never below the minimum for their number", () => {
     const head = fc.constantFrom("", "fLaC", "OggS", "ID3", "RIFF0000WAVEfmt ", "OggSOggS");
     fc.assert(
       fc.property(head, fc.uint8Array({ maxLength: 300 }), (text, bytes) => {

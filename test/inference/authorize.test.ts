@@ -16,7 +16,7 @@ const HOLD = {
   idempotency: null,
 };
 let answer: unknown;
-/** The first attempts whose answers are lost. */
+/** The first attempts, whose responses are lost. */
 let lost: number;
 let bodies: unknown[];
 
@@ -43,7 +43,7 @@ function ask(hold: typeof HOLD | null) {
 const AWAY = { unanswered: true, failure: { kind: "home_region_unreachable" } };
 
 it.each([10, 15, 20])(
-  "a request in another region uses a granted amount of %i between its minimum and maximum",
+  "a request in another region accepts a granted amount of %i if it is between minimum and maximum",
   async (granted) => {
     answer = { ok: true, granted };
     expect(await ask(HOLD)).toEqual({
@@ -67,21 +67,21 @@ it.each([
   [],
   null,
 ])(
-  "a request in another region treats %j as no response, so that the hold's outcome is unknown",
+  "a request in another region treats the response %j as lost, so that the outcome of the hold is unknown",
   async (said) => {
     answer = said;
     expect(await ask(HOLD)).toEqual(AWAY);
   },
 );
 
-it("a request in another region returns the home region's failure, and the hold's outcome is unknown", async () => {
+it("a request in another region returns the home region's failure, with the hold's outcome as unknown", async () => {
   for (const kind of ["storage_unavailable", "overloaded"]) {
     answer = { ok: false, failure: { kind } };
     expect(await ask(HOLD)).toEqual({ unanswered: true, failure: { kind } });
   }
 });
 
-it("a request in another region without a hold gets no grant, and is rejected for a revoked key", async () => {
+it("a request in another region without a hold gets no grant, and returns an error for a revoked key", async () => {
   answer = { ok: true, granted: 0 };
   expect(await ask(null)).toMatchObject({ result: { ok: true } });
   answer = { ok: false, failure: { kind: "invalid_api_key" } };
@@ -89,7 +89,7 @@ it("a request in another region without a hold gets no grant, and is rejected fo
 });
 
 it.each(["invalid_api_key", "organization_suspended"])(
-  "the outcome of a hold is unknown if the retry of a lost attempt returns %s",
+  "the outcome of a hold is unknown if the retry after a lost attempt returns %s",
   async (kind) => {
     answer = { ok: false, failure: { kind } };
     const refused = { unanswered: false, result: answer };

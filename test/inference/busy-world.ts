@@ -7,7 +7,10 @@ import { declared } from "../fixtures/declared.ts";
 type Stub = { readonly [method: string]: (...args: readonly unknown[]) => Promise<unknown> };
 type Namespace = { getByName(name: string): unknown };
 
-/** A request in progress: `response` when it is answered, `end` when nothing of it goes on. */
+/**
+ * A request in progress. `response` resolves with the response, and `end` once no work of the
+ * request continues.
+ */
 type Asked = {
   readonly request: Request;
   readonly response: Promise<Response>;
@@ -27,15 +30,15 @@ export const HELLO = {
   messages: [{ role: "user", content: "one two three" }],
 };
 
-/** A key that the isolate has met is admitted with its hold: both are counted as `hold`. */
+/** Calls that hold an amount. Admission with a hold of a cached key counts as `hold`. */
 const HOLDS: readonly string[] = ["hold", "admitAndHold"];
 
-/** What no object answers: a success that has no value. */
+/** A response that no object returns: a success without a value. */
 function bug(): Promise<unknown> {
   return Promise.resolve({ ok: true });
 }
 
-/** The Worker as an isolate of its own, whose holds a test keeps waiting, and what it asked its objects. */
+/** A separate isolate of the Worker, whose holds a test can delay. Counts its calls to objects. */
 export class BusyWorld {
   /** Calls of objects by method. */
   readonly calls: Record<string, number> = {};
@@ -43,7 +46,7 @@ export class BusyWorld {
   #open: Promise<void> = Promise.resolve();
   #release: () => void = () => undefined;
   #hasBug = false;
-  /** Resolved when so many holds wait. */
+  /** Resolved when this number of holds wait. */
   #waiting: { readonly count: number; readonly resolve: () => void } | null = null;
 
   constructor(bindings: Readonly<Record<string, unknown>>) {
@@ -71,7 +74,7 @@ export class BusyWorld {
     return { request, response, end: () => waitOnExecutionContext(context) };
   }
 
-  /** The status of a request that is read to its end. */
+  /** Returns the status of a request after reading the whole response. */
   async status(asking: Asking): Promise<number> {
     const asked = this.ask(asking);
     const response = await asked.response;
@@ -80,7 +83,7 @@ export class BusyWorld {
     return response.status;
   }
 
-  /** Holds wait from now on, until the function that this gives is called. */
+  /** Delays holds from now on, until the returned function is called. */
   keepHolds(): () => void {
     this.#open = new Promise((resolve) => {
       this.#release = resolve;
@@ -88,12 +91,12 @@ export class BusyWorld {
     return () => this.#release();
   }
 
-  /** The next hold meets a bug of ours. */
+  /** Makes the next hold fail because of a bug. */
   failNext(): void {
     this.#hasBug = true;
   }
 
-  /** Until `hold` was called so many times more. */
+  /** Waits until `hold` was called this number of times more. */
   untilHeld(count: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#waiting = { count: (this.calls["hold"] ?? 0) + count, resolve };

@@ -63,7 +63,7 @@ describe("candidateRoutes", () => {
     .map((counts) => Object.assign(counts, { reasoning: 0 }));
   const dollars = fc.integer({ min: 0, max: 5000 }).map((thousandths) => thousandths / 1000);
 
-  it("keeps the charge of every route within max_price times usage, rounded up once", () => {
+  it("keeps the charge of every route within max_price, rounded up once", () => {
     const property = fc.property(
       fc.array(route, { minLength: 1, maxLength: 4 }),
       fc.record({ prompt: dollars, completion: dollars }),

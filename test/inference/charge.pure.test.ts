@@ -44,7 +44,7 @@ describe("the charge for a response", () => {
     ["a finished response", "complete", false],
     ["a finished response after a disconnect", "complete", true],
     ["a response that our timer ended", "stopped", false],
-    ["a disconnect whose drain ran out", "stopped", true],
+    ["a disconnect after which the drain time ended", "stopped", true],
     ["a disconnect followed by a broken stream", "failed", true],
     ["a failure that the request caused", "provoked", false],
   ] as const)("covers input and output so far for %s without reported usage", (_, ending, away) => {
@@ -55,7 +55,7 @@ describe("the charge for a response", () => {
     });
   });
 
-  it("equals 0 if the provider breaks off without reporting usage, and we absorb the estimate", () => {
+  it("equals zero if the provider breaks off without reporting usage, and the operator absorbs the estimate", () => {
     const lost = { usage: estimate, estimated: true };
     expect(charged({}, "failed", false)).toMatchObject({ kind: "void", lost });
   });
@@ -63,25 +63,30 @@ describe("the charge for a response", () => {
   it.each([
     ["the last report counts for a finished response", "complete", 20, [USAGE.output, false]],
     ["a report near the start doesn't count", "complete", 200, [CAP * CHOICES, true]],
-    ["a failure that the request caused counts it", "provoked", 20, [USAGE.output, false]],
-    ["little output is estimated", "provoked", 200, [CAP * CHOICES, true]],
+    ["a failure that the request caused counts the report", "provoked", 20, [USAGE.output, false]],
+    [
+      "more output than reported is estimated up to the cap",
+      "provoked",
+      200,
+      [CAP * CHOICES, true],
+    ],
     ["a response that we stopped counts its forwarded output", "stopped", 30, [30, true]],
     ["a stopped response counts at least the report", "stopped", 1, [USAGE.output, true]],
   ] as const)(
-    "depends on a usage report before the end: %s",
+    "includes usage reported before the end as expected: %s",
     (_, ending, output, [wanted, estimated]) => {
       const outcome = charged({ partial: USAGE, output }, ending, false);
       expect(outcome).toMatchObject({ usage: { ...USAGE, output: wanted }, estimated });
     },
   );
 
-  it("equals 0 for a usage report before the end if the provider breaks off", () => {
+  it("equals zero for usage reported before the end if the provider breaks off", () => {
     const lost = { usage: USAGE };
     expect(charged({ partial: USAGE }, "failed", false)).toMatchObject({ kind: "void", lost });
     expect(charged({ partial: USAGE }, "failed", true)).toMatchObject({ kind: "settle" });
   });
 
-  it("never exceeds the output cap if it is estimated", () => {
+  it("never exceeds the output cap if estimated", () => {
     const outcome = charged({ output: 10 * CAP * CHOICES }, "stopped", false);
     expect(outcome).toMatchObject({ usage: { output: CAP * CHOICES } });
   });

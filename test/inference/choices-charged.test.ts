@@ -10,9 +10,9 @@ import { network } from "../providers/adapter-kit.ts";
 /** What each server returns to a request for several choices, as recorded; every choice has 30 tokens. */
 type Server = {
   readonly profile: string;
-  /** The choices that it returns. */
+  /** Returns the number of choices in the response. */
   readonly given: (asked: number) => number;
-  /** The completion tokens that it reports in JSON. */
+  /** Returns the completion tokens that the server reports in JSON. */
   readonly reported: (asked: number) => number;
   readonly stream: (asked: number) => string;
 };
@@ -101,35 +101,41 @@ async function ask(profile: string, body: object, reply: { type: string; body: s
 const costOf = (output: number): number => PROMPT + 2 * output;
 
 describe.each(Object.entries(SERVERS))("a request for several choices at %s", (_, server) => {
-  it.each([1, 2, 8])("costs as JSON what the server reports for %i choices", async (n) => {
-    const choices = indexes(server.given(n)).map((index) => ({
-      index,
-      message: { role: "assistant", content: "word ".repeat(EACH) },
-      finish_reason: "length",
-    }));
-    const usage = usageOf(server.reported(n));
-    const body = JSON.stringify({ ...head, object: "chat.completion", choices, usage });
-    const response = await ask(server.profile, { n }, { type: "application/json", body });
-    expect(response.status).toBe(200);
-    expect(response.headers.get("x-cost-micro")).toBe(String(costOf(server.reported(n))));
-    await response.text();
-  });
+  it.each([1, 2, 8])(
+    "costs the usage that the server reports for %i choices as JSON",
+    async (n) => {
+      const choices = indexes(server.given(n)).map((index) => ({
+        index,
+        message: { role: "assistant", content: "word ".repeat(EACH) },
+        finish_reason: "length",
+      }));
+      const usage = usageOf(server.reported(n));
+      const body = JSON.stringify({ ...head, object: "chat.completion", choices, usage });
+      const response = await ask(server.profile, { n }, { type: "application/json", body });
+      expect(response.status).toBe(200);
+      expect(response.headers.get("x-cost-micro")).toBe(String(costOf(server.reported(n))));
+      await response.text();
+    },
+  );
 
-  it.each([1, 2, 8])("costs as a stream what the server reports for %i choices", async (n) => {
-    const streamed = { n, stream: true, stream_options: { include_usage: true } };
-    const reply = { type: "text/event-stream", body: server.stream(n) };
-    const response = await ask(server.profile, streamed, reply);
-    const text = await response.text();
-    expect(text).not.toContain('"error"');
-    expect(text.endsWith("data: [DONE]\n\n")).toBe(true);
-    expect(text.match(/"finish_reason":"/g)).toHaveLength(server.given(n));
-    const cost = /"cost_micro":(\d+)/.exec(text)?.[1];
-    expect(cost).toBe(String(costOf(server.reported(n))));
-  });
+  it.each([1, 2, 8])(
+    "costs the usage that the server reports for %i choices as a stream",
+    async (n) => {
+      const streamed = { n, stream: true, stream_options: { include_usage: true } };
+      const reply = { type: "text/event-stream", body: server.stream(n) };
+      const response = await ask(server.profile, streamed, reply);
+      const text = await response.text();
+      expect(text).not.toContain('"error"');
+      expect(text.endsWith("data: [DONE]\n\n")).toBe(true);
+      expect(text.match(/"finish_reason":"/g)).toHaveLength(server.given(n));
+      const cost = /"cost_micro":(\d+)/.exec(text)?.[1];
+      expect(cost).toBe(String(costOf(server.reported(n))));
+    },
+  );
 });
 
 describe("a provider with the profile llamacpp", () => {
-  it("returns 400 for several choices, because the server reports the usage of only one in JSON", async () => {
+  it("rejects several choices with 400, because the server's JSON reports the usage of only one choice", async () => {
     const response = await ask("llamacpp", { n: 2 }, { type: "application/json", body: "{}" });
     expect(response.status).toBe(400);
     expect(await response.text()).toContain("'n' must be 1");

@@ -10,22 +10,22 @@ import { message as messageSchema } from "../wires/messages/message-schemas.ts";
 import { eventsOf, follow } from "../wires/responses/follow.ts";
 import { response as responseSchema } from "../wires/responses/sdk-schemas.ts";
 
-/** A call of a tool, in nobody's dialect. */
+/** A call of a tool, independent of any format. */
 export type Call = { readonly id: string; readonly name: string; readonly input: object };
 
-/** What an answer said, in nobody's dialect. */
+/** The content of a response, independent of any format. */
 export type Said = {
   readonly text: string;
   readonly thought: string;
   readonly calls: readonly Call[];
   readonly end: "stop" | "calls" | "length" | "refusal";
-  /** Tokens: the whole prompt, what of it was cached, and the output. */
+  /** Tokens of the prompt, its cached part, and the output. */
   readonly used: readonly [prompt: number, cached: number, output: number];
-  /** The answer as its client sends it back. */
+  /** The response as its client sends it back. */
   readonly turn: readonly object[];
 };
 
-/** What is asked: a conversation in the door's own words, and how. */
+/** A request: a conversation in the endpoint's format, and its options. */
 export type Wish = {
   readonly turns: readonly object[];
   readonly stream?: boolean;
@@ -34,7 +34,7 @@ export type Wish = {
   readonly thinks?: boolean;
 };
 
-/** A door as one of its clients speaks it. */
+/** An endpoint as a client uses it. */
 export type DoorSpeech = {
   readonly name: "chat" | "messages" | "responses";
   readonly path: string;
@@ -42,9 +42,9 @@ export type DoorSpeech = {
   readonly user: (text: string, image?: string) => object;
   readonly called: (calls: readonly Call[]) => readonly object[];
   readonly results: (calls: readonly Call[]) => readonly object[];
-  /** Throws for what is no answer of the dialect's. */
+  /** Throws for responses in another format. */
   readonly read: (text: string, stream: boolean) => Said;
-  /** The end of a stream that broke off, after the text so far. */
+  /** Matches the end of a broken stream after its text so far. */
   readonly broken: RegExp;
 };
 
@@ -57,7 +57,7 @@ const SCHEMA = {
   required: ["city", "days"],
   additionalProperties: false,
 };
-/** Of the length that one wire takes for its end; thinking needs more. */
+/** The cap that one protocol's fixtures use as the end. Thinking needs more. */
 const capOf = ({ thinks }: Wish): number => (thinks === true ? 2048 : 256);
 
 const resultOf = ({ id }: Call): string => `result of ${id}`;
@@ -263,10 +263,13 @@ const MESSAGES: DoorSpeech = {
 
 export const SPEECH = { chat: CHAT, messages: MESSAGES, responses: RESPONSES } as const;
 
-/** The status of an answer, its text, and who served. */
+/** A response's status, text and provider. */
 export type Got = { readonly status: number; readonly text: string; readonly route: string | null };
 
-/** Asks at a door of a deployment whose one model these providers serve. The network must be replaced. */
+/**
+ * Calls an endpoint of a deployment with one model of these providers. The network must be
+ * replaced.
+ */
 export async function askAt(door: DoorSpeech, { key, providers, wish }: Asking): Promise<Got> {
   withoutPauses();
   const context = createExecutionContext();
@@ -286,7 +289,7 @@ export async function askAt(door: DoorSpeech, { key, providers, wish }: Asking):
 
 const PAUSE_MS_MAX = 300;
 
-/** The pause before a route is asked once more is not waited for; every other timer is. */
+/** Skips the pause before a retry, but no other timer. */
 function withoutPauses(): void {
   const later = globalThis.setTimeout;
   vi.spyOn(globalThis, "setTimeout").mockImplementation((run: () => void, ms = 0) =>
@@ -300,13 +303,13 @@ type Asking = {
   readonly wish: Wish;
 };
 
-/** The answer of a 200 at a door. */
+/** Returns the content of a 200 at an endpoint. */
 export function saidIn(door: DoorSpeech, { status, text }: Got, stream = false): Said {
   expect([status, text]).toEqual([200, expect.any(String)]);
   return door.read(text, stream);
 }
 
-/** What the key's organization has left, in micros. */
+/** Returns the balance of the key's organization in micro-credits. */
 export async function balanceOf(key: string): Promise<number> {
   const headers = { authorization: `Bearer ${key}` };
   const request = new Request("https://eu.test/v1/balance", { headers });

@@ -9,15 +9,16 @@ import { askAt, saidIn, SPEECH } from "./door-speech.ts";
 import type { Call, DoorSpeech } from "./door-speech.ts";
 
 /**
- * A conversation with three tool calls, begun at any door and wire, goes on at another after a 503: in a
- * long run every pair of wires meets once, at doors that take turns. All pairs at the chat door: providers-continue.
+ * Conversations with three tool calls start at any endpoint and protocol, and continue at another
+ * after a 503. A long run combines every pair of protocols once, at alternating endpoints.
+ * providers-continue covers all pairs at the chat endpoint.
  */
 const APART = effort(6, 1);
 const DOORS = Object.values(SPEECH);
 const DOWN: WireReply = { status: 503, headers: {}, body: "" };
 const QUESTION = "The weather in Paris and Rome, and the time?";
 
-/** OpenAI's own host answers its own dialect in that alone, which is a row of its own. */
+/** OpenAI answers its own format natively, which is a separate row. */
 const speaks = (door: DoorSpeech, { name }: ChatProvider): boolean =>
   door.name !== "responses" || name !== "openai";
 
@@ -75,7 +76,10 @@ describe.each(BEGUN)(
   },
 );
 
-/** Who gives anything back that it needs in the next turn; Claude reads its own wherever it is served. */
+/**
+ * Providers that return data which they need in the next request. Claude reads its own at every
+ * provider.
+ */
 const CLAUDE = new Set(["anthropic", "bedrock"]);
 const THINKERS = new Set([...CLAUDE, "openai, Responses"]);
 const isOneMaker = (a: string, b: string): boolean => a === b || (CLAUDE.has(a) && CLAUDE.has(b));
@@ -87,13 +91,15 @@ const THOUGHT = [SPEECH.messages, SPEECH.responses].flatMap((door) =>
     first,
   })),
 );
-/** What only its maker can read: signatures and encrypted texts, as wires name them. */
+/**
+ * Fields that only the model's author can read: signatures and encrypted texts in every protocol.
+ */
 const SECRET = /"(?:signature|thoughtSignature|encrypted_content|data|redactedContent)":"([^"]+)"/g;
 const secretsIn = (body: string): string[] =>
   [...body.matchAll(SECRET)].map(([, secret]) => secret ?? "");
 
 it.each(THOUGHT)(
-  "reasoning of $wire, from the endpoint $name, reaches no other provider",
+  "encrypted reasoning of $wire from the endpoint $name is sent to no other provider",
   async ({ door, first }) => {
     const { key } = await openOrganization({ credits: 1_000_000_000 });
     const ask = async (at: ChatProvider, turns: readonly object[], reply: WireReply) => {

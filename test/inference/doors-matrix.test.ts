@@ -9,9 +9,15 @@ import { IS_LONG } from "../effort.ts";
 import { askAt, balanceOf, saidIn, SPEECH } from "./door-speech.ts";
 import type { DoorSpeech, Got, Said, Wish } from "./door-speech.ts";
 
-/** Every wire over the doors that are not its own, in all that a model can say, whole and streamed. */
+/**
+ * Every protocol at the endpoints with other formats, with all kinds of output, as JSON and
+ * streamed.
+ */
 const CREDITS = 1_000_000_000;
-/** A host of OpenAI's is asked natively by its own dialect, which is another row's wire. */
+/**
+ * Returns the protocols for an endpoint. OpenAI answers its own format natively, which is a
+ * separate row.
+ */
 function wiresOf(door: DoorSpeech): ChatProvider[] {
   return PROVIDERS.filter(({ name }) => door.name !== "responses" || name !== "openai");
 }
@@ -21,7 +27,10 @@ const FORMS = [
   ["a stream", true],
 ] as const;
 const THE_DOORS = [SPEECH.responses, SPEECH.messages];
-/** In a long run each wire in both forms over each door; else in one over one, which take turns. */
+/**
+ * A long run combines each protocol with each endpoint in both forms. Otherwise, each has one
+ * endpoint and one form in turn.
+ */
 const CASES = THE_DOORS.flatMap((door, atDoor) =>
   wiresOf(door).flatMap((provider) => {
     const turn = PROVIDERS.indexOf(provider);
@@ -169,7 +178,7 @@ describe.each(CASES)(
       return calls.at(-1)?.text ?? "";
     }
 
-    /** The same conversation of a chat client, which sends back what it was given. */
+    /** Returns the request of a chat client that sends the conversation back. */
     async function sentAtChat(): Promise<string> {
       const { chat } = SPEECH;
       network(provider.chat.reasoning.json);
@@ -181,7 +190,7 @@ describe.each(CASES)(
   },
 );
 
-/** The names of the fields whose text holds this one. */
+/** Returns the names of fields whose text contains this text. */
 function fieldsWith(text: string, sent: unknown, name = ""): string[] {
   if (typeof sent === "string") return sent.includes(text) ? [name] : [];
   if (typeof sent !== "object" || sent === null) return [];
@@ -190,7 +199,7 @@ function fieldsWith(text: string, sent: unknown, name = ""): string[] {
 
 const DOWN: WireReply = { status: 503, headers: {}, body: "" };
 
-/** What makers of reasoning need back: their signatures and encrypted texts, in order. */
+/** Returns the signatures and encrypted texts in a request, in order. */
 function keptIn(sent: string): string[] {
   const fields =
     /"(?:signature|thoughtSignature|encrypted_content|data|redactedContent)":"([^"]+)"/g;

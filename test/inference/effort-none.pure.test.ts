@@ -62,38 +62,46 @@ function boundAt(
   return bound.value;
 }
 
-describe("a request with the effort none", () => {
+describe("a request with the reasoning effort none", () => {
   it.each([
     ["gpt-oss at Groq, which gets low", hostOf(GROQ_PROFILE), "openai/gpt-oss-120b"],
     ["gpt-oss at Cerebras, which gets low", hostOf(CEREBRAS_PROFILE), "gpt-oss-120b"],
-    ["a Grok that gets no effort", hostOf(XAI_PROFILE), "grok-4.20-reasoning"],
-    ["a Gemini that gets its lowest level", GEMINI, "gemini-3-pro"],
-    ["a Gemini that gets its lowest budget", GEMINI, "gemini-2.5-pro"],
-    ["a Claude that always thinks", CLAUDE, "claude-fable-5-1"],
-    ["a Claude that always thinks, at Bedrock", BEDROCK, "anthropic.claude-opus-5-5"],
+    ["a Grok model that gets no effort", hostOf(XAI_PROFILE), "grok-4.20-reasoning"],
+    ["a Gemini model that gets its lowest level", GEMINI, "gemini-3-pro"],
+    ["a Gemini model that gets its lowest budget", GEMINI, "gemini-2.5-pro"],
+    ["a Claude model that always thinks", CLAUDE, "claude-fable-5-1"],
+    ["a Claude model at Bedrock that always thinks", BEDROCK, "anthropic.claude-opus-5-5"],
     ["gpt-oss at Bedrock, which gets low", BEDROCK, "openai.gpt-oss-120b-1:0"],
     ["gpt-oss at Workers AI, which gets low", WORKERS_AI, "@cf/openai/gpt-oss-120b"],
-  ])("may still think hidden on %s", (_, provider, upstreamId) => {
+  ])("may include hidden thinking on %s", (_, provider, upstreamId) => {
     const { mayThink, cap } = boundAt(provider, upstreamId, "none");
     expect({ mayThink, least: cap?.least }).toEqual({ mayThink: true, least: 1025 });
   });
 
   it.each([
-    ["a GPT that can stop", hostOf(OPENAI_HOST_PROFILE), "gpt-6.1-sol"],
-    ["a model that Together can stop", hostOf(TOGETHER_PROFILE), "deepseek-ai/DeepSeek-V4"],
-    ["a Gemini that can stop", GEMINI, "gemini-2.5-flash"],
-    ["a Claude that can stop", CLAUDE, "claude-sonnet-5"],
-    ["a Nova that can stop", BEDROCK, "amazon.nova-2-lite-v1:0"],
-    ["a Kimi at Workers AI that can stop", WORKERS_AI, "@cf/moonshotai/kimi-k2.6"],
-  ])("doesn't think on %s", (_, provider, upstreamId) => {
+    ["a GPT model that can disable thinking", hostOf(OPENAI_HOST_PROFILE), "gpt-6.1-sol"],
+    [
+      "a model whose thinking Together can disable",
+      hostOf(TOGETHER_PROFILE),
+      "deepseek-ai/DeepSeek-V4",
+    ],
+    ["a Gemini model that can disable thinking", GEMINI, "gemini-2.5-flash"],
+    ["a Claude model that can disable thinking", CLAUDE, "claude-sonnet-5"],
+    ["a Nova model that can disable thinking", BEDROCK, "amazon.nova-2-lite-v1:0"],
+    [
+      "a Kimi model at Workers AI that can disable thinking",
+      WORKERS_AI,
+      "@cf/moonshotai/kimi-k2.6",
+    ],
+  ])("includes no thinking on %s", (_, provider, upstreamId) => {
     const { mayThink, cap } = boundAt(provider, upstreamId, "none");
     expect({ mayThink, least: cap?.least }).toEqual({ mayThink: false, least: 64 });
     expect(boundAt(provider, upstreamId, "low").mayThink).toBe(true);
   });
 });
 
-describe("a request with an effort", () => {
-  it("doesn't think on a model that can't reason", () => {
+describe("a request with a reasoning effort", () => {
+  it("includes no thinking on a model that can't reason", () => {
     const provider = hostOf(OPENAI_HOST_PROFILE);
     expect(boundAt(provider, "gpt-4o", "low", []).mayThink).toBe(false);
   });

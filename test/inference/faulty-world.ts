@@ -5,16 +5,16 @@ import { declared } from "../fixtures/declared.ts";
 import { refuse } from "../../src/shared/failure.ts";
 
 /**
- * What happens to one call: its answer is lost after it was carried out, it never arrives, it is refused, or
- * answered by a wallet that cannot read its tables.
+ * The fate of one call: its response is lost after it ran, it never arrives, it is rejected, or the
+ * wallet can't read its tables.
  */
 type Fault = "ok" | "lost" | "down" | "overloaded" | "unreadable";
 type Call = (...args: readonly unknown[]) => Promise<unknown>;
 type Calls = { readonly [method: string]: Call };
-/** Methods, and the name that their faults and calls go by. */
+/** Methods, with the names of their faults and calls. */
 type Names = Readonly<Record<string, string>>;
 
-/** A key that the isolate has met is admitted with its hold: that is a hold too, its request the last argument. */
+/** Admission with a hold of a cached key is also a hold. Its request is the last argument. */
 const WALLET_CALLS: Names = {
   admit: "admit",
   hold: "hold",
@@ -23,7 +23,10 @@ const WALLET_CALLS: Names = {
   void: "void",
 };
 
-/** The Worker with objects behind bad lines: the faults of each method's calls, the last one for ever. */
+/**
+ * The Worker with faulty objects: the faults of each method's calls in order. The last one applies
+ * to all later calls.
+ */
 export class FaultyWorld {
   readonly faults: Record<string, readonly Fault[]> = {};
   /** Calls by method, with their arguments. */
@@ -41,7 +44,9 @@ export class FaultyWorld {
     }) as Env;
   }
 
-  /** An organization with a million micros and a key that its register knows. */
+  /**
+   * Creates an organization with a million micro-credits, and a key that its key object has cached.
+   */
   async open(): Promise<this> {
     const slug = `f-${crypto.randomUUID().slice(0, 18)}`;
     const made = (await this.#operator("/orgs", {
@@ -58,7 +63,10 @@ export class FaultyWorld {
     return this;
   }
 
-  /** A completion, read to its end; `settled` is the end of everything that it left to waitUntil. */
+  /**
+   * Sends a completion and reads the whole response. `settled` resolves after everything that it
+   * left to waitUntil.
+   */
   async ask(model: string, stream: boolean) {
     const context = createExecutionContext();
     const messages = [{ role: "user", content: "one two three" }];
@@ -78,14 +86,14 @@ export class FaultyWorld {
     return { status: response.status, headers: response.headers, text };
   }
 
-  /** As the wallet itself says. */
+  /** Returns the wallet's own balance. */
   async balance(): Promise<{ creditsMicro: number; openHolds: number }> {
     const answer = await env.WALLET.getByName(this.orgId).balance();
     if (!answer.ok) throw new Error("the wallet did not answer");
     return answer.value;
   }
 
-  /** The amounts of its paid requests. */
+  /** Returns the amounts of its paid requests. */
   async paid(): Promise<readonly number[]> {
     const page = await env.WALLET.getByName(this.orgId).ledger(0, 1000);
     if (!page.ok) throw new Error("the wallet did not answer");

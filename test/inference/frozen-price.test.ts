@@ -15,7 +15,10 @@ beforeEach(() => {
   });
 });
 
-/** A deployment that sells `local/a` and `local/b` at this price and has `smart` mean one of them. */
+/**
+ * Returns a deployment that sells `local/a` and `local/b` at this price, with `smart` as alias of
+ * one of them.
+ */
 function deployment(micros: number, smart = "local/a"): Readonly<Record<string, string>> {
   const model = (id: string) => ({
     id,
@@ -29,7 +32,7 @@ function deployment(micros: number, smart = "local/a"): Readonly<Record<string, 
   return { PROVIDERS, MODELS, ALIASES: JSON.stringify({ smart }) };
 }
 
-/** An upstream that answers when it is told to, under whatever name it likes. */
+/** Returns a provider that responds when told to, with any model name. */
 function slowUpstream(model = "chat-2031-01-01"): { asked: Promise<void>; answer: () => void } {
   const asked = Promise.withResolvers<void>();
   const answered = Promise.withResolvers<void>();
@@ -51,8 +54,8 @@ function slowUpstream(model = "chat-2031-01-01"): { asked: Promise<void>; answer
 
 const TOKENS = USAGE.total_tokens;
 
-describe("a price that changes during a request", () => {
-  it("applies to the next request; the current one pays its price at admission", async () => {
+describe("a price that is changed during a request", () => {
+  it("applies only to the next request, while the current one pays the price at its admission", async () => {
     const { key } = await openOrganization();
     const upstream = slowUpstream();
     const body = { model: "local/a", messages };
@@ -67,8 +70,8 @@ describe("a price that changes during a request", () => {
   });
 });
 
-describe("an alias that changes during a request", () => {
-  it("stands for the old model in that request, by name and price", async () => {
+describe("an alias that is changed during a request", () => {
+  it("stands for the same model until the request ends, by name and price", async () => {
     const { key } = await openOrganization();
     const upstream = slowUpstream();
     const body = { model: "smart", messages };
@@ -97,7 +100,7 @@ describe("a model name that a provider returns", () => {
 });
 
 describe("a model without a price", () => {
-  it("makes the deployment return 503 misconfigured, so that the model isn't free", async () => {
+  it("makes the deployment return 503 misconfigured instead of serving the model for free", async () => {
     const { key } = await openOrganization();
     const upstream = vi.spyOn(globalThis, "fetch");
     const { MODELS = "", ...rest } = deployment(1);

@@ -11,9 +11,9 @@ import type { StreamEvent } from "../../src/models/core/provider.ts";
 import { hiddenTokens } from "../../src/models/requests/hidden-thought.ts";
 import { StreamMeter } from "../../src/models/requests/stream-meter.ts";
 
-/** How a model's thoughts arrive; "hidden": not at all. */
+/** The form of a model's reasoning. `hidden`: not sent at all. */
 type Shown = "none" | "whole" | "summary" | "sealed" | "hidden";
-/** Something that a provider sends after it has written so many tokens. */
+/** An event that a provider sends after it has written this number of tokens. */
 type Sent = { readonly tokens: number; readonly payload: object };
 type Plan = {
   readonly shown: Shown;
@@ -21,13 +21,16 @@ type Plan = {
 };
 
 const word = (tokens: number): string => " word".repeat(tokens);
-/** Text of four bytes a token, encrypted and in base64. */
+/** Returns encrypted text in base64 of four bytes per token. */
 const seal = (tokens: number): string => "A".repeat(Math.ceil((tokens * 16) / 3));
 const SUMMARY_SHARE = 10;
 /** Tokens between two pieces of text. */
 const PIECE = 5;
 
-/** Returns the events of one protocol for a plan; each writer says how it begins, shows and ends a thought, and a text. */
+/**
+ * Returns the events of one protocol for a plan. Each writer starts, shows and ends reasoning and
+ * text.
+ */
 function sentBy({ shown, rounds }: Plan, write: Writer): Sent[] {
   const sent: Sent[] = [];
   let tokens = 0;
@@ -168,7 +171,7 @@ const plannedRounds = fc.array(
   fc.record({ thought: fc.integer({ min: 0, max: 3000 }), text: fc.integer({ max: 60, min: 5 }) }),
   { minLength: 1, maxLength: 2 },
 );
-/** Tokens by which an estimate of little may be off. */
+/** Tolerance in tokens for estimates of small outputs. */
 const SLACK = 30;
 
 describe.each(CASES)(
@@ -176,7 +179,7 @@ describe.each(CASES)(
   (_, shown, protocol) => {
     const isExact = shown === "none" || shown === "whole";
     const summarizes = protocol.name !== "chat";
-    it("pays for at least half of the output so far, at any moment", () => {
+    it("pays for at least half of the output until then, at any moment", () => {
       fc.assert(
         fc.property(
           plannedRounds,
@@ -207,7 +210,7 @@ describe.each(CASES)(
       );
     });
 
-    it("causes further reading from the provider only while reasoning may be hidden", () => {
+    it("causes the gateway to read on from the provider only while the provider may hide reasoning", () => {
       const plan = { shown, rounds: [{ thought: 1000, text: 10 }] };
       const meter = new StreamMeter(1, { mayThink: shown !== "none", summarizes, askedMs: 0 });
       const reader = protocol.reader();
@@ -220,6 +223,6 @@ describe.each(CASES)(
   },
 );
 
-it("hidden output is counted as 100 tokens per second", () => {
+it("the estimate of hidden output is 100 tokens per second", () => {
   expect(hiddenTokens(1500)).toBe(150);
 });

@@ -49,7 +49,7 @@ const asked = fc.record({
   defaultCap: fc.constant(4096),
 });
 
-it("the held amount covers the whole output cap at every route, whatever the prompt's tokens", () => {
+it("a hold covers the whole output cap at every route, whatever the prompt's tokens", () => {
   fc.assert(
     fc.property(model, prompt, asked, (m, size, want) => {
       const cap = outputCap(m, size, want);
@@ -63,7 +63,7 @@ it("the held amount covers the whole output cap at every route, whatever the pro
   );
 });
 
-it("a hold for less than the maximum allows an output cap between minimum and maximum at the most expensive route", () => {
+it("a hold below the maximum allows an output cap between minimum and maximum at the most expensive route", () => {
   fc.assert(
     fc.property(
       model,

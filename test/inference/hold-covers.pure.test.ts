@@ -61,11 +61,14 @@ const request = fc.record({
     thinks: fc.boolean(),
   }),
   calls: fc.boolean(),
-  /** Where the grant lies between the least and the most. */
+  /** The position of the grant between the minimum and the maximum. */
   at: fc.oneof(fc.constant(1), fc.double({ min: 0, max: 1, noNaN: true })),
 });
 
-/** What serving at this cap may cost at most, with a prompt of so many tokens: reasoning may be outside the cap. */
+/**
+ * Returns the maximum cost at this cap with this number of prompt tokens. Reasoning can be outside
+ * of the cap.
+ */
 function worst(
   at: Route,
   { bound, input }: { bound: number; input: number },
@@ -79,7 +82,7 @@ function worst(
   return costOf(priceAt(at, bound), { ...NO_USAGE, input, output });
 }
 
-it("the held amount covers every possible route at the output cap sent to it", () => {
+it("a hold covers every possible route at the output cap that is sent to the route", () => {
   fc.assert(
     fc.property(request, ({ routes, prompt, asked, calls, at }) => {
       const size = { context: 400_000, maxOutput: 128_000, thinkingFloor: 1024 };

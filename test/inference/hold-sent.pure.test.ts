@@ -32,7 +32,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** What a wire writes itself, whatever the client says: its own keys and values, each at most once a part. */
+/** Keys and values that a protocol writes itself, each at most once per part. */
 const OWN = new Set(
   `type text role content user assistant system developer tool model message messages input output parts part
   input_text output_text input_image image_url url detail auto low high name id index function function_call
@@ -62,7 +62,10 @@ const OWN = new Set(
     .filter((word) => word !== ""),
 );
 
-/** Bytes of what the client said in a body that was sent; binary data by the provider's rule instead. */
+/**
+ * Returns the bytes of the client's text in a provider's request. Binary data counts by the
+ * provider's rule.
+ */
 function saidIn(value: unknown): number {
   if (typeof value === "string") return saidBy(value);
   if (typeof value === "number") return String(value).length;
@@ -83,10 +86,10 @@ function saidBy(text: string): number {
 
 const bytesOf = (text: string): number => new TextEncoder().encode(text).length;
 
-/** How often a text holds another. */
+/** Returns the number of occurrences of a text in another one. */
 const countOf = (text: string, part: string): number => text.split(part).length - 1;
 
-/** Replaces the network by one that takes requests and answers none. */
+/** Replaces the network by one that records requests and never responds. */
 function taken(): string[] {
   const bodies: string[] = [];
   vi.spyOn(globalThis, "fetch").mockImplementation(async (_, init) => {
@@ -123,7 +126,10 @@ function boundAt(
   return bound.ok ? bound.value : null;
 }
 
-/** What a wire is sent for a request: bytes, and the tokens of a host that bills four as one; null where it is refused. */
+/**
+ * Returns the bytes that a protocol sends for a request, and the tokens of a host that bills four
+ * bytes as one. Null if the request is rejected.
+ */
 async function sentFor(
   request: PaidRequest,
   { provider, upstreamId }: SentWire,
@@ -142,7 +148,8 @@ async function sentFor(
   } as ProviderCall;
   const isApart = call.kind === "chat" && call.apart === true;
   const answer = await (isApart ? sendPromptsSeparately(provider, call) : provider.send(call));
-  if (answer.kind === "json") return { bytes: 0, tokens: answer.usage?.input ?? 0 }; // the sandbox's own count
+  // uses the sandbox's own count
+  if (answer.kind === "json") return { bytes: 0, tokens: answer.usage?.input ?? 0 };
   if (bodies.length === 0) return null;
   const texts = [...new Set(bodies)];
   const all = texts.join("");
@@ -153,7 +160,7 @@ async function sentFor(
   return { bytes: bytes + binary, tokens: Math.ceil(bytes / 4) + binary };
 }
 
-/** Whatever a host bills that counts a token for four bytes, the least hold pays it. */
+/** Checks that the minimum hold covers a host that bills a token per four bytes. */
 function expectPaid(request: PaidRequest, input: number, at: number): void {
   const { bounds, cap, prompt, routes } = request;
   const [route] = routes;
@@ -177,7 +184,7 @@ const COUNTED = DOOR_BODIES.filter(({ kind, isForm }) => KINDS[kind].hasInput &&
 describe.each(COUNTED)(
   "the prompt that is sent for a body of $door.name",
   ({ door, bodies, kind }) => {
-    it("contains at most as many tokens as the upper bound (one per byte) and the estimate (one per four bytes) in every format", async () => {
+    it("never exceeds the upper bound (a token per byte) or the estimate (a token per four bytes) in any format", async () => {
       const sent = new Map<string, number>();
       const network = taken();
       const wires = WIRES.filter((wire) => wire.kind === kind);
@@ -217,7 +224,7 @@ describe("a PDF in the prompt", () => {
       { input: said({ type: "input_file", ...file }), max_output_tokens: 64 },
     ],
   ])(
-    "reaches every provider format with files at %s, and returns 400 at others",
+    "reaches every provider format with files at %s, and returns 400 for the others",
     async (_, door, fields) => {
       const asked = parsedBy(door, { model: "m", ...fields });
       if (asked === null) throw new Error("refused");
@@ -235,7 +242,7 @@ describe("a PDF in the prompt", () => {
   );
 });
 
-it("separate prompts are rejected if only all of them together reach the long-prompt price", () => {
+it("the long-prompt price applies to the sum of several prompts, which are rejected if only the sum reaches it", () => {
   const [wire] = WIRES;
   const [route] = MODEL.routes;
   if (wire === undefined || route === undefined) throw new Error("none");

@@ -29,7 +29,7 @@ function once(events: readonly StreamEvent[]): EventStream {
   return { next: () => Promise.resolve(batches.shift() ?? null), cancel: () => undefined };
 }
 
-/** A run of a row's stream whose wallet says that it has the charge when the test lets it. */
+/** Runs a row's stream. The test decides when the wallet confirms the charge. */
 function runThrough({ name, body }: DoorRow) {
   const door = ENDPOINTS.find((one) => one.name === name);
   if (door === undefined) throw new Error(`no door ${name}`);

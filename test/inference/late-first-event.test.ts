@@ -18,7 +18,7 @@ const PATHS = {
   "/v1/responses": { input: "Hi" },
 };
 
-/** A provider that has returned its headers and sends its body when told to. */
+/** Returns a provider that has sent its headers, and sends its body when told to. */
 function slowProvider(): ReadableStreamDefaultController<Uint8Array> {
   let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   const body = new ReadableStream<Uint8Array>({
@@ -57,7 +57,7 @@ async function rest(reader: ReadableStreamDefaultReader<string>): Promise<string
 }
 
 describe.each(Object.entries(PATHS))("a provider's late first event at %s", (path, body) => {
-  it("reaches a client that already has headers and a comment", async () => {
+  it("reaches a client that has already received headers and a comment", async () => {
     const provider = slowProvider();
     const { response, reader } = await ask(path, body);
     expect(response.status).toBe(200);

@@ -8,13 +8,16 @@ import type { ChatProvider } from "../fixtures/provider-table.ts";
 import { call, openOrganization } from "../fixtures/worker-app.ts";
 import { BINDING } from "../providers/workers-ai-binding.ts";
 
-/** So long after it was seen that a client left an upstream is read on, by the run's own clock: `DRAIN_S`. */
+/**
+ * How long the gateway reads on from a provider after it noticed a disconnect, by the run's own
+ * clock: `DRAIN_S`.
+ */
 const DRAIN_MS = 2000;
-/** Nobody waits for an upstream longer than this. */
+/** Nothing waits longer for a provider. */
 const NEVER_MS = 10_000;
 const WORD_MS = 50;
 const STEP_MS = 10;
-/** Turns of this process until what a timer of the run's did has reached the upstream. */
+/** Turns of the event loop until the effect of a run's timer has reached the provider. */
 const TURNS = 5;
 
 type Door = "/v1/chat/completions" | "/v1/messages" | "/v1/responses";
@@ -25,7 +28,7 @@ type Case = {
   readonly stream: boolean;
 };
 
-/** Every wire with a code of its own, and those that a door speaks too. */
+/** Every protocol with its own code, and those that an endpoint also supports. */
 const WIRES = ["anthropic", "bedrock", "google", "cohere", "workers-ai, its own form"];
 const CONVERTED = [...WIRES, "workers-ai, OpenAI's form", "openai, Responses", "openai", "generic"];
 /** Models that don't reason with the effort none, unlike those of the table. */
@@ -44,10 +47,10 @@ const CASES: readonly Case[] = [
   return [true, false].map((stream) => ({ name, door, provider, stream }));
 });
 
-/** What is seen of an upstream. */
+/** The observed state of a provider. */
 type Upstream = {
   isAsked: boolean;
-  /** Said so far, and until its client left. */
+  /** The output so far, and until its client disconnected. */
   words: number;
   passedOn: number;
   leftMs: number;
@@ -55,7 +58,7 @@ type Upstream = {
 };
 type Outcome = {
   readonly upstream: Upstream;
-  /** Null where its upstream stayed open. */
+  /** Null if the provider's connection stayed open. */
   readonly generation: Generation | null;
 };
 type Generation = {
@@ -97,7 +100,7 @@ afterAll(() => {
   vi.useRealTimers();
 });
 
-/** Where objects set timers: one of theirs that another lets go off goes on in the wrong one. */
+/** Files of objects, whose timers must not run in another object's context. */
 const OF_OBJECTS = /\.do\.ts/;
 
 /**
@@ -120,7 +123,10 @@ function fakeTimers(): void {
   };
 }
 
-/** A step of the run's clock: as real time goes, but quicker while nothing is waited for but the end of the drain. */
+/**
+ * Advances the run's clock in real time, but faster while only the end of the drain time is
+ * pending.
+ */
 async function pass(upstreams: readonly Upstream[]): Promise<void> {
   const hasLeft = upstreams.every(({ leftMs }) => leftMs !== 0);
   const isDraining = hasLeft && upstreams.some(({ closedMs }) => closedMs === Infinity);
@@ -130,7 +136,7 @@ async function pass(upstreams: readonly Upstream[]): Promise<void> {
 
 const soon = (): Promise<void> => new Promise((resolve) => void setTimeout(resolve, 1));
 
-/** Every upstream begins to answer and goes on for ever; which one is asked stands in the prompt. */
+/** Makes every provider start a response that never ends. The prompt identifies the provider. */
 function answerFor(upstreams: readonly Upstream[]): void {
   vi.spyOn(globalThis, "fetch").mockImplementation(async (_, init = {}) => {
     const { body, signal } = init;
@@ -150,7 +156,7 @@ function answerFor(upstreams: readonly Upstream[]): void {
   });
 }
 
-/** A stream that says something, and the same again now and then. */
+/** Returns a stream that repeats its text at intervals. */
 function wordsForEver(cut: string | Uint8Array, upstream: Upstream, cancel: () => void) {
   const { opening, word } = beginningOf(cut);
   const parts = [opening];
@@ -163,7 +169,7 @@ function wordsForEver(cut: string | Uint8Array, upstream: Upstream, cancel: () =
   return new ReadableStream({ type: "bytes", pull, cancel });
 }
 
-/** A stream up to the last thing it says, and that by itself. */
+/** Returns a stream up to its last text, and that text. */
 function beginningOf(cut: string | Uint8Array): { opening: Uint8Array; word: Uint8Array } {
   if (typeof cut !== "string") return { opening: cut, word: textFrames(0, [" word"])[0] ?? cut };
   const events = cut.split(/(?<=\n\n|\r\n\r\n)/);
@@ -173,7 +179,7 @@ function beginningOf(cut: string | Uint8Array): { opening: Uint8Array; word: Uin
   return { opening, word: encoder.encode(events[last]) };
 }
 
-/** A whole answer of which the first byte has come. */
+/** Returns the start of a complete JSON response. */
 function halfOfOne(cancel: () => void) {
   return new ReadableStream({ type: "bytes", start: beginJson, pull: () => NEVER, cancel });
 }
@@ -184,7 +190,7 @@ function beginJson(controller: ReadableByteStreamController): void {
 
 const NEVER = new Promise<void>(() => undefined);
 
-/** The outcome of a request whose client disconnects as soon as the response has started. */
+/** Returns the result of a request whose client disconnects as soon as the response has started. */
 async function outcomeOf(
   one: Case,
   at: number,
@@ -228,7 +234,7 @@ function requestOf({ door, stream }: Case, at: number, key: string, signal: Abor
   });
 }
 
-/** Turns thinking off: a model that may think is read on for longer. */
+/** Disables thinking, because the gateway reads on for longer from a model that may think. */
 function thoughtless(door: Door) {
   if (door === "/v1/messages") return { thinking: { type: "disabled" } };
   return { reasoning_effort: "none" };
@@ -243,7 +249,7 @@ const tokensOf = (generation: Generation | null, what: string): number =>
   generation?.lines.find((line) => line.what === what)?.tokens ?? 0;
 
 describe.each(CASES.map((one) => [one.name, one.stream ? "a stream" : "JSON", one] as const))(
-  "a disconnect, %s, %s",
+  "a client that disconnects (%s, %s)",
   (_, __, one) => {
     const outcome = (): Outcome => {
       const found = outcomes.get(one);
@@ -260,7 +266,7 @@ describe.each(CASES.map((one) => [one.name, one.stream ? "a stream" : "JSON", on
       expect(words).toBeGreaterThanOrEqual(one.stream ? passedOn + 10 : 0);
     });
 
-    it("results in a charge for the estimated input and the output until the provider's stream was closed", () => {
+    it("pays for the estimated input and the output until the provider's stream is closed", () => {
       const { generation, upstream } = outcome();
       expect(generation).toMatchObject({ status: "settled", estimated: true, absorbed_micro: 0 });
       expect(tokensOf(generation, "input")).toBeGreaterThan(0);

@@ -12,7 +12,7 @@ const { prompt, cap } = REQUEST;
 
 const speedOf = () => ({ latencyMs: null, tokensPerSecond: null });
 
-/** A model with one route for each price of input in dollars per million. */
+/** Returns a model with one route for each input price in dollars per million tokens. */
 function optionOf(id: string, prices: readonly number[], maximum: number): ModelOption {
   const routes = prices.map((dollars, at) => {
     const input = dollars * 1_000_000;
@@ -36,7 +36,7 @@ const providersOf = ({ routes }: Pick<ModelOption, "routes">) =>
   routes.map(({ provider }) => provider);
 
 describe("repricing a request", () => {
-  it("excludes routes above max_price at the new prices, and limits the others by them", () => {
+  it("excludes routes above max_price at the new prices, and caps the remaining routes by max_price", () => {
     const request: PaidRequest = { ...REQUEST, ...optionOf("a", [1, 2], 2.5) };
     expect(reprice(request, pricingOf(50))).toBeNull();
     expect(providersOf(request)).toEqual(["a0"]);
@@ -45,7 +45,7 @@ describe("repricing a request", () => {
     expect(request.pricing.list).toBe("own");
   });
 
-  it("leaves out models without a route, and returns an error if no model is left", () => {
+  it("excludes models without a route, and returns an error if no model remains", () => {
     const options = [optionOf("a", [2], 2.5), optionOf("b", [1, 2], 2.5), optionOf("c", [1], 2.5)];
     const [first] = options;
     const request: PaidRequest = { ...REQUEST, ...first, options };

@@ -7,7 +7,8 @@ import { BusyWorld } from "./busy-world.ts";
 const MIB = 1024 * 1024;
 const SHED = /^turnpike_shed_total\{.*$/gm;
 
-// A busy machine takes seconds to parse 15 MiB. The clock stands still meanwhile, so no deadline of a held request passes.
+// A slow machine takes seconds to parse 15 MiB. The clock is stopped, so no deadline of a held
+// request passes.
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["Date"], now: Date.now() });
 });
@@ -31,7 +32,7 @@ describe("a request body beyond the memory limit for bodies", () => {
     messages: [{ role: "user", content: "a".repeat(15 * MIB) }],
   };
 
-  /** A body without a length, which is there at once. */
+  /** Returns a body without a length that is immediately available. */
   const inPieces = (mib: number): ReadableStream<Uint8Array> =>
     new ReadableStream({
       start(to) {
@@ -41,7 +42,7 @@ describe("a request body beyond the memory limit for bodies", () => {
     });
 
   it.each(["declared", "undeclared"])(
-    "returns 503 with a length that is %s, while small bodies still work",
+    "returns 503 if its length is %s, while small bodies still work",
     async (how) => {
       const text = JSON.stringify(long);
       const headers: Record<string, string> =
@@ -117,7 +118,7 @@ describe("a request body beyond the memory limit for bodies", () => {
     expect(await world.status(asking)).toBe(200);
   });
 
-  it("uses memory as it arrives, not as declared", async () => {
+  it("uses memory for the bytes that have arrived, not for the declared length", async () => {
     const world = new BusyWorld({ ISOLATE_MEMORY_MIB_MAX: "84" });
     const slow = new TransformStream<Uint8Array, Uint8Array>();
     const headers = { "content-length": String(20 * MIB) };
@@ -131,7 +132,7 @@ describe("a request body beyond the memory limit for bodies", () => {
     await first.end();
   });
 
-  it("stops counting once a route has responded, however long its stream continues", async () => {
+  it("frees its memory once a route has responded, however long the stream continues", async () => {
     const world = new BusyWorld({ ISOLATE_MEMORY_MIB_MAX: "84", DRAIN_S: "0" });
     const endless = { ...long, model: "sandbox/endless", stream: true };
     const first = world.ask({ key: account.key, body: endless });

@@ -10,7 +10,9 @@ const CASES = effort(2, 10);
 const ENDINGS = 100 * CASES;
 const LEAVES_EARLY = "client leaves early";
 const LEAVES_STREAM = "client leaves the stream";
-/** Each has the organization's only place, so that one place lost would shed all that follow. */
+/**
+ * Each uses the organization's only slot, so that one lost slot would reject all later requests.
+ */
 const BINDINGS = {
   ORGANIZATION_IN_FLIGHT_MAX: "1",
   DRAIN_S: "0",
@@ -41,7 +43,7 @@ const model =
   (name: string, stream = false): How =>
   (_, key) => ({ key, body: { ...HELLO, model: `sandbox/${name}`, stream } });
 
-/** How a request may end. */
+/** Ways in which a request can end. */
 const HOWS: Readonly<Record<string, How>> = {
   json: model("echo"),
   stream: model("echo", true),
@@ -106,7 +108,9 @@ it(`every slot is free again after ${ENDINGS} requests that end in every way`, a
   expect(seen.size).toBe(Object.keys(HOWS).length);
 });
 
-/** A few keys of the organization: each may be used 1,000 times a minute. */
+/**
+ * Returns several keys of the organization, because each is limited to 1,000 requests per minute.
+ */
 function freshKeys(): Promise<string[]> {
   const made = Array.from({ length: 2 }, () => addKey(account.orgId, account.memberId));
   return Promise.all(made.map(async (one) => (await one).key));

@@ -25,10 +25,14 @@ beforeEach(async () => {
   account = await openAccount();
 });
 
-/** A world whose one place of this organization is taken by a request that waits for its hold. */
+/**
+ * Returns a Worker whose only slot for this organization is used by a request that waits for its
+ * hold.
+ */
 async function fullWorld(bindings: Readonly<Record<string, unknown>> = {}) {
   const world = new BusyWorld({ ORGANIZATION_IN_FLIGHT_MAX: "1", ...bindings });
-  expect(await world.status({ key: account.key })).toBe(200); // the isolate knows the key from now on
+  // The isolate has cached the key from now on.
+  expect(await world.status({ key: account.key })).toBe(200);
   const goOn = world.keepHolds();
   const held = world.untilHeld(1);
   const first = world.ask({ key: account.key });
@@ -36,7 +40,7 @@ async function fullWorld(bindings: Readonly<Record<string, unknown>> = {}) {
   return { world, first, goOn };
 }
 
-describe("a paid request beyond its organization's concurrent requests", () => {
+describe("a paid request beyond its organization's maximum of concurrent requests", () => {
   it("gets a 503 before its key's object is called, its body is read or anything is held", async () => {
     const { world, first, goOn } = await fullWorld();
     const before = { ...world.calls };
@@ -56,7 +60,7 @@ describe("a paid request beyond its organization's concurrent requests", () => {
     expect(await world.status({ key: account.key })).toBe(200);
   });
 
-  it("gets a 503 with an unknown key once the key's object names the organization, without a hold", async () => {
+  it("gets a 503 without a hold once the key's object identifies the organization of an unknown key", async () => {
     const { world, first, goOn } = await fullWorld();
     const { key } = await addKey(account.orgId, account.memberId);
     const { hold, admit = 0 } = world.calls;
@@ -107,7 +111,7 @@ describe("a paid request beyond its organization's concurrent requests", () => {
     vi.spyOn(Date, "now").mockImplementation(() => second + 1000);
     expect(await world.status({ key: account.key })).toBe(503);
     expect(told()).toEqual([1, 50]);
-    vi.spyOn(Date, "now").mockImplementation(() => second - 60_000); // a clock that stepped back
+    vi.spyOn(Date, "now").mockImplementation(() => second - 60_000); // the clock stepped back
     expect(await world.status({ key: account.key })).toBe(503);
     expect(told()).toEqual([1, 50, 1]);
     expect(lines.filter(({ status }) => status === 503)).toEqual([]);

@@ -7,7 +7,7 @@ import { MODEL } from "./run-fixture.ts";
 const pages = (file: string) => pdfPagesMax(btoa(file));
 const PLAIN = pdfOf(7);
 
-/** The size of a request with this document, for a model with such a window. */
+/** Returns the size of a request with this document, for a model with this context window. */
 function size(data: string, context: number) {
   const source = { type: "base64", media_type: "application/pdf", data };
   const messages = [{ role: "user", content: [{ type: "document", source }] }];
@@ -16,7 +16,7 @@ function size(data: string, context: number) {
 }
 
 describe("the page count of a PDF", () => {
-  it("equals the pages in the PDF's page tree if every object is readable", () => {
+  it("equals the number of pages in the PDF's page tree if every object is readable", () => {
     expect(pages(PLAIN)).toBe(7);
     expect(pages(pdfOf(600))).toBe(600);
     expect(pages(`${PLAIN.slice(0, -6)}${"\n".repeat(100)}%%EOF\n`)).toBe(7);
@@ -24,27 +24,27 @@ describe("the page count of a PDF", () => {
 
   it.each([
     ["no PDF header", "words"],
-    ["a page named twice", PLAIN.replace("4 0 R", "3 0 R")],
-    ["a page missing in the table", PLAIN.replace("4 0 R", "99 0 R")],
+    ["a page that is listed twice", PLAIN.replace("4 0 R", "3 0 R")],
+    ["a page that is missing in the table", PLAIN.replace("4 0 R", "99 0 R")],
     ["two numbers for one object", PLAIN.replace("\n4 0 obj", "\n3 0 obj")],
     ["objects in streams", PLAIN.replace("/Catalog", "/Catalog/Type/ObjStm")],
     ["a table in a stream", PLAIN.replace("/Size", "/XRefStm 9/Size")],
     ["names with escapes", PLAIN.replace("/Kids", "/K#69ds")],
-    ["its list in another place", PLAIN.replace(/\/Kids\[[^\]]*\]/, "/Kids 3 0 R")],
-    ["a comment in its list", PLAIN.replace("/Kids[3 0 R", "/Kids[3 %\n 0 R")],
-    ["an earlier version inside", PLAIN.replace("/Root", "/Prev 9/Root")],
-    ["an update after it", PLAIN + PLAIN.slice(PLAIN.indexOf("xref"))],
+    ["its page list in another place", PLAIN.replace(/\/Kids\[[^\]]*\]/, "/Kids 3 0 R")],
+    ["a comment in its page list", PLAIN.replace("/Kids[3 0 R", "/Kids[3 %\n 0 R")],
+    ["an earlier version of itself inside", PLAIN.replace("/Root", "/Prev 9/Root")],
+    ["an update at its end", PLAIN + PLAIN.slice(PLAIN.indexOf("xref"))],
     ["a missing table", PLAIN.replace(/startxref\n\d+/, "startxref\n1")],
     ["more bytes than the limit", PLAIN + " ".repeat(6_000_000)],
-  ])("stays unknown for a file with %s", (_, file) => {
+  ])("remains unknown for a file with %s", (_, file) => {
     expect(pages(file)).toBeNull();
   });
 
-  it("stays unknown for invalid base64", () => {
+  it("remains unknown for invalid base64", () => {
     expect(pdfPagesMax("%PDF-1.4")).toBeNull();
   });
 
-  it("determines the held tokens: text plus an image per page, or the context window if unknown", () => {
+  it("determines the held tokens: text plus one image per page, or the context window if unknown", () => {
     const page = 3000 + MODEL.imageTokens;
     const small = 300;
     const near = (bound: number, tokens: number) => {

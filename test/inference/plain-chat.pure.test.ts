@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import * as z from "zod/mini";
 import { chatBody, isPlainChat } from "../../src/models/core/core-request.ts";
 
-/** What a field may hold: what is right nearly always, now and then what is not quite, or anything. */
+/** A field's value: usually valid, sometimes almost valid, or anything. */
 const or = (right: fc.Arbitrary<unknown>, ...near: readonly unknown[]): fc.Arbitrary<unknown> =>
   fc.oneof(
     { weight: 40, arbitrary: right },
@@ -42,7 +42,7 @@ const body = fc.record(
   { requiredKeys: ["model", "messages"], noNullPrototype: true },
 );
 
-it("isPlainChat accepts only chats that the schema would accept unchanged", () => {
+it("isPlainChat accepts only bodies that the schema would accept unchanged", () => {
   let plain = 0;
   fc.assert(
     fc.property(body, (value) => {
@@ -72,7 +72,7 @@ it.each([
       messages: Array.from({ length: 10_001 }, () => ({ role: "user", content: "x" })),
     },
   ],
-])("isPlainChat leaves %s to the schema", (_, value) => {
+])("isPlainChat leaves a body with %s to the schema", (_, value) => {
   expect(isPlainChat(value)).toBe(false);
 });
 

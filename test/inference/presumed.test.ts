@@ -19,10 +19,10 @@ const HELLO = JSON.stringify({
 
 type Held = Awaited<ReturnType<WalletCalls["admitAndHold"]>>;
 
-/** One isolate's bindings, telling of every call to an object: "WALLET admit". */
+/** One isolate's bindings. Records every call to an object, such as "WALLET admit". */
 class Isolate {
   readonly calls: string[] = [];
-  /** What becomes of an answer of `admitAndHold` before it is heard. */
+  /** Changes a response of `admitAndHold` before the isolate receives it. */
   heard = (answer: Held): unknown => answer;
   readonly #env: Env = Object.create(env, {
     KEY_REGISTER: { value: this.#told("KEY_REGISTER") },
@@ -30,7 +30,10 @@ class Isolate {
     REGION_METRICS: { value: this.#told("REGION_METRICS") },
   }) as Env;
 
-  /** A completion's status, and what is left of the key's minute, once all of it has ended; the calls that it made are `calls`. */
+  /**
+   * Returns a completion's status and the key's remaining requests after all work has ended.
+   * `calls` has its calls.
+   */
   async ask(key: string, body: BodyInit = HELLO, more: Record<string, string> = {}) {
     this.calls.length = 0;
     const context = createExecutionContext();
@@ -72,8 +75,11 @@ beforeEach(async () => {
   account = await openAccount({ rpmLimit: 4 });
 });
 
-/** Of the calls of the last request, those that are not handing over what was counted. */
-/** What requests asked for themselves: not what is told after them, however many there were. */
+/** Calls of the last request, except those that transfer counts. */
+/**
+ * Returns the calls of requests themselves, without those that transfer counts, however many there
+ * were.
+ */
 const asked = (): string[] =>
   isolate.calls.filter((call) => !/^REGION_METRICS|noteFailed$/.test(call));
 
@@ -92,7 +98,7 @@ it("a recently used key needs only one call, which admits the request and holds 
   expect(asked()).toEqual(["WALLET admitAndHold", "WALLET settle"]);
 });
 
-it("a Worker accepts the response of a wallet that still runs the previous version after a deploy", async () => {
+it("a Worker accepts the response of a wallet that still runs the previous version", async () => {
   await isolate.ask(account.key);
   isolate.heard = (answer) => {
     if (!answer.ok) return answer;
@@ -107,12 +113,12 @@ it("a Worker accepts the response of a wallet that still runs the previous versi
 it("a key that was revoked after its last use gets 401 after one call, without a hold", async () => {
   await isolate.ask(account.key);
   await revoke();
-  await isolate.ask("forged"); // its count waits to be handed over
+  await isolate.ask("forged"); // its count is transferred later
   expect(await isolate.ask(account.key)).toEqual({ status: 401, left: null });
   expect(asked()).toEqual(["WALLET admitAndHold"]);
 });
 
-it("a key that a wallet rejected as revoked gets 401 in later requests without a call, and their bodies aren't read", async () => {
+it("a key that a wallet rejected as revoked gets 401 in later requests, without a call or reading their bodies", async () => {
   await isolate.ask(account.key);
   await revoke();
   await isolate.ask(account.key);
@@ -122,7 +128,7 @@ it("a key that a wallet rejected as revoked gets 401 in later requests without a
   expect(asked()).toEqual([]);
 });
 
-it("a revoked key gets 401 for an invalid body, and the next request makes no call", async () => {
+it("a revoked key gets 401 for an invalid body, and its next request makes no call", async () => {
   await isolate.ask(account.key);
   await revoke();
   expect(await isolate.ask(account.key, "{")).toMatchObject({ status: 401 });
@@ -146,7 +152,7 @@ it("an invalid request counts against the rate limit, and returns 429 beyond the
   expect(await isolate.ask(account.key, "{")).toMatchObject({ status: 429 });
 });
 
-it("a request with a large body or one of unknown size is admitted before the hold", async () => {
+it("a request with a large body or a body of unknown size is admitted before the hold", async () => {
   await isolate.ask(account.key);
   const large = JSON.stringify({
     ...(JSON.parse(HELLO) as object),
@@ -162,7 +168,7 @@ it("a request with a large body or one of unknown size is admitted before the ho
   expect(asked()).toEqual(["WALLET admit", "WALLET hold", "WALLET settle"]);
 });
 
-/** How many places the account's wallet has given. */
+/** Returns the number of admissions in the account's wallet. */
 function admissions(): Promise<number> {
   return runInDurableObject(env.WALLET.getByName(account.orgId), (_wallet: Wallet, { storage }) => {
     return storage.sql.exec<{ n: number }>("SELECT count(*) AS n FROM admissions").one().n;

@@ -54,12 +54,12 @@ describe("the counted size of a prompt", () => {
     expect(chatPromptSize(body({ messages: [message] }), MODEL).bound).toBeGreaterThan(999);
   });
 
-  it.each(["tools", "functions", "response_format"])("includes the %s", (field) => {
+  it.each(["tools", "functions", "response_format"])("includes the field %s", (field) => {
     const fields = { messages: [said("hi")], [field]: [{ description: "x".repeat(999) }] };
     expect(chatPromptSize(body(fields), MODEL).bound).toBeGreaterThan(999);
   });
 
-  it("includes a fixed maximum for an inline image, whatever its length", () => {
+  it("counts an inline image as a fixed maximum, whatever its length", () => {
     for (const start of [
       "iVBORw0KGgo",
       "/9j/",
@@ -75,7 +75,7 @@ describe("the counted size of a prompt", () => {
     }
   });
 
-  it("counts data that isn't an image as text, inline and in native requests", () => {
+  it("counts data that isn't an image as text, both inline and in native requests", () => {
     const base64 = btoa("word ".repeat(10_000));
     const url = `data:image/png;base64,${base64}`;
     const part = { type: "image_url", image_url: { url } };
@@ -89,7 +89,7 @@ describe("the counted size of a prompt", () => {
     }
   });
 
-  it("includes text that the gateway adds: names of tool results, later instructions and closed schemas", () => {
+  it("includes text that the gateway adds: names of tool results, later instructions and schemas", () => {
     const named = (name: string, results: number) => {
       const called = { id: "c", type: "function", function: { name, arguments: "{}" } };
       const result = { role: "tool", tool_call_id: "c", content: "" };
@@ -97,7 +97,8 @@ describe("the counted size of a prompt", () => {
       return boundOf({ messages: [turn, ...Array.from({ length: results }, () => result)] });
     };
     const longer = (results: number) => named("n".repeat(201), results) - named("n", results);
-    expect(longer(0)).toBe(2 * 200); // in the call, and where it is offered again
+    // The name appears in the call and where the tool is offered again.
+    expect(longer(0)).toBe(2 * 200);
     expect(longer(5)).toBe(7 * 200);
     const told = (role: string, first: string) =>
       boundOf({

@@ -11,8 +11,8 @@ import { network } from "../providers/adapter-kit.ts";
 import type { Asked } from "../providers/adapter-kit.ts";
 
 /**
- * A conversation with tool calls, begun at one provider, goes on at another: in a long run at every other
- * one, else at each fourth, which take turns.
+ * A conversation with tool calls starts at one provider and continues at another. A long run
+ * combines all pairs. Otherwise, each provider continues at every fourth one.
  */
 const APART = effort(4, 1);
 let key: string;
@@ -29,7 +29,7 @@ const TOOLS = ["get_weather", "get_time"].map((name) => ({
 }));
 const DOWN: WireReply = { status: 503, headers: {}, body: "" };
 
-/** Asks the providers as one model with that many routes; each gets the next reply. */
+/** Sends a request to the providers as routes of one model. Each gets the next response. */
 async function ask(
   providers: readonly ChatProvider[],
   messages: readonly unknown[],
@@ -73,7 +73,8 @@ describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
           tool_call_id: id,
           content: `result ${at}`,
         }));
-        // Another conversation for each, or it would continue with the route of the one before.
+        // Each continues a separate conversation, because otherwise it would use the route of the
+        // previous one.
         const question = {
           ...QUESTION,
           content: `${QUESTION.content} ${first.name}, ${second.name}`,

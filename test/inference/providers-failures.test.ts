@@ -10,11 +10,11 @@ import { openOrganization } from "../fixtures/worker-app.ts";
 import { IS_LONG } from "../effort.ts";
 import { network, single } from "../providers/adapter-kit.ts";
 
-/** Whatever an upstream says when it fails, through the whole application: body, headers and log. */
+/** A provider's failures through the whole application: body, headers and log. */
 const PAUSE_MS_MAX = 300;
 const CREDITS = 1_000_000_000;
 let account: { readonly orgId: string; readonly key: string };
-// One for each part: a key's minute is shorter than all of them together.
+// Creates an account for each part, because one key's limit per minute is too low for all.
 const openOne = async () => {
   account = await openOrganization({ credits: CREDITS });
 };
@@ -22,11 +22,11 @@ type Seen = {
   readonly status: number;
   readonly headers: Headers;
   readonly body: string;
-  /** Everything that left: body, headers and log lines. */
+  /** The complete output: body, headers and log lines. */
   readonly all: string;
 };
 
-/** The pause before a route is asked once more is not waited for; every other timer is. */
+/** Skips the pause before a retry, but no other timer. */
 function withoutPauses(): void {
   const later = globalThis.setTimeout;
   vi.spyOn(globalThis, "setTimeout").mockImplementation((run: () => void, ms = 0) =>
@@ -38,7 +38,7 @@ async function ask(
   provider: ChatProvider,
   reply: WireReply,
   stream: boolean,
-  cut: typeof single = single, // so that output before a failure precedes it
+  cut: typeof single = single, // some output precedes the failure
 ): Promise<Seen> {
   const lines: string[] = [];
   for (const level of ["log", "warn", "error"] as const) {
@@ -76,7 +76,7 @@ async function ask(
 }
 
 function expectNoCanary({ all }: Seen): void {
-  // A cleaned 400 may repeat the provider's text, but not our account.
+  // A cleaned 400 can repeat the provider's text, but not our account.
   for (const secret of [CANARY.key, CANARY.host, CANARY.account]) {
     expect(all).not.toContain(secret);
   }
@@ -91,12 +91,13 @@ async function balance(): Promise<number> {
 }
 
 describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
-  "%s",
+  "the provider %s",
   (_, provider) => {
     const { errors, errorFirst, errorMid, cut } = provider.failures;
     beforeAll(openOne);
 
-    // In a long run each error in both forms; else each third in one, which take turns: others at the next provider.
+    // A long run tests each error in both forms. Otherwise, each provider tests a third of them in
+    // one form, in turn.
     const turn = PROVIDERS.indexOf(provider);
     const isTried = (at: number): boolean => IS_LONG || (at + turn) % 3 === 0;
     const formsOf = (at: number): readonly boolean[] =>
@@ -105,7 +106,7 @@ describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
       .map(([name, reply], at) => [name, reply, formsOf(at), at] as const)
       .filter(([, , , at]) => isTried(at));
     it.each(cases)(
-      "returns for %s one of our own errors, without a charge or the provider's text",
+      "returns our own error for %s, without a charge or the provider's text",
       async (name, reply, forms) => {
         for (const stream of forms) {
           const seen = await ask(provider, reply, stream);
@@ -123,7 +124,7 @@ describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
       },
     );
 
-    it("returns an error status if the first event is an error, without a charge", async () => {
+    it("returns an error status without a charge if its first event is an error", async () => {
       const seen = await ask(provider, errorFirst, true);
       expect([502, 503]).toContain(seen.status);
       expectNoCanary(seen);
@@ -134,7 +135,7 @@ describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
     it.each([
       ["a mid-stream error", errorMid],
       ["a stream that breaks off", cut],
-    ])("ends %s with an error event without [DONE], and charges nothing", async (__, reply) => {
+    ])("ends %s with an error event, without [DONE] and without a charge", async (__, reply) => {
       const seen = await ask(provider, reply, true);
       expect(seen.status).toBe(200);
       expect(seen.body).toContain('"error":{');
@@ -149,11 +150,11 @@ describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
 
 const LONG = "a".repeat(5 * 1024 * 1024);
 
-// A long run covers all; otherwise a few with other protocols.
+// A long run covers all. Otherwise, only some with other protocols.
 const TEXTUAL = PROVIDERS.filter(({ failures: { cut } }) => typeof cut.body === "string");
 const TRIED = TEXTUAL.filter((_, at) => IS_LONG || at % 6 === 0);
 it.each(TRIED.map((provider) => [provider.name, provider] as const))(
-  "a stream of %s ends at an event of 5 MiB, and the output before it is charged",
+  "the stream of the provider %s ends at an event of 5 MiB, and the output before it is charged",
   async (_, provider) => {
     await openOne();
     const { cut } = provider.failures;
@@ -173,7 +174,7 @@ it.each(TRIED.map((provider) => [provider.name, provider] as const))(
 );
 
 describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
-  "%s, with a response that the request prevented from finishing,",
+  "the provider %s, with a response that the request prevented from finishing,",
   (_, provider) => {
     const { chat, failures } = provider;
     beforeAll(openOne);

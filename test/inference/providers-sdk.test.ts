@@ -10,7 +10,7 @@ import { bindingsFor, PROVIDERS } from "../fixtures/provider-table.ts";
 import type { ChatProvider } from "../fixtures/provider-table.ts";
 import type { ChatScenarios } from "../fixtures/wire-scenario.ts";
 
-/** The official SDK, against the whole application, against each provider's own wire format. */
+/** The official SDK with the whole application and each provider's own format. */
 let key: string;
 beforeAll(async () => {
   ({ key } = await openOrganization({ credits: 1_000_000_000 }));
@@ -58,7 +58,7 @@ type Read = {
   readonly usage: OpenAI.CompletionUsage | undefined;
 };
 
-/** What the SDK makes of a scenario, as JSON or through `.stream()`, which puts it together. */
+/** Returns the SDK's result for a scenario, as JSON or by `.stream()`, which joins the events. */
 async function read(
   provider: ChatProvider,
   name: keyof ChatScenarios,
@@ -101,14 +101,14 @@ function calls(message: Message): unknown[] {
   );
 }
 
-/** In a long run each provider in both forms; else in one, which take turns. */
+/** A long run tests each provider in both forms. Otherwise, each has one form, in turn. */
 const FORMS = [
   ["JSON", false],
   ["a stream", true],
 ] as const;
 
 describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
-  "%s",
+  "the provider %s",
   (_, provider) => {
     const turn = PROVIDERS.indexOf(provider) % FORMS.length;
     describe.each(FORMS.filter((__, at) => IS_LONG || at === turn))(

@@ -21,8 +21,8 @@ const requests = fc.array(
   { maxLength: 120, size: "max" },
 );
 
-describe("a region's speeds", () => {
-  it("become public with 20 requests of 3 organizations, counting at most 10 of each", () => {
+describe("a region's measured speeds of routes", () => {
+  it("become public after 20 requests of 3 organizations, with at most 10 requests of each counted", () => {
     let shown = 0;
     const property = fc.property(requests, (asked) => {
       const measure = latencyOf(asked.map(({ org, ms }) => sampleOf(String(org), ms)));
@@ -47,13 +47,13 @@ describe("a region's speeds", () => {
     expect(shown).toBeGreaterThan(20);
   });
 
-  it("end 30 minutes after the requests", () => {
+  it("expire 30 minutes after the requests", () => {
     const three = ["a", "b", "c"].map((org) => sampleOf(org, 5));
     expect(latencyOf(three, 30 * MINUTE - 1)?.percentiles?.p50).toBe(5);
     expect(latencyOf(three, 30 * MINUTE)).toBeUndefined();
   });
 
-  it("keep at most 500 routes and 200 requests of each", () => {
+  it("include at most 500 routes and 200 requests of each", () => {
     const speeds = new RegionSpeeds();
     for (let n = 0; n < 600; n++) speeds.add([{ ...sampleOf("o", n), route: `r${n}` }], 0);
     for (let n = 0; n < 300; n++) speeds.add([sampleOf(`org ${n}`, n)], 0);
@@ -69,7 +69,7 @@ function speedOf(organizations: number): RouteSpeed {
   return { route: "a:m", latency: measure, throughput: measure };
 }
 
-describe("the order of routes by speed", () => {
+describe("the order of an isolate's routes by speed", () => {
   it("doesn't depend on the requests of another organization", () => {
     const property = fc.property(requests, (asked) => {
       const own = new RouteTimes();
@@ -93,7 +93,7 @@ describe("the order of routes by speed", () => {
     expect(times.speedOf("a:m", "0")).toEqual({ latencyMs: 7, tokensPerSecond: 7 });
   });
 
-  it("hands each request over to the region once", () => {
+  it("sends each request's speed to the region once", () => {
     const times = new RouteTimes();
     times.note({ route: "a:m", orgId: "o" }, { latencyMs: 5, streamMs: 0, output: 0 });
     expect(times.take()).toEqual([sampleOf("o", 5)]);

@@ -51,10 +51,10 @@ const ALLOWED: Readonly<Record<"eu" | "us", readonly string[]>> = {
   eu: HOSTS.eu,
   us: [...HOSTS.us, ...HOSTS.global],
 };
-/** Gives Vertex AI its access tokens; no prompt is ever sent there. */
+/** Returns access tokens for Vertex AI. No prompt may be sent there. */
 const TOKEN_HOST = "oauth2.googleapis.com";
 const PROMPT = "a prompt that must not leave its region";
-/** Nothing that a provider could take for an answer, but an access token for those that want one. */
+/** An invalid response for every provider, and an access token for those that require one. */
 const REPLY = {
   headers: { "content-type": "application/json" },
   body: JSON.stringify({ access_token: "t", expires_in: 3600, token_type: "Bearer" }),
@@ -77,7 +77,7 @@ beforeAll(async () => {
 });
 
 describe.each(["eu", "us"] as const)("the deployment in %s with every provider", (region) => {
-  it("sends requests for each model, alias and operator's model only to hosts of the region", async () => {
+  it("sends requests for every model, alias and operator's model only to hosts of the region", async () => {
     const asked = network(REPLY);
     runs = [];
     const deployment = deploymentOf(configOf(region));
@@ -91,7 +91,7 @@ describe.each(["eu", "us"] as const)("the deployment in %s with every provider",
     expect(prompts(asked).filter((host) => !ALLOWED[region].includes(host))).toEqual([]);
     const tokens = asked.filter(({ url }) => hostOf(url) === TOKEN_HOST);
     expect(tokens.filter(({ text }) => decodeURIComponent(text).includes(PROMPT))).toEqual([]);
-    // Workers AI promises no region, and has no host that could be seen here.
+    // Workers AI promises no region, and has no host that this test could observe.
     expect(runs.length > 0).toBe(region === "us" && isBuiltIn("workers-ai"));
   });
 
@@ -108,7 +108,7 @@ describe.each(["eu", "us"] as const)("the deployment in %s with every provider",
   });
 });
 
-it("the configuration rejects an operator's model of a kind that its provider doesn't have", () => {
+it("the configuration rejects an operator's model of a kind that its provider doesn't offer", () => {
   const routes = [{ provider: "anthropic", upstream_id: "m" }];
   const price = { input: 1, output: 1 };
   const MODELS = JSON.stringify(
@@ -127,7 +127,7 @@ it.each([
   ["eu", "relaxed", true],
   ["us", "strict", true],
 ] as const)(
-  "an ordinary OpenAI key sells models in %s with RESIDENCY %s: %s",
+  "a usual OpenAI key sells models in %s with RESIDENCY %s: %s",
   (region, RESIDENCY, isSold) => {
     const { catalogAt } = deploymentOf(configOf(region, { OPENAI_RESIDENCY: "", RESIDENCY }));
     const routes = catalogAt(0).models.get("openai/gpt-4o")?.routes ?? [];
@@ -135,7 +135,7 @@ it.each([
   },
 );
 
-it("Anthropic's US-only inference is requested if the model costs more for it, and otherwise not", async () => {
+it("a request asks Anthropic for US-only inference only if the model costs more for it", async () => {
   const { catalogAt, providers } = deploymentOf(configOf("us"));
   for (const { id, routes } of catalogAt(0).models.values()) {
     const route = routes.find(({ provider }) => provider === "anthropic");
@@ -151,7 +151,7 @@ it("Anthropic's US-only inference is requested if the model costs more for it, a
 
 type Asking = Route & { readonly name: string; readonly kind: Kind };
 
-/** Every route by every name that leads to it. */
+/** Returns every route by every name that leads to it. */
 function routesOf({ models, aliases }: Catalog): Asking[] {
   return [...models.keys(), ...aliases.keys()].flatMap((name) => {
     const model = models.get(aliases.get(name) ?? name);
@@ -161,7 +161,7 @@ function routesOf({ models, aliases }: Catalog): Asking[] {
   });
 }
 
-/** Asks each once for JSON and once for a stream; those that sent nothing, as `count` has it. */
+/** Sends one JSON and one streamed request for each. Returns those that sent nothing by `count`. */
 async function walk(
   routes: readonly Asking[],
   { providers }: Deployment,
@@ -173,7 +173,7 @@ async function walk(
     for (const stream of [false, kind === "chat"]) {
       await providers.get(provider)?.send(callOf({ kind, upstreamId, body: BODY, stream }));
     }
-    // An operator's chat model may be at a provider that has embeddings only.
+    // An operator's chat model can be at a provider that only offers embeddings.
     if (count() === before && !name.startsWith("own/")) silent.push(`${name} at ${provider}`);
   }
   return silent;
@@ -215,7 +215,7 @@ function run(model: string): Promise<Response> {
   return Promise.resolve(Response.json({}));
 }
 
-/** The hosts of all requests but those for a token. */
+/** Returns the hosts of all requests except those for tokens. */
 function prompts(asked: readonly Asked[]): string[] {
   return asked.map(({ url }) => hostOf(url)).filter((host) => host !== TOKEN_HOST);
 }
@@ -232,7 +232,7 @@ function byId(a: { readonly id: string }, b: { readonly id: string }): number {
   return a.id < b.id ? -1 : 1;
 }
 
-/** A key as a service account's file has it. */
+/** Returns a key as in a service account's file. */
 async function privateKey(): Promise<string> {
   const algorithm = {
     name: "RSASSA-PKCS1-v1_5",

@@ -14,12 +14,12 @@ import { DOOR_ROWS, shapesOf } from "../fixtures/doors-table.ts";
 import type { DoorRow } from "../fixtures/doors-table.ts";
 import { asResponse, runOf, USAGE, walletOf } from "./run-fixture.ts";
 
-/** Counts what the path does from the provider's answer on, and throws at one of these steps. */
+/** Counts the steps after the provider's response, and throws at one of them. */
 class Steps {
   readonly #at: number;
   #isArmed = false;
   taken = 0;
-  /** What was done where it threw. */
+  /** The step that threw. */
   broke: string | null = null;
 
   constructor(at: number) {
@@ -38,7 +38,7 @@ class Steps {
     throw new Error(`a bug at ${what}`);
   }
 
-  /** The function with a step before each of its calls. */
+  /** Returns the function with a step before each of its calls. */
   before<A extends unknown[], R>(what: string, run: (...given: A) => R): (...given: A) => R {
     return (...given) => {
       this.take(what);
@@ -46,7 +46,7 @@ class Steps {
     };
   }
 
-  /** The object, a step at each reading of a field of it; `deep`: of what is in it too. */
+  /** Returns the object with a step at each read of a field. `deep`: also for nested objects. */
   through<T extends object>(what: string, value: T, deep = true): T {
     return new Proxy(value, {
       get: (target, field) => {
@@ -107,11 +107,11 @@ const BODIES: Readonly<Record<string, object>> = {
   },
 };
 
-/** How a door is asked, and in whose wire it is answered. */
+/** An endpoint, and the format of its provider's response. */
 type Way = { readonly row: DoorRow; readonly stream: boolean; readonly isNative: boolean };
 
 function answerOf({ row, stream, isNative }: Way, steps: Steps, upstream: Upstream) {
-  // Images come as pieces, also in JSON.
+  // Images arrive in pieces, also in JSON.
   if (stream || row.path.startsWith("/images/")) {
     const events = isNative ? (NATIVE_EVENTS[row.name] ?? []) : EVENTS;
     return { kind: "stream", events: upstream.stream(events, steps) } as const;
@@ -121,7 +121,7 @@ function answerOf({ row, stream, isNative }: Way, steps: Steps, upstream: Upstre
   return { kind: "json", body: body as Record<string, unknown>, usage: USAGE, ...said } as const;
 }
 
-/** A host's stream, and whether it was read to its end or let go. */
+/** A provider's stream, which records whether it was read to its end or canceled. */
 class Upstream {
   isLetGo = false;
 
@@ -159,7 +159,7 @@ function watched(reply: ResponseWriter, steps: Steps): ResponseWriter {
   };
 }
 
-/** What became of a run in which one step threw. */
+/** The result of a run in which one step threw. */
 type Told = {
   readonly steps: Steps;
   readonly costs: readonly number[];
@@ -171,7 +171,7 @@ type Told = {
   readonly absorbed: number;
 };
 
-/** The request of a way as the path has it, each of its readings and each call of its door a step. */
+/** Returns a request in which each read and each call of its endpoint is a step. */
 function requestOf({ row, stream }: Way, steps: Steps, request: PaidRequest): PaidRequest {
   const door = ENDPOINTS.find(({ name }) => name === row.name);
   const nothing = { header: () => undefined, query: () => undefined };
@@ -192,7 +192,7 @@ function requestOf({ row, stream }: Way, steps: Steps, request: PaidRequest): Pa
   return steps.through("request", whole, false);
 }
 
-/** The stores of a run, and what they took. */
+/** Returns the stores of a run, which record what they accepted. */
 function storesOf(steps: Steps) {
   const took: { costs: number[]; voids: number } = { costs: [], voids: 0 };
   const stores = {
@@ -217,7 +217,7 @@ function storesOf(steps: Steps) {
   return { took, stores };
 }
 
-/** Runs a way to its end, a bug at one step. */
+/** Runs a request to its end with a bug at one step. */
 async function broken(way: Way, at: number): Promise<Told> {
   const { row, stream, isNative } = way;
   const steps = new Steps(at);
@@ -296,10 +296,10 @@ const WAYS: readonly (readonly [name: string, way: Way])[] = DOOR_ROWS.flatMap((
   );
 });
 
-/** What is wrong with how a run ended, in words; none for one that is sound. */
+/** Returns the faults in a run's end, none for a correct one. */
 function faultsOf(told: Told, { row }: Way): string[] {
   const { steps, costs, voids, isLetGo, text, absorbed } = told;
-  // a stream that breaks off reports no usage: we absorb it
+  // A stream that breaks off reports no usage, so the operator absorbs its cost.
   const isHosts = steps.broke === "next" && absorbed === 1;
   const isOnce = isHosts ? voids === 1 && costs.length === 0 : costs.length === 1 && voids === 0;
   const faults = [
@@ -312,7 +312,7 @@ function faultsOf(told: Told, { row }: Way): string[] {
   return faults.filter(Boolean).map((fault) => `${steps.broke}: ${fault}`);
 }
 
-/** `isStarted`: the status may be sent before the first picture. */
+/** `isStarted`: the status can be sent before the first image. */
 function problemOfStatus(
   { response, text, costs, bugs }: Told,
   isHosts: boolean,
@@ -328,7 +328,7 @@ function problemOfStatus(
 }
 
 describe.each(WAYS)("a bug between a provider's response and the charge (%s)", (_, way) => {
-  it("causes one charge at any step, ends the provider's request, and advises against a retry", async () => {
+  it("results in one charge at any step, ends the provider's request, and advises against a retry", async () => {
     const sound = await broken(way, 0);
     expect(faultsOf(sound, way)).toEqual([]);
     expect([sound.response.status, sound.bugs]).toEqual([200, 0]);

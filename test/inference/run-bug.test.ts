@@ -23,7 +23,10 @@ const broken = (): never => {
   throw new Error("a bug");
 };
 
-/** The kinds of what a run away from home queues that meets a bug when it answers, or before. */
+/**
+ * Returns the kinds of messages that a run in another region enqueues after a bug before or during
+ * its response.
+ */
 async function queuedBy(bug: "answer" | "routes" | "body", isLost = false): Promise<string[]> {
   const queued: string[] = [];
   const body = bug === "body" ? { ...BODY, toJSON: broken } : BODY;
@@ -70,7 +73,7 @@ function servicesOf(
   };
 }
 
-it("a bug before the provider's call releases the hold, and a bug in the response charges it", async () => {
+it("a bug before the provider call releases the hold, and a bug in the response charges it", async () => {
   expect(await queuedBy("routes")).toEqual(["void"]);
   expect(await queuedBy("body")).toEqual(["settle"]);
 });

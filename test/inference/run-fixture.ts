@@ -53,7 +53,7 @@ export const MODEL: Model = {
   routes: [ROUTE],
 };
 
-/** How the chat door writes an answer, whole and as a stream. */
+/** Returns the chat endpoint's writer of JSON and streamed responses. */
 function replyOf(kind: "json" | "stream"): ResponseWriter {
   const body = {
     model: "m",
@@ -67,7 +67,7 @@ function replyOf(kind: "json" | "stream"): ResponseWriter {
 export const JSON_REPLY = replyOf("json") as Extract<ResponseWriter, { kind: "json" }>;
 export const STREAM_REPLY = replyOf("stream") as Extract<ResponseWriter, { kind: "stream" }>;
 
-/** The home of a caller that is away, which holds what it is asked for. */
+/** The home region for a run in another region. It grants every hold. */
 export const HOME: Home = {
   authorize: async () => ({
     unanswered: false,
@@ -76,7 +76,7 @@ export const HOME: Home = {
   askKept: async () => refuse({ kind: "home_region_unreachable" }),
 };
 
-/** A wallet of this region that holds what it is asked for. */
+/** Returns a wallet of this region that grants every hold. */
 export function walletOf(calls: Pick<GroupedCalls, "settle" | "void">): GroupedCalls {
   return {
     ...calls,
@@ -85,12 +85,12 @@ export function walletOf(calls: Pick<GroupedCalls, "settle" | "void">): GroupedC
   };
 }
 
-/** Gives what a run answers as a response. */
+/** Passes a run's result on as a response. */
 export function asResponse(give: (response: Response) => void): Run["answer"] {
   return (told) => give(told instanceof Response ? told : failureResponse(told, "req_test"));
 }
 
-/** A run of a chat request for two choices; its services are what the test gives. */
+/** Returns a run of a chat request for two choices with the test's services. */
 export function runOf(
   given: Partial<RunServices> = {},
   client: AbortSignal = new AbortController().signal,

@@ -17,7 +17,7 @@ const PAUSED = {
 } as const;
 const WORDS = 12;
 
-/** The client's response and the settlement of a run that a pause stops. */
+/** Returns the client's response and the settlement of a run that a pause stops. */
 async function halted(send: (run: Run) => Provider["send"], stream: boolean) {
   let settled: Settlement | null = null;
   const wallet = walletOf({
@@ -57,7 +57,7 @@ async function halted(send: (run: Run) => Provider["send"], stream: boolean) {
   return { text: await answered.promise, settled: settled as Settlement | null, run };
 }
 
-it("a pause ends a stream with its error event and charges the delivered output", async () => {
+it("a pause ends a running stream with an error event, and charges the delivered output", async () => {
   const cancelled = Promise.withResolvers<null>();
   let asked = 0;
   const send =
@@ -84,7 +84,7 @@ it("a pause ends a stream with its error event and charges the delivered output"
   expect(run.progress.attempts).toEqual([]);
 });
 
-/** Takes a request, which a pause then stops, and never answers. */
+/** Accepts a request, which a pause then stops, and never responds. */
 const silent =
   (run: Run): Provider["send"] =>
   (call) => {
@@ -93,7 +93,7 @@ const silent =
     return new Promise(() => undefined);
   };
 
-it("a pause ends a request without a stream, which pays for what the provider did", async () => {
+it("a pause ends a running JSON request, and charges the work of the provider until then", async () => {
   const { text, settled, run } = await halted(silent, false);
   expect(JSON.parse(text)).toMatchObject({ error: { code: "paused", pause_id: "pau_1" } });
   expect(settled?.generation).toMatchObject({ estimated: true, usage: { input: 40 } });

@@ -11,7 +11,10 @@ import { runPaidRequest } from "../../src/models/requests/paid-path.route.ts";
 import type { OutcomeItem } from "../../src/shared/contracts/outbox.ts";
 import { asResponse, HOME, runOf } from "./run-fixture.ts";
 
-/** What becomes of a run whose client leaves while its route is busy, when the drain has ended, and its output. */
+/**
+ * Returns the settlement and output of a run whose client disconnects while its route is busy,
+ * after the drain time.
+ */
 async function outcomeOf(send: Provider["send"], client: AbortController, drainS = 0) {
   const queued: string[] = [];
   let output: number | undefined;
@@ -47,7 +50,7 @@ async function outcomeOf(send: Provider["send"], client: AbortController, drainS
 
 const never = new Promise<ProviderResult>(() => undefined);
 
-/** A stream of a word at a time that never ends by itself, and whose client leaves after the tenth. */
+/** Returns a stream of single words without an end, whose client disconnects after the tenth. */
 async function streamed(client: AbortController, saidMs: number) {
   const seen = { asked: 0, cancelled: false };
   const over = Promise.withResolvers<null>();
@@ -76,21 +79,21 @@ async function streamed(client: AbortController, saidMs: number) {
 
 let laterMs = 0;
 
-it("a disconnect ends the provider's stream immediately or within the drain time, and the output until then is charged", async () => {
+it("a disconnect ends the provider's stream within the drain time, and the output until then is charged", async () => {
   const { now } = Date;
   vi.spyOn(Date, "now").mockImplementation(() => now() + laterMs);
   const slow = await streamed(new AbortController(), 200);
   expect(slow).toMatchObject({ asked: 10, cancelled: true, queued: ["settle"] });
   const quick = await streamed(new AbortController(), 0);
   expect(quick).toMatchObject({ asked: 31, cancelled: true, queued: ["settle"] });
-  // nine were passed on, and the tenth was on its way
+  // Nine words were forwarded, and the tenth was in transit.
   expect([9, 10]).toContain(slow.output);
   expect(quick.output).toBe(30);
 });
 
 it.each([
-  ["before its request was sent: void", false, ["void"]],
-  ["after it was sent: input charged", true, ["settle"]],
+  ["before its request is sent is not charged", false, ["void"]],
+  ["after its request was sent pays for the input", true, ["settle"]],
 ] as const)("a client that disconnects %s", async (_, isSent, outcome) => {
   const client = new AbortController();
   const send: Provider["send"] = (call) => {

@@ -20,7 +20,7 @@ it("a request's timer ends at its deadline while the client is connected", () =>
   expect([timer.signal.aborted, timer.reason, timer.clientGone]).toEqual([true, "deadline", false]);
 });
 
-it("a request's timer starts the drain time once, however often a disconnect is reported", () => {
+it("a request's timer starts the drain time once, however often the disconnect is reported", () => {
   const client = new AbortController();
   const timer = new RunTimer(client.signal, new Timers(), LIMITS);
   client.abort();
@@ -31,7 +31,7 @@ it("a request's timer starts the drain time once, however often a disconnect is 
   expect([timer.signal.aborted, timer.reason]).toEqual([true, "drained"]);
 });
 
-it("a request's timer starts the drain time at once if the client has already disconnected, but never passes the deadline", () => {
+it("a request's timer starts the drain time immediately if the client has already disconnected, within the deadline", () => {
   const gone = new RunTimer(AbortSignal.abort(), new Timers(), LIMITS);
   expect(gone.clientGone).toBe(true);
   const late = new AbortController();
@@ -56,7 +56,7 @@ it("a request's timer notifies listeners of the disconnect, including later ones
   expect(told).toEqual(["waiting", "late"]);
 });
 
-it("a request's timer leaves no timer behind after it is closed", () => {
+it("a request's timer leaves no platform timer behind after it is closed", () => {
   const timers = new Timers();
   const timer = new RunTimer(AbortSignal.abort(), timers, LIMITS);
   timers.close();
@@ -64,7 +64,7 @@ it("a request's timer leaves no timer behind after it is closed", () => {
   expect([vi.getTimerCount(), timer.reason]).toEqual([0, null]);
 });
 
-it("a request's timer stops listening to its client when the request is over", () => {
+it("a request's timer removes its listener from the client's signal when the request ends", () => {
   const client = new AbortController();
   const timer = new RunTimer(client.signal, new Timers(), LIMITS);
   const told: string[] = [];
@@ -74,11 +74,11 @@ it("a request's timer stops listening to its client when the request is over", (
   expect([told, timer.clientGone]).toEqual([[], false]);
 });
 
-it("a request's timer releases its client's signal when the request is over", async () => {
+it("a request's timer releases the client's signal when the request ends", async () => {
   vi.useRealTimers();
   const client = new AbortController();
   expect(await afterCollections(overRun(client.signal))).toBe(undefined);
-  expect(client.signal.aborted).toBe(false); // so the listener existed until now
+  expect(client.signal.aborted).toBe(false); // this shows that the listener existed until now
 });
 
 function overRun(client: AbortSignal): WeakRef<RunTimer> {

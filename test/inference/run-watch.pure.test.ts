@@ -35,8 +35,8 @@ afterEach(() => void vi.useRealTimers());
 type Request = { readonly startMs: number; readonly ms: number };
 
 /**
- * Runs requests of one organization in one isolate. From `pauseMs` on, questions are answered
- * with a stop for every request.
+ * Runs requests of one organization in one isolate. From `pauseMs` on, queries return a stop for
+ * every request.
  */
 class World {
   readonly questions: number[] = [];
@@ -57,7 +57,7 @@ class World {
     const timer = new RunTimer(new AbortController().signal, timers, limits);
     const caller = { ...CALLER, orgId: "org", home: "eu" } as const;
     let [isKept, isOver] = [false, false];
-    // A request that has ended gets no more answers, except those that it waits for.
+    // A request that has ended gets no more responses, except those that it waits for.
     const isLost = (): boolean => isOver && !isKept;
     watchRun({
       id,
@@ -112,7 +112,7 @@ async function endInTime(limits: { latencyMaxMs: number; gapMinMs: number }): Pr
         await vi.advanceTimersByTimeAsync(75_000);
         for (const [at, { startMs, ms }] of requests.entries()) {
           const lastMs = Math.max(pauseMs, startMs) + 15_000;
-          if (startMs + ms < lastMs) continue; // may end on its own
+          if (startMs + ms < lastMs) continue; // the request can also end normally
           expect(world.haltedMs.get(String(at)) ?? Infinity).toBeLessThanOrEqual(lastMs);
         }
         const gaps = world.questions.slice(1).map((ms, at) => ms - (world.questions[at] ?? 0));
@@ -126,12 +126,12 @@ async function endInTime(limits: { latencyMaxMs: number; gapMinMs: number }): Pr
 
 describe("a running request", () => {
   // oxlint-disable-next-line vitest/expect-expect -- endInTime expects
-  it("ends within 15 s of a pause, although an isolate asks for pauses only once per 4 s", async () => {
+  it("ends within 15 s of a pause, although an isolate queries pauses only once per 4 s", async () => {
     await endInTime({ latencyMaxMs: 1900, gapMinMs: 4000 });
   });
 
   // oxlint-disable-next-line vitest/expect-expect -- endInTime expects
-  it("ends within 15 s of a pause, although home answers only after more than 2 s", async () => {
+  it("ends within 15 s of a pause, although home responds only after more than 2 s", async () => {
     await endInTime({ latencyMaxMs: 3400, gapMinMs: 2000 });
   });
 
@@ -142,7 +142,7 @@ describe("a running request", () => {
     expect(world.questions).toEqual([]);
   });
 
-  it("continues if the isolate's query for pauses gets no response, and the isolate queries again", async () => {
+  it("continues if the isolate's query for pauses gets no response, and the query is repeated", async () => {
     const world = new World(0, (question) => (question < 3 ? 100_000 : 0));
     world.start("one", 120_000);
     await vi.advanceTimersByTimeAsync(11_500);

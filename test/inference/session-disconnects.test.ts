@@ -5,10 +5,10 @@ import { app } from "../../src/app.ts";
 import { bindingsFor, PROVIDERS } from "../fixtures/provider-table.ts";
 import { call, openOrganization } from "../fixtures/worker-app.ts";
 
-/** The tokens that the provider bills without showing them. */
+/** Tokens that the provider bills without sending them. */
 const HIDDEN = 30_000;
 const WORDS = 12;
-/** A stream takes longer than the time after which its pace counts as known. */
+/** A stream must be longer than the time after which its pace is known. */
 const EVENT_MS = 100;
 const INPUT = 12;
 const PRICE = { input: 1_000_000, output: 10_000_000 };
@@ -122,7 +122,7 @@ function responseOf(usage: object | null): object {
 
 type Leaving = {
   readonly endpoint: Endpoint;
-  /** The words after which the client disconnects. 0: before the headers. */
+  /** The number of words before the client disconnects. 0: before the headers. */
   readonly read: number;
 };
 const LEAVING: readonly Leaving[] = ENDPOINTS.flatMap((endpoint) =>
@@ -213,7 +213,7 @@ async function readWords(response: Response, count: number): Promise<void> {
   await reader.cancel();
 }
 
-/** Disconnects until the session has used up its budget. */
+/** Disconnects repeatedly until the session has used up its budget. */
 async function useUp(one: Leaving, said: string, key: string): Promise<number> {
   const body = { budget_dollars: SESSION_MICRO / 1_000_000, expires_in: 3600 };
   const { token } = await (await call("/v1/sessions", { key, body })).json<{ token: string }>();
@@ -237,7 +237,7 @@ beforeAll(async () => {
   );
 }, 120_000);
 describe.each(LEAVING.map((one, at) => [one.endpoint.path, one.read, `case ${at}`] as const))(
-  "a session of $0.50 with 30,000 hidden tokens per request to %s, each left after %i words",
+  "a session of $0.50 with 30,000 hidden tokens per request to %s, each disconnected after %i words",
   (_, __, said) => {
     it("uses up its budget before the provider has billed $1.00", () => {
       expect(statuses.get(said)).toBe(402);

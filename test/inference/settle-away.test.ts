@@ -15,7 +15,7 @@ import {
   USAGE,
 } from "./run-fixture.ts";
 
-/** Away from home the outbox is the only place for a charge. */
+/** In another region, the outbox is the only place for a charge. */
 type Fault = "ok" | "lost" | "down" | "overloaded";
 
 const BODY: JsonObject = {
@@ -38,7 +38,10 @@ beforeEach(() => {
   vi.spyOn(scheduler, "wait").mockImplementation(async (ms) => void (nowMs += ms));
 });
 
-/** An outbox behind a bad line: the faults of its calls, the last one for ever. */
+/**
+ * Returns a faulty outbox: the faults of its calls in order. The last one applies to all later
+ * calls.
+ */
 function outboxWith(faults: readonly Fault[]): RunServices["outbox"] {
   return () => ({
     enqueue: async (items) => {
@@ -51,7 +54,7 @@ function outboxWith(faults: readonly Fault[]): RunServices["outbox"] {
   });
 }
 
-/** What the client got: "answer", or the kind of its failure. */
+/** Returns "answer" if the client got a response, or the kind of its failure. */
 async function answered(
   faults: readonly Fault[],
   { user = null, granted = null }: { user?: string | null; granted?: number | null } = {},
@@ -78,7 +81,7 @@ async function answered(
   return got;
 }
 
-/** The same for a stream: its text. */
+/** Returns the text of a stream with these faults. */
 async function streamed(faults: readonly Fault[]): Promise<string> {
   const texts: Promise<string>[] = [];
   const services = { wallet: null, home: HOME, outbox: outboxWith(faults), now: () => nowMs };
@@ -131,7 +134,7 @@ describe("the charge of a JSON response in another region", () => {
     ["lost", 1],
     ["down", 0],
   ] as const)(
-    "goes to the log while the response is returned, if the outbox is %s forever",
+    "goes to the log, and the response is returned, if the outbox is %s forever",
     async (fault, count) => {
       expect(await answered([fault])).toEqual(["answer"]);
       expect(kept.size).toBe(count);
@@ -155,7 +158,7 @@ describe("the charge of a JSON response in another region", () => {
     expect(JSON.stringify([...kept.values(), logged])).not.toContain("ann@");
   });
 
-  it("leads to a 503 instead of a charge if an overloaded outbox rejects it", async () => {
+  it("becomes a 503 without a charge if an overloaded outbox rejects it", async () => {
     expect(await answered(["overloaded"])).toEqual(["storage_unavailable"]);
     expect([kept.size, calls]).toEqual([0, 1]);
     expect(isUnsaved()).toBe(false);
@@ -179,7 +182,7 @@ describe("the charge of a stream in another region", () => {
   );
 
   it.each(["lost", "down", "overloaded"] as const)(
-    "goes to the log while the stream ends normally, if the outbox is %s forever",
+    "goes to the log, and the stream ends normally, if the outbox is %s forever",
     async (fault) => {
       expect(await streamed([fault])).toMatch(/data: \[DONE\]\n\n$/);
       expect(isUnsaved()).toBe(true);

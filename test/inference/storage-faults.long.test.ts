@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { HoldRequest } from "../../src/shared/contracts/wallet.ts";
 import { FaultyWorld } from "./faulty-world.ts";
 
-/** "one two three" costs 29 tokens and 3 of output at 1 and 2 micros. */
+/** "one two three" costs 29 input tokens at 1 and 3 output tokens at 2 micro-credits. */
 let cost: number;
 let world: FaultyWorld;
 let logged: string[];
@@ -35,8 +35,8 @@ const events = (name: string): Record<string, unknown>[] =>
 const codeOf = (text: string): unknown =>
   (JSON.parse(text) as { error: { code: unknown } }).error.code;
 
-describe("a hold whose response is lost", () => {
-  it("causes a retry with the same ID: one hold, one charge", async () => {
+describe("a hold whose confirmation is lost", () => {
+  it("leads to a retry with the same ID, one hold and one charge", async () => {
     world.faults["hold"] = ["lost", "ok"];
     expect((await world.ask("sandbox/echo", false)).status).toBe(200);
     const [first, second] = world.calls["hold"] ?? [];
@@ -46,10 +46,10 @@ describe("a hold whose response is lost", () => {
   });
 
   it.each([
-    ["twice", ["lost", "down"], "storage_unavailable"],
-    ["then rejected by an overloaded wallet", ["lost", "overloaded"], "storage_unavailable"],
-    ["then by a wallet that can't be read", ["lost", "unreadable"], "storage_unavailable"],
-  ] as const)("leads to a 503 and a release through the outbox: %s", async (_, faults, code) => {
+    ["the retry fails too", ["lost", "down"], "storage_unavailable"],
+    ["the retry meets an overloaded wallet", ["lost", "overloaded"], "storage_unavailable"],
+    ["the retry meets a wallet that can't be read", ["lost", "unreadable"], "storage_unavailable"],
+  ] as const)("returns 503 and is released through the outbox: %s", async (_, faults, code) => {
     world.faults["hold"] = faults;
     const answer = await world.ask("sandbox/echo", true);
     expect([answer.status, codeOf(answer.text)]).toEqual([503, code]);
@@ -60,9 +60,10 @@ describe("a hold whose response is lost", () => {
     expect(await world.paid()).toEqual([-cost]);
   });
 
-  it("can't be created by a late first attempt after a rejection", async () => {
+  it("can't be created by a delayed first attempt after a rejection", async () => {
     world.faults["hold"] = ["down", "ok"];
-    await env.WALLET.getByName(world.orgId).configure({ rpmLimit: 1 }); // the warm-up took it
+    // The warm-up used the first faults.
+    await env.WALLET.getByName(world.orgId).configure({ rpmLimit: 1 });
     const answer = await world.ask("sandbox/echo", true);
     expect([answer.status, world.count("hold")]).toEqual([429, 2]);
     expect(world.calls["enqueue"]).toMatchObject([[[{ kind: "void", orgId: world.orgId }]]]);
@@ -70,20 +71,21 @@ describe("a hold whose response is lost", () => {
     const [keyHash, request] = (world.calls["hold"]?.[0] ?? []) as [string, HoldRequest];
     await eventually(async () => {
       await wallet.configure({ rpmLimit: null });
-      const late = await wallet.admitAndHold(keyHash, request); // the first attempt, at last
+      // the first attempt, which arrives late
+      const late = await wallet.admitAndHold(keyHash, request);
       expect(late).toMatchObject({ value: { held: { failure: { kind: "overloaded" } } } });
     });
     expect((await world.balance()).openHolds).toBe(0);
   });
 
-  it("causes no retry or message if the wallet can't be read", async () => {
+  it("causes no retry and no message to the outbox if the wallet can't be read", async () => {
     world.faults["hold"] = ["unreadable"];
     const answer = await world.ask("sandbox/echo", false);
     expect([answer.status, codeOf(answer.text)]).toEqual([503, "storage_unavailable"]);
     expect([world.count("hold"), world.count("enqueue")]).toEqual([1, 0]);
   });
 
-  it("causes no retry or message if the wallet is overloaded", async () => {
+  it("causes no retry and no message to the outbox if the wallet is overloaded", async () => {
     world.faults["hold"] = ["overloaded"];
     const answer = await world.ask("sandbox/echo", false);
     expect([answer.status, codeOf(answer.text)]).toEqual([503, "overloaded"]);
@@ -149,7 +151,7 @@ describe("a charge with an unknown outcome at wallet and outbox", () => {
     },
   );
 
-  it("becomes a 503 without output or charge for JSON if both are overloaded", async () => {
+  it("becomes a 503 without output or charge for JSON if wallet and outbox are overloaded", async () => {
     world.faults["settle"] = ["overloaded"];
     world.faults["enqueue"] = ["overloaded"];
     const answer = await world.ask("sandbox/echo", false);
@@ -185,7 +187,7 @@ describe.each([false, true])("a charge while wallet and outbox are down (stream 
     expect(await world.paid()).toEqual([-cost]);
   });
 
-  it("counts once when one of them recovers, without a log line", async () => {
+  it("counts once, without a log line, when wallet or outbox recovers", async () => {
     world.faults["enqueue"] = ["down", "down", "down", "ok"];
     await world.ask("sandbox/echo", stream);
     expect(world.count("enqueue")).toBe(4);
@@ -209,14 +211,14 @@ describe("a release that the wallet does not accept", () => {
 });
 
 it.each([
-  ["register, which nobody has asked yet", "whose", "down", "storage_unavailable"],
-  ["register, which nobody has asked yet", "whose", "overloaded", "overloaded"],
-  ["wallet that has not met it", "admit", "down", "storage_unavailable"],
-  ["wallet that has not met it", "admit", "overloaded", "overloaded"],
+  ["the first call to the key's object fails", "whose", "down", "storage_unavailable"],
+  ["the first call to the key's object fails", "whose", "overloaded", "overloaded"],
+  ["the wallet fails for a new key", "admit", "down", "storage_unavailable"],
+  ["the wallet fails for a new key", "admit", "overloaded", "overloaded"],
 ])(
-  "a request returns 503, never 401, and holds nothing if the key's %s (%s %s)",
+  "a request gets a 503, never a 401, and holds nothing if %s (%s %s)",
   async (_, method, fault, code) => {
-    const cold = await new FaultyWorld().open(); // an isolate that has met no key
+    const cold = await new FaultyWorld().open(); // an isolate that has cached no key
     cold.faults[method] = [fault as "down" | "overloaded"];
     const answer = await cold.ask("sandbox/echo", false);
     expect([answer.status, codeOf(answer.text)]).toEqual([503, code]);

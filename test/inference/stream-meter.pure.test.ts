@@ -23,7 +23,7 @@ const counted = (chunks: readonly Chunk[]): number => {
 };
 
 describe("the meter of a stream's output", () => {
-  it("counts a text the same, however it is split", () => {
+  it("counts a text the same however it is split", () => {
     const words = fc.array(fc.constantFrom("word", "a", "chapter", "1234", "世界", ","), {
       minLength: 1,
       maxLength: 200,
@@ -54,7 +54,7 @@ describe("the meter of a stream's output", () => {
     }
   });
 
-  it("never counts too much, and detects a limit at most 8 KiB of text late", () => {
+  it("never counts too much, and reaches a limit at most 8 KiB of text late", () => {
     const meter = new StreamMeter(1);
     let words = 0;
     while (!meter.isPast(1000)) {
@@ -75,7 +75,7 @@ describe("the meter of a stream's output", () => {
     expect([meter.finished, meter.finishReason]).toEqual([true, "length"]);
   });
 
-  it("keeps the last cumulative usage", () => {
+  it("keeps the last usage that the provider reports", () => {
     const meter = new StreamMeter(1);
     meter.report({ ...USAGE, output: 1 });
     meter.report(USAGE);

@@ -7,10 +7,10 @@ import { StreamClient, StreamWatch } from "../../src/models/requests/stream-watc
 const NUMBERS = { UPSTREAM_IDLE_MS: 60_000, KEEP_ALIVE_MS: 15_000, READER_STUCK_MS: 30_000 };
 const TICK_MS = 1000;
 const COMMENT = ": keep-alive\n\n";
-/** A machine that is drowned in load, or a process that was stopped for a while. */
+/** An overloaded machine, or a process that was stopped for a while. */
 const STOOD_STILL_MS = 120_000;
 
-/** A watch over a stream to a real reader, and what it did to either side. */
+/** Returns a watch over a stream to a real reader, with its effects on both sides. */
 function watching() {
   const seen = { cancelled: 0, left: 0 };
   const client = new StreamClient({ left: () => void seen.left++ });
@@ -26,7 +26,7 @@ function watching() {
   return { client, watch, seen };
 }
 
-/** Time passes, and the one tick that was due in it comes at its end. */
+/** Advances the clock. The only tick that was due runs at the end. */
 function standStill(): void {
   vi.setSystemTime(Date.now() + STOOD_STILL_MS - TICK_MS);
   vi.advanceTimersByTime(TICK_MS);
@@ -41,20 +41,23 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it.each([2, 10, 29])("a client stays connected after %s pauses of the isolate", async (times) => {
-  const { client, watch, seen } = watching();
-  const written = client.write("data: 1\n\n");
-  for (let i = 0; i < times; i++) standStill();
-  expect(seen.left).toBe(0);
-  const text = new Response(client.readable).text();
-  await written;
-  await client.end("data: [DONE]\n\n");
-  expect((await text).replaceAll(COMMENT, "")).toBe("data: 1\n\ndata: [DONE]\n\n");
-  expect(client.pendingMs).toBeLessThanOrEqual(times * TICK_MS);
-  watch.close();
-});
+it.each([2, 10, 29])(
+  "a client of a stream stays connected after %s pauses of the isolate",
+  async (times) => {
+    const { client, watch, seen } = watching();
+    const written = client.write("data: 1\n\n");
+    for (let i = 0; i < times; i++) standStill();
+    expect(seen.left).toBe(0);
+    const text = new Response(client.readable).text();
+    await written;
+    await client.end("data: [DONE]\n\n");
+    expect((await text).replaceAll(COMMENT, "")).toBe("data: 1\n\ndata: [DONE]\n\n");
+    expect(client.pendingMs).toBeLessThanOrEqual(times * TICK_MS);
+    watch.close();
+  },
+);
 
-it("a client that reads nothing counts as disconnected after its time, and not earlier", async () => {
+it("a client of a stream that reads nothing counts as disconnected only after its time", async () => {
   const { client, watch, seen } = watching();
   const written = client.write("data: 1\n\n");
   vi.advanceTimersByTime(NUMBERS.READER_STUCK_MS);
@@ -66,7 +69,7 @@ it("a client that reads nothing counts as disconnected after its time, and not e
   watch.close();
 });
 
-it("a client loses no time if the clock steps back", () => {
+it("a client of a stream loses no time if the clock steps back", () => {
   const { client, watch, seen } = watching();
   void client.write("data: 1\n\n");
   vi.advanceTimersByTime(20 * TICK_MS);

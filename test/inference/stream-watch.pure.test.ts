@@ -12,7 +12,7 @@ const NUMBERS = {
   READER_STUCK_MS: 1000,
 };
 
-/** A watch over an upstream and a reader that only count what is done to them. */
+/** Returns a watch over a provider and a reader that only count its calls. */
 function watching(numbers: Partial<typeof NUMBERS> = {}, lateMs?: number) {
   const seen = { cancelled: 0, left: 0, written: [] as string[] };
   const client = {
@@ -77,7 +77,7 @@ it("a stream that has finished reasoning has the usual idle time", () => {
   watch.close();
 });
 
-it("a stream doesn't end because of the provider's silence while the client reads nothing", () => {
+it("a stream doesn't end because of the provider's silence if the client reads nothing", () => {
   const { watch, client, seen } = watching();
   client.pendingMs = 1;
   vi.advanceTimersByTime(5000);
@@ -104,7 +104,7 @@ it("a stream sends a comment whenever the client got nothing for a while, whatev
   watch.close();
 });
 
-it("a stream waits a second for the terminal event once everything else arrived", () => {
+it("a stream waits one second for the terminal event after everything else has arrived", () => {
   const { watch, seen } = watching({ UPSTREAM_IDLE_MS: 60_000, KEEP_ALIVE_MS: 60_000 });
   watch.linger(1000);
   vi.advanceTimersByTime(1000);
@@ -115,7 +115,7 @@ it("a stream waits a second for the terminal event once everything else arrived"
   watch.close();
 });
 
-/** So long nothing of ours runs; the one tick that was due in it comes at its end. */
+/** Advances the clock as if nothing ran. The only tick that was due runs at the end. */
 function standStill(): void {
   vi.setSystemTime(Date.now() + 2000);
   vi.advanceTimersByTime(50);
@@ -132,7 +132,7 @@ it("a stream's idle time doesn't include a pause of the isolate", () => {
   watch.close();
 });
 
-it("a stream waits for a late first event as long as its attempt, and then the idle time", () => {
+it("a stream waits for its first event for the whole attempt, and for later events for the idle time", () => {
   const { watch, seen } = watching({}, 1700);
   vi.advanceTimersByTime(1700);
   expect(seen.cancelled).toBe(0);
@@ -157,7 +157,7 @@ it("a stream accepts events after the last choice despite a pause of the isolate
   watch.close();
 });
 
-it("a stream ends with its request, even if the request ended earlier", () => {
+it("a stream ends when its request ends, even if the request ended earlier", () => {
   const { watch, seen, timer, timers } = watching();
   timer.clientLeft();
   vi.advanceTimersByTime(100);

@@ -24,7 +24,7 @@ function countedBy(kind: DoorBodies["kind"]): readonly CountedUnit[] {
   return COUNTED_UNITS.filter((unit) => units.includes(unit));
 }
 
-/** Prices of any of the kind's units, with or without input. */
+/** Returns prices of any units of the kind, with or without input. */
 function priceOf(kind: DoorBodies["kind"]) {
   const units = Object.fromEntries(
     [...countedBy(kind), "request"].map((unit) => [unit, fc.option(MICROS, { nil: undefined })]),
@@ -38,7 +38,7 @@ function priceOf(kind: DoorBodies["kind"]) {
     });
 }
 
-/** What a provider may report: nothing, nothing of some units, the truth, or far too much. */
+/** Returns usage that a provider can report: none, a part, the right one, or far too much. */
 function reported(kind: DoorBodies["kind"]): fc.Arbitrary<Usage | null> {
   const count = fc.option(fc.nat(1_000_000), { nil: undefined });
   const units = Object.fromEntries(countedBy(kind).map((unit) => [unit, count]));
@@ -53,7 +53,9 @@ function reported(kind: DoorBodies["kind"]): fc.Arbitrary<Usage | null> {
 
 type Price = Route["price"];
 
-/** Returns what is billed of a unit: the report within the hold, or the hold if nothing priced was reported. */
+/**
+ * Returns the billed units: the report up to the hold, or the hold if no priced unit was reported.
+ */
 function billed(unit: CountedUnit, held: number, told: number | undefined, price: Price) {
   if (told !== undefined) return Math.min(told, held);
   return price.units?.[unit] === undefined || held === 0 ? undefined : held;
@@ -105,7 +107,7 @@ const MEASURED = DOOR_BODIES.filter(({ kind }) => countedBy(kind).length > 0);
 const pathsOf = (endpoints: readonly EndpointAdapter[]) =>
   endpoints.map(({ path }) => path).toSorted();
 
-it("every endpoint has generated bodies", () => {
+it("the generator of bodies covers every endpoint", () => {
   expect(pathsOf(DOOR_BODIES.map(({ door }) => door))).toEqual(pathsOf(ENDPOINTS));
 });
 

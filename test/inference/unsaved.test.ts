@@ -5,7 +5,7 @@ import type { RunServices } from "../../src/models/requests/paid-request.ts";
 import { runPaidRequest } from "../../src/models/requests/paid-path.route.ts";
 import { HOME, runOf } from "./run-fixture.ts";
 
-/** The platform ends what a request still does so long after its client left. */
+/** The platform ends a request's remaining work this long after its client disconnected. */
 const PLATFORM_END_MS = 30_000;
 
 const lines: { readonly event: string; readonly atMs: number }[] = [];
@@ -25,7 +25,7 @@ beforeEach(() => {
 });
 afterEach(() => vi.useRealTimers());
 
-/** A route that says one word and is silent from then on. */
+/** Returns a route that sends one word and is silent from then on. */
 function oneWord(): Provider {
   const silent = Promise.withResolvers<null>();
   const chunk = { choices: [{ index: 0, delta: { content: "hi" }, finish_reason: null }] };
@@ -43,7 +43,7 @@ function oneWord(): Provider {
   };
 }
 
-/** A route that never answers. */
+/** A route that never responds. */
 const noWord: Provider = {
   id: "up",
   send: (call) => {
@@ -52,7 +52,7 @@ const noWord: Provider = {
   },
 };
 
-/** An outbox that never answers, and no wallet in this region. */
+/** Returns an outbox that never responds, and no wallet in this region. */
 function servicesOf(provider: Provider, drainS: number): Partial<RunServices> {
   return {
     wallet: null,
@@ -75,8 +75,8 @@ function servicesOf(provider: Provider, drainS: number): Partial<RunServices> {
 }
 
 it.each([
-  ["within a stream", oneWord, 20],
-  ["within a stream that is read on as long as possible", oneWord, 24],
+  ["during a stream", oneWord, 20],
+  ["during a stream that the gateway reads for the maximum time", oneWord, 24],
   ["before the first byte", () => noWord, 20],
 ] as const)(
   "an unsaved charge is logged before the platform ends the request of a client that disconnected %s",

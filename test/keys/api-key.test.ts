@@ -26,7 +26,7 @@ it("new keys have the documented prefix and are valid in their region and scope"
   }
 });
 
-it("keys of every listed secret are accepted, new ones use the first secret, and those of a removed secret are rejected", async () => {
+it("a key is valid under any listed secret, and rejected after its removal, while new keys use the first secret", async () => {
   const old = await mintKey({ home: "eu", scope: "regional", secrets: [a] });
   const fresh = await mintKey({ home: "eu", scope: "regional", secrets: [b, a] });
   expect(fresh.key.slice("svc_sk_eu_live_".length)).toMatch(/^b/);
@@ -35,12 +35,12 @@ it("keys of every listed secret are accepted, new ones use the first secret, and
   expect(await verifyKey(old.key, [b])).toBeNull();
 });
 
-it("a key ID with another secret is rejected, and its hash differs", async () => {
+it("a key ID with another secret is rejected, and has a different hash", async () => {
   const minted = await mintKey({ home: "eu", scope: "regional", secrets: [a] });
   expect(await verifyKey(minted.key, [{ id: "a", secret: b.secret }])).toBeNull();
 });
 
-it("a cached key is verified the same way, and rejected once its secret is removed", async () => {
+it("a cached key is verified in the same way, and rejected once its secret is removed", async () => {
   const { key, hash } = await mintKey({ home: "us", scope: "global", secrets: [a] });
   const secrets = [a, b];
   const first = await verifyKey(key, secrets);
@@ -105,7 +105,9 @@ it(`the gateway rejects ${FORGED} forged keys without an object call or a query`
   }
 });
 
-/** One flipped character in each position, swapped prefixes, malformed ones, then random tags. */
+/**
+ * One flipped character in each position, swapped prefixes, malformed keys, then random checksums.
+ */
 function* forgeries(key: string): Generator<string> {
   for (let i = 0; i < key.length; i++) {
     for (const other of BASE62) {

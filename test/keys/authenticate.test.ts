@@ -19,7 +19,9 @@ function authenticate(
 
 type Failing<Stub> = { readonly made: () => number; readonly stub: (name: string) => Stub };
 
-/** Stubs whose calls throw these errors one after the other, then real ones; counts how many were made. */
+/**
+ * Returns stubs whose calls throw these errors in order, then real ones. Counts the created stubs.
+ */
 function failing<Stub>(errors: readonly object[], real: (name: string) => Stub): Failing<Stub> {
   let made = 0;
   const stub = (name: string): Stub => {
@@ -35,7 +37,7 @@ function failing<Stub>(errors: readonly object[], real: (name: string) => Stub):
 const registerOf = (hash: string): ReturnType<KeyAdmitter["register"]> =>
   env.KEY_REGISTER.getByName(hash);
 const { wallet: walletOf } = admitting();
-/** A register of another region, whose book is here all the same. */
+/** A key object in another region, with this region's database. */
 const registerAway = (hash: string): ReturnType<KeyAdmitter["register"]> => {
   const register = env.KEY_REGISTER.getByName(hash);
   return { whose: () => register.whose(), admit: () => register.admit() };
@@ -118,21 +120,26 @@ it("authentication looks up a key's owner once, then calls only its wallet", asy
 });
 
 const FAULTS = [
-  ["one retryable error is retried on a fresh stub", [{ retryable: true }], 2, "admitted"],
-  ["two are not", [{ retryable: true }, { retryable: true }], 2, "storage_unavailable"],
+  ["a retryable error is retried with a new stub", [{ retryable: true }], 2, "admitted"],
   [
-    "what is overloaded is not asked again",
+    "a second retryable error is not retried",
+    [{ retryable: true }, { retryable: true }],
+    2,
+    "storage_unavailable",
+  ],
+  [
+    "an overloaded object is not called again",
     [{ overloaded: true, retryable: true }],
     1,
     "overloaded",
   ],
   [
-    "an overloaded one on the retry says so",
+    "an overloaded object at the retry is reported as overloaded",
     [{ retryable: true }, { overloaded: true }],
     2,
     "overloaded",
   ],
-  ["any other error is 503, never 401", [{}], 1, "storage_unavailable"],
+  ["any other error returns 503, never 401", [{}], 1, "storage_unavailable"],
 ] as const;
 
 it.each(FAULTS)(

@@ -45,7 +45,7 @@ test.each<[string | null, string | null, string | null, string?]>([
   [null, `svc_${"x".repeat(200)}`, null],
   [null, "", null],
 ])(
-  "Authorization %j and x-api-key %j mean the key %j, with a conflict: %s",
+  "the headers Authorization %j and x-api-key %j identify the key %j, with a conflict: %s",
   (authorization, apiKey, token, twoHeaders) => {
     const expected = twoHeaders === undefined ? { token } : { token, twoHeaders };
     expect(readCredential(authorization, apiKey)).toEqual(expected);

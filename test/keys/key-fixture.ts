@@ -16,14 +16,14 @@ import type { Scope } from "../../src/shared/key.ts";
 
 type MadeKey = { readonly key: string; readonly booked: StoredKey };
 
-/** The secrets that the tests' worker is configured with. */
+/** Returns the secrets in the tests' configuration. */
 export function keySecrets(): readonly KeySecret[] {
   const parsed = configOf(env);
   if (!parsed.ok) throw new Error("the tests' bindings are not valid");
   return parsed.config.keySecrets;
 }
 
-/** Both halves of authentication, as a request goes through them. */
+/** Authenticates a request completely, as the application does. */
 export async function authenticateBy(
   request: KeyVerification & KeyAdmitter,
 ): Promise<Result<Admitted>> {
@@ -31,7 +31,7 @@ export async function authenticateBy(
   return key.ok ? admitKey(key.value, request) : key;
 }
 
-/** What admits a key of this home, with nothing remembered of it. */
+/** Returns services that admit a key of this home region without a cache. */
 export function admitting(): KeyAdmitter {
   return {
     region: "eu",
@@ -41,7 +41,7 @@ export function admitting(): KeyAdmitter {
   };
 }
 
-/** A member of a new organization, in the book, and its wallet. */
+/** Creates a member of a new organization in the database, and the wallet. */
 export async function makeMember(): Promise<{ id: string; orgId: string }> {
   const [orgId, id] = [crypto.randomUUID(), crypto.randomUUID()];
   await env.DB.batch([
@@ -56,10 +56,10 @@ export async function makeMember(): Promise<{ id: string; orgId: string }> {
   return { id, orgId };
 }
 
-/** The hashes of all keys that tests of this run drafted since it was last cleared. */
+/** The hashes of all keys drafted since it was last cleared. */
 export const draftedHashes = new Set<string>();
 
-/** A key that is not in the book yet. */
+/** Returns a key that isn't in the database yet. */
 export async function draftKey(
   member: { id: string; orgId: string },
   wish: { rpmLimit?: number; scope?: Scope; createdAt?: number } = {},
@@ -88,7 +88,7 @@ export async function draftKey(
   return { key: minted.key, booked };
 }
 
-/** An active key in the database. */
+/** Creates an active key in the database. */
 export async function makeKey(wish: { rpmLimit?: number; scope?: Scope } = {}): Promise<MadeKey> {
   const made = await draftKey(await makeMember(), wish);
   const inserted = await insertKey(env.DB, made.booked, null);
@@ -96,13 +96,16 @@ export async function makeKey(wish: { rpmLimit?: number; scope?: Scope } = {}): 
   return made;
 }
 
-/** Shifts the clock of the worker and its objects; null puts it back. */
+/** Shifts the clock of the Worker and its objects. Null restores it. */
 export function shiftClock(offsetMs: number | null): void {
   if (offsetMs === null) delete env.CLOCK_OFFSET_MS;
   else env.CLOCK_OFFSET_MS = String(offsetMs);
 }
 
-/** For each test of a file: a watched book, and afterwards the real one, the real clock and no warning printed. */
+/**
+ * Watches the database in each test of a file, and restores it, the clock and the console's
+ * warnings afterwards.
+ */
 export function watchedWorld(): { readonly book: WatchedBook } {
   const world: { book?: WatchedBook } = {};
   beforeEach(() => {
@@ -122,7 +125,7 @@ export function watchedWorld(): { readonly book: WatchedBook } {
   };
 }
 
-/** Whether a statement is about keys that this test did not draft. */
+/** Reports whether a statement is about keys that this test did not draft. */
 function isOfOthers(values: readonly unknown[]): boolean {
   const hashes = values.flatMap((value) =>
     typeof value === "string" ? (value.match(/\b[0-9a-f]{64}\b/g) ?? []) : [],
@@ -131,8 +134,8 @@ function isOfOthers(values: readonly unknown[]): boolean {
 }
 
 /**
- * Counts statements, and lets a test hold back or break the book. What earlier tests' wallets note by alarms
- * is not counted. Put the real one back afterwards.
+ * Counts statements, and can delay or break the database. Ignores writes of earlier tests' wallets
+ * in alarms. Restore the real database afterwards.
  */
 export class WatchedBook {
   readonly #real = env.DB;
@@ -154,13 +157,15 @@ export class WatchedBook {
     });
   }
 
-  /** The statements about one key, by its hash: other tests' keys are noted too, by alarms. */
+  /**
+   * Returns the statements about one key by its hash, because alarms also write other tests' keys.
+   */
   about(hash: string): string[] {
     const isNamed = (value: unknown): boolean => typeof value === "string" && value.includes(hash);
     return this.#bound.filter(({ values }) => values.some(isNamed)).map(({ sql }) => sql);
   }
 
-  /** Answers wait from now on, after they were read, until `open` is called. */
+  /** Delays responses from now on until `open` is called. The statements run immediately. */
   hold(): void {
     this.#open = new Promise((resolve) => {
       this.#release = resolve;
@@ -178,7 +183,7 @@ export class WatchedBook {
   }
 
   #prepare(sql: string): D1PreparedStatement {
-    // objects of earlier files share the binding: ignore a wallet's publish
+    // Objects of earlier files share the binding, so a wallet's publish is ignored.
     if (!/\bkeys\b/.test(sql)) return this.#real.prepare(sql);
     if (this.broken) throw new Error("D1_ERROR: the book is down");
     const gate = this.#open;

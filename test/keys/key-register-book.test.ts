@@ -74,7 +74,7 @@ it("a key's object applies a limit changed in the database within a minute of us
   expect(await burst(booked.keyHash, 10)).toBe(2);
 });
 
-/** How often a use of a key was noted in the world.book. */
+/** Returns how often the database recorded a use of the key. */
 function uses(hash: string): number {
   return world.book.about(hash).filter((sql) => sql.includes("max(coalesce(last_used_at")).length;
 }
@@ -104,7 +104,7 @@ it("a key's object writes last_used_at at most once a minute, across evictions, 
   expect(await lastUsed()).toBe(ahead);
 });
 
-it("a key's object writes a use that another region reported a minute later, even after an eviction", async () => {
+it("a key's object writes a use reported a minute later by another region, even after an eviction", async () => {
   const { booked } = await makeKey({ scope: "global" });
   const lastUsed = async (): Promise<number> =>
     (await findKeyByHash(env.DB, booked.keyHash))?.lastUsedAt ?? 0;
@@ -129,7 +129,7 @@ it("a key's object writes a use that another region reported a minute later, eve
   expect(uses(booked.keyHash)).toBe(before);
 });
 
-it("a key's object admits a request without waiting for the database to record it", async () => {
+it("a key's object admits a request without waiting for the database to record its use", async () => {
   const { booked } = await makeKey();
   await registerOf(booked.keyHash).admit();
   shiftClock(MINUTE_MS + 1000);
@@ -138,7 +138,7 @@ it("a key's object admits a request without waiting for the database to record i
   world.book.open();
 });
 
-it("a key's object treats a key that disappeared from the database as unknown within a minute of use", async () => {
+it("a key's object rejects a key that disappeared from the database as unknown within a minute of use", async () => {
   const { booked } = await makeKey();
   await registerOf(booked.keyHash).admit();
   await env.DB.prepare("DELETE FROM keys WHERE id = ?").bind(booked.keyId).run();
@@ -161,7 +161,7 @@ it("a key's object returns 503 for the first use if the database is down, never 
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("admitted");
 });
 
-it("a key's object serves a known key if the database is down, even when it should record the use", async () => {
+it("a key's object serves a known key while the database is down, even if it should record the use", async () => {
   const { booked } = await makeKey({ rpmLimit: 10 });
   await registerOf(booked.keyHash).admit();
   world.book.broken = true;

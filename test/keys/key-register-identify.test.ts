@@ -63,7 +63,7 @@ it("the lookup of a key's owner fails for an unknown key, and stores nothing", a
   expect(tables).toEqual([]);
 });
 
-it("the lookup of a key's owner returns 503 for an unknown key while the database is down, but works for known ones", async () => {
+it("while the database is down, the lookup of a key's owner works only for cached keys, and otherwise returns 503", async () => {
   const { booked } = await makeKey();
   const { booked: known } = await makeKey();
   expect(await kindOf(known.keyHash)).toBe("identified");
@@ -72,7 +72,7 @@ it("the lookup of a key's owner returns 503 for an unknown key while the databas
   expect(await kindOf(known.keyHash)).toBe("identified");
 });
 
-it("the lookup of a key's owner writes the use once a minute, and then also learns of a revocation", async () => {
+it("the lookup of a key's owner writes the use once a minute, and then also detects a revocation", async () => {
   const { booked } = await makeKey();
   world.book.statements.length = 0;
   for (let i = 0; i < 5; i++) {

@@ -38,7 +38,7 @@ it("a key's object rejects a key that is revoked while the first read of the dat
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
 });
 
-it("a key's object rejects a key revoked while the object reads the database again", async () => {
+it("a key's object rejects a key that is revoked while the object reads the database again", async () => {
   const { booked } = await makeKey();
   world.book.hold();
   const first = registerOf(booked.keyHash).admit();
@@ -53,7 +53,7 @@ it("a key's object rejects a key revoked while the object reads the database aga
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
 });
 
-it("a key's object permanently rejects a key that only the database has as revoked, within a minute of use", async () => {
+it("a key's object permanently rejects a key within a minute of use if only the database has its revocation", async () => {
   const { booked } = await makeKey();
   await registerOf(booked.keyHash).admit();
   await revokeKey(env.DB, { keyId: booked.keyId, orgId: booked.orgId, revokedAt: 5 });

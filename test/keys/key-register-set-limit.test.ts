@@ -5,11 +5,11 @@ import type { KeyRegister } from "../../src/index.ts";
 import { makeKey, shiftClock, watchedWorld } from "./key-fixture.ts";
 import { burst, eventually, kindOf, registerOf, MINUTE_MS } from "./register-fixture.ts";
 
-/** The book itself: what a test holds back are the register's questions. */
+/** The database itself, because a test only delays the key object's queries. */
 const realBook = env.DB;
 const world = watchedWorld();
 
-/** What an operator's change does: the book first, then the register. */
+/** Changes a limit as an operator does: in the database, then in the key object. */
 async function change(booked: { keyId: string; keyHash: string }, limit: number): Promise<void> {
   await realBook
     .prepare("UPDATE keys SET rpm_limit = ? WHERE id = ?")
@@ -18,7 +18,7 @@ async function change(booked: { keyId: string; keyHash: string }, limit: number)
   await registerOf(booked.keyHash).setLimit(limit);
 }
 
-/** The limit that the register's storage has; null without a record. */
+/** Returns the limit in the key object's storage, or null without a record. */
 function storedLimit(hash: string): Promise<number | null> {
   return runInDurableObject(registerOf(hash), (_register: KeyRegister, { storage }) => {
     const tables = storage.sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'record'").toArray();
@@ -47,7 +47,7 @@ it("a key's object ignores an outdated limit in a first read that began before t
   expect(world.book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(2);
 });
 
-it("a key's object ignores an outdated limit that it was reading again before the change", async () => {
+it("a key's object ignores an outdated limit in a read that began before the change", async () => {
   const { booked } = await makeKey({ rpmLimit: 60 });
   await registerOf(booked.keyHash).admit();
   const notes = (): number =>
@@ -59,7 +59,7 @@ it("a key's object ignores an outdated limit that it was reading again before th
   await eventually(() => expect(notes()).toBe(2));
   await change(booked, 2);
   world.book.open();
-  // a second use is noted only after the first one's answer was taken
+  // A second use is recorded only after the first response was applied.
   shiftClock(2 * MINUTE_MS + 2000);
   world.book.hold();
   await registerOf(booked.keyHash).admit();

@@ -80,7 +80,7 @@ it("the list of keys contains only the organization's own keys, newest first, in
   expect(listed.map((booked) => keyRecord(booked, "eu", 0).revoked)).toEqual([false, true, false]);
 });
 
-it("a repeated revocation keeps the first time, and can't revoke another organization's key", async () => {
+it("a repeated revocation keeps the first time, and a revocation never affects another organization's key", async () => {
   const { booked } = await makeKey();
   const revoke = (orgId: string, revokedAt: number): ReturnType<typeof revokeKey> =>
     revokeKey(env.DB, { keyId: booked.keyId, orgId, revokedAt });

@@ -15,7 +15,7 @@ const SAID = {
 } as const;
 const NOW_MS = 1_790_000_000_000;
 
-it("a known caller's use in another region is reported at most every 15 s", () => {
+it("a known caller's use in another region is reported at most once per 15 s", () => {
   const callers = new KnownCallers();
   expect(callers.heardLately(KEY, NOW_MS)).toBeUndefined();
   expect(callers.hear(KEY, SAID, NOW_MS)).toMatchObject({ orgId: "org_1", keyId: "key_1" });
@@ -24,7 +24,7 @@ it("a known caller's use in another region is reported at most every 15 s", () =
   expect(callers.heardLately(KEY, NOW_MS + 15_000)).toBeUndefined();
 });
 
-it("the secrets of a known caller are reported separately, and not if they are used in the home region", () => {
+it("a known caller's secrets are reported separately, and only if used outside the home region", () => {
   const callers = new KnownCallers();
   callers.hear(KEY, SAID, NOW_MS);
   expect(callers.heardLately(SECOND, NOW_MS)).toBeUndefined();
@@ -34,7 +34,7 @@ it("the secrets of a known caller are reported separately, and not if they are u
   expect(callers.heardLately(SECOND, NOW_MS)).toBeUndefined();
 });
 
-it("a known caller is reported again after the wallet rejects its key as revoked", () => {
+it("a known caller is forgotten after the wallet rejects its key, so that the next use is reported again", () => {
   const callers = new KnownCallers();
   callers.hear(KEY, SAID, NOW_MS);
   callers.refused(KEY, { kind: "rate_limited", scope: "key", limit: 1, retryAfterMs: 1 });

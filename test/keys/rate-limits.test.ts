@@ -88,7 +88,7 @@ describe.each(Object.entries(OBJECTS))("a key's requests per minute, counted by 
     expect(worstMinute(trace)).toBe(60);
   });
 
-  it("equal the limit if the object is evicted between every two requests", async () => {
+  it("reach exactly the limit if the object is evicted between every two requests", async () => {
     const key = await open(5);
     let admitted = 0;
     for (let i = 0; i < 8; i++) {
@@ -98,7 +98,7 @@ describe.each(Object.entries(OBJECTS))("a key's requests per minute, counted by 
     expect(admitted).toBe(5);
   });
 
-  it("equal a limit of 1,000 for 64 concurrent callers, even after the ring buffer wraps", async () => {
+  it("reach exactly a limit of 1,000 for 64 concurrent callers, even after the ring buffer wraps around", async () => {
     const key = await open(1000);
     const round = async (): Promise<number> => {
       const callers = Array.from({ length: 64 }, async () => {
@@ -117,7 +117,7 @@ describe.each(Object.entries(OBJECTS))("a key's requests per minute, counted by 
     expect(await key.times()).toHaveLength(1000);
   });
 
-  it("continue after exactly the returned wait, which rejected requests don't extend", async () => {
+  it("become available after exactly the returned wait, which rejected requests don't extend", async () => {
     const key = await open(4);
     expect(await key.burst(4)).toBe(4);
     shiftClock(20_000);
@@ -132,7 +132,7 @@ describe.each(Object.entries(OBJECTS))("a key's requests per minute, counted by 
     expect((await key.admit()).ok).toBe(true);
   });
 
-  it("don't increase when the clock steps back 30 s, and continue when it steps forward", async () => {
+  it("don't increase if the clock steps back 30 s, and are available again if it steps forward", async () => {
     const key = await open(10);
     shiftClock(MINUTE_MS);
     expect(await key.burst(6)).toBe(6);
@@ -144,7 +144,7 @@ describe.each(Object.entries(OBJECTS))("a key's requests per minute, counted by 
     expect(await key.burst(20)).toBe(10);
   });
 
-  it("count future times as current after the clock steps back over a minute, with an alert", async () => {
+  it("count future times as current after the clock stepped back over a minute, with an alert", async () => {
     const alerts = vi.spyOn(console, "error").mockImplementation(() => undefined);
     const key = await open(10);
     const other = await key.sibling(2);
@@ -190,7 +190,7 @@ describe.each(Object.entries(OBJECTS))("a key's requests per minute, counted by 
     expect(admitted.slice(0, 11)).toEqual(Array.from({ length: 11 }, () => 0));
   });
 
-  it("can reach a raised limit immediately", async () => {
+  it("reach a raised limit immediately", async () => {
     const key = await open(5);
     expect(await key.burst(8)).toBe(5);
     await key.setLimit(12);
@@ -198,7 +198,7 @@ describe.each(Object.entries(OBJECTS))("a key's requests per minute, counted by 
     expect(worstMinute(await key.times())).toBe(12);
   });
 
-  it("have a changed limit after an eviction, for that key only", async () => {
+  it("keep a changed limit after an eviction, for that key only", async () => {
     const key = await open(60);
     const other = await key.sibling(4);
     expect([await key.burst(1), await other.burst(1)]).toEqual([1, 1]);
@@ -207,7 +207,7 @@ describe.each(Object.entries(OBJECTS))("a key's requests per minute, counted by 
     expect([await key.burst(5), await other.burst(5)]).toEqual([1, 3]);
   });
 
-  it("stay rejected after a revocation if the limit changes, whether the key was used or not", async () => {
+  it("stay rejected after a revocation even if the limit changes, whether the key was used or not", async () => {
     const key = await open(60);
     const unused = await key.sibling(60);
     expect((await key.admit()).ok).toBe(true);

@@ -7,7 +7,7 @@ afterEach(() => shiftClock(null));
 
 const hello = { model: "sandbox/echo", messages: [{ role: "user", content: "hello" }] };
 
-/** The seconds a refusal names; body and header must agree. */
+/** Returns the seconds in a 429, after checking that body and header agree. */
 async function retryAfter(response: Response): Promise<number> {
   expect(response.status).toBe(429);
   const { error } = await response.json<{ error: { type: string; retry_after: number } }>();

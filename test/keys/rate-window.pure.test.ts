@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { ADMISSIONS_MAX, RateWindow } from "../../src/shared/rate-window.ts";
 
-/** A window with its storage: restarting forgets all but what was stored. */
+/** A rate window with its storage. A restart keeps only what was stored. */
 class Stored {
   readonly rows = new Map<number, number>();
   window = new RateWindow();
@@ -21,7 +21,7 @@ class Stored {
   }
 }
 
-/** The most admissions in any 60 s, by brute force. */
+/** Returns the maximum admissions in any 60 s, by brute force. */
 function worstMinute(times: readonly number[]): number {
   return Math.max(
     0,
@@ -80,7 +80,7 @@ it("a rate limit admits one request after retryAfterMs, and none a millisecond e
   );
 });
 
-it("a rate limit reports in resetMs when a slot becomes free, and in retryAfterMs if none is left", () => {
+it("a rate limit returns in resetMs when a slot becomes free, and in retryAfterMs when the next request is admitted", () => {
   const stored = new Stored();
   expect(stored.request(3, 0)).toMatchObject({ remaining: 2, resetMs: 60_000 });
   expect(stored.request(3, 10_000)).toMatchObject({ remaining: 1, resetMs: 50_000 });
@@ -95,7 +95,7 @@ it("a rate limit's full ring buffer is restored in order from any rotation, even
       const stored = new Stored();
       const count = ADMISSIONS_MAX + more;
       for (let i = 0; i < count; i++) {
-        // Far enough apart for every request to pass, in ticks of equal times.
+        // Far enough apart that every request passes, in ticks of equal times.
         stored.request(ADMISSIONS_MAX, Math.floor(i / perTick) * 60_000 * perTick);
       }
       const before = stored.window.decide(ADMISSIONS_MAX, 1e12);

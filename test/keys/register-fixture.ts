@@ -10,7 +10,9 @@ export function registerOf(hash: string): DurableObjectStub<KeyRegister> {
   return env.KEY_REGISTER.getByName(hash);
 }
 
-/** How many of `count` requests at once are admitted; the others must be over the limit. */
+/**
+ * Returns how many of `count` concurrent requests are admitted. The others must be over the limit.
+ */
 export async function burst(hash: string, count: number): Promise<number> {
   const register = registerOf(hash);
   const answers = await Promise.all(Array.from({ length: count }, () => register.admit()));
@@ -21,12 +23,12 @@ export async function burst(hash: string, count: number): Promise<number> {
   return answers.filter((answer) => answer.ok).length;
 }
 
-/** `admitted`, or the kind of failure. */
+/** Returns `admitted` or the kind of failure. */
 export function kindOf(answer: Admission): string {
   return answer.ok ? "admitted" : answer.failure.kind;
 }
 
-/** What the register noted as its admissions, oldest first. */
+/** Returns the key object's stored admissions, oldest first. */
 export function storedTimes(hash: string): Promise<number[]> {
   return runInDurableObject(registerOf(hash), (_register: KeyRegister, state) =>
     state.storage.sql
@@ -36,7 +38,7 @@ export function storedTimes(hash: string): Promise<number[]> {
   );
 }
 
-/** The most admissions in any 60 s, by brute force. */
+/** Returns the maximum admissions in any 60 s, by brute force. */
 export function worstMinute(times: readonly number[]): number {
   return Math.max(
     0,
@@ -44,7 +46,7 @@ export function worstMinute(times: readonly number[]): number {
   );
 }
 
-/** Waits for what the register does after its answers: until `seen` holds. */
+/** Waits until `seen` holds, because the key object continues work after its responses. */
 export function eventually(seen: () => Promise<void> | void): Promise<void> {
   return vi.waitFor(seen, { timeout: 100_000, interval: 2 });
 }

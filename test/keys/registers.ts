@@ -1,9 +1,9 @@
 import { RateWindow, WINDOW_MS } from "../../src/shared/rate-window.ts";
 
-/** Whether one more request is admitted at a time, in ms; times never go backwards. */
+/** Reports whether one more request is admitted at a time in ms. Times never decrease. */
 export type Register = (nowMs: number) => boolean;
 
-/** The product's own rule. */
+/** The gateway's own rule. */
 export function exactLog(limit: number): Register {
   const window = new RateWindow();
   return (now) => {
@@ -13,7 +13,7 @@ export function exactLog(limit: number): Register {
   };
 }
 
-/** Counts anew from each full minute on. */
+/** Starts again at each full minute. */
 export function fixedWindow(limit: number): Register {
   let [minute, count] = [-1, 0];
   return (now) => {
@@ -25,7 +25,10 @@ export function fixedWindow(limit: number): Register {
   };
 }
 
-/** Two counters: this minute's, and the share of the last one's that the sliding minute still covers. */
+/**
+ * Two counters: this minute's, and the part of the previous minute's that the sliding minute still
+ * covers.
+ */
 export function slidingCounter(limit: number): Register {
   let [minute, count, last] = [-1, 0, 0];
   return (now) => {
@@ -41,7 +44,7 @@ export function slidingCounter(limit: number): Register {
   };
 }
 
-/** A bucket of `limit` that fills at `limit` a minute. */
+/** A bucket of `limit` requests that fills at `limit` per minute. */
 export function tokenBucket(limit: number): Register {
   let [level, at] = [limit, 0];
   return (now) => {
@@ -53,7 +56,7 @@ export function tokenBucket(limit: number): Register {
   };
 }
 
-/** Ours, and what others limit by. */
+/** The gateway's rate limiter, and common alternatives. */
 export const REGISTERS: Readonly<Record<string, (limit: number) => Register>> = {
   ours: exactLog,
   "fixed window": fixedWindow,
@@ -63,7 +66,7 @@ export const REGISTERS: Readonly<Record<string, (limit: number) => Register>> = 
 const LIMITS = [60, 1000];
 const MINUTES = 6;
 
-/** Times of requests for a limit, in order, ms from 0: what registers are tried by. */
+/** Times of requests for a limit in order, in ms from 0. */
 export const PATTERNS: Readonly<Record<string, (limit: number) => readonly number[]>> = {
   "constant flood": (limit) => evenly(0, MINUTES * WINDOW_MS, limit * 10),
   "idle, burst at a window's end, flood": (limit) => [
@@ -78,7 +81,7 @@ export const PATTERNS: Readonly<Record<string, (limit: number) => readonly numbe
   "Poisson overload": (limit) => poisson(MINUTES * WINDOW_MS, limit * 1.5),
 };
 
-/** The most admissions that lie within any 60 s, for the requests of a pattern. */
+/** Returns the maximum admissions in any 60 s for the requests of a pattern. */
 export function worstMinute(register: Register, times: readonly number[]): number {
   const admitted = times.filter((at) => register(at));
   let [most, first] = [0, 0];
@@ -89,7 +92,10 @@ export function worstMinute(register: Register, times: readonly number[]): numbe
   return most;
 }
 
-/** The worst of a register over its limit, in all patterns and for limits of 60 and 1000. */
+/**
+ * Returns the worst ratio of a rate limiter's admissions to its limit, over all patterns and limits
+ * of 60 and 1000.
+ */
 export function worstRatio(make: (limit: number) => Register): number {
   const ratios = LIMITS.flatMap((limit) =>
     Object.values(PATTERNS).map((times) => worstMinute(make(limit), times(limit)) / limit),
@@ -98,8 +104,8 @@ export function worstRatio(make: (limit: number) => Register): number {
 }
 
 /**
- * The most admissions of any 60 s that are certain: each happened somewhere from `from` to `to`, and all
- * that count lie in less than 60 s from the first `from` to the last `to`.
+ * Returns the maximum admissions in any 60 s that are certain. Each happened between `from` and
+ * `to`. All that count lie in less than 60 s from the first `from` to the last `to`.
  */
 export function mostWithin(
   admissions: readonly { readonly from: number; readonly to: number }[],
@@ -122,7 +128,7 @@ function evenly(from: number, to: number, perMinute: number): number[] {
   return Array.from({ length: Math.floor((to - from) / step) }, (_, i) => from + i * step);
 }
 
-/** Seeded, so that every run tries the same. */
+/** The seed is fixed, so that every run tests the same. */
 function poisson(until: number, perMinute: number): number[] {
   const times: number[] = [];
   let state = 20_261_121;

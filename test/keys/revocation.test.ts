@@ -26,8 +26,8 @@ function prepare(sql: string): D1PreparedStatement {
 }
 
 /**
- * The real register and book, noting the order of the steps; the first `faults` calls of the register
- * throw, and the first `deaf` ones of the outbox.
+ * Returns the real key object and database, which record the order of steps. The first `faults`
+ * calls of the key object and the first `deaf` ones of the outbox throw.
  */
 function services(
   at: number,
@@ -154,7 +154,7 @@ describe("the revocation of a key", () => {
     ["storage_unavailable", 2, [{ retryable: true }, { retryable: true }]],
     ["overloaded", 1, [{ overloaded: true }]],
   ] as const)(
-    "returns %s while the other region can't be notified, and notifies it on a retry",
+    "returns %s while the other region can't be notified, and completes on a retry",
     async (...given) => {
       const [kind, calls, deaf] = given;
       const { booked } = await makeKey({ scope: "global" });

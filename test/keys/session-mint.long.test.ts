@@ -13,7 +13,7 @@ const MINTED = 1_000_000;
 const OVER_HTTP = 5_000;
 const AT_ONCE = 50;
 
-/** An account that has told the book all that it had to tell. */
+/** Creates an account with nothing left to write to the database. */
 async function quietAccount(): Promise<Account> {
   const account = await openAccount();
   const wallet = env.WALLET.getByName(account.orgId);
@@ -23,13 +23,19 @@ async function quietAccount(): Promise<Account> {
 }
 
 interface Rows {
-  /** By table: rows of one organization in the region's book and in its wallet. */
+  /** The organization's rows by table, in the region's database and its wallet. */
   own: Record<string, number>;
-  /** Rows of every table of the book, and registers: other organizations' alarms go on meanwhile. */
+  /**
+   * Rows of all tables of the database, and key objects. Other organizations' alarms continue
+   * meanwhile.
+   */
   all: number;
 }
 
-/** Which rows of a table of the book are an organization's, by the columns that the table has. */
+/**
+ * Returns a condition for an organization's rows of a database table, by the columns that the table
+ * has.
+ */
 function ownRows(columns: string): string {
   if (columns.includes("org_id")) return "org_id = ?1";
   if (columns.includes("key_id")) return "key_id IN (SELECT id FROM keys WHERE org_id = ?1)";
@@ -44,7 +50,7 @@ async function everyRow(orgId: string): Promise<Rows> {
   const own: Record<string, number> = {};
   let all = (await listDurableObjectIds(env.KEY_REGISTER)).length;
   for (const { name, columns } of tables) {
-    if (name === "cursors") continue; // a row a sweep
+    if (name === "cursors") continue; // the sweep writes one row
     const counted = `SELECT count(*) AS n, count(*) FILTER (WHERE ${ownRows(columns)}) AS own FROM ${name}`;
     const row = await env.DB.prepare(counted).bind(orgId).first<{ n: number; own: number }>();
     own[`book ${name}`] = row?.own ?? 0;
@@ -60,7 +66,10 @@ async function everyRow(orgId: string): Promise<Rows> {
   return { own, all };
 }
 
-/** Nothing of the organization's was stored, nor anywhere a row for every fifth session. */
+/**
+ * Checks that the organization has no new rows, and that fewer rows than a fifth of the sessions
+ * were added anywhere.
+ */
 async function expectNothingStored(orgId: string, before: Rows, sessions: number): Promise<void> {
   const now = await everyRow(orgId);
   expect(now.own).toEqual(before.own);
@@ -107,7 +116,8 @@ it(`session tokens created over HTTP need no row until their first use, and forg
   const before = await everyRow(account.orgId);
   const tokens: string[] = [];
   while (tokens.length < OVER_HTTP) {
-    if (tokens.length % 500 === 0) shiftClock((tokens.length / 500) * 61_000); // a minute of its key's
+    // the key's requests per minute
+    if (tokens.length % 500 === 0) shiftClock((tokens.length / 500) * 61_000);
     const answers = await Promise.all(
       Array.from({ length: AT_ONCE }, () => send("/v1/sessions", { key: account.key, body: {} })),
     );

@@ -37,7 +37,7 @@ it("a session token with any changed character is rejected", async () => {
   }
 });
 
-it("a session token names its owner before its first use", async () => {
+it("a session token contains its owner before its first use", async () => {
   const { session } = await mintSession({ ...mint, secrets: [a] }, TERMS);
   const is = (of: { orgId: string } | { keyHash: string }) => isSessionOf(session.id, of, [b, a]);
   expect(await is({ orgId: "an organization" })).toBe(true);
@@ -46,7 +46,7 @@ it("a session token names its owner before its first use", async () => {
   expect(await is({ keyHash: "0e".repeat(32) })).toBe(false);
 });
 
-it(`session tokens have unique IDs: ${effort(2000, 20_000)} concurrent ones`, async () => {
+it(`session tokens have unique IDs if created concurrently: ${effort(2000, 20_000)} tokens`, async () => {
   const count = effort(2000, 20_000);
   const minted = await Promise.all(
     Array.from({ length: count }, () => mintSession({ ...mint, secrets: [a] }, TERMS)),

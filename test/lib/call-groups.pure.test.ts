@@ -12,12 +12,12 @@ import { afterTimeout } from "../../src/shared/timers.ts";
 
 type Call = {
   readonly parts: readonly number[];
-  /** The part that carries it. */
+  /** The call that transports it. */
   readonly by: number;
   readonly end: (error?: Error) => void;
 };
 
-/** An object that answers each part with its double; the calls that reach it, each until it is let go. */
+/** An object that doubles each part. Its calls end only when the test lets them. */
 class Outside {
   readonly calls: Call[] = [];
   readonly groups: CallGroups<number, number>;
@@ -58,7 +58,7 @@ function answerOf(answer: PartAnswer<number>): number {
   return answer.kind === "answered" ? answer.answer : Number.NaN;
 }
 
-/** Everybody has looked who waits. */
+/** Waits until all callers have checked for waiting parts. */
 async function settled(): Promise<void> {
   await vi.advanceTimersByTimeAsync(25);
 }
@@ -73,7 +73,7 @@ afterEach(() => {
 type Step = "ask" | "end" | "fail" | "hang" | "time";
 const STEPS: readonly Step[] = ["ask", "ask", "ask", "ask", "end", "end", "fail", "hang", "time"];
 
-/** Parts that are asked one after the other, and calls that end, fail or hang in any order. */
+/** Adds parts in sequence, whose calls end, fail or hang in any order. */
 class Run {
   readonly #outside: Outside;
   readonly #heard = new Map<number, number | string>();
@@ -92,7 +92,7 @@ class Run {
     await settled();
   }
 
-  /** Every call that is still open ends. */
+  /** Ends every open call. */
   async toTheEnd(): Promise<void> {
     do {
       for (const call of this.#open()) this.#end(call, "end");
@@ -100,11 +100,11 @@ class Run {
     } while (this.#open().length > 0);
   }
 
-  /** What was wrong: of every part and call that this run saw. */
+  /** Returns the faults in all parts and calls of this run. */
   faults(): string[] {
     const { sent } = this.#outside;
     const parts = sent.flat();
-    // only the caller of a hanging call may wait forever: waiting ones have a timer
+    // Only the caller of a hanging call can wait forever. Waiting parts have a timer.
     const carriers = new Set(this.#outside.calls.map(({ by }) => by));
     const all = Array.from({ length: this.#asked }, (_, i) => i + 1);
     return [
@@ -171,7 +171,7 @@ describe("a group of calls", () => {
     await expect(Promise.all(asked)).resolves.toEqual([...first, 11, 12, 13].map((n) => n * 2));
   });
 
-  it("continues although one call, of a canceled request, never ends", async () => {
+  it("continues if one call never ends because its request was canceled", async () => {
     const outside = new Outside();
     void outside.ask(1); // its call never ends
     const others = [2, 3].map((part) => outside.ask(part));
@@ -186,7 +186,7 @@ describe("a group of calls", () => {
     await expect(later).resolves.toBe(8);
   });
 
-  it("gives every part its own result, sends each once, and limits a call's size", async () => {
+  it("returns to every part its own result, sends each part once, and limits a call's size", async () => {
     const steps = fc.array(fc.constantFrom(...STEPS), { maxLength: 200 });
     await fc.assert(
       fc.asyncProperty(

@@ -6,7 +6,7 @@ const encoder = new TextEncoder();
 const REQUEST = { keyId: "key_1", orgId: "o", path: "/v1/embeddings", bytes: encoder.encode("{}") };
 
 describe("an Idempotency-Key", () => {
-  it("can have 1 to 255 of the characters ! to ~, and nothing else", () => {
+  it("may have 1 to 255 of the characters ! to ~, and no others", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary", maxLength: 300 }), (text) => {
         const codes = Array.from({ length: text.length }, (_, i) => text.charCodeAt(i));
@@ -22,7 +22,7 @@ describe("an Idempotency-Key", () => {
     expect(readIdempotencyKey(undefined)).toEqual({ ok: true, value: null });
   });
 
-  it("returns an error for two headers, which Headers joins", () => {
+  it("returns an error if sent in two headers, which Headers joins", () => {
     const headers = new Headers([
       ["idempotency-key", "a"],
       ["Idempotency-Key", "a"],
@@ -33,9 +33,10 @@ describe("an Idempotency-Key", () => {
 });
 
 describe("the fingerprint of a request", () => {
-  it("uses SHA-256 of the content, and reveals nothing about it", async () => {
+  it("equals a SHA-256 of the content, and reveals nothing about it", async () => {
     const found = await idempotencyOf("order-7", REQUEST);
-    // Computed by sha256sum from "key_1 order-7", and from "o /v1/embeddings " and the hash of "{}".
+    // Computed by sha256sum from "key_1 order-7", and from "o /v1/embeddings " and the hash of
+    // "{}".
     expect(found).toEqual({
       name: "c257b9b491680d301c89911f32f548dc95ae61882bff8c48c75dbe3e6502c7cf",
       body: "b757d265cae96c84931724d2c3454408fb6705edea6dd0e8fab096a6ddb1cc5e",

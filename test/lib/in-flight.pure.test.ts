@@ -24,14 +24,14 @@ function inFlight(limits: Partial<InFlightLimits> = {}): RequestMemory {
   return new RequestMemory({ ...LIMITS, ...limits });
 }
 
-/** A room that knows these keys, each of an organization of its own. */
+/** Returns the request memory, with each of these keys in a separate organization. */
 function roomOf(keys: readonly string[], limits: Partial<InFlightLimits> = {}): RequestMemory {
   const room = inFlight(limits);
   for (const key of keys) introduce(room, key, `of ${key}`);
   return room;
 }
 
-/** Places for requests of one key, until there is none, or so many. */
+/** Takes slots for requests of one key, up to a maximum or until none is left. */
 function takeAll(room: RequestMemory, key: string, most = Infinity): Slot[] {
   const slots: Slot[] = [];
   while (slots.length < most) {
@@ -42,7 +42,10 @@ function takeAll(room: RequestMemory, key: string, most = Infinity): Slot[] {
   return slots;
 }
 
-/** One request of a key whose organization the register has named: from then on the isolate knows it. */
+/**
+ * Takes one slot after the key object has identified the organization of the key, which the isolate
+ * caches.
+ */
 function introduce(room: RequestMemory, key: string, orgId: string): void {
   const slot = room.take(key, 0, 0);
   if (typeof slot === "string") throw new Error("no place to begin with");
@@ -55,8 +58,8 @@ function recordSecond(room: RequestMemory, startMs: number, delayMs: number): vo
   for (let ms = 0; ms < 1000; ms += 10) room.recordDelay(delayMs, startMs + ms);
 }
 
-describe("concurrent requests", () => {
-  it("get a slot each while another organization uses half of the slots", () => {
+describe("the limits on concurrent requests", () => {
+  it("give every request a slot while another organization uses half of the slots", () => {
     const room = roomOf(["hot", "a", "b", "c", "d", "e", "f", "g"]);
     expect(takeAll(room, "hot")).toHaveLength(6);
     expect(room.take("hot", 0, 0)).toBe("isolate");
@@ -64,7 +67,7 @@ describe("concurrent requests", () => {
     expect(room.take("g", 0, 0)).toBe("isolate");
   });
 
-  it("get a third of the slots each if two organizations use as many as they can", () => {
+  it("give two organizations that use as many slots as they can a third each", () => {
     const room = roomOf(["a", "b"]);
     const counts = { a: 0, b: 0 };
     for (let round = 0; round < 20; round++) {
@@ -75,7 +78,7 @@ describe("concurrent requests", () => {
     expect(counts).toEqual({ a: 4, b: 4 });
   });
 
-  it("get, with unknown keys, half of the slots together, even if that exceeds one organization's limit", () => {
+  it("give unknown keys together half of the slots, even if that exceeds one organization's limit", () => {
     const room = roomOf(["known"], { organizationMax: 3 });
     const unseen = Array.from({ length: 20 }, (_, index) => room.take(`unseen${index}`, 0, 0));
     expect(unseen.filter((slot) => typeof slot !== "string")).toHaveLength(6);
@@ -83,7 +86,7 @@ describe("concurrent requests", () => {
     expect(takeAll(room, "known")).toHaveLength(3);
   });
 
-  it("count, for one organization, against its own limit too, over all of its keys", () => {
+  it("apply to one organization over all of its keys", () => {
     const room = inFlight({ organizationMax: 3 });
     introduce(room, "one", "org");
     introduce(room, "two", "org");
@@ -93,7 +96,7 @@ describe("concurrent requests", () => {
     expect(typeof room.take("stranger", 0, 0)).toBe("object");
   });
 
-  it("leave slots for operators, people and new keys, whatever one of them uses", () => {
+  it("reserve slots for operators, people and new keys, whatever one of them uses", () => {
     const room = inFlight({ organizationMax: 3 });
     const takeAs = (owner: string): Slot | OverloadReason => room.take("", 0, 0, owner);
     for (let held = 0; held < 3; held++) expect(typeof takeAs("person:1")).toBe("object");
@@ -103,7 +106,7 @@ describe("concurrent requests", () => {
     expect(typeof room.take("new key", 0, 0)).toBe("object");
   });
 
-  it("count, with a new key, for its organization once it is known", () => {
+  it("count a request with a new key for its organization once the organization is known", () => {
     const room = inFlight({ organizationMax: 1 });
     const first = room.take("one", 0, 0);
     const second = room.take("two", 0, 0);
@@ -115,7 +118,7 @@ describe("concurrent requests", () => {
     expect(room.total.requests).toBe(0);
   });
 
-  it("give their slots back after a time if the platform ended them silently", () => {
+  it("free the slots of requests that the platform ended silently after a time", () => {
     const room = roomOf(["hot"], { organizationMax: 2 });
     takeAll(room, "hot");
     expect(room.take("hot", 0, 999)).toBe("organization");
@@ -124,7 +127,7 @@ describe("concurrent requests", () => {
   });
 });
 
-/** Timers that a test fires by hand. */
+/** Returns timers that a test fires manually. */
 function manualTimers() {
   const due = new Set<() => void>();
   const after: TimerFunction = (_, run) => {
@@ -134,8 +137,8 @@ function manualTimers() {
   return { after, fire: () => due.forEach((run) => run()), due };
 }
 
-describe("a paid request without memory", () => {
-  it("gets memory in turn: the organization with the fewest requests comes first", async () => {
+describe("a paid request that waits for memory", () => {
+  it("gets memory in turn, with the organization with the fewest requests first", async () => {
     const room = roomOf(["hot", "a", "b"]);
     const { after, due } = manualTimers();
     const hot = takeAll(room, "hot");
@@ -160,7 +163,7 @@ describe("a paid request without memory", () => {
     expect(due.size).toBe(0);
   });
 
-  it("returns the reason when its time is over, and uses no memory afterwards", async () => {
+  it("returns the reason when its waiting time is over, and uses no memory afterwards", async () => {
     const room = roomOf(["hot"]);
     const { after, fire } = manualTimers();
     const slots = takeAll(room, "hot");
@@ -171,7 +174,7 @@ describe("a paid request without memory", () => {
     expect(room.total.requests).toBe(0);
   });
 
-  it("comes after requests of its organization that already wait", () => {
+  it("waits for earlier requests of its organization", () => {
     const room = roomOf(["hot"]);
     const { after } = manualTimers();
     const [first] = takeAll(room, "hot");
@@ -181,7 +184,7 @@ describe("a paid request without memory", () => {
     expect(room.takeOrWait("hot", 0, 0, after)).toBeInstanceOf(Promise);
   });
 
-  it("returns an error immediately beyond 1,024 waiting requests, of which one organization gets half", () => {
+  it("fails immediately beyond 1,024 waiting requests, of which one organization gets half", () => {
     const room = roomOf(["hot", "other"]);
     const { after } = manualTimers();
     takeAll(room, "hot");
@@ -192,15 +195,15 @@ describe("a paid request without memory", () => {
     expect(waits("other")).toBe(true);
   });
 
-  it("returns an error immediately if OVERLOAD_WAIT_MS is 0", () => {
+  it("fails immediately if OVERLOAD_WAIT_MS is 0", () => {
     const room = roomOf(["hot"], { waitMs: 0 });
     takeAll(room, "hot");
     expect(room.takeOrWait("hot", 0, 0, manualTimers().after)).toBe("isolate");
   });
 });
 
-describe("concurrent request bodies", () => {
-  it("can have the maximum size only in an empty isolate, and only one of them", () => {
+describe("the memory limit for concurrent request bodies", () => {
+  it("accepts a body of the maximum size only in an empty isolate, and only one of them", () => {
     const room = roomOf(["a", "b"], BODIES);
     expect(typeof room.take("a", 20 * MIB, 0)).toBe("object");
     expect(room.take("a", 20 * MIB, 0)).toBe("bytes");
@@ -208,14 +211,14 @@ describe("concurrent request bodies", () => {
     expect(typeof room.take("b", 4 * MIB, 0)).toBe("object");
   });
 
-  it("can use all remaining memory if the bodies are small, even for the organization with the most requests", () => {
+  it("accepts small bodies up to all remaining memory, even from the organization with the most requests", () => {
     const room = inFlight(BODIES);
     room.take("a", 20 * MIB, 0);
     expect(room.take("a", SMALL_BODY_BYTES + 1, 0)).toBe("bytes");
     expect(typeof room.take("a", SMALL_BODY_BYTES, 0)).toBe("object");
   });
 
-  it("count by the bytes that have arrived if they have no declared length", () => {
+  it("counts bodies without a declared length by the bytes that have arrived", () => {
     const room = roomOf(["a", "b"], BODIES);
     const slot = room.take("a", 0, 0);
     if (typeof slot === "string") throw new Error("no place");
@@ -247,8 +250,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   }),
 );
 
-describe("concurrent requests in any order", () => {
-  it("never exceed a limit, and free every slot exactly once", () => {
+describe("the limits for concurrent requests in any order", () => {
+  it("never allow too many, and free every slot exactly once", () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
         const room = inFlight({ ...BODIES, organizationMax: 5 });
@@ -267,7 +270,7 @@ describe("concurrent requests in any order", () => {
 
 type World = { readonly live: Map<Slot, { org: string; bytes: number }>; readonly all: Slot[] };
 
-/** Does one step and compares the room with a plain list of what lives. */
+/** Runs one step, and compares the request memory with a plain list of open requests. */
 function take(room: RequestMemory, one: Step, { live, all }: World): void {
   if (one.do === "take") {
     const slot = room.take(`key${one.key}`, one.bytes, 0);
@@ -290,7 +293,7 @@ function take(room: RequestMemory, one: Step, { live, all }: World): void {
   }
 }
 
-/** Three keys of each of two organizations. */
+/** Changes a request of one of six keys, which belong to two organizations. */
 function change(slot: Slot, what: Exclude<Step["do"], "take">, live: World["live"]): void {
   const known = live.get(slot);
   const org = `org${Number(slot.keyHash.slice(-1)) % 2}`;
@@ -300,7 +303,7 @@ function change(slot: Slot, what: Exclude<Step["do"], "take">, live: World["live
   else if (what === "grow") refused = slot.grow(MIB);
   else refused = slot.handTo(org);
   if (known === undefined) {
-    expect(refused).toBeNull(); // it had ended: nothing happens
+    expect(refused).toBeNull(); // the request had ended, so nothing happens
     return;
   }
   if (what === "release" || (what === "hand" && refused !== null)) live.delete(slot);
@@ -309,10 +312,10 @@ function change(slot: Slot, what: Exclude<Step["do"], "take">, live: World["live
   else if (refused === null) known.bytes += MIB;
 }
 
-describe("an isolate with more to compute than it can", () => {
+describe("an isolate with an overloaded CPU", () => {
   const ROOM = { memoryMax: 3200 * MEMORY_PER_REQUEST, organizationMax: Infinity };
 
-  it("accepts no more requests of the largest organization while others have some", () => {
+  it("accepts no more requests of the organization with the most requests while others have some", () => {
     const room = roomOf(["hot", "small"], ROOM);
     takeAll(room, "hot", 1000);
     recordSecond(room, 0, 50);
@@ -336,7 +339,7 @@ describe("an isolate with more to compute than it can", () => {
     );
   });
 
-  it("accepts as many as before after a single stall", () => {
+  it("accepts as many requests as before after a single stall", () => {
     const room = roomOf(["hot", "small"], ROOM);
     takeAll(room, "hot", 1000);
     takeAll(room, "small", 1);
@@ -355,7 +358,7 @@ describe("an isolate with more to compute than it can", () => {
     expect(room.take("hot", 0, 0)).toBe("isolate");
   });
 
-  it("accepts more again when its timers are on time", () => {
+  it("accepts more requests again when its timers are on time", () => {
     const room = roomOf(["hot", "small"], ROOM);
     const hot = takeAll(room, "hot", 1000);
     takeAll(room, "small", 1);

@@ -18,7 +18,7 @@ const FULL: KeyTerms = {
   mayHold: true,
 };
 
-/** What comes back from a row with these columns. */
+/** Returns the limits that are read from a row with these columns. */
 function inRow(terms: KeyTerms, columns: readonly string[]): KeyTerms {
   const values = valuesOfTerms(terms, columns);
   const more = values.at(-1) ?? null;
@@ -27,16 +27,16 @@ function inRow(terms: KeyTerms, columns: readonly string[]): KeyTerms {
 }
 
 describe("a key's limits", () => {
-  it("stay the same in a database row and an object's storage", () => {
+  it("stay the same in a database row and in an object's storage", () => {
     for (const terms of [FULL, NO_TERMS, { ...NO_TERMS, allowedModels: ["smart", "a/*"] }]) {
       expect(inRow(terms, TERM_COLUMNS)).toEqual(terms);
-      expect(inRow(terms, ["tpm_limit"])).toEqual(terms); // a limit without a column of its own
+      expect(inRow(terms, ["tpm_limit"])).toEqual(terms); // a limit without its own column
       expect(termsOfText(termsText(terms))).toEqual(terms);
     }
     expect(termsText(NO_TERMS)).toBeNull();
   });
 
-  it("exist if any is set, even a budget of 0 and an empty list", () => {
+  it("exist if any limit is set, even a budget of 0 or an empty list", () => {
     expect(isLimited(NO_TERMS)).toBe(false);
     const one = {
       budgetMicro: micros(0),

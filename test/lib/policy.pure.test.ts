@@ -38,14 +38,14 @@ describe("a list of allowed models", () => {
     expect(allowsModel({ allowed_models: models, hasAliases: true }, { sent, id })).toBe(passes);
   });
 
-  it("allows no alias if it can't contain aliases", () => {
+  it("allows no alias unless hasAliases is set", () => {
     const names = { sent: "team/fast", id: "acme/one" };
     expect(allowsModel({ allowed_models: ["team/fast"] }, names)).toBe(false);
   });
 });
 
 describe("policies of several owners", () => {
-  it("allow the routes that each of them allows", () => {
+  it("allow only the routes that each policy allows", () => {
     fc.assert(
       fc.property(fc.array(policies, { maxLength: 4 }), (list) => {
         const layers = list.map((policy) => ({ ...policy, scope: "member" as const }));
@@ -58,7 +58,7 @@ describe("policies of several owners", () => {
     );
   });
 
-  it("count as narrower only if they allow no additional route", () => {
+  it("count as narrower than others only if they allow no additional route", () => {
     const orNull = fc.option(policies, { nil: null });
     fc.assert(
       fc.property(orNull, orNull, (before, after) => {

@@ -11,7 +11,7 @@ const privateNames = fc
   .map(([front, end]) => front + end);
 const bytes = fc.tuple(fc.nat(255), fc.nat(255), fc.nat(255), fc.nat(255));
 const wide = (digit: string): string => String.fromCodePoint(0xff10 + Number(digit));
-/** One IPv4 address in the ways that a URL's parser reads. */
+/** One IPv4 address in every notation that a URL parser accepts. */
 const ipv4 = fc
   .tuple(bytes, fc.constantFrom("dots", "hex", "octal", "whole", "short", "wide"))
   .map(([[a, b, c, d], how]) => {
@@ -25,7 +25,7 @@ const ipv4 = fc
     return dots.replaceAll(/\d/g, wide);
   });
 const ipv6 = fc.constantFrom("[::1]", "[2606:4700:4700::1111]", "[::ffff:10.0.0.1]", "[fe80::1]");
-/** A host as somebody may write it who wants it to be taken for another. */
+/** Returns a host in notations that hide its real address. */
 const spelled = (hosts: fc.Arbitrary<string>): fc.Arbitrary<string> =>
   fc
     .tuple(hosts, fc.boolean(), fc.boolean(), fc.constantFrom("", ".", "..", "...", "。"))
@@ -39,14 +39,14 @@ const rest = fc.constantFrom("", "/", "/a?b=c", "//a@b.dev/");
 const check = <T>(values: fc.Arbitrary<T>, holds: (value: T) => void): void =>
   fc.assert(fc.property(values, holds), { numRuns: effort(300, 20_000) });
 
-it("every spelling of a private address or name is rejected", () => {
+it("the check of public addresses rejects every spelling of a private address or name", () => {
   check(fc.tuple(spelled(fc.oneof(ipv4, ipv6, privateNames)), rest), ([host, path]) => {
     expect(parsePublicUrl(`https://${host}${path}`)).toBeTypeOf("string");
     expect(parseWebhookUrl(`https://${host}${path}`, true)).toBeTypeOf("string");
   });
 });
 
-it("a public name is accepted only on port 443, without a user, with at most one final dot", () => {
+it("the check of public addresses accepts a name only on port 443, without a user, and with at most one final dot", () => {
   const names = fc.tuple(
     fc.stringMatching(/^[a-z][a-z\d]{0,20}$/),
     fc.constantFrom("dev", "co.uk"),

@@ -25,7 +25,10 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-/** Calls that end as given, one after the other, the last one for ever; when each was made, and what came of them. */
+/**
+ * Runs calls with these results in order. The last one applies to all later calls. Returns the
+ * times of the calls and the result.
+ */
 function reached(...ends: readonly (Error | string | typeof never)[]) {
   const startMs = Date.now();
   const calls: number[] = [];
@@ -56,16 +59,19 @@ it("callObjectWithRetries retries a lost call after each pause, four calls in al
 it.each([
   ["the first call hangs", [never], 1],
   ["a later call hangs", [LOST, never], 2],
-] as const)("callObjectWithRetries ends when its time is over: %s", async (_, ends, calls) => {
-  const one = reached(...ends);
-  await vi.advanceTimersByTimeAsync(BUDGET_MS - 1);
-  expect(one.seen).toEqual({});
-  await vi.advanceTimersByTimeAsync(1);
-  expect(one.seen).toEqual({ result: UNAVAILABLE, atMs: BUDGET_MS });
-  expect(one.calls).toHaveLength(calls);
-});
+] as const)(
+  "callObjectWithRetries ends when its time limit is reached: %s",
+  async (_, ends, calls) => {
+    const one = reached(...ends);
+    await vi.advanceTimersByTimeAsync(BUDGET_MS - 1);
+    expect(one.seen).toEqual({});
+    await vi.advanceTimersByTimeAsync(1);
+    expect(one.seen).toEqual({ result: UNAVAILABLE, atMs: BUDGET_MS });
+    expect(one.calls).toHaveLength(calls);
+  },
+);
 
-it("callObjectWithRetries ends a pause between two calls when its time is over, without another call", async () => {
+it("callObjectWithRetries ends a pause between two calls when its time limit is reached, without another call", async () => {
   const late = (): Promise<Result<string>> =>
     new Promise((_, reject) => setTimeout(() => reject(LOST), BUDGET_MS - 100));
   const one = reached(LOST, late);
@@ -75,7 +81,7 @@ it("callObjectWithRetries ends a pause between two calls when its time is over, 
   expect(one.calls).toHaveLength(2);
 });
 
-it("callObjectWithRetries does not retry a call to an overloaded object, whose outcome is unknown only after a lost call", async () => {
+it("callObjectWithRetries doesn't retry an overloaded object, and returns an unknown outcome only after a lost call", async () => {
   const at = reached(OVERLOADED);
   const after = reached(LOST, OVERLOADED);
   await vi.runAllTimersAsync();

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { sha256 } from "../../src/shared/hash.ts";
 
-/** As the platform makes it. */
+/** Computes the hash with the platform's function. */
 async function awaited(text: string): Promise<string> {
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
   return [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, "0")).join("");

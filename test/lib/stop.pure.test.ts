@@ -16,7 +16,7 @@ it("a stop signal notifies every listener once, and no removed one", () => {
   expect(stop.aborted).toBe(true);
 });
 
-it("a stop signal ignores a listener added after the end, like an AbortSignal", () => {
+it("a stop signal ignores a listener that is added after the stop, like an AbortSignal", () => {
   const stop = new StopSource();
   stop.abort();
   const told: string[] = [];

@@ -5,7 +5,7 @@ import type * as Kept from "../fakes/stripe/objects.ts";
 
 const HOUR_MS = 3_600_000;
 
-/** A fake with a clock that the test moves, and Stripe's own client before it. */
+/** Returns a fake with a clock that the test sets, and Stripe's own client for it. */
 function withClient(taxPercent = 0) {
   const clock = { now: Date.UTC(2026, 10, 25, 12) };
   const fake = new FakeStripe({ now: () => clock.now, taxPercent });
@@ -55,7 +55,7 @@ async function boughtBy({ stripe, fake, expires_at }: Client) {
   return { customer: customer.id, session: session.id, intent };
 }
 
-/** An open invoice on the customer's kept card. */
+/** Creates an open invoice on the customer's saved card. */
 async function openInvoice({ stripe }: Client, customer: string, card: string): Promise<string> {
   const { id } = await stripe.invoices.create({
     customer,
@@ -77,8 +77,8 @@ const codeOf = (error: unknown): string | undefined =>
 const refused = async (asked: Promise<unknown>): Promise<string | undefined> =>
   asked.then(() => "accepted", codeOf);
 
-describe("a fake Stripe with Stripe's own client", () => {
-  it("sells by a checkout: charges the total with tax, keeps the card, and pays an invoice", async () => {
+describe("the fake Stripe, called with Stripe's own client,", () => {
+  it("sells through a checkout: it charges the total with tax, saves the card and pays an invoice", async () => {
     const client = withClient(19);
     const { session, intent, customer } = await boughtBy(client);
     const read = await client.stripe.checkout.sessions.retrieve(session, {
@@ -227,7 +227,7 @@ describe("the fake Stripe", () => {
     expect(client.fake.world.sessions.size).toBe(0);
   });
 
-  it("rejects another customer's card, a line on a finished invoice and a deleted customer", async () => {
+  it("rejects another customer's card, a line on a finalized invoice and a deleted customer", async () => {
     const client = withClient();
     const { customer, intent } = await boughtBy(client);
     const card = cardOf(intent);
@@ -250,7 +250,7 @@ describe("the fake Stripe", () => {
 });
 
 describe("a Stripe idempotency key", () => {
-  it("returns its result for a day, even an error, and rejects another request", async () => {
+  it("returns the first result for a day, even an error, and rejects a different request", async () => {
     const { stripe, fake, clock } = withClient();
     const key = { idempotencyKey: "cus:org" };
     const first = await stripe.customers.create({ name: "Acme" }, key);
@@ -271,7 +271,7 @@ describe("a Stripe idempotency key", () => {
   });
 
   it.each(["no_answer", "reset", "500", "409"] as const)(
-    "causes one effect, even if %s came before it or after",
+    "causes only one effect, even if %s came before it or after",
     async (kind) => {
       for (const when of ["before", "after"] as const) {
         const { stripe, fake } = withClient();
@@ -310,8 +310,8 @@ describe("a Stripe idempotency key", () => {
   });
 });
 
-describe("Stripe events", () => {
-  it("list newest first by page and type, with delays where configured, for thirty days", async () => {
+describe("the fake Stripe's events", () => {
+  it("appear newest first by page and type, with the configured delays, for thirty days", async () => {
     const { stripe, fake, clock } = withClient();
     await stripe.customers.create({});
     fake.hideEvents(600_000);
@@ -328,7 +328,7 @@ describe("Stripe events", () => {
     expect(await all()).toBe(0);
   });
 
-  it("survive a restart with everything else", async () => {
+  it("survive a restart together with all other data", async () => {
     const client = withClient();
     const { session, intent } = await boughtBy(client);
     const later = new FakeStripe({ now: () => client.clock.now + 1 });
@@ -339,7 +339,9 @@ describe("Stripe events", () => {
   });
 });
 
-/** Each field that the fake shows stands in Stripe's own types; one that does not is an error here. */
+/**
+ * Every field of the fake must exist in Stripe's own types. An unknown one is a type error here.
+ */
 type Known<Ours, Theirs> = Exclude<keyof Ours, keyof Theirs> extends never ? true : never;
 void ([true, true, true, true, true, true, true, true] satisfies [
   Known<Kept.Session, Stripe.Checkout.Session>,

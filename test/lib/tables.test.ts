@@ -16,12 +16,12 @@ const ONE: Tables = { name: "test", steps: [{ sql: "CREATE TABLE a (x)", readabl
 const TWO = after(ONE, "ALTER TABLE a ADD COLUMN y; CREATE TABLE b (x)", 1);
 const THREE = after(TWO, "ALTER TABLE a RENAME COLUMN x TO z", 3);
 
-/** The tables of the next program. */
+/** Returns the tables of the next release. */
 function after({ name, steps }: Tables, sql: string, readableBy: number): Tables {
   return { name, steps: [...steps, { sql, readableBy }] };
 }
 
-/** A storage in which nothing was ever stored. */
+/** Runs a function with an empty storage. */
 function inStorage<T>(run: (storage: DurableObjectStorage) => T): Promise<T> {
   const stub = stubOf(`tables-${crypto.randomUUID()}`);
   return runInDurableObject(stub, (_wallet, { storage }) => run(storage));
@@ -38,7 +38,7 @@ beforeEach(() => {
   vi.spyOn(console, "error").mockImplementation((line: string) => void log.push(line));
 });
 
-describe("the tables of an object", () => {
+describe("the tables of a Durable Object", () => {
   it("don't exist yet after a check", async () => {
     await inStorage((storage) => {
       expect(openTables(storage, ONE)).toBe(false);
@@ -61,7 +61,7 @@ describe("the tables of an object", () => {
     });
   });
 
-  it("work for the previous release and again for the newer one", async () => {
+  it("work for the previous release, and again for the newer release", async () => {
     await inStorage((storage) => {
       makeTables(storage, TWO);
       expect(openTables(storage, ONE)).toBe(true);
@@ -101,7 +101,7 @@ describe("the tables of an object", () => {
   });
 });
 
-it("a wallet that a release can't read is blocked for it, and kept for one that can", async () => {
+it("a wallet with tables that a release can't read is blocked in that release, but works in a newer one", async () => {
   const { stub } = await newWallet(100);
   const version = (readableBy: number): Promise<unknown> =>
     runInDurableObject(stub, (_wallet, { storage }) =>

@@ -14,14 +14,14 @@ function inFakeTime(run: () => void): void {
 
 const START = 5_000_000;
 
-/** One deadline: when it is set, how far ahead, and when it is taken back. */
+/** A deadline: when it is set, its delay, and when it is canceled. */
 const deadline = fc.record({
   setAt: fc.integer({ min: 1, max: 3000 }),
   ms: fc.oneof(...[50, 5000, 200_000].map((max) => fc.integer({ min: 1, max }))),
   cancelAfter: fc.option(fc.integer({ min: 1, max: 4000 }), { nil: null }),
 });
 
-it("a timer runs every deadline when due, none earlier, and no canceled one", () => {
+it("a shared timer runs each deadline when due, none earlier, and no canceled one", () => {
   const property = fc.property(fc.array(deadline, { maxLength: 8 }), (deadlines) => {
     inFakeTime(() => {
       const timers = new Timers();
@@ -45,9 +45,9 @@ it("a timer runs every deadline when due, none earlier, and no canceled one", ()
   fc.assert(property, { numRuns: 100 });
 });
 
-it("a timer sets one platform timer for a request of under a second, whatever its deadlines", () => {
+it("a shared timer sets one platform timer for a request shorter than a second, whatever its deadlines", () => {
   inFakeTime(() => {
-    // A spy would be restored to the fake timer after this file.
+    // Vitest would restore a spy to the fake timer after this file.
     const fakeTimeout = globalThis.setTimeout;
     let set = 0;
     globalThis.setTimeout = Object.assign(

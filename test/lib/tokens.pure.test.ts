@@ -14,7 +14,10 @@ const TOKENIZERS = [
   { factor: CL100K, encoding: getEncoding("cl100k_base") },
 ];
 
-/** The least part of a text's true tokens that its estimate covers, with either tokenizer's factor. */
+/**
+ * Returns the minimum part of a text's real token count that its estimate covers, for either
+ * tokenizer.
+ */
 function shareOf(text: string): number {
   const shares = TOKENIZERS.map(
     ({ factor, encoding }) =>
@@ -74,9 +77,9 @@ const WORDS =
   "The quick brown fox jumps över den lazy Hund, naïve façade; Привет мир! Καλημέρα κόσμε. 中文文本测试，这是。 日本語のテキスト 한국어 문장 שלום עולם مرحبا बच्चे สวัสดี tiếng Việt 😀🎉👩‍👩‍👧 const x = { a: [1, 2.5] };".split(
     " ",
   );
-/** Tokenizers take the square of a run's length. */
+/** Tokenizers need quadratic time for a long run. */
 const LENGTH = effort(100, 400);
-/** A run of one character, or of several of its kind. */
+/** Returns a run of one character, or of several of its kind. */
 const run = (characters: string) => {
   const one = fc.constantFrom(...Array.from(characters));
   const size = { minLength: 1, maxLength: LENGTH };
@@ -103,7 +106,7 @@ const ORDINARY = [
   run("😀🎉🚀❤👍🔥"),
 ];
 
-it("estimateTokens returns more than a third of a real tokenizer's count, whatever the text consists of", () => {
+it("estimateTokens returns more than a third of a real tokenizer's count for any text", () => {
   fc.assert(
     fc.property(fc.array(fc.oneof(...ORDINARY), { maxLength: 6 }), (pieces) => {
       expect(shareOf(pieces.join(""))).toBeGreaterThan(1 / 3);
@@ -112,7 +115,7 @@ it("estimateTokens returns more than a third of a real tokenizer's count, whatev
   );
 });
 
-it("estimateTokens returns more than a quarter of a real tokenizer's count, for characters of any script", () => {
+it("estimateTokens returns more than a quarter of a real tokenizer's count for characters of any script", () => {
   const noise = fc.string({ unit: "binary", maxLength: 200 }).map((text) => text.toWellFormed());
   const script = fc.integer({ min: 1, max: 0x1fff }).map((block) => block * 16);
   const letters = fc
@@ -164,7 +167,7 @@ it("estimateTokens is within 15 % of the real tokenizer, for prose in many langu
   }
 });
 
-it("estimateTokens is as exact if it only samples parts of a long text", () => {
+it("estimateTokens is equally exact if it only samples parts of a long text", () => {
   const prose = readFileSync("docs/security.md", "utf8");
   const long = [prose, ...Object.values(RIGHTS), prose].join("\n").repeat(12);
   const ratio =

@@ -5,7 +5,7 @@ import { METRICS, metricSeriesName } from "../../src/events/metrics/series.ts";
 import { ageGauges } from "../../src/events/metrics/views.ts";
 import { histogramOf, Tally } from "../../src/events/metrics/tally.ts";
 
-/** The samples of an exposition: series to value. */
+/** Parses the metrics text into values by series. */
 function samples(text: string): Map<string, number> {
   const lines = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
   return new Map(
@@ -16,7 +16,7 @@ function samples(text: string): Map<string, number> {
   );
 }
 
-it("the metrics text has counters with their labels, and each metric's help and type once", () => {
+it("the metrics text contains counters with their labels, and each metric's help and type once", () => {
   const tally = new Tally();
   tally.count("requests", { route: "/v1/models", status: "200" });
   tally.count("requests", { route: "/v1/models", status: "200" });
@@ -33,7 +33,7 @@ it("the metrics text has counters with their labels, and each metric's help and 
   );
 });
 
-it("the metrics text has cumulative buckets, with +Inf as count, and the sum of values", () => {
+it("the metrics text contains cumulative buckets with +Inf as the count, and the sum of the values", () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 400_000 }), { minLength: 1 }), (times) => {
       const tally = new Tally();
@@ -55,7 +55,7 @@ it("the metrics text has cumulative buckets, with +Inf as count, and the sum of 
   );
 });
 
-it("the metrics tally adds two batches, and is empty after it is taken", () => {
+it("the metrics tally adds two batches, and is empty after its counts are taken", () => {
   const one = new Tally();
   one.count("tokens", { model: "m", type: "input" }, 5);
   const first = one.take();

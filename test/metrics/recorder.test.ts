@@ -1,7 +1,7 @@
 import { expect, it, vi } from "vitest";
 import { MetricRecorder } from "../../src/events/metrics/tally.ts";
 
-it("the metrics recorder starts another transfer once the previous one has taken its counts", async () => {
+it("the metrics recorder starts another transfer once the previous transfer has taken its counts", async () => {
   const recorder = new MetricRecorder(0);
   const begun: Promise<unknown>[] = [];
   const added: object[] = [];

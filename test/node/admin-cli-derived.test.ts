@@ -87,7 +87,7 @@ it.each([
   ["keys create ORG --member owner@example.com --name A --scope none", 2, /Allowed choices are/],
   ["keys create ORG --member owner@example.com --name A --policy {", 2, /must be JSON/],
   ["webhooks test ORG whk_none", 1, /status 404/],
-])("the admin CLI exits for %s with %i", async (command, code, words) => {
+])("the admin CLI exits with the expected code for %s: %i", async (command, code, words) => {
   const ran = await operator.runs(command.replace("ORG", account.orgId).replace("KEY", keyId));
   expect(ran, ran.err).toMatchObject({ code, out: "" });
   expect(ran.err).toMatch(words);

@@ -47,7 +47,7 @@ function runsWith(command: string, ...lines: readonly string[]): Promise<Ran> {
 }
 const listed = (): Promise<string> => operator.prints("prices list");
 
-describe("turnpike prices", () => {
+describe("the command turnpike prices", () => {
   const HEAD = "list,item,input,output,percent";
   const [begins, later] = [dayIn(10), dayIn(20)];
   const RAISED = ["partners,sandbox/echo,2.5,2,", "partners,*,,,10"];
@@ -100,7 +100,7 @@ describe("turnpike prices", () => {
     expect(other.err).toContain("price_exists");
   });
 
-  it("compares a price with the percentage that it replaces", async () => {
+  it("compares a price with the price that it replaces, in percent", async () => {
     const list = "slips,openai/gpt-5-nano";
     const first = await runsWith(`prices post --from ${begins}`, HEAD, `${list},,,10`);
     expect(first, first.err).toMatchObject({ code: 0 });
@@ -157,7 +157,7 @@ describe("turnpike prices", () => {
   });
 });
 
-describe("turnpike margin and costs", () => {
+describe("the commands turnpike margin and costs", () => {
   it("print charges next to providers' costs, by model and organization", async () => {
     expect(await operator.prints(`margin ${DAYS} --by model`)).toMatch(
       /^\d{4}-\d\d-\d\d +sandbox\/echo +1 +0\.\d{6} +0\.\d{6} +-?0\.\d{6} +0$/m,

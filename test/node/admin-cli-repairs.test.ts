@@ -58,7 +58,7 @@ function logLine(account: Account, requestId: string, keyId: string, cost = 42):
   });
 }
 
-describe("turnpike reconcile", () => {
+describe("the command turnpike reconcile", () => {
   it("exits with 0 without differences, and with 1 if the database was changed", async () => {
     const [bent, straight] = [
       await Account.open(operator.region),
@@ -95,7 +95,7 @@ describe("turnpike reconcile", () => {
   });
 });
 
-describe("turnpike settle", () => {
+describe("the command turnpike settle", () => {
   it("charges a log line once, copied from npm start's log or wrangler's JSON", async () => {
     const account = await Account.open(operator.region);
     const keyId = await firstKeyOf(account);
@@ -125,7 +125,7 @@ describe("turnpike settle", () => {
   });
 });
 
-describe("turnpike rebuild-wallet", () => {
+describe("the command turnpike rebuild-wallet", () => {
   it("restores a lost wallet from the database, and rejects a healthy one", async () => {
     const account = await Account.open(operator.region);
     await account.published();
@@ -143,8 +143,8 @@ describe("turnpike rebuild-wallet", () => {
   });
 });
 
-describe("turnpike health", () => {
-  it("exits with 1 while the other region is unavailable, and finds nothing else", async () => {
+describe("the command turnpike health", () => {
+  it("exits with 1 while the other region is unavailable, and reports no other problem", async () => {
     const { code, out } = await operator.runs("health");
     expect(code).toBe(1);
     expect(out).toMatch(/region +eu\n.*database +available\n.*peers +us unavailable\n/s);

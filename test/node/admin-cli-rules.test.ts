@@ -97,7 +97,7 @@ const [one, two] = [unsavedLine("req_1"), unsavedLine("req_2")];
 const text = (value: object): string => JSON.stringify(value);
 const other = { event: "other" };
 
-describe("turnpike settle", () => {
+describe("the log reader of turnpike settle", () => {
   it.each([
     ["npm start", `[eu] ${text(other)}\n[eu] ${text(one)}\n[us] ${text(two)}`],
     [

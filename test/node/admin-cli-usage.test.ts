@@ -14,7 +14,7 @@ import { ADMIN_TOKEN } from "./support/two-regions.ts";
 const ORG = "0b5f2f5c-0000-4000-8000-000000000000";
 const URL_VARIABLES = { TURNPIKE_URL: "http://127.0.0.1:9", TURNPIKE_ADMIN_TOKEN: ADMIN_TOKEN };
 
-describe("wrong usage of the admin CLI", () => {
+describe("an invalid call of the admin CLI", () => {
   let asked = 0;
   let server: Server;
   let url: string;
@@ -83,7 +83,7 @@ describe("wrong usage of the admin CLI", () => {
     expect(ran.err).not.toContain("a".repeat(20));
   });
 
-  it("calls no region", () => {
+  it("fails before it calls any region", () => {
     expect(asked).toBe(0);
   });
 });
@@ -110,7 +110,7 @@ describe("--help of the admin CLI", () => {
 });
 
 describe("a failed call of the admin CLI", () => {
-  it("exits with 1 if nothing listens, and reports that nothing was changed", async () => {
+  it("exits with 1 if no server responds, and reports that nothing was changed", async () => {
     const variables = { ...URL_VARIABLES, TURNPIKE_URL: `http://127.0.0.1:${await freePort()}` };
     const ran = await runAdmin(["orgs", "suspend", ORG], { variables });
     expect(ran).toMatchObject({ code: 1, out: "" });
@@ -260,7 +260,7 @@ it.each([
   "payments_not_swept",
   "outbox_gave_up",
 ])(
-  "turnpike health exits with 1 if the region reports %s, and with 0 if it reports nothing",
+  "turnpike health exits with 1 if the region reports %s, and with 0 if it reports no problem",
   async (kind) => {
     const ran = await healthOf({ ...WELL, problems: [{ kind, message: "It is so." }] });
     expect(ran.code).toBe(1);
@@ -277,7 +277,7 @@ it("turnpike health lists routes in cooldown with reason and end, and exits with
   expect(ran.code).toBe(0);
 });
 
-describe("turnpike health --probe", () => {
+describe("the command turnpike health --probe", () => {
   const peers = [{ region: "us", url: "http://peer.test", answers: true }];
 
   it("pays for one short request in this region and one in the other, with the same key", async () => {
@@ -304,13 +304,13 @@ describe("turnpike health --probe", () => {
     expect(ran.out).toMatch(/^us +402 .*No money\.$/m);
   });
 
-  it("exits with 2 without a key, and calls nothing", async () => {
+  it("exits with 2 without a key, and calls no region", async () => {
     const ran = await healthOf({ ...WELL, peers }, ["--probe"]);
     expect(ran).toMatchObject({ code: 2, out: "", paid: [] });
   });
 });
 
-describe("--local of the admin CLI", () => {
+describe("the option --local of the admin CLI", () => {
   const directory = mkdtempSync(path.join(tmpdir(), "turnpike-local-"));
   afterAll(() => removeDirectory(directory));
 

@@ -66,7 +66,7 @@ describe("the operator's CLI", () => {
     );
   });
 
-  it("changes a role, and removes a member with its keys", async () => {
+  it("changes a member's role, and removes a member together with the member's keys", async () => {
     const { prints, runs } = operator;
     await prints(`${CREATE} --name Third --slug third`);
     await prints("credits add third --dollars 1 --reference invoice-1");
@@ -118,7 +118,7 @@ describe("the operator's CLI", () => {
   });
 });
 
-describe("an organization's balance in the CLI", () => {
+describe("an organization's balance in the operator's CLI", () => {
   it("changes by a signed correction, but not by a repeated reference", async () => {
     const { prints } = operator;
     await prints(`${CREATE} --name Sixth --slug sixth`);
@@ -140,7 +140,7 @@ describe("an organization's balance in the CLI", () => {
     ]);
   });
 
-  it("equals the sum of the ledger, which prints completely page by page", async () => {
+  it("equals the sum of the ledger, which is printed completely, page by page", async () => {
     const { orgId } = await Account.open(operator.region, { credits: 0 });
     const admin = { url: operator.region().adminUrl, token: ADMIN_TOKEN };
     for (let from = 0; from < 1005; from += 67) {
@@ -177,7 +177,7 @@ describe("an organization's balance in the CLI", () => {
     expect(await operator.prints(january)).toMatch(/^2020-01-01 to 2020-01-31\n/);
   });
 
-  it("causes an alert when it is low", async () => {
+  it("causes an alert when low", async () => {
     const low = await Account.open(operator.region);
     await low.settings({ lowBalanceThresholdMicro: 2_000_000 });
     expect(await operator.prints(`alerts ${low.orgId}`)).toMatch(
@@ -192,7 +192,7 @@ describe("an organization's balance in the CLI", () => {
 /** Removes the age of waiting messages, which grows between two responses. */
 const ageless = (text: string): string => text.replaceAll(/"oldest_ms":\d+/g, '"oldest_ms":0');
 
-it("the admin CLI prints the region's own response with --json", async () => {
+it("the admin CLI prints the region's response unchanged with --json", async () => {
   const { orgId } = account;
   const at = `/orgs/${orgId}`;
   const { keys } = JSON.parse(await operator.asked(`${at}/keys`)) as { keys: { id: string }[] };
@@ -215,7 +215,7 @@ it("the admin CLI prints the region's own response with --json", async () => {
   expect(ageless(health.out)).toBe(`${ageless(await operator.asked("/health"))}\n`);
 });
 
-it("the admin CLI prints how to continue a list", async () => {
+it("the admin CLI prints the command that continues a list", async () => {
   await Account.open(operator.region);
   expect((await operator.runs("orgs list --limit 1")).err).toMatch(
     /^1 of \d+. Continue with --offset 1\n$/,
@@ -236,7 +236,7 @@ describe("an error in the admin CLI", () => {
     expect(ran.err).toMatch(words);
   });
 
-  it("names the variable if the token is wrong", async () => {
+  it("names the variable of the token if the token is wrong", async () => {
     const ran = await runAdmin(["orgs", "list"], {
       variables: {
         TURNPIKE_URL: operator.region().url,

@@ -192,17 +192,17 @@ function runCrons(): void {
 
 const REASONS: readonly (readonly [what: string, alerts: readonly string[], Outage])[] = [
   [
-    "a dead provider key",
+    "a revoked provider key",
     ["TurnpikeProviderKeyRefused eu", "TurnpikeErrors eu"],
     { begin: () => (provider = failing(401)), end: () => (provider = healthy) },
   ],
   [
-    "a provider that answers 500",
+    "a provider that returns 500",
     ["TurnpikeErrors eu", "TurnpikeRoutesLeftOut eu"],
     { begin: () => (provider = failing(500)), end: () => (provider = healthy) },
   ],
   [
-    "a provider that answers 429",
+    "a provider that returns 429",
     ["TurnpikeErrors eu", "TurnpikeRoutesLeftOut eu"],
     {
       begin: () => (provider = failing(429, { "retry-after": "2" })),
@@ -215,7 +215,7 @@ const REASONS: readonly (readonly [what: string, alerts: readonly string[], Outa
     { begin: () => (provider = slow), end: () => (provider = healthy) },
   ],
   [
-    "an unreachable region and an outbox that waits for it",
+    "an unreachable region with a waiting outbox",
     ["TurnpikeSilent us", "TurnpikeOutboxLate eu"],
     {
       begin: async () => {
@@ -256,21 +256,24 @@ describe.skipIf(!HAS_PROMETHEUS)(
       stripe?.close();
     });
 
-    it("reports cron jobs that don't run, until they run", async () => {
+    it("raises an alert for cron jobs that don't run, until they run", async () => {
       const both = ["TurnpikeCronSilent eu", "TurnpikeCronSilent us"];
       await expect.poll(() => prometheus.firing(), PATIENT).toEqual(expect.arrayContaining(both));
       crons = setInterval(runCrons, 1000);
       await expectNothingFires();
     });
 
-    it.each(REASONS)("reports %s until it ends", async (_what, alerts, { begin, end }) => {
-      await expectNothingFires();
-      await begin();
-      await expect
-        .poll(() => prometheus.firing(), PATIENT)
-        .toEqual(expect.arrayContaining([...alerts]));
-      await end();
-      await expectNothingFires();
-    });
+    it.each(REASONS)(
+      "raises an alert for %s until it ends",
+      async (_what, alerts, { begin, end }) => {
+        await expectNothingFires();
+        await begin();
+        await expect
+          .poll(() => prometheus.firing(), PATIENT)
+          .toEqual(expect.arrayContaining([...alerts]));
+        await end();
+        await expectNothingFires();
+      },
+    );
   },
 );

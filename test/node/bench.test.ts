@@ -109,13 +109,13 @@ it.each<[name: string, value: number, mark?: string]>([
   ["others' total, p99, rise", 20, "ok"],
   ["hot one's shed", 50],
   ["others not served", 1, "OVER"],
-])("the benchmark derives from known measurements %s as %f", (name, value, said) => {
+])("the benchmark computes %s from known measurements: %f", (name, value, said) => {
   const figure = FIGURES.find((one) => one.name === name);
   expect(figure?.value).toBeCloseTo(value, 9);
   expect(figure === undefined ? "none" : mark(figure)).toContain(said ?? "");
 });
 
-it("the benchmark counts a figure that was not measured as over its budget", () => {
+it("the benchmark counts a figure that was not measured as a missed target", () => {
   expect(mark({ name: "x", value: NaN, unit: "", budget: 3 })).toBe("OVER");
 });
 
@@ -163,7 +163,7 @@ it("the benchmark counts rejected and failed requests as offered, but not as ach
   expect(step).toMatchObject({ offered: 100, achieved: 25 });
 });
 
-it("the benchmark measures times from when a request was due, including its delay", async () => {
+it("the benchmark measures times from the time when a request was due, including its delay", async () => {
   const BLOCKED_MS = 300;
   let answered = 0;
   const step = await offerTo((_request, response) => {

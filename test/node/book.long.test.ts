@@ -84,7 +84,7 @@ describe("the database", () => {
     expect((await account.book()).endUsers).toHaveLength(3);
   });
 
-  it("gets the wallet's changes automatically", async () => {
+  it("receives the wallet's changes automatically", async () => {
     const account = await open();
     const spent = await traffic(account, 1);
     await expect
@@ -92,7 +92,7 @@ describe("the database", () => {
       .toBe(CREDITS - spent);
   });
 
-  it("gets each change once after an outage, during which completions continue", async () => {
+  it("receives each change once after an outage, during which completions continue", async () => {
     const account = await open();
     let spent = await traffic(account, 8);
     await expectEqual(account, spent);
@@ -116,7 +116,7 @@ describe("the database", () => {
     expect(day?.["requests"]).toBe(208);
   });
 
-  it("gets all rows again at the next publish after they were deleted", async () => {
+  it("receives all rows again at the next publish after they were deleted", async () => {
     const account = await open();
     let spent = await traffic(account, 20);
     await expectEqual(account, spent);

@@ -72,7 +72,7 @@ function bodyOf(n: number): object {
   return { model: "deep/thinker", messages, ...cap, stream: n % 2 === 0 };
 }
 
-it(`a budget of $1 per 60 minutes holds at ${PER_SECOND} requests a second and when a region is killed`, async () => {
+it(`a budget of $1 per 60 minutes is never exceeded at ${PER_SECOND} requests a second, even if a region is killed`, async () => {
   const account = await openFar(regions);
   const url = `${regions.eu.baseUrl}/orgs/${account.orgId}/settings`;
   const headers = {

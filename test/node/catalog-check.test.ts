@@ -61,7 +61,7 @@ async function findingsOf(provider: string, ids: readonly string[], more?: Field
 
 describe("the catalog check", () => {
   it.each(Object.keys(FORMATS))(
-    "finds nothing in a complete model list of %s, and then a missing model",
+    "reports nothing for a complete model list of %s, and then a model that is missing in it",
     async (id) => {
       const ids = IDS(id);
       expect(ids.length).toBeGreaterThan(0);
@@ -92,14 +92,14 @@ describe("the catalog check", () => {
     ["groq", { active: false }, "retired", "now"],
     ["fireworks", { deprecationDate: { year: 2027, month: 1, day: 2 } }, "ending", "2027-01-02"],
     ["cohere", { is_deprecated: true }, "retired", "now"],
-  ])("reports an end of %s %j", async (provider, more, finding, detail) => {
+  ])("reports that a model ends: %s %j", async (provider, more, finding, detail) => {
     const [first] = IDS(provider);
     const found = await findingsOf(provider, IDS(provider), more);
     expect(found.length).toBeGreaterThan(0);
     for (const one of found) expect(one).toEqual([first, finding, detail]);
   });
 
-  it("reports only ends within the given days", async () => {
+  it("reports only models that end within the given number of days", async () => {
     expect(await findingsOf("openai", IDS("openai"), { shutdown_date: "2027-01-26" })).toEqual([]);
   });
 
@@ -205,9 +205,9 @@ const ROWS: Readonly<Record<string, readonly [row: Fields, ends: string | null]>
 /** Providers whose response is only the list. */
 const LISTS = new Set(["together", "elevenlabs"]);
 
-describe("a provider's model list", () => {
+describe("the parser of providers' model lists", () => {
   it.each(PROVIDER_LISTS.map(({ provider }) => provider))(
-    "is read with every documented field: %s",
+    "accepts every documented field: %s",
     async (provider) => {
       const list = PROVIDER_LISTS.find((one) => one.provider === provider);
       const [row, ends] = ROWS[provider] ?? [{}, null];
@@ -229,17 +229,20 @@ const BASE_PATHS: Readonly<Record<string, string>> = {
   cohere: "/v2",
 };
 
-it.each(PROVIDER_LISTS)("$provider's list is read below its base URL, also a proxy's", (list) => {
-  const base = BASE_PATHS[list.provider] ?? "/v1";
-  const { origin } = new URL(list.baseUrl);
-  for (const baseUrl of [list.baseUrl, origin + base, `${origin}${base}/`]) {
-    expect(listUrl({ ...list, baseUrl }).href).toBe(origin + list.path);
-  }
-  const baseUrl = `https://proxy.example/models${base}`;
-  expect(listUrl({ ...list, baseUrl }).href).toBe(`https://proxy.example/models${list.path}`);
-});
+it.each(PROVIDER_LISTS)(
+  "the catalog check reads the list of $provider below its base URL, even below a proxy's",
+  (list) => {
+    const base = BASE_PATHS[list.provider] ?? "/v1";
+    const { origin } = new URL(list.baseUrl);
+    for (const baseUrl of [list.baseUrl, origin + base, `${origin}${base}/`]) {
+      expect(listUrl({ ...list, baseUrl }).href).toBe(origin + list.path);
+    }
+    const baseUrl = `https://proxy.example/models${base}`;
+    expect(listUrl({ ...list, baseUrl }).href).toBe(`https://proxy.example/models${list.path}`);
+  },
+);
 
-describe("admin catalog check", () => {
+describe("the command admin catalog check", () => {
   let ids: readonly string[] = IDS("openai");
   let seenKey = "";
   const server = createServer((request, response) => {
@@ -269,7 +272,7 @@ describe("admin catalog check", () => {
       );
     });
 
-  it("exits with 0 without a finding, and prints which providers it didn't check", async () => {
+  it("exits with 0 without a finding, and prints the providers that it didn't check", async () => {
     const { code, out, error } = await run([]);
     expect([code, out]).toEqual([0, "Checked: openai. No differences.\n"]);
     expect(error).toContain("Not checked, because their keys aren't set: anthropic,");

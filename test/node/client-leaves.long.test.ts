@@ -83,8 +83,8 @@ const never = { model: "never", asked: 1, ...silent };
 const LEAVING: Readonly<Record<string, Leaving>> = {
   "before the headers of a stream": { model: "slow-stream", stream: true, asked: 1, micro: EXACT },
   "before the headers of JSON": { model: "slow-json", stream: false, asked: 1, micro: EXACT },
-  "before a stream that never comes": { ...never, stream: true },
-  "before JSON that never comes": { ...never, stream: false, byTime: true },
+  "before a stream that never starts": { ...never, stream: true },
+  "before a JSON response that never arrives": { ...never, stream: false, byTime: true },
   "while the first route is failing": {
     model: "slow-then-fails",
     stream: true,
@@ -104,7 +104,7 @@ const LEAVING: Readonly<Record<string, Leaving>> = {
     asked: 1,
     micro: EXACT,
   },
-  "in a stream whose usage never comes": {
+  "in a stream whose usage never arrives": {
     model: "no-usage",
     stream: true,
     seen: "Hello",

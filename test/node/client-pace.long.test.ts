@@ -78,7 +78,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([world.stop(), hurried.stop()]));
 
-it("a client that disconnects at any byte of small pieces pays the same as one that reads everything", async () => {
+it("a client that disconnects at any byte of a stream in small pieces pays the same as one that reads all of it", async () => {
   // With one token, the stream is almost over when any output arrives.
   const body = { messages: [{ role: "user", content: "Say it" }], max_tokens: 1, stream: true };
   const cuts = { atOnce: 24, every: 1 };
@@ -88,7 +88,7 @@ it("a client that disconnects at any byte of small pieces pays the same as one t
 });
 
 describe("a client that stops reading", () => {
-  it("pauses the provider's stream, and loses nothing", async () => {
+  it("pauses the provider's stream, and loses no data", async () => {
     const { key, orgId } = await world.organization(FLOOD_CREDITS);
     flooded = 0;
     const client = await world.open(key, "flood", { stream: true, max_tokens: FLOOD_TOKENS });
@@ -104,7 +104,7 @@ describe("a client that stops reading", () => {
     expect((await world.spent(orgId)).micro).toBe(EXACT);
   });
 
-  it("counts as disconnected after a while, and pays exactly the reported usage", async () => {
+  it("counts as disconnected after its time limit, and pays exactly the reported usage", async () => {
     const { key, orgId } = await hurried.organization(FLOOD_CREDITS);
     const client = await hurried.open(key, "stalling", { stream: true, max_tokens: FLOOD_TOKENS });
     await client.readUntil((received) => received.length > 1000);
@@ -116,7 +116,7 @@ describe("a client that stops reading", () => {
     await client.reset();
   });
 
-  it("still gets everything if it only closes its sending side", async () => {
+  it("still receives the whole stream if it closes only its sending side", async () => {
     const { key, orgId } = await world.organization();
     const client = await world.open(key, "late-usage", { stream: true });
     await client.readUntil((received) => received.includes("Hello"));

@@ -33,7 +33,7 @@ function expectOneAdmitted({ 429: refused, ...others }: Record<number, number>):
 }
 
 describe("concurrent first uses of a key with a limit of 1 in another region", () => {
-  it("get one admission, after one call to the home region for all of them", async () => {
+  it("get one admission, with one call to the home region for all of them", async () => {
     const account = await openFar(regions, 1);
     let counts: Record<number, number> = {};
     const seen = await askedOfEu(regions, async () => (counts = await callers(account)));
@@ -45,7 +45,7 @@ describe("concurrent first uses of a key with a limit of 1 in another region", (
   });
 
   it.each(["5xx", "drop", "reset-after"] as const)(
-    "return 503 for all while the home region can't identify the key (%s), and admit one afterwards",
+    "return 503 while the home region can't identify the key (%s), and get one admission afterwards",
     async (fault) => {
       const account = await openFar(regions, 1);
       await regions.toEu.set((operation) => (operation === "lookup" ? fault : "pass"));
@@ -60,7 +60,7 @@ describe("concurrent first uses of a key with a limit of 1 in another region", (
     },
   );
 
-  it("get one admission after at most one call and its retry while the home region is slow", async () => {
+  it("get one admission, with at most one call and its retry, while the home region is slow", async () => {
     const account = await openFar(regions, 1);
     regions.toEu.delayMs = 700;
     await regions.toEu.set((operation) => (operation === "lookup" ? "delay-reply" : "pass"));
@@ -82,7 +82,7 @@ describe("concurrent first uses of a key with a limit of 1 in another region", (
   });
 });
 
-it("a key stays revoked if it is revoked while the home region's response is on its way", async () => {
+it("a key stays revoked if it is revoked while the home region's response is in transit", async () => {
   // On a slow machine, the home region can respond before the revocation. The test then tries
   // another key.
   let isOverlapped = false;

@@ -31,7 +31,7 @@ const { packages } = read("package-lock.json") as {
 const nameOf = (place: string): string => place.slice(place.lastIndexOf("node_modules/") + 13);
 const installed = Object.entries(packages).filter(([place]) => place !== "");
 
-describe("dependencies", () => {
+describe("the dependencies of the repository", () => {
   it("add only three packages to the Worker; all others are for development", () => {
     const served = installed.filter(([, one]) => one.dev !== true).map(([place]) => nameOf(place));
     expect(served.toSorted()).toEqual(["hono", "oauth4webapi", "zod"]);
@@ -46,7 +46,7 @@ describe("dependencies", () => {
     }
   });
 
-  it("run install scripts of three packages only", () => {
+  it("run install scripts of only three packages", () => {
     const scripted = installed.filter(([, one]) => one.hasInstallScript === true);
     const names = scripted.map(([place]) => nameOf(place)).toSorted();
     expect(names).toEqual(["esbuild", "node", "workerd"]);
@@ -54,7 +54,7 @@ describe("dependencies", () => {
   });
 
   it.each(["", "test/clients/", "test/browser/"])(
-    "run no other script in %s, where tests and CI install them",
+    "run no other install script in %s, where tests and CI install them",
     (folder) => {
       const own = read(`${folder}package.json`) as Partial<Manifest>;
       const locked = read(`${folder}package-lock.json`) as { packages: Record<string, Locked> };
@@ -70,7 +70,7 @@ describe("dependencies", () => {
     },
   );
 
-  it("have a SHA-512, except binaries of platforms other than Linux x64 with glibc", () => {
+  it("have SHA-512 checksums, except binaries of platforms other than Linux x64 with glibc", () => {
     const unhashed = installed.filter(([, one]) => one.integrity?.startsWith("sha512-") !== true);
     for (const [place, { optional, dev, os = [], cpu = [], libc = [] }] of unhashed) {
       const isHere =

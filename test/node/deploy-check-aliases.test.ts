@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { aliasChanges } from "../../scripts/deploy/alias-changes.ts";
 
-describe("a changed alias in deploy:check", () => {
+describe("deploy:check of a changed alias", () => {
   const kinds = new Map([
     ["smart", "chat"],
     ["embeddings/cheapest", "embeddings"],
@@ -17,21 +17,26 @@ describe("a changed alias in deploy:check", () => {
     }).map(({ level, where }) => `${level} ${where}`);
 
   it.each([
-    ["the same", { "embeddings/cheapest": "a" }, { "embeddings/cheapest": "a" }, []],
-    ["a new one", {}, { "embeddings/cheapest": "a" }, []],
-    ["chat", { smart: "a" }, { smart: "b" }, ["note smart"]],
-    ["no chat any more", { smart: "a" }, {}, ["warning smart"]],
+    ["the same model", { "embeddings/cheapest": "a" }, { "embeddings/cheapest": "a" }, []],
+    ["a new alias", {}, { "embeddings/cheapest": "a" }, []],
+    ["another chat model", { smart: "a" }, { smart: "b" }, ["note smart"]],
+    ["a chat alias that is no longer available", { smart: "a" }, {}, ["warning smart"]],
     [
-      "other embeddings",
+      "another embeddings model",
       { "embeddings/cheapest": "a" },
       { "embeddings/cheapest": "b" },
       ["error embeddings/cheapest"],
     ],
-    ["no embeddings", { "embeddings/cheapest": "a" }, {}, ["error embeddings/cheapest"]],
-    ["a pin of other embeddings", { mine: "a" }, { mine: "embed/b" }, ["error mine"]],
-    ["a pin of other chat", { mine: "chat/b" }, { mine: "c" }, ["note mine"]],
-    ["a pin that is gone, of nobody knows what", { mine: "a" }, {}, ["error mine"]],
-  ])("causes the expected finding: %s", (_name, now, after, expected) => {
+    ["no embeddings model", { "embeddings/cheapest": "a" }, {}, ["error embeddings/cheapest"]],
+    [
+      "a fixed alias of another embeddings model",
+      { mine: "a" },
+      { mine: "embed/b" },
+      ["error mine"],
+    ],
+    ["a fixed alias of another chat model", { mine: "chat/b" }, { mine: "c" }, ["note mine"]],
+    ["a removed alias of an unknown kind", { mine: "a" }, {}, ["error mine"]],
+  ])("reports the expected finding: %s", (_name, now, after, expected) => {
     expect(changes(now, after)).toEqual(expected);
     const accepted = expected.map((line) => line.replace("error", "warning"));
     expect(changes(now, after, true)).toEqual(accepted);

@@ -9,7 +9,7 @@ const REQUIRED = EU_SECRETS.slice(0, 4);
 const files = new DeployFiles();
 afterAll(() => files.remove());
 
-describe("deploy:check --live", () => {
+describe("the command deploy:check --live", () => {
   let kept: KeptRegion;
   let file: string;
   beforeAll(async () => {

@@ -28,8 +28,8 @@ const prices = async (checking: Checking): Promise<string[]> => {
 const lines = (findings: readonly Finding[]): string[] =>
   findings.map(({ where, problem }) => `${where} ${problem}`);
 
-describe("deploy:check of a ready region", () => {
-  it("reports no error or warning, and a model for every alias", async () => {
+describe("deploy:check of a region that is ready", () => {
+  it("reports no error or warning, and prints a model for every alias", async () => {
     const report = await checked(files.write());
     expect(errors(report)).toEqual([]);
     expect(warnings(report)).toEqual([]);
@@ -49,7 +49,7 @@ describe("deploy:check of a ready region", () => {
   });
 });
 
-describe("deploy:check of a faulty region", () => {
+describe("deploy:check of a region with an error", () => {
   it.each(FAULTS)("reports one error with its remedy: %s", async (_name, changes, expected) => {
     const report = await checked(files.write(...changes));
     expect(lines(errors(report))).toEqual([expect.stringMatching(expected)]);
@@ -83,7 +83,7 @@ describe("a deploy:check warning", () => {
       /PROVIDERS has "own", which is not live: OWN_KEY is not set/,
     ],
     [
-      "a provider over plain http",
+      "a provider over plain HTTP",
       euVars(`${provider("").replace("https://own", "HTTP://own")}, ${model()}`),
       /PROVIDERS has "own" by http, where its key and every prompt can be read/,
     ],
@@ -142,7 +142,7 @@ describe("deploy:check of payments", () => {
       ["STRIPE_WEBHOOK_SECRETS is set, and STRIPE_SECRET_KEY is not: no credits are sold"],
     ],
     [
-      "a tax without sales",
+      "a tax setting without payment secrets",
       euVars('STRIPE_TAX = "on"'),
       EU_SECRETS,
       ["STRIPE_TAX is on, and STRIPE_SECRET_KEY is not set: no credits are sold"],
@@ -153,7 +153,7 @@ describe("deploy:check of payments", () => {
     expect(lines(warnings(report))).toEqual(expected);
   });
 
-  it("reports a key without its endpoint's secret, and a key in the file without printing it", async () => {
+  it("reports a key without its endpoint's secret, and a key in the file, which it doesn't print", async () => {
     const names = [...EU_SECRETS, "STRIPE_SECRET_KEY"];
     const half = await checked(files.write(euVars('STRIPE_TAX = "off"')), { names });
     expect(lines(errors(half))).toEqual([
@@ -166,7 +166,7 @@ describe("deploy:check of payments", () => {
     expect(JSON.stringify(open.findings)).not.toContain("0123456789");
   });
 
-  it("reports whether the key must be live or for testing, with and without the sandbox", async () => {
+  it("reports that the key must be live, or a test key with the sandbox", async () => {
     const modes = [];
     for (const vars of ['STRIPE_TAX = "off"', 'STRIPE_TAX = "off", SANDBOX = "on"']) {
       const { findings } = await checked(files.write(euVars(vars)), { names: BOTH });

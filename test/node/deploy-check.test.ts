@@ -63,13 +63,13 @@ describe("the exit code of deploy:check", () => {
     });
   });
 
-  it("equals 0 for the US, whose secrets have different names", async () => {
+  it("equals 0 for a US region, whose secrets have different names", async () => {
     const names = "KEY_SECRETS,ADMIN_TOKEN,PEER_OUT_EU,PEER_IN_EU,OPENAI_API_KEY";
     const given = ["--env", "us", "--config", files.write(), "--set", names];
     expect(await run(given)).toMatchObject({ code: 0 });
   });
 
-  it("equals 1 for the repository's own file, with the values to fill in", async () => {
+  it("equals 1 for the repository's own wrangler.toml, with the values to fill in", async () => {
     const given = ["--env", "eu", "--config", "wrangler.toml", "--set", NAMES];
     const { code, said } = await run(given);
     expect(code).toBe(1);
@@ -83,9 +83,9 @@ describe("the exit code of deploy:check", () => {
     ["no region", []],
     ["an unknown region", ["--env", "fr"]],
     ["an unknown option", ["--env", "eu", "--force"]],
-    ["values for names", ["--env", "eu", "--set", `KEY_SECRETS=${CANARY}`]],
+    ["values instead of names", ["--env", "eu", "--set", `KEY_SECRETS=${CANARY}`]],
     ["--live without its token", ["--env", "eu", "--live", "https://eu.gateway.test"]],
-    ["--live over http", ["--env", "eu", "--live", "http://eu.gateway.test"]],
+    ["--live over plain HTTP", ["--env", "eu", "--live", "http://eu.gateway.test"]],
     ["a secret as an argument", ["--env", "eu", CANARY]],
   ])("equals 2 for %s", async (_name, given) => {
     expect(await run(given)).toMatchObject({ code: 2 });
@@ -98,8 +98,8 @@ describe("the exit code of deploy:check", () => {
   });
 });
 
-describe("deploy:check's check of secrets", () => {
-  it("reads only the names of the secrets, with wrangler, for this region and file", async () => {
+describe("deploy:check's list of secrets", () => {
+  it("contains only names, which wrangler reads for this region and file", async () => {
     const given = path.join(files.directory, "given");
     const said = await asked(`echo "$@" >> ${given}; echo '${listed(EU_SECRETS)}'`);
     expect(said).toMatchObject({ ready: true, assumed: [] });
@@ -108,7 +108,7 @@ describe("deploy:check's check of secrets", () => {
     );
   });
 
-  it("reports each missing secret as an error with the command that sets it", async () => {
+  it("leads to an error for each missing secret, with the command that sets the secret", async () => {
     const said = await asked(`echo '${listed(["ADMIN_TOKEN", "PEER_IN_US_NEXT"])}'`);
     expect(said.ready).toBe(false);
     const missing = unset(said);
@@ -123,7 +123,7 @@ describe("deploy:check's check of secrets", () => {
     );
   });
 
-  it("treats a missing Worker as a Worker without secrets", async () => {
+  it("contains nothing for a Worker that doesn't exist yet", async () => {
     const said = await asked(`echo 'Worker "turnpike-eu" (env: eu) not found.' >&2; exit 1`);
     expect(unset(said).map(({ where }) => where)).toEqual(REQUIRED);
   });
@@ -133,7 +133,7 @@ describe("deploy:check's check of secrets", () => {
     ["prints something else", `echo 'You are logged in: ${CANARY}'`],
     ["lists no names", `echo '[{"value":"${CANARY}"}]'`],
     ["is killed", "kill -9 $$"],
-  ])("warns with a remedy and its assumption if wrangler %s", async (_name, script) => {
+  ])("becomes a warning with a remedy and an assumption if wrangler %s", async (_name, script) => {
     const said = await asked(script);
     expect(said).toMatchObject({ ready: true, assumed: PROVIDER_SECRETS });
     const unknown = said.findings.find(({ where }) => where === "secrets");
@@ -143,7 +143,7 @@ describe("deploy:check's check of secrets", () => {
     }
   });
 
-  it("fails without a login, and opens no browser", async () => {
+  it("can't be read without a login, for which no browser opens", async () => {
     const home = { HOME: files.directory, XDG_CONFIG_HOME: files.directory };
     const { code, said } = await run(["--env", "eu", "--config", files.write()], home);
     expect(code).toBe(0);
@@ -154,10 +154,10 @@ describe("deploy:check's check of secrets", () => {
   });
 });
 
-describe("deploy:check's check of migrations", () => {
+describe("deploy:check's list of applied migrations", () => {
   const own = readMigrations().map(({ name }) => name);
 
-  it("reports nothing if the database has applied all", async () => {
+  it("leads to no finding if the database has applied all migrations", async () => {
     expect(await saidOfMigrations(applied(own))).toEqual({ ready: true, found: [] });
     expect(readFileSync(path.join(files.directory, "d1"), "utf8")).toMatch(
       /^d1 execute DB --env eu --remote --json --config \S+ --command SELECT name FROM d1_migrations/,
@@ -165,16 +165,19 @@ describe("deploy:check's check of migrations", () => {
   });
 
   it.each([
-    ["a missing one", applied(own.slice(1))],
+    ["a missing migration", applied(own.slice(1))],
     ["a new database", "echo 'no such table: d1_migrations' >&2; exit 1"],
-  ])("reports an error with the command that applies them: %s", async (_name, answer) => {
-    const { ready, found } = await saidOfMigrations(answer);
-    expect(ready).toBe(false);
-    expect(found[0]).toMatchObject({ level: "error", problem: `the database lacks ${own[0]}` });
-    expect(found[0]?.remedy).toContain("npx wrangler d1 migrations apply turnpike-eu --env eu");
-  });
+  ])(
+    "leads to an error with the command that applies the missing ones: %s",
+    async (_name, answer) => {
+      const { ready, found } = await saidOfMigrations(answer);
+      expect(ready).toBe(false);
+      expect(found[0]).toMatchObject({ level: "error", problem: `the database lacks ${own[0]}` });
+      expect(found[0]?.remedy).toContain("npx wrangler d1 migrations apply turnpike-eu --env eu");
+    },
+  );
 
-  it("reports a note for a migration of a newer release, which this release works with", async () => {
+  it("leads to a note for a migration of a newer release, which this release supports", async () => {
     const { ready, found } = await saidOfMigrations(applied([...own, "9999_newer.sql"]));
     expect(ready).toBe(true);
     expect(found).toMatchObject([{ level: "note" }]);
@@ -184,7 +187,7 @@ describe("deploy:check's check of migrations", () => {
   it.each([
     ["is unavailable", "exit 1"],
     ["returns something else", "echo '{}'"],
-  ])("warns with a remedy if the database %s", async (_name, answer) => {
+  ])("becomes a warning with a remedy if the database %s", async (_name, answer) => {
     const { ready, found } = await saidOfMigrations(answer);
     expect(ready).toBe(true);
     expect(found).toMatchObject([{ level: "warning" }]);
@@ -192,7 +195,7 @@ describe("deploy:check's check of migrations", () => {
   });
 });
 
-describe("a secret's value in a configuration", () => {
+describe("a secret's value in a checked configuration", () => {
   it.each([
     ["among the vars", euVars(`PEER_IN_US_NEXT = "${CANARY}"`)],
     ["under its own name", euVars(`MY_KEY = "${CANARY}"`)],

@@ -132,7 +132,7 @@ it("wrangler accepts the configuration of a single region without link secrets",
   removeDirectory(place);
 });
 
-it("deploy:check and builds reject wrangler.json after an update of the repository until it is rebuilt", async () => {
+it("deploy:check and builds reject an outdated wrangler.json until it is rebuilt from the repository's file", async () => {
   writeFileSync(
     at(SHARED_FILE),
     readPage("wrangler.toml").replace("max_delay = 300", "max_delay = 60"),
@@ -143,7 +143,7 @@ it("deploy:check and builds reject wrangler.json after an update of the reposito
   expect(await stale()).toEqual([]);
 });
 
-it("deploy:config merges values over a configuration, keeps all others, and changes nothing if repeated", () => {
+it("deploy:config merges values into a configuration, keeps all others, and changes nothing if repeated", () => {
   const leaf = fc.oneof(fc.string(), fc.integer(), fc.array(fc.string()));
   const binding = fc.record({ binding: fc.constantFrom("A", "B", "C"), id: fc.string() });
   const bindings = fc.uniqueArray(binding, { selector: (one) => one.binding });
@@ -161,7 +161,7 @@ it("deploy:config merges values over a configuration, keeps all others, and chan
   );
 });
 
-it("deploy:check warns of a sandbox that a secret enables, with the command that disables it", async () => {
+it("deploy:check warns of a sandbox that is enabled by a secret, with the command that disables it", async () => {
   const names = new Set([...EU_SECRETS, "SANDBOX"]);
   const { ready, findings } = await checked(files.write(), { names });
   const found = findings.filter(({ where }) => where === "SANDBOX");
@@ -195,7 +195,7 @@ function wrongIn(line: string): string[] {
     .map((word) => `${word} of: ${line}`);
 }
 
-it("every wrangler command and option in deploy:check's output exists", () => {
+it("every wrangler command and option that deploy:check prints exists", () => {
   const scripts = readdirSync(path.join(ROOT, "scripts"), { recursive: true, encoding: "utf8" });
   const sources = [
     ...pagePaths(),

@@ -69,7 +69,7 @@ const sell = async (client: Stripe): Promise<Stripe.Checkout.Session> => {
 const press = (url: string, fields: Record<string, string>): Promise<Response> =>
   fetch(url, { method: "POST", body: new URLSearchParams(fields), redirect: "manual" });
 
-it("npm start's Stripe replacement has a payment page with buttons, and sends valid webhooks until they are accepted", async () => {
+it("npm start's simulated Stripe has a payment page with buttons, and repeats signed webhooks until they are accepted", async () => {
   const { served, client } = await serve();
   const { heard, url: endpoint } = await receive();
   served.sendTo([{ url: endpoint, secrets: SECRETS }]);
@@ -96,7 +96,7 @@ it("npm start's Stripe replacement has a payment page with buttons, and sends va
   await expect.poll(() => heard.length).toBe(served.fake.events.length * SECRETS.length);
 });
 
-it("npm start's Stripe replacement keeps its state across a restart, and drops responses if configured", async () => {
+it("npm start's simulated Stripe keeps its state across a restart, and drops responses if configured", async () => {
   const directory = mkdtempSync(path.join(tmpdir(), "turnpike-stripe-"));
   const before = await serve(directory);
   const { id } = await sell(before.client);

@@ -113,13 +113,13 @@ it("npm start prints a login link that creates an account", async () => {
   expect(await enterLocally(url, account, "log_in")).toBe("/console/#/");
 });
 
-it("npm start makes the demo's secrets readable for their owner only", () => {
+it("npm start makes the demo's secrets readable only for their owner", () => {
   for (const file of ["demo.json", "secrets.json"]) {
     expect(statSync(path.join(directory, file)).mode & 0o777).toBe(0o600);
   }
 });
 
-it("npm start adds missing secrets to an older state, and keeps the others", () => {
+it("npm start adds missing secrets to an older state folder, and keeps the existing ones", () => {
   const older = path.join(directory, "older");
   mkdirSync(older);
   const kept = { KEY_SECRETS: `a:${"k".repeat(64)}`, ADMIN_TOKEN: "t".repeat(64) };

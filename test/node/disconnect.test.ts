@@ -33,7 +33,7 @@ describe.each([...DOOR_ROWS, ...NATIVE_ROWS])(
     const { good: model } = row.models;
     const shapes = shapesOf(row);
     for (const { shape, stream, text } of SHAPES.filter((one) => shapes.includes(one.stream))) {
-      it(`pays once for the generated output, at every byte, by ${EVERY}, of ${shape}`, async () => {
+      it(`pays once for the generated output, at every byte (step ${EVERY}, ${shape})`, async () => {
         const cuts = { atOnce: 8, every: EVERY, path: row.path };
         const body = row.body({ model, text, stream });
         const points = await leaveAtEveryByte(regions.eu, body, cuts);

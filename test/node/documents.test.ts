@@ -106,7 +106,7 @@ it("the documentation site sets strict-transport-security, even without the Work
   }
 });
 
-it("the Worker serves /openapi.json and /llms.txt next to the API's own paths", async () => {
+it("the Worker serves /openapi.json and /llms.txt in addition to the API's own paths", async () => {
   const { openapi, paths } = JSON.parse((await get("/openapi.json")).text) as {
     openapi: string;
     paths: object;
@@ -120,7 +120,7 @@ it("the Worker serves /openapi.json and /llms.txt next to the API's own paths", 
   }
 });
 
-it("the Worker returns a page to browsers at / and unknown addresses, and JSON to programs", async () => {
+it("the Worker returns an HTML page to browsers at / and at unknown addresses, and JSON to programs", async () => {
   const accept = "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8";
   const ask = async (at: string) => fetch(new URL(at, places.eu.url), { headers: { accept } });
   for (const [at, status, words] of [
@@ -156,7 +156,7 @@ it("the documentation site redirects old addresses of pages", async () => {
 });
 
 it.each(pages)(
-  "the page %s shows the actual response of each of its commands",
+  "the output of each command on the page %s matches the actual response",
   async (page) => {
     const own = path.join(directory, page.replaceAll("/", "-"));
     mkdirSync(own);

@@ -78,7 +78,7 @@ function expectId({ idPrefix }: DoorRow, { headers, text }: Told): void {
   if (idPrefix !== null) expect(text).toContain(`"${idPrefix}${id}"`);
 }
 
-it("the list of this test has every paid endpoint", () => {
+it("every paid endpoint is in this test's list", () => {
   expect(DOOR_ROWS.map(({ name, path }) => [name, `/v1${path}`])).toEqual(
     ENDPOINTS.map(({ name, path }) => [name, path]),
   );
@@ -95,7 +95,7 @@ describe.each(ROWS)("the endpoint $title", (row: DoorRow) => {
     row.body({ model, text: TEXT, stream, ...(user !== undefined && { user }) });
 
   it.each(cases)(
-    "charges once, and reports the same cost in the response and the receipt: $place, streamed $stream",
+    "charges a request once, with the same cost in response and receipt: $place, streamed $stream",
     async ({ place, stream }) => {
       const account = await open();
       const { status, headers, text } = await ask(place, account.key, {
@@ -139,7 +139,7 @@ describe.each(ROWS)("the endpoint $title", (row: DoorRow) => {
   );
 
   it.runIf(row.streams !== false).each(PLACES)(
-    "reports a broken stream in its own format, without a charge: %s",
+    "reports a broken stream in its own error format, without a charge: %s",
     async (place) => {
       const account = await open();
       const body = bodyOf(breaking, true);
@@ -153,7 +153,7 @@ describe.each(ROWS)("the endpoint $title", (row: DoorRow) => {
   );
 
   it.each(cases)(
-    "runs once per Idempotency-Key, and rejects a repeat in its own error format: $place, streamed $stream",
+    "runs a request once per Idempotency-Key, and rejects a repeat in its own error format: $place, streamed $stream",
     async ({ place, stream }) => {
       const account = await open();
       const headers = { "idempotency-key": randomUUID() };
@@ -183,7 +183,7 @@ describe.each(ROWS)("the endpoint $title", (row: DoorRow) => {
     expect(await charged(account)).toEqual([cost]);
   });
 
-  it("accepts one end user, in the header, the body or both, but not two different ones", async () => {
+  it("accepts one end user in the header, the body or both, but rejects two different ones", async () => {
     const account = await open();
     const headers = { "x-end-user": "one" };
     const both = await ask("home", account.key, {

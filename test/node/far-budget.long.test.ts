@@ -68,7 +68,7 @@ function less(counts: Counts, times: number, each: Counts): Counts {
 }
 
 it.each([false, true])(
-  "a request with a global key in the other region needs two object calls there, two at home and no D1 query (stream %s)",
+  "a request with a global key in the other region needs two object calls there, two at home, and no D1 query (stream %s)",
   async (stream) => {
     const { key } = await openFar(regions);
     const { us, eu, tookMs } = await costOf(key, stream);
@@ -81,7 +81,7 @@ it.each([false, true])(
 );
 
 it.each([false, true])(
-  "a request with a regional key needs two object calls and none to the other region (stream %s)",
+  "a request with a regional key needs two object calls, and no call to the other region (stream %s)",
   async (stream) => {
     const { key } = await Account.open(() => regions.us);
     const { us, eu } = await costOf(key, stream);
@@ -100,7 +100,7 @@ async function countsAtHome(key: string): Promise<Counts> {
   return countsOf(regions.us);
 }
 
-it("a key with a budget and a token limit needs no more calls and at most one more row", async () => {
+it("a key with a budget and a token limit needs no additional call, and at most one additional row", async () => {
   const { key } = await Account.open(() => regions.us);
   const terms = { budget_dollars: 1, budget_period: "day", tpm_limit: 100_000 };
   const made = await call(regions.us, key, "/keys", { body: { name: "limited", ...terms } });
@@ -112,7 +112,7 @@ it("a key with a budget and a token limit needs no more calls and at most one mo
   expect(more.objectRowsWritten).toBeLessThanOrEqual(plain.objectRowsWritten + REQUESTS);
 });
 
-it("the count of database calls includes the calls of a read, so zero means no call", async () => {
+it("the count of database calls includes the calls of reads, so that zero means no call", async () => {
   const { key } = await Account.open(() => regions.us);
   await countsOf(regions.us);
   const answer = await call(regions.us, key, "/keys");

@@ -88,7 +88,7 @@ describe.each(FAULTS)("%s", (fault) => {
   });
 
   it.each(REQUEST_STEPS.map((step) => [step, REQUESTS[step][fault]] as const))(
-    `%s x ${fault}: %o`,
+    `the step %s x the fault ${fault} ends with %o`,
     async (step, expected) => {
       const flight = flights[step];
       const got = gotBy(flight);
@@ -102,7 +102,7 @@ describe.each(FAULTS)("%s", (fault) => {
     },
   );
 
-  it(`DELETE key x ${fault}: ${CALLS["DELETE key"][fault]}, rejected immediately in the home region and eventually in the other region`, async () => {
+  it(`DELETE key x ${fault} returns ${CALLS["DELETE key"][fault]}, and the key is rejected immediately at home and later elsewhere`, async () => {
     expect(under["DELETE key"]).toBe(CALLS["DELETE key"][fault]);
     expect(under.home).toBe(401);
     expect([401, 503]).toContain(under.peer);
@@ -120,7 +120,7 @@ describe.each(FAULTS)("%s", (fault) => {
     expect(ended.toSorted()).toEqual(["before", "under"]);
   });
 
-  it(`top-up x ${fault}: ${CALLS["top-up"][fault]}; each counts once`, async () => {
+  it(`top-up x ${fault} returns ${CALLS["top-up"][fault]}, and each top-up counts once`, async () => {
     expect(under["top-up"]).toBe(CALLS["top-up"][fault]);
     expect([await topUp(calls, "before"), await topUp(calls, "under")]).toEqual([200, 200]);
     expect((await expectAtRest(calls.account)).size).toBe(0);

@@ -86,7 +86,7 @@ it.each<[Fault, string, number]>([
   ["garbage", "answered 200 <html>", 0],
   ["5xx", "answered 503 {}", 0],
 ])(
-  "the fault proxy applies %j: the client gets %s, the target %i requests",
+  "the fault proxy applies the fault %j: the client gets %s, the target %i requests",
   async (fault, fate, reached) => {
     await proxy.set(fault);
     expect(await fateOf("a")).toBe(fate);
@@ -108,7 +108,7 @@ it("the fault proxy applies the chosen fault to each request, and counts request
   expect(proxy.counts.operations).toEqual({ "path?q=1": 2 });
 });
 
-it("the fault proxy delays a request while others pass", async () => {
+it("the fault proxy delays one request while others pass", async () => {
   proxy.delayMs = 200;
   await proxy.set("delay");
   const sentMs = performance.now();

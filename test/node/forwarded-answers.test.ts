@@ -128,7 +128,7 @@ const ROWS: readonly Row[] = [
 
 describe("the response of another region to a forwarded request", () => {
   it.each(ROWS.map(([status, line, of = {}]) => [status, line, of] as const))(
-    "equals the home region's response: %i %s",
+    "equals the response of the home region: %i %s",
     async (status, line, of) => {
       const home = await sent(regions.eu, line, of);
       expect(home.status).toBe(status);

@@ -44,30 +44,33 @@ describe("a write that one region forwards to another", () => {
     ["resend", 503],
     ["lose-reply", 503],
     ["reset-after", 503],
-  ] as const)("creates one key if its message is %s: %i", async (fault, status) => {
-    const account = await openFar(regions);
-    expect(await statusOf(regions.us, account.key)).toBe(200);
-    const before = (await keysOf(account)).length;
-    await regions.toEu.set((operation) => (operation === "forward" ? fault : "pass"));
-    const of = { body: { name: fault, scope: "global" }, headers: { "idempotency-key": fault } };
-    const answer = await call(regions.us, account.key, "/keys", of);
-    expect(answer.status).toBe(status);
-    const body: unknown = await answer.json();
-    const made = (await keysOf(account)).filter(({ name }) => name === fault);
-    expect([made.length, (await keysOf(account)).length]).toEqual([1, before + 1]);
-    expect(body).toMatchObject(
-      status === 201 ? { id: made[0]?.id } : { error: { code: "home_region_unreachable" } },
-    );
-    await regions.toEu.set("pass");
-    const again = await call(regions.us, account.key, "/keys", of);
-    expect([again.status, await again.json()]).toMatchObject([
-      409,
-      { error: { code: "idempotency_replay", key_id: made[0]?.id } },
-    ]);
-    expect(await keysOf(account)).toHaveLength(before + 1);
-  });
+  ] as const)(
+    "creates one key if the message between the regions is %s: %i",
+    async (fault, status) => {
+      const account = await openFar(regions);
+      expect(await statusOf(regions.us, account.key)).toBe(200);
+      const before = (await keysOf(account)).length;
+      await regions.toEu.set((operation) => (operation === "forward" ? fault : "pass"));
+      const of = { body: { name: fault, scope: "global" }, headers: { "idempotency-key": fault } };
+      const answer = await call(regions.us, account.key, "/keys", of);
+      expect(answer.status).toBe(status);
+      const body: unknown = await answer.json();
+      const made = (await keysOf(account)).filter(({ name }) => name === fault);
+      expect([made.length, (await keysOf(account)).length]).toEqual([1, before + 1]);
+      expect(body).toMatchObject(
+        status === 201 ? { id: made[0]?.id } : { error: { code: "home_region_unreachable" } },
+      );
+      await regions.toEu.set("pass");
+      const again = await call(regions.us, account.key, "/keys", of);
+      expect([again.status, await again.json()]).toMatchObject([
+        409,
+        { error: { code: "idempotency_replay", key_id: made[0]?.id } },
+      ]);
+      expect(await keysOf(account)).toHaveLength(before + 1);
+    },
+  );
 
-  it("returns one result for a duplicated DELETE", async () => {
+  it("returns one result for a DELETE that arrives twice", async () => {
     const account = await openFar(regions);
     const { id } = await makeKey(regions, account.key);
     await regions.toEu.set("duplicate");
@@ -110,7 +113,7 @@ describe("a write that one region forwards to another", () => {
 });
 
 describe("a read with a global key in another region", () => {
-  it("includes spend of this region that could not be reported before", async () => {
+  it("includes spend of this region that had not been reported to the home region", async () => {
     const account = await openFar(regions);
     await regions.toEu.set((operation) => (operation === "outcomes" ? "5xx" : "pass"));
     const answer = await call(regions.us, account.key, "/chat/completions", CHAT);
@@ -131,7 +134,7 @@ describe("a forwarded request", () => {
     ["/users/nobody", 404, "/v1/users/:external_id{.+}", "not_found"],
     ["/balance", 200, "/v1/balance", null],
   ])(
-    "appears in both regions' logs under the client's request ID: %s",
+    "appears in both regions' logs with the client's request ID: %s",
     async (path, ...expected) => {
       const [status, route, failure] = expected;
       const account = await openFar(regions);
@@ -156,10 +159,10 @@ describe("a forwarded request", () => {
   );
 });
 
-describe("a request that must not be forwarded", () => {
+describe("a call that must not be forwarded between regions", () => {
   const CREDITS = { amount_micro: 5, reference: "never" };
 
-  it("doesn't reach the home region if it is an operator's call made with a key", async () => {
+  it("doesn't reach the home region if a key calls an operator's endpoint", async () => {
     const { key, orgId } = await openFar(regions);
     expect(await statusOf(regions.us, key)).toBe(200);
     const seen = await askedOfEu(regions, async () => {

@@ -84,7 +84,7 @@ async function read(what: string): Promise<Record<string, unknown>> {
   return (await (await worker.dispatchFetch(`http://x/${what}`)).json()) as Record<string, unknown>;
 }
 
-it("a buffered body returns all buffered bytes in one read, and ends the provider's connection when canceled", async () => {
+it("a buffered body returns all buffered bytes in one read, and ends the provider's connection if canceled", async () => {
   const { reads, why } = await read("words?waitMs=200");
   expect(why).toBe("waited");
   expect(reads).toEqual(["a", "bcd"]);
@@ -100,14 +100,14 @@ it("a buffered body wakes a waiting reader at the end, after the buffered bytes"
   });
 });
 
-it("a buffered body wakes a waiting reader at an error, which the reader then gets", async () => {
+it("a buffered body wakes a waiting reader at an error, which is returned to the reader", async () => {
   const { reads, why, after } = await read("break?waitMs=100000&all");
   expect(why).toBe("woken");
   expect(reads).toEqual(["a", "b", "broken"]);
   expect(after).toBe(false);
 });
 
-it("a buffered body wakes a waiting reader once its buffer is full, without loss", async () => {
+it("a buffered body wakes a waiting reader once its buffer is full, without losing bytes", async () => {
   const { reads, why } = await read("much?waitMs=100000&all");
   expect(why).toBe("woken");
   expect((reads as string[]).join("")).toBe(`a${"b".repeat(4 * BUFFERED_AHEAD_BYTES)}`);

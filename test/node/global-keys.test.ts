@@ -52,7 +52,7 @@ async function both(account: Account, path: string) {
 }
 
 describe("a global key in the other region", () => {
-  it("completes, streams and embeds with the SDK, and pays exactly from the balance in the home region", async () => {
+  it("completes, streams and embeds with the SDK, and pays exactly from the balance at home", async () => {
     const account = await open();
     const client = new OpenAI({ apiKey: account.key, baseURL: regions.us.baseUrl, maxRetries: 0 });
     const json = await client.chat.completions
@@ -83,7 +83,7 @@ describe("a global key in the other region", () => {
     expect(await account.standing()).toMatchObject({ open_holds: 0, held_micro: 0 });
   });
 
-  it("leaves the serving region, key and end user of a request in the home region's record", async () => {
+  it("stores the serving region, key and end user of a request in the home region's record", async () => {
     const account = await open();
     const answer = await inUs(account, "/chat/completions", {
       body: { model: "sandbox/echo", messages: HELLO, user: "far-ann" },
@@ -151,7 +151,7 @@ describe("a global key in the other region", () => {
     expect((await inUs(account, "/balance")).status).toBe(429);
   });
 
-  it("admits only one of 200 concurrent first requests if its limit is 1", async () => {
+  it("gets only one admission for 200 concurrent first requests if its limit is 1", async () => {
     const account = await open(1);
     const answers = await Promise.all(
       Array.from({ length: 200 }, () => inUs(account, "/models").then((answer) => answer.status)),
@@ -160,7 +160,7 @@ describe("a global key in the other region", () => {
     expect(answers.filter((status) => status === 429)).toHaveLength(199);
   });
 
-  it("lists the models of the called region", async () => {
+  it("lists the models of the region that it calls", async () => {
     const account = await open();
     const answer = await inUs(account, "/models/sandbox/echo");
     expect([answer.status, await answer.json()]).toMatchObject([200, { id: "sandbox/echo" }]);

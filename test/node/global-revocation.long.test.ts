@@ -64,7 +64,7 @@ describe("a key revoked while the link is down", () => {
     ]);
   });
 
-  it("gets 401 from the home region in the other region if only the notice was lost", async () => {
+  it("gets 401 from the home region in the other region if only the revocation message was lost", async () => {
     const [key] = await keysInUse(world.regions, world.owner, 1);
     assert.ok(key !== undefined);
     await world.regions.toUs.set("refuse");
@@ -77,7 +77,7 @@ describe("a key revoked while the link is down", () => {
     expect(await chat(world.regions.us, key)).toBe(401);
   });
 
-  it("stays revoked after an hour and restarts of both regions, with one notice", async () => {
+  it("stays revoked after an hour and restarts of both regions, with one revocation message", async () => {
     const keys = await keysInUse(world.regions, world.owner, 5);
     const other = await makeKey(world.regions, world.owner.key);
     await cut();
@@ -106,7 +106,7 @@ describe("a key revoked while the link is down", () => {
     expect(await chats(world.regions.us, keys)).toEqual(all(5, 401));
   });
 
-  it("stays revoked after duplicated, lost and reordered notices", async () => {
+  it("stays revoked after duplicated, lost and reordered revocation messages", async () => {
     const keys = await keysInUse(world.regions, world.owner, 20);
     const odds = { duplicate: 0.3, reorder: 0.3, "lose-reply": 0.1, "reset-after": 0.1 };
     await world.regions.toUs.set({ seed: 107, odds });
@@ -132,8 +132,8 @@ async function isInBook({ hash }: FarKey): Promise<boolean> {
   return (await gone.bind(hash).first()) !== null;
 }
 
-describe("a DELETE of a key that fails halfway", () => {
-  it("returns 200 when the database rejects it, revokes in both regions, and completes on a retry", async () => {
+describe("a DELETE of a key during a failure", () => {
+  it("returns 200 if the database rejects the change, revokes in both regions, and completes on a retry", async () => {
     const [key] = await keysInUse(world.regions, world.owner, 1);
     assert.ok(key !== undefined);
     await onBook(
@@ -157,7 +157,7 @@ describe("a DELETE of a key that fails halfway", () => {
     ]);
   });
 
-  it(`reaches the other region if the home region is killed meanwhile, possibly by a retry, ${KILLS} of ${KILLS}`, async () => {
+  it(`reaches the other region even if the home region is killed, possibly on a retry: ${KILLS} of ${KILLS}`, async () => {
     const keys = await keysInUse(world.regions, world.owner, KILLS);
     const answered: (number | null)[] = [];
     for (const [i, key] of keys.entries()) {
@@ -192,8 +192,8 @@ const operator = (path: string, method: string, body?: object): Promise<Response
     ...(body !== undefined && { body: JSON.stringify(body) }),
   });
 
-describe("revoking a key", () => {
-  it("works in both regions if an operator sends DELETE", async () => {
+describe("the revocation of a key", () => {
+  it("applies in both regions if an operator sends DELETE", async () => {
     const [key] = await keysInUse(world.regions, world.owner, 1);
     assert.ok(key !== undefined);
     expect((await operator(`/keys/${key.id}`, "DELETE")).status).toBe(200);
@@ -205,7 +205,7 @@ describe("revoking a key", () => {
     expect(await chat(world.regions.us, key)).toBe(401);
   });
 
-  it("works in both regions if a member is removed, for all keys of this member and no others", async () => {
+  it("applies in both regions if a member is removed, to all of the member's keys and no others", async () => {
     const email = "leaves@example.com";
     const added = await operator("/members", "POST", { email, role: "admin" });
     const { id } = (await added.json()) as { id: string };
@@ -225,7 +225,7 @@ describe("revoking a key", () => {
     expect(await chats(world.regions.us, keys)).toEqual(all(3, 401));
   });
 
-  it("works in both regions if the key revokes itself in the other region", async () => {
+  it("applies in both regions if the key revokes itself in the other region", async () => {
     const [key] = await keysInUse(world.regions, world.owner, 1);
     assert.ok(key !== undefined);
     const path = `/keys/${key.id}`;

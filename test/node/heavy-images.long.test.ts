@@ -112,7 +112,7 @@ async function mostLiveBytes(samples = SAMPLES): Promise<number> {
   return most;
 }
 
-it("32 images of 40 MB at once fit into an isolate's memory, and are all paid", async () => {
+it("32 concurrent images of 40 MB fit into an isolate's memory, and are all charged", async () => {
   await chatsWhile((count) => count < 100);
   const quiet = await chatsWhile((count) => count < QUIET_REQUESTS);
   const pid = workerdPid(regions.eu.port);
@@ -154,7 +154,7 @@ it("32 images of 40 MB at once fit into an isolate's memory, and are all paid", 
   expect(most - startBytes).toBeLessThan(GROWTH_MAX);
 }, 300_000);
 
-it("edits of 32 images of 5 MB at once fit into an isolate's memory, and are all paid", async () => {
+it("32 concurrent edits of images of 5 MB fit into an isolate's memory, and are all charged", async () => {
   const before = await spentByOthers();
   const order: HeavyOrder = {
     url: `${regions.eu.baseUrl}/images/edits`,

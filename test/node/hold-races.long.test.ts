@@ -60,8 +60,8 @@ async function balanceOf(key: string): Promise<readonly [credits: unknown, held:
   return [body["credits_micro"], body["held_micro"]];
 }
 
-describe("20 concurrent captures of one hold in a region that is killed", () => {
-  it("capture the hold once, at most for the held amount, and all return the same outcome", async () => {
+describe("20 concurrent charges of one hold in a region that is killed", () => {
+  it("charge the hold once, at most the held amount, and all return the same outcome", async () => {
     const { owner, key } = await payer();
     const secret = await merchantOf(regions.eu, "racing");
     let expected = MICROS;
@@ -99,7 +99,7 @@ describe("20 concurrent captures of one hold in a region that is killed", () => 
 });
 
 describe("a hold that is created in the other region", () => {
-  it("charges the balance in the home region once, by its merchant in either region", async () => {
+  it("reduces the balance at home once, by its merchant in either region", async () => {
     const { owner, key } = await payer({ scope: "global" });
     const secrets = {
       eu: await merchantOf(regions.eu, "both"),
@@ -122,7 +122,7 @@ describe("a hold that is created in the other region", () => {
     }
   });
 
-  it("counts against the key's budget with pays: quota", async () => {
+  it("counts against the key's budget if it pays by quota", async () => {
     const { owner, key } = await payer({ scope: "global", budget_dollars: 0.5 });
     const hold = { amount_dollars: 0.3, pays: "quota", description: "a GPU" };
     const placed = await sent(`${regions.us.baseUrl}/holds`, key, hold);

@@ -89,7 +89,7 @@ const LOUD: readonly RequestFault[] = ["reset-before", "reset-after", "garbage",
 /** Faults after which the home region has done the work, although its response was lost. */
 const DONE_AT_HOME: ReadonlySet<RequestFault> = new Set(["lose-reply", "half-open", "reset-after"]);
 
-it("a request with a global key returns 503 home_region_unreachable in time for each failure of the home region, without charge or hold", async () => {
+it("a request with a global key returns 503 in time for each failure of the home region, without a charge or hold", async () => {
   const faults = [...SILENT, ...LOUD];
   const victims = await Promise.all(
     faults.flatMap((fault) => [victimOf(fault, true), victimOf(fault, false)]),
@@ -122,7 +122,7 @@ it("a request with a global key returns 503 home_region_unreachable in time for 
 const farChat = ({ key }: Account): Promise<number> =>
   statusOf(regions.us, key, "/chat/completions", CHAT);
 
-it("a request returns 401 and releases its hold if the key is revoked between a lost response and its retry", async () => {
+it("a request returns 401 and releases its hold if the key is revoked between a lost response and the retry", async () => {
   const account = await openFar(regions);
   const key = await makeKey(regions, account.key);
   expect(await chat(regions.us, key)).toBe(200);
@@ -143,7 +143,7 @@ it("a request returns 401 and releases its hold if the key is revoked between a 
   await regions.toUs.set("pass");
 });
 
-it("a hold is released if the home region creates it after the other region gave up, in either order", async () => {
+it("a hold is released if the home region creates it before or after the other region gives up", async () => {
   const [early, late] = await Promise.all([victimOf("delay", true), victimOf("lose-reply", true)]);
   const choose = faultFor([early, late]);
   const voids: string[] = [];
@@ -163,7 +163,7 @@ it("a hold is released if the home region creates it after the other region gave
   await Promise.all([early, late].map(({ account }) => expectUntouched(account)));
 });
 
-it("a global key gets 503 if the home region refuses connections, without effect on regional keys", async () => {
+it("a global key gets 503 if the home region refuses connections, while regional keys still work", async () => {
   const account = await openFar(regions);
   const near = {
     eu: await Account.open(() => regions.eu),

@@ -36,9 +36,9 @@ function open(body: object): Promise<RawConnection> {
   });
 }
 
-describe("one Idempotency-Key", () => {
+describe("an Idempotency-Key", () => {
   it.each([false, true])(
-    "runs one of 50 concurrent requests, streamed %s; 49 get a 409",
+    "runs one of 50 concurrent requests, and returns 409 to the other 49 (streamed: %s)",
     async (stream) => {
       const before = world.mock.requests.length;
       const body = { ...BODY, stream };
@@ -58,7 +58,7 @@ describe("one Idempotency-Key", () => {
     },
   );
 
-  it("can be used again after a 502, and then only once", async () => {
+  it("can be used again after a 502, but only once", async () => {
     world.next("fail", "fail"); // the gateway retries once
     expect((await send()).status).toBe(502);
     const second = await send();
@@ -100,7 +100,7 @@ describe("one Idempotency-Key", () => {
     expect(await paid()).toEqual([first.made]);
   });
 
-  it("returns 409 until the hold of a killed region's request expires", async () => {
+  it("returns 409 until the hold of a request in a killed region expires", async () => {
     const never = Promise.withResolvers<void>();
     world.next(never.promise);
     const before = world.mock.requests.length;
@@ -116,7 +116,7 @@ describe("one Idempotency-Key", () => {
     never.resolve();
   });
 
-  it("creates one key for POST /v1/keys, even if the region is killed after it", async () => {
+  it("creates one key at POST /v1/keys, even if the region is killed afterwards", async () => {
     const first = await createKey();
     const { id } = (await first.json()) as { id: string };
     expect(first.status).toBe(201);

@@ -29,7 +29,7 @@ async function kept(): Promise<Kept> {
   return JSON.parse(text) as Kept;
 }
 
-it("the Worker retains no memory of ended requests, and no prompt of an open stream", async () => {
+it("the Worker keeps no memory of ended requests, and no prompt of an open stream", async () => {
   const { key } = await world.organization();
   expect((await world.ask(key, "good")).status).toBe(200);
   expect((await world.ask(key, "good", { stream: true })).status).toBe(200);

@@ -86,7 +86,7 @@ const PLACES = [
 ] as const;
 
 describe.each(PLACES)(
-  "200 concurrent requests of a key whose budget covers 20 at their maximum cost, at %s: %s %s",
+  "200 concurrent requests of a key whose budget covers 20 of them at maximum cost, at %s: %s %s",
   (_name, where, _kind, stream) => {
     /** Creates an organization with a key that has this budget, and uses the key in the region. */
     async function world() {
@@ -130,7 +130,7 @@ describe.each(PLACES)(
       expect(await owner.differences()).toEqual([]);
     }
 
-    it("get exactly 20 admissions together with a secret rotated meanwhile", async () => {
+    it("get exactly 20 admissions even if a secret of the key is rotated meanwhile", async () => {
       const made = await world();
       const { owner, one, open } = made;
       let fresh = "";
@@ -146,7 +146,7 @@ describe.each(PLACES)(
       await isExact(made, seen, [fresh, one.key]);
     });
 
-    it("get exactly 20 admissions if the key's object and the wallet are aborted meanwhile", async () => {
+    it("get exactly 20 admissions even if the key's object and the wallet are aborted meanwhile", async () => {
       const made = await world();
       const { owner, one, open } = made;
       const first = async (): Promise<RawConnection[]> => {

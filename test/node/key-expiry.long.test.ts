@@ -45,7 +45,7 @@ async function expiring(kind: "key" | "session", lives: number) {
 }
 
 it.each(["key", "session"] as const)(
-  "a %s that expires while the link is down gets 401 in the home region and 503 in the other region",
+  "a %s that expires while the regions are disconnected gets 401 at home and 503 in the other region",
   async (kind) => {
     const { eu, us } = world.regions;
     const { secret, expires } = await expiring(kind, LIVES_MS);

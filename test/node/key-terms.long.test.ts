@@ -154,7 +154,7 @@ describe.each(EVERYWHERE)("a key's limits at %s", (_name, where) => {
     }
   });
 
-  it("return 400 for another end user than the key's, which is the default", async () => {
+  it("return 400 for an end user other than the key's own, which is the default", async () => {
     const { owner, one } = await limited({ end_user: "ann" });
     expect(await refusalOf(where, one, { ...ECHO, user: "bob" })).toMatchObject({
       status: 400,

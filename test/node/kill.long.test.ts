@@ -61,7 +61,7 @@ async function cost(key: string): Promise<number> {
 }
 
 describe("a region that is killed right after a response", () => {
-  it(`charged every stream whose [DONE] was read, ${KILLS} of ${KILLS}`, async () => {
+  it(`loses no charge of a stream whose [DONE] was read: ${KILLS} of ${KILLS}`, async () => {
     const { key } = await makeOrganization(regions.eu.adminUrl, ADMIN_TOKEN, {
       credits: CREDITS,
       rpmLimit: 1000,
@@ -74,7 +74,7 @@ describe("a region that is killed right after a response", () => {
     }
   });
 
-  it(`charged every JSON body that was read, ${KILLS} of ${KILLS}`, async () => {
+  it(`loses no charge of a JSON body that was read: ${KILLS} of ${KILLS}`, async () => {
     const { key } = await makeOrganization(regions.eu.adminUrl, ADMIN_TOKEN, {
       credits: CREDITS,
       rpmLimit: 1000,
@@ -89,7 +89,7 @@ describe("a region that is killed right after a response", () => {
 });
 
 describe("the balance right after a response", () => {
-  it(`includes the charge, JSON and stream, ${READS} of ${READS}`, async () => {
+  it(`includes the charge of JSON responses and streams: ${READS} of ${READS}`, async () => {
     const { key } = await makeOrganization(regions.eu.adminUrl, ADMIN_TOKEN, {
       credits: CREDITS,
       rpmLimit: 1000,

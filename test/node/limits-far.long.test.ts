@@ -81,7 +81,7 @@ describe("a budget with on_exceeded pause", () => {
 });
 
 describe("count_tokens", () => {
-  it("returns 403 in both regions once the call that creates a pause has returned, until the pause ends", async () => {
+  it("rejects requests with 403 in both regions once the call that creates a pause has returned, until the pause ends", async () => {
     const account = await openFar(regions);
     const counts = async (status: number): Promise<void> => {
       for (const place of PLACES) {
@@ -102,7 +102,7 @@ describe("count_tokens", () => {
 });
 
 describe("max_concurrent", () => {
-  it("counts the running requests of both regions, also after the home region is killed", async () => {
+  it("counts the running requests of both regions, even after the home region is killed", async () => {
     const account = await openFar(regions);
     await settings(account, { max_concurrent: 3 });
     const places = ["eu", "us", "eu", "us", "us", "eu"] as const;

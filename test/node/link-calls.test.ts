@@ -26,8 +26,8 @@ afterEach(() => regions.toEu.set("pass"));
 
 const EVERY = Object.entries(EVERY_CALL);
 
-describe("the link between regions", () => {
-  it("isn't used for a regional key, in its home region or in another region", async () => {
+describe("the connection between regions", () => {
+  it("isn't used for a regional key, neither in its home region nor in another region", async () => {
     const account = await Account.open(() => regions.us);
     const stranger = await Account.open(() => regions.eu);
     const seen = await askedOfEu(regions, async () => {
@@ -61,7 +61,7 @@ describe("the link between regions", () => {
     expect(seen).toEqual({});
   });
 
-  it("is used once before the response to a global key, and once after the response to report the cost", async () => {
+  it("transfers one call before the response to a global key, and one afterwards to report the cost", async () => {
     const { key } = await openFar(regions);
     expect(await askedOfEu(regions, () => statusOf(regions.us, key))).toEqual({
       lookup: 1,
@@ -93,7 +93,7 @@ describe("the link between regions", () => {
     expect(await statusOf(regions.eu, key)).toBe(200); // its limit in the home region is separate
   });
 
-  it("isn't used for a key whose revocation has arrived, even if the key was never used in this region", async () => {
+  it("isn't used for a key known as revoked, even if the key was never used in this region", async () => {
     const { key: owner } = await openFar(regions);
     const victims = [await makeKey(regions, owner), await makeKey(regions, owner)];
     for (const victim of victims) {

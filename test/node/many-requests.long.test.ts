@@ -28,7 +28,7 @@ async function openStreams(key: string, count: number): Promise<RawConnection[]>
   return open;
 }
 
-it(`a Worker serves ${STREAMS} streams and a burst of ${BURST} requests of one organization next to others`, async () => {
+it(`a Worker serves ${STREAMS} streams and a burst of ${BURST} requests of one organization while others still work`, async () => {
   const [hot, other] = await Promise.all([world.organization(), world.organization()]);
   const open: RawConnection[] = [];
   while (open.length < STREAMS) {

@@ -46,7 +46,7 @@ describe.each(["eu", "us"] as const)("OpenAI's SDK in the region %s", (region) =
     expect(answer.pages.map(({ markdown }) => markdown)).toEqual(["# Page 0", "# Page 1"]);
   });
 
-  it("speaks a text, also as events", async () => {
+  it("generates speech from a text, also as events", async () => {
     const given = { model: "sandbox/speech", voice: "alloy", input: "Grüße" } as const;
     const file = await client().audio.speech.create({ ...given, response_format: "wav" });
     expect(file.headers.get("content-type")).toBe("audio/wav");

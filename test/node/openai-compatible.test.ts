@@ -63,7 +63,7 @@ function serve(ids: readonly string[], more: Partial<FailoverOptions> = {}, stre
   });
 }
 
-it("the OpenAI adapter maps each kind of provider failure, and keeps none of its text", async () => {
+it("the OpenAI adapter maps each kind of provider failure, and returns none of the provider's text", async () => {
   const names = ["401", "404", "quota", "408", "500", "302", "html", "bad-json", "reset"];
   const answers = await Promise.all(names.map((name) => send(`mock-${name}`)));
   expect(JSON.stringify(answers)).not.toMatch(/canary|openai|Incorrect|elsewhere/);
@@ -106,7 +106,7 @@ it("the OpenAI adapter throws if the connection is cut mid-stream", async () => 
   await expect(events("mock-cut")).rejects.toThrow(/terminated|reset/i);
 });
 
-it("a failed first route stays hidden if the second works: reset, stall, error or no output", async () => {
+it("a failed first route stays hidden if the second route works: reset, stall, error or no output", async () => {
   const bad = ["reset", "stall", "silent", "error-first", "empty-stream", "html", "500"];
   const all = await Promise.all(
     bad.map((name) => serve([`mock-${name}`, "gpt-4o"], hurriedAtFirst())),
@@ -128,7 +128,7 @@ function hurriedAtFirst(): Partial<FailoverOptions> {
   };
 }
 
-it("an abandoned provider request is closed", async () => {
+it("a provider request that is given up is closed", async () => {
   let closed = false;
   mock.script((_, response) => {
     response.writeHead(200, { "content-type": "text/event-stream" }).write(": waiting\n\n");
@@ -140,7 +140,7 @@ it("an abandoned provider request is closed", async () => {
   await expect.poll(() => closed).toBe(true);
 });
 
-it("failover stops the attempt when the request ends, and starts no other", async () => {
+it("failover stops the current attempt when the request ends, and starts no further one", async () => {
   const run = new AbortController();
   const before = mock.requests.length;
   mock.script(() => run.abort());

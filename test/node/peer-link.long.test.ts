@@ -73,7 +73,7 @@ async function deliver(message: SignedMessage, to: Name, host?: string): Promise
   return answerOf(connection).status;
 }
 
-describe("two regions", () => {
+describe("two connected regions", () => {
   it("look up each other's keys over HTTP", async () => {
     for (const from of ["eu", "us"] as const) {
       const answer = await lookUp(from, { key: keys[other(from)] });
@@ -102,7 +102,7 @@ describe("two regions", () => {
 });
 
 describe("a signed message between regions", () => {
-  it("can be repeated while its signature is valid, only in the region it was signed for", async () => {
+  it("works repeatedly while its signature is valid, but only in the region it was signed for", async () => {
     for (const [sender, secret] of [
       ["eu", linkSecret(LINK, "eu", "us")],
       ["us", linkSecret(LINK, "us", "eu")],
@@ -120,7 +120,7 @@ describe("a signed message between regions", () => {
   });
 });
 
-describe("an unavailable other region", () => {
+describe("a call to an unavailable region", () => {
   const servers: Server[] = [];
   const sockets = new Set<Socket>();
   afterAll(async () => {
@@ -166,13 +166,13 @@ describe("an unavailable other region", () => {
     await expect.poll(lines).toHaveLength(1); // a line can follow the response
   });
 
-  it("sends an empty response", async () => {
+  it("fails for an empty response", async () => {
     await regions.restart("eu", { PEERS: '[{"region":"us","url":"http://127.0.0.1:1"}]' });
     expect(await lookUp("eu", { key: keys.us })).toMatchObject({ status: null, body: null });
   });
 });
 
-describe("the secrets of the link between regions", () => {
+describe("the secrets of the connection between regions", () => {
   it("can be replaced step by step, each with a restart, without a failed call", async () => {
     const old = linkSecret(LINK, "eu", "us");
     const fresh = "fresh-eu-signs-".padEnd(40, "f");

@@ -24,17 +24,20 @@ it("freePort returns each free port once, below those of outgoing connections", 
   expect(Math.max(...ports)).toBeLessThan(32_768);
 });
 
-it.runIf(process.platform === "linux")("freePort returns a port to one process only", async () => {
-  const programs = Array.from({ length: PROCESSES }, () =>
-    startProgram(["--input-type=module", "--eval", TAKES]),
-  );
-  const said = await Promise.all(programs.map((one) => one.says("all")));
-  for (const { child } of programs) child.kill();
-  await Promise.all(programs.map(({ ended }) => ended));
-  const ports = programs.flatMap((one) => one.output().match(/\b\d{5}\b/g) ?? []);
-  expect([said, ports.length]).toEqual([programs.map(() => true), PROCESSES * COUNT]);
-  expect(new Set(ports).size).toBe(PROCESSES * COUNT);
-});
+it.runIf(process.platform === "linux")(
+  "freePort returns each port to only one process",
+  async () => {
+    const programs = Array.from({ length: PROCESSES }, () =>
+      startProgram(["--input-type=module", "--eval", TAKES]),
+    );
+    const said = await Promise.all(programs.map((one) => one.says("all")));
+    for (const { child } of programs) child.kill();
+    await Promise.all(programs.map(({ ended }) => ended));
+    const ports = programs.flatMap((one) => one.output().match(/\b\d{5}\b/g) ?? []);
+    expect([said, ports.length]).toEqual([programs.map(() => true), PROCESSES * COUNT]);
+    expect(new Set(ports).size).toBe(PROCESSES * COUNT);
+  },
+);
 
 it("freePort treats a port as taken until its listener stops", async () => {
   const port = await freePort();

@@ -132,7 +132,7 @@ async function receiptsOf(account: Account): Promise<readonly Receipt[]> {
   }
 }
 
-it("each request is held and charged at the price in force at its admission", async () => {
+it("the price in force at its admission determines the hold and the charge of each request", async () => {
   const everyone = await accounts();
   const boundary = Date.now() + BEFORE_MS;
   await Promise.all([post(regions.eu, boundary), post(regions.us, boundary)]);

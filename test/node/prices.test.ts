@@ -32,7 +32,7 @@ describe("a stale price in npm run prices", () => {
     expect(isStale(price, JULY_2, 0)).toBe(false);
   });
 
-  it("can be a new price whose announced last day has passed", () => {
+  it("may be a new price whose announced last day has passed", () => {
     const price = { prices: [SEEN], until: "2026-07-03" } as const;
     expect(isStale(price, JULY_2 + 2 * DAY_MS - 1, 60)).toBe(false);
     expect(isStale(price, JULY_2 + 2 * DAY_MS, 60)).toBe(true);

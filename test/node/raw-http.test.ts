@@ -40,13 +40,13 @@ async function charged(work: () => Promise<unknown>): Promise<number> {
 }
 
 describe("a request body with two lengths", () => {
-  it("ends by its chunks if it has a Content-Length and chunks", async () => {
+  it("ends at its last chunk if it has both a Content-Length and chunks", async () => {
     const both = `${LENGTH}Transfer-Encoding: chunked\r\n${auth}`;
     const { statuses } = await sent(post(both, CHUNKED) + LAST);
     expect(statuses).toEqual([200]);
   });
 
-  it("hides no second request after its chunks", async () => {
+  it("hides no second request after its last chunk", async () => {
     const hidden = post(`${auth}${LENGTH}`, CHAT);
     const both = `Content-Length: 5\r\nTransfer-Encoding: chunked\r\n${auth}`;
     const cost = await charged(async () => {
@@ -62,7 +62,7 @@ describe("a request body with two lengths", () => {
     ["a negative length", "Content-Length: -1\r\n"],
     ["a length with a sign", `Content-Length: +${CHAT.length}\r\n`],
     ["a length in hex", `Content-Length: 0x${CHAT.length.toString(16)}\r\n`],
-    ["a length past any number", `Content-Length: ${"9".repeat(40)}\r\n`],
+    ["a length beyond any number", `Content-Length: ${"9".repeat(40)}\r\n`],
     ["an unknown coding", "Transfer-Encoding: xchunked\r\n"],
     ["chunks within another coding", "Transfer-Encoding: chunked, identity\r\n"],
     ["a vertical tab before the coding", "Transfer-Encoding: \u000bchunked\r\n"],
@@ -92,7 +92,7 @@ describe("a request body with two lengths", () => {
 });
 
 describe("requests on one connection", () => {
-  it("authenticate separately, and return in order", async () => {
+  it("authenticate separately, and get their responses in order", async () => {
     const { statuses } = await sent(
       get("/v1/models", "") +
         get("/v1/models/none", auth) +
@@ -104,7 +104,7 @@ describe("requests on one connection", () => {
     expect(statuses).toEqual([401, 404, 401, 401, 200, 200]);
   });
 
-  it("ignore a key in a trailer", async () => {
+  it("ignore a key that is sent in a trailer", async () => {
     const body = CHUNKED.replace(/\r\n$/, `${auth}\r\n`);
     const trailing = "Transfer-Encoding: chunked\r\nTrailer: Authorization\r\n";
     const { statuses } = await sent(post(trailing, body) + LAST);
@@ -112,7 +112,7 @@ describe("requests on one connection", () => {
   });
 });
 
-describe("a request body that does not arrive", () => {
+describe("a request body that never arrives completely", () => {
   it("returns 408 with a key, and closes the connection", async () => {
     // long enough to read complete bodies on a slow machine
     await region.restart({ BODY_TIMEOUT_MS: "200" });
@@ -132,7 +132,7 @@ describe("a request body that does not arrive", () => {
 describe("an unusual request head", () => {
   it.each([
     ["two hosts", "Host: evil.test\r\n"],
-    ["200 KB of one header", `X-A: ${"a".repeat(200_000)}\r\n`],
+    ["a header of 200 KB", `X-A: ${"a".repeat(200_000)}\r\n`],
     ["2,000 headers", Array.from({ length: 2000 }, (_, i) => `X-${i}: a\r\n`).join("")],
     [
       "a websocket upgrade",
@@ -164,7 +164,7 @@ describe("an unusual request head", () => {
   );
 
   it.each(["\r\nset-cookie: a=b", "%0d%0aset-cookie:%20a=b", "%E5%98%8A%E5%98%8Dset-cookie: a"])(
-    "adds no response header by a line break in a value: %j",
+    "adds no response header through a line break in a value: %j",
     async (text) => {
       const inPath = encodeURI(text).replaceAll("%25", "%");
       const asked = get(`/v1/models/x${inPath}`, auth) + LAST;
@@ -175,7 +175,7 @@ describe("an unusual request head", () => {
     },
   );
 
-  it("causes no error with invalid bytes in a preflight", async () => {
+  it("causes no server error with invalid bytes in a preflight", async () => {
     const bytes = Buffer.from([0xff, 0xfe, 0x80, 0x01, 0x7f]);
     const head = `OPTIONS /v1/keys HTTP/1.1\r\n${HOST}Access-Control-Request-Headers: x`;
     const { statuses } = await sent(
@@ -204,7 +204,7 @@ describe("an ambiguous path", () => {
     expect(own.text + none.text).not.toContain('"organizations"');
   });
 
-  it("doesn't keep the operators' endpoint from working at its own path", async () => {
+  it("doesn't block the operators' endpoint at its own path", async () => {
     const token = `Authorization: Bearer ${ADMIN_TOKEN}\r\n`;
     const { statuses, text } = await sent(get("/admin/v1/orgs", token) + LAST);
     expect(statuses).toEqual([200, 200]);

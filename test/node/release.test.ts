@@ -8,7 +8,7 @@ import { mixedProgram, nextProgram, runInTurn } from "./support/releases.ts";
 
 const ROOT = path.join(import.meta.dirname, "../..");
 
-it("the last release can run on the next one's data and back, without loss", async () => {
+it("the last release can run on the data of the next release and back, without loss", async () => {
   const next = { program: await nextProgram(), isNewer: true };
   const last = { program: lastProgram(), isNewer: false };
   expect(last.program.code.length).toBeGreaterThan(100_000);
@@ -62,19 +62,19 @@ describe("the release number", () => {
     expect(version).toBe(RELEASE);
   });
 
-  it("exceeds the changelog's numbers while there are unreleased changes, otherwise equals the newest", () => {
+  it("exceeds the changelog's newest number while there are unreleased changes, otherwise equals it", () => {
     const known = headings[0] === "Unreleased" ? released : released.slice(1);
     const falling = [RELEASE, ...known];
     expect(falling.slice(1).filter((number, i) => !isAbove(falling[i] ?? "", number))).toEqual([]);
     expect(headings[0] === "Unreleased" || released[0] === RELEASE).toBe(true);
   });
 
-  it("exceeds the recorded release's number once the program differs", async () => {
+  it("exceeds the last recorded release's number once the program differs", async () => {
     const isSame = (await nextProgram()).code === lastProgram().code;
     expect(isSame || isAbove(RELEASE, readRecorded().version)).toBe(true);
   });
 
-  it("belongs to a changelog that names each new Durable Object migration", () => {
+  it("belongs to a changelog that lists each new Durable Object migration", () => {
     const before = tags("test/last-release/wrangler.toml");
     expect(before.length).toBeGreaterThan(0);
     const [, newest = ""] = changelog.split(/^## /m);

@@ -90,8 +90,8 @@ async function killedInMidLoad(account: Account, answers: number): Promise<Answe
   return answered;
 }
 
-describe("a region restarted on its state", () => {
-  it("keeps balance, keys and the used requests of a key's limit", async () => {
+describe("a region that is restarted on its stored state", () => {
+  it("keeps balances, keys and the used requests of a key's limit", async () => {
     const account = await Account.open(kept.region, { credits: 5000, rpmLimit: 10 });
     const body = { model: "sandbox/echo", messages: [{ role: "user", content: "stay" }] };
     const paid = await account.chat(body);
@@ -106,7 +106,7 @@ describe("a region restarted on its state", () => {
 });
 
 describe("a region that is killed repeatedly under load", () => {
-  it(`loses no charge of a completed request, and ends every hold: ${ROUNDS} x ${REQUESTS} requests`, async () => {
+  it(`loses no charge of a completed request, and ends every hold: ${ROUNDS} kills, ${REQUESTS} requests each`, async () => {
     const account = await Account.open(kept.region, { credits: CREDITS });
     const answered: Answered[] = [];
     let lost = 0;

@@ -69,7 +69,7 @@ const isRevoked = async (id: string): Promise<boolean | undefined> => {
 };
 describe("a revoked key in its home region", () => {
   it.each([true, false])(
-    "completes and pays for a request in progress, then gets 401 (stream: %s)",
+    "completes and charges a request in progress, then gets 401 (stream: %s)",
     async (isStream) => {
       const { id, key } = await makeKey();
       released = new Promise((resolve) => (release = resolve));
@@ -89,7 +89,7 @@ describe("a revoked key in its home region", () => {
     },
   );
 
-  it("gets a complete, charged response or 401 in 100 paid requests around DELETE", async () => {
+  it("gets a complete, charged response or 401 for 100 paid requests around the DELETE", async () => {
     const { id, key } = await makeKey();
     const seen: (Answer & { readonly startedAfter: boolean; readonly isStream: boolean })[] = [];
     const raced = { isRevoked: false, started: 0 };
@@ -125,7 +125,7 @@ describe("a revoked key in its home region", () => {
 });
 
 describe("a DELETE of a key", () => {
-  it(`stays effective if the region is killed right after it, ${KILLS} of ${KILLS}`, async () => {
+  it(`remains effective if the region is killed right afterwards: ${KILLS} of ${KILLS}`, async () => {
     for (let kill = 0; kill < KILLS; kill++) {
       const { id, key } = await makeKey();
       expect((await chat(key)).status).toBe(200);

@@ -64,7 +64,7 @@ async function during(program: Program, work: (call: Call, url: string) => Promi
   }
 }
 
-it("the last release sends nothing of a waiting usage batch, and the next one then sends all rows", async () => {
+it("the last release sends nothing from a waiting usage batch, and the next release then sends all of its rows", async () => {
   const next = await nextProgram();
   const url = `http://${HOST}:${(server.address() as AddressInfo).port}`;
   const ids: string[] = [];

@@ -26,7 +26,7 @@ const chats = (region: TestRegion, keys: readonly FarKey[]): Promise<number[]> =
   Promise.all(keys.map((one) => chat(region, one)));
 
 describe("a replaced secret of a global key", () => {
-  it("gets 401 in the home region and 503 in the other region until the link is back, then 401", async () => {
+  it("gets 401 at home, and 503 in the other region until the connection is restored, then 401", async () => {
     const keys = await keysInUse(world.regions, world.owner, 3);
     await cut();
     const fresh = await Promise.all(
@@ -45,7 +45,7 @@ describe("a replaced secret of a global key", () => {
     expect(await chats(world.regions.eu, fresh)).toEqual([200, 200, 200]);
   });
 
-  it("gets 401 in the other region after a lost notice, for paid calls, reads and writes", async () => {
+  it("gets 401 in the other region after a lost revocation message, for paid calls, reads and writes", async () => {
     const [key] = await keysInUse(world.regions, world.owner, 1);
     if (key === undefined) throw new Error("no key");
     await world.regions.toUs.set("refuse");
@@ -58,7 +58,7 @@ describe("a replaced secret of a global key", () => {
     ).toBe(401);
   });
 
-  it("ends in both regions with a DELETE, as does its successor, after a rotation in the other region", async () => {
+  it("ends in both regions with a DELETE, together with the new secret, after a rotation in the other region", async () => {
     const [key] = await keysInUse(world.regions, world.owner, 1);
     if (key === undefined) throw new Error("no key");
     const fresh = await rotate(world.regions.us, key.key, key, 600);

@@ -12,13 +12,13 @@ describe("schema.sql", () => {
     expect(FILE).toBe(schemaText());
   });
 
-  it("creates the same tables and indexes as the migrations", () => {
+  it("creates the same tables and indexes as the migrations together", () => {
     expect(objectsOf([FILE])).toEqual(
       objectsOf(readMigrations().flatMap(({ queries }) => queries)),
     );
   });
 
-  it("contains a column that a migration adds", () => {
+  it("contains a column that only a migration adds", () => {
     const added = { name: "9999_trial.sql", queries: ["ALTER TABLE keys ADD COLUMN trial TEXT"] };
     expect(schemaText([...readMigrations(), added])).toContain("trial TEXT");
   });

@@ -67,7 +67,7 @@ it("the script on-tmpfs runs a command with a temporary TMPDIR, deletes it after
   expect(existsSync(run.output())).toBe(false);
 });
 
-it("a build of the site doesn't rewrite unchanged API types, so that wrangler dev doesn't loop", async () => {
+it("a build of the site leaves unchanged API types untouched, so that wrangler dev doesn't loop", async () => {
   const types = path.join(import.meta.dirname, "../../src/console/browser/api/types.ts");
   const openApi = await openApiText();
   writeApiTypes(openApi);

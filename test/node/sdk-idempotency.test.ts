@@ -50,7 +50,7 @@ describe("openai-node with retries and an Idempotency-Key", () => {
     expect(await paid()).toEqual([String(id).replace("chatcmpl-", "req_")]);
   });
 
-  it("stops at the 409 after a lost response, with the charged request's ID", async () => {
+  it("stops at the 409 after a lost response, with the ID of the charged request", async () => {
     let lost = "";
     const { create, statuses } = sdk(async (response) => {
       if (response.status !== 200) return response;

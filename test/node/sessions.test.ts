@@ -25,7 +25,7 @@ async function usedOf(
 }
 
 describe("a session of a global key", () => {
-  it("can pay and read in both regions, even if created in another region", async () => {
+  it("can pay and read in both regions, even if it was created in the other region", async () => {
     const { token, id } = await mint(world.regions.us, world.owner.key, { end_user: "far" });
     for (const region of [world.regions.us, world.regions.eu]) {
       expect(await pays(region, token)).toBe(200);
@@ -86,7 +86,7 @@ describe("a session of a global key", () => {
   });
 
   it.each([false, true])(
-    "never exceeds its budget in both regions together, stream %s",
+    "never exceeds its budget over both regions together (stream: %s)",
     async (stream) => {
       const key = world.owner.key;
       const { token: probe } = await mint(world.regions.eu, key, { budget_dollars: 0 });

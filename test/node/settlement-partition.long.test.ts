@@ -59,8 +59,8 @@ async function begun() {
   };
 }
 
-describe("a link between regions that is cut during a request", () => {
-  it("delivers the whole stream, and its charge once, automatically, when it is back", async () => {
+describe("a connection between regions that is cut during a request", () => {
+  it("doesn't interrupt the stream, whose charge is delivered once, automatically, after the connection is restored", async () => {
     const { id, rest } = await begun();
     await regions.toEu.set("refuse");
     const { text, cost } = await rest();
@@ -75,7 +75,7 @@ describe("a link between regions that is cut during a request", () => {
     expect(await expectAtRest(account)).toEqual(new Map([[id, cost]]));
   });
 
-  it("causes one charge in the home region even if replies are lost, and clears the message later", async () => {
+  it("results in one charge at home even if replies are lost, and in an empty outbox later", async () => {
     const { id, rest } = await begun();
     await regions.toEu.set("reset-after");
     const { cost } = await rest();
@@ -89,9 +89,9 @@ describe("a link between regions that is cut during a request", () => {
   });
 });
 
-describe("a link between regions that loses every reply", () => {
+describe("a connection between regions that loses every reply", () => {
   it.each(["reset-after", "lose-reply"] as const)(
-    "returns 503, and releases the one hold of both attempts: %s",
+    "makes a request return 503, and releases the one hold of both attempts: %s",
     async (fault) => {
       await regions.toEu.set(fault);
       const refused = await inUs(ECHO);
@@ -146,8 +146,8 @@ describe("duplicated messages between the regions", () => {
   });
 });
 
-describe("an outbox that loses its storage", () => {
-  it("loses its charge: the hold expires in the home region without a charge, and is logged", async () => {
+describe("an outbox whose storage is lost", () => {
+  it("loses its charges, so that their holds expire at home without a charge and are logged", async () => {
     const { rest } = await begun();
     await regions.toEu.set("refuse");
     const { cost } = await rest();

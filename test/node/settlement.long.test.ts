@@ -41,8 +41,8 @@ async function repeatedIn(accounts: readonly Account[]): Promise<number> {
   return paid.length - new Set(paid.map((row) => row.generation_id)).size;
 }
 
-describe("a link between regions that loses, duplicates and reorders messages", () => {
-  it(`charges each completed request once, at the client's cost: ${REQUESTS} requests of ${ORGANIZATIONS} organizations`, async () => {
+describe("a connection between regions that loses, duplicates and reorders messages", () => {
+  it(`leads to one charge of each completed request, at the client's cost: ${REQUESTS} requests of ${ORGANIZATIONS} organizations`, async () => {
     const opened = Array.from({ length: ORGANIZATIONS }, () => openFar(regions));
     const accounts = await Promise.all(opened);
     await regions.toEu.set({ seed: SEED, odds: ODDS });

@@ -92,7 +92,7 @@ it("npm start -- --demo prints console login links and keys for owner, accountan
   expect(statSync(path.join(directory, "showcase.json")).mode & 0o777).toBe(0o600);
 });
 
-it("npm start -- --demo changes nothing when started again", async () => {
+it("npm start -- --demo changes nothing if it is started again", async () => {
   const before = showcase;
   const balance = await read<Json>("/v1/balance");
   dev.child.kill("SIGTERM");

@@ -20,18 +20,18 @@ const ENDS: Readonly<Record<string, readonly [bytes: string, by: "end" | "reset"
   {
     "a stream with [DONE]": [stream(WORD, DONE) + END, "end", "whole"],
     "[DONE] in two pieces": [stream(WORD, "data: [DO", "NE]\n\n") + END, "end", "whole"],
-    "a whole JSON answer": [json("{}"), "end", "whole"],
+    "a complete JSON response": [json("{}"), "end", "whole"],
     "a stream with an error event": [stream(WORD, ERROR) + END, "end", "cut"],
     "a stream that ends without either": [stream(WORD) + END, "end", "mute"],
-    "a stream with nothing in it": [stream() + END, "end", "mute"],
+    "an empty stream": [stream() + END, "end", "mute"],
     "half of a [DONE]": [stream(WORD, "data: [DONE]\n") + END, "end", "mute"],
     "[DONE] within a text": [stream('data: "data: [DONE]"\n\n') + END, "end", "mute"],
-    "an error event and more after it": [stream(ERROR, WORD) + END, "end", "mute"],
+    "an error event followed by more events": [stream(ERROR, WORD) + END, "end", "mute"],
     "a connection closed before the body's end": [stream(WORD), "end", "broken"],
     "a connection reset before the body's end": [stream(WORD), "reset", "broken"],
     "a connection closed after [DONE], before the body's end": [stream(DONE), "end", "broken"],
     "a connection closed within a chunk": [HEAD + chunk(WORD).slice(0, 9), "end", "broken"],
-    "half of a JSON answer": [json("{", 2), "end", "broken"],
+    "half of a JSON response": [json("{", 2), "end", "broken"],
     "a connection closed before the headers": ["", "end", "broken"],
   };
 

@@ -4,7 +4,7 @@ import { startProgram } from "./support/program.ts";
 
 const A_SHORT_ONE = ["--minutes", "0.2", "--rate", "30", "--seed", "5"];
 
-it("the soak test finds no violation in 12 s of load with every fault, in both regions", async () => {
+it("the soak test finds no violation in 12 s of load with every fault in both regions", async () => {
   const run = startProgram(["scripts/soak.ts", ...A_SHORT_ONE]);
   const code = await run.ended;
   // 3 means that the machine was too slow for timed checks and everything else is right.

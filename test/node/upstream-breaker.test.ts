@@ -62,7 +62,7 @@ async function served(model: string, times: number, stream = false): Promise<str
 }
 
 describe("a route whose provider fails", () => {
-  it("gets no request during its cooldown, then one request as a test, and all requests after a success", async () => {
+  it("gets no request during its cooldown, then one probe request, and all requests after a success", async () => {
     behavior.set(id("opens"), { status: 500 });
     expect(await served("opens", 5)).toEqual(Array.from({ length: 5 }, () => "up:good 2"));
     expect(asked("opens")).toBe(5);
@@ -86,7 +86,7 @@ describe("a route whose provider fails", () => {
     expect(await served("breaks", 1, true)).toEqual(["up:good 1"]);
   });
 
-  it("stays in use after mid-stream failures that the requests caused", async () => {
+  it("remains in use after mid-stream failures that the requests themselves caused", async () => {
     const begun = Array.from({ length: 7 }, () => "up:provoked 1");
     expect(await served("provoked", 7, true)).toEqual(begun);
   });
@@ -110,8 +110,8 @@ describe("a route whose provider fails", () => {
   });
 });
 
-describe("a route's closed circuit", () => {
-  it("stays closed after clients disconnect while the provider is silent", async () => {
+describe("the closed circuit breaker of a route", () => {
+  it("stays closed if clients disconnect while the provider is silent", async () => {
     behavior.set(id("leaves"), "waits");
     const { key } = await world.organization();
     for (let at = 1; at <= 6; at++) {

@@ -106,7 +106,7 @@ async function counted<T>(
 
 describe("a provider that fails before the first byte", () => {
   it.each(CASES)(
-    "causes an error without a charge or the provider's text if there is no other route: $name, stream $stream",
+    "leads to an error without a charge or the provider's text if there is no other route: $name, stream $stream",
     async ({ name, stream }) => {
       const expected = FAULT_OF.get(name);
       const one = worldOf(name);
@@ -130,7 +130,7 @@ describe("a provider that fails before the first byte", () => {
   );
 
   it.each(CASES)(
-    "stays invisible to the client if another route works, which is charged once: $name, stream $stream",
+    "stays hidden from the client if another route works, which is charged once: $name, stream $stream",
     async ({ name, stream }) => {
       const one = worldOf(name);
       const { key, orgId } = await one.organization();
@@ -144,7 +144,7 @@ describe("a provider that fails before the first byte", () => {
     },
   );
 
-  it("leaves no open connection", async () => {
+  it("leaves no connection open", async () => {
     await expect.poll(() => world.inFlight() + hurried.inFlight()).toBe(0);
   });
 });
@@ -171,7 +171,7 @@ describe("failover", () => {
     expect((await world.spent(orgId)).micro).toBe(0);
   });
 
-  it("reaches the third route, and charges once", async () => {
+  it("reaches the third route, and charges the request once", async () => {
     const { key, orgId } = await world.organization();
     const { answer, requests } = await counted(() => world.ask(key, "up/third"));
     expect([answer.status, requests, answer.headers.get("x-attempts")]).toEqual([200, 3, "3"]);

@@ -60,9 +60,9 @@ async function sent(work: () => Promise<Asked>) {
   return { answer, requests };
 }
 
-describe("two routes of different prices", () => {
+describe("two routes of one model with different prices", () => {
   it.each([false, true])(
-    "charge the price of the one that responds, once, stream %s",
+    "charge the price of the route that responds, once, stream %s",
     async (stream) => {
       const { key, orgId } = await world.organization();
       const model = stream ? "cheap-down-stream" : "cheap-down";
@@ -81,7 +81,7 @@ describe("two routes of different prices", () => {
     },
   );
 
-  it("hold the higher price: a balance for the cheaper one gets 402 without a call", async () => {
+  it("hold the higher price, so that a balance for only the cheaper route gets 402 without a call", async () => {
     const least = PROMPT * 10 + LEAST * 20;
     const { key, orgId } = await world.organization(least - 1);
     const { answer, requests } = await sent(() => world.ask(key, "cheap-down"));
@@ -92,7 +92,7 @@ describe("two routes of different prices", () => {
     expect((await world.spent(orgId)).micro).toBe(0);
   });
 
-  it("get a lower cap only on the more expensive one if the balance is too low", async () => {
+  it("have a lower output cap only on the more expensive route if the balance is too low", async () => {
     const credits = PROMPT * 10 + 87 * 20;
     const first = await world.organization(credits);
     const dear = await sent(() => world.ask(first.key, "dear-first"));
@@ -107,7 +107,7 @@ describe("two routes of different prices", () => {
     expect((await world.spent(second.orgId)).micro).toBe(EXACT.cheap);
   });
 
-  it("charge a client that disconnects for input and elapsed time on the working one", async () => {
+  it("charge a disconnecting client for input and elapsed time on the route that works", async () => {
     const { key, orgId } = await world.organization();
     const before = world.mock.requests.length;
     const client = await world.open(key, "leaves");

@@ -54,7 +54,7 @@ const WELL: Readonly<Record<string, { script: MockScript; text?: string; estimat
   "usage on a chunk with text": {
     script: ends(OPENING, chunkOf({ content: "Hello" }, null, { usage: USAGE }), FINISH, DONE),
   },
-  "usage twice, the last counts": {
+  "usage twice, of which the last counts": {
     script: ends(huge(1), ...TEXT_ANSWER, huge(2), usageChunk(), DONE),
   },
   "text and finish in one chunk": {
@@ -64,15 +64,15 @@ const WELL: Readonly<Record<string, { script: MockScript; text?: string; estimat
   "events after [DONE]": {
     script: ends(...TEXT_ANSWER, usageChunk(), DONE, chunkOf({ content: "!" }), huge(900), DONE),
   },
-  "usage and no [DONE]": { script: ends(...TEXT_ANSWER, usageChunk()) },
-  "a cut after the finish and its usage": {
+  "usage without [DONE]": { script: ends(...TEXT_ANSWER, usageChunk()) },
+  "a cut after the finish reason and usage": {
     script: cuts(...TEXT_ANSWER, usageChunk()),
   },
   "usage, then silence instead of [DONE]": { script: stays(...TEXT_ANSWER, usageChunk()) },
   "no usage": { script: ends(...TEXT_ANSWER, DONE), estimated: true },
-  "DONE without a finish reason": { script: ends(...HELLO, DONE), estimated: true },
+  "[DONE] without a finish reason": { script: ends(...HELLO, DONE), estimated: true },
   "neither usage nor [DONE]": { script: ends(...TEXT_ANSWER), estimated: true },
-  "usage beyond belief": { script: ends(...TEXT_ANSWER, huge(2e9), DONE), estimated: true },
+  "usage far above the hold": { script: ends(...TEXT_ANSWER, huge(2e9), DONE), estimated: true },
   CRLF: { script: ends(stream(...TEXT_ANSWER, usageChunk(), DONE).replaceAll("\n", "\r\n")) },
   comments: {
     script: ends(
@@ -86,7 +86,7 @@ const WELL: Readonly<Record<string, { script: MockScript; text?: string; estimat
     ),
   },
   "no last newline": { script: ends(stream(...TEXT_ANSWER, usageChunk(), DONE).trimEnd()) },
-  "every byte apart, text like the wire": {
+  "every byte sent separately, with text that looks like events": {
     script: byteByByte(stream(OPENING, chunkOf({ content: TRICKY }), FINISH, usageChunk(), DONE)),
     text: TRICKY,
   },
@@ -104,7 +104,7 @@ const BADLY: Readonly<Record<string, Badly>> = {
     script: cuts(...HELLO),
     micro: 0,
   },
-  "a cut after usage, before the finish": {
+  "a cut after usage, before the finish reason": {
     script: cuts(...HELLO, usageChunk()),
     micro: 0,
   },
@@ -121,7 +121,7 @@ const BADLY: Readonly<Record<string, Badly>> = {
     micro: PROMPT + 2,
     estimated: true,
   },
-  "silence after usage so far": {
+  "silence after partial usage": {
     script: stays(OPENING, chunkOf({ content: "Hello" }, null, { usage: USAGE })),
     micro: EXACT,
     estimated: true,
@@ -169,9 +169,9 @@ afterAll(() => Promise.all([world.stop(), impatient.stop()]));
 
 const worldOf = (name: string): World => (name.includes("silence") ? impatient : world);
 
-describe("a successful stream", () => {
+describe("a completed stream", () => {
   it.each(Object.entries(WELL))(
-    "delivers all text and one [DONE], and charges once: %s",
+    "delivers all text and one [DONE], and is charged once: %s",
     async (name, want) => {
       const { organization, ask, spent, inFlight } = worldOf(name);
       const { key, orgId } = await organization();
@@ -193,7 +193,7 @@ describe("a successful stream", () => {
 
 describe("a stream that fails after its first text", () => {
   it.each(Object.entries(BADLY))(
-    "ends with an error event without [DONE], and charges as expected: %s",
+    "ends with an error event without [DONE], and is charged as expected: %s",
     async (name, want) => {
       const { organization, ask, spent, inFlight } = worldOf(name);
       const { key, orgId } = await organization();
@@ -214,14 +214,14 @@ describe("a stream that fails after its first text", () => {
   );
 });
 
-it("usage above the balance is charged with the whole balance, and no more", async () => {
+it("a charge above the balance is reduced to the balance", async () => {
   const { key, orgId } = await world.organization();
   const answer = await world.ask(key, "drain", { stream: true });
   expect(eventsOf(answer.text).at(-1)).toBe("data: [DONE]");
   expect((await world.spent(orgId)).micro).toBe(CREDITS);
 });
 
-it.each(["tool", "tiny"])("a valid stream of %s pieces completes", async (name) => {
+it.each(["tool", "tiny"])("a valid stream that arrives in %s pieces completes", async (name) => {
   const { key, orgId } = await world.organization();
   const answer = await world.ask(key, name, { stream: true, max_tokens: 400 });
   expect(eventsOf(answer.text).at(-1)).toBe("data: [DONE]");
@@ -232,7 +232,7 @@ it.each(["tool", "tiny"])("a valid stream of %s pieces completes", async (name) 
   expect(output).toBeLessThanOrEqual(400);
 });
 
-it("50 concurrent streams have their own text, ID and charge", async () => {
+it("50 concurrent streams each return their own text, ID and charge", async () => {
   const { key, orgId } = await world.organization();
   const numbers = Array.from({ length: 50 }, (_, at) => at);
   const answers = await Promise.all(

@@ -135,7 +135,7 @@ const costOf = (paid: readonly Paid[], user: string): number =>
   paid.filter((one) => one.user === user).reduce((sum, one) => sum + one.cost, 0);
 
 describe("200 concurrent paid requests", () => {
-  it("lose no spend during 200 changes of settings, of which every fourth is rejected", async () => {
+  it("lose no spend during 200 changes of settings, a quarter of which are rejected", async () => {
     const account = await open();
     const path = `/orgs/${account.orgId}/settings`;
     const { paid, changed } = await race(account, ["a", "b"], async (turn) => {
@@ -189,7 +189,7 @@ describe("200 concurrent paid requests", () => {
 });
 
 describe("an end user's quota", () => {
-  it("admits the next request when raised, and rejects it when lowered below the spend", async () => {
+  it("admits the next request if raised, and rejects it if lowered below the spend", async () => {
     const account = await open();
     const least = await leastOf(REQUEST);
     const quota = (micros: number) => patchUser(account, limit(micros));
@@ -214,8 +214,8 @@ describe("an end user's quota", () => {
   });
 });
 
-describe("an end user deleted while its requests are in progress", () => {
-  it("pays for them, and a new end user of that name has the spend", async () => {
+describe("an end user who is deleted during running requests", () => {
+  it("pays for those requests, and a new end user with the same ID inherits the spend", async () => {
     const account = await open();
     const gate = Promise.withResolvers<boolean>();
     const reached = Promise.withResolvers<null>();

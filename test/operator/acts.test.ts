@@ -17,10 +17,13 @@ import { useStripe } from "../payments/fake-stripe.ts";
 import { GENERATION, holdOf, valueOf } from "../wallet/wallet-desk.ts";
 import { account, LONG, made, receivers, useReceivers } from "../webhooks/receivers.ts";
 
-/** What is changed, and the event that tells the organization so; null: it concerns none, or changes nothing of it. */
+/**
+ * A call, and the event that reports it to the organization. Null if the call concerns no
+ * organization or changes nothing.
+ */
 type Act = {
   readonly event: EventType | null;
-  /** The path below `/admin/v1`, and what is sent. */
+  /** Returns the path below `/admin/v1` and the body. */
   readonly asked: () => Promise<readonly [path: string, body?: object]>;
 };
 
@@ -54,7 +57,7 @@ async function held(amount: number): Promise<{ readonly id: string }> {
   return request;
 }
 
-/** Of a payment that went back after all of it was held, 5 micros are owed. */
+/** Creates a debt of 5 micro-credits: a payment was refunded after all of it was held. */
 async function owed(): Promise<void> {
   const paymentId = `pi_${crypto.randomUUID().replaceAll("-", "")}`;
   const of = { paymentId, purchaseId: mintId(PURCHASE_ID, Date.now()) };
@@ -88,7 +91,7 @@ async function proven(): Promise<string> {
   return domain;
 }
 
-/** A purchase of 10 dollars that was paid and credited. */
+/** Creates a purchase of 10 dollars that was paid and credited. */
 async function bought(): Promise<string> {
   const stripe = useStripe();
   const headers = { "idempotency-key": crypto.randomUUID() };
@@ -203,7 +206,7 @@ const ACTS: Readonly<Record<string, Act>> = {
     event: null,
     asked: async () => [org(`/purchases/${await bought()}/check`)],
   },
-  // Stripe emits the refund's event; the purchase stores the operator.
+  // Stripe emits the refund's event. The purchase stores the operator.
   "POST /orgs/:id/purchases/:purchase_id/refund": {
     event: null,
     asked: async () => [org(`/purchases/${await bought()}/refund`), { amount_cents: 250 }],
@@ -284,7 +287,7 @@ describe("an operator's change", () => {
   const changing = OPERATOR_ROUTES.filter(({ method }) => method !== "GET");
   const names = changing.map(({ method, path }) => `${method} ${path.replace("/admin/v1", "")}`);
 
-  it("appears in the table of this test", () => {
+  it("appears in this test's table", () => {
     expect(Object.keys(ACTS).toSorted()).toEqual(names.toSorted());
   });
 

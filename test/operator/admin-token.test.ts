@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { operatorOf as whoIs } from "../../src/operator/operator-token.ts";
 
-/** The name alone. */
+/** Returns only the operator's name. */
 const operatorOf = async (...asked: Parameters<typeof whoIs>): Promise<string | null> =>
   (await whoIs(...asked))?.name ?? null;
 const named = (token: string) => [{ name: "admin", role: "all" as const, token }];
@@ -28,7 +28,7 @@ it("the operators' API accepts only the complete admin token", async () => {
   expect(await operatorOf("Bearer ", named(""))).toBeNull();
 });
 
-it("the operators' API identifies each operator by the whole of a separate token", async () => {
+it("the operators' API identifies each operator only by the complete separate token", async () => {
   const operators = [
     { name: "admin", role: "all", token: "a".repeat(32) },
     { name: "ada", role: "read", token: "b".repeat(32) },

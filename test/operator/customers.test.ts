@@ -22,7 +22,10 @@ async function listed(query: string): Promise<readonly Listed[]> {
   return page["organizations"] as readonly Listed[];
 }
 
-/** Balance, spend of each of the seven days before today, of today, and of 20 days ago; last use in days ago. */
+/**
+ * Balance, spend of each of the seven days before today, of today, and of 20 days ago, and days
+ * since the last use.
+ */
 const CUSTOMERS = [
   { balance: 1000, week: 100, today: 5, old: 0, used: 3 },
   { balance: 50, week: 10, today: 0, old: 900, used: null },
@@ -31,7 +34,7 @@ const CUSTOMERS = [
   { balance: null, week: 3, today: 0, old: 4000, used: 9 },
 ] as const;
 
-it("the list of customers sorts by name, balance, spend, runway and last use, without a wallet call", async () => {
+it("the list of customers can be sorted by name, balance, spend, runway and last use, without a wallet call", async () => {
   const run = `customers ${crypto.randomUUID()}`;
   for (const [n, one] of CUSTOMERS.entries()) {
     const { id: orgId } = (await makeOrganization()).organization;

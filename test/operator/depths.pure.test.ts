@@ -14,7 +14,7 @@ const QUIET = {
   bytes: 1,
 };
 
-describe("Depths", () => {
+describe("the class Depths", () => {
   it("adds up open holds, and keeps the oldest hold and the largest wallet, even over several invocations", () => {
     const first = new Depths();
     first.wallet("a", { ...QUIET, openHolds: 2, oldestHoldMs: 5000, isUnpublished: true });
@@ -40,7 +40,7 @@ describe("Depths", () => {
   });
 });
 
-describe("outboxSeries", () => {
+describe("the function outboxSeries", () => {
   it("adds up a receiver's outboxes, keeps the oldest message and counts unresponsive outboxes", () => {
     const empty = { waiting: 0, dead: 0, parked: 0, oldestMs: null };
     const series = outboxSeries([

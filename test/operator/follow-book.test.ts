@@ -15,14 +15,14 @@ const patch = (id: string, body: unknown): Promise<Answer> =>
 const booked = (id: string): Promise<Record<string, unknown> | null> =>
   env.DB.prepare("SELECT status, rpm_limit, name FROM organizations WHERE id = ?").bind(id).first();
 
-it("an object has the database's values after two concurrent changes that reach the object in the opposite order", async () => {
+it("an object has the database's values after two concurrent changes that reach it in the opposite order", async () => {
   const { organization } = await makeOrganization();
   const wallet = walletOf(organization.id);
   const configure = wallet.configure.bind(wallet);
   const arrived = Promise.withResolvers<null>();
   const late = Promise.withResolvers<null>();
   wallet.configure = async (change) => {
-    wallet.configure = configure; // only the first one is delayed
+    wallet.configure = configure; // only the first change is delayed
     arrived.resolve(null);
     await late.promise;
     return configure(change);
@@ -38,7 +38,7 @@ it("an object has the database's values after two concurrent changes that reach 
   expect(wallet.configuration).toMatchObject({ suspended: false, rpmLimit: null, priceList: null });
 });
 
-it("an object gets updates until the database has nothing new", async () => {
+it("an object is updated repeatedly until the database has nothing new", async () => {
   const book = [1, 2, 3, 3, 3];
   const told: number[] = [];
   const followed = await syncWithDatabase(0, {
@@ -49,7 +49,7 @@ it("an object gets updates until the database has nothing new", async () => {
   expect([followed, told]).toEqual([{ ok: true, value: 3 }, [0, 1, 2, 3]]);
 });
 
-it("a change returns 503 for a database that keeps changing, instead of looping", async () => {
+it("a change returns 503 instead of looping if the database keeps changing", async () => {
   let row = 0;
   const followed = await syncWithDatabase(row, {
     send: async () => success(null),

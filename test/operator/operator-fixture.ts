@@ -9,7 +9,7 @@ import { keySecrets } from "../keys/key-fixture.ts";
 import { objectsOf } from "../../src/shared/contracts/objects.ts";
 import type { Configuration } from "../../src/shared/contracts/settings.ts";
 
-/** One organization's wallet as far as operators see it, in memory. */
+/** One organization's wallet in memory, with the methods that operators use. */
 export class FakeWallet implements Partial<WalletCalls> {
   epoch: string | null = null;
   credits = 0;
@@ -98,7 +98,7 @@ export class FakeWallet implements Partial<WalletCalls> {
   }
 }
 
-/** The wallets of a test by organization; cleared before each. */
+/** The wallets of a test by organization, cleared before each test. */
 export const wallets = new Map<string, FakeWallet>();
 
 export function walletOf(orgId: string): FakeWallet {
@@ -134,7 +134,10 @@ export function context(): OperatorContext {
   };
 }
 
-/** Calls `GET /orgs/:id` and the like: the path as it is in the table, its parameters, query and body. */
+/**
+ * Calls an endpoint by its path in the route table, such as `GET /orgs/:id`, with parameters, query
+ * and body.
+ */
 export async function call(
   target: string,
   options: { params?: Record<string, string>; query?: string; body?: unknown } = {},

@@ -16,7 +16,7 @@ beforeEach(() => {
   wallets.clear();
 });
 
-/** A page of organizations; `wallets` has those that were asked for it. */
+/** Returns a page of organizations. `wallets` records the called ones. */
 async function listed(query: string): Promise<readonly object[]> {
   wallets.clear();
   const { organizations } = valueOf(await call("GET /orgs", { query: `limit=100&${query}` }));
@@ -89,7 +89,7 @@ it("POST /orgs creates an organization with an owner, a balance of 0 and a key t
   });
 });
 
-it("POST /orgs gives a slug to one of several concurrent organizations, and leaves no other wallet", async () => {
+it("POST /orgs gives a slug to one of several concurrent organizations, and creates no wallet for the others", async () => {
   const body = { name: "Acme", slug: slug(), owner_email: "o@example.com" };
   const answers = await Promise.all(Array.from({ length: 5 }, () => call("POST /orgs", { body })));
   expect(answers.filter((answer) => answer.ok)).toHaveLength(1);
@@ -100,7 +100,7 @@ it("POST /orgs gives a slug to one of several concurrent organizations, and leav
   expect([...wallets.values()].filter((wallet) => wallet.epoch !== null)).toHaveLength(1);
 });
 
-it("POST /orgs writes nothing if the wallet fails, keeps the wallet if the database fails, and returns 503 for both", async () => {
+it("POST /orgs writes nothing if the wallet fails, keeps the wallet if the database fails, and returns 503 in both cases", async () => {
   const body = { name: "Acme", slug: slug(), owner_email: "o@example.com" };
   const down = vi.spyOn(FakeWallet.prototype, "create").mockImplementation(() => {
     throw Object.assign(new Error("lost"), { remote: true });

@@ -7,7 +7,7 @@ import { continueRound } from "../../src/operator/sweep.store.ts";
 import { outboxNames } from "../../src/regions/outbox-schedule.ts";
 import { bindingsWith, LEFT_ALONE } from "../contract/client.ts";
 
-it("the hourly sweep calls every outbox, including those for other regions, even if one fails", async () => {
+it("the hourly sweep calls every outbox, including those to other regions, even if one fails", async () => {
   const poked: string[] = [];
   const getByName = (name: string) => ({
     poke: async () => {
@@ -46,14 +46,15 @@ describe("a sweep over more organizations than one invocation can call", () => {
          SELECT 'sweep-' || substr('00000' || n, -5), 'n', 'sweep-' || n, 'eu',
            iif(n % 17 < 16, 9e15, 0), 1 FROM numbers`,
       ).bind(COUNT),
-      // Every 17th is not used. Half of those have a webhook each, and every 34th has one that is off.
+      // Every 17th organization isn't used. Half of those have a webhook each, and every 34th has a
+      // disabled one.
       env.DB.prepare(
         `INSERT INTO webhooks (id, org_id, url, secrets, disabled_reason, created_at, changed_at)
          SELECT 'whk_' || id, id, 'https://a.b', '[]',
            iif(substr(id, -5) % 2 = 1, 'gone', NULL), 1, 1
          FROM organizations WHERE id LIKE 'sweep-%' AND used_at = 0`,
       ),
-      // One that is not used has an event waiting, as has one that is used.
+      // One unused and one used organization have a waiting event.
       ...[idOf(16), idOf(17)].map((id) =>
         env.DB.prepare(
           `INSERT INTO events (id, org_id, type, actor_kind, subject, data, created_at)
@@ -141,6 +142,6 @@ describe("a sweep over more organizations than one invocation can call", () => {
     let depths = null;
     while (depths === null) depths = await continueRound(env.DB, afterLease, targets);
     expect(new Set(poked).size).toBe(16_001);
-    expect(poked.length).toBeLessThan(16_001 + 600); // the page that was cut is poked again
+    expect(poked.length).toBeLessThan(16_001 + 600); // the interrupted page is called again
   });
 });

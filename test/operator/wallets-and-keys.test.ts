@@ -95,7 +95,7 @@ it("GET /health includes the database's state and the messages in each outbox", 
   expect(health).toMatchObject({ region: "eu", version: "test", aliases, book: true });
   const until = "1970-01-01T00:00:00.000Z";
   expect(health).toMatchObject({ breakers: [{ route: "up:m", state: "open", until }] });
-  // other tests' notices for the peer may be pending here
+  // Other tests' revocations for the peer can be pending here.
   const depths = await Promise.all(
     outboxNames(["us"]).map(async (name) => {
       const { waiting, dead, parked } = await env.REGION_OUTBOX.getByName(name).depth();

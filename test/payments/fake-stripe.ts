@@ -2,17 +2,17 @@ import { env } from "cloudflare:workers";
 import { vi } from "vitest";
 import { FakeStripe } from "../fakes/stripe/fake.ts";
 
-/** Where the tests' Worker asks Stripe (`STRIPE_BASE_URL` of vitest.config.ts): nobody listens there. */
+/** Stripe's URL in the tests (`STRIPE_BASE_URL` in vitest.config.ts). No server listens there. */
 const STRIPE_URL = "http://127.0.0.1:1";
 
-/** A Stripe of this isolate's own, in place of the network, until the test's mocks are restored. */
+/** Replaces the network by a fake Stripe of this isolate until the test's mocks are restored. */
 export function useStripe(now: () => number = () => Date.now()): FakeStripe {
   const stripe = new FakeStripe({ now });
   putInPlace(stripe);
   return stripe;
 }
 
-/** Puts a Stripe that is there in place of the network, until the test's mocks are restored. */
+/** Replaces the network by an existing fake Stripe until the test's mocks are restored. */
 export function putInPlace(stripe: FakeStripe): void {
   const real = globalThis.fetch;
   vi.spyOn(globalThis, "fetch").mockImplementation((input, init) => {

@@ -7,7 +7,7 @@ import type {
 } from "../../src/money/payments/purchase.ts";
 import { isOver } from "../../src/money/payments/purchase.ts";
 
-/** The rows of `PaymentRows` in memory: what is written is there at once and for good. */
+/** `PaymentRows` in memory. Writes are immediate and permanent. */
 export class MemoryRows implements PaymentRows {
   #head: PaymentsHead;
   readonly #purchases = new Map<string, Purchase>();

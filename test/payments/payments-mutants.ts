@@ -4,13 +4,13 @@ import { readInvoice } from "../../src/money/payments/stripe-calls.ts";
 import type { PaymentDeps } from "../../src/money/payments/payment-deps.ts";
 import type { Broken } from "./payments-world.ts";
 
-/** A world whose wallet answers some calls in another way. */
+/** Returns services whose wallet answers some calls differently. */
 const withWallet = (
   change: (wallet: PaymentDeps["wallet"], world: PaymentDeps) => Partial<PaymentDeps["wallet"]>,
 ): Broken => ({
   world: (world) => ({ ...world, wallet: { ...world.wallet, ...change(world.wallet, world) } }),
 });
-/** A world that asks Stripe in another way. */
+/** Returns services that call Stripe differently. */
 const withCalls = (
   change: (call: Parameters<PaymentDeps["stripe"]["ask"]>[0], world: PaymentDeps) => typeof call,
 ): Broken => ({
@@ -21,7 +21,7 @@ const withCalls = (
 });
 let made = 0;
 
-/** What breaks in everybody else's version of this; the oracle must see each. */
+/** Faulty versions of the payments code. The test's check must detect each. */
 export const MUTANTS: Readonly<Record<string, Broken>> = {
   "what is owed is not collected": { collects: false },
   "what comes back is added": withWallet((wallet, { rows }) => ({
@@ -83,7 +83,10 @@ export const MUTANTS: Readonly<Record<string, Broken>> = {
 
 type ChargeMutant = { readonly broken: Broken; readonly bank: string; readonly fault: RegExp };
 
-/** What breaks where a saved card is charged by itself, what the bank says of it, and the fault that is to be seen. */
+/**
+ * Faulty versions of the code that charges a saved card, with the bank's behavior and the fault to
+ * detect.
+ */
 export const CHARGE_MUTANTS: Readonly<Record<string, ChargeMutant>> = {
   "a card that was refused for good is asked again": {
     broken: withWallet((wallet) => ({

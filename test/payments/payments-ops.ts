@@ -39,7 +39,7 @@ const bank = fc.constantFrom(
 );
 const which = fc.nat(5);
 
-/** Something that happens. `at` picks among what there is. */
+/** An event or action. `at` selects one of the existing objects. */
 export const operation = fc.oneof(
   {
     weight: 4,
@@ -169,7 +169,7 @@ export type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : nev
 const pick = <T>(from: readonly T[], at: number): T | undefined =>
   from[at % Math.max(1, from.length)];
 
-/** Does it, as far as it can be done now. */
+/** Runs an operation as far as that is currently possible. */
 export async function apply(world: PaymentsWorld, one: Operation): Promise<void> {
   try {
     await done(world, one);

@@ -5,7 +5,7 @@ import { isOver } from "../../src/money/payments/purchase.ts";
 import type { Purchase } from "../../src/money/payments/purchase.ts";
 import type { Organization, PaymentsWorld } from "./payments-world.ts";
 
-/** What must hold at every moment; each fault in words, with the number that the reference gives it. */
+/** Returns the faults that may never occur, each with its number in the reference. */
 export function faultsNow(world: PaymentsWorld): string[] {
   return [
     ...world.organizations.flatMap((one) => [...moneyFaults(one), ...purchaseFaults(one)]),
@@ -16,7 +16,7 @@ export function faultsNow(world: PaymentsWorld): string[] {
   ];
 }
 
-/** What must hold as well once faults have stopped and all was swept. */
+/** Returns the faults that may not remain once failures have stopped and a sweep has run. */
 export function faultsAtRest(world: PaymentsWorld): string[] {
   const faults: string[] = [];
   for (const { rows, id } of world.organizations) {
@@ -65,7 +65,7 @@ function purchaseFaults({ id, rows, wallet }: Organization): string[] {
   const open = rows.all().filter((one) => !isOver(one));
   const charged = open.filter((one) => one.paymentMethod !== null);
   const faults = charged.length > 1 ? [`8: ${id} charges its card for ${charged.length}`] : [];
-  if (wallet.madeAt > 1) return faults; // unpublished wishes are lost
+  if (wallet.madeAt > 1) return faults; // unpublished requests for a purchase are lost
   const months = new Map<string, number>();
   for (const { method, state, createdAt, amountMicro } of rows.all()) {
     if (method !== "auto" || state === "declined" || state === "expired") continue;
@@ -76,7 +76,7 @@ function purchaseFaults({ id, rows, wallet }: Organization): string[] {
   return most > MONTH_MICRO ? [...faults, `9: ${id} wanted ${most} in a month`] : faults;
 }
 
-/** The bound of every setting in these runs. */
+/** The maximum per month in these runs. */
 export const MONTH_MICRO = 60_000_000;
 
 type Known = {
@@ -86,7 +86,7 @@ type Known = {
   readonly net: number;
 };
 
-/** Each captured payment that a purchase of ours asked for. */
+/** Returns each captured payment of a purchase. */
 function paymentsOf(world: PaymentsWorld): Known[] {
   const { sessions, invoices } = world.fake.world;
   return world.fake.payments().flatMap((payment) => {
@@ -100,7 +100,10 @@ function paymentsOf(world: PaymentsWorld): Known[] {
   });
 }
 
-/** Each credit is of a captured payment of this organization, and never above its net. */
+/**
+ * Checks that each credit belongs to a captured payment of this organization, and never exceeds its
+ * net amount.
+ */
 function creditFaults(world: PaymentsWorld): string[] {
   const known = new Map(paymentsOf(world).map((one) => [one.intent, one]));
   return world.organizations.flatMap(({ id, wallet }) =>
@@ -116,10 +119,13 @@ function creditFaults(world: PaymentsWorld): string[] {
   );
 }
 
-/** Declines of automatic purchases in a row, at most; none after one that the card is not to be asked again after. */
+/** Maximum consecutive declines of automatic purchases. A permanent decline must be the last. */
 const DECLINES_MAX = 4;
 
-/** By the charges there are: a success begins anew, and a person who switches automatic purchases on again. */
+/**
+ * Checks the number of charges. A success or a person who enables automatic purchases starts a new
+ * count.
+ */
 function attemptFaults({ fake }: PaymentsWorld, one: Organization): string[] {
   if (one.wallet.madeAt > 1) return []; // earlier work in progress is unknown
   const { charges, invoicePayments } = fake.world;
@@ -149,7 +155,7 @@ function isForGood({ world }: FakeStripe, { outcome, payment_intent: id }: Charg
   return outcome.type === "blocked" || FOR_GOOD.test(JSON.stringify(error ?? null));
 }
 
-/** Of what the banks of these runs say, what forbids to ask again. */
+/** Bank errors that forbid another attempt. */
 const FOR_GOOD = /lost_card|do_not_try_again/;
 
 type Calls = {
@@ -158,10 +164,13 @@ type Calls = {
   readonly sent: Map<string, string>;
   readonly faults: string[];
 };
-/** What was judged of each world already: its calls are read once. */
+/** The calls of each world that were already checked, so that each is read once. */
 const judged = new WeakMap<PaymentsWorld, Calls>();
 
-/** What was asked of Stripe: an invoice is paid under one key, and under one key always the same. */
+/**
+ * Checks the calls to Stripe: an invoice is always paid with the same idempotency key and
+ * parameters.
+ */
 function callFaults(world: PaymentsWorld): readonly string[] {
   const calls: Calls = judged.get(world) ?? {
     upTo: 0,

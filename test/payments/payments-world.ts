@@ -21,23 +21,26 @@ const START = Date.UTC(2026, 10, 2);
 const SWEEP_MS = 900_000;
 const STRIPE = { secretKey: "sk_test_0123456789", baseUrl: "http://stripe.test" };
 
-/** What is broken on purpose, to see that the oracle sees it. */
+/** A deliberate fault, which the checks must detect. */
 export type Broken = {
   readonly wallet?: (wallet: PlainWallet) => PlainWallet;
   readonly world?: (world: PaymentDeps) => PaymentDeps;
   readonly collects?: boolean;
 };
 
-/** One organization: its rows, its wallet, and the machine of the moment, which may be killed between any two awaits. */
+/**
+ * An organization with its rows, its wallet and its running instance, which can be killed between
+ * any two awaits.
+ */
 export class Organization {
   readonly rows: MemoryRows;
   readonly wallet: PlainWallet;
   machine: PurchaseRunner;
-  /** How many charges there were whenever a person switched automatic purchases on again. */
+  /** The number of charges each time a person enabled automatic purchases. */
   readonly enabledAt: number[] = [];
   readonly #world: PaymentsWorld;
   readonly #broken: Broken;
-  /** Awaits until it is killed; Infinity: it is not. */
+  /** The number of awaits before the instance is killed, or Infinity. */
   #killAfter = Infinity;
   #generation = 0;
   #killed = Promise.withResolvers<void>();
@@ -59,7 +62,7 @@ export class Organization {
     this.#killAfter = awaits;
   }
 
-  /** What a machine does, until it is over or killed. */
+  /** Runs work in an instance until it ends or is killed. */
   async run(work: (machine: PurchaseRunner) => Promise<unknown>): Promise<void> {
     await Promise.race([work(this.machine), this.#killed.promise]);
     this.tellTopUp();
@@ -84,7 +87,7 @@ export class Organization {
     }
   }
 
-  /** As the wallet's telling does: told again it is the same. */
+  /** Notifies the payments code like the wallet does. A repeat has no effect. */
   tellTopUp(): void {
     const { open } = this.wallet.stored.topUp;
     if (open === null || open.isTold) return;
@@ -112,7 +115,7 @@ export class Organization {
     this.machine = this.#born();
   }
 
-  /** Before and after each await: a machine that was killed never hears again. */
+  /** Checks before and after each await that the instance was not killed. */
   #alive(generation: number): boolean {
     if (generation === this.#generation && this.#killAfter-- <= 0) this.kill();
     return generation === this.#generation;
@@ -125,7 +128,7 @@ export class Organization {
       const answer = await call();
       return this.#alive(generation) ? answer : new Promise<T>(() => {});
     };
-    /** A call of the wallet that was on its way when its machine was killed may still arrive. */
+    /** A wallet call that was in transit when its instance was killed can still arrive. */
     const sent = async <T>(call: () => Promise<T>): Promise<T> => {
       const before = this.#generation;
       const answer = gated(call);
@@ -157,19 +160,19 @@ export class Organization {
   }
 }
 
-/** Two organizations of one region and one account of Stripe's, with the book between them. */
+/** Two organizations of one region with one Stripe account and a database. */
 export class PaymentsWorld {
   now = START;
   readonly hasTax: boolean;
   readonly fake: FakeStripe;
   readonly organizations: readonly Organization[];
-  /** Events that Stripe has sent and nobody has taken yet. */
+  /** Events that Stripe has sent and no one has processed yet. */
   readonly inbox: FakeEvent[] = [];
-  /** Calls of wallets that arrive when their machines are long gone. */
+  /** Wallet calls that arrive after their instance was killed. */
   readonly late: (() => Promise<unknown>)[] = [];
-  /** What was wrong with an invoice in the moment in which it was to be paid. */
+  /** Faults of invoices at the time of their payment. */
   readonly oddPays: string[] = [];
-  /** Times that the book fails from now on. */
+  /** The number of database calls that fail from now on. */
   bookDown = 0;
   readonly #customers = new Map<string, string>();
   #cursor: SweepCursor | null = null;
@@ -181,7 +184,7 @@ export class PaymentsWorld {
     this.organizations = ["org_a", "org_b"].map((id) => new Organization(id, this, broken));
   }
 
-  /** Each organization has bought once, and kept the card; its wallet is published. */
+  /** Makes each organization buy credits once and save the card, and publishes its wallet. */
   async begin(): Promise<void> {
     for (const one of this.organizations) one.buy("checkout", 20, true);
     await this.work();
@@ -213,13 +216,16 @@ export class PaymentsWorld {
     return [...this.#customers].filter(([, of]) => of === orgId).map(([id]) => id);
   }
 
-  /** Whose a purchase's payment is, by the book. */
+  /** Returns the organization of a payment by the database. */
   organizationOf(customer: string | null): Organization | undefined {
     const orgId = this.#customers.get(customer ?? "");
     return this.organizations.find(({ id }) => id === orgId);
   }
 
-  /** The row knows its invoice before that is paid, and it is open; a person may have paid it a moment before. */
+  /**
+   * Returns the faults of an invoice that is about to be paid. Its row must name it, and it must be
+   * open, unless a person has just paid it.
+   */
   #oddPay(id: string): string[] {
     const invoice = this.fake.world.invoices.get(id);
     const owner = this.organizationOf(invoice?.customer ?? null);
@@ -231,7 +237,7 @@ export class PaymentsWorld {
     return isPayable ? [] : [`11: ${id} is paid while it is ${invoice.status}`];
   }
 
-  /** What is due now is done, until nothing is. */
+  /** Runs all due work until none is left. */
   async work(): Promise<void> {
     this.inbox.push(...this.fake.takeEvents());
     for (const one of this.organizations) {
@@ -245,7 +251,7 @@ export class PaymentsWorld {
     this.inbox.push(...this.fake.takeEvents());
   }
 
-  /** Time passes, and alarms and the sweep come when they are due. */
+  /** Advances the clock, and runs alarms and the sweep when they are due. */
   async pass(ms: number): Promise<void> {
     const until = this.now + ms;
     for (let rounds = 0; rounds < 3000 && this.now < until; rounds++) {

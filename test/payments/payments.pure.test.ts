@@ -20,7 +20,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** Lets these things happen, then everything come to rest; the first faults that the oracle sees. */
+/** Runs these operations until everything has settled. Returns the first detected faults. */
 async function faultsOf(
   happening: readonly Operation[],
   hasTax: boolean,
@@ -45,11 +45,11 @@ async function faultsOf(
   return faultsAtRest(world);
 }
 
-/** A long run's 20,000 are so many tests, so that a part of them can be run by itself. */
+/** A long run has 20,000 runs in parts, so that each part can be run separately. */
 const PARTS = Array.from({ length: effort(1, 10) }, (_, part) => part + 1);
 
 it.each(PARTS)(
-  "a payment is credited once, and returned money is owed once, whatever fails: part %i",
+  "a payment is credited once, and a refund or dispute is owed once, whatever fails: part %i",
   async () => {
     await fc.assert(
       fc.asyncProperty(operations, fc.boolean(), async (happening, hasTax) => {
@@ -60,7 +60,10 @@ it.each(PARTS)(
   },
 );
 
-/** A refund is read, its machine killed somewhere, the refund fails, and what was on its way arrives last. */
+/**
+ * A refund is read, and its instance is killed somewhere. Then the refund fails, and the earlier
+ * call arrives last.
+ */
 const lateReading = (after: number): readonly Operation[] => [
   { do: "refund", at: 0, share: 50 },
   { do: "kill", org: 0, after },
@@ -71,7 +74,7 @@ const lateReading = (after: number): readonly Operation[] => [
   { do: "late", org: 0 },
 ];
 
-it("a permanently declined card stays off if its invoice is paid otherwise", async () => {
+it("a permanently declined card stays disabled even if its invoice is paid by other means", async () => {
   const happening: readonly Operation[] = [
     { do: "bank", behavior: { blocked: true } },
     { do: "fault", kind: "no_answer", when: "before", on: /^GET / },
@@ -84,7 +87,7 @@ it("a permanently declined card stays off if its invoice is paid otherwise", asy
   expect(await faultsOf(happening, false)).toEqual([]);
 });
 
-it("a permanently declined card stays off if the purchase that closed it is canceled", async () => {
+it("a permanently declined card stays disabled even if the purchase that disabled it is canceled", async () => {
   const happening: readonly Operation[] = [
     { do: "bank", behavior: { decline_code: "lost_card" } },
     { do: "fault", kind: "no_answer", when: "before", on: /\/void$/ },
@@ -97,14 +100,14 @@ it("a permanently declined card stays off if the purchase that closed it is canc
 });
 
 const PAUSE: Operation = { do: "pass", ms: 7 * HOUR };
-/** Automatic purchases are switched on, and the bank says this of each. */
+/** Enables automatic purchases, which the bank declines with this code. */
 const declined = (decline_code: string): readonly Operation[] => [
   ...Array.from({ length: 8 }, () => ({ do: "bank", behavior: { decline_code } }) as const),
   { do: "topUp", org: 0, on: true, dollars: 5 },
   ...Array.from({ length: 12 }, () => PAUSE),
 ];
 
-describe("the check of payments", () => {
+describe("the test's own check of payments", () => {
   it.each(Object.entries(MUTANTS))("detects %s", async (_name, broken) => {
     const found = await fc.check(
       fc.asyncProperty(operations, fc.boolean(), async (happening, hasTax) => {

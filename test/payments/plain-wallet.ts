@@ -29,10 +29,10 @@ import {
 } from "../../src/money/wallet/rules/top-up.ts";
 import type { TopUpState } from "../../src/money/wallet/rules/top-up.ts";
 
-/** What a wallet stores of money: all of it is a value, so that the book's copy is one. */
+/** A wallet's stored money. It is an immutable value, so that the database's copy is one. */
 type Stored = {
   readonly balance: Micros;
-  /** Amounts of credits by their references. */
+  /** Amounts of credits by reference. */
   readonly references: ReadonlyMap<string, number>;
   readonly charges: number;
   readonly debts: Debts;
@@ -51,16 +51,19 @@ const EMPTY: Stored = {
   setting: null,
 };
 
-/** A wallet by its pure rules, in the order of its turns: credits, debts, holds and automatic purchases alone. */
+/**
+ * A wallet in memory with the real rules for credits, debts, holds and automatic purchases, in
+ * order of transactions.
+ */
 export class PlainWallet implements PayingWallet {
   stored: Stored = EMPTY;
   readonly holds: number[] = [];
   madeAt = 1;
-  /** Calls that fail before they are answered, from now on. */
+  /** The number of calls that fail without a response from now on. */
   down = 0;
   #book: Stored = EMPTY;
   readonly #now: () => number;
-  /** Left out by a broken wallet that does not collect what is owed. */
+  /** False for a faulty wallet that doesn't collect debts. */
   readonly #collects: boolean;
 
   constructor(now: () => number, collects = true) {
@@ -129,14 +132,14 @@ export class PlainWallet implements PayingWallet {
     });
   }
 
-  /** Null switches it off. */
+  /** Null disables automatic purchases. */
   set(setting: AutoTopUp | null): void {
     const topUp = setting === null ? this.stored.topUp : enableTopUp(this.stored.topUp);
     this.#set({ setting, topUp });
     this.endTurn();
   }
 
-  /** What is free, at most; a refusal for want of it may want a purchase. */
+  /** Holds at most the available amount. A rejection can request a purchase. */
   hold(amount: number): void {
     const free = this.stored.balance - this.held;
     if (this.stored.debts.owed > 0) return;
@@ -163,7 +166,7 @@ export class PlainWallet implements PayingWallet {
     this.#book = this.stored;
   }
 
-  /** The wallet was lost: what the book has is all that is left. */
+  /** Rebuilds a lost wallet from the database. */
   rebuild(): void {
     this.holds.length = 0;
     this.madeAt += 1;
@@ -175,7 +178,9 @@ export class PlainWallet implements PayingWallet {
     this.endTurn();
   }
 
-  /** As every turn ends: what is free pays what is owed, then a purchase is wanted if one is due. */
+  /**
+   * Ends a transaction: available credits pay debts, then a purchase is requested if one is due.
+   */
   endTurn(): void {
     const { balance, debts } = this.stored;
     const collected = this.#collects ? collectDebt(debts, micros(balance - this.held)) : null;

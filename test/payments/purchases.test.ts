@@ -37,13 +37,13 @@ const purchaseOf = (account: Account, id: string) =>
 const balanceOf = (account: Account) =>
   read(account, "/v1/balance") as Promise<{ credits_micro: number; owed_micro: number }>;
 
-/** The open session of the fake that a purchase made. */
+/** Returns the purchase's open session in the fake. */
 function sessionOf(stripe: FakeStripe, { id }: Purchase): string {
   const own = [...stripe.world.sessions.values()].find((one) => one.metadata["purchase_id"] === id);
   return own?.id ?? "";
 }
 
-/** Hands every event that nobody has heard to the Worker, signed; the statuses. */
+/** Sends each unprocessed event to the Worker with a signature. Returns the statuses. */
 async function tell(stripe: FakeStripe, events = stripe.takeEvents()): Promise<number[]> {
   const url = "https://eu.test/payments/stripe";
   const now = Math.floor(Date.now() / 1000);
@@ -55,7 +55,7 @@ async function tell(stripe: FakeStripe, events = stripe.takeEvents()): Promise<n
   return statuses;
 }
 
-/** A purchase by checkout that is paid, and told of. */
+/** Creates a purchase by checkout that is paid and reported. */
 async function bought(account: Account, stripe: FakeStripe): Promise<Purchase> {
   const purchase = await buy(account, { amount_dollars: 10, method: "checkout", save_card: true });
   stripe.person.pay(sessionOf(stripe, purchase));
@@ -66,7 +66,7 @@ async function bought(account: Account, stripe: FakeStripe): Promise<Purchase> {
   return purchase;
 }
 
-it("a checkout is credited once, however often it is reported", async () => {
+it("a checkout is credited once, however often Stripe reports it", async () => {
   const stripe = useStripe();
   const account = await openAccount({ credits: 0 });
   const asked = { amount_dollars: 10, method: "checkout" };
@@ -92,7 +92,7 @@ it("a checkout is credited once, however often it is reported", async () => {
   expect(await compared.json()).toMatchObject({ differences: [] });
 });
 
-it("the payments sweep finds what no message reported", async () => {
+it("the payments sweep credits payments that no webhook reported", async () => {
   const stripe = useStripe();
   const account = await openAccount({ credits: 0 });
   const purchase = await buy(account, { amount_dollars: 10, method: "checkout" });
@@ -104,7 +104,9 @@ it("the payments sweep finds what no message reported", async () => {
   }, LONG);
 });
 
-/** An account that bought what its book never heard of, and whose wallet was lost then. */
+/**
+ * Returns an account that bought credits after its last publish, and whose wallet was then lost.
+ */
 async function lostSinceIt(stripe: FakeStripe): Promise<Account> {
   for (const method of ["warn", "error"] as const) {
     vi.spyOn(console, method).mockImplementation(() => undefined);
@@ -118,7 +120,7 @@ async function lostSinceIt(stripe: FakeStripe): Promise<Account> {
   return account;
 }
 
-it("a rebuilt wallet gets its payments back once, from the rebuild or a later sweep", async () => {
+it("a rebuilt wallet gets its payments back once, either by the rebuild or by a later sweep", async () => {
   const stripe = useStripe();
   const rebuilt = await lostSinceIt(stripe);
   expect((await admin("POST", `/orgs/${rebuilt.orgId}/rebuild-wallet`)).status).toBe(200);
@@ -164,7 +166,7 @@ it("a debt is forgiven once per reference, even in a rebuilt wallet", async () =
   expect(standing).toMatchObject({ owedMicro: 0, takenMicro: 6_000_000, forgivenMicro: 4_000_000 });
 });
 
-it("credits that were added during a conflict are kept after the rebuild, once", async () => {
+it("credits that were added during a conflict are kept once after the rebuild", async () => {
   for (const method of ["warn", "error"] as const) {
     vi.spyOn(console, method).mockImplementation(() => undefined);
   }
@@ -185,7 +187,7 @@ it("credits that were added during a conflict are kept after the rebuild, once",
   expect((await balanceOf(account)).credits_micro).toBe(10_000_000);
 });
 
-it("POST /payments/stripe accepts only what Stripe signed, and ignores another region's events", async () => {
+it("POST /payments/stripe accepts only events that Stripe signed, and ignores another region's events", async () => {
   const stripe = useStripe();
   await buy(await openAccount({ credits: 0 }), { amount_dollars: 10, method: "checkout" });
   const [event] = stripe.events;
@@ -207,7 +209,7 @@ it("POST /payments/stripe accepts only what Stripe signed, and ignores another r
   expect(new Set(await tell(foreign))).toEqual(new Set([200]));
 });
 
-it("a dispute is deducted, blocks requests until it is paid, and is returned if won", async () => {
+it("a dispute is deducted, blocks requests until it is paid back, and is returned if won", async () => {
   const stripe = useStripe();
   const account = await openAccount({ credits: 0 });
   const { id } = await bought(account, stripe);
@@ -255,7 +257,7 @@ it("an operator's check credits a paid purchase that Stripe hasn't reported", as
   expect(await balanceOf(account)).toMatchObject({ credits_micro: 10_000_000 });
 });
 
-it("automatic top-up charges the saved card, and a 402 names the purchase", async () => {
+it("automatic top-up charges the saved card, and a 402 names the purchase in progress", async () => {
   const stripe = useStripe();
   const account = await openAccount({ credits: 0 });
   await bought(account, stripe);

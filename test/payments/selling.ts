@@ -1,7 +1,7 @@
 import { micros } from "../../src/shared/money.ts";
 import type { Selling } from "../../src/money/payments/stripe-calls.ts";
 
-/** A purchase with everything that a form may say. */
+/** A purchase with every field of a form. */
 export const SELLING: Selling = {
   id: "pur_0VbjqiKsyuweZAnWqUxMwYA6",
   orgId: "c0473d77-9090-4904-9ce4-c07250587751",

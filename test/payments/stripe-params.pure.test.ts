@@ -10,7 +10,7 @@ it("the payments code and the fake Stripe use the API version of Stripe's types"
   expect([API_VERSION, FAKE_VERSION]).toEqual([Stripe.API_VERSION, Stripe.API_VERSION]);
 });
 
-it("the payments code uses Stripe's own names and types, and an outdated field is a type error", () => {
+it("the payments code uses Stripe's own names and types, so that an outdated field is a type error", () => {
   calls.customerParams({
     orgId: "o",
     orgName: "n",
@@ -27,13 +27,13 @@ it("the payments code uses Stripe's own names and types, and an outdated field i
   expect(form(calls.sessionParams(SELLING))).not.toContain("payment_method_types%5D");
 });
 
-it("the payments code repeats a call an hour later byte for byte from its database row", () => {
+it("the payments code repeats a call an hour later from its database row, byte for byte", () => {
   const once = form(calls.sessionParams(SELLING));
   expect(form(calls.sessionParams({ ...SELLING }))).toBe(once);
   expect(once).toContain(`expires_at=${SELLING.createdAt / 1000 + 3600}`);
 });
 
-/** Lists may be read-only: they are written to a form alone. */
+/** Removes read-only marks, because lists are only written to a form. */
 type Writable<T> = T extends readonly (infer One)[]
   ? readonly Writable<One>[]
   : T extends object
@@ -42,7 +42,7 @@ type Writable<T> = T extends readonly (infer One)[]
 
 type Names<T> = T extends object ? keyof T : never;
 type At<T, Name> = T extends object ? (Name extends keyof T ? NonNullable<T[Name]> : never) : never;
-/** The names of what is sent, at any depth, that Stripe's form does not have. */
+/** The names of sent fields at any depth that Stripe's form lacks. */
 type Dead<Sent, Form> = Sent extends string | number | boolean | undefined
   ? never
   : Sent extends readonly (infer One)[]

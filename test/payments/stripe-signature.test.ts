@@ -11,7 +11,7 @@ const SECRET = "whsec_of_this_test";
 const OTHER = "whsec_of_another";
 const encoder = new TextEncoder();
 
-/** Whether our side believes it, with one secret or two, at a moment. */
+/** Reports whether our code accepts the signature, with one secret or two, at this time. */
 async function ours(
   body: string | Uint8Array,
   header: string | null,
@@ -21,7 +21,7 @@ async function ours(
   return isSignedByStripe(bytes, header, { secrets, nowMs: atS * 1000 });
 }
 
-/** Whether Stripe's package does. */
+/** Reports whether Stripe's package accepts it. */
 async function theirs(body: string, header: string, atS = NOW_S): Promise<boolean> {
   const told = Stripe.webhooks.constructEventAsync(
     body,
@@ -51,19 +51,19 @@ const sign = async (
 const BODIES = [
   ["plain", '{"id":"evt_1"}'],
   ["ü and €", '{"id":"evt_1","name":"Müller, 5 €"}'],
-  ["a line separator and a face", '{"id":"evt_1","name":"a\u2028b 🙂"}'],
+  ["a line separator and an emoji", '{"id":"evt_1","name":"a\u2028b 🙂"}'],
   ["lines and spaces", '{\r\n  "id": "evt_1"\n}\n'],
 ] as const;
 
 describe("a Stripe signature", () => {
-  it.each(BODIES)("matches that of Stripe's package: %s", async (_what, body) => {
+  it.each(BODIES)("matches the signature of Stripe's package: %s", async (_what, body) => {
     const header = await sign(body);
     expect([await ours(body, header), await theirs(body, header)]).toEqual([true, true]);
     expect(await ours(`${body} `, header)).toBe(false);
     expect(await ours(body, header, { secrets: [OTHER] })).toBe(false);
   });
 
-  it("covers bytes instead of text: newlines, byte order marks and broken characters matter", async () => {
+  it("covers the body's bytes instead of its text, including newlines, byte order marks and broken characters", async () => {
     const body = '{"id":"evt_1",\n"name":"ü"}';
     const header = await sign(body);
     expect(await ours(`\uFEFF${body}`, header)).toBe(false);
@@ -73,7 +73,7 @@ describe("a Stripe signature", () => {
     expect(await ours(broken, await sign("{\uFFFD}"))).toBe(false);
   });
 
-  it("lasts exactly five minutes in both directions, unlike in Stripe's package", async () => {
+  it("stays valid for exactly five minutes in both directions, unlike in Stripe's package", async () => {
     const body = BODIES[0][1];
     for (const [age, isGood] of [
       [300, true],
@@ -87,7 +87,7 @@ describe("a Stripe signature", () => {
     }
   });
 
-  it("can use either secret during a rotation", async () => {
+  it("may use either secret during a rotation", async () => {
     const body = BODIES[1][1];
     const [, before = ""] = (await sign(body, { secret: OTHER })).split(",");
     const both = `${await sign(body)},${before}`;
@@ -102,18 +102,18 @@ describe("a Stripe signature", () => {
     ["nothing", () => ""],
     ["only v0", (header: string) => header.replace("v1=", "v0=")],
     [
-      "another time than the signed one",
+      "a time other than the signed one",
       (header: string) => header.replace(`${NOW_S}`, `${NOW_S + 1}`),
     ],
     ["two times", (header: string) => `t=${NOW_S - 1},${header}`],
     ["no time", (header: string) => header.replace(/^t=\d+,/, "")],
-    ["a short tag", (header: string) => header.slice(0, -2)],
+    ["a short signature", (header: string) => header.slice(0, -2)],
     [
-      "the secret without its name",
+      "the secret without its prefix",
       async (_: string, body: string) => sign(body, { secret: SECRET.slice(6) }),
     ],
     [
-      "a good tag behind eight bad ones",
+      "a valid signature after eight invalid ones",
       (header: string) => header.replace(",", `,${"v1=00,".repeat(8)}`),
     ],
   ] as const)("fails with %s", async (_what, bend) => {
@@ -122,7 +122,7 @@ describe("a Stripe signature", () => {
   });
 });
 
-/** A customer, made by our own client. */
+/** Creates a customer with our own client. */
 async function customerOf(fake: FakeStripe): Promise<string> {
   const account = { secretKey: "sk_test_made_up", baseUrl: "https://api.stripe.com" };
   const stripe = stripeOf(account, async (url, init) => fake.handle(new Request(url, init)));

@@ -29,7 +29,7 @@ afterEach(() => {
 const toldOf = (alert: string): number =>
   alerts.mock.calls.filter(([line]) => String(line).includes(`"${alert}"`)).length;
 
-/** Both organizations have bought once and kept the card. */
+/** Returns a world in which both organizations have bought credits once and saved the card. */
 async function begun(broken: Broken = {}): Promise<{ world: PaymentsWorld; one: Organization }> {
   const world = new PaymentsWorld(false, broken);
   await world.begin();
@@ -85,7 +85,7 @@ it("an invoice that contains an amount twice is never paid", async () => {
   expect(toldOf("invoice_differs")).toBe(1);
 });
 
-it("a payment is read once for several messages about it", async () => {
+it("a payment is read from Stripe once for several events about it", async () => {
   const { world, one } = await begun();
   const [payment] = world.fake.payments();
   world.fake.bank.refund(payment?.intent ?? "", 100);
@@ -123,7 +123,7 @@ it("an event for another system is read once, and an unreadable event is reporte
   expect([hints > 0, one.rows.waiting()]).toEqual([true, []]);
 });
 
-/** So many events, the newest last, the first of which are odd. */
+/** Returns this number of events, oldest first, the first of which are malformed. */
 function manyEvents(
   count: number,
   startS: number,
@@ -186,7 +186,7 @@ function pageOf(
   return { data, has_more: from + data.length < listed.length };
 }
 
-it("a saved card is disabled after three declines in a day, except for our own failures", () => {
+it("a saved card is disabled after three declines in a day, not counting our own failures", () => {
   const nowMs = Date.UTC(2026, 10, 20);
   const asks = { id: "pur_1", amountMicro: micros(5_000_000), saveCard: false, returnUrl: "" };
   const made = newPurchase({ ...asks, method: "card", actor: SYSTEM }, nowMs - 1000);

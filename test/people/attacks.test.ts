@@ -22,7 +22,7 @@ const balance = async (browser: Browser): Promise<number> => {
 const TEN_MINUTES = { CLOCK_OFFSET_MS: "660000" };
 
 describe("a login to the console", () => {
-  it("works only in the browser that started it, and not with a used or changed callback", async () => {
+  it("completes only in the browser that started it, and not with a used or changed callback", async () => {
     const ann = someone();
     issuer.accounts.push(ann);
     const mine = new Browser();
@@ -34,7 +34,7 @@ describe("a login to the console", () => {
     const twice = new URL(back);
     twice.searchParams.append("code", "another");
     expect(await mine.land(twice)).toMatch(/why=refused$/);
-    expect(await mine.land(back)).toMatch(/why=expired$/); // the cookie went with the first try
+    expect(await mine.land(back)).toMatch(/why=expired$/); // the first attempt used up the cookie
     expect([await victim.session(), await mine.session()]).toEqual([null, null]);
   });
 
@@ -91,14 +91,14 @@ describe("a login to the console", () => {
     await vi.waitFor(async () => expect(await old.session()).toBeNull());
   });
 
-  it("doesn't work in another region, even if the cookie is renamed", async () => {
+  it("fails in another region, even if the cookie is renamed", async () => {
     const { browser } = await signUp(issuer);
     const other = new Browser();
     other.cookies.set("__Host-turnpike-us", browser.cookies.get("__Host-turnpike-eu") ?? "");
     expect(await other.session()).toBeNull();
   });
 
-  it("leaves no address, subject, code, state or token in the log", async () => {
+  it("writes no address, subject, code, state or token to the log", async () => {
     const ann = someone();
     issuer.accounts.push(ann);
     const browser = new Browser({ LOG_REQUESTS: "all" });
@@ -113,8 +113,8 @@ describe("a login to the console", () => {
   });
 });
 
-describe("an email address without an identity", () => {
-  it("doesn't identify a person: two people with the same address stay separate", async () => {
+describe("an email address without a verified identity", () => {
+  it("doesn't identify a person, so that two people with the same address stay separate", async () => {
     const { account, view } = await signUp(issuer);
     const thief = someone({ email: account.email });
     issuer.accounts.push(thief);
@@ -124,7 +124,7 @@ describe("an email address without an identity", () => {
     expect((await browser.session())?.organization.id).not.toBe(view.organization.id);
   });
 
-  it("doesn't suffice for a sign-up or an invitation unless the identity provider has confirmed it", async () => {
+  it("isn't enough for a sign-up or an invitation unless the identity provider has confirmed it", async () => {
     const { browser } = await signUp(issuer);
     const ben = someone({ isVerified: false });
     issuer.accounts.push(ben);
@@ -169,7 +169,7 @@ describe("an invitation", () => {
     expect(ends.filter((end) => end === "/console/#/")).toHaveLength(1);
   });
 
-  it("needs a member or an address, and gives no role above the inviter's", async () => {
+  it("requires a member or an address, and gives no role above the inviter's", async () => {
     const { browser } = await signUp(issuer);
     await browser.people("POST", "/organization/team");
     expect((await browser.people("POST", "/invitations", { role: "admin" })).status).toBe(400);
@@ -193,7 +193,7 @@ describe("an invitation", () => {
 });
 
 describe("a stolen session", () => {
-  it("makes no lasting change more than ten minutes after the login, until the same person logs in again", async () => {
+  it("allows no lasting change more than ten minutes after the login, until the same person logs in again", async () => {
     const { browser, account } = await signUp(issuer);
     const later = Object.assign(new Browser(TEN_MINUTES), { cookies: browser.cookies });
     const key = await later.ask("POST", "/console/api/v1/keys", { name: "stolen" });
@@ -231,8 +231,8 @@ describe("a stolen session", () => {
   });
 });
 
-describe("linking an identity", () => {
-  it("doesn't take another person's identity, and merges nothing", async () => {
+describe("linking an identity to a person", () => {
+  it("fails for another person's identity, and merges no accounts", async () => {
     const [one, two] = [await signUp(issuer), await signUp(issuer)];
     expect(await one.browser.logIn(two.account, { purpose: "link" })).toMatch(/why=other_person$/);
     const free = someone();
@@ -245,7 +245,7 @@ describe("linking an identity", () => {
 });
 
 describe("a sign-up", () => {
-  it("needs a number below the daily limit, a network address and an operator's approval", async () => {
+  it("requires a number below the daily limit, a network address and an operator's approval", async () => {
     const crowd = Array.from({ length: 4 }, () => someone());
     issuer.accounts.push(...crowd);
     const bindings = { SIGN_UPS_A_DAY_AN_ADDRESS: "3" };
@@ -270,7 +270,7 @@ describe("a sign-up", () => {
     expect(await code(key)).toEqual([403, "organization_suspended"]);
   });
 
-  it("adds its credit once per identity, within the daily budget", async () => {
+  it("adds credits once per identity, within the daily budget", async () => {
     const gift = { SIGN_UP_CREDIT_MICRO: "500000", SIGN_UP_CREDITS_A_DAY_MICRO: "1000000000000" };
     const { browser, account } = await signUp(issuer, someone(), gift);
     expect(await balance(browser)).toBe(500_000);

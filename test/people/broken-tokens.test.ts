@@ -40,14 +40,14 @@ const BROKEN: readonly (readonly [string, Bend])[] = [
   ["no nonce", claim({ nonce: undefined })],
   ["no subject", claim({ sub: undefined })],
   ["an empty subject", claim({ sub: "" })],
-  ["a subject that is no ASCII", claim({ sub: "änn" })],
+  ["a non-ASCII subject", claim({ sub: "änn" })],
   ["a subject of 256 characters", claim({ sub: "x".repeat(256) })],
-  ["over for a minute", claim({ exp: nowS() - 60 })],
+  ["an expiry a minute ago", claim({ exp: nowS() - 60 })],
   ["no end", claim({ exp: undefined })],
-  ["not good yet", claim({ nbf: nowS() + 3600 })],
-  ["of an hour ago", claim({ iat: nowS() - 3600 })],
-  ["of an hour to come", claim({ iat: nowS() + 3600 })],
-  ["one bit of the signature", { token: resigned }],
+  ["a start in the future", claim({ nbf: nowS() + 3600 })],
+  ["an issue time an hour ago", claim({ iat: nowS() - 3600 })],
+  ["an issue time in an hour", claim({ iat: nowS() + 3600 })],
+  ["one flipped bit in the signature", { token: resigned }],
   ["no signature", { token: (token) => `${token.slice(0, token.lastIndexOf("."))}.` }],
   ["alg none", header({ alg: "none" })],
   ["alg HS256", header({ alg: "HS256" })],
@@ -68,7 +68,7 @@ const AWAY: readonly (readonly [string, Bend])[] = [
   ["65 KiB", answer("/token", () => Response.json({ x: "x".repeat(65 * 1024) }))],
   ["a redirect", answer("/token", () => Response.redirect(`${ISSUER}/elsewhere`, 307))],
   ["500", answer("/token", () => new Response("", { status: 500 }))],
-  ["500 of its keys", answer("/jwks", () => new Response("", { status: 500 }))],
+  ["500 for its keys", answer("/jwks", () => new Response("", { status: 500 }))],
 ];
 
 describe("a login with a broken token", () => {
@@ -89,27 +89,28 @@ describe("a login with a broken token", () => {
     async (_, bend) => {
       const { browser, account } = await signUp(issuer);
       issuer.bend = bend;
-      const other = new Browser({ LOCAL_SECRET: "client.secret" }); // an isolate that knows no key yet
+      // The isolate hasn't cached any key yet.
+      const other = new Browser({ LOCAL_SECRET: "client.secret" });
       expect(await other.logIn(account)).toMatch(/why=issuer_unreachable$/);
       expect(await browser.session()).not.toBeNull();
     },
   );
 
-  it("works until 20 s after the token's expiry", async () => {
+  it("succeeds until 20 s after the token's expiry", async () => {
     issuer.bend = claim({ exp: nowS() - 20 });
     expect((await signUp(issuer)).view.role).toBe("owner");
   });
 });
 
 describe("the signing keys of an identity provider", () => {
-  it("get read again for a token with an unknown key, even if they were read a moment ago", async () => {
+  it("get read again for a token with an unknown key, even if they were just read", async () => {
     const { account, browser } = await signUp(issuer);
     await issuer.rotate();
     expect(await browser.logIn(account)).toBe("/console/#/");
     expect(await browser.logIn(account)).toBe("/console/#/");
   });
 
-  it("can be replaced during logins without failures, and are fetched rarely", async () => {
+  it("may be replaced during logins without failures, and are fetched rarely", async () => {
     const { account } = await signUp(issuer);
     const before = issuer.asked.get("/jwks") ?? 0;
     for (let round = 0; round < 3; round++) {

@@ -43,7 +43,7 @@ const forwardedRead = (path: string): object => ({
 });
 const READS = ["/v1/models", "/v1/balance", "/v1/key", "/v1/keys", "/v1/users", "/v1/sessions"];
 
-/** The statuses of a paid request and of reads with this key. */
+/** Returns the statuses of a paid request and of reads with this key. */
 const statusesOf = async (key: string): Promise<readonly number[]> => [
   (await chat(key)).status,
   ...(await Promise.all(READS.map((path) => send(path, { key })))).map(({ status }) => status),
@@ -66,7 +66,10 @@ async function closedOf(browser: Browser): Promise<unknown> {
   return me.closed_organizations;
 }
 
-/** The database. Runs `work` between the check of an owner's right to restore and the restoration. */
+/**
+ * Returns the database, which runs `work` between the check of an owner's right to restore and the
+ * restoration.
+ */
 function beforeRestoring(work: () => Promise<unknown>): D1Database {
   let isNext = false;
   const prepare = (sql: string): D1PreparedStatement => {
@@ -114,7 +117,7 @@ describe("a closed organization", () => {
     expect((await chat(token)).status).toBe(200);
   });
 
-  it("accepts no login until it is restored, and then not those of former members", async () => {
+  it("accepts no login until it is restored, and then no login of former members", async () => {
     const ann = await signUp(issuer);
     await ann.browser.people("POST", "/organization/team");
     const orgId = ann.view.organization.id;
@@ -151,7 +154,7 @@ describe("a closed organization", () => {
     expect(await organizationAfterLogin(left)).toBeNull();
   });
 
-  it("can't be restored by an owner if an operator closed it, even afterwards", async () => {
+  it("can't be restored by an owner if an operator closed it, even after the owner closes it too", async () => {
     const ann = await signUp(issuer);
     const { id: orgId } = ann.view.organization;
     for (const closers of [["operator"], ["owner", "operator"]]) {
@@ -183,7 +186,7 @@ describe("a closed organization", () => {
     expect((await restore(orgId)).status).toBe(200);
   });
 
-  it("keeps its owner's session after they restored it, even if they logged out everywhere before", async () => {
+  it("keeps its owner's session after the owner restores it, even if the owner logged out everywhere before", async () => {
     const ann = await signUp(issuer);
     const { id: orgId } = ann.view.organization;
     expect((await ann.browser.people("DELETE", "/organization")).status).toBe(200);
@@ -203,7 +206,7 @@ describe("a closed organization", () => {
     expect((await restoreAs(ann.browser, ann.view.organization.id)).status).toBe(409);
   });
 
-  it("keeps the logins of members who didn't log in for 90 days", async () => {
+  it("keeps the logins of members who haven't logged in for 90 days", async () => {
     const ann = await signUp(issuer);
     await ann.browser.people("POST", "/organization/team");
     const orgId = ann.view.organization.id;
@@ -214,7 +217,7 @@ describe("a closed organization", () => {
     expect(await organizationAfterLogin(stays)).toMatchObject({ id: orgId });
   });
 
-  it("comes back without members who deleted their account, and revokes their keys", async () => {
+  it("returns without members who deleted their accounts, and revokes their keys", async () => {
     const ann = await signUp(issuer);
     await ann.browser.people("POST", "/organization/team");
     const orgId = ann.view.organization.id;
@@ -248,7 +251,7 @@ describe("a closed organization", () => {
     expect(await statuses()).toEqual([401, 401, 401]);
   });
 
-  it("closes in the next sweep in a wallet that didn't get the call", async () => {
+  it("closes in the next sweep in a wallet that missed the call", async () => {
     const { orgId, key } = await openAccount();
     const by = { actor: SYSTEM, memberId: null, nowMs: Date.now() };
     expect(await closeOrganization(env.DB, orgId, by)).not.toBeNull();
@@ -257,7 +260,7 @@ describe("a closed organization", () => {
     expect(await statusesOf(key)).toEqual(ALL(401));
   });
 
-  it("keeps an earlier suspension, and both steps appear as events", async () => {
+  it("keeps an earlier suspension, and both changes appear as events", async () => {
     const { orgId, key } = await openAccount();
     await admin("PATCH", `/orgs/${orgId}`, { status: "suspended" });
     await close(orgId);
@@ -285,7 +288,7 @@ describe("a closed organization", () => {
   });
 });
 
-/** An organization with an end user, in the wallet and in the database. */
+/** Creates an organization with an end user in the wallet and in the database. */
 async function withUsers(count: number): Promise<{ account: Account; name: string }> {
   const account = await openAccount();
   const name = `user-${crypto.randomUUID()}`;
@@ -310,7 +313,7 @@ describe("the deletion of a closed organization after 7 days", () => {
       JSON.stringify(await objectsOf(env).wallet(orgId).eventsSince(0, 1000));
     expect(await events()).toContain(`key of ${name}`);
     await close(orgId);
-    await runScheduled(env); // not due
+    await runScheduled(env); // isn't due yet
     expect(await objectsOf(env).wallet(orgId).listEndUsers(10, 0)).toMatchObject({
       value: { total: 251 },
     });
@@ -351,7 +354,7 @@ describe("the deletion of a closed organization after 7 days", () => {
   });
 });
 
-describe("a failed request that is reported after its end user is deleted", () => {
+describe("the record of a failed request that is reported after its end user is deleted", () => {
   it("doesn't contain the end user's name", async () => {
     const { orgId, key, keyId } = await openAccount();
     const name = `user-${crypto.randomUUID()}`;

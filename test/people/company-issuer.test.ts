@@ -16,7 +16,7 @@ const UNKNOWN = /why=unknown(?:&|$)/;
 const CLIENT = { id: "turnpike-at-acme", secret: "the secret of acme" };
 const OPEN = { COMPANY_DOMAINS: "on" };
 
-/** A company that runs an issuer, whatever it says there. */
+/** Starts a company's own identity provider. */
 function startCompany(host = `login.acme${Date.now()}x${count++}.dev`) {
   const url = `https://${host}`;
   const accounts: Account[] = [];
@@ -25,7 +25,7 @@ function startCompany(host = `login.acme${Date.now()}x${count++}.dev`) {
   return Object.assign(own, { url, accounts });
 }
 
-/** A browser that logs in there; the account is told to the company's issuer first. */
+/** Logs in at the company's identity provider with a browser. First adds the account there. */
 async function comes(
   at: ReturnType<typeof startCompany>,
   account: Account,
@@ -39,7 +39,7 @@ async function comes(
 
 const body = (url: string) => ({ issuer: url, client_id: CLIENT.id, client_secret: CLIENT.secret });
 
-/** Ann's team with a proven domain. */
+/** Creates Ann's team with a verified domain. */
 async function team() {
   const ann = await signUp(issuer, someone(), OPEN);
   await ann.browser.people("POST", "/organization/team");
@@ -53,7 +53,7 @@ async function team() {
   return { ...ann, domain, orgId };
 }
 
-/** The same with an issuer of its own, which Ann has connected. */
+/** Creates the same team with its own identity provider, which Ann has connected. */
 async function company() {
   const ann = await team();
   const own = startCompany();
@@ -73,7 +73,7 @@ const stateOf = async (browser: Browser): Promise<unknown> =>
   (await browser.people("GET", "/company/issuer")).json();
 
 describe("a company's own identity provider", () => {
-  it("can be added by an owner with a verified domain, if its address is public and responds", async () => {
+  it("may be added by an owner with a verified domain if its address is public and responds", async () => {
     const ann = await signUp(issuer, someone(), OPEN);
     await ann.browser.people("POST", "/organization/team");
     const own = startCompany();
@@ -111,7 +111,7 @@ describe("a company's own identity provider", () => {
     expect(JSON.stringify(kept)).not.toContain(CLIENT.secret);
   });
 
-  it("gets no call if its metadata names a private address", async () => {
+  it("gets no call if its metadata contains a private address", async () => {
     const { browser } = await team();
     const own = startCompany();
     own.bend = {
@@ -124,13 +124,13 @@ describe("a company's own identity provider", () => {
     expect((await browser.people("POST", "/company/issuer", body(own.url))).status).toBe(503);
   });
 
-  it("admits no one while it is a draft, and the company's people once an owner connects it", async () => {
+  it("admits no one as a draft, and the company's people once an owner has connected it", async () => {
     const ann = await team();
     const own = startCompany();
     await ann.browser.people("POST", "/company/issuer", body(own.url));
     const ben = someone({ email: `ben@${ann.domain}` });
     const join = { purpose: "join", company: ann.domain };
-    await expect(comes(own, ben, join)).rejects.toThrow("403"); // started by no one
+    await expect(comes(own, ben, join)).rejects.toThrow("403"); // nobody started this connection
     expect((await comes(own, someone(), { purpose: "link" }, ann.browser)).end).toBe(IN);
     expect(await stateOf(ann.browser)).toMatchObject({ state: "on" });
     const came = await comes(own, ben, join);
@@ -145,7 +145,7 @@ describe("a company's own identity provider", () => {
     const bySlug = { purpose: "log_in", company: ann.view.organization.slug };
     await expect(comes(own, ben, bySlug)).rejects.toThrow("403"); // anyone can choose a slug
     const stranger = await comes(own, someone(), byDomain);
-    expect(stranger.end).toMatch(UNKNOWN); // joining needs a request
+    expect(stranger.end).toMatch(UNKNOWN); // joining requires a request
     await vi.waitFor(async () => {
       const read = await admin("GET", `/orgs/${ann.orgId}/events?type=organization.changed`);
       expect(await read.text()).toContain(own.url);
@@ -154,9 +154,10 @@ describe("a company's own identity provider", () => {
 });
 
 describe("a hostile company identity provider", () => {
-  it("gives access only to its own organization, and to no personal data or other session", async () => {
+  it("gives access only to its own organization, and to no other personal data or session", async () => {
     const ann = await company();
-    await ann.browser.people("POST", "/organizations", { name: "Another" }); // which Ann acts in now
+    // Ann acts in this organization now.
+    await ann.browser.people("POST", "/organizations", { name: "Another" });
     const { browser, end } = await comes(ann.own, ann.inside, {
       purpose: "log_in",
       company: ann.domain,
@@ -194,11 +195,12 @@ describe("a hostile company identity provider", () => {
     expect((await ann.browser.ask("POST", "/console/api/login/start", fresh)).status).toBe(403);
   });
 
-  it("doesn't count as an address, name or identity of the operator's providers", async () => {
+  it("isn't trusted for addresses, names or identities of the operator's providers", async () => {
     const ann = await company();
     const mallory = someone({ id: ann.account.id, email: ann.account.email, name: "Mallory" });
     const asked = { purpose: "join", company: ann.domain };
-    const came = await comes(ann.own, mallory, asked); // Ann's subject and address at another issuer
+    // Ann's subject and address at another identity provider
+    const came = await comes(ann.own, mallory, asked);
     const view = await came.browser.session();
     expect(view?.person.id).not.toBe(ann.view.person.id);
     expect([view?.role, view?.person.email]).toEqual(["member", null]);
@@ -222,15 +224,16 @@ describe("a hostile company identity provider", () => {
     const asked = { issuer: "company", purpose: "log_in", company: ann.domain };
     const back = await begun.click(await begun.start(asked), ann.inside);
     await ann.browser.people("POST", "/company/issuer", body(ann.own.url));
-    expect(await begun.land(back)).toMatch(/why=expired$/); // it began at the one before
+    // The login began at the previous provider.
+    expect(await begun.land(back)).toMatch(/why=expired$/);
     expect(await inside.browser.session()).toBeNull();
     expect((await ann.browser.people("DELETE", "/company/issuer")).status).toBe(200);
     expect(await stateOf(ann.browser)).toMatchObject({ state: "none" });
   });
 });
 
-describe("a company login that is required", () => {
-  it("must be turned on by an owner who used it, limits people but not keys, and can be turned off by operators", async () => {
+describe("the setting that requires the company login", () => {
+  it("requires an owner who used the login, restricts people but not keys, and can be disabled by operators", async () => {
     const ann = await company();
     const key = await ann.browser.ask("POST", "/console/api/v1/keys", { name: "machine" });
     const { key: machine } = await key.json<{ key: string }>();
@@ -240,7 +243,8 @@ describe("a company login that is required", () => {
     expect((await requires(inside.browser)).status).toBe(200);
     expect(await ann.browser.session()).toBeNull();
     expect(await ann.browser.logIn(ann.account)).toBe(IN);
-    expect((await ann.browser.session())?.organization).toBeNull(); // logged in, without an organization
+    // logged in without an organization
+    expect((await ann.browser.session())?.organization).toBeNull();
     const act = await ann.browser.people("POST", "/me/act", { organization_id: ann.orgId });
     expect(await codeOf(act)).toEqual([409, "company_log_in_required"]);
     expect(await inside.browser.session()).toMatchObject({ role: "owner" });
@@ -255,7 +259,7 @@ describe("a company login that is required", () => {
     expect(await inside.browser.session()).toBeNull();
   });
 
-  it("applies to restoring the closed organization, which then only an operator can do", async () => {
+  it("applies to the restoring of a closed organization, which then only an operator can do", async () => {
     const ann = await company();
     const asked = { purpose: "log_in", company: ann.domain };
     const inside = await comes(ann.own, ann.inside, asked);

@@ -9,7 +9,7 @@ import { Browser, codeOf, inviteTo, signUp, someone, startIssuer } from "./peopl
 import type { Bindings } from "./people-client.ts";
 
 let issuer: ReturnType<typeof startIssuer>;
-/** What both resolvers say: texts at a name. */
+/** TXT records by name, as both resolvers return them. */
 const texts = new Map<string, readonly string[]>();
 type Resolver = (name: string) => Response;
 beforeEach(() => {
@@ -33,7 +33,7 @@ const said = (name: string, data: readonly string[], more: object = {}): Respons
     Answer: data.map((one) => ({ name: `${name}.`, type: 16, TTL: 60, data: one })),
     ...more,
   });
-/** Each text as two strings, as long ones come. */
+/** Returns each text as two strings, as resolvers return long ones. */
 const quoted: Resolver = (name) =>
   said(
     name,
@@ -59,7 +59,7 @@ type Shown = {
   joins_by: string[];
 };
 
-/** A team that has named this domain. */
+/** Creates a team that has added this domain. */
 async function team(domain: string, bindings: Bindings = OPEN) {
   const ann = await signUp(issuer, someone({ email: `ann@${domain}` }), bindings);
   await ann.browser.people("POST", "/organization/team");
@@ -69,7 +69,7 @@ async function team(domain: string, bindings: Bindings = OPEN) {
   return { ...ann, record, prove: () => ann.browser.people("POST", `${domains}/${domain}/prove`) };
 }
 
-/** The same, proven. */
+/** Creates a team with a verified domain. */
 async function company(domain: string, bindings: Bindings = OPEN) {
   const made = await team(domain, bindings);
   texts.set(made.record.name, [made.record.value]);
@@ -77,7 +77,7 @@ async function company(domain: string, bindings: Bindings = OPEN) {
   return made;
 }
 
-/** Somebody of Google's comes and joins, with what Google says of them. */
+/** Logs a person in by Google with these claims, and joins. */
 async function comes(
   domain: string,
   claims: Readonly<Record<string, unknown>>,
@@ -120,7 +120,7 @@ describe("a company's domain", () => {
     expect(shown.domains[0]).toMatchObject({ domain, joins_by: ["google"] });
   });
 
-  it("requires a full internet name that is not a public mail domain", () => {
+  it("must be a full internet name that is not a public mail domain", () => {
     for (const text of [
       "acme",
       "gmail.com",
@@ -137,7 +137,7 @@ describe("a company's domain", () => {
     expect(parseCompanyDomain(" ACME.Example.org. ")).toEqual({ domain: "acme.example.org" });
   });
 
-  it("belongs to one organization until its record is missing for a week", async () => {
+  it("belongs to one organization until its record has been missing for a week", async () => {
     const domain = fresh();
     const first = await company(domain);
     const second = await team(domain);
@@ -149,14 +149,14 @@ describe("a company's domain", () => {
     await env.DB.prepare("UPDATE company_domains SET failed_since = 1 WHERE domain = ?")
       .bind(domain)
       .run();
-    expect((await comes(domain, { hd: domain })).end).toMatch(UNKNOWN); // of the first
+    expect((await comes(domain, { hd: domain })).end).toMatch(UNKNOWN); // of the first organization
     expect((await second.prove()).status).toBe(200);
     expect((await comes(domain, { hd: domain })).end).toBe(IN);
   });
 });
 
-describe("a domain whose record is missing", () => {
-  it("alerts the owners once, by email and log, and again only after the record returned", async () => {
+describe("a company's domain whose DNS record is missing", () => {
+  it("alerts the owners once, by email and log, and again only after the record had returned", async () => {
     const domain = fresh();
     const { view, account, record } = await company(domain);
     const sent: Mail[] = [];
@@ -197,13 +197,15 @@ describe("a person who logs in through a company's identity provider", () => {
     expect(session).toMatchObject({ role: "member", organization: { id: view.organization.id } });
     const events = await admin("GET", `/orgs/${view.organization.id}/events`);
     expect(await events.text()).toContain(`"company_domain":"${domain}"`);
-    expect(await ben.browser.logIn(ben.account, { issuer: "google" })).toBe(IN); // and stays one
+    // The person remains a member.
+    expect(await ben.browser.logIn(ben.account, { issuer: "google" })).toBe(IN);
     expect((await owner.people("DELETE", `${domains}/${domain}`)).status).toBe(200);
-    expect(await ben.browser.session()).not.toBeNull(); // a domain opens joining, no seat
+    // A domain allows joining, but adds no member by itself.
+    expect(await ben.browser.session()).not.toBeNull();
     expect((await comes(domain, { hd: domain })).end).toMatch(UNKNOWN);
   });
 
-  it("doesn't join by an address, a subdomain, or another, unverified or unapproved domain", async () => {
+  it("can't join by an address, a subdomain, or another, unverified or unapproved domain", async () => {
     const domain = fresh();
     await company(domain);
     const unproven = fresh();
@@ -224,10 +226,12 @@ describe("a person who logs in through a company's identity provider", () => {
     const local = someone({ email: `x@${domain}` });
     issuer.accounts.push(local);
     const asked = { purpose: "join", company: domain };
-    expect(await new Browser(OPEN).logIn(local, asked)).toMatch(UNKNOWN); // this issuer knows no companies
+    // This identity provider doesn't report companies.
+    expect(await new Browser(OPEN).logIn(local, asked)).toMatch(UNKNOWN);
     const off = { ...OPEN, COMPANY_DOMAINS: "off" };
     expect((await comes(domain, { hd: domain }, off)).end).toMatch(UNKNOWN);
-    expect((await comes(domain, { hd: domain }, LOGINS)).end).toMatch(UNKNOWN); // an operator must agree
+    // An operator must approve.
+    expect((await comes(domain, { hd: domain }, LOGINS)).end).toMatch(UNKNOWN);
   });
 
   it("waits for an operator's approval if approvals are required", async () => {

@@ -18,7 +18,7 @@ async function fund(orgId: string): Promise<void> {
   expect((await admin("POST", `/orgs/${orgId}/credits`, credit)).status).toBe(200);
 }
 
-it('"Log out everywhere" ends the console\'s session tokens, and a later login creates new ones', async () => {
+it('the button "Log out everywhere" ends the session tokens of the console, and a later login creates new ones', async () => {
   const { browser, account, view } = await signUp(issuer);
   await fund(view.organization.id);
   const token = await mintToken(browser);

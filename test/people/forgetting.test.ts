@@ -11,7 +11,7 @@ beforeEach(() => {
 const DAY = 86_400_000;
 const swept = (days: number): Promise<void> => eraseStalePeople(env.DB, Date.now() + days * DAY);
 
-/** Whether the text stands anywhere in the book's tables of people. */
+/** Reports whether any table about people contains the text. */
 async function isKnown(text: string): Promise<boolean> {
   const tables = ["people", "identities", "invitations", "members", "member_people"];
   const reads = tables.map((name) => env.DB.prepare(`SELECT * FROM ${name}`));
@@ -20,7 +20,7 @@ async function isKnown(text: string): Promise<boolean> {
 }
 
 describe("the hourly sweep of personal data", () => {
-  it("erases an invitation's address 30 days after its end, but not an open one's", async () => {
+  it("erases an invitation's address 30 days after the invitation's end, but no address of an open invitation", async () => {
     const ann = await signUp(issuer);
     const [accepted, ended, over] = [someone(), someone(), someone()];
     issuer.accounts.push(accepted);
@@ -30,7 +30,7 @@ describe("the hourly sweep of personal data", () => {
     const read = await ann.browser.people("GET", "/invitations");
     const { invitations } = await read.json<{ invitations: { id: string }[] }>();
     await ann.browser.people("DELETE", `/invitations/${invitations[0]?.id ?? ""}`);
-    await inviteTo(ann.browser, { role: "member", email: over.email }); // for seven days
+    await inviteTo(ann.browser, { role: "member", email: over.email }); // kept for seven days
     const kept = async (): Promise<readonly boolean[]> => {
       const addresses = [accepted, ended, over].map(({ email }) => isInvited(email));
       return Promise.all(addresses);
@@ -43,14 +43,14 @@ describe("the hourly sweep of personal data", () => {
     expect(await kept()).toEqual([false, false, false]);
   });
 
-  it("deletes exactly the people without a membership who didn't log in for 90 days", async () => {
+  it("erases exactly the people without a membership who haven't logged in for 90 days", async () => {
     const ann = await signUp(issuer);
     const ben = await joined(issuer, ann.browser, "member");
     await ann.browser.people("DELETE", `/members/${ben.view.member.id}`);
     await swept(89);
     expect(await isKnown(ben.account.id)).toBe(true);
     await swept(91);
-    await swept(98); // the invitation that he came by, 30 days after its end, was gone before
+    await swept(98); // the invitation that he used was deleted earlier, 30 days after its end
     for (const gone of [ben.account.id, ben.account.name, ben.account.email]) {
       expect([gone, await isKnown(gone)]).toEqual([gone, false]);
     }

@@ -59,7 +59,7 @@ describe("an invitation", () => {
     expect((await people.bind(ben.id).first<{ n: number }>())?.n).toBe(1);
   });
 
-  it("can't be accepted by a member who was removed later, until there is a later invitation", async () => {
+  it("can't be accepted again by a removed member until there is a newer invitation", async () => {
     const { browser, view } = await signUp(issuer);
     const ben = await joined(issuer, browser, "member");
     const second = await inviteTo(browser, { role: "admin", email: ben.account.email });
@@ -72,7 +72,7 @@ describe("an invitation", () => {
     }
     expect(await membersOf(view.organization.id)).toBe(1);
     const again = await inviteTo(browser, { role: "admin", email: ben.account.email });
-    expect(again).toBe(second); // a repeat says the same link, and is a new invitation
+    expect(again).toBe(second); // a repeat returns the same link as a new invitation
     expect(await new Browser().logIn(ben.account, { purpose: "accept", invitation: again })).toBe(
       IN,
     );
@@ -94,7 +94,7 @@ describe("an invitation", () => {
     expect(await browser.session()).toMatchObject({ role: "owner", member: { id: memberId } });
   });
 
-  it("can't give a member's login to another address", async () => {
+  it("can't connect a member's login to another address", async () => {
     const { orgId, memberId } = await openAccount({ credits: 0 });
     const body = { member_id: memberId, email: "eve@example.com" };
     const answer = await admin("POST", `/orgs/${orgId}/invitations`, body);
@@ -121,7 +121,7 @@ describe("an invitation", () => {
     const role = (name: string) =>
       browser.people("PATCH", `/members/${ben.view.member.id}`, { role: name });
     expect((await role("owner")).status).toBe(200);
-    expect((await role("admin")).status).toBe(200); // which still gives both
+    expect((await role("admin")).status).toBe(200); // the list still shows both
     const listed = async () => {
       const read = await browser.people("GET", "/invitations");
       return (await read.json<{ invitations: { id: string }[] }>()).invitations;
@@ -135,7 +135,7 @@ describe("an invitation", () => {
       expect(events.map(({ subject }) => subject)).toContain(keptId);
       expect(events).toHaveLength(2);
     });
-    expect((await role("admin")).status).toBe(200); // what ended stays so
+    expect((await role("admin")).status).toBe(200); // an ended invitation stays ended
     const over = await new Browser().logIn(eve, { purpose: "accept", invitation });
     expect(over).toMatch(/why=invitation_over$/);
     expect((await browser.people("DELETE", "/organization")).status).toBe(200);
@@ -167,7 +167,7 @@ describe("an invitation", () => {
     ]);
   });
 
-  it("returns 429 after 20 per hour and inviter", async () => {
+  it("returns 429 after 20 invitations per hour and inviter", async () => {
     const { browser } = await signUp(issuer);
     await browser.people("POST", "/organization/team");
     const asked = Array.from({ length: 25 }, (_, n) =>
@@ -179,8 +179,8 @@ describe("an invitation", () => {
   });
 });
 
-describe("a person's organizations", () => {
-  it("grow in number at a limited rate, even for concurrent calls, and include one personal one", async () => {
+describe("the organizations of one person", () => {
+  it("have a maximum number per day, even for concurrent calls, and include one personal organization", async () => {
     const { browser, view } = await signUp(issuer, someone(), { SIGN_UPS_A_DAY_AN_ADDRESS: "6" });
     expect((await browser.people("DELETE", "/organization")).status).toBe(200);
     const gone = { organization_id: view.organization.id };

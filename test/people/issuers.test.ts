@@ -47,7 +47,7 @@ describe("Google as identity provider", () => {
     }
   });
 
-  it("confirms only addresses of its own mail and managed domains", async () => {
+  it("confirms only addresses of Google's own mail and of managed domains", async () => {
     const google = startGoogle(issuer);
     const told = [
       [{ email: "x@gmail.com" }, IN],
@@ -89,7 +89,7 @@ describe("Entra as identity provider", () => {
     expect(await thief.session()).toBeNull();
   });
 
-  it("doesn't confirm an unverified address for sign-up or invitation (nOAuth)", async () => {
+  it("doesn't confirm an unverified address for a sign-up or invitation (nOAuth)", async () => {
     const entra = new Entra(issuer);
     const { browser, account: victim } = await signUp(issuer);
     const invitation = await inviteTo(browser, { role: "admin", email: "boss@acme.test" });
@@ -107,7 +107,7 @@ describe("Entra as identity provider", () => {
     );
   });
 
-  it("causes a failure for a token of another tenant, no tenant, or private accounts' keys", async () => {
+  it("rejects a token of another tenant, no tenant, or the keys of private accounts", async () => {
     const entra = new Entra(issuer);
     const good = { tid: TENANT, oid: oid(), xms_edov: true };
     const broken = [
@@ -125,11 +125,12 @@ describe("Entra as identity provider", () => {
     }
     entra.claims = good;
     entra.keyIssuer = issuerOf(PRIVATE);
-    const fresh = { ...bindings, LOCAL_SECRET: "client.secret" }; // keys that no isolate knows yet
+    // No isolate has cached these keys.
+    const fresh = { ...bindings, LOCAL_SECRET: "client.secret" };
     expect(await new Browser(fresh).logIn(account(), asked)).toMatch(/why=refused$/);
   });
 
-  it("identifies an operator together with the tenant, in which no one else creates accounts", async () => {
+  it("identifies an operator together with the tenant, in which nobody else can create accounts", async () => {
     const entra = new Entra(issuer);
     const who = oid();
     const parsed = parseConfig({ ...env, ...PEOPLE_VARS, ...bindings, ...operatorAt(who) });
@@ -166,11 +167,12 @@ describe("GitHub as identity provider", () => {
     const again = new Browser(bindings);
     expect(await logIn(again, { purpose: "log_in" })).toBe(IN);
     expect(await personOf(again)).toBe(await personOf(browser));
-    github.account = { ...github.account, id: nth++, login: "octocat" }; // took the name over
+    // Another account has taken over the name.
+    github.account = { ...github.account, id: nth++, login: "octocat" };
     expect(await logIn(new Browser(bindings), { purpose: "log_in" })).toMatch(/why=unknown(?:&|$)/);
   });
 
-  it("causes a failure if the response names another issuer, but not if it names none", async () => {
+  it("fails the login if the response names another issuer, but not if it names none", async () => {
     const github = new GitHub(issuer);
     for (const iss of ["https://github.com", "https://evil.test", null]) {
       github.account = { ...github.account, id: nth++ };
@@ -180,7 +182,7 @@ describe("GitHub as identity provider", () => {
     }
   });
 
-  it("causes the error expired for an expired code, and unreachable for HTML", async () => {
+  it("leads to the error expired for an expired code, and to unreachable for HTML", async () => {
     const github = new GitHub(issuer);
     const browser = new Browser(bindings);
     const back = await browser.click(await browser.start(asked), ANYBODY);
@@ -192,7 +194,7 @@ describe("GitHub as identity provider", () => {
     expect(await other.land(late)).toMatch(/why=issuer_unreachable$/);
   });
 
-  it("confirms verified addresses, of which any can accept an invitation", async () => {
+  it("confirms verified addresses, any of which may accept an invitation", async () => {
     const github = new GitHub(issuer);
     github.account = { ...github.account, id: nth++ };
     github.emails = [

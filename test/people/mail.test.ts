@@ -14,7 +14,7 @@ beforeEach(() => {
 });
 
 type Sent = { to: string; subject: string; text: string; from: { email: string } };
-/** The platform's binding, which takes mails or throws. */
+/** Returns the platform's email binding, which records emails or throws. */
 function mailbox(fault?: Error) {
   const sent: Sent[] = [];
   const EMAIL = {
@@ -30,7 +30,7 @@ function mailbox(fault?: Error) {
 const asked = (email: string) => ({ role: "admin", email });
 
 describe("an email to a person", () => {
-  it("contains an invitation, or tells a removed member, with a clean subject", async () => {
+  it("contains an invitation or the notice of a removal, with a clean subject", async () => {
     const { sent, bindings } = mailbox();
     const name = "Ann\r\nBcc: all@example.test <script>";
     const { browser } = await signUp(issuer, someone({ name }), bindings);
@@ -48,7 +48,7 @@ describe("an email to a person", () => {
     expect(sent[1]).toMatchObject({ to: ben.account.email });
   });
 
-  it("can be off or fail without effect: the link is shown, and no address is logged", async () => {
+  it("may be disabled or fail without effect: the link is shown instead, and no address is logged", async () => {
     const fault = Object.assign(new Error("ben@example.test"), { code: "E_DELIVERY_FAILED" });
     const failing = mailbox(fault);
     for (const bindings of [{}, failing.bindings]) {
@@ -60,7 +60,7 @@ describe("an email to a person", () => {
       expect(end).toBe("/console/#/");
     }
     await vi.waitFor(() => expect(log.join("\n")).toContain("mail_not_sent"));
-    expect(failing.sent).toHaveLength(1); // never again by itself
+    expect(failing.sent).toHaveLength(1); // emails are never sent again automatically
     expect(log.join("\n")).toContain("E_DELIVERY_FAILED");
     expect(log.join("\n")).not.toContain("@example.test");
   });
@@ -79,11 +79,11 @@ describe("an email to a person", () => {
       text: expect.stringContaining("https://eu.test/console/#/profile") as string,
     });
     await other.people("POST", "/me/log-out");
-    await other.logIn(ann.account); // known by now
+    await other.logIn(ann.account); // the browser is known by now
     const ben = someone();
     issuer.accounts.push(ben);
-    await other.logIn(ben, { purpose: "sign_up" }); // another person's first
-    await ann.browser.logIn(ben); // whom that browser does not know
+    await other.logIn(ben, { purpose: "sign_up" }); // another person's first login
+    await ann.browser.logIn(ben); // the browser doesn't know this person
     await vi.waitFor(() => expect(sent).toHaveLength(2));
     expect(sent[1]).toMatchObject({ to: ben.email });
     const forged = new Browser(bindings);

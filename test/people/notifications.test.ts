@@ -22,7 +22,7 @@ function event(type: EventType, subject: string, data: EventRecord["data"]): Eve
   return { id, type, actor: SYSTEM, subject, data, createdAt: Date.now() };
 }
 
-/** Gives events to the organization's object, whose email binding records or throws. */
+/** Delivers events to the organization's object, whose email binding records or throws. */
 async function take(orgId: string, events: readonly EventRecord[], fault?: Error): Promise<Sent[]> {
   const sent: Sent[] = [];
   const EMAIL = {
@@ -51,7 +51,7 @@ async function preferences(browser: Browser): Promise<unknown> {
 }
 
 describe("an email about an event", () => {
-  it("goes once to each person whose role allows it, with the amounts and a plain name", async () => {
+  it("reaches each person with an allowed role once, with amounts and plain names", async () => {
     const ann = await signUp(issuer, someone({ name: "Ann\r\nBcc: all@example.test" }));
     const { id } = ann.view.organization;
     await joined(issuer, ann.browser, "member");
@@ -65,7 +65,7 @@ describe("an email about an event", () => {
     ]);
   });
 
-  it("goes to managers and the key's own member for a used-up budget", async () => {
+  it("reaches managers and the key's own member for a used-up budget", async () => {
     const ann = await signUp(issuer);
     const { id } = ann.view.organization;
     const [ben, cem] = [
@@ -84,7 +84,7 @@ describe("an email about an event", () => {
     expect(sent[0]?.text).toContain("budget of $0.0025");
   });
 
-  it("goes to no one who opted out or is unconfirmed, and isn't sent for other events", async () => {
+  it("isn't sent to people who opted out or are unconfirmed, nor for other events", async () => {
     const ann = await signUp(issuer);
     const { id } = ann.view.organization;
     expect(await take(id, [event("key.created", "key_1", {})])).toEqual([]);
@@ -108,8 +108,8 @@ describe("an email about an event", () => {
   });
 });
 
-describe("a person's choice of emails", () => {
-  it("contains every type of the role at first, and applies to one organization", async () => {
+describe("a person's choice of notification emails", () => {
+  it("contains every type that the role allows at first, and applies to one organization", async () => {
     const ann = await signUp(issuer);
     const ben = await joined(issuer, ann.browser, "billing");
     const all = [

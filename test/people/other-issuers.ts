@@ -6,13 +6,13 @@ import type { startIssuer } from "./people-client.ts";
 type Network = ReturnType<typeof startIssuer>;
 type Json = Readonly<Record<string, unknown>>;
 
-/** The vars of a deployment with these issuers alone. */
+/** Returns the variables of a deployment with only these identity providers. */
 export function loginsOf(...entries: readonly object[]): Readonly<Record<string, string>> {
   const common = { client_id: CLIENT.id, secret: "LOCAL_SECRET" };
   return { LOGIN_ISSUERS: JSON.stringify(entries.map((one) => Object.assign({}, common, one))) };
 }
 
-/** Google, which speaks OpenID Connect as it is written. */
+/** Starts Google, which follows OpenID Connect. */
 export function startGoogle(network: Network): LocalIssuer {
   const google = new LocalIssuer("https://accounts.google.com", [CLIENT], network);
   network.hosts.set("https://accounts.google.com", (request) => google.handle(request));
@@ -21,12 +21,15 @@ export function startGoogle(network: Network): LocalIssuer {
 
 const ENTRA = "https://login.microsoftonline.com";
 
-/** Microsoft Entra: an issuer for each tenant, named by a template; a key of private accounts, who have a tenant of their own. */
+/**
+ * Microsoft Entra: an issuer per tenant, named by a template, and a key of private accounts, who
+ * have their own tenant.
+ */
 export class Entra {
   readonly #local: LocalIssuer;
-  /** What the tokens say, beside what every issuer's do. */
+  /** Additional claims of the tokens. */
   claims: Json = {};
-  /** What its key names as its issuer. */
+  /** The issuer that its key states. */
   keyIssuer = `${ENTRA}/{tenantid}/v2.0`;
 
   constructor(network: Network) {
@@ -59,7 +62,7 @@ export class Entra {
   }
 }
 
-/** GitHub: OAuth 2 alone, whose refusals are 200. */
+/** GitHub, which only supports OAuth 2 and returns errors with the status 200. */
 export class GitHub {
   readonly #codes = new Map<string, string>();
   account = { id: 583231, login: "octocat", name: "Octo", created_at: "2011-01-25T18:44:36Z" };
@@ -109,5 +112,5 @@ async function s256(fields: URLSearchParams): Promise<string> {
   return digest.toBase64({ alphabet: "base64url", omitPadding: true });
 }
 
-/** Whoever clicks there: GitHub's fake knows one account. */
+/** The only account of the fake GitHub. */
 export const ANYBODY: Account = { id: "anybody", name: "", email: "", isVerified: true };

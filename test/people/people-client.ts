@@ -11,7 +11,7 @@ const ORIGIN = "https://eu.test";
 export const ISSUER = "https://issuer.test";
 export const CLIENT = { id: "turnpike-eu", secret: "client.secret" };
 
-/** The vars of a deployment that people log in to. */
+/** The variables of a deployment with logins. */
 export const PEOPLE_VARS = {
   LOGIN_ISSUERS: JSON.stringify([
     { id: "local", kind: "oidc", issuer: ISSUER, client_id: CLIENT.id, secret: "LOCAL_SECRET" },
@@ -22,7 +22,7 @@ export const PEOPLE_VARS = {
   SIGN_UPS_A_DAY_AN_ADDRESS: "100000",
 };
 
-/** An account that no test before had. */
+/** Returns a new account. */
 export function someone(changes: Partial<Account> = {}): Account {
   const id = crypto.randomUUID();
   const short = id.slice(0, 8);
@@ -35,10 +35,13 @@ export function someone(changes: Partial<Account> = {}): Account {
   };
 }
 
-/** What else is reached, by its origin. */
+/** Other hosts by origin. */
 type Hosts = Map<string, (request: Request) => Promise<Response>>;
 
-/** An issuer in this process, which `globalThis.fetch` reaches until mocks are restored. */
+/**
+ * Starts an identity provider in this process, which `globalThis.fetch` reaches until mocks are
+ * restored.
+ */
 export function startIssuer(
   accounts: readonly Account[] = [],
 ): LocalIssuer & { accounts: Account[]; hosts: Hosts } {
@@ -62,10 +65,10 @@ function mustBe(response: Response, status: number): void {
 
 export type Bindings = Readonly<Record<string, unknown>>;
 
-/** A browser: it keeps cookies, and is on the console's page. */
+/** A browser with cookies that is on the console's page. */
 export class Browser {
   readonly cookies = new Map<string, string>();
-  /** The names of cookies that a browser withholds from another site's navigation. */
+  /** Names of cookies that the browser doesn't send with another site's navigation. */
   readonly #strict = new Set<string>();
   readonly #bindings: Env;
   address: string = crypto.randomUUID();
@@ -121,7 +124,7 @@ export class Browser {
     return this.ask(method, `/console/api/people${path}`, body);
   }
 
-  /** Begins a log-in: where the browser goes. */
+  /** Starts a login. Returns the URL to which the browser is sent. */
   async start(fields: Readonly<Record<string, unknown>> = {}): Promise<URL> {
     const body = { issuer: "local", purpose: "log_in", ...fields };
     const response = await this.ask("POST", "/console/api/login/start", body);
@@ -129,7 +132,7 @@ export class Browser {
     return new URL((await response.json<{ location: string }>()).location);
   }
 
-  /** The issuer's answer to a click there: the callback's address. */
+  /** Clicks an account at the identity provider. Returns the callback's URL. */
   async click(at: URL, account: Account): Promise<URL> {
     const target = new URL("/continue", at);
     for (const [name, value] of at.searchParams) target.searchParams.set(name, value);
@@ -138,7 +141,7 @@ export class Browser {
     return new URL(answer.headers.get("location") ?? "");
   }
 
-  /** The navigation back, as a browser makes it. */
+  /** Navigates back to the callback, as a browser does. */
   async land(url: URL): Promise<string> {
     const response = await this.ask("GET", url.pathname + url.search, undefined, {
       origin: "",
@@ -150,7 +153,7 @@ export class Browser {
     return response.headers.get("location") ?? "";
   }
 
-  /** The whole dance; where the browser is in the end. */
+  /** Runs all steps of a login. Returns the final URL. */
   async logIn(account: Account, fields: Readonly<Record<string, unknown>> = {}): Promise<string> {
     return this.land(await this.click(await this.start(fields), account));
   }
@@ -173,7 +176,7 @@ export type SessionView = {
   readonly member: { readonly id: string };
 };
 
-/** A person with a personal organization, logged in. */
+/** Signs up a person with a personal organization. */
 export async function signUp(
   issuer: { accounts: Account[] },
   account: Account = someone(),
@@ -187,13 +190,13 @@ export async function signUp(
   return { browser, account, view };
 }
 
-/** The same browser ten minutes later, or so many. */
+/** Returns the same browser this number of minutes later. */
 export function laterOn(browser: Browser, minutes = 11, bindings: Bindings = {}): Browser {
   const later = new Browser({ CLOCK_OFFSET_MS: String(minutes * 60_000), ...bindings });
   return Object.assign(later, { cookies: browser.cookies, address: browser.address });
 }
 
-/** What an issuer says so many minutes later. */
+/** Returns the identity provider's changes for a login this number of minutes later. */
 export function ofLater(minutes = 11): Bend {
   const later = (claims: Readonly<Record<string, unknown>>, name: string): object =>
     claims[name] === undefined ? {} : { [name]: Number(claims[name]) + minutes * 60 };
@@ -207,7 +210,7 @@ export function ofLater(minutes = 11): Bend {
   };
 }
 
-/** An organization's second person, let in by an invitation. */
+/** Invites a second person into an organization, who accepts. */
 export async function joined(
   issuer: { accounts: Account[] },
   owner: Browser,
@@ -223,14 +226,14 @@ export async function joined(
   return { browser, account, view };
 }
 
-/** What a refusal says: its status and code. */
+/** Returns the status and code of an error. */
 export async function codeOf(response: Response): Promise<readonly [number, string]> {
   if (response.ok) return [response.status, ""];
   const { error } = await response.json<{ error: { code: string | null; type: string } }>();
   return [response.status, error.code ?? error.type];
 }
 
-/** A team of this owner, and a link that invites into it. */
+/** Creates a team of this owner, and an invitation's link. */
 export async function inviteTo(
   browser: Browser,
   invitation: Readonly<Record<string, unknown>>,

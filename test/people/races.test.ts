@@ -22,7 +22,7 @@ beforeEach(() => {
 
 type Owner = { readonly browser: Browser; readonly view: SessionView };
 const at = ({ view }: Owner): string => `/members/${view.member.id}`;
-/** The ways in which an owner stops being one: alone, or by the other. */
+/** Ways in which an owner can lose the role, by the owner or by another one. */
 const WAYS = {
   leaves: (own: Owner) => own.browser.people("DELETE", at(own)),
   "becomes less": (own: Owner) => own.browser.people("PATCH", at(own), { role: "member" }),
@@ -49,7 +49,7 @@ const closed = (orgId: string) =>
   count("SELECT count(*) AS n FROM closed_organizations WHERE org_id = ?", orgId);
 
 describe("the last owner of an organization", () => {
-  it("remains if two concurrent calls remove two owners, while there are members", async () => {
+  it("remains if two concurrent calls remove two owners while there are other members", async () => {
     await fc.assert(
       fc.asyncProperty(way, way, async (first, second) => {
         const ann = await signUp(issuer);
@@ -57,7 +57,8 @@ describe("the last owner of an organization", () => {
         await joined(issuer, ann.browser, "member");
         const done = await Promise.all([WAYS[first](ann, ben), WAYS[second](ben, ann)]);
         for (const response of done) {
-          // Not in any more, no right any more, the last owner, or done: never a fault.
+          // Not a member anymore, no right anymore, the last owner, or success, but never a server
+          // error.
           expect([200, 401, 403, 409]).toContain(response.status);
         }
         const { id } = ann.view.organization;
@@ -104,8 +105,9 @@ describe("closing an organization with one member", () => {
 });
 
 describe("sign-up credits", () => {
-  it("stay within the daily budget for concurrent sign-ups, even if it covers only some", async () => {
-    const day = (400 + Math.floor(Math.random() * 3000)) * 86_400_000; // nobody else's
+  it("stay within the daily budget for concurrent sign-ups, even if the budget covers only some of them", async () => {
+    // an address that no other test uses
+    const day = (400 + Math.floor(Math.random() * 3000)) * 86_400_000;
     const bindings = {
       CLOCK_OFFSET_MS: String(day),
       SIGN_UP_CREDIT_MICRO: "1000",
@@ -173,8 +175,8 @@ describe("an identity provider that becomes unavailable", () => {
   });
 });
 
-describe("the callback of a login", () => {
-  it("returns an error for any missing, doubled, changed or added parameter", async () => {
+describe("the callback of a console login", () => {
+  it("fails with any missing, doubled, changed or added parameter", async () => {
     const ann = someone();
     issuer.accounts.push(ann);
     const ways: readonly ((search: URLSearchParams, name: string) => void)[] = [
@@ -204,7 +206,7 @@ describe("the callback of a login", () => {
     expect(await browser.land(back)).toBe("/console/#/login?why=denied");
   });
 
-  it("must be a browser's navigation, from the right identity provider", async () => {
+  it("works only as a browser's navigation from the right identity provider", async () => {
     const ann = someone();
     issuer.accounts.push(ann);
     const browser = new Browser();
@@ -221,7 +223,7 @@ describe("the callback of a login", () => {
     expect(await browser.session()).toBeNull();
   });
 
-  it("doesn't renew a session that ended meanwhile", async () => {
+  it("doesn't renew a session that ended in the meantime", async () => {
     const { browser, account } = await signUp(issuer);
     const back = await browser.click(await browser.start({ purpose: "step_up" }), account);
     const other = Object.assign(laterOn(browser, 0), { cookies: new Map(browser.cookies) });

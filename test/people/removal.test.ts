@@ -11,7 +11,7 @@ beforeEach(() => {
 
 type Stub = { readonly [method: string]: (...parameters: readonly unknown[]) => unknown };
 
-/** Ann's team, and Ben in it with this role. */
+/** Creates Ann's team with Ben in this role. */
 async function team(role: string) {
   const ann = await signUp(issuer);
   const account = someone();
@@ -30,7 +30,7 @@ async function keyOf(browser: Browser): Promise<string> {
 }
 
 describe("a removed member", () => {
-  it("loses the session, keys and sessions of the keys immediately", async () => {
+  it("loses the console session, all keys and their sessions immediately", async () => {
     const { ann, ben } = await team("admin");
     const key = await keyOf(ben.browser);
     const minted = await send("/v1/sessions", { key, body: {} });
@@ -46,7 +46,7 @@ describe("a removed member", () => {
     expect((await ben.browser.session())?.organization).toBeNull();
   });
 
-  it("leaves no open invitations", async () => {
+  it("leaves no open invitation behind", async () => {
     const { ann, ben } = await team("admin");
     const eve = someone();
     issuer.accounts.push(eve);
@@ -63,7 +63,7 @@ describe("a removed member", () => {
 });
 
 describe("an owner of an organization", () => {
-  it("can't leave, lose the role or be deleted if it is the last one", async () => {
+  it("can't leave the organization, lose the role or be deleted as its last owner", async () => {
     const { ann } = await team("admin");
     const own = `/members/${ann.view.member.id}`;
     const refused = [
@@ -77,7 +77,7 @@ describe("an owner of an organization", () => {
     }
   });
 
-  it("remains when two owners remove each other concurrently", async () => {
+  it("remains if two owners remove each other concurrently", async () => {
     const { ann, ben } = await team("owner");
     await Promise.all([
       ann.browser.people("DELETE", `/members/${ben.view.member.id}`),
@@ -92,7 +92,7 @@ describe("an owner of an organization", () => {
   });
 });
 
-describe("a changed role", () => {
+describe("a member's changed role", () => {
   it("applies to the member's next request", async () => {
     const { ann, ben } = await team("member");
     expect((await ben.browser.people("GET", "/invitations")).status).toBe(403);
@@ -103,7 +103,7 @@ describe("a changed role", () => {
   });
 });
 
-describe("the key behind a console session", () => {
+describe("the hidden key of a console session", () => {
   it("appears in no list or count, and can't be changed, rotated or revoked", async () => {
     const { browser, view } = await signUp(issuer);
     const row = await env.DB.prepare("SELECT id FROM keys WHERE member_id = ?")
@@ -122,7 +122,7 @@ describe("the key behind a console session", () => {
 });
 
 describe("a person's data export", () => {
-  it("contains actions by and on the person, also after a removal, and no others'", async () => {
+  it("contains actions by and on the person, even after a removal, and none of other people", async () => {
     const { ann, ben } = await team("admin");
     const [account, cleo] = [someone(), someone()];
     issuer.accounts.push(account, cleo);
@@ -160,7 +160,7 @@ describe("a repeated export of a person's data", () => {
     expect((await browser.people("GET", "/me/export")).status).toBe(200);
   });
 
-  it("reads each organization once, however often the person was a member", async () => {
+  it("reads each organization once, however often the person was its member", async () => {
     const { ann, ben } = await team("admin");
     await ann.browser.people("DELETE", `/members/${ben.view.member.id}`);
     const invitation = await inviteTo(ann.browser, { role: "member", email: ben.account.email });
@@ -187,7 +187,7 @@ describe("a repeated export of a person's data", () => {
   });
 });
 
-describe("erasing a person", () => {
+describe("the erasure of a person", () => {
   it("removes name, address and identity from the database, and keeps IDs in events", async () => {
     const { browser, account, view } = await signUp(issuer);
     const exported = await browser.people("GET", "/me/export");
@@ -207,7 +207,7 @@ describe("erasing a person", () => {
     for (const gone of [account.email, account.id, account.name]) expect(said).not.toContain(gone);
   });
 
-  it("lets an operator give a member with only keys a login, and close the organization permanently", async () => {
+  it("lets an operator connect a login to a member with only keys, or close the organization permanently", async () => {
     const { orgId, memberId, key } = await openAccount({ credits: 5 });
     const made = await admin("POST", `/orgs/${orgId}/invitations`, { member_id: memberId });
     const { link } = await made.json<{ link: string }>();
@@ -308,7 +308,7 @@ describe("an operator with a role", () => {
     expect(prices.map(({ posted_by: by }) => by)).toEqual(["finance"]);
   });
 
-  it("logs in like other people if its identity is configured", async () => {
+  it("can log in like other people if the identity is configured", async () => {
     const olga = someone();
     issuer.accounts.push(olga);
     const browser = new Browser({

@@ -11,7 +11,7 @@ const slots = async (): Promise<number | undefined> =>
   (await env.DB.prepare("SELECT count(*) AS n FROM sign_ups").first<{ n: number }>())?.n;
 
 describe("a sign-up", () => {
-  it("creates a person, a personal organization and its owner, who can create a key and pay", async () => {
+  it("creates a person and a personal organization whose owner can create a key and pay", async () => {
     const { browser, account, view } = await signUp(issuer);
     expect(view).toMatchObject({
       kind: "person",
@@ -42,7 +42,7 @@ describe("a sign-up", () => {
     await signUp(issuer, someone(), bindings);
   });
 
-  it("lets the person invite a second person as a member", async () => {
+  it("lets the new person invite a second person as a member", async () => {
     const { browser, view } = await signUp(issuer);
     const ben = someone();
     issuer.accounts.push(ben);

@@ -34,7 +34,7 @@ const keyMade = async (browser: Browser) => codeOf(await makeKey(browser));
 const withReauth = {
   LOGIN_ISSUERS: PEOPLE_VARS.LOGIN_ISSUERS.replace('"secret"', '"reauth":true,"secret"'),
 };
-/** The person logged in at the issuer so many minutes before this log-in. */
+/** The person logged in at the identity provider this number of minutes before this login. */
 const loggedInAgo = (minutes: number, later = 0) => ({
   claims: (claims: Readonly<Record<string, unknown>>) => {
     const moved = ofLater(later).claims?.(claims) ?? claims;
@@ -70,7 +70,7 @@ describe("a lasting change in the console", () => {
     ]);
   });
 
-  it("requires a fresh login only if its body doesn't just lower limits", () => {
+  it("requires a fresh login unless its body only lowers limits", () => {
     expect(settings({ auto_top_up: null })).toBe(false);
     expect(settings({ auto_top_up: { amount_dollars: 10 } })).toBe(true);
     expect(settings({ auto_top_up: null, keep_responses_hours: 24 })).toBe(true);
@@ -89,7 +89,7 @@ describe("a lasting change in the console", () => {
     expect(requiresFreshLogin("PATCH", "/v1/orgs/x/settings", null)).toBe(true);
   });
 
-  it("can turn automatic top-up off without a fresh login, but not on", async () => {
+  it("turns automatic top-up off without a fresh login, but not on", async () => {
     const { browser, view } = await signUp(issuer);
     const later = laterOn(browser);
     const patch = (body: object) =>
@@ -109,7 +109,7 @@ describe("a lasting change in the console", () => {
     expect(await listed.json()).toMatchObject({ keys: [] });
   });
 
-  it("requires a session that began with a pasted key or token to paste it again", async () => {
+  it("requires the key or token again if the session began with a pasted one", async () => {
     const { key, orgId } = await openAccount({ credits: 0 });
     for (const [text, path, body] of [
       [key, "/v1/keys", { name: "one" }],
@@ -126,7 +126,7 @@ describe("a lasting change in the console", () => {
 });
 
 describe("a stolen session", () => {
-  it("doesn't become fresh by its person's next login, which ends it", async () => {
+  it("isn't renewed by its person's next login, which ends it instead", async () => {
     const { browser, account } = await signUp(issuer);
     const stolen = Object.assign(laterOn(browser), { cookies: new Map(browser.cookies) });
     const own = laterOn(browser);
@@ -149,7 +149,7 @@ describe("a stolen session", () => {
 });
 
 describe("the time of a login", () => {
-  it("starts when the code is exchanged if the identity provider's time is old and can't be renewed", async () => {
+  it("equals the time of the code exchange if the identity provider's login time is old and can't be renewed", async () => {
     const ann = someone();
     issuer.accounts.push(ann);
     issuer.bend = loggedInAgo(3 * 24 * 60);
@@ -159,7 +159,7 @@ describe("the time of a login", () => {
     expect(await keyMade(strict)).toEqual(TOO_OLD);
   });
 
-  it("starts at the identity provider's time for an operator with STEP_UP=auth_time", async () => {
+  it("equals the identity provider's login time for an operator with STEP_UP=auth_time", async () => {
     const olga = someone();
     issuer.accounts.push(olga);
     const strict = {
@@ -189,7 +189,7 @@ describe("the time of a login", () => {
     expect(await browser.logIn(other, { purpose: "step_up" })).toMatch(/why=other_person$/);
   });
 
-  it("starts at the identity provider's time if it can be renewed and is valid", async () => {
+  it("equals the identity provider's login time if it can be renewed and is valid", async () => {
     const { browser, account } = await signUp(issuer, someone(), withReauth);
     const later = laterOn(browser, 11, withReauth);
     for (const bend of [

@@ -41,17 +41,17 @@ type Invited = {
   at: number;
   isOpen: boolean;
 };
-/** What should be true: who is a member as what, what is open, which events there were. */
+/** The expected state: members with roles, open invitations and events. */
 type Model = {
   readonly orgId: string;
   readonly members: Map<number, { readonly id: string; role: Role }>;
   readonly invited: Invited[];
   readonly told: string[];
-  /** When each was removed last. */
+  /** The time of each person's last removal. */
   readonly removed: Map<number, number>;
 };
 
-/** A step takes a second. */
+/** Each step takes a second. */
 let now = Date.now();
 const secrets = { region: "eu", keySecrets: keySecrets(), now: 0 } as const;
 
@@ -116,12 +116,12 @@ async function begin(): Promise<{ readonly model: Model; readonly persons: reado
 const owners = ({ members }: Model): number =>
   [...members.values()].filter((one) => one.role === "owner").length;
 
-/** The book did what the model says that may be done. */
+/** Checks that the database allowed a step exactly if the model does. */
 function mustAgree(given: Step, did: boolean, may: boolean): void {
   if (did !== may) throw new Error(`${JSON.stringify(given)}: ${did ? "done" : "refused"}`);
 }
 
-/** Takes the step in the book, and in the model what should come of it; both agree whether it is allowed. */
+/** Runs the step in the database and in the model, and checks that both allow or reject it. */
 async function take(model: Model, persons: readonly Person[], given: Step): Promise<void> {
   if (given.do === "invite") return invite(model, given, persons);
   if (given.do === "accept") return accept(model, given, persons);
@@ -182,7 +182,7 @@ async function remove(model: Model, given: Extract<Step, { do: "remove" }>): Pro
   }
 }
 
-/** Whether it was allowed. */
+/** Runs a change. Reports whether it was allowed. */
 async function change(
   model: Model,
   given: Extract<Step, { do: "role" | "transfer" }>,
@@ -227,7 +227,8 @@ async function invite(
   mustAgree({ do: "invite", by: inviter, role: as, to }, made.ok, canGrantRole(by.role, as));
   if (!made.ok) return;
   const open = model.invited.find((one) => one.id === made.value.id);
-  if (open !== undefined) return void Object.assign(open, { by: by.id, at: now }); // it is extended, and new
+  // The invitation is extended as a new one.
+  if (open !== undefined) return void Object.assign(open, { by: by.id, at: now });
   model.invited.push({ id, role: as, to, by: by.id, at: now, isOpen: true });
   model.told.push("invitation.created");
 }
@@ -249,7 +250,7 @@ async function check(model: Model, persons: readonly Person[]): Promise<void> {
   expect(results.map(({ type }) => type).toSorted()).toEqual(model.told.toSorted());
 }
 
-it("an organization keeps an owner, admits no non-members and loses no event, whatever members do in any order", async () => {
+it("an organization keeps an owner, admits only members and loses no event, whatever members do in any order", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 25 }), async (steps) => {
       const { model, persons } = await begin();

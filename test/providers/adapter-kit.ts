@@ -26,7 +26,9 @@ export type Call = Partial<Omit<ChatCall, "kind" | "body" | "signal">> & {
   readonly body?: JsonObject;
 };
 
-/** A whole call: chat, not streamed, cap 256, one user message, unless said otherwise. */
+/**
+ * Returns a complete call: by default a chat without streaming, with cap 256 and one user message.
+ */
 export function callOf<Given extends Call>(
   call?: Given,
 ): Given extends { kind: "embeddings" } ? EmbeddingsCall : ChatCall;
@@ -42,18 +44,18 @@ export function callOf(call: Call = {}): unknown {
   };
 }
 
-/** A body that a test knows to be sound. */
+/** Returns a valid chat body. */
 export function chatOf(body: JsonObject): ChatBody {
   return body as ChatBody;
 }
 
-/** As `test/vitest.config.ts` sets it. */
+/** The value in `test/vitest.config.ts`. */
 const STRIPE_HOST = "127.0.0.1:1";
 const RECEIVERS = ".turnpike.dev";
 
 /**
- * Replaces the network: each request gets the next reply, the last one for ever; streams arrive as `cut`
- * parts them. Returns what was asked. Restore with `vi.restoreAllMocks()`.
+ * Replaces the network. Each request gets the next response, and the last one applies to all later
+ * requests. `cut` splits streams. Returns the requests. Restore with `vi.restoreAllMocks()`.
  */
 export function network(
   replies: WireReply | readonly WireReply[],
@@ -65,7 +67,7 @@ export function network(
     const { body } = init;
     const text = typeof body === "string" ? body : await new Response(body ?? null).text();
     const url = input instanceof Request ? input.url : String(input);
-    // Late calls of the objects of other files, to Stripe or to receivers, aren't the provider's.
+    // Late calls of other files' objects to Stripe or to receivers don't belong to the provider.
     const { host } = new URL(url);
     if (host === STRIPE_HOST || host.endsWith(RECEIVERS)) throw new TypeError("connection refused");
     asked.push({ url, headers: new Headers(init.headers), text, json: parsed(text), init });
@@ -76,7 +78,7 @@ export function network(
   return asked;
 }
 
-/** What a provider answers to a call when its upstream replies so. */
+/** Returns the adapter's result for a provider's response. */
 export async function answerTo(
   provider: Provider,
   call: Call,
@@ -87,7 +89,7 @@ export async function answerTo(
   return { answer, asked };
 }
 
-/** Every event of a stream, its bytes cut as given. */
+/** Returns every event of a stream with its bytes split as given. */
 export async function eventsOf(
   provider: Provider,
   call: Call,
@@ -105,15 +107,18 @@ export async function eventsOf(
   }
 }
 
-/** Bytes one by one, as a slow line brings them. */
+/** Splits bytes one by one, as a slow connection does. */
 export function single(bytes: Uint8Array): Uint8Array[] {
   return Array.from(bytes, (_, at) => bytes.subarray(at, at + 1));
 }
 
-/** At each how manieth byte a stream is cut: in a long run at every one. */
+/** A stream is split at every n-th byte. A long run splits it at every byte. */
 const EVERY = effort(5, 1);
 
-/** Fails unless a stream gives the same events cut in two at every `EVERY`th byte offset, and byte by byte. */
+/**
+ * Checks that a stream results in the same events if split in two at every `EVERY`th byte, and byte
+ * by byte.
+ */
 export async function expectSameHoweverCut(
   provider: Provider,
   call: Call,
@@ -129,7 +134,7 @@ export async function expectSameHoweverCut(
   expect(unminted(await eventsOf(provider, call, reply, single)), "byte by byte").toBe(whole);
 }
 
-/** A message as clients put it together from the events of a stream, choice 0. */
+/** Joins the events of a stream to the message of choice 0, as clients do. */
 export function messageOf(events: readonly StreamEvent[]) {
   const choices = events.flatMap(choiceOf);
   const deltas = choices.map((choice) => choice.delta);
@@ -176,7 +181,7 @@ type WireTool = {
   readonly function: { readonly name?: string; readonly arguments?: string };
 };
 
-/** Ids that the adapter mints differ from run to run. */
+/** Removes IDs that the adapter generates, which differ between runs. */
 function unminted(events: readonly StreamEvent[]): string {
   return JSON.stringify(events).replaceAll(/"call_[A-Za-z0-9]{24}"/g, '"call_minted"');
 }

@@ -23,7 +23,7 @@ const PROVIDER = anthropic({ baseUrl: "https://upstream.test/v1", secret: "key",
 const USAGE = { input: 8, cacheRead: 4, cacheWrite: 0, output: 3, reasoning: 0 };
 const SCHEMA = { type: "object", properties: { city: { type: "string" } } };
 const FORMAT = { type: "json_schema", json_schema: { name: "x", schema: SCHEMA } };
-/** Knows no schemas: a tool gives the answer. */
+/** This model lacks schemas, so a tool returns the output. */
 const BY_TOOL = { upstreamId: "claude-sonnet-4-20250514", body: { response_format: FORMAT } };
 
 type Call = { readonly upstreamId?: string; readonly body?: JsonObject };
@@ -39,7 +39,7 @@ type Message = {
   }[];
 };
 
-/** A JSON answer as `messageOf` puts a stream together. */
+/** Returns a JSON response in the format of `messageOf`. */
 async function whole(reply: WireReply, call: Call = {}) {
   const { answer } = await answerTo(PROVIDER, { upstreamId: "claude-sonnet-5", ...call }, reply);
   if (answer.kind !== "json") throw new Error(`no answer: ${JSON.stringify(answer)}`);
@@ -95,13 +95,13 @@ const NOTHING = { reasoning: "", refusal: "", details: [], tools: [], usage: USA
 describe.each(Object.entries(ANTHROPIC_CHAT) as [keyof typeof ANTHROPIC_CHAT, WireScenario][])(
   "the recorded Anthropic response %s",
   (name, scenario) => {
-    it("gives the same message as JSON and as a stream", async () => {
+    it("leads to the same message as JSON and as a stream", async () => {
       const expected = { ...NOTHING, ...SAID[name] };
       expect(await whole(scenario.json)).toEqual(expected);
       expect(await streamed(scenario.stream)).toEqual(expected);
     });
 
-    it("gives the same message wherever the network splits it", async () => {
+    it("leads to the same message wherever the network splits it", async () => {
       await expect(
         expectSameHoweverCut(PROVIDER, { upstreamId: "claude-sonnet-5" }, scenario.stream),
       ).resolves.toBeUndefined();
@@ -173,7 +173,7 @@ it.each([
   expect((await streamed(stream(START, ...text(0, "x"), ...end(reason)))).finish).toBe(finish);
 });
 
-it("the Anthropic adapter returns the input of the tool for the JSON schema as text, and other tools as calls", async () => {
+it("the Anthropic adapter returns the input of the schema's tool as text, and other tools as calls", async () => {
   const call = `{"type":"tool_use","id":"t1","name":"json","input":{"city":"Rome"}}`;
   const reply = stream(
     START,

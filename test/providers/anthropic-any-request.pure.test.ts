@@ -7,7 +7,7 @@ import { callOf } from "./adapter-kit.ts";
 
 const PNG = "data:image/png;base64,iVBORw0KGgo=";
 
-/** Everything that a checked request may hold, in odd mixtures. */
+/** All content of a valid request, in unusual combinations. */
 const odd = fc.constantFrom("", " ", "x", "ä/:", "{}", '{"a":1}', "[]", "nonsense", "\n", PNG);
 const name = fc.constantFrom("f", "json", "toString", "__proto__");
 const schema = fc.object({

@@ -5,7 +5,7 @@ import { callOf } from "./adapter-kit.ts";
 
 const HAIKU = "claude-haiku-4-5";
 
-/** `system` and `messages` of the request for these messages, or the refusal. */
+/** Returns `system` and `messages` of the request for these messages, or the failure. */
 function sent(messages: readonly JsonObject[], more: JsonObject = {}, upstreamId = HAIKU) {
   const body = { messages, ...more };
   const request = toMessagesApiRequest(callOf({ upstreamId, cap: 8192, body }), null);
@@ -199,7 +199,7 @@ describe("thinking blocks of earlier Claude responses", () => {
     answered,
   ];
 
-  it("return before their tool calls if the next response thinks, unless another provider made them", () => {
+  it("return before their tool calls if the next response thinks, unless another provider created them", () => {
     const expected = [user("Hi"), assistant(thinking, redacted, use("t1")), expect.anything()];
     for (const model of [HAIKU, "claude-sonnet-5", "claude-opus-5-5"]) {
       const said = sent(loop([...foreign, ...own]), { reasoning_effort: "high" }, model);
@@ -207,14 +207,14 @@ describe("thinking blocks of earlier Claude responses", () => {
     }
   });
 
-  it("disappear if the next response does not think", () => {
+  it("disappear if the next response doesn't think", () => {
     const expected = [user("Hi"), assistant(use("t1")), expect.anything()];
     expect(sent(loop(own))["messages"]).toEqual(expected);
     const none = sent(loop(own), { reasoning_effort: "none" }, "claude-sonnet-5-5");
     expect(none).toMatchObject({ messages: expected, thinking: { type: "between_tools" } });
   });
 
-  it("disappear without an error after a client changed their conversation", () => {
+  it("disappear without an error after a client has changed their conversation", () => {
     const bound = sent(loop(own), {}, "claude-opus-5-5");
     expect(bound["thinking"]).toEqual({
       type: "adaptive",
@@ -230,7 +230,7 @@ describe("thinking blocks of earlier Claude responses", () => {
     }
   });
 
-  it("prevent further thinking between tool calls only if they are missing", () => {
+  it("disable thinking between tool calls only if they are missing", () => {
     const effort = { reasoning_effort: "high" };
     expect(sent(loop(foreign), effort)["thinking"]).toBeUndefined();
     expect(sent(loop(own), effort)["thinking"]).toMatchObject({ type: "enabled" });
@@ -240,7 +240,7 @@ describe("thinking blocks of earlier Claude responses", () => {
     });
   });
 
-  it("never come last in a message", () => {
+  it("never become the last block of a message", () => {
     const lost = { role: "assistant", content: "", reasoning_details: own };
     const said = sent([asked, lost, asked], {}, "claude-sonnet-5");
     expect(said["messages"]).toEqual([user("Hi"), user("Hi")]);

@@ -48,16 +48,16 @@ const MEANT: Readonly<Record<string, object>> = {
 describe.each(Object.entries(ANTHROPIC_FAILURES.errors))(
   "the recorded Anthropic error %s",
   (name, reply) => {
-    it("leads to the same failure for JSON and streams", async () => {
+    it("results in the same failure for JSON and streams", async () => {
       for (const asStream of [false, true]) {
         const meant = await failure(reply, asStream);
         expect(meant).toMatchObject({ reason: String(reply.status), ...MEANT[name] });
       }
     });
 
-    it("contains nothing of our key, Anthropic's host or our account in its failure", async () => {
+    it("results in a failure without our key, Anthropic's host or our account", async () => {
       const text = JSON.stringify(await failure(reply));
-      // A rejection keeps its cleaned text; other failures keep none.
+      // A rejection keeps its cleaned text. Other failures keep none.
       const words = text.includes('"refused"') ? [] : [CANARY.text];
       for (const part of [CANARY.key, CANARY.host, CANARY.account, ...words]) {
         expect(text).not.toContain(part);
@@ -66,13 +66,13 @@ describe.each(Object.entries(ANTHROPIC_FAILURES.errors))(
   },
 );
 
-it("the Anthropic adapter returns the failure of an error as first event, without its text", async () => {
+it("the Anthropic adapter returns an error's failure as the first event, without Anthropic's text", async () => {
   expect(await eventsOf(PROVIDER, {}, ANTHROPIC_FAILURES.errorFirst)).toEqual([
     { kind: "error", failure: { kind: "overloaded", reason: "529" } },
   ]);
 });
 
-it("the Anthropic adapter ends a stream at an error event, and reads nothing after it", async () => {
+it("the Anthropic adapter ends a stream at an error event, and reads nothing afterwards", async () => {
   const { headers, body } = ANTHROPIC_FAILURES.errorMid;
   const reply = { headers, body: `${String(body)}${String(stream(...end("end_turn")).body)}` };
   const events = await eventsOf(PROVIDER, {}, reply);
@@ -80,7 +80,7 @@ it("the Anthropic adapter ends a stream at an error event, and reads nothing aft
   expect(JSON.stringify(events)).not.toMatch(/canary/);
 });
 
-it("the Anthropic adapter emits no end for a cut stream, and leaves its usage partial", async () => {
+it("the Anthropic adapter emits no end for a stream that was cut, and marks its usage as partial", async () => {
   const events = await eventsOf(PROVIDER, {}, ANTHROPIC_FAILURES.cut);
   expect(events.map(({ kind }) => kind)).toEqual(["usage", "chunk", "text"]);
   expect(events[0]).toMatchObject({ partial: true, usage: { input: 8, cacheRead: 4 } });
@@ -125,7 +125,7 @@ it("the Anthropic adapter treats a temporary limit as overload, whatever its det
   expect(await failure(json(body, 429))).toMatchObject({ kind: "overloaded" });
 });
 
-it("the Anthropic adapter keeps a route enabled if an error quotes 'credit balance is too low' from the request", async () => {
+it("the Anthropic adapter keeps a route enabled if an error only quotes 'credit balance is too low' from the request", async () => {
   const quoted = "messages.0: 'Your credit balance is too low' is not allowed";
   expect(await failure(error(400, "invalid_request_error", quoted))).toMatchObject({
     kind: "refused",
@@ -158,17 +158,14 @@ it.each([
   ],
   ["no limit with capacity left", { "tokens-remaining": "5", "tokens-reset": at(9) }, null],
   ["an invalid reset time", { "tokens-remaining": "0", "tokens-reset": "soon" }, null],
-])(
-  "the Anthropic adapter waits for %s after a 429 without retry-after",
-  async (_, limits, wait) => {
-    const headers: Record<string, string> = { "content-type": "application/json", date: DATE };
-    for (const [name, value] of Object.entries(limits)) {
-      headers[`anthropic-ratelimit-${name}`] = value;
-    }
-    const { retryAfterMs = null } = await failure({ ...error(429, "rate_limit_error"), headers });
-    expect(retryAfterMs).toBe(wait);
-  },
-);
+])("the Anthropic adapter waits %s after a 429 without retry-after", async (_, limits, wait) => {
+  const headers: Record<string, string> = { "content-type": "application/json", date: DATE };
+  for (const [name, value] of Object.entries(limits)) {
+    headers[`anthropic-ratelimit-${name}`] = value;
+  }
+  const { retryAfterMs = null } = await failure({ ...error(429, "rate_limit_error"), headers });
+  expect(retryAfterMs).toBe(wait);
+});
 
 it("the Anthropic adapter prefers retry-after to the limits' resets", async () => {
   const headers = {

@@ -27,7 +27,7 @@ it("the Anthropic provider needs only its key, and has US-only inference only in
   ]);
 });
 
-it("the Anthropic provider reports an invalid base URL, and is then left out", () => {
+it("the Anthropic provider reports an invalid base URL, and isn't used", () => {
   const config = configOf({ ANTHROPIC_API_KEY: "k", ANTHROPIC_BASE_URL: "no address" });
   expect(providerProblems(config).map((one) => one.variable)).toEqual(["ANTHROPIC_BASE_URL"]);
   expect(activeProviders(config)).toEqual([]);
@@ -38,7 +38,7 @@ it.each([
   ["us", {}, "https://api.anthropic.com/v1/messages", "us"],
   ["us", { ANTHROPIC_BASE_URL: "https://proxy.test/a/" }, "https://proxy.test/a/messages", "us"],
 ])(
-  "the Anthropic provider calls, from %s with %j, %s, inference_geo %s",
+  "the Anthropic provider calls the expected host from %s with %j: %s, inference_geo %s",
   async (REGION, vars, url, geo) => {
     const provider = ANTHROPIC.build(configOf({ ANTHROPIC_API_KEY: "k", REGION, ...vars }));
     const call = { upstreamId: "claude-sonnet-5" };

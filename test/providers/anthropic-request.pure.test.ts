@@ -11,7 +11,7 @@ const HAIKU = "claude-haiku-4-5-20251001";
 const PROVIDER = anthropic({ baseUrl: "https://upstream.test/v1//", secret: "sk-x", geo: null });
 const OLD = "claude-sonnet-4-20250514";
 
-/** The request's body for these fields of a chat, or the refusal. */
+/** Returns the request's body for these chat fields, or the failure. */
 function sent(body: JsonObject, upstreamId = HAIKU, more: object = {}): JsonObject {
   const request = toMessagesApiRequest(callOf({ upstreamId, body, ...more }), null);
   return "body" in request ? request.body : request;
@@ -67,7 +67,7 @@ it("the Anthropic adapter sends a beta header with requests that need it", async
   expect(asked[0]?.headers.get("anthropic-beta")).toBe("thinking-binding-controls-2026-08-01");
 });
 
-it("the Anthropic adapter sends only allowed fields: no end user, address, or field that costs extra", () => {
+it("the Anthropic adapter sends only allowed fields: no end user, URL or field that costs extra", () => {
   const body = {
     model: "cheap",
     user: "customer-7",
@@ -118,7 +118,7 @@ it.each<[string, JsonObject, JsonObject]>([
   ["tool_choice none", ...chosen("none", { type: "none" })],
   ["tool_choice required", ...chosen("required", { type: "any" })],
   ["a named tool", ...chosen(named("get_time"), { type: "tool", name: "get_time" })],
-  ["one call a turn", ...single(undefined, { type: "auto" })],
+  ["one call per response", ...single(undefined, { type: "auto" })],
   ["one call, required", ...single("required", { type: "any" })],
   ["one call, named", ...single(named("get_time"), { type: "tool", name: "get_time" })],
   ["a choice without tools", { tool_choice: "required", parallel_tool_calls: false }, {}],
@@ -179,7 +179,7 @@ describe("the Anthropic request to different models", () => {
     expect(JSON.stringify(sent({ tools: many }))).not.toContain("strict");
   });
 
-  it("forces a tool with the schema as its input for models without schemas", () => {
+  it("forces a tool with the schema as its input for models without support for schemas", () => {
     const json = { name: "json", input_schema: SCHEMA };
     const one = { disable_parallel_tool_use: true };
     expect(sent({ response_format: FORMAT }, OLD)).toEqual({
@@ -226,7 +226,7 @@ describe("the Anthropic request to different models", () => {
     }
   });
 
-  it("contains the US as inference_geo if the model supports it, otherwise nothing", () => {
+  it("contains inference_geo for the US if the model supports it, otherwise no inference_geo", () => {
     expect(geo("claude-sonnet-5", "us")).toContain('"inference_geo":"us"');
     expect(geo(HAIKU, "us")).not.toContain("inference_geo");
     expect(geo("claude-sonnet-5", null)).not.toContain("inference_geo");

@@ -22,7 +22,7 @@ async function reports(...data: readonly string[]) {
   );
 }
 
-it("usage from Anthropic excludes cache reads and writes from input and includes thinking in output", () => {
+it("usage reported by Anthropic excludes cache reads and writes from input, and includes thinking in output", () => {
   const raw = {
     input_tokens: 10,
     cache_creation_input_tokens: 200,
@@ -37,7 +37,7 @@ it("usage from Anthropic excludes cache reads and writes from input and includes
   expect(messagesUsage(more), "no part is more than its whole").toMatchObject({ reasoning: 50 });
 });
 
-it("usage from Anthropic becomes prompt tokens whose sum is the whole prompt", async () => {
+it("usage reported by Anthropic is converted to prompt tokens whose sum is the whole prompt", async () => {
   const cached = String(message("", "end_turn", 50).body).replace(
     '"cache_creation_input_tokens":0',
     '"cache_creation_input_tokens":200',
@@ -88,7 +88,7 @@ it("usage before the stop reason of an Anthropic stream is partial", async () =>
   expect(found.map(({ partial }) => partial)).toEqual([true, false]);
 });
 
-it("usage from Anthropic that is missing or invalid stays unknown", async () => {
+it("missing or invalid usage of Anthropic stays unknown", async () => {
   for (const usage of ["{}", "null", '{"input_tokens":-1,"output_tokens":2}']) {
     const body = `{"type":"message","content":[],"stop_reason":"end_turn","usage":${usage}}`;
     const { answer } = await answerTo(PROVIDER, {}, { ...message("", "end_turn"), body });
@@ -98,7 +98,7 @@ it("usage from Anthropic that is missing or invalid stays unknown", async () => 
   expect(await reports(start('"usage":{"input_tokens":"8"}'), delta(""), STOP)).toEqual([]);
 });
 
-it("usage from Anthropic becomes five counts without overlap, or none", () => {
+it("usage reported by Anthropic is converted to five counts without overlap, or none", () => {
   const odd = fc.oneof(fc.nat(2e9), fc.integer(), fc.double(), fc.string(), fc.constant(null));
   const raw = fc.record(
     {

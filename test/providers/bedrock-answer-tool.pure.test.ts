@@ -51,7 +51,8 @@ it("the Bedrock adapter drops text next to the schema tool's answer, and uses th
   const events = JSON.stringify(
     await eventsOf(BEDROCK, CALL, streamReply([...said, ...other, ...endFrames("tool_use")])),
   );
-  expect(events.indexOf("Hm.")).toBeLessThan(events.indexOf('"other"')); // in output order
+  // in the order of the output
+  expect(events.indexOf("Hm.")).toBeLessThan(events.indexOf('"other"'));
   const whole = await answerTo(BEDROCK, CALL, answerReply([{ text: "Hm." }, use(1)], "tool_use"));
   expect(whole.answer).toMatchObject({
     body: { choices: [{ message: { content: '{"a":1}' } }] },

@@ -93,7 +93,7 @@ const MODELS = [CLAUDE, HAIKU, NOVA, "eu.anthropic.claude-opus-5-5", "openai.gpt
 
 type Message = { readonly role: string; readonly content: readonly JsonObject[] };
 
-/** What Converse refuses whatever the model is; null where there is nothing. */
+/** Returns a fault that Converse rejects for any model, or null. */
 function faultOf(sent: JsonObject): string | null {
   const messages = sent["messages"] as readonly Message[];
   if (messages.length === 0) return "nothing is said";

@@ -27,7 +27,7 @@ const host = (region: string) => `https://bedrock-runtime.${region}.amazonaws.co
 const liveWith = (vars: Record<string, string>) =>
   activeProviders(configOf(vars)).filter(({ id }) => id === "bedrock");
 const problemsWith = (vars: Record<string, string>) => providerProblems(configOf(vars));
-/** Where a request goes and how it is authorized. */
+/** Returns the URL and the authorization of a request. */
 async function askedWith(vars: Record<string, string>) {
   const provider = buildProviders(configOf(vars), BEDROCK).get("bedrock");
   if (provider === undefined) throw new Error("not configured");
@@ -41,7 +41,7 @@ it.each([
   [TOKEN, [{ id: "bedrock", regions: ["eu"] }]],
   [KEY, [{ id: "bedrock", regions: ["eu"] }]],
   [{ ...TOKEN, REGION: "us" }, [{ id: "bedrock", regions: ["us"] }]],
-])("the Bedrock provider, with the variables %j, is available as %j", (vars, live) => {
+])("the Bedrock provider with the variables %j is available as %j", (vars, live) => {
   expect(liveWith(vars)).toEqual(live);
   expect(problemsWith(vars)).toEqual([]);
 });
@@ -71,11 +71,11 @@ it.each([
   ["us", "eu-west-1"],
   ["us", "us-gov-west-1"],
   ["us", "ca-central-1"],
-])("the Bedrock provider rejects in %s the AWS region %s, and calls nothing", (region, aws) => {
+])("the Bedrock provider rejects, in %s, the AWS region %s, and calls nothing", (region, aws) => {
   const vars = { ...TOKEN, REGION: region, AWS_REGION: aws };
   expect(problemsWith(vars)).toMatchObject([{ variable: "AWS_REGION" }]);
   expect(liveWith(vars)).toEqual([]);
-  expect(problemsWith({ REGION: region, AWS_REGION: aws })).toEqual([]); // not set up at all
+  expect(problemsWith({ REGION: region, AWS_REGION: aws })).toEqual([]); // not configured at all
 });
 
 it.each([
@@ -84,7 +84,7 @@ it.each([
   ["eu", "bedrock-runtime.us-west-2.api.aws"],
   ["eu", "bedrock.amazonaws.com"],
   ["us", "vpce-1.bedrock-runtime.eu-central-1.vpce.amazonaws.com"],
-])("the Bedrock provider rejects in %s the base URL of %s, and calls nothing", (region, at) => {
+])("the Bedrock provider rejects, in %s, the base URL of %s, and calls nothing", (region, at) => {
   const vars = { ...TOKEN, REGION: region, BEDROCK_BASE_URL: `https://${at}` };
   expect(problemsWith(vars)).toMatchObject([{ variable: "BEDROCK_BASE_URL" }]);
   expect(liveWith(vars)).toEqual([]);

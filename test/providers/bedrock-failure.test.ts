@@ -63,7 +63,7 @@ it.each(QUOTED)(
   },
 );
 
-it("the Bedrock adapter treats a 403 as the provider's only if it has an exception name", async () => {
+it("the Bedrock adapter attributes a 403 to the provider only if it has an exception name", async () => {
   const headers = { "content-type": "text/html" };
   const firewall = { status: 403, headers, body: "<html>403 Forbidden</html>" };
   expect(await failureOf(firewall)).toEqual({ kind: "retry", reason: "403", fault: "request" });
@@ -92,15 +92,15 @@ it("the Bedrock adapter returns the wait time of an overload", async () => {
 it.each([
   ["an exception", { Output: { __type: "x" }, __type: "#ThrottlingException" }, "429"],
   ["no output", { Output: { __type: "#UnknownOperationException" }, Version: "1.0" }, "bad_answer"],
-  ["a message of another shape", { output: { message: "x" } }, "bad_answer"],
+  ["a message in another format", { output: { message: "x" } }, "bad_answer"],
 ])("the Bedrock adapter treats a 200 with %s as a failure", async (_, body, reason) => {
   const headers = { "content-type": "application/json" };
   expect(await failureOf({ headers, body: JSON.stringify(body) })).toMatchObject({ reason });
 });
 
-describe("our secrets in a Bedrock error", () => {
+describe("our own secrets in a Bedrock error", () => {
   const all = [...Object.values(CANARY), "123456789012", "arn:", "inference-profile"];
-  /** The text itself is the upstream's, and allowed in a 400 of its own. */
+  /** The text itself is the provider's, which its own 400 can contain. */
   const secret = all.filter((text) => text !== CANARY.text);
 
   it.each(Object.entries(BEDROCK_FAILURES.errors))(
@@ -119,7 +119,7 @@ describe("our secrets in a Bedrock error", () => {
     }
   });
 
-  it("don't appear in any form: every part of an access key is removed", async () => {
+  it("disappear in any form, including every part of an access key", async () => {
     const session = "short+session/token=";
     const { accessKeyId, secretAccessKey } = ACCESS_KEY;
     const message = `Bad: ${accessKeyId}, ${secretAccessKey}, ${session}, AKIAIOSFODNN7EXAMPLE.`;

@@ -86,8 +86,8 @@ function isBroken(bytes: Uint8Array): boolean {
   return decoder.broken && frames.length === 1;
 }
 
-describe("an invalid Bedrock frame", () => {
-  it("causes an error for any flipped bit", () => {
+describe("a Bedrock frame with an error in its bytes", () => {
+  it("fails for any flipped bit", () => {
     for (let bit = 0; bit < TWO.length * 8; bit++) {
       const bytes = TWO.slice();
       bytes[bit >> 3] = (bytes[bit >> 3] ?? 0) ^ (1 << (bit & 7));
@@ -95,7 +95,7 @@ describe("an invalid Bedrock frame", () => {
     }
   });
 
-  it("causes an error over 16 MiB, below its parts' size, and with missing header bytes", () => {
+  it("fails if over 16 MiB, smaller than its parts, or without all header bytes", () => {
     expect(isBroken(withLengths(16 * 1024 * 1024 + 1, 0))).toBe(true);
     expect(isBroken(withLengths(15, 0))).toBe(true);
     expect(isBroken(withLengths(32, 17))).toBe(true);
@@ -108,7 +108,7 @@ describe("an invalid Bedrock frame", () => {
     ["a length that exceeds its bounds", joined([header("a", 7, NONE), Uint8Array.of(0)])],
     ["a value that exceeds its bounds", joined([header("a", 7, NONE), Uint8Array.of(0, 9, 97)])],
     ["a fixed value that exceeds its bounds", header("a", 9, new Uint8Array(15))],
-  ])("causes an error with a header of %s", (_, headers) => {
+  ])("fails with a header of %s", (_, headers) => {
     expect(isBroken(rawFrame(headers, NONE))).toBe(true);
   });
 });

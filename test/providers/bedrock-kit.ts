@@ -23,18 +23,18 @@ export const ACCESS_KEY = {
   secretAccessKey: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY",
 } as const;
 
-/** With an access key; temporary with a session token. */
+/** Signs with an access key, which is temporary if there is a session token. */
 export const signing = (sessionToken?: string) =>
   bedrock({ ...HOST, credentials: { ...ACCESS_KEY, ...(sessionToken && { sessionToken }) } });
 
-/** The body that is sent for a chat request, to Nova unless said. */
+/** Returns the sent body of a chat request, by default to Nova. */
 export async function sent(body: JsonObject, upstreamId = NOVA, cap = 256): Promise<JsonObject> {
   const { asked } = await answerTo(BEDROCK, { upstreamId, body, cap }, BEDROCK_CHAT.text.json);
   if (asked[0] === undefined) throw new Error("nothing was sent");
   return asked[0].json;
 }
 
-/** The failure of a chat request that is not sent. */
+/** Returns the failure of a chat request that isn't sent. */
 export async function refused(body: JsonObject, upstreamId = NOVA): Promise<ProviderFailure> {
   const { answer, asked } = await answerTo(BEDROCK, { upstreamId, body }, BEDROCK_CHAT.text.json);
   if (answer.kind !== "failure" || asked.length > 0) throw new Error("it was sent");

@@ -18,7 +18,7 @@ async function hmac(secret: BufferSource, text: string): Promise<ArrayBuffer> {
 type Canonical = {
   readonly method: string;
   readonly path: string;
-  /** Name and value, in order. */
+  /** Header names and values, in order. */
   readonly headers: readonly (readonly [string, string])[];
   readonly body: string;
   readonly date: string;
@@ -26,7 +26,7 @@ type Canonical = {
   readonly secret: string;
 };
 
-/** SigV4 written down from AWS's documentation, "Create a signed AWS API request". */
+/** SigV4 by AWS's documentation, "Create a signed AWS API request", independently of the code. */
 async function signature(given: Canonical): Promise<string> {
   const day = given.date.slice(0, 8);
   const canonical = [
@@ -48,7 +48,7 @@ async function signature(given: Canonical): Promise<string> {
   return hex(await hmac(key, text));
 }
 
-it("the Bedrock signer's test matches AWS's test suite (get-vanilla)", async () => {
+it("the Bedrock signer matches the example get-vanilla of AWS's test suite", async () => {
   const given = {
     method: "GET",
     path: "/",
@@ -66,7 +66,7 @@ it("the Bedrock signer's test matches AWS's test suite (get-vanilla)", async () 
   );
 });
 
-/** The Authorization header that a request must have. */
+/** Returns the Authorization header that a request must have. */
 async function authorization({ url, headers, text }: Asked, session?: string): Promise<string> {
   const { pathname, host } = new URL(url);
   const date = headers.get("x-amz-date") ?? "";
@@ -77,7 +77,7 @@ async function authorization({ url, headers, text }: Asked, session?: string): P
   ] as const;
   const expected = await signature({
     method: "POST",
-    // Every service but S3 has the path encoded twice: %3A on the wire is %253A here.
+    // All services except S3 encode the path twice, so %3A in the request is %253A here.
     path: pathname.split("/").map(encodeURIComponent).join("/"),
     headers: signed,
     body: text,

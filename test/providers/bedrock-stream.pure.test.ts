@@ -231,7 +231,7 @@ it.each([
   expect(await kinds([...TEXT, eventFrame(type, { message: "No." })])).toEqual(expected);
 });
 
-it("the Bedrock adapter treats an error without its own format the same way", async () => {
+it("the Bedrock adapter maps an error frame to the same failure as an exception", async () => {
   const headers = [
     [":message-type", "error"],
     [":error-code", "ThrottlingException"],

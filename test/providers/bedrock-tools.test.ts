@@ -206,5 +206,5 @@ it("the Bedrock adapter returns Claude's thinking unchanged if Claude thinks, an
     messages: [{ role: "user" }, { role: "assistant" }, { role: "user" }],
   });
   expect(await contentOf(NOVA)).toEqual([{ text: "Yes" }]);
-  expect(await contentOf(OPUS)).toEqual([{ text: "Yes" }]); // bound to the preceding messages
+  expect(await contentOf(OPUS)).toEqual([{ text: "Yes" }]); // belongs to the preceding messages
 });

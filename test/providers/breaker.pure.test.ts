@@ -11,7 +11,7 @@ import type { BreakerPermit } from "../../src/models/routing/breaker.ts";
 type Ticket = { readonly pass: BreakerPermit };
 type Outcome = "served" | "fault" | "busy" | "nothing";
 
-/** The rules again over the whole log, without a counter. */
+/** The same rules over the whole history, without counters. */
 class PlainBreaker {
   log: { atMs: number; what: Outcome }[] = [];
   openUntilMs: number | null = null;
@@ -86,7 +86,7 @@ const steps = (...heard: Outcome[]): fc.Arbitrary<Step[]> =>
     { maxLength: 120, size: "max" },
   );
 
-/** Plays steps on both, and lists where they disagree. */
+/** Runs steps on both, and lists the differences. */
 class Play {
   readonly breaker = new Breaker();
   readonly plain = new PlainBreaker();

@@ -7,7 +7,7 @@ import type { Call } from "./adapter-kit.ts";
 afterEach(() => vi.restoreAllMocks());
 
 const KEY = "the-clients-own-cache-key";
-/** The profiles that send a cache key, and where. */
+/** The profiles that send a cache key, with its place in the request. */
 const PLACES: Readonly<Record<string, string>> = {
   openai: "prompt_cache_key",
   azure: "prompt_cache_key",
@@ -40,8 +40,8 @@ async function sent(name: string, orgId: string, asking: Asking = {}) {
   return { all, slot: json[place] ?? headers.get(place), safety: json["safety_identifier"] };
 }
 
-describe("an end user", () => {
-  it.each(["openai", "azure"])("has a hash for each organization at %s", async (name) => {
+describe("an end user's hash", () => {
+  it.each(["openai", "azure"])("differs for each organization at %s", async (name) => {
     const own = async (orgId: string, user: string | null, body: Call["body"] = {}) =>
       (await sent(name, orgId, { body, user })).safety;
     const known = await own("org-a", "ann");
@@ -51,16 +51,19 @@ describe("an end user", () => {
     expect(new Set([known, ...others]).size).toBe(4);
   });
 
-  it.each([...PROFILES.keys()])("never reaches a provider by name: %s", async (name) => {
-    const body = { safety_identifier: "the-name-of-ann", user: "the-name-of-ann" };
-    const { all } = await sent(name, "org-a", { body, user: "the-name-of-ann" });
-    expect(all).not.toMatch(/the-name-of-ann|org-a/);
-  });
+  it.each([...PROFILES.keys()])(
+    "replaces the end user's name in every request to a provider: %s",
+    async (name) => {
+      const body = { safety_identifier: "the-name-of-ann", user: "the-name-of-ann" };
+      const { all } = await sent(name, "org-a", { body, user: "the-name-of-ann" });
+      expect(all).not.toMatch(/the-name-of-ann|org-a/);
+    },
+  );
 });
 
 describe("a client's cache key", () => {
   it.each(Object.keys(PLACES))(
-    "reaches the provider only as a hash with the organization for %s",
+    "reaches the provider only as a hash with the organization: %s",
     async (name) => {
       const first = await sent(name, "org-a");
       expect(first.slot).toMatch(/^[\w-]{43}$/);
@@ -78,7 +81,7 @@ describe("a client's cache key", () => {
   });
 
   it.each(Object.keys(PLACES))(
-    "doesn't reach the provider if the client sends none: %s",
+    "isn't sent to the provider if the client sent none: %s",
     async (name) => {
       expect((await sent(name, "org-a", { body: {} })).slot ?? null).toBe(null);
     },

@@ -25,7 +25,7 @@ it.each([
   "a.b.example/v1/chat",
   "pool.svc",
   "fe80::1%eth0",
-])("an error message loses %s", (secret) => {
+])("the error message cleaner removes %s", (secret) => {
   expect(cleanedMessage(`Not possible: ${secret} said no.`)).toBe(
     "Not possible: [removed] said no.",
   );
@@ -41,6 +41,6 @@ it.each([
   "image/png and application/json are supported, e.g. data:image/png;base64",
   "Extra inputs are not permitted: tools.0.function.parameters",
   "The schema's project, account and organization must be strings :: see properties",
-])("an error message keeps %s", (plain) => {
+])("the error message cleaner keeps %s", (plain) => {
   expect(cleanedMessage(plain)).toBe(plain);
 });

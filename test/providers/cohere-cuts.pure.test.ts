@@ -8,11 +8,11 @@ afterEach(() => {
 });
 
 const provider = cohere("https://api.cohere.com/v2", "key");
-// Cohere rejects with a status: there is no stream to split.
+// Cohere rejects with a status, so there is no stream to split.
 const { refusal: _refusal, ...streams } = COHERE_CHAT;
 
 for (const [name, { stream }] of Object.entries(streams)) {
-  it(`a Cohere stream gives the same events however it is split: ${name}`, async () => {
+  it(`a Cohere stream is converted to the same events however it is split: ${name}`, async () => {
     await expect(expectSameHoweverCut(provider, {}, stream)).resolves.toBeUndefined();
   });
 }

@@ -159,7 +159,7 @@ it("the Cohere adapter converts or rejects every accepted request, and sends onl
   fc.assert(
     fc.property(CHAT_BODIES, models, (body, upstreamId) => {
       const request = cohereChatRequest(callOf({ upstreamId, body }));
-      // A refusal has no fields to look at.
+      // A rejection has no fields to check.
       const isRefused = request["kind" as keyof typeof request] === "refused";
       const sent = (isRefused ? { messages: [], max_tokens: 256 } : request) as JsonObject;
       expect(sent["max_tokens"]).toBe(256);

@@ -43,7 +43,7 @@ it("the shared conversation reader separates leading instructions, and keeps lat
   });
 });
 
-it("the shared conversation reader alternates turns, and puts tool results with the name of their call before the user's text", () => {
+it("the shared conversation reader alternates user and assistant, and puts tool results with their call's name before the user's text", () => {
   const read = conversation(
     user("a"),
     user("b"),

@@ -15,7 +15,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** What is said of the requests that these routes, a, b ..., send. */
+/** Returns the reported requests of these routes, named a, b and so on. */
 async function saidOf(sends: readonly Provider["send"][], more: Partial<FailoverOptions> = {}) {
   const said: unknown[] = [];
   const candidates = sends.map((send, at) => ({
@@ -46,12 +46,12 @@ const working = (call: ProviderCall) => {
 };
 const idle = () => Promise.resolve(RESET);
 
-it("an adapter reports that it sends a request to a route right when it does", async () => {
+it("an adapter reports that it sends a request to a route immediately before sending it", async () => {
   expect(await saidOf([working])).toMatchObject([null, { index: 0, attempts: 1 }]);
   expect(await saidOf([idle, working])).toMatchObject([null, null, { index: 1, attempts: 2 }]);
 });
 
-it("a request that is sent after its timeout isn't reported as sent", async () => {
+it("a request whose time limit passed before it was sent isn't reported as sent", async () => {
   const late = Promise.withResolvers<ProviderCall>();
   const slow: Provider["send"] = (call) => (late.resolve(call), never);
   const next: Provider["send"] = async () => {

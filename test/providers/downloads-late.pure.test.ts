@@ -16,7 +16,7 @@ afterEach(() => {
 
 const signal = new AbortController().signal;
 
-/** A request for so many images, each of which its server takes `ms` to give. */
+/** Returns a request with this number of images, each of which takes its server `ms`. */
 function slowImages(count: number, ms: number) {
   const fetching = vi.spyOn(globalThis, "fetch").mockImplementation(async () => {
     await new Promise((resolve) => setTimeout(resolve, ms));
@@ -34,7 +34,7 @@ function slowImages(count: number, ms: number) {
   };
 }
 
-it("a request with images to download is rejected after 20 seconds of downloads, and starts no more", async () => {
+it("a request with images to download is rejected after 20 seconds of downloads, and starts no further one", async () => {
   const { fetching, inlined } = slowImages(64, 8000);
   const answer = inlined({ signal });
   await vi.advanceTimersByTimeAsync(19_999);
@@ -48,7 +48,7 @@ it("a request with images to download is rejected after 20 seconds of downloads,
   expect(await enough).toHaveProperty("turns");
 });
 
-/** One attempt with 5 seconds for its headers, at a provider that is ready after `work`. */
+/** Returns one attempt with 5 seconds for its headers, at a provider that is ready after `work`. */
 function attempted(send: (call: ProviderCall) => Promise<ProviderResult>) {
   const provider: Provider = { id: "up", send };
   const request = { kind: "chat", body: chatOf({}), stream: false } as const;
@@ -91,7 +91,7 @@ it("the header timeout starts when the request is sent, or earlier without downl
   const twice = attempted(async (call) => {
     call.onDispatch?.();
     await new Promise((resolve) => setTimeout(resolve, 3000));
-    call.onDispatch?.(); // a second request of the same attempt has no time of its own
+    call.onDispatch?.(); // a second request of the same attempt has no separate time limit
     return never;
   });
   await vi.advanceTimersByTimeAsync(5000);

@@ -30,7 +30,7 @@ const HOSTS_MODELS = [
   "qwen3-32b",
 ];
 
-/** Every wire, with models that take different fields. */
+/** Every protocol, with models that accept different fields. */
 const WIRES: readonly (readonly [name: string, build: Build, models: readonly string[]])[] = [
   [
     "anthropic",
@@ -60,7 +60,7 @@ const WIRES: readonly (readonly [name: string, build: Build, models: readonly st
 
 const TOOLS = [{ type: "function", function: { name: "look", parameters: { type: "object" } } }];
 
-/** Fields that ask for something, each with what else must be there. */
+/** Fields with an effect, each with other required fields. */
 const FIELDS: readonly (readonly [field: string, value: unknown, beside?: JsonObject])[] = [
   ["temperature", 0.37],
   ["top_p", 0.83],
@@ -82,7 +82,7 @@ const FIELDS: readonly (readonly [field: string, value: unknown, beside?: JsonOb
   ["a_field_nobody_knows", 1],
 ];
 
-/** What is sent, as text, and what is named. */
+/** Returns the request as text, and the fields reported as dropped. */
 async function built(build: Build, upstreamId: string, body: JsonObject) {
   const named: string[] = [];
   const onDropped = (fields: readonly string[]): unknown => named.push(...fields);
@@ -98,14 +98,15 @@ const CASES = WIRES.flatMap(([name, build, models]) =>
 );
 
 it.each(CASES)(
-  "each requested field is sent or reported as dropped, never neither or both: %s, %s",
+  "each requested field is either sent or reported as dropped: %s, %s",
   async (_, model, build) => {
     for (const [field, value, beside = {}] of FIELDS) {
       const [plain, asking] = [
         await built(build, model, beside),
         await built(build, model, { ...beside, [field]: value }),
       ];
-      if (asking.text.includes('"kind":')) continue; // rejected, or not served: the client gets an error
+      // The request was rejected or not served, so the client gets an error.
+      if (asking.text.includes('"kind":')) continue;
       const isSent = asking.text !== plain.text;
       const isNamed = asking.named.includes(field);
       expect([field, value, isSent, isNamed]).toEqual([field, value, isSent, !isSent]);
@@ -144,7 +145,7 @@ it.each([
   }
 });
 
-it("temperature or top_p is reported if the gateway sends only the other one", async () => {
+it("temperature or top_p is reported as dropped if the gateway sends only the other one", async () => {
   const both = { temperature: 0.3, top_p: 0.9 };
   for (const [build, model] of [
     [(call: ChatCall) => toMessagesApiRequest(call, null), "claude-sonnet-4-5"],

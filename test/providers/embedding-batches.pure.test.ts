@@ -12,11 +12,14 @@ import { callOf } from "./adapter-kit.ts";
 
 const FINE: ProviderResult = { kind: "json", ...embeddingList([[1]], null) };
 
-/** A call for so many texts. */
+/** Returns a call with this number of texts. */
 const callFor = (count: number) =>
   callOf({ kind: "embeddings", body: { input: Array.from({ length: count }, () => "a") } });
 
-/** What comes of a call in slices, how often it was sent, and how many were under way at most. */
+/**
+ * Returns the result of a call in batches, the number of requests, and the maximum of concurrent
+ * ones.
+ */
 async function sliced(
   count: number,
   size: number,
@@ -97,7 +100,7 @@ it("the catalog limits the texts of an embedding request if the model accepts on
     expect(boundOf("bedrock", model), model).toBe(isSingle ? 128 : undefined);
   }
   expect(boundOf("google", "gemini-embedding-001")).toBeUndefined();
-  // Rounds of six at 5 seconds each end before the 120 seconds that an answer has.
+  // Rounds of six at 5 seconds each end before the 120 seconds of a response.
   expect(Math.ceil(128 / 6) * 5).toBeLessThan(120);
 });
 

@@ -32,7 +32,10 @@ export function failure(what: ProviderFailure): ProviderResult {
 
 type Asked = { readonly calls: string[]; readonly sent: ProviderCall[]; nowMs: number };
 
-/** Candidates a, b, c ...: each gives its answers in turn, the last one for ever. */
+/**
+ * Returns candidates a, b, c and so on. Each returns its responses in order, and the last one
+ * repeatedly.
+ */
 export function routes(...answers: (readonly (ProviderResult | Promise<ProviderResult>)[])[]) {
   const asked: Asked = { calls: [], sent: [], nowMs: 1_000_000 };
   const health = new RouteHealth();
@@ -66,7 +69,7 @@ export function routes(...answers: (readonly (ProviderResult | Promise<ProviderR
   return { asked, health, run };
 }
 
-/** A stream of batches; a batch that is an Error breaks the connection. */
+/** Returns a stream of batches. An Error breaks the connection. */
 export function stream(...batches: (readonly StreamEvent[] | Error)[]) {
   const seen = { cancelled: 0 };
   const events: EventStream = {

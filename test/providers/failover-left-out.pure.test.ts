@@ -31,7 +31,7 @@ it("failover reports the routes in cooldown, except a route that it calls despit
   expect(await besides.run()).toMatchObject({ value: { index: 0, skipped: [1] } });
 });
 
-it("failover reports the routes in cooldown before a failure too", async () => {
+it("failover reports the routes in cooldown even if the request then fails", async () => {
   const two = routes([RETRY], [BAD_KEY]);
   const skipped: (readonly number[])[] = [];
   const onSkipped = (indexes: readonly number[]) => void skipped.push(indexes);
@@ -87,7 +87,7 @@ it("failover retries only the last route, once, after at most a second", async (
   expect([long.asked.calls, twice.asked.calls]).toEqual([["a"], ["a", "a"]]);
 });
 
-it("failover makes no further attempt if the client disconnects or the run ends during the pause", async () => {
+it("failover makes no further attempt if the client disconnects or the request ends during the pause", async () => {
   const left = routes([RESET, GOOD]);
   let here = true;
   const pauseMs = () => {
@@ -128,7 +128,7 @@ it("failover reports overload even if another route has a wrong API key", async 
   });
 });
 
-it("failover throws a bug during a probe, and admits the next probe", async () => {
+it("failover passes on the exception of a bug during a probe, and admits the next probe", async () => {
   const bug = Promise.reject(new Error("a bug"));
   bug.catch(() => undefined);
   const { asked, health, run } = routes([bug, GOOD], [GOOD]);
@@ -153,7 +153,7 @@ it("failover admits the next probe if the request ends during a probe", async ()
   expect(health.standings(asked.nowMs)).toEqual([]);
 });
 
-it("failover continues after a failure that the route didn't cause, and keeps the route, even after a hundred", async () => {
+it("failover keeps a route in use after failures that the route didn't cause, even after a hundred", async () => {
   const blameless = failure({ kind: "retry", reason: "413", fault: "request" });
   const { asked, health, run } = routes([blameless], [GOOD]);
   for (let at = 0; at < 100; at++) {
@@ -174,7 +174,10 @@ it("failover rejects a request as overloaded if the isolate lacks memory, and do
   expect([asked.calls.length, health.standings(asked.nowMs)]).toEqual([10, []]);
 });
 
-/** The seconds that a client is told when each route is overloaded for so long; undefined: nobody said. */
+/**
+ * Returns the seconds in a client's error if each route is overloaded for this time. Undefined:
+ * unknown.
+ */
 async function wait(...ms: (number | undefined)[]): Promise<number | null> {
   const busy = ms.map((retryAfterMs) => [
     failure({

@@ -15,7 +15,7 @@ import {
   never,
 } from "./failover-fixture.ts";
 
-/** What Anthropic says before anything else. */
+/** Anthropic's first event. */
 const SO_FAR: StreamEvent = { kind: "usage", usage: NO_USAGE, partial: true };
 
 it("failover returns the first successful response, and sends each route its own model name and cap", async () => {
@@ -37,7 +37,7 @@ it("failover returns the first successful response, and sends each route its own
   ]);
 });
 
-it("failover reports an overloaded and a misconfigured route by these words", async () => {
+it("failover reports an overloaded and a misconfigured route by the documented reasons", async () => {
   const { run } = routes([BUSY], [BAD_KEY], [GOOD]);
   expect(await run()).toMatchObject({
     value: { failed: [{ why: "overloaded" }, { why: "unavailable" }] },
@@ -75,7 +75,7 @@ it("failover returns a rejection immediately, without account data, and makes no
   expect(asked.calls).toEqual(["a"]);
 });
 
-it("failover cancels a stream that starts with an error or ends early, and tries the next route", async () => {
+it("failover cancels a stream that starts with an error or ends early, and calls the next route", async () => {
   const bad = [
     stream([ERROR]),
     stream([], [CHUNK, ERROR]),

@@ -5,14 +5,14 @@ import { FILE_READ_BYTES } from "../../src/models/core/gathering-body.ts";
 beforeEach(() => void vi.useFakeTimers({ now: 5_000_000 }));
 afterEach(() => void vi.useRealTimers());
 
-/** Counts the reads that may start. */
+/** Counts the reads that can start. */
 function startReads(pace: FileReadPacer, count: number): () => number {
   let started = 0;
   for (let i = 0; i < count; i++) void pace.turnAfter(FILE_READ_BYTES).then(() => started++);
   return () => started;
 }
 
-describe("the pace of an isolate's files", () => {
+describe("the pacing of an isolate's files", () => {
   it("allows all files together one full read per millisecond", async () => {
     const started = startReads(new FileReadPacer(), 100);
     await vi.advanceTimersByTimeAsync(50);
@@ -21,7 +21,7 @@ describe("the pace of an isolate's files", () => {
     expect(started()).toBe(100);
   });
 
-  it("continues immediately after the clock went back", async () => {
+  it("continues immediately after the clock stepped back", async () => {
     const pace = new FileReadPacer();
     startReads(pace, 2);
     vi.setSystemTime(1_000_000);

@@ -12,7 +12,7 @@ const word = fc.oneof(
   fc.constantFrom("__proto__", "\u0000", "data:", '{"a":1}', "[]"),
 );
 const nonempty = fc.string({ minLength: 1 });
-/** Few enough that results find their calls. */
+/** Few IDs, so that results match calls. */
 const id = fc.constantFrom("call_1", "toolu_2", "é|");
 const args = fc.oneof({ weight: 9, arbitrary: fc.constantFrom("", "{}", '{"a":1}') }, word);
 const extra = fc.option(fc.dictionary(fc.constantFrom("google", "x"), fc.jsonValue()), {

@@ -49,7 +49,7 @@ it("the Google adapter returns reported usage", async () => {
   });
 });
 
-/** So many vectors that say their place. */
+/** Returns this number of vectors that contain their position. */
 const slice = (start: number, length: number) =>
   vectors(...Array.from({ length }, (_, at) => [start + at, 1]));
 
@@ -66,7 +66,7 @@ it("the Google adapter splits inputs into requests of 100, and merges them in or
   expect(failed.answer).toMatchObject({ kind: "failure", failure: { kind: "overloaded" } });
 });
 
-it("the Google adapter normalizes a shortened vector of the first model, and keeps others unchanged", async () => {
+it("the Google adapter normalizes a shortened vector of the first model, and keeps other vectors unchanged", async () => {
   const body = { input: "a", dimensions: 2, user: "someone", encoding_format: "base64" };
   const { answer, asked } = await embed(GEMINI, body, vectors([3, 4]));
   expect(dataOf(answer)).toEqual([[0.6, 0.8]]);
@@ -99,7 +99,7 @@ it("the Google adapter rejects token IDs before sending", async () => {
   expect(asked).toEqual([]);
 });
 
-/** As recorded from aiplatform.googleapis.com. */
+/** Recorded from aiplatform.googleapis.com. */
 const predicted = (...items: readonly (readonly [number[], unknown])[]) =>
   json({
     predictions: items.map(([values, tokens]) => ({

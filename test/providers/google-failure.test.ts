@@ -46,7 +46,7 @@ it.each(Object.entries(GOOGLE_FAILURES.errors))(
       const { message, ...rest } = failure;
       expect(rest).toEqual(EXPECTED[name]);
       expect(message !== undefined).toBe(failure.kind === "refused");
-      // Only a 400 keeps their text, without names of us or them.
+      // Only a 400 keeps the text, without names of the gateway or the provider.
       const text = JSON.stringify(failure).replaceAll("canary upstream text", "");
       expect(text).not.toMatch(/canary/i);
     }
@@ -69,7 +69,7 @@ it("the Google adapter ignores text about a wrong API key that is quoted from th
   expect(failure.kind).toBe("refused");
 });
 
-it("the Google adapter treats a 403 as Google's only if it has a status", async () => {
+it("the Google adapter attributes a 403 to Google only if it has a status", async () => {
   const html = { status: 403, headers: { "content-type": "text/html" }, body: "<html>403</html>" };
   expect(await failureOf(html)).toEqual({ kind: "retry", reason: "403", fault: "request" });
   const named = json(error(403, "PERMISSION_DENIED", ""), 403);

@@ -12,25 +12,25 @@ const BASE = {
   REGION: "eu",
 };
 
-/** A deployment's configuration with these variables, in the EU unless said. */
+/** Returns the configuration of a deployment with these variables, by default in the EU. */
 export function configOf(vars: Record<string, string>): ProviderConfig {
   const parsed = parseConfig({ ...BASE, ...vars });
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
   return parsed.config;
 }
 
-/** One of Google's two built-ins. */
+/** Returns one of Google's two built-in providers. */
 export function builtIn(id: "google" | "vertex") {
   const found = GOOGLE.find((one) => one.id === id);
   if (found === undefined) throw new Error(id);
   return found;
 }
 
-/** The Gemini API with a key that must not be seen. */
+/** The Gemini API with a secret key. */
 export const GEMINI: Provider = builtIn("google").build(configOf({ GEMINI_API_KEY: CANARY.key }));
 export const MODEL = "gemini-3.5-flash";
 
-/** What the Gemini API is sent for a chat body. */
+/** Returns the Gemini API's request for a chat body. */
 export async function sent(
   body: JsonObject,
   { model = MODEL, cap = 256 }: { readonly model?: string; readonly cap?: number } = {},
@@ -41,7 +41,7 @@ export async function sent(
   return asked[0].json;
 }
 
-/** The refusal of a chat body, which must not reach the network. */
+/** Returns the failure of a chat body that must not reach the network. */
 export async function refused(body: JsonObject): Promise<JsonObject> {
   const { answer, asked } = await answerTo(
     GEMINI,

@@ -111,7 +111,7 @@ describe("tool calls and their results in a Google request", () => {
   ];
   const first = { name: "f", args: { a: 1 } };
 
-  it("match by name and order, and keep a call's signature", async () => {
+  it("match by name and order, and keep the signature of a call", async () => {
     expect(await contents(messages)).toEqual([
       { role: "user", parts: [{ text: "Hi" }] },
       {
@@ -131,7 +131,7 @@ describe("tool calls and their results in a Google request", () => {
     ]);
   });
 
-  it("omit IDs before Gemini 3, and signatures where none exist", async () => {
+  it("have no IDs before Gemini 3, and signatures only if the response had them", async () => {
     const text = JSON.stringify(await contents(messages, "gemini-2.5-flash"));
     expect(text).not.toContain('"id"');
     expect(text.indexOf("first")).toBeLessThan(text.indexOf("second"));
@@ -144,7 +144,7 @@ describe("tool calls and their results in a Google request", () => {
   });
 
   it.each(["gemini-3-flash-preview", "gemini-3.7-flash", "gemini-10-pro", "gemini-flash-latest"])(
-    "use Google's placeholder for %s if the first call of a message has no signature",
+    "have Google's placeholder for %s if the first call of a message has no signature",
     async (model) => {
       const foreign = "fc_68a/b+c=|é";
       const turns = [
@@ -172,7 +172,7 @@ describe("tool calls and their results in a Google request", () => {
     },
   );
 
-  it("drop reasoning details of other providers", async () => {
+  it("have no reasoning details of other providers", async () => {
     const reasoning_details = [{ type: "thinking", signature: "x" }];
     const said = { role: "assistant", content: "Hm", reasoning_details };
     expect(await contents([user("Hi"), said])).toHaveProperty("1.parts", [{ text: "Hm" }]);

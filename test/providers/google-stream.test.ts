@@ -17,7 +17,7 @@ const call = { upstreamId: MODEL };
 const events = (reply: WireReply) => eventsOf(GEMINI, call, reply);
 const kinds = (list: readonly StreamEvent[]) => list.map((event) => event.kind);
 
-/** The message of a JSON answer, in the words of `messageOf`. */
+/** Returns the message of a JSON response in the format of `messageOf`. */
 async function wholeMessage(reply: WireReply) {
   const { answer } = await answerTo(GEMINI, call, reply);
   if (answer.kind !== "json") throw new Error(JSON.stringify(answer));

@@ -20,14 +20,14 @@ it.each([
   ["gemini-4-flash", "LOW"],
   ["gemini-flash-latest", "LOW"],
 ])(
-  "the thinking of %s has the minimum level %s, and each effort maps to a level of the model",
+  "the thinking level of %s is at least %s, and each effort maps to a level of the model",
   (model, least) => {
     const levels = EFFORTS.map((effort) => level(model, effort));
     expect(levels).toEqual([least, least, "LOW", "MEDIUM", "HIGH", "HIGH", "HIGH"]);
   },
 );
 
-it("the thinking of Gemini 3 Pro is high for the effort medium", () => {
+it("the thinking level of Gemini 3 Pro is high for the effort medium", () => {
   expect(level("gemini-3-pro-preview", "medium")).toBe("HIGH");
 });
 
@@ -46,7 +46,7 @@ it("a thinking budget leaves a quarter of the cap for output, down to the model'
   expect(budget("gemini-2.5-pro", "low", null)).toBe(1024);
 });
 
-it("Gemini's thoughts are requested if an effort is set, and no thinking config is sent without one", () => {
+it("Gemini's thoughts are requested if an effort is set, and no thinking config is sent otherwise", () => {
   expect(geminiThinkingConfig("gemini-3.5-flash", "low", 9)).toHaveProperty(
     "includeThoughts",
     true,

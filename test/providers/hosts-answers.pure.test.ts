@@ -31,7 +31,7 @@ function providerOf({ dialect }: HostWire): Provider {
   return openAiCompatible({ id: dialect.profile, baseUrl: "https://host.test/v1", profile });
 }
 
-/** The message that the scenario stands for, whoever says it. */
+/** Returns the message of the scenario, which is the same for every provider. */
 function wanted({ dialect }: HostWire, name: Scenario) {
   const call = (index: number, tool: string, args: string) => {
     return { id: dialect.callId(index), name: tool, arguments: args, more: {} };
@@ -56,7 +56,7 @@ function usageOf({ dialect }: HostWire, name: Scenario) {
   return { input: 8, cacheRead: 4, cacheWrite: 0, output: 3, reasoning };
 }
 
-/** A JSON answer in the words of `messageOf`. */
+/** Returns a JSON response in the format of `messageOf`. */
 function jsonMessage(body: JsonObject) {
   const [choice] = body["choices"] as [{ message: JsonObject; finish_reason: string }];
   const { message, finish_reason: finish } = choice;

@@ -20,7 +20,7 @@ const imagePart = fc.record({
 const refusalPart = fc.record({ type: fc.constant("refusal"), refusal: text });
 const some = <T>(value: fc.Arbitrary<T>) => fc.array(value, { minLength: 1, maxLength: 3 });
 const texts = fc.oneof(text, some(textPart));
-/** What other hosts refuse is rare, so that most requests are converted. */
+/** Content that other providers reject is rare, so that most requests are converted. */
 const mostly = <T, U>(usual: fc.Arbitrary<T>, odd: fc.Arbitrary<U>) =>
   fc.oneof({ weight: 15, arbitrary: usual }, { weight: 1, arbitrary: odd });
 const seldom = <T>(value: fc.Arbitrary<T>) => mostly(fc.constant(undefined), value);
@@ -112,7 +112,7 @@ const body = fc.tuple(
   }),
 );
 
-/** A model of each pattern that rules name. */
+/** A model for each pattern in the rules. */
 const MODELS = [
   "gpt-5.4",
   "gpt-4o",

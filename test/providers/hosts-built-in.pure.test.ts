@@ -23,7 +23,7 @@ function configOf(region: string, vars: Record<string, string> = {}) {
   return parsed.config;
 }
 
-/** Where each live provider of a region sends, with which key, and what its host promises. */
+/** Returns the address, key and promised region of each provider that is available in a region. */
 async function addresses(region: string, vars: Record<string, string> = KEYS) {
   const config = configOf(region, vars);
   const live = OPENAI_COMPATIBLE.filter((one) => one.isSet(config) && one.tags(config).length > 0);
@@ -40,7 +40,7 @@ async function addresses(region: string, vars: Record<string, string> = KEYS) {
   return rows;
 }
 
-/** A call of a kind that the host can serve. */
+/** Returns a call of a kind that the provider offers. */
 function callOfHost(id: string) {
   if (id === "voyage") return callOf({ kind: "embeddings", body: { input: "a" } });
   return id === "jina" ? callOf({ kind: "rerank", body: RANK }) : callOf();
@@ -63,7 +63,7 @@ const CEREBRAS = "cerebras global https://api.cerebras.ai/v1/chat/completions";
 const OPENAI = "openai global https://api.openai.com/v1/chat/completions";
 const OPENROUTER = "openrouter global https://openrouter.ai/api/v1/chat/completions";
 
-it("each provider is called in its promised region, and available only with its own key", async () => {
+it("each built-in provider is called in its promised region, and is available only with its own key", async () => {
   expect(await addresses("eu")).toEqual([
     OPENAI,
     "mistral eu https://api.eu.mistral.ai/v1/chat/completions",
@@ -88,7 +88,7 @@ it("each provider is called in its promised region, and available only with its 
   ]);
 });
 
-it("OpenAI's regional hosts are called only if configured, otherwise its usual host", async () => {
+it("OpenAI's regional hosts are called only if configured, otherwise its global host", async () => {
   const own = { OPENAI_API_KEY: "k" };
   const residency = { ...own, OPENAI_RESIDENCY: "on" };
   for (const region of ["eu", "us"]) {
@@ -133,7 +133,7 @@ it.each([
   ["us", "XAI_US", "https://api.x.ai/v1", "us.api.x.ai"],
   ["eu", "OPENROUTER", "https://openrouter.ai/api/v1", "eu.openrouter.ai"],
 ])(
-  "a deployment in %s with %s_BASE_URL=%s reports an error, because it would break the promise of %s",
+  "a deployment in %s with %s_BASE_URL=%s reports an error that protects the promise of %s",
   (region, name, url, own) => {
     const config = configOf(region, {
       ...KEYS,

@@ -33,7 +33,7 @@ const thinking = (text: string) => ({ type: "thinking", thinking: [{ type: "text
 
 const DETAILS = [{ type: "reasoning.encrypted", data: "secret" }];
 
-/** Begun at three other providers, whose ids Mistral would refuse. */
+/** Conversations that began at three other providers, whose IDs Mistral would reject. */
 const FOREIGN = [
   { role: "user", content: "Weather?" },
   {
@@ -57,7 +57,7 @@ const FOREIGN = [
   { role: "user", content: "Stop." },
 ];
 
-it("the OpenAI-compatible adapter maps IDs for Mistral to nine letters and digits, the same for a call and its result", () => {
+it("the OpenAI-compatible adapter converts IDs for Mistral to nine letters and digits, the same for a call and its result", () => {
   const { messages } = sent("mistral", { messages: FOREIGN });
   const calls = messages[1]?.["tool_calls"] as { id: string }[];
   const ids = calls.map(({ id }) => id);
@@ -101,7 +101,7 @@ it("the OpenAI-compatible adapter inserts an assistant message for Mistral betwe
   );
 });
 
-it("the OpenAI-compatible adapter sends only fields that every model accepts, non-empty arguments and text results", () => {
+it("the OpenAI-compatible adapter sends only fields that every model accepts, non-empty arguments and textual results", () => {
   for (const profile of PLAIN) {
     const { messages } = sent(profile, { messages: FOREIGN });
     const text = JSON.stringify(messages);

@@ -14,7 +14,7 @@ function host(name: string) {
   return openAiCompatible({ id: name, baseUrl: "https://host.test/v1", profile, secret: "k" });
 }
 
-/** Voyage's answer: `embedding` before `index`, and a total alone. */
+/** Returns Voyage's response: `embedding` before `index`, and only a total. */
 function vectors(from: number, count: number, usage: object = { total_tokens: count }) {
   const data = Array.from({ length: count }, (_, index) => {
     return { object: "embedding", embedding: [from + index, 0.5], index };

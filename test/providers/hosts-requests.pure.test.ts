@@ -20,7 +20,7 @@ const MESSAGES = [
   { role: "user", content: [{ type: "text", text: "Hi" }], name: "ann" },
   { role: "assistant", content: null, refusal: "No." },
 ];
-/** Everything that a client may send and that is free of charge. */
+/** Every field that a client can send free of charge. */
 const FULL = {
   messages: MESSAGES,
   temperature: 0.5,

@@ -48,7 +48,7 @@ it.each([
       logprobs: true,
     },
   ],
-])("OpenAI's %s gets with %j the sampling parameters %j", (model, more, want) => {
+])("OpenAI's %s gets, for %j, the sampling parameters %j", (model, more, want) => {
   const body = {
     temperature: 0.5,
     top_p: 0.9,
@@ -152,14 +152,14 @@ const TOOLS = [{ type: "function", function: { name: "f" } }];
 it.each([
   ["gpt-5.6-sol", { tools: TOOLS }, "none"],
   ["gpt-6-luna", { tools: TOOLS }, "none"],
-  ["gpt-6.1-sol", { tools: TOOLS, reasoning_effort: "high" }, "high"], // its 400 names the remedy
+  ["gpt-6.1-sol", { tools: TOOLS, reasoning_effort: "high" }, "high"], // its 400 states the remedy
   ["gpt-5.6-sol", {}, undefined],
   ["gpt-5.4", { tools: TOOLS }, undefined],
   ["gpt-4o", { tools: TOOLS }, undefined],
   ["gpt-5.6-sol", { reasoning_effort: "minimal" }, "low"],
   ["gpt-5.4", { reasoning_effort: "minimal" }, "low"],
   ["gpt-5-mini", { reasoning_effort: "minimal" }, "minimal"],
-])("OpenAI's %s gets with %j the effort %s", (model, body, effort) => {
+])("OpenAI's %s gets, for %j, the effort %s", (model, body, effort) => {
   for (const profile of ["openai", "azure"]) {
     expect(sent(profile, model, body)["reasoning_effort"]).toBe(effort);
   }

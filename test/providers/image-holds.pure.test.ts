@@ -7,7 +7,7 @@ const QUALITIES = ["low", "medium", "high", "xhigh", "max", "auto"] as const;
 const SIZES = ["1024x1024", "3840x2160"];
 const KNOWN = ["gpt-image-2", "gpt-image-2.5-flare"];
 
-/** The held tokens of one image at a host's model. */
+/** Returns the held tokens of one image at a provider's model. */
 function held(upstreamId: string, fields: Partial<ImageBody>): number {
   const model = { routes: [{ upstreamId }] } as unknown as Model;
   return (
@@ -15,7 +15,7 @@ function held(upstreamId: string, fields: Partial<ImageBody>): number {
   );
 }
 
-describe("the hold of an image", () => {
+describe("the hold for a generated image", () => {
   it.each(["gpt-image-1", "gpt-image-9", "images/gpt-image-2", "my-azure-deployment"])(
     "reserves for %s at least the tokens of each known model",
     (name) => {

@@ -9,7 +9,7 @@ import { network } from "./adapter-kit.ts";
 const PNG: WireReply = { headers: { "content-type": "image/png" }, body: "ABC" };
 const MEGABYTE = 1024 * 1024;
 
-/** What becomes of one user message with these images. */
+/** Returns the result for a user message with these images. */
 function inlined(urls: readonly string[], signal = new AbortController().signal) {
   const content = urls.map((url) => ({ type: "image_url", image_url: { url } }));
   const conversation = conversationOf(chatOf({ messages: [{ role: "user", content }] }));
@@ -20,7 +20,7 @@ function inlined(urls: readonly string[], signal = new AbortController().signal)
 async function imagesOf(urls: readonly string[]) {
   const answer = await inlined(urls);
   if ("kind" in answer) throw new Error(JSON.stringify(answer));
-  // as they are sent: markers are replaced on the way
+  // As they are sent: markers are replaced on the way.
   const images = answer.turns[0]?.parts.map((part) => (part.kind === "image" ? part.image : part));
   const body = requestBodyOf(images ?? [], answer.downloads);
   return typeof body === "string" ? images : await new Response(body.stream()).json();
@@ -92,7 +92,7 @@ it.each([
   expect(await inlined(["https://example.com/ok.png", url])).toMatchObject(refusedAt(1));
   expect(asked).toEqual([]);
   const hopped = network([redirect(url), PNG]);
-  // A relative address is one of the same host.
+  // A relative address is on the same host.
   const isRelative = url === "nonsense";
   const answer = await inlined(["https://example.com/hop"]);
   expect("kind" in answer).toBe(!isRelative);
@@ -100,7 +100,7 @@ it.each([
 });
 
 describe("redirects of an image", () => {
-  it("work three times, also relative ones", async () => {
+  it("work three times, including relative ones", async () => {
     const hops = ["/two", "https://b.example.com/three", "four"];
     const asked = network([...hops.map((hop, at) => redirect(hop, 301 + at)), PNG]);
     expect(await imagesOf(["https://example.com/one"])).toHaveLength(1);
@@ -112,7 +112,7 @@ describe("redirects of an image", () => {
     ]);
   });
 
-  it("fail a fourth time", async () => {
+  it("fail the fourth time", async () => {
     const asked = network(redirect("https://example.com/again"));
     expect(await inlined(["https://example.com/one"])).toMatchObject(REFUSED);
     expect(asked).toHaveLength(4);
@@ -124,7 +124,7 @@ it.each([
   ["a redirect without a target", { ...PNG, status: 302 }],
   ["a response that isn't an image", { headers: { "content-type": "text/html" }, body: "<h1>" }],
   ["a vector image", { headers: { "content-type": "image/svg+xml" }, body: "<svg>" }],
-  ["no content type", { headers: {}, body: "ABC" }],
+  ["a response without a content type", { headers: {}, body: "ABC" }],
   ["nothing", { ...PNG, body: "" }],
 ])("a request with an image is rejected for %s, without the host's name", async (_name, reply) => {
   network(reply);
@@ -138,7 +138,10 @@ it("an inline image of an unsupported type is rejected", async () => {
   expect(await inlined(["data:image/gif;base64,QUJD"])).toHaveProperty("turns");
 });
 
-/** A body of so many bytes, a megabyte at a time, counting what was read and whether it was ended. */
+/**
+ * Returns a body of this size in pieces of a megabyte. Records the bytes read and whether it was
+ * canceled.
+ */
 function largeImage(bytes: number) {
   const seen = { read: 0, cancelled: false };
   const body = new ReadableStream(
@@ -173,7 +176,7 @@ it("an image of 10 MB is accepted, and nothing beyond it is read", async () => {
   expect(tooLarge.seen).toEqual({ read: 11 * MEGABYTE, cancelled: true });
 });
 
-it("all downloads of a request are limited to 20 MB, at most four at a time", async () => {
+it("all downloads of a request together are limited to 20 MB, and to four at a time", async () => {
   let [open, most] = [0, 0];
   const fetching = vi.spyOn(globalThis, "fetch").mockImplementation(async () => {
     most = Math.max(most, ++open);
@@ -186,12 +189,12 @@ it("all downloads of a request are limited to 20 MB, at most four at a time", as
   expect(most).toBe(2);
   expect(await inlined(urls)).toMatchObject(REFUSED);
   expect(most).toBe(4);
-  expect(fetching.mock.calls.length).toBe(2 + 4); // the first rejection ends downloads
+  expect(fetching.mock.calls.length).toBe(2 + 4); // the first rejection ends all downloads
   const many = Array.from({ length: 65 }, (_, at) => `https://example.com/${at}`);
   expect(await inlined(many)).toMatchObject(REFUSED);
 });
 
-/** A fetch that only its signal ends. */
+/** Only its signal ends this fetch. */
 const hanging = (_url: unknown, init?: RequestInit) =>
   new Promise<Response>((_resolve, reject) => {
     init?.signal?.addEventListener("abort", () => reject(new Error("aborted")));
@@ -207,7 +210,7 @@ it("a slow image is rejected, but the download throws if the call ends", async (
     vi.spyOn(globalThis, "fetch").mockImplementation(hanging);
     const slow = inlined(["https://example.com/a", "https://example.com/b"]);
     expect(await slow).toMatchObject(REFUSED);
-    // Nor does a body that never ends keep it.
+    // A body that never ends doesn't block it either.
     const endless = new Response(new ReadableStream({ type: "bytes" }), {
       headers: PNG.headers,
     });
@@ -235,7 +238,7 @@ function ask(urls: readonly string[], room: (bytes: number) => boolean) {
   return downloadImages(conversation, { signal: new AbortController().signal, room });
 }
 
-describe("the isolate's memory for downloads", () => {
+describe("the isolate's memory for image downloads", () => {
   it("shrinks by each download, with or without a declared length", async () => {
     for (const length of [undefined, String(MEGABYTE)]) {
       const { response } = largeImage(MEGABYTE);
@@ -247,7 +250,7 @@ describe("the isolate's memory for downloads", () => {
     }
   });
 
-  it("rejects a request as overloaded when it is used up, and recovers afterwards", async () => {
+  it("rejects a request as overloaded when used up, and recovers afterwards", async () => {
     vi.spyOn(globalThis, "fetch")
       .mockResolvedValueOnce(largeImage(MEGABYTE).response)
       .mockResolvedValueOnce(largeImage(9 * MEGABYTE).response);

@@ -16,7 +16,7 @@ const ELSEWHERE = {
   },
 };
 
-/** What is wrong with the key of OpenAI's in the EU, where these hosts take it and the others answer so. */
+/** Returns the diagnosis of an OpenAI key in the EU that only these hosts accept. */
 async function wrong(
   vars: Readonly<Record<string, string>>,
   taking: readonly string[],
@@ -51,7 +51,7 @@ it.each([
   ["host", "an ordinary key at a residency host", RESIDENCY, ["api.openai.com"]],
   ["host", "a key of a European project at the usual host", {}, ["eu.api.openai.com"]],
   ["region", "a key of an American project in the EU", RESIDENCY, ["us.api.openai.com"]],
-  ["key", "a key that no host takes", RESIDENCY, []],
+  ["key", "a key that no host accepts", RESIDENCY, []],
 ] as const)(
   "the diagnosis of a rejected key reports a wrong %s for %s",
   async (what, _name, vars, taking) => {
@@ -68,7 +68,7 @@ it("the diagnosis of a rejected key reports a wrong region if the response names
   expect(asked).toEqual(["https://eu.api.openai.com/v1/models"]);
 });
 
-it("the diagnosis of a rejected key reports a wrong account if no host accepts the key and the called one returns no 401", async () => {
+it("the diagnosis of a rejected key reports a wrong account if no host accepts it, but the called one returns no 401", async () => {
   expect((await wrong({}, [], { status: 403 })).found).toMatchObject({ wrong: "account" });
 });
 

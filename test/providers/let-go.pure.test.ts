@@ -12,7 +12,10 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** What a run has of a stream that its second route began, the first having failed; and its prompt. */
+/**
+ * Returns a stream that its second route started after the first one failed, and a reference to its
+ * prompt.
+ */
 async function begun(provider: Provider, upstreamId: string) {
   const body = chatOf({ messages: [{ role: "user", content: "a long prompt" }] });
   const prompt = new WeakRef<object>(body);
@@ -33,7 +36,7 @@ async function begun(provider: Provider, upstreamId: string) {
   return { prompt, stop, served };
 }
 
-/** Whether the stream began, and what is left of its prompt while it and its run go on. */
+/** Returns whether the stream started, and whether its prompt is still in memory meanwhile. */
 async function keptBy(provider: Provider, upstreamId = "m") {
   const { prompt, stop, served } = await begun(provider, upstreamId);
   const left = await afterCollections(prompt);
@@ -54,7 +57,7 @@ it("an adapter releases the prompt's memory once streaming starts", async () => 
   expect(await keptBy(PLAIN)).toEqual(LET_GO);
 });
 
-/** A stream of each provider: its reader says what was asked for, and no more. */
+/** A stream of each provider, whose reader only gets the requested data. */
 const STREAMS = CASES.filter(
   (one, at) =>
     one.stream && at === CASES.findIndex((any) => any.stream && any.provider === one.provider),

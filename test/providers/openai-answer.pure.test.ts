@@ -11,7 +11,7 @@ function completion(message: object, more: object = {}) {
   return { id: "x", choices: [{ index: 0, message, finish_reason: "stop", ...more }] };
 }
 
-/** The body of an answer; undefined where it is none. */
+/** Returns the body of a response, or undefined if it is invalid. */
 function bodyOf(raw: JsonObject): JsonObject | undefined {
   const answer = readChatCompletion(raw);
   return answer !== null && "body" in answer ? answer.body : undefined;
@@ -20,7 +20,7 @@ function bodyOf(raw: JsonObject): JsonObject | undefined {
 const reason = (finish_reason: unknown) =>
   (bodyOf(completion({ content: "" }, { finish_reason }))?.["choices"] as object[])?.[0];
 
-it("a chat response contains content, refusal and logprobs, and no other null", () => {
+it("a chat response contains content, refusal and logprobs, and no other field that is null", () => {
   const body = bodyOf({
     ...completion({ content: "Hi", tool_calls: null, function_call: null, annotations: null }),
     system_fingerprint: null,
@@ -144,7 +144,7 @@ it("an embeddings response has one vector per input in order, or is a failure", 
   expect(counts).toEqual([[1], [2], [1], [2]]);
 });
 
-it("an embeddings response in little-endian float32 base64 becomes the same numbers", () => {
+it("an embeddings response in little-endian float32 base64 is decoded to the same numbers", () => {
   expect(floatsToBase64([1, -2])).toBe("AACAPwAAAMA=");
   expect(base64ToFloats("AACAPwAAAMA=")).toEqual([1, -2]);
   expect([base64ToFloats("AACAPw"), base64ToFloats("AAA="), base64ToFloats("%%")]).toEqual([

@@ -5,7 +5,7 @@ import { chunkOf } from "../fixtures/openai-wire.ts";
 
 const DEEP = `${"[".repeat(20_000)}${"]".repeat(20_000)}`;
 
-/** What a host says beside the text, with something nested in it. */
+/** Provider fields besides the text that contain nested data. */
 const SAID: Readonly<Record<string, string>> = {
   "a function call": `"function_call":{"name":"f","arguments":"{}","more":${DEEP}}`,
   annotations: `"annotations":[{"type":"url_citation","url_citation":${DEEP}}]`,
@@ -24,7 +24,7 @@ const streamed = (delta: string, logprobs = "null") =>
   );
 
 it.each(Object.entries(SAID))(
-  "a chat response loses %s that is nested too deep to write as JSON",
+  "a chat response omits %s that is nested too deep to write as JSON",
   (_, given) => {
     const logprobs = `{"content":${DEEP}}`;
     for (const read of [readChatCompletion(whole(given, logprobs)), streamed(given, logprobs)]) {
@@ -35,7 +35,7 @@ it.each(Object.entries(SAID))(
   },
 );
 
-it("a chat response keeps everything that OpenAI nests", () => {
+it("a chat response keeps every field that OpenAI nests", () => {
   const top = { token: "H", logprob: -0.1, bytes: [72] };
   const logprobs = { content: [{ ...top, top_logprobs: [top] }], refusal: null };
   const cited = { type: "url_citation", url_citation: { url: "https://a.test", title: "A" } };

@@ -18,7 +18,7 @@ function sent(body: JsonObject, profile: string, more: object = {}): JsonObject 
   return request.body;
 }
 
-it("a request to OpenAI contains only allowed fields: no address, header, end user or field that costs extra", () => {
+it("a request to OpenAI contains only allowed fields: no URL, header, end user or field that costs extra", () => {
   const body = {
     model: "cheap",
     messages: [],
@@ -59,13 +59,16 @@ const DOORS = [
   { door: responsesEndpoint, body: { model: "m", input: "Hi" } },
 ];
 
-it.each(DOORS)("a prewarmed cache is rejected at the $door.name endpoint", ({ door, body }) => {
-  const parsed = door.parse({ ...body, prompt_cache_options: { prewarm: true } }, AT);
-  expect(parsed).toMatchObject({
-    ok: false,
-    failure: { kind: "invalid_request", param: "prompt_cache_options.prewarm" },
-  });
-});
+it.each(DOORS)(
+  "a request to prewarm a cache is rejected at the $door.name endpoint",
+  ({ door, body }) => {
+    const parsed = door.parse({ ...body, prompt_cache_options: { prewarm: true } }, AT);
+    expect(parsed).toMatchObject({
+      ok: false,
+      failure: { kind: "invalid_request", param: "prompt_cache_options.prewarm" },
+    });
+  },
+);
 
 it.each(DOORS)(
   "other cache options are dropped and reported at the $door.name endpoint",
@@ -95,7 +98,7 @@ it("a stream always requests usage, except at Mistral, which always sends it", (
   }
 });
 
-it("a request to OpenAI loses agents' extra fields in messages and tools, and keeps OpenAI's", () => {
+it("a request to OpenAI omits agents' extra fields in messages and tools, and keeps OpenAI's", () => {
   const extra = { cache_control: { type: "ephemeral" } };
   const call = { id: "c", type: "function", function: { name: "f", arguments: "{}" } };
   const image = { type: "image_url", image_url: { url: "data:," } };

@@ -21,7 +21,7 @@ const OPENAI = openAiCompatible({
 const LONG = "x".repeat(6 * MIB);
 const TOOL = { type: "function", name: "f", parameters: { type: "object" } };
 
-/** How often the host is asked for a request, and why it is refused. */
+/** Returns the number of provider requests and the failure of a request. */
 async function asking(native: JsonObject | null, chat: JsonObject, stream = false) {
   const more =
     native === null
@@ -52,7 +52,10 @@ it("a Responses request can have long fields that aren't repeated, and input of 
   expect(await asking({ instructions, input: LONG }, {})).toEqual({ asked: 1, param: null });
 });
 
-/** As a host may write it at the most: a line for each value, and nothing but ASCII. */
+/**
+ * Returns the maximum size of a response as a provider can format it: a line for each value, and
+ * only ASCII.
+ */
 function written(value: unknown): number {
   const text = JSON.stringify(value, null, 2);
   return text.replaceAll(/[\u0080-\uffff]/g, String.raw`\u0000`).length;

@@ -166,7 +166,7 @@ describe("the request for a chat at OpenAI's /responses", () => {
     });
   });
 
-  it.each([[["x"]], ["x"]])("leaves out and reports stop %j, except blanks", async (stop) => {
+  it.each([[["x"]], ["x"]])("omits and reports stop %j, unless blank", async (stop) => {
     const named: string[] = [];
     const onDropped = (fields: readonly string[]): void => void named.push(...fields);
     for (const given of [stop, [stop].flat().map(() => " ")]) {
@@ -198,7 +198,7 @@ describe("the request for a chat at OpenAI's /responses", () => {
 
 describe("the response for a chat at OpenAI's /responses", () => {
   it.each(Object.entries(RESPONSES_CHAT))(
-    "contains the same in a stream, however it is split, as in JSON: %s",
+    "contains the same content in a stream as in JSON, however the stream is split: %s",
     async (_, { json: whole, stream: streamed }) => {
       await expectSameHoweverCut(OPENAI, call61(), streamed);
       const { answer } = await answerTo(OPENAI, call61(), whole);
@@ -226,7 +226,7 @@ describe("the response for a chat at OpenAI's /responses", () => {
     });
   });
 
-  it("contains encrypted reasoning, which returns with the next request", async () => {
+  it("contains encrypted reasoning, which is sent back with the next request", async () => {
     const { details } = messageOf(
       await eventsOf(OPENAI, call61(), RESPONSES_CHAT.reasoning.stream),
     );
@@ -269,7 +269,7 @@ describe("the response for a chat at OpenAI's /responses", () => {
     expect(tools).toMatchObject([{ name: "f", arguments: '{"a":1}' }]);
   });
 
-  it("ends only with a terminal event, and ignores what follows", async () => {
+  it("ends only with a terminal event, and ignores later events", async () => {
     const open = await eventsOf(OPENAI, call61(), RESPONSES_FAILED.cut);
     expect(open.some((event) => event.kind === "end")).toBe(false);
     const done = stream([...begin(), ...itemEvents(text(HELLO), 0)]);
@@ -303,7 +303,7 @@ describe("a Responses request that is forwarded to OpenAI", () => {
   };
   const natively = { ...call61(), native };
 
-  it("contains the client's body with our model and cap, and store: false", async () => {
+  it("contains the client's body with our own model name and cap, and store: false", async () => {
     const { asked } = await answerTo(OPENAI, natively, RESPONSES_CHAT.text.json);
     expect(asked[0]?.json).toEqual({
       model: MODEL,
@@ -328,11 +328,11 @@ describe("a Responses request that is forwarded to OpenAI", () => {
   });
 
   it.each(Object.entries(RESPONSES_CHAT))(
-    "forwards every event in order, however they are split: %s",
+    "returns every event in order, however they are split: %s",
     async (_, { stream: streamed }) => {
       await expectSameHoweverCut(OPENAI, natively, streamed);
       const events = await eventsOf(OPENAI, natively, streamed);
-      // a text that is the event before with other words comes alone
+      // An event that repeats the previous one with another text is sent alone.
       const said = events.filter(({ kind }) => kind === "native" || kind === "text");
       const numbers = said.map((event, at) =>
         event.kind === "native" ? event.event["sequence_number"] : at,
@@ -350,12 +350,12 @@ describe("a Responses request that is forwarded to OpenAI", () => {
       ({ kind }) => kind,
     );
     const last = kinds.lastIndexOf("thinking");
-    // of the item's beginning, and of each of its summary's events
+    // one for the item's start, and one for each event of its summary
     expect(kinds.filter((kind) => kind === "thinking")).toHaveLength(6);
     expect(kinds.slice(last + 1, -2)).not.toEqual([]);
   });
 
-  it("delays events without content until the first with content", async () => {
+  it("delays events without content until the first event with content", async () => {
     const events = await eventsOf(OPENAI, natively, RESPONSES_FAILED.errorFirst);
     expect(events.map(({ kind }) => kind)).toEqual(["error"]);
   });
@@ -370,7 +370,7 @@ describe("a Responses request that is forwarded to OpenAI", () => {
     expect(said.join("")).toBe("Let me think.42f{}");
   });
 
-  it("reports the usage of a failure that the request caused", async () => {
+  it("reports the usage of a failure that the request itself caused", async () => {
     const events = await eventsOf(OPENAI, natively, RESPONSES_FAILED.provoked.stream);
     expect(events.slice(-2)).toMatchObject([
       { kind: "usage", usage: { input: 8, output: 3 } },

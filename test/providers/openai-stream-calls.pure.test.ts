@@ -3,7 +3,7 @@ import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 import { chunkOf } from "../fixtures/openai-wire.ts";
 
-/** The tool calls of the deltas that a stream's chunks become. */
+/** Returns the tool calls in the deltas of a stream's chunks. */
 function callsOf(...chunks: readonly object[]): readonly JsonObject[] {
   const reader = new ChatChunkReader();
   return chunks
@@ -22,7 +22,7 @@ const begun = (index: number, name: string) => ({
 });
 
 it.each([{}, { index: null }, { id: "" }])(
-  "tool calls that arrive complete, one by one, without index and ID, stay separate: %j",
+  "tool calls that arrive complete, one by one, without index and ID, are kept separate: %j",
   (more) => {
     const calls = [whole("f"), whole("g")].map((call) => part({ ...call, ...more }));
     const rest = part({ function: { arguments: " " } });
@@ -35,7 +35,7 @@ it.each([{}, { index: null }, { id: "" }])(
   },
 );
 
-it("a name repeated with its index starts no new tool call", () => {
+it("a name repeated with the same index starts no new tool call", () => {
   const calls = callsOf(part({ index: 0, ...whole("f") }), part({ index: 0, ...whole("f") }));
   expect(calls).toEqual([begun(0, "f"), { index: 0, function: { arguments: "{}" } }]);
 });

@@ -5,7 +5,7 @@ import { openAiCompatible } from "../../src/models/providers/openai-compatible.t
 import { chunkOf, DONE, FINISH, OPENING, sse, USAGE, usageChunk } from "../fixtures/openai-wire.ts";
 import { eventsOf } from "./adapter-kit.ts";
 
-/** Of each report of a stream, whether it is of the whole answer. */
+/** Returns for each usage report of a stream whether it is complete. */
 function wholes(asked: number, ...chunks: readonly object[]): boolean[] {
   const reader = new ChatChunkReader(undefined, {}, asked);
   return chunks
@@ -30,7 +30,7 @@ it("usage is reported as complete only after every requested choice has finished
   expect(wholes(2, one, usageChunk(), two, usageChunk())).toEqual([false, false, true, true]);
 });
 
-it("the number of requested choices is read from the call", async () => {
+it("the number of requested choices is taken from the call", async () => {
   const host = { id: "openai", baseUrl: "https://upstream.test/v1", secret: "k" };
   const provider = openAiCompatible({ ...host, profile: OPENAI_HOST_PROFILE });
   const body = [choice(0, "stop", used), choice(1, "stop")].map(sse).join("") + DONE;

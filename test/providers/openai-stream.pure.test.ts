@@ -6,7 +6,7 @@ import { chunkOf, DONE, sse, TEXT_ANSWER, USAGE, usageChunk } from "../fixtures/
 
 type Wire = { readonly delta: JsonObject; readonly finish_reason: string | null };
 
-/** Every event of a stream whose bytes arrive as `parts`. */
+/** Returns every event of a stream whose bytes arrive in `parts`. */
 function read(parts: readonly Uint8Array[]): StreamEvent[] {
   const decoder = new SseDecoder();
   const chunks = new ChatChunkReader();
@@ -179,7 +179,7 @@ it("the chat stream reader separates tool calls that share an index but not an I
   );
 });
 
-it("the chat stream reader gives a tool call without arguments {}, and a missing ID", () => {
+it("the chat stream reader adds the arguments {} to a tool call without arguments, and adds a missing ID", () => {
   const choices = readChunks(
     chunkOf({ tool_calls: [{ function: { name: "now" } }] }),
     chunkOf({}, "tool_calls"),
@@ -219,7 +219,7 @@ it("the chat stream reader emits usage as its own event from any chunk, but not 
   expect(used([{ usage: USAGE }])).toHaveLength(1);
 });
 
-it("the chat stream reader drops empty chunks and those without choices, which would break clients", () => {
+it("the chat stream reader drops empty chunks and chunks without choices, which would break clients", () => {
   const ping = { type: "ping" };
   const empty = { ...chunkOf({}), choices: [] };
   expect(readText(sse(ping) + sse(empty) + "data:\n\n")).toEqual([]);
@@ -254,7 +254,7 @@ const finishOf = (...chunks: readonly object[]) => {
   return finish?.kind === "chunk" ? finish.chunk.choices[0]?.finish_reason : undefined;
 };
 
-describe("the end [DONE] of a chat stream", () => {
+describe("the end of a chat stream ([DONE])", () => {
   it("finishes an unfinished choice with stop, or with tool_calls if it has calls", () => {
     expect(finishOf(chunkOf({ content: "x" }))).toBe("stop");
     expect(finishOf(called(0, "{}"))).toBe("tool_calls");

@@ -12,7 +12,7 @@ afterEach(() => {
 
 const TARGET = { url: "https://up.test/", headers: {}, body: "{}" };
 
-/** A provider that converts a request like this, and answers nothing. */
+/** Returns a provider that converts a request with this function and never responds. */
 function asking(ask: CallHandler<ChatCall>["ask"]) {
   const wire: ProviderProtocol = {
     id: "up",
@@ -25,7 +25,7 @@ function asking(ask: CallHandler<ChatCall>["ask"]) {
   return httpProvider(wire);
 }
 
-/** A call that has ended. */
+/** Returns a call that has ended. */
 const ended = (): ProviderCall => ({ ...callOf(), signal: AbortSignal.abort() });
 
 it("an exception before sending counts as our bug, not as a broken connection", async () => {
@@ -42,7 +42,7 @@ it("an exception before sending counts as our bug, not as a broken connection", 
   expect(await early.send(ended())).toEqual(aborted);
 });
 
-it("a failed fetch counts as a broken connection, or as the end of the call", async () => {
+it("a failed fetch counts as a broken connection, or as aborted if the call has ended", async () => {
   vi.spyOn(globalThis, "fetch").mockRejectedValue(new TypeError("Network connection lost."));
   const provider = asking((call) => postRequest(call, TARGET));
   const failure = { kind: "retry", reason: "connection", again: true };
@@ -51,11 +51,11 @@ it("a failed fetch counts as a broken connection, or as the end of the call", as
   expect(await provider.send(ended())).toEqual({ kind: "failure", failure: aborted });
 });
 
-/** More than a call may have arguments. */
+/** More arguments than a function call can have. */
 const MANY = 200_000;
 const text = { kind: "text", text: "a" } as const;
 
-it("a message of very many parts is merged with the previous one", () => {
+it("a message with very many parts is merged with the previous one without a stack overflow", () => {
   const content = Array.from({ length: MANY }, () => ({ type: "text", text: "a" }));
   const messages = [
     { role: "user", content: "first" },
@@ -73,7 +73,7 @@ it("a message of very many parts is merged with the previous one", () => {
   expect(merged?.content.length).toBe(MANY + 1);
 });
 
-/** The image that a message with this address has. */
+/** Returns the image of a message with this address. */
 function imageAt(url: string): unknown {
   const said = conversationOf(
     chatOf({ messages: [{ role: "user", content: [{ type: "image_url", image_url: { url } }] }] }),
@@ -82,7 +82,7 @@ function imageAt(url: string): unknown {
   return part?.kind === "image" ? part.image : undefined;
 }
 
-it("a data URL can have up to 256 characters before its comma", () => {
+it("a data URL may have up to 256 characters before its comma", () => {
   const inline = { mediaType: "image/png", base64: "QUJD" };
   expect(imageAt("data:image/PNG;base64,QUJD")).toEqual(inline);
   expect(imageAt("data:image/png;name=a.png;base64,QUJD")).toEqual(inline);

@@ -13,7 +13,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A body that says what it is told to say, and counts how often it was pulled. */
+/** Returns a body that the test fills. Counts how often it is pulled. */
 function scripted() {
   let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   let pulled = 0;
@@ -33,7 +33,9 @@ function scripted() {
   };
 }
 
-/** A source that gathers what is said while nobody reads, as the runtime does, and counts how often it was read. */
+/**
+ * Returns a source that collects bytes while no one reads, as the runtime does. Counts the reads.
+ */
 function gathering() {
   let said = "";
   let [reads, isOver] = [0, false];
@@ -84,7 +86,7 @@ function paced(body: ReadableStream<Uint8Array>, paceMs: number): PacedBodyReade
   return reader;
 }
 
-/** What a pump hears, with the time of each handing on. */
+/** Returns the pieces that a reader delivers, each with its time. */
 function heardBy(reader: PacedBodyReader): { atMs: number; text: string | null }[] {
   const heard: { atMs: number; text: string | null }[] = [];
   const pump = async (): Promise<void> => {
@@ -183,7 +185,7 @@ it("a paced stream delivers buffered bytes once they reach 64 KiB", async () => 
   ]);
 });
 
-it("a paced stream reads only one requested chunk ahead while no one reads", async () => {
+it("a paced stream reads only one requested chunk ahead while the client does not read", async () => {
   const { body, say, pulled } = scripted();
   const reader = paced(body, PACE_MS);
   const first = reader.next();
@@ -218,7 +220,7 @@ it("a paced stream delivers every chunk separately with a pace of 0", async () =
   expect(heard.map(({ text }) => text)).toEqual(["a", "b", "c", null]);
 });
 
-/** Something every 4 ms, until the reader lets the runtime gather. */
+/** Writes every 4 ms until the reader lets the runtime collect bytes. */
 async function untilFast(say: (text: string) => void): Promise<void> {
   for (let i = 0; i < 25; i++) {
     say("a");
@@ -314,7 +316,7 @@ it("a paced stream delivers everything in order within the pace if the runtime b
   );
 });
 
-it("a paced stream delivers everything in order within the pace, and not before it", async () => {
+it("a paced stream delivers everything in order within the pace, and nothing before it is due", async () => {
   const arrivals = fc.array(
     fc.record({ afterMs: fc.nat({ max: 40 }), text: fc.string({ minLength: 1, maxLength: 5 }) }),
     { maxLength: 30 },

@@ -25,7 +25,7 @@ function read(text: string, cuts: readonly number[]): readonly StreamEvent[] {
   return sorted.slice(1).flatMap((to, at) => made.push(bytes.subarray(sorted[at], to)));
 }
 
-/** Joins the pieces of each picture. */
+/** Joins the pieces of each image. */
 function joined(events: readonly StreamEvent[]) {
   const pictures: string[] = [];
   for (const event of events) {
@@ -52,7 +52,7 @@ const noise = fc.oneof(
 );
 
 describe("the reader of generated images", () => {
-  it("returns the same images and usage, wherever the response is cut", () => {
+  it("returns the same images and usage wherever the response is split", () => {
     fc.assert(
       fc.property(
         fc.array(base64, { minLength: 1, maxLength: 4 }),
@@ -100,7 +100,7 @@ describe("the reader of generated images", () => {
     expect(kept).toBeLessThan(1000);
   });
 
-  it("leaves out a long text next to the images", () => {
+  it("omits a long text next to the images", () => {
     const answer = { sealed: 's\\"'.repeat(2 * MEGABYTE), data: [{ b64_json: "QUJD" }] };
     const got = joined(read(JSON.stringify(answer), [7, 5_000_003, 70_001]));
     expect(got.pictures).toEqual(["QUJD"]);
@@ -114,7 +114,7 @@ describe("the reader of generated images", () => {
   });
 });
 
-it("the reader of generated images leaves the JSON of a response that breaks off incomplete", () => {
+it("the reader of generated images leaves the JSON incomplete if a response breaks off", () => {
   const at = { header: () => undefined, query: () => undefined };
   const parsed = imagesEndpoint.parse({ model: "m", prompt: "a" }, at);
   if (!parsed.ok || parsed.value.reply.kind !== "stream") {

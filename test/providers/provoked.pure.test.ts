@@ -22,7 +22,7 @@ const streamed = (reader: ChatChunkReader | WorkersAiStream, finish: string) => 
   return last?.kind === "error" ? last.failure : null;
 };
 
-/** What each upstream's reasons for giving up come to. */
+/** The expected result for each provider's reasons to fail a request. */
 const PROVOKED: Readonly<Record<string, unknown>> = {
   "OpenAI's API": readChatCompletion(whole("error")),
   "OpenAI's API, a stream": streamed(new ChatChunkReader(), "error"),
@@ -45,7 +45,7 @@ const kept = (failure: unknown) => {
 };
 
 it.each(Object.entries(PROVOKED))(
-  "a failure that a client can cause does not count against the route: %s",
+  "a failure that a client can cause doesn't count against the route: %s",
   (_, failure) => {
     expect(kept(failure)).toEqual({ kind: "retry", fault: "request" });
   },

@@ -18,7 +18,7 @@ const SANDBOX: Provider = {
   id: "sandbox",
   send: () => Promise.resolve({ kind: "failure", failure: { kind: "retry", reason: "test" } }),
 };
-/** As docs/providers.md shows them: no secret, no code. */
+/** The entries in docs/providers.md, which need no secret or code. */
 const LOCAL = [
   { id: "ollama", base_url: "http://localhost:11434/v1/", regions: ["eu"] },
   { id: "vllm", base_url: "http://localhost:8000/v1", secret: "VLLM_KEY", regions: ["eu"] },
@@ -30,7 +30,7 @@ function configOf(vars: Record<string, string>) {
   return parsed.config;
 }
 
-/** Answers every request with `response` and returns what was asked for. */
+/** Responds to every request with `response`. Returns the requests. */
 function upstream(response: () => Response) {
   const asked: { url: string; init: RequestInit }[] = [];
   vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
@@ -99,7 +99,7 @@ it("the provider OpenAI is available with its key, and an entry of PROVIDERS wit
   expect([...buildProviders(configOf(all), SANDBOX).keys()]).toEqual(live(all));
 });
 
-it("the provider OpenAI is called at this region's host, or at the configured proxy", async () => {
+it("the provider OpenAI is called at this region's host, or at a configured proxy", async () => {
   const asked = upstream(() => new Response("", { status: 500 }));
   await askOpenAi({ OPENAI_RESIDENCY: "on" });
   await askOpenAi({ OPENAI_RESIDENCY: "on", REGION: "us" });
@@ -136,7 +136,7 @@ it("a redirect, an invalid body and a network error of a provider are failures",
   }
 });
 
-it("an invalid profile or address of a provider is reported", () => {
+it("an invalid profile or address of a provider is reported as an error", () => {
   const entries = [
     { ...LOCAL[0], profile: "olama" },
     { ...LOCAL[0], id: "two", base_url: "ftp://host/v1" },

@@ -13,11 +13,11 @@ it.each([
   ["try again in 2 weeks", null],
   ["retry after lunch", null],
   ["", null],
-])("the hint %j means a wait of %j ms", (message, ms) => {
+])("the retry hint %j is parsed as a wait of %j ms", (message, ms) => {
   expect(wait({}, message)).toBe(ms);
 });
 
-it("rate limit headers mean a wait for the exhausted limits, otherwise for the earliest reset, up to a minute", () => {
+it("rate limit headers mean a wait for the exhausted limits, or else the earliest reset, up to a minute", () => {
   const reset = { "x-ratelimit-reset-requests": "1s", "x-ratelimit-reset-tokens": "6m0s" };
   expect(wait(reset)).toBe(1000);
   expect(wait({ ...reset, "x-ratelimit-remaining-tokens": "0" })).toBe(60_000);
@@ -27,7 +27,7 @@ it("rate limit headers mean a wait for the exhausted limits, otherwise for the e
   expect(wait({ "x-ratelimit-reset": "120ms" })).toBe(120);
 });
 
-it("a date, an invalid value or an unrelated header gives no wait", () => {
+it("a date, an invalid value or an unrelated header is parsed as no wait", () => {
   const odd = ["1741305600000", "2026-11-21T10:00:00Z", "soon", "-1", "1x", ""];
   expect(odd.map((value) => wait({ "x-ratelimit-reset-requests": value }))).toEqual(
     odd.map(() => null),
@@ -37,6 +37,6 @@ it("a date, an invalid value or an unrelated header gives no wait", () => {
   ).toBeNull();
 });
 
-it("the time in a message takes priority over the limits' headers", () => {
+it("a wait in an error message takes priority over rate limit headers", () => {
   expect(wait({ "x-ratelimit-reset-requests": "30s" }, "Please retry after 2 seconds")).toBe(2000);
 });

@@ -37,7 +37,7 @@ describe("a route's health", () => {
     expect(health.pass("up:m", nowMs)).toEqual({ why: "disabled", untilMs: nowMs + MINUTE });
   });
 
-  it("counts concurrent failures as one for its disabled time", () => {
+  it("counts concurrent failures as one for the disabled time", () => {
     const health = new RouteHealth();
     fail(health, BAD_KEY, 20);
     expect(health.pass("up:m", MINUTE)).toBe("free");
@@ -88,7 +88,7 @@ describe("a route's health", () => {
     expect(health.pass("up:m", MINUTE)).toBe("free");
   });
 
-  it("admits another probe after one that ends with a rejection, a wait or a wrong key", () => {
+  it("admits another probe after a probe that ends with a rejection, a wait or a wrong key", () => {
     for (const failure of [REFUSED, BLAMELESS, BAD_KEY, busy(500)]) {
       const health = new RouteHealth();
       fail(health, FAULT, 5);
@@ -99,7 +99,7 @@ describe("a route's health", () => {
     }
   });
 
-  it("lists only routes in cooldown with their reason", () => {
+  it("lists only the routes in cooldown, each with its reason", () => {
     const health = new RouteHealth();
     health.served("up:well", "free", 0);
     health.failed("up:key", "free", BAD_KEY, 0);
@@ -114,7 +114,7 @@ describe("a route's health", () => {
     const probe = health.pass("up:m", 15_000);
     if (isInCooldown(probe)) throw new Error("left out");
     health.served("up:m", probe, 15_000);
-    // its minute is over, so it is called again: only a success proves its key
+    // Its minute has passed, so it is called again. Only a success proves its key.
     expect(health.standings(MINUTE)).toEqual([
       { route: "up:key", state: "disabled", untilMs: MINUTE },
     ]);

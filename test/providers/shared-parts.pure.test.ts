@@ -14,7 +14,7 @@ import { callOf, messageOf } from "./adapter-kit.ts";
 it.each([
   ["nine", NINE_CHARACTER_ID],
   ["word", WORD_64_ID],
-])("tool call IDs (%s) are mapped to valid, stable and unique ones", (_, shape) => {
+])("tool call IDs (%s) are converted to valid, stable and unique IDs", (_, shape) => {
   fc.assert(
     fc.property(fc.uniqueArray(fc.string(), { maxLength: 40 }), (ids) => {
       const first = new ToolCallIds(shape);
@@ -28,7 +28,7 @@ it.each([
   );
 });
 
-it("a valid tool call ID is kept, even if another would be mapped to it", () => {
+it("a valid tool call ID is kept, even if another ID would be converted to it", () => {
   const mapped = new ToolCallIds(NINE_CHARACTER_ID).idFor("call_long");
   const ids = new ToolCallIds(NINE_CHARACTER_ID);
   expect(ids.idFor("abcdefghi")).toBe("abcdefghi");
@@ -36,7 +36,7 @@ it("a valid tool call ID is kept, even if another would be mapped to it", () => 
   expect(ids.idFor("call_long")).not.toBe(mapped);
 });
 
-it("chunks come in OpenAI's order: role once, numbered calls, {} by default, one finish reason", () => {
+it("chunks are sent in OpenAI's order: role once, numbered calls, {} by default, one finish reason", () => {
   const builder = new ChunkBuilder();
   const events = [
     ...builder.reasoning("hm"),

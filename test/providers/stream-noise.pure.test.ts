@@ -42,7 +42,7 @@ const PROTOCOLS: readonly (readonly [string, () => FrameReader, ChatScenarios])[
   }),
 ];
 
-/** Nothing of these is part of an answer. */
+/** Frames that belong to no response. */
 const NOISE = [
   ": keepalive",
   ":",
@@ -57,7 +57,7 @@ const NOISE = [
   "event: ping",
   "id: 7\nretry: 10",
 ].map((lines) => `${lines}\n\n`);
-/** Once every choice has finished, these can't take the response back. */
+/** Frames that can't take the response back once every choice has finished. */
 const AFTER = [
   'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"no"}}\n\n',
   "event: error\ndata: no\n\n",
@@ -69,7 +69,7 @@ function eventsOf(reader: StreamReader, parts: readonly Uint8Array[]): StreamEve
   return [...parts.flatMap((part) => reader.push(part)), ...reader.flush()];
 }
 
-/** What a client and the meter make of a stream; ids that an adapter mints are left out. */
+/** Returns the result for a client and the meter, without IDs that an adapter generates. */
 function resultOf(events: readonly StreamEvent[]): string {
   const native = events.flatMap((event) => {
     if (event.kind === "text") return [JSON.parse(event.json)];
@@ -85,7 +85,7 @@ function isFinish(event: StreamEvent): boolean {
     : event.kind === "chunk" && event.chunk.choices.some((one) => one.finish_reason !== null);
 }
 
-/** The number of frames after which every choice has finished. */
+/** Returns the number of frames after which every choice has finished. */
 function finishedAt(frames: readonly string[], reader: () => FrameReader): number {
   const at = frames.findIndex((_, index) => {
     const bytes = new TextEncoder().encode(frames.slice(0, index + 1).join(""));
@@ -96,28 +96,31 @@ function finishedAt(frames: readonly string[], reader: () => FrameReader): numbe
 
 describe.each(PROTOCOLS)("a provider's stream in the protocol %s", (_, reader, chat) => {
   const streamed = Object.entries(chat).filter(([, { stream }]) => (stream.status ?? 200) === 200);
-  it.each(streamed)("can contain unknown events and comments in %s", (__, { stream }) => {
-    const body = String(stream.body);
-    const readText = (text: string): string =>
-      resultOf(eventsOf(sseReader(reader()), [new TextEncoder().encode(text)]));
-    const expected = readText(body);
-    expect(expected).toContain('"end":"end"');
-    const frames = body.split(/(?<=\n\n|\r\n\r\n)/);
-    const finished = finishedAt(frames, reader);
-    for (let at = 0; at <= frames.length; at++) {
-      for (const noise of at < finished ? NOISE : [...NOISE, ...AFTER]) {
-        const noisy = frames.toSpliced(at, 0, noise).join("");
-        expect(readText(noisy), `${JSON.stringify(noise)} before frame ${at}`).toBe(expected);
+  it.each(streamed)(
+    "may contain unknown events and comments in %s without effect",
+    (__, { stream }) => {
+      const body = String(stream.body);
+      const readText = (text: string): string =>
+        resultOf(eventsOf(sseReader(reader()), [new TextEncoder().encode(text)]));
+      const expected = readText(body);
+      expect(expected).toContain('"end":"end"');
+      const frames = body.split(/(?<=\n\n|\r\n\r\n)/);
+      const finished = finishedAt(frames, reader);
+      for (let at = 0; at <= frames.length; at++) {
+        for (const noise of at < finished ? NOISE : [...NOISE, ...AFTER]) {
+          const noisy = frames.toSpliced(at, 0, noise).join("");
+          expect(readText(noisy), `${JSON.stringify(noise)} before frame ${at}`).toBe(expected);
+        }
       }
-    }
-    expect(readText(body + DONE + DONE), "with two more markers").toBe(expected);
-    const lines = body.replaceAll("\r\n", "\n");
-    expect(readText(`\ufeff${body}`), "with a byte order mark").toBe(expected);
-    expect(readText(lines.replaceAll("\n", "\r\n")), "with CRLF").toBe(expected);
-    expect(readText(lines.replaceAll("\n", "\r")), "with CR").toBe(expected);
-    const bytes = single(new TextEncoder().encode(frames.join(NOISE[0])));
-    expect(resultOf(eventsOf(sseReader(reader()), bytes)), "byte by byte").toBe(expected);
-  });
+      expect(readText(body + DONE + DONE), "with two more markers").toBe(expected);
+      const lines = body.replaceAll("\r\n", "\n");
+      expect(readText(`\ufeff${body}`), "with a byte order mark").toBe(expected);
+      expect(readText(lines.replaceAll("\n", "\r\n")), "with CRLF").toBe(expected);
+      expect(readText(lines.replaceAll("\n", "\r")), "with CR").toBe(expected);
+      const bytes = single(new TextEncoder().encode(frames.join(NOISE[0])));
+      expect(resultOf(eventsOf(sseReader(reader()), bytes)), "byte by byte").toBe(expected);
+    },
+  );
 });
 
 function read(parts: readonly Uint8Array[]): string {
@@ -136,20 +139,23 @@ describe("a provider's stream in Bedrock's protocol", () => {
     ],
     new TextEncoder().encode('{"message":"no"}'),
   );
-  it.each(Object.entries(BEDROCK_CHAT))("can contain unknown events in %s", (_, { stream }) => {
-    const frames = framesOf(stream.body as Uint8Array);
-    const expected = read(frames);
-    expect(expected).toContain('"end":"end"');
-    for (let at = 0; at <= frames.length; at++) {
-      for (const one of noise) expect(read(frames.toSpliced(at, 0, one))).toBe(expected);
-    }
-    for (const junk of [exception, Uint8Array.of(1, 2, 3), new Uint8Array(64)]) {
-      expect(read([...frames, junk])).toBe(expected);
-    }
-    const last = frames.length - 1; // between the stop and the usage
-    expect(read(frames.toSpliced(last, 0, exception))).toBe(expected);
-    expect(read(single(joined(frames)))).toBe(expected);
-  });
+  it.each(Object.entries(BEDROCK_CHAT))(
+    "may contain unknown events in %s without effect",
+    (_, { stream }) => {
+      const frames = framesOf(stream.body as Uint8Array);
+      const expected = read(frames);
+      expect(expected).toContain('"end":"end"');
+      for (let at = 0; at <= frames.length; at++) {
+        for (const one of noise) expect(read(frames.toSpliced(at, 0, one))).toBe(expected);
+      }
+      for (const junk of [exception, Uint8Array.of(1, 2, 3), new Uint8Array(64)]) {
+        expect(read([...frames, junk])).toBe(expected);
+      }
+      const last = frames.length - 1; // between the stop reason and the usage
+      expect(read(frames.toSpliced(last, 0, exception))).toBe(expected);
+      expect(read(single(joined(frames)))).toBe(expected);
+    },
+  );
 });
 
 function framesOf(bytes: Uint8Array): Uint8Array[] {

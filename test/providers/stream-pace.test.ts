@@ -10,7 +10,7 @@ const PACE_MS = 50;
 const payload = (delta: object): string =>
   `data: ${JSON.stringify({ id: "x", choices: [{ index: 0, delta, finish_reason: null }] })}\n\n`;
 
-/** The batches that chunks become, each said once the one before was taken. */
+/** Returns the batches of these chunks. Each chunk is sent once the previous batch was read. */
 async function batchesOf(
   chunks: readonly string[],
   paceMs: number,
@@ -43,11 +43,11 @@ const SAID = [
   payload({ content: "c" }),
 ];
 
-it("a stream delivers role and first words separately and immediately, later ones at the pace", async () => {
+it("a stream delivers role and first words immediately and separately, and later words at the pace", async () => {
   expect(await batchesOf(SAID, PACE_MS)).toEqual([1, 1, 2]);
 });
 
-it("a stream's pace starts with the first output, not with comments, usage or roles", async () => {
+it("a stream's pace starts with its first output, not with comments, usage or roles", async () => {
   const usage = 'data: {"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}\n\n';
   const before = [": ping\n\n", usage, payload({ role: "assistant", content: "" })];
   expect(await batchesOf([...before, ...SAID.slice(1)], PACE_MS)).toEqual([1, 1, 1, 2]);
@@ -94,7 +94,7 @@ it("a stream ends without a failure if the gateway cancels it within an event", 
   expect(await next).toBeNull();
 });
 
-it("a stream delivers gathered events after it is canceled, because they may contain the usage", async () => {
+it("a stream delivers collected events after it is canceled, because they may contain the usage", async () => {
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();
   const encoder = new TextEncoder();

@@ -16,7 +16,7 @@ const payload = (content: string, more: object = {}): string =>
   });
 const text = fc.string({ unit: "binary" });
 
-it("a text template restores any text exactly", () => {
+it("a text template reproduces any text exactly", () => {
   fc.assert(
     fc.property(text, text, (first, second) => {
       const template = textTemplate(payload(first), 0, first);
@@ -27,7 +27,7 @@ it("a text template restores any text exactly", () => {
   );
 });
 
-it("a text template rejects data that differs from its own form", () => {
+it("a text template rejects data whose structure differs from its own", () => {
   const template = textTemplate(payload("a"), 0, "a");
   const fits = (data: string): boolean => template !== null && textOf(data, template) !== null;
   expect(fits(payload("b"))).toBe(true);
@@ -48,7 +48,7 @@ it("a text template rejects data that differs from its own form", () => {
   }
 });
 
-it("templated and plain chunks are parsed identically", () => {
+it("chunks parsed by a template and in full are identical", () => {
   fc.assert(
     fc.property(
       fc.array(

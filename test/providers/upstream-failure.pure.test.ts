@@ -12,7 +12,7 @@ const wait = (headers: Record<string, string>) => retryAfterMs(new Headers(heade
 const failure = (status: number, error: unknown = { message: "no" }) =>
   httpFailure(status, NO_HEADERS, JSON.stringify({ error }));
 
-/** Code and parameter of a refusal as a client sees them. */
+/** Returns the code and param of a rejection as clients see them. */
 const shown = (fields: Record<string, string>, secret?: string) => {
   const refused = httpFailure(400, NO_HEADERS, JSON.stringify({ error: fields }), secret);
   return [refused.code, refused.param];
@@ -40,7 +40,7 @@ it("a deeply nested error code becomes an error event, without an exception", ()
   }
 });
 
-it("a 5xx response counts as the request's fault if its text says so, and otherwise against the route", () => {
+it("a provider's 5xx counts as the request's fault if its text says so, otherwise against the route", () => {
   const wrong = [
     { message: "litellm.BadRequestError: no", code: "400" },
     { message: "no", code: 422 },
@@ -65,7 +65,7 @@ it("an exhausted quota disables the route, but a flagged prompt does not", () =>
   expect(failure(403, { message: "Your input was flagged by moderation" }).kind).toBe("refused");
 });
 
-it("xAI's 403 for content rejects the request, without our team or key", () => {
+it("xAI's 403 for content is a rejection of the request, without our team or key", () => {
   const body = {
     code: "The caller does not have permission to execute the specified operation",
     error:
@@ -116,7 +116,7 @@ it("the error of a rejected request keeps its valid param and code, and loses ot
   expect(httpFailure(400, NO_HEADERS, "<html>nope</html>").kind).toBe("refused");
 });
 
-it("every form of a too long prompt returns the code and text that clients check for", () => {
+it("every form of a too long prompt returns the code and text for which clients check", () => {
   const said = [
     {
       message:
@@ -139,7 +139,7 @@ it("every form of a too long prompt returns the code and text that clients check
   expect(failure(400, other).code).toBe("string_above_max_length");
 });
 
-it("an error message loses keys, addresses, hosts and accounts, and is shortened to a line", () => {
+it("an error message omits keys, addresses, hosts and accounts, and is shortened to one line", () => {
   const dirty = [
     "Incorrect API key provided: sk-proj-abc123DEF456ghi789. You can find it",
     "at https://platform.openai.com/account/api-keys or upstream.internal:8080/v1",
@@ -156,7 +156,7 @@ it("an error message loses keys, addresses, hosts and accounts, and is shortened
   expect(cleanedMessage(plain)).toBe(plain);
 });
 
-it("an error's code and parameter stay unchanged, or are dropped if they may contain a secret", () => {
+it("an error's code and param stay unchanged, or are omitted if they could contain a secret", () => {
   const plain = { code: "string_above_max_length", param: "messages[0].content" };
   expect(shown(plain, "hunter2")).toEqual([plain.code, plain.param]);
   expect(shown({ code: "token_limit_exceeded", param: "max_completion_tokens" })).toEqual([
@@ -169,7 +169,7 @@ it("an error's code and parameter stay unchanged, or are dropped if they may con
   expect(shown({ code: "a b", param: "eu.api.openai.com" })).toEqual([null, null]);
 });
 
-it("a retry hint can be ms, seconds or a date by the response's clock", () => {
+it("a retry hint may be in ms, in seconds, or a date by the response's clock", () => {
   expect(wait({ "retry-after-ms": "1500", "retry-after": "9" })).toBe(1500);
   expect(wait({ "retry-after": "7" })).toBe(7000);
   expect(wait({ "retry-after": "0.5" })).toBe(500);
@@ -202,7 +202,7 @@ it.each([
   "The image exceeds 5 MB",
   "messages must not be empty",
   "Invalid 'input': array too long",
-])("a different rejection isn't mistaken for a too long context: %s", (message) => {
+])("a different rejection is not mistaken for a too long context: %s", (message) => {
   expect(failure(400, { message }).code).toBeNull();
 });
 
@@ -210,7 +210,7 @@ it.each([
   'Failed to parse tools: Unsupported tool type: {"type":"custom"}; tools = []',
   "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
 ])(
-  "a bad request that a server answers with 500 is a rejection, without advice to its operator: %s",
+  "a bad request to which a server responds with 500 is a rejection, without advice to its operator: %s",
   (message) => {
     const refused = failure(500, { message, type: "server_error" });
     expect(refused).toMatchObject({ kind: "refused" });
@@ -234,7 +234,7 @@ it("a server that serves only another model disables its route", () => {
   expect(httpFailure(400, NO_HEADERS, body).kind).toBe("disabled");
 });
 
-it("an error message loses file paths but not the place of a field", () => {
+it("an error message omits file paths, but not the position of a field", () => {
   expect(cleanedMessage("can't open '/srv/models/hf/a.gguf' at /messages/0/content")).toBe(
     "can't open '[removed]' at /messages/0/content",
   );

@@ -3,7 +3,7 @@ import { vertex } from "../../src/models/providers/google.ts";
 import type { WireReply } from "../fixtures/wire-scenario.ts";
 import { configOf } from "./google-kit.ts";
 
-/** A service account whose names must not be seen, with a key of its own. */
+/** A service account with secret names and its own key. */
 export const ACCOUNT = {
   type: "service_account",
   project_id: "canary-project",
@@ -26,7 +26,7 @@ const made = crypto.subtle.generateKey(ALGORITHM, true, ["sign", "verify"]).then
   return { pem, publicKey: pair.publicKey };
 });
 
-/** The account's JSON key, as Google's console gives it. */
+/** Returns the account's JSON key in the format of Google's console. */
 export async function credentials(): Promise<string> {
   return JSON.stringify({ ...ACCOUNT, private_key: (await made).pem }, null, 2);
 }
@@ -36,7 +36,7 @@ function plain(part: string): object {
   return JSON.parse(new TextDecoder().decode(bytes)) as object;
 }
 
-/** The claims of a signed assertion, or null when its signature is not the account's. */
+/** Returns the claims of a signed assertion, or null if the signature is not the account's. */
 export async function verified(assertion: string): Promise<unknown> {
   const [head = "", claims = "", signature = ""] = assertion.split(".");
   const bytes = Uint8Array.fromBase64(signature, { alphabet: "base64url" });
@@ -45,7 +45,7 @@ export async function verified(assertion: string): Promise<unknown> {
   return sound ? { ...plain(head), ...plain(claims) } : null;
 }
 
-/** Vertex in the EU; `nowMs` as given, a fixed time otherwise. */
+/** Returns Vertex AI in the EU. By default, the clock is fixed. */
 export async function vertexProvider(
   nowMs: () => number = () => 1_760_000_000_000,
   vars: Record<string, string> = {},
@@ -53,7 +53,7 @@ export async function vertexProvider(
   return vertex(configOf({ GOOGLE_VERTEX_CREDENTIALS: await credentials(), ...vars }), nowMs);
 }
 
-/** Google's answer to a sound assertion. */
+/** Returns Google's response to a valid assertion. */
 export function token(text: string, expires = 3599): WireReply {
   const body = { access_token: text, expires_in: expires, token_type: "Bearer" };
   const headers = { "content-type": "application/json; charset=utf-8" };

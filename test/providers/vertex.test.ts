@@ -14,7 +14,7 @@ const NOW_MS = 1_760_000_000_999;
 const kindOf = (answer: ProviderResult) =>
   answer.kind === "failure" ? answer.failure : answer.kind;
 
-/** The hosts asked, in order: "token" or "model" with the token that was shown. */
+/** Returns the called hosts in order: "token", or "model" with its token. */
 function steps(asked: readonly Asked[]): string[] {
   return asked.map(({ url, headers }) =>
     url.includes("oauth2") ? "token" : `model ${headers.get("authorization") ?? ""}`,
@@ -38,7 +38,7 @@ it("the Vertex provider exchanges a signed assertion for a token, and sends the 
     iat: 1_760_000_000,
     exp: 1_760_003_600,
   });
-  expect([...form.keys()]).toEqual(["grant_type", "assertion"]); // and no word of a prompt
+  expect([...form.keys()]).toEqual(["grant_type", "assertion"]); // without any text of a prompt
   expect(prompt?.url).toBe(
     `https://aiplatform.eu.rep.googleapis.com/v1/projects/canary-project/locations/eu/publishers/google/models/${MODEL}:generateContent`,
   );
@@ -55,7 +55,7 @@ it("the Vertex provider streams like the Gemini API", async () => {
   expect(messageOf(list).tools).toHaveLength(3);
 });
 
-it("the Vertex provider derives its address from the region or the configuration", async () => {
+it("the Vertex provider derives its address from the region or from the configuration", async () => {
   const us = await vertexProvider(() => NOW_MS, { REGION: "us" });
   const own = await vertexProvider(() => NOW_MS, {
     VERTEX_BASE_URL: "https://proxy.example/v1beta1/",
@@ -72,7 +72,7 @@ it("the Vertex provider derives its address from the region or the configuration
   ]);
 });
 
-it("the Vertex provider uses a token until five minutes before its expiry", async () => {
+it("the Vertex provider uses a token until five minutes before the token's expiry", async () => {
   let nowMs = NOW_MS;
   const provider = await vertexProvider(() => nowMs);
   const asked = network([token("a"), ANSWER, ANSWER, token("b"), ANSWER]);
@@ -122,9 +122,10 @@ it("concurrent calls of the Vertex provider wait for a slow token exchange", asy
   expect(exchanges).toBe(1);
 });
 
-it("the Vertex provider recovers from a token exchange that ended with its request", async () => {
+it("the Vertex provider recovers from a token exchange that was aborted with its request", async () => {
   const provider = await vertexProvider();
-  // Seconds become milliseconds, for this provider alone: faked timers would be every request's.
+  // Seconds become milliseconds for this provider only, because fake timers would affect all
+  // requests.
   const { setTimeout: later } = globalThis;
   const hurried = vi.spyOn(globalThis, "setTimeout");
   hurried.mockImplementation((run: () => void, ms = 0) => later(run, ms / 1000));
@@ -139,7 +140,7 @@ it("the Vertex provider recovers from a token exchange that ended with its reque
         : Promise.resolve(new Response(body, { headers: { ...headers } }));
     });
     void ask(provider);
-    // Signing takes real turns of the loop.
+    // Signing takes real turns of the event loop.
     await vi.waitUntil(() => exchanges === 1);
     const second = ask(provider);
     expect(kindOf(await second)).toBe("json");
@@ -171,7 +172,7 @@ it.each<[string, WireReply, object]>([
     { kind: "retry", reason: "token_missing" },
   ],
 ])(
-  "the Vertex provider sends no prompt after a token exchange with %s",
+  "the Vertex provider sends no prompt after a token exchange that fails with %s",
   async (_name, reply, failure) => {
     const asked = network(reply);
     expect(kindOf(await ask(await vertexProvider()))).toEqual(failure);
@@ -179,7 +180,7 @@ it.each<[string, WireReply, object]>([
   },
 );
 
-it("the Vertex provider returns nothing about the account in a rejection", async () => {
+it("the Vertex provider returns no data about the account in a rejection", async () => {
   const text = `${ACCOUNT.client_email} ya29.canary-token canary-project, said "x"`;
   network([TOKEN, json(error(400, "INVALID_ARGUMENT", text), 400)]);
   const answer = await ask(await vertexProvider());
@@ -187,7 +188,7 @@ it("the Vertex provider returns nothing about the account in a rejection", async
   expect(answer).toMatchObject({ failure: { message: expect.stringContaining("said") } });
 });
 
-it("the Vertex provider and the Gemini API are available with their secrets, in their hosts' regions", async () => {
+it("the Vertex provider and the Gemini API are available with their own secrets, in their hosts' regions", async () => {
   const all = { GEMINI_API_KEY: "k", GOOGLE_VERTEX_CREDENTIALS: await credentials() };
   for (const id of ["google", "vertex"] as const) {
     expect(builtIn(id).isSet(configOf({}))).toBe(false);
@@ -206,7 +207,7 @@ it("the Vertex provider and the Gemini API are available with their secrets, in 
   ]);
 });
 
-/** What is said to be missing in these credentials. */
+/** Returns the fields that are missing in these credentials. */
 function missingIn(value: unknown): string[] {
   const text = typeof value === "string" ? value : JSON.stringify(value);
   const problems = builtIn("vertex").problems(configOf({ GOOGLE_VERTEX_CREDENTIALS: text }));
@@ -228,7 +229,7 @@ it("the Vertex provider reports missing fields of the credentials, without value
   expect(named.map((one) => one.variable)).toEqual(urls);
 });
 
-/** What is wrong with an address of Vertex in a region. */
+/** Returns the problems of a Vertex address in a region. */
 const problemsOf = (region: string, host: string) =>
   builtIn("vertex").problems(configOf({ REGION: region, VERTEX_BASE_URL: `https://${host}/v1` }));
 

@@ -30,7 +30,7 @@ const SAID: { readonly [K in keyof ChatScenarios]: object } = {
 };
 const USED = { input: 8, cacheRead: 4, cacheWrite: 0, output: 3, reasoning: 0 };
 
-/** The message of a JSON answer in the shape that `messageOf` gives for streams. */
+/** Returns the message of a JSON response in the format of `messageOf` for streams. */
 async function jsonMessage({ json: reply }: WireScenario) {
   const { answer } = await answerTo(provider, {}, reply);
   if (answer.kind !== "json") throw new Error(JSON.stringify(answer));
@@ -53,7 +53,7 @@ type Message = {
 for (const [form, scenarios] of Object.entries(FORMS)) {
   const outcomes = Object.entries(scenarios) as [keyof ChatScenarios, WireScenario][];
   for (const [name, scenario] of outcomes) {
-    // Its own form has no words for some; those scenarios are OpenAI's.
+    // Its own format lacks some scenarios, which only OpenAI's format has.
     if (scenarios !== WORKERS_AI_OPENAI_CHAT && scenario === WORKERS_AI_OPENAI_CHAT[name]) continue;
     it(`the Workers AI adapter returns one message and its usage, in JSON and in streams: ${form}, ${name}`, async () => {
       const used = name === "length" ? { ...USED, output: 256 } : USED;
@@ -71,7 +71,7 @@ for (const [form, scenarios] of Object.entries(FORMS)) {
 const inBothForms = (text: string) =>
   `{"choices":[{"delta":{"content":"${text}"},"index":0}],"response":"${text}","tool_calls":[],"p":"abd"}`;
 
-it("the Workers AI adapter returns an event in both formats once", async () => {
+it("the Workers AI adapter returns an event that contains both formats once", async () => {
   const reply = stream(inBothForms("Hel"), inBothForms("lo"), total());
   expect(messageOf(await eventsOf(provider, {}, reply)).content).toBe("Hello");
 });
@@ -93,7 +93,7 @@ it("the Workers AI adapter separates complete tool calls without an index", asyn
   expect(messageOf(events)).toMatchObject({ tools: [PARIS, ROME], finish: "tool_calls" });
 });
 
-it("the Workers AI adapter streams JSON that arrives instead of a stream, all at once", async () => {
+it("the Workers AI adapter streams a JSON response that arrives instead of a stream as one piece", async () => {
   for (const name of ["text", "tools", "reasoning", "length"] as const) {
     const events = await eventsOf(provider, {}, WORKERS_AI_OPENAI_CHAT[name].json);
     expect(messageOf(events)).toMatchObject(SAID[name]);
@@ -104,7 +104,7 @@ it("the Workers AI adapter streams JSON that arrives instead of a stream, all at
   expect(answer).toMatchObject({ kind: "failure", failure: { reason: "bad_answer" } });
 });
 
-it("the Workers AI adapter returns nothing more from a stream of JSON after it is canceled", async () => {
+it("the Workers AI adapter returns nothing more from a JSON response after the stream is canceled", async () => {
   const { json: reply } = WORKERS_AI_OPENAI_CHAT.text;
   const { answer } = await answerTo(provider, { stream: true }, reply);
   if (answer.kind !== "stream") throw new Error("no stream");
@@ -159,7 +159,7 @@ it("the Workers AI adapter keeps text as text if no call was forced or no tool m
   }
 });
 
-it("the Workers AI adapter ignores the end of a call that never started", async () => {
+it("the Workers AI adapter ignores the end of a tool call that never started", async () => {
   const closing = '{"tool_calls":[{"id":null,"type":null,"index":0,"function":{"name":null}}]}';
   const events = await eventsOf(provider, {}, stream('{"response":"Hi"}', closing, total()));
   expect(messageOf(events)).toMatchObject({ content: "Hi", tools: [], finish: "stop" });

@@ -1,7 +1,7 @@
 import type { AiBinding } from "../../src/shared/config/config.ts";
 import { workersAi } from "../../src/models/providers/workers-ai.ts";
 
-/** The binding as workerd has it (src/cloudflare/internal/ai-api.ts) when asked for a raw response. */
+/** The binding as in workerd (src/cloudflare/internal/ai-api.ts) for a raw response. */
 export const BINDING: AiBinding = {
   run(model, inputs, options) {
     const { signal, ...rest } = options as { signal?: AbortSignal; returnRawResponse?: boolean };

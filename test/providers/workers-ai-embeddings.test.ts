@@ -30,7 +30,7 @@ it("the Workers AI adapter sends texts in batches of 100, and returns them in or
   expect(data.map(({ embedding }) => embedding[0])).toEqual(input.map((_, at) => at));
 });
 
-it("the Workers AI adapter requests the model's pooling where possible, and rejects another in the response", async () => {
+it("the Workers AI adapter requests the model's pooling if possible, and rejects a response with another pooling", async () => {
   const { answer, asked } = await answerTo(provider, embed({ input: "a" }, LARGE), vectors(1));
   expect(asked[0]?.json["inputs"]).toEqual({ text: ["a"], pooling: "cls" });
   expect(answer.kind).toBe("json");
@@ -56,7 +56,7 @@ it("the Workers AI adapter fails for a missing or invalid vector, and when the f
 const dimensioned = async (dimensions: number) =>
   (await answerTo(provider, embed({ input: "a", dimensions }), vectors(1))).answer;
 
-it("the Workers AI adapter rejects dimensions that the model does not have", async () => {
+it("the Workers AI adapter rejects dimensions that the model doesn't have", async () => {
   expect(await dimensioned(2)).toMatchObject({ kind: "json" });
   expect(await dimensioned(3)).toMatchObject({ failure: { kind: "refused", param: "dimensions" } });
 });

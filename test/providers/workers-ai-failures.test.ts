@@ -14,7 +14,7 @@ import type { WireReply } from "../fixtures/wire-scenario.ts";
 import { answerTo, callOf, eventsOf } from "./adapter-kit.ts";
 import { WORKERS_AI_PROVIDER as provider } from "./workers-ai-binding.ts";
 
-/** Codes, with the status that they come with, and what each means. */
+/** Error codes with their status and meaning. */
 const CODES: readonly [number, number, object][] = [
   [5007, 400, { kind: "disabled" }],
   [3042, 404, { kind: "disabled" }],

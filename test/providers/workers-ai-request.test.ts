@@ -33,7 +33,7 @@ it("the Workers AI adapter requests a stream without stream options", () => {
   expect(inputs).not.toHaveProperty("stream_options");
 });
 
-it("the Workers AI adapter converts another provider's conversation: system role, no null content, named results", () => {
+it("the Workers AI adapter converts another provider's conversation: system role, no null content, named tool results", () => {
   const call = { id: "toolu_01", type: "function", function: { name: "f", arguments: "" } };
   const messages = [
     { role: "developer", content: [{ type: "text", text: "Be brief." }] },
@@ -80,7 +80,7 @@ const withImage = (url: string) => [
   { role: "user", content: [{ type: "text", text: "What is it?" }, image(url)] },
 ];
 
-it("the Workers AI adapter sends images as data URLs, and rejects addresses with their param", () => {
+it("the Workers AI adapter sends images as data URLs, and rejects other URLs with their param", () => {
   const inline = withImage("data:image/png;base64,AAAA");
   expect(inputsOf({ messages: inline })).toMatchObject({ messages: inline });
   expect(inputsOf({ messages: withImage("https://example.com/a.png") })).toMatchObject({
@@ -123,7 +123,7 @@ it("the Workers AI adapter sends tools and choice in OpenAI's format, and no too
   });
 });
 
-it("the Workers AI adapter maps an effort to the nearest effort of the model, and turns reasoning off only on request", () => {
+it("the Workers AI adapter maps an effort to the model's nearest effort, and disables reasoning only on request", () => {
   const rows: [string, string, unknown][] = [
     ["@cf/openai/gpt-oss-120b", "none", "low"],
     ["@cf/openai/gpt-oss-120b", "minimal", "low"],
@@ -175,7 +175,7 @@ it("the Workers AI adapter converts or rejects every accepted request, and sends
   fc.assert(
     fc.property(CHAT_BODIES, models, fc.boolean(), (body, upstreamId, stream) => {
       const inputs = workersAiChatInputs(callOf({ upstreamId, stream, body }));
-      // A refusal has no fields to look at.
+      // A rejection has no fields to check.
       const isRefused = inputs["kind" as keyof typeof inputs] === "refused";
       const sent = (isRefused ? { messages: [], max_tokens: 256 } : inputs) as JsonObject;
       expect(sent["max_tokens"]).toBe(256);

@@ -16,7 +16,7 @@ async function reports(...payloads: readonly string[]) {
 }
 
 it("the Workers AI adapter returns the last event's usage as final, and adds up the chunks' usage as partial", async () => {
-  // The total is above the sum, as in captures: the last event alone is right, also about the cache.
+  // The total exceeds the sum, as recorded. Only the last event is right, also about cached tokens.
   const seen = await reports(
     ROLE,
     text("Hel", 2),
@@ -51,7 +51,7 @@ it("the Workers AI adapter never treats usage before later text as final", async
   expect(seen).toEqual([{ kind: "usage", partial: true, ...usage(12, 1) }]);
 });
 
-it("the Workers AI adapter ignores zeros without a prompt, and reports no prompt before output", async () => {
+it("the Workers AI adapter ignores zeros without a prompt, and reports no prompt tokens before output", async () => {
   const zeros = '"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}';
   expect(await reports(`{"response":"Hi",${zeros}}`, `{"response":"",${zeros}}`, "[DONE]")).toEqual(
     [],
@@ -85,7 +85,7 @@ it("the Workers AI adapter fails for a stream without events, but not for empty 
   expect(await kindsOf(total(0))).toEqual(["chunk", "chunk", "usage", "end"]);
 });
 
-it("the Workers AI adapter reads nothing after the end, and reports a model error as a failure", () => {
+it("the Workers AI adapter reads nothing after the end of a stream, and reports a model error as a failure", () => {
   const reader = new WorkersAiStream(9);
   const ends = [reader.read('{"response":"Hi"}', "message"), reader.read("[DONE]", "message")];
   expect(ends.flat().at(-1)).toEqual({ kind: "end" });
@@ -98,7 +98,7 @@ it("the Workers AI adapter reads nothing after the end, and reports a model erro
   });
 });
 
-it("the Workers AI adapter ignores what follows the finish reason", async () => {
+it("the Workers AI adapter ignores chunks after the finish reason", async () => {
   const events = await eventsOf(
     provider,
     {},

@@ -3,7 +3,7 @@ import { workersAiFailure } from "../../src/models/protocols/workers-ai/failure.
 
 const said = (status: number, text: string) => workersAiFailure(status, new Headers(), text);
 
-it("the Workers AI adapter recognizes an exhausted allocation, but not a client's quotation of it", () => {
+it("the Workers AI adapter recognizes an exhausted allocation, but not a client's text that quotes one", () => {
   const words = "you have used up your daily free allocation of 10,000 neurons, please upgrade";
   expect(said(429, words).kind).toBe("disabled");
   expect(said(400, `AiError: ${words}`).kind).toBe("disabled");
@@ -15,11 +15,11 @@ it("the Workers AI adapter removes the request ID at the end, whatever the white
   expect(said(400, `5004: Invalid data ${id} \n`).message).toBe("Invalid data");
 });
 
-it("the Workers AI adapter reads a long white space in linear time", () => {
+it("the Workers AI adapter reads a long run of white space in linear time", () => {
   expect(said(500, `x${" ".repeat(400_000)}x`)).toMatchObject({ kind: "retry", reason: "500" });
 });
 
-it("the Workers AI adapter treats a 403 as Cloudflare's only if it has a code", () => {
+it("the Workers AI adapter attributes a 403 to Cloudflare only if it has a code", () => {
   const want = { kind: "retry", reason: "403", fault: "request" };
   expect(said(403, "<html>403 Forbidden</html>")).toEqual(want);
   expect(said(403, "5018: no").kind).toBe("disabled");

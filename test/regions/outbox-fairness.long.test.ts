@@ -10,7 +10,7 @@ import { settleOf, voidOf, Wallets } from "./outbox-fixture.ts";
 import { depthIs, emptied, EMPTY, eventually, outboxOf, withAlarms } from "./outbox-steps.ts";
 import type { Outbox } from "./outbox-steps.ts";
 
-/** A healthy organization hears what it is told within this, whoever else hangs. */
+/** A healthy organization's messages arrive within this time, whichever wallets hang. */
 const DELIVERED_WITHIN_MS = 15_000;
 const HEALED_MS = 60_000;
 let wallets: Wallets;
@@ -28,7 +28,7 @@ afterEach(async () => {
   shiftClock(null);
 });
 
-/** How long an outcome of `orgId` takes from the outbox to its wallet. */
+/** Returns the time of an outcome from the outbox to its wallet. */
 async function deliveryMs(orgId: string): Promise<number> {
   const item = settleOf(orgId, 1);
   const startedMs = Date.now();
@@ -64,7 +64,8 @@ it("an outbox calls a failing wallet once per round, and delivers all outcomes i
     await runDurableObjectAlarm(outbox);
     expect(wallets.calls).toHaveLength(round);
   }
-  expect(new Set(wallets.calls).size).toBe(4); // a different one each time: untried ones come first
+  // A different one each time, because new messages come first.
+  expect(new Set(wallets.calls).size).toBe(4);
   wallets.down = false;
   await withAlarms(outbox, 5 * HEALED_MS, () => depthIs(outbox, EMPTY));
   expect(wallets.charged.size).toBe(30);
@@ -92,7 +93,7 @@ it("an outbox delivers one organization's outcomes immediately while another's w
   expect([...wallets.charged.values()]).toEqual([2]);
 });
 
-it("a message from another region uses one slot for a hanging wallet, and the other outcomes are applied", async () => {
+it("a message from another region waits for a hanging wallet in only one slot, and its other outcomes are applied", async () => {
   const [hanging, healthy] = [org(), org()];
   const items = [
     ...Array.from({ length: 20 }, () => voidOf(hanging)),
@@ -117,7 +118,7 @@ it("a message from another region uses one slot for a hanging wallet, and the ot
   expect(new Set(kinds.slice(20))).toEqual(new Set(["delivered"]));
 });
 
-it("an outbox delivers even if its alarm runs without a name", async () => {
+it("an outbox delivers its messages even if its alarm runs without a name", async () => {
   wallets.down = true;
   const item = settleOf(org(), 3);
   await outbox.enqueue([item]);

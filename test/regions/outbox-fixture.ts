@@ -13,7 +13,7 @@ import type { OutcomeCalls } from "../../src/regions/outbox-message.ts";
 
 export const generation: Generation = { ...GENERATION, keyId: "key_1", usage: NO_USAGE };
 
-/** Wallets that take each hold's outcome once, as the real ones do, and fail when they are told to. */
+/** Wallets that accept each hold's outcome once, like real ones, and fail when told to. */
 export class Wallets {
   readonly calls: string[] = [];
   readonly charged = new Map<string, number>();
@@ -22,7 +22,7 @@ export class Wallets {
   readonly refusals = new Map<string, Failure>();
   down = false;
   stalled: Promise<void> | null = null;
-  /** Organizations whose wallet never answers. */
+  /** Organizations whose wallet never responds. */
   readonly hanging = new Set<string>();
   readonly #real = env.WALLET;
 

@@ -8,7 +8,7 @@ export type Outbox = DurableObjectStub<RegionOutbox>;
 type Counts = { readonly waiting: number; readonly dead: number; readonly parked: number };
 export const EMPTY: Counts = { waiting: 0, dead: 0, parked: 0 };
 
-/** An outbox that no other test uses: what follows the slash is as good as a number. */
+/** Returns an outbox that no other test uses. The text after the slash can be anything. */
 export function outboxOf(whose: "own" | "us"): Outbox {
   return env.REGION_OUTBOX.getByName(`${whose}/${crypto.randomUUID()}`);
 }
@@ -17,7 +17,7 @@ export function eventually(seen: () => Promise<void> | void): Promise<void> {
   return vi.waitFor(seen, { timeout: 100_000, interval: 2 });
 }
 
-/** Runs alarms at this offset of the clock, as often as it takes until `seen` holds. */
+/** Runs alarms at this offset of the clock until `seen` holds. */
 export function withAlarms(
   outbox: Outbox,
   offsetMs: number,
@@ -35,12 +35,12 @@ export async function depthIs(outbox: Outbox, depth: Counts): Promise<void> {
   expect({ waiting, dead, parked }).toEqual(depth);
 }
 
-/** When the alarm is due, on the platform's clock. */
+/** Returns when the alarm is due, on the platform's clock. */
 export function armed(outbox: Outbox): Promise<number | null> {
   return runInDurableObject(outbox, (_outbox: RegionOutbox, state) => state.storage.getAlarm());
 }
 
-/** Every message of an outbox, with its state. */
+/** Returns every message of an outbox with its state. */
 export function stored(outbox: Outbox): Promise<{ id: string; kind: string; state: string }[]> {
   return runInDurableObject(outbox, (_outbox: RegionOutbox, state) =>
     state.storage.sql
@@ -51,7 +51,7 @@ export function stored(outbox: Outbox): Promise<{ id: string; kind: string; stat
   );
 }
 
-/** Forgets all messages. */
+/** Deletes all messages. */
 export function emptied(outbox: Outbox): Promise<void> {
   return runInDurableObject(outbox, async (_outbox: RegionOutbox, state) => {
     state.storage.sql.exec("DELETE FROM messages");

@@ -16,7 +16,7 @@ const item = (more: object): OutcomeItem => ({
 });
 
 it.each([
-  {}, // from an older release: without price date, list and provider cost
+  {}, // a message of an older release, without price date, list and provider cost
   { failed: [{ route: "near:chat", why: "overloaded" }] },
   { origin: { from: null, list: null } },
   { tags: { customer_id: "cus_1", teamName: "blue" }, sessionTags: ["customer_id"] },
@@ -31,7 +31,7 @@ it.each([
   expect(outcomeFromJson(wire, "us")).toEqual({ ...sent, isCapped: false });
 });
 
-it("a message between regions keeps the cap of a charge and the absorbed call of a release", () => {
+it("a message between regions keeps the cap of a charge and the absorbed provider call of a release", () => {
   const charge = { ...item({}), isCapped: true };
   const { kind: _, ...rest } = item({});
   const release = { ...rest, kind: "void", cost: micros(0) } as OutcomeItem;
@@ -44,7 +44,7 @@ it("a message between regions keeps the cap of a charge and the absorbed call of
   expect(outcomeFromJson(broken, "us")).toMatchObject({ kind: "void", generation: null });
 });
 
-it("a charge from another region arrives without fields that a newer release extended", () => {
+it("a charge from another region is accepted without the fields that a newer release added", () => {
   const skipped = [{ route: "near:chat", why: "a reason of the next release" }];
   const wire: unknown = JSON.parse(JSON.stringify(outcomeToJson(item({ skipped, kind: "chat" }))));
   expect(outcomeFromJson(wire, "us")).toMatchObject({ kind: "settle", cost: 7 });

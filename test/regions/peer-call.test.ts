@@ -28,7 +28,10 @@ beforeEach(() => {
   }
 });
 
-/** Each attempt gets the next answer, 2 s after the one before; there must not be more attempts. */
+/**
+ * Each attempt gets the next response, 2 s after the previous one. More attempts than responses
+ * fail.
+ */
 function peerAnswers(...answers: readonly Answer[]): void {
   vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
     const request = new Request(input, init);
@@ -58,7 +61,7 @@ const text =
   (body: string): Answer =>
   () =>
     new Response(body);
-/** Never answers, and ends when it is aborted, as a connection does. */
+/** Never responds. Ends when aborted, as a connection does. */
 const silent: Answer = (request) =>
   new Promise((_resolve, reject) => {
     request.signal.addEventListener("abort", () => reject(new Error("aborted")));
@@ -74,14 +77,16 @@ const huge: Answer = () =>
     }),
   );
 
-/** What was logged of this call: objects of earlier files tell their own peer, and log that they cannot. */
+/**
+ * Returns the log of this call, because objects of earlier files log failed calls to their peers.
+ */
 function logged(): Record<string, unknown>[] {
   return log
     .map((line) => JSON.parse(line) as Record<string, unknown>)
     .filter((line) => line["request_id"] === ID);
 }
 
-describe("a call to another region", () => {
+describe("a signed call to another region", () => {
   it("sends a signed POST of the body with its version, and returns the response", async () => {
     peerAnswers(ok);
     const answer = await call();
@@ -128,9 +133,9 @@ describe("a call to another region", () => {
 
   it.each([
     ["silence", silent],
-    ["silence that no abort ends", deaf],
-    ["a body that does not end", endless],
-  ])("retries once after %s, within the time budget", async (_name, first) => {
+    ["a silent connection that ignores the abort", deaf],
+    ["a body that never ends", endless],
+  ])("happens again once after %s, within the time budget", async (_name, first) => {
     peerAnswers(first, ok);
     expect(await call({ budgetMs: 700 })).toMatchObject({ body: { ok: true } });
     sent = [];
@@ -172,7 +177,7 @@ describe("a call to another region", () => {
     expect(sent).toHaveLength(attempts);
   });
 
-  it.each([0, -5])("doesn't happen with a time budget of %i ms", async (budgetMs) => {
+  it.each([0, -5])("isn't sent with a time budget of %i ms", async (budgetMs) => {
     peerAnswers(ok);
     expect(await call({ budgetMs })).toBeNull();
     expect(sent).toHaveLength(0);

@@ -1,6 +1,9 @@
 import { vi } from "vitest";
 
-/** What happens to a request on its way to the peer or back. `half`: only every other item is answered. */
+/**
+ * The fate of a request to the peer or of its response. `half`: only every other item gets a
+ * result.
+ */
 export type Fault =
   | "none"
   | "request-lost"
@@ -16,23 +19,23 @@ type PeerRequest = { readonly url: string; readonly items: readonly Item[] };
 const GARBAGE = "<html>not what you asked</html>";
 
 /**
- * A peer region behind `fetch` that speaks the wire of the outbox: it takes every outcome and every
- * revocation once, however often it hears of it, and answers item by item.
+ * A peer region behind `fetch` with the outbox's protocol. It accepts every outcome and revocation
+ * once, even if sent again, and returns a result per item.
  */
 export class Peer {
   readonly requests: PeerRequest[] = [];
-  /** What had an effect, by hold or key: its kind, at the first time it was heard. */
+  /** Messages with an effect, by hold or key, with their kind at the first arrival. */
   readonly effects = new Map<string, string>();
-  /** Ids that it refuses for good, and ids whose wallet fails. */
+  /** IDs that it rejects permanently, and IDs whose wallet fails. */
   readonly refused = new Set<string>();
   readonly failing = new Set<string>();
   /** The fault of the next request. */
   fault: (request: PeerRequest) => Fault = () => "none";
-  /** Says something else than the peer would. */
+  /** Replaces the peer's response. */
   answer: ((request: PeerRequest) => Response) | null = null;
-  /** Requests wait for this before they are answered. */
+  /** Requests wait for this promise before they get a response. */
   stalled: Promise<void> | null = null;
-  /** Ids that were sent while a request that named them was still on its way. */
+  /** IDs that were sent while another request with them was still in transit. */
   readonly sentBeside: string[] = [];
   readonly #onTheWay = new Set<string>();
 
@@ -42,7 +45,7 @@ export class Peer {
     );
   }
 
-  /** The ids of every request so far, in order. */
+  /** Returns the IDs in every request so far, in order. */
   heard(): string[] {
     return this.requests.flatMap(({ items }) => items.map(idOf));
   }

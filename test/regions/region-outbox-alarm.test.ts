@@ -29,7 +29,7 @@ afterEach(async () => {
   shiftClock(null);
 });
 
-/** One message that waits out a backoff: the peer was not there. */
+/** Enqueues a message that waits for its backoff, because the peer was unavailable. */
 async function oneWaiting(): Promise<string> {
   peer.fault = () => "request-lost";
   const item = settleOf(crypto.randomUUID(), 1);
@@ -77,7 +77,7 @@ it.each([
   ["long past: set again", -61_000, true],
   ["about to run: unchanged", -1000, false],
   ["in the future: unchanged", 20_000, false],
-])("an outbox finds at its start an alarm that is %s", async (_name, offsetMs, isSetAgain) => {
+])("an outbox finds, when it starts, an alarm that is %s", async (_name, offsetMs, isSetAgain) => {
   await oneWaiting();
   await runInDurableObject(outbox, async (_outbox, state) => {
     const { storage } = state;
@@ -98,13 +98,13 @@ it.each([true, false])(
     const id = await oneWaiting();
     shiftClock(0);
     if (isEvicted) await evictDurableObject(outbox);
-    await runDurableObjectAlarm(outbox); // finds nothing due, and the message an hour off
-    await withAlarms(outbox, 0, () => depthIs(outbox, EMPTY)); // its own may be in progress
+    await runDurableObjectAlarm(outbox); // finds nothing due, and the message an hour later
+    await withAlarms(outbox, 0, () => depthIs(outbox, EMPTY)); // its own alarm can be running
     expect([...peer.effects.keys()]).toEqual([id]);
   },
 );
 
-it("an outbox corrects at its start an alarm that a wrong clock set an hour off", async () => {
+it("an outbox corrects, when it starts, an alarm that a wrong clock set an hour off", async () => {
   await oneWaiting();
   await runInDurableObject(outbox, (_outbox, { storage }) =>
     storage.setAlarm(Date.now() + HOUR_MS),

@@ -23,7 +23,7 @@ it("a flush of an outbox delivers pending messages despite their backoff, and re
   await outbox.enqueue(Array.from({ length: 150 }, (_, i) => settleOf(crypto.randomUUID(), i)));
   await eventually(() => expect(peer.requests.length).toBeGreaterThanOrEqual(2));
   await eventually(async () => expect(await armed(outbox)).toBeGreaterThan(Date.now()));
-  shiftClock(-20_000); // nothing is due; a clock further back would make all of it due
+  shiftClock(-20_000); // Nothing is due. A clock further back would make everything due.
   peer.fault = () => "none";
   peer.requests.length = 0;
   expect(await outbox.flush(1000)).toBe(true);
@@ -33,19 +33,19 @@ it("a flush of an outbox delivers pending messages despite their backoff, and re
   expect(peer.requests).toHaveLength(2);
 });
 
-it("a flush of an outbox calls an unavailable region once, reports pending messages, and leaves an alarm", async () => {
+it("a flush of an outbox calls an unavailable region once, reports pending messages, and leaves an alarm set", async () => {
   peer.fault = () => "request-lost";
   await outbox.enqueue(Array.from({ length: 150 }, (_, i) => settleOf(crypto.randomUUID(), i)));
   await eventually(() => expect(peer.requests.length).toBeGreaterThanOrEqual(2));
   await eventually(async () => expect(await armed(outbox)).toBeGreaterThan(Date.now()));
-  shiftClock(-20_000); // nothing is due; a clock further back would make all of it due
+  shiftClock(-20_000); // Nothing is due. A clock further back would make everything due.
   peer.requests.length = 0;
   expect(await outbox.flush(1000)).toBe(false);
   expect(peer.requests).toHaveLength(1);
   expect(await armed(outbox)).not.toBeNull();
 });
 
-it("a flush of an outbox returns in time if the other region doesn't respond, and sends nothing twice concurrently", async () => {
+it("a flush of an outbox returns in time if the other region doesn't respond, and never sends a message twice concurrently", async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   peer.stalled = promise;
   const first = settleOf(crypto.randomUUID(), 1);

@@ -24,11 +24,11 @@ const FAULTS: readonly Fault[] = [
   "all-failed",
 ];
 
-/** One thing that happens to an outbox; `minutes` pass before it. */
+/** A step of an outbox, after a pause of `minutes`. */
 type Step = {
   readonly minutes: number;
   readonly what: "enqueue" | "again" | "alarm" | "flush" | "evict" | "poke";
-  /** How many outcomes are enqueued; of each three one is a void. */
+  /** The number of outcomes to enqueue. One of three is a void. */
   readonly count: number;
 };
 type Fate = "taken" | "refused" | "failing";
@@ -100,7 +100,7 @@ class Run {
     }
   }
 
-  /** The line heals; then a week passes, for what its wallet fails for ever. */
+  /** Restores the connection, then waits a week for outcomes whose wallet always fails. */
   async end(): Promise<void> {
     this.peer.fault = () => "none";
     for (const passed of [3_600_000, 8 * DAY_MS]) {
@@ -115,7 +115,7 @@ class Run {
     }
   }
 
-  /** What must have become of it when all is over. */
+  /** Returns the expected final state of an outcome. */
   endOf(holdId: string): { readonly isTaken: boolean; readonly state: string } {
     if (this.peer.refused.has(holdId)) return { isTaken: false, state: "dead" };
     if (this.peer.failing.has(holdId)) return { isTaken: false, state: "parked" };

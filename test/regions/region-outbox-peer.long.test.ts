@@ -31,7 +31,10 @@ afterEach(async () => {
   shiftClock(null);
 });
 
-/** Those of this test's outbox: what another file left behind may be parked by the shifted clock too. */
+/**
+ * Returns the alerts of this test's outbox, because the shifted clock can affect other files'
+ * outboxes too.
+ */
 const alertsHere = (): readonly Record<string, unknown>[] =>
   alerts
     .flat()
@@ -41,7 +44,7 @@ const alertsHere = (): readonly Record<string, unknown>[] =>
 const org = (): string => crypto.randomUUID();
 
 describe("outcomes for another region's wallets", () => {
-  it("go out in one request with their documented fields", async () => {
+  it("share one request with their documented fields", async () => {
     const orgId = org();
     const [settle, release] = [settleOf(orgId, 42), voidOf(orgId)];
     await outbox.enqueue([settle, release]);
@@ -65,7 +68,7 @@ describe("outcomes for another region's wallets", () => {
     expect(await armed(outbox)).toBeNull();
   });
 
-  it("share an alarm a little later, and one request, if they come one by one", async () => {
+  it("share a slightly delayed alarm and one request if they are enqueued one by one", async () => {
     const items = Array.from({ length: 5 }, (_, i) => settleOf(org(), i));
     const begunMs = Date.now();
     await runInDurableObject(outbox, async (instance: RegionOutbox, { storage }) => {
@@ -81,18 +84,18 @@ describe("outcomes for another region's wallets", () => {
     expect(peer.requests.map((request) => request.items.length)).toEqual([5]);
   });
 
-  it("go out at most a hundred per request, each once", async () => {
+  it("share requests of at most a hundred, each outcome once", async () => {
     const items = Array.from({ length: 250 }, (_, i) => settleOf(org(), i));
     await outbox.enqueue(items);
     await eventually(() => depthIs(outbox, EMPTY));
-    // Other tests' key objects may look keys up at the peer: those requests carry no items.
+    // Other tests' key objects can look keys up at the peer. Those requests have no items.
     const ours = peer.requests.filter(({ items: carried }) => Array.isArray(carried));
     const sizes = ours.map((request) => request.items.length);
     expect(sizes.toSorted((a, b) => b - a)).toEqual([100, 100, 50]);
     expect(new Set(peer.heard()).size).toBe(250);
   });
 
-  it("stay pending without a valid result of their own", async () => {
+  it("stay pending without a valid result for each of them", async () => {
     const ids = ["taken", "refused", "failed", "silent", "twice", "odd"] as const;
     const items = new Map(ids.map((name) => [name, settleOf(org(), 1)]));
     const idOf = (name: (typeof ids)[number]): string => items.get(name)?.holdId ?? "";
@@ -129,7 +132,7 @@ describe("outcomes for another region's wallets", () => {
   it.each([
     ["text", () => new Response("<html></html>")],
     ["an empty object", () => Response.json({})],
-    ["an error as a whole", () => Response.json({ ok: false, results: [] })],
+    ["an error for the whole request", () => Response.json({ ok: false, results: [] })],
     ["results that aren't a list", () => Response.json({ ok: true, results: {} })],
     ["an ordinary 404", () => Response.json({ ok: true, results: [] }, { status: 404 })],
     ["a 500", () => Response.json({ ok: true, results: [] }, { status: 500 })],
@@ -152,7 +155,7 @@ describe("outcomes for another region's wallets", () => {
     expect(peer.heard()).toEqual([settle.holdId, settle.holdId]);
   });
 
-  it("wait with an alert for a later sweep after a week without a response, and are never dropped", async () => {
+  it("wait, with an alert, for a later sweep after a week without a response, and are never dropped", async () => {
     peer.fault = () => "request-lost";
     await outbox.enqueue([settleOf(org(), 5)]);
     await eventually(() => expect(peer.requests).not.toHaveLength(0));
@@ -162,7 +165,7 @@ describe("outcomes for another region's wallets", () => {
     expect(alerts.flat().join()).toContain('"alert":"outbox_parked"');
   });
 
-  it("get one attempt per sweep after a week of failures, and arrive later, with one alert", async () => {
+  it("get one attempt per sweep after a week of failures, and are delivered later, with one alert", async () => {
     await parkedAfterAWeek(1);
     for (let sweep = 2; sweep <= 4; sweep++) {
       const before = peer.requests.length;
@@ -177,7 +180,7 @@ describe("outcomes for another region's wallets", () => {
     expect(peer.effects.size).toBe(1);
   });
 
-  it("cause only one request per sweep after a week of failures, and all go out once one arrives", async () => {
+  it("cause only one request per sweep after a week of failures, and are all sent once one is delivered", async () => {
     await parkedAfterAWeek(250);
     peer.requests.length = 0;
     await outbox.poke();
@@ -190,7 +193,7 @@ describe("outcomes for another region's wallets", () => {
     expect(peer.effects.size).toBe(251);
   });
 
-  it("wait while the configuration lacks the other region", async () => {
+  it("stay pending while the configuration lacks the other region", async () => {
     const nobody = env.REGION_OUTBOX.getByName(`eu/${crypto.randomUUID()}`);
     await nobody.enqueue([settleOf(org(), 5)]);
     await eventually(async () => expect(await armed(nobody)).toBeGreaterThan(Date.now()));
@@ -199,36 +202,41 @@ describe("outcomes for another region's wallets", () => {
   });
 });
 
-describe("a recovering other region", () => {
-  it("gets everything pending immediately, not 30 s later", { timeout: 100_000 }, async () => {
-    peer.fault = () => "request-lost";
-    const items = Array.from({ length: 250 }, (_, i) => settleOf(org(), i));
-    await outbox.enqueue(items);
-    await eventually(() => expect(peer.requests.length).toBeGreaterThanOrEqual(3));
-    // one failure delays all pending ones, so a minute may bring fewer requests than hundreds
-    for (let minute = 1; minute <= 8; minute++) {
-      const before = peer.requests.length;
-      await withAlarms(outbox, minute * 60_000, () =>
-        expect(peer.requests.length).toBeGreaterThan(before),
-      );
-    }
-    await eventually(async () => expect(await armed(outbox)).toBeGreaterThan(Date.now() + 5000));
-    peer.fault = () => "none";
-    peer.requests.length = 0;
-    const news = settleOf(org(), 1);
-    await outbox.enqueue([news]);
-    await withAlarms(outbox, 8 * 60_000, () => depthIs(outbox, EMPTY));
-    expect(peer.requests.map((request) => request.items.length)).toEqual([1, 100, 100, 50]);
-    expect(peer.effects.size).toBe(251);
-  });
+describe("a region that recovers from an outage", () => {
+  it(
+    "receives all pending outcomes immediately, not 30 s later",
+    { timeout: 100_000 },
+    async () => {
+      peer.fault = () => "request-lost";
+      const items = Array.from({ length: 250 }, (_, i) => settleOf(org(), i));
+      await outbox.enqueue(items);
+      await eventually(() => expect(peer.requests.length).toBeGreaterThanOrEqual(3));
+      // One failure delays all pending messages, so a minute can have fewer requests than hundreds
+      // of messages.
+      for (let minute = 1; minute <= 8; minute++) {
+        const before = peer.requests.length;
+        await withAlarms(outbox, minute * 60_000, () =>
+          expect(peer.requests.length).toBeGreaterThan(before),
+        );
+      }
+      await eventually(async () => expect(await armed(outbox)).toBeGreaterThan(Date.now() + 5000));
+      peer.fault = () => "none";
+      peer.requests.length = 0;
+      const news = settleOf(org(), 1);
+      await outbox.enqueue([news]);
+      await withAlarms(outbox, 8 * 60_000, () => depthIs(outbox, EMPTY));
+      expect(peer.requests.map((request) => request.items.length)).toEqual([1, 100, 100, 50]);
+      expect(peer.effects.size).toBe(251);
+    },
+  );
 
-  it("gets no immediate retry of an outcome that its wallet failed", async () => {
+  it("doesn't immediately receive an outcome again that its wallet failed", async () => {
     const bad = settleOf(org(), 1);
     peer.failing.add(bad.holdId);
     await outbox.enqueue([bad]);
     await eventually(() => expect(peer.requests).not.toHaveLength(0));
     await eventually(async () => expect(await armed(outbox)).toBeGreaterThan(Date.now()));
-    shiftClock(-20_000); // its backoff does not end while this test runs
+    shiftClock(-20_000); // its backoff doesn't end during this test
     const told = (): number => peer.heard().filter((id) => id === bad.holdId).length;
     const before = told();
     await outbox.enqueue([settleOf(org(), 2)]);
@@ -236,7 +244,7 @@ describe("a recovering other region", () => {
     expect(told()).toBe(before);
   });
 
-  it("costs one request per hundred messages while it fails", async () => {
+  it("receives one request per hundred messages while it fails", async () => {
     peer.fault = () => "request-lost";
     await outbox.enqueue(Array.from({ length: 100 }, (_, i) => settleOf(org(), i)));
     await eventually(() => expect(peer.requests).not.toHaveLength(0));
@@ -250,7 +258,7 @@ describe("a recovering other region", () => {
   });
 });
 
-it("an outbox dead-letters an invalid message, and delivers others", async () => {
+it("an outbox dead-letters an invalid message, and delivers the others", async () => {
   const good = settleOf(org(), 2);
   const bad = settleOf(org(), 2);
   await outbox.enqueue([{ ...bad, cost: Number.NaN as typeof bad.cost }, good]);
@@ -258,7 +266,9 @@ it("an outbox dead-letters an invalid message, and delivers others", async () =>
   expect(peer.heard()).toEqual([good.holdId]);
 });
 
-/** So many settles that the peer, which is away, could not hear for eight days. */
+/**
+ * Enqueues this number of settlements, which an unavailable peer doesn't receive for eight days.
+ */
 async function parkedAfterAWeek(count: number): Promise<void> {
   peer.fault = () => "request-lost";
   await outbox.enqueue(Array.from({ length: count }, () => settleOf(org(), 5)));

@@ -56,7 +56,7 @@ it("an outbox sends new revocations immediately, whatever the backoff of earlier
   await outbox.enqueueRevocations([old]);
   await eventually(() => expect(peer.requests).not.toHaveLength(0));
   await eventually(async () => expect(await armed(outbox)).toBeGreaterThan(Date.now()));
-  shiftClock(-20_000); // no backoff ends while this test runs
+  shiftClock(-20_000); // no backoff ends during this test
   peer.fault = () => "request-lost";
   await outbox.enqueueRevocations([fresh]);
   await eventually(() => expect(peer.heard().at(-1)).toBe(fresh.keyHash));

@@ -18,7 +18,7 @@ afterEach(() => {
   shiftClock(null);
 });
 
-/** Objects of earlier files may alert as well. */
+/** Returns the alerts about an ID, because objects of earlier files can also raise alerts. */
 const alertsOf = (id: string): readonly unknown[] =>
   alerts
     .map(([line]) => JSON.parse(String(line)) as { readonly id?: string })
@@ -35,7 +35,7 @@ it("an outbox delivers charges and releases to their organization's wallet autom
   expect(await armed(outbox)).toBeNull();
 });
 
-it("an outbox stores the same hold and kind once", async () => {
+it("an outbox stores a message with the same hold and kind only once", async () => {
   const outbox = outboxOf("own");
   wallets.down = true;
   const item = settleOf(crypto.randomUUID(), 7);
@@ -62,7 +62,7 @@ it("an outbox accepts a message without waiting for its delivery, with rows and 
   await withAlarms(outbox, 60_000, () => depthIs(outbox, EMPTY));
 });
 
-it("an outbox delivers each outcome to a wallet that recovers after repeated failures", async () => {
+it("an outbox delivers each outcome to a wallet that recovers after several failures", async () => {
   const [outbox, orgId] = [outboxOf("own"), crypto.randomUUID()];
   const items = [settleOf(orgId, 1), settleOf(orgId, 2), voidOf(orgId)];
   wallets.down = true;
@@ -159,7 +159,7 @@ it("an outbox delivers at most 100 messages per alarm, until all are delivered o
   expect(wallets.charged.size).toBe(250);
 });
 
-it("an outbox restores a lost alarm by a poke", async () => {
+it("an outbox restores a lost alarm when poked", async () => {
   const outbox = outboxOf("own");
   wallets.down = true;
   await outbox.enqueue([settleOf(crypto.randomUUID(), 5)]);

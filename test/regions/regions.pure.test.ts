@@ -6,10 +6,12 @@ import type { Region } from "../../src/shared/regions.ts";
 import { BUILT_IN } from "../../src/models/providers/registry.ts";
 
 const ROOT = path.join(import.meta.dirname, "../..");
-/** The table itself, where hosts of each region are sold, and the one place that Anthropic names. */
+/**
+ * The table itself, the places that sell hosts of each region, and the place that Anthropic names.
+ */
 const OF_SRC =
   /^(?:shared\/regions\.ts|console\/browser\/|models\/(?:catalog\/authors\/|providers\/anthropic\.ts|protocols\/messages\/))/;
-/** Two regions are enough for these: what they measure and record has their names in it. */
+/** Scripts for exactly two regions, whose measurements and recordings contain their names. */
 const OF_SCRIPTS =
   /^(?:region-names\.ts|bench|workers\/pressing\.ts|soak|release|openapi-examples\.ts|openapi\/)/;
 
@@ -31,7 +33,7 @@ it.each([
   },
 );
 
-it("a region that a provider's table doesn't list gets only the provider's global hosts", () => {
+it("a region that a provider's table doesn't list uses only the provider's global hosts", () => {
   const rows = REGION_ROWS as unknown[];
   const hosts = { strict: ["ap", "global"], relaxed: ["ap", "global"] };
   rows.push({ id: "ap", jurisdiction: null, hosts, aws: null, anthropicGeo: null });

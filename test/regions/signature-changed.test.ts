@@ -32,13 +32,13 @@ it("a signed message is rejected with any changed, missing or doubled signed cha
   expect(changed.length).toBeGreaterThan(900);
   const taken = await Promise.all(changed.map(isTaken));
   expect(changed.filter((_one, i) => taken[i])).toEqual([]);
-  // Unsigned parts may change, or this test couldn't fail.
+  // Unsigned parts may change, otherwise this test couldn't fail.
   expect(await isTaken({ ...message, headers: { ...covered, "content-type": `${type};x` } })).toBe(
     true,
   );
 });
 
-/** Every text that differs in one character: another one, none, or the same twice. */
+/** Returns every text that differs in one character: changed, removed or doubled. */
 function variants(text: string): string[] {
   const others = text.split("").flatMap((character, at) => {
     const [before, after] = [text.slice(0, at), text.slice(at + 1)];
@@ -47,7 +47,9 @@ function variants(text: string): string[] {
   return [...new Set(others)].filter((other) => other.trim() !== text);
 }
 
-/** The same of a URL, after its scheme, which is not signed; a fragment never travels. */
+/**
+ * Returns the same changes of a URL after its scheme, which isn't signed. Fragments are never sent.
+ */
 function urlVariants(url: string): string[] {
   const start = "https://".length;
   const whole = new URL(url).href;
@@ -56,7 +58,10 @@ function urlVariants(url: string): string[] {
     .filter((other) => URL.canParse(other) && new URL(other).href !== whole);
 }
 
-/** Another character of the same class, so that shape alone does not refuse it; a letter in the other case. */
+/**
+ * Returns another character of the same class, so that its format alone doesn't reject it. A letter
+ * gets the other case.
+ */
 function flipped(character: string): string {
   if (/[a-z]/.test(character)) return character.toUpperCase();
   if (/[A-Z]/.test(character)) return character.toLowerCase();

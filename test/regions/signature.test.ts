@@ -16,7 +16,7 @@ const NEXT: PeerSecret = { sender: "eu", secret: "n".repeat(32) };
 const BODY = new TextEncoder().encode('{"v":1}');
 const REQUEST_ID = "req_0abcdefghijklmnopqrstuvw";
 
-/** Whether a message is taken at `atMs`; what it must be refused for otherwise. */
+/** Returns the result of verifying a message at `atMs`, with the reason of a rejection. */
 async function verdictOn(
   message: SignedMessage,
   { accepted = [CURRENT], atMs = NOW_MS }: { accepted?: PeerSecret[]; atMs?: number } = {},
@@ -66,7 +66,7 @@ describe("the signature of a message between regions", () => {
     expect(signature.toBase64()).toBe("pxcQw6G3AjtMBQjwo8XzkZf/bws5LelbaMk5rGIGtE8=");
   });
 
-  it("covers a line for each component and one for the parameters, byte for byte", async () => {
+  it("covers one line for each component and one for the parameters, byte for byte", async () => {
     const { headers } = await signedByUs();
     expect(headers["signature-input"]).toMatch(
       /^turnpike=\("@method" "@authority" "@path" "@query" "content-digest" "x-request-id"\);created=1795262400;expires=1795262430;keyid="eu:[\w-]{12}";alg="hmac-sha256"$/,
@@ -82,7 +82,7 @@ describe("the signature of a message between regions", () => {
     );
   });
 
-  it("names its secret by a key ID that reveals nothing and differs per secret", async () => {
+  it("identifies its secret by a key ID that reveals nothing and differs for each secret", async () => {
     const [one, other] = [await signedByUs(CURRENT), await signedByUs(NEXT)];
     expect(one.headers["signature-input"]).not.toBe(other.headers["signature-input"]);
     const sums = [CURRENT, NEXT].map(({ secret }) =>
@@ -109,7 +109,7 @@ describe("the signature of a message between regions", () => {
 });
 
 describe("a signed message between regions", () => {
-  it("can come from every signer that follows the RFC", async () => {
+  it("may come from every signer that follows the RFC", async () => {
     expect(await verdictOn(await signedByUs())).toBe("from eu");
     expect(await verdictOn(await signedByThem())).toBe("from eu");
   });
@@ -124,7 +124,7 @@ describe("a signed message between regions", () => {
     }
   });
 
-  it("must have a signature over exactly the listed parts, in order, by HMAC-SHA-256", async () => {
+  it("must be signed over exactly the listed parts, in order, by HMAC-SHA-256", async () => {
     const others: Partial<PeerMessage>[] = [
       ...COVERED.map((name) => ({ covered: COVERED.filter((one) => one !== name) })),
       { covered: [] },
@@ -142,8 +142,8 @@ describe("a signed message between regions", () => {
 
   it.each([
     ["turnpike=::", "turnpike=::"],
-    ["a shorter one", `turnpike=:${btoa("x".repeat(31))}:`],
-    ["a longer one", `turnpike=:${btoa("x".repeat(33))}:`],
+    ["a shorter value", `turnpike=:${btoa("x".repeat(31))}:`],
+    ["a longer value", `turnpike=:${btoa("x".repeat(33))}:`],
     ["64 bytes", `turnpike=:${btoa("x".repeat(64))}:`],
     ["not base64", `turnpike=:${"!".repeat(43)}=:`],
     ["base64url", `turnpike=:${"-_".repeat(21)}A=:`],
@@ -164,7 +164,7 @@ describe("a signed message between regions", () => {
     [0, "from eu"],
     [29_000, "from eu"],
     [31_000, "signed too long ago"],
-  ])("results, %i ms after signing, in: %s", async (afterMs, verdict) => {
+  ])("leads %i ms after signing to the result: %s", async (afterMs, verdict) => {
     expect(await verdictOn(await signedByThem(), { atMs: NOW_MS + afterMs })).toBe(verdict);
   });
 
@@ -173,18 +173,18 @@ describe("a signed message between regions", () => {
     [3600, "wrong lifetime"],
     [-1, "wrong lifetime"],
     [10, "from eu"],
-  ])("results, for a lifetime of %i s, in: %s", async (lifetimeS, verdict) => {
+  ])("leads with a lifetime of %i s to the result: %s", async (lifetimeS, verdict) => {
     expect(await verdictOn(await signedByThem({ lifetimeS }))).toBe(verdict);
   });
 
-  it("expires after its declared 10 s", async () => {
+  it("expires 10 s after it was signed, as declared", async () => {
     const message = await signedByThem({ lifetimeS: 10 });
     expect(await verdictOn(message, { atMs: NOW_MS + 9000 })).toBe("from eu");
     expect(await verdictOn(message, { atMs: NOW_MS + 11_000 })).toBe("signed too long ago");
   });
 });
 
-describe("a secret of the link between regions", () => {
+describe("a secret of the connection between regions", () => {
   it("works as the current and as the next secret, but not after its removal", async () => {
     const [old, fresh] = [await signedByUs(CURRENT), await signedByUs(NEXT)];
     const verdicts = async (accepted: PeerSecret[]) =>

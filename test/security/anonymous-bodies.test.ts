@@ -5,7 +5,7 @@ import { fromPage, tryLogin } from "../contract/console-client.ts";
 const TAG = "0".repeat(64);
 const nowS = (): number => Math.floor(Date.now() / 1000);
 
-/** A body that doesn't end before `end`, and whether anything read it. */
+/** Returns a body that doesn't end before `end`, and whether it was read. */
 function slowBody(end: Promise<unknown>) {
   const seen = { isRead: false };
   const stream = new ReadableStream<Uint8Array>(
@@ -28,9 +28,9 @@ it.each([
   ["/console/api/as", {}],
   ["/payments/stripe", { "stripe-signature": `t=${nowS()},v1=${TAG}` }],
 ])(
-  "%s rejects slow bodies beyond its own memory limit, and leaves the memory of other requests free",
+  "the endpoint %s rejects slow bodies beyond its own memory limit, and leaves the memory for other requests free",
   async (path, own) => {
-    const bindings = bindingsWith({}); // an isolate of its own;
+    const bindings = bindingsWith({}); // for a separate isolate
     const { orgId, key } = await openAccount();
     const end = Promise.withResolvers<void>();
     const statuses: number[] = [];
@@ -41,7 +41,7 @@ it.each([
     });
     await expect.poll(() => statuses.length).toBeGreaterThan(40);
     expect(new Set(statuses)).toEqual(new Set([503]));
-    expect(statuses.length).toBeLessThan(60); // 8 MiB hold about 250 requests
+    expect(statuses.length).toBeLessThan(60); // 8 MiB are enough for about 250 requests
     const credit = { amount_micro: 1, reference: crypto.randomUUID() };
     const paid = `/admin/v1/orgs/${orgId}/credits`;
     expect((await send(paid, { key: ADMIN_TOKEN, body: credit, bindings })).status).toBe(200);
@@ -64,7 +64,7 @@ it.each(["", `v1=${TAG}`, `t=${nowS() - 400},v1=${TAG}`, `t=${nowS()}`, `t=${now
 );
 
 it("the memory limit for bodies without a key counts all addresses of an IPv6 network as one address", async () => {
-  const bindings = bindingsWith({}); // an isolate of its own
+  const bindings = bindingsWith({}); // for a separate isolate
   const end = Promise.withResolvers<void>();
   const rejected: string[] = [];
   const ask = async (address: string): Promise<void> => {
@@ -73,7 +73,8 @@ it("the memory limit for bodies without a key counts all addresses of an IPv6 ne
     if ((await send("/console/api/login/start", sent)).status === 503) rejected.push(address);
   };
   const many = Array.from({ length: 300 }, (_, n) => ask(`2001:db8:1:2::${n.toString(16)}`));
-  await expect.poll(() => rejected.length).toBeGreaterThan(150); // the network has half of 8 MiB
+  // The network already uses half of the 8 MiB.
+  await expect.poll(() => rejected.length).toBeGreaterThan(150);
   const others = Array.from({ length: 20 }, (_, n) => ask(`2001:db8:1:${n + 3}::1`));
   end.resolve();
   await Promise.all([...many, ...others]);

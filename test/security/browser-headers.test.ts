@@ -28,27 +28,27 @@ const NONE = Object.fromEntries(Object.keys(HEADERS).map((name) => [name, null])
 type Ask = () => Promise<Response>;
 const ORIGIN = { origin: "https://page.test", "access-control-request-method": "POST" };
 
-/** What a page, a link or a frame can have: nothing of it needs a key. */
+/** Responses to pages, links and frames, which send no key. */
 const KEYLESS: Readonly<Record<string, readonly [status: number, ask: Ask]>> = {
   "healthz: 200": [200, () => send("/healthz")],
-  "a path of nobody's: 404": [404, () => send("/")],
+  "an unknown path: 404": [404, () => send("/")],
   "another method: 405": [405, () => send("/healthz", { method: "POST" })],
   "a malformed path: 400": [400, () => send("/v1/models/%zz")],
   "no key: 401": [401, () => send("/v1/models")],
   "a forged key, with a body: 401": [401, () => chat("svc_sk_eu_live_forged")],
   "a preflight: 204": [204, () => send("/v1/keys", { method: "OPTIONS", headers: ORIGIN })],
-  "the operators' door: 401": [401, () => send("/admin/v1/orgs")],
+  "an operators' endpoint: 401": [401, () => send("/admin/v1/orgs")],
   "an operator's answer: 200": [200, () => send("/admin/v1/health", { key: ADMIN_TOKEN })],
   "an operator's new organization: 201": [
     201,
     () => send("/admin/v1/orgs", { key: ADMIN_TOKEN, body: newOrganization() }),
   ],
-  "the peers' door: 404": [404, () => send("/internal/v1/lookup", { body: { v: 1 } })],
+  "an internal endpoint: 404": [404, () => send("/internal/v1/lookup", { body: { v: 1 } })],
   "a misconfigured region: 503": [
     503,
     () => send("/v1/models", { key, bindings: bindingsWith({ ADMIN_TOKEN: "" }) }),
   ],
-  "a bug before anybody is known: 500": [
+  "a bug before authentication: 500": [
     500,
     () => {
       vi.spyOn(console, "log").mockReturnValue();
@@ -63,7 +63,7 @@ const KEYLESS: Readonly<Record<string, readonly [status: number, ask: Ask]>> = {
 
 describe("a response without a key", () => {
   it.each(Object.entries(KEYLESS))(
-    "forbids scripts and frames, and requires https: %s",
+    "forbids scripts and frames, and requires HTTPS: %s",
     async (_, [status, ask]) => {
       const response = await ask();
       expect(response.status).toBe(status);
@@ -75,16 +75,16 @@ describe("a response without a key", () => {
   );
 });
 
-/** No browser shows these by itself: it would have to send a key. */
+/** Responses that a browser can't show by itself, because they require a key. */
 const KEYED: Readonly<Record<string, readonly [status: number, ask: Ask]>> = {
   "a list: 200": [200, () => send("/v1/models", { key })],
   "a completion: 200": [200, () => chat(key)],
   "a stream: 200": [200, () => chat(key, { stream: true })],
   "embeddings: 200": [200, () => embed(key)],
-  "a wrong field: 400": [400, () => chat(key, { temperature: 9 })],
+  "an invalid field: 400": [400, () => chat(key, { temperature: 9 })],
   "an unknown path: 404": [404, () => send("/v1/none", { key })],
-  "a broken upstream: 502": [502, () => chat(key, { model: "sandbox/status-500" })],
-  "an upstream's own headers: 502": [
+  "a failed provider: 502": [502, () => chat(key, { model: "sandbox/status-500" })],
+  "a provider's own headers: 502": [
     502,
     () => {
       const headers = { "content-security-policy": "theirs" };
@@ -95,7 +95,7 @@ const KEYED: Readonly<Record<string, readonly [status: number, ask: Ask]>> = {
 };
 
 describe("a response to a key or another region", () => {
-  it.each(Object.entries(KEYED))("adds no browser headers: %s", async (_, [status, ask]) => {
+  it.each(Object.entries(KEYED))("contains no browser headers: %s", async (_, [status, ask]) => {
     const response = await ask();
     expect(response.status).toBe(status);
     expect(browsersOf(response)).toEqual(NONE);
@@ -103,7 +103,7 @@ describe("a response to a key or another region", () => {
     await response.text();
   });
 
-  it("adds no browser headers if it is a lookup between regions", async () => {
+  it("contains no browser headers if it belongs to a lookup between regions", async () => {
     const { hash } = await openKnown();
     const response = await deliver(await signed({ body: lookupOf(hash) }));
     expect(response.status).toBe(200);

@@ -10,7 +10,10 @@ beforeAll(async () => {
   [account, other] = await Promise.all([openAccount(), openAccount()]);
 });
 
-/** What proxies, platforms and frameworks believe, each with the most that a forger could hope for. */
+/**
+ * Headers that proxies, platforms and frameworks trust, each with the value that a forger would
+ * choose.
+ */
 const forged = (): Readonly<Record<string, string>> => ({
   "x-forwarded-for": "127.0.0.1",
   "x-forwarded-host": "us.turnpike.example.com",
@@ -48,7 +51,7 @@ const forged = (): Readonly<Record<string, string>> => ({
   "signature-input": "turnpike=()",
 });
 
-/** All of an answer but what differs from one request to the next. */
+/** Returns a response without the parts that differ between requests. */
 async function told(response: Response): Promise<unknown> {
   const headers = [...response.headers].filter(
     ([name]) => !/^((x-)?request-id|x-ratelimit-(remaining|reset)-requests)$/.test(name),
@@ -58,7 +61,7 @@ async function told(response: Response): Promise<unknown> {
   return { status: response.status, headers, body: body.replaceAll(id, "ID") };
 }
 
-describe("headers of proxies, platforms and other gateways", () => {
+describe("request headers of proxies, platforms and other gateways", () => {
   it.each<[method: string, path: string, body: object | null]>([
     ["GET", "/v1/models", null],
     ["GET", "/v1/balance", null],
@@ -77,13 +80,13 @@ describe("headers of proxies, platforms and other gateways", () => {
       const target = path.replace("OTHER", other.orgId);
       return send(target, { method, key: account.key, headers, ...(body && { body }) });
     };
-    await (await ask({})).text(); // the first makes the end user
+    await (await ask({})).text(); // the first request creates the end user
     const plain = await told(await ask({}));
     expect(await told(await ask(forged()))).toEqual(plain);
   });
 
   it.each(["/v1/models", "/v1/keys", "/admin/v1/orgs"])(
-    "leave a 401 without a key unchanged: %s",
+    "don't change a 401 without a key: %s",
     async (path) => {
       const plain = await told(await send(path));
       expect(await told(await send(path, { headers: forged() }))).toEqual(plain);
@@ -91,7 +94,7 @@ describe("headers of proxies, platforms and other gateways", () => {
     },
   );
 
-  it("never reach a provider, and don't change who pays", async () => {
+  it("never reach a provider, and don't change the organization that pays", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     const before = [await balanceOf(account.key), await balanceOf(other.key)];
     const sent = await chat(account.key, { model: "mock/chat" }, { bindings, headers: forged() });
@@ -103,7 +106,7 @@ describe("headers of proxies, platforms and other gateways", () => {
   });
 });
 
-/** Namespaces of objects that count who is asked for, and have none. */
+/** Returns namespaces that count the named objects and contain none. */
 const objects = (): { readonly asked: Mock<() => never>; readonly bindings: Env } => {
   const asked = vi.fn<() => never>(() => {
     throw new Error("no object may be asked");
@@ -111,13 +114,13 @@ const objects = (): { readonly asked: Mock<() => never>; readonly bindings: Env 
   const none = { getByName: asked, get: asked, idFromName: asked, jurisdiction: () => none };
   return { asked, bindings: bindingsWith({ KEY_REGISTER: none, WALLET: none }) };
 };
-/** As long and as ours as the key itself, of a secret that is not. */
+/** Returns a key of the same format with an invalid checksum. */
 const forgedKey = (key: string): string => key.slice(0, -1) + (key.endsWith("a") ? "b" : "a");
 const PATHS = ["/v1/models", "/v1/keys", "/v1/balance", "/v1/none"];
 
 describe("the x-api-key header", () => {
   it.each(PATHS)(
-    "returns the same 401 for another service's value as for no key, without an object call: %s",
+    "leads to the same 401 for another service's value as for no key, without an object call: %s",
     async (path) => {
       for (const forgery of [
         forgedKey(other.key),
@@ -128,7 +131,7 @@ describe("the x-api-key header", () => {
         "null",
         "a".repeat(32),
       ]) {
-        // The list of models speaks to who sends it as Anthropic's clients do.
+        // The model list uses Anthropic's format for requests like those of Anthropic's clients.
         const isTheirs = path === "/v1/models" && forgery.trim() !== "";
         const version = { "anthropic-version": isTheirs ? "2023-06-01" : "" };
         const plain = await told(await send(path, { headers: version }));
@@ -144,7 +147,7 @@ describe("the x-api-key header", () => {
     },
   );
 
-  it("returns the same 401 for two different keys of this gateway, without an object call", async () => {
+  it("leads to the same 401 for two different keys of this gateway, without an object call", async () => {
     for (const path of PATHS) {
       const one = { key: account.key, headers: { "x-api-key": "svc_" } };
       const plain = await told(await send(path, one));
@@ -159,7 +162,7 @@ describe("the x-api-key header", () => {
     }
   });
 
-  it("authenticates its owner, even next to another service's Bearer", async () => {
+  it("authenticates its key, even next to another service's Bearer token", async () => {
     for (const authorization of [undefined, "Bearer sk-theirs", `Basic ${btoa("a:b")}`]) {
       const headers = {
         "x-api-key": other.key,
@@ -174,7 +177,7 @@ describe("the x-api-key header", () => {
   });
 
   it.each(["/v1/balance", "/v1/users", "/v1/none", "/v1/orgs/OTHER"])(
-    "changes nothing if it is empty or another service's, next to our Bearer: %s",
+    "changes nothing if it is empty or another service's, next to our Bearer token: %s",
     async (path) => {
       const target = path.replace("OTHER", other.orgId);
       const plain = await told(await send(target, { key: account.key }));
@@ -185,7 +188,7 @@ describe("the x-api-key header", () => {
     },
   );
 
-  it("never reaches a provider, and the key's owner pays", async () => {
+  it("never reaches a provider, and the key's organization pays", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     const before = [await balanceOf(account.key), await balanceOf(other.key)];
     const body = { model: "mock/chat", messages: [{ role: "user", content: "Hi" }] };
@@ -199,7 +202,7 @@ describe("the x-api-key header", () => {
     expect([mine, theirs < (before[1] ?? 0)]).toEqual([before[0], true]);
   });
 
-  it("opens no operators' endpoint, and blocks none", async () => {
+  it("gives no access to an operators' endpoint, and blocks none", async () => {
     const token = "a".repeat(32);
     for (const secret of [token, account.key]) {
       const headers = { "x-api-key": secret };
@@ -224,8 +227,14 @@ describe("a key or an operator's token in another place", () => {
     ],
     ["as a Basic password", (s) => ["", { headers: { authorization: `Basic ${btoa(`:${s}`)}` } }]],
     ["in Proxy-Authorization", (s) => ["", { headers: { "proxy-authorization": `Bearer ${s}` } }]],
-    ["after another scheme", (s) => ["", { headers: { authorization: `Token ${s}` } }]],
-    ["after two schemes", (s) => ["", { headers: { authorization: `Bearer Bearer ${s}` } }]],
+    [
+      "after another scheme in Authorization",
+      (s) => ["", { headers: { authorization: `Token ${s}` } }],
+    ],
+    [
+      "after two schemes in Authorization",
+      (s) => ["", { headers: { authorization: `Bearer Bearer ${s}` } }],
+    ],
     ["in the body", (secret) => ["", { method: "POST", body: { key: secret, api_key: secret } }]],
   ])("fails with 401: %s", async (_, put) => {
     for (const [path, secret] of [
@@ -238,7 +247,7 @@ describe("a key or an operator's token in another place", () => {
     }
   });
 
-  it("opens no operators' endpoint as a key, and no customers' endpoint as an operator's token", async () => {
+  it("gives no access to operators' endpoints as a key, or to customers' endpoints as an operator's token", async () => {
     expect((await send("/admin/v1/orgs", { key: account.key })).status).toBe(401);
     expect((await send("/v1/keys", { key: "a".repeat(32) })).status).toBe(401);
     expect((await admin("GET", "/orgs")).status).toBe(200);
@@ -248,7 +257,7 @@ describe("a key or an operator's token in another place", () => {
 const models = (headers: Readonly<Record<string, string>>): Promise<Response> =>
   send("/v1/models?callback=alert", { key: account.key, headers });
 
-describe("a request for another representation", () => {
+describe("a request that asks for another representation", () => {
   it.each<readonly [string, Readonly<Record<string, string>>]>([
     ["a range", { range: "bytes=0-9" }],
     ["a cached copy", { "if-none-match": "*", "if-modified-since": new Date().toUTCString() }],

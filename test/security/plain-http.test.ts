@@ -32,7 +32,7 @@ it.each([
   ["POST", "/console/api/login"],
   ["OPTIONS", "/v1/keys"],
   ["GET", "/healthz"],
-])("the Worker returns 400 for %s %s over plain http, without a redirect", async (method, path) => {
+])("the Worker returns 400 for %s %s over plain HTTP, without a redirect", async (method, path) => {
   for (const origin of PUBLIC) {
     const response = await ask(origin, path, method);
     expect([response.status, response.headers.get("location")]).toEqual([400, null]);
@@ -53,6 +53,6 @@ it.each([
   "http://192.168.1.9:8787",
   "http://[fd00::1]:8787",
   "https://eu.test",
-])("the Worker serves %s over plain http", async (origin) => {
+])("the Worker serves %s over plain HTTP", async (origin) => {
   expect((await ask(origin, "/v1/models")).status).toBe(200);
 });

@@ -1,18 +1,18 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { bindingsWith, errorOf, send } from "../contract/client.ts";
 
-/** As `openssl rand -hex 32` writes them. */
+/** Returns a secret in the format of `openssl rand -hex 32`. */
 const random = (): string =>
   Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("hex");
 
-/** A deployment that sells: its secrets are random. */
+/** Returns the secrets of a deployment with a real provider, all random. */
 const strong = (): Record<string, string> => ({
   SANDBOX: "off",
   KEY_SECRETS: `a:${random()},b:${random()}`,
   ADMIN_TOKEN: random(),
   PEER_OUT_US: random(),
   PEER_IN_US: random(),
-  STRIPE_SECRET_KEY: "", // a test key is invalid for a deployment that sells
+  STRIPE_SECRET_KEY: "", // a test key is invalid for a deployment with a real provider
   STRIPE_WEBHOOK_SECRETS: "",
 });
 
@@ -25,7 +25,7 @@ beforeEach(() => {
   vi.spyOn(console, "log").mockImplementation((line: string) => void log.push(line));
 });
 
-/** Long enough, and what examples, tests and people in a hurry write. */
+/** Long secrets that examples, tests and careless people use. */
 const GUESSED = [
   "a".repeat(32),
   "0".repeat(64),
@@ -48,7 +48,7 @@ describe("a deployment with a real provider", () => {
     }
   });
 
-  it("works with random secrets of every alphabet", async () => {
+  it("works with random secrets in every alphabet", async () => {
     expect((await health(strong())).status).toBe(200);
     for (let i = 0; i < 200; i++) expect((await health(strong())).status).toBe(200);
     const bytes = crypto.getRandomValues(new Uint8Array(32));

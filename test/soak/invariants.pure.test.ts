@@ -225,7 +225,7 @@ const RUNS: Readonly<Record<Name, readonly [intact: readonly Run[], broken: read
 };
 
 it.each(Object.keys(RUNS) as Name[])(
-  "the soak test's check of %s accepts valid runs, and rejects each fault",
+  "the soak test's check of %s accepts valid runs, and finds each fault",
   (name) => {
     const [intact, broken] = RUNS[name];
     const judged = (run: Run) => INVARIANTS[name].judge(evidenceOf(run)).broken;
@@ -257,7 +257,7 @@ const unjudged = (drowned: number, leftOut: number) => {
   return verdictsOf(run).filter(({ notJudged }) => notJudged !== undefined);
 };
 
-it("the soak test skips time checks on a machine that lost a fifth of its time, or rejected forged keys late", () => {
+it("the soak test skips time checks on a machine that lost a fifth of its time or rejected forged keys late", () => {
   expect(unjudged(8, 20)).toEqual([]);
   for (const verdicts of [unjudged(9, 0), unjudged(0, 21)]) {
     expect(verdicts.map(({ promise }) => promise)).toEqual([
@@ -270,7 +270,7 @@ it("the soak test skips time checks on a machine that lost a fifth of its time, 
   }
 });
 
-it("the soak test finds errors in the logs of Workers and runtime", () => {
+it("the soak test finds errors in the logs of Workers and of the runtime", () => {
   const log = new Log();
   const lines = [
     '{"event":"request","status":200}',
@@ -283,7 +283,7 @@ it("the soak test finds errors in the logs of Workers and runtime", () => {
   expect(log.mishaps.map(({ message }) => message)).toEqual(lines.slice(1, 3));
 });
 
-it("the soak test plans the same requests and faults for a seed, with every fault in both regions", () => {
+it("the soak test derives the same requests and faults from a seed, with every fault in both regions", () => {
   const plan = { seed: 7, rate: 60, durationMs: 120_000 };
   const requests = [...arrivals(plan)];
   const leaving = requests.filter(({ leave }) => leave !== null);

@@ -23,7 +23,7 @@ afterEach(() => {
   shiftClock(null);
 });
 
-describe("a retry of a request to the wallet whose response was lost", () => {
+describe("a retry of a wallet call whose response was lost", () => {
   it("counts one request and creates one hold, even if the object restarts", async () => {
     const key = await gatedKey({ rpmLimit: 3, balance: 100 });
     const request = holdOf(60);
@@ -85,7 +85,7 @@ describe("a retry of a request to the wallet whose response was lost", () => {
     expect(await standingOf(key)).toMatchObject({ openHolds: 1, held: 60 });
   });
 
-  it("returns the earlier hold after the database is assigned to another wallet, but creates no new one", async () => {
+  it("returns the earlier hold, but creates no new one, after the database is assigned to another wallet", async () => {
     const key = await gatedKey({ balance: 100 });
     const request = holdOf(60);
     valueOf(valueOf(await key.stub.admitAndHold(key.hash, request)).held);
@@ -102,7 +102,7 @@ describe("a retry of a request to the wallet whose response was lost", () => {
     expect(valueOf(await settle(key.stub, request.id, 60))).toMatchObject({ charged: 60 });
   });
 
-  it("leaves a charge in between unchanged, whether the retry is admitted or not", async () => {
+  it("leaves the hold's charge unchanged, whether the retry is admitted or not", async () => {
     const key = await gatedKey({ rpmLimit: 2, balance: 100 });
     const request = holdOf(60);
     valueOf(valueOf(await key.stub.admitAndHold(key.hash, request)).held);
@@ -114,7 +114,7 @@ describe("a retry of a request to the wallet whose response was lost", () => {
   });
 });
 
-describe("a first request that arrives after its retry", () => {
+describe("a first wallet call that arrives after its retry", () => {
   it("leaves the retry's hold unchanged, even if the first request is rejected", async () => {
     const key = await gatedKey({ rpmLimit: 1, balance: 100 });
     const request = holdOf(60);

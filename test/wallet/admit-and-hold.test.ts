@@ -5,7 +5,7 @@ import { burst, evict, gatedKey, inside, MINUTE_MS, standingOf } from "./key-adm
 import type { GatedKey } from "./key-admissions-fixture.ts";
 import { countWrites, differences, failureOf, holdOf, rowsOf, valueOf } from "./wallet-desk.ts";
 
-describe("an admitted request with a hold", () => {
+describe("a request that a wallet admits with a hold", () => {
   it("returns the key's remaining requests per minute and the held amount", async () => {
     const key = await gatedKey({ rpmLimit: 3, balance: 100 });
     const { hash, stub } = key;
@@ -17,7 +17,7 @@ describe("an admitted request with a hold", () => {
     expect(await standingOf(key)).toEqual({ admitted: 1, openHolds: 1, held: 100 });
   });
 
-  it("takes one transaction and two rows, stored before the call returns", async () => {
+  it("needs one transaction and two rows, which are stored before the call returns", async () => {
     const key = await gatedKey({ balance: 100 });
     valueOf(await key.stub.admitAndHold(key.hash, holdOf(1))); // sets the alarm
     const seen = await inside(key, async (wallet, sql, { storage }) => {
@@ -34,7 +34,7 @@ describe("an admitted request with a hold", () => {
     expect(seen).toEqual({ begun: [2, 2], written: 2 });
   });
 
-  it("succeeds, of 200 concurrent ones, exactly as often as balance and rate limit allow", async () => {
+  it("succeeds, out of 200 concurrent ones, exactly as often as balance and rate limit allow", async () => {
     const key = await gatedKey({ rpmLimit: 150, balance: 1000 });
     const answers = await Promise.all(
       Array.from({ length: 200 }, () => key.stub.admitAndHold(key.hash, holdOf(10))),
@@ -46,7 +46,7 @@ describe("an admitted request with a hold", () => {
   });
 });
 
-describe("an admitted request whose hold is rejected", () => {
+describe("a request that a wallet admits without a hold", () => {
   const refusals: [string, (key: GatedKey) => Promise<unknown>, object][] = [
     ["too little money", () => Promise.resolve(), { kind: "balance_too_low" }],
     [
@@ -108,7 +108,7 @@ describe("an admitted request whose hold is rejected", () => {
   });
 });
 
-describe("a request that is not admitted", () => {
+describe("a request that a wallet does not admit", () => {
   it.each([
     ["over its limit", "rate_limited"],
     ["revoked", "invalid_api_key"],

@@ -84,7 +84,7 @@ describe.each(Object.entries(SUITES))("the property test of %s", (suite, guards)
   });
 
   it.each(guards.filter(({ isRare }) => isRare !== true || IS_LONG))(
-    "fails if the source breaks the rule: $guard",
+    "fails if the source breaks this rule: $guard",
     async (broken) => {
       const failure = await failureOf(suite, broken);
       expect(failure).toMatch(broken.breaks);
@@ -95,7 +95,7 @@ describe.each(Object.entries(SUITES))("the property test of %s", (suite, guards)
   );
 });
 
-it("the test of broken rules needs a line of the source that occurs exactly once", () => {
+it("the test of broken rules requires that each changed line occurs exactly once in the source", () => {
   const [one] = RATE;
   const other = { ...one, text: "WINDOW_MS" } as BrokenGuard;
   expect(() => without(other)).toThrow('"not one more than the limit": its text stands');

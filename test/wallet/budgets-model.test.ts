@@ -77,7 +77,7 @@ const script = fc.record({
 });
 type Script = typeof script extends fc.Arbitrary<infer T> ? T : never;
 
-it("a budget's window never exceeds its amount, even if the wallet's memory is lost", async () => {
+it("a budget's spend in a window never exceeds its amount, even if the wallet's memory is lost", async () => {
   const numRuns = effort(20, 600);
   const result = await fc.check(fc.asyncProperty(script, runScript), {
     numRuns,
@@ -204,7 +204,7 @@ function periods(charges: readonly Charge[], window: string): readonly (readonly
   return [...Map.groupBy(charges, ({ day }) => day.slice(0, characters)).values()];
 }
 
-it("a late charge of an ended day is absorbed, because its room may have been granted again", async () => {
+it("a late charge of a day that has ended is absorbed, because its amount may have been granted again", async () => {
   setClock(START);
   const { stub } = await newWallet(1000);
   const list = readBudgets([{ limit_dollars: 0.0001, window: "day" }]);
@@ -229,7 +229,7 @@ async function heldBy(stub: Stub, amount: number) {
   return request;
 }
 
-it("a budget of requests counts a request without an outcome, but not one that is released", async () => {
+it("a budget of requests counts a request without an outcome, but not a released one", async () => {
   setClock(START);
   const { stub } = await newWallet(1000);
   const list = readBudgets([{ limit_requests: 2, window: "total" }]);

@@ -170,14 +170,14 @@ describe("max_concurrent", () => {
     expect(result.failed ? fc.defaultReportMessage(result) : "").toBe("");
   });
 
-  it("lets exactly 5 of 50 concurrent requests run", async () => {
+  it("allows exactly 5 of 50 concurrent requests", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     await limitAll(key, 5);
     const answers = await Promise.all(Array.from({ length: 50 }, () => holdBy(key)));
     expect(answers.filter((one) => one.ok)).toHaveLength(5);
   });
 
-  it("writes no additional row", async () => {
+  it("needs no additional row", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     await limitKey(key, null);
     const rows = (): Promise<number> =>
@@ -196,7 +196,7 @@ describe("max_concurrent", () => {
     expect(await rows()).toBe(without);
   });
 
-  it("ignores holds that a client placed", async () => {
+  it("ignores holds that a client placed directly", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     valueOf(await key.stub.admit(key.hash));
     await key.stub.setKeyTerms(key.hash, { ...NO_TERMS, mayHold: true });
@@ -210,7 +210,7 @@ describe("max_concurrent", () => {
     valueOf(await place());
   });
 
-  it("remains after the wallet is lost and rebuilt", async () => {
+  it("remains enforced after the wallet is lost and rebuilt", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     await limitAll(key, 1);
     valueOf(await key.stub.poke());

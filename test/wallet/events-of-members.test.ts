@@ -7,7 +7,7 @@ import { openAccount } from "../contract/client.ts";
 
 const OTHERS = 5000;
 
-it("a wallet reads a member's events by index, among thousands of other members", async () => {
+it("a wallet reads a member's events through an index, among thousands of other members", async () => {
   const { orgId } = await openAccount();
   await runInDurableObject(env.WALLET.getByName(orgId), (_wallet, { storage: { sql } }) => {
     sql.exec(

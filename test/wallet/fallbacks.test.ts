@@ -123,7 +123,7 @@ const world = fc.record({
 });
 
 describe("a hold for several models", () => {
-  it("covers the first model and every fallback that fits, and returns the same for a retry", async () => {
+  it("covers the first model and every fallback that fits, and is returned unchanged for a retry", async () => {
     /** How often each number of models was kept. */
     const seen = new Map<number, number>();
     const property = fc.asyncProperty(world, async ({ balance, budgets, offers }) => {

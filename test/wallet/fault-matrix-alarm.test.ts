@@ -138,9 +138,9 @@ const CELLS: Cells = {
 
 afterEach(() => setClock(null));
 
-describe("alarm", () => {
+describe("a wallet's alarm during a fault", () => {
   it.each(FAULTS.map((fault) => [fault, WORK["alarm"][fault]] as const))(
-    "alarm x %s: %s",
+    "alarm x %s ends as documented: %s",
     async (fault) => {
       expect(await CELLS[fault]()).toEqual([]);
     },

@@ -88,9 +88,9 @@ const CELLS: Cells = {
 
 afterEach(() => setClock(null));
 
-describe("flush to D1", () => {
+describe("a wallet's flush to D1 during a fault", () => {
   it.each(FAULTS.map((fault) => [fault, WORK["flush to D1"][fault]] as const))(
-    "flush to D1 x %s: %s",
+    "flush to D1 x %s ends as documented: %s",
     async (fault) => {
       expect(await CELLS[fault]()).toEqual([]);
     },

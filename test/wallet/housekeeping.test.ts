@@ -93,7 +93,7 @@ it.each([
   },
 );
 
-it("a wallet publishes the data of a busy organization at most every 90 seconds, and of a quiet organization every 180 seconds", async () => {
+it("a wallet publishes at most every 90 seconds for a busy organization, and every 180 seconds for a quiet one", async () => {
   const busy = { ...QUIET, requestsPerMinute: 70 };
   const { d1Queries, d1RowsWritten } = await countMinutes(6, busy, false);
   const { statements, rowsWritten } = publishWork(QUIET);
@@ -107,7 +107,7 @@ it.each([
   [1, 400],
   [1000, 600],
 ])(
-  "10,000 organizations use under 40 %% of a database with %i requests a minute, below %i rows a second",
+  "10,000 organizations use under 40 %% of a database with %i requests a minute, at most %i rows a second",
   (requestsPerMinute, rowsMax) => {
     const { statements, rowsWritten } = workPerSecond(10_000, { ...QUIET, requestsPerMinute });
     expect(statements).toBeLessThan(400);

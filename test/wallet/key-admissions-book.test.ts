@@ -60,7 +60,7 @@ it("a wallet admits a key that is inserted after it was rejected as unknown", as
   expect(await asked(key)).toBe("admitted");
 });
 
-it("a wallet has no work in progress after it rejects a key, so that the platform can evict it", async () => {
+it("a wallet has no work in progress after it rejects a key, so that the platform can evict the wallet", async () => {
   const key = await neverIssued();
   expect(await asked(key)).toBe("invalid_api_key");
   await evict(key); // waits for open work
@@ -76,7 +76,7 @@ it("a wallet calls the key's object once for concurrent first uses, and never ag
   expect(registers.count("identify")).toBe(1);
 });
 
-it("a wallet applies a limit that changed only in the database after its next publish", async () => {
+it("a wallet applies a limit that was changed only in the database after the wallet's next publish", async () => {
   const key = await gatedKey({ rpmLimit: 5 });
   const { stub, hash } = key;
   expect(await burst(key, 10)).toBe(5);
@@ -158,7 +158,7 @@ async function aWhilePasses(key: GatedKey): Promise<void> {
 }
 
 it.each([false, true])(
-  "a wallet writes a key's last use within three minutes without further requests (evicted meanwhile: %s)",
+  "a wallet writes a key's last use within three minutes even without further requests (evicted meanwhile: %s)",
   async (isEvicted) => {
     const { key, usedAt } = await twiceUsed();
     await eventually(async () => {
@@ -175,7 +175,7 @@ it.each([false, true])(
   },
 );
 
-it("a wallet writes the last use of a key that is revoked right after it", async () => {
+it("a wallet writes the last use of a key that is revoked right afterwards", async () => {
   const { key, usedAt } = await twiceUsed();
   await registerOf(key).revoke(now(env));
   valueOf(await key.stub.revokeKey(key.hash, now(env)));
@@ -184,7 +184,7 @@ it("a wallet writes the last use of a key that is revoked right after it", async
   expect(await asked(key)).toBe("invalid_api_key");
 });
 
-it("a wallet writes a last use that could not be written with its next publish, even after an eviction", async () => {
+it("a wallet writes a last use that could not be written at the next publish, even after an eviction", async () => {
   const { key, usedAt } = await twiceUsed();
   book.broken = true;
   registers.fault = {}; // no other object records it
@@ -209,7 +209,7 @@ it("a wallet admits requests immediately while the database and the key's object
   expect(registers.count("whose")).toBe(1);
 });
 
-it("a wallet treats a key that disappeared from the database as unknown after its next publish", async () => {
+it("a wallet rejects a key that disappeared from the database as unknown after the wallet's next publish", async () => {
   const key = await gatedKey({ rpmLimit: 4 });
   expect(await burst(key, 1)).toBe(1);
   shiftClock(MINUTE_MS + 1000);
@@ -226,7 +226,7 @@ it.each([
   ["gone", {}, "storage_unavailable"],
   ["overloaded", { overloaded: true }, "overloaded"],
 ])(
-  "a wallet returns 503 for a key's first use if the key's object is %s, never 401, and recovers with it",
+  "a wallet returns 503, never 401, for a key's first use while the key's object is %s, and then recovers",
   async (_, fault, kind) => {
     const key = await gatedKey({ balance: 10 });
     registers.fault = fault;

@@ -18,7 +18,7 @@ it("an admission returns the key's identity and remaining requests per minute", 
   });
 });
 
-it("a wallet keeps the rate limit of a key that is no longer in memory because of 2,000 other keys", async () => {
+it("a wallet keeps the rate limit of a key that 2,000 other keys displaced from memory", async () => {
   const key = await gatedKey({ rpmLimit: 3 });
   expect(await burst(key, 2)).toBe(2);
   const kinds = await inside(key, async (wallet, sql) => {

@@ -8,7 +8,7 @@ import { effort } from "../effort.ts";
 
 afterEach(() => shiftClock(null));
 
-it("a wallet enforces limits, holds and revocations in any order of requests, retries, evictions, revocations, limits and time", async () => {
+it("a wallet enforces limits, holds and revocations in any order of requests, retries, evictions and changes", async () => {
   const script = fc.record({ limit, commands: fc.array(command, { maxLength: 40, size: "max" }) });
   const result = await fc.check(
     fc.asyncProperty(script, async (one) => {

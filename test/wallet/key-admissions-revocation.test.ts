@@ -93,7 +93,7 @@ it("a wallet rejects a key that is revoked while it waits for the key's object",
   expect(await asked(key)).toBe("invalid_api_key");
 });
 
-it("a wallet rejects a key that is revoked while it reads the key again", async () => {
+it("a wallet rejects a key that is revoked while the wallet reads the key again", async () => {
   const key = await gatedKey();
   expect(await asked(key)).toBe("admitted");
   shiftClock(MINUTE_MS + 1000);
@@ -120,7 +120,7 @@ it("a wallet admits another key for the first time during a revocation", async (
   expect(registers.count("identify")).toBe(1);
 });
 
-it("a wallet permanently rejects a key that only the database has as revoked, from its next publish", async () => {
+it("a wallet permanently rejects a key from its next publish on if only the database has the revocation", async () => {
   const key = await gatedKey();
   const { booked } = key;
   expect(await asked(key)).toBe("admitted");

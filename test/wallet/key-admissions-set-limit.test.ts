@@ -31,7 +31,7 @@ afterEach(() => {
   shiftClock(null);
 });
 
-it("a wallet stores no new limit for a key that was never used, and gets the limit from the key's object", async () => {
+it("a wallet stores no limit for an unused key, and reads the limit from the key's object later", async () => {
   const key = await gatedKey({ rpmLimit: 60 });
   await setLimit(key, 3);
   expect(await storedKey(key)).toBeNull();
@@ -50,7 +50,7 @@ it("a wallet ignores an outdated limit in a response that the key's object sent 
   expect(registers.count("identify")).toBe(2);
 });
 
-it("a wallet ignores an outdated limit that it was reading during the change", async () => {
+it("a wallet ignores an outdated limit that was being read during the change", async () => {
   const key = await gatedKey({ rpmLimit: 60 });
   expect(await asked(key)).toBe("admitted");
   registers.hold();
@@ -64,7 +64,7 @@ it("a wallet ignores an outdated limit that it was reading during the change", a
   expect(await storedKey(key)).toMatchObject({ rpm_limit: 2 });
 });
 
-it("an operator's change of a limit applies from its response on, whatever is in progress", async () => {
+it("an operator's change of a limit applies once its response is sent, whatever is in progress", async () => {
   const key = await gatedKey({ rpmLimit: 60 });
   const { booked, stub } = key;
   const [begun, may] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];

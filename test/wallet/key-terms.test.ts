@@ -61,7 +61,7 @@ const refusal = async (key: GatedKey, amount: number, more: Partial<HoldRequest>
   failureOf((await ask(key, amount, more)).held);
 
 describe("a key's budget", () => {
-  it("reports an insufficient balance if the balance covers the estimated prompt, but not its upper bound", async () => {
+  it("rejects a request for insufficient balance if the balance covers only the estimated prompt, not its upper bound", async () => {
     const key = await limited({ budgetMicro: micros(1000) }, 6);
     const more = { least: micros(5), sure: micros(8), most: micros(20) };
     expect(await refusal(key, 5, more)).toMatchObject({
@@ -127,7 +127,7 @@ describe("a key's budget", () => {
     },
   );
 
-  it("never resets if it has no period, and rejects even free requests at 0", async () => {
+  it("never resets without a period, and rejects even free requests at 0", async () => {
     const key = await limited({ budgetMicro: micros(100) });
     await spend(key, 100);
     setClock(NOON + 400 * DAY_MS);
@@ -136,7 +136,7 @@ describe("a key's budget", () => {
     expect(await refusal(none, 0)).toMatchObject({ kind: "key_budget_exceeded", budgetMicro: 0 });
   });
 
-  it("counts spend from before it was set, published or not, and can be changed immediately", async () => {
+  it("includes spend from before it was set, published or not, and can be changed immediately", async () => {
     const key = await limited({});
     await spend(key, 30);
     valueOf(await key.stub.poke());
@@ -172,7 +172,7 @@ describe("a key's budget", () => {
     expect(await refusal(key, 1)).toMatchObject({ leftMicro: 0 });
   });
 
-  it("holds for the prompt's upper bound instead of its estimate", async () => {
+  it("requires a hold for the prompt's upper bound instead of its estimate", async () => {
     const key = await limited({ budgetMicro: micros(100) });
     const more = { least: micros(50), sure: micros(101), most: micros(200) };
     expect(await refusal(key, 50, more)).toMatchObject({ requiredMicro: 101 });
@@ -223,7 +223,7 @@ describe("a key's token limit", () => {
     expect(await refusal(key, 1, tokens(1))).toMatchObject({ remaining: 0 });
   });
 
-  it("admits exactly what fits of 200 concurrent requests, and a released hold returns its tokens", async () => {
+  it("admits exactly those of 200 concurrent requests that fit, and returns the tokens of a released hold", async () => {
     const key = await limited({ tpmLimit: 100 });
     const requests = Array.from({ length: 200 }, () => requestOf(key, 1, tokens(7)));
     const answers = await Promise.all(
@@ -238,7 +238,7 @@ describe("a key's token limit", () => {
     expect(valueOf(await key.stub.keyStanding(key.hash)).tokens).toMatchObject({ remaining: 0 });
   });
 
-  it("lowers the default cap, rejects a requested cap, and returns 400 for a request that never fits", async () => {
+  it("lowers the default output cap, rejects a requested cap, and leads to 400 for a request that never fits", async () => {
     const key = await limited({ tpmLimit: 100 });
     expect(await refusal(key, 1, tokens(20, 101))).toEqual({
       kind: "tokens_over_limit",
@@ -272,7 +272,7 @@ describe("a key's other limits", () => {
     expect(await refusal(key, 1, { model: null })).toMatchObject({ kind: "model_not_allowed" });
   });
 
-  it("reject an expired key immediately in every method, by the home region's clock", async () => {
+  it("reject an expired key immediately in every method, by the clock of the home region", async () => {
     const key = await limited({ expiresAt: NOON + 5000 });
     await spend(key, 1);
     setClock(NOON + 5000);
@@ -288,7 +288,7 @@ describe("a key's other limits", () => {
     expect(answers.map(failureOf)).toEqual(answers.map(() => expired));
   });
 
-  it("assign all requests to the key's end user", async () => {
+  it("assign all requests to the key's own end user", async () => {
     const key = await limited({ endUser: "u" });
     const { request, held } = await ask(key, 5);
     valueOf(held);
@@ -302,7 +302,7 @@ describe("a key's other limits", () => {
     expect(valueOf(await key.stub.request(request.id)).externalId).toBe("u");
   });
 
-  it("cause no extra rows per request", async () => {
+  it("need no additional rows per request", async () => {
     const all = { tpmLimit: 1000, budgetMicro: micros(500), budgetPeriod: "day" as const };
     const counts = [];
     for (const terms of [{}, { ...all, allowedModels: ["smart"] }]) {

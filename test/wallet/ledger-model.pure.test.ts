@@ -10,7 +10,7 @@ import { measured } from "../measured.ts";
 const numRuns = effort(2_500, 300_000);
 
 // oxlint-disable-next-line vitest/expect-expect -- fc.assert throws
-it(`the ledger never overspends, double-charges or leaves a hold in ${numRuns} runs of any order (I1-I7, L1-L3)`, () => {
+it(`the ledger never overspends, charges twice or leaves a hold open in ${numRuns} runs of any order (I1-I7, L1-L3)`, () => {
   fc.assert(fc.property(script(40), run), { numRuns, seed: 20261120 });
   measured({ runs: numRuns });
 });

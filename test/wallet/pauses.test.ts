@@ -148,7 +148,7 @@ describe("a pause", () => {
     expect(failureOf(await ask(other, false))).toMatchObject({ scope: "member" });
   });
 
-  it("survives the loss of the wallet, and an ended pause stays ended", async () => {
+  it("survives the loss of the wallet, and stays ended if it had ended", async () => {
     const key = await openKey();
     await pause(key, "key");
     const { pause: ended } = await pause(key, "member");
@@ -178,7 +178,7 @@ describe("a pause", () => {
     expect(valueOf(await key.stub.pauses(null))).toEqual([]);
   });
 
-  it("can get a later end, but not an earlier one", async () => {
+  it("may get a later end, but not an earlier one", async () => {
     const key = await openKey();
     const until = Date.now() + 600_000;
     const first = await pause(key, "key", { until });
@@ -194,7 +194,7 @@ describe("a pause", () => {
     expect((await events(key)).map(([type]) => type)).toEqual(Array(3).fill("pause.created"));
   });
 
-  it("stops requests next to another pause, and only an operator can end it if it is an operator's", async () => {
+  it("applies in addition to other pauses, and can only be ended by an operator if an operator created it", async () => {
     const key = await openKey();
     const { pause: own } = await pause(key, "key");
     const { pause: theirs } = await pause(key, "key", { source: "operator" });
@@ -205,7 +205,7 @@ describe("a pause", () => {
     expect(failureOf(await ask(key, false))).toMatchObject({ pauseId: own.id });
   });
 
-  it("keeps its end user until the pause ends, and stores no name", async () => {
+  it("keeps its end user until it ends, and stores no name", async () => {
     const key = await openKey();
     valueOf(await ask(key, false));
     expect(await pause(key, "end_user")).toMatchObject({ name: "ann" });
@@ -225,21 +225,24 @@ describe("a pause", () => {
     ["the session expires", ["session"], expireSession],
     ["the member is removed", ["member"], ({ stub, booked }) => stub.forgetMember(booked.memberId)],
   ];
-  it.each(ends)("ends with its owner, and can't begin again: %s", async (_, scopes, end) => {
-    const key = await openKey();
-    valueOf(await ask(key));
-    for (const scope of SCOPES) await pause(key, scope);
-    await end(key);
-    const left = valueOf(await key.stub.pauses(null)).map(({ pause: { scope } }) => scope);
-    expect(left.toSorted()).toEqual(SCOPES.filter((one) => !scopes.includes(one)).toSorted());
-    const ended = (await events(key)).filter(([type]) => type === "pause.ended");
-    expect(ended.map(([, { scope, cause }]) => [scope, cause])).toEqual(
-      scopes.map((scope) => [scope, "deleted"]),
-    );
-    if (!scopes.includes("session") || end === expireSession) return;
-    const again = await key.stub.putPause(pauseOf(key, "session"));
-    expect(failureOf(again)).toMatchObject({ kind: "not_found" });
-  });
+  it.each(ends)(
+    "ends with its owner, and can't be created for it again: %s",
+    async (_, scopes, end) => {
+      const key = await openKey();
+      valueOf(await ask(key));
+      for (const scope of SCOPES) await pause(key, scope);
+      await end(key);
+      const left = valueOf(await key.stub.pauses(null)).map(({ pause: { scope } }) => scope);
+      expect(left.toSorted()).toEqual(SCOPES.filter((one) => !scopes.includes(one)).toSorted());
+      const ended = (await events(key)).filter(([type]) => type === "pause.ended");
+      expect(ended.map(([, { scope, cause }]) => [scope, cause])).toEqual(
+        scopes.map((scope) => [scope, "deleted"]),
+      );
+      if (!scopes.includes("session") || end === expireSession) return;
+      const again = await key.stub.putPause(pauseOf(key, "session"));
+      expect(failureOf(again)).toMatchObject({ kind: "not_found" });
+    },
+  );
 
   it("ends with a session that was never used", async () => {
     const key = await openKey();
@@ -251,7 +254,7 @@ describe("a pause", () => {
     expect(valueOf(await key.stub.pauses(null))).toEqual([]);
   });
 
-  it("works for operators and the organization when members have 1,000", async () => {
+  it("may be created by operators and the organization even if members have 1,000", async () => {
     const key = await openKey();
     for (let n = 0; n < 1000; n++) {
       await key.stub.putPause({ ...pauseOf(key, "key"), id: `key_${n}` });
@@ -264,7 +267,7 @@ describe("a pause", () => {
     valueOf(await key.stub.putPause(pauseOf(key, "organization")));
   });
 
-  it("isn't possible for an unknown end user or another owner's session", async () => {
+  it("can't be created for an unknown end user or another owner's session", async () => {
     const key = await openKey();
     for (const scope of ["end_user", "session"] as const) {
       const made = await key.stub.putPause(pauseOf(key, scope));
@@ -276,7 +279,7 @@ describe("a pause", () => {
     expect(failureOf(await key.stub.putPause(theirs))).toMatchObject({ kind: "not_found" });
   });
 
-  it("needs no row per request, paused or not", async () => {
+  it("needs no row per request, whether paused or not", async () => {
     const key = await openKey();
     valueOf(await ask(key, false));
     const { keyId } = key.booked;

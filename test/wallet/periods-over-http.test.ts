@@ -54,7 +54,7 @@ async function costOfDay({ orgId }: Account, ms: number): Promise<number> {
 }
 
 describe.each(MIDNIGHTS)("the midnight after %s", (_day, midnight, sameMonth) => {
-  it("counts a request from 23:59:59.999, settled at 00:00:05, in the old day and month", async () => {
+  it("counts a request from 23:59:59.999 that is settled at 00:00:05 in the old day and month", async () => {
     const gate = Promise.withResolvers<null>();
     const reached = Promise.withResolvers<null>();
     const { calls } = mockUpstream(async () => {
@@ -111,7 +111,7 @@ describe.each([
   ["30 seconds", 30_000],
   ["an hour", 3_600_000],
 ])("a clock that steps back %s over the new year", (_by, back) => {
-  it("starts no second day, and counts every charge once", async () => {
+  it("starts no second day, and leads to each charge being counted once", async () => {
     const newYear = Date.UTC(2032, 0, 1);
     mockUpstream(() => upstreamCompletion());
     stopClockAt(newYear - back);

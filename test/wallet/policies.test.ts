@@ -50,7 +50,7 @@ async function set(key: GatedKey, owner: string, policy: Policy | null): Promise
   else valueOf(await key.stub.setMemberLimits(owner, { policy, actor: SYSTEM }));
 }
 
-describe("a policy", () => {
+describe("a policy on models and providers", () => {
   it.each([0, 1, 2])("applies immediately and after a restart: owner %i", async (at) => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     const owner = owners(key)[at] ?? "";
@@ -74,7 +74,7 @@ describe("a policy", () => {
     expect(valueOf(await ask(key))).toMatchObject({ granted: 900, routes: [0, 1, 2] });
   });
 
-  it("prevents that a budget reserves an amount for an excluded model", async () => {
+  it("prevents a budget from reserving an amount for an excluded model", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     const [one] = CANDIDATES;
     const other = { ...candidate("cheap", 100), sent: "other", model: "other/two" };
@@ -111,7 +111,7 @@ describe("a policy", () => {
     expect(valueOf(await key.stub.hold(peer, key.hash))).toMatchObject({ routes: [0, 1, 2] });
   });
 
-  it("limits the routes of a retry, which gets its earlier hold", async () => {
+  it("limits the routes of a retry, which returns its earlier hold", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     await set(key, "organization", { ...ALL, allowed_providers: ["cheap", "dear"] });
     const request = requestOf(key);
@@ -123,7 +123,7 @@ describe("a policy", () => {
     expect(valueOf(await key.stub.balance())).toMatchObject({ openHolds: 1, heldMicro: 400 });
   });
 
-  it("isn't visible to a session", async () => {
+  it("doesn't appear to sessions", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     const { madeAt } = valueOf(await key.stub.keyStanding(key.hash));
     await set(key, "organization", { ...ALL, allowed_providers: [] });
@@ -160,7 +160,7 @@ describe("a policy", () => {
     expect(valueOf(await ask(key))).toMatchObject({ granted: 100, routes: [0] });
   });
 
-  it("needs no row for a request", async () => {
+  it("needs no row per request", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     const rows = (request: HoldRequest) =>
       inside(key, (wallet, _sql, { storage }) =>

@@ -42,7 +42,7 @@ async function pauseOwner({ booked, stub }: GatedKey, scope: BudgetScope, stopRu
   return valueOf(await stub.putPause({ ...pause, scope, id: ids[scope], stopRunning }));
 }
 
-describe("a running request", () => {
+describe("a request that is in progress", () => {
   it.each(["organization", "member", "key", "session", "end_user"] as const)(
     "stops only for a pause with stop_running: %s",
     async (scope) => {
@@ -65,7 +65,7 @@ describe("a running request", () => {
     expect(await stops()).toEqual([{ id, failure: ENDED }]);
   });
 
-  it("stops when its session ends, but not when another one does", async () => {
+  it("stops when its session ends, but not when another session does", async () => {
     const { key, id, session, stops } = await running();
     const owner = { keyId: null, memberId: null };
     const end = async (one: string) =>
@@ -82,7 +82,7 @@ describe("a running request", () => {
     expect(await stops()).toEqual([{ id, failure: ENDED }]);
   });
 
-  it("continues after the expiry of its session, and is watched without a written row", async () => {
+  it("continues after its session expires, and is watched without a written row", async () => {
     const { key, id, session } = await running();
     const over = { ...session, expiresAt: Date.now() - 1 };
     const called = { keyHash: key.hash, shown: { session: over } };

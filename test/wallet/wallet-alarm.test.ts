@@ -17,7 +17,7 @@ import {
 afterEach(() => setClock(null));
 
 describe("a wallet's alarm", () => {
-  it("starts at the first change, and again when the object restarts without an alarm", async () => {
+  it("starts at the first change, and again if the object restarts without an alarm", async () => {
     const { stub, orgId } = await newWallet(100);
     const armed = () =>
       runInDurableObject(stub, (_wallet: Wallet, state) => state.storage.getAlarm());
@@ -47,7 +47,7 @@ describe("a wallet's alarm", () => {
     expect((await database.rows())["end_users"]).toMatchObject([{ daily_spend_micro: 15 }]);
   });
 
-  it("publishes with a few rows, however many requests came before", async () => {
+  it("publishes with only a few rows, however many requests came before", async () => {
     const { stub } = await newWallet(1000);
     await pay(stub, 1, "u");
     valueOf(await stub.poke());
@@ -64,7 +64,7 @@ describe("a wallet's alarm", () => {
     expect(rows - 40).toBeLessThanOrEqual(10);
   });
 
-  it("starts once for many changes at a time, and once more after the publish", async () => {
+  it("starts once for many concurrent changes, and once more after the publish", async () => {
     const { stub } = await newWallet(1000);
     valueOf(await stub.poke());
     let clock = Date.now() + 61_000;
@@ -107,7 +107,7 @@ describe("a wallet's alarm", () => {
     });
   });
 
-  it("publishes holds made after the clock stepped back, and releases them on time", async () => {
+  it("publishes holds created after the clock stepped back, and releases them on time", async () => {
     const start = Date.UTC(2031, 6, 2, 12);
     setClock(start);
     const { stub } = await newWallet(100);
@@ -130,7 +130,7 @@ describe("a wallet's alarm", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("loses no change when the object is stopped while D1 processes its batch", async () => {
+  it("loses no change if the object is stopped while D1 runs its batch", async () => {
     const { stub, orgId } = await newWallet(100);
     const request = holdOf(30, { externalId: "u" });
     await pay(stub, 10, "u");

@@ -10,7 +10,7 @@ afterEach(() => setClock(null));
 
 const DAY = 86_400_000;
 
-describe("an alert", () => {
+describe("an alert of a wallet", () => {
   it("occurs once per quota, period and limit for concurrent charges", async () => {
     const { stub } = await newWallet(1000);
     valueOf(await stub.putEndUser("u", { dailyQuotaMicro: micros(100) }));
@@ -103,8 +103,8 @@ describe("an alert", () => {
   });
 });
 
-describe("old alerts", () => {
-  it("disappear after 90 days, beyond the newest 10,000 in the wallet, and beyond the newest 1,000 in the database", async () => {
+describe("old alerts of a wallet", () => {
+  it("expire after 90 days, beyond the newest 10,000 in the wallet, and beyond the newest 1,000 in the database", async () => {
     const { stub, orgId } = await newWallet(1000);
     await pay(stub, 1);
     valueOf(await stub.poke());
@@ -132,7 +132,7 @@ describe("old alerts", () => {
     expect(await inBook(orgId)).toBe(0);
   });
 
-  it("appear in the log when they are deleted, without the end user's name", async () => {
+  it("appear in the log when they expire, without the end user's name", async () => {
     const { stub } = await newWallet(1000);
     const logged = vi.spyOn(console, "warn").mockReturnValue(undefined);
     const { endUser } = valueOf(

@@ -134,7 +134,7 @@ describe("the wallet's rows in the database", () => {
     expect(valueOf(await stub.poke()).isUnpublished).toBe(false);
   });
 
-  it("can be out of date without blocking holds and charges while the database is down", async () => {
+  it("may be out of date while the database is down, without blocking holds and charges", async () => {
     const { stub, orgId } = await newWallet(1000);
     const database = new FaultyDatabase(orgId);
     await database.install(stub);
@@ -154,7 +154,7 @@ describe("the wallet's rows in the database", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("stay unchanged if they belong to another wallet, whose holds fail until this is corrected", async () => {
+  it("stay unchanged if they belong to another wallet, which rejects holds until this is corrected", async () => {
     const { stub, orgId } = await newWallet(100);
     const request = holdOf(10);
     valueOf(await stub.hold(request));
@@ -175,7 +175,7 @@ describe("the wallet's rows in the database", () => {
     expect(valueOf(await stub.hold(holdOf(1))).granted).toBe(1);
   });
 
-  it("prevent holds if they are newer than the wallet, which was restored to an earlier time", async () => {
+  it("make the wallet reject holds if they are newer than the wallet, which was restored to an earlier time", async () => {
     const { stub, orgId } = await newWallet(100);
     valueOf(await stub.poke());
     await env.DB.prepare("UPDATE balances SET seq = seq + 50 WHERE org_id = ?").bind(orgId).run();

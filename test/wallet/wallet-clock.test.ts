@@ -56,7 +56,7 @@ const BETWEEN: readonly (readonly [string, (stub: Stub) => Promise<unknown>])[] 
 describe.each(BETWEEN)(
   "a wallet whose clock was a day ahead and was corrected, %s",
   (_how, pause) => {
-    it("releases a hold from the wrong time, and a later one, on schedule", async () => {
+    it("releases a hold from the wrong time, and a later hold, on schedule", async () => {
       setClock(NOON);
       const { stub, orgId } = await newWallet(1000);
       setClock(NOON + DAY);
@@ -76,7 +76,7 @@ describe.each(BETWEEN)(
       expect(await differences(stub)).toEqual([]);
     });
 
-    it("counts in its rate limit the requests admitted at the wrong time and before", async () => {
+    it("counts requests admitted at the wrong time and before in its rate limit", async () => {
       const began = performance.now();
       setClock(NOON);
       const { stub } = await newWallet(1000);
@@ -148,7 +148,7 @@ describe.each(BETWEEN)(
       expect(await differences(stub)).toEqual([]);
     });
 
-    it("publishes its data after the usual time, with one alarm", async () => {
+    it("publishes its data after the usual interval, with one alarm", async () => {
       setClock(NOON);
       const { stub, orgId } = await newWallet(1000);
       valueOf(await stub.poke());
@@ -174,7 +174,7 @@ describe.each(BETWEEN)(
   },
 );
 
-it("a wallet deletes free requests on schedule that were made after the clock was ten days ahead", async () => {
+it("a wallet deletes free requests on schedule, even if they were made after the clock was ten days ahead", async () => {
   setClock(NOON);
   const { stub } = await newWallet(1000);
   await pay(stub, 1);

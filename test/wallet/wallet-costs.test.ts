@@ -124,7 +124,7 @@ it("a wallet reads an older release's receipt unchanged, and writes it again unc
   expect([soldOf(again), receiptDetailText(again)]).toEqual([OLD.sold, OLD.detail]);
 });
 
-it("a wallet returns an older release's row as a receipt with an unknown provider cost", async () => {
+it("a wallet returns a row of an older release as a receipt with an unknown provider cost", async () => {
   const { stub } = await newWallet(1_000_000);
   await pay(stub, 10);
   const id = await paid(stub, { ...GENERATION, bought: GENERATION.price });

@@ -41,8 +41,8 @@ async function newQuotaWallet() {
   return wallet;
 }
 
-describe("a deleted end user that is created again", () => {
-  it("gets its earlier spend and only the rest of its quota when a request creates it", async () => {
+describe("a deleted end user who is created again", () => {
+  it("keeps the earlier spend and only the rest of the quota if a request creates the end user", async () => {
     const { stub } = await newQuotaWallet();
     await pay(stub, 70);
     await pay(stub, 70, "u");
@@ -63,7 +63,7 @@ describe("a deleted end user that is created again", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("gets default limits, a new ID, its earlier spend and its quota alert when it is created explicitly", async () => {
+  it("gets default limits, a new ID, the earlier spend and the quota alert if created explicitly", async () => {
     const { stub } = await newQuotaWallet();
     const limits = { dailyQuotaMicro: micros(500), alertThreshold: 0.5 };
     const first = valueOf(await stub.putEndUser("u", limits)).endUser;
@@ -95,7 +95,7 @@ describe("a deleted end user that is created again", () => {
     [false, true],
     [true, true],
   ])(
-    "keeps its open holds and their charges (evicted while deleted: %s, after it: %s)",
+    "keeps open holds and their charges (evicted while deleted: %s, after it: %s)",
     async (evictAway, evictAfter) => {
       const { stub } = await newQuotaWallet();
       const who = { externalId: "u" };
@@ -125,7 +125,7 @@ describe("a deleted end user that is created again", () => {
     },
   );
 
-  it("keeps its earlier spend after several deletions, published in between or not", async () => {
+  it("keeps the earlier spend after several deletions, published in between or not", async () => {
     const { stub, orgId } = await newQuotaWallet();
     const open = holdOf(15, { externalId: "u" });
     valueOf(await stub.hold(open));
@@ -177,8 +177,8 @@ describe("a deleted end user that is created again", () => {
   });
 });
 
-describe("a deleted end user", () => {
-  it("appears in no response or database row, and is stored by a hash", async () => {
+describe("the data of a deleted end user", () => {
+  it("appears in no response or database row, and remains only under a hash", async () => {
     const { stub, orgId } = await newQuotaWallet();
     await pay(stub, 10, "u");
     valueOf(await stub.poke());
@@ -209,7 +209,7 @@ describe("a deleted end user", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("disappears by an alarm after the end of its month, and not earlier", async () => {
+  it("expires by an alarm after the end of the month, and not earlier", async () => {
     const { stub } = await newQuotaWallet();
     await pay(stub, 10, "v");
     valueOf(await stub.deleteEndUser("v"));
@@ -230,7 +230,7 @@ describe("a deleted end user", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("disappears by an alarm at the end of its month even if nothing else is due", async () => {
+  it("expires by an alarm at the end of the month even if nothing else is due", async () => {
     const { stub } = await newQuotaWallet();
     valueOf(await stub.putEndUser("u", {}));
     valueOf(await stub.deleteEndUser("u"));
@@ -244,7 +244,7 @@ describe("a deleted end user", () => {
     expect(Math.abs(left - (NEXT_MONTH - NOON))).toBeLessThan(HOUR_MS);
   });
 
-  it("doesn't count toward the 100,000 end users; beyond 100,000 deleted ones the oldest are removed", async () => {
+  it("doesn't count toward the 100,000 end users, and is deleted, oldest first, beyond 100,000 deleted ones", async () => {
     const { stub } = await newQuotaWallet();
     await pay(stub, 10, "oldest");
     await pay(stub, 20, "u");

@@ -17,8 +17,8 @@ import {
 
 afterEach(() => setClock(null));
 
-describe("a hold", () => {
-  it("succeeds exactly 100 times of 200 if the balance covers 100", async () => {
+describe("a wallet's hold", () => {
+  it("succeeds exactly 100 times out of 200 if the balance covers 100", async () => {
     const { stub } = await newWallet(1000);
     const answers = await Promise.all(Array.from({ length: 200 }, () => stub.hold(holdOf(10))));
     expect(answers.filter((answer) => answer.ok)).toHaveLength(100);
@@ -30,7 +30,7 @@ describe("a hold", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("reports available and required credits if one micro-credit is missing, and succeeds if it fits exactly", async () => {
+  it("fails with available and required credits if one micro-credit is missing, and succeeds if it fits exactly", async () => {
     const { stub } = await newWallet(9);
     expect(failureOf(await stub.hold(holdOf(10)))).toEqual({
       kind: "balance_too_low",
@@ -51,12 +51,12 @@ describe("a hold", () => {
     expect(valueOf(await stub.hold(holdOf(0))).granted).toBe(0);
   });
 
-  it("gets the affordable amount between minimum and maximum", async () => {
+  it("shrinks to the affordable amount between minimum and maximum", async () => {
     const { stub } = await newWallet(50);
     expect(valueOf(await stub.hold(holdOf(10, { most: micros(80) }))).granted).toBe(50);
   });
 
-  it("gets half of the available credits if the request has no cap, and at least its minimum", async () => {
+  it("equals half of the available credits if the request has no cap, but at least its minimum", async () => {
     const { stub } = await newWallet(1000);
     const open = { most: micros(800), hasCap: false };
     const granted = [];
@@ -67,7 +67,7 @@ describe("a hold", () => {
     expect(failureOf(await stub.hold(holdOf(1, open)))).toMatchObject({ onlyHolds: true });
   });
 
-  it("counts once if the call is repeated, and throws without a change if it is repeated with another amount", async () => {
+  it("counts once if the call is repeated, and throws without a change if the amount differs", async () => {
     const { stub } = await newWallet(100);
     const request = holdOf(60);
     expect(valueOf(await stub.hold(request)).granted).toBe(60);
@@ -80,7 +80,7 @@ describe("a hold", () => {
     expect(valueOf(await stub.balance()).heldMicro).toBe(60);
   });
 
-  it("stays rejected for another region after a top-up, but can succeed in the home region", async () => {
+  it("stays rejected for another region after a top-up, but may be created in the home region", async () => {
     const { stub } = await newWallet(5);
     const [peer, home] = [holdOf(10, { peer: true }), holdOf(10)];
     const first = failureOf(await stub.hold(peer));
@@ -105,7 +105,7 @@ describe("a hold", () => {
     ]);
   });
 
-  it("throws for NaN, a fraction or a negative amount, and stores nothing", async () => {
+  it("throws for NaN, a fraction or a negative amount, and isn't stored", async () => {
     const { stub } = await newWallet(100);
     for (const amount of [Number.NaN, 0.5, -1, 2 ** 53]) {
       await runInDurableObject(stub, async (wallet: Wallet) => {

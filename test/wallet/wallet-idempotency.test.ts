@@ -46,7 +46,7 @@ async function refusal(stub: Stub, request = named()): Promise<unknown> {
 }
 
 describe("an Idempotency-Key", () => {
-  it("returns 409 while its hold is open and a replay afterwards, and rejects another body", async () => {
+  it("returns 409 while its hold is open, a replay afterwards, and an error for another body", async () => {
     const { stub } = await newWallet(1000);
     const first = named();
     valueOf(await stub.hold(first));
@@ -65,7 +65,7 @@ describe("an Idempotency-Key", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("counts as used after a charge of zero too", async () => {
+  it("counts as used even after a charge of zero", async () => {
     const { stub } = await newWallet(1000);
     const first = named();
     valueOf(await stub.hold(first));
@@ -73,7 +73,7 @@ describe("an Idempotency-Key", () => {
     expect(await refusal(stub)).toEqual(replayOf(first.id));
   });
 
-  it("doesn't reject a retry of its own hold", async () => {
+  it("doesn't prevent a retry of its own hold", async () => {
     const { stub } = await newWallet(1000);
     const first = named();
     expect(valueOf(await stub.hold(first)).granted).toBe(10);
@@ -83,7 +83,7 @@ describe("an Idempotency-Key", () => {
     expect(valueOf(await stub.balance())).toMatchObject({ creditsMicro: 990, heldMicro: 0 });
   });
 
-  it("can be used again after its hold is released, even for another body, and ignores a late duplicate", async () => {
+  it("may be used again after its hold is released, even for another body, and ignores a late duplicate", async () => {
     const { stub } = await newWallet(1000);
     const first = named();
     valueOf(await stub.hold(first));
@@ -97,7 +97,7 @@ describe("an Idempotency-Key", () => {
     expect(await rowsOf(stub, "SELECT count(*) AS n FROM idempotency_keys")).toEqual([{ n: 1 }]);
   });
 
-  it("can be used after a rejected hold, or after a release that arrived before its hold", async () => {
+  it("may be used after a rejected hold, or after a release that arrived before its hold", async () => {
     const { stub } = await newWallet(5);
     expect(await refusal(stub)).toMatchObject({ kind: "balance_too_low" });
     const overtaken = named();
@@ -107,7 +107,7 @@ describe("an Idempotency-Key", () => {
     expect(valueOf(await stub.hold({ ...named("2"), least: micros(1) })).granted).toBe(5);
   });
 
-  it("can be used again after its hold expired, which prevents the late charge of the first request", async () => {
+  it("may be used again after its hold expired, which prevents the late charge of the first request", async () => {
     const { stub } = await newWallet(1000);
     setClock(LATE);
     const lost = named();
@@ -122,7 +122,7 @@ describe("an Idempotency-Key", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("can be used again for another body after its hold expired, and both requests are charged", async () => {
+  it("may be used again for another body after its hold expired, and both requests are charged", async () => {
     const { stub } = await newWallet(1000);
     setClock(LATE);
     const lost = named();
@@ -138,7 +138,7 @@ describe("an Idempotency-Key", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("counts as used if an expired request is charged late, unless another request has used it in the meantime", async () => {
+  it("counts as used if an expired request is charged late, unless another request used it in the meantime", async () => {
     const { stub } = await newWallet(15);
     setClock(LATE);
     const lost = named();
@@ -181,7 +181,7 @@ describe("an Idempotency-Key", () => {
     expect(await refusal(stub)).toEqual({ kind: "organization_suspended" });
   });
 
-  it("returns 409 to a rejected request from another region even after a release, but not to a new request", async () => {
+  it("returns 409 to another region's rejected request even after a release, but not to a new request", async () => {
     const { stub } = await newWallet(1000);
     const home = named();
     valueOf(await stub.hold(home));
@@ -193,7 +193,7 @@ describe("an Idempotency-Key", () => {
     expect(await refusal(stub, named("1", { peer: true }))).toEqual(replayOf(again));
   });
 
-  it("counts for a day if it was used while the clock was days ahead, with the newest request", async () => {
+  it("lasts for a day, with the newest request, if it was used while the clock was days ahead", async () => {
     const { stub } = await newWallet(1000);
     setClock(LATE);
     await paid(stub);
@@ -213,7 +213,7 @@ describe("an Idempotency-Key", () => {
 });
 
 describe("the table of Idempotency-Keys", () => {
-  it("gets one row per request with an Idempotency-Key, and none without", async () => {
+  it("gets one row per request with an Idempotency-Key, and no row for other requests", async () => {
     const { stub } = await newWallet(1000);
     const written = (make: () => HoldRequest): Promise<number> =>
       runInDurableObject(stub, (wallet: Wallet, state) =>

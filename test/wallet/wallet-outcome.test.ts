@@ -20,7 +20,7 @@ afterEach(() => setClock(null));
 const MINUTE = 60_000;
 
 describe("the outcome of a hold", () => {
-  it("releases the rest of the hold if the cost is below the held amount, or the whole hold if the cost is zero", async () => {
+  it("releases the rest of the hold if the cost is lower, or the whole hold if the cost is zero", async () => {
     const { stub } = await newWallet(100);
     const [one, two] = [holdOf(100), holdOf(60)];
     valueOf(await stub.hold(one));
@@ -50,7 +50,7 @@ describe("the outcome of a hold", () => {
     expect(valueOf(await settle(stub, one.id, 90))).toMatchObject({ charged: 50, shortfall: 40 });
   });
 
-  it("charges at most the hold for an outcome of another region, and records the shortfall", async () => {
+  it("charges at most the hold if it comes from another region, and records the shortfall", async () => {
     const { stub } = await newWallet(100);
     const [one, late] = [holdOf(20), holdOf(30)];
     valueOf(await stub.hold(one));
@@ -64,7 +64,7 @@ describe("the outcome of a hold", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("keeps the cost that we absorb in the margin, until its day is deleted", async () => {
+  it("keeps an absorbed cost in the margin until its day is deleted", async () => {
     const { stub } = await newWallet(100);
     const [one, twice] = [holdOf(20), holdOf(20)];
     const absorbed = {
@@ -95,7 +95,7 @@ describe("the outcome of a hold", () => {
     expect(valueOf(await stub.balance())).toMatchObject({ creditsMicro: 100, openHolds: 0 });
   });
 
-  it("writes one ledger row if it is delivered five times, even after an eviction", async () => {
+  it("writes one ledger row even if delivered five times and after an eviction", async () => {
     const { stub } = await newWallet(100);
     const request = holdOf(30);
     valueOf(await stub.hold(request));
@@ -107,7 +107,7 @@ describe("the outcome of a hold", () => {
     expect(valueOf(await stub.void(request.id))).toEqual({ kind: "settled", charged: 10 });
   });
 
-  it("charges nothing for an unknown ID; a release that arrives first rejects its hold", async () => {
+  it("charges nothing for an unknown ID, and rejects a hold that arrives after its release", async () => {
     const { stub } = await newWallet(100);
     const request = holdOf(30);
     expect(valueOf(await settle(stub, request.id, 10))).toEqual({ kind: "unknown" });
@@ -157,8 +157,8 @@ describe("the outcome of a hold", () => {
   });
 });
 
-describe("a credit", () => {
-  it("counts once per reference with the same response, and conflicts with another amount", async () => {
+describe("a credit in a wallet", () => {
+  it("counts once per reference with the same response, and is rejected for another amount", async () => {
     const { stub } = await newWallet();
     const first = valueOf(await credit(stub, 100, "payment 1"));
     await pay(stub, 40);
@@ -183,7 +183,7 @@ describe("a credit", () => {
     expect(valueOf(await credit(stub, -10)).creditsMicro).toBe(50);
   });
 
-  it("fails if the balance would exceed 2^53, and changes nothing", async () => {
+  it("fails without a change if the balance would exceed 2^53", async () => {
     const { stub } = await newWallet(Number.MAX_SAFE_INTEGER);
     expect(failureOf(await credit(stub, 1))).toMatchObject({ kind: "invalid_request" });
     expect(valueOf(await stub.balance()).creditsMicro).toBe(Number.MAX_SAFE_INTEGER);

@@ -35,7 +35,7 @@ function holdFor(stub: Stub, amount: number, externalId = "u") {
 }
 
 describe("an end user's quota", () => {
-  it("admits exactly what fits to the micro-credit", async () => {
+  it("admits exactly the requests that fit, to the micro-credit", async () => {
     const { stub } = await newWallet(1000);
     valueOf(await quota(stub, "u", 100, null));
     await pay(stub, 99, "u");
@@ -86,7 +86,7 @@ describe("an end user's quota", () => {
     expect(valueOf(await stub.listEndUsers(10, 0)).total).toBe(1);
   });
 
-  it("rejects by day or month, and reports the month if both are exceeded", async () => {
+  it("rejects requests by day or month, and reports the month if both are exceeded", async () => {
     const { stub } = await newWallet(1000);
     valueOf(await quota(stub, "day", 10, 100));
     valueOf(await quota(stub, "month", 100, 10));
@@ -121,7 +121,7 @@ describe("an end user's quota", () => {
     expect(failureOf(await holdFor(stub, 0))).toMatchObject({ period: "month" });
   });
 
-  it("rejects a negative, invalid or too large value and keeps the stored one", async () => {
+  it("keeps its stored value if a negative, invalid or too large value is set", async () => {
     const { stub } = await newWallet();
     valueOf(await quota(stub, "u", 10, 20));
     for (const bad of [-1, Number.NaN, 1e308, "5", 0.5]) {
@@ -148,7 +148,7 @@ describe("an end user's quota", () => {
     ["29 February", Date.UTC(2032, 2, 1), false],
     ["28 February of a leap year", Date.UTC(2032, 1, 29), true],
   ])(
-    "counts a request over the end of %s on the day of its admission",
+    "includes a request over the end of %s on the day of its admission",
     async (_end, at, sameMonth) => {
       setClock(at - BEFORE_MIDNIGHT);
       const { stub } = await newWallet(1000);
@@ -168,7 +168,7 @@ describe("an end user's quota", () => {
     },
   );
 
-  it("stays used up when the clock steps back over midnight", async () => {
+  it("stays used up if the clock steps back over midnight", async () => {
     const midnight = Date.UTC(2031, 6, 2);
     setClock(midnight + 1000);
     const { stub } = await newWallet(1000);
@@ -184,7 +184,7 @@ describe("an end user's quota", () => {
 });
 
 describe("an end user", () => {
-  it("pays for its open requests if it is deleted; a new one of that name has a new ID and the spend", async () => {
+  it("pays for open requests if deleted, and a new end user with the same ID inherits the spend", async () => {
     const { stub } = await newWallet(100);
     const request = holdOf(30, { externalId: "u" });
     valueOf(await stub.hold(request));
@@ -201,7 +201,7 @@ describe("an end user", () => {
     expect(valueOf(await stub.balance()).creditsMicro).toBe(75);
   });
 
-  it("keeps its ID, creation time and omitted fields if it is put again", async () => {
+  it("keeps ID, creation time and omitted fields if put again", async () => {
     const { stub } = await newWallet();
     const made = valueOf(await quota(stub, "u", 10, 20)).endUser;
     const again = valueOf(await stub.putEndUser("u", { dailyQuotaMicro: micros(11) }));
@@ -219,7 +219,7 @@ describe("an end user", () => {
     ["257 bytes", `a${"é".repeat(128)}`, false],
     ["256 bytes", "é".repeat(128), true],
     ["spaces and a slash", " a/b ", true],
-  ])("can have this ID, or else is rejected: %s, %j: %s", async (_what, name, isGood) => {
+  ])("requires a valid ID: %s, %j: %s", async (_what, name, isGood) => {
     const { stub } = await newWallet();
     const answer = await stub.putEndUser(name, {});
     const { kind, param } = (failureOf(answer) ?? {}) as { kind?: string; param?: string };
@@ -238,7 +238,7 @@ describe("an end user", () => {
     expect([page.endUsers.map((user) => user.externalId), page.total]).toEqual([["a", "b"], 3]);
   });
 
-  it("can't be created beyond 100,000, but existing ones still work", async () => {
+  it("can't be created beyond 100,000, while existing ones still work", async () => {
     const { stub } = await newWallet(100);
     valueOf(await holdFor(stub, 1, "first"));
     await runInDurableObject(stub, (_wallet: Wallet, state) => {

@@ -126,7 +126,7 @@ it("a wallet restored to an earlier time never publishes over its newer database
   expect(await differences(stub)).toEqual([]);
 });
 
-it.each(["the book's own id", "another id"])(
+it.each(["the database has the same ID", "the database has another ID"])(
   "a rebuilt wallet keeps the end user of open holds: %s",
   async (which) => {
     const { stub, orgId } = await newInBook();
@@ -136,7 +136,8 @@ it.each(["the book's own id", "another id"])(
     const request = holdOf(70, { externalId: "ann" });
     valueOf(await stub.hold(request));
     await update("balances SET epoch = 'other'", orgId);
-    if (which === "another id") await update("end_users SET id = 'usr_of_the_book'", orgId);
+    const hasAnotherId = which === "the database has another ID";
+    if (hasAnotherId) await update("end_users SET id = 'usr_of_the_book'", orgId);
     valueOf(await stub.poke()); // detects another wallet's database rows
     valueOf(await stub.rebuild(orgId));
     valueOf(await settle(stub, request.id, 60));
@@ -194,7 +195,7 @@ describe("a rebuild of a lost wallet with many end users", () => {
     return { stub, orgId };
   }
 
-  it("restores all of them and their alerts for two concurrent calls", async () => {
+  it("restores all end users and their alerts for two concurrent calls", async () => {
     const { stub, orgId } = await lostWithMany();
     const [first, again] = await runInDurableObject(stub, (wallet: Wallet) =>
       Promise.all([wallet.rebuild(orgId), wallet.rebuild(orgId)]),
@@ -210,7 +211,7 @@ describe("a rebuild of a lost wallet with many end users", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("returns 503 until all are adopted; an invalid row prevents the rebuild", async () => {
+  it("returns 503 until all end users are adopted, and fails for an invalid row", async () => {
     const { stub, orgId } = await lostWithMany();
     await update("end_users SET monthly_spend_micro = -monthly_spend_micro - 1", orgId);
     await runInDurableObject(stub, async (wallet: Wallet) => {

@@ -117,7 +117,7 @@ const INJECTED: readonly (readonly [what: string, statement: string, found: obje
     { what: "held", expected: 71, found: 70 },
   ],
   [
-    "the balance that a start would begin with",
+    "the balance of the last checkpoint",
     "UPDATE checkpoints SET balance = balance + 1",
     { what: "balance", expected: 851, found: 850 },
   ],
@@ -277,7 +277,7 @@ async function inSlices(stub: Stub, rowsMax: number, meanwhile: (turn: number) =
   }
 }
 
-it("a reconciliation in slices, with changes in between, finds the same as one in a single pass", async () => {
+it("a reconciliation in slices with changes in between finds the same differences as one in a single pass", async () => {
   const all = [MEANWHILE, RESTARTS].flatMap((some) => Object.keys(some));
   const meanwhile = fc
     .array(fc.constantFrom(...all), { minLength: 5, maxLength: 40 })

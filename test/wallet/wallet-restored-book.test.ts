@@ -10,7 +10,7 @@ const START = Date.UTC(2037, 8, 30, 12);
 const DAY = 86_400_000;
 
 it.each([false, true])(
-  "a restored database matches the ledger after the wallet's next publish, evicted: %s",
+  "a restored database matches the ledger after the wallet's next publish (evicted: %s)",
   async (evicted) => {
     setClock(START);
     const { stub, orgId } = await newWallet(1000);

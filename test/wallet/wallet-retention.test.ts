@@ -26,7 +26,7 @@ async function alarmAt(stub: Stub, ms: number): Promise<void> {
   await runAlarm(stub);
 }
 
-it("a rollup replaces old ledger rows by one with the same sums and usage, and keeps credits", async () => {
+it("a rollup replaces old ledger rows by one row with the same sums and usage, and keeps credits", async () => {
   const start = Date.UTC(2031, 2, 10, 12);
   setClock(start);
   const { stub } = await newWallet(1000);
@@ -61,7 +61,7 @@ it("a rollup replaces old ledger rows by one with the same sums and usage, and k
   expect(await differences(stub)).toEqual([]);
 });
 
-it("a rollup of 2,100 rows runs in batches, without a change in usage, balance and end users", async () => {
+it("a rollup of 2,100 rows runs in batches, without changing usage, balance and end users", async () => {
   const start = Date.UTC(2032, 2, 30, 23, 50);
   setClock(start);
   const { stub } = await newWallet(10_000);

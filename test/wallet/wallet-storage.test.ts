@@ -113,7 +113,7 @@ describe("a wallet with a small storage limit", () => {
     return limit;
   }
 
-  it("rolls up paid requests earlier above 70 %, but keeps all that is still needed", async () => {
+  it("rolls up paid requests earlier above 70 %, but keeps all data that is still needed", async () => {
     const { stub } = await newWallet(900_000_000);
     const idempotency = { name: "n", body: "b" };
     const [named, failed, lost, voided] = [
@@ -161,7 +161,7 @@ describe("a wallet with a small storage limit", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("replaces old rows by their sums in the same transaction when it is full, and continues", async () => {
+  it("replaces old rows by their sums in the same transaction when full, and continues", async () => {
     const { stub } = await newWallet(900_000_000);
     await bytesPerRequest(stub, 1000);
     await runAlarm(stub);
@@ -180,7 +180,7 @@ describe("a wallet with a small storage limit", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("rejects new holds if nothing can be rolled up, but settles open ones", async () => {
+  it("rejects new holds if nothing can be rolled up, but still settles open ones", async () => {
     const { stub } = await newWallet(900_000_000);
     const open = holdOf(9000);
     valueOf(await stub.hold(open));

@@ -36,7 +36,7 @@ it("a grouped call to a wallet undoes only the part that throws", async () => {
   expect(await differences(stub)).toEqual([]);
 });
 
-it("a grouped call to a wallet separates the part of an unknown key, so that the others don't wait", async () => {
+it("a grouped call to a wallet handles an unknown key separately, so that the other parts don't wait", async () => {
   const { booked, hash, stub } = await gatedKey({ balance: 100 });
   const request = holdOf(20, { keyId: booked.keyId });
   const parts: WalletPart[] = [
@@ -121,7 +121,7 @@ async function dying(stub: Stub, parts: readonly WalletPart[], death: Death): Pr
   await expect(killed).rejects.toThrow("killed");
 }
 
-it("a grouped call to a wallet loses and repeats nothing if the object restarts between two parts", async () => {
+it("a grouped call to a wallet neither loses nor repeats a part if the object restarts between two parts", async () => {
   const sizes = fc.integer({ min: 1, max: 12 });
   const deaths = fc.oneof(fc.nat(11), fc.constantFrom<Death>("decided", "stored"));
   await fc.assert(

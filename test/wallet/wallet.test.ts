@@ -22,7 +22,7 @@ afterEach(() => setClock(null));
 
 const MINUTE = 60_000;
 
-describe("a wallet", () => {
+describe("a wallet object", () => {
   it("returns storage_unavailable and writes nothing if it was never created", async () => {
     const stub = stubOf(crypto.randomUUID());
     const answers = await Promise.all([
@@ -44,7 +44,7 @@ describe("a wallet", () => {
     });
   });
 
-  it("can be created once, and discarded only while it is empty", async () => {
+  it("can be created once, and can be discarded only while empty", async () => {
     const { stub, orgId } = await newWallet();
     const { epoch } = await stub.create(orgId);
     expect(await stub.create(orgId)).toEqual({ epoch });
@@ -56,7 +56,7 @@ describe("a wallet", () => {
     expect(valueOf(await stub.balance()).creditsMicro).toBe(5);
   });
 
-  it("returns zeros for every read, and rejects holds, if it is new", async () => {
+  it("returns zeros for every read and rejects holds while new", async () => {
     const { stub } = await newWallet();
     expect(failureOf(await stub.hold(holdOf(1)))).toMatchObject({ kind: "balance_too_low" });
     expect(valueOf(await stub.usage("2026-01-01", "2036-12-31", "day")).data).toEqual([]);
@@ -64,7 +64,7 @@ describe("a wallet", () => {
     expect(valueOf(await stub.readSettings()).defaultAlertThreshold).toBe(0.8);
   });
 
-  it("rejects only holds and changes made by the organization while suspended", async () => {
+  it("rejects only holds and changes by the organization while suspended", async () => {
     const { stub } = await newWallet(100);
     const request = holdOf(10, { externalId: "u" });
     valueOf(await stub.hold(request));
@@ -92,7 +92,7 @@ describe("a wallet", () => {
     expect(valueOf(await stub.hold(holdOf(1))).granted).toBe(1);
   });
 
-  it("stays unchanged if its transaction fails halfway", async () => {
+  it("stays unchanged if a transaction fails halfway", async () => {
     const { stub } = await newWallet(100);
     const request = holdOf(50);
     valueOf(await stub.hold(request));
@@ -136,7 +136,7 @@ describe("a wallet", () => {
     expect(valueOf(await stub.hold(holdOf(1))).granted).toBe(1);
   });
 
-  it("returns a request's record, and usage by day, model, key and user whose sum is the charges", async () => {
+  it("returns a request's record, and usage by day, model, key and user that adds up to the charges", async () => {
     setClock(Date.UTC(2031, 4, 14, 12)); // no midnight passes
     const { stub } = await newWallet(1000);
     await pay(stub, 30, "u");

@@ -50,7 +50,7 @@ describe("a wallet's record of a conversation's provider route", () => {
     expect(await pay(stub, { affinity: "one" })).toBeUndefined();
   });
 
-  it("needs a row only after the conversation's route changed", async () => {
+  it("needs a row only if the conversation's route changed", async () => {
     const { stub } = await newWallet(10_000);
     await runInDurableObject(stub, async (wallet: Wallet, { storage }) => {
       const rowsFor = (asked: Asked) =>

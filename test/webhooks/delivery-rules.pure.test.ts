@@ -18,7 +18,7 @@ afterEach(() => {
 });
 
 describe("a webhook receiver that does not respond", () => {
-  it("gets exactly 15 s", async () => {
+  it("gets exactly 15 s to respond", async () => {
     vi.useFakeTimers();
     vi.spyOn(globalThis, "fetch").mockImplementation((_, init) => {
       const never = Promise.withResolvers<Response>();
@@ -43,9 +43,9 @@ describe("a webhook receiver that does not respond", () => {
   });
 
   it.each([
-    ["nothing at all", false],
-    ["a status and the start of a text", true],
-  ])("gets a timeout over a real connection: %s", async (_, begins) => {
+    ["no byte of a response", false],
+    ["a status and the start of a body", true],
+  ])("causes a timeout over a real connection: %s", async (_, begins) => {
     const server = createServer((_request, response) => {
       if (begins) response.writeHead(200).write("half an");
     });
@@ -65,7 +65,7 @@ async function answered(response: Response): Promise<Attempt> {
 }
 
 describe("a webhook receiver's response", () => {
-  it("appears in the delivery up to 1 KiB, and is not read further", async () => {
+  it("appears in the delivery up to 1 KiB, beyond which it is not read", async () => {
     let pulled = 0;
     const endless = new ReadableStream<Uint8Array>({
       pull: (controller) => {
@@ -85,7 +85,7 @@ describe("a webhook receiver's response", () => {
     [308, "redirected"],
     [400, "status_400"],
     [503, "status_503"],
-  ])("maps %i to %s", async (status, error) => {
+  ])("counts, with the status %i, as %s", async (status, error) => {
     expect(await answered(new Response("", { status }))).toMatchObject({ status, error });
   });
 });
@@ -99,10 +99,13 @@ describe("a webhook receiver's retry-after", () => {
     [503, "soon", null],
     [503, "-5", null],
     [200, "120", null],
-  ])("leads with status %i and %s to the expected pause", async (status, value, retryAfterMs) => {
-    const headers = { "retry-after": value };
-    expect(await answered(new Response("", { status, headers }))).toMatchObject({ retryAfterMs });
-  });
+  ])(
+    "sets the expected pause for the status %i and the value %s",
+    async (status, value, retryAfterMs) => {
+      const headers = { "retry-after": value };
+      expect(await answered(new Response("", { status, headers }))).toMatchObject({ retryAfterMs });
+    },
+  );
 
   it("makes a pause longer, up to an hour, and never shorter", () => {
     const seconds = [1, 2, 3, 4, 5, 50].map((failures) => pauseMs(failures, null) / 1000);

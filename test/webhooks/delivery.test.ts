@@ -103,7 +103,7 @@ describe("GET /v1/webhooks/{id}/deliveries/{delivery_id}", () => {
   });
 });
 
-it("GET /v1/webhooks/{id} reports the webhook's health as ok, failing or off, and the deliveries of the day", async () => {
+it("GET /v1/webhooks/{id} returns the webhook's health as ok, failing or off, and the deliveries of the day", async () => {
   let status = 200;
   receivers[HOST] = () => new Response("", { status });
   const hook = await made(HOST, { types });

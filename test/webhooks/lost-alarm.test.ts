@@ -45,7 +45,7 @@ describe("an organization's webhook deliveries after a lost alarm", () => {
     expect(taken).toBe(1);
   });
 
-  it("get a new alarm from a sweep if they aren't due", async () => {
+  it("get a new alarm from a sweep if they aren't due yet", async () => {
     receivers["later.turnpike.dev"] = () => new Response("", { status: 503 });
     const hook = await made("later.turnpike.dev", { types: ["balance.credited"] });
     await addCredits(account.orgId, 1);

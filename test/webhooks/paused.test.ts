@@ -28,10 +28,10 @@ useReceivers();
 const types = ["balance.credited"];
 const SECOND = 1000;
 
-/** Twenty events for a webhook at this moment, all of which wait. */
+/** Creates twenty events for a webhook at this time, all of which wait. */
 async function happen(id: string, atMs: number): Promise<void> {
   for (let i = 0; i < 20; i++) {
-    setClock(atMs); // a slow machine takes longer than the first pause
+    setClock(atMs); // a slow machine needs more time than the first pause
     await addCredits(account.orgId, 1);
   }
   await vi.waitFor(async () => expect(await deliveriesOf(id)).toHaveLength(20), LONG);
@@ -39,7 +39,7 @@ async function happen(id: string, atMs: number): Promise<void> {
 async function attempts(id: string): Promise<number> {
   return (await deliveriesOf(id)).reduce((sum, one) => sum + one.attempts, 0);
 }
-/** At this moment so many attempts were made in all. */
+/** Checks that this number of attempts was made until this time. */
 async function triedAt(hook: { readonly id: string }, atMs: number, count: number): Promise<void> {
   setClock(atMs);
   await alarm();
@@ -47,7 +47,7 @@ async function triedAt(hook: { readonly id: string }, atMs: number, count: numbe
 }
 
 describe("a webhook receiver that is down", () => {
-  it("gets one message at a time, and everything waiting once it accepts one", async () => {
+  it("gets one message at a time, and all waiting messages once it accepts one", async () => {
     let isDown = true;
     receivers["down.turnpike.dev"] = () => new Response("", { status: isDown ? 503 : 200 });
     const hook = await made("down.turnpike.dev", { types });
@@ -60,7 +60,8 @@ describe("a webhook receiver that is down", () => {
       at += (seconds + 30) * SECOND;
       await triedAt(hook, at, n + 2);
     }
-    expect(ids("down.turnpike.dev")).toHaveLength(7); // the longest due each time
+    // The message that has waited longest comes first.
+    expect(ids("down.turnpike.dev")).toHaveLength(7);
     isDown = false;
     setClock(at + HOUR);
     await alarm();
@@ -82,7 +83,7 @@ describe("a webhook receiver that is down", () => {
     await triedAt(hook, start + 1790 * SECOND, 1);
     await triedAt(hook, start + 1810 * SECOND, 2);
     status = 200;
-    setClock(start + 2200 * SECOND); // the message's own time has come, not the pause's end
+    setClock(start + 2200 * SECOND); // the message's own time has come, not the end of the pause
     await alarm();
     expect(await attempts(hook.id)).toBe(2);
     expect((await ask("POST", `/${hook.id}/test`, {})).status).toBe(200);
@@ -138,10 +139,10 @@ const event = (type: EventType, n: number): EventRecord => ({
 const events = (type: EventType, count: number) =>
   Array.from({ length: count }, (_, n) => event(type, n));
 
-describe("the messages of a webhook object", () => {
+describe("the stored messages of a webhook object", () => {
   const taken = { status: 200, error: null, answer: "", durationMs: 1, retryAfterMs: null };
 
-  it("disappear, once delivered, beyond the newest thousand for each of five webhooks", async () => {
+  it("expire, once delivered, beyond the newest thousand for each of five webhooks", async () => {
     for (let i = 0; i < 5; i++) {
       await made(`rows${i}.turnpike.dev`, { types });
     }
@@ -167,7 +168,7 @@ describe("the messages of a webhook object", () => {
     });
   });
 
-  it("have a maximum of pending ones per type, without effect on other types", async () => {
+  it("have a maximum number by type while pending, without effect on other types", async () => {
     receivers["flood.turnpike.dev"] = () => new Response("ok");
     await made("flood.turnpike.dev");
     await runInDurableObject(object(), (_, { storage }) => {
@@ -188,7 +189,7 @@ describe("the messages of a webhook object", () => {
         { type: "key.created", state: "pending", n: 50 },
         { type: "member.created", state: "pending", n: 50 },
       ]);
-      storage.sql.exec("DELETE FROM deliveries"); // or later tests would see them
+      storage.sql.exec("DELETE FROM deliveries"); // otherwise, later tests would see them
     });
   });
 });

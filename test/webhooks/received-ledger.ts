@@ -11,7 +11,7 @@ type UsageEvent = {
   readonly amount_micro: number;
 };
 
-/** A receiver's copy of the ledger, as docs/webhooks.md says how to keep one: by event ID, in any order. */
+/** A receiver's copy of the ledger by event ID, in any order, as docs/webhooks.md describes. */
 export class ReceivedLedger {
   /** Events of the newest ledger. */
   #events = new Map<string, UsageEvent>();
@@ -29,7 +29,7 @@ export class ReceivedLedger {
     for (const event of data.events) this.#events.set(event.id, event);
   }
 
-  /** Amounts by ledger row. Rows that a rollup replaces are left out. */
+  /** Returns amounts by ledger row, without rows that a rollup replaced. */
   rows(): Map<number, number> {
     return new Map(this.#kept().map(({ seq, amount_micro: amount }) => [seq, amount]));
   }
@@ -38,7 +38,7 @@ export class ReceivedLedger {
     return this.#kept().map(({ id }) => id);
   }
 
-  /** Sum of the events of some kinds, by default of all. */
+  /** Returns the sum of events of some kinds, by default of all. */
   sum(...kinds: readonly UsageEvent["kind"][]): number {
     return this.#kept()
       .filter(({ kind }) => kinds.length === 0 || kinds.includes(kind))

@@ -7,7 +7,7 @@ import type { Account } from "../contract/client.ts";
 import { setClock } from "../wallet/wallet-desk.ts";
 
 export const HOUR = 3_600_000;
-/** How long a slow machine may take to what comes by itself. */
+/** Maximum wait for automatic work on a slow machine. */
 export const LONG = { timeout: 15_000, interval: 20 };
 
 export type Sent = { readonly url: string; readonly headers: Headers; readonly body: string };
@@ -21,15 +21,17 @@ export type Delivery = {
   readonly last_attempt_at: string | null;
   readonly next_attempt_at: string | null;
 };
-/** What a receiver answers. */
+/** Returns a receiver's response. */
 type Receiver = (sent: Sent) => Response | Promise<Response>;
 
 export let account: Account;
 let sent: Sent[];
-/** By host; what no receiver has goes out. */
+/** Receivers by host. Calls to other hosts reach the network. */
 export let receivers: Record<string, Receiver>;
 
-/** A new organization without credits before each test, and receivers in place of the network. */
+/**
+ * Creates an organization without credits before each test, and replaces the network by receivers.
+ */
 export function useReceivers(): void {
   beforeEach(async () => {
     sent = [];
@@ -70,11 +72,11 @@ export async function deliveriesOf(id: string): Promise<readonly Delivery[]> {
 }
 
 export const object = () => env.WEBHOOK_DELIVERIES.getByName(account.orgId);
-/** What is due is done, as the alarm does it. */
+/** Runs all due work, as the alarm does. */
 export const alarm = (): Promise<void> =>
   runInDurableObject(object(), (deliveries: WebhookDeliveries) => deliveries.alarm());
 
-/** Until everything sent to these was tried so often and what came of it is written down. */
+/** Waits until all messages to these webhooks had this number of attempts, with stored results. */
 export function tried(hooks: readonly Hook[], attempts: number): Promise<readonly Delivery[]> {
   return vi.waitFor(async () => {
     const all = (await Promise.all(hooks.map(({ id }) => deliveriesOf(id)))).flat();

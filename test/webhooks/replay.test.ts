@@ -4,7 +4,7 @@ import type { EventRecord } from "../../src/shared/event.ts";
 import { success } from "../../src/shared/failure.ts";
 import { replay } from "../../src/events/webhooks/replay.route.ts";
 
-/** So many events at each of these times, oldest first. */
+/** Returns this number of events at each of these times, oldest first. */
 function logOf(counts: readonly (readonly [atMs: number, count: number])[]): EventRecord[] {
   return counts.flatMap(([createdAt, count]) =>
     Array.from({ length: count }, (_, n) => ({
@@ -22,7 +22,7 @@ it.each([
   ["few", [[1000, 3]]],
   ["one page after another", [[1000, 1000]]],
   [
-    "a millisecond split by a page's end",
+    "a millisecond that is split between two pages",
     [
       [1000, 600],
       [1001, 600],
@@ -38,25 +38,29 @@ it.each([
     ],
   ],
   ["2,500 in one millisecond", [[1000, 2500]]],
-] as const)("a replay starts each page later, and sends all events: %s", async (_, counts) => {
-  const log = logOf(counts);
-  const queued = new Set<string>();
-  let [since, pages] = [0, 0];
-  for (let next: string | null = ""; next !== null; pages++) {
-    expect(pages).toBeLessThan(5);
-    const replayed = await replay({
-      since: async (limit) => success(log.filter((one) => one.createdAt >= since).slice(0, limit)),
-      queue: async (events) => {
-        expect(events.length).toBeLessThanOrEqual(1000);
-        for (const { id } of events) queued.add(id);
-        return success(events.length);
-      },
-    });
-    if (!replayed.ok) throw new Error("refused");
-    next = replayed.value.next_since;
-    if (next === null) break;
-    expect(Date.parse(next)).toBeGreaterThan(since);
-    since = Date.parse(next);
-  }
-  expect(queued.size).toBe(log.length);
-});
+] as const)(
+  "a replay sends each page of events later than the previous page, until all are sent: %s",
+  async (_, counts) => {
+    const log = logOf(counts);
+    const queued = new Set<string>();
+    let [since, pages] = [0, 0];
+    for (let next: string | null = ""; next !== null; pages++) {
+      expect(pages).toBeLessThan(5);
+      const replayed = await replay({
+        since: async (limit) =>
+          success(log.filter((one) => one.createdAt >= since).slice(0, limit)),
+        queue: async (events) => {
+          expect(events.length).toBeLessThanOrEqual(1000);
+          for (const { id } of events) queued.add(id);
+          return success(events.length);
+        },
+      });
+      if (!replayed.ok) throw new Error("refused");
+      next = replayed.value.next_since;
+      if (next === null) break;
+      expect(Date.parse(next)).toBeGreaterThan(since);
+      since = Date.parse(next);
+    }
+    expect(queued.size).toBe(log.length);
+  },
+);

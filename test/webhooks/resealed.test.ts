@@ -66,7 +66,7 @@ it("credentials of usage receivers are encrypted again after KEY_SECRETS is repl
   expect(await decryptWebhookSecret(sealed, hook.id, keySecrets)).toBe("rk_1");
 });
 
-it("a webhook secret that no KEY_SECRETS can decrypt causes an alert at the next sweep, and no change", async () => {
+it("a webhook secret that no KEY_SECRETS can decrypt raises an alert at the next sweep, and changes nothing", async () => {
   const hook = await made("lost.turnpike.dev", { types: ["balance.credited"] });
   const sealed = await sealedOf(hook.id);
   const alerts = vi.spyOn(console, "error").mockImplementation(() => undefined);

@@ -21,7 +21,7 @@ type Named = Awaited<ReturnType<typeof deliveriesOf>>[number] & {
 const types = ["balance.credited"];
 
 describe("POST /v1/webhooks/{id}/resend", () => {
-  it("sends one delivered message again, and no other", async () => {
+  it("resends one delivered message, and no other", async () => {
     receivers["one.turnpike.dev"] = () => new Response("ok");
     const hook = await made("one.turnpike.dev", { types });
     for (const amount of [1, 2]) {
@@ -36,7 +36,7 @@ describe("POST /v1/webhooks/{id}/resend", () => {
     expect(ids("one.turnpike.dev")).toHaveLength(2);
   });
 
-  it("sends pending messages despite the receiver's pause, filtered by state", async () => {
+  it("resends pending messages despite the receiver's pause, filtered by state", async () => {
     let isDown = true;
     receivers["down.turnpike.dev"] = () => new Response("", { status: isDown ? 500 : 200 });
     const hook = await made("down.turnpike.dev", { types });
@@ -59,7 +59,7 @@ describe("POST /v1/webhooks/{id}/resend", () => {
     expect(await none.json()).toEqual({ queued: 0 });
   });
 
-  it("returns an error for an ID together with a filter, for neither, for an unknown delivery, and for a disabled webhook", async () => {
+  it("returns an error for an ID with a filter, for neither, for an unknown delivery, and for a disabled webhook", async () => {
     const hook = await made("off.turnpike.dev", { types });
     const resend = (body: object) => ask("POST", `/${hook.id}/resend`, body);
     const unknown = { delivery_id: `dlv_${"0".repeat(24)}` };

@@ -23,13 +23,13 @@ const WAITS_S = [5, 300, 1800, 7200, 18_000, 36_000, 36_000, 36_000, 36_000];
 const EARLY_MS = 30_000;
 const types = ["balance.credited"];
 
-/** Between the first and the last, Unix ms, the next attempts of these are due. */
+/** Returns the earliest and latest time of the next attempts, Unix ms. */
 function dueOf(all: readonly Delivery[]): { readonly first: number; readonly last: number } {
   const due = all.map(({ next_attempt_at: next }) => Date.parse(next ?? ""));
   return { first: Math.min(...due), last: Math.max(...due) };
 }
 
-/** The object's alarm stands for this moment of the shifted clock. */
+/** Checks that the object's alarm is set for this time of the shifted clock. */
 async function alarmStandsFor(at: number): Promise<void> {
   const { CLOCK_OFFSET_MS = "0" } = env as { CLOCK_OFFSET_MS?: string };
   await vi.waitFor(async () => {
@@ -51,7 +51,8 @@ it("a webhook delivery has ten attempts in two days by its own alarm, and none a
   await vi.waitFor(() => expect(ids("late.turnpike.dev")).toHaveLength(1), LONG);
   for (const wait of WAITS_S) {
     if (wait === 5) {
-      // The platform's own clock causes this attempt, perhaps before a busy machine reads the first.
+      // The platform's own clock starts this attempt, perhaps before a slow machine has read the
+      // first.
       attempt += 1;
       continue;
     }
@@ -86,14 +87,15 @@ it("a webhook delivery has ten attempts in two days by its own alarm, and none a
   expect(to("never.turnpike.dev")).toHaveLength(10);
 }, 120_000);
 
-/** As the receiver saw it: each attempt so long after the one before, by the second in which it was signed. */
+/** Checks the pauses between attempts by the receiver's times and the second of each signature. */
 function expectSchedule(host: string, id: string | null): void {
   const seconds = to(host)
     .filter(({ headers }) => headers.get("webhook-id") === id)
     .map(({ headers }) => Number(headers.get("webhook-timestamp")));
   const waits = seconds.slice(1).map((at, i) => at - (seconds[i] ?? 0));
   for (const [i, wait] of waits.entries()) {
-    expect(wait).toBeGreaterThanOrEqual((WAITS_S[i] ?? 0) - 1); // whole seconds
+    // The signature's time is in whole seconds.
+    expect(wait).toBeGreaterThanOrEqual((WAITS_S[i] ?? 0) - 1);
     expect(wait).toBeLessThan((WAITS_S[i] ?? 0) + 60);
   }
   expect((seconds.at(-1) ?? 0) - (seconds[0] ?? 0)).toBeGreaterThan(47 * 3600);

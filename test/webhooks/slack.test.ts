@@ -18,7 +18,7 @@ useReceivers();
 const HOST = "hooks.slack.dev";
 const types = ["balance.credited"];
 
-it("a webhook with the format slack sends a message in Slack's format, as its delivery shows", async () => {
+it("a webhook with the format slack sends a message in Slack's format, as the delivery shows", async () => {
   receivers[HOST] = () => new Response("ok");
   const hook = await made(HOST, { types, format: "slack" });
   await addCredits(account.orgId, 1);

@@ -58,9 +58,9 @@ async function dayOf(hosts: readonly string[]): Promise<Day> {
 describe("a receiver of usage.settled that stalls for a day", () => {
   it.each([
     ["answers 503", () => new Response("", { status: 503 })],
-    ["never answers", () => new Promise<Response>(() => undefined)],
+    ["never responds", () => new Promise<Response>(() => undefined)],
   ])(
-    "causes no row and no delay for other webhooks if it %s, and each attempt reads one page",
+    "causes no row and no delay for other webhooks if it %s, and each attempt reads only one page",
     async (_, stall) => {
       (env as { WEBHOOK_TIMEOUT_MS?: string }).WEBHOOK_TIMEOUT_MS = "20";
       let isStalled = true;

@@ -83,7 +83,7 @@ describe("a Stripe meter that is down for more than a day", () => {
     },
   );
 
-  it("gets no request again that it may have, until a person enables the webhook", async () => {
+  it("gets no request again that it may have received, until a person enables the webhook", async () => {
     const meter = new Meter();
     let at = Date.now();
     setClock(at);
@@ -147,7 +147,7 @@ describe("a Stripe meter whose calls are in progress when the gateway's object e
     },
   );
 
-  it("gets only the other requests if it still has those calls", async () => {
+  it("gets only the other requests if it still has the earlier calls", async () => {
     const meter = new Meter();
     let at = Date.now();
     setClock(at);
@@ -172,7 +172,7 @@ describe("a Stripe meter whose calls are in progress when the gateway's object e
 });
 
 describe("a Stripe meter that rejects every request", () => {
-  it("makes the stream wait, and loses no request after a replay", async () => {
+  it("stops the stream, which loses no request after a replay", async () => {
     const meter = new Meter();
     let at = Date.now();
     setClock(at);
@@ -220,7 +220,7 @@ describe("a Stripe meter that rejects one customer", () => {
 });
 
 describe("a Stripe meter of an organization whose requests mostly have no customer", () => {
-  it("gets a request without delay, even if it follows more skipped pages than one read covers", async () => {
+  it("gets a request without delay, even after more skipped pages than one read covers", async () => {
     const meter = new Meter();
     const at = Date.now() + HOUR_MS;
     let ids: string[] = [];
@@ -235,7 +235,7 @@ describe("a Stripe meter of an organization whose requests mostly have no custom
       if (webhook && stream) storeStreamState(storage.sql, webhook.id, { ...stream, singles: 40 });
     });
     await vi.waitFor(async () => {
-      await deliver(at); // at the same time, so nothing waits
+      await deliver(at); // it happens at the same time, so nothing waits
       expect(meter.billed).toEqual(once(ids));
     });
   });

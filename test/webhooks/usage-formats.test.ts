@@ -23,7 +23,7 @@ const types = ["usage.settled"];
 const HOST = "usage.turnpike.dev";
 const CUSTOMER = { externalId: "cus_1" };
 
-/** Charges by request, as the ledger has them. */
+/** Returns charges by request, as in the ledger. */
 async function chargesOf(stub: Stub): Promise<Map<string | null, number>> {
   const { rows } = valueOf(await stub.ledger(0, 10_000));
   const usage = rows.filter(({ kind }) => kind === "usage");
@@ -41,7 +41,7 @@ const step: fc.Arbitrary<Step> = fc.record({
 describe.each(USAGE_FORMAT_NAMES)("a webhook receiver of usage in the format %s", (format) => {
   const { open, settings, auth } = USAGE_RECEIVERS[format];
 
-  it("gets exactly the charges despite drops, repeats, replays and stalls", async () => {
+  it("gets exactly the charges, despite drops, repeats, replays and stalls", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(step, { minLength: 12, maxLength: 30, size: "max" }),
@@ -112,7 +112,7 @@ describe.each(USAGE_FORMAT_NAMES)("a webhook receiver of usage in the format %s"
     expect(to(HOST).length).toBe(format === "stripe_meter_events" ? 130 : 2);
   });
 
-  it("must have the type usage.settled, its settings and no others", async () => {
+  it("requires the type usage.settled and its own settings, and accepts no others", async () => {
     const post = (body: object) =>
       ask("POST", "", { url: `https://${HOST}`, types, format, receiver: settings, ...body });
     const wrong: [object, string][] = [
@@ -187,7 +187,7 @@ describe("a webhook in the format stripe_meter_events", () => {
     expect((await ask("POST", `/${id}/replay`, { after_seq: 2 })).status).toBe(202);
   });
 
-  it("takes the customer from the end user or a tag, and skips requests without one", async () => {
+  it("takes the customer from the end user or a tag, and skips requests without a customer", async () => {
     receivers[HOST] = open().take;
     receivers["tags.turnpike.dev"] = open().take;
     await hook();
@@ -210,7 +210,7 @@ describe("a webhook in the format stripe_meter_events", () => {
     });
   });
 
-  it("counts only a session's own tags for its requests and charges", async () => {
+  it("uses only a session's own tags for its requests and charges", async () => {
     receivers[HOST] = open().take;
     await hook({ customer: "tag:customer" });
     const stub = stubOf(account.orgId);
@@ -330,7 +330,7 @@ describe("a webhook in the format otlp", () => {
     await deliver(Date.now() + HOUR_MS);
     const names = spansOf(to(HOST).at(-1)?.body ?? "").map(({ name }) => name.split(" ")[0]);
     const media = ["rerank", "moderation", "generate_content", "transcription", "speech", "ocr"];
-    const others = media.length + 2; // embeddings, and edits of images
+    const others = media.length + 2; // embeddings and image edits
     const chats = DOOR_ROWS.length - others;
     expect(names.filter((name) => name === "chat")).toHaveLength(chats);
     expect(new Set(names)).toEqual(new Set(["chat", "embeddings", ...media]));

@@ -125,7 +125,7 @@ describe("a webhook receiver of usage.settled", () => {
     );
   });
 
-  it("gets signed batches whose requests have the tokens, tags and end user", async () => {
+  it("gets signed batches whose requests contain the tokens, tags and end user", async () => {
     receivers[HOST] = () => new Response("ok");
     const hook = await made(HOST, { types });
     const stub = stubOf(account.orgId);
@@ -163,7 +163,7 @@ describe("a webhook receiver of usage.settled", () => {
     expect(delivery).toMatchObject({ state: "delivered", type: "usage.settled", attempts: 1 });
   });
 
-  it("gets rows from its creation on, and earlier ones after a replay", async () => {
+  it("gets rows from the webhook's creation on, and earlier rows after a replay", async () => {
     receivers[HOST] = () => new Response("ok");
     const stub = stubOf(account.orgId);
     const start = Date.now();
@@ -219,7 +219,7 @@ describe("a webhook receiver of usage.settled", () => {
     expect((await deliveriesOf(good.id)).every(({ state }) => state === "delivered")).toBe(true);
   });
 
-  it("continues where it stopped after the webhook was off", async () => {
+  it("continues where it stopped after the webhook was disabled", async () => {
     receivers[HOST] = () => new Response("ok");
     const stub = stubOf(account.orgId);
     const hook = await made(HOST, { types });
@@ -241,9 +241,9 @@ describe("a webhook receiver of usage.settled", () => {
 
 describe("a webhook receiver of usage.settled after a rebuild of the wallet", () => {
   it.each([
-    ["whose rows were lost", true],
-    ["whose rows are still there", false],
-  ])("%s contains the balance and each charge once", async (_, isLost) => {
+    ["were lost", true],
+    ["still exist", false],
+  ])("gets the balance and each charge once if the wallet's rows %s", async (_, isLost) => {
     receivers[HOST] = () => new Response("ok");
     const start = Date.now();
     setClock(start);
@@ -289,7 +289,7 @@ describe("a webhook receiver of usage.settled after a rebuild of the wallet", ()
 });
 
 describe("the event usage.settled", () => {
-  it("leaves no message behind when a failing webhook stops, and other events arrive", async () => {
+  it("leaves no message behind if a failing webhook stops, and other events are still sent", async () => {
     receivers[HOST] = ({ body }) =>
       new Response("", { status: body.includes("usage.settled") ? 500 : 200 });
     const stub = stubOf(account.orgId);
@@ -312,7 +312,7 @@ describe("the event usage.settled", () => {
     expect(await errorOf(refused, 400)).toMatchObject({ param: "types" });
   });
 
-  it("can't be sent in the format slack, or replayed with two starts or none", async () => {
+  it("can't be sent in the format slack, and is replayed only with exactly one start", async () => {
     const body = { url: `https://${HOST}/hook`, types, format: "slack" };
     expect(await errorOf(await ask("POST", "", body), 400)).toMatchObject({ param: "types" });
     const hook = await made(HOST, { types });

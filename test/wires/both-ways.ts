@@ -13,11 +13,11 @@ export const callOf = (name: fc.Arbitrary<string>): fc.Arbitrary<OutputPart> =>
   fc.record({ id: fc.uuid(), name, input: fc.dictionary(words, words) }).map((one) => {
     return { kind: "call", id: one.id, name: one.name, arguments: JSON.stringify(one.input) };
   });
-/** Calls with an id of their own each. */
+/** Calls with unique IDs. */
 export const callsOf = (name: fc.Arbitrary<string>): fc.Arbitrary<OutputPart[]> =>
   fc.uniqueArray(callOf(name), { maxLength: 3, selector: (one) => ("id" in one ? one.id : "") });
 
-/** What a customer is told of a request, of this id and usage. */
+/** Returns a request's receipt with this ID and usage. */
 export function receiptOf(id: string, usage: Receipt["usage"]): Receipt {
   const times = { created: 1, ended: 2, promptTokens: 1 };
   const kept = { keeps: false, estimated: false, capLoweredByMoney: false };
@@ -38,7 +38,10 @@ type Reader = {
   readonly read: (data: string, name: string) => readonly StreamEvent[];
 };
 
-/** What was said in these pieces, and what a reader of the same wire hears of it in a door's stream: message and last event. */
+/**
+ * Writes an endpoint's stream with this output. Returns the message and last event that a reader of
+ * the same protocol gets.
+ */
 export function streamed(
   pieces: readonly OutputPart[],
   reply: ResponseWriter,

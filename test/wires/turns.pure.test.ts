@@ -21,22 +21,22 @@ import { workersAiChatInputs } from "../../src/models/protocols/workers-ai/reque
 import { callOf } from "../providers/adapter-kit.ts";
 
 /**
- * A wire that hosts alone speak writes requests and reads answers. What it has both ways is a turn of the model: what
- * it said in an answer is sent back as its turn of the next request.
+ * A protocol that only providers use: it writes requests and reads responses. The model's message
+ * exists in both directions, because a response's output is sent back in the next request.
  */
 type Turns = {
   readonly model: string;
-  /** The request of a call, as JSON. */
+  /** Returns the request of a call as JSON. */
   readonly write: (call: ChatCall) => unknown;
-  /** An answer in which the model's turn, of what `write` has made, is all that it says. */
+  /** Returns a response that contains only the model's message in a written request. */
   readonly answer: (written: JsonObject, call: ChatCall) => unknown;
-  /** What else comes back of a call, and thoughts, which the wire's models sign. */
+  /** Other data that is sent back: extra content of calls, or signed thoughts. */
   readonly signs?: "calls" | "thoughts";
 };
 
 const assistant = ({ messages }: JsonObject): JsonObject =>
   (messages as JsonObject[]).find(({ role }) => role === "assistant") ?? {};
-/** A body that was written as JSON. */
+/** Parses a body that was written as JSON. */
 const parsed = (body: unknown): unknown =>
   typeof body === "string" ? JSON.parse(body) : { "not text": body };
 const ofChoice = (message: unknown): JsonObject => ({
@@ -53,13 +53,13 @@ const openAi = (profile: Profile): Turns => ({
 
 const WIRES: Readonly<Record<string, Turns>> = {
   "chat, as it is": openAi(OPENAI_HOST_PROFILE),
-  "chat, made plain": openAi(GENERIC_PROFILE),
+  "chat, simplified": openAi(GENERIC_PROFILE),
   cohere: {
     model: "command-a",
     write: cohereRequest,
     answer: (written) => {
       const { content, ...message } = assistant(written);
-      // sent as text, returned in parts
+      // It is sent as text and returned in parts.
       const parts = content === undefined ? [] : [{ type: "text", text: content }];
       return cohere.readCohereChat({
         message: { ...message, content: parts },
@@ -99,7 +99,7 @@ const called = fc.record({
   sign: signature,
 });
 
-/** What a model says in one turn. */
+/** The possible output of a model in one message. */
 const turns = ({ signs }: Turns): fc.Arbitrary<readonly OutputPart[]> =>
   fc
     .record({
@@ -125,7 +125,7 @@ const turns = ({ signs }: Turns): fc.Arbitrary<readonly OutputPart[]> =>
     });
 
 describe.each(Object.entries(WIRES))("the protocol %s", (_, wire) => {
-  it("reads its own output back as the same assistant message", async () => {
+  it("parses its own output as the same assistant message", async () => {
     await fc.assert(
       fc.asyncProperty(turns(wire), async (said) => {
         const message = toCompletion([said], null).body.choices[0]?.message ?? {};
@@ -140,7 +140,7 @@ describe.each(Object.entries(WIRES))("the protocol %s", (_, wire) => {
         ];
         const names = new Set((message.tool_calls ?? []).map((one) => one.function?.name));
         const tools = [...names].map((name) => ({ type: "function", function: { name } }));
-        // without requested thoughts, none are sent back
+        // Thoughts are only sent back if reasoning was requested.
         const asked = wire.signs === "thoughts" ? { reasoning_effort: "high" } : {};
         const body = { messages, ...asked, ...(tools.length > 0 && { tools }) };
         const call = callOf({ upstreamId: wire.model, cap: 20_000, body });
@@ -151,7 +151,7 @@ describe.each(Object.entries(WIRES))("the protocol %s", (_, wire) => {
   });
 });
 
-/** What must come back of a message: absent and empty are one. */
+/** Returns the part of a message that must be sent back. Absent and empty fields are equal. */
 function saidOf({ content, tool_calls, reasoning_details }: JsonObject): JsonObject {
   return {
     ...((content ?? "") !== "" && { content }),

@@ -2,11 +2,14 @@ import { execFile, execFileSync } from "node:child_process";
 import path from "node:path";
 import { promisify } from "node:util";
 
-/** What pip says when it reaches nobody. */
+/** Matches pip's errors without a network. */
 const UNREACHED = /connection|timed? ?out|name resolution|unreachable|proxy/i;
 const run = promisify(execFile);
 
-/** Makes an environment of Python with packages in it; why it cannot be had here, "" where it is made. */
+/**
+ * Creates a Python environment with packages. Returns the reason why that is impossible here, or
+ * "".
+ */
 export async function makeEnvironment(
   directory: string,
   packages: readonly string[],
@@ -16,7 +19,10 @@ export async function makeEnvironment(
   return pipInstall(directory, packages);
 }
 
-/** Installs with pip; why not, where it reaches nobody. Anything else that it refuses is an error. */
+/**
+ * Installs packages with pip. Returns the reason if there is no network. Throws for any other
+ * error.
+ */
 export async function pipInstall(directory: string, packages: readonly string[]): Promise<string> {
   const pip = path.join(directory, "bin/pip");
   try {

@@ -1,4 +1,4 @@
-/** The packages that the programs beside this file are run with. */
+/** The packages for the programs in this folder. */
 export const NEWEST = [
   "openai==3.54.0",
   "anthropic==2.12.0",
@@ -9,7 +9,7 @@ export const NEWEST = [
   "agent-framework-openai==1.17.0",
   "openrouter==1.3.84",
 ];
-/** The majors before, beside what the newest need. */
+/** The previous major versions, in addition to the packages of the newest. */
 export const OLDER = ["openai==2.54.0", "anthropic==1.17.0"];
 /** The packages of media_sdks.py. */
 export const MEDIA = ["openai==3.54.0", "cohere==7.3.1", "mistralai==3.7.0"];

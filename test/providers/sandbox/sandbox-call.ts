@@ -21,7 +21,7 @@ export function user(content: unknown): JsonObject {
 
 type CallOptions = Partial<Omit<ChatCall, "kind" | "body">> & { readonly kind?: Kind };
 
-/** Asks the sandbox's echo, or another model by `upstreamId`. */
+/** Calls the sandbox's echo, or another model by `upstreamId`. */
 export function ask(body: JsonObject, options: CallOptions = {}): Promise<ProviderResult> {
   const signal = new AbortController().signal;
   const call = { kind: "chat", upstreamId: "echo", stream: false, cap: 4096, signal } as const;
@@ -52,7 +52,7 @@ export type Completion = JsonObject & {
   usage?: { prompt_tokens: number; completion_tokens: number; total_tokens: number };
 };
 
-/** The completion of a JSON answer; anything else is an error. */
+/** Returns the completion of a JSON response. Throws for any other result. */
 export async function complete(body: JsonObject, options: CallOptions = {}): Promise<Completion> {
   const answer = await ask(body, options);
   if (answer.kind !== "json") throw new Error(JSON.stringify(answer));
@@ -70,7 +70,7 @@ export async function open(body: JsonObject, options: CallOptions = {}): Promise
   return answer.events;
 }
 
-/** Every batch of a stream to its end, at most `most`. */
+/** Returns the batches of a stream to its end, at most `most`. */
 export async function batches(
   stream: EventStream,
   most = Infinity,
@@ -108,7 +108,7 @@ type ChunkChoice = {
   finish_reason: string | null;
 };
 
-/** The one choice of each chunk. */
+/** Returns the only choice of each chunk. */
 export function chunkChoices(all: readonly StreamEvent[]): ChunkChoice[] {
   return all.flatMap((event) =>
     event.kind === "chunk" ? (event.chunk["choices"] as ChunkChoice[]) : [],

@@ -53,19 +53,19 @@ describe("the sandbox model echo", () => {
     expect(await complete({ messages, seed: 8 })).toEqual(completion);
   });
 
-  it("joins text parts and replaces images by a mark", async () => {
+  it("joins text parts, and replaces images by a marker", async () => {
     const image = { type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } };
     const parts = [{ type: "text", text: "What is" }, image, { type: "text", text: "this?" }];
     expect(await say(parts)).toBe("What is\n[image]\nthis?");
   });
 
-  it("returns a greeting if there is no user text", async () => {
+  it("returns a greeting if the request has no user text", async () => {
     const completion = await complete({ messages: [{ role: "system", content: "x" }] });
     expect(completion.choices[0].message.content).toMatch(/^Hello!/);
     expect(await say("")).toMatch(/^Hello!/);
   });
 
-  it("stops at the cap with finish_reason length, but with stop if the text has exactly the cap's length", async () => {
+  it("stops at the cap with finish_reason length, or with stop if the text has exactly the cap's length", async () => {
     const total = countTokens(TEXT);
     const cut = await complete({ messages: [user(TEXT)] }, { cap: 4 });
     expect(cut.choices[0].message.content).toBe("The quick  brown fox");
@@ -75,7 +75,7 @@ describe("the sandbox model echo", () => {
     expect(whole.choices[0].finish_reason).toBe("stop");
   });
 
-  it("ends before the first stop sequence unless the cap comes first", async () => {
+  it("ends before the first stop sequence, unless the cap comes first", async () => {
     expect(await say(TEXT, { stop: " fox" })).toBe("The quick  brown");
     expect(await say(TEXT, { stop: ["dog", "jumps", "", "zebra"] })).toBe("The quick  brown fox\n");
     expect(await say(TEXT, { stop: null })).toBe(TEXT);
@@ -92,7 +92,7 @@ describe("the sandbox model echo", () => {
     expect(completion.usage?.completion_tokens).toBe(6);
   });
 
-  it("counts tools as prompt, with the same usage in metadata and body", async () => {
+  it("counts tools as prompt tokens, with the same usage in metadata and body", async () => {
     const tools = [{ type: "function", function: { name: "unrelated" } }];
     const answer = await ask({ messages: [user("hi")], tools });
     expect(answer).toMatchObject({
@@ -102,7 +102,7 @@ describe("the sandbox model echo", () => {
     });
   });
 
-  it("serves no other names: an unknown or embeddings model is a `disabled` failure", async () => {
+  it("returns a disabled failure for any other model name and for an embeddings model", async () => {
     for (const upstreamId of ["nope", "embed", "constructor"]) {
       expect(await ask({ messages: [user("x")] }, { upstreamId })).toEqual({
         kind: "failure",
@@ -135,7 +135,7 @@ describe("a stream of the sandbox model echo", () => {
     });
   });
 
-  it("sends the same as JSON: white space, stop and cap", async () => {
+  it("contains the same text, stop and cap as the JSON response", async () => {
     const cases = [{ messages: [user(TEXT)] }, { messages: [user(` ${TEXT}\n`)], stop: "lazy" }];
     for (const body of cases) {
       const completion = await complete(body, { cap: 6 });
@@ -145,7 +145,7 @@ describe("a stream of the sandbox model echo", () => {
     }
   });
 
-  it("sends role, words and finish for each of n choices", async () => {
+  it("contains role, words and finish reason for each of n choices", async () => {
     const all = chunkChoices(await streamed({ messages: [user("a b")], n: 2 }));
     for (const index of [0, 1]) {
       const own = all.filter((choice) => choice.index === index);
@@ -162,7 +162,7 @@ describe("a stream of the sandbox model echo", () => {
     expect(await stream.next()).toBeNull();
   });
 
-  it("ends when it is cancelled, and throws when the signal aborts", async () => {
+  it("ends if it is canceled, and throws if the signal aborts", async () => {
     const cancelled = await open({ messages: [user("word ".repeat(100))] });
     await cancelled.next();
     cancelled.cancel();
@@ -204,7 +204,7 @@ describe("logprobs of the sandbox model echo", () => {
     expect(choices).toHaveLength(3);
   });
 
-  it("default to null, and to no alternatives", async () => {
+  it("default to null, with no alternatives", async () => {
     const [none] = (await complete({ ...body, logprobs: false })).choices;
     expect(none.logprobs).toBeNull();
     const [bare] = (await complete({ messages: body.messages, logprobs: true })).choices;
@@ -244,7 +244,7 @@ describe("the sandbox model think", () => {
   });
 });
 
-it("the sandbox rejects legacy functions like every provider", async () => {
+it("the sandbox rejects legacy functions, as every provider does", async () => {
   const messages = [user("x")];
   const call = { name: "f", arguments: "{}" };
   const asked = [

@@ -14,12 +14,12 @@ describe("the response_format of the sandbox", () => {
   };
   const asSchema = { type: "json_schema", json_schema: { name: "weather", strict: true, schema } };
 
-  it("json_object returns the text within valid JSON", async () => {
+  it("returns the text within valid JSON for json_object", async () => {
     const content = await say('say "hi"', { response_format: { type: "json_object" } });
     expect(JSON.parse(content ?? "")).toEqual({ echo: 'say "hi"' });
   });
 
-  it("json_schema returns an instance of the schema, also streamed in pieces", async () => {
+  it("returns an instance of the schema for json_schema, also in a stream", async () => {
     const instance = { city: "city", degrees: 10, unit: "C" };
     expect(JSON.parse((await say("x", { response_format: asSchema })) ?? "")).toEqual(instance);
     const all = await streamed({ messages: [user("x")], response_format: asSchema });
@@ -27,13 +27,13 @@ describe("the response_format of the sandbox", () => {
     expect(chunkChoices(all).length).toBeGreaterThan(4);
   });
 
-  it("json_schema without a schema works like json_object, and text like no format", async () => {
+  it("treats json_schema without a schema like json_object, and text like no format", async () => {
     const bare = { response_format: { type: "json_schema", json_schema: { name: "x" } } };
     expect(await say("a", bare)).toBe('{"echo":"a"}');
     expect(await say("a", { response_format: { type: "text" } })).toBe("a");
   });
 
-  it("JSON output is cut at the cap with finish_reason length", async () => {
+  it("cuts JSON at the cap with finish_reason length", async () => {
     const body = { messages: [user("x")], response_format: asSchema };
     const [choice] = (await complete(body, { cap: 1 })).choices;
     expect(choice.finish_reason).toBe("length");

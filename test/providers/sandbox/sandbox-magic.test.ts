@@ -28,7 +28,7 @@ it.each([
   ["html", { kind: "retry", reason: "bad_body" }],
   ["bad-json", { kind: "retry", reason: "bad_body" }],
 ] satisfies [string, ProviderFailure][])(
-  "the sandbox fails like a real provider for %s, streamed or not, without the provider's text",
+  "the sandbox fails for %s like a real provider, streamed or not, without the provider's text",
   async (upstreamId, failure) => {
     expect(await ask(body, { upstreamId })).toEqual(failed(failure));
     expect(await ask(body, { upstreamId, stream: true })).toEqual(failed(failure));
@@ -43,7 +43,7 @@ describe("the sandbox model slow-first-byte", () => {
     expect(choice.message.content).toBe("one two three four five");
   });
 
-  it("stops waiting when aborted: JSON can be retried, a stream breaks", async () => {
+  it("stops waiting when aborted: a JSON request can be retried, and a stream breaks", async () => {
     const slow = sandboxProvider({ delays: { firstByteMs: 3_600_000 } });
     const controller = new AbortController();
     const { signal } = controller;
@@ -67,7 +67,7 @@ it("the sandbox returns immediately if the signal is already aborted, whatever t
 });
 
 it.each(["slow-stream", "no-usage", "huge-usage", "cut", "error-mid"])(
-  "the sandbox sends one word at a time for %s",
+  "the sandbox sends one word at a time for the model %s",
   async (upstreamId) => {
     const stream = await open(body, { upstreamId });
     const first = await batches(stream, 3);
@@ -112,7 +112,7 @@ describe("the sandbox model stall", () => {
 });
 
 describe("the sandbox model cut", () => {
-  it("fails after three words without a finish reason, usage or end, and every later read fails too", async () => {
+  it("fails after three words without a finish reason, usage or end, and fails again at every later read", async () => {
     const stream = await open(body, { upstreamId: "cut" });
     const seen = (await batches(stream, 4)).flat();
     expect(spoken(seen)).toBe("one two three");
@@ -121,7 +121,7 @@ describe("the sandbox model cut", () => {
     await expect(stream.next()).rejects.toThrow("connection broke");
   });
 
-  it("breaks a short output before its finish reason too", async () => {
+  it("breaks off a short output before its finish reason too", async () => {
     const stream = await open({ messages: [user("hi")] }, { upstreamId: "cut" });
     expect(chunkChoices((await batches(stream, 2)).flat())).toMatchObject([
       { finish_reason: null },
@@ -130,7 +130,7 @@ describe("the sandbox model cut", () => {
     await expect(stream.next()).rejects.toThrow("connection broke");
   });
 
-  it("fails the connection for JSON", async () => {
+  it("breaks the connection of a JSON request", async () => {
     expect(await ask(body, { upstreamId: "cut" })).toEqual(
       failed({ kind: "retry", reason: "connection" }),
     );
@@ -140,13 +140,13 @@ describe("the sandbox model cut", () => {
 describe("the sandbox models error-mid and error-first", () => {
   const error = { kind: "error", failure: { kind: "retry", reason: "500" } };
 
-  it("send an error after three words, then the end of the body", async () => {
+  it("send an error after three words, and then end the body", async () => {
     const all = await streamed(body, { upstreamId: "error-mid" });
     expect(spoken(all)).toBe("one two three");
     expect(all.slice(4)).toEqual([error]);
   });
 
-  it("send only an error", async () => {
+  it("send an error as the only event", async () => {
     expect(await streamed(body, { upstreamId: "error-first" })).toEqual([error]);
   });
 
@@ -158,7 +158,7 @@ describe("the sandbox models error-mid and error-first", () => {
 });
 
 describe("the sandbox models no-usage and huge-usage", () => {
-  it("return no usage in stream, body and metadata", async () => {
+  it("return no usage in stream, body and metadata (no-usage)", async () => {
     const all = await streamed(body, { upstreamId: "no-usage" });
     expect(all.map((event) => event.kind)).not.toContain("usage");
     expect(all.at(-1)).toEqual({ kind: "end" });
@@ -167,7 +167,7 @@ describe("the sandbox models no-usage and huge-usage", () => {
     expect(await complete(body, { upstreamId: "no-usage" })).not.toHaveProperty("usage");
   });
 
-  it("return a thousand times the usage, above the cap", async () => {
+  it("return a thousand times the actual usage, above the cap (huge-usage)", async () => {
     const answer = await ask(body, { upstreamId: "huge-usage", cap: 100 });
     expect(answer).toMatchObject({
       kind: "json",
@@ -182,7 +182,7 @@ describe("the sandbox models no-usage and huge-usage", () => {
   });
 });
 
-it("the sandbox can split each multi-byte character into two network chunks without loss", async () => {
+it("the sandbox can split each multi-byte character into two network chunks without losing it", async () => {
   const upstreamId = "split-utf8";
   const [choice] = (await complete({ messages: [user("héllo 🌍")] }, { upstreamId })).choices;
   expect(choice.message.content).toBe("Grüße, 世界 🌍 héllo 🌍");
@@ -194,7 +194,7 @@ it("the sandbox can split each multi-byte character into two network chunks with
 });
 
 describe("the sandbox model endless", () => {
-  it("continues far beyond the cap until it is canceled", async () => {
+  it("continues far beyond the cap until canceled", async () => {
     const stream = await open(body, { upstreamId: "endless", cap: 2 });
     const all = (await batches(stream, 50)).flat();
     expect(all).toHaveLength(50);

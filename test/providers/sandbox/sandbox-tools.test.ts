@@ -39,7 +39,7 @@ describe("the sandbox's choice of tools", () => {
     expect(await chosen("What's the weather in Paris?")).toEqual([]);
   });
 
-  it("follows the tool calls that the user's text lists with their arguments, one per response, and then returns text", async () => {
+  it("follows the tool calls that the user's text lists, one per response, and then returns text", async () => {
     const orders = 'call get_time {} then\ncall searchFiles {"q":"a } b","n":{"x":1}}';
     const messages: JsonObject[] = [user(orders)];
     const called = [];
@@ -59,13 +59,13 @@ describe("the sandbox's choice of tools", () => {
     ]);
   });
 
-  it("ignores a listed call without a known tool or a JSON object, in limited time", async () => {
+  it("ignores a listed call of an unknown tool or without a JSON object, in limited time", async () => {
     expect(await chosen('call nothing {"a":1}')).toEqual([]);
     expect(await chosen("call get_timer {")).toEqual([]);
     expect(await chosen(`call get_tim {${"}".repeat(100_000)}`)).toEqual([]);
   });
 
-  it("calls the first tool with a short text if the model is sandbox/agent, and then returns the tool's result", async () => {
+  it("calls the first tool with a short text for the model sandbox/agent, and then returns the tool's result", async () => {
     const agent = { upstreamId: "agent" };
     const first = await complete({ messages: [user("hello")], tools }, agent);
     expect(names(first)).toEqual(["get_weather"]);
@@ -112,7 +112,7 @@ describe("the sandbox's choice of tools", () => {
     expect(await chosen("weather", { tool_choice: "none" })).toEqual([]);
   });
 
-  it("repeats a tool named twice with other arguments, unless parallel calls are off", async () => {
+  it("repeats a tool that is named twice with other arguments, unless parallel calls are disabled", async () => {
     const twice = { messages: [user("get_weather here, get_weather there")], tools };
     const completion = await complete(twice);
     expect(names(completion)).toEqual(["get_weather", "get_weather"]);
@@ -123,7 +123,7 @@ describe("the sandbox's choice of tools", () => {
     expect(await chosen("get_weather and get_time", single)).toEqual(["get_weather"]);
   });
 
-  it("returns 400 with the param for an impossible choice", async () => {
+  it("rejects an impossible choice with 400 and the param", async () => {
     const unknown = { type: "function", function: { name: "nope" } };
     const custom = { type: "custom", custom: { name: "x" } };
     const messages = [user("x")];
@@ -141,7 +141,7 @@ describe("the sandbox's choice of tools", () => {
 });
 
 describe("a tool call of the sandbox", () => {
-  it("comes with content null, finish_reason tool_calls, a stable ID and valid arguments", async () => {
+  it("contains null as content, finish_reason tool_calls, a stable ID and valid arguments", async () => {
     const body = { messages: [user("get_weather")], tools };
     const completion = await complete(body);
     expect(completion.choices[0]).toMatchObject({
@@ -182,7 +182,7 @@ describe("a tool call of the sandbox", () => {
     expect(calls.map((call) => call.function.arguments)).toEqual(["{}", "{}", "{}"]);
   });
 
-  it("counts toward every output cap together with its text, and ends there", async () => {
+  it("counts toward the output cap together with its text", async () => {
     for (let cap = 1; cap < 12; cap++) {
       const { choices, usage } = await complete(
         { messages: [user("hello")], tools },
@@ -236,8 +236,8 @@ describe("a tool call of the sandbox", () => {
   });
 });
 
-describe("the sandbox after a tool result", () => {
-  it("returns text with every result, even with a forced choice", async () => {
+describe("a sandbox response to a tool result", () => {
+  it("contains text with every result, even with a forced choice", async () => {
     const first = await complete({ messages: [user("get_weather and get_time")], tools });
     const assistant = first.choices[0].message;
     const contents = ['{"degrees":21}', [{ type: "text", text: "noon" }]];
@@ -259,7 +259,7 @@ describe("the sandbox after a tool result", () => {
     }
   });
 
-  it("calls the tool again if the user asks again", async () => {
+  it("contains the tool call again if the user asks for it again", async () => {
     const result = { role: "tool", tool_call_id: "call_x", content: "21" };
     const messages = [user("get_weather"), { role: "assistant", content: null }, result];
     const text = (await complete({ messages, tools })).choices[0].message.content;

@@ -68,7 +68,7 @@ const schemas = fc.letrec<{ schema: object }>((tie) => ({
   ),
 }));
 
-it("the sandbox returns a valid instance of the schema for each variant, the same every time", () => {
+it("the sandbox returns a valid and reproducible instance of the schema for each variant", () => {
   fc.assert(
     fc.property(schemas.schema, fc.nat(3), (schema, variant) => {
       const value = JSON.parse(JSON.stringify(schemaInstance(schema, variant))) as unknown;
@@ -79,7 +79,7 @@ it("the sandbox returns a valid instance of the schema for each variant, the sam
   );
 });
 
-it("the sandbox ends recursive schemas: lists, trees and an endless first branch", () => {
+it("the sandbox ends instances of recursive schemas: lists, trees and an endless first branch", () => {
   const node = {
     type: "object",
     properties: {
@@ -104,7 +104,7 @@ it("the sandbox ends recursive schemas: lists, trees and an endless first branch
   expect(misfit(forest, schemaInstance(forest))).toBeNull();
 });
 
-it("the sandbox returns something even for unsatisfiable, self-referential and endless schemas", () => {
+it("the sandbox returns a value even for unsatisfiable, self-referential and endless schemas", () => {
   const never = { type: "object", properties: { me: { $ref: "#" } }, required: ["me"] };
   const bomb = {
     $ref: "#/$defs/d0",
@@ -156,7 +156,7 @@ it("the sandbox combines the parts of allOf, and ignores unknown references", ()
   expect(schemaInstance(sided)).toEqual({ a: 1 });
 });
 
-it("the sandbox returns unique items where the schema allows it", () => {
+it("the sandbox returns unique items if the schema allows them", () => {
   for (const items of [
     { type: "string" },
     { type: "string", maxLength: 2 },

@@ -1,6 +1,9 @@
 type Schema = Record<string, unknown>;
 
-/** Why a value does not fit a schema of the subset that the sandbox knows, or null when it fits. */
+/**
+ * Returns the reason why a value doesn't match a schema that the sandbox supports, or null if it
+ * does.
+ */
 export function misfit(schema: unknown, value: unknown, root: unknown = schema): string | null {
   if (schema === true || schema === undefined) return null;
   if (schema === false) return "nothing is allowed here";

@@ -36,7 +36,7 @@ const texts = fc.oneof(
   fc.lorem({ maxCount: 30 }),
 );
 
-it("the sandbox's tokens restore the text, word by word and in pieces", () => {
+it("the sandbox's tokens add up to the original text, by words and by pieces", () => {
   fc.assert(
     fc.property(texts, (text) => {
       expect(splitIntoTokens(text).join("")).toBe(text);
@@ -46,7 +46,7 @@ it("the sandbox's tokens restore the text, word by word and in pieces", () => {
   );
 });
 
-it("the sandbox counts at least one token and at most one per UTF-8 byte, and 0 for an empty text", () => {
+it("the sandbox counts at least one token and at most one per UTF-8 byte, or 0 for an empty text", () => {
   expect(countTokens("")).toBe(0);
   fc.assert(
     fc.property(texts, (text) => {
@@ -70,7 +70,7 @@ it("the sandbox counts at most 15 % more tokens than the estimate", () => {
   }
 });
 
-it("the sandbox cuts a text to a prefix with as many tokens as the cap", () => {
+it("the sandbox cuts a text to the longest prefix within the cap", () => {
   fc.assert(
     fc.property(texts, fc.nat(12), (text, cap) => {
       const cut = cutToTokens(text, cap);
@@ -87,13 +87,13 @@ it("the sandbox splits no token, word or piece within a surrogate pair", () => {
   }
 });
 
-it("the sandbox counts long white space in one pass", () => {
+it("the sandbox counts a long run of white space in linear time", () => {
   const text = ` ${" \n".repeat(500_000)}x${" ".repeat(500_000)}`;
   expect(countTokens(text)).toBe(1);
   expect(wordsOf(text)).toHaveLength(2);
 });
 
-/** The gateway's estimator by its published rules, at the low end where they leave room. */
+/** The gateway's estimate by its published rules, at the low end of their ranges. */
 function estimate(text: string): number {
   let sum = 0;
   for (const run of text.match(/\S+/g) ?? []) {

@@ -11,7 +11,7 @@ import { readChatCompletion } from "../../../src/models/protocols/chat/answer.ts
 import { ChatChunkReader } from "../../../src/models/protocols/chat/chunks.ts";
 import { callsOf, count, receiptOf, streamed, words } from "../both-ways.ts";
 
-/** What a model may say. */
+/** The possible output of a model. */
 const said = fc
   .tuple(
     fc.option(words, { nil: "" }),
@@ -38,7 +38,7 @@ function replyOf(stream: boolean) {
   if (!asked.ok) throw new Error("refused");
   return asked.value.reply;
 }
-it("chat usage is the same when written and read again", () => {
+it("chat usage is the same after it is written and read again", () => {
   fc.assert(
     fc.property(usages, (usage) => {
       expect(readUsage(JSON.parse(JSON.stringify(openAiUsage(usage))))).toEqual(usage);
@@ -46,7 +46,7 @@ it("chat usage is the same when written and read again", () => {
   );
 });
 
-it("a completion that our endpoint writes is read as the same output", () => {
+it("a chat completion that our endpoint writes is parsed as the same output", () => {
   const reply = replyOf(false);
   fc.assert(
     fc.property(said, usages, (pieces, usage) => {
@@ -59,7 +59,7 @@ it("a completion that our endpoint writes is read as the same output", () => {
   );
 });
 
-it("a completion's stream has the same pieces when read again", () => {
+it("a chat completion's stream that our endpoint writes is parsed as the same pieces", () => {
   const reply = replyOf(true);
   fc.assert(
     fc.property(said, usages, (pieces, usage) => {

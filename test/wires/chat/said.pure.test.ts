@@ -35,7 +35,7 @@ const completion = z.looseObject({
   choices: z.array(z.strictObject({ ...choice, message: said })),
 });
 
-/** Objects with these fields, of what belongs there now and then, or of anything. */
+/** Objects with these fields, whose values are usually valid and sometimes anything. */
 const fields = (names: readonly string[], right: fc.Arbitrary<unknown>): fc.Arbitrary<JsonObject> =>
   fc.dictionary(fc.constantFrom(...names), fc.oneof(fc.jsonValue(), right));
 
@@ -68,7 +68,7 @@ const choices = (field: string) =>
     )
     .map((list) => list.map(([beside, one]) => ({ ...beside, [field]: one })));
 
-it("chunks of a chat stream match our schema, whatever the provider streams", () => {
+it("the chunks of a chat stream match our schema, whatever the provider streams", () => {
   fc.assert(
     fc.property(fc.array(choices("delta"), { maxLength: 5 }), (payloads) => {
       const reader = new ChatChunkReader();
@@ -81,7 +81,7 @@ it("chunks of a chat stream match our schema, whatever the provider streams", ()
   );
 });
 
-it("a chat completion matches our schema", () => {
+it("a chat completion matches our schema, whatever the provider returns", () => {
   fc.assert(
     fc.property(choices("message"), (given) => {
       const answer = readChatCompletion(

@@ -8,7 +8,7 @@ import { readMessagesCompletion } from "../../../src/models/protocols/messages/h
 import { MessagesReader } from "../../../src/models/protocols/messages/host-messages-reader.ts";
 import { callOf, count, receiptOf, streamed, words } from "../both-ways.ts";
 
-/** A thought as Claude signs it. */
+/** A thought with Claude's signature. */
 const thought = fc
   .record({ thinking: words, signature: fc.stringMatching(/^[A-Za-z0-9+/]{8,40}$/) })
   .map(({ thinking, signature }): OutputPart[] => [
@@ -17,7 +17,7 @@ const thought = fc
   ]);
 const text = words.map((said): OutputPart[] => [{ kind: "text", text: said }]);
 const call = callOf(fc.stringMatching(/^[a-z]{1,9}$/));
-/** What Claude may say, in its order. */
+/** The possible output of Claude, in its order. */
 const said = fc
   .tuple(
     fc.option(thought, { nil: [] }),
@@ -46,7 +46,7 @@ function replyOf(stream: boolean) {
 }
 const ID = `msg_${"a".repeat(24)}`;
 
-it("a message that our endpoint writes is read as the same output", () => {
+it("a message that our endpoint writes is parsed as the same output", () => {
   const reply = replyOf(false);
   fc.assert(
     fc.property(said, usages, (pieces, usage) => {
@@ -63,7 +63,7 @@ it("a message that our endpoint writes is read as the same output", () => {
   );
 });
 
-it("a message's stream has the same pieces when read again", () => {
+it("a message's stream that our endpoint writes is parsed as the same pieces", () => {
   const reply = replyOf(true);
   fc.assert(
     fc.property(said, usages, (pieces, usage) => {

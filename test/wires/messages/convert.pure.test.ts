@@ -10,7 +10,7 @@ type Json = Record<string, unknown>;
 const PNG = "iVBORw0KGgo=";
 const base = { model: "m", max_tokens: 100, messages: [{ role: "user", content: "Hi" }] };
 
-/** The chat body of a request, and what was left out. */
+/** Returns the chat body of a request, and the dropped fields. */
 function converted(more: Json): { body: Json; dropped: string[] } {
   const parsed = parseMessagesRequest({ ...base, ...more }, "2023-06-01");
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.failure));
@@ -20,7 +20,7 @@ function converted(more: Json): { body: Json; dropped: string[] } {
   return { body, dropped: [...losses.dropped] };
 }
 
-/** The place that a refusal names. */
+/** Returns the field that an error names. */
 function refused(more: Json): unknown {
   const parsed = parseMessagesRequest({ ...base, ...more }, "2023-06-01");
   const made = parsed.ok ? messagesToChatBody(parsed.value) : parsed;
@@ -33,7 +33,7 @@ function refused(more: Json): unknown {
   return made.failure.kind === "invalid_request" ? made.failure.param : null;
 }
 
-/** What version 2026-10-21 says against a request; null when it takes it. */
+/** Returns the error for a request in version 2026-10-21, or null if it is accepted. */
 function newer(more: Json): unknown {
   const parsed = parseMessagesRequest({ ...base, ...more }, "2026-10-21");
   return !parsed.ok && parsed.failure.kind === "invalid_request" ? parsed.failure.message : null;
@@ -43,8 +43,8 @@ const user = (...content: Json[]): Json => ({ messages: [{ role: "user", content
 const reference = (tool_name: string): Json => ({ type: "tool_reference", tool_name });
 const text = (words: string): Json => ({ type: "text", text: words });
 
-describe("conversion of a Messages request", () => {
-  test("puts system first, sets the output cap, and adds no other field", () => {
+describe("the conversion of a Messages request", () => {
+  test("puts the system prompt first, sets the output cap, and adds no other field", () => {
     expect(converted({ system: "Be brief.", stream: true, temperature: 0.5 })).toEqual({
       dropped: [],
       body: {
@@ -100,7 +100,7 @@ describe("conversion of a Messages request", () => {
     ]);
   });
 
-  test("returns an assistant's thinking to its provider, with a call's extra content", () => {
+  test("sends an assistant's thinking back to its provider, with a call's extra content", () => {
     const openai = { type: "reasoning.encrypted", data: "x" };
     const extra = { google: { thought_signature: "s" } };
     const { body } = converted({
@@ -196,7 +196,7 @@ describe("conversion of a Messages request", () => {
     expect(body["parallel_tool_calls"]).toBe(parallel);
   });
 
-  test("drops and reports a provider's billed tool, and rejects it if forced", () => {
+  test("drops and reports a tool that the provider bills, and rejects it if forced", () => {
     const search = { type: "web_search_20260318", name: "web_search" };
     const { body, dropped } = converted({ tools: [search, tool] });
     expect(dropped).toEqual(["tools[0]:web_search_20260318"]);
@@ -216,7 +216,7 @@ describe("conversion of a Messages request", () => {
     const name = long.map(([some, more]) => `${some}x${"-".repeat(more)}`);
     fc.assert(
       fc.property(fc.array(name, { minLength: 1 }), (names) => {
-        // one whose name equals another's shortened name
+        // a name that equals another one's shortened name
         const all = [...names, ...names.map((one) => new FittingToolNames([one]).fitting(one))];
         const tools = new FittingToolNames(all);
         const sent = new Map(all.map((one) => [one, tools.fitting(one)]));
@@ -252,12 +252,13 @@ describe("conversion of a Messages request", () => {
     expect(dropped).toEqual([]);
   });
 
-  test("rejects a forced tool that doesn't exist, except one of a toolset", () => {
+  test("rejects a forced tool that doesn't exist, unless it belongs to a toolset", () => {
     const tool_choice = { type: "tool", name: "there" };
     expect(refused({ tools: [tool], tool_choice })).toBe("tool_choice");
     expect(refused({ tool_choice })).toBe("tool_choice");
     const set = { type: "computer_toolset_20260801" };
-    expect(refused({ tools: [tool, set], tool_choice })).toBe("tools[1].type"); // accepted on a native route
+    // A native route accepts it.
+    expect(refused({ tools: [tool, set], tool_choice })).toBe("tools[1].type");
   });
 
   test.each([

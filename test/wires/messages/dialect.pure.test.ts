@@ -7,7 +7,7 @@ import { LIMIT_CASES } from "../../http/limit-cases.ts";
 import { refusal as refusalSchema } from "./message-schemas.ts";
 
 const FAILURES: Cases = { ...CALLER_CASES, ...LIMIT_CASES };
-/** Status by status, as clients of the dialect know them (platform.claude.com, API errors). */
+/** Error types by status, as in Anthropic's documentation (platform.claude.com, API errors). */
 const TYPES: Readonly<Record<number, string>> = {
   400: "invalid_request_error",
   401: "authentication_error",
@@ -27,7 +27,7 @@ const TYPES: Readonly<Record<number, string>> = {
   529: "overloaded_error",
 };
 
-test("every failure has its Messages error type, retry-after and x-should-retry", () => {
+test("every failure is mapped to a Messages error type, retry-after and x-should-retry", () => {
   const seen = new Set<number>();
   for (const [failure, status, , headers = {}] of Object.values(FAILURES).flat()) {
     const told = messagesDialect.error(failure, `req_${"a".repeat(24)}`);
@@ -52,7 +52,7 @@ test.each([
   ["content_filter", {}, "refusal"],
   ["stop", { refusal: "No." }, "refusal"],
 ])(
-  "a choice that ends by %s with %j gets the stop reason %s",
+  "a choice that ends by %s with %j has the stop reason %s",
   (finish_reason, message, expected) => {
     const said = clientMessageOf({ choices: [{ finish_reason, message }] }, new Map());
     expect(said.stop_reason).toBe(expected);

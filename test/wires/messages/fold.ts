@@ -1,10 +1,13 @@
 import { expect } from "vitest";
 import { event } from "./message-schemas.ts";
 
-/** One event of a Messages stream, as it stood on the wire. */
+/** One event of a Messages stream, unchanged. */
 export type Event = { readonly name: string; readonly data: Record<string, unknown> };
 
-/** The events in a text of the wire, each checked against its type; a line that belongs to none of them is a fault. */
+/**
+ * Parses the events of a stream, and checks each against its type. Throws for lines outside of
+ * events.
+ */
 export function eventsIn(text: string): Event[] {
   if (text === "") return [];
   expect(text.endsWith("\n\n")).toBe(true);
@@ -23,9 +26,9 @@ export function eventsIn(text: string): Event[] {
 type Block = Record<string, unknown>;
 
 /**
- * The content that a strict client folds out of block events. Throws where the order is not the
- * documented one: indexes without gaps, one block open, deltas only for what is open and of its kind,
- * a signature once and last.
+ * Joins block events to the content that a strict client gets. Throws for any other order than the
+ * documented one: indexes without gaps, one open block, deltas only for the open block and its
+ * kind, and one signature at the end.
  */
 export function foldBlocks(events: readonly Event[]): Block[] {
   const content: Block[] = [];

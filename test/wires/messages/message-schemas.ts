@@ -1,12 +1,12 @@
 import * as z from "zod";
 
 /**
- * A message of this door and every event of its stream, strictly: a field that is not named fails, and so does
- * one that is missing (platform.claude.com, Messages; @anthropic-ai/sdk 1.12). `test/clients` holds these types
- * to the SDK's own.
+ * Strict schemas of the endpoint's message and its stream's events: unknown and missing fields fail
+ * (platform.claude.com, Messages; @anthropic-ai/sdk 1.12). `test/clients` checks these types
+ * against the SDK's.
  */
 const count = z.int().min(0);
-/** Absent where nothing is cited, as on the live wire: `@ai-sdk/anthropic` 2 and 3 take no null. */
+/** Absent without citations, as at Anthropic: `@ai-sdk/anthropic` 2 and 3 reject null. */
 const cited = z
   .array(
     z.strictObject({
@@ -42,7 +42,7 @@ const block = z.discriminatedUnion("type", [
   }),
   z.strictObject({ ...use, input: z.looseObject({}) }),
 ]);
-/** As it begins: what it says comes in deltas. */
+/** A block at its start. Its content follows in deltas. */
 const begun = z.discriminatedUnion("type", [
   z.strictObject({ ...text.shape, text: z.literal("") }),
   redacted,
@@ -141,7 +141,10 @@ const saying = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("message_stop") }),
 ]);
 
-/** The body of a refusal, and the event of a stream that breaks off; `details` are our code and its numbers. */
+/**
+ * The body of an error, and the event of a stream that fails. `details` has our code and its
+ * numbers.
+ */
 export const refusal = z.strictObject({
   type: z.literal("error"),
   error: z.strictObject({
@@ -165,7 +168,7 @@ export const refusal = z.strictObject({
 });
 export type AnyRefusal = z.infer<typeof refusal>;
 
-/** Every event of a stream; `ping` alone is no type of the SDK's, which passes it by. */
+/** Every event of a stream. The SDK has no type for `ping`, which it ignores. */
 export const event = z.discriminatedUnion("type", [
   ...saying.options,
   refusal,

@@ -21,7 +21,7 @@ function native(more: Json, beta = ""): { body: Json; dropped: string[] } {
 }
 
 describe("a Messages request that is forwarded to Anthropic", () => {
-  test("keeps instructions, cache_control and blocks unchanged, attribution first", () => {
+  test("keeps instructions, cache_control and blocks unchanged, with the attribution first", () => {
     const system = [
       { type: "text", text: "x-anthropic-billing-header: cc_version=2;" },
       { type: "text", text: "You code.", cache_control: { type: "ephemeral", ttl: "1h" } },
@@ -43,7 +43,7 @@ describe("a Messages request that is forwarded to Anthropic", () => {
     expect(dropped).toEqual([]);
   });
 
-  test("loses telemetry, and loses and reports unknown fields", () => {
+  test("omits telemetry, and omits and reports unknown fields", () => {
     const { body, dropped } = native({
       metadata: { user_id: "user_1_session_2" },
       diagnostics: { previous_message_id: "msg_1" },
@@ -53,7 +53,7 @@ describe("a Messages request that is forwarded to Anthropic", () => {
     expect(dropped).toEqual(["diagnostics", "user_profile_id"]);
   });
 
-  test("contains a field only with its beta", () => {
+  test("contains a field only together with its beta", () => {
     const edits = { context_management: { edits: [{ type: "clear_tool_uses_20250919" }] } };
     expect(native(edits).body).not.toHaveProperty("context_management");
     expect(native(edits).dropped).toEqual(["context_management"]);
@@ -65,7 +65,7 @@ describe("a Messages request that is forwarded to Anthropic", () => {
     expect(native({ tools }, "advanced-tool-use-2025-11-20").body["tools"]).toEqual(tools);
   });
 
-  test("loses expensive, unknown and empty betas", () => {
+  test("omits expensive, unknown and empty betas", () => {
     expect(parseBetaHeader("")).toEqual([]);
     expect(parseBetaHeader(undefined)).toEqual([]);
     expect(parseBetaHeader("fast-mode-2026-02-01, context-1m-2025-08-07,nobody-knows")).toEqual([]);
@@ -75,7 +75,7 @@ describe("a Messages request that is forwarded to Anthropic", () => {
     ]);
   });
 
-  test("keeps thinking byte for byte, but loses ours, unsigned thinking and empty texts", () => {
+  test("keeps Claude's thinking byte for byte, but omits ours, unsigned thinking and empty texts", () => {
     const signed = { type: "thinking", thinking: "Hm.", signature: "c2ln" };
     const { body } = native({
       messages: [
@@ -114,7 +114,7 @@ describe("a Messages request that is forwarded to Anthropic", () => {
     ]);
   });
 
-  test("loses and reports fields outside of the table, at any depth", () => {
+  test("omits and reports fields outside of the table, at any depth", () => {
     const { body, dropped } = native({
       messages: [
         {
@@ -171,7 +171,7 @@ describe("a Messages request that is forwarded to Anthropic", () => {
     expect(JSON.stringify(body)).not.toMatch(/something_new|beside|notes|new_kind|scope|late|more/);
   });
 
-  test("loses betas whose fields are dropped", () => {
+  test("omits betas whose fields are dropped", () => {
     expect(
       parseBetaHeader("mid-conversation-tool-changes-2026-07-01,inline-tools-2026-09-15"),
     ).toEqual([]);
@@ -191,7 +191,7 @@ describe("a Messages request that is forwarded to Anthropic", () => {
     expect(native({ messages }, betas.join(",")).body).toEqual({ messages });
   });
 
-  test("gets valid IDs for another provider's tool calls, the same for a call and its result", () => {
+  test("contains valid IDs for another provider's tool calls, the same for a call and its result", () => {
     const { body } = native({
       messages: [
         ...base.messages,
@@ -233,7 +233,7 @@ describe("a Messages request that is forwarded to Anthropic", () => {
         content: { type: "document", source: { type: "file", file_id: "f" } },
       },
     ],
-  ])("can't have a %s in a server tool's result", (place, content) => {
+  ])("fails with a %s in a server tool's result", (place, content) => {
     const block = { type: "web_fetch_tool_result", tool_use_id: "s", content };
     const messages = [...base.messages, { role: "assistant", content: [block] }];
     const parsed = parseMessagesRequest({ ...base, messages }, "2023-06-01");
@@ -242,7 +242,7 @@ describe("a Messages request that is forwarded to Anthropic", () => {
     expect(parsed.failure.message).toContain("is not supported. Send the bytes in base64");
   });
 
-  test("loses tools that Anthropic bills by the call, and keeps those that the client runs", () => {
+  test("omits tools that Anthropic bills by the call, and keeps tools that the client runs", () => {
     const bash = { type: "bash_20250124", name: "bash" };
     const { body, dropped } = native({
       tools: [{ type: "web_search_20260318", name: "web_search" }, bash],
@@ -263,7 +263,7 @@ describe("a Messages request that is forwarded to Anthropic", () => {
   });
 });
 
-/** The fields of a source that are sent, and the names of those dropped. */
+/** Returns the fields of a source that are sent, and the names of the dropped ones. */
 function sentSource(type: string, source: Json): { fields: string[]; dropped: string[] } {
   const { body, dropped } = native(referenced({ type, source }));
   const fields = JSON.stringify(body).match(/"source":(\{[^}]*\})/)?.[1] ?? "null";
@@ -297,7 +297,7 @@ describe("the source of an image or a document", () => {
     );
   });
 
-  test("can't be a URL of more than 2,048 characters for an image", () => {
+  test("must not be an image URL of more than 2,048 characters", () => {
     expect(parseMessagesRequest({ ...base, ...urlOf(2048) }, "2023-06-01").ok).toBe(true);
     expect(parseMessagesRequest({ ...base, ...urlOf(2049) }, "2023-06-01")).toMatchObject({
       failure: { param: "messages[0].content[0].source.url" },
@@ -336,7 +336,7 @@ describe("a one-hour cache_control", () => {
     expect(requestsHourCache(native(more).body)).toBe(true);
   });
 
-  test("differs from a five-minute one", () => {
+  test("counts separately from a five-minute one", () => {
     expect(
       requestsHourCache(native({ cache_control: { type: "ephemeral", ttl: "5m" } }).body),
     ).toBe(false);

@@ -42,7 +42,7 @@ const answers: fc.Arbitrary<Answer> = fc.record({
   finish: fc.constantFrom("stop", "length", "tool_calls", "content_filter"),
 });
 
-/** The answer as a chat completion. */
+/** Returns the response as a chat completion. */
 function completion({ reasoning, details, text, refusal, calls, finish }: Answer): Json {
   return {
     choices: [
@@ -70,12 +70,12 @@ const chunkOf = (delta: Delta, finish: string | null = null): Chunk => ({
   choices: [{ index: 0, delta, finish_reason: finish }],
 });
 
-/** Cuts a text in pieces at every third unit or so. */
+/** Splits a text at about every third character. */
 function pieces(text: string): string[] {
   return text.match(/[\s\S]{1,3}/gu) ?? [];
 }
 
-/** The same answer in chunks; the pieces of calls alternate when `interleaved`. */
+/** Returns the same response in chunks. With `interleaved`, pieces of calls alternate. */
 function streamed(answer: Answer, interleaved: boolean) {
   const writer = new MessagesBlockWriter(new Map());
   const write = (chunks: readonly Chunk[]): string =>
@@ -97,7 +97,7 @@ function streamed(answer: Answer, interleaved: boolean) {
   return { events: eventsIn(out + text), stop };
 }
 
-/** A call's beginning, then its arguments in pieces. */
+/** Returns the start of a call, then its arguments in pieces. */
 function callChunks(call: Call, index: number): Chunk[] {
   const begun = { index, id: call.id, function: { name: call.name, arguments: "" } };
   const extra = call.extra === null ? {} : { extra_content: call.extra };
@@ -109,7 +109,7 @@ function callChunks(call: Call, index: number): Chunk[] {
   ];
 }
 
-/** One of each list in turn. */
+/** Takes one item of each list in turn. */
 function alternating(lists: readonly (readonly Chunk[])[]): Chunk[] {
   const longest = Math.max(0, ...lists.map((list) => list.length));
   return Array.from({ length: longest }, (_, at) =>
@@ -117,7 +117,7 @@ function alternating(lists: readonly (readonly Chunk[])[]): Chunk[] {
   ).flat();
 }
 
-/** What is left of content when thoughts, which a stream may cut otherwise, are read together. */
+/** Joins neighboring thoughts, which a stream can split differently. */
 function essence(content: readonly Json[]): Json {
   const isThought = ({ type }: Json): boolean =>
     type === "thinking" || type === "redacted_thinking";
@@ -131,7 +131,7 @@ function essence(content: readonly Json[]): Json {
 }
 
 describe("the blocks of a Messages stream", () => {
-  test("add up to the JSON response, whatever the output and however its tool calls alternate", () => {
+  test("add up to the JSON response, whatever the output and the order of its tool calls", () => {
     fc.assert(
       fc.property(answers, fc.boolean(), (answer, interleaved) => {
         const { events, stop } = streamed(answer, interleaved);
@@ -158,7 +158,7 @@ describe("the blocks of a Messages stream", () => {
     ]);
   });
 
-  test("contain each piece of text in its own event immediately", () => {
+  test("contain each piece of text immediately in its own event", () => {
     const writer = new MessagesBlockWriter(new Map());
     expect(eventsIn(writer.text('"a"')).map(({ name }) => name)).toEqual([
       "content_block_start",

@@ -8,7 +8,7 @@ import { ResponsesChunkReader } from "../../../src/models/protocols/responses/ho
 import { callsOf, count, streamed, words } from "../both-ways.ts";
 import { asked, BODY, RECEIPT } from "./stream-kit.ts";
 
-/** What a model may say without its thoughts, which only their maker reads. */
+/** The possible output of a model without thoughts, which only their author can read. */
 const said = fc
   .tuple(
     fc.option(
@@ -33,7 +33,7 @@ const usages: fc.Arbitrary<Usage> = fc
 const finishIn = (pieces: readonly OutputPart[]): string =>
   pieces.flatMap((piece) => (piece.kind === "finish" ? [piece.reason] : []))[0] ?? "stop";
 
-it("a response that our /v1/responses writes is read as the same output", () => {
+it("a response that our /v1/responses writes is parsed as the same output", () => {
   const { reply } = asked(BODY);
   fc.assert(
     fc.property(said, usages, (pieces, usage) => {
@@ -48,7 +48,7 @@ it("a response that our /v1/responses writes is read as the same output", () => 
   );
 });
 
-it("a Responses stream has the same pieces when read again", () => {
+it("a Responses stream that our endpoint writes is parsed as the same pieces", () => {
   const { reply } = asked({ ...BODY, stream: true });
   fc.assert(
     fc.property(said, usages, (pieces, usage) => {

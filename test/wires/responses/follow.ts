@@ -2,7 +2,10 @@ import { expect } from "vitest";
 import { event, outputItem, response } from "./sdk-schemas.ts";
 import type { AnyEvent, AnyResponse, Item } from "./sdk-schemas.ts";
 
-/** The events of a stream as text, each checked against its type; comments are left out. Demands [DONE] as the last. */
+/**
+ * Parses the events of a stream, and checks each against its type. Omits comments. Requires [DONE]
+ * at the end.
+ */
 export function eventsOf(text: string): AnyEvent[] {
   expect(text.endsWith("data: [DONE]\n\n")).toBe(true);
   return eventsSoFar(text.slice(0, -"data: [DONE]\n\n".length));
@@ -19,7 +22,7 @@ export function eventsSoFar(text: string): AnyEvent[] {
 }
 
 type Part = Extract<Item, { type: "message" }>["content"][number];
-/** An item as its deltas say it. */
+/** An item as its deltas describe it. */
 type Followed = {
   readonly added: Item;
   readonly parts: { part: Part; isDone: boolean }[];
@@ -29,13 +32,13 @@ type Followed = {
   done: Item | null;
 };
 
-/** What a client has after a stream, by the strictest rules that any of them holds events to. */
+/** A client's result of a stream, by the strictest rules of any client. */
 export type Account = { readonly response: AnyResponse; readonly done: readonly (Item | null)[] };
 
 /**
- * Folds events as a client does, and demands what the documented order promises: numbers without gaps,
- * an item closed before the next opens, deltas between added and done, and that deltas, dones and the
- * terminal response say the same.
+ * Joins events as a client does, and checks the documented order: numbers without gaps, an item
+ * closed before the next one opens, and deltas between added and done. Deltas, done events and the
+ * terminal response must have the same content.
  */
 export function follow(events: readonly AnyEvent[]): Account {
   const items: Followed[] = [];
@@ -154,7 +157,7 @@ function step(items: Followed[], one: AnyEvent): void {
   }
 }
 
-/** The item as its events told it, as the terminal response holds it. */
+/** Checks that an item in the terminal response equals the one of its events. */
 function agree(followed: Followed | undefined, item: Item, { status }: AnyResponse): void {
   if (followed === undefined) throw new Error("an item that was never added");
   const { done, added } = followed;

@@ -14,7 +14,7 @@ import { eventsOf, follow } from "./follow.ts";
 import { response as responseSchema } from "./sdk-schemas.ts";
 import { asked, BODY, HEAD, RECEIPT } from "./stream-kit.ts";
 
-/** The door's own stream and answer of what OpenAI says, as a route's reader hands it on. */
+/** Returns the endpoint's own stream and response for OpenAI's events, after a route's reader. */
 const native = (body: object) => {
   const reply = asked(body).native?.reply;
   if (reply === undefined) throw new Error("not native");
@@ -68,7 +68,7 @@ it("a Responses stream from OpenAI adds up to its JSON response", () => {
   );
 });
 
-it("a tool call in a Responses stream ends when OpenAI ends it, so that a later cut leaves it complete", () => {
+it("a tool call in a Responses stream is complete once OpenAI ends it, even if the stream is cut later", () => {
   const whole = itemEvents(call("c1", "plain", ["{}"]), 0);
   const { writer, said } = begun([
     ...begin(),

@@ -26,7 +26,7 @@ function image(part: object) {
 }
 
 describe("the input of a Responses request", () => {
-  it("can be a text, or messages with and without a type, in all roles", () => {
+  it("may be a text, or messages with and without a type, in all roles", () => {
     expect(messages("Hi")).toEqual([{ role: "user", content: "Hi" }]);
     expect(
       messages(
@@ -125,12 +125,12 @@ describe("the input of a Responses request", () => {
     ]);
   });
 
-  it("stays text for a tool's text that only resembles a list of parts", () => {
+  it("stays text if a tool's text only resembles a list of parts", () => {
     const text = '[{"type":"input_text","text":"a"},{"type":"row"}]';
     expect(messages([call("a"), output("a", text)])).toContainEqual(tool("a", text));
   });
 
-  it("contains images as URLs, and maps OpenAI's own detail to a common one", () => {
+  it("contains images as URLs, with OpenAI's own detail mapped to a common one", () => {
     const content = [{ type: "input_image", image_url: IMAGE, detail: "original" }];
     expect(messages([{ role: "user", content }])).toEqual([
       {
@@ -140,7 +140,7 @@ describe("the input of a Responses request", () => {
     ]);
   });
 
-  it("becomes text for a text file, and stays a file for another", () => {
+  it("becomes text for a text file, and stays a file otherwise", () => {
     expect(messages([encoded("text/markdown")])).toEqual([
       { role: "user", content: 'File "a.txt":\n# Hi' },
     ]);
@@ -153,7 +153,7 @@ describe("the input of a Responses request", () => {
     ]);
   });
 
-  it("loses and reports items of providers' own tools", () => {
+  it("omits and reports items of providers' own tools", () => {
     const { dropped, request } = asked({
       input: [
         { type: "web_search_call", id: "ws_1", status: "completed" },
@@ -240,14 +240,14 @@ describe("a rejected Responses request", () => {
     ["tool_choice", { tools: [{ type: "web_search" }], tool_choice: { type: "web_search" } }],
     ["tool_choice", { tools: [fn("f")], tool_choice: { type: "function", name: "g" } }],
     ["tool_choice", { tools: [{ type: "web_search" }], tool_choice: "required" }],
-  ])("returns the param of %s: %j", (param, body, message = /./) => {
+  ])("returns 400 with the param of %s: %j", (param, body, message = /./) => {
     const failure = refused(body);
     expect(failure.param).toBe(param);
     expect(failure.message).toMatch(message);
   });
 });
 
-it("a Responses request can have null for every optional field, and unknown fields", () => {
+it("a Responses request may have null for every optional field, and unknown fields", () => {
   const fields = `instructions stream max_output_tokens temperature top_p tools text tool_choice
     parallel_tool_calls reasoning include store metadata user previous_response_id
     conversation prompt background truncation moderation service_tier safety_identifier
@@ -258,7 +258,7 @@ it("a Responses request can have null for every optional field, and unknown fiel
   expect(asked({ background: false, store: true }).dropped).toEqual([]);
 });
 
-it("a Responses request reports dropped fields that a client may miss", () => {
+it("a Responses request reports the dropped fields that a client may miss", () => {
   const { dropped } = asked({
     tools: [{ type: "web_search" }, { type: "x y" }, { type: "web_search" }, fn("f")],
     max_tool_calls: 3,
@@ -270,7 +270,7 @@ it("a Responses request reports dropped fields that a client may miss", () => {
   );
 });
 
-it("a Responses request's settings map to our internal ones", () => {
+it("a Responses request's settings are mapped to internal settings", () => {
   expect(
     core({
       max_output_tokens: 16,
@@ -308,10 +308,10 @@ it("a Responses request's settings map to our internal ones", () => {
   expect(core({ top_logprobs: 3 })).not.toHaveProperty("logprobs");
 });
 
-describe("an image's URL", () => {
+describe("an image URL in a Responses request", () => {
   const long = `https://a.example/${"a".repeat(2048)}`;
 
-  it("can have at most 2,048 characters, unless it contains the image", () => {
+  it("may have at most 2,048 characters, unless it contains the image", () => {
     expect(refused(image({ image_url: long })).param).toContain("image_url");
     expect(core(image({ image_url: IMAGE.padEnd(9999, "A") }))["messages"]).toHaveLength(1);
   });

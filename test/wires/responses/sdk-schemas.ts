@@ -2,10 +2,10 @@ import type OpenAI from "openai";
 import * as z from "zod";
 
 /**
- * What an answer and an event of this door may be, as schemas that the official SDK's types accept: each
- * is declared a `ZodType` of that type, so that what parses at run time is, for the compiler, the SDK's. They are strict:
- * a field that no schema names fails. `error.code` has words beside the SDK's (those that agents act on),
- * and `user` is null where it was not sent, which the SDK types as text.
+ * Schemas of this endpoint's responses and events. Each has the type of the official SDK, so the
+ * compiler ensures that parsed values have the SDK's types. They are strict, so unknown fields
+ * fail. `error.code` has additional values that agents act on. `user` is null if it was not sent,
+ * although the SDK's type is text.
  */
 type R = OpenAI.Responses.Response;
 
@@ -144,7 +144,7 @@ export const response = z.strictObject({
   usage: usage.nullable(),
 });
 export type AnyResponse = z.infer<typeof response>;
-/** What the SDK adds itself, and what is wider here, apart. */
+/** Fields that the SDK adds itself, or whose values are wider here. */
 type Wider = "output_text" | "error" | "user" | "usage";
 const asSdk: z.ZodType<Omit<R, Wider>> = response;
 void asSdk;
@@ -157,7 +157,7 @@ const onSummary = { ...onItem, summary_index: z.literal(0) };
 const lifecycle = (type: "created" | "in_progress" | "completed" | "incomplete" | "failed") =>
   z.strictObject({ type: z.literal(`response.${type}`), sequence_number, response });
 
-/** Events that hold no response, all of which are the SDK's own to the letter. */
+/** Events without a response, which exactly match the SDK's types. */
 const inside = z.discriminatedUnion("type", [
   z.strictObject({
     type: z.literal("response.output_item.added"),
@@ -254,7 +254,7 @@ const inside = z.discriminatedUnion("type", [
 const asEvent: z.ZodType<OpenAI.Responses.ResponseStreamEvent> = inside;
 void asEvent;
 
-/** Every event of a stream; `keepalive` alone is no type of the SDK's, which passes it by. */
+/** Every event of a stream. The SDK has no type for `keepalive`, which it ignores. */
 export const event = z.union([
   inside,
   lifecycle("created"),

@@ -6,7 +6,7 @@ import type { Piece } from "./stream-kit.ts";
 
 const CUSTOM = new Set(["patch", "files__write"]);
 
-/** A text in pieces, cut anywhere, in the midst of a character too. */
+/** A text split anywhere, also within a character. */
 const pieces = (text: string): fc.Arbitrary<string[]> =>
   fc.array(fc.nat(text.length), { maxLength: 6 }).map((cuts) => {
     const at = [0, ...cuts.toSorted((a, b) => a - b), text.length];

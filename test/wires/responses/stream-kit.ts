@@ -63,7 +63,7 @@ export function json(answer: JsonObject, receipt = RECEIPT, body: object = BODY)
 
 export type Piece = JsonObject | string;
 
-/** A stream of deltas; a text stands for the last chunk again with it. */
+/** Returns a stream of deltas. A text repeats the last chunk with it. */
 export function streamed(
   deltas: readonly Piece[],
   receipt = RECEIPT,

@@ -21,7 +21,7 @@ import {
   types,
 } from "./stream-kit.ts";
 
-// A kind of failure without a case does not compile.
+// TypeScript requires a case for every kind of failure.
 const EVERY_FAILURE: Cases = { ...CALLER_CASES, ...LIMIT_CASES };
 const FAILURES = Object.values(EVERY_FAILURE).flatMap((rows) => rows.map(([failure]) => failure));
 
@@ -74,7 +74,7 @@ describe("the events of a Responses stream", () => {
     expect(output[3]).toMatchObject({ name: "read", namespace: "files", arguments: "{}" });
   });
 
-  it("delay a tool call that is mixed with another one until the other is complete", () => {
+  it("delay a tool call that is mixed with another call until that call is complete", () => {
     const { response: whole } = streamed([
       call(0, "plain", '{"a":'),
       call(1, "plain", '{"b":'),
@@ -95,14 +95,14 @@ describe("the events of a Responses stream", () => {
     });
   });
 
-  it("include a message even without output", () => {
+  it("contain a message even without output", () => {
     expect(streamed([{ role: "assistant", content: "" }]).response.output).toMatchObject([
       { type: "message", content: [{ type: "output_text", text: "" }] },
     ]);
   });
 });
 
-describe("output of a Responses stream that was cut", () => {
+describe("the output of a Responses stream that was cut", () => {
   const cut = { ...RECEIPT, finishReason: "length" };
 
   it("becomes incomplete, with its text closed", () => {
@@ -116,7 +116,7 @@ describe("output of a Responses stream that was cut", () => {
     expect(whole.usage).toMatchObject({ total_tokens: 14, cost_micro: 42 });
   });
 
-  it("leaves a partial tool call in progress, and completes a complete one", () => {
+  it("contains a partial tool call as in progress, and a complete one as completed", () => {
     const { response: whole, done } = streamed(
       [call(0, "plain", '{"a":1}'), call(1, "plain", '{"b')],
       cut,
@@ -125,7 +125,7 @@ describe("output of a Responses stream that was cut", () => {
     expect(whole.output[1]).toMatchObject({ status: "incomplete", arguments: '{"b' });
   });
 
-  it("reports a content filter", () => {
+  it("reports a content filter that cut it", () => {
     const filtered = { ...RECEIPT, finishReason: "content_filter" };
     expect(streamed(["x"], filtered).response.incomplete_details?.reason).toBe("content_filter");
   });
@@ -194,14 +194,14 @@ describe("a failure within a Responses stream", () => {
       { kind: "invalid_request", message: "No.", param: null, code: "context_length_exceeded" },
       "context_length_exceeded",
     ],
-  ] as const)("maps %o to the code that coding agents handle", (failure, code) => {
+  ] as const)("gets the code that coding agents handle: %o", (failure, code) => {
     const { writer, text } = begun([]);
     const { error } = follow(eventsOf(text + writer.fail(failure as never, null))).response;
     expect(error?.code).toBe(code);
   });
 
   it.each(FAILURES)(
-    "maps %o to no code that would make an agent stop instead of retrying",
+    "gets no code that would make a coding agent stop instead of retrying: %o",
     (failure) => {
       const { writer, text } = begun([]);
       const { error } = follow(eventsOf(text + writer.fail(failure, null))).response;
@@ -215,7 +215,7 @@ describe("a failure within a Responses stream", () => {
     },
   );
 
-  it("reports a rate limit with a wait that Codex can parse", () => {
+  it("contains, for a rate limit, a wait that Codex can parse", () => {
     const { writer, text } = begun([]);
     const failure = {
       kind: "rate_limited",
@@ -271,7 +271,7 @@ it("a Responses stream includes reasoning only on request", () => {
   expect(unsealThoughts(kept.encrypted_content ?? "")?.details).toEqual(message.reasoning_details);
 });
 
-it("a stored Responses stream contains reasoning and extra content of tool calls that the client doesn't see", () => {
+it("a stored Responses stream contains reasoning and extra content of tool calls, which the client's stream omits", () => {
   const details = [{ type: "x.signed", signature: "s" }];
   const extra = { google: { thought_signature: "sig" } };
   const signed = { id: "c", function: { name: "plain", arguments: "{}" }, extra_content: extra };
@@ -289,7 +289,7 @@ it("a stored Responses stream contains reasoning and extra content of tool calls
   expect(kept(false).output.map(({ type }) => type)).toEqual(["function_call"]);
 });
 
-it("a Responses stream keeps the extra content of tool calls for the next request, before the call that it belongs to", () => {
+it("a Responses stream keeps the extra content of tool calls for the next request, before its call", () => {
   const extra = { google: { thought_signature: "sig" } };
   const signed = {
     index: 0,

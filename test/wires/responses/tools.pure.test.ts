@@ -19,7 +19,7 @@ describe("the tools of a Responses request", () => {
     ],
   };
 
-  it("become functions: strict if requested, custom ones with one text", () => {
+  it("become functions: strict if requested, custom tools with one text", () => {
     const grammar = { type: "grammar", syntax: "lark", definition: "start: A" };
     const tools = [fn("f"), { type: "custom", name: "c", description: "D", format: grammar }];
     expect(core({ tools })["tools"]).toEqual([
@@ -41,7 +41,7 @@ describe("the tools of a Responses request", () => {
     ]);
   });
 
-  it("get one flat name per namespace, in tools and in the history", () => {
+  it("have one flat name per namespace, in tools and in the history", () => {
     const name = flatToolName("mcp files", "patch");
     expect(name).toMatch(/^[\w-]{1,64}$/);
     const body = core({
@@ -69,13 +69,13 @@ describe("the tools of a Responses request", () => {
     ]);
   });
 
-  it("can come from input items too, where a repeated one replaces itself", () => {
+  it("may come from input items too, where a repeated tool replaces the earlier one", () => {
     const again = { type: "additional_tools", role: "developer", tools: [files, fn("g")] };
     const body = core({ tools: [files], input: [again, { role: "user", content: "Hi" }] });
     expect(body["tools"]).toHaveLength(3);
   });
 
-  it("shrink to those in allowed_tools", () => {
+  it("shrink to the tools in allowed_tools", () => {
     const tools = [fn("f"), fn("g"), files];
     const allowed = [
       { type: "function", name: "g" },
@@ -95,7 +95,7 @@ describe("the tools of a Responses request", () => {
     });
   });
 
-  it("leave no tool choice if none remain", () => {
+  it("lead to no tool choice if none remain", () => {
     const body = core({
       tools: [{ type: "web_search" }],
       tool_choice: "auto",
@@ -104,7 +104,7 @@ describe("the tools of a Responses request", () => {
     expect(Object.keys(body).toSorted()).toEqual(["messages", "model"]);
   });
 
-  it("get valid names that differ if the originals do, however long", () => {
+  it("have valid names that differ if the originals do, however long", () => {
     const names = fc.tuple(
       fc.string({ minLength: 1, maxLength: 80 }),
       fc.stringMatching(/^[\w-]{1,64}$/),
@@ -119,7 +119,7 @@ describe("the tools of a Responses request", () => {
   });
 });
 
-describe("our encrypted_content", () => {
+describe("the gateway's encrypted_content", () => {
   const value = fc.jsonValue().map((one) => JSON.parse(JSON.stringify(one)) as unknown);
   const detail = fc.record({ type: fc.stringMatching(/^[a-z.]{1,9}$/), data: value });
   const kept = fc.record({
@@ -148,12 +148,12 @@ describe("our encrypted_content", () => {
     );
   });
 
-  it("returns null for other texts", () => {
+  it("reads as null if it is another text", () => {
     fc.assert(fc.property(fc.string(), (text) => unsealThoughts(text) === null));
     expect(unsealThoughts(`tk1.${"A".repeat(5_000_000)}.x`)).toBeNull();
   });
 
-  it("restores reasoning and extra content to their message", () => {
+  it("adds reasoning and extra content to their message", () => {
     const details = [{ type: "x.signed", signature: "s" }];
     const extras = { a: { google: { thought_signature: "t" } } };
     const item = {
@@ -176,7 +176,7 @@ describe("our encrypted_content", () => {
 });
 
 it.each([[[{ type: "reasoning" }]], [[{ type: "reasoning", encrypted_content: "of another" }]]])(
-  "can't replace a message in an input, %j",
+  "can't replace a message in an input: %j",
   (input) => {
     expect(parse({ input })).toMatchObject({ ok: false, failure: { param: "input" } });
   },
