@@ -81,8 +81,9 @@ export class ImageReader implements StreamReader {
       if (this.#otherParts === null) at = this.#skipToObject(text, at);
       else if (this.#state === "plain") at = this.#readStructure(text, at, events);
       else at = this.#readString(text, at, events);
-      if (this.kept > OTHER_CHARACTERS_MAX)
-        {this.#fail(events, eventTooLargeFailure(OTHER_CHARACTERS_MAX));}
+      if (this.kept > OTHER_CHARACTERS_MAX) {
+        this.#fail(events, eventTooLargeFailure(OTHER_CHARACTERS_MAX));
+      }
     }
     return events;
   }
@@ -129,8 +130,9 @@ export class ImageReader implements StreamReader {
     this.#state = isPicture ? "picture" : "text";
     if (!isPicture) return;
     // Checked once per response, because the check joins all text except the images.
-    if (this.#responseCount === 0)
-      {this.#isPartial = PARTIAL_IMAGE_TYPE.test(this.#otherParts?.join("") ?? "");}
+    if (this.#responseCount === 0) {
+      this.#isPartial = PARTIAL_IMAGE_TYPE.test(this.#otherParts?.join("") ?? "");
+    }
     this.#responseCount += 1;
     if (!this.#isPartial) this.#count += 1;
   }

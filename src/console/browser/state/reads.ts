@@ -171,7 +171,7 @@ async function refresh(entry: CacheEntry): Promise<void> {
 }
 
 /** Several parts of a page can show the same read, so each skips what another has just read. */
-function refreshIfDue(entry: Entry, every: number): void {
+function refreshIfDue(entry: CacheEntry, every: number): void {
   const isDue = !entry.pending && Date.now() - entry.at > every - FRESH_MS;
   if (isDue && !document.hidden) void refresh(entry);
 }

@@ -124,7 +124,8 @@ export function useGroupNames(): (by: Splits | "tag", group: string | null) => s
   const ownMemberId = useSession().member?.id;
   return (by, group) => {
     if (group === null) return NO_NAMES[by] ?? "none";
-    if (by === "member") return members.get(group) ?? (group === ownMemberId ? "you" : memberName(group));
+    if (by === "member")
+      return members.get(group) ?? (group === ownMemberId ? "you" : memberName(group));
     return by === "key" ? nameOfKey(group) : group;
   };
 }
