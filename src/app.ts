@@ -14,9 +14,9 @@ import { routingPath } from "./shared/http/routing-path.ts";
 import { watchPeer } from "./models/requests/watch.peer.ts";
 import { authorizePeer } from "./models/requests/authorize.peer.ts";
 import { selectDialect } from "./models/endpoints/dialect.route.ts";
-import { requireLiveAtHome } from "./models/requests/home-or-away.route.ts";
+import { requireActiveKeyAtHome } from "./models/requests/home-or-away.route.ts";
 import { deploymentOf } from "./models/requests/deployment.ts";
-import { flushFailedFirst } from "./models/requests/failed-requests.route.ts";
+import { flushFailedRequests } from "./models/requests/failed-requests.route.ts";
 import { failuresPeer } from "./models/requests/failures.peer.ts";
 import { storedResponsesPeer } from "./models/requests/stored-responses.peer.ts";
 import { outcomesPeer } from "./models/requests/outcomes.peer.ts";
@@ -43,7 +43,7 @@ import {
 import { countRequests } from "./events/metrics/count-requests.route.ts";
 import { addOperatorRoutes } from "./operator/operator.route.ts";
 import { isAnsweredAtHome, PAID_ROUTES, PROVIDER_ROUTES, ROUTES, routesOf } from "./routes.ts";
-import { EVERYONE } from "./shared/caller.ts";
+import { ALL_ROLES } from "./shared/caller.ts";
 import type { KeyRoute } from "./shared/http/route.ts";
 import { stripeWebhookRoute } from "./money/payments/webhook.route.ts";
 import { requirePeer } from "./regions/require-peer.peer.ts";
@@ -92,11 +92,11 @@ serve("paid");
 app.use("/v1/*", requireAdmission);
 refuseOtherMethods(app, routesOf("paid"));
 const herePaths = new Set(routesOf("here").map(({ path }) => path));
-for (const path of herePaths) app.use(path, requireLiveAtHome);
+for (const path of herePaths) app.use(path, requireActiveKeyAtHome);
 serve("here");
 refuseOtherMethods(app, routesOf("here"));
 
-for (const path of ["/v1/generations/*", "/v1/errors"]) app.use(path, flushFailedFirst);
+for (const path of ["/v1/generations/*", "/v1/errors"]) app.use(path, flushFailedRequests);
 app.use("/v1/*", forwardToHome);
 serve("home");
 refuseOtherMethods(app, routesOf("home"));
@@ -131,7 +131,7 @@ refuseOtherMethods(app, [
 ]);
 for (const path of ["/console/api/v1/*", "/console/api/admin/v1/*"]) {
   app.on(["GET", "HEAD", "POST", "PATCH", "PUT", "DELETE"], path, (c) =>
-    consoleDispatch(c, { dispatch: app.fetch, askingPaths: PROVIDER_ROUTES, rows: ROUTES }),
+    consoleDispatch(c, { dispatch: app.fetch, paidPaths: PROVIDER_ROUTES, rows: ROUTES }),
   );
 }
 
@@ -147,6 +147,6 @@ function checksOf({ path, member, roles, sessions }: KeyRoute): MiddlewareHandle
   if (sessions === false) checks.push(refuseSessions);
   if (path.includes("/:org_id")) checks.push(requireOwnOrganization);
   if (member !== "unread") checks.push(member === "read" ? requireMember : readMember);
-  if (roles !== EVERYONE) checks.push(requireRole(...roles));
+  if (roles !== ALL_ROLES) checks.push(requireRole(...roles));
   return checks;
 }

@@ -1,9 +1,9 @@
-import { modelNames } from "./models/catalog/catalog.ts";
+import { createModelNameLookup } from "./models/catalog/catalog.ts";
 import type { Catalog } from "./models/catalog/catalog.ts";
 import { listModelsRoute, readModelRoute } from "./models/catalog/models.route.ts";
 import type { AppContext } from "./shared/http/context.ts";
 import { respond } from "./shared/http/endpoint.ts";
-import type { Answer } from "./shared/http/endpoint.ts";
+import type { EndpointResult } from "./shared/http/endpoint.ts";
 import { countTokensRoute } from "./models/requests/count-tokens.route.ts";
 import { ENDPOINTS } from "./models/endpoints/endpoints.ts";
 import { modelEndpointsRoute } from "./models/requests/model-endpoints.route.ts";
@@ -23,7 +23,7 @@ import {
   revokeKeyRoute,
   rotateKeyRoute,
 } from "./accounts/keys/keys.route.ts";
-import { findKey, memberKeyIds, membersByKey } from "./accounts/keys/keys.store.ts";
+import { findKey, memberKeyIds, memberIdsByKeyId } from "./accounts/keys/keys.store.ts";
 import {
   createSessionRoute,
   endSessionRoute,
@@ -31,11 +31,11 @@ import {
 } from "./accounts/keys/sessions.route.ts";
 import { findMerchantName, isMerchant } from "./accounts/merchants/merchants.store.ts";
 import { now } from "./shared/clock.ts";
-import { EVERYONE } from "./shared/caller.ts";
+import { ALL_ROLES } from "./shared/caller.ts";
 import type { Role } from "./shared/caller.ts";
 import { pathPattern } from "./shared/http/path-pattern.ts";
-import { withoutLogin } from "./shared/http/route.ts";
-import type { KeyRoute, Reach, Typed } from "./shared/http/route.ts";
+import { withoutFreshLogin } from "./shared/http/route.ts";
+import type { KeyRoute, RouteReach, TypedRoute } from "./shared/http/route.ts";
 import {
   patchOrganizationRoute,
   readOrganizationRoute,
@@ -106,8 +106,8 @@ type AllowedCallers = Pick<KeyRoute, "roles" | "member" | "others" | "sessions">
 
 const SENIOR_ROLES: readonly Role[] = ["owner", "admin", "billing"];
 /** Any active key, without a database read. */
-const ANY_KEY: AllowedCallers = { roles: EVERYONE, member: "unread" };
-const ANY_MEMBER: AllowedCallers = { roles: EVERYONE, member: "read" };
+const ANY_KEY: AllowedCallers = { roles: ALL_ROLES, member: "unread" };
+const ANY_MEMBER: AllowedCallers = { roles: ALL_ROLES, member: "read" };
 const OWN_OBJECTS: AllowedCallers = { ...ANY_MEMBER, others: SENIOR_ROLES };
 const ACCOUNTANTS: AllowedCallers = { roles: SENIOR_ROLES, member: "read" };
 const MANAGERS: AllowedCallers = { roles: ["owner", "admin"], member: "read" };
@@ -138,7 +138,7 @@ export const KEY_ROUTES = [
   endpoint("GET /v1/key", "home", ANY_KEY, ownKeyRoute),
   endpoint("GET /v1/auth/key", "home", ANY_KEY, ownKeyRoute),
   endpoint("GET /v1/responses/:id{resp_\\w+}", "home", OWN_OBJECTS, readResponseRoute),
-  withoutLogin(
+  withoutFreshLogin(
     endpoint("DELETE /v1/responses/:id{resp_\\w+}", "home", OWN_OBJECTS, deleteResponseRoute),
   ),
   endpoint(
@@ -157,7 +157,7 @@ export const KEY_ROUTES = [
   endpoint("POST /v1/sessions", "home", { ...ANY_MEMBER, ...KEYS_ONLY }, (c) =>
     createSessionRoute(c, modelNamesOf(c)),
   ),
-  withoutLogin(
+  withoutFreshLogin(
     endpoint("DELETE /v1/sessions/:id", "home", { ...OWN_OBJECTS, ...KEYS_ONLY }, endSessionRoute),
   ),
 
@@ -176,7 +176,7 @@ export const KEY_ROUTES = [
   endpoint("GET /v1/credits/purchases/:id", "managed", ACCOUNTANTS, readPurchaseRoute),
   endpoint("POST /v1/credits/purchases/:id/cancel", "managed", ACCOUNTANTS, cancelPurchaseRoute),
   endpoint("POST /v1/credits/portal", "managed", ACCOUNTANTS, portalRoute),
-  endpoint("GET /v1/usage", "managed", ACCOUNTANTS, usageRoute(membersByKey)),
+  endpoint("GET /v1/usage", "managed", ACCOUNTANTS, usageRoute(memberIdsByKeyId)),
   endpoint("GET /v1/exports", "managed", ACCOUNTANTS, exportsRoute),
   path("GET /v1/exports/focus", "managed", ACCOUNTANTS, focusRoute),
   endpoint("GET /v1/generations", "managed", OWN_OBJECTS, listGenerationsRoute(memberKeyIds)),
@@ -191,28 +191,28 @@ export const KEY_ROUTES = [
   endpoint("PATCH /v1/webhooks/:id", "managed", MANAGERS, patchWebhookRoute),
   endpoint("DELETE /v1/webhooks/:id", "managed", MANAGERS, deleteWebhookRoute),
   endpoint("POST /v1/webhooks/:id/rotate", "managed", MANAGERS, rotateWebhookRoute),
-  withoutLogin(endpoint("POST /v1/webhooks/:id/test", "managed", MANAGERS, testWebhookRoute)),
-  withoutLogin(endpoint("POST /v1/webhooks/:id/resend", "managed", MANAGERS, resendRoute)),
+  withoutFreshLogin(endpoint("POST /v1/webhooks/:id/test", "managed", MANAGERS, testWebhookRoute)),
+  withoutFreshLogin(endpoint("POST /v1/webhooks/:id/resend", "managed", MANAGERS, resendRoute)),
   endpoint("GET /v1/webhooks/:id/deliveries", "managed", MANAGERS, deliveriesRoute),
   endpoint("GET /v1/webhooks/:id/deliveries/:delivery_id", "managed", MANAGERS, deliveryRoute),
-  withoutLogin(endpoint("POST /v1/webhooks/:id/replay", "managed", MANAGERS, replayRoute)),
+  withoutFreshLogin(endpoint("POST /v1/webhooks/:id/replay", "managed", MANAGERS, replayRoute)),
   endpoint("GET /v1/keys", "managed", OWN_OBJECTS, listKeysRoute),
   endpoint("POST /v1/keys", "managed", ANY_MEMBER, (c) => createKeyRoute(c, modelNamesOf(c))),
   endpoint("PATCH /v1/keys/:id", "managed", { ...ANY_MEMBER, others: ["owner", "admin"] }, (c) =>
     patchKeyRoute(c, modelNamesOf(c)),
   ),
-  withoutLogin(
+  withoutFreshLogin(
     endpoint("DELETE /v1/keys/:id", "managed", { ...OWN_OBJECTS, member: "tried" }, revokeKeyRoute),
   ),
   endpoint("GET /v1/pauses", "managed", OWN_OBJECTS, listPausesRoute),
-  withoutLogin(endpoint("POST /v1/pauses", "managed", OWN_OBJECTS, createPauseRoute)),
+  withoutFreshLogin(endpoint("POST /v1/pauses", "managed", OWN_OBJECTS, createPauseRoute)),
   endpoint("DELETE /v1/pauses/:id", "managed", MANAGERS, endPauseRoute),
   endpoint("GET /v1/members/:id", "managed", MANAGERS, readMemberRoute),
   endpoint("PATCH /v1/members/:id", "managed", MANAGERS, patchMemberRoute),
   endpoint("GET /v1/users", "managed", ANY_KEY, listEndUsersRoute),
-  withoutLogin(endpoint("POST /v1/users", "managed", ANY_KEY, putEndUserRoute), NO_QUOTA),
+  withoutFreshLogin(endpoint("POST /v1/users", "managed", ANY_KEY, putEndUserRoute), NO_QUOTA),
   endpoint("GET /v1/users/:external_id{.+}", "managed", ANY_KEY, readEndUserRoute),
-  withoutLogin(
+  withoutFreshLogin(
     endpoint("PATCH /v1/users/:external_id{.+}", "managed", ANY_KEY, patchEndUserRoute),
     NO_QUOTA,
   ),
@@ -225,7 +225,7 @@ export const KEY_ROUTES = [
     patchOrganizationRoute,
   ),
   endpoint("GET /v1/orgs/:org_id/settings", "managed", ACCOUNTANTS, readSettingsRoute),
-  withoutLogin(
+  withoutFreshLogin(
     endpoint("PATCH /v1/orgs/:org_id/settings", "managed", ACCOUNTANTS, patchSettingsRoute),
     {
       auto_top_up: [null],
@@ -240,10 +240,10 @@ export const KEY_ROUTES = [
 export const ROUTES: readonly RouteRow[] = [...KEY_ROUTES, ...OPERATOR_ROUTES, ...PEOPLE_ROUTES];
 
 /** Returns the rows with one of these reaches. */
-export function routesOf<R extends Reach>(
+export function routesOf<R extends RouteReach>(
   ...reaches: readonly R[]
 ): readonly (RouteRow & { readonly reach: R })[] {
-  const wanted: readonly Reach[] = reaches;
+  const wanted: readonly RouteReach[] = reaches;
   return ROUTES.filter((row): row is RouteRow & { readonly reach: R } =>
     wanted.includes(row.reach),
   );
@@ -277,12 +277,12 @@ function path(
   return { method, path: at, reach, ...who, freshLogin: "always", handle };
 }
 
-function endpoint<const Name extends string, A extends Answer>(
+function endpoint<const Name extends string, A extends EndpointResult>(
   name: Name,
   reach: "home" | "managed",
   who: AllowedCallers,
   handle: (c: AppContext) => Promise<A>,
-): ForKeys & Typed<Name, A> {
+): ForKeys & TypedRoute<Name, A> {
   return path(name, reach, who, async (c) => respond(c, await handle(c)));
 }
 
@@ -294,6 +294,6 @@ function catalogOf(c: AppContext): Catalog {
   return deploymentOf(c.var.config).catalogAt(now(c.env));
 }
 
-function modelNamesOf(c: AppContext): ReturnType<typeof modelNames> {
-  return modelNames(catalogOf(c));
+function modelNamesOf(c: AppContext): ReturnType<typeof createModelNameLookup> {
+  return createModelNameLookup(catalogOf(c));
 }

@@ -4,6 +4,6 @@ const { TURNPIKE_LONG } = import.meta.env as Readonly<Record<string, unknown>>;
 export const IS_LONG = TURNPIKE_LONG === "1";
 
 /** Returns the amount of work for this run: small for `npm test`, large for a long run. */
-export function effort(usual: number, long: number): number {
+export function effortFor(usual: number, long: number): number {
   return IS_LONG ? long : usual;
 }

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { idFloor, mintId, mintedAt } from "../src/shared/id.ts";
+import { lowestIdAt, mintId, mintTimeOf } from "../src/shared/id.ts";
 import { micros, microsOfDollars } from "../src/shared/money.ts";
 import { parseConfig } from "../src/shared/config/config.ts";
 
@@ -8,9 +8,9 @@ it("IDs sort by their creation time, which they contain", () => {
   fc.assert(
     fc.property(fc.nat(2 ** 41), fc.nat(2 ** 41), (a, b) => {
       const [one, two] = [mintId("req_", a), mintId("req_", b)];
-      expect(mintedAt(one, "req_")).toBe(a);
+      expect(mintTimeOf(one, "req_")).toBe(a);
       expect(a < b ? one < two : true).toBe(true);
-      expect(idFloor("req_", a) <= one).toBe(true);
+      expect(lowestIdAt("req_", a) <= one).toBe(true);
     }),
   );
 });

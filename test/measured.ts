@@ -13,16 +13,16 @@ declare module "vitest" {
  * Records a test's figures in the report, from which `npm run figures` reads them. A repeated name
  * overwrites the earlier figure. No test depends on them.
  */
-export function measured(values: Measured): void {
+export function recordMeasured(values: Measured): void {
   const test = TestRunner.getCurrentTest();
   if (test === undefined) return;
   test.meta.measured = { ...test.meta.measured, ...values };
 }
 
 /** Adds to the figures of the running test. */
-export function counted(values: Measured): void {
+export function addMeasured(values: Measured): void {
   const before = TestRunner.getCurrentTest()?.meta.measured ?? {};
-  measured(
+  recordMeasured(
     Object.fromEntries(
       Object.entries(values).map(([name, value]) => [name, (before[name] ?? 0) + value]),
     ),

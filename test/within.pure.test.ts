@@ -1,10 +1,10 @@
 import { expect, it } from "vitest";
-import { within } from "../src/shared/timers.ts";
+import { withTimeout } from "../src/shared/timers.ts";
 
 it("within returns the value or the error of a task, and throws if the task takes too long", async () => {
-  expect(await within(Promise.resolve(5), 1000)).toBe(5);
-  await expect(within(Promise.reject(new Error("broken")), 1000)).rejects.toThrow("broken");
-  const passed = within(new Promise(() => undefined), 1, (_ms, run) => {
+  expect(await withTimeout(Promise.resolve(5), 1000)).toBe(5);
+  await expect(withTimeout(Promise.reject(new Error("broken")), 1000)).rejects.toThrow("broken");
+  const passed = withTimeout(new Promise(() => undefined), 1, (_ms, run) => {
     queueMicrotask(run);
     return () => undefined;
   });
@@ -15,7 +15,7 @@ it("within ignores a late result after the time limit", async () => {
   const work = Promise.withResolvers<number>();
   let takenBack = 0;
   const limits: (() => void)[] = [];
-  const late = within(work.promise, 1000, (_ms, run) => {
+  const late = withTimeout(work.promise, 1000, (_ms, run) => {
     limits.push(run);
     return () => void takenBack++;
   });

@@ -8,7 +8,7 @@ import type { Config } from "../../src/shared/config/config.ts";
 import { deploymentOf } from "../../src/models/requests/deployment.ts";
 import type { Catalog } from "../../src/models/catalog/catalog.ts";
 import { dayOf, priceOn } from "../../src/models/catalog/dated-prices.ts";
-import { rowOf } from "../../src/shared/regions.ts";
+import { regionRowOf } from "../../src/shared/regions.ts";
 import { BUILT_IN } from "../../src/models/providers/registry.ts";
 import { isStale, PRICE_DAYS } from "../price-age.ts";
 import { error, findingsThatHold, warning } from "./finding.ts";
@@ -135,7 +135,7 @@ function placeholderSecret(name: string, isSandbox: boolean): string {
 
 function regionFindings({ env, region, config }: Settings, set: readonly string[]): Finding[] {
   const { REGION, JURISDICTION } = config.vars;
-  const kept = rowOf(region).jurisdiction ?? "";
+  const kept = regionRowOf(region).jurisdiction ?? "";
   const remedy = (name: string, value: string): string =>
     `Set ${name} = "${value}" in [env.${env}] vars.`;
   return findingsThatHold(

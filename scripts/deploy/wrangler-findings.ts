@@ -1,6 +1,6 @@
 import { CRON_SCHEDULES } from "../../src/operator/crons.ts";
 import type { Unstable_Config } from "wrangler";
-import { rowOf } from "../../src/shared/regions.ts";
+import { regionRowOf } from "../../src/shared/regions.ts";
 import { OWN_FILE } from "./files.ts";
 import { error, findingsThatHold, warning } from "./finding.ts";
 import type { Finding } from "./finding.ts";
@@ -69,7 +69,7 @@ function assetFindings({ assets }: Unstable_Config): Finding[] {
 
 function databaseFindings(settings: Settings): Finding[] {
   const { env, region, config, others } = settings;
-  const { jurisdiction } = rowOf(region);
+  const { jurisdiction } = regionRowOf(region);
   const where = `[[env.${env}.d1_databases]]`;
   const database = config.d1_databases.find(({ binding }) => binding === "DB");
   if (database === undefined) {

@@ -1,5 +1,5 @@
-import { anchorOf, errorResponseOf } from "../../src/shared/http/failure-mapping.ts";
-import type { Dialect, Limits } from "../../src/shared/http/dialect.ts";
+import { docsAnchorOf, errorResponseOf } from "../../src/shared/http/failure-mapping.ts";
+import type { Dialect, RateLimitStates } from "../../src/shared/http/dialect.ts";
 import { dialectOf } from "../../src/models/endpoints/dialect.route.ts";
 import type { Failure } from "../../src/shared/failure.ts";
 import { micros } from "../../src/shared/money.ts";
@@ -159,7 +159,7 @@ export const PAID = [
 
 const byAnchor = new Map<string, Failure[]>();
 for (const failure of Object.values(SAMPLES).flat()) {
-  const anchor = anchorOf(failure);
+  const anchor = docsAnchorOf(failure);
   byAnchor.set(anchor, [...(byAnchor.get(anchor) ?? []), failure]);
 }
 
@@ -211,7 +211,7 @@ function failuresIn(dialect: Dialect | null, anchor: string, failure: Failure): 
  */
 export function dialectHeaders(path: string): Readonly<Record<"always" | "some", string[]>> {
   const rate = { limit: 1, remaining: 1, resetMs: 1 };
-  const named = (limits: Limits): string[][] =>
+  const named = (limits: RateLimitStates): string[][] =>
     dialectsOf(path).map((one) => Object.keys(one?.headers("req_1", limits) ?? {}));
   const usual = named({ rate });
   const all = new Set(named({ rate, tokens: rate }).flat());

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { KIND_NAMES } from "../../src/shared/kinds.ts";
-import { forEachUnit, UNITS } from "../../src/shared/usage.ts";
+import { recordOfUnits, UNITS } from "../../src/shared/usage.ts";
 import { count, record, time } from "./fields.ts";
 
 /** Dollars as text without an exponent. */
@@ -10,7 +10,7 @@ const tokenPrices = {
   completion: dollarsText,
   input_cache_read: dollarsText,
   input_cache_write: dollarsText,
-  ...forEachUnit(UNITS, dollarsText.optional()),
+  ...recordOfUnits(UNITS, dollarsText.optional()),
 };
 export const model = record("Model", {
   id: z.string().min(1),

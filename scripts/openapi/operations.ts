@@ -6,7 +6,7 @@ import { countBody, messagesBody } from "../../src/models/protocols/messages/cli
 import { completionsBody } from "../../src/models/endpoints/completions.ts";
 import { responsesBody } from "../../src/models/protocols/responses/client-request.ts";
 import { messagesListQuery } from "../../src/models/catalog/messages-list.ts";
-import { pageQuery } from "../../src/shared/http/parse-body.ts";
+import { pageQuerySchema } from "../../src/shared/http/parse-body.ts";
 import { keysParameters } from "../../src/accounts/keys/keys.route.ts";
 import { keyChangeSchema, newKeySchema } from "../../src/accounts/keys/new-key.ts";
 import { inputItemsQuery } from "../../src/models/stored-responses/stored-responses.route.ts";
@@ -244,7 +244,7 @@ const OTHERS = {
   }),
   "GET /v1/alerts": described("List alerts of quotas and low balances, newest first", {
     200: record.alerts,
-    query: pageQuery,
+    query: pageQuerySchema,
   }),
   "GET /v1/events": described("List the events of the organization, newest first", {
     200: record.events,

@@ -1,22 +1,22 @@
-import { pageQuery } from "../../src/shared/http/parse-body.ts";
+import { pageQuerySchema } from "../../src/shared/http/parse-body.ts";
 import { keysParameters } from "../../src/accounts/keys/keys.route.ts";
 import { sessionsParameters } from "../../src/accounts/keys/sessions.route.ts";
 import { eventsParameters } from "../../src/money/wallet/routes/reads.route.ts";
 import { usageParameters } from "../../src/money/wallet/routes/usage.route.ts";
 import { keyChangeSchema, newKeySchema } from "../../src/accounts/keys/new-key.ts";
 import { rotationSchema } from "../../src/accounts/keys/rotation.ts";
-import { organizationChange } from "../../src/operator/change-organization.ts";
+import { operatorOrganizationChangeSchema } from "../../src/operator/change-organization.ts";
 import { findQuery } from "../../src/operator/find.ts";
-import { newMerchant } from "../../src/operator/merchants.ts";
-import { memberChange, newMember } from "../../src/operator/members.ts";
-import { newOrganization, organizationsQuery } from "../../src/operator/organizations.ts";
+import { newMerchantSchema } from "../../src/operator/merchants.ts";
+import { memberChangeSchema, newMemberSchema } from "../../src/operator/members.ts";
+import { newOrganizationSchema, organizationsQuery } from "../../src/operator/organizations.ts";
 import { providersQuery } from "../../src/operator/providers.ts";
-import { marginQuery, newBills } from "../../src/operator/margin.ts";
-import { rerateFields } from "../../src/operator/rerate.ts";
-import { newPrices } from "../../src/operator/price-fields.ts";
+import { marginQuery, newBillsSchema } from "../../src/operator/margin.ts";
+import { rerateSchema } from "../../src/operator/rerate.ts";
+import { newPricesSchema } from "../../src/operator/price-fields.ts";
 import { pricesQuery } from "../../src/operator/prices.ts";
 import { unsavedSettlementBody } from "../../src/operator/recovery.ts";
-import { credit, ledgerQuery, reconcileAsk } from "../../src/operator/wallets.ts";
+import { creditSchema, ledgerQuery, reconcileSchema } from "../../src/operator/wallets.ts";
 import { operatorEventsQuery } from "../../src/operator/operator-events.ts";
 import {
   allPurchasesQuery,
@@ -50,7 +50,7 @@ export const OPERATOR_OPERATIONS = withPrefix(PREFIX, {
     201: record.createdOrganization,
     description:
       "With `restore_id`, the ID of a lost organization, the new one has that ID, wallet and balance.",
-    body: newOrganization,
+    body: newOrganizationSchema,
     errors: ["conflict"],
   }),
   "GET /orgs": described("List organizations with their balance, spend and remaining days", {
@@ -78,7 +78,11 @@ export const OPERATOR_OPERATIONS = withPrefix(PREFIX, {
   }),
   "PATCH /orgs/{id}": described(
     "Rename, suspend, resume or limit an organization, or assign a price list",
-    { 200: record.closableOrganization, body: organizationChange, errors: ["conflict"] },
+    {
+      200: record.closableOrganization,
+      body: operatorOrganizationChangeSchema,
+      errors: ["conflict"],
+    },
   ),
   "POST /orgs/{id}/restore": described(
     "Restore an organization that was closed in the last 7 days",
@@ -116,12 +120,12 @@ export const OPERATOR_OPERATIONS = withPrefix(PREFIX, {
   "GET /orgs/{id}/members": described("List members with their roles", { 200: record.members }),
   "POST /orgs/{id}/members": described("Add a member", {
     201: record.member,
-    body: newMember,
+    body: newMemberSchema,
     errors: ["conflict"],
   }),
   "PATCH /orgs/{id}/members/{member_id}": described("Change a member's address or role", {
     200: record.member,
-    body: memberChange,
+    body: memberChangeSchema,
     errors: ["conflict", "last_owner"],
   }),
   "DELETE /orgs/{id}/members/{member_id}": described("Remove a member and revoke its keys", {
@@ -175,7 +179,7 @@ export const OPERATOR_OPERATIONS = withPrefix(PREFIX, {
   ),
   "POST /orgs/{id}/credits": described("Add or correct credits, once for each reference", {
     200: record.credits,
-    body: credit,
+    body: creditSchema,
     errors: ["balance_too_low"],
   }),
   "GET /orgs/{id}/credits": described(
@@ -229,7 +233,7 @@ export const OPERATOR_OPERATIONS = withPrefix(PREFIX, {
     200: record.reconciliation,
     description:
       "The organization can make requests meanwhile. The result is as of the start of the call. With `within_ms`, the call returns after about this time. If the response has `next_after`, send this value as `after` in the next call to continue.",
-    body: reconcileAsk,
+    body: reconcileSchema,
     isBodyOptional: true,
     errors: ["conflict"],
   }),
@@ -239,7 +243,7 @@ export const OPERATOR_OPERATIONS = withPrefix(PREFIX, {
   ),
   "GET /orgs/{id}/alerts": described("List alerts of quotas and low balances, newest first", {
     200: record.alerts,
-    query: pageQuery,
+    query: pageQuerySchema,
   }),
   "GET /orgs/{id}/events": described("List an organization's events, newest first", {
     200: record.events,
@@ -302,7 +306,7 @@ export const OPERATOR_OPERATIONS = withPrefix(PREFIX, {
     201: priced.postedPrices,
     description:
       "From its start on, a row sets the price of one model in a list, or a percentage on the providers' list prices for a model, `author/*` or `*`. The start must be at least `PRICE_LEAD_S` ahead. To undo a price, post another row.",
-    body: newPrices,
+    body: newPricesSchema,
     errors: ["price_exists"],
   }),
   "DELETE /prices/{price_id}": described("Remove a future price that isn't about to start", {
@@ -314,7 +318,7 @@ export const OPERATOR_OPERATIONS = withPrefix(PREFIX, {
   }),
   "POST /merchants": described("Create a merchant; only this response contains its secret", {
     201: priced.freshMerchant,
-    body: newMerchant,
+    body: newMerchantSchema,
     errors: ["merchant_exists"],
   }),
   "POST /merchants/{name}/rotate": described("Replace a merchant's secret immediately", {
@@ -336,11 +340,11 @@ export const OPERATOR_OPERATIONS = withPrefix(PREFIX, {
     201: priced.imported,
     description:
       "If `GET /margin` has several pages, `counted_micro` is their sum for the provider and day. If the bill differs by more than 2 %, the gateway raises the alert `provider_bill_differs`.",
-    body: newBills,
+    body: newBillsSchema,
   }),
   "POST /rerate": described(
     "Credit the overcharges of a model compared with another price, once per organization and ID",
-    { 200: priced.rerated, body: rerateFields },
+    { 200: priced.rerated, body: rerateSchema },
   ),
   "GET /health": described("Check the health of the region", { 200: record.health }),
   "GET /providers": described("List providers with error rates and affected organizations", {

@@ -1,5 +1,5 @@
 import { KIND_NAMES } from "../../src/shared/kinds.ts";
-import { forEachUnit, UNITS } from "../../src/shared/usage.ts";
+import { recordOfUnits, UNITS } from "../../src/shared/usage.ts";
 import * as z from "zod";
 import { count, record, time } from "./fields.ts";
 
@@ -10,7 +10,7 @@ const listPrice = record("ListPrice", {
   cached: dollars,
   cache_write: dollars,
   output: dollars,
-  ...forEachUnit(UNITS, dollars.optional()),
+  ...recordOfUnits(UNITS, dollars.optional()),
 });
 const priceRow = record("PriceRow", {
   id: z.string(),

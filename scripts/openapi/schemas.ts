@@ -1,11 +1,11 @@
 import * as z from "zod";
 import type * as core from "zod/v4/core";
-import { moment } from "../../src/shared/http/parse-body.ts";
+import { timeParameter } from "../../src/shared/http/parse-body.ts";
 import { DOLLARS_MAX } from "../../src/shared/money.ts";
 import { opaqueObject } from "../../src/models/core/core-request.ts";
 import { formFile } from "../../src/models/core/image-edit.ts";
 import { audioFile } from "../../src/models/core/transcription.ts";
-import { day } from "../../src/money/wallet/routes/usage.route.ts";
+import { daySchema } from "../../src/money/wallet/routes/usage.route.ts";
 
 export type Json = Record<string, unknown>;
 
@@ -14,8 +14,8 @@ const KNOWN: ReadonlyMap<core.$ZodType, Json> = new Map<core.$ZodType, Json>([
   [opaqueObject, { type: "object" }],
   [audioFile, { type: "string", format: "binary" }],
   [formFile, { type: "string", format: "binary" }],
-  [day, { type: "string", format: "date" }],
-  [moment, { type: "string", anyOf: [{ format: "date-time" }, { format: "date" }] }],
+  [daySchema, { type: "string", format: "date" }],
+  [timeParameter, { type: "string", anyOf: [{ format: "date-time" }, { format: "date" }] }],
 ]);
 
 /** An end user's name: at most 256 bytes without control characters, and neither `.` nor `..`. */

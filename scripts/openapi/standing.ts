@@ -1,4 +1,4 @@
-import { EVERYONE } from "../../src/shared/caller.ts";
+import { ALL_ROLES } from "../../src/shared/caller.ts";
 import { OPERATOR_ROLES } from "../../src/shared/config/config-people.ts";
 import type { KeyRoute, OperatorRoute, PeopleRoute, Route } from "../../src/shared/http/route.ts";
 
@@ -57,7 +57,7 @@ function keyFacts(row: KeyRoute, readsBody: boolean): OperationFacts {
     ...errorsOfRow(row, { readsBody, hasKey: true }),
     ...(changes || isPaid ? ["organization_suspended"] : []),
     ...(reach === "managed" || row.sessions === false ? ["key_is_limited"] : []),
-    ...(roles === EVERYONE ? [] : ["role_required"]),
+    ...(roles === ALL_ROLES ? [] : ["role_required"]),
   ];
   return { roles: rolesOf(row), errors, isPaid, isStrict: changes };
 }

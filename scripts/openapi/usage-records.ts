@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { SKIP_REASONS } from "../../src/shared/generation.ts";
 import { TOKEN_SUMS } from "../../src/shared/usage-sums.ts";
-import { forEachUnit, UNITS } from "../../src/shared/usage.ts";
+import { recordOfUnits, UNITS } from "../../src/shared/usage.ts";
 import { micros, count, dollars, time, day, record } from "./fields.ts";
 
 /** Descriptions of token counts. */
@@ -53,7 +53,7 @@ const price = z
     cached: count,
     cache_write: count,
     output: count,
-    ...forEachUnit(UNITS, count.optional()),
+    ...recordOfUnits(UNITS, count.optional()),
   })
   .describe("Micros per million tokens, as they were when the request was admitted.");
 const lines = z

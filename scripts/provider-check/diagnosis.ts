@@ -1,4 +1,4 @@
-import type { HostPlace } from "../../src/models/providers/openai-hosts.ts";
+import type { HostAddress } from "../../src/models/providers/openai-hosts.ts";
 
 /** The cause of a provider's rejection, and its remedy. */
 export type Diagnosis = {
@@ -14,7 +14,7 @@ const TIMEOUT_MS = 20_000;
  */
 export async function diagnose(
   key: string,
-  places: readonly HostPlace[],
+  places: readonly HostAddress[],
 ): Promise<Diagnosis | null> {
   const [called, ...others] = places;
   if (called === undefined) return null;
@@ -40,9 +40,9 @@ export async function diagnose(
 /** Returns the place that the response names, else the first that accepts the key. */
 async function rightPlace(
   key: string,
-  others: readonly HostPlace[],
+  others: readonly HostAddress[],
   named: string | null,
-): Promise<HostPlace | null> {
+): Promise<HostAddress | null> {
   if (named !== null) {
     const known = others.find(({ url }) => hostOf(url) === named);
     return known ?? { tag: "global", url: `https://${named}` };
@@ -54,7 +54,7 @@ async function rightPlace(
   return null;
 }
 
-function remedyFor(wrong: "host" | "region", right: HostPlace): string {
+function remedyFor(wrong: "host" | "region", right: HostAddress): string {
   if (wrong === "region") return `Use a key of this region here, and this one in ${right.tag}.`;
   const usual = right.tag === "global";
   return `See "what to set" in docs/providers.md: ${usual ? "the usual host is called where no host of a region was asked for" : "a host of a region is called where its setting is on"}.`;

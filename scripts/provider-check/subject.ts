@@ -5,7 +5,7 @@ import type { AiBinding, Config } from "../../src/shared/config/config.ts";
 import { deploymentOf } from "../../src/models/requests/deployment.ts";
 import type { Provider } from "../../src/models/core/provider.ts";
 import type { BuiltInProvider } from "../../src/models/core/built-in.ts";
-import { placesOf } from "../../src/models/providers/openai-hosts.ts";
+import { hostAddressesOf } from "../../src/models/providers/openai-hosts.ts";
 import { BUILT_IN } from "../../src/models/providers/registry.ts";
 import { WrongUsage } from "../admin/arguments.ts";
 import { REGION_NAMES } from "../region-names.ts";
@@ -22,7 +22,7 @@ export type Subject = {
   /** The reason why a region with these variables doesn't sell the provider's models, or null. */
   readonly unsold: string | null;
   /** Places for its key, or null if they can't be queried. */
-  readonly places: ReturnType<typeof placesOf>;
+  readonly places: ReturnType<typeof hostAddressesOf>;
   /** Values that must not be printed. */
   readonly secrets: readonly string[];
 };
@@ -68,7 +68,7 @@ export function subjectOf(id: string, wishes: SubjectOptions, env: Environment):
       region,
       provider,
       unsold: notSoldReason(region, builtIn, env),
-      places: placesOf(id, config),
+      places: hostAddressesOf(id, config),
       stranger: secrets.length === 0 ? null : (strange.providers.get(id) ?? null),
       chat: targetOf(id, "chat", [...catalog.models.values()], wishes.model),
       embeddings: targetOf(id, "embeddings", [...catalog.models.values()], wishes.embeddings),

@@ -3,7 +3,7 @@
  * data. POST /__soak/<action> with JSON controls them. All other requests go to the gateway.
  */
 import worker, * as gateway from "./limited.ts";
-import { runScheduled } from "../../src/operator/scheduled.ts";
+import { runHourly } from "../../src/operator/scheduled.ts";
 import { wrapObject, cachedEnv } from "./around.ts";
 import { failingDatabase } from "./failing-book.ts";
 import type { Outage } from "./failing-book.ts";
@@ -119,7 +119,7 @@ export default {
       case "/__soak/look":
         return Response.json(await readObjects(env, body as Names));
       case "/__soak/cron":
-        await runScheduled(faultyEnv(env));
+        await runHourly(faultyEnv(env));
         return Response.json({});
       case "/__soak/collect":
         (globalThis as { gc?: () => void }).gc?.();

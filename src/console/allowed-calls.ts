@@ -17,7 +17,7 @@ type Identity<Kind> = Extract<SessionIdentity, { readonly kind: Kind }>;
 type AllowedCalls = Readonly<Record<string, "all" | "own">>;
 
 /** Paths of the playground's paid calls, which count toward the key's limits. */
-export const PLAYGROUND: ReadonlySet<string> = new Set([
+export const PLAYGROUND_PATHS: ReadonlySet<string> = new Set([
   "/v1/chat/completions",
   "/v1/responses",
   "/v1/messages",
@@ -27,7 +27,7 @@ export const PLAYGROUND: ReadonlySet<string> = new Set([
 /**
  * Paths about the caller's key. Operators who view a customer have none, so they can't call these.
  */
-export const OWN_KEY: ReadonlySet<string> = new Set(["/v1/key", "/v1/auth/key"]);
+export const OWN_KEY_PATHS: ReadonlySet<string> = new Set(["/v1/key", "/v1/auth/key"]);
 
 export function allowedCalls(rows: readonly Route[], identity: SessionIdentity): AllowedCalls {
   const allowed = rows.flatMap((row) => {
@@ -71,10 +71,10 @@ function accessOfMember(
 }
 
 function isHidden({ method, path, reach }: KeyRoute, identity: SessionIdentity): boolean {
-  if (identity.kind === "viewer") return method !== "GET" || OWN_KEY.has(path);
+  if (identity.kind === "viewer") return method !== "GET" || OWN_KEY_PATHS.has(path);
   if (identity.kind === "key" && identity.isLimited && reach === "managed") return true;
   const isModelCall = method === "POST" && (reach === "paid" || reach === "here");
-  return isModelCall && !PLAYGROUND.has(path);
+  return isModelCall && !PLAYGROUND_PATHS.has(path);
 }
 
 function callNameOf({ method, path }: Route): string {

@@ -4,9 +4,9 @@ import { fail } from "../shared/http/context.ts";
 import type { AppEnv } from "../shared/http/context.ts";
 import { parseFields } from "../shared/http/parse-body.ts";
 import { readJson } from "../shared/http/read-json.ts";
-import { readAnonymous } from "../shared/http/request-slots.ts";
+import { readAnonymousBody } from "../shared/http/request-slots.ts";
 import { queryDatabase } from "../shared/query-database.ts";
-import type { Admitted } from "../shared/caller.ts";
+import type { AdmittedRequest } from "../shared/caller.ts";
 import { now } from "../shared/clock.ts";
 import { refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
@@ -29,7 +29,7 @@ const asSchema = z.object({ org: z.string().check(z.minLength(1), z.maxLength(10
  * the organization. The organization's events record it once an hour.
  */
 export async function viewAsRoute(c: AppContext, rows: readonly Route[]): Promise<Response> {
-  const body = await readAnonymous(c, readJson, LIMITS);
+  const body = await readAnonymousBody(c, readJson, LIMITS);
   const fields = body.ok ? parseFields(asSchema, [], body.value) : body;
   if (!fields.ok) return fail(c, fields.failure);
   const entered = await operatorSession(c);
@@ -105,11 +105,11 @@ const OPERATOR_KEY = { keyId: "operator", keyHash: "0".repeat(64), memberId: "op
  * Returns the caller for an operator who views a customer: an owner without a key, with read access
  * only.
  */
-export function viewerOf(
+export function viewerAdmission(
   orgId: string,
   rate: RateState,
-  home: Admitted["caller"]["home"],
-): Admitted {
+  home: AdmittedRequest["caller"]["home"],
+): AdmittedRequest {
   const viewer = { id: OPERATOR_KEY.memberId, role: "owner", suspended: false } as const;
   return { caller: { ...OPERATOR_KEY, orgId, scope: "regional", home, viewer }, rate };
 }

@@ -15,7 +15,7 @@ import { limitFailedLogins } from "./session.route.ts";
 type AppContext = Context<AppEnv>;
 
 /** The issuer ID for all companies' own identity providers. */
-export const COMPANY = "company";
+export const COMPANY_ISSUER_ID = "company";
 
 /**
  * A started login. `connection` is the company's own identity provider, or null for one of the

@@ -5,14 +5,14 @@ import type { Result } from "../shared/failure.ts";
 import { CLOCK_LAG_MAX_MS, RateWindow } from "../shared/rate-window.ts";
 import type { StoredAdmission } from "../shared/rate-window.ts";
 import type { RateState } from "../shared/key-terms.ts";
-import { makeTables, openTables } from "../shared/tables.do.ts";
+import { createOrMigrateTables, migrateExistingTables } from "../shared/tables.do.ts";
 import type { Tables } from "../shared/tables.do.ts";
 import type {
   ConsoleIdentity,
   EnteredSession,
   ListedSession,
 } from "../shared/contracts/console-session.ts";
-import { storedJson } from "../shared/stored-json.ts";
+import { parseStoredJson } from "../shared/stored-json.ts";
 
 /** Maximum calls in 60 s of all sessions of an account. */
 const CALLS_MAX = 300;
@@ -49,7 +49,7 @@ export class ConsoleSession extends DurableObject<Env> {
    */
   async open(name: string, identity: ConsoleIdentity, expiresAt: number): Promise<Result<null>> {
     const { sql } = this.ctx.storage;
-    makeTables(this.ctx.storage, SESSION_TABLES);
+    createOrMigrateTables(this.ctx.storage, SESSION_TABLES);
     const counted = this.#countCall("login", LOGINS_MAX);
     if (!counted.ok) return counted;
     this.#memory = null;
@@ -86,21 +86,21 @@ export class ConsoleSession extends DurableObject<Env> {
   }
 
   async close(name: string | null): Promise<Result<null>> {
-    if (!openTables(this.ctx.storage, SESSION_TABLES)) return success(null);
+    if (!migrateExistingTables(this.ctx.storage, SESSION_TABLES)) return success(null);
     this.#memory = null;
     this.ctx.storage.sql.exec("DELETE FROM sessions WHERE ?1 IS NULL OR name = ?1", name);
     return success(null);
   }
 
   async closeOf(memberId: string): Promise<Result<null>> {
-    if (!openTables(this.ctx.storage, SESSION_TABLES)) return success(null);
+    if (!migrateExistingTables(this.ctx.storage, SESSION_TABLES)) return success(null);
     this.#memory = null;
     this.ctx.storage.sql.exec("DELETE FROM sessions WHERE identity ->> '$.memberId' = ?", memberId);
     return success(null);
   }
 
   async become(name: string, identity: ConsoleIdentity): Promise<Result<null>> {
-    if (!openTables(this.ctx.storage, SESSION_TABLES)) {
+    if (!migrateExistingTables(this.ctx.storage, SESSION_TABLES)) {
       return refuse({ kind: "no_console_session" });
     }
     this.#memory = null;
@@ -123,7 +123,7 @@ export class ConsoleSession extends DurableObject<Env> {
   override async alarm(): Promise<void> {
     this.#memory = null;
     const { storage } = this.ctx;
-    if (!openTables(storage, SESSION_TABLES)) return;
+    if (!migrateExistingTables(storage, SESSION_TABLES)) return;
     storage.sql.exec("DELETE FROM sessions WHERE expires_at <= ?", now(this.env));
     const { next } = storage.sql
       .exec<{ next: number | null }>("SELECT max(expires_at) AS next FROM sessions")
@@ -167,7 +167,7 @@ export class ConsoleSession extends DurableObject<Env> {
   }
 
   #read(): Memory {
-    if (!openTables(this.ctx.storage, SESSION_TABLES)) {
+    if (!migrateExistingTables(this.ctx.storage, SESSION_TABLES)) {
       const windows = { console: new RateWindow(), login: new RateWindow() };
       return { windows, sessions: new Map() };
     }
@@ -175,7 +175,7 @@ export class ConsoleSession extends DurableObject<Env> {
       "SELECT name, identity, expires_at FROM sessions ORDER BY number",
     );
     const sessions = rows.toArray().map(({ name, identity, expires_at: expiresAt }) => {
-      return [name, { identity: storedJson<ConsoleIdentity>(identity), expiresAt }] as const;
+      return [name, { identity: parseStoredJson<ConsoleIdentity>(identity), expiresAt }] as const;
     });
     const windows = { console: this.#windowOf("console"), login: this.#windowOf("login") };
     return { windows, sessions: new Map(sessions) };

@@ -2,18 +2,18 @@ import type { Context } from "hono";
 import { fail } from "../shared/http/context.ts";
 import type { AppEnv } from "../shared/http/context.ts";
 import type { FreshLogin, Route } from "../shared/http/route.ts";
-import { giveId } from "../shared/http/given-id.ts";
+import { setInternalRequestId } from "../shared/http/given-id.ts";
 import { notFound } from "../shared/http/not-found.ts";
 import { routingPath } from "../shared/http/routing-path.ts";
 import { setInternalCaller, setInternalKey, admittedKey } from "../accounts/keys/vouched.ts";
-import { EVERYONE, requestCredential } from "../shared/caller.ts";
+import { ALL_ROLES, requestCredential } from "../shared/caller.ts";
 import { now } from "../shared/clock.ts";
 import type { Failure } from "../shared/failure.ts";
-import { vouchForOperator } from "../operator/operator-token.ts";
+import { setOperatorOfRequest } from "../operator/operator-token.ts";
 import { readJson } from "../shared/http/read-json.ts";
 import { LOGIN_LIMITS } from "./session.route.ts";
-import { viewerOf } from "./as-customer.route.ts";
-import { PLAYGROUND } from "./allowed-calls.ts";
+import { viewerAdmission } from "./as-customer.route.ts";
+import { PLAYGROUND_PATHS } from "./allowed-calls.ts";
 import { enterSession, failSession } from "./own-session.route.ts";
 import type { ActiveIdentity, ActivePerson, ActiveSession } from "./own-session.route.ts";
 import { freshLoginFor, hasFreshLogIn, needsLogin } from "./step-up.ts";
@@ -24,7 +24,7 @@ type DispatchTarget = {
     env: Env,
     context: ExecutionContext,
   ) => Promise<Response> | Response;
-  readonly askingPaths: ReadonlySet<string>;
+  readonly paidPaths: ReadonlySet<string>;
   readonly rows: readonly Route[];
 };
 
@@ -52,8 +52,8 @@ export async function consoleDispatch(
 ): Promise<Response> {
   const request = innerRequest(c.req.raw);
   const path = routingPath(request);
-  const isPaid = c.req.method === "POST" && target.askingPaths.has(path);
-  if (isPaid && !PLAYGROUND.has(path)) return notFound(c);
+  const isPaid = c.req.method === "POST" && target.paidPaths.has(path);
+  if (isPaid && !PLAYGROUND_PATHS.has(path)) return notFound(c);
   const entered = await enterSession(c, !isPaid);
   if (!entered.ok) return failSession(c, entered.failure);
   const isFresh = hasFreshLogIn(entered.value, now(c.env), c.var.config.stepUp);
@@ -64,10 +64,10 @@ export async function consoleDispatch(
   const refusal = refusalOf(c, entered.value, needsNoLogin);
   if (refusal !== null) return fail(c, refusal);
   if (!setInnerCaller(c, request, { session: entered.value, path, isPaid })) {
-    const roles = path.startsWith("/admin/") ? ["operator"] : EVERYONE;
+    const roles = path.startsWith("/admin/") ? ["operator"] : ALL_ROLES;
     return fail(c, { kind: "role_required", roles });
   }
-  giveId(request, c.var.requestId);
+  setInternalRequestId(request, c.var.requestId);
   c.set("logged", true); // the inner request is logged instead
   return target.dispatch(request, c.env, c.executionCtx as ExecutionContext);
 }
@@ -118,12 +118,12 @@ function setInnerCaller(c: Context<AppEnv>, request: Request, consoleCall: Conso
   if (identity.kind === "operator") {
     const { as, operator } = identity;
     if (isAdmin) {
-      vouchForOperator(request, operator);
+      setOperatorOfRequest(request, operator);
       return true;
     }
     // Prompts and outputs belong to the customer, so operators can't read them.
     if (as === null || /^\/v1\/responses(?:\/|$)/.test(consoleCall.path)) return false;
-    setInternalCaller(request, viewerOf(as, rate, c.var.config.region));
+    setInternalCaller(request, viewerAdmission(as, rate, c.var.config.region));
     return true;
   }
   if (isAdmin) return false;

@@ -16,15 +16,15 @@ import {
   findOwnJoinableDomain,
   joinOrganization,
 } from "../accounts/people/company.ts";
-import { confirmedAddresses } from "../accounts/people/company-issuer.ts";
+import { listVerifiedAddresses } from "../accounts/people/company-issuer.ts";
 import { markIssuerTried, findPersonOfRealm } from "../accounts/people/company-issuer.store.ts";
 import type { CompanyIssuer } from "../accounts/people/company-issuer.store.ts";
 import { memberActor } from "../accounts/people/people-call.ts";
 import { joinByInvitation } from "../accounts/people/invitation-handlers.ts";
 import type { PeopleServices } from "../accounts/people/people-call.ts";
 import {
-  deleteLonePerson,
-  insertLonePerson,
+  deletePersonWithoutMemberships,
+  insertPersonIfNew,
   linkIdentity,
   membershipsOf,
   findPersonId,
@@ -34,8 +34,8 @@ import {
 import type { IssuerProfile } from "../accounts/people/people.store.ts";
 import type { Identity, Person } from "../accounts/people/person.ts";
 import { creditPromotion, signUp } from "../accounts/people/sign-up.ts";
-import { COMPANY, canStartLogin } from "./company-login.route.ts";
-import { knownBrowser } from "./known-browser.ts";
+import { COMPANY_ISSUER_ID, canStartLogin } from "./company-login.route.ts";
+import { recordBrowser } from "./known-browser.ts";
 import { enterSession, openSession } from "./own-session.route.ts";
 import type { ActivePerson } from "./own-session.route.ts";
 import { peopleServices, withStorageFailures } from "./people.route.ts";
@@ -94,7 +94,7 @@ async function openPersonSession(
     personId: person.id,
     memberId: place?.memberId ?? null,
     orgId: place?.orgId ?? null,
-    issuer: completed.connection === null ? entry.id : COMPANY,
+    issuer: completed.connection === null ? entry.id : COMPANY_ISSUER_ID,
     ...realmOf(completed),
     ...(claims.company.tenant !== null && { tenant: claims.company.tenant }),
     openedAt: services.now,
@@ -118,7 +118,7 @@ async function emailNewBrowser(
   if (mail === null) return [];
   const { person, isNew, browser } = of;
   const at = { region, keySecrets };
-  const { isKnown, cookie } = await knownBrowser(c.req.header("cookie") ?? "", at, person.id);
+  const { isKnown, cookie } = await recordBrowser(c.req.header("cookie") ?? "", at, person.id);
   if (!isKnown && !isNew && person.email !== null && person.isEmailProven === 1) {
     mail(newBrowserMail(person.email, { browser, region, origin, time: timestamp(nowMs) }));
   }
@@ -210,7 +210,7 @@ async function findPersonOfCompany(
   if (ticket.purpose !== "join" || domain === null) {
     return refuse({ kind: "login_refused", why: "unknown" });
   }
-  const proven = await confirmedAddresses(db, connection.orgId, claims);
+  const proven = await listVerifiedAddresses(db, connection.orgId, claims);
   const email = proven[0] ?? null;
   const reported = { ...completed, claims: { ...claims, proven, email } };
   return joinAsPerson(services, reported, known, async (person) => {
@@ -254,14 +254,14 @@ async function joinAsPerson(
   const { db, now: nowMs } = services;
   const profile = profileOf(completed.claims);
   const fresh = { id: mintId("per_", nowMs), ...profile, sessionsFrom: nowMs };
-  const isNew = known === null && (await insertLonePerson(db, fresh, identityOf(completed)));
+  const isNew = known === null && (await insertPersonIfNew(db, fresh, identityOf(completed)));
   const person =
     known ??
     (isNew ? fresh : await findAndRefreshPerson(db, identityOf(completed), profile, nowMs)); // a concurrent request created the person
   if (person === null) return refuse({ kind: "overloaded" });
   const place = await join(person);
   if (place.ok) return success({ person, place: place.value, isNew });
-  if (isNew) await deleteLonePerson(db, person.id);
+  if (isNew) await deletePersonWithoutMemberships(db, person.id);
   return place;
 }
 
@@ -275,7 +275,7 @@ async function signUpPerson(
   const profile = profileOf(claims);
   const address = c.req.header("cf-connecting-ip") ?? "";
   const email = claims.proven[0] ?? null;
-  const { madeAt } = claims;
+  const { accountCreatedAt: madeAt } = claims;
   const signedUp = await signUp(services, { identity, name: profile.name, email, address, madeAt });
   if (!signedUp.ok) return signedUp;
   if (signedUp.value !== null) {

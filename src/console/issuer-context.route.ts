@@ -5,7 +5,11 @@ import { Isolate } from "../shared/http/isolate.ts";
 import { IssuerCache } from "../accounts/identity-providers/issuer-cache.ts";
 import type { LoginContext } from "../accounts/identity-providers/oidc.ts";
 import { now } from "../shared/clock.ts";
-import { clientSecretOf, issuerEntryOf, issuerProblem } from "../accounts/people/company-issuer.ts";
+import {
+  decryptClientSecret,
+  issuerEntryOf,
+  findIssuerProblem,
+} from "../accounts/people/company-issuer.ts";
 import type { CompanyIssuer } from "../accounts/people/company-issuer.store.ts";
 
 type AppContext = Context<AppEnv>;
@@ -30,7 +34,7 @@ export function companyLoginContext(
   secret: string,
 ): LoginContext {
   const { sandbox } = c.var.config;
-  const problemOf = (address: string): string | null => issuerProblem(address, sandbox);
+  const problemOf = (address: string): string | null => findIssuerProblem(address, sandbox);
   return { ...requestContextOf(c, entry.id), entry, secret, problemOf };
 }
 
@@ -42,7 +46,7 @@ export async function companyLoginContextWithSecret(
   c: AppContext,
   row: CompanyIssuer,
 ): Promise<LoginContext | null> {
-  const secret = await clientSecretOf(row, c.var.config.keySecrets);
+  const secret = await decryptClientSecret(row, c.var.config.keySecrets);
   return secret === null ? null : companyLoginContext(c, issuerEntryOf(row), secret);
 }
 

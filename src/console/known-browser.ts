@@ -11,7 +11,7 @@ const PEOPLE_MAX = 5;
  * Reports whether a person has used this browser before. Returns the updated cookie, with one tag
  * per person. It is SameSite=Lax, because a login ends with a redirect from another site.
  */
-export async function knownBrowser(
+export async function recordBrowser(
   cookies: string,
   { region, keySecrets }: { readonly region: Region; readonly keySecrets: readonly KeySecret[] },
   personId: string,

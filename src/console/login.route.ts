@@ -5,7 +5,7 @@ import { fail } from "../shared/http/context.ts";
 import type { AppEnv } from "../shared/http/context.ts";
 import { parseFields } from "../shared/http/parse-body.ts";
 import { readJson } from "../shared/http/read-json.ts";
-import { readAnonymous } from "../shared/http/request-slots.ts";
+import { readAnonymousBody } from "../shared/http/request-slots.ts";
 import type { Claims } from "../accounts/identity-providers/claims.ts";
 import { randomTicket } from "../accounts/identity-providers/issuer-cache.ts";
 import {
@@ -21,7 +21,7 @@ import type { Failure, Result } from "../shared/failure.ts";
 import type { CompanyIssuer } from "../accounts/people/company-issuer.store.ts";
 import {
   startCompanyLogin,
-  COMPANY,
+  COMPANY_ISSUER_ID,
   resumeCompanyLogin,
   canStartLogin,
 } from "./company-login.route.ts";
@@ -67,7 +67,7 @@ const startSchema = z.object({
  * the callback checks. Stores nothing.
  */
 export async function loginStartRoute(c: AppContext): Promise<Response> {
-  const body = await readAnonymous(c, readJson, LOGIN_LIMITS);
+  const body = await readAnonymousBody(c, readJson, LOGIN_LIMITS);
   const fields = body.ok ? parseFields(startSchema, [], body.value) : body;
   const started = fields.ok ? await startLogin(c, fields.value) : fields;
   if (!started.ok) return fail(c, started.failure);
@@ -80,7 +80,7 @@ async function startLogin(
   requested: z.infer<typeof startSchema>,
 ): Promise<Result<{ readonly location: string; readonly cookie: string }>> {
   const { issuer, purpose } = requested;
-  const isCompanyLogin = issuer === COMPANY;
+  const isCompanyLogin = issuer === COMPANY_ISSUER_ID;
   const started = isCompanyLogin
     ? await startCompanyLogin(c, purpose, requested.company ?? "")
     : startConfiguredLogin(c, issuer);

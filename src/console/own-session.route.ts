@@ -3,7 +3,7 @@ import { fail } from "../shared/http/context.ts";
 import type { AppEnv } from "../shared/http/context.ts";
 
 import { queryDatabase } from "../shared/query-database.ts";
-import { secretOf } from "../shared/caller.ts";
+import { presentedSecretHash } from "../shared/caller.ts";
 import type { VerifiedKey } from "../shared/caller.ts";
 import { consoleAccountName } from "../shared/console-account.ts";
 import { now } from "../shared/clock.ts";
@@ -16,7 +16,7 @@ import { operatorByHash, operatorOfLogin } from "../operator/operator-token.ts";
 import type { Operator } from "../operator/operator-token.ts";
 import { findActingPerson } from "../accounts/people/people.store.ts";
 import type { ActingPerson } from "../accounts/people/people.store.ts";
-import { personAccount } from "../accounts/people/removal.ts";
+import { personAccountName } from "../accounts/people/removal.ts";
 import type {
   ConsoleIdentity,
   ConsoleSessionCalls,
@@ -93,7 +93,7 @@ export async function openSession(
 }
 
 function accountOf(identity: ConsoleIdentity): string {
-  if (identity.kind === "person") return personAccount(identity.personId, identity.realm);
+  if (identity.kind === "person") return personAccountName(identity.personId, identity.realm);
   if (identity.kind === "key") return consoleAccountName(identity.key.hash);
   if (identity.kind === "operator") return consoleAccountName(identity.tokenHash);
   return consoleAccountName(`operator/${identity.issuer}/${identity.subject}`);
@@ -181,7 +181,9 @@ async function findActivePerson(
 }
 
 function readKey(c: AppContext, key: VerifiedKey): Promise<Result<Key>> {
-  return callObject(() => objectsOf(c.env).register(key.hash).whose(secretOf(key.hash, key.shown)));
+  return callObject(() =>
+    objectsOf(c.env).register(key.hash).whose(presentedSecretHash(key.hash, key.shown)),
+  );
 }
 
 export function findOwnSession(c: AppContext): Promise<SessionLocation | null> {

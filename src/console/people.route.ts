@@ -3,17 +3,17 @@ import type { HonoBase } from "hono/hono-base";
 import { fail } from "../shared/http/context.ts";
 import type { AppEnv } from "../shared/http/context.ts";
 import { readBody, respond } from "../shared/http/endpoint.ts";
-import type { Answer } from "../shared/http/endpoint.ts";
+import type { EndpointResult } from "../shared/http/endpoint.ts";
 import { refuseOtherMethods } from "../shared/http/not-found.ts";
 import { readJson } from "../shared/http/read-json.ts";
-import { readAnonymous } from "../shared/http/request-slots.ts";
+import { readAnonymousBody } from "../shared/http/request-slots.ts";
 import { now } from "../shared/clock.ts";
 import { refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
 import { objectsOf } from "../shared/contracts/objects.ts";
-import { logWarning, reasonOf } from "../shared/log.ts";
+import { logWarning, errorMessageOf } from "../shared/log.ts";
 import { isStorageError, storageFailure } from "../shared/storage-failure.ts";
-import { mailSender } from "../accounts/people/mail.ts";
+import { createMailSender } from "../accounts/people/mail.ts";
 import { previewInvitation } from "../accounts/people/invitation-handlers.ts";
 import { memberActor } from "../accounts/people/people-call.ts";
 import type {
@@ -23,7 +23,7 @@ import type {
   SessionSummary,
 } from "../accounts/people/people-call.ts";
 import { listIdentities } from "../accounts/people/people.store.ts";
-import { personAccount } from "../accounts/people/removal.ts";
+import { personAccountName } from "../accounts/people/removal.ts";
 import type { SessionLocation } from "./session-cookie.ts";
 import { callSessions, enterSession, failSession } from "./own-session.route.ts";
 import type { ActivePerson, ActiveSession } from "./own-session.route.ts";
@@ -46,7 +46,7 @@ export function addPeopleRoutes(app: HonoBase<AppEnv>): void {
 }
 
 async function previewRoute(c: AppContext): Promise<Response> {
-  const body = await readAnonymous(c, readJson, LOGIN_LIMITS);
+  const body = await readAnonymousBody(c, readJson, LOGIN_LIMITS);
   if (!body.ok) return fail(c, body.failure);
   const json = body.value;
   const preview = await limitFailedLogins(c, async () => {
@@ -126,13 +126,16 @@ export async function withStorageFailures<T>(
     return await run();
   } catch (error) {
     if (!isStorageError(error)) throw error;
-    logWarning("people_not_served", { request_id: c.var.requestId, reason: reasonOf(error) });
+    logWarning("people_not_served", { request_id: c.var.requestId, reason: errorMessageOf(error) });
     return refuse(storageFailure(error));
   }
 }
 
-async function runHandler(c: AppContext, run: () => Promise<Answer>): Promise<Answer> {
-  const response = await withStorageFailures<Answer>(c, async () => success(await run()));
+async function runHandler(
+  c: AppContext,
+  run: () => Promise<EndpointResult>,
+): Promise<EndpointResult> {
+  const response = await withStorageFailures<EndpointResult>(c, async () => success(await run()));
   return response.ok ? response.value : response;
 }
 
@@ -145,7 +148,7 @@ function sessionsOf(
   const places = async (): Promise<readonly Pick<SessionLocation, "account">[]> => {
     const known = realm === undefined ? await listIdentities(c.env.DB, personId) : [];
     const realms = new Set(known.map((one) => one.realm).filter((one) => one !== ""));
-    return [place, ...[...realms].map((one) => ({ account: personAccount(personId, one) }))];
+    return [place, ...[...realms].map((one) => ({ account: personAccountName(personId, one) }))];
   };
   return {
     id: place.session,
@@ -204,14 +207,14 @@ export function peopleServices(c: AppContext): PeopleServices {
     origin: new URL(c.req.url).origin,
     companyDomains,
     isSandbox: config.sandbox,
-    reachIssuer: (entry) => issuerCache(c).reach(companyLoginContext(c, entry, "")),
-    mail: mailSender(mail, (work) => c.executionCtx.waitUntil(work)),
+    reachIssuer: (entry) => issuerCache(c).checkReachable(companyLoginContext(c, entry, "")),
+    mail: createMailSender(mail, (work) => c.executionCtx.waitUntil(work)),
     signUp: {
       mode: signUp,
-      anHour: numbers.SIGN_UPS_AN_HOUR,
-      aDayAnAddress: numbers.SIGN_UPS_A_DAY_AN_ADDRESS,
+      maxPerHour: numbers.SIGN_UPS_AN_HOUR,
+      maxPerDayAndAddress: numbers.SIGN_UPS_A_DAY_AN_ADDRESS,
       creditMicro: numbers.SIGN_UP_CREDIT_MICRO,
-      creditsADayMicro: numbers.SIGN_UP_CREDITS_A_DAY_MICRO,
+      maxCreditsPerDayMicro: numbers.SIGN_UP_CREDITS_A_DAY_MICRO,
     },
   };
 }

@@ -4,7 +4,7 @@ import { queryDatabase } from "../shared/query-database.ts";
 import { timestamp } from "../shared/clock.ts";
 import { refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
-import { isLimited } from "../shared/key-terms.ts";
+import { hasLimits } from "../shared/key-terms.ts";
 import type { ActingPerson } from "../accounts/people/people.store.ts";
 import type { ActiveIdentity } from "./own-session.route.ts";
 import { allowedCalls } from "./allowed-calls.ts";
@@ -64,7 +64,7 @@ async function describeIdentity(
   if (!viewer.ok) return viewer;
   if (viewer.value === null) return refuse({ kind: "invalid_api_key" });
   const { key, member } = viewer.value;
-  const limited = isLimited(terms);
+  const limited = hasLimits(terms);
   return success({
     who: { kind: "key", role: member.role, ...viewer.value, key: { ...key, limited } },
     access: { kind: "key", role: member.role, isLimited: limited },

@@ -6,7 +6,7 @@ import type { AppEnv } from "../shared/http/context.ts";
 import { Isolate } from "../shared/http/isolate.ts";
 import { parseFields } from "../shared/http/parse-body.ts";
 import { readJson } from "../shared/http/read-json.ts";
-import { readAnonymous } from "../shared/http/request-slots.ts";
+import { readAnonymousBody } from "../shared/http/request-slots.ts";
 import { verifyKey } from "../accounts/keys/api-key.ts";
 import { now } from "../shared/clock.ts";
 import { invalid, refuse, success } from "../shared/failure.ts";
@@ -69,7 +69,7 @@ const loginSchema = z.object({ key: z.string().check(z.maxLength(KEY_CHARACTERS_
  * failures.
  */
 export async function loginRoute(c: AppContext, rows: readonly Route[]): Promise<Response> {
-  const body = await readAnonymous(c, readJson, LOGIN_LIMITS);
+  const body = await readAnonymousBody(c, readJson, LOGIN_LIMITS);
   const fields = body.ok ? parseFields(loginSchema, [], body.value) : body;
   const result = fields.ok
     ? await limitFailedLogins(c, () => logIn(c, rows, fields.value.key.trim()))

@@ -1,5 +1,5 @@
 import { derivedEventId } from "../shared/event.ts";
-import { eventIfChanged } from "../shared/events.store.ts";
+import { insertEventIfChanged } from "../shared/events.store.ts";
 import { HOUR_MS } from "../shared/clock.ts";
 
 export type ViewedOrganization = {
@@ -33,7 +33,7 @@ export async function recordView(
   const { operator, nowMs } = by;
   await db.batch([
     db.prepare("UPDATE organizations SET id = id WHERE id = ?").bind(orgId),
-    eventIfChanged(db, {
+    insertEventIfChanged(db, {
       id: derivedEventId("operator.viewed", orgId, operator, Math.floor(nowMs / HOUR_MS)),
       orgId,
       type: "operator.viewed",

@@ -1,5 +1,5 @@
 import type { Role } from "../shared/caller.ts";
-import { storedJson } from "../shared/stored-json.ts";
+import { parseStoredJson } from "../shared/stored-json.ts";
 
 type Viewer = {
   readonly key: { readonly id: string; readonly name: string; readonly prefix: string };
@@ -24,5 +24,5 @@ WHERE k.id = ? AND revoked_at IS NULL AND removed_at IS NULL`,
     )
     .bind(keyId)
     .first<string>("viewer");
-  return viewer === null ? null : storedJson<Viewer>(viewer);
+  return viewer === null ? null : parseStoredJson<Viewer>(viewer);
 }

@@ -36,7 +36,7 @@ export async function readBills(
   return results;
 }
 
-export async function organizationIds(
+export async function listOrganizationIds(
   db: D1Database,
   page: { readonly after: string; readonly limit: number },
 ): Promise<readonly { readonly id: string; readonly slug: string }[]> {

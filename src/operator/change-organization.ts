@@ -13,24 +13,28 @@ import {
 import { policySchema } from "../shared/policy.ts";
 import { syncWithDatabase } from "../shared/sync-with-database.ts";
 import type { OperatorCall } from "./operator-context.ts";
-import { listName } from "./price-fields.ts";
+import { priceListNameSchema } from "./price-fields.ts";
 import { SHOWN_ORGANIZATION_READ_ONLY_FIELDS, getOrganization } from "./organizations.ts";
 
 /**
  * A change of an organization. Null removes `rpm_limit` or `price_list`. Operators' events store
  * the `reason` of a suspension.
  */
-export const organizationChange = z.extend(organizationChangeSchema, {
+export const operatorOrganizationChangeSchema = z.extend(organizationChangeSchema, {
   status: z.optional(z.enum(["active", "suspended"])),
   rpm_limit: z.optional(z.nullable(z.int().check(z.minimum(1)))),
-  price_list: z.optional(z.nullable(listName)),
+  price_list: z.optional(z.nullable(priceListNameSchema)),
   operator_policy: z.optional(z.nullable(policySchema)),
   reason: z.optional(z.string().check(z.minLength(1), z.maxLength(200))),
 });
 
 /** Handles `PATCH /orgs/{id}`. Updates D1 first, so that a taken slug changes nothing. */
 export async function patchOrganization(call: OperatorCall) {
-  const fields = parseFields(organizationChange, SHOWN_ORGANIZATION_READ_ONLY_FIELDS, call.body);
+  const fields = parseFields(
+    operatorOrganizationChangeSchema,
+    SHOWN_ORGANIZATION_READ_ONLY_FIELDS,
+    call.body,
+  );
   if (!fields.ok) return fields;
   const id = call.params["id"] ?? "";
   const { rpm_limit: rpmLimit, price_list: priceList, operator_policy: policy } = fields.value;
@@ -67,7 +71,7 @@ export async function patchOrganization(call: OperatorCall) {
   return policyChange?.ok === false ? policyChange : viewAfterChange(call, fields.value);
 }
 
-type Change = z.infer<typeof organizationChange>;
+type Change = z.infer<typeof operatorOrganizationChangeSchema>;
 
 /**
  * Returns the changed organization. Its suspension comes from the request, because the event isn't

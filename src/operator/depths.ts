@@ -2,15 +2,15 @@ import * as z from "zod/mini";
 import { logAlert } from "../shared/log.ts";
 import { METRICS, metricSeriesName } from "../events/metrics/series.ts";
 import type { MetricName } from "../events/metrics/series.ts";
-import type { Series } from "../shared/contracts/metrics.ts";
-import type { Depth } from "../shared/contracts/outbox.ts";
-import type { Vitals } from "../shared/contracts/wallet.ts";
+import type { MetricValues } from "../shared/contracts/metrics.ts";
+import type { OutboxState } from "../shared/contracts/outbox.ts";
+import type { WalletHealth } from "../shared/contracts/wallet.ts";
 
 /**
  * Cloudflare's maximum size of a D1 database and of a Durable Object, in bytes. Alerts start at 70
  * %.
  */
-export const BYTES_MAX = 10_000_000_000;
+export const STORAGE_BYTES_MAX = 10_000_000_000;
 const ALERT_AT = 0.7;
 
 export const sweepTotalsSchema = z.object({
@@ -22,9 +22,9 @@ export const sweepTotalsSchema = z.object({
   walletBytes: z.number(),
   bookBytes: z.number(),
 });
-export type Found = Readonly<z.infer<typeof sweepTotalsSchema>>;
+export type SweepTotals = Readonly<z.infer<typeof sweepTotalsSchema>>;
 
-const NO_TOTALS: Found = {
+const NO_TOTALS: SweepTotals = {
   openHolds: 0,
   oldestHoldMs: 0,
   unpublished: 0,
@@ -34,18 +34,18 @@ const NO_TOTALS: Found = {
   bookBytes: 0,
 };
 
-export class Depths {
-  #totals: Found;
+export class SweepMetrics {
+  #totals: SweepTotals;
 
-  constructor(found: Found = NO_TOTALS) {
-    this.#totals = found;
+  constructor(totals: SweepTotals = NO_TOTALS) {
+    this.#totals = totals;
   }
 
-  found(): Found {
+  found(): SweepTotals {
     return this.#totals;
   }
 
-  wallet(orgId: string, vitals: Vitals): void {
+  addWallet(orgId: string, vitals: WalletHealth): void {
     const found = this.#totals;
     this.#totals = {
       ...found,
@@ -58,16 +58,16 @@ export class Depths {
     if (isLarge(vitals.bytes)) logAlert("wallet_large", { org_id: orgId, bytes: vitals.bytes });
   }
 
-  unavailable(): void {
+  countUnavailable(): void {
     this.#totals = { ...this.#totals, unavailable: this.#totals.unavailable + 1 };
   }
 
-  book(bytes: number): void {
+  setDatabaseBytes(bytes: number): void {
     if (isLarge(bytes) && !isLarge(this.#totals.bookBytes)) logAlert("book_large", { bytes });
     this.#totals = { ...this.#totals, bookBytes: Math.max(this.#totals.bookBytes, bytes) };
   }
 
-  series(): Series {
+  series(): MetricValues {
     const found = this.#totals;
     return {
       ...gauge("holdsOpen", found.openHolds),
@@ -82,10 +82,10 @@ export class Depths {
 }
 
 /** An outbox's message counts, or null if it didn't respond. */
-type OutboxDepth = { readonly name: string; readonly depth: Depth | null };
+type OutboxDepth = { readonly name: string; readonly depth: OutboxState | null };
 
 /** Returns gauges by receiver: `own`, `us`, `us/revocations`. */
-export function outboxSeries(outboxes: readonly OutboxDepth[]): Series {
+export function outboxSeries(outboxes: readonly OutboxDepth[]): MetricValues {
   const silent = outboxes.filter(({ depth }) => depth === null).length;
   const series: Record<string, number> = { ...gauge("outboxesSilent", silent) };
   for (const { name, depth } of outboxes) {
@@ -102,10 +102,10 @@ export function outboxSeries(outboxes: readonly OutboxDepth[]): Series {
   return series;
 }
 
-function gauge(metric: MetricName, value: number): Series {
+function gauge(metric: MetricName, value: number): MetricValues {
   return { [METRICS[metric].name]: value };
 }
 
 function isLarge(bytes: number): boolean {
-  return bytes >= BYTES_MAX * ALERT_AT;
+  return bytes >= STORAGE_BYTES_MAX * ALERT_AT;
 }

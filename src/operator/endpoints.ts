@@ -2,12 +2,12 @@ import { OPERATOR_ROLES } from "../shared/config/config-people.ts";
 import type { OperatorRole } from "../shared/config/config.ts";
 import { refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
-import type { Answer } from "../shared/http/endpoint.ts";
-import { logWarning, reasonOf } from "../shared/log.ts";
+import type { EndpointResult } from "../shared/http/endpoint.ts";
+import { logWarning, errorMessageOf } from "../shared/log.ts";
 import { isStorageError, storageFailure } from "../shared/storage-failure.ts";
 import { isClosed } from "../accounts/people/closing.store.ts";
-import { withoutLogin } from "../shared/http/route.ts";
-import type { Typed } from "../shared/http/route.ts";
+import { withoutFreshLogin } from "../shared/http/route.ts";
+import type { TypedRoute } from "../shared/http/route.ts";
 import { isSlug } from "../accounts/organizations/organization.ts";
 import { findIdOfSlug } from "../accounts/organizations/organizations.store.ts";
 import { detailsOf } from "./act-details.ts";
@@ -26,7 +26,7 @@ import { getFind } from "./find.ts";
 import { getHealth } from "./health.ts";
 import { deleteKey, getKey, getKeys, patchKey, postRotation } from "./keys.ts";
 import { deleteMember, getMembers, patchMember, postMember } from "./members.ts";
-import { getOperatorEvents, recordAct } from "./operator-events.ts";
+import { getOperatorEvents, recordOperatorChange } from "./operator-events.ts";
 import type { ForOperators, OperatorCall, OperatorChange } from "./operator-context.ts";
 import {
   getLostOrganizations,
@@ -67,13 +67,13 @@ export const OPERATOR_ROUTES = [
   endpoint("GET", "/orgs/:id", getOrganization),
   endpoint("GET", "/lost-organizations", getLostOrganizations),
   endpoint("GET", "/find", getFind),
-  withoutLogin(endpoint("PATCH", "/orgs/:id", patchOrganization, "support", "finance"), {
+  withoutFreshLogin(endpoint("PATCH", "/orgs/:id", patchOrganization, "support", "finance"), {
     status: ["suspended"],
   }),
   endpoint("DELETE", "/orgs/:id", deleteOrganization),
   endpoint("POST", "/orgs/:id/restore", postRestore),
   endpoint("POST", "/orgs/:id/invitations", postInvitation, "support"),
-  withoutLogin(
+  withoutFreshLogin(
     endpoint("DELETE", "/orgs/:id/invitations/:invitation_id", deleteInvitation, "support"),
   ),
   endpoint("GET", "/orgs/:id/domains", getDomains),
@@ -82,17 +82,17 @@ export const OPERATOR_ROUTES = [
   endpoint("GET", "/orgs/:id/members", getMembers),
   endpoint("POST", "/orgs/:id/members", postMember, "support"),
   endpoint("PATCH", "/orgs/:id/members/:member_id", patchMember, "support"),
-  withoutLogin(endpoint("DELETE", "/orgs/:id/members/:member_id", deleteMember, "support")),
+  withoutFreshLogin(endpoint("DELETE", "/orgs/:id/members/:member_id", deleteMember, "support")),
   endpoint("POST", "/orgs/:id/members/:member_id/keys", postMemberKey, "support"),
   endpoint("GET", "/orgs/:id/keys", getKeys),
   endpoint("GET", "/orgs/:id/keys/:key_id", getKey),
   endpoint("PATCH", "/orgs/:id/keys/:key_id", patchKey, "support"),
-  withoutLogin(endpoint("DELETE", "/orgs/:id/keys/:key_id", deleteKey, "support")),
+  withoutFreshLogin(endpoint("DELETE", "/orgs/:id/keys/:key_id", deleteKey, "support")),
   endpoint("POST", "/orgs/:id/keys/:key_id/rotate", postRotation, "support"),
   endpoint("GET", "/orgs/:id/sessions", getSessions),
-  withoutLogin(endpoint("DELETE", "/orgs/:id/sessions/:session_id", deleteSession, "support")),
+  withoutFreshLogin(endpoint("DELETE", "/orgs/:id/sessions/:session_id", deleteSession, "support")),
   endpoint("GET", "/orgs/:id/pauses", getPauses),
-  withoutLogin(endpoint("POST", "/orgs/:id/pauses", postPause, "support")),
+  withoutFreshLogin(endpoint("POST", "/orgs/:id/pauses", postPause, "support")),
   endpoint("DELETE", "/orgs/:id/pauses/:pause_id", deletePause, "support"),
   endpoint("POST", "/orgs/:id/credits", postCredits, "finance"),
   endpoint("GET", "/orgs/:id/credits", getCredits),
@@ -102,14 +102,16 @@ export const OPERATOR_ROUTES = [
   endpoint("POST", "/orgs/:id/purchases/:purchase_id/refund", postRefund, "finance"),
   endpoint("POST", "/orgs/:id/owed", postOwed, "finance"),
   endpoint("GET", "/orgs/:id/ledger", getLedger),
-  withoutLogin(endpoint("POST", "/orgs/:id/reconcile", postReconcile, "finance")),
+  withoutFreshLogin(endpoint("POST", "/orgs/:id/reconcile", postReconcile, "finance")),
   endpoint("GET", "/orgs/:id/usage", getUsage),
   endpoint("GET", "/orgs/:id/alerts", getAlerts),
   endpoint("GET", "/orgs/:id/events", getEvents),
   endpoint("GET", "/orgs/:id/webhooks", getWebhooks),
   endpoint("GET", "/orgs/:id/webhooks/:webhook_id/deliveries", getDeliveries),
-  withoutLogin(endpoint("POST", "/orgs/:id/webhooks/:webhook_id/test", postTest, "support")),
-  withoutLogin(endpoint("POST", "/orgs/:id/webhooks/:webhook_id/replay", postReplay, "support")),
+  withoutFreshLogin(endpoint("POST", "/orgs/:id/webhooks/:webhook_id/test", postTest, "support")),
+  withoutFreshLogin(
+    endpoint("POST", "/orgs/:id/webhooks/:webhook_id/replay", postReplay, "support"),
+  ),
   endpoint("POST", "/orgs/:id/settle", postSettle, "finance"),
   endpoint("POST", "/orgs/:id/rebuild-wallet", postRebuildWallet),
   endpoint("GET", "/purchases", getAllPurchases),
@@ -132,13 +134,13 @@ export const OPERATOR_ROUTES = [
 function endpoint<
   const M extends ForOperators["method"],
   const Path extends string,
-  A extends Answer,
+  A extends EndpointResult,
 >(
   method: M,
   path: Path,
   handle: (call: OperatorChange) => Promise<A>,
   ...roles: readonly OperatorRole[]
-): ForOperators & Typed<`${M} ${Path}`, A> {
+): ForOperators & TypedRoute<`${M} ${Path}`, A> {
   const changeRoles: readonly OperatorRole[] = [...roles, "all"];
   return {
     method,
@@ -167,7 +169,7 @@ function endpoint<
         const { id, ...target } = call.value.params;
         const act = `${method} ${path}`;
         const details = noted ?? detailsOf(act, call.value.body, answer.value);
-        await recordAct(requestedCall, {
+        await recordOperatorChange(requestedCall, {
           act,
           orgId: id ?? createdOrganizationId(answer),
           target,
@@ -177,14 +179,14 @@ function endpoint<
         return answer;
       } catch (error) {
         if (!isStorageError(error)) throw error;
-        logWarning("operator_storage_failed", { method, path, reason: reasonOf(error) });
+        logWarning("operator_storage_failed", { method, path, reason: errorMessageOf(error) });
         return refuse(storageFailure(error));
       }
     },
   };
 }
 
-function createdOrganizationId(answer: Answer): string | null {
+function createdOrganizationId(answer: EndpointResult): string | null {
   const fields = answer.ok && answer.value instanceof Object ? Object.entries(answer.value) : [];
   const [, organization] = fields.find(([name]) => name === "organization") ?? [];
   const id = organization instanceof Object && "id" in organization ? organization.id : null;

@@ -16,7 +16,7 @@ export const FOUND_KINDS = [
 type FoundKind = (typeof FOUND_KINDS)[number];
 
 export type Owner = { readonly id: string; readonly slug: string; readonly name: string };
-export type Found = {
+export type FoundObject = {
   readonly object: FoundKind;
   readonly id: string;
   readonly name: string | null;
@@ -90,7 +90,7 @@ type Row = {
 export async function findStored(
   db: D1Database,
   text: string,
-): Promise<{ readonly found: readonly Found[]; readonly hasMore: boolean }> {
+): Promise<{ readonly found: readonly FoundObject[]; readonly hasMore: boolean }> {
   const answers = await db.batch<Row>(
     LOOKUPS.map(({ object, from, id, name, where, order }) =>
       db
@@ -108,14 +108,14 @@ export async function findStored(
   };
 }
 
-function foundFromRow({ object, id, name, orgId, slug, orgName }: Row): Found {
+function foundFromRow({ object, id, name, orgId, slug, orgName }: Row): FoundObject {
   const owner = orgId !== null && slug !== null && orgName !== null;
   return { object, id, name, organization: owner ? { id: orgId, slug, name: orgName } : null };
 }
 
 export type OwnersPage = { readonly after: string; readonly limit: number };
 
-export async function ownersSince(
+export async function listOwnersUsedSince(
   db: D1Database,
   { after, limit }: OwnersPage,
   usedSinceMs: number,

@@ -3,14 +3,14 @@ import { HOUR_MS } from "../shared/clock.ts";
 import { success } from "../shared/failure.ts";
 import type { Failure, Result } from "../shared/failure.ts";
 import { requestIdOf } from "../shared/generation.ts";
-import { singleValue, parseQuery } from "../shared/http/parse-body.ts";
-import { mintedAt } from "../shared/id.ts";
+import { singleValueSchema, parseQuery } from "../shared/http/parse-body.ts";
+import { mintTimeOf } from "../shared/id.ts";
 import { mapConcurrently } from "../shared/map-concurrently.ts";
-import { readHoldName } from "../shared/placed-hold.ts";
+import { parseHoldName } from "../shared/placed-hold.ts";
 import { callObject } from "../shared/reach-object.ts";
 import { homeOfPrefix, listedPrefixOrText } from "../accounts/keys/api-key.ts";
-import { findStored, ownersSince } from "./find.store.ts";
-import type { Found, Owner, OwnersPage } from "./find.store.ts";
+import { findStored, listOwnersUsedSince } from "./find.store.ts";
+import type { FoundObject, Owner, OwnersPage } from "./find.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
 /** Maximum organizations whose wallets one call searches. */
@@ -20,8 +20,10 @@ const CONCURRENT_MAX = 10;
 const USED_DELAY_MS = HOUR_MS;
 
 export const findQuery = z.object({
-  q: singleValue.check(z.minLength(2), z.maxLength(256)),
-  after: z.optional(singleValue.check(z.regex(/^[0-9a-f-]{36}$/, "must be an earlier next_after"))),
+  q: singleValueSchema.check(z.minLength(2), z.maxLength(256)),
+  after: z.optional(
+    singleValueSchema.check(z.regex(/^[0-9a-f-]{36}$/, "must be an earlier next_after")),
+  ),
 });
 
 /** A lookup in organizations' wallets, for IDs that D1 doesn't have. */
@@ -44,7 +46,7 @@ export async function getFind(call: OperatorCall) {
   const payment = REFUND_ID_PATTERN.test(text) ? await call.paymentOf(text) : text;
   const isFirst = after === "" && payment !== null;
   const stored = isFirst ? await findStored(call.db, payment) : { found: [], hasMore: false };
-  const home = homeOfPrefix(text) ?? readHoldName(text)?.home ?? call.region;
+  const home = homeOfPrefix(text) ?? parseHoldName(text)?.home ?? call.region;
   const lookup = home === call.region ? lookupOf(call, text) : null;
   const asked = lookup === null ? EMPTY_SEARCH : await searchOwners(lookup, after);
   return success({
@@ -61,7 +63,7 @@ export async function getFind(call: OperatorCall) {
 function lookupOf({ db, now, wallet }: OperatorCall, text: string): ObjectLookup | null {
   if (EVENT_ID_PATTERN.test(text)) {
     const query = { type: null, from: null, to: null, limit: 1, after: text };
-    const owners = (page: OwnersPage) => ownersSince(db, page, 0);
+    const owners = (page: OwnersPage) => listOwnersUsedSince(db, page, 0);
     return {
       object: "event",
       id: text,
@@ -71,9 +73,9 @@ function lookupOf({ db, now, wallet }: OperatorCall, text: string): ObjectLookup
   }
   const id = DATABASE_ID_PATTERN.test(text) ? null : requestIdOf(text);
   if (id === null) return null;
-  const ms = mintedAt(id, "req_") ?? 0;
+  const ms = mintTimeOf(id, "req_") ?? 0;
   const sinceMs = ms < now - USED_DELAY_MS ? ms - USED_DELAY_MS : 0;
-  const owners = (page: OwnersPage) => ownersSince(db, page, sinceMs);
+  const owners = (page: OwnersPage) => listOwnersUsedSince(db, page, sinceMs);
   return { object: "request", id, owners, readFromWallet: (orgId) => wallet(orgId).request(id) };
 }
 
@@ -83,7 +85,7 @@ const REFUND_ID_PATTERN = /^re_\w+$/;
 const DATABASE_ID_PATTERN = /^(?:inv|key|per|prc|pur|whk)_/;
 
 type OwnersSearch = {
-  readonly found: readonly Found[];
+  readonly found: readonly FoundObject[];
   readonly count: number;
   readonly missing: readonly string[];
   readonly nextAfter: string | null;
@@ -97,7 +99,7 @@ async function searchOwners(
 ): Promise<OwnersSearch> {
   const page = await owners({ after, limit: ORGANIZATIONS_MAX + 1 });
   const asked = page.slice(0, ORGANIZATIONS_MAX);
-  const found: Found[] = [];
+  const found: FoundObject[] = [];
   const missing: string[] = [];
   await mapConcurrently(CONCURRENT_MAX, asked, async (owner) => {
     if (found.length > 0) return;

@@ -1,11 +1,11 @@
 import { NEWEST_MIGRATION } from "../accounts/organizations/organizations.store.ts";
 import type { DatabaseState } from "../accounts/organizations/organizations.store.ts";
 import { METRICS, metricSeriesName } from "../events/metrics/series.ts";
-import type { Series } from "../shared/contracts/metrics.ts";
+import type { MetricValues } from "../shared/contracts/metrics.ts";
 import type { Model } from "../models/catalog/model.ts";
 import { routeName } from "../models/routing/route-health.ts";
 import type { RouteStatus } from "../models/routing/route-health.ts";
-import type { Depth } from "../shared/contracts/outbox.ts";
+import type { OutboxState } from "../shared/contracts/outbox.ts";
 import type { Region } from "../shared/regions.ts";
 
 type Problem = { readonly kind: ProblemKind; readonly message: string };
@@ -34,15 +34,15 @@ type RegionState = {
   readonly models: ReadonlyMap<string, Pick<Model, "routes">>;
   /** Routes in cooldown in this isolate. `isolates` has the counts of other isolates. */
   readonly breakers: readonly RouteStatus[];
-  readonly isolates: Series;
+  readonly isolates: MetricValues;
   readonly peers: readonly { readonly region: Region; readonly fault: string | null }[];
-  readonly outboxes: readonly { readonly name: string; readonly depth: Depth | null }[];
+  readonly outboxes: readonly { readonly name: string; readonly depth: OutboxState | null }[];
   /** Outboxes for a region that is no longer configured. */
   readonly orphaned: readonly { readonly name: string }[];
 };
 
 /** Returns problems, the most severe first. */
-export function problemsOf(state: RegionState): readonly Problem[] {
+export function findProblems(state: RegionState): readonly Problem[] {
   return [
     ...databaseProblems(state),
     ...walletProblems(state),
@@ -129,7 +129,7 @@ function sweepProblems({ now, sweep, paymentsAtMs, sinceMs }: RegionState): Prob
 const WAITING_MS_MAX = 10 * 60_000;
 
 function outboxProblems({ outboxes }: RegionState): Problem[] {
-  const outboxesWhere = (matches: (depth: Depth) => boolean): string[] =>
+  const outboxesWhere = (matches: (depth: OutboxState) => boolean): string[] =>
     outboxes.filter(({ depth }) => depth !== null && matches(depth)).map(({ name }) => name);
   const silent = outboxes.filter(({ depth }) => depth === null).map(({ name }) => name);
   const gaveUp = outboxesWhere(({ dead, parked }) => dead + parked > 0);

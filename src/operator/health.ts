@@ -1,15 +1,15 @@
 import { timestamp } from "../shared/clock.ts";
 import { success } from "../shared/failure.ts";
-import type { RegionCounts, Series } from "../shared/contracts/metrics.ts";
+import type { RegionCounts, MetricValues } from "../shared/contracts/metrics.ts";
 import { METRICS } from "../events/metrics/series.ts";
 import type { MetricName } from "../events/metrics/series.ts";
 import { isolateGauges } from "../events/metrics/views.ts";
 import { databaseState } from "../accounts/organizations/organizations.store.ts";
 import { outboxNames, peerOutboxNames } from "../regions/outbox-schedule.ts";
-import type { Depth } from "../shared/contracts/outbox.ts";
+import type { OutboxState } from "../shared/contracts/outbox.ts";
 import { REGIONS } from "../shared/regions.ts";
-import { BYTES_MAX } from "./depths.ts";
-import { problemsOf } from "./health-problems.ts";
+import { STORAGE_BYTES_MAX } from "./depths.ts";
+import { findProblems } from "./health-problems.ts";
 import type { OperatorContext } from "./operator-context.ts";
 import { testWallets } from "./unavailable-wallets.store.ts";
 
@@ -40,7 +40,7 @@ export async function getHealth(context: OperatorContext) {
   return success({
     region,
     version,
-    problems: problemsOf({ ...status, peers, outboxes, orphaned }),
+    problems: findProblems({ ...status, peers, outboxes, orphaned }),
     aliases: Object.fromEntries(context.aliases),
     book: database !== "away",
     wallets,
@@ -72,16 +72,16 @@ function sweepView({ atMs, series }: Swept) {
     wallets_unavailable: gaugeOf(series, "unavailable"),
     wallet_bytes_largest: gaugeOf(series, "walletBytes"),
     book_bytes: gaugeOf(series, "bookBytes"),
-    bytes_max: BYTES_MAX,
+    bytes_max: STORAGE_BYTES_MAX,
   };
 }
 
-function gaugeOf(series: Series, metric: MetricName): number {
+function gaugeOf(series: MetricValues, metric: MetricName): number {
   return series[METRICS[metric].name] ?? 0;
 }
 
 async function peerState(context: OperatorContext, region: OperatorContext["region"]) {
-  return { region, ...(await context.askPeer(region)) };
+  return { region, ...(await context.checkPeer(region)) };
 }
 
 function outboxStates(context: OperatorContext, names: readonly string[]) {
@@ -106,7 +106,13 @@ async function outboxState(context: OperatorContext, name: string) {
   return { name, depth };
 }
 
-function outboxView({ name, depth }: { readonly name: string; readonly depth: Depth | null }) {
+function outboxView({
+  name,
+  depth,
+}: {
+  readonly name: string;
+  readonly depth: OutboxState | null;
+}) {
   const { waiting = null, dead = null, parked = null, oldestMs = null } = depth ?? {};
   return { name, waiting, dead, parked, oldest_ms: oldestMs };
 }

@@ -1,11 +1,11 @@
 import { deleteOldIdempotencyKeys } from "../accounts/keys/insert-once.store.ts";
 import { mapConcurrently } from "../shared/map-concurrently.ts";
-import { logWarning, reasonOf } from "../shared/log.ts";
-import { within } from "../shared/timers.ts";
+import { logWarning, errorMessageOf } from "../shared/log.ts";
+import { withTimeout } from "../shared/timers.ts";
 import type { OutboxCalls } from "../shared/contracts/outbox.ts";
-import type { Depths } from "./depths.ts";
-import { forgetOperatorEvents } from "./operator-events.store.ts";
-import { beginRound, continueRound } from "./sweep.store.ts";
+import type { SweepMetrics } from "./depths.ts";
+import { deleteOldOperatorEvents } from "./operator-events.store.ts";
+import { startSweep, continueSweep } from "./sweep.store.ts";
 import type { SweepTargets } from "./sweep.store.ts";
 
 const CONCURRENT_MAX = 6;
@@ -23,22 +23,22 @@ export async function sweepHourly(
   db: D1Database,
   clock: () => number,
   targets: HourlyTargets,
-): Promise<Depths | null> {
+): Promise<SweepMetrics | null> {
   await mapConcurrently(CONCURRENT_MAX, targets.outboxes, (outbox) =>
-    logFailure(() => within(outbox.poke(), POKE_TIMEOUT_MS)),
+    logFailure(() => withTimeout(outbox.poke(), POKE_TIMEOUT_MS)),
   );
   await logFailure(() => deleteOldIdempotencyKeys(db, clock()));
   await logFailure(() => recordExpiringKeys(db, clock()));
-  await logFailure(() => forgetOperatorEvents(db, clock()));
-  await beginRound(db);
-  return continueRound(db, clock, targets);
+  await logFailure(() => deleteOldOperatorEvents(db, clock()));
+  await startSweep(db);
+  return continueSweep(db, clock, targets);
 }
 
 async function logFailure(work: () => Promise<unknown>): Promise<void> {
   try {
     await work();
   } catch (error) {
-    logWarning("sweep_failed", { reason: reasonOf(error) });
+    logWarning("sweep_failed", { reason: errorMessageOf(error) });
   }
 }
 

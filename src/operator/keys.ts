@@ -15,12 +15,12 @@ import {
 import { refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
 import type { OperatorCall } from "./operator-context.ts";
-import { organizationOf } from "./organizations.ts";
+import { findOrganizationOfCall } from "./organizations.ts";
 
 export async function getKeys(call: OperatorCall) {
   const query = parseKeyListQuery(call.url);
   if (!query.ok) return query;
-  const found = await organizationOf(call);
+  const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const owner = { orgId: found.value.id, memberId: null };
   const page = await readKeyPage(call.db, owner, query.value);
@@ -64,7 +64,7 @@ export async function postRotation(call: OperatorCall) {
   const find = (): ReturnType<typeof findKey> => findKey(call.db, id, { orgId, memberId: null });
   const rotated = await rotateKeyEverywhere(call, { find, caller: null, ...request.value });
   if (!rotated.ok) return rotated;
-  return created(rotatedKeyView(rotated.value, keyView(call, rotated.value.booked)));
+  return created(rotatedKeyView(rotated.value, keyView(call, rotated.value.storedKey)));
 }
 
 export async function deleteKey(call: OperatorCall) {

@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
 import { created } from "../shared/http/endpoint.ts";
-import { singleValue, parseFields, parseQuery } from "../shared/http/parse-body.ts";
+import { singleValueSchema, parseFields, parseQuery } from "../shared/http/parse-body.ts";
 import { DAY_MS, timestamp } from "../shared/clock.ts";
 import { invalid, success } from "../shared/failure.ts";
 import type { Failure, Result } from "../shared/failure.ts";
@@ -9,7 +9,7 @@ import { microsOfDollars } from "../shared/money.ts";
 import { callObject } from "../shared/reach-object.ts";
 import type { CostGroup, CostQuery, CostReport } from "../shared/contracts/reports.ts";
 import { isLargeDifference } from "./bill-difference.ts";
-import { organizationIds, putBills, readBills } from "./bills.store.ts";
+import { listOrganizationIds, putBills, readBills } from "./bills.store.ts";
 import type { Bill } from "./bills.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
@@ -18,12 +18,14 @@ const BILLS_MAX = 500;
 /** Maximum ms to read the costs of a wallet, which can have many rows. */
 const COSTS_MS_MAX = 15_000;
 
-const day = singleValue.check(z.regex(/^\d{4}-\d{2}-\d{2}$/, "must be a day such as 2026-11-21"));
+const day = singleValueSchema.check(
+  z.regex(/^\d{4}-\d{2}-\d{2}$/, "must be a day such as 2026-11-21"),
+);
 export const marginQuery = z.object({
   from: day,
   to: day,
   by: z._default(z.enum(["provider", "model", "organization"]), "provider"),
-  after: z._default(singleValue, ""),
+  after: z._default(singleValueSchema, ""),
 });
 const bill = z.object({
   provider: z.string().check(z.minLength(1), z.maxLength(100)),
@@ -34,7 +36,7 @@ const bill = z.object({
   ),
   counted_micro: z.optional(z.int().check(z.minimum(0))),
 });
-export const newBills = z.object({
+export const newBillsSchema = z.object({
   rows: z.array(bill).check(z.minLength(1), z.maxLength(BILLS_MAX)),
 });
 
@@ -55,7 +57,7 @@ export async function getMargin(call: OperatorCall) {
     model: null,
     price: null,
   };
-  const page = await costsOf(call, query, after);
+  const page = await readCosts(call, query, after);
   const { reports, missing, nextAfter } = page;
   const groups = sumByDayAndGroup(
     reports.flatMap(({ slug, report }) =>
@@ -86,7 +88,7 @@ export async function getMargin(call: OperatorCall) {
  * of `GET /margin`.
  */
 export async function postCosts(call: OperatorCall) {
-  const fields = parseFields(newBills, [], call.body);
+  const fields = parseFields(newBillsSchema, [], call.body);
   if (!fields.ok) return fields;
   const bills: Bill[] = [];
   for (const { provider, day: of, dollars, counted_micro: counted } of fields.value.rows) {
@@ -116,12 +118,12 @@ type CostsPage = {
   readonly nextAfter: string | null;
 };
 
-export async function costsOf(
+export async function readCosts(
   { db, wallet }: OperatorCall,
   query: CostQuery,
   after: string,
 ): Promise<CostsPage> {
-  const page = await organizationIds(db, { after, limit: WALLETS_MAX + 1 });
+  const page = await listOrganizationIds(db, { after, limit: WALLETS_MAX + 1 });
   const shown = page.slice(0, WALLETS_MAX);
   const reports: OrgCosts[] = [];
   const missing: CostsPage["missing"][number][] = [];

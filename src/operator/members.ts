@@ -17,25 +17,25 @@ import {
 import { personalOrganizationRefusal } from "../accounts/people/invitation-handlers.ts";
 import { removeMemberEverywhere } from "../accounts/people/removal.ts";
 import type { OperatorCall } from "./operator-context.ts";
-import { organizationOf } from "./organizations.ts";
+import { findOrganizationOfCall } from "./organizations.ts";
 
-export const newMember = z.object({ email: emailSchema, role: roleSchema });
-export const memberChange = z.object({
+export const newMemberSchema = z.object({ email: emailSchema, role: roleSchema });
+export const memberChangeSchema = z.object({
   email: z.optional(emailSchema),
   role: z.optional(roleSchema),
 });
 
 export async function getMembers(call: OperatorCall) {
-  const found = await organizationOf(call);
+  const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const rows = await listMembers(call.db, found.value.id);
   return success({ members: rows.map(memberRecord) });
 }
 
 export async function postMember(call: OperatorCall) {
-  const fields = parseFields(newMember, MEMBER_READ_ONLY_FIELDS, call.body);
+  const fields = parseFields(newMemberSchema, MEMBER_READ_ONLY_FIELDS, call.body);
   if (!fields.ok) return fields;
-  const found = await organizationOf(call);
+  const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   if (found.value.isPersonal === 1) return personalOrganizationRefusal();
   const member = {
@@ -49,7 +49,7 @@ export async function postMember(call: OperatorCall) {
 }
 
 export async function patchMember(call: OperatorCall) {
-  const fields = parseFields(memberChange, MEMBER_READ_ONLY_FIELDS, call.body);
+  const fields = parseFields(memberChangeSchema, MEMBER_READ_ONLY_FIELDS, call.body);
   if (!fields.ok) return fields;
   const changed = await updateMember(call.db, memberIdsOf(call), fields.value, changeActor(call));
   return changed.ok ? success(memberRecord(changed.value)) : changed;

@@ -15,7 +15,7 @@ import { parseFields } from "../shared/http/parse-body.ts";
 import { OWN_MERCHANT_NAME } from "../shared/placed-hold.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
-export const newMerchant = z.object({
+export const newMerchantSchema = z.object({
   name: z.string().check(
     z.regex(/^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$/, "must be 1 to 40 of a-z, 0-9 and hyphens"),
     z.refine((name) => name !== OWN_MERCHANT_NAME, `must not be '${OWN_MERCHANT_NAME}'`),
@@ -29,7 +29,7 @@ export async function getMerchants({ db }: OperatorCall) {
 
 /** Handles `POST /merchants`. Returns 201 with the merchant and, only here, its secret. */
 export async function postMerchant(call: OperatorCall) {
-  const fields = parseFields(newMerchant, [], call.body);
+  const fields = parseFields(newMerchantSchema, [], call.body);
   if (!fields.ok) return fields;
   const { name } = fields.value;
   const secret = mintMerchantSecret();

@@ -1,7 +1,7 @@
 import type { OperatorRoute } from "../shared/http/route.ts";
 import type { OperatorRole } from "../shared/config/config.ts";
 import type { Model } from "../models/catalog/model.ts";
-import type { Answer } from "../shared/http/endpoint.ts";
+import type { EndpointResult } from "../shared/http/endpoint.ts";
 import type { ModelNames } from "../accounts/keys/terms.ts";
 import type { RouteStatus } from "../models/routing/route-health.ts";
 import type { KeyServices } from "../accounts/keys/revocation.ts";
@@ -30,7 +30,7 @@ export type OperatorContext = KeyServices &
      * Calls a region. Returns its URL, why the call failed (or null), the duration, and the time of
      * its last response to this isolate (Unix ms).
      */
-    readonly askPeer: (peer: Region) => Promise<{
+    readonly checkPeer: (peer: Region) => Promise<{
       url: string | null;
       fault: string | null;
       rttMs: number | null;
@@ -58,5 +58,5 @@ export type OperatorChange = OperatorCall & {
 };
 
 export type ForOperators = OperatorRoute & {
-  readonly handle: (call: OperatorCall) => Promise<Answer>;
+  readonly handle: (call: OperatorCall) => Promise<EndpointResult>;
 };

@@ -1,8 +1,8 @@
 import { DAY_MS } from "../shared/clock.ts";
-import { idFloor } from "../shared/id.ts";
-import { storedJson } from "../shared/stored-json.ts";
+import { lowestIdAt } from "../shared/id.ts";
+import { parseStoredJson } from "../shared/stored-json.ts";
 
-export const OPERATOR_EVENT_ID = "opev_";
+export const OPERATOR_EVENT_ID_PREFIX = "opev_";
 const RETENTION_MS = 366 * DAY_MS;
 
 export type OperatorEvent = {
@@ -69,8 +69,8 @@ export async function listOperatorEvents(
     .all<Omit<ListedOperatorEvent, "target" | "details"> & StoredJson>();
   return results.map((row) =>
     Object.assign(row, {
-      target: storedJson<OperatorEvent["target"]>(row.target),
-      details: storedJson<OperatorEvent["details"]>(row.details ?? "null"),
+      target: parseStoredJson<OperatorEvent["target"]>(row.target),
+      details: parseStoredJson<OperatorEvent["details"]>(row.details ?? "null"),
     }),
   );
 }
@@ -99,7 +99,7 @@ export function findSuspension(db: D1Database, orgId: string): Promise<Suspensio
     .first<Suspension>();
 }
 
-export async function forgetOperatorEvents(db: D1Database, nowMs: number): Promise<void> {
-  const beforeId = idFloor(OPERATOR_EVENT_ID, nowMs - RETENTION_MS);
+export async function deleteOldOperatorEvents(db: D1Database, nowMs: number): Promise<void> {
+  const beforeId = lowestIdAt(OPERATOR_EVENT_ID_PREFIX, nowMs - RETENTION_MS);
   await db.prepare("DELETE FROM operator_events WHERE id < ?").bind(beforeId).run();
 }

@@ -1,21 +1,26 @@
 import * as z from "zod/mini";
 import { timestamp } from "../shared/clock.ts";
 import { success } from "../shared/failure.ts";
-import { moment, singleValue, parseQuery, wholeNumber } from "../shared/http/parse-body.ts";
-import { idFloor, mintedAt, mintId } from "../shared/id.ts";
-import { logEvent, logWarning, reasonOf } from "../shared/log.ts";
+import {
+  timeParameter,
+  singleValueSchema,
+  parseQuery,
+  wholeNumberWithDefault,
+} from "../shared/http/parse-body.ts";
+import { lowestIdAt, mintTimeOf, mintId } from "../shared/id.ts";
+import { logEvent, logWarning, errorMessageOf } from "../shared/log.ts";
 import { isSlug } from "../accounts/organizations/organization.ts";
 import { findIdOfSlug } from "../accounts/organizations/organizations.store.ts";
 import {
   insertOperatorEvent,
   listOperatorEvents,
-  OPERATOR_EVENT_ID,
+  OPERATOR_EVENT_ID_PREFIX,
 } from "./operator-events.store.ts";
 import type { ListedOperatorEvent, OperatorEvent } from "./operator-events.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
 /** Records an operator's change in the log and in D1. The change stays valid if D1 fails. */
-export async function recordAct(
+export async function recordOperatorChange(
   { db, actor, requestId, now }: OperatorCall,
   about: Pick<OperatorEvent, "act" | "orgId" | "target" | "details">,
 ): Promise<void> {
@@ -23,25 +28,27 @@ export async function recordAct(
   const operator = actor.id ?? "";
   const org = orgId === null ? {} : { org_id: orgId };
   logEvent("operator_act", { operator, act, ...org, ...target, request_id: requestId });
-  const id = mintId(OPERATOR_EVENT_ID, now);
+  const id = mintId(OPERATOR_EVENT_ID_PREFIX, now);
   try {
     await insertOperatorEvent(db, { ...about, id, operator, requestId });
   } catch (error) {
     logWarning("operator_event_not_stored", {
       act,
       request_id: requestId,
-      reason: reasonOf(error),
+      reason: errorMessageOf(error),
     });
   }
 }
 
 export const operatorEventsQuery = z.object({
-  org: z.optional(singleValue.check(z.minLength(1), z.maxLength(100))),
-  operator: z.optional(singleValue.check(z.minLength(1), z.maxLength(100))),
-  from: z.optional(moment),
-  to: z.optional(moment),
-  limit: wholeNumber(1, 100, 50),
-  after: z.optional(singleValue.check(z.regex(/^opev_[0-9A-Za-z]{24}$/, "must be an event's id"))),
+  org: z.optional(singleValueSchema.check(z.minLength(1), z.maxLength(100))),
+  operator: z.optional(singleValueSchema.check(z.minLength(1), z.maxLength(100))),
+  from: z.optional(timeParameter),
+  to: z.optional(timeParameter),
+  limit: wholeNumberWithDefault(1, 100, 50),
+  after: z.optional(
+    singleValueSchema.check(z.regex(/^opev_[0-9A-Za-z]{24}$/, "must be an event's id")),
+  ),
 });
 
 export async function getOperatorEvents(call: OperatorCall) {
@@ -51,7 +58,7 @@ export async function getOperatorEvents(call: OperatorCall) {
   const orgId = org !== undefined && isSlug(org) ? await findIdOfSlug(call.db, org) : org;
   if (orgId === null) return success({ events: [], next_after: null });
   const rows = await listOperatorEvents(call.db, {
-    ...pageOfIds(OPERATOR_EVENT_ID, { after, from, to }),
+    ...idRangeOfPage(OPERATOR_EVENT_ID_PREFIX, { after, from, to }),
     orgId: orgId ?? null,
     operator,
     limit,
@@ -62,19 +69,19 @@ export async function getOperatorEvents(call: OperatorCall) {
 }
 
 /** Returns the range of IDs between two times and after a page. IDs contain their creation time. */
-export function pageOfIds(
+export function idRangeOfPage(
   prefix: string,
   { after = "~", from, to }: { after?: string | undefined; from: number; to: number | undefined },
 ): { readonly beforeId: string; readonly fromId: string } {
-  const until = to === undefined ? "~" : idFloor(prefix, to);
-  return { beforeId: after < until ? after : until, fromId: idFloor(prefix, from) };
+  const until = to === undefined ? "~" : lowestIdAt(prefix, to);
+  return { beforeId: after < until ? after : until, fromId: lowestIdAt(prefix, from) };
 }
 
 function eventView(event: ListedOperatorEvent) {
   const { id, operator, act, orgId, slug, name, target, details, keyName, memberEmail } = event;
   return {
     id,
-    created_at: timestamp(mintedAt(id, OPERATOR_EVENT_ID) ?? 0),
+    created_at: timestamp(mintTimeOf(id, OPERATOR_EVENT_ID_PREFIX) ?? 0),
     operator,
     act: act.replaceAll(/:(\w+)/g, "{$1}"),
     organization: orgId === null ? null : { id: orgId, slug, name },

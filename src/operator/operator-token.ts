@@ -42,10 +42,10 @@ export function operatorOfLogin(
 /** Operators with a verified console session, by request object. Only the gateway adds entries. */
 const operatorByRequest = new WeakMap<Request, Operator>();
 
-export function vouchForOperator(request: Request, operator: Operator): void {
+export function setOperatorOfRequest(request: Request, operator: Operator): void {
   operatorByRequest.set(request, operator);
 }
 
-export function vouchedOperator(request: Request): Operator | null {
+export function operatorOfRequest(request: Request): Operator | null {
   return operatorByRequest.get(request) ?? null;
 }

@@ -1,6 +1,6 @@
 import type { Context, Next } from "hono";
 import type { HonoBase } from "hono/hono-base";
-import { modelNames } from "../models/catalog/catalog.ts";
+import { createModelNameLookup } from "../models/catalog/catalog.ts";
 import type { Catalog } from "../models/catalog/catalog.ts";
 import type { Config } from "../shared/config/config.ts";
 import { fail } from "../shared/http/context.ts";
@@ -11,16 +11,16 @@ import { success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
 import type { Region } from "../shared/regions.ts";
 import { elapsedMs, now } from "../shared/clock.ts";
-import { paymentOf } from "../money/payments/refunding.ts";
-import { stripeOf } from "../money/payments/stripe.ts";
-import { mailSender } from "../accounts/people/mail.ts";
+import { resolvePaymentId } from "../money/payments/refunding.ts";
+import { createStripe } from "../money/payments/stripe.ts";
+import { createMailSender } from "../accounts/people/mail.ts";
 import type { RouteHealth } from "../models/routing/route-health.ts";
-import { peerFault } from "../regions/peer-call.ts";
-import { operatorOf, vouchedOperator } from "./operator-token.ts";
+import { findPeerFault } from "../regions/peer-call.ts";
+import { operatorOf, operatorOfRequest } from "./operator-token.ts";
 import { OPERATOR_ROUTES } from "./endpoints.ts";
 import type { ForOperators, OperatorContext } from "./operator-context.ts";
 import { objectsOf } from "../shared/contracts/objects.ts";
-import { logWarning, reasonOf } from "../shared/log.ts";
+import { logWarning, errorMessageOf } from "../shared/log.ts";
 import { storageFailure } from "../shared/storage-failure.ts";
 import { prometheusText } from "../events/metrics/prometheus.ts";
 import type { RegionCounts } from "../shared/contracts/metrics.ts";
@@ -48,7 +48,7 @@ export function addOperatorRoutes(app: HonoBase<AppEnv>, deploymentOf: Deploymen
 async function requireOperator(c: AppContext, next: Next): Promise<Response | undefined> {
   const authorization = c.req.header("authorization") ?? null;
   const { operators } = c.var.config;
-  const operator = vouchedOperator(c.req.raw) ?? (await operatorOf(authorization, operators));
+  const operator = operatorOfRequest(c.req.raw) ?? (await operatorOf(authorization, operators));
   if (operator === null) return fail(c, { kind: "invalid_api_key" });
   c.set("operator", operator);
   await next();
@@ -99,20 +99,20 @@ function createContext(
     role: c.var.operator.role,
     priceLeadMs: config.numbers.PRICE_LEAD_S * 1000,
     companyDomains: config.companyDomains,
-    mail: mailSender(config.mail, (work) => c.executionCtx.waitUntil(work)),
+    mail: createMailSender(config.mail, (work) => c.executionCtx.waitUntil(work)),
     aliases: catalog.aliases,
-    names: modelNames(catalog),
-    breakers: health.standings(nowMs),
+    names: createModelNameLookup(catalog),
+    breakers: health.unavailableRoutes(nowMs),
     providers: new Set(providers.keys()),
     models: catalog.models,
-    askPeer: async (region) => {
+    checkPeer: async (region) => {
       const peer = config.peers.find((one) => one.region === region);
       if (peer === undefined) {
         return { url: null, fault: "it is not configured", rttMs: null, lastOkMs: null };
       }
       const callOptions = { requestId: c.var.requestId, now: () => now(c.env) };
       const startedMs = elapsedMs();
-      const fault = await peerFault(peer, callOptions);
+      const fault = await findPeerFault(peer, callOptions);
       if (fault === null) lastOkMs.set(region, now(c.env));
       const rttMs = fault === null ? Math.round(elapsedMs() - startedMs) : null;
       return { url: peer.url, fault, rttMs, lastOkMs: lastOkMs.get(region) ?? null };
@@ -121,7 +121,7 @@ function createContext(
     actor: { kind: "operator", id: c.var.operator.name },
     paymentOf: async (id) => {
       const { payments } = config;
-      return payments === null ? null : paymentOf(stripeOf(payments), id);
+      return payments === null ? null : resolvePaymentId(createStripe(payments), id);
     },
     now: nowMs,
     takeEvents: (orgId) => {
@@ -136,7 +136,7 @@ async function metricsRoute(c: Context<AppEnv>): Promise<Response> {
   try {
     counted = await objectsOf(c.env).metrics().read();
   } catch (error) {
-    logWarning("operator_storage_failed", { path: "/metrics", reason: reasonOf(error) });
+    logWarning("operator_storage_failed", { path: "/metrics", reason: errorMessageOf(error) });
     return fail(c, storageFailure(error));
   }
   const { counters, gauges, jobs } = counted;

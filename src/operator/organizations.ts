@@ -1,8 +1,8 @@
 import * as z from "zod/mini";
 import { created } from "../shared/http/endpoint.ts";
 import {
-  singleValue,
-  pageQuery,
+  singleValueSchema,
+  pageQuerySchema,
   parseFields,
   parseQuery,
   wholeNumberWithin,
@@ -13,8 +13,8 @@ import { mintMemberKey, newKeyOptionFields, newKeySchema } from "../accounts/key
 import { timestamp } from "../shared/clock.ts";
 import { refuse, success } from "../shared/failure.ts";
 import type { Refusal, Result } from "../shared/failure.ts";
-import { mintedAt } from "../shared/id.ts";
-import { logWarning, reasonOf } from "../shared/log.ts";
+import { mintTimeOf } from "../shared/id.ts";
+import { logWarning, errorMessageOf } from "../shared/log.ts";
 import {
   emailSchema,
   memberRecord,
@@ -33,9 +33,9 @@ import { listCustomers, SORT_ORDERS, SORT_NAMES } from "./customers.store.ts";
 import type { Customer } from "./customers.store.ts";
 import { listLostOrganizations } from "./lost-organizations.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
-import { findSuspension, OPERATOR_EVENT_ID } from "./operator-events.store.ts";
+import { findSuspension, OPERATOR_EVENT_ID_PREFIX } from "./operator-events.store.ts";
 
-export const newOrganization = z.object({
+export const newOrganizationSchema = z.object({
   name: nameSchema,
   slug: slugSchema,
   owner_email: emailSchema,
@@ -62,7 +62,7 @@ export const SHOWN_ORGANIZATION_READ_ONLY_FIELDS: readonly string[] = [
  */
 export async function postOrganization(call: OperatorCall) {
   const fields = parseFields(
-    newOrganization,
+    newOrganizationSchema,
     ["status", ...SHOWN_ORGANIZATION_READ_ONLY_FIELDS],
     call.body,
   );
@@ -94,7 +94,7 @@ export async function postOrganization(call: OperatorCall) {
     { name: "First key", scope: key_scope, rpm_limit },
   );
   if (!firstKey.ok) return firstKey;
-  const { booked, key } = firstKey.value;
+  const { storedKey: booked, key } = firstKey.value;
   const wallet = call.wallet(organization.id);
   const { epoch } = await wallet.create(organization.id);
   const { actor } = call;
@@ -107,7 +107,10 @@ export async function postOrganization(call: OperatorCall) {
   if (!creation.ok && restoredId !== null) return creation;
   if (!creation.ok) {
     await wallet.discard().catch((error: unknown) => {
-      logWarning("wallet_not_discarded", { org_id: organization.id, reason: reasonOf(error) });
+      logWarning("wallet_not_discarded", {
+        org_id: organization.id,
+        reason: errorMessageOf(error),
+      });
     });
     return creation;
   }
@@ -135,9 +138,9 @@ export async function getLostOrganizations({ db }: OperatorCall) {
   return success({ organizations });
 }
 
-export const organizationsQuery = z.extend(pageQuery, {
+export const organizationsQuery = z.extend(pageQuerySchema, {
   balance: z._default(z.enum(["true", "false"]), "false"),
-  q: z.optional(singleValue.check(z.minLength(1), z.maxLength(200))),
+  q: z.optional(singleValueSchema.check(z.minLength(1), z.maxLength(200))),
   status: z.optional(z.enum(["active", "suspended"])),
   ends_within_days: z.optional(wholeNumberWithin(0, 3650)),
   sort: z._default(z.enum(SORT_NAMES), "created"),
@@ -175,7 +178,7 @@ function customerFigures(row: Customer) {
 }
 
 export async function getOrganization(call: OperatorCall) {
-  const found = await organizationOf(call);
+  const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const { id, status } = found.value;
   const [shown, closing, suspended] = await Promise.all([
@@ -191,7 +194,7 @@ export async function getOrganization(call: OperatorCall) {
     closed_at: closedAt === null ? null : timestamp(closedAt),
     restorable_until: restorableUntil === null ? null : timestamp(restorableUntil),
     suspension: suspension && {
-      at: timestamp(mintedAt(suspension.id, OPERATOR_EVENT_ID) ?? 0),
+      at: timestamp(mintTimeOf(suspension.id, OPERATOR_EVENT_ID_PREFIX) ?? 0),
       operator: suspension.operator,
       reason: suspension.reason,
     },
@@ -204,13 +207,15 @@ export async function postMemberKey(call: OperatorCall) {
   const { member_id: memberId = "", id: orgId = "" } = call.params;
   const newKey = await mintMemberKey(call, { memberId, orgId }, fields.value);
   if (!newKey.ok) return newKey;
-  const { booked, key } = newKey.value;
+  const { storedKey: booked, key } = newKey.value;
   const inserted = await insertKey(call.db, booked, null, { actor: call.actor });
   if (!inserted.ok) return inserted;
   return created({ ...keyRecord(inserted.value, call.region, call.now), key });
 }
 
-export async function organizationOf(call: OperatorCall): Promise<Result<StoredOrganization>> {
+export async function findOrganizationOfCall(
+  call: OperatorCall,
+): Promise<Result<StoredOrganization>> {
   const row = await findOrganization(call.db, call.params["id"] ?? "");
   return row === null ? organizationNotFound() : success(row);
 }

@@ -4,10 +4,10 @@ import { created } from "../shared/http/endpoint.ts";
 import { parseFields } from "../shared/http/parse-body.ts";
 import { pauseSchema, pauseView } from "../shared/pauses.ts";
 import type { OperatorCall } from "./operator-context.ts";
-import { organizationOf } from "./organizations.ts";
+import { findOrganizationOfCall } from "./organizations.ts";
 
 export async function getPauses(call: OperatorCall) {
-  const found = await organizationOf(call);
+  const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const pauses = await call.wallet(found.value.id).pauses(null);
   return pauses.ok ? success({ pauses: pauses.value.map(pauseView) }) : pauses;
@@ -17,7 +17,7 @@ export async function getPauses(call: OperatorCall) {
 export async function postPause(call: OperatorCall) {
   const fields = parseFields(pauseSchema, [], call.body);
   if (!fields.ok) return fields;
-  const found = await organizationOf(call);
+  const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const { id: orgId } = found.value;
   const creator = { ...call, orgId, memberId: null, source: "operator" } as const;
@@ -31,7 +31,7 @@ export async function postPause(call: OperatorCall) {
 }
 
 export async function deletePause(call: OperatorCall) {
-  const found = await organizationOf(call);
+  const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const id = call.params["pause_id"] ?? "";
   const ending = { id, source: "operator", actor: call.actor } as const;

@@ -18,10 +18,10 @@ import {
   sendInvitation,
 } from "../accounts/people/invitation-handlers.ts";
 import type { OperatorCall } from "./operator-context.ts";
-import { getOrganization, organizationOf } from "./organizations.ts";
+import { getOrganization, findOrganizationOfCall } from "./organizations.ts";
 
 export async function postInvitation(call: OperatorCall) {
-  const found = await organizationOf(call);
+  const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   if (found.value.isPersonal === 1 && !isForMember(call.body)) return personalOrganizationRefusal();
   const origin = new URL(call.url).origin;
@@ -40,7 +40,7 @@ function isForMember(body: unknown): boolean {
 }
 
 export async function deleteInvitation(call: OperatorCall) {
-  const found = await organizationOf(call);
+  const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const { invitation_id: id = "" } = call.params;
   const by = { actor: call.actor, nowMs: call.now };
@@ -50,7 +50,7 @@ export async function deleteInvitation(call: OperatorCall) {
 }
 
 export async function getDomains(call: OperatorCall) {
-  const found = await organizationOf(call);
+  const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const { id } = found.value;
   const [domains, issuer] = await Promise.all([listDomains(call.db, id), findIssuer(call.db, id)]);
@@ -71,7 +71,7 @@ export async function postDomainApproval(call: OperatorCall) {
 
 /** Handles `DELETE /orgs/{id}/company-issuer`, for a company whose login is broken. */
 export async function deleteCompanyIssuer(call: OperatorCall) {
-  const found = await organizationOf(call);
+  const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const { id } = found.value;
   if (!(await removeIssuer(call.db, id, { actor: call.actor, nowMs: call.now }))) {
@@ -88,7 +88,7 @@ export const closeOrganizationBody = z.object({
 export async function deleteOrganization(call: OperatorCall) {
   const fields = parseQuery(closeOrganizationBody, call.url);
   if (!fields.ok) return fields;
-  const found = await organizationOf(call);
+  const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const by = {
     actor: call.actor,
@@ -100,7 +100,7 @@ export async function deleteOrganization(call: OperatorCall) {
 }
 
 export async function postRestore(call: OperatorCall) {
-  const found = await organizationOf(call);
+  const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const restored = await reopenOrganization(call, found.value.id, call.actor);
   if (!restored.ok) return restored;

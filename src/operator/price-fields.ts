@@ -1,15 +1,15 @@
 import * as z from "zod/mini";
 import type { PriceRecord } from "../models/catalog/prices.store.ts";
-import { moment } from "../shared/http/parse-body.ts";
+import { timeParameter } from "../shared/http/parse-body.ts";
 import { timestamp } from "../shared/clock.ts";
 import { micros, microsOfDollars } from "../shared/money.ts";
 import { KINDS } from "../shared/kinds.ts";
 import type { Kind } from "../shared/kinds.ts";
 import { priceInDollars } from "../shared/price-in-dollars.ts";
-import { forEachUnit, UNITS } from "../shared/usage.ts";
+import { recordOfUnits, UNITS } from "../shared/usage.ts";
 import type { Unit } from "../shared/usage.ts";
 
-export const listName = z
+export const priceListNameSchema = z
   .string()
   .check(z.regex(/^[a-z0-9][a-z0-9-]{0,39}$/, "must be lowercase letters, digits and hyphens"));
 
@@ -25,34 +25,34 @@ const dollarsSchema = z.pipe(
   ),
   z.transform((value) => microsOfDollars(value) ?? micros(0)),
 );
-export const priceFields = z.object({
+export const priceFieldsSchema = z.object({
   input: z.optional(dollarsSchema),
   cached: z.optional(dollarsSchema),
   cache_write: z.optional(dollarsSchema),
   output: z.optional(dollarsSchema),
-  ...forEachUnit(UNITS, z.optional(dollarsSchema)),
+  ...recordOfUnits(UNITS, z.optional(dollarsSchema)),
 });
-type PriceFields = z.infer<typeof priceFields>;
+type PriceFields = z.infer<typeof priceFieldsSchema>;
 
 const rowSchema = z.object({
-  list: z._default(listName, "default"),
+  list: z._default(priceListNameSchema, "default"),
   item: z.string().check(z.minLength(1), z.maxLength(256)),
-  from: moment,
-  price: z.optional(priceFields),
+  from: timeParameter,
+  price: z.optional(priceFieldsSchema),
   percent: z.optional(z.int().check(z.minimum(0), z.maximum(PERCENT_MAX))),
 });
 export type PostedRow = z.infer<typeof rowSchema>;
 
-export const newPrices = z.object({
+export const newPricesSchema = z.object({
   rows: z.array(rowSchema).check(z.minLength(1), z.maxLength(ROWS_MAX)),
 });
 
-export function pricesInput(fields: PriceFields, kind: Kind): boolean {
+export function hasInputPrice(fields: PriceFields, kind: Kind): boolean {
   if (fields.input !== undefined) return true;
   return !KINDS[kind].hasOutput && UNITS.some((unit) => fields[unit] !== undefined);
 }
 
-export function uncountedUnit(fields: PriceFields, kind: Kind): Unit | "input" | null {
+export function findUncountedUnit(fields: PriceFields, kind: Kind): Unit | "input" | null {
   const counted: readonly Unit[] = KINDS[kind].units;
   if (!KINDS[kind].hasInput && fields.input !== undefined) return "input";
   return UNITS.find((unit) => fields[unit] !== undefined && !counted.includes(unit)) ?? null;

@@ -12,7 +12,12 @@ import {
 } from "../models/catalog/prices.store.ts";
 import type { PriceRecord } from "../models/catalog/prices.store.ts";
 import { created } from "../shared/http/endpoint.ts";
-import { singleValue, parseFields, parseQuery, wholeNumber } from "../shared/http/parse-body.ts";
+import {
+  singleValueSchema,
+  parseFields,
+  parseQuery,
+  wholeNumberWithDefault,
+} from "../shared/http/parse-body.ts";
 import { timestamp } from "../shared/clock.ts";
 import { invalid, refuse, success } from "../shared/failure.ts";
 import type { Refusal, Result } from "../shared/failure.ts";
@@ -20,13 +25,13 @@ import { mintId } from "../shared/id.ts";
 import { priceDetails } from "./act-details.ts";
 import type { OperatorCall, OperatorChange } from "./operator-context.ts";
 import { priceOfFields } from "../shared/usage.ts";
-import { newPrices, pricesInput, priceRowView, uncountedUnit } from "./price-fields.ts";
+import { newPricesSchema, hasInputPrice, priceRowView, findUncountedUnit } from "./price-fields.ts";
 import type { PostedRow } from "./price-fields.ts";
 
 export const pricesQuery = z.object({
-  list: z.optional(singleValue.check(z.minLength(1), z.maxLength(40))),
-  limit: wholeNumber(1, 500, 100),
-  after: z.optional(singleValue),
+  list: z.optional(singleValueSchema.check(z.minLength(1), z.maxLength(40))),
+  limit: wholeNumberWithDefault(1, 500, 100),
+  after: z.optional(singleValueSchema),
 });
 
 export async function getPrices(call: OperatorCall) {
@@ -48,7 +53,7 @@ export async function getPrices(call: OperatorCall) {
  * from now.
  */
 export async function postPrices(call: OperatorCall) {
-  const fields = parseFields(newPrices, [], call.body);
+  const fields = parseFields(newPricesSchema, [], call.body);
   if (!fields.ok) return fields;
   const rows = priceRows(call, fields.value.rows);
   if (!rows.ok) return rows;
@@ -161,7 +166,7 @@ function refuseItem(
   rowPath: string,
 ): Refusal | null {
   const coversManyModels = item === "*" || item.endsWith("/*");
-  const kind = coversManyModels ? null : kindOf(call, item);
+  const kind = coversManyModels ? null : findModelKind(call, item);
   if (coversManyModels ? item !== "*" && !isAuthor(call, item) : kind === null) {
     return invalid(`${rowPath}.item: no model is '${item}'.`, `${rowPath}.item`);
   }
@@ -213,19 +218,19 @@ export function refuseUnits(
   },
   rowPath: string,
 ): Refusal | null {
-  if (!pricesInput(price, kind)) {
+  if (!hasInputPrice(price, kind)) {
     return invalid(
       `${rowPath}.input is missing, because '${item}' is billed by input.`,
       `${rowPath}.input`,
     );
   }
-  const unit = uncountedUnit(price, kind);
+  const unit = findUncountedUnit(price, kind);
   if (unit === null) return null;
   const message = `${rowPath}.${unit} is not supported: requests to '${item}' aren't billed by ${unit}.`;
   return invalid(message, `${rowPath}.${unit}`);
 }
 
-export function kindOf({ models }: OperatorCall, id: string): Kind | null {
+export function findModelKind({ models }: OperatorCall, id: string): Kind | null {
   return models.get(id)?.kind ?? CATALOG.find((entry) => entry.id === id)?.kind ?? null;
 }
 

@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { parseQuery, wholeNumber } from "../shared/http/parse-body.ts";
+import { parseQuery, wholeNumberWithDefault } from "../shared/http/parse-body.ts";
 import { timestamp } from "../shared/clock.ts";
 import { success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
@@ -16,7 +16,7 @@ const MINUTE_MS = 60_000;
 /** Maximum delay of an organization's stored last use, in ms. */
 const USED_DELAY_MS = 60 * MINUTE_MS;
 
-export const providersQuery = z.object({ minutes: wholeNumber(1, 1440, 60) });
+export const providersQuery = z.object({ minutes: wholeNumberWithDefault(1, 1440, 60) });
 
 type Organization = { readonly id: string; readonly slug: string };
 type ReportResult = readonly [Organization, Result<ProviderCallsReport>];

@@ -1,8 +1,17 @@
-import { PURCHASE_ID, PURCHASE_STATES, REFUND_REASONS } from "../shared/contracts/payments.ts";
-import type { Hint, PurchaseRecord } from "../shared/contracts/payments.ts";
+import {
+  PURCHASE_ID_PREFIX,
+  PURCHASE_STATES,
+  REFUND_REASONS,
+} from "../shared/contracts/payments.ts";
+import type { StripeHint, PurchaseRecord } from "../shared/contracts/payments.ts";
 import * as z from "zod/mini";
 import { accepted } from "../shared/http/endpoint.ts";
-import { moment, singleValue, parseFields, parseQuery } from "../shared/http/parse-body.ts";
+import {
+  timeParameter,
+  singleValueSchema,
+  parseFields,
+  parseQuery,
+} from "../shared/http/parse-body.ts";
 import { invalid, success } from "../shared/failure.ts";
 import { sha256 } from "../shared/hash.ts";
 import { readIdempotencyKey } from "../shared/idempotency.ts";
@@ -13,15 +22,15 @@ import { isSlug } from "../accounts/organizations/organization.ts";
 import { findIdOfSlug } from "../accounts/organizations/organizations.store.ts";
 import { operatorPurchaseView, purchasesView } from "../money/payments/purchase-view.ts";
 import { creditsQuery, purchasesQuery } from "../money/payments/purchases.route.ts";
-import { organizationOf } from "./organizations.ts";
-import { pageOfIds } from "./operator-events.ts";
+import { findOrganizationOfCall } from "./organizations.ts";
+import { idRangeOfPage } from "./operator-events.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
 export const allPurchasesQuery = z.extend(purchasesQuery, {
-  org: z.optional(singleValue.check(z.minLength(1), z.maxLength(100))),
+  org: z.optional(singleValueSchema.check(z.minLength(1), z.maxLength(100))),
   state: z.optional(z.enum([...PURCHASE_STATES, REFUNDED])),
-  from: z.optional(moment),
-  to: z.optional(moment),
+  from: z.optional(timeParameter),
+  to: z.optional(timeParameter),
 });
 
 /** Handles `GET /purchases`. Returns the purchases of all organizations from D1, newest first. */
@@ -31,7 +40,7 @@ export async function getAllPurchases(call: OperatorCall) {
   const { org, state = null, from = 0, to, limit, after } = query.value;
   const orgId = org !== undefined && isSlug(org) ? await findIdOfSlug(call.db, org) : org;
   if (orgId === null) return success({ purchases: [], next_after: null });
-  const page = pageOfIds(PURCHASE_ID, { after, from, to });
+  const page = idRangeOfPage(PURCHASE_ID_PREFIX, { after, from, to });
   const rows = await listPublished(call.db, { ...page, orgId: orgId ?? null, state, limit });
   const purchases = rows.slice(0, limit);
   return success({
@@ -45,7 +54,7 @@ export async function getAllPurchases(call: OperatorCall) {
 export async function getPurchases(call: OperatorCall) {
   const page = parseQuery(purchasesQuery, call.url);
   if (!page.ok) return page;
-  const found = await organizationOf(call);
+  const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const { limit, after = null } = page.value;
   const listed = await call.payments(found.value.id).purchases(limit, after);
@@ -53,7 +62,7 @@ export async function getPurchases(call: OperatorCall) {
 }
 
 export async function getPurchase(call: OperatorCall) {
-  const found = await organizationOf(call);
+  const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const purchase = await call.payments(found.value.id).purchase(call.params["purchase_id"] ?? "");
   return purchase.ok ? success(operatorPurchaseView(purchase.value)) : purchase;
@@ -64,7 +73,7 @@ export async function getPurchase(call: OperatorCall) {
  * purchase from Stripe again. Returns before the purchase is updated.
  */
 export async function postCheck(call: OperatorCall) {
-  const found = await organizationOf(call);
+  const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const orgId = found.value.id;
   const payments = call.payments(orgId);
@@ -81,7 +90,7 @@ export async function postCheck(call: OperatorCall) {
  * Returns the Stripe object that determines a purchase: its payment, if it has one, or its checkout
  * session or invoice.
  */
-function stripeObjectOf(purchase: PurchaseRecord): Pick<Hint, "kind" | "object"> | null {
+function stripeObjectOf(purchase: PurchaseRecord): Pick<StripeHint, "kind" | "object"> | null {
   const { paymentId, sessionId, invoiceId } = purchase;
   if (paymentId !== null) return { kind: "back", object: paymentId };
   if (sessionId !== null) return { kind: "session", object: sessionId };
@@ -103,7 +112,7 @@ export async function postRefund(call: OperatorCall) {
   const key = readIdempotencyKey(call.idempotencyKey ?? undefined);
   if (!key.ok) return key;
   if (key.value === null) return invalid("A refund needs an Idempotency-Key.", "Idempotency-Key");
-  const found = await organizationOf(call);
+  const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const refunded = await call.payments(found.value.id).refund({
     purchase: call.params["purchase_id"] ?? "",
@@ -124,7 +133,7 @@ export const forgiveDebtSchema = z.object({
 export async function postOwed(call: OperatorCall) {
   const fields = parseFields(forgiveDebtSchema, [], call.body);
   if (!fields.ok) return fields;
-  const found = await organizationOf(call);
+  const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const { forgive_micro, reference } = fields.value;
   const { actor } = call;
@@ -136,7 +145,7 @@ export async function postOwed(call: OperatorCall) {
 export async function getCredits(call: OperatorCall) {
   const page = parseQuery(creditsQuery, call.url);
   if (!page.ok) return page;
-  const found = await organizationOf(call);
+  const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const { limit, after = null } = page.value;
   const credits = await call.wallet(found.value.id).creditPage(limit, after);

@@ -4,7 +4,7 @@ import { invalid, success } from "../shared/failure.ts";
 import { generationSchema } from "../shared/generation.ts";
 import { micros } from "../shared/money.ts";
 import { callObject } from "../shared/reach-object.ts";
-import { organizationOf } from "./organizations.ts";
+import { findOrganizationOfCall } from "./organizations.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
 /** The request body: the log line `settlement_unsaved`, complete or with only these fields. */
@@ -24,7 +24,7 @@ export const unsavedSettlementBody = z.object({
 export async function postSettle(call: OperatorCall) {
   const fields = parseBody(unsavedSettlementBody, call.body);
   if (!fields.ok) return fields;
-  const found = await organizationOf(call);
+  const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const { request_id: id, org_id, cost_micro, generation } = fields.value;
   if (org_id !== undefined && org_id !== found.value.id) {
@@ -47,7 +47,7 @@ export async function postSettle(call: OperatorCall) {
  * wallet is intact.
  */
 export async function postRebuildWallet(call: OperatorCall) {
-  const found = await organizationOf(call);
+  const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const answer = await call.wallet(found.value.id).rebuild(found.value.id, call.actor);
   if (!answer.ok) return answer;

@@ -1,25 +1,25 @@
-import { pageQuery, parseQuery } from "../shared/http/parse-body.ts";
-import { membersByKey } from "../accounts/keys/keys.store.ts";
+import { pageQuerySchema, parseQuery } from "../shared/http/parse-body.ts";
+import { memberIdsByKeyId } from "../accounts/keys/keys.store.ts";
 import { success } from "../shared/failure.ts";
 import { eventQuery, eventsView, alertsView } from "../money/wallet/routes/reads.route.ts";
-import { answerUsage } from "../money/wallet/routes/usage.route.ts";
-import { organizationOf } from "./organizations.ts";
+import { readUsageReport } from "../money/wallet/routes/usage.route.ts";
+import { findOrganizationOfCall } from "./organizations.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
 export async function getUsage(call: OperatorCall) {
-  const found = await organizationOf(call);
+  const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const { id } = found.value;
-  return answerUsage(call.url, call.now, {
+  return readUsageReport(call.url, call.now, {
     ask: (ask) => ask(call.wallet(id)),
-    members: async () => success(await membersByKey(call.db, id)),
+    members: async () => success(await memberIdsByKeyId(call.db, id)),
   });
 }
 
 export async function getAlerts(call: OperatorCall) {
-  const page = parseQuery(pageQuery, call.url);
+  const page = parseQuery(pageQuerySchema, call.url);
   if (!page.ok) return page;
-  const found = await organizationOf(call);
+  const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const { limit, offset } = page.value;
   const answer = await call.wallet(found.value.id).alerts(limit, offset);
@@ -29,7 +29,7 @@ export async function getAlerts(call: OperatorCall) {
 export async function getEvents(call: OperatorCall) {
   const query = eventQuery(call.url);
   if (!query.ok) return query;
-  const found = await organizationOf(call);
+  const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const answer = await call.wallet(found.value.id).events(query.value);
   return answer.ok ? success(eventsView(answer.value)) : answer;

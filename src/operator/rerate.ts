@@ -1,41 +1,41 @@
 import * as z from "zod/mini";
-import { moment, parseFields } from "../shared/http/parse-body.ts";
+import { timeParameter, parseFields } from "../shared/http/parse-body.ts";
 import { timestamp } from "../shared/clock.ts";
 import { invalid, refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
 import type { CostQuery, CostReport } from "../shared/contracts/reports.ts";
 import { findIdOfSlug } from "../accounts/organizations/organizations.store.ts";
-import { costsOf } from "./margin.ts";
+import { readCosts } from "./margin.ts";
 import { priceOfFields } from "../shared/usage.ts";
 import type { OperatorCall } from "./operator-context.ts";
-import { organizationOf } from "./organizations.ts";
-import { priceFields } from "./price-fields.ts";
-import { kindOf, refuseUnits } from "./prices.ts";
+import { findOrganizationOfCall } from "./organizations.ts";
+import { priceFieldsSchema } from "./price-fields.ts";
+import { findModelKind, refuseUnits } from "./prices.ts";
 
 const ID_MAX = 100;
 /** Maximum delay of settlements in ms. Older sums no longer change between two calls. */
 const SETTLEMENT_DELAY_MAX_MS = 2 * 3_600_000;
 
-export const rerateFields = z.object({
+export const rerateSchema = z.object({
   id: z
     .string()
     .check(z.regex(/^[\w.-]{1,100}$/, `must be 1 to ${ID_MAX} letters, digits, dots and hyphens`)),
   organization: z.optional(z.string()),
   model: z.string().check(z.minLength(1), z.maxLength(256)),
-  from: moment,
-  to: moment,
-  price: priceFields,
+  from: timeParameter,
+  to: timeParameter,
+  price: priceFieldsSchema,
   dry_run: z._default(z.boolean(), true),
   after: z._default(z.string(), ""),
 });
-type Fields = z.infer<typeof rerateFields>;
+type Fields = z.infer<typeof rerateSchema>;
 
 /**
  * Handles `POST /rerate`. Credits the amount by which a model's requests would have cost less at
  * another price, once per organization and ID. Changes no receipt.
  */
 export async function postRerate(call: OperatorCall) {
-  const fields = parseFields(rerateFields, [], call.body);
+  const fields = parseFields(rerateSchema, [], call.body);
   if (!fields.ok) return fields;
   const { id, model, from, to, dry_run: isDry, after } = fields.value;
   if (to <= from) return invalid("from must be before to.", "from");
@@ -45,7 +45,7 @@ export async function postRerate(call: OperatorCall) {
       "to",
     );
   }
-  const kind = kindOf(call, model) ?? "chat";
+  const kind = findModelKind(call, model) ?? "chat";
   const refused = refuseUnits({ item: model, kind, price: fields.value.price }, "price");
   if (refused !== null) return refused;
   const price = priceOfFields(fields.value.price);
@@ -95,12 +95,12 @@ async function readReports(
   after: string,
 ): Promise<Result<{ reports: readonly OrganizationReport[]; nextAfter: string | null }>> {
   if (organization === undefined) {
-    const page = await costsOf(call, query, after);
+    const page = await readCosts(call, query, after);
     const [first] = page.missing; // a correction must not skip an organization
     return first === undefined ? success(page) : refuse(first.failure);
   }
   const named = (await findIdOfSlug(call.db, organization)) ?? organization;
-  const found = await organizationOf({ ...call, params: { id: named } });
+  const found = await findOrganizationOfCall({ ...call, params: { id: named } });
   if (!found.ok) return found;
   const { id, slug } = found.value;
   const report = await call.wallet(id).costs(query);

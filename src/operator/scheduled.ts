@@ -1,17 +1,17 @@
 import { configOf } from "../shared/config/config.ts";
 import type { Config, PaymentsConfig } from "../shared/config/config.ts";
 import { now } from "../shared/clock.ts";
-import { SYSTEM } from "../shared/event.ts";
+import { SYSTEM_ACTOR } from "../shared/event.ts";
 import { objectsOf } from "../shared/contracts/objects.ts";
 import { mapConcurrently } from "../shared/map-concurrently.ts";
 import type { Result } from "../shared/failure.ts";
-import { logWarning, reasonOf } from "../shared/log.ts";
-import { within } from "../shared/timers.ts";
-import type { Series, WatchJob } from "../shared/contracts/metrics.ts";
-import { stripeEventStoreOf } from "../money/payments/customers.store.ts";
+import { logWarning, errorMessageOf } from "../shared/log.ts";
+import { withTimeout } from "../shared/timers.ts";
+import type { MetricValues, WatchJob } from "../shared/contracts/metrics.ts";
+import { createStripeEventStore } from "../money/payments/customers.store.ts";
 import { wakePaymentsObjects } from "../money/payments/payers.store.ts";
 import { sweepEvents } from "../money/payments/stripe-events.ts";
-import { stripeOf } from "../money/payments/stripe.ts";
+import { createStripe } from "../money/payments/stripe.ts";
 import { outboxNames } from "../regions/outbox-schedule.ts";
 import {
   removeOrganization,
@@ -21,16 +21,16 @@ import { listDueRemovals, listRestorableOrganizations } from "../accounts/people
 import { checkDomains } from "../accounts/people/company.ts";
 import { reencryptIssuerSecrets } from "../accounts/people/company-issuer.ts";
 import { eraseStalePeople } from "../accounts/people/stale-data.store.ts";
-import { mailSender } from "../accounts/people/mail.ts";
+import { createMailSender } from "../accounts/people/mail.ts";
 import { reencryptWebhookSecrets } from "../events/webhooks/webhooks.store.ts";
 import { CRON_SCHEDULES } from "./crons.ts";
 import { outboxSeries } from "./depths.ts";
 import { sweepHourly } from "./hourly.store.ts";
-import { continueRound } from "./sweep.store.ts";
+import { continueSweep } from "./sweep.store.ts";
 
 export function runCron(cron: string, env: Env): Promise<void> {
   if (cron === CRON_SCHEDULES.round) return runRound(env);
-  return cron === CRON_SCHEDULES.watch ? runWatch(env) : runScheduled(env);
+  return cron === CRON_SCHEDULES.watch ? runWatch(env) : runHourly(env);
 }
 
 async function runWatch(env: Env): Promise<void> {
@@ -46,7 +46,9 @@ async function measureOutboxes(env: Env): Promise<void> {
   const objects = objectsOf(env);
   const names = outboxNames(parsed.config.peers.map(({ region }) => region));
   const measured = await mapConcurrently(CONCURRENT_MAX, names, async (name) => {
-    const depth = await within(objects.outbox(name).depth(), DEPTH_TIMEOUT_MS).catch(() => null);
+    const depth = await withTimeout(objects.outbox(name).depth(), DEPTH_TIMEOUT_MS).catch(
+      () => null,
+    );
     return { name, depth };
   });
   await setGauges(env, outboxSeries(measured), "outboxes");
@@ -62,16 +64,16 @@ export async function runPaymentsSweep(env: Env): Promise<void> {
   try {
     if (parsed.config.payments !== null) await sweepPayments(env, parsed.config.payments);
   } catch (error) {
-    return logWarning("payments_not_swept", { reason: reasonOf(error) });
+    return logWarning("payments_not_swept", { reason: errorMessageOf(error) });
   }
   await setGauges(env, {}, "payments");
 }
 
 async function sweepPayments(env: Env, payments: PaymentsConfig): Promise<void> {
-  const stripe = stripeOf(payments);
+  const stripe = createStripe(payments);
   const { isLive } = payments;
   const sweepTargets = {
-    store: stripeEventStoreOf(env.DB),
+    store: createStripeEventStore(env.DB),
     payments: objectsOf(env).payments,
     stripe,
     isLive,
@@ -81,7 +83,7 @@ async function sweepPayments(env: Env, payments: PaymentsConfig): Promise<void> 
   if (listed === null) throw new Error("Stripe did not list its events");
 }
 
-export async function runScheduled(env: Env): Promise<void> {
+export async function runHourly(env: Env): Promise<void> {
   const parsed = configOf(env);
   if (!parsed.ok) {
     logWarning("sweep_skipped", { reason: "misconfigured" });
@@ -92,7 +94,7 @@ export async function runScheduled(env: Env): Promise<void> {
     await reencryptWebhookSecrets(env.DB, keySecrets);
     await reencryptIssuerSecrets(env.DB, keySecrets);
   } catch (error) {
-    logWarning("webhooks_not_resealed", { reason: reasonOf(error) });
+    logWarning("webhooks_not_resealed", { reason: errorMessageOf(error) });
   }
   try {
     await eraseStalePeople(env.DB, now(env));
@@ -101,11 +103,11 @@ export async function runScheduled(env: Env): Promise<void> {
     await checkDomains(
       env.DB,
       now(env),
-      mailSender(parsed.config.mail, (work) => void pendingEmails.push(work)),
+      createMailSender(parsed.config.mail, (work) => void pendingEmails.push(work)),
     );
     await Promise.all(pendingEmails);
   } catch (error) {
-    logWarning("people_not_swept", { reason: reasonOf(error) });
+    logWarning("people_not_swept", { reason: errorMessageOf(error) });
   }
   const objects = objectsOf(env);
   const outboxes = outboxNames(peers.map(({ region }) => region)).map(objects.outbox);
@@ -126,7 +128,7 @@ async function removeClosedOrganizations(env: Env, config: Config): Promise<void
     peers: peers.map((peer) => peer.region),
     keySecrets,
     now: now(env),
-    actor: SYSTEM,
+    actor: SYSTEM_ACTOR,
   };
   await forEachOrganization(
     await listRestorableOrganizations(env.DB),
@@ -150,20 +152,20 @@ async function forEachOrganization(
       const result = await act(orgId);
       if (!result.ok) logWarning(warning, { org_id: orgId });
     } catch (error) {
-      logWarning(warning, { org_id: orgId, reason: reasonOf(error) });
+      logWarning(warning, { org_id: orgId, reason: errorMessageOf(error) });
     }
   }
 }
 
 async function runRound(env: Env): Promise<void> {
-  const depths = await continueRound(env.DB, () => now(env), objectsOf(env));
+  const depths = await continueSweep(env.DB, () => now(env), objectsOf(env));
   if (depths !== null) await setGauges(env, depths.series());
 }
 
-async function setGauges(env: Env, series: Series, job?: WatchJob): Promise<void> {
+async function setGauges(env: Env, series: MetricValues, job?: WatchJob): Promise<void> {
   try {
     await objectsOf(env).metrics().setGauges(series, job);
   } catch (error) {
-    logWarning("metrics_not_taken", { reason: reasonOf(error) });
+    logWarning("metrics_not_taken", { reason: errorMessageOf(error) });
   }
 }

@@ -5,14 +5,14 @@ import {
 } from "../accounts/keys/sessions.route.ts";
 import { success } from "../shared/failure.ts";
 import type { OperatorCall } from "./operator-context.ts";
-import { organizationOf } from "./organizations.ts";
+import { findOrganizationOfCall } from "./organizations.ts";
 
 const ANY_OWNER = { keyId: null, memberId: null };
 
 export async function getSessions(call: OperatorCall) {
   const query = parseSessionsQuery(call.url);
   if (!query.ok) return query;
-  const found = await organizationOf(call);
+  const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const wallet = call.wallet(found.value.id);
   const page = await wallet.sessions({ owner: ANY_OWNER, ...query.value });
@@ -24,7 +24,7 @@ export async function getSessions(call: OperatorCall) {
  * regions before the response.
  */
 export async function deleteSession(call: OperatorCall) {
-  const found = await organizationOf(call);
+  const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const { id: orgId } = found.value;
   const id = call.params["session_id"] ?? "";

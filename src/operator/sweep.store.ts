@@ -1,9 +1,9 @@
 import * as z from "zod/mini";
 import { mapConcurrently } from "../shared/map-concurrently.ts";
-import { logWarning, reasonOf } from "../shared/log.ts";
-import { within } from "../shared/timers.ts";
+import { logWarning, errorMessageOf } from "../shared/log.ts";
+import { withTimeout } from "../shared/timers.ts";
 import type { CallsOf } from "../shared/contracts/objects.ts";
-import { Depths, sweepTotalsSchema } from "./depths.ts";
+import { SweepMetrics, sweepTotalsSchema } from "./depths.ts";
 import {
   storeUnavailableWallets,
   UNAVAILABLE_WALLETS_MAX,
@@ -39,8 +39,8 @@ const roundSchema = z.object({
 type Round = z.infer<typeof roundSchema>;
 
 /** Starts a sweep, unless the previous one is incomplete. */
-export async function beginRound(db: D1Database): Promise<void> {
-  const round: Round = { after: "", leaseMs: 0, found: new Depths().found(), closed: [] };
+export async function startSweep(db: D1Database): Promise<void> {
+  const round: Round = { after: "", leaseMs: 0, found: new SweepMetrics().found(), closed: [] };
   await db
     .prepare("INSERT INTO cursors (name, after) VALUES (?, ?) ON CONFLICT (name) DO NOTHING")
     .bind(ROUND, JSON.stringify(round))
@@ -52,11 +52,11 @@ export async function beginRound(db: D1Database): Promise<void> {
  * the deliveries of organizations with a webhook, which restores lost alarms. If one object fails,
  * the others still run.
  */
-export async function continueRound(
+export async function continueSweep(
   db: D1Database,
   clock: () => number,
   targets: SweepTargets,
-): Promise<Depths | null> {
+): Promise<SweepMetrics | null> {
   const round = await takeRound(db, clock());
   return round === null ? null : new Sweep(db, clock, targets, round).run();
 }
@@ -65,7 +65,7 @@ class Sweep {
   readonly #db: D1Database;
   readonly #clock: () => number;
   readonly #targets: SweepTargets;
-  readonly #depths: Depths;
+  readonly #depths: SweepMetrics;
   readonly #unavailableIds: string[];
   #round: Round;
   #callCount = 0;
@@ -74,12 +74,12 @@ class Sweep {
     this.#db = db;
     this.#clock = clock;
     this.#targets = targets;
-    this.#depths = new Depths(round.found);
+    this.#depths = new SweepMetrics(round.found);
     this.#unavailableIds = [...round.closed];
     this.#round = round;
   }
 
-  async run(): Promise<Depths | null> {
+  async run(): Promise<SweepMetrics | null> {
     const unavailable = new Set(await listUnavailableWallets(this.#db).catch(() => []));
     if (this.#round.after === "") {
       await mapConcurrently(CONCURRENT_MAX, [...unavailable], (id) => this.#pokeWallet(id));
@@ -87,7 +87,7 @@ class Sweep {
     while (this.#callCount < POKES_MAX) {
       const since = this.#clock() - USED_WITHIN_MS;
       const page = await organizationsDue(this.#db, since, this.#round.after);
-      this.#depths.book(page.bookBytes);
+      this.#depths.setDatabaseBytes(page.bookBytes);
       await mapConcurrently(CONCURRENT_MAX, page.due, (due) =>
         this.#pokeOrganization(due, unavailable),
       );
@@ -106,21 +106,21 @@ class Sweep {
   async #pokeWallet(id: string): Promise<void> {
     this.#callCount++;
     try {
-      const vitals = await within(this.#targets.wallet(id).poke(), POKE_TIMEOUT_MS);
-      if (vitals.ok) return this.#depths.wallet(id, vitals.value);
+      const vitals = await withTimeout(this.#targets.wallet(id).poke(), POKE_TIMEOUT_MS);
+      if (vitals.ok) return this.#depths.addWallet(id, vitals.value);
     } catch (error) {
-      logWarning("sweep_failed", { org_id: id, reason: reasonOf(error) });
+      logWarning("sweep_failed", { org_id: id, reason: errorMessageOf(error) });
     }
-    this.#depths.unavailable();
+    this.#depths.countUnavailable();
     if (this.#unavailableIds.length < UNAVAILABLE_WALLETS_MAX) this.#unavailableIds.push(id);
   }
 
   async #pokeDeliveries(id: string): Promise<void> {
     this.#callCount++;
     try {
-      await within(this.#targets.deliveries(id).poke(), POKE_TIMEOUT_MS);
+      await withTimeout(this.#targets.deliveries(id).poke(), POKE_TIMEOUT_MS);
     } catch (error) {
-      logWarning("sweep_failed", { org_id: id, reason: reasonOf(error) });
+      logWarning("sweep_failed", { org_id: id, reason: errorMessageOf(error) });
     }
   }
 
@@ -137,7 +137,7 @@ class Sweep {
     return meta.changes === 1;
   }
 
-  async #finish(): Promise<Depths> {
+  async #finish(): Promise<SweepMetrics> {
     await storeUnavailableWallets(this.#db, this.#unavailableIds);
     await this.#db.prepare("DELETE FROM cursors WHERE name = ?").bind(ROUND).run();
     return this.#depths;

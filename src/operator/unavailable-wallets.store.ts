@@ -1,6 +1,6 @@
 import { mapConcurrently } from "../shared/map-concurrently.ts";
 import type { Result } from "../shared/failure.ts";
-import { within } from "../shared/timers.ts";
+import { withTimeout } from "../shared/timers.ts";
 
 const CURSOR_NAME = "unavailable";
 export const UNAVAILABLE_WALLETS_MAX = 100;
@@ -46,7 +46,7 @@ export async function testWallets(
 
 async function canOpen(ask: () => Promise<Result<unknown>>): Promise<boolean> {
   try {
-    const answer = await within(ask(), TIMEOUT_MS);
+    const answer = await withTimeout(ask(), TIMEOUT_MS);
     return answer.ok;
   } catch {
     return false;

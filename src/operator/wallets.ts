@@ -2,16 +2,16 @@ import * as z from "zod/mini";
 import { success } from "../shared/failure.ts";
 import { timestamp } from "../shared/clock.ts";
 import { micros } from "../shared/money.ts";
-import { parseFields, parseQuery, wholeNumber } from "../shared/http/parse-body.ts";
-import { organizationOf } from "./organizations.ts";
+import { parseFields, parseQuery, wholeNumberWithDefault } from "../shared/http/parse-body.ts";
+import { findOrganizationOfCall } from "./organizations.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import type { ReconcileState } from "../shared/contracts/reconciliation.ts";
 import type { LedgerRow } from "../shared/contracts/wallet.ts";
-import { storedJson } from "../shared/stored-json.ts";
+import { parseStoredJson } from "../shared/stored-json.ts";
 
 const RESERVED_PREFIXES: readonly string[] = ["stripe:", "owed:", "rebuild:"];
 
-export const credit = z.object({
+export const creditSchema = z.object({
   amount_micro: z
     .int("must be a whole number of micros")
     .check(z.refine((amount) => amount !== 0, "must not be 0")),
@@ -25,7 +25,7 @@ export const credit = z.object({
   ),
 });
 
-export const reconcileAsk = z.object({
+export const reconcileSchema = z.object({
   within_ms: z.nullish(z.int().check(z.minimum(0), z.maximum(60_000))),
   after: z.nullish(
     z
@@ -41,7 +41,7 @@ export const reconcileAsk = z.object({
 
 function parseReconcileState(text: string): ReconcileState | null {
   try {
-    const { tries, run } = storedJson<ReconcileState>(text);
+    const { tries, run } = parseStoredJson<ReconcileState>(text);
     return Number.isInteger(tries) && (run === null || typeof run.mark === "string")
       ? { tries, run }
       : null;
@@ -51,17 +51,17 @@ function parseReconcileState(text: string): ReconcileState | null {
 }
 
 export const ledgerQuery = z.object({
-  after_seq: wholeNumber(0, Number.MAX_SAFE_INTEGER, 0),
+  after_seq: wholeNumberWithDefault(0, Number.MAX_SAFE_INTEGER, 0),
   order: z._default(z.enum(["asc", "desc"]), "asc"),
-  before_seq: wholeNumber(1, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
-  limit: wholeNumber(1, 1000, 100),
+  before_seq: wholeNumberWithDefault(1, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
+  limit: wholeNumberWithDefault(1, 1000, 100),
 });
 
 /** Handles `POST /orgs/{id}/credits`. Changes the balance once per `reference`. */
 export async function postCredits(call: OperatorCall) {
-  const fields = parseFields(credit, [], call.body);
+  const fields = parseFields(creditSchema, [], call.body);
   if (!fields.ok) return fields;
-  const found = await organizationOf(call);
+  const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const { amount_micro, reference } = fields.value;
   const answer = await call
@@ -73,7 +73,7 @@ export async function postCredits(call: OperatorCall) {
 export async function getLedger(call: OperatorCall) {
   const fields = parseQuery(ledgerQuery, call.url);
   if (!fields.ok) return fields;
-  const found = await organizationOf(call);
+  const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const { after_seq, before_seq, limit, order } = fields.value;
   const wallet = call.wallet(found.value.id);
@@ -105,9 +105,9 @@ function ledgerView(row: LedgerRow) {
  * `within_ms`, the next call can continue at `next_after`.
  */
 export async function postReconcile(call: OperatorCall) {
-  const fields = parseFields(reconcileAsk, [], call.body ?? {});
+  const fields = parseFields(reconcileSchema, [], call.body ?? {});
   if (!fields.ok) return fields;
-  const found = await organizationOf(call);
+  const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const { after, within_ms: withinMs } = fields.value;
   const from = parseReconcileState(after ?? "");

@@ -4,21 +4,21 @@ import { callObject } from "../shared/reach-object.ts";
 import { deliveriesQuery } from "../events/webhooks/deliveries.route.ts";
 import {
   deliveriesView,
-  shownWebhookView,
+  webhookWithHealthView,
   testResultView,
 } from "../events/webhooks/webhook-views.ts";
 import { replaySchema, startReplay } from "../events/webhooks/replay.route.ts";
 import { findWebhook, listWebhooks, webhookNotFound } from "../events/webhooks/webhooks.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
-import { organizationOf } from "./organizations.ts";
+import { findOrganizationOfCall } from "./organizations.ts";
 
 export async function getWebhooks(call: OperatorCall) {
-  const found = await organizationOf(call);
+  const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const rows = await listWebhooks(call.db, found.value.id);
   const { id } = found.value;
   const health = await callObject(() => call.deliveries(id).health(), { attemptsMax: 1 });
-  return success({ webhooks: rows.map((row) => shownWebhookView(row, health, call.now)) });
+  return success({ webhooks: rows.map((row) => webhookWithHealthView(row, health, call.now)) });
 }
 
 export async function getDeliveries(call: OperatorCall) {

@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
-import { reasonOf } from "../shared/log.ts";
-import { within } from "../shared/timers.ts";
-import { deliverOutcome, outcomeOf, revocationOf } from "./outbox-message.ts";
+import { errorMessageOf } from "../shared/log.ts";
+import { withTimeout } from "../shared/timers.ts";
+import { deliverOutcome, outcomeFromMessage, revocationFromMessage } from "./outbox-message.ts";
 import type {
   OutcomeCalls,
   DeliverMessages,
@@ -63,11 +63,11 @@ export type PostToPeer = (body: {
 
 export function deliverToOwnWallets(wallet: OutcomeCalls): DeliverMessages {
   const deliver = (message: OutboxMessage): Promise<DeliveryResult> => {
-    const item = outcomeOf(message);
+    const item = outcomeFromMessage(message);
     if (item === null) return Promise.resolve(MALFORMED_DELIVERY);
-    return within(deliverOutcome(item, wallet), WALLET_TIMEOUT_MS).catch((error: unknown) => ({
+    return withTimeout(deliverOutcome(item, wallet), WALLET_TIMEOUT_MS).catch((error: unknown) => ({
       kind: "failed",
-      reason: reasonOf(error),
+      reason: errorMessageOf(error),
     }));
   };
   return (messages) => deliverByReceiver(messages, ({ receiver }) => receiver, deliver);
@@ -78,7 +78,7 @@ export function deliverOutcomesToPeer(post: PostToPeer): DeliverMessages {
 }
 
 function toOutcomeJson(message: OutboxMessage): object | null {
-  const item = outcomeOf(message);
+  const item = outcomeFromMessage(message);
   return item === null ? null : outcomeToJson(item);
 }
 
@@ -87,7 +87,7 @@ export function deliverRevocationsToPeer(post: PostToPeer): DeliverMessages {
 }
 
 function toRevocationJson(message: OutboxMessage): object | null {
-  const item = revocationOf(message);
+  const item = revocationFromMessage(message);
   return item === null ? null : revocationToJson(item);
 }
 

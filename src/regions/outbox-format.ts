@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import { parseBody } from "../shared/http/parse-body.ts";
 import type { Result } from "../shared/failure.ts";
 import { peerGenerationSchema } from "../shared/generation.ts";
-import { mintedAt } from "../shared/id.ts";
+import { mintTimeOf } from "../shared/id.ts";
 import { keyHashSchema } from "../shared/key.ts";
 import { micros } from "../shared/money.ts";
 import { UNITS } from "../shared/usage.ts";
@@ -14,7 +14,7 @@ import type { Region } from "../shared/regions.ts";
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const nonNegativeInt = z.int().check(z.minimum(0));
 const holdFields = {
-  hold_id: z.string().check(z.refine((id) => mintedAt(id, "req_") !== null)),
+  hold_id: z.string().check(z.refine((id) => mintTimeOf(id, "req_") !== null)),
   org_id: z.string().check(z.regex(UUID)),
 };
 const peerGeneration = fromSnakeCase(peerGenerationSchema);
@@ -113,7 +113,7 @@ const messageSchema = z.object({
 });
 
 /** Returns the items without parsing them, so that one invalid item can't block the others. */
-export function itemsOfPeerBody(body: unknown): Result<readonly unknown[]> {
+export function parsePeerItems(body: unknown): Result<readonly unknown[]> {
   const parsed = parseBody(messageSchema, body);
   return parsed.ok ? { ok: true, value: parsed.value.items } : parsed;
 }

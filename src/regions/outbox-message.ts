@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import type { Result } from "../shared/failure.ts";
 import type { Generation } from "../shared/generation.ts";
 import { micros } from "../shared/money.ts";
-import { reasonOf } from "../shared/log.ts";
+import { errorMessageOf } from "../shared/log.ts";
 import type { RevocationItem, OutcomeItem } from "../shared/contracts/outbox.ts";
 import type { Settlement } from "../shared/contracts/wallet.ts";
 import type { CallsOf } from "../shared/contracts/objects.ts";
@@ -51,7 +51,7 @@ const outcomeBody = z.object({
   isCapped: z._default(z.boolean(), false),
 });
 
-export function outcomeOf({ id, kind, body }: OutboxMessage): OutcomeItem | null {
+export function outcomeFromMessage({ id, kind, body }: OutboxMessage): OutcomeItem | null {
   const parsed = outcomeBody.safeParse(JSON.parse(body));
   if (!parsed.success) return null;
   const { orgId, cost, generation, isCapped } = parsed.data;
@@ -65,7 +65,7 @@ const revocationBody = z.object({
   root: z.optional(z.string()),
 });
 
-export function revocationOf({ id, body }: OutboxMessage): RevocationItem | null {
+export function revocationFromMessage({ id, body }: OutboxMessage): RevocationItem | null {
   const parsed = revocationBody.safeParse(JSON.parse(body));
   if (!parsed.success) return null;
   const { revokedAt, root } = parsed.data;
@@ -85,7 +85,7 @@ export async function deliverOutcome(
         : await stub.void(holdId, item.generation);
     return toDeliveryResult(answer);
   } catch (error) {
-    return { kind: "failed", reason: reasonOf(error) };
+    return { kind: "failed", reason: errorMessageOf(error) };
   }
 }
 

@@ -2,7 +2,7 @@ import type { PeerConfig } from "../shared/config/config.ts";
 import { readBoundedText, discardBody } from "../shared/http/bounded-body.ts";
 import { BODY_BYTES_MAX } from "../shared/http/read-json.ts";
 import { elapsedMs } from "../shared/clock.ts";
-import { logWarning, reasonOf } from "../shared/log.ts";
+import { logWarning, errorMessageOf } from "../shared/log.ts";
 import { afterTimeout } from "../shared/timers.ts";
 import type { TimerFunction } from "../shared/timers.ts";
 import { contentDigestOf, signatureHeaders } from "./signature.ts";
@@ -115,7 +115,7 @@ async function runAttempt(message: PeerMessage, limitMs: number): Promise<Attemp
   signal?.addEventListener("abort", stopWaiting);
   try {
     const response = send(message, controller.signal).catch((error: unknown) =>
-      failedAttempt(reasonOf(error), true),
+      failedAttempt(errorMessageOf(error), true),
     );
     return await Promise.race([ended.promise, response]);
   } finally {
@@ -164,7 +164,7 @@ function describeStatus(status: number, headers: Headers): string {
  * Returns why a region can't be reached, or null. Tests the region's key objects and D1 by looking
  * up an unknown key.
  */
-export async function peerFault(
+export async function findPeerFault(
   peer: PeerConfig,
   options: Pick<PeerCallOptions, "requestId" | "now">,
 ): Promise<string | null> {

@@ -7,7 +7,7 @@ import {
   DEAD_LETTER_AFTER_MS,
 } from "./outbox-schedule.ts";
 import type { DeliveryResult, OutboxMessage } from "./outbox-message.ts";
-import type { Depth } from "../shared/contracts/outbox.ts";
+import type { OutboxState } from "../shared/contracts/outbox.ts";
 
 const FIRST_SCHEMA = `CREATE TABLE self ( -- an alarm need not say whose it is
     one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL) STRICT;
@@ -96,7 +96,7 @@ export class OutboxQueue {
     );
   }
 
-  addAtOnce(messages: readonly OutboxMessage[], nowMs: number): void {
+  addDueNow(messages: readonly OutboxMessage[], nowMs: number): void {
     this.#storage.transactionSync(() => {
       this.add(messages, nowMs);
       for (const { id, kind, receiver } of messages) {
@@ -241,7 +241,7 @@ export class OutboxQueue {
   }
 
   /** Retries messages that failed because their region didn't respond. */
-  heard(nowMs: number): void {
+  retryUnreachable(nowMs: number): void {
     if (this.#mayHaveUnreachable === false) return;
     this.#mayHaveUnreachable = false;
     this.#storage.sql.exec(
@@ -258,7 +258,7 @@ export class OutboxQueue {
   }
 
   /** Retries up to 100 parked messages, the longest waiting first. */
-  revive(nowMs: number): void {
+  retryParked(nowMs: number): void {
     this.#storage.sql.exec(
       `UPDATE messages SET state = 'waiting', due_at = ?, attempts = ${REVIVED} WHERE (id, kind) IN
          (SELECT id, kind FROM messages WHERE state = 'parked' ORDER BY due_at LIMIT ${DELIVERED_AT_ONCE_MAX})`,
@@ -267,7 +267,7 @@ export class OutboxQueue {
     this.#storage.sql.exec("UPDATE failing SET due_at = min(due_at, ?)", nowMs);
   }
 
-  depth(nowMs: number): Depth {
+  depth(nowMs: number): OutboxState {
     const counts = this.#storage.sql
       .exec<{ waiting: number; dead: number; parked: number; oldest: number | null }>(
         `SELECT count(*) FILTER (WHERE state = 'waiting') AS waiting,

@@ -4,9 +4,9 @@ import { assert } from "../shared/assert.ts";
 import { elapsedMs, now } from "../shared/clock.ts";
 import { mintId } from "../shared/id.ts";
 import { objectsOf } from "../shared/contracts/objects.ts";
-import { logWarning, reasonOf } from "../shared/log.ts";
-import { makeTables } from "../shared/tables.do.ts";
-import { within } from "../shared/timers.ts";
+import { logWarning, errorMessageOf } from "../shared/log.ts";
+import { createOrMigrateTables } from "../shared/tables.do.ts";
+import { withTimeout } from "../shared/timers.ts";
 import {
   withoutRepeatedIds,
   deliverOutcomesToPeer,
@@ -17,7 +17,7 @@ import {
 import type { PostToPeer } from "./outbox-delivery.ts";
 import { outcomeMessage, revocationMessage } from "./outbox-message.ts";
 import type { DeliverMessages, DeliveryResult, OutboxMessage } from "./outbox-message.ts";
-import type { RevocationItem, OutcomeItem, Depth } from "../shared/contracts/outbox.ts";
+import type { RevocationItem, OutcomeItem, OutboxState } from "../shared/contracts/outbox.ts";
 import { outboxTarget, RETRY_DELAY_MAX_MS } from "./outbox-schedule.ts";
 import type { OutboxTarget } from "./outbox-schedule.ts";
 import { callPeer } from "./peer-call.ts";
@@ -57,7 +57,7 @@ export class RegionOutbox extends DurableObject<Env> {
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
-    makeTables(ctx.storage, OUTBOX_TABLES);
+    createOrMigrateTables(ctx.storage, OUTBOX_TABLES);
     const [self] = ctx.storage.sql.exec<{ name: string }>("SELECT name FROM self");
     this.#isNameStored = self !== undefined;
     this.#name = self?.name ?? ctx.id.name ?? "unnamed";
@@ -74,7 +74,7 @@ export class RegionOutbox extends DurableObject<Env> {
 
   async enqueueRevocations(items: readonly RevocationItem[]): Promise<void> {
     this.#assertCanEnqueue("revocations", items.length);
-    this.#queue.addAtOnce(items.map(revocationMessage), now(this.env));
+    this.#queue.addDueNow(items.map(revocationMessage), now(this.env));
     this.#storeName();
     await this.#setAlarm();
   }
@@ -87,19 +87,19 @@ export class RegionOutbox extends DurableObject<Env> {
       this.#oneAtATime(deliver).finally(() => this.#flushing.delete(receiver));
     this.#flushing.set(receiver, flush);
     try {
-      await within(flush, limitMs);
+      await withTimeout(flush, limitMs);
     } catch (error) {
-      logWarning("outbox_flush_failed", { outbox: this.#name, reason: reasonOf(error) });
+      logWarning("outbox_flush_failed", { outbox: this.#name, reason: errorMessageOf(error) });
     }
     return this.#queue.nextDueAt(receiver) === null;
   }
 
   async poke(): Promise<void> {
-    this.#queue.revive(now(this.env));
+    this.#queue.retryParked(now(this.env));
     await this.#setAlarm();
   }
 
-  depth(): Depth {
+  depth(): OutboxState {
     return this.#queue.depth(now(this.env));
   }
 
@@ -113,14 +113,14 @@ export class RegionOutbox extends DurableObject<Env> {
       if (!(await this.#oneAtATime(() => this.#deliver(due())))) waitMinMs = RETRY_MS;
     } catch (error) {
       waitMinMs = RETRY_MS;
-      logWarning("outbox_alarm_failed", { outbox: this.#name, reason: reasonOf(error) });
+      logWarning("outbox_alarm_failed", { outbox: this.#name, reason: errorMessageOf(error) });
     }
     // This must come last, because setting an alarm before an exception prevents the platform's
     // retry.
     try {
       await this.#setAlarm(waitMinMs);
     } catch (error) {
-      logWarning("outbox_alarm_failed", { outbox: this.#name, reason: reasonOf(error) });
+      logWarning("outbox_alarm_failed", { outbox: this.#name, reason: errorMessageOf(error) });
       await this.ctx.storage.setAlarm(now({}) + RETRY_MS);
     }
   }
@@ -154,7 +154,7 @@ export class RegionOutbox extends DurableObject<Env> {
     const messages = withoutRepeatedIds(all);
     if (messages.length === 0) return true;
     const deliveries = await this.#deliverFunction()(messages).catch((error: unknown) =>
-      messages.map((): DeliveryResult => ({ kind: "failed", reason: reasonOf(error) })),
+      messages.map((): DeliveryResult => ({ kind: "failed", reason: errorMessageOf(error) })),
     );
     return this.#storeResults(messages, deliveries);
   }
@@ -171,7 +171,7 @@ export class RegionOutbox extends DurableObject<Env> {
       this.#queue.resolve(message, delivery, { nowMs, random });
     }
     const isAnswered = deliveries.some(({ kind }) => kind !== "unreachable" && kind !== "untried");
-    if (isAnswered) this.#queue.heard(nowMs);
+    if (isAnswered) this.#queue.retryUnreachable(nowMs);
     return isAnswered;
   }
 

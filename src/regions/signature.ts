@@ -1,5 +1,5 @@
 import type { PeerSecret } from "../shared/config/config.ts";
-import { hmacKey, hmacSha256, verifyHmac } from "../shared/hmac.ts";
+import { importHmacKey, hmacSha256, verifyHmac } from "../shared/hmac.ts";
 import type { Region } from "../shared/regions.ts";
 
 /**
@@ -195,7 +195,7 @@ async function keyIdOf(secret: PeerSecret): Promise<string> {
 async function importKey(secret: PeerSecret): Promise<ImportedKey> {
   const known = importedKeys.get(secret);
   if (known !== undefined) return known;
-  const key = await hmacKey(secret.secret);
+  const key = await importHmacKey(secret.secret);
   const fingerprint = await hmacSha256(key, "keyid");
   const text = fingerprint.toBase64({ alphabet: "base64url" }).slice(0, KEY_ID_CHARACTERS);
   const imported = { key, keyId: `${secret.sender}:${text}` };

@@ -1,21 +1,21 @@
-import { minutesOf } from "./budgets.ts";
+import { rollingMinutes } from "./budgets.ts";
 import { DAY_MS } from "./clock.ts";
-import { endOf } from "./period.ts";
+import { endOfPeriod } from "./period.ts";
 import type { Period } from "./period.ts";
 
 /**
  * A budget's counted amounts by bucket. A calendar window or `total` has one bucket; a rolling
  * window of N minutes has buckets of N seconds.
  */
-export type Tally = readonly (readonly [bucket: number, sum: number])[];
+export type BucketSums = readonly (readonly [bucket: number, sum: number])[];
 
-export type Moment = { readonly period: Period; readonly nowMs: number };
+export type BudgetTime = { readonly period: Period; readonly nowMs: number };
 
 /** Buckets of a rolling window: 60 complete ones and the current one. */
 const ROLLING_BUCKETS = 61;
 
-export function bucketOf(window: string, { period, nowMs }: Moment): number {
-  const minutes = minutesOf(window);
+export function bucketAt(window: string, { period, nowMs }: BudgetTime): number {
+  const minutes = rollingMinutes(window);
   if (minutes !== null) return Math.floor(nowMs / (minutes * 1000));
   if (window === "total") return 0;
   return Math.floor(startOf(window, period) / DAY_MS);
@@ -30,9 +30,9 @@ function startOf(window: string, period: Period): number {
  * Returns the amount counted in the window. After the clock moved back, a rolling window includes
  * buckets in the future.
  */
-export function sumInWindow(window: string, tally: Tally, at: Moment): number {
-  const bucket = bucketOf(window, at);
-  const isRolling = minutesOf(window) !== null;
+export function sumInWindow(window: string, tally: BucketSums, at: BudgetTime): number {
+  const bucket = bucketAt(window, at);
+  const isRolling = rollingMinutes(window) !== null;
   return tally.reduce((sum, [one, amount]) => {
     return (isRolling ? one > bucket - ROLLING_BUCKETS : one === bucket) ? sum + amount : sum;
   }, 0);
@@ -42,10 +42,14 @@ export function sumInWindow(window: string, tally: Tally, at: Moment): number {
  * Returns the tally with `amount` added and expired buckets removed. Ignores an amount for a
  * calendar period that has ended.
  */
-export function addTo(window: string, tally: Tally, { at, amount }: CountedAmount): Tally {
-  const bucket = bucketOf(window, at);
+export function addToBucket(
+  window: string,
+  tally: BucketSums,
+  { at, amount }: CountedAmount,
+): BucketSums {
+  const bucket = bucketAt(window, at);
   const newest = tally.reduce((newestBucket, [one]) => Math.max(newestBucket, one), bucket);
-  const isRolling = minutesOf(window) !== null;
+  const isRolling = rollingMinutes(window) !== null;
   if (!isRolling && newest > bucket) return tally;
   const sums = new Map([[bucket, amount]]);
   for (const [one, sum] of tally) {
@@ -54,36 +58,38 @@ export function addTo(window: string, tally: Tally, { at, amount }: CountedAmoun
   }
   return [...sums].toSorted(([one], [other]) => one - other);
 }
-type CountedAmount = { readonly at: Moment; readonly amount: number };
+type CountedAmount = { readonly at: BudgetTime; readonly amount: number };
 
 /**
  * Merges the future buckets of a rolling window into the current bucket, after the clock moved
  * back.
  */
-export function clampFutureBuckets(window: string, tally: Tally, at: Moment): Tally {
-  if (minutesOf(window) === null) return tally;
-  const bucket = bucketOf(window, at);
+export function clampFutureBuckets(window: string, tally: BucketSums, at: BudgetTime): BucketSums {
+  if (rollingMinutes(window) === null) return tally;
+  const bucket = bucketAt(window, at);
   const currentSum = tally.filter(([one]) => one >= bucket).reduce((sum, [, one]) => sum + one, 0);
   const earlierBuckets = tally.filter(([one]) => one < bucket);
   return currentSum === 0 ? earlierBuckets : [...earlierBuckets, [bucket, currentSum]];
 }
 
-export function hasPassed(window: string, tally: Tally, at: Moment): boolean {
-  const bucket = bucketOf(window, at);
-  return minutesOf(window) === null && tally.some(([one]) => one > bucket);
+export function isAfterNow(window: string, tally: BucketSums, at: BudgetTime): boolean {
+  const bucket = bucketAt(window, at);
+  return rollingMinutes(window) === null && tally.some(([one]) => one > bucket);
 }
 
 /**
  * Returns the time (Unix ms) at which the window has room for `missing`, or null if it never has.
  */
-export function capacityAt(
+export function capacityReturnsAt(
   window: string,
-  tally: Tally,
-  { at, missing }: { readonly at: Moment; readonly missing: number },
+  tally: BucketSums,
+  { at, missing }: { readonly at: BudgetTime; readonly missing: number },
 ): number | null {
   if (window === "total") return null;
-  if (window === "day" || window === "week" || window === "month") return endOf(at.period, window);
-  const widthMs = (minutesOf(window) ?? 1) * 1000;
+  if (window === "day" || window === "week" || window === "month") {
+    return endOfPeriod(at.period, window);
+  }
+  const widthMs = (rollingMinutes(window) ?? 1) * 1000;
   let freedAmount = 0;
   for (const [bucket, sum] of tally) {
     freedAmount += sum;

@@ -94,7 +94,7 @@ export function budgetsSchema(countMax: number): z.ZodMiniType<readonly BudgetFi
   );
 }
 
-export function readBudgets(list: readonly BudgetFields[]): readonly Budget[] {
+export function budgetsFromFields(list: readonly BudgetFields[]): readonly Budget[] {
   return list.map(budgetOf);
 }
 
@@ -161,10 +161,10 @@ function amountsOf(fields: BudgetFields): (readonly [BudgetUnit, number])[] {
 }
 
 function isWindow(window: string): boolean {
-  return WINDOW.test(window) && (minutesOf(window) ?? 1) <= MINUTES_MAX;
+  return WINDOW.test(window) && (rollingMinutes(window) ?? 1) <= MINUTES_MAX;
 }
 
-export function minutesOf(window: string): number | null {
+export function rollingMinutes(window: string): number | null {
   return window.endsWith("m") ? Number(window.slice(0, -1)) : null;
 }
 
@@ -174,7 +174,7 @@ export function countsModel({ models }: Pick<Budget, "models">, model: string | 
   return models.includes(model) || models.includes(`${model.slice(0, model.indexOf("/"))}/*`);
 }
 
-export function areTighter(before: readonly Budget[], after: readonly Budget[]): boolean {
+export function areBudgetsTighter(before: readonly Budget[], after: readonly Budget[]): boolean {
   return before.every((old) =>
     after.some(
       (one) => one.id === old.id && one.amount <= old.amount && one.onExceeded === old.onExceeded,

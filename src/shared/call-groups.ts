@@ -18,15 +18,15 @@ const POLL_MS = { min: 1, max: 20 } as const;
  * The result of one part of a grouped call. `failed`: the call failed. `apart`: nothing was done,
  * and the part needs its own call.
  */
-export type PartAnswer<Answer> =
+export type GroupedPartResult<Answer> =
   | { readonly kind: "answered"; readonly answer: Answer }
   | { readonly kind: "apart" }
   | { readonly kind: "failed"; readonly reason: string };
 
 type GroupedCall<Part, Answer> = {
   readonly part: Part;
-  readonly alone: () => Promise<Answer>;
-  readonly together: (parts: readonly Part[]) => Promise<readonly PartAnswer<Answer>[]>;
+  readonly callAlone: () => Promise<Answer>;
+  readonly callTogether: (parts: readonly Part[]) => Promise<readonly GroupedPartResult<Answer>[]>;
   readonly after: TimerFunction;
 };
 
@@ -36,7 +36,7 @@ type GroupedCall<Part, Answer> = {
 type FailedCall = { readonly kind: "lost"; readonly reason: string; readonly overloaded: boolean };
 /** The state of a waiting part. `carry`: its request must make the next call for the group. */
 type PartState<Answer> =
-  | PartAnswer<Answer>
+  | GroupedPartResult<Answer>
   | FailedCall
   | { readonly kind: "carry"; readonly call: RunningCall };
 type RunningCall = { readonly sinceMs: number };
@@ -73,13 +73,13 @@ export class CallGroups<Part, Answer> {
    * Sends a part to the object `name`. Throws if the call fails or times out; retry with the same
    * ID.
    */
-  ask(name: string, ask: GroupedCall<Part, Answer>): Promise<Answer> {
+  callPart(name: string, ask: GroupedCall<Part, Answer>): Promise<Answer> {
     const queue = this.#queueOf(name);
     const { part } = ask;
     const waiter: WaitingPart<Part, Answer> = { part, sinceMs: elapsedMs(), state: null };
     if (isFree(queue)) return this.#makeCall(name, queue, { ask, waiter, call: startCall(queue) });
     return queue.waiting.size >= WAITING_PARTS_MAX
-      ? ask.alone()
+      ? ask.callAlone()
       : this.#wait(name, queue, { ask, waiter });
   }
 
@@ -95,7 +95,7 @@ export class CallGroups<Part, Answer> {
       case "carry":
         return this.#makeCall(name, queue, { ask, waiter, call: state.call });
       case "apart":
-        return ask.alone();
+        return ask.callAlone();
       case "failed":
         throw new Error(state.reason);
       case "lost":
@@ -103,7 +103,7 @@ export class CallGroups<Part, Answer> {
     }
   }
 
-  waiting(name: string): number {
+  waitingParts(name: string): number {
     return this.#queueByName.get(name)?.waiting.size ?? 0;
   }
 
@@ -114,7 +114,7 @@ export class CallGroups<Part, Answer> {
   ): Promise<Answer> {
     const group = queue.waiting.size === 0 ? [waiter] : takeGroup(queue, waiter);
     try {
-      return await (group.length === 1 ? ask.alone() : askTogether(ask, { group, waiter }));
+      return await (group.length === 1 ? ask.callAlone() : askTogether(ask, { group, waiter }));
     } catch (error) {
       const failure = failedCall(error);
       for (const one of group) one.state ??= failure;
@@ -150,11 +150,11 @@ async function askTogether<Part, Answer>(
     waiter,
   }: { readonly group: WaitingPart<Part, Answer>[]; readonly waiter: WaitingPart<Part, Answer> },
 ): Promise<Answer> {
-  const answers = await ask.together(group.map(({ part }) => part));
+  const answers = await ask.callTogether(group.map(({ part }) => part));
   for (const [i, one] of group.entries()) one.state = answers[i] ?? UNANSWERED;
   const state = answers[group.indexOf(waiter)] ?? UNANSWERED;
   if (state.kind === "failed") throw new Error(state.reason);
-  return state.kind === "apart" ? ask.alone() : state.answer;
+  return state.kind === "apart" ? ask.callAlone() : state.answer;
 }
 
 const UNANSWERED = { kind: "failed", reason: "the call of several had no answer for one" } as const;

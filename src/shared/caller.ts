@@ -7,7 +7,7 @@ import type { Region } from "./regions.ts";
 import type { Session } from "./session.ts";
 
 export type Role = "owner" | "admin" | "billing" | "member";
-export const EVERYONE: readonly Role[] = ["owner", "admin", "billing", "member"];
+export const ALL_ROLES: readonly Role[] = ["owner", "admin", "billing", "member"];
 
 /**
  * The session or later secret with which a request authenticated. Absent for the key's first
@@ -34,7 +34,7 @@ export type Caller = Pick<Key, "keyId" | "orgId" | "memberId" | "scope"> & {
   readonly isPerson?: true;
 };
 
-export function actorOf({ isPerson, keyId, memberId }: Caller): Actor {
+export function actorOfCaller({ isPerson, keyId, memberId }: Caller): Actor {
   return isPerson === true ? { kind: "member", id: memberId } : { kind: "key", id: keyId };
 }
 
@@ -51,7 +51,10 @@ export function requestCredential(
  * Returns the hash of the presented secret, or undefined for a session, which has no secret of its
  * own.
  */
-export function secretOf(keyHash: string, shown: PresentedSecret | undefined): string | undefined {
+export function presentedSecretHash(
+  keyHash: string,
+  shown: PresentedSecret | undefined,
+): string | undefined {
   return shown?.session === undefined ? (shown?.secret ?? keyHash) : undefined;
 }
 
@@ -61,7 +64,7 @@ export type Member = {
   readonly suspended: boolean;
 };
 
-export type Admitted = {
+export type AdmittedRequest = {
   readonly caller: Caller;
   readonly rate: RateState;
   readonly tokens?: RateState;

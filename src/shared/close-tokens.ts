@@ -43,7 +43,7 @@ const SLICE_CHARACTERS = 2048;
  * Estimates a text's o200k tokens for display, usually within 10%. Holds use the upper bound of
  * `estimateTokens` instead.
  */
-export function estimateTokensClosely(text: string): number {
+export function estimateTokensForDisplay(text: string): number {
   if (text.length <= SAMPLE_CHARACTERS) return countSample(text);
   const stepLength = (text.length * SLICE_CHARACTERS) / SAMPLE_CHARACTERS;
   const slices = Array.from({ length: SAMPLE_CHARACTERS / SLICE_CHARACTERS }, (_, at) =>

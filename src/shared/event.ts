@@ -1,6 +1,6 @@
 import { mintId } from "./id.ts";
 import { sha256 } from "./hash.ts";
-import { storedJson } from "./stored-json.ts";
+import { parseStoredJson } from "./stored-json.ts";
 
 /**
  * Event types. If the data of a new type has a name or address, add that field to `ERASED` in
@@ -60,7 +60,7 @@ export const USAGE_SETTLED = "usage.settled";
 export const WEBHOOK_TYPES = [...EVENT_TYPES, USAGE_SETTLED] as const;
 export type WebhookType = (typeof WEBHOOK_TYPES)[number];
 
-export const EVENT_PARTITIONS: readonly string[] = [
+export const EVENT_LOG_PARTITIONS: readonly string[] = [
   ...new Set(["operator", ...EVENT_TYPES.map((type) => type.split(".", 1).join())]),
 ];
 
@@ -72,7 +72,7 @@ export function eventPartitionOf({ type, actor }: Pick<NewEvent, "type" | "actor
 export type Actor =
   | { readonly kind: "key" | "session" | "member" | "operator"; readonly id: string }
   | { readonly kind: "system"; readonly id: null };
-export const SYSTEM: Actor = { kind: "system", id: null };
+export const SYSTEM_ACTOR: Actor = { kind: "system", id: null };
 
 export type EventData = { readonly [name: string]: unknown };
 
@@ -102,9 +102,9 @@ export function eventFromRow(row: StoredEvent): EventRecord {
     id: row.id,
     type: row.type,
     createdAt: row.created_at,
-    actor: kind === "system" || by === null ? SYSTEM : { kind, id: by },
+    actor: kind === "system" || by === null ? SYSTEM_ACTOR : { kind, id: by },
     subject: row.subject,
-    data: storedJson<EventRecord["data"]>(row.data),
+    data: parseStoredJson<EventRecord["data"]>(row.data),
   };
 }
 
@@ -154,7 +154,10 @@ function shortenValue(value: unknown, path: string, omittedPaths: string[]): unk
   return undefined;
 }
 
-export function changesOf<T extends object>(before: T, after: { readonly [K in keyof T]?: T[K] }) {
+export function changedFields<T extends object>(
+  before: T,
+  after: { readonly [K in keyof T]?: T[K] },
+) {
   const changes: Record<string, { readonly from: unknown; readonly to: unknown }> = {};
   for (const [name, to] of Object.entries(after)) {
     const from: unknown = Reflect.get(before, name) ?? null;

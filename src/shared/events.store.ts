@@ -11,7 +11,7 @@ type EventRow = NewEvent & {
 /**
  * Returns a statement that inserts the event if the previous statement of the batch changed a row.
  */
-export function eventIfChanged(db: D1Database, event: EventRow): D1PreparedStatement {
+export function insertEventIfChanged(db: D1Database, event: EventRow): D1PreparedStatement {
   return insertStatement(db, event, { data: "?7", from: "", where: "changes() > 0" });
 }
 

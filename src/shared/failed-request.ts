@@ -44,7 +44,7 @@ export type FailureCount = {
   readonly lastId: string;
 };
 
-export type FailedBatch = {
+export type FailureBatch = {
   readonly requests: readonly FailedRequest[];
   readonly counts: readonly FailureCount[];
 };
@@ -80,7 +80,7 @@ export type FailureGroup = {
   lastId: string;
 };
 /** A report of stored failures. It may lack failures before `completeFrom` (Unix ms). */
-export type KeptFailureReport = {
+export type StoredFailureReport = {
   readonly groups: readonly FailureGroup[];
   readonly completeFrom: number;
 };
@@ -119,7 +119,7 @@ const countSchema: z.ZodMiniType<FailureCount> = z.object({
   lastId: requestIdSchema,
 });
 
-export const failedBatchSchema: z.ZodMiniType<FailedBatch> = z.object({
+export const failedBatchSchema: z.ZodMiniType<FailureBatch> = z.object({
   requests: z.array(requestSchema).check(z.maxLength(BATCH_REQUESTS_MAX)),
   counts: z.array(countSchema).check(z.maxLength(BATCH_COUNTS_MAX)),
 });

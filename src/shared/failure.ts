@@ -13,9 +13,9 @@ import type { PolicyField, PolicyScope } from "./policy.ts";
  * An expected failure. It can cross Durable Object calls, and `http/failure-mapping.ts` maps it to
  * a response.
  */
-export type Failure = FailureKinds & { readonly charged?: Charged };
+export type Failure = FailureKinds & { readonly charged?: FailureCharge };
 
-export type Charged = {
+export type FailureCharge = {
   readonly costMicro: Micros;
   readonly generationId: string;
 };
@@ -382,6 +382,6 @@ const FAILURE_SCHEMAS = {
 
 export const pausedSchema = FAILURE_SCHEMAS.paused;
 
-export const peerRefusal: z.ZodMiniType<Failure> = z.union(
+export const peerFailureSchema: z.ZodMiniType<Failure> = z.union(
   Object.values(FAILURE_SCHEMAS).filter((shape) => shape !== null),
 );

@@ -1,10 +1,10 @@
 import * as z from "zod/mini";
 import { REGIONS } from "./regions.ts";
-import { mintedAt } from "./id.ts";
+import { mintTimeOf } from "./id.ts";
 import { tagsSchema } from "./tags.ts";
 import type { Tags } from "./tags.ts";
-import { holdPurposeSchema, readHoldName } from "./placed-hold.ts";
-import type { StoredPurpose } from "./placed-hold.ts";
+import { holdPurposeSchema, parseHoldName } from "./placed-hold.ts";
+import type { StoredHoldPurpose } from "./placed-hold.ts";
 import { priceSchema, strictUsageSchema, usageSchema } from "./usage.ts";
 import type { Price, Usage } from "./usage.ts";
 import { warmRouteSchema } from "./warm-route.ts";
@@ -61,7 +61,7 @@ export type Generation = {
   readonly kind?: string;
   /** Set if a route other than the first served the request. The wallet stores it separately. */
   readonly warm?: WarmRoute;
-  readonly purpose?: StoredPurpose;
+  readonly purpose?: StoredHoldPurpose;
 };
 
 export const SKIP_REASONS = [
@@ -121,7 +121,7 @@ export const generationSchema: z.ZodMiniType<Generation> = z.object({
   model: shortText,
   provider: shortText,
   region: z.enum(REGIONS),
-  keyId: z.string().check(z.refine((id) => mintedAt(id, "key_") !== null, "must be a key's id")),
+  keyId: z.string().check(z.refine((id) => mintTimeOf(id, "key_") !== null, "must be a key's id")),
   usage: strictUsageSchema,
   // Durations can be negative, because the clock may step back. The request must still be charged.
   firstByteMs: z.nullable(z.int()),
@@ -137,8 +137,8 @@ const RESPONSE_ID_PREFIX = /^[a-z]{3,10}[-_]/;
 
 /** Returns the request ID for the ID of a request, response or hold, or null for any other text. */
 export function requestIdOf(idOrHoldName: string): string | null {
-  const holdName = readHoldName(idOrHoldName);
+  const holdName = parseHoldName(idOrHoldName);
   if (holdName !== null) return holdName.id;
   const id = idOrHoldName.replace(RESPONSE_ID_PREFIX, REQUEST_ID);
-  return mintedAt(id, REQUEST_ID) === null ? null : id;
+  return mintTimeOf(id, REQUEST_ID) === null ? null : id;
 }

@@ -4,7 +4,7 @@ const encoder = new TextEncoder();
 type Bytes = ArrayBuffer | Uint8Array;
 export type HmacKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
 
-export function hmacKey(secret: string | Bytes): Promise<HmacKey> {
+export function importHmacKey(secret: string | Bytes): Promise<HmacKey> {
   return crypto.subtle.importKey("raw", bytesOf(secret), HMAC, false, ["sign", "verify"]);
 }
 

@@ -43,7 +43,7 @@ export function mintId(prefix: string, nowMs: number): string {
   return prefix + base62Time(nowMs) + randomBase62(RANDOM_CHARACTERS);
 }
 
-export function mintedAt(id: string, prefix: string): number | null {
+export function mintTimeOf(id: string, prefix: string): number | null {
   if (!id.startsWith(prefix) || id.length !== prefix.length + ID_CHARACTERS) return null;
   if (!/^[0-9A-Za-z]+$/.test(id.slice(prefix.length))) return null;
   let ms = 0;
@@ -53,6 +53,6 @@ export function mintedAt(id: string, prefix: string): number | null {
   return ms;
 }
 
-export function idFloor(prefix: string, ms: number): string {
+export function lowestIdAt(prefix: string, ms: number): string {
   return prefix + base62Time(Math.max(0, ms)) + "0".repeat(RANDOM_CHARACTERS);
 }

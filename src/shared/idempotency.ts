@@ -2,7 +2,7 @@ import { invalid, success } from "./failure.ts";
 import type { Result } from "./failure.ts";
 import { sha256Hex } from "./hash.ts";
 
-export const IDEMPOTENCY_MS = 86_400_000;
+export const IDEMPOTENCY_RETENTION_MS = 86_400_000;
 
 export type Idempotency = {
   readonly name: string;

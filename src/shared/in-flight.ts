@@ -15,7 +15,7 @@ export type InFlightLimits = {
 };
 
 type OwnerLoad = { readonly owner: string; requests: number; bytes: number };
-type Waiter = { readonly slot: Slot; readonly bytes: number; readonly grant: () => void };
+type Waiter = { readonly slot: RequestSlot; readonly bytes: number; readonly grant: () => void };
 
 const KIB = 1024;
 /** Bytes per open request without its body: 25 KiB measured for a stream, plus a margin. */
@@ -36,7 +36,7 @@ const UNKNOWN_OWNER = "";
 export class RequestMemory {
   readonly #limits: InFlightLimits;
   readonly #loads = new Map<string, OwnerLoad>();
-  readonly #slots = new Set<Slot>();
+  readonly #slots = new Set<RequestSlot>();
   readonly #organizations = new Map<string, string>();
   readonly #waiters = new Map<string, Set<Waiter>>();
   readonly #compute = new ComputeLimit();
@@ -65,11 +65,11 @@ export class RequestMemory {
     bytes: number,
     nowMs: number,
     owner = this.#ownerOf(keyHash),
-  ): Slot | OverloadReason {
+  ): RequestSlot | OverloadReason {
     let why = this.#refusal(owner, bytes);
     if (why !== null && this.#releaseLostSlots(nowMs)) why = this.#refusal(owner, bytes);
     if (why !== null) return why;
-    const slot = new Slot(this, keyHash, nowMs);
+    const slot = new RequestSlot(this, keyHash, nowMs);
     this.#attach(slot, owner, bytes);
     return slot;
   }
@@ -79,14 +79,14 @@ export class RequestMemory {
     bytes: number,
     nowMs: number,
     after: TimerFunction,
-  ): Slot | OverloadReason | Promise<Slot | OverloadReason> {
+  ): RequestSlot | OverloadReason | Promise<RequestSlot | OverloadReason> {
     const owner = this.#ownerOf(keyHash);
     const waiters = this.#waiters.get(owner) ?? new Set();
     const slotOrReason = waiters.size === 0 ? this.take(keyHash, bytes, nowMs) : "isolate";
     if (typeof slotOrReason !== "string" || this.#limits.waitMs === 0) return slotOrReason;
     if (waiters.size + this.#countWaiters() >= WAITERS_MAX) return slotOrReason;
-    const { promise, resolve } = Promise.withResolvers<Slot | OverloadReason>();
-    const slot = new Slot(this, keyHash, nowMs);
+    const { promise, resolve } = Promise.withResolvers<RequestSlot | OverloadReason>();
+    const slot = new RequestSlot(this, keyHash, nowMs);
     const cancel = after(this.#limits.waitMs, () => {
       this.#stopWaiting(owner, waiter);
       resolve(slotOrReason);
@@ -96,7 +96,7 @@ export class RequestMemory {
     return promise;
   }
 
-  handTo(slot: Slot, orgId: string): OverloadReason | null {
+  assignToOrganization(slot: RequestSlot, orgId: string): OverloadReason | null {
     if (slot.load === null || slot.load.owner === orgId) return null;
     this.#rememberOwner(slot.keyHash, orgId);
     const { bytes } = slot;
@@ -107,7 +107,7 @@ export class RequestMemory {
     return why;
   }
 
-  grow(slot: Slot, bytes: number): OverloadReason | null {
+  grow(slot: RequestSlot, bytes: number): OverloadReason | null {
     if (slot.load === null) return null;
     const others = slot.load.bytes - slot.bytes;
     if (
@@ -119,13 +119,13 @@ export class RequestMemory {
     return null;
   }
 
-  dropBody(slot: Slot, keptBytes: number): void {
+  dropBody(slot: RequestSlot, keptBytes: number): void {
     if (slot.load === null) return;
     this.#addBytes(slot, slot.load, Math.min(keptBytes - slot.bytes, 0));
     this.#grantWaiting();
   }
 
-  release(slot: Slot): void {
+  release(slot: RequestSlot): void {
     this.#detach(slot);
     this.#grantWaiting();
   }
@@ -200,7 +200,7 @@ export class RequestMemory {
     return true;
   }
 
-  #attach(slot: Slot, owner: string, bytes: number): void {
+  #attach(slot: RequestSlot, owner: string, bytes: number): void {
     const load = this.#loads.get(owner) ?? { owner, requests: 0, bytes: 0 };
     if (load.requests === 0) this.#loads.set(owner, load);
     load.requests++;
@@ -209,7 +209,7 @@ export class RequestMemory {
     this.#addBytes(slot, load, bytes);
   }
 
-  #detach(slot: Slot): void {
+  #detach(slot: RequestSlot): void {
     const { load } = slot;
     if (load === null) return;
     this.#addBytes(slot, load, -slot.bytes);
@@ -219,7 +219,7 @@ export class RequestMemory {
     if (load.requests === 0) this.#loads.delete(load.owner);
   }
 
-  #addBytes(slot: Slot, load: OwnerLoad, bytes: number): void {
+  #addBytes(slot: RequestSlot, load: OwnerLoad, bytes: number): void {
     slot.bytes += bytes;
     load.bytes += bytes;
     this.#bytes += bytes;
@@ -244,7 +244,7 @@ export class RequestMemory {
   }
 }
 
-export class Slot {
+export class RequestSlot {
   readonly #requestMemory: RequestMemory;
   readonly keyHash: string;
   readonly takenMs: number;
@@ -257,8 +257,8 @@ export class Slot {
     this.takenMs = takenMs;
   }
 
-  handTo(orgId: string): OverloadReason | null {
-    return this.#requestMemory.handTo(this, orgId);
+  assignToOrganization(orgId: string): OverloadReason | null {
+    return this.#requestMemory.assignToOrganization(this, orgId);
   }
 
   grow(bytes: number): OverloadReason | null {

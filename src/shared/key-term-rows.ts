@@ -17,14 +17,14 @@ export type KeyTermsRow = Readonly<Record<TermColumn, string | number | null>> &
   readonly more: string | null;
 };
 
-export function termsOfRow({
+export function keyTermsFromRow({
   more,
   ...columns
 }: StoredKeyTerms & Pick<KeyTermsRow, "more">): KeyTerms {
   return keyTermsFromStored({ ...parseOtherTerms(more), ...columns });
 }
 
-export function valuesOfTerms(
+export function rowValuesOfTerms(
   terms: KeyTerms,
   columns: readonly string[] = TERM_COLUMNS,
 ): readonly (string | number | null)[] {

@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { BUDGETS_MAX, budgetsSchema, budgetsView, readBudgets } from "./budgets.ts";
+import { BUDGETS_MAX, budgetsSchema, budgetsView, budgetsFromFields } from "./budgets.ts";
 import type { Paused } from "./paused.ts";
 import type { Budget, BudgetStatus } from "./budgets.ts";
 import { timestamp } from "./clock.ts";
@@ -9,7 +9,7 @@ import type { Micros } from "./money.ts";
 import type { Period } from "./period.ts";
 import { policySchema } from "./policy.ts";
 import type { Policy, PolicyLayer } from "./policy.ts";
-import { storedJson } from "./stored-json.ts";
+import { parseStoredJson } from "./stored-json.ts";
 
 export type BudgetPeriod = "day" | "week" | "month";
 export const BUDGET_PERIODS: readonly BudgetPeriod[] = ["day", "week", "month"];
@@ -152,7 +152,7 @@ export const TERMS = {
     read: identity<Policy>,
     show: identity,
     store: (policy) => JSON.stringify(policy),
-    readStored: (stored) => storedJson<Policy>(String(stored)),
+    readStored: (stored) => parseStoredJson<Policy>(String(stored)),
   }),
   endUser: defineTerm(
     "end_user",
@@ -168,10 +168,10 @@ export const TERMS = {
   }),
   budgets: defineTerm("budgets", "budgets", {
     schema: budgetsSchema(BUDGETS_MAX),
-    read: (list) => (list.length === 0 ? null : readBudgets(list)),
+    read: (list) => (list.length === 0 ? null : budgetsFromFields(list)),
     show: budgetsView,
     store: (list) => JSON.stringify(list),
-    readStored: (stored) => storedJson<readonly Budget[]>(String(stored)),
+    readStored: (stored) => parseStoredJson<readonly Budget[]>(String(stored)),
   }),
   mayHold: defineTerm("may_hold", "may_hold", {
     schema: z.boolean(),
@@ -266,7 +266,7 @@ export function spendInPeriod(
   return slot.since === period[budgetPeriod] ? slot.spent : micros(0);
 }
 
-export function isLimited(terms: KeyTerms): boolean {
+export function hasLimits(terms: KeyTerms): boolean {
   return hasTerms({ ...terms, mayHold: null });
 }
 
@@ -275,12 +275,12 @@ export function hasTerms(terms: KeyTerms): boolean {
   return TERM_NAMES.some((name) => (terms[name] ?? null) !== null);
 }
 
-export function termsText(terms: KeyTerms): string | null {
+export function keyTermsToJson(terms: KeyTerms): string | null {
   return hasTerms(terms) ? JSON.stringify(terms) : null;
 }
 
-export function termsOfText(text: string | null): KeyTerms {
-  return text === null ? NO_TERMS : { ...NO_TERMS, ...storedJson<Partial<KeyTerms>>(text) };
+export function keyTermsFromJson(text: string | null): KeyTerms {
+  return text === null ? NO_TERMS : { ...NO_TERMS, ...parseStoredJson<Partial<KeyTerms>>(text) };
 }
 
 export type RateState = {

@@ -1,11 +1,11 @@
 import { parseSecrets } from "./key.ts";
 import type { KeySecrets } from "./key.ts";
-import { TERM_COLUMNS, termsOfRow } from "./key-term-rows.ts";
+import { TERM_COLUMNS, keyTermsFromRow } from "./key-term-rows.ts";
 import type { KeyTermsRow } from "./key-term-rows.ts";
 import type { KeyTerms } from "./key-terms.ts";
 
 export const ACTIVE_SECRETS_MAX = 5;
-export const SECRETS = `(SELECT json_group_array(json_array(hash, retires_at)) FROM
+export const SECRETS_SUBQUERY = `(SELECT json_group_array(json_array(hash, retires_at)) FROM
   (SELECT hash, retires_at FROM key_secrets WHERE key_id = keys.id
    ORDER BY number DESC LIMIT ${ACTIVE_SECRETS_MAX})) AS secrets`;
 const TERMS = [...TERM_COLUMNS, "more"]
@@ -14,7 +14,7 @@ const TERMS = [...TERM_COLUMNS, "more"]
 
 export type KeyUse = { readonly hash: string; readonly usedAt: number };
 
-export type TouchedKey = {
+export type KeyAfterUse = {
   readonly hash: string;
   readonly revokedAt: number | null;
   readonly rpmLimit: number;
@@ -22,29 +22,29 @@ export type TouchedKey = {
   readonly secrets: KeySecrets;
 };
 
-export type TouchedRow = KeyTermsRow & {
+export type KeyAfterUseRow = KeyTermsRow & {
   readonly hash: string;
   readonly revoked_at: number | null;
   readonly rpm_limit: number;
   readonly secrets: string | null;
 };
 
-export function usesStatement(db: D1Database, uses: readonly KeyUse[]): D1PreparedStatement {
+export function recordUsesStatement(db: D1Database, uses: readonly KeyUse[]): D1PreparedStatement {
   return db
     .prepare(
       `UPDATE keys SET last_used_at = max(coalesce(last_used_at, 0), used.at)
        FROM (SELECT value ->> 'hash' AS key_hash, value ->> 'usedAt' AS at FROM json_each(?)) AS used
-       WHERE hash = key_hash RETURNING hash, revoked_at, rpm_limit, ${SECRETS}, ${TERMS}`,
+       WHERE hash = key_hash RETURNING hash, revoked_at, rpm_limit, ${SECRETS_SUBQUERY}, ${TERMS}`,
     )
     .bind(JSON.stringify(uses));
 }
 
-export function touchedKey(row: TouchedRow): TouchedKey {
+export function keyAfterUseFromRow(row: KeyAfterUseRow): KeyAfterUse {
   return {
     hash: row.hash,
     revokedAt: row.revoked_at,
     rpmLimit: row.rpm_limit,
-    terms: termsOfRow(row),
+    terms: keyTermsFromRow(row),
     secrets: parseSecrets(row.secrets),
   };
 }

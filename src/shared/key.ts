@@ -1,4 +1,4 @@
-import { storedJson } from "./stored-json.ts";
+import { parseStoredJson } from "./stored-json.ts";
 import * as z from "zod/mini";
 import type { KeyTerms } from "./key-terms.ts";
 
@@ -28,7 +28,7 @@ export type Key = {
 export type KeySecrets = readonly KeySecret[] | null;
 type KeySecret = { readonly hash: string; readonly retiresAt: number | null };
 
-export function isLiveSecret(
+export function isActiveSecret(
   { keyHash, secrets }: { readonly keyHash: string; readonly secrets: KeySecrets },
   secret: string,
   nowMs: number,
@@ -45,6 +45,6 @@ export function formatSecrets(secrets: KeySecrets): string | null {
 }
 
 export function parseSecrets(text: string | null | undefined): KeySecrets {
-  const pairs = storedJson<readonly (readonly [string, number | null])[]>(text ?? "[]");
+  const pairs = parseStoredJson<readonly (readonly [string, number | null])[]>(text ?? "[]");
   return pairs.length === 0 ? null : pairs.map(([hash, retiresAt]) => ({ hash, retiresAt }));
 }

@@ -21,7 +21,7 @@ export function logAlert(alert: string, fields: LogFields): void {
   write("error", { event: "alert", alert, ...fields });
 }
 
-export function reasonOf(error: unknown): string {
+export function errorMessageOf(error: unknown): string {
   return (error instanceof Error ? error.message : String(error)).slice(0, 200);
 }
 

@@ -8,7 +8,7 @@ import type { Region } from "./regions.ts";
 /** How a client's hold is paid: from the balance, or only by counting toward budgets and quotas. */
 export const HOLD_PAYMENTS = ["balance", "quota"] as const;
 
-export type Purpose = {
+export type HoldPurpose = {
   readonly pays: (typeof HOLD_PAYMENTS)[number];
   /** The operator's service that can capture the hold. Null if only the client can. */
   readonly merchant: string | null;
@@ -18,9 +18,9 @@ export type Purpose = {
 };
 
 /** A stored purpose. `held` and `charged` are set for a hold that only counts toward quotas. */
-export type StoredPurpose = Purpose & { readonly held?: Micros; readonly charged?: Micros };
+export type StoredHoldPurpose = HoldPurpose & { readonly held?: Micros; readonly charged?: Micros };
 
-export const holdPurposeSchema: z.ZodMiniType<Purpose> = z.object({
+export const holdPurposeSchema: z.ZodMiniType<HoldPurpose> = z.object({
   pays: z.enum(HOLD_PAYMENTS),
   merchant: z.nullable(z.string()),
   description: z.string(),
@@ -44,14 +44,14 @@ export function holdNameOf({ id, orgId, home }: HoldName): string {
   return `${PREFIX}${home}_${id.slice(REQUEST_PREFIX.length)}_${orgId}`;
 }
 
-export function readHoldName(name: string): HoldName | null {
+export function parseHoldName(name: string): HoldName | null {
   const [, region, id, orgId] = NAME.exec(name) ?? [];
   const home = findRegion(region);
   if (home === undefined || id === undefined || orgId === undefined) return null;
   return { id: REQUEST_PREFIX + id, orgId, home };
 }
 
-export function modelNameOfPurpose({ merchant }: Purpose): string {
+export function modelNameOfPurpose({ merchant }: HoldPurpose): string {
   return `charge/${merchant ?? OWN_MERCHANT_NAME}`;
 }
 

@@ -65,7 +65,7 @@ export const policySchema: z.ZodMiniType<Policy> = z.strictObject({
   allowed_data_regions: nullableList(z.enum(DATA_REGIONS)),
 });
 
-export const layerSchema: z.ZodMiniType<PolicyLayer> = z.object({
+export const policyLayerSchema: z.ZodMiniType<PolicyLayer> = z.object({
   allowed_models: z.nullable(z.array(z.string())),
   allowed_providers: z.nullable(z.array(z.string())),
   allowed_data_regions: z.nullable(z.array(z.string())),
@@ -73,7 +73,7 @@ export const layerSchema: z.ZodMiniType<PolicyLayer> = z.object({
   hasAliases: z.exactOptional(z.literal(true)),
 });
 
-export function allowedRoutes(
+export function allowedRouteIndexes(
   layers: readonly PolicyLayer[],
   candidates: readonly Pick<RouteCandidate, "sent" | "model" | "provider" | "region">[],
 ): readonly number[] {
@@ -112,7 +112,7 @@ type PolicyObjection = { readonly scope: PolicyScope; readonly field: PolicyFiel
  * Returns the first policy, from the widest scope, that rejects all candidates that the earlier
  * ones allow.
  */
-export function objectionTo(
+export function findPolicyObjection(
   layers: readonly PolicyLayer[],
   candidates: readonly RouteCandidate[],
 ): PolicyObjection | null {
@@ -127,7 +127,7 @@ export function objectionTo(
   return null;
 }
 
-export function isNarrower(before: Policy | null, after: Policy | null): boolean {
+export function isPolicyNarrower(before: Policy | null, after: Policy | null): boolean {
   if (before === null) return true;
   return (
     isWithinModels(before.allowed_models, after?.allowed_models ?? null) &&

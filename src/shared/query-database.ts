@@ -1,10 +1,10 @@
 import { refuse, success } from "./failure.ts";
 import type { Result } from "./failure.ts";
 import { elapsedMs } from "./clock.ts";
-import { logWarning, reasonOf } from "./log.ts";
+import { logWarning, errorMessageOf } from "./log.ts";
 import type { LogFields } from "./log.ts";
 import { storageFailure } from "./storage-failure.ts";
-import { afterTimeout, within } from "./timers.ts";
+import { afterTimeout, withTimeout } from "./timers.ts";
 
 const DATABASE_TIMEOUT_MS = 5000;
 const CONCURRENT_STATEMENTS_MAX = 8;
@@ -36,9 +36,9 @@ export async function queryDatabase<T>(
     .then(statement)
     .finally(() => releaseSlot(orgId, slot)); // not released on timeout, because D1 still runs the statement
   try {
-    return success(await within(statementResult, DATABASE_TIMEOUT_MS));
+    return success(await withTimeout(statementResult, DATABASE_TIMEOUT_MS));
   } catch (error) {
-    logWarning(event, { ...fields, reason: reasonOf(error) });
+    logWarning(event, { ...fields, reason: errorMessageOf(error) });
     return refuse(storageFailure(error));
   }
 }

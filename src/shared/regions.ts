@@ -44,7 +44,7 @@ export const REGION_ROWS: readonly (RegionRow & { readonly id: Region })[] = ROW
 
 export const REGIONS: readonly Region[] = REGION_ROWS.map(({ id }) => id);
 
-export function rowOf(region: Region): RegionRow {
+export function regionRowOf(region: Region): RegionRow {
   const row = REGION_ROWS.find(({ id }) => id === region);
   if (row === undefined) throw new Error(`no region ${region}`);
   return row;

@@ -5,6 +5,6 @@ import { parseJson } from "./exact-json.ts";
  * wrote.
  */
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller knows the type
-export function storedJson<T>(text: string): T {
+export function parseStoredJson<T>(text: string): T {
   return parseJson(text) as T;
 }

@@ -15,9 +15,9 @@ export type Tables = { readonly name: string; readonly steps: readonly TableStep
 /**
  * Migrates existing tables, and reports whether there are any. Writes nothing to an empty object.
  */
-export function openTables(storage: DurableObjectStorage, tables: Tables): boolean {
+export function migrateExistingTables(storage: DurableObjectStorage, tables: Tables): boolean {
   if (!hasTables(storage.sql)) return false;
-  makeTables(storage, tables);
+  createOrMigrateTables(storage, tables);
   return true;
 }
 
@@ -25,7 +25,10 @@ export function openTables(storage: DurableObjectStorage, tables: Tables): boole
  * Creates or migrates tables. Leaves newer tables unchanged, but logs `tables_too_new` and throws
  * if this version can't read them.
  */
-export function makeTables(storage: DurableObjectStorage, { name, steps }: Tables): void {
+export function createOrMigrateTables(
+  storage: DurableObjectStorage,
+  { name, steps }: Tables,
+): void {
   const { sql } = storage;
   const { version, readableBy } = hasTables(sql) ? readVersion(sql) : NO_TABLES;
   if (readableBy > steps.length) {

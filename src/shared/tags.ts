@@ -25,7 +25,7 @@ export function tagValueProblem(value: string): string | null {
 /**
  * Returns the tags with the given keys as JSON, in the order of `keys`, or null if there are none.
  */
-export function declaredTags(tags: Tags | undefined, keys: readonly string[]): string | null {
+export function declaredTagsToJson(tags: Tags | undefined, keys: readonly string[]): string | null {
   if (tags === undefined) return null;
   const pairs = keys.flatMap((key) => {
     const value = Object.hasOwn(tags, key) ? tags[key] : undefined;

@@ -68,7 +68,7 @@ export class Timers {
  * Returns the result of `work`, or throws after `limitMs`. The work continues, so it must be safe
  * to repeat.
  */
-export function within<T>(
+export function withTimeout<T>(
   work: Promise<T>,
   limitMs: number,
   after: TimerFunction = afterTimeout,

@@ -44,7 +44,7 @@ export function mapTokenNames(valueOf: (name: TokenName, sum: TokenSum) => numbe
   return counts;
 }
 
-export function tokensOf(usage: Usage): TokenCounts {
+export function tokenCountsOf(usage: Usage): TokenCounts {
   return mapTokenNames((_, sum) => sum.of(usage));
 }
 

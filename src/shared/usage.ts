@@ -31,7 +31,7 @@ export function unitsPerPrice(unit: Unit): number {
   return UNIT_TABLE[unit].per;
 }
 
-export function forEachUnit<U extends Unit, T>(
+export function recordOfUnits<U extends Unit, T>(
   units: readonly U[],
   value: T,
 ): { readonly [K in U]: T } {
@@ -55,7 +55,7 @@ const usageCountsSchema = z.object({
   cacheWriteHour: z._default(nonNegativeInt, 0),
   output: nonNegativeInt,
   reasoning: nonNegativeInt,
-  ...forEachUnit(COUNTED_UNITS, z.exactOptional(nonNegativeInt)),
+  ...recordOfUnits(COUNTED_UNITS, z.exactOptional(nonNegativeInt)),
 });
 const toUsage = z.transform(
   ({ cacheWriteHour: hour, ...rest }: z.infer<typeof usageCountsSchema>): Usage => {
@@ -86,7 +86,7 @@ export const priceSchema: z.ZodMiniType<Price> = z.object({
   cached: nonNegativeInt,
   cacheWrite: nonNegativeInt,
   output: nonNegativeInt,
-  units: z.exactOptional(z.object(forEachUnit(UNITS, z.exactOptional(nonNegativeInt)))),
+  units: z.exactOptional(z.object(recordOfUnits(UNITS, z.exactOptional(nonNegativeInt)))),
 });
 
 type WrittenPrice = { readonly [U in Unit]?: number | undefined } & {
@@ -142,7 +142,7 @@ export function promptTokens(usage: Usage): number {
  * Price of a token cached for an hour, as a multiple of the input price (platform.claude.com,
  * prompt caching).
  */
-export const HOUR_WRITE_INPUTS = 2;
+export const HOUR_CACHE_PRICE_FACTOR = 2;
 
 /** One line of a charge: a count, and its price in micro-credits per million. */
 export type ChargeLine = readonly [
@@ -157,7 +157,7 @@ export function chargeLines(price: Price, usage: Usage): readonly ChargeLine[] {
     ["input", usage.input, price.input],
     ["cached", usage.cacheRead, price.cached],
     ["cache_write", usage.cacheWrite - hour, price.cacheWrite],
-    ["cache_write_hour", hour, hour === 0 ? 0 : price.input * HOUR_WRITE_INPUTS],
+    ["cache_write_hour", hour, hour === 0 ? 0 : price.input * HOUR_CACHE_PRICE_FACTOR],
     ["output", usage.output, price.output],
   ];
   return price.units === undefined ? tokens : [...tokens, ...unitLines(price.units, usage)];

@@ -4,7 +4,7 @@ import { afterEach, beforeAll, expect, it } from "vitest";
 import { createKey, postMember } from "../../scripts/admin-client.ts";
 import { makeOrganization } from "../node/support/organization.ts";
 import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
-import { brokenRules, goTo, logIn, openWindow, rail } from "./browser.ts";
+import { brokenRules, goTo, logIn, openWindow, navigation } from "./browser.ts";
 import type { WatchedPage } from "./browser.ts";
 
 const browser = openWindow();
@@ -74,7 +74,7 @@ async function lookAt(page: WatchedPage, name: string, ways: readonly Way[]): Pr
 }
 
 async function lookAtAll(page: WatchedPage, ways: readonly Way[]): Promise<void> {
-  const links = await rail(page).getByRole("link").allTextContents();
+  const links = await navigation(page).getByRole("link").allTextContents();
   const names = links.filter((name) => name !== "Turnpike");
   expect(names.length).toBeGreaterThan(1);
   for (const name of names) {
@@ -114,7 +114,7 @@ it("every dialog and menu that a page opens is accessible in each display mode",
     await page.locator("dialog[open], main h1").last().waitFor();
     await lookAt(page, `of ${name}`, everyWay);
     await page.goto("/console/");
-    await rail(page).waitFor();
+    await navigation(page).waitFor();
   }
   expect(page.faults).toEqual([]);
 });

@@ -1,7 +1,7 @@
 import type { Locator, Page } from "playwright-core";
 import { beforeAll, describe, expect, it } from "vitest";
 import { readDemo } from "../../scripts/dev-demo.ts";
-import { goTo, rail, settled } from "./browser.ts";
+import { goTo, navigation, pageLoaded } from "./browser.ts";
 import { openStarted, signUp } from "./started.ts";
 
 /** Tasks of the console's users. Each must be done within a number of actions. */
@@ -19,7 +19,7 @@ async function enterAsOperator(): Promise<Page> {
   const page = await started.open("/console/");
   await page.getByLabel("API key or operator's token").fill(adminToken());
   await page.keyboard.press("Enter");
-  await rail(page).waitFor();
+  await navigation(page).waitFor();
   return page;
 }
 
@@ -37,10 +37,10 @@ const call = (page: Page, method: string, at: string, body?: object): Promise<un
 /** Runs actions and returns their number. */
 async function act(page: Page, ...actions: readonly (() => Promise<unknown>)[]): Promise<number> {
   await page.goto(`${started.origins.eu}/console/`);
-  await rail(page).waitFor();
-  await settled(page);
+  await navigation(page).waitFor();
+  await pageLoaded(page);
   for (const one of actions) await one();
-  await settled(page);
+  await pageLoaded(page);
   return actions.length;
 }
 

@@ -26,7 +26,7 @@ export const DESKTOP = { viewport: { width: 1280, height: 900 } };
 export const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
 
 /** A region that serves its site, and a browser for it, shared by all tests of a file. */
-export type Window = {
+export type BrowserWindow = {
   /** The region's address, without a trailing slash. */
   readonly origin: string;
   /** Runs a statement in the region's database. */
@@ -48,7 +48,7 @@ type WindowOptions = {
   readonly bindings?: Readonly<Record<string, string>>;
 };
 
-export function openWindow({ entry, bindings = {} }: WindowOptions = {}): Window {
+export function openWindow({ entry, bindings = {} }: WindowOptions = {}): BrowserWindow {
   let region: Region | undefined;
   let browser: Browser | undefined;
   let origin = "";
@@ -146,23 +146,23 @@ export async function openPage(
 
 /** Opens the console with a key or an operator's token. */
 export async function logIn(
-  window: Window,
+  window: BrowserWindow,
   secret: string,
   options?: BrowserContextOptions,
 ): Promise<WatchedPage> {
   const page = await window.open("/console/", options);
   await page.getByLabel("API key or operator's token").fill(`  ${secret} `); // pasted, as people do
   await page.keyboard.press("Enter");
-  await rail(page).waitFor();
+  await navigation(page).waitFor();
   return page;
 }
 
 /** Returns the list of the console's pages. */
-export const rail = (page: Page): Locator => page.getByRole("navigation", { name: "Pages" });
+export const navigation = (page: Page): Locator => page.getByRole("navigation", { name: "Pages" });
 
 /** Opens a page by its entry in the navigation, and waits until it is drawn. */
 export async function goTo(page: Page, name: string): Promise<void> {
-  const link = rail(page).getByRole("link", { name, exact: true });
+  const link = navigation(page).getByRole("link", { name, exact: true });
   if ((await link.count()) > 0) await link.click();
   else {
     // A phone shows four entries. The others are in the menu More.
@@ -170,11 +170,11 @@ export async function goTo(page: Page, name: string): Promise<void> {
     await page.getByRole("dialog").getByRole("link", { name, exact: true }).click();
   }
   await page.getByRole("heading", { level: 1, name, exact: true }).waitFor();
-  await settled(page);
+  await pageLoaded(page);
 }
 
 /** Waits until the page has loaded all of its data. */
-export async function settled(page: Page): Promise<void> {
+export async function pageLoaded(page: Page): Promise<void> {
   await page.waitForFunction(() => document.querySelector("main [aria-busy=true]") === null);
 }
 

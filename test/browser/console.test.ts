@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { createKey, postMember } from "../../scripts/admin-client.ts";
 import { makeOrganization } from "../node/support/organization.ts";
 import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
-import { expectAccessible, goTo, logIn, openWindow, PHONE, rail } from "./browser.ts";
+import { expectAccessible, goTo, logIn, openWindow, PHONE, navigation } from "./browser.ts";
 import type { WatchedPage } from "./browser.ts";
 
 const HOSTILE = "<script>alert(1)</script>";
@@ -50,7 +50,7 @@ const login = (secret: string, options?: object): Promise<WatchedPage> =>
   logIn(browser, secret, options);
 
 async function pagesOf(page: WatchedPage): Promise<string[]> {
-  return (await rail(page).getByRole("link").allTextContents()).filter(
+  return (await navigation(page).getByRole("link").allTextContents()).filter(
     (name) => name !== "Turnpike",
   );
 }

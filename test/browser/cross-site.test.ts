@@ -14,7 +14,7 @@ import type { Region } from "../../scripts/region.ts";
 import { buildSite } from "../../scripts/site/build.ts";
 import { removeDirectory } from "../../scripts/tmpfs.ts";
 import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
-import { goTo, launchBrowser, openPage, rail } from "./browser.ts";
+import { goTo, launchBrowser, openPage, navigation } from "./browser.ts";
 import { continueAs, signUp } from "./started.ts";
 
 // The region is at 127.0.0.1 and the identity providers at localhost. They are different sites, so
@@ -135,7 +135,7 @@ it("a login after a sign-up works, and each login ends the earlier session", asy
   await press(page, "Log out");
   await continueAs(page, "Ann");
   await page.reload();
-  await rail(page).waitFor();
+  await navigation(page).waitFor();
 });
 
 it("an interrupted change completes after the login is confirmed, and the form keeps its values", async () => {
@@ -197,7 +197,7 @@ it("a member can invite from an old session, and the invited person can accept",
   await continueAs(ben, "Ben");
   await ben.getByText(/^● You joined .+ as member\.$/).waitFor();
   await ben.reload();
-  await rail(ben).waitFor();
+  await navigation(ben).waitFor();
   await goTo(ben, "Keys");
   expect(await ben.getByText("You joined").count()).toBe(0);
   const late = await open(link);
@@ -243,7 +243,7 @@ it("two tabs of the console show the same data: a new key appears in both, and a
   await goTo(page, "Keys");
   const other = await page.context().newPage();
   await other.goto(`${origin}/console/#/keys`);
-  await rail(other).waitFor();
+  await navigation(other).waitFor();
   await page.getByRole("button", { name: "Create key" }).first().click();
   await page.getByLabel("Name").fill("of the first tab");
   await finishKey(page);
@@ -300,7 +300,7 @@ it("a person can connect an account of the company's own identity provider", asy
     .bind(id, Date.now())
     .run();
   await page.reload();
-  await rail(page).waitFor();
+  await navigation(page).waitFor();
   await goTo(page, "Team");
   await press(page, "Add an identity provider");
   await page.getByLabel("Issuer URL, as in its discovery document").fill(companyIssuer.url);

@@ -2,7 +2,7 @@ import { mkdirSync } from "node:fs";
 import path from "node:path";
 import type { Page } from "playwright-core";
 import { beforeAll, expect, it } from "vitest";
-import { DESKTOP, expectAccessible, PHONE, rail } from "./browser.ts";
+import { DESKTOP, expectAccessible, PHONE, navigation } from "./browser.ts";
 import type { Opened } from "./browser.ts";
 import { openStarted } from "./started.ts";
 
@@ -152,7 +152,7 @@ async function watchClicks(page: Page): Promise<void> {
 }
 
 async function changePage(page: Page, title: string): Promise<PageChange> {
-  await rail(page).getByRole("link", { name: title, exact: true }).click();
+  await navigation(page).getByRole("link", { name: title, exact: true }).click();
   return page.evaluate(async () => {
     const seen = Reflect.get(globalThis, "seen") as { changeMs: number; eventMs: number };
     const pause = (): Promise<void> => new Promise((resolve) => void setTimeout(resolve, 50));
@@ -170,7 +170,7 @@ it("each page of the console appears within 100 ms of a click, and no event wait
   const titles = ["Activity", "Requests", "End users", "Models", "Keys", "Credits", "Events"];
   for (const title of titles) {
     // The first visit loads the page's script.
-    await rail(page).getByRole("link", { name: title, exact: true }).click();
+    await navigation(page).getByRole("link", { name: title, exact: true }).click();
     await page.waitForFunction(() => document.querySelector("main [aria-busy=true]") === null);
   }
   await watchClicks(page);

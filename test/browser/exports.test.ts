@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
-import { exact, spent } from "../../src/console/browser/lib/money.ts";
+import { formatExact, formatSpent } from "../../src/console/browser/lib/money.ts";
 import { makeOrganization } from "../node/support/organization.ts";
 import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
-import { PHONE, expectAccessible, goTo, logIn, openWindow, settled } from "./browser.ts";
+import { PHONE, expectAccessible, goTo, logIn, openWindow, pageLoaded } from "./browser.ts";
 
 const browser = openWindow();
 let owner: { readonly orgId: string; readonly key: string };
@@ -76,7 +76,7 @@ describe("the console", () => {
     };
     const micros = usage.data.find(({ group }) => group === "search")?.cost_micro ?? 0;
     expect(micros).toBeGreaterThan(0);
-    await row.getByText(spent(micros)).first().waitFor();
+    await row.getByText(formatSpent(micros)).first().waitFor();
     await page.getByRole("heading", { name: "Spend by tag team" }).waitFor();
     await expectAccessible(page);
     await row.getByRole("cell").first().click();
@@ -84,7 +84,7 @@ describe("the console", () => {
     await page.getByLabel("And by").selectOption("model");
     await page.getByRole("row", { name: /search.*sandbox/ }).waitFor();
     await page.getByRole("link", { name: "View requests" }).click();
-    await settled(page);
+    await pageLoaded(page);
     const rows = page.getByRole("region", { name: "Requests", exact: true }).locator("tbody tr");
     await expect.poll(() => rows.count()).toBe(2);
     await page.reload();
@@ -112,7 +112,7 @@ describe("the console", () => {
     await page.getByText("Own charge").click();
     const receipt = page.getByRole("dialog");
     await receipt.getByText("Own charge. An hour of a GPU").waitFor();
-    await receipt.getByText(exact(250_000)).first().waitFor();
+    await receipt.getByText(formatExact(250_000)).first().waitFor();
     await expectAccessible(page);
     await page.goto("/console/#/requests?status=held");
     await page.getByText(/1 running/).click();

@@ -1,7 +1,7 @@
 import { beforeAll, expect, it } from "vitest";
 import { makeOrganization } from "../node/support/organization.ts";
 import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
-import { expectAccessible, goTo, logIn, openWindow, PHONE, settled } from "./browser.ts";
+import { expectAccessible, goTo, logIn, openWindow, PHONE, pageLoaded } from "./browser.ts";
 
 const browser = openWindow();
 let key: string;
@@ -74,7 +74,7 @@ it("a click on a part of the outcome chart filters requests", async () => {
   await picture.waitFor();
   await picture.locator(".series-2").first().click();
   await expect.poll(() => page.url()).toContain("status=settled");
-  await settled(page);
+  await pageLoaded(page);
   expect(await page.getByRole("row", { name: /model_not_found/ }).count()).toBe(0);
 });
 

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { makeOrganization } from "../node/support/organization.ts";
 import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
-import { PHONE, goTo, logIn, openWindow, rail, settled } from "./browser.ts";
+import { PHONE, goTo, logIn, openWindow, navigation, pageLoaded } from "./browser.ts";
 import type { WatchedPage } from "./browser.ts";
 
 const browser = openWindow();
@@ -90,7 +90,7 @@ describe("the console's layout", () => {
 
   it("fits four pages and the menu More in a phone's bar", async () => {
     const page = await logIn(browser, used.key, PHONE);
-    const bar = rail(page);
+    const bar = navigation(page);
     const names = await bar.locator("a:visible").allTextContents();
     expect(names).toEqual(["Overview", "Requests", "Keys", "Credits"]);
     await bar.getByRole("button", { name: "More" }).waitFor();
@@ -153,7 +153,7 @@ describe("the console's layout", () => {
     expect(await page.locator("main .chart").count()).toBe(0); // no empty cards remain
     await page.getByRole("button", { name: "Hide" }).click();
     await page.reload();
-    await settled(page);
+    await pageLoaded(page);
     expect(await page.getByRole("heading", { name: /^Get started/ }).count()).toBe(0);
     const done = await logIn(browser, used.key);
     await done.locator(".plot svg").waitFor();

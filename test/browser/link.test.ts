@@ -1,7 +1,7 @@
 import { beforeAll, expect, it } from "vitest";
 import { makeOrganization } from "../node/support/organization.ts";
 import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
-import { logIn, openWindow, rail } from "./browser.ts";
+import { logIn, openWindow, navigation } from "./browser.ts";
 import type { WatchedPage } from "./browser.ts";
 
 const browser = openWindow();
@@ -42,7 +42,7 @@ it.each([
     expect(await shown(page)).toBe(own.name);
     await dialog.getByRole("button", { name: "Cancel" }).click();
     await page.reload();
-    await rail(page).waitFor();
+    await navigation(page).waitFor();
     expect(await shown(page)).toBe(own.name);
     expect(await page.getByRole("dialog").count()).toBe(0);
 
@@ -60,9 +60,9 @@ it("a login link's key disappears from the address immediately, and is exchanged
   await page.getByLabel("API key or operator's token").waitFor();
   await follow(page, own.key);
   await page.getByRole("dialog").getByText(own.name).waitFor();
-  expect(await rail(page).count()).toBe(0); // anyone can send a link, so it asks first
+  expect(await navigation(page).count()).toBe(0); // anyone can send a link, so it asks first
   await page.getByRole("button", { name: "Log in with it" }).click();
-  await rail(page).waitFor();
+  await navigation(page).waitFor();
   expect(page.url()).not.toContain("key=");
   expect(await shown(page)).toBe(own.name);
 });

@@ -1,7 +1,7 @@
 import { beforeAll, expect, it } from "vitest";
 import { makeOrganization } from "../node/support/organization.ts";
 import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
-import { expectAccessible, goTo, logIn, openWindow, settled } from "./browser.ts";
+import { expectAccessible, goTo, logIn, openWindow, pageLoaded } from "./browser.ts";
 import type { WatchedPage } from "./browser.ts";
 
 const ROLES = ["read", "support", "finance"] as const;
@@ -108,7 +108,7 @@ async function buttonsOf(page: WatchedPage): Promise<ReadonlySet<string>> {
     await page.reload(); // a change of only the hash does not reload the page
     await page.locator("main h1").waitFor();
     await page.waitForLoadState("networkidle");
-    await settled(page);
+    await pageLoaded(page);
     for (const text of await page.locator("main button").allTextContents()) {
       const isAbove = at.startsWith(`${org}?`) && found.has(`one: ${text}`);
       if (!isAbove) found.add(`${name}: ${text}`);

@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { expect, it } from "vitest";
-import { goTo, rail } from "./browser.ts";
+import { goTo, navigation } from "./browser.ts";
 import { pressAll } from "./presses.ts";
 import { continueAs, openStarted, signUp } from "./started.ts";
 
@@ -31,7 +31,10 @@ async function leaver(name: string): Promise<Page> {
 
 it("no button that a person without an organization can press causes a charge", async () => {
   const page = await leaver("Ben");
-  expect(await rail(page).getByRole("link").allTextContents()).toEqual(["Turnpike", "Profile"]);
+  expect(await navigation(page).getByRole("link").allTextContents()).toEqual([
+    "Turnpike",
+    "Profile",
+  ]);
   for (const by of ["keyboard", "mouse"] as const) {
     const { pressed, paid } = await pressAll(page, {
       by,

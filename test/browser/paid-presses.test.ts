@@ -8,7 +8,7 @@ import {
 import type { AdminClient } from "../../scripts/admin-client.ts";
 import { makeOrganization } from "../node/support/organization.ts";
 import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
-import { goTo, logIn, openWindow, rail } from "./browser.ts";
+import { goTo, logIn, openWindow, navigation } from "./browser.ts";
 import type { WatchedPage } from "./browser.ts";
 import { paidBy, pressAll, SPARE } from "./presses.ts";
 
@@ -183,7 +183,7 @@ describe("pressing every button of every page and dialog once", () => {
       expect(seen.pressed.length).toBeGreaterThan(10);
       expect([seen.paid, seen.refused]).toEqual([[], []]);
       await page.getByRole("button", { name: "Leave", exact: true }).click();
-      await rail(page).getByRole("link", { name: "Catalog" }).waitFor();
+      await navigation(page).getByRole("link", { name: "Catalog" }).waitFor();
       const { pressed, paid } = await pressAll(page, { without: ["View as customer"] });
       console.log("operator", seen.pressed.length, pressed.length);
       expect(pressed.length).toBeGreaterThan(30);

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { createKey, postMember } from "../../scripts/admin-client.ts";
 import { makeOrganization } from "../node/support/organization.ts";
 import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
-import { PHONE, expectAccessible, goTo, logIn, openWindow, rail } from "./browser.ts";
+import { PHONE, expectAccessible, goTo, logIn, openWindow, navigation } from "./browser.ts";
 
 const browser = openWindow();
 let owner: { readonly orgId: string; readonly key: string };
@@ -108,7 +108,7 @@ describe("the pause of an end user or member in the console", () => {
     const page = await logIn(browser, owner.key);
     await page.clock.install();
     await page.reload();
-    await rail(page).waitFor();
+    await navigation(page).waitFor();
     await goTo(page, "Events");
     await page.getByText(`paused ben: ${reason}.`).waitFor();
     await goTo(page, "Settings");

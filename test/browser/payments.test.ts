@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import type { Page } from "playwright-core";
 import { expect, it } from "vitest";
-import { expectAccessible, goTo, PHONE, rail } from "./browser.ts";
+import { expectAccessible, goTo, PHONE, navigation } from "./browser.ts";
 import { openStarted, signUp } from "./started.ts";
 
 const { directory, open, origins } = openStarted();
@@ -18,7 +18,7 @@ async function newcomer(name: string): Promise<Page> {
 async function logIn(secret: string, look?: object): Promise<Page> {
   const page = await open(`/console/#key=${secret}`, look);
   await press(page, "Log in with it");
-  await rail(page).waitFor();
+  await navigation(page).waitFor();
   return page;
 }
 
@@ -46,7 +46,7 @@ async function cardWill(page: Page, what: string): Promise<void> {
   await page.getByRole("heading", { name: "Your cards and invoices" }).waitFor();
   await press(page, what);
   await page.getByRole("link", { name: "Back to the shop" }).click();
-  await rail(page).waitFor();
+  await navigation(page).waitFor();
   await goTo(page, "Credits");
 }
 

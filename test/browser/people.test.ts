@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { expect, it } from "vitest";
-import { expectAccessible, goTo, PHONE, rail, settled } from "./browser.ts";
+import { expectAccessible, goTo, PHONE, navigation, pageLoaded } from "./browser.ts";
 import { readDemo } from "../../scripts/dev-demo.ts";
 import { continueAs, openStarted, signUp } from "./started.ts";
 
@@ -28,7 +28,7 @@ const press = (page: Page, name: string): Promise<void> =>
 /** Checks the drawn page with axe. */
 async function expectReadable(page: Page): Promise<void> {
   await page.locator("h1").first().waitFor();
-  await settled(page);
+  await pageLoaded(page);
   await expectAccessible(page);
 }
 
@@ -47,7 +47,7 @@ async function makesKeyAndAsks(page: Page): Promise<void> {
   });
   expect([asked.status, (await asked.text()).includes("Hello")]).toEqual([200, true]);
   await page.reload();
-  await rail(page).waitFor();
+  await navigation(page).waitFor();
 }
 
 /** Creates an invitation for an address, and returns its link. */
@@ -58,7 +58,7 @@ async function invite(page: Page, email: string): Promise<string> {
   await press(page, "Create invitation");
   const link = (await page.locator(".secret code").textContent()) ?? "";
   await page.reload();
-  await rail(page).waitFor();
+  await navigation(page).waitFor();
   await goTo(page, "Team");
   return link;
 }
@@ -77,7 +77,7 @@ it("the console supports sign-up, keys, members, a login in the other region and
   await ben.getByText("invites you to").waitFor();
   await expectReadable(ben);
   await continueAs(ben, "Ben");
-  expect(await rail(ben).getByRole("link", { name: "Activity" }).count()).toBe(0);
+  expect(await navigation(ben).getByRole("link", { name: "Activity" }).count()).toBe(0);
   await press(ann, "Add a domain");
   await ann.getByRole("textbox", { name: "Domain" }).fill("acme.example.org");
   await press(ann, "Add it");
@@ -86,7 +86,7 @@ it("the console supports sign-up, keys, members, a login in the other region and
   await ann.getByLabel("Role of Ben").selectOption("admin");
   await expect.poll(() => roleOf(ben)).toBe("admin");
   await ben.reload();
-  await rail(ben).getByRole("link", { name: "Activity" }).waitFor(); // admins see this row
+  await navigation(ben).getByRole("link", { name: "Activity" }).waitFor(); // admins see this row
 
   await ann.getByRole("row", { name: /Ben/ }).getByRole("button", { name: "Remove…" }).click();
   await goTo(ben, "Playground");
@@ -120,7 +120,7 @@ it("the console supports sign-up, keys, members, a login in the other region and
   expect([await organizationOf(ann), await roleOf(ann)]).toEqual([far, "owner"]);
   await goTo(ann, "Profile");
   await ann.getByText("In the EU").getByRole("link", { name: "look there" }).click();
-  await rail(ann).waitFor(); // cookies are per region, so this login remains
+  await navigation(ann).waitFor(); // cookies are per region, so this login remains
 
   await goTo(ann, "Profile");
   await press(ann, "Delete account…");
@@ -131,7 +131,7 @@ it("the console supports sign-up, keys, members, a login in the other region and
   await ann.getByRole("link", { name: "Continue as Ann" }).click();
   await ann.getByText(/^No account for ann@\S+ in the EU\./i).waitFor();
   await ann.goto(`${started.origins.us}/console/`);
-  await rail(ann).waitFor(); // the other region has its own account and organization
+  await navigation(ann).waitFor(); // the other region has its own account and organization
   expect(await organizationOf(ann)).toBe(far);
 });
 
@@ -170,7 +170,7 @@ it("sign-up, team, domains, invitation and profile pages work on a phone and by 
   await expectFits(cleo);
   await enterAt(cleo, "Continue with this machine");
   await enterAt(cleo, "Continue as Cleo");
-  await rail(cleo).waitFor();
+  await navigation(cleo).waitFor();
   await enterAt(cleo, "More");
   await enterAt(cleo, "Team");
   await enterAt(cleo, "Invite");
@@ -187,7 +187,7 @@ it("sign-up, team, domains, invitation and profile pages work on a phone and by 
   const link = (await cleo.locator(".secret code").textContent()) ?? "";
   await expectFits(cleo);
   await cleo.reload();
-  await rail(cleo).waitFor();
+  await navigation(cleo).waitFor();
   await cleo.getByRole("cell", { name: "admin", exact: true }).waitFor();
   await enterAt(cleo, "Add a domain");
   await cleo.getByRole("textbox", { name: "Domain" }).focus();
@@ -209,7 +209,7 @@ it("sign-up, team, domains, invitation and profile pages work on a phone and by 
   await expectFits(ann);
   await enterAt(ann, "Continue with this machine");
   await enterAt(ann, "Continue as Ann");
-  await rail(ann).waitFor();
+  await navigation(ann).waitFor();
   await enterAt(ann, "More");
   await enterAt(ann, "Team");
   await ann.getByRole("heading", { level: 1, name: "Team" }).waitFor();

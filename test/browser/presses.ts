@@ -1,6 +1,6 @@
 import type { Locator, Page, Request, Response } from "playwright-core";
 import { expect } from "vitest";
-import { rail } from "./browser.ts";
+import { navigation } from "./browser.ts";
 
 const PAID = /\/console\/api\/v1\/(?:chat\/completions|completions|responses|messages|embeddings)$/;
 /** Name of objects that the walk may open and end. */
@@ -219,7 +219,8 @@ class Walk implements Pressed {
     await quiet(this.#page);
     if (label === "Run") await expect.poll(this.#paid).toBe(before + 1);
     for (let more = before; more < this.#paid(); more++) this.paid.push(`${at}: ${label}`);
-    if ((await rail(this.#page).count()) === 0) throw new Error(`no session after ${at}: ${label}`);
+    if ((await navigation(this.#page).count()) === 0)
+      throw new Error(`no session after ${at}: ${label}`);
     return true;
   }
 
@@ -340,7 +341,7 @@ const pageOf = (hash: string): string => /^#\/?([^/?]*)/.exec(hash)?.[1] ?? "";
 const hashOf = (page: Page): Promise<string> => page.evaluate(() => location.hash);
 
 async function pagesOf(page: Page): Promise<string[]> {
-  const names = await rail(page).getByRole("link").allTextContents();
+  const names = await navigation(page).getByRole("link").allTextContents();
   return names.filter((name) => name !== "Turnpike");
 }
 

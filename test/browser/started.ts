@@ -7,7 +7,7 @@ import { freePort } from "../../scripts/ports.ts";
 import { removeDirectory } from "../../scripts/tmpfs.ts";
 import { startProgram } from "../node/support/program.ts";
 import type { Program } from "../node/support/program.ts";
-import { launchBrowser, openPage, rail } from "./browser.ts";
+import { launchBrowser, openPage, navigation } from "./browser.ts";
 import type { Opened } from "./browser.ts";
 
 /** A running `npm start` and a browser for it, shared by all tests of a file. */
@@ -68,7 +68,7 @@ export function openStarted(...args: readonly string[]): Started {
 export async function continueAs(page: Page, name: string): Promise<void> {
   await page.getByRole("button", { name: "Continue with this machine" }).click();
   await page.getByRole("link", { name: `Continue as ${name}` }).click();
-  await rail(page).waitFor();
+  await navigation(page).waitFor();
 }
 
 export async function signUp(page: Page, name: string): Promise<void> {

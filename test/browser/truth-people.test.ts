@@ -1,11 +1,11 @@
 import type { Page } from "playwright-core";
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import { readDemo } from "../../scripts/dev-demo.ts";
-import { spent } from "../../src/console/browser/lib/money.ts";
-import { actSentence } from "../../src/console/browser/lib/operator-acts.ts";
-import { rail } from "./browser.ts";
+import { formatSpent } from "../../src/console/browser/lib/money.ts";
+import { operatorActSentence } from "../../src/console/browser/lib/operator-acts.ts";
+import { navigation } from "./browser.ts";
 import { continueAs, openStarted, signUp } from "./started.ts";
-import { collectResponses, drawn, rowsOf, untrue } from "./truth.ts";
+import { collectResponses, pageDrawn, rowsOf, unmatchedAmounts } from "./truth.ts";
 import type { Json, Responses } from "./truth.ts";
 
 /** Compares what people's pages show with the responses that they received, with refunds and held requests. */
@@ -22,7 +22,7 @@ async function show(page: Page, at: string): Promise<Responses> {
   const responses = collectResponses(page);
   await page.goto(`${started.origins.eu}/console/#/${at}`);
   await page.reload();
-  await drawn(page);
+  await pageDrawn(page);
   return responses;
 }
 
@@ -79,7 +79,7 @@ describe("the console's pages for a person", () => {
     async (at) => {
       const responses = await show(ann, at);
       expect(responses.size).toBeGreaterThan(0);
-      expect(await untrue(ann, responses)).toEqual([]);
+      expect(await unmatchedAmounts(ann, responses)).toEqual([]);
     },
   );
 
@@ -99,10 +99,10 @@ describe("the console's pages for a person", () => {
       });
       const { held_micro: held } = await call(ann, "GET", "/v1/balance");
       const responses = await show(ann, at);
-      expect(await untrue(ann, responses)).toEqual([]);
+      expect(await unmatchedAmounts(ann, responses)).toEqual([]);
       end.abort();
       expect(held).toBeGreaterThan(0);
-      expect(await ann.locator("main").innerText()).toContain(spent(Number(held)));
+      expect(await ann.locator("main").innerText()).toContain(formatSpent(Number(held)));
     },
   );
 
@@ -122,7 +122,7 @@ describe("the console's pages for a person", () => {
     expect(new Set(refunded.map(({ amount_micro: micros }) => micros))).toEqual(new Set([-3e6]));
     await ann
       .getByRole("row")
-      .filter({ hasText: spent(-3e6) })
+      .filter({ hasText: formatSpent(-3e6) })
       .first()
       .waitFor();
   });
@@ -142,8 +142,8 @@ describe("the console's pages for a person", () => {
     await ben.goto(`${started.origins.eu}/console/`);
     await continueAs(ben, "Ben");
     const responses = await show(ben, "profile");
-    expect(await untrue(ben, responses)).toEqual([]);
-    expect(await rail(ben).getByRole("link", { name: "Keys" }).count()).toBe(0);
+    expect(await unmatchedAmounts(ben, responses)).toEqual([]);
+    expect(await navigation(ben).getByRole("link", { name: "Keys" }).count()).toBe(0);
     expect(await ben.locator("main").innerText()).toContain("Ben");
   });
 });
@@ -154,9 +154,9 @@ describe("the operators' pages Payments and Events", () => {
     const token = readDemo(started.directory)?.admin_token ?? "";
     await operator.getByLabel("API key or operator's token").fill(token);
     await operator.keyboard.press("Enter");
-    await rail(operator).waitFor();
+    await navigation(operator).waitFor();
     const responses = await show(operator, "payments?state=refunded");
-    expect(await untrue(operator, responses)).toEqual([]);
+    expect(await unmatchedAmounts(operator, responses)).toEqual([]);
     const [purchase] = rowsOf(responses, "purchases");
     const { slug } = purchase?.["organization"] as { slug: string };
     const row = operator.getByRole("region", { name: "Purchases" }).locator("tbody tr");
@@ -166,10 +166,12 @@ describe("the operators' pages Payments and Events", () => {
     const read = await asOperator("/purchases?state=refunded");
     expect(rowsOf(responses, "purchases")).toEqual(read["purchases"]);
     const changes = await show(operator, "acts");
-    expect(await untrue(operator, changes)).toEqual([]);
-    const events = rowsOf(changes, "events") as unknown as Parameters<typeof actSentence>[0][];
+    expect(await unmatchedAmounts(operator, changes)).toEqual([]);
+    const events = rowsOf(changes, "events") as unknown as Parameters<
+      typeof operatorActSentence
+    >[0][];
     const shown = await operator.locator("main tbody tr td:nth-child(2)").allInnerTexts();
-    expect(shown).toEqual(events.map(actSentence));
+    expect(shown).toEqual(events.map(operatorActSentence));
     expect(shown.join(" ")).toContain("refunded $3.00 of $10.00 to Ann");
   });
 });

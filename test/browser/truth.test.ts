@@ -1,11 +1,11 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { createKey, postCredits, postMember } from "../../scripts/admin-client.ts";
-import { left, microsOf, spent } from "../../src/console/browser/lib/money.ts";
+import { formatLeft, microsOf, formatSpent } from "../../src/console/browser/lib/money.ts";
 import { makeOrganization } from "../node/support/organization.ts";
 import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
 import { logIn, openWindow } from "./browser.ts";
 import type { WatchedPage } from "./browser.ts";
-import { collectResponses, drawn, rowsOf, untrue } from "./truth.ts";
+import { collectResponses, pageDrawn, rowsOf, unmatchedAmounts } from "./truth.ts";
 import type { Json, Responses } from "./truth.ts";
 
 /** Compares what pages show with the responses that they received. */
@@ -73,7 +73,7 @@ async function opened(secret: string, at: string): Promise<[WatchedPage, Respons
   const responses = collectResponses(page);
   await page.goto(`/console/#/${at}`);
   await page.reload();
-  await drawn(page);
+  await pageDrawn(page);
   return [page, responses];
 }
 
@@ -110,13 +110,13 @@ describe("amounts and times in the console", () => {
   it.each(OWNERS)("match the API's responses for an owner: %s", async (at) => {
     const [page, responses] = await opened(owner.key, at);
     expect(responses.size).toBeGreaterThan(0);
-    expect(await untrue(page, responses)).toEqual([]);
+    expect(await unmatchedAmounts(page, responses)).toEqual([]);
     expect(page.faults).toEqual([]);
   });
 
   it.each(OPERATORS)("match the API's responses for an operator: %s", async (at) => {
     const [page, responses] = await opened(ADMIN_TOKEN, at);
-    expect(await untrue(page, responses)).toEqual([]);
+    expect(await unmatchedAmounts(page, responses)).toEqual([]);
     expect(page.faults).toEqual([]);
   });
 
@@ -124,7 +124,7 @@ describe("amounts and times in the console", () => {
     const at = `organizations/${owner.orgId}?tab=${tab}`;
     const [page, responses] = await opened(ADMIN_TOKEN, at);
     expect(responses.size).toBeGreaterThan(0);
-    expect(await untrue(page, responses)).toEqual([]);
+    expect(await unmatchedAmounts(page, responses)).toEqual([]);
     expect(page.faults).toEqual([]);
   });
 
@@ -134,8 +134,8 @@ describe("amounts and times in the console", () => {
       const [page, responses] = await opened(owner.key, list);
       await page.getByRole("row").nth(1).click();
       await page.getByRole("dialog").waitFor();
-      await drawn(page);
-      expect(await untrue(page, responses)).toEqual([]);
+      await pageDrawn(page);
+      expect(await unmatchedAmounts(page, responses)).toEqual([]);
       expect(page.faults).toEqual([]);
     },
   );
@@ -147,7 +147,7 @@ describe("amounts and times in the console", () => {
     const { id } = (await made.json()) as { id: string };
     for (const at of ["events?tab=Webhooks", `events/${id}?tab=Webhooks`]) {
       const [page, responses] = await opened(owner.key, at);
-      expect(await untrue(page, responses)).toEqual([]);
+      expect(await unmatchedAmounts(page, responses)).toEqual([]);
       expect(await page.locator("main").innerText()).toContain(url);
     }
   });
@@ -156,7 +156,7 @@ describe("amounts and times in the console", () => {
     const made = await post("keys", { name: "Limited", budget_dollars: 0.5, budget_period: "day" });
     const [page, responses] = await opened(((await made.json()) as { key: string }).key, "");
     expect(responses.size).toBeGreaterThan(0);
-    expect(await untrue(page, responses)).toEqual([]);
+    expect(await unmatchedAmounts(page, responses)).toEqual([]);
     expect(await page.locator("main").innerText()).toContain("$0.50");
   });
 });
@@ -170,7 +170,7 @@ describe("objects and amounts that the API returns", () => {
     expect(shown).toHaveLength(rows.length);
     for (const [i, row] of rows.entries()) {
       const text = (await shown[i]?.innerText()) ?? "";
-      expect(text).toContain(spent(Number(row["cost_micro"])));
+      expect(text).toContain(formatSpent(Number(row["cost_micro"])));
       expect(text).toContain(String(row["external_id"] ?? ""));
       const code = (row["error"] as Json | null)?.["code"];
       expect(text).toContain(code === undefined ? "Succeeded" : String(code));
@@ -196,7 +196,7 @@ describe("objects and amounts that the API returns", () => {
       const text = await row.innerText();
       for (const field of ["daily_quota_dollars", "monthly_quota_dollars"]) {
         const quota = user[field];
-        if (quota !== null) expect(text).toContain(left(microsOf(Number(quota))));
+        if (quota !== null) expect(text).toContain(formatLeft(microsOf(Number(quota))));
       }
     }
   });
@@ -206,7 +206,7 @@ describe("objects and amounts that the API returns", () => {
     const json = (at: RegExp): Json =>
       ([...responses].find(([address]) => at.test(address))?.[1] ?? {}) as Json;
     const text = await page.locator("main").innerText();
-    expect(text).toContain(left(Number(json(/\/balance/)["available_micro"])));
+    expect(text).toContain(formatLeft(Number(json(/\/balance/)["available_micro"])));
     const errors = json(/\/errors/) as { total: number; data: { count: number; group: string }[] };
     expect(errors.total).toBeGreaterThanOrEqual(2);
     expect(errors.data.reduce((sum, { count }) => sum + count, 0)).toBe(errors.total);
@@ -218,7 +218,7 @@ describe("objects and amounts that the API returns", () => {
     await page.getByRole("button", { name: "View as table" }).click();
     const balance = [...responses].find(([at]) => at.endsWith("/balance"))?.[1] as Json;
     const newest = page.getByRole("region", { name: "Balance by day" }).getByRole("row").nth(1);
-    await newest.getByText(left(Number(balance["credits_micro"]))).waitFor();
+    await newest.getByText(formatLeft(Number(balance["credits_micro"]))).waitFor();
     const charged = rowsOf(responses, "data").reduce(
       (sum, row) => sum + Number(row["cost_micro"] ?? 0),
       0,

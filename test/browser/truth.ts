@@ -1,6 +1,11 @@
 import type { Page } from "playwright-core";
-import { exact, left, microsOf, spent } from "../../src/console/browser/lib/money.ts";
-import { settled } from "./browser.ts";
+import {
+  formatExact,
+  formatLeft,
+  microsOf,
+  formatSpent,
+} from "../../src/console/browser/lib/money.ts";
+import { pageLoaded } from "./browser.ts";
 
 /** The newest JSON of each address that a page read. */
 export type Responses = ReadonlyMap<string, unknown>;
@@ -20,10 +25,10 @@ export function collectResponses(page: Page): Responses {
 }
 
 /** Waits until the page shows all that it reads. */
-export async function drawn(page: Page): Promise<void> {
+export async function pageDrawn(page: Page): Promise<void> {
   await page.locator("main h1").waitFor();
   await page.waitForLoadState("networkidle");
-  await settled(page);
+  await pageLoaded(page);
 }
 
 export type Json = Readonly<Record<string, unknown>>;
@@ -92,17 +97,22 @@ function amountsOf(responses: Responses): ReadonlySet<string> {
     });
   }
   return new Set(
-    micros.flatMap((one) => [one, -one].flatMap((m) => [left(m), spent(m), exact(m), inError(m)])),
+    micros.flatMap((one) =>
+      [one, -one].flatMap((m) => [formatLeft(m), formatSpent(m), formatExact(m), inError(m)]),
+    ),
   );
 }
 
 /** Returns an amount as the text of an error shows it. */
 function inError(micros: number): string {
-  return exact(micros).replace(/0{1,4}$/, "");
+  return formatExact(micros).replace(/0{1,4}$/, "");
 }
 
 /** Returns the amounts and moments on the page that no response contains. */
-export async function untrue(page: Page, responses: Responses): Promise<readonly string[]> {
+export async function unmatchedAmounts(
+  page: Page,
+  responses: Responses,
+): Promise<readonly string[]> {
   const whole = await page.locator("main").innerText();
   // part of the playground's prompt
   const text = whole.replaceAll(/at most about \$[\d,.]*\d/g, "");

@@ -4,7 +4,15 @@ import { Webhook } from "standardwebhooks";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { makeOrganization } from "../node/support/organization.ts";
 import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
-import { DESKTOP, expectAccessible, goTo, logIn, openWindow, PHONE, settled } from "./browser.ts";
+import {
+  DESKTOP,
+  expectAccessible,
+  goTo,
+  logIn,
+  openWindow,
+  PHONE,
+  pageLoaded,
+} from "./browser.ts";
 import type { WatchedPage } from "./browser.ts";
 
 /** The folder for the documentation's pictures, if they are updated. */
@@ -47,7 +55,7 @@ async function openWebhooks(options?: object): Promise<WatchedPage> {
   const page = await logIn(browser, owner.key, options);
   await goTo(page, "Events");
   await page.getByRole("link", { name: "Webhooks" }).click();
-  await settled(page);
+  await pageLoaded(page);
   return page;
 }
 
@@ -272,7 +280,7 @@ it.each([
 );
 
 async function fits(page: WatchedPage): Promise<void> {
-  await settled(page);
+  await pageLoaded(page);
   await expectAccessible(page);
   const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
   expect(over).toBeLessThanOrEqual(0);

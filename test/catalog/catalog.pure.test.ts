@@ -3,12 +3,12 @@ import { dollarsPerToken } from "../../src/models/catalog/listed-model.ts";
 import { expect, it } from "vitest";
 import { catalogProblems } from "../../src/models/catalog/catalog-problems.ts";
 import { allowedTags, listModels, resolveModel } from "../../src/models/catalog/catalog.ts";
-import type { LiveProvider } from "../../src/models/catalog/catalog.ts";
+import type { ActiveProvider } from "../../src/models/catalog/catalog.ts";
 import { SANDBOX_MODELS } from "../../src/models/catalog/sandbox-models.ts";
 import { catalogOf, configWith } from "./worlds.ts";
 
-const OPENAI_EU: LiveProvider = { id: "openai", regions: ["eu"] };
-const SANDBOX: LiveProvider = { id: "sandbox", regions: ["eu"] };
+const OPENAI_EU: ActiveProvider = { id: "openai", regions: ["eu"] };
+const SANDBOX: ActiveProvider = { id: "sandbox", regions: ["eu"] };
 
 const problems = (vars: Record<string, string>) =>
   catalogProblems(configWith(vars), ["openai"]).map(

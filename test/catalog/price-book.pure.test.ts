@@ -4,7 +4,7 @@ import {
   PRICE_READ_INTERVAL_MS,
   PRICE_AGE_MARGIN_MS,
 } from "../../src/models/catalog/price-list-cache.ts";
-import { effort } from "../effort.ts";
+import { effortFor } from "../effort.ts";
 import { LEAD_MS, world } from "./price-world.ts";
 
 it("a request returns prices_unavailable if the database is down and no price list was ever read", async () => {
@@ -87,6 +87,6 @@ it("a request pays only prices that were read within the lead time, even if data
         );
       }
     }),
-    { numRuns: effort(300, 30_000) },
+    { numRuns: effortFor(300, 30_000) },
   );
 });

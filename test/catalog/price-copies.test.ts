@@ -59,6 +59,6 @@ it("a price list copied by another isolate is accepted only from the same region
   const other = kept.get(mine ?? "");
   if (other !== undefined) kept.set(region ?? "", other.clone());
   expect(await away(of())).toBe(false);
-  const hangs: PriceCopies = { keep: async () => undefined, find: () => new Promise(() => {}) };
+  const hangs: PriceCopies = { store: async () => undefined, find: () => new Promise(() => {}) };
   expect(await away(hangs)).toBe(false);
 });

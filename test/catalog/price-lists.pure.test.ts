@@ -1,10 +1,14 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import type { Model } from "../../src/models/catalog/model.ts";
-import { upcomingChanges, priceListOf, pricedModel } from "../../src/models/catalog/price-lists.ts";
+import {
+  upcomingChangeTimes,
+  priceListOf,
+  priceModel,
+} from "../../src/models/catalog/price-lists.ts";
 import type { PriceOrMarkup, PriceRow } from "../../src/models/catalog/price-lists.ts";
 import type { Price } from "../../src/shared/usage.ts";
-import { effort } from "../effort.ts";
+import { effortFor } from "../effort.ts";
 
 const IDS = ["a/one", "a/two", "b/one"] as const;
 const ITEMS = [...IDS, "a/*", "b/*", "*"] as const;
@@ -132,14 +136,14 @@ it("the price at any time follows the lists' priority and dates, as in a simple 
       const { own, region, id, list, at, isConfigured } = given;
       const model = modelOf(id, list, isConfigured);
       const lists = [priceListOf("own", own), priceListOf("default", region)];
-      const [route] = pricedModel(model, { lists, at }).routes;
+      const [route] = priceModel(model, { lists, at }).routes;
       expect({ price: route?.price, origin: route?.origin }).toEqual(expected(given));
       // Price lists don't change the provider's cost.
       expect(route?.bought).toEqual(model.routes[0]?.bought);
       expect(route?.longPrompt?.aboveTokens).toBe(10);
       expect(route?.longPrompt?.price.input).toBeGreaterThanOrEqual(route?.price.input ?? 0);
     }),
-    { numRuns: effort(1000, 100_000) },
+    { numRuns: effortFor(1000, 100_000) },
   );
 });
 
@@ -148,15 +152,15 @@ it("the price changes only at announced times", () => {
     fc.property(world, ({ own, region, id, list, at }) => {
       const model = modelOf(id, list, false);
       const lists = [priceListOf("own", own), priceListOf("default", region)];
-      const changes = new Set(upcomingChanges(model, { lists, at }));
+      const changes = new Set(upcomingChangeTimes(model, { lists, at }));
       const priceAt = (then: number): string =>
-        JSON.stringify(pricedModel(model, { lists, at: then }).routes[0]?.price);
+        JSON.stringify(priceModel(model, { lists, at: then }).routes[0]?.price);
       for (let then = at + 1; then <= 45; then++) {
         expect(changes.has(then) || priceAt(then) === priceAt(then - 1)).toBe(true);
       }
     }),
-    { numRuns: effort(200, 20_000) },
+    { numRuns: effortFor(200, 20_000) },
   );
-  expect(upcomingChanges(modelOf("a/one", FREE, false), { lists: [], at: 0 })).toEqual([]);
+  expect(upcomingChangeTimes(modelOf("a/one", FREE, false), { lists: [], at: 0 })).toEqual([]);
 });
 const FREE: Price = { input: 0, cached: 0, cacheWrite: 0, output: 0 };

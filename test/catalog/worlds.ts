@@ -1,5 +1,5 @@
 import { buildCatalog } from "../../src/models/catalog/catalog.ts";
-import type { Catalog, LiveProvider } from "../../src/models/catalog/catalog.ts";
+import type { Catalog, ActiveProvider } from "../../src/models/catalog/catalog.ts";
 import type { HostTag, ProviderId } from "../../src/models/catalog/entry.ts";
 import { parseConfig } from "../../src/shared/config/config.ts";
 import type { Config } from "../../src/shared/config/config.ts";
@@ -41,7 +41,7 @@ export const PROVIDERS = Object.keys(TAGS) as (keyof typeof TAGS)[];
 export function liveIn(
   region: Region,
   ids: readonly (keyof typeof TAGS)[] = PROVIDERS,
-): LiveProvider[] {
+): ActiveProvider[] {
   return ids.map((id) => ({ id, regions: TAGS[id][region === "eu" ? 0 : 1] }));
 }
 
@@ -57,7 +57,7 @@ const TODAY = Date.UTC(2026, 10, 23);
 /** Returns the catalog of a deployment with these variables and providers. */
 export function catalogOf(
   vars: Readonly<Record<string, string>>,
-  live: readonly LiveProvider[],
+  live: readonly ActiveProvider[],
   at = TODAY,
 ): Catalog {
   return buildCatalog({ config: configWith(vars), live, at });

@@ -12,7 +12,7 @@ import * as ai5 from "ai5";
 import * as ai6 from "ai6";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { HELD, TURNS, Weather } from "./conversation.ts";
+import { EXPECTED_CONVERSATION, TURNS, Weather } from "./conversation.ts";
 import { CLAUDE, GPT, makersGateway } from "./makers.ts";
 
 const at = await makersGateway();
@@ -53,7 +53,7 @@ const MAJORS = [
 async function talk(
   { ai }: Packages,
   { model, streamed, more }: { model: unknown; streamed: boolean; more?: Asking },
-): Promise<typeof HELD> {
+): Promise<typeof EXPECTED_CONVERSATION> {
   const weather = new Weather();
   const tool = ai.tool({
     description: weather.description,
@@ -102,7 +102,7 @@ describe.each(MAJORS)("AI SDK $major", ({ major, packages }) => {
   it.each(cases)(
     "completes the conversation at $door, $id, streamed: $streamed",
     async ({ make, id, streamed }) => {
-      expect(await talk(packages, { model: make(id), streamed })).toEqual(HELD);
+      expect(await talk(packages, { model: make(id), streamed })).toEqual(EXPECTED_CONVERSATION);
     },
   );
 
@@ -111,7 +111,9 @@ describe.each(MAJORS)("AI SDK $major", ({ major, packages }) => {
 
     it.each([false, true])("work with store: false, streamed: %s", async (streamed) => {
       const more = { providerOptions: { openai: { store: false } } };
-      expect(await talk(packages, { model: model(), streamed, more })).toEqual(HELD);
+      expect(await talk(packages, { model: model(), streamed, more })).toEqual(
+        EXPECTED_CONVERSATION,
+      );
     });
 
     it.each([false, true])(
@@ -119,7 +121,7 @@ describe.each(MAJORS)("AI SDK $major", ({ major, packages }) => {
       async (streamed) => {
         const talked = talk(packages, { model: model(), streamed });
         // For reasoning models, versions 6 and 7 reference items only together with requested reasoning.
-        if (id === GPT && major > 5) expect(await talked).toEqual(HELD);
+        if (id === GPT && major > 5) expect(await talked).toEqual(EXPECTED_CONVERSATION);
         else await expect(talked).rejects.toThrow(/keep_responses_hours.*store = false/);
       },
     );
@@ -128,7 +130,7 @@ describe.each(MAJORS)("AI SDK $major", ({ major, packages }) => {
       "work unchanged if the organization stores responses, streamed: %s",
       async (streamed) => {
         const kept = openai({ ...own(), apiKey: await at.keepingKey() });
-        expect(await talk(packages, { model: kept(id), streamed })).toEqual(HELD);
+        expect(await talk(packages, { model: kept(id), streamed })).toEqual(EXPECTED_CONVERSATION);
       },
     );
   });

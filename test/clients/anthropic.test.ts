@@ -9,7 +9,7 @@ import {
   refusal as refusalSchema,
 } from "../wires/messages/message-schemas.ts";
 import type { AnyMessage, AnyRefusal } from "../wires/messages/message-schemas.ts";
-import { HELD, TURNS, Weather } from "./conversation.ts";
+import { EXPECTED_CONVERSATION, TURNS, Weather } from "./conversation.ts";
 import { CLAUDE, GPT, makersGateway } from "./makers.ts";
 
 const at = await makersGateway();
@@ -207,7 +207,7 @@ describe.each(Object.entries(MAJORS))(
           );
           messages = [...runner.params.messages];
         }
-        expect({ cities: weather.cities, said }).toEqual(HELD);
+        expect({ cities: weather.cities, said }).toEqual(EXPECTED_CONVERSATION);
       },
     );
 
@@ -247,7 +247,7 @@ describe.each(Object.entries(MAJORS))(
             else messages.push({ role: "user", content: results });
           }
         }
-        expect({ cities: weather.cities, said }).toEqual(HELD);
+        expect({ cities: weather.cities, said }).toEqual(EXPECTED_CONVERSATION);
       },
     );
   },

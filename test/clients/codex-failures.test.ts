@@ -1,11 +1,11 @@
 import { afterAll, expect, it } from "vitest";
-import { startOpenAiMock } from "../fixtures/openai-mock.ts";
+import { startMockProvider } from "../fixtures/openai-mock.ts";
 import { RESPONSES_FAILED } from "../fixtures/responses-wire.ts";
 import { codex } from "./codex.ts";
 import { gateway } from "./gateway.ts";
 
 /** A fake OpenAI that rejects some requests and reports their tokens. */
-const host = await startOpenAiMock();
+const host = await startMockProvider();
 afterAll(() => host.close());
 const { headers, body } = RESPONSES_FAILED.provoked.stream;
 const events = String(body).split(/(?<=\n\n)/);

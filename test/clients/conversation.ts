@@ -27,7 +27,7 @@ export class Weather {
 }
 
 /** The expected calls in order, and the end of each response. */
-export const HELD = {
+export const EXPECTED_CONVERSATION = {
   cities: ["Paris", "Rome", "Oslo", "Bonn"],
   said: ["Rome", "Oslo", "Bonn"].map((city) => `get_weather returned: 21 degrees in ${city}`),
 };

@@ -3,7 +3,7 @@ import { zodResponseFormat, zodTextFormat } from "openai/helpers/zod";
 import OpenAI6 from "openai6";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { HELD, TURNS, Weather } from "./conversation.ts";
+import { EXPECTED_CONVERSATION, TURNS, Weather } from "./conversation.ts";
 import { CLAUDE, GPT, makersGateway } from "./makers.ts";
 
 const at = await makersGateway();
@@ -156,7 +156,7 @@ const MAJORS = { 6: OpenAI6 as unknown as typeof OpenAI, 7: OpenAI };
 type Talk = { readonly own: OpenAI; readonly model: string; readonly streamed: boolean };
 
 /** Runs the conversation by chat completions. The SDK's own runner calls the tool. */
-async function chat({ own, model, streamed }: Talk): Promise<typeof HELD> {
+async function chat({ own, model, streamed }: Talk): Promise<typeof EXPECTED_CONVERSATION> {
   const { call, cities, ...weather } = tool();
   const tools = [
     { type: "function" as const, function: { ...weather, function: call, parse: JSON.parse } },
@@ -180,7 +180,10 @@ async function chat({ own, model, streamed }: Talk): Promise<typeof HELD> {
  * Runs the conversation by Responses without a runner, either with the whole input each time or by
  * the previous ID.
  */
-async function responses({ own, model, streamed }: Talk, isChained = false): Promise<typeof HELD> {
+async function responses(
+  { own, model, streamed }: Talk,
+  isChained = false,
+): Promise<typeof EXPECTED_CONVERSATION> {
   const { call, cities, ...weather } = tool();
   const tools = [{ type: "function" as const, ...weather, strict: true }];
   const said: string[] = [];
@@ -222,11 +225,11 @@ describe.each(Object.entries(MAJORS))("three messages with a tool in openai %s",
   );
 
   it.each(cases)("work with chat completions, $model, streamed: $streamed", async (asking) => {
-    expect(await chat({ own: own(), ...asking })).toEqual(HELD);
+    expect(await chat({ own: own(), ...asking })).toEqual(EXPECTED_CONVERSATION);
   });
 
   it.each(cases)("work with responses, $model, streamed: $streamed", async (asking) => {
-    expect(await responses({ own: own(), ...asking })).toEqual(HELD);
+    expect(await responses({ own: own(), ...asking })).toEqual(EXPECTED_CONVERSATION);
   });
 
   it.each(cases)(
@@ -234,7 +237,7 @@ describe.each(Object.entries(MAJORS))("three messages with a tool in openai %s",
     async (asking) => {
       const chain = async (apiKey: string) => responses({ own: own(apiKey), ...asking }, true);
       await expect(chain(at.key)).rejects.toMatchObject({ code: "previous_response_not_found" });
-      expect(await chain(await at.keepingKey())).toEqual(HELD);
+      expect(await chain(await at.keepingKey())).toEqual(EXPECTED_CONVERSATION);
     },
   );
 });

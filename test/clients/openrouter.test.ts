@@ -3,7 +3,7 @@ import { OpenRouter } from "@openrouter/sdk";
 import { generateText, streamText, stepCountIs, tool } from "ai";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { HELD, TURNS, Weather } from "./conversation.ts";
+import { EXPECTED_CONVERSATION, TURNS, Weather } from "./conversation.ts";
 import { CLAUDE, GPT, makersGateway } from "./makers.ts";
 
 const at = await makersGateway();
@@ -83,7 +83,7 @@ describe("OpenRouter's SDK for TypeScript", () => {
           break;
         }
       }
-      expect({ cities: weather.cities, said }).toEqual(HELD);
+      expect({ cities: weather.cities, said }).toEqual(EXPECTED_CONVERSATION);
     },
   );
 
@@ -186,7 +186,7 @@ describe("OpenRouter's provider of the AI SDK", () => {
         said.push(await answer.text);
         messages.push(...(await answer.responseMessages));
       }
-      expect({ cities: weather.cities, said }).toEqual(HELD);
+      expect({ cities: weather.cities, said }).toEqual(EXPECTED_CONVERSATION);
     },
   );
 

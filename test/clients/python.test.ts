@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { removeDirectory } from "../../scripts/tmpfs.ts";
 import { blocksOf, readPage } from "../documents/pages.ts";
 import { hasShape } from "../documents/shape.ts";
-import { HELD, TURNS, Weather } from "./conversation.ts";
+import { EXPECTED_CONVERSATION, TURNS, Weather } from "./conversation.ts";
 import { CLAUDE, GPT, makersGateway } from "./makers.ts";
 import { makeEnvironment, pipInstall } from "./python/environment.ts";
 import { NEWEST, OLDER } from "./python/packages.ts";
@@ -100,7 +100,7 @@ it.for(PROGRAMS)(
       MODELS.flatMap((model) =>
         ["whole", "streamed"].map((way) => [
           `${door}, ${model}, ${way}`,
-          door === "chained to none" ? REFUSED : HELD,
+          door === "chained to none" ? REFUSED : EXPECTED_CONVERSATION,
         ]),
       ),
     );

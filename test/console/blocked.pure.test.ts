@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { blockOf } from "../../src/console/browser/lib/blocked.ts";
+import { findBlock } from "../../src/console/browser/lib/blocked.ts";
 
 const NOW = Date.parse("2026-11-27T12:00:00Z");
 const dollars = fc.integer({ min: 0, max: 3 });
@@ -48,8 +48,11 @@ describe("an end user in the console", () => {
           isUsedUp(one.daily_spend_dollars, one.daily_quota_dollars) ||
           isUsedUp(one.monthly_spend_dollars, one.monthly_quota_dollars) ||
           one.budgets.some((of) => of.models === null && isUsedUp(of.usage, of.limit_dollars));
-        expect(blockOf(one, [pause("bob")], NOW)?.state).toBe(expected ? "blocked" : undefined);
-        expect(blockOf(one, [pause("ann")], NOW)).toMatchObject({ state: "paused", why: "Review" });
+        expect(findBlock(one, [pause("bob")], NOW)?.state).toBe(expected ? "blocked" : undefined);
+        expect(findBlock(one, [pause("ann")], NOW)).toMatchObject({
+          state: "paused",
+          why: "Review",
+        });
       }),
     );
   });
@@ -61,6 +64,6 @@ describe("an end user in the console", () => {
   ])("appears as blocked, with the quotas %s and %s, %s", (daily, monthly, until, why) => {
     const spent = { external_id: "ann", daily_spend_dollars: 1, monthly_spend_dollars: 2 };
     const quotas = { daily_quota_dollars: daily, monthly_quota_dollars: monthly, budgets: [] };
-    expect(blockOf({ ...spent, ...quotas }, [], NOW)).toEqual({ state: "blocked", until, why });
+    expect(findBlock({ ...spent, ...quotas }, [], NOW)).toEqual({ state: "blocked", until, why });
   });
 });

@@ -2,12 +2,12 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   budgetText,
-  listWith,
+  budgetsWith,
   mostUsedOf,
-  typedOf,
+  typedBudgetOf,
 } from "../../src/console/browser/lib/budgets.ts";
 import { remedyOf } from "../../src/console/browser/lib/remedies.ts";
-import { budgetsSchema, budgetsView, readBudgets } from "../../src/shared/budgets.ts";
+import { budgetsSchema, budgetsView, budgetsFromFields } from "../../src/shared/budgets.ts";
 import { BUDGET_ERRORS } from "../../src/shared/http/budget-errors.ts";
 
 const limit = fc.oneof(
@@ -26,7 +26,7 @@ const lists = fc.uniqueArray(entry, {
   selector: (one) => JSON.stringify([Object.keys(one).at(-1), one.window, one.models]),
 });
 /** Returns the list as the API stores and returns it. */
-const stored = (list: unknown) => budgetsView(readBudgets(budgetsSchema(9).parse(list)));
+const stored = (list: unknown) => budgetsView(budgetsFromFields(budgetsSchema(9).parse(list)));
 
 describe("a list of budgets in the console", () => {
   it("keeps all other budgets unchanged when one is saved or removed", () => {
@@ -36,16 +36,16 @@ describe("a list of budgets in the console", () => {
         const edited = budgets[at % Math.max(1, budgets.length)];
         if (edited === undefined) return;
         const others = budgets.filter((one) => one !== edited);
-        expect(stored(listWith(budgets, edited, null))).toEqual(others);
-        const saved = stored(listWith(budgets, edited, typedOf(edited)));
+        expect(stored(budgetsWith(budgets, edited, null))).toEqual(others);
+        const saved = stored(budgetsWith(budgets, edited, typedBudgetOf(edited)));
         expect(saved).toEqual([edited, ...others]);
       }),
     );
   });
 
   it("accepts pasted amounts with a dollar sign and separators", () => {
-    const typed = { ...typedOf(undefined), amount: "$1,000.50", window: "60m" };
-    expect(stored(listWith([], undefined, typed))).toMatchObject([
+    const typed = { ...typedBudgetOf(undefined), amount: "$1,000.50", window: "60m" };
+    expect(stored(budgetsWith([], undefined, typed))).toMatchObject([
       { limit_dollars: 1000.5, window: "60m", models: null, alert_at: 0.8 },
     ]);
   });

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { ORIGIN, withFittingModels, YOUR_KEY } from "../../src/console/browser/lib/clients.ts";
-import { copiesOf } from "../../src/console/browser/lib/copies.ts";
+import { codeExamplesOf } from "../../src/console/browser/lib/copies.ts";
 import { MEDIA, NEWEST, OLDER } from "../clients/python/packages.ts";
 import { clientsIn } from "../../scripts/site/clients.ts";
 
@@ -151,7 +151,7 @@ describe("the instructions of the Connect page", () => {
 
 it("a copied request is quoted correctly for the shell and for Python", () => {
   const body = { model: "smart", messages: [{ role: "user", content: `it's "1"\\n` }] };
-  const [curl, python] = copiesOf(body, ORIGIN);
+  const [curl, python] = codeExamplesOf(body, ORIGIN);
   const inQuotes = /-d '([\s\S]*)'$/.exec(curl?.text ?? "")?.[1] ?? "";
   expect(JSON.parse(inQuotes.replaceAll(`'\\''`, "'"))).toEqual(body);
   const inPython = /json\.loads\((.*)\)/.exec(python?.text ?? "")?.[1] ?? "";

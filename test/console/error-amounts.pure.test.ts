@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { inDollars, microsOf } from "../../src/console/browser/lib/money.ts";
+import { rewriteAmounts, microsOf } from "../../src/console/browser/lib/money.ts";
 import type { Failure } from "../../src/shared/failure.ts";
 import { errorResponseOf } from "../../src/shared/http/failure-mapping.ts";
 import { micros } from "../../src/shared/money.ts";
@@ -40,7 +40,7 @@ describe("an error with amounts in the console", () => {
         fc.record({ onlyHolds: fc.boolean(), month: months }),
         (kind, all, more) => {
           const { message } = errorResponseOf(failureOf(kind, all, more));
-          const shown = inDollars(message);
+          const shown = rewriteAmounts(message);
           expect(shown).not.toMatch(/micro|T00:00|\d{4}-/);
           const amounts = (shown.match(/\$[\d.]*\d/g) ?? []).map((one) =>
             microsOf(Number(one.slice(1))),
@@ -59,6 +59,6 @@ describe("an error with amounts in the console", () => {
 
   it("stays unchanged without amounts", () => {
     const message = "The model 'gpt-5.4' does not exist. Please retry after 20s.";
-    expect(inDollars(message)).toBe(message);
+    expect(rewriteAmounts(message)).toBe(message);
   });
 });

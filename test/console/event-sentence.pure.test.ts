@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { Event } from "../../src/console/browser/api/types.ts";
-import { EVENT_TYPES, LOUD } from "../../src/console/browser/lib/event-types.ts";
+import { EVENT_TYPES, ATTENTION_TYPES } from "../../src/console/browser/lib/event-types.ts";
 import { sentenceOf } from "../../src/console/browser/lib/event-sentence.ts";
 
 const NAMES: Readonly<Record<string, string>> = {
@@ -52,7 +52,9 @@ const QUIET = [
 ];
 
 it("every event type is marked as needing attention, unless it is listed as quiet", () => {
-  expect(EVENT_TYPES.map(([type]) => type).filter((type) => !LOUD.test(type))).toEqual(QUIET);
+  expect(EVENT_TYPES.map(([type]) => type).filter((type) => !ATTENTION_TYPES.test(type))).toEqual(
+    QUIET,
+  );
 });
 
 it("an event is shown as a sentence with amounts and names", () => {

@@ -2,14 +2,14 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { csvOf } from "../../src/console/browser/lib/csv.ts";
 import {
-  exact,
-  grouped,
+  formatExact,
+  formatCount,
   inMicros,
-  left,
+  formatLeft,
   microsOf,
-  percent,
-  short,
-  spent,
+  formatPercent,
+  formatShortCount,
+  formatSpent,
 } from "../../src/console/browser/lib/money.ts";
 
 const dollarsOf = (text: string): number => Number(text.replaceAll(/[$,]/g, "").replace("−", "-"));
@@ -29,14 +29,17 @@ describe("an amount of money in the console", () => {
   ])(
     "appears, for %i micro-credits, as %s if available and as %s if spent",
     (micros, kept, gone) => {
-      expect([left(micros), spent(micros)]).toEqual([kept, gone]);
+      expect([formatLeft(micros), formatSpent(micros)]).toEqual([kept, gone]);
     },
   );
 
   it("never shows zero or more than the customer has, and differs by at most a tenth", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 10 ** 13 }), (micros) => {
-        const [low, high] = [dollarsOf(left(micros)) * 1e6, dollarsOf(spent(micros)) * 1e6];
+        const [low, high] = [
+          dollarsOf(formatLeft(micros)) * 1e6,
+          dollarsOf(formatSpent(micros)) * 1e6,
+        ];
         expect(low).toBeGreaterThan(0);
         expect(low).toBeLessThanOrEqual(micros + 0.01);
         expect(high).toBeGreaterThanOrEqual(micros - 0.01);
@@ -47,7 +50,7 @@ describe("an amount of money in the console", () => {
 
   it("appears exactly in its tooltip", () => {
     expect(inMicros(12_345_678)).toBe("12,345,678 micro-credits ($12.345678)");
-    expect([1_074, 12_345_678, 0, 374.25].map(exact)).toEqual([
+    expect([1_074, 12_345_678, 0, 374.25].map(formatExact)).toEqual([
       "$0.001074",
       "$12.345678",
       "$0.000000",
@@ -65,15 +68,25 @@ describe("a number in the console", () => {
     [999_999, "999k"],
     [3_190_000, "3.1M"],
   ])("appears, for %i tokens, as %s", (count, text) => {
-    expect(short(count)).toBe(text);
+    expect(formatShortCount(count)).toBe(text);
   });
 
   it("appears in groups of three digits", () => {
-    expect([grouped(1_204), grouped(1_000_000), grouped(12)]).toEqual(["1,204", "1,000,000", "12"]);
+    expect([formatCount(1_204), formatCount(1_000_000), formatCount(12)]).toEqual([
+      "1,204",
+      "1,000,000",
+      "12",
+    ]);
   });
 
   it("appears as a share of 0 % or 100 % only if exact", () => {
-    expect([0, 0.004, 0.126, 0.996, 1].map(percent)).toEqual(["0%", "<1%", "13%", ">99%", "100%"]);
+    expect([0, 0.004, 0.126, 0.996, 1].map(formatPercent)).toEqual([
+      "0%",
+      "<1%",
+      "13%",
+      ">99%",
+      "100%",
+    ]);
   });
 });
 

@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
-import { actSentence } from "../../src/console/browser/lib/operator-acts.ts";
+import { operatorActSentence } from "../../src/console/browser/lib/operator-acts.ts";
 
 const REMOVE = "DELETE /prices/{price_id}";
 const said = (act: string, details: object, name: string | null = null): string =>
-  actSentence({
+  operatorActSentence({
     operator: "admin",
     act,
     organization: { id: "org", name: "Northwind Labs" },
@@ -45,6 +45,11 @@ it("an event of an earlier release without details still has a sentence", () => 
   expect(said("DELETE /orgs/{id}/keys/{key_id}", {})).toBe(
     "admin revoked a key of Northwind Labs.",
   );
-  const removal = actSentence({ operator: "admin", act: REMOVE, organization: null, details: {} });
+  const removal = operatorActSentence({
+    operator: "admin",
+    act: REMOVE,
+    organization: null,
+    details: {},
+  });
   expect(removal).toBe("admin removed a price.");
 });

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { runway, totalsOf } from "../../src/console/browser/lib/runway.ts";
-import { cacheShares, stacked, summed } from "../../src/console/browser/lib/spend.ts";
+import { cacheShares, stackGroups, sumByGroup } from "../../src/console/browser/lib/spend.ts";
 import type { DayRow } from "../../src/console/browser/lib/spend.ts";
 import {
   dayName,
   daysBetween,
   monthStart,
-  took,
-  when,
+  formatDuration,
+  relativeTime,
 } from "../../src/console/browser/lib/time.ts";
 
 const NOW = Date.parse("2026-11-22T12:00:00Z");
@@ -26,17 +26,25 @@ describe("a time in the console", () => {
     ["2026-11-20T12:00:00Z", "20 Nov"],
     ["2025-11-20T12:00:00Z", "20 Nov 2025"],
   ])("appears, for %s, as %s", (time, text) => {
-    expect(when(time, NOW)).toBe(text);
+    expect(relativeTime(time, NOW)).toBe(text);
   });
 
   it("contains the minute in the reader's time zone in lists with many rows a day", () => {
     const at = new Date(2026, 9, 24, 9, 5).getTime();
-    expect([when(at, NOW, true), when(at, NOW)]).toEqual(["24 Oct, 09:05", "24 Oct"]);
-    expect(when(NOW - 60_000, NOW, true)).toBe("1 min ago");
+    expect([relativeTime(at, NOW, true), relativeTime(at, NOW)]).toEqual([
+      "24 Oct, 09:05",
+      "24 Oct",
+    ]);
+    expect(relativeTime(NOW - 60_000, NOW, true)).toBe("1 min ago");
   });
 
   it("appears as a duration for a request", () => {
-    expect([85, 1_234, 12_345, 125_000].map(took)).toEqual(["85 ms", "1.23 s", "12.3 s", "2 min"]);
+    expect([85, 1_234, 12_345, 125_000].map(formatDuration)).toEqual([
+      "85 ms",
+      "1.23 s",
+      "12.3 s",
+      "2 min",
+    ]);
   });
 
   it("appears as a UTC day, or as a month for older times", () => {
@@ -56,16 +64,20 @@ describe("a time in the console", () => {
 describe("spend in the console", () => {
   it("appears as stacked largest groups with the sum of the others", () => {
     const rows = ["a", "b", "c", "d"].map((name, i) => row("2026-11-21", i + 1, name));
-    const series = stacked([...rows, row("2026-11-22", 10, "a")], ["2026-11-21", "2026-11-22"], {
-      metric: "cost_micro",
-      most: 2,
-    });
+    const series = stackGroups(
+      [...rows, row("2026-11-22", 10, "a")],
+      ["2026-11-21", "2026-11-22"],
+      {
+        metric: "cost_micro",
+        most: 2,
+      },
+    );
     expect(series).toEqual([
       { name: "a", values: [1, 10] },
       { name: "d", values: [4, 0] },
       { name: "other", values: [5, 0] },
     ]);
-    expect(summed([...rows, row("2026-11-22", 10, "a")])).toMatchObject([
+    expect(sumByGroup([...rows, row("2026-11-22", 10, "a")])).toMatchObject([
       { group: "a", cost_micro: 11, requests: 2 },
       { group: "d", cost_micro: 4, requests: 1 },
       { group: "c", cost_micro: 3 },

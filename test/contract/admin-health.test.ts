@@ -1,8 +1,8 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import { runScheduled } from "../../src/operator/scheduled.ts";
+import { runHourly } from "../../src/operator/scheduled.ts";
 import { holdOf, valueOf } from "../wallet/wallet-desk.ts";
-import { ADMIN_TOKEN, bindingsWith, LEFT_ALONE, openAccount, send } from "./client.ts";
+import { ADMIN_TOKEN, bindingsWith, SKIPPED_WALLET, openAccount, send } from "./client.ts";
 import { upstreamBindings } from "./upstream.ts";
 
 async function aliases(bindings?: Env): Promise<unknown> {
@@ -27,8 +27,8 @@ describe("GET /admin/v1/health", () => {
     const wallet = env.WALLET.getByName(orgId);
     const hold = holdOf(10);
     valueOf(await wallet.hold(hold));
-    const getByName = (name: string) => (name === orgId ? wallet : LEFT_ALONE);
-    await runScheduled(bindingsWith({ WALLET: { getByName } }));
+    const getByName = (name: string) => (name === orgId ? wallet : SKIPPED_WALLET);
+    await runHourly(bindingsWith({ WALLET: { getByName } }));
     const response = await send("/admin/v1/health", { key: ADMIN_TOKEN });
     const { sweep } = await response.json<{ sweep: Record<string, number | string> }>();
     expect(Math.abs(Date.parse(String(sweep["at"])) - Date.now())).toBeLessThan(60_000);

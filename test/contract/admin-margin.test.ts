@@ -384,13 +384,8 @@ describe("POST /admin/v1/rerate", () => {
     expect(early.status).toBe(400);
     // Moves the request's clock by three hours.
     const later = { ...env, CLOCK_OFFSET_MS: String(3 * HOURS_MS) } as unknown as Env;
-    const again = () =>
-      send("/admin/v1/rerate", {
-        method: "POST",
-        key: env.ADMIN_TOKEN,
-        body: { ...asked, ...span },
-        bindings: later,
-      });
+    const request = { method: "POST", key: env.ADMIN_TOKEN, body: { ...asked, ...span } };
+    const again = () => send("/admin/v1/rerate", { ...request, bindings: later });
     const answers = await Promise.all([again(), again(), again()]);
     for (const answer of answers) {
       const { organizations } = await answer.json<{ organizations: { credit_micro: number }[] }>();

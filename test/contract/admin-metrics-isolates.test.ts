@@ -3,7 +3,7 @@ import { afterEach, expect, it } from "vitest";
 import { isolateGauges } from "../../src/events/metrics/views.ts";
 import { openAccount } from "./client.ts";
 import { setClock } from "../wallet/wallet-desk.ts";
-import { apart } from "./metrics-client.ts";
+import { separateIsolate } from "./metrics-client.ts";
 
 afterEach(() => setClock(null));
 
@@ -13,7 +13,7 @@ const HELLO = { messages: [{ role: "user", content: "one two three" }] };
 it("GET /admin/v1/metrics counts an isolate with a route in cooldown until the isolate reports recovery", async () => {
   const { key } = await openAccount();
   const name = crypto.randomUUID();
-  const isolates = [apart(name), apart(name)];
+  const isolates = [separateIsolate(name), separateIsolate(name)];
   const leftOut = async () => (await isolates[0]?.metrics())?.match(LEFT_OUT) ?? [];
   const ask = (isolate: number, model: string) =>
     isolates[isolate]?.ask("/v1/chat/completions", key, { ...HELLO, model });

@@ -1,17 +1,17 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it } from "vitest";
 import { CRON_SCHEDULES } from "../../src/operator/crons.ts";
-import { runCron, runScheduled } from "../../src/operator/scheduled.ts";
+import { runCron, runHourly } from "../../src/operator/scheduled.ts";
 import {
   ADMIN_TOKEN,
   bindingsWith,
-  LEFT_ALONE,
+  SKIPPED_WALLET,
   chat,
   errorOf,
   openAccount,
   send,
 } from "./client.ts";
-import { apart } from "./metrics-client.ts";
+import { separateIsolate } from "./metrics-client.ts";
 
 function gone(): Promise<never> {
   return Promise.reject(Object.assign(new Error("gone"), { retryable: true }));
@@ -23,12 +23,12 @@ beforeEach(async () => {
   ({ key, orgId } = await openAccount());
 });
 
-const ownWallet = (name: string) => (name === orgId ? env.WALLET.getByName(name) : LEFT_ALONE);
+const ownWallet = (name: string) => (name === orgId ? env.WALLET.getByName(name) : SKIPPED_WALLET);
 const HELLO = { model: "sandbox/echo", messages: [{ role: "user", content: "one two three" }] };
 
 describe("GET /admin/v1/metrics", () => {
   it("counts requests by route and status, tokens and cost by model, and durations as histograms", async () => {
-    const { ask, metrics } = apart();
+    const { ask, metrics } = separateIsolate();
     await ask("/v1/chat/completions", key, HELLO);
     const streamed = await ask("/v1/chat/completions", key, { ...HELLO, stream: true });
     expect(await streamed.text()).toContain("[DONE]");
@@ -48,7 +48,7 @@ describe("GET /admin/v1/metrics", () => {
   });
 
   it("counts requests whose cost the operator absorbs, and charges that are estimated", async () => {
-    const { ask, metrics } = apart();
+    const { ask, metrics } = separateIsolate();
     await ask("/v1/chat/completions", key, { ...HELLO, model: "sandbox/status-500" });
     await ask("/v1/chat/completions", key, { ...HELLO, model: "sandbox/no-usage" });
     const text = await metrics();
@@ -57,7 +57,7 @@ describe("GET /admin/v1/metrics", () => {
   });
 
   it("sends the count of forged keys with the next request, without a separate call", async () => {
-    const { ask, metrics, batches } = apart();
+    const { ask, metrics, batches } = separateIsolate();
     for (let i = 0; i < 5; i++) {
       expect((await ask("/v1/models", `svc_sk_eu_live_${"x".repeat(40)}`)).status).toBe(401);
     }
@@ -69,7 +69,7 @@ describe("GET /admin/v1/metrics", () => {
 
   it("includes the findings of the hourly sweep and their age: holds, wallets, outboxes and sizes", async () => {
     await chat(key);
-    await runScheduled(bindingsWith({ WALLET: { getByName: ownWallet } }));
+    await runHourly(bindingsWith({ WALLET: { getByName: ownWallet } }));
     await runCron(CRON_SCHEDULES.watch, env);
     const response = await send("/admin/v1/metrics", { key: ADMIN_TOKEN });
     const text = await response.text();
@@ -93,7 +93,7 @@ describe("GET /admin/v1/metrics", () => {
   });
 
   it("contains no key, prompt, output or ID", async () => {
-    const { ask, metrics } = apart();
+    const { ask, metrics } = separateIsolate();
     const { key: mine, keyId, orgId: own } = await openAccount();
     const secret = "the-prompt-canary";
     await ask("/v1/chat/completions", mine, {

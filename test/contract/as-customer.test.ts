@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { OWN_KEY } from "../../src/console/allowed-calls.ts";
+import { OWN_KEY_PATHS } from "../../src/console/allowed-calls.ts";
 import { KEY_ROUTES } from "../../src/routes.ts";
 import { ADMIN_TOKEN, admin, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
-import { login, page } from "./console-client.ts";
+import { login, callFromPage } from "./console-client.ts";
 
 let account: Account;
 let cookie: string;
@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 
 const look = (org: string, by = cookie): Promise<Response> =>
-  page("/as", by, { method: "POST", body: { org } });
+  callFromPage("/as", by, { method: "POST", body: { org } });
 
 /** Removes the parts of a response that can change between two reads. */
 const still = (text: string): string => text.replaceAll(/"last_used_at":[^,}]+/g, "");
@@ -27,14 +27,15 @@ describe("POST /console/api/as", () => {
       role: "owner",
       organization: { id: account.orgId },
     });
-    expect(await (await page("/session", cookie)).json()).toEqual(seen);
+    expect(await (await callFromPage("/session", cookie)).json()).toEqual(seen);
     const lists = KEY_ROUTES.filter(
-      ({ method, path }) => method === "GET" && !OWN_KEY.has(path) && !/:(?!org_id)/.test(path),
+      ({ method, path }) =>
+        method === "GET" && !OWN_KEY_PATHS.has(path) && !/:(?!org_id)/.test(path),
     ).map(({ path }) => path.replace(":org_id", account.orgId));
     expect(lists.length).toBeGreaterThan(12);
     for (const path of lists) {
       const own = await send(path, { key: account.key });
-      const shown = await page(path, cookie);
+      const shown = await callFromPage(path, cookie);
       expect([path, shown.status, still(await shown.text())]).toEqual([
         path,
         own.status,
@@ -51,7 +52,7 @@ describe("POST /console/api/as", () => {
     ]);
     const operators = [["PATCH", `/admin/v1/orgs/${account.orgId}`]];
     for (const [method = "", path = ""] of [...changes, ...operators]) {
-      const answer = await page(path, cookie, { method, body: {} });
+      const answer = await callFromPage(path, cookie, { method, body: {} });
       if (answer.status === 404) continue; // the console can't call this path
       expect([method, path, (await errorOf(answer, 403)).code]).toEqual([
         method,
@@ -64,9 +65,9 @@ describe("POST /console/api/as", () => {
   it("gives no access to stored responses, because operators may not read prompts", async () => {
     await look(account.orgId);
     for (const path of ["/v1/responses/resp_1", "/v1//responses/resp_1/input_items"]) {
-      const answer = await page(path, cookie);
+      const answer = await callFromPage(path, cookie);
       expect([path, (await errorOf(answer, 403)).code]).toEqual([path, "role_required"]);
-      const own = await page(path, await login(account.key));
+      const own = await callFromPage(path, await login(account.key));
       expect([path, own.status]).toEqual([path, 404]);
     }
   });
@@ -82,10 +83,10 @@ describe("POST /console/api/as", () => {
 
   it("ends with DELETE, which restores the operator's own session", async () => {
     await look(account.orgId);
-    const ended = await page("/as", cookie, { method: "DELETE" });
+    const ended = await callFromPage("/as", cookie, { method: "DELETE" });
     expect(await ended.json()).toMatchObject({ role: "operator", organization: null });
-    expect((await page("/v1/balance", cookie)).status).toBe(403);
-    expect((await page("/admin/v1/orgs", cookie)).status).toBe(200);
+    expect((await callFromPage("/v1/balance", cookie)).status).toBe(403);
+    expect((await callFromPage("/admin/v1/orgs", cookie)).status).toBe(200);
   });
 
   it("returns 409 if the console page still shows another organization", async () => {
@@ -93,7 +94,7 @@ describe("POST /console/api/as", () => {
     await look(account.orgId);
     await look(other.orgId);
     const headers = { "x-organization": account.orgId };
-    const answer = await page("/v1/balance", cookie, { headers });
+    const answer = await callFromPage("/v1/balance", cookie, { headers });
     expect((await errorOf(answer, 409)).code).toBe("other_organization");
   });
 
@@ -110,7 +111,7 @@ describe("POST /console/api/as", () => {
     await admin("PATCH", `/orgs/${other.orgId}`, { status: "suspended" });
     expect((await admin("DELETE", `/orgs/${other.orgId}/keys/${other.keyId}`)).status).toBe(200);
     expect((await look(other.orgId)).status).toBe(200);
-    expect((await page("/v1/balance", cookie)).status).toBe(200);
-    expect((await page("/v1/keys", cookie)).status).toBe(200);
+    expect((await callFromPage("/v1/balance", cookie)).status).toBe(200);
+    expect((await callFromPage("/v1/keys", cookie)).status).toBe(200);
   });
 });

@@ -1,14 +1,14 @@
 import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
-import { OWN_KEY, PLAYGROUND } from "../../src/console/allowed-calls.ts";
+import { OWN_KEY_PATHS, PLAYGROUND_PATHS } from "../../src/console/allowed-calls.ts";
 import { PEOPLE_ROUTES } from "../../src/accounts/people/endpoints.ts";
 import { OPERATOR_ROUTES } from "../../src/operator/endpoints.ts";
 import { PROVIDER_ROUTES } from "../../src/routes.ts";
-import { EVERYONE } from "../../src/shared/caller.ts";
+import { ALL_ROLES } from "../../src/shared/caller.ts";
 import { OPERATOR_ROLES } from "../../src/shared/config/config-people.ts";
 import type { FakeStripe } from "../fakes/stripe/fake.ts";
 import type { Browser } from "../people/people-client.ts";
-import { putInPlace, useStripe } from "../payments/fake-stripe.ts";
-import { codeOf, joined, signUp, startIssuer } from "../people/people-client.ts";
+import { installStripe, useStripe } from "../payments/fake-stripe.ts";
+import { codeOf, inviteAndJoin, signUp, startIssuer } from "../people/people-client.ts";
 import {
   ALL_ROWS,
   allowHolds,
@@ -31,7 +31,7 @@ import {
   send,
 } from "./client.ts";
 import type { Account, Role } from "./client.ts";
-import { cookieOf, login, page, tryLogin } from "./console-client.ts";
+import { cookieOf, login, callFromPage, tryLogin } from "./console-client.ts";
 
 const byName = (rows: readonly Row[]): readonly (readonly [string, Row])[] =>
   rows.map((row) => [`${row[0]} ${row[1]}`, row]);
@@ -58,7 +58,7 @@ let invalid: Readonly<Record<string, string | undefined>>;
 
 const called = (cookie: string | undefined, row: Row, id: string): Promise<Response> => {
   const { path, sending } = callOf(row, id);
-  return page(path, cookie, sending);
+  return callFromPage(path, cookie, sending);
 };
 
 async function makeMerchant(): Promise<{ readonly name: string; readonly secret: string }> {
@@ -93,7 +93,8 @@ async function personTeam(): Promise<Team> {
   await addCredits(orgId, 50_000_000);
   const people: Record<string, Browser> = {};
   const team = await teamOf(async (role) => {
-    const { browser, view } = role === "owner" ? ann : await joined(issuer, ann.browser, role);
+    const { browser, view } =
+      role === "owner" ? ann : await inviteAndJoin(issuer, ann.browser, role);
     people[role] = browser;
     const memberId = view.member.id;
     const account = { orgId, memberId, ...(await addKey(orgId, memberId)) };
@@ -127,9 +128,9 @@ beforeAll(async () => {
   operatorsCookie = await login(ADMIN_TOKEN);
   viewersCookie = await login(ADMIN_TOKEN);
   const viewed = { org: byKey.own.owner.account.orgId };
-  await page("/as", viewersCookie, { method: "POST", body: viewed });
+  await callFromPage("/as", viewersCookie, { method: "POST", body: viewed });
   const ended = await login(byKey.own.owner.account.key);
-  await page("/logout", ended, { method: "POST", body: {} });
+  await callFromPage("/logout", ended, { method: "POST", body: {} });
   invalid = {
     "an ended session": ended,
     "a forged cookie": `__Host-turnpike-eu=${"0".repeat(172)}`,
@@ -137,10 +138,10 @@ beforeAll(async () => {
   };
   vi.restoreAllMocks();
 });
-beforeEach(() => putInPlace(stripe));
+beforeEach(() => installStripe(stripe));
 
 const isHidden = ([method, route]: Row): boolean =>
-  method === "POST" && PROVIDER_ROUTES.has(route) && !PLAYGROUND.has(route);
+  method === "POST" && PROVIDER_ROUTES.has(route) && !PLAYGROUND_PATHS.has(route);
 
 function expectedOf(row: Row, role: Role): readonly [number, string | null] {
   const [, , may, status] = row;
@@ -155,7 +156,7 @@ const isHolding = ([method, route]: Row): boolean =>
 describe("each route below /v1, called by the console", () => {
   it.each(byName(ALL_ROWS))("accepts exactly the allowed cookies: %s", async (_, row) => {
     for (const [kind, team] of [...Object.entries(byKey), ["person", byPerson] as const]) {
-      for (const role of EVERYONE) {
+      for (const role of ALL_ROLES) {
         const { account, ask: asked } = team[role];
         const sent = await withKey(row, account);
         const found = await verdict(await asked(sent, await ownId(row, account)));
@@ -204,7 +205,7 @@ describe("each route of the console", () => {
         origin: "https://other.test",
         "sec-fetch-site": "cross-site",
       };
-      expect((await page(path, ownersCookie, { ...sending, headers })).status).toBe(403);
+      expect((await callFromPage(path, ownersCookie, { ...sending, headers })).status).toBe(403);
     },
   );
 });
@@ -229,11 +230,11 @@ describe("each route of operators, called by the console", () => {
       const named = path.replaceAll(/:\w+/g, () => crypto.randomUUID());
       const body = method === "POST" || method === "PATCH" ? {} : undefined;
       for (const role of OPERATOR_ROLES) {
-        const answer = await page(named, cookies.get(role), { method, bindings, body });
+        const answer = await callFromPage(named, cookies.get(role), { method, bindings, body });
         const isRefused = (await verdict(answer))[1] === "role_required";
         expect([role, isRefused]).toEqual([role, !roles.includes(role)]);
       }
-      for (const role of EVERYONE) {
+      for (const role of ALL_ROLES) {
         const row: Row =
           body === undefined ? [method, named, [], 200] : [method, named, [], 200, body];
         for (const team of [byKey.own, byPerson]) {
@@ -252,7 +253,7 @@ describe("each route of operators, called by the console", () => {
       const outside = await verdict(await called(operatorsCookie, row, id));
       const inside = await verdict(await called(viewersCookie, row, id));
       // An operator who views an organization has no stored responses.
-      const isKeys = OWN_KEY.has(route);
+      const isKeys = OWN_KEY_PATHS.has(route);
       const isBarred = method !== "GET" || route.startsWith("/v1/responses/");
       const allowed = isBarred ? 403 : 200;
       const expected = isHidden(row) ? [404, 404] : [403, isKeys ? 401 : allowed];
@@ -267,7 +268,7 @@ describe("each route for people", () => {
     async (_, { method, path, roles }) => {
       const named = path.replaceAll(/:\w+/g, () => crypto.randomUUID()).replace("/console/api", "");
       const row: Row = method === "GET" ? [method, named, [], 200] : [method, named, [], 200, {}];
-      for (const role of EVERYONE) {
+      for (const role of ALL_ROLES) {
         const others = [byKey.own[role].ask(row, ""), called(operatorsCookie, row, "")];
         for (const one of await Promise.all(others)) {
           expect(await verdict(one)).toEqual([403, "role_required"]);

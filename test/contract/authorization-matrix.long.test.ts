@@ -2,7 +2,7 @@ import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { OPERATOR_ROUTES } from "../../src/operator/endpoints.ts";
 import { OPERATOR_ROLES } from "../../src/shared/config/config-people.ts";
 import { KEY_ROUTES } from "../../src/routes.ts";
-import { EVERYONE } from "../../src/shared/caller.ts";
+import { ALL_ROLES } from "../../src/shared/caller.ts";
 import {
   ALL_ROWS,
   allowHolds,
@@ -24,9 +24,9 @@ import {
   send,
 } from "./client.ts";
 import type { Account, Role } from "./client.ts";
-import { mint } from "./session-client.ts";
+import { createSession } from "./session-client.ts";
 import type { FakeStripe } from "../fakes/stripe/fake.ts";
-import { putInPlace, useStripe } from "../payments/fake-stripe.ts";
+import { installStripe, useStripe } from "../payments/fake-stripe.ts";
 
 const byName = (rows: readonly Row[]): readonly (readonly [string, Row])[] =>
   rows.map((row) => [`${row[0]} ${row[1]}`, row]);
@@ -62,7 +62,7 @@ beforeAll(async () => {
   }
   const { owner } = teams.own;
   const revoked = await addKey(owner.orgId, owner.memberId);
-  const ended = await mint(owner.key);
+  const ended = await createSession(owner.key);
   await admin("DELETE", `/orgs/${owner.orgId}/keys/${revoked.keyId}`);
   await send(`/v1/sessions/${ended.id}`, { key: owner.key, method: "DELETE" });
   const forged = `${owner.key.slice(0, -1)}${owner.key.endsWith("a") ? "b" : "a"}`;
@@ -75,7 +75,7 @@ beforeAll(async () => {
   };
   vi.restoreAllMocks();
 });
-beforeEach(() => putInPlace(stripe));
+beforeEach(() => installStripe(stripe));
 
 const isManaged = ([method, route]: Row): boolean =>
   KEY_ROUTES.some(
@@ -86,13 +86,13 @@ describe("each route below /v1", () => {
   it.each(byName(ALL_ROWS))("accepts exactly the allowed callers: %s", async (_, row) => {
     const [, , may, status] = row;
     for (const name of ["own", "other"] as const) {
-      for (const role of EVERYONE) {
+      for (const role of ALL_ROLES) {
         const account = teams[name][role];
         const expected = may.includes(role) ? [status, null] : [403, "role_required"];
         const asked = await withKey(row, account);
         const byKey = await verdict(await ask(asked, account.key, await ownId(row, account)));
         expect([name, role, "key", ...byKey]).toEqual([name, role, "key", ...expected]);
-        const { token } = await mint(account.key, { may_hold: true });
+        const { token } = await createSession(account.key, { may_hold: true });
         const bySession = await verdict(await ask(asked, token, await ownId(row, account)));
         const isLimited = bySession[0] === 403 && bySession[1] === "key_is_limited";
         expect([role, isLimited || !isManaged(row), bySession[0]]).toEqual([
@@ -107,9 +107,9 @@ describe("each route below /v1", () => {
   it.each(byName(ALL_ROWS.filter(namesTarget)))(
     "treats another organization's resource as missing: %s",
     async (_, row) => {
-      for (const role of EVERYONE) {
+      for (const role of ALL_ROLES) {
         const [caller, owner] = [teams.other[role], teams.own.owner];
-        const { token } = await mint(caller.key, { may_hold: true });
+        const { token } = await createSession(caller.key, { may_hold: true });
         for (const key of [caller.key, token]) {
           const theirs = await verdict(await ask(row, key, await ownId(row, owner)));
           expect([role, ...theirs]).toEqual([
@@ -148,8 +148,8 @@ describe("each route of operators", () => {
         const isRefused = (await verdict(answer))[1] === "role_required";
         expect([role, isRefused]).toEqual([role, !roles.includes(role)]);
       }
-      const { token } = await mint(teams.own.owner.key);
-      const customers = EVERYONE.map((role) => teams.own[role].key);
+      const { token } = await createSession(teams.own.owner.key);
+      const customers = ALL_ROLES.map((role) => teams.own[role].key);
       for (const key of [...customers, token, invalid["a revoked key"], undefined]) {
         expect((await send(named, { method, key, bindings, ...body })).status).toBe(401);
       }

@@ -4,7 +4,7 @@ import { mintEventId } from "../../src/shared/event.ts";
 import type { EventRecord } from "../../src/shared/event.ts";
 import { mintId } from "../../src/shared/id.ts";
 import { micros } from "../../src/shared/money.ts";
-import { PURCHASE_ID } from "../../src/shared/contracts/payments.ts";
+import { PURCHASE_ID_PREFIX } from "../../src/shared/contracts/payments.ts";
 import type { ResponseToStore } from "../../src/shared/contracts/stored-responses.ts";
 import { KEY_ROUTES } from "../../src/routes.ts";
 import type { KeyRoute } from "../../src/shared/http/route.ts";
@@ -99,7 +99,7 @@ type Target = {
   readonly unknown: () => string;
 };
 const TARGETS: Readonly<Record<string, Target>> = {
-  credits: { of: purchaseOf, unknown: () => mintId(PURCHASE_ID, Date.now()) },
+  credits: { of: purchaseOf, unknown: () => mintId(PURCHASE_ID_PREFIX, Date.now()) },
   keys: { of: keyOf, unknown: () => mintId("key_", Date.now()) },
   generation: { of: generationOf, unknown: () => mintId("req_", Date.now()) },
   generations: { of: generationOf, unknown: () => mintId("req_", Date.now()) },
@@ -188,7 +188,7 @@ const DELIVERY: Target = {
  * limited.
  */
 async function purchaseOf({ orgId }: Account): Promise<string> {
-  const id = mintId(PURCHASE_ID, Date.now());
+  const id = mintId(PURCHASE_ID_PREFIX, Date.now());
   const wish = { orgId, id, amountMicro: micros(10_000_000), wantedAt: Date.now() };
   expect(await env.PAYMENTS.getByName(orgId).topUp(wish)).toMatchObject({ ok: true });
   return id;

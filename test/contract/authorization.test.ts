@@ -1,7 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { OPERATOR_ROUTES } from "../../src/operator/endpoints.ts";
 import { ROUTES } from "../../src/routes.ts";
-import { EVERYONE } from "../../src/shared/caller.ts";
+import { ALL_ROLES } from "../../src/shared/caller.ts";
 import {
   allowHolds,
   endUserOf,
@@ -19,7 +19,7 @@ import type { Row } from "./authorization-table.ts";
 import { ADMIN_TOKEN, addKey, addMember, admin, openAccount, send } from "./client.ts";
 import type { Account, Role } from "./client.ts";
 import type { FakeStripe } from "../fakes/stripe/fake.ts";
-import { putInPlace, useStripe } from "../payments/fake-stripe.ts";
+import { installStripe, useStripe } from "../payments/fake-stripe.ts";
 
 /** Returns rows for `it.each`, named after their calls. */
 const byName = (rows: readonly Row[]): readonly (readonly [string, Row])[] =>
@@ -58,7 +58,7 @@ beforeAll(async () => {
   vi.restoreAllMocks();
 });
 
-beforeEach(() => putInPlace(stripe));
+beforeEach(() => installStripe(stripe));
 
 /**
  * Returns a response without its request ID, the remaining requests of its key, and the given ID.
@@ -100,7 +100,7 @@ it("each path of the route table returns 405 for every other method, with its ow
 describe("an endpoint in the table of roles", () => {
   it.each(byName(ROWS))("allows exactly the listed roles: %s", async (_, row) => {
     const [, , may, status] = row;
-    for (const role of EVERYONE) {
+    for (const role of ALL_ROLES) {
       const account = members[role];
       const answer = await ask(await withKey(row, account), account.key, await ownId(row, account));
       const expected = may.includes(role) ? [status, null] : [403, "role_required"];
@@ -115,13 +115,13 @@ describe("access to another owner's resource", () => {
     "returns the same response as for a missing resource: %s",
     async (_, row) => {
       const { owner } = members;
-      const pairs = EVERYONE.map((role) => [members[role], stranger] as const);
+      const pairs = ALL_ROLES.map((role) => [members[role], stranger] as const);
       for (const [caller, other] of [...pairs, [stranger, owner] as const]) {
         const [id, unknown] = [await ownId(row, other), unknownId(row)];
         const theirs = await bare(await ask(row, caller.key, id), id);
         const nobodys = await bare(await ask(row, caller.key, unknown), unknown);
         expect(theirs).toEqual(nobodys);
-        const mayNot = EVERYONE.some((role) => members[role] === caller && !row[2].includes(role));
+        const mayNot = ALL_ROLES.some((role) => members[role] === caller && !row[2].includes(role));
         // These are rejected before any lookup.
         if (mayNot && (theirs as { status?: number }).status === 403) continue;
         expect(theirs).toMatchObject({
@@ -136,7 +136,7 @@ describe("access to another owner's resource", () => {
     "fails for a member except where the table allows it: %s",
     async (_, row) => {
       const [, , may, status] = row;
-      for (const role of EVERYONE) {
+      for (const role of ALL_ROLES) {
         const { key } = members[role];
         const [id, unknown] = [await ownId(row, colleague), unknownId(row)];
         const theirs = await bare(await ask(row, key, id), id);
@@ -181,7 +181,7 @@ it("a rejected request changes nothing in this or another organization", async (
   for (const row of ROWS) {
     const ours = await ownId(row, owner);
     for (const key of shutOut) refused.push([row, key, ours]);
-    for (const role of EVERYONE.filter((one) => !row[2].includes(one))) {
+    for (const role of ALL_ROLES.filter((one) => !row[2].includes(one))) {
       refused.push([row, members[role].key, ours]);
     }
     if (!namesTarget(row)) continue;

@@ -5,7 +5,7 @@ import { addCredits, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import { countedBindings } from "./counted-bindings.ts";
 import { createKey } from "./key-client.ts";
-import { mint } from "./session-client.ts";
+import { createSession } from "./session-client.ts";
 
 let account: Account;
 beforeEach(async () => {
@@ -182,7 +182,7 @@ describe("a budget of another owner", () => {
 
   it("stays hidden from a session if it belongs to the organization", async () => {
     await settings([{ limit_dollars: 0, window: "1m" }]);
-    const { token } = await mint(account.key, {
+    const { token } = await createSession(account.key, {
       budgets: [{ limit_requests: 1, window: "total" }],
     });
     expect(await errorOf(await chat(token), 402)).not.toHaveProperty("scope");

@@ -3,8 +3,8 @@ import { createExecutionContext } from "cloudflare:test";
 import { expect } from "vitest";
 import { app } from "../../src/app.ts";
 import { refuse } from "../../src/shared/failure.ts";
-import { declared } from "../fixtures/declared.ts";
-import { asDocumented } from "./documented.ts";
+import { contentLengthHeader } from "../fixtures/declared.ts";
+import { checkDocumented } from "./documented.ts";
 import { errorBody } from "./wire-schemas.ts";
 import type { ErrorObject } from "./wire-schemas.ts";
 
@@ -108,7 +108,7 @@ export async function send(path: string, sending: Sending = {}): Promise<Respons
   const { body, key } = sending;
   const sent = body === undefined || isRaw(body) ? body : JSON.stringify(body);
   const type = body === undefined ? {} : { "content-type": "application/json" };
-  const headers = new Headers({ ...type, ...declared(sent) });
+  const headers = new Headers({ ...type, ...contentLengthHeader(sent) });
   if (key !== undefined) headers.set("authorization", `Bearer ${key}`);
   for (const [name, value] of Object.entries({ ...sending.headers })) headers.set(name, value);
   const method = sending.method ?? (body === undefined ? "GET" : "POST");
@@ -122,7 +122,7 @@ export async function send(path: string, sending: Sending = {}): Promise<Respons
     bindings === undefined
       ? await exports.default.fetch(request)
       : await app.fetch(request, bindings, createExecutionContext());
-  return asDocumented(request, response);
+  return checkDocumented(request, response);
 }
 
 function isRaw(body: unknown): body is string | Uint8Array | ReadableStream {
@@ -141,7 +141,7 @@ export function bindingsWith(changes: Readonly<Record<string, unknown>>): Env {
 /**
  * The wallet for a sweep that must skip other tests' organizations, because there are thousands.
  */
-export const LEFT_ALONE = { poke: async () => refuse({ kind: "storage_unavailable" }) };
+export const SKIPPED_WALLET = { poke: async () => refuse({ kind: "storage_unavailable" }) };
 
 /** Returns the tests' bindings with these wallet methods. `calls` gets the wallet's name. */
 export function walletsWith(calls: (name: string) => object): Env {

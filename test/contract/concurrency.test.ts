@@ -4,7 +4,7 @@ import { holdOf, valueOf } from "../wallet/wallet-desk.ts";
 import { addCredits, addMember, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import { createKey } from "./key-client.ts";
-import { mint } from "./session-client.ts";
+import { createSession } from "./session-client.ts";
 
 let account: Account;
 beforeEach(async () => {
@@ -62,7 +62,7 @@ describe("max_concurrent", () => {
       message:
         "Limit of 2 concurrent requests for your organization reached. Please retry after 1s.",
     });
-    const { token } = await mint(account.key);
+    const { token } = await createSession(account.key);
     expect(await errorOf(await chat(token), 429)).toMatchObject({
       message:
         "The key or organization that pays for this session has too many requests in progress. Please retry after 1s.",

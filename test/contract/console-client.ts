@@ -6,14 +6,18 @@ import type { Sending } from "./client.ts";
 const ORIGIN = "https://eu.test";
 
 /** Returns the headers that a browser on the console's page sends. */
-export function fromPage(cookie?: string): Record<string, string> {
+export function pageHeaders(cookie?: string): Record<string, string> {
   const headers = { origin: ORIGIN, "sec-fetch-site": "same-origin" };
   return cookie === undefined ? headers : { ...headers, cookie };
 }
 
 /** Sends one call of the console's page. The path starts after `/console/api`. */
-export function page(path: string, cookie?: string, sending: Sending = {}): Promise<Response> {
-  const headers = { ...fromPage(cookie), ...sending.headers };
+export function callFromPage(
+  path: string,
+  cookie?: string,
+  sending: Sending = {},
+): Promise<Response> {
+  const headers = { ...pageHeaders(cookie), ...sending.headers };
   return send(`/console/api${path}`, { ...sending, headers });
 }
 
@@ -25,7 +29,11 @@ export function tryLogin(
 ): Promise<Response> {
   const address = { "cf-connecting-ip": crypto.randomUUID() };
   const sending = { body: { key }, headers: { ...address, ...headers } };
-  return page("/login", undefined, bindings === undefined ? sending : { ...sending, bindings });
+  return callFromPage(
+    "/login",
+    undefined,
+    bindings === undefined ? sending : { ...sending, bindings },
+  );
 }
 
 /** Logs in with a key. Returns the cookie as a browser sends it. */

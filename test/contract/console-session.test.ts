@@ -17,7 +17,7 @@ import {
   send,
 } from "./client.ts";
 import type { Account } from "./client.ts";
-import { cookieOf, fromPage, login, page, tryLogin } from "./console-client.ts";
+import { cookieOf, pageHeaders, login, callFromPage, tryLogin } from "./console-client.ts";
 import { countedBindings } from "./counted-bindings.ts";
 
 const HOURS_MS = 3_600_000;
@@ -62,21 +62,24 @@ describe("POST /console/api/login", () => {
       may: expect.any(Object),
     });
     expect(Math.abs(Date.parse(seen.expires_at) - Date.now() - 12 * HOURS_MS)).toBeLessThan(60_000);
-    const again = await page("/session", cookieOf(response));
+    const again = await callFromPage("/session", cookieOf(response));
     expect([again.status, await again.json()]).toEqual([200, seen]);
   });
 
   it.each(ROLES)("shows each key exactly the data of its role: %s", async (role) => {
     const { key } = await addMember(account.orgId, role);
     const cookie = await login(key);
-    expect(await (await page("/session", cookie)).json()).toMatchObject({ role, kind: "key" });
+    expect(await (await callFromPage("/session", cookie)).json()).toMatchObject({
+      role,
+      kind: "key",
+    });
     const path = `/orgs/${account.orgId}/settings`;
     for (const each of ["/usage", "/balance", "/keys", "/alerts", path]) {
       const direct = await send(`/v1${each}`, { key });
-      const seen = await page(`/v1${each}`, cookie);
+      const seen = await callFromPage(`/v1${each}`, cookie);
       expect([each, seen.status]).toEqual([each, direct.status]);
     }
-    expect((await page("/admin/v1/orgs", cookie)).status).toBe(403);
+    expect((await callFromPage("/admin/v1/orgs", cookie)).status).toBe(403);
   });
 
   it("reports the limits of a limited key, and returns 403 key_is_limited for management", async () => {
@@ -86,8 +89,8 @@ describe("POST /console/api/login", () => {
     const response = await tryLogin(key);
     expect(await response.clone().json()).toMatchObject({ key: { limited: true } });
     const cookie = cookieOf(response);
-    expect((await page("/v1/key", cookie)).status).toBe(200);
-    expect(await errorOf(await page("/v1/balance", cookie), 403)).toMatchObject({
+    expect((await callFromPage("/v1/key", cookie)).status).toBe(200);
+    expect(await errorOf(await callFromPage("/v1/balance", cookie), 403)).toMatchObject({
       code: "key_is_limited",
     });
   });
@@ -107,12 +110,14 @@ describe("POST /console/api/login", () => {
       region: "eu",
     });
     const cookie = cookieOf(response);
-    expect((await page(`/admin/v1/orgs/${account.orgId}`, cookie)).status).toBe(200);
+    expect((await callFromPage(`/admin/v1/orgs/${account.orgId}`, cookie)).status).toBe(200);
     const credit = { amount_micro: 5, reference: crypto.randomUUID() };
     const credits = `/admin/v1/orgs/${account.orgId}/credits`;
-    expect((await page(credits, cookie, { body: credit })).status).toBe(200);
-    expect((await page("/v1/balance", cookie)).status).toBe(403);
-    expect((await page("/v1/chat/completions", cookie, { body: chatOf() })).status).toBe(403);
+    expect((await callFromPage(credits, cookie, { body: credit })).status).toBe(200);
+    expect((await callFromPage("/v1/balance", cookie)).status).toBe(403);
+    expect((await callFromPage("/v1/chat/completions", cookie, { body: chatOf() })).status).toBe(
+      403,
+    );
   });
 
   it("returns the same 401 for forged, unknown and revoked keys", async () => {
@@ -145,9 +150,11 @@ describe("POST /console/api/login", () => {
 
   it("returns 400 for an invalid body", async () => {
     const bodies = [{}, { key: 1 }, { key: null }, { key: "a", more: 1 }, { key: "a".repeat(513) }];
-    for (const body of bodies) await errorOf(await page("/login", undefined, { body }), 400);
+    for (const body of bodies) {
+      await errorOf(await callFromPage("/login", undefined, { body }), 400);
+    }
     const headers = { "content-type": "text/plain" };
-    expect((await page("/login", undefined, { body: "{}", headers })).status).toBe(415);
+    expect((await callFromPage("/login", undefined, { body: "{}", headers })).status).toBe(415);
   });
 
   it("returns 429 to an address after 20 failures, even for a valid key, but not to other addresses", async () => {
@@ -172,25 +179,25 @@ describe("a console session", () => {
   it("ends after 12 hours, and its cookie is deleted", async () => {
     const cookie = await login(account.key);
     shiftClock(12 * HOURS_MS - 60_000);
-    expect((await page("/session", cookie)).status).toBe(200);
+    expect((await callFromPage("/session", cookie)).status).toBe(200);
     shiftClock(12 * HOURS_MS + 1000);
-    const response = await page("/session", cookie);
+    const response = await callFromPage("/session", cookie);
     expect(response.headers.get("set-cookie")).toContain("Max-Age=0");
     expect((await errorOf(response, 401)).type).toBe("no_console_session");
   });
 
   it("ends at the logout, and at the next login in the same browser", async () => {
     const cookie = await login(account.key);
-    const out = await page("/logout", cookie, { method: "POST" });
+    const out = await callFromPage("/logout", cookie, { method: "POST" });
     expect([out.status, out.headers.get("set-cookie")]).toEqual([
       204,
       expect.stringContaining("Max-Age=0"),
     ]);
-    expect((await page("/session", cookie)).status).toBe(401);
+    expect((await callFromPage("/session", cookie)).status).toBe(401);
     const first = await login(account.key);
     expect((await tryLogin(account.key, { cookie: first })).status).toBe(200);
-    await expect.poll(async () => (await page("/session", first)).status).toBe(401);
-    expect((await page("/logout", undefined, { method: "POST" })).status).toBe(204);
+    await expect.poll(async () => (await callFromPage("/session", first)).status).toBe(401);
+    expect((await callFromPage("/logout", undefined, { method: "POST" })).status).toBe(204);
   });
 
   it("ends at the next call after its key is revoked or its member removed", async () => {
@@ -199,19 +206,21 @@ describe("a console session", () => {
     const [owners, members] = [await login(other.key), await login(member.key)];
     await admin("DELETE", `/orgs/${other.orgId}/members/${member.memberId}`);
     for (const path of ["/session", "/v1/balance", "/v1/models"]) {
-      expect((await page(path, members)).status).toBe(401);
+      expect((await callFromPage(path, members)).status).toBe(401);
     }
-    const removed = await page(`/v1/keys/${other.keyId}`, owners, { method: "DELETE" });
+    const removed = await callFromPage(`/v1/keys/${other.keyId}`, owners, { method: "DELETE" });
     expect(removed.status).toBe(200);
-    expect((await errorOf(await page("/v1/balance", owners), 401)).type).toBe("no_console_session");
+    expect((await errorOf(await callFromPage("/v1/balance", owners), 401)).type).toBe(
+      "no_console_session",
+    );
     const body = chatOf();
-    expect((await page("/v1/chat/completions", owners, { body })).status).toBe(401);
+    expect((await callFromPage("/v1/chat/completions", owners, { body })).status).toBe(401);
   });
 
   it("ends if the operator's token is replaced", async () => {
     const cookie = await login(ADMIN_TOKEN);
     const bindings = bindingsWith({ ADMIN_TOKEN: "b".repeat(32) });
-    expect((await page("/admin/v1/health", cookie, { bindings })).status).toBe(401);
+    expect((await callFromPage("/admin/v1/health", cookie, { bindings })).status).toBe(401);
   });
 
   it("rejects unknown, forged and duplicate cookies, without an object call for a forged one", async () => {
@@ -227,18 +236,18 @@ describe("a console session", () => {
       `${cookie}; ${cookie}`,
       "x".repeat(20_000),
     ]) {
-      expect((await page("/v1/balance", one, { bindings })).status).toBe(401);
+      expect((await callFromPage("/v1/balance", one, { bindings })).status).toBe(401);
     }
     expect([counted.objects, counted.statements]).toEqual([0, 0]);
-    expect((await page("/session", `a=b; ${cookie}; c=d`)).status).toBe(200);
+    expect((await callFromPage("/session", `a=b; ${cookie}; c=d`)).status).toBe(200);
   });
 
   it("gives no access to /v1 and /admin/v1", async () => {
     const key = await login(account.key);
     const operator = await login(ADMIN_TOKEN);
-    expect((await send("/v1/balance", { headers: fromPage(key) })).status).toBe(401);
-    expect((await send("/admin/v1/orgs", { headers: fromPage(operator) })).status).toBe(401);
-    const headers = { ...fromPage(key), authorization: `Bearer ${account.key}` };
+    expect((await send("/v1/balance", { headers: pageHeaders(key) })).status).toBe(401);
+    expect((await send("/admin/v1/orgs", { headers: pageHeaders(operator) })).status).toBe(401);
+    const headers = { ...pageHeaders(key), authorization: `Bearer ${account.key}` };
     expect(
       (await send("/console/api/v1/balance", { headers: { authorization: headers.authorization } }))
         .status,
@@ -271,8 +280,12 @@ describe("a console session", () => {
 
   it("allows no other origin in any response", async () => {
     const cookie = await login(account.key);
-    const options = await page("/v1/balance", cookie, { method: "OPTIONS" });
-    const answers = [options, await page("/v1/balance", cookie), await page("/session", "no")];
+    const options = await callFromPage("/v1/balance", cookie, { method: "OPTIONS" });
+    const answers = [
+      options,
+      await callFromPage("/v1/balance", cookie),
+      await callFromPage("/session", "no"),
+    ];
     for (const { headers } of answers) {
       expect(headers.get("access-control-allow-origin")).toBeNull();
       expect(headers.get("content-security-policy")).toContain("default-src 'none'");
@@ -292,7 +305,7 @@ describe("ANY /console/api/v1/*", () => {
       "/usage?from=x",
     ]) {
       const direct = await send(`/v1${path}`, { key: account.key });
-      const seen = await page(`/v1${path}`, cookie);
+      const seen = await callFromPage(`/v1${path}`, cookie);
       expect([path, seen.status]).toEqual([path, direct.status]);
       expect(seen.headers.get("openai-organization")).toBe(
         direct.headers.get("openai-organization"),
@@ -300,33 +313,33 @@ describe("ANY /console/api/v1/*", () => {
       if (path === "/keys") continue; // the key was used at another time
       expect(await seen.text()).toBe(await direct.text());
     }
-    const made = await page("/v1/users", cookie, {
+    const made = await callFromPage("/v1/users", cookie, {
       body: { external_id: "a/b", daily_quota_dollars: 7 },
     });
     expect(made.ok).toBe(true);
-    const patched = await page("/v1/users/a%2Fb", cookie, {
+    const patched = await callFromPage("/v1/users/a%2Fb", cookie, {
       method: "PATCH",
       body: { daily_quota_dollars: 8 },
     });
     expect(await patched.json()).toMatchObject({ external_id: "a/b", daily_quota_dollars: 8 });
-    expect((await page("/v1/users/a%2Fb", cookie, { method: "DELETE" })).status).toBe(200);
+    expect((await callFromPage("/v1/users/a%2Fb", cookie, { method: "DELETE" })).status).toBe(200);
   });
 
   it("counts reads against a console limit of 300 per minute instead of the key's limit", async () => {
     const { key } = await openAccount({ rpmLimit: 2 });
     const cookie = await login(key);
     for (let n = 0; n < 300; n++) {
-      expect([n, (await page("/v1/models", cookie)).status]).toEqual([n, 200]);
+      expect([n, (await callFromPage("/v1/models", cookie)).status]).toEqual([n, 200]);
     }
-    const refused = await page("/v1/models", cookie);
+    const refused = await callFromPage("/v1/models", cookie);
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
     expect((await errorOf(refused, 429)).message).toContain("300 requests per minute");
-    expect((await page("/session", cookie)).status).toBe(429);
+    expect((await callFromPage("/session", cookie)).status).toBe(429);
     expect((await send("/v1/models", { key })).status).toBe(200);
     expect((await send("/v1/models", { key })).status).toBe(200);
     expect((await send("/v1/models", { key })).status).toBe(429);
     shiftClock(60_000);
-    expect((await page("/v1/models", cookie)).status).toBe(200);
+    expect((await callFromPage("/v1/models", cookie)).status).toBe(200);
   });
 
   it("counts playground requests against the key's limit and balance, and streams their output", async () => {
@@ -336,32 +349,34 @@ describe("ANY /console/api/v1/*", () => {
     const before = await balanceOf(key);
     const cost = Number((await chat(key)).headers.get("x-cost-micro"));
     const body = chatOf({ stream: true });
-    const streamed = await page(path, cookie, { body });
+    const streamed = await callFromPage(path, cookie, { body });
     expect(streamed.headers.get("x-ratelimit-remaining-requests")).toBe("1");
     expect((await eventsOf(streamed)).at(-1)).toBe("[DONE]");
     shiftClock(60_000);
     expect(await balanceOf(key)).toBe(before - 2 * cost);
     const calls = ["responses", "messages", "embeddings"].map((name) => `/v1/${name}`);
-    for (const call of calls) expect((await page(call, cookie, { body: {} })).status).toBe(400);
-    expect((await page(path, cookie, { body })).status).toBe(429);
-    expect((await page("/session", cookie)).status).toBe(200);
+    for (const call of calls) {
+      expect((await callFromPage(call, cookie, { body: {} })).status).toBe(400);
+    }
+    expect((await callFromPage(path, cookie, { body })).status).toBe(429);
+    expect((await callFromPage("/session", cookie)).status).toBe(200);
   });
 
   it("rejects other completions, operators' endpoints and other paths with 403 or 404", async () => {
     const cookie = await login(account.key);
     const body = { model: "sandbox/echo", prompt: "Hello" };
     expect((await send("/v1/completions", { key: account.key, body })).status).toBe(200);
-    expect((await page("/v1/completions", cookie, { body })).status).toBe(404);
-    expect((await page("/v1//completions/", cookie, { body })).status).toBe(404);
+    expect((await callFromPage("/v1/completions", cookie, { body })).status).toBe(404);
+    expect((await callFromPage("/v1//completions/", cookie, { body })).status).toBe(404);
     const paths = [
       "/admin/v1/orgs",
       "//admin/v1/orgs",
       "/v1/../admin/v1/orgs",
       "/v1/%2e%2e/admin/v1/orgs",
     ];
-    for (const path of paths) expect((await page(path, cookie)).status).toBe(403);
+    for (const path of paths) expect((await callFromPage(path, cookie)).status).toBe(403);
     for (const path of ["/internal/v1/lookup", "/healthz", "", "/"]) {
-      expect((await page(path, cookie)).status).toBe(404);
+      expect((await callFromPage(path, cookie)).status).toBe(404);
     }
   });
 

@@ -6,7 +6,7 @@ import { sha256 } from "../../src/shared/hash.ts";
 import { shiftClock } from "../keys/key-fixture.ts";
 import { openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
-import { login, page } from "./console-client.ts";
+import { login, callFromPage } from "./console-client.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -31,10 +31,10 @@ describe("console sessions of one key", () => {
     const cookies = [await login(key), await login(key), await login(key)];
     await callOften(cookies[0] ?? "", 298);
     const statuses: number[] = [];
-    for (const cookie of cookies) statuses.push((await page("/session", cookie)).status);
+    for (const cookie of cookies) statuses.push((await callFromPage("/session", cookie)).status);
     expect(statuses).toEqual([200, 200, 429]);
     shiftClock(MINUTE_MS);
-    expect((await page("/session", cookies[0])).status).toBe(200);
+    expect((await callFromPage("/session", cookies[0])).status).toBe(200);
   });
 
   it("end from the oldest one on if there are more than 20", async () => {
@@ -45,7 +45,7 @@ describe("console sessions of one key", () => {
       cookies.push(await login(key));
     }
     const statuses: number[] = [];
-    for (const cookie of cookies) statuses.push((await page("/session", cookie)).status);
+    for (const cookie of cookies) statuses.push((await callFromPage("/session", cookie)).status);
     expect(statuses).toEqual([401, 401, ...Array.from({ length: 20 }, () => 200)]);
   });
 
@@ -59,10 +59,10 @@ describe("console sessions of one key", () => {
         headers: { "idempotency-key": crypto.randomUUID() },
       });
     expect((await rotate({})).status).toBe(201);
-    expect((await page("/session", cookie)).status).toBe(200);
+    expect((await callFromPage("/session", cookie)).status).toBe(200);
     expect((await rotate({ end_sessions: true })).status).toBe(201);
-    expect((await page("/session", cookie)).status).toBe(401);
-    expect((await page("/session", other)).status).toBe(200);
-    expect((await page("/session", await login(key))).status).toBe(200);
+    expect((await callFromPage("/session", cookie)).status).toBe(401);
+    expect((await callFromPage("/session", other)).status).toBe(200);
+    expect((await callFromPage("/session", await login(key))).status).toBe(200);
   });
 });

@@ -2,7 +2,7 @@ import { Tiktoken } from "js-tiktoken/lite";
 import o200k from "js-tiktoken/ranks/o200k_base";
 import { expect, it } from "vitest";
 import { utf8Bytes } from "../../src/shared/tokens.ts";
-import { RIGHTS } from "../fixtures/rights.ts";
+import { HUMAN_RIGHTS_TEXTS } from "../fixtures/rights.ts";
 import { balanceOf, openAccount, send } from "./client.ts";
 
 const prose = `The balance is what an organization has paid for and not yet used. Each request puts money
@@ -67,7 +67,7 @@ async function count(key: string, text: string): Promise<number> {
 it("POST /v1/messages/count_tokens is within 15 % of a tokenizer, for code and for prose in many languages", async () => {
   const { key } = await openAccount();
   const coder = new Tiktoken(o200k);
-  for (const [name, text] of Object.entries({ ...TEXTS, ...RIGHTS })) {
+  for (const [name, text] of Object.entries({ ...TEXTS, ...HUMAN_RIGHTS_TEXTS })) {
     const ratio = (await count(key, text)) / (coder.encode(text).length + AROUND);
     expect([name, ratio]).toEqual([
       name,

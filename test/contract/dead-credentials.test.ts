@@ -4,7 +4,7 @@ import { chat, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import { countedBindings } from "./counted-bindings.ts";
 import { createKey, deleteKey } from "./key-client.ts";
-import { end, mint } from "./session-client.ts";
+import { endSession, createSession } from "./session-client.ts";
 
 let account: Account;
 beforeEach(async () => {
@@ -26,11 +26,11 @@ async function costOf(key: string): Promise<readonly number[]> {
 
 it("the gateway calls no object a second time for a revoked key, its sessions or an ended session", async () => {
   const made = await createKey(account.key);
-  const { token: orphan } = await mint(made.key);
-  const ended = await mint(account.key);
+  const { token: orphan } = await createSession(made.key);
+  const ended = await createSession(account.key);
   for (const key of [made.key, orphan, ended.token]) expect((await chat(key)).status).toBe(200);
   expect((await deleteKey(account.key, made.id)).status).toBe(200);
-  expect((await end(account.key, ended.id)).status).toBe(200);
+  expect((await endSession(account.key, ended.id)).status).toBe(200);
   for (const key of [made.key, orphan, ended.token]) expect(await costOf(key)).toEqual([0, 0]);
   expect((await chat(account.key)).status).toBe(200);
 });

@@ -38,7 +38,7 @@ const OF_EVERYTHING =
  * Returns the response, or throws if its status, headers, type or JSON aren't documented. Checks
  * events as they pass. Ignores paths that aren't operations.
  */
-export async function asDocumented(request: Request, response: Response): Promise<Response> {
+export async function checkDocumented(request: Request, response: Response): Promise<Response> {
   const at = routingPath(request);
   const method = request.method.toLowerCase();
   const found = PATTERNS.find((one) => one.method === method && one.pattern.test(at));

@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, it, vi } from "vitest";
 import { sweepHourly } from "../../src/operator/hourly.store.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { abort } from "../wallet/fault-world.ts";
-import { admin, LEFT_ALONE, openAccount, send } from "./client.ts";
+import { admin, SKIPPED_WALLET, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 
 type Event = {
@@ -158,7 +158,7 @@ const wait = (id: string): Promise<unknown> =>
 const wallet = (id: string) => env.WALLET.getByName(id);
 const deliveries = (id: string) => env.WEBHOOK_DELIVERIES.getByName(id);
 /** For a sweep that skips other tests' wallets. */
-const ownAlone = (id: string) => (id === account.orgId ? wallet(id) : LEFT_ALONE);
+const ownAlone = (id: string) => (id === account.orgId ? wallet(id) : SKIPPED_WALLET);
 /** Makes some of the wallet's calls to the database fail. */
 async function faulty(fails: (sql: string) => "before" | "after" | null): Promise<void> {
   await runInDurableObject(env.WALLET.getByName(account.orgId), (object: Wallet) => {

@@ -5,8 +5,8 @@ import { EVENT_TYPES } from "../../src/shared/event.ts";
 import type { EventType } from "../../src/shared/event.ts";
 import { mintId } from "../../src/shared/id.ts";
 import { micros } from "../../src/shared/money.ts";
-import { SYSTEM } from "../../src/shared/event.ts";
-import { PURCHASE_ID } from "../../src/shared/contracts/payments.ts";
+import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
+import { PURCHASE_ID_PREFIX } from "../../src/shared/contracts/payments.ts";
 import { useStripe } from "../payments/fake-stripe.ts";
 import { sweepHourly } from "../../src/operator/hourly.store.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
@@ -16,15 +16,15 @@ import {
   ask,
   HOUR,
   LONG,
-  made,
+  createWebhook,
   receivers,
-  to,
+  callsTo,
   useReceivers,
 } from "../webhooks/receivers.ts";
-import { ADMIN_TOKEN, addCredits, addMember, admin, chat, LEFT_ALONE, send } from "./client.ts";
-import { login, page } from "./console-client.ts";
+import { ADMIN_TOKEN, addCredits, addMember, admin, chat, SKIPPED_WALLET, send } from "./client.ts";
+import { login, callFromPage } from "./console-client.ts";
 import { createKey, deleteKey } from "./key-client.ts";
-import { end, mint } from "./session-client.ts";
+import { endSession, createSession } from "./session-client.ts";
 
 useReceivers();
 
@@ -131,13 +131,13 @@ const ACTS: Readonly<Record<EventType, () => Promise<void>>> = {
   },
   "session.ended": async () => {
     await addCredits(account.orgId, 1_000_000);
-    const { id, token } = await mint(account.key);
+    const { id, token } = await createSession(account.key);
     expect((await chat(token)).status).toBe(200);
-    await done(end(account.key, id));
+    await done(endSession(account.key, id));
   },
   "session.budget_reached": async () => {
     await addCredits(account.orgId, 1_000_000);
-    const { token } = await mint(account.key, { budget_dollars: 0.0001 });
+    const { token } = await createSession(account.key, { budget_dollars: 0.0001 });
     const asked = async (): Promise<number> => (await chat(token, { max_tokens: 1 })).status;
     await vi.waitFor(async () => expect(await asked()).toBe(402), LONG);
   },
@@ -180,26 +180,26 @@ const ACTS: Readonly<Record<EventType, () => Promise<void>>> = {
   },
   "operator.viewed": async () => {
     const cookie = await login(ADMIN_TOKEN);
-    await done(page("/as", cookie, { method: "POST", body: { org: account.orgId } }));
+    await done(callFromPage("/as", cookie, { method: "POST", body: { org: account.orgId } }));
   },
-  "webhook.created": async () => void (await made("a.turnpike.dev")),
+  "webhook.created": async () => void (await createWebhook("a.turnpike.dev")),
   "webhook.changed": async () => {
-    const { id } = await made("a.turnpike.dev");
+    const { id } = await createWebhook("a.turnpike.dev");
     await done(ask("PATCH", `/${id}`, { types: ["key.created"] }));
   },
   "webhook.rotated": async () => {
-    const { id } = await made("a.turnpike.dev");
+    const { id } = await createWebhook("a.turnpike.dev");
     await done(ask("POST", `/${id}/rotate`, {}));
   },
   "webhook.deleted": async () => {
-    const { id } = await made("a.turnpike.dev");
+    const { id } = await createWebhook("a.turnpike.dev");
     await done(ask("DELETE", `/${id}`));
   },
   "webhook.disabled": async () => {
     receivers["gone.turnpike.dev"] = () => new Response("gone", { status: 410 });
-    await made("gone.turnpike.dev", { types: ["balance.credited"] });
+    await createWebhook("gone.turnpike.dev", { types: ["balance.credited"] });
     await addCredits(account.orgId, 1);
-    await vi.waitFor(() => expect(to("gone.turnpike.dev")).toHaveLength(1), LONG);
+    await vi.waitFor(() => expect(callsTo("gone.turnpike.dev")).toHaveLength(1), LONG);
   },
 };
 
@@ -209,7 +209,7 @@ const GUIDE = import.meta.glob<string>("../../docs/webhooks.md", {
   eager: true,
 });
 
-const ownAlone = (id: string) => (id === account.orgId ? wallet() : LEFT_ALONE);
+const ownAlone = (id: string) => (id === account.orgId ? wallet() : SKIPPED_WALLET);
 const deliveries = (id: string) => env.WEBHOOK_DELIVERIES.getByName(id);
 /** Runs the hourly sweep this many ms ahead, for this test's organization only. */
 async function swept(later: number): Promise<void> {
@@ -225,10 +225,10 @@ async function paid(): Promise<string> {
   const paymentId = `pi_${crypto.randomUUID().replaceAll("-", "")}`;
   const credit = {
     paymentId,
-    purchaseId: mintId(PURCHASE_ID, Date.now()),
+    purchaseId: mintId(PURCHASE_ID_PREFIX, Date.now()),
     method: "card",
   } as const;
-  valueOf(await wallet().creditPayment({ ...credit, netMicro: micros(10), actor: SYSTEM }));
+  valueOf(await wallet().creditPayment({ ...credit, netMicro: micros(10), actor: SYSTEM_ACTOR }));
   return paymentId;
 }
 
@@ -263,7 +263,7 @@ async function topUpDeclined(kind: "soft" | "hard"): Promise<void> {
   const { topUp } = valueOf(await wallet().payments());
   const id = topUp.purchaseId ?? "";
   const data = { code: "card_declined" };
-  const event = { type: "purchase.declined", actor: SYSTEM, subject: id, data } as const;
+  const event = { type: "purchase.declined", actor: SYSTEM_ACTOR, subject: id, data } as const;
   const how = kind === "soft" ? { kind } : { kind, reason: "card_declined" as const };
   valueOf(await wallet().tellPurchase({ event, once: [id], topUp: { id, end: how } }));
 }

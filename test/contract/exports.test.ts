@@ -3,8 +3,8 @@ import { admin, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import { addMember } from "./client.ts";
 import { setClock } from "../wallet/wallet-desk.ts";
-import { focusRowsOf, sumOf } from "../fixtures/focus.ts";
-import { brokenRules } from "../fixtures/focus-rules.ts";
+import { parseFocusRows, sumOf } from "../fixtures/focus.ts";
+import { brokenFocusRules } from "../fixtures/focus-rules.ts";
 
 const NOON = Date.UTC(2036, 10, 20, 12);
 const DAY_MS = 86_400_000;
@@ -28,8 +28,8 @@ describe("GET /v1/exports/focus", () => {
     const body = { amount_micro: -700, reference: "fix" };
     expect((await admin("POST", `/orgs/${account.orgId}/credits`, body)).status).toBe(200);
     const csv = await fileOf(account, "month=2036-11");
-    const rows = focusRowsOf(csv);
-    expect(brokenRules(rows)).toEqual([]);
+    const rows = parseFocusRows(csv);
+    expect(brokenFocusRules(rows)).toEqual([]);
     expect(sumOf(rows, "x_LedgerAmount")).toBe(BigInt(5_000_000 - cost - 700) * 1_000_000n);
     const used = rows.filter(({ ChargeCategory: category }) => category === "Usage");
     expect(used).toContainEqual(

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { openAccount } from "./client.ts";
-import { apart } from "./metrics-client.ts";
+import { separateIsolate } from "./metrics-client.ts";
 import {
   brokenStream,
   mockUpstream,
@@ -27,7 +27,7 @@ const counted = (text: string): string[] =>
 async function asked(answer: () => Response | Promise<Response>, fields: object = {}) {
   const { key } = await openAccount();
   mockUpstream(answer);
-  const { ask, metrics } = apart(undefined, UPSTREAM_VARS);
+  const { ask, metrics } = separateIsolate(undefined, UPSTREAM_VARS);
   const messages = [{ role: "user", content: "the-prompt-canary" }];
   const body = { model: "mock/chat", messages, ...fields };
   const response = await ask("/v1/chat/completions", key, body);

@@ -4,10 +4,10 @@ import { expect, it, vi } from "vitest";
 import { app } from "../../src/app.ts";
 import { randomBase62 } from "../../src/shared/id.ts";
 import { countedBindings } from "./counted-bindings.ts";
-import { effort } from "../effort.ts";
-import { measured } from "../measured.ts";
+import { effortFor } from "../effort.ts";
+import { recordMeasured } from "../measured.ts";
 
-const FORGED = effort(10_000, 100_000);
+const FORGED = effortFor(10_000, 100_000);
 /**
  * Malformed keys, keys with an invalid checksum, and prefixes of every kind. `a` is the ID of the
  * current secret.
@@ -32,7 +32,7 @@ it(`the gateway rejects ${FORGED} forged keys with 401, without an object call o
     const response = await app.fetch(request, counted.bindings, context);
     if (response.status === 401) refused++;
   }
-  measured({ forged: refused, operations: counted.objects + counted.statements });
+  recordMeasured({ forged: refused, operations: counted.objects + counted.statements });
   expect(refused).toBe(FORGED);
   expect(counted).toMatchObject({ objects: 0, statements: 0 });
   expect(await listDurableObjectIds(env.KEY_REGISTER)).toHaveLength(before.length);

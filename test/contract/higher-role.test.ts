@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { addMember, openAccount, send } from "./client.ts";
 import type { Account, Role } from "./client.ts";
-import { login, page } from "./console-client.ts";
+import { login, callFromPage } from "./console-client.ts";
 import { createKey, deleteKey, postKey, statusOf } from "./key-client.ts";
 import type { CreatedKey, KeyBody } from "./key-client.ts";
 
@@ -57,7 +57,7 @@ function byKey(key: string): Ask {
 
 async function byConsole(key: string): Promise<Ask> {
   const cookie = await login(key);
-  return (method, path, body) => page(path, cookie, { method, body, headers: headers() });
+  return (method, path, body) => callFromPage(path, cookie, { method, body, headers: headers() });
 }
 
 const rename = (ask: Ask): Promise<Response> =>

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { addCredits, admin, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import { createKey } from "./key-client.ts";
-import { mint } from "./session-client.ts";
+import { createSession } from "./session-client.ts";
 
 type Hold = {
   readonly id: string;
@@ -159,8 +159,8 @@ describe("a hold paid from the balance", () => {
     const wider = await send("/v1/sessions", { key: plain, body: { may_hold: true } });
     expect((await errorOf(wider, 400)).param).toBe("may_hold");
     const { key } = await payer();
-    expect((await place((await mint(key)).token, body)).status).toBe(403);
-    const { token } = await mint(key, { may_hold: true, budget_dollars: 0.15 });
+    expect((await place((await createSession(key)).token, body)).status).toBe(403);
+    const { token } = await createSession(key, { may_hold: true, budget_dollars: 0.15 });
     expect((await place(token, body)).status).toBe(201);
     const over = await place(token, body);
     expect((await errorOf(over, 402)).code).toBe("key_budget_exceeded");

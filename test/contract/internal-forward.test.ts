@@ -4,8 +4,8 @@ import { forwardedRequestToJson } from "../../src/accounts/keys/forward-format.t
 import { verifySession } from "../../src/accounts/keys/session-token.ts";
 import { keySecrets } from "../keys/key-fixture.ts";
 import { send } from "./client.ts";
-import { mint } from "./session-client.ts";
-import { deliver, openKnown, sayAsPeer, signed } from "./peer-client.ts";
+import { createSession } from "./session-client.ts";
+import { deliverMessage, openKnown, sendAsPeer, signAsPeer } from "./peer-client.ts";
 import type { KnownAccount } from "./peer-client.ts";
 
 let account: KnownAccount;
@@ -25,7 +25,7 @@ describe("an invalid forwarded request", () => {
     ["a path on another host", { path: "//[", query: "" }],
   ])("returns an error instead of a 500, without a retry: %s", async (_, change) => {
     const message = { ...CALL, ...change, caller_key_hash: account.hash };
-    expect(await sayAsPeer("forward", message)).toEqual({
+    expect(await sendAsPeer("forward", message)).toEqual({
       status: 200,
       body: { ok: false, failure: { kind: "internal" } },
     });
@@ -38,10 +38,17 @@ async function forward(token: string, method: string, path: string, sent: object
   const called = { keyHash: account.hash, ...(verified !== null && { shown: verified.shown }) };
   const body = sent === null ? null : new TextEncoder().encode(JSON.stringify(sent)).toBase64();
   const headers = { "content-type": "application/json" };
-  const message = forwardedRequestToJson({ method, path, query: "", headers, body, called });
+  const message = forwardedRequestToJson({
+    method,
+    path,
+    query: "",
+    headers,
+    body,
+    credential: called,
+  });
   const requestId = mintId("req_", Date.now());
   const text = JSON.stringify({ v: 1, ...message });
-  const reply = await deliver(await signed({ path: FORWARD, body: text, requestId }));
+  const reply = await deliverMessage(await signAsPeer({ path: FORWARD, body: text, requestId }));
   return (await reply.json<{ status: number }>()).status;
 }
 
@@ -50,7 +57,7 @@ describe("a session's forwarded requests", () => {
     ["POST", "/v1/holds", { amount_dollars: 0.01, pays: "quota", description: "a search" }],
     ["GET", "/v1/balance", null],
   ] as const)("count in its requests per minute: %s %s", async (method, path, sent) => {
-    const { token } = await mint(account.key, { rpm_limit: 3 });
+    const { token } = await createSession(account.key, { rpm_limit: 3 });
     const limited: boolean[] = [];
     for (let n = 0; n < 4; n++) {
       limited.push((await forward(token, method, path, sent)) === 429);

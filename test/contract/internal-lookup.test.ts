@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, it } from "vitest";
 import { bindingsWith, errorOf, send } from "./client.ts";
-import { deliver, lookupOf, openKnown, outcome, signed } from "./peer-client.ts";
+import { deliverMessage, lookupOf, openKnown, peerVerdict, signAsPeer } from "./peer-client.ts";
 import type { KnownAccount } from "./peer-client.ts";
 
 const NEXT = "n".repeat(32);
@@ -16,7 +16,7 @@ beforeAll(async () => {
 
 /** Returns the data of a key that a peer gets. */
 async function toldOf(hash: string): Promise<unknown> {
-  const response = await deliver(await signed({ body: lookupOf(hash) }));
+  const response = await deliverMessage(await signAsPeer({ body: lookupOf(hash) }));
   expect(response.status).toBe(200);
   return response.json();
 }
@@ -31,10 +31,10 @@ function padded(bytes: number): string {
 
 describe("POST /internal/v1/lookup", () => {
   it("returns an active global key without counting a request", async () => {
-    const messages = await Promise.all([1, 2, 3].map(() => signed({ body })));
-    const answers = await Promise.all(messages.map((message) => deliver(message)));
+    const messages = await Promise.all([1, 2, 3].map(() => signAsPeer({ body })));
+    const answers = await Promise.all(messages.map((message) => deliverMessage(message)));
     for (const answer of answers) {
-      expect(await outcome(answer, account)).toBe("found");
+      expect(await peerVerdict(answer, account)).toBe("found");
     }
     const { headers } = await send("/v1/models", { key: account.key });
     expect(headers.get("x-ratelimit-remaining-requests")).toBe("999");
@@ -50,9 +50,9 @@ describe("POST /internal/v1/lookup", () => {
   });
 
   it("accepts a repeated message while its signature is valid", async () => {
-    const message = await signed({ body });
-    expect(await outcome(await deliver(message), account)).toBe("found");
-    expect(await outcome(await deliver(message), account)).toBe("found");
+    const message = await signAsPeer({ body });
+    expect(await peerVerdict(await deliverMessage(message), account)).toBe("found");
+    expect(await peerVerdict(await deliverMessage(message), account)).toBe("found");
   });
 
   // Signatures use whole seconds. These are rounded towards now, and those that return 404 away
@@ -62,34 +62,36 @@ describe("POST /internal/v1/lookup", () => {
     [29, Math.floor],
   ])("accepts a message signed at a time that is off by %i s", async (seconds, rounded) => {
     const signedAt = (rounded(Date.now() / 1000) + seconds) * 1000;
-    expect(await outcome(await deliver(await signed({ body, signedAt })), account)).toBe("found");
+    expect(
+      await peerVerdict(await deliverMessage(await signAsPeer({ body, signedAt })), account),
+    ).toBe("found");
   });
 
   it("ignores fields of a later version", async () => {
-    const message = await signed({ body: lookupOf(account.hash, { later: { than: "this" } }) });
-    expect(await outcome(await deliver(message), account)).toBe("found");
+    const message = await signAsPeer({ body: lookupOf(account.hash, { later: { than: "this" } }) });
+    expect(await peerVerdict(await deliverMessage(message), account)).toBe("found");
   });
 
   it("accepts a 1 MiB body but not one byte more", async () => {
     const [whole, over] = [
-      await signed({ body: padded(MIB) }),
-      await signed({ body: padded(MIB + 1) }),
+      await signAsPeer({ body: padded(MIB) }),
+      await signAsPeer({ body: padded(MIB + 1) }),
     ];
-    expect(await outcome(await deliver(whole), account)).toBe("found");
-    expect(await outcome(await deliver(over), account)).toBe("unknown");
+    expect(await peerVerdict(await deliverMessage(whole), account)).toBe("found");
+    expect(await peerVerdict(await deliverMessage(over), account)).toBe("unknown");
   });
 
   it("accepts the current and the next secret, but not a retired one", async () => {
     const both = bindingsWith({ PEER_IN_US_NEXT: NEXT });
     const after = bindingsWith({ PEER_IN_US: NEXT });
-    const [old, fresh] = [await signed({ body }), await signed({ body, secret: NEXT })];
+    const [old, fresh] = [await signAsPeer({ body }), await signAsPeer({ body, secret: NEXT })];
     const outcomes = [
-      await deliver(fresh),
-      await deliver(old, both),
-      await deliver(fresh, both),
-      await deliver(old, after),
-      await deliver(fresh, after),
-    ].map((response) => outcome(response, account));
+      await deliverMessage(fresh),
+      await deliverMessage(old, both),
+      await deliverMessage(fresh, both),
+      await deliverMessage(old, after),
+      await deliverMessage(fresh, after),
+    ].map((response) => peerVerdict(response, account));
     expect(await Promise.all(outcomes)).toEqual(["unknown", "found", "found", "unknown", "found"]);
   });
 });
@@ -98,8 +100,8 @@ describe("a rejected POST /internal/v1/lookup", () => {
   it.each([[{}], [{ key_hash: "x" }], [{ key_hash: 1 }], [{ key_hash: "A".repeat(64) }]])(
     "returns 400 with the param for the key_hash %j",
     async (fields) => {
-      const message = await signed({ body: JSON.stringify({ v: 1, ...fields }) });
-      const error = await errorOf(await deliver(message), 400);
+      const message = await signAsPeer({ body: JSON.stringify({ v: 1, ...fields }) });
+      const error = await errorOf(await deliverMessage(message), 400);
       expect(error).toMatchObject({ type: "invalid_request_error", param: "key_hash" });
     },
   );
@@ -108,7 +110,10 @@ describe("a rejected POST /internal/v1/lookup", () => {
 describe("a failed POST /internal/v1/lookup", () => {
   it("returns 503 instead of invalid_api_key if the key's object does not respond", async () => {
     const broken = { getByName: () => ({ identify: () => Promise.reject(new Error("lost")) }) };
-    const response = await deliver(await signed({ body }), bindingsWith({ KEY_REGISTER: broken }));
+    const response = await deliverMessage(
+      await signAsPeer({ body }),
+      bindingsWith({ KEY_REGISTER: broken }),
+    );
     expect(await errorOf(response, 503)).toMatchObject({ code: "storage_unavailable" });
   });
 });

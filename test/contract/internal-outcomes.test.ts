@@ -9,7 +9,7 @@ import { settleOf, voidOf } from "../regions/outbox-fixture.ts";
 import { holdOf, valueOf } from "../wallet/wallet-desk.ts";
 import { bindingsWith, openAccount } from "./client.ts";
 import type { Account } from "./client.ts";
-import { sayAsPeer } from "./peer-client.ts";
+import { sendAsPeer } from "./peer-client.ts";
 
 const CREDITS = 1_000_000_000;
 let account: Account;
@@ -48,7 +48,7 @@ describe("POST /internal/v1/outcomes", () => {
   it("charges and releases holds in the order of the items, and stores the sender's region", async () => {
     const [paid, freed] = [await held(), await held()];
     const items = [settle(paid, 42), release(freed)];
-    expect(await sayAsPeer("outcomes", { items })).toEqual({
+    expect(await sendAsPeer("outcomes", { items })).toEqual({
       status: 200,
       body: {
         ok: true,
@@ -69,8 +69,8 @@ describe("POST /internal/v1/outcomes", () => {
     const items = ids.map((id, i) => settle(id, 10 + i));
     const double = { items: [...items, ...items.toReversed()] };
     const [one, two] = await Promise.all([
-      sayAsPeer("outcomes", double),
-      sayAsPeer("outcomes", { items: items.toReversed() }),
+      sendAsPeer("outcomes", double),
+      sendAsPeer("outcomes", { items: items.toReversed() }),
     ]);
     expect([one.body.results, two.body.results].flat()).toHaveLength(9);
     for (const result of [one.body.results ?? [], two.body.results ?? []].flat()) {
@@ -95,7 +95,7 @@ describe("POST /internal/v1/outcomes", () => {
       { ...settle(good, 1), generation: null },
       { ...settle(good, 1), generation: { ...settleOf("", 1).generation, usage: { input: -1 } } },
     ];
-    const { body } = await sayAsPeer("outcomes", { items: [...bad, settle(good, 5)] });
+    const { body } = await sendAsPeer("outcomes", { items: [...bad, settle(good, 5)] });
     const ids = bad.map((item) =>
       item !== null && typeof item === "object" ? item["hold_id"] : null,
     );
@@ -113,7 +113,7 @@ describe("POST /internal/v1/outcomes", () => {
       settle(mintId("req_", Date.now()), 5, orgId),
       release(mintId("req_", Date.now()), orgId),
     ];
-    const { body } = await sayAsPeer("outcomes", { items });
+    const { body } = await sendAsPeer("outcomes", { items });
     expect(body.results).toEqual(
       items.map((item) => ({
         hold_id: item["hold_id"],
@@ -131,7 +131,7 @@ describe("POST /internal/v1/outcomes", () => {
 
   it("creates no object for an invalid organization ID", async () => {
     const before = await listDurableObjectIds(env.WALLET);
-    await sayAsPeer("outcomes", { items: [release(mintId("req_", Date.now()), "../etc/passwd")] });
+    await sendAsPeer("outcomes", { items: [release(mintId("req_", Date.now()), "../etc/passwd")] });
     expect(await listDurableObjectIds(env.WALLET)).toHaveLength(before.length);
   });
 
@@ -144,7 +144,7 @@ describe("POST /internal/v1/outcomes", () => {
       .run();
     const id = mintId("req_", Date.now());
     const failed = (reason: unknown) => [{ hold_id: id, result: "failed", reason }];
-    const said = await sayAsPeer("outcomes", { items: [settle(id, 5, lost)] });
+    const said = await sendAsPeer("outcomes", { items: [settle(id, 5, lost)] });
     expect(said.body.results).toEqual(failed("storage_unavailable"));
     const DB = {
       prepare: () => {
@@ -152,7 +152,7 @@ describe("POST /internal/v1/outcomes", () => {
       },
     };
     const unknown = { items: [settle(id, 5, crypto.randomUUID())] };
-    const unsure = await sayAsPeer("outcomes", unknown, bindingsWith({ DB }));
+    const unsure = await sendAsPeer("outcomes", unknown, bindingsWith({ DB }));
     expect(unsure.body.results).toEqual(failed("the book is down"));
   });
 
@@ -170,7 +170,7 @@ describe("POST /internal/v1/outcomes", () => {
     const WALLET = { getByName: stub };
     const orgs = Array.from({ length: 100 }, (_, i) => `${i % 10}${crypto.randomUUID().slice(1)}`);
     const items = orgs.map((orgId) => release(mintId("req_", Date.now()), orgId));
-    const { body } = await sayAsPeer("outcomes", { items }, bindingsWith({ WALLET }));
+    const { body } = await sendAsPeer("outcomes", { items }, bindingsWith({ WALLET }));
     const down = { result: "failed", reason: "this wallet is down" };
     const wanted = orgs.map((orgId, i) =>
       Object.assign(
@@ -189,7 +189,7 @@ describe("an invalid POST /internal/v1/outcomes", () => {
     ["items that are not a list", { items: {} }],
     ["more than a hundred items", { items: Array.from({ length: 101 }, () => null) }],
   ])("returns 400 for %s", async (_name, message) => {
-    const { status, body } = await sayAsPeer("outcomes", message);
+    const { status, body } = await sendAsPeer("outcomes", message);
     expect([status, body]).toMatchObject([400, { error: { param: "items" } }]);
   });
 });

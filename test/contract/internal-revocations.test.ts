@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { listDurableObjectIds } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { bindingsWith } from "./client.ts";
-import { sayAsPeer } from "./peer-client.ts";
+import { sendAsPeer } from "./peer-client.ts";
 
 function hash(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(32));
@@ -18,7 +18,7 @@ describe("POST /internal/v1/revocations", () => {
   it("revokes each key in this region, even if the key was never used here", async () => {
     const hashes = [hash(), hash()];
     const items = hashes.map((key_hash, i) => ({ key_hash, revoked_at: 1000 + i }));
-    expect(await sayAsPeer("revocations", { items })).toEqual({
+    expect(await sendAsPeer("revocations", { items })).toEqual({
       status: 200,
       body: { ok: true, results: hashes.map((key_hash) => ({ key_hash, result: "delivered" })) },
     });
@@ -40,10 +40,10 @@ describe("POST /internal/v1/revocations", () => {
       [three, 9],
     ].map(([key_hash, revoked_at]) => ({ key_hash, revoked_at }));
     for (const item of told) {
-      const { body } = await sayAsPeer("revocations", { items: [item] });
+      const { body } = await sendAsPeer("revocations", { items: [item] });
       expect(body.results).toEqual([{ key_hash: item.key_hash, result: "delivered" }]);
     }
-    await sayAsPeer("revocations", { items: told.toReversed().concat(told) });
+    await sendAsPeer("revocations", { items: told.toReversed().concat(told) });
     expect(await Promise.all([one, two, three].map(deadSince))).toEqual([1, 2, 3]);
   });
 
@@ -57,7 +57,7 @@ describe("POST /internal/v1/revocations", () => {
       { ...good, revoked_at: "now" },
     ];
     const before = await listDurableObjectIds(env.KEY_REGISTER);
-    const { body } = await sayAsPeer("revocations", { items: [...bad, good] });
+    const { body } = await sendAsPeer("revocations", { items: [...bad, good] });
     expect(body.results).toEqual([
       ...bad.map((item) => ({
         key_hash: item.key_hash ?? null,
@@ -74,7 +74,7 @@ describe("POST /internal/v1/revocations", () => {
     const broken = { revoke: () => Promise.reject(new Error("no storage")) };
     const bindings = bindingsWith({ KEY_REGISTER: { getByName: () => broken } });
     const items = [{ key_hash, revoked_at: 5 }];
-    const { body } = await sayAsPeer("revocations", { items }, bindings);
+    const { body } = await sendAsPeer("revocations", { items }, bindings);
     expect(body.results).toEqual([{ key_hash, result: "failed", reason: "no storage" }]);
   });
 });
@@ -84,7 +84,7 @@ describe("an invalid POST /internal/v1/revocations", () => {
     ["no items", {}],
     ["more than a hundred items", { items: Array.from({ length: 101 }, () => null) }],
   ])("returns 400 for %s", async (_name, message) => {
-    const { status, body } = await sayAsPeer("revocations", message);
+    const { status, body } = await sendAsPeer("revocations", message);
     expect([status, body]).toMatchObject([400, { error: { param: "items" } }]);
   });
 });

@@ -4,14 +4,14 @@ import type { PeerMessage, SignedMessage } from "../fixtures/peer-message.ts";
 import { ADMIN_TOKEN, send } from "./client.ts";
 import { countedBindings } from "./counted-bindings.ts";
 import {
-  deliver,
+  deliverMessage,
   LOOKUP,
   lookupOf,
   openKnown,
-  outcome,
-  sayAsPeer,
-  seen,
-  signed,
+  peerVerdict,
+  sendAsPeer,
+  comparableResponse,
+  signAsPeer,
 } from "./peer-client.ts";
 import type { KnownAccount } from "./peer-client.ts";
 import { newId, valueOf } from "../wallet/wallet-desk.ts";
@@ -32,12 +32,12 @@ beforeEach(() => {
 
 /** Returns a lookup of the account's key, signed by the US together with the changes. */
 function lookup(change: Partial<PeerMessage> & { readonly path?: string } = {}) {
-  return signed({ body: lookupOf(account.hash), ...change });
+  return signAsPeer({ body: lookupOf(account.hash), ...change });
 }
 
 /** Delivers a message and returns the result. */
 async function delivered(message: SignedMessage, bindings?: Env): Promise<unknown> {
-  return outcome(await deliver(message, bindings), account);
+  return peerVerdict(await deliverMessage(message, bindings), account);
 }
 
 describe("/internal/v1", () => {
@@ -48,7 +48,7 @@ describe("/internal/v1", () => {
       const body = { v: 1, key_hash: account.hash };
       const shown = path.replace(/\/$/, "");
       for (const key of [undefined, account.key, ADMIN_TOKEN]) {
-        expect(await outcome(await send(path, { key, body }), account, shown)).toBe("unknown");
+        expect(await peerVerdict(await send(path, { key, body }), account, shown)).toBe("unknown");
       }
     },
   );
@@ -58,7 +58,7 @@ describe("/internal/v1", () => {
     let pulled = 0;
     const body = new ReadableStream({ pull: () => void (pulled += 1) }, { highWaterMark: 0 });
     const response = await send(LOOKUP, { body, bindings: counted.bindings });
-    expect(await outcome(response, account)).toBe("unknown");
+    expect(await peerVerdict(response, account)).toBe("unknown");
     expect({ ...counted, pulled }).toMatchObject({ objects: 0, statements: 0, pulled: 0 });
   });
 
@@ -66,8 +66,8 @@ describe("/internal/v1", () => {
     "returns 404 to another region for the unknown operation %s",
     async (name) => {
       const path = `/internal/v1/${name}`;
-      const response = await deliver(await lookup({ path }));
-      expect(await outcome(response, account, path)).toBe("unknown");
+      const response = await deliverMessage(await lookup({ path }));
+      expect(await peerVerdict(response, account, path)).toBe("unknown");
     },
   );
 
@@ -76,7 +76,7 @@ describe("/internal/v1", () => {
     async (method) => {
       const body = method === "GET" ? "" : lookupOf(account.hash);
       const answers = [LOOKUP, "/internal/v1/nowhere"].map(async (path) =>
-        seen(await deliver(await lookup({ path, method, body })), path),
+        comparableResponse(await deliverMessage(await lookup({ path, method, body })), path),
       );
       const [one, other] = await Promise.all(answers);
       expect(one).toMatchObject({ status: 404 });
@@ -120,8 +120,8 @@ describe("a key hash in a message from another region", () => {
     async (hash) => {
       const counted = countedBindings();
       const answers = await Promise.all([
-        sayAsPeer("authorize", { key_hash: hash, hold: null }, counted.bindings),
-        sayAsPeer("forward", { ...CALL, caller_key_hash: hash }, counted.bindings),
+        sendAsPeer("authorize", { key_hash: hash, hold: null }, counted.bindings),
+        sendAsPeer("forward", { ...CALL, caller_key_hash: hash }, counted.bindings),
       ]);
       const refused = { status: 200, body: { ok: false, failure: { kind: "internal" } } };
       expect(answers).toEqual([refused, refused]);
@@ -131,10 +131,10 @@ describe("a key hash in a message from another region", () => {
 
   it("identifies the key if it is valid", async () => {
     const { hash } = account;
-    expect(await sayAsPeer("authorize", { key_hash: hash, hold: null })).toMatchObject({
+    expect(await sendAsPeer("authorize", { key_hash: hash, hold: null })).toMatchObject({
       body: { ok: true },
     });
-    expect(await sayAsPeer("forward", { ...CALL, caller_key_hash: hash })).toMatchObject({
+    expect(await sendAsPeer("forward", { ...CALL, caller_key_hash: hash })).toMatchObject({
       body: { ok: true, status: 200 },
     });
   });
@@ -143,7 +143,7 @@ describe("a key hash in a message from another region", () => {
     const known = await openKnown();
     const wallet = env.WALLET.getByName(known.orgId);
     valueOf(await wallet.revokeKey(known.hash, 1));
-    expect(await sayAsPeer("authorize", { key_hash: known.hash, hold: wish() })).toEqual({
+    expect(await sendAsPeer("authorize", { key_hash: known.hash, hold: wish() })).toEqual({
       status: 200,
       body: { ok: false, failure: { kind: "invalid_api_key", isForGood: true } },
     });
@@ -157,7 +157,7 @@ describe("a key hash in a message from another region", () => {
     const authorized = async (): Promise<readonly [unknown, number]> => {
       const { objects } = counted;
       const said = { key_hash: known.hash, hold: wish() };
-      const { body } = await sayAsPeer("authorize", said, counted.bindings);
+      const { body } = await sendAsPeer("authorize", said, counted.bindings);
       return [body, counted.objects - objects];
     };
     const granted = { ok: true, granted: 20 };

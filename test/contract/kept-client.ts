@@ -6,7 +6,7 @@ import { bindingsWith, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 
 /** Sets `keep_responses_hours`, by default as the organization's owner. */
-export const keepFor = (own: Account, hours: unknown, key = own.key): Promise<Response> =>
+export const setKeepHours = (own: Account, hours: unknown, key = own.key): Promise<Response> =>
   send(`/v1/orgs/${own.orgId}/settings`, {
     method: "PATCH",
     key,
@@ -14,14 +14,18 @@ export const keepFor = (own: Account, hours: unknown, key = own.key): Promise<Re
   });
 
 /** Creates an organization that stores responses. */
-export async function keeping(hours = 24): Promise<Account> {
+export async function openStoringAccount(hours = 24): Promise<Account> {
   const own = await openAccount();
-  expect((await keepFor(own, hours)).status).toBe(200);
+  expect((await setKeepHours(own, hours)).status).toBe(200);
   return own;
 }
 
 /** Sends "Hello there" to `sandbox/echo` by POST /v1/responses, unless the fields differ. */
-export const say = (key: string, fields: object = {}, bindings?: Env): Promise<Response> =>
+export const createResponse = (
+  key: string,
+  fields: object = {},
+  bindings?: Env,
+): Promise<Response> =>
   send("/v1/responses", {
     key,
     body: { model: "sandbox/echo", input: "Hello there", ...fields },
@@ -38,7 +42,7 @@ export const keptOf = ({ orgId }: Pick<Account, "orgId">) => env.KEPT_RESPONSES.
 /**
  * Returns every row of every table of an organization's object, with binary data as Latin-1 text.
  */
-export async function keptRows(own: Account): Promise<Readonly<Record<string, object[]>>> {
+export async function storedRows(own: Account): Promise<Readonly<Record<string, object[]>>> {
   return runInDurableObject(keptOf(own), (_: KeptResponses, { storage }) => {
     const { sql } = storage;
     const tables = sql
@@ -82,7 +86,7 @@ export function slowBindings(ms = 300): { readonly bindings: Env; readonly kept:
 }
 
 /** Returns the fields that continue a response. */
-export const after = (previous: string, more: object = {}): object => ({
+export const continuing = (previous: string, more: object = {}): object => ({
   previous_response_id: previous,
   input: "And now?",
   ...more,

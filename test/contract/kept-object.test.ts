@@ -6,8 +6,16 @@ import { mintId } from "../../src/shared/id.ts";
 import { setClock } from "../wallet/wallet-desk.ts";
 import { bindingsWith, errorOf } from "./client.ts";
 import type { Account } from "./client.ts";
-import { after, keeping, keptOf, keptRows, read, say, slowBindings } from "./kept-client.ts";
-import { answered } from "./responses-client.ts";
+import {
+  continuing,
+  openStoringAccount,
+  keptOf,
+  storedRows,
+  read,
+  createResponse,
+  slowBindings,
+} from "./kept-client.ts";
+import { responseOf } from "./responses-client.ts";
 import { HOUR_MS } from "../../src/shared/clock.ts";
 
 const bounds = env as { KEPT_ANSWERS_MAX?: string; KEPT_BYTES_MAX?: string };
@@ -25,16 +33,16 @@ const SECRET = "canary-of-a-conversation";
 
 describe("the object for stored responses", () => {
   it("makes a continuation wait while the previous response is being stored", async () => {
-    const own = await keeping();
+    const own = await openStoringAccount();
     const { bindings, kept } = slowBindings();
-    const first = await answered(await say(own.key, {}, bindings));
-    const second = await answered(await say(own.key, after(first.id), bindings));
+    const first = await responseOf(await createResponse(own.key, {}, bindings));
+    const second = await responseOf(await createResponse(own.key, continuing(first.id), bindings));
     expect(second.previous_response_id).toBe(first.id);
     await vi.waitFor(() => expect(kept()).toBe(2));
   });
 
   it("doesn't wait for an old ID, whose response can't arrive anymore", async () => {
-    const own = await keeping();
+    const own = await openStoringAccount();
     const id = mintId("resp_", Date.now() - HOUR_MS);
     const asked = { previous: id, outputs: [], inputs: [] };
     const waits = vi.spyOn(globalThis, "setTimeout");
@@ -46,7 +54,7 @@ describe("the object for stored responses", () => {
     ["bytes", `["${"x".repeat(11_000_000)}"]`, "body_too_large"],
     ["values", JSON.stringify(Array.from({ length: 600_000 }, () => 0)), "invalid_request"],
   ])("rejects a conversation with more %s than a request body may have", async (_, text, kind) => {
-    const own = await keeping();
+    const own = await openStoringAccount();
     const ids = [mintId("resp_", Date.now()), mintId("resp_", Date.now())] as const;
     const by = { memberId: own.memberId, keyId: own.keyId, sessionId: null };
     const [input, response] = [text, "{}"].map((json) => new TextEncoder().encode(json));
@@ -65,11 +73,11 @@ describe("the object for stored responses", () => {
   });
 
   it("stores no content in plain text", async () => {
-    const own = await keeping();
+    const own = await openStoringAccount();
     const input = [{ role: "user", content: SECRET }];
-    await answered(await say(own.key, { input, metadata: { of: SECRET } }));
-    await vi.waitFor(async () => expect((await keptRows(own))["answers"]).toHaveLength(1));
-    const rows = JSON.stringify(await keptRows(own));
+    await responseOf(await createResponse(own.key, { input, metadata: { of: SECRET } }));
+    await vi.waitFor(async () => expect((await storedRows(own))["answers"]).toHaveLength(1));
+    const rows = JSON.stringify(await storedRows(own));
     expect(rows.length).toBeGreaterThan(1000);
     for (const text of [SECRET, btoa(SECRET), "output_text", "sandbox/echo"]) {
       expect(rows).not.toContain(text);
@@ -77,15 +85,15 @@ describe("the object for stored responses", () => {
   });
 
   it("deletes expired responses by an alarm, and deletes the encryption key with the last response", async () => {
-    const own = await keeping(2);
-    const { id } = await answered(await say(own.key));
-    await vi.waitFor(async () => expect((await keptRows(own))["parts"]).toHaveLength(2));
+    const own = await openStoringAccount(2);
+    const { id } = await responseOf(await createResponse(own.key));
+    await vi.waitFor(async () => expect((await storedRows(own))["parts"]).toHaveLength(2));
     setClock(Date.now() + 2 * HOUR_MS);
-    await errorOf(await say(own.key, after(id)), 400);
+    await errorOf(await createResponse(own.key, continuing(id)), 400);
     expect(await wake(own)).toBe(true);
-    expect(await keptRows(own)).toMatchObject({ answers: [], parts: [], data_keys: [] });
+    expect(await storedRows(own)).toMatchObject({ answers: [], parts: [], data_keys: [] });
     setClock(null);
-    const again = await answered(await say(own.key));
+    const again = await responseOf(await createResponse(own.key));
     expect((await read(again.id, own.key)).status).toBe(200);
   });
 
@@ -94,23 +102,23 @@ describe("the object for stored responses", () => {
     ["bytes", "KEPT_BYTES_MAX", "3000"],
   ] as const)("deletes the oldest responses beyond the maximum %s", async (_, name, most) => {
     bounds[name] = most;
-    const own = await keeping();
+    const own = await openStoringAccount();
     const ids: string[] = [];
     for (const input of ["one", "two", "three", "four"]) {
-      const { id } = await answered(await say(own.key, { input }));
+      const { id } = await responseOf(await createResponse(own.key, { input }));
       expect((await read(id, own.key)).status).toBe(200);
       ids.push(id);
     }
-    const left = (await keptRows(own))["answers"] as { id: string; bytes: number }[];
+    const left = (await storedRows(own))["answers"] as { id: string; bytes: number }[];
     expect(left.map(({ id }) => id)).toEqual(ids.slice(2));
     setClock(Date.now() + HOUR_MS);
     await errorOf(await read(ids[0] ?? "", own.key), 404);
   });
 
   it("encrypts its responses with a new KEY_SECRETS within an hour, so that the old secret can be removed", async () => {
-    const own = await keeping();
-    const { id } = await answered(await say(own.key));
-    await vi.waitFor(async () => expect((await keptRows(own))["answers"]).toHaveLength(1));
+    const own = await openStoringAccount();
+    const { id } = await responseOf(await createResponse(own.key));
+    await vi.waitFor(async () => expect((await storedRows(own))["answers"]).toHaveLength(1));
     const newer = `z:${"newer-secret-".padEnd(40, "0123456789")}`;
     const seeing = (secrets: string) =>
       runInDurableObject(keptOf(own), (object: KeptResponses) => {
@@ -121,7 +129,7 @@ describe("the object for stored responses", () => {
       });
     await seeing(`${newer},${env.KEY_SECRETS}`);
     await wake(own);
-    const keys = (await keptRows(own))["data_keys"];
+    const keys = (await storedRows(own))["data_keys"];
     expect(keys).toEqual([{ number: 1, sealed: expect.stringMatching(/^z\./) as string }]);
 
     await evictDurableObject(keptOf(own));
@@ -136,8 +144,8 @@ describe("the object for stored responses", () => {
   });
 
   it("returns 503 to a continuation when it is unavailable, and retries storing", async () => {
-    const own = await keeping();
-    const { id } = await answered(await say(own.key));
+    const own = await openStoringAccount();
+    const { id } = await responseOf(await createResponse(own.key));
     let attempts = 0;
     const failing = {
       getByName: (name: string) => ({
@@ -147,10 +155,10 @@ describe("the object for stored responses", () => {
       }),
     };
     const bindings = bindingsWith({ KEPT_RESPONSES: failing });
-    const error = await errorOf(await say(own.key, after(id), bindings), 503);
+    const error = await errorOf(await createResponse(own.key, continuing(id), bindings), 503);
     expect(error.code).toBe("storage_unavailable");
-    const second = await answered(await say(own.key, {}, bindings));
-    await vi.waitFor(async () => expect((await keptRows(own))["answers"]).toHaveLength(2), {
+    const second = await responseOf(await createResponse(own.key, {}, bindings));
+    await vi.waitFor(async () => expect((await storedRows(own))["answers"]).toHaveLength(2), {
       timeout: 20_000,
       interval: 100,
     });

@@ -5,18 +5,18 @@ import { addKey, addMember, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import { countedBindings } from "./counted-bindings.ts";
 import {
-  after,
-  keepFor,
-  keeping,
+  continuing,
+  setKeepHours,
+  openStoringAccount,
   keptOf,
-  keptRows,
+  storedRows,
   read,
-  say,
+  createResponse,
   slowBindings,
 } from "./kept-client.ts";
 import { createKey } from "./key-client.ts";
-import { answered, mockOpenAi, replied, SAID } from "./responses-client.ts";
-import { mint } from "./session-client.ts";
+import { responseOf, mockOpenAi, replied, SAID } from "./responses-client.ts";
+import { createSession } from "./session-client.ts";
 import { HOUR_MS } from "../../src/shared/clock.ts";
 
 afterEach(() => {
@@ -30,19 +30,19 @@ const wake = (own: Account): Promise<boolean> => runDurableObjectAlarm(keptOf(ow
 
 describe("an organization that stores responses", () => {
   it("can continue a response by previous_response_id immediately, and read it", async () => {
-    const own = await keeping();
-    const first = await answered(await say(own.key, { instructions: "Never again." }));
+    const own = await openStoringAccount();
+    const first = await responseOf(await createResponse(own.key, { instructions: "Never again." }));
     expect(first).toMatchObject({ store: true, previous_response_id: null });
-    const second = await answered(await say(own.key, after(first.id)));
+    const second = await responseOf(await createResponse(own.key, continuing(first.id)));
     expect(second).toMatchObject({ store: true, previous_response_id: first.id });
     expect(second.instructions).toBeNull();
     expect(await (await read(second.id, own.key)).json()).toEqual(second);
   });
 
   it("can list a response's input items page by page, each with an ID for later references", async () => {
-    const own = await keeping();
-    const first = await answered(await say(own.key));
-    const second = await answered(await say(own.key, after(first.id)));
+    const own = await openStoringAccount();
+    const first = await responseOf(await createResponse(own.key));
+    const second = await responseOf(await createResponse(own.key, continuing(first.id)));
     const page = async (query: string) => {
       const response = await read(second.id, own.key, `/input_items${query}`);
       expect(response.status).toBe(200);
@@ -65,7 +65,7 @@ describe("an organization that stores responses", () => {
     const rest = await page(`?limit=2&after=${newest.last_id}`);
     expect([rest.data, rest.has_more]).toEqual([whole.data.slice(0, 1), false]);
     const input = [{ type: "item_reference", id: whole.data[2]?.id }];
-    expect(await answered(await say(own.key, { input }))).toMatchObject({
+    expect(await responseOf(await createResponse(own.key, { input }))).toMatchObject({
       output: [{ content: [{ text: "And now?" }] }],
     });
     const wrong = await errorOf(await read(second.id, own.key, "/input_items?after=msg_1"), 400);
@@ -73,17 +73,17 @@ describe("an organization that stores responses", () => {
   });
 
   it("can delete a response permanently, so that it can't be continued", async () => {
-    const own = await keeping();
-    const first = await answered(await say(own.key));
-    const second = await answered(await say(own.key, after(first.id)));
+    const own = await openStoringAccount();
+    const first = await responseOf(await createResponse(own.key));
+    const second = await responseOf(await createResponse(own.key, continuing(first.id)));
     const gone = { id: first.id, object: "response.deleted", deleted: true };
     expect(await (await forget(first.id, own.key)).json()).toEqual(gone);
     for (const id of [first.id, second.id]) {
-      const error = await errorOf(await say(own.key, after(id)), 400);
+      const error = await errorOf(await createResponse(own.key, continuing(id)), 400);
       expect(error.code).toBe("previous_response_not_found");
     }
     const input = [{ type: "item_reference", id: first.output[0]?.id }];
-    await errorOf(await say(own.key, { input }), 400);
+    await errorOf(await createResponse(own.key, { input }), 400);
     for (const more of ["", "/input_items"]) {
       const missing = await errorOf(await read(first.id, own.key, more), 404);
       expect(missing.message).toBe(`Response with id '${first.id}' not found.`);
@@ -105,12 +105,12 @@ describe("an organization that stores responses", () => {
   });
 
   it("gets store: false for failed responses and for requests with store: false, which aren't stored", async () => {
-    const own = await keeping();
-    const { id, store } = await answered(await say(own.key, { store: false }));
+    const own = await openStoringAccount();
+    const { id, store } = await responseOf(await createResponse(own.key, { store: false }));
     expect(store).toBe(false);
     const poor = await openAccount({ credits: 700 });
-    await keepFor(poor, 24);
-    const failed = await answered(await say(poor.key, { input: "word ".repeat(100) }));
+    await setKeepHours(poor, 24);
+    const failed = await responseOf(await createResponse(poor.key, { input: "word ".repeat(100) }));
     expect([failed.status, failed.store]).toEqual(["failed", false]);
     setClock(Date.now() + HOUR_MS); // no request waits for these responses anymore
     await errorOf(await read(id, own.key), 404);
@@ -118,21 +118,25 @@ describe("an organization that stores responses", () => {
   });
 
   it("gets 400 when it reads a stored response as a stream", async () => {
-    const own = await keeping();
-    const { id } = await answered(await say(own.key));
+    const own = await openStoringAccount();
+    const { id } = await responseOf(await createResponse(own.key));
     expect((await errorOf(await read(id, own.key, "?stream=true"), 400)).param).toBe("stream");
   });
 
   it("stores nothing at the provider, and its continuations include reasoning that the client did not request", async () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
-    const own = await keeping();
-    const first = await answered(await say(own.key, { model: "mock/own" }, bindings));
+    const own = await openStoringAccount();
+    const first = await responseOf(await createResponse(own.key, { model: "mock/own" }, bindings));
     const thought = first.output.find(({ type }) => type === "reasoning");
     expect(thought).toMatchObject({ summary: [], encrypted_content: null });
     const call = first.output.find((item) => item.type === "function_call");
     const output = { type: "function_call_output", call_id: call?.call_id, output: "4" };
-    await answered(
-      await say(own.key, { ...after(first.id), model: "mock/own", input: [output] }, bindings),
+    await responseOf(
+      await createResponse(
+        own.key,
+        { ...continuing(first.id), model: "mock/own", input: [output] },
+        bindings,
+      ),
     );
     expect(calls.map(({ body }) => body["store"])).toEqual([false, false]);
     expect(calls[1]?.body["input"]).toContainEqual(expect.objectContaining({ type: "reasoning" }));
@@ -145,9 +149,9 @@ describe("an organization that stores responses", () => {
 describe("an organization that does not store responses", () => {
   it("gets store: false and an error that names the setting which stores responses", async () => {
     const { key } = await openAccount();
-    const { id, store, output } = await answered(await say(key, { store: true }));
+    const { id, store, output } = await responseOf(await createResponse(key, { store: true }));
     expect(store).toBe(false);
-    const error = await errorOf(await say(key, after(id)), 400);
+    const error = await errorOf(await createResponse(key, continuing(id)), 400);
     expect(error).toMatchObject({
       param: "previous_response_id",
       code: "previous_response_not_found",
@@ -159,7 +163,7 @@ describe("an organization that does not store responses", () => {
       { role: "user", content: "Hi" },
       { id: output[0]?.id, type: "item_reference" },
     ];
-    const named = await errorOf(await say(key, { input }), 400);
+    const named = await errorOf(await createResponse(key, { input }), 400);
     expect(named.param).toBe("input[1].id");
     expect(named.message).toContain(`Item with id '${output[0]?.id}' not found.`);
     expect(named.message).toContain("keep_responses_hours");
@@ -170,15 +174,17 @@ describe("an organization that does not store responses", () => {
   it("needs only the two calls to the wallet for a request", async () => {
     const own = await openAccount();
     const counted = countedBindings();
-    await answered(await say(own.key, {}, counted.bindings));
+    await responseOf(await createResponse(own.key, {}, counted.bindings));
     [counted.objects, counted.statements] = [0, 0];
-    await answered(await say(own.key, {}, counted.bindings));
+    await responseOf(await createResponse(own.key, {}, counted.bindings));
     expect([counted.objects, counted.statements]).toEqual([2, 0]);
-    await keepFor(own, 1);
-    const first = await answered(await say(own.key, {}, counted.bindings));
+    await setKeepHours(own, 1);
+    const first = await responseOf(await createResponse(own.key, {}, counted.bindings));
     await read(first.id, own.key); // the response is stored by then
     counted.objects = 0;
-    const second = await answered(await say(own.key, after(first.id), counted.bindings));
+    const second = await responseOf(
+      await createResponse(own.key, continuing(first.id), counted.bindings),
+    );
     await read(second.id, own.key);
     // admission, stored response, hold and settlement, then the storing of its own response
     expect([counted.objects, counted.statements]).toEqual([5, 0]);
@@ -187,23 +193,26 @@ describe("an organization that does not store responses", () => {
 
 /** Returns the statuses of a key that continues a response, reads it and lists its input. */
 const may = async (key: string, id = ""): Promise<readonly number[]> => [
-  (await say(key, after(id))).status,
+  (await createResponse(key, continuing(id))).status,
   (await read(id, key)).status,
   (await read(id, key, "/input_items")).status,
 ];
 
 describe("access to stored responses", () => {
   it("fails for other organizations, other members, limited keys and sessions", async () => {
-    const own = await keeping();
-    const stranger = await keeping();
+    const own = await openStoringAccount();
+    const stranger = await openStoringAccount();
     const member = await addMember(own.orgId, "member");
     const second = await addKey(own.orgId, own.memberId);
     const limited = await createKey(own.key, { allowed_models: ["sandbox/*"] });
     const hours = { expires_in: 7200 };
-    const [session, another] = [await mint(own.key, hours), await mint(own.key, hours)];
+    const [session, another] = [
+      await createSession(own.key, hours),
+      await createSession(own.key, hours),
+    ];
     const [mine, theirs, bound, brief] = await Promise.all(
       [own.key, member.key, limited.key, session.token].map(
-        async (key) => (await answered(await say(key))).id,
+        async (key) => (await responseOf(await createResponse(key))).id,
       ),
     );
     const ids = { mine, theirs, bound, brief };
@@ -239,15 +248,15 @@ describe("access to stored responses", () => {
 
 describe("the setting keep_responses_hours", () => {
   it("can be changed by owners and admins; others may read it and send it back unchanged", async () => {
-    const own = await keeping(12);
+    const own = await openStoringAccount(12);
     const [senior, clerk] = await Promise.all([
       addMember(own.orgId, "admin"),
       addMember(own.orgId, "billing"),
     ]);
-    expect((await keepFor(own, 13, senior.key)).status).toBe(200);
-    const error = await errorOf(await keepFor(own, 14, clerk.key), 403);
+    expect((await setKeepHours(own, 13, senior.key)).status).toBe(200);
+    const error = await errorOf(await setKeepHours(own, 14, clerk.key), 403);
     expect(error).toMatchObject({ code: "role_required" });
-    const same = await keepFor(own, 13, clerk.key);
+    const same = await setKeepHours(own, 13, clerk.key);
     expect(await same.json()).toMatchObject({ keep_responses_hours: 13 });
     const { events } = await (
       await send("/v1/events?type=settings.changed", { key: own.key })
@@ -259,37 +268,39 @@ describe("the setting keep_responses_hours", () => {
     "returns 400 with the field for the value %j",
     async (hours) => {
       const own = await openAccount({ credits: 0 });
-      expect((await errorOf(await keepFor(own, hours), 400)).param).toBe("keep_responses_hours");
+      expect((await errorOf(await setKeepHours(own, hours), 400)).param).toBe(
+        "keep_responses_hours",
+      );
     },
   );
 
   it("deletes all responses and pending writes at 0, and restores nothing when raised again", async () => {
-    const own = await keeping();
-    const { id } = await answered(await say(own.key));
+    const own = await openStoringAccount();
+    const { id } = await responseOf(await createResponse(own.key));
     const slow = slowBindings();
-    const pending = await answered(await say(own.key, {}, slow.bindings));
-    await keepFor(own, 0);
+    const pending = await responseOf(await createResponse(own.key, {}, slow.bindings));
+    await setKeepHours(own, 0);
     await errorOf(await read(id, own.key), 404);
     await wake(own);
-    await keepFor(own, 24);
+    await setKeepHours(own, 24);
     await vi.waitFor(() => expect(slow.kept()).toBe(1));
     setClock(Date.now() + HOUR_MS);
     await errorOf(await read(id, own.key), 404);
     await errorOf(await read(pending.id, own.key), 404);
-    expect((await keptRows(own))["parts"]).toEqual([]);
+    expect((await storedRows(own))["parts"]).toEqual([]);
   });
 
   it("deletes older responses when lowered; raising it affects only later responses", async () => {
-    const own = await keeping(2);
-    const { id } = await answered(await say(own.key));
-    await keepFor(own, 720);
+    const own = await openStoringAccount(2);
+    const { id } = await responseOf(await createResponse(own.key));
+    await setKeepHours(own, 720);
     setClock(Date.now() + 2 * HOUR_MS);
     await errorOf(await read(id, own.key), 404);
-    const later = await answered(await say(own.key));
+    const later = await responseOf(await createResponse(own.key));
     expect((await read(later.id, own.key)).status).toBe(200); // waits until the response is stored
     setClock(Date.now() + 4 * HOUR_MS);
     expect((await read(later.id, own.key)).status).toBe(200);
-    await keepFor(own, 1);
+    await setKeepHours(own, 1);
     await errorOf(await read(later.id, own.key), 404);
   });
 });

@@ -1,12 +1,12 @@
 import * as fc from "fast-check";
 import { assert } from "vitest";
 import { inputItemId } from "../../src/models/stored-responses/item-ids.ts";
-import { call, reasoning, scenario, text } from "../fixtures/responses-wire.ts";
+import { callItem, reasoningItem, scenario, textItem } from "../fixtures/responses-wire.ts";
 import { setClock } from "../wallet/wallet-desk.ts";
 import { errorOf, send } from "./client.ts";
 import type { Account } from "./client.ts";
-import { read, say } from "./kept-client.ts";
-import { answered, mockOpenAi, replied, streamed } from "./responses-client.ts";
+import { read, createResponse } from "./kept-client.ts";
+import { responseOf, mockOpenAi, replied, streamedResponseOf } from "./responses-client.ts";
 import { upstreamStream, USAGE } from "./upstream.ts";
 import { HOUR_MS } from "../../src/shared/clock.ts";
 
@@ -54,8 +54,8 @@ function replyOf(
   const calls = kind.endsWith("call");
   if (url.endsWith("/responses")) {
     const items = [
-      ...(kind.startsWith("thought") ? [reasoning(["Let me ", "think."])] : []),
-      ...(calls ? [call(id, "f", ['{"a":', "1}"])] : [text(["Hello, ", id])]),
+      ...(kind.startsWith("thought") ? [reasoningItem(["Let me ", "think."])] : []),
+      ...(calls ? [callItem(id, "f", ['{"a":', "1}"])] : [textItem(["Hello, ", id])]),
     ];
     return replied(scenario(items)[stream ? "stream" : "json"]);
   }
@@ -74,7 +74,7 @@ function replyOf(
 }
 
 /** An organization's conversations and their provider. */
-export class World {
+export class ConversationWorld {
   readonly turns: Turn[] = [];
   readonly #own: Account;
   readonly #startedMs = Date.now();
@@ -130,19 +130,21 @@ export class World {
     const body = { ...fields, ...asked.body };
     const { calls, bindings } = this.#upstream;
     const before = calls.length;
-    const response = await say(this.#own.key, body, bindings);
+    const response = await createResponse(this.#own.key, body, bindings);
     if (!asked.isKept) {
       const error = await errorOf(response, 400);
       assert.include(error.message, "not found.");
       assert.equal(calls.length, before);
       return;
     }
-    const { id } = one.stream ? (await streamed(response)).response : await answered(response);
+    const { id } = one.stream
+      ? (await streamedResponseOf(response)).response
+      : await responseOf(response);
     const sent = calls.at(-1)?.body;
     const isPlain = parent === null && typeof asked.body.input === "string";
     const input = isPlain ? asked.body.input : [...historyOf(parent), ...added];
     const whole = { ...fields, store: false, input };
-    const again = await say(this.#own.key, whole, bindings);
+    const again = await createResponse(this.#own.key, whole, bindings);
     assert.equal(again.status, 200, await again.text());
     assert.deepEqual(sent, calls.at(-1)?.body);
     const shown = await read(id, this.#own.key, "?include[]=reasoning.encrypted_content");

@@ -4,7 +4,7 @@ import { sweepHourly } from "../../src/operator/hourly.store.ts";
 import { draftKey } from "../keys/key-fixture.ts";
 import { insertKeyOnce } from "../../src/accounts/keys/insert-once.store.ts";
 import { setClock } from "../wallet/wallet-desk.ts";
-import { bindingsWith, LEFT_ALONE, errorOf, openAccount, send } from "./client.ts";
+import { bindingsWith, SKIPPED_WALLET, errorOf, openAccount, send } from "./client.ts";
 import type { Account, Sending } from "./client.ts";
 
 const DAY_MS = 86_400_000;
@@ -220,7 +220,7 @@ it("the hourly sweep deletes Idempotency-Keys that are 24 hours old, but no youn
     insert.bind(account.keyId, "young", now - DAY_MS + 1),
   ]);
   await sweepHourly(env.DB, () => now, {
-    wallet: () => LEFT_ALONE,
+    wallet: () => SKIPPED_WALLET,
     deliveries: () => ({ poke: async () => undefined }),
     outboxes: [],
   });

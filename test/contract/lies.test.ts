@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
 import { toBase64 } from "../../src/models/core/base64.ts";
-import { SHORT_HEADERS } from "../fixtures/short-headers.ts";
+import { SHORT_HEADER_FILES } from "../fixtures/short-headers.ts";
 import { balanceOf, bindingsWith, openAccount, send } from "./client.ts";
 import { mockUpstream } from "./upstream.ts";
 
@@ -151,7 +151,7 @@ describe("the charge for a provider that delivers less than it reports", () => {
   });
 });
 
-describe.each(SHORT_HEADERS)(
+describe.each(SHORT_HEADER_FILES)(
   "the hold for a $name file whose header is too short",
   ({ file, frameSeconds }) => {
     it("covers all frames, so that the provider's seconds are charged", async () => {

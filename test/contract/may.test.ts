@@ -1,10 +1,10 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { OWN_KEY, PLAYGROUND } from "../../src/console/allowed-calls.ts";
+import { OWN_KEY_PATHS, PLAYGROUND_PATHS } from "../../src/console/allowed-calls.ts";
 import { KEY_ROUTES, PROVIDER_ROUTES } from "../../src/routes.ts";
 import { OPERATOR_ROUTES } from "../../src/operator/endpoints.ts";
 import { ADMIN_TOKEN, addMember, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
-import { login, page } from "./console-client.ts";
+import { login, callFromPage } from "./console-client.ts";
 
 const ROLES = ["owner", "admin", "billing", "member"] as const;
 type May = Readonly<Record<string, "all" | "own">>;
@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 
 async function mayOf(cookie: string): Promise<May> {
-  return (await (await page("/session", cookie)).json<{ may: May }>()).may;
+  return (await (await callFromPage("/session", cookie)).json<{ may: May }>()).may;
 }
 
 const named = (method: string, path: string): string =>
@@ -29,7 +29,7 @@ const READS = KEY_ROUTES.filter(
 /** Checks that each read is allowed exactly as `may` states, and returns 403 otherwise. */
 async function expectTrue(cookie: string, may: May): Promise<void> {
   for (const path of READS) {
-    const { status } = await page(path.replace(":org_id", account.orgId), cookie);
+    const { status } = await callFromPage(path.replace(":org_id", account.orgId), cookie);
     expect([path, status]).toEqual([path, named("GET", path) in may ? 200 : 403]);
   }
 }
@@ -40,7 +40,7 @@ describe("permissions in GET /console/api/session", () => {
     const cookie = await login(key);
     const may = await mayOf(cookie);
     const open = KEY_ROUTES.filter(({ roles }) => roles.includes(role)).filter(
-      ({ path }) => !PROVIDER_ROUTES.has(path) || PLAYGROUND.has(path),
+      ({ path }) => !PROVIDER_ROUTES.has(path) || PLAYGROUND_PATHS.has(path),
     );
     expect(Object.keys(may).toSorted()).toEqual(
       open.map(({ method, path }) => named(method, path)).toSorted(),
@@ -68,13 +68,13 @@ describe("permissions in GET /console/api/session", () => {
     expect(Object.keys(own).toSorted()).toEqual(
       OPERATOR_ROUTES.map(({ method, path }) => named(method, path)).toSorted(),
     );
-    await page("/as", cookie, { method: "POST", body: { org: account.orgId } });
+    await callFromPage("/as", cookie, { method: "POST", body: { org: account.orgId } });
     const may = await mayOf(cookie);
     expect(Object.keys(may).filter((name) => !name.startsWith("GET "))).toEqual([]);
     expect(Object.keys(may).filter((name) => name.endsWith("/key"))).toEqual([]);
-    for (const path of READS.filter((one) => !OWN_KEY.has(one))) {
+    for (const path of READS.filter((one) => !OWN_KEY_PATHS.has(one))) {
       expect(may).toHaveProperty([named("GET", path)]);
-      expect((await page(path.replace(":org_id", account.orgId), cookie)).status).toBe(200);
+      expect((await callFromPage(path.replace(":org_id", account.orgId), cookie)).status).toBe(200);
     }
   });
 });

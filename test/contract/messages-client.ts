@@ -1,6 +1,6 @@
 import { afterEach, expect, vi } from "vitest";
 import { message as messageSchema, refusal } from "../wires/messages/message-schemas.ts";
-import { eventsIn, foldBlocks } from "../wires/messages/fold.ts";
+import { parseEvents, foldBlocks } from "../wires/messages/fold.ts";
 import type { Event } from "../wires/messages/fold.ts";
 import { send } from "./client.ts";
 import type { Sending } from "./client.ts";
@@ -32,18 +32,20 @@ export async function messageOf(response: Response): Promise<Json> {
 }
 
 /** Returns a stream's message as a strict client joins it, with the usage of its start. */
-export async function foldedOf(response: Response): Promise<{ message: Json; started: Json }> {
+export async function readFoldedMessage(
+  response: Response,
+): Promise<{ message: Json; started: Json }> {
   expect(response.status).toBe(200);
   expect(response.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
-  const events = eventsIn(await response.text()).filter(({ name }) => name !== "ping");
-  return folded(events);
+  const events = parseEvents(await response.text()).filter(({ name }) => name !== "ping");
+  return foldMessage(events);
 }
 
 /**
  * The events must be one message_start, blocks, one message_delta and one message_stop, in this
  * order.
  */
-export function folded(events: readonly Event[]): { message: Json; started: Json } {
+export function foldMessage(events: readonly Event[]): { message: Json; started: Json } {
   const [first, ...rest] = events;
   const [delta, last] = rest.splice(-2);
   expect([first?.name, delta?.name, last]).toEqual([
@@ -59,7 +61,7 @@ export function folded(events: readonly Event[]): { message: Json; started: Json
 }
 
 /** Returns an error in Anthropic's format: status, type, our code and the whole error. */
-export async function refusalOf(response: Response): Promise<{
+export async function anthropicErrorOf(response: Response): Promise<{
   readonly status: number;
   readonly type: string;
   readonly code: unknown;

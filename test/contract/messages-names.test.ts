@@ -1,6 +1,12 @@
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import { balanceOf, openAccount, send } from "./client.ts";
-import { foldedOf, messageOf, messages, mockAnthropic, refusalOf } from "./messages-client.ts";
+import {
+  readFoldedMessage,
+  messageOf,
+  messages,
+  mockAnthropic,
+  anthropicErrorOf,
+} from "./messages-client.ts";
 import type { Json } from "./messages-client.ts";
 import { mockUpstream, upstreamCompletion, upstreamStream, USAGE } from "./upstream.ts";
 
@@ -69,7 +75,9 @@ describe("a name that is too long for a header, for an Anthropic model and anoth
         const before = await balanceOf(key);
         const asked = { model: isNative ? "mock/claude" : "mock/chat", stream, ...fields };
         const response = await messages(key, asked, { bindings });
-        const message = stream ? (await foldedOf(response)).message : await messageOf(response);
+        const message = stream
+          ? (await readFoldedMessage(response)).message
+          : await messageOf(response);
         expect(message).toMatchObject({ content: [TEXT] });
         expect(response.headers.get("x-dropped")).toMatch(/^[\w.:[\], -]{1,2200}$/);
         expect(response.headers.has("set-cookie")).toBe(false);
@@ -117,7 +125,7 @@ describe("a tool name of 65 to 128 characters", () => {
       ];
       const asked = { model: "mock/both", ...fields, messages: said, stream };
       const answer = await messages(key, asked, { bindings });
-      const message = stream ? (await foldedOf(answer)).message : await messageOf(answer);
+      const message = stream ? (await readFoldedMessage(answer)).message : await messageOf(answer);
       expect(message).toMatchObject({ content: [{ type: "tool_use", name: names[2] }] });
       const sent = calls.at(-1)?.body as {
         tools: { function: { name: string } }[];
@@ -145,6 +153,6 @@ describe("a tool name of 65 to 128 characters", () => {
     }
     const long = [{ ...FUNCTION, name: "n".repeat(129) }];
     const refused = await messages(key, { model: "mock/claude", tools: long }, { bindings });
-    expect(await refusalOf(refused)).toMatchObject({ status: 400, param: "tools[0].name" });
+    expect(await anthropicErrorOf(refused)).toMatchObject({ status: 400, param: "tools[0].name" });
   });
 });

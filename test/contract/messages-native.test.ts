@@ -1,14 +1,14 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { balanceOf, openAccount, send } from "./client.ts";
-import { eventsIn } from "../wires/messages/fold.ts";
+import { parseEvents } from "../wires/messages/fold.ts";
 import {
   ANTHROPIC_SECRET,
-  folded,
-  foldedOf,
+  foldMessage,
+  readFoldedMessage,
   messageOf,
   messages,
   mockAnthropic,
-  refusalOf,
+  anthropicErrorOf,
 } from "./messages-client.ts";
 import type { Json } from "./messages-client.ts";
 import { upstreamCompletion } from "./upstream.ts";
@@ -224,7 +224,7 @@ describe("POST /v1/messages at Anthropic", () => {
   it("forwards stream events, and sends the last one after the charge", async () => {
     const { calls, bindings } = mockAnthropic(() => streamed(START, ...BLOCKS, ...END));
     const before = await balanceOf(key);
-    const { message, started } = await foldedOf(
+    const { message, started } = await readFoldedMessage(
       await messages(key, { model: "mock/claude", stream: true }, { bindings }),
     );
     expect(calls[0]?.body["stream"]).toBe(true);
@@ -292,7 +292,10 @@ describe("POST /v1/messages at Anthropic", () => {
       url.includes("anthropic") ? Response.json({}, { status: 529 }) : upstreamCompletion(),
     );
     const response = await messages(key, { model: "mock/both", messages: said }, { bindings });
-    expect(await refusalOf(response)).toMatchObject({ status: 529, type: "overloaded_error" });
+    expect(await anthropicErrorOf(response)).toMatchObject({
+      status: 529,
+      type: "overloaded_error",
+    });
     expect(calls.every(({ url }) => url.includes("anthropic"))).toBe(true);
     expect(calls[0]?.body["messages"]).toEqual(said);
   });
@@ -305,7 +308,9 @@ describe("POST /v1/messages at Anthropic", () => {
         { status: 400 },
       ),
     );
-    const refusal = await refusalOf(await messages(key, { model: "mock/claude" }, { bindings }));
+    const refusal = await anthropicErrorOf(
+      await messages(key, { model: "mock/claude" }, { bindings }),
+    );
     expect(refusal).toMatchObject({ status: 400, type: "invalid_request_error", message: words });
   });
 
@@ -325,7 +330,9 @@ describe("POST /v1/messages at Anthropic", () => {
     for (const stream of [false, true]) {
       const before = await balanceOf(key);
       const response = await messages(key, { model: "mock/claude", system, stream }, { bindings });
-      const message = stream ? (await foldedOf(response)).message : await messageOf(response);
+      const message = stream
+        ? (await readFoldedMessage(response)).message
+        : await messageOf(response);
       expect(message["usage"]).toMatchObject({ cache_creation: split, cost_micro: cost });
       expect(before - (await balanceOf(key))).toBe(cost);
     }
@@ -334,7 +341,7 @@ describe("POST /v1/messages at Anthropic", () => {
       [system, plain].map(async (said) => {
         const { key: poor } = await openAccount({ credits: 1 });
         const refused = await messages(poor, { model: "mock/claude", system: said }, { bindings });
-        return Number((await refusalOf(refused)).details["required_micro"]);
+        return Number((await anthropicErrorOf(refused)).details["required_micro"]);
       }),
     );
     expect(dear).toBeGreaterThan(Number(cheap));
@@ -364,8 +371,8 @@ describe("POST /v1/messages at Anthropic", () => {
       pinged.resolve();
     });
     expect(said.indexOf("event: ping\n")).toBeLessThan(said.indexOf("signature_delta"));
-    const events = eventsIn(said).filter(({ name }) => name !== "ping");
-    expect(folded(events).message).toMatchObject({ stop_reason: "end_turn" });
+    const events = parseEvents(said).filter(({ name }) => name !== "ping");
+    expect(foldMessage(events).message).toMatchObject({ stop_reason: "end_turn" });
   });
 
   it("lists in x-dropped the sampling parameters that the model rejects", async () => {

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { balanceOf, openAccount, send } from "./client.ts";
-import { messageOf, messages, refusalOf } from "./messages-client.ts";
+import { messageOf, messages, anthropicErrorOf } from "./messages-client.ts";
 import type { Json } from "./messages-client.ts";
 import { mockUpstream, upstreamCompletion } from "./upstream.ts";
 
@@ -16,7 +16,7 @@ describe("POST /v1/messages with an error", () => {
     const { key: poor } = await openAccount({ credits: 0 });
     const broke = await messages(poor);
     expect(broke.headers.get("x-should-retry")).toBe("false");
-    const refusal = await refusalOf(broke);
+    const refusal = await anthropicErrorOf(broke);
     expect(refusal).toMatchObject({
       status: 402,
       type: "billing_error",
@@ -27,13 +27,17 @@ describe("POST /v1/messages with an error", () => {
       ),
     });
     expect(refusal.details).toMatchObject({ balance_micro: 0, required_micro: expect.any(Number) });
-    expect(await refusalOf(await messages(key, { model: "nobody/knows" }))).toMatchObject({
+    expect(await anthropicErrorOf(await messages(key, { model: "nobody/knows" }))).toMatchObject({
       status: 404,
       type: "not_found_error",
       message: "model: nobody/knows",
     });
-    expect(await refusalOf(await send("/v1/messages", { key }))).toMatchObject({ status: 405 });
-    expect(await refusalOf(await send("/v1/messages/batches", { key, body: {} }))).toMatchObject({
+    expect(await anthropicErrorOf(await send("/v1/messages", { key }))).toMatchObject({
+      status: 405,
+    });
+    expect(
+      await anthropicErrorOf(await send("/v1/messages/batches", { key, body: {} })),
+    ).toMatchObject({
       status: 404,
       type: "not_found_error",
     });
@@ -41,7 +45,10 @@ describe("POST /v1/messages with an error", () => {
     await messageOf(await messages(slow));
     const limited = await messages(slow);
     expect(limited.headers.get("retry-after")).toMatch(/^\d+$/);
-    expect(await refusalOf(limited)).toMatchObject({ status: 429, type: "rate_limit_error" });
+    expect(await anthropicErrorOf(limited)).toMatchObject({
+      status: 429,
+      type: "rate_limit_error",
+    });
   });
 
   it.each<[string, Json]>([
@@ -71,7 +78,7 @@ describe("POST /v1/messages with an error", () => {
     ["tools[0].name", { tools: [{ name: "a b", input_schema: {} }] }],
   ])("returns 400 with the param for %s, and holds nothing", async (param, fields) => {
     const before = await balanceOf(key);
-    expect(await refusalOf(await messages(key, fields))).toMatchObject({
+    expect(await anthropicErrorOf(await messages(key, fields))).toMatchObject({
       status: 400,
       type: "invalid_request_error",
       param,
@@ -84,7 +91,7 @@ describe("POST /v1/messages with an error", () => {
     const path = "/v1/messages/count_tokens";
     const body = { model: "sandbox/echo", messages: [], ...fields };
     for (const refused of [await messages(key, fields), await send(path, { key, body })]) {
-      const { status, details } = await refusalOf(refused);
+      const { status, details } = await anthropicErrorOf(refused);
       expect([status, details]).toEqual([
         400,
         {
@@ -156,7 +163,9 @@ describe("POST /v1/messages with an error", () => {
       const { bindings } = mockUpstream(() =>
         Response.json({ error: { message: told } }, { status: 400 }),
       );
-      const refusal = await refusalOf(await messages(key, { model: "mock/chat" }, { bindings }));
+      const refusal = await anthropicErrorOf(
+        await messages(key, { model: "mock/chat" }, { bindings }),
+      );
       expect(refusal).toMatchObject({
         status: 400,
         code: "context_length_exceeded",
@@ -177,11 +186,11 @@ describe("POST /v1/messages with an error", () => {
       Response.json({ error: { message: told.shift() } }, { status: 413 }),
     );
     const fields = { model: "mock/chat" };
-    expect(await refusalOf(await messages(key, fields, { bindings }))).toMatchObject({
+    expect(await anthropicErrorOf(await messages(key, fields, { bindings }))).toMatchObject({
       status: 413,
       type: "request_too_large",
     });
-    expect(await refusalOf(await messages(key, fields, { bindings }))).toMatchObject({
+    expect(await anthropicErrorOf(await messages(key, fields, { bindings }))).toMatchObject({
       status: 400,
       type: "invalid_request_error",
     });
@@ -191,7 +200,9 @@ describe("POST /v1/messages with an error", () => {
     const { bindings } = mockUpstream(() =>
       Response.json({ error: { message: "bad key" } }, { status: 401 }),
     );
-    const refusal = await refusalOf(await messages(key, { model: "mock/chat" }, { bindings }));
+    const refusal = await anthropicErrorOf(
+      await messages(key, { model: "mock/chat" }, { bindings }),
+    );
     expect(refusal).toMatchObject({ status: 502, type: "api_error" });
   });
 });

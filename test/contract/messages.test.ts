@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { balanceOf, chat, openAccount, send } from "./client.ts";
 import { createKey } from "./key-client.ts";
-import { foldedOf, messageOf, messages, refusalOf } from "./messages-client.ts";
+import { readFoldedMessage, messageOf, messages, anthropicErrorOf } from "./messages-client.ts";
 import type { Json } from "./messages-client.ts";
 import { mockUpstream, upstreamCompletion, upstreamStream } from "./upstream.ts";
 
@@ -62,7 +62,7 @@ describe("POST /v1/messages", () => {
     const whole = await messageOf(await messages(key));
     const before = await balanceOf(key);
     const response = await messages(key, { stream: true });
-    const { message, started } = await foldedOf(response);
+    const { message, started } = await readFoldedMessage(response);
     expect(message).toEqual({ ...whole, id: message["id"] });
     expect(message["id"]).toBe(`msg_${response.headers.get("x-request-id")?.slice(4)}`);
     expect(started["input_tokens"]).toBeGreaterThan(0);
@@ -78,9 +78,12 @@ describe("POST /v1/messages", () => {
       await messageOf(await messages(key, {}, { headers: { "anthropic-version": version } }));
     }
     const refused = await messages(key, {}, { headers: { "anthropic-version": "2020-01-01" } });
-    expect(await refusalOf(refused)).toMatchObject({ status: 400, type: "invalid_request_error" });
+    expect(await anthropicErrorOf(refused)).toMatchObject({
+      status: 400,
+      type: "invalid_request_error",
+    });
     const newer = { headers: { "anthropic-version": "2026-10-21" } };
-    expect(await refusalOf(await messages(key, { temperature: 1 }, newer))).toMatchObject({
+    expect(await anthropicErrorOf(await messages(key, { temperature: 1 }, newer))).toMatchObject({
       status: 400,
       message: "temperature: Extra inputs are not permitted",
     });
@@ -103,7 +106,7 @@ describe("POST /v1/messages", () => {
       [await asked({ "x-api-key": wrong }, "sk-ant-theirs"), "Invalid API key in 'x-api-key'"],
       [await asked({ "x-api-key": "sk-theirs" }, wrong), "Invalid API key in 'Authorization'"],
     ] as const) {
-      expect(await refusalOf(response)).toMatchObject({
+      expect(await anthropicErrorOf(response)).toMatchObject({
         status: 401,
         type: "authentication_error",
         message: expect.stringContaining(said),
@@ -129,7 +132,10 @@ describe("POST /v1/messages", () => {
     await messageOf(answer);
     expect(tokens(answer)).toEqual(["1500", expect.stringMatching(/^\d+$/), reset]);
     const refused = await messages(limited, { messages: words(700), max_tokens: 64 });
-    expect(await refusalOf(refused)).toMatchObject({ status: 429, type: "rate_limit_error" });
+    expect(await anthropicErrorOf(refused)).toMatchObject({
+      status: 429,
+      type: "rate_limit_error",
+    });
     expect(tokens(refused)).toEqual(["1500", expect.stringMatching(/^\d+$/), reset]);
     expect(tokens(await messages(key))).toEqual([null, null, null]);
   });
@@ -267,14 +273,14 @@ describe("POST /v1/messages/count_tokens", () => {
   });
 
   it("returns Anthropic's errors for an unknown model, missing messages, a missing key and another method", async () => {
-    expect(await refusalOf(await count({ model: "nobody" }))).toMatchObject({ status: 404 });
-    expect(await refusalOf(await count({ messages: undefined }))).toMatchObject({
+    expect(await anthropicErrorOf(await count({ model: "nobody" }))).toMatchObject({ status: 404 });
+    expect(await anthropicErrorOf(await count({ messages: undefined }))).toMatchObject({
       status: 400,
       param: "messages",
     });
     const path = "/v1/messages/count_tokens";
-    expect(await refusalOf(await send(path, { body: {} }))).toMatchObject({ status: 401 });
-    expect(await refusalOf(await send(path, { key }))).toMatchObject({ status: 405 });
+    expect(await anthropicErrorOf(await send(path, { body: {} }))).toMatchObject({ status: 401 });
+    expect(await anthropicErrorOf(await send(path, { key }))).toMatchObject({ status: 405 });
   });
 });
 
@@ -362,13 +368,17 @@ describe("GET /v1/models for Anthropic clients", () => {
     ["/v1/models/nobody/knows", 404],
     ["/v1/v1/models", 404],
   ])("returns for %s a %s in Anthropic's format, and 401 without a key", async (path, status) => {
-    expect(await refusalOf(await send(path, { key, headers: VERSION }))).toMatchObject({ status });
-    expect(await refusalOf(await send(path, { headers: VERSION }))).toMatchObject({ status: 401 });
+    expect(await anthropicErrorOf(await send(path, { key, headers: VERSION }))).toMatchObject({
+      status,
+    });
+    expect(await anthropicErrorOf(await send(path, { headers: VERSION }))).toMatchObject({
+      status: 401,
+    });
   });
 
   it("explains a /v1 that occurs twice in the path", async () => {
     const body = { model: "sandbox/echo", max_tokens: 9, messages: [HI] };
-    const refused = await refusalOf(await send("/v1/v1/messages", { key, body }));
+    const refused = await anthropicErrorOf(await send("/v1/v1/messages", { key, body }));
     expect(refused).toMatchObject({ status: 404, type: "not_found_error" });
     expect(refused.message).toContain("adds /v1 to the base URL");
   });

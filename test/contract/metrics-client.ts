@@ -2,20 +2,20 @@ import { env } from "cloudflare:workers";
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { expect } from "vitest";
 import { app } from "../../src/app.ts";
-import type { View, Series } from "../../src/shared/contracts/metrics.ts";
+import type { IsolateMetrics, MetricValues } from "../../src/shared/contracts/metrics.ts";
 import { ADMIN_TOKEN, bindingsWith, send } from "./client.ts";
 
 /**
  * Returns an isolate with a separate metrics object, by name: its counts, and the region's metrics.
  * `changes` override the tests' bindings.
  */
-export function apart(
+export function separateIsolate(
   name: string = crypto.randomUUID(),
   changes: Readonly<Record<string, unknown>> = {},
 ) {
   const stub = env.REGION_METRICS.getByName(`test-${name}`);
   let added = 0;
-  const add = (series: Series, view: View) => {
+  const add = (series: MetricValues, view: IsolateMetrics) => {
     added++;
     return stub.add(series, view);
   };

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { modelEndpoints } from "../../scripts/openapi/model-records.ts";
 import { addKey, ADMIN_TOKEN, bindingsWith, errorOf, HELLO, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
-import { apart } from "./metrics-client.ts";
+import { separateIsolate } from "./metrics-client.ts";
 import { upstreamBindings } from "./upstream.ts";
 
 let accounts: readonly Account[];
@@ -19,11 +19,11 @@ const SAY = { model: "sandbox/echo", messages: HELLO, stream: true };
  */
 async function measured(by: readonly Account[]) {
   const name = crypto.randomUUID();
-  const { ask, batches } = apart(name);
+  const { ask, batches } = separateIsolate(name);
   for (const { key } of by) {
     for (let n = 0; n < 8; n++) await ask("/v1/chat/completions", key, SAY);
   }
-  const { bindings } = apart(name); // another isolate, which has measured nothing itself
+  const { bindings } = separateIsolate(name); // another isolate, which has measured nothing itself
   const key = by[0]?.key ?? "";
   const endpoints = async () => {
     const response = await send(PATH, { key, bindings });

@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import * as fc from "fast-check";
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import type { SkippedRoute } from "../../src/shared/generation.ts";
-import { effort } from "../effort.ts";
+import { effortFor } from "../effort.ts";
 import { addKey, chat, errorOf, HELLO, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import { FreshAccounts } from "./fresh-accounts.ts";
@@ -325,7 +325,7 @@ describe("a request with several models", () => {
     const dear = { ...open, budget: 150, failing };
     const covered = { ...open, budget: null, failing };
     const examples: [typeof dear | typeof covered][] = [[dear], [covered]];
-    await fc.assert(property, { numRuns: effort(60, 1000), examples });
+    await fc.assert(property, { numRuns: effortFor(60, 1000), examples });
     expect(seen.sizes.size).toBeGreaterThan(3);
     expect(seen.dropped).toBeGreaterThan(0);
     expect(seen.rising).toBeGreaterThan(0);

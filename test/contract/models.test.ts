@@ -1,12 +1,12 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { KINDS } from "../../src/shared/kinds.ts";
-import { DOOR_ROWS } from "../fixtures/doors-table.ts";
+import { ENDPOINT_ROWS } from "../fixtures/doors-table.ts";
 import { chat, errorOf, openAccount, send } from "./client.ts";
 import { upstreamBindings } from "./upstream.ts";
 import { model, modelList } from "./wire-schemas.ts";
 
 const KIND_ROWS = Object.values(KINDS).flatMap((kind) =>
-  DOOR_ROWS.filter(({ path }) => kind.path === `/v1${path}`),
+  ENDPOINT_ROWS.filter(({ path }) => kind.path === `/v1${path}`),
 );
 
 let key: string;

@@ -1,7 +1,7 @@
 import { PDF_DATA_PREFIX } from "../../src/models/core/core-request.ts";
 import { pdfOf } from "../fixtures/pdf.ts";
 import { beforeAll, describe, expect, it } from "vitest";
-import { eventsOf, follow } from "../wires/responses/follow.ts";
+import { eventsOf, followResponse } from "../wires/responses/follow.ts";
 import { response as responseSchema } from "../wires/responses/sdk-schemas.ts";
 import type { AnyResponse } from "../wires/responses/sdk-schemas.ts";
 import { openAccount, send } from "./client.ts";
@@ -40,7 +40,7 @@ async function ask(fields: Record<string, unknown>): Promise<AnyResponse> {
   expect([answer.status, text]).toEqual([200, expect.any(String)]);
   const response =
     fields["stream"] === true
-      ? follow(eventsOf(text)).response
+      ? followResponse(eventsOf(text)).response
       : responseSchema.parse(JSON.parse(text));
   expect(response.status).toBe("completed");
   expect(response.output).not.toEqual([]);

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { addKey, addMember, admin, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
-import { mint } from "./session-client.ts";
+import { createSession } from "./session-client.ts";
 
 type Pause = Readonly<Record<"id" | "scope" | "subject" | "reason" | "source", string>>;
 
@@ -56,7 +56,7 @@ describe("POST /v1/pauses", () => {
 
   it("pauses an end user or session of any key of the organization, even one that was never used", async () => {
     const { key } = await addKey(owner.orgId, owner.memberId);
-    const { id, token } = await mint(key);
+    const { id, token } = await createSession(key);
     const session = await paused(billing, { scope: "session", id });
     const own = { code: "paused", pause_id: session.id, scope: "session", reason: "Costs" };
     expect(await errorOf(await chat(token), 403)).toMatchObject(own);
@@ -64,7 +64,7 @@ describe("POST /v1/pauses", () => {
     await send("/v1/users", { key, body: { external_id: "ann" } });
     const user = await paused(billing, { scope: "end_user", id: "ann" });
     expect(user.subject).toBe("ann");
-    const { token: anns } = await mint(key, { end_user: "ann" });
+    const { token: anns } = await createSession(key, { end_user: "ann" });
     const error = await errorOf(await chat(anns), 403);
     expect(error).toMatchObject({ code: "paused", pause_id: user.id });
     expect(error).not.toHaveProperty("reason");
@@ -74,13 +74,13 @@ describe("POST /v1/pauses", () => {
 
   it("lets a member pause only the member's own keys and sessions, but end no pause", async () => {
     const own = await addKey(owner.orgId, member.memberId);
-    const { id: used, token } = await mint(own.key);
+    const { id: used, token } = await createSession(own.key);
     await chat(token);
     const pauses = [
       await paused(member, { scope: "key", id: own.keyId }),
       await paused(member, { scope: "session", id: used }),
     ];
-    const { id: unused } = await mint(owner.key);
+    const { id: unused } = await createSession(owner.key);
     const refusals: readonly (readonly [object, number])[] = [
       [{ scope: "organization" }, 403],
       [{ scope: "member", id: member.memberId }, 403],
@@ -109,7 +109,7 @@ describe("POST /v1/pauses", () => {
       { scope: "member", id: stranger.memberId },
       { scope: "key", id: stranger.keyId },
       { scope: "end_user", id: "nobody" },
-      { scope: "session", id: (await mint(stranger.key)).id },
+      { scope: "session", id: (await createSession(stranger.key)).id },
     ]) {
       expect([body, (await pause(owner, body)).status]).toEqual([body, 404]);
     }
@@ -132,7 +132,7 @@ it("a pause ends with the removal of its member, key or session, and a new one r
   const account = await openAccount();
   const left = await addMember(account.orgId, "member");
   const { keyId, key } = await addKey(account.orgId, account.memberId);
-  const { id: session } = await mint(account.key);
+  const { id: session } = await createSession(account.key);
   const bodies = [
     { scope: "member", id: left.memberId },
     { scope: "key", id: left.keyId },

@@ -32,7 +32,7 @@ type Message = Omit<Partial<PeerMessage>, "body"> & {
 };
 
 /** Returns a message that the US signed to this region, by default a lookup. */
-export function signed({ path = LOOKUP, ...message }: Message): Promise<SignedMessage> {
+export function signAsPeer({ path = LOOKUP, ...message }: Message): Promise<SignedMessage> {
   return signMessage({
     url: `https://eu.test${path}`,
     sender: "us",
@@ -43,7 +43,7 @@ export function signed({ path = LOOKUP, ...message }: Message): Promise<SignedMe
 }
 
 /** Delivers a message, which can have changed since it was signed. */
-export function deliver(message: SignedMessage, bindings?: Env): Promise<Response> {
+export function deliverMessage(message: SignedMessage, bindings?: Env): Promise<Response> {
   const { pathname, search } = new URL(message.url);
   const { method, headers, body } = message;
   return send(pathname + search, {
@@ -61,21 +61,24 @@ type PeerReply = {
 };
 
 /** Sends a message that the US region signed to this one. Returns the response. */
-export async function sayAsPeer(
+export async function sendAsPeer(
   operation: PeerOperation,
   message: object,
   bindings?: Env,
 ): Promise<PeerReply> {
   const body = JSON.stringify({ v: 1, ...message });
   const path = `/internal/v1/${operation}`;
-  const response = await deliver(await signed({ path, body }), bindings);
+  const response = await deliverMessage(await signAsPeer({ path, body }), bindings);
   return { status: response.status, body: await response.json() };
 }
 
 /**
  * Returns status, headers and body without the request ID and path, which differ between requests.
  */
-export async function seen(response: Response, path: string): Promise<Record<string, unknown>> {
+export async function comparableResponse(
+  response: Response,
+  path: string,
+): Promise<Record<string, unknown>> {
   const { "x-request-id": id, ...headers } = Object.fromEntries(response.headers);
   expect(id).toMatch(/^req_[0-9A-Za-z]{24}$/);
   return { status: response.status, headers, body: (await response.text()).replace(path, "") };
@@ -85,13 +88,13 @@ export async function seen(response: Response, path: string): Promise<Record<str
  * Returns `found` for the account's record, `unknown` for a response that is, byte for byte, that
  * of an unknown path, else the response.
  */
-export async function outcome(
+export async function peerVerdict(
   response: Response,
   account: KnownAccount,
   path = LOOKUP,
 ): Promise<unknown> {
-  const { status, headers, body } = await seen(response, path);
-  const nowhere = await seen(await send(NOWHERE, { body: {} }), NOWHERE);
+  const { status, headers, body } = await comparableResponse(response, path);
+  const nowhere = await comparableResponse(await send(NOWHERE, { body: {} }), NOWHERE);
   const answer = JSON.stringify({ status, headers, body });
   if (answer === JSON.stringify(nowhere) && status === 404) return "unknown";
   const { keyId: key_id, orgId: org_id, memberId: member_id } = account;

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
-import { effort } from "../effort.ts";
+import { effortFor } from "../effort.ts";
 import { admin, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import { RequestForm } from "../../src/models/core/outgoing-body.ts";
@@ -9,7 +9,7 @@ import type { FormField } from "../../src/shared/http/form.ts";
 import { KINDS } from "../../src/shared/kinds.ts";
 import type { InputKind, Kind } from "../../src/shared/kinds.ts";
 import { pngFile } from "../fixtures/png-file.ts";
-import { mint } from "./session-client.ts";
+import { createSession } from "./session-client.ts";
 import { mockUpstream, upstreamBindings, upstreamCompletion, upstreamError } from "./upstream.ts";
 
 type Lists = Readonly<
@@ -187,7 +187,7 @@ async function setAll(account: Account, asked: Layers): Promise<string> {
   await done(admin("PATCH", `/orgs/${orgId}`, { operator_policy: asked.operator }));
   await patch(`/v1/orgs/${orgId}/settings`, asked.organization);
   await patch(`/v1/members/${memberId}`, asked.member);
-  const { token } = await mint(key, { policy: asked.session });
+  const { token } = await createSession(key, { policy: asked.session });
   await patch(`/v1/keys/${keyId}`, asked.key); // last, because a limited key manages nothing
   return token;
 }
@@ -242,8 +242,8 @@ describe("the policies of operator, organization, member, key and session", () =
     everyCall.slice(0, 1),
   ]);
   it.each<readonly [string, fc.Arbitrary<readonly Call[]>, number]>([
-    ["text", fc.tuple(calls), effort(20, 1000)],
-    ["media", fc.constant(everyCall), effort(10, 300)],
+    ["text", fc.tuple(calls), effortFor(20, 1000)],
+    ["media", fc.constant(everyCall), effortFor(10, 300)],
   ])(
     "together allow %s to be called only at providers that each policy allows",
     async (_, made, numRuns) => {

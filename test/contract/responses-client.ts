@@ -1,11 +1,11 @@
 import { afterEach, expect, vi } from "vitest";
-import { eventsOf, follow } from "../wires/responses/follow.ts";
+import { eventsOf, followResponse } from "../wires/responses/follow.ts";
 import type { Account as Folded } from "../wires/responses/follow.ts";
 import { response as responseSchema } from "../wires/responses/sdk-schemas.ts";
 import type { AnyResponse } from "../wires/responses/sdk-schemas.ts";
-import { call, HELLO, reasoning, scenario, text } from "../fixtures/responses-wire.ts";
+import { callItem, HELLO, reasoningItem, scenario, textItem } from "../fixtures/responses-wire.ts";
 import { CANARY_TEXT } from "../fixtures/wire-scenario.ts";
-import type { WireReply } from "../fixtures/wire-scenario.ts";
+import type { RawReply } from "../fixtures/wire-scenario.ts";
 import { send } from "./client.ts";
 import type { Sending } from "./client.ts";
 import { mockUpstream, upstreamBindings } from "./upstream.ts";
@@ -54,11 +54,11 @@ export function mockOpenAi(answer: (call: UpstreamCall) => Response) {
   return { calls, bindings };
 }
 
-export const replied = ({ status = 200, headers, body }: WireReply): Response =>
+export const replied = ({ status = 200, headers, body }: RawReply): Response =>
   new Response(body as string, { status, ...(headers !== undefined && { headers }) });
 
 /** Returns the same response, each event sent when the previous one was read. */
-export function replyInPieces({ headers, body }: WireReply): Response {
+export function replyInPieces({ headers, body }: RawReply): Response {
   const pieces = String(body).split(/(?<=\n\n)/);
   const source = new ReadableStream<Uint8Array>(
     {
@@ -84,7 +84,7 @@ export function ask(
 }
 
 /** Returns the response of a 200, checked against the SDK's types. */
-export async function answered(answer: Response): Promise<AnyResponse> {
+export async function responseOf(answer: Response): Promise<AnyResponse> {
   const said = await answer.text();
   expect([answer.status, said]).toEqual([200, expect.any(String)]);
   expect(said).not.toContain(CANARY_TEXT);
@@ -92,20 +92,20 @@ export async function answered(answer: Response): Promise<AnyResponse> {
 }
 
 /** Returns the response of a stream, joined as the strictest client does. */
-export async function streamed(answer: Response): Promise<Folded> {
+export async function streamedResponseOf(answer: Response): Promise<Folded> {
   expect(answer.status).toBe(200);
   const said = await answer.text();
   expect(said).not.toContain("obfuscation");
   expect(said).not.toContain("68ab4d9"); // the chunks have the response's IDs
-  return follow(eventsOf(said));
+  return followResponse(eventsOf(said));
 }
 
 /** 8 input tokens at 1, 4 cached at a half, and 3 output tokens at 2 micro-credits */
 export const COST = 8 + 2 + 6;
 export const SAID = scenario([
-  reasoning(["Let me ", "think."]),
-  text(HELLO),
-  call("call_1", "f", ["{}"]),
+  reasoningItem(["Let me ", "think."]),
+  textItem(HELLO),
+  callItem("call_1", "f", ["{}"]),
 ]);
 export const INCLUDE = ["reasoning.encrypted_content"];
 export const SHOWN = { reasoning: { summary: "auto" }, include: INCLUDE };

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import codexRequest from "../fixtures/codex-request.json";
-import { eventsOf, follow } from "../wires/responses/follow.ts";
+import { eventsOf, followResponse } from "../wires/responses/follow.ts";
 import type { AnyResponse } from "../wires/responses/sdk-schemas.ts";
 import { openAccount, send } from "./client.ts";
 import { mockOpenAi } from "./responses-client.ts";
@@ -27,7 +27,7 @@ async function failed(answer: Response): Promise<AnyResponse> {
   expect(answer.status).toBe(200);
   expect(answer.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
   expect(answer.headers.get("cache-control")).toContain("no-transform");
-  const { response } = follow(eventsOf(await answer.text()));
+  const { response } = followResponse(eventsOf(await answer.text()));
   const id = answer.headers.get("x-request-id")?.slice("req_".length);
   expect(response).toMatchObject({ status: "failed", id: `resp_${id}`, usage: null, output: [] });
   return response;
@@ -92,7 +92,7 @@ it.each([
 it("POST /v1/responses accepts all tools of Codex 0.169, and reports web search as dropped", async () => {
   const answer = await ask(key, { ...codexRequest, model: "sandbox/agent" });
   expect([answer.status, answer.headers.get("x-dropped")]).toEqual([200, "tools.web_search"]);
-  const { response } = follow(eventsOf(await answer.text()));
+  const { response } = followResponse(eventsOf(await answer.text()));
   expect(response.status).toBe("completed");
   expect(namesOf(response.tools)).toEqual(namesOf(codexRequest.tools));
   const { bindings, calls } = mockOpenAi(() => upstreamError(400, { message: "Seen." }));

@@ -1,19 +1,19 @@
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import {
-  begin,
-  call,
+  startEvents,
+  callItem,
   ENCRYPTED,
   itemEvents,
-  response,
+  responseObject,
   RESPONSES_FAILED,
   scenario,
-  stream,
-  text,
+  streamReply,
+  textItem,
 } from "../fixtures/responses-wire.ts";
 import { balanceOf, chat, errorOf, openAccount } from "./client.ts";
 import { mockAnthropic } from "./messages-client.ts";
 import {
-  answered,
+  responseOf,
   ask,
   COST,
   HOST,
@@ -22,7 +22,7 @@ import {
   replyInPieces,
   SAID,
   SHOWN,
-  streamed,
+  streamedResponseOf,
 } from "./responses-client.ts";
 import { upstreamCompletion, upstreamError } from "./upstream.ts";
 
@@ -34,7 +34,7 @@ beforeAll(async () => {
 /** Returns the items that a client sends back after OpenAI's response. */
 async function told(): Promise<object[]> {
   const { bindings } = mockOpenAi(() => replied(SAID.json));
-  const { output } = await answered(await ask(key, SHOWN, { bindings }));
+  const { output } = await responseOf(await ask(key, SHOWN, { bindings }));
   vi.restoreAllMocks();
   return [...output, { type: "function_call_output", call_id: "call_1", output: "done" }];
 }
@@ -52,9 +52,9 @@ describe("OpenAI's encrypted reasoning in a later request", () => {
     const { calls, bindings } = mockOpenAi(({ url }) =>
       url.startsWith(HOST) ? replied(SAID.json) : upstreamCompletion(),
     );
-    await answered(await ask(key, { input }, { bindings }));
+    await responseOf(await ask(key, { input }, { bindings }));
     expect(calls[0]?.body["input"]).toMatchObject([theirs, {}, {}, {}]);
-    await answered(await ask(key, { model: "mock/other", input }, { bindings }));
+    await responseOf(await ask(key, { model: "mock/other", input }, { bindings }));
     expect(JSON.stringify(calls[1]?.body)).not.toContain(ENCRYPTED);
   });
 
@@ -62,7 +62,7 @@ describe("OpenAI's encrypted reasoning in a later request", () => {
     const [thought] = await told();
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const user = { role: "user", content: "And?" };
-    await answered(await ask(key, { input: [user, thought, user] }, { bindings }));
+    await responseOf(await ask(key, { input: [user, thought, user] }, { bindings }));
     expect(JSON.stringify(calls[0]?.body)).not.toContain(ENCRYPTED);
   });
 
@@ -78,7 +78,7 @@ describe("OpenAI's encrypted reasoning in a later request", () => {
     );
     const answer = await ask(key, { input }, { bindings });
     expect(answer.headers.get("x-attempts")).toBe("1");
-    await answered(answer);
+    await responseOf(answer);
     const [first, second] = calls.map(({ body }) => body["input"] as object[]);
     expect(second).toEqual(first?.slice(1));
     expect(calls).toHaveLength(2);
@@ -99,7 +99,7 @@ describe("POST /v1/responses when OpenAI fails", () => {
       );
       expect(answer.headers.get("x-route")).toBe("other:up-chat");
       expect(answer.headers.get("x-dropped")).toBe("tools.web_search");
-      expect((await answered(answer)).output).toMatchObject([{ content: [{ text: "hi" }] }]);
+      expect((await responseOf(answer)).output).toMatchObject([{ content: [{ text: "hi" }] }]);
       expect(calls.length).toBeGreaterThan(1);
       vi.restoreAllMocks();
     }
@@ -110,7 +110,9 @@ describe("POST /v1/responses when OpenAI fails", () => {
     async (name) => {
       const { bindings } = mockOpenAi(() => replyInPieces(RESPONSES_FAILED[name]));
       const before = await balanceOf(key);
-      const { response: whole } = await streamed(await ask(key, { stream: true }, { bindings }));
+      const { response: whole } = await streamedResponseOf(
+        await ask(key, { stream: true }, { bindings }),
+      );
       expect(whole).toMatchObject({
         status: "failed",
         error: { code: "server_error" },
@@ -123,7 +125,9 @@ describe("POST /v1/responses when OpenAI fails", () => {
   it("charges a failure that the request itself caused", async () => {
     const { bindings } = mockOpenAi(() => replied(RESPONSES_FAILED.provoked.stream));
     const before = await balanceOf(key);
-    const { response: whole } = await streamed(await ask(key, { stream: true }, { bindings }));
+    const { response: whole } = await streamedResponseOf(
+      await ask(key, { stream: true }, { bindings }),
+    );
     expect(whole).toMatchObject({
       status: "failed",
       error: {
@@ -156,21 +160,21 @@ describe("POST /v1/responses when OpenAI fails", () => {
 
   it("accepts long events that only repeat content, such as instructions", async () => {
     const logprobs = [{ token: LONG, logprob: 0, bytes: [], top_logprobs: [] }];
-    const said = text(["Hel", "lo"]);
+    const said = textItem(["Hel", "lo"]);
     const [added, part, ...rest] = itemEvents(said, 0);
-    const [created, ...under] = begin() as { response: object }[];
+    const [created, ...under] = startEvents() as { response: object }[];
     const longer = { ...created, response: { ...created?.response, instructions: LONG } };
-    const whole = response([
+    const whole = responseObject([
       { ...said.whole, content: [{ type: "output_text", text: "Hello", logprobs }] },
     ]);
     const end = { type: "response.completed", response: { ...whole, instructions: LONG } };
     const events = [longer, ...under, added, part, ...rest, end].filter(
       (event) => event !== undefined,
     );
-    const { bindings } = mockOpenAi(() => replied(stream(events)));
+    const { bindings } = mockOpenAi(() => replied(streamReply(events)));
     const before = await balanceOf(key);
     const answer = await ask(key, { stream: true }, { bindings });
-    const { response: ended } = await streamed(answer);
+    const { response: ended } = await streamedResponseOf(answer);
     expect(ended).toMatchObject({
       status: "completed",
       output: [{ content: [{ text: "Hello" }] }],
@@ -179,12 +183,12 @@ describe("POST /v1/responses when OpenAI fails", () => {
   });
 
   it("ends the response at an oversized event, and charges the output before it", async () => {
-    const first = [...begin(), ...itemEvents(text(["Hel", "lo"]), 0).slice(0, 4)];
+    const first = [...startEvents(), ...itemEvents(textItem(["Hel", "lo"]), 0).slice(0, 4)];
     const long = { type: "response.output_text.delta", output_index: 0, delta: LONG };
-    const { bindings } = mockOpenAi(() => replied(stream([...first, long])));
+    const { bindings } = mockOpenAi(() => replied(streamReply([...first, long])));
     const before = await balanceOf(key);
     const answer = await ask(key, { stream: true }, { bindings });
-    const { response: ended } = await streamed(answer);
+    const { response: ended } = await streamedResponseOf(answer);
     expect(ended).toMatchObject({ status: "failed", error: { code: "invalid_prompt" } });
     const usage = ended.usage as unknown as { cost_micro: number };
     expect(usage.cost_micro).toBeGreaterThan(0);
@@ -202,17 +206,17 @@ describe("POST /v1/responses when OpenAI fails", () => {
   });
 
   it("charges a truncated response, and returns it as incomplete with a partial tool call", async () => {
-    const half = call("call_1", "f", ['{"a":']);
+    const half = callItem("call_1", "f", ['{"a":']);
     const cut = { ...half.whole, status: "incomplete" };
     const end = { status: "incomplete", reason: "max_output_tokens" } as const;
     const events = [
-      ...begin(),
+      ...startEvents(),
       ...itemEvents(half, 0).slice(0, 2),
-      { type: "response.incomplete", response: response([cut], end) },
+      { type: "response.incomplete", response: responseObject([cut], end) },
     ];
-    const { bindings } = mockOpenAi(() => replied(stream(events)));
+    const { bindings } = mockOpenAi(() => replied(streamReply(events)));
     const before = await balanceOf(key);
-    const { response: whole, done } = await streamed(
+    const { response: whole, done } = await streamedResponseOf(
       await ask(key, { stream: true }, { bindings }),
     );
     expect(done).toEqual([null]);
@@ -228,10 +232,10 @@ describe("POST /v1/responses when OpenAI fails", () => {
   it("returns insufficient_quota if the balance cut the response", async () => {
     const { key: poor } = await openAccount({ credits: 700 });
     const end = { status: "incomplete", reason: "max_output_tokens" } as const;
-    const said = scenario([text(["Hel"], "incomplete")], end);
+    const said = scenario([textItem(["Hel"], "incomplete")], end);
     const { bindings } = mockOpenAi(() => replied(said.stream));
     const answer = await ask(poor, { stream: true }, { bindings });
-    const { response: whole } = await streamed(answer);
+    const { response: whole } = await streamedResponseOf(answer);
     expect(answer.headers.has("x-granted-max-tokens")).toBe(true);
     expect(whole).toMatchObject({ status: "failed", error: { code: "insufficient_quota" } });
   });

@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import type { AnyResponse } from "../wires/responses/sdk-schemas.ts";
-import { call, HELLO, response, scenario } from "../fixtures/responses-wire.ts";
+import { callItem, HELLO, responseObject, scenario } from "../fixtures/responses-wire.ts";
 import { balanceOf, openAccount } from "./client.ts";
 import {
-  answered,
+  responseOf,
   ask,
   COST,
   HOST,
@@ -12,7 +12,7 @@ import {
   replied,
   SAID,
   SHOWN,
-  streamed,
+  streamedResponseOf,
 } from "./responses-client.ts";
 
 let key: string;
@@ -83,7 +83,7 @@ describe("POST /v1/responses at OpenAI", () => {
       prompt_cache_key: "slot",
     };
     const answer = await ask(key, fields, { bindings });
-    const said = await answered(answer);
+    const said = await responseOf(answer);
     expect(said).toMatchObject({
       metadata: { a: "b" },
       user: "ann",
@@ -155,8 +155,8 @@ describe("POST /v1/responses at OpenAI", () => {
       tools: [{ type: "namespace", name: "files", tools: [{ type: "function", name: "read" }] }],
     };
     const read = { type: "function", name: "read" };
-    await answered(await ask(key, { model: "mock/old", ...fields }, { bindings }));
-    await answered(await ask(key, { ...fields, tool_choice: read }, { bindings }));
+    await responseOf(await ask(key, { model: "mock/old", ...fields }, { bindings }));
+    await responseOf(await ask(key, { ...fields, tool_choice: read }, { bindings }));
     const flat = { type: "function", name: "files__read" };
     for (const { body } of calls) {
       expect(body["tools"]).toEqual([{ ...flat, parameters: NO_PARAMETERS }]);
@@ -174,13 +174,13 @@ describe("POST /v1/responses at OpenAI", () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const include = ["message.output_text.logprobs"];
     const fields = { temperature: 0.5, top_logprobs: 2, include };
-    await answered(await ask(key, { model: "mock/old", ...fields }, { bindings }));
+    await responseOf(await ask(key, { model: "mock/old", ...fields }, { bindings }));
     expect(calls[0]?.body).toMatchObject({
       temperature: 0.5,
       top_logprobs: 2,
       include: [...include, ...INCLUDE],
     });
-    await answered(await ask(key, fields, { bindings }));
+    await responseOf(await ask(key, fields, { bindings }));
     expect(Object.keys(calls[1]?.body ?? {})).not.toContain("temperature");
     expect(calls[1]?.body["include"]).toEqual(INCLUDE);
   });
@@ -189,10 +189,10 @@ describe("POST /v1/responses at OpenAI", () => {
     const { calls, bindings } = mockOpenAi(() => replied(SAID.json));
     const other = (await openAccount()).key;
     const fields = { prompt_cache_key: "slot", user: "ann" };
-    await answered(await ask(key, fields, { bindings }));
-    await answered(await ask(key, fields, { bindings }));
-    await answered(await ask(other, fields, { bindings }));
-    await answered(await ask(key, { user: "bob" }, { bindings }));
+    await responseOf(await ask(key, fields, { bindings }));
+    await responseOf(await ask(key, fields, { bindings }));
+    await responseOf(await ask(other, fields, { bindings }));
+    await responseOf(await ask(key, { user: "bob" }, { bindings }));
     const slots = calls.map(({ body }) => body["prompt_cache_key"]);
     const names = calls.map(({ body }) => body["safety_identifier"]);
     expect(slots[0]).toBe(slots[1]);
@@ -207,7 +207,7 @@ describe("POST /v1/responses at OpenAI", () => {
     const before = await balanceOf(key);
     const answer = await ask(key, SHOWN, { bindings });
     const id = answer.headers.get("x-request-id")?.slice("req_".length);
-    const said = await answered(answer);
+    const said = await responseOf(answer);
     expect(said).toMatchObject({
       id: `resp_${id}`,
       model: "mock/own",
@@ -226,9 +226,9 @@ describe("POST /v1/responses at OpenAI", () => {
     const { calls, bindings } = mockOpenAi(({ body }) =>
       replied(body["stream"] === true ? SAID.stream : SAID.json),
     );
-    const json = await answered(await ask(key, SHOWN, { bindings }));
+    const json = await responseOf(await ask(key, SHOWN, { bindings }));
     const before = await balanceOf(key);
-    const { response: whole } = await streamed(
+    const { response: whole } = await streamedResponseOf(
       await ask(key, { ...SHOWN, stream: true }, { bindings }),
     );
     expect(calls[1]?.body["stream_options"]).toEqual({ include_obfuscation: false });
@@ -239,18 +239,20 @@ describe("POST /v1/responses at OpenAI", () => {
 
   it("omits reasoning that was not requested, and numbers the remaining items without gaps", async () => {
     const { bindings } = mockOpenAi(() => replied(SAID.stream));
-    const { response: whole } = await streamed(await ask(key, { stream: true }, { bindings }));
+    const { response: whole } = await streamedResponseOf(
+      await ask(key, { stream: true }, { bindings }),
+    );
     expect(whole.output.map(({ type }) => type)).toEqual(["message", "function_call"]);
   });
 
   it("returns a namespaced tool and a custom tool's input in the client's format", async () => {
     const custom = JSON.parse(
-      JSON.stringify(call("call_2", "files__patch", ["*** Be", 'gin "x"\n😀']))
+      JSON.stringify(callItem("call_2", "files__patch", ["*** Be", 'gin "x"\n😀']))
         .replaceAll('"function_call"', '"custom_tool_call"')
         .replaceAll("function_call_arguments", "custom_tool_call_input")
         .replaceAll('"arguments"', '"input"'),
-    ) as ReturnType<typeof call>;
-    const calls = [call("call_1", "files__read", ['{"a"', ":1}"]), custom];
+    ) as ReturnType<typeof callItem>;
+    const calls = [callItem("call_1", "files__read", ['{"a"', ":1}"]), custom];
     const flat = scenario(calls);
     const own = JSON.stringify(calls).replaceAll(
       /"name":"files__(\w+)"/g,
@@ -275,7 +277,9 @@ describe("POST /v1/responses at OpenAI", () => {
     ] as const) {
       const { bindings } = mockOpenAi(() => replied(isStream ? said.stream : said.json));
       const answer = await ask(key, { tools, stream: isStream }, { bindings });
-      const { output } = isStream ? (await streamed(answer)).response : await answered(answer);
+      const { output } = isStream
+        ? (await streamedResponseOf(answer)).response
+        : await responseOf(answer);
       expect(output).toMatchObject([
         { type: "function_call", name: "read", namespace: "files", arguments: '{"a":1}' },
         { type: "custom_tool_call", name: "patch", namespace: "files", input: '*** Begin "x"\n😀' },
@@ -309,8 +313,8 @@ describe("POST /v1/responses at OpenAI", () => {
       content,
       phase: "final_answer",
     };
-    const { bindings } = mockOpenAi(() => Response.json(response([item])));
-    expect((await answered(await ask(key, {}, { bindings }))).output).toMatchObject([
+    const { bindings } = mockOpenAi(() => Response.json(responseObject([item])));
+    expect((await responseOf(await ask(key, {}, { bindings }))).output).toMatchObject([
       {
         phase: "final_answer",
         content: [

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { eventsOf, follow } from "../wires/responses/follow.ts";
+import { eventsOf, followResponse } from "../wires/responses/follow.ts";
 import type { Account as Folded } from "../wires/responses/follow.ts";
 import { response as responseSchema } from "../wires/responses/sdk-schemas.ts";
 import type { AnyResponse } from "../wires/responses/sdk-schemas.ts";
@@ -36,7 +36,7 @@ async function answered(answer: Response): Promise<AnyResponse> {
 async function streamed(answer: Response): Promise<Folded> {
   expect(answer.status).toBe(200);
   expect(answer.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
-  return follow(eventsOf(await answer.text()));
+  return followResponse(eventsOf(await answer.text()));
 }
 
 const textIn = ({ output }: AnyResponse): string =>

@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
 import * as fc from "fast-check";
 import { beforeAll, describe, expect, it, vi } from "vitest";
-import { effort } from "../effort.ts";
+import { effortFor } from "../effort.ts";
 import { chat, errorOf, HELLO, openAccount, send } from "./client.ts";
 import { countedBindings } from "./counted-bindings.ts";
 import { FreshAccounts } from "./fresh-accounts.ts";
@@ -120,7 +120,7 @@ describe("a request's provider preferences", () => {
         candidates.length === 0 ? 400 : expectedStatus(candidates, failing),
       );
     });
-    await fc.assert(property, { numRuns: effort(60, 1000) });
+    await fc.assert(property, { numRuns: effortFor(60, 1000) });
   });
 
   it.each<[object, string]>([

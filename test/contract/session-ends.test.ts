@@ -7,7 +7,7 @@ import { admin, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import { addMember, createKey, statusOf } from "./key-client.ts";
 import type { CreatedKey } from "./key-client.ts";
-import { end, mint } from "./session-client.ts";
+import { endSession, createSession } from "./session-client.ts";
 
 let account: Account;
 beforeEach(async () => {
@@ -38,15 +38,15 @@ async function rotated(
 describe("a rotation with end_sessions", () => {
   it("ends every earlier session of the key, used or not, even when repeated, but no later session", async () => {
     const made = await createKey(account.key);
-    const { token: used } = await mint(made.key);
-    const { token: unused } = await mint(made.key);
-    const { token: others } = await mint(account.key);
+    const { token: used } = await createSession(made.key);
+    const { token: unused } = await createSession(made.key);
+    const { token: others } = await createSession(account.key);
     expect((await chat(used)).status).toBe(200);
     const key = await rotated(made, { end_sessions: true }, "leak");
     for (const token of [used, unused]) {
       expect([(await chat(token)).status, await statusOf(token)]).toEqual([401, 401]);
     }
-    const { token: later } = await mint(key);
+    const { token: later } = await createSession(key);
     expect((await chat(later)).status).toBe(200);
     expect(await rotated(made, { end_sessions: true }, "leak")).toBe(key);
     expect([(await chat(later)).status, (await chat(others)).status]).toEqual([200, 200]);
@@ -58,15 +58,15 @@ describe("a rotation with end_sessions", () => {
 
   it("keeps the old secret active during the overlap, but ends its sessions", async () => {
     const made = await createKey(account.key);
-    const { token } = await mint(made.key);
+    const { token } = await createSession(made.key);
     await rotated(made, { overlap_seconds: 60, end_sessions: true });
     expect([await statusOf(token), await statusOf(made.key)]).toEqual([401, 200]);
-    expect(await statusOf((await mint(made.key)).token)).toBe(200);
+    expect(await statusOf((await createSession(made.key)).token)).toBe(200);
   });
 
   it("can be requested by an operator; without end_sessions, sessions stay active", async () => {
     const made = await createKey(account.key);
-    const { token } = await mint(made.key);
+    const { token } = await createSession(made.key);
     await rotated(made, { end_sessions: false });
     expect(await statusOf(token)).toBe(200);
     const path = `/admin/v1/orgs/${account.orgId}/keys/${made.id}/rotate`;
@@ -85,7 +85,7 @@ describe("a session that was never used", () => {
     const wallet = env.WALLET.getByName(account.orgId);
     const before = (await toldOf(account.key)).length;
     for (let n = 0; n < 5; n++) {
-      const { token } = await mint(account.key, { budget_dollars: 0.000001 });
+      const { token } = await createSession(account.key, { budget_dollars: 0.000001 });
       expect((await chat(token)).status).toBe(402);
       expect((await chat(token, { model: "no/such" })).status).toBe(404);
     }
@@ -95,9 +95,9 @@ describe("a session that was never used", () => {
 
   it("leaves a row until its expiry when it is ended, but creates no event", async () => {
     const wallet = env.WALLET.getByName(account.orgId);
-    const ended = [await mint(account.key), await mint(account.key)];
+    const ended = [await createSession(account.key), await createSession(account.key)];
     for (const { id, token } of ended) {
-      for (let n = 0; n < 2; n++) expect((await end(account.key, id)).status).toBe(200);
+      for (let n = 0; n < 2; n++) expect((await endSession(account.key, id)).status).toBe(200);
       expect((await chat(token)).status).toBe(401);
     }
     expect((await rowsOf(wallet, "SELECT id FROM sessions")).length).toBe(2);
@@ -119,11 +119,11 @@ describe("a session that was never used", () => {
        SELECT 'ses_' || i, ${Date.now() + 86_400_000}, 1, 'key ${keyId}' FROM n RETURNING id`,
     );
     await evictDurableObject(wallet);
-    const { id } = await mint(account.key);
-    expect((await errorOf(await end(account.key, id), 409)).code).toBe("too_many_sessions");
+    const { id } = await createSession(account.key);
+    expect((await errorOf(await endSession(account.key, id), 409)).code).toBe("too_many_sessions");
     const { key } = await addMember(account, "admin");
-    expect((await end(key, id)).status).toBe(200);
-    const { token } = await mint(account.key); // ended sessions don't use slots of sessions in use
+    expect((await endSession(key, id)).status).toBe(200);
+    const { token } = await createSession(account.key); // ended sessions don't use slots of sessions in use
     expect((await chat(token)).status).toBe(200);
   });
 });
@@ -137,19 +137,19 @@ it("ended sessions don't count toward the maximum of sessions in use", async () 
      SELECT 'ses_' || i, '${account.keyId}', '{}', ${Date.now() + 86_400_000}, 1 FROM n RETURNING 1`,
   );
   await evictDurableObject(wallet);
-  const { token, id } = await mint(account.key);
+  const { token, id } = await createSession(account.key);
   expect((await chat(token)).status).toBe(200);
   await rowsOf(wallet, "UPDATE sessions SET ended_at = NULL WHERE ended_at = 1 RETURNING 1");
   await evictDurableObject(wallet);
-  const { token: another } = await mint(account.key);
+  const { token: another } = await createSession(account.key);
   expect((await errorOf(await chat(another), 409)).code).toBe("too_many_sessions");
-  await end(account.key, id); // 50,000 other sessions are in use
+  await endSession(account.key, id); // 50,000 other sessions are in use
   expect((await chat(another)).status).toBe(409);
 });
 
 describe("the event session.budget_reached", () => {
   it("occurs once, for the request that uses up the budget or gets a 402 because of it", async () => {
-    const { token, id } = await mint(account.key, { budget_dollars: 0.0002 });
+    const { token, id } = await createSession(account.key, { budget_dollars: 0.0002 });
     let status = 200;
     for (let n = 0; n < 100 && status === 200; n++) {
       ({ status } = await chat(token, { max_tokens: 1 }));
@@ -168,8 +168,8 @@ describe("the amounts that a session can read", () => {
   const SECRET = 777_777_777;
   it("include only the session's own budget and remaining amount at GET /v1/key", async () => {
     const parent = await createKey(account.key, { budget_dollars: 777.777777 });
-    const { token: bounded } = await mint(parent.key, { budget_dollars: 0.5 });
-    const { token: unbounded } = await mint(parent.key);
+    const { token: bounded } = await createSession(parent.key, { budget_dollars: 0.5 });
+    const { token: unbounded } = await createSession(parent.key);
     expect((await chat(bounded)).status).toBe(200);
     const text = await own(bounded);
     expect(text).not.toContain("777");
@@ -192,7 +192,7 @@ describe("the amounts that a session can read", () => {
     async (_, terms, credits) => {
       const poor = await openAccount({ credits });
       const parent = await createKey(poor.key, terms);
-      const { token } = await mint(parent.key);
+      const { token } = await createSession(parent.key);
       const error = await errorOf(await chat(token), 402);
       expect(error).toMatchObject({
         type: "insufficient_balance",
@@ -216,7 +216,7 @@ describe("the amounts that a session can read", () => {
 
   it("exclude the organization's balance, because other paths return 403", async () => {
     await admin("POST", `/orgs/${account.orgId}/credits`, { amount_micro: SECRET, reference: "s" });
-    const { token } = await mint(account.key);
+    const { token } = await createSession(account.key);
     for (const path of ["/v1/balance", "/v1/usage", "/v1/holds", "/v1/generations", "/v1/keys"]) {
       expect((await send(path, { key: token })).status).toBe(403);
     }

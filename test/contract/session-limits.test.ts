@@ -5,7 +5,7 @@ import { makeKey, shiftClock } from "../keys/key-fixture.ts";
 import { chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import { createKey } from "./key-client.ts";
-import { mint } from "./session-client.ts";
+import { createSession } from "./session-client.ts";
 
 const PAGE = "https://app.example.com";
 
@@ -24,7 +24,7 @@ async function keyAndSession(): Promise<{
   readonly left: () => Promise<number>;
 }> {
   const { key } = await createKey(account.key, { rpm_limit: 20 });
-  const { token } = await mint(key, { rpm_limit: 2 });
+  const { token } = await createSession(key, { rpm_limit: 2 });
   const left = async (): Promise<number> => {
     const { headers } = await send("/v1/models", { key });
     return Number(headers.get("x-ratelimit-remaining-requests"));
@@ -93,12 +93,12 @@ it("a session with its own rate limit gets the limit's remaining requests in the
 it("a session without a list of models can use its key's models, even if they don't fit in the token", async () => {
   const allowed_models = ["sandbox/agent", "smart"];
   const { key } = await createKey(account.key, { allowed_models });
-  const { token } = await mint(key);
+  const { token } = await createSession(key);
   expect(await modelsOf(token)).toEqual(allowed_models);
-  const { token: short } = await mint(account.key, { origins: [PAGE] });
+  const { token: short } = await createSession(account.key, { origins: [PAGE] });
   const room = Math.floor(((SESSION_TOKEN_LENGTH_MAX - short.length) * 3) / 4) - 8;
   const page = `${PAGE}${".x".repeat(room / 2)}`;
-  const { token: full } = await mint(key, { origins: [page] });
+  const { token: full } = await createSession(key, { origins: [page] });
   expect(await modelsOf(full, { origin: page })).toEqual(allowed_models);
   for (const [one, headers] of [
     [token, {}],

@@ -6,7 +6,7 @@ import { chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import { countedBindings } from "./counted-bindings.ts";
 import { addMember, createKey, deleteKey, statusOf } from "./key-client.ts";
-import { end, mint } from "./session-client.ts";
+import { endSession, createSession } from "./session-client.ts";
 
 const PAGE = "https://app.example.com";
 
@@ -51,7 +51,7 @@ async function spentOf(token: string): Promise<number> {
 
 describe("a session", () => {
   it("can pay and read, but not manage anything", async () => {
-    const { token, id } = await mint(account.key, { end_user: "ann" });
+    const { token, id } = await createSession(account.key, { end_user: "ann" });
     expect([(await chat(token)).status, await statusOf(token)]).toEqual([200, 200]);
     const own = await (await send("/v1/key", { key: token })).json();
     expect(own).toMatchObject({ id, key_id: account.keyId, end_user: "ann", limits: {} });
@@ -81,13 +81,13 @@ describe("a session", () => {
   });
 
   it("counts usage for its own end user, and has its own models and rate limit", async () => {
-    const { token } = await mint(account.key, {
+    const { token } = await createSession(account.key, {
       end_user: "ann",
       allowed_models: ["sandbox/echo"],
       rpm_limit: 3, // rejected requests count, too
     });
     expect((await chat(token, { user: "bob" })).status).toBe(400);
-    const { token: alias } = await mint(account.key, { allowed_models: ["smart"] });
+    const { token: alias } = await createSession(account.key, { allowed_models: ["smart"] });
     expect((await errorOf(await chat(alias), 403)).code).toBe("model_not_allowed");
     const headers = { "idempotency-key": "first" };
     expect((await chat(alias, { model: "smart" }, { headers })).status).toBe(200);
@@ -100,7 +100,7 @@ describe("a session", () => {
     expect([(await chat(token)).status, (await chat(token)).status]).toEqual([200, 200]);
     const third = await errorOf(await chat(token), 429);
     expect(third.message).toContain("for this session");
-    const { token: other } = await mint(account.key);
+    const { token: other } = await createSession(account.key);
     expect((await chat(other)).status).toBe(200);
     const user = await (await send("/v1/users/ann", { key: account.key })).json();
     expect(user).toMatchObject({ external_id: "ann" });
@@ -111,15 +111,18 @@ describe("a session", () => {
   it("gets 401 immediately at every endpoint if it is expired or ended, or if its key is revoked", async () => {
     const made = await createKey(account.key);
     const [short, ended, orphan] = await Promise.all([
-      mint(made.key, { expires_in: 30 }),
-      mint(made.key),
-      mint(made.key),
+      createSession(made.key, { expires_in: 30 }),
+      createSession(made.key),
+      createSession(made.key),
     ]);
     for (const { token } of [short, ended, orphan]) {
       expect((await chat(token)).status).toBe(200);
     }
-    expect(await (await end(account.key, ended.id)).json()).toEqual({ id: ended.id, ended: true });
-    expect((await end(account.key, ended.id)).status).toBe(200);
+    expect(await (await endSession(account.key, ended.id)).json()).toEqual({
+      id: ended.id,
+      ended: true,
+    });
+    expect((await endSession(account.key, ended.id)).status).toBe(200);
     expect([(await chat(ended.token)).status, await statusOf(ended.token)]).toEqual([401, 401]);
     expect((await chat(orphan.token)).status).toBe(200);
     shiftClock(30_500);
@@ -134,35 +137,35 @@ describe("a session", () => {
   it("can be ended before its first use, but only by a key that owns it", async () => {
     const limited = await createKey(account.key, { budget_dollars: 1 });
     const stranger = await createKey(account.key, { budget_dollars: 1 });
-    const { id, token } = await mint(limited.key);
-    expect((await end(stranger.key, id)).status).toBe(404);
-    expect((await end(limited.key, id)).status).toBe(200);
+    const { id, token } = await createSession(limited.key);
+    expect((await endSession(stranger.key, id)).status).toBe(404);
+    expect((await endSession(limited.key, id)).status).toBe(200);
     expect((await chat(token)).status).toBe(401);
-    const used = await mint(limited.key);
+    const used = await createSession(limited.key);
     await chat(used.token);
-    expect((await end(stranger.key, used.id)).status).toBe(404);
+    expect((await endSession(stranger.key, used.id)).status).toBe(404);
     expect((await chat(used.token)).status).toBe(200);
-    expect((await end(account.key, used.id)).status).toBe(200);
+    expect((await endSession(account.key, used.id)).status).toBe(200);
     expect((await chat(used.token)).status).toBe(401);
     const member = await addMember(account, "member");
-    const { id: seniors } = await mint(account.key);
-    expect((await end(member.key, seniors)).status).toBe(404);
-    expect((await end(account.key, "ses_none")).status).toBe(404);
+    const { id: seniors } = await createSession(account.key);
+    expect((await endSession(member.key, seniors)).status).toBe(404);
+    expect((await endSession(account.key, "ses_none")).status).toBe(404);
   });
 
   it("ends if its wallet is rebuilt", async () => {
-    const { token } = await mint(account.key);
+    const { token } = await createSession(account.key);
     expect((await chat(token)).status).toBe(200);
     await runInDurableObject(env.WALLET.getByName(account.orgId), (_wallet, { storage }) => {
       storage.sql.exec("UPDATE wallet SET created_at = created_at + 1");
     });
     await evictDurableObject(env.WALLET.getByName(account.orgId));
     expect((await chat(token)).status).toBe(401);
-    expect((await chat((await mint(account.key)).token)).status).toBe(200);
+    expect((await chat((await createSession(account.key)).token)).status).toBe(200);
   });
 
   it("needs no row when created, one row for its first use, and none for later requests", async () => {
-    const minted = [await mint(account.key), await mint(account.key)];
+    const minted = [await createSession(account.key), await createSession(account.key)];
     expect(await rowsOf("sessions")).toBe(0);
     await chat(minted[0]?.token ?? "");
     await chat(minted[0]?.token ?? "");
@@ -171,7 +174,7 @@ describe("a session", () => {
   });
 
   it("uses its own Idempotency-Keys, separate from those of other sessions", async () => {
-    const [one, other] = [await mint(account.key), await mint(account.key)];
+    const [one, other] = [await createSession(account.key), await createSession(account.key)];
     const headers = { "idempotency-key": "same" };
     expect((await chat(one.token, {}, { headers })).status).toBe(200);
     expect((await chat(other.token, {}, { headers })).status).toBe(200);
@@ -182,9 +185,9 @@ describe("a session", () => {
 describe("GET /v1/sessions", () => {
   it("lists active sessions that were used in pages with their spend, and to a limited key only its own", async () => {
     const limited = await createKey(account.key, { budget_dollars: 1 });
-    const own = await mint(limited.key, { budget_dollars: 0.5 });
-    await mint(account.key); // these sessions were never used
-    const others = [await mint(account.key), await mint(account.key)];
+    const own = await createSession(limited.key, { budget_dollars: 0.5 });
+    await createSession(account.key); // these sessions were never used
+    const others = [await createSession(account.key), await createSession(account.key)];
     for (const { token } of [own, ...others]) {
       expect((await chat(token, { max_tokens: 50 })).status).toBe(200);
     }
@@ -198,7 +201,7 @@ describe("GET /v1/sessions", () => {
     expect([...page.sessions, ...rest].map(({ id }) => id)).toEqual(all.map(({ id }) => id));
     const wrong = await send("/v1/sessions?after=x", { key: account.key });
     expect((await errorOf(wrong, 400)).message).toBe("after must be a session's id.");
-    await end(account.key, own.id);
+    await endSession(account.key, own.id);
     expect(await listed(limited.key)).toEqual([]);
   });
 });
@@ -230,7 +233,7 @@ describe("a session with wider limits than its key", () => {
       rpm_limit: 10,
       expires_at: new Date(Date.now() + 3_600_000 + 60_000).toISOString(),
     });
-    await mint(key.key, {
+    await createSession(key.key, {
       budget_dollars: 1,
       end_user: "ann",
       rpm_limit: 10,
@@ -252,7 +255,7 @@ const allowed = (response: Response): string | null =>
 
 describe("a session with allowed origins", () => {
   it("gets 403 for a missing or different Origin, as a readable error for any page", async () => {
-    const { token } = await mint(account.key, { origins: [PAGE] });
+    const { token } = await createSession(account.key, { origins: [PAGE] });
     const right = await chat(token, {}, from(PAGE));
     expect([right.status, allowed(right)]).toEqual([200, PAGE]);
     expect(right.headers.get("vary")).toContain("origin");
@@ -271,8 +274,8 @@ describe("a session with allowed origins", () => {
 });
 
 it("a forged, long expired or wrong-origin session is rejected without an object call or query", async () => {
-  const good = await mint(account.key, { expires_in: 60 });
-  const bound = await mint(account.key, { origins: [PAGE] });
+  const good = await createSession(account.key, { expires_in: 60 });
+  const bound = await createSession(account.key, { origins: [PAGE] });
   const { token } = good;
   const at = Math.floor(token.length / 2);
   const changed = (i: number): string =>
@@ -302,7 +305,7 @@ it("a forged, long expired or wrong-origin session is rejected without an object
 });
 
 it("a session's request needs the same two object calls as its key's: before the provider call and the last byte", async () => {
-  const { token } = await mint(account.key);
+  const { token } = await createSession(account.key);
   await chat(token); // the isolate has cached the key
   expect(await calls(token)).toEqual(await calls(account.key));
 });
@@ -314,12 +317,12 @@ describe("200 concurrent requests on a session whose budget covers 20 maximum co
   ])("never exceed the session's or the key's budget: %s", async (_, how) => {
     const key = await createKey(account.key, { budget_dollars: 0.02 });
     const worst = { max_tokens: 100, ...how };
-    const probe = await mint(key.key, { budget_dollars: 0 });
+    const probe = await createSession(key.key, { budget_dollars: 0 });
     const { required_micro: required } = (await errorOf(await chat(probe.token, worst), 402)) as {
       required_micro?: number;
     };
     const budget = (20 * (required ?? 0)) / 1_000_000;
-    const { token } = await mint(key.key, { budget_dollars: budget });
+    const { token } = await createSession(key.key, { budget_dollars: budget });
     const answers = await Promise.all(
       Array.from({ length: 200 }, async () => {
         const response = await chat(token, worst);
@@ -342,7 +345,7 @@ describe("200 concurrent requests on a session whose budget covers 20 maximum co
 });
 
 it("a session's spend stays exact if its wallet is evicted", async () => {
-  const { token, id } = await mint(account.key, { budget_dollars: 1 });
+  const { token, id } = await createSession(account.key, { budget_dollars: 1 });
   await chat(token);
   const before = (await listed(account.key)).find((one) => one.id === id)?.spent_dollars;
   await evictDurableObject(env.WALLET.getByName(account.orgId));
@@ -351,7 +354,7 @@ it("a session's spend stays exact if its wallet is evicted", async () => {
 
 it("a session keeps its remaining budget after a rotation of its key", async () => {
   const key = await createKey(account.key, { budget_dollars: 0.01 });
-  const { token } = await mint(key.key);
+  const { token } = await createSession(key.key);
   const asked = Array.from({ length: 30 }, () => chat(token, { max_tokens: 400 }));
   const rotated = await send(`/v1/keys/${key.id}/rotate`, {
     key: key.key,

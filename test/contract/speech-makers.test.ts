@@ -3,10 +3,15 @@ import {
   ELEVENLABS_AUDIO,
   ELEVENLABS_KEY,
   ELEVENLABS_VOICE,
-  elevenLabs,
+  answerElevenLabs,
 } from "../fakes/elevenlabs.ts";
-import { GEMINI_KEY, GEMINI_PCM, GEMINI_VOICE, geminiSpeech } from "../fakes/gemini-speech.ts";
-import type { GeminiAnswer } from "../fakes/gemini-speech.ts";
+import {
+  GEMINI_KEY,
+  GEMINI_PCM,
+  GEMINI_VOICE,
+  answerGeminiSpeech,
+} from "../fakes/gemini-speech.ts";
+import type { GeminiSpeechFaults } from "../fakes/gemini-speech.ts";
 import { balanceOf, bindingsWith, errorOf, openAccount, send } from "./client.ts";
 import { mockUpstream } from "./upstream.ts";
 
@@ -51,10 +56,10 @@ async function charged(body: object) {
   return { bytes, receipt, type: response.headers.get("content-type") };
 }
 
-const elevenLabsAnswering = (...reported: Parameters<typeof elevenLabs>[1][]) =>
-  mockUpstream((call) => elevenLabs(call, ...reported));
-const geminiAnswering = (answer: GeminiAnswer = {}) =>
-  mockUpstream((call) => geminiSpeech(call, answer));
+const elevenLabsAnswering = (...reported: Parameters<typeof answerElevenLabs>[1][]) =>
+  mockUpstream((call) => answerElevenLabs(call, ...reported));
+const geminiAnswering = (answer: GeminiSpeechFaults = {}) =>
+  mockUpstream((call) => answerGeminiSpeech(call, answer));
 /** Returns the micro-credits of tokens at $0.50 and $9 per million. */
 const geminiCost = (input: number, audio: number) => Math.ceil(input * 0.5 + audio * 9);
 const textOf = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
@@ -82,7 +87,7 @@ describe("POST /v1/audio/speech at ElevenLabs", () => {
     expectWav(bytes, ELEVENLABS_AUDIO.join(""));
   });
 
-  it.each<[string, Parameters<typeof elevenLabs>[1], number, boolean]>([
+  it.each<[string, Parameters<typeof answerElevenLabs>[1], number, boolean]>([
     ["the held bytes if no count is reported", {}, BYTES, true],
     ["the reported characters", { "character-cost": "9" }, 9, false],
     ["the code points if fewer credits are reported", { "character-cost": "4" }, POINTS, false],
@@ -149,7 +154,9 @@ describe("POST /v1/audio/speech at ElevenLabs", () => {
   });
 
   it("hides the provider's key", async () => {
-    mockUpstream((call) => elevenLabs({ ...call, headers: { "xi-api-key": "other.secret" } }));
+    mockUpstream((call) =>
+      answerElevenLabs({ ...call, headers: { "xi-api-key": "other.secret" } }),
+    );
     const text = await (await speak(body)).text();
     expect(text).not.toMatch(/secret/);
   });
@@ -265,7 +272,7 @@ describe("POST /v1/audio/speech at Google", () => {
     expect((await charged(body)).receipt.cost_micro).toBe(micros);
   });
 
-  it.each<[string, GeminiAnswer]>([
+  it.each<[string, GeminiSpeechFaults]>([
     ["a blocked prompt", { block: "PROHIBITED_CONTENT" }],
     ["a blocked response", { parts: [], finish: "SAFETY" }],
     ["a response without audio", { parts: [] }],
@@ -289,7 +296,7 @@ describe("POST /v1/audio/speech at Google", () => {
     mockUpstream(async (call) => {
       client.abort();
       await scheduler.wait(100);
-      return geminiSpeech(call);
+      return answerGeminiSpeech(call);
     });
     const bindings = bindingsWith({ ...KEYS, DRAIN_S: "0", DRAIN_THINKING_S: "0" });
     const { signal } = client;

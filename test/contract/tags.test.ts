@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { DOOR_ROWS } from "../fixtures/doors-table.ts";
-import type { DoorRow } from "../fixtures/doors-table.ts";
+import { ENDPOINT_ROWS } from "../fixtures/doors-table.ts";
+import type { EndpointRow } from "../fixtures/doors-table.ts";
 import { chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
-import { mint } from "./session-client.ts";
+import { createSession } from "./session-client.ts";
 import { periodOf } from "../../src/shared/period.ts";
 
 type Receipt = { readonly id: string; readonly tags: Readonly<Record<string, string>> };
@@ -34,7 +34,7 @@ const declare = (account: Account, tagKeys: unknown): Promise<Response> =>
   });
 
 /** Endpoints that reject unknown fields have tags in the header only. */
-const isStrict = ({ name }: DoorRow): boolean => STRICT.has(name);
+const isStrict = ({ name }: EndpointRow): boolean => STRICT.has(name);
 const STRICT: ReadonlySet<string> = new Set([
   "rerank",
   "moderations",
@@ -44,10 +44,10 @@ const STRICT: ReadonlySet<string> = new Set([
   "speech",
   "ocr",
 ]);
-const LENIENT = DOOR_ROWS.filter((row) => !isStrict(row));
+const LENIENT = ENDPOINT_ROWS.filter((row) => !isStrict(row));
 
 describe("tags of a request", () => {
-  it.each(DOOR_ROWS.filter(isStrict))(
+  it.each(ENDPOINT_ROWS.filter(isStrict))(
     "can come from the header at $path, and appear in the receipt",
     async (row) => {
       const account = await openAccount();
@@ -92,7 +92,7 @@ describe("tags of a request", () => {
   it("include those of a session, which replace the request's own, at most 8 in total", async () => {
     const account = await openAccount();
     const tags = { customer: "cus_1", plan: "pro" };
-    const { token } = await mint(account.key, { tags });
+    const { token } = await createSession(account.key, { tags });
     const headers = { "x-tags": "customer=cus_2,a=1,b=1,c=1,d=1,e=1,f=1,g=1" };
     const paid = await receipt(account, await chat(token, {}, { headers }));
     expect(paid.tags).toEqual({ ...tags, a: "1", b: "1", c: "1", d: "1", e: "1", f: "1" });

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import { bindingsWith, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
-import { fromPage, login, page } from "./console-client.ts";
+import { pageHeaders, login, callFromPage } from "./console-client.ts";
 
 const MIB = 1024 * 1024;
 const COUNT = "/v1/messages/count_tokens";
@@ -81,7 +81,7 @@ describe("POST /v1/messages/count_tokens", () => {
     }
     expect(statuses).toEqual([200, 200, 429]);
     const cookie = await login(key);
-    await errorOf(await page(COUNT, cookie, { method: "POST", body }), 404);
+    await errorOf(await callFromPage(COUNT, cookie, { method: "POST", body }), 404);
   });
 });
 
@@ -97,7 +97,7 @@ describe("concurrent bodies of management requests", () => {
 });
 
 const logIn = (body: string | ReadableStream) =>
-  send("/console/api/login", { body, headers: fromPage(), bindings: bindingsWith({}) });
+  send("/console/api/login", { body, headers: pageHeaders(), bindings: bindingsWith({}) });
 
 describe("POST /console/api/login", () => {
   it("reads at most 2 KiB of a body, with or without a declared length", async () => {

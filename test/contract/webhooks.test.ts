@@ -5,17 +5,17 @@ import { describe, expect, it, vi } from "vitest";
 import { setClock } from "../wallet/wallet-desk.ts";
 import {
   account,
-  alarm,
+  runWebhookAlarm,
   ask,
   deliveriesOf,
   HOUR,
   ids,
   LONG,
-  made,
+  createWebhook,
   object,
   receivers,
-  to,
-  tried,
+  callsTo,
+  untilAttempted,
   useReceivers,
 } from "../webhooks/receivers.ts";
 import type { Hook } from "../webhooks/receivers.ts";
@@ -116,7 +116,7 @@ describe("an invalid change of a webhook", () => {
     "returns 400 and changes nothing: %s %s %j has the param %s",
     async (method, path, body, param) => {
       receivers["kept.turnpike.dev"] = () => new Response("ok");
-      const { id } = await made("kept.turnpike.dev");
+      const { id } = await createWebhook("kept.turnpike.dev");
       // Returns the webhooks' deliveries, so that changes are visible.
       const shown = async (): Promise<object> => ({
         ...(await (await ask("GET", `/${id}`)).json<object>()),
@@ -135,10 +135,10 @@ describe("an invalid change of a webhook", () => {
 describe("webhook deliveries", () => {
   it("arrive once, signed according to Standard Webhooks, and never contain the secret", async () => {
     receivers["a.turnpike.dev"] = () => new Response("thanks");
-    const hook = await made("a.turnpike.dev", { types: ["balance.credited"] });
+    const hook = await createWebhook("a.turnpike.dev", { types: ["balance.credited"] });
     await addCredits(account.orgId, 7, "paid");
-    await vi.waitFor(() => expect(to("a.turnpike.dev")).toHaveLength(1), LONG);
-    const [one] = to("a.turnpike.dev");
+    await vi.waitFor(() => expect(callsTo("a.turnpike.dev")).toHaveLength(1), LONG);
+    const [one] = callsTo("a.turnpike.dev");
     const headers = Object.fromEntries(one?.headers ?? []);
     const event = new Webhook(hook.secret).verify(one?.body ?? "", headers) as { id: string };
     expect(event).toMatchObject({ type: "balance.credited", data: { amount_micro: 7 } });
@@ -157,11 +157,11 @@ describe("webhook deliveries", () => {
 
   it("carry the signatures of both secrets during a rotation, and only the new secret's afterwards", async () => {
     receivers["r.turnpike.dev"] = () => new Response("ok");
-    const hook = await made("r.turnpike.dev");
+    const hook = await createWebhook("r.turnpike.dev");
     const rotated = await ask("POST", `/${hook.id}/rotate`, { overlap_seconds: 60 });
     const { secret } = await rotated.json<Hook>();
     expect((await ask("POST", `/${hook.id}/test`, {})).status).toBe(200);
-    const [during] = to("r.turnpike.dev").slice(-1);
+    const [during] = callsTo("r.turnpike.dev").slice(-1);
     for (const one of [hook.secret, secret]) {
       const headers = Object.fromEntries(during?.headers ?? []);
       expect(new Webhook(one).verify(during?.body ?? "", headers)).toMatchObject({
@@ -170,7 +170,7 @@ describe("webhook deliveries", () => {
     }
     setClock(Date.now() + 61_000);
     await ask("POST", `/${hook.id}/test`, {});
-    const [after] = to("r.turnpike.dev").slice(-1);
+    const [after] = callsTo("r.turnpike.dev").slice(-1);
     const headers = Object.fromEntries(after?.headers ?? []);
     expect(new Webhook(secret).verify(after?.body ?? "", headers)).toBeDefined();
     expect(() => new Webhook(hook.secret).verify(after?.body ?? "", headers)).toThrow(
@@ -186,13 +186,13 @@ describe("webhook deliveries", () => {
     receivers["moved.turnpike.dev"] = () => Response.redirect("https://a.turnpike.dev/", 302);
     receivers["good.turnpike.dev"] = () => new Response("ok");
     const types = ["balance.credited"];
-    await made("hangs.turnpike.dev", { types });
+    await createWebhook("hangs.turnpike.dev", { types });
     const [fails, gone, moved] = [
-      await made("fails.turnpike.dev", { types }),
-      await made("gone.turnpike.dev", { types }),
-      await made("moved.turnpike.dev", { types }),
+      await createWebhook("fails.turnpike.dev", { types }),
+      await createWebhook("gone.turnpike.dev", { types }),
+      await createWebhook("moved.turnpike.dev", { types }),
     ];
-    await made("good.turnpike.dev", { types: [...types, "webhook.disabled"] });
+    await createWebhook("good.turnpike.dev", { types: [...types, "webhook.disabled"] });
     for (let i = 0; i < 20; i++) {
       await addCredits(account.orgId, 1);
     }
@@ -200,11 +200,11 @@ describe("webhook deliveries", () => {
       () => expect(ids("good.turnpike.dev").length).toBeGreaterThanOrEqual(21),
       LONG,
     );
-    expect(to("hangs.turnpike.dev")).toHaveLength(1);
-    expect(to("gone.turnpike.dev")).toHaveLength(1);
+    expect(callsTo("hangs.turnpike.dev")).toHaveLength(1);
+    expect(callsTo("gone.turnpike.dev")).toHaveLength(1);
     const off = await (await ask("GET", `/${gone.id}`)).json<object>();
     expect(off).toMatchObject({ enabled: false, disabled_reason: "gone" });
-    const told = to("good.turnpike.dev").find(({ body }) => body.includes("webhook.disabled"));
+    const told = callsTo("good.turnpike.dev").find(({ body }) => body.includes("webhook.disabled"));
     expect(JSON.parse(told?.body ?? "{}")).toMatchObject({
       subject: gone.id,
       data: { reason: "gone" },
@@ -222,17 +222,17 @@ describe("webhook deliveries", () => {
   it("all reach a receiver that was unavailable for most of two days, even if the object is evicted", async () => {
     let isAway = true;
     receivers["b.turnpike.dev"] = () => new Response("", { status: isAway ? 503 : 200 });
-    const hook = await made("b.turnpike.dev", { types: ["balance.credited"] });
+    const hook = await createWebhook("b.turnpike.dev", { types: ["balance.credited"] });
     const start = Date.now();
     for (let i = 0; i < 10; i++) {
       await addCredits(account.orgId, 1);
     }
-    await vi.waitFor(() => expect(to("b.turnpike.dev")).toHaveLength(1), LONG);
+    await vi.waitFor(() => expect(callsTo("b.turnpike.dev")).toHaveLength(1), LONG);
     for (const hours of [0.01, 0.2, 1, 4, 9, 20, 31]) {
       setClock(start + hours * HOUR);
-      const before = to("b.turnpike.dev").length;
-      await alarm();
-      await vi.waitFor(() => expect(to("b.turnpike.dev").length).toBe(before + 1), LONG);
+      const before = callsTo("b.turnpike.dev").length;
+      await runWebhookAlarm();
+      await vi.waitFor(() => expect(callsTo("b.turnpike.dev").length).toBe(before + 1), LONG);
       await vi.waitFor(async () => {
         const attempts = (await deliveriesOf(hook.id)).reduce((sum, one) => sum + one.attempts, 0);
         expect(attempts).toBe(before + 1);
@@ -241,29 +241,29 @@ describe("webhook deliveries", () => {
     }
     isAway = false;
     setClock(start + 42 * HOUR);
-    await alarm();
+    await runWebhookAlarm();
     await vi.waitFor(async () => {
       const all = await deliveriesOf(hook.id);
       expect(all.map(({ state }) => state)).toEqual(Array.from({ length: 10 }, () => "delivered"));
     }, LONG);
     expect(ids("b.turnpike.dev")).toHaveLength(10);
-    expect(to("b.turnpike.dev")).toHaveLength(8 + 10);
+    expect(callsTo("b.turnpike.dev")).toHaveLength(8 + 10);
   });
 
   it("stop after five days of failures, with an event and the disabled_reason failing", async () => {
     receivers["f.turnpike.dev"] = () => new Response("no", { status: 500 });
     receivers["five-days.turnpike.dev"] = () => new Response("ok");
-    const hook = await made("f.turnpike.dev", { types: ["balance.credited"] });
-    await made("five-days.turnpike.dev", { types: ["webhook.disabled"] });
+    const hook = await createWebhook("f.turnpike.dev", { types: ["balance.credited"] });
+    await createWebhook("five-days.turnpike.dev", { types: ["webhook.disabled"] });
     await addCredits(account.orgId, 1);
     await vi.waitFor(async () => {
       expect(await deliveriesOf(hook.id)).toMatchObject([{ error: "status_500", attempts: 1 }]);
     }, LONG);
     expect(await (await ask("GET", `/${hook.id}`)).json()).toMatchObject({ enabled: true });
     setClock(Date.now() + 5 * 24 * HOUR + 1000);
-    await alarm();
-    await vi.waitFor(() => expect(to("five-days.turnpike.dev")).toHaveLength(1), LONG);
-    expect(to("five-days.turnpike.dev")[0]?.body).toContain('"reason":"failing"');
+    await runWebhookAlarm();
+    await vi.waitFor(() => expect(callsTo("five-days.turnpike.dev")).toHaveLength(1), LONG);
+    expect(callsTo("five-days.turnpike.dev")[0]?.body).toContain('"reason":"failing"');
     const off = await (await ask("GET", `/${hook.id}`)).json();
     expect(off).toMatchObject({ enabled: false, disabled_reason: "failing" });
   });
@@ -274,13 +274,13 @@ describe("webhook deliveries", () => {
     try {
       const never = new Promise<Response>(() => undefined);
       receivers["never.turnpike.dev"] = () => never;
-      const hook = await made("never.turnpike.dev", { types: ["balance.credited"] });
+      const hook = await createWebhook("never.turnpike.dev", { types: ["balance.credited"] });
       await addCredits(account.orgId, 1);
-      const [one] = await tried([hook], 1);
+      const [one] = await untilAttempted([hook], 1);
       expect(one).toMatchObject({ state: "pending", error: "timeout", answer: "" });
       const test = await (await ask("POST", `/${hook.id}/test`, {})).json();
       expect(test).toMatchObject({ delivered: false, status: null, error: "timeout" });
-      await tried([hook], 2); // by its own alarm, 5 s later
+      await untilAttempted([hook], 2); // by its own alarm, 5 s later
     } finally {
       delete bindings.WEBHOOK_TIMEOUT_MS;
     }
@@ -288,7 +288,7 @@ describe("webhook deliveries", () => {
 
   it("start again after a replay of events since a time, but not to a deleted webhook", async () => {
     receivers["p.turnpike.dev"] = () => new Response("ok");
-    const hook = await made("p.turnpike.dev", { types: ["balance.credited"] });
+    const hook = await createWebhook("p.turnpike.dev", { types: ["balance.credited"] });
     const since = new Date(Date.now() - HOUR).toISOString();
     await addCredits(account.orgId, 1);
     await vi.waitFor(async () => {
@@ -298,7 +298,7 @@ describe("webhook deliveries", () => {
     receivers["p.turnpike.dev"] = () => answer.promise;
     const again = await ask("POST", `/${hook.id}/replay`, { since });
     expect([again.status, await again.json()]).toEqual([202, { queued: 1, next_since: null }]);
-    await vi.waitFor(() => expect(to("p.turnpike.dev")).toHaveLength(2), LONG);
+    await vi.waitFor(() => expect(callsTo("p.turnpike.dev")).toHaveLength(2), LONG);
     const waiting = {
       state: "pending",
       attempts: 0,
@@ -313,6 +313,6 @@ describe("webhook deliveries", () => {
     expect((await ask("DELETE", `/${hook.id}`)).status).toBe(404);
     await addCredits(account.orgId, 1);
     await env.WALLET.getByName(account.orgId).poke();
-    expect(to("p.turnpike.dev")).toHaveLength(2);
+    expect(callsTo("p.turnpike.dev")).toHaveLength(2);
   });
 });

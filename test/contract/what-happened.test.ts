@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { addKey, addMember, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
-import { apart } from "./metrics-client.ts";
+import { separateIsolate } from "./metrics-client.ts";
 import {
   brokenStream,
   mockUpstream,
@@ -10,7 +10,7 @@ import {
   upstreamError,
 } from "./upstream.ts";
 import { chunkOf } from "../fixtures/openai-wire.ts";
-import { sayAsPeer } from "./peer-client.ts";
+import { sendAsPeer } from "./peer-client.ts";
 import { mintId } from "../../src/shared/id.ts";
 
 type Found = {
@@ -34,7 +34,7 @@ async function found(id: string, key: string): Promise<Found> {
 async function asked(answer: () => Response | Promise<Response>, fields: object = {}) {
   const { key } = await openAccount();
   mockUpstream(answer);
-  const { ask } = apart(undefined, UPSTREAM_VARS);
+  const { ask } = separateIsolate(undefined, UPSTREAM_VARS);
   const messages = [{ role: "user", content: "the-prompt-canary" }];
   const response = await ask("/v1/chat/completions", key, {
     model: "mock/chat",
@@ -212,7 +212,7 @@ describe("counts and filters of failed requests", () => {
       attempts: [],
     }));
     const tell = (requests: readonly object[]) =>
-      sayAsPeer("failures", { org_id: orgId, batch: { requests, counts: [] } });
+      sendAsPeer("failures", { org_id: orgId, batch: { requests, counts: [] } });
     for (const from of [0, 50]) {
       expect((await tell(made.slice(from, from + 100))).body).toEqual({ ok: true });
     }
@@ -245,7 +245,7 @@ describe("counts and filters of failed requests", () => {
     const hour = Math.floor(Date.now() / 3_600_000) * 3_600_000;
     const lastId = mintId("req_", Date.now());
     const more = { hour, keyId, code: "x", status: 400, count: 5, lastAt: Date.now(), lastId };
-    await sayAsPeer("failures", { org_id: orgId, batch: { requests: [], counts: [more] } });
+    await sendAsPeer("failures", { org_id: orgId, batch: { requests: [], counts: [more] } });
     // This hour is incomplete and has not ended.
     const lacking = await read("group_by=model");
     expect(lacking.total).toBe(3);

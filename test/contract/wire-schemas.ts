@@ -1,5 +1,5 @@
 import { KIND_NAMES } from "../../src/shared/kinds.ts";
-import { forEachUnit, UNITS } from "../../src/shared/usage.ts";
+import { recordOfUnits, UNITS } from "../../src/shared/usage.ts";
 import { expect } from "vitest";
 import * as z from "zod";
 
@@ -143,7 +143,7 @@ const tokenPrices = {
   completion: dollarsText,
   input_cache_read: dollarsText,
   input_cache_write: dollarsText,
-  ...forEachUnit(UNITS, dollarsText.optional()),
+  ...recordOfUnits(UNITS, dollarsText.optional()),
 };
 export const model = z.strictObject({
   id: z.string().min(1),

@@ -18,7 +18,7 @@ export const ELEVENLABS_AUDIO = ["ID3", "audio", "end"];
  * Answers a request to ElevenLabs' API: an audio file in chunks, or an error in `detail` with the
  * documented statuses and codes (elevenlabs.io/docs, errors).
  */
-export function elevenLabs(call: UpstreamCall, reported: Reported = {}): Response {
+export function answerElevenLabs(call: UpstreamCall, reported: Reported = {}): Response {
   const { pathname, searchParams } = new URL(call.url);
   if (call.headers["xi-api-key"] !== ELEVENLABS_KEY) {
     return problem(401, "invalid_api_key", `Invalid API key ${call.headers["xi-api-key"]}`);

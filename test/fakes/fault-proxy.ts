@@ -3,7 +3,7 @@ import { createServer, request as send } from "node:http";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { bytesOf, endToEnd, instead } from "./proxy-reply.ts";
+import { bytesOf, endToEndHeaders, replacementReply } from "./proxy-reply.ts";
 import type { Reply } from "./proxy-reply.ts";
 import { seeded } from "../../scripts/seeded.ts";
 
@@ -54,9 +54,9 @@ type Mix = {
   readonly odds: Readonly<Partial<Record<RequestFault, number>>>;
 };
 /** Returns the fault of each request by its operation. */
-export type Choice = (operation: string, body: string) => RequestFault;
+export type ChooseFault = (operation: string, body: string) => RequestFault;
 /** `refuse` rejects connections. */
-export type Fault = RequestFault | "refuse" | Mix | Choice;
+export type Fault = RequestFault | "refuse" | Mix | ChooseFault;
 
 type Counts = {
   received: number;
@@ -161,7 +161,7 @@ export class FaultProxy {
       request.socket.resetAndDestroy();
       return;
     }
-    const reply = instead(fault, `${this.#target.origin}${request.url}`);
+    const reply = replacementReply(fault, `${this.#target.origin}${request.url}`);
     if (reply !== null) {
       this.#answer(response, reply);
       return;
@@ -226,13 +226,13 @@ export class FaultProxy {
   #forward(request: IncomingMessage, body: Buffer): Promise<Reply> {
     this.counts.forwarded++;
     const { hostname, port } = this.#target;
-    const headers = endToEnd(request.rawHeaders);
+    const headers = endToEndHeaders(request.rawHeaders);
     if (body.length > 0) headers.push("content-length", String(body.length));
     const options = { hostname, port, method: request.method, path: request.url, agent: false };
     return new Promise((resolve, reject) => {
       const sent = send({ ...options, headers, setHost: false }, (reply) => {
         const status = reply.statusCode ?? 502;
-        const headersBack = endToEnd(reply.rawHeaders);
+        const headersBack = endToEndHeaders(reply.rawHeaders);
         bytesOf(reply)
           .then((bytes): Reply => ({ status, headers: headersBack, body: bytes }))
           .then(resolve, reject);

@@ -7,7 +7,7 @@ export const GEMINI_PCM = "samples of 16 bits";
 const TYPE = "audio/l16; rate=24000; channels=1";
 
 /** Faults of a provider. Without any, the response is right. */
-export type GeminiAnswer = {
+export type GeminiSpeechFaults = {
   readonly usage?: object | null;
   readonly finish?: string;
   readonly block?: string;
@@ -22,7 +22,7 @@ const KNOWN: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Answers `generateContent` of a speech model with base64 PCM, or with an error of Google's. */
-export function geminiSpeech(call: UpstreamCall, answer: GeminiAnswer = {}): Response {
+export function answerGeminiSpeech(call: UpstreamCall, answer: GeminiSpeechFaults = {}): Response {
   const { pathname } = new URL(call.url);
   if (call.headers["x-goog-api-key"] !== GEMINI_KEY) {
     return problem(400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key.");
@@ -70,7 +70,7 @@ function spoken({
   block,
   type = TYPE,
   parts = [GEMINI_PCM],
-}: GeminiAnswer) {
+}: GeminiSpeechFaults) {
   const encoder = new TextEncoder();
   const content = {
     role: "model",

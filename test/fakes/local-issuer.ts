@@ -18,7 +18,7 @@ type Client = { readonly id: string; readonly secret: string };
 
 type Json = Readonly<Record<string, unknown>>;
 /** A test's changes to responses and tokens, before or after they are signed. */
-export type Bend = {
+export type TokenChanges = {
   readonly claims?: (claims: Json) => Json;
   readonly header?: (header: Json) => Json;
   readonly token?: (token: string) => string;
@@ -56,7 +56,7 @@ export class LocalIssuer {
   #kids = 0;
   /** The number of requests by path. */
   readonly asked = new Map<string, number>();
-  bend: Bend = {};
+  bend: TokenChanges = {};
 
   constructor(
     issuer: string,

@@ -9,7 +9,7 @@ export type Reply = {
 const OF_THE_HOP = new Set(["connection", "keep-alive", "transfer-encoding", "content-length"]);
 
 /** Returns the reply that replaces the target's, or null if the target must be called. */
-export function instead(fault: string, location: string): Reply | null {
+export function replacementReply(fault: string, location: string): Reply | null {
   switch (fault) {
     case "garbage":
       return { status: 200, headers: [], body: Buffer.from("<html>") };
@@ -23,7 +23,7 @@ export function instead(fault: string, location: string): Reply | null {
 }
 
 /** Removes connection headers. Names and values alternate as in `rawHeaders`. */
-export function endToEnd(raw: readonly string[]): string[] {
+export function endToEndHeaders(raw: readonly string[]): string[] {
   return raw.filter((_, i) => !OF_THE_HOP.has((raw[i - (i % 2)] ?? "").toLowerCase()));
 }
 

@@ -4,7 +4,7 @@ import { vi } from "vitest";
 import { app } from "../../src/app.ts";
 import type { Account } from "../contract/client.ts";
 import { FreshAccounts } from "../contract/fresh-accounts.ts";
-import { counted } from "../measured.ts";
+import { addMeasured } from "../measured.ts";
 import { faultOf, isErrorBody } from "./error-table.ts";
 
 /** A request in parts. The path begins with a slash. */
@@ -26,7 +26,7 @@ const bugs: string[] = [];
 const ours = new Set<string>();
 
 /** Silences the log from now on, but keeps bugs and alerts for `ask`. */
-export function listen(): void {
+export function silenceLog(): void {
   for (const level of ["log", "warn", "error"] as const) {
     vi.spyOn(console, level).mockImplementation((line: unknown) => {
       const text = String(line);
@@ -51,7 +51,7 @@ export async function ask(sending: Sending, bindings: Env = env): Promise<Answer
   const context = createExecutionContext();
   const response = await app.fetch(request, bindings, context);
   const { status, headers } = response;
-  counted({ answers: 1, internal: status === 500 ? 1 : 0 });
+  addMeasured({ answers: 1, internal: status === 500 ? 1 : 0 });
   const text = await response.text();
   await waitOnExecutionContext(context);
   const fault = bugs.at(0) ?? faultIn(request, { status, headers, text });

@@ -11,7 +11,7 @@ import { embeddingsEndpoint } from "../../src/models/endpoints/embeddings.ts";
 import { messagesEndpoint } from "../../src/models/endpoints/messages.ts";
 import { responsesEndpoint } from "../../src/models/endpoints/responses.ts";
 import type { PaidRequest } from "../../src/models/requests/paid-request.ts";
-import { prepared } from "../fixtures/prepared.ts";
+import { parseAndBound } from "../fixtures/prepared.ts";
 import { keyChangeSchema, newKeySchema } from "../../src/accounts/keys/new-key.ts";
 import type { Result } from "../../src/shared/failure.ts";
 import { generationSchema } from "../../src/shared/generation.ts";
@@ -21,8 +21,8 @@ import {
 } from "../../src/accounts/organizations/organization.ts";
 import { dollarsOrNull, fractionSchema } from "../../src/money/wallet/routes/end-users.route.ts";
 import { BINDINGS } from "./bindings.ts";
-import { faultsOf, must, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
-import type { Met } from "./faults-of.ts";
+import { faultsOf, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
+import type { CheckResult } from "./faults-of.ts";
 import { at, bodiesOf } from "./mutate.ts";
 import { strictObject } from "./reference-json.ts";
 import { refused } from "./refused.ts";
@@ -41,7 +41,7 @@ function strict(bytes: Uint8Array): object | undefined {
   }
 }
 
-function readTwice(bytes: Uint8Array): Met | Promise<Met> {
+function readTwice(bytes: Uint8Array): CheckResult | Promise<CheckResult> {
   const expected = strict(bytes);
   const read = parseJsonBytes(bytes);
   if (!read.ok) return refused(read, expected === undefined);
@@ -62,16 +62,16 @@ const catalog = buildCatalog({ config: parsed.config, live, at: 0 });
  * and that the price is exact.
  */
 function priced(prepare: (body: object) => Result<PaidRequest>) {
-  return (bytes: Uint8Array): Met | Promise<Met> => {
+  return (bytes: Uint8Array): CheckResult | Promise<CheckResult> => {
     const json = parseJsonBytes(bytes);
     const first = json.ok ? prepare(json.value) : json;
     if (!first.ok) return refused(first);
     const { core, prompt, bounds, cap } = first.value;
     const { least, most } = bounds;
-    must(Number.isSafeInteger(least) && Number.isSafeInteger(most), "no whole micros", bounds);
-    must(least >= 0 && least <= most, "the least is not the least", bounds);
-    must(prompt.estimate <= prompt.bound && prompt.likely <= prompt.bound, "no bound", prompt);
-    must(cap === null || (cap.least > 0 && cap.least <= cap.whole), "a cap of nothing", cap);
+    mustHold(Number.isSafeInteger(least) && Number.isSafeInteger(most), "no whole micros", bounds);
+    mustHold(least >= 0 && least <= most, "the least is not the least", bounds);
+    mustHold(prompt.estimate <= prompt.bound && prompt.likely <= prompt.bound, "no bound", prompt);
+    mustHold(cap === null || (cap.least > 0 && cap.least <= cap.whole), "a cap of nothing", cap);
     const second = prepare(parseJson(JSON.stringify(core?.body)) as object);
     mustEqual(second.ok && written(second.value), written(first.value), "another request");
     return "accepted";
@@ -83,18 +83,22 @@ function priced(prepare: (body: object) => Result<PaidRequest>) {
  * at the same price.
  */
 function converted(door: EndpointAdapter) {
-  return (bytes: Uint8Array): Met | Promise<Met> => {
+  return (bytes: Uint8Array): CheckResult | Promise<CheckResult> => {
     const json = parseJsonBytes(bytes);
-    const first = json.ok ? prepared(door, json.value, catalog) : json;
+    const first = json.ok ? parseAndBound(door, json.value, catalog) : json;
     if (!first.ok) return refused(first);
     const { core, native, bounds } = first.value;
-    must(native === null || JSON.stringify(native.body) !== undefined, "no native body", native);
-    const asChat = prepared(
+    mustHold(
+      native === null || JSON.stringify(native.body) !== undefined,
+      "no native body",
+      native,
+    );
+    const asChat = parseAndBound(
       chatEndpoint,
       JSON.parse(JSON.stringify(core?.body)) as object,
       catalog,
     );
-    must(asChat.ok, "no chat", core);
+    mustHold(asChat.ok, "no chat", core);
     mustEqual(asChat.ok && asChat.value.bounds, bounds, "another price");
     return "accepted";
   };
@@ -128,7 +132,7 @@ const CASES = [
   ),
 ];
 
-function managed(bytes: Uint8Array, seed: number): Met | Promise<Met> {
+function managed(bytes: Uint8Array, seed: number): CheckResult | Promise<CheckResult> {
   const { schema, isField } = at(CASES, seed);
   const json = parseJsonBytes(bytes);
   if (!json.ok) return refused(json);
@@ -150,10 +154,14 @@ function isAmount(value: unknown): boolean {
 }
 
 /** Checks that dollars become micro-credits exactly: the decimal is shifted by six digits. */
-function exact(dollars: unknown, amount: unknown): Met {
+function exact(dollars: unknown, amount: unknown): CheckResult {
   const shifted = dollars === null ? null : Number(Number(dollars).toFixed(6).replace(".", ""));
   mustEqual(amount, shifted, "another amount");
-  must(dollars === null || Number(dollars) === Number(amount) / 1_000_000, "not exact", dollars);
+  mustHold(
+    dollars === null || Number(dollars) === Number(amount) / 1_000_000,
+    "not exact",
+    dollars,
+  );
   return "accepted";
 }
 
@@ -172,7 +180,7 @@ describe("a paid request with a generated body", () => {
     `returns 400 or reaches the provider unchanged at the same price for chat, in ${runsOf("chat bodies")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
-      const check = priced((body) => prepared(chatEndpoint, body, catalog));
+      const check = priced((body) => parseAndBound(chatEndpoint, body, catalog));
       expect(await faultsOf("chat bodies", bodiesOf(seeds.CHATS, check))).toBe("");
     },
   );
@@ -181,7 +189,7 @@ describe("a paid request with a generated body", () => {
     `returns 400 or reaches the provider unchanged at the same price for embeddings, in ${runsOf("embeddings bodies")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
-      const check = priced((body) => prepared(embeddingsEndpoint, body, catalog));
+      const check = priced((body) => parseAndBound(embeddingsEndpoint, body, catalog));
       expect(await faultsOf("embeddings bodies", bodiesOf(seeds.EMBEDDINGS, check))).toBe("");
     },
   );

@@ -3,18 +3,18 @@ import { describe, expect, it } from "vitest";
 import { failureResponse } from "../../src/shared/http/failure-response.ts";
 import type { Failure } from "../../src/shared/failure.ts";
 import { faultOf } from "./error-table.ts";
-import { faultsOf, FUZZERS, INPUTS, must, runsOf } from "./faults-of.ts";
-import type { Met } from "./faults-of.ts";
+import { faultsOf, FUZZERS, INPUTS, mustHold, runsOf } from "./faults-of.ts";
+import type { CheckResult } from "./faults-of.ts";
 import { strictObject } from "./reference-json.ts";
 
 const numbers = { inputs: fc.nat(), show: String };
 
-function isEven(number: number): Met {
+function isEven(number: number): CheckResult {
   return number % 2 === 0 ? "accepted" : "refused";
 }
 
-function isSmall(number: number): Met {
-  must(number < 1000, "too much", number);
+function isSmall(number: number): CheckResult {
+  mustHold(number < 1000, "too much", number);
   return isEven(number);
 }
 
@@ -39,7 +39,7 @@ describe("a fuzzer", () => {
     expect(report).toContain("too much");
   });
 
-  it.each<Met>(["accepted", "refused"])("fails if it runs only %s inputs", async (met) => {
+  it.each<CheckResult>(["accepted", "refused"])("fails if it runs only %s inputs", async (met) => {
     const report = await faultsOf("messages of a peer", { ...numbers, check: () => met });
     expect(report).toMatch(/were accepted/);
   });

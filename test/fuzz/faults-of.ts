@@ -1,10 +1,10 @@
 import * as fc from "fast-check";
-import { measured } from "../measured.ts";
-import { effort } from "../effort.ts";
+import { recordMeasured } from "../measured.ts";
+import { effortFor } from "../effort.ts";
 
 const env = import.meta.env as Readonly<Record<string, unknown>>;
 /** The number of inputs of all fuzzers together. */
-export const INPUTS = effort(10_000, 1_000_000);
+export const INPUTS = effortFor(10_000, 1_000_000);
 /**
  * The default seed, also for long runs, so that findings can be repeated. TURNPIKE_SEED overrides
  * it.
@@ -48,12 +48,12 @@ export function runsOf(fuzzer: Fuzzer): number {
 export const FUZZERS = Object.keys(SHARES) as readonly Fuzzer[];
 
 /** The result of checking an input, so that a fuzzer can report that it met both. */
-export type Met = "accepted" | "refused";
+export type CheckResult = "accepted" | "refused";
 
 /** The check of a fuzzer's inputs. It throws for a fault. */
 type Checking<T> = {
   readonly inputs: fc.Arbitrary<T>;
-  readonly check: (input: T) => Met | Promise<Met>;
+  readonly check: (input: T) => CheckResult | Promise<CheckResult>;
   /** Formats the input as it is sent, for reports. */
   readonly show: (input: T) => string;
   /** Minimum percentage of accepted and of rejected inputs, by default 2. */
@@ -72,7 +72,7 @@ export async function faultsOf<T>(fuzzer: Fuzzer, checking: Checking<T>): Promis
     met[await checking.check(input)]++;
   });
   const result = await fc.check(property, { numRuns, seed: SEED });
-  measured({ inputs: result.numRuns, faults: result.failed ? 1 : 0 });
+  recordMeasured({ inputs: result.numRuns, faults: result.failed ? 1 : 0 });
   if (result.failed) return reportOf(result, checking);
   const least = (numRuns * (checking.least ?? 2)) / 100;
   const isFair =
@@ -87,11 +87,11 @@ function reportOf<T>(result: fc.RunDetails<[T]>, { show }: Checking<T>): string 
 }
 
 /** Fails the current input with these facts if the condition is false. */
-export function must(holds: boolean, what: string, ...facts: readonly unknown[]): void {
+export function mustHold(holds: boolean, what: string, ...facts: readonly unknown[]): void {
   if (!holds) throw new Error([what, ...facts.map((fact) => JSON.stringify(fact))].join("\n"));
 }
 
 /** Fails the current input unless both values are equal as JSON. */
 export function mustEqual(found: unknown, expected: unknown, what: string): void {
-  must(JSON.stringify(found) === JSON.stringify(expected), what, found, expected);
+  mustHold(JSON.stringify(found) === JSON.stringify(expected), what, found, expected);
 }

@@ -5,17 +5,17 @@ import { app } from "../../src/app.ts";
 import { mintKey } from "../../src/accounts/keys/api-key.ts";
 import { countedBindings } from "../contract/counted-bindings.ts";
 import { keySecrets } from "../keys/key-fixture.ts";
-import { listen } from "./ask.ts";
+import { silenceLog } from "./ask.ts";
 import { faultOf } from "./error-table.ts";
-import { faultsOf, must, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
-import type { Met } from "./faults-of.ts";
+import { faultsOf, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
+import type { CheckResult } from "./faults-of.ts";
 import { PIECES } from "./hostile.ts";
 import { at } from "./mutate.ts";
 
 /** Valid keys that were never issued: regional and global, of both home regions. */
 const minted: string[] = [];
 beforeAll(async () => {
-  listen();
+  silenceLog();
   const secrets = keySecrets();
   for (const home of ["eu", "us"] as const) {
     for (const scope of ["regional", "global"] as const) {
@@ -79,7 +79,7 @@ const context = createExecutionContext();
  * Checks the response for a changed key. A valid key of this region is unknown, so its object is
  * called.
  */
-async function isRefused({ key, edits, path }: Forged): Promise<Met> {
+async function isRefused({ key, edits, path }: Forged): Promise<CheckResult> {
   const sent = edits.reduce(
     (text, { kind, place, pick }) => at(KINDS, kind)(text, place, pick),
     at(minted, key),
@@ -89,7 +89,7 @@ async function isRefused({ key, edits, path }: Forged): Promise<Met> {
   const request = new Request(`https://eu.test${path}`, { headers });
   const response = await app.fetch(request, counted.bindings, context);
   const fault = faultOf(response.status, response.headers, await response.text());
-  must(fault === null, String(fault));
+  mustHold(fault === null, String(fault));
   const isOurs = minted.includes(sent.trim());
   const isAway = isOurs && sent.startsWith("svc_sk_us_");
   if (isOurs && !isAway) return "accepted";

@@ -1,14 +1,14 @@
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { Accounts, ask, listen } from "./ask.ts";
+import { Accounts, ask, silenceLog } from "./ask.ts";
 import type { Answer } from "./ask.ts";
-import { faultsOf, must, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
-import type { Met } from "./faults-of.ts";
+import { faultsOf, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
+import type { CheckResult } from "./faults-of.ts";
 import { at, mutatedBytes, mutations, shown } from "./mutate.ts";
 import { CHATS, EMBEDDINGS } from "./seeds.ts";
 import { soundFigures } from "./stored.ts";
 
-beforeAll(listen);
+beforeAll(silenceLog);
 afterAll(() => {
   vi.restoreAllMocks();
 });
@@ -62,7 +62,7 @@ function saidCost({ headers, text }: Answer): number | null {
   return streamed === undefined ? null : Number(streamed);
 }
 
-async function isExact({ mutation, idempotency }: Input): Promise<Met> {
+async function isExact({ mutation, idempotency }: Input): Promise<CheckResult> {
   const account = await accounts.next();
   const { orgId } = account;
   if (known?.of !== orgId) known = { of: orgId, ...(await soundFigures(orgId)) };
@@ -87,7 +87,13 @@ async function isExact({ mutation, idempotency }: Input): Promise<Met> {
   }
   const charged = before.balance - after.balance;
   const said = saidCost(answer) ?? charged;
-  must(charged === said && charged >= 0, "another charge than it says", charged, said, answer.text);
+  mustHold(
+    charged === said && charged >= 0,
+    "another charge than it says",
+    charged,
+    said,
+    answer.text,
+  );
   return "accepted";
 }
 

@@ -9,10 +9,10 @@ import { BEDROCK_CHAT, BEDROCK_FAILURES } from "../fixtures/bedrock-wire.ts";
 import { COHERE_CHAT, COHERE_FAILURES } from "../fixtures/cohere-wire.ts";
 import { GOOGLE_CHAT, GOOGLE_FAILURES } from "../fixtures/google-wire.ts";
 import { HOST_FAILURES } from "../fixtures/hosts-failures.ts";
-import { HOSTS_WIRE } from "../fixtures/hosts-wire.ts";
-import type { HostWire } from "../fixtures/hosts-wire.ts";
+import { HOST_REPLIES } from "../fixtures/hosts-wire.ts";
+import type { HostReplies } from "../fixtures/hosts-wire.ts";
 import { CANARY } from "../fixtures/wire-scenario.ts";
-import type { ChatScenarios, FailureReplies, WireReply } from "../fixtures/wire-scenario.ts";
+import type { ChatScenarios, FailureReplies, RawReply } from "../fixtures/wire-scenario.ts";
 import {
   WORKERS_AI_CHAT,
   WORKERS_AI_FAILURES,
@@ -26,7 +26,7 @@ import { BINDING } from "../providers/workers-ai-binding.ts";
 type Case = {
   readonly provider: Provider;
   readonly stream: boolean;
-  readonly reply: WireReply;
+  readonly reply: RawReply;
   readonly upstreamId: string;
 };
 
@@ -48,7 +48,7 @@ function casesOf(
 const SECRET = CANARY.key;
 
 /** Returns responses of OpenAI-compatible providers, each in its own variant. */
-function hostCases({ dialect, chat, errorFirst, errorMid, cut, provoked }: HostWire): Case[] {
+function hostCases({ dialect, chat, errorFirst, errorMid, cut, provoked }: HostReplies): Case[] {
   const profile = PROFILES.get(dialect.profile);
   if (profile === undefined) throw new Error(dialect.profile);
   const baseUrl = `https://${CANARY.host}/v1`;
@@ -64,7 +64,7 @@ function hostCases({ dialect, chat, errorFirst, errorMid, cut, provoked }: HostW
 const JSON_TYPE = { "content-type": "application/json" };
 
 export const CASES: readonly Case[] = [
-  ...HOSTS_WIRE.flatMap(hostCases),
+  ...HOST_REPLIES.flatMap(hostCases),
   ...casesOf(
     anthropic({ baseUrl: `https://${CANARY.host}/v1`, secret: SECRET, geo: null }),
     ANTHROPIC_CHAT,

@@ -2,10 +2,10 @@ import * as fc from "fast-check";
 import { afterAll, describe, expect, it, vi } from "vitest";
 import type { ProviderResult, StreamEvent } from "../../src/models/core/provider.ts";
 import { CANARY } from "../fixtures/wire-scenario.ts";
-import type { WireReply } from "../fixtures/wire-scenario.ts";
-import { callOf, network } from "../providers/adapter-kit.ts";
-import { faultsOf, must, runsOf, TIMEOUT_MS } from "./faults-of.ts";
-import type { Met } from "./faults-of.ts";
+import type { RawReply } from "../fixtures/wire-scenario.ts";
+import { callOf, mockNetwork } from "../providers/adapter-kit.ts";
+import { faultsOf, mustHold, runsOf, TIMEOUT_MS } from "./faults-of.ts";
+import type { CheckResult } from "./faults-of.ts";
 import { at, mutatedText, mutations, withBytes } from "./mutate.ts";
 import { pieces } from "./pieces.ts";
 import { CASES } from "./provider-cases.ts";
@@ -28,7 +28,7 @@ type Input = typeof input extends fc.Arbitrary<infer T> ? T : never;
  * Returns the provider's response with one changed JSON text and changed bytes, depending on the
  * mutation.
  */
-function changed({ which, place, mutation }: Input): WireReply {
+function changed({ which, place, mutation }: Input): RawReply {
   const { reply } = at(CASES, which);
   const { body } = reply;
   if (typeof body !== "string") return { ...reply, body: withBytes(body, mutation) };
@@ -55,7 +55,7 @@ async function eventsOf(answer: ProviderResult & { kind: "stream" }): Promise<St
 /** Returns the adapter's result for a response that arrives in these pieces. */
 async function made(one: Input, cuts: readonly number[]): Promise<[ProviderResult, StreamEvent[]]> {
   const { provider, stream, upstreamId } = at(CASES, one.which);
-  network(changed(one), (bytes) => pieces(bytes, cuts));
+  mockNetwork(changed(one), (bytes) => pieces(bytes, cuts));
   const answer = await provider.send(callOf({ stream, upstreamId }));
   return [answer, answer.kind === "stream" ? await eventsOf(answer) : []];
 }
@@ -73,16 +73,16 @@ function ours({ mutation }: Input): readonly string[] {
   return mutation.bytes.length > 0 ? [CANARY.key] : [CANARY.key, CANARY.host, CANARY.account];
 }
 
-async function isSound(one: Input): Promise<Met> {
+async function isSound(one: Input): Promise<CheckResult> {
   const whole = await made(one, []);
   const [answer, events] = whole;
   const text = written(whole);
-  must(written(await made(one, one.cuts)) === text, "another answer for other cuts", text);
+  mustHold(written(await made(one, one.cuts)) === text, "another answer for other cuts", text);
   mustBeSound(events);
   const failures = events.flatMap((event) => (event.kind === "error" ? [event.failure] : []));
   if (answer.kind === "failure") failures.push(answer.failure);
   const said = JSON.stringify(failures);
-  must(!ours(one).some((word) => said.includes(word)), "what is ours is said", said);
+  mustHold(!ours(one).some((word) => said.includes(word)), "what is ours is said", said);
   return failures.length === 0 ? "accepted" : "refused";
 }
 

@@ -1,11 +1,11 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { pageQuery, parseQuery } from "../../src/shared/http/parse-body.ts";
+import { pageQuerySchema, parseQuery } from "../../src/shared/http/parse-body.ts";
 import { hasValidEscapes, routingPath } from "../../src/shared/http/routing-path.ts";
 import { usageQuery } from "../../src/money/wallet/routes/usage.route.ts";
 import { refused } from "./refused.ts";
-import { faultsOf, must, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
-import type { Met } from "./faults-of.ts";
+import { faultsOf, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
+import type { CheckResult } from "./faults-of.ts";
 import { NUMBERS } from "./hostile.ts";
 import { paths, queries } from "./requests.ts";
 
@@ -13,18 +13,18 @@ const NOW_MS = Date.UTC(2026, 10, 21, 12);
 const ORIGIN = "https://eu.test";
 const DAY_MS = 86_400_000;
 
-async function inBounds([query, number, name]: [string, string, string]): Promise<Met> {
+async function inBounds([query, number, name]: [string, string, string]): Promise<CheckResult> {
   const url = urlOf(query, number, name);
-  const page = parseQuery(pageQuery, url);
+  const page = parseQuery(pageQuerySchema, url);
   const usage = usageQuery(url, NOW_MS);
   if (page.ok) {
     const { limit, offset } = page.value;
-    must(Number.isSafeInteger(limit) && limit >= 1 && limit <= 100, "a limit", limit);
-    must(Number.isSafeInteger(offset) && offset >= 0, "an offset", offset);
+    mustHold(Number.isSafeInteger(limit) && limit >= 1 && limit <= 100, "a limit", limit);
+    mustHold(Number.isSafeInteger(offset) && offset >= 0, "an offset", offset);
   }
   if (usage.ok) {
     const days = (Date.parse(usage.value.to) - Date.parse(usage.value.from)) / DAY_MS;
-    must(days >= 0 && days < 366, "days", usage.value);
+    mustHold(days >= 0 && days < 366, "days", usage.value);
   }
   for (const one of [page, usage]) if (!one.ok) await refused(one);
   return page.ok && usage.ok ? "accepted" : "refused";
@@ -47,11 +47,11 @@ describe("a generated query string", () => {
   );
 });
 
-function isRoutedOnce(path: string): Met {
+function isRoutedOnce(path: string): CheckResult {
   if (!URL.canParse(ORIGIN + path)) return "refused";
   const request = new Request(ORIGIN + path);
   const routed = routingPath(request);
-  must(routed.startsWith("/") && !/\/\/|.\/$/.test(routed), "slashes", routed);
+  mustHold(routed.startsWith("/") && !/\/\/|.\/$/.test(routed), "slashes", routed);
   const segments = new URL(request.url).pathname.split("/");
   const isValid = segments.every((segment) => decoded(segment) !== undefined);
   mustEqual(hasValidEscapes(request.url), isValid, "escapes");

@@ -2,10 +2,10 @@ import { failureResponse } from "../../src/shared/http/failure-response.ts";
 import type { Refusal } from "../../src/shared/failure.ts";
 import { faultOf } from "./error-table.ts";
 import { mustEqual } from "./faults-of.ts";
-import type { Met } from "./faults-of.ts";
+import type { CheckResult } from "./faults-of.ts";
 
 /** Checks that a failure is a 400 or 404 of the table. `isDue`: the input must be rejected. */
-export async function refused({ failure }: Refusal, isDue = true): Promise<Met> {
+export async function refused({ failure }: Refusal, isDue = true): Promise<CheckResult> {
   const { status, headers, body } = failureResponse(failure, "req_");
   const fault = faultOf(status, headers, await new Response(body).text());
   const found = { status: status === 404 ? 400 : status, fault, isDue };

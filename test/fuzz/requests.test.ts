@@ -1,15 +1,15 @@
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { ADMIN_TOKEN } from "../contract/client.ts";
-import { Accounts, ask, listen } from "./ask.ts";
-import { faultsOf, must, runsOf, TIMEOUT_MS } from "./faults-of.ts";
-import type { Met } from "./faults-of.ts";
+import { Accounts, ask, silenceLog } from "./ask.ts";
+import { faultsOf, mustHold, runsOf, TIMEOUT_MS } from "./faults-of.ts";
+import type { CheckResult } from "./faults-of.ts";
 import { PIECES } from "./hostile.ts";
 import { at, mutatedBytes, mutations } from "./mutate.ts";
 import { paths, placed, queries, routes } from "./requests.ts";
 import * as seeds from "./seeds.ts";
 
-beforeAll(listen);
+beforeAll(silenceLog);
 afterAll(() => {
   vi.restoreAllMocks();
 });
@@ -119,7 +119,7 @@ type Input = typeof request extends fc.Arbitrary<infer T> ? T : never;
 
 const accounts = new Accounts();
 
-async function isAnswered(input: Input): Promise<Met> {
+async function isAnswered(input: Input): Promise<CheckResult> {
   const { method: named, path, query, headers, authorization, body } = input;
   const account = await accounts.next();
   const token = path.startsWith("/admin") ? ADMIN_TOKEN : account.key;
@@ -143,9 +143,9 @@ async function isAnswered(input: Input): Promise<Met> {
   });
   if (answer === null) return "refused";
   const known = answer.headers.get("openai-organization");
-  must(known === null || known === account.orgId, "another organization", known);
-  must(known === null || authorization < RIGHT, "taken for a key", credentials);
-  must(!answer.text.includes(account.key), "the key is told", answer.text);
+  mustHold(known === null || known === account.orgId, "another organization", known);
+  mustHold(known === null || authorization < RIGHT, "taken for a key", credentials);
+  mustHold(!answer.text.includes(account.key), "the key is told", answer.text);
   return answer.status < 300 ? "accepted" : "refused";
 }
 

@@ -2,13 +2,20 @@ import { env } from "cloudflare:workers";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { send } from "../contract/client.ts";
-import { deliver, lookupOf, openKnown, outcome, seen, signed } from "../contract/peer-client.ts";
+import {
+  deliverMessage,
+  lookupOf,
+  openKnown,
+  peerVerdict,
+  comparableResponse,
+  signAsPeer,
+} from "../contract/peer-client.ts";
 import type { KnownAccount } from "../contract/peer-client.ts";
 import { COVERED } from "../fixtures/peer-message.ts";
 import type { PeerMessage, SignedMessage } from "../fixtures/peer-message.ts";
-import { ask, listen } from "./ask.ts";
+import { ask, silenceLog } from "./ask.ts";
 import { faultsOf, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
-import type { Met } from "./faults-of.ts";
+import type { CheckResult } from "./faults-of.ts";
 import { PIECES } from "./hostile.ts";
 import { at, mutatedText, mutations, shown } from "./mutate.ts";
 import type { Mutation } from "./mutate.ts";
@@ -17,7 +24,7 @@ import * as seeds from "./seeds.ts";
 let account: KnownAccount;
 beforeAll(async () => {
   account = await openKnown();
-  listen();
+  silenceLog();
 });
 afterAll(() => {
   vi.restoreAllMocks();
@@ -106,8 +113,11 @@ function plain({ url, method, headers, body }: SignedMessage): string {
  */
 async function unlike(response: Response, { url, method }: SignedMessage): Promise<unknown> {
   const { pathname, search } = new URL(url);
-  const answer = await seen(response, "");
-  const unsigned = await seen(await send(pathname + search, { method, bindings: env }), "");
+  const answer = await comparableResponse(response, "");
+  const unsigned = await comparableResponse(
+    await send(pathname + search, { method, bindings: env }),
+    "",
+  );
   const isSameAnswer = JSON.stringify(answer) === JSON.stringify(unsigned);
   return isSameAnswer && answer["status"] === 404 ? null : answer;
 }
@@ -115,23 +125,23 @@ async function unlike(response: Response, { url, method }: SignedMessage): Promi
 /** Returns null for messages that `fetch` can't send. */
 async function delivered(message: SignedMessage): Promise<Response | null> {
   try {
-    return await deliver(message, env);
+    return await deliverMessage(message, env);
   } catch (error) {
     if (error instanceof TypeError) return null;
     throw error;
   }
 }
 
-async function isTaken({ sign, changes }: Changed): Promise<Met> {
+async function isTaken({ sign, changes }: Changed): Promise<CheckResult> {
   const wrong = at(SIGNED, sign);
-  const good = await signed({ body: lookupOf(account.hash), ...wrong });
+  const good = await signAsPeer({ body: lookupOf(account.hash), ...wrong });
   const requestId = `req_${"1".repeat(24)}`;
-  const other = await signed({ body: lookupOf("0".repeat(64)), requestId });
+  const other = await signAsPeer({ body: lookupOf("0".repeat(64)), requestId });
   const sent = changes.reduce((message, one) => changed(message, other, one), good);
   const response = await delivered(sent);
   if (response === null) return "refused";
   if (Object.keys(wrong).length === 0 && isSame(sent, good)) {
-    mustEqual(await outcome(response, account), "found", "it is not taken");
+    mustEqual(await peerVerdict(response, account), "found", "it is not taken");
     return "accepted";
   }
   mustEqual(await unlike(response, sent), null, "it is taken, or answered in another way");
@@ -158,13 +168,13 @@ const MESSAGES = [
 ].flatMap(({ path, good }) => good.map((seed) => ({ path: `/internal/v1/${path}`, seed })));
 const SEEDS = MESSAGES.map(({ seed }) => seed);
 
-async function isAnswered([mutation, isKnown]: [Mutation, boolean]): Promise<Met> {
+async function isAnswered([mutation, isKnown]: [Mutation, boolean]): Promise<CheckResult> {
   const { path } = at(MESSAGES, mutation.seed);
   const hash = isKnown ? account.hash : "0".repeat(64);
   const text = mutatedText(SEEDS, mutation).replaceAll(/HASH|(?:0123456789abcdef){4}/g, hash);
   const body = text.toWellFormed();
   const requestId = `req_${crypto.randomUUID().replaceAll("-", "").slice(0, 24)}`;
-  const { method, headers } = await signed({ path, body, requestId });
+  const { method, headers } = await signAsPeer({ path, body, requestId });
   const answer = await ask({ method, path, headers: Object.entries(headers), body });
   return answer?.status === 200 ? "accepted" : "refused";
 }

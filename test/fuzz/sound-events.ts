@@ -1,5 +1,5 @@
 import type { StreamEvent } from "../../src/models/core/provider.ts";
-import { must } from "./faults-of.ts";
+import { mustHold } from "./faults-of.ts";
 
 /**
  * Checks any stream's events: chunks have choices, usage has whole numbers, and nothing follows the
@@ -7,13 +7,17 @@ import { must } from "./faults-of.ts";
  */
 export function mustBeSound(events: readonly StreamEvent[]): void {
   const last = events.findIndex((event) => event.kind === "end" || event.kind === "error");
-  must(last === -1 || last === events.length - 1, "events after the end", events);
+  mustHold(last === -1 || last === events.length - 1, "events after the end", events);
   for (const event of events) {
-    if (event.kind === "text") must(typeof JSON.parse(event.json) === "string", "no text", event);
-    if (event.kind === "chunk") must(Array.isArray(event.chunk["choices"]), "no choices", event);
+    if (event.kind === "text") {
+      mustHold(typeof JSON.parse(event.json) === "string", "no text", event);
+    }
+    if (event.kind === "chunk") {
+      mustHold(Array.isArray(event.chunk["choices"]), "no choices", event);
+    }
     if (event.kind !== "usage") continue;
     const counts = Object.values(event.usage);
-    must(
+    mustHold(
       counts.every((one) => Number.isSafeInteger(one) && one >= 0),
       "no usage",
       event,

@@ -5,7 +5,7 @@ import { expect } from "vitest";
  * Returns all stored data of an organization in the database and its wallet, except times of use. A
  * rejected write must not change it.
  */
-export async function stored(orgId: string): Promise<string> {
+export async function storedData(orgId: string): Promise<string> {
   const wallet = env.WALLET.getByName(orgId);
   const of = (sql: string): D1PreparedStatement => env.DB.prepare(sql).bind(orgId);
   const [book, figures, settings, endUsers] = await Promise.all([

@@ -5,8 +5,8 @@ import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
 import type { StreamEvent } from "../../src/models/core/provider.ts";
 import { sseReader } from "../../src/models/core/sse-reader.ts";
 import * as wire from "../fixtures/openai-wire.ts";
-import { faultsOf, must, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
-import type { Met } from "./faults-of.ts";
+import { faultsOf, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
+import type { CheckResult } from "./faults-of.ts";
 import { at, mutatedText, mutations } from "./mutate.ts";
 import type { Mutation } from "./mutate.ts";
 import { pieces } from "./pieces.ts";
@@ -49,12 +49,12 @@ const text = fc
   })
   .map((lines) => lines.flat().join(""));
 
-function readTwice([whole, where]: [string, number[]]): Met {
+function readTwice([whole, where]: [string, number[]]): CheckResult {
   const decoder = new SseDecoder();
   const parts = pieces(encoder.encode(whole), where);
   const events = [...parts.flatMap((part) => decoder.events(part)), ...decoder.flushEvents()];
   mustEqual(events, wholeEvents(whole), "other events");
-  must(!decoder.overflowed, "an overflow");
+  mustHold(!decoder.overflowed, "an overflow");
   return events.length > 0 ? "accepted" : "refused";
 }
 
@@ -162,11 +162,11 @@ function isLast({ kind }: StreamEvent): boolean {
  * Checks that the events stay the same for any split, without ineffective lines, and with other
  * line ends.
  */
-function sameEvents(one: Input): Met {
+function sameEvents(one: Input): CheckResult {
   const bytes = encoder.encode(textOf(one));
   const { events, ended } = read([bytes]);
   const cut = read(pieces(bytes, one.cuts));
-  must(
+  mustHold(
     unminted(cut.events) === unminted(events),
     "other events for other cuts",
     cut.events,
@@ -174,11 +174,11 @@ function sameEvents(one: Input): Met {
   );
   if (one.noise.every(({ line }) => QUIET.includes(line))) {
     const plain = read([encoder.encode(textOf({ ...one, end: "\n", noise: [] }))]);
-    must(unminted(plain.events) === unminted(events), "other events for noise", events);
+    mustHold(unminted(plain.events) === unminted(events), "other events for noise", events);
   }
   mustBeSound(events);
-  must(ended || !events.some(isLast), "it goes on after its end", events);
-  must(!JSON.stringify(events).includes(SECRET), "our key", events);
+  mustHold(ended || !events.some(isLast), "it goes on after its end", events);
+  mustHold(!JSON.stringify(events).includes(SECRET), "our key", events);
   return events.at(-1)?.kind === "end" ? "accepted" : "refused";
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { buildCatalog } from "../../src/models/catalog/catalog.ts";
 import { parseConfig } from "../../src/shared/config/config.ts";
 import { chatEndpoint } from "../../src/models/endpoints/chat.ts";
-import { prepared } from "../fixtures/prepared.ts";
+import { parseAndBound } from "../fixtures/prepared.ts";
 import {
   authorizeRequestToJson,
   parseAuthorizeResponse,
@@ -14,7 +14,7 @@ import {
   parseForwardedRequest,
 } from "../../src/accounts/keys/forward-format.ts";
 import {
-  itemsOfPeerBody,
+  parsePeerItems,
   outcomeFromJson,
   outcomeToJson,
   deliveryFromJson,
@@ -25,8 +25,8 @@ import {
 import { parseJson } from "../../src/shared/exact-json.ts";
 import { parseJsonBytes } from "../../src/shared/http/read-json.ts";
 import { BINDINGS } from "./bindings.ts";
-import { faultsOf, must, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
-import type { Met } from "./faults-of.ts";
+import { faultsOf, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
+import type { CheckResult } from "./faults-of.ts";
 import { at, bodiesOf, mutatedText, mutations } from "./mutate.ts";
 import type { Mutation } from "./mutate.ts";
 import * as seeds from "./seeds.ts";
@@ -69,7 +69,7 @@ const READERS: readonly Reader[] = [
   {
     good: [{ v: 1, items: seeds.OUTCOMES }],
     read: (body) => {
-      const items = itemsOfPeerBody(body);
+      const items = parsePeerItems(body);
       return items.ok ? { items: items.value } : null;
     },
   },
@@ -88,7 +88,7 @@ const READERS: readonly Reader[] = [
 ];
 const MESSAGES = READERS.flatMap(({ good, read }) => good.map((seed) => ({ seed, read })));
 
-function readTwice(bytes: Uint8Array, seed: number): Met {
+function readTwice(bytes: Uint8Array, seed: number): CheckResult {
   const body = parseJsonBytes(bytes);
   const { read } = at(MESSAGES, seed);
   const first = body.ok ? read(body.value) : null;
@@ -152,24 +152,24 @@ function shownVariable(mutation: Mutation): string {
 
 const LIVE = ["sandbox", "own"].map((id) => ({ id, regions: ["eu"] as const }));
 
-function isServed(mutation: Mutation): Met {
+function isServed(mutation: Mutation): CheckResult {
   const [name, text] = variableOf(mutation);
   const parsed = parseConfig({ ...BINDINGS, [name]: text });
   if (!parsed.ok) {
     const { problems } = parsed;
-    must(
+    mustHold(
       problems.some(({ variable }) => variable === name),
       "it is not named",
       problems,
     );
-    must(!/[koti]{32}|secret-of/.test(JSON.stringify(problems)), "a secret", problems);
+    mustHold(!/[koti]{32}|secret-of/.test(JSON.stringify(problems)), "a secret", problems);
     return "refused";
   }
   const catalog = buildCatalog({ config: parsed.config, live: LIVE, at: 0 });
   for (const [id, { kind }] of catalog.models) {
     if (kind !== "chat") continue;
-    must(
-      prepared(chatEndpoint, { model: id, ...DEAREST }, catalog).ok,
+    mustHold(
+      parseAndBound(chatEndpoint, { model: id, ...DEAREST }, catalog).ok,
       "it cannot be asked for",
       id,
     );

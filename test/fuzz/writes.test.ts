@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { ADMIN_TOKEN, addKey } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
-import { Accounts, ask, listen } from "./ask.ts";
+import { Accounts, ask, silenceLog } from "./ask.ts";
 import type { Answer } from "./ask.ts";
-import { faultsOf, must, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
-import type { Met } from "./faults-of.ts";
+import { faultsOf, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
+import type { CheckResult } from "./faults-of.ts";
 import { at, mutatedBytes, mutations, shown } from "./mutate.ts";
 import type { Mutation } from "./mutate.ts";
 import * as seeds from "./seeds.ts";
-import { stored } from "./stored.ts";
+import { storedData } from "./stored.ts";
 
-beforeAll(listen);
+beforeAll(silenceLog);
 afterAll(() => {
   vi.restoreAllMocks();
 });
@@ -97,12 +97,12 @@ function shownWrite(mutation: Mutation): string {
   return `${method} ${path} ${shown(SEEDS, mutation)}`;
 }
 
-async function isWhole(mutation: Mutation): Promise<Met> {
+async function isWhole(mutation: Mutation): Promise<CheckResult> {
   const account = await accounts.next(3);
   const { orgId, memberId } = account;
   const write = at(CASES, mutation.seed);
   const keyId = await spareKey(account);
-  if (before?.of !== orgId) before = { of: orgId, text: await stored(orgId) };
+  if (before?.of !== orgId) before = { of: orgId, text: await storedData(orgId) };
   const path = write.path.replace("ORG", orgId).replace("MEMBER", memberId).replace("KEY", keyId);
   const token = path.startsWith("/admin") ? ADMIN_TOKEN : account.key;
   const answer = await ask({
@@ -113,10 +113,10 @@ async function isWhole(mutation: Mutation): Promise<Met> {
   });
   if (answer === null) throw new Error("it could not be sent");
   const earlier = before.text;
-  const after = await stored(orgId);
+  const after = await storedData(orgId);
   before = { of: orgId, text: after };
   if (answer.status >= 300) {
-    must(after === earlier, "a refusal that changed something", earlier, after);
+    mustHold(after === earlier, "a refusal that changed something", earlier, after);
     return "refused";
   }
   await mustBeWritten(write, path, answer, token);

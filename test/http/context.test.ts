@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { parseConfig } from "../../src/shared/config/config.ts";
-import { mintedAt } from "../../src/shared/id.ts";
+import { mintTimeOf } from "../../src/shared/id.ts";
 import { SECRET, call, endStreams, errorOf } from "./wire-app.ts";
 
 let lines: string[] = [];
@@ -29,7 +29,7 @@ describe("every response", () => {
     const [one, two] = [await call(path, theirs), await call(path, theirs)];
     expect(one.status).toBe(status);
     const id = one.headers.get("x-request-id") ?? "";
-    expect(mintedAt(id, "req_")).not.toBeNull();
+    expect(mintTimeOf(id, "req_")).not.toBeNull();
     expect(two.headers.get("x-request-id")).not.toBe(id);
     expect(one.headers.get("x-content-type-options")).toBe("nosniff");
     expect(one.headers.get("cache-control")).toBe("no-store");
@@ -82,7 +82,7 @@ describe("a misconfigured deployment", () => {
     const response = await call(path, {}, { ...broken });
     expect(response.status).toBe(503);
     expect(response.headers.get("retry-after")).toBe("30");
-    expect(mintedAt(response.headers.get("x-request-id") ?? "", "req_")).not.toBeNull();
+    expect(mintTimeOf(response.headers.get("x-request-id") ?? "", "req_")).not.toBeNull();
     expect(await errorOf(response)).toMatchObject({ type: "api_error", code: "misconfigured" });
   });
 

@@ -4,8 +4,8 @@ import { RequestForm } from "../../src/models/core/outgoing-body.ts";
 import {
   formBoundaryOf,
   FormFile,
-  formIdentity,
-  fieldsOfForm,
+  serializeFormForHash,
+  formToObject,
   parseForm,
 } from "../../src/shared/http/form.ts";
 import type { FormField } from "../../src/shared/http/form.ts";
@@ -54,7 +54,7 @@ describe("parseForm", () => {
     const request = new Response(data);
     const body = new Uint8Array(await request.arrayBuffer());
     const fields = parsed(body, request.headers.get("content-type") ?? "");
-    const object = fieldsOfForm(fields ?? []);
+    const object = formToObject(fields ?? []);
     expect(object).toMatchObject({
       ok: true,
       value: { model: "a/b", languages: ["en", "de"], file: { filename: "a.mp3" } },
@@ -67,12 +67,12 @@ describe("parseForm", () => {
     const [one, two] = await Promise.all(
       [0, 1].map(async () => {
         const form = new RequestForm(formOf("same"));
-        return formIdentity(parsed(await sent(form), form.type) ?? []);
+        return serializeFormForHash(parsed(await sent(form), form.type) ?? []);
       }),
     );
     expect(one).toEqual(two);
-    expect(await formIdentity(formOf("same"))).toEqual(one);
-    expect(await formIdentity(formOf("same."))).not.toEqual(one);
+    expect(await serializeFormForHash(formOf("same"))).toEqual(one);
+    expect(await serializeFormForHash(formOf("same."))).not.toEqual(one);
   });
 
   const FIELD = 'content-disposition: form-data; name="a"';
@@ -104,7 +104,7 @@ describe("parseForm", () => {
   );
 
   it("rejects a field that is given twice", () => {
-    const twice = fieldsOfForm([
+    const twice = formToObject([
       ["model", "a"],
       ["model", "b"],
     ]);

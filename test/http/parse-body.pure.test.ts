@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import * as z from "zod/mini";
-import { parseBody, parseQuery, wholeNumber } from "../../src/shared/http/parse-body.ts";
+import { parseBody, parseQuery, wholeNumberWithDefault } from "../../src/shared/http/parse-body.ts";
 
 const part = z.union([
   z.object({ type: z.literal("text"), text: z.string() }),
@@ -132,7 +132,10 @@ describe("the error for an invalid body", () => {
 });
 
 describe("the parser of query parameters", () => {
-  const page = z.object({ limit: wholeNumber(1, 100, 50), offset: wholeNumber(0, 1e9, 0) });
+  const page = z.object({
+    limit: wholeNumberWithDefault(1, 100, 50),
+    offset: wholeNumberWithDefault(0, 1e9, 0),
+  });
   const parse = (query: string) => parseQuery(page, `http://eu.test/v1/users${query}`);
 
   it("applies default values to integers, and ignores unknown parameters if allowed", () => {

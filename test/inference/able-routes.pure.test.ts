@@ -4,7 +4,7 @@ import { embeddingRouteNeeds } from "../../src/models/core/embeddings.ts";
 import { routesMeetingNeeds } from "../../src/models/core/route-needs.ts";
 import { capableRoutes } from "../../src/models/requests/bound-request.ts";
 import type { ChatBody } from "../../src/models/core/core-request.ts";
-import { outputCap } from "../../src/models/requests/hold-bounds.ts";
+import { outputCapOf } from "../../src/models/requests/hold-bounds.ts";
 import { MODEL, ROUTE } from "./run-fixture.ts";
 
 const TEXT: ChatBody = { model: "m", messages: [{ role: "user", content: "Hi" }] };
@@ -127,7 +127,7 @@ it("the selected routes of an embeddings request accept the number of its inputs
 describe("a chat request with thinking", () => {
   const prompt = { bound: 10, estimate: 10, likely: 10 };
   const least = (thinks: boolean, cap: number | null, model: Partial<Model> = {}) =>
-    outputCap({ ...MODEL, thinkingFloor: 1024, ...model }, prompt, {
+    outputCapOf({ ...MODEL, thinkingFloor: 1024, ...model }, prompt, {
       cap,
       choices: 1,
       defaultCap: 500,
@@ -140,7 +140,9 @@ describe("a chat request with thinking", () => {
     expect(least(true, null)).toMatchObject({ whole: 1025, least: 1025 });
     expect(least(true, 4000, { minOutput: 2000 })).toMatchObject({ least: 2000 });
     expect(least(false, 4000)).toMatchObject({ whole: 4000, least: 64 });
-    expect(outputCap(MODEL, prompt, { cap: 90, choices: 1, defaultCap: 9, thinks: true })).toEqual({
+    expect(
+      outputCapOf(MODEL, prompt, { cap: 90, choices: 1, defaultCap: 9, thinks: true }),
+    ).toEqual({
       whole: 90,
       least: 64,
       choices: 1,

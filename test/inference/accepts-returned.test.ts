@@ -2,11 +2,11 @@ import { beforeAll, describe, expect, it, vi } from "vitest";
 import { parseJson } from "../../src/shared/exact-json.ts";
 import { PROVIDERS } from "../fixtures/provider-table.ts";
 import type { ChatProvider } from "../fixtures/provider-table.ts";
-import type { WireReply } from "../fixtures/wire-scenario.ts";
+import type { RawReply } from "../fixtures/wire-scenario.ts";
 import { openOrganization } from "../fixtures/worker-app.ts";
-import { network } from "../providers/adapter-kit.ts";
-import { askAt, SPEECH } from "./door-speech.ts";
-import type { DoorSpeech } from "./door-speech.ts";
+import { mockNetwork } from "../providers/adapter-kit.ts";
+import { callEndpoint, ENDPOINT_CLIENTS } from "./door-speech.ts";
+import type { EndpointClient } from "./door-speech.ts";
 
 /** A response with unusual content of several providers in one message. */
 const DIGITS = '{"b":2512292042121000001,"1":1.0,"0":{"z":-0,"2":1e3}}';
@@ -27,7 +27,7 @@ const MESSAGE = {
   tool_calls: calls,
 };
 const USAGE = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
-const REPLY: WireReply = {
+const REPLY: RawReply = {
   status: 200,
   headers: { "content-type": "application/json" },
   body: JSON.stringify({
@@ -53,7 +53,7 @@ type Turn = { readonly said: readonly Item[]; readonly results: readonly Item[] 
  * Returns the response as its client sends it back, with a result for each call. Parses it as text,
  * so that no digit is lost.
  */
-function turnOf({ name }: DoorSpeech, text: string): Turn {
+function turnOf({ name }: EndpointClient, text: string): Turn {
   const body = parseJson(text) as {
     choices?: { message: Item }[];
     output?: Item[];
@@ -99,7 +99,7 @@ function argumentsIn(sent: string): readonly string[] {
   return texts;
 }
 
-describe.each(Object.values(SPEECH).map((door) => [door.name, door] as const))(
+describe.each(Object.values(ENDPOINT_CLIENTS).map((door) => [door.name, door] as const))(
   "a response with malformed fields at %s",
   (_name, door) => {
     let key = "";
@@ -115,15 +115,15 @@ describe.each(Object.values(SPEECH).map((door) => [door.name, door] as const))(
       async (__, second) => {
         const first = named("openrouter");
         const wish = { turns: [door.user("Weather?")], tools: true, thinks: true };
-        network(REPLY);
-        const begun = await askAt(door, { key, providers: [first], wish });
+        mockNetwork(REPLY);
+        const begun = await callEndpoint(door, { key, providers: [first], wish });
         expect([begun.status, begun.text]).toEqual([200, expect.any(String)]);
         vi.restoreAllMocks();
         const { said, results } = turnOf(door, begun.text);
         const turn = [...said, ...results];
         const history = [door.user("Weather?"), ...turn, door.user("And?"), ...turn];
-        const asked = network(second.chat.text.json);
-        const got = await askAt(door, {
+        const asked = mockNetwork(second.chat.text.json);
+        const got = await callEndpoint(door, {
           key,
           providers: [second],
           wish: { ...wish, turns: history },

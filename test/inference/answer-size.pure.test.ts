@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { capThatFits } from "../../src/models/requests/hold-bounds.ts";
+import { limitCapToMemory } from "../../src/models/requests/hold-bounds.ts";
 import type { OutputCap } from "../../src/models/requests/hold-bounds.ts";
 import type { ChatBody } from "../../src/models/core/core-request.ts";
 import { responsesEndpoint } from "../../src/models/endpoints/responses.ts";
@@ -33,7 +33,7 @@ function bodyOf(n: number, top: number | null): ChatBody {
  * Reports whether a response of this size fits in memory, or was rejected because of its content.
  */
 function isSound(cap: OutputCap, top: number | null): boolean {
-  const fitting = capThatFits(cap, bodyOf(cap.choices, top), CHAT_ASKED(false));
+  const fitting = limitCapToMemory(cap, bodyOf(cap.choices, top), CHAT_ASKED(false));
   const each = cap.choices * (4.5 + (top === null ? 0 : bytesOf(top)));
   if (fitting.ok) {
     const { whole } = fitting.value;
@@ -62,13 +62,16 @@ it("a response's output cap is lowered if it exceeds the size limit, or rejected
 
 it("a stream's output cap has no size limit", () => {
   const cap = { whole: 200_000, least: 64, choices: 128, isAsked: true };
-  expect(capThatFits(cap, bodyOf(128, 20), CHAT_ASKED(true))).toEqual({ ok: true, value: cap });
+  expect(limitCapToMemory(cap, bodyOf(128, 20), CHAT_ASKED(true))).toEqual({
+    ok: true,
+    value: cap,
+  });
 });
 
 it("a Responses stream has a lower output cap, because it repeats its log probabilities", () => {
   const body = { ...CHAT, logprobs: true, top_logprobs: 20 };
   const cap = { whole: 100_000, least: 64, choices: 1, isAsked: false };
-  const fitting = capThatFits(cap, body, RESPONSES_ASKED);
+  const fitting = limitCapToMemory(cap, body, RESPONSES_ASKED);
   if (!fitting.ok) throw new Error("refused");
   expect(fitting.value.whole * bytesOf(20)).toBeLessThan(5 * MIB);
   expect(fitting.value.whole).toBeGreaterThan(1000);

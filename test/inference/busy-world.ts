@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { app } from "../../src/app.ts";
 import { bindingsWith } from "../contract/client.ts";
-import { declared } from "../fixtures/declared.ts";
+import { contentLengthHeader } from "../fixtures/declared.ts";
 
 type Stub = { readonly [method: string]: (...args: readonly unknown[]) => Promise<unknown> };
 type Namespace = { getByName(name: string): unknown };
@@ -66,7 +66,7 @@ export class BusyWorld {
     const type = { authorization: `Bearer ${key}`, "content-type": "application/json" };
     const request = new Request(`https://eu.test${path}`, {
       method: "POST",
-      headers: { ...type, ...declared(sent), ...headers },
+      headers: { ...type, ...contentLengthHeader(sent), ...headers },
       body: sent,
       ...(signal !== undefined && { signal }),
     });

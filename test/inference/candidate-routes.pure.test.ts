@@ -7,7 +7,7 @@ import { candidateRoutes } from "../../src/models/requests/candidate-routes.ts";
 import { RouteTimes } from "../../src/models/routing/route-times.ts";
 import { costOf } from "../../src/shared/cost.ts";
 import { promptTokens } from "../../src/shared/usage.ts";
-import { effort } from "../effort.ts";
+import { effortFor } from "../effort.ts";
 
 const perMillion = fc.integer({ min: 0, max: 5_000_000 });
 const price = fc.record({
@@ -78,7 +78,7 @@ describe("candidateRoutes", () => {
         }
       },
     );
-    fc.assert(property, { numRuns: effort(500, 20_000) });
+    fc.assert(property, { numRuns: effortFor(500, 20_000) });
   });
 
   it("excludes routes with prices per unit that max_price doesn't limit", () => {
@@ -95,8 +95,8 @@ describe("candidateRoutes", () => {
     const routes = [routeOf("a", 3), routeOf("b", 1), routeOf("c", 2)];
     const times = new RouteTimes();
     for (let n = 0; n < 3; n++) {
-      times.note({ route: "c:m", orgId: "org" }, { latencyMs: 900, streamMs: 1000, output: 100 });
-      times.note({ route: "b:m", orgId: "org" }, { latencyMs: 300, streamMs: 1000, output: 20 });
+      times.record({ route: "c:m", orgId: "org" }, { latencyMs: 900, streamMs: 1000, output: 100 });
+      times.record({ route: "b:m", orgId: "org" }, { latencyMs: 300, streamMs: 1000, output: 20 });
     }
     const orderBy = (sort: string): string => {
       const left = chosen(routes, { sort }, times);

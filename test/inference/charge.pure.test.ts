@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { chargeFor, unseenCharge } from "../../src/models/requests/charge.ts";
+import { chargeFor, chargeWithoutResponse } from "../../src/models/requests/charge.ts";
 import type { StreamEnding } from "../../src/models/requests/charge.ts";
 import { NO_USAGE } from "../../src/shared/usage.ts";
 import { CAP, CHOICES, LIKELY, ROUTE, runOf, SERVING, USAGE } from "./run-fixture.ts";
@@ -93,7 +93,7 @@ describe("the charge for a response", () => {
 
   it("covers only the input at the called route if the client disconnects early", () => {
     const { firstByteMs: _, ...asked } = SERVING;
-    expect(unseenCharge(run, { ...asked, attempts: 2 })).toEqual({
+    expect(chargeWithoutResponse(run, { ...asked, attempts: 2 })).toEqual({
       kind: "settle",
       route: { ...SERVING, attempts: 2, firstByteMs: 7 },
       usage: { ...NO_USAGE, input: LIKELY },

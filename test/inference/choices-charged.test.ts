@@ -5,7 +5,7 @@ import { app } from "../../src/app.ts";
 import { bindingsFor, PROVIDERS } from "../fixtures/provider-table.ts";
 import type { ChatProvider } from "../fixtures/provider-table.ts";
 import { openOrganization } from "../fixtures/worker-app.ts";
-import { network } from "../providers/adapter-kit.ts";
+import { mockNetwork } from "../providers/adapter-kit.ts";
 
 /** What each server returns to a request for several choices, as recorded; every choice has 30 tokens. */
 type Server = {
@@ -84,7 +84,7 @@ beforeAll(async () => {
 async function ask(profile: string, body: object, reply: { type: string; body: string }) {
   const vllm = PROVIDERS.find(({ name }) => name === "vllm") as ChatProvider;
   const host = { ...vllm, entry: { ...vllm.entry, profile } };
-  network({ headers: { "content-type": reply.type }, body: reply.body });
+  mockNetwork({ headers: { "content-type": reply.type }, body: reply.body });
   const request = { model: "test/chat", max_tokens: 100, ...body };
   return app.fetch(
     new Request("https://eu.test/v1/chat/completions", {

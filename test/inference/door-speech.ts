@@ -2,19 +2,19 @@ import { env } from "cloudflare:workers";
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { expect, vi } from "vitest";
 import { app } from "../../src/app.ts";
-import { folded } from "../contract/messages-client.ts";
+import { foldMessage } from "../contract/messages-client.ts";
 import { bindingsFor } from "../fixtures/provider-table.ts";
 import type { ChatProvider } from "../fixtures/provider-table.ts";
-import { eventsIn } from "../wires/messages/fold.ts";
+import { parseEvents } from "../wires/messages/fold.ts";
 import { message as messageSchema } from "../wires/messages/message-schemas.ts";
-import { eventsOf, follow } from "../wires/responses/follow.ts";
+import { eventsOf, followResponse } from "../wires/responses/follow.ts";
 import { response as responseSchema } from "../wires/responses/sdk-schemas.ts";
 
 /** A call of a tool, independent of any format. */
 export type Call = { readonly id: string; readonly name: string; readonly input: object };
 
 /** The content of a response, independent of any format. */
-export type Said = {
+export type ReadResponse = {
   readonly text: string;
   readonly thought: string;
   readonly calls: readonly Call[];
@@ -26,7 +26,7 @@ export type Said = {
 };
 
 /** A request: a conversation in the endpoint's format, and its options. */
-export type Wish = {
+export type RequestOptions = {
   readonly turns: readonly object[];
   readonly stream?: boolean;
   readonly tools?: boolean;
@@ -35,15 +35,15 @@ export type Wish = {
 };
 
 /** An endpoint as a client uses it. */
-export type DoorSpeech = {
+export type EndpointClient = {
   readonly name: "chat" | "messages" | "responses";
   readonly path: string;
-  readonly body: (wish: Wish) => object;
+  readonly body: (wish: RequestOptions) => object;
   readonly user: (text: string, image?: string) => object;
   readonly called: (calls: readonly Call[]) => readonly object[];
   readonly results: (calls: readonly Call[]) => readonly object[];
   /** Throws for responses in another format. */
-  readonly read: (text: string, stream: boolean) => Said;
+  readonly read: (text: string, stream: boolean) => ReadResponse;
   /** Matches the end of a broken stream after its text so far. */
   readonly broken: RegExp;
 };
@@ -58,7 +58,7 @@ const SCHEMA = {
   additionalProperties: false,
 };
 /** The cap that one protocol's fixtures use as the end. Thinking needs more. */
-const capOf = ({ thinks }: Wish): number => (thinks === true ? 2048 : 256);
+const capOf = ({ thinks }: RequestOptions): number => (thinks === true ? 2048 : 256);
 
 const resultOf = ({ id }: Call): string => `result of ${id}`;
 const parsed = (json: string): object => JSON.parse(json === "" ? "{}" : json) as object;
@@ -72,7 +72,7 @@ type Message = {
   }[];
 };
 
-const CHAT: DoorSpeech = {
+const CHAT: EndpointClient = {
   name: "chat",
   path: "/v1/chat/completions",
   body: (wish) => ({
@@ -122,7 +122,7 @@ const CHAT: DoorSpeech = {
   broken: /"error":\{[^\n]*\n\n$/,
 };
 
-const RESPONSES: DoorSpeech = {
+const RESPONSES: EndpointClient = {
   name: "responses",
   path: "/v1/responses",
   body: (wish) => ({
@@ -162,7 +162,9 @@ const RESPONSES: DoorSpeech = {
       output: resultOf(call),
     })),
   read(text, stream) {
-    const whole = stream ? follow(eventsOf(text)).response : responseSchema.parse(JSON.parse(text));
+    const whole = stream
+      ? followResponse(eventsOf(text)).response
+      : responseSchema.parse(JSON.parse(text));
     const { output, status, incomplete_details: cut, usage } = whole;
     const calls = output.flatMap((item) =>
       item.type === "function_call"
@@ -188,7 +190,7 @@ const RESPONSES: DoorSpeech = {
   broken: /event: error\n[^\n]*\n\nevent: response\.failed\n[^\n]*\n\ndata: \[DONE\]\n\n$/,
 };
 
-function endOf(status: string, cut: string | undefined, hasCalls: boolean): Said["end"] {
+function endOf(status: string, cut: string | undefined, hasCalls: boolean): ReadResponse["end"] {
   if (status === "completed") return hasCalls ? "calls" : "stop";
   if (status !== "incomplete") throw new Error(`it is ${status}`);
   return cut === "max_output_tokens" ? "length" : "refusal";
@@ -202,7 +204,7 @@ const ENDS = {
   stop_sequence: "stop",
 } as const;
 
-const MESSAGES: DoorSpeech = {
+const MESSAGES: EndpointClient = {
   name: "messages",
   path: "/v1/messages",
   body: (wish) => ({
@@ -243,8 +245,8 @@ const MESSAGES: DoorSpeech = {
     },
   ],
   read(text, stream) {
-    const pinged = stream ? eventsIn(text).filter(({ name }) => name !== "ping") : [];
-    const whole = messageSchema.parse(stream ? folded(pinged).message : JSON.parse(text));
+    const pinged = stream ? parseEvents(text).filter(({ name }) => name !== "ping") : [];
+    const whole = messageSchema.parse(stream ? foldMessage(pinged).message : JSON.parse(text));
     const { content, stop_reason: reason, usage } = whole;
     const { input_tokens: input, cache_read_input_tokens: read } = usage;
     return {
@@ -261,16 +263,23 @@ const MESSAGES: DoorSpeech = {
   broken: /event: error\ndata: \{"type":"error",[^\n]*\}\n\n$/,
 };
 
-export const SPEECH = { chat: CHAT, messages: MESSAGES, responses: RESPONSES } as const;
+export const ENDPOINT_CLIENTS = { chat: CHAT, messages: MESSAGES, responses: RESPONSES } as const;
 
 /** A response's status, text and provider. */
-export type Got = { readonly status: number; readonly text: string; readonly route: string | null };
+export type EndpointResult = {
+  readonly status: number;
+  readonly text: string;
+  readonly route: string | null;
+};
 
 /**
  * Calls an endpoint of a deployment with one model of these providers. The network must be
  * replaced.
  */
-export async function askAt(door: DoorSpeech, { key, providers, wish }: Asking): Promise<Got> {
+export async function callEndpoint(
+  door: EndpointClient,
+  { key, providers, wish }: Asking,
+): Promise<EndpointResult> {
   withoutPauses();
   const context = createExecutionContext();
   const response = await app.fetch(
@@ -300,11 +309,15 @@ function withoutPauses(): void {
 type Asking = {
   readonly key: string;
   readonly providers: readonly ChatProvider[];
-  readonly wish: Wish;
+  readonly wish: RequestOptions;
 };
 
 /** Returns the content of a 200 at an endpoint. */
-export function saidIn(door: DoorSpeech, { status, text }: Got, stream = false): Said {
+export function readResponse(
+  door: EndpointClient,
+  { status, text }: EndpointResult,
+  stream = false,
+): ReadResponse {
   expect([status, text]).toEqual([200, expect.any(String)]);
   return door.read(text, stream);
 }

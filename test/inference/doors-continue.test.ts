@@ -1,25 +1,25 @@
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import { PROVIDERS } from "../fixtures/provider-table.ts";
 import type { ChatProvider } from "../fixtures/provider-table.ts";
-import type { WireReply } from "../fixtures/wire-scenario.ts";
+import type { RawReply } from "../fixtures/wire-scenario.ts";
 import { openOrganization } from "../fixtures/worker-app.ts";
-import { effort } from "../effort.ts";
-import { network } from "../providers/adapter-kit.ts";
-import { askAt, saidIn, SPEECH } from "./door-speech.ts";
-import type { Call, DoorSpeech } from "./door-speech.ts";
+import { effortFor } from "../effort.ts";
+import { mockNetwork } from "../providers/adapter-kit.ts";
+import { callEndpoint, readResponse, ENDPOINT_CLIENTS } from "./door-speech.ts";
+import type { Call, EndpointClient } from "./door-speech.ts";
 
 /**
  * Conversations with three tool calls start at any endpoint and protocol, and continue at another
  * after a 503. A long run combines every pair of protocols once, at alternating endpoints.
  * providers-continue covers all pairs at the chat endpoint.
  */
-const APART = effort(6, 1);
-const DOORS = Object.values(SPEECH);
-const DOWN: WireReply = { status: 503, headers: {}, body: "" };
+const APART = effortFor(6, 1);
+const DOORS = Object.values(ENDPOINT_CLIENTS);
+const DOWN: RawReply = { status: 503, headers: {}, body: "" };
 const QUESTION = "The weather in Paris and Rome, and the time?";
 
 /** OpenAI answers its own format natively, which is a separate row. */
-const speaks = (door: DoorSpeech, { name }: ChatProvider): boolean =>
+const speaks = (door: EndpointClient, { name }: ChatProvider): boolean =>
   door.name !== "responses" || name !== "openai";
 
 const BEGUN = DOORS.flatMap((door, atDoor) =>
@@ -39,9 +39,9 @@ describe.each(BEGUN)(
     let calls: readonly Call[] = [];
     beforeAll(async () => {
       ({ key } = await openOrganization({ credits: 1_000_000_000 }));
-      network(first.chat.tools.json);
+      mockNetwork(first.chat.tools.json);
       const wish = { turns: [door.user(QUESTION)], tools: true };
-      ({ calls } = saidIn(door, await askAt(door, { key, providers: [first], wish })));
+      ({ calls } = readResponse(door, await callEndpoint(door, { key, providers: [first], wish })));
       vi.restoreAllMocks();
     });
 
@@ -55,15 +55,15 @@ describe.each(BEGUN)(
       }
     });
 
-    async function goOn(next: DoorSpeech, second: ChatProvider): Promise<void> {
+    async function goOn(next: EndpointClient, second: ChatProvider): Promise<void> {
       if (!speaks(next, second)) return;
       const isSame = first.id === second.id;
       const { json } = second.chat.text;
-      const asked = network(isSame ? [json] : [DOWN, json]);
+      const asked = mockNetwork(isSame ? [json] : [DOWN, json]);
       const turns = [next.user(QUESTION), ...next.called(calls), ...next.results(calls)];
       const providers = isSame ? [second] : [first, second];
-      const got = await askAt(next, { key, providers, wish: { turns, tools: true } });
-      expect(saidIn(next, got).text, `${next.name} at ${second.name}`).toBe("Hello, 世界!");
+      const got = await callEndpoint(next, { key, providers, wish: { turns, tools: true } });
+      expect(readResponse(next, got).text, `${next.name} at ${second.name}`).toBe("Hello, 世界!");
       expect(got.route).toContain(`${second.id}:`);
       const last = asked.at(-1);
       vi.restoreAllMocks();
@@ -83,7 +83,7 @@ describe.each(BEGUN)(
 const CLAUDE = new Set(["anthropic", "bedrock"]);
 const THINKERS = new Set([...CLAUDE, "openai, Responses"]);
 const isOneMaker = (a: string, b: string): boolean => a === b || (CLAUDE.has(a) && CLAUDE.has(b));
-const THOUGHT = [SPEECH.messages, SPEECH.responses].flatMap((door) =>
+const THOUGHT = [ENDPOINT_CLIENTS.messages, ENDPOINT_CLIENTS.responses].flatMap((door) =>
   PROVIDERS.filter(({ name }) => THINKERS.has(name)).map((first) => ({
     name: door.name,
     wire: first.name,
@@ -102,11 +102,11 @@ it.each(THOUGHT)(
   "encrypted reasoning of $wire from the endpoint $name is sent to no other provider",
   async ({ door, first }) => {
     const { key } = await openOrganization({ credits: 1_000_000_000 });
-    const ask = async (at: ChatProvider, turns: readonly object[], reply: WireReply) => {
-      const asked = network(reply);
-      const said = saidIn(
+    const ask = async (at: ChatProvider, turns: readonly object[], reply: RawReply) => {
+      const asked = mockNetwork(reply);
+      const said = readResponse(
         door,
-        await askAt(door, { key, providers: [at], wish: { turns, thinks: true } }),
+        await callEndpoint(door, { key, providers: [at], wish: { turns, thinks: true } }),
       );
       vi.restoreAllMocks();
       // An object of an earlier file can call its own receiver meanwhile.

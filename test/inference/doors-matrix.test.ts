@@ -2,12 +2,17 @@ import { beforeAll, describe, expect, it, vi } from "vitest";
 import { PROVIDERS } from "../fixtures/provider-table.ts";
 import type { ChatProvider } from "../fixtures/provider-table.ts";
 import { CANARY } from "../fixtures/wire-scenario.ts";
-import type { ChatScenarios, WireReply } from "../fixtures/wire-scenario.ts";
+import type { ChatScenarios, RawReply } from "../fixtures/wire-scenario.ts";
 import { openOrganization } from "../fixtures/worker-app.ts";
-import { network, single } from "../providers/adapter-kit.ts";
+import { mockNetwork, splitBytes } from "../providers/adapter-kit.ts";
 import { IS_LONG } from "../effort.ts";
-import { askAt, balanceOf, saidIn, SPEECH } from "./door-speech.ts";
-import type { DoorSpeech, Got, Said, Wish } from "./door-speech.ts";
+import { callEndpoint, balanceOf, readResponse, ENDPOINT_CLIENTS } from "./door-speech.ts";
+import type {
+  EndpointClient,
+  EndpointResult,
+  ReadResponse,
+  RequestOptions,
+} from "./door-speech.ts";
 
 /**
  * Every protocol at the endpoints with other formats, with all kinds of output, as JSON and
@@ -18,7 +23,7 @@ const CREDITS = 1_000_000_000;
  * Returns the protocols for an endpoint. OpenAI answers its own format natively, which is a
  * separate row.
  */
-function wiresOf(door: DoorSpeech): ChatProvider[] {
+function wiresOf(door: EndpointClient): ChatProvider[] {
   return PROVIDERS.filter(({ name }) => door.name !== "responses" || name !== "openai");
 }
 
@@ -26,7 +31,7 @@ const FORMS = [
   ["JSON", false],
   ["a stream", true],
 ] as const;
-const THE_DOORS = [SPEECH.responses, SPEECH.messages];
+const THE_DOORS = [ENDPOINT_CLIENTS.responses, ENDPOINT_CLIENTS.messages];
 /**
  * A long run combines each protocol with each endpoint in both forms. Otherwise, each has one
  * endpoint and one form in turn.
@@ -51,18 +56,22 @@ describe.each(CASES)(
       ({ key } = await openOrganization({ credits: CREDITS }));
     });
 
-    const asked = (wish: Partial<Wish>): Promise<Got> =>
-      askAt(door, { key, providers: [provider], wish: { turns: [door.user("Hi")], ...wish } });
+    const asked = (wish: Partial<RequestOptions>): Promise<EndpointResult> =>
+      callEndpoint(door, {
+        key,
+        providers: [provider],
+        wish: { turns: [door.user("Hi")], ...wish },
+      });
 
-    async function read(name: keyof ChatScenarios, stream: boolean): Promise<Said> {
-      network(provider.chat[name][stream ? "stream" : "json"]);
+    async function read(name: keyof ChatScenarios, stream: boolean): Promise<ReadResponse> {
+      mockNetwork(provider.chat[name][stream ? "stream" : "json"]);
       const got = await asked({
         stream,
         tools: name.startsWith("tool"),
         schema: name === "schema",
         thinks: name === "reasoning",
       });
-      return saidIn(door, got, stream);
+      return readResponse(door, got, stream);
     }
 
     describe.each(forms)("a response as %s", (_, stream) => {
@@ -101,9 +110,9 @@ describe.each(CASES)(
       });
 
       it("reports a refusal", async () => {
-        network(provider.chat.refusal[stream ? "stream" : "json"]);
+        mockNetwork(provider.chat.refusal[stream ? "stream" : "json"]);
         const got = await asked({ stream });
-        const told = got.status === 400 ? "400" : saidIn(door, got, stream).end;
+        const told = got.status === 400 ? "400" : readResponse(door, got, stream).end;
         expect(told).toBe(provider.refusesBy === "status" ? "400" : "refusal");
       });
 
@@ -117,7 +126,7 @@ describe.each(CASES)(
       });
 
       it("contains an error in the endpoint's format before the first byte, without a charge", async () => {
-        network(stream ? provider.failures.errorFirst : DOWN);
+        mockNetwork(stream ? provider.failures.errorFirst : DOWN);
         const { status, text } = await asked({ stream });
         expect(status).toBeGreaterThanOrEqual(500);
         expect(JSON.parse(text)).toHaveProperty("error.message");
@@ -130,7 +139,7 @@ describe.each(CASES)(
       "ends a stream in the endpoint's format after a mid-stream failure: %s",
       async (name) => {
         const spent = await spentBy(async () => {
-          network(provider.failures[name], single);
+          mockNetwork(provider.failures[name], splitBytes);
           const { status, text } = await asked({ stream: true });
           expect(status).toBe(200);
           expect(text).toMatch(door.broken);
@@ -141,22 +150,22 @@ describe.each(CASES)(
     );
 
     it("forwards an image as an image", async () => {
-      const calls = network(provider.chat.text.json);
+      const calls = mockNetwork(provider.chat.text.json);
       const turns = [door.user("Look", `data:image/png;base64,${PIXEL}`)];
-      saidIn(door, await asked({ turns }));
+      readResponse(door, await asked({ turns }));
       expect(calls.at(-1)?.text).toContain(PIXEL);
     });
 
     it.runIf(door.name === "responses").each(["parts", "a text of parts"])(
       "forwards a tool's image as an image, given as %s, and not as text",
       async (form) => {
-        const calls = network(provider.chat.text.json);
+        const calls = mockNetwork(provider.chat.text.json);
         const call = { id: "call_12345", name: "get_weather", input: {} };
         const parts = [{ type: "input_image", image_url: `data:image/png;base64,${PIXEL}` }];
         const output = form === "parts" ? parts : JSON.stringify(parts);
         const result = { type: "function_call_output", call_id: call.id, output };
         const turns = [door.user("Look"), ...door.called([call]), result];
-        saidIn(door, await asked({ turns, tools: true }));
+        readResponse(door, await asked({ turns, tools: true }));
         const fields = fieldsWith(PIXEL, JSON.parse(calls.at(-1)?.text ?? "null"));
         expect(fields).toHaveLength(1);
         expect(fields[0]).toMatch(/^(?:url|image_url|data|bytes)$/);
@@ -170,20 +179,23 @@ describe.each(CASES)(
       return before - (await balanceOf(key));
     }
 
-    async function sentAt(at: DoorSpeech, turns: readonly object[]): Promise<string> {
-      const calls = network(provider.chat.text.json);
+    async function sentAt(at: EndpointClient, turns: readonly object[]): Promise<string> {
+      const calls = mockNetwork(provider.chat.text.json);
       const wish = { turns, thinks: true };
-      saidIn(at, await askAt(at, { key, providers: [provider], wish }));
+      readResponse(at, await callEndpoint(at, { key, providers: [provider], wish }));
       vi.restoreAllMocks();
       return calls.at(-1)?.text ?? "";
     }
 
     /** Returns the request of a chat client that sends the conversation back. */
     async function sentAtChat(): Promise<string> {
-      const { chat } = SPEECH;
-      network(provider.chat.reasoning.json);
+      const { chat } = ENDPOINT_CLIENTS;
+      mockNetwork(provider.chat.reasoning.json);
       const wish = { turns: [chat.user("Hi")], thinks: true };
-      const said = saidIn(chat, await askAt(chat, { key, providers: [provider], wish }));
+      const said = readResponse(
+        chat,
+        await callEndpoint(chat, { key, providers: [provider], wish }),
+      );
       vi.restoreAllMocks();
       return sentAt(chat, [chat.user("Hi"), ...said.turn, chat.user("And?")]);
     }
@@ -197,7 +209,7 @@ function fieldsWith(text: string, sent: unknown, name = ""): string[] {
   return Object.entries(sent).flatMap(([key, value]) => fieldsWith(text, value, key));
 }
 
-const DOWN: WireReply = { status: 503, headers: {}, body: "" };
+const DOWN: RawReply = { status: 503, headers: {}, body: "" };
 
 /** Returns the signatures and encrypted texts in a request, in order. */
 function keptIn(sent: string): string[] {

@@ -13,7 +13,7 @@ import {
   TOGETHER_PROFILE,
 } from "../../src/models/providers/profiles/resellers.ts";
 import { GEMINI_EMBEDDINGS } from "../../src/models/protocols/gemini/embeddings.ts";
-import { boundRequest } from "../../src/models/requests/bound-request.ts";
+import { computeRequestBounds } from "../../src/models/requests/bound-request.ts";
 import type { Provider } from "../../src/models/core/provider.ts";
 import { MODEL } from "./run-fixture.ts";
 
@@ -29,7 +29,7 @@ const BEDROCK = bedrock({
 const WORKERS_AI = workersAi({ run: () => Promise.reject(new Error("nothing is sent")) });
 const GEMINI = google({
   id: "google-ai-studio",
-  models: "https://gemini.test/v1beta/models",
+  modelsUrl: "https://gemini.test/v1beta/models",
   embeddings: GEMINI_EMBEDDINGS,
   credential: () => Promise.reject(new Error("nothing is sent")),
   secrets: () => [],
@@ -57,7 +57,10 @@ function boundAt(
   if (!parsed.ok) throw new Error("the body is valid");
   const catalog = { region: "eu", models, aliases: new Map() };
   const sold = { catalog, providers: new Map([["host", provider]]), defaultCap: 100 };
-  const bound = boundRequest(parsed.value, sold as unknown as Parameters<typeof boundRequest>[1]);
+  const bound = computeRequestBounds(
+    parsed.value,
+    sold as unknown as Parameters<typeof computeRequestBounds>[1],
+  );
   if (!bound.ok) throw new Error(JSON.stringify(bound.failure));
   return bound.value;
 }

@@ -1,7 +1,7 @@
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { app } from "../../src/app.ts";
-import { declared } from "../fixtures/declared.ts";
+import { contentLengthHeader } from "../fixtures/declared.ts";
 import { refuse } from "../../src/shared/failure.ts";
 
 /**
@@ -75,7 +75,7 @@ export class FaultyWorld {
     const response = await app.fetch(
       new Request("https://eu.example.com/v1/chat/completions", {
         method: "POST",
-        headers: { ...type, ...declared(body) },
+        headers: { ...type, ...contentLengthHeader(body) },
         body,
       }),
       this.env,

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { call, openOrganization } from "../fixtures/worker-app.ts";
+import { sendToWorker, openOrganization } from "../fixtures/worker-app.ts";
 
 const USAGE = { prompt_tokens: 7, completion_tokens: 5, total_tokens: 12 };
 const PROVIDERS = JSON.stringify([
@@ -59,13 +59,13 @@ describe("a price that is changed during a request", () => {
     const { key } = await openOrganization();
     const upstream = slowUpstream();
     const body = { model: "local/a", messages };
-    const before = call("/v1/chat/completions", { key, body, bindings: deployment(1) });
+    const before = sendToWorker("/v1/chat/completions", { key, body, bindings: deployment(1) });
     await upstream.asked;
-    const after = call("/v1/chat/completions", { key, body, bindings: deployment(9) });
+    const after = sendToWorker("/v1/chat/completions", { key, body, bindings: deployment(9) });
     upstream.answer();
     expect((await before).headers.get("x-cost-micro")).toBe(String(TOKENS));
     expect((await after).headers.get("x-cost-micro")).toBe(String(9 * TOKENS));
-    const balance = await call("/v1/balance", { key });
+    const balance = await sendToWorker("/v1/balance", { key });
     expect(await balance.json()).toMatchObject({ credits_micro: 1_000_000 - 10 * TOKENS });
   });
 });
@@ -75,9 +75,17 @@ describe("an alias that is changed during a request", () => {
     const { key } = await openOrganization();
     const upstream = slowUpstream();
     const body = { model: "smart", messages };
-    const before = call("/v1/chat/completions", { key, body, bindings: deployment(1, "local/a") });
+    const before = sendToWorker("/v1/chat/completions", {
+      key,
+      body,
+      bindings: deployment(1, "local/a"),
+    });
     await upstream.asked;
-    const after = call("/v1/chat/completions", { key, body, bindings: deployment(9, "local/b") });
+    const after = sendToWorker("/v1/chat/completions", {
+      key,
+      body,
+      bindings: deployment(9, "local/b"),
+    });
     upstream.answer();
     expect(await (await before).json()).toMatchObject({ model: "local/a" });
     expect((await before).headers.get("x-cost-micro")).toBe(String(TOKENS));
@@ -92,7 +100,11 @@ describe("a model name that a provider returns", () => {
       const { key } = await openOrganization();
       slowUpstream(name).answer();
       const body = { model: "local/a", messages };
-      const response = await call("/v1/chat/completions", { key, body, bindings: deployment(3) });
+      const response = await sendToWorker("/v1/chat/completions", {
+        key,
+        body,
+        bindings: deployment(3),
+      });
       expect(response.headers.get("x-cost-micro")).toBe(String(3 * TOKENS));
       expect(await response.json()).toMatchObject({ model: "local/a" });
     },
@@ -107,7 +119,7 @@ describe("a model without a price", () => {
     const [model] = JSON.parse(MODELS) as { price?: unknown }[];
     const bindings = { ...rest, MODELS: JSON.stringify([{ ...model, price: undefined }]) };
     const body = { model: "local/a", messages };
-    const response = await call("/v1/chat/completions", { key, body, bindings });
+    const response = await sendToWorker("/v1/chat/completions", { key, body, bindings });
     expect(response.status).toBe(503);
     expect(await response.json()).toMatchObject({ error: { code: "misconfigured" } });
     expect(logged).toContain("MODELS");

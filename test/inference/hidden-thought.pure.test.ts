@@ -8,7 +8,7 @@ import {
   ResponsesNativeReader as NativeResponses,
 } from "../../src/models/protocols/responses/host-stream.ts";
 import type { StreamEvent } from "../../src/models/core/provider.ts";
-import { hiddenTokens } from "../../src/models/requests/hidden-thought.ts";
+import { estimateHiddenTokens } from "../../src/models/requests/hidden-thought.ts";
 import { StreamMeter } from "../../src/models/requests/stream-meter.ts";
 
 /** The form of a model's reasoning. `hidden`: not sent at all. */
@@ -157,10 +157,10 @@ const PROTOCOLS: readonly Protocol[] = [
 
 function hear(meter: StreamMeter, events: readonly StreamEvent[]): void {
   for (const event of events) {
-    if (event.kind === "chunk") meter.see(event.chunk);
-    else if (event.kind === "text") meter.seeText(event.json);
-    else if (event.kind === "native") meter.seeNative(event);
-    else if (event.kind === "thinking") meter.think();
+    if (event.kind === "chunk") meter.addChunk(event.chunk);
+    else if (event.kind === "text") meter.addText(event.json);
+    else if (event.kind === "native") meter.addNativeEvent(event);
+    else if (event.kind === "thinking") meter.beginHiddenReasoning();
   }
 }
 
@@ -198,7 +198,7 @@ describe.each(CASES)(
               const meter = new StreamMeter(1, model);
               const reader = protocol.reader();
               for (const one of sent.filter((event) => event.tokens <= tokens)) {
-                meter.hear(msOf(one.tokens));
+                meter.recordEvent(msOf(one.tokens));
                 hear(meter, reader.read(JSON.stringify(one.payload), ""));
               }
               const estimate = meter.outputUntil(msOf(tokens));
@@ -215,7 +215,7 @@ describe.each(CASES)(
       const meter = new StreamMeter(1, { mayThink: shown !== "none", summarizes, askedMs: 0 });
       const reader = protocol.reader();
       for (const { tokens, payload } of sentBy(plan, protocol.write)) {
-        meter.hear(tokens * 10);
+        meter.recordEvent(tokens * 10);
         hear(meter, reader.read(JSON.stringify(payload), ""));
       }
       expect(meter.mayHide).toBe(shown === "hidden");
@@ -224,5 +224,5 @@ describe.each(CASES)(
 );
 
 it("the estimate of hidden output is 100 tokens per second", () => {
-  expect(hiddenTokens(1500)).toBe(150);
+  expect(estimateHiddenTokens(1500)).toBe(150);
 });

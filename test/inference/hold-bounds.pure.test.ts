@@ -1,7 +1,11 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import type { Model } from "../../src/models/catalog/model.ts";
-import { affordableCap, costBounds, outputCap } from "../../src/models/requests/hold-bounds.ts";
+import {
+  affordableCap,
+  computeCostBounds,
+  outputCapOf,
+} from "../../src/models/requests/hold-bounds.ts";
 import { micros } from "../../src/shared/money.ts";
 import { NO_USAGE } from "../../src/shared/usage.ts";
 import type { Price } from "../../src/shared/usage.ts";
@@ -52,8 +56,8 @@ const asked = fc.record({
 it("a hold covers the whole output cap at every route, whatever the prompt's tokens", () => {
   fc.assert(
     fc.property(model, prompt, asked, (m, size, want) => {
-      const cap = outputCap(m, size, want);
-      const { most } = costBounds(m.routes, size, cap);
+      const cap = outputCapOf(m, size, want);
+      const { most } = computeCostBounds(m.routes, size, cap);
       for (const route of m.routes) {
         expect(affordableCap(route, size, cap, most)).toBe(cap.whole);
         const worst = { ...NO_USAGE, input: size.bound, output: cap.whole * cap.choices };
@@ -71,8 +75,8 @@ it("a hold below the maximum allows an output cap between minimum and maximum at
       asked,
       fc.double({ min: 0, max: 1, noNaN: true }),
       (m, size, want, at) => {
-        const cap = outputCap(m, size, want);
-        const { least, most } = costBounds(m.routes, size, cap);
+        const cap = outputCapOf(m, size, want);
+        const { least, most } = computeCostBounds(m.routes, size, cap);
         const granted = micros(least + Math.floor((most - least) * at));
         const caps = m.routes.map((route) => affordableCap(route, size, cap, granted));
         for (const [i, route] of m.routes.entries()) {
@@ -92,7 +96,7 @@ it("a hold below the maximum allows an output cap between minimum and maximum at
 it("an output cap is above 0 and at most the model's maximum", () => {
   fc.assert(
     fc.property(model, prompt, asked, (m, size, want) => {
-      const cap = outputCap(m, size, want);
+      const cap = outputCapOf(m, size, want);
       expect(cap.whole).toBeGreaterThanOrEqual(1);
       expect(cap.whole).toBeLessThanOrEqual(m.maxOutput);
       expect(cap.least).toBeLessThanOrEqual(cap.whole);

@@ -4,7 +4,11 @@ import type { Route } from "../../src/models/catalog/model.ts";
 import { priceAt } from "../../src/models/catalog/price.ts";
 import { capableRoutes } from "../../src/models/requests/bound-request.ts";
 import type { ChatBody } from "../../src/models/core/core-request.ts";
-import { affordableCap, costBounds, outputCap } from "../../src/models/requests/hold-bounds.ts";
+import {
+  affordableCap,
+  computeCostBounds,
+  outputCapOf,
+} from "../../src/models/requests/hold-bounds.ts";
 import { micros } from "../../src/shared/money.ts";
 import { NO_USAGE } from "../../src/shared/usage.ts";
 import { MODEL } from "./run-fixture.ts";
@@ -87,12 +91,12 @@ it("a hold covers every possible route at the output cap that is sent to the rou
     fc.property(request, ({ routes, prompt, asked, calls, at }) => {
       const size = { context: 400_000, maxOutput: 128_000, thinkingFloor: 1024 };
       const model = { ...MODEL, ...size, routes };
-      const cap = outputCap(model, prompt, asked);
+      const cap = outputCapOf(model, prompt, asked);
       const chat: ChatBody = { model: "m", messages: [{ role: "user", content: "Hi" }] };
       if (calls) chat.tools = [{ type: "function", function: { name: "f" } }];
       const able = capableRoutes(model, { chat, prompt, cap });
       fc.pre(able.ok);
-      const { least, most } = costBounds(able.value, prompt, cap);
+      const { least, most } = computeCostBounds(able.value, prompt, cap);
       const granted = micros(least + Math.floor((most - least) * at));
       for (const one of able.value) {
         const sent = affordableCap(one, prompt, cap, granted) ?? 0;
@@ -114,7 +118,7 @@ it("a hold covers every possible route at the output cap that is sent to the rou
 it("the default output cap is the model's maximum, unless the context window leaves less", () => {
   const model = { ...MODEL, context: 400_000, maxOutput: 128_000 };
   const prompt = { likely: 8000, estimate: 10_000, bound: 40_000 };
-  const cap = outputCap(model, prompt, { cap: null, choices: 1, defaultCap: Infinity });
+  const cap = outputCapOf(model, prompt, { cap: null, choices: 1, defaultCap: Infinity });
   expect(cap).toMatchObject({ whole: 128_000, isAsked: false });
   const [known] = model.routes;
   const capOf = (limits: Route["limits"], isAsked: boolean) =>

@@ -3,7 +3,10 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Catalog } from "../../src/models/catalog/catalog.ts";
 import type { Model, Route } from "../../src/models/catalog/model.ts";
 import { priceAt } from "../../src/models/catalog/price.ts";
-import { boundRequest, speaksNatively } from "../../src/models/requests/bound-request.ts";
+import {
+  computeRequestBounds,
+  supportsNativeRequest,
+} from "../../src/models/requests/bound-request.ts";
 import { chatEndpoint } from "../../src/models/endpoints/chat.ts";
 import { completionsEndpoint } from "../../src/models/endpoints/completions.ts";
 import type { ParsedRequest, EndpointAdapter } from "../../src/models/core/endpoint-adapter.ts";
@@ -15,16 +18,16 @@ import { NO_USAGE } from "../../src/shared/usage.ts";
 import { PDF_DATA_PREFIX } from "../../src/models/core/core-request.ts";
 import { sendPromptsSeparately } from "../../src/models/core/separate-prompts.ts";
 import type { ProviderCall } from "../../src/models/core/provider.ts";
-import { effort } from "../effort.ts";
+import { effortFor } from "../effort.ts";
 import { IMAGE_DATA, IMAGE_URL } from "../fixtures/any-of-schema.ts";
 import { KINDS } from "../../src/shared/kinds.ts";
-import { DOOR_BODIES, PDF_DATA, PDF_PAGES } from "../fixtures/door-bodies.ts";
-import { WIRES } from "../fixtures/sent-wires.ts";
-import type { SentWire } from "../fixtures/sent-wires.ts";
+import { ENDPOINT_BODIES, PDF_DATA, PDF_PAGES } from "../fixtures/door-bodies.ts";
+import { REQUEST_FORMATS } from "../fixtures/sent-wires.ts";
+import type { RequestFormat } from "../fixtures/sent-wires.ts";
 import { MODEL } from "./run-fixture.ts";
 import { costOf } from "../../src/shared/cost.ts";
 
-const CASES = effort(150, 10_000);
+const CASES = effortFor(150, 10_000);
 const IMAGE_TOKENS = 1445;
 const PAGE_TOKENS = 3000 + IMAGE_TOKENS;
 
@@ -100,7 +103,7 @@ function taken(): string[] {
   return bodies;
 }
 
-function modelOf({ id, upstreamId, kind }: SentWire, more: Partial<Route>): Model {
+function modelOf({ id, upstreamId, kind }: RequestFormat, more: Partial<Route>): Model {
   const routes = [{ ...MODEL.routes[0], provider: id, upstreamId, ...more }] as Model["routes"];
   const size = { context: 1_000_000, imageTokens: IMAGE_TOKENS, estimateFactor: 1.15 };
   const abilities = ["tools", "vision", "reasoning", "dimensions"] as const;
@@ -109,7 +112,7 @@ function modelOf({ id, upstreamId, kind }: SentWire, more: Partial<Route>): Mode
 
 function boundAt(
   asked: ParsedRequest,
-  wire: SentWire,
+  wire: RequestFormat,
   more: Partial<Route> = {},
 ): PaidRequest | null {
   const catalog: Catalog = {
@@ -122,7 +125,10 @@ function boundAt(
   const body = { ...asked.request.body, model: wire.id };
   const request = { ...asked.request, body } as ParsedRequest["request"];
   const providers = new Map([[wire.id, wire.provider]]);
-  const bound = boundRequest({ ...asked, request }, { catalog, providers, defaultCap: 4096 });
+  const bound = computeRequestBounds(
+    { ...asked, request },
+    { catalog, providers, defaultCap: 4096 },
+  );
   return bound.ok ? bound.value : null;
 }
 
@@ -132,12 +138,12 @@ function boundAt(
  */
 async function sentFor(
   request: PaidRequest,
-  { provider, upstreamId }: SentWire,
+  { provider, upstreamId }: RequestFormat,
   bodies: string[],
 ): Promise<{ readonly bytes: number; readonly tokens: number } | null> {
   bodies.length = 0;
   const [route] = request.routes;
-  const isNative = route !== undefined && speaksNatively(provider, route, request.native);
+  const isNative = route !== undefined && supportsNativeRequest(provider, route, request.native);
   const call = {
     ...request.core,
     upstreamId,
@@ -179,7 +185,9 @@ function parsedBy(door: EndpointAdapter, body: object): ParsedRequest | null {
   return asked.ok ? asked.value : null;
 }
 
-const COUNTED = DOOR_BODIES.filter(({ kind, isForm }) => KINDS[kind].hasInput && isForm !== true);
+const COUNTED = ENDPOINT_BODIES.filter(
+  ({ kind, isForm }) => KINDS[kind].hasInput && isForm !== true,
+);
 
 describe.each(COUNTED)(
   "the prompt that is sent for a body of $door.name",
@@ -187,7 +195,7 @@ describe.each(COUNTED)(
     it("never exceeds the upper bound (a token per byte) or the estimate (a token per four bytes) in any format", async () => {
       const sent = new Map<string, number>();
       const network = taken();
-      const wires = WIRES.filter((wire) => wire.kind === kind);
+      const wires = REQUEST_FORMATS.filter((wire) => wire.kind === kind);
       await fc.assert(
         fc.asyncProperty(bodies, fc.double({ min: 0, max: 1, noNaN: true }), async (body, at) => {
           const asked = parsedBy(door, body as object);
@@ -230,7 +238,7 @@ describe("a PDF in the prompt", () => {
       if (asked === null) throw new Error("refused");
       const network = taken();
       const reached: string[] = [];
-      for (const wire of WIRES.filter(({ kind }) => kind === "chat")) {
+      for (const wire of REQUEST_FORMATS.filter(({ kind }) => kind === "chat")) {
         const request = boundAt(asked, wire);
         if (request === null) continue;
         reached.push(wire.id);
@@ -243,7 +251,7 @@ describe("a PDF in the prompt", () => {
 });
 
 it("the long-prompt price applies to the sum of several prompts, which are rejected if only the sum reaches it", () => {
-  const [wire] = WIRES;
+  const [wire] = REQUEST_FORMATS;
   const [route] = MODEL.routes;
   if (wire === undefined || route === undefined) throw new Error("none");
   const longPrompt = { aboveTokens: 1000, price: { ...route.price } };

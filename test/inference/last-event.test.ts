@@ -4,11 +4,11 @@ import { micros } from "../../src/shared/money.ts";
 import { sendResponse } from "../../src/models/requests/send-response.ts";
 import { ENDPOINTS } from "../../src/models/endpoints/endpoints.ts";
 import type { RunServices } from "../../src/models/requests/paid-request.ts";
-import { settle } from "../../src/models/requests/settle.ts";
+import { settleAndRespond } from "../../src/models/requests/settle.ts";
 import type { EventStream, StreamEvent } from "../../src/models/core/provider.ts";
-import type { SettleAnswer } from "../../src/shared/contracts/wallet.ts";
-import { DOOR_ROWS } from "../fixtures/doors-table.ts";
-import type { DoorRow } from "../fixtures/doors-table.ts";
+import type { SettleResult } from "../../src/shared/contracts/wallet.ts";
+import { ENDPOINT_ROWS } from "../fixtures/doors-table.ts";
+import type { EndpointRow } from "../fixtures/doors-table.ts";
 import { asResponse, runOf, SERVING, USAGE, walletOf } from "./run-fixture.ts";
 
 const CHOICE = { index: 0, finish_reason: null };
@@ -30,7 +30,7 @@ function once(events: readonly StreamEvent[]): EventStream {
 }
 
 /** Runs a row's stream. The test decides when the wallet confirms the charge. */
-function runThrough({ name, body }: DoorRow) {
+function runThrough({ name, body }: EndpointRow) {
   const door = ENDPOINTS.find((one) => one.name === name);
   if (door === undefined) throw new Error(`no door ${name}`);
   const asked = door.parse(body({ model: "sandbox/echo", text: "x", stream: true }), {
@@ -38,7 +38,7 @@ function runThrough({ name, body }: DoorRow) {
     query: () => undefined,
   });
   if (!asked.ok) throw new Error("the row's body is refused");
-  const charged = Promise.withResolvers<SettleAnswer>();
+  const charged = Promise.withResolvers<SettleResult>();
   const asking = Promise.withResolvers<null>();
   const wallet = () =>
     walletOf({
@@ -63,10 +63,10 @@ function runThrough({ name, body }: DoorRow) {
   return { run, asking: asking.promise, charged, answered: answered.promise };
 }
 
-const STREAMED = DOOR_ROWS.filter(({ streams }) => streams !== false);
+const STREAMED = ENDPOINT_ROWS.filter(({ streams }) => streams !== false);
 /** Rows whose response without a stream is a file, and that response. */
-const FILES = STREAMED.filter(({ streams }) => streams === "always").map((row): DoorRow => {
-  const body: DoorRow["body"] = ({ model, text }) => row.body({ model, text });
+const FILES = STREAMED.filter(({ streams }) => streams === "always").map((row): EndpointRow => {
+  const body: EndpointRow["body"] = ({ model, text }) => row.body({ model, text });
   return Object.assign({}, row, { title: `${row.name} as a file`, body, last: /^lo.+$/s });
 });
 
@@ -75,7 +75,7 @@ describe.each([...STREAMED, ...FILES])("a stream of the endpoint $title", (row) 
     const { run, asking, charged, answered } = runThrough(row);
     const done = Promise.resolve(
       sendResponse(run, SERVING, { kind: "stream", events: once(EVENTS) }),
-    ).then((ended) => settle(run, ended));
+    ).then((ended) => settleAndRespond(run, ended));
     const reader = (await answered).body?.pipeThrough(new TextDecoderStream()).getReader();
     let text = "";
     let isOver = false;

@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { createExecutionContext } from "cloudflare:test";
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import { app } from "../../src/app.ts";
-import { DONE, sse, TEXT_ANSWER, usageChunk } from "../fixtures/openai-wire.ts";
+import { DONE, openAiEvent, TEXT_ANSWER, usageChunk } from "../fixtures/openai-wire.ts";
 import { bindingsFor, PROVIDERS } from "../fixtures/provider-table.ts";
 import { openOrganization } from "../fixtures/worker-app.ts";
 
@@ -62,7 +62,7 @@ describe.each(Object.entries(PATHS))("a provider's late first event at %s", (pat
     const { response, reader } = await ask(path, body);
     expect(response.status).toBe(200);
     expect((await reader.read()).value).toMatch(/^: keep-alive\n\n/);
-    const answer = [...TEXT_ANSWER, usageChunk()].map(sse).join("") + DONE;
+    const answer = [...TEXT_ANSWER, usageChunk()].map(openAiEvent).join("") + DONE;
     provider.enqueue(new TextEncoder().encode(answer));
     provider.close();
     const text = await rest(reader);
@@ -74,7 +74,9 @@ describe.each(Object.entries(PATHS))("a provider's late first event at %s", (pat
     const provider = slowProvider();
     const { reader } = await ask(path, body);
     expect((await reader.read()).value).toMatch(/^: keep-alive\n\n/);
-    provider.enqueue(new TextEncoder().encode(sse({ error: { code: 500, message: "no" } })));
+    provider.enqueue(
+      new TextEncoder().encode(openAiEvent({ error: { code: 500, message: "no" } })),
+    );
     provider.close();
     expect(await rest(reader)).toMatch(/"error":\s?\{|response\.failed/);
   });

@@ -5,7 +5,7 @@ import { app } from "../../src/app.ts";
 import { textFrames } from "../fixtures/bedrock-wire.ts";
 import { bindingsFor, PROVIDERS } from "../fixtures/provider-table.ts";
 import type { ChatProvider } from "../fixtures/provider-table.ts";
-import { call, openOrganization } from "../fixtures/worker-app.ts";
+import { sendToWorker, openOrganization } from "../fixtures/worker-app.ts";
 import { BINDING } from "../providers/workers-ai-binding.ts";
 
 /**
@@ -216,7 +216,7 @@ async function outcomeOf(
   if (isOpen()) return { upstream, generation: null };
   const { headers } = await answering;
   await waitOnExecutionContext(context);
-  const told = await call(`/v1/generations/${headers.get("x-request-id")}`, { key });
+  const told = await sendToWorker(`/v1/generations/${headers.get("x-request-id")}`, { key });
   return { upstream, generation: await told.json<Generation>() };
 }
 

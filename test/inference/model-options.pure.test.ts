@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { priceListOf } from "../../src/models/catalog/price-lists.ts";
 import type { Pricing } from "../../src/models/catalog/price-lists.ts";
 import { routePreferencesOf } from "../../src/models/core/routing-preferences.ts";
-import { costBounds } from "../../src/models/requests/hold-bounds.ts";
+import { computeCostBounds } from "../../src/models/requests/hold-bounds.ts";
 import { reprice } from "../../src/models/requests/model-options.ts";
 import type { ModelOption, PaidRequest } from "../../src/models/requests/paid-request.ts";
 import { MODEL, ROUTE, runOf } from "./run-fixture.ts";
@@ -23,7 +23,7 @@ function optionOf(id: string, prices: readonly number[], maximum: number): Model
   if (preferences === null) throw new Error("a maximum price is a preference");
   const choice = { preferences, prompt, cap, providerIds: new Set<string>(), speedOf };
   const model = { ...MODEL, id, routes };
-  const bounds = costBounds(routes, prompt, cap);
+  const bounds = computeCostBounds(routes, prompt, cap);
   return { sent: id, model, routes, choice, prompt, cap, mayThink: false, bounds };
 }
 
@@ -41,7 +41,7 @@ describe("repricing a request", () => {
     expect(reprice(request, pricingOf(50))).toBeNull();
     expect(providersOf(request)).toEqual(["a0"]);
     expect(request.routes[0]?.price.input).toBe(1_500_000);
-    expect(request.bounds).toEqual(costBounds(request.routes, prompt, cap));
+    expect(request.bounds).toEqual(computeCostBounds(request.routes, prompt, cap));
     expect(request.pricing.list).toBe("own");
   });
 

@@ -4,9 +4,9 @@ import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { app } from "../../src/app.ts";
 import { bindingsFor, PROVIDERS } from "../fixtures/provider-table.ts";
 import type { ChatProvider } from "../fixtures/provider-table.ts";
-import type { WireReply } from "../fixtures/wire-scenario.ts";
+import type { RawReply } from "../fixtures/wire-scenario.ts";
 import { openOrganization } from "../fixtures/worker-app.ts";
-import { network } from "../providers/adapter-kit.ts";
+import { mockNetwork } from "../providers/adapter-kit.ts";
 
 let key: string;
 beforeAll(async () => {
@@ -14,8 +14,8 @@ beforeAll(async () => {
 });
 afterEach(() => vi.restoreAllMocks());
 
-async function ask(provider: ChatProvider, reply: WireReply, stream = false): Promise<Response> {
-  network(reply);
+async function ask(provider: ChatProvider, reply: RawReply, stream = false): Promise<Response> {
+  mockNetwork(reply);
   const messages = [{ role: "user", content: "Hello" }];
   const options = stream ? { stream, stream_options: { include_usage: true } } : {};
   return app.fetch(

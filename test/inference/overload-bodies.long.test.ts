@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { addKey, admin, openAccount } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
-import { apart } from "../contract/metrics-client.ts";
+import { separateIsolate } from "../contract/metrics-client.ts";
 import { BusyWorld } from "./busy-world.ts";
 
 const MIB = 1024 * 1024;
@@ -69,7 +69,7 @@ describe("a request body beyond the memory limit for bodies", () => {
   );
 
   it("counts as rejected for overload in the metrics, unless its key is rejected first", async () => {
-    const region = apart();
+    const region = separateIsolate();
     const world = new BusyWorld({
       ISOLATE_MEMORY_MIB_MAX: "84",
       LOG_REQUESTS: "all",

@@ -4,9 +4,9 @@ import { addKey, admin, openAccount } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
 import { BusyWorld, HELLO } from "./busy-world.ts";
 import type { Asking } from "./busy-world.ts";
-import { effort } from "../effort.ts";
+import { effortFor } from "../effort.ts";
 
-const CASES = effort(2, 10);
+const CASES = effortFor(2, 10);
 const ENDINGS = 100 * CASES;
 const LEAVES_EARLY = "client leaves early";
 const LEAVES_STREAM = "client leaves the stream";

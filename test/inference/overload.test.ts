@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { addKey, bindingsWith, openAccount, send } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
-import { apart } from "../contract/metrics-client.ts";
+import { separateIsolate } from "../contract/metrics-client.ts";
 import { BusyWorld, HELLO } from "./busy-world.ts";
 
 const OVERLOADED = {
@@ -99,7 +99,7 @@ describe("a paid request beyond its organization's maximum of concurrent request
   it("counts in the metrics by reason, and appears in the log once per second", async () => {
     const second = Date.now() + 60_000;
     vi.spyOn(Date, "now").mockImplementation(() => second);
-    const region = apart();
+    const region = separateIsolate();
     const { world, first, goOn } = await fullWorld({
       LOG_REQUESTS: "failures",
       REGION_METRICS: region.bindings.REGION_METRICS,

@@ -10,7 +10,7 @@ import { openAccount } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
 import type { Wallet } from "../../src/index.ts";
 import type { WalletCalls } from "../../src/shared/contracts/wallet.ts";
-import { declared } from "../fixtures/declared.ts";
+import { contentLengthHeader } from "../fixtures/declared.ts";
 
 const HELLO = JSON.stringify({
   model: "sandbox/echo",
@@ -40,7 +40,7 @@ class Isolate {
     const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
     const request = new Request("https://eu.test/v1/chat/completions", {
       method: "POST",
-      headers: { ...headers, ...declared(body), ...more },
+      headers: { ...headers, ...contentLengthHeader(body), ...more },
       body,
     });
     const response = await app.fetch(request, this.#env, context);

@@ -4,17 +4,17 @@ import { beforeAll, describe, expect, it, vi } from "vitest";
 import { app } from "../../src/app.ts";
 import { bindingsFor, PROVIDERS } from "../fixtures/provider-table.ts";
 import type { ChatProvider } from "../fixtures/provider-table.ts";
-import type { WireReply } from "../fixtures/wire-scenario.ts";
+import type { RawReply } from "../fixtures/wire-scenario.ts";
 import { openOrganization } from "../fixtures/worker-app.ts";
-import { effort } from "../effort.ts";
-import { network } from "../providers/adapter-kit.ts";
-import type { Asked } from "../providers/adapter-kit.ts";
+import { effortFor } from "../effort.ts";
+import { mockNetwork } from "../providers/adapter-kit.ts";
+import type { SentRequest } from "../providers/adapter-kit.ts";
 
 /**
  * A conversation with tool calls starts at one provider and continues at another. A long run
  * combines all pairs. Otherwise, each provider continues at every fourth one.
  */
-const APART = effort(4, 1);
+const APART = effortFor(4, 1);
 let key: string;
 beforeAll(async () => {
   ({ key } = await openOrganization({ credits: 1_000_000_000 }));
@@ -27,16 +27,16 @@ const TOOLS = ["get_weather", "get_time"].map((name) => ({
   type: "function",
   function: { name, parameters: { type: "object", properties: { city: { type: "string" } } } },
 }));
-const DOWN: WireReply = { status: 503, headers: {}, body: "" };
+const DOWN: RawReply = { status: 503, headers: {}, body: "" };
 
 /** Sends a request to the providers as routes of one model. Each gets the next response. */
 async function ask(
   providers: readonly ChatProvider[],
   messages: readonly unknown[],
-  replies: readonly WireReply[],
-): Promise<{ message: Message; asked: readonly Asked[]; served: string | null }> {
+  replies: readonly RawReply[],
+): Promise<{ message: Message; asked: readonly SentRequest[]; served: string | null }> {
   const bindings = { ...env, ...bindingsFor(providers) };
-  const asked = network(replies);
+  const asked = mockNetwork(replies);
   const response = await app.fetch(
     new Request("https://eu.test/v1/chat/completions", {
       method: "POST",

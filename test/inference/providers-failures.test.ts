@@ -5,10 +5,10 @@ import { app } from "../../src/app.ts";
 import { bindingsFor, PROVIDERS } from "../fixtures/provider-table.ts";
 import type { ChatProvider } from "../fixtures/provider-table.ts";
 import { CANARY } from "../fixtures/wire-scenario.ts";
-import type { WireReply } from "../fixtures/wire-scenario.ts";
+import type { RawReply } from "../fixtures/wire-scenario.ts";
 import { openOrganization } from "../fixtures/worker-app.ts";
 import { IS_LONG } from "../effort.ts";
-import { network, single } from "../providers/adapter-kit.ts";
+import { mockNetwork, splitBytes } from "../providers/adapter-kit.ts";
 
 /** A provider's failures through the whole application: body, headers and log. */
 const PAUSE_MS_MAX = 300;
@@ -36,9 +36,9 @@ function withoutPauses(): void {
 
 async function ask(
   provider: ChatProvider,
-  reply: WireReply,
+  reply: RawReply,
   stream: boolean,
-  cut: typeof single = single, // some output precedes the failure
+  cut: typeof splitBytes = splitBytes, // some output precedes the failure
 ): Promise<Seen> {
   const lines: string[] = [];
   for (const level of ["log", "warn", "error"] as const) {
@@ -48,7 +48,7 @@ async function ask(
   }
   const bindings = { ...env, ...bindingsFor([provider]), LOG_REQUESTS: "all" };
   withoutPauses();
-  network(reply, cut);
+  mockNetwork(reply, cut);
   const context = createExecutionContext();
   const response = await app.fetch(
     new Request("https://eu.test/v1/chat/completions", {
@@ -182,7 +182,7 @@ describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
     it.each(forms)("charges the reported usage: %s", async (form) => {
       const reply = failures.provoked[form];
       if (reply === null) return;
-      const costOf = async (one: WireReply) => {
+      const costOf = async (one: RawReply) => {
         const before = await balance();
         const seen = await ask(provider, one, form === "stream");
         vi.restoreAllMocks();

@@ -4,7 +4,7 @@ import { createExecutionContext } from "cloudflare:test";
 import { beforeAll, describe, expect, it } from "vitest";
 import { app } from "../../src/app.ts";
 import { IS_LONG } from "../effort.ts";
-import { network } from "../providers/adapter-kit.ts";
+import { mockNetwork } from "../providers/adapter-kit.ts";
 import { openOrganization } from "../fixtures/worker-app.ts";
 import { bindingsFor, PROVIDERS } from "../fixtures/provider-table.ts";
 import type { ChatProvider } from "../fixtures/provider-table.ts";
@@ -65,7 +65,7 @@ async function read(
   stream: boolean,
 ): Promise<Read> {
   const client = sdk(provider);
-  network(provider.chat[name][stream ? "stream" : "json"]);
+  mockNetwork(provider.chat[name][stream ? "stream" : "json"]);
   const body = {
     model: "test/chat",
     messages: [{ role: "user" as const, content: "Hi" }],

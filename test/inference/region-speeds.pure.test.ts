@@ -77,8 +77,8 @@ describe("the order of an isolate's routes by speed", () => {
       for (const { org, ms } of asked) {
         const at = { route: "a:m", orgId: String(org) };
         const served = { latencyMs: ms, streamMs: 1000, output: 20 + org };
-        all.note(at, served);
-        if (org === 0) own.note(at, served);
+        all.record(at, served);
+        if (org === 0) own.record(at, served);
       }
       expect(all.speedOf("a:m", "0")).toEqual(own.speedOf("a:m", "0"));
     });
@@ -87,16 +87,16 @@ describe("the order of an isolate's routes by speed", () => {
 
   it("uses the region's speeds if they are public", () => {
     const times = new RouteTimes();
-    times.learn([speedOf(2)]);
+    times.setRegionSpeeds([speedOf(2)]);
     expect(times.speedOf("a:m", "0")).toEqual({ latencyMs: null, tokensPerSecond: null });
-    times.learn([speedOf(3)]);
+    times.setRegionSpeeds([speedOf(3)]);
     expect(times.speedOf("a:m", "0")).toEqual({ latencyMs: 7, tokensPerSecond: 7 });
   });
 
   it("sends each request's speed to the region once", () => {
     const times = new RouteTimes();
-    times.note({ route: "a:m", orgId: "o" }, { latencyMs: 5, streamMs: 0, output: 0 });
-    expect(times.take()).toEqual([sampleOf("o", 5)]);
-    expect(times.take()).toEqual([]);
+    times.record({ route: "a:m", orgId: "o" }, { latencyMs: 5, streamMs: 0, output: 0 });
+    expect(times.takeSamples()).toEqual([sampleOf("o", 5)]);
+    expect(times.takeSamples()).toEqual([]);
   });
 });

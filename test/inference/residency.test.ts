@@ -10,8 +10,8 @@ import { deploymentOf } from "../../src/models/requests/deployment.ts";
 import type { Deployment } from "../../src/models/requests/deployment.ts";
 import { BUILT_IN } from "../../src/models/providers/registry.ts";
 import { liveIn, PROVIDERS } from "../catalog/worlds.ts";
-import { callOf, network } from "../providers/adapter-kit.ts";
-import type { Asked } from "../providers/adapter-kit.ts";
+import { callOf, mockNetwork } from "../providers/adapter-kit.ts";
+import type { SentRequest } from "../providers/adapter-kit.ts";
 import type { Region } from "../../src/shared/regions.ts";
 
 /** The hosts that promise to run a request in a region, and those that promise nothing. */
@@ -78,7 +78,7 @@ beforeAll(async () => {
 
 describe.each(["eu", "us"] as const)("the deployment in %s with every provider", (region) => {
   it("sends requests for every model, alias and operator's model only to hosts of the region", async () => {
-    const asked = network(REPLY);
+    const asked = mockNetwork(REPLY);
     runs = [];
     const deployment = deploymentOf(configOf(region));
     expect(deployment.problems).toEqual([]);
@@ -141,7 +141,7 @@ it("a request asks Anthropic for US-only inference only if the model costs more 
     const route = routes.find(({ provider }) => provider === "anthropic");
     const list = CATALOG.find((entry) => entry.id === id)?.routes[0]?.prices[0].price.input;
     if (route === undefined || list === undefined) continue;
-    const asked = network(REPLY);
+    const asked = mockNetwork(REPLY);
     await providers.get("anthropic")?.send(callOf({ upstreamId: route.upstreamId }));
     const wanted = route.price.input > list ? "us" : undefined;
     expect([id, asked.map(({ json }) => json["inference_geo"])]).toEqual([id, [wanted]]);
@@ -216,7 +216,7 @@ function run(model: string): Promise<Response> {
 }
 
 /** Returns the hosts of all requests except those for tokens. */
-function prompts(asked: readonly Asked[]): string[] {
+function prompts(asked: readonly SentRequest[]): string[] {
   return asked.map(({ url }) => hostOf(url)).filter((host) => host !== TOKEN_HOST);
 }
 

@@ -10,8 +10,8 @@ import type { OutcomeItem } from "../../src/shared/contracts/outbox.ts";
 import { Tally } from "../../src/events/metrics/tally.ts";
 import type { EventStream, Provider, StreamEvent } from "../../src/models/core/provider.ts";
 import { RouteHealth } from "../../src/models/routing/route-health.ts";
-import { DOOR_ROWS, shapesOf } from "../fixtures/doors-table.ts";
-import type { DoorRow } from "../fixtures/doors-table.ts";
+import { ENDPOINT_ROWS, streamFlagsOf } from "../fixtures/doors-table.ts";
+import type { EndpointRow } from "../fixtures/doors-table.ts";
 import { asResponse, runOf, USAGE, walletOf } from "./run-fixture.ts";
 
 /** Counts the steps after the provider's response, and throws at one of them. */
@@ -108,7 +108,7 @@ const BODIES: Readonly<Record<string, object>> = {
 };
 
 /** An endpoint, and the format of its provider's response. */
-type Way = { readonly row: DoorRow; readonly stream: boolean; readonly isNative: boolean };
+type Way = { readonly row: EndpointRow; readonly stream: boolean; readonly isNative: boolean };
 
 function answerOf({ row, stream, isNative }: Way, steps: Steps, upstream: Upstream) {
   // Images arrive in pieces, also in JSON.
@@ -226,7 +226,7 @@ async function broken(way: Way, at: number): Promise<Told> {
   const { took, stores } = storesOf(steps);
   const provider: Provider = {
     id: "up",
-    speaks: () => isNative,
+    supportsProtocol: () => isNative,
     send: async ({ onDispatch, signal }) => {
       signal.addEventListener("abort", () => {
         upstream.isLetGo = true;
@@ -286,9 +286,9 @@ const services = {
   } as RunServices["numbers"],
 };
 
-const WAYS: readonly (readonly [name: string, way: Way])[] = DOOR_ROWS.flatMap((row) => {
+const WAYS: readonly (readonly [name: string, way: Way])[] = ENDPOINT_ROWS.flatMap((row) => {
   const own = row.name === "messages" || row.name === "responses" ? [false, true] : [false];
-  return shapesOf(row).flatMap((stream) =>
+  return streamFlagsOf(row).flatMap((stream) =>
     own.map((isNative) => {
       const name = `${row.name}, ${stream ? "a stream" : "JSON"}${isNative ? ", natively" : ""}`;
       return [name, { row, stream, isNative }] as const;

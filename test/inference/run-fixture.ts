@@ -7,13 +7,13 @@ import type { Model, Route } from "../../src/models/catalog/model.ts";
 import { NO_PRICE_LISTS } from "../../src/models/catalog/price-lists.ts";
 import { chatEndpoint } from "../../src/models/endpoints/chat.ts";
 import type { ResponseWriter } from "../../src/models/core/endpoint-adapter.ts";
-import type { NumberVars } from "../../src/shared/config/config.ts";
+import type { NumericVariables } from "../../src/shared/config/config.ts";
 import { Tally } from "../../src/events/metrics/tally.ts";
 import { RunTimer } from "../../src/models/requests/run-timer.ts";
-import { NO_OPEN_CALL } from "../../src/models/requests/paid-request.ts";
+import { INITIAL_PROGRESS } from "../../src/models/requests/paid-request.ts";
 import type { GroupedCalls } from "../../src/shared/contracts/wallet.ts";
 import type {
-  Home,
+  HomeClient,
   Run,
   RunServices,
   ServingRoute,
@@ -68,12 +68,12 @@ export const JSON_REPLY = replyOf("json") as Extract<ResponseWriter, { kind: "js
 export const STREAM_REPLY = replyOf("stream") as Extract<ResponseWriter, { kind: "stream" }>;
 
 /** The home region for a run in another region. It grants every hold. */
-export const HOME: Home = {
+export const HOME: HomeClient = {
   authorize: async () => ({
     unanswered: false,
     result: success({ granted: micros(10_000) }),
   }),
-  askKept: async () => refuse({ kind: "home_region_unreachable" }),
+  callStoredResponses: async () => refuse({ kind: "home_region_unreachable" }),
 };
 
 /** Returns a wallet of this region that grants every hold. */
@@ -98,7 +98,8 @@ export function runOf(
   const timers = new Timers();
   const here = { now: () => 7, region: "eu", tally: new Tally(), home: null, providers: new Map() };
   const services = { ...here, ...given } as RunServices;
-  const { REQUEST_DEADLINE_S = 900, DRAIN_S = 20 } = (given.numbers ?? {}) as Partial<NumberVars>;
+  const { REQUEST_DEADLINE_S = 900, DRAIN_S = 20 } = (given.numbers ??
+    {}) as Partial<NumericVariables>;
   const limits = { deadlineMs: REQUEST_DEADLINE_S * 1000, drainMs: DRAIN_S * 1000 };
   return {
     id: "req_test",
@@ -134,7 +135,7 @@ export function runOf(
       bounds: { least: micros(1), sure: micros(1), most: micros(2) },
     },
     idempotency: null,
-    progress: { ...NO_OPEN_CALL },
+    progress: { ...INITIAL_PROGRESS },
     services,
     timers,
     timer: new RunTimer(client, timers, { ...limits, now: services.now }),

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { afterCollections } from "../fixtures/collected.ts";
+import { surviveCollections } from "../fixtures/collected.ts";
 import { Timers } from "../../src/shared/timers.ts";
 import { RunTimer } from "../../src/models/requests/run-timer.ts";
 
@@ -25,7 +25,7 @@ it("a request's timer starts the drain time once, however often the disconnect i
   const timer = new RunTimer(client.signal, new Timers(), LIMITS);
   client.abort();
   vi.advanceTimersByTime(150);
-  timer.clientLeft();
+  timer.handleDisconnect();
   expect([timer.clientGone, timer.signal.aborted]).toEqual([true, false]);
   vi.advanceTimersByTime(50);
   expect([timer.signal.aborted, timer.reason]).toEqual([true, "drained"]);
@@ -77,7 +77,7 @@ it("a request's timer removes its listener from the client's signal when the req
 it("a request's timer releases the client's signal when the request ends", async () => {
   vi.useRealTimers();
   const client = new AbortController();
-  expect(await afterCollections(overRun(client.signal))).toBe(undefined);
+  expect(await surviveCollections(overRun(client.signal))).toBe(undefined);
   expect(client.signal.aborted).toBe(false); // this shows that the listener existed until now
 });
 

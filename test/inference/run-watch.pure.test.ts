@@ -1,18 +1,18 @@
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { ANSWER_MS, RunBoard } from "../../src/models/requests/run-board.ts";
+import { QUERY_TIMEOUT_MS, RunBoard } from "../../src/models/requests/run-board.ts";
 import { RunTimer } from "../../src/models/requests/run-timer.ts";
 import {
-  readStops,
-  readWatchBody,
-  watchBody,
+  parseStops,
+  parseWatchBody,
+  watchRequestToJson,
   watchRun,
 } from "../../src/models/requests/run-watch.ts";
 import type { FindStoppedRuns } from "../../src/models/requests/run-watch.ts";
 import type { Failure } from "../../src/shared/failure.ts";
 import type { Paused } from "../../src/shared/paused.ts";
 import { Timers } from "../../src/shared/timers.ts";
-import { effort } from "../effort.ts";
+import { effortFor } from "../effort.ts";
 
 const PAUSED: Paused = {
   kind: "paused",
@@ -86,7 +86,7 @@ class World {
     await new Promise((resolve) => void setTimeout(resolve, latencyMs / 2));
     const isPaused = Date.now() - this.#beganMs >= this.#pauseMs; // the wallet's decision
     await new Promise((resolve) => void setTimeout(resolve, latencyMs / 2));
-    if (latencyMs > ANSWER_MS) throw new Error("no answer in time");
+    if (latencyMs > QUERY_TIMEOUT_MS) throw new Error("no answer in time");
     if (isLost()) await new Promise(() => undefined);
     return isPaused ? runs.map(({ id }) => ({ id, failure: PAUSED })) : [];
   };
@@ -120,7 +120,7 @@ async function endInTime(limits: { latencyMaxMs: number; gapMinMs: number }): Pr
         expect(world.reasons.every((reason) => reason === PAUSED)).toBe(true);
       },
     ),
-    { numRuns: effort(100, 2000) },
+    { numRuns: effortFor(100, 2000) },
   );
 }
 
@@ -171,13 +171,13 @@ describe("a call to the home region about running requests", () => {
       { id: "req_1", called: { keyHash } },
       { id: "req_2", called: { keyHash, shown: { session } } },
     ];
-    expect(readWatchBody(watchBody("org", runs))).toEqual({ orgId: "org", runs });
-    expect(readWatchBody({ org_id: "org" })).toBeNull();
+    expect(parseWatchBody(watchRequestToJson("org", runs))).toEqual({ orgId: "org", runs });
+    expect(parseWatchBody({ org_id: "org" })).toBeNull();
   });
 
   it("accepts only failures that a region may report", () => {
     const stops = [{ id: "req_1", failure: PAUSED }];
-    expect(readStops({ stops })).toEqual(stops);
-    expect(readStops({ stops: [{ id: "req_1", failure: { kind: "nonsense" } }] })).toBeNull();
+    expect(parseStops({ stops })).toEqual(stops);
+    expect(parseStops({ stops: [{ id: "req_1", failure: { kind: "nonsense" } }] })).toBeNull();
   });
 });

@@ -3,7 +3,7 @@ import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test"
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import { app } from "../../src/app.ts";
 import { bindingsFor, PROVIDERS } from "../fixtures/provider-table.ts";
-import { call, openOrganization } from "../fixtures/worker-app.ts";
+import { sendToWorker, openOrganization } from "../fixtures/worker-app.ts";
 
 /** Tokens that the provider bills without sending them. */
 const HIDDEN = 30_000;
@@ -216,7 +216,9 @@ async function readWords(response: Response, count: number): Promise<void> {
 /** Disconnects repeatedly until the session has used up its budget. */
 async function useUp(one: Leaving, said: string, key: string): Promise<number> {
   const body = { budget_dollars: SESSION_MICRO / 1_000_000, expires_in: 3600 };
-  const { token } = await (await call("/v1/sessions", { key, body })).json<{ token: string }>();
+  const { token } = await (
+    await sendToWorker("/v1/sessions", { key, body })
+  ).json<{ token: string }>();
   for (let calls = 0; calls < CALLS_MAX; calls++) {
     const status = await leave(one, said, token);
     if (status !== 200) return status;
@@ -257,7 +259,9 @@ it.each(ENDPOINTS.map((one, at) => [one.path, one, at * 3] as const))(
     expect(response.status).toBe(200);
     await response.text();
     await waitOnExecutionContext(context);
-    const told = await call(`/v1/generations/${response.headers.get("x-request-id")}`, { key });
+    const told = await sendToWorker(`/v1/generations/${response.headers.get("x-request-id")}`, {
+      key,
+    });
     const cost = providerOf(`case ${at}`).billed - before;
     expect(await told.json()).toMatchObject({ estimated: false, cost_micro: cost });
   },

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { EventStream, JsonObject, StreamEvent } from "../../src/models/core/provider.ts";
 import { sendJson, sendStream } from "../../src/models/requests/send-response.ts";
 import { micros } from "../../src/shared/money.ts";
-import { settle } from "../../src/models/requests/settle.ts";
+import { settleAndRespond } from "../../src/models/requests/settle.ts";
 import type { Run, RunServices } from "../../src/models/requests/paid-request.ts";
 import type { OutcomeItem } from "../../src/shared/contracts/outbox.ts";
 import {
@@ -76,7 +76,7 @@ async function answered(
   };
   if (granted !== null) run.progress.granted = micros(granted);
   const answer = { body: BODY, usage: USAGE };
-  await settle(run, sendJson(run, SERVING, { given: answer, reply: JSON_REPLY }));
+  await settleAndRespond(run, sendJson(run, SERVING, { given: answer, reply: JSON_REPLY }));
   run.timers.close();
   return got;
 }
@@ -90,7 +90,7 @@ async function streamed(faults: readonly Fault[]): Promise<string> {
     ...runOf({ ...services, numbers }),
     answer: asResponse((response) => void texts.push(response.text())),
   };
-  await settle(
+  await settleAndRespond(
     run,
     await sendStream(run, SERVING, {
       given: { kind: "stream", events: eventsOf() },

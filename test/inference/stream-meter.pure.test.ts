@@ -18,7 +18,7 @@ const call = (called: FunctionDelta): Chunk => ({
 });
 const counted = (chunks: readonly Chunk[]): number => {
   const meter = new StreamMeter(1);
-  for (const chunk of chunks) meter.see(chunk);
+  for (const chunk of chunks) meter.addChunk(chunk);
   return meter.output;
 };
 
@@ -57,8 +57,8 @@ describe("the meter of a stream's output", () => {
   it("never counts too much, and reaches a limit at most 8 KiB of text late", () => {
     const meter = new StreamMeter(1);
     let words = 0;
-    while (!meter.isPast(1000)) {
-      meter.see(text(" word"));
+    while (!meter.exceeds(1000)) {
+      meter.addChunk(text(" word"));
       words += 1;
     }
     expect(words).toBeGreaterThan(1000);
@@ -68,17 +68,17 @@ describe("the meter of a stream's output", () => {
 
   it("finishes when every choice has a finish reason, and keeps the first reason", () => {
     const meter = new StreamMeter(2);
-    meter.see(finish(1, "length"));
-    meter.see(finish(1, "length"));
+    meter.addChunk(finish(1, "length"));
+    meter.addChunk(finish(1, "length"));
     expect(meter.finished).toBe(false);
-    meter.see(finish(0));
+    meter.addChunk(finish(0));
     expect([meter.finished, meter.finishReason]).toEqual([true, "length"]);
   });
 
   it("keeps the last usage that the provider reports", () => {
     const meter = new StreamMeter(1);
-    meter.report({ ...USAGE, output: 1 });
-    meter.report(USAGE);
+    meter.setUsage({ ...USAGE, output: 1 });
+    meter.setUsage(USAGE);
     expect([meter.usage, meter.output]).toEqual([USAGE, 0]);
   });
 });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import type { NumberVars } from "../../src/shared/config/config.ts";
+import type { NumericVariables } from "../../src/shared/config/config.ts";
 import { Timers } from "../../src/shared/timers.ts";
 import { RunTimer } from "../../src/models/requests/run-timer.ts";
 import type { StreamClient } from "../../src/models/requests/stream-watch.ts";
@@ -32,7 +32,7 @@ function watching(numbers: Partial<typeof NUMBERS> = {}, lateMs?: number) {
     client: client as unknown as StreamClient,
     ping: () => ": keep-alive\n\n",
     now: () => Date.now(),
-    numbers: { ...NUMBERS, ...numbers } as NumberVars,
+    numbers: { ...NUMBERS, ...numbers } as NumericVariables,
   });
   return { watch, client, seen, timer, timers, run };
 }
@@ -48,7 +48,7 @@ it("a stream ends if the provider is silent for the idle time, but not if it is 
   const { watch, seen } = watching();
   for (let i = 0; i < 10; i++) {
     vi.advanceTimersByTime(350);
-    watch.heard();
+    watch.recordEvent();
   }
   expect([seen.cancelled, watch.stopped]).toEqual([0, false]);
   vi.advanceTimersByTime(500);
@@ -58,9 +58,9 @@ it("a stream ends if the provider is silent for the idle time, but not if it is 
 
 it("a stream ends if the provider only reasons for longer than the limit for reasoning, whatever else it sends", () => {
   const { watch, seen } = watching();
-  watch.heard({ kind: "thinking" });
+  watch.recordEvent({ kind: "thinking" });
   vi.advanceTimersByTime(3900);
-  watch.heard();
+  watch.recordEvent();
   vi.advanceTimersByTime(3900);
   expect(seen.cancelled).toBe(0);
   vi.advanceTimersByTime(300);
@@ -70,8 +70,8 @@ it("a stream ends if the provider only reasons for longer than the limit for rea
 
 it("a stream that has finished reasoning has the usual idle time", () => {
   const { watch, seen } = watching();
-  watch.heard({ kind: "thinking" });
-  watch.heard({ kind: "text", index: 0, json: '"a"' });
+  watch.recordEvent({ kind: "thinking" });
+  watch.recordEvent({ kind: "text", index: 0, json: '"a"' });
   vi.advanceTimersByTime(600);
   expect(seen.cancelled).toBe(1);
   watch.close();
@@ -92,13 +92,13 @@ it("a stream sends a comment whenever the client got nothing for a while, whatev
   const { watch, seen } = watching();
   for (let i = 0; i < 12; i++) {
     vi.advanceTimersByTime(50);
-    watch.heard();
+    watch.recordEvent();
   }
   expect(seen.written).toEqual([": keep-alive\n\n", ": keep-alive\n\n", ": keep-alive\n\n"]);
   for (let i = 0; i < 12; i++) {
     vi.advanceTimersByTime(50);
-    watch.heard();
-    watch.sent();
+    watch.recordEvent();
+    watch.recordWrite();
   }
   expect(seen.written).toHaveLength(3);
   watch.close();
@@ -106,9 +106,9 @@ it("a stream sends a comment whenever the client got nothing for a while, whatev
 
 it("a stream waits one second for the terminal event after everything else has arrived", () => {
   const { watch, seen } = watching({ UPSTREAM_IDLE_MS: 60_000, KEEP_ALIVE_MS: 60_000 });
-  watch.linger(1000);
+  watch.stopAfter(1000);
   vi.advanceTimersByTime(1000);
-  watch.linger(1000);
+  watch.stopAfter(1000);
   expect(seen.cancelled).toBe(0);
   vi.advanceTimersByTime(1000);
   expect(seen.cancelled).toBe(1);
@@ -123,7 +123,7 @@ function standStill(): void {
 
 it("a stream's idle time doesn't include a pause of the isolate", () => {
   const { watch, seen } = watching();
-  watch.heard();
+  watch.recordEvent();
   vi.advanceTimersByTime(50);
   for (let i = 0; i < 8; i++) standStill();
   expect(seen.cancelled).toBe(0);
@@ -136,7 +136,7 @@ it("a stream waits for its first event for the whole attempt, and for later even
   const { watch, seen } = watching({}, 1700);
   vi.advanceTimersByTime(1700);
   expect(seen.cancelled).toBe(0);
-  watch.heard();
+  watch.recordEvent();
   vi.advanceTimersByTime(600);
   expect(seen.cancelled).toBe(1);
   watch.close();
@@ -149,7 +149,7 @@ it("a stream waits for its first event for the whole attempt, and for later even
 it("a stream accepts events after the last choice despite a pause of the isolate", () => {
   const { watch, seen } = watching({ UPSTREAM_IDLE_MS: 90_000 });
   standStill();
-  watch.linger(1000);
+  watch.stopAfter(1000);
   for (let i = 0; i < 20; i++) standStill();
   expect(seen.cancelled).toBe(0);
   vi.advanceTimersByTime(50);
@@ -159,7 +159,7 @@ it("a stream accepts events after the last choice despite a pause of the isolate
 
 it("a stream ends when its request ends, even if the request ended earlier", () => {
   const { watch, seen, timer, timers } = watching();
-  timer.clientLeft();
+  timer.handleDisconnect();
   vi.advanceTimersByTime(100);
   expect([seen.cancelled, watch.stopped]).toEqual([1, true]);
   watch.close();

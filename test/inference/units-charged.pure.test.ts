@@ -3,8 +3,8 @@ import { describe, expect, it } from "vitest";
 import type { Catalog } from "../../src/models/catalog/catalog.ts";
 import type { Model, Route } from "../../src/models/catalog/model.ts";
 import { priceAt } from "../../src/models/catalog/price.ts";
-import { boundRequest } from "../../src/models/requests/bound-request.ts";
-import { chargeFor, unseenCharge } from "../../src/models/requests/charge.ts";
+import { computeRequestBounds } from "../../src/models/requests/bound-request.ts";
+import { chargeFor, chargeWithoutResponse } from "../../src/models/requests/charge.ts";
 import type { Outcome, PaidRequest } from "../../src/models/requests/paid-request.ts";
 import type { EndpointAdapter } from "../../src/models/core/endpoint-adapter.ts";
 import { costOf } from "../../src/shared/cost.ts";
@@ -12,20 +12,20 @@ import { KINDS } from "../../src/shared/kinds.ts";
 import { COUNTED_UNITS, NO_USAGE } from "../../src/shared/usage.ts";
 import type { CountedUnit, Unit, Usage } from "../../src/shared/usage.ts";
 import { ENDPOINTS } from "../../src/models/endpoints/endpoints.ts";
-import { DOOR_BODIES } from "../fixtures/door-bodies.ts";
-import type { DoorBodies } from "../fixtures/door-bodies.ts";
+import { ENDPOINT_BODIES } from "../fixtures/door-bodies.ts";
+import type { EndpointBodies } from "../fixtures/door-bodies.ts";
 import { MODEL, runOf, SERVING } from "./run-fixture.ts";
 
 const MICROS = fc.integer({ min: 1, max: 100_000_000 });
 const REFUSES = { header: () => undefined, query: () => undefined };
 
-function countedBy(kind: DoorBodies["kind"]): readonly CountedUnit[] {
+function countedBy(kind: EndpointBodies["kind"]): readonly CountedUnit[] {
   const units: readonly Unit[] = KINDS[kind].units;
   return COUNTED_UNITS.filter((unit) => units.includes(unit));
 }
 
 /** Returns prices of any units of the kind, with or without input. */
-function priceOf(kind: DoorBodies["kind"]) {
+function priceOf(kind: EndpointBodies["kind"]) {
   const units = Object.fromEntries(
     [...countedBy(kind), "request"].map((unit) => [unit, fc.option(MICROS, { nil: undefined })]),
   );
@@ -39,7 +39,7 @@ function priceOf(kind: DoorBodies["kind"]) {
 }
 
 /** Returns usage that a provider can report: none, a part, the right one, or far too much. */
-function reported(kind: DoorBodies["kind"]): fc.Arbitrary<Usage | null> {
+function reported(kind: EndpointBodies["kind"]): fc.Arbitrary<Usage | null> {
   const count = fc.option(fc.nat(1_000_000), { nil: undefined });
   const units = Object.fromEntries(countedBy(kind).map((unit) => [unit, count]));
   const counts = fc.record({ input: fc.nat(10_000_000), units: fc.record(units) });
@@ -64,7 +64,7 @@ function billed(unit: CountedUnit, held: number, told: number | undefined, price
 function boundOf(
   door: EndpointAdapter,
   body: object,
-  { kind, price }: { readonly kind: DoorBodies["kind"]; readonly price: Route["price"] },
+  { kind, price }: { readonly kind: EndpointBodies["kind"]; readonly price: Route["price"] },
 ): PaidRequest | null {
   const asked = door.parse({ ...body, model: "m" }, REFUSES);
   if (!asked.ok) return null;
@@ -77,7 +77,11 @@ function boundOf(
     bareNames: new Map(),
     region: "eu",
   };
-  const bound = boundRequest(asked.value, { catalog, providers: new Map(), defaultCap: 4096 });
+  const bound = computeRequestBounds(asked.value, {
+    catalog,
+    providers: new Map(),
+    defaultCap: 4096,
+  });
   return bound.ok ? bound.value : null;
 }
 
@@ -102,13 +106,13 @@ function settled(outcome: Outcome): Extract<Outcome, { kind: "settle" }> {
   return outcome;
 }
 
-const MEASURED = DOOR_BODIES.filter(({ kind }) => countedBy(kind).length > 0);
+const MEASURED = ENDPOINT_BODIES.filter(({ kind }) => countedBy(kind).length > 0);
 
 const pathsOf = (endpoints: readonly EndpointAdapter[]) =>
   endpoints.map(({ path }) => path).toSorted();
 
 it("the generator of bodies covers every endpoint", () => {
-  expect(pathsOf(DOOR_BODIES.map(({ door }) => door))).toEqual(pathsOf(ENDPOINTS));
+  expect(pathsOf(ENDPOINT_BODIES.map(({ door }) => door))).toEqual(pathsOf(ENDPOINTS));
 });
 
 describe.each(MEASURED)("the charge of a request to the $door.name endpoint", (row) => {
@@ -127,7 +131,7 @@ describe.each(MEASURED)("the charge of a request to the $door.name endpoint", (r
         const ending = { ending: "complete", hasClientStoppedReading: false } as const;
         const seen = { usage, output: 0, finishReason: null };
         const charge = settled(chargeFor(run, serving, seen, ending));
-        const left = settled(unseenCharge(run, serving));
+        const left = settled(chargeWithoutResponse(run, serving));
         expect(charge.cost).toBe(costOf(priceAt(route, 0), charge.usage));
         expect(Math.max(charge.cost, left.cost)).toBeLessThanOrEqual(request.bounds.most);
         expectBilled(request, price, { charged: charge.usage, told: usage ?? NO_USAGE });

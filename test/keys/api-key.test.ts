@@ -4,9 +4,9 @@ import type { KeySecret } from "../../src/shared/config/config.ts";
 import { KnownCallers } from "../../src/accounts/keys/authenticate.ts";
 import { randomBase62 } from "../../src/shared/id.ts";
 import { authenticateBy, WatchedBook } from "./key-fixture.ts";
-import { effort } from "../effort.ts";
+import { effortFor } from "../effort.ts";
 
-const FORGED = effort(10_000, 100_000);
+const FORGED = effortFor(10_000, 100_000);
 
 const a: KeySecret = { id: "a", secret: "a-secret-of-more-than-thirty-two-characters" };
 const b: KeySecret = { id: "b", secret: "b-secret-of-more-than-thirty-two-characters" };

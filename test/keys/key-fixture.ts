@@ -8,7 +8,7 @@ import type { KeyAdmitter, KeyVerification } from "../../src/accounts/keys/authe
 import { insertKey } from "../../src/accounts/keys/keys.store.ts";
 import { NO_SPEND } from "../../src/accounts/keys/stored-key.ts";
 import type { StoredKey } from "../../src/accounts/keys/stored-key.ts";
-import type { Admitted } from "../../src/shared/caller.ts";
+import type { AdmittedRequest } from "../../src/shared/caller.ts";
 import type { Result } from "../../src/shared/failure.ts";
 import { mintId } from "../../src/shared/id.ts";
 import { NO_TERMS } from "../../src/shared/key-terms.ts";
@@ -26,7 +26,7 @@ export function keySecrets(): readonly KeySecret[] {
 /** Authenticates a request completely, as the application does. */
 export async function authenticateBy(
   request: KeyVerification & KeyAdmitter,
-): Promise<Result<Admitted>> {
+): Promise<Result<AdmittedRequest>> {
   const key = await verifyRequestKey(request);
   return key.ok ? admitKey(key.value, request) : key;
 }

@@ -32,7 +32,7 @@ function keyOfWallet(key: wallets.GatedKey): Key {
     times: () => wallets.storedTimes(key),
     setLimit: (limit) => wallets.setLimit(key, limit),
     revoke: () => key.stub.revokeKey(key.hash, 5),
-    sibling: async (rpmLimit) => keyOfWallet(await wallets.besides(key, rpmLimit)),
+    sibling: async (rpmLimit) => keyOfWallet(await wallets.siblingKey(key, rpmLimit)),
   };
 }
 

@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from "vitest";
-import { call, openOrganization } from "../fixtures/worker-app.ts";
+import { sendToWorker, openOrganization } from "../fixtures/worker-app.ts";
 import { shiftClock } from "./key-fixture.ts";
 import { MINUTE_MS } from "./register-fixture.ts";
 
@@ -19,36 +19,36 @@ async function retryAfter(response: Response): Promise<number> {
 
 it("a limited key is admitted after exactly retry_after, and not a second earlier", async () => {
   const { key } = await openOrganization({ rpmLimit: 2 });
-  await call("/v1/models", { key });
+  await sendToWorker("/v1/models", { key });
   shiftClock(10_000);
-  await call("/v1/models", { key });
-  const seconds = await retryAfter(await call("/v1/models", { key }));
+  await sendToWorker("/v1/models", { key });
+  const seconds = await retryAfter(await sendToWorker("/v1/models", { key }));
   expect(seconds).toBeGreaterThan(0);
   expect(seconds).toBeLessThanOrEqual(50);
   shiftClock(10_000 + (seconds - 1) * 1000);
-  await retryAfter(await call("/v1/models", { key }));
+  await retryAfter(await sendToWorker("/v1/models", { key }));
   shiftClock(10_000 + seconds * 1000);
-  expect((await call("/v1/models", { key })).status).toBe(200);
-  await retryAfter(await call("/v1/models", { key }));
+  expect((await sendToWorker("/v1/models", { key })).status).toBe(200);
+  await retryAfter(await sendToWorker("/v1/models", { key }));
 });
 
 it("a key's limit counts every authenticated request, whatever its outcome, except a 429", async () => {
   const { key } = await openOrganization({ rpmLimit: 6, credits: 100 });
   const outcomes = [
-    await call("/v1/models", { key }),
-    await call("/v1/nowhere", { key }),
-    await call("/v1/chat/completions", { key, body: { model: 1 } }),
-    await call("/v1/chat/completions", { key, body: { ...hello, model: "no/such" } }),
-    await call("/v1/chat/completions", { key, body: hello }),
-    await call("/v1/chat/completions", { key }),
+    await sendToWorker("/v1/models", { key }),
+    await sendToWorker("/v1/nowhere", { key }),
+    await sendToWorker("/v1/chat/completions", { key, body: { model: 1 } }),
+    await sendToWorker("/v1/chat/completions", { key, body: { ...hello, model: "no/such" } }),
+    await sendToWorker("/v1/chat/completions", { key, body: hello }),
+    await sendToWorker("/v1/chat/completions", { key }),
   ];
   expect(outcomes.map((one) => one.status)).toEqual([200, 404, 400, 404, 402, 405]);
   const left = outcomes.map((one) => one.headers.get("x-ratelimit-remaining-requests"));
   expect(left).toEqual(["5", "4", "3", "2", "1", "0"]);
   for (let i = 0; i < 20; i++) {
-    await retryAfter(await call("/v1/models", { key }));
+    await retryAfter(await sendToWorker("/v1/models", { key }));
   }
   shiftClock(MINUTE_MS);
-  const after = await call("/v1/models", { key });
+  const after = await sendToWorker("/v1/models", { key });
   expect(after.headers.get("x-ratelimit-remaining-requests")).toBe("5");
 });

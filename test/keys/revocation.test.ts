@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { SYSTEM } from "../../src/shared/event.ts";
+import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import { runDurableObjectAlarm } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { findKeyByHash, revokeKey } from "../../src/accounts/keys/keys.store.ts";
@@ -66,7 +66,7 @@ function services(
       } as Partial<OutboxCalls> as OutboxCalls;
     },
     now: at,
-    actor: SYSTEM,
+    actor: SYSTEM_ACTOR,
     stubs: () => stubs,
   };
 }

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { isSessionOf, mintSession, verifySession } from "../../src/accounts/keys/session-token.ts";
-import { effort } from "../effort.ts";
+import { effortFor } from "../effort.ts";
 
 const a = { id: "a", secret: "a-secret-of-more-than-thirty-two-characters" };
 const b = { id: "b", secret: "b-secret-of-more-than-thirty-two-characters" };
@@ -46,8 +46,8 @@ it("a session token contains its owner before its first use", async () => {
   expect(await is({ keyHash: "0e".repeat(32) })).toBe(false);
 });
 
-it(`session tokens have unique IDs if created concurrently: ${effort(2000, 20_000)} tokens`, async () => {
-  const count = effort(2000, 20_000);
+it(`session tokens have unique IDs if created concurrently: ${effortFor(2000, 20_000)} tokens`, async () => {
+  const count = effortFor(2000, 20_000);
   const minted = await Promise.all(
     Array.from({ length: count }, () => mintSession({ ...mint, secrets: [a] }, TERMS)),
   );

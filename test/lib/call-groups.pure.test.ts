@@ -6,8 +6,8 @@ import {
   GROUPED_CALL_TIMEOUT_MS,
   CONCURRENT_CALLS_MAX,
 } from "../../src/shared/call-groups.ts";
-import type { PartAnswer } from "../../src/shared/call-groups.ts";
-import { effort } from "../effort.ts";
+import type { GroupedPartResult } from "../../src/shared/call-groups.ts";
+import { effortFor } from "../effort.ts";
 import { afterTimeout } from "../../src/shared/timers.ts";
 
 type Call = {
@@ -27,15 +27,15 @@ class Outside {
   }
 
   ask(part: number): Promise<number> {
-    return this.groups.ask("one", {
+    return this.groups.callPart("one", {
       part,
-      alone: async () => (await this.#called([part], part)).map(answerOf)[0] ?? Number.NaN,
-      together: (parts) => this.#called(parts, part),
+      callAlone: async () => (await this.#called([part], part)).map(answerOf)[0] ?? Number.NaN,
+      callTogether: (parts) => this.#called(parts, part),
       after: afterTimeout,
     });
   }
 
-  #called(parts: readonly number[], by: number): Promise<readonly PartAnswer<number>[]> {
+  #called(parts: readonly number[], by: number): Promise<readonly GroupedPartResult<number>[]> {
     return new Promise((resolve, reject) => {
       const end = (error?: Error): void => {
         if (error === undefined) resolve(parts.map(doubled));
@@ -50,11 +50,11 @@ class Outside {
   }
 }
 
-function doubled(part: number): PartAnswer<number> {
+function doubled(part: number): GroupedPartResult<number> {
   return { kind: "answered", answer: part * 2 };
 }
 
-function answerOf(answer: PartAnswer<number>): number {
+function answerOf(answer: GroupedPartResult<number>): number {
   return answer.kind === "answered" ? answer.answer : Number.NaN;
 }
 
@@ -199,7 +199,7 @@ describe("a group of calls", () => {
           expect(run.faults()).toEqual([]);
         },
       ),
-      { numRuns: effort(200, 2000) },
+      { numRuns: effortFor(200, 2000) },
     );
   });
 });

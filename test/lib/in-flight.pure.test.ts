@@ -7,7 +7,7 @@ import {
   SMALL_BODY_BYTES,
   COMPUTE_REQUESTS_MIN,
 } from "../../src/shared/in-flight.ts";
-import type { InFlightLimits, OverloadReason, Slot } from "../../src/shared/in-flight.ts";
+import type { InFlightLimits, OverloadReason, RequestSlot } from "../../src/shared/in-flight.ts";
 import type { TimerFunction } from "../../src/shared/timers.ts";
 
 const MIB = 1024 * 1024;
@@ -32,8 +32,8 @@ function roomOf(keys: readonly string[], limits: Partial<InFlightLimits> = {}): 
 }
 
 /** Takes slots for requests of one key, up to a maximum or until none is left. */
-function takeAll(room: RequestMemory, key: string, most = Infinity): Slot[] {
-  const slots: Slot[] = [];
+function takeAll(room: RequestMemory, key: string, most = Infinity): RequestSlot[] {
+  const slots: RequestSlot[] = [];
   while (slots.length < most) {
     const slot = room.take(key, 0, 0);
     if (typeof slot === "string") break;
@@ -49,7 +49,7 @@ function takeAll(room: RequestMemory, key: string, most = Infinity): Slot[] {
 function introduce(room: RequestMemory, key: string, orgId: string): void {
   const slot = room.take(key, 0, 0);
   if (typeof slot === "string") throw new Error("no place to begin with");
-  expect(slot.handTo(orgId)).toBeNull();
+  expect(slot.assignToOrganization(orgId)).toBeNull();
   slot.release();
 }
 
@@ -98,7 +98,7 @@ describe("the limits on concurrent requests", () => {
 
   it("reserve slots for operators, people and new keys, whatever one of them uses", () => {
     const room = inFlight({ organizationMax: 3 });
-    const takeAs = (owner: string): Slot | OverloadReason => room.take("", 0, 0, owner);
+    const takeAs = (owner: string): RequestSlot | OverloadReason => room.take("", 0, 0, owner);
     for (let held = 0; held < 3; held++) expect(typeof takeAs("person:1")).toBe("object");
     expect(takeAs("person:1")).toBe("organization");
     expect(typeof takeAs("person:2")).toBe("object");
@@ -111,8 +111,8 @@ describe("the limits on concurrent requests", () => {
     const first = room.take("one", 0, 0);
     const second = room.take("two", 0, 0);
     if (typeof first === "string" || typeof second === "string") throw new Error("no place");
-    expect(first.handTo("org")).toBeNull();
-    expect(second.handTo("org")).toBe("organization");
+    expect(first.assignToOrganization("org")).toBeNull();
+    expect(second.assignToOrganization("org")).toBe("organization");
     expect(room.total.requests).toBe(1);
     first.release();
     expect(room.total.requests).toBe(0);
@@ -255,8 +255,8 @@ describe("the limits for concurrent requests in any order", () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
         const room = inFlight({ ...BODIES, organizationMax: 5 });
-        const live = new Map<Slot, { org: string; bytes: number }>();
-        const all: Slot[] = [];
+        const live = new Map<RequestSlot, { org: string; bytes: number }>();
+        const all: RequestSlot[] = [];
         for (const one of steps) take(room, one, { live, all });
         for (const slot of all) for (let times = 0; times < 2; times++) slot.release();
         expect(room.total).toEqual({ requests: 0, bytes: 0 });
@@ -268,7 +268,10 @@ describe("the limits for concurrent requests in any order", () => {
   });
 });
 
-type World = { readonly live: Map<Slot, { org: string; bytes: number }>; readonly all: Slot[] };
+type World = {
+  readonly live: Map<RequestSlot, { org: string; bytes: number }>;
+  readonly all: RequestSlot[];
+};
 
 /** Runs one step, and compares the request memory with a plain list of open requests. */
 function take(room: RequestMemory, one: Step, { live, all }: World): void {
@@ -294,14 +297,14 @@ function take(room: RequestMemory, one: Step, { live, all }: World): void {
 }
 
 /** Changes a request of one of six keys, which belong to two organizations. */
-function change(slot: Slot, what: Exclude<Step["do"], "take">, live: World["live"]): void {
+function change(slot: RequestSlot, what: Exclude<Step["do"], "take">, live: World["live"]): void {
   const known = live.get(slot);
   const org = `org${Number(slot.keyHash.slice(-1)) % 2}`;
   let refused: OverloadReason | null = null;
   if (what === "release") slot.release();
   else if (what === "drop") slot.dropBody();
   else if (what === "grow") refused = slot.grow(MIB);
-  else refused = slot.handTo(org);
+  else refused = slot.assignToOrganization(org);
   if (known === undefined) {
     expect(refused).toBeNull(); // the request had ended, so nothing happens
     return;

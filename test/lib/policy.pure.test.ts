@@ -1,6 +1,11 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { allowedRoutes, allowsModel, isNarrower, policySchema } from "../../src/shared/policy.ts";
+import {
+  allowedRouteIndexes,
+  allowsModel,
+  isPolicyNarrower,
+  policySchema,
+} from "../../src/shared/policy.ts";
 import type { Policy } from "../../src/shared/policy.ts";
 
 const subsetOf = (all: readonly string[]) => fc.option(fc.subarray([...all]), { nil: null });
@@ -20,7 +25,7 @@ const ONE_MODEL: Policy = {
   allowed_data_regions: null,
 };
 const allowed = (policy: Policy | null) =>
-  allowedRoutes(policy === null ? [] : [{ ...policy, scope: "key" }], CANDIDATES);
+  allowedRouteIndexes(policy === null ? [] : [{ ...policy, scope: "key" }], CANDIDATES);
 
 describe("a list of allowed models", () => {
   it.each([
@@ -51,7 +56,7 @@ describe("policies of several owners", () => {
         const layers = list.map((policy) => ({ ...policy, scope: "member" as const }));
         const each = list.map(allowed);
         const all = CANDIDATES.map((_, index) => index);
-        expect(allowedRoutes(layers, CANDIDATES)).toEqual(
+        expect(allowedRouteIndexes(layers, CANDIDATES)).toEqual(
           all.filter((index) => each.every((indexes) => indexes.includes(index))),
         );
       }),
@@ -62,7 +67,7 @@ describe("policies of several owners", () => {
     const orNull = fc.option(policies, { nil: null });
     fc.assert(
       fc.property(orNull, orNull, (before, after) => {
-        if (!isNarrower(before, after)) return;
+        if (!isPolicyNarrower(before, after)) return;
         const known = allowed(before);
         expect(allowed(after).filter((index) => !known.includes(index))).toEqual([]);
       }),
@@ -76,7 +81,7 @@ describe("policies of several owners", () => {
       { ...route, sent: "fast", model: "acme/one" },
       { ...route, sent: "acme/one", model: "other/one" },
     ];
-    expect(allowedRoutes([layer], candidates)).toEqual([0]);
+    expect(allowedRouteIndexes([layer], candidates)).toEqual([0]);
   });
 
   it("allow everything with null and nothing with an empty list", () => {

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { parsePublicUrl } from "../../src/shared/public-address.ts";
 import { parseWebhookUrl } from "../../src/events/webhooks/webhook-url.ts";
-import { effort } from "../effort.ts";
+import { effortFor } from "../effort.ts";
 
 const PRIVATE =
   "localhost local internal intranet lan home corp home.arpa localdomain test invalid example onion";
@@ -37,7 +37,7 @@ const spelled = (hosts: fc.Arbitrary<string>): fc.Arbitrary<string> =>
     });
 const rest = fc.constantFrom("", "/", "/a?b=c", "//a@b.dev/");
 const check = <T>(values: fc.Arbitrary<T>, holds: (value: T) => void): void =>
-  fc.assert(fc.property(values, holds), { numRuns: effort(300, 20_000) });
+  fc.assert(fc.property(values, holds), { numRuns: effortFor(300, 20_000) });
 
 it("the check of public addresses rejects every spelling of a private address or name", () => {
   check(fc.tuple(spelled(fc.oneof(ipv4, ipv6, privateNames)), rest), ([host, path]) => {

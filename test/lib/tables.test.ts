@@ -1,6 +1,6 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { makeTables, openTables } from "../../src/shared/tables.do.ts";
+import { createOrMigrateTables, migrateExistingTables } from "../../src/shared/tables.do.ts";
 import type { Tables } from "../../src/shared/tables.do.ts";
 import {
   credit,
@@ -41,45 +41,45 @@ beforeEach(() => {
 describe("the tables of a Durable Object", () => {
   it("don't exist yet after a check", async () => {
     await inStorage((storage) => {
-      expect(openTables(storage, ONE)).toBe(false);
+      expect(migrateExistingTables(storage, ONE)).toBe(false);
       expect(storage.sql.exec("SELECT name FROM sqlite_master").toArray()).toEqual([]);
-      makeTables(storage, ONE);
-      expect(openTables(storage, ONE)).toBe(true);
+      createOrMigrateTables(storage, ONE);
+      expect(migrateExistingTables(storage, ONE)).toBe(true);
     });
   });
 
   it("get only the missing schema steps, each once", async () => {
     await inStorage((storage) => {
-      makeTables(storage, ONE);
+      createOrMigrateTables(storage, ONE);
       storage.sql.exec("INSERT INTO a (x) VALUES (1)");
       for (let start = 0; start < 2; start++) {
-        expect(openTables(storage, TWO)).toBe(true);
+        expect(migrateExistingTables(storage, TWO)).toBe(true);
         expect(storage.sql.exec("SELECT x, y FROM a").toArray()).toEqual([{ x: 1, y: null }]);
       }
-      expect(openTables(storage, THREE)).toBe(true);
+      expect(migrateExistingTables(storage, THREE)).toBe(true);
       expect(columnsOf(storage)).toEqual(["z", "y"]);
     });
   });
 
   it("work for the previous release, and again for the newer release", async () => {
     await inStorage((storage) => {
-      makeTables(storage, TWO);
-      expect(openTables(storage, ONE)).toBe(true);
+      createOrMigrateTables(storage, TWO);
+      expect(migrateExistingTables(storage, ONE)).toBe(true);
       storage.sql.exec("INSERT INTO a (x) VALUES (1)");
-      expect(openTables(storage, TWO)).toBe(true);
+      expect(migrateExistingTables(storage, TWO)).toBe(true);
       expect(storage.sql.exec("SELECT x, y FROM a").toArray()).toEqual([{ x: 1, y: null }]);
     });
   });
 
   it("stay unchanged if this release can't read them, with a log line", async () => {
     await inStorage((storage) => {
-      makeTables(storage, THREE);
+      createOrMigrateTables(storage, THREE);
       for (const older of [ONE, TWO]) {
-        expect(() => openTables(storage, older)).toThrow("version 3");
-        expect(() => makeTables(storage, older)).toThrow("version 3");
+        expect(() => migrateExistingTables(storage, older)).toThrow("version 3");
+        expect(() => createOrMigrateTables(storage, older)).toThrow("version 3");
       }
       expect(columnsOf(storage)).toEqual(["z", "y"]);
-      expect(openTables(storage, THREE)).toBe(true);
+      expect(migrateExistingTables(storage, THREE)).toBe(true);
     });
     expect(log).toHaveLength(4);
     expect(JSON.parse(log[0] ?? "")).toMatchObject({
@@ -92,11 +92,11 @@ describe("the tables of a Durable Object", () => {
 
   it("stay unchanged if a schema step fails", async () => {
     await inStorage((storage) => {
-      makeTables(storage, ONE);
+      createOrMigrateTables(storage, ONE);
       const broken = after(TWO, "ALTER TABLE nowhere ADD COLUMN y", 1);
-      expect(() => openTables(storage, broken)).toThrow("nowhere");
+      expect(() => migrateExistingTables(storage, broken)).toThrow("nowhere");
       expect(columnsOf(storage)).toEqual(["x"]);
-      expect(openTables(storage, TWO)).toBe(true);
+      expect(migrateExistingTables(storage, TWO)).toBe(true);
     });
   });
 });

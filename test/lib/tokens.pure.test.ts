@@ -2,16 +2,16 @@ import { readFileSync } from "node:fs";
 import * as fc from "fast-check";
 import { getEncoding } from "js-tiktoken";
 import { expect, it } from "vitest";
-import { CL100K, O200K_FACTOR } from "../../src/models/catalog/entry.ts";
-import { estimateTokensClosely } from "../../src/shared/close-tokens.ts";
+import { CL100K_FACTOR, O200K_FACTOR } from "../../src/models/catalog/entry.ts";
+import { estimateTokensForDisplay } from "../../src/shared/close-tokens.ts";
 import { estimateTokens, utf8Bytes } from "../../src/shared/tokens.ts";
-import { effort } from "../effort.ts";
-import { RIGHTS } from "../fixtures/rights.ts";
+import { effortFor } from "../effort.ts";
+import { HUMAN_RIGHTS_TEXTS } from "../fixtures/rights.ts";
 
 const O200K_BASE = getEncoding("o200k_base");
 const TOKENIZERS = [
   { factor: O200K_FACTOR, encoding: O200K_BASE },
-  { factor: CL100K, encoding: getEncoding("cl100k_base") },
+  { factor: CL100K_FACTOR, encoding: getEncoding("cl100k_base") },
 ];
 
 /**
@@ -78,7 +78,7 @@ const WORDS =
     " ",
   );
 /** Tokenizers need quadratic time for a long run. */
-const LENGTH = effort(100, 400);
+const LENGTH = effortFor(100, 400);
 /** Returns a run of one character, or of several of its kind. */
 const run = (characters: string) => {
   const one = fc.constantFrom(...Array.from(characters));
@@ -111,7 +111,7 @@ it("estimateTokens returns more than a third of a real tokenizer's count for any
     fc.property(fc.array(fc.oneof(...ORDINARY), { maxLength: 6 }), (pieces) => {
       expect(shareOf(pieces.join(""))).toBeGreaterThan(1 / 3);
     }),
-    { numRuns: effort(100, 2000) },
+    { numRuns: effortFor(100, 2000) },
   );
 });
 
@@ -127,7 +127,7 @@ it("estimateTokens returns more than a quarter of a real tokenizer's count for c
     fc.property(fc.oneof(noise, letters, ...ORDINARY), (text) => {
       expect(shareOf(text)).toBeGreaterThan(0.25);
     }),
-    { numRuns: effort(100, 2000) },
+    { numRuns: effortFor(100, 2000) },
   );
 });
 
@@ -161,21 +161,21 @@ const FILES = [
 
 it("estimateTokens is within 15 % of the real tokenizer, for prose in many languages and code of many kinds", () => {
   const files = FILES.map((name) => [name, readFileSync(name, "utf8").slice(0, 12_000)] as const);
-  for (const [name, text] of [...Object.entries(RIGHTS), ...files]) {
-    const ratio = estimateTokensClosely(text) / O200K_BASE.encode(text, [], []).length;
+  for (const [name, text] of [...Object.entries(HUMAN_RIGHTS_TEXTS), ...files]) {
+    const ratio = estimateTokensForDisplay(text) / O200K_BASE.encode(text, [], []).length;
     expect([name, ratio > 0.85 && ratio < 1.15 ? "near" : ratio]).toEqual([name, "near"]);
   }
 });
 
 it("estimateTokens is equally exact if it only samples parts of a long text", () => {
   const prose = readFileSync("docs/security.md", "utf8");
-  const long = [prose, ...Object.values(RIGHTS), prose].join("\n").repeat(12);
+  const long = [prose, ...Object.values(HUMAN_RIGHTS_TEXTS), prose].join("\n").repeat(12);
   const ratio =
-    estimateTokensClosely(long) /
-    (estimateTokensClosely(long.slice(0, 60_000)) * (long.length / 60_000));
+    estimateTokensForDisplay(long) /
+    (estimateTokensForDisplay(long.slice(0, 60_000)) * (long.length / 60_000));
   expect(ratio).toBeGreaterThan(0.9);
   expect(ratio).toBeLessThan(1.1);
-  expect(estimateTokensClosely(" ".repeat(200_000))).toBeGreaterThan(0);
+  expect(estimateTokensForDisplay(" ".repeat(200_000))).toBeGreaterThan(0);
 });
 
 it("estimateTokens counts bytes like the encoder, including lone surrogates", () => {

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { prometheusText } from "../../src/events/metrics/prometheus.ts";
 import { METRICS, metricSeriesName } from "../../src/events/metrics/series.ts";
 import { ageGauges } from "../../src/events/metrics/views.ts";
-import { histogramOf, Tally } from "../../src/events/metrics/tally.ts";
+import { histogramSeries, Tally } from "../../src/events/metrics/tally.ts";
 
 /** Parses the metrics text into values by series. */
 function samples(text: string): Map<string, number> {
@@ -37,7 +37,7 @@ it("the metrics text contains cumulative buckets with +Inf as the count, and the
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 400_000 }), { minLength: 1 }), (times) => {
       const tally = new Tally();
-      const headers = histogramOf("headers", { route: 'a"\\\n' });
+      const headers = histogramSeries("headers", { route: 'a"\\\n' });
       for (const ms of times) tally.observe(headers, ms / 1000);
       const text = prometheusText(tally.take());
       const read = samples(text);

@@ -7,7 +7,7 @@ it("the metrics recorder starts another transfer once the previous transfer has 
   const added: object[] = [];
   const count = async (): Promise<void> => {
     recorder.tally.count("shed", { reason: "isolate" });
-    recorder.handOver(
+    recorder.scheduleFlush(
       (work) => begun.push(work),
       async (series) => void added.push(series),
     );
@@ -26,7 +26,7 @@ it("the metrics recorder repeats a transfer that the platform ended, half a minu
   const clock = vi.spyOn(Date, "now").mockReturnValue(begunMs);
   const begun: unknown[] = [];
   const handOver = (): void =>
-    recorder.handOver(
+    recorder.scheduleFlush(
       (work) => begun.push(work),
       () => Promise.resolve(undefined),
     );

@@ -12,9 +12,16 @@ import { freePort } from "../../scripts/ports.ts";
 import { removeDirectory } from "../../scripts/tmpfs.ts";
 import { CRON_SCHEDULES } from "../../src/operator/crons.ts";
 import { isInstalled, NOT_INSTALLED } from "../documents/prometheus.ts";
-import { startOpenAiMock } from "../fixtures/openai-mock.ts";
-import type { MockScript, OpenAiMock } from "../fixtures/openai-mock.ts";
-import { chunkOf, DONE, FINISH, OPENING, sse, usageChunk } from "../fixtures/openai-wire.ts";
+import { startMockProvider } from "../fixtures/openai-mock.ts";
+import type { MockScript, MockProvider } from "../fixtures/openai-mock.ts";
+import {
+  chunkOf,
+  DONE,
+  FINISH,
+  OPENING,
+  openAiEvent,
+  usageChunk,
+} from "../fixtures/openai-wire.ts";
 import { Account } from "./support/account.ts";
 import { makeKey, revoke } from "./support/far-keys.ts";
 import { ADMIN_TOKEN, startFaultyRegions } from "./support/two-regions.ts";
@@ -52,7 +59,7 @@ function hurried(rules: string): string {
 let provider: MockScript;
 const healthy: MockScript = (_request, response) => {
   const text = [OPENING, chunkOf({ content: "Hello" }), FINISH, usageChunk()].map((one) =>
-    sse(one),
+    openAiEvent(one),
   );
   response.writeHead(200, { "content-type": "text/event-stream" }).end(text.join("") + DONE);
   return true;
@@ -69,7 +76,7 @@ function failing(status: number, headers: Readonly<Record<string, string>> = {})
   };
 }
 
-let mock: OpenAiMock;
+let mock: MockProvider;
 let stripe: ServedStripe;
 let regions: FaultyRegions;
 let account: Account;
@@ -147,7 +154,7 @@ class Prometheus {
 
 async function setUp(): Promise<void> {
   provider = healthy;
-  mock = await startOpenAiMock();
+  mock = await startMockProvider();
   mock.script((request, response) => provider(request, response));
   stripe = await serveStripe();
   regions = await startFaultyRegions({

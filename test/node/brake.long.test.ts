@@ -2,11 +2,18 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { killRegion } from "../../scripts/kill-region.ts";
 import { workerdPid } from "../../scripts/workerd.ts";
-import { startOpenAiMock } from "../fixtures/openai-mock.ts";
-import type { MockScript, OpenAiMock } from "../fixtures/openai-mock.ts";
-import { chunkOf, DONE, FINISH, OPENING, sse, usageChunk } from "../fixtures/openai-wire.ts";
-import { measured } from "../measured.ts";
-import { call, delivered, makeKey, openFar } from "./support/far-keys.ts";
+import { startMockProvider } from "../fixtures/openai-mock.ts";
+import type { MockScript, MockProvider } from "../fixtures/openai-mock.ts";
+import {
+  chunkOf,
+  DONE,
+  FINISH,
+  OPENING,
+  openAiEvent,
+  usageChunk,
+} from "../fixtures/openai-wire.ts";
+import { recordMeasured } from "../measured.ts";
+import { call, delivered, makeKey, openRemoteAccount } from "./support/far-keys.ts";
 import { ADMIN_TOKEN, startTwoRegions } from "./support/two-regions.ts";
 import type { TwoRegions } from "./support/two-regions.ts";
 
@@ -22,10 +29,10 @@ const LATENCY_MAX_MS = 600;
 
 /** Cost of all requests that reached the provider, by its own count. */
 let billed = 0;
-let upstream: OpenAiMock;
+let upstream: MockProvider;
 let regions: TwoRegions;
 beforeAll(async () => {
-  upstream = await startOpenAiMock();
+  upstream = await startMockProvider();
   upstream.script(reasoning);
   const model = {
     id: "deep/thinker",
@@ -55,7 +62,7 @@ const reasoning: MockScript = async ({ json }, response) => {
   if (json["stream"] === true) {
     response.writeHead(200, { "content-type": "text/event-stream" });
     const events = [OPENING, chunkOf({ content: "Yes" }), FINISH, usageChunk(usage)];
-    response.end(`${events.map(sse).join("")}${DONE}`);
+    response.end(`${events.map(openAiEvent).join("")}${DONE}`);
     return true;
   }
   const message = { role: "assistant", content: "Yes" };
@@ -73,7 +80,7 @@ function bodyOf(n: number): object {
 }
 
 it(`a budget of $1 per 60 minutes is never exceeded at ${PER_SECOND} requests a second, even if a region is killed`, async () => {
-  const account = await openFar(regions);
+  const account = await openRemoteAccount(regions);
   const url = `${regions.eu.baseUrl}/orgs/${account.orgId}/settings`;
   const headers = {
     authorization: `Bearer ${account.key}`,
@@ -122,7 +129,7 @@ it(`a budget of $1 per 60 minutes is never exceeded at ${PER_SECOND} requests a 
   );
   const status = await (await account.call("/key")).json();
   const [budget] = (status as { budgets: { usage: number; held: number }[] }).budgets;
-  measured({
+  recordMeasured({
     requests: calls.length,
     served: statuses.get(200) ?? 0,
     servedFar,

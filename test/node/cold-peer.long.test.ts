@@ -1,6 +1,13 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Account } from "./support/account.ts";
-import { askedOfEu, isBuriedAt, makeKey, openFar, revoke, statusOf } from "./support/far-keys.ts";
+import {
+  askedOfEu,
+  isRevokedAt,
+  makeKey,
+  openRemoteAccount,
+  revoke,
+  statusOf,
+} from "./support/far-keys.ts";
 import { startFaultyRegions } from "./support/two-regions.ts";
 import type { FaultyRegions } from "./support/two-regions.ts";
 
@@ -34,7 +41,7 @@ function expectOneAdmitted({ 429: refused, ...others }: Record<number, number>):
 
 describe("concurrent first uses of a key with a limit of 1 in another region", () => {
   it("get one admission, with one call to the home region for all of them", async () => {
-    const account = await openFar(regions, 1);
+    const account = await openRemoteAccount(regions, 1);
     let counts: Record<number, number> = {};
     const seen = await askedOfEu(regions, async () => (counts = await callers(account)));
     expect(Object.keys(seen).toSorted()).toEqual(["authorize", "lookup"]);
@@ -47,7 +54,7 @@ describe("concurrent first uses of a key with a limit of 1 in another region", (
   it.each(["5xx", "drop", "reset-after"] as const)(
     "return 503 while the home region can't identify the key (%s), and get one admission afterwards",
     async (fault) => {
-      const account = await openFar(regions, 1);
+      const account = await openRemoteAccount(regions, 1);
       await regions.toEu.set((operation) => (operation === "lookup" ? fault : "pass"));
       const seen = await askedOfEu(regions, async () => {
         expect(await callers(account)).toEqual({ 503: CALLERS });
@@ -61,7 +68,7 @@ describe("concurrent first uses of a key with a limit of 1 in another region", (
   );
 
   it("get one admission, with at most one call and its retry, while the home region is slow", async () => {
-    const account = await openFar(regions, 1);
+    const account = await openRemoteAccount(regions, 1);
     regions.toEu.delayMs = 700;
     await regions.toEu.set((operation) => (operation === "lookup" ? "delay-reply" : "pass"));
     let counts: Record<number, number> = {};
@@ -74,7 +81,7 @@ describe("concurrent first uses of a key with a limit of 1 in another region", (
   });
 
   it("return one 503 and use up the limit if the home region identifies the key but doesn't authorize it", async () => {
-    const account = await openFar(regions, 1);
+    const account = await openRemoteAccount(regions, 1);
     await regions.toEu.set((operation) => (operation === "authorize" ? "5xx" : "pass"));
     expect(await callers(account)).toEqual({ 503: 1, 429: CALLERS - 1 });
     await regions.toEu.set("pass");
@@ -98,7 +105,7 @@ it("a key stays revoked if it is revoked while the home region's response is in 
  */
 async function revokedWhileAsked(delayMs: number): Promise<boolean> {
   await regions.toEu.set("pass");
-  const { key: owner } = await openFar(regions);
+  const { key: owner } = await openRemoteAccount(regions);
   const victim = await makeKey(regions, owner);
   regions.toEu.delayMs = delayMs;
   await regions.toEu.set((operation) => (operation === "lookup" ? "delay-reply" : "pass"));
@@ -115,7 +122,7 @@ async function revokedWhileAsked(delayMs: number): Promise<boolean> {
   const status = await first;
   if (!isOnItsWay || status === 503) return false;
   expect(status).toBe(401);
-  expect(await isBuriedAt(regions.us, victim)).toBe(true);
+  expect(await isRevokedAt(regions.us, victim)).toBe(true);
   await regions.toEu.set("refuse");
   expect(await statusOf(regions.us, victim.key)).toBe(401);
   return true;

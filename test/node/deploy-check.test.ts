@@ -5,7 +5,7 @@ import { DeployFiles, EU_SECRETS, euVars } from "./support/deploy-file.ts";
 import { readMigrations } from "../../scripts/migrations.ts";
 import { BUILT_IN } from "../../src/models/providers/registry.ts";
 import { CANARY, checked, run, unset } from "./support/deploy-run.ts";
-import type { Said } from "./support/deploy-run.ts";
+import type { DeployReport } from "./support/deploy-run.ts";
 
 const REQUIRED = EU_SECRETS.slice(0, 4);
 const NAMES = EU_SECRETS.join(",");
@@ -17,7 +17,7 @@ const files = new DeployFiles();
 afterAll(() => files.remove());
 
 /** Checks a ready region with this shell script as `wrangler`. */
-async function asked(script: string): Promise<Said> {
+async function asked(script: string): Promise<DeployReport> {
   const bin = mkdtempSync(path.join(files.directory, "bin-"));
   const file = path.join(bin, "wrangler");
   writeFileSync(file, `#!/bin/sh\n${script}\n`, { mode: 0o755 });

@@ -1,11 +1,16 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ENDPOINTS } from "../../src/models/endpoints/endpoints.ts";
-import { doorBindings, DOOR_ROWS, NATIVE_ROWS, shapesOf } from "../fixtures/doors-table.ts";
-import type { DoorRow } from "../fixtures/doors-table.ts";
-import { answerNatively } from "../fixtures/native-mock.ts";
-import { startOpenAiMock } from "../fixtures/openai-mock.ts";
-import type { OpenAiMock } from "../fixtures/openai-mock.ts";
+import {
+  endpointBindings,
+  ENDPOINT_ROWS,
+  NATIVE_ENDPOINT_ROWS,
+  streamFlagsOf,
+} from "../fixtures/doors-table.ts";
+import type { EndpointRow } from "../fixtures/doors-table.ts";
+import { nativeMockScript } from "../fixtures/native-mock.ts";
+import { startMockProvider } from "../fixtures/openai-mock.ts";
+import type { MockProvider } from "../fixtures/openai-mock.ts";
 import { Account, sumOf } from "./support/account.ts";
 import { call, delivered } from "./support/far-keys.ts";
 import { startTwoRegions } from "./support/two-regions.ts";
@@ -14,12 +19,12 @@ import type { TestRegion, TwoRegions } from "./support/two-regions.ts";
 const CREDITS = 1_000_000;
 const TEXT = "one two";
 
-let upstream: OpenAiMock;
+let upstream: MockProvider;
 let regions: TwoRegions;
 beforeAll(async () => {
-  upstream = await startOpenAiMock();
-  upstream.script(answerNatively);
-  regions = await startTwoRegions({ bindings: doorBindings(upstream.url) });
+  upstream = await startMockProvider();
+  upstream.script(nativeMockScript);
+  regions = await startTwoRegions({ bindings: endpointBindings(upstream.url) });
 });
 afterAll(() => Promise.all([regions.stop(), upstream.close()]));
 
@@ -58,14 +63,14 @@ async function charged(account: Account): Promise<number[]> {
 }
 
 /** Checks a complete stream with its cost and request ID. */
-function expectStream(row: DoorRow, { headers, text }: Told, cost: number): void {
+function expectStream(row: EndpointRow, { headers, text }: Told, cost: number): void {
   expect(headers.get("content-type")).toMatch(/^text\/event-stream/);
   expect(text).toMatch(row.last);
   expect(text).toContain(`"cost_micro":${cost}`);
   expectId(row, { headers, text });
 }
 
-function expectWhole(row: DoorRow, { headers, text }: Told, cost: number): void {
+function expectWhole(row: EndpointRow, { headers, text }: Told, cost: number): void {
   // a streamed response has its cost at the end
   const told = headers.get("x-cost-micro") ?? /"cost_micro":(\d+)/.exec(text)?.[1];
   expect(told).toBe(String(cost));
@@ -73,23 +78,23 @@ function expectWhole(row: DoorRow, { headers, text }: Told, cost: number): void 
   expectId(row, { headers, text });
 }
 
-function expectId({ idPrefix }: DoorRow, { headers, text }: Told): void {
+function expectId({ idPrefix }: EndpointRow, { headers, text }: Told): void {
   const id = headers.get("x-request-id")?.slice("req_".length) ?? "no id";
   if (idPrefix !== null) expect(text).toContain(`"${idPrefix}${id}"`);
 }
 
 it("every paid endpoint is in this test's list", () => {
-  expect(DOOR_ROWS.map(({ name, path }) => [name, `/v1${path}`])).toEqual(
+  expect(ENDPOINT_ROWS.map(({ name, path }) => [name, `/v1${path}`])).toEqual(
     ENDPOINTS.map(({ name, path }) => [name, path]),
   );
 });
 
-const ROWS = [...DOOR_ROWS, ...NATIVE_ROWS];
+const ROWS = [...ENDPOINT_ROWS, ...NATIVE_ENDPOINT_ROWS];
 
-describe.each(ROWS)("the endpoint $title", (row: DoorRow) => {
+describe.each(ROWS)("the endpoint $title", (row: EndpointRow) => {
   const { good, failing, second, breaking, routes } = row.models;
   const { path } = row;
-  const shapes = shapesOf(row);
+  const shapes = streamFlagsOf(row);
   const cases = PLACES.flatMap((place) => shapes.map((stream) => ({ place, stream })));
   const bodyOf = (model: string, stream = false, user?: string): object =>
     row.body({ model, text: TEXT, stream, ...(user !== undefined && { user }) });

@@ -2,7 +2,7 @@ import path from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Counts } from "../../scripts/workers/counts.ts";
 import { Account } from "./support/account.ts";
-import { call, CHAT, delivered, openFar, statusOf } from "./support/far-keys.ts";
+import { call, CHAT, delivered, openRemoteAccount, statusOf } from "./support/far-keys.ts";
 import { startFaultyRegions } from "./support/two-regions.ts";
 import type { FaultyRegions, TestRegion } from "./support/two-regions.ts";
 
@@ -70,7 +70,7 @@ function less(counts: Counts, times: number, each: Counts): Counts {
 it.each([false, true])(
   "a request with a global key in the other region needs two object calls there, two at home, and no D1 query (stream %s)",
   async (stream) => {
-    const { key } = await openFar(regions);
+    const { key } = await openRemoteAccount(regions);
     const { us, eu, tookMs } = await costOf(key, stream);
     expect([us.objectCalls, us.d1Queries]).toEqual([2 * REQUESTS, 0]);
     const registers = eu.objectCalls - 2 * REQUESTS;

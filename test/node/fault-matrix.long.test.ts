@@ -1,10 +1,15 @@
 import assert from "node:assert/strict";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { CALLS, FAULTS, REQUEST_STEPS, REQUESTS } from "../fixtures/fault-matrix.ts";
+import {
+  EXPECTED_CALLS,
+  FAULTS,
+  REQUEST_STEPS,
+  EXPECTED_REQUESTS,
+} from "../fixtures/fault-matrix.ts";
 import type { Account } from "./support/account.ts";
-import { delivered, expectAtRest, openFar } from "./support/far-money.ts";
+import { delivered, expectAtRest, openRemoteAccount } from "./support/far-money.ts";
 import { callAt } from "./support/far-traffic.ts";
-import { GatedUpstream, goOn, gotBy, takeOff } from "./support/fault-flights.ts";
+import { GatedUpstream, continueFlights, resultOf, startFlights } from "./support/fault-flights.ts";
 import type { Flights } from "./support/fault-flights.ts";
 import { STRIKES } from "./support/fault-strikes.ts";
 import { ADMIN_TOKEN, startFaultyRegions } from "./support/two-regions.ts";
@@ -71,14 +76,14 @@ describe.each(FAULTS)("%s", (fault) => {
   const under: Partial<Record<"DELETE key" | "top-up" | "home" | "peer", number>> = {};
 
   beforeAll(async () => {
-    calls = await makeVictims(await openFar(regions));
+    calls = await makeVictims(await openRemoteAccount(regions));
     await regions.toUs.set("refuse"); // the other region doesn't know of the first revocation yet
     assert.equal(await endKey(calls, 0), 200);
     assert.equal(await topUp(calls, "before"), 200);
-    flights = await takeOff(regions, upstream);
+    flights = await startFlights(regions, upstream);
     const { strike, heal } = STRIKES[fault];
     await strike(regions);
-    await goOn(flights, upstream);
+    await continueFlights(flights, upstream);
     under.home = await statusOf(regions.eu, calls.victims[0]?.key ?? "");
     under.peer = await statusOf(regions.us, calls.victims[0]?.key ?? "");
     under["DELETE key"] = await endKey(calls, 1);
@@ -87,11 +92,11 @@ describe.each(FAULTS)("%s", (fault) => {
     await Promise.all([delivered(regions.us), delivered(regions.eu)]);
   });
 
-  it.each(REQUEST_STEPS.map((step) => [step, REQUESTS[step][fault]] as const))(
+  it.each(REQUEST_STEPS.map((step) => [step, EXPECTED_REQUESTS[step][fault]] as const))(
     `the step %s x the fault ${fault} ends with %o`,
     async (step, expected) => {
       const flight = flights[step];
-      const got = gotBy(flight);
+      const got = resultOf(flight);
       const isLate = expected.mayBeLate === true && got.answer === "503";
       const { answer, paid } = isLate ? ({ answer: "503", paid: "never" } as const) : expected;
       expect(got.answer).toBe(answer);
@@ -102,8 +107,8 @@ describe.each(FAULTS)("%s", (fault) => {
     },
   );
 
-  it(`DELETE key x ${fault} returns ${CALLS["DELETE key"][fault]}, and the key is rejected immediately at home and later elsewhere`, async () => {
-    expect(under["DELETE key"]).toBe(CALLS["DELETE key"][fault]);
+  it(`DELETE key x ${fault} returns ${EXPECTED_CALLS["DELETE key"][fault]}, and the key is rejected immediately at home and later elsewhere`, async () => {
+    expect(under["DELETE key"]).toBe(EXPECTED_CALLS["DELETE key"][fault]);
     expect(under.home).toBe(401);
     expect([401, 503]).toContain(under.peer);
     for (const which of [0, 1] as const) {
@@ -120,8 +125,8 @@ describe.each(FAULTS)("%s", (fault) => {
     expect(ended.toSorted()).toEqual(["before", "under"]);
   });
 
-  it(`top-up x ${fault} returns ${CALLS["top-up"][fault]}, and each top-up counts once`, async () => {
-    expect(under["top-up"]).toBe(CALLS["top-up"][fault]);
+  it(`top-up x ${fault} returns ${EXPECTED_CALLS["top-up"][fault]}, and each top-up counts once`, async () => {
+    expect(under["top-up"]).toBe(EXPECTED_CALLS["top-up"][fault]);
     expect([await topUp(calls, "before"), await topUp(calls, "under")]).toEqual([200, 200]);
     expect((await expectAtRest(calls.account)).size).toBe(0);
     expect(await calls.account.balance()).toBe(CREDITS + 2 * TOP_UP);

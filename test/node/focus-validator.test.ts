@@ -3,7 +3,12 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, it } from "vitest";
-import { creditRows, csvOf, CSV_HEAD, usageRows } from "../../src/money/wallet/exports/focus.ts";
+import {
+  creditRows,
+  csvLines,
+  CSV_HEADER,
+  usageRows,
+} from "../../src/money/wallet/exports/focus.ts";
 import { micros } from "../../src/shared/money.ts";
 
 /**
@@ -31,8 +36,8 @@ function file(): string {
   const credit = (amount: number, reference: string, tax: number | null = null) =>
     creditRows(AT, { seq: 1, amountMicro: micros(amount), reference }, tax);
   return (
-    CSV_HEAD +
-    csvOf([
+    CSV_HEADER +
+    csvLines([
       ...usageRows(AT, {
         ...GROUP,
         ...money,

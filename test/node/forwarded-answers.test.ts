@@ -4,7 +4,7 @@ import type { IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Account } from "./support/account.ts";
-import { call, openFar } from "./support/far-keys.ts";
+import { call, openRemoteAccount } from "./support/far-keys.ts";
 import { startTwoRegions } from "./support/two-regions.ts";
 import type { TestRegion, TwoRegions } from "./support/two-regions.ts";
 
@@ -12,7 +12,7 @@ let regions: TwoRegions;
 let account: Account;
 beforeAll(async () => {
   regions = await startTwoRegions();
-  account = await openFar(regions);
+  account = await openRemoteAccount(regions);
   const created = await call(regions.eu, account.key, "/users", { body: { external_id: "a/b" } });
   assert.equal(created.status, 201);
 });

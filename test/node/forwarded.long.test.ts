@@ -9,7 +9,7 @@ import {
   CHAT,
   hashOfAccount,
   makeKey,
-  openFar,
+  openRemoteAccount,
   statusOf,
 } from "./support/far-keys.ts";
 import { LINK, startFaultyRegions } from "./support/two-regions.ts";
@@ -47,7 +47,7 @@ describe("a write that one region forwards to another", () => {
   ] as const)(
     "creates one key if the message between the regions is %s: %i",
     async (fault, status) => {
-      const account = await openFar(regions);
+      const account = await openRemoteAccount(regions);
       expect(await statusOf(regions.us, account.key)).toBe(200);
       const before = (await keysOf(account)).length;
       await regions.toEu.set((operation) => (operation === "forward" ? fault : "pass"));
@@ -71,7 +71,7 @@ describe("a write that one region forwards to another", () => {
   );
 
   it("returns one result for a DELETE that arrives twice", async () => {
-    const account = await openFar(regions);
+    const account = await openRemoteAccount(regions);
     const { id } = await makeKey(regions, account.key);
     await regions.toEu.set("duplicate");
     const gone = await call(regions.us, account.key, `/keys/${id}`, { method: "DELETE" });
@@ -79,7 +79,7 @@ describe("a write that one region forwards to another", () => {
   });
 
   it("changes only the home region, once, for 20 keys created and revoked concurrently in both regions", async () => {
-    const account = await openFar(regions);
+    const account = await openRemoteAccount(regions);
     const through = (i: number) => (i % 2 === 0 ? regions.eu : regions.us);
     const made = await Promise.all(
       Array.from({ length: 20 }, async (_, i) => {
@@ -114,7 +114,7 @@ describe("a write that one region forwards to another", () => {
 
 describe("a read with a global key in another region", () => {
   it("includes spend of this region that had not been reported to the home region", async () => {
-    const account = await openFar(regions);
+    const account = await openRemoteAccount(regions);
     await regions.toEu.set((operation) => (operation === "outcomes" ? "5xx" : "pass"));
     const answer = await call(regions.us, account.key, "/chat/completions", CHAT);
     const cost = Number(answer.headers.get("x-cost-micro"));
@@ -137,7 +137,7 @@ describe("a forwarded request", () => {
     "appears in both regions' logs with the client's request ID: %s",
     async (path, ...expected) => {
       const [status, route, failure] = expected;
-      const account = await openFar(regions);
+      const account = await openRemoteAccount(regions);
       const answer = await call(regions.us, account.key, path, {
         headers: { "x-request-id": "req_theirs" },
       });
@@ -163,7 +163,7 @@ describe("a call that must not be forwarded between regions", () => {
   const CREDITS = { amount_micro: 5, reference: "never" };
 
   it("doesn't reach the home region if a key calls an operator's endpoint", async () => {
-    const { key, orgId } = await openFar(regions);
+    const { key, orgId } = await openRemoteAccount(regions);
     expect(await statusOf(regions.us, key)).toBe(200);
     const seen = await askedOfEu(regions, async () => {
       const answer = await fetch(`${regions.us.adminUrl}/orgs/${orgId}/credits`, {
@@ -191,7 +191,7 @@ describe("a call that must not be forwarded between regions", () => {
     ["/internal/v1/lookup"],
     ["/healthz"],
   ])("returns an error for %s, even if another region signs it", async (path) => {
-    const account = await openFar(regions);
+    const account = await openRemoteAccount(regions);
     const isRead = path.startsWith("/v1/models") || path === "/healthz";
     const text = path.includes("completion") ? JSON.stringify(CHAT.body) : JSON.stringify(CREDITS);
     const message = {

@@ -5,7 +5,7 @@ import { workerdPid } from "../../scripts/workerd.ts";
 import {
   chat,
   delivered,
-  isBuriedAt,
+  isRevokedAt,
   keysInUse,
   makeKey,
   revoke,
@@ -17,7 +17,7 @@ import { figure } from "./support/figure.ts";
 import { killRegion } from "../../scripts/kill-region.ts";
 import { ADMIN_TOKEN } from "./support/two-regions.ts";
 import type { TestRegion } from "./support/two-regions.ts";
-import { measured } from "../measured.ts";
+import { recordMeasured } from "../measured.ts";
 
 const KILLS = 40;
 const AN_HOUR = { CLOCK_OFFSET_MS: "3600000" };
@@ -35,7 +35,7 @@ const all = (count: number, status: number): number[] =>
 /** Waits until the US has every revocation without any requests for the keys. */
 async function buried(keys: readonly FarKey[]): Promise<void> {
   await delivered(world.regions.eu);
-  for (const key of keys) expect(await isBuriedAt(world.regions.us, key)).toBe(true);
+  for (const key of keys) expect(await isRevokedAt(world.regions.us, key)).toBe(true);
 }
 
 describe("a key revoked while the link is down", () => {
@@ -55,7 +55,7 @@ describe("a key revoked while the link is down", () => {
     const later = await chats(world.regions.us, keys);
     const seen = [...home, ...peer, ...reads, ...later];
     const admitted = seen.filter((status) => status !== 401 && status !== 503).length;
-    measured({ askedCut: seen.length, admittedCut: admitted });
+    recordMeasured({ askedCut: seen.length, admittedCut: admitted });
     expect([home, peer, reads, later]).toEqual([
       all(5, 401),
       all(5, 503),

@@ -7,8 +7,12 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { quantile } from "../../scripts/quantile.ts";
 import { residentBytes, workerdPid } from "../../scripts/workerd.ts";
 import { HEAVY_TOKENS, hashOfEdit, hashOfImage } from "../fixtures/heavy-images.ts";
-import type { HeavyMessage, HeavyOrder, HeavyResult } from "../fixtures/heavy-images.ts";
-import { measured } from "../measured.ts";
+import type {
+  HeavyImageMessage,
+  HeavyImageJob,
+  HeavyImageResult,
+} from "../fixtures/heavy-images.ts";
+import { recordMeasured } from "../measured.ts";
 import { Account } from "./support/account.ts";
 import { IsolateMemory } from "./support/isolate-memory.ts";
 import { startTwoRegions } from "./support/two-regions.ts";
@@ -89,9 +93,12 @@ async function chatsWhile(isOn: (count: number) => boolean): Promise<number[]> {
 }
 
 /** Returns the results of an order. `onHalf` runs when all clients wait in the middle of their image. */
-function run(order: HeavyOrder, onHalf: () => Promise<void>): Promise<readonly HeavyResult[]> {
+function run(
+  order: HeavyImageJob,
+  onHalf: () => Promise<void>,
+): Promise<readonly HeavyImageResult[]> {
   return new Promise((resolve, reject) => {
-    const onMessage = (message: HeavyMessage): void => {
+    const onMessage = (message: HeavyImageMessage): void => {
       if (message === "half") return void onHalf().catch(reject);
       provider.off("message", onMessage);
       resolve(message);
@@ -120,8 +127,8 @@ it("32 concurrent images of 40 MB fit into an isolate's memory, and are all char
   let most = startBytes;
   let live = 0;
   const watch = setInterval(() => (most = Math.max(most, residentBytes(pid))), 10);
-  let results: readonly HeavyResult[] | null = null;
-  const order: HeavyOrder = {
+  let results: readonly HeavyImageResult[] | null = null;
+  const order: HeavyImageJob = {
     url: `${regions.eu.baseUrl}/images/generations`,
     keys: [hot.key],
     requests: REQUESTS,
@@ -136,7 +143,7 @@ it("32 concurrent images of 40 MB fit into an isolate's memory, and are all char
   const all = await done;
   clearInterval(watch);
   const spent = CREDITS - (await hot.resolved()).credits_micro;
-  measured({
+  recordMeasured({
     live_mib: live / MIB,
     grown_mib: (most - startBytes) / MIB,
     seconds: (performance.now() - startMs) / 1000,
@@ -156,7 +163,7 @@ it("32 concurrent images of 40 MB fit into an isolate's memory, and are all char
 
 it("32 concurrent edits of images of 5 MB fit into an isolate's memory, and are all charged", async () => {
   const before = await spentByOthers();
-  const order: HeavyOrder = {
+  const order: HeavyImageJob = {
     url: `${regions.eu.baseUrl}/images/edits`,
     keys: others.map(({ key }) => key),
     requests: REQUESTS,
@@ -166,7 +173,7 @@ it("32 concurrent edits of images of 5 MB fit into an isolate's memory, and are 
   const done = run(order, () => Promise.resolve());
   const live = await mostLiveBytesUntil(done);
   for (const one of await done) expect(one).toEqual({ status: 200, picture: hashOfEdit() });
-  measured({ live_mib: live / MIB, seconds: (performance.now() - startMs) / 1000 });
+  recordMeasured({ live_mib: live / MIB, seconds: (performance.now() - startMs) / 1000 });
   expect((await spentByOthers()) - before).toBe(REQUESTS * EDIT_COST);
   expect(live).toBeGreaterThan(EDITED_BYTES);
   expect(live).toBeLessThan(MEMORY_MAX);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { Account, sumOf } from "./support/account.ts";
-import type { Choice, RequestFault } from "../fakes/fault-proxy.ts";
+import type { ChooseFault, RequestFault } from "../fakes/fault-proxy.ts";
 import {
   call,
   chat,
@@ -9,7 +9,7 @@ import {
   EVERY_CALL,
   hashOfAccount,
   makeKey,
-  openFar,
+  openRemoteAccount,
   PAID,
   revoke,
   statusOf,
@@ -43,13 +43,13 @@ type Victim = {
 
 /** `isKnown`: the US has cached the key, so only holds call the home region. */
 async function victimOf(fault: RequestFault, isKnown: boolean): Promise<Victim> {
-  const account = await openFar(regions);
+  const account = await openRemoteAccount(regions);
   if (isKnown) assert.equal(await statusOf(regions.us, account.key), 200);
   return { fault, isKnown, account, hash: await hashOfAccount(regions, account) };
 }
 
 /** Applies the key's fault to requests, and drops all outcomes. */
-function faultFor(victims: readonly Victim[]): Choice {
+function faultFor(victims: readonly Victim[]): ChooseFault {
   return (operation, body) => {
     if (operation === "outcomes") return "reset-before";
     return victims.find(({ hash }) => body.includes(hash))?.fault ?? "pass";
@@ -123,7 +123,7 @@ const farChat = ({ key }: Account): Promise<number> =>
   statusOf(regions.us, key, "/chat/completions", CHAT);
 
 it("a request returns 401 and releases its hold if the key is revoked between a lost response and the retry", async () => {
-  const account = await openFar(regions);
+  const account = await openRemoteAccount(regions);
   const key = await makeKey(regions, account.key);
   expect(await chat(regions.us, key)).toBe(200);
   await nothingUnderWay();
@@ -164,7 +164,7 @@ it("a hold is released if the home region creates it before or after the other r
 });
 
 it("a global key gets 503 if the home region refuses connections, while regional keys still work", async () => {
-  const account = await openFar(regions);
+  const account = await openRemoteAccount(regions);
   const near = {
     eu: await Account.open(() => regions.eu),
     us: await Account.open(() => regions.us),

@@ -1,18 +1,18 @@
 import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
-import { startOpenAiMock } from "../fixtures/openai-mock.ts";
-import type { OpenAiMock } from "../fixtures/openai-mock.ts";
+import { startMockProvider } from "../fixtures/openai-mock.ts";
+import type { MockProvider } from "../fixtures/openai-mock.ts";
 import type { Account } from "./support/account.ts";
-import { call, openFar } from "./support/far-keys.ts";
+import { call, openRemoteAccount } from "./support/far-keys.ts";
 import { startFaultyRegions } from "./support/two-regions.ts";
 import type { FaultyRegions, TestRegion } from "./support/two-regions.ts";
 
-let mock: OpenAiMock;
+let mock: MockProvider;
 let regions: FaultyRegions;
 let account: Account;
 beforeAll(async () => {
-  mock = await startOpenAiMock();
+  mock = await startMockProvider();
   regions = await startFaultyRegions({
     bindings: {
       UPSTREAM_KEY: "sk-upstream",
@@ -38,7 +38,7 @@ beforeAll(async () => {
       ]),
     },
   });
-  account = await openFar(regions);
+  account = await openRemoteAccount(regions);
   const set = await call(regions.eu, account.key, `/orgs/${account.orgId}/settings`, {
     method: "PATCH",
     body: { keep_responses_hours: 24 },

@@ -1,6 +1,6 @@
 import path from "node:path";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
-import type { Kept } from "../fixtures/kept.ts";
+import type { LiveObjectCounts } from "../fixtures/kept.ts";
 import { HELLO, stays } from "./support/stream-scripts.ts";
 import { startUpstreamWorld } from "./support/upstream-world.ts";
 import type { World } from "./support/upstream-world.ts";
@@ -22,11 +22,11 @@ afterAll(async () => {
 });
 
 /** Polls, because counting and logging continue briefly after a response. */
-async function kept(): Promise<Kept> {
+async function kept(): Promise<LiveObjectCounts> {
   const answer = await fetch(`${world.eu.url}__kept`);
   const text = await answer.text();
   if (!answer.ok) throw new Error(text);
-  return JSON.parse(text) as Kept;
+  return JSON.parse(text) as LiveObjectCounts;
 }
 
 it("the Worker keeps no memory of ended requests, and no prompt of an open stream", async () => {
@@ -34,13 +34,13 @@ it("the Worker keeps no memory of ended requests, and no prompt of an open strea
   expect((await world.ask(key, "good")).status).toBe(200);
   expect((await world.ask(key, "good", { stream: true })).status).toBe(200);
   expect((await world.ask(key, "fails")).status).toBe(502);
-  const ended: Kept = { requests: [0, 3], chats: [0, 3] };
+  const ended: LiveObjectCounts = { requests: [0, 3], chats: [0, 3] };
   await expect.poll(kept).toEqual(ended);
   const open = await world.open(key, "open", { stream: true });
   await open.readUntil((received) => received.includes("Hello"));
-  const streaming: Kept = { requests: [1, 4], chats: [0, 4] };
+  const streaming: LiveObjectCounts = { requests: [1, 4], chats: [0, 4] };
   await expect.poll(kept).toEqual(streaming);
   await open.reset();
-  const left: Kept = { requests: [0, 4], chats: [0, 4] };
+  const left: LiveObjectCounts = { requests: [0, 4], chats: [0, 4] };
   await expect.poll(kept).toEqual(left);
 });

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Account } from "./support/account.ts";
 import { sumOf } from "./support/account.ts";
-import { call, openFar, statusOf } from "./support/far-keys.ts";
+import { call, openRemoteAccount, statusOf } from "./support/far-keys.ts";
 import {
   AFFORDABLE,
   ASKED,
@@ -90,7 +90,7 @@ describe.each(PLACES)(
   (_name, where, _kind, stream) => {
     /** Creates an organization with a key that has this budget, and uses the key in the region. */
     async function world() {
-      const owner = await openFar(regions);
+      const owner = await openRemoteAccount(regions);
       const body = { ...STALL, stream };
       const each = await worstCase(owner, body);
       const micros = AFFORDABLE * each;

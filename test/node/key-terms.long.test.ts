@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Account } from "./support/account.ts";
 import { sumOf } from "./support/account.ts";
-import { call, openFar, statusOf } from "./support/far-keys.ts";
+import { call, openRemoteAccount, statusOf } from "./support/far-keys.ts";
 import {
   AFFORDABLE,
   ASKED,
@@ -31,7 +31,7 @@ type Limited = { readonly id: string; readonly key: string };
 
 /** Creates an EU organization with a global key that has these limits. */
 async function limited(terms: object): Promise<{ readonly owner: Account; readonly one: Limited }> {
-  const owner = await openFar(regions);
+  const owner = await openRemoteAccount(regions);
   const body = { name: "limited", scope: "global", rpm_limit: 1000, ...terms };
   const response = await call(regions.eu, owner.key, "/keys", { body });
   expect(response.status).toBe(201);
@@ -63,7 +63,7 @@ async function worstCase(body: object): Promise<number> {
 
 /** Creates a session with this budget for a new organization's key. */
 async function session(terms: object): Promise<{ readonly owner: Account; readonly one: Limited }> {
-  const owner = await openFar(regions);
+  const owner = await openRemoteAccount(regions);
   const response = await call(regions.eu, owner.key, "/sessions", { body: terms });
   expect(response.status).toBe(201);
   const { id, token } = (await response.json()) as { id: string; token: string };

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { measured } from "../measured.ts";
+import { recordMeasured } from "../measured.ts";
 import { Account } from "./support/account.ts";
 import { startTwoRegions } from "./support/two-regions.ts";
 import type { TwoRegions } from "./support/two-regions.ts";
@@ -55,7 +55,7 @@ it(`a wallet never overspends in ${RACES} races of ${RUNNERS} requests for the l
     const lowest = Math.min(...(await account.ledger()).map((row) => row.balance_micro));
     belowZero += Math.max(0, 0 - lowest);
   }
-  measured({ races: RACES, requests: RACES * RUNNERS, served, overspend, belowZero });
+  recordMeasured({ races: RACES, requests: RACES * RUNNERS, served, overspend, belowZero });
   expect({ overspend, belowZero }).toEqual({ overspend: 0, belowZero: 0 });
   expect(served).toBeGreaterThan(0);
   expect(served, "nobody was refused: no race").toBeLessThan(RACES * RUNNERS);

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { quantile } from "../../scripts/quantile.ts";
-import { startOpenAiMock } from "../fixtures/openai-mock.ts";
-import type { MockScript, OpenAiMock } from "../fixtures/openai-mock.ts";
-import { CHUNK, chunkOf, DONE, FINISH, OPENING, sse } from "../fixtures/openai-wire.ts";
-import { measured } from "../measured.ts";
+import { startMockProvider } from "../fixtures/openai-mock.ts";
+import type { MockScript, MockProvider } from "../fixtures/openai-mock.ts";
+import { CHUNK, chunkOf, DONE, FINISH, OPENING, openAiEvent } from "../fixtures/openai-wire.ts";
+import { recordMeasured } from "../measured.ts";
 import { Account, answerOf } from "./support/account.ts";
 import { startTwoRegions } from "./support/two-regions.ts";
 import type { TwoRegions } from "./support/two-regions.ts";
@@ -21,16 +21,16 @@ const TOKENS = [
   .flatMap((line) => line.split(/(?= )/))
   .concat([",", "."]);
 /** Approximate bytes of an event with one token. */
-const EVENT_BYTES = sse(chunkOf({ content: " river" })).length;
+const EVENT_BYTES = openAiEvent(chunkOf({ content: " river" })).length;
 
 const DRAIN_MS = 1000;
 
 /** The number of output tokens sent for each request, by its user's text. */
 const sent = new Map<string, { count: number }>();
-let upstream: OpenAiMock;
+let upstream: MockProvider;
 let regions: TwoRegions;
 beforeAll(async () => {
-  upstream = await startOpenAiMock();
+  upstream = await startMockProvider();
   upstream.script(writeCounted);
   const model = {
     id: "counted/model",
@@ -59,15 +59,15 @@ const writeCounted: MockScript = async ({ json }, response) => {
   const text = messages[0]?.content ?? "";
   const tokens = { count: 0 };
   sent.set(text, tokens);
-  response.writeHead(200, { "content-type": "text/event-stream" }).write(sse(OPENING));
+  response.writeHead(200, { "content-type": "text/event-stream" }).write(openAiEvent(OPENING));
   for (let token = 0; token < cap; token++) {
     await sleep(PACE_MS);
     if (response.destroyed) return true;
-    response.write(sse(chunkOf({ content: TOKENS[token % TOKENS.length] ?? "" })));
+    response.write(openAiEvent(chunkOf({ content: TOKENS[token % TOKENS.length] ?? "" })));
     tokens.count++;
   }
   const usage = { prompt_tokens: 20, completion_tokens: cap, total_tokens: 20 + cap };
-  response.end(`${sse(FINISH)}${sse({ ...CHUNK, choices: [], usage })}${DONE}`);
+  response.end(`${openAiEvent(FINISH)}${openAiEvent({ ...CHUNK, choices: [], usage })}${DONE}`);
   return true;
 };
 
@@ -124,8 +124,13 @@ it(`clients that disconnect from paced streams pay for reported usage or receive
   const off = errors.estimated.map(Math.abs);
   const p95 = quantile(off, 0.95);
   const reportedWorst = Math.max(0, ...errors.reported.map(Math.abs));
-  measured({ clients: CLIENTS, charged: flights.length, estimated: errors.estimated.length });
-  measured({ p50: quantile(off, 0.5), p95, bias: quantile(errors.estimated, 0.5), reportedWorst });
+  recordMeasured({ clients: CLIENTS, charged: flights.length, estimated: errors.estimated.length });
+  recordMeasured({
+    p50: quantile(off, 0.5),
+    p95,
+    bias: quantile(errors.estimated, 0.5),
+    reportedWorst,
+  });
   expect(errors.estimated.length).toBeGreaterThan(0);
   expect(errors.reported.length).toBeGreaterThan(0);
   expect(reportedWorst).toBe(0);

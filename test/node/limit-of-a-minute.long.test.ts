@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { mostWithin } from "../keys/registers.ts";
-import { measured } from "../measured.ts";
+import { recordMeasured } from "../measured.ts";
 import { Account } from "./support/account.ts";
 import { startTwoRegions } from "./support/two-regions.ts";
 import type { TwoRegions } from "./support/two-regions.ts";
@@ -54,7 +54,7 @@ it(`a key under constant load for ${PRESSED_MS / 1000} s gets at most ${LIMIT} a
   }
   await Promise.all(calls);
   const most = mostWithin(admissions);
-  measured({ limit: LIMIT, most, admitted: admissions.length, asked });
+  recordMeasured({ limit: LIMIT, most, admitted: admissions.length, asked });
   expect(most).toBe(LIMIT);
   expect(admissions.length).toBeGreaterThan(LIMIT);
 });
@@ -67,6 +67,10 @@ it(`a key whose wallet is evicted after each of ${EVICTIONS} floods gets ${LIMIT
     const flood = await Promise.all(Array.from({ length: LIMIT }, () => admitted(account)));
     inAll += flood.filter(Boolean).length;
   }
-  measured({ evictions: EVICTIONS, offered: (EVICTIONS + 1) * LIMIT, evictedAdmitted: inAll });
+  recordMeasured({
+    evictions: EVICTIONS,
+    offered: (EVICTIONS + 1) * LIMIT,
+    evictedAdmitted: inAll,
+  });
   expect(inAll).toBe(LIMIT);
 });

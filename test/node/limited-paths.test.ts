@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { call, openFar, waitingAt } from "./support/far-keys.ts";
+import { call, openRemoteAccount, waitingAt } from "./support/far-keys.ts";
 import { startTwoRegions } from "./support/two-regions.ts";
 
 type Path = {
@@ -33,7 +33,7 @@ async function refusal({ method, path }: Path, key: string, id: string) {
 }
 
 it("a limited key or session gets 403 key_is_limited for management in another region", async () => {
-  const owner = await openFar(regions);
+  const owner = await openRemoteAccount(regions);
   const { orgId } = owner;
   const made = async <T>(path: string, body: object): Promise<T> => {
     const response = await call(regions.eu, owner.key, path, { body });

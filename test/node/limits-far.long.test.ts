@@ -1,21 +1,21 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { killRegion } from "../../scripts/kill-region.ts";
-import { startOpenAiMock } from "../fixtures/openai-mock.ts";
-import type { MockScript, OpenAiMock } from "../fixtures/openai-mock.ts";
-import { chunkOf, DONE, FINISH, OPENING, sse } from "../fixtures/openai-wire.ts";
+import { startMockProvider } from "../fixtures/openai-mock.ts";
+import type { MockScript, MockProvider } from "../fixtures/openai-mock.ts";
+import { chunkOf, DONE, FINISH, OPENING, openAiEvent } from "../fixtures/openai-wire.ts";
 import type { Account } from "./support/account.ts";
-import { call, CHAT, delivered, openFar, statusOf } from "./support/far-keys.ts";
+import { call, CHAT, delivered, openRemoteAccount, statusOf } from "./support/far-keys.ts";
 import { startTwoRegions } from "./support/two-regions.ts";
 import type { TestRegion, TwoRegions } from "./support/two-regions.ts";
 
 const PLACES = ["eu", "us"] as const;
 const STREAM_MS = 8000;
 
-let upstream: OpenAiMock;
+let upstream: MockProvider;
 let regions: TwoRegions;
 beforeAll(async () => {
-  upstream = await startOpenAiMock();
+  upstream = await startMockProvider();
   upstream.script(slow);
   const model = {
     id: "slow/model",
@@ -32,9 +32,9 @@ beforeAll(async () => {
 afterAll(() => Promise.all([regions.stop(), upstream.close()]));
 
 const slow: MockScript = async (_, response) => {
-  response.writeHead(200, { "content-type": "text/event-stream" }).write(sse(OPENING));
+  response.writeHead(200, { "content-type": "text/event-stream" }).write(openAiEvent(OPENING));
   await sleep(STREAM_MS);
-  response.end(`${sse(chunkOf({ content: "word" }))}${sse(FINISH)}${DONE}`);
+  response.end(`${openAiEvent(chunkOf({ content: "word" }))}${openAiEvent(FINISH)}${DONE}`);
   return true;
 };
 
@@ -64,7 +64,7 @@ async function chat(region: TestRegion, account: Account) {
 
 describe("a budget with on_exceeded pause", () => {
   it.each(PLACES)("pauses both regions when a charge in %s reaches its limit", async (name) => {
-    const account = await openFar(regions);
+    const account = await openRemoteAccount(regions);
     await settings(account, {
       budgets: [{ limit_requests: 2, window: "60m", on_exceeded: "pause" }],
     });
@@ -82,7 +82,7 @@ describe("a budget with on_exceeded pause", () => {
 
 describe("count_tokens", () => {
   it("rejects requests with 403 in both regions once the call that creates a pause has returned, until the pause ends", async () => {
-    const account = await openFar(regions);
+    const account = await openRemoteAccount(regions);
     const counts = async (status: number): Promise<void> => {
       for (const place of PLACES) {
         const response = await call(regions[place], account.key, "/messages/count_tokens", count);
@@ -103,7 +103,7 @@ describe("count_tokens", () => {
 
 describe("max_concurrent", () => {
   it("counts the running requests of both regions, even after the home region is killed", async () => {
-    const account = await openFar(regions);
+    const account = await openRemoteAccount(regions);
     await settings(account, { max_concurrent: 3 });
     const places = ["eu", "us", "eu", "us", "us", "eu"] as const;
     const begun = await Promise.all(

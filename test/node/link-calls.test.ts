@@ -4,9 +4,9 @@ import {
   askedOfEu,
   CHAT,
   EVERY_CALL,
-  isBuriedAt,
+  isRevokedAt,
   makeKey,
-  openFar,
+  openRemoteAccount,
   PAID,
   revoke,
   statusOf,
@@ -42,7 +42,7 @@ describe("the connection between regions", () => {
 
   it("isn't used for a key with a changed prefix, which returns 401", async () => {
     const regional = await Account.open(() => regions.eu);
-    const far = await openFar(regions);
+    const far = await openRemoteAccount(regions);
     const changed = [
       regional.key.replace("svc_sk_eu_", "svc_sk_us_"),
       regional.key.replace("svc_sk_eu_", "svc_sk_gbl_eu_"),
@@ -62,7 +62,7 @@ describe("the connection between regions", () => {
   });
 
   it("transfers one call before the response to a global key, and one afterwards to report the cost", async () => {
-    const { key } = await openFar(regions);
+    const { key } = await openRemoteAccount(regions);
     expect(await askedOfEu(regions, () => statusOf(regions.us, key))).toEqual({
       lookup: 1,
       authorize: 1,
@@ -82,7 +82,7 @@ describe("the connection between regions", () => {
   });
 
   it("isn't used for a key that is over its limit in the called region", async () => {
-    const { key } = await openFar(regions, 1);
+    const { key } = await openRemoteAccount(regions, 1);
     expect(await statusOf(regions.us, key)).toBe(200);
     const seen = await askedOfEu(regions, async () => {
       for (const [path, of] of Object.values(EVERY_CALL)) {
@@ -94,11 +94,11 @@ describe("the connection between regions", () => {
   });
 
   it("isn't used for a key known as revoked, even if the key was never used in this region", async () => {
-    const { key: owner } = await openFar(regions);
+    const { key: owner } = await openRemoteAccount(regions);
     const victims = [await makeKey(regions, owner), await makeKey(regions, owner)];
     for (const victim of victims) {
       expect(await revoke(regions, owner, victim.id)).toBe(200);
-      await expect.poll(() => isBuriedAt(regions.us, victim), RELAXED).toBe(true);
+      await expect.poll(() => isRevokedAt(regions.us, victim), RELAXED).toBe(true);
     }
     const seen = await askedOfEu(regions, async () => {
       for (const { key } of victims) {

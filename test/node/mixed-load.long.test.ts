@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Result } from "../../src/shared/failure.ts";
 import type { LedgerPage } from "../../src/shared/contracts/wallet.ts";
-import { measured } from "../measured.ts";
+import { recordMeasured } from "../measured.ts";
 import type { Account } from "./support/account.ts";
 import { sumOf } from "./support/account.ts";
-import { delivered, openFar } from "./support/far-money.ts";
+import { delivered, openRemoteAccount } from "./support/far-money.ts";
 import { send, sendAll, SHAPES } from "./support/far-traffic.ts";
 import { startTwoRegions } from "./support/two-regions.ts";
 import type { TwoRegions } from "./support/two-regions.ts";
@@ -51,7 +51,7 @@ async function standingOf(account: Account) {
 it(`ledger, balance and database stay equal for ${REQUESTS} requests of ${ORGANIZATIONS} organizations in both regions`, async () => {
   const accounts: Account[] = [];
   for (let i = 0; i < ORGANIZATIONS; i++) {
-    accounts.push(await openFar(regions, { credits: CREDITS[i % CREDITS.length] ?? 0 }));
+    accounts.push(await openRemoteAccount(regions, { credits: CREDITS[i % CREDITS.length] ?? 0 }));
   }
   const told = await sendAll(REQUESTS, CALLERS, (n) => {
     const account = accounts[n % ORGANIZATIONS];
@@ -66,8 +66,8 @@ it(`ledger, balance and database stay equal for ${REQUESTS} requests of ${ORGANI
     standings.reduce((total, one) => total + one[name], 0);
   const off = { ledgerOff: sum("ledgerOff"), bookOff: sum("bookOff"), openHolds: sum("openHolds") };
   const [shortfall, charges, estimated] = [sum("shortfall"), sum("charges"), sum("estimated")];
-  measured({ requests: REQUESTS, organizations: ORGANIZATIONS, ...off });
-  measured({ shortfall, charges, estimated });
+  recordMeasured({ requests: REQUESTS, organizations: ORGANIZATIONS, ...off });
+  recordMeasured({ shortfall, charges, estimated });
   expect({ ...off, shortfall }).toEqual({ ledgerOff: 0, bookOff: 0, openHolds: 0, shortfall: 0 });
   expect(standings.flatMap(({ differences }) => differences)).toEqual([]);
   expect(charges).toBeGreaterThan(REQUESTS / 4);

@@ -6,13 +6,13 @@ import { openAiCompatible } from "../../src/models/providers/openai-compatible.t
 import { OPENAI_HOST_PROFILE } from "../../src/models/providers/profiles/openai.ts";
 import type { ProviderResult, ChatCall, StreamEvent } from "../../src/models/core/provider.ts";
 import { RouteHealth } from "../../src/models/routing/route-health.ts";
-import { startOpenAiMock } from "../fixtures/openai-mock.ts";
-import type { OpenAiMock } from "../fixtures/openai-mock.ts";
+import { startMockProvider } from "../fixtures/openai-mock.ts";
+import type { MockProvider } from "../fixtures/openai-mock.ts";
 
 const SECRET = "sk-canary-7f3b2c1d9e8a";
-let mock: OpenAiMock;
+let mock: MockProvider;
 beforeAll(async () => {
-  mock = await startOpenAiMock();
+  mock = await startMockProvider();
 });
 afterEach(() => mock.script(null));
 afterAll(() => mock.close());

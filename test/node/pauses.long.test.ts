@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startOpenAiMock } from "../fixtures/openai-mock.ts";
-import type { MockScript, OpenAiMock } from "../fixtures/openai-mock.ts";
-import { chunkOf, DONE, FINISH, OPENING, sse } from "../fixtures/openai-wire.ts";
-import { measured } from "../measured.ts";
+import { startMockProvider } from "../fixtures/openai-mock.ts";
+import type { MockScript, MockProvider } from "../fixtures/openai-mock.ts";
+import { chunkOf, DONE, FINISH, OPENING, openAiEvent } from "../fixtures/openai-wire.ts";
+import { recordMeasured } from "../measured.ts";
 import type { Account } from "./support/account.ts";
-import { call, makeKey, openFar, revoke } from "./support/far-keys.ts";
+import { call, makeKey, openRemoteAccount, revoke } from "./support/far-keys.ts";
 import { startTwoRegions } from "./support/two-regions.ts";
 import type { TestRegion, TwoRegions } from "./support/two-regions.ts";
 
@@ -14,10 +14,10 @@ const PACE_MS = 100;
 const END_MS = 15_000;
 const WORD = '"content":" word"';
 
-let upstream: OpenAiMock;
+let upstream: MockProvider;
 let regions: TwoRegions;
 beforeAll(async () => {
-  upstream = await startOpenAiMock();
+  upstream = await startMockProvider();
   upstream.script(minute);
   const model = {
     id: "slow/model",
@@ -35,13 +35,13 @@ afterAll(() => Promise.all([regions.stop(), upstream.close()]));
 
 /** Sends a word in each event for a minute. */
 const minute: MockScript = async (_, response) => {
-  response.writeHead(200, { "content-type": "text/event-stream" }).write(sse(OPENING));
+  response.writeHead(200, { "content-type": "text/event-stream" }).write(openAiEvent(OPENING));
   for (let sentMs = 0; sentMs < STREAM_MS; sentMs += PACE_MS) {
     await sleep(PACE_MS);
     if (response.destroyed) return true;
-    response.write(sse(chunkOf({ content: " word" })));
+    response.write(openAiEvent(chunkOf({ content: " word" })));
   }
-  response.end(`${sse(FINISH)}${DONE}`);
+  response.end(`${openAiEvent(FINISH)}${DONE}`);
   return true;
 };
 
@@ -66,7 +66,7 @@ const place = (name: "eu" | "us") => regions[name];
 
 describe("a stream of a minute", () => {
   it("ends within 15 s of a pause in both regions and pays for the delivered output", async () => {
-    const account = await openFar(regions);
+    const account = await openRemoteAccount(regions);
     const streams = (["eu", "us"] as const).map((name) =>
       streamed(place(name), account.key, account),
     );
@@ -89,11 +89,11 @@ describe("a stream of a minute", () => {
       expect(words).toBeGreaterThan(50);
       expect(Math.abs(receipt.completion_tokens - words)).toBeLessThanOrEqual(2);
     }
-    measured({ slowestEndMs: Math.max(...ended.map(({ endedMs }) => endedMs - pausedMs)) });
+    recordMeasured({ slowestEndMs: Math.max(...ended.map(({ endedMs }) => endedMs - pausedMs)) });
   });
 
   it("ends within 15 s if it begins just before a pause, and continues if there is no pause", async () => {
-    const account = await openFar(regions);
+    const account = await openRemoteAccount(regions);
     const other = await makeKey(regions, account.key);
     const late = (["eu", "us"] as const).map((name) => streamed(place(name), other.key, account));
     const left = call(regions.us, account.key, "/chat/completions", { body });
@@ -116,7 +116,7 @@ describe("a stream of a minute", () => {
   });
 
   it("ends within 15 s of the revocation of its key in both regions", async () => {
-    const account = await openFar(regions);
+    const account = await openRemoteAccount(regions);
     const key = await makeKey(regions, account.key);
     const streams = (["eu", "us"] as const).map((name) => streamed(place(name), key.key, account));
     await sleep(7000);

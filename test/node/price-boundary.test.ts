@@ -1,16 +1,16 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { effort } from "../effort.ts";
-import { measured } from "../measured.ts";
+import { effortFor } from "../effort.ts";
+import { recordMeasured } from "../measured.ts";
 import { Account } from "./support/account.ts";
 import { ADMIN_TOKEN, startTwoRegions } from "./support/two-regions.ts";
 import type { TestRegion, TwoRegions } from "./support/two-regions.ts";
 
 /** Number of requests, concurrent requests, and ms before the boundary at which they start. */
-const REQUESTS = effort(500, 10_000);
+const REQUESTS = effortFor(500, 10_000);
 const AT_ONCE = 16;
-const BEFORE_MS = effort(2500, 20_000);
+const BEFORE_MS = effortFor(2500, 20_000);
 /** The US clock is ahead by this. */
 const US_AHEAD_MS = 1000;
 const CREDITS = 1_000_000_000;
@@ -73,7 +73,7 @@ async function post({ miniflare, name }: TestRegion, boundary: number): Promise<
 
 /** Creates accounts in both regions. Those of the EU can call the US. */
 async function accounts(): Promise<readonly Account[]> {
-  const count = effort(4, 24);
+  const count = effortFor(4, 24);
   return Promise.all(
     Array.from({ length: count }, async (_, index) => {
       const home = index % 4 < 2 ? regions.eu : regions.us;
@@ -184,5 +184,5 @@ it("the price in force at its admission determines the hold and the charge of ea
   expect([...sides].toSorted()).toHaveLength(4);
   const tokens = [...held.values()].flatMap((one) => Array.from(one));
   expect(new Set(tokens).size).toBe(1);
-  measured({ around_price_boundary: sent.length });
+  recordMeasured({ around_price_boundary: sent.length });
 }, 600_000);

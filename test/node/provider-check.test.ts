@@ -1,16 +1,16 @@
 import type { ServerResponse } from "node:http";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { startOpenAiMock } from "../fixtures/openai-mock.ts";
-import type { MockRequest, OpenAiMock } from "../fixtures/openai-mock.ts";
+import { startMockProvider } from "../fixtures/openai-mock.ts";
+import type { MockRequest, MockProvider } from "../fixtures/openai-mock.ts";
 import { CHUNK, USAGE } from "../fixtures/openai-wire.ts";
 import { startProgram } from "./support/program.ts";
 
 const KEY = "sk-the-operators-own-key-0123456789";
 const CHECKS = "chat stream tools json schema embeddings no such model wrong key";
 
-let mock: OpenAiMock;
+let mock: MockProvider;
 beforeAll(async () => {
-  mock = await startOpenAiMock();
+  mock = await startMockProvider();
 });
 afterEach(() => mock.script(null));
 afterAll(() => mock.close());

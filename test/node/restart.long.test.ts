@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { workerdPid } from "../../scripts/workerd.ts";
 import { Account, sumOf } from "./support/account.ts";
 import { killRegion } from "../../scripts/kill-region.ts";
-import { measured } from "../measured.ts";
+import { recordMeasured } from "../measured.ts";
 import { startKeptRegion } from "./support/two-regions.ts";
 
 const CREDITS = 10_000_000;
@@ -120,7 +120,7 @@ describe("a region that is killed repeatedly under load", () => {
       for (const { id, cost } of answered) expect(charges.get(id)).toBe(cost);
       expect(charges.size).toBe(rows.length);
     }
-    measured({ kills: ROUNDS, answered: answered.length, lost });
+    recordMeasured({ kills: ROUNDS, answered: answered.length, lost });
     expect(answered.length).toBeGreaterThanOrEqual(100);
     expect((await account.standing()).open_holds).toBeGreaterThan(0);
 

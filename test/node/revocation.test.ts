@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { DONE, FINISH, usageChunk } from "../fixtures/openai-wire.ts";
 import { killRegion } from "../../scripts/kill-region.ts";
-import { effort } from "../effort.ts";
+import { effortFor } from "../effort.ts";
 import { resolved } from "./support/money.ts";
 import { HELLO, stream } from "./support/stream-scripts.ts";
 import { CREDITS, startStream, startUpstreamWorld } from "./support/upstream-world.ts";
 import type { Organization, World } from "./support/upstream-world.ts";
 
-const KILLS = effort(2, 5);
+const KILLS = effortFor(2, 5);
 
 /** Lets the provider respond. */
 let release: () => void = () => undefined;

@@ -1,13 +1,13 @@
 import OpenAI from "openai";
 import { afterAll, afterEach, beforeAll, expect, it, vi } from "vitest";
-import { startOpenAiMock } from "../fixtures/openai-mock.ts";
+import { startMockProvider } from "../fixtures/openai-mock.ts";
 import { Account, sumOf } from "./support/account.ts";
 import { startKeptRegion } from "./support/two-regions.ts";
 
 let kept: Awaited<ReturnType<typeof startKeptRegion>>;
-let mock: Awaited<ReturnType<typeof startOpenAiMock>>;
+let mock: Awaited<ReturnType<typeof startMockProvider>>;
 beforeAll(async () => {
-  mock = await startOpenAiMock();
+  mock = await startMockProvider();
   kept = await startKeptRegion({
     PROVIDERS: JSON.stringify([
       { id: "local", base_url: mock.url, profile: "generic", regions: ["eu"] },

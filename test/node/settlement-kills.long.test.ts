@@ -6,14 +6,14 @@ import {
   delivered,
   expectAtRest,
   expectGenerations,
-  expectTold,
-  openFar,
+  expectKnownCharges,
+  openRemoteAccount,
 } from "./support/far-money.ts";
 import { callAt, chatOf, send, sendAll, withUsage } from "./support/far-traffic.ts";
 import type { Told } from "./support/far-traffic.ts";
 import { killRegion } from "../../scripts/kill-region.ts";
 import { openRaw } from "./support/raw-request.ts";
-import { measured } from "../measured.ts";
+import { recordMeasured } from "../measured.ts";
 import { startTwoRegions } from "./support/two-regions.ts";
 import type { TwoRegions } from "./support/two-regions.ts";
 
@@ -49,7 +49,7 @@ async function hang(account: Account): Promise<string> {
 
 describe("regions killed at random moments and restarted", () => {
   it(`charge completed requests and release the rest: ${REQUESTS} requests, ${ROUNDS} kills`, async () => {
-    const account = await openFar(regions);
+    const account = await openRemoteAccount(regions);
     const told: Told[] = [];
     const hanging: string[] = [];
     for (let round = 0; round < ROUNDS; round++) {
@@ -83,8 +83,8 @@ describe("regions killed at random moments and restarted", () => {
     await account.resolved();
     const charges = await expectAtRest(account);
     const lost = paid.filter(({ id }) => !charges.has(id)).length;
-    measured({ kills: ROUNDS, answered: paid.length, lost, stranded: hanging.length });
-    expectTold(charges, told);
+    recordMeasured({ kills: ROUNDS, answered: paid.length, lost, stranded: hanging.length });
+    expectKnownCharges(charges, told);
     for (const id of hanging) expect(charges.has(id)).toBe(false);
     const expired = (await account.ledger()).filter(({ kind }) => kind === "expire");
     expect(expired.map((row) => row.generation_id)).toEqual(expect.arrayContaining(hanging));

@@ -4,7 +4,7 @@ import path from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { peerOutboxNamesOf } from "../../src/regions/outbox-schedule.ts";
 import type { Account } from "./support/account.ts";
-import { delivered, expectAtRest, openFar, outboxesOf } from "./support/far-money.ts";
+import { delivered, expectAtRest, openRemoteAccount, outboxesOf } from "./support/far-money.ts";
 import { callAt, chatOf, withUsage } from "./support/far-traffic.ts";
 import { killRegion } from "../../scripts/kill-region.ts";
 import { startFaultyRegions } from "./support/two-regions.ts";
@@ -24,7 +24,7 @@ afterAll(() => regions.stop());
 let account: Account;
 beforeEach(async () => {
   await Promise.all([regions.toEu.set("pass"), regions.toUs.set("pass")]);
-  account = await openFar(regions);
+  account = await openRemoteAccount(regions);
   // the US has cached the key
   assert.equal((await callAt(regions.us, account, "/models")).status, 200);
 });

@@ -4,14 +4,14 @@ import {
   delivered,
   expectAtRest,
   expectGenerations,
-  expectTold,
-  openFar,
+  expectKnownCharges,
+  openRemoteAccount,
 } from "./support/far-money.ts";
 import { send, sendAll } from "./support/far-traffic.ts";
 import type { Told } from "./support/far-traffic.ts";
 import { startFaultyRegions } from "./support/two-regions.ts";
 import type { FaultyRegions } from "./support/two-regions.ts";
-import { measured } from "../measured.ts";
+import { recordMeasured } from "../measured.ts";
 
 const REQUESTS = 2000;
 const ORGANIZATIONS = 10;
@@ -43,7 +43,7 @@ async function repeatedIn(accounts: readonly Account[]): Promise<number> {
 
 describe("a connection between regions that loses, duplicates and reorders messages", () => {
   it(`leads to one charge of each completed request, at the client's cost: ${REQUESTS} requests of ${ORGANIZATIONS} organizations`, async () => {
-    const opened = Array.from({ length: ORGANIZATIONS }, () => openFar(regions));
+    const opened = Array.from({ length: ORGANIZATIONS }, () => openRemoteAccount(regions));
     const accounts = await Promise.all(opened);
     await regions.toEu.set({ seed: SEED, odds: ODDS });
     const of = new Map<Account, Told[]>(accounts.map((account) => [account, []]));
@@ -61,11 +61,11 @@ describe("a connection between regions that loses, duplicates and reorders messa
       expect(drawn[fault as keyof typeof ODDS], fault).toBeGreaterThan(0);
     }
     let charged = 0;
-    measured({ flights: REQUESTS, doubled: drawn.duplicate, reordered: drawn.reorder });
-    measured({ repeated: await repeatedIn(accounts) });
+    recordMeasured({ flights: REQUESTS, doubled: drawn.duplicate, reordered: drawn.reorder });
+    recordMeasured({ repeated: await repeatedIn(accounts) });
     for (const [account, ofIts] of of) {
       const charges = await expectAtRest(account);
-      expectTold(charges, ofIts);
+      expectKnownCharges(charges, ofIts);
       await expectGenerations(account, regions.us, charges);
       charged += charges.size;
     }

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { expect, it } from "vitest";
 import { freePort } from "../../scripts/ports.ts";
 import * as calls from "../../src/money/payments/stripe-calls.ts";
-import { stripeOf } from "../../src/money/payments/stripe.ts";
+import { createStripe } from "../../src/money/payments/stripe.ts";
 import type { Params, StripeCall } from "../../src/money/payments/stripe.ts";
 import { meteredRowsOf, usageFormat } from "../../src/events/webhooks/usage-formats.ts";
 import { micros } from "../../src/shared/money.ts";
@@ -17,7 +17,8 @@ import { SELLING } from "../payments/selling.ts";
  */
 const { STRIPE_MOCK } = process.env;
 
-const post = (path: string, params: Params): StripeCall => calls.post(path, params, `key:${path}`);
+const post = (path: string, params: Params): StripeCall =>
+  calls.postCall(path, params, `key:${path}`);
 const { allowed_payment_method_types: _, ...session } = calls.sessionParams(SELLING);
 const CALLS: readonly StripeCall[] = [
   post("/v1/customers", calls.customerParams({ orgId: "o", orgName: "ü €", region: "eu" })),
@@ -43,10 +44,10 @@ const CALLS: readonly StripeCall[] = [
   calls.readRefunds("pi_1"),
   calls.readDisputes("pi_1"),
   calls.readInvoicePayments("pi_1"),
-  calls.listSince("checkout/sessions", "cus_1", SELLING.createdAt),
-  calls.listSince("invoices", "cus_1", SELLING.createdAt),
-  calls.read("/v1/charges/ch_1"),
-  calls.read("/v1/events", {
+  calls.listCreatedSince("checkout/sessions", "cus_1", SELLING.createdAt),
+  calls.listCreatedSince("invoices", "cus_1", SELLING.createdAt),
+  calls.getCall("/v1/charges/ch_1"),
+  calls.getCall("/v1/events", {
     created: { gte: 1 },
     limit: 100,
     types: ["invoice.paid", "refund.failed"],
@@ -62,7 +63,7 @@ it.runIf(STRIPE_MOCK !== undefined)(
     try {
       await once(mock.stdout, "data"); // it prints its address
       const account = { secretKey: "sk_test_123456789", baseUrl: `http://127.0.0.1:${http}` };
-      const stripe = stripeOf(account);
+      const stripe = createStripe(account);
       await expect
         .poll(async () => (await stripe.ask(calls.readPaymentIntent("pi_1"))).kind)
         .toBe("done");

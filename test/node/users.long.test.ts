@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { startOpenAiMock } from "../fixtures/openai-mock.ts";
+import { startMockProvider } from "../fixtures/openai-mock.ts";
 import { Account, sumOf } from "./support/account.ts";
 import { mapConcurrently } from "../../src/shared/map-concurrently.ts";
 import { startTwoRegions } from "./support/two-regions.ts";
 
 let regions: Awaited<ReturnType<typeof startTwoRegions>>;
-let mock: Awaited<ReturnType<typeof startOpenAiMock>>;
+let mock: Awaited<ReturnType<typeof startMockProvider>>;
 
 beforeAll(async () => {
-  mock = await startOpenAiMock();
+  mock = await startMockProvider();
   regions = await startTwoRegions({
     bindings: {
       PROVIDERS: JSON.stringify([

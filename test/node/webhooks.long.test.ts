@@ -3,7 +3,7 @@ import type { Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { postCredits } from "../../scripts/admin-client.ts";
-import { measured } from "../measured.ts";
+import { recordMeasured } from "../measured.ts";
 import { makeOrganization } from "./support/organization.ts";
 import { ADMIN_TOKEN, startKeptRegion } from "./support/two-regions.ts";
 
@@ -106,7 +106,7 @@ it("webhook deliveries arrive on time while other receivers hang or return 500 o
   expect(hangs?.calls()).toBeGreaterThanOrEqual(1);
   expect(fails?.calls()).toBeLessThan(EVENTS / 10); // paused
   expect(gone?.calls()).toBe(1);
-  measured({
+  recordMeasured({
     well_beside_p50_ms: quantile(well.beside, 0.5),
     well_beside_p99_ms: quantile(well.beside, 0.99),
     well_elsewhere_p99_ms: quantile(well.elsewhere, 0.99),

@@ -1,8 +1,8 @@
 import { env } from "cloudflare:workers";
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { PURCHASE_ID } from "../../src/shared/contracts/payments.ts";
-import { SYSTEM } from "../../src/shared/event.ts";
+import { PURCHASE_ID_PREFIX } from "../../src/shared/contracts/payments.ts";
+import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import type { EventType } from "../../src/shared/event.ts";
 import { mintId } from "../../src/shared/id.ts";
 import { micros } from "../../src/shared/money.ts";
@@ -12,10 +12,10 @@ import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { addCredits, addMember, admin, chat, newOrganization, send } from "../contract/client.ts";
 import type { MadeOrganization } from "../contract/client.ts";
 import { createKey } from "../contract/key-client.ts";
-import { mint } from "../contract/session-client.ts";
+import { createSession } from "../contract/session-client.ts";
 import { useStripe } from "../payments/fake-stripe.ts";
 import { GENERATION, holdOf, valueOf } from "../wallet/wallet-desk.ts";
-import { account, LONG, made, receivers, useReceivers } from "../webhooks/receivers.ts";
+import { account, LONG, createWebhook, receivers, useReceivers } from "../webhooks/receivers.ts";
 
 /**
  * A call, and the event that reports it to the organization. Null if the call concerns no
@@ -48,7 +48,7 @@ const priced = (): object => {
 };
 const webhook = async (): Promise<string> => {
   receivers["a.turnpike.dev"] = () => new Response("thanks");
-  return (await made("a.turnpike.dev")).id;
+  return (await createWebhook("a.turnpike.dev")).id;
 };
 
 async function held(amount: number): Promise<{ readonly id: string }> {
@@ -60,8 +60,8 @@ async function held(amount: number): Promise<{ readonly id: string }> {
 /** Creates a debt of 5 micro-credits: a payment was refunded after all of it was held. */
 async function owed(): Promise<void> {
   const paymentId = `pi_${crypto.randomUUID().replaceAll("-", "")}`;
-  const of = { paymentId, purchaseId: mintId(PURCHASE_ID, Date.now()) };
-  const credit = { ...of, method: "card", netMicro: micros(10), actor: SYSTEM } as const;
+  const of = { paymentId, purchaseId: mintId(PURCHASE_ID_PREFIX, Date.now()) };
+  const credit = { ...of, method: "card", netMicro: micros(10), actor: SYSTEM_ACTOR } as const;
   valueOf(await wallet().creditPayment(credit));
   await held(10);
   const back = { backMicro: micros(5), isDisputed: false, reading: 1 };
@@ -180,7 +180,7 @@ const ACTS: Readonly<Record<string, Act>> = {
     event: "session.ended",
     asked: async () => {
       await addCredits(account.orgId, 1_000_000);
-      const { id, token } = await mint(account.key);
+      const { id, token } = await createSession(account.key);
       expect((await chat(token)).status).toBe(200);
       return [org(`/sessions/${id}`)];
     },

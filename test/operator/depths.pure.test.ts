@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { Depths, outboxSeries } from "../../src/operator/depths.ts";
-import type { Found } from "../../src/operator/depths.ts";
+import { SweepMetrics, outboxSeries } from "../../src/operator/depths.ts";
+import type { SweepTotals } from "../../src/operator/depths.ts";
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -16,12 +16,12 @@ const QUIET = {
 
 describe("the class Depths", () => {
   it("adds up open holds, and keeps the oldest hold and the largest wallet, even over several invocations", () => {
-    const first = new Depths();
-    first.wallet("a", { ...QUIET, openHolds: 2, oldestHoldMs: 5000, isUnpublished: true });
-    first.unavailable();
-    first.book(123);
-    const depths = new Depths(JSON.parse(JSON.stringify(first.found())) as Found);
-    depths.wallet("b", {
+    const first = new SweepMetrics();
+    first.addWallet("a", { ...QUIET, openHolds: 2, oldestHoldMs: 5000, isUnpublished: true });
+    first.countUnavailable();
+    first.setDatabaseBytes(123);
+    const depths = new SweepMetrics(JSON.parse(JSON.stringify(first.found())) as SweepTotals);
+    depths.addWallet("b", {
       ...QUIET,
       openHolds: 1,
       oldestHoldMs: 9000,
@@ -69,9 +69,9 @@ it.each([
 ])("the storage alert for %i bytes at 70 %% of the limit is %i", (bytes, alerts) => {
   const lines: string[] = [];
   vi.spyOn(console, "error").mockImplementation((line: string) => void lines.push(line));
-  const depths = new Depths();
-  depths.wallet("org", { ...QUIET, bytes });
-  depths.book(bytes);
+  const depths = new SweepMetrics();
+  depths.addWallet("org", { ...QUIET, bytes });
+  depths.setDatabaseBytes(bytes);
   expect(lines.filter((line) => line.includes('"alert":"wallet_large"'))).toHaveLength(alerts);
   expect(lines.filter((line) => line.includes('"alert":"book_large"'))).toHaveLength(alerts);
 });

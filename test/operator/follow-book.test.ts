@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { beforeEach, expect, it } from "vitest";
 import { success } from "../../src/shared/failure.ts";
 import { syncWithDatabase } from "../../src/shared/sync-with-database.ts";
-import type { Answer } from "../../src/shared/http/endpoint.ts";
+import type { EndpointResult } from "../../src/shared/http/endpoint.ts";
 import { WatchedBook } from "../keys/key-fixture.ts";
 import { call, makeOrganization, walletOf, wallets } from "./operator-fixture.ts";
 
@@ -10,7 +10,7 @@ beforeEach(() => {
   wallets.clear();
 });
 
-const patch = (id: string, body: unknown): Promise<Answer> =>
+const patch = (id: string, body: unknown): Promise<EndpointResult> =>
   call("PATCH /orgs/:id", { params: { id }, body });
 const booked = (id: string): Promise<Record<string, unknown> | null> =>
   env.DB.prepare("SELECT status, rpm_limit, name FROM organizations WHERE id = ?").bind(id).first();

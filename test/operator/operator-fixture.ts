@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { refuse, success } from "../../src/shared/failure.ts";
 import { micros } from "../../src/shared/money.ts";
 import { OPERATOR_ROUTES } from "../../src/operator/endpoints.ts";
-import type { Answer } from "../../src/shared/http/endpoint.ts";
+import type { EndpointResult } from "../../src/shared/http/endpoint.ts";
 import type { OperatorContext } from "../../src/operator/operator-context.ts";
 import type { WalletCalls } from "../../src/shared/contracts/wallet.ts";
 import { keySecrets } from "../keys/key-fixture.ts";
@@ -120,7 +120,8 @@ export function context(): OperatorContext {
     names: { entryOf: (name) => (name.startsWith("sandbox/") ? name : null), isAlias: () => false },
     models: new Map(),
     providers: new Set(),
-    askPeer: () => Promise.resolve({ url: "https://us.test", fault: null, rttMs: 1, lastOkMs: 1 }),
+    checkPeer: () =>
+      Promise.resolve({ url: "https://us.test", fault: null, rttMs: 1, lastOkMs: 1 }),
     breakers: [{ route: "up:m", state: "open", untilMs: 0 }],
     keySecrets: keySecrets(),
     now: Date.now(),
@@ -141,7 +142,7 @@ export function context(): OperatorContext {
 export async function call(
   target: string,
   options: { params?: Record<string, string>; query?: string; body?: unknown } = {},
-): Promise<Answer> {
+): Promise<EndpointResult> {
   const name = target.replace(" ", " /admin/v1");
   const endpoint = OPERATOR_ROUTES.find(({ method, path }) => `${method} ${path}` === name);
   if (endpoint === undefined) throw new Error(`no such endpoint: ${target}`);
@@ -154,7 +155,7 @@ export async function call(
   });
 }
 
-export function valueOf(result: Answer): Readonly<Record<string, unknown>> {
+export function valueOf(result: EndpointResult): Readonly<Record<string, unknown>> {
   if (!result.ok) throw new Error(`refused: ${JSON.stringify(result.failure)}`);
   return { ...result.value };
 }

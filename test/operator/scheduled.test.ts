@@ -1,11 +1,11 @@
 import { env } from "cloudflare:workers";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { success } from "../../src/shared/failure.ts";
-import { runScheduled } from "../../src/operator/scheduled.ts";
+import { runHourly } from "../../src/operator/scheduled.ts";
 import { sweepHourly } from "../../src/operator/hourly.store.ts";
-import { continueRound } from "../../src/operator/sweep.store.ts";
+import { continueSweep } from "../../src/operator/sweep.store.ts";
 import { outboxNames } from "../../src/regions/outbox-schedule.ts";
-import { bindingsWith, LEFT_ALONE } from "../contract/client.ts";
+import { bindingsWith, SKIPPED_WALLET } from "../contract/client.ts";
 
 it("the hourly sweep calls every outbox, including those to other regions, even if one fails", async () => {
   const poked: string[] = [];
@@ -15,8 +15,8 @@ it("the hourly sweep calls every outbox, including those to other regions, even 
       if (name === "own/0") throw new Error("this one is down");
     },
   });
-  const WALLET = { getByName: () => LEFT_ALONE };
-  await runScheduled(bindingsWith({ REGION_OUTBOX: { getByName }, WALLET }));
+  const WALLET = { getByName: () => SKIPPED_WALLET };
+  await runHourly(bindingsWith({ REGION_OUTBOX: { getByName }, WALLET }));
   expect(poked.toSorted()).toEqual([...outboxNames(["us"])].toSorted());
   vi.restoreAllMocks();
 });
@@ -96,14 +96,14 @@ describe("a sweep over more organizations than one invocation can call", () => {
     for (let runs = 1; depths === null; runs++) {
       expect(poked.length + delivered.length).toBeGreaterThanOrEqual(8000 * runs);
       expect(poked.length + delivered.length).toBeLessThan(9000 * runs);
-      depths = await continueRound(env.DB, Date.now, targets);
+      depths = await continueSweep(env.DB, Date.now, targets);
     }
     const all = Array.from({ length: COUNT }, (_, n) => n);
     expect(poked).toEqual(all.filter((n) => n % 17 < 16 || n === 16).map(idOf));
     expect(delivered).toEqual(all.filter((n) => n % 34 === 16).map(idOf));
     expect(most).toBe(6);
     expect(depths.series()["turnpike_holds_open"]).toBe(poked.length);
-    expect(await continueRound(env.DB, Date.now, targets)).toBeNull();
+    expect(await continueSweep(env.DB, Date.now, targets)).toBeNull();
     vi.restoreAllMocks();
   });
 
@@ -112,7 +112,7 @@ describe("a sweep over more organizations than one invocation can call", () => {
     const poked: string[] = [];
     const wallet = (orgId: string) => ({
       poke: async () => {
-        second ??= continueRound(env.DB, Date.now, targets);
+        second ??= continueSweep(env.DB, Date.now, targets);
         expect(await second).toBeNull();
         poked.push(orgId);
         return success(VITALS);
@@ -120,7 +120,7 @@ describe("a sweep over more organizations than one invocation can call", () => {
     });
     const targets = { wallet, deliveries: withoutWork };
     let depths = await sweepHourly(env.DB, Date.now, { ...targets, outboxes: [] });
-    while (depths === null) depths = await continueRound(env.DB, Date.now, targets);
+    while (depths === null) depths = await continueSweep(env.DB, Date.now, targets);
     expect(poked.length).toBe(new Set(poked).size);
   });
 
@@ -138,9 +138,9 @@ describe("a sweep over more organizations than one invocation can call", () => {
     void sweepHourly(env.DB, Date.now, { ...targets, outboxes: [] });
     await expect.poll(() => poked.length).toBe(stopsAt);
     stopsAt = -1;
-    expect(await continueRound(env.DB, Date.now, targets)).toBeNull();
+    expect(await continueSweep(env.DB, Date.now, targets)).toBeNull();
     let depths = null;
-    while (depths === null) depths = await continueRound(env.DB, afterLease, targets);
+    while (depths === null) depths = await continueSweep(env.DB, afterLease, targets);
     expect(new Set(poked).size).toBe(16_001);
     expect(poked.length).toBeLessThan(16_001 + 600); // the interrupted page is called again
   });

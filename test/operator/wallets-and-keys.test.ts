@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { beforeEach, expect, it } from "vitest";
 import { findKeyByHash, listKeys } from "../../src/accounts/keys/keys.store.ts";
 import { verifyKey } from "../../src/accounts/keys/api-key.ts";
-import type { Answer } from "../../src/shared/http/endpoint.ts";
+import type { EndpointResult } from "../../src/shared/http/endpoint.ts";
 import { outboxNames } from "../../src/regions/outbox-schedule.ts";
 import { keySecrets } from "../keys/key-fixture.ts";
 import { call, makeOrganization, valueOf, wallets } from "./operator-fixture.ts";
@@ -14,7 +14,7 @@ beforeEach(() => {
 it("POST /orgs/{id}/credits requires an integer amount, a reference and an existing organization", async () => {
   const { organization } = await makeOrganization();
   const params = { id: organization.id };
-  const post = (body: unknown, id = organization.id): Promise<Answer> =>
+  const post = (body: unknown, id = organization.id): Promise<EndpointResult> =>
     call("POST /orgs/:id/credits", { params: { id }, body });
   expect(valueOf(await post({ amount_micro: 500, reference: "a" }))).toEqual({
     credits_micro: 500,
@@ -66,7 +66,7 @@ it("POST /orgs/{id}/credits requires an integer amount, a reference and an exist
 
 it("POST /orgs/{id}/members/{member_id}/keys shows the new key once, and only for a member of the organization", async () => {
   const [one, two] = [await makeOrganization(), await makeOrganization()];
-  const post = (member_id: string, body: unknown): Promise<Answer> =>
+  const post = (member_id: string, body: unknown): Promise<EndpointResult> =>
     call("POST /orgs/:id/members/:member_id/keys", {
       params: { id: one.organization.id, member_id },
       body,

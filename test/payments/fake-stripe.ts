@@ -8,12 +8,12 @@ const STRIPE_URL = "http://127.0.0.1:1";
 /** Replaces the network by a fake Stripe of this isolate until the test's mocks are restored. */
 export function useStripe(now: () => number = () => Date.now()): FakeStripe {
   const stripe = new FakeStripe({ now });
-  putInPlace(stripe);
+  installStripe(stripe);
   return stripe;
 }
 
 /** Replaces the network by an existing fake Stripe until the test's mocks are restored. */
-export function putInPlace(stripe: FakeStripe): void {
+export function installStripe(stripe: FakeStripe): void {
   const real = globalThis.fetch;
   vi.spyOn(globalThis, "fetch").mockImplementation((input, init) => {
     const request = new Request(input, init);

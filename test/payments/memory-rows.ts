@@ -5,7 +5,7 @@ import type {
   Purchase,
   WaitingHint,
 } from "../../src/money/payments/purchase.ts";
-import { isOver } from "../../src/money/payments/purchase.ts";
+import { isEnded } from "../../src/money/payments/purchase.ts";
 
 /** `PaymentRows` in memory. Writes are immediate and permanent. */
 export class MemoryRows implements PaymentRows {
@@ -32,13 +32,13 @@ export class MemoryRows implements PaymentRows {
     return this.#purchases.get(id) ?? null;
   }
 
-  purchaseOf(object: string): Purchase | null {
+  purchaseByStripeId(object: string): Purchase | null {
     const isIts = ({ sessionId, invoiceId, paymentId }: Purchase): boolean =>
       [sessionId, invoiceId, paymentId].includes(object);
     return this.all().find(isIts) ?? null;
   }
 
-  put(purchase: Purchase): void {
+  putPurchase(purchase: Purchase): void {
     this.#purchases.set(purchase.id, purchase);
   }
 
@@ -46,11 +46,11 @@ export class MemoryRows implements PaymentRows {
     return [...this.#purchases.values()];
   }
 
-  open(): readonly Purchase[] {
-    return this.all().filter((one) => !isOver(one) || one.nextAt !== null || one.tellAt !== null);
+  openPurchases(): readonly Purchase[] {
+    return this.all().filter((one) => !isEnded(one) || one.nextAt !== null || one.tellAt !== null);
   }
 
-  since(ms: number): readonly Purchase[] {
+  purchasesSince(ms: number): readonly Purchase[] {
     return this.all().filter(({ createdAt }) => createdAt >= ms);
   }
 
@@ -66,20 +66,20 @@ export class MemoryRows implements PaymentRows {
     this.#payments.set(payment.id, payment);
   }
 
-  waiting(): readonly WaitingHint[] {
+  waitingHints(): readonly WaitingHint[] {
     return [...this.#waiting.values()];
   }
 
-  putWaiting(hint: WaitingHint): void {
+  putWaitingHint(hint: WaitingHint): void {
     this.#waiting.set(hint.eventId, hint);
   }
 
-  heard({ eventId }: WaitingHint): void {
+  markHintProcessed({ eventId }: WaitingHint): void {
     this.#waiting.delete(eventId);
     this.#heard.add(eventId);
   }
 
-  wasHeard(eventId: string): boolean {
+  isHintProcessed(eventId: string): boolean {
     return this.#heard.has(eventId);
   }
 }

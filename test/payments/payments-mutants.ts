@@ -48,11 +48,11 @@ export const MUTANTS: Readonly<Record<string, Broken>> = {
   "a hint is seen before it is looked at": {
     world: (world) => {
       const { rows } = world;
-      const putWaiting: typeof rows.putWaiting = (hint) =>
-        hint.tries > 0 ? rows.heard(hint, 0) : rows.putWaiting(hint);
+      const putWaiting: typeof rows.putWaitingHint = (hint) =>
+        hint.tries > 0 ? rows.markHintProcessed(hint, 0) : rows.putWaitingHint(hint);
       const seen = new Proxy(rows, {
         get: (of, name) => {
-          if (of[name as keyof typeof of] === of.putWaiting) return putWaiting;
+          if (of[name as keyof typeof of] === of.putWaitingHint) return putWaiting;
           const method = Reflect.get(of, name) as (...given: unknown[]) => unknown;
           return method.bind(of);
         },

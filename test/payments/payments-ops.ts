@@ -222,7 +222,7 @@ function person(world: PaymentsWorld, { do: how, at }: OfPerson): void {
 
 function cancel(world: PaymentsWorld, at: number): void {
   const organization = world.organizations[at % 2];
-  const open = pick(organization?.rows.open() ?? [], at);
+  const open = pick(organization?.rows.openPurchases() ?? [], at);
   if (open !== undefined) organization?.machine.cancel(open.id);
 }
 

@@ -1,7 +1,7 @@
 import type { FakeStripe } from "../fakes/stripe/fake.ts";
 import type { Charge } from "../fakes/stripe/objects.ts";
 import { creditsOfPayment } from "../../src/money/payments/payment-rules.ts";
-import { isOver } from "../../src/money/payments/purchase.ts";
+import { isEnded } from "../../src/money/payments/purchase.ts";
 import type { Purchase } from "../../src/money/payments/purchase.ts";
 import type { Organization, PaymentsWorld } from "./payments-world.ts";
 
@@ -21,9 +21,9 @@ export function faultsAtRest(world: PaymentsWorld): string[] {
   const faults: string[] = [];
   for (const { rows, id } of world.organizations) {
     for (const one of rows.all()) {
-      if (!isOver(one)) faults.push(`13: ${id} ${one.method} is ${one.state}, step ${one.step}`);
+      if (!isEnded(one)) faults.push(`13: ${id} ${one.method} is ${one.state}, step ${one.step}`);
     }
-    if (rows.waiting().length > 0) faults.push(`13: ${id} has hints waiting`);
+    if (rows.waitingHints().length > 0) faults.push(`13: ${id} has hints waiting`);
   }
   for (const { organization, purchase, intent, net } of paymentsOf(world)) {
     const { stored } = organization.wallet;
@@ -33,7 +33,7 @@ export function faultsAtRest(world: PaymentsWorld): string[] {
     }
     const { gross, captured } = world.fake.truth(intent);
     const back = Math.ceil((net * gross) / captured);
-    const known = stored.payments.get(intent)?.back;
+    const known = stored.payments.get(intent)?.refunded;
     if (known !== back) faults.push(`7: of ${intent} ${known} is back, and ${back} by Stripe`);
   }
   return [...faults, ...faultsNow(world)];
@@ -43,7 +43,7 @@ function moneyFaults({ id, wallet }: Organization): string[] {
   const { stored, held } = wallet;
   const { balance, charges, debts, payments, references } = stored;
   const ledger = [...references.values()].reduce((sum, amount) => sum + amount, 0);
-  const back = [...payments.values()].reduce((sum, one) => sum + one.back, 0);
+  const back = [...payments.values()].reduce((sum, one) => sum + one.refunded, 0);
   const { owed, taken, forgiven } = debts;
   const faults: string[] = [];
   if (ledger - charges !== balance) faults.push(`3: ${id} ledger ${ledger - charges}, ${balance}`);
@@ -55,14 +55,14 @@ function moneyFaults({ id, wallet }: Organization): string[] {
   const credits = [...payments.values()].reduce((sum, one) => sum + one.credited, 0);
   if (balance !== credits - charges - taken) faults.push(`6: ${id} ${balance}`);
   for (const one of payments.values()) {
-    const isInRange = one.back >= 0 && one.back <= one.credited;
-    if (!isInRange) faults.push(`7: ${one.id} ${one.back}`);
+    const isInRange = one.refunded >= 0 && one.refunded <= one.credited;
+    if (!isInRange) faults.push(`7: ${one.id} ${one.refunded}`);
   }
   return faults;
 }
 
 function purchaseFaults({ id, rows, wallet }: Organization): string[] {
-  const open = rows.all().filter((one) => !isOver(one));
+  const open = rows.all().filter((one) => !isEnded(one));
   const charged = open.filter((one) => one.paymentMethod !== null);
   const faults = charged.length > 1 ? [`8: ${id} charges its card for ${charged.length}`] : [];
   if (wallet.madeAt > 1) return faults; // unpublished requests for a purchase are lost
@@ -137,7 +137,7 @@ function attemptFaults({ fake }: PaymentsWorld, one: Organization): string[] {
   let isRefused = false;
   for (const [index, charge] of [...charges.values()].entries()) {
     const invoice = invoices.get(charge.payment_intent) ?? "";
-    const isAuto = one.rows.purchaseOf(invoice)?.method === "auto";
+    const isAuto = one.rows.purchaseByStripeId(invoice)?.method === "auto";
     const isAnew = one.enabledAt.includes(index) || (isAuto && charge.paid);
     if (isAnew) [declines, isRefused] = [0, false];
     if (!isAuto || charge.paid) continue;

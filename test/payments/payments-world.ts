@@ -1,17 +1,17 @@
 import { FakeStripe } from "../fakes/stripe/fake.ts";
 import type { StripeEvent as FakeEvent } from "../fakes/stripe/objects.ts";
-import type { Hint, PurchaseMethod } from "../../src/shared/contracts/payments.ts";
-import { PURCHASE_ID } from "../../src/shared/contracts/payments.ts";
-import { SYSTEM } from "../../src/shared/event.ts";
+import type { StripeHint, PurchaseMethod } from "../../src/shared/contracts/payments.ts";
+import { PURCHASE_ID_PREFIX } from "../../src/shared/contracts/payments.ts";
+import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import { success } from "../../src/shared/failure.ts";
 import { mintId } from "../../src/shared/id.ts";
 import { micros } from "../../src/shared/money.ts";
 import { PurchaseRunner, newPurchase } from "../../src/money/payments/purchase-runner.ts";
-import { isOver } from "../../src/money/payments/purchase.ts";
+import { isEnded } from "../../src/money/payments/purchase.ts";
 import { dispatchEvent, sweepEvents } from "../../src/money/payments/stripe-events.ts";
 import type { DispatchServices, SweepCursor } from "../../src/money/payments/stripe-events.ts";
 import { eventSchema } from "../../src/money/payments/stripe-objects.ts";
-import { stripeOf } from "../../src/money/payments/stripe.ts";
+import { createStripe } from "../../src/money/payments/stripe.ts";
 import type { FetchFunction } from "../../src/money/payments/stripe.ts";
 import type { PaymentDeps } from "../../src/money/payments/payment-deps.ts";
 import { MemoryRows } from "./memory-rows.ts";
@@ -70,7 +70,7 @@ export class Organization {
 
   buy(method: PurchaseMethod & ("checkout" | "card"), dollars: number, saveCard: boolean): void {
     if (method === "card" && this.rows.head().card === null) return;
-    const id = mintId(PURCHASE_ID, this.#world.now);
+    const id = mintId(PURCHASE_ID_PREFIX, this.#world.now);
     const amountMicro = micros(dollars * 1_000_000);
     const asked = {
       id,
@@ -78,11 +78,13 @@ export class Organization {
       amountMicro,
       saveCard,
       returnUrl: "https://eu.test/",
-      actor: SYSTEM,
+      actor: SYSTEM_ACTOR,
     };
-    this.rows.put(newPurchase(asked, this.#world.now));
+    this.rows.putPurchase(newPurchase(asked, this.#world.now));
     if (method === "checkout") {
-      const others = this.rows.open().filter((one) => one.method === "checkout" && one.id !== id);
+      const others = this.rows
+        .openPurchases()
+        .filter((one) => one.method === "checkout" && one.id !== id);
       for (const one of others) this.machine.cancel(one.id);
     }
   }
@@ -103,7 +105,7 @@ export class Organization {
     const isAnew = walletMadeAt !== null && walletMadeAt !== madeAt;
     await this.run(async (machine) => {
       if (isAnew) await machine.resendPayments(madeAt);
-      await machine.work();
+      await machine.runDueWork();
     });
   }
 
@@ -201,7 +203,7 @@ export class PaymentsWorld {
       if (invoice !== undefined) this.oddPays.push(...this.#oddPay(invoice));
       return this.fake.handle(new Request(url, init));
     };
-    return stripeOf(STRIPE, send);
+    return createStripe(STRIPE, send);
   }
 
   addCustomer(customerId: string, orgId: string): void {
@@ -229,7 +231,7 @@ export class PaymentsWorld {
   #oddPay(id: string): string[] {
     const invoice = this.fake.world.invoices.get(id);
     const owner = this.organizationOf(invoice?.customer ?? null);
-    const purchase = owner?.rows.purchaseOf(id) ?? null;
+    const purchase = owner?.rows.purchaseByStripeId(id) ?? null;
     if (invoice === undefined || purchase === null || purchase.method === "checkout") {
       return [`11: ${id} is paid, and is no purchase's`];
     }
@@ -245,7 +247,7 @@ export class PaymentsWorld {
       for (let round = 0; round < 4; round++) {
         const next = one.machine.nextAt();
         if (next === null || next > this.now) break;
-        await one.run((machine) => machine.work());
+        await one.run((machine) => machine.runDueWork());
       }
     }
     this.inbox.push(...this.fake.takeEvents());
@@ -285,7 +287,7 @@ export class PaymentsWorld {
   /** Whether no work is in progress. */
   get isQuiet(): boolean {
     return this.organizations.every(({ rows }) => {
-      return rows.all().every(isOver) && rows.waiting().length === 0;
+      return rows.all().every(isEnded) && rows.waitingHints().length === 0;
     });
   }
 
@@ -294,8 +296,8 @@ export class PaymentsWorld {
       stripe: this.stripe(),
       isLive: false,
       payments: (orgId) => ({
-        hint: async (hint: Hint) => {
-          this.organizations.find(({ id }) => id === orgId)?.machine.note(hint);
+        hint: async (hint: StripeHint) => {
+          this.organizations.find(({ id }) => id === orgId)?.machine.addHint(hint);
           return success(null);
         },
       }),

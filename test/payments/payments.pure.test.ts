@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { effort } from "../effort.ts";
+import { effortFor } from "../effort.ts";
 import { CHARGE_MUTANTS, MUTANTS } from "./payments-mutants.ts";
 import { faultsAtRest, faultsNow } from "./payments-oracle.ts";
 import { apply, operation } from "./payments-ops.ts";
@@ -46,7 +46,7 @@ async function faultsOf(
 }
 
 /** A long run has 20,000 runs in parts, so that each part can be run separately. */
-const PARTS = Array.from({ length: effort(1, 10) }, (_, part) => part + 1);
+const PARTS = Array.from({ length: effortFor(1, 10) }, (_, part) => part + 1);
 
 it.each(PARTS)(
   "a payment is credited once, and a refund or dispute is owed once, whatever fails: part %i",
@@ -55,7 +55,7 @@ it.each(PARTS)(
       fc.asyncProperty(operations, fc.boolean(), async (happening, hasTax) => {
         expect(await faultsOf(happening, hasTax)).toEqual([]);
       }),
-      { numRuns: effort(50, 2000) },
+      { numRuns: effortFor(50, 2000) },
     );
   },
 );

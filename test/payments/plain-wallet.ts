@@ -1,11 +1,11 @@
 import type {
   AutoTopUp,
   DisabledReason,
-  PaymentRefunded,
+  PaymentReversal,
   PaymentCredit,
   PurchaseOutcome,
 } from "../../src/shared/contracts/payments.ts";
-import { PURCHASE_ID } from "../../src/shared/contracts/payments.ts";
+import { PURCHASE_ID_PREFIX } from "../../src/shared/contracts/payments.ts";
 import { refuse, success } from "../../src/shared/failure.ts";
 import type { Result } from "../../src/shared/failure.ts";
 import { mintId } from "../../src/shared/id.ts";
@@ -20,7 +20,7 @@ import {
 } from "../../src/money/wallet/rules/debts.ts";
 import type { CreditedPayment, Debts } from "../../src/money/wallet/rules/debts.ts";
 import {
-  creditTopUp,
+  completeTopUp,
   decideTopUp,
   enableTopUp,
   endTopUp,
@@ -88,16 +88,16 @@ export class PlainWallet implements PayingWallet {
         id: paymentId,
         purchaseId,
         credited: netMicro,
-        back: micros(0),
+        refunded: micros(0),
         reading: 0,
       };
       this.#putPayment(known ?? fresh);
-      this.#set({ topUp: creditTopUp(this.stored.topUp, purchaseId) });
+      this.#set({ topUp: completeTopUp(this.stored.topUp, purchaseId) });
       return success({ madeAt: this.madeAt });
     });
   }
 
-  async setBack(asked: PaymentRefunded): Promise<Result<null>> {
+  async setBack(asked: PaymentReversal): Promise<Result<null>> {
     return this.#turn(() => {
       const payment = this.stored.payments.get(asked.paymentId);
       if (payment === undefined) return refuse({ kind: "not_found", message: "no such payment" });
@@ -109,7 +109,7 @@ export class PlainWallet implements PayingWallet {
       }
       this.#putPayment(moved.payment);
       this.#set({ debts: moved.debts });
-      if (asked.isDisputed && moved.payment.back > payment.back) this.#disable("disputed");
+      if (asked.isDisputed && moved.payment.refunded > payment.refunded) this.#disable("disputed");
       return success(null);
     });
   }
@@ -209,7 +209,7 @@ export class PlainWallet implements PayingWallet {
     const days = { month, day, dailyMaxMicros: Infinity };
     const standing = { setting, balance, owed: debts.owed, isShort, nowMs, ...days };
     if (setting === null || decideTopUp(topUp, standing) !== "wanted") return;
-    const wish = { id: mintId(PURCHASE_ID, nowMs), amountMicro: setting.amountMicro };
+    const wish = { id: mintId(PURCHASE_ID_PREFIX, nowMs), amountMicro: setting.amountMicro };
     this.#set({ topUp: requestTopUp(topUp, { ...wish, wantedAt: nowMs }, days) });
   }
 

@@ -3,7 +3,7 @@ import { Stripe } from "stripe";
 import { expect, it } from "vitest";
 import { API_VERSION as FAKE_VERSION } from "../fakes/stripe/world.ts";
 import * as calls from "../../src/money/payments/stripe-calls.ts";
-import { API_VERSION, form } from "../../src/money/payments/stripe.ts";
+import { API_VERSION, encodeForm } from "../../src/money/payments/stripe.ts";
 import { SELLING } from "./selling.ts";
 
 it("the payments code and the fake Stripe use the API version of Stripe's types", () => {
@@ -24,12 +24,12 @@ it("the payments code uses Stripe's own names and types, so that an outdated fie
   calls.refundParams("pi_1", { amountCents: 100, name: "name" }) satisfies Types.RefundCreateParams;
   calls.portalParams("cus_1", "https://eu.test/") satisfies Types.BillingPortal.SessionCreateParams;
   calls.defaultCardParams("pm_1") satisfies Types.CustomerUpdateParams;
-  expect(form(calls.sessionParams(SELLING))).not.toContain("payment_method_types%5D");
+  expect(encodeForm(calls.sessionParams(SELLING))).not.toContain("payment_method_types%5D");
 });
 
 it("the payments code repeats a call an hour later from its database row, byte for byte", () => {
-  const once = form(calls.sessionParams(SELLING));
-  expect(form(calls.sessionParams({ ...SELLING }))).toBe(once);
+  const once = encodeForm(calls.sessionParams(SELLING));
+  expect(encodeForm(calls.sessionParams({ ...SELLING }))).toBe(once);
   expect(once).toContain(`expires_at=${SELLING.createdAt / 1000 + 3600}`);
 });
 

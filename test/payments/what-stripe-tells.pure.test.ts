@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { MockInstance } from "vitest";
-import type { NumberVars } from "../../src/shared/config/config.ts";
-import { SYSTEM } from "../../src/shared/event.ts";
+import type { NumericVariables } from "../../src/shared/config/config.ts";
+import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import { success } from "../../src/shared/failure.ts";
 import { micros } from "../../src/shared/money.ts";
 import { checkPurchaseLimits } from "../../src/money/payments/limits.ts";
 import { newPurchase } from "../../src/money/payments/purchase-runner.ts";
-import { refundOf } from "../../src/money/payments/refunding.ts";
+import { refundPayment } from "../../src/money/payments/refunding.ts";
 import { sweepEvents } from "../../src/money/payments/stripe-events.ts";
 import type { DispatchServices, SweepCursor } from "../../src/money/payments/stripe-events.ts";
 import type { StripeCall } from "../../src/money/payments/stripe.ts";
@@ -46,11 +46,11 @@ it("a refund call that is repeated days later returns the first refund", async (
   const [purchase] = one.rows.all();
   if (purchase === undefined) throw new Error("nothing was bought");
   const ask = (name: string, amountCents: number | null) =>
-    refundOf({ rows: one.rows, stripe: world.stripe() }, purchase, {
+    refundPayment({ rows: one.rows, stripe: world.stripe() }, purchase, {
       purchase: purchase.id,
       amountCents,
       name,
-      actor: SYSTEM,
+      actor: SYSTEM_ACTOR,
     });
   expect((await ask("first", 250)).ok).toBe(true);
   await world.pass(49 * HOUR);
@@ -94,10 +94,10 @@ it("a payment is read from Stripe once for several events about it", async () =>
   const before = asked(world, "GET /v1/refunds");
   for (const { id } of events) {
     const hint = { eventId: id, orgId: one.id, kind: "back", object: payment?.intent ?? "" };
-    one.machine.note({ ...hint, kind: "back" });
+    one.machine.addHint({ ...hint, kind: "back" });
   }
   await world.work();
-  expect(one.rows.waiting()).toEqual([]);
+  expect(one.rows.waitingHints()).toEqual([]);
   expect(asked(world, "GET /v1/refunds")).toBe(before + 1);
 });
 
@@ -107,20 +107,20 @@ it("an event for another system is read once, and an unreadable event is reporte
   const foreign = world.fake.world.intents.get(world.fake.bank.handMade(customer, 700));
   Object.assign(foreign ?? {}, { currency: "eur" });
   await world.sweep();
-  expect(one.rows.waiting()).toEqual([]);
+  expect(one.rows.waitingHints()).toEqual([]);
   const [payment] = world.fake.payments();
   const refund = world.fake.world.refunds.get(world.fake.bank.refund(payment?.intent ?? "", 100));
   Object.assign(refund ?? {}, { currency: "eur" });
   await world.sweep();
   await world.pass(HOUR / 2);
-  expect(one.rows.waiting().length).toBeGreaterThan(0);
+  expect(one.rows.waitingHints().length).toBeGreaterThan(0);
   expect(toldOf("payment_hint_stuck")).toBe(0);
   await world.pass(2 * HOUR);
-  const hints = one.rows.waiting().length;
+  const hints = one.rows.waitingHints().length;
   expect(toldOf("payment_hint_stuck")).toBe(1);
   Object.assign(refund ?? {}, { currency: "usd" });
   await world.pass(HOUR);
-  expect([hints > 0, one.rows.waiting()]).toEqual([true, []]);
+  expect([hints > 0, one.rows.waitingHints()]).toEqual([true, []]);
 });
 
 /** Returns this number of events, oldest first, the first of which are malformed. */
@@ -189,13 +189,13 @@ function pageOf(
 it("a saved card is disabled after three declines in a day, not counting our own failures", () => {
   const nowMs = Date.UTC(2026, 10, 20);
   const asks = { id: "pur_1", amountMicro: micros(5_000_000), saveCard: false, returnUrl: "" };
-  const made = newPurchase({ ...asks, method: "card", actor: SYSTEM }, nowMs - 1000);
+  const made = newPurchase({ ...asks, method: "card", actor: SYSTEM_ACTOR }, nowMs - 1000);
   const declined = { ...made, state: "declined", error: "insufficient_funds" } as const;
   const numbers = {
     FIRST_WEEK_DOLLARS_A_DAY: 100,
     PURCHASE_DOLLARS_A_DAY: 1000,
     CARD_DOLLARS_A_DAY: 500,
-  } as NumberVars;
+  } as NumericVariables;
   const buying = {
     orgId: "org_a",
     orgName: "A",
@@ -204,7 +204,7 @@ it("a saved card is disabled after three declines in a day, not counting our own
     saveCard: false,
     returnUrl: "",
     idempotency: { name: "n", body: "b" },
-    actor: SYSTEM,
+    actor: SYSTEM_ACTOR,
     isPerson: true,
   };
   const refused = (method: "card" | "checkout", recent: readonly (typeof made)[]) =>

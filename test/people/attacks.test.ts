@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { Browser, inviteTo, signUp, someone, startIssuer } from "./people-client.ts";
+import { Browser, inviteTo, signUp, newAccount, startIssuer } from "./people-client.ts";
 
 let issuer: ReturnType<typeof startIssuer>;
 const log: string[] = [];
@@ -23,7 +23,7 @@ const TEN_MINUTES = { CLOCK_OFFSET_MS: "660000" };
 
 describe("a login to the console", () => {
   it("completes only in the browser that started it, and not with a used or changed callback", async () => {
-    const ann = someone();
+    const ann = newAccount();
     issuer.accounts.push(ann);
     const mine = new Browser();
     const back = await mine.click(await mine.start({ purpose: "sign_up" }), ann);
@@ -39,7 +39,7 @@ describe("a login to the console", () => {
   });
 
   it("fails for a response that names another issuer or none", async () => {
-    const ann = someone();
+    const ann = newAccount();
     issuer.accounts.push(ann);
     for (const iss of ["https://other.test", ""]) {
       const browser = new Browser();
@@ -72,7 +72,7 @@ describe("a login to the console", () => {
   });
 
   it("fails if it takes more than ten minutes", async () => {
-    const ann = someone();
+    const ann = newAccount();
     issuer.accounts.push(ann);
     const browser = new Browser();
     const back = await browser.click(await browser.start({ purpose: "sign_up" }), ann);
@@ -99,7 +99,7 @@ describe("a login to the console", () => {
   });
 
   it("writes no address, subject, code, state or token to the log", async () => {
-    const ann = someone();
+    const ann = newAccount();
     issuer.accounts.push(ann);
     const browser = new Browser({ LOG_REQUESTS: "all" });
     const start = await browser.start({ purpose: "sign_up" });
@@ -116,7 +116,7 @@ describe("a login to the console", () => {
 describe("an email address without a verified identity", () => {
   it("doesn't identify a person, so that two people with the same address stay separate", async () => {
     const { account, view } = await signUp(issuer);
-    const thief = someone({ email: account.email });
+    const thief = newAccount({ email: account.email });
     issuer.accounts.push(thief);
     const browser = new Browser();
     expect(await browser.logIn(thief)).toMatch(/why=unknown(?:&|$)/);
@@ -126,7 +126,7 @@ describe("an email address without a verified identity", () => {
 
   it("isn't enough for a sign-up or an invitation unless the identity provider has confirmed it", async () => {
     const { browser } = await signUp(issuer);
-    const ben = someone({ isVerified: false });
+    const ben = newAccount({ isVerified: false });
     issuer.accounts.push(ben);
     const invitation = await inviteTo(browser, { role: "admin", email: ben.email });
     const other = new Browser();
@@ -139,7 +139,7 @@ describe("an email address without a verified identity", () => {
 describe("an invitation", () => {
   it("adds no member if forwarded, forged, revoked, used or expired", async () => {
     const { browser } = await signUp(issuer);
-    const [ben, eve] = [someone(), someone()];
+    const [ben, eve] = [newAccount(), newAccount()];
     issuer.accounts.push(ben, eve);
     const invitation = await inviteTo(browser, { role: "member", email: ben.email });
     const thief = new Browser();
@@ -161,7 +161,7 @@ describe("an invitation", () => {
   it("adds one member for concurrent acceptances", async () => {
     const { browser } = await signUp(issuer);
     const invitation = await inviteTo(browser, { role: "member" });
-    const crowd = Array.from({ length: 8 }, () => someone());
+    const crowd = Array.from({ length: 8 }, () => newAccount());
     issuer.accounts.push(...crowd);
     const ends = await Promise.all(
       crowd.map((one) => new Browser().logIn(one, { purpose: "accept", invitation })),
@@ -173,7 +173,7 @@ describe("an invitation", () => {
     const { browser } = await signUp(issuer);
     await browser.people("POST", "/organization/team");
     expect((await browser.people("POST", "/invitations", { role: "admin" })).status).toBe(400);
-    const ben = someone();
+    const ben = newAccount();
     issuer.accounts.push(ben);
     const invitation = await inviteTo(browser, { role: "admin", email: ben.email });
     const admin = new Browser();
@@ -200,7 +200,7 @@ describe("a stolen session", () => {
     expect(await code(key)).toEqual([403, "login_too_old"]);
     expect(await code(await later.people("DELETE", "/me"))).toEqual([403, "login_too_old"]);
     expect((await later.people("GET", "/me")).status).toBe(200);
-    const eve = someone();
+    const eve = newAccount();
     issuer.accounts.push(eve);
     issuer.bend = {
       claims: (claims) => ({
@@ -235,7 +235,7 @@ describe("linking an identity to a person", () => {
   it("fails for another person's identity, and merges no accounts", async () => {
     const [one, two] = [await signUp(issuer), await signUp(issuer)];
     expect(await one.browser.logIn(two.account, { purpose: "link" })).toMatch(/why=other_person$/);
-    const free = someone();
+    const free = newAccount();
     issuer.accounts.push(free);
     expect(await one.browser.logIn(free, { purpose: "link" })).toBe("/console/#/");
     const again = new Browser();
@@ -246,7 +246,7 @@ describe("linking an identity to a person", () => {
 
 describe("a sign-up", () => {
   it("requires a number below the daily limit, a network address and an operator's approval", async () => {
-    const crowd = Array.from({ length: 4 }, () => someone());
+    const crowd = Array.from({ length: 4 }, () => newAccount());
     issuer.accounts.push(...crowd);
     const bindings = { SIGN_UPS_A_DAY_AN_ADDRESS: "3" };
     const ends: string[] = [];
@@ -260,19 +260,19 @@ describe("a sign-up", () => {
       "#/",
       "#/login?why=too_many",
     ]);
-    const off = someone();
+    const off = newAccount();
     issuer.accounts.push(off);
     expect(await new Browser({ SIGN_UP: "off" }).logIn(off, { purpose: "sign_up" })).toMatch(
       /why=unknown(?:&|$)/,
     );
-    const { browser } = await signUp(issuer, someone(), { SIGN_UP: "approve" });
+    const { browser } = await signUp(issuer, newAccount(), { SIGN_UP: "approve" });
     const key = await browser.ask("POST", "/console/api/v1/keys", { name: "early" });
     expect(await code(key)).toEqual([403, "organization_suspended"]);
   });
 
   it("adds credits once per identity, within the daily budget", async () => {
     const gift = { SIGN_UP_CREDIT_MICRO: "500000", SIGN_UP_CREDITS_A_DAY_MICRO: "1000000000000" };
-    const { browser, account } = await signUp(issuer, someone(), gift);
+    const { browser, account } = await signUp(issuer, newAccount(), gift);
     expect(await balance(browser)).toBe(500_000);
     expect((await browser.people("DELETE", "/me", { give_up_balance: true })).status).toBe(200);
     const again = new Browser(gift);
@@ -280,6 +280,6 @@ describe("a sign-up", () => {
     await again.logIn(account, { purpose: "sign_up" });
     expect(await balance(again)).toBe(0);
     const spent = { SIGN_UP_CREDIT_MICRO: "500000", SIGN_UP_CREDITS_A_DAY_MICRO: "499999" };
-    expect(await balance((await signUp(issuer, someone(), spent)).browser)).toBe(0);
+    expect(await balance((await signUp(issuer, newAccount(), spent)).browser)).toBe(0);
   });
 });

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import type { Bend } from "../fakes/local-issuer.ts";
-import { Browser, ISSUER, signUp, someone, startIssuer } from "./people-client.ts";
+import type { TokenChanges } from "../fakes/local-issuer.ts";
+import { Browser, ISSUER, signUp, newAccount, startIssuer } from "./people-client.ts";
 
 let issuer: ReturnType<typeof startIssuer>;
 beforeEach(() => {
@@ -8,18 +8,18 @@ beforeEach(() => {
 });
 
 const nowS = (): number => Math.floor(Date.now() / 1000);
-const claim = (changes: Readonly<Record<string, unknown>>): Bend => ({
+const claim = (changes: Readonly<Record<string, unknown>>): TokenChanges => ({
   claims: (claims) => {
     const changed = Object.entries({ ...claims, ...changes });
     return Object.fromEntries(changed.filter(([, value]) => value !== undefined));
   },
 });
 
-const header = (changes: Readonly<Record<string, unknown>>): Bend => ({
+const header = (changes: Readonly<Record<string, unknown>>): TokenChanges => ({
   header: (plain) => ({ ...plain, ...changes }),
 });
 
-const answer = (path: string, made: () => Response): Bend => ({
+const answer = (path: string, made: () => Response): TokenChanges => ({
   answer: (asked, given) => (asked === path ? made() : given),
 });
 
@@ -28,7 +28,7 @@ const resigned = (token: string): string => {
   return [head, body, (tag.startsWith("A") ? "B" : "A") + tag.slice(1)].join(".");
 };
 
-const BROKEN: readonly (readonly [string, Bend])[] = [
+const BROKEN: readonly (readonly [string, TokenChanges])[] = [
   ["another audience", claim({ aud: "another" })],
   ["no audience", claim({ aud: undefined })],
   ["several audiences and no azp", claim({ aud: ["turnpike-eu", "another"] })],
@@ -60,7 +60,7 @@ const BROKEN: readonly (readonly [string, Bend])[] = [
   ],
   ["200 with an error", answer("/token", () => Response.json({ error: "invalid_grant" }))],
 ];
-const AWAY: readonly (readonly [string, Bend])[] = [
+const AWAY: readonly (readonly [string, TokenChanges])[] = [
   [
     "HTML",
     answer("/token", () => new Response("<html>", { headers: { "content-type": "text/html" } })),
@@ -73,7 +73,7 @@ const AWAY: readonly (readonly [string, Bend])[] = [
 
 describe("a login with a broken token", () => {
   it.each(BROKEN)("fails for a token with %s", async (_, bend) => {
-    const ann = someone();
+    const ann = newAccount();
     issuer.accounts.push(ann);
     const browser = new Browser();
     issuer.bend = bend;

@@ -2,14 +2,14 @@ import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { closeOrganization } from "../../src/accounts/people/closing.store.ts";
 import { eraseStalePeople } from "../../src/accounts/people/stale-data.store.ts";
-import { SYSTEM } from "../../src/shared/event.ts";
+import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import { objectsOf } from "../../src/shared/contracts/objects.ts";
 import { mintId } from "../../src/shared/id.ts";
-import { runScheduled } from "../../src/operator/scheduled.ts";
+import { runHourly } from "../../src/operator/scheduled.ts";
 import { addKey, addMember, admin, chat, openAccount, send } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
-import { openKnown, sayAsPeer } from "../contract/peer-client.ts";
-import { Browser, inviteTo, signUp, someone, startIssuer } from "./people-client.ts";
+import { openKnown, sendAsPeer } from "../contract/peer-client.ts";
+import { Browser, inviteTo, signUp, newAccount, startIssuer } from "./people-client.ts";
 
 let issuer: ReturnType<typeof startIssuer>;
 beforeEach(() => {
@@ -31,7 +31,7 @@ async function sweep(): Promise<void> {
   await env.DB.prepare(
     "UPDATE closed_organizations SET restorable_until = closed_at WHERE restorable_until IS NOT NULL",
   ).run();
-  await runScheduled(env);
+  await runHourly(env);
 }
 
 const forwardedRead = (path: string): object => ({
@@ -51,7 +51,7 @@ const statusesOf = async (key: string): Promise<readonly number[]> => [
 const ALL = (status: number): readonly number[] => ["paid", ...READS].map(() => status);
 
 async function joined(owner: Browser) {
-  const account = someone();
+  const account = newAccount();
   issuer.accounts.push(account);
   const invitation = await inviteTo(owner, { role: "admin", email: account.email });
   const browser = new Browser();
@@ -239,7 +239,7 @@ describe("a closed organization", () => {
     const statuses = async (): Promise<unknown[]> =>
       Promise.all(
         ["/v1/balance", "/v1/users", "/v1/key"].map(async (path) => {
-          const { body } = await sayAsPeer("forward", {
+          const { body } = await sendAsPeer("forward", {
             ...forwardedRead(path),
             caller_key_hash: hash,
           });
@@ -253,10 +253,10 @@ describe("a closed organization", () => {
 
   it("closes in the next sweep in a wallet that missed the call", async () => {
     const { orgId, key } = await openAccount();
-    const by = { actor: SYSTEM, memberId: null, nowMs: Date.now() };
+    const by = { actor: SYSTEM_ACTOR, memberId: null, nowMs: Date.now() };
     expect(await closeOrganization(env.DB, orgId, by)).not.toBeNull();
     expect((await send("/v1/balance", { key })).status).toBe(200);
-    await runScheduled(env);
+    await runHourly(env);
     expect(await statusesOf(key)).toEqual(ALL(401));
   });
 
@@ -313,7 +313,7 @@ describe("the deletion of a closed organization after 7 days", () => {
       JSON.stringify(await objectsOf(env).wallet(orgId).eventsSince(0, 1000));
     expect(await events()).toContain(`key of ${name}`);
     await close(orgId);
-    await runScheduled(env); // isn't due yet
+    await runHourly(env); // isn't due yet
     expect(await objectsOf(env).wallet(orgId).listEndUsers(10, 0)).toMatchObject({
       value: { total: 251 },
     });
@@ -346,7 +346,7 @@ describe("the deletion of a closed organization after 7 days", () => {
     await close(account.orgId);
     const WALLET = { getByName: () => ({ poke: () => Promise.reject(new Error("down")) }) };
     await env.DB.prepare("UPDATE closed_organizations SET restorable_until = closed_at").run();
-    await runScheduled({ ...env, WALLET } as unknown as Env);
+    await runHourly({ ...env, WALLET } as unknown as Env);
     expect(await read(account.orgId)).toMatchObject({ restorable_until: expect.any(String) });
     expect((await restore(account.orgId)).status).toBe(409);
     await sweep();

@@ -3,7 +3,14 @@ import { beforeEach, describe, expect, it, vi } from "vitest";
 import { LocalIssuer } from "../fakes/local-issuer.ts";
 import type { Account } from "../fakes/local-issuer.ts";
 import { admin, send } from "../contract/client.ts";
-import { Browser, codeOf, joined, signUp, someone, startIssuer } from "./people-client.ts";
+import {
+  Browser,
+  codeOf,
+  inviteAndJoin,
+  signUp,
+  newAccount,
+  startIssuer,
+} from "./people-client.ts";
 
 let issuer: ReturnType<typeof startIssuer>;
 let count = 0;
@@ -41,7 +48,7 @@ const body = (url: string) => ({ issuer: url, client_id: CLIENT.id, client_secre
 
 /** Creates Ann's team with a verified domain. */
 async function team() {
-  const ann = await signUp(issuer, someone(), OPEN);
+  const ann = await signUp(issuer, newAccount(), OPEN);
   await ann.browser.people("POST", "/organization/team");
   const domain = `acme${Date.now()}x${count++}.example.com`;
   const orgId = ann.view.organization.id;
@@ -61,7 +68,7 @@ async function company() {
     201,
     "",
   ]);
-  const inside = someone();
+  const inside = newAccount();
   const linked = await comes(own, inside, { purpose: "link" }, ann.browser);
   expect(linked.end).toBe(IN);
   return { ...ann, own, inside };
@@ -74,7 +81,7 @@ const stateOf = async (browser: Browser): Promise<unknown> =>
 
 describe("a company's own identity provider", () => {
   it("may be added by an owner with a verified domain if its address is public and responds", async () => {
-    const ann = await signUp(issuer, someone(), OPEN);
+    const ann = await signUp(issuer, newAccount(), OPEN);
     await ann.browser.people("POST", "/organization/team");
     const own = startCompany();
     const set = (url: string, browser = ann.browser) =>
@@ -97,7 +104,7 @@ describe("a company's own identity provider", () => {
       expect([url, (await set(url, browser)).status]).toEqual([url, 400]);
     }
     expect((await set("https://nobody.acme.dev", browser)).status).toBe(503);
-    const admins = await joined(issuer, browser, "admin");
+    const admins = await inviteAndJoin(issuer, browser, "admin");
     expect((await set(own.url, admins.browser)).status).toBe(403);
     expect((await set(own.url, browser)).status).toBe(201);
     expect(await stateOf(browser)).toMatchObject({
@@ -128,10 +135,10 @@ describe("a company's own identity provider", () => {
     const ann = await team();
     const own = startCompany();
     await ann.browser.people("POST", "/company/issuer", body(own.url));
-    const ben = someone({ email: `ben@${ann.domain}` });
+    const ben = newAccount({ email: `ben@${ann.domain}` });
     const join = { purpose: "join", company: ann.domain };
     await expect(comes(own, ben, join)).rejects.toThrow("403"); // nobody started this connection
-    expect((await comes(own, someone(), { purpose: "link" }, ann.browser)).end).toBe(IN);
+    expect((await comes(own, newAccount(), { purpose: "link" }, ann.browser)).end).toBe(IN);
     expect(await stateOf(ann.browser)).toMatchObject({ state: "on" });
     const came = await comes(own, ben, join);
     expect(came.end).toBe(IN);
@@ -144,7 +151,7 @@ describe("a company's own identity provider", () => {
     expect((await comes(own, ben, byDomain)).end).toBe(IN);
     const bySlug = { purpose: "log_in", company: ann.view.organization.slug };
     await expect(comes(own, ben, bySlug)).rejects.toThrow("403"); // anyone can choose a slug
-    const stranger = await comes(own, someone(), byDomain);
+    const stranger = await comes(own, newAccount(), byDomain);
     expect(stranger.end).toMatch(UNKNOWN); // joining requires a request
     await vi.waitFor(async () => {
       const read = await admin("GET", `/orgs/${ann.orgId}/events?type=organization.changed`);
@@ -197,7 +204,7 @@ describe("a hostile company identity provider", () => {
 
   it("isn't trusted for addresses, names or identities of the operator's providers", async () => {
     const ann = await company();
-    const mallory = someone({ id: ann.account.id, email: ann.account.email, name: "Mallory" });
+    const mallory = newAccount({ id: ann.account.id, email: ann.account.email, name: "Mallory" });
     const asked = { purpose: "join", company: ann.domain };
     // Ann's subject and address at another identity provider
     const came = await comes(ann.own, mallory, asked);
@@ -212,7 +219,7 @@ describe("a hostile company identity provider", () => {
 
   it("gives no access to a removed member, or after it was replaced or removed", async () => {
     const ann = await company();
-    const ben = someone();
+    const ben = newAccount();
     const join = { purpose: "join", company: ann.domain };
     const came = await comes(ann.own, ben, join);
     const memberId = (await came.browser.session())?.member.id ?? "";

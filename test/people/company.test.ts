@@ -5,7 +5,7 @@ import { checkDomains } from "../../src/accounts/people/company.ts";
 import type { Mail } from "../../src/accounts/people/mail.ts";
 import { admin } from "../contract/client.ts";
 import { Entra, loginsOf, startGoogle } from "./other-issuers.ts";
-import { Browser, codeOf, inviteTo, signUp, someone, startIssuer } from "./people-client.ts";
+import { Browser, codeOf, inviteTo, signUp, newAccount, startIssuer } from "./people-client.ts";
 import type { Bindings } from "./people-client.ts";
 
 let issuer: ReturnType<typeof startIssuer>;
@@ -61,7 +61,7 @@ type Shown = {
 
 /** Creates a team that has added this domain. */
 async function team(domain: string, bindings: Bindings = OPEN) {
-  const ann = await signUp(issuer, someone({ email: `ann@${domain}` }), bindings);
+  const ann = await signUp(issuer, newAccount({ email: `ann@${domain}` }), bindings);
   await ann.browser.people("POST", "/organization/team");
   const named = await ann.browser.people("POST", domains, { domain });
   expect(named.status).toBe(201);
@@ -85,7 +85,7 @@ async function comes(
 ) {
   const google = startGoogle(issuer);
   google.bend = { claims: (plain) => ({ ...plain, ...claims }) };
-  const account = someone();
+  const account = newAccount();
   issuer.accounts.push(account);
   const browser = new Browser(bindings);
   const asked = { issuer: "google", purpose: "join", company: domain };
@@ -223,7 +223,7 @@ describe("a person who logs in through a company's identity provider", () => {
       expect([typed, claims, end]).toEqual([typed, claims, expect.stringMatching(UNKNOWN)]);
       expect([...browser.cookies.keys()]).toEqual([]);
     }
-    const local = someone({ email: `x@${domain}` });
+    const local = newAccount({ email: `x@${domain}` });
     issuer.accounts.push(local);
     const asked = { purpose: "join", company: domain };
     // This identity provider doesn't report companies.
@@ -264,8 +264,8 @@ describe("a person who logs in through a company's identity provider", () => {
     const domain = fresh();
     const tid = crypto.randomUUID();
     const entra = new Entra(issuer);
-    const ann = someone({ email: `ann@${domain}` });
-    const [eve, ben] = [someone(), someone()];
+    const ann = newAccount({ email: `ann@${domain}` });
+    const [eve, ben] = [newAccount(), newAccount()];
     issuer.accounts.push(ann, ben, eve);
     entra.claims = { tid, oid: crypto.randomUUID(), xms_edov: true };
     const owner = new Browser(OPEN);

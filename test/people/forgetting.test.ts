@@ -1,7 +1,14 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it } from "vitest";
 import { eraseStalePeople } from "../../src/accounts/people/stale-data.store.ts";
-import { Browser, inviteTo, joined, signUp, someone, startIssuer } from "./people-client.ts";
+import {
+  Browser,
+  inviteTo,
+  inviteAndJoin,
+  signUp,
+  newAccount,
+  startIssuer,
+} from "./people-client.ts";
 
 let issuer: ReturnType<typeof startIssuer>;
 beforeEach(() => {
@@ -22,7 +29,7 @@ async function isKnown(text: string): Promise<boolean> {
 describe("the hourly sweep of personal data", () => {
   it("erases an invitation's address 30 days after the invitation's end, but no address of an open invitation", async () => {
     const ann = await signUp(issuer);
-    const [accepted, ended, over] = [someone(), someone(), someone()];
+    const [accepted, ended, over] = [newAccount(), newAccount(), newAccount()];
     issuer.accounts.push(accepted);
     const invitation = await inviteTo(ann.browser, { role: "member", email: accepted.email });
     await new Browser().logIn(accepted, { purpose: "accept", invitation });
@@ -45,7 +52,7 @@ describe("the hourly sweep of personal data", () => {
 
   it("erases exactly the people without a membership who haven't logged in for 90 days", async () => {
     const ann = await signUp(issuer);
-    const ben = await joined(issuer, ann.browser, "member");
+    const ben = await inviteAndJoin(issuer, ann.browser, "member");
     await ann.browser.people("DELETE", `/members/${ben.view.member.id}`);
     await swept(89);
     expect(await isKnown(ben.account.id)).toBe(true);

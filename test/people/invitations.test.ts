@@ -5,9 +5,9 @@ import {
   Browser,
   codeOf,
   inviteTo,
-  joined,
+  inviteAndJoin,
   signUp,
-  someone,
+  newAccount,
   startIssuer,
 } from "./people-client.ts";
 
@@ -37,7 +37,7 @@ async function membersOf(orgId: string): Promise<number> {
 describe("an invitation", () => {
   it("adds one member for 20 concurrent people, and for 20 clicks of one person", async () => {
     const { browser, view } = await signUp(issuer);
-    const crowd = Array.from({ length: 20 }, () => someone());
+    const crowd = Array.from({ length: 20 }, () => newAccount());
     issuer.accounts.push(...crowd);
     const open = await inviteTo(browser, { role: "member" });
     const ends = await Promise.all(
@@ -47,7 +47,7 @@ describe("an invitation", () => {
     expect(new Set(ends)).toEqual(new Set([IN, "/console/#/login?why=invitation_over"]));
     expect(await membersOf(view.organization.id)).toBe(2);
 
-    const ben = someone();
+    const ben = newAccount();
     issuer.accounts.push(ben);
     const own = await inviteTo(browser, { role: "admin", email: ben.email.toUpperCase() });
     const clicks = Array.from({ length: 20 }, () =>
@@ -61,7 +61,7 @@ describe("an invitation", () => {
 
   it("can't be accepted again by a removed member until there is a newer invitation", async () => {
     const { browser, view } = await signUp(issuer);
-    const ben = await joined(issuer, browser, "member");
+    const ben = await inviteAndJoin(issuer, browser, "member");
     const second = await inviteTo(browser, { role: "admin", email: ben.account.email });
     const open = await inviteTo(browser, { role: "member" });
     const removed = await browser.people("DELETE", `/members/${ben.view.member.id}`);
@@ -84,7 +84,7 @@ describe("an invitation", () => {
     const { members } = await read.json<{ members: { email: string; role: string }[] }>();
     const invitation = await operatorsLink(orgId, { member_id: memberId });
     expect(await operatorsLink(orgId, { member_id: memberId })).toBe(invitation);
-    const [eve, owner] = [someone(), someone({ email: members[0]?.email ?? "" })];
+    const [eve, owner] = [newAccount(), newAccount({ email: members[0]?.email ?? "" })];
     issuer.accounts.push(eve, owner);
     const thief = new Browser();
     expect(await thief.logIn(eve, { purpose: "accept", invitation })).toMatch(/why=other_address$/);
@@ -108,8 +108,8 @@ describe("an invitation", () => {
       409,
       "personal_organization",
     ]);
-    const ben = await joined(issuer, browser, "admin");
-    const eve = someone();
+    const ben = await inviteAndJoin(issuer, browser, "admin");
+    const eve = newAccount();
     issuer.accounts.push(eve);
     const made = await ben.browser.people("POST", "/invitations", {
       role: "admin",
@@ -181,12 +181,14 @@ describe("an invitation", () => {
 
 describe("the organizations of one person", () => {
   it("have a maximum number per day, even for concurrent calls, and include one personal organization", async () => {
-    const { browser, view } = await signUp(issuer, someone(), { SIGN_UPS_A_DAY_AN_ADDRESS: "6" });
+    const { browser, view } = await signUp(issuer, newAccount(), {
+      SIGN_UPS_A_DAY_AN_ADDRESS: "6",
+    });
     expect((await browser.people("DELETE", "/organization")).status).toBe(200);
     const gone = { organization_id: view.organization.id };
     expect((await browser.people("POST", "/me/act", gone)).status).toBe(401);
     const alone = new Browser({ SIGN_UPS_A_DAY_AN_ADDRESS: "6" });
-    const account = issuer.accounts.at(-1) ?? someone();
+    const account = issuer.accounts.at(-1) ?? newAccount();
     expect(await alone.logIn(account)).toBe(IN);
     const made = await Promise.all(
       Array.from({ length: 10 }, (_, n) =>

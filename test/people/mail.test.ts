@@ -1,7 +1,14 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { ADMIN_TOKEN, openAccount, send } from "../contract/client.ts";
-import { Browser, inviteTo, joined, signUp, someone, startIssuer } from "./people-client.ts";
+import {
+  Browser,
+  inviteTo,
+  inviteAndJoin,
+  signUp,
+  newAccount,
+  startIssuer,
+} from "./people-client.ts";
 
 let issuer: ReturnType<typeof startIssuer>;
 const log: string[] = [];
@@ -33,8 +40,8 @@ describe("an email to a person", () => {
   it("contains an invitation or the notice of a removal, with a clean subject", async () => {
     const { sent, bindings } = mailbox();
     const name = "Ann\r\nBcc: all@example.test <script>";
-    const { browser } = await signUp(issuer, someone({ name }), bindings);
-    const ben = await joined(issuer, browser, "member");
+    const { browser } = await signUp(issuer, newAccount({ name }), bindings);
+    const ben = await inviteAndJoin(issuer, browser, "member");
     const [invitation] = sent;
     expect(invitation).toMatchObject({
       to: ben.account.email,
@@ -52,8 +59,8 @@ describe("an email to a person", () => {
     const fault = Object.assign(new Error("ben@example.test"), { code: "E_DELIVERY_FAILED" });
     const failing = mailbox(fault);
     for (const bindings of [{}, failing.bindings]) {
-      const { browser } = await signUp(issuer, someone(), bindings);
-      const ben = someone();
+      const { browser } = await signUp(issuer, newAccount(), bindings);
+      const ben = newAccount();
       issuer.accounts.push(ben);
       const invitation = await inviteTo(browser, asked(ben.email));
       const end = await new Browser().logIn(ben, { purpose: "accept", invitation });
@@ -67,7 +74,7 @@ describe("an email to a person", () => {
 
   it("reports a login from a new browser, but not the first login or one from a known browser", async () => {
     const { sent, bindings } = mailbox();
-    const ann = await signUp(issuer, someone(), bindings);
+    const ann = await signUp(issuer, newAccount(), bindings);
     await ann.browser.logIn(ann.account); // the same browser
     expect(sent).toEqual([]);
     const other = new Browser(bindings);
@@ -80,7 +87,7 @@ describe("an email to a person", () => {
     });
     await other.people("POST", "/me/log-out");
     await other.logIn(ann.account); // the browser is known by now
-    const ben = someone();
+    const ben = newAccount();
     issuer.accounts.push(ben);
     await other.logIn(ben, { purpose: "sign_up" }); // another person's first login
     await ann.browser.logIn(ben); // the browser doesn't know this person
@@ -94,8 +101,8 @@ describe("an email to a person", () => {
 
   it("reports an added or removed login method", async () => {
     const { sent, bindings } = mailbox();
-    const { browser, account } = await signUp(issuer, someone(), bindings);
-    const second = someone();
+    const { browser, account } = await signUp(issuer, newAccount(), bindings);
+    const second = newAccount();
     issuer.accounts.push(second);
     expect(await browser.logIn(second, { purpose: "link" })).toBe("/console/#/");
     const unlinked = { issuer: "https://issuer.test", subject: second.id };

@@ -2,9 +2,9 @@ import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { WebhookDeliveries } from "../../src/events/webhooks/webhook-deliveries.do.ts";
-import { derivedEventId, SYSTEM } from "../../src/shared/event.ts";
+import { derivedEventId, SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import type { EventRecord, EventType } from "../../src/shared/event.ts";
-import { joined, signUp, someone, startIssuer } from "./people-client.ts";
+import { inviteAndJoin, signUp, newAccount, startIssuer } from "./people-client.ts";
 import type { Browser } from "./people-client.ts";
 
 let issuer: ReturnType<typeof startIssuer>;
@@ -19,7 +19,7 @@ type Sent = { readonly to: string; readonly subject: string; readonly text: stri
 
 function event(type: EventType, subject: string, data: EventRecord["data"]): EventRecord {
   const id = derivedEventId(type, crypto.randomUUID());
-  return { id, type, actor: SYSTEM, subject, data, createdAt: Date.now() };
+  return { id, type, actor: SYSTEM_ACTOR, subject, data, createdAt: Date.now() };
 }
 
 /** Delivers events to the organization's object, whose email binding records or throws. */
@@ -52,9 +52,9 @@ async function preferences(browser: Browser): Promise<unknown> {
 
 describe("an email about an event", () => {
   it("reaches each person with an allowed role once, with amounts and plain names", async () => {
-    const ann = await signUp(issuer, someone({ name: "Ann\r\nBcc: all@example.test" }));
+    const ann = await signUp(issuer, newAccount({ name: "Ann\r\nBcc: all@example.test" }));
     const { id } = ann.view.organization;
-    await joined(issuer, ann.browser, "member");
+    await inviteAndJoin(issuer, ann.browser, "member");
     const sent = await take(id, [low(id)]);
     expect(sent).toEqual([
       expect.objectContaining({
@@ -69,8 +69,8 @@ describe("an email about an event", () => {
     const ann = await signUp(issuer);
     const { id } = ann.view.organization;
     const [ben, cem] = [
-      await joined(issuer, ann.browser, "member"),
-      await joined(issuer, ann.browser, "billing"),
+      await inviteAndJoin(issuer, ann.browser, "member"),
+      await inviteAndJoin(issuer, ann.browser, "billing"),
     ];
     const key = await env.DB.prepare("SELECT id FROM keys WHERE member_id = ?")
       .bind(ben.view.member.id)
@@ -111,7 +111,7 @@ describe("an email about an event", () => {
 describe("a person's choice of notification emails", () => {
   it("contains every type that the role allows at first, and applies to one organization", async () => {
     const ann = await signUp(issuer);
-    const ben = await joined(issuer, ann.browser, "billing");
+    const ben = await inviteAndJoin(issuer, ann.browser, "billing");
     const all = [
       "balance.low",
       "key.budget_reached",
@@ -136,7 +136,7 @@ describe("a person's choice of notification emails", () => {
     [["key.created"], "a type without emails"],
   ])("returns 400 with the parameter for %j, %s", async (types) => {
     const ann = await signUp(issuer);
-    const ben = await joined(issuer, ann.browser, "member");
+    const ben = await inviteAndJoin(issuer, ann.browser, "member");
     const response = await ben.browser.people("PATCH", "/notifications", { types });
     expect(response.status).toBe(400);
     const { error } = await response.json<{ error: { param: string } }>();

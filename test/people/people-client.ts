@@ -2,10 +2,10 @@ import { env } from "cloudflare:workers";
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { expect, vi } from "vitest";
 import { LocalIssuer } from "../fakes/local-issuer.ts";
-import type { Account, Bend } from "../fakes/local-issuer.ts";
+import type { Account, TokenChanges } from "../fakes/local-issuer.ts";
 import { app } from "../../src/app.ts";
-import { asDocumented } from "../contract/documented.ts";
-import { declared } from "../fixtures/declared.ts";
+import { checkDocumented } from "../contract/documented.ts";
+import { contentLengthHeader } from "../fixtures/declared.ts";
 
 const ORIGIN = "https://eu.test";
 export const ISSUER = "https://issuer.test";
@@ -23,7 +23,7 @@ export const PEOPLE_VARS = {
 };
 
 /** Returns a new account. */
-export function someone(changes: Partial<Account> = {}): Account {
+export function newAccount(changes: Partial<Account> = {}): Account {
   const id = crypto.randomUUID();
   const short = id.slice(0, 8);
   return {
@@ -92,7 +92,10 @@ export class Browser {
         "sec-fetch-site": "same-origin",
         "cf-connecting-ip": this.address,
         cookie: this.#sent(headers["sec-fetch-site"] === "cross-site"),
-        ...(sent !== undefined && { "content-type": "application/json", ...declared(sent) }),
+        ...(sent !== undefined && {
+          "content-type": "application/json",
+          ...contentLengthHeader(sent),
+        }),
         ...headers,
       },
       ...(sent !== undefined && { body: sent }),
@@ -100,7 +103,7 @@ export class Browser {
     const context = createExecutionContext();
     const response = await app.fetch(request, this.#bindings, context);
     this.#keep(response);
-    const seen = await asDocumented(request, response);
+    const seen = await checkDocumented(request, response);
     void waitOnExecutionContext(context);
     return seen;
   }
@@ -179,7 +182,7 @@ export type SessionView = {
 /** Signs up a person with a personal organization. */
 export async function signUp(
   issuer: { accounts: Account[] },
-  account: Account = someone(),
+  account: Account = newAccount(),
   bindings: Bindings = {},
 ): Promise<{ readonly browser: Browser; readonly account: Account; readonly view: SessionView }> {
   issuer.accounts.push(account);
@@ -191,13 +194,13 @@ export async function signUp(
 }
 
 /** Returns the same browser this number of minutes later. */
-export function laterOn(browser: Browser, minutes = 11, bindings: Bindings = {}): Browser {
+export function browserLater(browser: Browser, minutes = 11, bindings: Bindings = {}): Browser {
   const later = new Browser({ CLOCK_OFFSET_MS: String(minutes * 60_000), ...bindings });
   return Object.assign(later, { cookies: browser.cookies, address: browser.address });
 }
 
 /** Returns the identity provider's changes for a login this number of minutes later. */
-export function ofLater(minutes = 11): Bend {
+export function loginTimeLater(minutes = 11): TokenChanges {
   const later = (claims: Readonly<Record<string, unknown>>, name: string): object =>
     claims[name] === undefined ? {} : { [name]: Number(claims[name]) + minutes * 60 };
   return {
@@ -211,12 +214,12 @@ export function ofLater(minutes = 11): Bend {
 }
 
 /** Invites a second person into an organization, who accepts. */
-export async function joined(
+export async function inviteAndJoin(
   issuer: { accounts: Account[] },
   owner: Browser,
   role: string,
 ): Promise<{ readonly browser: Browser; readonly account: Account; readonly view: SessionView }> {
-  const account = someone();
+  const account = newAccount();
   issuer.accounts.push(account);
   const invitation = await inviteTo(owner, { role, email: account.email });
   const browser = new Browser();

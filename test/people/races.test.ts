@@ -2,15 +2,15 @@ import { env } from "cloudflare:workers";
 import * as fc from "fast-check";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { closeOrganization } from "../../src/accounts/people/closing.store.ts";
-import { effort } from "../effort.ts";
+import { effortFor } from "../effort.ts";
 import {
   Browser,
   codeOf,
-  joined,
-  laterOn,
-  ofLater,
+  inviteAndJoin,
+  browserLater,
+  loginTimeLater,
   signUp,
-  someone,
+  newAccount,
   startIssuer,
 } from "./people-client.ts";
 import type { SessionView } from "./people-client.ts";
@@ -53,8 +53,8 @@ describe("the last owner of an organization", () => {
     await fc.assert(
       fc.asyncProperty(way, way, async (first, second) => {
         const ann = await signUp(issuer);
-        const ben = await joined(issuer, ann.browser, "owner");
-        await joined(issuer, ann.browser, "member");
+        const ben = await inviteAndJoin(issuer, ann.browser, "owner");
+        await inviteAndJoin(issuer, ann.browser, "member");
         const done = await Promise.all([WAYS[first](ann, ben), WAYS[second](ben, ann)]);
         for (const response of done) {
           // Not a member anymore, no right anymore, the last owner, or success, but never a server
@@ -65,7 +65,7 @@ describe("the last owner of an organization", () => {
         expect(await owners(id)).toBeGreaterThan(0);
         expect(await closed(id)).toBe(0);
       }),
-      { numRuns: effort(6, 100), interruptAfterTimeLimit: 100_000 },
+      { numRuns: effortFor(6, 100), interruptAfterTimeLimit: 100_000 },
     );
   });
 
@@ -75,7 +75,7 @@ describe("the last owner of an organization", () => {
     const made = await ann.browser.people("POST", "/invitations", { role: "member" });
     const { link } = await made.json<{ link: string }>();
     const invitation = link.slice(link.lastIndexOf("/") + 1);
-    const ben = someone();
+    const ben = newAccount();
     issuer.accounts.push(ben);
     const browser = new Browser();
     const back = await browser.click(await browser.start({ purpose: "accept", invitation }), ben);
@@ -94,7 +94,7 @@ describe("the last owner of an organization", () => {
 describe("closing an organization with one member", () => {
   it("fails if a new member joined in the meantime", async () => {
     const ann = await signUp(issuer);
-    await joined(issuer, ann.browser, "member");
+    await inviteAndJoin(issuer, ann.browser, "member");
     const { id } = ann.view.organization;
     const memberId = ann.view.member.id;
     const actor = { kind: "member", id: memberId } as const;
@@ -113,14 +113,14 @@ describe("sign-up credits", () => {
       SIGN_UP_CREDIT_MICRO: "1000",
       SIGN_UP_CREDITS_A_DAY_MICRO: "3999",
     };
-    issuer.bend = ofLater(day / 60_000);
-    const crowd = Array.from({ length: 12 }, () => someone());
+    issuer.bend = loginTimeLater(day / 60_000);
+    const crowd = Array.from({ length: 12 }, () => newAccount());
     issuer.accounts.push(...crowd);
     const browsers = crowd.map(() => new Browser(bindings));
     const twice = [...browsers.entries()].flatMap(([n, browser]) => {
       const second = new Browser(bindings); // a second click
       const asked = { purpose: "sign_up" };
-      return [browser, second].map((one) => one.logIn(crowd[n] ?? someone(), asked));
+      return [browser, second].map((one) => one.logIn(crowd[n] ?? newAccount(), asked));
     });
     expect(new Set(await Promise.all(twice))).toEqual(new Set(["/console/#/"]));
     const balances = await Promise.all(
@@ -177,7 +177,7 @@ describe("an identity provider that becomes unavailable", () => {
 
 describe("the callback of a console login", () => {
   it("fails with any missing, doubled, changed or added parameter", async () => {
-    const ann = someone();
+    const ann = newAccount();
     issuer.accounts.push(ann);
     const ways: readonly ((search: URLSearchParams, name: string) => void)[] = [
       (search, name) => search.delete(name),
@@ -207,7 +207,7 @@ describe("the callback of a console login", () => {
   });
 
   it("works only as a browser's navigation from the right identity provider", async () => {
-    const ann = someone();
+    const ann = newAccount();
     issuer.accounts.push(ann);
     const browser = new Browser();
     const back = await browser.click(await browser.start({ purpose: "sign_up" }), ann);
@@ -226,7 +226,7 @@ describe("the callback of a console login", () => {
   it("doesn't renew a session that ended in the meantime", async () => {
     const { browser, account } = await signUp(issuer);
     const back = await browser.click(await browser.start({ purpose: "step_up" }), account);
-    const other = Object.assign(laterOn(browser, 0), { cookies: new Map(browser.cookies) });
+    const other = Object.assign(browserLater(browser, 0), { cookies: new Map(browser.cookies) });
     expect((await other.people("POST", "/me/log-out")).status).toBe(200);
     expect(await browser.land(back)).toMatch(/why=no_console_session$/);
     expect(await browser.session()).toBeNull();

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
-import { personAccount } from "../../src/accounts/people/removal.ts";
+import { personAccountName } from "../../src/accounts/people/removal.ts";
 import type { PersonSession } from "../../src/shared/contracts/console-session.ts";
 
 const HOUR_MS = 3_600_000;
@@ -20,7 +20,7 @@ it("a login through a company's identity provider keeps the person's other sessi
     browser: "Firefox",
   });
   const objectOf = (realm?: string) =>
-    env.CONSOLE_SESSION.getByName(personAccount(personId, realm));
+    env.CONSOLE_SESSION.getByName(personAccountName(personId, realm));
   const expiresAt = Date.now() + HOUR_MS;
   const own = objectOf();
   expect(await own.open("own", session(), expiresAt)).toMatchObject({ ok: true });

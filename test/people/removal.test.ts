@@ -1,8 +1,8 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { runScheduled } from "../../src/operator/scheduled.ts";
+import { runHourly } from "../../src/operator/scheduled.ts";
 import { ADMIN_TOKEN, admin, chat, openAccount, send } from "../contract/client.ts";
-import { Browser, inviteTo, signUp, someone, startIssuer } from "./people-client.ts";
+import { Browser, inviteTo, signUp, newAccount, startIssuer } from "./people-client.ts";
 
 let issuer: ReturnType<typeof startIssuer>;
 beforeEach(() => {
@@ -14,7 +14,7 @@ type Stub = { readonly [method: string]: (...parameters: readonly unknown[]) => 
 /** Creates Ann's team with Ben in this role. */
 async function team(role: string) {
   const ann = await signUp(issuer);
-  const account = someone();
+  const account = newAccount();
   issuer.accounts.push(account);
   const invitation = await inviteTo(ann.browser, { role, email: account.email });
   const browser = new Browser();
@@ -48,7 +48,7 @@ describe("a removed member", () => {
 
   it("leaves no open invitation behind", async () => {
     const { ann, ben } = await team("admin");
-    const eve = someone();
+    const eve = newAccount();
     issuer.accounts.push(eve);
     const made = await ben.browser.people("POST", "/invitations", {
       role: "member",
@@ -124,7 +124,7 @@ describe("the hidden key of a console session", () => {
 describe("a person's data export", () => {
   it("contains actions by and on the person, even after a removal, and none of other people", async () => {
     const { ann, ben } = await team("admin");
-    const [account, cleo] = [someone(), someone()];
+    const [account, cleo] = [newAccount(), newAccount()];
     issuer.accounts.push(account, cleo);
     const asked = { role: "member", email: account.email };
     expect((await ben.browser.people("POST", "/invitations", asked)).status).toBe(201);
@@ -213,7 +213,7 @@ describe("the erasure of a person", () => {
     const { link } = await made.json<{ link: string }>();
     const read = await admin("GET", `/orgs/${orgId}/members`);
     const { members } = await read.json<{ members: { email: string }[] }>();
-    const ann = someone({ email: members[0]?.email ?? "" });
+    const ann = newAccount({ email: members[0]?.email ?? "" });
     issuer.accounts.push(ann);
     const browser = new Browser();
     const invitation = link.slice(link.lastIndexOf("/") + 1);
@@ -225,7 +225,7 @@ describe("the erasure of a person", () => {
       .run();
     expect((await admin("DELETE", `/orgs/${orgId}?give_up_balance=true`)).status).toBe(200);
     await env.DB.prepare("UPDATE closed_organizations SET restorable_until = closed_at").run();
-    await runScheduled(env);
+    await runHourly(env);
     const shown = await admin("GET", `/orgs/${orgId}`);
     const { slug } = await shown.json<{ slug: string }>();
     expect(slug).toMatch(/^closed-[0-9a-f]{24}$/);
@@ -309,7 +309,7 @@ describe("an operator with a role", () => {
   });
 
   it("can log in like other people if the identity is configured", async () => {
-    const olga = someone();
+    const olga = newAccount();
     issuer.accounts.push(olga);
     const browser = new Browser({
       OPERATOR_LOGINS: JSON.stringify([

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it } from "vitest";
-import { Browser, inviteTo, signUp, someone, startIssuer } from "./people-client.ts";
+import { Browser, inviteTo, signUp, newAccount, startIssuer } from "./people-client.ts";
 
 let issuer: ReturnType<typeof startIssuer>;
 beforeEach(() => {
@@ -28,7 +28,7 @@ describe("a sign-up", () => {
 
   it("fails the fourth time per identity and day, without effect on others", async () => {
     const bindings = { SIGN_UPS_AN_HOUR: "100000" };
-    const account = someone();
+    const account = newAccount();
     issuer.accounts.push(account);
     for (let time = 0; time < 3; time++) {
       const browser = new Browser(bindings);
@@ -39,12 +39,12 @@ describe("a sign-up", () => {
     const refused = await new Browser(bindings).logIn(account, { purpose: "sign_up" });
     expect(refused).toContain("why=too_many");
     expect(await slots()).toBe(before);
-    await signUp(issuer, someone(), bindings);
+    await signUp(issuer, newAccount(), bindings);
   });
 
   it("lets the new person invite a second person as a member", async () => {
     const { browser, view } = await signUp(issuer);
-    const ben = someone();
+    const ben = newAccount();
     issuer.accounts.push(ben);
     const invitation = await inviteTo(browser, { role: "member", email: ben.email });
     const other = new Browser();

@@ -6,11 +6,11 @@ import { ADMIN_TOKEN, openAccount } from "../contract/client.ts";
 import {
   Browser,
   codeOf,
-  laterOn,
-  ofLater,
+  browserLater,
+  loginTimeLater,
   PEOPLE_VARS,
   signUp,
-  someone,
+  newAccount,
   startIssuer,
 } from "./people-client.ts";
 
@@ -37,7 +37,7 @@ const withReauth = {
 /** The person logged in at the identity provider this number of minutes before this login. */
 const loggedInAgo = (minutes: number, later = 0) => ({
   claims: (claims: Readonly<Record<string, unknown>>) => {
-    const moved = ofLater(later).claims?.(claims) ?? claims;
+    const moved = loginTimeLater(later).claims?.(claims) ?? claims;
     return { ...moved, auth_time: Number(moved["auth_time"]) - minutes * 60 };
   },
 });
@@ -91,7 +91,7 @@ describe("a lasting change in the console", () => {
 
   it("turns automatic top-up off without a fresh login, but not on", async () => {
     const { browser, view } = await signUp(issuer);
-    const later = laterOn(browser);
+    const later = browserLater(browser);
     const patch = (body: object) =>
       later.ask("PATCH", `/console/api/v1/orgs/${view.organization.id}/settings`, body);
     expect((await patch({ auto_top_up: null })).status).toBe(200);
@@ -100,7 +100,7 @@ describe("a lasting change in the console", () => {
 
   it("requires a fresh login however its path is written", async () => {
     const { browser } = await signUp(issuer);
-    const later = laterOn(browser);
+    const later = browserLater(browser);
     for (const path of ["/v1/keys/", "//v1/keys", "/v1//keys", "/v1/%6beys", "/v1/keys?x=1"]) {
       const answer = await later.ask("POST", `/console/api${path}`, { name: "one" });
       expect([path, answer.status]).not.toEqual([path, 201]);
@@ -117,7 +117,7 @@ describe("a lasting change in the console", () => {
     ] as const) {
       const browser = new Browser();
       expect((await browser.ask("POST", "/console/api/login", { key: text })).status).toBe(200);
-      const later = laterOn(browser);
+      const later = browserLater(browser);
       expect(await codeOf(await later.ask("POST", `/console/api${path}`, body))).toEqual(TOO_OLD);
       await later.ask("POST", "/console/api/login", { key: text });
       expect((await later.ask("POST", `/console/api${path}`, body)).status).toBeLessThan(300);
@@ -128,9 +128,9 @@ describe("a lasting change in the console", () => {
 describe("a stolen session", () => {
   it("isn't renewed by its person's next login, which ends it instead", async () => {
     const { browser, account } = await signUp(issuer);
-    const stolen = Object.assign(laterOn(browser), { cookies: new Map(browser.cookies) });
-    const own = laterOn(browser);
-    issuer.bend = ofLater();
+    const stolen = Object.assign(browserLater(browser), { cookies: new Map(browser.cookies) });
+    const own = browserLater(browser);
+    issuer.bend = loginTimeLater();
     expect(await own.logIn(account, { purpose: "step_up" })).toBe("/console/#/");
     expect((await keyMade(own))[0]).toBe(201);
     expect(await keyMade(stolen)).not.toEqual([201, ""]);
@@ -139,10 +139,10 @@ describe("a stolen session", () => {
 
   it("can't link the thief's identity without a fresh login", async () => {
     const { browser } = await signUp(issuer);
-    const thief = someone();
+    const thief = newAccount();
     issuer.accounts.push(thief);
     const body = { issuer: "local", purpose: "link" };
-    const started = await laterOn(browser).ask("POST", "/console/api/login/start", body);
+    const started = await browserLater(browser).ask("POST", "/console/api/login/start", body);
     expect(await codeOf(started)).toEqual(TOO_OLD);
     expect(await new Browser().logIn(thief)).toContain("why=unknown&");
   });
@@ -150,17 +150,17 @@ describe("a stolen session", () => {
 
 describe("the time of a login", () => {
   it("equals the time of the code exchange if the identity provider's login time is old and can't be renewed", async () => {
-    const ann = someone();
+    const ann = newAccount();
     issuer.accounts.push(ann);
     issuer.bend = loggedInAgo(3 * 24 * 60);
     const { browser } = await signUp(issuer, ann);
     expect((await keyMade(browser))[0]).toBe(201);
-    const strict = laterOn(browser, 0, { STEP_UP: "auth_time" });
+    const strict = browserLater(browser, 0, { STEP_UP: "auth_time" });
     expect(await keyMade(strict)).toEqual(TOO_OLD);
   });
 
   it("equals the identity provider's login time for an operator with STEP_UP=auth_time", async () => {
-    const olga = someone();
+    const olga = newAccount();
     issuer.accounts.push(olga);
     const strict = {
       STEP_UP: "auth_time",
@@ -183,26 +183,26 @@ describe("the time of a login", () => {
     expect(asked.searchParams.get("max_age")).toBe("600");
     expect(await browser.land(await browser.click(asked, olga))).toBe("/console/#/");
     expect((await credit(browser)).status).toBe(200);
-    expect(await codeOf(await credit(laterOn(browser, 11, strict)))).toEqual(TOO_OLD);
-    const other = someone();
+    expect(await codeOf(await credit(browserLater(browser, 11, strict)))).toEqual(TOO_OLD);
+    const other = newAccount();
     issuer.accounts.push(other);
     expect(await browser.logIn(other, { purpose: "step_up" })).toMatch(/why=other_person$/);
   });
 
   it("equals the identity provider's login time if it can be renewed and is valid", async () => {
-    const { browser, account } = await signUp(issuer, someone(), withReauth);
-    const later = laterOn(browser, 11, withReauth);
+    const { browser, account } = await signUp(issuer, newAccount(), withReauth);
+    const later = browserLater(browser, 11, withReauth);
     for (const bend of [
       loggedInAgo(15, 11),
       {
         claims: (claims: object) => ({
-          ...ofLater().claims?.({ ...claims }),
+          ...loginTimeLater().claims?.({ ...claims }),
           auth_time: undefined,
         }),
       },
       {
         claims: (claims: object) => ({
-          ...ofLater().claims?.({ ...claims }),
+          ...loginTimeLater().claims?.({ ...claims }),
           auth_time: Date.now(),
         }),
       },
@@ -213,14 +213,14 @@ describe("the time of a login", () => {
       expect(await later.land(await later.click(asked, account))).toMatch(/why=refused$/);
       expect(await keyMade(later)).toEqual(TOO_OLD);
     }
-    issuer.bend = ofLater();
+    issuer.bend = loginTimeLater();
     expect(await later.logIn(account, { purpose: "step_up" })).toBe("/console/#/");
     expect((await keyMade(later))[0]).toBe(201);
   });
 
   it("stays unchanged after a login by someone else", async () => {
     const { browser } = await signUp(issuer);
-    const eve = someone();
+    const eve = newAccount();
     issuer.accounts.push(eve);
     const before = browser.cookies.get("__Host-turnpike-eu");
     expect(await browser.logIn(eve, { purpose: "step_up" })).toMatch(/why=other_person$/);

@@ -10,7 +10,7 @@ import type { Person } from "../../src/accounts/people/person.ts";
 import { canGrantRole } from "../../src/accounts/people/rights.ts";
 import { removeMember, updateMember } from "../../src/accounts/organizations/members.store.ts";
 import { createOrganization } from "../../src/accounts/organizations/organizations.store.ts";
-import { effort } from "../effort.ts";
+import { effortFor } from "../effort.ts";
 import { keySecrets } from "../keys/key-fixture.ts";
 
 const ROLES: readonly Role[] = ["owner", "admin", "billing", "member"];
@@ -270,6 +270,6 @@ it("an organization keeps an owner, admits only members and loses no event, what
       const session = { personId: gone.id, memberId: row.id, openedAt: now + 1 };
       expect(await findActingPerson(env.DB, session)).toBeNull();
     }),
-    { numRuns: effort(15, 200) },
+    { numRuns: effortFor(15, 200) },
   );
 });

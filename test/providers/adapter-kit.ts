@@ -9,11 +9,11 @@ import type {
   ProviderResult,
   StreamEvent,
 } from "../../src/models/core/provider.ts";
-import { effort } from "../effort.ts";
-import type { WireReply } from "../fixtures/wire-scenario.ts";
+import { effortFor } from "../effort.ts";
+import type { RawReply } from "../fixtures/wire-scenario.ts";
 
 /** A request as an adapter sent it. */
-export type Asked = {
+export type SentRequest = {
   readonly url: string;
   readonly headers: Headers;
   readonly text: string;
@@ -57,12 +57,12 @@ const RECEIVERS = ".turnpike.dev";
  * Replaces the network. Each request gets the next response, and the last one applies to all later
  * requests. `cut` splits streams. Returns the requests. Restore with `vi.restoreAllMocks()`.
  */
-export function network(
-  replies: WireReply | readonly WireReply[],
+export function mockNetwork(
+  replies: RawReply | readonly RawReply[],
   cut: (bytes: Uint8Array) => readonly Uint8Array[] = (bytes) => [bytes],
-): Asked[] {
-  const list = Array.isArray(replies) ? (replies as readonly WireReply[]) : [replies as WireReply];
-  const asked: Asked[] = [];
+): SentRequest[] {
+  const list = Array.isArray(replies) ? (replies as readonly RawReply[]) : [replies as RawReply];
+  const asked: SentRequest[] = [];
   vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init = {}) => {
     const { body } = init;
     const text = typeof body === "string" ? body : await new Response(body ?? null).text();
@@ -82,9 +82,9 @@ export function network(
 export async function answerTo(
   provider: Provider,
   call: Call,
-  reply: WireReply | readonly WireReply[],
-): Promise<{ readonly answer: ProviderResult; readonly asked: Asked[] }> {
-  const asked = network(reply);
+  reply: RawReply | readonly RawReply[],
+): Promise<{ readonly answer: ProviderResult; readonly asked: SentRequest[] }> {
+  const asked = mockNetwork(reply);
   const answer = await provider.send(callOf(call));
   return { answer, asked };
 }
@@ -93,10 +93,10 @@ export async function answerTo(
 export async function eventsOf(
   provider: Provider,
   call: Call,
-  reply: WireReply,
+  reply: RawReply,
   cut?: (bytes: Uint8Array) => readonly Uint8Array[],
 ): Promise<StreamEvent[]> {
-  network(reply, cut);
+  mockNetwork(reply, cut);
   const answer = await provider.send(callOf({ ...call, stream: true }));
   if (answer.kind !== "stream") throw new Error(`no stream: ${JSON.stringify(answer)}`);
   const events: StreamEvent[] = [];
@@ -108,12 +108,12 @@ export async function eventsOf(
 }
 
 /** Splits bytes one by one, as a slow connection does. */
-export function single(bytes: Uint8Array): Uint8Array[] {
+export function splitBytes(bytes: Uint8Array): Uint8Array[] {
   return Array.from(bytes, (_, at) => bytes.subarray(at, at + 1));
 }
 
 /** A stream is split at every n-th byte. A long run splits it at every byte. */
-const EVERY = effort(5, 1);
+const EVERY = effortFor(5, 1);
 
 /**
  * Checks that a stream results in the same events if split in two at every `EVERY`th byte, and byte
@@ -122,7 +122,7 @@ const EVERY = effort(5, 1);
 export async function expectSameHoweverCut(
   provider: Provider,
   call: Call,
-  reply: WireReply,
+  reply: RawReply,
 ): Promise<void> {
   const whole = unminted(await eventsOf(provider, call, reply));
   const { length } = bytesOf(reply);
@@ -131,7 +131,7 @@ export async function expectSameHoweverCut(
     const events = await eventsOf(provider, call, reply, halves);
     if (unminted(events) !== whole) expect(unminted(events), `cut at ${at}`).toBe(whole);
   }
-  expect(unminted(await eventsOf(provider, call, reply, single)), "byte by byte").toBe(whole);
+  expect(unminted(await eventsOf(provider, call, reply, splitBytes)), "byte by byte").toBe(whole);
 }
 
 /** Joins the events of a stream to the message of choice 0, as clients do. */
@@ -186,7 +186,7 @@ function unminted(events: readonly StreamEvent[]): string {
   return JSON.stringify(events).replaceAll(/"call_[A-Za-z0-9]{24}"/g, '"call_minted"');
 }
 
-function responseOf(reply: WireReply, cut: (bytes: Uint8Array) => readonly Uint8Array[]): Response {
+function responseOf(reply: RawReply, cut: (bytes: Uint8Array) => readonly Uint8Array[]): Response {
   const parts = cut(bytesOf(reply)).filter((part) => part.length > 0);
   const body = new ReadableStream({
     type: "bytes",
@@ -200,7 +200,7 @@ function responseOf(reply: WireReply, cut: (bytes: Uint8Array) => readonly Uint8
   return new Response(body, { status: reply.status ?? 200, headers: { ...reply.headers } });
 }
 
-function bytesOf({ body }: WireReply): Uint8Array {
+function bytesOf({ body }: RawReply): Uint8Array {
   return typeof body === "string" ? new TextEncoder().encode(body) : body;
 }
 

@@ -6,15 +6,15 @@ import {
   PING,
   START,
   STOP,
-  block,
-  end,
-  event,
-  message,
-  stream,
-  text,
-  toolUse,
+  blockEvents,
+  endEvents,
+  anthropicEvent,
+  messageReply,
+  streamReply,
+  textEvents,
+  toolUseEvents,
 } from "../fixtures/anthropic-wire.ts";
-import type { WireReply, WireScenario } from "../fixtures/wire-scenario.ts";
+import type { RawReply, RawScenario } from "../fixtures/wire-scenario.ts";
 import { answerTo, eventsOf, expectSameHoweverCut, messageOf } from "./adapter-kit.ts";
 
 afterEach(() => vi.restoreAllMocks());
@@ -40,7 +40,7 @@ type Message = {
 };
 
 /** Returns a JSON response in the format of `messageOf`. */
-async function whole(reply: WireReply, call: Call = {}) {
+async function whole(reply: RawReply, call: Call = {}) {
   const { answer } = await answerTo(PROVIDER, { upstreamId: "claude-sonnet-5", ...call }, reply);
   if (answer.kind !== "json") throw new Error(`no answer: ${JSON.stringify(answer)}`);
   const [choice] = answer.body["choices"] as [{ message: Message; finish_reason: string }];
@@ -58,7 +58,7 @@ async function whole(reply: WireReply, call: Call = {}) {
   };
 }
 
-async function streamed(reply: WireReply, call: Call = {}) {
+async function streamed(reply: RawReply, call: Call = {}) {
   const events = await eventsOf(PROVIDER, { upstreamId: "claude-sonnet-5", ...call }, reply);
   const { usage, tools, ...said } = messageOf(events);
   const parsed = tools.map(({ id, name, arguments: given }) => {
@@ -92,7 +92,7 @@ const SAID: Readonly<Record<keyof typeof ANTHROPIC_CHAT, object>> = {
 };
 const NOTHING = { reasoning: "", refusal: "", details: [], tools: [], usage: USAGE };
 
-describe.each(Object.entries(ANTHROPIC_CHAT) as [keyof typeof ANTHROPIC_CHAT, WireScenario][])(
+describe.each(Object.entries(ANTHROPIC_CHAT) as [keyof typeof ANTHROPIC_CHAT, RawScenario][])(
   "the recorded Anthropic response %s",
   (name, scenario) => {
     it("leads to the same message as JSON and as a stream", async () => {
@@ -169,25 +169,27 @@ it.each([
   ["something_new", "length"],
 ])("the Anthropic adapter maps stop_reason %s to finish_reason %s", async (reason, finish) => {
   const said = `{"type":"text","text":"x"}`;
-  expect((await whole(message(said, reason))).finish).toBe(finish);
-  expect((await streamed(stream(START, ...text(0, "x"), ...end(reason)))).finish).toBe(finish);
+  expect((await whole(messageReply(said, reason))).finish).toBe(finish);
+  expect(
+    (await streamed(streamReply(START, ...textEvents(0, "x"), ...endEvents(reason)))).finish,
+  ).toBe(finish);
 });
 
 it("the Anthropic adapter returns the input of the schema's tool as text, and other tools as calls", async () => {
   const call = `{"type":"tool_use","id":"t1","name":"json","input":{"city":"Rome"}}`;
-  const reply = stream(
+  const reply = streamReply(
     START,
-    ...toolUse(0, "t1", "json", '{"city":', '"Rome"}'),
-    ...end("tool_use"),
+    ...toolUseEvents(0, "t1", "json", '{"city":', '"Rome"}'),
+    ...endEvents("tool_use"),
   );
   const expected = { content: '{"city":"Rome"}', tools: [], finish: "stop" };
-  expect(await whole(message(call, "tool_use"), BY_TOOL)).toMatchObject(expected);
+  expect(await whole(messageReply(call, "tool_use"), BY_TOOL)).toMatchObject(expected);
   expect(await streamed(reply, BY_TOOL)).toMatchObject(expected);
-  const none = stream(START, ...toolUse(0, "t1", "json"), ...end("tool_use"));
+  const none = streamReply(START, ...toolUseEvents(0, "t1", "json"), ...endEvents("tool_use"));
   expect(await streamed(none, BY_TOOL)).toMatchObject({ content: "{}", finish: "stop" });
   const tools = [{ type: "function", function: { name: "json" } }];
   const taken = { ...BY_TOOL, body: { ...BY_TOOL.body, tools } };
-  expect(await whole(message(call, "tool_use"), taken)).toMatchObject({
+  expect(await whole(messageReply(call, "tool_use"), taken)).toMatchObject({
     content: "",
     tools: [{ name: "json" }],
     finish: "tool_calls",
@@ -201,47 +203,47 @@ it("the Anthropic adapter returns redacted thinking in reasoning_details, but no
     reasoning: "Hm.",
     details: [{ type: "anthropic.redacted_thinking", data: "EmwKAhgBEgy3va3" }],
   };
-  expect(await whole(message(`${redacted},${unsigned}`, "end_turn"))).toMatchObject(expected);
+  expect(await whole(messageReply(`${redacted},${unsigned}`, "end_turn"))).toMatchObject(expected);
   const hm = `{"type":"thinking_delta","thinking":"Hm."}`;
   const start = `{"type":"thinking","thinking":"","signature":""}`;
   const again = `{"type":"content_block_stop","index":0}`;
-  const blocks = [...block(0, redacted), again, ...block(1, start, hm)];
-  const reply = stream(START, ...blocks, ...end("end_turn"));
+  const blocks = [...blockEvents(0, redacted), again, ...blockEvents(1, start, hm)];
+  const reply = streamReply(START, ...blocks, ...endEvents("end_turn"));
   expect(await streamed(reply)).toMatchObject(expected);
 });
 
 it("the Anthropic adapter skips unknown events and blocks", async () => {
   const unknown = ['{"type":"message_weather","sun":true}', '{"no":"type"}'];
-  const server = block(
+  const server = blockEvents(
     0,
     `{"type":"server_tool_use","id":"s","name":"web","input":{}}`,
     `{"type":"input_json_delta","partial_json":"{}"}`,
   );
-  const reply = stream(
+  const reply = streamReply(
     START,
     PING,
     ...unknown,
     ...server,
-    ...text(1, "Hi"),
-    ...end("end_turn"),
+    ...textEvents(1, "Hi"),
+    ...endEvents("end_turn"),
     PING,
   );
   expect(await streamed(reply)).toMatchObject({ content: "Hi", tools: [], finish: "stop" });
 });
 
 it("the Anthropic adapter ends a message successfully only after a stop reason", async () => {
-  const noReason = await eventsOf(PROVIDER, {}, stream(START, ...text(0, "Hi"), STOP));
+  const noReason = await eventsOf(PROVIDER, {}, streamReply(START, ...textEvents(0, "Hi"), STOP));
   expect(noReason.at(-1)).toEqual({
     kind: "error",
     failure: { kind: "retry", reason: "no_finish_reason" },
   });
-  const [delta = ""] = end("end_turn");
-  const unstopped = await eventsOf(PROVIDER, {}, stream(START, ...text(0, "Hi"), delta));
+  const [delta = ""] = endEvents("end_turn");
+  const unstopped = await eventsOf(PROVIDER, {}, streamReply(START, ...textEvents(0, "Hi"), delta));
   expect(unstopped.at(-1)).toEqual({ kind: "end" });
   const garbled = await eventsOf(
     PROVIDER,
     {},
-    { ...stream(START), body: `${event(START)}data: {"type\n\n` },
+    { ...streamReply(START), body: `${anthropicEvent(START)}data: {"type\n\n` },
   );
   expect(garbled.at(-1)).toMatchObject({ kind: "error", failure: { reason: "bad_event" } });
 });

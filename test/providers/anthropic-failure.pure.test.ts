@@ -4,21 +4,21 @@ import type { ProviderFailure } from "../../src/models/core/provider.ts";
 import {
   ANTHROPIC_FAILURES,
   START,
-  end,
-  error,
-  json,
-  message,
-  stream,
+  endEvents,
+  errorReply,
+  jsonReply,
+  messageReply,
+  streamReply,
 } from "../fixtures/anthropic-wire.ts";
 import { CANARY, CANARY_TEXT } from "../fixtures/wire-scenario.ts";
-import type { WireReply } from "../fixtures/wire-scenario.ts";
+import type { RawReply } from "../fixtures/wire-scenario.ts";
 import { answerTo, eventsOf } from "./adapter-kit.ts";
 
 afterEach(() => vi.restoreAllMocks());
 
 const PROVIDER = anthropic({ baseUrl: "https://upstream.test/v1", secret: CANARY.key, geo: null });
 
-async function failure(reply: WireReply, asStream = false): Promise<ProviderFailure> {
+async function failure(reply: RawReply, asStream = false): Promise<ProviderFailure> {
   const { answer } = await answerTo(PROVIDER, { stream: asStream }, reply);
   if (answer.kind !== "failure") throw new Error(`no failure: ${JSON.stringify(answer)}`);
   return answer.failure;
@@ -74,7 +74,10 @@ it("the Anthropic adapter returns an error's failure as the first event, without
 
 it("the Anthropic adapter ends a stream at an error event, and reads nothing afterwards", async () => {
   const { headers, body } = ANTHROPIC_FAILURES.errorMid;
-  const reply = { headers, body: `${String(body)}${String(stream(...end("end_turn")).body)}` };
+  const reply = {
+    headers,
+    body: `${String(body)}${String(streamReply(...endEvents("end_turn")).body)}`,
+  };
   const events = await eventsOf(PROVIDER, {}, reply);
   expect(events.map(({ kind }) => kind)).toEqual(["usage", "chunk", "text", "error"]);
   expect(JSON.stringify(events)).not.toMatch(/canary/);
@@ -100,9 +103,9 @@ it.each([
   ["overloaded_error", "overloaded"],
   ["something_new", "retry"],
 ])("the Anthropic adapter treats %s inside a 200 as %s", async (type, kind) => {
-  const { body, headers } = error(200, type);
+  const { body, headers } = errorReply(200, type);
   expect(await failure({ headers, body })).toMatchObject({ kind });
-  const [first] = await eventsOf(PROVIDER, {}, stream(String(body)));
+  const [first] = await eventsOf(PROVIDER, {}, streamReply(String(body)));
   expect(first).toMatchObject({ kind: "error", failure: { kind } });
 });
 
@@ -113,29 +116,33 @@ it.each(["contract_spend_limit_reached", "enforced_spend_limit_reached"])(
     const body = `{"type":"error","error":{"type":"rate_limit_error","message":"${words}","details":{"error_code":"${code}"}}}`;
     const spent = { kind: "disabled", reason: code };
     for (const asStream of [false, true]) {
-      expect(await failure(json(body, 429), asStream)).toEqual(spent);
+      expect(await failure(jsonReply(body, 429), asStream)).toEqual(spent);
     }
-    const [first] = await eventsOf(PROVIDER, {}, stream(body));
+    const [first] = await eventsOf(PROVIDER, {}, streamReply(body));
     expect(first).toEqual({ kind: "error", failure: spent });
   },
 );
 
 it("the Anthropic adapter treats a temporary limit as overload, whatever its details", async () => {
   const body = `{"type":"error","error":{"type":"rate_limit_error","message":"enforced_spend_limit_reached","details":{"error_code":"something_else"}}}`;
-  expect(await failure(json(body, 429))).toMatchObject({ kind: "overloaded" });
+  expect(await failure(jsonReply(body, 429))).toMatchObject({ kind: "overloaded" });
 });
 
 it("the Anthropic adapter keeps a route enabled if an error only quotes 'credit balance is too low' from the request", async () => {
   const quoted = "messages.0: 'Your credit balance is too low' is not allowed";
-  expect(await failure(error(400, "invalid_request_error", quoted))).toMatchObject({
+  expect(await failure(errorReply(400, "invalid_request_error", quoted))).toMatchObject({
     kind: "refused",
   });
 });
 
 it("the Anthropic adapter returns the explanation of a rejection without our key, Anthropic's host or our account", async () => {
   const details = `{"type":"refusal","category":"cyber","explanation":${JSON.stringify(CANARY_TEXT)}}`;
-  const { answer } = await answerTo(PROVIDER, {}, message("", "refusal", 3, details));
-  const events = await eventsOf(PROVIDER, {}, stream(START, ...end("refusal", 3, details)));
+  const { answer } = await answerTo(PROVIDER, {}, messageReply("", "refusal", 3, details));
+  const events = await eventsOf(
+    PROVIDER,
+    {},
+    streamReply(START, ...endEvents("refusal", 3, details)),
+  );
   for (const said of [JSON.stringify(answer), JSON.stringify(events)]) {
     expect(said).toContain(CANARY.text);
     for (const part of [CANARY.key, CANARY.host, CANARY.account]) expect(said).not.toContain(part);
@@ -163,7 +170,10 @@ it.each([
   for (const [name, value] of Object.entries(limits)) {
     headers[`anthropic-ratelimit-${name}`] = value;
   }
-  const { retryAfterMs = null } = await failure({ ...error(429, "rate_limit_error"), headers });
+  const { retryAfterMs = null } = await failure({
+    ...errorReply(429, "rate_limit_error"),
+    headers,
+  });
   expect(retryAfterMs).toBe(wait);
 });
 
@@ -174,19 +184,19 @@ it("the Anthropic adapter prefers retry-after to the limits' resets", async () =
     "anthropic-ratelimit-tokens-remaining": "0",
     "anthropic-ratelimit-tokens-reset": at(50),
   };
-  const reply = { ...error(429, "rate_limit_error"), headers };
+  const reply = { ...errorReply(429, "rate_limit_error"), headers };
   expect(await failure(reply)).toMatchObject({ retryAfterMs: 2000 });
 });
 
 it("the Anthropic adapter allows a retry on another route after a 200 without a message", async () => {
-  expect(await failure(json('{"ok":true}'))).toEqual({ kind: "retry", reason: "bad_answer" });
-  expect(await failure(json('{"type":"mess'))).toEqual({ kind: "retry", reason: "bad_json" });
+  expect(await failure(jsonReply('{"ok":true}'))).toEqual({ kind: "retry", reason: "bad_answer" });
+  expect(await failure(jsonReply('{"type":"mess'))).toEqual({ kind: "retry", reason: "bad_json" });
   const page = { headers: { "content-type": "text/html" }, body: "<html>" };
   expect(await failure(page, true)).toEqual({ kind: "retry", reason: "content_type" });
 });
 
 it("the Anthropic adapter sends no embeddings request", async () => {
-  const { answer, asked } = await answerTo(PROVIDER, { kind: "embeddings" }, stream(START));
+  const { answer, asked } = await answerTo(PROVIDER, { kind: "embeddings" }, streamReply(START));
   expect(answer).toMatchObject({ kind: "failure", failure: { kind: "disabled" } });
   expect(asked).toEqual([]);
 });

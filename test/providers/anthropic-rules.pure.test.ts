@@ -43,7 +43,12 @@ it.each([
 ])(
   "claudeRules returns for %s: thinking %s, schema %s, sampling %s, geo %s",
   (model, ...expected) => {
-    const { thinking, jsonSchema, sampling, geo } = claudeRules(model);
+    const {
+      thinking,
+      jsonSchema,
+      acceptsSampling: sampling,
+      acceptsInferenceGeo: geo,
+    } = claudeRules(model);
     expect([thinking, jsonSchema, sampling, geo]).toEqual(expected);
   },
 );
@@ -56,8 +61,8 @@ it("claudeRules reports which models accept a forced tool", () => {
     "claude-mythos-5-1",
   ];
   const taking = ["claude-opus-5", "claude-sonnet-5", "claude-fable-5", "claude-haiku-5-5"];
-  for (const model of refusing) expect(claudeRules(model).forcedTools, model).toBe(false);
-  for (const model of taking) expect(claudeRules(model).forcedTools, model).toBe(true);
+  for (const model of refusing) expect(claudeRules(model).canForceTools, model).toBe(false);
+  for (const model of taking) expect(claudeRules(model).canForceTools, model).toBe(true);
 });
 
 it.each([

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { afterEach, expect, it, vi } from "vitest";
 import { anthropic } from "../../src/models/providers/anthropic.ts";
 import { mergeLaterUsage, messagesUsage } from "../../src/models/protocols/messages/host-usage.ts";
-import { STOP, message, stream, text } from "../fixtures/anthropic-wire.ts";
+import { STOP, messageReply, streamReply, textEvents } from "../fixtures/anthropic-wire.ts";
 import { answerTo, eventsOf } from "./adapter-kit.ts";
 
 afterEach(() => vi.restoreAllMocks());
@@ -16,7 +16,7 @@ function delta(usage: string, reason = '"end_turn"'): string {
   return `{"type":"message_delta","delta":{"stop_reason":${reason},"stop_sequence":null}${usage}}`;
 }
 async function reports(...data: readonly string[]) {
-  const events = await eventsOf(PROVIDER, {}, stream(...data));
+  const events = await eventsOf(PROVIDER, {}, streamReply(...data));
   return events.flatMap((one) =>
     one.kind === "usage" ? [{ ...one.usage, partial: one.partial ?? false }] : [],
   );
@@ -38,11 +38,11 @@ it("usage reported by Anthropic excludes cache reads and writes from input, and 
 });
 
 it("usage reported by Anthropic is converted to prompt tokens whose sum is the whole prompt", async () => {
-  const cached = String(message("", "end_turn", 50).body).replace(
+  const cached = String(messageReply("", "end_turn", 50).body).replace(
     '"cache_creation_input_tokens":0',
     '"cache_creation_input_tokens":200',
   );
-  const reply = { ...message("", "end_turn"), body: cached };
+  const reply = { ...messageReply("", "end_turn"), body: cached };
   const { answer } = await answerTo(PROVIDER, {}, reply);
   expect(answer).toMatchObject({
     usage: { input: 8, cacheRead: 4, cacheWrite: 200, output: 50, reasoning: 0 },
@@ -62,7 +62,7 @@ it("usage at the end of an Anthropic stream takes priority over usage at its sta
     '"usage":{"input_tokens":43,"cache_creation_input_tokens":7,"cache_read_input_tokens":5,"output_tokens":1}',
   );
   const corrected = ',"usage":{"input_tokens":61,"cache_read_input_tokens":null,"output_tokens":9}';
-  expect(await reports(begun, ...text(0, "Hi"), delta(corrected), STOP)).toEqual([
+  expect(await reports(begun, ...textEvents(0, "Hi"), delta(corrected), STOP)).toEqual([
     { input: 43, cacheRead: 5, cacheWrite: 7, output: 1, reasoning: 0, partial: true },
     { input: 61, cacheRead: 5, cacheWrite: 7, output: 9, reasoning: 0, partial: false },
   ]);
@@ -77,7 +77,7 @@ it("usage at the end of an Anthropic stream takes priority over usage at its sta
 it("usage at the start of an Anthropic stream stays partial if the end has no output count", async () => {
   const begun = start('"usage":{"input_tokens":43,"output_tokens":1}');
   for (const usage of ["", ',"usage":{"input_tokens":44}', ',"usage":{"output_tokens":null}']) {
-    const found = await reports(begun, ...text(0, "Hi"), delta(usage), STOP);
+    const found = await reports(begun, ...textEvents(0, "Hi"), delta(usage), STOP);
     expect(found.map(({ partial }) => partial)).toEqual([true, true]);
   }
 });
@@ -91,7 +91,7 @@ it("usage before the stop reason of an Anthropic stream is partial", async () =>
 it("missing or invalid usage of Anthropic stays unknown", async () => {
   for (const usage of ["{}", "null", '{"input_tokens":-1,"output_tokens":2}']) {
     const body = `{"type":"message","content":[],"stop_reason":"end_turn","usage":${usage}}`;
-    const { answer } = await answerTo(PROVIDER, {}, { ...message("", "end_turn"), body });
+    const { answer } = await answerTo(PROVIDER, {}, { ...messageReply("", "end_turn"), body });
     expect(answer).toMatchObject({ kind: "json", usage: null });
     expect(JSON.stringify(answer)).not.toContain("prompt_tokens");
   }

@@ -1,6 +1,6 @@
 import { afterEach, expect, it, vi } from "vitest";
 import {
-  answerReply,
+  jsonReply,
   endFrames,
   streamReply,
   textFrames,
@@ -28,7 +28,7 @@ it("the Bedrock adapter returns only the first call of the schema tool if the mo
     content: '{"a":1}',
     finish: "stop",
   });
-  const { answer } = await answerTo(BEDROCK, CALL, answerReply([use(1), use(2)], "tool_use"));
+  const { answer } = await answerTo(BEDROCK, CALL, jsonReply([use(1), use(2)], "tool_use"));
   expect(answer).toMatchObject({
     body: { choices: [{ message: { content: '{"a":1}' }, finish_reason: "stop" }] },
   });
@@ -53,7 +53,7 @@ it("the Bedrock adapter drops text next to the schema tool's answer, and uses th
   );
   // in the order of the output
   expect(events.indexOf("Hm.")).toBeLessThan(events.indexOf('"other"'));
-  const whole = await answerTo(BEDROCK, CALL, answerReply([{ text: "Hm." }, use(1)], "tool_use"));
+  const whole = await answerTo(BEDROCK, CALL, jsonReply([{ text: "Hm." }, use(1)], "tool_use"));
   expect(whole.answer).toMatchObject({
     body: { choices: [{ message: { content: '{"a":1}' } }] },
   });

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { BEDROCK_FAILURES, errorReply, streamReply } from "../fixtures/bedrock-wire.ts";
 import { CANARY } from "../fixtures/wire-scenario.ts";
-import type { WireReply } from "../fixtures/wire-scenario.ts";
+import type { RawReply } from "../fixtures/wire-scenario.ts";
 import { answerTo, eventsOf } from "./adapter-kit.ts";
 import { ACCESS_KEY, BEDROCK, NOVA, signing } from "./bedrock-kit.ts";
 
 const CALL = { upstreamId: NOVA };
-const failureOf = async (reply: WireReply, call: object = CALL) => {
+const failureOf = async (reply: RawReply, call: object = CALL) => {
   const { answer } = await answerTo(BEDROCK, call, reply);
   if (answer.kind !== "failure") throw new Error(answer.kind);
   return answer.failure;

@@ -8,17 +8,17 @@ import {
 import type { EventStreamFrame } from "../../src/models/protocols/converse/event-frames.ts";
 import {
   bitwiseCrc,
-  frame,
-  header,
-  joined,
-  rawFrame,
-  sized,
-  withLengths,
+  encodeFrame,
+  encodeHeader,
+  joinBytes,
+  encodeRawFrame,
+  withLengthPrefix,
+  zeroFrame,
 } from "../fixtures/event-stream.ts";
 
 const NONE = new Uint8Array(0);
-const ONE = frame([[":event-type", "one"]], Uint8Array.of(1, 2, 3));
-const TWO = frame(
+const ONE = encodeFrame([[":event-type", "one"]], Uint8Array.of(1, 2, 3));
+const TWO = encodeFrame(
   [
     [":event-type", "two"],
     ["more", "世界"],
@@ -43,12 +43,12 @@ it("the reader of Bedrock's frames computes the checksum of gzip", () => {
 it("the frame encoder of the tests encodes an empty frame as the specification's 16 bytes", () => {
   const hex = "000000100000000005c248eb7d98c8ff";
   const bytes = Uint8Array.from(hex.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
-  expect([...rawFrame(NONE, NONE)]).toEqual([...bytes]);
+  expect([...encodeRawFrame(NONE, NONE)]).toEqual([...bytes]);
   expect(plain(read([bytes]).frames)).toEqual([[[], []]]);
 });
 
 it("the reader of Bedrock's frames returns frames in order, however their bytes are split", () => {
-  const bytes = joined([ONE, TWO, ONE]);
+  const bytes = joinBytes([ONE, TWO, ONE]);
   const whole = plain(read([bytes]).frames);
   expect(whole).toEqual([
     [[[":event-type", "one"]], [1, 2, 3]],
@@ -75,10 +75,16 @@ it("the reader of Bedrock's frames skips headers of other types", () => {
   const others = lengths.flatMap((length, type) =>
     type === 7
       ? []
-      : [header(`h${type}`, type, length === null ? sized("ab") : new Uint8Array(length))],
+      : [
+          encodeHeader(
+            `h${type}`,
+            type,
+            length === null ? withLengthPrefix("ab") : new Uint8Array(length),
+          ),
+        ],
   );
-  const headers = joined([...others, header("last", 7, sized("here"))]);
-  expect(plain(read([rawFrame(headers, NONE)]).frames)).toEqual([[[["last", "here"]], []]]);
+  const headers = joinBytes([...others, encodeHeader("last", 7, withLengthPrefix("here"))]);
+  expect(plain(read([encodeRawFrame(headers, NONE)]).frames)).toEqual([[[["last", "here"]], []]]);
 });
 
 function isBroken(bytes: Uint8Array): boolean {
@@ -96,26 +102,29 @@ describe("a Bedrock frame with an error in its bytes", () => {
   });
 
   it("fails if over 16 MiB, smaller than its parts, or without all header bytes", () => {
-    expect(isBroken(withLengths(16 * 1024 * 1024 + 1, 0))).toBe(true);
-    expect(isBroken(withLengths(15, 0))).toBe(true);
-    expect(isBroken(withLengths(32, 17))).toBe(true);
-    expect(isBroken(withLengths(32, 0))).toBe(false);
+    expect(isBroken(zeroFrame(16 * 1024 * 1024 + 1, 0))).toBe(true);
+    expect(isBroken(zeroFrame(15, 0))).toBe(true);
+    expect(isBroken(zeroFrame(32, 17))).toBe(true);
+    expect(isBroken(zeroFrame(32, 0))).toBe(false);
   });
 
   it.each([
-    ["an unknown type", header("a", 10, NONE)],
+    ["an unknown type", encodeHeader("a", 10, NONE)],
     ["a name that exceeds its bounds", Uint8Array.of(9, 97)],
-    ["a length that exceeds its bounds", joined([header("a", 7, NONE), Uint8Array.of(0)])],
-    ["a value that exceeds its bounds", joined([header("a", 7, NONE), Uint8Array.of(0, 9, 97)])],
-    ["a fixed value that exceeds its bounds", header("a", 9, new Uint8Array(15))],
+    ["a length that exceeds its bounds", joinBytes([encodeHeader("a", 7, NONE), Uint8Array.of(0)])],
+    [
+      "a value that exceeds its bounds",
+      joinBytes([encodeHeader("a", 7, NONE), Uint8Array.of(0, 9, 97)]),
+    ],
+    ["a fixed value that exceeds its bounds", encodeHeader("a", 9, new Uint8Array(15))],
   ])("fails with a header of %s", (_, headers) => {
-    expect(isBroken(rawFrame(headers, NONE))).toBe(true);
+    expect(isBroken(encodeRawFrame(headers, NONE))).toBe(true);
   });
 });
 
 it("the reader of Bedrock's frames copies a frame that arrives in many pieces at most twice", () => {
   const payload = new Uint8Array(1024 * 1024);
-  const bytes = frame([], payload);
+  const bytes = encodeFrame([], payload);
   const decoder = new FrameDecoder();
   const copies = vi.spyOn(Uint8Array.prototype, "set");
   const frames: EventStreamFrame[] = [];
@@ -132,7 +141,7 @@ it("the reader of Bedrock's frames never throws or hangs, whatever the bytes", (
   const piece = fc.oneof(
     fc.uint8Array({ maxLength: 64 }),
     fc.constantFrom(ONE, TWO, ONE.subarray(0, 13)),
-    fc.uint8Array({ maxLength: 40 }).map((headers) => rawFrame(headers, NONE)),
+    fc.uint8Array({ maxLength: 40 }).map((headers) => encodeRawFrame(headers, NONE)),
     fc
       .tuple(
         fc.constantFrom(
@@ -146,7 +155,7 @@ it("the reader of Bedrock's frames never throws or hangs, whatever the bytes", (
         fc.jsonValue(),
       )
       .map(([type, value]) =>
-        frame([[":event-type", type]], new TextEncoder().encode(JSON.stringify(value))),
+        encodeFrame([[":event-type", type]], new TextEncoder().encode(JSON.stringify(value))),
       ),
   );
   fc.assert(

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { BEDROCK_CHAT } from "../fixtures/bedrock-wire.ts";
 import { answerTo } from "./adapter-kit.ts";
-import type { Asked } from "./adapter-kit.ts";
+import type { SentRequest } from "./adapter-kit.ts";
 import { ACCESS_KEY, HAIKU, signing } from "./bedrock-kit.ts";
 
 const encoded = (text: string) => new TextEncoder().encode(text);
@@ -67,7 +67,10 @@ it("the Bedrock signer matches the example get-vanilla of AWS's test suite", asy
 });
 
 /** Returns the Authorization header that a request must have. */
-async function authorization({ url, headers, text }: Asked, session?: string): Promise<string> {
+async function authorization(
+  { url, headers, text }: SentRequest,
+  session?: string,
+): Promise<string> {
   const { pathname, host } = new URL(url);
   const date = headers.get("x-amz-date") ?? "";
   const signed = [

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import {
-  answerReply,
+  jsonReply,
   BEDROCK_CHAT,
   BEDROCK_FAILURES,
   endFrames,
@@ -10,8 +10,8 @@ import {
   textFrames,
   toolFrames,
 } from "../fixtures/bedrock-wire.ts";
-import { frame, withLengths } from "../fixtures/event-stream.ts";
-import type { WireScenario } from "../fixtures/wire-scenario.ts";
+import { encodeFrame, zeroFrame } from "../fixtures/event-stream.ts";
+import type { RawScenario } from "../fixtures/wire-scenario.ts";
 import { answerTo, eventsOf, expectSameHoweverCut, messageOf } from "./adapter-kit.ts";
 import { BEDROCK, CLAUDE } from "./bedrock-kit.ts";
 
@@ -51,7 +51,7 @@ const EXPECTED = {
   refusal: { content: "", finish: "content_filter" },
 };
 const EMPTY = { reasoning: "", details: [], tools: [] };
-const scenarios = Object.entries(BEDROCK_CHAT) as [keyof typeof EXPECTED, WireScenario][];
+const scenarios = Object.entries(BEDROCK_CHAT) as [keyof typeof EXPECTED, RawScenario][];
 
 describe.each(scenarios)("the recorded Bedrock response %s", (name, { json, stream }) => {
   it("becomes the expected message as a stream", async () => {
@@ -119,7 +119,7 @@ it("the Bedrock adapter ends a complete stream without usage, and emits no end f
 });
 
 it("the Bedrock adapter rejects an oversized event after its earlier output, and allows a retry after a corrupt one", async () => {
-  const huge = withLengths(16 * 1024 * 1024 + 1, 0);
+  const huge = zeroFrame(16 * 1024 * 1024 + 1, 0);
   const tooLarge = {
     kind: "refused",
     reason: "event_too_large",
@@ -139,11 +139,7 @@ it.each([
 ])("the Bedrock adapter ignores malformed usage: %j", async (usage) => {
   const odd = endFrames("end_turn", usage);
   expect(await kinds([...TEXT, ...odd])).toEqual([...SAID, "chunk", "end"]);
-  const { answer } = await answerTo(
-    BEDROCK,
-    CALL,
-    answerReply([{ text: "Hi" }], "end_turn", usage),
-  );
+  const { answer } = await answerTo(BEDROCK, CALL, jsonReply([{ text: "Hi" }], "end_turn", usage));
   expect(answer).toMatchObject({ kind: "json", usage: null });
 });
 
@@ -154,11 +150,7 @@ it("the Bedrock adapter reports cache writes separately", async () => {
     cacheReadInputTokens: 3,
     cacheWriteInputTokens: 4,
   };
-  const { answer } = await answerTo(
-    BEDROCK,
-    CALL,
-    answerReply([{ text: "Hi" }], "end_turn", usage),
-  );
+  const { answer } = await answerTo(BEDROCK, CALL, jsonReply([{ text: "Hi" }], "end_turn", usage));
   expect(answer).toMatchObject({ usage: { input: 1, output: 2, cacheRead: 3, cacheWrite: 4 } });
 });
 
@@ -167,7 +159,7 @@ it.each(["malformed_model_output", "malformed_tool_use"])(
   async (reason) => {
     const failure = { kind: "retry", reason: "broken_off", fault: "request" };
     expect(await kinds([...TEXT, ...endFrames(reason)])).toEqual([...SAID, "usage", failure]);
-    const { answer } = await answerTo(BEDROCK, CALL, answerReply([], reason));
+    const { answer } = await answerTo(BEDROCK, CALL, jsonReply([], reason));
     expect(answer).toMatchObject({ kind: "failure", failure });
   },
 );
@@ -196,10 +188,10 @@ it("the Bedrock adapter keeps the arguments of interleaved tool calls apart", as
 
 it("the Bedrock adapter skips unknown events and unreadable frames, unless the stream has no end", async () => {
   const bytes = new TextEncoder().encode("{");
-  const unknown = [eventFrame("citation", { a: 1 }), frame([[":event-type", "x"]], bytes)];
+  const unknown = [eventFrame("citation", { a: 1 }), encodeFrame([[":event-type", "x"]], bytes)];
   expect(await kinds([...unknown, ...TEXT, STOP, METADATA])).toContain("end");
   const failure = { kind: "retry", reason: "bad_event" };
-  const broken = frame([[":event-type", "contentBlockDelta"]], bytes);
+  const broken = encodeFrame([[":event-type", "contentBlockDelta"]], bytes);
   expect(await kinds([broken, STOP])).toContain("end");
   expect(await kinds([broken])).toEqual([...BEGUN, failure]);
 });
@@ -238,5 +230,5 @@ it("the Bedrock adapter maps an error frame to the same failure as an exception"
     [":error-message", "No."],
   ] as const;
   const failure = { kind: "overloaded", reason: "429" };
-  expect(await kinds([frame(headers, new Uint8Array(0))])).toEqual([...BEGUN, failure]);
+  expect(await kinds([encodeFrame(headers, new Uint8Array(0))])).toEqual([...BEGUN, failure]);
 });

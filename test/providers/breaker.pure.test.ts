@@ -107,7 +107,7 @@ class Play {
     const { breaker, plain, nowMs } = this;
     const { openUntilMs } = plain;
     const mayProbe = openUntilMs !== null && nowMs >= openUntilMs && !plain.isAwaiting(nowMs);
-    const pass: BreakerPermit | null = breaker.pass(nowMs) ?? (force ? "forced" : null);
+    const pass: BreakerPermit | null = breaker.requestPermit(nowMs) ?? (force ? "forced" : null);
     const isProbe = pass !== null && typeof pass !== "string";
     this.same("is a probe", isProbe, mayProbe);
     this.same("is free", pass === "free", openUntilMs === null);
@@ -122,8 +122,8 @@ class Play {
     const [ticket] = this.underWay.splice(which % Math.max(1, this.underWay.length), 1);
     if (ticket === undefined) return;
     if (what === "served") breaker.served(ticket.pass, nowMs);
-    else if (what === "nothing") breaker.released(ticket.pass);
-    else breaker.failed(ticket.pass, what === "busy", nowMs);
+    else if (what === "nothing") breaker.releasePermit(ticket.pass);
+    else breaker.recordFault(ticket.pass, what === "busy", nowMs);
     this.plain.note(ticket, what, nowMs);
   }
 
@@ -147,9 +147,9 @@ describe("a route's circuit breaker", () => {
       fc.property(steps("served", "fault", "busy", "nothing"), (all) => {
         const { breaker, nowMs } = new Play(all);
         const laterMs = nowMs + BREAKER_OPEN_MS_MAX + PROBE_TIMEOUT_MS;
-        breaker.served(breaker.pass(laterMs) ?? "free", laterMs);
+        breaker.served(breaker.requestPermit(laterMs) ?? "free", laterMs);
         expect(breaker.state(laterMs)).toBe("closed");
-        expect(breaker.pass(laterMs)).toBe("free");
+        expect(breaker.requestPermit(laterMs)).toBe("free");
       }),
     );
   });

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
 import { PROFILES } from "../../src/models/providers/profile.ts";
-import { callOf, network } from "./adapter-kit.ts";
+import { callOf, mockNetwork } from "./adapter-kit.ts";
 import type { Call } from "./adapter-kit.ts";
 
 afterEach(() => vi.restoreAllMocks());
@@ -30,7 +30,7 @@ async function sent(name: string, orgId: string, asking: Asking = {}) {
   const { body = { prompt_cache_key: KEY }, user = null } = asking;
   const profile = PROFILES.get(name);
   if (profile === undefined) throw new Error(`no profile ${name}`);
-  const asked = network({ status: 500, headers: {}, body: "{}" });
+  const asked = mockNetwork({ status: 500, headers: {}, body: "{}" });
   const host = { id: name, baseUrl: "http://up.test/v1", profile, secret: "a secret" };
   const customer = { orgId, user };
   await openAiCompatible(host).send(callOf({ upstreamId: "m-1", customer, ...(body && { body }) }));

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { cleanedMessage } from "../../src/models/core/cleaned-message.ts";
+import { cleanMessage } from "../../src/models/core/cleaned-message.ts";
 
 it.each([
   "arn:aws:iam::123456789012:role/x",
@@ -26,11 +26,9 @@ it.each([
   "pool.svc",
   "fe80::1%eth0",
 ])("the error message cleaner removes %s", (secret) => {
-  expect(cleanedMessage(`Not possible: ${secret} said no.`)).toBe(
-    "Not possible: [removed] said no.",
-  );
-  expect(cleanedMessage(`Bad '${secret}', sorry`)).toBe("Bad '[removed]', sorry");
-  expect(cleanedMessage(`at ${secret}: refused`)).toMatch(/^at \[removed\]:? refused$/);
+  expect(cleanMessage(`Not possible: ${secret} said no.`)).toBe("Not possible: [removed] said no.");
+  expect(cleanMessage(`Bad '${secret}', sorry`)).toBe("Bad '[removed]', sorry");
+  expect(cleanMessage(`at ${secret}: refused`)).toMatch(/^at \[removed\]:? refused$/);
 });
 
 it.each([
@@ -42,5 +40,5 @@ it.each([
   "Extra inputs are not permitted: tools.0.function.parameters",
   "The schema's project, account and organization must be strings :: see properties",
 ])("the error message cleaner keeps %s", (plain) => {
-  expect(cleanedMessage(plain)).toBe(plain);
+  expect(cleanMessage(plain)).toBe(plain);
 });

@@ -1,14 +1,14 @@
 import { expect, it } from "vitest";
 import { cohere } from "../../src/models/providers/cohere.ts";
 import {
-  answer as answered,
+  messageReply as answered,
   COHERE_CHAT,
-  cut,
-  end,
-  json,
-  part,
+  cutStreamReply,
+  endEvent,
+  jsonReply,
+  partEvents,
   START,
-  stream,
+  streamReply,
 } from "../fixtures/cohere-wire.ts";
 import { answerTo, eventsOf, messageOf } from "./adapter-kit.ts";
 
@@ -57,9 +57,9 @@ type Message = {
 };
 
 it("the Cohere adapter ends a stream at message-end, with or without [DONE]", async () => {
-  const payloads = [START, ...part(0, "text", "Hi"), end("COMPLETE")];
-  const bare = await eventsOf(provider, {}, cut(...payloads));
-  expect(bare).toEqual(await eventsOf(provider, {}, stream(...payloads)));
+  const payloads = [START, ...partEvents(0, "text", "Hi"), endEvent("COMPLETE")];
+  const bare = await eventsOf(provider, {}, cutStreamReply(...payloads));
+  expect(bare).toEqual(await eventsOf(provider, {}, streamReply(...payloads)));
   expect(bare.map((event) => event.kind)).toEqual(["chunk", "text", "chunk", "usage", "end"]);
 });
 
@@ -73,7 +73,7 @@ it("the Cohere adapter drops citations, debug events and unknown events", async 
   const events = await eventsOf(
     provider,
     {},
-    stream(START, ...others, ...part(0, "text", "Hi"), end("STOP_SEQUENCE")),
+    streamReply(START, ...others, ...partEvents(0, "text", "Hi"), endEvent("STOP_SEQUENCE")),
   );
   expect(messageOf(events)).toMatchObject({ content: "Hi", finish: "stop" });
   expect(JSON.stringify(events)).not.toContain("canary");
@@ -82,7 +82,7 @@ it("the Cohere adapter drops citations, debug events and unknown events", async 
 it("the Cohere adapter reads tool calls in an array like those in an object, and null arguments as none", async () => {
   const start =
     '{"type":"tool-call-start","index":0,"delta":{"message":{"tool_calls":[{"id":"a","type":"function","function":{"name":"get_time","arguments":"null"}}]}}}';
-  const events = await eventsOf(provider, {}, stream(START, start, end("TOOL_CALL")));
+  const events = await eventsOf(provider, {}, streamReply(START, start, endEvent("TOOL_CALL")));
   expect(messageOf(events)).toMatchObject({ tools: [{ id: "a", ...TIME }], finish: "tool_calls" });
 });
 
@@ -95,10 +95,10 @@ it("the Cohere adapter returns no usage without billed units, and ignores `token
   ];
   for (const usage of usages) {
     const body = `{"message":{"content":[{"type":"text","text":"Hi"}]},"finish_reason":"COMPLETE",${usage}}`;
-    const { answer } = await answerTo(provider, {}, json(body));
+    const { answer } = await answerTo(provider, {}, jsonReply(body));
     expect(answer).toMatchObject({ kind: "json", usage: null });
     const last = `{"type":"message-end","delta":{"finish_reason":"COMPLETE",${usage}}}`;
-    const events = await eventsOf(provider, {}, stream(START, last));
+    const events = await eventsOf(provider, {}, streamReply(START, last));
     expect(events.map((event) => event.kind)).toEqual(["chunk", "chunk", "end"]);
   }
 });
@@ -107,9 +107,9 @@ it("the Cohere adapter treats a model error, or a 200 without output, as a failu
   const replies = [
     answered('"content":[]', "ERROR"),
     answered('"content":[]', "TIMEOUT"),
-    json('{"id":"x","message":"canary"}'),
-    json('{"message":{"content":[]}}'),
-    json("{}"),
+    jsonReply('{"id":"x","message":"canary"}'),
+    jsonReply('{"message":{"content":[]}}'),
+    jsonReply("{}"),
   ];
   for (const reply of replies) {
     const { answer } = await answerTo(provider, {}, reply);

@@ -6,10 +6,15 @@ import {
   activeProviders,
   providerProblems,
 } from "../../src/models/providers/registry.ts";
-import { COHERE_CHAT, COHERE_FAILURES, cut, gaveUp } from "../fixtures/cohere-wire.ts";
+import {
+  COHERE_CHAT,
+  COHERE_FAILURES,
+  cutStreamReply,
+  failedEndEvent,
+} from "../fixtures/cohere-wire.ts";
 import { CANARY } from "../fixtures/wire-scenario.ts";
-import type { WireReply } from "../fixtures/wire-scenario.ts";
-import { answerTo, callOf, eventsOf, network } from "./adapter-kit.ts";
+import type { RawReply } from "../fixtures/wire-scenario.ts";
+import { answerTo, callOf, eventsOf, mockNetwork } from "./adapter-kit.ts";
 
 const provider = cohere("https://api.cohere.com/v2", CANARY.key);
 
@@ -50,7 +55,7 @@ it("the Cohere adapter maps a denied prompt to a content filter's rejection in b
   expect((await answerTo(provider, { stream: true }, stream)).answer).toMatchObject(wanted);
 });
 
-const kindsOf = async (reply: WireReply) => {
+const kindsOf = async (reply: RawReply) => {
   const events = await eventsOf(provider, {}, reply);
   expect(JSON.stringify(events)).not.toContain("canary");
   return events.map((event) => event.kind);
@@ -62,14 +67,14 @@ it("the Cohere adapter reports a failed stream once, without the provider's text
   expect(await kindsOf(COHERE_FAILURES.errorFirst)).toEqual(["usage", "error"]);
   expect(await kindsOf(COHERE_FAILURES.errorMid)).toEqual(["chunk", "text", "usage", "error"]);
   expect(await kindsOf(COHERE_FAILURES.cut)).toEqual(["chunk", "text", "text"]);
-  expect(await kindsOf(cut(gaveUp("COMPLETE")))).toEqual(["usage", "error"]);
-  expect(await kindsOf(cut(gaveUp("TIMEOUT")))).toEqual(["usage", "error"]);
+  expect(await kindsOf(cutStreamReply(failedEndEvent("COMPLETE")))).toEqual(["usage", "error"]);
+  expect(await kindsOf(cutStreamReply(failedEndEvent("TIMEOUT")))).toEqual(["usage", "error"]);
   expect(await kindsOf(unnamed('data: {"id":"x","message":"canary"}\n\n'))).toEqual(["error"]);
   expect(await kindsOf(unnamed("data: [DONE]\n\n"))).toEqual([]);
   expect(await kindsOf(unnamed("data: canary\n\n"))).toEqual(["error"]);
 });
 
-const vectors = (count: number, first = 0): WireReply => {
+const vectors = (count: number, first = 0): RawReply => {
   const floats = Array.from({ length: count }, (_, at) => `[${first + at},0.5]`);
   return {
     headers: { "content-type": "application/json" },
@@ -137,7 +142,7 @@ it("the Cohere provider is available with its key, at Cohere's host or the confi
   expect(activeProviders(configOf({}))).toEqual([]);
   const config = configOf({ COHERE_API_KEY: "k" });
   expect(activeProviders(config)).toEqual([{ id: "cohere", regions: ["global"] }]);
-  const asked = network(COHERE_CHAT.text.json);
+  const asked = mockNetwork(COHERE_CHAT.text.json);
   await buildProviders(config, provider).get("cohere")?.send(callOf());
   const other = configOf({ COHERE_API_KEY: "k", COHERE_BASE_URL: "https://proxy.example/v2/" });
   await buildProviders(other, provider).get("cohere")?.send(callOf());

@@ -8,7 +8,7 @@ import type { Provider, ProviderCall } from "../../src/models/core/provider.ts";
 import { RouteHealth } from "../../src/models/routing/route-health.ts";
 import { sandboxProvider } from "../../src/models/providers/sandbox/sandbox.ts";
 import { workersAi } from "../../src/models/providers/workers-ai.ts";
-import { callOf, network } from "./adapter-kit.ts";
+import { callOf, mockNetwork } from "./adapter-kit.ts";
 import { GOOD, RESET, never } from "./failover-fixture.ts";
 
 afterEach(() => {
@@ -71,7 +71,7 @@ it("an adapter reports the sending of a request just before it leaves", async ()
     },
     failure: () => ({ kind: "retry", reason: "500" }),
   } as unknown as ProviderProtocol;
-  const requests = network({ status: 500, headers: {}, body: "" });
+  const requests = mockNetwork({ status: 500, headers: {}, body: "" });
   await sendCall(wire, { ...call(), onDispatch: () => asked.push(`${requests.length} before`) });
   expect([asked, requests.length]).toEqual([["0 before"], 1]);
 

@@ -1,6 +1,6 @@
 import { chatOf } from "./adapter-kit.ts";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { attempt } from "../../src/models/routing/attempt.ts";
+import { attemptRoute } from "../../src/models/routing/attempt.ts";
 import { conversationOf } from "../../src/models/core/conversation.ts";
 import { downloadImages } from "../../src/models/core/inline-image.ts";
 import type { Provider, ProviderResult, ProviderCall } from "../../src/models/core/provider.ts";
@@ -52,7 +52,7 @@ it("a request with images to download is rejected after 20 seconds of downloads,
 function attempted(send: (call: ProviderCall) => Promise<ProviderResult>) {
   const provider: Provider = { id: "up", send };
   const request = { kind: "chat", body: chatOf({}), stream: false } as const;
-  return attempt({ provider, upstreamId: "m", cap: 9 }, request, {
+  return attemptRoute({ provider, upstreamId: "m", cap: 9 }, request, {
     signal,
     headersMs: 5000,
     firstMs: 5000,

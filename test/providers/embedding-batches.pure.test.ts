@@ -1,12 +1,12 @@
 import { expect, it } from "vitest";
 import { limitsOfProvider } from "../../src/models/catalog/entry.ts";
-import { embeddingAuthor } from "../../src/models/protocols/converse/embeddings.ts";
+import { bedrockEmbeddingAuthor } from "../../src/models/protocols/converse/embeddings.ts";
 import {
   embeddingList,
   embedInBatches,
   inputTexts,
 } from "../../src/models/core/embedding-batches.ts";
-import { PREDICT } from "../../src/models/protocols/gemini/embeddings.ts";
+import { VERTEX_EMBEDDINGS } from "../../src/models/protocols/gemini/embeddings.ts";
 import type { ProviderResult, ProviderFailure } from "../../src/models/core/provider.ts";
 import { callOf } from "./adapter-kit.ts";
 
@@ -93,10 +93,12 @@ const boundOf = (provider: string, model: string) =>
 
 it("the catalog limits the texts of an embedding request if the model accepts one text per call", () => {
   for (const model of ["gemini-embedding-001", "text-embedding-005"]) {
-    expect(boundOf("vertex", model), model).toBe(PREDICT.size(model) === 1 ? 128 : undefined);
+    expect(boundOf("vertex", model), model).toBe(
+      VERTEX_EMBEDDINGS.textsMax(model) === 1 ? 128 : undefined,
+    );
   }
   for (const model of ["amazon.titan-embed-text-v2:0", "eu.cohere.embed-v4:0"]) {
-    const isSingle = embeddingAuthor(model).textsMax === 1;
+    const isSingle = bedrockEmbeddingAuthor(model).textsMax === 1;
     expect(boundOf("bedrock", model), model).toBe(isSingle ? 128 : undefined);
   }
   expect(boundOf("google", "gemini-embedding-001")).toBeUndefined();

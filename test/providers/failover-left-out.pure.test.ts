@@ -108,7 +108,7 @@ it("failover makes no further attempt if the client disconnects or the request e
 it("failover skips routes in cooldown, and if all are in cooldown, calls the one whose cooldown ends first", async () => {
   const { asked, health, run } = routes([GOOD], [RESET, GOOD], [GOOD]);
   const open = (id: string, atMs: number) => {
-    for (let at = 0; at < 5; at++) health.failed(`${id}:${id}-model`, "free", FAULT, atMs);
+    for (let at = 0; at < 5; at++) health.recordFailure(`${id}:${id}-model`, "free", FAULT, atMs);
   };
   open("a", asked.nowMs);
   expect(await run()).toMatchObject({ ok: true, value: { index: 2, attempts: 2 } });
@@ -132,16 +132,16 @@ it("failover passes on the exception of a bug during a probe, and admits the nex
   const bug = Promise.reject(new Error("a bug"));
   bug.catch(() => undefined);
   const { asked, health, run } = routes([bug, GOOD], [GOOD]);
-  for (let at = 0; at < 5; at++) health.failed("a:a-model", "free", FAULT, asked.nowMs);
+  for (let at = 0; at < 5; at++) health.recordFailure("a:a-model", "free", FAULT, asked.nowMs);
   asked.nowMs += 15_000;
   await expect(run()).rejects.toThrow("a bug");
   expect(await run()).toMatchObject({ ok: true, value: { index: 0 } });
-  expect(health.standings(asked.nowMs)).toEqual([]);
+  expect(health.unavailableRoutes(asked.nowMs)).toEqual([]);
 });
 
 it("failover admits the next probe if the request ends during a probe", async () => {
   const { asked, health, run } = routes([never, GOOD], [GOOD]);
-  for (let at = 0; at < 5; at++) health.failed("a:a-model", "free", FAULT, asked.nowMs);
+  for (let at = 0; at < 5; at++) health.recordFailure("a:a-model", "free", FAULT, asked.nowMs);
   asked.nowMs += 15_000;
   const end = new AbortController();
   const result = run({ signal: end.signal });
@@ -150,7 +150,7 @@ it("failover admits the next probe if the request ends during a probe", async ()
   await result;
   await run();
   expect(asked.calls).toEqual(["a", "b", "a"]);
-  expect(health.standings(asked.nowMs)).toEqual([]);
+  expect(health.unavailableRoutes(asked.nowMs)).toEqual([]);
 });
 
 it("failover keeps a route in use after failures that the route didn't cause, even after a hundred", async () => {
@@ -159,7 +159,7 @@ it("failover keeps a route in use after failures that the route didn't cause, ev
   for (let at = 0; at < 100; at++) {
     expect(await run()).toMatchObject({ ok: true, value: { index: 1, attempts: 2 } });
   }
-  expect([asked.calls.length, health.standings(asked.nowMs)]).toEqual([200, []]);
+  expect([asked.calls.length, health.unavailableRoutes(asked.nowMs)]).toEqual([200, []]);
   expect(await routes([BUSY], [blameless]).run()).toMatchObject({
     failure: { kind: "upstream_error" },
   });
@@ -171,7 +171,7 @@ it("failover rejects a request as overloaded if the isolate lacks memory, and do
   for (let at = 0; at < 10; at++) {
     expect(await run()).toMatchObject({ ok: false, failure: { kind: "overloaded" } });
   }
-  expect([asked.calls.length, health.standings(asked.nowMs)]).toEqual([10, []]);
+  expect([asked.calls.length, health.unavailableRoutes(asked.nowMs)]).toEqual([10, []]);
 });
 
 /**

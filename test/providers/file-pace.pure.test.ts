@@ -8,7 +8,7 @@ afterEach(() => void vi.useRealTimers());
 /** Counts the reads that can start. */
 function startReads(pace: FileReadPacer, count: number): () => number {
   let started = 0;
-  for (let i = 0; i < count; i++) void pace.turnAfter(FILE_READ_BYTES).then(() => started++);
+  for (let i = 0; i < count; i++) void pace.waitAfter(FILE_READ_BYTES).then(() => started++);
   return () => started;
 }
 

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import type { JsonObject, Provider } from "../../src/models/core/provider.ts";
-import { GOOGLE_FAILURES, json } from "../fixtures/google-wire.ts";
-import type { WireReply } from "../fixtures/wire-scenario.ts";
+import { GOOGLE_FAILURES, jsonReply } from "../fixtures/google-wire.ts";
+import type { RawReply } from "../fixtures/wire-scenario.ts";
 import { answerTo } from "./adapter-kit.ts";
 import { GEMINI } from "./google-kit.ts";
 import { TOKEN, vertexProvider } from "./vertex-kit.ts";
@@ -11,11 +11,11 @@ const NEW = "gemini-embedding-2";
 const embed = (
   provider: Provider,
   body: JsonObject,
-  reply: WireReply | readonly WireReply[],
+  reply: RawReply | readonly RawReply[],
   upstreamId = OLD,
 ) => answerTo(provider, { kind: "embeddings", upstreamId, body }, reply);
 const vectors = (...values: unknown[]) =>
-  json({ embeddings: values.map((one) => ({ values: one })) });
+  jsonReply({ embeddings: values.map((one) => ({ values: one })) });
 const dataOf = (answer: object) =>
   (answer as { body: { data: { embedding: number[] }[] } }).body.data.map((item) => item.embedding);
 
@@ -42,7 +42,7 @@ it("the Google adapter returns reported usage", async () => {
     embeddings: [{ values: [0.5, 0.8] }],
     usageMetadata: { promptTokenCount: 12, promptTokenDetails: [] },
   };
-  const { answer } = await embed(GEMINI, { input: "a" }, json(recorded), NEW);
+  const { answer } = await embed(GEMINI, { input: "a" }, jsonReply(recorded), NEW);
   expect(answer).toMatchObject({
     usage: { input: 12, output: 0 },
     body: { usage: { prompt_tokens: 12, total_tokens: 12 } },
@@ -61,7 +61,7 @@ it("the Google adapter splits inputs into requests of 100, and merges them in or
   expect(dataOf(answer).map(([at]) => at)).toEqual(input.map(Number));
   const failed = await embed(GEMINI, { input }, [
     slice(0, 100),
-    GOOGLE_FAILURES.errors["quota"] ?? json({}),
+    GOOGLE_FAILURES.errors["quota"] ?? jsonReply({}),
   ]);
   expect(failed.answer).toMatchObject({ kind: "failure", failure: { kind: "overloaded" } });
 });
@@ -83,10 +83,10 @@ it.each([
   ["too many vectors", vectors([1], [2], [3])],
   ["an empty vector", vectors([1], [])],
   ["text instead of numbers", vectors([1], ["2"])],
-  ["none", json({})],
+  ["none", jsonReply({})],
   [
     "a number out of range",
-    { ...json({}), body: '{"embeddings":[{"values":[1]},{"values":[1e999]}]}' },
+    { ...jsonReply({}), body: '{"embeddings":[{"values":[1]},{"values":[1e999]}]}' },
   ],
 ])("the Google adapter rejects an embeddings response with %s", async (_name, reply) => {
   const { answer } = await embed(GEMINI, { input: ["a", "b"] }, reply);
@@ -101,7 +101,7 @@ it("the Google adapter rejects token IDs before sending", async () => {
 
 /** Recorded from aiplatform.googleapis.com. */
 const predicted = (...items: readonly (readonly [number[], unknown])[]) =>
-  json({
+  jsonReply({
     predictions: items.map(([values, tokens]) => ({
       embeddings: { statistics: { token_count: tokens, truncated: false }, values },
     })),

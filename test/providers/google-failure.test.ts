@@ -1,10 +1,16 @@
 import { expect, it, vi } from "vitest";
-import { GOOGLE_CHAT, GOOGLE_FAILURES, json, said, error } from "../fixtures/google-wire.ts";
-import type { WireReply } from "../fixtures/wire-scenario.ts";
+import {
+  GOOGLE_CHAT,
+  GOOGLE_FAILURES,
+  jsonReply,
+  candidateResponse,
+  errorBody,
+} from "../fixtures/google-wire.ts";
+import type { RawReply } from "../fixtures/wire-scenario.ts";
 import { answerTo, callOf } from "./adapter-kit.ts";
 import { GEMINI, MODEL } from "./google-kit.ts";
 
-async function failureOf(reply: WireReply, stream = false) {
+async function failureOf(reply: RawReply, stream = false) {
   const { answer } = await answerTo(GEMINI, { upstreamId: MODEL, stream }, reply);
   if (answer.kind !== "failure") throw new Error(answer.kind);
   return answer.failure;
@@ -55,30 +61,30 @@ it.each(Object.entries(GOOGLE_FAILURES.errors))(
 
 it("the Google adapter recognizes a wrong API key by the error's reason or text", async () => {
   const details = [{ reason: "API_KEY_SERVICE_BLOCKED" }];
-  const byReason = error(400, "INVALID_ARGUMENT", "No.", details);
-  const byWords = error(400, "INVALID_ARGUMENT", "API key expired. Please renew the API key.");
+  const byReason = errorBody(400, "INVALID_ARGUMENT", "No.", details);
+  const byWords = errorBody(400, "INVALID_ARGUMENT", "API key expired. Please renew the API key.");
   for (const body of [byReason, byWords]) {
-    expect(await failureOf(json(body, 400))).toEqual({ kind: "disabled", reason: "400" });
+    expect(await failureOf(jsonReply(body, 400))).toEqual({ kind: "disabled", reason: "400" });
   }
 });
 
 it("the Google adapter ignores text about a wrong API key that is quoted from the client", async () => {
   const message =
     "Invalid JSON payload received. Unknown name \"API key not valid\" at 'tools[0]': Cannot find field.";
-  const failure = await failureOf(json(error(400, "INVALID_ARGUMENT", message), 400));
+  const failure = await failureOf(jsonReply(errorBody(400, "INVALID_ARGUMENT", message), 400));
   expect(failure.kind).toBe("refused");
 });
 
 it("the Google adapter attributes a 403 to Google only if it has a status", async () => {
   const html = { status: 403, headers: { "content-type": "text/html" }, body: "<html>403</html>" };
   expect(await failureOf(html)).toEqual({ kind: "retry", reason: "403", fault: "request" });
-  const named = json(error(403, "PERMISSION_DENIED", ""), 403);
+  const named = jsonReply(errorBody(403, "PERMISSION_DENIED", ""), 403);
   expect(await failureOf(named)).toMatchObject({ kind: "disabled" });
 });
 
 it("the Google adapter removes project names and numbers from a 400", async () => {
   const message = "Bad thing in projects/canary-1/locations/eu of project 123456789012: no.";
-  const failure = await failureOf(json(error(400, "INVALID_ARGUMENT", message), 400));
+  const failure = await failureOf(jsonReply(errorBody(400, "INVALID_ARGUMENT", message), 400));
   expect(failure.message).toBe("Bad thing in [removed]/locations/eu of [removed]: no.");
 });
 
@@ -91,22 +97,24 @@ it.each([
   ["soon", undefined],
   [{}, undefined],
 ])("the Google adapter reads a retryDelay of %j as %j ms", async (retryDelay, ms) => {
-  const reply = json(error(429, "RESOURCE_EXHAUSTED", "", [{ retryDelay }]), 429);
+  const reply = jsonReply(errorBody(429, "RESOURCE_EXHAUSTED", "", [{ retryDelay }]), 429);
   expect((await failureOf(reply)).retryAfterMs).toBe(ms);
 });
 
 it("the Google adapter maps an error inside a 200 by its code or status", async () => {
-  const inside = (value: object) => failureOf(json(value));
-  expect(await inside(error(429, "RESOURCE_EXHAUSTED", ""))).toMatchObject({ kind: "overloaded" });
+  const inside = (value: object) => failureOf(jsonReply(value));
+  expect(await inside(errorBody(429, "RESOURCE_EXHAUSTED", ""))).toMatchObject({
+    kind: "overloaded",
+  });
   expect(await inside({ error: { status: "UNAVAILABLE" } })).toMatchObject({ reason: "503" });
   expect(await inside({ error: { status: "NEW", code: 7 } })).toMatchObject({ reason: "500" });
-  const asked = json(error(503, "UNAVAILABLE", ""));
+  const asked = jsonReply(errorBody(503, "UNAVAILABLE", ""));
   expect(await failureOf(asked, true)).toMatchObject({ kind: "overloaded" });
 });
 
 it("the Google adapter treats a response without output as a failure", async () => {
   for (const body of [{}, { candidates: [] }, { candidates: "x" }, { promptFeedback: {} }]) {
-    expect(await failureOf(json(body))).toEqual({ kind: "retry", reason: "bad_answer" });
+    expect(await failureOf(jsonReply(body))).toEqual({ kind: "retry", reason: "bad_answer" });
   }
 });
 
@@ -118,7 +126,7 @@ it("the Google adapter allows a retry after a broken connection", async () => {
 });
 
 const usageOf = async (usage: object) => {
-  const reply = json(said([{ text: "x" }], usage, { finish: "STOP" }));
+  const reply = jsonReply(candidateResponse([{ text: "x" }], usage, { finish: "STOP" }));
   const { answer } = await answerTo(GEMINI, { upstreamId: MODEL }, reply);
   return answer.kind === "json" ? answer.usage : answer;
 };

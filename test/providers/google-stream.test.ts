@@ -1,24 +1,24 @@
 import { describe, expect, it } from "vitest";
 import type { StreamEvent } from "../../src/models/core/provider.ts";
 import {
-  counts,
+  usageMetadata,
   GOOGLE_CHAT,
   GOOGLE_FAILURES,
-  json,
-  said,
+  jsonReply,
+  candidateResponse,
   SIGNATURE,
-  stream,
+  streamReply,
 } from "../fixtures/google-wire.ts";
-import type { WireReply } from "../fixtures/wire-scenario.ts";
+import type { RawReply } from "../fixtures/wire-scenario.ts";
 import { answerTo, eventsOf, expectSameHoweverCut, messageOf } from "./adapter-kit.ts";
 import { GEMINI, MODEL } from "./google-kit.ts";
 
 const call = { upstreamId: MODEL };
-const events = (reply: WireReply) => eventsOf(GEMINI, call, reply);
+const events = (reply: RawReply) => eventsOf(GEMINI, call, reply);
 const kinds = (list: readonly StreamEvent[]) => list.map((event) => event.kind);
 
 /** Returns the message of a JSON response in the format of `messageOf`. */
-async function wholeMessage(reply: WireReply) {
+async function wholeMessage(reply: RawReply) {
   const { answer } = await answerTo(GEMINI, call, reply);
   if (answer.kind !== "json") throw new Error(JSON.stringify(answer));
   const [choice] = answer.body["choices"] as [
@@ -44,7 +44,7 @@ async function wholeMessage(reply: WireReply) {
   };
 }
 
-async function streamedMessage(reply: WireReply) {
+async function streamedMessage(reply: RawReply) {
   const list = await events(reply);
   expect(list.at(-1)).toEqual({ kind: "end" });
   const { content, reasoning, tools, finish, usage } = messageOf(list);
@@ -121,11 +121,11 @@ it("the Google adapter accepts LF and CRLF as line ends", async () => {
 
 it("the Google adapter reports usage as partial until the end, then that of the last chunk", async () => {
   const list = await events(
-    stream([
-      said([{ text: "a" }], { trafficType: "ON_DEMAND" }),
-      said([{ text: "b" }], counts(9, 1)),
-      said([{ text: "" }], counts(9, 2), { finish: "STOP" }),
-      { usageMetadata: counts(9, 3) },
+    streamReply([
+      candidateResponse([{ text: "a" }], { trafficType: "ON_DEMAND" }),
+      candidateResponse([{ text: "b" }], usageMetadata(9, 1)),
+      candidateResponse([{ text: "" }], usageMetadata(9, 2), { finish: "STOP" }),
+      { usageMetadata: usageMetadata(9, 3) },
     ]),
   );
   const usages = list.filter((event) => event.kind === "usage");
@@ -138,10 +138,10 @@ it("the Google adapter reports usage as partial until the end, then that of the 
 });
 
 it("the Google adapter reports usage before any output only with a failure", async () => {
-  const silent = said([{ text: "" }], counts(9, 0, { thoughtsTokenCount: 40 }));
-  const bad = said([], counts(9, 7), { finish: "MALFORMED_FUNCTION_CALL" });
+  const silent = candidateResponse([{ text: "" }], usageMetadata(9, 0, { thoughtsTokenCount: 40 }));
+  const bad = candidateResponse([], usageMetadata(9, 7), { finish: "MALFORMED_FUNCTION_CALL" });
   const failure = { kind: "retry", reason: "malformed_function_call", fault: "request" };
-  expect(await events(stream([silent, bad]))).toEqual([
+  expect(await events(streamReply([silent, bad]))).toEqual([
     { kind: "usage", usage: expect.objectContaining({ input: 9, output: 7 }) as unknown },
     { kind: "error", failure },
   ]);
@@ -150,10 +150,12 @@ it("the Google adapter reports usage before any output only with a failure", asy
 it.each(["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"])(
   "the Google adapter treats %s as a failure, as JSON and mid-stream",
   async (finish) => {
-    const reply = json(said([], null, { finish }));
+    const reply = jsonReply(candidateResponse([], null, { finish }));
     const failure = { kind: "retry", reason: finish.toLowerCase(), fault: "request" };
     expect((await answerTo(GEMINI, call, reply)).answer).toEqual({ kind: "failure", failure });
-    const list = await events(stream([said([{ text: "Hel" }]), said([], null, { finish })]));
+    const list = await events(
+      streamReply([candidateResponse([{ text: "Hel" }]), candidateResponse([], null, { finish })]),
+    );
     expect(list.at(-1)).toEqual({ kind: "error", failure });
   },
 );
@@ -176,18 +178,18 @@ it.each([
   ["NO_IMAGE", "length"],
   ["constructor", "length"],
 ])("the Google adapter maps finishReason %s to %s", async (theirs, ours) => {
-  const reply = said([{ text: "x" }], null, { finish: theirs });
-  expect((await wholeMessage(json(reply))).finish).toBe(ours);
-  expect(messageOf(await events(stream([reply]))).finish).toBe(ours);
+  const reply = candidateResponse([{ text: "x" }], null, { finish: theirs });
+  expect((await wholeMessage(jsonReply(reply))).finish).toBe(ours);
+  expect(messageOf(await events(streamReply([reply]))).finish).toBe(ours);
 });
 
 it("the Google adapter ends a stream at the end of the body after every candidate has finished", async () => {
   const list = await events(
-    stream([
-      said([{ text: "a" }], counts(9, 1), { index: 0 }),
-      said([{ text: "b" }], counts(9, 2), { index: 1 }),
-      said([], counts(9, 3), { index: 1, finish: "STOP" }),
-      said([], counts(9, 4), { index: 0, finish: "MAX_TOKENS" }),
+    streamReply([
+      candidateResponse([{ text: "a" }], usageMetadata(9, 1), { index: 0 }),
+      candidateResponse([{ text: "b" }], usageMetadata(9, 2), { index: 1 }),
+      candidateResponse([], usageMetadata(9, 3), { index: 1, finish: "STOP" }),
+      candidateResponse([], usageMetadata(9, 4), { index: 0, finish: "MAX_TOKENS" }),
     ]),
   );
   const finished = list.flatMap((event) => (event.kind === "chunk" ? event.chunk.choices : []));
@@ -199,32 +201,41 @@ it("the Google adapter ends a stream at the end of the body after every candidat
   expect(partial).toEqual([true, true, true, false]);
   expect(list.at(-1)).toEqual({ kind: "end" });
   const open = await events(
-    stream([said([{ text: "a" }]), said([{ text: "b" }], null, { index: 1, finish: "STOP" })]),
+    streamReply([
+      candidateResponse([{ text: "a" }]),
+      candidateResponse([{ text: "b" }], null, { index: 1, finish: "STOP" }),
+    ]),
   );
   expect(kinds(open)).not.toContain("end");
 });
 
 const asked = (n: number, ...chunks: object[]) =>
-  eventsOf(GEMINI, { ...call, body: { messages: [], n } }, stream(chunks));
+  eventsOf(GEMINI, { ...call, body: { messages: [], n } }, streamReply(chunks));
 const partial = (list: readonly StreamEvent[]) =>
   list.flatMap((event) => (event.kind === "usage" ? [event.partial ?? false] : []));
 
 it("the Google adapter reports complete usage only after every requested candidate has finished", async () => {
-  const first = said([{ text: "a" }], counts(9, 1), { index: 0, finish: "STOP" });
-  const second = said([{ text: "b" }], counts(9, 40), { index: 1, finish: "STOP" });
+  const first = candidateResponse([{ text: "a" }], usageMetadata(9, 1), {
+    index: 0,
+    finish: "STOP",
+  });
+  const second = candidateResponse([{ text: "b" }], usageMetadata(9, 40), {
+    index: 1,
+    finish: "STOP",
+  });
   expect(partial(await asked(2, first, second))).toEqual([true, false]);
   expect(partial(await asked(1, first))).toEqual([false]);
 });
 
 it("the Google adapter emits no end for a broken or empty stream", async () => {
   expect(kinds(await events(GOOGLE_FAILURES.cut))).toEqual(["chunk", "text", "usage"]);
-  expect(await events(stream([]))).toEqual([]);
+  expect(await events(streamReply([]))).toEqual([]);
 });
 
 it("the Google adapter finishes every choice if Google blocks the output mid-stream, and ignores a proxy's [DONE]", async () => {
-  const { headers, body } = stream([
-    said([{ text: "a" }]),
-    said([{ text: "b" }], null, { index: 1 }),
+  const { headers, body } = streamReply([
+    candidateResponse([{ text: "a" }]),
+    candidateResponse([{ text: "b" }], null, { index: 1 }),
     { promptFeedback: { blockReason: "SAFETY" } },
   ]);
   const list = await events({ headers, body: `${String(body)}data: [DONE]\r\n\r\n` });

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import {
-  returnsCallSignatures,
+  requiresCallSignatures,
   geminiThinkingConfig,
 } from "../../src/models/protocols/gemini/request.ts";
 
@@ -61,6 +61,6 @@ it("Gemini's thoughts are requested if an effort is set, and no thinking config 
   }
   for (const model of ["gemini-2.0-flash", "gemma-4-26b-a4b-it", "my-own"]) {
     expect(geminiThinkingConfig(model, "high", 9)).toBeUndefined();
-    expect(returnsCallSignatures(model)).toBe(false);
+    expect(requiresCallSignatures(model)).toBe(false);
   }
 });

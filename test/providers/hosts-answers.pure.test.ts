@@ -2,8 +2,8 @@ import { afterEach, expect, it, vi } from "vitest";
 import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
 import { PROFILES } from "../../src/models/providers/profile.ts";
 import type { JsonObject, Provider } from "../../src/models/core/provider.ts";
-import { HOSTS_WIRE } from "../fixtures/hosts-wire.ts";
-import type { HostWire } from "../fixtures/hosts-wire.ts";
+import { HOST_REPLIES } from "../fixtures/hosts-wire.ts";
+import type { HostReplies } from "../fixtures/hosts-wire.ts";
 import type { ChatScenarios } from "../fixtures/wire-scenario.ts";
 import { answerTo, eventsOf, expectSameHoweverCut, messageOf } from "./adapter-kit.ts";
 
@@ -21,18 +21,18 @@ const SCENARIOS: readonly Scenario[] = [
   "length",
   "refusal",
 ];
-const CASES = HOSTS_WIRE.flatMap((wire) =>
+const CASES = HOST_REPLIES.flatMap((wire) =>
   SCENARIOS.map((name) => ({ wire, name, profile: wire.dialect.profile })),
 );
 
-function providerOf({ dialect }: HostWire): Provider {
+function providerOf({ dialect }: HostReplies): Provider {
   const profile = PROFILES.get(dialect.profile);
   if (profile === undefined) throw new Error(`no profile ${dialect.profile}`);
   return openAiCompatible({ id: dialect.profile, baseUrl: "https://host.test/v1", profile });
 }
 
 /** Returns the message of the scenario, which is the same for every provider. */
-function wanted({ dialect }: HostWire, name: Scenario) {
+function wanted({ dialect }: HostReplies, name: Scenario) {
   const call = (index: number, tool: string, args: string) => {
     return { id: dialect.callId(index), name: tool, arguments: args, more: {} };
   };
@@ -51,7 +51,7 @@ function wanted({ dialect }: HostWire, name: Scenario) {
   return { ...plain, ...said[name] };
 }
 
-function usageOf({ dialect }: HostWire, name: Scenario) {
+function usageOf({ dialect }: HostReplies, name: Scenario) {
   const reasoning = name === "reasoning" && dialect.hidesReasoning !== true ? 2 : 0;
   return { input: 8, cacheRead: 4, cacheWrite: 0, output: 3, reasoning };
 }
@@ -98,7 +98,7 @@ it.each(CASES)(
   },
 );
 
-it.each(HOSTS_WIRE)(
+it.each(HOST_REPLIES)(
   "the OpenAI-compatible adapter returns the same events however a stream is split: $dialect.profile",
   async (wire) => {
     expect.hasAssertions();
@@ -108,7 +108,7 @@ it.each(HOSTS_WIRE)(
   },
 );
 
-it.each(HOSTS_WIRE)(
+it.each(HOST_REPLIES)(
   "the OpenAI-compatible adapter drops the provider's own fields: $dialect.profile",
   async (wire) => {
     const own =
@@ -122,7 +122,7 @@ it.each(HOSTS_WIRE)(
   },
 );
 
-it.each(HOSTS_WIRE)(
+it.each(HOST_REPLIES)(
   "the OpenAI-compatible adapter orders chunks like OpenAI, with the response's own time: $dialect.profile",
   async (wire) => {
     const events = await eventsOf(providerOf(wire), {}, wire.chat.tools.stream);

@@ -6,7 +6,7 @@ import type { Profile } from "../../src/models/protocols/chat/profile.ts";
 import { openAiChatRequest } from "../../src/models/protocols/chat/request.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 import { callOf } from "./adapter-kit.ts";
-import { effort } from "../effort.ts";
+import { effortFor } from "../effort.ts";
 
 const text = fc.string({ maxLength: 12 });
 const word = fc.stringMatching(/^[a-zA-Z0-9_-]{1,12}$/);
@@ -142,7 +142,7 @@ function mayBeSent(profile: Profile): ReadonlySet<string> {
     Object.values(values).flatMap((value) => (value instanceof Object ? Object.keys(value) : [])),
   );
   return new Set([
-    ...[...profile.chatFields].map((field) => profile.renamed?.[field] ?? field),
+    ...[...profile.chatFields].map((field) => profile.nameByField?.[field] ?? field),
     ...Object.keys(profile.chatExtras ?? {}),
     ...patches,
     "model",
@@ -179,12 +179,12 @@ it.each([...PROFILES])(
           }
           const written = JSON.stringify(sent);
           expect(written).not.toMatch(/"(?:vendor|cache_control)":/);
-          const mayHaveExtra = profile.returned?.includes("extra_content") === true;
+          const mayHaveExtra = profile.returnedFields?.includes("extra_content") === true;
           expect(mayHaveExtra || !written.includes('"extra_content":')).toBe(true);
           expect([sent["model"], sent[profile.capField]]).toEqual([upstreamId, 256]);
         },
       ),
-      { numRuns: effort(150, 3000) },
+      { numRuns: effortFor(150, 3000) },
     );
     expect(converted > 50 || ["jina", "voyage"].includes(name)).toBe(true);
   },

@@ -2,8 +2,8 @@ import { afterEach, expect, it, vi } from "vitest";
 import { parseConfig } from "../../src/shared/config/config.ts";
 import { OPENAI_COMPATIBLE } from "../../src/models/providers/openai-hosts.ts";
 import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
-import { PROFILE_OF } from "../../src/models/providers/profile.ts";
-import { answerTo, callOf, network } from "./adapter-kit.ts";
+import { PROFILE_BY_ID } from "../../src/models/providers/profile.ts";
+import { answerTo, callOf, mockNetwork } from "./adapter-kit.ts";
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -27,7 +27,7 @@ function configOf(region: string, vars: Record<string, string> = {}) {
 async function addresses(region: string, vars: Record<string, string> = KEYS) {
   const config = configOf(region, vars);
   const live = OPENAI_COMPATIBLE.filter((one) => one.isSet(config) && one.tags(config).length > 0);
-  const asked = network([{ status: 500, headers: {}, body: "" }]);
+  const asked = mockNetwork([{ status: 500, headers: {}, body: "" }]);
   const rows: string[] = [];
   for (const builtIn of live) {
     await builtIn.build(config).send(callOfHost(builtIn.id));
@@ -164,7 +164,7 @@ it.each([
 
 it("Azure's key is sent in its own header", async () => {
   const host = { id: "azure", baseUrl: "https://r.openai.azure.com/openai/v1", secret: "k" };
-  const azure = openAiCompatible({ ...host, profile: PROFILE_OF.azure });
+  const azure = openAiCompatible({ ...host, profile: PROFILE_BY_ID.azure });
   const { asked } = await answerTo(
     azure,
     { upstreamId: "my-deployment" },

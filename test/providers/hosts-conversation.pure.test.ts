@@ -24,7 +24,9 @@ function refused(profile: string, body: JsonObject): ProviderFailure {
   return made;
 }
 
-const PLAIN = [...PROFILES].filter(([, { plain }]) => plain !== undefined).map(([name]) => name);
+const PLAIN = [...PROFILES]
+  .filter(([, { plainStyle: plain }]) => plain !== undefined)
+  .map(([name]) => name);
 const call = (id: string, name: string, args: string) => {
   return { id, type: "function", function: { name, arguments: args } };
 };

@@ -3,10 +3,10 @@ import { openAiCompatible } from "../../src/models/providers/openai-compatible.t
 import { PROFILES } from "../../src/models/providers/profile.ts";
 import type { Provider } from "../../src/models/core/provider.ts";
 import { HOST_FAILURES } from "../fixtures/hosts-failures.ts";
-import { HOSTS_WIRE } from "../fixtures/hosts-wire.ts";
+import { HOST_REPLIES } from "../fixtures/hosts-wire.ts";
 import { CANARY, CANARY_TEXT } from "../fixtures/wire-scenario.ts";
-import type { WireReply } from "../fixtures/wire-scenario.ts";
-import { answerTo, callOf, eventsOf, network } from "./adapter-kit.ts";
+import type { RawReply } from "../fixtures/wire-scenario.ts";
+import { answerTo, callOf, eventsOf, mockNetwork } from "./adapter-kit.ts";
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -58,7 +58,7 @@ it("every profile has recorded failures", () => {
   );
 });
 
-it.each(HOSTS_WIRE)(
+it.each(HOST_REPLIES)(
   "the OpenAI-compatible adapter reports a first error, a mid-stream error and a cut as errors: $dialect.profile",
   async (wire) => {
     const provider = providerOf(wire.dialect.profile);
@@ -89,7 +89,7 @@ it.each([
   async (name, body, kind) => {
     const provider = providerOf(name);
     const json = { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
-    const streamed: WireReply = {
+    const streamed: RawReply = {
       headers: { "content-type": "text/event-stream" },
       body: `data: ${JSON.stringify(body)}\n\n`,
     };
@@ -106,7 +106,7 @@ it.each([
 );
 
 it("the OpenAI-compatible adapter disables the route before sending if the provider does not offer the endpoint", async () => {
-  const asked = network([]);
+  const asked = mockNetwork([]);
   const voyage = await providerOf("voyage").send(callOf());
   const groq = await providerOf("groq").send(callOf({ kind: "embeddings", body: { input: "a" } }));
   expect([voyage, groq]).toMatchObject([

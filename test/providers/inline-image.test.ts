@@ -3,10 +3,10 @@ import { describe, expect, it, vi } from "vitest";
 import { conversationOf } from "../../src/models/core/conversation.ts";
 import { downloadImages } from "../../src/models/core/inline-image.ts";
 import { requestBodyOf } from "../../src/models/core/outgoing-body.ts";
-import type { WireReply } from "../fixtures/wire-scenario.ts";
-import { network } from "./adapter-kit.ts";
+import type { RawReply } from "../fixtures/wire-scenario.ts";
+import { mockNetwork } from "./adapter-kit.ts";
 
-const PNG: WireReply = { headers: { "content-type": "image/png" }, body: "ABC" };
+const PNG: RawReply = { headers: { "content-type": "image/png" }, body: "ABC" };
 const MEGABYTE = 1024 * 1024;
 
 /** Returns the result for a user message with these images. */
@@ -32,14 +32,14 @@ const refusedAt = (part: number) => ({
   param: `messages[0].content[${part}].image_url`,
 });
 
-const redirect = (location: string, status = 302): WireReply => ({
+const redirect = (location: string, status = 302): RawReply => ({
   status,
   headers: { location },
   body: "",
 });
 
 it("an image is downloaded without credentials, and converted to base64", async () => {
-  const asked = network({ ...PNG, headers: { "content-type": "Image/JPG; charset=x" } });
+  const asked = mockNetwork({ ...PNG, headers: { "content-type": "Image/JPG; charset=x" } });
   expect(await imagesOf(["https://example.com/a.png?b=c#d"])).toEqual([
     { mediaType: "image/jpeg", base64: "QUJD" },
   ]);
@@ -49,7 +49,7 @@ it("an image is downloaded without credentials, and converted to base64", async 
 });
 
 it("a repeated image is downloaded once, and inserted in each place", async () => {
-  const asked = network([PNG, { headers: { "content-type": "image/webp" }, body: "D" }]);
+  const asked = mockNetwork([PNG, { headers: { "content-type": "image/webp" }, body: "D" }]);
   const [one, two] = ["https://example.com/1", "https://example.com/2"];
   const image = { mediaType: "image/png", base64: "QUJD" };
   const other = { mediaType: "image/webp", base64: "RA==" };
@@ -88,10 +88,10 @@ it.each([
   "data:image/png,abc",
   "nonsense",
 ])("an image at %s is rejected without a request", async (url) => {
-  const asked = network(PNG);
+  const asked = mockNetwork(PNG);
   expect(await inlined(["https://example.com/ok.png", url])).toMatchObject(refusedAt(1));
   expect(asked).toEqual([]);
-  const hopped = network([redirect(url), PNG]);
+  const hopped = mockNetwork([redirect(url), PNG]);
   // A relative address is on the same host.
   const isRelative = url === "nonsense";
   const answer = await inlined(["https://example.com/hop"]);
@@ -102,7 +102,7 @@ it.each([
 describe("redirects of an image", () => {
   it("work three times, including relative ones", async () => {
     const hops = ["/two", "https://b.example.com/three", "four"];
-    const asked = network([...hops.map((hop, at) => redirect(hop, 301 + at)), PNG]);
+    const asked = mockNetwork([...hops.map((hop, at) => redirect(hop, 301 + at)), PNG]);
     expect(await imagesOf(["https://example.com/one"])).toHaveLength(1);
     expect(asked.map((one) => one.url)).toEqual([
       "https://example.com/one",
@@ -113,7 +113,7 @@ describe("redirects of an image", () => {
   });
 
   it("fail the fourth time", async () => {
-    const asked = network(redirect("https://example.com/again"));
+    const asked = mockNetwork(redirect("https://example.com/again"));
     expect(await inlined(["https://example.com/one"])).toMatchObject(REFUSED);
     expect(asked).toHaveLength(4);
   });
@@ -127,7 +127,7 @@ it.each([
   ["a response without a content type", { headers: {}, body: "ABC" }],
   ["nothing", { ...PNG, body: "" }],
 ])("a request with an image is rejected for %s, without the host's name", async (_name, reply) => {
-  network(reply);
+  mockNetwork(reply);
   const answer = await inlined(["https://canary.example.com/a.png"]);
   expect(answer).toMatchObject(refusedAt(0));
   expect(JSON.stringify(answer)).not.toContain("canary");

@@ -3,9 +3,9 @@ import { StopSource } from "../../src/shared/timers.ts";
 import { failover } from "../../src/models/routing/failover.ts";
 import type { Provider } from "../../src/models/core/provider.ts";
 import { RouteHealth } from "../../src/models/routing/route-health.ts";
-import { afterCollections } from "../fixtures/collected.ts";
+import { surviveCollections } from "../fixtures/collected.ts";
 import { CASES } from "../fuzz/provider-cases.ts";
-import { network, chatOf } from "./adapter-kit.ts";
+import { mockNetwork, chatOf } from "./adapter-kit.ts";
 import { CHUNK, RETRY, stream } from "./failover-fixture.ts";
 
 afterEach(() => {
@@ -39,7 +39,7 @@ async function begun(provider: Provider, upstreamId: string) {
 /** Returns whether the stream started, and whether its prompt is still in memory meanwhile. */
 async function keptBy(provider: Provider, upstreamId = "m") {
   const { prompt, stop, served } = await begun(provider, upstreamId);
-  const left = await afterCollections(prompt);
+  const left = await surviveCollections(prompt);
   const hasBegun = served.ok && served.value.answer.kind === "stream" && !stop.aborted;
   return { hasBegun, prompt: left };
 }
@@ -66,7 +66,7 @@ const STREAMS = CASES.filter(
 it.each(STREAMS)(
   "the adapter of $provider.id also releases the prompt's memory",
   async ({ provider, upstreamId, reply }) => {
-    network(reply);
+    mockNetwork(reply);
     expect(await keptBy(provider, upstreamId)).toEqual(LET_GO);
   },
 );

@@ -3,20 +3,20 @@ import { openAiCompatible } from "../../src/models/providers/openai-compatible.t
 import { OPENAI_HOST_PROFILE } from "../../src/models/providers/profiles/openai.ts";
 import type { JsonObject, ProviderCall, StreamEvent } from "../../src/models/core/provider.ts";
 import {
-  begin,
-  call,
+  startEvents,
+  callItem,
   ENCRYPTED,
   HELLO,
   itemEvents,
-  json,
-  reasoning,
-  response,
+  jsonReply,
+  reasoningItem,
+  responseObject,
   RESPONSES_CHAT,
   RESPONSES_FAILED,
   scenario,
-  stream,
-  text,
-  usage,
+  streamReply,
+  textItem,
+  usageOf,
 } from "../fixtures/responses-wire.ts";
 import { CANARY } from "../fixtures/wire-scenario.ts";
 import { answerTo, eventsOf, expectSameHoweverCut, messageOf } from "./adapter-kit.ts";
@@ -54,8 +54,8 @@ describe("the OpenAI endpoint that serves a chat", () => {
   });
 
   it("supports the protocol of /responses, but not of /messages", () => {
-    expect(OPENAI.speaks?.("responses", "gpt-6-sol")).toBe(true);
-    expect(OPENAI.speaks?.("messages", MODEL)).toBe(false);
+    expect(OPENAI.supportsProtocol?.("responses", "gpt-6-sol")).toBe(true);
+    expect(OPENAI.supportsProtocol?.("messages", MODEL)).toBe(false);
   });
 });
 
@@ -240,7 +240,7 @@ describe("the response for a chat at OpenAI's /responses", () => {
   });
 
   it("contains a custom tool's text input, streamed or not", async () => {
-    const made = call("call_9", "patch", ["*** Be", "gin"]);
+    const made = callItem("call_9", "patch", ["*** Be", "gin"]);
     const custom = (item: object) =>
       JSON.parse(
         JSON.stringify(item)
@@ -259,20 +259,20 @@ describe("the response for a chat at OpenAI's /responses", () => {
   });
 
   it("contains arguments that arrive only at the end of their call", async () => {
-    const { begun, whole } = call("call_1", "f", ['{"a":1}']);
+    const { begun, whole } = callItem("call_1", "f", ['{"a":1}']);
     const events = [
-      ...begin(),
+      ...startEvents(),
       ...itemEvents({ begun, whole, between: [] }, 0),
-      { type: "response.completed", response: response([whole]) },
+      { type: "response.completed", response: responseObject([whole]) },
     ];
-    const { tools } = messageOf(await eventsOf(OPENAI, call61(), stream(events)));
+    const { tools } = messageOf(await eventsOf(OPENAI, call61(), streamReply(events)));
     expect(tools).toMatchObject([{ name: "f", arguments: '{"a":1}' }]);
   });
 
   it("ends only with a terminal event, and ignores later events", async () => {
     const open = await eventsOf(OPENAI, call61(), RESPONSES_FAILED.cut);
     expect(open.some((event) => event.kind === "end")).toBe(false);
-    const done = stream([...begin(), ...itemEvents(text(HELLO), 0)]);
+    const done = streamReply([...startEvents(), ...itemEvents(textItem(HELLO), 0)]);
     const marked = { ...done, body: `${String(done.body)}data: [DONE]\n\n` };
     const afterMarker = await eventsOf(OPENAI, call61(), marked);
     expect(afterMarker.some((event) => event.kind === "end")).toBe(false);
@@ -286,7 +286,7 @@ describe("the response for a chat at OpenAI's /responses", () => {
     ["context_length_exceeded", "refused"],
   ])("becomes, for the error %s, %s without our secrets", async (code, kind) => {
     const error = { code, message: `It failed for ${CANARY.key}` };
-    const whole = json(response([], { status: "failed", error, usage: null }));
+    const whole = jsonReply(responseObject([], { status: "failed", error, usage: null }));
     const { answer } = await answerTo(OPENAI, call61(), whole);
     expect(answer).toMatchObject({ kind: "failure", failure: { kind } });
     expect(JSON.stringify(answer)).not.toContain(CANARY.key);
@@ -362,9 +362,9 @@ describe("a Responses request that is forwarded to OpenAI", () => {
 
   it("counts the output's text", async () => {
     const { stream: streamed } = scenario([
-      reasoning(["Let me ", "think."]),
-      text(["42"]),
-      call("c", "f", ["{}"]),
+      reasoningItem(["Let me ", "think."]),
+      textItem(["42"]),
+      callItem("c", "f", ["{}"]),
     ]);
     const said = passed(await eventsOf(OPENAI, natively, streamed)).map((event) => event.text);
     expect(said.join("")).toBe("Let me think.42f{}");
@@ -376,6 +376,6 @@ describe("a Responses request that is forwarded to OpenAI", () => {
       { kind: "usage", usage: { input: 8, output: 3 } },
       { kind: "error", failure: { kind: "refused" } },
     ]);
-    expect(usage()).toMatchObject({ total_tokens: 15 });
+    expect(usageOf()).toMatchObject({ total_tokens: 15 });
   });
 });

@@ -2,7 +2,14 @@ import { describe, expect, it } from "vitest";
 import { SseDecoder } from "../../src/shared/http/server-sent-events.ts";
 import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
 import type { JsonObject, StreamEvent } from "../../src/models/core/provider.ts";
-import { chunkOf, DONE, sse, TEXT_ANSWER, USAGE, usageChunk } from "../fixtures/openai-wire.ts";
+import {
+  chunkOf,
+  DONE,
+  openAiEvent,
+  TEXT_ANSWER,
+  USAGE,
+  usageChunk,
+} from "../fixtures/openai-wire.ts";
 
 type Wire = { readonly delta: JsonObject; readonly finish_reason: string | null };
 
@@ -27,7 +34,7 @@ function choicesOf(events: readonly StreamEvent[]): Wire[] {
 }
 
 function readChunks(...chunks: object[]): Wire[] {
-  return choicesOf(readText(chunks.map(sse).join("") + DONE));
+  return choicesOf(readText(chunks.map(openAiEvent).join("") + DONE));
 }
 
 const toolChunk = (index: number, more: object) => chunkOf({ tool_calls: [{ index, ...more }] });
@@ -35,7 +42,7 @@ const toolChunk = (index: number, more: object) => chunkOf({ tool_calls: [{ inde
 const tool = (id: string) => ({ index: 0, id, function: { name: id, arguments: "{}" } });
 
 const used = (chunks: object[]) =>
-  readText(chunks.map(sse).join("")).flatMap((event) =>
+  readText(chunks.map(openAiEvent).join("")).flatMap((event) =>
     event.kind === "usage" ? [event.usage] : [],
   );
 
@@ -45,7 +52,7 @@ const ANSWER = [
   chunkOf({}, "stop"),
   usageChunk(),
 ];
-const TEXT = `: hi\n\n${ANSWER.map(sse).join(": keep-alive\n\n")}${DONE}`;
+const TEXT = `: hi\n\n${ANSWER.map(openAiEvent).join(": keep-alive\n\n")}${DONE}`;
 
 it("the chat stream reader returns the same events for a stream split at any byte or into single bytes", () => {
   const bytes = new TextEncoder().encode(TEXT);
@@ -120,14 +127,14 @@ it("the chat stream reader sends the role once per choice, first, however often 
   const absent = readChunks(chunkOf({ content: "a" }), chunkOf({}, "stop"));
   expect(absent[0]?.delta).toEqual({ role: "assistant", content: "a" });
   const two = readText(
-    [0, 1].map((index) => sse({ choices: [{ index, delta: { content: "x" } }] })).join(""),
+    [0, 1].map((index) => openAiEvent({ choices: [{ index, delta: { content: "x" } }] })).join(""),
   );
   expect(choicesOf(two).map((choice) => choice.delta["role"])).toEqual(["assistant", "assistant"]);
 });
 
 it("the chat stream reader omits nulls that the schema forbids, and the provider's own fields", () => {
   const events = readText(
-    sse(
+    openAiEvent(
       chunkOf({
         role: "assistant",
         content: "x",
@@ -138,7 +145,7 @@ it("the chat stream reader omits nulls that the schema forbids, and the provider
         vendor: "secret",
       }),
     ) +
-      TEXT_ANSWER.slice(1).map(sse).join("") +
+      TEXT_ANSWER.slice(1).map(openAiEvent).join("") +
       DONE,
   );
   const text = JSON.stringify(events);
@@ -222,24 +229,24 @@ it("the chat stream reader emits usage as its own event from any chunk, but not 
 it("the chat stream reader drops empty chunks and chunks without choices, which would break clients", () => {
   const ping = { type: "ping" };
   const empty = { ...chunkOf({}), choices: [] };
-  expect(readText(sse(ping) + sse(empty) + "data:\n\n")).toEqual([]);
+  expect(readText(openAiEvent(ping) + openAiEvent(empty) + "data:\n\n")).toEqual([]);
 });
 
 it("the chat stream reader ends the stream at an error in any format", () => {
   const bodies = [
-    sse({ error: { message: "canary", type: "server_error", code: null } }),
-    sse({ error: "canary" }),
-    `event: error\n${sse({ message: "canary" })}`,
+    openAiEvent({ error: { message: "canary", type: "server_error", code: null } }),
+    openAiEvent({ error: "canary" }),
+    `event: error\n${openAiEvent({ message: "canary" })}`,
     "event: error\ndata: not json\n\n",
-    sse(chunkOf({}, "insufficient_system_resource")),
+    openAiEvent(chunkOf({}, "insufficient_system_resource")),
   ];
   for (const body of bodies) {
-    const events = readText(body + TEXT_ANSWER.map(sse).join("") + DONE);
+    const events = readText(body + TEXT_ANSWER.map(openAiEvent).join("") + DONE);
     expect(events.at(-1)).toMatchObject({ kind: "error", failure: { kind: "retry" } });
     expect(JSON.stringify(events)).not.toContain("Hel");
     expect(JSON.stringify(events)).not.toContain("canary");
   }
-  expect(readText(sse({ error: { code: 429 } }))).toMatchObject([
+  expect(readText(openAiEvent({ error: { code: 429 } }))).toMatchObject([
     { failure: { kind: "overloaded" } },
   ]);
 });
@@ -249,7 +256,7 @@ const called = (index: number, args: string) =>
     tool_calls: [{ index, id: `call_${index}`, function: { name: "f", arguments: args } }],
   });
 const finishOf = (...chunks: readonly object[]) => {
-  const [finish, end] = readText(chunks.map(sse).join("") + DONE).slice(-2);
+  const [finish, end] = readText(chunks.map(openAiEvent).join("") + DONE).slice(-2);
   expect(end).toEqual({ kind: "end" });
   return finish?.kind === "chunk" ? finish.chunk.choices[0]?.finish_reason : undefined;
 };

@@ -13,12 +13,12 @@ afterEach(() => {
 const TARGET = { url: "https://up.test/", headers: {}, body: "{}" };
 
 /** Returns a provider that converts a request with this function and never responds. */
-function asking(ask: CallHandler<ChatCall>["ask"]) {
+function asking(ask: CallHandler<ChatCall>["send"]) {
   const wire: ProviderProtocol = {
     id: "up",
     streamType: "text/event-stream",
-    chat: { ask, answer: () => null },
-    failureInside: () => null,
+    chat: { send: ask, convertResponse: () => null },
+    failureInBody: () => null,
     failure: (status) => ({ kind: "retry", reason: String(status) }),
     reader: () => ({ push: () => [], flush: () => [], ended: false }),
   };

@@ -61,7 +61,7 @@ function gathering() {
         answer();
       });
     },
-    gather: (told) => {
+    startBuffering: (told) => {
       if (!isOver) wake = told;
       return !isOver;
     },

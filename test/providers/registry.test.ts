@@ -7,7 +7,7 @@ import {
   activeProviders,
   providerProblems,
 } from "../../src/models/providers/registry.ts";
-import { chunkOf, DONE, sse, usageChunk } from "../fixtures/openai-wire.ts";
+import { chunkOf, DONE, openAiEvent, usageChunk } from "../fixtures/openai-wire.ts";
 
 const BASE = {
   KEY_SECRETS: `a:${"keys-secret-".padEnd(32, "0123")}`,
@@ -72,7 +72,7 @@ it("the provider Ollama gets max_tokens and a system role, without an Authorizat
 it("the provider vLLM streams with its key, and usage is requested", async () => {
   const chunks = [chunkOf({ content: "Hi" }), chunkOf({}, "stop"), usageChunk()];
   const headers = { "content-type": "text/event-stream" };
-  const asked = upstream(() => new Response(chunks.map(sse).join("") + DONE, { headers }));
+  const asked = upstream(() => new Response(chunks.map(openAiEvent).join("") + DONE, { headers }));
   const config = configOf({ PROVIDERS: JSON.stringify(LOCAL), VLLM_KEY: "secret-vllm" });
   const answer = await ask(buildProviders(config, SANDBOX).get("vllm"), true);
   if (answer.kind !== "stream") throw new Error("no stream");

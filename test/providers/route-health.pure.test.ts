@@ -14,7 +14,7 @@ const busy = (retryAfterMs?: number): ProviderFailure => ({
 const MINUTE = 60_000;
 
 function fail(health: RouteHealth, failure: ProviderFailure, times: number, nowMs = 0): void {
-  for (let at = 0; at < times; at++) health.failed("up:m", "free", failure, nowMs);
+  for (let at = 0; at < times; at++) health.recordFailure("up:m", "free", failure, nowMs);
 }
 
 describe("a route's health", () => {
@@ -23,33 +23,36 @@ describe("a route's health", () => {
     const lengths: number[] = [];
     let nowMs = 0;
     for (let at = 0; at < 6; at++) {
-      health.failed("up:m", "free", BAD_KEY, nowMs);
-      const out = health.pass("up:m", nowMs);
+      health.recordFailure("up:m", "free", BAD_KEY, nowMs);
+      const out = health.requestPermit("up:m", nowMs);
       if (!isInCooldown(out)) throw new Error("not left out");
       expect(out.why).toBe("disabled");
       lengths.push((out.untilMs - nowMs) / MINUTE);
       nowMs = out.untilMs;
-      expect(health.pass("up:m", nowMs)).toBe("free");
+      expect(health.requestPermit("up:m", nowMs)).toBe("free");
     }
     expect(lengths).toEqual([1, 2, 4, 8, 10, 10]);
-    health.served("up:m", "free", nowMs);
-    health.failed("up:m", "free", BAD_KEY, nowMs);
-    expect(health.pass("up:m", nowMs)).toEqual({ why: "disabled", untilMs: nowMs + MINUTE });
+    health.recordSuccess("up:m", "free", nowMs);
+    health.recordFailure("up:m", "free", BAD_KEY, nowMs);
+    expect(health.requestPermit("up:m", nowMs)).toEqual({
+      why: "disabled",
+      untilMs: nowMs + MINUTE,
+    });
   });
 
   it("counts concurrent failures as one for the disabled time", () => {
     const health = new RouteHealth();
     fail(health, BAD_KEY, 20);
-    expect(health.pass("up:m", MINUTE)).toBe("free");
+    expect(health.requestPermit("up:m", MINUTE)).toBe("free");
   });
 
   it("pauses an overloaded route for its retry-after, up to a minute, without counting a failure", () => {
     const health = new RouteHealth();
     fail(health, busy(7000), 20);
-    expect(health.pass("up:m", 6999)).toEqual({ why: "overloaded", untilMs: 7000 });
-    expect(health.pass("up:m", 7000)).toBe("free");
+    expect(health.requestPermit("up:m", 6999)).toEqual({ why: "overloaded", untilMs: 7000 });
+    expect(health.requestPermit("up:m", 7000)).toBe("free");
     fail(health, busy(3_600_000), 20, 7000);
-    expect(health.pass("up:m", 7000 + MINUTE)).toBe("free");
+    expect(health.requestPermit("up:m", 7000 + MINUTE)).toBe("free");
   });
 
   it("opens the circuit after three overloads without a wait time, like after five failures", () => {
@@ -60,73 +63,76 @@ describe("a route's health", () => {
     ] as const) {
       const health = new RouteHealth();
       fail(health, failure, times - 1);
-      expect(health.pass("up:m", 0)).toBe("free");
+      expect(health.requestPermit("up:m", 0)).toBe("free");
       fail(health, failure, 1);
-      expect(health.pass("up:m", 0)).toEqual({ why: "open", untilMs: 15_000 });
-      expect(isInCooldown(health.pass("up:m", 15_000))).toBe(false);
-      expect(isInCooldown(health.pass("up:m", 15_000))).toBe(true);
+      expect(health.requestPermit("up:m", 0)).toEqual({ why: "open", untilMs: 15_000 });
+      expect(isInCooldown(health.requestPermit("up:m", 15_000))).toBe(false);
+      expect(isInCooldown(health.requestPermit("up:m", 15_000))).toBe(true);
     }
   });
 
   it("opens the circuit after five streams that break off", () => {
     const health = new RouteHealth();
     for (let at = 0; at < 5; at++) {
-      expect(health.pass("up:m", 0)).toBe("free");
-      health.served("up:m", "free", 0);
-      health.broke("up:m", 0);
+      expect(health.requestPermit("up:m", 0)).toBe("free");
+      health.recordSuccess("up:m", "free", 0);
+      health.recordBrokenStream("up:m", 0);
     }
-    expect(health.pass("up:m", 0)).toEqual({ why: "open", untilMs: 15_000 });
+    expect(health.requestPermit("up:m", 0)).toEqual({ why: "open", untilMs: 15_000 });
   });
 
   it("never opens the circuit for rejections of the request or of our key", () => {
     const health = new RouteHealth();
     fail(health, REFUSED, 100);
-    expect(health.standings(0)).toEqual([]);
+    expect(health.unavailableRoutes(0)).toEqual([]);
     fail(health, { ...BLAMELESS, retryAfterMs: 5000 }, 100);
-    expect([health.standings(0), health.pass("up:m", 0)]).toEqual([[], "free"]);
+    expect([health.unavailableRoutes(0), health.requestPermit("up:m", 0)]).toEqual([[], "free"]);
     fail(health, BAD_KEY, 100);
-    expect(health.pass("up:m", MINUTE)).toBe("free");
+    expect(health.requestPermit("up:m", MINUTE)).toBe("free");
   });
 
   it("admits another probe after a probe that ends with a rejection, a wait or a wrong key", () => {
     for (const failure of [REFUSED, BLAMELESS, BAD_KEY, busy(500)]) {
       const health = new RouteHealth();
       fail(health, FAULT, 5);
-      const probe = health.pass("up:m", 15_000);
+      const probe = health.requestPermit("up:m", 15_000);
       if (isInCooldown(probe)) throw new Error("left out");
-      health.failed("up:m", probe, failure, 15_000);
-      expect(isInCooldown(health.pass("up:m", 15_000 + MINUTE))).toBe(false);
+      health.recordFailure("up:m", probe, failure, 15_000);
+      expect(isInCooldown(health.requestPermit("up:m", 15_000 + MINUTE))).toBe(false);
     }
   });
 
   it("lists only the routes in cooldown, each with its reason", () => {
     const health = new RouteHealth();
-    health.served("up:well", "free", 0);
-    health.failed("up:key", "free", BAD_KEY, 0);
-    health.failed("up:busy", "free", busy(20_000), 0);
+    health.recordSuccess("up:well", "free", 0);
+    health.recordFailure("up:key", "free", BAD_KEY, 0);
+    health.recordFailure("up:busy", "free", busy(20_000), 0);
     fail(health, FAULT, 5);
-    expect(health.standings(10_000)).toEqual([
+    expect(health.unavailableRoutes(10_000)).toEqual([
       { route: "up:key", state: "disabled", untilMs: MINUTE },
       { route: "up:busy", state: "overloaded", untilMs: 20_000 },
       { route: "up:m", state: "open", untilMs: 15_000 },
     ]);
-    expect(health.standings(15_000).at(-1)).toMatchObject({ route: "up:m", state: "half_open" });
-    const probe = health.pass("up:m", 15_000);
+    expect(health.unavailableRoutes(15_000).at(-1)).toMatchObject({
+      route: "up:m",
+      state: "half_open",
+    });
+    const probe = health.requestPermit("up:m", 15_000);
     if (isInCooldown(probe)) throw new Error("left out");
-    health.served("up:m", probe, 15_000);
+    health.recordSuccess("up:m", probe, 15_000);
     // Its minute has passed, so it is called again. Only a success proves its key.
-    expect(health.standings(MINUTE)).toEqual([
+    expect(health.unavailableRoutes(MINUTE)).toEqual([
       { route: "up:key", state: "disabled", untilMs: MINUTE },
     ]);
-    health.served("up:key", "free", MINUTE);
-    expect(health.standings(MINUTE)).toEqual([]);
+    health.recordSuccess("up:key", "free", MINUTE);
+    expect(health.unavailableRoutes(MINUTE)).toEqual([]);
   });
 
   it("remembers only the last 1,000 routes", () => {
     const health = new RouteHealth();
-    for (let at = 0; at < 2000; at++) health.failed(`r${at}`, "free", BAD_KEY, 0);
-    expect(health.standings(1)).toHaveLength(1000);
-    expect(health.pass("r999", 1)).toBe("free");
-    expect(health.pass("r1000", 1)).toMatchObject({ why: "disabled" });
+    for (let at = 0; at < 2000; at++) health.recordFailure(`r${at}`, "free", BAD_KEY, 0);
+    expect(health.unavailableRoutes(1)).toHaveLength(1000);
+    expect(health.requestPermit("r999", 1)).toBe("free");
+    expect(health.requestPermit("r1000", 1)).toMatchObject({ why: "disabled" });
   });
 });

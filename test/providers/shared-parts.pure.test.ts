@@ -39,14 +39,14 @@ it("a valid tool call ID is kept, even if another ID would be converted to it", 
 it("chunks are sent in OpenAI's order: role once, numbered calls, {} by default, one finish reason", () => {
   const builder = new ChunkBuilder();
   const events = [
-    ...builder.reasoning("hm"),
-    ...builder.text("a"),
-    ...builder.text(""),
-    ...builder.text("b"),
-    ...builder.tool("x", "f"),
-    ...builder.toolArguments('{"k":'),
-    ...builder.toolArguments("1}"),
-    ...builder.tool("", "g", { extra_content: { e: 1 } }),
+    ...builder.addReasoning("hm"),
+    ...builder.addText("a"),
+    ...builder.addText(""),
+    ...builder.addText("b"),
+    ...builder.addTool("x", "f"),
+    ...builder.addToolArguments('{"k":'),
+    ...builder.addToolArguments("1}"),
+    ...builder.addTool("", "g", { extra_content: { e: 1 } }),
     ...builder.finish("stop"),
     ...builder.finish("length"),
   ];

@@ -18,13 +18,13 @@ import { WorkersAiStream } from "../../src/models/protocols/workers-ai/stream.ts
 import { ANTHROPIC_CHAT } from "../fixtures/anthropic-wire.ts";
 import { BEDROCK_CHAT } from "../fixtures/bedrock-wire.ts";
 import { COHERE_CHAT } from "../fixtures/cohere-wire.ts";
-import { frame, joined } from "../fixtures/event-stream.ts";
+import { encodeFrame, joinBytes } from "../fixtures/event-stream.ts";
 import { GOOGLE_CHAT } from "../fixtures/google-wire.ts";
-import { HOSTS_WIRE } from "../fixtures/hosts-wire.ts";
+import { HOST_REPLIES } from "../fixtures/hosts-wire.ts";
 import { RESPONSES_CHAT } from "../fixtures/responses-wire.ts";
 import type { ChatScenarios } from "../fixtures/wire-scenario.ts";
 import { WORKERS_AI_CHAT, WORKERS_AI_OPENAI_CHAT } from "../fixtures/workers-ai-wire.ts";
-import { messageOf, single } from "./adapter-kit.ts";
+import { messageOf, splitBytes } from "./adapter-kit.ts";
 
 /** Every protocol of server-sent events with its recorded streams. */
 const PROTOCOLS: readonly (readonly [string, () => FrameReader, ChatScenarios])[] = [
@@ -36,8 +36,8 @@ const PROTOCOLS: readonly (readonly [string, () => FrameReader, ChatScenarios])[
   ["Cohere", () => new CohereStream(), COHERE_CHAT],
   ["Workers AI, its own form", () => new WorkersAiStream(256), WORKERS_AI_CHAT],
   ["Workers AI, OpenAI's form", () => new WorkersAiStream(256), WORKERS_AI_OPENAI_CHAT],
-  ...HOSTS_WIRE.map(({ dialect: { profile }, chat }) => {
-    const usage = PROFILES.get(profile)?.usage;
+  ...HOST_REPLIES.map(({ dialect: { profile }, chat }) => {
+    const usage = PROFILES.get(profile)?.usageShape;
     return [`chat at ${profile}`, () => new ChatChunkReader("key", usage), chat] as const;
   }),
 ];
@@ -117,7 +117,7 @@ describe.each(PROTOCOLS)("a provider's stream in the protocol %s", (_, reader, c
       expect(readText(`\ufeff${body}`), "with a byte order mark").toBe(expected);
       expect(readText(lines.replaceAll("\n", "\r\n")), "with CRLF").toBe(expected);
       expect(readText(lines.replaceAll("\n", "\r")), "with CR").toBe(expected);
-      const bytes = single(new TextEncoder().encode(frames.join(NOISE[0])));
+      const bytes = splitBytes(new TextEncoder().encode(frames.join(NOISE[0])));
       expect(resultOf(eventsOf(sseReader(reader()), bytes)), "byte by byte").toBe(expected);
     },
   );
@@ -130,9 +130,9 @@ function read(parts: readonly Uint8Array[]): string {
 describe("a provider's stream in Bedrock's protocol", () => {
   const unreadable = new TextEncoder().encode("{");
   const noise = ["citation", "contentBlockDelta", "metadata"].map((type) =>
-    frame([[":event-type", type]], unreadable),
+    encodeFrame([[":event-type", type]], unreadable),
   );
-  const exception = frame(
+  const exception = encodeFrame(
     [
       [":message-type", "exception"],
       [":exception-type", "internalServerException"],
@@ -153,7 +153,7 @@ describe("a provider's stream in Bedrock's protocol", () => {
       }
       const last = frames.length - 1; // between the stop reason and the usage
       expect(read(frames.toSpliced(last, 0, exception))).toBe(expected);
-      expect(read(single(joined(frames)))).toBe(expected);
+      expect(read(splitBytes(joinBytes(frames)))).toBe(expected);
     },
   );
 });

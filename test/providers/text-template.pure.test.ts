@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
 import type { StreamEvent } from "../../src/models/core/provider.ts";
-import { textOf, textTemplate } from "../../src/models/core/text-template.ts";
+import { matchText, textTemplate } from "../../src/models/core/text-template.ts";
 
 const payload = (content: string, more: object = {}): string =>
   JSON.stringify({
@@ -20,7 +20,7 @@ it("a text template reproduces any text exactly", () => {
   fc.assert(
     fc.property(text, text, (first, second) => {
       const template = textTemplate(payload(first), 0, first);
-      const found = template === null ? null : textOf(payload(second), template);
+      const found = template === null ? null : matchText(payload(second), template);
       expect(JSON.parse(found ?? "null")).toBe(second);
     }),
     { numRuns: 2000 },
@@ -29,7 +29,7 @@ it("a text template reproduces any text exactly", () => {
 
 it("a text template rejects data whose structure differs from its own", () => {
   const template = textTemplate(payload("a"), 0, "a");
-  const fits = (data: string): boolean => template !== null && textOf(data, template) !== null;
+  const fits = (data: string): boolean => template !== null && matchText(data, template) !== null;
   expect(fits(payload("b"))).toBe(true);
   for (const data of [
     payload("b", { usage: { prompt_tokens: 1 } }),

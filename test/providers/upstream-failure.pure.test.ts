@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
-import { cleanedMessage } from "../../src/models/core/cleaned-message.ts";
+import { cleanMessage } from "../../src/models/core/cleaned-message.ts";
 import {
   httpFailure,
   retryAfterMs,
@@ -146,14 +146,14 @@ it("an error message omits keys, addresses, hosts and accounts, and is shortened
     "for org-abcdefghijkl, proj_12345678, user-abcdef12, 10.0.0.7:443, me@corp.example,",
     "localhost:11434, sk-ab***yz, Bearer abc.def, 0123456789abcdef0123456789abcdef",
   ].join("\n");
-  const clean = cleanedMessage(dirty);
+  const clean = cleanMessage(dirty);
   expect(clean).not.toMatch(
     /sk-|https?:|openai|internal|org-|proj_|user-|10\.0|corp|localhost|\*|abc\.def|0123|\n/,
   );
   expect(clean.length).toBeLessThanOrEqual(300);
-  expect(cleanedMessage("x ".repeat(100_000)).length).toBeLessThanOrEqual(300);
+  expect(cleanMessage("x ".repeat(100_000)).length).toBeLessThanOrEqual(300);
   const plain = "Invalid type for 'messages[0].content': expected a string, got 4.1 (max_tokens).";
-  expect(cleanedMessage(plain)).toBe(plain);
+  expect(cleanMessage(plain)).toBe(plain);
 });
 
 it("an error's code and param stay unchanged, or are omitted if they could contain a secret", () => {
@@ -235,7 +235,7 @@ it("a server that serves only another model disables its route", () => {
 });
 
 it("an error message omits file paths, but not the position of a field", () => {
-  expect(cleanedMessage("can't open '/srv/models/hf/a.gguf' at /messages/0/content")).toBe(
+  expect(cleanMessage("can't open '/srv/models/hf/a.gguf' at /messages/0/content")).toBe(
     "can't open '[removed]' at /messages/0/content",
   );
 });

@@ -1,10 +1,13 @@
 import { expect, it } from "vitest";
-import { embeddingsAnswer as bedrockAnswer } from "../../src/models/protocols/converse/embeddings.ts";
+import { readBedrockEmbeddings as bedrockAnswer } from "../../src/models/protocols/converse/embeddings.ts";
 import {
   readCohereEmbeddings,
-  usageOf as cohereUsage,
+  readCohereUsage as cohereUsage,
 } from "../../src/models/protocols/cohere/answer.ts";
-import { GEMINI_EMBEDDINGS, PREDICT } from "../../src/models/protocols/gemini/embeddings.ts";
+import {
+  GEMINI_EMBEDDINGS,
+  VERTEX_EMBEDDINGS,
+} from "../../src/models/protocols/gemini/embeddings.ts";
 import { readEmbeddings } from "../../src/models/protocols/chat/answer.ts";
 import { readInputUsage, readUsage, findUsage } from "../../src/models/core/chat-usage.ts";
 import { objectOf } from "../../src/models/core/json-value.ts";
@@ -32,7 +35,7 @@ const READERS: Readonly<Record<string, Reader>> = {
 };
 
 function readerOf(name: string): Reader {
-  const shape = PROFILES.get(name)?.usage;
+  const shape = PROFILES.get(name)?.usageShape;
   return READERS[name] ?? ((answer) => readUsage(findUsage(answer, shape ?? {}), shape));
 }
 
@@ -182,7 +185,7 @@ it.each([
     "Vertex",
     () => {
       const one = { values: [1], statistics: { token_count: 0 } };
-      return PREDICT.answer({ predictions: [{ embeddings: one }] }, CALL);
+      return VERTEX_EMBEDDINGS.answer({ predictions: [{ embeddings: one }] }, CALL);
     },
   ],
   ["Titan", () => bedrockAnswer({ embedding: [1], inputTextTokenCount: 0 }, CALL, new Headers())],

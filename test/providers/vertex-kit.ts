@@ -1,6 +1,6 @@
 import type { Provider } from "../../src/models/core/provider.ts";
 import { vertex } from "../../src/models/providers/google.ts";
-import type { WireReply } from "../fixtures/wire-scenario.ts";
+import type { RawReply } from "../fixtures/wire-scenario.ts";
 import { configOf } from "./google-kit.ts";
 
 /** A service account with secret names and its own key. */
@@ -54,7 +54,7 @@ export async function vertexProvider(
 }
 
 /** Returns Google's response to a valid assertion. */
-export function token(text: string, expires = 3599): WireReply {
+export function token(text: string, expires = 3599): RawReply {
   const body = { access_token: text, expires_in: expires, token_type: "Bearer" };
   const headers = { "content-type": "application/json; charset=utf-8" };
   return { headers, body: JSON.stringify(body, null, 2) };

@@ -1,9 +1,9 @@
 import { expect, it, vi } from "vitest";
 import type { Provider, ProviderResult } from "../../src/models/core/provider.ts";
-import { error, GOOGLE_CHAT, GOOGLE_FAILURES, json } from "../fixtures/google-wire.ts";
-import type { WireReply } from "../fixtures/wire-scenario.ts";
-import { callOf, eventsOf, messageOf, network } from "./adapter-kit.ts";
-import type { Asked } from "./adapter-kit.ts";
+import { errorBody, GOOGLE_CHAT, GOOGLE_FAILURES, jsonReply } from "../fixtures/google-wire.ts";
+import type { RawReply } from "../fixtures/wire-scenario.ts";
+import { callOf, eventsOf, messageOf, mockNetwork } from "./adapter-kit.ts";
+import type { SentRequest } from "./adapter-kit.ts";
 import { builtIn, configOf, MODEL } from "./google-kit.ts";
 import { ACCOUNT, credentials, TOKEN, token, verified, vertexProvider } from "./vertex-kit.ts";
 
@@ -15,14 +15,14 @@ const kindOf = (answer: ProviderResult) =>
   answer.kind === "failure" ? answer.failure : answer.kind;
 
 /** Returns the called hosts in order: "token", or "model" with its token. */
-function steps(asked: readonly Asked[]): string[] {
+function steps(asked: readonly SentRequest[]): string[] {
   return asked.map(({ url, headers }) =>
     url.includes("oauth2") ? "token" : `model ${headers.get("authorization") ?? ""}`,
   );
 }
 
 it("the Vertex provider exchanges a signed assertion for a token, and sends the prompt with it in its region", async () => {
-  const asked = network([TOKEN, ANSWER]);
+  const asked = mockNetwork([TOKEN, ANSWER]);
   expect(kindOf(await ask(await vertexProvider(() => NOW_MS)))).toBe("json");
   const [exchange, prompt] = asked;
   expect(exchange?.url).toBe("https://oauth2.googleapis.com/token");
@@ -49,7 +49,7 @@ it("the Vertex provider exchanges a signed assertion for a token, and sends the 
 
 it("the Vertex provider streams like the Gemini API", async () => {
   const provider = await vertexProvider();
-  network([TOKEN, ANSWER]);
+  mockNetwork([TOKEN, ANSWER]);
   await ask(provider);
   const list = await eventsOf(provider, { upstreamId: MODEL }, GOOGLE_CHAT.tools.stream);
   expect(messageOf(list).tools).toHaveLength(3);
@@ -61,7 +61,7 @@ it("the Vertex provider derives its address from the region or from the configur
     VERTEX_BASE_URL: "https://proxy.example/v1beta1/",
     VERTEX_TOKEN_URL: "https://tokens.example/t",
   });
-  const asked = network([TOKEN, ANSWER, TOKEN, ANSWER]);
+  const asked = mockNetwork([TOKEN, ANSWER, TOKEN, ANSWER]);
   await ask(us);
   await ask(own);
   expect(asked.map((one) => one.url.replace(/\/publishers.*/, ""))).toEqual([
@@ -75,7 +75,7 @@ it("the Vertex provider derives its address from the region or from the configur
 it("the Vertex provider uses a token until five minutes before the token's expiry", async () => {
   let nowMs = NOW_MS;
   const provider = await vertexProvider(() => nowMs);
-  const asked = network([token("a"), ANSWER, ANSWER, token("b"), ANSWER]);
+  const asked = mockNetwork([token("a"), ANSWER, ANSWER, token("b"), ANSWER]);
   await ask(provider);
   nowMs += 3_299_000 - 1;
   await ask(provider);
@@ -92,7 +92,7 @@ it("the Vertex provider uses a token until five minutes before the token's expir
 
 it("concurrent calls of the Vertex provider share one token exchange, including one that fails", async () => {
   const provider = await vertexProvider();
-  const asked = network([{ ...TOKEN, status: 503 }, TOKEN, ANSWER]);
+  const asked = mockNetwork([{ ...TOKEN, status: 503 }, TOKEN, ANSWER]);
   const failed = await Promise.all([ask(provider), ask(provider), ask(provider)]);
   const failure = { kind: "retry", reason: "token_503" };
   expect(failed.map(kindOf)).toEqual([failure, failure, failure]);
@@ -152,7 +152,15 @@ it("the Vertex provider recovers from a token exchange that was aborted with its
 
 it("the Vertex provider replaces a rejected token once, and disables the route after a second rejection", async () => {
   const provider = await vertexProvider();
-  const asked = network([token("a"), REFUSED, token("b"), ANSWER, REFUSED, token("c"), REFUSED]);
+  const asked = mockNetwork([
+    token("a"),
+    REFUSED,
+    token("b"),
+    ANSWER,
+    REFUSED,
+    token("c"),
+    REFUSED,
+  ]);
   expect(kindOf(await ask(provider))).toBe("json");
   expect(steps(asked)).toEqual(["token", "model Bearer a", "token", "model Bearer b"]);
   expect(asked[3]?.text).toBe(asked[1]?.text);
@@ -160,7 +168,7 @@ it("the Vertex provider replaces a rejected token once, and disables the route a
   expect(asked).toHaveLength(7);
 });
 
-it.each<[string, WireReply, object]>([
+it.each<[string, RawReply, object]>([
   ["a rejected account", { ...TOKEN, status: 400 }, { kind: "disabled", reason: "token_400" }],
   ["a forbidden account", { ...TOKEN, status: 403 }, { kind: "disabled", reason: "token_403" }],
   ["a limit", { ...TOKEN, status: 429 }, { kind: "retry", reason: "token_429" }],
@@ -174,7 +182,7 @@ it.each<[string, WireReply, object]>([
 ])(
   "the Vertex provider sends no prompt after a token exchange that fails with %s",
   async (_name, reply, failure) => {
-    const asked = network(reply);
+    const asked = mockNetwork(reply);
     expect(kindOf(await ask(await vertexProvider()))).toEqual(failure);
     expect(asked).toHaveLength(1);
   },
@@ -182,7 +190,7 @@ it.each<[string, WireReply, object]>([
 
 it("the Vertex provider returns no data about the account in a rejection", async () => {
   const text = `${ACCOUNT.client_email} ya29.canary-token canary-project, said "x"`;
-  network([TOKEN, json(error(400, "INVALID_ARGUMENT", text), 400)]);
+  mockNetwork([TOKEN, jsonReply(errorBody(400, "INVALID_ARGUMENT", text), 400)]);
   const answer = await ask(await vertexProvider());
   expect(JSON.stringify(answer)).not.toMatch(/canary/);
   expect(answer).toMatchObject({ failure: { message: expect.stringContaining("said") } });
@@ -248,7 +256,7 @@ const withKey = (private_key: string) =>
   });
 
 it("the Vertex provider disables the route for an invalid private key, and accepts escaped line breaks", async () => {
-  const asked = network([TOKEN, ANSWER]);
+  const asked = mockNetwork([TOKEN, ANSWER]);
   for (const key of ["x", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"]) {
     const answer = await ask(await withKey(key));
     expect(kindOf(answer)).toEqual({ kind: "disabled", reason: "private_key" });

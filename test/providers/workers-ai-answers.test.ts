@@ -1,14 +1,14 @@
 import { expect, it } from "vitest";
 import {
-  completion,
-  cut,
-  json,
-  stream,
-  total,
+  completionReply,
+  cutStreamReply,
+  jsonReply,
+  streamReply,
+  usageEvent,
   WORKERS_AI_CHAT,
   WORKERS_AI_OPENAI_CHAT,
 } from "../fixtures/workers-ai-wire.ts";
-import type { ChatScenarios, WireScenario } from "../fixtures/wire-scenario.ts";
+import type { ChatScenarios, RawScenario } from "../fixtures/wire-scenario.ts";
 import { answerTo, eventsOf, messageOf } from "./adapter-kit.ts";
 import { WORKERS_AI_PROVIDER as provider } from "./workers-ai-binding.ts";
 
@@ -31,7 +31,7 @@ const SAID: { readonly [K in keyof ChatScenarios]: object } = {
 const USED = { input: 8, cacheRead: 4, cacheWrite: 0, output: 3, reasoning: 0 };
 
 /** Returns the message of a JSON response in the format of `messageOf` for streams. */
-async function jsonMessage({ json: reply }: WireScenario) {
+async function jsonMessage({ json: reply }: RawScenario) {
   const { answer } = await answerTo(provider, {}, reply);
   if (answer.kind !== "json") throw new Error(JSON.stringify(answer));
   const [choice] = answer.body["choices"] as { message: Message; finish_reason: string }[];
@@ -51,7 +51,7 @@ type Message = {
 };
 
 for (const [form, scenarios] of Object.entries(FORMS)) {
-  const outcomes = Object.entries(scenarios) as [keyof ChatScenarios, WireScenario][];
+  const outcomes = Object.entries(scenarios) as [keyof ChatScenarios, RawScenario][];
   for (const [name, scenario] of outcomes) {
     // Its own format lacks some scenarios, which only OpenAI's format has.
     if (scenarios !== WORKERS_AI_OPENAI_CHAT && scenario === WORKERS_AI_OPENAI_CHAT[name]) continue;
@@ -72,12 +72,13 @@ const inBothForms = (text: string) =>
   `{"choices":[{"delta":{"content":"${text}"},"index":0}],"response":"${text}","tool_calls":[],"p":"abd"}`;
 
 it("the Workers AI adapter returns an event that contains both formats once", async () => {
-  const reply = stream(inBothForms("Hel"), inBothForms("lo"), total());
+  const reply = streamReply(inBothForms("Hel"), inBothForms("lo"), usageEvent());
   expect(messageOf(await eventsOf(provider, {}, reply)).content).toBe("Hello");
 });
 
 const contentOf = async (response: string) =>
-  (await jsonMessage({ json: json(`{"response":${response}}`), stream: cut() })).content;
+  (await jsonMessage({ json: jsonReply(`{"response":${response}}`), stream: cutStreamReply() }))
+    .content;
 
 it("the Workers AI adapter accepts a number or null as text in JSON mode", async () => {
   expect(await contentOf("42")).toBe("42");
@@ -89,7 +90,11 @@ const bareCall = (city: string) =>
   `{"tool_calls":[{"name":"get_weather","arguments":{"city":"${city}"}}]}`;
 
 it("the Workers AI adapter separates complete tool calls without an index", async () => {
-  const events = await eventsOf(provider, {}, stream(bareCall("Paris"), bareCall("Rome"), total()));
+  const events = await eventsOf(
+    provider,
+    {},
+    streamReply(bareCall("Paris"), bareCall("Rome"), usageEvent()),
+  );
   expect(messageOf(events)).toMatchObject({ tools: [PARIS, ROME], finish: "tool_calls" });
 });
 
@@ -100,7 +105,7 @@ it("the Workers AI adapter streams a JSON response that arrives instead of a str
     expect(events.slice(-2)).toMatchObject([{ kind: "usage" }, { kind: "end" }]);
     expect(events[0]).toMatchObject({ chunk: { choices: [{ delta: { role: "assistant" } }] } });
   }
-  const { answer } = await answerTo(provider, { stream: true }, json('{"success":true}'));
+  const { answer } = await answerTo(provider, { stream: true }, jsonReply('{"success":true}'));
   expect(answer).toMatchObject({ kind: "failure", failure: { reason: "bad_answer" } });
 });
 
@@ -114,7 +119,7 @@ it("the Workers AI adapter returns nothing more from a JSON response after the s
 
 const TOOLS = ["get_weather", "get_time"].map((name) => ({ type: "function", function: { name } }));
 const leaked = (content: string, choice: unknown) => {
-  const reply = completion(`"content":${JSON.stringify(content)},"tool_calls":null`, "stop");
+  const reply = completionReply(`"content":${JSON.stringify(content)},"tool_calls":null`, "stop");
   return answerTo(provider, { body: { tools: TOOLS, tool_choice: choice } }, reply);
 };
 
@@ -161,6 +166,10 @@ it("the Workers AI adapter keeps text as text if no call was forced or no tool m
 
 it("the Workers AI adapter ignores the end of a tool call that never started", async () => {
   const closing = '{"tool_calls":[{"id":null,"type":null,"index":0,"function":{"name":null}}]}';
-  const events = await eventsOf(provider, {}, stream('{"response":"Hi"}', closing, total()));
+  const events = await eventsOf(
+    provider,
+    {},
+    streamReply('{"response":"Hi"}', closing, usageEvent()),
+  );
   expect(messageOf(events)).toMatchObject({ content: "Hi", tools: [], finish: "stop" });
 });

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { parseConfig } from "../../src/shared/config/config.ts";
 import { buildProviders, activeProviders } from "../../src/models/providers/registry.ts";
-import { failed, json } from "../fixtures/workers-ai-wire.ts";
+import { bindingFailure, jsonReply } from "../fixtures/workers-ai-wire.ts";
 import { answerTo, callOf } from "./adapter-kit.ts";
 import { BINDING, WORKERS_AI_PROVIDER as provider } from "./workers-ai-binding.ts";
 
@@ -9,7 +9,7 @@ const M3 = "@cf/baai/bge-m3";
 const LARGE = "@cf/baai/bge-large-en-v1.5";
 const vectors = (count: number, first = 0, pooling = "cls") => {
   const data = Array.from({ length: count }, (_, at) => `[${first + at},0.5]`);
-  return json(`{"shape":[${count},2],"data":[${data.join()}],"pooling":"${pooling}"}`);
+  return jsonReply(`{"shape":[${count},2],"data":[${data.join()}],"pooling":"${pooling}"}`);
 };
 const embed = (body: { input: unknown; dimensions?: number }, upstreamId = M3) => ({
   kind: "embeddings" as const,
@@ -43,9 +43,9 @@ it("the Workers AI adapter requests the model's pooling if possible, and rejects
 it("the Workers AI adapter fails for a missing or invalid vector, and when the first batch fails", async () => {
   const replies = [
     vectors(1),
-    json('{"data":[[1],["x"]]}'),
-    json('{"data":[[1],[]]}'),
-    failed(429, 3040),
+    jsonReply('{"data":[[1],["x"]]}'),
+    jsonReply('{"data":[[1],[]]}'),
+    bindingFailure(429, 3040),
   ];
   for (const reply of replies) {
     const { answer } = await answerTo(provider, embed({ input: ["a", "b"] }), reply);
@@ -81,7 +81,7 @@ it("the Workers AI provider is available with its binding, without a region", as
   expect(activeProviders(without.config)).toEqual([]);
   expect(activeProviders(having.config)).toEqual([{ id: "workers-ai", regions: ["global"] }]);
   const built = buildProviders(having.config, provider).get("workers-ai");
-  const { answer } = await answerTo(built ?? provider, {}, json('{"response":"Hi"}'));
+  const { answer } = await answerTo(built ?? provider, {}, jsonReply('{"response":"Hi"}'));
   expect(built).toBeDefined();
   expect(answer).toMatchObject({ kind: "json" });
   expect(await provider.send(callOf())).toMatchObject({ kind: "json" });

@@ -2,15 +2,15 @@ import { expect, it } from "vitest";
 import type { AiBinding } from "../../src/shared/config/config.ts";
 import { workersAi } from "../../src/models/providers/workers-ai.ts";
 import {
-  cut,
-  failed,
-  json,
-  restFailed,
-  stream,
+  cutStreamReply,
+  bindingFailure,
+  jsonReply,
+  restFailure,
+  streamReply,
   WORKERS_AI_FAILURES,
 } from "../fixtures/workers-ai-wire.ts";
 import { CANARY, CANARY_TEXT } from "../fixtures/wire-scenario.ts";
-import type { WireReply } from "../fixtures/wire-scenario.ts";
+import type { RawReply } from "../fixtures/wire-scenario.ts";
 import { answerTo, callOf, eventsOf } from "./adapter-kit.ts";
 import { WORKERS_AI_PROVIDER as provider } from "./workers-ai-binding.ts";
 
@@ -35,7 +35,7 @@ const CODES: readonly [number, number, object][] = [
   [3040, 429, { kind: "overloaded" }],
 ];
 
-async function failureOf(reply: WireReply, streamed = false) {
+async function failureOf(reply: RawReply, streamed = false) {
   const { answer } = await answerTo(provider, { stream: streamed }, reply);
   if (answer.kind !== "failure") throw new Error(`no failure: ${JSON.stringify(answer)}`);
   return answer.failure;
@@ -44,11 +44,11 @@ async function failureOf(reply: WireReply, streamed = false) {
 for (const [code, status, meaning] of CODES) {
   it(`the Workers AI adapter maps ${code} to the same failure from binding, REST, a 200 and an exception`, async () => {
     const want = { ...meaning, reason: String(code) };
-    expect(await failureOf(failed(status, code))).toMatchObject(want);
-    expect(await failureOf(failed(status, code), true)).toMatchObject(want);
-    expect(await failureOf(restFailed(status, code))).toMatchObject(want);
-    expect(await failureOf(restFailed(200, code))).toMatchObject(want);
-    expect(await failureOf(restFailed(200, code), true)).toMatchObject(want);
+    expect(await failureOf(bindingFailure(status, code))).toMatchObject(want);
+    expect(await failureOf(bindingFailure(status, code), true)).toMatchObject(want);
+    expect(await failureOf(restFailure(status, code))).toMatchObject(want);
+    expect(await failureOf(restFailure(200, code))).toMatchObject(want);
+    expect(await failureOf(restFailure(200, code), true)).toMatchObject(want);
     for (const words of [`${code}: sorry`, `InferenceUpstreamError: ${code}: AiError: sorry`]) {
       const thrower: AiBinding = { run: () => Promise.reject(new Error(words)) };
       expect(await workersAi(thrower).send(callOf())).toMatchObject({ failure: want });
@@ -57,10 +57,10 @@ for (const [code, status, meaning] of CODES) {
 }
 
 it("the Workers AI adapter maps an unknown code by its status, and an exhausted allocation by its text", async () => {
-  expect(await failureOf(failed(429, 9999))).toMatchObject({ kind: "overloaded" });
-  expect(await failureOf(failed(502, 9999))).toMatchObject({ kind: "retry", again: true });
+  expect(await failureOf(bindingFailure(429, 9999))).toMatchObject({ kind: "overloaded" });
+  expect(await failureOf(bindingFailure(502, 9999))).toMatchObject({ kind: "retry", again: true });
   const words = "you have used up your daily free allocation of 10,000 neurons";
-  expect(await failureOf(restFailed(429, 400, words))).toMatchObject({ kind: "disabled" });
+  expect(await failureOf(restFailure(429, 400, words))).toMatchObject({ kind: "disabled" });
 });
 
 it("the Workers AI adapter returns OpenAI's text for a prompt that is too long, whatever the source", async () => {
@@ -69,9 +69,9 @@ it("the Workers AI adapter returns OpenAI's text for a prompt that is too long, 
   const total =
     "Requested token count exceeds the model's maximum context length of 131072 tokens.";
   const replies = [
-    failed(413, 5021, estimate),
-    restFailed(413, 3010, estimate),
-    failed(400, 5006, total),
+    bindingFailure(413, 5021, estimate),
+    restFailure(413, 3010, estimate),
+    bindingFailure(400, 5006, total),
   ];
   for (const reply of replies) {
     expect(await failureOf(reply)).toMatchObject({
@@ -83,7 +83,7 @@ it("the Workers AI adapter returns OpenAI's text for a prompt that is too long, 
 });
 
 it("the Workers AI adapter returns only the sentence of a rejection, without error names, codes and IDs", async () => {
-  expect(await failureOf(restFailed(400, 5004, "Invalid data"))).toMatchObject({
+  expect(await failureOf(restFailure(400, 5004, "Invalid data"))).toMatchObject({
     message: "Invalid data",
   });
 });
@@ -100,16 +100,16 @@ it("the Workers AI adapter allows a retry after a network failure, but not after
   expect(await workersAi(plain).send(callOf())).toMatchObject({ failure: { kind: "retry" } });
 });
 
-const kindsOf = async (reply: WireReply) =>
+const kindsOf = async (reply: RawReply) =>
   (await eventsOf(provider, {}, reply)).map((event) => event.kind);
 
 it("the Workers AI adapter reports a first error event as a failure before any output", async () => {
   expect(await kindsOf(WORKERS_AI_FAILURES.errorFirst)).toEqual(["error"]);
   expect(await kindsOf(WORKERS_AI_FAILURES.errorMid)).toEqual(["chunk", "text", "error"]);
   expect(await kindsOf(WORKERS_AI_FAILURES.cut)).toEqual(["chunk", "text", "text"]);
-  expect(await kindsOf(stream("no json"))).toEqual(["error"]);
-  const restBody = String(restFailed(200, 3040).body);
-  expect(await eventsOf(provider, {}, cut(restBody))).toMatchObject([
+  expect(await kindsOf(streamReply("no json"))).toEqual(["error"]);
+  const restBody = String(restFailure(200, 3040).body);
+  expect(await eventsOf(provider, {}, cutStreamReply(restBody))).toMatchObject([
     { kind: "error", failure: { kind: "overloaded", reason: "3040" } },
   ]);
 });
@@ -137,8 +137,8 @@ it("the Workers AI adapter returns none of the provider's text with a failure", 
 
 it("the Workers AI adapter treats a 200 without output as a failure", async () => {
   for (const body of ["{}", '{"choices":[]}', "[]", "<html>", '{"result":{},"success":true}']) {
-    expect(await failureOf(json(body))).toMatchObject({ kind: "retry" });
+    expect(await failureOf(jsonReply(body))).toMatchObject({ kind: "retry" });
   }
   const broken = '{"choices":[{"message":{"content":"Hel"},"finish_reason":"abort"}]}';
-  expect(await failureOf(json(broken))).toMatchObject({ kind: "retry", reason: "broken_off" });
+  expect(await failureOf(jsonReply(broken))).toMatchObject({ kind: "retry", reason: "broken_off" });
 });

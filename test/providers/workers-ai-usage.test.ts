@@ -1,6 +1,14 @@
 import { expect, it } from "vitest";
 import { WorkersAiStream } from "../../src/models/protocols/workers-ai/stream.ts";
-import { chunk, cut, json, openAiEnd, ROLE, stream, total } from "../fixtures/workers-ai-wire.ts";
+import {
+  openAiChunk,
+  cutStreamReply,
+  jsonReply,
+  openAiEndEvents,
+  ROLE,
+  streamReply,
+  usageEvent,
+} from "../fixtures/workers-ai-wire.ts";
 import { answerTo, eventsOf } from "./adapter-kit.ts";
 import { WORKERS_AI_PROVIDER as provider } from "./workers-ai-binding.ts";
 
@@ -8,10 +16,10 @@ const usage = (input: number, output: number, cacheRead = 0) => ({
   usage: { input, cacheRead, cacheWrite: 0, output, reasoning: 0 },
 });
 
-const text = (words: string, output = 1) => chunk(`"content":"${words}"`, "null", output);
+const text = (words: string, output = 1) => openAiChunk(`"content":"${words}"`, "null", output);
 
 async function reports(...payloads: readonly string[]) {
-  const events = await eventsOf(provider, {}, cut(...payloads));
+  const events = await eventsOf(provider, {}, cutStreamReply(...payloads));
   return events.filter((event) => event.kind === "usage");
 }
 
@@ -21,7 +29,7 @@ it("the Workers AI adapter returns the last event's usage as final, and adds up 
     ROLE,
     text("Hel", 2),
     text("lo", 3),
-    ...openAiEnd("stop", 9),
+    ...openAiEndEvents("stop", 9),
     "[DONE]",
   );
   const partial = { kind: "usage", partial: true };
@@ -57,7 +65,7 @@ it("the Workers AI adapter ignores zeros without a prompt, and reports no prompt
     [],
   );
   expect(await reports(ROLE)).toEqual([]);
-  const { answer } = await answerTo(provider, {}, json(`{"response":"Hi",${zeros}}`));
+  const { answer } = await answerTo(provider, {}, jsonReply(`{"response":"Hi",${zeros}}`));
   expect(answer).toMatchObject({ kind: "json", usage: null });
 });
 
@@ -70,28 +78,32 @@ it("the Workers AI adapter ignores malformed and missing counts", async () => {
 });
 
 it("the Workers AI adapter ends a stream at a finish reason without [DONE], and emits no end without either", async () => {
-  const finished = await eventsOf(provider, {}, cut(ROLE, text("Hel"), ...openAiEnd("stop")));
+  const finished = await eventsOf(
+    provider,
+    {},
+    cutStreamReply(ROLE, text("Hel"), ...openAiEndEvents("stop")),
+  );
   expect(finished.at(-1)).toEqual({ kind: "end" });
-  const broken = await eventsOf(provider, {}, cut('{"response":"Hel"}', total()));
+  const broken = await eventsOf(provider, {}, cutStreamReply('{"response":"Hel"}', usageEvent()));
   expect(broken.map((event) => event.kind)).toEqual(["chunk", "text", "usage"]);
 });
 
 const kindsOf = async (...payloads: readonly string[]) =>
-  (await eventsOf(provider, {}, stream(...payloads))).map((event) => event.kind);
+  (await eventsOf(provider, {}, streamReply(...payloads))).map((event) => event.kind);
 
 it("the Workers AI adapter fails for a stream without events, but not for empty output", async () => {
   expect(await kindsOf()).toEqual(["error"]);
   expect(await kindsOf('{"p":"abdefgh"}')).toEqual(["error"]);
-  expect(await kindsOf(total(0))).toEqual(["chunk", "chunk", "usage", "end"]);
+  expect(await kindsOf(usageEvent(0))).toEqual(["chunk", "chunk", "usage", "end"]);
 });
 
 it("the Workers AI adapter reads nothing after the end of a stream, and reports a model error as a failure", () => {
   const reader = new WorkersAiStream(9);
   const ends = [reader.read('{"response":"Hi"}', "message"), reader.read("[DONE]", "message")];
   expect(ends.flat().at(-1)).toEqual({ kind: "end" });
-  expect(reader.read(total(), "message")).toEqual([]);
+  expect(reader.read(usageEvent(), "message")).toEqual([]);
   const broken = new WorkersAiStream(9);
-  const said = broken.read(chunk('"content":"Hel"', '"error"'), "message");
+  const said = broken.read(openAiChunk('"content":"Hel"', '"error"'), "message");
   expect([...said, ...broken.endOfFile()].at(-1)).toMatchObject({
     kind: "error",
     failure: { kind: "retry" },
@@ -102,7 +114,7 @@ it("the Workers AI adapter ignores chunks after the finish reason", async () => 
   const events = await eventsOf(
     provider,
     {},
-    stream(chunk('"content":"Hi"', '"stop"'), text("more"), total()),
+    streamReply(openAiChunk('"content":"Hi"', '"stop"'), text("more"), usageEvent()),
   );
   expect(JSON.stringify(events)).not.toContain("more");
 });

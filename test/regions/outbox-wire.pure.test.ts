@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
 import { GENERATION } from "../fixtures/generation-record.ts";
 import { micros } from "../../src/shared/money.ts";
-import { COUNTED_UNITS, forEachUnit, NO_USAGE } from "../../src/shared/usage.ts";
+import { COUNTED_UNITS, recordOfUnits, NO_USAGE } from "../../src/shared/usage.ts";
 import { outcomeFromJson, outcomeToJson } from "../../src/regions/outbox-format.ts";
-import { outcomeMessage, outcomeOf } from "../../src/regions/outbox-message.ts";
+import { outcomeMessage, outcomeFromMessage } from "../../src/regions/outbox-message.ts";
 import type { OutcomeItem } from "../../src/shared/contracts/outbox.ts";
 import { mintId } from "../../src/shared/id.ts";
 
@@ -20,7 +20,7 @@ it.each([
   { failed: [{ route: "near:chat", why: "overloaded" }] },
   { origin: { from: null, list: null } },
   { tags: { customer_id: "cus_1", teamName: "blue" }, sessionTags: ["customer_id"] },
-  { usage: { ...NO_USAGE, ...forEachUnit(COUNTED_UNITS, 3) } },
+  { usage: { ...NO_USAGE, ...recordOfUnits(COUNTED_UNITS, 3) } },
   {
     origin: { from: 1, list: "partners" },
     bought: { input: 5, cached: 1, cacheWrite: 6, output: 9, units: { image: 7 } },
@@ -38,7 +38,7 @@ it("a message between regions keeps the cap of a charge and the absorbed provide
   for (const sent of [charge, release]) {
     const wire: unknown = JSON.parse(JSON.stringify(outcomeToJson(sent)));
     expect(outcomeFromJson(wire, "us")).toEqual(sent);
-    expect(outcomeOf(outcomeMessage(sent))).toMatchObject(sent);
+    expect(outcomeFromMessage(outcomeMessage(sent))).toMatchObject(sent);
   }
   const broken = { ...outcomeToJson(release), generation: { model: 7 } };
   expect(outcomeFromJson(broken, "us")).toMatchObject({ kind: "void", generation: null });

@@ -8,9 +8,9 @@ import { outboxOf, stored } from "./outbox-steps.ts";
 import type { Outbox } from "./outbox-steps.ts";
 import { Peer } from "./peer-fixture.ts";
 import type { Fault } from "./peer-fixture.ts";
-import { effort } from "../effort.ts";
+import { effortFor } from "../effort.ts";
 
-const WORLDS = effort(10, 400);
+const WORLDS = effortFor(10, 400);
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const FAULTS: readonly Fault[] = [

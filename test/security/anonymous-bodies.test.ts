@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { ADMIN_TOKEN, bindingsWith, chat, openAccount, send } from "../contract/client.ts";
-import { fromPage, tryLogin } from "../contract/console-client.ts";
+import { pageHeaders, tryLogin } from "../contract/console-client.ts";
 
 const TAG = "0".repeat(64);
 const nowS = (): number => Math.floor(Date.now() / 1000);
@@ -35,7 +35,7 @@ it.each([
     const end = Promise.withResolvers<void>();
     const statuses: number[] = [];
     const open = Array.from({ length: 300 }, async (_, n) => {
-      const headers = { ...fromPage(), ...own, "cf-connecting-ip": `198.51.100.${n}` };
+      const headers = { ...pageHeaders(), ...own, "cf-connecting-ip": `198.51.100.${n}` };
       const body = slowBody(end.promise).stream;
       statuses.push((await send(path, { method: "POST", headers, body, bindings })).status);
     });
@@ -68,7 +68,7 @@ it("the memory limit for bodies without a key counts all addresses of an IPv6 ne
   const end = Promise.withResolvers<void>();
   const rejected: string[] = [];
   const ask = async (address: string): Promise<void> => {
-    const headers = { ...fromPage(), "cf-connecting-ip": address };
+    const headers = { ...pageHeaders(), "cf-connecting-ip": address };
     const sent = { method: "POST", headers, body: slowBody(end.promise).stream, bindings };
     if ((await send("/console/api/login/start", sent)).status === 503) rejected.push(address);
   };

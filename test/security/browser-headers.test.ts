@@ -8,7 +8,7 @@ import {
   openAccount,
   send,
 } from "../contract/client.ts";
-import { deliver, lookupOf, openKnown, signed } from "../contract/peer-client.ts";
+import { deliverMessage, lookupOf, openKnown, signAsPeer } from "../contract/peer-client.ts";
 import { mockUpstream, upstreamBindings } from "../contract/upstream.ts";
 
 let key: string;
@@ -105,7 +105,7 @@ describe("a response to a key or another region", () => {
 
   it("contains no browser headers if it belongs to a lookup between regions", async () => {
     const { hash } = await openKnown();
-    const response = await deliver(await signed({ body: lookupOf(hash) }));
+    const response = await deliverMessage(await signAsPeer({ body: lookupOf(hash) }));
     expect(response.status).toBe(200);
     expect(browsersOf(response)).toEqual(NONE);
     await response.text();

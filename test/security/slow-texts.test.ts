@@ -2,7 +2,7 @@ import { chatOf } from "../providers/adapter-kit.ts";
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import { downloadImages } from "../../src/models/core/inline-image.ts";
 import { conversationOf } from "../../src/models/core/conversation.ts";
-import { cleanedMessage } from "../../src/models/core/cleaned-message.ts";
+import { cleanMessage } from "../../src/models/core/cleaned-message.ts";
 import { HELLO, openAccount, send } from "../contract/client.ts";
 
 /**
@@ -99,7 +99,7 @@ describe("the URL of an image in a prompt", () => {
 
 it("a provider's message of 100,000 characters is cleaned like its first 4,000", () => {
   for (const unit of ["a", ".", "a.", "-a-", "0:", "::a", "/a", "a@", "_", "***", "sk-", "a:1 "]) {
-    const cleaned = cleanedMessage(unit.repeat(LONG / unit.length));
-    expect(cleaned).toBe(cleanedMessage(unit.repeat(4000).slice(0, 4000)));
+    const cleaned = cleanMessage(unit.repeat(LONG / unit.length));
+    expect(cleaned).toBe(cleanMessage(unit.repeat(4000).slice(0, 4000)));
   }
 });

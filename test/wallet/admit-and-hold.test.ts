@@ -1,7 +1,14 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { micros } from "../../src/shared/money.ts";
-import { burst, evict, gatedKey, inside, MINUTE_MS, standingOf } from "./key-admissions-fixture.ts";
+import {
+  burst,
+  evict,
+  gatedKey,
+  runInWallet,
+  MINUTE_MS,
+  standingOf,
+} from "./key-admissions-fixture.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
 import { countWrites, differences, failureOf, holdOf, rowsOf, valueOf } from "./wallet-desk.ts";
 
@@ -20,7 +27,7 @@ describe("a request that a wallet admits with a hold", () => {
   it("needs one transaction and two rows, which are stored before the call returns", async () => {
     const key = await gatedKey({ balance: 100 });
     valueOf(await key.stub.admitAndHold(key.hash, holdOf(1))); // sets the alarm
-    const seen = await inside(key, async (wallet, sql, { storage }) => {
+    const seen = await runInWallet(key, async (wallet, sql, { storage }) => {
       const rows = (table: string): number =>
         sql.exec<{ n: number }>(`SELECT count(*) AS n FROM ${table}`).one().n;
       const begun: number[] = [];
@@ -99,7 +106,7 @@ describe("a request that a wallet admits without a hold", () => {
 
   it("counts against the rate limit if the hold throws", async () => {
     const key = await gatedKey({ rpmLimit: 4, balance: 100 });
-    await inside(key, async (wallet) => {
+    await runInWallet(key, async (wallet) => {
       const wrong = { ...holdOf(1), least: Number.NaN as never };
       await expect(wallet.admitAndHold(key.hash, wrong)).rejects.toThrow("whole micros");
     });
@@ -117,7 +124,7 @@ describe("a request that a wallet does not admit", () => {
     expect(await burst(key, 1)).toBe(1);
     if (what === "revoked") valueOf(await key.stub.revokeKey(key.hash, 1));
     const before = await standingOf(key);
-    const written = await inside(key, (wallet, _sql, { storage }) =>
+    const written = await runInWallet(key, (wallet, _sql, { storage }) =>
       countWrites(storage, async () => {
         const named = { externalId: "u", idempotency: { name: "n", body: "b" } };
         expect(failureOf(await wallet.admitAndHold(key.hash, holdOf(1, named)))).toMatchObject({

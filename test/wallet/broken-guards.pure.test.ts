@@ -5,7 +5,7 @@ import { build } from "esbuild";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { IS_LONG } from "../effort.ts";
-import { measured } from "../measured.ts";
+import { recordMeasured } from "../measured.ts";
 import { MONEY, RATE } from "./broken-guards.ts";
 import type { BrokenGuard } from "./broken-guards.ts";
 
@@ -88,7 +88,7 @@ describe.each(Object.entries(SUITES))("the property test of %s", (suite, guards)
     async (broken) => {
       const failure = await failureOf(suite, broken);
       expect(failure).toMatch(broken.breaks);
-      measured({ guards: 1 });
+      recordMeasured({ guards: 1 });
       // a program that crashes proves nothing
       expect(failure).not.toMatch(/(?:Type|Reference)Error/);
     },

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { budgetsSchema } from "../../src/shared/budgets.ts";
 import type { Budget } from "../../src/shared/budgets.ts";
-import { SYSTEM } from "../../src/shared/event.ts";
+import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import type { Session } from "../../src/shared/session.ts";
 import { evict, gatedKey } from "./key-admissions-fixture.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
@@ -51,7 +51,7 @@ describe("a budget with on_exceeded pause", () => {
     expect(failureOf((await ask(key, 1)).held)).toMatchObject({ kind: "paused", until: null });
     valueOf(await key.stub.patchSettings({ budgets: [{ ...BUDGET, amount: 200 }] }));
     expect(failureOf((await ask(key, 1)).held)).toMatchObject({ kind: "paused" });
-    const ending = { id: pause?.id ?? "", source: "member", actor: SYSTEM } as const;
+    const ending = { id: pause?.id ?? "", source: "member", actor: SYSTEM_ACTOR } as const;
     valueOf(await key.stub.endPause(ending));
     valueOf((await ask(key, 1)).held);
     const events = await rowsOf(key.stub, "SELECT data FROM events WHERE type = 'pause.created'");

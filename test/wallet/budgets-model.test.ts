@@ -1,17 +1,17 @@
 import { evictDurableObject } from "cloudflare:test";
 import * as fc from "fast-check";
 import { afterEach, expect, it } from "vitest";
-import { readBudgets } from "../../src/shared/budgets.ts";
+import { budgetsFromFields } from "../../src/shared/budgets.ts";
 import type { Budget, BudgetOwner } from "../../src/shared/budgets.ts";
 import { micros } from "../../src/shared/money.ts";
-import { effort } from "../effort.ts";
+import { effortFor } from "../effort.ts";
 import {
   credit,
   differences,
   failureOf,
   GENERATION,
   holdOf,
-  lose,
+  deleteWalletStorage,
   newWallet,
   setClock,
   valueOf,
@@ -69,7 +69,9 @@ const entry = fc.oneof(
 const firstOf = <T>(list: readonly T[]): readonly T[] => list.slice(0, 1);
 const budgets = fc
   .array(entry, { minLength: 1, maxLength: 4 })
-  .map((list) => [...Map.groupBy(readBudgets(list), ({ id }) => id).values()].flatMap(firstOf));
+  .map((list) =>
+    [...Map.groupBy(budgetsFromFields(list), ({ id }) => id).values()].flatMap(firstOf),
+  );
 const script = fc.record({
   ofOrganization: budgets,
   ofUser: budgets,
@@ -78,7 +80,7 @@ const script = fc.record({
 type Script = typeof script extends fc.Arbitrary<infer T> ? T : never;
 
 it("a budget's spend in a window never exceeds its amount, even if the wallet's memory is lost", async () => {
-  const numRuns = effort(20, 600);
+  const numRuns = effortFor(20, 600);
   const result = await fc.check(fc.asyncProperty(script, runScript), {
     numRuns,
     seed: 20261127,
@@ -207,7 +209,7 @@ function periods(charges: readonly Charge[], window: string): readonly (readonly
 it("a late charge of a day that has ended is absorbed, because its amount may have been granted again", async () => {
   setClock(START);
   const { stub } = await newWallet(1000);
-  const list = readBudgets([{ limit_dollars: 0.0001, window: "day" }]);
+  const list = budgetsFromFields([{ limit_dollars: 0.0001, window: "day" }]);
   valueOf(await stub.setBudgets({ owner: ORGANIZATION, budgets: list }));
   const pay = async (amount: number): Promise<void> => {
     const { id } = await heldBy(stub, amount);
@@ -232,7 +234,7 @@ async function heldBy(stub: Stub, amount: number) {
 it("a budget of requests counts a request without an outcome, but not a released one", async () => {
   setClock(START);
   const { stub } = await newWallet(1000);
-  const list = readBudgets([{ limit_requests: 2, window: "total" }]);
+  const list = budgetsFromFields([{ limit_requests: 2, window: "total" }]);
   valueOf(await stub.setBudgets({ owner: ORGANIZATION, budgets: list }));
   const [first, lost, third] = [holdOf(1), holdOf(1), holdOf(1)];
   valueOf(await stub.hold(first));
@@ -249,7 +251,7 @@ it("a budget of requests counts a request without an outcome, but not a released
 it("a rebuilt wallet has the published budgets and their usage", async () => {
   setClock(START);
   const { stub, orgId } = await newWallet(1000);
-  const list = readBudgets([{ limit_dollars: 0.0001, window: "60m" }]);
+  const list = budgetsFromFields([{ limit_dollars: 0.0001, window: "60m" }]);
   valueOf(await stub.setBudgets({ owner: ORGANIZATION, budgets: list }));
   const request = holdOf(40);
   valueOf(await stub.hold(request));
@@ -257,7 +259,7 @@ it("a rebuilt wallet has the published budgets and their usage", async () => {
   valueOf(await stub.poke());
   const before = valueOf(await stub.budgets(ORGANIZATION));
   expect(before).toMatchObject([{ used: 40 }]);
-  await lose(stub);
+  await deleteWalletStorage(stub);
   valueOf(await stub.rebuild(orgId));
   expect(valueOf(await stub.budgets(ORGANIZATION))).toEqual(before);
 });
@@ -265,7 +267,7 @@ it("a rebuilt wallet has the published budgets and their usage", async () => {
 it("a wallet keeps budgets and their usage if the clock steps back", async () => {
   setClock(START);
   const { stub } = await newWallet(1000);
-  const list = readBudgets([{ limit_dollars: 0.0001, window: "5m" }]);
+  const list = budgetsFromFields([{ limit_dollars: 0.0001, window: "5m" }]);
   valueOf(await stub.setBudgets({ owner: ORGANIZATION, budgets: list }));
   const request = holdOf(90);
   valueOf(await stub.hold(request));

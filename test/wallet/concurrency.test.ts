@@ -2,18 +2,18 @@ import { env } from "cloudflare:workers";
 import * as fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
 import { changeKey } from "../../src/accounts/keys/keys.store.ts";
-import { SYSTEM } from "../../src/shared/event.ts";
+import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import { NO_TERMS } from "../../src/shared/key-terms.ts";
 import { micros } from "../../src/shared/money.ts";
-import { effort } from "../effort.ts";
-import { besides, evict, gatedKey, inside, registerOf } from "./key-admissions-fixture.ts";
+import { effortFor } from "../effort.ts";
+import { siblingKey, evict, gatedKey, runInWallet, registerOf } from "./key-admissions-fixture.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
 import {
   countWrites,
   failureOf,
   GENERATION,
   holdOf,
-  lose,
+  deleteWalletStorage,
   runAlarm,
   setClock,
   settle,
@@ -77,7 +77,7 @@ async function limitKey(key: GatedKey, maxConcurrent: number | null): Promise<vo
   valueOf(await key.stub.admit(key.hash));
   const terms = { ...NO_TERMS, maxConcurrent };
   const change = { ...key.booked, terms };
-  await changeKey(env.DB, key.booked, change, { nowMs: START, actor: SYSTEM });
+  await changeKey(env.DB, key.booked, change, { nowMs: START, actor: SYSTEM_ACTOR });
   await registerOf(key).setTerms(terms);
   valueOf(await key.stub.setKeyTerms(key.hash, terms));
 }
@@ -152,7 +152,7 @@ async function act(run: Run, one: Command): Promise<void> {
 async function runScript(commands: readonly Command[]): Promise<void> {
   setClock(START);
   const limited = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
-  const other = await besides(limited, 1000);
+  const other = await siblingKey(limited, 1000);
   await limitKey(limited, 2);
   await limitAll(limited, 3);
   const run: Run = { limited, other, ofKey: 2, ofAll: 3, open: [], clockMs: START };
@@ -163,7 +163,7 @@ describe("max_concurrent", () => {
   it("counts exactly the running requests of a key and of the organization, through retries, expiry and evictions", async () => {
     const scripts = fc.array(command, { minLength: 10, maxLength: 40 });
     const result = await fc.check(fc.asyncProperty(scripts, runScript), {
-      numRuns: effort(10, 200),
+      numRuns: effortFor(10, 200),
       seed: 20261127,
       endOnFailure: true,
     });
@@ -181,7 +181,7 @@ describe("max_concurrent", () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     await limitKey(key, null);
     const rows = (): Promise<number> =>
-      inside(key, (wallet, _sql, { storage }) =>
+      runInWallet(key, (wallet, _sql, { storage }) =>
         countWrites(storage, async () => {
           const request = requestOf(key);
           valueOf(valueOf(await wallet.admitAndHold(key.hash, request)).held);
@@ -214,12 +214,12 @@ describe("max_concurrent", () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     await limitAll(key, 1);
     valueOf(await key.stub.poke());
-    await lose(key.stub);
+    await deleteWalletStorage(key.stub);
     valueOf(await key.stub.rebuild(key.booked.orgId));
     expect(valueOf(await key.stub.readSettings())).toMatchObject({ maxConcurrent: 1 });
     await limitAll(key, null);
     valueOf(await key.stub.poke());
-    await lose(key.stub);
+    await deleteWalletStorage(key.stub);
     valueOf(await key.stub.rebuild(key.booked.orgId));
     expect(valueOf(await key.stub.readSettings())).toMatchObject({ maxConcurrent: null });
     await runAlarm(key.stub);

@@ -38,7 +38,7 @@ class Line {
 }
 
 /** Returns the tests' bindings with the fault. */
-export function troubled(trouble: Trouble): Env {
+export function bindingsWithTrouble(trouble: Trouble): Env {
   return { ...env, DB: bookBehind(new Line(trouble, "book")), WALLET: walletsBehind(trouble) };
 }
 
@@ -76,7 +76,11 @@ function walletsBehind(trouble: Trouble): Env["WALLET"] {
 }
 
 /** Runs a step while the wallet is killed, evicted and asked to store events. */
-export async function amid(orgId: string, trouble: Trouble, step: Work<unknown>): Promise<void> {
+export async function runDuringTrouble(
+  orgId: string,
+  trouble: Trouble,
+  step: Work<unknown>,
+): Promise<void> {
   const { kind, takers } = trouble;
   if (kind === "taking") await breakTaking(orgId, trouble);
   const done = step().catch(() => undefined);

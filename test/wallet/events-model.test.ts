@@ -3,10 +3,10 @@ import * as fc from "fast-check";
 import { beforeEach, expect, it, vi } from "vitest";
 import { assert } from "../../src/shared/assert.ts";
 import { sweepHourly } from "../../src/operator/hourly.store.ts";
-import { ADMIN_TOKEN, chat, HELLO, LEFT_ALONE, openAccount, send } from "../contract/client.ts";
+import { ADMIN_TOKEN, chat, HELLO, SKIPPED_WALLET, openAccount, send } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
-import { effort } from "../effort.ts";
-import { amid, troubled } from "./events-faults.ts";
+import { effortFor } from "../effort.ts";
+import { runDuringTrouble, bindingsWithTrouble } from "./events-faults.ts";
 import type { Trouble } from "./events-faults.ts";
 
 const WHATS = [
@@ -55,7 +55,7 @@ beforeEach(() => {
 it("a wallet emits exactly one event per change, whatever fails or restarts in between", async () => {
   const property = fc.asyncProperty(steps, fc.infiniteStream(fc.integer({ min: 1, max: 8 })), run);
   const result = await fc.check(property, {
-    numRuns: effort(3, 400),
+    numRuns: effortFor(3, 400),
     seed: Number(import.meta.env["TURNPIKE_SEED"] || 18),
     endOnFailure: true,
   });
@@ -153,7 +153,9 @@ class World {
     const asked = what === "again" ? earlier : this.#request(what, die);
     if (asked === undefined) return;
     if (isRepeatable(asked)) this.#asked.push(asked);
-    await amid(this.#account.orgId, wrong, () => this.#send(asked, troubled(wrong)));
+    await runDuringTrouble(this.#account.orgId, wrong, () =>
+      this.#send(asked, bindingsWithTrouble(wrong)),
+    );
     await this.#compare();
   }
 
@@ -166,7 +168,7 @@ class World {
     }
     this.#expectOnce();
     const { orgId } = this.#account;
-    const wallet = (id: string) => (id === orgId ? env.WALLET.getByName(id) : LEFT_ALONE);
+    const wallet = (id: string) => (id === orgId ? env.WALLET.getByName(id) : SKIPPED_WALLET);
     await sweepHourly(env.DB, () => Date.now(), {
       wallet,
       deliveries: () => ({ poke: async () => undefined }),

@@ -1,18 +1,18 @@
 import { evictDurableObject } from "cloudflare:test";
 import * as fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
-import { effort } from "../effort.ts";
+import { effortFor } from "../effort.ts";
 import { FOCUS_EXPORT_COLUMNS } from "../../src/money/wallet/exports/focus.ts";
 import { focusPages } from "../../src/money/wallet/exports/exports.route.ts";
-import { SYSTEM } from "../../src/shared/event.ts";
+import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import { micros } from "../../src/shared/money.ts";
 import { periodOf } from "../../src/shared/period.ts";
 import { success } from "../../src/shared/failure.ts";
 import { usageMessage } from "../../src/events/webhooks/usage-message.ts";
 import type { StreamStart } from "../../src/shared/contracts/usage-stream.ts";
 import type { Tags } from "../../src/shared/tags.ts";
-import { focusRowsOf, sumOf } from "../fixtures/focus.ts";
-import { brokenRules } from "../fixtures/focus-rules.ts";
+import { parseFocusRows, sumOf } from "../fixtures/focus.ts";
+import { brokenFocusRules } from "../fixtures/focus-rules.ts";
 import { ReceivedLedger } from "../webhooks/received-ledger.ts";
 import type { UsageMessage } from "../webhooks/received-ledger.ts";
 import { credit, differences, GENERATION, holdOf, newWallet, setClock } from "./wallet-desk.ts";
@@ -167,7 +167,7 @@ class Month {
     const id = `pi_${this.#paid.length}`;
     const method = "checkout" as const;
     const payment = { paymentId: id, purchaseId: `pur_${id}`, netMicro: micros(amount) };
-    valueOf(await this.stub.creditPayment({ ...payment, method, actor: SYSTEM }));
+    valueOf(await this.stub.creditPayment({ ...payment, method, actor: SYSTEM_ACTOR }));
     this.#paid.push({ id, amount });
   }
 
@@ -236,8 +236,8 @@ describe("the FOCUS export", () => {
             closed.set(day, await month.csv([day]));
           }
         }
-        const rows = focusRowsOf(await month.csv(month.days()));
-        expect(brokenRules(rows)).toEqual([]);
+        const rows = parseFocusRows(await month.csv(month.days()));
+        expect(brokenFocusRules(rows)).toEqual([]);
         const ledger = valueOf(await stub.ledger(0, 1000)).rows;
         const entered = ledger.reduce((sum, { amountMicro }) => sum + amountMicro, 0);
         expect(sumOf(rows, "x_LedgerAmount")).toBe(BigInt(entered) * 1_000_000n);
@@ -263,7 +263,7 @@ describe("the FOCUS export", () => {
         }
         expect(await differences(stub)).toEqual([]);
       }),
-      { numRuns: effort(15, 300), endOnFailure: true },
+      { numRuns: effortFor(15, 300), endOnFailure: true },
     );
   });
 });

@@ -5,7 +5,7 @@ import { NO_TERMS } from "../../src/shared/key-terms.ts";
 import { micros } from "../../src/shared/money.ts";
 import type { HoldRequest } from "../../src/shared/contracts/wallet.ts";
 import type { RouteCandidate } from "../../src/shared/policy.ts";
-import { effort } from "../effort.ts";
+import { effortFor } from "../effort.ts";
 import { evict, gatedKey } from "./key-admissions-fixture.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
 import { failureOf, holdOf, valueOf } from "./wallet-desk.ts";
@@ -150,7 +150,7 @@ describe("a hold for several models", () => {
       expect(indexes(true)).toEqual(expect.arrayContaining([...(repeated.routes ?? [])]));
       expect(valueOf(await key.stub.balance())).toMatchObject({ heldMicro: granted });
     });
-    await fc.assert(property, { numRuns: effort(40, 2000) });
+    await fc.assert(property, { numRuns: effortFor(40, 2000) });
     expect(seen.size).toBeGreaterThan(2);
   });
 

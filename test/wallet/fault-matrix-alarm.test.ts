@@ -1,12 +1,12 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
-import { FAULTS, WORK } from "../fixtures/fault-matrix.ts";
+import { FAULTS, EXPECTED_WORK } from "../fixtures/fault-matrix.ts";
 import { settleOf } from "../regions/outbox-fixture.ts";
 import { armed, depthIs, EMPTY, outboxOf, withAlarms } from "../regions/outbox-steps.ts";
 import { Peer } from "../regions/peer-fixture.ts";
-import { abort, booked, world } from "./fault-world.ts";
-import type { Cells } from "./fault-world.ts";
+import { abort, differencesWithBook, newFaultyWallet } from "./fault-world.ts";
+import type { FaultMatrixRow } from "./fault-world.ts";
 import { differences, holdOf, setClock, stubOf, valueOf } from "./wallet-desk.ts";
 import type { Stub } from "./wallet-desk.ts";
 
@@ -17,7 +17,7 @@ const AFTER_HOLDS_END = 21 * MINUTE;
 
 /** Creates a wallet with an open hold of 40. */
 async function holding() {
-  const made = await world();
+  const made = await newFaultyWallet();
   valueOf(await made.stub.hold(holdOf(40)));
   return made;
 }
@@ -31,7 +31,7 @@ async function expirations(stub: Stub): Promise<number> {
   return page.rows.filter(({ kind }) => kind === "expire").length;
 }
 
-const CELLS: Cells = {
+const CELLS: FaultMatrixRow = {
   "home object evicted": async () => {
     const { stub } = await holding();
     await runInDurableObject(stub, (_wallet: Wallet, state) => state.storage.deleteAlarm());
@@ -64,7 +64,7 @@ const CELLS: Cells = {
     setClock(Date.now() + 23 * MINUTE);
     await runInDurableObject(stub, (wallet: Wallet) => wallet.alarm());
     expect(await expirations(stub)).toBe(1);
-    return booked({ stub, database }, 990);
+    return differencesWithBook({ stub, database }, 990);
   },
   "home unreachable": async () => {
     const [peer, outbox] = [new Peer(), outboxOf("us")];
@@ -132,14 +132,14 @@ const CELLS: Cells = {
     await runInDurableObject(next, (wallet: Wallet) => wallet.alarm());
     valueOf(await next.poke());
     expect(await expirations(next)).toBe(1);
-    return booked({ stub: next, database }, 990);
+    return differencesWithBook({ stub: next, database }, 990);
   },
 };
 
 afterEach(() => setClock(null));
 
 describe("a wallet's alarm during a fault", () => {
-  it.each(FAULTS.map((fault) => [fault, WORK["alarm"][fault]] as const))(
+  it.each(FAULTS.map((fault) => [fault, EXPECTED_WORK["alarm"][fault]] as const))(
     "alarm x %s ends as documented: %s",
     async (fault) => {
       expect(await CELLS[fault]()).toEqual([]);

@@ -1,8 +1,8 @@
 import { evictDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { FAULTS, WORK } from "../fixtures/fault-matrix.ts";
-import { abort, booked, world } from "./fault-world.ts";
-import type { Cells } from "./fault-world.ts";
+import { FAULTS, EXPECTED_WORK } from "../fixtures/fault-matrix.ts";
+import { abort, differencesWithBook, newFaultyWallet } from "./fault-world.ts";
+import type { FaultMatrixRow } from "./fault-world.ts";
 import { pay, setClock, stubOf, valueOf } from "./wallet-desk.ts";
 
 const HOUR = 3_600_000;
@@ -10,7 +10,7 @@ const HOUR = 3_600_000;
 async function publishesAt(offset: number): Promise<readonly unknown[]> {
   const noon = new Date().setUTCHours(12, 0, 0, 0); // an hour later is still the same day
   setClock(noon);
-  const { stub, database } = await world();
+  const { stub, database } = await newFaultyWallet();
   setClock(noon + offset);
   await pay(stub, 5, "u");
   valueOf(await stub.poke());
@@ -19,12 +19,12 @@ async function publishesAt(offset: number): Promise<readonly unknown[]> {
   setClock(noon);
   await pay(stub, 5, "u");
   valueOf(await stub.poke());
-  return booked({ stub, database }, 980);
+  return differencesWithBook({ stub, database }, 980);
 }
 
-const CELLS: Cells = {
+const CELLS: FaultMatrixRow = {
   "home object evicted": async () => {
-    const { stub, database } = await world();
+    const { stub, database } = await newFaultyWallet();
     database.fault = "delay";
     valueOf(await stub.poke());
     await evictDurableObject(stub);
@@ -32,20 +32,20 @@ const CELLS: Cells = {
     valueOf(await stub.poke());
     expect(database.late).toHaveLength(1);
     await database.deliver(0);
-    return booked({ stub, database }, 985);
+    return differencesWithBook({ stub, database }, 985);
   },
   "home object aborted": async () => {
-    const { stub, orgId, database } = await world();
+    const { stub, orgId, database } = await newFaultyWallet();
     database.fault = "hang";
     const lost = stub.poke().catch(() => null);
     await abort(stub);
     await lost;
     const next = stubOf(orgId);
     valueOf(await next.poke());
-    return booked({ stub: next, database }, 990);
+    return differencesWithBook({ stub: next, database }, 990);
   },
   "D1 down": async () => {
-    const { stub, database } = await world();
+    const { stub, database } = await newFaultyWallet();
     database.fault = "throw";
     for (let i = 0; i < 3; i++) {
       await pay(stub, 5, "u");
@@ -54,42 +54,42 @@ const CELLS: Cells = {
     expect((await database.rows())["balances"]).not.toMatchObject([{ credits_micro: 975 }]);
     database.fault = "none";
     valueOf(await stub.poke());
-    return booked({ stub, database }, 975);
+    return differencesWithBook({ stub, database }, 975);
   },
   "home unreachable": async () => {
-    const { stub, database } = await world();
+    const { stub, database } = await newFaultyWallet();
     const called = vi.spyOn(globalThis, "fetch");
     valueOf(await stub.poke());
     expect(called).not.toHaveBeenCalled();
-    return booked({ stub, database }, 990);
+    return differencesWithBook({ stub, database }, 990);
   },
   "message dup/reorder": async () => {
-    const { stub, database } = await world();
+    const { stub, database } = await newFaultyWallet();
     database.fault = "duplicate";
     valueOf(await stub.poke());
     await pay(stub, 5, "u");
     valueOf(await stub.poke());
     expect(database.late.length).toBeGreaterThanOrEqual(2);
     while (database.late.length > 0) await database.deliver(database.late.length - 1);
-    return booked({ stub, database }, 985);
+    return differencesWithBook({ stub, database }, 985);
   },
   "clock +1 h": () => publishesAt(HOUR),
   "clock -1 h": () => publishesAt(0 - HOUR),
   "exec worker dies": async () => {
-    const { stub, database } = await world();
+    const { stub, database } = await newFaultyWallet();
     database.fault = "throw-after";
     valueOf(await stub.poke());
     expect((await database.rows())["balances"]).toMatchObject([{ credits_micro: 990 }]);
     await evictDurableObject(stub);
     valueOf(await stub.poke());
-    return booked({ stub, database }, 990);
+    return differencesWithBook({ stub, database }, 990);
   },
 };
 
 afterEach(() => setClock(null));
 
 describe("a wallet's flush to D1 during a fault", () => {
-  it.each(FAULTS.map((fault) => [fault, WORK["flush to D1"][fault]] as const))(
+  it.each(FAULTS.map((fault) => [fault, EXPECTED_WORK["flush to D1"][fault]] as const))(
     "flush to D1 x %s ends as documented: %s",
     async (fault) => {
       expect(await CELLS[fault]()).toEqual([]);

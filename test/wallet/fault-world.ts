@@ -7,12 +7,12 @@ import { differences, newWallet, pay } from "./wallet-desk.ts";
 import type { Stub } from "./wallet-desk.ts";
 
 /** A row of the fault matrix. Each cell returns the differences in the end. */
-export type Cells = Readonly<Record<Fault, () => Promise<readonly unknown[]>>>;
+export type FaultMatrixRow = Readonly<Record<Fault, () => Promise<readonly unknown[]>>>;
 
 /**
  * Creates a wallet of 1000 micro-credits, 10 of them spent, with a database that tests can break.
  */
-export async function world() {
+export async function newFaultyWallet() {
   const { stub, orgId } = await newWallet(1000);
   await pay(stub, 10, "u");
   const database = new FaultyDatabase(orgId);
@@ -21,7 +21,7 @@ export async function world() {
 }
 
 /** Checks the balance in the database. Returns the wallet's differences. */
-export async function booked(
+export async function differencesWithBook(
   { database, stub }: { readonly database: FaultyDatabase; readonly stub: Stub },
   balance: number,
 ): Promise<readonly unknown[]> {

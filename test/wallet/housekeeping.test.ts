@@ -12,10 +12,10 @@ import { noCounts } from "../../scripts/workers/counts.ts";
 import type { Counts } from "../../scripts/workers/counts.ts";
 import { micros } from "../../src/shared/money.ts";
 import { changeKey } from "../../src/accounts/keys/keys.store.ts";
-import { SYSTEM } from "../../src/shared/event.ts";
+import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import { NO_TERMS } from "../../src/shared/key-terms.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
-import { besides, evict, gatedKey, inside, registerOf } from "./key-admissions-fixture.ts";
+import { siblingKey, evict, gatedKey, runInWallet, registerOf } from "./key-admissions-fixture.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
 import { GENERATION, holdOf, runAlarm, setClock, valueOf } from "./wallet-desk.ts";
 
@@ -29,11 +29,16 @@ async function inUse({ keys, budgets, endUsers }: Active): Promise<GatedKey[]> {
   setClock(START);
   const first = await gatedKey({ rpmLimit: 1000, balance: 1_000_000 });
   const all = [first];
-  while (all.length < keys) all.push(await besides(first, 1000));
+  while (all.length < keys) all.push(await siblingKey(first, 1000));
   for (const key of all) await pay(key, null);
   for (const key of all.slice(0, budgets)) {
     const terms = { ...NO_TERMS, budgetMicro: micros(1_000_000) };
-    await changeKey(env.DB, key.booked, { ...key.booked, terms }, { nowMs: START, actor: SYSTEM });
+    await changeKey(
+      env.DB,
+      key.booked,
+      { ...key.booked, terms },
+      { nowMs: START, actor: SYSTEM_ACTOR },
+    );
     await registerOf(key).setTerms(terms);
     valueOf(await key.stub.setKeyTerms(key.hash, terms));
   }
@@ -60,7 +65,9 @@ async function countMinutes(minutes: number, active: Active, isAsleep: boolean):
     // slightly slower than publishes can occur, so that the alarm finds one due
     setClock(START + minute * MINUTE_MS + minute * 1000);
     if (isAsleep) await evict(first);
-    if (isAsleep || minute === step) await inside(first, (wallet) => countBook(wallet, counts));
+    if (isAsleep || minute === step) {
+      await runInWallet(first, (wallet) => countBook(wallet, counts));
+    }
     for (const key of [first, ...others]) {
       for (let i = 0; i < active.requestsPerMinute * step; i += active.keys) await pay(key, null);
     }

@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { findKeyByHash, insertKey } from "../../src/accounts/keys/keys.store.ts";
 import { now } from "../../src/shared/clock.ts";
-import { QUIET_MS } from "../../src/money/wallet/object/memory.do.ts";
+import { QUIET_PUBLISH_MS } from "../../src/money/wallet/object/memory.do.ts";
 import { draftKey, makeKey, makeMember, shiftClock, WatchedBook } from "../keys/key-fixture.ts";
 import {
   asked,
@@ -10,7 +10,7 @@ import {
   eventually,
   evict,
   gatedKey,
-  inside,
+  runInWallet,
   limitInBook,
   MINUTE_MS,
   registerOf,
@@ -119,7 +119,7 @@ it("a wallet writes a key's last_used_at when it publishes, even after evictions
   shiftClock(50_000);
   await burst(key, 40);
   expect(uses(key)).toBe(1); // when its key object identified it
-  shiftClock(QUIET_MS + 1000);
+  shiftClock(QUIET_PUBLISH_MS + 1000);
   await runAlarm(key.stub);
   expect(await lastUsed()).toBe(Math.max(...(await storedTimes(key))));
   await evict(key);
@@ -153,7 +153,7 @@ async function twiceUsed(): Promise<{ key: GatedKey; usedAt: number }> {
 
 /** Runs the overdue work of a quiet wallet without requests. */
 async function aWhilePasses(key: GatedKey): Promise<void> {
-  shiftClock(QUIET_MS + 1000);
+  shiftClock(QUIET_PUBLISH_MS + 1000);
   await runAlarm(key.stub);
 }
 
@@ -162,14 +162,14 @@ it.each([false, true])(
   async (isEvicted) => {
     const { key, usedAt } = await twiceUsed();
     await eventually(async () => {
-      const alarmAt = await inside(key, (_wallet, _sql, state) => state.storage.getAlarm());
-      expect(alarmAt ?? Infinity).toBeLessThanOrEqual(Date.now() + QUIET_MS);
+      const alarmAt = await runInWallet(key, (_wallet, _sql, state) => state.storage.getAlarm());
+      expect(alarmAt ?? Infinity).toBeLessThanOrEqual(Date.now() + QUIET_PUBLISH_MS);
     });
     if (isEvicted) await evict(key);
     await aWhilePasses(key);
     await eventually(async () => expect(await bookedUse(key)).toBe(usedAt));
     const before = uses(key);
-    shiftClock(3 * QUIET_MS);
+    shiftClock(3 * QUIET_PUBLISH_MS);
     await runAlarm(key.stub);
     expect(uses(key)).toBe(before); // written only once
   },
@@ -192,9 +192,9 @@ it("a wallet writes a last use that could not be written at the next publish, ev
   await evict(key);
   book.broken = false;
   expect(await bookedUse(key)).toBeLessThan(usedAt);
-  shiftClock(3 * QUIET_MS);
+  shiftClock(3 * QUIET_PUBLISH_MS);
   await runAlarm(key.stub); // finds it
-  shiftClock(4 * QUIET_MS);
+  shiftClock(4 * QUIET_PUBLISH_MS);
   await runAlarm(key.stub);
   expect(await bookedUse(key)).toBe(usedAt);
 });
@@ -266,7 +266,7 @@ it.each(["book", "register"])(
 
 it("a wallet admits no key of another organization, and stores nothing about it", async () => {
   const [key, { booked: foreign }] = [await gatedKey({ balance: 10 }), await makeKey()];
-  await inside(key, async (wallet) => {
+  await runInWallet(key, async (wallet) => {
     await expect(wallet.admit(foreign.keyHash)).rejects.toThrow("its own organization's wallet");
     await expect(wallet.admitAndHold(foreign.keyHash, holdOf(1))).rejects.toThrow("its own");
   });

@@ -6,7 +6,7 @@ import type { KeyRegister } from "../../src/index.ts";
 import { insertKey } from "../../src/accounts/keys/keys.store.ts";
 import type { StoredKey } from "../../src/accounts/keys/stored-key.ts";
 import { now } from "../../src/shared/clock.ts";
-import { SYSTEM } from "../../src/shared/event.ts";
+import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import type { Result } from "../../src/shared/failure.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { credit, rowsOf, stubOf, valueOf } from "./wallet-desk.ts";
@@ -29,7 +29,7 @@ export async function gatedKey(wish: { rpmLimit?: number; balance?: number } = {
 }
 
 /** Creates another key of the same organization. */
-export async function besides({ booked, stub }: GatedKey, rpmLimit = 60): Promise<GatedKey> {
+export async function siblingKey({ booked, stub }: GatedKey, rpmLimit = 60): Promise<GatedKey> {
   const made = await draftKey({ id: booked.memberId, orgId: booked.orgId }, { rpmLimit });
   await insertKey(env.DB, made.booked, null);
   return { booked: made.booked, hash: made.booked.keyHash, stub };
@@ -83,7 +83,7 @@ export async function evict({ stub }: GatedKey): Promise<void> {
 }
 
 /** Runs something inside the wallet's object. */
-export function inside<T>(
+export function runInWallet<T>(
   { stub }: GatedKey,
   work: (wallet: Wallet, sql: SqlStorage, state: DurableObjectState) => T | Promise<T>,
 ): Promise<T> {
@@ -206,6 +206,6 @@ export function revocationServices(
     peers: [],
     keySecrets: [],
     now: now(env),
-    actor: SYSTEM,
+    actor: SYSTEM_ACTOR,
   };
 }

@@ -1,6 +1,6 @@
 import { afterEach, expect, it, vi } from "vitest";
 import { shiftClock } from "../keys/key-fixture.ts";
-import { burst, gatedKey, inside, kindOf, MINUTE_MS } from "./key-admissions-fixture.ts";
+import { burst, gatedKey, runInWallet, kindOf, MINUTE_MS } from "./key-admissions-fixture.ts";
 import { valueOf } from "./wallet-desk.ts";
 
 afterEach(() => shiftClock(null));
@@ -21,7 +21,7 @@ it("an admission returns the key's identity and remaining requests per minute", 
 it("a wallet keeps the rate limit of a key that 2,000 other keys displaced from memory", async () => {
   const key = await gatedKey({ rpmLimit: 3 });
   expect(await burst(key, 2)).toBe(2);
-  const kinds = await inside(key, async (wallet, sql) => {
+  const kinds = await runInWallet(key, async (wallet, sql) => {
     sql.exec(
       `INSERT INTO keys (hash, revoked_at) WITH RECURSIVE n(i) AS
         (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2001) SELECT 'dead ' || i, 1 FROM n`,
@@ -38,7 +38,7 @@ it("a wallet admits no request that it can't store", async () => {
   vi.spyOn(console, "error").mockImplementation(() => undefined);
   const key = await gatedKey({ rpmLimit: 2 });
   expect(await burst(key, 1)).toBe(1);
-  const failed = inside(key, async (wallet, sql) => {
+  const failed = runInWallet(key, async (wallet, sql) => {
     sql.exec("ALTER TABLE admissions RENAME TO lost");
     await expect(wallet.admit(key.hash)).rejects.toThrow("no such table");
     sql.exec("ALTER TABLE lost RENAME TO admissions");

@@ -4,7 +4,7 @@ import { shiftClock } from "../keys/key-fixture.ts";
 import { gatedKey } from "./key-admissions-fixture.ts";
 import { command, limit, World } from "./key-admissions-world.ts";
 import { differences } from "./wallet-desk.ts";
-import { effort } from "../effort.ts";
+import { effortFor } from "../effort.ts";
 
 afterEach(() => shiftClock(null));
 
@@ -18,7 +18,7 @@ it("a wallet enforces limits, holds and revocations in any order of requests, re
       for (const each of one.commands) await world.run(each);
       expect(await differences(key.stub)).toEqual([]);
     }),
-    { numRuns: effort(8, 400), seed: 11, endOnFailure: true },
+    { numRuns: effortFor(8, 400), seed: 11, endOnFailure: true },
   );
   expect(
     result.failed ? `${fc.defaultReportMessage(result)} ${String(result.errorInstance)}` : "",

@@ -4,14 +4,14 @@ import { revokeKeyEverywhere } from "../../src/accounts/keys/revocation.ts";
 import { shiftClock } from "../keys/key-fixture.ts";
 import {
   asked,
-  besides,
+  siblingKey,
   burst,
   gatedKey,
   registerOf,
   revocationServices,
   WatchedRegisters,
 } from "./key-admissions-fixture.ts";
-import { failureOf, holdOf, lose, valueOf } from "./wallet-desk.ts";
+import { failureOf, holdOf, deleteWalletStorage, valueOf } from "./wallet-desk.ts";
 
 let registers: WatchedRegisters;
 
@@ -25,7 +25,7 @@ afterEach(() => {
 
 it("a rebuilt wallet calls the keys' objects again, and admits no revoked key", async () => {
   const key = await gatedKey();
-  const dead = await besides(key);
+  const dead = await siblingKey(key);
   expect([await asked(key), await asked(dead)]).toEqual(["admitted", "admitted"]);
   expect(
     await revokeKeyEverywhere(
@@ -34,7 +34,7 @@ it("a rebuilt wallet calls the keys' objects again, and admits no revoked key", 
     ),
   ).toEqual(expect.objectContaining({ ok: true }));
   valueOf(await key.stub.poke());
-  await lose(key.stub);
+  await deleteWalletStorage(key.stub);
   expect([await asked(key), await asked(dead)]).toEqual([
     "storage_unavailable",
     "storage_unavailable",
@@ -48,8 +48,8 @@ it("a rebuilt wallet calls the keys' objects again, and admits no revoked key", 
 it("a restored wallet looks up its keys again after a rebuild, and keeps rate limits and revocations", async () => {
   const key = await gatedKey({ rpmLimit: 3, balance: 10 });
   const { stub, booked } = key;
-  const dead = await besides(key);
-  const buried = await besides(key);
+  const dead = await siblingKey(key);
+  const buried = await siblingKey(key);
   expect([await burst(key, 2), await burst(dead, 1), await burst(buried, 1)]).toEqual([2, 1, 1]);
   valueOf(await buried.stub.revokeKey(buried.hash, 1)); // its key object was never notified
   await registerOf(dead).revoke(1); // earlier tables lack this
@@ -67,7 +67,7 @@ it("a restored wallet looks up its keys again after a rebuild, and keeps rate li
 it("a wallet admits no key that is revoked during a rebuild", async () => {
   const key = await gatedKey();
   valueOf(await key.stub.poke());
-  await lose(key.stub);
+  await deleteWalletStorage(key.stub);
   const [begun, may] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const revoking = revokeKeyEverywhere(
     revocationServices(async (_, at) => {
@@ -87,7 +87,7 @@ it("a wallet admits no key that is revoked during a rebuild", async () => {
 
 it("a lost wallet isn't created by a revocation or an admission", async () => {
   const key = await gatedKey();
-  await lose(key.stub);
+  await deleteWalletStorage(key.stub);
   valueOf(await key.stub.revokeKey(key.hash, 1));
   valueOf(await key.stub.setKeyLimit(key.hash, 1));
   expect(await asked(key)).toBe("storage_unavailable");

@@ -6,7 +6,7 @@ import { now } from "../../src/shared/clock.ts";
 import { shiftClock } from "../keys/key-fixture.ts";
 import {
   asked,
-  besides,
+  siblingKey,
   burst,
   eventually,
   evict,
@@ -47,7 +47,7 @@ it("a wallet rejects a revoked key immediately and permanently, even after a res
 
 it("a wallet deletes a revoked key's admissions after two days, and remembers the revocation", async () => {
   const key = await gatedKey();
-  const living = await besides(key);
+  const living = await siblingKey(key);
   expect([await burst(key, 3), await burst(living, 2)]).toEqual([3, 2]);
   valueOf(await key.stub.void(newId())); // due for retention
   valueOf(await key.stub.revokeKey(key.hash, now(env)));
@@ -72,7 +72,7 @@ it("a wallet revokes a key that was never used, without a call to the key's obje
 
 it("a wallet's revocation of a key leaves other keys of the organization active", async () => {
   const key = await gatedKey({ rpmLimit: 3 });
-  const other = await besides(key, 3);
+  const other = await siblingKey(key, 3);
   expect([await burst(key, 1), await burst(other, 1)]).toEqual([1, 1]);
   valueOf(await key.stub.revokeKey(key.hash, 5));
   expect(await asked(key)).toBe("invalid_api_key");
@@ -102,7 +102,7 @@ it("a wallet rejects a key that is revoked while the wallet reads the key again"
   await eventually(() => expect(registers.given).toContain("whose"));
   valueOf(await key.stub.revokeKey(key.hash, now(env)));
   registers.open();
-  await besides(key).then(asked); // the refresh is applied by then
+  await siblingKey(key).then(asked); // the refresh is applied by then
   expect(await asked(key)).toBe("invalid_api_key");
   await evict(key);
   expect(await asked(key)).toBe("invalid_api_key");
@@ -110,7 +110,7 @@ it("a wallet rejects a key that is revoked while the wallet reads the key again"
 
 it("a wallet admits another key for the first time during a revocation", async () => {
   const key = await gatedKey();
-  const other = await besides(key);
+  const other = await siblingKey(key);
   registers.hold();
   const first = asked(key);
   await eventually(() => expect(registers.given).toContain("identify"));

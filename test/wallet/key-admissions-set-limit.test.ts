@@ -6,7 +6,7 @@ import { shiftClock } from "../keys/key-fixture.ts";
 import { context } from "../operator/operator-fixture.ts";
 import {
   asked,
-  besides,
+  siblingKey,
   burst,
   eventually,
   evict,
@@ -59,7 +59,7 @@ it("a wallet ignores an outdated limit that was being read during the change", a
   await eventually(() => expect(registers.given).toContain("whose"));
   await setLimit(key, 2);
   registers.open();
-  await besides(key).then(asked); // the refresh is applied by then
+  await siblingKey(key).then(asked); // the refresh is applied by then
   expect(await burst(key, 5)).toBe(1);
   expect(await storedKey(key)).toMatchObject({ rpm_limit: 2 });
 });
@@ -99,7 +99,7 @@ it("an operator's change of a limit applies once its response is sent, whatever 
 
 it("a wallet applies every key that it reads again, however many it reads concurrently", async () => {
   const first = await gatedKey({ rpmLimit: 60 });
-  const keys = [first, ...(await Promise.all(Array.from({ length: 7 }, () => besides(first))))];
+  const keys = [first, ...(await Promise.all(Array.from({ length: 7 }, () => siblingKey(first))))];
   const all = <T>(ask: (key: (typeof keys)[number]) => Promise<T>): Promise<T[]> =>
     Promise.all(keys.map(ask));
   await all(asked);

@@ -1,12 +1,12 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { changeKey } from "../../src/accounts/keys/keys.store.ts";
-import { SYSTEM } from "../../src/shared/event.ts";
+import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import { NO_TERMS } from "../../src/shared/key-terms.ts";
 import type { KeyTerms } from "../../src/shared/key-terms.ts";
 import { micros } from "../../src/shared/money.ts";
 import type { HoldRequest } from "../../src/shared/contracts/wallet.ts";
-import { evict, gatedKey, inside, registerOf, standingOf } from "./key-admissions-fixture.ts";
+import { evict, gatedKey, runInWallet, registerOf, standingOf } from "./key-admissions-fixture.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
 import {
   countWrites,
@@ -14,7 +14,7 @@ import {
   failureOf,
   GENERATION,
   holdOf,
-  lose,
+  deleteWalletStorage,
   rowsOf,
   setClock,
   settle,
@@ -34,7 +34,7 @@ async function limited(terms: Partial<KeyTerms>, balance = 10_000): Promise<Gate
   const key = await gatedKey({ rpmLimit: 1000, balance });
   valueOf(await key.stub.admit(key.hash));
   const change = { ...key.booked, terms: { ...NO_TERMS, ...terms } };
-  await changeKey(env.DB, key.booked, change, { nowMs: NOON, actor: SYSTEM });
+  await changeKey(env.DB, key.booked, change, { nowMs: NOON, actor: SYSTEM_ACTOR });
   await registerOf(key).setTerms(change.terms);
   valueOf(await key.stub.setKeyTerms(key.hash, change.terms));
   return key;
@@ -162,7 +162,7 @@ describe("a key's budget", () => {
     expect(
       await env.DB.prepare("SELECT * FROM key_spend WHERE org_id = ?").bind(orgId).first(),
     ).toMatchObject({ key_id: key.booked.keyId, weekly_spend_micro: 70, total_spend_micro: 70 });
-    await lose(key.stub);
+    await deleteWalletStorage(key.stub);
     valueOf(await key.stub.rebuild(orgId));
     valueOf(await key.stub.admit(key.hash));
     const terms = { ...NO_TERMS, budgetMicro: micros(100), budgetPeriod: "day" as const };
@@ -308,7 +308,7 @@ describe("a key's other limits", () => {
     for (const terms of [{}, { ...all, allowedModels: ["smart"] }]) {
       const key = await limited(terms);
       await spend(key, 1); // sets the alarm and stores its shared names
-      const written = await inside(key, (wallet, _sql, { storage }) =>
+      const written = await runInWallet(key, (wallet, _sql, { storage }) =>
         countWrites(storage, async () => {
           const request = requestOf(key, 1);
           valueOf(valueOf(await wallet.admitAndHold(key.hash, request)).held);

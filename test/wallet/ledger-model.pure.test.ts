@@ -4,15 +4,15 @@ import { mintId } from "../../src/shared/id.ts";
 import { PlainWallet } from "./plain-wallet.ts";
 import { script, START } from "./wallet-commands.ts";
 import type { Command, Content, Script } from "./wallet-commands.ts";
-import { effort } from "../effort.ts";
-import { measured } from "../measured.ts";
+import { effortFor } from "../effort.ts";
+import { recordMeasured } from "../measured.ts";
 
-const numRuns = effort(2_500, 300_000);
+const numRuns = effortFor(2_500, 300_000);
 
 // oxlint-disable-next-line vitest/expect-expect -- fc.assert throws
 it(`the ledger never overspends, charges twice or leaves a hold open in ${numRuns} runs of any order (I1-I7, L1-L3)`, () => {
   fc.assert(fc.property(script(40), run), { numRuns, seed: 20261120 });
-  measured({ runs: numRuns });
+  recordMeasured({ runs: numRuns });
 });
 
 function run(one: Script): void {

@@ -4,11 +4,11 @@ import type { CompletionUse } from "../../scripts/list-price.ts";
 import { countedD1 } from "../../scripts/workers/counters.ts";
 import { noCounts } from "../../scripts/workers/counts.ts";
 import type { Counts } from "../../scripts/workers/counts.ts";
-import { readBudgets } from "../../src/shared/budgets.ts";
+import { budgetsFromFields } from "../../src/shared/budgets.ts";
 import { micros } from "../../src/shared/money.ts";
 import type { HoldRequest } from "../../src/shared/contracts/wallet.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
-import { gatedKey, inside } from "./key-admissions-fixture.ts";
+import { gatedKey, runInWallet } from "./key-admissions-fixture.ts";
 import { GENERATION, holdOf, setClock, valueOf } from "./wallet-desk.ts";
 
 /** Requests for each publish, as in the document. */
@@ -38,8 +38,8 @@ type Life = {
 async function lifeOf({ more, budgets = [] }: Case): Promise<Life> {
   setClock(START);
   const key = await gatedKey({ rpmLimit: 1000, balance: 1_000_000 });
-  valueOf(await key.stub.patchSettings({ budgets: readBudgets(budgets) }));
-  const [lived, gone] = await inside(key, async (wallet, _sql, { storage }) => {
+  valueOf(await key.stub.patchSettings({ budgets: budgetsFromFields(budgets) }));
+  const [lived, gone] = await runInWallet(key, async (wallet, _sql, { storage }) => {
     const counts = noCounts();
     countBook(wallet, counts);
     const stop = countStored(storage, counts);
@@ -119,7 +119,7 @@ function benched(name: string): number {
 
 type Case = {
   readonly more: (i: number) => Partial<HoldRequest>;
-  readonly budgets?: Parameters<typeof readBudgets>[0];
+  readonly budgets?: Parameters<typeof budgetsFromFields>[0];
 };
 /** A budget of any 60 minutes, one per month, and one for a model's requests. */
 const THREE_BUDGETS = [

@@ -2,16 +2,16 @@ import { afterEach, describe, expect, it } from "vitest";
 import { runInDurableObject } from "cloudflare:test";
 import type { BudgetScope } from "../../src/shared/budgets.ts";
 import type { NewPause } from "../../src/shared/contracts/pauses.ts";
-import { SYSTEM } from "../../src/shared/event.ts";
+import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
-import { besides, evict, gatedKey } from "./key-admissions-fixture.ts";
+import { siblingKey, evict, gatedKey } from "./key-admissions-fixture.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
 import { SESSION_ID, sessionOf } from "./session-fixture.ts";
 import {
   countWrites,
   failureOf,
   holdOf,
-  lose,
+  deleteWalletStorage,
   newId,
   rowsOf,
   runAlarm,
@@ -49,7 +49,7 @@ function pauseOf({ booked }: GatedKey, scope: BudgetScope, more: Partial<NewPaus
     reason: "Costs",
     until: null,
     stopRunning: false,
-    actor: SYSTEM,
+    actor: SYSTEM_ACTOR,
     session: { owner, isOwn: false },
     ...more,
   };
@@ -62,15 +62,21 @@ async function pause(key: GatedKey, scope: BudgetScope, more: Partial<NewPause> 
 type EndOwner = (key: GatedKey) => Promise<unknown>;
 
 const endKey: EndOwner = ({ stub, hash, booked: { keyId } }) =>
-  stub.revokeKey(hash, Date.now(), { keyId, actor: SYSTEM });
+  stub.revokeKey(hash, Date.now(), { keyId, actor: SYSTEM_ACTOR });
 
 const endSession: EndOwner = ({ stub }) => {
   const owner = { keyId: null, memberId: null };
-  return stub.endSession({ id: SESSION_ID, expiresAt: 0, owner, isOwn: false, actor: SYSTEM });
+  return stub.endSession({
+    id: SESSION_ID,
+    expiresAt: 0,
+    owner,
+    isOwn: false,
+    actor: SYSTEM_ACTOR,
+  });
 };
 
 const rotate: EndOwner = ({ stub, hash, booked: { keyId } }) =>
-  stub.setKeySecrets(hash, null, { keyId, actor: SYSTEM, sessionsCut: 1 });
+  stub.setKeySecrets(hash, null, { keyId, actor: SYSTEM_ACTOR, sessionsCut: 1 });
 
 const expireSession: EndOwner = async ({ stub }) => {
   setClock(Date.now() + 3_600_000 + 60_001);
@@ -98,7 +104,7 @@ describe("a pause", () => {
     const peer = holdOf(5, { keyId: key.booked.keyId, peer: true, externalId: "ann" });
     const session = await sessionOf(key);
     expect(failureOf(await key.stub.hold(peer, key.hash, { session }))).toMatchObject(paused);
-    const ending = { id: made.id, source: "member", actor: SYSTEM } as const;
+    const ending = { id: made.id, source: "member", actor: SYSTEM_ACTOR } as const;
     valueOf(await key.stub.endPause(ending));
     valueOf(await ask(key));
     expect(await events(key)).toEqual([
@@ -140,7 +146,7 @@ describe("a pause", () => {
 
   it("doesn't affect other keys of the organization", async () => {
     const key = await openKey();
-    const other = await besides(key);
+    const other = await siblingKey(key);
     await pause(key, "key");
     expect(failureOf(await ask(key, false))).toMatchObject({ kind: "paused", scope: "key" });
     valueOf(await ask(other, false));
@@ -153,9 +159,9 @@ describe("a pause", () => {
     await pause(key, "key");
     const { pause: ended } = await pause(key, "member");
     valueOf(await key.stub.poke());
-    valueOf(await key.stub.endPause({ id: ended.id, source: "member", actor: SYSTEM }));
+    valueOf(await key.stub.endPause({ id: ended.id, source: "member", actor: SYSTEM_ACTOR }));
     valueOf(await key.stub.poke());
-    await lose(key.stub);
+    await deleteWalletStorage(key.stub);
     valueOf(await key.stub.rebuild(key.booked.orgId));
     const left = valueOf(await key.stub.pauses(null));
     expect(left.map(({ pause: { scope } }) => scope)).toEqual(["key"]);
@@ -199,7 +205,7 @@ describe("a pause", () => {
     const { pause: own } = await pause(key, "key");
     const { pause: theirs } = await pause(key, "key", { source: "operator" });
     expect(failureOf(await ask(key, false))).toMatchObject({ pauseId: theirs.id });
-    const ending = { id: theirs.id, source: "member", actor: SYSTEM } as const;
+    const ending = { id: theirs.id, source: "member", actor: SYSTEM_ACTOR } as const;
     expect(failureOf(await key.stub.endPause(ending))).toMatchObject({ code: "operator_pause" });
     valueOf(await key.stub.endPause({ ...ending, source: "operator" }));
     expect(failureOf(await ask(key, false))).toMatchObject({ pauseId: own.id });

@@ -4,13 +4,13 @@ import { TokenWindow } from "../../src/money/wallet/rules/key-spend.ts";
 import type { KnownHold } from "../../src/money/wallet/rules/ledger.ts";
 import {
   amountsOf,
-  countIn,
+  countRow,
   fieldLimit,
-  newMeter,
-  reserveIn,
+  emptyMeter,
+  adjustHeld,
 } from "../../src/money/wallet/rules/limits.ts";
 import type { CountedRow, Meter } from "../../src/money/wallet/rules/limits.ts";
-import { bucketOf } from "../../src/shared/budget-meter.ts";
+import { bucketAt } from "../../src/shared/budget-meter.ts";
 import type { OpenHold } from "../../src/money/wallet/rules/open-holds.ts";
 import { periodOf } from "../../src/shared/period.ts";
 import type { Period } from "../../src/shared/period.ts";
@@ -58,11 +58,11 @@ export class PlainKey {
   }
 
   opened(hold: OpenHold): void {
-    for (const meter of this.meters) reserveIn(meter, hold, 1);
+    for (const meter of this.meters) adjustHeld(meter, hold, 1);
   }
 
   closed(hold: OpenHold): void {
-    for (const meter of this.meters) reserveIn(meter, hold, -1);
+    for (const meter of this.meters) adjustHeld(meter, hold, -1);
   }
 
   charged(id: string, row: CountedRow): void {
@@ -71,7 +71,7 @@ export class PlainKey {
     for (const slot of slotsOf(period)) {
       this.#spent.set(slot, (this.#spent.get(slot) ?? 0) + amounts.dollars);
     }
-    this.meters = this.meters.map((meter) => countIn(meter, row)?.counted ?? meter);
+    this.meters = this.meters.map((meter) => countRow(meter, row)?.updated ?? meter);
   }
 
   voided(id: string): void {
@@ -94,7 +94,7 @@ export class PlainKey {
     const { tpm } = this.#limits;
     return {
       spent: this.#read(now),
-      tokens: tpm === null ? null : this.#window.state(tpm, now).remaining,
+      tokens: tpm === null ? null : this.#window.rateState(tpm, now).remaining,
     };
   }
 
@@ -118,7 +118,7 @@ export class PlainKey {
   #counts(id: string, count: number): void {
     const one = this.#tokens.get(id);
     if (one === undefined) return;
-    this.#window.correct(id, count);
+    this.#window.setActualTokens(id, count);
     one.count = count;
   }
 
@@ -133,8 +133,8 @@ function metersOf({ budget, period }: KeyLimits, nowMs: number): Meter[] {
   const owner = { scope: "key", subject: LIMITED_KEY } as const;
   return [...BUDGET_PERIODS, "total"].map((window) => {
     const amount = budget === null || window !== (period ?? "total") ? null : micros(budget);
-    const bucket = bucketOf(window, { period: periodOf(nowMs), nowMs });
-    return newMeter(fieldLimit(owner, window, { amount, tally: [[bucket, 0]] }));
+    const bucket = bucketAt(window, { period: periodOf(nowMs), nowMs });
+    return emptyMeter(fieldLimit(owner, window, { amount, tally: [[bucket, 0]] }));
   });
 }
 

@@ -1,14 +1,14 @@
 import { micros } from "../../src/shared/money.ts";
 import {
   amountsOf,
-  countIn,
+  countRow,
   fieldLimit,
-  newMeter,
-  reserveIn,
+  emptyMeter,
+  adjustHeld,
 } from "../../src/money/wallet/rules/limits.ts";
 import type { CountedRow, Meter } from "../../src/money/wallet/rules/limits.ts";
 import type { OpenHold } from "../../src/money/wallet/rules/open-holds.ts";
-import { rateWait, refuseDeadSession } from "../../src/money/wallet/rules/hold-guards.ts";
+import { rateWaitMs, refuseInactiveSession } from "../../src/money/wallet/rules/hold-guards.ts";
 import type { KnownHold } from "../../src/money/wallet/rules/ledger.ts";
 import { periodOf } from "../../src/shared/period.ts";
 import type { SessionLimits } from "./wallet-commands.ts";
@@ -49,7 +49,7 @@ export class PlainSessions {
     if (one === null) return null;
     const { endedAt, expiresAt } = one;
     const here = { madeAt: MADE_AT, cut: 0, endedAt, nowMs: now };
-    const refused = refuseDeadSession({ madeAt: MADE_AT, cut: 0, expiresAt }, here);
+    const refused = refuseInactiveSession({ madeAt: MADE_AT, cut: 0, expiresAt }, here);
     if (refused === null) return null;
     must(isOver(one, now), "S5 a session that lives is not refused");
     return `refused ${refused.failure.kind}`;
@@ -59,7 +59,7 @@ export class PlainSessions {
   wait(place: number | null, now: number): string | null {
     const one = this.#at(place);
     if (one === null || one.limits.rpm === null) return null;
-    if (rateWait(one.log, one.limits.rpm, now) <= 0) return null;
+    if (rateWaitMs(one.log, one.limits.rpm, now) <= 0) return null;
     must(recent(one, now) >= one.limits.rpm, "S5 a minute with room is not refused");
     return "refused rate_limited";
   }
@@ -80,7 +80,7 @@ export class PlainSessions {
     const one = this.#at(place);
     if (one === null) return;
     const { admittedAt: now } = hold;
-    reserveIn(one.meter, hold, 1);
+    adjustHeld(one.meter, hold, 1);
     must(!isOver(one, now), "S3 a session that is over is granted nothing");
     one.log.push(now);
     one.grants.push(now);
@@ -89,13 +89,13 @@ export class PlainSessions {
 
   closed(hold: OpenHold): void {
     const one = this.#at(placeOf(hold));
-    if (one !== null) reserveIn(one.meter, hold, -1);
+    if (one !== null) adjustHeld(one.meter, hold, -1);
   }
 
   charged(place: number | null, row: CountedRow): void {
     const one = this.#at(place);
     if (one === null) return;
-    one.meter = countIn(one.meter, row)?.counted ?? one.meter;
+    one.meter = countRow(one.meter, row)?.updated ?? one.meter;
     one.spent += row.amounts.dollars;
   }
 
@@ -136,7 +136,7 @@ export class PlainSessions {
 function meterOf(place: number, { budget }: SessionLimits): Meter {
   const owner = { scope: "session", subject: sessionName(place) ?? "" } as const;
   const amount = budget === null ? null : micros(budget);
-  return newMeter(fieldLimit(owner, "total", { amount, tally: [] }));
+  return emptyMeter(fieldLimit(owner, "total", { amount, tally: [] }));
 }
 
 /** Returns the session's ID in the ledger, or null. */

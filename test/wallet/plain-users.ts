@@ -1,9 +1,9 @@
 import { micros } from "../../src/shared/money.ts";
 import { periodOf } from "../../src/shared/period.ts";
-import { amountsOf, fieldLimit, newMeter } from "../../src/money/wallet/rules/limits.ts";
+import { amountsOf, fieldLimit, emptyMeter } from "../../src/money/wallet/rules/limits.ts";
 import type { Meter } from "../../src/money/wallet/rules/limits.ts";
-import { bucketOf } from "../../src/shared/budget-meter.ts";
-import type { Moment } from "../../src/shared/budget-meter.ts";
+import { bucketAt } from "../../src/shared/budget-meter.ts";
+import type { BudgetTime } from "../../src/shared/budget-meter.ts";
 import type { Quotas } from "./wallet-commands.ts";
 
 /** An end user with a month's and a day's spend. */
@@ -18,13 +18,13 @@ export function newPlainUser(externalId: string, quotas: Quotas, nowMs: number):
   const at = { period: periodOf(nowMs), nowMs };
   const meter = (window: string, quota: number | null): Meter => {
     const amount = quota === null ? null : micros(quota);
-    return newMeter(fieldLimit(owner, window, { amount, tally: [[bucketOf(window, at), 0]] }));
+    return emptyMeter(fieldLimit(owner, window, { amount, tally: [[bucketAt(window, at), 0]] }));
   };
   const meters = [meter("month", quotas.monthly), meter("day", quotas.daily)];
   return { id: owner.subject, externalId, meters };
 }
 
-export function readSpend({ meters }: PlainUser, at: Moment) {
+export function readSpend({ meters }: PlainUser, at: BudgetTime) {
   const [monthly = 0, daily = 0] = meters.map((meter) => amountsOf(meter, at).settled);
   return { daily, monthly };
 }

@@ -1,7 +1,7 @@
 import type { Failure } from "../../src/shared/failure.ts";
 import { micros } from "../../src/shared/money.ts";
 import type { Micros } from "../../src/shared/money.ts";
-import { refuseId } from "../../src/money/wallet/rules/hold-guards.ts";
+import { refuseInvalidId } from "../../src/money/wallet/rules/hold-guards.ts";
 import { balanceAfterCredit } from "../../src/money/wallet/rules/credit.ts";
 import {
   decideHold,
@@ -11,19 +11,19 @@ import {
 } from "../../src/money/wallet/rules/ledger.ts";
 import {
   closeHold,
-  dueHolds,
+  findDueHolds,
   emptyTotals,
-  freeOf,
+  freeBalance,
   openHold,
 } from "../../src/money/wallet/rules/open-holds.ts";
 import type { HoldRequestFacts, KnownHold } from "../../src/money/wallet/rules/ledger.ts";
 import { periodOf } from "../../src/shared/period.ts";
 import type { Period } from "../../src/shared/period.ts";
 import {
-  countIn,
+  countRow,
   dollarLimits,
   freeForCharge,
-  reserveIn,
+  adjustHeld,
 } from "../../src/money/wallet/rules/limits.ts";
 import type { CountedRow, Meter } from "../../src/money/wallet/rules/limits.ts";
 import type { OpenHold } from "../../src/money/wallet/rules/open-holds.ts";
@@ -88,7 +88,7 @@ export class PlainWallet {
 
   #hold(id: string, content: Content): string {
     const { named, user, isLimited, hasCap, session } = content;
-    const wrong = refuseId(id, this.now);
+    const wrong = refuseInvalidId(id, this.now);
     if (wrong !== null) return `refused ${wrong.failure.kind}`;
     const least = micros(content.least);
     const most = micros(content.least + content.extra);
@@ -104,7 +104,7 @@ export class PlainWallet {
     if (typeof tokens === "string") return tokens;
     const endUser = user === null ? null : this.#user(user);
     const period = periodOf(this.now);
-    const sure = sureOf(content);
+    const sure = upperBoundMinimum(content);
     const meters = this.#meters(isLimited, session, endUser);
     const limits = dollarLimits(meters, { period, nowMs: this.now });
     const asked = { least, sure, most, hasCap, limits };
@@ -218,7 +218,7 @@ export class PlainWallet {
     const { balance, held, holds, seq } = this.totals;
     must(this.ledger.reduce((sum, amount) => sum + amount, 0) === balance, "I1 sum");
     must(this.ledger.length === seq, "I1 gapless");
-    must(balance >= 0 && held >= 0 && held <= balance && freeOf(this.totals) >= 0, "I2");
+    must(balance >= 0 && held >= 0 && held <= balance && freeBalance(this.totals) >= 0, "I2");
     const open = [...this.rows.values()].filter((row) => row.state === "held");
     must(open.reduce((sum, row) => sum + (row.granted ?? 0), 0) === held, "I3 held");
     must(open.length === holds.size, "I3 holds");
@@ -274,7 +274,7 @@ export class PlainWallet {
     const nothing = { charged: micros(0), shortfall: micros(0), failure: null, tokens };
     this.rows.set(id, { ...shared, ...nothing, state: "held", ...asked, admittedAt });
     this.key.granted(id, tokens, admittedAt);
-    for (const meter of endUser?.meters ?? []) reserveIn(meter, hold, 1);
+    for (const meter of endUser?.meters ?? []) adjustHeld(meter, hold, 1);
     this.sessions.granted(session, hold);
     if (isLimited) this.key.opened(hold);
     this.idempotency.granted(id, named, admittedAt);
@@ -288,7 +288,7 @@ export class PlainWallet {
   }
 
   #expire(): void {
-    for (const one of dueHolds(this.totals, this.now)) {
+    for (const one of findDueHolds(this.totals, this.now)) {
       this.#close(one.id);
       this.#post(0, 1);
       const row = this.rows.get(one.id);
@@ -304,7 +304,7 @@ export class PlainWallet {
 
   #released(open: OpenHold): void {
     const user = open.externalId === null ? null : this.#user(open.externalId);
-    for (const meter of user?.meters ?? []) reserveIn(meter, open, -1);
+    for (const meter of user?.meters ?? []) adjustHeld(meter, open, -1);
     this.sessions.closed(open);
     if (open.keyId === LIMITED_KEY) this.key.closed(open);
   }
@@ -330,7 +330,7 @@ export class PlainWallet {
     posting: { charged: Micros; late: boolean; row: CountedRow },
   ): void {
     const period = periodOf(known.admittedAt);
-    user.meters = user.meters.map((meter) => countIn(meter, posting.row)?.counted ?? meter);
+    user.meters = user.meters.map((meter) => countRow(meter, posting.row)?.updated ?? meter);
     this.users.set(user.externalId, user);
     const over = posting.late ? 0 : Math.max(0, posting.charged - (known.granted ?? 0));
     for (const slot of [period.day, period.month]) {
@@ -377,7 +377,7 @@ export class PlainWallet {
 }
 
 /** The minimum by the upper bound of the prompt. */
-export function sureOf({ least, extra, sure }: Content): Micros {
+export function upperBoundMinimum({ least, extra, sure }: Content): Micros {
   return micros(least + Math.min(extra, sure));
 }
 

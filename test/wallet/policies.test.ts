@@ -1,11 +1,18 @@
 import { describe, expect, it } from "vitest";
 import { micros } from "../../src/shared/money.ts";
-import { SYSTEM } from "../../src/shared/event.ts";
+import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import type { HoldRequest } from "../../src/shared/contracts/wallet.ts";
 import type { Policy, RouteCandidate } from "../../src/shared/policy.ts";
-import { evict, gatedKey, inside } from "./key-admissions-fixture.ts";
+import { evict, gatedKey, runInWallet } from "./key-admissions-fixture.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
-import { countWrites, failureOf, holdOf, lose, rowsOf, valueOf } from "./wallet-desk.ts";
+import {
+  countWrites,
+  failureOf,
+  holdOf,
+  deleteWalletStorage,
+  rowsOf,
+  valueOf,
+} from "./wallet-desk.ts";
 
 const ALL: Policy = { allowed_models: null, allowed_providers: null, allowed_data_regions: null };
 const candidate = (provider: string, most: number, region = "eu"): RouteCandidate => ({
@@ -46,8 +53,8 @@ const owners = ({ booked }: GatedKey) => ["operator", "organization", booked.mem
 
 async function set(key: GatedKey, owner: string, policy: Policy | null): Promise<void> {
   if (owner === "organization") valueOf(await key.stub.patchSettings({ policy }));
-  else if (owner === "operator") valueOf(await key.stub.setOperatorPolicy(policy, SYSTEM));
-  else valueOf(await key.stub.setMemberLimits(owner, { policy, actor: SYSTEM }));
+  else if (owner === "operator") valueOf(await key.stub.setOperatorPolicy(policy, SYSTEM_ACTOR));
+  else valueOf(await key.stub.setMemberLimits(owner, { policy, actor: SYSTEM_ACTOR }));
 }
 
 describe("a policy on models and providers", () => {
@@ -150,7 +157,7 @@ describe("a policy on models and providers", () => {
     }
     await set(key, "operator", null);
     await key.stub.poke();
-    await lose(key.stub);
+    await deleteWalletStorage(key.stub);
     valueOf(await key.stub.rebuild(key.booked.orgId));
     expect(await rowsOf(key.stub, "SELECT name FROM rules WHERE rule IS NOT NULL")).toEqual(
       [{ name: key.booked.memberId }, { name: "organization" }].toSorted((a, b) =>
@@ -163,7 +170,7 @@ describe("a policy on models and providers", () => {
   it("needs no row per request", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     const rows = (request: HoldRequest) =>
-      inside(key, (wallet, _sql, { storage }) =>
+      runInWallet(key, (wallet, _sql, { storage }) =>
         countWrites(storage, async () => {
           valueOf(valueOf(await wallet.admitAndHold(key.hash, request)).held);
         }),

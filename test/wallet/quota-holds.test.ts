@@ -2,8 +2,8 @@ import { env } from "cloudflare:workers";
 import { evictDurableObject } from "cloudflare:test";
 import * as fc from "fast-check";
 import { afterEach, expect, it } from "vitest";
-import { effort } from "../effort.ts";
-import { readBudgets } from "../../src/shared/budgets.ts";
+import { effortFor } from "../effort.ts";
+import { budgetsFromFields } from "../../src/shared/budgets.ts";
 import type { BudgetOwner } from "../../src/shared/budgets.ts";
 import { micros } from "../../src/shared/money.ts";
 import { NO_TERMS } from "../../src/shared/key-terms.ts";
@@ -39,7 +39,7 @@ async function limitedKey() {
   )
     .bind(...row)
     .run(); // a publish compares the limits with the database
-  const budgets = readBudgets([{ limit_dollars: LIMIT / 1_000_000, window: "60m" }]);
+  const budgets = budgetsFromFields([{ limit_dollars: LIMIT / 1_000_000, window: "60m" }]);
   valueOf(await stub.setBudgets({ owner: ORGANIZATION, budgets }));
   const hold = (amount: number) =>
     holdOf(amount, {
@@ -121,7 +121,7 @@ it("quota holds and model calls together never exceed a budget, in any order", a
         expect(valueOf(await stub.balance()).creditsMicro).toBe(100_000 - charged);
       },
     ),
-    { numRuns: effort(10, 200), endOnFailure: true },
+    { numRuns: effortFor(10, 200), endOnFailure: true },
   );
 });
 
@@ -132,7 +132,7 @@ it("a budget counts quota holds and model calls together, even if the wallet's m
   const terms = { ...NO_TERMS, mayHold: true as const };
   await registerOf(key).setTerms(terms);
   valueOf(await stub.setKeyTerms(hash, terms));
-  const budgets = readBudgets([{ limit_dollars: 0.0001, window: "60m" }]);
+  const budgets = budgetsFromFields([{ limit_dollars: 0.0001, window: "60m" }]);
   valueOf(await stub.setBudgets({ owner: ORGANIZATION, budgets }));
   const request = holdOf(40, {
     keyId: key.booked.keyId,

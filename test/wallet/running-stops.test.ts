@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { SYSTEM } from "../../src/shared/event.ts";
+import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import type { BudgetScope } from "../../src/shared/budgets.ts";
 import type { Session } from "../../src/shared/session.ts";
 import { runInDurableObject } from "cloudflare:test";
@@ -38,7 +38,13 @@ async function pauseOwner({ booked, stub }: GatedKey, scope: BudgetScope, stopRu
     end_user: "ann",
   };
   const session = { owner: { keyId: null, memberId: null }, isOwn: false };
-  const pause = { source: "member", reason: "Costs", until: null, actor: SYSTEM, session } as const;
+  const pause = {
+    source: "member",
+    reason: "Costs",
+    until: null,
+    actor: SYSTEM_ACTOR,
+    session,
+  } as const;
   return valueOf(await stub.putPause({ ...pause, scope, id: ids[scope], stopRunning }));
 }
 
@@ -74,7 +80,7 @@ describe("a request that is in progress", () => {
         owner,
         isOwn: true,
         expiresAt: session.expiresAt,
-        actor: SYSTEM,
+        actor: SYSTEM_ACTOR,
       });
     valueOf(await end(`ses_${"1".repeat(40)}`));
     expect(await stops()).toEqual([]);

@@ -4,7 +4,7 @@ import { loadMemory } from "../../src/money/wallet/object/memory.do.ts";
 import { listSessions } from "../../src/money/wallet/object/sessions.do.ts";
 import type { Budget } from "../../src/shared/budgets.ts";
 import { periodOf } from "../../src/shared/period.ts";
-import { evict, gatedKey, inside } from "./key-admissions-fixture.ts";
+import { evict, gatedKey, runInWallet } from "./key-admissions-fixture.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
 import { sessionOf } from "./session-fixture.ts";
 import { holdOf, rowsOf, setClock, settle, valueOf } from "./wallet-desk.ts";
@@ -46,7 +46,7 @@ describe("a session's budgets", () => {
     );
     await evict(key);
     setClock(Date.now() + 4 * DAY);
-    const afterAlarm = await inside(key, async (wallet, sql) => {
+    const afterAlarm = await runInWallet(key, async (wallet, sql) => {
       await wallet.alarm();
       return sql.exec<{ n: number }>("SELECT count(*) AS n FROM budgets").one().n;
     });
@@ -59,7 +59,7 @@ describe("a session's budgets", () => {
     const key = await gatedKey({ balance: 1000 });
     await useSession(key, "1", 1);
     valueOf(await key.stub.poke());
-    const { sessions, owners } = await inside(key, (_wallet, sql, { storage }) => {
+    const { sessions, owners } = await runInWallet(key, (_wallet, sql, { storage }) => {
       const memory = loadMemory(sql);
       const nowMs = Date.now();
       const times = { nowMs, clockMs: nowMs, period: periodOf(nowMs) };

@@ -1,7 +1,7 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import * as fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
-import { effort } from "../effort.ts";
+import { effortFor } from "../effort.ts";
 import { micros } from "../../src/shared/money.ts";
 import { periodOf } from "../../src/shared/period.ts";
 import type { Tags } from "../../src/shared/tags.ts";
@@ -133,7 +133,7 @@ describe("daily usage by tag", () => {
         }
         expect(await differences(stub)).toEqual([]);
       }),
-      { numRuns: effort(15, 400), endOnFailure: true },
+      { numRuns: effortFor(15, 400), endOnFailure: true },
     );
   });
 

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { micros } from "../../src/shared/money.ts";
-import { topUpDue } from "../../src/money/wallet/object/top-up.do.ts";
+import { nextTopUpCheckAt } from "../../src/money/wallet/object/top-up.do.ts";
 import { NO_TOP_UP } from "../../src/money/wallet/rules/top-up.ts";
 import type { Memory } from "../../src/money/wallet/object/memory.do.ts";
 
@@ -22,7 +22,7 @@ function dueAt(of: {
     ledger: { balance: micros(balance) },
     clock: NOW,
   };
-  return topUpDue(memory as unknown as Memory);
+  return nextTopUpCheckAt(memory as unknown as Memory);
 }
 
 it("the alarm for automatic top-ups is set for the end of a pause, and not set again if nothing changed", () => {

@@ -4,7 +4,7 @@ import * as fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
 import { micros } from "../../src/shared/money.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
-import { effort } from "../effort.ts";
+import { effortFor } from "../effort.ts";
 import { FaultyDatabase } from "./faulty-database.ts";
 import type { Fault } from "./faulty-database.ts";
 import {
@@ -12,7 +12,7 @@ import {
   differences,
   failureOf,
   holdOf,
-  lose,
+  deleteWalletStorage,
   newWallet,
   pay,
   rowsOf,
@@ -25,7 +25,7 @@ import type { Stub } from "./wallet-desk.ts";
 afterEach(() => setClock(null));
 
 /** More rows than one bound value can contain. */
-const MANY = effort(60_000, 100_000);
+const MANY = effortFor(60_000, 100_000);
 
 const FAULTS: readonly Fault[] = [
   "none",
@@ -82,7 +82,7 @@ describe("the wallet's rows in the database", () => {
   it("match the wallet after the first successful publish, whatever D1 did before", async () => {
     const result = await fc.check(
       fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 30, size: "max" }), runSteps),
-      { numRuns: effort(8, 40), seed: 11, endOnFailure: true },
+      { numRuns: effortFor(8, 40), seed: 11, endOnFailure: true },
     );
     expect(result.failed ? fc.defaultReportMessage(result) : "").toBe("");
   });
@@ -193,7 +193,7 @@ describe("the wallet's rows in the database", () => {
     valueOf(await stub.patchSettings({ defaultUserDailyQuotaMicro: micros(50) }));
     await pay(stub, 30, "u");
     valueOf(await stub.poke());
-    await lose(stub);
+    await deleteWalletStorage(stub);
     expect(failureOf(await stub.hold(holdOf(1)))).toEqual({ kind: "storage_unavailable" });
     expect(valueOf(await stub.rebuild(orgId)).creditsMicro).toBe(70);
     expect(failureOf(await stub.rebuild(orgId))).toMatchObject({ kind: "conflict" });

@@ -5,12 +5,12 @@ import type { Generation } from "../../src/shared/generation.ts";
 import { micros } from "../../src/shared/money.ts";
 import type { Price, Usage } from "../../src/shared/usage.ts";
 import {
-  generationIn,
-  receiptDetailText,
-  soldOf,
+  parseGeneration,
+  receiptDetailJson,
+  sharedFieldsJson,
 } from "../../src/money/wallet/tables/generation-text.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
-import { effort } from "../effort.ts";
+import { effortFor } from "../effort.ts";
 import { GENERATION, holdOf, newWallet, pay, valueOf } from "./wallet-desk.ts";
 import type { Stub } from "./wallet-desk.ts";
 
@@ -85,7 +85,7 @@ it("a wallet adds up the provider's cost of cache reads, writes and one-hour wri
         expect(data.map(({ unknown }) => unknown)).toEqual(data.map(() => 0));
       },
     ),
-    { numRuns: effort(15, 200) },
+    { numRuns: effortFor(15, 200) },
   );
 });
 
@@ -118,10 +118,10 @@ const OLD_GENERATION: Omit<Generation, "keyId"> = {
 };
 
 it("a wallet reads an older release's receipt unchanged, and writes it again unchanged", () => {
-  const read = generationIn(OLD);
+  const read = parseGeneration(OLD);
   expect(read).toStrictEqual(OLD_GENERATION);
   const again = { ...read, keyId: "key_test" };
-  expect([soldOf(again), receiptDetailText(again)]).toEqual([OLD.sold, OLD.detail]);
+  expect([sharedFieldsJson(again), receiptDetailJson(again)]).toEqual([OLD.sold, OLD.detail]);
 });
 
 it("a wallet returns a row of an older release as a receipt with an unknown provider cost", async () => {

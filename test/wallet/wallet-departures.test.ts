@@ -7,7 +7,7 @@ import {
   differences,
   failureOf,
   holdOf,
-  lose,
+  deleteWalletStorage,
   newWallet,
   pay,
   rowsOf,
@@ -276,7 +276,7 @@ describe("the data of a deleted end user", () => {
     await pay(stub, 10, "stays");
     valueOf(await stub.deleteEndUser("u"));
     valueOf(await stub.poke());
-    await lose(stub);
+    await deleteWalletStorage(stub);
     valueOf(await stub.rebuild(orgId));
     await pay(stub, 100, "u");
     valueOf(await stub.deleteEndUser("u"));

@@ -99,7 +99,7 @@ export function runAlarm(stub: Stub): Promise<void> {
 }
 
 /** Deletes everything that a wallet has stored, and restarts it. */
-export async function lose(stub: Stub): Promise<void> {
+export async function deleteWalletStorage(stub: Stub): Promise<void> {
   await runInDurableObject(stub, (_wallet: Wallet, state) => state.storage.deleteAll());
   await evictDurableObject(stub);
 }

@@ -1,6 +1,6 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, it } from "vitest";
-import { idFloor } from "../../src/shared/id.ts";
+import { lowestIdAt } from "../../src/shared/id.ts";
 import { micros } from "../../src/shared/money.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import {
@@ -92,8 +92,8 @@ describe("a wallet's hold", () => {
 
   it("fails as overloaded if its ID is over two minutes off, and throws for an invalid ID", async () => {
     const { stub } = await newWallet(100);
-    const old = idFloor("req_", Date.now() - 121_000);
-    const ahead = idFloor("req_", Date.now() + 125_000);
+    const old = lowestIdAt("req_", Date.now() - 121_000);
+    const ahead = lowestIdAt("req_", Date.now() + 125_000);
     const kinds = await Promise.all(
       [old, ahead, "req_1", ""].map(async (id) => failureOf(await stub.hold(holdOf(1, { id })))),
     );

@@ -5,26 +5,30 @@ import { afterEach, expect, it } from "vitest";
 import { mintId } from "../../src/shared/id.ts";
 import { micros } from "../../src/shared/money.ts";
 import { changeKey } from "../../src/accounts/keys/keys.store.ts";
-import { SYSTEM } from "../../src/shared/event.ts";
+import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import type { Session } from "../../src/shared/session.ts";
 import { NO_TERMS } from "../../src/shared/key-terms.ts";
 import { gatedKey, registerOf } from "./key-admissions-fixture.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
-import { PlainWallet, sureOf } from "./plain-wallet.ts";
+import { PlainWallet, upperBoundMinimum } from "./plain-wallet.ts";
 import { script, START } from "./wallet-commands.ts";
 import type { Command, Content, Script } from "./wallet-commands.ts";
 import { credit, differences, GENERATION, holdOf, setClock, valueOf } from "./wallet-desk.ts";
 import type { Stub } from "./wallet-desk.ts";
-import { effort } from "../effort.ts";
+import { effortFor } from "../effort.ts";
 import type { Result } from "../../src/shared/failure.ts";
-import type { BalanceAnswer, PartResult, WalletPart } from "../../src/shared/contracts/wallet.ts";
+import type {
+  WalletBalance,
+  WalletPartResult,
+  WalletPart,
+} from "../../src/shared/contracts/wallet.ts";
 
 afterEach(() => setClock(null));
 
 it("a wallet matches the pure ledger rules in results and counts, with evictions and publishes between any calls", async () => {
   const result = await fc.check(
     fc.asyncProperty(script(40), fc.infiniteStream(fc.nat(9)), runBoth),
-    { numRuns: effort(12, 600), seed: 7, endOnFailure: true },
+    { numRuns: effortFor(12, 600), seed: 7, endOnFailure: true },
   );
   const why = `${fc.defaultReportMessage(result)}\n${String(result.errorInstance)}`;
   expect(result.failed ? why : "").toBe("");
@@ -55,7 +59,7 @@ async function end({ key, sessions }: Both, place: number): Promise<string> {
   const session = sessions[place];
   if (session === undefined) throw new Error("no such session");
   const { id, expiresAt } = session;
-  const ending = { id, expiresAt, owner: ANYBODYS, isOwn: true, actor: SYSTEM };
+  const ending = { id, expiresAt, owner: ANYBODYS, isOwn: true, actor: SYSTEM_ACTOR };
   valueOf(await key.stub.endSession(ending));
   return "ended";
 }
@@ -69,7 +73,12 @@ async function runBoth(one: Script, dice: fc.Stream<number>): Promise<void> {
   const budgetMicro = budget === null ? null : micros(budget);
   const terms = { ...NO_TERMS, budgetMicro, budgetPeriod: period, tpmLimit: tpm };
   // Also in the database, because an alarm can read it again.
-  await changeKey(env.DB, key.booked, { ...key.booked, terms }, { nowMs: START, actor: SYSTEM });
+  await changeKey(
+    env.DB,
+    key.booked,
+    { ...key.booked, terms },
+    { nowMs: START, actor: SYSTEM_ACTOR },
+  );
   await registerOf(key).setTerms(terms);
   valueOf(await stub.setKeyTerms(key.hash, terms));
   const plain = new PlainWallet(START, one);
@@ -200,7 +209,7 @@ async function askAll(stub: Stub, asked: readonly Asked[]): Promise<[string, str
   return said;
 }
 
-async function alone(stub: Stub, part: WalletPart): Promise<PartResult> {
+async function alone(stub: Stub, part: WalletPart): Promise<WalletPartResult> {
   if (part.call === "hold") return stub.hold(...part.args);
   if (part.call === "settle") return stub.settle(...part.args);
   if (part.call === "void") return stub.void(...part.args);
@@ -208,7 +217,7 @@ async function alone(stub: Stub, part: WalletPart): Promise<PartResult> {
 }
 
 /** Returns the text of a result, as in the model of the rules. */
-function textOf(answer: PartResult | Result<BalanceAnswer>): string {
+function textOf(answer: WalletPartResult | Result<WalletBalance>): string {
   if (!answer.ok) return `refused ${answer.failure.kind}`;
   const { value } = answer;
   if ("creditsMicro" in value) return `balance ${value.creditsMicro}`;
@@ -231,7 +240,7 @@ function holdPart(
   const request = holdOf(least, {
     id,
     most: micros(least + extra),
-    sure: sureOf(content),
+    sure: upperBoundMinimum(content),
     hasCap,
     tokens: { prompt: 0, least: tokens.least, most: tokens.least + tokens.extra },
     externalId: content.user,

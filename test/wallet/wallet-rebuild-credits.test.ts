@@ -4,10 +4,18 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { micros } from "../../src/shared/money.ts";
-import { effort } from "../effort.ts";
+import { effortFor } from "../effort.ts";
 import { FaultyDatabase } from "./faulty-database.ts";
 import type { Fault } from "./faulty-database.ts";
-import { credit, differences, failureOf, lose, newWallet, pay, valueOf } from "./wallet-desk.ts";
+import {
+  credit,
+  differences,
+  failureOf,
+  deleteWalletStorage,
+  newWallet,
+  pay,
+  valueOf,
+} from "./wallet-desk.ts";
 import type { Stub } from "./wallet-desk.ts";
 
 const BASE = 1000;
@@ -53,7 +61,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 it("a credit's reference counts once, however often the wallet is lost and rebuilt, whatever D1 does", async () => {
   const result = await fc.check(
     fc.asyncProperty(fc.array(step, { minLength: 8, maxLength: 24, size: "max" }), runSteps),
-    { numRuns: effort(8, 60), seed: 5, endOnFailure: true },
+    { numRuns: effortFor(8, 60), seed: 5, endOnFailure: true },
   );
   expect(result.failed ? fc.defaultReportMessage(result) : "").toBe("");
 });
@@ -89,7 +97,7 @@ async function take(
   if (one.kind === "restore") await database.restore();
   if (one.kind === "evict") await evictDurableObject(stub);
   if (one.kind === "lose") {
-    await lose(stub);
+    await deleteWalletStorage(stub);
     valueOf(await stub.rebuild(orgId));
   }
   if (one.kind === "evict" || one.kind === "lose") await database.install(stub);
@@ -128,7 +136,7 @@ it(`a wallet publishes ${MANY} earlier credits when it opens, and a new wallet a
   const { stub, orgId } = await withMany();
   valueOf(await stub.poke());
   expect(await countOf(orgId)).toBe(MANY);
-  await lose(stub);
+  await deleteWalletStorage(stub);
   valueOf(await stub.rebuild(orgId));
   for (const i of [1, MANY / 2, MANY]) {
     const again = valueOf(await credit(stub, 1, `invoice ${i}`));
@@ -174,7 +182,7 @@ it("a rebuilt wallet ignores a credit made during a publish until its amount is 
   }));
   valueOf(await stub.poke());
   expect(await countOf(orgId)).toBe(MANY);
-  await lose(stub);
+  await deleteWalletStorage(stub);
   expect(valueOf(await stub.rebuild(orgId)).creditsMicro).toBe(MANY);
   expect(valueOf(await credit(stub, 1, "late")).creditsMicro).toBe(MANY + 1);
 });

@@ -7,7 +7,7 @@ import {
   differences,
   failureOf,
   holdOf,
-  lose,
+  deleteWalletStorage,
   newWallet,
   pay,
   runAlarm,
@@ -74,7 +74,7 @@ describe("a rebuild of a healthy wallet", () => {
 describe("a rebuild of a lost wallet", () => {
   it("returns an empty wallet if nothing was published", async () => {
     const { stub, orgId } = await newInBook();
-    await lose(stub);
+    await deleteWalletStorage(stub);
     expect(valueOf(await stub.rebuild(orgId)).creditsMicro).toBe(0);
     expect(failureOf(await stub.rebuild(orgId))).toMatchObject({ kind: "conflict" });
     await credit(stub, 5);
@@ -92,7 +92,7 @@ describe("a rebuild of a lost wallet", () => {
     )
       .bind(orgId)
       .run();
-    await lose(stub);
+    await deleteWalletStorage(stub);
     valueOf(await stub.rebuild(orgId));
     expect(failureOf(await stub.hold(holdOf(1)))).toEqual({ kind: "organization_suspended" });
     const set = { rpmLimit: 7, suspended: true, closed: false, priceList: "own" };
@@ -101,7 +101,7 @@ describe("a rebuild of a lost wallet", () => {
 
   it("fails if the database doesn't have the wallet", async () => {
     const { stub, orgId } = await newWallet();
-    await lose(stub);
+    await deleteWalletStorage(stub);
     expect(failureOf(await stub.rebuild(orgId))).toMatchObject({ kind: "not_found" });
     expect(failureOf(await stub.balance())).toEqual({ kind: "storage_unavailable" });
   });
@@ -191,7 +191,7 @@ describe("a rebuild of a lost wallet with many end users", () => {
           '2031-01-01', 0.8, 10, 9, i FROM (${rows} SELECT i FROM n)`,
       ).bind(orgId),
     ]);
-    await lose(stub);
+    await deleteWalletStorage(stub);
     return { stub, orgId };
   }
 

@@ -3,12 +3,12 @@ import { evictDurableObject } from "cloudflare:test";
 import * as fc from "fast-check";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { ReconcileState } from "../../src/shared/contracts/reconciliation.ts";
-import { effort } from "../effort.ts";
+import { effortFor } from "../effort.ts";
 import {
   credit,
   differences,
   holdOf,
-  lose,
+  deleteWalletStorage,
   newId,
   newWallet,
   pay,
@@ -94,7 +94,7 @@ it("a reconciliation finds nothing after a late charge and a rollup of old rows"
 
 it("a reconciliation finds nothing in a wallet that was rebuilt from the database", async () => {
   const { stub, orgId } = await organization();
-  await lose(stub);
+  await deleteWalletStorage(stub);
   expect(valueOf(await stub.rebuild(orgId))).toMatchObject({ creditsMicro: 850 });
   await pay(stub, 5, "bob");
   expect(await found(stub, orgId)).toEqual([]);
@@ -300,7 +300,7 @@ it("a reconciliation in slices with changes in between finds the same difference
       },
     ),
     {
-      numRuns: effort(12, 150),
+      numRuns: effortFor(12, 150),
       examples: [
         [["pay", "publish"], [], 1], // while it reads usage
         // while it reads the ledger

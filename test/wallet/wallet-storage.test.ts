@@ -3,9 +3,9 @@ import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Generation } from "../../src/shared/generation.ts";
 import { micros } from "../../src/shared/money.ts";
-import { numberOf } from "../../src/money/wallet/tables/request-rows.do.ts";
+import { getOrInsertName } from "../../src/money/wallet/tables/request-rows.do.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
-import { measured } from "../measured.ts";
+import { recordMeasured } from "../measured.ts";
 import {
   differences,
   failureOf,
@@ -58,7 +58,7 @@ async function bytesPerRequest(stub: Stub, count: number): Promise<number> {
 it("a wallet stores at most 350 bytes per paid request", async () => {
   const { stub } = await newWallet(900_000_000);
   const bytes = await bytesPerRequest(stub, 3000);
-  measured({ bytesPerRequest: Math.round(bytes) });
+  recordMeasured({ bytesPerRequest: Math.round(bytes) });
   expect(bytes).toBeLessThanOrEqual(350);
 });
 
@@ -86,12 +86,12 @@ it("a wallet caches the numbers of 2,000 names, and never assigns a second numbe
   await runInDurableObject(stub, (_: Wallet, { storage: { sql } }) => {
     const known = new Map<string, number>();
     const names = Array.from({ length: 2001 }, (_unused, i) => `name ${i}`);
-    const numbers = names.map((name) => numberOf(sql, known, name));
+    const numbers = names.map((name) => getOrInsertName(sql, known, name));
     expect(known.size).toBe(2000);
     expect(known.has("name 0")).toBe(false);
     expect(new Set(numbers).size).toBe(2001);
     const started = new Map<string, number>();
-    expect(names.map((name) => numberOf(sql, started, name))).toEqual(numbers);
+    expect(names.map((name) => getOrInsertName(sql, started, name))).toEqual(numbers);
     expect(sql.exec("SELECT count(*) AS n FROM names").one()).toEqual({ n: 2001 });
   });
 });

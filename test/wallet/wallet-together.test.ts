@@ -7,7 +7,7 @@ import { WalletGroups } from "../../src/money/wallet/grouped-wallet.ts";
 import type { Settlement, WalletPart } from "../../src/shared/contracts/wallet.ts";
 import { gatedKey } from "./key-admissions-fixture.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
-import { effort } from "../effort.ts";
+import { effortFor } from "../effort.ts";
 import {
   differences,
   GENERATION,
@@ -150,6 +150,6 @@ it("a grouped call to a wallet neither loses nor repeats a part if the object re
       });
       expect(await differences(stubOf(orgId))).toEqual([]);
     }),
-    { numRuns: effort(15, 300) },
+    { numRuns: effortFor(15, 300) },
   );
 });

@@ -2,7 +2,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { numberVar } from "../../src/shared/config/config.ts";
-import type { Attempt } from "../../src/shared/contracts/deliveries.ts";
+import type { DeliveryAttempt } from "../../src/shared/contracts/deliveries.ts";
 import {
   RESPONSE_BYTES_MAX,
   attemptDelivery,
@@ -59,7 +59,7 @@ describe("a webhook receiver that does not respond", () => {
   });
 });
 
-async function answered(response: Response): Promise<Attempt> {
+async function answered(response: Response): Promise<DeliveryAttempt> {
   vi.spyOn(globalThis, "fetch").mockResolvedValue(response);
   return attemptDelivery("https://a.b/", MESSAGE, { timeoutMs: 1000, elapsed, nowMs: 0 });
 }

@@ -4,15 +4,15 @@ import { addCredits, errorOf } from "../contract/client.ts";
 import { setClock } from "../wallet/wallet-desk.ts";
 import {
   account,
-  alarm,
+  runWebhookAlarm,
   ask,
   deliveriesOf,
   HOUR,
   LONG,
-  made,
+  createWebhook,
   object,
   receivers,
-  to,
+  callsTo,
   useReceivers,
 } from "./receivers.ts";
 
@@ -50,13 +50,13 @@ async function healthOf(hook: string): Promise<unknown> {
 describe("GET /v1/webhooks/{id}/deliveries/{delivery_id}", () => {
   it("returns body and headers as sent, byte for byte, without a secret", async () => {
     receivers[HOST] = () => new Response("thanks", { status: 500 });
-    const hook = await made(HOST, { types });
+    const hook = await createWebhook(HOST, { types });
     await addCredits(account.orgId, 1);
     await vi.waitFor(async () => {
       expect(await deliveriesOf(hook.id)).toMatchObject([{ attempts: 1 }]);
     }, LONG);
     const shown = await detailOf(hook.id);
-    const [sent] = to(HOST);
+    const [sent] = callsTo(HOST);
     expect(shown.body).toBe(sent?.body);
     for (const [name, value] of Object.entries(shown.headers ?? {})) {
       expect([name, sent?.headers.get(name)]).toEqual([name, value]);
@@ -72,7 +72,7 @@ describe("GET /v1/webhooks/{id}/deliveries/{delivery_id}", () => {
 
   it("hides the response if an older release rewrote the event", async () => {
     receivers[HOST] = () => new Response("ann@example.com", { status: 500 });
-    const hook = await made(HOST, { types });
+    const hook = await createWebhook(HOST, { types });
     await addCredits(account.orgId, 1);
     await vi.waitFor(async () => {
       expect((await detailOf(hook.id)).newest_attempts).toMatchObject([{ status: 500 }]);
@@ -88,7 +88,7 @@ describe("GET /v1/webhooks/{id}/deliveries/{delivery_id}", () => {
   it("returns ten attempts, newest first, including those before a resend", async () => {
     let answered = 0;
     receivers[HOST] = () => new Response(`answer ${++answered}`, { status: 503 });
-    const hook = await made(HOST, { types });
+    const hook = await createWebhook(HOST, { types });
     await addCredits(account.orgId, 1);
     for (let n = 1; n <= 12; n++) {
       await vi.waitFor(async () => {
@@ -106,7 +106,7 @@ describe("GET /v1/webhooks/{id}/deliveries/{delivery_id}", () => {
 it("GET /v1/webhooks/{id} returns the webhook's health as ok, failing or off, and the deliveries of the day", async () => {
   let status = 200;
   receivers[HOST] = () => new Response("", { status });
-  const hook = await made(HOST, { types });
+  const hook = await createWebhook(HOST, { types });
   const untried = { state: "ok", failing_since: null, waiting: 0, last_success_at: null };
   expect(await healthOf(hook.id)).toMatchObject({ ...untried, delivered_24h: 0, failed_24h: 0 });
   await addCredits(account.orgId, 1);
@@ -120,7 +120,7 @@ it("GET /v1/webhooks/{id} returns the webhook's health as ok, failing or off, an
   expect(await healthOf(hook.id)).toMatchObject({ failing_since: expect.any(String) });
   status = 200;
   setClock(Date.now() + HOUR);
-  await alarm();
+  await runWebhookAlarm();
   await becomes({ state: "ok", failing_since: null, waiting: 0, delivered_24h: 3, failed_24h: 1 });
   setClock(Date.now() + 25 * HOUR);
   await becomes({ state: "ok", delivered_24h: 0, failed_24h: 0, last_error: "status_500" });

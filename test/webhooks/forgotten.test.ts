@@ -5,15 +5,15 @@ import { addCredits, chat, send } from "../contract/client.ts";
 import { pay, rowsOf, setClock } from "../wallet/wallet-desk.ts";
 import {
   account,
-  alarm,
+  runWebhookAlarm,
   ask,
   deliveriesOf,
   LONG,
-  made,
+  createWebhook,
   object,
   receivers,
-  to,
-  tried,
+  callsTo,
+  untilAttempted,
   useReceivers,
 } from "./receivers.ts";
 
@@ -33,13 +33,13 @@ it("a deleted end user's name is removed from the event log, and from delivered 
   let isDown = false;
   receivers["told.turnpike.dev"] = ({ body }) => new Response(body, { status: isDown ? 503 : 200 });
   const types = ["key.created", "end_user.alert", "end_user.quota_reached"];
-  const hook = await made("told.turnpike.dev", { types });
+  const hook = await createWebhook("told.turnpike.dev", { types });
   await addCredits(account.orgId, 1_000_000);
   const user = await post("/v1/users", { external_id: NAME, daily_quota_dollars: 0.0001 });
   const { id } = await user.json<{ id: string }>();
   expect((await post("/v1/keys", { name: "hers", end_user: NAME })).status).toBe(201);
   await pay(env.WALLET.getByName(account.orgId), 80, NAME); // an alert
-  await tried([hook], 1);
+  await untilAttempted([hook], 1);
   isDown = true;
   expect((await chat(account.key, { user: NAME })).status).toBe(429);
   await vi.waitFor(async () => {
@@ -57,11 +57,11 @@ it("a deleted end user's name is removed from the event log, and from delivered 
   expect((await stored()).split(id).length).toBeGreaterThan(6);
   isDown = false;
   setClock(Date.now() + 10_000);
-  await alarm();
+  await runWebhookAlarm();
   await vi.waitFor(async () => {
     expect((await deliveriesOf(hook.id))[0]).toMatchObject({ state: "delivered" });
   }, LONG);
-  const last = to("told.turnpike.dev").at(-1);
+  const last = callsTo("told.turnpike.dev").at(-1);
   expect(JSON.parse(last?.body ?? "{}")).toMatchObject({
     type: "end_user.quota_reached",
     subject: id,
@@ -74,10 +74,10 @@ it("a receiver's response is deleted if its end user is deleted during the deliv
     if (body.includes(NAME)) await gate.promise;
     return new Response(body, { status: 503 });
   };
-  const hook = await made("slow.turnpike.dev", { types: ["key.created"] });
+  const hook = await createWebhook("slow.turnpike.dev", { types: ["key.created"] });
   await post("/v1/users", { external_id: NAME });
   expect((await post("/v1/keys", { name: "hers", end_user: NAME })).status).toBe(201);
-  await vi.waitFor(() => expect(to("slow.turnpike.dev").at(-1)?.body).toContain(NAME), LONG);
+  await vi.waitFor(() => expect(callsTo("slow.turnpike.dev").at(-1)?.body).toContain(NAME), LONG);
   const path = `/v1/users/${encodeURIComponent(NAME)}`;
   expect((await send(path, { method: "DELETE", key: account.key })).status).toBe(200);
   await vi.waitFor(async () => expect(await stored()).not.toContain(NAME), LONG);

@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
-import { runScheduled } from "../../src/operator/scheduled.ts";
+import { runHourly } from "../../src/operator/scheduled.ts";
 import { addCredits } from "../contract/client.ts";
 import { setClock } from "../wallet/wallet-desk.ts";
 import {
@@ -9,10 +9,10 @@ import {
   deliveriesOf,
   HOUR,
   LONG,
-  made,
+  createWebhook,
   object,
   receivers,
-  to,
+  callsTo,
   useReceivers,
 } from "./receivers.ts";
 
@@ -26,7 +26,7 @@ describe("an organization's webhook deliveries after a lost alarm", () => {
       if (status === 200) taken += 1;
       return new Response("", { status });
     };
-    const hook = await made("lost.turnpike.dev", { types: ["balance.credited"] });
+    const hook = await createWebhook("lost.turnpike.dev", { types: ["balance.credited"] });
     await addCredits(account.orgId, 1);
     await vi.waitFor(async () => {
       expect(await deliveriesOf(hook.id)).toMatchObject([{ error: "status_503" }]);
@@ -38,7 +38,7 @@ describe("an organization's webhook deliveries after a lost alarm", () => {
       .run();
     setClock(Date.now() + 24 * HOUR);
     status = 200;
-    await runScheduled(env);
+    await runHourly(env);
     await vi.waitFor(async () => {
       expect(await deliveriesOf(hook.id)).toMatchObject([{ state: "delivered" }]);
     }, LONG);
@@ -47,23 +47,23 @@ describe("an organization's webhook deliveries after a lost alarm", () => {
 
   it("get a new alarm from a sweep if they aren't due yet", async () => {
     receivers["later.turnpike.dev"] = () => new Response("", { status: 503 });
-    const hook = await made("later.turnpike.dev", { types: ["balance.credited"] });
+    const hook = await createWebhook("later.turnpike.dev", { types: ["balance.credited"] });
     await addCredits(account.orgId, 1);
     await vi.waitFor(async () => {
       expect(await deliveriesOf(hook.id)).toMatchObject([{ error: "status_503" }]);
     }, LONG);
     setClock(Date.now() + 6000);
-    await runScheduled(env);
+    await runHourly(env);
     await vi.waitFor(async () => {
       expect(await deliveriesOf(hook.id)).toMatchObject([{ attempts: 2 }]);
     }, LONG);
     const [{ next_attempt_at: next } = { next_attempt_at: null }] = await deliveriesOf(hook.id);
     await runInDurableObject(object(), (_, { storage }) => storage.deleteAlarm());
     const sweptAt = Date.now();
-    await runScheduled(env);
+    await runHourly(env);
     const at = await runInDurableObject(object(), (_, { storage }) => storage.getAlarm());
     expect(Number(at) + 6000).toBeGreaterThanOrEqual(Date.parse(next ?? ""));
     expect(at).toBeLessThan(sweptAt + 300_001);
-    expect(to("later.turnpike.dev")).toHaveLength(2);
+    expect(callsTo("later.turnpike.dev")).toHaveLength(2);
   });
 });

@@ -1,7 +1,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
 import { assert } from "../../src/shared/assert.ts";
-import { SYSTEM } from "../../src/shared/event.ts";
+import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import type { EventRecord, EventType } from "../../src/shared/event.ts";
 import { recordAttempt } from "../../src/events/webhooks/attempt-rows.do.ts";
 import { queueEvents, selectDueDelivery } from "../../src/events/webhooks/delivery-rows.do.ts";
@@ -10,16 +10,16 @@ import { addCredits, errorOf } from "../contract/client.ts";
 import { setClock } from "../wallet/wallet-desk.ts";
 import {
   account,
-  alarm,
+  runWebhookAlarm,
   ask,
   deliveriesOf,
   HOUR,
   ids,
   LONG,
-  made,
+  createWebhook,
   object,
   receivers,
-  to,
+  callsTo,
   useReceivers,
 } from "./receivers.ts";
 
@@ -42,7 +42,7 @@ async function attempts(id: string): Promise<number> {
 /** Checks that this number of attempts was made until this time. */
 async function triedAt(hook: { readonly id: string }, atMs: number, count: number): Promise<void> {
   setClock(atMs);
-  await alarm();
+  await runWebhookAlarm();
   await vi.waitFor(async () => expect(await attempts(hook.id)).toBe(count), LONG);
 }
 
@@ -50,7 +50,7 @@ describe("a webhook receiver that is down", () => {
   it("gets one message at a time, and all waiting messages once it accepts one", async () => {
     let isDown = true;
     receivers["down.turnpike.dev"] = () => new Response("", { status: isDown ? 503 : 200 });
-    const hook = await made("down.turnpike.dev", { types });
+    const hook = await createWebhook("down.turnpike.dev", { types });
     const start = Date.now();
     await happen(hook.id, start);
     await triedAt(hook, start, 1);
@@ -64,19 +64,19 @@ describe("a webhook receiver that is down", () => {
     expect(ids("down.turnpike.dev")).toHaveLength(7);
     isDown = false;
     setClock(at + HOUR);
-    await alarm();
+    await runWebhookAlarm();
     await vi.waitFor(async () => {
       const states = (await deliveriesOf(hook.id)).map(({ state }) => state);
       expect(new Set(states)).toEqual(new Set(["delivered"]));
     }, LONG);
-    expect(to("down.turnpike.dev")).toHaveLength(7 + 20);
+    expect(callsTo("down.turnpike.dev")).toHaveLength(7 + 20);
   });
 
   it("gets nothing before its retry-after, unless it accepts a test", async () => {
     let status = 429;
     receivers["later.turnpike.dev"] = () =>
       new Response("", { status, headers: { "retry-after": "1800" } });
-    const hook = await made("later.turnpike.dev", { types });
+    const hook = await createWebhook("later.turnpike.dev", { types });
     await addCredits(account.orgId, 1);
     await vi.waitFor(async () => expect(await attempts(hook.id)).toBe(1), LONG);
     const start = Date.now();
@@ -84,7 +84,7 @@ describe("a webhook receiver that is down", () => {
     await triedAt(hook, start + 1810 * SECOND, 2);
     status = 200;
     setClock(start + 2200 * SECOND); // the message's own time has come, not the end of the pause
-    await alarm();
+    await runWebhookAlarm();
     expect(await attempts(hook.id)).toBe(2);
     expect((await ask("POST", `/${hook.id}/test`, {})).status).toBe(200);
     await vi.waitFor(async () => {
@@ -95,7 +95,7 @@ describe("a webhook receiver that is down", () => {
 
 it("a webhook can get five tests per minute, and further ones return 429 with the wait", async () => {
   receivers["tested.turnpike.dev"] = () => new Response("ok");
-  const hook = await made("tested.turnpike.dev", { types });
+  const hook = await createWebhook("tested.turnpike.dev", { types });
   for (let i = 0; i < 5; i++) {
     expect((await ask("POST", `/${hook.id}/test`, {})).status).toBe(200);
   }
@@ -104,13 +104,13 @@ it("a webhook can get five tests per minute, and further ones return 429 with th
   expect((await errorOf(sixth, 429)).type).toBe("rate_limit_exceeded");
   setClock(Date.now() + 61 * SECOND);
   expect((await ask("POST", `/${hook.id}/test`, {})).status).toBe(200);
-  expect(to("tested.turnpike.dev")).toHaveLength(6);
+  expect(callsTo("tested.turnpike.dev")).toHaveLength(6);
 });
 
 it("a replay of a webhook waits for the previous one", async () => {
   let status = 200;
   receivers["again.turnpike.dev"] = () => new Response("", { status });
-  const hook = await made("again.turnpike.dev", { types });
+  const hook = await createWebhook("again.turnpike.dev", { types });
   await addCredits(account.orgId, 1);
   const isDelivered = () =>
     vi.waitFor(async () => {
@@ -123,7 +123,7 @@ it("a replay of a webhook waits for the previous one", async () => {
   expect((await errorOf(await replay(), 409)).code).toBe("replay_in_progress");
   status = 200;
   setClock(Date.now() + 10 * SECOND);
-  await alarm();
+  await runWebhookAlarm();
   await isDelivered();
   expect((await replay()).status).toBe(202);
 });
@@ -131,7 +131,7 @@ it("a replay of a webhook waits for the previous one", async () => {
 const event = (type: EventType, n: number): EventRecord => ({
   id: `evt_${type}_${n}`,
   type,
-  actor: SYSTEM,
+  actor: SYSTEM_ACTOR,
   subject: "s",
   data: {},
   createdAt: n,
@@ -144,7 +144,7 @@ describe("the stored messages of a webhook object", () => {
 
   it("expire, once delivered, beyond the newest thousand for each of five webhooks", async () => {
     for (let i = 0; i < 5; i++) {
-      await made(`rows${i}.turnpike.dev`, { types });
+      await createWebhook(`rows${i}.turnpike.dev`, { types });
     }
     await runInDurableObject(object(), (_, { storage }) => {
       const all = selectWebhookStates(storage.sql);
@@ -170,7 +170,7 @@ describe("the stored messages of a webhook object", () => {
 
   it("have a maximum number by type while pending, without effect on other types", async () => {
     receivers["flood.turnpike.dev"] = () => new Response("ok");
-    await made("flood.turnpike.dev");
+    await createWebhook("flood.turnpike.dev");
     await runInDurableObject(object(), (_, { storage }) => {
       const all = selectWebhookStates(storage.sql);
       storage.sql.exec("DELETE FROM deliveries");

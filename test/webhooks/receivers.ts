@@ -59,7 +59,7 @@ export function useReceivers(): void {
 export const ask = (method: string, path: string, body?: object): Promise<Response> =>
   send(`/v1/webhooks${path}`, { method, key: account.key, ...(body !== undefined && { body }) });
 
-export async function made(host: string, more: object = {}): Promise<Hook> {
+export async function createWebhook(host: string, more: object = {}): Promise<Hook> {
   const response = await ask("POST", "", { url: `https://${host}/hook`, ...more });
   expect(response.status).toBe(201);
   return response.json<Hook>();
@@ -73,11 +73,14 @@ export async function deliveriesOf(id: string): Promise<readonly Delivery[]> {
 
 export const object = () => env.WEBHOOK_DELIVERIES.getByName(account.orgId);
 /** Runs all due work, as the alarm does. */
-export const alarm = (): Promise<void> =>
+export const runWebhookAlarm = (): Promise<void> =>
   runInDurableObject(object(), (deliveries: WebhookDeliveries) => deliveries.alarm());
 
 /** Waits until all messages to these webhooks had this number of attempts, with stored results. */
-export function tried(hooks: readonly Hook[], attempts: number): Promise<readonly Delivery[]> {
+export function untilAttempted(
+  hooks: readonly Hook[],
+  attempts: number,
+): Promise<readonly Delivery[]> {
   return vi.waitFor(async () => {
     const all = (await Promise.all(hooks.map(({ id }) => deliveriesOf(id)))).flat();
     expect(new Set(all.map((one) => one.attempts))).toEqual(new Set([attempts]));
@@ -85,8 +88,8 @@ export function tried(hooks: readonly Hook[], attempts: number): Promise<readonl
   }, LONG);
 }
 
-export const to = (host: string): readonly Sent[] =>
+export const callsTo = (host: string): readonly Sent[] =>
   sent.filter(({ url }) => new URL(url).hostname === host);
 export const ids = (host: string): readonly (string | null)[] => [
-  ...new Set(to(host).map(({ headers }) => headers.get("webhook-id"))),
+  ...new Set(callsTo(host).map(({ headers }) => headers.get("webhook-id"))),
 ];

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { SYSTEM } from "../../src/shared/event.ts";
+import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import type { EventRecord } from "../../src/shared/event.ts";
 import { success } from "../../src/shared/failure.ts";
 import { replay } from "../../src/events/webhooks/replay.route.ts";
@@ -11,7 +11,7 @@ function logOf(counts: readonly (readonly [atMs: number, count: number])[]): Eve
       id: `evt_${createdAt}_${n}`,
       type: "key.revoked" as const,
       createdAt,
-      actor: SYSTEM,
+      actor: SYSTEM_ACTOR,
       subject: "key_1",
       data: {},
     })),

@@ -3,19 +3,19 @@ import { Webhook } from "standardwebhooks";
 import { runInDurableObject } from "cloudflare:test";
 import { expect, it, vi } from "vitest";
 import { decryptWebhookSecret } from "../../src/events/webhooks/webhook-secrets.ts";
-import { runScheduled } from "../../src/operator/scheduled.ts";
+import { runHourly } from "../../src/operator/scheduled.ts";
 import type { WebhookDeliveries } from "../../src/events/webhooks/webhook-deliveries.do.ts";
 import { addCredits } from "../contract/client.ts";
 import { setClock } from "../wallet/wallet-desk.ts";
 import {
   account,
-  alarm,
+  runWebhookAlarm,
   deliveriesOf,
   LONG,
-  made,
+  createWebhook,
   object,
   receivers,
-  to,
+  callsTo,
   useReceivers,
 } from "./receivers.ts";
 
@@ -31,21 +31,21 @@ const sealedOf = async (id: string): Promise<readonly string[]> => {
 it("webhook secrets are encrypted again after KEY_SECRETS is replaced, so that the old secret can be removed", async () => {
   let status = 503;
   receivers["kept.turnpike.dev"] = () => new Response("", { status });
-  const hook = await made("kept.turnpike.dev", { types: ["balance.credited"] });
+  const hook = await createWebhook("kept.turnpike.dev", { types: ["balance.credited"] });
   await addCredits(account.orgId, 1);
   await vi.waitFor(async () => {
     expect(await deliveriesOf(hook.id)).toMatchObject([{ error: "status_503", attempts: 1 }]);
   }, LONG);
-  await runScheduled(bindings(`${NEWER},${env.KEY_SECRETS}`));
+  await runHourly(bindings(`${NEWER},${env.KEY_SECRETS}`));
   expect(await sealedOf(hook.id)).toEqual([expect.stringMatching(/^z\./)]);
   setClock(Date.now() + 10_000);
   await runInDurableObject(object(), (deliveries: WebhookDeliveries) => {
     Object.defineProperty(deliveries, "env", { value: bindings(NEWER) });
   });
   status = 200;
-  await alarm();
-  await vi.waitFor(() => expect(to("kept.turnpike.dev")).toHaveLength(2), LONG);
-  for (const { body, headers } of to("kept.turnpike.dev")) {
+  await runWebhookAlarm();
+  await vi.waitFor(() => expect(callsTo("kept.turnpike.dev")).toHaveLength(2), LONG);
+  for (const { body, headers } of callsTo("kept.turnpike.dev")) {
     const given = Object.fromEntries(headers);
     expect(new Webhook(hook.secret).verify(body, given)).toMatchObject({
       type: "balance.credited",
@@ -56,8 +56,8 @@ it("webhook secrets are encrypted again after KEY_SECRETS is replaced, so that t
 it("credentials of usage receivers are encrypted again after KEY_SECRETS is replaced", async () => {
   const settings = { credential: "rk_1", event_name: "ai" };
   const more = { types: ["usage.settled"], format: "stripe_meter_events", receiver: settings };
-  const hook = await made("meters.turnpike.dev", more);
-  await runScheduled(bindings(`${NEWER},${env.KEY_SECRETS}`));
+  const hook = await createWebhook("meters.turnpike.dev", more);
+  await runHourly(bindings(`${NEWER},${env.KEY_SECRETS}`));
   const row = env.DB.prepare("SELECT receiver FROM webhooks WHERE id = ?").bind(hook.id);
   const stored = await row.first<string>("receiver");
   const { sealed, eventName } = JSON.parse(stored ?? "") as { sealed: string; eventName: string };
@@ -67,10 +67,10 @@ it("credentials of usage receivers are encrypted again after KEY_SECRETS is repl
 });
 
 it("a webhook secret that no KEY_SECRETS can decrypt raises an alert at the next sweep, and changes nothing", async () => {
-  const hook = await made("lost.turnpike.dev", { types: ["balance.credited"] });
+  const hook = await createWebhook("lost.turnpike.dev", { types: ["balance.credited"] });
   const sealed = await sealedOf(hook.id);
   const alerts = vi.spyOn(console, "error").mockImplementation(() => undefined);
-  await runScheduled(bindings(NEWER));
+  await runHourly(bindings(NEWER));
   expect(alerts.mock.calls.flat()).toContain(
     `{"event":"alert","alert":"webhook_secret_unreadable","org_id":"${account.orgId}","webhook_id":"${hook.id}"}`,
   );

@@ -6,9 +6,9 @@ import {
   deliveriesOf,
   ids,
   LONG,
-  made,
+  createWebhook,
   receivers,
-  to,
+  callsTo,
   useReceivers,
 } from "./receivers.ts";
 
@@ -23,23 +23,23 @@ const types = ["balance.credited"];
 describe("POST /v1/webhooks/{id}/resend", () => {
   it("resends one delivered message, and no other", async () => {
     receivers["one.turnpike.dev"] = () => new Response("ok");
-    const hook = await made("one.turnpike.dev", { types });
+    const hook = await createWebhook("one.turnpike.dev", { types });
     for (const amount of [1, 2]) {
       await addCredits(account.orgId, amount);
     }
-    await vi.waitFor(() => expect(to("one.turnpike.dev")).toHaveLength(2), LONG);
+    await vi.waitFor(() => expect(callsTo("one.turnpike.dev")).toHaveLength(2), LONG);
     const [newest] = (await deliveriesOf(hook.id)) as readonly Named[];
     const resent = await ask("POST", `/${hook.id}/resend`, { delivery_id: newest?.id });
     expect([resent.status, await resent.json()]).toEqual([202, { queued: 1 }]);
-    await vi.waitFor(() => expect(to("one.turnpike.dev")).toHaveLength(3), LONG);
-    expect(to("one.turnpike.dev").at(-1)?.headers.get("webhook-id")).toBe(newest?.event_id);
+    await vi.waitFor(() => expect(callsTo("one.turnpike.dev")).toHaveLength(3), LONG);
+    expect(callsTo("one.turnpike.dev").at(-1)?.headers.get("webhook-id")).toBe(newest?.event_id);
     expect(ids("one.turnpike.dev")).toHaveLength(2);
   });
 
   it("resends pending messages despite the receiver's pause, filtered by state", async () => {
     let isDown = true;
     receivers["down.turnpike.dev"] = () => new Response("", { status: isDown ? 500 : 200 });
-    const hook = await made("down.turnpike.dev", { types });
+    const hook = await createWebhook("down.turnpike.dev", { types });
     await addCredits(account.orgId, 1);
     await vi.waitFor(async () => {
       expect(await deliveriesOf(hook.id)).toMatchObject([{ state: "pending", attempts: 1 }]);
@@ -60,7 +60,7 @@ describe("POST /v1/webhooks/{id}/resend", () => {
   });
 
   it("returns an error for an ID with a filter, for neither, for an unknown delivery, and for a disabled webhook", async () => {
-    const hook = await made("off.turnpike.dev", { types });
+    const hook = await createWebhook("off.turnpike.dev", { types });
     const resend = (body: object) => ask("POST", `/${hook.id}/resend`, body);
     const unknown = { delivery_id: `dlv_${"0".repeat(24)}` };
     for (const body of [{}, { ...unknown, state: "failed" }]) {

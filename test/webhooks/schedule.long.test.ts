@@ -8,11 +8,11 @@ import {
   HOUR,
   ids,
   LONG,
-  made,
+  createWebhook,
   object,
   receivers,
-  to,
-  tried,
+  callsTo,
+  untilAttempted,
   useReceivers,
 } from "./receivers.ts";
 import type { Delivery } from "./receivers.ts";
@@ -44,8 +44,8 @@ it("a webhook delivery has ten attempts in two days by its own alarm, and none a
   let attempt = 1;
   receivers["late.turnpike.dev"] = () => new Response("", { status: attempt === 10 ? 200 : 503 });
   receivers["never.turnpike.dev"] = () => new Response("", { status: 503 });
-  const late = await made("late.turnpike.dev", { types });
-  const never = await made("never.turnpike.dev", { types });
+  const late = await createWebhook("late.turnpike.dev", { types });
+  const never = await createWebhook("never.turnpike.dev", { types });
   await addCredits(account.orgId, 1);
   await vi.waitFor(() => expect(ids("never.turnpike.dev")).toHaveLength(1), LONG);
   await vi.waitFor(() => expect(ids("late.turnpike.dev")).toHaveLength(1), LONG);
@@ -56,40 +56,40 @@ it("a webhook delivery has ten attempts in two days by its own alarm, and none a
       attempt += 1;
       continue;
     }
-    const all = await tried([late, never], attempt);
+    const all = await untilAttempted([late, never], attempt);
     expect(all).toHaveLength(2);
     for (const { last_attempt_at: last, next_attempt_at: next } of all) {
       expect(Date.parse(next ?? "") - Date.parse(last ?? "")).toBe(wait * 1000);
     }
     const { first, last } = dueOf(all);
     attempt += 1;
-    const before = to("late.turnpike.dev").length;
+    const before = callsTo("late.turnpike.dev").length;
     setClock(first - EARLY_MS);
     expect(await runDurableObjectAlarm(object())).toBe(true);
     await alarmStandsFor(first);
-    expect(to("late.turnpike.dev")).toHaveLength(before);
+    expect(callsTo("late.turnpike.dev")).toHaveLength(before);
     setClock(last);
     expect(await runDurableObjectAlarm(object())).toBe(true);
   }
-  const ended = await tried([late, never], 10);
+  const ended = await untilAttempted([late, never], 10);
   const states = ended.map(({ state, next_attempt_at: next }) => ({ state, next }));
   const gone = { state: "failed", next: null };
   const done = { state: "delivered", next: null };
   expect(states).toEqual([done, gone]);
   for (const host of ["late.turnpike.dev", "never.turnpike.dev"]) {
-    expect(to(host)).toHaveLength(10);
+    expect(callsTo(host)).toHaveLength(10);
     expect(ids(host)).toHaveLength(1);
     for (const id of ids(host)) expectSchedule(host, id);
   }
   setClock(Date.now() + 60 * HOUR);
   await runDurableObjectAlarm(object());
-  await tried([late, never], 10);
-  expect(to("never.turnpike.dev")).toHaveLength(10);
+  await untilAttempted([late, never], 10);
+  expect(callsTo("never.turnpike.dev")).toHaveLength(10);
 }, 120_000);
 
 /** Checks the pauses between attempts by the receiver's times and the second of each signature. */
 function expectSchedule(host: string, id: string | null): void {
-  const seconds = to(host)
+  const seconds = callsTo(host)
     .filter(({ headers }) => headers.get("webhook-id") === id)
     .map(({ headers }) => Number(headers.get("webhook-timestamp")));
   const waits = seconds.slice(1).map((at, i) => at - (seconds[i] ?? 0));

@@ -1,15 +1,15 @@
 import { expect, it, vi } from "vitest";
-import { notificationOf, slackBody } from "../../src/events/notifications/notification-text.ts";
-import { SYSTEM } from "../../src/shared/event.ts";
+import { formatNotification, slackBody } from "../../src/events/notifications/notification-text.ts";
+import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import { addCredits } from "../contract/client.ts";
 import {
   account,
   ask,
   deliveriesOf,
   LONG,
-  made,
+  createWebhook,
   receivers,
-  to,
+  callsTo,
   useReceivers,
 } from "./receivers.ts";
 
@@ -20,10 +20,10 @@ const types = ["balance.credited"];
 
 it("a webhook with the format slack sends a message in Slack's format, as the delivery shows", async () => {
   receivers[HOST] = () => new Response("ok");
-  const hook = await made(HOST, { types, format: "slack" });
+  const hook = await createWebhook(HOST, { types, format: "slack" });
   await addCredits(account.orgId, 1);
-  await vi.waitFor(() => expect(to(HOST)).toHaveLength(1), LONG);
-  const [sent] = to(HOST);
+  await vi.waitFor(() => expect(callsTo(HOST)).toHaveLength(1), LONG);
+  const [sent] = callsTo(HOST);
   const text = expect.stringMatching(/^balance\.credited: .* by operator /);
   expect(JSON.parse(sent?.body ?? "")).toEqual({ text });
   await vi.waitFor(async () => {
@@ -33,12 +33,12 @@ it("a webhook with the format slack sends a message in Slack's format, as the de
   const shown = await ask("GET", `/${hook.id}/deliveries/${delivery?.id}`);
   expect(await shown.json()).toMatchObject({ body: sent?.body });
   await ask("POST", `/${hook.id}/test`);
-  expect(JSON.parse(to(HOST)[1]?.body ?? "")).toHaveProperty("text");
+  expect(JSON.parse(callsTo(HOST)[1]?.body ?? "")).toHaveProperty("text");
 });
 
 it("a webhook's format can be changed, and unknown formats are rejected", async () => {
   receivers[HOST] = () => new Response("ok");
-  const hook = await made(HOST, { types });
+  const hook = await createWebhook(HOST, { types });
   expect(await (await ask("GET", `/${hook.id}`)).json()).toMatchObject({ format: null });
   const changed = await ask("PATCH", `/${hook.id}`, { format: "slack" });
   expect(await changed.json()).toMatchObject({ format: "slack", types });
@@ -53,7 +53,7 @@ it("a Slack message escapes names, so that they can't mention a channel", () => 
   const event = {
     id: "evt_1",
     type: "end_user.alert",
-    actor: SYSTEM,
+    actor: SYSTEM_ACTOR,
     subject: "<!channel> & co",
     data: {},
     createdAt: 0,
@@ -61,5 +61,5 @@ it("a Slack message escapes names, so that they can't mention a channel", () => 
   expect(JSON.parse(slackBody(event))).toEqual({
     text: "end_user.alert: &lt;!channel&gt; &amp; co",
   });
-  expect(notificationOf(event)).toBeNull();
+  expect(formatNotification(event)).toBeNull();
 });

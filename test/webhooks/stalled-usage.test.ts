@@ -5,7 +5,7 @@ import { HOUR_MS } from "../../src/shared/clock.ts";
 import { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { openAccount } from "../contract/client.ts";
 import { countWrites, credit, setClock, stubOf } from "../wallet/wallet-desk.ts";
-import { account, made, object, receivers, to, useReceivers } from "./receivers.ts";
+import { account, createWebhook, object, receivers, callsTo, useReceivers } from "./receivers.ts";
 import { ReceivedLedger } from "./received-ledger.ts";
 import type { UsageMessage } from "./received-ledger.ts";
 import { charge, deliver } from "./stream-desk.ts";
@@ -33,10 +33,10 @@ async function dayOf(hosts: readonly string[]): Promise<Day> {
   const stub = stubOf(account.orgId);
   const start = Date.now();
   setClock(start);
-  for (const host of hosts) await made(host, { types });
+  for (const host of hosts) await createWebhook(host, { types });
   await credit(stub, 10_000);
   await deliver(start + HOUR_MS);
-  const before = to(GOOD).length;
+  const before = callsTo(GOOD).length;
   const reads = vi.spyOn(Wallet.prototype, "usageStream");
   const arrivals: number[] = [];
   let rows = 0;
@@ -45,7 +45,7 @@ async function dayOf(hosts: readonly string[]): Promise<Day> {
       rows += await countWrites(storage, async () => void (await charge(wallet, 1)));
     });
     await deliver(start + hour * HOUR_MS);
-    arrivals.push(to(GOOD).length - before);
+    arrivals.push(callsTo(GOOD).length - before);
   }
   const deliveries = await runInDurableObject(object(), (_, { storage }) =>
     Number(storage.sql.exec("SELECT count(*) AS n FROM deliveries").one()["n"]),
@@ -71,14 +71,14 @@ describe("a receiver of usage.settled that stalls for a day", () => {
       expect(together.rows).toBe(alone.rows);
       expect(together.arrivals).toEqual(alone.arrivals);
       expect(together.arrivals).toEqual(Array.from({ length: HOURS }, (__, n) => n + 1));
-      const attempts = to(STALLED).length;
+      const attempts = callsTo(STALLED).length;
       expect(attempts).toBeLessThanOrEqual(HOURS + 2);
       expect(together.reads - alone.reads).toBeLessThanOrEqual(attempts);
       expect(together.deliveries - alone.deliveries).toBe(1);
       isStalled = false;
       await deliver(Date.now() + (HOURS + 4) * HOUR_MS);
       const received = new ReceivedLedger();
-      received.add(JSON.parse(to(STALLED).at(-1)?.body ?? "") as UsageMessage);
+      received.add(JSON.parse(callsTo(STALLED).at(-1)?.body ?? "") as UsageMessage);
       expect(received.sum()).toBe(10_000 - HOURS);
       delete (env as { WEBHOOK_TIMEOUT_MS?: string }).WEBHOOK_TIMEOUT_MS;
     },

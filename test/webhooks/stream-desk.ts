@@ -5,7 +5,7 @@ import { selectWebhookStates } from "../../src/events/webhooks/receiver-rows.do.
 import type { WalletCalls } from "../../src/shared/contracts/wallet.ts";
 import type { Micros } from "../../src/shared/money.ts";
 import { GENERATION, holdOf, setClock, valueOf } from "../wallet/wallet-desk.ts";
-import { alarm, LONG, object } from "./receivers.ts";
+import { runWebhookAlarm, LONG, object } from "./receivers.ts";
 
 /** Charges a request and returns its ID. */
 export async function charge(
@@ -24,7 +24,7 @@ export async function charge(
 /** Sends everything that is due at this time. */
 export async function deliver(atMs: number): Promise<void> {
   setClock(atMs);
-  await alarm();
+  await runWebhookAlarm();
   await vi.waitFor(async () => {
     const due = await runInDurableObject(object(), (_, { storage }) =>
       selectWebhookStates(storage.sql)

@@ -7,7 +7,7 @@ import {
 } from "../../src/events/webhooks/receiver-rows.do.ts";
 import type { Micros } from "../../src/shared/money.ts";
 import { credit, setClock, stubOf, valueOf } from "../wallet/wallet-desk.ts";
-import { account, alarm, ask, deliveriesOf, made, object } from "./receivers.ts";
+import { account, runWebhookAlarm, ask, deliveriesOf, createWebhook, object } from "./receivers.ts";
 import { receivers, useReceivers } from "./receivers.ts";
 import type { Sent } from "./receivers.ts";
 import { charge, deliver } from "./stream-desk.ts";
@@ -70,7 +70,7 @@ describe("a Stripe meter that is down for more than a day", () => {
         isDown ||= refused !== undefined && sent.body.includes(refused);
         return isDown ? new Response("no", { status }) : meter.take(sent, at);
       };
-      await made(HOST, HOOK);
+      await createWebhook(HOST, HOOK);
       await credit(stubOf(account.orgId), 1000);
       const ids = await charges(30);
       refused = ids[17];
@@ -92,7 +92,7 @@ describe("a Stripe meter that is down for more than a day", () => {
       const taken = answer === 401 ? null : meter.take(sent, at);
       return answer === null && taken !== null ? taken : new Response("", { status: answer ?? 0 });
     };
-    const { id } = await made(HOST, HOOK);
+    const { id } = await createWebhook(HOST, HOOK);
     await credit(stubOf(account.orgId), 1000);
     const ids = await charges(2);
     await deliver((at += HOUR_MS));
@@ -127,11 +127,11 @@ describe("a Stripe meter whose calls are in progress when the gateway's object e
         const answer = isDown ? new Response("", { status: 401 }) : meter.take(sent, at);
         return isEnding && meter.billed.size >= accepted ? ends.promise : answer;
       };
-      const { id } = await made(HOST, HOOK);
+      const { id } = await createWebhook(HOST, HOOK);
       await credit(stubOf(account.orgId), 1000);
       const ids = await charges(count);
       setClock((at += HOUR_MS));
-      void alarm().catch(() => undefined);
+      void runWebhookAlarm().catch(() => undefined);
       await vi.waitFor(() => expect(meter.billed.size).toBeGreaterThanOrEqual(accepted));
       await runInDurableObject(object(), (__, state) => state.abort("killed")).catch(
         () => undefined,
@@ -157,11 +157,11 @@ describe("a Stripe meter whose calls are in progress when the gateway's object e
       const answer = meter.take(sent, at);
       return isEnding && meter.billed.size >= 6 ? ends.promise : answer;
     };
-    await made(HOST, HOOK);
+    await createWebhook(HOST, HOOK);
     await credit(stubOf(account.orgId), 1000);
     const ids = await charges(30);
     setClock((at += HOUR_MS));
-    void alarm().catch(() => undefined);
+    void runWebhookAlarm().catch(() => undefined);
     await vi.waitFor(() => expect(meter.billed.size).toBeGreaterThanOrEqual(6));
     await runInDurableObject(object(), (_, state) => state.abort("killed")).catch(() => undefined);
     isEnding = false;
@@ -179,7 +179,7 @@ describe("a Stripe meter that rejects every request", () => {
     let isWrong = true;
     receivers[HOST] = (sent) =>
       isWrong ? new Response("No such meter", { status: 400 }) : meter.take(sent, at);
-    const { id } = await made(HOST, HOOK);
+    const { id } = await createWebhook(HOST, HOOK);
     await credit(stubOf(account.orgId), 1000);
     const ids = await charges(25);
     for (let n = 0; n < 70; n++) await deliver((at += 60_000));
@@ -201,7 +201,7 @@ describe("a Stripe meter that rejects one customer", () => {
       sent.body.includes("cus_bad")
         ? new Response("No such customer", { status: 400 })
         : meter.take(sent, at);
-    const { id } = await made(HOST, HOOK);
+    const { id } = await createWebhook(HOST, HOOK);
     const stub = stubOf(account.orgId);
     await credit(stub, 1000);
     const bad = { externalId: "cus_bad" };
@@ -225,7 +225,7 @@ describe("a Stripe meter of an organization whose requests mostly have no custom
     const at = Date.now() + HOUR_MS;
     let ids: string[] = [];
     receivers[HOST] = (sent) => meter.take(sent, at);
-    await made(HOST, HOOK);
+    await createWebhook(HOST, HOOK);
     const stub = stubOf(account.orgId);
     await credit(stub, 1000);
     for (let n = 0; n < 22; n++) await charge(stub, 1);
@@ -250,7 +250,7 @@ describe("a Stripe meter after the wallet was rebuilt", () => {
     await credit(stubOf(account.orgId), 1000);
     await charges(1);
     setClock((at += HOUR_MS));
-    await made(HOST, HOOK);
+    await createWebhook(HOST, HOOK);
     await charge(stubOf(account.orgId), 1);
     await deliver((at += HOUR_MS));
     await rebuild();
@@ -264,7 +264,7 @@ describe("a Stripe meter after the wallet was rebuilt", () => {
     const at = Date.now();
     setClock(at);
     receivers[HOST] = (sent) => meter.take(sent, at);
-    await made(HOST, HOOK);
+    await createWebhook(HOST, HOOK);
     await credit(stubOf(account.orgId), 1000);
     const ids = await charges(2);
     const { rows } = valueOf(await stubOf(account.orgId).ledger(0, 10));

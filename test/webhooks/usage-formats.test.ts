@@ -6,14 +6,14 @@ import { USAGE_FORMAT_NAMES } from "../../src/events/webhooks/usage-formats.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/shared/clock.ts";
 import { errorOf, openAccount, send } from "../contract/client.ts";
 import { createKey } from "../contract/key-client.ts";
-import { mint } from "../contract/session-client.ts";
-import { effort } from "../effort.ts";
+import { createSession } from "../contract/session-client.ts";
+import { effortFor } from "../effort.ts";
 import { credit, setClock, stubOf, valueOf } from "../wallet/wallet-desk.ts";
 import type { Stub } from "../wallet/wallet-desk.ts";
-import { DOOR_ROWS } from "../fixtures/doors-table.ts";
+import { ENDPOINT_ROWS } from "../fixtures/doors-table.ts";
 import { brokenTraceRules } from "../fixtures/otlp-rules.ts";
-import { account, ask, deliveriesOf, made, object } from "./receivers.ts";
-import { receivers, to, useReceivers } from "./receivers.ts";
+import { account, ask, deliveriesOf, createWebhook, object } from "./receivers.ts";
+import { receivers, callsTo, useReceivers } from "./receivers.ts";
 import { charge, deliver } from "./stream-desk.ts";
 import { spansOf, USAGE_RECEIVERS } from "./usage-receivers.ts";
 
@@ -30,7 +30,7 @@ async function chargesOf(stub: Stub): Promise<Map<string | null, number>> {
   return new Map(usage.map(({ generationId, amountMicro }) => [generationId, 0 - amountMicro]));
 }
 
-const valuesAt = (host: string) => to(host).map(({ body }) => new URLSearchParams(body));
+const valuesAt = (host: string) => callsTo(host).map(({ body }) => new URLSearchParams(body));
 const fate = fc.constantFrom("accept", "accept", "accept, but answer 500", "refuse", "break");
 type Step = { readonly kind: "charge" | "wait" | "replay" | "evict"; readonly amount: number };
 const step: fc.Arbitrary<Step> = fc.record({
@@ -61,7 +61,7 @@ describe.each(USAGE_FORMAT_NAMES)("a webhook receiver of usage in the format %s"
             return next === "accept, but answer 500" ? new Response("", { status: 500 }) : answer;
           };
           await credit(stub, 100_000_000);
-          const hook = await made(HOST, { types, format, receiver: settings });
+          const hook = await createWebhook(HOST, { types, format, receiver: settings });
           let at = start;
           for (const { kind, amount } of steps) {
             if (kind === "charge") await charge(stub, amount, {}, CUSTOMER);
@@ -78,19 +78,19 @@ describe.each(USAGE_FORMAT_NAMES)("a webhook receiver of usage in the format %s"
           await ask("DELETE", `/${hook.id}`);
         },
       ),
-      { numRuns: effort(4, 40), endOnFailure: true },
+      { numRuns: effortFor(4, 40), endOnFailure: true },
     );
   });
 
   it("gets its credential with each call, which is stored encrypted and never returned", async () => {
     receivers[HOST] = open().take;
-    const hook = await made(HOST, { types, format, receiver: settings });
+    const hook = await createWebhook(HOST, { types, format, receiver: settings });
     const stub = stubOf(account.orgId);
     await credit(stub, 1000);
     await charge(stub, 7, {}, CUSTOMER);
     await deliver(Date.now() + HOUR_MS);
     const [name, value] = auth;
-    expect(to(HOST)[0]?.headers.get(name)).toBe(value);
+    expect(callsTo(HOST)[0]?.headers.get(name)).toBe(value);
     const row = await env.DB.prepare("SELECT * FROM webhooks WHERE id = ?").bind(hook.id).first();
     const [delivery] = await deliveriesOf(hook.id);
     const id = (delivery as unknown as { id: string }).id;
@@ -103,13 +103,13 @@ describe.each(USAGE_FORMAT_NAMES)("a webhook receiver of usage in the format %s"
   it("gets at most 100 rows per call", async () => {
     const receiver = open();
     receivers[HOST] = receiver.take;
-    await made(HOST, { types, format, receiver: settings });
+    await createWebhook(HOST, { types, format, receiver: settings });
     const stub = stubOf(account.orgId);
     await credit(stub, 1_000_000);
     for (let n = 0; n < 130; n++) await charge(stub, n, {}, CUSTOMER);
     await deliver(Date.now() + HOUR_MS);
     expect(receiver.rows).toEqual(await chargesOf(stub));
-    expect(to(HOST).length).toBe(format === "stripe_meter_events" ? 130 : 2);
+    expect(callsTo(HOST).length).toBe(format === "stripe_meter_events" ? 130 : 2);
   });
 
   it("requires the type usage.settled and its own settings, and accepts no others", async () => {
@@ -139,14 +139,14 @@ describe.each(USAGE_FORMAT_NAMES)("a webhook receiver of usage in the format %s"
     for (const [body, param] of wrong) {
       expect([body, await errorOf(await post(body), 400)]).toMatchObject([body, { param }]);
     }
-    const hook = await made(HOST, { types, format, receiver: settings });
+    const hook = await createWebhook(HOST, { types, format, receiver: settings });
     expect(await errorOf(await ask("POST", `/${hook.id}/test`), 400)).toMatchObject({
       param: "format",
     });
   });
 
   it("keeps its credential in a change, but never sends it to another server", async () => {
-    const hook = await made(HOST, { types, format, receiver: settings });
+    const hook = await createWebhook(HOST, { types, format, receiver: settings });
     const moved = { url: "https://other.turnpike.dev/" };
     const refused = await ask("PATCH", `/${hook.id}`, moved);
     expect(await errorOf(refused, 400)).toMatchObject({ param: "receiver.credential" });
@@ -164,7 +164,11 @@ describe.each(USAGE_FORMAT_NAMES)("a webhook receiver of usage in the format %s"
 describe("a webhook in the format stripe_meter_events", () => {
   const { open, settings } = USAGE_RECEIVERS.stripe_meter_events;
   const hook = (more: object = {}) =>
-    made(HOST, { types, format: "stripe_meter_events", receiver: { ...settings, ...more } });
+    createWebhook(HOST, {
+      types,
+      format: "stripe_meter_events",
+      receiver: { ...settings, ...more },
+    });
 
   it("rejects a replay of requests that Stripe would bill again", async () => {
     receivers[HOST] = open().take;
@@ -192,7 +196,7 @@ describe("a webhook in the format stripe_meter_events", () => {
     receivers["tags.turnpike.dev"] = open().take;
     await hook();
     const receiver = { ...settings, customer: "tag:customer" };
-    await made("tags.turnpike.dev", { types, format: "stripe_meter_events", receiver });
+    await createWebhook("tags.turnpike.dev", { types, format: "stripe_meter_events", receiver });
     const stub = stubOf(account.orgId);
     await credit(stub, 1000);
     await charge(stub, 1, {}, CUSTOMER);
@@ -219,7 +223,7 @@ describe("a webhook in the format stripe_meter_events", () => {
     const headers = { "x-tags": "customer=cus_2" };
     const paid: string[] = [];
     for (const tags of [undefined, { plan: "pro" }, { customer: "cus_1" }]) {
-      const { token } = await mint(key, { may_hold: true, ...(tags && { tags }) });
+      const { token } = await createSession(key, { may_hold: true, ...(tags && { tags }) });
       const body = { model: "sandbox/echo", messages: [{ role: "user", content: "Hi" }] };
       const sent = await send("/v1/chat/completions", { key: token, headers, body });
       paid.push(sent.headers.get("x-request-id") ?? "");
@@ -271,7 +275,7 @@ describe("a webhook in the format otlp", () => {
 
   it("sends spans that follow the protocol, without content", async () => {
     receivers[HOST] = open().take;
-    await made(HOST, { types, format: "otlp", receiver: settings });
+    await createWebhook(HOST, { types, format: "otlp", receiver: settings });
     const stub = stubOf(account.orgId);
     await credit(stub, 1000);
     const trace = `${"a".repeat(32)}-${"b".repeat(16)}`;
@@ -283,7 +287,7 @@ describe("a webhook in the format otlp", () => {
     );
     await charge(stub, 3);
     await deliver(Date.now() + HOUR_MS);
-    const [sent] = to(HOST);
+    const [sent] = callsTo(HOST);
     expect(brokenTraceRules(sent?.body ?? "")).toEqual([]);
     const [first, second] = spansOf(sent?.body ?? "");
     expect(first).toMatchObject({
@@ -305,7 +309,7 @@ describe("a webhook in the format otlp", () => {
 
   it("sends a span that joins the trace of the request", async () => {
     receivers[HOST] = open().take;
-    await made(HOST, { types, format: "otlp", receiver: settings });
+    await createWebhook(HOST, { types, format: "otlp", receiver: settings });
     await credit(stubOf(account.orgId), 1_000_000);
     const [trace, parent] = ["4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"];
     const headers = { traceparent: `00-${trace}-${parent}-01` };
@@ -313,25 +317,25 @@ describe("a webhook in the format otlp", () => {
     const chat = await send("/v1/chat/completions", { key: account.key, headers, body });
     expect([chat.status, await chat.text()]).toEqual([200, expect.any(String)]);
     await deliver(Date.now() + HOUR_MS);
-    const sent = to(HOST).at(-1)?.body ?? "";
+    const sent = callsTo(HOST).at(-1)?.body ?? "";
     expect(spansOf(sent)).toMatchObject([{ traceId: trace, parentSpanId: parent }]);
     expect(sent).not.toContain("secret");
   });
 
   it("names the operation of each span after the kind of call", async () => {
     receivers[HOST] = open().take;
-    await made(HOST, { types, format: "otlp", receiver: settings });
+    await createWebhook(HOST, { types, format: "otlp", receiver: settings });
     await credit(stubOf(account.orgId), 10_000_000);
-    for (const row of DOOR_ROWS) {
+    for (const row of ENDPOINT_ROWS) {
       const body = row.body({ model: row.models.good, text: "Hi" });
       const response = await send(`/v1${row.path}`, { key: account.key, body });
       expect([response.status, await response.text()]).toEqual([200, expect.any(String)]);
     }
     await deliver(Date.now() + HOUR_MS);
-    const names = spansOf(to(HOST).at(-1)?.body ?? "").map(({ name }) => name.split(" ")[0]);
+    const names = spansOf(callsTo(HOST).at(-1)?.body ?? "").map(({ name }) => name.split(" ")[0]);
     const media = ["rerank", "moderation", "generate_content", "transcription", "speech", "ocr"];
     const others = media.length + 2; // embeddings and image edits
-    const chats = DOOR_ROWS.length - others;
+    const chats = ENDPOINT_ROWS.length - others;
     expect(names.filter((name) => name === "chat")).toHaveLength(chats);
     expect(new Set(names)).toEqual(new Set(["chat", "embeddings", ...media]));
   });
@@ -341,7 +345,7 @@ describe("a webhook in the format otlp", () => {
     let refused = "none";
     receivers[HOST] = (sent) =>
       sent.body.includes(refused) ? new Response("bad span", { status: 400 }) : receiver.take(sent);
-    const hook = await made(HOST, { types, format: "otlp", receiver: settings });
+    const hook = await createWebhook(HOST, { types, format: "otlp", receiver: settings });
     const stub = stubOf(account.orgId);
     await credit(stub, 1000);
     const before = await charge(stub, 1);

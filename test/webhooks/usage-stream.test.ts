@@ -5,11 +5,11 @@ import { describe, expect, it } from "vitest";
 import { Webhook } from "standardwebhooks";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/shared/clock.ts";
 import { admin, errorOf, openAccount } from "../contract/client.ts";
-import { effort } from "../effort.ts";
-import { credit, lose, setClock, stubOf, valueOf } from "../wallet/wallet-desk.ts";
+import { effortFor } from "../effort.ts";
+import { credit, deleteWalletStorage, setClock, stubOf, valueOf } from "../wallet/wallet-desk.ts";
 import type { Stub } from "../wallet/wallet-desk.ts";
-import { account, ask, deliveriesOf, made, object } from "./receivers.ts";
-import { receivers, to, useReceivers } from "./receivers.ts";
+import { account, ask, deliveriesOf, createWebhook, object } from "./receivers.ts";
+import { receivers, callsTo, useReceivers } from "./receivers.ts";
 import { charge, deliver } from "./stream-desk.ts";
 import { USAGE_RECEIVERS } from "./usage-receivers.ts";
 import { ReceivedLedger } from "./received-ledger.ts";
@@ -94,7 +94,7 @@ describe("a webhook receiver of usage.settled", () => {
             return new Response("", { status: next === "accept, but answer 500" ? 500 : 200 });
           };
           await credit(stub, 1_000_000);
-          const hook = await made(HOST, { types });
+          const hook = await createWebhook(HOST, { types });
           await ask("POST", `/${hook.id}/replay`, { after_seq: 0 });
           let at = start;
           for (const one of steps) {
@@ -121,18 +121,18 @@ describe("a webhook receiver of usage.settled", () => {
           await ask("DELETE", `/${hook.id}`);
         },
       ),
-      { numRuns: effort(6, 60), endOnFailure: true },
+      { numRuns: effortFor(6, 60), endOnFailure: true },
     );
   });
 
   it("gets signed batches whose requests contain the tokens, tags and end user", async () => {
     receivers[HOST] = () => new Response("ok");
-    const hook = await made(HOST, { types });
+    const hook = await createWebhook(HOST, { types });
     const stub = stubOf(account.orgId);
     await credit(stub, 1000, "first");
     const id = await charge(stub, 7, { tags: { team: "search" } });
     await deliver(Date.now() + HOUR_MS);
-    const [sent] = to(HOST);
+    const [sent] = callsTo(HOST);
     const headers = Object.fromEntries(sent?.headers ?? []);
     const message = JSON.parse(sent?.body ?? "") as UsageMessage;
     expect(message).toMatchObject({ id: headers["webhook-id"], type: "usage.settled" });
@@ -170,11 +170,11 @@ describe("a webhook receiver of usage.settled", () => {
     setClock(start);
     await credit(stub, 1000);
     setClock(start + HOUR_MS);
-    const hook = await made(HOST, { types });
+    const hook = await createWebhook(HOST, { types });
     await charge(stub, 1);
     await deliver(start + 2 * HOUR_MS);
     const seqs = (): number[] =>
-      to(HOST).flatMap(({ body }) =>
+      callsTo(HOST).flatMap(({ body }) =>
         (JSON.parse(body) as UsageMessage).data.events.map(({ seq }) => seq),
       );
     expect(seqs()).toEqual([2]);
@@ -198,14 +198,14 @@ describe("a webhook receiver of usage.settled", () => {
     const stub = stubOf(account.orgId);
     const start = Date.now();
     setClock(start);
-    const good = await made(HOST, { types });
-    const stalled = await made("stalled.turnpike.dev", { types });
+    const good = await createWebhook(HOST, { types });
+    const stalled = await createWebhook("stalled.turnpike.dev", { types });
     await credit(stub, 10_000);
     let at = start;
     for (let hour = 0; hour < 24; hour++) {
       await charge(stub, 1);
       await deliver((at += HOUR_MS));
-      expect(to(HOST).length).toBe(hour + 1);
+      expect(callsTo(HOST).length).toBe(hour + 1);
     }
     const waiting = await deliveriesOf(stalled.id);
     expect(waiting.filter(({ state }) => state === "pending")).toHaveLength(1);
@@ -213,7 +213,7 @@ describe("a webhook receiver of usage.settled", () => {
     isStalled = false;
     await deliver((at += HOUR_MS));
     const books = new ReceivedLedger();
-    const last = to("stalled.turnpike.dev").at(-1);
+    const last = callsTo("stalled.turnpike.dev").at(-1);
     books.add(JSON.parse(last?.body ?? "") as UsageMessage);
     expect(books.rows()).toEqual(await ledgerOf(stub));
     expect((await deliveriesOf(good.id)).every(({ state }) => state === "delivered")).toBe(true);
@@ -222,19 +222,19 @@ describe("a webhook receiver of usage.settled", () => {
   it("continues where it stopped after the webhook was disabled", async () => {
     receivers[HOST] = () => new Response("ok");
     const stub = stubOf(account.orgId);
-    const hook = await made(HOST, { types });
+    const hook = await createWebhook(HOST, { types });
     await credit(stub, 1000);
     await deliver(Date.now() + HOUR_MS);
     await ask("PATCH", `/${hook.id}`, { enabled: false });
     await charge(stub, 1);
     await deliver(Date.now() + 2 * HOUR_MS);
-    expect(to(HOST)).toHaveLength(1);
+    expect(callsTo(HOST)).toHaveLength(1);
     const refused = await ask("POST", `/${hook.id}/replay`, { after_seq: 0 });
     expect(await errorOf(refused, 409)).toMatchObject({ code: "webhook_disabled" });
     await ask("PATCH", `/${hook.id}`, { enabled: true });
     await deliver(Date.now() + 3 * HOUR_MS);
     const books = new ReceivedLedger();
-    for (const { body } of to(HOST)) books.add(JSON.parse(body) as UsageMessage);
+    for (const { body } of callsTo(HOST)) books.add(JSON.parse(body) as UsageMessage);
     expect(books.rows()).toEqual(await ledgerOf(stub));
   });
 });
@@ -248,16 +248,16 @@ describe("a webhook receiver of usage.settled after a rebuild of the wallet", ()
     const start = Date.now();
     setClock(start);
     const stub = stubOf(account.orgId);
-    await made(HOST, { types });
+    await createWebhook(HOST, { types });
     const meter = open();
     receivers["meter.turnpike.dev"] = meter.take;
-    await made("meter.turnpike.dev", { types, format: "openmeter", receiver: settings });
+    await createWebhook("meter.turnpike.dev", { types, format: "openmeter", receiver: settings });
     await credit(stub, 1000);
     const user = { externalId: "ann" };
     const first = await charge(stub, 7, {}, user);
     await deliver(start + HOUR_MS);
     valueOf(await stub.poke());
-    if (isLost) await lose(stub);
+    if (isLost) await deleteWalletStorage(stub);
     else {
       await env.DB.prepare("UPDATE balances SET epoch = 'another' WHERE org_id = ?")
         .bind(account.orgId)
@@ -269,7 +269,7 @@ describe("a webhook receiver of usage.settled after a rebuild of the wallet", ()
     const second = await charge(stubOf(account.orgId), 5, {}, user);
     await deliver(start + 3 * HOUR_MS);
     const books = new ReceivedLedger();
-    for (const { body } of to(HOST).toReversed()) books.add(JSON.parse(body) as UsageMessage);
+    for (const { body } of callsTo(HOST).toReversed()) books.add(JSON.parse(body) as UsageMessage);
     expect(books.sum()).toBe(988);
     expect(books.charges).toEqual(
       new Map([
@@ -283,7 +283,9 @@ describe("a webhook receiver of usage.settled after a rebuild of the wallet", ()
         [second, 5],
       ]),
     );
-    const metered = to("meter.turnpike.dev").flatMap(({ body }) => JSON.parse(body) as object[]);
+    const metered = callsTo("meter.turnpike.dev").flatMap(
+      ({ body }) => JSON.parse(body) as object[],
+    );
     expect(metered).toHaveLength(isLost ? 2 : 3); // the last request is sent again with its ID
   });
 });
@@ -293,10 +295,10 @@ describe("the event usage.settled", () => {
     receivers[HOST] = ({ body }) =>
       new Response("", { status: body.includes("usage.settled") ? 500 : 200 });
     const stub = stubOf(account.orgId);
-    const hook = await made(HOST, { types: [...types, "key.created"] });
+    const hook = await createWebhook(HOST, { types: [...types, "key.created"] });
     await credit(stub, 1000);
     await deliver(Date.now() + HOUR_MS);
-    expect(to(HOST)).toHaveLength(1);
+    expect(callsTo(HOST)).toHaveLength(1);
     await ask("PATCH", `/${hook.id}`, { types: ["key.created"] });
     await deliver(Date.now() + 2 * HOUR_MS);
     expect((await deliveriesOf(hook.id)).filter(({ state }) => state === "pending")).toEqual([]);
@@ -304,7 +306,7 @@ describe("the event usage.settled", () => {
 
   it("isn't sent to a webhook without a list of types", async () => {
     receivers[HOST] = () => new Response("ok");
-    const hook = await made(HOST);
+    const hook = await createWebhook(HOST);
     await charge(stubOf(account.orgId), 0);
     await deliver(Date.now() + HOUR_MS);
     expect((await deliveriesOf(hook.id)).map(({ type }) => type)).not.toContain("usage.settled");
@@ -315,7 +317,7 @@ describe("the event usage.settled", () => {
   it("can't be sent in the format slack, and is replayed only with exactly one start", async () => {
     const body = { url: `https://${HOST}/hook`, types, format: "slack" };
     expect(await errorOf(await ask("POST", "", body), 400)).toMatchObject({ param: "types" });
-    const hook = await made(HOST, { types });
+    const hook = await createWebhook(HOST, { types });
     const changed = await ask("PATCH", `/${hook.id}`, { format: "slack" });
     expect(await errorOf(changed, 400)).toMatchObject({ param: "types" });
     for (const start of [{}, { after_seq: 0, usage_since: "2026-01-01" }]) {

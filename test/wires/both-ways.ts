@@ -49,7 +49,7 @@ export function streamed(
 ) {
   if (reply.kind !== "stream") throw new Error("no stream");
   const builder = new ChunkBuilder();
-  const events = pieces.flatMap((piece) => builder.say(piece));
+  const events = pieces.flatMap((piece) => builder.addPart(piece));
   const writer = reply.stream(receipt);
   const sent = events.map((event) => {
     if (event.kind === "text") return writer.text(event.index, event.json);

@@ -9,7 +9,7 @@ export type Claims = {
   /** The account's name in OPERATOR_LOGINS. */
   readonly account: string;
   /** Creation time of the account (Unix ms). */
-  readonly madeAt: number | null;
+  readonly accountCreatedAt: number | null;
   readonly company: { readonly domain: string | null; readonly tenant: string | null };
   readonly name: string | null;
   readonly email: string | null;

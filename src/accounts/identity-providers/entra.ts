@@ -60,7 +60,7 @@ export class EntraLogin {
       issuer: token.iss,
       subject: parseSubject(oid),
       account: `${tid}/${oid}`,
-      madeAt: null,
+      accountCreatedAt: null,
       company: { domain: null, tenant: tid === PERSONAL_ACCOUNTS_TENANT ? null : tid },
       name: displayNameOf(name),
       email: email ?? null,
@@ -78,7 +78,12 @@ export class EntraLogin {
     const isMicrosoftIssuer = parsed.success && parsed.data.issuer.startsWith(`${HOST}/`);
     if (!isMicrosoftIssuer) throw new IssuerUnavailableError();
     const as = parsed.data as oauth.AuthorizationServer;
-    const known: CachedIssuer = { as, readAt: at.nowMs, keys: before?.keys ?? {}, keysAgainAt: 0 };
+    const known: CachedIssuer = {
+      as,
+      readAt: at.nowMs,
+      keys: before?.keys ?? {},
+      keysReloadedAt: 0,
+    };
     this.#cachedIssuers.set(tenant, known);
     return known;
   }

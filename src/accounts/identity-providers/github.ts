@@ -84,7 +84,8 @@ export async function readGithubClaims(
     issuer: GITHUB_SERVER.issuer,
     subject: String(profile.id),
     account: String(profile.id),
-    madeAt: typeof profile.created_at === "string" ? Date.parse(profile.created_at) : null,
+    accountCreatedAt:
+      typeof profile.created_at === "string" ? Date.parse(profile.created_at) : null,
     company: { domain: null, tenant: null },
     name: displayNameOf(profile.name) ?? displayNameOf(profile.login),
     email: primary?.email ?? null,

@@ -20,7 +20,7 @@ export class IssuerCache {
     });
   }
 
-  reach(at: LoginContext): Promise<Result<null>> {
+  checkReachable(at: LoginContext): Promise<Result<null>> {
     return toLoginResult(async () => {
       await this.#oidc.known(at);
       return null;

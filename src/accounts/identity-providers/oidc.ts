@@ -23,7 +23,7 @@ export type CachedIssuer = {
   readonly as: oauth.AuthorizationServer;
   readonly readAt: number;
   keys: oauth.JWKSCacheInput;
-  keysAgainAt: number;
+  keysReloadedAt: number;
 };
 
 export type LoginContext = {
@@ -49,8 +49,8 @@ export class OidcLogin {
   }
 
   async claims(at: LoginContext, ticket: Ticket, url: URL): Promise<Claims> {
-    const known = await this.known(at);
-    const token = await exchangeCode({ known, as: known.as, at, ticket, url });
+    const readIssuer = await this.known(at);
+    const token = await exchangeCode({ known: readIssuer, as: readIssuer.as, at, ticket, url });
     return readClaims(token, at.entry.kind === "google");
   }
 
@@ -74,7 +74,12 @@ export class OidcLogin {
     });
     const as = await oauth.processDiscoveryResponse(expected, response);
     if (as.issuer !== issuer) throw new IssuerUnavailableError();
-    const known: CachedIssuer = { as, readAt: at.nowMs, keys: before?.keys ?? {}, keysAgainAt: 0 };
+    const known: CachedIssuer = {
+      as,
+      readAt: at.nowMs,
+      keys: before?.keys ?? {},
+      keysReloadedAt: 0,
+    };
     evictOldest(this.#cachedIssuers, CACHED_ISSUERS_MAX);
     this.#cachedIssuers.set(issuer, known);
     return known;
@@ -214,8 +219,8 @@ async function verifySignature(
   } catch (error) {
     if (!(error instanceof oauth.OperationProcessingError)) throw error;
     if (known.keys === keys) {
-      if (at.nowMs - known.keysAgainAt < KEY_RELOAD_INTERVAL_MS) throw error;
-      known.keysAgainAt = at.nowMs;
+      if (at.nowMs - known.keysReloadedAt < KEY_RELOAD_INTERVAL_MS) throw error;
+      known.keysReloadedAt = at.nowMs;
       known.keys = {};
     }
     await verify();
@@ -261,7 +266,7 @@ function readClaims(token: oauth.IDToken, isGoogle: boolean): Claims {
     issuer: token.iss,
     subject,
     account: subject,
-    madeAt: null,
+    accountCreatedAt: null,
     company: { domain: isGoogle ? (hd ?? null) : null, tenant: null },
     name: displayNameOf(token["name"]),
     email: email ?? null,

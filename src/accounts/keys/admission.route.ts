@@ -3,13 +3,17 @@ import type { Config } from "../../shared/config/config.ts";
 import { fail } from "../../shared/http/context.ts";
 import type { AppEnv, PresumedCaller } from "../../shared/http/context.ts";
 import { Isolate } from "../../shared/http/isolate.ts";
-import { bodyLength, initialBodyBytes, requestMemoryOf } from "../../shared/http/request-slots.ts";
-import type { Admitted, Caller, VerifiedKey } from "../../shared/caller.ts";
+import {
+  declaredBodyBytes,
+  initialBodyBytes,
+  requestMemoryOf,
+} from "../../shared/http/request-slots.ts";
+import type { AdmittedRequest, Caller, VerifiedKey } from "../../shared/caller.ts";
 import { elapsedMs } from "../../shared/clock.ts";
 import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { SMALL_BODY_BYTES } from "../../shared/in-flight.ts";
-import type { RequestMemory, OverloadReason, Slot } from "../../shared/in-flight.ts";
+import type { RequestMemory, OverloadReason, RequestSlot } from "../../shared/in-flight.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { Timers } from "../../shared/timers.ts";
 import { admitKey, verifyRequestKey, KnownCallers } from "./authenticate.ts";
@@ -54,7 +58,7 @@ export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandle
 async function startPaidRequestAfterSlot(
   c: Context<AppEnv>,
   key: VerifiedKey,
-  slot: Promise<Slot | OverloadReason>,
+  slot: Promise<RequestSlot | OverloadReason>,
   next: Next,
 ): Promise<void> {
   startPaidRequest(c, key, await slot);
@@ -65,30 +69,34 @@ function takeSlot(
   c: Context<AppEnv>,
   { hash }: VerifiedKey,
 ): ReturnType<RequestMemory["takeOrWait"]> {
-  const bytes = initialBodyBytes(bodyLength(c));
+  const bytes = initialBodyBytes(declaredBodyBytes(c));
   const requestMemory = requestMemoryOf(c.get("config"));
   return requestMemory.takeOrWait(hash, bytes, c.get("startedMs"), c.get("timers").after);
 }
 
-function startPaidRequest(c: Context<AppEnv>, key: VerifiedKey, slot: Slot | OverloadReason): void {
+function startPaidRequest(
+  c: Context<AppEnv>,
+  key: VerifiedKey,
+  slot: RequestSlot | OverloadReason,
+): void {
   recordKnownCaller(c, key);
   c.set("slot", slot);
   if (typeof slot === "string") return;
-  const caller = bodyLength(c) > SMALL_BODY_BYTES ? undefined : findPresumedCaller(c, key);
+  const caller = declaredBodyBytes(c) > SMALL_BODY_BYTES ? undefined : findPresumedCaller(c, key);
   if (caller === undefined) {
     c.set("admission", admitAndMeasure(c, key));
     return;
   }
   const presumed: PresumedCaller = {
     caller,
-    admit: () => (presumed.admission ??= admitAndMeasure(c, key)),
+    admitCaller: () => (presumed.admission ??= admitAndMeasure(c, key)),
     admission: null,
   };
   c.set("presumed", presumed);
 }
 
 function recordKnownCaller(c: Context<AppEnv>, key: VerifiedKey): void {
-  const met = keyOwnerCacheOf(c.get("config")).met(key);
+  const met = keyOwnerCacheOf(c.get("config")).getIncludingRejected(key);
   if (met !== undefined) c.set("met", met);
 }
 
@@ -123,7 +131,10 @@ export function keyOwnerCacheOf(config: Config): KnownCallers {
 
 const createKnownCallers = (): KnownCallers => new KnownCallers();
 
-async function admitAndMeasure(c: Context<AppEnv>, key: VerifiedKey): Promise<Result<Admitted>> {
+async function admitAndMeasure(
+  c: Context<AppEnv>,
+  key: VerifiedKey,
+): Promise<Result<AdmittedRequest>> {
   const config = c.get("config");
   const startedMs = elapsedMs();
   const result = await admitKey(key, {

@@ -1,7 +1,7 @@
 import type { KeySecret } from "../../shared/config/config.ts";
 import { assert } from "../../shared/assert.ts";
 import type { VerifiedKey } from "../../shared/caller.ts";
-import { hmacKey, hmacSha256 } from "../../shared/hmac.ts";
+import { importHmacKey, hmacSha256 } from "../../shared/hmac.ts";
 import { BASE62, randomBase62 } from "../../shared/id.ts";
 import { findRegion, REGIONS } from "../../shared/regions.ts";
 import { evictOldest } from "../../shared/evict-oldest.ts";
@@ -56,7 +56,7 @@ type RotatedSecretSource = {
  * Creates a key's next secret. The secret is derived from the root, its number and the
  * Idempotency-Key, so a retry returns the same secret.
  */
-export async function mintRotated(of: RotatedSecretSource): Promise<MintedKey> {
+export async function mintRotatedSecret(of: RotatedSecretSource): Promise<MintedKey> {
   const hmac = await hmacOf(of.signedBy);
   const source = `${of.root}\0${of.number}\0${of.name}`;
   const [first, second] = [
@@ -197,7 +197,7 @@ const importedSecrets = new WeakMap<KeySecret, CryptoKey>();
 export async function hmacOf(secret: KeySecret): Promise<CryptoKey> {
   const known = importedSecrets.get(secret);
   if (known !== undefined) return known;
-  const importedKey = await hmacKey(secret.secret);
+  const importedKey = await importHmacKey(secret.secret);
   importedSecrets.set(secret, importedKey);
   return importedKey;
 }

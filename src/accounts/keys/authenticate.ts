@@ -1,15 +1,15 @@
 import type { KeySecret } from "../../shared/config/config.ts";
 import { assert } from "../../shared/assert.ts";
-import { secretOf } from "../../shared/caller.ts";
-import type { Admitted, Caller, PresentedSecret, VerifiedKey } from "../../shared/caller.ts";
+import { presentedSecretHash } from "../../shared/caller.ts";
+import type { AdmittedRequest, Caller, PresentedSecret, VerifiedKey } from "../../shared/caller.ts";
 import type { RateState } from "../../shared/key-terms.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../shared/failure.ts";
 import type { Key } from "../../shared/key.ts";
-import { logWarning, reasonOf } from "../../shared/log.ts";
+import { logWarning, errorMessageOf } from "../../shared/log.ts";
 import { mayRetry, storageFailure } from "../../shared/storage-failure.ts";
 import type { TimerFunction } from "../../shared/timers.ts";
-import { within } from "../../shared/timers.ts";
+import { withTimeout } from "../../shared/timers.ts";
 import { verifyKey } from "./api-key.ts";
 import { SESSION_TOKEN_PREFIX, verifySession, SESSION_TOKEN_LENGTH_MAX } from "./session-token.ts";
 import type { CallsOf } from "../../shared/contracts/objects.ts";
@@ -74,16 +74,19 @@ function verifyToken(token: string, secrets: readonly KeySecret[]): Promise<Veri
  * Admits a key through its wallet in the home region, or through this region's key object
  * elsewhere. If the object doesn't respond, fails with 503, never with 401.
  */
-export async function admitKey(key: VerifiedKey, admitter: KeyAdmitter): Promise<Result<Admitted>> {
+export async function admitKey(
+  key: VerifiedKey,
+  admitter: KeyAdmitter,
+): Promise<Result<AdmittedRequest>> {
   const { callers, region, after } = admitter;
-  if (callers.isDead(key)) return refuse({ kind: "invalid_api_key" });
+  if (callers.isRevoked(key)) return refuse({ kind: "invalid_api_key" });
   const admit = key.home === region ? admitAtHome : admitAtPeer;
   try {
-    const admission = await within(admit(key, admitter), REGISTER_TIMEOUT_MS, after);
-    if (!admission.ok) callers.refused(key, admission.failure);
+    const admission = await withTimeout(admit(key, admitter), REGISTER_TIMEOUT_MS, after);
+    if (!admission.ok) callers.recordRefusal(key, admission.failure);
     return admission;
   } catch (error) {
-    logWarning("admission_unreachable", { reason: reasonOf(error) });
+    logWarning("admission_unreachable", { reason: errorMessageOf(error) });
     return refuse(storageFailure(error));
   }
 }
@@ -91,22 +94,25 @@ export async function admitKey(key: VerifiedKey, admitter: KeyAdmitter): Promise
 async function admitAtHome(
   key: VerifiedKey,
   { register, wallet, callers }: KeyAdmitter,
-): Promise<Result<Admitted>> {
+): Promise<Result<AdmittedRequest>> {
   let caller = callers.get(key);
   if (caller === undefined) {
-    const secret = secretOf(key.hash, key.shown);
+    const secret = presentedSecretHash(key.hash, key.shown);
     const identified = await retryOnce(() => register(key.hash).whose(secret));
     if (!identified.ok) return identified;
-    caller = callers.learn(key, identified.value);
+    caller = callers.addOwner(key, identified.value);
   }
   const { orgId, shown } = caller;
   const admission = await retryOnce(() => wallet(orgId).admit(key.hash, shown));
   return admission.ok ? success(toAdmitted(caller, admission.value)) : admission;
 }
 
-async function admitAtPeer(key: VerifiedKey, { register }: KeyAdmitter): Promise<Result<Admitted>> {
+async function admitAtPeer(
+  key: VerifiedKey,
+  { register }: KeyAdmitter,
+): Promise<Result<AdmittedRequest>> {
   const { hash: keyHash, home, shown } = key;
-  const secret = secretOf(keyHash, shown);
+  const secret = presentedSecretHash(keyHash, shown);
   const pacedSession = shown?.session && { id: shown.session.id, rpmLimit: shown.session.rpmLimit };
   const admission = await retryOnce(() => register(keyHash).admit(home, secret, pacedSession));
   if (!admission.ok) return refuse(admission.failure);
@@ -138,8 +144,8 @@ function toAdmitted(
     priceList,
     policies,
     paused,
-  }: RateState & Pick<Admitted, "isLimited" | "priceList" | "policies" | "paused">,
-): Admitted {
+  }: RateState & Pick<AdmittedRequest, "isLimited" | "priceList" | "policies" | "paused">,
+): AdmittedRequest {
   const rate = { limit, remaining, resetMs };
   return {
     caller,
@@ -224,18 +230,18 @@ export class KnownCallers {
     return caller === undefined || shown === undefined ? caller : { ...caller, shown };
   }
 
-  met({ hash, shown }: PresentedKey): Caller | undefined {
+  getIncludingRejected({ hash, shown }: PresentedKey): Caller | undefined {
     const name = secretHashOf({ hash, shown });
     return this.#callers.get(name) ?? this.#rejectedCallers.get(name);
   }
 
-  heardLately(key: PresentedKey, nowMs: number): Caller | undefined {
+  getIfRecentlyIdentified(key: PresentedKey, nowMs: number): Caller | undefined {
     const sinceMs = nowMs - (this.#identifiedAtMs.get(secretHashOf(key)) ?? -Infinity);
     return sinceMs >= 0 && sinceMs < IDENTIFY_INTERVAL_MS ? this.get(key) : undefined;
   }
 
-  hear(key: KeyIdentity, record: Key, nowMs: number): Caller {
-    const caller = this.learn(key, record);
+  recordIdentified(key: KeyIdentity, record: Key, nowMs: number): Caller {
+    const caller = this.addOwner(key, record);
     const name = secretHashOf(key);
     this.#identifiedAtMs.delete(name);
     evictOldest(this.#identifiedAtMs, KEYS_MAX);
@@ -243,7 +249,7 @@ export class KnownCallers {
     return caller;
   }
 
-  refused({ hash, shown }: PresentedKey, failure: Failure): void {
+  recordRefusal({ hash, shown }: PresentedKey, failure: Failure): void {
     if (failure.kind !== "invalid_api_key") return;
     const session = shown?.session?.id;
     if (session === undefined) this.#moveToRejected(secretHashOf({ hash, shown }));
@@ -260,11 +266,11 @@ export class KnownCallers {
     this.#rejectedCallers.set(name, caller);
   }
 
-  isDead({ hash, shown }: PresentedKey): boolean {
+  isRevoked({ hash, shown }: PresentedKey): boolean {
     return this.#revoked.has(shown?.session?.id ?? secretHashOf({ hash, shown }));
   }
 
-  learn({ hash, home, shown }: KeyIdentity, record: Key): Caller {
+  addOwner({ hash, home, shown }: KeyIdentity, record: Key): Caller {
     const { keyId, orgId, memberId, scope } = record;
     // During a rollout, an older object can return another format, which must not be cached.
     assert(typeof orgId === "string", "a register says whose its key is");
@@ -276,7 +282,7 @@ export class KnownCallers {
 }
 
 function secretHashOf({ hash, shown }: PresentedKey): string {
-  return secretOf(hash, shown) ?? hash;
+  return presentedSecretHash(hash, shown) ?? hash;
 }
 
 function addBounded(names: Set<string>, name: string): void {

@@ -2,12 +2,12 @@ import type * as z from "zod/mini";
 import { refuse } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
 import { syncWithDatabase } from "../../shared/sync-with-database.ts";
-import { termsText } from "../../shared/key-terms.ts";
+import { keyTermsToJson } from "../../shared/key-terms.ts";
 import type { StoredKey } from "./stored-key.ts";
 import { changeKey } from "./keys.store.ts";
 import type { keyChangeSchema } from "./new-key.ts";
 import type { KeyServices } from "./revocation.ts";
-import { changedTerms, isTighter } from "./terms.ts";
+import { applyTermFields, isTighter } from "./terms.ts";
 import type { TermsContext } from "./terms.ts";
 
 const ROUNDS_MAX = 5;
@@ -29,7 +29,7 @@ export async function changeKeyEverywhere(
   for (let round = 0; round < ROUNDS_MAX; round++) {
     const before = await find();
     if (before === null) return refuse({ kind: "not_found", message: "No such key." });
-    const terms = changedTerms(before.terms, fields, services);
+    const terms = applyTermFields(before.terms, fields, services);
     if (!terms.ok) return terms;
     const { name = before.name, rpm_limit: rpmLimit = before.rpmLimit } = fields;
     const raisesLimits =
@@ -62,6 +62,6 @@ function notifyObjects(
     },
     reread,
     isSame: (one, other) =>
-      one.rpmLimit === other.rpmLimit && termsText(one.terms) === termsText(other.terms),
+      one.rpmLimit === other.rpmLimit && keyTermsToJson(one.terms) === keyTermsToJson(other.terms),
   });
 }

@@ -12,7 +12,7 @@ export type ForwardedRequest = {
   readonly query: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | null;
-  readonly called: RequestCredential;
+  readonly credential: RequestCredential;
 };
 type ForwardedResponse = {
   readonly status: number;
@@ -57,7 +57,7 @@ const responseSchema = z.object({
 });
 
 export function forwardedRequestToJson(request: ForwardedRequest): object {
-  const { called, ...rest } = request;
+  const { credential: called, ...rest } = request;
   return { ...rest, caller_key_hash: called.keyHash, ...presentedToJson(called) };
 }
 
@@ -68,7 +68,11 @@ export function parseForwardedRequest(body: unknown): ForwardedRequest | null {
   const pickedHeaders = pickValidHeaders(sentHeaders, REQUEST_HEADERS);
   return pickedHeaders === null
     ? null
-    : { ...rest, called: credentialFromJson(hash, { secret, session }), headers: pickedHeaders };
+    : {
+        ...rest,
+        credential: credentialFromJson(hash, { secret, session }),
+        headers: pickedHeaders,
+      };
 }
 
 export function parseForwardedResponse(body: unknown): ForwardedResponse | null {

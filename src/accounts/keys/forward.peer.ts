@@ -2,9 +2,9 @@ import type { Context } from "hono";
 import { fail } from "../../shared/http/context.ts";
 import type { AppEnv } from "../../shared/http/context.ts";
 import { failureResponse } from "../../shared/http/failure-response.ts";
-import { giveId } from "../../shared/http/given-id.ts";
+import { setInternalRequestId } from "../../shared/http/given-id.ts";
 import { routingPath } from "../../shared/http/routing-path.ts";
-import type { Admitted, RequestCredential } from "../../shared/caller.ts";
+import type { AdmittedRequest, RequestCredential } from "../../shared/caller.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
@@ -37,7 +37,7 @@ export async function forwardPeer(c: Context<AppEnv>, surface: HomeApi): Promise
   }
   const isRead = forwarded.method === "GET" || forwarded.method === "HEAD";
   const { config, requestId } = c.var;
-  const { called } = forwarded;
+  const { credential: called } = forwarded;
   const identified = await identifyGlobalKey(
     objectsOf(c.env).register,
     called,
@@ -106,9 +106,9 @@ function buildRequest(url: URL, { method, headers, body }: ForwardedRequest): Re
 function dispatchAs(
   c: Context<AppEnv>,
   request: Request,
-  { admitted, dispatch }: { admitted: Admitted; dispatch: Dispatch },
+  { admitted, dispatch }: { admitted: AdmittedRequest; dispatch: Dispatch },
 ): Promise<Response> | Response {
   setInternalCaller(request, admitted);
-  giveId(request, c.var.requestId);
+  setInternalRequestId(request, c.var.requestId);
   return dispatch(request, c.env, c.executionCtx as ExecutionContext);
 }

@@ -9,7 +9,7 @@ import { elapsedMs, now } from "../../shared/clock.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
-import { within } from "../../shared/timers.ts";
+import { withTimeout } from "../../shared/timers.ts";
 import { peerOutboxNamesOf } from "../../regions/outbox-schedule.ts";
 import { homeCallBudgetMs } from "../../regions/home-budget.ts";
 import { callPeer } from "../../regions/peer-call.ts";
@@ -51,7 +51,7 @@ export async function forwardToHome(c: Context<AppEnv>, next: Next): Promise<Res
             query: url.search,
             headers: forwardedRequestHeaders(c.req.raw.headers),
             body: body.value,
-            called: requestCredential(caller.keyHash, caller.shown),
+            credential: requestCredential(caller.keyHash, caller.shown),
           }),
           {
             requestId: c.var.requestId,
@@ -84,5 +84,5 @@ async function flushOutboxes(c: Context<AppEnv>, caller: Caller): Promise<void> 
   const flushed = peerOutboxNamesOf(caller.home, caller.orgId).map((name) =>
     outbox(name).flush(FLUSH_TIMEOUT_MS, caller.orgId),
   );
-  await within(Promise.allSettled(flushed), FLUSH_TIMEOUT_MS).catch(() => undefined);
+  await withTimeout(Promise.allSettled(flushed), FLUSH_TIMEOUT_MS).catch(() => undefined);
 }

@@ -7,11 +7,11 @@ import { objectsOf } from "../../shared/contracts/objects.ts";
 import { identifyGlobalKey } from "./vouched.ts";
 import { keyHashSchema } from "../../shared/key.ts";
 import { mapConcurrently } from "../../shared/map-concurrently.ts";
-import { reasonOf } from "../../shared/log.ts";
-import { within } from "../../shared/timers.ts";
+import { errorMessageOf } from "../../shared/log.ts";
+import { withTimeout } from "../../shared/timers.ts";
 import type { DeliveryResult } from "../../regions/outbox-message.ts";
 import {
-  itemsOfPeerBody,
+  parsePeerItems,
   MALFORMED_DELIVERY,
   deliveryToJson,
   revocationFromJson,
@@ -44,7 +44,7 @@ const REGISTER_TIMEOUT_MS = 1000;
  * Retries are safe.
  */
 export async function revocationsPeer(c: Context<AppEnv>): Promise<Response> {
-  const items = itemsOfPeerBody(c.var.peerBody);
+  const items = parsePeerItems(c.var.peerBody);
   if (!items.ok) return fail(c, items.failure);
   const deliveries = await mapConcurrently(
     CONCURRENT_MAX,
@@ -58,10 +58,10 @@ export async function revocationsPeer(c: Context<AppEnv>): Promise<Response> {
           root === undefined
             ? objectsOf(c.env).register(keyHash).revoke(revokedAt)
             : objectsOf(c.env).register(root).retire(keyHash, revokedAt);
-        await within(notifying, REGISTER_TIMEOUT_MS);
+        await withTimeout(notifying, REGISTER_TIMEOUT_MS);
         return { kind: "delivered" };
       } catch (error) {
-        return { kind: "failed", reason: reasonOf(error) };
+        return { kind: "failed", reason: errorMessageOf(error) };
       }
     },
   );

@@ -1,7 +1,7 @@
 import type { Actor } from "../../shared/event.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { IDEMPOTENCY_MS } from "../../shared/idempotency.ts";
+import { IDEMPOTENCY_RETENTION_MS } from "../../shared/idempotency.ts";
 import type { Idempotency } from "../../shared/idempotency.ts";
 import type { StoredKey } from "./stored-key.ts";
 import {
@@ -47,7 +47,7 @@ async function insertKeyAndIdempotencyKey(
   const [, insertedKeys] = await db.batch([
     db
       .prepare("DELETE FROM idempotency_keys WHERE key_id = ? AND created_at <= ?")
-      .bind(keyId, key.createdAt - IDEMPOTENCY_MS),
+      .bind(keyId, key.createdAt - IDEMPOTENCY_RETENTION_MS),
     insertKeyStatement(db, key, keyId, secret),
     keyCreatedStatement(db, key, actor),
     ...insertTermsStatements(db, key),
@@ -73,7 +73,7 @@ function findEarlierRequest(
       `SELECT body, made_key_id FROM idempotency_keys
        WHERE key_id = ? AND name = ? AND created_at > ?`,
     )
-    .bind(keyId, idempotency.name, key.createdAt - IDEMPOTENCY_MS)
+    .bind(keyId, idempotency.name, key.createdAt - IDEMPOTENCY_RETENTION_MS)
     .first<EarlierRequest>();
 }
 
@@ -102,7 +102,7 @@ export async function deleteOldIdempotencyKeys(db: D1Database, nowMs: number): P
          (SELECT key_id, name FROM idempotency_keys WHERE created_at <= ?
           ORDER BY created_at LIMIT ${SWEPT_ROWS_MAX})`,
     )
-    .bind(nowMs - IDEMPOTENCY_MS)
+    .bind(nowMs - IDEMPOTENCY_RETENTION_MS)
     .run();
   return meta.changes;
 }

@@ -8,7 +8,7 @@ import { NO_TERMS } from "../../shared/key-terms.ts";
 import { callPeer } from "../../regions/peer-call.ts";
 import type { StoredKey } from "./stored-key.ts";
 import { findKeyByHash, touchKey } from "./keys.store.ts";
-import type { TouchedKey } from "../../shared/key-uses.store.ts";
+import type { KeyAfterUse } from "../../shared/key-uses.store.ts";
 import type { Region } from "../../shared/regions.ts";
 
 type FoundKey = Key & Pick<StoredKey, "revokedAt">;
@@ -19,9 +19,9 @@ type FoundKey = Key & Pick<StoredKey, "revokedAt">;
  */
 export type KeyLookup = {
   /** Whether the source is this region's D1. Otherwise the home region records the key's uses. */
-  readonly isOurs: boolean;
+  readonly isLocalDatabase: boolean;
   find(keyHash: string): Promise<FoundKey | null>;
-  touch(keyHash: string, usedAt: number): Promise<Omit<TouchedKey, "hash"> | null>;
+  touch(keyHash: string, usedAt: number): Promise<Omit<KeyAfterUse, "hash"> | null>;
 };
 
 /** Thrown if the home region returns no valid response in time. */
@@ -32,7 +32,7 @@ export function createKeyLookup(env: Env, home: Region | null): KeyLookup {
   const parsed = configOf(env);
   if (home === null || (parsed.ok && parsed.config.region === home)) {
     return {
-      isOurs: true,
+      isLocalDatabase: true,
       find: (keyHash) => findKeyByHash(env.DB, keyHash),
       touch: (keyHash, usedAt) => touchKey(env.DB, keyHash, usedAt),
     };
@@ -79,5 +79,5 @@ function homeSource(home: PeerConfig | undefined, clock: () => number): KeyLooku
     const unknownFields = { terms: NO_TERMS, secrets: null, revokedAt: null };
     return { keyId, orgId, memberId, scope, rpmLimit, ...unknownFields };
   };
-  return { isOurs: false, find, touch: find };
+  return { isLocalDatabase: false, find, touch: find };
 }

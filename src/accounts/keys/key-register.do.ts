@@ -3,14 +3,14 @@ import { assert } from "../../shared/assert.ts";
 import { elapsedMs, now } from "../../shared/clock.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Refusal } from "../../shared/failure.ts";
-import { logAlert, logWarning, reasonOf } from "../../shared/log.ts";
-import { isLiveSecret } from "../../shared/key.ts";
+import { logAlert, logWarning, errorMessageOf } from "../../shared/log.ts";
+import { isActiveSecret } from "../../shared/key.ts";
 import type { KeySecrets } from "../../shared/key.ts";
-import type { Admission, Identified, PacedSession } from "../../shared/contracts/register.ts";
+import type { Admission, KeyResult, PacedSession } from "../../shared/contracts/register.ts";
 import type { KeyTerms, RateState } from "../../shared/key-terms.ts";
 import { storageFailure } from "../../shared/storage-failure.ts";
-import { makeTables } from "../../shared/tables.do.ts";
-import { within } from "../../shared/timers.ts";
+import { createOrMigrateTables } from "../../shared/tables.do.ts";
+import { withTimeout } from "../../shared/timers.ts";
 import { revokeKeyByHash } from "./keys.store.ts";
 import {
   isRepeatedWrite,
@@ -58,15 +58,15 @@ export class KeyRegister extends DurableObject<Env> {
     return this.#withKey(() => this.#admitRequest(secret, session));
   }
 
-  identify(writeId: string | null = null, secret?: string): Promise<Identified> {
+  identify(writeId: string | null = null, secret?: string): Promise<KeyResult> {
     return this.#withKey(() => this.#identifyKey(writeId, secret));
   }
 
-  whose(secret?: string): Promise<Identified> {
+  whose(secret?: string): Promise<KeyResult> {
     return this.#withKey(() => this.#activeKey(secret));
   }
 
-  async refresh(usedAt: number): Promise<Identified> {
+  async refresh(usedAt: number): Promise<KeyResult> {
     const known = await this.whose();
     if (known.ok || this.#memory?.key) {
       this.#markUseRecorded();
@@ -84,14 +84,14 @@ export class KeyRegister extends DurableObject<Env> {
     } catch (error) {
       this.#memory = null;
       if (error instanceof HomeUnreachableError) return refuse({ kind: "home_region_unreachable" });
-      logWarning("register_storage_failed", { reason: reasonOf(error) });
+      logWarning("register_storage_failed", { reason: errorMessageOf(error) });
       return refuse(storageFailure(error));
     }
   }
 
   revoke(revokedAt: number): number {
     this.#memory = null;
-    makeTables(this.ctx.storage, KEY_OBJECT_TABLES);
+    createOrMigrateTables(this.ctx.storage, KEY_OBJECT_TABLES);
     this.ctx.storage.sql.exec(
       "INSERT INTO tombstone (one, revoked_at) VALUES (1, ?) ON CONFLICT (one) DO NOTHING",
       revokedAt,
@@ -114,11 +114,11 @@ export class KeyRegister extends DurableObject<Env> {
       const { revokedAt } = this.#readMemory();
       const hash = unsavedRevocation(this.ctx.storage.sql);
       if (hash === null || revokedAt === null) return;
-      await within(revokeKeyByHash(this.env.DB, hash, revokedAt), DATABASE_TIMEOUT_MS);
+      await withTimeout(revokeKeyByHash(this.env.DB, hash, revokedAt), DATABASE_TIMEOUT_MS);
       markRevocationSaved(this.ctx.storage.sql);
     } catch (error) {
       this.#memory = null;
-      logWarning("revocation_not_in_book", { reason: reasonOf(error) });
+      logWarning("revocation_not_in_book", { reason: errorMessageOf(error) });
       await this.ctx.storage.setAlarm(elapsedMs() + DATABASE_RETRY_MS);
     }
   }
@@ -140,7 +140,7 @@ export class KeyRegister extends DurableObject<Env> {
 
   retire(secret: string, retiresAt: number): void {
     this.#memory = null;
-    makeTables(this.ctx.storage, KEY_OBJECT_TABLES);
+    createOrMigrateTables(this.ctx.storage, KEY_OBJECT_TABLES);
     storeRetiredSecret(this.ctx.storage.sql, secret, retiresAt);
   }
 
@@ -172,11 +172,11 @@ export class KeyRegister extends DurableObject<Env> {
     if ((retired.get(secret) ?? Infinity) <= now(this.env)) return false;
     const keyHash = this.#hash();
     const secrets = key?.secrets ?? null;
-    if (secrets === null && secret !== keyHash) return !this.#keyLookup().isOurs;
-    return isLiveSecret({ keyHash, secrets }, secret, now(this.env));
+    if (secrets === null && secret !== keyHash) return !this.#keyLookup().isLocalDatabase;
+    return isActiveSecret({ keyHash, secrets }, secret, now(this.env));
   }
 
-  #identifyKey(writeId: string | null, secret: string | undefined): Identified {
+  #identifyKey(writeId: string | null, secret: string | undefined): KeyResult {
     const named = this.#activeKey(secret);
     if (!named.ok) return named;
     const clockMs = now(this.env);
@@ -189,7 +189,7 @@ export class KeyRegister extends DurableObject<Env> {
     return named;
   }
 
-  #activeKey(secret: string | undefined): Identified {
+  #activeKey(secret: string | undefined): KeyResult {
     const { key, revokedAt } = this.#readMemory();
     if (revokedAt !== null) return refuse(KEY_REVOKED);
     if (key === null || !this.#isLive(secret)) return refuse({ kind: "invalid_api_key" });
@@ -218,7 +218,7 @@ export class KeyRegister extends DurableObject<Env> {
   async #readKey(): Promise<void> {
     const limitChanges = this.#limitChanges;
     const source = this.#keyLookup();
-    const found = await within(source.find(this.#hash()), DATABASE_TIMEOUT_MS);
+    const found = await withTimeout(source.find(this.#hash()), DATABASE_TIMEOUT_MS);
     // A lookup that began before the revocation must not make the key active again.
     if (found === null || this.#readMemory().revokedAt !== null) return;
     if (found.revokedAt !== null) {
@@ -227,12 +227,12 @@ export class KeyRegister extends DurableObject<Env> {
     }
     // A read that began before a limit change must not undo it.
     if (limitChanges !== this.#limitChanges) return this.#readKey();
-    makeTables(this.ctx.storage, KEY_OBJECT_TABLES);
+    createOrMigrateTables(this.ctx.storage, KEY_OBJECT_TABLES);
     this.#memory = null;
     // The home region records uses, so the next lookup is due in a minute.
     storeKeyRecord(this.ctx.storage.sql, {
       ...found,
-      touchedAt: source.isOurs ? 0 : now(this.env),
+      touchedAt: source.isLocalDatabase ? 0 : now(this.env),
     });
   }
 
@@ -244,22 +244,22 @@ export class KeyRegister extends DurableObject<Env> {
   }
 
   #postponeUse(usedAt: number): void {
-    const { key, owedUse } = this.#readMemory();
+    const { key, pendingUse: owedUse } = this.#readMemory();
     this.#lastUsedAt = Math.max(this.#lastUsedAt, usedAt);
     if (key === null || owedUse !== null || usedAt <= key.touchedAt) return;
     this.#storePendingUse(usedAt, key.touchedAt + TOUCH_INTERVAL_MS - usedAt);
   }
 
   #storePendingUse(usedAt: number, delayMs: number): void {
-    if (!this.#keyLookup().isOurs) return;
+    if (!this.#keyLookup().isLocalDatabase) return;
     const owedUse = { hash: this.#hash(), used_at: usedAt };
     markUsePending(this.ctx.storage.sql, owedUse);
-    this.#memory = { ...this.#readMemory(), owedUse };
+    this.#memory = { ...this.#readMemory(), pendingUse: owedUse };
     void this.ctx.storage.setAlarm(elapsedMs() + Math.max(0, delayMs));
   }
 
   async #recordPendingUse(): Promise<void> {
-    const { owedUse, key } = this.#readMemory();
+    const { pendingUse: owedUse, key } = this.#readMemory();
     if (owedUse === null || key === null) return;
     this.#markUseRecorded();
     await this.#recordUse(Math.max(owedUse.used_at, this.#lastUsedAt));
@@ -287,16 +287,16 @@ export class KeyRegister extends DurableObject<Env> {
     } catch (error) {
       // If D1 fails, admissions continue with the stored key.
       this.#memory = null;
-      logWarning("key_use_not_noted", { reason: reasonOf(error) });
+      logWarning("key_use_not_noted", { reason: errorMessageOf(error) });
       this.#storePendingUse(usedAt, TOUCH_INTERVAL_MS);
     }
   }
 
   #clearPendingUse(usedAt: number): void {
-    const { owedUse } = this.#readMemory();
+    const { pendingUse: owedUse } = this.#readMemory();
     if (owedUse === null || Math.max(owedUse.used_at, this.#lastUsedAt) > usedAt) return;
     markUseSaved(this.ctx.storage.sql);
-    this.#memory = { ...this.#readMemory(), owedUse: null };
+    this.#memory = { ...this.#readMemory(), pendingUse: null };
   }
 
   #deleteKeyRecord(): void {
@@ -321,7 +321,7 @@ export class KeyRegister extends DurableObject<Env> {
   }
 
   #hash(): string {
-    const name = this.ctx.id.name ?? this.#readMemory().owedUse?.hash;
+    const name = this.ctx.id.name ?? this.#readMemory().pendingUse?.hash;
     assert(name !== undefined, "a register is named by its key's hash");
     return name;
   }

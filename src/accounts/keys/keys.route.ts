@@ -1,10 +1,15 @@
 import * as z from "zod/mini";
-import { optionalVariables } from "../../shared/http/context.ts";
+import { optionalVariable } from "../../shared/http/context.ts";
 import type { AppContext } from "../../shared/http/context.ts";
 import { created, readBody, readFields } from "../../shared/http/endpoint.ts";
-import { singleValue, parseFields, parseQuery, wholeNumber } from "../../shared/http/parse-body.ts";
+import {
+  singleValueSchema,
+  parseFields,
+  parseQuery,
+  wholeNumberWithDefault,
+} from "../../shared/http/parse-body.ts";
 import { queryDatabase } from "../../shared/query-database.ts";
-import { actorOf, secretOf } from "../../shared/caller.ts";
+import { actorOfCaller, presentedSecretHash } from "../../shared/caller.ts";
 import type { Role } from "../../shared/caller.ts";
 import { now } from "../../shared/clock.ts";
 import { flattenResult, refuse, success } from "../../shared/failure.ts";
@@ -50,7 +55,7 @@ export async function listKeysRoute(c: AppContext) {
 }
 
 const cursorSchema = z.pipe(
-  singleValue.check(
+  singleValueSchema.check(
     z.regex(/^\d{1,15}\.[^.]{1,100}$/, "must be the next_after of an earlier response"),
   ),
   z.transform((text): ListCursor => {
@@ -61,7 +66,7 @@ const cursorSchema = z.pipe(
 
 export const keysParameters = z.object({
   revoked: z._default(z.enum(["true", "false"]), "false"),
-  limit: wholeNumber(1, LISTED_REVOKED, LISTED_REVOKED),
+  limit: wholeNumberWithDefault(1, LISTED_REVOKED, LISTED_REVOKED),
   after: z.optional(cursorSchema),
 });
 type KeysQuery = z.infer<typeof keysParameters>;
@@ -106,7 +111,7 @@ export async function createKeyRoute(c: AppContext, names: ModelNames) {
   const fields = parseFields(newKeySchema, KEY_READ_ONLY, body.value.json);
   if (!fields.ok) return fields;
   const { orgId, keyId, keyHash, shown } = admitted.caller;
-  const secret = secretOf(keyHash, shown) ?? keyHash;
+  const secret = presentedSecretHash(keyHash, shown) ?? keyHash;
   const mintOptions = {
     region: config.region,
     keySecrets: config.keySecrets,
@@ -115,9 +120,9 @@ export async function createKeyRoute(c: AppContext, names: ModelNames) {
   };
   const newKey = await mintMemberKey(mintOptions, { memberId: member.id, orgId }, fields.value);
   if (!newKey.ok) return newKey;
-  const { booked, key } = newKey.value;
+  const { storedKey: booked, key } = newKey.value;
   const idempotentRequest = { keyId, orgId, path: c.req.path, bytes: body.value.bytes };
-  const actor = actorOf(admitted.caller);
+  const actor = actorOfCaller(admitted.caller);
   const idempotency =
     name.value === null ? null : await idempotencyOf(name.value, idempotentRequest);
   const insert = (): Promise<Result<StoredKey>> =>
@@ -208,12 +213,12 @@ export async function rotateKeyRoute(c: AppContext) {
   const rotate = (): Promise<Result<RotatedKey>> =>
     rotateKeyEverywhere(services, {
       find: () => findKey(c.env.DB, id, owner),
-      caller: { keyId, secret: secretOf(keyHash, shown) ?? keyHash },
+      caller: { keyId, secret: presentedSecretHash(keyHash, shown) ?? keyHash },
       ...request.value,
     });
   const rotated = flattenResult(await queryDatabase(rotate, "key_not_rotated", logFieldsOf(c)));
   if (!rotated.ok) return rotated;
-  const record = keyRecord(rotated.value.booked, config.region, services.now);
+  const record = keyRecord(rotated.value.storedKey, config.region, services.now);
   return created(rotatedKeyView(rotated.value, record));
 }
 
@@ -233,7 +238,7 @@ async function readRotation(c: AppContext): Promise<Result<KeyRotationRequest>> 
 export async function revokeKeyRoute(c: AppContext) {
   const { config } = c.var;
   const id = c.req.param("id") ?? "";
-  const memberFailure = optionalVariables(c, "memberUnread");
+  const memberFailure = optionalVariable(c, "memberUnread");
   const found =
     memberFailure === undefined
       ? await queryDatabase(
@@ -269,7 +274,7 @@ function keyServices(c: AppContext): KeyServices {
     peers: peers.map((peer) => peer.region),
     keySecrets,
     now: now(c.env),
-    actor: actorOf(c.var.admitted.caller),
+    actor: actorOfCaller(c.var.admitted.caller),
   };
 }
 

@@ -1,13 +1,17 @@
 import type { Role } from "../../shared/caller.ts";
-import { changesOf, derivedEventId, SYSTEM } from "../../shared/event.ts";
+import { changedFields, derivedEventId, SYSTEM_ACTOR } from "../../shared/event.ts";
 import type { Actor } from "../../shared/event.ts";
-import { eventIfChanged } from "../../shared/events.store.ts";
+import { insertEventIfChanged } from "../../shared/events.store.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
 import { hasTerms, storedTerms } from "../../shared/key-terms.ts";
-import { TERM_COLUMNS, valuesOfTerms } from "../../shared/key-term-rows.ts";
-import { SECRETS, touchedKey, usesStatement } from "../../shared/key-uses.store.ts";
-import type { TouchedKey, TouchedRow } from "../../shared/key-uses.store.ts";
+import { TERM_COLUMNS, rowValuesOfTerms } from "../../shared/key-term-rows.ts";
+import {
+  SECRETS_SUBQUERY,
+  keyAfterUseFromRow,
+  recordUsesStatement,
+} from "../../shared/key-uses.store.ts";
+import type { KeyAfterUse, KeyAfterUseRow } from "../../shared/key-uses.store.ts";
 import { keyFromRow } from "./stored-key.ts";
 import type { StoredKey, KeyRow } from "./stored-key.ts";
 
@@ -18,7 +22,7 @@ export const LISTED_REVOKED = 100;
 
 const TERM_COLUMN_NAMES = [...TERM_COLUMNS, "more"];
 const TERM_COLUMN_LIST = TERM_COLUMN_NAMES.join(", ");
-const KEY_COLUMNS = `keys.*, ${SECRETS}, ${TERM_COLUMN_LIST}, key_terms.changed_at, day, daily_spend_micro, week, weekly_spend_micro,
+const KEY_COLUMNS = `keys.*, ${SECRETS_SUBQUERY}, ${TERM_COLUMN_LIST}, key_terms.changed_at, day, daily_spend_micro, week, weekly_spend_micro,
   month, monthly_spend_micro, total_spend_micro`;
 const KEY_JOINS = `LEFT JOIN key_terms ON key_terms.key_id = keys.id
   LEFT JOIN key_spend ON key_spend.org_id = keys.org_id AND key_spend.key_id = keys.id`;
@@ -49,7 +53,7 @@ export function insertKeyStatement(
        WHERE id = ?4 AND org_id = ?3 AND removed_at IS NULL
          AND (?10 IS NULL OR EXISTS
            (SELECT 1 FROM keys WHERE id = ?10 AND member_id = ?4 AND revoked_at IS NULL))
-         AND ${hasNotRetired("?10", "?11", "?9")}
+         AND ${isSecretValidSql("?10", "?11", "?9")}
          AND (SELECT count(*) FROM keys WHERE org_id = ?3 AND revoked_at IS NULL AND is_console IS NULL) < ${ACTIVE_KEYS_MAX}
          AND (SELECT count(*) FROM keys WHERE org_id = ?3 AND created_at > ?9 - 864e5
            AND is_console IS NULL) < ${NEW_KEYS_MAX}
@@ -70,7 +74,7 @@ export function insertKeyStatement(
     );
 }
 
-export function hasNotRetired(keyId: string, secret: string, at: string): string {
+export function isSecretValidSql(keyId: string, secret: string, at: string): string {
   return `NOT EXISTS (SELECT 1 FROM key_secrets
     WHERE key_id = ${keyId} AND hash = ${secret} AND retires_at <= ${at})`;
 }
@@ -86,7 +90,7 @@ export function insertTermsStatements(
         `INSERT INTO key_terms (key_id, org_id, ${TERM_COLUMN_LIST}, changed_at)
          SELECT id, org_id, ?2, ?3, ?4, ?5, ?6, ?7, ?8, created_at FROM keys WHERE id = ?1`,
       )
-      .bind(key.keyId, ...valuesOfTerms(key.terms)),
+      .bind(key.keyId, ...rowValuesOfTerms(key.terms)),
   ];
 }
 
@@ -97,7 +101,7 @@ export function keyCreatedStatement(
 ): D1PreparedStatement {
   const { keyId, orgId, memberId, name, scope, rpmLimit, terms, createdAt } = key;
   const limits = hasTerms(terms) ? storedTerms(terms) : {};
-  return eventIfChanged(db, {
+  return insertEventIfChanged(db, {
     id: derivedEventId("key.created", keyId),
     orgId,
     type: "key.created",
@@ -111,7 +115,7 @@ export function keyCreatedStatement(
 type KeyCaller = { readonly callerSecret?: string | null; readonly actor?: Actor };
 
 function callerActor(callerKeyId: string | null): Actor {
-  return callerKeyId === null ? SYSTEM : { kind: "key", id: callerKeyId };
+  return callerKeyId === null ? SYSTEM_ACTOR : { kind: "key", id: callerKeyId };
 }
 
 /**
@@ -143,7 +147,7 @@ export async function insertFailure(
       `SELECT id FROM members WHERE id = ?1 AND org_id = ?2 AND removed_at IS NULL
          AND (?3 IS NULL OR EXISTS
            (SELECT 1 FROM keys WHERE id = ?3 AND member_id = ?1 AND revoked_at IS NULL))
-         AND ${hasNotRetired("?3", "?4", "?5")}`,
+         AND ${isSecretValidSql("?3", "?4", "?5")}`,
     )
     .bind(key.memberId, key.orgId, callerKeyId, secret, key.createdAt)
     .first();
@@ -264,7 +268,7 @@ export async function changeKey(
                SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10 WHERE changes() = 1
                ON CONFLICT (key_id) DO UPDATE SET (${TERM_COLUMN_LIST}, changed_at) = (?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)`,
             )
-            .bind(before.keyId, before.orgId, ...valuesOfTerms(change.terms), changedAt),
+            .bind(before.keyId, before.orgId, ...rowValuesOfTerms(change.terms), changedAt),
         ]
       : []),
     ...changeEvents(db, before, change, by),
@@ -283,10 +287,10 @@ function changeEvents(
   change: KeyChange,
   { nowMs, actor }: { readonly nowMs: number; readonly actor: Actor },
 ): readonly D1PreparedStatement[] {
-  const data = changesOf(eventFields(before), eventFields(change));
+  const data = changedFields(eventFields(before), eventFields(change));
   if (data === null) return [];
   const event = { actor, subject: before.keyId, data, orgId: before.orgId, createdAt: nowMs };
-  return [eventIfChanged(db, { type: "key.changed", ...event })];
+  return [insertEventIfChanged(db, { type: "key.changed", ...event })];
 }
 
 function eventFields({ name, rpmLimit, terms }: KeyChange) {
@@ -323,14 +327,14 @@ export async function touchKey(
   db: D1Database,
   hash: string,
   usedAt: number,
-): Promise<TouchedKey | null> {
-  const row = await usesStatement(db, [{ hash, usedAt }]).first<TouchedRow>();
-  return row === null ? null : touchedKey(row);
+): Promise<KeyAfterUse | null> {
+  const row = await recordUsesStatement(db, [{ hash, usedAt }]).first<KeyAfterUseRow>();
+  return row === null ? null : keyAfterUseFromRow(row);
 }
 
 const MEMBER_KEYS_MAX = 10_000;
 
-export async function membersByKey(
+export async function memberIdsByKeyId(
   db: D1Database,
   orgId: string,
 ): Promise<Readonly<Record<string, string>>> {

@@ -10,7 +10,7 @@ import { mintKey } from "./api-key.ts";
 import { NO_SPEND, RPM_LIMIT_DEFAULT, RPM_LIMIT_MAX } from "./stored-key.ts";
 import type { StoredKey } from "./stored-key.ts";
 
-import { changedTerms } from "./terms.ts";
+import { applyTermFields } from "./terms.ts";
 import type { ModelNames } from "./terms.ts";
 import type { Region } from "../../shared/regions.ts";
 
@@ -42,14 +42,14 @@ type KeyMinter = {
   readonly names: ModelNames;
 };
 
-type NewKey = { readonly booked: StoredKey; readonly key: string };
+type NewKey = { readonly storedKey: StoredKey; readonly key: string };
 
 export async function mintMemberKey(
   minter: KeyMinter,
   member: Pick<Key, "memberId" | "orgId">,
   fields: z.infer<typeof newKeySchema>,
 ): Promise<Result<NewKey>> {
-  const terms = changedTerms(NO_TERMS, fields, minter);
+  const terms = applyTermFields(NO_TERMS, fields, minter);
   if (!terms.ok) return terms;
   const scope = fields.scope ?? "regional";
   const { key, hash, prefix } = await mintKey({
@@ -74,5 +74,5 @@ export async function mintMemberKey(
     secrets: null,
     spend: NO_SPEND,
   };
-  return success<NewKey>({ booked, key });
+  return success<NewKey>({ storedKey: booked, key });
 }

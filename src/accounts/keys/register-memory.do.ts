@@ -1,10 +1,10 @@
 import { assert } from "../../shared/assert.ts";
 import { parseSecrets, formatSecrets } from "../../shared/key.ts";
 import type { Key, Scope } from "../../shared/key.ts";
-import { termsOfText, termsText } from "../../shared/key-terms.ts";
+import { keyTermsFromJson, keyTermsToJson } from "../../shared/key-terms.ts";
 import { RateWindow } from "../../shared/rate-window.ts";
 import type { StoredAdmission } from "../../shared/rate-window.ts";
-import { openTables } from "../../shared/tables.do.ts";
+import { migrateExistingTables } from "../../shared/tables.do.ts";
 import type { Tables } from "../../shared/tables.do.ts";
 
 const FIRST_SCHEMA = `CREATE TABLE admissions (slot INTEGER PRIMARY KEY, at INTEGER NOT NULL) STRICT;
@@ -39,18 +39,18 @@ export type KeyObjectMemory = {
   readonly window: RateWindow;
   readonly key: KeyObjectRecord | null;
   readonly revokedAt: number | null;
-  readonly owedUse: PendingUse | null;
+  readonly pendingUse: PendingUse | null;
   readonly retired: ReadonlyMap<string, number>;
 };
 
 export function readKeyObjectMemory(storage: DurableObjectStorage): KeyObjectMemory {
   const { sql } = storage;
-  if (!openTables(storage, KEY_OBJECT_TABLES)) {
+  if (!migrateExistingTables(storage, KEY_OBJECT_TABLES)) {
     return {
       window: new RateWindow(),
       key: null,
       revokedAt: null,
-      owedUse: null,
+      pendingUse: null,
       retired: new Map(),
     };
   }
@@ -60,7 +60,7 @@ export function readKeyObjectMemory(storage: DurableObjectStorage): KeyObjectMem
     window: new RateWindow(admissions),
     key: selectKey(sql),
     revokedAt: tombstone?.revoked_at ?? null,
-    owedUse: readPendingUse(sql),
+    pendingUse: readPendingUse(sql),
     retired: selectRetired(sql),
   };
 }
@@ -123,7 +123,7 @@ function selectKey(sql: SqlStorage): KeyObjectRecord | null {
     memberId: row.member_id,
     scope: row.scope,
     rpmLimit: row.rpm_limit,
-    terms: termsOfText(row.terms),
+    terms: keyTermsFromJson(row.terms),
     secrets: parseSecrets(row.secrets),
     touchedAt: row.touched_at,
   };
@@ -140,7 +140,7 @@ export function storeKeyRecord(sql: SqlStorage, key: KeyObjectRecord): void {
     key.scope,
     key.rpmLimit,
     key.touchedAt,
-    termsText(key.terms),
+    keyTermsToJson(key.terms),
     formatSecrets(key.secrets),
   );
 }
@@ -165,7 +165,7 @@ function changeableColumns(
 ): Pick<RecordRow, (typeof CHANGEABLE_COLUMNS)[number]> {
   return {
     rpm_limit: key.rpmLimit,
-    terms: termsText(key.terms),
+    terms: keyTermsToJson(key.terms),
     secrets: formatSecrets(key.secrets),
     touched_at: key.touchedAt,
   };

@@ -6,11 +6,15 @@ import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { consoleAccountName } from "../../shared/console-account.ts";
 import { syncWithDatabase } from "../../shared/sync-with-database.ts";
-import { IDEMPOTENCY_MS, idempotencyOf, readIdempotencyKey } from "../../shared/idempotency.ts";
+import {
+  IDEMPOTENCY_RETENTION_MS,
+  idempotencyOf,
+  readIdempotencyKey,
+} from "../../shared/idempotency.ts";
 import type { Idempotency, IdempotentRequest } from "../../shared/idempotency.ts";
 import { formatSecrets } from "../../shared/key.ts";
 import { callObject } from "../../shared/reach-object.ts";
-import { mintRotated } from "./api-key.ts";
+import { mintRotatedSecret } from "./api-key.ts";
 import type { MintedKey } from "./api-key.ts";
 import type { StoredKey } from "./stored-key.ts";
 import { ACTIVE_SECRETS_MAX } from "../../shared/key-uses.store.ts";
@@ -70,7 +74,7 @@ type Rotation = {
  * ms).
  */
 export type RotatedKey = {
-  readonly booked: StoredKey;
+  readonly storedKey: StoredKey;
   readonly key: string;
   readonly retiresAt: number;
 };
@@ -111,7 +115,7 @@ export async function rotateKeyEverywhere(
   const peerNotices = await notifyPeersOfRevocations(services, storedKey.scope, ended);
   if (!peerNotices.ok) return peerNotices;
   return success<RotatedKey>({
-    booked: homeKey.value,
+    storedKey: homeKey.value,
     key,
     retiresAt: secret.created_at + rotation.overlapMs,
   });
@@ -183,7 +187,7 @@ function findEarlierSecret(
   now: number,
 ): SecretRow | null {
   const isKnown = (one: SecretRow): boolean =>
-    one.name === name && now - one.created_at < IDEMPOTENCY_MS;
+    one.name === name && now - one.created_at < IDEMPOTENCY_RETENTION_MS;
   return secrets.find(isKnown) ?? null;
 }
 
@@ -215,7 +219,7 @@ function mintSecret(
   },
 ): Promise<MintedKey> {
   const { number, idempotency, signedBy } = of;
-  return mintRotated({ home, scope, root, number, name: idempotency.name, signedBy });
+  return mintRotatedSecret({ home, scope, root, number, name: idempotency.name, signedBy });
 }
 
 function refuseTooManySecrets(
@@ -225,7 +229,7 @@ function refuseTooManySecrets(
   const validSecrets = secrets.filter(
     (one) => Math.min(one.retires_at ?? Infinity, retiresAt) > now,
   );
-  const recentSecrets = secrets.filter((one) => now - one.created_at < IDEMPOTENCY_MS);
+  const recentSecrets = secrets.filter((one) => now - one.created_at < IDEMPOTENCY_RETENTION_MS);
   if (validSecrets.length < ACTIVE_SECRETS_MAX && recentSecrets.length <= ROTATIONS_MAX) {
     return null;
   }

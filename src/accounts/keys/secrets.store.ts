@@ -1,12 +1,12 @@
 import { timestamp } from "../../shared/clock.ts";
 import { derivedEventId } from "../../shared/event.ts";
 import type { Actor } from "../../shared/event.ts";
-import { eventIfChanged } from "../../shared/events.store.ts";
-import { IDEMPOTENCY_MS } from "../../shared/idempotency.ts";
+import { insertEventIfChanged } from "../../shared/events.store.ts";
+import { IDEMPOTENCY_RETENTION_MS } from "../../shared/idempotency.ts";
 import type { Idempotency } from "../../shared/idempotency.ts";
 import type { StoredKey } from "./stored-key.ts";
 import { ACTIVE_SECRETS_MAX } from "../../shared/key-uses.store.ts";
-import { hasNotRetired } from "./keys.store.ts";
+import { isSecretValidSql } from "./keys.store.ts";
 
 /**
  * Maximum new secrets per key in 24 hours, because the row of each secret is kept for that time.
@@ -69,8 +69,8 @@ export async function insertKeySecret(db: D1Database, newSecret: NewKeySecret): 
        SELECT id, ?2, ?3, ?4, ?5, ?6, ?7 FROM keys WHERE id = ?1 AND revoked_at IS NULL
          AND (SELECT max(number) FROM key_secrets WHERE key_id = ?1) = ?2 - 1
          AND (?8 IS NULL OR EXISTS (SELECT 1 FROM keys WHERE id = ?8 AND revoked_at IS NULL)
-           AND ${hasNotRetired("?8", "?9", "?7")})
-         AND (SELECT count(*) FROM key_secrets WHERE key_id = ?1 AND created_at > ?7 - ${IDEMPOTENCY_MS})
+           AND ${isSecretValidSql("?8", "?9", "?7")})
+         AND (SELECT count(*) FROM key_secrets WHERE key_id = ?1 AND created_at > ?7 - ${IDEMPOTENCY_RETENTION_MS})
            <= ${ROTATIONS_MAX}
          AND (SELECT count(*) FROM key_secrets WHERE key_id = ?1
            AND (retires_at IS NULL OR min(retires_at, ?10) > ?7) AND ?10 > ?7) < ${ACTIVE_SECRETS_MAX}
@@ -103,7 +103,7 @@ export async function insertKeySecret(db: D1Database, newSecret: NewKeySecret): 
         `DELETE FROM key_secrets WHERE key_id = ?1 AND retires_at <= ?4 AND created_at <= ?4
          AND ${wasInserted}`,
       )
-      .bind(of.keyId, number, hash, now - IDEMPOTENCY_MS),
+      .bind(of.keyId, number, hash, now - IDEMPOTENCY_RETENTION_MS),
     db
       .prepare(`UPDATE keys SET prefix = ?4 WHERE id = ?1 AND ${wasInserted}`)
       .bind(of.keyId, number, hash, newSecret.prefix),
@@ -117,7 +117,7 @@ export async function insertKeySecret(db: D1Database, newSecret: NewKeySecret): 
  */
 function keyRotatedStatement(db: D1Database, newSecret: NewKeySecret) {
   const { of, hash, now, retiresAt, endsSessions, actor } = newSecret;
-  return eventIfChanged(db, {
+  return insertEventIfChanged(db, {
     id: derivedEventId("key.rotated", hash),
     orgId: of.orgId,
     type: "key.rotated",
@@ -136,7 +136,7 @@ export async function isActiveCaller(
   if (caller === null) return true;
   const key = await db
     .prepare(
-      `SELECT 1 FROM keys WHERE id = ?1 AND revoked_at IS NULL AND ${hasNotRetired("?1", "?2", "?3")}`,
+      `SELECT 1 FROM keys WHERE id = ?1 AND revoked_at IS NULL AND ${isSecretValidSql("?1", "?2", "?3")}`,
     )
     .bind(caller.keyId, caller.secret, now)
     .first();

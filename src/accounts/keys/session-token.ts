@@ -2,10 +2,10 @@ import * as z from "zod/mini";
 import type { KeySecret } from "../../shared/config/config.ts";
 import { requestCredential } from "../../shared/caller.ts";
 import type { RequestCredential, VerifiedKey } from "../../shared/caller.ts";
-import { ID_CHARACTERS, mintId, mintedAt } from "../../shared/id.ts";
+import { ID_CHARACTERS, mintId, mintTimeOf } from "../../shared/id.ts";
 import { keyHashSchema } from "../../shared/key.ts";
 import type { Budget } from "../../shared/budgets.ts";
-import { storedJson } from "../../shared/stored-json.ts";
+import { parseStoredJson } from "../../shared/stored-json.ts";
 import { micros } from "../../shared/money.ts";
 import { policySchema } from "../../shared/policy.ts";
 import { findRegion, REGIONS } from "../../shared/regions.ts";
@@ -77,7 +77,7 @@ function sessionFromPayload(payloadFields: z.infer<typeof sessionPayloadSchema>)
     ...(payloadFields.policy !== undefined && { policy: payloadFields.policy }),
     rpmLimit: payloadFields.rpm,
     ...(payloadFields.budgets !== undefined && {
-      budgets: storedJson<readonly Budget[]>(payloadFields.budgets),
+      budgets: parseStoredJson<readonly Budget[]>(payloadFields.budgets),
     }),
     origins: payloadFields.origins,
     ...(payloadFields.hold === true && { mayHold: true }),
@@ -143,7 +143,7 @@ export async function verifySession(
 export function sessionCreationTime(id: string): number | null {
   const length = SESSION_ID_PREFIX.length + ID_CHARACTERS;
   if (!/^\w+$/.test(id) || id.length !== length + 2 * OWNER_TAG_CHARACTERS) return null;
-  return mintedAt(id.slice(0, length), SESSION_ID_PREFIX);
+  return mintTimeOf(id.slice(0, length), SESSION_ID_PREFIX);
 }
 
 export async function isSessionOf(

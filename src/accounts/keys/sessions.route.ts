@@ -2,12 +2,16 @@ import * as z from "zod/mini";
 import type { KeySecret } from "../../shared/config/config.ts";
 import type { AppContext } from "../../shared/http/context.ts";
 import { created, readFields } from "../../shared/http/endpoint.ts";
-import { singleValue, parseQuery, wholeNumber } from "../../shared/http/parse-body.ts";
-import { actorOf } from "../../shared/caller.ts";
+import {
+  singleValueSchema,
+  parseQuery,
+  wholeNumberWithDefault,
+} from "../../shared/http/parse-body.ts";
+import { actorOfCaller } from "../../shared/caller.ts";
 import {
   budgetsSchema,
   budgetsView,
-  readBudgets,
+  budgetsFromFields,
   SESSION_BUDGETS_MAX,
 } from "../../shared/budgets.ts";
 import { now, timestamp } from "../../shared/clock.ts";
@@ -138,7 +142,7 @@ function sessionTerms(
 function optionalTerms({ policy, budgets, may_hold: mayHold, tags }: SessionFields) {
   return {
     ...(policy && { policy }),
-    ...(budgets && budgets.length > 0 && { budgets: readBudgets(budgets) }),
+    ...(budgets && budgets.length > 0 && { budgets: budgetsFromFields(budgets) }),
     ...(mayHold === true && { mayHold }),
     ...(tags && Object.keys(tags).length > 0 && { tags }),
   };
@@ -193,8 +197,8 @@ function widerModels(
 }
 
 export const sessionsParameters = z.object({
-  limit: wholeNumber(1, 100, 50),
-  after: z._default(singleValue.check(z.regex(/^ses_\w{40}$/, "must be a session's id")), ""),
+  limit: wholeNumberWithDefault(1, 100, 50),
+  after: z._default(singleValueSchema.check(z.regex(/^ses_\w{40}$/, "must be a session's id")), ""),
 });
 
 export function parseSessionsQuery(url: string): Result<z.infer<typeof sessionsParameters>> {
@@ -226,7 +230,7 @@ export async function endSessionRoute(c: AppContext) {
   const owner = ownerOf(c);
   const canEndAnySession = owner.keyId === null && owner.memberId === null;
   const of = canEndAnySession ? { orgId: caller.orgId } : { keyHash: caller.keyHash };
-  const actor = actorOf(caller);
+  const actor = actorOfCaller(caller);
   const { keySecrets } = c.var.config;
   const ending = await parseSessionEnding(id, { of, owner, actor, keySecrets, now: now(c.env) });
   if (!ending.ok) return ending;

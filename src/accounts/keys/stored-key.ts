@@ -1,6 +1,6 @@
 import type { Budget } from "../../shared/budgets.ts";
 import { timestamp } from "../../shared/clock.ts";
-import { termsOfRow } from "../../shared/key-term-rows.ts";
+import { keyTermsFromRow } from "../../shared/key-term-rows.ts";
 import type { KeyTermsRow } from "../../shared/key-term-rows.ts";
 import { spendInPeriod, hasTerms } from "../../shared/key-terms.ts";
 import type { KeySpend } from "../../shared/key-terms.ts";
@@ -8,9 +8,9 @@ import { parseSecrets } from "../../shared/key.ts";
 import type { Key, Scope } from "../../shared/key.ts";
 import { dollarsOf, micros } from "../../shared/money.ts";
 import { periodOf } from "../../shared/period.ts";
-import { storedJson } from "../../shared/stored-json.ts";
+import { parseStoredJson } from "../../shared/stored-json.ts";
 import { sumInWindow } from "../../shared/budget-meter.ts";
-import type { Tally } from "../../shared/budget-meter.ts";
+import type { BucketSums } from "../../shared/budget-meter.ts";
 import { termsView } from "./terms.ts";
 import type { TermsRecord } from "./terms.ts";
 import type { Region } from "../../shared/regions.ts";
@@ -26,7 +26,7 @@ export type StoredKey = Key & {
   readonly changedAt: number | null;
   readonly spend: KeySpend;
   /** The sums of the key's budgets by budget ID. Only lists of keys include them. */
-  readonly tallies?: Readonly<Record<string, Tally>>;
+  readonly tallies?: Readonly<Record<string, BucketSums>>;
 };
 
 export type KeyRow = KeyTermsRow & {
@@ -62,7 +62,7 @@ export function keyFromRow(row: KeyRow): StoredKey {
     lastUsedAt: row.last_used_at,
     revokedAt: row.revoked_at,
     changedAt: row.changed_at,
-    terms: termsOfRow(row),
+    terms: keyTermsFromRow(row),
     secrets: parseSecrets(row.secrets),
     spend: {
       day: periodSpend(row.day, row.daily_spend_micro),
@@ -70,7 +70,7 @@ export function keyFromRow(row: KeyRow): StoredKey {
       month: periodSpend(row.month, row.monthly_spend_micro),
       total: micros(row.total_spend_micro ?? 0),
     },
-    ...(row.tallies !== undefined && { tallies: storedJson(row.tallies ?? "{}") }),
+    ...(row.tallies !== undefined && { tallies: parseStoredJson(row.tallies ?? "{}") }),
   };
 }
 

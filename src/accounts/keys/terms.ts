@@ -1,4 +1,4 @@
-import { areTighter, budgetStatusView } from "../../shared/budgets.ts";
+import { areBudgetsTighter, budgetStatusView } from "../../shared/budgets.ts";
 import { timestamp } from "../../shared/clock.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
@@ -13,7 +13,7 @@ import type {
 import { shortenedModelName } from "../../shared/issue-text.ts";
 import { dollarsOf, micros } from "../../shared/money.ts";
 import type { Micros } from "../../shared/money.ts";
-import { isNarrower } from "../../shared/policy.ts";
+import { isPolicyNarrower } from "../../shared/policy.ts";
 
 /**
  * The names that a list of allowed models can contain. `entryOf` converts a name to an ID. It keeps
@@ -26,7 +26,7 @@ export type ModelNames = {
 
 export type TermsContext = { readonly now: number; readonly names: ModelNames };
 
-export function changedTerms(
+export function applyTermFields(
   before: KeyTerms,
   fields: TermFields,
   { now, names }: TermsContext,
@@ -93,8 +93,8 @@ const IS_NOT_RAISED: {
     hasFewerModels(before.allowedModels, after.allowedModels, names),
   endUser: (before, after) => before.endUser === null || after.endUser === before.endUser,
   expiresAt: (before, after) => isAtMost(before.expiresAt, after.expiresAt),
-  budgets: (before, after) => areTighter(before.budgets ?? [], after.budgets ?? []),
-  policy: (before, after) => isNarrower(before.policy, after.policy),
+  budgets: (before, after) => areBudgetsTighter(before.budgets ?? [], after.budgets ?? []),
+  policy: (before, after) => isPolicyNarrower(before.policy, after.policy),
   mayHold: (before, after) => before.mayHold === true || after.mayHold === null,
 };
 

@@ -1,8 +1,8 @@
-import { secretOf } from "../../shared/caller.ts";
-import type { Admitted, RequestCredential, VerifiedKey } from "../../shared/caller.ts";
+import { presentedSecretHash } from "../../shared/caller.ts";
+import type { AdmittedRequest, RequestCredential, VerifiedKey } from "../../shared/caller.ts";
 import { refuse } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { isLimited } from "../../shared/key-terms.ts";
+import { hasLimits } from "../../shared/key-terms.ts";
 import type { Key } from "../../shared/key.ts";
 import { callObjectWithRetries } from "../../shared/reach-object.ts";
 import { afterTimeout } from "../../shared/timers.ts";
@@ -10,7 +10,7 @@ import type { TimerFunction } from "../../shared/timers.ts";
 import type { CallsOf } from "../../shared/contracts/objects.ts";
 import type { Region } from "../../shared/regions.ts";
 
-type InternalCaller = { readonly admitted: Admitted } | { readonly key: VerifiedKey };
+type InternalCaller = { readonly admitted: AdmittedRequest } | { readonly key: VerifiedKey };
 
 /**
  * Verified callers of internal requests, by request object. Only the gateway adds entries, so
@@ -18,7 +18,7 @@ type InternalCaller = { readonly admitted: Admitted } | { readonly key: Verified
  */
 const callers = new WeakMap<Request, InternalCaller>();
 
-export function setInternalCaller(request: Request, admitted: Admitted): void {
+export function setInternalCaller(request: Request, admitted: AdmittedRequest): void {
   callers.set(request, { admitted });
 }
 
@@ -44,7 +44,7 @@ export async function identifyGlobalKey(
   const [keyHash, secret] =
     typeof credential === "string"
       ? [credential]
-      : [credential.keyHash, secretOf(credential.keyHash, credential.shown)];
+      : [credential.keyHash, presentedSecretHash(credential.keyHash, credential.shown)];
   const keyObjectCall = await callObjectWithRetries(
     () => register(keyHash).identify(writeId, secret),
     {
@@ -58,11 +58,15 @@ export async function identifyGlobalKey(
   return isRegional ? refuse({ kind: "invalid_api_key" }) : result;
 }
 
-export function admittedKey(key: Key, credential: RequestCredential, home: Region): Admitted {
+export function admittedKey(
+  key: Key,
+  credential: RequestCredential,
+  home: Region,
+): AdmittedRequest {
   const { keyId, orgId, memberId, scope, rpmLimit: limit } = key;
   return {
     caller: { keyId, ...credential, orgId, memberId, scope, home },
     rate: { limit, remaining: limit, resetMs: 0 },
-    ...((credential.shown?.session !== undefined || isLimited(key.terms)) && { isLimited: true }),
+    ...((credential.shown?.session !== undefined || hasLimits(key.terms)) && { isLimited: true }),
   };
 }

@@ -6,7 +6,7 @@ import type { Result } from "../../shared/failure.ts";
 import type { AppEnv } from "../../shared/http/context.ts";
 import { queryDatabase } from "../../shared/query-database.ts";
 import { callObject } from "../../shared/reach-object.ts";
-import { missing } from "../../money/wallet/routes/holds.route.ts";
+import { refuseUnknownHold } from "../../money/wallet/routes/holds.route.ts";
 import { findOrganization } from "../organizations/organizations.store.ts";
 import { merchantResultToJson, parseMerchantRequest } from "./peer-hold.ts";
 import type { MerchantRequest } from "./peer-hold.ts";
@@ -32,10 +32,10 @@ export async function applyMerchantAction(
   const fields = { request_id: c.var.requestId, org_id: orgId };
   const found = await queryDatabase(find, "organization_unreadable", fields);
   if (!found.ok) return found;
-  if (found.value === null) return missing();
+  if (found.value === null) return refuseUnknownHold();
   const by = { kind: "merchant", name: merchant } as const;
   const wallet = () => objectsOf(c.env).wallet(orgId);
   if (action !== null) return callObject(() => wallet().changeHold({ id, by, action }, null));
   const placed = await callObject(() => wallet().placedHold(id));
-  return placed.ok && placed.value.merchant !== merchant ? missing() : placed;
+  return placed.ok && placed.value.merchant !== merchant ? refuseUnknownHold() : placed;
 }

@@ -6,11 +6,15 @@ import type { Result } from "../../shared/failure.ts";
 import { fail } from "../../shared/http/context.ts";
 import type { AppContext, AppEnv } from "../../shared/http/context.ts";
 import { respond } from "../../shared/http/endpoint.ts";
-import { readHoldName } from "../../shared/placed-hold.ts";
+import { parseHoldName } from "../../shared/placed-hold.ts";
 import { queryDatabase } from "../../shared/query-database.ts";
 import type { Region } from "../../shared/regions.ts";
 import { callPeer } from "../../regions/peer-call.ts";
-import { parseCapture, missing, placedHoldView } from "../../money/wallet/routes/holds.route.ts";
+import {
+  parseCapture,
+  refuseUnknownHold,
+  placedHoldView,
+} from "../../money/wallet/routes/holds.route.ts";
 import { applyMerchantAction } from "./holds.peer.ts";
 import { merchantRequestToJson, parseMerchantResult } from "./peer-hold.ts";
 import type { MerchantRequest } from "./peer-hold.ts";
@@ -45,8 +49,8 @@ async function respondToMerchant(
 }
 
 async function runAction(c: AppContext, kind: MerchantAction, merchant: string) {
-  const hold = readHoldName(c.req.param("id") ?? "");
-  if (hold === null) return missing();
+  const hold = parseHoldName(c.req.param("id") ?? "");
+  if (hold === null) return refuseUnknownHold();
   const action = await readAction(c, kind);
   if (!action.ok) return action;
   const { id, orgId, home } = hold;

@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
 import type { HoldAction, PlacedHold } from "../../shared/contracts/holds.ts";
-import { peerRefusal, refuse, success } from "../../shared/failure.ts";
+import { peerFailureSchema, refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { micros } from "../../shared/money.ts";
 import { HOLD_PAYMENTS } from "../../shared/placed-hold.ts";
@@ -55,7 +55,7 @@ const holdSchema: z.ZodMiniType<PlacedHold> = z.object({
 });
 const resultSchema = z.discriminatedUnion("ok", [
   z.object({ ok: z.literal(true), hold: holdSchema }),
-  z.object({ ok: z.literal(false), failure: peerRefusal }),
+  z.object({ ok: z.literal(false), failure: peerFailureSchema }),
 ]);
 
 export function merchantResultToJson(result: Result<PlacedHold>): object {

@@ -1,6 +1,11 @@
 import * as z from "zod/mini";
-import { actorOf, requestCredential } from "../../shared/caller.ts";
-import { BUDGETS_MAX, budgetsSchema, budgetStatusView, readBudgets } from "../../shared/budgets.ts";
+import { actorOfCaller, requestCredential } from "../../shared/caller.ts";
+import {
+  BUDGETS_MAX,
+  budgetsSchema,
+  budgetStatusView,
+  budgetsFromFields,
+} from "../../shared/budgets.ts";
 import type { MemberLimits } from "../../shared/contracts/limits.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { refuse, success } from "../../shared/failure.ts";
@@ -33,8 +38,8 @@ export async function patchMemberRoute(c: AppContext) {
   if (!fields.ok) return fields;
   const { policy, budgets: list } = fields.value;
   const { caller } = c.var.admitted;
-  const budgets = list === undefined ? undefined : readBudgets(list);
-  const change = { policy, budgets, actor: actorOf(caller) };
+  const budgets = list === undefined ? undefined : budgetsFromFields(list);
+  const change = { policy, budgets, actor: actorOfCaller(caller) };
   const by = requestCredential(caller.keyHash, caller.shown);
   return withLimits(c, (wallet, { id }) => wallet.setMemberLimits(id, change, by));
 }

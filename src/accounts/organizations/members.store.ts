@@ -1,7 +1,7 @@
 import type { Member, Role } from "../../shared/caller.ts";
 import { derivedEventId } from "../../shared/event.ts";
 import type { Actor } from "../../shared/event.ts";
-import { eventIfChanged, insertChangeEventStatement } from "../../shared/events.store.ts";
+import { insertEventIfChanged, insertChangeEventStatement } from "../../shared/events.store.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
 import type { Key } from "../../shared/key.ts";
@@ -115,7 +115,7 @@ export function memberCreatedEventStatement(
   { id, orgId, role, createdAt }: StoredMember,
   actor: Actor,
 ): D1PreparedStatement {
-  return eventIfChanged(db, {
+  return insertEventIfChanged(db, {
     id: derivedEventId("member.created", id),
     orgId,
     type: "member.created",
@@ -215,7 +215,7 @@ export async function removeMember(
          WHERE id = ?1 AND org_id = ?2 AND removed_at IS NULL AND ${may} AND ${OWNER_REMAINS_SQL}`,
       )
       .bind(member.id, member.orgId, by, now),
-    eventIfChanged(db, {
+    insertEventIfChanged(db, {
       id: derivedEventId("member.removed", member.id),
       orgId: member.orgId,
       type: "member.removed",

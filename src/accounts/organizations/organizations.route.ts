@@ -1,7 +1,7 @@
 import type { AppContext } from "../../shared/http/context.ts";
 import { readFields } from "../../shared/http/endpoint.ts";
 import { queryDatabase } from "../../shared/query-database.ts";
-import { actorOf } from "../../shared/caller.ts";
+import { actorOfCaller } from "../../shared/caller.ts";
 import { now } from "../../shared/clock.ts";
 import { flattenResult, refuse, success } from "../../shared/failure.ts";
 import {
@@ -30,7 +30,7 @@ export async function patchOrganizationRoute(c: AppContext) {
   if (!fields.ok) return fields;
   const { caller } = c.var.admitted;
   const { orgId, keyId } = caller;
-  const by = { keyId, actor: actorOf(caller), nowMs: now(c.env) };
+  const by = { keyId, actor: actorOfCaller(caller), nowMs: now(c.env) };
   const changed = flattenResult(
     await queryDatabase(
       () => updateOrganization(c.env.DB, orgId, fields.value, by),

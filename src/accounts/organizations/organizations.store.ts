@@ -1,6 +1,6 @@
 import { derivedEventId } from "../../shared/event.ts";
 import type { Actor } from "../../shared/event.ts";
-import { eventIfChanged, insertChangeEventStatement } from "../../shared/events.store.ts";
+import { insertEventIfChanged, insertChangeEventStatement } from "../../shared/events.store.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
 import { insertMemberStatement, memberCreatedEventStatement } from "./members.store.ts";
@@ -166,7 +166,7 @@ function organizationCreatedStatement(
   actor: Actor,
 ): D1PreparedStatement {
   const { id, name, slug, region } = row;
-  return eventIfChanged(db, {
+  return insertEventIfChanged(db, {
     id: derivedEventId("organization.created", id),
     orgId: id,
     type: "organization.created",

@@ -1,4 +1,4 @@
-import { actorOf, requestCredential } from "../../shared/caller.ts";
+import { actorOfCaller, requestCredential } from "../../shared/caller.ts";
 import { now } from "../../shared/clock.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import type { WalletCalls } from "../../shared/contracts/wallet.ts";
@@ -24,7 +24,7 @@ export async function createPauseRoute(c: AppContext) {
     orgId,
     memberId: memberFilter(c),
     source: "member",
-    actor: actorOf(caller),
+    actor: actorOfCaller(caller),
     keySecrets: c.var.config.keySecrets,
     now: now(c.env),
   } as const;
@@ -59,7 +59,11 @@ export async function listPausesRoute(c: AppContext) {
 
 export async function endPauseRoute(c: AppContext) {
   const { caller } = c.var.admitted;
-  const ending = { id: c.req.param("id") ?? "", source: "member", actor: actorOf(caller) } as const;
+  const ending = {
+    id: c.req.param("id") ?? "",
+    source: "member",
+    actor: actorOfCaller(caller),
+  } as const;
   const by = requestCredential(caller.keyHash, caller.shown);
   const ended = await callObject(() => walletOf(c).endPause(ending, by));
   return ended.ok ? success({ id: ending.id, ended: true }) : ended;

@@ -1,7 +1,7 @@
 import { DAY_MS, timestamp } from "../../shared/clock.ts";
-import { derivedEventId, SYSTEM } from "../../shared/event.ts";
+import { derivedEventId, SYSTEM_ACTOR } from "../../shared/event.ts";
 import type { Actor, EventData } from "../../shared/event.ts";
-import { eventIfChanged } from "../../shared/events.store.ts";
+import { insertEventIfChanged } from "../../shared/events.store.ts";
 import { CLOSED_SLUG_PREFIX } from "../organizations/organization.ts";
 import type { RevokedKey } from "../organizations/members.store.ts";
 import { DELETED_ADDRESS_SQL } from "./erasure.store.ts";
@@ -23,7 +23,7 @@ function closingEvent(
   change: { readonly actor: Actor; readonly nowMs: number; readonly data: EventData },
 ): D1PreparedStatement {
   const { actor, nowMs, data } = change;
-  return eventIfChanged(db, {
+  return insertEventIfChanged(db, {
     id: derivedEventId("organization.closed", orgId, JSON.stringify(data), nowMs),
     orgId,
     type: "organization.changed",
@@ -315,6 +315,6 @@ export async function recordRemoval(db: D1Database, orgId: string, nowMs: number
         "UPDATE closed_organizations SET restorable_until = NULL WHERE org_id = ?1 AND restorable_until <= ?2",
       )
       .bind(orgId, nowMs),
-    closingEvent(db, orgId, { actor: SYSTEM, nowMs, data: { closed: true, removed: true } }),
+    closingEvent(db, orgId, { actor: SYSTEM_ACTOR, nowMs, data: { closed: true, removed: true } }),
   ]);
 }

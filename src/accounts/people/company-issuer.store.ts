@@ -1,6 +1,6 @@
 import { derivedEventId } from "../../shared/event.ts";
 import type { Actor } from "../../shared/event.ts";
-import { eventIfChanged } from "../../shared/events.store.ts";
+import { insertEventIfChanged } from "../../shared/events.store.ts";
 import type { Person } from "./person.ts";
 import type { Identity } from "./person.ts";
 
@@ -56,7 +56,7 @@ function issuerEvent(
   { actor, nowMs }: ChangeContext,
   data: { readonly company_issuer: string | null; readonly required?: boolean },
 ): D1PreparedStatement {
-  return eventIfChanged(db, {
+  return insertEventIfChanged(db, {
     id: derivedEventId("company_issuer", orgId, JSON.stringify(data), nowMs),
     orgId,
     type: "organization.changed",

@@ -22,7 +22,7 @@ import type { CompanyIssuer } from "./company-issuer.store.ts";
 import { issuerSettingsMail } from "./mail.ts";
 import { memberActor } from "./people-call.ts";
 import type { MemberCall, PeopleServices } from "./people-call.ts";
-import { ownersOf } from "./team.store.ts";
+import { listOwnersToEmail } from "./team.store.ts";
 
 const asciiTextSchema = z
   .string()
@@ -56,7 +56,7 @@ function isPublicIssuer(address: string): boolean {
   );
 }
 
-export function issuerProblem(address: string, isInsecure: boolean): string | null {
+export function findIssuerProblem(address: string, isInsecure: boolean): string | null {
   const url = parsePublicUrl(address);
   if (typeof url !== "string") return null;
   const local = URL.parse(address);
@@ -91,7 +91,7 @@ export async function postIssuer(call: MemberCall) {
   const { db, as, keySecrets, now: nowMs, isSandbox, companyDomains } = call;
   if (as.status === "suspended") return refuse({ kind: "organization_suspended" });
   const { issuer, client_id: clientId, client_secret: secret } = fields.value;
-  const problem = issuerProblem(issuer, isSandbox);
+  const problem = findIssuerProblem(issuer, isSandbox);
   if (problem !== null) return invalid(`issuer ${problem}`, "issuer");
   if (isPublicIssuer(issuer)) {
     return invalid("issuer is a public login provider", "issuer");
@@ -162,7 +162,7 @@ export async function emailIssuerSettings(
   orgId: string,
 ): Promise<void> {
   if (mail === null) return;
-  for (const { email, organization } of await ownersOf(db, orgId)) {
+  for (const { email, organization } of await listOwnersToEmail(db, orgId)) {
     mail(issuerSettingsMail(email, organization));
   }
 }
@@ -176,7 +176,7 @@ export function issuerEntryOf({
 }
 
 /** Returns the decrypted secret, or null if the KEY_SECRETS entry that encrypted it was removed. */
-export function clientSecretOf(
+export function decryptClientSecret(
   row: CompanyIssuer,
   keySecrets: readonly KeySecret[],
 ): Promise<string | null> {
@@ -203,7 +203,7 @@ export async function reencryptIssuerSecrets(
  * Returns the claimed addresses at the organization's verified domains. Its issuer can't confirm
  * other addresses.
  */
-export async function confirmedAddresses(
+export async function listVerifiedAddresses(
   db: D1Database,
   orgId: string,
   claims: Pick<Claims, "proven">,

@@ -1,6 +1,6 @@
-import { derivedEventId, SYSTEM } from "../../shared/event.ts";
+import { derivedEventId, SYSTEM_ACTOR } from "../../shared/event.ts";
 import type { Actor } from "../../shared/event.ts";
-import { eventIfChanged } from "../../shared/events.store.ts";
+import { insertEventIfChanged } from "../../shared/events.store.ts";
 import { insertConsoleKey } from "../keys/console-key.store.ts";
 import type { ConsoleKey } from "../keys/console-key.store.ts";
 import { emailAddressOf } from "./person.ts";
@@ -78,7 +78,7 @@ function domainEvent(
   { actor, nowMs }: ChangeContext,
   change: "proven" | "approved" | "removed" | "lost",
 ): D1PreparedStatement {
-  return eventIfChanged(db, {
+  return insertEventIfChanged(db, {
     id: derivedEventId(`company_domain.${change}`, orgId, domain, nowMs),
     orgId,
     type: "organization.changed",
@@ -204,7 +204,7 @@ export async function joinCompany(
         needsApproval ? 1 : 0,
         person.id,
       ),
-    eventIfChanged(db, {
+    insertEventIfChanged(db, {
       id: derivedEventId("member.created", memberId),
       orgId,
       type: "member.created",
@@ -255,7 +255,7 @@ export async function recordDomainCheck(
          WHERE domain = ?1 AND org_id = ?2 AND ?4 = 0 AND failed_since IS NULL AND proven_at IS NOT NULL RETURNING domain`,
       )
       .bind(domain, orgId, nowMs, isThere ? 1 : 0),
-    domainEvent(db, at, { actor: SYSTEM, nowMs }, "lost"),
+    domainEvent(db, at, { actor: SYSTEM_ACTOR, nowMs }, "lost"),
     db
       .prepare(
         `UPDATE company_domains SET checked_at = ?3, failed_since = iif(?4, NULL, failed_since)

@@ -18,13 +18,13 @@ import {
   removeDomain,
 } from "./company.store.ts";
 import type { CompanyDomain } from "./company.store.ts";
-import { parseCompanyDomain, domainProofRecord, hasDomainProof } from "./domain-proof.ts";
-import { missingDomainRecordMail } from "./mail.ts";
+import { parseCompanyDomain, domainProofRecord, checkDomainProof } from "./domain-proof.ts";
+import { domainChangeMail } from "./mail.ts";
 import { memberActor } from "./people-call.ts";
 import type { MemberCall, PeopleServices } from "./people-call.ts";
 import { membershipsOf } from "./people.store.ts";
 import type { Membership, Person } from "./person.ts";
-import { ownersOf } from "./team.store.ts";
+import { listOwnersToEmail } from "./team.store.ts";
 
 const CONCURRENT_MAX = 6;
 
@@ -72,7 +72,7 @@ export async function postProof(call: MemberCall) {
   const refusal = domainRefusal(call);
   if (refusal !== null) return refusal;
   const { domain, nonce } = own.value;
-  const proof = await hasDomainProof(domain, nonce);
+  const proof = await checkDomainProof(domain, nonce);
   if (proof !== "there") {
     const reason =
       proof === "away" ? "A DNS resolver did not respond" : "The TXT record was not found";
@@ -103,11 +103,11 @@ export async function deleteDomain(call: MemberCall) {
 export async function notifyOwners(
   { db, mail }: Pick<PeopleServices, "db" | "mail">,
   { orgId, domain }: Pick<CompanyDomain, "orgId" | "domain">,
-  change: Parameters<typeof missingDomainRecordMail>[1]["what"],
+  change: Parameters<typeof domainChangeMail>[1]["what"],
 ): Promise<void> {
   if (mail === null) return;
-  for (const { email, organization } of await ownersOf(db, orgId)) {
-    mail(missingDomainRecordMail(email, { organization, domain, what: change }));
+  for (const { email, organization } of await listOwnersToEmail(db, orgId)) {
+    mail(domainChangeMail(email, { organization, domain, what: change }));
   }
 }
 
@@ -187,7 +187,7 @@ export async function checkDomains(
 ): Promise<void> {
   const due = await listDomainsToCheck(db, nowMs);
   await mapConcurrently(CONCURRENT_MAX, due, async (one) => {
-    const proof = await hasDomainProof(one.domain, one.nonce);
+    const proof = await checkDomainProof(one.domain, one.nonce);
     if (proof === "away") return;
     const isLost = await recordDomainCheck(db, one, { isThere: proof === "there", nowMs });
     if (isLost) await notifyOwners({ db, mail }, one, "lost");

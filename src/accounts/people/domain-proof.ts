@@ -32,7 +32,7 @@ export function domainProofRecord(domain: string, nonce: string) {
 type ProofResult = "there" | "missing" | "away";
 
 /** Checks whether both resolvers return the TXT record. Never throws. */
-export async function hasDomainProof(domain: string, nonce: string): Promise<ProofResult> {
+export async function checkDomainProof(domain: string, nonce: string): Promise<ProofResult> {
   const { name, value } = domainProofRecord(domain, nonce);
   const proofs = await Promise.all(
     RESOLVERS.map(async (resolver): Promise<ProofResult> => {

@@ -1,4 +1,4 @@
-import { EVERYONE } from "../../shared/caller.ts";
+import { ALL_ROLES } from "../../shared/caller.ts";
 import type { Role } from "../../shared/caller.ts";
 import { deleteOrganization, getOrganizationExport, postOwnRestore } from "./close-organization.ts";
 import { deleteDomain, getDomains, postDomain, postProof } from "./company.ts";
@@ -20,8 +20,8 @@ import {
   postTeam,
   postUnlink,
 } from "./me.ts";
-import type { Answer } from "../../shared/http/endpoint.ts";
-import type { FreshLogin, PeopleRoute, Typed } from "../../shared/http/route.ts";
+import type { EndpointResult } from "../../shared/http/endpoint.ts";
+import type { FreshLogin, PeopleRoute, TypedRoute } from "../../shared/http/route.ts";
 import type { MemberCall, PeopleCall, PeopleHandler } from "./people-call.ts";
 import { getNotifications, patchNotifications } from "./notifications.ts";
 import { deleteTeamMember, getTeam, patchTeamMember } from "./team.ts";
@@ -53,11 +53,11 @@ export const PEOPLE_ROUTES = [
   memberRoute(MANAGERS, "GET /invitations", getInvitations),
   memberRoute(MANAGERS, "POST /invitations", postInvitation, "always"),
   memberRoute(MANAGERS, "DELETE /invitations/:id", deleteInvitation),
-  memberRoute(EVERYONE, "GET /members", getTeam),
+  memberRoute(ALL_ROLES, "GET /members", getTeam),
   memberRoute(MANAGERS, "PATCH /members/:id", patchTeamMember, "always"),
-  memberRoute(EVERYONE, "DELETE /members/:id", deleteTeamMember, "always"),
-  memberRoute(EVERYONE, "GET /notifications", getNotifications),
-  memberRoute(EVERYONE, "PATCH /notifications", patchNotifications),
+  memberRoute(ALL_ROLES, "DELETE /members/:id", deleteTeamMember, "always"),
+  memberRoute(ALL_ROLES, "GET /notifications", getNotifications),
+  memberRoute(ALL_ROLES, "PATCH /notifications", patchNotifications),
   memberRoute(MANAGERS, "GET /company/domains", getDomains),
   memberRoute(OWNERS, "POST /company/domains", postDomain, "always"),
   memberRoute(OWNERS, "POST /company/domains/:domain/prove", postProof, "always"),
@@ -71,20 +71,20 @@ export const PEOPLE_ROUTES = [
   memberRoute(OWNERS, "DELETE /organization", deleteOrganization, "always"),
 ] as const satisfies readonly PeopleEndpoint[];
 
-function personRoute<const Name extends string, A extends Answer>(
+function personRoute<const Name extends string, A extends EndpointResult>(
   name: Name,
   handle: (call: PeopleCall) => Promise<A>,
   freshLogin: FreshLogin = "never",
-): PeopleEndpoint & Typed<Name, A> {
+): PeopleEndpoint & TypedRoute<Name, A> {
   return { ...parseRouteName(name), reach: "people", roles: null, freshLogin, handle };
 }
 
-function memberRoute<const Name extends string, A extends Answer>(
+function memberRoute<const Name extends string, A extends EndpointResult>(
   roles: readonly Role[],
   name: Name,
   handle: (call: MemberCall) => Promise<A>,
   freshLogin: FreshLogin = "never",
-): PeopleEndpoint & Typed<Name, A> {
+): PeopleEndpoint & TypedRoute<Name, A> {
   return { ...parseRouteName(name), reach: "people", roles, freshLogin, handle };
 }
 

@@ -1,6 +1,6 @@
 import { derivedEventId } from "../../shared/event.ts";
 import type { Actor } from "../../shared/event.ts";
-import { eventIfChanged } from "../../shared/events.store.ts";
+import { insertEventIfChanged } from "../../shared/events.store.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
 import { insertConsoleKey } from "../keys/console-key.store.ts";
@@ -66,7 +66,7 @@ export async function insertInvitation(
          RETURNING ${INVITATION_COLUMNS}`,
       )
       .bind(id, orgId, role, email, memberId, invitedBy, createdAt, expiresAt),
-    eventIfChanged(db, {
+    insertEventIfChanged(db, {
       id: derivedEventId("invitation.created", id),
       orgId,
       type: "invitation.created",
@@ -152,7 +152,7 @@ export async function endInvitation(
         `UPDATE invitations SET ended_at = ?3 WHERE id = ?1 AND org_id = ?2 AND ${IS_OPEN_SQL} RETURNING id`,
       )
       .bind(id, orgId, by.nowMs),
-    eventIfChanged(db, {
+    insertEventIfChanged(db, {
       id: derivedEventId("invitation.ended", id),
       orgId,
       type: "invitation.ended",

@@ -11,7 +11,7 @@ export type Mail = {
 /** Sends an email after the response, without a retry. Logs failures. */
 export type SendMail = (mail: Mail) => void;
 
-export function mailSender(
+export function createMailSender(
   mailing: Mailing | null,
   waitUntil: (work: Promise<unknown>) => void,
 ): SendMail | null {
@@ -115,7 +115,7 @@ const DOMAIN_CHANGE_TEXTS = {
   lost: "has lost its TXT record. After a week, new people can't join with it. Existing members stay.",
 } as const;
 
-export function missingDomainRecordMail(
+export function domainChangeMail(
   to: string,
   of: {
     readonly organization: string;

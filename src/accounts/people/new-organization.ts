@@ -1,9 +1,9 @@
 import { insertConsoleKey, mintConsoleKey } from "../keys/console-key.store.ts";
 import type { ConsoleKey } from "../keys/console-key.store.ts";
-import { SYSTEM } from "../../shared/event.ts";
+import { SYSTEM_ACTOR } from "../../shared/event.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { logWarning, reasonOf } from "../../shared/log.ts";
+import { logWarning, errorMessageOf } from "../../shared/log.ts";
 import { micros } from "../../shared/money.ts";
 import { createOrganization } from "../organizations/organizations.store.ts";
 import { isReservedSlug } from "../organizations/organization.ts";
@@ -129,7 +129,7 @@ function ownerStatements(
     ...(isPersonal ? [insertPersonalOrganization(db, person.id, orgId)] : []),
     ...(promotedIdentity === null
       ? []
-      : [insertPromotion(db, promotion, signUp.creditsADayMicro, nowMs)]),
+      : [insertPromotion(db, promotion, signUp.maxCreditsPerDayMicro, nowMs)]),
   ];
 }
 
@@ -137,18 +137,18 @@ async function discardWallet({ wallet }: PeopleServices, orgId: string): Promise
   await wallet(orgId)
     .discard()
     .catch((error: unknown) => {
-      logWarning("wallet_not_discarded", { org_id: orgId, reason: reasonOf(error) });
+      logWarning("wallet_not_discarded", { org_id: orgId, reason: errorMessageOf(error) });
     });
 }
 
 /** Credits the sign-up promotion. A retry has no effect, because its reference is the same. */
-export async function postPromotionCredit(services: PeopleServices, orgId: string): Promise<void> {
+export async function creditPromotionOnce(services: PeopleServices, orgId: string): Promise<void> {
   const { db, wallet, now: nowMs } = services;
   const promotion: Promotion | null = await findOwedPromotion(db, orgId);
   if (promotion === null) return;
   const { identity, amountMicro } = promotion;
   const reference = `sign-up:${identity}`;
-  const credit = { amountMicro: micros(amountMicro), reference, actor: SYSTEM };
+  const credit = { amountMicro: micros(amountMicro), reference, actor: SYSTEM_ACTOR };
   const credited = await wallet(orgId).credit(credit);
   if (credited.ok) await recordPromotionCredited(db, identity, nowMs);
 }

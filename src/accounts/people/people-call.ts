@@ -1,6 +1,6 @@
 import type { IssuerEntry } from "../../shared/config/config.ts";
 import type { Objects } from "../../shared/contracts/objects.ts";
-import type { Answer } from "../../shared/http/endpoint.ts";
+import type { EndpointResult } from "../../shared/http/endpoint.ts";
 import type { KeyServices } from "../keys/revocation.ts";
 import type { Actor } from "../../shared/event.ts";
 import type { Result } from "../../shared/failure.ts";
@@ -9,10 +9,10 @@ import type { ActingPerson } from "./people.store.ts";
 
 type SignUpRules = {
   readonly mode: "off" | "approve" | "on";
-  readonly anHour: number;
-  readonly aDayAnAddress: number;
+  readonly maxPerHour: number;
+  readonly maxPerDayAndAddress: number;
   readonly creditMicro: number;
-  readonly creditsADayMicro: number;
+  readonly maxCreditsPerDayMicro: number;
 };
 
 export type PeopleServices = KeyServices &
@@ -60,4 +60,4 @@ export function memberActor(memberId: string): Actor {
   return { kind: "member", id: memberId };
 }
 
-export type PeopleHandler<Call> = (call: Call) => Promise<Answer>;
+export type PeopleHandler<Call> = (call: Call) => Promise<EndpointResult>;

@@ -50,7 +50,7 @@ export function findPersonId(
     .first<string>("id");
 }
 
-export async function insertLonePerson(
+export async function insertPersonIfNew(
   db: D1Database,
   person: Person,
   identity: Identity,
@@ -71,7 +71,10 @@ export function isIdentityInUse(error: unknown): boolean {
   );
 }
 
-export async function deleteLonePerson(db: D1Database, personId: string): Promise<void> {
+export async function deletePersonWithoutMemberships(
+  db: D1Database,
+  personId: string,
+): Promise<void> {
   const isLone = "NOT EXISTS (SELECT 1 FROM member_people WHERE person_id = ?1)";
   await db.batch([
     db.prepare(`DELETE FROM identities WHERE person_id = ?1 AND ${isLone}`).bind(personId),

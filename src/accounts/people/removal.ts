@@ -14,7 +14,7 @@ const CONCURRENT_MAX = 6;
  * Returns the name of the ConsoleSession object for a person in one realm. Each realm has its own
  * object and limit, because a company's issuer can open any number of sessions.
  */
-export function personAccount(personId: string, realm = ""): string {
+export function personAccountName(personId: string, realm = ""): string {
   return consoleAccountName(realm === "" ? `person/${personId}` : `person/${personId}/${realm}`);
 }
 
@@ -23,7 +23,7 @@ export async function endSessionsOfMember(
   personId: string,
   member: MemberIds,
 ): Promise<Result<null>> {
-  const accounts = ["", member.orgId].map((realm) => personAccount(personId, realm));
+  const accounts = ["", member.orgId].map((realm) => personAccountName(personId, realm));
   const closed = await mapConcurrently(CONCURRENT_MAX, accounts, async (account) => {
     const calls = await callObjectWithRetries(() => consoles(account).closeOf(member.id));
     return calls.unanswered ? refuse(calls.failure) : calls.result;

@@ -2,7 +2,7 @@ import { DAY_MS, HOUR_MS } from "../../shared/clock.ts";
 import { refuse } from "../../shared/failure.ts";
 import type { Refusal } from "../../shared/failure.ts";
 
-type SignUpLimits = { readonly anHour: number; readonly aDayAnAddress: number };
+type SignUpLimits = { readonly maxPerHour: number; readonly maxPerDayAndAddress: number };
 
 /** Maximum sign-ups per identity and day, so that one account can't use up the hour's sign-ups. */
 const DAILY_SIGN_UPS_PER_IDENTITY = 3;
@@ -17,7 +17,7 @@ type SignUpAttempt = {
 export async function takeSignUpSlot(
   db: D1Database,
   { id, address, identity, nowMs }: SignUpAttempt,
-  { anHour, aDayAnAddress }: SignUpLimits,
+  { maxPerHour: anHour, maxPerDayAndAddress: aDayAnAddress }: SignUpLimits,
 ): Promise<boolean> {
   const [, taken] = await db.batch([
     db.prepare("DELETE FROM sign_ups WHERE at < ?").bind(nowMs - DAY_MS),

@@ -3,10 +3,10 @@ import { hmacOf, sign } from "../keys/api-key.ts";
 import { assert } from "../../shared/assert.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { hmacKey, hmacSha256 } from "../../shared/hmac.ts";
+import { importHmacKey, hmacSha256 } from "../../shared/hmac.ts";
 import { mintId, randomBase62 } from "../../shared/id.ts";
-import { logWarning, reasonOf } from "../../shared/log.ts";
-import { createOrganizationWithWallet, postPromotionCredit } from "./new-organization.ts";
+import { logWarning, errorMessageOf } from "../../shared/log.ts";
+import { createOrganizationWithWallet, creditPromotionOnce } from "./new-organization.ts";
 import type { CreatedOwner } from "./new-organization.ts";
 import type { PeopleServices } from "./people-call.ts";
 import { isIdentityInUse } from "./people.store.ts";
@@ -87,9 +87,9 @@ export async function takeSignUpSlots(
 /** Credits an organization's sign-up promotion. Logs failures, and the next login retries. */
 export async function creditPromotion(services: PeopleServices, orgId: string): Promise<void> {
   try {
-    await postPromotionCredit(services, orgId);
+    await creditPromotionOnce(services, orgId);
   } catch (error) {
-    logWarning("promotion_not_credited", { org_id: orgId, reason: reasonOf(error) });
+    logWarning("promotion_not_credited", { org_id: orgId, reason: errorMessageOf(error) });
   }
 }
 
@@ -99,7 +99,7 @@ export async function creditPromotion(services: PeopleServices, orgId: string): 
  */
 async function promotionTag(db: D1Database, identityJson: string): Promise<string> {
   return (
-    await hmacSha256(await hmacKey(await identitySaltOf(db, randomBase62(43))), identityJson)
+    await hmacSha256(await importHmacKey(await identitySaltOf(db, randomBase62(43))), identityJson)
   ).toHex();
 }
 

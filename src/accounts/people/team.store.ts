@@ -33,7 +33,7 @@ export async function listTeam(db: D1Database, orgId: string): Promise<readonly 
   return results;
 }
 
-export async function ownersOf(
+export async function listOwnersToEmail(
   db: D1Database,
   orgId: string,
 ): Promise<readonly { readonly email: string; readonly organization: string }[]> {

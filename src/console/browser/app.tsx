@@ -4,27 +4,27 @@ import type { Page } from "./pages.ts";
 import type { Box } from "./pages/command-palette.tsx";
 import { useCell } from "./state/cell.ts";
 import { login } from "./api/client.ts";
-import { confirming } from "./state/confirming.ts";
-import { foundConnection, lostConnection, onRetry } from "./state/connection.ts";
+import { pendingConfirmation } from "./state/confirming.ts";
+import { reportConnection, reportLostConnection, onRetry } from "./state/connection.ts";
 import { useRead } from "./state/reads.ts";
-import { linkedKey, organizationOf } from "./state/link.ts";
+import { linkedKey, readOrganizationOfKey } from "./state/link.ts";
 import { goTo, hrefOf, route } from "./state/route.ts";
 import { nextScheme, scheme } from "./state/scheme.ts";
 import {
   isManager,
   isViewing,
-  leave,
+  logOut,
   may,
-  recallSession,
+  loadSession,
   viewAs,
   session,
   useSession,
 } from "./state/session.ts";
-import { Badge, Facts, Head, Money } from "./ui/basics.tsx";
+import { Badge, Facts, PageHead, Money } from "./ui/basics.tsx";
 import { Confirm, Dialog } from "./ui/dialog.tsx";
 import { Icon } from "./ui/icons.tsx";
-import { LazyPage, fetchAhead, fetchWhenIdle } from "./ui/lazy.tsx";
-import type { Part } from "./ui/lazy.tsx";
+import { LazyPage, preload, preloadWhenIdle } from "./ui/lazy.tsx";
+import type { LazyPart } from "./ui/lazy.tsx";
 import { ConnectionBar, Inline } from "./ui/states.tsx";
 
 const loginPart = (
@@ -37,21 +37,21 @@ const INVITATION = loginPart("Invitation");
 const CONFIRM = loginPart("ConfirmLogin");
 const CONFIRMED = loginPart("Confirmed");
 const FAILED = loginPart("FailedLogin");
-const HALTED: Part = { load: async () => (await import("./pages/halted.tsx")).Halted };
+const HALTED: LazyPart = { load: async () => (await import("./pages/halted.tsx")).Halted };
 
 export function App() {
   const who = useCell(session);
   useEffect(() => {
     const ask = (): boolean => {
       if (session.get() !== undefined) return false;
-      void recallSession().then((isKnown) => (isKnown ? foundConnection() : lostConnection()));
+      void loadSession().then((isKnown) => (isKnown ? reportConnection() : reportLostConnection()));
       return true;
     };
     ask();
     return onRetry(ask);
   }, []);
   const linkKey = useCell(linkedKey);
-  const asked = useCell(confirming);
+  const asked = useCell(pendingConfirmation);
   const { path } = useCell(route);
   if (path[0] === "invitation" && who !== undefined) return <LazyPage page={INVITATION} />;
   if (path[0] === "confirmed") return <LazyPage page={CONFIRMED} />;
@@ -71,7 +71,7 @@ export function App() {
 function LinkLogin({ brought: linkKey }: { brought: string }) {
   const current = useCell(session);
   const [name, setName] = useState<string | null>();
-  useEffect(() => void organizationOf(linkKey).then(setName), []);
+  useEffect(() => void readOrganizationOfKey(linkKey).then(setName), []);
   return (
     <Confirm
       title="Log in with the key of the link?"
@@ -107,15 +107,15 @@ function Shell({ isHidden }: { isHidden: boolean }) {
   const { path, query } = useCell(route);
   const why = query["why"];
   const content = useRef<HTMLElement>(null);
-  const pages = PAGES.filter(({ forWhom }) => forWhom(who));
+  const pages = PAGES.filter(({ canOpen: forWhom }) => forWhom(who));
   const start = path.length === 0 ? pages[0] : undefined;
   const page = pages.find((one) => one.path === path[0]) ?? start;
   const [help, setHelp] = useState(false);
   const [more, setMore] = useState(false);
   const [Found, setFound] = useState<{ readonly Box: typeof Box } | null>(null);
   const find = (): void =>
-    void import("./pages/command-palette.tsx").then(setFound, () => lostConnection());
-  useEffect(() => fetchWhenIdle(pages), [who]);
+    void import("./pages/command-palette.tsx").then(setFound, () => reportLostConnection());
+  useEffect(() => preloadWhenIdle(pages), [who]);
   useKeyboard(pages, () => setHelp(true), find);
   useEffect(() => {
     document.title = `${page?.title ?? "Page not found"} - Turnpike`;
@@ -154,7 +154,7 @@ function Shell({ isHidden }: { isHidden: boolean }) {
 function NotFound() {
   return (
     <>
-      <Head
+      <PageHead
         title="Page not found"
         text="The page doesn't exist, or your role doesn't include it."
       />
@@ -191,8 +191,8 @@ function Sidebar({
         <a
           key={page.path}
           class={BAR_PATHS.has(page.path) ? "" : "beyond-bar"}
-          onPointerEnter={() => fetchAhead(page)}
-          onFocus={() => fetchAhead(page)}
+          onPointerEnter={() => preload(page)}
+          onFocus={() => preload(page)}
           href={hrefOf(page.path === "" ? [] : [page.path])}
           aria-current={page === current ? "page" : undefined}
         >
@@ -281,7 +281,7 @@ function TopLine({ onFind }: { onFind: () => void }) {
       >
         {{ system: "◐", light: "○", dark: "●" }[chosen]}
       </button>
-      <button type="button" class="quiet" onClick={() => void leave()}>
+      <button type="button" class="quiet" onClick={() => void logOut()}>
         Log out
       </button>
     </header>

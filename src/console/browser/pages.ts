@@ -11,7 +11,7 @@ export type Page = {
   readonly icon: IconName;
   readonly key: string;
   readonly group?: "Usage" | "Build" | "Organization" | "Account" | "Selling" | "Money";
-  readonly forWhom: (session: Session) => boolean;
+  readonly canOpen: (session: Session) => boolean;
   readonly load: () => Promise<FunctionComponent>;
 };
 
@@ -36,7 +36,7 @@ export const PAGES: readonly Page[] = [
     title: "Overview",
     icon: "overview",
     key: "o",
-    forWhom: hasUnlimitedKey,
+    canOpen: hasUnlimitedKey,
     load: async () => (await import("./pages/overview.tsx")).Overview,
   },
   {
@@ -44,7 +44,7 @@ export const PAGES: readonly Page[] = [
     title: "This key",
     icon: "overview",
     key: "o",
-    forWhom: isLimited,
+    canOpen: isLimited,
     load: async () => (await import("./pages/own-key.tsx")).OwnKey,
   },
   {
@@ -53,7 +53,7 @@ export const PAGES: readonly Page[] = [
     icon: "activity",
     key: "a",
     group: "Usage",
-    forWhom: isSenior,
+    canOpen: isSenior,
     load: async () => (await import("./pages/activity.tsx")).Activity,
   },
   {
@@ -62,7 +62,7 @@ export const PAGES: readonly Page[] = [
     icon: "requests",
     key: "r",
     group: "Usage",
-    forWhom: hasUnlimitedKey,
+    canOpen: hasUnlimitedKey,
     load: async () => (await import("./pages/requests.tsx")).Requests,
   },
   {
@@ -71,7 +71,7 @@ export const PAGES: readonly Page[] = [
     icon: "users",
     key: "u",
     group: "Usage",
-    forWhom: hasUnlimitedKey,
+    canOpen: hasUnlimitedKey,
     load: async () => (await import("./pages/end-users.tsx")).EndUsers,
   },
   {
@@ -80,7 +80,7 @@ export const PAGES: readonly Page[] = [
     icon: "exports",
     key: "x",
     group: "Usage",
-    forWhom: mayCall("GET /v1/exports"),
+    canOpen: mayCall("GET /v1/exports"),
     load: async () => (await import("./pages/exports.tsx")).Exports,
   },
   {
@@ -89,7 +89,7 @@ export const PAGES: readonly Page[] = [
     icon: "connect",
     key: "c",
     group: "Build",
-    forWhom: mayChat,
+    canOpen: mayChat,
     load: async () => (await import("./pages/connect.tsx")).Connect,
   },
   {
@@ -98,7 +98,7 @@ export const PAGES: readonly Page[] = [
     icon: "playground",
     key: "p",
     group: "Build",
-    forWhom: mayChat,
+    canOpen: mayChat,
     load: async () => (await import("./pages/playground.tsx")).Playground,
   },
   {
@@ -107,7 +107,7 @@ export const PAGES: readonly Page[] = [
     icon: "models",
     key: "m",
     group: "Build",
-    forWhom: mayListModels,
+    canOpen: mayListModels,
     load: async () => (await import("./pages/models.tsx")).Models,
   },
   {
@@ -116,7 +116,7 @@ export const PAGES: readonly Page[] = [
     icon: "keys",
     key: "k",
     group: "Build",
-    forWhom: hasUnlimitedKey,
+    canOpen: hasUnlimitedKey,
     load: async () => (await import("./pages/keys.tsx")).Keys,
   },
   {
@@ -125,7 +125,7 @@ export const PAGES: readonly Page[] = [
     icon: "credits",
     key: "b",
     group: "Organization",
-    forWhom: hasUnlimitedKey,
+    canOpen: hasUnlimitedKey,
     load: async () => (await import("./pages/credits.tsx")).Credits,
   },
   {
@@ -134,7 +134,7 @@ export const PAGES: readonly Page[] = [
     icon: "team",
     key: "t",
     group: "Organization",
-    forWhom: hasTeam,
+    canOpen: hasTeam,
     load: async () => (await import("./pages/team.tsx")).Team,
   },
   {
@@ -143,7 +143,7 @@ export const PAGES: readonly Page[] = [
     icon: "events",
     key: "e",
     group: "Organization",
-    forWhom: isSenior,
+    canOpen: isSenior,
     load: async () => (await import("./pages/events.tsx")).Events,
   },
   {
@@ -152,7 +152,7 @@ export const PAGES: readonly Page[] = [
     icon: "settings",
     key: "s",
     group: "Organization",
-    forWhom: isSenior,
+    canOpen: isSenior,
     load: async () => (await import("./pages/settings.tsx")).Settings,
   },
   {
@@ -161,7 +161,7 @@ export const PAGES: readonly Page[] = [
     icon: "profile",
     key: "i",
     group: "Account",
-    forWhom: isPerson,
+    canOpen: isPerson,
     load: async () => (await import("./pages/profile.tsx")).Profile,
   },
   {
@@ -169,7 +169,7 @@ export const PAGES: readonly Page[] = [
     title: "Health",
     icon: "health",
     key: "h",
-    forWhom: isOperator,
+    canOpen: isOperator,
     load: async () => (await import("./pages/health.tsx")).Health,
   },
   {
@@ -177,7 +177,7 @@ export const PAGES: readonly Page[] = [
     title: "Customers",
     icon: "operator",
     key: "k",
-    forWhom: isOperator,
+    canOpen: isOperator,
     load: async () => (await import("./pages/organizations.tsx")).Organizations,
   },
   {
@@ -186,7 +186,7 @@ export const PAGES: readonly Page[] = [
     icon: "catalog",
     key: "m",
     group: "Selling",
-    forWhom: isOperator,
+    canOpen: isOperator,
     load: async () => (await import("./pages/catalog.tsx")).Catalog,
   },
   {
@@ -195,7 +195,7 @@ export const PAGES: readonly Page[] = [
     icon: "credits",
     key: "p",
     group: "Money",
-    forWhom: isOperator,
+    canOpen: isOperator,
     load: async () => (await import("./pages/payments.tsx")).Payments,
   },
   {
@@ -204,7 +204,7 @@ export const PAGES: readonly Page[] = [
     icon: "business",
     key: "b",
     group: "Money",
-    forWhom: isOperator,
+    canOpen: isOperator,
     load: async () => (await import("./pages/business.tsx")).Business,
   },
   {
@@ -212,7 +212,7 @@ export const PAGES: readonly Page[] = [
     title: "Events",
     icon: "events",
     key: "e",
-    forWhom: isOperator,
+    canOpen: isOperator,
     load: async () => (await import("./pages/acts.tsx")).Acts,
   },
 ];
@@ -221,7 +221,7 @@ export const PAGES: readonly Page[] = [
 export function leaveBarredPage(session: Session): void {
   const [path] = route.get().path;
   const page = PAGES.find((one) => one.path === path);
-  if (page !== undefined && !page.forWhom(session)) goTo([]);
+  if (page !== undefined && !page.canOpen(session)) goTo([]);
 }
 
 export const BAR_PATHS: ReadonlySet<string> = new Set([

@@ -1,12 +1,12 @@
 import type { Context, Next } from "hono";
 import { routePath } from "hono/route";
-import { optionalVariables } from "../../shared/http/context.ts";
+import { optionalVariable } from "../../shared/http/context.ts";
 import type { AppEnv } from "../../shared/http/context.ts";
 import { Isolate } from "../../shared/http/isolate.ts";
 import { now } from "../../shared/clock.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import type { Config } from "../../shared/config/config.ts";
-import { MetricRecorder, counterSeries, histogramOf } from "./tally.ts";
+import { MetricRecorder, counterSeries, histogramSeries } from "./tally.ts";
 import type { HistogramSeries } from "./tally.ts";
 
 export function metricRecorderOf(config: Config): MetricRecorder {
@@ -22,7 +22,7 @@ const createRecorder = ({ numbers }: Config): MetricRecorder =>
  */
 export async function countRequests(c: Context<AppEnv>, next: Next): Promise<void> {
   await next();
-  const config = optionalVariables(c, "config");
+  const config = optionalVariable(c, "config");
   if (config === undefined) return; // misconfigured: no request is served
   const { tally } = metricRecorderOf(config);
   const { status } = c.res;
@@ -50,7 +50,7 @@ function routeSeries(route: string): RouteSeries {
       nameByStatus.set(status, series);
       return series;
     },
-    headers: histogramOf("headers", { route }),
+    headers: histogramSeries("headers", { route }),
   };
   seriesByRoute.set(route, newSeries);
   return newSeries;
@@ -60,7 +60,7 @@ export function flushMetricCounts(c: Context<AppEnv>): void {
   const config = c.get("config");
   const recorder = metricRecorderOf(config);
   if (!recorder.isWaiting) return;
-  recorder.handOver(
+  recorder.scheduleFlush(
     (work) => c.executionCtx.waitUntil(work),
     (series, view) => objectsOf(c.env).metrics().add(series, view),
   );

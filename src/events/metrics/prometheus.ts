@@ -1,6 +1,6 @@
 import { METRICS } from "./series.ts";
 import type { Metric } from "./series.ts";
-import type { Series } from "../../shared/contracts/metrics.ts";
+import type { MetricValues } from "../../shared/contracts/metrics.ts";
 
 type Bucket = { readonly le: string; readonly labels: string; readonly count: number };
 
@@ -8,7 +8,7 @@ type Bucket = { readonly le: string; readonly labels: string; readonly count: nu
  * Returns the series in Prometheus' text format, version 0.0.4. Omits unknown series, which another
  * release stored.
  */
-export function prometheusText(series: Series): string {
+export function prometheusText(series: MetricValues): string {
   const names = Object.keys(series).toSorted();
   return Object.values(METRICS)
     .map((metric) => metricText(metric, names, series))
@@ -16,7 +16,7 @@ export function prometheusText(series: Series): string {
     .join("");
 }
 
-function metricText(metric: Metric, names: readonly string[], series: Series): string {
+function metricText(metric: Metric, names: readonly string[], series: MetricValues): string {
   const lines =
     metric.type === "histogram"
       ? histogramLines(metric, names, series)
@@ -28,7 +28,7 @@ function metricText(metric: Metric, names: readonly string[], series: Series): s
   return `${[...head, ...lines].join("\n")}\n`;
 }
 
-function histogramLines(metric: Metric, names: readonly string[], series: Series): string[] {
+function histogramLines(metric: Metric, names: readonly string[], series: MetricValues): string[] {
   const bucket = `${metric.name}_bucket`;
   const counted = names
     .filter((name) => isSeriesOf(name, bucket))
@@ -50,7 +50,7 @@ function histogramLines(metric: Metric, names: readonly string[], series: Series
   return lines;
 }
 
-function readBucket(name: string, series: Series): Bucket {
+function readBucket(name: string, series: MetricValues): Bucket {
   const labelsText = name.slice(name.indexOf("{") + 1, -1);
   const boundIndex = labelsText.lastIndexOf('le="');
   const labels = labelsText.slice(0, Math.max(0, boundIndex - 1));

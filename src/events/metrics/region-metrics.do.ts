@@ -2,9 +2,9 @@ import { DurableObject } from "cloudflare:workers";
 import { now } from "../../shared/clock.ts";
 import type {
   MetricsCalls,
-  View,
+  IsolateMetrics,
   RegionCounts,
-  Series,
+  MetricValues,
   WatchJob,
 } from "../../shared/contracts/metrics.ts";
 import type { RouteSpeed } from "../../shared/route-speed.ts";
@@ -20,7 +20,10 @@ export class RegionMetrics extends DurableObject<Env> implements MetricsCalls {
   #counts: RegionCounts | null = null;
   readonly #speeds = new RegionSpeeds();
 
-  async add(series: Series, view?: View): Promise<readonly RouteSpeed[] | undefined> {
+  async add(
+    series: MetricValues,
+    view?: IsolateMetrics,
+  ): Promise<readonly RouteSpeed[] | undefined> {
     const { counters, views, ...rest } = this.#read();
     const atMs = now(this.env);
     const sum: Record<string, number> = { ...counters };
@@ -44,7 +47,7 @@ export class RegionMetrics extends DurableObject<Env> implements MetricsCalls {
     return this.#speeds.all(now(this.env));
   }
 
-  async setGauges(series: Series, job?: WatchJob): Promise<void> {
+  async setGauges(series: MetricValues, job?: WatchJob): Promise<void> {
     const counted = this.#read();
     const gauges = { atMs: now(this.env), series };
     if (job === undefined) return this.#write({ ...counted, gauges });

@@ -1,8 +1,8 @@
 import type { MetricsCalls } from "../../shared/contracts/metrics.ts";
 import { evictOldest } from "../../shared/evict-oldest.ts";
-import { logWarning, reasonOf } from "../../shared/log.ts";
+import { logWarning, errorMessageOf } from "../../shared/log.ts";
 import type { Percentiles, RouteSample, RouteSpeed } from "../../shared/route-speed.ts";
-import { within } from "../../shared/timers.ts";
+import { withTimeout } from "../../shared/timers.ts";
 
 const WINDOW_MS = 1_800_000;
 const ROUTES_MAX = 500;
@@ -80,10 +80,10 @@ export async function readSpeeds(
   metrics: Pick<MetricsCalls, "speeds">,
 ): Promise<ReadonlyMap<string, RouteSpeed> | null> {
   try {
-    const speeds = await within(metrics.speeds(), READ_TIMEOUT_MS);
+    const speeds = await withTimeout(metrics.speeds(), READ_TIMEOUT_MS);
     return new Map(speeds.map((one) => [one.route, one]));
   } catch (error) {
-    logWarning("speeds_not_read", { reason: reasonOf(error) });
+    logWarning("speeds_not_read", { reason: errorMessageOf(error) });
     return null;
   }
 }

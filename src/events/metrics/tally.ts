@@ -1,10 +1,10 @@
 import { METRICS, metricSeriesName } from "./series.ts";
 import type { MetricLabels, MetricName } from "./series.ts";
-import type { Series, View } from "../../shared/contracts/metrics.ts";
+import type { MetricValues, IsolateMetrics } from "../../shared/contracts/metrics.ts";
 import type { RouteSpeed } from "../../shared/route-speed.ts";
 import { elapsedMs } from "../../shared/clock.ts";
-import { logWarning, reasonOf } from "../../shared/log.ts";
-import { within } from "../../shared/timers.ts";
+import { logWarning, errorMessageOf } from "../../shared/log.ts";
+import { withTimeout } from "../../shared/timers.ts";
 
 /** Safeguard limit on the number of series. Labels have limited sets of values. */
 const SERIES_MAX = 5000;
@@ -20,7 +20,7 @@ export function counterSeries(metric: MetricName, labels: MetricLabels = {}): st
   return metricSeriesName(METRICS[metric].name, labels);
 }
 
-export function histogramOf(metric: MetricName, labels: MetricLabels): HistogramSeries {
+export function histogramSeries(metric: MetricName, labels: MetricLabels): HistogramSeries {
   const { name, buckets: bounds = [] } = METRICS[metric] as {
     name: string;
     buckets?: readonly number[];
@@ -65,7 +65,7 @@ export class Tally {
     if (!this.#series.has(series) && this.#series.size < SERIES_MAX) this.#series.set(series, 0);
   }
 
-  take(): Series {
+  take(): MetricValues {
     const counts = Object.fromEntries(this.#series);
     this.#series = new Map();
     return counts;
@@ -76,13 +76,16 @@ const ADD_TIMEOUT_MS = 5000;
 /** Ms after which the platform ends work in `waitUntil`. */
 const WAIT_UNTIL_MAX_MS = 30_000;
 
-type AddCounts = (series: Series, view: View) => Promise<readonly RouteSpeed[] | undefined>;
+type AddCounts = (
+  series: MetricValues,
+  view: IsolateMetrics,
+) => Promise<readonly RouteSpeed[] | undefined>;
 
 /** Collects and flushes an isolate's counts. An idle isolate schedules no flush. */
 export class MetricRecorder {
   readonly tally = new Tally();
   readonly #isolate = crypto.randomUUID();
-  view: () => Omit<View, "isolate"> = () => ({ series: {} });
+  view: () => Omit<IsolateMetrics, "isolate"> = () => ({ series: {} });
   /** Called with the region's speeds after a flush that contained speed samples. */
   onSpeeds: (speeds: readonly RouteSpeed[]) => void = () => undefined;
   readonly #delayMs: number;
@@ -97,7 +100,7 @@ export class MetricRecorder {
     return Math.abs(elapsedMs() - this.#flushStartedMs) > this.#delayMs + WAIT_UNTIL_MAX_MS;
   }
 
-  handOver(waitUntil: (work: Promise<unknown>) => void, add: AddCounts): void {
+  scheduleFlush(waitUntil: (work: Promise<unknown>) => void, add: AddCounts): void {
     if (!this.isWaiting) return;
     this.#flushStartedMs = elapsedMs();
     waitUntil(this.#flush(add));
@@ -109,12 +112,12 @@ export class MetricRecorder {
     const series = this.tally.take();
     try {
       const view = { isolate: this.#isolate, ...this.view() };
-      const speeds = await within(add(series, view), ADD_TIMEOUT_MS);
+      const speeds = await withTimeout(add(series, view), ADD_TIMEOUT_MS);
       if (speeds !== undefined) this.onSpeeds(speeds);
     } catch (error) {
       // Not retried, because the call may have arrived and counts must never double.
       const lostSeries = Object.keys(series).length;
-      logWarning("metrics_not_taken", { series: lostSeries, reason: reasonOf(error) });
+      logWarning("metrics_not_taken", { series: lostSeries, reason: errorMessageOf(error) });
     }
   }
 }

@@ -1,10 +1,10 @@
 import { METRICS } from "./series.ts";
-import type { RegionCounts, Series } from "../../shared/contracts/metrics.ts";
+import type { RegionCounts, MetricValues } from "../../shared/contracts/metrics.ts";
 
 /** Ms without a report after which an isolate counts as ended. */
 export const ISOLATE_SILENCE_MAX_MS = 300_000;
 
-export function isolateGauges({ views }: RegionCounts, nowMs: number): Series {
+export function isolateGauges({ views }: RegionCounts, nowMs: number): MetricValues {
   const activeIsolates = Object.values(views).filter(
     (one) => nowMs - one.atMs < ISOLATE_SILENCE_MAX_MS,
   );
@@ -18,7 +18,7 @@ export function isolateGauges({ views }: RegionCounts, nowMs: number): Series {
 }
 
 /** Returns ages in seconds. The age of a job that never ran starts at `sinceMs`. Clocks differ, so none is negative. */
-export function ageGauges({ sinceMs, gauges, jobs }: RegionCounts, nowMs: number): Series {
+export function ageGauges({ sinceMs, gauges, jobs }: RegionCounts, nowMs: number): MetricValues {
   const age = (ran: { readonly atMs: number } | null = null): number =>
     Math.max(0, nowMs - (ran?.atMs ?? sinceMs)) / 1000;
   return {

@@ -37,7 +37,7 @@ const TEXTS: Readonly<Record<NotifiedType, (event: EventRecord) => NotificationT
   }),
 };
 
-export function notificationOf(event: EventRecord): NotificationText | null {
+export function formatNotification(event: EventRecord): NotificationText | null {
   const type = NOTIFIED_TYPES.find((one) => one === event.type);
   return type === undefined ? null : TEXTS[type](event);
 }
@@ -45,7 +45,7 @@ export function notificationOf(event: EventRecord): NotificationText | null {
 export function slackBody(event: EventRecord): string {
   const { type, subject, actor } = event;
   const by = actor.id === null ? "" : ` by ${actor.kind} ${actor.id}`;
-  const text = notificationOf(event)?.text ?? `${type}: ${subject}${by}`;
+  const text = formatNotification(event)?.text ?? `${type}: ${subject}${by}`;
   return JSON.stringify({ text: escapeSlack(text) });
 }
 

@@ -1,5 +1,5 @@
 import type { Role } from "../../shared/caller.ts";
-import { storedJson } from "../../shared/stored-json.ts";
+import { parseStoredJson } from "../../shared/stored-json.ts";
 import { NOTIFIED_TYPES } from "./notification-text.ts";
 import type { NotifiedType } from "./notification-text.ts";
 
@@ -76,7 +76,7 @@ export async function writePreferences(
     .run();
 }
 
-export async function memberOfKey(db: D1Database, keyId: string): Promise<string | null> {
+export async function findMemberOfKey(db: D1Database, keyId: string): Promise<string | null> {
   const row = await db
     .prepare("SELECT member_id FROM keys WHERE id = ?")
     .bind(keyId)
@@ -87,6 +87,6 @@ export async function memberOfKey(db: D1Database, keyId: string): Promise<string
 function chosenTypes(stored: string | null, role: Role): readonly NotifiedType[] {
   const allowed = eventTypesOfRole(role);
   if (stored === null) return allowed;
-  const chosen = storedJson<string[]>(stored);
+  const chosen = parseStoredJson<string[]>(stored);
   return allowed.filter((type) => chosen.includes(type));
 }

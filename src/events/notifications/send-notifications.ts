@@ -3,10 +3,10 @@ import { evictOldest } from "../../shared/evict-oldest.ts";
 import type { EventRecord } from "../../shared/event.ts";
 import { logWarning } from "../../shared/log.ts";
 import { plainFileName } from "../../shared/plain-name.ts";
-import { within } from "../../shared/timers.ts";
-import { notificationOf } from "./notification-text.ts";
+import { withTimeout } from "../../shared/timers.ts";
+import { formatNotification } from "./notification-text.ts";
 import type { NotificationText } from "./notification-text.ts";
-import { listRecipients, memberOfKey } from "./notifications.store.ts";
+import { listRecipients, findMemberOfKey } from "./notifications.store.ts";
 import type { Recipient } from "./notifications.store.ts";
 
 const DATABASE_TIMEOUT_MS = 5000;
@@ -29,16 +29,19 @@ export class Notifications {
    */
   async send(mailing: Mailing, orgId: string, events: readonly EventRecord[]): Promise<void> {
     const notifications = events.flatMap((event) => {
-      const text = this.#sent.has(event.id) ? null : notificationOf(event);
+      const text = this.#sent.has(event.id) ? null : formatNotification(event);
       return text === null ? [] : [{ event, text }];
     });
     if (notifications.length === 0) return;
-    const recipients = await within(listRecipients(this.#db, orgId), DATABASE_TIMEOUT_MS);
+    const recipients = await withTimeout(listRecipients(this.#db, orgId), DATABASE_TIMEOUT_MS);
     const keyMembers = new Map<string, string | null>();
     for (const { event } of notifications.filter(
       (one) => one.event.type === "key.budget_reached",
     )) {
-      const memberId = await within(memberOfKey(this.#db, event.subject), DATABASE_TIMEOUT_MS);
+      const memberId = await withTimeout(
+        findMemberOfKey(this.#db, event.subject),
+        DATABASE_TIMEOUT_MS,
+      );
       keyMembers.set(event.id, memberId);
     }
     for (const { event, text } of notifications) {

@@ -1,10 +1,10 @@
 import type {
-  Attempt,
+  DeliveryAttempt,
   DeliveryDetail,
   PastAttempt,
   ReceiverHealth,
 } from "../../shared/contracts/deliveries.ts";
-import { storedJson } from "../../shared/stored-json.ts";
+import { parseStoredJson } from "../../shared/stored-json.ts";
 import {
   deliveryFromRow,
   DELIVERIES_DELETED_AT_ONCE,
@@ -21,7 +21,7 @@ const DAY_HOURS = 24;
 
 /** An attempt and the headers it sent, or null if nothing was sent. */
 export type AttemptRecord = {
-  readonly attempt: Attempt;
+  readonly attempt: DeliveryAttempt;
   readonly headers: Readonly<Record<string, string>> | null;
 };
 
@@ -122,7 +122,7 @@ function eraseOldNames(
  */
 function attemptsOf(row: StoredAttempts): readonly PastAttempt[] {
   const { newest_attempts: stored } = row;
-  const attempts = stored === null ? [] : storedJson<PastAttempt[]>(stored);
+  const attempts = stored === null ? [] : parseStoredJson<PastAttempt[]>(stored);
   return isResponseErased(row)
     ? attempts.map((one) => Object.assign(one, { answer: null }))
     : attempts;
@@ -141,7 +141,7 @@ function addToHours(stored: string | null, nowMs: number, isAccepted: boolean): 
 
 function recentHours(stored: string | null, nowMs: number): AttemptsByHour {
   const oldest = Math.floor(nowMs / HOUR_MS) - DAY_HOURS + 1;
-  const hours = stored === null ? {} : storedJson<AttemptsByHour>(stored);
+  const hours = stored === null ? {} : parseStoredJson<AttemptsByHour>(stored);
   return Object.fromEntries(Object.entries(hours).filter(([hour]) => Number(hour) >= oldest));
 }
 
@@ -164,7 +164,7 @@ export function selectDelivery(
   return {
     ...deliveryFromRow(row),
     body: row.body,
-    headers: headers === null || isResponseErased(row) ? null : storedJson(headers),
+    headers: headers === null || isResponseErased(row) ? null : parseStoredJson(headers),
     newestAttempts: attemptsOf(row),
   };
 }

@@ -1,7 +1,11 @@
 import * as z from "zod/mini";
 import type { DeliveryQuery } from "../../shared/contracts/deliveries.ts";
 import type { AppContext } from "../../shared/http/context.ts";
-import { singleValue, parseQuery, wholeNumber } from "../../shared/http/parse-body.ts";
+import {
+  singleValueSchema,
+  parseQuery,
+  wholeNumberWithDefault,
+} from "../../shared/http/parse-body.ts";
 import { EVENT_TYPES } from "../../shared/event.ts";
 import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
@@ -9,8 +13,8 @@ import { deliveriesView, deliveryDetailView } from "./webhook-views.ts";
 import { callDeliveries, findWebhookOfPath } from "./webhooks.route.ts";
 
 export const deliveriesParameters = z.object({
-  limit: wholeNumber(1, 100, 50),
-  after: z.optional(singleValue),
+  limit: wholeNumberWithDefault(1, 100, 50),
+  after: z.optional(singleValueSchema),
   state: z.optional(z.enum(["pending", "delivered", "failed"])),
   type: z.optional(z.enum(EVENT_TYPES)),
 });

@@ -7,7 +7,7 @@ import type {
   DeliveryPage,
   DeliveryQuery,
   DeliveryRecord,
-  Resend,
+  ResendSelection,
 } from "../../shared/contracts/deliveries.ts";
 import { slackBody } from "../notifications/notification-text.ts";
 import type { Webhook } from "./webhooks.store.ts";
@@ -16,7 +16,7 @@ const PENDING_DELIVERIES_MAX = 10_000;
 const FINISHED_DELIVERIES_MAX = 1000;
 export const DELIVERIES_DELETED_AT_ONCE = 100;
 
-export const DELIVERY_ID = "dlv_";
+export const DELIVERY_ID_PREFIX = "dlv_";
 
 /**
  * The `next_at` of pending batches (the year 2200), so that release 1.1.0 doesn't send them. The
@@ -136,7 +136,7 @@ function isReplaying(sql: SqlStorage, webhookId: string, replayId: string): bool
 export function resendDeliveries(
   storage: DurableObjectStorage,
   webhookId: string,
-  { which, nowMs }: { readonly which: Resend; readonly nowMs: number },
+  { which, nowMs }: { readonly which: ResendSelection; readonly nowMs: number },
 ): number {
   const [where, value] =
     "deliveryId" in which ? ["id = ?3", which.deliveryId] : ["state = ?3", which.state];
@@ -175,7 +175,7 @@ function queueEvent(
           answer = NULL, duration_ms = NULL, replayed = 1 WHERE state <> 'pending'`
         : "NOTHING"
     }`,
-    mintId(DELIVERY_ID, nowMs),
+    mintId(DELIVERY_ID_PREFIX, nowMs),
     webhook.id,
     event.id,
     event.type,

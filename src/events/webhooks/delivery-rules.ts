@@ -1,4 +1,4 @@
-import type { Attempt } from "../../shared/contracts/deliveries.ts";
+import type { DeliveryAttempt } from "../../shared/contracts/deliveries.ts";
 import { refuse } from "../../shared/failure.ts";
 import type { Refusal } from "../../shared/failure.ts";
 
@@ -43,7 +43,7 @@ function parseRetryAfter(header: string | null, nowMs: number): number | null {
 }
 
 export function disableReason(
-  attempt: Attempt,
+  attempt: DeliveryAttempt,
   { failingSince, nowMs }: { readonly failingSince: number; readonly nowMs: number },
 ): "gone" | "failing" | null {
   if (attempt.status === 410) return "gone";
@@ -56,14 +56,14 @@ export async function attemptDelivery(
   url: string,
   message: { readonly headers: Readonly<Record<string, string>>; readonly body: string },
   clock: { readonly timeoutMs: number; readonly elapsed: () => number; readonly nowMs: number },
-): Promise<Attempt> {
+): Promise<DeliveryAttempt> {
   const { timeoutMs, elapsed, nowMs } = clock;
   const startedMs = elapsed();
   const abortController = new AbortController();
   const { signal } = abortController;
   const timer = setTimeout(() => abortController.abort(), timeoutMs);
   let retryAfterMs: number | null = null;
-  const result = (status: number | null, error: string | null, answer = ""): Attempt => ({
+  const result = (status: number | null, error: string | null, answer = ""): DeliveryAttempt => ({
     status,
     error,
     answer,

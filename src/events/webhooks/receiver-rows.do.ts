@@ -2,7 +2,7 @@ import { abandonDeliveries } from "./delivery-rows.do.ts";
 import type { Receiver, StreamState } from "./delivery-rows.do.ts";
 import type { Webhook } from "./webhooks.store.ts";
 import { USAGE_SETTLED } from "../../shared/event.ts";
-import { storedJson } from "../../shared/stored-json.ts";
+import { parseStoredJson } from "../../shared/stored-json.ts";
 
 type StoredReceiver = {
   webhook: string;
@@ -19,11 +19,11 @@ export function selectWebhookStates(sql: SqlStorage): Receiver[] {
     )
     .toArray()
     .map((row) => ({
-      webhook: storedJson<Webhook>(row.webhook),
+      webhook: parseStoredJson<Webhook>(row.webhook),
       failingSince: row.failing_since,
       pausedUntil: row.paused_until,
       ending: row.ending,
-      stream: row.stream === null ? null : storedJson<StreamState>(row.stream),
+      stream: row.stream === null ? null : parseStoredJson<StreamState>(row.stream),
     }));
 }
 
@@ -118,7 +118,7 @@ export function countTestMessage(
     .exec<{ tests: string }>("SELECT tests FROM receivers WHERE id = ?", webhookId)
     .one();
   const isInLastMinute = (at: number): boolean => at > nowMs - MINUTE_MS && at <= nowMs;
-  const last = storedJson<number[]>(tests).filter(isInLastMinute);
+  const last = parseStoredJson<number[]>(tests).filter(isInLastMinute);
   const [oldest] = last;
   if (oldest !== undefined && last.length >= limit) return oldest + MINUTE_MS - nowMs;
   const counted = JSON.stringify([...last, nowMs]);

@@ -61,7 +61,7 @@ type WebhookShape = {
   readonly receiver?: ReceiverSettings | null;
 };
 
-export async function sealReceiver(
+export async function encryptReceiverSettings(
   fields: NonNullable<ReceiverFields>,
   webhookId: string,
   { by, nowMs }: { readonly by: KeySecret; readonly nowMs: number },

@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import type { AppContext } from "../../shared/http/context.ts";
 import { accepted, readFields } from "../../shared/http/endpoint.ts";
-import { moment } from "../../shared/http/parse-body.ts";
+import { timeParameter } from "../../shared/http/parse-body.ts";
 import { timestamp } from "../../shared/clock.ts";
 import type {
   StreamFirst,
@@ -22,8 +22,8 @@ const EVENTS_PER_MILLISECOND_MAX = 10_000;
 
 /** The start of a replay: a time for events, or a time or ledger row for the usage stream. */
 export const replaySchema = z.object({
-  since: z.optional(moment),
-  usage_since: z.optional(moment),
+  since: z.optional(timeParameter),
+  usage_since: z.optional(timeParameter),
   after_seq: z.optional(z.int().check(z.minimum(0))),
 });
 

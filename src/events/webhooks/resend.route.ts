@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import type { Resend } from "../../shared/contracts/deliveries.ts";
+import type { ResendSelection } from "../../shared/contracts/deliveries.ts";
 import type { AppContext } from "../../shared/http/context.ts";
 import { accepted, readFields } from "../../shared/http/endpoint.ts";
 import { invalid, success } from "../../shared/failure.ts";
@@ -24,7 +24,10 @@ export async function resendRoute(c: AppContext) {
   return result.ok ? accepted({ queued: result.value }) : result;
 }
 
-function readSelection({ delivery_id, state }: z.infer<typeof resendSchema>): Result<Resend> {
+function readSelection({
+  delivery_id,
+  state,
+}: z.infer<typeof resendSchema>): Result<ResendSelection> {
   if (delivery_id !== undefined && state === undefined) return success({ deliveryId: delivery_id });
   if (state !== undefined && delivery_id === undefined) return success({ state });
   return invalid("Send either 'delivery_id' or 'state'.", "delivery_id");

@@ -1,5 +1,5 @@
 import type { KeySecret } from "../../shared/config/config.ts";
-import type { Attempt } from "../../shared/contracts/deliveries.ts";
+import type { DeliveryAttempt } from "../../shared/contracts/deliveries.ts";
 import type { StreamedRow } from "../../shared/contracts/usage-stream.ts";
 import type { AttemptRecord } from "./attempt-rows.do.ts";
 import { attemptDelivery, REPEAT_UNSAFE } from "./delivery-rules.ts";
@@ -19,7 +19,7 @@ export type Call = {
   readonly contentType: string;
   readonly body: string;
   readonly last?: StreamedRow | undefined;
-  readonly isRepeated?: ((attempt: Attempt) => boolean) | null;
+  readonly isRepeated?: ((attempt: DeliveryAttempt) => boolean) | null;
 };
 /** The decrypted secrets that sign a message, or the header with the receiver's credential. */
 export type MessageKeys = {
@@ -31,7 +31,7 @@ export function eventDelivery({ url }: Pick<Webhook, "url">, body: string): Call
   return { url, contentType: "application/json", body };
 }
 
-export function usageCallsOf(webhook: Webhook, rows: readonly StreamedRow[]): readonly Call[] {
+export function buildUsageCalls(webhook: Webhook, rows: readonly StreamedRow[]): readonly Call[] {
   const format = usageFormat(webhook.format);
   if (format === null) return [];
   const { path, contentType, perCall } = format;
@@ -41,7 +41,7 @@ export function usageCallsOf(webhook: Webhook, rows: readonly StreamedRow[]): re
   const calls: Call[] = [];
   for (let from = 0; from < requests.length; from += perCall) {
     const step = requests.slice(from, from + perCall);
-    const isRepeated = ({ status, answer }: Attempt): boolean =>
+    const isRepeated = ({ status, answer }: DeliveryAttempt): boolean =>
       step.length === 1 && (format.isRepeat?.(status, answer) ?? false);
     calls.push({
       url,

@@ -14,10 +14,10 @@ import type {
 } from "../../shared/contracts/usage-stream.ts";
 import { recordAttempt } from "./attempt-rows.do.ts";
 import { REPEAT_UNSAFE } from "./delivery-rules.ts";
-import { PENDING_BATCH_AT, DELIVERY_ID } from "./delivery-rows.do.ts";
+import { PENDING_BATCH_AT, DELIVERY_ID_PREFIX } from "./delivery-rows.do.ts";
 import type { DueDelivery, Receiver, StreamState } from "./delivery-rows.do.ts";
 import { selectWebhookStates, storeStreamState } from "./receiver-rows.do.ts";
-import { eventDelivery, usageCallsOf } from "./send-calls.ts";
+import { eventDelivery, buildUsageCalls } from "./send-calls.ts";
 import type { Call, SentAttempt } from "./send-calls.ts";
 import { usageFormat } from "./usage-formats.ts";
 import { findTestRow } from "./usage-probe.ts";
@@ -127,7 +127,7 @@ async function readProbeBatch(
   const isProbeDue = attempts >= 0 && attempts % 2 === 0 && rejectedRows >= REJECTED_ROWS_MAX;
   if (!isProbeDue || !("seq" in from)) return null;
   const row = await findTestRow(read, { webhook, start: from, probeNumber: attempts / 2 });
-  const [call] = row === null ? [] : usageCallsOf(webhook, [row]);
+  const [call] = row === null ? [] : buildUsageCalls(webhook, [row]);
   if (row === null || call === undefined) return null;
   const message = usageMessage(webhook.orgId, { from, rows: [row], next: from });
   const due = storage.transactionSync(() =>
@@ -162,7 +162,7 @@ function batchCalls(
 ): readonly Call[] {
   return usageFormat(webhook.format) === null
     ? rows.map(() => eventDelivery(webhook, body)).slice(0, 1)
-    : usageCallsOf(webhook, rows);
+    : buildUsageCalls(webhook, rows);
 }
 
 function postponeRead(
@@ -209,7 +209,7 @@ function storeBatch(
       VALUES (?1, ?2, ?3, '${USAGE_SETTLED}', ?4, 'pending', ?5, ${PENDING_BATCH_AT})
       ON CONFLICT (webhook_id, event_id) DO UPDATE SET state = 'pending', next_at = excluded.next_at
       RETURNING number, attempts`,
-      mintId(DELIVERY_ID, nowMs),
+      mintId(DELIVERY_ID_PREFIX, nowMs),
       webhookId,
       eventId,
       summary,

@@ -1,7 +1,7 @@
 import { timestamp } from "../../shared/clock.ts";
 import type { StreamedRow, StreamPage } from "../../shared/contracts/usage-stream.ts";
 import type { GenerationRecord } from "../../shared/contracts/wallet.ts";
-import { derivedEventId, SYSTEM, USAGE_SETTLED } from "../../shared/event.ts";
+import { derivedEventId, SYSTEM_ACTOR, USAGE_SETTLED } from "../../shared/event.ts";
 import { COUNTED_UNITS, promptTokens } from "../../shared/usage.ts";
 
 /** A ledger page as a webhook message. `summary` is the stored version, without amounts. */
@@ -19,7 +19,7 @@ export function usageMessage(orgId: string, { from, rows }: StreamPage): UsageMe
     id,
     type: USAGE_SETTLED,
     created_at: timestamp(last?.createdAt ?? from.madeAt),
-    actor: SYSTEM,
+    actor: SYSTEM_ACTOR,
     subject: orgId,
   };
   const range = {

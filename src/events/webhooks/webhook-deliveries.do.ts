@@ -6,20 +6,20 @@ import type { Actor, EventRecord, EventType } from "../../shared/event.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
-import { logAlert, logWarning, reasonOf } from "../../shared/log.ts";
+import { logAlert, logWarning, errorMessageOf } from "../../shared/log.ts";
 import { callObject } from "../../shared/reach-object.ts";
 import { storageFailure } from "../../shared/storage-failure.ts";
 import type { StreamFirst, StreamQuery, StreamStart } from "../../shared/contracts/usage-stream.ts";
-import { makeTables, openTables } from "../../shared/tables.do.ts";
-import { within } from "../../shared/timers.ts";
+import { createOrMigrateTables, migrateExistingTables } from "../../shared/tables.do.ts";
+import { withTimeout } from "../../shared/timers.ts";
 import type {
-  Attempt,
+  DeliveryAttempt,
   DeliveriesCalls,
   DeliveryDetail,
   DeliveryPage,
   DeliveryQuery,
   ReceiverHealth,
-  Resend,
+  ResendSelection,
 } from "../../shared/contracts/deliveries.ts";
 import {
   webhookMessageBody,
@@ -64,9 +64,8 @@ const WATCHDOG_MS = 60_000;
 const TESTS_PER_MINUTE_MAX = 5;
 
 /**
- * Delivers events to webhooks at least once. Each webhook has its own queue with one message in
- * progress, so a failing one doesn't delay others. After a pause, one message tests a failing
- * webhook.
+ * Delivers events to webhooks at least once. Each webhook has a queue with one message in progress,
+ * so a failing webhook doesn't delay others. After a pause, one message tests a failing webhook.
  */
 export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesCalls {
   readonly #delivering = new Set<string>();
@@ -78,7 +77,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
       await this.#reload(orgId);
     } catch (error) {
       if (!this.#hasTables()) throw error; // a webhook may exist
-      logWarning("webhooks_unreadable", { org_id: orgId, reason: reasonOf(error) });
+      logWarning("webhooks_unreadable", { org_id: orgId, reason: errorMessageOf(error) });
     }
     if (this.#hasTables()) {
       const receivers = this.#receivers();
@@ -104,7 +103,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     return success(null);
   }
 
-  async sendTest(orgId: string, webhookId: string, actor: Actor): Promise<Result<Attempt>> {
+  async sendTest(orgId: string, webhookId: string, actor: Actor): Promise<Result<DeliveryAttempt>> {
     const found = await this.#findReceiver(orgId, webhookId);
     if (!found.ok) return found;
     const nowMs = now(this.env);
@@ -157,7 +156,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     return success(this.#hasTables() ? selectHealth(this.ctx.storage.sql, now(this.env)) : {});
   }
 
-  async resend(orgId: string, webhookId: string, which: Resend): Promise<Result<number>> {
+  async resend(orgId: string, webhookId: string, which: ResendSelection): Promise<Result<number>> {
     const found = await this.#findReceiver(orgId, webhookId);
     if (!found.ok) return found;
     if (!isEnabled(found.value)) return refuseDisabled();
@@ -241,7 +240,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
       while (await this.#deliverNext(webhookId));
     } catch (error) {
       delayMinMs = WATCHDOG_MS;
-      logWarning("webhook_line_broken", { webhook_id: webhookId, reason: reasonOf(error) });
+      logWarning("webhook_line_broken", { webhook_id: webhookId, reason: errorMessageOf(error) });
     } finally {
       this.#delivering.delete(webhookId);
       this.#setAlarm(delayMinMs);
@@ -318,10 +317,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     return postCalls(calls, { keys, eventId, clock }, onStep);
   }
 
-  /**
-   * Decrypts the secrets and credential. If that fails, reads them again from D1, where they may
-   * have been re-encrypted.
-   */
+  /** Decrypts a webhook's secrets. If that fails, reads them again, because D1 may have new ones. */
   async #readKeys(webhook: Webhook): Promise<MessageKeys | null> {
     const parsed = configOf(this.env);
     if (!parsed.ok) return null;
@@ -338,13 +334,15 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     for (const { webhook, ending } of disabledReceivers) {
       try {
         const off = { reason: ending ?? "", nowMs: now(this.env) };
-        await within(disableWebhook(this.env.DB, webhook, off), DATABASE_TIMEOUT_MS);
+        await withTimeout(disableWebhook(this.env.DB, webhook, off), DATABASE_TIMEOUT_MS);
         await this.#reload(webhook.orgId);
         const parsed = configOf(this.env);
         if (!parsed.ok) continue;
-        await within(objectsOf(this.env).wallet(webhook.orgId).takeEvents(), DATABASE_TIMEOUT_MS);
+        const wallet = objectsOf(this.env).wallet(webhook.orgId);
+        await withTimeout(wallet.takeEvents(), DATABASE_TIMEOUT_MS);
       } catch (error) {
-        logWarning("webhook_not_disabled", { webhook_id: webhook.id, reason: reasonOf(error) });
+        const reason = errorMessageOf(error);
+        logWarning("webhook_not_disabled", { webhook_id: webhook.id, reason });
       }
     }
     this.#setAlarm(0);
@@ -380,14 +378,14 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
 
   async #reloadAfter(before: Promise<unknown>, orgId: string): Promise<void> {
     await before;
-    const webhooks = await within(listWebhooks(this.env.DB, orgId), DATABASE_TIMEOUT_MS);
+    const webhooks = await withTimeout(listWebhooks(this.env.DB, orgId), DATABASE_TIMEOUT_MS);
     if (webhooks.length === 0 && !this.#hasTables()) return;
-    makeTables(this.ctx.storage, DELIVERY_TABLES);
+    createOrMigrateTables(this.ctx.storage, DELIVERY_TABLES);
     syncWebhookStates(this.ctx.storage, webhooks);
   }
 
   #hasTables(): boolean {
-    return openTables(this.ctx.storage, DELIVERY_TABLES);
+    return migrateExistingTables(this.ctx.storage, DELIVERY_TABLES);
   }
 
   #receivers(): readonly Receiver[] {

@@ -1,5 +1,5 @@
 import type { KeySecret } from "../../shared/config/config.ts";
-import { hmacKey, hmacSha256 } from "../../shared/hmac.ts";
+import { importHmacKey, hmacSha256 } from "../../shared/hmac.ts";
 import { reencryptText, encryptText, decryptText } from "../../shared/seal.ts";
 
 /** An encrypted secret. `until` is when it expires (Unix ms), or null for the current secret. */
@@ -73,7 +73,7 @@ export async function signMessage(
 ): Promise<string> {
   const signatures = secrets.map(async (secret) => {
     const raw = Uint8Array.fromBase64(secret.slice(SECRET_PREFIX.length));
-    const tag = await hmacSha256(await hmacKey(raw), `${id}.${seconds}.${body}`);
+    const tag = await hmacSha256(await importHmacKey(raw), `${id}.${seconds}.${body}`);
     return `v1,${tag.toBase64()}`;
   });
   return (await Promise.all(signatures)).join(" ");

@@ -1,5 +1,5 @@
 import type {
-  Attempt,
+  DeliveryAttempt,
   DeliveryDetail,
   DeliveryPage,
   DeliveryRecord,
@@ -45,7 +45,7 @@ const NO_ATTEMPTS: ReceiverHealth = {
 };
 
 /** Returns a webhook with its health, which is null if its Durable Object is unavailable. */
-export function shownWebhookView(
+export function webhookWithHealthView(
   webhook: Webhook,
   health: Result<Readonly<Record<string, ReceiverHealth>>>,
   nowMs: number,
@@ -69,7 +69,7 @@ function healthView({ disabledReason }: Webhook, health: ReceiverHealth) {
   };
 }
 
-export function testResultView(attempt: Attempt) {
+export function testResultView(attempt: DeliveryAttempt) {
   const { status, error, answer, durationMs } = attempt;
   return { delivered: error === null, status, error, answer, duration_ms: durationMs };
 }

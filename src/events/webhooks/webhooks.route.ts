@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import type { AppContext } from "../../shared/http/context.ts";
 import { created, readFields } from "../../shared/http/endpoint.ts";
 import { queryDatabase } from "../../shared/query-database.ts";
-import { actorOf } from "../../shared/caller.ts";
+import { actorOfCaller } from "../../shared/caller.ts";
 import { now } from "../../shared/clock.ts";
 import { WEBHOOK_TYPES } from "../../shared/event.ts";
 import type { Actor } from "../../shared/event.ts";
@@ -10,22 +10,22 @@ import { flattenResult, refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { mintId } from "../../shared/id.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
-import { logWarning, reasonOf } from "../../shared/log.ts";
+import { logWarning, errorMessageOf } from "../../shared/log.ts";
 import { callObject } from "../../shared/reach-object.ts";
 import { storageFailure } from "../../shared/storage-failure.ts";
-import type { DeliveriesCalls, Attempt } from "../../shared/contracts/deliveries.ts";
+import type { DeliveriesCalls, DeliveryAttempt } from "../../shared/contracts/deliveries.ts";
 import {
   validateWebhookFormat,
   receiverSettingsAfter,
   receiverSchema,
-  sealReceiver,
+  encryptReceiverSettings,
 } from "./receiver-settings.ts";
 import type { ReceiverFields } from "./receiver-settings.ts";
 import type { ReceiverSettings } from "./usage-formats.ts";
 import { mintWebhookSecret, encryptWebhookSecret } from "./webhook-secrets.ts";
 import type { EncryptedSecret } from "./webhook-secrets.ts";
 import { parseWebhookUrl } from "./webhook-url.ts";
-import { shownWebhookView, testResultView, webhookView } from "./webhook-views.ts";
+import { webhookWithHealthView, testResultView, webhookView } from "./webhook-views.ts";
 import {
   deleteWebhook,
   findWebhook,
@@ -71,7 +71,7 @@ export async function listWebhooksRoute(c: AppContext) {
   if (!rows.ok) return rows;
   const health = await readHealth(c);
   return success({
-    webhooks: rows.value.map((row) => shownWebhookView(row, health, now(c.env))),
+    webhooks: rows.value.map((row) => webhookWithHealthView(row, health, now(c.env))),
   });
 }
 
@@ -115,7 +115,7 @@ export async function createWebhookRoute(c: AppContext) {
 export async function readWebhookRoute(c: AppContext) {
   const found = await findWebhookOfPath(c);
   if (!found.ok) return found;
-  return success(shownWebhookView(found.value, await readHealth(c), now(c.env)));
+  return success(webhookWithHealthView(found.value, await readHealth(c), now(c.env)));
 }
 
 export async function patchWebhookRoute(c: AppContext) {
@@ -180,7 +180,7 @@ export async function deleteWebhookRoute(c: AppContext) {
 export async function testWebhookRoute(c: AppContext) {
   const { caller } = c.var.admitted;
   const { orgId } = caller;
-  const actor = actorOf(caller);
+  const actor = actorOfCaller(caller);
   const test = { orgId, id: c.req.param("id") ?? "", actor };
   const answer = await sendTest(objectsOf(c.env).deliveries(orgId), test);
   return answer.ok ? success(testResultView(answer.value)) : answer;
@@ -189,11 +189,11 @@ export async function testWebhookRoute(c: AppContext) {
 async function sendTest(
   deliveries: DeliveriesCalls,
   { orgId, id, actor }: { readonly orgId: string; readonly id: string; readonly actor: Actor },
-): Promise<Result<Attempt>> {
+): Promise<Result<DeliveryAttempt>> {
   try {
     return await deliveries.sendTest(orgId, id, actor);
   } catch (error) {
-    logWarning("webhook_test_unsent", { webhook_id: id, reason: reasonOf(error) });
+    logWarning("webhook_test_unsent", { webhook_id: id, reason: errorMessageOf(error) });
     return refuse(storageFailure(error));
   }
 }
@@ -210,7 +210,7 @@ async function encryptReceiver(
   const [by] = c.var.config.keySecrets;
   if (by === undefined) return refuse({ kind: "misconfigured" });
   if (fields === undefined || fields === null) return success(fields);
-  return success(await sealReceiver(fields, webhookId, { by, nowMs: now(c.env) }));
+  return success(await encryptReceiverSettings(fields, webhookId, { by, nowMs: now(c.env) }));
 }
 
 function disabledReasonAfter(before: string | null, enabled: boolean | undefined): string | null {
@@ -220,7 +220,7 @@ function disabledReasonAfter(before: string | null, enabled: boolean | undefined
 
 function changeActor(c: AppContext): WebhookChangeActor {
   const { caller } = c.var.admitted;
-  return { keyId: caller.keyId, actor: actorOf(caller), nowMs: now(c.env) };
+  return { keyId: caller.keyId, actor: actorOfCaller(caller), nowMs: now(c.env) };
 }
 
 function queryWebhooks<T>(c: AppContext, statement: () => Promise<T>): Promise<Result<T>> {

@@ -1,7 +1,7 @@
 import type { KeySecret } from "../../shared/config/config.ts";
-import { changesOf } from "../../shared/event.ts";
+import { changedFields } from "../../shared/event.ts";
 import type { Actor, EventData, EventType, WebhookType } from "../../shared/event.ts";
-import { eventIfChanged } from "../../shared/events.store.ts";
+import { insertEventIfChanged } from "../../shared/events.store.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
 import { logAlert } from "../../shared/log.ts";
@@ -10,7 +10,7 @@ import type { ReceiverSettings } from "./usage-formats.ts";
 import { USAGE_FORMAT_NAMES } from "./usage-formats.ts";
 import { reencryptWebhookSecret } from "./webhook-secrets.ts";
 import type { EncryptedSecret } from "./webhook-secrets.ts";
-import { storedJson } from "../../shared/stored-json.ts";
+import { parseStoredJson } from "../../shared/stored-json.ts";
 
 const WEBHOOKS_MAX = 5;
 
@@ -163,7 +163,7 @@ function recordedChanges(before: Webhook, change: WebhookChange): EventData | nu
     receiver: receiverView(receiver),
     enabled: disabledReason === null,
   });
-  const other = changesOf(plain(before), plain(change));
+  const other = changedFields(plain(before), plain(change));
   if (change.url === before.url) return other;
   const host = { from: hostOf(before.url), to: hostOf(change.url) };
   return { changes: { host, ...other?.changes } };
@@ -230,8 +230,8 @@ async function reencryptRow(
   { id, org_id: orgId, secrets, receiver }: StoredSecrets,
   keySecrets: readonly KeySecret[],
 ): Promise<Pick<StoredWebhook, "secrets" | "receiver">> {
-  const signingSecrets = storedJson<EncryptedSecret[]>(secrets);
-  const settings = receiver === null ? null : storedJson<ReceiverSettings>(receiver);
+  const signingSecrets = parseStoredJson<EncryptedSecret[]>(secrets);
+  const settings = receiver === null ? null : parseStoredJson<ReceiverSettings>(receiver);
   const { sealed } = settings ?? {};
   const old = sealed === undefined ? signingSecrets : [...signingSecrets, { sealed, until: null }];
   const reencrypted = await Promise.all(
@@ -264,7 +264,7 @@ export async function disableWebhook(
          WHERE id = ?1 AND org_id = ?2 AND disabled_reason IS NULL AND changed_at = ?5`,
       )
       .bind(id, orgId, disabling.reason, disabling.nowMs, changedAt),
-    eventIfChanged(db, {
+    insertEventIfChanged(db, {
       orgId,
       type: "webhook.disabled",
       actor: { kind: "system", id: null },
@@ -298,7 +298,7 @@ function changeEvent(
 ): D1PreparedStatement {
   const { type, data, by } = event;
   const { actor, nowMs } = by;
-  return eventIfChanged(db, { orgId, type, actor, subject: id, data, createdAt: nowMs });
+  return insertEventIfChanged(db, { orgId, type, actor, subject: id, data, createdAt: nowMs });
 }
 
 function webhookFromRow(row: StoredWebhook): Webhook {
@@ -306,10 +306,10 @@ function webhookFromRow(row: StoredWebhook): Webhook {
     id: row.id,
     orgId: row.org_id,
     url: row.url,
-    types: row.types === null ? null : storedJson<WebhookType[]>(row.types),
-    secrets: storedJson<EncryptedSecret[]>(row.secrets),
+    types: row.types === null ? null : parseStoredJson<WebhookType[]>(row.types),
+    secrets: parseStoredJson<EncryptedSecret[]>(row.secrets),
     format: row.format,
-    receiver: row.receiver === null ? null : storedJson<ReceiverSettings>(row.receiver),
+    receiver: row.receiver === null ? null : parseStoredJson<ReceiverSettings>(row.receiver),
     disabledReason: row.disabled_reason,
     createdAt: row.created_at,
     changedAt: row.changed_at,

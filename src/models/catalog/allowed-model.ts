@@ -1,6 +1,6 @@
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { allowedRoutes } from "../../shared/policy.ts";
+import { allowedRouteIndexes } from "../../shared/policy.ts";
 import type { PolicyLayer } from "../../shared/policy.ts";
 import type { Model } from "./model.ts";
 
@@ -13,7 +13,7 @@ export function allowedModel(
   const candidates = model.routes.map(({ provider, dataRegion }) => {
     return { sent, model: model.id, provider, region: dataRegion };
   });
-  const allowed = allowedRoutes(policies, candidates);
+  const allowed = allowedRouteIndexes(policies, candidates);
   return allowed.length === 0
     ? refuse({ kind: "model_not_allowed", model: sent })
     : success({ ...model, routes: model.routes.filter((_, index) => allowed.includes(index)) });

@@ -1,19 +1,19 @@
 import type { Config } from "../../shared/config/config.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { rowOf } from "../../shared/regions.ts";
+import { regionRowOf } from "../../shared/regions.ts";
 import type { PolicyLayer } from "../../shared/policy.ts";
 import { allowedModel } from "./allowed-model.ts";
 import { aliasesOf } from "./aliases.ts";
 import { dayOf, spanAround } from "./dated-prices.ts";
 import type { Span } from "./dated-prices.ts";
 import type { HostTag } from "./entry.ts";
-import { builtInModel, operatorModel } from "./live-model.ts";
-import { listedModel, listedPrice } from "./listed-model.ts";
-import type { IsInCooldown, ListedModel, PricedModel } from "./listed-model.ts";
-import { upcomingChanges, pricedModel } from "./price-lists.ts";
+import { makeBuiltInModel, makeOperatorModel } from "./live-model.ts";
+import { toListedModel, toListedPrice } from "./listed-model.ts";
+import type { CooldownCheck, ListedModel, PricedModel } from "./listed-model.ts";
+import { upcomingChangeTimes, priceModel } from "./price-lists.ts";
 import type { Pricing } from "./price-lists.ts";
-import type { Hosts } from "./live-model.ts";
+import type { HostTagsByProvider } from "./live-model.ts";
 import type { Model } from "./model.ts";
 import { KINDS } from "../../shared/kinds.ts";
 import type { Kind } from "../../shared/kinds.ts";
@@ -21,7 +21,7 @@ import { CATALOG } from "./models.ts";
 import { SANDBOX_MODELS } from "./sandbox-models.ts";
 import type { Region } from "../../shared/regions.ts";
 
-export type LiveProvider = { readonly id: string; readonly regions: readonly HostTag[] };
+export type ActiveProvider = { readonly id: string; readonly regions: readonly HostTag[] };
 
 /** This region's active models by ID, until the next price change. */
 export type Catalog = {
@@ -45,7 +45,7 @@ export type CallerCatalog = {
   readonly pricing: Pricing;
   readonly later: readonly UpcomingCatalog[];
   readonly policies?: readonly PolicyLayer[];
-  readonly isInCooldown?: IsInCooldown;
+  readonly isInCooldown?: CooldownCheck;
 };
 export type UpcomingCatalog = { readonly from: number; readonly catalog: Catalog };
 
@@ -60,12 +60,12 @@ type CatalogConfig = Pick<
  */
 export function buildCatalog(options: {
   readonly config: CatalogConfig;
-  readonly live: readonly LiveProvider[];
+  readonly live: readonly ActiveProvider[];
   readonly at: number;
 }): Catalog {
   const { at, config } = options;
   const allowed = allowedTags(config);
-  const hosts: Hosts = new Map(
+  const hosts: HostTagsByProvider = new Map(
     options.live.map((host) => [host.id, host.regions.filter((tag) => allowed.includes(tag))]),
   );
   const own = new Set(config.models.map((entry) => entry.id));
@@ -74,10 +74,10 @@ export function buildCatalog(options: {
   const { region, sellEnded } = config;
   const terms = { region, markupPercent: config.numbers.MARKUP_PERCENT, day: dayOf(at), sellEnded };
   const candidates = [
-    ...config.models.map((entry) => operatorModel(entry, hosts, { profiles, region })),
+    ...config.models.map((entry) => makeOperatorModel(entry, hosts, { profiles, region })),
     ...builtIn
       .filter((entry) => !own.has(entry.id))
-      .map((entry) => builtInModel(entry, hosts, terms)),
+      .map((entry) => makeBuiltInModel(entry, hosts, terms)),
   ];
   const models = new Map<string, Model>();
   for (const model of candidates) if (model !== null) models.set(model.id, model);
@@ -143,7 +143,7 @@ function claudeName(name: string): string {
     .replace(/-(\d{1,2})-(\d{1,2})$/, "-$1.$2");
 }
 
-export function modelNames(catalog: Catalog) {
+export function createModelNameLookup(catalog: Catalog) {
   const { models, aliases } = catalog;
   const isAlias = (name: string): boolean => aliases.has(name);
   const isAuthor = (name: string): boolean =>
@@ -154,7 +154,7 @@ export function modelNames(catalog: Catalog) {
 }
 
 export function findModel(sold: CallerCatalog, name: string): ListedModel | undefined {
-  const id = modelNames(sold.catalog).entryOf(name);
+  const id = createModelNameLookup(sold.catalog).entryOf(name);
   return listModels(sold).find((listed) => listed.id === id);
 }
 
@@ -177,14 +177,14 @@ export function listModels(sold: CallerCatalog): readonly ListedModel[] {
   for (const model of models.values()) {
     const priced = priceForCaller(model, model.id, sold);
     if (priced === null) continue;
-    const shown = listedModel(model.id, priced, { region, isInCooldown });
+    const shown = toListedModel(model.id, priced, { region, isInCooldown });
     listed.push({ ...shown, aliases: named.get(model.id) ?? [] });
   }
   for (const [alias, id] of aliases) {
     const model = models.get(id);
     const priced = model === undefined ? null : priceForCaller(model, alias, sold);
     if (priced === null) continue;
-    const shown = listedModel(alias, priced, { region, isInCooldown });
+    const shown = toListedModel(alias, priced, { region, isInCooldown });
     listed.push({ ...shown, owned_by: "turnpike", alias_of: id });
   }
   return listed.toSorted((a, b) => (a.id < b.id ? -1 : 1));
@@ -198,17 +198,17 @@ function priceForCaller(
   const allowed = allowedModel(fullModel, name, policies);
   if (!allowed.ok) return null;
   const model = allowed.value;
-  const now = pricedModel(model, pricing);
-  const shown = JSON.stringify(listedPrice(now));
-  const changes = upcomingChanges(model, pricing);
+  const now = priceModel(model, pricing);
+  const shown = JSON.stringify(toListedPrice(now));
+  const changes = upcomingChangeTimes(model, pricing);
   const moments = [...changes, ...later.map(({ from }) => from)].toSorted((a, b) => a - b);
   for (const from of moments) {
     const then = later.findLast((one) => one.from <= from)?.catalog.models;
     const sold = then === undefined ? model : then.get(model.id);
     const left = sold === undefined ? null : allowedModel(sold, name, policies);
     if (left?.ok !== true) break; // the model ends then
-    const next = pricedModel(left.value, { ...pricing, at: from });
-    if (JSON.stringify(listedPrice(next)) !== shown) {
+    const next = priceModel(left.value, { ...pricing, at: from });
+    if (JSON.stringify(toListedPrice(next)) !== shown) {
       return { model: now, next: { from, model: next } };
     }
   }
@@ -216,5 +216,5 @@ function priceForCaller(
 }
 
 export function allowedTags(config: Pick<Config, "region" | "residency">): readonly HostTag[] {
-  return rowOf(config.region).hosts[config.residency] as readonly HostTag[];
+  return regionRowOf(config.region).hosts[config.residency] as readonly HostTag[];
 }

@@ -87,13 +87,13 @@ export const CLAUDE_OLD_FACTOR = 1.4;
  * The factor for cl100k and similar open tokenizers (Llama, Mistral, Qwen, DeepSeek, GLM, Kimi,
  * Cohere).
  */
-export const CL100K = 1.5;
+export const CL100K_FACTOR = 1.5;
 /** The factor for Claude from 4.7 on, and for unknown tokenizers. */
 export const ESTIMATE_FACTOR_MAX = 1.65;
 /** Prompt tokens that Claude adds for tools, besides their text. Also used for unknown models. */
 export const TOOLS_TOKENS_MAX = 700;
 /** Maximum tokens of an image, for models whose author publishes no maximum. */
-export const UNKNOWN_IMAGE = 16_384;
+export const UNKNOWN_IMAGE_TOKENS = 16_384;
 
 export const T: readonly Ability[] = ["tools"];
 export const TV: readonly Ability[] = ["tools", "vision"];
@@ -108,7 +108,7 @@ export type ChatFacts = readonly [
   imageTokens?: number,
 ];
 
-export function chat(
+export function chatModel(
   id: string,
   released: string,
   [context, maxOutput, abilities, estimateFactor, imageTokens = 0]: ChatFacts,
@@ -129,7 +129,7 @@ export function chat(
 }
 
 /** `dimensions` is `any` if a request can choose the size of the vectors. */
-export function embeddings(
+export function embeddingsModel(
   id: string,
   released: string,
   [context, dimensions, estimateFactor]: readonly [number, "any" | "fixed", number],
@@ -139,7 +139,7 @@ export function embeddings(
   return inputOnlyModel("embeddings", id, { released, context, estimateFactor, abilities, routes });
 }
 
-export function modelsOf(kind: InputKind, abilities: readonly Ability[] = []) {
+export function modelFactory(kind: InputKind, abilities: readonly Ability[] = []) {
   return (
     id: string,
     released: string,
@@ -149,7 +149,7 @@ export function modelsOf(kind: InputKind, abilities: readonly Ability[] = []) {
     return inputOnlyModel(kind, id, {
       released,
       context,
-      estimateFactor: CL100K,
+      estimateFactor: CL100K_FACTOR,
       abilities,
       routes,
     });
@@ -166,7 +166,7 @@ function inputOnlyModel(
     kind,
     maxOutput: 0,
     minOutput: 1,
-    imageTokens: facts.abilities.includes("vision") ? UNKNOWN_IMAGE : 0,
+    imageTokens: facts.abilities.includes("vision") ? UNKNOWN_IMAGE_TOKENS : 0,
     ...facts,
   };
 }

@@ -1,6 +1,6 @@
 import type { Percentiles } from "../../shared/route-speed.ts";
 import { KINDS } from "../../shared/kinds.ts";
-import { listedPrice, parametersOf } from "./listed-model.ts";
+import { toListedPrice, parametersOf } from "./listed-model.ts";
 import type { ListedModel, ListedPrice } from "./listed-model.ts";
 import type { Model, Route } from "./model.ts";
 
@@ -33,7 +33,7 @@ type ListedEndpoint = {
 
 type PublicSpeed = Pick<ListedEndpoint, "latency_last_30m" | "throughput_last_30m">;
 
-export function listedEndpoint(
+export function toListedEndpoint(
   { id }: Pick<ListedModel, "id">,
   model: Model,
   route: Route,
@@ -55,7 +55,7 @@ export function listedEndpoint(
       ? Math.min(maxOutput, model.maxOutput)
       : null,
     max_prompt_tokens: null,
-    pricing: listedPrice({ routes: [route] }),
+    pricing: toListedPrice({ routes: [route] }),
     quantization: null,
     supported_parameters: parametersOf({ kind: model.kind, abilities, routes: [route] }),
     // If clients must mark what to cache, cache writes cost more than input.

@@ -73,12 +73,12 @@ const PARAMETERS_BY_ABILITY: Readonly<Record<Ability, readonly string[]>> = {
   dimensions: ["dimensions"],
 };
 
-export type IsInCooldown = (route: Pick<Route, "provider" | "upstreamId">) => boolean;
+export type CooldownCheck = (route: Pick<Route, "provider" | "upstreamId">) => boolean;
 
-export function listedModel(
+export function toListedModel(
   id: string,
   { model, next }: PricedModel,
-  { region, isInCooldown }: { readonly region: Region; readonly isInCooldown: IsInCooldown },
+  { region, isInCooldown }: { readonly region: Region; readonly isInCooldown: CooldownCheck },
 ): ListedModel {
   const { kind, created, ownedBy, context, maxOutput, abilities, routes } = model;
   const { hasOutput } = KINDS[kind];
@@ -111,8 +111,8 @@ export function listedModel(
     supported_voices: null,
     links: { details: `/v1/models/${id}` },
     supported_parameters: parametersOf(model),
-    pricing: listedPrice(model),
-    next_price: next === null ? null : { from: timestamp(next.from), ...listedPrice(next.model) },
+    pricing: toListedPrice(model),
+    next_price: next === null ? null : { from: timestamp(next.from), ...toListedPrice(next.model) },
     regions: [region],
     providers: [...new Set(routes.map(({ provider }) => provider))],
     status: statusOf(routes.map(isInCooldown)),
@@ -146,7 +146,7 @@ function architectureOf(inputs: readonly Modality[], output: string) {
   } as const;
 }
 
-export function listedPrice({ routes }: Pick<Model, "routes">): ListedPrice {
+export function toListedPrice({ routes }: Pick<Model, "routes">): ListedPrice {
   const price: Price = routes[0]?.price ?? { input: 0, output: 0, cached: 0, cacheWrite: 0 };
   const units = Object.entries(price.units ?? {});
   return {

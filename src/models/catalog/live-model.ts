@@ -2,7 +2,12 @@ import type { ModelEntry } from "../../shared/config/config.ts";
 import { priceOfFields } from "../../shared/usage.ts";
 import type { Price } from "../../shared/usage.ts";
 import { hasRouteEnded, priceOn } from "./dated-prices.ts";
-import { limitsOfProvider, UNKNOWN_IMAGE, ESTIMATE_FACTOR_MAX, TOOLS_TOKENS_MAX } from "./entry.ts";
+import {
+  limitsOfProvider,
+  UNKNOWN_IMAGE_TOKENS,
+  ESTIMATE_FACTOR_MAX,
+  TOOLS_TOKENS_MAX,
+} from "./entry.ts";
 import type { CatalogEntry, HostTag, RouteEntry } from "./entry.ts";
 import type { Model, Route, RouteLimits } from "./model.ts";
 import { KINDS } from "../../shared/kinds.ts";
@@ -11,7 +16,7 @@ import { longPromptPrice, pricesWithMarkup, withMarkup } from "./price.ts";
 import type { Region } from "../../shared/regions.ts";
 
 /** The active providers, each with the tags of its hosts that can serve this region. */
-export type Hosts = ReadonlyMap<string, readonly HostTag[]>;
+export type HostTagsByProvider = ReadonlyMap<string, readonly HostTag[]>;
 
 type CatalogTerms = {
   readonly region: Region;
@@ -23,7 +28,11 @@ type CatalogTerms = {
 const OPERATOR_MODEL_CREATED = Date.UTC(2026, 0, 1) / 1000;
 
 /** Returns a model with the highest limits of its active routes, or null if none is active. */
-export function builtInModel(entry: CatalogEntry, hosts: Hosts, terms: CatalogTerms): Model | null {
+export function makeBuiltInModel(
+  entry: CatalogEntry,
+  hosts: HostTagsByProvider,
+  terms: CatalogTerms,
+): Model | null {
   const isSoldAfterEnd = terms.sellEnded.includes(entry.id);
   const live = entry.routes.flatMap((route) => {
     if (hasRouteEnded(route, terms.day) && !isSoldAfterEnd) return [];
@@ -55,9 +64,9 @@ export function builtInModel(entry: CatalogEntry, hosts: Hosts, terms: CatalogTe
  * Returns a model of MODELS, or null if no route is active. `profiles` belong to the operator's
  * providers.
  */
-export function operatorModel(
+export function makeOperatorModel(
   entry: ModelEntry,
-  hosts: Hosts,
+  hosts: HostTagsByProvider,
   { profiles, region }: { readonly profiles: ReadonlyMap<string, string>; readonly region: Region },
 ): Model | null {
   const price = priceOfFields(entry.price);
@@ -79,7 +88,7 @@ export function operatorModel(
     maxOutput: KINDS[entry.kind].hasOutput ? (entry.max_output ?? entry.context) : 0,
     minOutput: 1,
     abilities,
-    imageTokens: abilities.includes("vision") ? UNKNOWN_IMAGE : 0,
+    imageTokens: abilities.includes("vision") ? UNKNOWN_IMAGE_TOKENS : 0,
     estimateFactor: ESTIMATE_FACTOR_MAX,
     toolsTokens: TOOLS_TOKENS_MAX,
     routes,

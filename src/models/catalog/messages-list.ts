@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { singleValue, wholeNumber } from "../../shared/http/parse-body.ts";
+import { singleValueSchema, wholeNumberWithDefault } from "../../shared/http/parse-body.ts";
 import type { ListedModel } from "./listed-model.ts";
 
 /**
@@ -26,14 +26,14 @@ type MessagesList = {
   readonly last_id: string | null;
 };
 
-const id = z.optional(singleValue);
+const id = z.optional(singleValueSchema);
 export const messagesListQuery = z.object({
-  limit: wholeNumber(1, 1000, 20),
+  limit: wholeNumberWithDefault(1, 1000, 20),
   after_id: id,
   before_id: id,
 });
 
-export function messagesModel(model: ListedModel): MessagesModel {
+export function toMessagesModel(model: ListedModel): MessagesModel {
   return {
     type: "model",
     id: model.id,
@@ -50,11 +50,11 @@ export function messagesModel(model: ListedModel): MessagesModel {
 }
 
 /** Returns a page of chat models after or before an ID, or the first page if the ID is unknown. */
-export function messagesList(
+export function toMessagesList(
   models: readonly ListedModel[],
   { limit, after_id: after, before_id: before }: z.infer<typeof messagesListQuery>,
 ): MessagesList {
-  const all = models.filter(({ kind }) => kind === "chat").map(messagesModel);
+  const all = models.filter(({ kind }) => kind === "chat").map(toMessagesModel);
   const end = all.findIndex((model) => model.id === before);
   const begin = all.findIndex((model) => model.id === after) + 1;
   const isBackwards = after === undefined && end !== -1;

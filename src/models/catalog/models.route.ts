@@ -6,7 +6,7 @@ import type { Failure, Result } from "../../shared/failure.ts";
 import { findModel, listModels } from "./catalog.ts";
 import type { CallerCatalog } from "./catalog.ts";
 import type { ListedModel } from "./listed-model.ts";
-import { messagesList, messagesListQuery, messagesModel } from "./messages-list.ts";
+import { toMessagesList, messagesListQuery, toMessagesModel } from "./messages-list.ts";
 
 export function listModelsRoute(c: Context<AppEnv>, sold: Result<CallerCatalog>): Response {
   if (!sold.ok) return fail(c, sold.failure);
@@ -14,7 +14,7 @@ export function listModelsRoute(c: Context<AppEnv>, sold: Result<CallerCatalog>)
   const query = parseQuery(messagesListQuery, c.req.url);
   if (!query.ok) return fail(c, query.failure);
   if (!isMessagesClient(c.req)) return c.json(openAiList(models));
-  return c.json(messagesList(models, query.value));
+  return c.json(toMessagesList(models, query.value));
 }
 
 /** The count and the link tell OpenRouter's SDK that the list is complete. */
@@ -39,7 +39,7 @@ export function readModelRoute(c: Context<AppEnv>, sold: Result<CallerCatalog>):
   const name = c.req.param("id") ?? "";
   const model = findModel(sold.value, name);
   if (model === undefined) return fail(c, unlistedModelFailure(sold.value, name));
-  return c.json(isMessagesClient(c.req) ? messagesModel(model) : model);
+  return c.json(isMessagesClient(c.req) ? toMessagesModel(model) : model);
 }
 
 export function unlistedModelFailure(sold: CallerCatalog, name: string): Failure {

@@ -1,11 +1,11 @@
-import { storedJson } from "../../shared/stored-json.ts";
-import { hmacKey, hmacSha256, verifyHmac } from "../../shared/hmac.ts";
+import { parseStoredJson } from "../../shared/stored-json.ts";
+import { importHmacKey, hmacSha256, verifyHmac } from "../../shared/hmac.ts";
 import type { PriceRow } from "./price-lists.ts";
 
 export type PriceCopy = { readonly readAt: number; readonly rows: readonly PriceRow[] };
 
 export type PriceCopies = {
-  readonly keep: (list: string, copy: PriceCopy) => Promise<void>;
+  readonly store: (list: string, copy: PriceCopy) => Promise<void>;
   readonly find: (list: string) => Promise<PriceCopy | null>;
 };
 
@@ -24,9 +24,9 @@ export function signedPriceCopies(
   const urlOf = (list: string): string => `https://prices.invalid/${region}/${list}`;
   const signedText = (list: string, body: string): string => `prices:${region}:${list}:${body}`;
   return {
-    keep: async (list, copy) => {
+    store: async (list, copy) => {
       const body = JSON.stringify(copy);
-      const tag = await hmacSha256(await hmacKey(secret), signedText(list, body));
+      const tag = await hmacSha256(await importHmacKey(secret), signedText(list, body));
       const headers = {
         "cache-control": `max-age=${keptS}`,
       };
@@ -38,11 +38,11 @@ export function signedPriceCopies(
       const [tag, body] = [text.slice(0, TAG_DIGITS), text.slice(TAG_DIGITS)];
       if (!/^[0-9a-f]{64}$/.test(tag)) return null;
       const isOurs = verifyHmac(
-        await hmacKey(secret),
+        await importHmacKey(secret),
         Uint8Array.fromHex(tag),
         signedText(list, body),
       );
-      return (await isOurs) ? storedJson<PriceCopy>(body) : null;
+      return (await isOurs) ? parseStoredJson<PriceCopy>(body) : null;
     },
   };
 }

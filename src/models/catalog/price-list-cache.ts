@@ -1,8 +1,8 @@
 import type { Config } from "../../shared/config/config.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { logWarning, reasonOf } from "../../shared/log.ts";
-import { within } from "../../shared/timers.ts";
+import { logWarning, errorMessageOf } from "../../shared/log.ts";
+import { withTimeout } from "../../shared/timers.ts";
 import type { PriceCopies, PriceCopy } from "./price-copies.ts";
 import { priceListOf, REGION_PRICE_LIST } from "./price-lists.ts";
 import type { PriceList, PriceLists, PriceRow } from "./price-lists.ts";
@@ -44,11 +44,11 @@ export class PriceListCache {
     this.#ageMaxMs = numbers.PRICE_LEAD_S * 1000 - PRICE_AGE_MARGIN_MS;
   }
 
-  ownOf(orgId: string): string | null {
+  listNameOf(orgId: string): string | null {
     return this.#listNames.get(orgId) ?? null;
   }
 
-  heard(orgId: string, list: string | null): void {
+  setListName(orgId: string, list: string | null): void {
     if (list === null) {
       this.#listNames.delete(orgId);
       return;
@@ -101,7 +101,7 @@ export class PriceListCache {
     const { now, read } = reader;
     const readAt = now();
     try {
-      const rows = await within(read(name, readAt), READ_TIMEOUT_MS);
+      const rows = await withTimeout(read(name, readAt), READ_TIMEOUT_MS);
       const list = priceListOf(name, rows);
       storeRecent(this.#readings, name, { list, readAt, triedAt: readAt });
       this.#failedAt.delete(name);
@@ -113,13 +113,13 @@ export class PriceListCache {
       const known = this.#readings.get(name);
       const ageS = known === undefined ? null : Math.round((readAt - known.readAt) / 1000);
       storeRecent(this.#failedAt, name, now());
-      logWarning("prices_unreadable", { list: name, age_s: ageS, reason: reasonOf(error) });
+      logWarning("prices_unreadable", { list: name, age_s: ageS, reason: errorMessageOf(error) });
       return null;
     }
   }
 
   async #readCopy(name: string, { copies, now }: Reader): Promise<PriceList | null> {
-    const found = copies === null ? null : within(copies.find(name), COPY_TIMEOUT_MS);
+    const found = copies === null ? null : withTimeout(copies.find(name), COPY_TIMEOUT_MS);
     const copy = await (found?.catch(() => null) ?? null);
     const nowMs = now();
     const known = this.#readings.get(name)?.readAt ?? Number.NEGATIVE_INFINITY;
@@ -135,7 +135,7 @@ export class PriceListCache {
 }
 
 function storeCopy(name: string, copy: PriceCopy, { copies, waitUntil }: Reader): void {
-  if (copies !== null) waitUntil(copies.keep(name, copy).catch(() => undefined));
+  if (copies !== null) waitUntil(copies.store(name, copy).catch(() => undefined));
 }
 
 function storeRecent<T>(known: Map<string, T>, name: string, value: T): void {

@@ -61,7 +61,7 @@ export const NO_PRICE_LISTS: Pricing = { list: null, at: 0, lists: [] };
 
 type PriceRule = { readonly list: string; readonly row: PriceRow };
 
-export function pricedModel(model: Model, { lists, at }: Pick<Pricing, "lists" | "at">): Model {
+export function priceModel(model: Model, { lists, at }: Pick<Pricing, "lists" | "at">): Model {
   const rule = ruleFor(model, lists, at);
   if (rule === null) return model;
   return { ...model, routes: model.routes.map((route) => pricedRoute(model, route, rule)) };
@@ -115,7 +115,7 @@ function priceOriginOf(
   return { from: Math.max(from, origin?.from ?? from), list };
 }
 
-export function upcomingChanges(
+export function upcomingChangeTimes(
   model: Model,
   { lists, at }: Pick<Pricing, "lists" | "at">,
 ): readonly number[] {

@@ -1,7 +1,7 @@
 import { UNITS } from "../../shared/usage.ts";
 import type { Price } from "../../shared/usage.ts";
 import type { PriceOrMarkup, PriceRow } from "./price-lists.ts";
-import { storedJson } from "../../shared/stored-json.ts";
+import { parseStoredJson } from "../../shared/stored-json.ts";
 
 export type PriceRecord = PriceRow & {
   readonly id: string;
@@ -135,7 +135,7 @@ function priceToJson({ input, cached, cacheWrite, output, units }: Price): strin
 }
 
 function priceFromJson(text: string): Price {
-  const fields = storedJson<PriceFields>(text);
+  const fields = parseStoredJson<PriceFields>(text);
   const { input = 0, cached = input, cache_write: cacheWrite = input, output = 0 } = fields;
   const units = UNITS.filter((unit) => fields[unit] !== undefined);
   const prices = Object.fromEntries(units.map((unit) => [unit, fields[unit]]));

@@ -1,7 +1,7 @@
 import { KIND_NAMES, KINDS } from "../../shared/kinds.ts";
 import type { InputKind, SandboxRow } from "../../shared/kinds.ts";
 import { REGIONS } from "../../shared/regions.ts";
-import { chat, modelsOf, pricesSeenOn, TV, TVR } from "./entry.ts";
+import { chatModel, modelFactory, pricesSeenOn, TV, TVR } from "./entry.ts";
 import type { CatalogEntry } from "./entry.ts";
 
 /** Models that echo the prompt. `think` reasons first, and `agent` calls any tool. */
@@ -37,7 +37,7 @@ const ESTIMATE_FACTOR = 1;
  */
 export const SANDBOX_MODELS: readonly CatalogEntry[] = [
   ...[...PLAIN_MODELS, ...TEST_MODELS].map((name) =>
-    chat(
+    chatModel(
       `sandbox/${name}`,
       RELEASED,
       [128_000, 16_384, name === "think" ? TVR : TV, ESTIMATE_FACTOR, 1_445],
@@ -50,6 +50,6 @@ export const SANDBOX_MODELS: readonly CatalogEntry[] = [
 function inputModel(kind: InputKind): CatalogEntry {
   const { model, dollars, context = 8_192, abilities }: SandboxRow = KINDS[kind].sandbox;
   const routes = [at("sandbox", model, dollars, EVERYWHERE)];
-  const entry = modelsOf(kind, abilities)(`sandbox/${model}`, RELEASED, context, routes);
+  const entry = modelFactory(kind, abilities)(`sandbox/${model}`, RELEASED, context, routes);
   return kind === "embeddings" ? { ...entry, estimateFactor: ESTIMATE_FACTOR } : entry;
 }

@@ -5,18 +5,18 @@ export type ClaudeRules = {
   /** How the model thinks. "always" is adaptive thinking that can't be turned off. */
   readonly thinking: "none" | "budget" | "adaptive" | "always";
   readonly thinksByDefault: boolean;
-  readonly off: "disabled" | "between_tools";
+  readonly thinkingOffType: "disabled" | "between_tools";
   /** The accepted values of `output_config.effort`, lowest first. Empty if there are none. */
   readonly efforts: readonly string[];
   /** Whether the model accepts `temperature` and `top_p` while thinking is off. */
-  readonly sampling: boolean;
+  readonly acceptsSampling: boolean;
   /** Whether the model accepts the `tool_choice` types `any` and `tool`. If not, it returns 400. */
-  readonly forcedTools: boolean;
+  readonly canForceTools: boolean;
   readonly jsonSchema: "native" | "tool";
   /** Whether the model accepts `inference_geo`. If not, the host returns 400. */
-  readonly geo: boolean;
+  readonly acceptsInferenceGeo: boolean;
   /** Whether editing a message invalidates later thinking blocks ("preserved thinking"). */
-  readonly bound: boolean;
+  readonly bindsThoughts: boolean;
 };
 
 /**
@@ -36,13 +36,13 @@ export function claudeRules(model: string): ClaudeRules {
   return {
     thinking: thinkingOf(family, version),
     thinksByDefault: version >= 500,
-    off: family === "sonnet" && bindsThoughts ? "between_tools" : "disabled",
+    thinkingOffType: family === "sonnet" && bindsThoughts ? "between_tools" : "disabled",
     efforts: effortsOf(version),
-    sampling: version <= 406,
-    forcedTools: !bindsThoughts || family === "haiku",
+    acceptsSampling: version <= 406,
+    canForceTools: !bindsThoughts || family === "haiku",
     jsonSchema: version >= 405 ? "native" : "tool",
-    geo: version >= 406,
-    bound: bindsThoughts,
+    acceptsInferenceGeo: version >= 406,
+    bindsThoughts: bindsThoughts,
   };
 }
 
@@ -117,7 +117,7 @@ function adaptiveThinking(rules: ClaudeRules, effort: string | null): ClaudeReas
 function withoutThinking(rules: ClaudeRules, effort: string | null): ClaudeReasoning {
   const cappedEffort = effort === "xhigh" || effort === "max" ? "high" : effort;
   return {
-    ...(rules.thinksByDefault && { thinking: { type: rules.off } }),
+    ...(rules.thinksByDefault && { thinking: { type: rules.thinkingOffType } }),
     ...outputConfigOf(rules, cappedEffort),
     thinks: false,
   };

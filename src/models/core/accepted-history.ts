@@ -3,7 +3,7 @@ import type { ChatBody, ChatMessage } from "./core-request.ts";
 import { fittingToolName } from "./tool-name.ts";
 import { isObject } from "./json-value.ts";
 
-export function acceptHistory(body: ChatBody): ChatBody {
+export function normalizeBodyHistory(body: ChatBody): ChatBody {
   const hasCalls = body.messages.some(
     (message) => "tool_calls" in message || message.role === "tool",
   );
@@ -18,14 +18,14 @@ export function normalizeHistory(messages: readonly ChatMessage[]): ChatMessage[
   const pairs = new ToolCallPairs();
   return messages.map((message) => {
     if (message.role === "tool") {
-      const id = pairs.result(message.tool_call_id);
+      const id = pairs.addResult(message.tool_call_id);
       return id === message.tool_call_id ? message : { ...message, tool_call_id: id };
     }
     if (message.role !== "assistant" || !message.tool_calls) return message;
     pairs.beginTurn();
     return {
       ...message,
-      tool_calls: message.tool_calls.map((call) => normalizeCall(call, pairs.call(call.id))),
+      tool_calls: message.tool_calls.map((call) => normalizeCall(call, pairs.addCall(call.id))),
     };
   });
 }

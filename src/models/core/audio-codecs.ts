@@ -1,5 +1,5 @@
 /** An AAC frame has at most 2,048 samples at 7,350 Hz. */
-export const AAC_S = 0.28;
+export const AAC_FRAME_S_MAX = 0.28;
 const OPUS_FRAME_S_MAX = 0.12;
 /** An MPEG audio frame has at most 1,152 samples at 8 kHz, and an AC-3 frame 1,536. */
 const MPEG_FRAME_S_MAX = 0.15;
@@ -37,7 +37,7 @@ function aacSeconds(config: Uint8Array): number {
     type = readType();
   }
   const isKnown = AAC_OBJECTS.has(type) && rates.every((rate) => rate < TABLE_RATES);
-  return isKnown && !LATER_RATE.test(bits) ? AAC_S : Infinity;
+  return isKnown && !LATER_RATE.test(bits) ? AAC_FRAME_S_MAX : Infinity;
 }
 
 /** Matches a rate outside the table, in the extension that follows the configuration. */

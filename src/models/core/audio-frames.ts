@@ -1,5 +1,5 @@
 import {
-  AAC_S,
+  AAC_FRAME_S_MAX,
   hasText,
   matroskaCodecSeconds,
   mp4CodecSeconds,
@@ -352,7 +352,7 @@ export function adtsSeconds(bytes: Uint8Array): number {
     if (parts++ > PARTS_MAX) return Infinity;
     if (isAdts(bytes, at)) blocks += ((bytes[at + 6] ?? 0) & 3) + 1;
   }
-  return blocks * AAC_S;
+  return blocks * AAC_FRAME_S_MAX;
 }
 
 function readBoxName(view: DataView, at: number): string {

@@ -2,16 +2,16 @@ import { NO_USAGE } from "../../shared/usage.ts";
 import type { UnitCounts } from "../../shared/usage.ts";
 import { fromBase64 } from "./base64.ts";
 import { failureEvents } from "./failed-usage.ts";
-import { END_EVENT, retry } from "./frame-reader.ts";
+import { END_EVENT, retryFailure } from "./frame-reader.ts";
 import type { StreamReader } from "./http-provider.ts";
 import { ImageReader, decodePiece } from "./picture-reader.ts";
 import type { ReadImageFacts } from "./picture-reader.ts";
 import type { StreamEvent } from "./provider.ts";
 
-export const NO_AUDIO = retry("no_audio");
+export const NO_AUDIO = retryFailure("no_audio");
 
 /** Passes on an audio file. `counts` has the units that the provider billed, if it reports them. */
-export class AudioFile implements StreamReader {
+export class AudioFileReader implements StreamReader {
   readonly ended = false;
   readonly #counts: UnitCounts | null;
   #isEmpty = true;
@@ -33,7 +33,7 @@ export class AudioFile implements StreamReader {
 }
 
 /** Reads audio in base64 from a JSON response. `facts` reads the other fields. */
-export class AudioInJson implements StreamReader {
+export class JsonAudioReader implements StreamReader {
   readonly #json: ImageReader;
   #usage: readonly StreamEvent[] = [];
   #text = "";
@@ -83,7 +83,7 @@ export function toAudioEvents(base64: string): StreamEvent[] {
   try {
     return [{ kind: "audio", bytes: fromBase64(base64) }];
   } catch {
-    return failureEvents(retry("bad_audio"));
+    return failureEvents(retryFailure("bad_audio"));
   }
 }
 
@@ -92,7 +92,7 @@ const PCM_RATE = 24_000;
 const PCM_BYTES = 2;
 
 /** Puts the header of a WAV file before PCM audio. */
-export class WavFile implements StreamReader {
+export class WavReader implements StreamReader {
   readonly #pcm: StreamReader;
   #hasBegun = false;
 

@@ -37,10 +37,10 @@ export function baseUrlProblems(
   if (!isWebAddress(address)) return [{ variable, problem: "must be an http or https address" }];
   const [host, ownHost] = [hostOf(address), hostOf(own ?? address)];
   if (host === ownHost || domainOf(host) !== domainOf(ownHost)) return [];
-  return [otherPlaceProblem(variable, ownHost)];
+  return [otherHostProblem(variable, ownHost)];
 }
 
-export function otherPlaceProblem(variable: string, own: string): ConfigProblem {
+export function otherHostProblem(variable: string, own: string): ConfigProblem {
   return {
     variable,
     problem: `its provider does not keep prompts in this region, but ${own} does`,

@@ -12,7 +12,7 @@ export class ToolCallPairs {
   }
 
   /** Returns the ID, or a new one if an earlier call has the same ID. */
-  call(id: string): string {
+  addCall(id: string): string {
     let sentId = id;
     for (let attempt = 2; this.#usedIds.has(sentId); attempt++) sentId = `${id}_${attempt}`;
     this.#usedIds.add(sentId);
@@ -23,7 +23,7 @@ export class ToolCallPairs {
   }
 
   /** Returns the unique ID of the first call with this ID that has no result yet. */
-  result(id: string): string {
+  addResult(id: string): string {
     const sentId = this.#openCalls.get(id)?.shift() ?? this.#answeredCalls.get(id) ?? id;
     this.#answeredCalls.set(id, sentId);
     return sentId;

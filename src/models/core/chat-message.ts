@@ -10,7 +10,7 @@ const NESTING_MAX = 8;
  * Returns OpenAI's finish reason, or null if the provider gave up. With tool calls, `stop` becomes
  * `tool_calls`, because clients run tools only then.
  */
-export function finishReason(raw: unknown, hasToolCalls: boolean): string | null {
+export function chatFinishReason(raw: unknown, hasToolCalls: boolean): string | null {
   if (raw === "function_call") return raw;
   const reason = finishReasonOf(textOf(raw));
   return reason === "stop" && hasToolCalls ? "tool_calls" : reason;
@@ -25,7 +25,7 @@ export function incompleteFailure(finish: unknown): ProviderFailure {
 }
 
 export type MessageFields = KnownFields<"tool_calls" | "content" | "refusal">;
-export type Called = KnownFields<"id" | "index" | "function" | "custom">;
+export type RawToolCall = KnownFields<"id" | "index" | "function" | "custom">;
 type ContentPart = KnownFields<"text" | "thinking">;
 
 /** Returns a choice's message in OpenAI's schema. Only `content` and `refusal` can be null. */
@@ -34,7 +34,7 @@ export function toResponseMessage(raw: JsonObject & MessageFields, finish: strin
   return {
     role: "assistant",
     content: contentAsText(raw.content),
-    refusal: text(raw.refusal),
+    refusal: textOrNull(raw.refusal),
     ...(calls.length > 0 && { tool_calls: calls.map((call) => toToolCall(call, finish)) }),
     ...extraMessageFields(raw),
   };
@@ -49,7 +49,8 @@ export function extraMessageFields(raw: JsonObject): Delta {
     content,
   } = raw;
   const { reasoning_details: details } = raw;
-  const reasoningText = text(thoughtText) ?? text(reasoning) ?? thinkingText(content) ?? "";
+  const reasoningText =
+    textOrNull(thoughtText) ?? textOrNull(reasoning) ?? thinkingText(content) ?? "";
   return {
     ...(reasoningText !== "" && { reasoning_content: reasoningText }),
     ...(hasDetails(details) && { reasoning_details: details }),
@@ -95,7 +96,7 @@ function readTexts<Name extends string>(
 }
 
 export function contentAsText(raw: unknown): string | null {
-  if (!Array.isArray(raw)) return text(raw);
+  if (!Array.isArray(raw)) return textOrNull(raw);
   return raw.map((part) => textOf(toPart(part).text)).join("");
 }
 
@@ -138,11 +139,11 @@ export function argumentsText(raw: unknown): string {
   return isObject(raw) ? JSON.stringify(raw) : "";
 }
 
-export function text(raw: unknown): string | null {
+export function textOrNull(raw: unknown): string | null {
   return typeof raw === "string" ? raw : null;
 }
 
-function toToolCall(raw: Called, finish: string | null): ToolCallDelta {
+function toToolCall(raw: RawToolCall, finish: string | null): ToolCallDelta {
   const id = toolCallId(raw.id);
   if (isObject(raw.custom)) return { id, type: "custom", custom: customToolCall(raw.custom) };
   const functionCall: KnownFields<"name" | "arguments"> = isObject(raw.function)
@@ -154,7 +155,7 @@ function toToolCall(raw: Called, finish: string | null): ToolCallDelta {
     type: "function",
     // A call without arguments gets "{}", because clients always parse this text.
     function: {
-      name: text(functionCall.name) ?? "",
+      name: textOrNull(functionCall.name) ?? "",
       arguments: argumentsValue === "" && !isCutOffReason(finish) ? "{}" : argumentsValue,
     },
     ...toolCallExtras(raw),

@@ -34,12 +34,12 @@ export class ChunkBuilder {
     return [this.#chunk({ role: "assistant", content: "" })];
   }
 
-  say(part: OutputPart): StreamEvent[] {
+  addPart(part: OutputPart): StreamEvent[] {
     switch (part.kind) {
       case "text":
-        return this.text(part.text);
+        return this.addText(part.text);
       case "thought":
-        return this.reasoning(part.text);
+        return this.addReasoning(part.text);
       case "refusal":
         return part.text === "" ? [] : this.#deltaEvents({ refusal: part.text });
       case "detail":
@@ -47,27 +47,30 @@ export class ChunkBuilder {
       case "annotation":
         return this.#deltaEvents({ annotations: [part.annotation] });
       case "call":
-        return [...this.tool(part.id, part.name, part.more), ...this.toolArguments(part.arguments)];
+        return [
+          ...this.addTool(part.id, part.name, part.more),
+          ...this.addToolArguments(part.arguments),
+        ];
       case "finish":
         return this.finish(part.reason);
     }
   }
 
-  text(content: string): StreamEvent[] {
+  addText(content: string): StreamEvent[] {
     if (content === "") return [];
     const firstEvents = this.begin();
     return [...firstEvents, { kind: "text", index: this.#index, json: JSON.stringify(content) }];
   }
 
-  reasoning(text: string): StreamEvent[] {
+  addReasoning(text: string): StreamEvent[] {
     return text === "" ? [] : this.#deltaEvents({ reasoning_content: text });
   }
 
-  delta(delta: Delta): StreamEvent[] {
+  addDelta(delta: Delta): StreamEvent[] {
     return this.#deltaEvents(delta);
   }
 
-  tool(
+  addTool(
     id: string,
     name: string,
     extraFields: Pick<ToolCallDelta, "extra_content"> = {},
@@ -80,14 +83,14 @@ export class ChunkBuilder {
     });
   }
 
-  customTool(id: string, name: string): StreamEvent[] {
+  addCustomTool(id: string, name: string): StreamEvent[] {
     const index = this.#tools.length;
     this.#tools.push({ hasArguments: false, isCustom: true });
     const call = { index, id: id === "" ? newToolCallId() : id, type: "custom" } as const;
     return this.#deltaEvents({ tool_calls: [{ ...call, custom: { name, input: "" } }] });
   }
 
-  toolArguments(json: string, tool = this.#tools.length - 1): StreamEvent[] {
+  addToolArguments(json: string, tool = this.#tools.length - 1): StreamEvent[] {
     const known = this.#tools[tool];
     if (json === "" || known === undefined) return [];
     known.hasArguments = true;
@@ -104,7 +107,7 @@ export class ChunkBuilder {
     const open = this.begin();
     for (const [index, tool] of this.#tools.entries()) {
       if (isCutOffReason(reason) || tool.hasArguments || tool.isCustom) continue;
-      open.push(...this.toolArguments("{}", index));
+      open.push(...this.addToolArguments("{}", index));
     }
     this.#isFinished = true;
     const finish = reason === "stop" && this.#tools.length > 0 ? "tool_calls" : reason;

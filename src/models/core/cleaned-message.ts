@@ -46,7 +46,7 @@ const OPAQUE_WORD = /[A-Za-z0-9_-]{24,}/g;
  * Returns a provider's message as one line of at most 300 characters. Removes keys, addresses,
  * hosts, account IDs and `secret`.
  */
-export function cleanedMessage(message: string, secret?: string): string {
+export function cleanMessage(message: string, secret?: string): string {
   let text = message.slice(0, READ_CHARACTERS_MAX);
   if (secret !== undefined && secret !== "") text = text.replaceAll(secret, REMOVED);
   for (const pattern of IDENTIFYING_PATTERNS) text = text.replace(pattern, REMOVED);
@@ -66,5 +66,5 @@ export function isCleanCode(code: string, secret?: string): boolean {
 }
 
 export function isCleanParam(param: string, secret?: string): boolean {
-  return /^[\w.[\]-]{1,100}$/.test(param) && cleanedMessage(param, secret) === param;
+  return /^[\w.[\]-]{1,100}$/.test(param) && cleanMessage(param, secret) === param;
 }

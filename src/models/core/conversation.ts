@@ -192,14 +192,14 @@ function assistantParts(
 }
 
 export function legacyFunctionsFailure(): ProviderFailure {
-  return refusal(
+  return refusalFailure(
     "This model does not support 'functions'. Send 'tools' and 'tool_calls'.",
     "messages",
   );
 }
 
 export function unsupportedFailure(feature: string, param: string): ProviderFailure {
-  return refusal(`${feature} are not supported by this model.`, param);
+  return refusalFailure(`${feature} are not supported by this model.`, param);
 }
 
 /**
@@ -210,6 +210,6 @@ export function badImageFailure(message: string, at: string): ProviderFailure {
   return { kind: "refused", reason: "image", message, param: at, code: "invalid_value" };
 }
 
-export function refusal(message: string, param: string): ProviderFailure {
+export function refusalFailure(message: string, param: string): ProviderFailure {
   return { kind: "refused", reason: "unsupported", message, param };
 }

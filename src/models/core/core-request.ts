@@ -113,7 +113,7 @@ export type ChatMessage = z.infer<typeof chatMessage>;
 
 const TOOLS_MAX = 1024;
 
-export const user = z.string().check(
+export const externalIdSchema = z.string().check(
   z.superRefine((value, context) => {
     const problem = externalIdProblem(value);
     if (problem !== null) context.addIssue({ code: "custom", message: problem });
@@ -220,7 +220,7 @@ export const chatBody = z.looseObject({
   prompt_cache_options: z.optional(promptCacheOptions),
   prompt_cache_retention: z.optional(z.string().check(z.maxLength(64))),
   safety_identifier: z.optional(z.string().check(z.maxLength(128))),
-  user: z.optional(user),
+  user: z.optional(externalIdSchema),
   service_tier: z.optional(z.enum(["auto", "default"], { error: "must be auto or default" })),
   modalities: z.optional(z.array(z.literal("text", { error: "must be text" }))),
   store: z.optional(z.literal(false, { error: "must be false: completions are not stored" })),

@@ -11,7 +11,7 @@ import type {
   ProviderFailure,
 } from "./provider.ts";
 import { countedUsage } from "./token-count.ts";
-import { openAiInputUsageView } from "./openai-usage.ts";
+import { openAiInputUsage } from "./openai-usage.ts";
 
 const BATCHES_AT_ONCE = 4;
 const TEXTS_AT_ONCE = 6;
@@ -59,7 +59,7 @@ export async function embedInBatches(
   return { kind: "json", ...embeddingList(vectors, sumUsage(parts.map((part) => part.usage))) };
 }
 
-export function embedInBatchesOf(size: number) {
+export function batchEmbedder(size: number) {
   return (call: EmbeddingsCall, send: EmbeddingSlices["send"]): Promise<ProviderResult> =>
     embedInBatches(call, size, send);
 }
@@ -127,7 +127,7 @@ export function embeddingList(
   });
   const body = { object: "list", data };
   return {
-    body: usage === null ? body : { ...body, usage: openAiInputUsageView(usage) },
+    body: usage === null ? body : { ...body, usage: openAiInputUsage(usage) },
     usage,
   };
 }

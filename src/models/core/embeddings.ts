@@ -2,12 +2,12 @@ import * as z from "zod/mini";
 import type { Model } from "../catalog/model.ts";
 import { parseBody } from "../../shared/http/parse-body.ts";
 import type { Result } from "../../shared/failure.ts";
-import { user, removeNulls } from "./core-request.ts";
+import { externalIdSchema, removeNulls } from "./core-request.ts";
 import type { InputKindRules } from "./input-kind.ts";
 import { PromptSizeCounter } from "./prompt-size.ts";
 import type { PromptSize } from "./prompt-size.ts";
 import { abilityNeed } from "./route-needs.ts";
-import type { Need } from "./route-needs.ts";
+import type { RouteNeed } from "./route-needs.ts";
 
 const INPUTS_MAX = 2048;
 const DIMENSIONS_MAX = 100_000;
@@ -29,7 +29,7 @@ export const embeddingsBody = z.looseObject({
   encoding_format: z.optional(z.enum(["float", "base64"])),
   dimensions: z.optional(z.int().check(z.minimum(1), z.maximum(DIMENSIONS_MAX))),
   input_type: z.optional(z.string().check(z.maxLength(64))),
-  user: z.optional(user),
+  user: z.optional(externalIdSchema),
 });
 
 export type EmbeddingsBody = z.infer<typeof embeddingsBody>;
@@ -41,7 +41,10 @@ export function parseEmbeddingsRequest(value: object): Result<EmbeddingsBody> {
 export const EMBEDDINGS_KIND: InputKindRules<EmbeddingsBody> = {
   size: embeddingsPromptSize,
   needs: embeddingRouteNeeds,
-  smaller: { advice: "send fewer inputs at once, or ask for fewer 'dimensions'.", param: "input" },
+  sizeAdvice: {
+    advice: "send fewer inputs at once, or ask for fewer 'dimensions'.",
+    param: "input",
+  },
 };
 
 export function embeddingsPromptSize(body: EmbeddingsBody, model: Model): PromptSize {
@@ -49,19 +52,19 @@ export function embeddingsPromptSize(body: EmbeddingsBody, model: Model): Prompt
   const inputs = typeof body.input === "string" ? [body.input] : body.input;
   for (const input of inputs) {
     if (typeof input === "number") tally.tokens += 1;
-    else if (typeof input === "string") tally.text(input);
+    else if (typeof input === "string") tally.addText(input);
     else tally.tokens += input.length;
     if (typeof input !== "number") tally.overhead += INPUT_OVERHEAD;
   }
   return tally.size();
 }
 
-export function embeddingRouteNeeds(body: EmbeddingsBody): readonly Need[] {
+export function embeddingRouteNeeds(body: EmbeddingsBody): readonly RouteNeed[] {
   const inputs = embeddingInputCount(body);
-  const severalInputs: Need = {
+  const severalInputs: RouteNeed = {
     param: "input",
-    lack: `embed ${inputs} inputs at once`,
-    met: ({ limits }) => inputs <= (limits?.inputs ?? inputs),
+    capability: `embed ${inputs} inputs at once`,
+    isMetBy: ({ limits }) => inputs <= (limits?.inputs ?? inputs),
   };
   if (body.dimensions === undefined) return [severalInputs];
   return [severalInputs, abilityNeed("dimensions", "dimensions", "change its dimensions")];

@@ -19,7 +19,7 @@ export type EndpointAdapter = {
   /** Returns the error format for `path` and paths below it. Null means OpenAI's. */
   readonly dialect: ((at: EndpointContext) => Dialect | null) | null;
   /** Set for Codex. A request without an output cap then gets the model's maximum. */
-  readonly asksForAll?: true;
+  readonly defaultsToMaxOutput?: true;
   readonly idPrefix: string;
   readonly takesForms?: true;
   /**

@@ -11,7 +11,7 @@ export class FileReadPacer {
   #freeAtMs = 0;
 
   /** Waits until more of a file can be read. `bytes` is the size of the file's previous read. */
-  turnAfter(bytes: number): Promise<void> {
+  waitAfter(bytes: number): Promise<void> {
     const nowMs = elapsedMs();
     const hasMovedBack = this.#freeAtMs - nowMs > WAIT_MS_MAX; // the clock went back
     const startMs = hasMovedBack ? nowMs : Math.max(nowMs, this.#freeAtMs);

@@ -25,21 +25,21 @@ export abstract class FrameReader {
     if (text !== null) return [text];
     const payload = data.trim();
     if (payload === "" || payload.startsWith(":")) return [];
-    if (payload === DONE) return this.#accept(this.marker(), this.isFinished);
+    if (payload === DONE) return this.#accept(this.eventsAtMarker(), this.isFinished);
     const raw = parseObject(payload);
     const wasFinished = this.isFinished;
-    if (raw !== null) return this.#accept(this.frame(raw, name, data), wasFinished);
+    if (raw !== null) return this.#accept(this.convertFrame(raw, name, data), wasFinished);
     this.#hasUnreadable = true;
-    const events = name === "error" ? failureEvents(retry("error_event")) : [];
+    const events = name === "error" ? failureEvents(retryFailure("error_event")) : [];
     return this.#accept(events, wasFinished);
   }
 
   endOfFile(unparsedData = ""): StreamEvent[] {
     if (this.#ended) return [];
-    const events = this.#accept(this.atEnd(unparsedData), this.isFinished);
+    const events = this.#accept(this.eventsAtEnd(unparsedData), this.isFinished);
     if (this.#ended) return events;
     if (this.isFinished) return this.#accept([...events, END_EVENT], true);
-    return this.#hasUnreadable ? [...events, ...this.fail(retry("bad_event"))] : events;
+    return this.#hasUnreadable ? [...events, ...this.fail(retryFailure("bad_event"))] : events;
   }
 
   /** Ends an unreadable stream. This is a failure unless every choice has finished. */
@@ -50,18 +50,18 @@ export abstract class FrameReader {
 
   protected abstract get isFinished(): boolean;
 
-  protected abstract frame(raw: JsonObject, name: string, data: string): StreamEvent[];
+  protected abstract convertFrame(raw: JsonObject, name: string, data: string): StreamEvent[];
 
   /** Returns an event if the frame equals the previous one except for its text, otherwise null. */
   protected repeatedText(_data: string, _name: string): StreamEvent | null {
     return null;
   }
 
-  protected marker(): StreamEvent[] {
+  protected eventsAtMarker(): StreamEvent[] {
     return this.isFinished ? [END_EVENT] : [];
   }
 
-  protected atEnd(_foreign: string): StreamEvent[] {
+  protected eventsAtEnd(_foreign: string): StreamEvent[] {
     return [];
   }
 
@@ -74,6 +74,6 @@ export abstract class FrameReader {
   }
 }
 
-export function retry(reason: string): ProviderFailure {
+export function retryFailure(reason: string): ProviderFailure {
   return { kind: "retry", reason };
 }

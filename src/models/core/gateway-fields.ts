@@ -48,7 +48,7 @@ const NO_GATEWAY_FIELDS: GatewayFields = {
  * Separates the gateway's fields from the rest of a body. `model` defaults to the first of
  * `models`. Returns 400 with `param` for an invalid field.
  */
-export function takeGatewayFields(body: object): Result<SplitBody> {
+export function splitGatewayFields(body: object): Result<SplitBody> {
   const { model: nameWithSuffix }: { readonly model?: unknown } = body;
   const model =
     typeof nameWithSuffix === "string"

@@ -21,7 +21,7 @@ export type ByteSource = {
    * Lets the runtime buffer data. Calls `wake` when the body ends or breaks, or the buffer is full.
    * Returns false if there is nothing to wait for.
    */
-  gather(wake: () => void): boolean;
+  startBuffering(wake: () => void): boolean;
   cancel(): void;
 };
 
@@ -64,7 +64,7 @@ export class BufferedBody implements ByteSource {
     return bytes;
   };
 
-  gather(wake: () => void): boolean {
+  startBuffering(wake: () => void): boolean {
     if (this.#isOver || !(this.#reader instanceof ReadableStreamBYOBReader)) return false;
     if (this.#isDraining) return true;
     this.#drainReader ??= this.#split();

@@ -4,7 +4,7 @@ import { readBoundedText, discardBody } from "../../shared/http/bounded-body.ts"
 import { logException } from "../../shared/log.ts";
 import { estimateTokens } from "../../shared/tokens.ts";
 import { FileReadPacer } from "./file-pace.ts";
-import { retry, END_EVENT } from "./frame-reader.ts";
+import { retryFailure, END_EVENT } from "./frame-reader.ts";
 import { JSON_BYTES_MAX, responseTooLarge } from "./response-size.ts";
 import { FILE_READ_BYTES, BufferedBody } from "./gathering-body.ts";
 import { parseObject, parsePlainObject } from "./json-value.ts";
@@ -35,19 +35,23 @@ export type CallHandler<Call extends ProviderCall> = {
    * Returns a failure if the request isn't supported. Throws if the signal fires, or because of a
    * bug.
    */
-  ask(call: Call): Promise<Response | ProviderFailure>;
-  answer(raw: JsonObject, call: Call, headers: Headers): ProviderResponse | ProviderFailure | null;
+  send(call: Call): Promise<Response | ProviderFailure>;
+  convertResponse(
+    raw: JsonObject,
+    call: Call,
+    headers: Headers,
+  ): ProviderResponse | ProviderFailure | null;
   /** Returns a reader that passes on each response as it arrives, including JSON responses. */
   pieces?(call: Call, headers: Headers): StreamReader;
   events?(whole: ProviderResponse): StreamEvent[];
   reader?(call: Call): StreamReader | undefined;
-  inParts?(call: Call, send: (part: Call) => Promise<ProviderResult>): Promise<ProviderResult>;
+  sendInParts?(call: Call, send: (part: Call) => Promise<ProviderResult>): Promise<ProviderResult>;
 };
 
 export type ProviderProtocol = { readonly [K in Kind]?: CallHandler<ProviderCallOf<K>> } & {
   readonly id: string;
   readonly streamType: string;
-  failureInside(raw: JsonObject): ProviderFailure | null;
+  failureInBody(raw: JsonObject): ProviderFailure | null;
   failure(status: number, headers: Headers, bodyText: string, call: ProviderCall): ProviderFailure;
   reader?(call: ChatCall): StreamReader;
 };
@@ -76,8 +80,8 @@ function handleCall<Call extends ProviderCall>(
   if (handler === undefined) {
     return Promise.resolve(failureResult({ kind: "disabled", reason: `no_${call.kind}` }));
   }
-  if (handler.inParts === undefined) return sendWithHandler(wire, handler, call);
-  return handler.inParts(call, (part) => sendWithHandler(wire, handler, part));
+  if (handler.sendInParts === undefined) return sendWithHandler(wire, handler, call);
+  return handler.sendInParts(call, (part) => sendWithHandler(wire, handler, part));
 }
 
 async function sendWithHandler<Call extends ProviderCall>(
@@ -87,7 +91,7 @@ async function sendWithHandler<Call extends ProviderCall>(
 ): Promise<ProviderResult> {
   let response: Response | ProviderFailure;
   try {
-    response = await handler.ask(call);
+    response = await handler.send(call);
   } catch (error) {
     if (call.signal.aborted) return failureResult(connectionFailure(call));
     throw error;
@@ -173,7 +177,7 @@ async function readStream<Call extends ProviderCall>(
   const isStream = type === wire.streamType || type === "";
   if (!isStream || response.body === null || reader === undefined) {
     discardBody(response);
-    return failureResult(retry("content_type"));
+    return failureResult(retryFailure("content_type"));
   }
   return { kind: "stream", events: eventStream(response.body, reader, call.paceMs) };
 }
@@ -184,7 +188,7 @@ function streamCompleteResponse(
   whole: ProviderResult,
 ): ProviderResult {
   if (whole.kind !== "json") return whole;
-  if (whole.native !== undefined) return failureResult(retry("no_stream"));
+  if (whole.native !== undefined) return failureResult(retryFailure("no_stream"));
   return {
     kind: "stream",
     events: streamOfEvents(events === undefined ? eventsOfResponse(whole) : events(whole)),
@@ -214,9 +218,9 @@ function convertResponse<Call extends ProviderCall>(
 ): ProviderResult {
   const raw = call.kind === "chat" ? parseObject(text) : parsePlainObject(text);
   if (raw === null) return failureResult({ kind: "retry", reason: "bad_json" });
-  const failureInBody = wire.failureInside(raw);
+  const failureInBody = wire.failureInBody(raw);
   if (failureInBody !== null) return failureResult(failureInBody);
-  const answer = handler.answer(raw, call, headers);
+  const answer = handler.convertResponse(raw, call, headers);
   if (answer === null) return failureResult({ kind: "retry", reason: "bad_answer" });
   return "kind" in answer ? failureResult(answer) : { ...answer, kind: "json" };
 }
@@ -302,7 +306,7 @@ function fileStream(body: ReadableStream<Uint8Array>, stream: StreamReader): Eve
     },
   };
   const events = eventStream(body, countingReader, 0, FILE_READ_BYTES);
-  const next = () => FILE_PACER.turnAfter(lastBytes).then(() => events.next());
+  const next = () => FILE_PACER.waitAfter(lastBytes).then(() => events.next());
   return { next, cancel: () => events.cancel() };
 }
 

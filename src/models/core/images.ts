@@ -4,12 +4,12 @@ import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import type { UnitOf } from "../../shared/kinds.ts";
 import type { Model, Route, RouteLimits } from "../catalog/model.ts";
-import { user } from "./core-request.ts";
+import { externalIdSchema } from "./core-request.ts";
 import { parseInput } from "./input-kind.ts";
 import type { InputKindRules, ParsedInputRequest } from "./input-kind.ts";
 import type { JsonObject } from "./json-value.ts";
 import { PromptSizeCounter } from "./prompt-size.ts";
-import type { Need } from "./route-needs.ts";
+import type { RouteNeed } from "./route-needs.ts";
 
 const PROMPT_CHARACTERS_MAX = 32_000;
 const PROMPT_OVERHEAD = 64;
@@ -30,7 +30,7 @@ export const imageBody = z.strictObject({
   response_format: z.optional(z.literal("b64_json")),
   stream: z.optional(z.boolean()),
   partial_images: z.optional(z.int().check(z.minimum(0), z.maximum(PARTIAL_IMAGES_MAX))),
-  user: z.optional(user),
+  user: z.optional(externalIdSchema),
 });
 
 type Fields = Omit<z.infer<typeof imageBody>, "user">;
@@ -115,7 +115,7 @@ function acceptsOpenAiSize({ width, height }: ImagePixels): boolean {
 const ASPECT_RATIOS = ["1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9"];
 const RATIO_TOLERANCE = 0.02;
 
-export function ratioOf({ width, height }: ImagePixels): string | null {
+export function aspectRatioOf({ width, height }: ImagePixels): string | null {
   const isNearRatio = (ratio: string): boolean => {
     const [across = 1, down = 1] = ratio.split(":").map(Number);
     return Math.abs(width / height / (across / down) - 1) <= RATIO_TOLERANCE;
@@ -172,14 +172,14 @@ const DEFAULT_FAMILY: ImageFamily = { ...OPENAI, takes: () => true, tokens: GPT_
 const FAMILY_BY_API: Readonly<Record<NonNullable<RouteLimits["imageApi"]>, ImageFamily>> = {
   gemini: {
     fields: ["stream"],
-    takes: (pixels) => ratioOf(pixels) !== null,
+    takes: (pixels) => aspectRatioOf(pixels) !== null,
     tokensMax: GEMINI_OUTPUT_MAX,
     countsText: true,
     sourceUnit: "input_image_token",
   },
   xai: {
     fields: ["n", "stream"],
-    takes: (pixels) => ratioOf(pixels) !== null && pixels.width * pixels.height <= AREA_1K,
+    takes: (pixels) => aspectRatioOf(pixels) !== null && pixels.width * pixels.height <= AREA_1K,
     tokens: {},
     sourceUnit: "input_image",
     sourcesMax: 3,
@@ -194,12 +194,12 @@ function familyOf({ upstreamId, limits }: Pick<Route, "upstreamId" | "limits">):
 export const IMAGE_KIND: InputKindRules<ImageBody, UnitOf<"image">> = {
   size: (body, model) => {
     const tally = new PromptSizeCounter(model);
-    tally.text(body.prompt);
+    tally.addText(body.prompt);
     tally.overhead += PROMPT_OVERHEAD;
     return { ...tally.size(), units: imageUnits(body, model) };
   },
   needs: imageNeeds,
-  smaller: { advice: "ask for fewer images.", param: "n" },
+  sizeAdvice: { advice: "ask for fewer images.", param: "n" },
 };
 
 function imageUnits(body: ImageBody, { routes }: Model) {
@@ -224,13 +224,15 @@ function outputTokensMax(body: ImageBody, { tokens, tokensMax: most = 0 }: Image
   return n * Math.ceil((tokensMax * RESERVE_PERCENT) / 100) + partials * PARTIAL_TOKENS;
 }
 
-function imageNeeds(body: ImageBody): readonly Need[] {
+function imageNeeds(body: ImageBody): readonly RouteNeed[] {
   const pixels = pixelsOf(body);
-  const needs = OPENAI_FIELDS.filter((field) => isRequested(body, field)).map((field): Need => ({
-    param: field,
-    lack: `accept '${field}'`,
-    met: (route) => familyOf(route).fields.includes(field),
-  }));
+  const needs = OPENAI_FIELDS.filter((field) => isRequested(body, field)).map(
+    (field): RouteNeed => ({
+      param: field,
+      capability: `accept '${field}'`,
+      isMetBy: (route) => familyOf(route).fields.includes(field),
+    }),
+  );
   const { quality = "auto", size = "auto" } = body;
   const isKnown = ({ tokens }: ImageFamily): boolean =>
     quality === "auto" || tokens === undefined || tokens[quality] !== undefined;
@@ -239,32 +241,32 @@ function imageNeeds(body: ImageBody): readonly Need[] {
     ...needs,
     {
       param: "quality",
-      lack: `make images of the quality '${quality}'`,
-      met: (route) => isKnown(familyOf(route)),
+      capability: `make images of the quality '${quality}'`,
+      isMetBy: (route) => isKnown(familyOf(route)),
     },
     {
       param: "size",
-      lack: `make images of the size ${size}`,
-      met: (route) => pixels === null || familyOf(route).takes(pixels),
+      capability: `make images of the size ${size}`,
+      isMetBy: (route) => pixels === null || familyOf(route).takes(pixels),
     },
   ];
 }
 
-function editNeeds({ images: { length }, mask }: ImageEdit): readonly Need[] {
-  const edits: Need = {
+function editNeeds({ images: { length }, mask }: ImageEdit): readonly RouteNeed[] {
+  const edits: RouteNeed = {
     param: "model",
-    lack: "edit images",
-    met: (route) => route.price.units?.[familyOf(route).sourceUnit] !== undefined,
+    capability: "edit images",
+    isMetBy: (route) => route.price.units?.[familyOf(route).sourceUnit] !== undefined,
   };
-  const masks: Need = {
+  const masks: RouteNeed = {
     param: "mask",
-    lack: "accept a mask",
-    met: (route) => familyOf(route).hasMasks === true,
+    capability: "accept a mask",
+    isMetBy: (route) => familyOf(route).hasMasks === true,
   };
-  const several: Need = {
+  const several: RouteNeed = {
     param: "image",
-    lack: `edit ${length} images`,
-    met: (route) => length <= (familyOf(route).sourcesMax ?? length),
+    capability: `edit ${length} images`,
+    isMetBy: (route) => length <= (familyOf(route).sourcesMax ?? length),
   };
   return mask === null ? [edits, several] : [edits, several, masks];
 }

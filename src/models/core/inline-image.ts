@@ -1,7 +1,7 @@
 import { discardBody, readBodyParts } from "../../shared/http/bounded-body.ts";
 import { mapConcurrently } from "../../shared/map-concurrently.ts";
 import { parsePublicUrl } from "../../shared/public-address.ts";
-import { within } from "../../shared/timers.ts";
+import { withTimeout } from "../../shared/timers.ts";
 import { PDF } from "./core-request.ts";
 import { badImageFailure } from "./conversation.ts";
 import type { Conversation, ConversationPart, ConversationTurn } from "./conversation.ts";
@@ -139,7 +139,7 @@ async function downloadAll(
     },
   );
   try {
-    await within(all, ALL_DOWNLOADS_TIMEOUT_MS);
+    await withTimeout(all, ALL_DOWNLOADS_TIMEOUT_MS);
   } catch {
     failures.push(imageFailure(TIMED_OUT));
     stop.abort();
@@ -157,7 +157,7 @@ async function download(
 ): Promise<Download | ProviderFailure> {
   const timeout = new AbortController();
   try {
-    return await within(
+    return await withTimeout(
       fetchImage(url, AbortSignal.any([signal, timeout.signal]), budget),
       DOWNLOAD_TIMEOUT_MS,
     );

@@ -7,12 +7,12 @@ import type { Model } from "../catalog/model.ts";
 import type { PromptSize } from "./prompt-size.ts";
 import type { CountedUnit } from "../../shared/usage.ts";
 import { removeNulls } from "./core-request.ts";
-import type { Need } from "./route-needs.ts";
+import type { RouteNeed } from "./route-needs.ts";
 
 export type InputKindRules<Body, U extends CountedUnit = never> = {
   size(body: Body, model: Model): PromptSize & UnitsOf<U>;
-  needs(body: Body, model: Model): readonly Need[];
-  readonly smaller: { readonly advice: string; readonly param: string };
+  needs(body: Body, model: Model): readonly RouteNeed[];
+  readonly sizeAdvice: { readonly advice: string; readonly param: string };
 };
 
 type UnitsOf<U extends CountedUnit> = [U] extends [never]

@@ -7,7 +7,7 @@ import type { ImageBody } from "./images.ts";
 import type { InputKindRules } from "./input-kind.ts";
 import { MODERATION_KIND } from "./moderation.ts";
 import type { ModerationBody } from "./moderation.ts";
-import { OCR } from "./ocr.ts";
+import { OCR_KIND } from "./ocr.ts";
 import type { OcrBody } from "./ocr.ts";
 import { RERANK_KIND } from "./rerank.ts";
 import type { RerankBody } from "./rerank.ts";
@@ -37,7 +37,7 @@ export const INPUT_KINDS: { readonly [K in InputKind]: InputKindRules<Bodies[K],
   image: IMAGE_KIND,
   transcription: TRANSCRIPTION_KIND,
   speech: SPEECH_KIND,
-  ocr: OCR,
+  ocr: OCR_KIND,
 };
 
 export type CoreRequest = ChatRequest | InputRequest;

@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
 import type { Result } from "../../shared/failure.ts";
-import { user } from "./core-request.ts";
+import { externalIdSchema } from "./core-request.ts";
 import { parseInput } from "./input-kind.ts";
 import type { InputKindRules, ParsedInputRequest } from "./input-kind.ts";
 import { PromptSizeCounter } from "./prompt-size.ts";
@@ -20,7 +20,7 @@ export const moderationBody = z.strictObject({
     z.array(text).check(...lengthChecks),
     z.array(part).check(...lengthChecks),
   ]),
-  user: z.optional(user),
+  user: z.optional(externalIdSchema),
 });
 
 export type ModerationBody = Omit<z.infer<typeof moderationBody>, "user">;
@@ -33,16 +33,16 @@ export const MODERATION_KIND: InputKindRules<ModerationBody> = {
   size: ({ input }, model) => {
     const tally = new PromptSizeCounter(model);
     for (const one of [input].flat()) {
-      if (typeof one === "string") tally.text(one);
-      else tally.parts([one]);
+      if (typeof one === "string") tally.addText(one);
+      else tally.addParts([one]);
     }
     return { ...tally.size(), units: {} };
   },
   needs: ({ input }, { abilities }) => {
     const canSeeImages = abilities.includes("vision") || !hasImages(input);
-    return [{ param: "input", lack: "accept images", met: () => canSeeImages }];
+    return [{ param: "input", capability: "accept images", isMetBy: () => canSeeImages }];
   },
-  smaller: { advice: "send fewer inputs.", param: "input" },
+  sizeAdvice: { advice: "send fewer inputs.", param: "input" },
 };
 
 function hasImages(input: ModerationBody["input"]): boolean {

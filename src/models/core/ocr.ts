@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { user } from "./core-request.ts";
+import { externalIdSchema } from "./core-request.ts";
 import { imageUrl } from "./image-url.ts";
 import { parseInput } from "./input-kind.ts";
 import type { InputKindRules, ParsedInputRequest } from "./input-kind.ts";
@@ -42,7 +42,7 @@ export const ocrBody = z.strictObject({
   image_limit: z.optional(number),
   image_min_size: z.optional(number),
   include_blocks: z.optional(z.boolean()),
-  user: z.optional(user),
+  user: z.optional(externalIdSchema),
 });
 
 export type OcrBody = Omit<z.infer<typeof ocrBody>, "pages" | "user"> & {
@@ -74,8 +74,8 @@ function pageNumbers(pages: number | readonly number[] | string): readonly numbe
 }
 
 /** OCR is billed by the page. Pages that the document doesn't have aren't charged. */
-export const OCR: InputKindRules<OcrBody, "page"> = {
+export const OCR_KIND: InputKindRules<OcrBody, "page"> = {
   size: ({ pages }) => ({ bound: 0, estimate: 0, likely: 0, units: { page: pages.length } }),
   needs: () => [],
-  smaller: { advice: "ask for fewer pages or images.", param: "pages" },
+  sizeAdvice: { advice: "ask for fewer pages or images.", param: "pages" },
 };

@@ -13,7 +13,7 @@ export function openAiUsage(usage: Usage): JsonObject {
   };
 }
 
-export function openAiInputUsageView(usage: Usage): JsonObject {
+export function openAiInputUsage(usage: Usage): JsonObject {
   const prompt = promptTokens(usage);
   return { prompt_tokens: prompt, total_tokens: prompt };
 }

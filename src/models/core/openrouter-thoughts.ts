@@ -2,7 +2,12 @@ import type { Chunk, ChunkChoice, CompletionChoice, Delta } from "./chunk.ts";
 import type { ChatMessage } from "./core-request.ts";
 import { isObject, isTyped, textOf } from "./json-value.ts";
 import type { JsonObject, KnownFields } from "./json-value.ts";
-import { NO_THOUGHTS, isSealedThoughts, sealThoughts, unsealThoughts } from "./stored-thoughts.ts";
+import {
+  NO_THOUGHTS,
+  isSerializedThoughts,
+  serializeThoughts,
+  parseThoughts,
+} from "./stored-thoughts.ts";
 
 /**
  * Reasoning in OpenRouter's format. `reasoning` has the text. `reasoning_details` has the text and
@@ -22,7 +27,7 @@ const CONVERTERS = {
 export type ReasoningFormat = keyof typeof CONVERTERS;
 
 /** Converts a chunk's reasoning to a format. Removes choices that have only reasoning. */
-export function formattedChunk(chunk: Chunk, format: ReasoningFormat): Chunk {
+export function formatChunkReasoning(chunk: Chunk, format: ReasoningFormat): Chunk {
   const choices = chunk.choices.flatMap((choice): ChunkChoice[] => {
     const delta = CONVERTERS[format](choice.delta);
     const isOnly = delta !== choice.delta && Object.keys(delta).length === 0;
@@ -32,7 +37,7 @@ export function formattedChunk(chunk: Chunk, format: ReasoningFormat): Chunk {
 }
 
 /** Converts the reasoning of a completion's choices to a format. Keeps invalid choices. */
-export function formattedChoices(
+export function formatReasoning(
   { choices }: KnownFields<"choices">,
   format: ReasoningFormat,
 ): unknown {
@@ -67,14 +72,14 @@ function isHostDetail(detail: JsonObject): boolean {
 }
 
 function sealDetail(detail: JsonObject): JsonObject {
-  const data = sealThoughts({ ...NO_THOUGHTS, details: [detail] });
+  const data = serializeThoughts({ ...NO_THOUGHTS, details: [detail] });
   return { type: ENCRYPTED_TYPE, data, format: UNSIGNED_FORMAT, index: 1 };
 }
 
 /**
  * Converts the reasoning that clients send back in OpenRouter's format to the gateway's own fields.
  */
-export function restoreOwnThoughts(messages: readonly ChatMessage[]): readonly ChatMessage[] {
+export function restoreReasoning(messages: readonly ChatMessage[]): readonly ChatMessage[] {
   const isAny = messages.some(
     (message) =>
       message.role === "assistant" &&
@@ -106,7 +111,7 @@ type Detail = JsonObject & { readonly type: string };
 const detailText = ({ text }: JsonObject): string => textOf(text);
 const detailType = ({ type }: JsonObject): string => textOf(type);
 const unsealDetails = ({ data }: JsonObject): readonly Detail[] =>
-  (unsealThoughts(textOf(data))?.details ?? []).filter(isTyped);
+  (parseThoughts(textOf(data))?.details ?? []).filter(isTyped);
 const isOurs = (detail: JsonObject): boolean => isUnsigned(detail) || isSealedDetail(detail);
 
 function isUnsigned({ type, format, signature }: JsonObject): boolean {
@@ -114,5 +119,5 @@ function isUnsigned({ type, format, signature }: JsonObject): boolean {
 }
 
 function isSealedDetail({ type, data }: JsonObject): boolean {
-  return type === ENCRYPTED_TYPE && isSealedThoughts(textOf(data));
+  return type === ENCRYPTED_TYPE && isSerializedThoughts(textOf(data));
 }

@@ -70,7 +70,7 @@ export class PacedBodyReader {
     if (this.#length > 0 && isDue) return this.#forward();
     if (this.#isOver) return this.#end();
     const stopsReading = !isDue && !this.#isReading && this.#isFast && !this.#hasMore;
-    if (stopsReading && this.#source.gather(this.#forwardNow)) {
+    if (stopsReading && this.#source.startBuffering(this.#forwardNow)) {
       this.#isHeld = this.#length > 0;
       return this.#wakeLater();
     }

@@ -1,7 +1,7 @@
 import { NO_USAGE } from "../../shared/usage.ts";
 import type { Usage } from "../../shared/usage.ts";
 import { eventTooLargeFailure, failureEvents } from "./failed-usage.ts";
-import { END_EVENT, retry } from "./frame-reader.ts";
+import { END_EVENT, retryFailure } from "./frame-reader.ts";
 import type { StreamReader } from "./http-provider.ts";
 import { parsePlainObject } from "./json-value.ts";
 import { isFailure } from "./provider.ts";
@@ -180,7 +180,7 @@ export class ImageReader implements StreamReader {
     this.#otherParts = null;
     this.#length = 0;
     this.#line = "";
-    if (raw === null) return this.#fail(events, retry("bad_json"));
+    if (raw === null) return this.#fail(events, retryFailure("bad_json"));
     if (this.#isPartial) {
       this.#isPartial = false;
       events.push(nativeEvent(raw), { kind: "thinking" });
@@ -188,7 +188,7 @@ export class ImageReader implements StreamReader {
     }
     const facts = this.#facts(raw, this.#count);
     if (isFailure(facts)) return this.#fail(events, facts);
-    if (this.#count === 0) return this.#fail(events, retry("no_image"));
+    if (this.#count === 0) return this.#fail(events, retryFailure("no_image"));
     events.push(nativeEvent(facts.fields));
     const images = { ...(facts.usage ?? NO_USAGE), image: this.#count };
     const usage = this.#isImage ? images : facts.usage;

@@ -50,19 +50,21 @@ export type NativePartCountRule =
 
 export type NativePartCountRules = ReadonlyMap<object, NativePartCountRule>;
 
-export const NO_WEIGHTS: NativePartCountRules = new Map();
+export const NO_PART_RULES: NativePartCountRules = new Map();
 
 export function chatPromptSize(body: ChatBody, model: Model): PromptSize {
   const tally = new PromptSizeCounter(model);
-  for (const message of body.messages) tally.message(message);
+  for (const message of body.messages) tally.addMessage(message);
   for (const field of [body.tools, body["functions"], body.response_format]) {
     if (field === undefined) continue;
     tally.overhead += model.toolsTokens ?? TOOLS_TOKENS;
-    tally.any(field);
+    tally.addValue(field);
   }
-  tally.closed(body.response_format);
-  tally.closed(body.tools?.filter((tool) => tool.type === "function" && tool.function.strict));
-  for (const field of TUNING_FIELDS) if (Object.hasOwn(body, field)) tally.any(body[field]);
+  tally.addClosedObjects(body.response_format);
+  tally.addClosedObjects(
+    body.tools?.filter((tool) => tool.type === "function" && tool.function.strict),
+  );
+  for (const field of TUNING_FIELDS) if (Object.hasOwn(body, field)) tally.addValue(body[field]);
   tally.overhead += REQUEST_OVERHEAD;
   return tally.size();
 }
@@ -96,9 +98,9 @@ export function nativePromptSize(
 ): PromptSize {
   const tally = new PromptSizeCounter(model, weights);
   for (const [field, value] of Object.entries(body)) {
-    if (CONVERSATION_FIELDS.has(field)) tally.walk(value);
-    else if (field === "tools") for (const tool of listOf(value)) tally.tool(tool);
-    else tally.any(value);
+    if (CONVERSATION_FIELDS.has(field)) tally.addNested(value);
+    else if (field === "tools") for (const tool of listOf(value)) tally.addTool(tool);
+    else tally.addValue(value);
   }
   const { tools, output_config: output, text } = body;
   for (const field of [tools, objectOf(output)["format"], objectOf(text)["format"]]) {
@@ -155,34 +157,34 @@ export class PromptSizeCounter {
   readonly #nameByCallId = new Map<string, string>();
   #isBegun = false;
 
-  constructor(model: Model, weights: NativePartCountRules = NO_WEIGHTS) {
+  constructor(model: Model, weights: NativePartCountRules = NO_PART_RULES) {
     this.#model = model;
     this.#weights = weights;
   }
 
-  text(text: string): void {
+  addText(text: string): void {
     this.#bytes += utf8Bytes(text);
     this.#estimate += estimateTokens(text);
   }
 
-  any(value: unknown): void {
-    if (typeof value === "string") this.text(value);
-    else if (typeof value === "object" && value !== null) this.text(JSON.stringify(value));
+  addValue(value: unknown): void {
+    if (typeof value === "string") this.addText(value);
+    else if (typeof value === "object" && value !== null) this.addText(JSON.stringify(value));
   }
 
-  closed(value: unknown): void {
+  addClosedObjects(value: unknown): void {
     this.#syntax += countOpenObjects(value) * CLOSED_OBJECT_BYTES;
   }
 
-  message(message: ChatMessage): void {
+  addMessage(message: ChatMessage): void {
     const { role, content } = message;
     this.overhead += this.#messageOverhead(role);
-    if (typeof content === "string") this.text(content);
-    else this.parts(content ?? []);
-    if (message.name) this.text(message.name);
+    if (typeof content === "string") this.addText(content);
+    else this.addParts(content ?? []);
+    if (message.name) this.addText(message.name);
     if (role === "tool") {
-      this.text(message.tool_call_id);
-      this.text(this.#nameByCallId.get(message.tool_call_id) ?? "");
+      this.addText(message.tool_call_id);
+      this.addText(this.#nameByCallId.get(message.tool_call_id) ?? "");
     } else if (role === "assistant") this.#countAssistant(message);
   }
 
@@ -195,31 +197,31 @@ export class PromptSizeCounter {
   }
 
   #countAssistant(message: AssistantMessage): void {
-    this.text(message.reasoning_content ?? "");
-    this.text(message.refusal ?? "");
+    this.addText(message.reasoning_content ?? "");
+    this.addText(message.refusal ?? "");
     const { tool_calls: calls, function_call: call, reasoning_details: details } = message;
     for (const part of [calls, call, details]) {
-      if (part) this.text(JSON.stringify(part));
+      if (part) this.addText(JSON.stringify(part));
     }
     this.#countCalls(calls);
   }
 
-  parts(parts: readonly Part[]): void {
+  addParts(parts: readonly Part[]): void {
     for (const part of parts) {
       if (part.type === "image_url") this.#countImage(part.image_url.url);
       else if (part.type === "file") {
-        this.text(part.file.filename ?? "");
+        this.addText(part.file.filename ?? "");
         this.#countPdf(part.file.file_data.slice(PDF_DATA_PREFIX.length));
       } else {
         this.overhead += PART_OVERHEAD;
-        this.text(part.type === "text" ? part.text : part.refusal);
+        this.addText(part.type === "text" ? part.text : part.refusal);
       }
     }
   }
 
   #countImage(url: string): void {
     this.tokens += this.#model.imageTokens;
-    if (!isImageData(url)) this.text(url);
+    if (!isImageData(url)) this.addText(url);
   }
 
   #countCalls(calls: AssistantMessage["tool_calls"]): void {
@@ -227,19 +229,19 @@ export class PromptSizeCounter {
       if (call.type !== "function") continue;
       const { name, arguments: argumentsJson } = call.function;
       const json = JSON.stringify(name);
-      if (!this.#nameByCallId.has(call.id)) this.text(json);
+      if (!this.#nameByCallId.has(call.id)) this.addText(json);
       this.#nameByCallId.set(call.id, json);
       this.#syntax += GROWING_NUMBER.test(argumentsJson) ? argumentsJson.length * NUMBER_GROWTH : 0;
     }
   }
 
-  walk(value: unknown): void {
+  addNested(value: unknown): void {
     if (typeof value === "string") {
       this.#syntax += STRING_SYNTAX;
-      this.text(value);
+      this.addText(value);
     } else if (Array.isArray(value)) {
       this.#syntax += OBJECT_SYNTAX;
-      for (const one of value) this.walk(one);
+      for (const one of value) this.addNested(one);
     } else if (isObject(value)) this.#walkObject(value);
     else this.#syntax += String(value).length + 1;
   }
@@ -251,19 +253,19 @@ export class PromptSizeCounter {
     for (const [key, inner] of Object.entries(value)) {
       this.#syntax += key.length + STRING_SYNTAX;
       if (key === bytes) continue;
-      if (key === "input" && typeof inner !== "string") this.any(inner);
-      else this.walk(inner);
+      if (key === "input" && typeof inner !== "string") this.addValue(inner);
+      else this.addNested(inner);
     }
   }
 
-  tool(tool: unknown): void {
+  addTool(tool: unknown): void {
     if (isObject(tool) && this.#weights.get(tool) === "known_tool") {
       this.overhead += KNOWN_TOOL_TOKENS;
     }
-    this.any(tool);
+    this.addValue(tool);
     if (!isObject(tool) || tool["type"] !== "namespace") return;
     for (const { name } of listOf(tool["tools"]).filter(isObject)) {
-      this.text(flatToolName(textOf(tool["name"]), textOf(name)));
+      this.addText(flatToolName(textOf(tool["name"]), textOf(name)));
     }
   }
 

@@ -146,8 +146,8 @@ export type ProviderResult =
 export type Provider = {
   readonly id: string;
   readonly kinds?: readonly Kind[];
-  readonly speaks?: (wire: NativeProtocol, upstreamId: string) => boolean;
-  readonly readsFiles?: boolean;
+  readonly supportsProtocol?: (wire: NativeProtocol, upstreamId: string) => boolean;
+  readonly acceptsFiles?: boolean;
   /** Whether a model reasons by default. If absent, all reasoning models do. */
   readonly thinksByDefault?: (upstreamId: string) => boolean;
   /** Whether a model reasons although the effort is none. If absent, no model does. */

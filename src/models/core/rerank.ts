@@ -3,11 +3,11 @@ import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { utf8Bytes } from "../../shared/tokens.ts";
 import type { Model } from "../catalog/model.ts";
-import { user } from "./core-request.ts";
+import { externalIdSchema } from "./core-request.ts";
 import { parseInput } from "./input-kind.ts";
 import type { InputKindRules, ParsedInputRequest } from "./input-kind.ts";
 import { PromptSizeCounter } from "./prompt-size.ts";
-import type { Need } from "./route-needs.ts";
+import type { RouteNeed } from "./route-needs.ts";
 
 const DOCUMENTS_MAX = 1000;
 const TOKENS_PER_DOCUMENT = 4096;
@@ -27,7 +27,7 @@ export const rerankBody = z.strictObject({
   top_k: z.optional(z.int().check(z.minimum(1))),
   return_documents: z.optional(z.boolean()),
   max_tokens_per_doc: z.optional(z.int().check(z.minimum(1), z.maximum(1_000_000))),
-  user: z.optional(user),
+  user: z.optional(externalIdSchema),
 });
 
 export type RerankBody = {
@@ -65,7 +65,7 @@ export const RERANK_KIND: InputKindRules<RerankBody, "search_unit"> = {
     units: { search_unit: searchUnits(body) },
   }),
   needs: rerankNeeds,
-  smaller: { advice: "send fewer documents.", param: "documents" },
+  sizeAdvice: { advice: "send fewer documents.", param: "documents" },
 };
 
 /**
@@ -74,9 +74,9 @@ export const RERANK_KIND: InputKindRules<RerankBody, "search_unit"> = {
  */
 function pairsSize({ query, documents }: RerankBody, model: Model) {
   const tally = new PromptSizeCounter(model);
-  for (const one of documents) tally.text(one);
+  for (const one of documents) tally.addText(one);
   const queryCounter = new PromptSizeCounter(model);
-  queryCounter.text(query);
+  queryCounter.addText(query);
   const [all, each] = [tally.size(), queryCounter.size()];
   const pairs = documents.length;
   const totalOf = (of: "bound" | "estimate" | "likely"): number =>
@@ -97,14 +97,14 @@ function searchUnits({ query, documents, max_tokens_per_doc: tokensMax }: Rerank
   return Math.ceil(pieces / PIECES_PER_UNIT);
 }
 
-function rerankNeeds({ documents }: RerankBody): readonly Need[] {
+function rerankNeeds({ documents }: RerankBody): readonly RouteNeed[] {
   const { length } = documents;
   const missingAbility = `rank ${length} documents at once`;
   return [
     {
       param: "documents",
-      lack: missingAbility,
-      met: ({ limits }) => length <= (limits?.inputs ?? length),
+      capability: missingAbility,
+      isMetBy: ({ limits }) => length <= (limits?.inputs ?? length),
     },
   ];
 }

@@ -14,7 +14,7 @@ export function responseBytesPerToken({ logprobs, top_logprobs: tops = 0 }: Chat
 export function responseTooLarge(call: ProviderCall): ProviderFailure {
   const tooLargeFailure = { kind: "refused", reason: "body_too_large" } as const;
   if (call.kind !== "chat") {
-    const { advice, param } = INPUT_KINDS[call.kind].smaller;
+    const { advice, param } = INPUT_KINDS[call.kind].sizeAdvice;
     return {
       ...tooLargeFailure,
       message: TOO_LARGE_MESSAGE + advice,

@@ -3,12 +3,12 @@ import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { utf8Bytes } from "../../shared/tokens.ts";
 import type { Model, Route } from "../catalog/model.ts";
-import { user } from "./core-request.ts";
+import { externalIdSchema } from "./core-request.ts";
 import { parseInput } from "./input-kind.ts";
 import type { InputKindRules, ParsedInputRequest } from "./input-kind.ts";
 import { PromptSizeCounter } from "./prompt-size.ts";
 import type { PromptSize } from "./prompt-size.ts";
-import type { Need } from "./route-needs.ts";
+import type { RouteNeed } from "./route-needs.ts";
 
 const INPUT_CHARACTERS_MAX = 4096;
 
@@ -34,7 +34,7 @@ export const speechBody = z.strictObject({
   response_format: z.optional(z.enum(["mp3", "opus", "aac", "flac", "wav", "pcm"])),
   speed: z.optional(z.number().check(z.minimum(0.25), z.maximum(4))),
   stream_format: z.optional(z.enum(["audio", "sse"])),
-  user: z.optional(user),
+  user: z.optional(externalIdSchema),
 });
 
 type Fields = z.infer<typeof speechBody>;
@@ -117,31 +117,31 @@ export const SPEECH_KIND: InputKindRules<SpeechBody, "character" | "audio_token"
     units: { character: textBytes(body), audio_token: audioTokensMax(body) },
   }),
   needs: speechNeeds,
-  smaller: { advice: "send a shorter text.", param: "input" },
+  sizeAdvice: { advice: "send a shorter text.", param: "input" },
 };
 
 function inputSize({ input, instructions = "" }: SpokenText, model: Model): PromptSize {
   const tally = new PromptSizeCounter(model);
   if (model.routes.every(({ price }) => price.input === 0)) return tally.size();
-  tally.text(input);
-  tally.text(instructions);
+  tally.addText(input);
+  tally.addText(instructions);
   tally.overhead += PROMPT_OVERHEAD;
   return tally.size();
 }
 
-function speechNeeds(body: SpeechBody): readonly Need[] {
+function speechNeeds(body: SpeechBody): readonly RouteNeed[] {
   const { response_format: format } = body;
   const fields = (["instructions", "speed"] as const).filter((field) => body[field] !== undefined);
   return [
     {
       param: "response_format",
-      lack: `make audio in the format '${format}'`,
-      met: (route) => familyOf(route)?.formats.includes(format) ?? true,
+      capability: `make audio in the format '${format}'`,
+      isMetBy: (route) => familyOf(route)?.formats.includes(format) ?? true,
     },
-    ...fields.map((field): Need => ({
+    ...fields.map((field): RouteNeed => ({
       param: field,
-      lack: `accept '${field}'`,
-      met: (route) => familyOf(route)?.fields.includes(field) ?? true,
+      capability: `accept '${field}'`,
+      isMetBy: (route) => familyOf(route)?.fields.includes(field) ?? true,
     })),
   ];
 }

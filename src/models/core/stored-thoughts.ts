@@ -18,7 +18,7 @@ export const NO_THOUGHTS: StoredThoughts = { details: [], extras: {}, text: "" }
 const FORMAT_VERSION = "tk1";
 const CHARACTERS_MAX = 4_000_000;
 
-export function isEmpty({ details, extras, text }: StoredThoughts): boolean {
+export function hasNoThoughts({ details, extras, text }: StoredThoughts): boolean {
   return details.length === 0 && Object.keys(extras).length === 0 && text === "";
 }
 
@@ -56,7 +56,7 @@ function joinableField(one: JsonObject, next: JsonObject): "text" | "summary" | 
  * Serializes reasoning without encryption. The provider has already signed or encrypted it if
  * needed.
  */
-export function sealThoughts({ details, extras, text }: StoredThoughts): string {
+export function serializeThoughts({ details, extras, text }: StoredThoughts): string {
   const isReadable = details.length === 0 && text !== ""; // details include the text
   const storedFields = { details: joinDetails(details), extras, ...(isReadable && { text }) };
   const json = JSON.stringify(storedFields);
@@ -64,12 +64,12 @@ export function sealThoughts({ details, extras, text }: StoredThoughts): string 
   return `${FORMAT_VERSION}.${payload}.${checksumOf(payload)}`;
 }
 
-export function isSealedThoughts(text: string): boolean {
+export function isSerializedThoughts(text: string): boolean {
   return text.startsWith(`${FORMAT_VERSION}.`);
 }
 
 /** Returns null if the reasoning isn't ours, is damaged or is too large. Never throws. */
-export function unsealThoughts(sealedText: string): StoredThoughts | null {
+export function parseThoughts(sealedText: string): StoredThoughts | null {
   if (sealedText.length > CHARACTERS_MAX) return null;
   const [version, payload, check, rest] = sealedText.split(".", 4);
   if (version !== FORMAT_VERSION || payload === undefined || rest !== undefined) return null;

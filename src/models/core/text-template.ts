@@ -12,7 +12,7 @@ const CONTENT = /"delta":\s?\{"content":\s?/;
 
 const MISSES_MAX = 8;
 
-export class RepeatedText {
+export class RepeatedTextReader {
   readonly #at: RegExp;
   #template: TextTemplate | null = null;
   #misses = 0;
@@ -23,17 +23,17 @@ export class RepeatedText {
 
   read(payload: string): { kind: "text"; index: number; json: string } | null {
     if (this.#template === null) return null;
-    const json = textOf(payload, this.#template);
+    const json = matchText(payload, this.#template);
     this.#misses = json === null ? this.#misses + 1 : 0;
     return json === null ? null : { kind: "text", index: this.#template.index, json };
   }
 
-  learn(payload: string, index: number, text: string): void {
+  setTemplate(payload: string, index: number, text: string): void {
     this.#template =
       this.#misses < MISSES_MAX ? textTemplate(payload, index, text, this.#at) : null;
   }
 
-  forget(): void {
+  clearTemplate(): void {
     this.#template = null;
   }
 }
@@ -52,7 +52,7 @@ export function textTemplate(
   return { before: payload.slice(0, start), after: payload.slice(end), index };
 }
 
-export function textOf(payload: string, template: TextTemplate): string | null {
+export function matchText(payload: string, template: TextTemplate): string | null {
   const { before, after } = template;
   if (!payload.startsWith(before) || !payload.endsWith(after)) return null;
   const end = payload.length - after.length;

@@ -28,7 +28,7 @@ export class FittingToolNames {
     }
   }
 
-  fitting(name: string): string {
+  nameFor(name: string): string {
     return this.#fittingByName.get(name) ?? name;
   }
 }

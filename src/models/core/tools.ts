@@ -1,5 +1,5 @@
 import { isCacheMarked } from "./cache-marks.ts";
-import { refusal, unsupportedFailure } from "./conversation.ts";
+import { refusalFailure, unsupportedFailure } from "./conversation.ts";
 import type { ChatBody } from "./core-request.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
 
@@ -21,7 +21,7 @@ export type RequestedTools = {
 export function parseTools(body: ChatBody): RequestedTools | ProviderFailure {
   const { tools = [], tool_choice: choice, functions, function_call: legacyChoice } = body;
   if (functions !== undefined || legacyChoice !== undefined) {
-    return refusal("This model does not support 'functions'. Send 'tools'.", "functions");
+    return refusalFailure("This model does not support 'functions'. Send 'tools'.", "functions");
   }
   const list: FunctionTool[] = [];
   for (const [index, tool] of tools.entries()) {
@@ -48,7 +48,7 @@ function chooseTools(
   // An unknown name fails here, because hosts would repeat it in their own errors.
   const chosenTool = list.find((tool) => tool.name === name);
   if (chosenTool !== undefined) return { list, choice: { name: chosenTool.name } };
-  return refusal("'tool_choice' names a function that isn't in 'tools'.", "tool_choice");
+  return refusalFailure("'tool_choice' names a function that isn't in 'tools'.", "tool_choice");
 }
 
 type AllowedTools = Extract<NonNullable<ToolChoice>, { type: "allowed_tools" }>["allowed_tools"];
@@ -62,7 +62,7 @@ function selectAllowedTools(
   );
   const allowedTools = list.filter((tool) => names.delete(tool.name));
   if (allowedTools.length === 0 || names.size > 0) {
-    return refusal("'tool_choice' allows a tool that isn't in 'tools'.", "tool_choice");
+    return refusalFailure("'tool_choice' allows a tool that isn't in 'tools'.", "tool_choice");
   }
   return { list: allowedTools, choice: mode };
 }

@@ -5,7 +5,7 @@ import type { Result } from "../../shared/failure.ts";
 import { NO_USAGE } from "../../shared/usage.ts";
 import type { Usage } from "../../shared/usage.ts";
 import { audioSecondsMax, SECONDS_MAX as AUDIO_SECONDS_MAX } from "./audio-seconds.ts";
-import { user } from "./core-request.ts";
+import { externalIdSchema } from "./core-request.ts";
 import { fileOfDataUrl, isDataUrl } from "./data-url.ts";
 import { parseInput } from "./input-kind.ts";
 import type { InputKindRules, ParsedInputRequest } from "./input-kind.ts";
@@ -39,7 +39,7 @@ export const transcriptionBody = z.strictObject({
   response_format: z.optional(z.literal("json", { error: "must be 'json', the only format" })),
   stream: z.optional(flag),
   diarize: z.optional(z.enum(["false"], { error: "must be false, because its price isn't known" })),
-  user: z.optional(user),
+  user: z.optional(externalIdSchema),
 });
 
 const UNKNOWN_LENGTH_MESSAGE =
@@ -79,7 +79,7 @@ export const TRANSCRIPTION_KIND: InputKindRules<TranscriptionBody, "second"> = {
     units: { second: Math.max(BILLED_SECONDS_MIN, secondsMax) },
   }),
   needs: () => [],
-  smaller: { advice: "send a shorter file.", param: "file" },
+  sizeAdvice: { advice: "send a shorter file.", param: "file" },
 };
 
 /** Returns the usage in seconds, or null if it is invalid. `secondsMin` is the billed minimum. */

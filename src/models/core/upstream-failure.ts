@@ -1,4 +1,4 @@
-import { cleanedMessage, isCleanCode, isCleanParam } from "./cleaned-message.ts";
+import { cleanMessage, isCleanCode, isCleanParam } from "./cleaned-message.ts";
 import { isObject, listOf, parseObject, textOf } from "./json-value.ts";
 import type { KnownFields } from "./json-value.ts";
 import type { ProviderFailure } from "./provider.ts";
@@ -158,7 +158,7 @@ function refusal(
   upstreamError: UpstreamError,
   secret: string | undefined,
 ): ProviderFailure {
-  const cleaned = cleanedMessage(upstreamError.message.replace(OPERATOR_HINTS, ""), secret);
+  const cleaned = cleanMessage(upstreamError.message.replace(OPERATOR_HINTS, ""), secret);
   const param = isCleanParam(upstreamError.param, secret) ? upstreamError.param : null;
   if (!isAboutContext(upstreamError)) {
     const code = isCleanCode(upstreamError.code, secret) ? upstreamError.code : null;

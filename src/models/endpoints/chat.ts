@@ -7,14 +7,14 @@ import type { Chunk } from "../core/chunk.ts";
 import { isOpenRouterClient } from "../core/gateway-fields.ts";
 import { openAiUsage } from "../core/openai-usage.ts";
 import {
-  formattedChoices,
-  formattedChunk,
-  restoreOwnThoughts,
+  formatReasoning,
+  formatChunkReasoning,
+  restoreReasoning,
 } from "../core/openrouter-thoughts.ts";
 import type { ReasoningFormat } from "../core/openrouter-thoughts.ts";
 import { parseBody } from "../../shared/http/parse-body.ts";
 import { effortOfShare } from "../core/reasoning-effort.ts";
-import { acceptHistory } from "../core/accepted-history.ts";
+import { normalizeBodyHistory } from "../core/accepted-history.ts";
 import { isObject, listOf } from "../core/json-value.ts";
 import type { KnownFields } from "../core/json-value.ts";
 import { REASONING_EFFORTS, parseChatRequest } from "../core/core-request.ts";
@@ -47,8 +47,8 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
   const withEffortField = withEffort(value);
   const parsed = withEffortField.ok ? parseChatRequest(withEffortField.value) : withEffortField;
   if (!parsed.ok) return parsed;
-  const messages = [...restoreOwnThoughts(parsed.value.messages)];
-  const body = acceptHistory({ ...parsed.value, messages });
+  const messages = [...restoreReasoning(parsed.value.messages)];
+  const body = normalizeBodyHistory({ ...parsed.value, messages });
   const usage = usageChunks(at.wantsUsage === true, body);
   const isOpenRouter = isOpenRouterClient(at);
   const format = { usage, isOpenRouter, reasoning: reasoningFormat(value, isOpenRouter) };
@@ -133,7 +133,7 @@ function completionResponse(
   return {
     ...(isOpenRouter && { system_fingerprint: null }),
     ...answer,
-    ...(reasoning !== null && { choices: formattedChoices(answer, reasoning) }),
+    ...(reasoning !== null && { choices: formatReasoning(answer, reasoning) }),
     id,
     object: "chat.completion",
     created,
@@ -155,7 +155,8 @@ class ChatStream extends OpenAiStream implements StreamWriter {
   }
 
   chunk(reported: Chunk): string {
-    const chunk = this.#reasoning === null ? reported : formattedChunk(reported, this.#reasoning);
+    const chunk =
+      this.#reasoning === null ? reported : formatChunkReasoning(reported, this.#reasoning);
     this.#last = chunk;
     this.#template = null;
     const isEmpty = chunk.choices.length === 0 && reported.choices.length > 0;

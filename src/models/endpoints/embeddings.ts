@@ -2,7 +2,7 @@ import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { costFields } from "../../shared/money.ts";
 import { encodeEmbeddings } from "../core/embedding-encoding.ts";
-import { openAiInputUsageView } from "../core/openai-usage.ts";
+import { openAiInputUsage } from "../core/openai-usage.ts";
 import { parseEmbeddingsRequest } from "../core/embeddings.ts";
 import { paramOfInput } from "../core/endpoint-adapter.ts";
 import type { ParsedRequest, EndpointAdapter } from "../core/endpoint-adapter.ts";
@@ -32,7 +32,7 @@ function parse(value: object): Result<ParsedRequest> {
         object: "list",
         data: encodeEmbeddings(answer["data"], encoding),
         model,
-        usage: { ...openAiInputUsageView(usage), ...costFields(costMicro) },
+        usage: { ...openAiInputUsage(usage), ...costFields(costMicro) },
       }),
     },
     native: null,

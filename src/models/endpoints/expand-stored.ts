@@ -1,13 +1,13 @@
 import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
 import { parseItemId } from "../stored-responses/item-ids.ts";
-import { RESPONSE_ID } from "../../shared/contracts/stored-responses.ts";
+import { RESPONSE_ID_PREFIX } from "../../shared/contracts/stored-responses.ts";
 import { parseStoredItems, itemsOfTurn, parseStoredResponse } from "../stored-responses/items.ts";
 import type {
   StoredResponseQuery,
   StoredResponseResult,
 } from "../../shared/contracts/stored-responses.ts";
-import { mintedAt } from "../../shared/id.ts";
+import { mintTimeOf } from "../../shared/id.ts";
 import { isObject, listOf } from "../core/json-value.ts";
 import type { KnownFields } from "../core/json-value.ts";
 import type { JsonObject } from "../core/provider.ts";
@@ -27,7 +27,8 @@ type StoredReferences = KnownFields<"previous_response_id" | "input">;
 
 export function storedIdsOfRequest(body: object): StoredResponseQuery | null {
   const { previous_response_id: id, input }: StoredReferences = body;
-  const previous = typeof id === "string" && mintedAt(id, RESPONSE_ID) !== null ? id : null;
+  const previous =
+    typeof id === "string" && mintTimeOf(id, RESPONSE_ID_PREFIX) !== null ? id : null;
   const outputs = new Set<string>();
   const inputs = new Set<string>();
   for (const item of listOf(input).slice(0, ITEMS_MAX)) {

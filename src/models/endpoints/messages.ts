@@ -2,7 +2,7 @@ import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { requestsHourCache } from "../protocols/messages/host-native.ts";
 import type { JsonObject } from "../core/provider.ts";
-import { acceptHistory } from "../core/accepted-history.ts";
+import { normalizeBodyHistory } from "../core/accepted-history.ts";
 import { parseChatRequest } from "../core/core-request.ts";
 import type {
   ParsedRequest,
@@ -14,7 +14,7 @@ import type {
 import {
   messagesEnvelope,
   clientMessageOf,
-  usageOf,
+  messagesUsageView,
   completeClaudeBlock,
 } from "../protocols/messages/client-answer.ts";
 import type { OriginalToolNames } from "../protocols/messages/client-answer.ts";
@@ -57,7 +57,7 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
   const core = parseChatRequest({ ...converted.value.body, ...caching });
   if (!core.ok) return core;
   return success({
-    request: { kind: "chat", body: acceptHistory(core.value) },
+    request: { kind: "chat", body: normalizeBodyHistory(core.value) },
     user: null,
     dropped: [...unknownMessagesFields(body), ...losses.dropped, ...dropped, ...unconverted],
     place: requiredRegionOf(body),
@@ -130,7 +130,7 @@ function convertedMessage(
   return {
     ...messagesEnvelope(receipt),
     ...clientMessageOf(answer, names),
-    usage: usageOf(receipt.usage, receipt.costMicro),
+    usage: messagesUsageView(receipt.usage, receipt.costMicro),
   };
 }
 
@@ -143,6 +143,6 @@ function nativeMessage(answer: JsonObject, receipt: Receipt): JsonObject {
     stop_sequence: stop_sequence ?? null,
     stop_details: stop_details ?? null,
     ...(context_management !== undefined && { context_management }),
-    usage: usageOf(receipt.usage, receipt.costMicro),
+    usage: messagesUsageView(receipt.usage, receipt.costMicro),
   };
 }

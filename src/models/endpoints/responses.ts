@@ -1,5 +1,5 @@
 import { normalizeHistory } from "../core/accepted-history.ts";
-import { RESPONSE_ID } from "../../shared/contracts/stored-responses.ts";
+import { RESPONSE_ID_PREFIX } from "../../shared/contracts/stored-responses.ts";
 import type { StoredResponseResult } from "../../shared/contracts/stored-responses.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Result, Failure } from "../../shared/failure.ts";
@@ -15,10 +15,10 @@ import {
   storedResponseOf,
   responseOf,
   responseStream,
-  CONTEXT,
+  CONTEXT_CODE,
 } from "../protocols/responses/client-answer.ts";
 import type { ResponseContext } from "../protocols/responses/client-answer.ts";
-import { codeOf, chatMessagesOfItems } from "../protocols/responses/client-input.ts";
+import { imageErrorCode, chatMessagesOfItems } from "../protocols/responses/client-input.ts";
 import type { ConvertedInput } from "../protocols/responses/client-input.ts";
 import type { InputItem, ResponsesBody } from "../protocols/responses/client-request.ts";
 import {
@@ -42,8 +42,8 @@ export const responsesEndpoint: EndpointAdapter = {
   name: "responses",
   path: "/v1/responses",
   dialect: (at) => (isCodexRequest(at) ? codexDialect : null),
-  asksForAll: true,
-  idPrefix: RESPONSE_ID,
+  defaultsToMaxOutput: true,
+  idPrefix: RESPONSE_ID_PREFIX,
   names: storedIdsOfRequest,
   parse,
 };
@@ -101,7 +101,7 @@ function parseExpanded({ body: value, before, own }: ExpandedBody): Result<Parse
     user: body.user ?? null,
     dropped,
     paramOf: (param) => paramInRequest(paramOf(param, places), before),
-    codeOf,
+    codeOf: imageErrorCode,
     reply: responseWriterOf(body, { ...asking, isNative: false }),
     ...(own !== null &&
       body.store !== false && {
@@ -197,7 +197,7 @@ function paramOf(core: string, places: ConvertedConversation["places"]): string 
 const codexDialect: Dialect = {
   error(failure, requestId) {
     const { status, code, headers } = errorResponseOf(failure);
-    const isTold = status === 402 || status === 429 || code === CONTEXT;
+    const isTold = status === 402 || status === 429 || code === CONTEXT_CODE;
     if (!isTold && failure.charged === undefined) return null;
     return {
       status: 200,

@@ -1,4 +1,4 @@
-import { rowOf } from "../../shared/regions.ts";
+import { regionRowOf } from "../../shared/regions.ts";
 import { readBoundedText } from "../../shared/http/bounded-body.ts";
 import { baseUrlProblems } from "../core/built-in.ts";
 import type { BuiltInProvider } from "../core/built-in.ts";
@@ -37,21 +37,22 @@ export const ANTHROPIC: BuiltInProvider = {
   id: "anthropic",
   variables: [SECRET],
   isSet: (config) => config.secret(SECRET) !== undefined,
-  tags: ({ region }) => (rowOf(region).anthropicGeo === null ? ["global"] : [region, "global"]),
+  tags: ({ region }) =>
+    regionRowOf(region).anthropicGeo === null ? ["global"] : [region, "global"],
   problems: (config) => baseUrlProblems(config, BASE_URL),
   build: (config) =>
     anthropic({
       baseUrl: config.secret(BASE_URL) ?? "https://api.anthropic.com/v1",
       secret: config.secret(SECRET) ?? "",
-      geo: rowOf(config.region).anthropicGeo,
+      geo: regionRowOf(config.region).anthropicGeo,
     }),
 };
 
 export function anthropic(host: AnthropicHost): Provider {
   return {
     ...httpProvider(createProtocol(host)),
-    speaks: (protocol) => protocol === "messages",
-    readsFiles: true,
+    supportsProtocol: (protocol) => protocol === "messages",
+    acceptsFiles: true,
     summarizesThoughts: true,
     thinksByDefault,
     ignoresNone: thinksAlways,
@@ -64,7 +65,7 @@ function createProtocol({ baseUrl, secret, geo }: AnthropicHost): ProviderProtoc
     id: ANTHROPIC.id,
     streamType: "text/event-stream",
     chat: {
-      async ask(call) {
+      async send(call) {
         const request = claudeNativeBody(call, geo) ?? toMessagesApiRequest(call, geo);
         if ("reason" in request) return request;
         return postRequest(call, {
@@ -76,12 +77,12 @@ function createProtocol({ baseUrl, secret, geo }: AnthropicHost): ProviderProtoc
           body: JSON.stringify(request.body),
         });
       },
-      answer: (raw, call) =>
+      convertResponse: (raw, call) =>
         call.native === undefined
           ? readMessagesCompletion(raw, jsonToolName(call), secret)
           : readClaudeNativeMessage(raw, requestsHourCache(call.native.body)),
     },
-    failureInside: (raw) => (raw["type"] === "error" ? eventFailure(raw, secret) : null),
+    failureInBody: (raw) => (raw["type"] === "error" ? eventFailure(raw, secret) : null),
     failure: (status, headers, bodyText, call) =>
       addImageParam(messagesFailure(status, headers, bodyText, secret), call),
     reader: (call) =>

@@ -1,5 +1,5 @@
 import { elapsedMs, timestamp } from "../../shared/clock.ts";
-import { hmacKey, hmacSha256 } from "../../shared/hmac.ts";
+import { importHmacKey, hmacSha256 } from "../../shared/hmac.ts";
 import type { HmacKey } from "../../shared/hmac.ts";
 import type { ProviderConfig } from "../core/built-in.ts";
 import type { OutgoingBody } from "../core/outgoing-body.ts";
@@ -103,9 +103,9 @@ function encodeSegment(text: string): string {
 async function signingKey(secret: string, day: string, region: string): Promise<HmacKey> {
   const dayKey = await signText(`AWS4${secret}`, day);
   const serviceKey = await signText(await signText(dayKey, region), SERVICE);
-  return hmacKey(await signText(serviceKey, TERMINATOR));
+  return importHmacKey(await signText(serviceKey, TERMINATOR));
 }
 
 async function signText(secret: string | Uint8Array, text: string): Promise<Uint8Array> {
-  return hmacSha256(await hmacKey(secret), text);
+  return hmacSha256(await importHmacKey(secret), text);
 }

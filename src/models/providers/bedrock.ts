@@ -7,7 +7,7 @@ import { textOf } from "../core/json-value.ts";
 import type { OutgoingBody } from "../core/outgoing-body.ts";
 import { isFailure } from "../core/provider.ts";
 import type { Provider, ProviderCall, ProviderFailure } from "../core/provider.ts";
-import { answerTool } from "../protocols/converse/answer-format.ts";
+import { answerToolName } from "../protocols/converse/answer-format.ts";
 import { bedrockFailure, exceptionFailure } from "../protocols/converse/bedrock-failure.ts";
 import { converseAnswer } from "../protocols/converse/converse-answer.ts";
 import { converseRequest } from "../protocols/converse/converse-request.ts";
@@ -22,15 +22,15 @@ import {
 } from "./bedrock-credentials.ts";
 import type { Credentials } from "./bedrock-credentials.ts";
 import {
-  embeddingAuthor,
-  embeddingsAnswer,
-  embeddingsRequest,
+  bedrockEmbeddingAuthor,
+  readBedrockEmbeddings,
+  bedrockEmbeddingsRequest,
 } from "../protocols/converse/embeddings.ts";
-import { ignoresNone } from "../protocols/converse/model-fields.ts";
+import { bedrockIgnoresNoEffort } from "../protocols/converse/model-fields.ts";
 import { isWithinRegion } from "../protocols/converse/models.ts";
 import type { ConfigProblem } from "../../shared/config/config.ts";
-import { rowOf } from "../../shared/regions.ts";
-import { baseUrlProblems, hostOf, otherPlaceProblem } from "../core/built-in.ts";
+import { regionRowOf } from "../../shared/regions.ts";
+import { baseUrlProblems, hostOf, otherHostProblem } from "../core/built-in.ts";
 
 const ID = "bedrock";
 const OUTSIDE_REGION: ProviderFailure = { kind: "disabled", reason: "residency" };
@@ -45,7 +45,11 @@ type BedrockHost = {
 };
 
 export function bedrock(host: BedrockHost): Provider {
-  const thinkingFields = { summarizesThoughts: true, thinksByDefault, ignoresNone };
+  const thinkingFields = {
+    summarizesThoughts: true,
+    thinksByDefault,
+    ignoresNone: bedrockIgnoresNoEffort,
+  };
   return { ...httpProvider(createProtocol(host)), ...thinkingFields };
 }
 
@@ -69,30 +73,32 @@ function createProtocol({ tag, awsRegion, baseUrl, credentials }: BedrockHost): 
     id: ID,
     streamType: STREAM_TYPE,
     chat: {
-      async ask(call) {
+      async send(call) {
         const body = await ifWithinRegion(call, () => converseRequest(call));
         if (isFailure(body)) return body;
         const accept = call.stream ? STREAM_TYPE : "application/json";
         return send(call, call.stream ? "converse-stream" : "converse", { accept, body });
       },
-      answer: (raw, call) => converseAnswer(raw, answerTool(call)),
+      convertResponse: (raw, call) => converseAnswer(raw, answerToolName(call)),
     },
     embeddings: {
-      inParts: (call, sendPart) =>
-        embedInBatches(call, embeddingAuthor(call.upstreamId).textsMax, sendPart),
-      async ask(call) {
-        const body = await ifWithinRegion(call, () => Promise.resolve(embeddingsRequest(call)));
+      sendInParts: (call, sendPart) =>
+        embedInBatches(call, bedrockEmbeddingAuthor(call.upstreamId).textsMax, sendPart),
+      async send(call) {
+        const body = await ifWithinRegion(call, () =>
+          Promise.resolve(bedrockEmbeddingsRequest(call)),
+        );
         if (isFailure(body)) return body;
         return send(call, "invoke", { accept: "application/json", body });
       },
-      answer: embeddingsAnswer,
+      convertResponse: readBedrockEmbeddings,
     },
-    failureInside(raw) {
+    failureInBody(raw) {
       const name = textOf(raw["__type"]);
       return name === "" ? null : exceptionFailure({ name, raw }, secrets);
     },
     failure: (status, headers, bodyText) => bedrockFailure(status, headers, bodyText, secrets),
-    reader: (call) => converseReader(new ConverseReader(answerTool(call), secrets)),
+    reader: (call) => converseReader(new ConverseReader(answerToolName(call), secrets)),
   };
 }
 
@@ -102,7 +108,7 @@ const BASE_URL_VARIABLE = "BEDROCK_BASE_URL";
 export const BEDROCK: BuiltInProvider = {
   id: "bedrock",
   variables: [BEARER_TOKEN, ACCESS_KEY_ID, SECRET_ACCESS_KEY],
-  isSet: (config) => credentialsOf(config) !== null && rowOf(config.region).aws !== null,
+  isSet: (config) => credentialsOf(config) !== null && regionRowOf(config.region).aws !== null,
   tags: ({ region }) => [region],
   problems,
   build(config) {
@@ -114,7 +120,7 @@ export const BEDROCK: BuiltInProvider = {
 };
 
 function awsRegionOf(config: ProviderConfig): string {
-  return config.secret(REGION_VARIABLE) ?? rowOf(config.region).aws?.usual ?? "";
+  return config.secret(REGION_VARIABLE) ?? regionRowOf(config.region).aws?.usual ?? "";
 }
 
 function hostIn(awsRegion: string): string {
@@ -125,16 +131,16 @@ function isOutsideRegion(address: string, { region }: ProviderConfig): boolean {
   const host = hostOf(address);
   if (!/(?:^|\.)(?:amazonaws\.com(?:\.cn)?|api\.aws|on\.aws)$/.test(host)) return false;
   const regionInHost = host.split(".").findLast((label) => /^[a-z]+(?:-[a-z]+)+-\d$/.test(label));
-  return regionInHost === undefined || rowOf(region).aws?.pattern.test(regionInHost) !== true;
+  return regionInHost === undefined || regionRowOf(region).aws?.pattern.test(regionInHost) !== true;
 }
 
 /** Returns invalid variables. Half of an access key would silently turn off the provider. */
 function problems(config: ProviderConfig): ConfigProblem[] {
   const configProblems = baseUrlProblems(config, BASE_URL_VARIABLE);
-  const { aws } = rowOf(config.region);
+  const { aws } = regionRowOf(config.region);
   if (aws === null) return configProblems;
   if (isOutsideRegion(config.secret(BASE_URL_VARIABLE) ?? "", config)) {
-    configProblems.push(otherPlaceProblem(BASE_URL_VARIABLE, hostIn(aws.usual)));
+    configProblems.push(otherHostProblem(BASE_URL_VARIABLE, hostIn(aws.usual)));
   }
   const halves = [ACCESS_KEY_ID, SECRET_ACCESS_KEY];
   const missing = halves.filter((variable) => config.secret(variable) === undefined);

@@ -1,6 +1,6 @@
 import { baseUrlProblems } from "../core/built-in.ts";
 import type { BuiltInProvider } from "../core/built-in.ts";
-import { embedInBatchesOf } from "../core/embedding-batches.ts";
+import { batchEmbedder } from "../core/embedding-batches.ts";
 import { httpProvider, postRequest, removeTrailingSlashes } from "../core/http-provider.ts";
 import type { ProviderProtocol } from "../core/http-provider.ts";
 import { isFailure } from "../core/provider.ts";
@@ -47,19 +47,19 @@ function createProtocol(base: string, secret: string): ProviderProtocol {
     id: ID,
     streamType: "text/event-stream",
     chat: {
-      ask: (call) => send(call, "/chat", cohereChatRequest(call)),
-      answer: readCohereChat,
+      send: (call) => send(call, "/chat", cohereChatRequest(call)),
+      convertResponse: readCohereChat,
     },
     embeddings: {
-      inParts: embedInBatchesOf(TEXTS_MAX),
-      ask: (call) => send(call, "/embed", cohereEmbedRequest(call)),
-      answer: readCohereEmbeddings,
+      sendInParts: batchEmbedder(TEXTS_MAX),
+      send: (call) => send(call, "/embed", cohereEmbedRequest(call)),
+      convertResponse: readCohereEmbeddings,
     },
     rerank: {
-      ask: (call) => send(call, "/rerank", cohereRerankRequest(call)),
-      answer: readCohereRerank,
+      send: (call) => send(call, "/rerank", cohereRerankRequest(call)),
+      convertResponse: readCohereRerank,
     },
-    failureInside: () => null, // responses without content are rejected as invalid
+    failureInBody: () => null, // responses without content are rejected as invalid
     failure: (status, headers, bodyText) => failureOf(status, headers, bodyText, secret),
     reader: () => sseReader(new CohereStream()),
   };

@@ -1,4 +1,4 @@
-import { hmacKey, hmacSha256 } from "../../shared/hmac.ts";
+import { importHmacKey, hmacSha256 } from "../../shared/hmac.ts";
 import type { HmacKey } from "../../shared/hmac.ts";
 import { toBase64Url } from "../core/base64.ts";
 import type { Customer } from "../core/provider.ts";
@@ -19,16 +19,16 @@ export class CustomerHashes {
     this.#secret = secret ?? "";
   }
 
-  user({ orgId, user }: Customer): Promise<string> {
+  hashUser({ orgId, user }: Customer): Promise<string> {
     return this.#hash(["user", orgId, user ?? ""]);
   }
 
-  cacheKey({ orgId }: Customer, cacheKey: string): Promise<string> {
+  hashCacheKey({ orgId }: Customer, cacheKey: string): Promise<string> {
     return this.#hash(["cache", cacheKey, orgId]);
   }
 
   /** Returns the default cache key of an organization and model. */
-  modelCacheKey({ orgId }: Customer, upstreamId: string): Promise<string> {
+  hashModelCacheKey({ orgId }: Customer, upstreamId: string): Promise<string> {
     return this.#hash(["cache of", upstreamId, orgId]);
   }
 
@@ -43,7 +43,7 @@ export class CustomerHashes {
   }
 
   async #computeHash(text: string): Promise<string> {
-    this.#key ??= hmacKey(`turnpike ${this.#secret}`);
+    this.#key ??= importHmacKey(`turnpike ${this.#secret}`);
     return toBase64Url(await hmacSha256(await this.#key, text));
   }
 }

@@ -1,4 +1,4 @@
-import { AudioFile, WavFile } from "../core/audio-reader.ts";
+import { AudioFileReader, WavReader } from "../core/audio-reader.ts";
 import { baseUrlProblems } from "../core/built-in.ts";
 import type { BuiltInProvider, ProviderConfig } from "../core/built-in.ts";
 import { httpProvider, postRequest, removeTrailingSlashes } from "../core/http-provider.ts";
@@ -70,7 +70,7 @@ function createProtocol(
     id: ID,
     streamType: "",
     speech: {
-      ask: async (call) => {
+      send: async (call) => {
         const { body, upstreamId } = call;
         const voice = speechVoiceOf(body);
         if (!voices.has(voice)) return UNKNOWN_VOICE;
@@ -81,13 +81,13 @@ function createProtocol(
           body: JSON.stringify({ text: body.input, model_id: upstreamId }),
         });
       },
-      answer: () => null,
+      convertResponse: () => null,
       pieces: ({ body }, headers) => {
-        const file = new AudioFile(billedCharacters(headers, body.input));
-        return body.response_format === "wav" ? new WavFile(file) : file;
+        const file = new AudioFileReader(billedCharacters(headers, body.input));
+        return body.response_format === "wav" ? new WavReader(file) : file;
       },
     },
-    failureInside: () => null,
+    failureInBody: () => null,
     failure: (status, headers, bodyText) => failureOf(status, headers, bodyText, secret),
   };
 }

@@ -1,5 +1,5 @@
 import { readBoundedText } from "../../shared/http/bounded-body.ts";
-import { afterTimeout, within } from "../../shared/timers.ts";
+import { afterTimeout, withTimeout } from "../../shared/timers.ts";
 import { fromBase64, toBase64Url } from "../core/base64.ts";
 import { numberOf, parseObject, textOf } from "../core/json-value.ts";
 import { objectReader } from "../core/shape.ts";
@@ -80,7 +80,7 @@ export class GoogleAccessTokens {
     return "text" in result ? result.text : result;
   }
 
-  drop(text: string): void {
+  invalidate(text: string): void {
     if (this.#token?.text === text) this.#token = { text, usableUntilMs: 0 };
   }
 
@@ -88,7 +88,7 @@ export class GoogleAccessTokens {
     pendingFetch: Promise<Token | ProviderFailure>,
   ): Promise<Token | ProviderFailure> {
     try {
-      return await within(pendingFetch, SHARED_FETCH_WAIT_MS);
+      return await withTimeout(pendingFetch, SHARED_FETCH_WAIT_MS);
     } catch {
       if (this.#pendingFetch === pendingFetch) this.#pendingFetch = null;
       return this.#pendingFetch ?? this.#startFetch();

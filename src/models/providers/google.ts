@@ -1,5 +1,5 @@
 import { discardBody } from "../../shared/http/bounded-body.ts";
-import { AudioInJson, WavFile } from "../core/audio-reader.ts";
+import { JsonAudioReader, WavReader } from "../core/audio-reader.ts";
 import { embedInBatches } from "../core/embedding-batches.ts";
 import { httpProvider, postRequest, removeTrailingSlashes } from "../core/http-provider.ts";
 import type { ProviderProtocol } from "../core/http-provider.ts";
@@ -11,10 +11,10 @@ import { sseReader } from "../core/sse-reader.ts";
 import { readGeminiChat } from "../protocols/gemini/answer.ts";
 import { GeminiChunkReader } from "../protocols/gemini/chunks.ts";
 import type { GeminiEmbeddingMethod } from "../protocols/gemini/embeddings.ts";
-import { failureInside, googleFailure } from "../protocols/gemini/failure.ts";
-import { imageFacts, imageRequest } from "../protocols/gemini/images.ts";
+import { geminiFailureInside, googleFailure } from "../protocols/gemini/failure.ts";
+import { readGeminiImageFields, geminiImageRequest } from "../protocols/gemini/images.ts";
 import { geminiChatRequest, geminiIgnoresNoEffort } from "../protocols/gemini/request.ts";
-import { speechFacts, speechRequest } from "../protocols/gemini/speech.ts";
+import { readGeminiSpeechFields, geminiSpeechRequest } from "../protocols/gemini/speech.ts";
 import type { ConfigProblem } from "../../shared/config/config.ts";
 import { elapsedMs } from "../../shared/clock.ts";
 import type { Region } from "../../shared/regions.ts";
@@ -25,13 +25,13 @@ import {
   GOOGLE_TOKEN_URL,
   parseServiceAccount,
 } from "./google-access-token.ts";
-import { GEMINI_EMBEDDINGS, PREDICT } from "../protocols/gemini/embeddings.ts";
+import { GEMINI_EMBEDDINGS, VERTEX_EMBEDDINGS } from "../protocols/gemini/embeddings.ts";
 
 type Credential = Readonly<Record<string, string>>;
 
 type Service = {
   readonly id: string;
-  readonly models: string;
+  readonly modelsUrl: string;
   readonly embeddings: GeminiEmbeddingMethod;
   credential(): Promise<Credential | ProviderFailure>;
   renew?(refused: Credential): boolean;
@@ -41,7 +41,7 @@ type Service = {
 export function google(service: Service): Provider {
   return {
     ...httpProvider(createProtocol(service)),
-    readsFiles: true,
+    acceptsFiles: true,
     summarizesThoughts: true,
     ignoresNone: geminiIgnoresNoEffort,
   };
@@ -53,40 +53,43 @@ function createProtocol(service: Service): ProviderProtocol {
     id: service.id,
     streamType: "text/event-stream",
     chat: {
-      async ask(call) {
+      async send(call) {
         const body = await geminiChatRequest(call);
         const method = call.stream ? "streamGenerateContent?alt=sse" : "generateContent";
         return isFailure(body) ? body : callService(service, call, { method, body });
       },
-      answer: readGeminiChat,
+      convertResponse: readGeminiChat,
     },
     embeddings: {
-      inParts: (call, send) => embedInBatches(call, embeddings.size(call.upstreamId), send),
-      ask: (call) =>
+      sendInParts: (call, send) => embedInBatches(call, embeddings.textsMax(call.upstreamId), send),
+      send: (call) =>
         callService(service, call, {
           method: embeddings.method,
           body: JSON.stringify(embeddings.request(call)),
         }),
-      answer: embeddings.answer,
+      convertResponse: embeddings.answer,
     },
     image: {
-      ask: (call) =>
-        callService(service, call, { method: "generateContent", body: imageRequest(call) }),
-      answer: () => null,
-      pieces: () => new ImageReader((raw, count) => imageFacts(raw, count, service.secrets())),
+      send: (call) =>
+        callService(service, call, { method: "generateContent", body: geminiImageRequest(call) }),
+      convertResponse: () => null,
+      pieces: () =>
+        new ImageReader((raw, count) => readGeminiImageFields(raw, count, service.secrets())),
     },
     speech: {
-      ask: (call) => {
-        const body = JSON.stringify(speechRequest(call));
+      send: (call) => {
+        const body = JSON.stringify(geminiSpeechRequest(call));
         return callService(service, call, { method: "generateContent", body });
       },
-      answer: () => null,
+      convertResponse: () => null,
       pieces: ({ body }) => {
-        const pcm = new AudioInJson((raw, files) => speechFacts(raw, files, service.secrets()));
-        return body.response_format === "wav" ? new WavFile(pcm) : pcm;
+        const pcm = new JsonAudioReader((raw, files) =>
+          readGeminiSpeechFields(raw, files, service.secrets()),
+        );
+        return body.response_format === "wav" ? new WavReader(pcm) : pcm;
       },
     },
-    failureInside: (raw) => failureInside(raw, service.secrets()),
+    failureInBody: (raw) => geminiFailureInside(raw, service.secrets()),
     failure: (status, headers, bodyText) =>
       googleFailure(status, headers, bodyText, service.secrets()),
     reader: ({ body }) => sseReader(new GeminiChunkReader(() => service.secrets(), body.n)),
@@ -98,7 +101,7 @@ async function callService(
   call: ProviderCall,
   { method, body }: { readonly method: string; readonly body: OutgoingBody },
 ): Promise<Response | ProviderFailure> {
-  const url = `${service.models}/${encodeURIComponent(call.upstreamId)}:${method}`;
+  const url = `${service.modelsUrl}/${encodeURIComponent(call.upstreamId)}:${method}`;
   const firstCredential = await service.credential();
   if (isFailure(firstCredential)) return firstCredential;
   const response = await postRequest(call, { url, headers: firstCredential, body });
@@ -125,7 +128,7 @@ const GEMINI: BuiltInProvider = {
     const key = config.secret(API_KEY_VARIABLE) ?? "";
     return google({
       id: "google",
-      models: `${removeTrailingSlashes(config.secret("GEMINI_BASE_URL") ?? GEMINI_URL)}/models`,
+      modelsUrl: `${removeTrailingSlashes(config.secret("GEMINI_BASE_URL") ?? GEMINI_URL)}/models`,
       embeddings: GEMINI_EMBEDDINGS,
       credential: () => Promise.resolve({ "x-goog-api-key": key }), // a key in the URL would be logged
       secrets: () => [key],
@@ -167,14 +170,14 @@ export function vertex(config: ProviderConfig, nowMs: () => number): Provider {
   const projectPath = `projects/${account.project}/locations/${region}`;
   return google({
     id: "vertex",
-    models: `${removeTrailingSlashes(host)}/${projectPath}/publishers/google/models`,
-    embeddings: PREDICT,
+    modelsUrl: `${removeTrailingSlashes(host)}/${projectPath}/publishers/google/models`,
+    embeddings: VERTEX_EMBEDDINGS,
     async credential() {
       const token = await tokens.get();
       return typeof token === "string" ? { authorization: `Bearer ${token}` } : token;
     },
     renew({ authorization = "" }) {
-      tokens.drop(authorization.slice("Bearer ".length));
+      tokens.invalidate(authorization.slice("Bearer ".length));
       return true;
     },
     secrets: () => [tokens.last, account.email, account.project],

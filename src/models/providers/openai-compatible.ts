@@ -1,4 +1,4 @@
-import { embedInBatchesOf } from "../core/embedding-batches.ts";
+import { batchEmbedder } from "../core/embedding-batches.ts";
 import {
   httpProvider,
   supportedKinds,
@@ -25,7 +25,7 @@ import { httpFailure, streamFailure } from "../core/upstream-failure.ts";
 import { readChatCompletion, readEmbeddings } from "../protocols/chat/answer.ts";
 import { ChatChunkReader } from "../protocols/chat/chunks.ts";
 import { hasErrorField } from "../core/chat-message.ts";
-import type { PlainCall, Profile } from "../protocols/chat/profile.ts";
+import type { CallProtocol, Profile } from "../protocols/chat/profile.ts";
 import {
   openAiChatRequest,
   openAiEmbeddingsRequest,
@@ -72,9 +72,9 @@ function withResponses(
     id,
     kinds: supportedKinds(chat),
     takesTokens: true,
-    readsFiles: true,
+    acceptsFiles: true,
     summarizesThoughts: true,
-    speaks: (protocol) => protocol === "responses",
+    supportsProtocol: (protocol) => protocol === "responses",
     send: (call) => sendCall(needsResponses(call) ? responses : chat, call),
   };
 }
@@ -109,29 +109,29 @@ function createProtocol({
     id,
     streamType: "text/event-stream",
     chat: {
-      ask: async (call) => {
+      send: async (call) => {
         const request = openAiChatRequest(call, profile);
         if (!("body" in request)) return request;
         const { body, headers } = await withHashes(request.body, call, { profile, hashes });
         return send(call, "/chat/completions", { body }, headers);
       },
-      answer: (raw) => readChatCompletion(raw, profile.usage),
+      convertResponse: (raw) => readChatCompletion(raw, profile.usageShape),
     },
     embeddings: {
-      ...(profile.textsMax !== undefined && { inParts: embedInBatchesOf(profile.textsMax) }),
-      ask: (call) => send(call, "/embeddings", openAiEmbeddingsRequest(call, profile)),
-      answer: readEmbeddings,
+      ...(profile.textsMax !== undefined && { sendInParts: batchEmbedder(profile.textsMax) }),
+      send: (call) => send(call, "/embeddings", openAiEmbeddingsRequest(call, profile)),
+      convertResponse: readEmbeddings,
     },
     ...plainHandlers(profile.calls ?? {}, send, secret),
-    failureInside: (raw) => (hasErrorField(raw) ? streamFailure(raw, secret) : null),
+    failureInBody: (raw) => (hasErrorField(raw) ? streamFailure(raw, secret) : null),
     failure: (status, headers, bodyText) => httpFailure(status, headers, bodyText, secret),
-    reader: ({ body }) => sseReader(new ChatChunkReader(secret, profile.usage, body.n)),
+    reader: ({ body }) => sseReader(new ChatChunkReader(secret, profile.usageShape, body.n)),
   };
 }
 
 type RequestToSend =
   | UpstreamRequest
-  | { readonly body: ReturnType<PlainCall<InputKind>["request"]> };
+  | { readonly body: ReturnType<CallProtocol<InputKind>["request"]> };
 type Send = (
   call: ProviderCall,
   path: string,
@@ -151,10 +151,10 @@ async function withHashes(
   if (customer === undefined) return { body: rest };
   const user = typeof clientIdentifier === "string" ? clientIdentifier : customer.user;
   const body = profile.chatFields.has("safety_identifier")
-    ? { ...rest, safety_identifier: await hashes.user({ ...customer, user }) }
+    ? { ...rest, safety_identifier: await hashes.hashUser({ ...customer, user }) }
     : rest;
   if (typeof cacheKey !== "string") return { body };
-  const hash = await hashes.cacheKey(customer, cacheKey);
+  const hash = await hashes.hashCacheKey(customer, cacheKey);
   const { cacheHeader } = profile;
   return cacheHeader === undefined
     ? { body: { ...body, prompt_cache_key: hash } }
@@ -166,7 +166,7 @@ function plainHandlers(
   send: Send,
   secret: string | undefined,
 ): Partial<ProviderProtocol> {
-  const callByKind: [string, PlainCall<InputKind>][] = Object.entries(calls);
+  const callByKind: [string, CallProtocol<InputKind>][] = Object.entries(calls);
   const handlers = callByKind.map(([kind, plainCall]) => {
     const ask = (call: ProviderCallOf<InputKind>) => {
       const path = plainCall.otherPath?.(call) ?? plainCall.path;

@@ -1,7 +1,7 @@
 import { baseUrlProblems } from "../core/built-in.ts";
 import type { BuiltInProvider, HostTag, ProviderConfig } from "../core/built-in.ts";
 import { openAiCompatible } from "./openai-compatible.ts";
-import { PROFILE_OF } from "./profile.ts";
+import { PROFILE_BY_ID } from "./profile.ts";
 
 type Host = {
   /**
@@ -10,7 +10,7 @@ type Host = {
    */
   readonly id: string;
   /** The name of the profile. The secret `<PROFILE>_API_KEY` contains the API key. */
-  readonly profile: keyof typeof PROFILE_OF;
+  readonly profile: keyof typeof PROFILE_BY_ID;
   readonly baseUrls: { readonly [Tag in HostTag]?: string };
   /**
    * The variable that must be `on` to call the provider's host in this region. That host requires a
@@ -90,7 +90,7 @@ function builtIn(host: Host): BuiltInProvider {
     build(config) {
       const key = config.secret(secret) ?? "";
       const baseUrl = config.secret(baseUrlVariable) ?? addressOf(host, config, key);
-      return openAiCompatible({ id, baseUrl, profile: PROFILE_OF[host.profile], secret: key });
+      return openAiCompatible({ id, baseUrl, profile: PROFILE_BY_ID[host.profile], secret: key });
     },
   };
 }
@@ -109,16 +109,16 @@ function addressOf(host: Host, config: ProviderConfig, key: string): string {
 }
 
 /** An address of a provider, and the location that it guarantees. */
-export type HostPlace = { readonly tag: HostTag; readonly url: string };
+export type HostAddress = { readonly tag: HostTag; readonly url: string };
 
 /**
  * Returns a provider's key and the addresses that may accept it: first the address in use, then the
  * company's others. If `<ID>_BASE_URL` is set, it is the only one.
  */
-export function placesOf(
+export function hostAddressesOf(
   id: string,
   config: ProviderConfig,
-): { readonly key: string; readonly places: readonly HostPlace[] } | null {
+): { readonly key: string; readonly places: readonly HostAddress[] } | null {
   const host = HOSTS.find((candidate) => candidate.id === id);
   if (host === undefined) return null;
   const tag = tagOf(host, config);

@@ -21,7 +21,7 @@ import {
 } from "./profiles/resellers.ts";
 import type { Profile } from "../protocols/chat/profile.ts";
 
-export const PROFILE_OF = {
+export const PROFILE_BY_ID = {
   openai: OPENAI_HOST_PROFILE,
   azure: { ...OPENAI_HOST_PROFILE, keyHeader: "api-key", speaksResponses: false, chatExtras: {} },
   mistral: MISTRAL_PROFILE,
@@ -40,4 +40,4 @@ export const PROFILE_OF = {
   generic: GENERIC_PROFILE,
 } as const satisfies Readonly<Record<string, Profile>>;
 
-export const PROFILES: ReadonlyMap<string, Profile> = new Map(Object.entries(PROFILE_OF));
+export const PROFILES: ReadonlyMap<string, Profile> = new Map(Object.entries(PROFILE_BY_ID));

@@ -28,7 +28,7 @@ export function responsesProtocol({ id, url, headers, secret }: ResponsesHost): 
     id,
     streamType: "text/event-stream",
     chat: {
-      async ask(call) {
+      async send(call) {
         const isNative = call.native !== undefined;
         const requested = isNative ? responsesNativeBody(call) : toResponsesApiRequest(call);
         if (isFailure(requested)) return requested;
@@ -41,12 +41,12 @@ export function responsesProtocol({ id, url, headers, secret }: ResponsesHost): 
           postRequest(call, { url, headers: { accept, ...headers }, body: JSON.stringify(sent) });
         return retryWithoutReasoning(await send(fullBody), fullBody, send);
       },
-      answer: (raw, { native }) =>
+      convertResponse: (raw, { native }) =>
         native === undefined
           ? readResponsesCompletion(raw, secret)
           : readNativeResponse(raw, secret),
     },
-    failureInside: (raw) => {
+    failureInBody: (raw) => {
       const { error, output } = raw;
       return isObject(error) && !Array.isArray(output) ? responseFailure(raw, secret) : null;
     },
@@ -90,10 +90,10 @@ async function identityOf(
 ): Promise<JsonObject> {
   if (customer === undefined) return {};
   const [safety_identifier, prompt_cache_key] = await Promise.all([
-    hashes.user(customer),
+    hashes.hashUser(customer),
     typeof cacheKey === "string"
-      ? hashes.cacheKey(customer, cacheKey)
-      : hashes.modelCacheKey(customer, upstreamId),
+      ? hashes.hashCacheKey(customer, cacheKey)
+      : hashes.hashModelCacheKey(customer, upstreamId),
   ]);
   return { safety_identifier, prompt_cache_key };
 }

@@ -1,6 +1,6 @@
 import type { AiBinding } from "../../shared/config/config.ts";
 import type { BuiltInProvider } from "../core/built-in.ts";
-import { embeddingList, embedInBatchesOf, inputTexts } from "../core/embedding-batches.ts";
+import { embeddingList, batchEmbedder, inputTexts } from "../core/embedding-batches.ts";
 import { httpProvider, connectionFailure } from "../core/http-provider.ts";
 import type { ProviderProtocol } from "../core/http-provider.ts";
 import { listOf, objectOf } from "../core/json-value.ts";
@@ -50,23 +50,23 @@ function createProtocol(ai: AiBinding): ProviderProtocol {
     id: ID,
     streamType: "text/event-stream",
     chat: {
-      async ask(call) {
+      async send(call) {
         const inputs = workersAiChatInputs(call);
         return isFailure(inputs) ? inputs : runModel(ai, call, inputs);
       },
-      answer: readWorkersAiChat,
+      convertResponse: readWorkersAiChat,
     },
     embeddings: {
-      inParts: embedInBatchesOf(TEXTS_MAX),
-      ask: (call) => runModel(ai, call, embeddingInputs(call)),
-      answer: readEmbeddings,
+      sendInParts: batchEmbedder(TEXTS_MAX),
+      send: (call) => runModel(ai, call, embeddingInputs(call)),
+      convertResponse: readEmbeddings,
     },
     transcription: {
-      ask: (call) => runModel(ai, call, transcriptionInputs(call)),
-      answer: readTranscription,
+      send: (call) => runModel(ai, call, transcriptionInputs(call)),
+      convertResponse: readTranscription,
       events: transcriptEvents,
     },
-    failureInside: workersAiFailureInside,
+    failureInBody: workersAiFailureInside,
     failure: workersAiFailure,
     reader: (call) => sseReader(new WorkersAiStream(call.cap)),
   };

@@ -28,7 +28,7 @@ export function promptCacheSeconds(provider: string, { hourCache }: PromptSize):
  * Returns a hash that identifies a conversation by its session, cache key or start of the prompt.
  * Returns null if prompt caching can't affect the choice of the route.
  */
-export function affinityOf(
+export function conversationHashOf(
   body: ChatBody,
   { preferences = null, session = null }: ParsedRequest,
   at: {

@@ -29,7 +29,7 @@ export async function authorizePeer(c: Context<AppEnv>): Promise<Response> {
   if (walletCall.unanswered) return c.json({ ...refusalBody(walletCall.failure), may_hold: true });
   const holdResult = walletCall.result;
   if (holdResult.ok) return c.json({ ok: true, ...holdResult.value });
-  keyOwnerCacheOf(c.var.config).refused(verifiedKey(request), holdResult.failure);
+  keyOwnerCacheOf(c.var.config).recordRefusal(verifiedKey(request), holdResult.failure);
   return c.json(refusalBody(holdResult.failure));
 }
 
@@ -45,12 +45,14 @@ async function identifyCaller(
   const callers = keyOwnerCacheOf(config);
   const key = { ...verifiedKey(request), home: config.region };
   const nowMs = now(c.env);
-  if (callers.isDead(key)) return refuse({ kind: "invalid_api_key", isForGood: true });
-  const known = request.hold === null ? undefined : callers.heardLately(key, nowMs);
+  if (callers.isRevoked(key)) return refuse({ kind: "invalid_api_key", isForGood: true });
+  const known = request.hold === null ? undefined : callers.getIfRecentlyIdentified(key, nowMs);
   if (known?.scope === "global") return success(known);
   const register = objectsOf(c.env).register;
   const identified = await identifyGlobalKey(register, request, null, timers.after);
-  return identified.ok ? success(callers.hear(key, identified.value, nowMs)) : identified;
+  return identified.ok
+    ? success(callers.recordIdentified(key, identified.value, nowMs))
+    : identified;
 }
 
 function verifiedKey({ keyHash: hash, shown }: AuthorizeRequest) {

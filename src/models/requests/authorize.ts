@@ -7,8 +7,8 @@ import {
 } from "../../accounts/keys/session-token.ts";
 import { keyHashSchema as hash } from "../../shared/key.ts";
 import type { RequestCredential } from "../../shared/caller.ts";
-import { pausedSchema, peerRefusal, refuse, success } from "../../shared/failure.ts";
-import { layerSchema } from "../../shared/policy.ts";
+import { pausedSchema, peerFailureSchema, refuse, success } from "../../shared/failure.ts";
+import { policyLayerSchema } from "../../shared/policy.ts";
 import { micros } from "../../shared/money.ts";
 import type { ObjectCallResult } from "../../shared/reach-object.ts";
 import { isStorageFailure } from "../../shared/storage-failure.ts";
@@ -111,14 +111,14 @@ const responseSchema = z.discriminatedUnion("ok", [
     keepHours: z.exactOptional(amount),
     priceList: z.exactOptional(shortText),
     warmRoute: z.exactOptional(z.string()),
-    policies: z.exactOptional(z.array(layerSchema)),
+    policies: z.exactOptional(z.array(policyLayerSchema)),
     paused: z.exactOptional(pausedSchema),
     routes: z.exactOptional(z.array(amount)),
     uncovered: z.exactOptional(z.array(amount)),
   }),
   z.object({
     ok: z.literal(false),
-    failure: peerRefusal,
+    failure: peerFailureSchema,
     may_hold: z._default(z.boolean(), false),
   }),
 ]);

@@ -1,7 +1,7 @@
 import { resolveModel } from "../catalog/catalog.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Model, Route } from "../catalog/model.ts";
-import { NO_PRICE_LISTS, pricedModel } from "../catalog/price-lists.ts";
+import { NO_PRICE_LISTS, priceModel } from "../catalog/price-lists.ts";
 import type { Pricing } from "../catalog/price-lists.ts";
 import { priceAt } from "../catalog/price.ts";
 import { invalid, success } from "../../shared/failure.ts";
@@ -14,10 +14,10 @@ import type { InputRequest } from "../core/kinds.ts";
 import type { InputKind } from "../../shared/kinds.ts";
 import type { ParsedRequest, NativeRequest } from "../core/endpoint-adapter.ts";
 import { isGatewayParam } from "../core/gateway-fields.ts";
-import { affinityOf } from "./affinity.ts";
+import { conversationHashOf } from "./affinity.ts";
 import { candidateRoutes } from "./candidate-routes.ts";
 import type { RouteChoice } from "./candidate-routes.ts";
-import { capThatFits, costBounds, outputCap } from "./hold-bounds.ts";
+import { limitCapToMemory, computeCostBounds, outputCapOf } from "./hold-bounds.ts";
 import type { OutputCap } from "./hold-bounds.ts";
 import {
   separatePromptSize,
@@ -28,14 +28,14 @@ import {
 } from "../core/prompt-size.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
 import { abilityNeed, routesMeetingNeeds } from "../core/route-needs.ts";
-import type { Need } from "../core/route-needs.ts";
+import type { RouteNeed } from "../core/route-needs.ts";
 import type { PaidRequest } from "./paid-request.ts";
 
 /**
  * This region's catalog, providers and prices. A `defaultCap` of Infinity means the model's
  * maximum.
  */
-export type Sale = {
+export type SaleContext = {
   readonly catalog: Catalog;
   readonly providers: ReadonlyMap<string, Provider>;
   readonly defaultCap: number;
@@ -48,7 +48,10 @@ export type Sale = {
  * Returns the request with its routes and cost bounds. Fails with 400 and the client's `param`, or
  * with 404 `model_not_found`.
  */
-export function boundRequest(parsed: ParsedRequest, sale: Sale): Result<PaidRequest> {
+export function computeRequestBounds(
+  parsed: ParsedRequest,
+  sale: SaleContext,
+): Result<PaidRequest> {
   const { request, place } = parsed;
   const { region } = sale.catalog;
   if (place && place.name !== region) {
@@ -62,7 +65,11 @@ export function boundRequest(parsed: ParsedRequest, sale: Sale): Result<PaidRequ
   return boundResult.ok ? boundResult : withClientParam(boundResult, parsed);
 }
 
-function computeChatBounds(body: ChatBody, parsed: ParsedRequest, sale: Sale): Result<PaidRequest> {
+function computeChatBounds(
+  body: ChatBody,
+  parsed: ParsedRequest,
+  sale: SaleContext,
+): Result<PaidRequest> {
   const resolved = resolveModel(sale.catalog, body.model, "chat");
   if (!resolved.ok) return resolved;
   const model = resolved.value;
@@ -79,7 +86,7 @@ function computeChatBounds(body: ChatBody, parsed: ParsedRequest, sale: Sale): R
     thinks,
     defaultCap: sale.defaultCap,
   };
-  const fittingCap = capThatFits(outputCap(model, prompt, output), body, parsed);
+  const fittingCap = limitCapToMemory(outputCapOf(model, prompt, output), body, parsed);
   if (!fittingCap.ok) return fittingCap;
   const cap = fittingCap.value;
   const capable = capableRoutes(applyPrices(model, sale), { chat: body, prompt, cap });
@@ -93,8 +100,8 @@ function computeChatBounds(body: ChatBody, parsed: ParsedRequest, sale: Sale): R
   if (!routes.ok) return routes;
   const tooLong = refuseLongPrompts(parsed, routes.value, prompt);
   if (tooLong !== null) return tooLong;
-  const bounds = costBounds(routes.value, prompt, cap);
-  const affinity = affinityOf(body, parsed, {
+  const bounds = computeCostBounds(routes.value, prompt, cap);
+  const affinity = conversationHashOf(body, parsed, {
     model: model.id,
     region: sale.catalog.region,
     routes: routes.value.length,
@@ -104,13 +111,13 @@ function computeChatBounds(body: ChatBody, parsed: ParsedRequest, sale: Sale): R
   return success({ ...commonFields(parsed, model, sale), ...rest });
 }
 
-function applyPrices(model: Model, { pricing }: Sale): Model {
-  return pricing === undefined ? model : pricedModel(model, pricing);
+function applyPrices(model: Model, { pricing }: SaleContext): Model {
+  return pricing === undefined ? model : priceModel(model, pricing);
 }
 
 function toRouteChoice(
   { preferences = null }: ParsedRequest,
-  { providerIds = NO_PROVIDER_IDS, speedOf = noMeasuredSpeed }: Sale,
+  { providerIds = NO_PROVIDER_IDS, speedOf = noMeasuredSpeed }: SaleContext,
   size: Pick<RouteChoice, "prompt" | "cap">,
 ): RouteChoice | null {
   return preferences === null ? null : { ...size, preferences, providerIds, speedOf };
@@ -123,7 +130,7 @@ const noMeasuredSpeed = () => ({ latencyMs: null, tokensPerSecond: null });
 function canReason(
   { abilities, routes }: Model,
   { reasoning_effort: effort }: ChatBody,
-  { providers }: Sale,
+  { providers }: SaleContext,
 ): boolean {
   if (!abilities.includes("reasoning")) return false;
   if (effort !== undefined && effort !== "none") return true;
@@ -177,9 +184,9 @@ const VISUAL_PARTS = [
 function fileRoutes(
   routes: readonly Route[],
   { id }: Model,
-  { providers }: Sale,
+  { providers }: SaleContext,
 ): Result<readonly Route[]> {
-  const capable = routes.filter(({ provider }) => providers.get(provider)?.readsFiles === true);
+  const capable = routes.filter(({ provider }) => providers.get(provider)?.acceptsFiles === true);
   return capable.length > 0
     ? success(capable)
     : invalid(`The model '${id}' does not support files. Send their text.`, "messages");
@@ -188,7 +195,7 @@ function fileRoutes(
 function computeInputBounds<K extends InputKind>(
   { kind, body }: InputRequest<K>,
   parsed: ParsedRequest,
-  sale: Sale,
+  sale: SaleContext,
 ): Result<PaidRequest> {
   const resolved = resolveModel(sale.catalog, body.model, kind);
   if (!resolved.ok) return resolved;
@@ -201,7 +208,7 @@ function computeInputBounds<K extends InputKind>(
   const choice = toRouteChoice(parsed, sale, { prompt, cap: null });
   const routes = candidateRoutes(model, capable.value, choice);
   if (!routes.ok) return routes;
-  const bounds = costBounds(routes.value, prompt, null);
+  const bounds = computeCostBounds(routes.value, prompt, null);
   return success({
     ...commonFields(parsed, model, sale),
     routes: routes.value,
@@ -213,7 +220,11 @@ function computeInputBounds<K extends InputKind>(
   });
 }
 
-function commonFields(parsed: ParsedRequest, model: Model, { pricing = NO_PRICE_LISTS }: Sale) {
+function commonFields(
+  parsed: ParsedRequest,
+  model: Model,
+  { pricing = NO_PRICE_LISTS }: SaleContext,
+) {
   const { request: core, user, tags, trace, dropped, reply, paramOf, codeOf, native } = parsed;
   return {
     core,
@@ -239,19 +250,23 @@ function hasNativeRoute(
   native: NativeRequest | null,
   providers: ReadonlyMap<string, Provider>,
 ): boolean {
-  return routes.some((route) => speaksNatively(providers.get(route.provider), route, native));
+  return routes.some((route) =>
+    supportsNativeRequest(providers.get(route.provider), route, native),
+  );
 }
 
 function promptSizeOf(
   body: ChatBody,
   native: NativeRequest | null,
-  { model, providers }: { readonly model: Model; readonly providers: Sale["providers"] },
+  { model, providers }: { readonly model: Model; readonly providers: SaleContext["providers"] },
 ): PromptSize {
   if (native === null) return chatPromptSize(body, model);
   const nativeSize = nativePromptSize(native.body, native.weights, model);
   const isAlwaysNative =
     native.only !== null ||
-    model.routes.every((route) => speaksNatively(providers.get(route.provider), route, native));
+    model.routes.every((route) =>
+      supportsNativeRequest(providers.get(route.provider), route, native),
+    );
   const size = isAlwaysNative ? nativeSize : largerSize(nativeSize, chatPromptSize(body, model));
   return native.hourCache ? { ...size, hourCache: true } : size;
 }
@@ -264,17 +279,17 @@ function requireNativeRoutes(
   if (native === null || native.only === null) return success(routes);
   const { only } = native;
   const capable = routes.filter((route) =>
-    speaksNatively(providers.get(route.provider), route, native),
+    supportsNativeRequest(providers.get(route.provider), route, native),
   );
   return capable.length > 0 ? success(capable) : invalid(only.message, only.param);
 }
 
-export function speaksNatively(
+export function supportsNativeRequest(
   provider: Provider | undefined,
   { upstreamId }: Route,
   native: Pick<NativeRequest, "wire"> | null,
 ): boolean {
-  return native !== null && provider?.speaks?.(native.wire, upstreamId) === true;
+  return native !== null && provider?.supportsProtocol?.(native.wire, upstreamId) === true;
 }
 
 /**
@@ -334,11 +349,11 @@ export function capableRoutes(
   }
   if (model.routes.every((route) => route.limits === undefined)) return success(model.routes);
   const { n: choices = 1 } = chat;
-  const needs: Need[] = [
+  const needs: RouteNeed[] = [
     {
       param: "n",
-      lack: `give ${choices} choices at once`,
-      met: ({ limits }) => choices <= (limits?.choices ?? choices),
+      capability: `give ${choices} choices at once`,
+      isMetBy: ({ limits }) => choices <= (limits?.choices ?? choices),
     },
   ];
   if (VISUAL_PARTS.some(([type]) => hasParts(chat, type))) {
@@ -347,8 +362,8 @@ export function capableRoutes(
   if (usesTools(chat)) needs.push(abilityNeed("tools", "tools", "call tools"));
   needs.push({
     param: "max_tokens",
-    lack: "give an answer of that length",
-    met: ({ limits }) => cap.least <= (limits?.maxOutput ?? cap.least),
+    capability: "give an answer of that length",
+    isMetBy: ({ limits }) => cap.least <= (limits?.maxOutput ?? cap.least),
   });
   const capable = routesMeetingNeeds(needs, model);
   return capable.ok

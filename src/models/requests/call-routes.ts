@@ -4,13 +4,19 @@ import { CONCURRENT_PROMPTS_MAX } from "../core/separate-prompts.ts";
 import type { ProviderFailure, FailedUsage } from "../core/provider.ts";
 import { failover, failureReason } from "../routing/failover.ts";
 import type { ActiveRoute, FailoverOptions, FailoverResult } from "../routing/failover.ts";
-import { TIMEOUT } from "../routing/attempt.ts";
+import { TIMEOUT_REASON } from "../routing/attempt.ts";
 import { routeName } from "../routing/route-health.ts";
 import type { FailedAttempt, SkippedRoute } from "../../shared/generation.ts";
 import { withClientParam } from "./bound-request.ts";
-import { useOption } from "./model-options.ts";
-import { EXCEPTION, chargeFor, unseenCharge, markOpen, withCharge } from "./charge.ts";
-import { NO_WEIGHTS } from "../core/prompt-size.ts";
+import { applyModelOption } from "./model-options.ts";
+import {
+  EXCEPTION_OUTCOME,
+  chargeFor,
+  chargeWithoutResponse,
+  recordOpenCall,
+  withCharge,
+} from "./charge.ts";
+import { NO_PART_RULES } from "../core/prompt-size.ts";
 import type {
   Charge,
   EndedResponse,
@@ -38,15 +44,15 @@ export async function callRoutes(run: Run, routes: readonly PaidRoute[]): Promis
     };
   }
   const last: LastCall = { tried: null, spent: null, lost: null };
-  markOpen(run, {
-    owed: () => chargeForLastCall(run, last) ?? EXCEPTION,
+  recordOpenCall(run, {
+    outcomeIfAborted: () => chargeForLastCall(run, last) ?? EXCEPTION_OUTCOME,
     close: () => Promise.resolve(),
   });
   const servedCall = await callWithFailover(run, routes, {
     onAsked: (route) => {
-      run.progress.askedMs = run.services.now() - run.startedMs;
+      run.progress.calledMs = run.services.now() - run.startedMs;
       last.tried = route === null ? null : toCalledRoute(routes, route);
-      useOption(run.request, last.tried?.option);
+      applyModelOption(run.request, last.tried?.option);
     },
     onSpent: (route, spent) => {
       const calledRoute = toCalledRoute(routes, route);
@@ -170,7 +176,7 @@ function timeoutsFor(run: Run, routes: readonly PaidRoute[]) {
 function dropBody({ request, slot, bodyBytes }: Run): void {
   const { native } = request;
   request.core = null;
-  request.native = native === null ? null : { ...native, body: {}, weights: NO_WEIGHTS };
+  request.native = native === null ? null : { ...native, body: {}, weights: NO_PART_RULES };
   slot?.dropBody(request.keep === null ? 0 : bodyBytes);
 }
 
@@ -211,13 +217,13 @@ function endWithoutResponse(run: Run, failure: Failure, last: LastCall): EndedRe
   if (outcome !== null) return endWithFailure(run, failure, outcome);
   const { lost } = last;
   if (lost === null) return refuseAndRelease(run, failure, failure.kind);
-  useOption(run.request, lost.route.option);
+  applyModelOption(run.request, lost.route.option);
   return endWithFailure(run, failure, { kind: "void", reason: failure.kind, lost });
 }
 
 function chargeForLastCall(run: Run, { tried, spent }: LastCall): Outcome | null {
-  if (spent === null) return tried === null ? null : unseenCharge(run, tried);
-  useOption(run.request, spent.tried.option);
+  if (spent === null) return tried === null ? null : chargeWithoutResponse(run, tried);
+  applyModelOption(run.request, spent.tried.option);
   return spentCharge(run, spent);
 }
 
@@ -227,7 +233,7 @@ function billOfFailure(
   tried: CalledRoute,
   { reason, spent }: ProviderFailure,
 ): Charge | null {
-  if (reason === TIMEOUT) return unseenCharge(run, tried);
+  if (reason === TIMEOUT_REASON) return chargeWithoutResponse(run, tried);
   const outcome = spent === undefined ? null : spentCharge(run, { tried, spent });
   return outcome?.kind === "settle" ? outcome : null;
 }
@@ -247,7 +253,7 @@ function refuseAndRelease(run: Run, failure: Failure, reason: string): EndedResp
 function endWithFailure(run: Run, failure: Failure, outcome: Outcome): EndedResponse {
   return {
     outcome,
-    last: () => {
+    sendRest: () => {
       run.answer(withCharge(run, failure, outcome));
       return Promise.resolve(outcome.kind === "settle");
     },
@@ -273,7 +279,7 @@ export function reportFailedAttempt(
   }: Pick<ServingRoute, "route" | "attempts"> & { readonly lost?: Charge | null },
   failure: ProviderFailure,
 ): void {
-  if (failure.kind === "shed") return run.services.sheds.note("bytes", run.id, run.startedMs);
+  if (failure.kind === "shed") return run.services.sheds.count("bytes", run.id, run.startedMs);
   if (run.timer.clientGone || run.timer.halted !== null) return;
   const { provider, upstreamId } = route;
   const { status, reason } = logFieldsOf(failure);
@@ -311,7 +317,7 @@ function recordAttempt(
     route,
     why: failureReason(failure),
     ...(!isMisconfigured && /^\d+$/.test(status) && { status: Number(status) }),
-    startedMs: progress.askedMs,
+    startedMs: progress.calledMs,
     endedMs: services.now() - startedMs,
     ...(lost !== null && { lost: { model: request.model.id, cost: purchaseCost(lost) } }),
   };

@@ -11,12 +11,12 @@ import { resolveModel } from "../catalog/catalog.ts";
 import type { Model } from "../catalog/model.ts";
 import { parseChatRequest } from "../core/core-request.ts";
 import type { ChatBody, ChatMessage } from "../core/core-request.ts";
-import { estimateTokensClosely } from "../../shared/close-tokens.ts";
+import { estimateTokensForDisplay } from "../../shared/close-tokens.ts";
 import type { Provider } from "../core/provider.ts";
 import { chatPromptSize, nativePromptSize } from "../core/prompt-size.ts";
 import { deploymentOf } from "./deployment.ts";
 import { rejectOverloaded } from "./observe.route.ts";
-import { countedPromptOf } from "../protocols/messages/client-convert.ts";
+import { promptFieldsOf } from "../protocols/messages/client-convert.ts";
 import { ConversionLosses } from "../protocols/messages/client-losses.ts";
 import { requestedMessagesVersion } from "../endpoints/messages.ts";
 import { parseBetaHeader, claudeNativeRequestOf } from "../protocols/messages/client-native.ts";
@@ -66,7 +66,7 @@ async function countTokens(c: Context<AppEnv>): Promise<Result<number>> {
 }
 
 function estimateCount(c: Context<AppEnv>, body: CountBody, model: Model): Result<number> {
-  const prompt = countedPromptOf(body, new ConversionLosses(body));
+  const prompt = promptFieldsOf(body, new ConversionLosses(body));
   if (!prompt.ok) return prompt;
   const core = parseChatRequest({ model: body.model, ...prompt.value });
   if (!core.ok) return core;
@@ -97,7 +97,7 @@ function estimateClosely(
     if (message.role === "assistant") texts.push(...assistantTexts(message));
   }
   return (
-    estimateTokensClosely(texts.join("\n")) +
+    estimateTokensForDisplay(texts.join("\n")) +
     OVERHEAD_TOKENS * (messages.length + 1) +
     images * model.imageTokens
   );
@@ -118,7 +118,9 @@ function findCountingProvider(c: Context<AppEnv>, { routes }: Model): CountingPr
   const { providers } = deploymentOf(c.var.config);
   for (const { provider: id, upstreamId } of routes) {
     const provider = providers.get(id);
-    if (provider?.speaks?.("messages", upstreamId) === true) return { provider, upstreamId };
+    if (provider?.supportsProtocol?.("messages", upstreamId) === true) {
+      return { provider, upstreamId };
+    }
   }
   return null;
 }

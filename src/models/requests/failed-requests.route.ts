@@ -1,7 +1,7 @@
 import type { Context, Next } from "hono";
 import { routePath } from "hono/route";
 import type { AppEnv } from "../../shared/http/context.ts";
-import { anchorOf, errorResponseOf } from "../../shared/http/failure-mapping.ts";
+import { docsAnchorOf, errorResponseOf } from "../../shared/http/failure-mapping.ts";
 import { Isolate } from "../../shared/http/isolate.ts";
 import type { Config } from "../../shared/config/config.ts";
 import type { Caller } from "../../shared/caller.ts";
@@ -12,23 +12,23 @@ import {
   ERROR_MESSAGE_MAX,
 } from "../../shared/failed-request.ts";
 import type {
-  FailedBatch,
+  FailureBatch,
   FailedRequest,
   FailureCount,
   ReportedError,
 } from "../../shared/failed-request.ts";
 import type { Failure } from "../../shared/failure.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
-import { within } from "../../shared/timers.ts";
+import { withTimeout } from "../../shared/timers.ts";
 import { callPeer } from "../../regions/peer-call.ts";
 import type { ParsedRequest } from "../core/endpoint-adapter.ts";
 import type { Run } from "./paid-request.ts";
 import { skippedRoutes } from "./skipped-routes.ts";
-import { logWarning, reasonOf } from "../../shared/log.ts";
+import { logWarning, errorMessageOf } from "../../shared/log.ts";
 import type { Region } from "../../shared/regions.ts";
 
 type ReportTarget = { readonly orgId: string; readonly home: Region };
-type SendReport = (to: ReportTarget, batch: FailedBatch) => Promise<unknown>;
+type SendReport = (to: ReportTarget, batch: FailureBatch) => Promise<unknown>;
 
 const ORGANIZATIONS_MAX = 500;
 const REPORT_TIMEOUT_MS = 5000;
@@ -100,10 +100,10 @@ async function sendReportOnce(
   send: SendReport,
 ): Promise<void> {
   try {
-    await within(send(to, { requests, counts: [...counts.values()] }), REPORT_TIMEOUT_MS);
+    await withTimeout(send(to, { requests, counts: [...counts.values()] }), REPORT_TIMEOUT_MS);
   } catch (error) {
     // No retry: the wallet may have recorded the batch, and counts must never double.
-    const reason = reasonOf(error);
+    const reason = errorMessageOf(error);
     logWarning("failures_not_taken", { org_id: to.orgId, requests: requests.length, reason });
   }
 }
@@ -166,7 +166,7 @@ function callerOf(c: Context<AppEnv>): Caller | undefined {
 }
 
 function errorOf(c: Context<AppEnv>, run: FailedRun | null): ReportedError | null {
-  const inStream = run?.progress.told ?? null;
+  const inStream = run?.progress.reportedFailure ?? null;
   const failure = inStream ?? c.get("failed") ?? null;
   if (hasDisconnected(run)) return CLIENT_DISCONNECTED;
   if (failure === null) return null;
@@ -198,7 +198,7 @@ function toReportedError(
     param = null,
   } = errorResponseOf(redactFailure(failure, wasProviderCalled));
   return {
-    code: anchorOf(failure),
+    code: docsAnchorOf(failure),
     message: message.slice(0, ERROR_MESSAGE_MAX),
     status: isStream ? 200 : status,
     param: param?.slice(0, 100) ?? null,
@@ -217,18 +217,18 @@ function redactFailure(failure: Failure, wasProviderCalled: boolean): Failure {
 
 const FLUSH_WAIT_MS_MAX = 1000;
 
-export async function flushFailedFirst(c: Context<AppEnv>, next: Next): Promise<void> {
+export async function flushFailedRequests(c: Context<AppEnv>, next: Next): Promise<void> {
   const failedRequests = Isolate.of(c.var.config).get(makeFailedRequests);
   const report = failedRequests.reportNow(c.var.admitted.caller.orgId, makeSender(c));
   // A slow or failed report must not block the request.
-  await within(report, FLUSH_WAIT_MS_MAX, c.var.timers.after).catch(() => undefined);
+  await withTimeout(report, FLUSH_WAIT_MS_MAX, c.var.timers.after).catch(() => undefined);
   await next();
 }
 
 function makeSender(c: Context<AppEnv>): SendReport {
   const { config, requestId } = c.var;
   const { env } = c; // not c, which would keep the request in memory
-  return async ({ orgId, home }: ReportTarget, batch: FailedBatch) => {
+  return async ({ orgId, home }: ReportTarget, batch: FailureBatch) => {
     if (home === config.region) {
       return objectsOf(env).wallet(orgId).noteFailed(batch);
     }

@@ -6,24 +6,24 @@ const HIDDEN_TOKENS_PER_SECOND = 100;
 
 const SILENCE_MS = 1000;
 
-export type ThinkingModel = {
+export type ReasoningModel = {
   readonly mayThink: boolean;
   readonly summarizes: boolean;
   readonly askedMs: number;
 };
 
-export function hiddenTokens(ms: number): number {
+export function estimateHiddenTokens(ms: number): number {
   return (Math.max(0, ms) * HIDDEN_TOKENS_PER_SECOND) / 1000;
 }
 
 export class HiddenReasoning {
-  readonly #model: ThinkingModel;
+  readonly #model: ReasoningModel;
   #lastEventMs: number;
   #hiddenSinceMs: number | null;
   #hiddenMs = 0;
   #isShown = false;
 
-  constructor(model: ThinkingModel) {
+  constructor(model: ReasoningModel) {
     this.#model = model;
     this.#lastEventMs = model.askedMs;
     this.#hiddenSinceMs = model.mayThink ? model.askedMs : null;
@@ -35,34 +35,34 @@ export class HiddenReasoning {
 
   tokensUntil(nowMs: number): number {
     const sinceMs = this.#silentSince(nowMs);
-    return hiddenTokens(this.#hiddenMs + (sinceMs === null ? 0 : nowMs - sinceMs));
+    return estimateHiddenTokens(this.#hiddenMs + (sinceMs === null ? 0 : nowMs - sinceMs));
   }
 
-  hear(nowMs: number): void {
+  recordEvent(nowMs: number): void {
     this.#hiddenSinceMs = this.#silentSince(nowMs);
     this.#lastEventMs = nowMs;
   }
 
-  begin(): void {
+  beginHidden(): void {
     this.#isShown = false;
     this.#hiddenSinceMs ??= this.#lastEventMs;
   }
 
   showThought(): void {
-    if (this.#model.summarizes) this.begin();
-    else this.seal();
+    if (this.#model.summarizes) this.beginHidden();
+    else this.stopEstimating();
   }
 
   /**
    * Ends the estimate by time, because the client receives all of the reasoning and its size is
    * known.
    */
-  seal(): void {
+  stopEstimating(): void {
     this.#isShown = true;
     this.#hiddenSinceMs = null;
   }
 
-  end(): void {
+  endHidden(): void {
     if (this.#hiddenSinceMs !== null) this.#hiddenMs += this.#lastEventMs - this.#hiddenSinceMs;
     this.#hiddenSinceMs = null;
   }

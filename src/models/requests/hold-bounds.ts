@@ -5,7 +5,7 @@ import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { micros } from "../../shared/money.ts";
 import type { Micros } from "../../shared/money.ts";
-import { COUNTED_UNITS, HOUR_WRITE_INPUTS } from "../../shared/usage.ts";
+import { COUNTED_UNITS, HOUR_CACHE_PRICE_FACTOR } from "../../shared/usage.ts";
 import type { Price } from "../../shared/usage.ts";
 import { JSON_BYTES_MAX, responseBytesPerToken } from "../core/response-size.ts";
 import type { ChatBody } from "../core/core-request.ts";
@@ -41,7 +41,11 @@ type RequestedOutput = {
   readonly least?: number;
 };
 
-export function outputCap(model: Model, prompt: PromptSize, requested: RequestedOutput): OutputCap {
+export function outputCapOf(
+  model: Model,
+  prompt: PromptSize,
+  requested: RequestedOutput,
+): OutputCap {
   const reasoningMin = requested.thinks === true ? (model.thinkingFloor ?? 0) + 1 : 1;
   const floor = Math.max(model.minOutput, reasoningMin, requested.least ?? 0);
   const contextLeft = Math.max(1, model.context - prompt.estimate);
@@ -58,7 +62,7 @@ const RESPONSES_OUTPUT_COPIES = 4;
  * Returns an output cap whose buffered response fits in memory. Lowers a default cap that is too
  * high. Rejects a client's cap that is too high with 400.
  */
-export function capThatFits(
+export function limitCapToMemory(
   cap: OutputCap,
   body: ChatBody,
   parsed: ParsedRequest,
@@ -82,7 +86,7 @@ function bufferedBytesMax({ logprobs }: ChatBody, { reply, native }: ParsedReque
   return isRepeated ? JSON_BYTES_MAX / RESPONSES_OUTPUT_COPIES : null;
 }
 
-export function costBounds(
+export function computeCostBounds(
   routes: readonly Route[],
   prompt: PromptSize,
   cap: OutputCap | null,
@@ -91,7 +95,11 @@ export function costBounds(
   const maximumCostOf = (promptTokens: number, allowed: number): number =>
     Math.max(
       ...routes.map((route) => {
-        const tokens = billedOutput(route, routeCap(route, { prompt, cap, allowed }), choices);
+        const tokens = billedOutputTokens(
+          route,
+          routeCap(route, { prompt, cap, allowed }),
+          choices,
+        );
         return maximumCost(priceAt(route, prompt.bound), { prompt, promptTokens }, tokens);
       }),
     );
@@ -141,7 +149,7 @@ function routeCap(
 const FACTOR_SCALE = 1000;
 
 /** Returns the maximum output tokens that a route bills for a cap, including separate reasoning. */
-export function billedOutput(route: Route, cap: number, choices: number): number {
+export function billedOutputTokens(route: Route, cap: number, choices: number): number {
   const extraReasoning = route.limits?.reasoningTokens ?? 0;
   const scaledTokens = Math.ceil((cap * choices * scaledFactor(route)) / FACTOR_SCALE);
   return Math.max(scaledTokens, (cap + extraReasoning) * choices);
@@ -200,6 +208,6 @@ function unitsCost({ units: prices }: Price, { units: counts = {} }: PromptSize)
 }
 
 export function highestInputPrice(price: Price, { hourCache }: PromptSize): number {
-  const hour = hourCache === true ? price.input * HOUR_WRITE_INPUTS : 0;
+  const hour = hourCache === true ? price.input * HOUR_CACHE_PRICE_FACTOR : 0;
   return Math.max(price.input, price.cached, price.cacheWrite, hour);
 }

@@ -7,9 +7,9 @@ import { micros } from "../../shared/money.ts";
 import { callObjectWithRetries } from "../../shared/reach-object.ts";
 import type { ObjectCallResult } from "../../shared/reach-object.ts";
 import type { HoldGrant, HoldRequest } from "../../shared/contracts/wallet.ts";
-import { speaksNatively } from "./bound-request.ts";
-import { optionsOf, reprice } from "./model-options.ts";
-import { affordableCap, costBounds } from "./hold-bounds.ts";
+import { supportsNativeRequest } from "./bound-request.ts";
+import { modelOptionsOf, reprice } from "./model-options.ts";
+import { affordableCap, computeCostBounds } from "./hold-bounds.ts";
 import type { OutputCap } from "./hold-bounds.ts";
 import { decideResponseStorage } from "./store-response.ts";
 import type {
@@ -31,7 +31,7 @@ const REMEMBERED_KEYS_MAX = 10_000;
  * Holds credits for a run in the wallet or through the key's home region. Returns the routes that
  * the hold covers. If the result is lost, fails, and the outbox voids a hold that may exist.
  */
-export async function hold(run: Run): Promise<Result<readonly PaidRoute[]>> {
+export async function holdCredits(run: Run): Promise<Result<readonly PaidRoute[]>> {
   const { caller, progress, services } = run;
   const walletCall = await holdAtCurrentPrices(run);
   const result = walletCall.unanswered ? refuse(walletCall.failure) : walletCall.result;
@@ -46,7 +46,7 @@ export async function hold(run: Run): Promise<Result<readonly PaidRoute[]>> {
     progress.skipped = skippedByGrant(run.request, result.value, routes);
     return success(routes);
   }
-  services.callers.refused({ hash: caller.keyHash, shown: caller.shown }, result.failure);
+  services.callers.recordRefusal({ hash: caller.keyHash, shown: caller.shown }, result.failure);
   if (walletCall.unanswered) await voidByOutbox(run);
   return result;
 }
@@ -80,13 +80,13 @@ async function holdWithCandidates(run: Run): Promise<ObjectCallResult<HoldGrant>
 }
 
 function routeCandidatesOf(request: PaidRequest): RouteCandidate[] {
-  const options = optionsOf(request);
+  const options = modelOptionsOf(request);
   return options
     .flatMap((option) => {
       const { sent, model, routes, prompt, cap } = option;
       const optionTokens = options.length > 1 ? { tokens: tokenBoundsOf(option) } : null;
       return routes.map((route) => {
-        const { least, sure, most } = costBounds([route], prompt, cap);
+        const { least, sure, most } = computeCostBounds([route], prompt, cap);
         const { provider, dataRegion: region } = route;
         const bounds = { sent, model: model.id, provider, region, least, sure, most };
         return optionTokens === null ? bounds : Object.assign(bounds, optionTokens);
@@ -111,7 +111,7 @@ function holdOnce(run: Run): Promise<ObjectCallResult<HoldGrant>> {
 }
 
 function holdRequestOf({ caller, id, idempotency, request, services }: Run): HoldRequest {
-  const options = optionsOf(request);
+  const options = modelOptionsOf(request);
   const { cap, model, sent, user } = request;
   // With several models, the wallet checks each one by name.
   const hasCandidates = options.length > 1 || services.keysNeedingCandidates.has(caller.keyHash);
@@ -167,7 +167,7 @@ function holdInRegion(run: Run, walletAt: WalletAt): Promise<ObjectCallResult<Ho
 function grantedRoutes({ request, services }: Run, grant: HoldGrant): PaidRoute[] {
   const { routes: allowed, warmRoute } = grant;
   const { native } = request;
-  const options = optionsOf(request);
+  const options = modelOptionsOf(request);
   let at = 0;
   const isAllowed = (option: ModelOption): boolean =>
     allowed?.includes(at++) ?? option === options[0];
@@ -208,7 +208,8 @@ function paidRoutes(
       provider,
       upstreamId,
       cap: affordable === null ? null : Math.min(affordable, tokensLeft),
-      native: native !== null && speaksNatively(provider, route, native) ? native : undefined,
+      native:
+        native !== null && supportsNativeRequest(provider, route, native) ? native : undefined,
     };
   });
 }

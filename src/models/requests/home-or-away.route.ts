@@ -5,16 +5,16 @@ import { keyOwnerCacheOf } from "../../accounts/keys/admission.route.ts";
 import { requestCredential } from "../../shared/caller.ts";
 import type { Caller } from "../../shared/caller.ts";
 import { now } from "../../shared/clock.ts";
-import { within } from "../../shared/timers.ts";
+import { withTimeout } from "../../shared/timers.ts";
 import type { TimerFunction, Timers } from "../../shared/timers.ts";
 import { metricRecorderOf } from "../../events/metrics/count-requests.route.ts";
 import { ownOutboxName, peerOutboxName } from "../../regions/outbox-schedule.ts";
 import { authorizeAtHome } from "./authorize.ts";
 import { deploymentOf } from "./deployment.ts";
-import { recallFromHome } from "./stored-format.ts";
-import type { Home, OutboxAt, Run, RunServices, WalletAt } from "./paid-request.ts";
-import { ANSWER_MS, RunBoard } from "./run-board.ts";
-import { readStops, watchBody, watchRun } from "./run-watch.ts";
+import { callStoredResponsesAtHome } from "./stored-format.ts";
+import type { HomeClient, OutboxAt, Run, RunServices, WalletAt } from "./paid-request.ts";
+import { QUERY_TIMEOUT_MS, RunBoard } from "./run-board.ts";
+import { parseStops, watchRequestToJson, watchRun } from "./run-watch.ts";
 import type { FindStoppedRuns } from "./run-watch.ts";
 import { callPeer } from "../../regions/peer-call.ts";
 import { getPricing } from "./pricing.route.ts";
@@ -26,7 +26,11 @@ import { CallGroups } from "../../shared/call-groups.ts";
 import type { OutcomeItem } from "../../shared/contracts/outbox.ts";
 import { WalletGroups } from "../../money/wallet/grouped-wallet.ts";
 
-export function homeOf(c: Context<AppEnv>, caller: Caller, after?: TimerFunction): Home | null {
+export function homeClientOf(
+  c: Context<AppEnv>,
+  caller: Caller,
+  after?: TimerFunction,
+): HomeClient | null {
   const config = c.get("config");
   if (caller.home === config.region) return null;
   const peer = config.peers.find(({ region }) => region === caller.home);
@@ -36,7 +40,8 @@ export function homeOf(c: Context<AppEnv>, caller: Caller, after?: TimerFunction
   const at = { requestId, now: () => now(env), spentMs, ...(after !== undefined && { after }) };
   return {
     authorize: (hold) => authorizeAtHome(peer, { ...credential, hold }, at),
-    askKept: (request) => recallFromHome(peer, { called: credential, ...request }, at),
+    callStoredResponses: (request) =>
+      callStoredResponsesAtHome(peer, { called: credential, ...request }, at),
   };
 }
 
@@ -49,7 +54,7 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
   const [config, timers] = [c.get("config"), c.get("timers")];
   const { region, numbers } = config;
   const { providers, health, times } = deploymentOf(config);
-  const home = homeOf(c, caller, timers.after);
+  const home = homeClientOf(c, caller, timers.after);
   const outboxes = outboxesOf(config, env, timers.after);
   const localServices = {
     providers,
@@ -74,7 +79,7 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
 const makeBoard = (): RunBoard => new RunBoard();
 
 /** Watches a run until its end, so that a pause can stop it. */
-export function watchRunning(
+export function watchPaidRun(
   c: Context<AppEnv>,
   run: Pick<Run, "id" | "caller" | "timers" | "timer">,
 ): void {
@@ -98,15 +103,19 @@ function makeStopQuery(
   const [config, requestId] = [c.get("config"), c.get("requestId")];
   return async (runs) => {
     if (home === config.region) {
-      const stops = await within(objectsOf(env).wallet(orgId).watch(runs), ANSWER_MS, after);
+      const stops = await withTimeout(
+        objectsOf(env).wallet(orgId).watch(runs),
+        QUERY_TIMEOUT_MS,
+        after,
+      );
       if (!stops.ok) throw new Error(stops.failure.kind);
       return stops.value;
     }
     const peer = config.peers.find(({ region }) => region === home);
-    const at = { requestId, now: () => now(env), budgetMs: ANSWER_MS, attempts: 1, after };
-    const body = watchBody(orgId, runs);
+    const at = { requestId, now: () => now(env), budgetMs: QUERY_TIMEOUT_MS, attempts: 1, after };
+    const body = watchRequestToJson(orgId, runs);
     const answer = peer === undefined ? null : await callPeer(peer, "watch", body, at);
-    const stops = readStops(answer?.body);
+    const stops = parseStops(answer?.body);
     if (stops === null) throw new Error("no answer from the home region");
     return stops;
   };
@@ -116,16 +125,16 @@ function makeStopQuery(
  * Middleware for free requests. Checks a global key in its home region. Returns 503 if home is
  * unreachable.
  */
-export async function requireLiveAtHome(
+export async function requireActiveKeyAtHome(
   c: Context<AppEnv>,
   next: Next,
 ): Promise<Response | undefined> {
   const { admitted, config } = c.var;
   const { keyHash: hash, shown } = admitted.caller;
-  const authorization = await homeOf(c, admitted.caller)?.authorize(null);
+  const authorization = await homeClientOf(c, admitted.caller)?.authorize(null);
   if (authorization?.unanswered === true) return fail(c, authorization.failure);
   if (authorization?.result.ok === false) {
-    keyOwnerCacheOf(config).refused({ hash, shown }, authorization.result.failure);
+    keyOwnerCacheOf(config).recordRefusal({ hash, shown }, authorization.result.failure);
     return fail(c, authorization.result.failure);
   }
   if (authorization?.result.ok === true) {
@@ -165,13 +174,13 @@ function outboxesOf(config: Config, env: Env, after: TimerFunction): OutboxAt {
     if (attempt > 1) return stub();
     return {
       enqueue: (part) =>
-        outboxes.ask(name, {
+        outboxes.callPart(name, {
           part,
-          alone: () =>
+          callAlone: () =>
             stub()
               .enqueue(part)
               .then(() => null),
-          together: (parts) =>
+          callTogether: (parts) =>
             stub()
               .enqueue(parts.flat())
               .then(() => parts.map(() => STORED_RESULT)),

@@ -1,7 +1,7 @@
 import type { Context } from "hono";
 import { findRoutes } from "../catalog/catalog.ts";
 import type { CallerCatalog } from "../catalog/catalog.ts";
-import { listedEndpoint } from "../catalog/listed-endpoint.ts";
+import { toListedEndpoint } from "../catalog/listed-endpoint.ts";
 import { unlistedModelFailure } from "../catalog/models.route.ts";
 import { routeName } from "../routing/route-health.ts";
 import { readSpeeds } from "../../events/metrics/region-speeds.ts";
@@ -31,7 +31,7 @@ export async function modelEndpointsRoute(
   const speeds = await regionSpeeds(c);
   const endpoints = model.routes.map((route) => {
     const speed = speeds.get(routeName(route.provider, route.upstreamId));
-    return listedEndpoint(listed, model, route, {
+    return toListedEndpoint(listed, model, route, {
       latency_last_30m: publicPercentiles(speed?.latency),
       throughput_last_30m: publicPercentiles(speed?.throughput),
     });

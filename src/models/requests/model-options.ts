@@ -1,6 +1,6 @@
 import { resolveModel } from "../catalog/catalog.ts";
 import type { Model } from "../catalog/model.ts";
-import { pricedModel } from "../catalog/price-lists.ts";
+import { priceModel } from "../catalog/price-lists.ts";
 import type { Pricing } from "../catalog/price-lists.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../shared/failure.ts";
@@ -9,18 +9,18 @@ import type { ParsedRequest } from "../core/endpoint-adapter.ts";
 import type { CoreRequest } from "../core/kinds.ts";
 import type { ModelFallback, RoutePreferences } from "../core/routing-preferences.ts";
 import { routeName } from "../routing/route-health.ts";
-import { boundRequest } from "./bound-request.ts";
-import type { Sale } from "./bound-request.ts";
+import { computeRequestBounds } from "./bound-request.ts";
+import type { SaleContext } from "./bound-request.ts";
 import { candidateRoutes } from "./candidate-routes.ts";
-import { costBounds } from "./hold-bounds.ts";
+import { computeCostBounds } from "./hold-bounds.ts";
 import type { ModelOption, PaidRequest } from "./paid-request.ts";
 
-export function optionsOf(request: PaidRequest): readonly ModelOption[] {
+export function modelOptionsOf(request: PaidRequest): readonly ModelOption[] {
   return request.options ?? [request];
 }
 
 /** Copies a model's fields to the request before one of the model's routes is called. */
-export function useOption(request: PaidRequest, option: ModelOption | undefined): void {
+export function applyModelOption(request: PaidRequest, option: ModelOption | undefined): void {
   if (option !== undefined && request.options !== undefined) Object.assign(request, option);
 }
 
@@ -28,8 +28,8 @@ export function useOption(request: PaidRequest, option: ModelOption | undefined)
  * Computes the bounds for each model. Skips models that can't serve the request. Fails if none can,
  * or if a name is unknown.
  */
-export function boundModels(parsed: ParsedRequest, sale: Sale): Result<PaidRequest> {
-  const first = boundRequest(parsed, sale);
+export function computeModelBounds(parsed: ParsedRequest, sale: SaleContext): Result<PaidRequest> {
+  const first = computeRequestBounds(parsed, sale);
   const { fallbacks = [], request } = parsed;
   if (fallbacks.length === 0) return first;
   if (!first.ok && first.failure.kind === "model_not_found") return first;
@@ -44,7 +44,7 @@ export function boundModels(parsed: ParsedRequest, sale: Sale): Result<PaidReque
   const names = fallbacks.map(({ name }) => name);
   const distinct = fallbacks.filter(({ name }, at) => names.indexOf(name) === at);
   const fallbackRequests = distinct.map((one) => requestForFallback(parsed, request, one));
-  const bound = [first, ...fallbackRequests.map((one) => boundRequest(one, sale))];
+  const bound = [first, ...fallbackRequests.map((one) => computeRequestBounds(one, sale))];
   const bounded = bound.flatMap((one) => (one.ok ? [one.value] : []));
   const [chosen] = bounded;
   if (chosen === undefined) return first;
@@ -105,7 +105,7 @@ function toModelOption(request: ModelOption): ModelOption {
  * prices. Returns a failure if no route is left.
  */
 export function reprice(request: PaidRequest, pricing: Pricing): Refusal | null {
-  const options = optionsOf(request);
+  const options = modelOptionsOf(request);
   const all = options.map((option) => repriceOption(option, pricing));
   const remaining = all.flatMap((one) => (one.ok ? [one.value] : []));
   const [first] = remaining;
@@ -129,12 +129,12 @@ function repriceOption(option: ModelOption, pricing: Pricing): Result<ModelOptio
   const bounded = model.routes.filter(({ provider, upstreamId }) =>
     option.routes.some((one) => one.provider === provider && one.upstreamId === upstreamId),
   );
-  const priced = pricedModel({ ...model, routes: bounded }, pricing).routes;
+  const priced = priceModel({ ...model, routes: bounded }, pricing).routes;
   const routes = candidateRoutes(model, priced, choice);
   if (!routes.ok) return routes;
   return success({
     ...toModelOption(option),
     routes: routes.value,
-    bounds: costBounds(routes.value, prompt, cap),
+    bounds: computeCostBounds(routes.value, prompt, cap),
   });
 }

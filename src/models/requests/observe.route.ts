@@ -7,8 +7,8 @@ import { now } from "../../shared/clock.ts";
 import { logEvent } from "../../shared/log.ts";
 import { flushMetricCounts, metricRecorderOf } from "../../events/metrics/count-requests.route.ts";
 import { METRICS, metricSeriesName } from "../../events/metrics/series.ts";
-import type { Series } from "../../shared/contracts/metrics.ts";
-import { counterSeries, histogramOf } from "../../events/metrics/tally.ts";
+import type { MetricValues } from "../../shared/contracts/metrics.ts";
+import { counterSeries, histogramSeries } from "../../events/metrics/tally.ts";
 import type { Tally } from "../../events/metrics/tally.ts";
 import { routeName } from "../routing/route-health.ts";
 import type { RouteHealth } from "../routing/route-health.ts";
@@ -20,13 +20,13 @@ import { refuse } from "../../shared/failure.ts";
 import type { Refusal } from "../../shared/failure.ts";
 import type { OverloadReason } from "../../shared/in-flight.ts";
 
-export function observe(c: Context<AppEnv>, run: Run, status: number): void {
+export function observeRun(c: Context<AppEnv>, run: Run, status: number): void {
   const config = c.get("config");
   const recorder = metricRecorderOf(config);
   const { env } = c; // not c, which would keep the request in memory
   const { health, times } = run.services;
-  recorder.view = () => ({ series: routeGauges(health, now(env)), samples: times.take() });
-  recorder.onSpeeds = (speeds) => times.learn(speeds);
+  recorder.view = () => ({ series: routeGauges(health, now(env)), samples: times.takeSamples() });
+  recorder.onSpeeds = (speeds) => times.setRegionSpeeds(speeds);
   countRunInMetrics(run, recorder.tally);
   recordSpeed(run);
   const dataPoint = env.ANALYTICS === undefined ? null : dataPointOf(run);
@@ -71,7 +71,7 @@ export function countRunInMetrics(run: Run, tally: Tally): void {
 }
 
 function recordSpeed({ caller, progress, request, services, startedMs }: Run): void {
-  const { outcome, askedMs } = progress;
+  const { outcome, calledMs: askedMs } = progress;
   if (outcome?.kind !== "settle" || outcome.estimated) return;
   const { route, usage } = outcome;
   const { provider, upstreamId } = route.route;
@@ -82,7 +82,7 @@ function recordSpeed({ caller, progress, request, services, startedMs }: Run): v
     ? { latencyMs: waitMs < 0 ? null : waitMs, streamMs }
     : { latencyMs: null, streamMs: waitMs };
   const at = { route: routeName(provider, upstreamId), orgId: caller.orgId };
-  services.times.note(at, { ...timing, output: usage.output });
+  services.times.record(at, { ...timing, output: usage.output });
 }
 
 type RunSeries = ReturnType<typeof makeRunSeries>;
@@ -106,8 +106,8 @@ function makeRunSeries({ id: model, kind }: Model, provider: string, stream: boo
   const labels = { kind, stream: String(stream) };
   const tokens = (type: string): string => counterSeries("tokens", { model, type });
   return {
-    firstByte: histogramOf("firstByte", labels),
-    duration: histogramOf("duration", labels),
+    firstByte: histogramSeries("firstByte", labels),
+    duration: histogramSeries("duration", labels),
     cost: counterSeries("cost", { model, provider }),
     attempts: counterSeries("attempts", { provider }),
     input: tokens("input"),
@@ -118,9 +118,9 @@ function makeRunSeries({ id: model, kind }: Model, provider: string, stream: boo
   };
 }
 
-function routeGauges(health: RouteHealth, nowMs: number): Series {
+function routeGauges(health: RouteHealth, nowMs: number): MetricValues {
   const { name } = METRICS.routesLeftOut;
-  const cooldowns = health.standings(nowMs);
+  const cooldowns = health.unavailableRoutes(nowMs);
   return Object.fromEntries(
     cooldowns.map(({ route, state }) => [metricSeriesName(name, { route, state }), 1]),
   );
@@ -192,7 +192,7 @@ class LoggedOverloadCounters implements OverloadCounters {
     this.#config = config;
   }
 
-  note(reason: OverloadReason, requestId: string, startedMs: number): void {
+  count(reason: OverloadReason, requestId: string, startedMs: number): void {
     metricRecorderOf(this.#config).tally.count("shed", { reason });
     this.#line.add(reason, startedMs, { last_request_id: requestId });
   }
@@ -211,7 +211,7 @@ const makeOverloadCounters = (config: Config): OverloadCounters =>
  */
 export function rejectOverloaded(c: Context<AppEnv>, reason: OverloadReason): Refusal {
   const { config, startedMs, requestId } = c.var;
-  overloadCountersOf(config).note(reason, requestId, startedMs);
+  overloadCountersOf(config).count(reason, requestId, startedMs);
   c.set("logged", config.logRequests !== "all");
   return refuse({ kind: "overloaded" });
 }

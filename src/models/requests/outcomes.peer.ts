@@ -3,16 +3,16 @@ import { fail } from "../../shared/http/context.ts";
 import type { AppEnv } from "../../shared/http/context.ts";
 import { elapsedMs } from "../../shared/clock.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
-import { reasonOf } from "../../shared/log.ts";
+import { errorMessageOf } from "../../shared/log.ts";
 import type { TimerFunction } from "../../shared/timers.ts";
-import { within } from "../../shared/timers.ts";
+import { withTimeout } from "../../shared/timers.ts";
 import { findOrganization } from "../../accounts/organizations/organizations.store.ts";
 import { deliverByReceiver } from "../../regions/outbox-delivery.ts";
 import { deliverOutcome } from "../../regions/outbox-message.ts";
 import type { DeliveryResult } from "../../regions/outbox-message.ts";
 import type { OutcomeItem } from "../../shared/contracts/outbox.ts";
 import {
-  itemsOfPeerBody,
+  parsePeerItems,
   MALFORMED_DELIVERY,
   outcomeFromJson,
   deliveryToJson,
@@ -25,7 +25,7 @@ import type { Region } from "../../shared/regions.ts";
  * served. Returns 200 with a result for each, in order.
  */
 export async function outcomesPeer(c: Context<AppEnv>): Promise<Response> {
-  const items = itemsOfPeerBody(c.var.peerBody);
+  const items = parsePeerItems(c.var.peerBody);
   if (!items.ok) return fail(c, items.failure);
   const deliveries = await applyOutcomes(items.value, c.var.peer, {
     wallet: objectsOf(c.env).wallet,
@@ -70,9 +70,9 @@ export function applyOutcomes(
       if (leftMs <= 0) return { kind: "untried" };
       try {
         const limitMs = Math.min(leftMs, WALLET_TIMEOUT_MS);
-        return await within(applyOutcome(item, services), limitMs, services.after);
+        return await withTimeout(applyOutcome(item, services), limitMs, services.after);
       } catch (error) {
-        return { kind: "failed", reason: reasonOf(error) };
+        return { kind: "failed", reason: errorMessageOf(error) };
       }
     },
   );

@@ -3,26 +3,26 @@ import { now } from "../../shared/clock.ts";
 import type { Caller } from "../../shared/caller.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
-import type { OverloadReason, Slot } from "../../shared/in-flight.ts";
+import type { OverloadReason, RequestSlot } from "../../shared/in-flight.ts";
 import { fail, failUnexpectedly } from "../../shared/http/context.ts";
 import type { AppEnv } from "../../shared/http/context.ts";
 import { sendResponse } from "./send-response.ts";
 import { callRoutes } from "./call-routes.ts";
-import { boundRequest, withClientParam } from "./bound-request.ts";
-import { boundModels, optionsOf } from "./model-options.ts";
+import { computeRequestBounds, withClientParam } from "./bound-request.ts";
+import { computeModelBounds, modelOptionsOf } from "./model-options.ts";
 import { deploymentOf } from "./deployment.ts";
 import type { ParsedRequest, EndpointAdapter } from "../core/endpoint-adapter.ts";
-import { isOpenRouterClient, takeGatewayFields } from "../core/gateway-fields.ts";
+import { isOpenRouterClient, splitGatewayFields } from "../core/gateway-fields.ts";
 import { summarizeRequest, recordFailedRequest } from "./failed-requests.route.ts";
 import type { RequestSummary } from "./failed-requests.route.ts";
-import { hold } from "./hold.ts";
-import { homeOf, runServices, watchRunning } from "./home-or-away.route.ts";
-import { observe, rejectOverloaded } from "./observe.route.ts";
-import { NO_OPEN_CALL } from "./paid-request.ts";
+import { holdCredits } from "./hold.ts";
+import { homeClientOf, runServices, watchPaidRun } from "./home-or-away.route.ts";
+import { observeRun, rejectOverloaded } from "./observe.route.ts";
+import { INITIAL_PROGRESS } from "./paid-request.ts";
 import type { PaidRequest, Run } from "./paid-request.ts";
 import { getPricing } from "./pricing.route.ts";
 import { RunTimer } from "./run-timer.ts";
-import { abortRun, settle } from "./settle.ts";
+import { abortRun, settleAndRespond } from "./settle.ts";
 import { requestTags, withTags } from "./tags.ts";
 import { traceOf } from "../../shared/traceparent.ts";
 import { decodeTokenInput } from "./token-texts.route.ts";
@@ -30,17 +30,17 @@ import { isSlowCallKind } from "../../shared/kinds.ts";
 import { externalIdProblem } from "../../shared/external-id.ts";
 import { idempotencyOf, readIdempotencyKey } from "../../shared/idempotency.ts";
 import type { Idempotency } from "../../shared/idempotency.ts";
-import { formIdentity } from "../../shared/http/form.ts";
+import { serializeFormForHash } from "../../shared/http/form.ts";
 import { BODY_BYTES_MAX, readJsonBody } from "../../shared/http/read-json.ts";
 import type { JsonBody } from "../../shared/http/read-json.ts";
 import type { StoredResponseResult } from "../../shared/contracts/stored-responses.ts";
-import { recallStored } from "./store-response.ts";
+import { recallStoredResponses } from "./store-response.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 
 type PaidRequestContext = {
   readonly c: Context<AppEnv>;
   readonly endpoint: EndpointAdapter;
-  readonly slot: Slot | undefined;
+  readonly slot: RequestSlot | undefined;
   readonly pendingResponse: PromiseWithResolvers<Response>;
   summary: RequestSummary | null;
 };
@@ -91,9 +91,9 @@ async function runPaidPath(context: PaidRequestContext): Promise<void> {
   await runPaidRequest(run).catch((error: unknown) =>
     context.pendingResponse.resolve(failUnexpectedly(error, context.c)),
   );
-  observe(context.c, run, (await context.pendingResponse.promise).status);
+  observeRun(context.c, run, (await context.pendingResponse.promise).status);
   recordFailedRequest(context.c, context.summary, run);
-  await run.progress.keeping; // keeps the slot until the response is stored
+  await run.progress.storing; // keeps the slot until the response is stored
 }
 
 /**
@@ -115,13 +115,13 @@ async function prepareRun(context: PaidRequestContext): Promise<Run | null> {
 /** Runs the steps from the hold on. Returns only after the hold has ended. */
 export async function runPaidRequest(run: Run): Promise<void> {
   try {
-    const routes = await hold(run);
+    const routes = await holdCredits(run);
     if (!routes.ok) return run.answer(withClientParam(routes, run.request).failure);
     const response = await callRoutes(run, routes.value);
     const ended = response.ok
       ? await sendResponse(run, response.route, response.answer)
       : response.ended;
-    await settle(run, ended);
+    await settleAndRespond(run, ended);
   } catch (error) {
     await abortRun(run);
     throw error;
@@ -144,7 +144,7 @@ function startReading({ c, endpoint, slot }: PaidRequestContext): Promise<Result
     timeoutMs: c.get("config").numbers.BODY_TIMEOUT_MS,
     after: c.get("timers").after,
     hasRoom: (bytes) => (slot?.grow(bytes) ?? null) === null,
-    takesForms: endpoint.takesForms === true,
+    acceptsForms: endpoint.takesForms === true,
   });
 }
 
@@ -156,7 +156,7 @@ async function readRequest(
   const { c, slot } = context;
   const { orgId, shown } = caller;
   const keyId = shown?.session?.id ?? caller.keyId; // sessions don't share results
-  const why = slot?.handTo(orgId) ?? null;
+  const why = slot?.assignToOrganization(orgId) ?? null;
   if (why !== null) return { ok: false, shed: why };
   const key = readIdempotencyKey(c.req.header("idempotency-key"));
   if (!key.ok) return key;
@@ -180,7 +180,7 @@ async function readRequest(
  * retry.
  */
 async function bodyIdentity({ bytes, form }: JsonBody, key: string | null): Promise<Uint8Array> {
-  return form === undefined || key === null ? bytes : formIdentity(form);
+  return form === undefined || key === null ? bytes : serializeFormForHash(form);
 }
 
 type ParseResult = { readonly ok: true; readonly value: ParsedRequest } | Rejection;
@@ -191,17 +191,17 @@ async function parseBody(
 ): Promise<ParseResult> {
   const storedIds = endpoint.names?.(json) ?? null;
   if (storedIds === null) return parseEndpointRequest(c, endpoint, { json });
-  const admission = await c.get("presumed")?.admit();
+  const admission = await c.get("presumed")?.admitCaller();
   if (admission?.ok === false) return admission;
   const { admitted } = c.var;
   const at = {
     admitted,
-    home: homeOf(c, admitted.caller),
+    home: homeClientOf(c, admitted.caller),
     kept: objectsOf(c.env).kept,
     slot,
     bytes,
   };
-  const recalled = await recallStored(at, storedIds);
+  const recalled = await recallStoredResponses(at, storedIds);
   return recalled.ok
     ? parseEndpointRequest(c, endpoint, { json, recalled: recalled.value })
     : recalled;
@@ -212,7 +212,7 @@ function parseEndpointRequest(
   endpoint: EndpointAdapter,
   { json, recalled }: { readonly json: object; readonly recalled?: StoredResponseResult },
 ): Result<ParsedRequest> {
-  const gatewayFields = takeGatewayFields(json);
+  const gatewayFields = splitGatewayFields(json);
   if (!gatewayFields.ok) return gatewayFields;
   const { fields, rest } = gatewayFields.value;
   const header = (name: string) => c.req.header(name);
@@ -270,15 +270,15 @@ async function computeBounds(
     ? current(caller.orgId, at)
     : corrected(caller.orgId, admitted.priceList ?? null, at));
   if (!pricing.ok) return pricing;
-  const defaultCap = endpoint.asksForAll === true ? Infinity : numbers.DEFAULT_MAX_OUTPUT;
+  const defaultCap = endpoint.defaultsToMaxOutput === true ? Infinity : numbers.DEFAULT_MAX_OUTPUT;
   const speedOf = (route: string) => times.speedOf(route, caller.orgId);
   const saleBase = { catalog, providers, providerIds, speedOf };
   const sale = { ...saleBase, defaultCap, pricing: pricing.value };
-  const request = boundModels(parsed, sale);
+  const request = computeModelBounds(parsed, sale);
   if (!request.ok || parsed.request.kind === "chat") return request;
   const texts = await decodeTokenInput(c, parsed, { routes: request.value.routes, providers });
   if (texts === null) return request;
-  return texts.ok ? boundRequest(texts.value, sale) : texts;
+  return texts.ok ? computeRequestBounds(texts.value, sale) : texts;
 }
 
 /**
@@ -289,7 +289,7 @@ async function rejectAfterAdmission(
   { c }: PaidRequestContext,
   refusal: Rejection,
 ): Promise<Rejection> {
-  const admission = await c.get("presumed")?.admit();
+  const admission = await c.get("presumed")?.admitCaller();
   return admission === undefined || admission.ok ? refusal : admission;
 }
 
@@ -321,16 +321,16 @@ function createRun(
   const timers = c.get("timers");
   const services = runServices(c, caller);
   const { REQUEST_DEADLINE_S, DRAIN_S, DRAIN_THINKING_S } = services.numbers;
-  const mayReason = optionsOf(request).some(({ mayThink }) => mayThink);
+  const mayReason = modelOptionsOf(request).some(({ mayThink }) => mayThink);
   const isLongRunning =
     isSlowCallKind(request.core?.kind) || (request.stream && request.cap === null);
   const isSlow = mayReason || isLongRunning;
   const drainS = isSlow ? Math.max(DRAIN_S, DRAIN_THINKING_S) : DRAIN_S;
   const limits = { deadlineMs: REQUEST_DEADLINE_S * 1000, drainMs: drainS * 1000 };
-  const progress = { ...NO_OPEN_CALL, admitted: c.get("admitted") ?? null };
+  const progress = { ...INITIAL_PROGRESS, admitted: c.get("admitted") ?? null };
   c.set("logged", true); // observe() logs the request after its charge
   const timer = new RunTimer(c.req.raw.signal, timers, { ...limits, now: services.now });
-  watchRunning(c, { id: c.get("requestId"), caller, timers, timer });
+  watchPaidRun(c, { id: c.get("requestId"), caller, timers, timer });
   return {
     id: c.get("requestId"),
     startedMs: c.get("startedMs"),

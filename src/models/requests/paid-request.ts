@@ -1,15 +1,15 @@
 import type { Failure, Result } from "../../shared/failure.ts";
-import type { Admitted, Caller } from "../../shared/caller.ts";
+import type { AdmittedRequest, Caller } from "../../shared/caller.ts";
 import type { FailedAttempt, SkippedRoute } from "../../shared/generation.ts";
 import type { Idempotency } from "../../shared/idempotency.ts";
 import type { ObjectCallResult } from "../../shared/reach-object.ts";
-import type { OverloadReason, Slot } from "../../shared/in-flight.ts";
+import type { OverloadReason, RequestSlot } from "../../shared/in-flight.ts";
 import { micros } from "../../shared/money.ts";
 import type { Micros } from "../../shared/money.ts";
 import type { Tags } from "../../shared/tags.ts";
 import type { Timers } from "../../shared/timers.ts";
 import type { Price, Usage } from "../../shared/usage.ts";
-import type { NumberVars } from "../../shared/config/config.ts";
+import type { NumericVariables } from "../../shared/config/config.ts";
 import type { Model, PriceOrigin, Route } from "../catalog/model.ts";
 import type { Pricing, PricingFor } from "../catalog/price-lists.ts";
 import type { KnownCallers } from "../../accounts/keys/authenticate.ts";
@@ -18,7 +18,7 @@ import type {
   StoredResponseResult,
 } from "../../shared/contracts/stored-responses.ts";
 import type { Tally } from "../../events/metrics/tally.ts";
-import type { Candidate } from "../routing/attempt.ts";
+import type { AttemptCandidate } from "../routing/attempt.ts";
 import type { CoreRequest } from "../core/kinds.ts";
 import type { JsonObject, Provider } from "../core/provider.ts";
 import type { RouteTimes } from "../routing/route-times.ts";
@@ -83,16 +83,16 @@ export type PaidRequest = Mutable<ModelOption> & {
   keep: ConversationAddition | null;
 };
 
-export type Home = {
+export type HomeClient = {
   /** Authorizes and places a hold in one call. Retries once with the same ID. */
   authorize(hold: Omit<HoldRequest, "keyId" | "peer"> | null): Promise<ObjectCallResult<HoldGrant>>;
-  askKept(
+  callStoredResponses(
     request: Omit<StoredResponsesRequest, "called">,
   ): Promise<Result<StoredResponseResult | null>>;
 };
 
 export type OverloadCounters = {
-  note(reason: OverloadReason, requestId: string, startedMs: number): void;
+  count(reason: OverloadReason, requestId: string, startedMs: number): void;
 };
 
 type Outbox = { enqueue(items: readonly OutcomeItem[]): Promise<unknown> };
@@ -106,7 +106,7 @@ export type WalletAt = (orgId: string, attempt: number) => GroupedCalls;
  */
 type MoneyPlace =
   | { readonly wallet: WalletAt; readonly home: null }
-  | { readonly wallet: null; readonly home: Home };
+  | { readonly wallet: null; readonly home: HomeClient };
 
 export type RunServices = MoneyPlace & {
   readonly region: string;
@@ -114,7 +114,7 @@ export type RunServices = MoneyPlace & {
   readonly health: RouteHealth;
   readonly times: RouteTimes;
   readonly tally: Tally;
-  readonly numbers: NumberVars;
+  readonly numbers: NumericVariables;
   readonly callers: KnownCallers;
   readonly sheds: OverloadCounters;
   /**
@@ -129,7 +129,7 @@ export type RunServices = MoneyPlace & {
 };
 
 type Progress = {
-  admitted: Admitted | null;
+  admitted: AdmittedRequest | null;
   granted: Micros | null;
   open: UnfinishedCall | null;
   outcome: Outcome | null;
@@ -144,21 +144,21 @@ type Progress = {
    */
   isUnsaved: boolean;
   keepHours: number;
-  askedMs: number;
+  calledMs: number;
   attempts: readonly FailedAttempt[];
   /** Routes that the hold, a policy or a cooldown excludes. */
   skipped: readonly SkippedRoute[];
-  told: Failure | null;
+  reportedFailure: Failure | null;
   /** The write of the response to the store. The request keeps its slot until it ends. */
-  keeping: Promise<void> | null;
+  storing: Promise<void> | null;
 };
 
 export type UnfinishedCall = {
-  owed(): Outcome;
+  outcomeIfAborted(): Outcome;
   close(failure: Failure): Promise<void>;
 };
 
-export const NO_OPEN_CALL: Readonly<Progress> = {
+export const INITIAL_PROGRESS: Readonly<Progress> = {
   admitted: null,
   granted: null,
   open: null,
@@ -169,11 +169,11 @@ export const NO_OPEN_CALL: Readonly<Progress> = {
   shortfall: 0,
   isUnsaved: false,
   keepHours: 0,
-  askedMs: 0,
+  calledMs: 0,
   attempts: [],
   skipped: [],
-  told: null,
-  keeping: null,
+  reportedFailure: null,
+  storing: null,
 };
 
 export type Run = {
@@ -189,11 +189,11 @@ export type Run = {
   readonly timers: Timers;
   readonly timer: RunTimer;
   readonly services: RunServices;
-  readonly slot: Pick<Slot, "grow" | "dropBody"> | undefined;
+  readonly slot: Pick<RequestSlot, "grow" | "dropBody"> | undefined;
   readonly answer: (response: Response | Failure) => void;
 };
 
-export type PaidRoute = Candidate & { readonly route: Route; readonly option: ModelOption };
+export type PaidRoute = AttemptCandidate & { readonly route: Route; readonly option: ModelOption };
 
 export type ServingRoute = {
   readonly route: Route;
@@ -244,6 +244,6 @@ export type EndedResponse = {
   /**
    * Sends the rest of the response. Returns whether an unsaved outcome is owed and must be retried.
    */
-  last(settledRun: SettledRun): Promise<boolean>;
+  sendRest(settledRun: SettledRun): Promise<boolean>;
   kept?(): JsonObject | null;
 };

@@ -29,9 +29,9 @@ export function getPricing(c: Context<AppEnv>): PricingFor {
     return lists.ok ? success({ list, at, lists: lists.value }) : lists;
   };
   return {
-    current: (orgId, at) => priced(cache.ownOf(orgId), at),
+    current: (orgId, at) => priced(cache.listNameOf(orgId), at),
     corrected: (orgId, list, at) => {
-      cache.heard(orgId, list);
+      cache.setListName(orgId, list);
       return priced(list, at);
     },
   };
@@ -45,7 +45,7 @@ export async function loadCallerCatalog(c: Context<AppEnv>): Promise<Result<Call
   if (!pricing.ok) return pricing;
   const { catalogAt, catalogsAfter, health } = deploymentOf(config);
   const { policies } = admitted;
-  const cooldowns = health.standings(at).filter(({ untilMs }) => untilMs > at);
+  const cooldowns = health.unavailableRoutes(at).filter(({ untilMs }) => untilMs > at);
   const coolingRoutes = new Set(cooldowns.map(({ route }) => route));
   return success({
     catalog: catalogAt(at),

@@ -7,7 +7,7 @@ const QUERY_INTERVAL_MS = 4000;
 /** Ms after which the next query is sent even without the result of the last one. */
 const QUERY_RETRY_MS = 2000;
 /** Maximum ms to wait for the result of a query. */
-export const ANSWER_MS = 3500;
+export const QUERY_TIMEOUT_MS = 3500;
 const STALE_RUN_MS = 3000;
 const QUERIED_RUNS_MAX = 1000;
 const ORGANIZATIONS_MAX = 1000;
@@ -52,7 +52,7 @@ export class RunBoard {
   }
 
   /** Adds a query's result. Only the newest query ends the wait. */
-  answered(orgId: string, { askedMs }: Query, stops: readonly StoppedRun[]): void {
+  addResult(orgId: string, { askedMs }: Query, stops: readonly StoppedRun[]): void {
     const running = this.#runsOf(orgId);
     if (askedMs === running.askedMs) running.isWaiting = false;
     for (const { id, failure } of stops) running.stops.set(id, failure);

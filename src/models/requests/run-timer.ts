@@ -37,7 +37,7 @@ export class RunTimer {
     timers.after(limits.deadlineMs, () => {
       this.#end("deadline");
     });
-    if (client.aborted) this.clientLeft();
+    if (client.aborted) this.handleDisconnect();
     else watchDisconnect(client, timerReference);
   }
 
@@ -77,7 +77,7 @@ export class RunTimer {
     this.#end("halted");
   }
 
-  clientLeft(): void {
+  handleDisconnect(): void {
     if (this.clientGone) return;
     this.#disconnectedMs = this.#now();
     this.#timers.after(this.#drainMs, () => {
@@ -102,5 +102,5 @@ export class RunTimer {
 
 /** A separate function, because closures keep all captured variables of their scope in memory. */
 function watchDisconnect(client: AbortSignal, timerReference: TimerReference): void {
-  client.addEventListener("abort", () => timerReference.run?.clientLeft());
+  client.addEventListener("abort", () => timerReference.run?.handleDisconnect());
 }

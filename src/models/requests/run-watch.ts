@@ -8,9 +8,9 @@ import { requestCredential } from "../../shared/caller.ts";
 import type { Caller } from "../../shared/caller.ts";
 import { elapsedMs } from "../../shared/clock.ts";
 import type { StoppedRun, WatchedRun } from "../../shared/contracts/pauses.ts";
-import { peerRefusal } from "../../shared/failure.ts";
+import { peerFailureSchema } from "../../shared/failure.ts";
 import { keyHashSchema } from "../../shared/key.ts";
-import { logWarning, reasonOf } from "../../shared/log.ts";
+import { logWarning, errorMessageOf } from "../../shared/log.ts";
 import type { Timers } from "../../shared/timers.ts";
 import type { RunBoard } from "./run-board.ts";
 import type { RunTimer } from "./run-timer.ts";
@@ -40,14 +40,14 @@ export function watchRun({ id, caller, timers, timer, board, ask, waitUntil }: R
   const { orgId } = caller;
   const run = { id, called: requestCredential(caller.keyHash, caller.shown) };
   const logFailure = (error: unknown): void => {
-    logWarning("running_requests_unwatched", { org_id: orgId, reason: reasonOf(error) });
+    logWarning("running_requests_unwatched", { org_id: orgId, reason: errorMessageOf(error) });
   };
   const tick = (): void => {
     const { stop, due } = board.tick(orgId, run, elapsedMs());
     if (stop !== null) return timer.halt(stop);
     timers.after(TICK_MS, tick);
     if (due === null) return;
-    waitUntil(ask(due.runs).then((stops) => board.answered(orgId, due, stops), logFailure));
+    waitUntil(ask(due.runs).then((stops) => board.addResult(orgId, due, stops), logFailure));
   };
   timers.after(WATCH_AFTER_MS, tick);
 }
@@ -57,7 +57,7 @@ const requestSchema = z.object({
   runs: z.array(z.object({ id: z.string(), key_hash: keyHashSchema, ...presentedFields })),
 });
 
-export function watchBody(orgId: string, runs: readonly WatchedRun[]): object {
+export function watchRequestToJson(orgId: string, runs: readonly WatchedRun[]): object {
   return {
     org_id: orgId,
     runs: runs.map(({ id, called }) => {
@@ -66,7 +66,7 @@ export function watchBody(orgId: string, runs: readonly WatchedRun[]): object {
   };
 }
 
-export function readWatchBody(
+export function parseWatchBody(
   body: unknown,
 ): { readonly orgId: string; readonly runs: readonly WatchedRun[] } | null {
   const parsed = requestSchema.safeParse(body);
@@ -79,10 +79,10 @@ export function readWatchBody(
 }
 
 const responseSchema = z.object({
-  stops: z.array(z.object({ id: z.string(), failure: peerRefusal })),
+  stops: z.array(z.object({ id: z.string(), failure: peerFailureSchema })),
 });
 
-export function readStops(body: unknown): readonly StoppedRun[] | null {
+export function parseStops(body: unknown): readonly StoppedRun[] | null {
   const parsed = responseSchema.safeParse(body);
   return parsed.success ? parsed.data.stops : null;
 }

@@ -3,7 +3,7 @@ import { refuse } from "../../shared/failure.ts";
 import type { Failure } from "../../shared/failure.ts";
 import { logEvent } from "../../shared/log.ts";
 import { estimateTokens } from "../../shared/tokens.ts";
-import { failureOf } from "../routing/failover.ts";
+import { toClientFailure } from "../routing/failover.ts";
 import type { FailoverResult } from "../routing/failover.ts";
 import { outputText } from "../core/output-text.ts";
 import type {
@@ -16,12 +16,19 @@ import type {
 import type { Completion } from "../core/chunk.ts";
 import { routeName } from "../routing/route-health.ts";
 import { withClientParam } from "./bound-request.ts";
-import { chargeFor, headOf, markOpen, receiptHeaders, receiptOf, withCharge } from "./charge.ts";
+import {
+  chargeFor,
+  responseHeadOf,
+  recordOpenCall,
+  receiptHeaders,
+  receiptOf,
+  withCharge,
+} from "./charge.ts";
 import type { StreamEnding } from "./charge.ts";
 import { reportFailedAttempt } from "./call-routes.ts";
 import type { ResponseWriter, StreamWriter, Receipt } from "../core/endpoint-adapter.ts";
 import type { EndedResponse, Run, ServingRoute, Outcome } from "./paid-request.ts";
-import { digest, endOfFile, joinData } from "./stream-digest.ts";
+import { convertEvents, endingOf, joinStreamData } from "./stream-digest.ts";
 import { StreamMeter } from "./stream-meter.ts";
 import { StreamClient, StreamWatch } from "./stream-watch.ts";
 
@@ -58,7 +65,7 @@ export function sendJson(
     const observed = { usage: given.usage, output, finishReason };
     return chargeFor(run, route, observed, { ending: "complete", hasClientStoppedReading: false });
   };
-  markOpen(run, { owed: () => makeCharge(null), close: () => Promise.resolve() });
+  recordOpenCall(run, { outcomeIfAborted: () => makeCharge(null), close: () => Promise.resolve() });
   const outcome = makeCharge(given.native?.finish ?? finishReasonOf(given.body));
   if (outcome.kind === "void") throw new Error("a whole answer has a charge");
   const { cost } = outcome;
@@ -68,7 +75,7 @@ export function sendJson(
   let body = JSON.stringify(reply.json(given.body, receipt));
   return {
     outcome,
-    last: ({ stored, charged }) => {
+    sendRest: ({ stored, charged }) => {
       if (stored === "refused") {
         run.answer({ kind: "storage_unavailable" });
         return Promise.resolve(false);
@@ -143,14 +150,14 @@ export async function sendStream(
   const beganMs = elapsedMs();
   const meter = createMeter(run, route, beganMs);
   const makeCharge = (): Outcome => streamCharge({ run, route, meter }, "stopped", true);
-  markOpen(run, { owed: makeCharge, close: async () => events.cancel() });
-  const writer = reply.stream(headOf(run));
+  recordOpenCall(run, { outcomeIfAborted: makeCharge, close: async () => events.cancel() });
+  const writer = reply.stream(responseHeadOf(run));
   const headers = {
     ...receiptHeaders(run, route),
     "content-type": reply.contentType ?? "text/event-stream; charset=utf-8",
     "cache-control": "no-cache, no-transform",
   };
-  const client = new StreamClient({ left: () => timer.clientLeft() });
+  const client = new StreamClient({ left: () => timer.handleDisconnect() });
   const response = new Response(client.readable, { headers });
   const { numbers } = run.services;
   const keepAlive = reply.contentType === undefined ? KEEP_ALIVE_COMMENT : "";
@@ -167,11 +174,14 @@ export async function sendStream(
     beganMs,
     ...INITIAL_STATE,
   };
-  markOpen(run, { owed: makeCharge, close: async () => closeStream(streaming) });
+  recordOpenCall(run, { outcomeIfAborted: makeCharge, close: async () => closeStream(streaming) });
   timer.whenClientGone(() => handleDisconnect(streaming));
   run.answer(response);
   if (lateMs !== undefined) void client.write(keepAlive);
-  markOpen(run, { owed: makeCharge, close: (failure) => failStream(streaming, failure) });
+  recordOpenCall(run, {
+    outcomeIfAborted: makeCharge,
+    close: (failure) => failStream(streaming, failure),
+  });
   const ending = await forwardEvents(streaming);
   reportStreamFailure(streaming, ending);
   return endStream(streaming, ending);
@@ -182,7 +192,7 @@ function createMeter({ request, progress, services }: Run, route: ServingRoute, 
   return new StreamMeter(request.cap?.choices ?? 1, {
     mayThink: request.mayThink,
     summarizes: provider?.summarizesThoughts === true,
-    askedMs: beganMs - Math.max(0, route.firstByteMs - progress.askedMs),
+    askedMs: beganMs - Math.max(0, route.firstByteMs - progress.calledMs),
   });
 }
 
@@ -212,18 +222,18 @@ function endStream(streaming: ResponseStream, ending: StreamEnding): EndedRespon
   let receipt: Receipt | null = null;
   return {
     outcome,
-    last: async ({ charged }) => {
+    sendRest: async ({ charged }) => {
       const finalReceipt = outcome.kind === "void" ? null : receiptOf(run, outcome, charged);
       const isComplete = ending === "complete" && finalReceipt !== null;
       const reportFailure = (): Failure => {
-        run.progress.told = withCharge(run, clientFailure(streaming), outcome);
-        return run.progress.told;
+        run.progress.reportedFailure = withCharge(run, clientFailure(streaming), outcome);
+        return run.progress.reportedFailure;
       };
       const start = streaming.hasBegun ? "" : writer.begin(null);
       const end = isComplete
         ? writer.end(finalReceipt)
         : writer.fail(reportFailure(), finalReceipt);
-      await client.end(end === null ? null : joinData(start, end));
+      await client.end(end === null ? null : joinStreamData(start, end));
       closeStream(streaming);
       if (isComplete) receipt = finalReceipt;
       return true;
@@ -234,7 +244,7 @@ function endStream(streaming: ResponseStream, ending: StreamEnding): EndedRespon
 
 function clientFailure({ run: { request, timer }, failure }: ResponseStream): Failure {
   if (failure === null) return timer.halted ?? { kind: "upstream_error" };
-  return withClientParam(refuse(failureOf(failure)), request).failure;
+  return withClientParam(refuse(toClientFailure(failure)), request).failure;
 }
 
 async function failStream(streaming: ResponseStream, failure: Failure): Promise<void> {
@@ -249,7 +259,7 @@ async function failStream(streaming: ResponseStream, failure: Failure): Promise<
 
 /** Stops writing after a disconnect, but may read on to get the provider's usage. */
 function handleDisconnect(streaming: ResponseStream): void {
-  streaming.client.leave();
+  streaming.client.disconnect();
   if (canStopReading(streaming)) streaming.watch.stop();
 }
 
@@ -280,7 +290,7 @@ function isEndTooFar({ run, route, meter, beganMs }: ResponseStream): boolean {
 function closeStream({ watch, events, client }: ResponseStream): void {
   watch.close();
   events.cancel();
-  client.leave();
+  client.disconnect();
 }
 
 /** Records and reports a failure after the start of a stream. Failover handles earlier failures. */
@@ -290,7 +300,9 @@ function reportStreamFailure(
 ): void {
   const { services } = run;
   const { provider, upstreamId } = route.route;
-  if (ending === "failed") services.health.broke(routeName(provider, upstreamId), services.now());
+  if (ending === "failed") {
+    services.health.recordBrokenStream(routeName(provider, upstreamId), services.now());
+  }
   const ended = watch.silent ? STREAM_SILENT : failure;
   const fault = ended ?? (ending === "failed" ? STREAM_BROKEN : null);
   if (fault !== null) reportFailedAttempt(run, route, fault);
@@ -303,19 +315,19 @@ async function forwardEvents(streaming: ResponseStream): Promise<StreamEnding> {
     try {
       batch = await events.next();
     } catch {
-      return endOfFile(meter, watch.stopped ? "stopped" : "failed");
+      return endingOf(meter, watch.stopped ? "stopped" : "failed");
     }
-    if (batch === null) return endOfFile(meter, watch.stopped ? "stopped" : "failed");
-    watch.heard(batch.at(-1));
-    meter.hear(elapsedMs());
+    if (batch === null) return endingOf(meter, watch.stopped ? "stopped" : "failed");
+    watch.recordEvent(batch.at(-1));
+    meter.recordEvent(elapsedMs());
     const start = streamStart(streaming, batch);
-    const { written, over } = digest(streaming, batch);
-    const all = joinData(start, written);
+    const { written, over } = convertEvents(streaming, batch);
+    const all = joinStreamData(start, written);
     await client.write(all);
-    if (all.length > 0) watch.sent();
+    if (all.length > 0) watch.recordWrite();
     if (over !== null) return over;
     if (mustStop(streaming)) return "stopped";
-    if (meter.finished) watch.linger(meter.usage === null ? USAGE_LINGER_MS : END_LINGER_MS);
+    if (meter.finished) watch.stopAfter(meter.usage === null ? USAGE_LINGER_MS : END_LINGER_MS);
   }
 }
 
@@ -323,7 +335,7 @@ function streamStart(streaming: ResponseStream, batch: readonly StreamEvent[]): 
   if (streaming.hasBegun) return "";
   streaming.hasBegun = true;
   const { meter, writer } = streaming;
-  for (const event of batch) if (event.kind === "usage") meter.report(event.usage, event.partial);
+  for (const event of batch) if (event.kind === "usage") meter.setUsage(event.usage, event.partial);
   return writer.begin(meter.usage ?? meter.partial);
 }
 
@@ -332,7 +344,7 @@ function mustStop(streaming: ResponseStream): boolean {
   if (run.timer.clientGone && canStopReading(streaming)) return true;
   if (route.cap === null) return false;
   const allowed = route.cap * (run.request.cap?.choices ?? 1);
-  if (!meter.isPast(allowed * RUNAWAY_FACTOR + RUNAWAY_TOKENS)) return false;
+  if (!meter.exceeds(allowed * RUNAWAY_FACTOR + RUNAWAY_TOKENS)) return false;
   logEvent("upstream_ignored_cap", { request_id: run.id, route: route.route.provider });
   return true;
 }

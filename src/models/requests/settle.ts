@@ -1,15 +1,15 @@
 import type { Generation } from "../../shared/generation.ts";
 import type { Micros } from "../../shared/money.ts";
 import { micros } from "../../shared/money.ts";
-import { logEvent, reasonOf } from "../../shared/log.ts";
-import type { SettleAnswer } from "../../shared/contracts/wallet.ts";
+import { logEvent, errorMessageOf } from "../../shared/log.ts";
+import type { SettleResult } from "../../shared/contracts/wallet.ts";
 import type { OutcomeItem } from "../../shared/contracts/outbox.ts";
 import { routeName } from "../routing/route-health.ts";
 import { promptCacheSeconds } from "./affinity.ts";
 import { tagsWithSession } from "../../shared/tags.ts";
 import { skippedRoutes } from "./skipped-routes.ts";
 import { storeResponse } from "./store-response.ts";
-import { EXCEPTION, withCharge } from "./charge.ts";
+import { EXCEPTION_OUTCOME, withCharge } from "./charge.ts";
 import type {
   Charge,
   EndedResponse,
@@ -21,7 +21,7 @@ import type {
 } from "./paid-request.ts";
 import { callObjectWithRetries } from "../../shared/reach-object.ts";
 import { storageFailure } from "../../shared/storage-failure.ts";
-import { within } from "../../shared/timers.ts";
+import { withTimeout } from "../../shared/timers.ts";
 
 const OUTBOX_TIMEOUT_MS = 1000;
 const RETRY_PAUSE_MS = 2000;
@@ -36,10 +36,10 @@ const UNSAVED_LOG_MS = 28_500;
 /**
  * Settles a run, then sends the rest of its response. Retries an unconfirmed charge, then logs it.
  */
-export async function settle(run: Run, ended: EndedResponse): Promise<void> {
+export async function settleAndRespond(run: Run, ended: EndedResponse): Promise<void> {
   const { outcome } = ended;
   const settledRun = await settleRun(run, outcome);
-  const isSent = await ended.last(settledRun);
+  const isSent = await ended.sendRest(settledRun);
   if (isSent) storeResponse(run, ended);
   if (isSent && settledRun.stored !== "saved") await retryCharge(run, outcome);
 }
@@ -53,7 +53,7 @@ export async function abortRun(run: Run): Promise<void> {
   progress.isBroken = true;
   run.timer.stop();
   if (progress.stored === null || progress.stored === "refused") await settleAfterBug(run);
-  const outcome = progress.outcome ?? EXCEPTION;
+  const outcome = progress.outcome ?? EXCEPTION_OUTCOME;
   const failure = withCharge(run, { kind: "internal" }, outcome);
   run.answer(failure);
   await progress.open?.close(failure);
@@ -62,9 +62,9 @@ export async function abortRun(run: Run): Promise<void> {
 
 async function settleAfterBug(run: Run): Promise<void> {
   try {
-    await settleRun(run, run.progress.open?.owed() ?? EXCEPTION);
+    await settleRun(run, run.progress.open?.outcomeIfAborted() ?? EXCEPTION_OUTCOME);
   } catch {
-    await settleRun(run, EXCEPTION);
+    await settleRun(run, EXCEPTION_OUTCOME);
   }
 }
 
@@ -172,10 +172,14 @@ async function enqueue(run: Run, item: OutcomeItem): Promise<StoredOutcome> {
   for (let attempt = 1; attempt <= 2; attempt++) {
     try {
       const stored = outbox(run.caller, attempt).enqueue([item]);
-      await within(stored, OUTBOX_TIMEOUT_MS, run.timers.after);
+      await withTimeout(stored, OUTBOX_TIMEOUT_MS, run.timers.after);
       return "saved";
     } catch (error) {
-      logEvent("outbox_unreachable", { request_id: run.id, attempt, reason: reasonOf(error) });
+      logEvent("outbox_unreachable", {
+        request_id: run.id,
+        attempt,
+        reason: errorMessageOf(error),
+      });
       if (storageFailure(error).kind !== "overloaded") continue;
       return attempt === 1 ? "refused" : "unknown";
     }
@@ -183,7 +187,7 @@ async function enqueue(run: Run, item: OutcomeItem): Promise<StoredOutcome> {
   return "unknown";
 }
 
-function chargedMicro(run: Run, answer: SettleAnswer): Micros {
+function chargedMicro(run: Run, answer: SettleResult): Micros {
   if (answer.kind === "settled") {
     run.progress.shortfall = answer.shortfall;
     return answer.charged;

@@ -1,11 +1,11 @@
-import { pricedModel } from "../catalog/price-lists.ts";
+import { priceModel } from "../catalog/price-lists.ts";
 import type { Route } from "../catalog/model.ts";
 import type { HoldGrant } from "../../shared/contracts/wallet.ts";
 import { SKIPPED_MAX } from "../../shared/generation.ts";
 import type { Generation, SkippedRoute } from "../../shared/generation.ts";
 import { routeName } from "../routing/route-health.ts";
 import { skipReason } from "./candidate-routes.ts";
-import { optionsOf } from "./model-options.ts";
+import { modelOptionsOf } from "./model-options.ts";
 import type { PaidRequest, PaidRoute, Run } from "./paid-request.ts";
 
 const nameOf = ({ provider, upstreamId }: Route): string => routeName(provider, upstreamId);
@@ -15,7 +15,7 @@ export function skippedByGrant(
   { routes: allowed, uncovered = [] }: HoldGrant,
   paidRoutes: readonly PaidRoute[],
 ): readonly SkippedRoute[] {
-  const all = optionsOf(request).flatMap(({ routes }) => routes);
+  const all = modelOptionsOf(request).flatMap(({ routes }) => routes);
   if (all.length === paidRoutes.length) return [];
   const usableRoutes = new Set(paidRoutes.map(({ route }) => route));
   return all.flatMap((route, at) => {
@@ -39,10 +39,10 @@ export function skippedRoutes({
 
 function skippedByChoice(request: PaidRequest): readonly SkippedRoute[] {
   const { unable, pricing } = request;
-  return optionsOf(request).flatMap(({ model, routes, choice = null }) => {
+  return modelOptionsOf(request).flatMap(({ model, routes, choice = null }) => {
     if (choice === null && unable === undefined) return [];
     const usableRoutes = new Set(routes.map(nameOf));
-    return pricedModel(model, pricing)
+    return priceModel(model, pricing)
       .routes.filter((route) => !usableRoutes.has(nameOf(route)))
       .map((route) => ({ route: nameOf(route), why: skipReason(route, choice) }));
   });

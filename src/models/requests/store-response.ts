@@ -1,28 +1,28 @@
 import { BODY_BYTES_MAX } from "../../shared/http/read-json.ts";
 import {
-  continuedBy,
+  continuationFilter,
   STORED_BODY_BYTES_MAX,
   responseOwner,
-  RESPONSE_ID,
-  textsOf,
+  RESPONSE_ID_PREFIX,
+  storedTextsOf,
 } from "../../shared/contracts/stored-responses.ts";
 import type {
   ResponseToStore,
   StoredResponseQuery,
   StoredResponseResult,
 } from "../../shared/contracts/stored-responses.ts";
-import type { Admitted } from "../../shared/caller.ts";
+import type { AdmittedRequest } from "../../shared/caller.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
-import type { Slot } from "../../shared/in-flight.ts";
+import type { RequestSlot } from "../../shared/in-flight.ts";
 import { logException, logWarning } from "../../shared/log.ts";
 import { callObject } from "../../shared/reach-object.ts";
 import type { HoldGrant } from "../../shared/contracts/wallet.ts";
 import type { EndedResponse, Run, RunServices } from "./paid-request.ts";
 
 type StoreContext = Pick<RunServices, "home" | "kept"> & {
-  readonly admitted: Admitted;
-  readonly slot: Pick<Slot, "grow"> | undefined;
+  readonly admitted: AdmittedRequest;
+  readonly slot: Pick<RequestSlot, "grow"> | undefined;
   readonly bytes: number;
 };
 
@@ -32,17 +32,17 @@ type RecallFailure = Refusal | { readonly ok: false; readonly shed: "bytes" };
  * Returns the stored responses that a request references. Fails if memory is short or they can't be
  * read.
  */
-export async function recallStored(
+export async function recallStoredResponses(
   { admitted, home, kept: objects, slot, bytes }: StoreContext,
   request: StoredResponseQuery,
 ): Promise<RecallFailure | { readonly ok: true; readonly value: StoredResponseResult }> {
   const { orgId } = admitted.caller;
   const found = await (home === null
-    ? callObject(() => objects(orgId).recall(request, continuedBy(admitted)))
-    : home.askKept({ recall: request, keep: null }));
+    ? callObject(() => objects(orgId).recall(request, continuationFilter(admitted)))
+    : home.callStoredResponses({ recall: request, keep: null }));
   if (!found.ok) return found;
   if (found.value === null) return refuse({ kind: "home_region_unreachable" });
-  const textBytes = textsOf(found.value).reduce((sum, text) => sum + text.length, 0);
+  const textBytes = storedTextsOf(found.value).reduce((sum, text) => sum + text.length, 0);
   if (bytes + textBytes > BODY_BYTES_MAX) {
     return refuse({ kind: "body_too_large", bytesMax: BODY_BYTES_MAX });
   }
@@ -61,7 +61,7 @@ export function decideResponseStorage(
 }
 
 export function storeResponse(run: Run, ended: EndedResponse): void {
-  if (run.request.keep !== null) run.progress.keeping = storeWithRetries(run, ended);
+  if (run.request.keep !== null) run.progress.storing = storeWithRetries(run, ended);
 }
 
 async function storeWithRetries(run: Run, ended: EndedResponse): Promise<void> {
@@ -90,7 +90,7 @@ function storableResponse(run: Run, ended: EndedResponse): StorableResponse | nu
   const response = ended.kept?.() ?? null;
   if (response === null || keep === null) return null;
   return {
-    id: RESPONSE_ID + run.id.slice("req_".length),
+    id: RESPONSE_ID_PREFIX + run.id.slice("req_".length),
     previous: keep.previous,
     createdAt: run.startedMs,
     hours: run.progress.keepHours,
@@ -101,7 +101,7 @@ function storableResponse(run: Run, ended: EndedResponse): StorableResponse | nu
 
 function sendToStore({ caller, services }: Run, keep: StorableResponse): Promise<Result<unknown>> {
   const { home, kept: objects } = services;
-  if (home !== null) return home.askKept({ recall: null, keep });
+  if (home !== null) return home.callStoredResponses({ recall: null, keep });
   return callObject(() => objects(caller.orgId).keep({ ...keep, by: responseOwner(caller) }));
 }
 

@@ -5,17 +5,17 @@ import {
   presentedFields,
   presentedToJson,
 } from "../../accounts/keys/session-token.ts";
-import { textOf } from "../stored-responses/items.ts";
-import { RESPONSE_ID } from "../../shared/contracts/stored-responses.ts";
+import { decodeUtf8 } from "../stored-responses/items.ts";
+import { RESPONSE_ID_PREFIX } from "../../shared/contracts/stored-responses.ts";
 import type {
   ResponseToStore,
   StoredResponseQuery,
   StoredResponseResult,
 } from "../../shared/contracts/stored-responses.ts";
 import type { RequestCredential } from "../../shared/caller.ts";
-import { peerRefusal, refuse, success } from "../../shared/failure.ts";
+import { peerFailureSchema, refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { mintedAt } from "../../shared/id.ts";
+import { mintTimeOf } from "../../shared/id.ts";
 import { keyHashSchema } from "../../shared/key.ts";
 import { callPeer } from "../../regions/peer-call.ts";
 import type { PeerCallOptions } from "../../regions/peer-call.ts";
@@ -26,7 +26,9 @@ export type StoredResponsesRequest = {
   readonly keep: Omit<ResponseToStore, "by"> | null;
 };
 
-const id = z.string().check(z.refine((text) => mintedAt(text, RESPONSE_ID) !== null, "is no id"));
+const id = z
+  .string()
+  .check(z.refine((text) => mintTimeOf(text, RESPONSE_ID_PREFIX) !== null, "is no id"));
 const ids = z.array(id);
 const count = z.int().check(z.minimum(0));
 const requestSchema = z.object({
@@ -50,7 +52,7 @@ function toPeerBody({ called, recall, keep }: StoredResponsesRequest): object {
   if (keep === null) return { ...credentialFields, keep };
   return {
     ...credentialFields,
-    keep: { ...keep, input: textOf(keep.input), response: textOf(keep.response) },
+    keep: { ...keep, input: decodeUtf8(keep.input), response: decodeUtf8(keep.response) },
   };
 }
 
@@ -74,7 +76,7 @@ const responseSchema = z.discriminatedUnion("ok", [
       z.object({ links: z.nullable(z.array(link)), outputs: texts, inputs: texts }),
     ),
   }),
-  z.object({ ok: z.literal(false), failure: peerRefusal }),
+  z.object({ ok: z.literal(false), failure: peerFailureSchema }),
 ]);
 
 export function recallResultToJson(result: Result<StoredResponseResult | null>): object {
@@ -85,11 +87,11 @@ export function recallResultToJson(result: Result<StoredResponseResult | null>):
     links:
       links?.map((one) => ({
         id: one.id,
-        input: textOf(one.input),
-        response: textOf(one.response),
+        input: decodeUtf8(one.input),
+        response: decodeUtf8(one.response),
       })) ?? null,
-    outputs: mapEach(outputs, textOf),
-    inputs: mapEach(inputs, textOf),
+    outputs: mapEach(outputs, decodeUtf8),
+    inputs: mapEach(inputs, decodeUtf8),
   };
   return { ok: true, recalled: storedContext };
 }
@@ -126,7 +128,7 @@ function bytesOf(text: string): Uint8Array {
 /** Timeout of both attempts together. Home may wait for a response that is still being stored. */
 const HOME_TIMEOUT_MS = 5000;
 
-export async function recallFromHome(
+export async function callStoredResponsesAtHome(
   home: PeerConfig | undefined,
   request: StoredResponsesRequest,
   { requestId, now }: Pick<PeerCallOptions, "requestId" | "now">,

@@ -2,7 +2,7 @@ import type { Context } from "hono";
 import type { AppEnv } from "../../shared/http/context.ts";
 import { admittedKey, identifyGlobalKey } from "../../accounts/keys/vouched.ts";
 import type { StoredResponseResult } from "../../shared/contracts/stored-responses.ts";
-import { continuedBy, responseOwner } from "../../shared/contracts/stored-responses.ts";
+import { continuationFilter, responseOwner } from "../../shared/contracts/stored-responses.ts";
 import { refuse } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
@@ -27,7 +27,7 @@ async function runOperation(
   if (!key.ok) return key;
   const admitted = admittedKey(key.value, called, config.region);
   const kept = () => objectsOf(c.env).kept(key.value.orgId);
-  if (recall !== null) return callObject(() => kept().recall(recall, continuedBy(admitted)));
+  if (recall !== null) return callObject(() => kept().recall(recall, continuationFilter(admitted)));
   if (keep === null) return refuse({ kind: "storage_unavailable" });
   return callObject(() => kept().keep({ ...keep, by: responseOwner(admitted.caller) }));
 }

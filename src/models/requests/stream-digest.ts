@@ -15,7 +15,7 @@ type DigestContext = {
  * Counts the usage of a batch of events and converts them to the client's format. Stops at the
  * event that ends the stream.
  */
-export function digest(
+export function convertEvents(
   streaming: DigestContext,
   batch: readonly StreamEvent[],
 ): { readonly written: StreamData; readonly over: StreamEnding | null } {
@@ -26,10 +26,10 @@ export function digest(
       streaming.failure = event.failure;
       return { written, over: isRequestCaused(event.failure) ? "provoked" : "failed" };
     }
-    if (event.kind === "end") return { written, over: endOfFile(meter, "complete") };
-    if (event.kind === "usage") meter.report(event.usage, event.partial);
-    else if (event.kind === "thinking") meter.think();
-    else written = joinData(written, writeEvent(streaming, event));
+    if (event.kind === "end") return { written, over: endingOf(meter, "complete") };
+    if (event.kind === "usage") meter.setUsage(event.usage, event.partial);
+    else if (event.kind === "thinking") meter.beginHiddenReasoning();
+    else written = joinStreamData(written, writeEvent(streaming, event));
   }
   return { written, over: null };
 }
@@ -39,13 +39,13 @@ type OutputEvent = Extract<StreamEvent, { kind: "chunk" | "text" | "native" | "p
 function writeEvent({ meter, writer }: DigestContext, event: OutputEvent): StreamData {
   switch (event.kind) {
     case "chunk":
-      meter.see(event.chunk);
+      meter.addChunk(event.chunk);
       return writer.chunk(event.chunk);
     case "text":
-      meter.seeText(event.json);
+      meter.addText(event.json);
       return writer.text(event.index, event.json);
     case "native":
-      meter.seeNative(event);
+      meter.addNativeEvent(event);
       return writer.native?.(event.event) ?? "";
     case "piece":
       return writer.piece?.(event) ?? "";
@@ -55,13 +55,13 @@ function writeEvent({ meter, writer }: DigestContext, event: OutputEvent): Strea
 }
 
 /** Returns `complete` if every choice has finished, or else the fallback. */
-export function endOfFile(meter: StreamMeter, fallbackEnding: StreamEnding): StreamEnding {
+export function endingOf(meter: StreamMeter, fallbackEnding: StreamEnding): StreamEnding {
   return meter.finished ? "complete" : fallbackEnding;
 }
 
 const encoder = new TextEncoder();
 
-export function joinData(one: StreamData, next: StreamData): StreamData {
+export function joinStreamData(one: StreamData, next: StreamData): StreamData {
   if (typeof one === "string" && typeof next === "string") return one + next;
   if (one.length === 0) return next;
   if (next.length === 0) return one;

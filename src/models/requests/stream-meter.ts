@@ -6,7 +6,7 @@ import type { StreamEvent } from "../core/provider.ts";
 import type { Chunk, Delta } from "../core/chunk.ts";
 import { outputText } from "../core/output-text.ts";
 import { HiddenReasoning } from "./hidden-thought.ts";
-import type { ThinkingModel } from "./hidden-thought.ts";
+import type { ReasoningModel } from "./hidden-thought.ts";
 
 const COUNT_AFTER_CHARACTERS = 8192;
 
@@ -29,7 +29,7 @@ class TokenCounter {
   }
 }
 
-const NON_REASONING_MODEL: ThinkingModel = { mayThink: false, summarizes: false, askedMs: 0 };
+const NON_REASONING_MODEL: ReasoningModel = { mayThink: false, summarizes: false, askedMs: 0 };
 
 export class StreamMeter {
   readonly #choices: number;
@@ -43,7 +43,7 @@ export class StreamMeter {
   #finishReason: string | null = null;
   #isThought = false;
 
-  constructor(choices: number, model: ThinkingModel = NON_REASONING_MODEL) {
+  constructor(choices: number, model: ReasoningModel = NON_REASONING_MODEL) {
     this.#choices = choices;
     this.#hidden = new HiddenReasoning(model);
   }
@@ -85,31 +85,31 @@ export class StreamMeter {
     return this.#finished.size >= this.#choices;
   }
 
-  isPast(tokens: number): boolean {
+  exceeds(tokens: number): boolean {
     return this.#text.isPast(tokens) || this.#thoughts.isPast(tokens);
   }
 
-  report(usage: Usage, partial = false): void {
+  setUsage(usage: Usage, partial = false): void {
     this.#usage = partial ? null : usage;
     this.#partial = partial ? usage : null;
   }
 
-  hear(nowMs: number): void {
-    this.#hidden.hear(nowMs);
+  recordEvent(nowMs: number): void {
+    this.#hidden.recordEvent(nowMs);
   }
 
-  think(): void {
-    this.#hidden.begin();
+  beginHiddenReasoning(): void {
+    this.#hidden.beginHidden();
   }
 
-  seeText(json: string): void {
+  addText(json: string): void {
     this.#addOutput(json.includes("\\") ? textOfLiteral(json) : json.slice(1, -1), this.#isThought);
   }
 
-  seeNative({ event, text, finish }: Extract<StreamEvent, { kind: "native" }>): void {
+  addNativeEvent({ event, text, finish }: Extract<StreamEvent, { kind: "native" }>): void {
     const { isThought, sealed } = reasoningSignOf(event);
     this.#isThought = isThought && text !== "";
-    if (isThought) this.#hidden.begin();
+    if (isThought) this.#hidden.beginHidden();
     this.#addOutput(text, isThought);
     this.#addEncrypted(sealed);
     if (finish === null) return;
@@ -117,7 +117,7 @@ export class StreamMeter {
     this.#finished.add(0);
   }
 
-  see({ choices }: Chunk): void {
+  addChunk({ choices }: Chunk): void {
     for (const { index, delta, finish_reason: reason } of choices) {
       this.#isThought = (delta.reasoning_content ?? "") !== "";
       this.#addDelta(delta);
@@ -141,13 +141,13 @@ export class StreamMeter {
     if (text === "") return;
     (isThought ? this.#thoughts : this.#text).add(text);
     if (isThought) this.#hidden.showThought();
-    else this.#hidden.end();
+    else this.#hidden.endHidden();
   }
 
   #addEncrypted(tokens: number): void {
     if (tokens === 0) return;
     this.#encryptedTokens += tokens;
-    this.#hidden.seal();
+    this.#hidden.stopEstimating();
   }
 }
 

@@ -1,4 +1,4 @@
-import type { NumberVars } from "../../shared/config/config.ts";
+import type { NumericVariables } from "../../shared/config/config.ts";
 import type { StreamData } from "../core/endpoint-adapter.ts";
 import type { EventStream, StreamEvent } from "../core/provider.ts";
 import type { RunTimer } from "./run-timer.ts";
@@ -25,7 +25,7 @@ export class StreamClient {
     this.#writer = writable.getWriter();
     this.#onDisconnect = options.left;
     this.#writer.closed.catch(() => {
-      this.leave();
+      this.disconnect();
     });
   }
 
@@ -37,7 +37,7 @@ export class StreamClient {
    * Updates the age of the pending write. Called at intervals, because a clock read per write costs
    * more.
    */
-  observe(nowMs: number): void {
+  updatePendingMs(nowMs: number): void {
     const hasNotMoved =
       this.#startedWrites > this.#finishedWrites &&
       this.#finishedWrites === this.#observed.finished;
@@ -62,7 +62,7 @@ export class StreamClient {
 
   readonly #handleWriteError = (): void => {
     this.#finishedWrites += 1;
-    this.leave();
+    this.disconnect();
   };
 
   /** Writes the last part and closes the response. With null, aborts the connection instead. */
@@ -76,7 +76,7 @@ export class StreamClient {
     });
   }
 
-  leave(): void {
+  disconnect(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#onDisconnect();
@@ -98,7 +98,7 @@ type WatchOptions = {
   readonly client: StreamClient;
   readonly ping: () => string;
   readonly now: () => number;
-  readonly numbers: NumberVars;
+  readonly numbers: NumericVariables;
 };
 
 /**
@@ -145,17 +145,17 @@ export class StreamWatch {
     return this.#silent;
   }
 
-  heard(last?: StreamEvent): void {
+  recordEvent(last?: StreamEvent): void {
     this.#hasNewEvent = true;
     this.#hasBegun = true;
     if (last !== undefined) this.#isThinking = last.kind === "thinking";
   }
 
-  sent(): void {
+  recordWrite(): void {
     this.#hasNewWrite = true;
   }
 
-  linger(ms: number): void {
+  stopAfter(ms: number): void {
     this.#lingerUntilMs = Math.min(this.#lingerUntilMs, this.#updateRunTime() + ms);
   }
 
@@ -167,13 +167,13 @@ export class StreamWatch {
     const { client, numbers, ping } = this.#watched;
     const ranMs = this.#updateRunTime();
     const nowMs = this.#countedMs;
-    client.observe(ranMs);
+    client.updatePendingMs(ranMs);
     if (this.#hasNewEvent) this.#lastEventMs = ranMs;
     if (this.#hasNewWrite) this.#lastWriteMs = nowMs;
     this.#hasNewEvent = false;
     this.#hasNewWrite = false;
     const pendingMs = client.pendingMs;
-    if (pendingMs > numbers.READER_STUCK_MS) client.leave();
+    if (pendingMs > numbers.READER_STUCK_MS) client.disconnect();
     if (pendingMs > 0) this.#lastEventMs = ranMs;
     else if (ranMs - this.#lastEventMs > this.#silenceMs()) this.stop("silent");
     else if (nowMs - this.#lastWriteMs >= numbers.KEEP_ALIVE_MS) {

@@ -4,7 +4,7 @@ import { joinBytes } from "../../shared/http/bounded-body.ts";
 import { Isolate } from "../../shared/http/isolate.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { logAlert, reasonOf } from "../../shared/log.ts";
+import { logAlert, errorMessageOf } from "../../shared/log.ts";
 import type { Provider } from "../core/provider.ts";
 import type { ParsedRequest } from "../core/endpoint-adapter.ts";
 import type { EmbeddingsBody } from "../core/embeddings.ts";
@@ -59,7 +59,7 @@ export async function decodeTokenInput(
   try {
     table = await Isolate.of(c.get("config")).get(makeTokenTableCache).read(assets);
   } catch (error) {
-    logAlert("token_table_unreadable", { reason: reasonOf(error) });
+    logAlert("token_table_unreadable", { reason: errorMessageOf(error) });
     return refuse({ kind: "storage_unavailable" });
   }
   const input = decodeTokens(request.body.input, table);

@@ -14,7 +14,7 @@ import { sendPromptsSeparately } from "../core/separate-prompts.ts";
 import { addReportedUsage } from "../core/failed-usage.ts";
 import { afterTimeout } from "../../shared/timers.ts";
 
-export type Candidate = {
+export type AttemptCandidate = {
   readonly provider: Provider;
   readonly upstreamId: string;
   readonly model?: string;
@@ -49,8 +49,8 @@ export type AttemptOptions = {
 /**
  * Calls one route. Returns a failure or a response. A stream is returned after its first events.
  */
-export async function attempt(
-  candidate: Candidate,
+export async function attemptRoute(
+  candidate: AttemptCandidate,
   request: AttemptRequest,
   options: AttemptOptions,
 ): Promise<ProviderResult> {
@@ -78,7 +78,7 @@ export async function attempt(
   if (answer === null) {
     controller.abort();
     sent.then(cancelStream).catch(() => undefined); // a late response is discarded
-    return retryFailure(TIMEOUT);
+    return retryFailure(TIMEOUT_REASON);
   }
   if (answer.kind !== "stream") return answer;
   const started = await waitForFirstEvents(answer.events, options);
@@ -89,7 +89,7 @@ export async function attempt(
 }
 
 function providerCallOf(
-  { upstreamId, cap, native }: Candidate,
+  { upstreamId, cap, native }: AttemptCandidate,
   request: AttemptRequest,
   reported: Pick<ProviderCall, "signal" | "onDropped" | "onDispatch" | "onDownload">,
 ): ProviderCall {
@@ -124,7 +124,7 @@ async function waitForFirstEvents(
   const first = readFirstBatch(events);
   const batch = await new TimeLimit(Math.min(firstMs, quietMs), options).waitFor(first);
   if (batch === null) {
-    if (quietMs >= firstMs || signal.aborted) return retryFailure(TIMEOUT);
+    if (quietMs >= firstMs || signal.aborted) return retryFailure(TIMEOUT_REASON);
     const lateMs = firstMs - quietMs;
     return { kind: "stream", events: prependBatch(first.then(throwIfBroken), events), lateMs };
   }
@@ -175,7 +175,7 @@ function cancelStream(answer: ProviderResult): void {
   if (answer.kind === "stream") answer.events.cancel();
 }
 
-export const TIMEOUT = "timeout";
+export const TIMEOUT_REASON = "timeout";
 
 function retryFailure(reason: string): ProviderResult {
   const failure: ProviderFailure = { kind: "retry", reason };

@@ -23,13 +23,13 @@ export const BREAKER_OPEN_MS_MAX = 300_000;
 /** Maximum ms of an attempt. An older probe will never report its result. */
 export const PROBE_TIMEOUT_MS = 600_000;
 
-type WindowHalf = { half: number; served: number; faults: number };
+type WindowHalf = { half: number; recordSuccess: number; faults: number };
 
 export class Breaker {
   #consecutiveFaults = 0;
   #consecutiveOverloads = 0;
-  readonly #currentHalf: WindowHalf = { half: 0, served: 0, faults: 0 };
-  readonly #previousHalf: WindowHalf = { half: 0, served: 0, faults: 0 };
+  readonly #currentHalf: WindowHalf = { half: 0, recordSuccess: 0, faults: 0 };
+  readonly #previousHalf: WindowHalf = { half: 0, recordSuccess: 0, faults: 0 };
   #openUntilMs: number | null = null;
   #timesOpened = 0;
   #probe: Probe | null = null;
@@ -45,7 +45,7 @@ export class Breaker {
   }
 
   /** Returns a permit, or null to reject the request. The caller must report a probe's result. */
-  pass(nowMs: number): Exclude<BreakerPermit, "forced"> | null {
+  requestPermit(nowMs: number): Exclude<BreakerPermit, "forced"> | null {
     if (this.#openUntilMs === null) return "free";
     const isAwaited = this.#probe !== null && nowMs < this.#probe.untilMs;
     if (nowMs < this.#openUntilMs || isAwaited) return null;
@@ -56,13 +56,13 @@ export class Breaker {
   served(pass: BreakerPermit, nowMs: number): void {
     if (this.#openUntilMs === null) {
       this.#moveWindow(nowMs);
-      this.#currentHalf.served++;
+      this.#currentHalf.recordSuccess++;
       this.#consecutiveFaults = 0;
       this.#consecutiveOverloads = 0;
     } else if (pass === "forced" || pass === this.#probe) this.#close();
   }
 
-  failed(pass: BreakerPermit, busy: boolean, nowMs: number): void {
+  recordFault(pass: BreakerPermit, busy: boolean, nowMs: number): void {
     if (this.#openUntilMs !== null) {
       if (pass === this.#probe) this.#open(nowMs);
       return;
@@ -74,7 +74,7 @@ export class Breaker {
     if (this.#mustOpen()) this.#open(nowMs);
   }
 
-  released(pass: BreakerPermit): void {
+  releasePermit(pass: BreakerPermit): void {
     if (pass === this.#probe) this.#probe = null;
   }
 
@@ -86,7 +86,7 @@ export class Breaker {
       return true;
     }
     const faults = this.#currentHalf.faults + this.#previousHalf.faults;
-    const served = this.#currentHalf.served + this.#previousHalf.served;
+    const served = this.#currentHalf.recordSuccess + this.#previousHalf.recordSuccess;
     return faults >= WINDOW_FAULTS_MAX && faults >= served;
   }
 
@@ -119,6 +119,6 @@ export class Breaker {
 
 function resetHalf(tally: WindowHalf, half: number): void {
   tally.half = half;
-  tally.served = 0;
+  tally.recordSuccess = 0;
   tally.faults = 0;
 }

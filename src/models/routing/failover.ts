@@ -1,7 +1,7 @@
 import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../shared/failure.ts";
-import { attempt } from "./attempt.ts";
-import type { AttemptOptions, AttemptRequest, Candidate } from "./attempt.ts";
+import { attemptRoute } from "./attempt.ts";
+import type { AttemptOptions, AttemptRequest, AttemptCandidate } from "./attempt.ts";
 import type { ProviderResult, ProviderFailure, FailedUsage } from "../core/provider.ts";
 import type { CooldownReason, RouteHealth } from "./route-health.ts";
 import type { BreakerPermit } from "./breaker.ts";
@@ -31,7 +31,7 @@ class RouteSequence {
    */
   failure: ProviderFailure | null = null;
   failed: readonly FailedAttempt[] = NO_ATTEMPTS;
-  readonly #candidates: readonly Candidate[];
+  readonly #candidates: readonly AttemptCandidate[];
   readonly #health: RouteHealth;
   readonly #now: () => number;
   readonly #skipped: Skipped[] = [];
@@ -44,7 +44,7 @@ class RouteSequence {
   #isRepeat = false;
   #waitMs = Infinity;
 
-  constructor(candidates: readonly Candidate[], health: RouteHealth, now: () => number) {
+  constructor(candidates: readonly AttemptCandidate[], health: RouteHealth, now: () => number) {
     this.#candidates = candidates;
     this.#health = health;
     this.#now = now;
@@ -56,7 +56,7 @@ class RouteSequence {
       const index = this.#next;
       if (this.#hasNoAttemptsLeft(index)) continue;
       const route = this.#nameOf(index);
-      const pass = this.#health.pass(route, this.#now());
+      const pass = this.#health.requestPermit(route, this.#now());
       if (!isInCooldown(pass)) {
         this.#next++;
         return this.#startAttempt(index, pass, 0);
@@ -67,12 +67,12 @@ class RouteSequence {
   }
 
   recordSuccess(): void {
-    this.#health.served(this.#route, this.#permit, this.#now());
+    this.#health.recordSuccess(this.#route, this.#permit, this.#now());
   }
 
   recordFailure(failure: ProviderFailure): void {
     this.failed = [...this.failed, { index: this.#index, why: failureReason(failure) }];
-    this.#health.failed(this.#route, this.#permit, failure, this.#now());
+    this.#health.recordFailure(this.#route, this.#permit, failure, this.#now());
     this.#last = failure;
     if (failure.kind !== "disabled" || this.failure === null) this.failure = failure;
     if (failure.kind === "overloaded") this.#noteWait(failure.retryAfterMs ?? WAIT_MS_DEFAULT);
@@ -86,7 +86,7 @@ class RouteSequence {
   }
 
   releasePermit(): void {
-    this.#health.released(this.#route, this.#permit);
+    this.#health.releasePermit(this.#route, this.#permit);
   }
 
   skippedExcept(called: readonly number[]): readonly number[] {
@@ -136,7 +136,7 @@ class RouteSequence {
     }
     // If the failure has opened the breaker, the route isn't retried.
     if (last.again !== true) return null;
-    if (this.#health.pass(this.#route, this.#now()) !== "free") return null;
+    if (this.#health.requestPermit(this.#route, this.#now()) !== "free") return null;
     return this.#startAttempt(this.#index, "free", 100 + Math.random() * 200);
   }
 
@@ -200,7 +200,7 @@ const WAIT_SECONDS_MAX = 59;
  * error.
  */
 export async function failover(
-  candidates: readonly Candidate[],
+  candidates: readonly AttemptCandidate[],
   request: AttemptRequest,
   options: FailoverOptions,
 ): Promise<Result<FailoverResult>> {
@@ -212,7 +212,7 @@ export async function failover(
 
 async function callInOrder(
   order: RouteSequence,
-  candidates: readonly Candidate[],
+  candidates: readonly AttemptCandidate[],
   request: AttemptRequest,
   options: FailoverOptions,
 ): Promise<Result<FailoverResult>> {
@@ -235,7 +235,7 @@ async function callInOrder(
       dropped = fields;
     };
     const answer = await runAttempt(order, () =>
-      attempt(candidate, request, { ...options, onDispatch, onDropped }),
+      attemptRoute(candidate, request, { ...options, onDispatch, onDropped }),
     );
     if (answer.kind !== "failure") {
       order.recordSuccess();
@@ -249,7 +249,7 @@ async function callInOrder(
 
 function finalFailure(order: RouteSequence, failure: ProviderFailure): Failure | null {
   if (failure.kind === "shed") return { kind: "overloaded" };
-  return failure.kind === "refused" && !order.skipModel() ? failureOf(failure) : null;
+  return failure.kind === "refused" && !order.skipModel() ? toClientFailure(failure) : null;
 }
 
 function reportFailure(
@@ -298,7 +298,7 @@ function noRouteLeft({ failure, waitMs }: RouteSequence, { signal }: FailoverOpt
     const message = "No provider of this model supports all parameters of this request.";
     return invalid(message, "provider.require_parameters");
   }
-  if (failure?.kind === "refused") return refuse(failureOf(failure));
+  if (failure?.kind === "refused") return refuse(toClientFailure(failure));
   const overloaded = failure === null || failure.kind === "overloaded";
   if (!overloaded || waitMs === null || signal.aborted) return refuse({ kind: "upstream_error" });
   return refuse(overloadedFailure(waitMs));
@@ -313,7 +313,7 @@ function overloadedFailure(waitMs: number): Failure {
  * Returns the failure for the client. Includes the provider's cleaned message if the client can
  * correct the request.
  */
-export function failureOf(failure: ProviderFailure): Failure {
+export function toClientFailure(failure: ProviderFailure): Failure {
   if (failure.kind === "overloaded") return overloadedFailure(failure.retryAfterMs ?? 0);
   if (failure.kind !== "refused") return { kind: "upstream_error" };
   return {

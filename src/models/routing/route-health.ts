@@ -46,16 +46,16 @@ export class RouteHealth {
   readonly #entries = new Map<string, RouteState>();
 
   /** Returns a permit, or the reason for the cooldown. The caller must report a probe's result. */
-  pass(route: string, nowMs: number): Exclude<BreakerPermit, "forced"> | CooldownReason {
+  requestPermit(route: string, nowMs: number): Exclude<BreakerPermit, "forced"> | CooldownReason {
     const entry = this.#entries.get(route);
     if (entry === undefined) return "free";
     if (entry.disabledUntilMs > nowMs) return { why: "disabled", untilMs: entry.disabledUntilMs };
     if (entry.waitUntilMs > nowMs) return { why: "overloaded", untilMs: entry.waitUntilMs };
-    const pass = entry.breaker.pass(nowMs);
+    const pass = entry.breaker.requestPermit(nowMs);
     return pass ?? { why: "open", untilMs: entry.breaker.openUntilMs ?? nowMs };
   }
 
-  served(route: string, pass: BreakerPermit, nowMs: number): void {
+  recordSuccess(route: string, pass: BreakerPermit, nowMs: number): void {
     const entry = this.#entryOf(route);
     entry.disabledTimes = 0;
     entry.breaker.served(pass, nowMs);
@@ -65,32 +65,32 @@ export class RouteHealth {
    * Records a failure. A rejected key disables the route, and a wait time starts a cooldown. Other
    * faults of the provider count in the breaker.
    */
-  failed(route: string, pass: BreakerPermit, failure: ProviderFailure, nowMs: number): void {
-    if (failure.fault === "request") return this.released(route, pass);
+  recordFailure(route: string, pass: BreakerPermit, failure: ProviderFailure, nowMs: number): void {
+    if (failure.fault === "request") return this.releasePermit(route, pass);
     const entry = this.#entryOf(route);
     const waitMs = failure.retryAfterMs ?? 0;
     if (failure.kind === "disabled") disableRoute(entry, nowMs);
     if (failure.kind === "overloaded" && waitMs > 0) {
       entry.waitUntilMs = nowMs + Math.min(waitMs, WAIT_MS_MAX);
     } else if (failure.kind === "overloaded" || failure.kind === "retry") {
-      return entry.breaker.failed(pass, failure.kind === "overloaded", nowMs);
+      return entry.breaker.recordFault(pass, failure.kind === "overloaded", nowMs);
     }
-    entry.breaker.released(pass);
+    entry.breaker.releasePermit(pass);
   }
 
-  broke(route: string, nowMs: number): void {
-    this.#entryOf(route).breaker.failed("free", false, nowMs);
+  recordBrokenStream(route: string, nowMs: number): void {
+    this.#entryOf(route).breaker.recordFault("free", false, nowMs);
   }
 
-  released(route: string, pass: BreakerPermit): void {
-    this.#entries.get(route)?.breaker.released(pass);
+  releasePermit(route: string, pass: BreakerPermit): void {
+    this.#entries.get(route)?.breaker.releasePermit(pass);
   }
 
   /**
    * Returns all routes that aren't freely available, including those that haven't succeeded since
    * they were disabled.
    */
-  standings(nowMs: number): readonly RouteStatus[] {
+  unavailableRoutes(nowMs: number): readonly RouteStatus[] {
     return [...this.#entries].flatMap(([route, entry]) => statusOf(route, entry, nowMs) ?? []);
   }
 

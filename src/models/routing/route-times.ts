@@ -23,7 +23,7 @@ export class RouteTimes {
   #regionSpeeds = new Map<string, MedianSpeed>();
   #unsentSamples: RouteSample[] = [];
 
-  note(
+  record(
     { route, orgId }: Pick<RouteSample, "route" | "orgId">,
     served: {
       readonly latencyMs: number | null;
@@ -49,13 +49,13 @@ export class RouteTimes {
   }
 
   /** Returns the samples since the last call, for the region's metrics. */
-  take(): readonly RouteSample[] {
+  takeSamples(): readonly RouteSample[] {
     const taken = this.#unsentSamples;
     this.#unsentSamples = [];
     return taken;
   }
 
-  learn(speeds: readonly RouteSpeed[]): void {
+  setRegionSpeeds(speeds: readonly RouteSpeed[]): void {
     this.#regionSpeeds = new Map(
       speeds.map(({ route, latency, throughput }) => [
         route,

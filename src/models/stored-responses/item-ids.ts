@@ -1,5 +1,5 @@
 import { ID_CHARACTERS } from "../../shared/id.ts";
-import { RESPONSE_ID } from "../../shared/contracts/stored-responses.ts";
+import { RESPONSE_ID_PREFIX } from "../../shared/contracts/stored-responses.ts";
 
 type ItemPlace = {
   readonly responseId: string;
@@ -14,7 +14,7 @@ export function parseItemId(id: string): ItemPlace | null {
   const [, own, input, index] = ITEM.exec(id) ?? [];
   if (own === undefined) return null;
   const of = input === "" ? "output" : "input";
-  return { responseId: RESPONSE_ID + own, of, index: Number(index) };
+  return { responseId: RESPONSE_ID_PREFIX + own, of, index: Number(index) };
 }
 
 const PREFIX_BY_TYPE: Readonly<Record<string, string>> = {
@@ -27,5 +27,5 @@ const PREFIX_BY_TYPE: Readonly<Record<string, string>> = {
 
 export function inputItemId(responseId: string, type: unknown, index: number): string {
   const prefix = PREFIX_BY_TYPE[String(type)] ?? "fc";
-  return `${prefix}_${responseId.slice(RESPONSE_ID.length)}i${index}`;
+  return `${prefix}_${responseId.slice(RESPONSE_ID_PREFIX.length)}i${index}`;
 }

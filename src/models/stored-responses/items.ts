@@ -1,6 +1,6 @@
-import { storedJson } from "../../shared/stored-json.ts";
+import { parseStoredJson } from "../../shared/stored-json.ts";
 import { inputItemId } from "./item-ids.ts";
-import type { Link } from "../../shared/contracts/stored-responses.ts";
+import type { ConversationTurn } from "../../shared/contracts/stored-responses.ts";
 
 /** An item of a conversation (openai npm, ResponseInputItem, ResponseOutputItem). */
 type StoredItem = Readonly<Record<string, unknown>> & { readonly type?: string };
@@ -13,23 +13,23 @@ export type StoredResponse = {
 };
 
 export function parseStoredItems(input: Uint8Array): readonly StoredItem[] {
-  return storedJson<StoredItem[]>(textOf(input));
+  return parseStoredJson<StoredItem[]>(decodeUtf8(input));
 }
 
 export function parseStoredResponse(response: Uint8Array): StoredResponse {
-  return storedJson<StoredResponse>(textOf(response));
+  return parseStoredJson<StoredResponse>(decodeUtf8(response));
 }
 
-export function itemsOfTurn({ input, response }: Link): readonly StoredItem[] {
+export function itemsOfTurn({ input, response }: ConversationTurn): readonly StoredItem[] {
   return [...parseStoredItems(input), ...parseStoredResponse(response).response.output];
 }
 
-export function responseView({ response, hidden }: StoredResponse, isWhole: boolean): StoredItem {
+export function toResponseView({ response, hidden }: StoredResponse, isWhole: boolean): StoredItem {
   if (!hidden || isWhole) return response;
   return { ...response, output: response.output.map(withoutEncryptedReasoning) };
 }
 
-export function inputItems(links: readonly Link[]): readonly ListedItem[] {
+export function listInputItems(links: readonly ConversationTurn[]): readonly ListedItem[] {
   return links.flatMap((link, at) => {
     const input = parseStoredItems(link.input).map((item, index) =>
       toListedItem(item, inputItemId(link.id, item["type"] ?? "message", index)),
@@ -57,6 +57,6 @@ function toListedItem(item: StoredItem, id: string): ListedItem {
   return { ...whole, content: [part] };
 }
 
-export function textOf(bytes: Uint8Array): string {
+export function decodeUtf8(bytes: Uint8Array): string {
   return new TextDecoder().decode(bytes);
 }

@@ -5,25 +5,25 @@ import { BODY_BYTES_MAX } from "../../shared/http/read-json.ts";
 import { HOUR_MS, now } from "../../shared/clock.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { mintedAt } from "../../shared/id.ts";
-import { logAlert, logWarning, reasonOf } from "../../shared/log.ts";
+import { mintTimeOf } from "../../shared/id.ts";
+import { logAlert, logWarning, errorMessageOf } from "../../shared/log.ts";
 import { decryptBytes, encryptBytes } from "../../shared/seal.ts";
 import type { EncryptionSecret } from "../../shared/seal.ts";
 import { storageFailure } from "../../shared/storage-failure.ts";
-import { makeTables, openTables } from "../../shared/tables.do.ts";
-import { within } from "../../shared/timers.ts";
+import { createOrMigrateTables, migrateExistingTables } from "../../shared/tables.do.ts";
+import { withTimeout } from "../../shared/timers.ts";
 import { makeDataKey, openDataKey, reencryptDataKey } from "./data-keys.ts";
 import {
-  ANSWER_BYTES_MAX,
-  LINKS_MAX,
-  RESPONSE_ID,
-  textsOf,
+  STORED_RESPONSE_BYTES_MAX,
+  CONVERSATION_TURNS_MAX,
+  RESPONSE_ID_PREFIX,
+  storedTextsOf,
 } from "../../shared/contracts/stored-responses.ts";
-import { textOf } from "./items.ts";
+import { decodeUtf8 } from "./items.ts";
 import type {
   ResponseToStore,
   StoredResponsesCalls,
-  Link,
+  ConversationTurn,
   StoredResponseQuery,
   StoredResponseResult,
   VisibilityFilter,
@@ -87,7 +87,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
   keepFor(hours: number): Promise<Result<null>> {
     return this.#catchStorageFailures(async () => {
       if (hours === 0 && !this.#hasTables()) return success(null);
-      makeTables(this.ctx.storage, STORED_TABLES);
+      createOrMigrateTables(this.ctx.storage, STORED_TABLES);
       const nowMs = now(this.env);
       const at = { nowMs, lateMs: nowMs - this.#storeDelayMs() };
       this.ctx.storage.transactionSync(() => storeRetentionSetting(this.#sql, hours, at));
@@ -99,10 +99,10 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
   keep(answer: ResponseToStore): Promise<Result<null>> {
     return this.#catchStorageFailures(async () => {
       const { id, input, response } = answer;
-      if (input.length + response.length > ANSWER_BYTES_MAX) {
+      if (input.length + response.length > STORED_RESPONSE_BYTES_MAX) {
         return invalid("The response is too long to be stored.");
       }
-      makeTables(this.ctx.storage, STORED_TABLES);
+      createOrMigrateTables(this.ctx.storage, STORED_TABLES);
       const { number, key } = await this.#currentKey();
       const sealed = {
         input: await encryptBytes(input, key, encryptionLabel(id, "input")),
@@ -133,7 +133,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
       const seen = { nowMs: now(this.env), seenBy };
       const rows = previous === null ? null : this.#linksTo(previous, seen);
       const [reported, given] = [this.#rowsOf(outputs, seen), this.#rowsOf(inputs, seen)];
-      const isLong = rows !== null && rows.length > LINKS_MAX;
+      const isLong = rows !== null && rows.length > CONVERSATION_TURNS_MAX;
       const asTexts = [
         ...(rows ?? []).flatMap((row) => [
           storedTextOf(row, "input"),
@@ -146,7 +146,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
       if (texts === null) return refuse({ kind: "body_too_large", bytesMax: BODY_BYTES_MAX });
       const open = (row: ResponseRow, kind: StoredPartKind): Promise<Uint8Array> =>
         this.#decrypt(storedTextOf(row, kind), texts);
-      const linked = async (row: ResponseRow): Promise<Link> => {
+      const linked = async (row: ResponseRow): Promise<ConversationTurn> => {
         const [input, response] = [await open(row, "input"), await open(row, "response")];
         return { id: row.id, input, response };
       };
@@ -159,8 +159,8 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
         outputs: await named(reported, "response"),
         inputs: await named(given, "input"),
       };
-      const values = textsOf(recalled).reduce(
-        (sum, text) => sum + countJsonValues(textOf(text)),
+      const values = storedTextsOf(recalled).reduce(
+        (sum, text) => sum + countJsonValues(decodeUtf8(text)),
         0,
       );
       return values > JSON_VALUES_MAX
@@ -175,7 +175,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
       await this.#waitUntilStored([id]);
       const row = selectResponse(this.#sql, id, { nowMs: now(this.env), seenBy });
       if (row === null) return success(false);
-      const untilMs = (mintedAt(id, RESPONSE_ID) ?? 0) + this.#storeDelayMs();
+      const untilMs = (mintTimeOf(id, RESPONSE_ID_PREFIX) ?? 0) + this.#storeDelayMs();
       this.#transact(() => clearResponse(this.#sql, id, untilMs));
       await this.#scheduleAlarm();
       return success(true);
@@ -194,7 +194,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
       }
       await this.#reencryptKeys();
     } catch (error) {
-      logWarning("kept_responses_not_swept", { reason: reasonOf(error) });
+      logWarning("kept_responses_not_swept", { reason: errorMessageOf(error) });
     }
     await this.#scheduleAlarm();
   }
@@ -204,14 +204,14 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
   }
 
   #hasTables(): boolean {
-    return openTables(this.ctx.storage, STORED_TABLES);
+    return migrateExistingTables(this.ctx.storage, STORED_TABLES);
   }
 
   async #catchStorageFailures<T>(call: () => Promise<Result<T>>): Promise<Result<T>> {
     try {
       return await call();
     } catch (error) {
-      logWarning("kept_responses_failed", { reason: reasonOf(error) });
+      logWarning("kept_responses_failed", { reason: errorMessageOf(error) });
       return refuse(storageFailure(error));
     }
   }
@@ -358,13 +358,13 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     if (isStoringDisabled(this.#sql)) return;
     const earliest = now(this.env) - this.#storeDelayMs();
     const late = ids.filter(
-      (id) => (mintedAt(id, RESPONSE_ID) ?? 0) > earliest && !hasResponse(this.#sql, id),
+      (id) => (mintTimeOf(id, RESPONSE_ID_PREFIX) ?? 0) > earliest && !hasResponse(this.#sql, id),
     );
     if (late.length === 0) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     const waiting = { ids: new Set(late), resolve };
     this.#waiters.add(waiting);
-    await within(promise, STORE_WAIT_MS_MAX).catch(() => undefined);
+    await withTimeout(promise, STORE_WAIT_MS_MAX).catch(() => undefined);
     this.#waiters.delete(waiting);
   }
 

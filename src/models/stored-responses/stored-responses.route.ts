@@ -1,13 +1,13 @@
 import * as z from "zod/mini";
 import type { AppContext } from "../../shared/http/context.ts";
-import { parseQuery, wholeNumber } from "../../shared/http/parse-body.ts";
+import { parseQuery, wholeNumberWithDefault } from "../../shared/http/parse-body.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
-import { mintedAt } from "../../shared/id.ts";
+import { mintTimeOf } from "../../shared/id.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { callObject } from "../../shared/reach-object.ts";
-import { inputItems, parseStoredResponse, responseView } from "./items.ts";
-import { RESPONSE_ID, visibleTo } from "../../shared/contracts/stored-responses.ts";
+import { listInputItems, parseStoredResponse, toResponseView } from "./items.ts";
+import { RESPONSE_ID_PREFIX, readFilter } from "../../shared/contracts/stored-responses.ts";
 import type {
   StoredResponsesCalls,
   VisibilityFilter,
@@ -29,7 +29,7 @@ export async function readResponseRoute(c: AppContext) {
   const included = [...searchParams].some(
     ([name, value]) => name.startsWith("include") && value.split(",").includes(ENCRYPTED_REASONING),
   );
-  return success(responseView(parseStoredResponse(text), included));
+  return success(toResponseView(parseStoredResponse(text), included));
 }
 
 /**
@@ -46,7 +46,7 @@ export async function deleteResponseRoute(c: AppContext) {
 }
 
 export const inputItemsQuery = z.object({
-  limit: wholeNumber(1, 100, 20),
+  limit: wholeNumberWithDefault(1, 100, 20),
   order: z._default(z.enum(["asc", "desc"]), "desc"),
   after: z.optional(z.string("must be given once")),
 });
@@ -61,7 +61,7 @@ export async function listInputItemsRoute(c: AppContext) {
   );
   if (!found.ok) return found;
   if (found.value.links === null) return notFoundRefusal(id);
-  const items = [...inputItems(found.value.links)];
+  const items = [...listInputItems(found.value.links)];
   if (order === "desc") items.reverse();
   const from = after === undefined ? 0 : items.findIndex((item) => item.id === after) + 1;
   if (after !== undefined && from === 0) return invalid("after must be an item's id.", "after");
@@ -81,9 +81,9 @@ function callStoredResponses<T>(
 ): Promise<Result<T>> {
   const { admitted, member } = c.var;
   const id = idOf(c);
-  if (mintedAt(id, RESPONSE_ID) === null) return Promise.resolve(notFoundRefusal(id));
+  if (mintTimeOf(id, RESPONSE_ID_PREFIX) === null) return Promise.resolve(notFoundRefusal(id));
   const { orgId } = admitted.caller;
-  return callObject(() => call(objectsOf(c.env).kept(orgId), visibleTo(admitted, member)));
+  return callObject(() => call(objectsOf(c.env).kept(orgId), readFilter(admitted, member)));
 }
 
 function idOf(c: AppContext): string {

@@ -1,12 +1,12 @@
-import { logAlert, logWarning, reasonOf } from "../../shared/log.ts";
+import { logAlert, logWarning, errorMessageOf } from "../../shared/log.ts";
 import { micros } from "../../shared/money.ts";
 import { creditsTakenBack, refundedCents } from "./payment-rules.ts";
 import { moveToStep, retryLater, storePurchase } from "./purchase-moves.ts";
 import type { Payment } from "./purchase.ts";
 import type { RunPurchaseStep } from "./steps.ts";
-import { defaultCardParams, post, readDisputes, readRefunds } from "./stripe-calls.ts";
+import { defaultCardParams, postCall, readDisputes, readRefunds } from "./stripe-calls.ts";
 import { disputesSchema, refundsSchema } from "./stripe-objects.ts";
-import { bodyOf } from "./stripe.ts";
+import { parseBody } from "./stripe.ts";
 import type { PaymentDeps } from "./payment-deps.ts";
 
 const CARD_ORGANIZATIONS_MAX = 3;
@@ -55,7 +55,7 @@ async function recordCard({ rows, stripe, store }: PaymentDeps, payment: Payment
   if (card !== null && customer !== null && rows.purchase(payment.purchaseId)?.saveCard === true) {
     const path = `/v1/customers/${customer.id}`;
     const params = defaultCardParams(card.paymentMethod);
-    await stripe.ask(post(path, params, `${payment.purchaseId}:default`));
+    await stripe.ask(postCall(path, params, `${payment.purchaseId}:default`));
   }
   if (payment.fingerprint === null) return;
   try {
@@ -64,7 +64,7 @@ async function recordCard({ rows, stripe, store }: PaymentDeps, payment: Payment
       logAlert("card_of_many", { org_id: orgId, organizations, payment_id: payment.id });
     }
   } catch (error) {
-    logWarning("card_not_booked", { org_id: orgId, reason: reasonOf(error) });
+    logWarning("card_not_booked", { org_id: orgId, reason: errorMessageOf(error) });
   }
 }
 
@@ -79,8 +79,8 @@ export async function sendRefundsToWallet(deps: PaymentDeps, paymentId: string):
   const head = rows.head();
   const reading = Math.max(head.reading + 1, deps.now());
   rows.setHead({ ...head, reading });
-  const refunds = bodyOf(await stripe.ask(readRefunds(paymentId)), refundsSchema);
-  const disputes = bodyOf(await stripe.ask(readDisputes(paymentId)), disputesSchema);
+  const refunds = parseBody(await stripe.ask(readRefunds(paymentId)), refundsSchema);
+  const disputes = parseBody(await stripe.ask(readDisputes(paymentId)), disputesSchema);
   if (refunds === null || disputes === null) return false;
   if (refunds.has_more || disputes.has_more) logAlert("refunds_many", { payment_id: paymentId });
   const { receivedCents, netMicro, purchaseId } = before;
@@ -118,7 +118,7 @@ export async function callWallet<T>(call: () => Promise<T>): Promise<T | null> {
   try {
     return await call();
   } catch (error) {
-    logWarning("wallet_not_reached", { reason: reasonOf(error) });
+    logWarning("wallet_not_reached", { reason: errorMessageOf(error) });
     return null;
   }
 }

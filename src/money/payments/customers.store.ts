@@ -48,7 +48,7 @@ function parseCursor(stored: string): SweepCursor {
   return { sinceS, rest: isCut ? { beforeS, startedS } : null };
 }
 
-export function stripeEventStoreOf(db: D1Database): EventStore {
+export function createStripeEventStore(db: D1Database): EventStore {
   return {
     organizationOf: (customerId) =>
       db

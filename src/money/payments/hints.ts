@@ -15,12 +15,12 @@ import {
   sessionSchema,
 } from "./stripe-objects.ts";
 import type { Intent } from "./stripe-objects.ts";
-import { bodyOf } from "./stripe.ts";
+import { parseBody } from "./stripe.ts";
 import type { StripeAnswer } from "./stripe.ts";
 import type { PaymentDeps } from "./payment-deps.ts";
 
 type HintActions = {
-  readonly lookAt: (purchaseId: string) => Promise<void>;
+  readonly refreshPurchase: (purchaseId: string) => Promise<void>;
   readonly applyRefunds: (paymentId: string) => Promise<boolean>;
 };
 
@@ -59,7 +59,7 @@ const unreadResult = (answer: StripeAnswer): "none" | "unsure" =>
 
 async function refreshFound(looking: HintActions, found: PurchaseLookup): Promise<boolean> {
   if (typeof found === "string") return found === "none";
-  await looking.lookAt(found.id);
+  await looking.refreshPurchase(found.id);
   return true;
 }
 
@@ -83,7 +83,7 @@ async function processRefundHint(
     const found = await findByIntent(deps, id);
     if (found === "none") return true;
     if (found === "unsure") return false;
-    await looking.lookAt(found.id);
+    await looking.refreshPurchase(found.id);
   }
   return looking.applyRefunds(id);
 }
@@ -97,11 +97,12 @@ async function findByObject(
   kind: "session" | "invoice",
   id: string,
 ): Promise<PurchaseLookup> {
-  const known = deps.rows.purchaseOf(id);
+  const known = deps.rows.purchaseByStripeId(id);
   if (known !== null) return known;
   const answer = await deps.stripe.ask(kind === "session" ? readSession(id) : readInvoice(id));
   if (answer.kind === "refused") return "none";
-  const object = kind === "session" ? bodyOf(answer, sessionSchema) : bodyOf(answer, invoiceSchema);
+  const object =
+    kind === "session" ? parseBody(answer, sessionSchema) : parseBody(answer, invoiceSchema);
   if (object === null) return unreadResult(answer);
   const purchase = findByMetadata(deps, object);
   if (typeof purchase === "string") return purchase;
@@ -134,11 +135,11 @@ function storeLostId(
 
 async function findByIntent(deps: PaymentDeps, id: string): Promise<PurchaseLookup> {
   const { rows, stripe } = deps;
-  const known = rows.purchaseOf(id);
+  const known = rows.purchaseByStripeId(id);
   if (known !== null) return known;
   const answer = await stripe.ask(readPaymentIntent(id));
   if (answer.kind === "refused") return "none";
-  const intent = bodyOf(answer, intentSchema);
+  const intent = parseBody(answer, intentSchema);
   if (intent === null) return unreadResult(answer);
   // A payment created from an invoice doesn't have our metadata.
   return intent.metadata?.["purchase_id"] === undefined
@@ -149,7 +150,7 @@ async function findByIntent(deps: PaymentDeps, id: string): Promise<PurchaseLook
 async function findByInvoicePayment(deps: PaymentDeps, paymentId: string): Promise<PurchaseLookup> {
   const answer = await deps.stripe.ask(readInvoicePayments(paymentId));
   if (answer.kind === "refused") return "none";
-  const list = bodyOf(answer, invoicePaymentsSchema);
+  const list = parseBody(answer, invoicePaymentsSchema);
   if (list === null) return unreadResult(answer);
   const invoiceId = list.data[0]?.invoice;
   return typeof invoiceId === "string" ? findByObject(deps, "invoice", invoiceId) : "none";

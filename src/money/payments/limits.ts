@@ -1,5 +1,5 @@
-import type { NumberVars } from "../../shared/config/config.ts";
-import type { Buying } from "../../shared/contracts/payments.ts";
+import type { NumericVariables } from "../../shared/config/config.ts";
+import type { PurchaseRequest } from "../../shared/contracts/payments.ts";
 import { refuse } from "../../shared/failure.ts";
 import type { Failure, Refusal } from "../../shared/failure.ts";
 import { MICROS_PER_DOLLAR } from "../../shared/money.ts";
@@ -21,9 +21,9 @@ type PurchaseLimit = Extract<Failure, { readonly kind: "purchase_limit" }>;
 
 /** Rejects a purchase above a limit. `recent` contains the purchases of the last 48 hours. */
 export function checkPurchaseLimits(
-  buying: Buying,
+  buying: PurchaseRequest,
   recent: readonly Purchase[],
-  { numbers, nowMs }: { readonly numbers: NumberVars; readonly nowMs: number },
+  { numbers, nowMs }: { readonly numbers: NumericVariables; readonly nowMs: number },
 ): Refusal | null {
   const { method, amountMicro, orgCreatedAt, isPerson } = buying;
   const since = (ms: number, which: (one: Purchase) => boolean): readonly Purchase[] =>

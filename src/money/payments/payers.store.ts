@@ -1,7 +1,7 @@
 import type { CallsOf } from "../../shared/contracts/objects.ts";
 import { mapConcurrently } from "../../shared/map-concurrently.ts";
-import { logWarning, reasonOf } from "../../shared/log.ts";
-import { within } from "../../shared/timers.ts";
+import { logWarning, errorMessageOf } from "../../shared/log.ts";
+import { withTimeout } from "../../shared/timers.ts";
 
 /** Maximum organizations per sweep. The next sweep continues after them. */
 const PAYERS_MAX = 80;
@@ -42,8 +42,8 @@ async function wakePaymentsObject(
   objects: CallsOf<"payments", "poke">,
 ): Promise<void> {
   try {
-    await within(objects.payments(orgId).poke(), POKE_TIMEOUT_MS);
+    await withTimeout(objects.payments(orgId).poke(), POKE_TIMEOUT_MS);
   } catch (error) {
-    logWarning("payments_not_looked_at", { org_id: orgId, reason: reasonOf(error) });
+    logWarning("payments_not_looked_at", { org_id: orgId, reason: errorMessageOf(error) });
   }
 }

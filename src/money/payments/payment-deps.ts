@@ -1,6 +1,6 @@
 import type {
   DisabledReason,
-  PaymentRefunded,
+  PaymentReversal,
   PaymentCredit,
   PurchaseOutcome,
 } from "../../shared/contracts/payments.ts";
@@ -10,7 +10,7 @@ import type { Stripe } from "./stripe.ts";
 
 export type PayingWallet = {
   creditPayment(credit: PaymentCredit): Promise<Result<{ readonly madeAt: number }>>;
-  setBack(back: PaymentRefunded): Promise<Result<null>>;
+  setBack(back: PaymentReversal): Promise<Result<null>>;
   tellPurchase(outcome: PurchaseOutcome): Promise<Result<null>>;
   disableTopUp(reason: DisabledReason): Promise<Result<null>>;
 };

@@ -154,6 +154,6 @@ export function cardFingerprintOf(intent: Intent): string | null {
 const RETRY_DELAY_MS = 5000;
 const RETRY_DELAY_MAX_MS = 600_000;
 
-export function pauseMs(tries: number): number {
+export function retryDelayMs(tries: number): number {
   return Math.min(RETRY_DELAY_MAX_MS, RETRY_DELAY_MS * 2 ** Math.min(20, Math.max(0, tries - 1)));
 }

@@ -1,7 +1,7 @@
 import type { Idempotency } from "../../shared/idempotency.ts";
 import type { Tables } from "../../shared/tables.do.ts";
 import type { PaymentsHead, PaymentRows, Purchase } from "./purchase.ts";
-import { storedJson } from "../../shared/stored-json.ts";
+import { parseStoredJson } from "../../shared/stored-json.ts";
 
 /**
  * `record` contains the complete row as JSON. The other columns are for lookups. Times are Unix ms.
@@ -74,28 +74,29 @@ export function paymentRows(sql: SqlStorage): PaymentRows {
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller knows the type
   const one = <T>(query: string, ...values: (string | number)[]): T | null => {
     const [row] = sql.exec<RecordRow>(query, ...values).toArray();
-    return row === undefined ? null : storedJson<T>(row.record);
+    return row === undefined ? null : parseStoredJson<T>(row.record);
   };
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller knows the type
   const all = <T>(query: string, ...values: (string | number)[]): readonly T[] =>
     sql
       .exec<RecordRow>(query, ...values)
       .toArray()
-      .map(({ record }) => storedJson<T>(record));
+      .map(({ record }) => parseStoredJson<T>(record));
   return {
     head: () => one<PaymentsHead>("SELECT record FROM head WHERE id = 1") ?? EMPTY_HEAD,
     setHead: (head) => {
       sql.exec("INSERT OR REPLACE INTO head (id, record) VALUES (1, ?)", JSON.stringify(head));
     },
     purchase: (id) => one("SELECT record FROM purchases WHERE id = ?", id),
-    purchaseOf: (object) =>
+    purchaseByStripeId: (object) =>
       one(
         "SELECT record FROM purchases WHERE session_id = ?1 OR invoice_id = ?1 OR payment_id = ?1",
         object,
       ),
-    put: (purchase) => putPurchase(sql, purchase),
-    open: () => all("SELECT record FROM purchases WHERE is_open = 1 ORDER BY id"),
-    since: (ms) => all("SELECT record FROM purchases WHERE created_at >= ? ORDER BY id", ms),
+    putPurchase: (purchase) => putPurchase(sql, purchase),
+    openPurchases: () => all("SELECT record FROM purchases WHERE is_open = 1 ORDER BY id"),
+    purchasesSince: (ms) =>
+      all("SELECT record FROM purchases WHERE created_at >= ? ORDER BY id", ms),
     payment: (id) => one("SELECT record FROM payments WHERE id = ?", id),
     payments: () => all("SELECT record FROM payments ORDER BY id"),
     putPayment: (payment) => {
@@ -105,20 +106,20 @@ export function paymentRows(sql: SqlStorage): PaymentRows {
         JSON.stringify(payment),
       );
     },
-    waiting: () => all("SELECT record FROM hints ORDER BY event_id"),
-    putWaiting: (hint) => {
+    waitingHints: () => all("SELECT record FROM hints ORDER BY event_id"),
+    putWaitingHint: (hint) => {
       sql.exec(
         "INSERT OR REPLACE INTO hints (event_id, record) VALUES (?, ?)",
         hint.eventId,
         JSON.stringify(hint),
       );
     },
-    heard: ({ eventId }, at) => {
+    markHintProcessed: ({ eventId }, at) => {
       sql.exec("INSERT OR REPLACE INTO heard (event_id, at) VALUES (?, ?)", eventId, at);
       sql.exec("DELETE FROM hints WHERE event_id = ?", eventId);
       sql.exec("DELETE FROM heard WHERE at < ?", at - PROCESSED_HINT_MS);
     },
-    wasHeard: (eventId) =>
+    isHintProcessed: (eventId) =>
       sql.exec("SELECT 1 FROM heard WHERE event_id = ?", eventId).toArray().length > 0,
   };
 }
@@ -151,7 +152,7 @@ export function selectPurchases(
       limit + 1,
     )
     .toArray()
-    .map(({ record }) => storedJson<Purchase>(record));
+    .map(({ record }) => parseStoredJson<Purchase>(record));
 }
 
 const IDEMPOTENCY_KEY_MS = 2 * 86_400_000;
@@ -169,7 +170,7 @@ export function selectIdempotency(
   return row === undefined ? null : { body: row.body, purchaseId: row.purchase_id };
 }
 
-export function insertName(
+export function insertIdempotency(
   sql: SqlStorage,
   { name, body }: Idempotency,
   made: { readonly purchaseId: string; readonly at: number },

@@ -2,15 +2,15 @@ import { DurableObject } from "cloudflare:workers";
 import { configOf } from "../../shared/config/config.ts";
 import type { Config, PaymentsConfig } from "../../shared/config/config.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
-import { PURCHASE_ID } from "../../shared/contracts/payments.ts";
+import { PURCHASE_ID_PREFIX } from "../../shared/contracts/payments.ts";
 import type {
-  Buying,
+  PurchaseRequest,
   Card,
-  Hint,
+  StripeHint,
   PaymentsCalls,
   PurchasePage,
   PurchaseRecord,
-  RefundAsk,
+  RefundRequest,
   TopUpRequest,
 } from "../../shared/contracts/payments.ts";
 import { now } from "../../shared/clock.ts";
@@ -18,10 +18,10 @@ import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { mintId } from "../../shared/id.ts";
 import type { Micros } from "../../shared/money.ts";
-import { logWarning, reasonOf } from "../../shared/log.ts";
+import { logWarning, errorMessageOf } from "../../shared/log.ts";
 import { storageFailure } from "../../shared/storage-failure.ts";
-import { makeTables, openTables } from "../../shared/tables.do.ts";
-import { within } from "../../shared/timers.ts";
+import { createOrMigrateTables, migrateExistingTables } from "../../shared/tables.do.ts";
+import { withTimeout } from "../../shared/timers.ts";
 import { callWallet } from "./crediting.ts";
 import { addCard, addCustomer } from "./customers.store.ts";
 import { checkPurchaseLimits } from "./limits.ts";
@@ -29,7 +29,7 @@ import { taxOf } from "./payment-rules.ts";
 import { PurchaseRunner, newPurchase } from "./purchase-runner.ts";
 import { recordOutcomeForWallet } from "./purchase-moves.ts";
 import {
-  insertName,
+  insertIdempotency,
   PAYMENT_TABLES,
   paymentRows,
   selectIdempotency,
@@ -37,13 +37,13 @@ import {
 } from "./payments-rows.do.ts";
 import { purchaseTotals, putPurchases } from "./published.store.ts";
 import { publishPurchases } from "./publish-purchases.do.ts";
-import { isOver, recordOf } from "./purchase.ts";
+import { isEnded, purchaseRecordOf } from "./purchase.ts";
 import type { Purchase } from "./purchase.ts";
-import { refundOf } from "./refunding.ts";
+import { refundPayment } from "./refunding.ts";
 import { findRunningCharge } from "./steps.ts";
-import { portalParams, post } from "./stripe-calls.ts";
+import { portalParams, postCall } from "./stripe-calls.ts";
 import { portalSchema } from "./stripe-objects.ts";
-import { bodyOf, stripeOf } from "./stripe.ts";
+import { parseBody, createStripe } from "./stripe.ts";
 import type { PaymentDeps } from "./payment-deps.ts";
 
 const RESPONSE_WAIT_MS = 1500;
@@ -65,14 +65,14 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     });
   }
 
-  buy(buying: Buying): Promise<Result<PurchaseRecord>> {
+  buy(buying: PurchaseRequest): Promise<Result<PurchaseRecord>> {
     return this.#runCall(async ({ runner, config }) => {
       this.#initialize(buying.orgId, buying.orgName);
       const made = this.#createPurchase(buying, config);
       if (!made.ok) return made;
       const working = runner.advance(made.value);
       this.#finishInBackground(working);
-      await within(working, RESPONSE_WAIT_MS).catch(() => undefined);
+      await withTimeout(working, RESPONSE_WAIT_MS).catch(() => undefined);
       return this.#purchaseRecord(made.value);
     });
   }
@@ -80,7 +80,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
   async purchase(name: string): Promise<Result<PurchaseRecord>> {
     if (!this.#isInitialized()) return refuseUnknownPurchase();
     const { rows } = this.#deps();
-    const found = rows.purchase(name) ?? rows.purchaseOf(name);
+    const found = rows.purchase(name) ?? rows.purchaseByStripeId(name);
     return found === null ? refuseUnknownPurchase() : this.#purchaseRecord(found.id);
   }
 
@@ -89,7 +89,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     const found = selectPurchases(this.#sql, limit, after);
     const page = found.slice(0, limit);
     const { rows } = this.#deps();
-    const purchases = page.map((one) => recordOf(one, rows.payment(one.paymentId ?? "")));
+    const purchases = page.map((one) => purchaseRecordOf(one, rows.payment(one.paymentId ?? "")));
     const nextAfter = found.length > limit ? (page.at(-1)?.id ?? null) : null;
     return success({ purchases, nextAfter });
   }
@@ -100,13 +100,13 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
       runner.cancel(id);
       const working = runner.advance(id);
       this.#finishInBackground(working);
-      await within(working, RESPONSE_WAIT_MS).catch(() => undefined);
+      await withTimeout(working, RESPONSE_WAIT_MS).catch(() => undefined);
       return this.#purchaseRecord(id);
     });
   }
 
   portal(
-    buyer: Pick<Buying, "orgId" | "orgName" | "returnUrl">,
+    buyer: Pick<PurchaseRequest, "orgId" | "orgName" | "returnUrl">,
   ): Promise<Result<{ readonly url: string }>> {
     return this.#runCall(async ({ deps }) => {
       const customer = this.#isInitialized() ? deps.rows.head().customer : null;
@@ -116,8 +116,8 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
       }
       const params = portalParams(customer.id, buyer.returnUrl);
       const key = `portal:${crypto.randomUUID()}`; // each click creates a new link; no money moves
-      const answer = await deps.stripe.ask(post("/v1/billing_portal/sessions", params, key));
-      const made = bodyOf(answer, portalSchema);
+      const answer = await deps.stripe.ask(postCall("/v1/billing_portal/sessions", params, key));
+      const made = parseBody(answer, portalSchema);
       if (made !== null) return success({ url: made.url });
       logWarning("portal_not_made", { org_id: buyer.orgId, request_id: answer.requestId });
       return refuse({ kind: answer.kind === "refused" ? "misconfigured" : "storage_unavailable" });
@@ -141,28 +141,28 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     });
   }
 
-  hint(hint: Hint): Promise<Result<null>> {
+  hint(hint: StripeHint): Promise<Result<null>> {
     return this.#runCall(async ({ runner }) => {
       this.#initialize(hint.orgId, "");
-      runner.note(hint);
-      this.#finishInBackground(runner.work());
+      runner.addHint(hint);
+      this.#finishInBackground(runner.runDueWork());
       return success(null);
     });
   }
 
-  refund(request: RefundAsk): Promise<Result<PurchaseRecord>> {
+  refund(request: RefundRequest): Promise<Result<PurchaseRecord>> {
     return this.#runCall(async ({ runner, deps }) => {
       const { rows } = deps;
       if (!this.#isInitialized()) return refuseUnknownPurchase();
-      const purchase = rows.purchase(request.purchase) ?? rows.purchaseOf(request.purchase);
+      const purchase = rows.purchase(request.purchase) ?? rows.purchaseByStripeId(request.purchase);
       if (purchase === null) return refuseUnknownPurchase();
-      const refunded = await refundOf(deps, purchase, request);
+      const refunded = await refundPayment(deps, purchase, request);
       if (!refunded.ok) return refunded;
       const eventId = `evt_own_${request.name}`;
-      runner.note({ eventId, orgId: rows.head().orgId, kind: "back", object: refunded.value });
-      const working = runner.work();
+      runner.addHint({ eventId, orgId: rows.head().orgId, kind: "back", object: refunded.value });
+      const working = runner.runDueWork();
       this.#finishInBackground(working);
-      await within(working, RESPONSE_WAIT_MS).catch(() => undefined);
+      await withTimeout(working, RESPONSE_WAIT_MS).catch(() => undefined);
       return this.#purchaseRecord(purchase.id);
     });
   }
@@ -178,12 +178,13 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     return this.#runCall(async ({ runner, deps }) => {
       if (!this.#isInitialized()) return success(null);
       const { orgId, walletMadeAt } = deps.rows.head();
-      const requested = () => within(objectsOf(this.env).wallet(orgId).payments(), CALL_TIMEOUT_MS);
+      const requested = () =>
+        withTimeout(objectsOf(this.env).wallet(orgId).payments(), CALL_TIMEOUT_MS);
       const status = await callWallet(requested);
       const madeAt = status?.ok === true ? status.value.madeAt : null;
       const isRebuilt = madeAt !== null && walletMadeAt !== null && walletMadeAt !== madeAt;
       if (isRebuilt) await runner.resendPayments(madeAt);
-      this.#finishInBackground(runner.work()); // even while the wallet is unavailable
+      this.#finishInBackground(runner.runDueWork()); // even while the wallet is unavailable
       await this.#publish(true);
       return success(null);
     });
@@ -193,9 +194,9 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     this.#alarmAt = null;
     if (!this.#isInitialized()) return;
     try {
-      await this.#getRunner().work();
+      await this.#getRunner().runDueWork();
     } catch (error) {
-      logWarning("payments_not_worked", { reason: reasonOf(error) });
+      logWarning("payments_not_worked", { reason: errorMessageOf(error) });
       this.#runner = null;
     }
     await this.#setAlarm();
@@ -207,11 +208,11 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
   }
 
   #isInitialized(): boolean {
-    return openTables(this.ctx.storage, PAYMENT_TABLES);
+    return migrateExistingTables(this.ctx.storage, PAYMENT_TABLES);
   }
 
   #initialize(orgId: string, orgName: string): void {
-    makeTables(this.ctx.storage, PAYMENT_TABLES);
+    createOrMigrateTables(this.ctx.storage, PAYMENT_TABLES);
     const { rows } = this.#deps();
     const head = rows.head();
     if (head.orgId === "" || (head.orgName === "" && orgName !== "")) {
@@ -219,7 +220,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     }
   }
 
-  #createPurchase(buying: Buying, config: Config): Result<string> {
+  #createPurchase(buying: PurchaseRequest, config: Config): Result<string> {
     const { idempotency, method, amountMicro, saveCard, returnUrl, actor } = buying;
     const deps = this.#deps();
     const before = selectIdempotency(this.#sql, idempotency.name);
@@ -228,15 +229,15 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
       return isSame ? success(before.purchaseId) : refuse({ kind: "idempotency_mismatch" });
     }
     const nowMs = deps.now();
-    const recent = deps.rows.since(nowMs - RECENT_MS);
+    const recent = deps.rows.purchasesSince(nowMs - RECENT_MS);
     const refused =
       checkPurchaseLimits(buying, recent, { numbers: config.numbers, nowMs }) ??
       (method === "card" ? refuseCharging(deps) : null);
     if (refused !== null) return refused;
-    const id = mintId(PURCHASE_ID, nowMs);
+    const id = mintId(PURCHASE_ID_PREFIX, nowMs);
     const made = newPurchase({ id, method, amountMicro, saveCard, returnUrl, actor }, nowMs);
     this.ctx.storage.transactionSync(() => {
-      insertName(this.#sql, idempotency, { purchaseId: id, at: nowMs });
+      insertIdempotency(this.#sql, idempotency, { purchaseId: id, at: nowMs });
       recordOutcomeForWallet(deps, made, { type: "purchase.created", data: {} });
     });
     if (method === "checkout") this.#expireOthers(id);
@@ -247,8 +248,8 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
   /** Expires the organization's other open checkouts. If two are paid anyway, both are credited. */
   #expireOthers(id: string): void {
     const runner = this.#getRunner();
-    for (const one of this.#deps().rows.open()) {
-      if (one.method !== "checkout" || one.id === id || isOver(one)) continue;
+    for (const one of this.#deps().rows.openPurchases()) {
+      if (one.method !== "checkout" || one.id === id || isEnded(one)) continue;
       runner.cancel(one.id);
       this.#finishInBackground(runner.advance(one.id));
     }
@@ -258,13 +259,15 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     const { rows } = this.#deps();
     const purchase = rows.purchase(id);
     if (purchase === null) return refuseUnknownPurchase();
-    return success(recordOf(purchase, rows.payment(purchase.paymentId ?? "")));
+    return success(purchaseRecordOf(purchase, rows.payment(purchase.paymentId ?? "")));
   }
 
   #finishInBackground(work: Promise<unknown>): void {
     void this.#setAlarm();
     const done = work
-      .catch((error: unknown) => logWarning("payments_not_worked", { reason: reasonOf(error) }))
+      .catch((error: unknown) =>
+        logWarning("payments_not_worked", { reason: errorMessageOf(error) }),
+      )
       .then(() => this.#setAlarm())
       .then(() => this.#publish());
     this.ctx.waitUntil(done);
@@ -277,13 +280,13 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     const { orgId } = this.#deps().rows.head();
     const to = {
       put: (purchases: readonly PurchaseRecord[]) =>
-        within(putPurchases(DB, orgId, purchases), CALL_TIMEOUT_MS),
-      totals: () => within(purchaseTotals(DB, orgId), CALL_TIMEOUT_MS),
+        withTimeout(putPurchases(DB, orgId, purchases), CALL_TIMEOUT_MS),
+      totals: () => withTimeout(purchaseTotals(DB, orgId), CALL_TIMEOUT_MS),
     };
     try {
       await publishPurchases(this.#sql, to, mustCompareTotals);
     } catch (error) {
-      logWarning("purchases_not_published", { org_id: orgId, reason: reasonOf(error) });
+      logWarning("purchases_not_published", { org_id: orgId, reason: errorMessageOf(error) });
     }
   }
 
@@ -300,17 +303,17 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     const payments = config?.payments ?? PAYMENTS_OFF;
     return {
       rows,
-      stripe: stripeOf(payments),
+      stripe: createStripe(payments),
       wallet: {
-        creditPayment: (credit) => within(wallet().creditPayment(credit), CALL_TIMEOUT_MS),
-        setBack: (back) => within(wallet().setBack(back), CALL_TIMEOUT_MS),
-        tellPurchase: (outcome) => within(wallet().tellPurchase(outcome), CALL_TIMEOUT_MS),
-        disableTopUp: (reason) => within(wallet().disableTopUp(reason), CALL_TIMEOUT_MS),
+        creditPayment: (credit) => withTimeout(wallet().creditPayment(credit), CALL_TIMEOUT_MS),
+        setBack: (back) => withTimeout(wallet().setBack(back), CALL_TIMEOUT_MS),
+        tellPurchase: (outcome) => withTimeout(wallet().tellPurchase(outcome), CALL_TIMEOUT_MS),
+        disableTopUp: (reason) => withTimeout(wallet().disableTopUp(reason), CALL_TIMEOUT_MS),
       },
       store: {
-        addCustomer: (id, orgId) => within(addCustomer(env.DB, id, orgId), CALL_TIMEOUT_MS),
+        addCustomer: (id, orgId) => withTimeout(addCustomer(env.DB, id, orgId), CALL_TIMEOUT_MS),
         addCard: (fingerprint, orgId) =>
-          within(addCard(env.DB, fingerprint, orgId), CALL_TIMEOUT_MS),
+          withTimeout(addCard(env.DB, fingerprint, orgId), CALL_TIMEOUT_MS),
       },
       now: () => now(env),
       region: config?.region ?? "",
@@ -338,7 +341,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     try {
       return await call({ runner: this.#getRunner(), deps: this.#deps(), config });
     } catch (error) {
-      logWarning("payments_failed", { reason: reasonOf(error) });
+      logWarning("payments_failed", { reason: errorMessageOf(error) });
       this.#runner = null;
       return refuse(storageFailure(error));
     }

@@ -1,6 +1,6 @@
 import type { PurchaseRecord } from "../../shared/contracts/payments.ts";
-import { storedJson } from "../../shared/stored-json.ts";
-import { recordOf } from "./purchase.ts";
+import { parseStoredJson } from "../../shared/stored-json.ts";
+import { purchaseRecordOf } from "./purchase.ts";
 import type { PurchaseTotals } from "./published.store.ts";
 import type { Payment, Purchase } from "./purchase.ts";
 
@@ -65,9 +65,9 @@ function selectUnpublished(sql: SqlStorage): readonly Unpublished[] {
 }
 
 function publishedRecord({ record, payment }: Unpublished): PurchaseRecord {
-  return recordOf(
-    storedJson<Purchase>(record),
-    payment === null ? null : storedJson<Payment>(payment),
+  return purchaseRecordOf(
+    parseStoredJson<Purchase>(record),
+    payment === null ? null : parseStoredJson<Payment>(payment),
   );
 }
 

@@ -1,5 +1,5 @@
 import type { PurchaseRecord } from "../../shared/contracts/payments.ts";
-import { storedJson } from "../../shared/stored-json.ts";
+import { parseStoredJson } from "../../shared/stored-json.ts";
 
 /** Stores an organization's purchases in D1, unless D1 has newer records. */
 export async function putPurchases(
@@ -80,7 +80,7 @@ export async function listPublished(
     .bind(beforeId, fromId, orgId ?? "", state ?? "", limit + 1)
     .all<{ record: string; id: string; slug: string | null; name: string | null }>();
   return results.map(({ record, ...organization }) => {
-    return { purchase: storedJson<PurchaseRecord>(record), organization };
+    return { purchase: parseStoredJson<PurchaseRecord>(record), organization };
   });
 }
 

@@ -1,9 +1,9 @@
 import type { PurchaseError, TopUpEnd } from "../../shared/contracts/payments.ts";
-import { SYSTEM } from "../../shared/event.ts";
+import { SYSTEM_ACTOR } from "../../shared/event.ts";
 import type { EventData, EventType } from "../../shared/event.ts";
 import { logAlert } from "../../shared/log.ts";
-import { pauseMs } from "./payment-rules.ts";
-import { isOver } from "./purchase.ts";
+import { retryDelayMs } from "./payment-rules.ts";
+import { isEnded } from "./purchase.ts";
 import type { PurchaseEnding, Purchase, PurchaseStep } from "./purchase.ts";
 import type { Invoice } from "./stripe-objects.ts";
 import type { StripeAnswer } from "./stripe.ts";
@@ -20,7 +20,7 @@ export function storePurchase(
   change: PurchaseChange,
 ): Purchase {
   const after = { ...purchase, ...change, updatedAt: now() };
-  rows.put(after);
+  rows.putPurchase(after);
   return after;
 }
 
@@ -40,9 +40,9 @@ export function retryLater(deps: PaymentDeps, purchase: Purchase, answer?: Strip
     logAlert("stripe_key_refused", { org_id: deps.rows.head().orgId, status: answer.status });
   }
   return storePurchase(deps, purchase, {
-    state: isOver(purchase) || purchase.state === "paid" ? purchase.state : "unknown",
+    state: isEnded(purchase) || purchase.state === "paid" ? purchase.state : "unknown",
     tries,
-    nextAt: deps.now() + pauseMs(tries),
+    nextAt: deps.now() + retryDelayMs(tries),
     requestId: answer?.requestId ?? purchase.requestId,
   });
 }
@@ -50,7 +50,7 @@ export function retryLater(deps: PaymentDeps, purchase: Purchase, answer?: Strip
 /** Repeats a purchase's current step with a new idempotency key. The step must not move money. */
 export function restartStep(deps: PaymentDeps, purchase: Purchase): Purchase {
   const tries = purchase.tries + 1;
-  const nextAt = deps.now() + pauseMs(tries);
+  const nextAt = deps.now() + retryDelayMs(tries);
   return storePurchase(deps, purchase, { sent: null, tries, anew: purchase.anew + 1, nextAt });
 }
 
@@ -126,7 +126,7 @@ export function recordOutcomeForWallet(
   const { id, method, amountMicro, actor } = purchase;
   const event = {
     type,
-    actor: type === "purchase.created" ? actor : SYSTEM,
+    actor: type === "purchase.created" ? actor : SYSTEM_ACTOR,
     subject: id,
     data: { method, amount_micro: amountMicro, ...data },
   };

@@ -1,5 +1,5 @@
-import type { Hint, TopUpRequest } from "../../shared/contracts/payments.ts";
-import { SYSTEM } from "../../shared/event.ts";
+import type { StripeHint, TopUpRequest } from "../../shared/contracts/payments.ts";
+import { SYSTEM_ACTOR } from "../../shared/event.ts";
 import { logAlert } from "../../shared/log.ts";
 import {
   callWallet,
@@ -9,8 +9,8 @@ import {
 } from "./crediting.ts";
 import { processHint } from "./hints.ts";
 import { endPurchase, moveToStep, storePurchase } from "./purchase-moves.ts";
-import { pauseMs } from "./payment-rules.ts";
-import { isOver } from "./purchase.ts";
+import { retryDelayMs } from "./payment-rules.ts";
+import { isEnded } from "./purchase.ts";
 import type { Purchase, PurchaseStep, WaitingHint } from "./purchase.ts";
 import {
   createCustomerStep,
@@ -101,14 +101,14 @@ export class PurchaseRunner {
     const { rows, now } = this.#deps;
     if (rows.purchase(id) !== null) return;
     const auto = { id, method: "auto", amountMicro, saveCard: false, returnUrl: "" } as const;
-    rows.put(newPurchase({ ...auto, actor: SYSTEM }, now()));
+    rows.putPurchase(newPurchase({ ...auto, actor: SYSTEM_ACTOR }, now()));
   }
 
   /** Cancels a purchase. A payment that arrives meanwhile is credited. */
   cancel(id: string): void {
     const { rows, now } = this.#deps;
     const purchase = rows.purchase(id);
-    if (purchase === null || isOver(purchase) || purchase.state === "paid") return;
+    if (purchase === null || isEnded(purchase) || purchase.state === "paid") return;
     const cancelled = { state: "expired", error: "cancelled", isHard: false } as const;
     // A card that was declined permanently stays blocked after the cancellation.
     const ending = purchase.ending?.isHard === true ? purchase.ending : cancelled;
@@ -122,7 +122,7 @@ export class PurchaseRunner {
   }
 
   /** Reads a purchase from Stripe again, unless it is paid. */
-  lookAt(id: string): Promise<void> {
+  refreshPurchase(id: string): Promise<void> {
     return this.#queues.run(id, async () => {
       const { rows } = this.#deps;
       const purchase = rows.purchase(id);
@@ -141,18 +141,18 @@ export class PurchaseRunner {
     return this.#queues.run("restate", () => resendPaymentsToWallet(this.#deps, madeAt));
   }
 
-  note(hint: Hint): void {
+  addHint(hint: StripeHint): void {
     const { rows, now } = this.#deps;
-    if (rows.wasHeard(hint.eventId)) return;
-    if (rows.waiting().some(({ eventId }) => eventId === hint.eventId)) return;
-    rows.putWaiting({ ...hint, tries: 0, nextAt: now() });
+    if (rows.isHintProcessed(hint.eventId)) return;
+    if (rows.waitingHints().some(({ eventId }) => eventId === hint.eventId)) return;
+    rows.putWaitingHint({ ...hint, tries: 0, nextAt: now() });
   }
 
-  async work(): Promise<void> {
+  async runDueWork(): Promise<void> {
     const { rows, now } = this.#deps;
     const isDue = (at: number | null): boolean => at !== null && at <= now();
-    const due = rows.open().filter(({ nextAt, tellAt }) => isDue(nextAt) || isDue(tellAt));
-    const hints = rows.waiting().filter(({ nextAt }) => isDue(nextAt));
+    const due = rows.openPurchases().filter(({ nextAt, tellAt }) => isDue(nextAt) || isDue(tellAt));
+    const hints = rows.waitingHints().filter(({ nextAt }) => isDue(nextAt));
     const tasks = [
       ...due.map(
         ({ id }) =>
@@ -169,8 +169,8 @@ export class PurchaseRunner {
   nextAt(): number | null {
     const { rows } = this.#deps;
     const times = [
-      ...rows.open().flatMap(({ nextAt, tellAt }) => [nextAt, tellAt]),
-      ...rows.waiting().map(({ nextAt }) => nextAt),
+      ...rows.openPurchases().flatMap(({ nextAt, tellAt }) => [nextAt, tellAt]),
+      ...rows.waitingHints().map(({ nextAt }) => nextAt),
     ].filter((at) => at !== null);
     return times.length === 0 ? null : Math.min(...times);
   }
@@ -180,15 +180,15 @@ export class PurchaseRunner {
     const { kind, object } = hint;
     return this.#queues.run(`${kind}:${object}`, async () => {
       const { rows, now } = this.#deps;
-      const due = rows.waiting().find(({ eventId }) => eventId === hint.eventId);
+      const due = rows.waitingHints().find(({ eventId }) => eventId === hint.eventId);
       if (due === undefined || due.nextAt > now()) return; // another hint has already read the object
-      const same = rows.waiting().filter((one) => one.kind === kind && one.object === object);
+      const same = rows.waitingHints().filter((one) => one.kind === kind && one.object === object);
       const isDone = await processHint(this.#deps, this, due);
       const tries = due.tries + 1;
       if (!isDone) logStuckHint({ ...due, tries });
       for (const one of same) {
-        if (isDone) rows.heard(one, now());
-        else rows.putWaiting({ ...one, tries, nextAt: now() + pauseMs(tries) });
+        if (isDone) rows.markHintProcessed(one, now());
+        else rows.putWaitingHint({ ...one, tries, nextAt: now() + retryDelayMs(tries) });
       }
     });
   }
@@ -214,7 +214,7 @@ export class PurchaseRunner {
     const after = rows.purchase(id);
     if (after === null) return;
     if (answer?.ok !== true) {
-      return void storePurchase(this.#deps, after, { tellAt: now() + pauseMs(1) });
+      return void storePurchase(this.#deps, after, { tellAt: now() + retryDelayMs(1) });
     }
     const left = after.untold.slice(1);
     storePurchase(this.#deps, after, { untold: left, tellAt: left.length === 0 ? null : now() });

@@ -1,6 +1,6 @@
 import type {
   Card,
-  Hint,
+  StripeHint,
   PurchaseMethod,
   PurchaseRecord,
   PurchaseState,
@@ -90,7 +90,7 @@ export type Payment = CapturedAmounts & {
   readonly reading: number;
 };
 
-export type WaitingHint = Hint & { readonly tries: number; readonly nextAt: number };
+export type WaitingHint = StripeHint & { readonly tries: number; readonly nextAt: number };
 
 export type PaymentsHead = {
   readonly orgId: string;
@@ -115,23 +115,23 @@ export type PaymentRows = {
   setHead(head: PaymentsHead): void;
   purchase(id: string): Purchase | null;
   /** Finds a purchase by the Stripe ID of its session, invoice or payment. */
-  purchaseOf(object: string): Purchase | null;
-  put(purchase: Purchase): void;
-  open(): readonly Purchase[];
-  since(ms: number): readonly Purchase[];
+  purchaseByStripeId(object: string): Purchase | null;
+  putPurchase(purchase: Purchase): void;
+  openPurchases(): readonly Purchase[];
+  purchasesSince(ms: number): readonly Purchase[];
   payment(id: string): Payment | null;
   payments(): readonly Payment[];
   putPayment(payment: Payment): void;
-  waiting(): readonly WaitingHint[];
-  putWaiting(hint: WaitingHint): void;
-  heard(hint: WaitingHint, at: number): void;
-  wasHeard(eventId: string): boolean;
+  waitingHints(): readonly WaitingHint[];
+  putWaitingHint(hint: WaitingHint): void;
+  markHintProcessed(hint: WaitingHint, at: number): void;
+  isHintProcessed(eventId: string): boolean;
 };
 
-export const isOver = ({ state }: Purchase): boolean =>
+export const isEnded = ({ state }: Purchase): boolean =>
   state === "credited" || state === "declined" || state === "expired";
 
-export function recordOf(purchase: Purchase, payment: Payment | null): PurchaseRecord {
+export function purchaseRecordOf(purchase: Purchase, payment: Payment | null): PurchaseRecord {
   const {
     sent: _sent,
     anew: _anew,

@@ -1,16 +1,25 @@
 import * as z from "zod/mini";
 import type { AppContext } from "../../shared/http/context.ts";
 import { accepted, readBody } from "../../shared/http/endpoint.ts";
-import { singleValue, parseFields, parseQuery, wholeNumber } from "../../shared/http/parse-body.ts";
+import {
+  singleValueSchema,
+  parseFields,
+  parseQuery,
+  wholeNumberWithDefault,
+} from "../../shared/http/parse-body.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
-import { PURCHASE_ID } from "../../shared/contracts/payments.ts";
-import type { Buying, PaymentsCalls, PurchaseRecord } from "../../shared/contracts/payments.ts";
+import { PURCHASE_ID_PREFIX } from "../../shared/contracts/payments.ts";
+import type {
+  PurchaseRequest,
+  PaymentsCalls,
+  PurchaseRecord,
+} from "../../shared/contracts/payments.ts";
 import { queryDatabase } from "../../shared/query-database.ts";
-import { actorOf } from "../../shared/caller.ts";
+import { actorOfCaller } from "../../shared/caller.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { idempotencyOf, readIdempotencyKey } from "../../shared/idempotency.ts";
-import { mintedAt } from "../../shared/id.ts";
+import { mintTimeOf } from "../../shared/id.ts";
 import { micros, MICROS_PER_DOLLAR } from "../../shared/money.ts";
 import { callObjectWithRetries, callObject } from "../../shared/reach-object.ts";
 import { readBuyingOrganization } from "./customers.store.ts";
@@ -48,13 +57,13 @@ export async function buyRoute(c: AppContext) {
   const { caller } = admitted;
   const { orgId, keyId } = caller;
   const named = { keyId, orgId, path: c.req.path, bytes: body.value.bytes };
-  const buying: Buying = {
+  const buying: PurchaseRequest = {
     ...buyer.value,
     amountMicro: micros(dollars * MICROS_PER_DOLLAR),
     method,
     saveCard: method === "checkout" && saveCard,
     idempotency: await idempotencyOf(name.value, named),
-    actor: actorOf(caller),
+    actor: actorOfCaller(caller),
     isPerson: caller.isPerson === true,
   };
   const bought = await callPayments(c, (payments) => payments.buy(buying));
@@ -67,8 +76,10 @@ function acceptedPurchase(c: AppContext, purchase: PurchaseRecord) {
 }
 
 export const purchasesQuery = z.object({
-  limit: wholeNumber(1, 100, 20),
-  after: z.optional(singleValue.check(z.regex(/^pur_[0-9A-Za-z]{24}$/, "must be a purchase's id"))),
+  limit: wholeNumberWithDefault(1, 100, 20),
+  after: z.optional(
+    singleValueSchema.check(z.regex(/^pur_[0-9A-Za-z]{24}$/, "must be a purchase's id")),
+  ),
 });
 
 export async function listPurchasesRoute(c: AppContext) {
@@ -99,10 +110,12 @@ export async function portalRoute(c: AppContext) {
 }
 
 export const creditsQuery = z.object({
-  limit: wholeNumber(1, 100, 50),
+  limit: wholeNumberWithDefault(1, 100, 50),
   after: z.optional(
     z.pipe(
-      singleValue.check(z.regex(/^\d{1,15}$/, "must be the next_after of an earlier response")),
+      singleValueSchema.check(
+        z.regex(/^\d{1,15}$/, "must be the next_after of an earlier response"),
+      ),
       z.transform(Number),
     ),
   ),
@@ -126,7 +139,7 @@ export async function creditsRoute(c: AppContext) {
 
 async function readBuyer(
   c: AppContext,
-): Promise<Result<Pick<Buying, "orgId" | "orgName" | "orgCreatedAt" | "returnUrl">>> {
+): Promise<Result<Pick<PurchaseRequest, "orgId" | "orgName" | "orgCreatedAt" | "returnUrl">>> {
   const { orgId, keyId } = c.var.admitted.caller;
   const fields = { org_id: orgId, key_id: keyId };
   const found = await queryDatabase(
@@ -159,7 +172,7 @@ function callByPurchaseId<T>(
   call: (payments: PaymentsCalls, id: string) => Promise<Result<T>>,
 ): Promise<Result<T>> {
   const id = c.req.param("id") ?? "";
-  if (mintedAt(id, PURCHASE_ID) === null) {
+  if (mintTimeOf(id, PURCHASE_ID_PREFIX) === null) {
     return Promise.resolve(refuse({ kind: "not_found", message: "No such purchase." }));
   }
   return callPayments(c, (payments) => call(payments, id));

@@ -1,6 +1,11 @@
 import { logAlert } from "../../shared/log.ts";
 import { micros } from "../../shared/money.ts";
-import { cardOfIntent, cardFingerprintOf, creditsOfPayment, pauseMs } from "./payment-rules.ts";
+import {
+  cardOfIntent,
+  cardFingerprintOf,
+  creditsOfPayment,
+  retryDelayMs,
+} from "./payment-rules.ts";
 import type { CapturedAmounts } from "./payment-rules.ts";
 import {
   abandonMismatchedInvoice,
@@ -11,13 +16,13 @@ import {
   waitForCustomer,
   storePurchase,
 } from "./purchase-moves.ts";
-import { isOver } from "./purchase.ts";
+import { isEnded } from "./purchase.ts";
 import type { Purchase } from "./purchase.ts";
 import { findLostSession } from "./steps.ts";
 import type { RunPurchaseStep } from "./steps.ts";
-import { bodyOf } from "./stripe.ts";
+import { parseBody } from "./stripe.ts";
 import type { StripeAnswer, StripeCall } from "./stripe.ts";
-import { isOfAmount, post, readInvoice, readSession } from "./stripe-calls.ts";
+import { hasAmount, postCall, readInvoice, readSession } from "./stripe-calls.ts";
 import { invoiceSchema, sessionSchema } from "./stripe-objects.ts";
 import type { Intent, Invoice, Session } from "./stripe-objects.ts";
 import type { PaymentDeps } from "./payment-deps.ts";
@@ -46,7 +51,7 @@ async function readSessionStep(
   const answer = await deps.stripe.ask(readSession(id));
   const now = deps.rows.purchase(purchase.id) ?? purchase;
   if (answer.kind === "refused") return declineMissingObject(deps, now, answer);
-  const session = bodyOf(answer, sessionSchema);
+  const session = parseBody(answer, sessionSchema);
   if (session === null) return retryLater(deps, now, answer);
   const intent = intentOf(session);
   if (session.payment_status !== "paid" || intent === null || !isCaptured(intent)) {
@@ -61,7 +66,7 @@ async function readSessionStep(
 
 function handleUnpaidSession(deps: PaymentDeps, purchase: Purchase, session: Session): Purchase {
   const { status, url = null } = session;
-  if (isOver(purchase)) return storePurchase(deps, purchase, { step: null, nextAt: null });
+  if (isEnded(purchase)) return storePurchase(deps, purchase, { step: null, nextAt: null });
   if (status === "expired") return endPurchase(deps, purchase, purchase.ending ?? ABANDONED);
   if (status === "complete") {
     return storePurchase(deps, purchase, { nextAt: deps.now() + RECHECK_MS });
@@ -88,7 +93,7 @@ async function readInvoiceStep(
   const answer = await deps.stripe.ask(readInvoice(id));
   const now = deps.rows.purchase(purchase.id) ?? purchase;
   if (answer.kind === "refused") return declineMissingObject(deps, now, answer);
-  const invoice = bodyOf(answer, invoiceSchema);
+  const invoice = parseBody(answer, invoiceSchema);
   if (invoice === null) return retryLater(deps, now, answer);
   const intents = intentsOf(invoice);
   const captured = intents.filter(isCaptured);
@@ -103,7 +108,7 @@ async function readInvoiceStep(
       taxCents,
     });
   }
-  if (isOver(now)) return storePurchase(deps, now, { step: null, nextAt: null });
+  if (isEnded(now)) return storePurchase(deps, now, { step: null, nextAt: null });
   return handleUnpaidInvoice(deps, now, { invoice, intents });
 }
 
@@ -133,7 +138,7 @@ function handleUnpaidInvoice(
     case "draft":
       return moveToStep(deps, purchase, ending === null ? "item" : "discard");
     default:
-      if (ending === null && !isOfAmount(purchase, invoice)) {
+      if (ending === null && !hasAmount(purchase, invoice)) {
         return abandonMismatchedInvoice(deps, purchase, invoice);
       }
       return handleOpenInvoice(deps, purchase, { invoice, intents });
@@ -210,7 +215,7 @@ function declineMissingObject(
   purchase: Purchase,
   refusal: RefusedAnswer,
 ): Purchase {
-  if (isOver(purchase)) return storePurchase(deps, purchase, { step: null, nextAt: null });
+  if (isEnded(purchase)) return storePurchase(deps, purchase, { step: null, nextAt: null });
   return declineAsMisconfigured(deps, purchase, refusal);
 }
 
@@ -230,7 +235,7 @@ async function closeStripeObject(
     return endPurchase(deps, now, now.ending ?? ABANDONED);
   }
   const tries = now.tries + 1;
-  return moveToStep(deps, now, "read", { tries, nextAt: deps.now() + pauseMs(tries) });
+  return moveToStep(deps, now, "read", { tries, nextAt: deps.now() + retryDelayMs(tries) });
 }
 
 function isObject(
@@ -244,13 +249,13 @@ const hasStatus = (status: string) => (body: unknown) => isObject(body) && body.
 export const expireCheckoutStep: RunPurchaseStep = async (deps, purchase) => {
   const { id, sessionId } = purchase;
   const key = `${id}:expire:${purchase.tries}`;
-  const call = post(`/v1/checkout/sessions/${sessionId}/expire`, {}, key);
+  const call = postCall(`/v1/checkout/sessions/${sessionId}/expire`, {}, key);
   return closeStripeObject(deps, purchase, call, hasStatus("expired"));
 };
 
 export const voidInvoiceStep: RunPurchaseStep = async (deps, purchase) => {
   const { id, invoiceId } = purchase;
-  const call = post(`/v1/invoices/${invoiceId}/void`, {}, `${id}:void:${purchase.tries}`);
+  const call = postCall(`/v1/invoices/${invoiceId}/void`, {}, `${id}:void:${purchase.tries}`);
   return closeStripeObject(deps, purchase, call, hasStatus("void"));
 };
 

@@ -1,11 +1,11 @@
-import type { RefundAsk } from "../../shared/contracts/payments.ts";
+import type { RefundRequest } from "../../shared/contracts/payments.ts";
 import { logEvent } from "../../shared/log.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import type { Purchase } from "./purchase.ts";
-import { post, readRefund, readRefunds, refundParams } from "./stripe-calls.ts";
+import { postCall, readRefund, readRefunds, refundParams } from "./stripe-calls.ts";
 import { refundSchema, refundsSchema } from "./stripe-objects.ts";
-import { bodyOf } from "./stripe.ts";
+import { parseBody } from "./stripe.ts";
 import type { PaymentDeps } from "./payment-deps.ts";
 
 const REFUSAL_MESSAGES: Readonly<Record<string, string>> = {
@@ -19,10 +19,10 @@ const REFUSAL_MESSAGES: Readonly<Record<string, string>> = {
 /**
  * Refunds a payment once per `name`. The wallet changes only after the refund was read from Stripe.
  */
-export async function refundOf(
+export async function refundPayment(
   { rows, stripe }: Pick<PaymentDeps, "rows" | "stripe">,
   purchase: Purchase,
-  ask: RefundAsk,
+  ask: RefundRequest,
 ): Promise<Result<string>> {
   const { amountCents, name, actor } = ask;
   const payment = rows.payment(purchase.paymentId ?? "");
@@ -33,7 +33,7 @@ export async function refundOf(
   if (!before.ok) return before;
   if (before.value) return success(payment.id);
   const params = refundParams(payment.id, ask);
-  const answer = await stripe.ask(post("/v1/refunds", params, `${purchase.id}:refund:${name}`));
+  const answer = await stripe.ask(postCall("/v1/refunds", params, `${purchase.id}:refund:${name}`));
   if (answer.kind === "unsure") return refuse({ kind: "storage_unavailable" });
   if (answer.kind === "refused") {
     if (answer.error.type === "idempotency_error") return refuse({ kind: "idempotency_mismatch" });
@@ -50,9 +50,12 @@ export async function refundOf(
 }
 
 /** Returns the payment of a refund (`re_`), or null. Returns other IDs unchanged. */
-export async function paymentOf(stripe: PaymentDeps["stripe"], id: string): Promise<string | null> {
+export async function resolvePaymentId(
+  stripe: PaymentDeps["stripe"],
+  id: string,
+): Promise<string | null> {
   if (!id.startsWith("re_")) return id;
-  return bodyOf(await stripe.ask(readRefund(id)), refundSchema)?.payment_intent ?? null;
+  return parseBody(await stripe.ask(readRefund(id)), refundSchema)?.payment_intent ?? null;
 }
 
 /**
@@ -62,9 +65,9 @@ export async function paymentOf(stripe: PaymentDeps["stripe"], id: string): Prom
 async function checkEarlierRefund(
   stripe: PaymentDeps["stripe"],
   paymentId: string,
-  { amountCents, name }: Pick<RefundAsk, "amountCents" | "name">,
+  { amountCents, name }: Pick<RefundRequest, "amountCents" | "name">,
 ): Promise<Result<boolean>> {
-  const listed = bodyOf(await stripe.ask(readRefunds(paymentId)), refundsSchema);
+  const listed = parseBody(await stripe.ask(readRefunds(paymentId)), refundsSchema);
   if (listed === null) return refuse({ kind: "storage_unavailable" });
   const made = listed.data.find(({ metadata }) => metadata?.["refund"] === name);
   if (made === undefined) {

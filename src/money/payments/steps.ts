@@ -1,6 +1,6 @@
 import type { PurchaseError } from "../../shared/contracts/payments.ts";
-import { logWarning, reasonOf } from "../../shared/log.ts";
-import { declineReasonOf, pauseMs } from "./payment-rules.ts";
+import { logWarning, errorMessageOf } from "../../shared/log.ts";
+import { declineReasonOf, retryDelayMs } from "./payment-rules.ts";
 import {
   restartStep,
   abandonMismatchedInvoice,
@@ -11,24 +11,24 @@ import {
   waitForCustomer,
   storePurchase,
 } from "./purchase-moves.ts";
-import { isOver } from "./purchase.ts";
+import { isEnded } from "./purchase.ts";
 import type { Purchase } from "./purchase.ts";
 import {
   customerParams,
   finalizeParams,
   invoiceParams,
-  isOfAmount,
+  hasAmount,
   itemParams,
-  listSince,
+  listCreatedSince,
   payParams,
-  post,
+  postCall,
   readInvoice,
   sessionParams,
 } from "./stripe-calls.ts";
-import type { Selling } from "./stripe-calls.ts";
-import { foundSchema, idSchema, invoiceSchema, sessionSchema } from "./stripe-objects.ts";
+import type { Sale } from "./stripe-calls.ts";
+import { objectListSchema, idSchema, invoiceSchema, sessionSchema } from "./stripe-objects.ts";
 import type { Invoice } from "./stripe-objects.ts";
-import { bodyOf } from "./stripe.ts";
+import { parseBody } from "./stripe.ts";
 import type { Params, StripeAnswer } from "./stripe.ts";
 import type { PaymentDeps } from "./payment-deps.ts";
 
@@ -51,10 +51,10 @@ async function sendStepCall(
 ): Promise<{ readonly answer: StripeAnswer; readonly now: Purchase }> {
   const { id, step, state } = purchase;
   const { path, params, key } = call;
-  const first = { step: step ?? "read", ...post(path, params, key), key, firstAt: deps.now() };
+  const first = { step: step ?? "read", ...postCall(path, params, key), key, firstAt: deps.now() };
   const { method: _method, ...made } = first;
   const sent = purchase.sent?.step === step ? purchase.sent : { ...made, body: made.body ?? "" };
-  storePurchase(deps, purchase, { sent, state: isOver(purchase) ? state : "asked" });
+  storePurchase(deps, purchase, { sent, state: isEnded(purchase) ? state : "asked" });
   const answer = await deps.stripe.ask({ ...sent, method: "POST" });
   const now = deps.rows.purchase(id) ?? purchase;
   return {
@@ -79,7 +79,7 @@ function mustSearch(
 const idempotencyKeyOf = ({ id, step, anew: again }: Purchase): string =>
   again === 0 ? `${id}:${step}` : `${id}:${step}:${again + 1}`;
 
-function saleOf(deps: PaymentDeps, purchase: Purchase): Selling {
+function saleOf(deps: PaymentDeps, purchase: Purchase): Sale {
   const { region, hasTax, taxCode, rows } = deps;
   const { id, method, amountMicro, saveCard, createdAt, returnUrl, customerId } = purchase;
   const row = { id, method, amountMicro, saveCard, createdAt, returnUrl };
@@ -107,7 +107,7 @@ export const createCustomerStep: RunPurchaseStep = async (deps, purchase) => {
     try {
       await store.addCustomer(id, head.orgId);
     } catch (error) {
-      logWarning("customer_not_booked", { org_id: head.orgId, reason: reasonOf(error) });
+      logWarning("customer_not_booked", { org_id: head.orgId, reason: errorMessageOf(error) });
       return retryLater(deps, rows.purchase(purchase.id) ?? purchase);
     }
     const after = rows.head();
@@ -127,7 +127,7 @@ async function createCustomer(deps: PaymentDeps, purchase: Purchase): Promise<Pu
     key,
   });
   if (answer.kind === "refused") return declineAsMisconfigured(deps, now, answer);
-  const made = bodyOf(answer, idSchema);
+  const made = parseBody(answer, idSchema);
   const head = rows.head();
   if (made === null) {
     if (!mustSearch(deps, now, answer)) return retryLater(deps, now, answer);
@@ -157,24 +157,24 @@ function startPurchase(deps: PaymentDeps, purchase: Purchase, customerId: string
   }
   if (findRunningCharge(deps, purchase.id) !== null) {
     const tries = purchase.tries + 1;
-    return storePurchase(deps, purchase, { tries, nextAt: now() + pauseMs(tries) });
+    return storePurchase(deps, purchase, { tries, nextAt: now() + retryDelayMs(tries) });
   }
   const { paymentMethod, ...shown } = card;
   return moveToStep(deps, purchase, "invoice", { customerId, paymentMethod, card: shown });
 }
 
 export function findRunningCharge({ rows }: PaymentDeps, id: string | null): Purchase | null {
-  return rows.open().find((one) => one.id !== id && isRunningCharge(one)) ?? null;
+  return rows.openPurchases().find((one) => one.id !== id && isRunningCharge(one)) ?? null;
 }
 
-const isRunningCharge = (one: Purchase): boolean => one.paymentMethod !== null && !isOver(one);
+const isRunningCharge = (one: Purchase): boolean => one.paymentMethod !== null && !isEnded(one);
 
 export const createCheckoutStep: RunPurchaseStep = async (deps, purchase) => {
   const params = sessionParams(saleOf(deps, purchase));
   const call = { path: "/v1/checkout/sessions", params, key: purchase.id };
   const { answer, now } = await sendStepCall(deps, purchase, call);
   if (answer.kind === "refused") return handleRefusal(deps, now, answer);
-  const made = bodyOf(answer, sessionSchema);
+  const made = parseBody(answer, sessionSchema);
   if (made !== null) {
     const { id: sessionId, url = null, expires_at } = made;
     const known = storePurchase(deps, now, { sessionId });
@@ -191,7 +191,7 @@ export async function findLostSession(deps: PaymentDeps, purchase: Purchase): Pr
   const now = deps.rows.purchase(purchase.id) ?? purchase;
   if (found === undefined) return retryLater(deps, now);
   if (found !== null) return moveToStep(deps, now, "read", { sessionId: found });
-  if (isOver(now)) return storePurchase(deps, now, { step: null, nextAt: null });
+  if (isEnded(now)) return storePurchase(deps, now, { step: null, nextAt: null });
   return endPurchase(deps, now, { state: "declined", error: "processing_error", isHard: false });
 }
 
@@ -204,8 +204,8 @@ async function findStripeObject(
   { id, customerId, createdAt }: Purchase,
   what: "checkout/sessions" | "invoices",
 ): Promise<string | null | undefined> {
-  const answer = await stripe.ask(listSince(what, customerId ?? "", createdAt));
-  const list = bodyOf(answer, foundSchema);
+  const answer = await stripe.ask(listCreatedSince(what, customerId ?? "", createdAt));
+  const list = parseBody(answer, objectListSchema);
   if (list === null) return undefined;
   const own = list.data.find(({ metadata }) => metadata?.["purchase_id"] === id);
   if (own !== undefined) return own.id;
@@ -218,7 +218,7 @@ export const createInvoiceStep: RunPurchaseStep = async (deps, purchase) => {
   const call = { path: "/v1/invoices", params, key: idempotencyKeyOf(purchase) };
   const { answer, now } = await sendStepCall(deps, purchase, call);
   if (answer.kind === "refused") return handleRefusal(deps, now, answer);
-  const made = bodyOf(answer, idSchema);
+  const made = parseBody(answer, idSchema);
   if (made !== null) return moveToStep(deps, now, "item", { invoiceId: made.id });
   if (!mustSearch(deps, now, answer)) return retryLater(deps, now, answer);
   const found = await findStripeObject(deps, now, "invoices");
@@ -238,7 +238,7 @@ export const addInvoiceItemStep: RunPurchaseStep = async (deps, purchase) => {
   if (answer.kind === "refused") return endRefusedInvoice(deps, now, answer);
   if (!mustSearch(deps, now, answer)) return retryLater(deps, now, answer);
   return continueWithInvoice(deps, now, (after, invoice) => {
-    if (isOfAmount(after, invoice)) return moveToStep(deps, after, "finalize");
+    if (hasAmount(after, invoice)) return moveToStep(deps, after, "finalize");
     return invoice.subtotal === 0
       ? restartStep(deps, after)
       : abandonMismatchedInvoice(deps, after, invoice);
@@ -251,8 +251,8 @@ export const finalizeInvoiceStep: RunPurchaseStep = async (deps, purchase) => {
   const call = { path, params: finalizeParams, key: idempotencyKeyOf(purchase) };
   const { answer, now } = await sendStepCall(deps, purchase, call);
   if (answer.kind === "done") {
-    const invoice = bodyOf(answer, invoiceSchema);
-    if (invoice === null || !isOfAmount(now, invoice)) return moveToStep(deps, now, "read");
+    const invoice = parseBody(answer, invoiceSchema);
+    if (invoice === null || !hasAmount(now, invoice)) return moveToStep(deps, now, "read");
     return moveToStep(deps, now, "pay");
   }
   if (answer.kind === "unsure" && !mustSearch(deps, now, answer)) {
@@ -291,7 +291,7 @@ async function continueWithInvoice(
 ): Promise<Purchase> {
   const answer = await deps.stripe.ask(readInvoice(purchase.invoiceId ?? ""));
   const after = deps.rows.purchase(purchase.id) ?? purchase;
-  const invoice = bodyOf(answer, invoiceSchema);
+  const invoice = parseBody(answer, invoiceSchema);
   return invoice === null ? retryLater(deps, after, answer) : goOn(after, invoice);
 }
 

@@ -1,7 +1,7 @@
-import type { RefundAsk } from "../../shared/contracts/payments.ts";
+import type { RefundRequest } from "../../shared/contracts/payments.ts";
 import type { PurchaseMethod } from "../../shared/contracts/payments.ts";
 import type { Micros } from "../../shared/money.ts";
-import { form } from "./stripe.ts";
+import { encodeForm } from "./stripe.ts";
 import type { Params, StripeCall } from "./stripe.ts";
 
 const CENT_MICROS = 10_000;
@@ -11,14 +11,14 @@ function centsOf(amount: Micros): number {
   return Math.round(amount / CENT_MICROS);
 }
 
-export function isOfAmount(
+export function hasAmount(
   { amountMicro }: { readonly amountMicro: Micros },
   { subtotal }: { readonly subtotal: number },
 ): boolean {
   return subtotal === centsOf(amountMicro);
 }
 
-export type Selling = {
+export type Sale = {
   readonly id: string;
   readonly orgId: string;
   readonly region: string;
@@ -34,7 +34,7 @@ export type Selling = {
 
 const PRODUCT_NAME = "API credits";
 
-function metadataOf({ id, orgId, region }: Selling): Readonly<Record<string, string>> {
+function metadataOf({ id, orgId, region }: Sale): Readonly<Record<string, string>> {
   return { purchase_id: id, org_id: orgId, region };
 }
 
@@ -46,7 +46,7 @@ export function customerParams(org: {
   return { name: org.orgName, metadata: { org_id: org.orgId, region: org.region } };
 }
 
-export function sessionParams(selling: Selling) {
+export function sessionParams(selling: Sale) {
   const { id, amountMicro, customerId, createdAt, hasTax, returnUrl, saveCard, taxCode } = selling;
   const metadata = metadataOf(selling);
   return {
@@ -82,7 +82,7 @@ export function sessionParams(selling: Selling) {
   } as const;
 }
 
-export function invoiceParams(selling: Selling, paymentMethod: string) {
+export function invoiceParams(selling: Sale, paymentMethod: string) {
   return {
     customer: selling.customerId,
     currency: "usd",
@@ -96,7 +96,7 @@ export function invoiceParams(selling: Selling, paymentMethod: string) {
   } as const;
 }
 
-export function itemParams(selling: Selling, invoiceId: string) {
+export function itemParams(selling: Sale, invoiceId: string) {
   const { amountMicro, customerId, taxCode } = selling;
   return {
     customer: customerId,
@@ -121,7 +121,7 @@ export function payParams(paymentMethod: string) {
  */
 export function refundParams(
   paymentId: string,
-  { amountCents, reason, name }: Pick<RefundAsk, "amountCents" | "reason" | "name">,
+  { amountCents, reason, name }: Pick<RefundRequest, "amountCents" | "reason" | "name">,
 ) {
   return {
     payment_intent: paymentId,
@@ -139,37 +139,37 @@ export function defaultCardParams(paymentMethod: string) {
   return { invoice_settings: { default_payment_method: paymentMethod } };
 }
 
-export function post(path: string, params: Params, key: string): StripeCall {
-  return { method: "POST", path, body: form(params), key };
+export function postCall(path: string, params: Params, key: string): StripeCall {
+  return { method: "POST", path, body: encodeForm(params), key };
 }
 
-export function read(path: string, params: Params = {}): StripeCall {
-  const query = form(params);
+export function getCall(path: string, params: Params = {}): StripeCall {
+  const query = encodeForm(params);
   return { method: "GET", path: query === "" ? path : `${path}?${query}`, body: null, key: null };
 }
 
 export const readSession = (id: string): StripeCall =>
-  read(`/v1/checkout/sessions/${id}`, { expand: ["payment_intent.latest_charge"] });
+  getCall(`/v1/checkout/sessions/${id}`, { expand: ["payment_intent.latest_charge"] });
 export const readInvoice = (id: string): StripeCall =>
-  read(`/v1/invoices/${id}`, { expand: ["payments.data.payment.payment_intent"] });
+  getCall(`/v1/invoices/${id}`, { expand: ["payments.data.payment.payment_intent"] });
 export const readPaymentIntent = (id: string): StripeCall =>
-  read(`/v1/payment_intents/${id}`, { expand: ["latest_charge"] });
-export const readRefund = (id: string): StripeCall => read(`/v1/refunds/${id}`);
+  getCall(`/v1/payment_intents/${id}`, { expand: ["latest_charge"] });
+export const readRefund = (id: string): StripeCall => getCall(`/v1/refunds/${id}`);
 export const readRefunds = (paymentId: string): StripeCall =>
-  read("/v1/refunds", { payment_intent: paymentId, limit: 100 });
+  getCall("/v1/refunds", { payment_intent: paymentId, limit: 100 });
 export const readDisputes = (paymentId: string): StripeCall =>
-  read("/v1/disputes", { payment_intent: paymentId, limit: 100 });
+  getCall("/v1/disputes", { payment_intent: paymentId, limit: 100 });
 export const readInvoicePayments = (paymentId: string): StripeCall =>
-  read("/v1/invoice_payments", {
+  getCall("/v1/invoice_payments", {
     payment: { type: "payment_intent", payment_intent: paymentId },
     limit: 10,
   });
 /** Lists a customer's objects created since ten minutes before `sinceMs`, because clocks differ. */
-export function listSince(
+export function listCreatedSince(
   what: "checkout/sessions" | "invoices",
   customerId: string,
   sinceMs: number,
 ): StripeCall {
   const gte = Math.floor(sinceMs / 1000) - 600;
-  return read(`/v1/${what}`, { customer: customerId, created: { gte }, limit: 100 });
+  return getCall(`/v1/${what}`, { customer: customerId, created: { gte }, limit: 100 });
 }

@@ -1,18 +1,18 @@
 import * as z from "zod/mini";
 import type { CallsOf } from "../../shared/contracts/objects.ts";
-import type { Hint } from "../../shared/contracts/payments.ts";
+import type { StripeHint } from "../../shared/contracts/payments.ts";
 import { logAlert } from "../../shared/log.ts";
 import { callObjectWithRetries } from "../../shared/reach-object.ts";
 import { chargeSchema, eventSchema, eventsSchema, intentSchema } from "./stripe-objects.ts";
 import type { StripeEvent } from "./stripe-objects.ts";
-import { read, readPaymentIntent } from "./stripe-calls.ts";
-import { bodyOf } from "./stripe.ts";
+import { getCall, readPaymentIntent } from "./stripe-calls.ts";
+import { parseBody } from "./stripe.ts";
 import type { Stripe } from "./stripe.ts";
 
 /**
  * Handled event types, each with its kind of hint. A Stripe call can't list events of more types.
  */
-const EVENT_KINDS: Readonly<Record<string, Hint["kind"]>> = {
+const EVENT_KINDS: Readonly<Record<string, StripeHint["kind"]>> = {
   "checkout.session.completed": "session",
   "checkout.session.async_payment_succeeded": "session",
   "checkout.session.async_payment_failed": "session",
@@ -100,7 +100,7 @@ const ID = /^[a-z]+_[A-Za-z0-9_]{1,250}$/;
 async function idsOfEvent(
   to: DispatchServices,
   { data }: StripeEvent,
-  kind: Hint["kind"],
+  kind: StripeHint["kind"],
 ): Promise<EventIds | DispatchResult> {
   const { object } = data;
   const id = object.id ?? "";
@@ -129,7 +129,7 @@ async function idsOfPayment(
 ): Promise<EventIds | DispatchResult> {
   const answer = await stripe.ask(readPaymentIntent(id));
   if (answer.kind === "refused") return "nothing";
-  const intent = bodyOf(answer, intentSchema);
+  const intent = parseBody(answer, intentSchema);
   if (intent === null) return answer.kind === "done" ? "nothing" : "unsure";
   const { customer } = intent;
   return typeof customer === "string" ? { object: id, customer } : "nothing";
@@ -140,9 +140,9 @@ async function idsOfCharge(
   id: string | null,
 ): Promise<EventIds | DispatchResult> {
   if (id === null) return "nothing";
-  const answer = await stripe.ask(read(`/v1/charges/${id}`));
+  const answer = await stripe.ask(getCall(`/v1/charges/${id}`));
   if (answer.kind === "refused") return "nothing";
-  const charge = bodyOf(answer, chargeSchema);
+  const charge = parseBody(answer, chargeSchema);
   if (charge === null) return answer.kind === "done" ? "nothing" : "unsure";
   const { customer, payment_intent: object } = charge;
   const isComplete = typeof customer === "string" && typeof object === "string";
@@ -194,7 +194,7 @@ async function sweepPages(
   let oldestS: number | null = null;
   for (let page = 0; page < PAGES_MAX; page++) {
     const query = { created, limit: 100, starting_after: after, types };
-    const events = bodyOf(await to.stripe.ask(read("/v1/events", query)), eventsSchema);
+    const events = parseBody(await to.stripe.ask(getCall("/v1/events", query)), eventsSchema);
     if (events === null) return null;
     for (const listedOne of events.data.toReversed()) {
       const event = z.safeParse(eventSchema, listedOne);

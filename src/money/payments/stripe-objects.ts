@@ -91,7 +91,7 @@ export const invoiceSchema = z.object({
 });
 export type Invoice = z.infer<typeof invoiceSchema>;
 
-export const foundSchema = listOf(z.object({ id, metadata }));
+export const objectListSchema = listOf(z.object({ id, metadata }));
 
 export const refundSchema = z.object({ payment_intent: z.nullish(idOrObject) });
 export const refundsSchema = listOf(

@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import type { PaymentsConfig } from "../../shared/config/config.ts";
 import { readBoundedText } from "../../shared/http/bounded-body.ts";
-import { hmacKey, verifyHmac } from "../../shared/hmac.ts";
+import { importHmacKey, verifyHmac } from "../../shared/hmac.ts";
 
 /** Tests compare this version with Stripe's types. */
 export const API_VERSION = "2026-10-28.endive";
@@ -13,7 +13,7 @@ export type Params = { readonly [name: string]: Param };
 type Param = string | number | boolean | readonly Param[] | Params | undefined;
 
 /** Encodes parameters as a form (`a[b][0]=v`). Omits undefined values. */
-export function form(params: Params): string {
+export function encodeForm(params: Params): string {
   const pairs: string[] = [];
   const add = (name: string, value: Param): void => {
     if (value === undefined) return;
@@ -70,7 +70,7 @@ export type StripeAnswer =
 export type FetchFunction = (url: string, init: RequestInit) => Promise<Response>;
 export type Stripe = { readonly ask: (call: StripeCall) => Promise<StripeAnswer> };
 
-export function stripeOf(
+export function createStripe(
   { secretKey, baseUrl }: Pick<PaymentsConfig, "secretKey" | "baseUrl">,
   send: FetchFunction = (url, init) => fetch(url, init),
 ): Stripe {
@@ -106,7 +106,7 @@ function buildRequest({ method, body, key }: StripeCall, secretKey: string): Req
   };
 }
 
-export function bodyOf<T>(answer: StripeAnswer, schema: z.core.$ZodType<T>): T | null {
+export function parseBody<T>(answer: StripeAnswer, schema: z.core.$ZodType<T>): T | null {
   if (answer.kind !== "done") return null;
   const parsed = z.safeParse(schema, answer.body);
   return parsed.success ? parsed.data : null;
@@ -151,7 +151,7 @@ type SignatureHeader = { readonly time: string; readonly tags: readonly string[]
  * Parses Stripe's signature header. Returns null if it is invalid or its time is over five minutes
  * off.
  */
-export function signatureHeader(header: string | null, nowMs: number): SignatureHeader | null {
+export function parseSignatureHeader(header: string | null, nowMs: number): SignatureHeader | null {
   const parts = (header ?? "").split(",").map((part) => part.trim().split("="));
   const times = parts.filter(([name]) => name === "t").map(([, value = ""]) => value);
   const tags = parts.filter(([name]) => name === "v1").slice(0, SIGNATURES_MAX);
@@ -168,14 +168,14 @@ export async function isSignedByStripe(
   header: string | null,
   { secrets, nowMs }: { readonly secrets: readonly string[]; readonly nowMs: number },
 ): Promise<boolean> {
-  const signature = signatureHeader(header, nowMs);
+  const signature = parseSignatureHeader(header, nowMs);
   if (signature === null) return false;
   const { time, tags } = signature;
   const prefix = new TextEncoder().encode(`${time}.`);
   const message = new Uint8Array(prefix.length + bytes.length);
   message.set(prefix);
   message.set(bytes, prefix.length);
-  const keys = await Promise.all(secrets.map((secret) => hmacKey(secret)));
+  const keys = await Promise.all(secrets.map((secret) => importHmacKey(secret)));
   const verdicts = tags.flatMap((tag) =>
     keys.map((key) => verifyHmac(key, Uint8Array.fromHex(tag), message)),
   );

@@ -1,17 +1,17 @@
 import { fail } from "../../shared/http/context.ts";
 import type { AppContext } from "../../shared/http/context.ts";
 import { readBodyBytes } from "../../shared/http/read-json.ts";
-import { readAnonymous } from "../../shared/http/request-slots.ts";
+import { readAnonymousBody } from "../../shared/http/request-slots.ts";
 import { now } from "../../shared/clock.ts";
-import { logWarning, reasonOf } from "../../shared/log.ts";
+import { logWarning, errorMessageOf } from "../../shared/log.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
-import { within } from "../../shared/timers.ts";
-import { stripeEventStoreOf } from "./customers.store.ts";
+import { withTimeout } from "../../shared/timers.ts";
+import { createStripeEventStore } from "./customers.store.ts";
 import { dispatchEvent } from "./stripe-events.ts";
 import type { DispatchResult } from "./stripe-events.ts";
 import { eventSchema } from "./stripe-objects.ts";
 import type { StripeEvent } from "./stripe-objects.ts";
-import { isSignedByStripe, signatureHeader, stripeOf } from "./stripe.ts";
+import { isSignedByStripe, parseSignatureHeader, createStripe } from "./stripe.ts";
 
 const EVENT_BYTES_MAX = 512 * 1024;
 /** Small limits, because anyone can send a signature header. */
@@ -28,22 +28,22 @@ export async function stripeWebhookRoute(c: AppContext): Promise<Response> {
   if (payments === null) return fail(c, { kind: "payments_off" });
   const header = c.req.header("stripe-signature") ?? null;
   const nowMs = now(c.env);
-  if (signatureHeader(header, nowMs) === null) return refuseUnsigned(c);
-  const bytes = await readAnonymous(c, readBodyBytes, EVENT_LIMITS, "stripe");
+  if (parseSignatureHeader(header, nowMs) === null) return refuseUnsigned(c);
+  const bytes = await readAnonymousBody(c, readBodyBytes, EVENT_LIMITS, "stripe");
   if (!bytes.ok) return fail(c, bytes.failure);
   const by = { secrets: payments.webhookSecrets, nowMs };
   if (!(await isSignedByStripe(bytes.value, header, by))) return refuseUnsigned(c);
   const event = parseEvent(bytes.value);
   if (event === null) return c.json({ received: true });
   const to = {
-    store: stripeEventStoreOf(c.env.DB),
+    store: createStripeEventStore(c.env.DB),
     payments: objectsOf(c.env).payments,
-    stripe: stripeOf(payments),
+    stripe: createStripe(payments),
     isLive: payments.isLive,
   };
-  const dispatched = await within(dispatchEvent(to, event), RESPONSE_WAIT_MS).catch(
+  const dispatched = await withTimeout(dispatchEvent(to, event), RESPONSE_WAIT_MS).catch(
     (error: unknown): DispatchResult => {
-      logWarning("payment_event_not_taken", { event_id: event.id, reason: reasonOf(error) });
+      logWarning("payment_event_not_taken", { event_id: event.id, reason: errorMessageOf(error) });
       return "unsure";
     },
   );

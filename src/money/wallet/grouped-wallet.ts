@@ -2,7 +2,7 @@ import { CallGroups } from "../../shared/call-groups.ts";
 import type { TimerFunction } from "../../shared/timers.ts";
 import type {
   GroupedCalls,
-  PartResult,
+  WalletPartResult,
   WalletCalls,
   WalletPart,
 } from "../../shared/contracts/wallet.ts";
@@ -11,14 +11,14 @@ type GroupingStub = GroupedCalls & Pick<WalletCalls, "together">;
 
 /** Groups calls to one wallet. While a call runs, later calls wait and are sent together. */
 export class WalletGroups {
-  readonly #groups = new CallGroups<WalletPart, PartResult>();
+  readonly #groups = new CallGroups<WalletPart, WalletPartResult>();
 
   walletOf(orgId: string, stub: () => GroupingStub, after: TimerFunction): GroupedCalls {
-    const ask = (part: WalletPart): Promise<PartResult> =>
-      this.#groups.ask(orgId, {
+    const ask = (part: WalletPart): Promise<WalletPartResult> =>
+      this.#groups.callPart(orgId, {
         part,
-        alone: () => callPart(stub(), part),
-        together: (parts) => stub().together(parts),
+        callAlone: () => callPart(stub(), part),
+        callTogether: (parts) => stub().together(parts),
         after,
       });
     return new GroupedWallet(ask as RunPart); // `callPart` returns the result of the part's own call
@@ -57,7 +57,7 @@ class GroupedWallet implements GroupedCalls {
   }
 }
 
-export function callPart(wallet: GroupedCalls, part: WalletPart): Promise<PartResult> {
+export function callPart(wallet: GroupedCalls, part: WalletPart): Promise<WalletPartResult> {
   switch (part.call) {
     case "hold":
       return wallet.hold(...part.args);

@@ -5,8 +5,8 @@ import { microsOrNull } from "./rules/quota.ts";
 import type { AutoTopUp } from "../../shared/contracts/payments.ts";
 import type { Settings } from "../../shared/contracts/settings.ts";
 import type { Configuration } from "../../shared/contracts/wallet.ts";
-import { storedJson } from "../../shared/stored-json.ts";
-import { headOf, headStatement } from "./snapshot.store.ts";
+import { parseStoredJson } from "../../shared/stored-json.ts";
+import { parseHead, headStatement } from "./snapshot.store.ts";
 import type { SnapshotHead, HeadRow } from "./snapshot.store.ts";
 
 /** The published state of a wallet, without the tables that are read in pages. */
@@ -33,7 +33,7 @@ export async function readSnapshot(db: D1Database, orgId: string): Promise<Walle
     db.prepare("SELECT * FROM settings WHERE org_id = ?").bind(orgId),
     db.prepare("SELECT * FROM debts WHERE org_id = ?").bind(orgId),
   ]);
-  const found = head === undefined ? null : headOf(head);
+  const found = head === undefined ? null : parseHead(head);
   if (found === null) return null;
   return {
     head: found,
@@ -80,8 +80,8 @@ function settingsOf(row: StoredSettings | undefined): Settings | null {
     alertThreshold: row.default_alert_threshold,
     lowBalance: microsOrNull(row.low_balance_threshold_micro),
     keepHours: row.keep_responses_hours ?? 0,
-    autoTopUp: storedJson<AutoTopUp | null>(row.auto_top_up ?? "null"),
-    tagKeys: storedJson<readonly string[]>(row.tag_keys ?? "[]"),
+    autoTopUp: parseStoredJson<AutoTopUp | null>(row.auto_top_up ?? "null"),
+    tagKeys: parseStoredJson<readonly string[]>(row.tag_keys ?? "[]"),
   };
 }
 
@@ -93,7 +93,7 @@ function debtsOf(row: StoredDebts | undefined): PublishedDebts | null {
     owed: micros(row.owed_micro),
     taken: micros(row.taken_micro),
     forgiven: micros(row.forgiven_micro),
-    forgivenBy: storedJson<PublishedDebts["forgivenBy"]>(row.forgiven_by),
+    forgivenBy: parseStoredJson<PublishedDebts["forgivenBy"]>(row.forgiven_by),
   };
 }
 

@@ -1,5 +1,5 @@
 import type { SnapshotHead } from "./snapshot.store.ts";
-import { storedJson } from "../../shared/stored-json.ts";
+import { parseStoredJson } from "../../shared/stored-json.ts";
 
 type Conflict = {
   readonly head: SnapshotHead;
@@ -7,7 +7,7 @@ type Conflict = {
   readonly revision: number;
 };
 
-export function conflictText(conflict: Conflict): string {
+export function conflictJson(conflict: Conflict): string {
   return JSON.stringify(conflict);
 }
 
@@ -19,6 +19,6 @@ export function ownsSnapshot(
   row: { readonly epoch: string; readonly revision: number; readonly conflict: string | null },
   head: SnapshotHead,
 ): boolean {
-  const compared = row.conflict === null ? row : storedJson<Conflict>(row.conflict);
+  const compared = row.conflict === null ? row : parseStoredJson<Conflict>(row.conflict);
   return head.epoch === row.epoch && head.seq <= compared.revision;
 }

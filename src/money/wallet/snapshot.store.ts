@@ -1,6 +1,6 @@
 import { assert } from "../../shared/assert.ts";
-import { touchedKey, usesStatement } from "../../shared/key-uses.store.ts";
-import type { KeyUse, TouchedKey, TouchedRow } from "../../shared/key-uses.store.ts";
+import { keyAfterUseFromRow, recordUsesStatement } from "../../shared/key-uses.store.ts";
+import type { KeyUse, KeyAfterUse, KeyAfterUseRow } from "../../shared/key-uses.store.ts";
 import type { Settings } from "../../shared/contracts/settings.ts";
 
 export type SnapshotHead = {
@@ -35,7 +35,7 @@ export type Publication = {
 export type PublishResult = {
   /** `moved` if D1 accepted the publish. Otherwise, the snapshot head in D1. */
   readonly head: SnapshotHead | null | "moved";
-  readonly touched: readonly TouchedKey[];
+  readonly touched: readonly KeyAfterUse[];
   readonly eventsWait: boolean;
 };
 
@@ -136,7 +136,7 @@ export async function readSnapshotHead(
   db: D1Database,
   orgId: string,
 ): Promise<SnapshotHead | null> {
-  return headOf(await headStatement(db, orgId).all<HeadRow>());
+  return parseHead(await headStatement(db, orgId).all<HeadRow>());
 }
 
 /**
@@ -150,7 +150,7 @@ export async function writePublication(
   const { pages, everything, alertsFrom, uses } = publication;
   let batch = [
     balanceStatement(db, publication),
-    ...uses.map((page) => usesStatement(db, page)),
+    ...uses.map((page) => recordUsesStatement(db, page)),
     ...(publication.isUse ? [organizationUseStatement(db, publication)] : []),
   ];
   let first: D1Result[] | null = null;
@@ -183,8 +183,8 @@ async function readPublishResult(
   { orgId, epoch, base, revision, uses }: Publication,
   [balance, ...others]: readonly D1Result[],
 ): Promise<PublishResult> {
-  const rows = others.slice(0, uses.length).flatMap(({ results }) => results as TouchedRow[]);
-  const reported = { touched: rows.map(touchedKey), eventsWait: true };
+  const rows = others.slice(0, uses.length).flatMap(({ results }) => results as KeyAfterUseRow[]);
+  const reported = { touched: rows.map(keyAfterUseFromRow), eventsWait: true };
   const [moved] = (balance?.results ?? []) as { events_wait: number }[];
   if (moved !== undefined) return { ...reported, head: "moved", eventsWait: moved.events_wait > 0 };
   const head = await readSnapshotHead(db, orgId);
@@ -239,7 +239,7 @@ export function settingsRow(settings: Settings): SnapshotRow {
   };
 }
 
-export async function deleteWalletRows(
+export async function deleteUnusedWalletRows(
   db: D1Database,
   orgId: string,
   epoch: string,
@@ -261,7 +261,7 @@ export function headStatement(db: D1Database, orgId: string): D1PreparedStatemen
   return db.prepare("SELECT epoch, seq, credits_micro FROM balances WHERE org_id = ?").bind(orgId);
 }
 
-export function headOf(result: D1Result<HeadRow>): SnapshotHead | null {
+export function parseHead(result: D1Result<HeadRow>): SnapshotHead | null {
   const [row] = result.results;
   return row === undefined
     ? null

@@ -1,10 +1,10 @@
-import type { StoredFailureQuery, KeptFailureReport } from "../../shared/failed-request.ts";
-import { readKeptFailures } from "./object/failures.do.ts";
+import type { StoredFailureQuery, StoredFailureReport } from "../../shared/failed-request.ts";
+import { readStoredFailures } from "./object/failures.do.ts";
 import { DurableObject } from "cloudflare:workers";
 import type {
   CreditPage,
   DisabledReason,
-  PaymentRefunded,
+  PaymentReversal,
   PaymentCredit,
   PaymentsStatus,
   PurchaseOutcome,
@@ -13,7 +13,7 @@ import type {
 import type { RequestCredential } from "../../shared/caller.ts";
 import type { HoldChange, PlacedHold } from "../../shared/contracts/holds.ts";
 import type { HoldRequest } from "../../shared/contracts/wallet.ts";
-import { changeBy, findStops, placeHoldFor } from "./object/admission.do.ts";
+import { applyCallerChange, findStoppedRuns, placeClientHold } from "./object/admission.do.ts";
 import type { Gate } from "./object/admission.do.ts";
 import { eraseEndUsers } from "./object/end-users.do.ts";
 import { changeHold, readPlacedHold } from "./object/placed-holds.do.ts";
@@ -21,7 +21,7 @@ import { refuse, success } from "../../shared/failure.ts";
 import type { Actor } from "../../shared/event.ts";
 import type { Result } from "../../shared/failure.ts";
 import type { Decisions } from "./object/decisions.do.ts";
-import { touchStorage } from "./object/memory.do.ts";
+import { assertCurrentInstance } from "./object/memory.do.ts";
 import type { Tx } from "./object/memory.do.ts";
 import { readProviderCalls } from "./object/provider-calls.do.ts";
 import { readCosts } from "./object/costs.do.ts";
@@ -29,8 +29,8 @@ import { foldCharges, readCharges } from "./object/charges.do.ts";
 import * as reads from "./object/reads.do.ts";
 import { readUsageStream } from "./object/usage-stream.do.ts";
 import { readUsage } from "./object/usage.do.ts";
-import { readUsageOfRows } from "./object/request-usage.do.ts";
-import { budgetsOf } from "./object/budget-status.do.ts";
+import { readRequestUsage } from "./object/request-usage.do.ts";
+import { budgetStatusesOf } from "./object/budget-status.do.ts";
 import type { BudgetOwner, BudgetStatus } from "../../shared/budgets.ts";
 import type * as Contract from "../../shared/contracts/wallet.ts";
 import type { ChargesPage, ChargesQuery } from "../../shared/contracts/exports.ts";
@@ -55,16 +55,16 @@ export abstract class WalletTransactions
   extends DurableObject<Env>
   implements WalletPaymentCalls, Pausing.PauseCalls
 {
-  protected abstract deciding(): Decisions;
+  protected abstract getDecisions(): Decisions;
 
-  protected abstract gating(): Gate;
+  protected abstract getGate(): Gate;
 
   placeHold(
     request: HoldRequest,
     called: RequestCredential,
     isCaptured: boolean,
   ): Promise<Result<PlacedHold>> {
-    return placeHoldFor(this.gating(), request, { called, isCaptured });
+    return placeClientHold(this.getGate(), request, { called, isCaptured });
   }
 
   async changeHold(
@@ -75,27 +75,27 @@ export abstract class WalletTransactions
   }
 
   async eraseEndUsers(): Promise<Result<{ readonly more: boolean }>> {
-    return this.deciding().decide(eraseEndUsers);
+    return this.getDecisions().decide(eraseEndUsers);
   }
 
   async placedHold(id: string): Promise<Result<PlacedHold>> {
-    return this.deciding().decide((tx) => readPlacedHold(tx, id));
+    return this.getDecisions().decide((tx) => readPlacedHold(tx, id));
   }
 
   async creditPayment(credit: PaymentCredit): Promise<Result<{ readonly madeAt: number }>> {
-    return this.deciding().decide((tx) => payments.creditPayment(tx, credit));
+    return this.getDecisions().decide((tx) => payments.creditPayment(tx, credit));
   }
 
-  async setBack(back: PaymentRefunded): Promise<Result<null>> {
-    return this.deciding().decide((tx) => payments.setRefunded(tx, back));
+  async setBack(back: PaymentReversal): Promise<Result<null>> {
+    return this.getDecisions().decide((tx) => payments.recordRefund(tx, back));
   }
 
   async tellPurchase(outcome: PurchaseOutcome): Promise<Result<null>> {
-    return this.deciding().decide((tx) => payments.recordPurchaseOutcome(tx, outcome));
+    return this.getDecisions().decide((tx) => payments.recordPurchaseOutcome(tx, outcome));
   }
 
   async disableTopUp(reason: DisabledReason): Promise<Result<null>> {
-    return this.deciding().decide((tx) => {
+    return this.getDecisions().decide((tx) => {
       disableTopUp(tx, reason);
       return success(null);
     });
@@ -104,68 +104,68 @@ export abstract class WalletTransactions
   async forgive(
     request: Parameters<WalletPaymentCalls["forgive"]>[0],
   ): ReturnType<WalletPaymentCalls["forgive"]> {
-    return this.deciding().decide((tx) => payments.forgiveOwed(tx, request));
+    return this.getDecisions().decide((tx) => payments.forgiveOwed(tx, request));
   }
 
   async budgets(owner: BudgetOwner): Promise<Result<readonly BudgetStatus[]>> {
-    return this.deciding().decide((tx) => success(budgetsOf(tx, owner)));
+    return this.getDecisions().decide((tx) => success(budgetStatusesOf(tx, owner)));
   }
 
   async ledger(afterSeq: number, limit: number): Promise<Result<Contract.LedgerPage>> {
-    return this.deciding().decide((tx) => reads.readLedger(tx, afterSeq, limit));
+    return this.getDecisions().decide((tx) => reads.readLedger(tx, afterSeq, limit));
   }
 
   async newestLedger(
     beforeSeq: number,
     limit: number,
   ): Promise<Result<readonly Contract.LedgerRow[]>> {
-    return this.deciding().decide((tx) => reads.readNewestLedger(tx, beforeSeq, limit));
+    return this.getDecisions().decide((tx) => reads.readNewestLedger(tx, beforeSeq, limit));
   }
 
   async holds(query: Parameters<typeof reads.readHolds>[1]): Promise<Result<Contract.HoldsPage>> {
-    return this.deciding().decide((tx) => reads.readHolds(tx, query));
+    return this.getDecisions().decide((tx) => reads.readHolds(tx, query));
   }
 
   async payments(): Promise<Result<PaymentsStatus>> {
-    return this.deciding().decide((tx) => {
-      touchStorage(tx);
+    return this.getDecisions().decide((tx) => {
+      assertCurrentInstance(tx);
       return success(payments.paymentsStatus(tx));
     });
   }
 
   async creditPage(limit: number, after: number | null): Promise<Result<CreditPage>> {
-    return this.deciding().decide((tx) => payments.readCredits(tx, limit, after));
+    return this.getDecisions().decide((tx) => payments.readCredits(tx, limit, after));
   }
 
   async costs(query: Reports.CostQuery): Promise<Result<Reports.CostReport>> {
-    return this.deciding().decide((tx) => success(readCosts(tx, query)));
+    return this.getDecisions().decide((tx) => success(readCosts(tx, query)));
   }
 
   async providerCalls(fromMs: number): Promise<Result<Reports.ProviderCallsReport>> {
-    return this.deciding().decide((tx) => success(readProviderCalls(tx, fromMs)));
+    return this.getDecisions().decide((tx) => success(readProviderCalls(tx, fromMs)));
   }
 
-  async usageOfRows(query: Reports.RowsQuery): Promise<Result<Reports.RowsReport>> {
-    return this.deciding().decide((tx) => success(readUsageOfRows(tx, query)));
+  async usageOfRows(query: Reports.RequestSumsQuery): Promise<Result<Reports.RequestSumsReport>> {
+    return this.getDecisions().decide((tx) => success(readRequestUsage(tx, query)));
   }
 
-  async usageByMember(query: Reports.RowsQuery): Promise<Result<Reports.RowsReport>> {
+  async usageByMember(query: Reports.RequestSumsQuery): Promise<Result<Reports.RequestSumsReport>> {
     return this.usageOfRows(query);
   }
 
-  async keptFailures(query: StoredFailureQuery): Promise<Result<KeptFailureReport>> {
-    return this.deciding().decide((tx) => success(readKeptFailures(tx, query)));
+  async keptFailures(query: StoredFailureQuery): Promise<Result<StoredFailureReport>> {
+    return this.getDecisions().decide((tx) => success(readStoredFailures(tx, query)));
   }
 
   async usageStream(query: StreamQuery): Promise<Result<StreamPage>> {
-    return this.deciding().decide((tx) => readUsageStream(tx, query));
+    return this.getDecisions().decide((tx) => readUsageStream(tx, query));
   }
 
   async chargesOfDay(query: ChargesQuery): Promise<Result<ChargesPage>> {
     for (let batches = 0; batches < BATCHES_MAX; batches++) {
-      const folded = this.deciding().decide((tx) => success(foldCharges(tx)));
+      const folded = this.getDecisions().decide((tx) => success(foldCharges(tx)));
       if (!folded.ok) return folded;
-      if (!folded.value) return this.deciding().decide((tx) => success(readCharges(tx, query)));
+      if (!folded.value) return this.getDecisions().decide((tx) => success(readCharges(tx, query)));
     }
     return refuse({ kind: "overloaded" }); // the next call continues
   }
@@ -176,11 +176,11 @@ export abstract class WalletTransactions
     groupBy: Reports.UsageGroupBy,
     page?: Reports.UsagePage,
   ): Promise<Result<Reports.UsageReport>> {
-    return this.deciding().decide((tx) => readUsage(tx, { from, to, groupBy }, page));
+    return this.getDecisions().decide((tx) => readUsage(tx, { from, to, groupBy }, page));
   }
 
   async memberLimits(memberId: string): Promise<Result<MemberLimits>> {
-    return this.deciding().decide((tx) => policies.readMemberLimits(tx, memberId));
+    return this.getDecisions().decide((tx) => policies.readMemberLimits(tx, memberId));
   }
 
   async setMemberLimits(
@@ -188,26 +188,28 @@ export abstract class WalletTransactions
     change: MemberLimitsChange & { readonly actor: Actor },
     by?: RequestCredential,
   ): Promise<Result<MemberLimits>> {
-    return changeBy(this.gating(), by, (tx) => policies.setMemberLimits(tx, memberId, change));
+    return applyCallerChange(this.getGate(), by, (tx) =>
+      policies.setMemberLimits(tx, memberId, change),
+    );
   }
 
   async forgetMember(memberId: string): Promise<Result<null>> {
-    return this.deciding().decide((tx) => pauses.forgetMember(tx, memberId));
+    return this.getDecisions().decide((tx) => pauses.removeMemberLimits(tx, memberId));
   }
 
   async setOperatorPolicy(policy: Policy | null, actor: Actor): Promise<Result<Policy | null>> {
-    return this.deciding().decide((tx) => policies.setOperatorPolicy(tx, policy, actor));
+    return this.getDecisions().decide((tx) => policies.setOperatorPolicy(tx, policy, actor));
   }
 
   async putPause(
     pause: Pausing.NewPause,
     by?: RequestCredential,
-  ): Promise<Result<Pausing.PutPause>> {
+  ): Promise<Result<Pausing.PutPauseResult>> {
     return this.#change(by, (tx) => pauses.putPause(tx, pause));
   }
 
   async pauses(reader: Pausing.PauseReader | null): Promise<Result<readonly PauseWithOwner[]>> {
-    return this.deciding().decide((tx) => pauses.listPauses(tx, reader));
+    return this.getDecisions().decide((tx) => pauses.listPauses(tx, reader));
   }
 
   async endPause(
@@ -218,17 +220,17 @@ export abstract class WalletTransactions
   }
 
   async watch(runs: readonly Pausing.WatchedRun[]): Promise<Result<readonly Pausing.StoppedRun[]>> {
-    return findStops(this.gating(), runs);
+    return findStoppedRuns(this.getGate(), runs);
   }
 
   async alerts(limit: number, offset: number): Promise<Result<Reports.AlertPage>> {
-    return this.deciding().decide((tx) => reads.readAlerts(tx, limit, offset));
+    return this.getDecisions().decide((tx) => reads.readAlerts(tx, limit, offset));
   }
 
   /** Applies a change. Without a caller, the change also applies to a suspended organization. */
   #change<T>(by: RequestCredential | undefined, decision: (tx: Tx) => Result<T>): Result<T> {
     return by === undefined
-      ? this.deciding().decide(decision)
-      : changeBy(this.gating(), by, decision);
+      ? this.getDecisions().decide(decision)
+      : applyCallerChange(this.getGate(), by, decision);
   }
 }

@@ -3,110 +3,104 @@ import { requestCredential } from "../../shared/caller.ts";
 import type { RequestCredential, PresentedSecret } from "../../shared/caller.ts";
 import type { BudgetStatus } from "../../shared/budgets.ts";
 import { now } from "../../shared/clock.ts";
-import { SYSTEM } from "../../shared/event.ts";
+import { SYSTEM_ACTOR } from "../../shared/event.ts";
 import type { Actor, EventRecord } from "../../shared/event.ts";
-import type { FailedBatch, FailureQuery, FailureReport } from "../../shared/failed-request.ts";
+import type { FailureBatch, FailureQuery, FailureReport } from "../../shared/failed-request.ts";
 import type { Generation } from "../../shared/generation.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import type { KeySecrets } from "../../shared/key.ts";
 import type { AdmittedKey } from "../../shared/contracts/register.ts";
 import type { KeyTerms } from "../../shared/key-terms.ts";
-import { logWarning, reasonOf } from "../../shared/log.ts";
+import { logWarning, errorMessageOf } from "../../shared/log.ts";
 import { ownsSnapshot } from "./snapshot-ownership.ts";
-import { deleteWalletRows, readSnapshotHead } from "./snapshot.store.ts";
+import { deleteUnusedWalletRows, readSnapshotHead } from "./snapshot.store.ts";
 import {
   admit,
   admitAndHold,
-  changeBy,
-  gateOf,
-  holdFor,
+  applyCallerChange,
+  createGate,
+  placeRequestHold,
   readKeyStatus,
   applyKeyChange,
 } from "./object/admission.do.ts";
 import type { Gate } from "./object/admission.do.ts";
-import { Decisions, unavailable } from "./object/decisions.do.ts";
+import { Decisions, refuseUnavailable } from "./object/decisions.do.ts";
 import * as endUsers from "./object/end-users.do.ts";
 import * as settings from "./object/settings.do.ts";
-import { balanceOf } from "./object/balance.do.ts";
-import { isUnpublished, touchStorage } from "./object/memory.do.ts";
+import { readBalance } from "./object/balance.do.ts";
+import { isUnpublished, assertCurrentInstance } from "./object/memory.do.ts";
 import type { Tx } from "./object/memory.do.ts";
-import { budgetsOf } from "./object/budget-status.do.ts";
+import { budgetStatusesOf } from "./object/budget-status.do.ts";
 import { setBudgets } from "./object/budgets.do.ts";
-import { credit, settle, voidHold } from "./object/postings.do.ts";
+import { creditBalance, settle, voidHold } from "./object/postings.do.ts";
 import { publish } from "./object/publish.do.ts";
-import { noteFailed, readFailures } from "./object/failures.do.ts";
+import { storeFailures, readFailures } from "./object/failures.do.ts";
 import * as reads from "./object/reads.do.ts";
 import { WebhookFeed, flushFinishedHours, takeWaitingEvents } from "./object/events.do.ts";
 import {
   adoptSnapshot,
   copySnapshot,
-  deleteCopy,
+  dropSnapshotCopy,
   rejectNeedlessRebuild,
 } from "./object/rebuild.do.ts";
-import { endSessionBy, listSessions } from "./object/sessions.do.ts";
-import { reconcile, vitalsOf } from "./object/reconcile.do.ts";
+import { endSessionForCaller, listSessions } from "./object/sessions.do.ts";
+import { reconcile, readVitals } from "./object/reconcile.do.ts";
 import { runGroup } from "./object/group.do.ts";
 import { notifyTopUp } from "./object/top-up-notice.do.ts";
 import { WalletTransactions } from "./wallet-transactions.do.ts";
-import { measureStorage, deleteExpired } from "./object/retention.do.ts";
+import { measureStorage, deleteExpiredRows } from "./object/retention.do.ts";
 import { selectEventsSince } from "./object/event-log.do.ts";
 import { selectUsedKey } from "./tables/key-rows.do.ts";
-import { makeWallet, wasUsed } from "./tables/wallet-schema.do.ts";
-import type { ReconcileAsk, Reconciliation } from "../../shared/contracts/reconciliation.ts";
-import type { SettingsAnswer, SettingsChange } from "../../shared/contracts/settings.ts";
+import { createWallet, wasWalletUsed } from "./tables/wallet-schema.do.ts";
+import type { ReconcileOptions, Reconciliation } from "../../shared/contracts/reconciliation.ts";
+import type { SettingsWithBudgets, SettingsChange } from "../../shared/contracts/settings.ts";
 import type * as Contract from "../../shared/contracts/wallet.ts";
 import type { BudgetsChange } from "../../shared/contracts/limits.ts";
 
-/**
- * Interval between alarms of an unreadable wallet, in ms. Otherwise, the platform would stop
- * retrying.
- */
+/** Ms between alarms of an unreadable wallet. Without them, the platform would stop retrying. */
 const LOST_RETRY_MS = 60_000;
 
-/**
- * An organization's wallet. Only the wallet changes the organization's amounts of money.
- * `WalletCalls` documents the calls.
- */
+/** Stores and changes all money of an organization. `WalletCalls` documents the calls. */
 export class Wallet extends WalletTransactions implements Contract.WalletCalls {
   readonly #decisions: Decisions;
   readonly #gate: Gate;
   readonly #webhookFeed: WebhookFeed;
-  /** The current read of waiting events from D1. Concurrent callers share one read. */
+  /** The current read of events from D1, which concurrent callers share. */
   #currentRead: Promise<void> = Promise.resolve();
   #nextRead: Promise<void> | null = null;
-  #rebuilding: Promise<Result<Contract.BalanceAnswer>> | null = null;
+  #rebuilding: Promise<Result<Contract.WalletBalance>> | null = null;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     const onUndelivered = (): void => this.#notify();
     this.#decisions = new Decisions(ctx.storage, () => this.env, onUndelivered);
     this.#webhookFeed = new WebhookFeed(this.#decisions, () => this.env);
-    this.#gate = gateOf(this.#decisions, ctx, () => this.env);
+    this.#gate = createGate(this.#decisions, ctx, () => this.env);
     void ctx.blockConcurrencyWhile(async () => {
       this.#decisions.start(await ctx.storage.getAlarm());
     });
   }
 
-  protected override deciding = (): Decisions => this.#decisions;
-  protected override gating = (): Gate => this.#gate;
+  protected override getDecisions = (): Decisions => this.#decisions;
+  protected override getGate = (): Gate => this.#gate;
 
   async create(orgId: string): Promise<{ readonly epoch: string }> {
-    if (this.#decisions.openIfMade() === null) this.#createTables(orgId, crypto.randomUUID());
+    if (this.#decisions.openIfCreated() === null) this.#createTables(orgId, crypto.randomUUID());
     const { row } = this.#decisions.open().memory;
     assert(row.orgId === orgId, "a wallet belongs to one organization");
     return { epoch: row.epoch };
   }
 
   async discard(): Promise<boolean> {
-    const tx = this.#decisions.openIfMade();
+    const tx = this.#decisions.openIfCreated();
     if (tx === null) return true;
-    if (wasUsed(tx.sql)) return false;
+    if (wasWalletUsed(tx.sql)) return false;
     const { orgId, epoch } = tx.memory.row;
-    this.#decisions.forget();
-    this.#gate.keys.forget();
+    this.#decisions.reset();
+    this.#gate.keys.clearCache();
     await this.ctx.storage.deleteAll();
-    await deleteWalletRows(this.env.DB, orgId, epoch);
+    await deleteUnusedWalletRows(this.env.DB, orgId, epoch);
     return true;
   }
 
@@ -122,7 +116,11 @@ export class Wallet extends WalletTransactions implements Contract.WalletCalls {
     return admitAndHold(this.#gate, requestCredential(keyHash, shown), request);
   }
 
-  async revokeKey(keyHash: string, revokedAt: number, by?: Contract.KeyEnd): Promise<Result<null>> {
+  async revokeKey(
+    keyHash: string,
+    revokedAt: number,
+    by?: Contract.KeyRevocation,
+  ): Promise<Result<null>> {
     return applyKeyChange(this.#gate, (keys, tx) => keys.revoke(tx, keyHash, revokedAt, by));
   }
 
@@ -155,7 +153,7 @@ export class Wallet extends WalletTransactions implements Contract.WalletCalls {
     keyHash?: string,
     shown?: PresentedSecret,
   ): Promise<Result<Contract.HoldGrant>> {
-    return holdFor(
+    return placeRequestHold(
       this.#gate,
       request,
       keyHash === undefined ? undefined : requestCredential(keyHash, shown),
@@ -167,17 +165,17 @@ export class Wallet extends WalletTransactions implements Contract.WalletCalls {
   }
 
   async endSession(ending: Contract.SessionEnding): Promise<Result<null>> {
-    return this.#decisions.decide((tx) => endSessionBy(tx, ending));
+    return this.#decisions.decide((tx) => endSessionForCaller(tx, ending));
   }
 
   async settle(
     settlement: Contract.Settlement,
     actor?: Actor,
-  ): Promise<Result<Contract.SettleAnswer>> {
+  ): Promise<Result<Contract.SettleResult>> {
     return this.#decisions.decide((tx) => settle(tx, settlement, actor));
   }
 
-  async void(id: string, absorbed: Generation | null = null): Promise<Result<Contract.VoidAnswer>> {
+  async void(id: string, absorbed: Generation | null = null): Promise<Result<Contract.VoidResult>> {
     return this.#decisions.decide((tx) => voidHold(tx, id, absorbed));
   }
 
@@ -189,20 +187,20 @@ export class Wallet extends WalletTransactions implements Contract.WalletCalls {
     change: BudgetsChange,
     by?: RequestCredential,
   ): Promise<Result<readonly BudgetStatus[]>> {
-    return changeBy(this.#gate, by, (tx) => {
+    return applyCallerChange(this.#gate, by, (tx) => {
       setBudgets(tx, change.owner, change.budgets);
-      return success(budgetsOf(tx, change.owner));
+      return success(budgetStatusesOf(tx, change.owner));
     });
   }
 
-  async credit(request: Contract.CreditRequest): Promise<Result<Contract.BalanceAnswer>> {
-    return this.#decisions.decide((tx) => credit(tx, request));
+  async credit(request: Contract.CreditRequest): Promise<Result<Contract.WalletBalance>> {
+    return this.#decisions.decide((tx) => creditBalance(tx, request));
   }
 
-  async balance(): Promise<Result<Contract.BalanceAnswer>> {
+  async balance(): Promise<Result<Contract.WalletBalance>> {
     return this.#decisions.decide((tx) => {
-      touchStorage(tx);
-      return success(balanceOf(tx));
+      assertCurrentInstance(tx);
+      return success(readBalance(tx));
     });
   }
 
@@ -214,8 +212,8 @@ export class Wallet extends WalletTransactions implements Contract.WalletCalls {
     externalId: string,
     change: Contract.EndUserChange,
     by?: RequestCredential,
-  ): Promise<Result<Contract.PutEndUserAnswer>> {
-    return changeBy(this.#gate, by, (tx) => endUsers.putEndUser(tx, externalId, change));
+  ): Promise<Result<Contract.PutEndUserResult>> {
+    return applyCallerChange(this.#gate, by, (tx) => endUsers.putEndUser(tx, externalId, change));
   }
 
   async patchEndUser(
@@ -223,7 +221,7 @@ export class Wallet extends WalletTransactions implements Contract.WalletCalls {
     change: Contract.EndUserChange,
     by?: RequestCredential,
   ): Promise<Result<Contract.EndUserRecord>> {
-    return changeBy(this.#gate, by, (tx) => endUsers.patchEndUser(tx, externalId, change));
+    return applyCallerChange(this.#gate, by, (tx) => endUsers.patchEndUser(tx, externalId, change));
   }
 
   async readEndUser(externalId: string): Promise<Result<Contract.EndUserRecord>> {
@@ -243,10 +241,10 @@ export class Wallet extends WalletTransactions implements Contract.WalletCalls {
     externalId: string,
     by?: RequestCredential,
   ): Promise<Result<{ readonly externalId: string }>> {
-    return changeBy(this.#gate, by, (tx) => endUsers.deleteEndUser(tx, externalId));
+    return applyCallerChange(this.#gate, by, (tx) => endUsers.deleteEndUser(tx, externalId));
   }
 
-  async readSettings(): Promise<Result<SettingsAnswer>> {
+  async readSettings(): Promise<Result<SettingsWithBudgets>> {
     return this.#decisions.decide((tx) => settings.readSettings(tx));
   }
 
@@ -254,8 +252,8 @@ export class Wallet extends WalletTransactions implements Contract.WalletCalls {
     change: SettingsChange,
     by?: RequestCredential,
     actor?: Actor,
-  ): Promise<Result<SettingsAnswer>> {
-    return changeBy(this.#gate, by, (tx) => settings.patchSettings(tx, change, actor));
+  ): Promise<Result<SettingsWithBudgets>> {
+    return applyCallerChange(this.#gate, by, (tx) => settings.patchSettings(tx, change, actor));
   }
 
   async request(id: string): Promise<Result<Contract.RequestRecord>> {
@@ -266,8 +264,8 @@ export class Wallet extends WalletTransactions implements Contract.WalletCalls {
     return this.#decisions.decide((tx) => reads.readRequests(tx, query));
   }
 
-  async noteFailed(batch: FailedBatch): Promise<Result<null>> {
-    return this.#decisions.decide((tx) => noteFailed(tx, batch));
+  async noteFailed(batch: FailureBatch): Promise<Result<null>> {
+    return this.#decisions.decide((tx) => storeFailures(tx, batch));
   }
 
   async failures(query: FailureQuery): Promise<Result<FailureReport>> {
@@ -293,20 +291,20 @@ export class Wallet extends WalletTransactions implements Contract.WalletCalls {
     return this.#nextRead;
   }
 
-  async poke(): Promise<Result<Contract.Vitals>> {
+  async poke(): Promise<Result<Contract.WalletHealth>> {
     const before = this.#decisions.tryOpen();
-    if (before === null) return unavailable();
+    if (before === null) return refuseUnavailable();
     await this.#work(isUnpublished(before.memory) || before.memory.row.conflict !== null);
     await this.takeEvents(); // after a publish, which selects its rows synchronously
     const tx = this.#decisions.tryOpen();
-    return tx === null ? unavailable() : success(vitalsOf(tx));
+    return tx === null ? refuseUnavailable() : success(readVitals(tx));
   }
 
-  reconcile(request: ReconcileAsk = {}): Promise<Result<Reconciliation>> {
+  reconcile(request: ReconcileOptions = {}): Promise<Result<Reconciliation>> {
     return reconcile(this.#decisions, this.env.DB, request);
   }
 
-  rebuild(orgId: string, actor: Actor = SYSTEM): Promise<Result<Contract.BalanceAnswer>> {
+  rebuild(orgId: string, actor: Actor = SYSTEM_ACTOR): Promise<Result<Contract.WalletBalance>> {
     this.#rebuilding ??= this.#rebuild(orgId, actor).finally(() => {
       this.#rebuilding = null;
     });
@@ -319,9 +317,9 @@ export class Wallet extends WalletTransactions implements Contract.WalletCalls {
     else if (this.#decisions.isLost) await this.ctx.storage.setAlarm(now({}) + LOST_RETRY_MS);
   }
 
-  async #rebuild(orgId: string, actor: Actor): Promise<Result<Contract.BalanceAnswer>> {
+  async #rebuild(orgId: string, actor: Actor): Promise<Result<Contract.WalletBalance>> {
     const head = await readSnapshotHead(this.env.DB, orgId);
-    const before = this.#decisions.openIfMade();
+    const before = this.#decisions.openIfCreated();
     if (before !== null && head !== null && ownsSnapshot(before.memory.row, head)) {
       return rejectNeedlessRebuild();
     }
@@ -332,28 +330,28 @@ export class Wallet extends WalletTransactions implements Contract.WalletCalls {
         message: "The database has no balance of this organization.",
       });
     }
-    const isNew = this.#decisions.openIfMade() === null;
+    const isNew = this.#decisions.openIfCreated() === null;
     try {
       return this.ctx.storage.transactionSync(() => {
         if (isNew) this.#createTables(orgId, snapshot.head.epoch);
         return this.#decisions.decide((tx) => {
           const refused = adoptSnapshot(tx, snapshot, { isNew, actor });
           if (refused !== null) return refused;
-          this.#gate.keys.unlearn(tx);
+          this.#gate.keys.evictAll(tx);
           this.#decisions.load();
-          return success(balanceOf(this.#decisions.open()));
+          return success(readBalance(this.#decisions.open()));
         });
       });
     } catch (error) {
-      if (isNew) this.#decisions.forget(); // the wallet wasn't created
+      if (isNew) this.#decisions.reset(); // the wallet wasn't created
       throw error;
     } finally {
-      deleteCopy(this.ctx.storage.sql);
+      dropSnapshotCopy(this.ctx.storage.sql);
     }
   }
 
   #createTables(orgId: string, epoch: string): void {
-    makeWallet(this.ctx.storage, { orgId, epoch, nowMs: now(this.env) });
+    createWallet(this.ctx.storage, { orgId, epoch, nowMs: now(this.env) });
     this.#decisions.load();
   }
 
@@ -363,28 +361,28 @@ export class Wallet extends WalletTransactions implements Contract.WalletCalls {
    */
   async #work(mustPublish: boolean): Promise<void> {
     const { schedule } = this.#decisions;
-    this.#decisions.turn((tx) => {
-      if (schedule.isRetentionDue(tx)) schedule.endRetention(tx, deleteExpired(tx));
+    this.#decisions.decideSilently((tx) => {
+      if (schedule.isRetentionDue(tx)) schedule.endRetention(tx, deleteExpiredRows(tx));
       measureStorage(tx);
-      this.#gate.keys.findUses(tx);
+      this.#gate.keys.recoverLostUses(tx);
       return success(null);
     });
     const isDue = schedule.isPublishDue(this.#decisions.open().nowMs);
     if ((mustPublish || isDue) && !schedule.isPublishing) await this.#publish();
-    const tx = this.#decisions.openIfMade();
+    const tx = this.#decisions.openIfCreated();
     if (tx !== null) this.#decisions.schedule.arm(tx);
   }
 
   async #publish(): Promise<void> {
     this.#decisions.schedule.startPublish();
-    const live = (): Tx | null => this.#decisions.openIfMade();
+    const live = (): Tx | null => this.#decisions.openIfCreated();
     let eventsWait = true;
     try {
       const reported = await publish(this.#decisions.open(), live);
-      this.#gate.keys.noted(live(), reported);
+      this.#gate.keys.refreshPublished(live(), reported);
       ({ eventsWait } = reported);
     } catch (error) {
-      logWarning("publish_failed", { reason: reasonOf(error) });
+      logWarning("publish_failed", { reason: errorMessageOf(error) });
     } finally {
       this.#decisions.schedule.endPublish(now(this.env));
     }
@@ -394,7 +392,7 @@ export class Wallet extends WalletTransactions implements Contract.WalletCalls {
   }
 
   #notify(): void {
-    this.ctx.waitUntil(this.#webhookFeed.tell());
+    this.ctx.waitUntil(this.#webhookFeed.deliver());
     this.ctx.waitUntil(notifyTopUp(this.#decisions, this.env));
   }
 }

@@ -3,7 +3,7 @@ import * as z from "zod/mini";
 const ID = /^[a-z0-9][a-z0-9-]{0,19}$/;
 const plain = z.string().check(z.regex(/^\P{Cc}{1,300}$/u, "must be 1 to 300 plain characters"));
 
-export const issuers = z.array(
+export const issuersSchema = z.array(
   z.strictObject({
     /** Appears in the callback URL that is registered with the identity provider. */
     id: z.string().check(z.regex(ID, "must be lowercase letters, digits and hyphens")),
@@ -17,7 +17,7 @@ export const issuers = z.array(
     reauth: z._default(z.boolean(), false),
   }),
 );
-export type IssuerEntry = z.infer<typeof issuers>[number];
+export type IssuerEntry = z.infer<typeof issuersSchema>[number];
 
 /**
  * The roles of operators. `all` allows every call; the endpoint table lists the calls of each other
@@ -26,7 +26,7 @@ export type IssuerEntry = z.infer<typeof issuers>[number];
 export const OPERATOR_ROLES = ["read", "support", "finance", "all"] as const;
 export type OperatorRole = (typeof OPERATOR_ROLES)[number];
 
-export const operatorLogins = z.array(
+export const operatorLoginsSchema = z.array(
   z.strictObject({
     name: z.string().check(z.regex(/^[a-z0-9][a-z0-9_-]{0,39}$/, "must be of a-z, 0-9, - and _")),
     role: z.enum(OPERATOR_ROLES),
@@ -38,7 +38,7 @@ export const operatorLogins = z.array(
     subject: plain,
   }),
 );
-export type OperatorLogin = z.infer<typeof operatorLogins>[number];
+export type OperatorLogin = z.infer<typeof operatorLoginsSchema>[number];
 
 type AddProblem = (variable: string, problem: string) => void;
 type Settings = {

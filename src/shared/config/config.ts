@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { checkIssuers, issuers, operatorLogins } from "./config-people.ts";
+import { checkIssuers, issuersSchema, operatorLoginsSchema } from "./config-people.ts";
 import type { IssuerEntry, OperatorLogin } from "./config-people.ts";
 import { parsePayments } from "./config-payments.ts";
 import type { PaymentsConfig } from "./config-payments.ts";
@@ -8,7 +8,7 @@ import type { KeySecret, OperatorToken, PeerConfig } from "./config-secrets.ts";
 import { KIND_NAMES, KINDS } from "../kinds.ts";
 import { REGIONS } from "../regions.ts";
 import type { Region } from "../regions.ts";
-import { forEachUnit, UNITS } from "../usage.ts";
+import { recordOfUnits, UNITS } from "../usage.ts";
 import type { Unit } from "../usage.ts";
 import { WITHOUT_ZOD_MESSAGES, describeError } from "../issue-text.ts";
 
@@ -31,7 +31,7 @@ const priceSchema = z.strictObject({
   cached: z.optional(microsSchema),
   cache_write: z.optional(microsSchema),
   output: z._default(microsSchema, 0),
-  ...forEachUnit(UNITS, z.optional(microsSchema)),
+  ...recordOfUnits(UNITS, z.optional(microsSchema)),
 });
 const urlSchema = z.string().check(z.refine(isUrl, "must be a URL without spaces"));
 const peersSchema = z.array(z.strictObject({ region: regionSchema, url: urlSchema }));
@@ -116,7 +116,7 @@ export const NUMERIC_VARIABLES = {
   FIRST_WEEK_DOLLARS_A_DAY: [100, 1, 1_000_000],
 } as const;
 type NumberVar = keyof typeof NUMERIC_VARIABLES;
-export type NumberVars = { readonly [K in NumberVar]: number };
+export type NumericVariables = { readonly [K in NumberVar]: number };
 
 /** The Workers AI binding. With `returnRawResponse`, it returns a `Response`. */
 export type AiBinding = {
@@ -146,7 +146,7 @@ export type Config = {
   readonly aliases: Readonly<Record<string, string>>;
   /** Models that stay available after their author's announced end date. */
   readonly sellEnded: readonly string[];
-  readonly numbers: NumberVars;
+  readonly numbers: NumericVariables;
   readonly keySecrets: readonly KeySecret[];
   readonly operators: readonly OperatorToken[];
   /** Identity providers for console logins. Empty if people log in only with keys. */
@@ -222,8 +222,8 @@ export function parseConfig(bindings: object): ParsedConfig {
       addProblem("KEY_SECRETS", problem),
     ),
     operators: parseOperators(text, sandbox, addProblem),
-    issuers: json("LOGIN_ISSUERS", issuers, []),
-    operatorLogins: json("OPERATOR_LOGINS", operatorLogins, []),
+    issuers: json("LOGIN_ISSUERS", issuersSchema, []),
+    operatorLogins: json("OPERATOR_LOGINS", operatorLoginsSchema, []),
     companyDomains: oneOf("COMPANY_DOMAINS", ["off", "approve", "on"], "approve"),
     stepUp: oneOf("STEP_UP", ["any", "auth_time"], "any"),
     signUp: oneOf("SIGN_UP", ["off", "approve", "on"], "off"),
@@ -273,7 +273,7 @@ export function numberVar(bindings: object, variable: NumberVar): number {
 function parseNumbers(
   text: (variable: string) => string,
   addProblem: (variable: string, problem: string) => void,
-): NumberVars {
+): NumericVariables {
   const entries = Object.entries(NUMERIC_VARIABLES).map(([variable, [fallback, min, max]]) => {
     if (text(variable) === "") return [variable, fallback] as const;
     const value = Number(text(variable));
@@ -282,7 +282,7 @@ function parseNumbers(
     }
     return [variable, value] as const;
   });
-  return Object.fromEntries(entries) as NumberVars;
+  return Object.fromEntries(entries) as NumericVariables;
 }
 
 function parseJsonVariable<T>(

@@ -2,7 +2,7 @@ import type { Actor, EventRecord } from "../event.ts";
 import type { Result } from "../failure.ts";
 import type { StreamFirst, StreamStart } from "./usage-stream.ts";
 
-export type Attempt = {
+export type DeliveryAttempt = {
   readonly status: number | null;
   readonly error: string | null;
   readonly answer: string;
@@ -26,7 +26,7 @@ export type DeliveryRecord = {
   readonly durationMs: number | null;
 };
 /** A past attempt. `answer` is null once the response body was deleted. */
-export type PastAttempt = Omit<Attempt, "answer" | "retryAfterMs"> & {
+export type PastAttempt = Omit<DeliveryAttempt, "answer" | "retryAfterMs"> & {
   readonly at: number;
   readonly answer: string | null;
 };
@@ -53,7 +53,7 @@ export type ReceiverHealth = {
   readonly lastError: string | null;
 };
 
-export type Resend =
+export type ResendSelection =
   | { readonly deliveryId: string }
   | { readonly state: Exclude<DeliveryRecord["state"], "delivered"> };
 export type DeliveryQuery = {
@@ -80,7 +80,7 @@ export type DeliveriesCalls = {
    * Sends a test event once. Fails with `not_found` for an unknown webhook, or `rate_limited` after
    * five tests in a minute.
    */
-  sendTest(orgId: string, webhookId: string, actor: Actor): Promise<Result<Attempt>>;
+  sendTest(orgId: string, webhookId: string, actor: Actor): Promise<Result<DeliveryAttempt>>;
   deliveries(webhookId: string, page: DeliveryQuery): Promise<Result<DeliveryPage>>;
   delivery(webhookId: string, deliveryId: string): Promise<Result<DeliveryDetail>>;
   health(): Promise<Result<Readonly<Record<string, ReceiverHealth>>>>;
@@ -88,7 +88,7 @@ export type DeliveriesCalls = {
    * Resends deliveries with a fresh retry schedule, and returns how many. Fails with `not_found`,
    * or `conflict` for a disabled webhook.
    */
-  resend(orgId: string, webhookId: string, which: Resend): Promise<Result<number>>;
+  resend(orgId: string, webhookId: string, which: ResendSelection): Promise<Result<number>>;
   /**
    * Queues past events for one webhook and returns how many. All calls of one replay share a
    * `replayId`. Fails with `conflict` while another replay is pending.

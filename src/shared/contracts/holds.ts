@@ -1,8 +1,8 @@
 import type { Micros } from "../money.ts";
-import type { Purpose } from "../placed-hold.ts";
+import type { HoldPurpose } from "../placed-hold.ts";
 import type { RequestState } from "./wallet-pages.ts";
 
-export type PlacedHold = Purpose & {
+export type PlacedHold = HoldPurpose & {
   readonly id: string;
   readonly state: RequestState;
   readonly keyId: string;
@@ -14,7 +14,7 @@ export type PlacedHold = Purpose & {
   readonly expiresAt: number;
 };
 
-export type HoldParty =
+export type HoldCaller =
   | { readonly kind: "merchant"; readonly name: string }
   | { readonly kind: "key"; readonly keyId: string; readonly sessionId: string | null };
 
@@ -26,6 +26,6 @@ export type HoldAction =
 
 export type HoldChange = {
   readonly id: string;
-  readonly by: HoldParty;
+  readonly by: HoldCaller;
   readonly action: HoldAction;
 };

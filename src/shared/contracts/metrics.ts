@@ -1,11 +1,11 @@
 import type { RouteSample, RouteSpeed } from "../route-speed.ts";
 
-export type Series = Readonly<Record<string, number>>;
+export type MetricValues = Readonly<Record<string, number>>;
 
 /** The gauges of one isolate, and its speed samples since its last report. */
-export type View = {
+export type IsolateMetrics = {
   readonly isolate: string;
-  readonly series: Series;
+  readonly series: MetricValues;
   readonly samples?: readonly RouteSample[];
 };
 
@@ -13,22 +13,22 @@ export type WatchJob = "outboxes" | "payments";
 
 export type RegionCounts = {
   readonly sinceMs: number;
-  readonly counters: Series;
+  readonly counters: MetricValues;
   /** The gauges of the last complete sweep. Null before the first sweep. */
   readonly gauges: Moment | null;
   readonly jobs: Readonly<Partial<Record<WatchJob, Moment>>>;
   readonly views: Readonly<Record<string, Moment>>;
 };
-type Moment = { readonly atMs: number; readonly series: Series };
+type Moment = { readonly atMs: number; readonly series: MetricValues };
 
 export type MetricsCalls = {
   /**
    * Adds counts. If `view` has speed samples, returns the speeds of the region's routes. Objects of
    * an earlier release return undefined.
    */
-  add(series: Series, view?: View): Promise<readonly RouteSpeed[] | undefined>;
+  add(series: MetricValues, view?: IsolateMetrics): Promise<readonly RouteSpeed[] | undefined>;
   /** Objects of an earlier release lack this method. */
   speeds(): Promise<readonly RouteSpeed[]>;
-  setGauges(series: Series, job?: WatchJob): Promise<void>;
+  setGauges(series: MetricValues, job?: WatchJob): Promise<void>;
   read(): Promise<RegionCounts>;
 };

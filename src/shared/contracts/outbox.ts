@@ -33,7 +33,7 @@ export type RevocationItem = {
   readonly root?: string;
 };
 
-export type Depth = {
+export type OutboxState = {
   readonly waiting: number;
   readonly dead: number;
   readonly parked: number;
@@ -60,5 +60,5 @@ export type OutboxCalls = {
    * Retries each dead-lettered message once and restores a lost alarm. The hourly sweep calls it.
    */
   poke(): Promise<void>;
-  depth(): Promise<Depth>;
+  depth(): Promise<OutboxState>;
 };

@@ -20,7 +20,7 @@ export type NewPause = {
     readonly expiresAt?: number;
   };
 };
-export type PutPause = PauseWithOwner & { readonly created: boolean };
+export type PutPauseResult = PauseWithOwner & { readonly created: boolean };
 
 /**
  * A member who lists pauses, and the member's keys. The list contains the pauses that stop the
@@ -42,7 +42,7 @@ export type PauseCalls = {
    * Pauses an owner, or changes its pause. Fails with `not_found` for an unknown owner, or
    * `conflict` if the new end is earlier.
    */
-  putPause(pause: NewPause, by?: RequestCredential): Promise<Result<PutPause>>;
+  putPause(pause: NewPause, by?: RequestCredential): Promise<Result<PutPauseResult>>;
   /** Returns the pauses that `reader` can see, oldest first. A null reader sees all pauses. */
   pauses(reader: PauseReader | null): Promise<Result<readonly PauseWithOwner[]>>;
   /** Ends a pause. Fails with `not_found`, or with `conflict` if an operator created it. */

@@ -3,7 +3,7 @@ import type { Result } from "../failure.ts";
 import type { Idempotency } from "../idempotency.ts";
 import type { Micros } from "../money.ts";
 
-export const PURCHASE_ID = "pur_";
+export const PURCHASE_ID_PREFIX = "pur_";
 
 export type PurchaseMethod = "checkout" | "card" | "auto";
 
@@ -77,7 +77,7 @@ export type PurchasePage = {
   readonly nextAfter: string | null;
 };
 
-export type Buying = {
+export type PurchaseRequest = {
   readonly orgId: string;
   readonly orgName: string;
   readonly orgCreatedAt: number;
@@ -102,7 +102,7 @@ export type TopUpRequest = {
 };
 
 /** A Stripe object that may have changed and must be read again. `back` is a refund or dispute. */
-export type Hint = {
+export type StripeHint = {
   readonly eventId: string;
   readonly orgId: string;
   readonly kind: "session" | "invoice" | "intent" | "back" | "warning" | "detached";
@@ -111,7 +111,7 @@ export type Hint = {
 
 export const REFUND_REASONS = ["duplicate", "fraudulent", "requested_by_customer"] as const;
 /** A refund request. A null `amountCents` refunds the rest. `name` is the idempotency key. */
-export type RefundAsk = {
+export type RefundRequest = {
   readonly purchase: string;
   readonly amountCents: number | null;
   readonly reason?: (typeof REFUND_REASONS)[number] | null;
@@ -121,18 +121,18 @@ export type RefundAsk = {
 
 export type PaymentsCalls = {
   /** Buys credits, once per `idempotency`. Responds within about 1.5 s. */
-  buy(buying: Buying): Promise<Result<PurchaseRecord>>;
+  buy(buying: PurchaseRequest): Promise<Result<PurchaseRecord>>;
   /** Returns a purchase by its own ID, or by the Stripe ID of its session, invoice or payment. */
   purchase(name: string): Promise<Result<PurchaseRecord>>;
   purchases(limit: number, after: string | null): Promise<Result<PurchasePage>>;
   cancel(id: string): Promise<Result<PurchaseRecord>>;
   portal(
-    buyer: Pick<Buying, "orgId" | "orgName" | "returnUrl">,
+    buyer: Pick<PurchaseRequest, "orgId" | "orgName" | "returnUrl">,
   ): Promise<Result<{ readonly url: string }>>;
   savedCard(): Promise<Result<Card | null>>;
   topUp(request: TopUpRequest): Promise<Result<null>>;
-  hint(hint: Hint): Promise<Result<null>>;
-  refund(request: RefundAsk): Promise<Result<PurchaseRecord>>;
+  hint(hint: StripeHint): Promise<Result<null>>;
+  refund(request: RefundRequest): Promise<Result<PurchaseRecord>>;
   /** Returns the tax of payments by ID, in micro-credits. Omits payments with unknown tax. */
   taxes(paymentIds: readonly string[]): Promise<Result<Readonly<Record<string, Micros>>>>;
   /** Restores a lost alarm, and sends all payments again to a wallet that was rebuilt. */
@@ -147,7 +147,7 @@ export type PaymentCredit = {
   readonly actor: Actor;
 };
 
-export type PaymentRefunded = {
+export type PaymentReversal = {
   readonly paymentId: string;
   readonly purchaseId: string;
   readonly backMicro: Micros;
@@ -221,7 +221,7 @@ export type WalletPaymentCalls = {
    * Sets the refunded or disputed amount of a payment. Ignores a reading of Stripe older than the
    * last one.
    */
-  setBack(back: PaymentRefunded): Promise<Result<null>>;
+  setBack(back: PaymentReversal): Promise<Result<null>>;
   tellPurchase(outcome: PurchaseOutcome): Promise<Result<null>>;
   disableTopUp(reason: DisabledReason): Promise<Result<null>>;
   forgive(request: {

@@ -48,7 +48,7 @@ export type ReconcileRun = {
   readonly charged: number;
   readonly answer: Omit<Reconciliation, "next">;
 };
-export type ReconcileAsk = {
+export type ReconcileOptions = {
   readonly from?: ReconcileState;
   readonly withinMs?: number;
   readonly rowsMax?: number;

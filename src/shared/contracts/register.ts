@@ -6,7 +6,7 @@ import type { PolicyLayer } from "../policy.ts";
 import type { Session } from "../session.ts";
 import type { Region } from "../regions.ts";
 
-export type Identified = Result<Key>;
+export type KeyResult = Result<Key>;
 
 export type AdmittedKey = Pick<Key, "keyId" | "orgId" | "memberId" | "scope"> & {
   readonly limit: number;
@@ -36,13 +36,13 @@ export type RegisterCalls = {
    * Returns the key to another region, which itself counts the request, and records the use. Fails
    * with `conflict` for a repeated `writeId`.
    */
-  identify(writeId: string | null, secret?: string): Promise<Identified>;
-  whose(secret?: string): Promise<Identified>;
+  identify(writeId: string | null, secret?: string): Promise<KeyResult>;
+  whose(secret?: string): Promise<KeyResult>;
   /**
    * Records a use (Unix ms) in D1 and returns the current key, even if it was revoked. Fails like
    * `identify`.
    */
-  refresh(usedAt: number): Promise<Identified>;
+  refresh(usedAt: number): Promise<KeyResult>;
   /**
    * Revokes a key permanently, even an unknown one, and returns the time of the first revocation.
    * If it throws, the key may still be revoked.

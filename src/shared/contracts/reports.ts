@@ -29,14 +29,14 @@ export type UsageReport = {
 };
 
 const ROW_DIMENSIONS = ["day", "hour", "model", "provider", "key", "user", "member"] as const;
-export type KeyMembers = Readonly<Record<string, string>>;
+export type MemberIdByKeyId = Readonly<Record<string, string>>;
 export type RowDimension = (typeof ROW_DIMENSIONS)[number] | TagGroup;
 export type TagFilter = { readonly key: string; readonly value: string };
 /**
  * A query for requests admitted from `fromMs` to before `beforeMs` (Unix ms) that match all
  * filters. A null filter matches everything.
  */
-export type RowsQuery = {
+export type RequestSumsQuery = {
   readonly fromMs: number;
   readonly beforeMs: number;
   readonly by: readonly RowDimension[];
@@ -45,14 +45,14 @@ export type RowsQuery = {
   readonly keyIds: readonly string[] | null;
   readonly externalIds: readonly string[] | null;
   readonly tag?: TagFilter | null;
-  readonly members: KeyMembers | null;
+  readonly members: MemberIdByKeyId | null;
   readonly latency: boolean;
 };
 /**
  * The usage of one group. `names` has its value in each dimension of `by`, null for requests
  * without an end user.
  */
-export type RowsGroup = UsageAmounts & {
+export type RequestGroup = UsageAmounts & {
   readonly names: readonly (string | null)[];
   readonly firstByteMs?: {
     readonly p50: number | null;
@@ -62,8 +62,8 @@ export type RowsGroup = UsageAmounts & {
   readonly tokensPerSecond?: number | null;
 };
 /** A usage report. Requests before `completeFrom` (Unix ms) are excluded. */
-export type RowsReport = {
-  readonly data: readonly RowsGroup[];
+export type RequestSumsReport = {
+  readonly data: readonly RequestGroup[];
   readonly total: UsageAmounts;
   readonly completeFrom: number;
 };

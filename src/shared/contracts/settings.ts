@@ -3,7 +3,7 @@ import type { Micros } from "../money.ts";
 import type { Policy } from "../policy.ts";
 import type { AutoTopUp } from "./payments.ts";
 
-export const KEEP_HOURS_MAX = 720;
+export const STORED_RESPONSE_HOURS_MAX = 720;
 
 export type SettingsRecord = {
   readonly defaultUserMonthlyQuotaMicro: Micros | null;
@@ -24,7 +24,7 @@ export type SettingsRecord = {
 export type SettingsChange = {
   readonly [K in Exclude<keyof SettingsRecord, "operatorPolicy">]?: SettingsRecord[K] | undefined;
 } & { readonly budgets?: readonly Budget[] | undefined };
-export type SettingsAnswer = SettingsRecord & { readonly budgets: readonly BudgetStatus[] };
+export type SettingsWithBudgets = SettingsRecord & { readonly budgets: readonly BudgetStatus[] };
 
 export type Settings = {
   readonly monthlyQuota: Micros | null;

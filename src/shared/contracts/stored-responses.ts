@@ -1,5 +1,5 @@
 import type { Result } from "../failure.ts";
-import type { Admitted, Member } from "../caller.ts";
+import type { AdmittedRequest, Member } from "../caller.ts";
 
 type ResponseOwner = {
   readonly memberId: string;
@@ -26,7 +26,7 @@ export type ResponseToStore = {
 };
 
 /** One turn of a stored conversation: the new input and the response to it. */
-export type Link = {
+export type ConversationTurn = {
   readonly id: string;
   readonly input: Uint8Array;
   readonly response: Uint8Array;
@@ -45,12 +45,16 @@ export type StoredResponseQuery = {
  * Null if one is missing.
  */
 export type StoredResponseResult = {
-  readonly links: readonly Link[] | null;
+  readonly links: readonly ConversationTurn[] | null;
   readonly outputs: Readonly<Record<string, Uint8Array>>;
   readonly inputs: Readonly<Record<string, Uint8Array>>;
 };
 
-export function textsOf({ links, outputs, inputs }: StoredResponseResult): readonly Uint8Array[] {
+export function storedTextsOf({
+  links,
+  outputs,
+  inputs,
+}: StoredResponseResult): readonly Uint8Array[] {
   const linked = (links ?? []).flatMap(({ input, response }) => [input, response]);
   return [...linked, ...Object.values(outputs), ...Object.values(inputs)];
 }
@@ -75,14 +79,18 @@ export type StoredResponsesCalls = {
   forget(id: string, seenBy: VisibilityFilter): Promise<Result<boolean>>;
 };
 
-export const RESPONSE_ID = "resp_";
+export const RESPONSE_ID_PREFIX = "resp_";
 
 /** Maximum bytes of a stored response with its new input. */
-export const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
-export const LINKS_MAX = 5000;
+export const STORED_RESPONSE_BYTES_MAX = 16 * 1024 * 1024;
+export const CONVERSATION_TURNS_MAX = 5000;
 export const STORED_BODY_BYTES_MAX = 8 * 1024 * 1024;
 
-export function responseOwner({ memberId, keyId, shown }: Admitted["caller"]): ResponseOwner {
+export function responseOwner({
+  memberId,
+  keyId,
+  shown,
+}: AdmittedRequest["caller"]): ResponseOwner {
   return { memberId, keyId, sessionId: shown?.session?.id ?? null };
 }
 
@@ -90,10 +98,10 @@ export function responseOwner({ memberId, keyId, shown }: Admitted["caller"]): R
  * Returns the filter for responses that a caller can continue: its own for a session or limited
  * key, otherwise all of its member.
  */
-export function continuedBy({
+export function continuationFilter({
   caller,
   isLimited,
-}: Pick<Admitted, "caller" | "isLimited">): VisibilityFilter {
+}: Pick<AdmittedRequest, "caller" | "isLimited">): VisibilityFilter {
   const { memberId, keyId, sessionId } = responseOwner(caller);
   if (sessionId !== null || isLimited === true) return { memberId: null, keyId, sessionId };
   return { memberId, keyId: null, sessionId: null };
@@ -103,8 +111,11 @@ export function continuedBy({
  * Returns the filter for responses that a caller can read. Roles above `member` read all, but a
  * limited key reads only its own.
  */
-export function visibleTo(admitted: Admitted, { role }: Pick<Member, "role">): VisibilityFilter {
-  const own = continuedBy(admitted);
+export function readFilter(
+  admitted: AdmittedRequest,
+  { role }: Pick<Member, "role">,
+): VisibilityFilter {
+  const own = continuationFilter(admitted);
   const isAll = own.keyId === null && role !== "member";
   return isAll ? { memberId: null, keyId: null, sessionId: null } : own;
 }

@@ -3,7 +3,7 @@ import type { FailedRequest } from "../failed-request.ts";
 import type { Failure } from "../failure.ts";
 import type { Generation } from "../generation.ts";
 import type { Micros } from "../money.ts";
-import type { Purpose } from "../placed-hold.ts";
+import type { HoldPurpose } from "../placed-hold.ts";
 import type { TagFilter } from "./reports.ts";
 
 /** A ledger row. All amounts of a ledger add up to the balance. Times are Unix ms. */
@@ -82,7 +82,7 @@ export type HoldRecord = {
   readonly admittedAt: number;
   readonly grantedMicro: Micros;
   readonly expiresAt: number;
-  readonly purpose?: Purpose | null;
+  readonly purpose?: HoldPurpose | null;
 };
 export type HoldsPage = {
   readonly holds: readonly HoldRecord[];

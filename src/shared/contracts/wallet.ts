@@ -1,13 +1,13 @@
-import type { PartAnswer } from "../call-groups.ts";
+import type { GroupedPartResult } from "../call-groups.ts";
 import type { RequestCredential, PresentedSecret } from "../caller.ts";
 import type { Budget, BudgetOwner, BudgetStatus } from "../budgets.ts";
 import type { Actor, EventRecord } from "../event.ts";
 import type {
-  FailedBatch,
+  FailureBatch,
   FailureQuery,
   FailureReport,
   StoredFailureQuery,
-  KeptFailureReport,
+  StoredFailureReport,
 } from "../failed-request.ts";
 import type { Result } from "../failure.ts";
 import type { ChargesPage, ChargesQuery } from "./exports.ts";
@@ -15,11 +15,11 @@ import type { Generation } from "../generation.ts";
 import type { Key, KeySecrets } from "../key.ts";
 import type { AdmittedKey } from "./register.ts";
 import type { KeyStatus, KeyTerms, RateState } from "../key-terms.ts";
-import type { Purpose } from "../placed-hold.ts";
+import type { HoldPurpose } from "../placed-hold.ts";
 import type { HoldChange, PlacedHold } from "./holds.ts";
 import type { PauseCalls } from "./pauses.ts";
 import type { WalletPaymentCalls } from "./payments.ts";
-import type { ReconcileAsk, Reconciliation } from "./reconciliation.ts";
+import type { ReconcileOptions, Reconciliation } from "./reconciliation.ts";
 import type { Idempotency } from "../idempotency.ts";
 import type { BudgetsChange, MemberLimits, MemberLimitsChange } from "./limits.ts";
 import type * as own from "./settings.ts";
@@ -90,7 +90,7 @@ export type HoldRequest = {
   readonly priceList?: string | null;
   readonly affinity?: string | null;
   /** Set for a hold that a client places itself. Such a hold has no model, tokens or prices. */
-  readonly placed?: Purpose & { readonly expiresInS: number };
+  readonly placed?: HoldPurpose & { readonly expiresInS: number };
   readonly candidates?: readonly RouteCandidate[];
 };
 /**
@@ -132,17 +132,17 @@ export type Settlement = {
  * The result of settling a hold. `unknown`: the hold doesn't exist or was rejected. Neither
  * `unknown` nor `voided` charges anything.
  */
-export type SettleAnswer =
+export type SettleResult =
   | { readonly kind: "settled"; readonly charged: Micros; readonly shortfall: Micros }
   | { readonly kind: "unknown" }
   | { readonly kind: "voided" };
 
 /** The result of voiding a hold. `settled`: the hold had already been charged. */
-export type VoidAnswer =
+export type VoidResult =
   | { readonly kind: "voided" }
   | { readonly kind: "settled"; readonly charged: Micros };
 
-export type BalanceAnswer = {
+export type WalletBalance = {
   readonly creditsMicro: Micros;
   readonly heldMicro: Micros;
   readonly openHolds: number;
@@ -173,7 +173,7 @@ export type EndUserRecord = {
   readonly budgets: readonly BudgetStatus[];
   readonly createdAt: number;
 };
-export type PutEndUserAnswer = { readonly created: boolean; readonly endUser: EndUserRecord };
+export type PutEndUserResult = { readonly created: boolean; readonly endUser: EndUserRecord };
 export type EndUserPage = {
   readonly endUsers: readonly EndUserRecord[];
   readonly total: number;
@@ -186,9 +186,9 @@ export type WalletPart = {
     readonly args: Parameters<GroupedCalls[K]>;
   };
 }[keyof GroupedCalls];
-export type PartResult = Awaited<ReturnType<GroupedCalls[keyof GroupedCalls]>>;
+export type WalletPartResult = Awaited<ReturnType<GroupedCalls[keyof GroupedCalls]>>;
 
-export type Vitals = {
+export type WalletHealth = {
   readonly openHolds: number;
   readonly oldestHoldMs: number | null;
   readonly isUnpublished: boolean;
@@ -227,8 +227,8 @@ export type SessionEnding = Pick<SessionQuery, "owner"> & {
   readonly isOwn: boolean;
   readonly actor: Actor;
 };
-export type KeyEnd = { readonly keyId: string; readonly actor: Actor };
-export type KeyRotation = KeyEnd & { readonly sessionsCut: number | null };
+export type KeyRevocation = { readonly keyId: string; readonly actor: Actor };
+export type KeyRotation = KeyRevocation & { readonly sessionsCut: number | null };
 
 type OtherCalls = WalletPaymentCalls & PauseCalls;
 
@@ -250,7 +250,7 @@ export type WalletCalls = OtherCalls & {
     shown?: PresentedSecret,
   ): Promise<Result<AdmittedHold>>;
   /** Revokes a key permanently, even an unknown one. With `by`, records an event. */
-  revokeKey(keyHash: string, revokedAt: number, by?: KeyEnd): Promise<Result<null>>;
+  revokeKey(keyHash: string, revokedAt: number, by?: KeyRevocation): Promise<Result<null>>;
   keyOf(keyId: string): Promise<Result<UsedKey | null>>;
   setKeyLimit(keyHash: string, rpmLimit: number): Promise<Result<null>>;
   /** Applies a key's new limits immediately. Earlier spend counts toward them. */
@@ -287,31 +287,31 @@ export type WalletCalls = OtherCalls & {
   sessions(query: SessionQuery): Promise<Result<SessionPage>>;
   endSession(ending: SessionEnding): Promise<Result<null>>;
   /** Settles a hold. `actor` is set if an operator settles it manually. */
-  settle(settlement: Settlement, actor?: Actor): Promise<Result<SettleAnswer>>;
+  settle(settlement: Settlement, actor?: Actor): Promise<Result<SettleResult>>;
   /**
    * Releases a hold without a charge. `absorbed` is a provider call that the operator pays for.
    * Releases before 1.2.0 ignore it.
    */
-  void(id: string, absorbed?: Generation | null): Promise<Result<VoidAnswer>>;
+  void(id: string, absorbed?: Generation | null): Promise<Result<VoidResult>>;
   /**
    * Runs the parts in order. If one throws, the others still apply. `apart`: the part first needs a
    * key lookup.
    */
-  together(parts: readonly WalletPart[]): Promise<readonly PartAnswer<PartResult>[]>;
+  together(parts: readonly WalletPart[]): Promise<readonly GroupedPartResult<WalletPartResult>[]>;
   budgets(owner: BudgetOwner): Promise<Result<readonly BudgetStatus[]>>;
   setBudgets(
     change: BudgetsChange,
     by?: RequestCredential,
   ): Promise<Result<readonly BudgetStatus[]>>;
-  credit(request: CreditRequest): Promise<Result<BalanceAnswer>>;
-  balance(): Promise<Result<BalanceAnswer>>;
+  credit(request: CreditRequest): Promise<Result<WalletBalance>>;
+  balance(): Promise<Result<WalletBalance>>;
   discard(): Promise<boolean>;
   configure(change: own.ConfigurationChange): Promise<Result<own.Configuration>>;
   putEndUser(
     externalId: string,
     change: EndUserChange,
     by?: RequestCredential,
-  ): Promise<Result<PutEndUserAnswer>>;
+  ): Promise<Result<PutEndUserResult>>;
   patchEndUser(
     externalId: string,
     change: EndUserChange,
@@ -325,7 +325,7 @@ export type WalletCalls = OtherCalls & {
   ): Promise<Result<{ readonly externalId: string }>>;
   /** Deletes some end users of a closed organization. Call it again until `more` is false. */
   eraseEndUsers(): Promise<Result<{ readonly more: boolean }>>;
-  readSettings(): Promise<Result<own.SettingsAnswer>>;
+  readSettings(): Promise<Result<own.SettingsWithBudgets>>;
   memberLimits(memberId: string): Promise<Result<MemberLimits>>;
   setMemberLimits(
     memberId: string,
@@ -339,22 +339,22 @@ export type WalletCalls = OtherCalls & {
     change: own.SettingsChange,
     by?: RequestCredential,
     actor?: Actor,
-  ): Promise<Result<own.SettingsAnswer>>;
+  ): Promise<Result<own.SettingsWithBudgets>>;
   ledger(afterSeq: number, limit: number): Promise<Result<LedgerPage>>;
   newestLedger(beforeSeq: number, limit: number): Promise<Result<readonly LedgerRow[]>>;
   request(id: string): Promise<Result<RequestRecord>>;
   requests(query: RequestQuery): Promise<Result<RequestPage>>;
   /** Counts failed requests and stores the newest. Don't retry: a retry would count them twice. */
-  noteFailed(batch: FailedBatch): Promise<Result<null>>;
+  noteFailed(batch: FailureBatch): Promise<Result<null>>;
   failures(query: FailureQuery): Promise<Result<FailureReport>>;
-  keptFailures(query: StoredFailureQuery): Promise<Result<KeptFailureReport>>;
+  keptFailures(query: StoredFailureQuery): Promise<Result<StoredFailureReport>>;
   holds(query: {
     readonly limit: number;
     readonly after: string | null;
     readonly keyIds: readonly string[] | null;
   }): Promise<Result<HoldsPage>>;
-  usageOfRows(query: reports.RowsQuery): Promise<Result<reports.RowsReport>>;
-  usageByMember(query: reports.RowsQuery): Promise<Result<reports.RowsReport>>;
+  usageOfRows(query: reports.RequestSumsQuery): Promise<Result<reports.RequestSumsReport>>;
+  usageByMember(query: reports.RequestSumsQuery): Promise<Result<reports.RequestSumsReport>>;
   /**
    * Returns the calls of each provider since `fromMs` (Unix ms). Wallets of release 1.1.0 lack it.
    */
@@ -381,11 +381,11 @@ export type WalletCalls = OtherCalls & {
   /**
    * Publishes the state to D1, runs overdue work and restores the alarm. The hourly sweep calls it.
    */
-  poke(): Promise<Result<Vitals>>;
+  poke(): Promise<Result<WalletHealth>>;
   /**
    * Compares ledger, balance, holds, usage and D1, and logs differences. Fails with `conflict` if
    * rows are deleted faster than they are read.
    */
-  reconcile(request?: ReconcileAsk): Promise<Result<Reconciliation>>;
-  rebuild(orgId: string, actor?: Actor): Promise<Result<BalanceAnswer>>;
+  reconcile(request?: ReconcileOptions): Promise<Result<Reconciliation>>;
+  rebuild(orgId: string, actor?: Actor): Promise<Result<WalletBalance>>;
 };

@@ -2,14 +2,14 @@ import type { Context, Next } from "hono";
 import { routePath } from "hono/route";
 import { configOf } from "../config/config.ts";
 import type { Config, OperatorRole } from "../config/config.ts";
-import type { Admitted, Caller, Member } from "../caller.ts";
+import type { AdmittedRequest, Caller, Member } from "../caller.ts";
 import { now } from "../clock.ts";
 import type { Failure, Result } from "../failure.ts";
 import { mintId } from "../id.ts";
-import type { OverloadReason, Slot } from "../in-flight.ts";
+import type { OverloadReason, RequestSlot } from "../in-flight.ts";
 import { logEvent, logException } from "../log.ts";
 import type { Timers } from "../timers.ts";
-import { allowOrigin, allowsOrigins, preflight } from "./cors.ts";
+import { allowOrigin, allowsOrigins, preflightResponse } from "./cors.ts";
 import type { Dialect } from "./dialect.ts";
 import { failureResponse } from "./failure-response.ts";
 import { internalRequestIdOf } from "./given-id.ts";
@@ -27,13 +27,13 @@ export type AppEnv = {
     dialect?: Dialect;
     startedMs: number;
     config: Config;
-    admission: Promise<Result<Admitted>>;
+    admission: Promise<Result<AdmittedRequest>>;
     /** Set instead of `admission` if the call that places the hold also admits the key. */
     presumed?: PresumedCaller;
-    slot?: Slot | OverloadReason;
+    slot?: RequestSlot | OverloadReason;
     /** The memory slot of an unpaid request with a body, released after the response. */
-    place?: Slot;
-    admitted: Admitted;
+    place?: RequestSlot;
+    admitted: AdmittedRequest;
     /** Duration of the admission in ms, including any call to the home region. */
     admissionMs: number;
     member: Member;
@@ -54,7 +54,7 @@ export type AppEnv = {
 type Variables = AppEnv["Variables"];
 
 /** Returns a variable that isn't set on every path. */
-export function optionalVariables<Name extends keyof Variables>(
+export function optionalVariable<Name extends keyof Variables>(
   c: Context<AppEnv>,
   name: Name,
 ): Variables[Name] | undefined {
@@ -63,9 +63,9 @@ export function optionalVariables<Name extends keyof Variables>(
 
 export type PresumedCaller = {
   readonly caller: Caller;
-  readonly admit: () => Promise<Result<Admitted>>;
+  readonly admitCaller: () => Promise<Result<AdmittedRequest>>;
   /** Set once `admit` is called. Otherwise, the call that places the hold admits the key. */
-  admission: Promise<Result<Admitted>> | null;
+  admission: Promise<Result<AdmittedRequest>> | null;
 };
 
 export type AppContext = Context<AppEnv>;
@@ -87,7 +87,7 @@ export async function requestContext(c: AppContext, next: Next): Promise<void> {
 export function fail(c: AppContext, failure: Failure): Response {
   c.set("failure", failure.kind);
   c.set("failed", failure);
-  const config = optionalVariables(c, "config");
+  const config = optionalVariable(c, "config");
   return failureResponse(failure, c.get("requestId"), {
     dialect: c.get("dialect") ?? null,
     docsUrl: config?.docsUrl ?? null,
@@ -134,7 +134,7 @@ function respondEarly(c: AppContext): Response | null {
   if (isPlainHttp(c.req.url)) {
     return fail(c, { kind: "invalid_request", message: HTTPS_ALONE, param: null });
   }
-  if (c.req.method === "OPTIONS" && allowsOrigins(c.req.path)) return preflight(c.req.raw);
+  if (c.req.method === "OPTIONS" && allowsOrigins(c.req.path)) return preflightResponse(c.req.raw);
   if (hasValidEscapes(c.req.url)) return null;
   const message = "The path has an invalid percent-escape.";
   return fail(c, { kind: "invalid_request", message, param: null });
@@ -150,20 +150,20 @@ async function catchErrors(c: AppContext, next: Next): Promise<void> {
 
 function finishResponse(c: AppContext): void {
   const headers = writableHeaders(c);
-  const admitted = optionalVariables(c, "admitted");
+  const admitted = optionalVariable(c, "admitted");
   headers.set("x-content-type-options", "nosniff");
   // no-transform: compression in a proxy would delay events
   const isStream = headers.get("content-type")?.startsWith("text/event-stream") === true;
   headers.set("cache-control", isStream ? "no-cache, no-transform" : "no-store");
   setDialectHeaders(c, headers, admitted);
   if (admitted !== undefined) setCallerHeaders(headers, admitted);
-  else if (c.res.status >= 400 || optionalVariables(c, "peer") === undefined) {
+  else if (c.res.status >= 400 || optionalVariable(c, "peer") === undefined) {
     setKeylessHeaders(headers);
   }
   if (allowsOrigins(c.req.path)) {
     allowOrigin(headers, c.req.header("origin"), c.get("origins") ?? null);
   }
-  const config = optionalVariables(c, "config");
+  const config = optionalVariable(c, "config");
   if (c.get("logged") === true) return;
   if (hasFailed(c) || config?.logRequests === "all") log(c, admitted);
 }
@@ -172,7 +172,7 @@ function hasFailed(c: AppContext): boolean {
   return c.res.status >= 400 || c.get("failure") !== undefined;
 }
 
-function log(c: AppContext, admitted: Admitted | undefined): void {
+function log(c: AppContext, admitted: AdmittedRequest | undefined): void {
   const request = {
     requestId: c.get("requestId"),
     route: routePath(c),
@@ -181,7 +181,7 @@ function log(c: AppContext, admitted: Admitted | undefined): void {
     failure: c.get("failure") ?? null,
   };
   const nowMs = now(c.env);
-  if (countInSummaryLine(optionalVariables(c, "config"), request, nowMs)) return;
+  if (countInSummaryLine(optionalVariable(c, "config"), request, nowMs)) return;
   const durationMs = nowMs - c.get("startedMs");
   const keyId = admitted?.caller.keyId ?? null;
   logRequest({ ...request, method: c.req.method, durationMs, keyId });
@@ -206,14 +206,18 @@ function writableHeaders(c: AppContext): Headers {
   }
 }
 
-function setDialectHeaders(c: AppContext, headers: Headers, admitted: Admitted | undefined): void {
+function setDialectHeaders(
+  c: AppContext,
+  headers: Headers,
+  admitted: AdmittedRequest | undefined,
+): void {
   const dialect = c.get("dialect");
   if (dialect === undefined) return;
   const dialectHeaders = dialect.headers(c.get("requestId"), admitted ?? null);
   for (const [name, value] of Object.entries(dialectHeaders)) headers.set(name, value);
 }
 
-function setCallerHeaders(headers: Headers, { caller, rate, tokens }: Admitted): void {
+function setCallerHeaders(headers: Headers, { caller, rate, tokens }: AdmittedRequest): void {
   headers.set("openai-organization", caller.orgId);
   setRateHeaders(headers, rate);
   if (tokens !== undefined) setRateHeaders(headers, tokens, "tokens");

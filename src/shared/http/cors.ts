@@ -36,7 +36,7 @@ export function allowsOrigins(path: string): boolean {
  * Returns the response to a CORS preflight. It allows the requested headers by name, because `*`
  * doesn't include Authorization.
  */
-export function preflight(request: Request): Response {
+export function preflightResponse(request: Request): Response {
   const requested = request.headers.get("access-control-request-headers");
   return new Response(null, {
     status: 204,

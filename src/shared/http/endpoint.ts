@@ -10,7 +10,7 @@ import type { JsonBody } from "./read-json.ts";
 import { readBodyWithSlot } from "./request-slots.ts";
 import type { BodyOwner } from "./request-slots.ts";
 
-export type Answer = (Success<object> & { readonly status?: 201 | 202 }) | Refusal;
+export type EndpointResult = (Success<object> & { readonly status?: 201 | 202 }) | Refusal;
 
 export function created<const T extends object>(value: T): Success<T> & { readonly status: 201 } {
   return { ...success(value), status: 201 };
@@ -20,7 +20,7 @@ export function accepted<const T extends object>(value: T): Success<T> & { reado
   return { ...success(value), status: 202 };
 }
 
-export function respond(c: AppContext, answer: Answer): Response {
+export function respond(c: AppContext, answer: EndpointResult): Response {
   return answer.ok ? c.json(answer.value, answer.status) : fail(c, answer.failure);
 }
 

@@ -1,11 +1,11 @@
-import type { Charged, Failure } from "../failure.ts";
+import type { FailureCharge, Failure } from "../failure.ts";
 import { timestamp } from "../clock.ts";
 import { modelMessage, orList } from "../issue-text.ts";
 import { DO_NOT_RETRY, RETRY_SOON } from "./error-response.ts";
 import type { ErrorResponse } from "./error-response.ts";
 import { BUDGET_ERRORS } from "./budget-errors.ts";
 import { LOGIN_ERRORS } from "./login-errors.ts";
-import { PAYMENT_ERRORS, remedyOf } from "./payment-errors.ts";
+import { PAYMENT_ERRORS, topUpHint } from "./payment-errors.ts";
 import { POLICY_ERRORS } from "./policy-errors.ts";
 import { rateHeaders } from "./rate-headers.ts";
 
@@ -26,7 +26,7 @@ const PLEASE_RETRY = / Please retry\.$/;
  */
 function addCharge(
   errorResponse: ErrorResponse,
-  { costMicro, generationId }: Charged,
+  { costMicro, generationId }: FailureCharge,
 ): ErrorResponse {
   const { "retry-after": _, ...headers } = errorResponse.headers ?? {};
   const message = errorResponse.message.replace(PLEASE_RETRY, "");
@@ -47,7 +47,7 @@ const DOCUMENTED_CODES = new Set([
   "previous_response_not_found",
 ]);
 
-export function anchorOf(failure: Failure): string {
+export function docsAnchorOf(failure: Failure): string {
   const { code, type } = errorResponseOf(failure);
   const isOwn = failure.kind !== "invalid_request" || DOCUMENTED_CODES.has(code ?? "");
   return (isOwn ? code : undefined) ?? (GENERAL_TYPES.has(type) ? failure.kind : type);
@@ -242,7 +242,7 @@ function balanceTooLow(failure: FailureByKind["balance_too_low"]): ErrorResponse
       }
     : {
         ...errorResponse,
-        message: `Insufficient credits: this request needs at least ${requiredMicro} micro-credits and the balance is ${balanceMicro}. ${remedyOf(purchaseId)}`,
+        message: `Insufficient credits: this request needs at least ${requiredMicro} micro-credits and the balance is ${balanceMicro}. ${topUpHint(purchaseId)}`,
         extra: { ...extra, ...(purchaseId !== undefined && { purchase_id: purchaseId }) },
         headers: purchaseId === undefined ? DO_NOT_RETRY : RETRY_AFTER_TOP_UP,
       };

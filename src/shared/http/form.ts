@@ -105,7 +105,7 @@ function textOf(bytes: Uint8Array): string | null {
  * Returns a form's fields as an object. Repeated `name[]` fields become a list. Fails with 400 if
  * any other name is repeated.
  */
-export function fieldsOfForm(fields: readonly FormField[]): Result<object> {
+export function formToObject(fields: readonly FormField[]): Result<object> {
   const values = new Map<string, unknown>();
   for (const [name, value] of fields) {
     const isList = name.endsWith("[]");
@@ -118,7 +118,7 @@ export function fieldsOfForm(fields: readonly FormField[]): Result<object> {
   return success(Object.fromEntries(values));
 }
 
-export async function formIdentity(fields: readonly FormField[]): Promise<Uint8Array> {
+export async function serializeFormForHash(fields: readonly FormField[]): Promise<Uint8Array> {
   const parsedFields = fields.map(async ([name, value]) => {
     if (typeof value === "string") return [name, value];
     return [name, value.filename, value.type, await sha256Hex(value.bytes)];

@@ -4,7 +4,7 @@
  */
 const idByRequest = new WeakMap<Request, string>();
 
-export function giveId(request: Request, requestId: string): void {
+export function setInternalRequestId(request: Request, requestId: string): void {
   idByRequest.set(request, requestId);
 }
 

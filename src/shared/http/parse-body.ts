@@ -47,11 +47,11 @@ export function parseQuery<T>(schema: z.core.$ZodType<T>, url: string): Result<T
 }
 
 /** The schema of a query parameter that can't be repeated. */
-export const singleValue = z.string({
+export const singleValueSchema = z.string({
   error: ({ code }) => (code === "invalid_type" ? "must be given once" : undefined),
 });
 
-export function wholeNumber(
+export function wholeNumberWithDefault(
   minimum: number,
   maximum: number,
   fallback: number,
@@ -60,14 +60,14 @@ export function wholeNumber(
 }
 
 export function wholeNumberWithin(minimum: number, maximum: number): z.ZodMiniType<number> {
-  const digits = singleValue.check(z.regex(/^-?\d{1,16}$/, "must be a whole number"));
+  const digits = singleValueSchema.check(z.regex(/^-?\d{1,16}$/, "must be a whole number"));
   const number = z.pipe(digits, z.transform(Number));
   return z.pipe(number, z.int().check(z.minimum(minimum), z.maximum(maximum)));
 }
 
-export const pageQuery = z.object({
-  limit: wholeNumber(1, 100, 50),
-  offset: wholeNumber(0, 1_000_000_000, 0),
+export const pageQuerySchema = z.object({
+  limit: wholeNumberWithDefault(1, 100, 50),
+  offset: wholeNumberWithDefault(0, 1_000_000_000, 0),
 });
 
 function refusalOf(error: z.core.$ZodError, value: unknown): Refusal {
@@ -80,8 +80,8 @@ function refusalOf(error: z.core.$ZodError, value: unknown): Refusal {
   );
 }
 
-export const moment = z.pipe(
-  singleValue.check(
+export const timeParameter = z.pipe(
+  singleValueSchema.check(
     z.regex(
       /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2}))?$/,
       "must be a time such as 2026-11-22T10:00:00Z, or a date",

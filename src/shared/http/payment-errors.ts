@@ -64,7 +64,7 @@ export const PAYMENT_ERRORS = {
   }),
 };
 
-export function remedyOf(purchaseId: string | undefined): string {
+export function topUpHint(purchaseId: string | undefined): string {
   return purchaseId === undefined
     ? "Please add credits."
     : `The automatic purchase '${purchaseId}' is in progress. Please retry after 5s.`;

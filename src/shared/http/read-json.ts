@@ -3,7 +3,7 @@ import type { Refusal, Result } from "../failure.ts";
 import { afterTimeout } from "../timers.ts";
 import type { TimerFunction } from "../timers.ts";
 import { joinBytes } from "./bounded-body.ts";
-import { formBoundaryOf, fieldsOfForm, parseForm } from "./form.ts";
+import { formBoundaryOf, formToObject, parseForm } from "./form.ts";
 import type { FormField } from "./form.ts";
 import { parseJsonText } from "./json-text.ts";
 import type { JsonObject } from "./json-text.ts";
@@ -26,7 +26,7 @@ export type BodyLimits = {
    * 503.
    */
   readonly hasRoom?: (bytes: number) => boolean;
-  readonly takesForms?: boolean;
+  readonly acceptsForms?: boolean;
 };
 
 /** Maximum length of a content type, because matching takes quadratic time. */
@@ -54,7 +54,7 @@ export async function readJsonBody(
   limits: BodyLimits,
 ): Promise<Result<JsonBody>> {
   const type = request.headers.get("content-type") ?? "";
-  const boundary = limits.takesForms === true ? formBoundaryOf(type) : null;
+  const boundary = limits.acceptsForms === true ? formBoundaryOf(type) : null;
   const refusal = refuseHeaders(request.headers, boundary !== null);
   if (refusal !== null) return refusal;
   const bytes = await readBodyBytes(request, limits);
@@ -67,7 +67,7 @@ export async function readJsonBody(
 function formBody(bytes: Uint8Array, boundary: string): Result<JsonBody> {
   const form = parseForm(bytes, boundary);
   if (!form.ok) return form;
-  const json = fieldsOfForm(form.value);
+  const json = formToObject(form.value);
   return json.ok ? success({ json: { ...json.value }, bytes, form: form.value }) : json;
 }
 

@@ -4,7 +4,7 @@ import { refuse } from "../failure.ts";
 import type { Result } from "../failure.ts";
 import { RequestMemory } from "../in-flight.ts";
 import type { OverloadReason } from "../in-flight.ts";
-import { optionalVariables } from "./context.ts";
+import { optionalVariable } from "./context.ts";
 import type { AppContext } from "./context.ts";
 import { Isolate } from "./isolate.ts";
 import { SINGLE_READ_BYTES_MAX } from "./read-json.ts";
@@ -31,7 +31,7 @@ export function initialBodyBytes(declaredBytes: number): number {
   return declaredBytes <= SINGLE_READ_BYTES_MAX ? declaredBytes : 0;
 }
 
-export function bodyLength(c: AppContext): number {
+export function declaredBodyBytes(c: AppContext): number {
   const declared = Number(c.req.header("content-length"));
   return declared > 0 ? declared : Infinity;
 }
@@ -58,13 +58,13 @@ function makeSlotPools(): Record<"anonymous" | "stripe", RequestMemory> {
  * Reads a small body of a request without a key, in separate memory. Fails with 503 if that memory
  * is full.
  */
-export async function readAnonymous<T>(
+export async function readAnonymousBody<T>(
   c: AppContext,
   read: (request: Request, limits: BodyLimits) => Promise<Result<T>>,
   limits: BodyLimits,
   pool: keyof ReturnType<typeof makeSlotPools> = "anonymous",
 ): Promise<Result<T>> {
-  const length = bodyLength(c);
+  const length = declaredBodyBytes(c);
   if (length !== Infinity && length > limits.bytesMax) return read(c.req.raw, limits); // the body isn't read
   const address = networkOf(c.req.header("cf-connecting-ip") ?? "");
   const pools = Isolate.of(c.var.config).get(makeSlotPools);
@@ -85,15 +85,15 @@ export async function readBodyWithSlot<T>(
   limits: BodyLimits,
   owner?: BodyOwner,
 ): Promise<Result<T> | OverloadRefusal> {
-  const caller = optionalVariables(c, "admitted")?.caller;
-  const length = bodyLength(c);
+  const caller = optionalVariable(c, "admitted")?.caller;
+  const length = declaredBodyBytes(c);
   if (length !== Infinity && length > limits.bytesMax) return read(c.req.raw, limits);
   const bytes = initialBodyBytes(length);
   const pool = requestMemoryOf(c.var.config);
   const slot = pool.take(caller?.keyHash ?? NO_KEY, bytes, c.var.startedMs, owner);
   if (typeof slot === "string") return { ok: false, shed: slot };
   c.set("place", slot);
-  const why = caller === undefined ? null : slot.handTo(caller.orgId);
+  const why = caller === undefined ? null : slot.assignToOrganization(caller.orgId);
   if (why !== null) return { ok: false, shed: why };
   const body = await read(c.req.raw, { ...limits, hasRoom: (more) => slot.grow(more) === null });
   return !body.ok && body.failure.kind === "overloaded" ? { ok: false, shed: "bytes" } : body;

@@ -11,7 +11,7 @@ import type { OperatorRole } from "../config/config.ts";
  * - `operators`: operators of the region.
  * - `people`: people logged in to the console.
  */
-export type Reach = Route["reach"];
+export type RouteReach = Route["reach"];
 
 /**
  * Whether a console call requires a login within the last ten minutes. A record lists values by
@@ -58,14 +58,14 @@ export type Route = KeyRoute | OperatorRoute | PeopleRoute;
  * The name of a route and the type of its response body, for the OpenAPI check. Exists only at
  * compile time.
  */
-export type Typed<Name extends string, A> = {
+export type TypedRoute<Name extends string, A> = {
   readonly typed?: {
     readonly name: Name;
     readonly body: A extends { readonly ok: true; readonly value: infer Body } ? Body : never;
   };
 };
 
-export function withoutLogin<Row>(
+export function withoutFreshLogin<Row>(
   row: Row,
   freshLogin: FreshLogin = "never",
 ): Row & { readonly freshLogin: FreshLogin } {

@@ -1,9 +1,9 @@
 import type { CardBehavior, CardError, Charge, Intent, PaymentMethod } from "./objects.ts";
-import type { World } from "./world.ts";
+import type { StripeState } from "./world.ts";
 
 type Wanted = Pick<Intent, "amount" | "customer" | "metadata" | "setup_future_usage">;
 
-export function newIntent(world: World, wanted: Wanted): Intent {
+export function newIntent(world: StripeState, wanted: Wanted): Intent {
   const intent: Intent = {
     id: world.id("pi"),
     object: "payment_intent",
@@ -24,7 +24,7 @@ export function newIntent(world: World, wanted: Wanted): Intent {
 }
 
 /** Creates a card, which has no customer until it is saved. */
-export function newCard(world: World, last4 = "4242"): PaymentMethod {
+export function newCard(world: StripeState, last4 = "4242"): PaymentMethod {
   const method: PaymentMethod = {
     id: world.id("pm"),
     object: "payment_method",
@@ -39,7 +39,7 @@ export function newCard(world: World, last4 = "4242"): PaymentMethod {
 }
 
 /** Captures the whole payment. */
-export function capture(world: World, intent: Intent, method: PaymentMethod): void {
+export function capture(world: StripeState, intent: Intent, method: PaymentMethod): void {
   const charge = newCharge(world, intent, method, "authorized");
   Object.assign(intent, {
     status: "succeeded",
@@ -55,7 +55,7 @@ export function capture(world: World, intent: Intent, method: PaymentMethod): vo
 
 /** Declines a payment, which then waits for another card. */
 export function decline(
-  world: World,
+  world: StripeState,
   intent: Intent,
   method: PaymentMethod,
   error: CardError,
@@ -75,8 +75,8 @@ export function decline(
 }
 
 /** Requires the customer's approval. Declines the payment if the customer is absent. */
-export function ask(
-  world: World,
+export function requireApproval(
+  world: StripeState,
   intent: Intent,
   method: PaymentMethod,
   isAway: boolean,
@@ -118,7 +118,7 @@ export function declineOf(behavior: CardBehavior, method: PaymentMethod): CardEr
 }
 
 function newCharge(
-  world: World,
+  world: StripeState,
   intent: Intent,
   method: PaymentMethod,
   outcome: Charge["outcome"]["type"],

@@ -1,10 +1,10 @@
-import { ask, capture, decline, declineOf, newCard, newIntent } from "./charging.ts";
+import { requireApproval, capture, decline, declineOf, newCard, newIntent } from "./charging.ts";
 import type { CardBehavior, Intent, PaymentMethod, Session, SessionTerms } from "./objects.ts";
 import type { Params } from "./params.ts";
 import { paidInvoice } from "./invoices.ts";
 import { badParameter, wrongState } from "./refusal.ts";
 import { found, liveCustomer, taxOf } from "./world.ts";
-import type { World } from "./world.ts";
+import type { StripeState } from "./world.ts";
 
 const LEAST_CENTS = 50;
 const LEAST_S = 30 * 60;
@@ -49,7 +49,7 @@ const SESSION_FIELDS = [
 ] as const;
 
 /** `POST /v1/checkout/sessions`. */
-export function createSession(world: World, params: Params): Session {
+export function createSession(world: StripeState, params: Params): Session {
   params.allowOnly(SESSION_FIELDS);
   if (params.oneOf("mode", ["payment", "setup", "subscription"]) !== "payment") {
     throw badParameter("This account sells by mode=payment.", "mode");
@@ -136,7 +136,7 @@ function linesOf(params: Params): SessionTerms["lines"] {
   throw badParameter("Missing required param: line_items.", "line_items", "parameter_missing");
 }
 
-function expiryOf(world: World, params: Params): number {
+function expiryOf(world: StripeState, params: Params): number {
   const now = world.seconds();
   const at = params.integer("expires_at") ?? now + MOST_S;
   if (at >= now + LEAST_S - GRACE_S && at <= now + MOST_S + GRACE_S) return at;
@@ -158,14 +158,14 @@ function termsOf(params: Params, lines: SessionTerms["lines"]): SessionTerms {
 }
 
 /** Expires sessions that have ended, each with its event. */
-export function expireSessions(world: World): void {
+export function expireSessions(world: StripeState): void {
   for (const session of world.sessions.values()) {
     if (session.status === "open" && session.expires_at <= world.seconds()) expire(world, session);
   }
 }
 
 /** `POST /v1/checkout/sessions/{id}/expire`. */
-export function expireSession(world: World, id: string): Session {
+export function expireSession(world: StripeState, id: string): Session {
   const session = found(world.sessions, id, "checkout.session");
   if (session.status !== "open") {
     throw wrongState(
@@ -176,7 +176,7 @@ export function expireSession(world: World, id: string): Session {
   return session;
 }
 
-function expire(world: World, session: Session): void {
+function expire(world: StripeState, session: Session): void {
   session.status = "expired";
   session.url = null;
   const intent = world.intents.get(session.payment_intent ?? "");
@@ -185,7 +185,7 @@ function expire(world: World, session: Session): void {
 }
 
 /** Pays on the session's page. A declined card leaves the session open. */
-export function payOnPage(world: World, id: string, behavior: CardBehavior): Intent {
+export function payOnPage(world: StripeState, id: string, behavior: CardBehavior): Intent {
   expireSessions(world);
   const session = found(world.sessions, id, "checkout.session");
   if (session.status !== "open") throw wrongState(`This session is ${session.status}.`);
@@ -194,12 +194,12 @@ export function payOnPage(world: World, id: string, behavior: CardBehavior): Int
   const error = declineOf(behavior, method);
   if (error !== null) decline(world, intent, method, error);
   else if (behavior === "ok") complete(world, session, intent, method);
-  else ask(world, intent, method, false);
+  else requireApproval(world, intent, method, false);
   return intent;
 }
 
 /** Ends the bank's approval step. */
-export function answerBank(world: World, id: string, isApproved: boolean): Intent {
+export function answerBank(world: StripeState, id: string, isApproved: boolean): Intent {
   const session = found(world.sessions, id, "checkout.session");
   const intent = found(world.intents, session.payment_intent ?? "", "payment_intent");
   const method = found(world.methods, intent.payment_method ?? "", "payment_method");
@@ -222,7 +222,7 @@ function lastFourOf(behavior: CardBehavior): string {
   return typeof behavior === "string" ? "3155" : "0002";
 }
 
-function intentOf(world: World, session: Session): Intent {
+function intentOf(world: StripeState, session: Session): Intent {
   const terms = found(world.terms, session.id, "checkout.session");
   const known = world.intents.get(session.payment_intent ?? "");
   if (known !== undefined) return known;
@@ -241,7 +241,12 @@ function intentOf(world: World, session: Session): Intent {
   return intent;
 }
 
-function complete(world: World, session: Session, intent: Intent, method: PaymentMethod): void {
+function complete(
+  world: StripeState,
+  session: Session,
+  intent: Intent,
+  method: PaymentMethod,
+): void {
   const terms = found(world.terms, session.id, "checkout.session");
   const customer = world.customers.get(session.customer);
   if (customer !== undefined && terms.takesAddress) {

@@ -2,7 +2,7 @@ import type { Customer, PaymentMethod } from "./objects.ts";
 import type { Params } from "./params.ts";
 import { missing } from "./refusal.ts";
 import { found, liveCustomer } from "./world.ts";
-import type { World } from "./world.ts";
+import type { StripeState } from "./world.ts";
 
 const CUSTOMER_FIELDS = [
   "name",
@@ -13,7 +13,7 @@ const CUSTOMER_FIELDS = [
 ] as const;
 
 /** `POST /v1/customers`. */
-export function createCustomer(world: World, params: Params): Customer {
+export function createCustomer(world: StripeState, params: Params): Customer {
   params.allowOnly(CUSTOMER_FIELDS);
   const customer: Customer = {
     id: world.id("cus"),
@@ -32,7 +32,7 @@ export function createCustomer(world: World, params: Params): Customer {
 }
 
 /** `POST /v1/customers/{id}`. */
-export function updateCustomer(world: World, id: string, params: Params): Customer {
+export function updateCustomer(world: StripeState, id: string, params: Params): Customer {
   params.allowOnly(CUSTOMER_FIELDS);
   const customer = liveCustomer(world, id);
   const method = params.text("invoice_settings[default_payment_method]");
@@ -47,13 +47,13 @@ export function updateCustomer(world: World, id: string, params: Params): Custom
 }
 
 /** Reads a customer. A deleted one only has that flag. */
-export function readCustomer(world: World, id: string): object {
+export function readCustomer(world: StripeState, id: string): object {
   const customer = found(world.customers, id, "customer");
   return customer.deleted === true ? { id, object: "customer", deleted: true } : customer;
 }
 
 /** Deletes a customer as in the Dashboard. Refunds and disputes of its payments remain possible. */
-export function deleteCustomer(world: World, id: string): void {
+export function deleteCustomer(world: StripeState, id: string): void {
   liveCustomer(world, id).deleted = true;
   for (const method of world.methods.values()) {
     if (method.customer === id) detach(world, method.id);
@@ -62,7 +62,7 @@ export function deleteCustomer(world: World, id: string): void {
 }
 
 /** Removes a card from its customer. It can't pay any more. */
-export function detach(world: World, id: string): PaymentMethod {
+export function detach(world: StripeState, id: string): PaymentMethod {
   const method = found(world.methods, id, "payment_method");
   const customer = method.customer;
   method.customer = null;
@@ -76,7 +76,7 @@ export function detach(world: World, id: string): PaymentMethod {
 }
 
 /** `POST /v1/billing_portal/sessions`. */
-export function createPortal(world: World, params: Params): object {
+export function createPortal(world: StripeState, params: Params): object {
   params.allowOnly(["customer", "return_url", "configuration", "locale"]);
   const customer = liveCustomer(world, params.required("customer"));
   const back = params.url("return_url");

@@ -7,10 +7,10 @@ const TYPES_MAX = 20;
 const KEPT_S = 30 * 86_400;
 
 /** An event, and the time from which lists include it. */
-export type Happened = { readonly event: StripeEvent; readonly visibleAt: number };
+export type ListedEvent = { readonly event: StripeEvent; readonly visibleAt: number };
 
 /** `GET /v1/events`: visible events of the last 30 days. */
-export function listEvents(happened: readonly Happened[], params: Params, now: number): object {
+export function listEvents(happened: readonly ListedEvent[], params: Params, now: number): object {
   params.allowOnly([...PAGE_FIELDS, ...CREATED_FIELDS, "type", "types[]"]);
   const types = params.list("types");
   const type = params.text("type");

@@ -1,12 +1,12 @@
 import { expireSessions } from "./checkout.ts";
 import { listEvents } from "./events.ts";
-import type { Happened } from "./events.ts";
-import { broken, comesBefore, NoAnswer, refusalOf, SLOW_MS } from "./faults.ts";
+import type { ListedEvent } from "./events.ts";
+import { truncatedResponse, preventsCall, NoAnswer, refusalOf, SLOW_MS } from "./faults.ts";
 import type { Fault } from "./faults.ts";
 import { IdempotencyStore } from "./idempotency.ts";
 import type { Answer } from "./idempotency.ts";
 import { collectOpen } from "./invoices.ts";
-import { expanded } from "./lists.ts";
+import { expandProperties } from "./lists.ts";
 import type { StripeEvent } from "./objects.ts";
 import { Params } from "./params.ts";
 import { Bank, Person } from "./people.ts";
@@ -15,7 +15,7 @@ import { paymentsOf, truthOf } from "./returns.ts";
 import type { Payment, Truth } from "./returns.ts";
 import { perform } from "./routes.ts";
 import { API_VERSION, emptyTables } from "./world.ts";
-import type { Tables, World } from "./world.ts";
+import type { Tables, StripeState } from "./world.ts";
 
 type FakeOptions = {
   /** The clock, in ms. */
@@ -41,7 +41,7 @@ type Asked = {
 /** The whole state as JSON. */
 export type Snapshot = {
   readonly tables: Readonly<Record<string, readonly (readonly [string, unknown])[]>>;
-  readonly happened: readonly Happened[];
+  readonly happened: readonly ListedEvent[];
   readonly answers: IdempotencyStore["entries"];
 };
 
@@ -54,10 +54,10 @@ export class FakeStripe {
   readonly asked: Asked[] = [];
   readonly person: Person;
   readonly bank: Bank;
-  readonly world: World;
+  readonly world: StripeState;
   /** Called for each event. */
   onEvent: (event: StripeEvent) => void = () => {};
-  readonly #happened: Happened[] = [];
+  readonly #happened: ListedEvent[] = [];
   readonly #faults: Fault[] = [];
   readonly #options: FakeOptions;
   #answers: IdempotencyStore;
@@ -157,7 +157,7 @@ export class FakeStripe {
       const { answer, replayed } = await this.#spoiled(call, fault);
       note(answer.status, replayed);
       const response = this.#respond(answer, replayed, fault);
-      return fault?.kind === "reset" ? broken(response, answer.body) : response;
+      return fault?.kind === "reset" ? truncatedResponse(response, answer.body) : response;
     } catch (error) {
       if (error instanceof NoAnswer) note(0, false);
       if (!(error instanceof Refusal)) throw error;
@@ -169,7 +169,7 @@ export class FakeStripe {
   /** Runs the call unless the fault comes before it, then fails. */
   async #spoiled(call: Call, fault: Fault | null): Promise<Done> {
     if (fault === null) return this.#once(call);
-    if (comesBefore(fault)) {
+    if (preventsCall(fault)) {
       await this.#fail(call, fault);
       if (fault.kind === "reset") throw new NoAnswer();
       return this.#once(call);
@@ -215,7 +215,7 @@ export class FakeStripe {
     const answer = isEvents
       ? listEvents(this.#happened, params, now)
       : perform(this.world, method, path, params);
-    return expanded(this.world, answer, params.list("expand"));
+    return expandProperties(this.world, answer, params.list("expand"));
   }
 
   #keep(call: Call, answer: Answer): void {

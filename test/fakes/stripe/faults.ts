@@ -55,7 +55,7 @@ const refusal = (status: number, error: Readonly<Record<string, unknown>>): Refu
 /**
  * Reports whether the call doesn't run. Rate limits and wrong keys never reject a call that ran.
  */
-export const comesBefore = ({ kind, when }: Fault): boolean =>
+export const preventsCall = ({ kind, when }: Fault): boolean =>
   when === "before" || kind === "429" || kind === "lock_timeout" || kind === "401";
 
 /** Thrown if the connection fails before a response. */
@@ -66,7 +66,7 @@ export class NoAnswer extends Error {
 }
 
 /** Returns a response whose second half never arrives. */
-export function broken(answer: Response, text: string): Response {
+export function truncatedResponse(answer: Response, text: string): Response {
   const half = new TextEncoder().encode(text.slice(0, text.length >> 1));
   let sent = false;
   const body = new ReadableStream<Uint8Array>({

@@ -1,4 +1,4 @@
-import { ask, capture, decline, declineOf, newCard, newIntent } from "./charging.ts";
+import { requireApproval, capture, decline, declineOf, newCard, newIntent } from "./charging.ts";
 import type {
   Intent,
   Invoice,
@@ -11,7 +11,7 @@ import type {
 import type { Params } from "./params.ts";
 import { badParameter, cardRefused, missing, wrongState } from "./refusal.ts";
 import { found, liveCustomer, taxOf } from "./world.ts";
-import type { World } from "./world.ts";
+import type { StripeState } from "./world.ts";
 
 const INVOICE_FIELDS = [
   "customer",
@@ -38,7 +38,7 @@ const ITEM_FIELDS = [
 ] as const;
 
 /** `POST /v1/invoices`: creates a draft. */
-export function createInvoice(world: World, params: Params): Invoice {
+export function createInvoice(world: StripeState, params: Params): Invoice {
   params.allowOnly(INVOICE_FIELDS);
   const customer = liveCustomer(world, params.required("customer"));
   params.oneOf("pending_invoice_items_behavior", ["exclude", "include"]);
@@ -61,7 +61,7 @@ export function createInvoice(world: World, params: Params): Invoice {
   return invoice;
 }
 
-function draft(world: World, customer: string): Invoice {
+function draft(world: StripeState, customer: string): Invoice {
   return {
     id: world.id("in"),
     object: "invoice",
@@ -91,7 +91,12 @@ function draft(world: World, customer: string): Invoice {
 }
 
 /** Returns a saved card of the customer. Throws for other cards. */
-function methodOf(world: World, params: Params, name: string, customer: string): string | null {
+function methodOf(
+  world: StripeState,
+  params: Params,
+  name: string,
+  customer: string,
+): string | null {
   const id = params.text(name);
   if (id === null) return null;
   const method = world.methods.get(id);
@@ -104,7 +109,7 @@ function methodOf(world: World, params: Params, name: string, customer: string):
 }
 
 /** `POST /v1/invoiceitems`: adds a line to a draft. */
-export function createItem(world: World, params: Params): InvoiceItem {
+export function createItem(world: StripeState, params: Params): InvoiceItem {
   params.allowOnly(ITEM_FIELDS);
   const customer = liveCustomer(world, params.required("customer"));
   const id = params.required("invoice");
@@ -133,7 +138,7 @@ export function createItem(world: World, params: Params): InvoiceItem {
   return item;
 }
 
-function addLine(world: World, invoice: Invoice, cents: number, isInclusive: boolean): void {
+function addLine(world: StripeState, invoice: Invoice, cents: number, isInclusive: boolean): void {
   const tax = invoice.automatic_tax.enabled ? taxOf(world, cents, isInclusive) : 0;
   invoice.subtotal += cents;
   invoice.total += cents + (isInclusive ? 0 : tax);
@@ -149,7 +154,7 @@ function addLine(world: World, invoice: Invoice, cents: number, isInclusive: boo
 }
 
 /** `POST /v1/invoices/{id}/finalize`: fixes the amount and creates a payment. */
-export function finalizeInvoice(world: World, id: string, params: Params): Invoice {
+export function finalizeInvoice(world: StripeState, id: string, params: Params): Invoice {
   params.allowOnly(["auto_advance"]);
   const invoice = found(world.invoices, id, "invoice");
   if (invoice.status !== "draft") {
@@ -179,14 +184,14 @@ export function finalizeInvoice(world: World, id: string, params: Params): Invoi
   return invoice;
 }
 
-function open(world: World, invoice: Invoice): void {
+function open(world: StripeState, invoice: Invoice): void {
   invoice.status = "open";
   invoice.number = `TP-${world.invoices.size.toString().padStart(4, "0")}`;
   invoice.hosted_invoice_url = `${world.pages}/i/${invoice.id}`;
   invoice.invoice_pdf = `${world.pages}/i/${invoice.id}/pdf`;
 }
 
-function paymentOf(world: World, invoice: Invoice, intent: Intent): InvoicePayment {
+function paymentOf(world: StripeState, invoice: Invoice, intent: Intent): InvoicePayment {
   return {
     id: world.id("inpay"),
     object: "invoice_payment",
@@ -203,7 +208,7 @@ function paymentOf(world: World, invoice: Invoice, intent: Intent): InvoicePayme
 }
 
 /** `POST /v1/invoices/{id}/pay`: charges the saved card. Throws if the bank declines. */
-export function payInvoice(world: World, id: string, params: Params): Invoice {
+export function payInvoice(world: StripeState, id: string, params: Params): Invoice {
   params.allowOnly(["off_session", "payment_method"]);
   const invoice = openInvoice(world, id);
   const customer = liveCustomer(world, invoice.customer);
@@ -221,7 +226,7 @@ export function payInvoice(world: World, id: string, params: Params): Invoice {
   return attempt(world, invoice, method);
 }
 
-function attempt(world: World, invoice: Invoice, method: PaymentMethod): Invoice {
+function attempt(world: StripeState, invoice: Invoice, method: PaymentMethod): Invoice {
   const intent = defaultIntent(world, invoice);
   const behavior = world.nextCharges.shift() ?? world.cards.get(method.id) ?? "ok";
   invoice.attempted = true;
@@ -232,19 +237,24 @@ function attempt(world: World, invoice: Invoice, method: PaymentMethod): Invoice
   }
   const declined = declineOf(behavior, method);
   if (declined !== null) decline(world, intent, method, declined);
-  const error = declined ?? ask(world, intent, method, behavior === "asks");
+  const error = declined ?? requireApproval(world, intent, method, behavior === "asks");
   if (declined === null) world.emit("invoice.payment_action_required", invoice);
   world.emit("invoice.payment_failed", invoice);
   throw cardRefused(error, structuredClone(intent));
 }
 
-function settleBy(world: World, invoice: Invoice, intent: Intent, method: PaymentMethod): void {
+function settleBy(
+  world: StripeState,
+  invoice: Invoice,
+  intent: Intent,
+  method: PaymentMethod,
+): void {
   capture(world, intent, method);
   markPaid(world, invoice, intent.id);
   world.emit("invoice.paid", invoice);
 }
 
-function markPaid(world: World, invoice: Invoice, intentId: string): void {
+function markPaid(world: StripeState, invoice: Invoice, intentId: string): void {
   Object.assign(invoice, { status: "paid", amount_paid: invoice.total, amount_remaining: 0 });
   for (const payment of world.invoicePayments.values()) {
     if (payment.payment.payment_intent !== intentId) continue;
@@ -252,7 +262,7 @@ function markPaid(world: World, invoice: Invoice, intentId: string): void {
   }
 }
 
-function openInvoice(world: World, id: string): Invoice {
+function openInvoice(world: StripeState, id: string): Invoice {
   const invoice = found(world.invoices, id, "invoice");
   if (invoice.status === "paid") throw wrongState("Invoice is already paid");
   if (invoice.status !== "open") {
@@ -265,13 +275,13 @@ function openInvoice(world: World, id: string): Invoice {
 }
 
 /** Returns the payment of a finalized invoice. */
-function defaultIntent(world: World, invoice: Invoice): Intent {
+function defaultIntent(world: StripeState, invoice: Invoice): Intent {
   const payment = [...world.invoicePayments.values()].find((one) => one.invoice === invoice.id);
   return found(world.intents, payment?.payment.payment_intent ?? "", "payment_intent");
 }
 
 /** `POST /v1/invoices/{id}/void`: prevents payment. */
-export function voidInvoice(world: World, id: string): Invoice {
+export function voidInvoice(world: StripeState, id: string): Invoice {
   const invoice = found(world.invoices, id, "invoice");
   if (invoice.status === "draft") {
     throw wrongState(
@@ -292,7 +302,7 @@ export function voidInvoice(world: World, id: string): Invoice {
 }
 
 /** `DELETE /v1/invoices/{id}`: deletes a draft. */
-export function deleteInvoice(world: World, id: string): object {
+export function deleteInvoice(world: StripeState, id: string): object {
   const invoice = found(world.invoices, id, "invoice");
   if (invoice.status !== "draft") {
     throw wrongState("You can only delete draft invoices.", "invoice_not_editable");
@@ -302,7 +312,7 @@ export function deleteInvoice(world: World, id: string): object {
 }
 
 /** Pays on the invoice's page, with the bank's approval if needed. */
-export function payOnInvoicePage(world: World, id: string): Intent {
+export function payOnInvoicePage(world: StripeState, id: string): Intent {
   const invoice = openInvoice(world, id);
   const intent = defaultIntent(world, invoice);
   const method = world.methods.get(intent.payment_method ?? "") ?? newCard(world);
@@ -311,7 +321,7 @@ export function payOnInvoicePage(world: World, id: string): Intent {
 }
 
 /** Marks an invoice as paid out of band, without any payment. */
-export function payElsewhere(world: World, id: string): void {
+export function payElsewhere(world: StripeState, id: string): void {
   const invoice = openInvoice(world, id);
   defaultIntent(world, invoice).status = "canceled";
   Object.assign(invoice, { status: "paid", amount_paid: 0, amount_remaining: 0 });
@@ -319,7 +329,7 @@ export function payElsewhere(world: World, id: string): void {
 }
 
 /** Retries open invoices with their card, as for `auto_advance=true`. */
-export function collectOpen(world: World): void {
+export function collectOpen(world: StripeState): void {
   for (const invoice of world.invoices.values()) {
     const method = world.methods.get(invoice.default_payment_method ?? "");
     if (invoice.status !== "open" || !invoice.auto_advance || method === undefined) continue;
@@ -329,7 +339,7 @@ export function collectOpen(world: World): void {
 
 /** Returns the invoice of a paid checkout. */
 export function paidInvoice(
-  world: World,
+  world: StripeState,
   session: Session,
   intent: Intent,
   terms: SessionTerms,

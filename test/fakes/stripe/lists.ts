@@ -1,6 +1,6 @@
 import type { Params } from "./params.ts";
 import { badParameter, missing } from "./refusal.ts";
-import type { World } from "./world.ts";
+import type { StripeState } from "./world.ts";
 
 type Row = { readonly id: string };
 const DEPTH_MAX = 4;
@@ -39,7 +39,11 @@ export function isCreatedIn(params: Params, created: number): boolean {
 }
 
 /** Returns a copy of a response with expanded properties. */
-export function expanded(world: World, answer: object, paths: readonly string[]): object {
+export function expandProperties(
+  world: StripeState,
+  answer: object,
+  paths: readonly string[],
+): object {
   const copy = structuredClone(answer);
   for (const path of paths) {
     const names = path.split(".");
@@ -54,7 +58,7 @@ export function expanded(world: World, answer: object, paths: readonly string[])
 type Fields = Record<string, unknown>;
 const isFields = (value: unknown): value is Fields => typeof value === "object" && value !== null;
 
-function expand(world: World, at: Fields, names: readonly string[], path: string): void {
+function expand(world: StripeState, at: Fields, names: readonly string[], path: string): void {
   const [name, ...rest] = names;
   if (name === undefined) return;
   if (name === "payments" && at["object"] === "invoice" && at["payments"] === undefined) {
@@ -71,13 +75,13 @@ function expand(world: World, at: Fields, names: readonly string[], path: string
   for (const one of below) if (isFields(one)) expand(world, one, rest, path);
 }
 
-function paymentsOf(world: World, invoice: string): object {
+function paymentsOf(world: StripeState, invoice: string): object {
   const data = [...world.invoicePayments.values()].filter((one) => one.invoice === invoice);
   return structuredClone({ object: "list", url: "/v1/invoice_payments", has_more: false, data });
 }
 
 /** Returns the object with this ID, or undefined. */
-function thingOf(world: World, id: string): unknown {
+function thingOf(world: StripeState, id: string): unknown {
   const tables = [
     world.customers,
     world.methods,

@@ -5,13 +5,13 @@ import { payElsewhere, payOnInvoicePage } from "./invoices.ts";
 import type { CardBehavior, DisputeStatus, RefundStatus } from "./objects.ts";
 import { dispute, moveDispute, moveRefund, refund, warn } from "./returns.ts";
 import { liveCustomer } from "./world.ts";
-import type { World } from "./world.ts";
+import type { StripeState } from "./world.ts";
 
 /** A buyer on Stripe's pages. */
 export class Person {
-  readonly #world: World;
+  readonly #world: StripeState;
 
-  constructor(world: World) {
+  constructor(world: StripeState) {
     this.#world = world;
   }
 
@@ -47,9 +47,9 @@ export class Person {
 
 /** Banks, networks and users of Stripe's Dashboard. Amounts are in cents. */
 export class Bank {
-  readonly #world: World;
+  readonly #world: StripeState;
 
-  constructor(world: World) {
+  constructor(world: StripeState) {
     this.#world = world;
   }
 

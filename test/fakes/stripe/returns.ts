@@ -10,7 +10,7 @@ import type {
 import type { Params } from "./params.ts";
 import { badParameter, missing, wrongState } from "./refusal.ts";
 import { found } from "./world.ts";
-import type { World } from "./world.ts";
+import type { StripeState } from "./world.ts";
 
 const COUNTS: ReadonlySet<RefundStatus> = new Set(["pending", "requires_action", "succeeded"]);
 const WITHDRAWN: ReadonlySet<DisputeStatus> = new Set([
@@ -22,20 +22,20 @@ const WITHDRAWN: ReadonlySet<DisputeStatus> = new Set([
 ]);
 const CLOSED: ReadonlySet<DisputeStatus> = new Set(["won", "lost", "warning_closed", "prevented"]);
 
-function chargeOf(world: World, intent: Intent): Charge {
+function chargeOf(world: StripeState, intent: Intent): Charge {
   return found(world.charges, intent.latest_charge ?? "", "charge");
 }
 
-const refundsOf = (world: World, intent: string): Refund[] =>
+const refundsOf = (world: StripeState, intent: string): Refund[] =>
   [...world.refunds.values()].filter((one) => one.payment_intent === intent);
-const disputesOf = (world: World, intent: string): Dispute[] =>
+const disputesOf = (world: StripeState, intent: string): Dispute[] =>
   [...world.disputes.values()].filter((one) => one.payment_intent === intent);
 const sum = (numbers: readonly number[]): number => numbers.reduce((all, one) => all + one, 0);
-const refunded = (world: World, intent: string): number =>
+const refunded = (world: StripeState, intent: string): number =>
   sum(refundsOf(world, intent).map((one) => (COUNTS.has(one.status) ? one.amount : 0)));
 
 /** `POST /v1/refunds`. */
-export function createRefund(world: World, params: Params): Refund {
+export function createRefund(world: StripeState, params: Params): Refund {
   params.allowOnly(["payment_intent", "amount", "reason", "metadata[*]"]);
   const id = params.required("payment_intent");
   const intent = world.intents.get(id);
@@ -52,7 +52,7 @@ type NewRefund = {
 
 /** Refunds a payment, by default everything left. */
 export function refund(
-  world: World,
+  world: StripeState,
   id: string,
   { cents, status, metadata = {} }: NewRefund,
 ): Refund {
@@ -101,7 +101,12 @@ export function refund(
  * Changes a refund's status. A failed refund doesn't change the charge's total, so only the list of
  * refunds is right.
  */
-export function moveRefund(world: World, id: string, status: RefundStatus, reason?: string): void {
+export function moveRefund(
+  world: StripeState,
+  id: string,
+  status: RefundStatus,
+  reason?: string,
+): void {
   const one = found(world.refunds, id, "refund");
   one.status = status;
   if (reason !== undefined) one.failure_reason = reason;
@@ -110,7 +115,7 @@ export function moveRefund(world: World, id: string, status: RefundStatus, reaso
 }
 
 export function dispute(
-  world: World,
+  world: StripeState,
   id: string,
   cents: number | null,
   status: DisputeStatus,
@@ -150,7 +155,7 @@ export function dispute(
  * (`cents`).
  */
 export function moveDispute(
-  world: World,
+  world: StripeState,
   id: string,
   status: DisputeStatus,
   cents: number | null,
@@ -164,7 +169,12 @@ export function moveDispute(
   if (after < before) world.emit("charge.dispute.funds_reinstated", one);
 }
 
-function enter(world: World, one: Dispute, status: DisputeStatus, cents: number | null): void {
+function enter(
+  world: StripeState,
+  one: Dispute,
+  status: DisputeStatus,
+  cents: number | null,
+): void {
   const move = (amount: number): void => {
     one.balance_transactions.push({
       id: world.id("txn"),
@@ -188,13 +198,13 @@ function enter(world: World, one: Dispute, status: DisputeStatus, cents: number 
 }
 
 /** Returns the part of the charge that a dispute withholds, in cents. */
-function withdrawn(world: World, one: Dispute): number {
+function withdrawn(world: StripeState, one: Dispute): number {
   if (WITHDRAWN.has(one.status)) return one.amount;
   return one.status === "won" ? one.amount - (world.reinstated.get(one.id) ?? one.amount) : 0;
 }
 
 /** Creates an early fraud warning. */
-export function warn(world: World, id: string): Warning {
+export function warn(world: StripeState, id: string): Warning {
   const charge = chargeOf(world, found(world.intents, id, "payment_intent"));
   const one: Warning = {
     id: world.id("issfr"),
@@ -219,7 +229,7 @@ export type Truth = {
   readonly gross: number;
 };
 
-export function truthOf(world: World, id: string): Truth {
+export function truthOf(world: StripeState, id: string): Truth {
   const { amount_received: captured } = found(world.intents, id, "payment_intent");
   const back = refunded(world, id);
   const kept = sum(disputesOf(world, id).map((one) => withdrawn(world, one)));
@@ -237,7 +247,7 @@ export type Payment = {
   readonly invoice: string | null;
 };
 
-export function paymentsOf(world: World): Payment[] {
+export function paymentsOf(world: StripeState): Payment[] {
   return [...world.intents.values()].flatMap((intent) => {
     if (intent.amount_received === 0) return [];
     const by = [...world.invoicePayments.values()].find(

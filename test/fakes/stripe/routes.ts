@@ -13,15 +13,15 @@ import type { Params } from "./params.ts";
 import { badParameter } from "./refusal.ts";
 import { createRefund } from "./returns.ts";
 import { found } from "./world.ts";
-import type { World } from "./world.ts";
+import type { StripeState } from "./world.ts";
 
-type Run = (world: World, params: Params, id: string) => object;
+type Run = (world: StripeState, params: Params, id: string) => object;
 type Route = readonly [method: string, path: RegExp, run: Run];
 
 /** Reads an object by the ID in the path. */
 function read(
   path: string,
-  table: (world: World) => ReadonlyMap<string, object>,
+  table: (world: StripeState) => ReadonlyMap<string, object>,
   what: string,
 ): Route {
   return [
@@ -39,7 +39,7 @@ type Listed = { readonly id: string; readonly created: number };
 /** Lists objects whose fields match the filters. */
 function list<T extends Listed>(
   path: string,
-  table: (world: World) => ReadonlyMap<string, T>,
+  table: (world: StripeState) => ReadonlyMap<string, T>,
   filters: Readonly<Record<string, (one: T) => unknown>>,
 ): Route {
   return [
@@ -143,7 +143,7 @@ const ROUTES: readonly Route[] = [
 ];
 
 /** Runs a request and returns the response. Throws for an unknown URL. */
-export function perform(world: World, method: string, path: string, params: Params): object {
+export function perform(world: StripeState, method: string, path: string, params: Params): object {
   for (const [verb, pattern, run] of ROUTES) {
     const match = verb === method ? pattern.exec(path) : null;
     if (match !== null) return run(world, params, decodeURIComponent(match[1] ?? ""));

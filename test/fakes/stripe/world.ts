@@ -4,7 +4,7 @@ import { missing } from "./refusal.ts";
 export const API_VERSION = "2026-10-28.endive";
 
 /** The fake Stripe's state: objects by ID, card behaviors and events. */
-export type World = {
+export type StripeState = {
   readonly customers: Map<string, Kept.Customer>;
   readonly methods: Map<string, Kept.PaymentMethod>;
   readonly intents: Map<string, Kept.Intent>;
@@ -32,7 +32,7 @@ export type World = {
 
 /** The maps with the whole state. */
 export type Tables = Pick<
-  World,
+  StripeState,
   | "customers"
   | "methods"
   | "intents"
@@ -69,7 +69,7 @@ export function emptyTables(): Tables {
 }
 
 /** Returns an existing customer. Throws for a deleted one. */
-export function liveCustomer(world: World, id: string): Kept.Customer {
+export function liveCustomer(world: StripeState, id: string): Kept.Customer {
   const customer = world.customers.get(id);
   if (customer === undefined || customer.deleted === true) throw missing(id, "customer");
   return customer;
@@ -83,7 +83,7 @@ export function found<T>(table: ReadonlyMap<string, T>, id: string, what: string
 }
 
 /** Returns the tax of an amount in cents, added to it or included in it. */
-export function taxOf(world: World, cents: number, isInclusive: boolean): number {
+export function taxOf(world: StripeState, cents: number, isInclusive: boolean): number {
   if (isInclusive) return cents - Math.round((cents * 100) / (100 + world.taxPercent));
   return Math.round((cents * world.taxPercent) / 100);
 }

@@ -31,16 +31,19 @@ export async function run(
 }
 
 /** Checks the EU in this process. Reads secrets from Cloudflare unless `names` is given. */
-export async function checked(file: string, more: Partial<CheckOptions> = {}): Promise<Said> {
+export async function checked(
+  file: string,
+  more: Partial<CheckOptions> = {},
+): Promise<DeployReport> {
   const today = Date.now();
   const options = { env: "eu", file, running: null, isAccepted: false, today, ...more } as const;
   const report = await check(options);
   for (const said of [wordsOf(report), jsonOf(report)]) expect(said).not.toContain(CANARY);
-  return JSON.parse(jsonOf(report)) as Said;
+  return JSON.parse(jsonOf(report)) as DeployReport;
 }
 
 /** The report as JSON. */
-export type Said = {
+export type DeployReport = {
   readonly ready: boolean;
   readonly findings: readonly { level: string; where: string; problem: string; remedy: string }[];
   readonly aliases: Readonly<Record<string, string>>;
@@ -48,13 +51,13 @@ export type Said = {
 };
 
 /** Returns aliases that would change, with the level and both models. */
-export function changed({ findings }: Said): string[] {
+export function changed({ findings }: DeployReport): string[] {
   return findings
     .filter(({ problem }) => problem.includes("and would mean"))
     .map(({ level, where, problem }) => `${level} ${where} ${problem.replace(/:.*/, "")}`);
 }
 
 /** Returns findings about secrets that aren't set. */
-export function unset({ findings }: Said): Said["findings"] {
+export function unset({ findings }: DeployReport): DeployReport["findings"] {
   return findings.filter(({ problem }) => problem === "is not set");
 }

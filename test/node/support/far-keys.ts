@@ -56,7 +56,7 @@ export const EVERY_CALL: Readonly<Record<string, readonly [path: string, of: Cal
 export const PAID = ["chat", "stream", "embeddings"];
 
 /** Creates an EU organization with a global key. */
-export function openFar(regions: TwoRegions, rpmLimit = 1000): Promise<Account> {
+export function openRemoteAccount(regions: TwoRegions, rpmLimit = 1000): Promise<Account> {
   return Account.open(() => regions.eu, { keyScope: "global", rpmLimit });
 }
 
@@ -122,7 +122,7 @@ export function revoke(regions: TwoRegions, owner: string, id: string): Promise<
  * Reports whether a region's own key object, without calling another region, has the key as
  * revoked.
  */
-export async function isBuriedAt(region: TestRegion, { hash }: FarKey): Promise<boolean> {
+export async function isRevokedAt(region: TestRegion, { hash }: FarKey): Promise<boolean> {
   const { miniflare, name } = region;
   const registers = await miniflare.getDurableObjectNamespace("KEY_REGISTER", `turnpike-${name}`);
   const register = registers.getByName(hash) as unknown as {

@@ -23,7 +23,10 @@ type Outboxes = {
 };
 
 /** Creates an EU organization that is used in the US. */
-export function openFar(regions: TwoRegions, options: { credits?: number } = {}): Promise<Account> {
+export function openRemoteAccount(
+  regions: TwoRegions,
+  options: { credits?: number } = {},
+): Promise<Account> {
   return Account.open(() => regions.eu, { keyScope: "global", rpmLimit: 1000, ...options });
 }
 
@@ -80,7 +83,10 @@ async function expectSpend(account: Account, paid: readonly LedgerRow[]): Promis
 }
 
 /** Checks that the ledger has each charge that clients know of once, and no others. */
-export function expectTold(charges: ReadonlyMap<string, number>, told: readonly Told[]): void {
+export function expectKnownCharges(
+  charges: ReadonlyMap<string, number>,
+  told: readonly Told[],
+): void {
   const paying = told.filter((one) => one.fate === "paid" || one.fate === "charged");
   for (const { id, cost } of paying) {
     expect(charges.get(id), id).toBeGreaterThan(0);

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
 import type { Account } from "./account.ts";
-import { openFar } from "./far-keys.ts";
+import { openRemoteAccount } from "./far-keys.ts";
 import { startFaultyRegions } from "./two-regions.ts";
 import type { FaultyRegions } from "./two-regions.ts";
 
@@ -26,7 +26,7 @@ class FarWorld {
   }
 
   async open(): Promise<void> {
-    this.#owner = await openFar(this.regions);
+    this.#owner = await openRemoteAccount(this.regions);
   }
 
   /** Stops all messages between the regions until `heal`. */

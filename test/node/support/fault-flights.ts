@@ -1,11 +1,11 @@
-import type { MockScript, OpenAiMock } from "../../fixtures/openai-mock.ts";
-import { scenarioOf, startOpenAiMock } from "../../fixtures/openai-mock.ts";
+import type { MockScript, MockProvider } from "../../fixtures/openai-mock.ts";
+import { scenarioOf, startMockProvider } from "../../fixtures/openai-mock.ts";
 import { chunkOf, DONE, FINISH, usageChunk } from "../../fixtures/openai-wire.ts";
 import { REQUEST_STEPS } from "../../fixtures/fault-matrix.ts";
-import type { Outcome, RequestStep } from "../../fixtures/fault-matrix.ts";
+import type { ExpectedOutcome, RequestStep } from "../../fixtures/fault-matrix.ts";
 import { answerOf } from "./account.ts";
 import type { Account } from "./account.ts";
-import { openFar } from "./far-money.ts";
+import { openRemoteAccount } from "./far-money.ts";
 import { callAt } from "./far-traffic.ts";
 import { openRaw, requestBytes } from "./raw-request.ts";
 import type { RawConnection, RawRequest } from "./raw-request.ts";
@@ -19,16 +19,16 @@ const KEPT_BACK = 5;
 
 /** A provider that stops each model at its step until the test opens its gate. */
 export class GatedUpstream {
-  readonly #mock: OpenAiMock;
+  readonly #mock: MockProvider;
   readonly #gates = new Map<string, PromiseWithResolvers<void>>();
 
-  private constructor(mock: OpenAiMock) {
+  private constructor(mock: MockProvider) {
     this.#mock = mock;
     mock.script((request, response) => this.#script(request, response));
   }
 
   static async start(): Promise<GatedUpstream> {
-    return new GatedUpstream(await startOpenAiMock());
+    return new GatedUpstream(await startMockProvider());
   }
 
   /** Returns bindings for the region that calls it. */
@@ -113,7 +113,10 @@ export type Flights = Readonly<Record<RequestStep, Flight>>;
  * Starts a request at every step, each of its own organization. Starts those first that wouldn't
  * stay at their step.
  */
-export async function takeOff(regions: FaultyRegions, upstream: GatedUpstream): Promise<Flights> {
+export async function startFlights(
+  regions: FaultyRegions,
+  upstream: GatedUpstream,
+): Promise<Flights> {
   for (const model of Object.keys(PARTS)) if (model !== "good") upstream.close(model);
   const payers = await Promise.all(REQUEST_STEPS.map(() => knownPayer(regions)));
   const begin = async (step: RequestStep): Promise<Flight> => {
@@ -157,7 +160,7 @@ export async function takeOff(regions: FaultyRegions, upstream: GatedUpstream): 
 }
 
 /** Continues every request: sends the rest of the partial one and opens the gates. */
-export async function goOn(flights: Flights, upstream: GatedUpstream): Promise<void> {
+export async function continueFlights(flights: Flights, upstream: GatedUpstream): Promise<void> {
   const { connection, rest } = flights["before HOLD"];
   if (!connection.socket.destroyed) connection.socket.write(rest);
   for (const model of Object.keys(PARTS)) upstream.open(model);
@@ -170,7 +173,10 @@ export async function goOn(flights: Flights, upstream: GatedUpstream): Promise<v
 }
 
 /** Returns the client's response and its reported cost. */
-export function gotBy({ connection }: Flight): { answer: Outcome["answer"]; cost: number | null } {
+export function resultOf({ connection }: Flight): {
+  answer: ExpectedOutcome["answer"];
+  cost: number | null;
+} {
   if (!isEnded(connection.received())) return { answer: "nothing", cost: null };
   const { status, body } = answerOf(connection);
   const cost = /"cost_micro":(\d+)/.exec(body)?.[1];
@@ -188,7 +194,7 @@ function isEnded(received: Buffer): boolean {
  * for a hold.
  */
 async function knownPayer(regions: FaultyRegions): Promise<Account> {
-  const account = await openFar(regions);
+  const account = await openRemoteAccount(regions);
   const response = await callAt(regions.us, account, "/models");
   if (response.status !== 200) throw new Error(`the US answered ${response.status}`);
   await response.body?.cancel();

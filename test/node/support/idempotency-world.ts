@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { startOpenAiMock } from "../../fixtures/openai-mock.ts";
-import type { OpenAiMock } from "../../fixtures/openai-mock.ts";
+import { startMockProvider } from "../../fixtures/openai-mock.ts";
+import type { MockProvider } from "../../fixtures/openai-mock.ts";
 import { sumOf } from "./account.ts";
 import type { Account } from "./account.ts";
 import { startKeptRegion } from "./two-regions.ts";
@@ -18,7 +18,7 @@ type Step = "fail" | Promise<void>;
 
 export type IdempotencyWorld = {
   readonly kept: KeptRegion;
-  readonly mock: OpenAiMock;
+  readonly mock: MockProvider;
   /** Sets the behavior for the next requests in order. Later requests succeed. */
   readonly next: (...steps: readonly Step[]) => void;
   readonly stop: () => Promise<void>;
@@ -27,7 +27,7 @@ export type IdempotencyWorld = {
 /** Starts a region with a provider of one model that fails and waits on request. */
 export async function startIdempotencyWorld(): Promise<IdempotencyWorld> {
   let steps: Step[] = [];
-  const mock = await startOpenAiMock();
+  const mock = await startMockProvider();
   mock.script(async (_, response) => {
     const step = steps.shift();
     if (step !== "fail") {

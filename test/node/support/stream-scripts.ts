@@ -1,6 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { MockScript } from "../../fixtures/openai-mock.ts";
-import { chunkOf, DONE, FINISH, OPENING, sse, usageChunk } from "../../fixtures/openai-wire.ts";
+import {
+  chunkOf,
+  DONE,
+  FINISH,
+  OPENING,
+  openAiEvent,
+  usageChunk,
+} from "../../fixtures/openai-wire.ts";
 import { isRead, scripted, startStream } from "./upstream-world.ts";
 
 /** The role and the text "Hello". */
@@ -8,7 +15,7 @@ export const HELLO = [OPENING, chunkOf({ content: "Hello" })];
 
 /** Returns chunks as stream text. Texts stay unchanged. */
 export const stream = (...parts: readonly (string | object)[]): string =>
-  parts.map((part) => (typeof part === "string" ? part : sse(part))).join("");
+  parts.map((part) => (typeof part === "string" ? part : openAiEvent(part))).join("");
 export const ends = (...parts: readonly (string | object)[]): MockScript =>
   scripted((response) => void startStream(response).end(stream(...parts)));
 /**

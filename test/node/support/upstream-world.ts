@@ -1,8 +1,8 @@
 import { EventEmitter, once } from "node:events";
 import type { ServerResponse } from "node:http";
 import path from "node:path";
-import { scenarioOf, startOpenAiMock } from "../../fixtures/openai-mock.ts";
-import type { MockRequest, MockScript, OpenAiMock } from "../../fixtures/openai-mock.ts";
+import { scenarioOf, startMockProvider } from "../../fixtures/openai-mock.ts";
+import type { MockRequest, MockScript, MockProvider } from "../../fixtures/openai-mock.ts";
 import type { RouteChanges } from "../../fixtures/route-changes.ts";
 import { generations, resolved } from "./money.ts";
 import { makeOrganization } from "./organization.ts";
@@ -41,7 +41,7 @@ export type Asked = {
 };
 export type World = {
   readonly eu: TestRegion;
-  readonly mock: OpenAiMock;
+  readonly mock: MockProvider;
   /** Returns the number of requests that the provider is answering. */
   readonly inFlight: () => number;
   readonly organization: (credits?: number) => Promise<Organization>;
@@ -69,7 +69,7 @@ const REQUEST = { messages: [{ role: "user", content: "Say it" }], max_tokens: 1
 
 /** Starts both regions with a scripted provider that uses OpenAI's format on loopback. */
 export async function startUpstreamWorld(options: WorldOptions): Promise<World> {
-  const mock = await startOpenAiMock();
+  const mock = await startMockProvider();
   const inFlight = new Set<ServerResponse>();
   const credited = new Map<string, number>();
   mock.script((request, response) => {
@@ -174,7 +174,7 @@ async function spentOf(eu: TestRegion, orgId: string, credits: number) {
   return { micro, held: standing.held_micro, records };
 }
 
-function providersOf(mock: OpenAiMock, { deadPort }: WorldOptions): object[] {
+function providersOf(mock: MockProvider, { deadPort }: WorldOptions): object[] {
   const common = { profile: "generic", secret: "UPSTREAM_KEY", regions: ["eu"] };
   const dead = { ...common, id: "dead", base_url: `http://127.0.0.1:${deadPort}/v1` };
   return [{ ...common, id: "up", base_url: mock.url }, ...(deadPort === undefined ? [] : [dead])];

@@ -5,7 +5,7 @@ import {
   cutToTokens,
   splitJsonFragments,
   splitIntoTokens,
-  wordsOf,
+  splitIntoWords,
 } from "../../../src/models/providers/sandbox/tokens.ts";
 
 const utf8 = new TextEncoder();
@@ -40,7 +40,7 @@ it("the sandbox's tokens add up to the original text, by words and by pieces", (
   fc.assert(
     fc.property(texts, (text) => {
       expect(splitIntoTokens(text).join("")).toBe(text);
-      expect(wordsOf(text).join("")).toBe(text);
+      expect(splitIntoWords(text).join("")).toBe(text);
       expect(splitJsonFragments(text).join("")).toBe(text);
     }),
   );
@@ -82,7 +82,11 @@ it("the sandbox cuts a text to the longest prefix within the cap", () => {
 
 it("the sandbox splits no token, word or piece within a surrogate pair", () => {
   const text = "🌍".repeat(50);
-  for (const piece of [...splitIntoTokens(text), ...wordsOf(text), ...splitJsonFragments(text)]) {
+  for (const piece of [
+    ...splitIntoTokens(text),
+    ...splitIntoWords(text),
+    ...splitJsonFragments(text),
+  ]) {
     expect(piece.isWellFormed()).toBe(true);
   }
 });
@@ -90,7 +94,7 @@ it("the sandbox splits no token, word or piece within a surrogate pair", () => {
 it("the sandbox counts a long run of white space in linear time", () => {
   const text = ` ${" \n".repeat(500_000)}x${" ".repeat(500_000)}`;
   expect(countTokens(text)).toBe(1);
-  expect(wordsOf(text)).toHaveLength(2);
+  expect(splitIntoWords(text)).toHaveLength(2);
 });
 
 /** The gateway's estimate by its published rules, at the low end of their ranges. */

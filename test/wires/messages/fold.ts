@@ -8,7 +8,7 @@ export type Event = { readonly name: string; readonly data: Record<string, unkno
  * Parses the events of a stream, and checks each against its type. Throws for lines outside of
  * events.
  */
-export function eventsIn(text: string): Event[] {
+export function parseEvents(text: string): Event[] {
   if (text === "") return [];
   expect(text.endsWith("\n\n")).toBe(true);
   return text

@@ -6,7 +6,7 @@ import {
   claudeNativeRequestOf,
 } from "../../../src/models/protocols/messages/client-native.ts";
 import { parseMessagesRequest } from "../../../src/models/protocols/messages/client-request.ts";
-import { NO_THOUGHTS, sealThoughts } from "../../../src/models/core/stored-thoughts.ts";
+import { NO_THOUGHTS, serializeThoughts } from "../../../src/models/core/stored-thoughts.ts";
 
 type Json = Record<string, unknown>;
 
@@ -87,7 +87,7 @@ describe("a Messages request that is forwarded to Anthropic", () => {
             {
               type: "thinking",
               thinking: "x",
-              signature: sealThoughts({
+              signature: serializeThoughts({
                 ...NO_THOUGHTS,
                 details: [{ type: "reasoning.encrypted" }],
               }),

@@ -4,7 +4,7 @@ import { clientMessageOf } from "../../../src/models/protocols/messages/client-a
 import type { Chunk, Delta } from "../../../src/models/core/chunk.ts";
 import { MessagesBlockWriter } from "../../../src/models/protocols/messages/client-stream.ts";
 import { recallThoughts } from "../../../src/models/protocols/messages/client-thoughts.ts";
-import { eventsIn, foldBlocks } from "./fold.ts";
+import { parseEvents, foldBlocks } from "./fold.ts";
 
 type Json = Record<string, unknown>;
 type Call = { id: string; name: string; arguments: string; extra: Json | null };
@@ -94,7 +94,7 @@ function streamed(answer: Answer, interleaved: boolean) {
   out += write(interleaved ? alternating(calls) : calls.flat());
   out += write([chunkOf({}, answer.finish)]);
   const { text, stop } = writer.end();
-  return { events: eventsIn(out + text), stop };
+  return { events: parseEvents(out + text), stop };
 }
 
 /** Returns the start of a call, then its arguments in pieces. */
@@ -152,7 +152,7 @@ describe("the blocks of a Messages stream", () => {
     out += writer.chunk(chunkOf({ reasoning_details: [thought] }));
     out += writer.chunk(chunkOf({ content: "Done." }));
     out += writer.end().text;
-    expect(foldBlocks(eventsIn(out))).toEqual([
+    expect(foldBlocks(parseEvents(out))).toEqual([
       { type: "thinking", thinking: "First, look.", signature: "c2ln" },
       { type: "text", text: "Done." },
     ]);
@@ -160,11 +160,11 @@ describe("the blocks of a Messages stream", () => {
 
   test("contain each piece of text immediately in its own event", () => {
     const writer = new MessagesBlockWriter(new Map());
-    expect(eventsIn(writer.text('"a"')).map(({ name }) => name)).toEqual([
+    expect(parseEvents(writer.text('"a"')).map(({ name }) => name)).toEqual([
       "content_block_start",
       "content_block_delta",
     ]);
-    expect(eventsIn(writer.text('"\\u00e9"'))).toEqual([
+    expect(parseEvents(writer.text('"\\u00e9"'))).toEqual([
       {
         name: "content_block_delta",
         data: { type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "é" } },
@@ -181,7 +181,7 @@ describe("the blocks of a Messages stream", () => {
     );
     out += writer.chunk(chunkOf({}, "length"));
     const { text, stop } = writer.end();
-    const names = eventsIn(out + text).map(({ name }) => name);
+    const names = parseEvents(out + text).map(({ name }) => name);
     expect(names).toEqual(["content_block_start", "content_block_delta", "content_block_stop"]);
     expect(stop.stop_reason).toBe("max_tokens");
   });

@@ -40,7 +40,7 @@ export type Account = { readonly response: AnyResponse; readonly done: readonly 
  * closed before the next one opens, and deltas between added and done. Deltas, done events and the
  * terminal response must have the same content.
  */
-export function follow(events: readonly AnyEvent[]): Account {
+export function followResponse(events: readonly AnyEvent[]): Account {
   const items: Followed[] = [];
   expect(events.map((one) => one.sequence_number)).toEqual(events.map((_, index) => index));
   expect(events.slice(0, 2).map(({ type }) => type)).toEqual([

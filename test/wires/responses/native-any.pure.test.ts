@@ -3,14 +3,14 @@ import { expect, it } from "vitest";
 import { ResponsesNativeReader } from "../../../src/models/protocols/responses/host-stream.ts";
 import type { JsonObject, StreamEvent } from "../../../src/models/core/provider.ts";
 import {
-  begin,
-  call,
+  startEvents,
+  callItem,
   itemEvents,
-  reasoning,
-  response,
-  text,
+  reasoningItem,
+  responseObject,
+  textItem,
 } from "../../fixtures/responses-wire.ts";
-import { eventsOf, follow } from "./follow.ts";
+import { eventsOf, followResponse } from "./follow.ts";
 import { response as responseSchema } from "./sdk-schemas.ts";
 import { asked, BODY, HEAD, RECEIPT } from "./stream-kit.ts";
 
@@ -42,24 +42,24 @@ function begun(events: readonly object[]) {
 const words = fc.oneof(fc.string({ unit: "grapheme" }), fc.constantFrom("", 'a"\\\n\u2028', "😀é"));
 const pieces = fc.array(words, { maxLength: 5 });
 const item = fc.oneof(
-  pieces.map((said) => text(said)),
-  pieces.map((said) => reasoning(said)),
+  pieces.map((said) => textItem(said)),
+  pieces.map((said) => reasoningItem(said)),
   fc
     .tuple(fc.uuid(), fc.constantFrom("plain", "files__read", "unknown"))
-    .map(([id, name]) => call(id, name, ['{"a', '":', "1}"])),
+    .map(([id, name]) => callItem(id, name, ['{"a', '":', "1}"])),
 );
 
 it("a Responses stream from OpenAI adds up to its JSON response", () => {
   fc.assert(
     fc.property(fc.array(item, { minLength: 1, maxLength: 5 }), (items) => {
-      const whole = response(items.map((one) => one.whole));
+      const whole = responseObject(items.map((one) => one.whole));
       const events = [
-        ...begin(),
+        ...startEvents(),
         ...items.flatMap(itemEvents),
         { type: "response.completed", response: whole },
       ];
       const { writer, said } = begun(events);
-      const streamed = follow(eventsOf(said + writer.end(RECEIPT))).response;
+      const streamed = followResponse(eventsOf(said + writer.end(RECEIPT))).response;
       const reply = native(BODY);
       if (reply.kind !== "json") throw new Error("not JSON");
       const json = responseSchema.parse(reply.json(whole as JsonObject, RECEIPT));
@@ -69,15 +69,15 @@ it("a Responses stream from OpenAI adds up to its JSON response", () => {
 });
 
 it("a tool call in a Responses stream is complete once OpenAI ends it, even if the stream is cut later", () => {
-  const whole = itemEvents(call("c1", "plain", ["{}"]), 0);
+  const whole = itemEvents(callItem("c1", "plain", ["{}"]), 0);
   const { writer, said } = begun([
-    ...begin(),
+    ...startEvents(),
     ...whole,
-    ...itemEvents(call("c2", "plain", ['{"a":']), 1).slice(0, 2),
+    ...itemEvents(callItem("c2", "plain", ['{"a":']), 1).slice(0, 2),
   ]);
   expect(said).toContain("response.output_item.done");
   const cut = writer.end({ ...RECEIPT, finishReason: "length" });
-  const { response: ended, done } = follow(eventsOf(said + cut));
+  const { response: ended, done } = followResponse(eventsOf(said + cut));
   expect(done.map((one) => one?.status ?? null)).toEqual(["completed", null]);
   expect(ended.output).toMatchObject([{ arguments: "{}" }, { status: "incomplete" }]);
 });

@@ -7,7 +7,7 @@ import type {
 import { responsesEndpoint } from "../../../src/models/endpoints/responses.ts";
 import type { JsonObject } from "../../../src/models/core/provider.ts";
 import type { Delta } from "../../../src/models/core/chunk.ts";
-import { eventsOf, follow } from "./follow.ts";
+import { eventsOf, followResponse } from "./follow.ts";
 import type { Account } from "./follow.ts";
 import { response } from "./sdk-schemas.ts";
 import type { AnyResponse } from "./sdk-schemas.ts";
@@ -69,7 +69,7 @@ export function streamed(
   receipt = RECEIPT,
   body: object = BODY,
 ): Account {
-  return follow(eventsOf(textOf(deltas, receipt, body)));
+  return followResponse(eventsOf(textOf(deltas, receipt, body)));
 }
 
 export function textOf(deltas: readonly Piece[], receipt: Receipt, body: object): string {

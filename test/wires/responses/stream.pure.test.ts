@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { errorResponseOf } from "../../../src/shared/http/failure-mapping.ts";
-import { unsealThoughts } from "../../../src/models/core/stored-thoughts.ts";
+import { parseThoughts } from "../../../src/models/core/stored-thoughts.ts";
 import { CALLER_CASES } from "../../http/failure-cases.ts";
 import type { Cases } from "../../http/failure-cases.ts";
 import { LIMIT_CASES } from "../../http/limit-cases.ts";
-import { eventsOf, eventsSoFar, follow } from "./follow.ts";
+import { eventsOf, eventsSoFar, followResponse } from "./follow.ts";
 import type { AnyResponse } from "./sdk-schemas.ts";
 import {
   asked,
@@ -40,7 +40,7 @@ describe("the events of a Responses stream", () => {
       "output_item.done",
       "completed",
     ]);
-    const [item] = follow(eventsOf(text)).response.output;
+    const [item] = followResponse(eventsOf(text)).response.output;
     expect(item).toEqual({
       id: `msg_${OWN}0`,
       type: "message",
@@ -70,7 +70,7 @@ describe("the events of a Responses stream", () => {
       output_item.added function_call_arguments.delta function_call_arguments.done
       output_item.done completed`;
     expect(types(text)).toEqual(order.split(/\s+/));
-    const { output } = follow(eventsOf(text)).response;
+    const { output } = followResponse(eventsOf(text)).response;
     expect(output[3]).toMatchObject({ name: "read", namespace: "files", arguments: "{}" });
   });
 
@@ -150,7 +150,7 @@ describe("a failure within a Responses stream", () => {
     const list = eventsOf(all);
     expect(list.slice(-2).map(({ type }) => type)).toEqual(["error", "response.failed"]);
     expect(list.at(-2)).toMatchObject({ code: "server_error", error: { code: "server_error" } });
-    expect(follow(list).response).toMatchObject({
+    expect(followResponse(list).response).toMatchObject({
       error: { code: "server_error", type: "upstream_error" },
       output: [{ type: "message", status: "completed" }, { status: "in_progress" }],
     });
@@ -196,7 +196,7 @@ describe("a failure within a Responses stream", () => {
     ],
   ] as const)("gets the code that coding agents handle: %o", (failure, code) => {
     const { writer, text } = begun([]);
-    const { error } = follow(eventsOf(text + writer.fail(failure as never, null))).response;
+    const { error } = followResponse(eventsOf(text + writer.fail(failure as never, null))).response;
     expect(error?.code).toBe(code);
   });
 
@@ -204,7 +204,7 @@ describe("a failure within a Responses stream", () => {
     "gets no code that would make a coding agent stop instead of retrying: %o",
     (failure) => {
       const { writer, text } = begun([]);
-      const { error } = follow(eventsOf(text + writer.fail(failure, null))).response;
+      const { error } = followResponse(eventsOf(text + writer.fail(failure, null))).response;
       for (const code of [
         error?.code,
         errorResponseOf(failure).code,
@@ -223,7 +223,7 @@ describe("a failure within a Responses stream", () => {
       limit: 60,
       retryAfterMs: 11_200,
     } as const;
-    const { error } = follow(eventsOf(text + writer.fail(failure, null))).response;
+    const { error } = followResponse(eventsOf(text + writer.fail(failure, null))).response;
     expect(error).toMatchObject({
       code: "rate_limit_exceeded",
       message: expect.stringMatching(/try again in 12s/),
@@ -238,7 +238,7 @@ it("a Responses stream without output is kept alive by comments, and sometimes b
   expect(silent.match(/^: /gm)).toHaveLength(16);
   const list = eventsOf(text + silent + writer.text(0, '"b"') + writer.end(RECEIPT));
   expect(list.filter(({ type }) => type === "keepalive")).toHaveLength(4);
-  expect(follow(list).response.output).toMatchObject([{ content: [{ text: "ab" }] }]);
+  expect(followResponse(list).response.output).toMatchObject([{ content: [{ text: "ab" }] }]);
 });
 
 it("a Responses stream is kept alive while the model reasons without visible output", () => {
@@ -268,7 +268,7 @@ it("a Responses stream includes reasoning only on request", () => {
   const kept = item({ reasoning: {} });
   if (kept?.type !== "reasoning") throw new Error("no reasoning");
   expect(kept.summary).toEqual([]);
-  expect(unsealThoughts(kept.encrypted_content ?? "")?.details).toEqual(message.reasoning_details);
+  expect(parseThoughts(kept.encrypted_content ?? "")?.details).toEqual(message.reasoning_details);
 });
 
 it("a stored Responses stream contains reasoning and extra content of tool calls, which the client's stream omits", () => {
@@ -282,7 +282,7 @@ it("a stored Responses stream contains reasoning and extra content of tool calls
     reply.kept?.(completion(message), { ...RECEIPT, keeps })?.["response"] as AnyResponse;
   const [thought] = kept(true).output;
   if (thought?.type !== "reasoning") throw new Error("no reasoning");
-  expect(unsealThoughts(thought.encrypted_content ?? "")).toMatchObject({
+  expect(parseThoughts(thought.encrypted_content ?? "")).toMatchObject({
     details,
     extras: { c: extra },
   });
@@ -301,5 +301,5 @@ it("a Responses stream keeps the extra content of tool calls for the next reques
   expect(whole.output.map(({ type }) => type)).toEqual(["message", "reasoning", "function_call"]);
   const [, kept] = whole.output;
   if (kept?.type !== "reasoning") throw new Error("no reasoning");
-  expect(unsealThoughts(kept.encrypted_content ?? "")?.extras).toEqual({ c: extra });
+  expect(parseThoughts(kept.encrypted_content ?? "")?.extras).toEqual({ c: extra });
 });

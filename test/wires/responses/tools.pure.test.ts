@@ -3,8 +3,8 @@ import { describe, expect, it } from "vitest";
 import { chatBody } from "../../../src/models/core/core-request.ts";
 import {
   NO_THOUGHTS,
-  sealThoughts,
-  unsealThoughts,
+  serializeThoughts,
+  parseThoughts,
 } from "../../../src/models/core/stored-thoughts.ts";
 import { flatToolName } from "../../../src/models/core/namespaces.ts";
 import { core, messages, call, output, coreCall, tool, parse, fn } from "./request-kit.ts";
@@ -131,7 +131,7 @@ describe("the gateway's encrypted_content", () => {
   it("returns its content unchanged", () => {
     fc.assert(
       fc.property(kept, (given) => {
-        expect(unsealThoughts(sealThoughts(given as never))).toEqual(given);
+        expect(parseThoughts(serializeThoughts(given as never))).toEqual(given);
       }),
     );
   });
@@ -139,18 +139,18 @@ describe("the gateway's encrypted_content", () => {
   it("becomes invalid after any changed character", () => {
     fc.assert(
       fc.property(kept, fc.nat(), fc.constantFrom("A", "b", "0", "."), (given, at, other) => {
-        const text = sealThoughts(given);
+        const text = serializeThoughts(given);
         const index = at % text.length;
         const changed = text.slice(0, index) + other + text.slice(index + 1);
         fc.pre(changed !== text);
-        expect(unsealThoughts(changed)).toBeNull();
+        expect(parseThoughts(changed)).toBeNull();
       }),
     );
   });
 
   it("reads as null if it is another text", () => {
-    fc.assert(fc.property(fc.string(), (text) => unsealThoughts(text) === null));
-    expect(unsealThoughts(`tk1.${"A".repeat(5_000_000)}.x`)).toBeNull();
+    fc.assert(fc.property(fc.string(), (text) => parseThoughts(text) === null));
+    expect(parseThoughts(`tk1.${"A".repeat(5_000_000)}.x`)).toBeNull();
   });
 
   it("adds reasoning and extra content to their message", () => {
@@ -160,7 +160,7 @@ describe("the gateway's encrypted_content", () => {
       type: "reasoning",
       id: "rs_1",
       summary: [],
-      encrypted_content: sealThoughts({ details, extras, text: "" }),
+      encrypted_content: serializeThoughts({ details, extras, text: "" }),
     };
     expect(messages([{ role: "user", content: "Go" }, item, call("a"), output("a")])).toEqual([
       { role: "user", content: "Go" },
@@ -214,7 +214,7 @@ it("any body of a Responses request is converted or returns 400, and never throw
       tools: fc.jsonValue(),
       encrypted_content: fc.oneof(
         fc.string(),
-        fc.constant(sealThoughts({ ...NO_THOUGHTS, details: [{ type: "x" }] })),
+        fc.constant(serializeThoughts({ ...NO_THOUGHTS, details: [{ type: "x" }] })),
       ),
     },
     { requiredKeys: ["type"] },

@@ -3,7 +3,7 @@ import type { Session } from "./session.ts";
 
 export type Call = keyof Calls;
 export type ReadCall = Extract<Call, `GET ${string}`>;
-export type Filling<C extends Call> = {
+export type CallInput<C extends Call> = {
   readonly path?: Readonly<Record<string, string>>;
   readonly query?: Calls[C]["query"];
   readonly body?: Calls[C]["body"];
@@ -27,9 +27,12 @@ const BASE = "/console/api";
 const TIMEOUT_MS = 30_000;
 const NO_RESPONSE = { status: 0, code: "no_answer", param: null, requestId: null, docsUrl: null };
 
-export const shown: { organization: string | null } = { organization: null };
+export const displayed: { organization: string | null } = { organization: null };
 
-export function urlOf<C extends Call>(name: C, { path = {}, query = {} }: Filling<C> = {}): string {
+export function urlOf<C extends Call>(
+  name: C,
+  { path = {}, query = {} }: CallInput<C> = {},
+): string {
   const [, template = ""] = name.split(" ");
   const filledPath = template.replaceAll(/\{(\w+)\}/g, (_, part: string) =>
     encodeURIComponent(path[part] ?? ""),
@@ -45,7 +48,7 @@ export function urlOf<C extends Call>(name: C, { path = {}, query = {} }: Fillin
 
 export async function call<C extends Call>(
   name: C,
-  filling: Filling<C> = {},
+  filling: CallInput<C> = {},
 ): Promise<Outcome<Calls[C]["answer"]>> {
   const [method = "GET"] = name.split(" ");
   const { body, idempotencyKey } = filling;
@@ -53,7 +56,7 @@ export async function call<C extends Call>(
     method,
     ...(body !== undefined && { body: JSON.stringify(body) }),
     headers: {
-      ...(shown.organization !== null && { "x-organization": shown.organization }),
+      ...(displayed.organization !== null && { "x-organization": displayed.organization }),
       ...(body !== undefined && { "content-type": "application/json" }),
       ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),
     },
@@ -63,9 +66,10 @@ export async function call<C extends Call>(
 
 export async function readFile<C extends ReadCall>(
   name: C,
-  filling: Filling<C>,
+  filling: CallInput<C>,
 ): Promise<Outcome<Blob>> {
-  const headers = shown.organization === null ? {} : { "x-organization": shown.organization };
+  const headers =
+    displayed.organization === null ? {} : { "x-organization": displayed.organization };
   try {
     const response = await fetch(urlOf(name, filling), { headers, credentials: "same-origin" });
     if (response.ok) return { ok: true, value: await response.blob() };

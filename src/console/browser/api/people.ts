@@ -1,7 +1,7 @@
 import { send } from "./client.ts";
 import type { Outcome } from "./client.ts";
 
-export type LogIns = {
+export type LoginMethodsInfo = {
   readonly region: string;
   readonly issuers: readonly { readonly id: string; readonly name: string }[];
   readonly sign_up: "off" | "approve" | "on";
@@ -9,8 +9,8 @@ export type LogIns = {
   readonly regions: readonly { readonly region: string; readonly console: string }[];
 };
 
-export async function readLogIns(): Promise<Outcome<LogIns>> {
-  return (await send("/console/api/login", {})) as Outcome<LogIns>;
+export async function readLoginMethods(): Promise<Outcome<LoginMethodsInfo>> {
+  return (await send("/console/api/login", {})) as Outcome<LoginMethodsInfo>;
 }
 
 export type Purpose = "log_in" | "sign_up" | "accept" | "link" | "step_up" | "join";
@@ -42,7 +42,7 @@ export async function startLogIn(
   return started;
 }
 
-export async function actIn(organizationId: string): Promise<Outcome<unknown>> {
+export async function switchOrganization(organizationId: string): Promise<Outcome<unknown>> {
   return send("/console/api/people/me/act", {
     method: "POST",
     body: JSON.stringify({ organization_id: organizationId }),
@@ -50,7 +50,7 @@ export async function actIn(organizationId: string): Promise<Outcome<unknown>> {
   });
 }
 
-export type Invited = {
+export type InvitationPreview = {
   readonly organization: string;
   readonly role: string;
   readonly inviter: string | null;
@@ -59,10 +59,10 @@ export type Invited = {
   readonly region: string;
 };
 
-export async function previewInvitation(token: string): Promise<Outcome<Invited>> {
+export async function previewInvitation(token: string): Promise<Outcome<InvitationPreview>> {
   return (await send("/console/api/people/invitation/preview", {
     method: "POST",
     body: JSON.stringify({ token }),
     headers: { "content-type": "application/json" },
-  })) as Outcome<Invited>;
+  })) as Outcome<InvitationPreview>;
 }

@@ -1,16 +1,16 @@
-import { grouped, left, percent, spent } from "./money.ts";
-import { took } from "./time.ts";
+import { formatCount, formatLeft, formatPercent, formatSpent } from "./money.ts";
+import { formatDuration } from "./time.ts";
 
 /** The unit of a chart. Spend is rounded up, a balance down. `rate` is per second. */
 export type Unit = "spend" | "balance" | "count" | "ms" | "share" | "rate";
 
 export const FORMATS: Readonly<Record<Unit, (value: number) => string>> = {
-  spend: spent,
-  balance: left,
-  count: grouped,
-  ms: took,
-  share: percent,
-  rate: (value) => grouped(Math.round(value)),
+  spend: formatSpent,
+  balance: formatLeft,
+  count: formatCount,
+  ms: formatDuration,
+  share: formatPercent,
+  rate: (value) => formatCount(Math.round(value)),
 };
 
 type Axis = {
@@ -84,7 +84,7 @@ function labelsOf(ticks: readonly number[], step: number, unit: Unit): readonly 
   const digits = isMoney && needed === 1 ? 2 : needed;
   return ticks.map((tick) => {
     const [whole = "0", decimals] = (Math.abs(tick) / size).toFixed(digits).split(".");
-    const number = grouped(Number(whole)) + (decimals === undefined ? "" : `.${decimals}`);
+    const number = formatCount(Number(whole)) + (decimals === undefined ? "" : `.${decimals}`);
     return `${tick < 0 ? "−" : ""}${isMoney ? "$" : ""}${number}${name}`;
   });
 }
@@ -96,7 +96,7 @@ function decimalsOf(step: number): number {
   return 9;
 }
 
-export function stride(columnWidth: number, labelWidth: number): number {
+export function labelStride(columnWidth: number, labelWidth: number): number {
   const steps = [1, 2, 5, 7, 14, 30, 60, 120, 400];
   return steps.find((step) => step * columnWidth >= labelWidth) ?? 400;
 }

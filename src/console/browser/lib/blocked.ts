@@ -1,5 +1,5 @@
 import type { EndUser, Pause } from "../api/types.ts";
-import { limitOf, spanOf } from "./budgets.ts";
+import { limitOf, windowText } from "./budgets.ts";
 import { DAY, monthStart, utcDay, utcText } from "./time.ts";
 
 /** The reason why all paid requests of an end user are currently rejected. */
@@ -26,7 +26,7 @@ type UsedLimit = readonly [
 ];
 
 /** Returns the longest-lasting block of an end user, or null if new requests are accepted. */
-export function blockOf(user: BlockFields, pauses: readonly Pause[], now: number): Block | null {
+export function findBlock(user: BlockFields, pauses: readonly Pause[], now: number): Block | null {
   const pause = pauses.find(
     ({ scope, subject }) => scope === "end_user" && subject === user.external_id,
   );
@@ -57,7 +57,7 @@ function limitsOf(user: BlockFields, now: number): readonly UsedLimit[] {
       .map((budget): UsedLimit => {
         const { window, usage, resets_at: resets } = budget;
         const end = resets === null ? null : Date.parse(resets);
-        return [`budget ${spanOf(window)}`, usage, limitOf(budget)[1], end];
+        return [`budget ${windowText(window)}`, usage, limitOf(budget)[1], end];
       }),
   ];
 }

@@ -1,10 +1,10 @@
 import type { Budget, BudgetStatus, Key } from "../api/types.ts";
-import { counted, left, microsOf, spent } from "./money.ts";
+import { countText, formatLeft, microsOf, formatSpent } from "./money.ts";
 
 export type ListedBudget = Budget | BudgetStatus;
 export type BudgetUnit = "dollars" | "tokens" | "requests";
 
-export function spanOf(window: string): string {
+export function windowText(window: string): string {
   if (window === "total") return "in total";
   if (!window.endsWith("m")) return `per ${window}`;
   return window === "1m" ? "in any minute" : `in any ${window.slice(0, -1)} minutes`;
@@ -16,16 +16,20 @@ export function limitOf(budget: Partial<Budget>): readonly [unit: BudgetUnit, li
   return requests === undefined ? ["dollars", dollars ?? 0] : ["requests", requests];
 }
 
-export function inUnit(unit: BudgetUnit, amount: number, money: typeof left = spent): string {
-  return unit === "dollars" ? money(microsOf(amount)) : counted(amount, unit.slice(0, -1));
+export function formatAmount(
+  unit: BudgetUnit,
+  amount: number,
+  money: typeof formatLeft = formatSpent,
+): string {
+  return unit === "dollars" ? money(microsOf(amount)) : countText(amount, unit.slice(0, -1));
 }
 
 export function budgetText(budget: ListedBudget): string {
   const [unit, limit] = limitOf(budget);
-  const limitText = `${inUnit(unit, limit, left)} ${spanOf(budget.window)}`;
+  const limitText = `${formatAmount(unit, limit, formatLeft)} ${windowText(budget.window)}`;
   if (!("usage" in budget)) return limitText;
-  const held = budget.held > 0 ? `, ${inUnit(unit, budget.held)} on hold` : "";
-  return `${inUnit(unit, budget.usage)} of ${limitText}${held}`;
+  const held = budget.held > 0 ? `, ${formatAmount(unit, budget.held)} on hold` : "";
+  return `${formatAmount(unit, budget.usage)} of ${limitText}${held}`;
 }
 
 type TypedBudget = {
@@ -36,7 +40,7 @@ type TypedBudget = {
   readonly alert: string;
 };
 
-export function typedOf(budget: ListedBudget | undefined): TypedBudget {
+export function typedBudgetOf(budget: ListedBudget | undefined): TypedBudget {
   const [unit, limit] = limitOf(budget ?? {});
   const { window = "month", models = null, alert_at: alert = 0.8 } = budget ?? {};
   return {
@@ -62,7 +66,7 @@ function entryOf({ unit, amount, window, models, alert }: TypedBudget) {
  * Returns the list with `budget` replaced by `typed`. Adds `typed` if `budget` is undefined, and
  * removes `budget` if `typed` is null.
  */
-export function listWith(
+export function budgetsWith(
   budgets: readonly ListedBudget[],
   budget: ListedBudget | undefined,
   typed: TypedBudget | null,
@@ -76,18 +80,18 @@ export function listWith(
   if (typed === null) return others;
   return [{ ...entryOf(typed), on_exceeded: budget?.on_exceeded ?? "reject" }, ...others];
 }
-export type BudgetEntries = ReturnType<typeof listWith>;
+export type BudgetEntries = ReturnType<typeof budgetsWith>;
 
 /** The use of one of a key's budgets. */
-type MostUsed = { readonly used: number; readonly limit: number; readonly label: string };
+type BudgetUse = { readonly used: number; readonly limit: number; readonly label: string };
 
-export function mostUsedOf(key: Key): MostUsed | null {
+export function mostUsedOf(key: Key): BudgetUse | null {
   const { budgets, budgets_used } = key;
-  const all: MostUsed[] = (budgets ?? []).map((budget) => {
+  const all: BudgetUse[] = (budgets ?? []).map((budget) => {
     const [unit, limit] = limitOf(budget);
     const used = budgets_used?.[budget.id] ?? 0;
-    const limitText = `${inUnit(unit, limit, left)} ${spanOf(budget.window)}`;
-    return { used, limit, label: `${inUnit(unit, used)} of ${limitText}` };
+    const limitText = `${formatAmount(unit, limit, formatLeft)} ${windowText(budget.window)}`;
+    return { used, limit, label: `${formatAmount(unit, used)} of ${limitText}` };
   });
   const simple = simpleBudgetOf(key);
   if (simple !== null) all.unshift(simple);
@@ -95,14 +99,14 @@ export function mostUsedOf(key: Key): MostUsed | null {
 }
 
 /** Returns the use of the key's own `budget_dollars`, or null without one. */
-export function simpleBudgetOf(key: Key): MostUsed | null {
+export function simpleBudgetOf(key: Key): BudgetUse | null {
   const { budget_dollars: limit = null, budget_period: period, spent_dollars: used } = key;
   if (limit === null) return null;
-  const limitText = `${inUnit("dollars", limit, left)}${period ? ` a ${period}` : ""}`;
-  return { used: used ?? 0, limit, label: `${inUnit("dollars", used ?? 0)} of ${limitText}` };
+  const limitText = `${formatAmount("dollars", limit, formatLeft)}${period ? ` a ${period}` : ""}`;
+  return { used: used ?? 0, limit, label: `${formatAmount("dollars", used ?? 0)} of ${limitText}` };
 }
 
 /** Returns the used share of a budget. A budget of 0 counts as used up. */
-export function shareOf({ used, limit }: Pick<MostUsed, "used" | "limit">): number {
+export function shareOf({ used, limit }: Pick<BudgetUse, "used" | "limit">): number {
   return limit === 0 ? 1 : used / limit;
 }

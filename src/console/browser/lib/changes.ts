@@ -1,15 +1,15 @@
-import { inUnit, spanOf } from "./budgets.ts";
+import { formatAmount, windowText } from "./budgets.ts";
 import type { BudgetUnit } from "./budgets.ts";
-import { left, microsOf } from "./money.ts";
+import { formatLeft, microsOf } from "./money.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 type Change = { readonly from?: unknown; readonly to?: unknown };
 
-export function after(before: string, text: string, behind = ""): string {
+export function withAffixes(before: string, text: string, behind = ""): string {
   return text === "" ? "" : `${before}${text}${behind}`;
 }
 
-export function moment(time: string): string {
+export function minuteInUtc(time: string): string {
   return `${time.slice(0, 16).replace("T", " ")} UTC`;
 }
 
@@ -31,7 +31,7 @@ function snake(field: string): string {
 
 export function onlyChange(changes: unknown, field: string): string {
   const [[name, change] = [], ...others] = Object.entries(fieldsOf(changes));
-  return name === field && others.length === 0 ? plain(fieldsOf(change)["to"] ?? "") : "";
+  return name === field && others.length === 0 ? valueText(fieldsOf(change)["to"] ?? "") : "";
 }
 
 /** Returns an event's changed fields as text, with their values before and after. */
@@ -59,7 +59,7 @@ function splitPolicyChange(field: string, change: Change): readonly (readonly [s
   const [from, to] = [fieldsOf(change.from), fieldsOf(change.to)];
   return Object.keys({ ...from, ...to })
     .map((name) => [name, { from: from[name] ?? "all", to: to[name] ?? "all" }] as const)
-    .filter(([, one]) => plain(one.from) !== plain(one.to));
+    .filter(([, one]) => valueText(one.from) !== valueText(one.to));
 }
 
 function isPolicy(field: string): boolean {
@@ -68,21 +68,21 @@ function isPolicy(field: string): boolean {
 
 function valueOf(field: string, stored: unknown): string {
   const [name, value] = [snake(field), parseStored(stored)];
-  if (name === "may_hold") return plain(Boolean(value));
+  if (name === "may_hold") return valueText(Boolean(value));
   if (value === null) return /^allowed_|policy$/.test(name) ? "all" : "none";
   if (name === "auto_top_up") return topUpText(fieldsOf(value));
   if (isPolicy(name)) return policyText(fieldsOf(value));
   if (name === "budgets") return budgetsText(value);
   if (typeof value === "number") return numberText(name, value);
   return typeof value === "string" && /^\d{4}-\d\d-\d\dT/.test(value)
-    ? moment(value)
-    : plain(value);
+    ? minuteInUtc(value)
+    : valueText(value);
 }
 
 function numberText(name: string, value: number): string {
-  if (name.endsWith("_micro")) return left(value);
-  if (name.endsWith("_at")) return moment(new Date(value).toISOString());
-  return name.endsWith("_dollars") ? left(microsOf(value)) : plain(value);
+  if (name.endsWith("_micro")) return formatLeft(value);
+  if (name.endsWith("_at")) return minuteInUtc(new Date(value).toISOString());
+  return name.endsWith("_dollars") ? formatLeft(microsOf(value)) : valueText(value);
 }
 
 function policyText(policy: Fields): string {
@@ -91,16 +91,16 @@ function policyText(policy: Fields): string {
 }
 
 function topUpText(settings: Fields): string {
-  const amount = (name: string): string => left(Number(settings[`${name}Micro`] ?? 0));
+  const amount = (name: string): string => formatLeft(Number(settings[`${name}Micro`] ?? 0));
   return `${amount("amount")} below ${amount("below")}, at most ${amount("mostPerMonth")} a month`;
 }
 
 type StoredBudget = { readonly unit: BudgetUnit; readonly amount: number; readonly window: string };
 
 function budgetsText(budgets: unknown): string {
-  if (!Array.isArray(budgets)) return plain(budgets);
+  if (!Array.isArray(budgets)) return valueText(budgets);
   const texts = (budgets as readonly StoredBudget[]).map(({ unit, amount, window }) => {
-    return `${inUnit(unit, unit === "dollars" ? amount / 1e6 : amount, left)} ${spanOf(window)}`;
+    return `${formatAmount(unit, unit === "dollars" ? amount / 1e6 : amount, formatLeft)} ${windowText(window)}`;
   });
   return texts.join(" and ") || "none";
 }
@@ -120,12 +120,12 @@ function fieldsOf(value: unknown): Fields {
   return typeof fields === "object" && fields !== null ? (fields as Fields) : {};
 }
 
-export function plain(stored: unknown): string {
+export function valueText(stored: unknown): string {
   const value = parseStored(stored);
-  if (Array.isArray(value)) return value.map((one) => plain(one)).join(", ");
+  if (Array.isArray(value)) return value.map((one) => valueText(one)).join(", ");
   if (typeof value === "object" && value !== null) {
     return Object.entries(value)
-      .map(([name, one]) => `${labelOf(name)} ${plain(one)}`)
+      .map(([name, one]) => `${labelOf(name)} ${valueText(one)}`)
       .join(", ");
   }
   if (typeof value === "boolean") return value ? "on" : "off";

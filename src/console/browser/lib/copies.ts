@@ -1,6 +1,6 @@
-export type Copied = { readonly name: string; readonly text: string };
+export type CodeExample = { readonly name: string; readonly text: string };
 
-export function copiesOf(body: object, origin: string): readonly Copied[] {
+export function codeExamplesOf(body: object, origin: string): readonly CodeExample[] {
   const json = JSON.stringify(body, null, 2);
   const base = `${origin}/v1`;
   const isStream = "stream" in body;

@@ -1,8 +1,8 @@
 import type { Event } from "../api/types.ts";
-import { spanOf } from "./budgets.ts";
-import { after, changesOf, moment, onlyChange, plain } from "./changes.ts";
+import { windowText } from "./budgets.ts";
+import { withAffixes, changesOf, minuteInUtc, onlyChange, valueText } from "./changes.ts";
 import { memberName } from "./member-name.ts";
-import { left, percent, spent } from "./money.ts";
+import { formatLeft, formatPercent, formatSpent } from "./money.ts";
 
 export type EventType = Event["type"];
 export type NameOf = (id: string) => string;
@@ -32,11 +32,11 @@ export function sentenceOf(event: Event, nameOf: NameOf): string {
     organization: nameOf(subject) === subject ? "the organization" : nameOf(subject),
     changes: changesOf(data["changes"], nameOf),
     changeOf: (field) => onlyChange(data["changes"], field),
-    text: (name) => ((data[name] ?? null) === null ? "" : plain(data[name])),
-    money: (name) => (typeof data[name] === "number" ? spent(data[name]) : ""),
-    left: (name) => (typeof data[name] === "number" ? left(data[name]) : ""),
-    time: (name) => (typeof data[name] === "string" ? moment(data[name]) : ""),
-    share: (name) => (typeof data[name] === "number" ? percent(data[name]) : "part"),
+    text: (name) => ((data[name] ?? null) === null ? "" : valueText(data[name])),
+    money: (name) => (typeof data[name] === "number" ? formatSpent(data[name]) : ""),
+    left: (name) => (typeof data[name] === "number" ? formatLeft(data[name]) : ""),
+    time: (name) => (typeof data[name] === "string" ? minuteInUtc(data[name]) : ""),
+    share: (name) => (typeof data[name] === "number" ? formatPercent(data[name]) : "part"),
   };
   const sentence = SENTENCES[type](input).replaceAll(/\s+/g, " ").trim();
   return `${sentence}.`;
@@ -61,83 +61,85 @@ export const SENTENCES: Readonly<Record<EventType, (input: SentenceInput) => str
     const isTaken = text("amount_micro").startsWith("-");
     const amount = money("amount_micro").replace("−", "");
     const reference = text("reference");
-    return `${who} ${isTaken ? "took" : "added"} ${amount}${after(": ", reference)}${after("; balance ", rest("balance_micro"))}`;
+    return `${who} ${isTaken ? "took" : "added"} ${amount}${withAffixes(": ", reference)}${withAffixes("; balance ", rest("balance_micro"))}`;
   },
   "balance.charged": ({ who, what, money }) =>
     `${who} charged ${money("charged_micro")} that was not charged before, for ${what}`,
   "balance.low": ({ money, left: rest }) =>
-    `Balance is below ${money("threshold_micro")}${after(": ", rest("balance_micro"), " left")}`,
+    `Balance is below ${money("threshold_micro")}${withAffixes(": ", rest("balance_micro"), " left")}`,
   "purchase.created": ({ who, money }) =>
-    `${who} ordered credits${after(" of ", money("amount_micro"))}`,
+    `${who} ordered credits${withAffixes(" of ", money("amount_micro"))}`,
   "purchase.needs_customer": ({ money }) =>
-    `The purchase${after(" of ", money("amount_micro"))} needs your confirmation`,
+    `The purchase${withAffixes(" of ", money("amount_micro"))} needs your confirmation`,
   "purchase.credited": ({ money, left: rest }) =>
-    `The purchase${after(" of ", money("amount_micro"))} is paid and credited${after("; balance ", rest("balance_micro"))}`,
+    `The purchase${withAffixes(" of ", money("amount_micro"))} is paid and credited${withAffixes("; balance ", rest("balance_micro"))}`,
   "purchase.declined": ({ money, text }) =>
-    `The purchase${after(" of ", money("amount_micro"))} was declined${after(": ", text("error") || text("reason"))}`,
+    `The purchase${withAffixes(" of ", money("amount_micro"))} was declined${withAffixes(": ", text("error") || text("reason"))}`,
   "purchase.expired": ({ money }) =>
-    `The purchase${after(" of ", money("amount_micro"))} was not paid in time`,
+    `The purchase${withAffixes(" of ", money("amount_micro"))} was not paid in time`,
   "payment.reversed": ({ money }) =>
-    `A payment was refunded or disputed${after(": ", money("back_micro"), " of credits are removed")}`,
+    `A payment was refunded or disputed${withAffixes(": ", money("back_micro"), " of credits are removed")}`,
   "payment.reinstated": ({ money }) =>
-    `A refund or dispute was reversed${after("; still refunded: ", money("back_micro"))}`,
+    `A refund or dispute was reversed${withAffixes("; still refunded: ", money("back_micro"))}`,
   "payment.forgiven": ({ who, money }) =>
-    `${who} wrote off a debt${after(": ", money("amount_micro"))}`,
+    `${who} wrote off a debt${withAffixes(": ", money("amount_micro"))}`,
   "top_up.paused": ({ text, time }) =>
-    `Automatic top-up is paused${after(" until ", time("until"))}${after(": ", text("reason").replaceAll("_", " "))}`,
+    `Automatic top-up is paused${withAffixes(" until ", time("until"))}${withAffixes(": ", text("reason").replaceAll("_", " "))}`,
   "top_up.disabled": ({ text }) =>
-    `Automatic top-up is off${after(": ", text("reason").replaceAll("_", " "))}`,
+    `Automatic top-up is off${withAffixes(": ", text("reason").replaceAll("_", " "))}`,
   "end_user.alert": ({ what, text, money, share }) =>
-    `${what} has used ${share("threshold")} of ${quotaOf(text("period"))}${after(" of ", money("quota_micro"))}`,
+    `${what} has used ${share("threshold")} of ${quotaOf(text("period"))}${withAffixes(" of ", money("quota_micro"))}`,
   "end_user.quota_reached": ({ what, text, money }) =>
-    `${what} has used up ${quotaOf(text("period"))}${after(" of ", money("quota_micro"))}; new requests are rejected until ${endOf(text("period"))}`,
+    `${what} has used up ${quotaOf(text("period"))}${withAffixes(" of ", money("quota_micro"))}; new requests are rejected until ${endOf(text("period"))}`,
   "key.created": ({ who, what, text, money }) =>
-    `${who} created ${text("name") || what}${after(": ", text("rpm_limit"), " requests per 60 s")}${after(", ", money("budget_micro"), ofPeriod(text("budget_period")))}${after(", only ", text("allowed_models"))}`,
-  "key.changed": ({ who, what, changes }) => `${who} changed ${what}${after(": ", changes)}`,
+    `${who} created ${text("name") || what}${withAffixes(": ", text("rpm_limit"), " requests per 60 s")}${withAffixes(", ", money("budget_micro"), ofPeriod(text("budget_period")))}${withAffixes(", only ", text("allowed_models"))}`,
+  "key.changed": ({ who, what, changes }) => `${who} changed ${what}${withAffixes(": ", changes)}`,
   "key.rotated": ({ what, time }) =>
-    `${what} has a new secret${after("; the old one works until ", time("others_end_at"))}`,
+    `${what} has a new secret${withAffixes("; the old one works until ", time("others_end_at"))}`,
   "key.revoked": ({ who, what }) => `${who} revoked ${what}`,
-  "key.expiring": ({ what, time }) => `${what} expires${after(" ", time("expires_at"))}`,
+  "key.expiring": ({ what, time }) => `${what} expires${withAffixes(" ", time("expires_at"))}`,
   "key.budget_reached": ({ what, text, money, left: rest }) =>
-    `${what} reached its budget${after(" of ", money("budget_micro"))}${ofPeriod(text("period"))}${after("; ", rest("left_micro"), " is left")}`,
+    `${what} reached its budget${withAffixes(" of ", money("budget_micro"))}${ofPeriod(text("period"))}${withAffixes("; ", rest("left_micro"), " is left")}`,
   "budget.reached": ({ owner, text }) =>
-    `The budget of ${owner} ${spanOf(text("window"))} is used up`,
+    `The budget of ${owner} ${windowText(text("window"))} is used up`,
   "budget.alert": ({ owner, text }) =>
-    `The budget of ${owner} ${spanOf(text("window"))} has reached its alert threshold`,
+    `The budget of ${owner} ${windowText(text("window"))} has reached its alert threshold`,
   "pause.created": ({ who, owner, text, time }) =>
-    `${who} paused ${owner}${after(" until ", time("until"))}${after(": ", text("reason"))}`,
+    `${who} paused ${owner}${withAffixes(" until ", time("until"))}${withAffixes(": ", text("reason"))}`,
   "pause.ended": ({ who, owner, text }) =>
     text("cause") === "expired"
       ? `The pause of ${owner} is over`
       : `${who} ended the pause of ${owner}`,
   "session.ended": ({ who, what }) => `${who} ended the session ${what}`,
   "session.budget_reached": ({ what, money }) =>
-    `The session ${what} reached its budget${after(" of ", money("budget_micro"))}`,
+    `The session ${what} reached its budget${withAffixes(" of ", money("budget_micro"))}`,
   "member.created": ({ who, what, text }) => `${who} added ${what} as ${text("role") || "member"}`,
-  "member.changed": ({ who, what, changes }) => `${who} changed ${what}${after(": ", changes)}`,
+  "member.changed": ({ who, what, changes }) =>
+    `${who} changed ${what}${withAffixes(": ", changes)}`,
   "member.removed": ({ who, what }) => `${who} removed ${what}`,
   "invitation.created": ({ who, text }) =>
-    `${who} created an invitation${after(" as ", text("role"))}`,
+    `${who} created an invitation${withAffixes(" as ", text("role"))}`,
   "invitation.ended": ({ who, what }) => `${who} canceled the invitation ${what}`,
-  "settings.changed": ({ who, changes }) => `${who} changed the settings${after(": ", changes)}`,
+  "settings.changed": ({ who, changes }) =>
+    `${who} changed the settings${withAffixes(": ", changes)}`,
   "organization.created": ({ who, what, text }) =>
-    `${who} created ${text("name") || what}${after(" in ", text("region").toUpperCase())}`,
+    `${who} created ${text("name") || what}${withAffixes(" in ", text("region").toUpperCase())}`,
   "organization.changed": ({ who, organization, text, changes, changeOf }) => {
     const status = STATUSES[changeOf("status")];
     if (status !== undefined) return `${who} ${status} ${organization}`;
     const verb = text("removed") ? "removed" : CLOSINGS[text("closed")];
-    return `${who} ${verb ?? "changed"} ${organization}${after(": ", changes)}`;
+    return `${who} ${verb ?? "changed"} ${organization}${withAffixes(": ", changes)}`;
   },
   "organization.wallet_rebuilt": ({ who, left: rest }) =>
-    `${who} restored the balance from the database${after(": ", rest("balance_micro"))}`,
+    `${who} restored the balance from the database${withAffixes(": ", rest("balance_micro"))}`,
   "organization.events_left_out": ({ text }) =>
-    `Some events${after(" of ", text("type"))} of one hour are not listed${after(": ", text("left_out"))}`,
+    `Some events${withAffixes(" of ", text("type"))} of one hour are not listed${withAffixes(": ", text("left_out"))}`,
   "operator.viewed": ({ who }) => `${who} viewed this organization as its owner`,
   "webhook.created": ({ who, text }) => `${who} added the webhook ${text("host")}`,
   "webhook.changed": ({ who, what, changes }) =>
-    `${who} changed the webhook ${what}${after(": ", changes)}`,
+    `${who} changed the webhook ${what}${withAffixes(": ", changes)}`,
   "webhook.rotated": ({ who, what, time }) =>
-    `${who} gave the webhook ${what} a new secret${after("; the old one signs until ", time("previous_until"))}`,
+    `${who} gave the webhook ${what} a new secret${withAffixes("; the old one signs until ", time("previous_until"))}`,
   "webhook.deleted": ({ who, text }) => `${who} deleted the webhook ${text("host")}`,
   "webhook.disabled": ({ what, text }) =>
     `The webhook ${what} is off: ${text("reason") === "gone" ? "it returned 410" : "no successful delivery for five days"}`,
@@ -153,8 +155,8 @@ const OWNERS: Readonly<Record<string, string>> = {
 
 /** Events don't store an end user's name, so only a pause in effect names its end user. */
 function ownerOf({ data, subject }: Event, nameOf: NameOf): string {
-  const scope = plain(data["scope"]);
-  const id = scope === "end_user" ? plain(data["pause_id"]) : subject;
+  const scope = valueText(data["scope"]);
+  const id = scope === "end_user" ? valueText(data["pause_id"]) : subject;
   const isNamed = /^(?:key|member|end_user)$/.test(scope) && nameOf(id) !== id;
   return isNamed ? nameOf(id) : (OWNERS[scope] ?? scope);
 }

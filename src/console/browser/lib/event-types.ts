@@ -6,7 +6,8 @@ export const EVENT_TYPES = Object.keys(SENTENCES).map(
 );
 
 /** Event types that need attention. The Events page highlights them. */
-export const LOUD = /\.low|needs|declined|reversed|paused|reached|disabled|alert|expiring|pause.cr/;
+export const ATTENTION_TYPES =
+  /\.low|needs|declined|reversed|paused|reached|disabled|alert|expiring|pause.cr/;
 
 export const WEBHOOK_TYPES = [...EVENT_TYPES, ["usage.settled", "usage: settled"]] as const;
 /** Groups of event types. The first matching pattern decides. */

@@ -22,28 +22,28 @@ function trimZeros(decimals: string): string {
   return decimals.slice(0, 2) + decimals.slice(2).replace(/0+$/, "");
 }
 
-export function left(micros: number): string {
+export function formatLeft(micros: number): string {
   return formatDollars(micros, "left");
 }
 
-export function spent(micros: number): string {
+export function formatSpent(micros: number): string {
   return formatDollars(micros, "spent");
 }
 
 /**
  * Formats micro-credits as dollars with six to eight decimals, for bills whose lines must add up.
  */
-export function exact(micros: number): string {
+export function formatExact(micros: number): string {
   const [whole = "0", decimals = ""] = (micros / MICROS).toFixed(8).split(".");
   return `$${whole}.${decimals.replace(/0{1,2}$/, "")}`;
 }
 
 /** Rewrites an API error for display: micro-credits as dollars, and times in short form. */
-export function inDollars(message: string): string {
+export function rewriteAmounts(message: string): string {
   const timed = message.replaceAll(/\b\d{4}-\d\d-\d\dT[\d:.]+Z/g, utcText);
   if (!message.includes("micro-credits")) return timed;
   return timed.replaceAll(AMOUNT, (_, micros: string) =>
-    exact(Number(micros)).replace(/0{1,4}$/, ""),
+    formatExact(Number(micros)).replace(/0{1,4}$/, ""),
   );
 }
 
@@ -51,23 +51,23 @@ export function inDollars(message: string): string {
 const AMOUNT = /(?<![\w:.-])(\d+)(?![\w:-]| minutes| [A-Z][a-z]{2,3},)(?: micro-credits)?/g;
 
 export function inMicros(micros: number): string {
-  return `${grouped(micros)} micro-credits ($${(micros / MICROS).toFixed(6)})`;
+  return `${formatCount(micros)} micro-credits ($${(micros / MICROS).toFixed(6)})`;
 }
 
 export function microsOf(dollars: number): number {
   return Math.round(dollars * MICROS);
 }
 
-export function grouped(count: number): string {
+export function formatCount(count: number): string {
   return String(count).replaceAll(/\B(?=(\d{3})+$)/g, ",");
 }
 
-export function counted(count: number, noun: string): string {
-  return `${grouped(count)} ${noun}${count === 1 ? "" : "s"}`;
+export function countText(count: number, noun: string): string {
+  return `${formatCount(count)} ${noun}${count === 1 ? "" : "s"}`;
 }
 
 /** Shortens a count, rounded down: `940`, `12.4k`, `3.1M`. */
-export function short(count: number): string {
+export function formatShortCount(count: number): string {
   const unit = [
     [1e9, "G"],
     [1e6, "M"],
@@ -79,7 +79,7 @@ export function short(count: number): string {
   return `${value >= 100 ? Math.floor(value) : value}${letter}`;
 }
 
-export function percent(share: number): string {
+export function formatPercent(share: number): string {
   if (share > 0 && share < 0.01) return "<1%";
   if (share < 1 && share > 0.99) return ">99%";
   return `${Math.round(share * 100)}%`;

@@ -1,5 +1,5 @@
-import { after, fieldsText, moment } from "./changes.ts";
-import { counted, left, microsOf, spent } from "./money.ts";
+import { withAffixes, fieldsText, minuteInUtc } from "./changes.ts";
+import { countText, formatLeft, microsOf, formatSpent } from "./money.ts";
 
 type Details = Readonly<Record<string, unknown>>;
 type ActInput = {
@@ -18,12 +18,12 @@ const ACTS: Readonly<Record<string, string | ((told: ActInput) => string)>> = {
   "DELETE /orgs/{id}": "closed",
   "POST /orgs/{id}/restore": "restored",
   "POST /orgs/{id}/invitations": ({ whose, text }) =>
-    `invited a person${after(" to ", whose)}${after(" as ", text("role"))}`,
+    `invited a person${withAffixes(" to ", whose)}${withAffixes(" as ", text("role"))}`,
   "DELETE /orgs/{id}/invitations/{invitation_id}": "canceled an invitation of",
   "POST /orgs/{id}/domains/{domain}/approve": "approved a domain of",
   "DELETE /orgs/{id}/company-issuer": "removed the company login of",
   "POST /orgs/{id}/members": ({ whose, text }) =>
-    `added a member${after(" to ", whose)}${after(" as ", text("role"))}`,
+    `added a member${withAffixes(" to ", whose)}${withAffixes(" as ", text("role"))}`,
   "PATCH /orgs/{id}/members/{member_id}": objectChange("member"),
   "DELETE /orgs/{id}/members/{member_id}": objectAct("removed", "member"),
   "POST /orgs/{id}/members/{member_id}/keys": "created a key of",
@@ -32,26 +32,28 @@ const ACTS: Readonly<Record<string, string | ((told: ActInput) => string)>> = {
   "POST /orgs/{id}/keys/{key_id}/rotate": objectAct("rotated", "key"),
   "DELETE /orgs/{id}/sessions/{session_id}": "ended a session of",
   "POST /orgs/{id}/pauses": ({ whose, text }) =>
-    `paused requests${after(" of ", whose)}${after(": ", text("reason"))}`,
+    `paused requests${withAffixes(" of ", whose)}${withAffixes(": ", text("reason"))}`,
   "DELETE /orgs/{id}/pauses/{pause_id}": "resumed requests of",
   "POST /orgs/{id}/credits": ({ whose, details, text }) => {
     const { amount_micro: micros } = details;
-    if (typeof micros !== "number") return `added or corrected credits${after(" of ", whose)}`;
+    if (typeof micros !== "number") {
+      return `added or corrected credits${withAffixes(" of ", whose)}`;
+    }
     const [verb, where] = micros < 0 ? ["took", "from"] : ["added", "to"];
-    return `${verb} ${left(Math.abs(micros))} ${where} ${whose}${after(": ", text("reference"))}`;
+    return `${verb} ${formatLeft(Math.abs(micros))} ${where} ${whose}${withAffixes(": ", text("reference"))}`;
   },
   "POST /orgs/{id}/purchases/{purchase_id}/check": "checked a purchase of",
   "POST /orgs/{id}/purchases/{purchase_id}/refund": ({ whose, details, text }) => {
     const { amount_cents: cents, purchase_dollars: dollars } = details;
-    const part = typeof cents === "number" ? spent(cents * 10_000) : "the rest";
-    const whole = typeof dollars === "number" ? spent(microsOf(dollars)) : "a purchase";
+    const part = typeof cents === "number" ? formatSpent(cents * 10_000) : "the rest";
+    const whole = typeof dollars === "number" ? formatSpent(microsOf(dollars)) : "a purchase";
     const reason = text("reason").replaceAll("_", " ");
-    return `refunded ${part} of ${whole}${after(" to ", whose)}${after(": ", reason)}`;
+    return `refunded ${part} of ${whole}${withAffixes(" to ", whose)}${withAffixes(": ", reason)}`;
   },
   "POST /orgs/{id}/owed": ({ whose, details, text }) => {
     const { forgive_micro: micros } = details;
-    const part = typeof micros === "number" ? `${left(micros)} of a debt` : "a debt";
-    return `wrote off ${part}${after(" of ", whose)}${after(": ", text("reference"))}`;
+    const part = typeof micros === "number" ? `${formatLeft(micros)} of a debt` : "a debt";
+    return `wrote off ${part}${withAffixes(" of ", whose)}${withAffixes(": ", text("reference"))}`;
   },
   "POST /orgs/{id}/reconcile": "reconciled",
   "POST /orgs/{id}/webhooks/{webhook_id}/test": "sent a test event to a webhook of",
@@ -66,16 +68,17 @@ const ACTS: Readonly<Record<string, string | ((told: ActInput) => string)>> = {
   "DELETE /merchants/{name}": "removed a merchant",
   "POST /costs": "imported provider bills",
   "POST /rerate": ({ details, text }) =>
-    `${details["dry_run"] === true ? "counted repriced" : "repriced"} requests${after(" to ", text("model"))}`,
+    `${details["dry_run"] === true ? "counted repriced" : "repriced"} requests${withAffixes(" to ", text("model"))}`,
 };
 
 function objectAct(verb: string, noun: string): (told: ActInput) => string {
   return ({ whose, name }) =>
-    `${verb} ${name === "" ? `a ${noun}` : `the ${noun} ${name}`}${after(" of ", whose)}`;
+    `${verb} ${name === "" ? `a ${noun}` : `the ${noun} ${name}`}${withAffixes(" of ", whose)}`;
 }
 
 function objectChange(noun: string): (told: ActInput) => string {
-  return (told) => `${objectAct("changed", noun)(told)}${after(": ", changesText(told.details))}`;
+  return (told) =>
+    `${objectAct("changed", noun)(told)}${withAffixes(": ", changesText(told.details))}`;
 }
 
 function changesText({ other_fields: others = [], ...fields }: Details): string {
@@ -90,7 +93,7 @@ function organizationText({ whose, details, text }: ActInput): string {
   const others = Object.entries(details).filter(([name]) => !/^(?:status|reason)$/.test(name));
   const changes = changesText(Object.fromEntries(others));
   const reasonAndChanges = [text("reason"), changes].filter(Boolean).join("; ");
-  return `${verb}${after(" ", whose)}${after(": ", reasonAndChanges)}`;
+  return `${verb}${withAffixes(" ", whose)}${withAffixes(": ", reasonAndChanges)}`;
 }
 
 type Price = {
@@ -108,7 +111,7 @@ function pricesText({ details }: ActInput, verb: string, other: string): string 
   };
   if (prices.length === 0) return other;
   const more = (count ?? 0) - prices.length;
-  return `${verb} ${prices.map(priceText).join("; ")}${more > 0 ? `; and ${counted(more, "more price")}` : ""}`;
+  return `${verb} ${prices.map(priceText).join("; ")}${more > 0 ? `; and ${countText(more, "more price")}` : ""}`;
 }
 
 function priceText({ list, item, from, percent, price }: Price): string {
@@ -116,16 +119,16 @@ function priceText({ list, item, from, percent, price }: Price): string {
     .filter(([unit, dollars]) => dollars > 0 && !unit.startsWith("cache"))
     .map(
       ([unit, dollars]) =>
-        `${spent(microsOf(dollars))} ${UNITS[unit] ?? unit.replaceAll("_", " ")}`,
+        `${formatSpent(microsOf(dollars))} ${UNITS[unit] ?? unit.replaceAll("_", " ")}`,
     )
     .join(", ");
   const where = list === "default" ? "" : ` in the list ${list}`;
-  return `${item}${where}: ${amounts || `${percent ?? 0}% above cost`}, from ${moment(from)}`;
+  return `${item}${where}: ${amounts || `${percent ?? 0}% above cost`}, from ${minuteInUtc(from)}`;
 }
 const UNITS: Readonly<Record<string, string>> = { input: "in", output: "out" };
 
 /** Returns a sentence about an operator's call. Names an unknown call by its path. */
-export function actSentence({
+export function operatorActSentence({
   operator,
   act,
   organization,
@@ -140,7 +143,7 @@ export function actSentence({
 }): string {
   const whose = organization === null ? "" : (organization.name ?? organization.id);
   const told = ACTS[act] ?? `called ${act} for`;
-  if (typeof told === "string") return `${operator} ${told}${after(" ", whose)}.`;
+  if (typeof told === "string") return `${operator} ${told}${withAffixes(" ", whose)}.`;
   const text = (field: string): string => {
     const value = details[field];
     return typeof value === "string" ? value : "";

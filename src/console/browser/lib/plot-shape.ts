@@ -1,12 +1,12 @@
-import { FORMATS, axisOf, stride } from "./axis.ts";
+import { FORMATS, axisOf, labelStride } from "./axis.ts";
 import type { Unit } from "./axis.ts";
 import { dayName } from "./time.ts";
 
 /** One of six colors, the color for failures, or null for gray. */
-export type Slot = number | "bad" | null;
+export type ColorSlot = number | "bad" | null;
 type PlotSeries = {
   readonly label: string;
-  readonly slot: Slot;
+  readonly slot: ColorSlot;
   readonly values: readonly (number | null)[];
 };
 export type Kind = "bars" | "lines" | "steps";
@@ -28,13 +28,17 @@ type Mark = {
   readonly top: number;
   readonly height: number;
 };
-export type Shape = {
+export type PlotShape = {
   readonly left: number;
   readonly column: number;
   readonly bar: number;
   readonly ticks: readonly { readonly y: number; readonly text: string }[];
   readonly marks: readonly Mark[];
-  readonly paths: readonly { readonly slot: Slot; readonly d: string; readonly dots: string }[];
+  readonly paths: readonly {
+    readonly slot: ColorSlot;
+    readonly d: string;
+    readonly dots: string;
+  }[];
   readonly numbers: readonly {
     readonly index: number;
     readonly y: number;
@@ -48,7 +52,7 @@ export function shapeOf(
   { days, series, kind, unit }: PlotData,
   width: number,
   widthOf: (text: string) => number,
-): Shape {
+): PlotShape {
   const filled = days.map((_, i) => i).filter((i) => series.some(({ values }) => values[i]));
   const isSingle = filled.length <= 1 && kind !== "steps";
   const isBars = kind === "bars" || isSingle;
@@ -75,7 +79,7 @@ export function shapeOf(
       text: FORMATS[unit](sums[index] ?? 0),
     })),
     breaks: beyond,
-    every: stride(column, 12 + Math.max(...days.map((day) => widthOf(dayName(day))))),
+    every: labelStride(column, 12 + Math.max(...days.map((day) => widthOf(dayName(day))))),
   };
 }
 

@@ -29,7 +29,7 @@ export function isFinal({ state }: Purchase): boolean {
   return FINAL.has(state);
 }
 
-export function wayOf({ method }: Purchase): string {
+export function methodText({ method }: Purchase): string {
   return { checkout: "payment page", card: "kept card", auto: "automatic" }[method];
 }
 
@@ -68,7 +68,7 @@ const DISABLED_REASONS: Readonly<Record<string, string>> = {
   wallet_rebuilt: "the balance was restored from a copy. Check it, then turn it on",
 };
 
-export function whyDisabled(reason: string): string {
+export function disabledReasonText(reason: string): string {
   return DISABLED_REASONS[reason] ?? "of a failure";
 }
 
@@ -81,7 +81,11 @@ const CREDIT_KINDS: Readonly<Record<Credits["credits"][number]["kind"], string>>
   rebuild: "Balance restored from a copy",
 };
 
-export function kindOf({ kind }: { readonly kind: Credits["credits"][number]["kind"] }): string {
+export function creditKindText({
+  kind,
+}: {
+  readonly kind: Credits["credits"][number]["kind"];
+}): string {
   return CREDIT_KINDS[kind];
 }
 

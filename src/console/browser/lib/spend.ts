@@ -14,7 +14,7 @@ export type DayRow = Amounts & {
   readonly first_byte_ms?: { readonly p50: number | null; readonly p99: number | null };
   readonly tokens_per_s?: number | null;
 };
-export function unused(requests: number): Amounts {
+export function requestSums(requests: number): Amounts {
   const sums = Object.fromEntries(METRICS.map((name) => [name, 0]));
   return { ...sums, requests } as Amounts;
 }
@@ -24,9 +24,12 @@ export function sumOf(rows: readonly DayRow[], metric: Metric): number {
   return rows.reduce((sum, row) => sum + row[metric], 0);
 }
 
-export type Sum = Amounts & { readonly group: string | null };
+export type GroupSum = Amounts & { readonly group: string | null };
 
-export function summed(rows: readonly DayRow[], metric: Metric = "cost_micro"): readonly Sum[] {
+export function sumByGroup(
+  rows: readonly DayRow[],
+  metric: Metric = "cost_micro",
+): readonly GroupSum[] {
   const sums = new Map<string | null, Record<Metric, number> & { group: string | null }>();
   for (const { day: _day, ...row } of rows) {
     const sum = sums.get(row.group);
@@ -41,13 +44,13 @@ export function summed(rows: readonly DayRow[], metric: Metric = "cost_micro"): 
 /**
  * Returns one series per group, largest first. Combines groups after the first `most` into "other".
  */
-export function stacked(
+export function stackGroups(
   rows: readonly DayRow[],
   days: readonly string[],
   { metric, most = 8 }: { readonly metric: Metric; readonly most?: number },
 ): readonly Series[] {
   const indexByDay = new Map(days.map((day, index) => [day, index]));
-  const order = summed(rows, metric).map(({ group }) => group);
+  const order = sumByGroup(rows, metric).map(({ group }) => group);
   const shown = new Set(order.slice(0, order.length > most + 1 ? most : most + 1));
   const series = new Map<string | null, number[]>();
   for (const name of order) {

@@ -4,7 +4,7 @@ const HOUR = 60 * MINUTE;
 export const DAY = 24 * HOUR;
 
 /** Formats a time relative to now, or as a local date if more than a day away. */
-export function when(time: string | number, now: number, withClock = false): string {
+export function relativeTime(time: string | number, now: number, withClock = false): string {
   const at = new Date(time);
   const past = now - at.getTime();
   const size = Math.abs(past);
@@ -27,13 +27,13 @@ export function duration(ms: number): string {
   return days === 1 ? "1 day" : `${days} days`;
 }
 
-export function took(ms: number): string {
+export function formatDuration(ms: number): string {
   if (ms < SECOND) return `${Math.round(ms)} ms`;
   if (ms < MINUTE) return `${(ms / SECOND).toFixed(ms < 10 * SECOND ? 2 : 1)} s`;
   return duration(ms);
 }
 
-export function exactly(time: string | number): string {
+export function localAndUtcTime(time: string | number): string {
   const at = new Date(time);
   const local = at.toLocaleString("sv-SE");
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;

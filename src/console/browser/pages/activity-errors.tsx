@@ -1,10 +1,10 @@
 import type { Errors } from "../api/types.ts";
-import { counted } from "../lib/money.ts";
-import { exactly, hourStart } from "../lib/time.ts";
+import { countText } from "../lib/money.ts";
+import { localAndUtcTime, hourStart } from "../lib/time.ts";
 import { useRead } from "../state/reads.ts";
 import { goTo } from "../state/route.ts";
 import { useGroupNames } from "../state/spend.ts";
-import type { Only, Range, Splits } from "../state/spend.ts";
+import type { UsageFilter, Range, Split } from "../state/spend.ts";
 import { FilterNotice } from "../ui/error-chart.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
@@ -22,7 +22,7 @@ const FILTERS = {
 
 const ERRORS_BY = ["model", "provider", "key", "user"] as const;
 
-export function ErrorGroups({ by, range, only }: { by: Splits; range: Range; only: Only }) {
+export function ErrorGroups({ by, range, only }: { by: Split; range: Range; only: UsageFilter }) {
   const split = by === "member" ? "key" : (ERRORS_BY.find((one) => one === by) ?? "model");
   const nameOf = useGroupNames();
   const { member_id, tag, key_id, ...otherFilters } = only; // errors can't be counted by these
@@ -48,8 +48,8 @@ export function ErrorGroups({ by, range, only }: { by: Splits; range: Range; onl
           <FilterNotice only={unusedFilters} />
           {since !== undefined && Date.parse(since) > hourStart(range.from) && (
             <p class="notice">
-              ▲ These are {counted(total, "error")} of those that are kept by themselves; before{" "}
-              {exactly(since)} some are only counted by code and key.
+              ▲ These are {countText(total, "error")} of those that are kept by themselves; before{" "}
+              {localAndUtcTime(since)} some are only counted by code and key.
             </p>
           )}
           <Table

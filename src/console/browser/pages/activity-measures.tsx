@@ -1,5 +1,5 @@
 import { daysOf } from "../lib/range.ts";
-import { cacheShares, summed } from "../lib/spend.ts";
+import { cacheShares, sumByGroup } from "../lib/spend.ts";
 import type { DayRow } from "../lib/spend.ts";
 import { LATENCY, METRICS, isTimed, useActivityQuery } from "../state/activity.ts";
 import { colorsOf } from "../state/colors.ts";
@@ -7,7 +7,7 @@ import { useQuery } from "../state/route.ts";
 import { useActivity, useGroupNames } from "../state/spend.ts";
 import { Chart } from "../ui/chart.tsx";
 import { ErrorChart, FilterNotice } from "../ui/error-chart.tsx";
-import { GROUPS_MOST } from "../ui/group-chart.tsx";
+import { GROUPS_MAX } from "../ui/group-chart.tsx";
 import { Empty, FirstSteps, ReadResult } from "../ui/states.tsx";
 
 export function ActivityMeasures() {
@@ -60,7 +60,7 @@ function Times({
 }) {
   const { by } = useActivityQuery();
   const nameOf = useGroupNames();
-  const most = summed(rows, "requests").slice(0, GROUPS_MOST);
+  const most = sumByGroup(rows, "requests").slice(0, GROUPS_MAX);
   const colorOf = colorsOf(most.map(({ group }) => group));
   const valueOf = (row: DayRow | undefined): number | null =>
     (metric === "first_byte" ? row?.first_byte_ms?.p50 : row?.tokens_per_s) ?? null;

@@ -3,15 +3,28 @@ import type { DayRow } from "../lib/spend.ts";
 import { goTo, useQuery } from "../state/route.ts";
 import { filterBy, pairOf } from "../state/activity.ts";
 import { useActivity, useGroupNames } from "../state/spend.ts";
-import type { Only, Range, Splits } from "../state/spend.ts";
+import type { UsageFilter, Range, Split } from "../state/spend.ts";
 import { ModelName } from "../ui/basics.tsx";
-import { AVERAGE, REQUESTS, SPEND, shareOf } from "../ui/spend-columns.tsx";
+import {
+  AVERAGE_COST_COLUMN,
+  REQUESTS_COLUMN,
+  SPEND_COLUMN,
+  shareColumn,
+} from "../ui/spend-columns.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
-import { Gaps, headingOf, titleOf } from "./activity-sums.tsx";
+import { MissingDataNotice, headingOf, titleOf } from "./activity-sums.tsx";
 
-export function Pairs({ by, second, asked }: { by: Splits; second: Splits; asked: Range & Only }) {
+export function PairTable({
+  by,
+  second,
+  asked,
+}: {
+  by: Split;
+  second: Split;
+  asked: Range & UsageFilter;
+}) {
   const [query] = useQuery();
   const pair = pairOf(by, second);
   const read = useActivity(pair === null ? null : { ...asked, group_by: pair });
@@ -19,7 +32,7 @@ export function Pairs({ by, second, asked }: { by: Splits; second: Splits; asked
   const nameOf = useGroupNames();
   const group = (row: DayRow, isFirst: boolean): string | null =>
     isFirst === isTurned ? (row.group2 ?? null) : row.group;
-  const column = (split: Splits, isFirst: boolean): Column<DayRow> => ({
+  const column = (split: Split, isFirst: boolean): Column<DayRow> => ({
     id: split,
     title: titleOf(split),
     value: (row) => nameOf(split, group(row, isFirst)),
@@ -33,16 +46,16 @@ export function Pairs({ by, second, asked }: { by: Splits; second: Splits; asked
     <ReadResult read={read} height={480}>
       {({ rows, ...gaps }) => (
         <>
-          <Gaps {...gaps} from={asked.from} />
+          <MissingDataNotice {...gaps} from={asked.from} />
           <Table
             name={`Activity ${by} and ${second}`}
             columns={[
               column(by, true),
               column(second, false),
-              SPEND,
-              shareOf(sumOf(rows, "cost_micro")),
-              REQUESTS,
-              AVERAGE,
+              SPEND_COLUMN,
+              shareColumn(sumOf(rows, "cost_micro")),
+              REQUESTS_COLUMN,
+              AVERAGE_COST_COLUMN,
             ]}
             rows={rows.toSorted((a, b) => b.cost_micro - a.cost_micro)}
             keyOf={(row) => JSON.stringify([row.group, row.group2])}

@@ -1,23 +1,28 @@
-import { percent } from "../lib/money.ts";
-import { sumOf, summed } from "../lib/spend.ts";
-import { exactly, hourStart } from "../lib/time.ts";
-import type { DayRow, Metric, Sum } from "../lib/spend.ts";
+import { formatPercent } from "../lib/money.ts";
+import { sumOf, sumByGroup } from "../lib/spend.ts";
+import { localAndUtcTime, hourStart } from "../lib/time.ts";
+import type { DayRow, Metric, GroupSum } from "../lib/spend.ts";
 import { colorsOf } from "../state/colors.ts";
 import type { Call } from "../api/client.ts";
 import { goTo, hrefOf, useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { filterBy } from "../state/activity.ts";
-import { tagOf, useGroupNames } from "../state/spend.ts";
-import type { Range, Splits, Whole } from "../state/spend.ts";
+import { tagKeyOf, useGroupNames } from "../state/spend.ts";
+import type { Range, Split, CompleteRows } from "../state/spend.ts";
 import { ModelName, Tokens } from "../ui/basics.tsx";
 import { Swatch } from "../ui/chart.tsx";
-import { AVERAGE, REQUESTS, SPEND, shareOf } from "../ui/spend-columns.tsx";
+import {
+  AVERAGE_COST_COLUMN,
+  REQUESTS_COLUMN,
+  SPEND_COLUMN,
+  shareColumn,
+} from "../ui/spend-columns.tsx";
 import { Table, usd } from "../ui/table.tsx";
 import { column } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 
-export function titleOf(split: Splits): string {
-  return tagOf(split) ?? TITLES[split] ?? split;
+export function titleOf(split: Split): string {
+  return tagKeyOf(split) ?? TITLES[split] ?? split;
 }
 const TITLES: Readonly<Record<string, string>> = {
   model: "Model",
@@ -26,8 +31,8 @@ const TITLES: Readonly<Record<string, string>> = {
   user: "End user",
   member: "Member",
 };
-export function headingOf(split: Splits): string {
-  return tagOf(split) ?? IDS[split] ?? split;
+export function headingOf(split: Split): string {
+  return tagKeyOf(split) ?? IDS[split] ?? split;
 }
 const IDS: Readonly<Record<string, string>> = {
   model: "model",
@@ -37,28 +42,30 @@ const IDS: Readonly<Record<string, string>> = {
   member: "member_id",
 };
 
-export function changed(now: number, before: number): string {
+export function changeText(now: number, before: number): string {
   const share = (now - before) / before;
-  return `${share < 0 ? "−" : "+"}${percent(Math.abs(share))}`;
+  return `${share < 0 ? "−" : "+"}${formatPercent(Math.abs(share))}`;
 }
 
 /** Notices about missing data: too much for one read, or already deleted. */
-export function Gaps({
+export function MissingDataNotice({
   isCut,
   completeFrom,
   from,
-}: Pick<Whole, "isCut" | "completeFrom"> & Pick<Range, "from">) {
+}: Pick<CompleteRows, "isCut" | "completeFrom"> & Pick<Range, "from">) {
   return (
     <>
       {isCut && <p class="notice">▲ Not everything is shown. Choose fewer days.</p>}
       {completeFrom !== null && Date.parse(completeFrom) > hourStart(from) && (
-        <p class="notice">▲ Before {exactly(completeFrom)} this detail is no longer stored.</p>
+        <p class="notice">
+          ▲ Before {localAndUtcTime(completeFrom)} this detail is no longer stored.
+        </p>
       )}
     </>
   );
 }
 
-export function Sums({
+export function GroupTable({
   rows,
   before,
   by,
@@ -66,20 +73,20 @@ export function Sums({
 }: {
   rows: readonly DayRow[];
   before: readonly DayRow[] | undefined;
-  by: Splits;
+  by: Split;
   drawn: ReadonlySet<string | null>;
 }) {
   const [query] = useQuery();
   const nameOfGroup = useGroupNames();
   const total = sumOf(rows, "cost_micro");
-  const sums = summed(rows);
+  const sums = sumByGroup(rows);
   const nameOf = (group: string | null): string => nameOfGroup(by, group);
   return (
     <Table
       name={`Activity ${by}`}
       columns={[
         groupColumn(by, drawn, nameOf),
-        ...columnsOf(total, before && summed(before)),
+        ...columnsOf(total, before && sumByGroup(before)),
         ...limitColumn(by, useMay()),
       ]}
       rows={sums}
@@ -92,7 +99,7 @@ export function Sums({
   );
 }
 
-function tokenColumn(id: Metric, title: string): Column<Sum> {
+function tokenColumn(id: Metric, title: string): Column<GroupSum> {
   return {
     id,
     title,
@@ -105,15 +112,15 @@ function tokenColumn(id: Metric, title: string): Column<Sum> {
 }
 
 function groupColumn(
-  by: Splits,
+  by: Split,
   drawn: ReadonlySet<string | null>,
   nameOf: (group: string | null) => string,
-): Column<Sum> {
+): Column<GroupSum> {
   const colorOf = colorsOf([...drawn]);
   return column("group", titleOf(by), ({ group }) => nameOf(group), {
     csv: [
       [headingOf(by), ({ group }) => group],
-      ...(by === "key" ? [["key", ({ group }: Sum) => nameOf(group)] as const] : []),
+      ...(by === "key" ? [["key", ({ group }: GroupSum) => nameOf(group)] as const] : []),
     ],
     cell: ({ group }) => (
       <>
@@ -125,13 +132,13 @@ function groupColumn(
 }
 
 function limitColumn(
-  by: Splits,
+  by: Split,
   may: (call: Call, isOwn: boolean) => boolean,
-): readonly Column<Sum>[] {
+): readonly Column<GroupSum>[] {
   if (by !== "key" && by !== "user") return [];
   const [call, page, text] = LIMIT_LINKS[by];
   if (!may(call, false)) return []; // the rows include other members' objects
-  const cell = ({ group }: Sum) =>
+  const cell = ({ group }: GroupSum) =>
     group !== null && <a href={hrefOf([page, group], { do: "quota" })}>{text}</a>;
   return [{ id: "verbs", title: "To do", wide: true, value: () => null, csv: [], cell }];
 }
@@ -141,23 +148,26 @@ const LIMIT_LINKS = {
   user: ["PATCH /v1/users/{external_id}", "end-users", "Set quota"],
 } as const;
 
-function columnsOf(total: number, before: readonly Sum[] | undefined): readonly Column<Sum>[] {
+function columnsOf(
+  total: number,
+  before: readonly GroupSum[] | undefined,
+): readonly Column<GroupSum>[] {
   const earlier = new Map(before?.map(({ group, cost_micro }) => [group, cost_micro]));
   return [
-    SPEND,
-    shareOf(total),
+    SPEND_COLUMN,
+    shareColumn(total),
     column("change", "Change", ({ group, cost_micro }) => cost_micro - (earlier.get(group) ?? 0), {
       align: "right",
       wide: true,
       csv: [["cost_usd_before", ({ group }) => usd(earlier.get(group) ?? 0)]],
       cell: ({ group, cost_micro }) => {
         const was = earlier.get(group) ?? 0;
-        const text = was === 0 ? "new" : changed(cost_micro, was);
+        const text = was === 0 ? "new" : changeText(cost_micro, was);
         return <span class="change">{before && text}</span>;
       },
     }),
-    REQUESTS,
-    AVERAGE,
+    REQUESTS_COLUMN,
+    AVERAGE_COST_COLUMN,
     tokenColumn("prompt_tokens", "Input tokens"),
     tokenColumn("cached_tokens", "Cached tokens"),
     tokenColumn("completion_tokens", "Output tokens"),

@@ -1,19 +1,19 @@
-import { grouped } from "../lib/money.ts";
+import { formatCount } from "../lib/money.ts";
 import type { DayRow } from "../lib/spend.ts";
-import { took } from "../lib/time.ts";
+import { formatDuration } from "../lib/time.ts";
 import { LATENCY, filterBy } from "../state/activity.ts";
 import { goTo, useQuery } from "../state/route.ts";
 import { useActivity, useGroupNames } from "../state/spend.ts";
-import type { Only, Range, Splits } from "../state/spend.ts";
-import { REQUESTS, SPEND } from "../ui/spend-columns.tsx";
+import type { UsageFilter, Range, Split } from "../state/spend.ts";
+import { REQUESTS_COLUMN, SPEND_COLUMN } from "../ui/spend-columns.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { headingOf, titleOf } from "./activity-sums.tsx";
 
-export const perSecond = (rate: number): string => grouped(Math.round(rate));
+export const perSecond = (rate: number): string => formatCount(Math.round(rate));
 
-export function GroupTimes({ by, asked }: { by: Splits; asked: Range & Only }) {
+export function GroupTimes({ by, asked }: { by: Split; asked: Range & UsageFilter }) {
   const [query] = useQuery();
   const nameOf = useGroupNames();
   const read = useActivity({ ...asked, group_by: by, ...LATENCY });
@@ -28,7 +28,7 @@ export function GroupTimes({ by, asked }: { by: Splits; asked: Range & Only }) {
       {({ rows }) => (
         <Table
           name={`Times ${by}`}
-          columns={[group, ...TIMES, REQUESTS, SPEND]}
+          columns={[group, ...TIMES, REQUESTS_COLUMN, SPEND_COLUMN]}
           rows={rows.toSorted((a, b) => b.requests - a.requests)}
           keyOf={(row) => row.group ?? ""}
           open={(row) => {
@@ -54,7 +54,7 @@ function timeColumn(
 }
 
 const TIMES: readonly Column<DayRow>[] = [
-  timeColumn(["ttft_p50_ms", "TTFT p50"], (row) => row.first_byte_ms?.p50 ?? null, took),
-  timeColumn(["ttft_p99_ms", "TTFT p99"], (row) => row.first_byte_ms?.p99 ?? null, took),
+  timeColumn(["ttft_p50_ms", "TTFT p50"], (row) => row.first_byte_ms?.p50 ?? null, formatDuration),
+  timeColumn(["ttft_p99_ms", "TTFT p99"], (row) => row.first_byte_ms?.p99 ?? null, formatDuration),
   timeColumn(["tokens_per_s", "Tokens a second"], (row) => row.tokens_per_s ?? null, perSecond),
 ];

@@ -1,9 +1,9 @@
-import { stacked, sumOf } from "../lib/spend.ts";
+import { stackGroups, sumOf } from "../lib/spend.ts";
 import type { DayRow, Metric } from "../lib/spend.ts";
-import { counted } from "../lib/money.ts";
+import { countText } from "../lib/money.ts";
 import { daysOf, rangeBefore } from "../lib/range.ts";
 import {
-  CHIPS,
+  FILTER_CHIPS,
   LATENCY,
   METRICS,
   SPLITS,
@@ -13,18 +13,18 @@ import {
   useActivityQuery,
 } from "../state/activity.ts";
 import type { ActivityQuery } from "../state/activity.ts";
-import { readAside } from "../state/reads.ts";
+import { latestOf } from "../state/reads.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
-import { tagOf, useActivity, useGroupNames } from "../state/spend.ts";
-import type { Splits } from "../state/spend.ts";
-import { Head, Money, Panel } from "../ui/basics.tsx";
-import { Choice, Day } from "../ui/filters.tsx";
+import { tagKeyOf, useActivity, useGroupNames } from "../state/spend.ts";
+import type { Split } from "../state/spend.ts";
+import { PageHead, Money, Panel } from "../ui/basics.tsx";
+import { ChoiceFilter, DayFilter } from "../ui/filters.tsx";
 import { LazyPage } from "../ui/lazy.tsx";
-import type { Part } from "../ui/lazy.tsx";
-import { GROUPS_MOST, GroupChart } from "../ui/group-chart.tsx";
+import type { LazyPart } from "../ui/lazy.tsx";
+import { GROUPS_MAX, GroupChart } from "../ui/group-chart.tsx";
 import { ModelFilter } from "../ui/model-picker.tsx";
 import { Empty, FirstSteps, ReadResult } from "../ui/states.tsx";
-import { Gaps, Sums, changed } from "./activity-sums.tsx";
+import { MissingDataNotice, GroupTable, changeText } from "./activity-sums.tsx";
 
 const RANGES = [
   ["30", "30 days"],
@@ -37,10 +37,10 @@ const RANGES = [
   ["last-month", "last month"],
   ["dates", "dates"],
 ] as const;
-const MEASURES: Part = {
+const MEASURES: LazyPart = {
   load: async () => (await import("./activity-groups.tsx")).ActivityMeasures,
 };
-const GROUPS: Part = {
+const GROUPS: LazyPart = {
   load: async () => (await import("./activity-groups.tsx")).ActivityGroups,
 };
 
@@ -55,7 +55,7 @@ export function Activity() {
   const pick = (from: string, to: string): void => update({ range: "dates", from, to });
   return (
     <>
-      <Head
+      <PageHead
         title="Activity"
         text="Click a bar or drag over several bars to zoom in. Back zooms out."
       />
@@ -71,11 +71,11 @@ export function Activity() {
       <ReadResult read={read} height={720}>
         {({ rows, ...gaps }) => (
           <>
-            <Gaps {...gaps} from={range.from} />
+            <MissingDataNotice {...gaps} from={range.from} />
             <Panel title={titleOf(metric, by)}>
               <Summary
                 rows={rows}
-                before={readAside(before)?.rows}
+                before={latestOf(before)?.rows}
                 parts={days.length}
                 one={isHourly ? "an hour" : "a day"}
               />
@@ -83,9 +83,9 @@ export function Activity() {
             </Panel>
             {hasOwnTable && <LazyPage page={GROUPS} />}
             {!hasOwnTable && (
-              <Sums
+              <GroupTable
                 rows={rows}
-                before={readAside(before)?.rows}
+                before={latestOf(before)?.rows}
                 by={by}
                 drawn={drawnGroups(rows, days, metric)}
               />
@@ -97,15 +97,15 @@ export function Activity() {
   );
 }
 
-function SplitChoices({ by }: { by: Splits }) {
+function SplitChoices({ by }: { by: Split }) {
   const splits = useSplits();
   const seconds = splits.filter(([name]) => pairOf(by, name));
   const and = seconds.map(([name, text]) => [name, text.replace("by", "and")] as const);
   return (
     <>
-      <Choice name="metric" label="Show" options={METRICS} />
-      <Choice name="split" label="Split" options={splits} />
-      <Choice name="split2" label="And by" options={[["", "alone"], ...and]} />
+      <ChoiceFilter name="metric" label="Show" options={METRICS} />
+      <ChoiceFilter name="split" label="Split" options={splits} />
+      <ChoiceFilter name="split2" label="And by" options={[["", "alone"], ...and]} />
     </>
   );
 }
@@ -132,8 +132,8 @@ function Period() {
       </select>
       {query["range"] === "dates" && (
         <>
-          <Day name="from" />
-          <Day name="to" />
+          <DayFilter name="from" />
+          <DayFilter name="to" />
         </>
       )}
     </>
@@ -145,7 +145,7 @@ function Chips() {
   const nameOf = useGroupNames();
   return (
     <>
-      {CHIPS.flatMap(([name]) => {
+      {FILTER_CHIPS.flatMap(([name]) => {
         const value = query[name];
         if (value === undefined) return [];
         return (
@@ -174,10 +174,12 @@ function Summary({
   const earlier = before && sumOf(before, "cost_micro");
   return (
     <p class="small">
-      <Money micros={cost} /> in {counted(requests, "request")}; on average{" "}
+      <Money micros={cost} /> in {countText(requests, "request")}; on average{" "}
       <Money micros={Math.ceil(cost / Math.max(1, parts))} /> {one},{" "}
       <Money micros={Math.ceil(cost / Math.max(1, requests))} /> a request
-      {earlier !== undefined && earlier > 0 && <>; {changed(cost, earlier)} to the period before</>}
+      {earlier !== undefined && earlier > 0 && (
+        <>; {changeText(cost, earlier)} to the period before</>
+      )}
     </p>
   );
 }
@@ -186,12 +188,12 @@ function labelOf(list: readonly (readonly [string, string])[], name: string): st
   return list.find(([value]) => value === name)?.[1] ?? name;
 }
 
-function splitText(by: Splits): string {
-  const tag = tagOf(by);
+function splitText(by: Split): string {
+  const tag = tagKeyOf(by);
   return tag === null ? labelOf(SPLITS, by) : `by tag ${tag}`;
 }
 
-function titleOf(metric: DrawingProps["metric"], by: Splits): string {
+function titleOf(metric: DrawingProps["metric"], by: Split): string {
   const isWhole = metric === "cache_share" || metric === "errors";
   const title = `${labelOf(METRICS, metric)}${isWhole ? "" : ` ${splitText(by)}`}`;
   return title.slice(0, 1).toUpperCase() + title.slice(1);
@@ -206,7 +208,7 @@ function hasOwnChart(
 type DrawingProps = {
   readonly rows: readonly DayRow[];
   readonly days: readonly string[];
-  readonly by: Splits;
+  readonly by: Split;
   readonly metric: ActivityQuery["metric"];
   readonly onSelect: (from: string, to: string) => void;
 };
@@ -236,5 +238,5 @@ function drawnGroups(
   metric: DrawingProps["metric"],
 ): ReadonlySet<string | null> {
   if (hasOwnChart(metric)) return new Set();
-  return new Set(stacked(rows, days, { metric, most: GROUPS_MOST }).map(({ name }) => name));
+  return new Set(stackGroups(rows, days, { metric, most: GROUPS_MAX }).map(({ name }) => name));
 }

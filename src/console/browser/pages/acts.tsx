@@ -1,12 +1,12 @@
 import { useState } from "preact/hooks";
 import type { Calls } from "../api/types.ts";
-import { actSentence } from "../lib/operator-acts.ts";
+import { operatorActSentence } from "../lib/operator-acts.ts";
 import { dayAfter } from "../lib/time.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
-import { Facts, Head, Time } from "../ui/basics.tsx";
+import { Facts, PageHead, Time } from "../ui/basics.tsx";
 import { column, timeColumn } from "../ui/columns.tsx";
 import { Dialog } from "../ui/dialog.tsx";
-import { Day, Text } from "../ui/filters.tsx";
+import { DayFilter, TextFilter } from "../ui/filters.tsx";
 import { List } from "../ui/list.tsx";
 import type { Column } from "../ui/table.tsx";
 
@@ -20,7 +20,7 @@ export function Acts() {
   const { operator, org, from, to } = query;
   return (
     <>
-      <Head title="Events" text="Changes by operators in the last year, newest first." />
+      <PageHead title="Events" text="Changes by operators in the last year, newest first." />
       <List
         name="Events"
         call={CALL}
@@ -39,10 +39,10 @@ export function Acts() {
         names={NAMES}
         filters={
           <>
-            <Text name="operator" label="Operator's name" />
-            <Text name="org" label="Customer" />
-            <Day name="from" />
-            <Day name="to" />
+            <TextFilter name="operator" label="Operator's name" />
+            <TextFilter name="org" label="Customer" />
+            <DayFilter name="from" />
+            <DayFilter name="to" />
           </>
         }
         empty="No events yet. Changes by operators appear here."
@@ -54,13 +54,13 @@ export function Acts() {
 
 const COLUMNS: readonly Column<Act>[] = [
   timeColumn("time", "Time", ({ created_at }) => created_at, { withClock: true }),
-  column("sentence", "Event", (act: Act) => actSentence(act), {
+  column("sentence", "Event", (act: Act) => operatorActSentence(act), {
     csv: [
       ["event_id", ({ id }) => id],
       ["operator", ({ operator }) => operator],
       ["act", ({ act }) => act],
       ["organization", ({ organization }) => organization?.id ?? null],
-      ["sentence", actSentence],
+      ["sentence", operatorActSentence],
       ["request_id", ({ request_id }) => request_id],
     ],
   }),
@@ -70,7 +70,7 @@ function Detail({ act, onClose }: { act: Act; onClose: () => void }) {
   const { organization, target } = act;
   return (
     <Dialog title="Event" onClose={onClose} wide>
-      <p class="said">{actSentence(act)}</p>
+      <p class="said">{operatorActSentence(act)}</p>
       <Facts
         facts={[
           ["Time", <Time key="time" at={act.created_at} />],

@@ -1,7 +1,7 @@
-import { blockOf } from "../lib/blocked.ts";
+import { findBlock } from "../lib/blocked.ts";
 import { DAY } from "../lib/time.ts";
 import { useNow } from "../state/now.ts";
-import { readAside, useRead } from "../state/reads.ts";
+import { latestOf, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { Count } from "../ui/basics.tsx";
 import { Inline } from "../ui/states.tsx";
@@ -11,7 +11,7 @@ const EVERY_MS = 30_000;
 export function Alerts() {
   const now = useNow();
   const read = useRead("GET /v1/alerts", { query: { limit: 5 } }, { every: EVERY_MS });
-  const alerts = readAside(read)?.alerts;
+  const alerts = latestOf(read)?.alerts;
   if (alerts === undefined || read.failure !== undefined) {
     return <p class="notice calm" children={<Inline read={read}>{() => "Alerts"}</Inline>} />;
   }
@@ -40,9 +40,9 @@ export function Alerts() {
 function UserAlert({ id, kind }: { id: string; kind: string | undefined }) {
   const path = { external_id: id };
   const call = id === "" ? null : "GET /v1/users/{external_id}";
-  const user = readAside(useRead(call, { path }, { every: EVERY_MS }));
+  const user = latestOf(useRead(call, { path }, { every: EVERY_MS }));
   const now = useNow();
-  const block = user ? blockOf(user, [], now) : null;
+  const block = user ? findBlock(user, [], now) : null;
   return (
     <>
       {id === "" ? "An end user" : <a href={hrefOf(["end-users", id])}>{id}</a>}{" "}

@@ -1,6 +1,6 @@
 import { balanceCurve, lastsUntil } from "../lib/balance-curve.ts";
 import type { BalanceMovement } from "../lib/balance-curve.ts";
-import { spent } from "../lib/money.ts";
+import { formatSpent } from "../lib/money.ts";
 import { DAY, dayName, daysBetween, utcDay } from "../lib/time.ts";
 import { useRead } from "../state/reads.ts";
 import { Panel } from "../ui/basics.tsx";
@@ -79,7 +79,7 @@ function Paces({ left: micros, used }: { left: number; used: readonly BalanceMov
     <ul class="small">
       {lines.map(([name, perDay, until]) => (
         <li key={name}>
-          At the pace of {name} ({spent(perDay)} a day){" "}
+          At the pace of {name} ({formatSpent(perDay)} a day){" "}
           {until === null ? "it does not end" : <strong>it lasts until {dayName(until)}</strong>}.
         </li>
       ))}

@@ -2,16 +2,16 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { Margin } from "../api/types.ts";
 import type { Outcome } from "../api/client.ts";
-import { counted, grouped, percent } from "../lib/money.ts";
+import { countText, formatCount, formatPercent } from "../lib/money.ts";
 import { daysOf, rangeOf } from "../lib/range.ts";
-import { exactly } from "../lib/time.ts";
+import { localAndUtcTime } from "../lib/time.ts";
 import { change, readOnce, useLoaded } from "../state/reads.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
-import { Head, Money, Tabs } from "../ui/basics.tsx";
+import { PageHead, Money, Tabs } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
 import { Field, FormDialog } from "../ui/dialog.tsx";
-import { Choice } from "../ui/filters.tsx";
+import { ChoiceFilter } from "../ui/filters.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table, usd } from "../ui/table.tsx";
 import { column, countColumn } from "../ui/columns.tsx";
@@ -69,20 +69,22 @@ function MarginPage({ tabs }: { tabs: ComponentChildren }) {
   );
   return (
     <>
-      <Head title="Business" text="Charges, known costs and margin of all customers.">
+      <PageHead title="Business" text="Charges, known costs and margin of all customers.">
         {may("POST /admin/v1/costs") && (
           <button type="button" onClick={() => setImporting(true)}>
             Import provider bill…
           </button>
         )}
-      </Head>
+      </PageHead>
       {tabs}
       <ReadResult read={read} height={480}>
         {({ data, complete_from, missing }) => (
           <>
             <Sum rows={data} />
             {Date.parse(complete_from) > Date.parse(range.from) && (
-              <p class="notice">▲ Requests before {exactly(complete_from)} are not included.</p>
+              <p class="notice">
+                ▲ Requests before {localAndUtcTime(complete_from)} are not included.
+              </p>
             )}
             {missing.length > 0 && (
               <p class="notice">▲ These customers are missing: {missing.join(", ")}.</p>
@@ -94,9 +96,9 @@ function MarginPage({ tabs }: { tabs: ComponentChildren }) {
               keyOf={({ day, group }) => `${day} ${group}`}
               filters={
                 <>
-                  <Choice name="range" label="Range" options={PERIODS} />
-                  <Choice name="by" label="Split" options={SPLITS} />
-                  <Choice name="rows" label="Rows" options={ROWS} />
+                  <ChoiceFilter name="range" label="Range" options={PERIODS} />
+                  <ChoiceFilter name="by" label="Split" options={SPLITS} />
+                  <ChoiceFilter name="rows" label="Rows" options={ROWS} />
                 </>
               }
               empty={<Empty text="No charges in this period." />}
@@ -169,8 +171,8 @@ function Sum({ rows }: { rows: readonly Row[] }) {
     return (
       <p class="notice">
         ▲ Charged <Money micros={charged} />, known cost <Money micros={of("bought_micro")} />. The
-        margin is unknown: {grouped(unknown)} of {counted(requests, "request")} (
-        {percent(unknown / requests)}) have no known cost.{" "}
+        margin is unknown: {formatCount(unknown)} of {countText(requests, "request")} (
+        {formatPercent(unknown / requests)}) have no known cost.{" "}
         <a href="/docs/run/prices#what-a-request-costs-you">How costs are entered</a>
       </p>
     );
@@ -181,7 +183,7 @@ function Sum({ rows }: { rows: readonly Row[] }) {
       <strong>
         <Money micros={of("margin_micro")} kind="left" />
       </strong>
-      {charged > 0 && ` (${percent(of("margin_micro") / charged)})`}
+      {charged > 0 && ` (${formatPercent(of("margin_micro") / charged)})`}
     </p>
   );
 }

@@ -1,5 +1,5 @@
 import { useMemo, useState } from "preact/hooks";
-import { left, microsOf } from "../lib/money.ts";
+import { formatLeft, microsOf } from "../lib/money.ts";
 import { cardName } from "../lib/purchases.ts";
 import type { Credits, Purchase } from "../lib/purchases.ts";
 import { change } from "../state/reads.ts";
@@ -28,7 +28,7 @@ export function Buy({ sold, onBought }: { sold: Sold; onBought: (purchase: Purch
   return (
     <Panel title="Add credits">
       <Form
-        verb={`Pay ${left(microsOf(Number(dollars)))}`}
+        verb={`Pay ${formatLeft(microsOf(Number(dollars)))}`}
         run={() => change("POST /v1/credits/purchases", { body, idempotencyKey }, TOUCHES)}
         onDone={(purchase) => {
           setAttempt(attempt + 1);

@@ -1,8 +1,8 @@
 import type { CatalogModels, ListPrice } from "../api/types.ts";
-import { microsOf, spent } from "../lib/money.ts";
+import { microsOf, formatSpent } from "../lib/money.ts";
 import { useRead } from "../state/reads.ts";
-import { Badge, Copy, Head } from "../ui/basics.tsx";
-import { Choice } from "../ui/filters.tsx";
+import { Badge, CopyButton, PageHead } from "../ui/basics.tsx";
+import { ChoiceFilter } from "../ui/filters.tsx";
 import { useQuery } from "../state/route.ts";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
@@ -30,7 +30,7 @@ export function Catalog() {
   const read = useRead("GET /admin/v1/catalog");
   return (
     <>
-      <Head
+      <PageHead
         title="Catalog"
         text="Each model by each route to it, in dollars per million tokens: input, output."
       />
@@ -43,7 +43,7 @@ export function Catalog() {
               .flatMap(({ routes, ...model }) => routes.map((route) => ({ ...model, ...route })))
               .filter(({ live }) => state === "" || live === (state === "sold"))}
             keyOf={({ id, provider, upstream_id }) => `${id} ${provider} ${upstream_id}`}
-            filters={<Choice name="state" label="State" options={STATES} />}
+            filters={<ChoiceFilter name="state" label="State" options={STATES} />}
             empty={<Empty text="No route has this state." />}
           />
         )}
@@ -87,7 +87,7 @@ function SpeedCell({ of }: { of: Row["latency_ms"] }) {
   );
 }
 
-const dollars = (price: number): string => spent(microsOf(price));
+const dollars = (price: number): string => formatSpent(microsOf(price));
 
 function PriceCell({ of }: { of: ListPrice | null }) {
   if (of === null) return <span class="muted">none</span>;
@@ -127,7 +127,7 @@ const COLUMNS: readonly Column<Row>[] = [
     csv: [["model", ({ id }) => id]],
     cell: ({ id, aliases }) => (
       <span title={aliases.length === 0 ? id : `${id}, also ${aliases.join(", ")}`}>
-        <strong>{id}</strong> <Copy text={id} />
+        <strong>{id}</strong> <CopyButton text={id} />
       </span>
     ),
   }),

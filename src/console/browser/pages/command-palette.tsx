@@ -4,16 +4,16 @@ import { search } from "../../../../scripts/site/search.ts";
 import type { Entry } from "../../../../scripts/site/search.ts";
 import type { Outcome } from "../api/client.ts";
 import type { Calls, Key } from "../api/types.ts";
-import { readLogIns } from "../api/people.ts";
+import { readLoginMethods } from "../api/people.ts";
 import type { Page } from "../pages.ts";
 import { prefixOf } from "../lib/key-prefix.ts";
-import { counted } from "../lib/money.ts";
+import { countText } from "../lib/money.ts";
 import { DAY, utcDay } from "../lib/time.ts";
 import { useModels } from "../state/models.ts";
-import { readAside, useLoaded, useRead } from "../state/reads.ts";
+import { latestOf, useLoaded, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { isLimited, isOperator, isSenior, useSession, viewAs } from "../state/session.ts";
-import { useShares } from "../state/spend.ts";
+import { useSpendByGroup } from "../state/spend.ts";
 import { useNow } from "../state/now.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { stateOf } from "../ui/key-facts.tsx";
@@ -149,11 +149,11 @@ function useKeyResults(
   const now = useNow();
   const isSecret = SECRET.test(text);
   const senior = isSenior(useSession());
-  const answer = readAside(useRead(isAsked ? "GET /v1/keys" : null));
+  const answer = latestOf(useRead(isAsked ? "GET /v1/keys" : null));
   const isRead = answer !== undefined;
   const keys = answer?.keys ?? [];
   const range = { from: utcDay(now - DAY), to: utcDay(now) };
-  const shares = readAside(useShares(senior && isSecret ? "key" : null, range));
+  const shares = latestOf(useSpendByGroup(senior && isSecret ? "key" : null, range));
   if (text === "") return [[], isRead];
   const low = text.toLowerCase();
   if (!isSecret) {
@@ -166,7 +166,7 @@ function useKeyResults(
   const secretFind = (key: Key): SearchResult => {
     const state = stateOf(key, now);
     const used = shares?.rows.find(({ group }) => group === key.id)?.requests ?? 0;
-    const since = shares === undefined ? "" : `, ${counted(used, "request")} since yesterday`;
+    const since = shares === undefined ? "" : `, ${countText(used, "request")} since yesterday`;
     const isLive = state === "live";
     return {
       what: "Key",
@@ -182,7 +182,7 @@ function useKeyResults(
 }
 
 function useModelResults(text: string, isRead: boolean): readonly SearchResult[] {
-  const models = readAside(useModels(isRead))?.data ?? [];
+  const models = latestOf(useModels(isRead))?.data ?? [];
   if (text === "") return [];
   return models
     .filter(({ id }) => id.toLowerCase().includes(text.toLowerCase()))
@@ -205,8 +205,8 @@ function useTextAfterTyping(text: string): string {
 function useEndUserResults(text: string, isRead: boolean): readonly SearchResult[] {
   const query = { external_id: text, limit: 1 };
   const isAsked = isRead && text.length > 1;
-  const users = readAside(useRead(isRead ? "GET /v1/users" : null, { query: { limit: 100 } }));
-  const sent = readAside(useRead(isAsked ? "GET /v1/generations" : null, { query }));
+  const users = latestOf(useRead(isRead ? "GET /v1/users" : null, { query: { limit: 100 } }));
+  const sent = latestOf(useRead(isAsked ? "GET /v1/generations" : null, { query }));
   if (!isAsked) return [];
   const known = (users?.users ?? []).map(({ external_id }) => external_id);
   const ids = [...(sent?.generations.length ? [text] : []), ...known].filter((id) =>
@@ -228,7 +228,7 @@ function useObjectResults(text: string, isAsked: boolean): SearchResults {
   const after = from.text === q ? from.after : "";
   const query = { q, ...(after !== "" && { after }) };
   const call = isAsked && q.length > 1 ? "GET /admin/v1/find" : null;
-  const answer = readAside(useRead(call, { query }));
+  const answer = latestOf(useRead(call, { query }));
   const next = answer?.data.length === 0 ? answer.next_after : null;
   useEffect(() => {
     if (next !== null) setFrom({ text: q, after: next });
@@ -241,7 +241,7 @@ function useObjectResults(text: string, isAsked: boolean): SearchResults {
 type Regions = Pick<Calls["GET /admin/v1/find"]["answer"], "region" | "other_regions">;
 
 function OtherRegions({ region, other_regions: others }: Regions) {
-  const known = readAside(useLoaded("/console/api/login", readLogIns))?.regions ?? [];
+  const known = latestOf(useLoaded("/console/api/login", readLoginMethods))?.regions ?? [];
   return (
     <>
       No results in {region.toUpperCase()}.{" "}
@@ -304,7 +304,7 @@ function resultOf({ object, id, name, organization }: Found): SearchResult {
 }
 
 function useDocumentResults(text: string): readonly SearchResult[] {
-  const data = readAside(useLoaded(text.length < 2 ? null : "/docs/ index", readIndex));
+  const data = latestOf(useLoaded(text.length < 2 ? null : "/docs/ index", readIndex));
   if (text.length < 2 || data === undefined) return [];
   return search(data, text, { audience: "use", most: RESULTS_PER_KIND }).map(
     ({ title, heading, url }) => ({

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import type { Outcome } from "../api/client.ts";
 import { startLogIn } from "../api/people.ts";
-import { withFreshLogin } from "../state/confirming.ts";
+import { withoutFreshLogin } from "../state/confirming.ts";
 import type { CompanyDomain } from "../api/types.ts";
 import { change, useRead } from "../state/reads.ts";
 import { Badge, Panel } from "../ui/basics.tsx";
@@ -55,7 +55,9 @@ function OwnIssuer() {
     show(await change("DELETE /console/api/people/company/issuer", {}, TOUCHES));
   const connect = async (): Promise<void> =>
     show(
-      await withFreshLogin("link", () => startLogIn("link", { issuer: "company", go: "#/team" })),
+      await withoutFreshLogin("link", () =>
+        startLogIn("link", { issuer: "company", go: "#/team" }),
+      ),
     );
   return (
     <ReadResult read={read} height={60}>

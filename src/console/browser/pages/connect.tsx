@@ -7,12 +7,12 @@ import type { Outcome } from "../api/client.ts";
 import { useCell } from "../state/cell.ts";
 import { connectKey } from "../state/connect-key.ts";
 import { useModels } from "../state/models.ts";
-import { readAside, change, useLoaded, useRead } from "../state/reads.ts";
+import { latestOf, change, useLoaded, useRead } from "../state/reads.ts";
 import { useQuery } from "../state/route.ts";
 import { isViewing, useMay, useSession } from "../state/session.ts";
-import { Code, Copy, Head } from "../ui/basics.tsx";
+import { CodeBlock, CopyButton, PageHead } from "../ui/basics.tsx";
 import { useChange } from "../ui/dialog.tsx";
-import { Failed, ReadResult } from "../ui/states.tsx";
+import { FailureNotice, ReadResult } from "../ui/states.tsx";
 import { FirstOfKey } from "./first-of-key.tsx";
 
 const BLOCKS = "/console/clients.json";
@@ -26,7 +26,7 @@ export function Connect() {
   const held = useCell(connectKey);
   return (
     <>
-      <Head
+      <PageHead
         title="Connect"
         text={`Each block works in an empty shell. It contains the ${who.region.toUpperCase()} region's address and your key.`}
       />
@@ -65,7 +65,7 @@ function fillIn(text: string, key: string): string {
 
 function Blocks({ of: { name, parts }, secret }: { of: ClientBlocks; secret: string | null }) {
   const masked = secret === null ? YOUR_KEY : `${secret.slice(0, SHOWN_CHARACTERS)}…`;
-  const live = (readAside(useModels())?.data ?? []).flatMap(({ id, alias_of }) =>
+  const live = (latestOf(useModels())?.data ?? []).flatMap(({ id, alias_of }) =>
     alias_of === undefined ? [id] : [],
   );
   return (
@@ -74,7 +74,7 @@ function Blocks({ of: { name, parts }, secret }: { of: ClientBlocks; secret: str
         if (kind === "text") return <p key={written}>{fillIn(written, YOUR_KEY)}</p>;
         const text = withFittingModels(name, written, live);
         return (
-          <Code
+          <CodeBlock
             key={written}
             text={fillIn(text, masked)}
             copied={fillIn(text, secret ?? YOUR_KEY)}
@@ -111,7 +111,7 @@ function CurrentKey({ secret }: { secret: string }) {
       <span>
         With the key <code>{secret.slice(0, SHOWN_CHARACTERS)}…</code>
       </span>
-      <Copy text={secret} label="Copy key" />
+      <CopyButton text={secret} label="Copy key" />
       <button type="button" onClick={() => connectKey.set(null)}>
         Another key
       </button>
@@ -138,13 +138,13 @@ function MakeKey({ client }: { client: string }) {
       <button type="button" class="primary" disabled={busy} onClick={start}>
         Create a key
       </button>
-      {failure && <Failed failure={failure} />}
+      {failure && <FailureNotice failure={failure} />}
     </>
   );
 }
 
 function PasteKey({ mayMake }: { mayMake: boolean }) {
-  const known = readAside(useRead(mayMake ? "GET /v1/keys" : null))?.keys ?? [];
+  const known = latestOf(useRead(mayMake ? "GET /v1/keys" : null))?.keys ?? [];
   const take = (text: string): void => {
     const secret = text.trim();
     const id = known.find(({ prefix }) => secret.startsWith(prefix))?.id ?? null;

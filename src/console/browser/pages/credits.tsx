@@ -1,10 +1,10 @@
-import { left, microsOf, spent } from "../lib/money.ts";
-import { cardName, kindOf, stateOf, wayOf } from "../lib/purchases.ts";
+import { formatLeft, microsOf, formatSpent } from "../lib/money.ts";
+import { cardName, creditKindText, stateOf, methodText } from "../lib/purchases.ts";
 import type { Credits as Known, Purchase } from "../lib/purchases.ts";
-import { readAside, change, useRead } from "../state/reads.ts";
+import { latestOf, change, useRead } from "../state/reads.ts";
 import { useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
-import { Badge, Facts, Head, Money, Panel, Time } from "../ui/basics.tsx";
+import { Badge, Facts, PageHead, Money, Panel, Time } from "../ui/basics.tsx";
 import { Action, Dialog } from "../ui/dialog.tsx";
 import { usePages } from "../ui/pages.ts";
 import { Empty, ReadResult } from "../ui/states.tsx";
@@ -24,9 +24,9 @@ export function Credits() {
   const mayRead = may("GET /v1/credits");
   return (
     <>
-      <Head title="Credits" text="Your balance, purchases and all transactions.">
+      <PageHead title="Credits" text="Your balance, purchases and all transactions.">
         {may("POST /v1/credits/portal") && <Portal />}
-      </Head>
+      </PageHead>
       <AvailableBalance />
       {mayRead && <BalanceCurve />}
       {mayRead ? (
@@ -67,8 +67,8 @@ function DebtNotice({ micros }: { micros: number }) {
     <p class="notice" role="status">
       ■{" "}
       <span>
-        <strong>{spent(micros)} are owed.</strong> A payment was reversed after its credits were
-        spent. New credits pay this amount first. Until then, paid requests are rejected.{" "}
+        <strong>{formatSpent(micros)} are owed.</strong> A payment was reversed after its credits
+        were spent. New credits pay this amount first. Until then, paid requests are rejected.{" "}
         <a href={ABOUT_OWED}>What that means</a>
       </span>
     </p>
@@ -88,7 +88,7 @@ function useTransactions() {
 }
 
 function useIsSold(): boolean {
-  return (readAside(useTransactions().page)?.sold ?? null) !== null;
+  return (latestOf(useTransactions().page)?.sold ?? null) !== null;
 }
 
 function Portal() {
@@ -131,7 +131,7 @@ function PurchaseList() {
   const isElsewhere = paid !== "" && bought.rows.length > 0 && listed === undefined;
   const call = isElsewhere ? "GET /v1/credits/purchases/{id}" : null;
   const read = useRead(call, { path: { id: paid } }, { every: EVERY_MS });
-  const opened = listed ?? readAside(read);
+  const opened = listed ?? latestOf(read);
   if (bought.rows.length === 0) return null;
   return (
     <Panel title="Purchases">
@@ -153,15 +153,15 @@ function PurchaseDialog({ purchase, onClose }: { purchase: Purchase; onClose: ()
   const { amount_dollars: dollars, credited_micro: credited, returned_micro: returned } = purchase;
   const mayOpen = useMay()("POST /v1/credits/portal");
   return (
-    <Dialog title={`Purchase of ${spent(microsOf(dollars))}`} onClose={onClose}>
+    <Dialog title={`Purchase of ${formatSpent(microsOf(dollars))}`} onClose={onClose}>
       <Facts
         facts={[
           ["State", <PurchaseState key="state" of={purchase} />],
           ["When", <Time key="when" at={purchase.created_at} withClock />],
-          ["How", wayOf(purchase)],
+          ["How", methodText(purchase)],
           ["Card", purchase.card && cardName(purchase.card)],
-          ["Credits added", credited === null ? null : left(credited)],
-          ["Refunded or disputed", returned === 0 ? null : spent(returned)],
+          ["Credits added", credited === null ? null : formatLeft(credited)],
+          ["Refunded or disputed", returned === 0 ? null : formatSpent(returned)],
           ["Id", <code key="id">{purchase.id}</code>],
         ]}
       />
@@ -230,7 +230,7 @@ function BuyAndTransactions() {
 
 const PURCHASES: readonly Column<Purchase>[] = [
   timeColumn("at", "When", ({ created_at }) => created_at, { withClock: true }),
-  column("way", "How", (purchase) => wayOf(purchase)),
+  column("way", "How", (purchase) => methodText(purchase)),
   column("card", "Card", ({ card }) => (card === null ? "" : cardName(card)), { wide: true }),
   column("state", "State", (purchase) => stateOf(purchase)[0], {
     cell: (purchase) => <PurchaseState of={purchase} />,
@@ -259,7 +259,7 @@ function referenceOf({ kind, reference }: Line): string | null {
 
 const LINES: readonly Column<Line>[] = [
   timeColumn("at", "When", ({ created_at }) => created_at, { withClock: true }),
-  column("what", "What", (line) => kindOf(line)),
+  column("what", "What", (line) => creditKindText(line)),
   column("reference", "Reference", referenceOf, { wide: true }),
   column("amount", "Amount", ({ amount_micro }) => amount_micro, {
     align: "right",

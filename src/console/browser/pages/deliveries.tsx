@@ -1,14 +1,14 @@
 import { useState } from "preact/hooks";
 import type { Delivery, DeliveryDetail } from "../api/types.ts";
-import { took } from "../lib/time.ts";
-import { counted } from "../lib/money.ts";
+import { formatDuration } from "../lib/time.ts";
+import { countText } from "../lib/money.ts";
 import { change, useRead } from "../state/reads.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, Facts, Panel, Tabs, Time } from "../ui/basics.tsx";
 import { Dialog, useChange } from "../ui/dialog.tsx";
 import { List } from "../ui/list.tsx";
-import { Failed, ReadResult } from "../ui/states.tsx";
+import { FailureNotice, ReadResult } from "../ui/states.tsx";
 import { Grid } from "../ui/table.tsx";
 import { column, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
@@ -74,8 +74,8 @@ function ResendAll({ id, state }: { id: string; state: "failed" | "pending" }) {
       <button type="button" disabled={busy} onClick={start}>
         {state === "failed" ? "Resend all failed" : "Send all now"}
       </button>
-      {queued !== null && <span role="status">{counted(queued, "event")} queued.</span>}
-      {failure && <Failed failure={failure} />}
+      {queued !== null && <span role="status">{countText(queued, "event")} queued.</span>}
+      {failure && <FailureNotice failure={failure} />}
     </p>
   );
 }
@@ -170,13 +170,13 @@ function Detail({
                 isSorted={false}
               />
             )}
-            <Beginning answer={attempts[0]?.answer ?? null} />
+            <ResponseBody answer={attempts[0]?.answer ?? null} />
             {headers && <SentText title="Headers" text={linesOf(headers)} />}
             <SentText title="Body" text={body} />
           </>
         )}
       </ReadResult>
-      {failure && <Failed failure={failure} />}
+      {failure && <FailureNotice failure={failure} />}
       <div class="actions end">
         {queued !== null && <span role="status">It is being sent.</span>}
         {mayResend && (
@@ -199,7 +199,7 @@ const ATTEMPTS: readonly Column<Attempt>[] = [
   }),
   column("ms", "Duration", ({ duration_ms }) => duration_ms, {
     align: "right",
-    cell: ({ duration_ms: ms }) => (ms === null ? "" : took(ms)),
+    cell: ({ duration_ms: ms }) => (ms === null ? "" : formatDuration(ms)),
   }),
 ];
 const SHOWN_MAX = 40;
@@ -209,7 +209,7 @@ const linesOf = (headers: Readonly<Record<string, string>>): string =>
     .map(([name, value]) => `${name}: ${value}`)
     .join("\n");
 
-export function Beginning({ answer }: { answer: string | null }) {
+export function ResponseBody({ answer }: { answer: string | null }) {
   return answer ? <SentText title="Response body" text={answer} /> : null;
 }
 

@@ -1,13 +1,13 @@
 import { useState } from "preact/hooks";
 import type { EndUser } from "../api/types.ts";
-import { blockOf } from "../lib/blocked.ts";
+import { findBlock } from "../lib/blocked.ts";
 import type { Block } from "../lib/blocked.ts";
-import { left, microsOf, percent } from "../lib/money.ts";
+import { formatLeft, microsOf, formatPercent } from "../lib/money.ts";
 import { useCell } from "../state/cell.ts";
-import { readAside, change, useRead } from "../state/reads.ts";
+import { latestOf, change, useRead } from "../state/reads.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
 import { isSenior, useMay, useSession } from "../state/session.ts";
-import { Badge, Bar, Facts, Head, Money, Time } from "../ui/basics.tsx";
+import { Badge, UsageBar, Facts, PageHead, Money, Time } from "../ui/basics.tsx";
 import { Budgets } from "../ui/budgets.tsx";
 import { Pauses, usePauses } from "../ui/pauses.tsx";
 import { useNow } from "../state/now.ts";
@@ -31,7 +31,7 @@ export function EndUsers() {
   const mayReadPauses = isSenior(useSession());
   return (
     <>
-      <Head
+      <PageHead
         title="End users"
         text={
           <>
@@ -45,7 +45,7 @@ export function EndUsers() {
             New end user
           </button>
         )}
-      </Head>
+      </PageHead>
       {spent !== "" && <Spenders period={spent} filters={<Period />} />}
       {spent === "" && (
         <List
@@ -99,7 +99,7 @@ type BlockNow = (user: EndUser) => Block | null;
 function useBlocks(): BlockNow {
   const pauses = usePauses();
   const now = useNow();
-  return (user) => blockOf(user, pauses, now);
+  return (user) => findBlock(user, pauses, now);
 }
 
 /**
@@ -148,11 +148,11 @@ const thisMonth = ({ monthly_spend_dollars: spent, monthly_quota_dollars: quota 
 function Quota({ spent, quota, name }: { spent: number; quota: number | null; name: string }) {
   if (quota === null) return <Money micros={microsOf(spent)} />;
   const share = quota === 0 ? 1 : spent / quota;
-  const label = `${percent(Math.min(1, share))} of ${left(microsOf(quota))} a ${name}`;
+  const label = `${formatPercent(Math.min(1, share))} of ${formatLeft(microsOf(quota))} a ${name}`;
   return (
     <span class="quota">
       <Money micros={microsOf(spent)} />
-      <Bar used={microsOf(spent)} limit={microsOf(quota)} label={label} />
+      <UsageBar used={microsOf(spent)} limit={microsOf(quota)} label={label} />
     </span>
   );
 }
@@ -167,7 +167,7 @@ function Detail({ externalId, onClose }: { externalId: string; onClose: () => vo
   const path = { external_id: externalId };
   const read = useRead("GET /v1/users/{external_id}", { path }, { every: 5000 });
   const back = (): void => setDoing("read");
-  const known = readAside(read);
+  const known = latestOf(read);
   if (!known && read.failure?.status === 404) {
     return (
       <Dialog title={externalId} onClose={onClose}>
@@ -244,7 +244,7 @@ function EndUserFacts({
         facts={[
           ["Today", <Quota key="day" {...today(user)} />],
           ["This month", <Quota key="month" {...thisMonth(user)} />],
-          ["Alert at", `${percent(user.alert_threshold)} of a quota`],
+          ["Alert at", `${formatPercent(user.alert_threshold)} of a quota`],
           ["Created", <Time key="since" at={user.created_at} />],
         ]}
       />

@@ -1,19 +1,19 @@
 import { useState } from "preact/hooks";
 import type { Event } from "../api/types.ts";
-import { plain } from "../lib/changes.ts";
+import { valueText } from "../lib/changes.ts";
 import { actorOf, sentenceOf } from "../lib/event-sentence.ts";
 import type { NameOf } from "../lib/event-sentence.ts";
-import { EVENT_TYPES, LOUD } from "../lib/event-types.ts";
+import { EVENT_TYPES, ATTENTION_TYPES } from "../lib/event-types.ts";
 import { useCell } from "../state/cell.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
 import { useNames } from "../state/names.ts";
 import { isManager, useSession } from "../state/session.ts";
-import { Facts, Head, Time } from "../ui/basics.tsx";
+import { Facts, PageHead, Time } from "../ui/basics.tsx";
 import { Dialog } from "../ui/dialog.tsx";
-import { Choice, Day } from "../ui/filters.tsx";
+import { ChoiceFilter, DayFilter } from "../ui/filters.tsx";
 import { EVENTS, EventTabs, WEBHOOKS } from "../ui/event-tabs.tsx";
 import { LazyPage } from "../ui/lazy.tsx";
-import type { Part } from "../ui/lazy.tsx";
+import type { LazyPart } from "../ui/lazy.tsx";
 import { List } from "../ui/list.tsx";
 import { column, timeColumn } from "../ui/columns.tsx";
 import { usePauses } from "../ui/pauses.tsx";
@@ -21,7 +21,7 @@ import type { Column } from "../ui/table.tsx";
 
 const FILTERS = ["type", "from", "to"] as const;
 
-const WEBHOOK_PAGE: Part = {
+const WEBHOOK_PAGE: LazyPart = {
   load: async () => (await import("./webhook-pages.tsx")).WebhookPages,
 };
 
@@ -50,7 +50,7 @@ function EventList() {
   };
   return (
     <>
-      <Head title="Events" text="Alerts and changes of the last year, newest first." />
+      <PageHead title="Events" text="Alerts and changes of the last year, newest first." />
       <EventTabs current={EVENTS} />
       <List
         name="Events"
@@ -63,9 +63,9 @@ function EventList() {
         names={FILTERS}
         filters={
           <>
-            <Choice name="type" label="Type" options={[["", "All types"], ...EVENT_TYPES]} />
-            <Day name="from" />
-            <Day name="to" />
+            <ChoiceFilter name="type" label="Type" options={[["", "All types"], ...EVENT_TYPES]} />
+            <DayFilter name="from" />
+            <DayFilter name="to" />
           </>
         }
         empty="No events yet. Changes to credits, keys and members appear here, and so do alerts."
@@ -100,7 +100,7 @@ function columnsOf(nameOf: NameOf): readonly Column<Event>[] {
       ],
       cell: (event) => (
         <>
-          {LOUD.test(event.type) && (
+          {ATTENTION_TYPES.test(event.type) && (
             <span class="warn-text" aria-hidden="true">
               ▲{" "}
             </span>
@@ -135,7 +135,7 @@ function Detail({ event, nameOf, onClose }: { event: Event; nameOf: NameOf; onCl
         <Facts
           facts={Object.entries(changes).map(([name, { from, to }]) => [
             name,
-            `${plain(from)} → ${plain(to)}`,
+            `${valueText(from)} → ${valueText(to)}`,
           ])}
         />
       )}

@@ -1,11 +1,11 @@
 import { useState } from "preact/hooks";
 import { readFile } from "../api/client.ts";
 import { DAY, monthStart, utcDay } from "../lib/time.ts";
-import { readAside, useRead } from "../state/reads.ts";
+import { latestOf, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { useNow } from "../state/now.ts";
 import { isManager, useSession } from "../state/session.ts";
-import { Head, Panel } from "../ui/basics.tsx";
+import { PageHead, Panel } from "../ui/basics.tsx";
 import { Action } from "../ui/dialog.tsx";
 import { column } from "../ui/columns.tsx";
 import { save } from "../ui/export.tsx";
@@ -18,19 +18,19 @@ const FOCUS = "GET /v1/exports/focus";
 export function Exports() {
   const who = useSession();
   const path = { org_id: who.organization?.id ?? "" };
-  const since = readAside(useRead("GET /v1/orgs/{org_id}", { path }))?.created_at;
+  const since = latestOf(useRead("GET /v1/orgs/{org_id}", { path }))?.created_at;
   const today = utcDay(useNow());
   const read = useRead("GET /v1/exports", {}, { every: 60_000 });
   return (
     <>
-      <Head
+      <PageHead
         title="Exports"
         text="CSV files in the FOCUS format with all charges, credits, payments and taxes. They add up to the ledger. For sums per key, see Activity."
       >
         {isManager(who) && (
           <a href={hrefOf(["events"], { tab: "Webhooks" })}>Send events to your systems</a>
         )}
-      </Head>
+      </PageHead>
       <Panel title="Months" aside={<a href="/docs/use/usage#cost-export">What a file contains</a>}>
         <ReadResult read={read} height={200}>
           {({ complete_through }) => (

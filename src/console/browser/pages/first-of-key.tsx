@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Generation } from "../api/types.ts";
-import { spent } from "../lib/money.ts";
-import { readAside, useRead } from "../state/reads.ts";
+import { formatSpent } from "../lib/money.ts";
+import { latestOf, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { ModelName, Panel } from "../ui/basics.tsx";
 import { sentenceOf } from "../ui/request-sentence.ts";
@@ -55,9 +55,9 @@ function Waiting({ id }: { id: string }) {
 
 function useNewest(id: string, every: number): Generation | null {
   const read = useRead("GET /v1/generations", { query: { key_id: id, limit: 1 } }, { every });
-  const newest = readAside(read)?.generations[0] ?? null;
+  const newest = latestOf(read)?.generations[0] ?? null;
   const before = useRef<string | undefined>(undefined);
-  if (readAside(read) !== undefined) before.current ??= newest?.id ?? "";
+  if (latestOf(read) !== undefined) before.current ??= newest?.id ?? "";
   return newest?.id === before.current ? null : newest;
 }
 
@@ -67,7 +67,7 @@ function RequestArrived({ of }: { of: Generation }) {
     <p role="status" class={isGood ? "good-text" : ""}>
       {isGood && of.model !== null ? (
         <>
-          ● It works: <ModelName id={of.model} /> answered for {spent(of.cost_micro)}.
+          ● It works: <ModelName id={of.model} /> answered for {formatSpent(of.cost_micro)}.
         </>
       ) : (
         <>

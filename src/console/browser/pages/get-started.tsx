@@ -1,8 +1,8 @@
 import { useState } from "preact/hooks";
-import { readAside, useRead } from "../state/reads.ts";
+import { latestOf, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
-import { Code, Panel } from "../ui/basics.tsx";
+import { CodeBlock, Panel } from "../ui/basics.tsx";
 
 const HIDDEN_KEY = "get-started";
 const EVERY_MS = 5000;
@@ -44,7 +44,7 @@ export function GetStarted() {
           </li>
         ))}
       </ol>
-      {next.text === REQUEST && <Code text={CURL} label="The first request" />}
+      {next.text === REQUEST && <CodeBlock text={CURL} label="The first request" />}
     </Panel>
   );
 }
@@ -54,12 +54,12 @@ const REQUEST = "Send your first request";
 function useSteps(isRead: boolean): readonly Step[] | undefined {
   const may = useMay();
   const every = { every: EVERY_MS };
-  const balance = readAside(useRead(isRead ? "GET /v1/balance" : null, {}, every));
-  const keys = readAside(useRead(isRead ? "GET /v1/keys" : null, {}, every));
+  const balance = latestOf(useRead(isRead ? "GET /v1/balance" : null, {}, every));
+  const keys = latestOf(useRead(isRead ? "GET /v1/keys" : null, {}, every));
   const newest = { query: { limit: 10 } };
-  const requests = readAside(useRead(isRead ? "GET /v1/generations" : null, newest, every));
+  const requests = latestOf(useRead(isRead ? "GET /v1/generations" : null, newest, every));
   const mayInvite = isRead && may("POST /console/api/people/invitations");
-  const team = readAside(useRead(mayInvite ? MEMBERS : null, {}));
+  const team = latestOf(useRead(mayInvite ? MEMBERS : null, {}));
   if (!balance || !keys || !requests || (mayInvite && !team)) return undefined;
   const isUsed = requests.generations.length > 0;
   return [

@@ -1,7 +1,7 @@
 import { readSession } from "../api/client.ts";
-import { readAside, useLoaded } from "../state/reads.ts";
+import { latestOf, useLoaded } from "../state/reads.ts";
 import { useSession } from "../state/session.ts";
-import { StopSpending, WholePauses } from "../ui/pauses.tsx";
+import { StopSpending, OrganizationPauses } from "../ui/pauses.tsx";
 
 const EVERY_MS = 15_000;
 const CAUSES = {
@@ -15,7 +15,7 @@ const CAUSES = {
 export function Halted() {
   const { organization } = useSession();
   const read = useLoaded("/console/api/session", readSession, { every: EVERY_MS });
-  const newest = readAside(read)?.organization;
+  const newest = latestOf(read)?.organization;
   const status = (newest?.id === organization?.id ? newest : organization)?.status ?? "active";
   return (
     <section class="halted" aria-label="Restrictions">
@@ -24,7 +24,7 @@ export function Halted() {
           ■ {CAUSES[status]}
         </p>
       )}
-      <WholePauses />
+      <OrganizationPauses />
     </section>
   );
 }

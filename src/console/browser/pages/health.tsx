@@ -1,11 +1,11 @@
 import type { Health as HealthAnswer, Providers as ProvidersAnswer } from "../api/types.ts";
-import { counted, grouped, percent } from "../lib/money.ts";
-import { duration, exactly, when } from "../lib/time.ts";
+import { countText, formatCount, formatPercent } from "../lib/money.ts";
+import { duration, localAndUtcTime, relativeTime } from "../lib/time.ts";
 import { useNow } from "../state/now.ts";
-import { readAside, useRead } from "../state/reads.ts";
+import { latestOf, useRead } from "../state/reads.ts";
 import type { Read } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
-import { Badge, Facts, Head, Panel, Time } from "../ui/basics.tsx";
+import { Badge, Facts, PageHead, Panel, Time } from "../ui/basics.tsx";
 import { ReadResult } from "../ui/states.tsx";
 import { Grid } from "../ui/table.tsx";
 import { column, countColumn, timeColumn } from "../ui/columns.tsx";
@@ -22,13 +22,16 @@ export function Health() {
   const providers = useRead("GET /admin/v1/providers", {}, { every: PROVIDERS_EVERY_MS });
   return (
     <>
-      <Head title="Health" text="Updates every 5 seconds, the providers' figures every 5 minutes" />
+      <PageHead
+        title="Health"
+        text="Updates every 5 seconds, the providers' figures every 5 minutes"
+      />
       <ReadResult read={read} height={480}>
         {({ book, version, aliases, outboxes, breakers, problems, peers, sweep, wallets }) => {
           const resting = breakers.filter(({ state }) => state !== "half_open");
           return (
             <>
-              <Problems problems={problems} resting={resting} figures={readAside(providers)} />
+              <Problems problems={problems} resting={resting} figures={latestOf(providers)} />
               <Providers read={providers} />
               <RouteProblems
                 title="Providers in cooldown"
@@ -131,7 +134,7 @@ function failureText({
   failed,
   affected_organizations: affected,
 }: Provider): string {
-  return `Provider ${provider} fails: ${grouped(failed)} of ${counted(calls, "call")} (${percent(failed / calls)}) in 60 minutes, ${counted(affected, "customer")} affected.`;
+  return `Provider ${provider} fails: ${formatCount(failed)} of ${countText(calls, "call")} (${formatPercent(failed / calls)}) in 60 minutes, ${countText(affected, "customer")} affected.`;
 }
 
 const PROVIDERS_EVERY_MS = 5 * 60_000; // each read calls up to 200 wallets
@@ -147,9 +150,9 @@ function Providers({ read }: { read: Read<ProvidersAnswer> }) {
       aside={
         <>
           {read.at > 0 && (
-            <span class="small muted">Read {when(read.at, Math.max(now, read.at))}</span>
+            <span class="small muted">Read {relativeTime(read.at, Math.max(now, read.at))}</span>
           )}{" "}
-          <button type="button" class="quiet" onClick={read.again}>
+          <button type="button" class="quiet" onClick={read.reload}>
             Refresh
           </button>
         </>
@@ -165,7 +168,9 @@ function Providers({ read }: { read: Read<ProvidersAnswer> }) {
         }) => (
           <>
             {Date.parse(complete_from) > read.at - PROVIDERS_PERIOD_MS && (
-              <p class="notice">▲ Requests before {exactly(complete_from)} are not included.</p>
+              <p class="notice">
+                ▲ Requests before {localAndUtcTime(complete_from)} are not included.
+              </p>
             )}
             {data.length === 0 ? (
               <p class="muted">No provider calls in this period.</p>
@@ -180,7 +185,7 @@ function Providers({ read }: { read: Read<ProvidersAnswer> }) {
             )}
             {asked - missing.length < active && (
               <p class="small muted">
-                From {asked - missing.length} of {counted(active, "active customer")}.
+                From {asked - missing.length} of {countText(active, "active customer")}.
               </p>
             )}
           </>
@@ -237,8 +242,8 @@ function Sweep({ sweep }: { sweep: NonNullable<HealthAnswer["sweep"]> }) {
     <span
       title={`Wallets: ${wallets_unpublished} unpublished, ${wallets_in_conflict} in conflict, ${wallets_unavailable} unavailable. Oldest hold: ${duration(sweep.hold_oldest_ms)}`}
     >
-      <Time at={sweep.at} />: {wrong === 0 ? "no problems" : counted(wrong, "wallet problem")},{" "}
-      {counted(holds_open, "open hold")}, storage {(100 * fullest).toFixed(1)}% full
+      <Time at={sweep.at} />: {wrong === 0 ? "no problems" : countText(wrong, "wallet problem")},{" "}
+      {countText(holds_open, "open hold")}, storage {(100 * fullest).toFixed(1)}% full
     </span>
   );
 }

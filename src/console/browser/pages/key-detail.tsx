@@ -3,14 +3,14 @@ import type { Key } from "../api/types.ts";
 import { changedOf } from "../lib/changed.ts";
 import { simpleBudgetOf } from "../lib/budgets.ts";
 import { sumOf } from "../lib/spend.ts";
-import { counted, grouped } from "../lib/money.ts";
+import { countText, formatCount } from "../lib/money.ts";
 import { DAY, utcDay } from "../lib/time.ts";
-import { readAside, change } from "../state/reads.ts";
+import { latestOf, change } from "../state/reads.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
 import { useMemberNames } from "../state/members.ts";
 import { isSenior, useMay, useSession } from "../state/session.ts";
-import { useShares } from "../state/spend.ts";
-import { Bar, Facts, Money, Time } from "../ui/basics.tsx";
+import { useSpendByGroup } from "../state/spend.ts";
+import { UsageBar, Facts, Money, Time } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
 import { Budgets } from "../ui/budgets.tsx";
 import { PolicyPart } from "../ui/policy.tsx";
@@ -47,7 +47,7 @@ export function KeyDetail({ apiKey, onClose }: { apiKey: Key; onClose: () => voi
       >
         <p>
           {used
-            ? `It made ${counted(used.requests, "request")} since yesterday.`
+            ? `It made ${countText(used.requests, "request")} since yesterday.`
             : "Clients using this key stop working."}{" "}
           Every region immediately rejects its requests. You can't undo this.
         </p>
@@ -65,7 +65,7 @@ function useRecentUse(id: string): { requests: number; micros: number } | undefi
   const now = useNow();
   const senior = isSenior(useSession());
   const range = { from: utcDay(now - DAY), to: utcDay(now) };
-  const shares = readAside(useShares(senior ? "key" : null, range));
+  const shares = latestOf(useSpendByGroup(senior ? "key" : null, range));
   const rows = shares?.rows.filter(({ group }) => group === id);
   return rows && { requests: sumOf(rows, "requests"), micros: sumOf(rows, "cost_micro") };
 }
@@ -90,8 +90,8 @@ function KeyFacts({
     ["Prefix", <code key="prefix">{apiKey.prefix}…</code>],
     ["Id", <code key="id">{apiKey.id}</code>],
     ["Regions", apiKey.scope === "global" ? "every region" : apiKey.region.toUpperCase()],
-    ["Rate limit, per 60 s", grouped(apiKey.rpm_limit)],
-    ["Token limit, per 60 s", apiKey.tpm_limit ? grouped(apiKey.tpm_limit) : "no limit"],
+    ["Rate limit, per 60 s", formatCount(apiKey.rpm_limit)],
+    ["Token limit, per 60 s", apiKey.tpm_limit ? formatCount(apiKey.tpm_limit) : "no limit"],
     ["Concurrent requests", apiKey.max_concurrent ?? "no limit"],
     ["End user", apiKey.end_user ?? "as each request says"],
     ["Created", <Time key="made" at={apiKey.created_at} />],
@@ -102,7 +102,7 @@ function KeyFacts({
     <Dialog title={apiKey.name} onClose={onClose} wide>
       {used && (
         <p>
-          Since yesterday (UTC): <strong>{counted(used.requests, "request")}</strong>,{" "}
+          Since yesterday (UTC): <strong>{countText(used.requests, "request")}</strong>,{" "}
           <strong>
             <Money micros={used.micros} />
           </strong>
@@ -145,7 +145,7 @@ function SimpleBudget({ apiKey }: { apiKey: Key }) {
   return (
     <div class="budget">
       <span class="quota">
-        <Bar {...simple} />
+        <UsageBar {...simple} />
         <span class="small muted">No alert. To change this budget, change the key's limits.</span>
       </span>
     </div>

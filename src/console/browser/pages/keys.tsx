@@ -2,11 +2,11 @@ import { useState } from "preact/hooks";
 import type { Key } from "../api/types.ts";
 import { mostUsedOf, shareOf } from "../lib/budgets.ts";
 import { useCell } from "../state/cell.ts";
-import { readAside, useRead } from "../state/reads.ts";
+import { latestOf, useRead } from "../state/reads.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
 import { useMemberNames } from "../state/members.ts";
 import { useMay, useSession } from "../state/session.ts";
-import { Head, Tabs, Tokens } from "../ui/basics.tsx";
+import { PageHead, Tabs, Tokens } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
 import { Budget, KeyState, stateOf } from "../ui/key-facts.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
@@ -24,7 +24,7 @@ export function Keys() {
   const tab = query["tab"] === "sessions" ? "Sessions" : "Keys";
   return (
     <>
-      <Head
+      <PageHead
         title="Keys"
         text="The keys that can spend credits, with their limits. Open a key to limit, rotate or revoke it."
       >
@@ -33,7 +33,7 @@ export function Keys() {
             Create key
           </button>
         )}
-      </Head>
+      </PageHead>
       <Tabs
         label="Keys and sessions"
         tabs={[
@@ -65,7 +65,7 @@ function KeyList() {
   const { member: own } = useSession();
   const owner = (id: string): string => members.get(id) ?? (id === own?.id ? "you" : "a member");
   const read = useRead("GET /v1/keys", {}, { every: 15_000 });
-  const opened = readAside(read)?.keys.find(({ id }) => id === path[1]);
+  const opened = latestOf(read)?.keys.find(({ id }) => id === path[1]);
   return (
     <>
       <ReadResult read={read} height={480}>

@@ -1,14 +1,14 @@
 import { useEffect, useState } from "preact/hooks";
-import { lastIssuer, previewInvitation, readLogIns, startLogIn } from "../api/people.ts";
-import type { Invited, LogIns, Purpose } from "../api/people.ts";
+import { lastIssuer, previewInvitation, readLoginMethods, startLogIn } from "../api/people.ts";
+import type { InvitationPreview, LoginMethodsInfo, Purpose } from "../api/people.ts";
 import type { CallFailure } from "../api/client.ts";
 import { useCell } from "../state/cell.ts";
 import { hrefOf, route } from "../state/route.ts";
 import type { Query, Route } from "../state/route.ts";
 import { Badge, Time } from "../ui/basics.tsx";
-import { Failed } from "../ui/states.tsx";
+import { FailureNotice } from "../ui/states.tsx";
 
-export const WHY: Readonly<Record<string, string>> = {
+export const FAILED_LOGIN_TEXTS: Readonly<Record<string, string>> = {
   expired: "This login took longer than ten minutes or was already completed. Try again.",
   denied: "The login was declined.",
   refused: "The login provider's response was invalid. Try again.",
@@ -27,7 +27,7 @@ const ADDRESS = /^[^\s@]{1,64}@[^\s@]{1,100}$/;
 
 /** Returns why a login failed, from the address's query. */
 function whyOf({ why = "", account = "" }: Query, region = ""): string {
-  const text = WHY[why] ?? "That did not work. Try again.";
+  const text = FAILED_LOGIN_TEXTS[why] ?? "That did not work. Try again.";
   const isNamed = why === "unknown" && ADDRESS.test(account);
   const where = region === "" ? "" : ` in the ${region}`;
   return isNamed ? text.replace("here", `for ${account}${where}`) : text;
@@ -47,11 +47,14 @@ function goalOf({ path, query }: Route): string {
 
 export function LoginMethods({ purpose, invitation }: { purpose: Purpose; invitation?: string }) {
   const place = useCell(route);
-  const [loginMethods, setLoginMethods] = useState<LogIns>();
+  const [loginMethods, setLoginMethods] = useState<LoginMethodsInfo>();
   const [failure, setFailure] = useState<CallFailure>();
   const [signsUp, setSignsUp] = useState(false);
   const [company, setCompany] = useState("");
-  useEffect(() => void readLogIns().then((read) => read.ok && setLoginMethods(read.value)), []);
+  useEffect(
+    () => void readLoginMethods().then((read) => read.ok && setLoginMethods(read.value)),
+    [],
+  );
   const { why } = place.query;
   if (loginMethods === undefined) return null;
   const regions = loginMethods.regions.map(({ region, console: href }) => (
@@ -82,7 +85,7 @@ export function LoginMethods({ purpose, invitation }: { purpose: Purpose; invita
           {whyOf(place.query, loginMethods.region.toUpperCase())}
         </p>
       )}
-      {failure && <Failed failure={failure} />}
+      {failure && <FailureNotice failure={failure} />}
       {loginMethods.issuers.map(({ id, name }) => (
         <p key={id}>
           <button type="button" class="primary" onClick={() => void start(id)}>
@@ -142,7 +145,7 @@ export function FailedLogin() {
 
 export function Invitation() {
   const [, token = ""] = useCell(route).path;
-  const [invited, setInvited] = useState<Invited>();
+  const [invited, setInvited] = useState<InvitationPreview>();
   const [failure, setFailure] = useState<CallFailure>();
   useEffect(() => {
     void previewInvitation(token).then((read) =>
@@ -152,7 +155,7 @@ export function Invitation() {
   return (
     <main class="login">
       <h1>Invitation</h1>
-      {failure && <Failed failure={failure} />}
+      {failure && <FailureNotice failure={failure} />}
       {invited && (
         <>
           <p>

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { login } from "../api/client.ts";
 import { leaveBarredPage } from "../pages.ts";
 import { useCell } from "../state/cell.ts";
-import { farewell, session } from "../state/session.ts";
+import { logoutReason, session } from "../state/session.ts";
 import { LoginMethods } from "./login-methods.tsx";
 import { Facts } from "../ui/basics.tsx";
 import { Form, Input } from "../ui/dialog.tsx";
@@ -19,7 +19,7 @@ const ROLES = [
 
 export function Login() {
   const [key, setKey] = useState("");
-  const why = useCell(farewell);
+  const why = useCell(logoutReason);
   return (
     <main class="login">
       <h1>Turnpike</h1>
@@ -34,7 +34,7 @@ export function Login() {
         verb="Log in"
         run={() => login(key)}
         onDone={(who) => {
-          farewell.set(null);
+          logoutReason.set(null);
           setKey("");
           leaveBarredPage(who);
           session.set(who);

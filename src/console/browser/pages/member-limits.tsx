@@ -5,7 +5,7 @@ import { Dialog } from "../ui/dialog.tsx";
 import { PolicyPart } from "../ui/policy.tsx";
 import { ReadResult } from "../ui/states.tsx";
 
-export const CHANGE = "PATCH /v1/members/{id}";
+export const CHANGE_MEMBER = "PATCH /v1/members/{id}";
 const TOUCHES = ["/v1/members"];
 
 export function MemberLimits({
@@ -28,12 +28,12 @@ export function MemberLimits({
             <h3>Budgets</h3>
             <Budgets
               budgets={budgets}
-              save={(list) => change(CHANGE, { path, body: { budgets: list } }, TOUCHES)}
+              save={(list) => change(CHANGE_MEMBER, { path, body: { budgets: list } }, TOUCHES)}
             />
             <h3>Policy</h3>
             <PolicyPart
               policy={policy}
-              save={(one) => change(CHANGE, { path, body: { policy: one } }, TOUCHES)}
+              save={(one) => change(CHANGE_MEMBER, { path, body: { policy: one } }, TOUCHES)}
             />
           </>
         )}

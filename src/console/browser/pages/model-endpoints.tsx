@@ -1,5 +1,5 @@
 import type { ModelEndpoints } from "../api/types.ts";
-import { took } from "../lib/time.ts";
+import { formatDuration } from "../lib/time.ts";
 import { perMillion } from "../state/models.ts";
 import { useRead } from "../state/reads.ts";
 import { column } from "../ui/columns.tsx";
@@ -57,7 +57,7 @@ const COLUMNS: readonly Column<Endpoint>[] = [
   column("data", "Data region", ({ data_region }) => data_region.toUpperCase(), { wide: true }),
   column("input", "Input", ({ pricing }) => perMillion(pricing.prompt), { align: "right" }),
   column("output", "Output", ({ pricing }) => perMillion(pricing.completion), { align: "right" }),
-  speed("latency", "TTFT", ({ latency_last_30m: one }) => one, took),
+  speed("latency", "TTFT", ({ latency_last_30m: one }) => one, formatDuration),
   speed(
     "throughput",
     "Tokens per second",

@@ -1,13 +1,13 @@
 import { useState } from "preact/hooks";
-import { summed } from "../lib/spend.ts";
-import { DAY, took, utcDay } from "../lib/time.ts";
+import { sumByGroup } from "../lib/spend.ts";
+import { DAY, formatDuration, utcDay } from "../lib/time.ts";
 import { modelHint, nextPrice, perMillion, useModels } from "../state/models.ts";
 import type { ListedModel } from "../state/models.ts";
-import { readAside, useRead } from "../state/reads.ts";
+import { latestOf, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { isSenior, may, useSession } from "../state/session.ts";
-import { useShares } from "../state/spend.ts";
-import { Badge, Copy, Head, Money, Tokens } from "../ui/basics.tsx";
+import { useSpendByGroup } from "../state/spend.ts";
+import { Badge, CopyButton, PageHead, Money, Tokens } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
 import { Endpoints } from "./model-endpoints.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
@@ -25,7 +25,7 @@ export function Models() {
   const [open, setOpen] = useState<string | null>(null);
   return (
     <>
-      <Head
+      <PageHead
         title="Models"
         text="Models in this region with your organization's prices in dollars per million tokens. An alias currently selects the model next to it."
       />
@@ -56,11 +56,11 @@ function useModelUsage(): (id: string) => Used | undefined {
   const senior = isSenior(useSession());
   const now = useNow();
   const range = { from: utcDay(now - 29 * DAY), to: utcDay(now) };
-  const spend = readAside(useShares(senior ? "model" : null, range))?.rows ?? [];
+  const spend = latestOf(useSpendByGroup(senior ? "model" : null, range))?.rows ?? [];
   const query = { ...range, group_by: "model", with: "latency" } as const;
-  const times = readAside(useRead(senior ? "GET /v1/usage" : null, { query }))?.data;
+  const times = latestOf(useRead(senior ? "GET /v1/usage" : null, { query }))?.data;
   const ttft = new Map(times?.map(({ group, first_byte_ms: ms }) => [group, ms?.p50 ?? null]));
-  const sums = new Map(summed(spend).map(({ group, cost_micro }) => [group, cost_micro]));
+  const sums = new Map(sumByGroup(spend).map(({ group, cost_micro }) => [group, cost_micro]));
   return (id) => {
     const micros = sums.get(id);
     return micros === undefined ? undefined : { micros, ttft: ttft.get(id) ?? null };
@@ -122,7 +122,7 @@ function spendColumns(used: (id: string) => Used | undefined): readonly Column<L
       csv: [["ttft_ms", ({ id }) => used(id)?.ttft ?? null]],
       cell: ({ id }) => {
         const ms = used(id)?.ttft ?? null;
-        return ms === null ? "" : took(ms);
+        return ms === null ? "" : formatDuration(ms);
       },
     }),
   ];
@@ -137,7 +137,7 @@ const NAMES: readonly Column<ListedModel>[] = [
         <strong class="break" title={modelHint(model)}>
           {model.id}
         </strong>{" "}
-        <Copy text={model.id} label="Copy ID" />
+        <CopyButton text={model.id} label="Copy ID" />
       </>
     ),
   }),

@@ -1,8 +1,8 @@
 import { useState } from "preact/hooks";
 import type { Calls } from "../api/types.ts";
-import { microsOf, spent } from "../lib/money.ts";
-import { stateOf, wayOf } from "../lib/purchases.ts";
-import { readAside, change, useRead } from "../state/reads.ts";
+import { microsOf, formatSpent } from "../lib/money.ts";
+import { stateOf, methodText } from "../lib/purchases.ts";
+import { latestOf, change, useRead } from "../state/reads.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, Money, Panel } from "../ui/basics.tsx";
 import { FormDialog, Input } from "../ui/dialog.tsx";
@@ -16,7 +16,7 @@ const EVERY_MS = 10_000;
 
 export const PURCHASE_COLUMNS: readonly Column<Purchase>[] = [
   timeColumn("at", "When", ({ created_at }) => created_at, { withClock: true }),
-  column("way", "How", (purchase) => wayOf(purchase)),
+  column("way", "How", (purchase) => methodText(purchase)),
   column("state", "State", (purchase) => stateOf(purchase)[0], {
     cell: (purchase) => <Badge tone={stateOf(purchase)[1]}>{stateOf(purchase)[0]}</Badge>,
   }),
@@ -41,14 +41,14 @@ export function OrganizationPayments({ id }: { id: string }) {
   const [forgiving, setForgiving] = useState(false);
   const mayForgive = useMay()("POST /admin/v1/orgs/{id}/owed");
   const credits = useRead("GET /admin/v1/orgs/{id}/credits", { path: { id } }, { every: EVERY_MS });
-  const owed = readAside(credits)?.owed_micro ?? 0;
+  const owed = latestOf(credits)?.owed_micro ?? 0;
   return (
     <Panel
       title="Payments"
       aside={
         owed > 0 && (
           <span>
-            <Badge tone="bad">{spent(owed)} owed</Badge>{" "}
+            <Badge tone="bad">{formatSpent(owed)} owed</Badge>{" "}
             {mayForgive && (
               <button type="button" class="quiet" onClick={() => setForgiving(true)}>
                 Write off…
@@ -82,7 +82,7 @@ function Forgive({ id, owed, onClose }: { id: string; owed: number; onClose: () 
   return (
     <FormDialog
       title="Write off a debt"
-      verb={`Write off ${spent(microsOf(Number(dollars)))}`}
+      verb={`Write off ${formatSpent(microsOf(Number(dollars)))}`}
       run={() => change("POST /admin/v1/orgs/{id}/owed", { path: { id }, body }, TOUCHES)}
       onClose={onClose}
     >

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import type { CompanyDomain, MadeInvitation, Session } from "../api/types.ts";
 import { useCell } from "../state/cell.ts";
-import { readAside, change, useRead } from "../state/reads.ts";
+import { latestOf, change, useRead } from "../state/reads.ts";
 import { route } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, Panel, Time } from "../ui/basics.tsx";
@@ -135,7 +135,7 @@ function Domains({ id }: OrganizationProps) {
     <Panel
       title="E-mail domains"
       aside={
-        readAside(read)?.has_own_login === true &&
+        latestOf(read)?.has_own_login === true &&
         may("DELETE /admin/v1/orgs/{id}/company-issuer") && (
           <button type="button" class="danger" onClick={() => setRemoving(true)}>
             Remove company login…

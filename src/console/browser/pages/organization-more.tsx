@@ -4,7 +4,7 @@ import { changedOf } from "../lib/changed.ts";
 import { actorOf, sentenceOf } from "../lib/event-sentence.ts";
 import type { NameOf } from "../lib/event-sentence.ts";
 import { DAY, utcDay } from "../lib/time.ts";
-import { change, readAside, useRead } from "../state/reads.ts";
+import { change, latestOf, useRead } from "../state/reads.ts";
 import { useSession } from "../state/session.ts";
 import { Count, Money, Panel } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
@@ -81,9 +81,9 @@ export function OrganizationEvents({ id }: { id: string }) {
 /** Returns a function that replaces IDs of a customer's objects by their names. */
 function useNamesIn(id: string): NameOf {
   const path = { id };
-  const one = readAside(useRead("GET /admin/v1/orgs/{id}", { path }));
-  const members = readAside(useRead("GET /admin/v1/orgs/{id}/members", { path }))?.members;
-  const keys = readAside(useRead("GET /admin/v1/orgs/{id}/keys", { path }))?.keys;
+  const one = latestOf(useRead("GET /admin/v1/orgs/{id}", { path }));
+  const members = latestOf(useRead("GET /admin/v1/orgs/{id}/members", { path }))?.members;
+  const keys = latestOf(useRead("GET /admin/v1/orgs/{id}/keys", { path }))?.keys;
   const names = new Map([
     ...(one ? [[id, one.name] as const] : []),
     ...(members ?? []).map((member) => [member.id, member.email] as const),

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { useCell } from "../state/cell.ts";
-import { change, readAside, useRead } from "../state/reads.ts";
+import { change, latestOf, useRead } from "../state/reads.ts";
 import { goTo, route } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Panel, Time } from "../ui/basics.tsx";
@@ -104,7 +104,7 @@ function Restore({ id, slug, onClose }: Props) {
 }
 
 function Close({ id, slug, onClose }: Props) {
-  const credits = readAside(useRead("GET /admin/v1/orgs/{id}", { path: { id } }));
+  const credits = latestOf(useRead("GET /admin/v1/orgs/{id}", { path: { id } }));
   return (
     <CloseOrganization
       noun="customer"

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import type { Delivery, WebhookAndHealth } from "../api/types.ts";
-import { counted } from "../lib/money.ts";
+import { countText } from "../lib/money.ts";
 import { DAY, localMinute } from "../lib/time.ts";
 import { useCell } from "../state/cell.ts";
 import { change, useRead } from "../state/reads.ts";
@@ -9,7 +9,7 @@ import { useMay } from "../state/session.ts";
 import { Badge, Facts, Panel, Time } from "../ui/basics.tsx";
 import { FormDialog, Input, useChange } from "../ui/dialog.tsx";
 import { List } from "../ui/list.tsx";
-import { Empty, Failed, ReadResult } from "../ui/states.tsx";
+import { Empty, FailureNotice, ReadResult } from "../ui/states.tsx";
 import { column, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 
@@ -48,7 +48,7 @@ const healthFacts = (health: NonNullable<WebhookAndHealth["health"]>) =>
     ],
     ["Failing since", health.failing_since && <Time at={health.failing_since} />],
     ["Last error", health.last_error],
-    ["Waiting", counted(health.waiting, "event")],
+    ["Waiting", countText(health.waiting, "event")],
     ["Attempts of 24 hours", `${health.delivered_24h} delivered, ${health.failed_24h} failed`],
     ["Last delivered", <Time key="last" at={health.last_success_at} none="never" />],
   ] as const;
@@ -82,7 +82,7 @@ function WebhookPanel({ id, webhook }: WebhookProps) {
       }
     >
       {tested !== null && <p role="status">{tested}</p>}
-      {failure && <Failed failure={failure} />}
+      {failure && <FailureNotice failure={failure} />}
       <Facts
         facts={[
           ...(health === null ? [["Health", "unknown"] as const] : healthFacts(health)),

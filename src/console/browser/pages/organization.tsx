@@ -1,14 +1,14 @@
 import { useState } from "preact/hooks";
 import type { Calls, OrganizationAndMoney } from "../api/types.ts";
-import { grouped, left, microsOf } from "../lib/money.ts";
+import { formatCount, formatLeft, microsOf } from "../lib/money.ts";
 import { useCell } from "../state/cell.ts";
-import { readAside, change, useRead } from "../state/reads.ts";
+import { latestOf, change, useRead } from "../state/reads.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
 import { viewAs, useMay, useSession } from "../state/session.ts";
-import { Badge, Facts, Head, Money, Tabs, Time } from "../ui/basics.tsx";
+import { Badge, Facts, PageHead, Money, Tabs, Time } from "../ui/basics.tsx";
 import { Action, Confirm, FormDialog, Input } from "../ui/dialog.tsx";
 import { LazyPage } from "../ui/lazy.tsx";
-import type { Part } from "../ui/lazy.tsx";
+import type { LazyPart } from "../ui/lazy.tsx";
 import { ReadResult } from "../ui/states.tsx";
 import { OrganizationPayments } from "./org-payments.tsx";
 import { Members } from "./organization-members.tsx";
@@ -19,14 +19,14 @@ type Doing = "credit" | "status" | "reconcile" | "change" | null;
 
 const TABS = ["Money and people", "Prices", "Access", "Webhooks", "Recovery"] as const;
 const parts = async () => import("./organization-parts.tsx");
-const KEYS: Part = { load: async () => (await parts()).OrganizationKeys };
-const LEDGER: Part = { load: async () => (await parts()).Ledger };
+const KEYS: LazyPart = { load: async () => (await parts()).OrganizationKeys };
+const LEDGER: LazyPart = { load: async () => (await parts()).Ledger };
 const PARTS = {
   Prices: { load: async () => (await parts()).OrganizationPrices },
   Access: { load: async () => (await parts()).Access },
   Webhooks: { load: async () => (await parts()).Webhooks },
   Recovery: { load: async () => (await parts()).Recovery },
-} satisfies Record<string, Part>;
+} satisfies Record<string, LazyPart>;
 
 export function Organization() {
   const [, id = ""] = useCell(route).path;
@@ -38,17 +38,17 @@ function OrganizationDetail({ id }: { id: string }) {
   const [doing, setDoing] = useState<Doing>(null);
   const read = useRead("GET /admin/v1/orgs/{id}", { path }, { every: 5000 });
   const close = (): void => setDoing(null);
-  const one = readAside(read);
+  const one = latestOf(read);
   const [query] = useQuery();
   const tab = TABS.find((name) => name === query["tab"]) ?? TABS[0];
   return (
     <>
-      <Head title={one?.name ?? "Organization"} text={<code>{id}</code>}>
+      <PageHead title={one?.name ?? "Organization"} text={<code>{id}</code>}>
         <button type="button" onClick={() => goTo(["organizations"])}>
           All organizations
         </button>
         <Verbs one={one} onDo={setDoing} />
-      </Head>
+      </PageHead>
       <ReadResult read={read} height={120}>
         {(found) => <OrganizationFacts one={found} />}
       </ReadResult>
@@ -156,7 +156,7 @@ function OrganizationFacts({ one }: { one: Found }) {
     ["Running requests", one.open_holds ?? "Unknown"],
     [
       "Rate limit, per 60 s",
-      one.rpm_limit === null ? "no limit of its own" : grouped(one.rpm_limit),
+      one.rpm_limit === null ? "no limit of its own" : formatCount(one.rpm_limit),
     ],
     ["Price list", one.price_list ?? "the region's"],
     ["Slug", one.slug],
@@ -169,7 +169,7 @@ function Credit({ id, onClose }: { id: string; onClose: () => void }) {
   const [dollars, setDollars] = useState("");
   const [reference, setReference] = useState("");
   const micros = microsOf(Number(dollars));
-  const [isNegative, amount] = [micros < 0, left(Math.abs(micros))];
+  const [isNegative, amount] = [micros < 0, formatLeft(Math.abs(micros))];
   return (
     <FormDialog
       title="Add credits"

@@ -7,17 +7,17 @@ import { useCell } from "../state/cell.ts";
 import { change } from "../state/reads.ts";
 import { goTo, route, useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
-import { Badge, Head, Money } from "../ui/basics.tsx";
+import { Badge, PageHead, Money } from "../ui/basics.tsx";
 import { Field, FormDialog } from "../ui/dialog.tsx";
-import { Choice } from "../ui/filters.tsx";
+import { ChoiceFilter } from "../ui/filters.tsx";
 import { LazyPage } from "../ui/lazy.tsx";
-import type { Part } from "../ui/lazy.tsx";
+import type { LazyPart } from "../ui/lazy.tsx";
 import { List } from "../ui/list.tsx";
 import { column, moneyColumn, strongColumn, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 import { KeySecret } from "../ui/secret.tsx";
 
-const ORGANIZATION: Part = {
+const ORGANIZATION: LazyPart = {
   load: async () => (await import("./organization.tsx")).Organization,
 };
 
@@ -31,13 +31,13 @@ export function Organizations() {
   if (id !== undefined) return <LazyPage page={ORGANIZATION} />;
   return (
     <>
-      <Head title="Customers" text="Organizations whose home is this region.">
+      <PageHead title="Customers" text="Organizations whose home is this region.">
         {may("POST /admin/v1/orgs") && (
           <button type="button" class="primary" onClick={() => setMaking(true)}>
             New organization
           </button>
         )}
-      </Head>
+      </PageHead>
       <List
         name="Organizations"
         call="GET /admin/v1/orgs"
@@ -68,9 +68,9 @@ export function Organizations() {
               value={found ?? ""}
               onChange={({ currentTarget: { value } }) => update({ find: prefixOf(value) })}
             />
-            <Choice name="sort" label="Sorted by" options={SORTED} />
-            <Choice name="status" label="Status" options={STATUSES} />
-            <Choice name="ends" label="Runs out" options={ENDS} />
+            <ChoiceFilter name="sort" label="Sorted by" options={SORTED} />
+            <ChoiceFilter name="status" label="Status" options={STATUSES} />
+            <ChoiceFilter name="ends" label="Runs out" options={ENDS} />
           </>
         }
         empty="No organizations yet. Create the first one here."

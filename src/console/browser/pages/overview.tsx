@@ -1,36 +1,36 @@
 import type { ComponentChildren } from "preact";
 import { runway, totalsOf } from "../lib/runway.ts";
-import { sumOf, summed } from "../lib/spend.ts";
+import { sumOf, sumByGroup } from "../lib/spend.ts";
 import type { DayRow } from "../lib/spend.ts";
-import { counted, percent, spent } from "../lib/money.ts";
+import { countText, formatPercent, formatSpent } from "../lib/money.ts";
 import { DAY, daysBetween, monthStart, utcDay } from "../lib/time.ts";
 import { colorsOf } from "../state/colors.ts";
-import { readAside, useRead } from "../state/reads.ts";
+import { latestOf, useRead } from "../state/reads.ts";
 import type { Read as Reading } from "../state/reads.ts";
 import { goTo, hrefOf } from "../state/route.ts";
 import { isSenior, useSession } from "../state/session.ts";
-import { useKeyNames, useShares, useSpend } from "../state/spend.ts";
+import { useKeyNames, useSpendByGroup, useSpend } from "../state/spend.ts";
 import type { Range, SplitBy } from "../state/spend.ts";
-import { Count, Head, Money, Panel } from "../ui/basics.tsx";
+import { Count, PageHead, Money, Panel } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
 import { Swatch } from "../ui/chart.tsx";
 import { GroupChart } from "../ui/group-chart.tsx";
 import { LazyPage } from "../ui/lazy.tsx";
-import type { Part } from "../ui/lazy.tsx";
+import type { LazyPart } from "../ui/lazy.tsx";
 import { RequestTable } from "../ui/request-table.tsx";
 import { Inline, ReadResult } from "../ui/states.tsx";
 import { GetStarted } from "./get-started.tsx";
 
 const EVERY_MS = 5000;
 const SPEND_EVERY_MS = 30_000;
-const ALERTS: Part = { load: async () => (await import("./alerts.tsx")).Alerts };
-const STOP: Part = { load: async () => (await import("./halted.tsx")).StopSpending };
+const ALERTS: LazyPart = { load: async () => (await import("./alerts.tsx")).Alerts };
+const STOP: LazyPart = { load: async () => (await import("./halted.tsx")).StopSpending };
 
 export function Overview() {
   const senior = isSenior(useSession());
   return (
     <>
-      <Head title="Overview">{senior && <LazyPage page={STOP} height={0} />}</Head>
+      <PageHead title="Overview">{senior && <LazyPage page={STOP} height={0} />}</PageHead>
       {senior ? <Spending /> : <MemberOverview />}
       <NewestRequests />
     </>
@@ -42,9 +42,9 @@ function Spending() {
   const today = utcDay(now);
   // The first of last month, so that one read covers all sums of the page.
   const read = useSpend("model", { from: monthStart(today, 1), to: today });
-  const sums = readAside(read)?.rows;
+  const sums = latestOf(read)?.rows;
   const balance = useRead("GET /v1/balance", {}, { every: EVERY_MS });
-  const left = readAside(balance);
+  const left = latestOf(balance);
   const days = daysBetween(utcDay(now - 29 * DAY), today);
   const range = { from: days[0] ?? today, to: today };
   const rows = sums?.filter(({ day }) => day >= range.from) ?? [];
@@ -68,7 +68,7 @@ function Spending() {
         </Figure>
         <Figure
           title="This month"
-          note={totals && `last month to this day: ${spent(totals.lastMonthToDate)}`}
+          note={totals && `last month to this day: ${formatSpent(totals.lastMonthToDate)}`}
         >
           <Inline read={read}>
             {({ rows: all }) => <Money micros={totalsOf(all, now).month} />}
@@ -119,13 +119,13 @@ function NothingLeft() {
 function ErrorsToday() {
   const read = useRead("GET /v1/errors", {}, { every: SPEND_EVERY_MS });
   // Nothing is shown while loading, so that the layout doesn't move.
-  if ((readAside(read)?.total ?? 0) === 0 && read.failure === undefined) return null;
+  if ((latestOf(read)?.total ?? 0) === 0 && read.failure === undefined) return null;
   return (
     <p class="notice calm">
       <Inline read={read}>
         {({ total, data }) => (
           <>
-            {counted(total, "error")} today (UTC):{" "}
+            {countText(total, "error")} today (UTC):{" "}
             {data.map(({ group, count }) => (
               <a key={group} href={hrefOf(["requests"], { status: "error", code: group ?? "" })}>
                 {count} {group}{" "}
@@ -179,7 +179,7 @@ type Ranked = {
 };
 
 function TopByGroup({ range, ...ranked }: Ranked & { range: Range }) {
-  return <TopPanel {...ranked} read={useShares(ranked.by, range)} from={range.from} />;
+  return <TopPanel {...ranked} read={useSpendByGroup(ranked.by, range)} from={range.from} />;
 }
 
 function TopPanel({
@@ -210,7 +210,7 @@ function TopPanel({
 function TopFive({ by, rows }: { by: SplitBy; rows: readonly DayRow[] }) {
   const nameOfKey = useKeyNames();
   const total = sumOf(rows, "cost_micro");
-  const sums = summed(rows);
+  const sums = sumByGroup(rows);
   const top = sums.slice(0, 5);
   const colorOf = colorsOf(sums.map(({ group }) => group));
   const nameOf = (group: string | null): string => {
@@ -231,7 +231,7 @@ function TopFive({ by, rows }: { by: SplitBy; rows: readonly DayRow[] }) {
               <span class="grow">{nameOf(group)}</span>
               <Money micros={micros} />
               <span class="share number small muted">
-                {percent(total === 0 ? 0 : micros / total)}
+                {formatPercent(total === 0 ? 0 : micros / total)}
               </span>
               <span class="share-track">
                 <span style={{ width: `${total === 0 ? 0 : (100 * micros) / total}%` }} />

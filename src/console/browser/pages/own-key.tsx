@@ -1,9 +1,9 @@
 import type { OwnKey as OwnKeyAnswer, OwnSession } from "../api/types.ts";
-import { microsOf, spent } from "../lib/money.ts";
+import { microsOf, formatSpent } from "../lib/money.ts";
 import { useRead } from "../state/reads.ts";
 import { useSession } from "../state/session.ts";
 import { Budgets } from "../ui/budgets.tsx";
-import { Bar, Facts, Head, Panel, Time } from "../ui/basics.tsx";
+import { UsageBar, Facts, PageHead, Panel, Time } from "../ui/basics.tsx";
 import { ReadResult } from "../ui/states.tsx";
 
 export function OwnKey() {
@@ -11,7 +11,7 @@ export function OwnKey() {
   const read = useRead("GET /v1/key", {}, { every: 5000 });
   return (
     <>
-      <Head
+      <PageHead
         title="This key"
         text="This key has limits, so you can only see the key itself: what is left of each limit, and when it resets."
       />
@@ -43,11 +43,11 @@ type OwnLimits = (OwnKeyAnswer | OwnSession)["limits"];
 function BudgetLeft({ of }: { of: NonNullable<OwnLimits["budget"]> }) {
   return (
     <>
-      <Bar
+      <UsageBar
         used={of.spent_dollars}
         held={of.held_dollars}
         limit={of.spent_dollars + of.held_dollars + of.left_dollars}
-        label={`${spent(microsOf(of.spent_dollars))} spent, ${spent(microsOf(of.left_dollars))} left`}
+        label={`${formatSpent(microsOf(of.spent_dollars))} spent, ${formatSpent(microsOf(of.left_dollars))} left`}
       />
       {of.resets_at !== null && (
         <span class="small muted">
@@ -60,5 +60,7 @@ function BudgetLeft({ of }: { of: NonNullable<OwnLimits["budget"]> }) {
 }
 
 function RateLimitBar({ of: { limit, remaining } }: { of: OwnLimits["requests"] }) {
-  return <Bar used={limit - remaining} limit={limit} label={`${remaining} of ${limit} left`} />;
+  return (
+    <UsageBar used={limit - remaining} limit={limit} label={`${remaining} of ${limit} left`} />
+  );
 }

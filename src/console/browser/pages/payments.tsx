@@ -3,9 +3,9 @@ import { cardName } from "../lib/purchases.ts";
 import { dayAfter } from "../lib/time.ts";
 import { useCell } from "../state/cell.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
-import { Head } from "../ui/basics.tsx";
+import { PageHead } from "../ui/basics.tsx";
 import { column } from "../ui/columns.tsx";
-import { Choice, Day, Text } from "../ui/filters.tsx";
+import { ChoiceFilter, DayFilter, TextFilter } from "../ui/filters.tsx";
 import { List } from "../ui/list.tsx";
 import type { Column } from "../ui/table.tsx";
 import { PURCHASE_COLUMNS } from "./org-payments.tsx";
@@ -30,7 +30,7 @@ export function Payments() {
   const state = STATES.find(([one]) => one !== "" && one === query["state"])?.[0];
   return (
     <>
-      <Head title="Payments" text="Purchases of all customers, newest first." />
+      <PageHead title="Payments" text="Purchases of all customers, newest first." />
       <List
         name="Purchases"
         call={CALL}
@@ -49,10 +49,10 @@ export function Payments() {
         names={NAMES}
         filters={
           <>
-            <Choice name="state" label="State" options={STATES} />
-            <Text name="org" label="Customer" />
-            <Day name="from" />
-            <Day name="to" />
+            <ChoiceFilter name="state" label="State" options={STATES} />
+            <TextFilter name="org" label="Customer" />
+            <DayFilter name="from" />
+            <DayFilter name="to" />
           </>
         }
         empty="No purchases yet"

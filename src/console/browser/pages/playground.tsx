@@ -1,21 +1,21 @@
-import { readAside } from "../state/reads.ts";
+import { latestOf } from "../state/reads.ts";
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import type { CallFailure } from "../api/client.ts";
 import type { Generation } from "../api/types.ts";
 import { streamCompletion } from "../api/stream.ts";
-import { grouped, spent } from "../lib/money.ts";
-import { copiesOf } from "../lib/copies.ts";
-import { took } from "../lib/time.ts";
+import { formatCount, formatSpent } from "../lib/money.ts";
+import { codeExamplesOf } from "../lib/copies.ts";
+import { formatDuration } from "../lib/time.ts";
 import { cell, useCell } from "../state/cell.ts";
 import { finalBill, newestRequests } from "../state/bill.ts";
 import { modelHint, useModels } from "../state/models.ts";
 import type { ListedModel } from "../state/models.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
 import { isLimited, isViewing, session, useSession } from "../state/session.ts";
-import { Code, Facts, Head, Money, Panel } from "../ui/basics.tsx";
+import { CodeBlock, Facts, PageHead, Money, Panel } from "../ui/basics.tsx";
 import { Field, Input } from "../ui/dialog.tsx";
-import { Failed, ReadResult } from "../ui/states.tsx";
+import { FailureNotice, ReadResult } from "../ui/states.tsx";
 
 type PlaygroundRequest = {
   readonly system: string;
@@ -67,24 +67,24 @@ const NOTHING: Answer = {
 export function Playground() {
   const isReadOnly = isViewing(useSession());
   const text = "You view this organization without its keys, so you can't send requests.";
-  return isReadOnly ? <Head title="Playground" text={text} /> : <Requesting />;
+  return isReadOnly ? <PageHead title="Playground" text={text} /> : <Requesting />;
 }
 
 function Requesting() {
   const [query] = useQuery();
   const read = useModels();
-  const chat = readAside(read)?.data.filter(({ kind }) => kind === "chat") ?? [];
+  const chat = latestOf(read)?.data.filter(({ kind }) => kind === "chat") ?? [];
   const model = chat.find(({ id }) => id === (query["model"] ?? "smart")) ?? chat[0];
   const asked = useCell(typed);
   const { answer, ask, stop, busy } = useAnswer();
   const body = bodyOf(model?.id ?? "", asked);
   return (
     <>
-      <Head
+      <PageHead
         title="Playground"
         text={
           model &&
-          `This spends credits: at most about ${spent(maxCostMicros(model, asked))} for this request.`
+          `This spends credits: at most about ${formatSpent(maxCostMicros(model, asked))} for this request.`
         }
       />
       <div class="halves">
@@ -319,10 +319,13 @@ function ResponseView({ answer, busy }: { answer: Answer | null; busy: boolean }
   const { granted, dropped } = answer;
   const seconds = tookMs === null || firstMs === null ? 0 : (tookMs - firstMs) / 1000;
   const facts = [
-    ["TTFT", firstMs === null ? "" : took(firstMs)],
-    ["Duration", tookMs === null ? "" : took(tookMs)],
-    ["Tokens", usage ? `${grouped(usage.input)} in, ${grouped(usage.output)} out` : ""],
-    ["Tokens a second", usage && seconds > 0 ? grouped(Math.round(usage.output / seconds)) : ""],
+    ["TTFT", firstMs === null ? "" : formatDuration(firstMs)],
+    ["Duration", tookMs === null ? "" : formatDuration(tookMs)],
+    ["Tokens", usage ? `${formatCount(usage.input)} in, ${formatCount(usage.output)} out` : ""],
+    [
+      "Tokens a second",
+      usage && seconds > 0 ? formatCount(Math.round(usage.output / seconds)) : "",
+    ],
     ["Cost", usage ? <Money key="cost" micros={usage.costMicro} /> : ""],
     ["Route", route],
     ["Granted output", granted === null ? "" : `${granted} tokens: less than asked`],
@@ -340,7 +343,7 @@ function ResponseView({ answer, busy }: { answer: Answer | null; busy: boolean }
         {text}
       </p>
       {calls !== "" && <pre class="code">{calls}</pre>}
-      {failure && <Failed failure={failure} />}
+      {failure && <FailureNotice failure={failure} />}
       {broken && (
         <p class="notice" role="status">
           {broken}
@@ -353,7 +356,7 @@ function ResponseView({ answer, busy }: { answer: Answer | null; busy: boolean }
 
 function CopyAs({ body }: { body: object }) {
   const [query, update] = useQuery();
-  const copies = copiesOf(body, location.origin);
+  const copies = codeExamplesOf(body, location.origin);
   const shown = copies.find(({ name }) => name === query["as"]) ?? copies[0];
   return (
     <Panel
@@ -370,7 +373,7 @@ function CopyAs({ body }: { body: object }) {
         </select>
       }
     >
-      {shown && <Code text={shown.text} />}
+      {shown && <CodeBlock text={shown.text} />}
     </Panel>
   );
 }

@@ -1,11 +1,11 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { PriceRow, Rerated } from "../api/types.ts";
-import { left } from "../lib/money.ts";
+import { formatLeft } from "../lib/money.ts";
 import { priceText } from "../lib/price-text.ts";
 import { change } from "../state/reads.ts";
 import { useMay } from "../state/session.ts";
-import { Head, Money } from "../ui/basics.tsx";
+import { PageHead, Money } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
 import { Confirm, FormDialog } from "../ui/dialog.tsx";
 import { List } from "../ui/list.tsx";
@@ -20,7 +20,7 @@ export function Prices({ tabs }: { tabs: ComponentChildren }) {
   const close = (): void => setDoing(null);
   return (
     <>
-      <Head
+      <PageHead
         title="Business"
         text="The most specific row wins: first a model, then an author (author/*), then all models (*). A customer's own list comes before the region's list."
       >
@@ -34,7 +34,7 @@ export function Prices({ tabs }: { tabs: ComponentChildren }) {
             Schedule price
           </button>
         )}
-      </Head>
+      </PageHead>
       {tabs}
       <PriceTable />
       {doing === "post" && <SchedulePrice onClose={close} />}
@@ -117,7 +117,7 @@ function Rerate({ onClose }: { onClose: () => void }) {
   return (
     <FormDialog
       title="Reprice requests"
-      verb={isCounted ? `Credit ${left(found.total_micro)}` : "Count"}
+      verb={isCounted ? `Credit ${formatLeft(found.total_micro)}` : "Count"}
       run={() => {
         const { id, model, from, to, input, output } = typed;
         const at = { from: new Date(from).toISOString(), to: new Date(to).toISOString() };

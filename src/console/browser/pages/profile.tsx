@@ -1,12 +1,12 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Outcome } from "../api/client.ts";
 import type { Me } from "../api/types.ts";
-import { readLogIns, startLogIn } from "../api/people.ts";
-import type { LogIns } from "../api/people.ts";
-import { withFreshLogin } from "../state/confirming.ts";
-import { change, noteFailure, readAside, readOnce, useRead } from "../state/reads.ts";
-import { endSession, recallSession, session } from "../state/session.ts";
-import { Badge, Facts, Head, Money, Panel, Time } from "../ui/basics.tsx";
+import { readLoginMethods, startLogIn } from "../api/people.ts";
+import type { LoginMethodsInfo } from "../api/people.ts";
+import { withoutFreshLogin } from "../state/confirming.ts";
+import { change, handleFailure, latestOf, readOnce, useRead } from "../state/reads.ts";
+import { endSession, loadSession, session } from "../state/session.ts";
+import { Badge, Facts, PageHead, Money, Panel, Time } from "../ui/basics.tsx";
 import { Action, Confirm, Field, FormDialog } from "../ui/dialog.tsx";
 import { ReadResult } from "../ui/states.tsx";
 import { Notifications } from "./notifications.tsx";
@@ -17,17 +17,17 @@ export function Profile() {
   const read = useRead("GET /console/api/people/me", {});
   const [doing, setDoing] = useState<"organization" | "delete" | null>(null);
   const close = (): void => setDoing(null);
-  const known = readAside(read);
+  const known = latestOf(read);
   return (
     <>
-      <Head title="Profile" text="Your account in this region.">
+      <PageHead title="Profile" text="Your account in this region.">
         <button type="button" onClick={() => void exportMe()}>
           Export
         </button>
         <button type="button" class="danger" onClick={() => setDoing("delete")}>
           Delete account…
         </button>
-      </Head>
+      </PageHead>
       <ReadResult read={read} height={300}>
         {(me) => (
           <>
@@ -54,7 +54,7 @@ export function Profile() {
 function DeleteAccount({ me, onClose }: { me: Me; onClose: () => void }) {
   const [givesUp, setGivesUp] = useState(false);
   const current = session.get()?.organization;
-  const balance = readAside(useRead(current ? "GET /v1/balance" : null, {}));
+  const balance = latestOf(useRead(current ? "GET /v1/balance" : null, {}));
   return (
     <Confirm
       title="Delete your account in this region?"
@@ -104,12 +104,15 @@ async function exportMe(): Promise<void> {
 /** Reloads the session after its organization changed, and hides the earlier data. */
 function reloadSession(): void {
   session.set(undefined);
-  void recallSession();
+  void loadSession();
 }
 
 function Organizations({ me, onNew }: { me: Me; onNew: () => void }) {
-  const [loginMethods, setLoginMethods] = useState<LogIns>();
-  useEffect(() => void readLogIns().then((read) => read.ok && setLoginMethods(read.value)), []);
+  const [loginMethods, setLoginMethods] = useState<LoginMethodsInfo>();
+  useEffect(
+    () => void readLoginMethods().then((read) => read.ok && setLoginMethods(read.value)),
+    [],
+  );
   const current = session.get()?.organization?.id;
   return (
     <Panel
@@ -167,8 +170,8 @@ function Organizations({ me, onNew }: { me: Me; onNew: () => void }) {
 
 async function connect(issuer: string): Promise<void> {
   const link = (): Promise<Outcome<unknown>> => startLogIn("link", { issuer, go: "#/profile" });
-  const started = await withFreshLogin("link", link);
-  if (!started.ok) noteFailure(started.failure);
+  const started = await withoutFreshLogin("link", link);
+  if (!started.ok) handleFailure(started.failure);
 }
 
 const logOutEverywhere = async (): Promise<void> => {

@@ -1,8 +1,8 @@
 import { useMemo, useState } from "preact/hooks";
 import type { Calls } from "../api/types.ts";
-import { microsOf, spent } from "../lib/money.ts";
+import { microsOf, formatSpent } from "../lib/money.ts";
 import { cardName, stateOf } from "../lib/purchases.ts";
-import { change, readAside, useRead } from "../state/reads.ts";
+import { change, latestOf, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, Facts, Money, Time } from "../ui/basics.tsx";
@@ -58,7 +58,7 @@ export function PurchaseDetail({
 
 function PurchaseFacts({ orgId, purchase }: Omit<RefundProps, "onClose">) {
   const [state, tone] = stateOf(purchase);
-  const customer = readAside(useRead("GET /admin/v1/orgs/{id}", { path: { id: orgId } }));
+  const customer = latestOf(useRead("GET /admin/v1/orgs/{id}", { path: { id: orgId } }));
   const { returned_micro: returned } = purchase;
   return (
     <Facts
@@ -97,7 +97,7 @@ function Refund({ orgId, purchase, onClose }: RefundProps) {
   const [dollars, setDollars] = useState((paid / 1_000_000).toFixed(2));
   const [reason, setReason] = useState<Reason>("requested_by_customer");
   const cents = Math.round(Number(dollars.replaceAll(/[$,\s]/g, "")) * 100) || 0;
-  const amount = spent(cents * 10_000);
+  const amount = formatSpent(cents * 10_000);
   const idempotencyKey = useMemo(() => crypto.randomUUID(), [cents, reason]);
   const path = { id: orgId, purchase_id: purchase.id };
   const body = { amount_cents: cents, reason };
@@ -115,13 +115,13 @@ function Refund({ orgId, purchase, onClose }: RefundProps) {
       onClose={onClose}
     >
       <p>
-        {amount} of {spent(microsOf(purchase.amount_dollars))} return to the card. The customer
-        loses that amount of credits, and owes what is already spent. You can't undo this.
+        {amount} of {formatSpent(microsOf(purchase.amount_dollars))} return to the card. The
+        customer loses that amount of credits, and owes what is already spent. You can't undo this.
       </p>
       <Input
         label="Amount [$]"
         param="amount_cents"
-        hint={`At most ${spent(paid)}, plus tax`}
+        hint={`At most ${formatSpent(paid)}, plus tax`}
         required
         inputMode="decimal"
         pattern="\$?[\d,]+(\.\d{1,2})?"

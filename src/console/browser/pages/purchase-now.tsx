@@ -1,9 +1,9 @@
 import { Action } from "../ui/dialog.tsx";
 import { useEffect } from "preact/hooks";
-import { left } from "../lib/money.ts";
+import { formatLeft } from "../lib/money.ts";
 import { isFinal, remedyOf } from "../lib/purchases.ts";
 import type { Purchase } from "../lib/purchases.ts";
-import { readAside, change, refreshPaths, useRead } from "../state/reads.ts";
+import { latestOf, change, refreshPaths, useRead } from "../state/reads.ts";
 import { useMay } from "../state/session.ts";
 import { ReadResult } from "../ui/states.tsx";
 import { TOUCHES } from "./buy.tsx";
@@ -12,7 +12,7 @@ const EVERY_MS = 1500;
 
 export function PurchaseNow({ id, onClose }: { id: string; onClose: () => void }) {
   const read = useRead("GET /v1/credits/purchases/{id}", { path: { id } }, { every: EVERY_MS });
-  const state = readAside(read)?.state;
+  const state = latestOf(read)?.state;
   useEffect(() => {
     if (state !== undefined) refreshPaths(TOUCHES.filter((path) => path !== "/v1/orgs"));
   }, [state]);
@@ -30,7 +30,7 @@ function PurchaseNotice({ purchase, onClose }: { purchase: Purchase; onClose: ()
     <div class="notice" role="status">
       {state === "credited" && (
         <span>
-          ● <strong>{left(credited ?? 0)} were added</strong> to your balance.
+          ● <strong>{formatLeft(credited ?? 0)} were added</strong> to your balance.
         </span>
       )}
       {state === "declined" && (

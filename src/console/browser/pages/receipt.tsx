@@ -1,11 +1,11 @@
 import { isUnit, UNIT_TABLE } from "../../../shared/units.ts";
 import type { Generation } from "../api/types.ts";
-import { counted, exact, spent } from "../lib/money.ts";
-import { took } from "../lib/time.ts";
+import { countText, formatExact, formatSpent } from "../lib/money.ts";
+import { formatDuration } from "../lib/time.ts";
 import { useRead } from "../state/reads.ts";
 import { goTo, hrefOf, useQuery } from "../state/route.ts";
 import { useKeyNames } from "../state/spend.ts";
-import { Badge, Copy, Facts, Time } from "../ui/basics.tsx";
+import { Badge, CopyButton, Facts, Time } from "../ui/basics.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { STATUS_WORDS, Status, purposeText, tagsText } from "../ui/request-table.tsx";
 import { sentenceOf } from "../ui/request-sentence.ts";
@@ -20,7 +20,7 @@ const TOKENS = {
   output: "output",
 } as const;
 
-export type Beside = readonly [newer: string | null, older: string | null];
+export type NeighborIds = readonly [newer: string | null, older: string | null];
 
 /** A request with its cost. `known` is set if the list already has the request. */
 export function Receipt({
@@ -31,7 +31,7 @@ export function Receipt({
 }: {
   id: string;
   known: Generation | undefined;
-  beside: Beside;
+  beside: NeighborIds;
   onClose: () => void;
 }) {
   const read = useRead(known === undefined ? "GET /v1/generations/{id}" : null, { path: { id } });
@@ -74,8 +74,8 @@ function RequestBill({ of }: { of: Generation }) {
       <p class="said">{sentenceOf(of)}</p>
       <p>
         <Status of={of} /> <Time at={of.created_at} /> <code class="small">{of.request_id}</code>{" "}
-        <Copy text={of.request_id} label="Copy ID" />{" "}
-        <Copy text={markdownOf(of)} label="Copy as Markdown" />
+        <CopyButton text={of.request_id} label="Copy ID" />{" "}
+        <CopyButton text={markdownOf(of)} label="Copy as Markdown" />
         {of.error !== null && <a href={`/docs/use/errors#${of.error.code}`}>About this error</a>}
       </p>
       {of.status === "refused" && of.error !== null && (
@@ -91,9 +91,9 @@ function RequestBill({ of }: { of: Generation }) {
             {of.lines.map(({ what, tokens, price, micro }) => (
               <tr key={what}>
                 <td>{isUnit(what) ? UNIT_TABLE[what].name : TOKENS[what]}</td>
-                <td class="right number">{counted(tokens, nounOf(what))}</td>
-                <td class="right number wide-only">× {spent(price)} a million</td>
-                <td class="right number">{exact(micro)}</td>
+                <td class="right number">{countText(tokens, nounOf(what))}</td>
+                <td class="right number wide-only">× {formatSpent(price)} a million</td>
+                <td class="right number">{formatExact(micro)}</td>
               </tr>
             ))}
             {sum > 0 && (
@@ -103,7 +103,7 @@ function RequestBill({ of }: { of: Generation }) {
             <tr class="sum">
               <td colSpan={2}>Charged</td>
               <td class="wide-only" />
-              <td class="right">{exact(of.cost_micro)}</td>
+              <td class="right">{formatExact(of.cost_micro)}</td>
             </tr>
             {of.status !== "held" && left > 0 && <BillRow what="Released" micros={left} />}
           </tbody>
@@ -172,7 +172,9 @@ function Attempts({ of: { attempts, skipped, duration_ms } }: { of: Generation }
                 />
               </td>
               <td class="right number">
-                {started_ms === null || ended_ms === null ? "" : took(ended_ms - started_ms)}
+                {started_ms === null || ended_ms === null
+                  ? ""
+                  : formatDuration(ended_ms - started_ms)}
               </td>
             </tr>
           ))}
@@ -197,7 +199,7 @@ function BillRow({ what, micros }: { what: string; micros: number }) {
     <tr>
       <td colSpan={2}>{what}</td>
       <td class="wide-only" />
-      <td class="right number">{exact(micros)}</td>
+      <td class="right number">{formatExact(micros)}</td>
     </tr>
   );
 }
@@ -210,7 +212,7 @@ function wayOf({ streamed }: Generation): string | null {
 function purposeFacts({ purpose, quota_micro: quota, tags }: Generation) {
   return [
     ["Purpose", purpose && `${purposeText(purpose)}. ${purpose.description}`],
-    ["Counted in quotas", quota > 0 ? exact(quota) : null],
+    ["Counted in quotas", quota > 0 ? formatExact(quota) : null],
     ["Tags", tagsText({ tags })],
   ] as const;
 }
@@ -222,15 +224,18 @@ function RequestFacts({ of }: { of: Generation }) {
     ["Requested model", of.asked_model === of.model ? null : of.asked_model],
     ...purposeFacts(of),
     ["Path", of.door],
-    ["Client disconnected after", of.client_left_ms === null ? null : took(of.client_left_ms)],
+    [
+      "Client disconnected after",
+      of.client_left_ms === null ? null : formatDuration(of.client_left_ms),
+    ],
     ["Served by", of.provider && `${of.provider}, ${(of.region ?? "").toUpperCase()}`],
     ["Price of", of.price_from?.slice(0, 10) ?? null],
     ["Price list", of.price_list],
     ["Answer", wayOf(of)],
     ["Finish reason", of.finish_reason],
-    ["TTFT", of.first_byte_ms === null ? null : took(of.first_byte_ms)],
-    ["Duration", of.duration_ms === null ? null : took(of.duration_ms)],
-    ["Reasoning tokens", of.reasoning_tokens ? counted(of.reasoning_tokens, "token") : null],
+    ["TTFT", of.first_byte_ms === null ? null : formatDuration(of.first_byte_ms)],
+    ["Duration", of.duration_ms === null ? null : formatDuration(of.duration_ms)],
+    ["Reasoning tokens", of.reasoning_tokens ? countText(of.reasoning_tokens, "token") : null],
     [
       "Key",
       of.key_id === null ? null : <a href={hrefOf(["keys", of.key_id])}>{nameOfKey(of.key_id)}</a>,
@@ -248,7 +253,7 @@ function RequestFacts({ of }: { of: Generation }) {
       <Facts facts={facts} />
       {of.model !== null && of.purpose === null && (
         <p class="small muted">
-          <Copy text={curl} label="Copy as curl" /> without its prompt, because prompts aren't
+          <CopyButton text={curl} label="Copy as curl" /> without its prompt, because prompts aren't
           stored.
         </p>
       )}

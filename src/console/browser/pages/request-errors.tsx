@@ -1,9 +1,9 @@
-import { counted, grouped } from "../lib/money.ts";
+import { countText, formatCount } from "../lib/money.ts";
 import { hoursBetween, utcDay } from "../lib/time.ts";
 import { useRead } from "../state/reads.ts";
 import { useQuery } from "../state/route.ts";
 import type { Query } from "../state/route.ts";
-import type { Only } from "../state/spend.ts";
+import type { UsageFilter } from "../state/spend.ts";
 import { useNow } from "../state/now.ts";
 import { ErrorChart, FilterNotice } from "../ui/error-chart.tsx";
 import { ReadResult } from "../ui/states.tsx";
@@ -28,7 +28,7 @@ function ErrorCounts() {
     <ReadResult read={read} height={36}>
       {({ data, total }) => (
         <p class="notice calm">
-          {total === 0 ? "No errors" : counted(total, "error")}{" "}
+          {total === 0 ? "No errors" : countText(total, "error")}{" "}
           {from === undefined ? "today (UTC)" : `from ${from} to ${to ?? "today"} (UTC)`}
           {data.length > 0 && ": "}
           {data
@@ -41,7 +41,7 @@ function ErrorCounts() {
                 aria-pressed={query["code"] === group}
                 onClick={() => update({ code: query["code"] === group ? "" : group })}
               >
-                {grouped(count)} {group}
+                {formatCount(count)} {group}
               </button>
             ))}
         </p>
@@ -50,7 +50,7 @@ function ErrorCounts() {
   );
 }
 
-function onlyOf({ model, provider, key_id, external_id }: Query): Only {
+function onlyOf({ model, provider, key_id, external_id }: Query): UsageFilter {
   const filters = Object.entries({ model, provider, key_id, external_id });
   return Object.fromEntries(filters.filter(([, one]) => one !== undefined));
 }

@@ -1,5 +1,5 @@
 import type { Errors, Usage } from "../api/types.ts";
-import { unused } from "../lib/spend.ts";
+import { requestSums } from "../lib/spend.ts";
 import type { DayRow } from "../lib/spend.ts";
 import { DAY, daysBetween, hoursBetween, utcDay } from "../lib/time.ts";
 import { emptyRead, useRead } from "../state/reads.ts";
@@ -117,5 +117,5 @@ function StateBars({
 }
 
 function rowOf(day: string, group: keyof typeof PARTS, requests: number): DayRow {
-  return { day, group, ...unused(requests) };
+  return { day, group, ...requestSums(requests) };
 }

@@ -1,25 +1,25 @@
 import type { Hold, Generation } from "../api/types.ts";
-import { grouped } from "../lib/money.ts";
-import { duration, exactly } from "../lib/time.ts";
+import { formatCount } from "../lib/money.ts";
+import { duration, localAndUtcTime } from "../lib/time.ts";
 import { useCell } from "../state/cell.ts";
-import { readAside, useRead } from "../state/reads.ts";
+import { latestOf, useRead } from "../state/reads.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
 import { useKeyNames } from "../state/spend.ts";
-import { Head, Money, Tabs } from "../ui/basics.tsx";
+import { PageHead, Money, Tabs } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
-import { Choice, ClearFilters, Day, Text } from "../ui/filters.tsx";
+import { ChoiceFilter, ClearFilters, DayFilter, TextFilter } from "../ui/filters.tsx";
 import { LazyPage } from "../ui/lazy.tsx";
-import type { Part } from "../ui/lazy.tsx";
+import type { LazyPart } from "../ui/lazy.tsx";
 import { ModelFilter } from "../ui/model-picker.tsx";
 import { usePages } from "../ui/pages.ts";
 import { purposeText, requestColumns } from "../ui/request-table.tsx";
-import { useSteady } from "../ui/steady.ts";
+import { useSteadyRows } from "../ui/steady.ts";
 import { Empty, FirstSteps, ReadResult } from "../ui/states.tsx";
 import { Grid, Table } from "../ui/table.tsx";
 import { codeColumn, column, moneyColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 import { Receipt } from "./receipt.tsx";
-import type { Beside } from "./receipt.tsx";
+import type { NeighborIds } from "./receipt.tsx";
 
 const FILTERS = [
   "model",
@@ -40,7 +40,7 @@ const TABS = [
   ["Running", "held"],
 ] as const;
 
-const CHARTS: Part = { load: async () => (await import("./request-charts.tsx")).RequestChart };
+const CHARTS: LazyPart = { load: async () => (await import("./request-charts.tsx")).RequestChart };
 
 export function Requests() {
   const { path } = useCell(route);
@@ -59,11 +59,11 @@ export function Requests() {
     },
   );
   const [, id] = path;
-  const steady = useSteady(rows, JSON.stringify([chosen, pager.label.split(" ")[0]]));
-  const { waiting, letIn } = steady;
+  const steady = useSteadyRows(rows, JSON.stringify([chosen, pager.label.split(" ")[0]]));
+  const { waiting, showWaiting: letIn } = steady;
   return (
     <>
-      <Head title="Requests" text="The outcome and cost of each request, newest first." />
+      <PageHead title="Requests" text="The outcome and cost of each request, newest first." />
       <Tabs
         label="Requests by status"
         current={TABS.find(([, status]) => status === (query["status"] ?? ""))?.[0] ?? ""}
@@ -80,7 +80,7 @@ export function Requests() {
             {waiting > 0 && (
               <p class="center">
                 <button type="button" class="quiet" onClick={letIn}>
-                  ↑ {grouped(waiting)} new
+                  ↑ {formatCount(waiting)} new
                 </button>
               </p>
             )}
@@ -114,14 +114,14 @@ export function Requests() {
   );
 }
 
-function besideOf(rows: readonly Generation[], id: string): Beside {
+function besideOf(rows: readonly Generation[], id: string): NeighborIds {
   const at = rows.findIndex((row) => row.id === id);
   return at === -1 ? [null, null] : [rows[at - 1]?.id ?? null, rows[at + 1]?.id ?? null];
 }
 
 function Filters() {
   const [query] = useQuery();
-  const known = readAside(useRead("GET /v1/keys"));
+  const known = latestOf(useRead("GET /v1/keys"));
   const keys = known?.keys.map(({ id, name }) => [id, name] as const) ?? [];
   return (
     <>
@@ -135,13 +135,13 @@ function Filters() {
         }
       />
       <ModelFilter />
-      <Choice name="key_id" label="Key" options={[["", "All keys"], ...keys]} />
-      <Text name="external_id" label="End user" />
-      <Text name="tag" label="Tag, as team:search" />
-      {query["provider"] !== undefined && <Text name="provider" label="Provider" />}
-      {query["code"] !== undefined && <Text name="code" label="Error code" />}
-      <Day name="from" />
-      <Day name="to" />
+      <ChoiceFilter name="key_id" label="Key" options={[["", "All keys"], ...keys]} />
+      <TextFilter name="external_id" label="End user" />
+      <TextFilter name="tag" label="Tag, as team:search" />
+      {query["provider"] !== undefined && <TextFilter name="provider" label="Provider" />}
+      {query["code"] !== undefined && <TextFilter name="code" label="Error code" />}
+      <DayFilter name="from" />
+      <DayFilter name="to" />
       <ClearFilters names={FILTERS} />
     </>
   );
@@ -166,7 +166,7 @@ function Running({ holds, more }: { holds: readonly Hold[]; more: string }) {
   return (
     <details class="notice calm">
       <summary>
-        {grouped(holds.length)}
+        {formatCount(holds.length)}
         {more} running, the oldest for {ageOf(oldest, now)}, <Money micros={held} /> held
       </summary>
       <HoldTable holds={holds} now={now} />
@@ -182,7 +182,7 @@ function HoldTable({ holds, now }: { holds: readonly Hold[]; now: number }) {
   const nameOfKey = useKeyNames();
   const columns: readonly Column<Hold>[] = [
     column("age", "Age", ({ since }) => since, {
-      cell: (hold) => <span title={exactly(hold.since)}>{ageOf(hold, now)}</span>,
+      cell: (hold) => <span title={localAndUtcTime(hold.since)}>{ageOf(hold, now)}</span>,
     }),
     moneyColumn("held", "Held", ({ granted_micro }) => granted_micro),
     column("key", "Key", ({ key_id }) => nameOfKey(key_id), {

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import type { Key, RotatedKey } from "../api/types.ts";
-import { exactly } from "../lib/time.ts";
+import { localAndUtcTime } from "../lib/time.ts";
 import { change } from "../state/reads.ts";
 import { FormDialog } from "../ui/dialog.tsx";
 import { HOUR_S, OverlapField } from "../ui/overlap-field.tsx";
@@ -12,7 +12,7 @@ export function RotateKey({ apiKey, onClose }: { apiKey: Key; onClose: () => voi
   const [rotated, setRotated] = useState<RotatedKey | null>(null);
   const [idempotencyKey] = useState(() => crypto.randomUUID());
   if (rotated) {
-    const note = `The secrets before it end by ${exactly(rotated.others_end_at)}.`;
+    const note = `The secrets before it end by ${localAndUtcTime(rotated.others_end_at)}.`;
     return <KeySecret name={name} secret={rotated.key} note={note} onClose={onClose} />;
   }
   return (

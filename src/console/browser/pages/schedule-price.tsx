@@ -2,10 +2,10 @@ import type { ComponentChildren } from "preact";
 import { useId, useState } from "preact/hooks";
 import type { CatalogModels, PriceRow } from "../api/types.ts";
 import type { Outcome } from "../api/client.ts";
-import { counted } from "../lib/money.ts";
+import { countText } from "../lib/money.ts";
 import { priceText } from "../lib/price-text.ts";
 import { DAY, localMinute } from "../lib/time.ts";
-import { change, readAside, useRead } from "../state/reads.ts";
+import { change, latestOf, useRead } from "../state/reads.ts";
 import { useNow } from "../state/now.ts";
 import { Field, FormDialog } from "../ui/dialog.tsx";
 import { Options } from "../ui/model-picker.tsx";
@@ -104,10 +104,10 @@ function formField(text: string): string {
 /** Returns the selectable models, each model's current price, and the lead time as text. */
 function useKnownPrices(list: string) {
   const now = useNow();
-  const models = readAside(useRead("GET /admin/v1/catalog"))?.models ?? [];
+  const models = latestOf(useRead("GET /admin/v1/catalog"))?.models ?? [];
   const read = useRead("GET /admin/v1/prices", { query: { list, limit: 500 } });
   const shared = useRead("GET /admin/v1/prices", { query: { list: "default", limit: 500 } });
-  const [fixedList, others] = [readAside(read), readAside(shared)];
+  const [fixedList, others] = [latestOf(read), latestOf(shared)];
   const lead = fixedList?.lead_seconds ?? 3600;
   const isCut = (fixedList?.next_after ?? others?.next_after) !== undefined; // a current price may be missing
   const rows = fixedList && others && !isCut ? [...fixedList.prices, ...others.prices] : null;
@@ -124,7 +124,9 @@ function useKnownPrices(list: string) {
       return price === null ? undefined : `Now ${price}`;
     },
     lead:
-      lead % 3600 === 0 ? counted(lead / 3600, "hour") : counted(Math.ceil(lead / 60), "minute"),
+      lead % 3600 === 0
+        ? countText(lead / 3600, "hour")
+        : countText(Math.ceil(lead / 60), "minute"),
   };
 }
 

@@ -1,11 +1,11 @@
 import { useState } from "preact/hooks";
 import type { Session } from "../api/types.ts";
-import { microsOf, spent } from "../lib/money.ts";
+import { microsOf, formatSpent } from "../lib/money.ts";
 import { change, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { useKeyNames } from "../state/spend.ts";
-import { Bar, Money } from "../ui/basics.tsx";
+import { UsageBar, Money } from "../ui/basics.tsx";
 import { Confirm } from "../ui/dialog.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
@@ -83,11 +83,11 @@ function columnsOf(nameOfKey: (id: string | null) => string): readonly Column<Se
 function Spent({ of: { spent_dollars, held_dollars, budget_dollars } }: { of: Session }) {
   if (budget_dollars === null) return <Money micros={microsOf(spent_dollars)} />;
   return (
-    <Bar
+    <UsageBar
       used={spent_dollars}
       held={held_dollars}
       limit={budget_dollars}
-      label={`${spent(microsOf(spent_dollars))} of ${spent(microsOf(budget_dollars))}`}
+      label={`${formatSpent(microsOf(spent_dollars))} of ${formatSpent(microsOf(budget_dollars))}`}
     />
   );
 }

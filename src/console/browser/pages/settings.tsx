@@ -1,13 +1,13 @@
 import { useState } from "preact/hooks";
 import type { BudgetEntries } from "../lib/budgets.ts";
 import type { Organization, Settings as OrgSettings } from "../api/types.ts";
-import { change, readAside, useRead } from "../state/reads.ts";
+import { change, latestOf, useRead } from "../state/reads.ts";
 import { endSession, session, useMay, useSession } from "../state/session.ts";
 import { Budgets } from "../ui/budgets.tsx";
 import { PolicyPart } from "../ui/policy.tsx";
 import type { NewPolicy } from "../ui/policy.tsx";
 import { PartialPauses, StopSpending } from "../ui/pauses.tsx";
-import { Facts, Head, Panel } from "../ui/basics.tsx";
+import { Facts, PageHead, Panel } from "../ui/basics.tsx";
 import { CloseOrganization } from "../ui/close-organization.tsx";
 import { Form, Input, useNumbers } from "../ui/dialog.tsx";
 import { ReadResult } from "../ui/states.tsx";
@@ -29,7 +29,7 @@ export function Settings() {
     change(CHANGE, { path, body: { policy } }, ["/v1/orgs"]);
   return (
     <>
-      <Head
+      <PageHead
         title="Settings"
         text="Name, budgets, policy and alerts, and the default quotas of new end users."
       />
@@ -81,7 +81,7 @@ export function Settings() {
 function ClosePanel() {
   const { organization } = useSession();
   const [isClosing, setClosing] = useState(false);
-  const balance = readAside(useRead("GET /v1/balance", {}));
+  const balance = latestOf(useRead("GET /v1/balance", {}));
   return (
     <Panel title="Close organization">
       <p>

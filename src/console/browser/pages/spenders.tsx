@@ -1,13 +1,13 @@
 import type { ComponentChildren } from "preact";
-import { sumOf, summed } from "../lib/spend.ts";
-import type { Sum } from "../lib/spend.ts";
+import { sumOf, sumByGroup } from "../lib/spend.ts";
+import type { GroupSum } from "../lib/spend.ts";
 import { daysOf, rangeOf } from "../lib/range.ts";
 import { goTo, hrefOf, useQuery } from "../state/route.ts";
 import { isSenior, useMay, useSession } from "../state/session.ts";
-import { useShares } from "../state/spend.ts";
+import { useSpendByGroup } from "../state/spend.ts";
 import { useNow } from "../state/now.ts";
-import { Choice } from "../ui/filters.tsx";
-import { REQUESTS, SPEND, shareOf } from "../ui/spend-columns.tsx";
+import { ChoiceFilter } from "../ui/filters.tsx";
+import { REQUESTS_COLUMN, SPEND_COLUMN, shareColumn } from "../ui/spend-columns.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import { column } from "../ui/columns.tsx";
@@ -23,13 +23,15 @@ const PERIODS = [
 ] as const;
 
 export function Period() {
-  return isSenior(useSession()) ? <Choice name="spent" label="Order" options={PERIODS} /> : null;
+  return isSenior(useSession()) ? (
+    <ChoiceFilter name="spent" label="Order" options={PERIODS} />
+  ) : null;
 }
 
 export function Spenders({ period, filters }: { period: string; filters: ComponentChildren }) {
   const [query] = useQuery();
   const range = daysOf(rangeOf({ range: period }, useNow()));
-  const read = useShares("user", range);
+  const read = useSpendByGroup("user", range);
   const mayCap = useMay()("PATCH /v1/users/{external_id}");
   return (
     <ReadResult read={read} height={480}>
@@ -37,7 +39,7 @@ export function Spenders({ period, filters }: { period: string; filters: Compone
         <Table
           name="End users by spend"
           columns={columnsOf(sumOf(rows, "cost_micro"), mayCap)}
-          rows={summed(rows).filter(({ group }) => group !== null)}
+          rows={sumByGroup(rows).filter(({ group }) => group !== null)}
           keyOf={({ group }) => group ?? ""}
           open={({ group }) => goTo(["end-users", group ?? ""], query)}
           filters={filters}
@@ -48,22 +50,27 @@ export function Spenders({ period, filters }: { period: string; filters: Compone
   );
 }
 
-function columnsOf(total: number, mayCap: boolean): readonly Column<Sum>[] {
+function columnsOf(total: number, mayCap: boolean): readonly Column<GroupSum>[] {
   return [
     column("external_id", "End user ID", ({ group }) => group, {
       csv: [["external_id", ({ group }) => group]],
       cell: ({ group }) => <strong class="break">{group}</strong>,
     }),
-    SPEND,
-    shareOf(total),
-    { ...REQUESTS, wide: false },
+    SPEND_COLUMN,
+    shareColumn(total),
+    { ...REQUESTS_COLUMN, wide: false },
     ...(mayCap
-      ? [column("do", "To do", () => null, { csv: [], cell: (row: Sum) => <SetQuota {...row} /> })]
+      ? [
+          column("do", "To do", () => null, {
+            csv: [],
+            cell: (row: GroupSum) => <SetQuota {...row} />,
+          }),
+        ]
       : []),
   ];
 }
 
-function SetQuota({ group }: Sum) {
+function SetQuota({ group }: GroupSum) {
   const [query] = useQuery();
   return <a href={hrefOf(["end-users", group ?? ""], { ...query, do: "quota" })}>Set quota</a>;
 }

@@ -2,11 +2,11 @@ import { useState } from "preact/hooks";
 import type { Invitation, MadeInvitation, TeamMember } from "../api/types.ts";
 import { change, useRead } from "../state/reads.ts";
 import { endSession, isViewing, may, useSession } from "../state/session.ts";
-import { Badge, Head, Panel, Time } from "../ui/basics.tsx";
+import { Badge, PageHead, Panel, Time } from "../ui/basics.tsx";
 import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
 import { Company } from "./company.tsx";
-import { CHANGE, MemberLimits } from "./member-limits.tsx";
-import { Secret } from "../ui/secret.tsx";
+import { CHANGE_MEMBER, MemberLimits } from "./member-limits.tsx";
+import { SecretDialog } from "../ui/secret.tsx";
 import { ROLES, RoleField } from "../ui/role-field.tsx";
 import type { Role } from "../ui/role-field.tsx";
 import { ReadResult } from "../ui/states.tsx";
@@ -21,7 +21,9 @@ const LIST = "GET /console/api/people/members";
 export function Team() {
   const who = useSession();
   if (isViewing(who)) {
-    return <Head title="Team" text="Leave this view to see the members on the customer's page." />;
+    return (
+      <PageHead title="Team" text="Leave this view to see the members on the customer's page." />
+    );
   }
   return may(who, LIST) ? <Members /> : <OwnAccountOnly name={who.key?.name ?? ""} />;
 }
@@ -29,7 +31,7 @@ export function Team() {
 function OwnAccountOnly({ name }: { name: string }) {
   return (
     <>
-      <Head title="Team" text="Members, their roles and open invitations." />
+      <PageHead title="Team" text="Members, their roles and open invitations." />
       <p>
         This session uses the key {name}. To see members and invite people, log out, then log in
         with your own account.
@@ -48,18 +50,18 @@ function Members() {
   const [inviting, setInviting] = useState(false);
   const [removing, setRemoving] = useState<TeamMember | null>(null);
   const [limited, setLimited] = useState<TeamMember | null>(null);
-  const onLimit = may(who, CHANGE) ? setLimited : null;
+  const onLimit = may(who, CHANGE_MEMBER) ? setLimited : null;
   const read = useRead(LIST, {});
   const columns = columnsOf(manages, who.member?.id ?? "", { onRemove: setRemoving, onLimit });
   return (
     <>
-      <Head title="Team" text="Members, their roles and open invitations.">
+      <PageHead title="Team" text="Members, their roles and open invitations.">
         {manages && (
           <button type="button" class="primary" onClick={() => setInviting(true)}>
             Invite
           </button>
         )}
-      </Head>
+      </PageHead>
       <ReadResult read={read} height={200}>
         {({ members }) => (
           <Grid
@@ -230,7 +232,7 @@ function Invite({ onClose }: { onClose: () => void }) {
     const how = made.mailed ? "It was also sent there" : "Send it yourself";
     const note = `${how}. It works once, only for ${whose}.`;
     return (
-      <Secret
+      <SecretDialog
         title="The invitation"
         noun="link"
         secret={made.link}

@@ -1,10 +1,10 @@
 import { useState } from "preact/hooks";
 import type { Credits } from "../lib/purchases.ts";
-import { whyDisabled } from "../lib/purchases.ts";
-import { microsOf, spent } from "../lib/money.ts";
+import { disabledReasonText } from "../lib/purchases.ts";
+import { microsOf, formatSpent } from "../lib/money.ts";
 import { change } from "../state/reads.ts";
 import { useMay, useSession } from "../state/session.ts";
-import { Badge, Bar, Panel, Time } from "../ui/basics.tsx";
+import { Badge, UsageBar, Panel, Time } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
 import { Action, Form, useNumbers } from "../ui/dialog.tsx";
 import { TOUCHES } from "./buy.tsx";
@@ -29,7 +29,7 @@ export function TopUp({ credits, hasCard }: { credits: Credits; hasCard: boolean
       {chosen !== null && <Terms chosen={chosen} bought={state.month_micro} />}
       {isOn && <Waiting until={state.paused_until} />}
       {state.disabled_reason !== null && (
-        <p role="status">■ It is off: {whyDisabled(state.disabled_reason)}.</p>
+        <p role="status">■ It is off: {disabledReasonText(state.disabled_reason)}.</p>
       )}
       {!hasCard && (
         <p class="muted">
@@ -56,10 +56,10 @@ function Terms({ chosen, bought }: { chosen: TopUpSettings; bought: number }) {
       <p>
         When less than ${below} is left, ${amount} are bought with the saved card.
       </p>
-      <Bar
+      <UsageBar
         used={bought}
         limit={microsOf(most)}
-        label={`${spent(bought)} of at most $${most} this month`}
+        label={`${formatSpent(bought)} of at most $${most} this month`}
       />
     </>
   );

@@ -1,15 +1,15 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Webhook, WebhookAndHealth, WebhookTest } from "../api/types.ts";
-import { counted, grouped } from "../lib/money.ts";
-import { took } from "../lib/time.ts";
-import { readAside, change, useRead } from "../state/reads.ts";
+import { countText, formatCount } from "../lib/money.ts";
+import { formatDuration } from "../lib/time.ts";
+import { latestOf, change, useRead } from "../state/reads.ts";
 import { useMay } from "../state/session.ts";
-import { Facts, Head, Time } from "../ui/basics.tsx";
+import { Facts, PageHead, Time } from "../ui/basics.tsx";
 import { Confirm, Dialog, useChange } from "../ui/dialog.tsx";
-import { Failed, ReadResult } from "../ui/states.tsx";
-import { Beginning, Deliveries, answerOf } from "./deliveries.tsx";
+import { FailureNotice, ReadResult } from "../ui/states.tsx";
+import { ResponseBody, Deliveries, answerOf } from "./deliveries.tsx";
 import { EditWebhook, isMetered, ReplayEvents, RotateWebhook, TOUCHES } from "./webhook-forms.tsx";
-import { HealthBadge, WebhookState, toWebhooks } from "./webhooks.tsx";
+import { HealthBadge, WebhookState, goToWebhooks } from "./webhooks.tsx";
 
 type Doing = "test" | "edit" | "switch" | "rotate" | "replay" | null;
 
@@ -24,7 +24,7 @@ function ActiveDetail({ id, onDelete }: { id: string; onDelete: (webhook: Webhoo
   const [doing, setDoing] = useState<Doing>(null);
   const read = useRead("GET /v1/webhooks/{id}", { path: { id } }, { every: 5000 });
   const close = (): void => setDoing(null);
-  const one = readAside(read);
+  const one = latestOf(read);
   const button = (what: Doing, text: string) => (
     <button type="button" onClick={() => setDoing(what)}>
       {text}
@@ -34,8 +34,8 @@ function ActiveDetail({ id, onDelete }: { id: string; onDelete: (webhook: Webhoo
   const mayChange = may("PATCH /v1/webhooks/{id}");
   return (
     <>
-      <Head title="Webhook" text={one && <span class="break">{one.url}</span>}>
-        <button type="button" onClick={() => toWebhooks()}>
+      <PageHead title="Webhook" text={one && <span class="break">{one.url}</span>}>
+        <button type="button" onClick={() => goToWebhooks()}>
           All webhooks
         </button>
         {one && (
@@ -58,7 +58,7 @@ function ActiveDetail({ id, onDelete }: { id: string; onDelete: (webhook: Webhoo
             )}
           </>
         )}
-      </Head>
+      </PageHead>
       <ReadResult read={read} height={120}>
         {(webhook) => (
           <>
@@ -89,9 +89,9 @@ function WebhookFacts({ webhook }: { webhook: WebhookAndHealth }) {
         [
           "Attempts of 24 hours",
           health &&
-            `${grouped(health.delivered_24h)} delivered, ${grouped(health.failed_24h)} failed`,
+            `${formatCount(health.delivered_24h)} delivered, ${formatCount(health.failed_24h)} failed`,
         ],
-        ["Waiting", health && counted(health.waiting, "event")],
+        ["Waiting", health && countText(health.waiting, "event")],
         ["Last delivered", health && <Time key="last" at={health.last_success_at} none="never" />],
         ["Events", webhook.types?.join(", ") ?? "all"],
         ["Old secret signs until", until && <Time at={until} />],
@@ -114,17 +114,17 @@ function TestCall({ webhook: { id, url }, onClose }: Props) {
       <p class="break">
         <code>webhook.test</code> to {url}once, with a signature like every message.
       </p>
-      {failure && <Failed failure={failure} />}
+      {failure && <FailureNotice failure={failure} />}
       {testResult && (
         <div role="status">
           <Facts
             facts={[
               ["State", testResult.delivered ? "Delivered" : "Failed"],
               ["Answer", answerOf(testResult)],
-              ["Duration", took(testResult.duration_ms ?? 0)],
+              ["Duration", formatDuration(testResult.duration_ms ?? 0)],
             ]}
           />
-          <Beginning answer={testResult.answer} />
+          <ResponseBody answer={testResult.answer} />
         </div>
       )}
       <div class="actions end">
@@ -164,7 +164,7 @@ function Delete({ webhook: { id, url }, onClose }: Props) {
       verb="Delete it"
       run={() => change("DELETE /v1/webhooks/{id}", { path: { id } }, TOUCHES)}
       onClose={onClose}
-      onDone={() => toWebhooks()}
+      onDone={() => goToWebhooks()}
     >
       <p class="break">Nothing more is sent to {url}; its secret and its deliveries go with it.</p>
     </Confirm>

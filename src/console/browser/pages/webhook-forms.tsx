@@ -3,12 +3,12 @@ import { useState } from "preact/hooks";
 import type { Replay, Webhook, WebhookWithSecret } from "../api/types.ts";
 import { WEBHOOK_GROUPS } from "../lib/event-types.ts";
 import type { WebhookType } from "../lib/event-types.ts";
-import { counted } from "../lib/money.ts";
-import { DAY, exactly, localMinute } from "../lib/time.ts";
+import { countText } from "../lib/money.ts";
+import { DAY, localAndUtcTime, localMinute } from "../lib/time.ts";
 import { change, useRead } from "../state/reads.ts";
 import { Dialog, Field, FormDialog, Input } from "../ui/dialog.tsx";
 import { HOUR_S, OverlapField } from "../ui/overlap-field.tsx";
-import { Secret } from "../ui/secret.tsx";
+import { SecretDialog } from "../ui/secret.tsx";
 import { ReadResult } from "../ui/states.tsx";
 
 export const TOUCHES = ["/v1/webhooks"];
@@ -206,11 +206,11 @@ export function RotateWebhook({ webhook, onClose }: Closing & { webhook: Webhook
 function SigningSecret({ webhook, onClose }: Closing & { webhook: WebhookWithSecret }) {
   const { secret, previous_secret_until: until } = webhook;
   return (
-    <Secret
+    <SecretDialog
       title="The webhook's secret"
       noun="secret"
       secret={secret}
-      note={until === null ? "" : `The previous secret signs until ${exactly(until)}.`}
+      note={until === null ? "" : `The previous secret signs until ${localAndUtcTime(until)}.`}
       uses={[
         ["As .env", `WEBHOOK_SECRET=${secret}`],
         [
@@ -233,7 +233,7 @@ export function ReplayEvents({ webhook, onClose }: Closing & { webhook: Webhook 
   const isUsage = webhook.types?.join() === "usage.settled";
   const result = (
     <p role="status">
-      {isUsage ? "The usage stream starts again." : `${counted(sum, "event")} queued.`}
+      {isUsage ? "The usage stream starts again." : `${countText(sum, "event")} queued.`}
     </p>
   );
   if (replayed && more === null) {
@@ -287,7 +287,7 @@ function ReplayCount({ webhook, since }: { webhook: Webhook; since: string }) {
       {({ events, next_after }) => (
         <p role="status" class="break">
           {(next_after ?? null) === null ? "" : "At least "}
-          <strong>{counted(events.filter(isWanted).length, "event")}</strong> to {url}, including
+          <strong>{countText(events.filter(isWanted).length, "event")}</strong> to {url}, including
           delivered ones.
         </p>
       )}

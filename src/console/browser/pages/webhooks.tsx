@@ -1,11 +1,11 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { Webhook, WebhookAndHealth } from "../api/types.ts";
-import { counted } from "../lib/money.ts";
-import { readAside, useRead } from "../state/reads.ts";
+import { countText } from "../lib/money.ts";
+import { latestOf, useRead } from "../state/reads.ts";
 import { goTo } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
-import { Badge, Head, Time } from "../ui/basics.tsx";
+import { Badge, PageHead, Time } from "../ui/basics.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import { column, timeColumn } from "../ui/columns.tsx";
@@ -14,7 +14,7 @@ import { NewWebhook } from "./webhook-forms.tsx";
 
 const WEBHOOKS_MAX = 5;
 
-export function toWebhooks(id?: string): void {
+export function goToWebhooks(id?: string): void {
   goTo(["events", ...(id === undefined ? [] : [id])], { tab: "Webhooks" });
 }
 
@@ -22,10 +22,10 @@ export function Webhooks({ tabs }: { tabs: ComponentChildren }) {
   const [making, setMaking] = useState(false);
   const mayMake = useMay()("POST /v1/webhooks");
   const read = useRead("GET /v1/webhooks", {}, { every: 15_000 });
-  const isFull = (readAside(read)?.webhooks.length ?? 0) >= WEBHOOKS_MAX;
+  const isFull = (latestOf(read)?.webhooks.length ?? 0) >= WEBHOOKS_MAX;
   return (
     <>
-      <Head
+      <PageHead
         title="Events"
         text={`Each event is sent to these URLs with a signature until it is accepted. At most ${WEBHOOKS_MAX}.`}
       >
@@ -34,7 +34,7 @@ export function Webhooks({ tabs }: { tabs: ComponentChildren }) {
             New webhook
           </button>
         )}
-      </Head>
+      </PageHead>
       {tabs}
       <ReadResult read={read} height={480}>
         {({ webhooks }) => (
@@ -43,14 +43,14 @@ export function Webhooks({ tabs }: { tabs: ComponentChildren }) {
             columns={COLUMNS}
             rows={webhooks}
             keyOf={({ id }) => id}
-            open={({ id }) => toWebhooks(id)}
+            open={({ id }) => goToWebhooks(id)}
             empty={
               <Empty text="No webhooks yet. Create one to receive events about credits, quotas, budgets and changes." />
             }
           />
         )}
       </ReadResult>
-      {making && <NewWebhook onClose={() => setMaking(false)} onMade={toWebhooks} />}
+      {making && <NewWebhook onClose={() => setMaking(false)} onMade={goToWebhooks} />}
     </>
   );
 }
@@ -90,7 +90,7 @@ export function HealthBadge({ health }: { health: WebhookAndHealth["health"] }) 
   if (health === null) return <span class="muted">unknown</span>;
   const { failing_since: since, last_error: error, waiting, state } = health;
   if (state === "off") return null;
-  const queue = waiting === 0 ? "" : `, ${counted(waiting, "event")} waiting`;
+  const queue = waiting === 0 ? "" : `, ${countText(waiting, "event")} waiting`;
   if (state === "ok") return <Badge tone="good">well{queue}</Badge>;
   return (
     <>

@@ -2,12 +2,12 @@ import { lengthOf, rangeOf } from "../lib/range.ts";
 import type { Range } from "../lib/range.ts";
 import { DAY, daysBetween, hoursBetween } from "../lib/time.ts";
 import { useNow } from "./now.ts";
-import { readAside, useRead } from "./reads.ts";
+import { latestOf, useRead } from "./reads.ts";
 import { useQuery } from "./route.ts";
 import type { Query } from "./route.ts";
 import { useSession } from "./session.ts";
-import { tagOf } from "./spend.ts";
-import type { Only, Pair, Splits } from "./spend.ts";
+import { tagKeyOf } from "./spend.ts";
+import type { UsageFilter, Pair, Split } from "./spend.ts";
 
 export const METRICS = [
   ["cost_micro", "spend"],
@@ -27,7 +27,7 @@ export const SPLITS = [
   ["user", "by end user"],
   ["member", "by member"],
 ] as const;
-export const CHIPS = [
+export const FILTER_CHIPS = [
   ["model", "model"],
   ["provider", "provider"],
   ["key", "key_id"],
@@ -40,9 +40,9 @@ export type ActivityQuery = {
   /** The hours or days of the chart's bars. Hours are used for short ranges. */
   readonly parts: readonly string[];
   readonly isHourly: boolean;
-  readonly only: Only;
-  readonly by: Splits;
-  readonly second: Splits | undefined;
+  readonly only: UsageFilter;
+  readonly by: Split;
+  readonly second: Split | undefined;
   readonly metric: (typeof METRICS)[number][0];
 };
 
@@ -68,40 +68,40 @@ export function useActivityQuery(): ActivityQuery {
   return { range, parts, isHourly, only: onlyOf(query), by, second, metric };
 }
 
-function splitOf(text = ""): Splits | undefined {
-  return text.startsWith("tag:") ? (text as Splits) : SPLITS.find(([name]) => name === text)?.[0];
+function splitOf(text = ""): Split | undefined {
+  return text.startsWith("tag:") ? (text as Split) : SPLITS.find(([name]) => name === text)?.[0];
 }
 
-export function useSplits(): readonly (readonly [split: Splits, text: string])[] {
+export function useSplits(): readonly (readonly [split: Split, text: string])[] {
   const { organization } = useSession();
   const path = { org_id: organization?.id ?? "" };
-  const settings = readAside(useRead("GET /v1/orgs/{org_id}/settings", { path }));
+  const settings = latestOf(useRead("GET /v1/orgs/{org_id}/settings", { path }));
   const tags = settings?.tag_keys.map((key) => [`tag:${key}`, `by tag ${key}`] as const);
   return [...SPLITS, ...(tags ?? [])];
 }
 
-export function filterBy(split: Splits, group: string): Query {
-  const tag = tagOf(split);
+export function filterBy(split: Split, group: string): Query {
+  const tag = tagKeyOf(split);
   return tag === null ? { [split]: group } : { tag: `${tag}:${group}` };
 }
 
-function onlyOf(query: Query): Only {
+function onlyOf(query: Query): UsageFilter {
   return Object.fromEntries(
-    CHIPS.flatMap(([name, field]) => {
+    FILTER_CHIPS.flatMap(([name, field]) => {
       const value = query[name];
       return value === undefined ? [] : [[field, value]];
     }),
   );
 }
 
-export function pairOf(by: Splits, second: Splits): Pair | null {
+export function pairOf(by: Split, second: Split): Pair | null {
   const [one, two] = rankOf(by) < rankOf(second) ? [by, second] : [second, by];
   const isNone = two === "member" ? one === "key" : one === "member"; // the API can't group keys or tags by member
   return by === second || isNone ? null : (`${one},${two}` as Pair);
 }
 
-function rankOf(split: Splits): number {
-  return tagOf(split) === null ? ORDER.indexOf(split) : ORDER.length;
+function rankOf(split: Split): number {
+  return tagKeyOf(split) === null ? ORDER.indexOf(split) : ORDER.length;
 }
 
-const ORDER: readonly Splits[] = ["model", "provider", "key", "user", "member"];
+const ORDER: readonly Split[] = ["model", "provider", "key", "user", "member"];

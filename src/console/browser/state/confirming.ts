@@ -2,7 +2,7 @@ import type { CallFailure, Outcome } from "../api/client.ts";
 import { cell } from "./cell.ts";
 import { session } from "./session.ts";
 
-export type Confirming = {
+export type PendingConfirmation = {
   /**
    * The reason: the login is too old, the session has ended, or another tab switched the
    * organization.
@@ -12,7 +12,7 @@ export type Confirming = {
   readonly finish: (isConfirmed: boolean) => void;
 };
 
-export const confirming = cell<Confirming | null>(null);
+export const pendingConfirmation = cell<PendingConfirmation | null>(null);
 let pendingAnswer: Promise<boolean> | null = null;
 
 const CHANGES: Readonly<Record<string, string>> = {
@@ -33,7 +33,7 @@ const CHANGES: Readonly<Record<string, string>> = {
  * Runs a call. If it needs another login or organization, asks the user to confirm, then runs it
  * again.
  */
-export async function withFreshLogin<T>(
+export async function withoutFreshLogin<T>(
   name: string,
   run: () => Promise<Outcome<T>>,
 ): Promise<Outcome<T>> {
@@ -42,7 +42,7 @@ export async function withFreshLogin<T>(
   return (await askToConfirm(outcome.failure, CHANGES[name] ?? "this change")) ? run() : outcome;
 }
 
-function whyOf({ status, code }: CallFailure): Confirming["why"] | null {
+function whyOf({ status, code }: CallFailure): PendingConfirmation["why"] | null {
   if (code === "login_too_old") return "old";
   if (code === "other_organization") return "switched";
   return status === 401 ? "ended" : null;
@@ -52,15 +52,15 @@ function whyOf({ status, code }: CallFailure): Confirming["why"] | null {
 export async function askToConfirm(failure: CallFailure, change: string): Promise<boolean> {
   const why = whyOf(failure);
   if (why === null || !session.get()) return false;
-  const pending = confirming.get();
-  if (pending !== null && why === "ended") confirming.set({ ...pending, why });
+  const pending = pendingConfirmation.get();
+  if (pending !== null && why === "ended") pendingConfirmation.set({ ...pending, why });
   pendingAnswer ??= new Promise<boolean>((resolve) => {
-    confirming.set({
+    pendingConfirmation.set({
       why,
       change,
       finish: (isConfirmed) => {
         pendingAnswer = null;
-        confirming.set(null);
+        pendingConfirmation.set(null);
         resolve(isConfirmed);
       },
     });
@@ -69,13 +69,13 @@ export async function askToConfirm(failure: CallFailure, change: string): Promis
 }
 
 session.watch(() => {
-  if (!session.get()) confirming.get()?.finish(false);
+  if (!session.get()) pendingConfirmation.get()?.finish(false);
 });
 
 type Confirmed = { readonly flow: string; readonly why: string | null };
 const CHANNEL = "turnpike-confirmed";
 
-export function tellConfirmed(confirmed: Confirmed): void {
+export function announceConfirmed(confirmed: Confirmed): void {
   const channel = new BroadcastChannel(CHANNEL);
   channel.postMessage(confirmed); // oxlint-disable-line unicorn/require-post-message-target-origin -- a channel has none
   channel.close();

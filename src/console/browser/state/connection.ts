@@ -4,7 +4,7 @@ import { cell } from "./cell.ts";
  * When an unreachable region is called again (Unix ms). 0 during the call, null while the region
  * responds.
  */
-export const nextTry = cell<number | null>(null);
+export const nextRetryAt = cell<number | null>(null);
 
 const STEPS_MS = [2000, 4000, 8000, 15_000, 30_000];
 let failures = 0;
@@ -21,27 +21,27 @@ export function onRetry(retry: () => boolean): () => void {
 }
 
 /** Records that a call got no response. Schedules retries with increasing delays. */
-export function lostConnection(): void {
+export function reportLostConnection(): void {
   if (timer !== undefined) return;
   const wait = STEPS_MS[Math.min(failures, STEPS_MS.length - 1)] ?? 0;
   failures += 1;
-  nextTry.set(Date.now() + wait);
-  timer = setTimeout(tryNow, wait);
+  nextRetryAt.set(Date.now() + wait);
+  timer = setTimeout(retryNow, wait);
 }
 
-export function foundConnection(): void {
+export function reportConnection(): void {
   failures = 0;
   stopTimer(null);
 }
 
-export function tryNow(): void {
+export function retryNow(): void {
   stopTimer(0);
   const startedRetries = [...retries].filter((retry) => retry());
-  if (startedRetries.length === 0) nextTry.set(null);
+  if (startedRetries.length === 0) nextRetryAt.set(null);
 }
 
 function stopTimer(next: number | null): void {
   clearTimeout(timer);
   timer = undefined;
-  nextTry.set(next);
+  nextRetryAt.set(next);
 }

@@ -4,7 +4,7 @@ import { hrefOf, route } from "./route.ts";
 
 export const linkedKey = cell<string | null>(null);
 
-export function takeKeyOfAddress(): void {
+export function takeKeyFromAddress(): void {
   if (!location.hash.startsWith("#key=")) return;
   const { path, query } = route.get();
   const key = new URLSearchParams(location.hash.slice(1)).get("key");
@@ -12,7 +12,7 @@ export function takeKeyOfAddress(): void {
   linkedKey.set(key);
 }
 
-export async function organizationOf(key: string): Promise<string | null> {
+export async function readOrganizationOfKey(key: string): Promise<string | null> {
   const headers = { authorization: `Bearer ${key}` };
   const id = await fetch("/v1/key", { headers }).then(
     (response) => response.headers.get("openai-organization"),

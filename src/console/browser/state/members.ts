@@ -1,6 +1,6 @@
 import { useEffect } from "preact/hooks";
 import { cell, useCell } from "./cell.ts";
-import { readAside, readOnce, useRead } from "./reads.ts";
+import { latestOf, readOnce, useRead } from "./reads.ts";
 import { session, useMay } from "./session.ts";
 
 const LIST = "GET /console/api/people/members";
@@ -25,9 +25,9 @@ session.watch(() => {
  */
 export function useMemberNames({ readsOwners }: { readonly readsOwners: boolean }): Names {
   const may = useMay();
-  const list = readAside(useRead(may(LIST) ? LIST : null, {}));
+  const list = latestOf(useRead(may(LIST) ? LIST : null, {}));
   const isWithoutList = readsOwners && !may(LIST) && may(ONE);
-  const keys = readAside(useRead(isWithoutList ? "GET /v1/keys" : null));
+  const keys = latestOf(useRead(isWithoutList ? "GET /v1/keys" : null));
   const known = useCell(addresses);
   const owners = [...new Set(keys?.keys.map(({ member_id }) => member_id))].join(" ");
   useEffect(() => void readAddresses(owners.split(" ")), [owners]);

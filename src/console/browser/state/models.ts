@@ -1,4 +1,4 @@
-import { spent } from "../lib/money.ts";
+import { formatSpent } from "../lib/money.ts";
 import type { Model } from "../api/types.ts";
 import { useRead } from "./reads.ts";
 import type { Read } from "./reads.ts";
@@ -34,7 +34,7 @@ export function useModels(isRead = true): Read<{ readonly data: readonly ListedM
 }
 
 export function perMillion(dollars: string): string {
-  return spent(Math.round(Number(dollars) * 1e12));
+  return formatSpent(Math.round(Number(dollars) * 1e12));
 }
 
 export function nextPrice({ next_price: next }: ListedModel): string {

@@ -1,10 +1,10 @@
 import { useEffect, useState } from "preact/hooks";
 import { call, urlOf } from "../api/client.ts";
-import type { Call, CallFailure, Filling, Outcome, ReadCall } from "../api/client.ts";
+import type { Call, CallFailure, CallInput, Outcome, ReadCall } from "../api/client.ts";
 import type { Calls } from "../api/types.ts";
-import { askToConfirm, confirming, withFreshLogin } from "./confirming.ts";
-import { foundConnection, lostConnection, onRetry } from "./connection.ts";
-import { endSession, ended, session } from "./session.ts";
+import { askToConfirm, pendingConfirmation, withoutFreshLogin } from "./confirming.ts";
+import { reportConnection, reportLostConnection, onRetry } from "./connection.ts";
+import { endSession, describeSessionEnd, session } from "./session.ts";
 
 /**
  * The latest response of a URL. Only `ReadResult` and `Inline` (ui/states.tsx) show `latest`,
@@ -14,7 +14,7 @@ export type Read<T> = {
   readonly latest: T | undefined;
   readonly at: number;
   readonly failure: CallFailure | undefined;
-  readonly again: () => void;
+  readonly reload: () => void;
 };
 type CacheEntry = {
   data: unknown;
@@ -47,19 +47,19 @@ const otherTabs = new BroadcastChannel("turnpike-console");
  */
 export function useRead<C extends ReadCall>(
   name: C | null,
-  filling: Filling<C> = {},
+  filling: CallInput<C> = {},
   { every = 0 }: { readonly every?: number } = {},
 ): Read<Calls[C]["answer"]> {
   const url = name === null ? null : urlOf(name, filling);
   return useLoaded(url, async () => call(name as C, filling), { every });
 }
 
-export function readAside<T>({ latest }: Read<T>): T | undefined {
+export function latestOf<T>({ latest }: Read<T>): T | undefined {
   return latest;
 }
 
 export function emptyRead<T>(latest: T): Read<T> {
-  return { latest, at: 0, failure: undefined, again: () => undefined };
+  return { latest, at: 0, failure: undefined, reload: () => undefined };
 }
 
 /** Like `useRead`, for a custom call. `url` is its cache key. */
@@ -86,44 +86,44 @@ export function useLoaded<T>(
     latest: entry?.data as T | undefined,
     at: entry?.at ?? 0,
     failure: entry?.failure,
-    again: () => entry && void refresh(entry),
+    reload: () => entry && void refresh(entry),
   };
 }
 
 /** Makes a change. Then refreshes all reads whose path starts with one of `touches`. */
 export async function change<C extends Call>(
   name: C,
-  filling: Filling<C>,
+  filling: CallInput<C>,
   touches: readonly string[],
 ): Promise<Outcome<Calls[C]["answer"]>> {
-  const outcome = await withFreshLogin(name, async () => call(name, filling));
+  const outcome = await withoutFreshLogin(name, async () => call(name, filling));
   if (outcome.ok) {
     refreshPaths(touches);
     otherTabs.postMessage(touches); // oxlint-disable-line unicorn/require-post-message-target-origin -- a channel has none
-  } else noteFailure(outcome.failure);
+  } else handleFailure(outcome.failure);
   return outcome;
 }
 
 export async function readOnce<C extends ReadCall>(
   name: C,
-  filling: Filling<C>,
+  filling: CallInput<C>,
 ): Promise<Outcome<Calls[C]["answer"]>> {
-  const outcome = await withFreshLogin(name, async () => call(name, filling));
-  if (!outcome.ok) noteFailure(outcome.failure);
+  const outcome = await withoutFreshLogin(name, async () => call(name, filling));
+  if (!outcome.ok) handleFailure(outcome.failure);
   return outcome;
 }
 
 /** Handles failures that affect the whole page. */
-export function noteFailure(failure: CallFailure): void {
+export function handleFailure(failure: CallFailure): void {
   const { status, code } = failure;
   if (code === "other_organization") location.reload();
-  if (status === 0) lostConnection();
-  if (status === 401) endSession(ended());
+  if (status === 0) reportLostConnection();
+  if (status === 401) endSession(describeSessionEnd());
 }
 
 async function noteFailedRead(failure: CallFailure): Promise<void> {
   if (await askToConfirm(failure, "")) refreshPaths([""]);
-  else noteFailure(failure);
+  else handleFailure(failure);
 }
 
 function entryOf(url: string, load: CacheEntry["load"]): CacheEntry {
@@ -147,7 +147,7 @@ function entryOf(url: string, load: CacheEntry["load"]): CacheEntry {
 }
 
 async function refresh(entry: CacheEntry): Promise<void> {
-  if (confirming.get()?.why === "ended") return; // a late 401 would delete the new session's cookie
+  if (pendingConfirmation.get()?.why === "ended") return; // a late 401 would delete the new session's cookie
   if (entry.pending) {
     entry.stale = true; // the running read may predate the change
     return;
@@ -160,10 +160,10 @@ async function refresh(entry: CacheEntry): Promise<void> {
     entry.data = outcome.value;
     entry.at = Date.now();
     entry.failure = undefined;
-    foundConnection();
+    reportConnection();
   } else {
     entry.failure = outcome.failure;
-    if (outcome.failure.status !== 0) foundConnection();
+    if (outcome.failure.status !== 0) reportConnection();
     void noteFailedRead(outcome.failure);
   }
   for (const watcher of entry.watchers) watcher();

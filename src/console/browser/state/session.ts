@@ -1,15 +1,15 @@
-import { viewOrganization, logout, readSession, shown } from "../api/client.ts";
+import { viewOrganization, logout, readSession, displayed } from "../api/client.ts";
 import type { Call, Outcome } from "../api/client.ts";
 import type { Session } from "../api/session.ts";
 import { cell, useCell } from "./cell.ts";
 
 /** The session. Undefined before it is loaded, null if logged out. */
 export const session = cell<Session | null | undefined>(undefined);
-export const farewell = cell<string | null>(null);
+export const logoutReason = cell<string | null>(null);
 
 session.watch(() => {
   const who = session.get();
-  shown.organization = who && who.kind !== "key" ? (who.organization?.id ?? null) : null;
+  displayed.organization = who && who.kind !== "key" ? (who.organization?.id ?? null) : null;
 });
 
 export function useSession(): Session {
@@ -18,7 +18,7 @@ export function useSession(): Session {
   return who;
 }
 
-export async function recallSession(): Promise<boolean> {
+export async function loadSession(): Promise<boolean> {
   const outcome = await readSession();
   if (outcome.ok) session.set(outcome.value);
   else if (outcome.failure.status === 401) session.set(null);
@@ -26,7 +26,7 @@ export async function recallSession(): Promise<boolean> {
 }
 
 /** Returns the likely reason why the session ended. */
-export function ended(): string {
+export function describeSessionEnd(): string {
   const until = session.get()?.expires_at ?? "";
   return `This session has ended, because ${
     Date.now() < Date.parse(until)
@@ -38,13 +38,13 @@ export function ended(): string {
 /** Logs out this tab because the session is no longer valid. */
 export function endSession(why: string): void {
   if (!session.get()) return;
-  farewell.set(why);
+  logoutReason.set(why);
   session.set(null);
 }
 
-export async function leave(): Promise<void> {
+export async function logOut(): Promise<void> {
   await logout();
-  farewell.set("You are logged out.");
+  logoutReason.set("You are logged out.");
   session.set(null);
 }
 

@@ -3,7 +3,7 @@ import { urlOf } from "../api/client.ts";
 import type { Outcome } from "../api/client.ts";
 import { memberName } from "../lib/member-name.ts";
 import type { DayRow } from "../lib/spend.ts";
-import { readAside, readOnce, useLoaded, useRead } from "./reads.ts";
+import { latestOf, readOnce, useLoaded, useRead } from "./reads.ts";
 import type { Read } from "./reads.ts";
 import { useMemberNames } from "./members.ts";
 import { useSession } from "./session.ts";
@@ -27,7 +27,7 @@ export function useSpend(by: SplitBy | null, range: Range): Read<Rows> {
   return useSums(by === null ? null : `day,${by}`, range);
 }
 
-export function useShares(by: SplitBy | null, range: Range): Read<Rows> {
+export function useSpendByGroup(by: SplitBy | null, range: Range): Read<Rows> {
   return useSums(by, range);
 }
 
@@ -44,14 +44,14 @@ function useSums(group_by: GroupBy | null, { from, to }: Range): Read<Rows> {
 }
 
 type TagSplit = `tag:${string}`;
-export type Splits = SplitBy | "provider" | "member" | TagSplit;
+export type Split = SplitBy | "provider" | "member" | TagSplit;
 
-export function tagOf(split: Splits): string | null {
+export function tagKeyOf(split: Split): string | null {
   return split.startsWith("tag:") ? split.slice(4) : null;
 }
 
 export type Pair =
-  | `${Splits},${TagSplit}`
+  | `${Split},${TagSplit}`
   | "model,provider"
   | "model,key"
   | "model,user"
@@ -61,7 +61,7 @@ export type Pair =
   | "model,member"
   | "provider,member"
   | "user,member";
-export type Only = {
+export type UsageFilter = {
   readonly model?: string;
   readonly provider?: string;
   readonly key_id?: string;
@@ -70,16 +70,16 @@ export type Only = {
   readonly tag?: string;
 };
 type Asked = Range &
-  Only & {
-    readonly group_by: `day,${Splits}` | `hour,${Splits}` | Splits | Pair | "day" | "hour";
+  UsageFilter & {
+    readonly group_by: `day,${Split}` | `hour,${Split}` | Split | Pair | "day" | "hour";
     readonly with?: "latency";
   };
-export type Whole = Rows & { readonly completeFrom: string | null };
+export type CompleteRows = Rows & { readonly completeFrom: string | null };
 
-export function useActivity(asked: Asked | null): Read<Whole> {
+export function useActivity(asked: Asked | null): Read<CompleteRows> {
   const url =
     asked && `${urlOf(CALL, { query: { ...asked, group_by: asked.group_by as "day" } })}&activity`;
-  const load = async (): Promise<Outcome<Whole>> => {
+  const load = async (): Promise<Outcome<CompleteRows>> => {
     const outcome = await readAllSums(asked ?? { from: "", to: "", group_by: "model" });
     return outcome;
   };
@@ -88,11 +88,11 @@ export function useActivity(asked: Asked | null): Read<Whole> {
 
 async function readAllSums(
   query: Range &
-    Only & {
+    UsageFilter & {
       readonly group_by: GroupBy | Asked["group_by"];
       readonly with?: "latency";
     },
-): Promise<Outcome<Whole>> {
+): Promise<Outcome<CompleteRows>> {
   const rows: DayRow[] = [];
   let after: string | undefined;
   let completeFrom: string | null = null;
@@ -118,20 +118,21 @@ const NO_NAMES: Readonly<Record<string, string>> = {
   member: "none",
 };
 
-export function useGroupNames(): (by: Splits | "tag", group: string | null) => string {
+export function useGroupNames(): (by: Split | "tag", group: string | null) => string {
   const nameOfKey = useKeyNames();
   const members = useMemberNames({ readsOwners: false });
   const ownMemberId = useSession().member?.id;
   return (by, group) => {
     if (group === null) return NO_NAMES[by] ?? "none";
-    if (by === "member")
+    if (by === "member") {
       return members.get(group) ?? (group === ownMemberId ? "you" : memberName(group));
+    }
     return by === "key" ? nameOfKey(group) : group;
   };
 }
 
 export function useKeyNames(): (id: string | null) => string {
-  const known = readAside(useRead("GET /v1/keys"));
+  const known = latestOf(useRead("GET /v1/keys"));
   const names = new Map(known?.keys.map(({ id, name }) => [id, name]));
   return (id) => (id === null ? "none" : (names.get(id) ?? id));
 }

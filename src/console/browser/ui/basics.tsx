@@ -1,11 +1,18 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { grouped, inMicros, left, percent, short, spent } from "../lib/money.ts";
-import { exactly, when } from "../lib/time.ts";
+import {
+  formatCount,
+  inMicros,
+  formatLeft,
+  formatPercent,
+  formatShortCount,
+  formatSpent,
+} from "../lib/money.ts";
+import { localAndUtcTime, relativeTime } from "../lib/time.ts";
 import { useNow } from "../state/now.ts";
 
 export function Money({ micros, kind = "spent" }: { micros: number; kind?: "left" | "spent" }) {
-  const text = kind === "left" ? left(micros) : spent(micros);
+  const text = kind === "left" ? formatLeft(micros) : formatSpent(micros);
   return (
     <span class="number" title={inMicros(micros)}>
       {text}
@@ -14,13 +21,13 @@ export function Money({ micros, kind = "spent" }: { micros: number; kind?: "left
 }
 
 export function Count({ count }: { count: number }) {
-  return <span class="number">{grouped(count)}</span>;
+  return <span class="number">{formatCount(count)}</span>;
 }
 
 export function Tokens({ count }: { count: number }) {
   return (
-    <span class="number" title={grouped(count)}>
-      {short(count)}
+    <span class="number" title={formatCount(count)}>
+      {formatShortCount(count)}
     </span>
   );
 }
@@ -48,8 +55,8 @@ export function Time({
   const current = useNow();
   if (at === null) return <span class="muted">{none}</span>;
   return (
-    <time dateTime={new Date(at).toISOString()} title={exactly(at)}>
-      {when(at, currentTimeFor(at, current), withClock)}
+    <time dateTime={new Date(at).toISOString()} title={localAndUtcTime(at)}>
+      {relativeTime(at, currentTimeFor(at, current), withClock)}
     </time>
   );
 }
@@ -79,7 +86,7 @@ export function Badge({
   );
 }
 
-export function Bar({
+export function UsageBar({
   used,
   held = 0,
   limit,
@@ -101,7 +108,7 @@ export function Bar({
         aria-valuemin={0}
         aria-valuemax={100}
         aria-valuenow={Math.round(share * 100)}
-        aria-valuetext={percent(share)}
+        aria-valuetext={formatPercent(share)}
       >
         <span class={`fill ${toneOf(share)}`} style={{ width: `${share * 100}%` }} />
         <span class="fill held" style={{ width: `${heldShare * 100}%` }} />
@@ -116,7 +123,7 @@ function toneOf(share: number): string {
   return share >= 0.8 ? "warn" : "";
 }
 
-export function Copy({
+export function CopyButton({
   text,
   label = "Copy",
   onCopied,
@@ -145,7 +152,7 @@ export function Copy({
   );
 }
 
-export function Code({
+export function CodeBlock({
   text,
   copied = text,
   label = "To copy",
@@ -161,7 +168,7 @@ export function Code({
       <pre tabIndex={0} aria-label={label}>
         <code>{text}</code>
       </pre>
-      <Copy text={copied} onCopied={onCopied} />
+      <CopyButton text={copied} onCopied={onCopied} />
     </div>
   );
 }
@@ -186,7 +193,7 @@ export function Panel({
   );
 }
 
-export function Head({
+export function PageHead({
   title,
   text,
   children,

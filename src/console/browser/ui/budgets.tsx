@@ -1,10 +1,10 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { Outcome } from "../api/client.ts";
-import { budgetText, limitOf, listWith, spanOf, typedOf } from "../lib/budgets.ts";
+import { budgetText, limitOf, budgetsWith, windowText, typedBudgetOf } from "../lib/budgets.ts";
 import type { BudgetEntries, ListedBudget } from "../lib/budgets.ts";
-import { percent } from "../lib/money.ts";
-import { Bar, Time } from "./basics.tsx";
+import { formatPercent } from "../lib/money.ts";
+import { UsageBar, Time } from "./basics.tsx";
 import { Confirm, Field, FormDialog, Input, Select } from "./dialog.tsx";
 import { ModelsField } from "./model-picker.tsx";
 
@@ -42,7 +42,7 @@ export function Budgets({
               type="button"
               class="quiet"
               onClick={() => edit({ budget })}
-              aria-label={`Edit the budget ${spanOf(budget.window)}`}
+              aria-label={`Edit the budget ${windowText(budget.window)}`}
             >
               Edit
             </button>
@@ -67,13 +67,13 @@ function BudgetUseBar({ of }: { of: ListedBudget }) {
   return (
     <span class="quota">
       {"usage" in of ? (
-        <Bar used={of.usage} held={of.held} limit={limit} label={text} />
+        <UsageBar used={of.usage} held={of.held} limit={limit} label={text} />
       ) : (
         <span>{text}</span>
       )}
       <span class="small muted">
         {of.models !== null && `${of.models.join(", ")}. `}
-        {of.alert_at !== null && `Alert at ${percent(of.alert_at)}. `}
+        {of.alert_at !== null && `Alert at ${formatPercent(of.alert_at)}. `}
         {"usage" in of && of.resets_at !== null && (
           <>
             More room <Time at={of.resets_at} />.
@@ -103,7 +103,7 @@ function RemoveBudget({ budgets, budget, save, edit }: BudgetDialogProps) {
     <Confirm
       title="Remove this budget?"
       verb="Remove budget"
-      run={() => save(listWith(budgets, budget, null))}
+      run={() => save(budgetsWith(budgets, budget, null))}
       onClose={close}
     >
       <p>{budget && budgetText(budget)}. A new budget starts its own count.</p>
@@ -112,7 +112,7 @@ function RemoveBudget({ budgets, budget, save, edit }: BudgetDialogProps) {
 }
 
 function EditBudget({ budgets, budget, save, note, edit }: BudgetDialogProps) {
-  const [typed, setTyped] = useState(() => typedOf(budget));
+  const [typed, setTyped] = useState(() => typedBudgetOf(budget));
   const set = (part: Partial<typeof typed>): void => setTyped({ ...typed, ...part });
   const close = (): void => edit(null);
   const windows = new Set([...WINDOWS, typed.window]);
@@ -120,7 +120,7 @@ function EditBudget({ budgets, budget, save, note, edit }: BudgetDialogProps) {
     <FormDialog
       title={budget === undefined ? "Create budget" : "Edit budget"}
       verb={budget === undefined ? "Create budget" : "Save"}
-      run={() => save(listWith(budgets, budget, typed))}
+      run={() => save(budgetsWith(budgets, budget, typed))}
       onClose={close}
     >
       <Input
@@ -137,7 +137,7 @@ function EditBudget({ budgets, budget, save, note, edit }: BudgetDialogProps) {
         param="budgets[0].window"
         hint="Days, weeks and months are UTC. A new unit, window or list of models starts a new count."
         value={typed.window}
-        options={[...windows].map((one) => [one, spanOf(one)])}
+        options={[...windows].map((one) => [one, windowText(one)])}
         onPick={(window) => set({ window })}
       />
       <Field

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { FORMATS } from "../lib/axis.ts";
-import type { Kind, Slot } from "../lib/plot-shape.ts";
+import type { Kind, ColorSlot } from "../lib/plot-shape.ts";
 import { dayName } from "../lib/time.ts";
 import { Plot } from "./plot.tsx";
 import type { PlotProps } from "./plot.tsx";
@@ -10,7 +10,7 @@ type Props = Pick<PlotProps, "name" | "days" | "series" | "unit"> & {
   /** Called with a dragged range, or with a clicked bar and the index of its clicked series. */
   readonly onSelect?: (from: string, to: string, series?: number) => void;
 };
-type Entry = { readonly label: string; readonly slot: Slot; readonly value: number };
+type Entry = { readonly label: string; readonly slot: ColorSlot; readonly value: number };
 
 export function Chart(props: Props) {
   const { days, series, unit, kind = "bars", onSelect } = props;
@@ -65,7 +65,7 @@ function entriesOf({ series, kind = "bars" }: Props, index: number): readonly En
     .toSorted((a, b) => b.value - a.value);
 }
 
-export function Swatch({ slot }: { slot: Slot }) {
+export function Swatch({ slot }: { slot: ColorSlot }) {
   return (
     <svg class="swatch" viewBox="0 0 10 10" aria-hidden="true">
       <rect class={`series-${slot ?? "other"}`} width="10" height="10" rx="2" />

@@ -1,21 +1,21 @@
 import { useEffect, useState } from "preact/hooks";
 import { login, readSession, viewOrganization } from "../api/client.ts";
 import type { CallFailure, Outcome } from "../api/client.ts";
-import { actIn, lastIssuer, readLogIns, startLogIn } from "../api/people.ts";
-import type { LogIns } from "../api/people.ts";
+import { switchOrganization, lastIssuer, readLoginMethods, startLogIn } from "../api/people.ts";
+import type { LoginMethodsInfo } from "../api/people.ts";
 import type { Session } from "../api/session.ts";
-import { WHY } from "../pages/login-methods.tsx";
+import { FAILED_LOGIN_TEXTS } from "../pages/login-methods.tsx";
 import { useCell } from "../state/cell.ts";
-import { confirming, tellConfirmed, watchConfirmed } from "../state/confirming.ts";
-import type { Confirming } from "../state/confirming.ts";
+import { pendingConfirmation, announceConfirmed, watchConfirmed } from "../state/confirming.ts";
+import type { PendingConfirmation } from "../state/confirming.ts";
 import { route } from "../state/route.ts";
-import { ended, session, useSession } from "../state/session.ts";
+import { describeSessionEnd, session, useSession } from "../state/session.ts";
 import { Dialog, Form, Input, useChange } from "./dialog.tsx";
-import { Failed } from "./states.tsx";
+import { FailureNotice } from "./states.tsx";
 
 /** The dialog that asks for a login, or for the page's organization, when a call needs it. */
 export function ConfirmLogin() {
-  const pending = useCell(confirming);
+  const pending = useCell(pendingConfirmation);
   if (pending === null) return null;
   return pending.why === "switched" ? (
     <SwitchedDialog {...pending} />
@@ -42,14 +42,15 @@ async function resume(before: Session): Promise<Outcome<Session>> {
     return new Promise(() => undefined); // never resolves, so that nothing runs as another account
   }
   if ((now.organization?.id ?? null) === id) return found;
-  const switched = before.kind === "operator" ? await viewOrganization(id) : await actIn(id ?? "");
+  const switched =
+    before.kind === "operator" ? await viewOrganization(id) : await switchOrganization(id ?? "");
   if (switched.ok || switched.failure.status === 0) return switched.ok ? readSession() : switched;
   location.reload(); // the person isn't a member anymore
   return new Promise(() => undefined);
 }
 
 /** Shown after another tab switched the organization. */
-function SwitchedDialog({ change, finish }: Confirming) {
+function SwitchedDialog({ change, finish }: PendingConfirmation) {
   const before = useSession();
   const name = before.organization?.name ?? "no organization";
   const { busy, failure, start } = useChange(
@@ -65,7 +66,7 @@ function SwitchedDialog({ change, finish }: Confirming) {
         You switched the organization in another tab. This page shows <strong>{name}</strong>.
         {change !== "" && ` Continuing completes ${change} there.`}
       </p>
-      {failure && <Failed failure={failure} />}
+      {failure && <FailureNotice failure={failure} />}
       <div class="actions end">
         <button type="button" onClick={() => finish(false)}>
           Open the other organization
@@ -78,7 +79,7 @@ function SwitchedDialog({ change, finish }: Confirming) {
   );
 }
 
-function ConfirmDialog({ why, change, finish }: Confirming) {
+function ConfirmDialog({ why, change, finish }: PendingConfirmation) {
   const before = useSession();
   const [failure, setFailure] = useState<CallFailure>();
   const resumePage = async (): Promise<void> => {
@@ -96,10 +97,10 @@ function ConfirmDialog({ why, change, finish }: Confirming) {
     >
       <p>
         {isOver
-          ? `${ended()} Log in to ${change === "" ? "continue" : `complete ${change}`}.`
+          ? `${describeSessionEnd()} Log in to ${change === "" ? "continue" : `complete ${change}`}.`
           : `Confirm it's you: ${change} needs a login from the last ten minutes.`}
       </p>
-      {failure && <Failed failure={failure} />}
+      {failure && <FailureNotice failure={failure} />}
       {before.kind !== "key" && (
         <ProviderButtons isOver={isOver} onDone={() => void resumePage()} />
       )}
@@ -112,16 +113,19 @@ function ConfirmDialog({ why, change, finish }: Confirming) {
  * Buttons that log in at an identity provider in a new tab, so that forms on this page are kept.
  */
 function ProviderButtons({ isOver, onDone }: { isOver: boolean; onDone: () => void }) {
-  const [loginMethods, setLoginMethods] = useState<LogIns>();
+  const [loginMethods, setLoginMethods] = useState<LoginMethodsInfo>();
   const [why, setWhy] = useState<string>();
   const [failure, setFailure] = useState<CallFailure>();
   const [flow] = useState(() => crypto.randomUUID());
-  useEffect(() => void readLogIns().then((read) => read.ok && setLoginMethods(read.value)), []);
+  useEffect(
+    () => void readLoginMethods().then((read) => read.ok && setLoginMethods(read.value)),
+    [],
+  );
   useEffect(
     () =>
       watchConfirmed(flow, (failed) => {
         if (failed === null) onDone();
-        else setWhy(WHY[failed] ?? "That did not work. Try again.");
+        else setWhy(FAILED_LOGIN_TEXTS[failed] ?? "That did not work. Try again.");
       }),
     [flow],
   );
@@ -143,7 +147,7 @@ function ProviderButtons({ isOver, onDone }: { isOver: boolean; onDone: () => vo
           {why}
         </p>
       )}
-      {failure && <Failed failure={failure} />}
+      {failure && <FailureNotice failure={failure} />}
       {[...ofCompany, ...(loginMethods?.issuers ?? [])].map(({ id, name }) => (
         <p key={id}>
           <button type="button" class="primary" onClick={() => void go(id)}>
@@ -178,15 +182,15 @@ export function Confirmed() {
   const { query } = useCell(route);
   const { flow = "", why = null } = query;
   useEffect(() => {
-    tellConfirmed({ flow, why });
+    announceConfirmed({ flow, why });
     close();
   }, [flow]);
   return (
     <main class="login">
       <h1>{why === null ? "Confirmed" : "Not confirmed"}</h1>
       <p>
-        {why !== null && (WHY[why] ?? "That did not work.")} Close this tab and return to the first
-        one.
+        {why !== null && (FAILED_LOGIN_TEXTS[why] ?? "That did not work.")} Close this tab and
+        return to the first one.
       </p>
     </main>
   );

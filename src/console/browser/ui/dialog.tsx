@@ -3,8 +3,8 @@ import { createContext } from "preact";
 import { useContext, useEffect, useId, useRef, useState } from "preact/hooks";
 import type { CallFailure, Outcome } from "../api/client.ts";
 import { fieldError } from "../lib/field-error.ts";
-import { inDollars } from "../lib/money.ts";
-import { Failed } from "./states.tsx";
+import { rewriteAmounts } from "../lib/money.ts";
+import { FailureNotice } from "./states.tsx";
 
 /** A modal dialog. Escape closes it, but asks first if something was typed. */
 export function Dialog({
@@ -105,7 +105,7 @@ export function Action<T>({
       <button type="button" class={tone} disabled={busy} onClick={start}>
         {busy ? "Working…" : verb}
       </button>
-      {failure && <Failed failure={failure} />}
+      {failure && <FailureNotice failure={failure} />}
     </>
   );
 }
@@ -134,7 +134,7 @@ export function Confirm<T>({
   return (
     <Dialog title={title} onClose={onClose}>
       {children}
-      {failure && <Failed failure={failure} />}
+      {failure && <FailureNotice failure={failure} />}
       <div class="actions end">
         <button type="button" ref={cancelButton} onClick={onClose}>
           Cancel
@@ -178,7 +178,7 @@ export function Form<T>({
       }}
     >
       <FormFailure.Provider value={{ failure, clear }}>{children}</FormFailure.Provider>
-      {failure && <Failed failure={failure} />}
+      {failure && <FailureNotice failure={failure} />}
       <div class="actions end">
         {savedAt !== null && onCancel === undefined && (
           <span class="small good-text" role="status">
@@ -241,7 +241,7 @@ export function Field({
       {children}
       {hasError && (
         <span class="small bad-text" role="alert">
-          ■ {inDollars(fieldError(failure.message, failure.param ?? "", label))}
+          ■ {rewriteAmounts(fieldError(failure.message, failure.param ?? "", label))}
         </span>
       )}
       {hint !== undefined && <span class="small muted">{hint}</span>}

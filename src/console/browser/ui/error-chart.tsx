@@ -1,6 +1,6 @@
-import { unused } from "../lib/spend.ts";
+import { requestSums } from "../lib/spend.ts";
 import { useRead } from "../state/reads.ts";
-import type { Only, Range } from "../state/spend.ts";
+import type { UsageFilter, Range } from "../state/spend.ts";
 import { GroupChart } from "./group-chart.tsx";
 import { ReadResult } from "./states.tsx";
 
@@ -11,7 +11,7 @@ const WORDS: Readonly<Record<string, string>> = {
   member_id: "member",
 };
 
-export function FilterNotice({ only }: { only: Only }) {
+export function FilterNotice({ only }: { only: UsageFilter }) {
   const fields = Object.keys(only).filter((field) => field !== "key_id");
   if (fields.length === 0) return null;
   const names = fields.map((field) => WORDS[field] ?? field).join(" and ");
@@ -39,7 +39,7 @@ export function ErrorChart({
         const rows = data.map(({ hour = "", group = "", count }) => ({
           day: hour.slice(0, length),
           group,
-          ...unused(count),
+          ...requestSums(count),
         }));
         return (
           <>

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { csvOf } from "../lib/csv.ts";
-import { grouped } from "../lib/money.ts";
+import { formatCount } from "../lib/money.ts";
 import type { Column } from "./table.tsx";
 
 type Pages<T> = AsyncIterable<readonly T[]> | Iterable<readonly T[]>;
@@ -49,7 +49,7 @@ export function Export<T>({
         </button>
       ) : (
         <button type="button" onClick={() => (stopped.current = true)}>
-          {grouped(count)} rows, stop
+          {formatCount(count)} rows, stop
         </button>
       )}
     </span>

@@ -4,7 +4,7 @@ import { useQuery } from "../state/route.ts";
  * A filter with fixed options. The address stores the choice, but omits the first option, the
  * default.
  */
-export function Choice({
+export function ChoiceFilter({
   name,
   label,
   options,
@@ -31,7 +31,7 @@ export function Choice({
 }
 
 /** A text filter. It applies when typing ends, not at each letter. */
-export function Text({ name, label }: { name: string; label: string }) {
+export function TextFilter({ name, label }: { name: string; label: string }) {
   const [query, update] = useQuery();
   return (
     <input
@@ -44,7 +44,7 @@ export function Text({ name, label }: { name: string; label: string }) {
   );
 }
 
-export function Day({ name }: { name: "from" | "to" }) {
+export function DayFilter({ name }: { name: "from" | "to" }) {
   const [query, update] = useQuery();
   return (
     <label class="day small" title="A day in UTC">

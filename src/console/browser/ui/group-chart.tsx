@@ -1,11 +1,11 @@
 import type { Unit } from "../lib/axis.ts";
-import type { Slot } from "../lib/plot-shape.ts";
-import { stacked } from "../lib/spend.ts";
+import type { ColorSlot } from "../lib/plot-shape.ts";
+import { stackGroups } from "../lib/spend.ts";
 import type { DayRow, Metric } from "../lib/spend.ts";
 import { colorsOf } from "../state/colors.ts";
 import { Chart } from "./chart.tsx";
 
-export const GROUPS_MOST = 6;
+export const GROUPS_MAX = 6;
 
 export function GroupChart({
   name,
@@ -23,10 +23,10 @@ export function GroupChart({
   metric: Metric;
   labelOf: (group: string | null) => string;
   unit: Unit;
-  slotOf?: (group: string | null) => Slot;
+  slotOf?: (group: string | null) => ColorSlot;
   onSelect?: ((from: string, to: string, group?: string | null) => void) | undefined;
 }) {
-  const all = stacked(rows, parts, { metric, most: GROUPS_MOST });
+  const all = stackGroups(rows, parts, { metric, most: GROUPS_MAX });
   const colorOf = colorsOf(all.map((group) => group.name));
   const series = all.map(({ name: group, values }) => ({
     label: group === "other" ? group : labelOf(group),

@@ -1,6 +1,6 @@
 import type { Key } from "../api/types.ts";
 import { mostUsedOf } from "../lib/budgets.ts";
-import { Badge, Bar } from "./basics.tsx";
+import { Badge, UsageBar } from "./basics.tsx";
 
 export function stateOf(key: Key, now: number): "live" | "revoked" | "expired" {
   if (key.revoked) return "revoked";
@@ -15,5 +15,5 @@ export function KeyState({ state }: { state: "live" | "revoked" | "expired" }) {
 
 export function Budget({ apiKey }: { apiKey: Key }) {
   const most = mostUsedOf(apiKey);
-  return most === null ? <span class="muted">no budget</span> : <Bar {...most} />;
+  return most === null ? <span class="muted">no budget</span> : <UsageBar {...most} />;
 }

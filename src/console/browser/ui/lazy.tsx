@@ -2,10 +2,10 @@ import type { FunctionComponent } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Page } from "../pages.ts";
 import { onRetry } from "../state/connection.ts";
-import { Failed, Skeleton } from "./states.tsx";
+import { FailureNotice, Skeleton } from "./states.tsx";
 
-export type Part = Pick<Page, "load">;
-const views = new Map<Part, FunctionComponent>();
+export type LazyPart = Pick<Page, "load">;
+const views = new Map<LazyPart, FunctionComponent>();
 const NO_SCRIPT = {
   status: 0,
   code: "no_script",
@@ -15,19 +15,19 @@ const NO_SCRIPT = {
   docsUrl: null,
 };
 
-async function loadView(page: Part): Promise<FunctionComponent> {
+async function loadView(page: LazyPart): Promise<FunctionComponent> {
   const view = views.get(page) ?? (await page.load());
   views.set(page, view);
   return view;
 }
 
 /** Loads a page's script in advance. Ignores failures. */
-export function fetchAhead(page: Part): void {
+export function preload(page: LazyPart): void {
   void loadView(page).catch(() => undefined);
 }
 
 /** Loads the scripts of all pages one by one while the browser is idle. */
-export function fetchWhenIdle(pages: readonly Part[]): () => void {
+export function preloadWhenIdle(pages: readonly LazyPart[]): () => void {
   let isStopped = false;
   const timer = setTimeout(async () => {
     for (const page of pages) {
@@ -43,7 +43,7 @@ export function fetchWhenIdle(pages: readonly Part[]): () => void {
 
 const IDLE_MS = 3000;
 
-export function LazyPage({ page, height = 480 }: { page: Part; height?: number }) {
+export function LazyPage({ page, height = 480 }: { page: LazyPart; height?: number }) {
   const [, draw] = useState(0);
   const [hasFailed, setHasFailed] = useState(false);
   const load = (): void => {
@@ -59,5 +59,5 @@ export function LazyPage({ page, height = 480 }: { page: Part; height?: number }
   if (View !== undefined) return <View />;
   if (!hasFailed) return <Skeleton height={height} />;
   // Browsers cache a failed import, so only a reload can load it.
-  return <Failed failure={NO_SCRIPT} again={() => location.reload()} verb="Reload" />;
+  return <FailureNotice failure={NO_SCRIPT} again={() => location.reload()} verb="Reload" />;
 }

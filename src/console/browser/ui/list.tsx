@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import type { Filling, ReadCall } from "../api/client.ts";
+import type { CallInput, ReadCall } from "../api/client.ts";
 import type { Calls } from "../api/types.ts";
 import { useQuery } from "../state/route.ts";
 import { ClearFilters } from "./filters.tsx";
@@ -11,7 +11,7 @@ import type { Column } from "./table.tsx";
 type Props<C extends ReadCall, T> = {
   readonly name: string;
   readonly call: C;
-  readonly filling?: Filling<C>;
+  readonly filling?: CallInput<C>;
   /** Returns a response's rows, and the cursor of the next page. */
   readonly read: (answer: Calls[C]["answer"]) => {
     readonly rows: readonly T[];

@@ -1,29 +1,29 @@
-import { readAside } from "../state/reads.ts";
+import { latestOf } from "../state/reads.ts";
 import { useId, useState } from "preact/hooks";
 import { modelHint, useModels } from "../state/models.ts";
 import type { ListedModel } from "../state/models.ts";
 import { useQuery } from "../state/route.ts";
 
-export type Option = readonly [id: string, hint: string];
+export type ModelOption = readonly [id: string, hint: string];
 
 export function useModelOptions({
   authors = false,
-}: { readonly authors?: boolean } = {}): Option[] {
-  const models = readAside(useModels())?.data ?? [];
-  const own = models.map((one): Option => [one.id, modelHint(one)]);
+}: { readonly authors?: boolean } = {}): ModelOption[] {
+  const models = latestOf(useModels())?.data ?? [];
+  const own = models.map((one): ModelOption => [one.id, modelHint(one)]);
   return authors ? [...authorsOf(models), ...own] : own;
 }
 
-function authorsOf(models: readonly ListedModel[]): Option[] {
+function authorsOf(models: readonly ListedModel[]): ModelOption[] {
   const named = models.filter(({ id, alias_of }) => alias_of === undefined && id.includes("/"));
   const groups = Map.groupBy(named, ({ id }) => id.slice(0, id.indexOf("/")));
-  return [...groups].map(([author, all]): Option => {
+  return [...groups].map(([author, all]): ModelOption => {
     return [`${author}/*`, `all of ${author}: ${all.length} now`];
   });
 }
 
 /** Suggestions for the input whose `list` attribute is `id`. */
-export function Options({ id, options }: { id: string; options: readonly Option[] }) {
+export function Options({ id, options }: { id: string; options: readonly ModelOption[] }) {
   return (
     <datalist id={id}>
       {options.map(([value, hint]) => (
@@ -76,7 +76,7 @@ export function Chips({
   onChange,
 }: Chosen & {
   readonly label: string;
-  readonly options: readonly Option[];
+  readonly options: readonly ModelOption[];
   readonly none: string;
 }) {
   const list = useId();

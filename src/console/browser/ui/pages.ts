@@ -1,4 +1,4 @@
-import type { Filling, ReadCall } from "../api/client.ts";
+import type { CallInput, ReadCall } from "../api/client.ts";
 import type { Calls } from "../api/types.ts";
 import { urlOf } from "../api/client.ts";
 import { readOnce, useRead } from "../state/reads.ts";
@@ -35,7 +35,7 @@ function useCursors(list: string) {
 /** Reads a list page by page. `read` returns a response's rows and next cursor. */
 export function usePages<C extends ReadCall, T>(
   name: C,
-  filling: Filling<C>,
+  filling: CallInput<C>,
   {
     cursor,
     read,
@@ -55,7 +55,7 @@ export function usePages<C extends ReadCall, T>(
   readonly pager: Pager<T>;
 } {
   const [cursors, setCursors] = useCursors(urlOf(name, filling));
-  const at = (after: string | number | undefined, pageSize: number): Filling<C> => ({
+  const at = (after: string | number | undefined, pageSize: number): CallInput<C> => ({
     ...filling,
     query: { ...filling.query, limit: pageSize, ...(after !== undefined && { [cursor]: after }) },
   });

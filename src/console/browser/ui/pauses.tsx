@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { Pause } from "../api/types.ts";
 import { memberName } from "../lib/member-name.ts";
 import { useNames } from "../state/names.ts";
-import { change, readAside, useRead } from "../state/reads.ts";
+import { change, latestOf, useRead } from "../state/reads.ts";
 import { useMay, useSession } from "../state/session.ts";
 import { Time } from "./basics.tsx";
 import { Confirm, FormDialog, Input } from "./dialog.tsx";
@@ -18,8 +18,7 @@ type Owner = { readonly scope: Pause["scope"]; readonly id: string; readonly nam
 
 export function usePauses(): readonly Pause[] {
   return (
-    readAside(useRead(useMay()(LIST_CALL) ? LIST_CALL : null, {}, { every: EVERY_MS }))?.pauses ??
-    []
+    latestOf(useRead(useMay()(LIST_CALL) ? LIST_CALL : null, {}, { every: EVERY_MS }))?.pauses ?? []
   );
 }
 
@@ -39,7 +38,7 @@ export function PartialPauses() {
   return <Notices pauses={usePauses().filter(({ scope }) => scope !== ORGANIZATION)} />;
 }
 
-export function WholePauses() {
+export function OrganizationPauses() {
   return <Notices pauses={usePauses().filter(({ scope }) => scope === ORGANIZATION)} />;
 }
 

@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { BOTTOM, HEIGHT, RIGHT, TOP, shapeOf } from "../lib/plot-shape.ts";
-import type { PlotData, Shape } from "../lib/plot-shape.ts";
+import type { PlotData, PlotShape } from "../lib/plot-shape.ts";
 import { dayName } from "../lib/time.ts";
 
 export type PlotProps = PlotData & {
@@ -62,7 +62,7 @@ function useWidth(place: Place): number {
   return width;
 }
 
-function useColumnPointer({ days, onRead, onSelect }: PlotProps, place: Place, shape: Shape) {
+function useColumnPointer({ days, onRead, onSelect }: PlotProps, place: Place, shape: PlotShape) {
   const [read, setRead] = useState<number | null>(null);
   const [dragged, setDragged] = useState<number | null>(null);
   const last = days.length - 1;
@@ -121,7 +121,7 @@ function Drawing({
   width,
   read,
   dragged,
-}: PlotProps & { shape: Shape; width: number; read: number | null; dragged: number | null }) {
+}: PlotProps & { shape: PlotShape; width: number; read: number | null; dragged: number | null }) {
   const x = (index: number): number => left + (index + 0.5) * column;
   const first = Math.min(dragged ?? read ?? 0, read ?? 0);
   return (

@@ -1,12 +1,12 @@
 import { useState } from "preact/hooks";
 import type { Outcome } from "../api/client.ts";
 import type { Settings } from "../api/types.ts";
-import { readAside } from "../state/reads.ts";
+import { latestOf } from "../state/reads.ts";
 import { useModels } from "../state/models.ts";
 import { Facts } from "./basics.tsx";
 import { Field, FormDialog, Select } from "./dialog.tsx";
 import { Chips, useModelOptions } from "./model-picker.tsx";
-import type { Option } from "./model-picker.tsx";
+import type { ModelOption } from "./model-picker.tsx";
 
 type Policy = Settings["policy"];
 type Lists = NonNullable<Policy>;
@@ -125,8 +125,8 @@ function Edit({
 }
 
 /** Returns suggestions for each list. Policies can't contain aliases. */
-function useListOptions(): Readonly<Record<ListName, readonly Option[]>> {
-  const models = readAside(useModels())?.data ?? [];
+function useListOptions(): Readonly<Record<ListName, readonly ModelOption[]>> {
+  const models = latestOf(useModels())?.data ?? [];
   const aliases = new Set(models.filter((one) => one.alias_of !== undefined).map(({ id }) => id));
   const providers = new Set(models.flatMap((one) => one.providers));
   return {

@@ -1,5 +1,5 @@
 import type { Generation } from "../api/types.ts";
-import { exact, inDollars } from "../lib/money.ts";
+import { formatExact, rewriteAmounts } from "../lib/money.ts";
 
 const IN_STREAM = new Map([[200, "Failed during its stream"]]);
 
@@ -9,11 +9,11 @@ export function sentenceOf({
   cost_micro: cost,
   held_micro: held,
 }: Generation): string {
-  const charged = cost > 0 ? `${exact(cost)} was charged.` : "Nothing was charged.";
-  if (status === "held") return `Running: ${exact(held ?? 0)} is on hold.`;
+  const charged = cost > 0 ? `${formatExact(cost)} was charged.` : "Nothing was charged.";
+  if (status === "held") return `Running: ${formatExact(held ?? 0)} is on hold.`;
   if (status === "expired") return `Expired: the hold was released without a result. ${charged}`;
   if (error === null) return `${status === "settled" ? "Succeeded" : "Failed"}. ${charged}`;
   const repeat = cost === 0 && (error.status >= 500 || error.status === 429);
   const what = status === "refused" ? "Rejected" : (IN_STREAM.get(error.status) ?? "Failed");
-  return `${what}: ${inDollars(error.message)} ${charged}${repeat ? " Retrying is safe." : ""}`;
+  return `${what}: ${rewriteAmounts(error.message)} ${charged}${repeat ? " Retrying is safe." : ""}`;
 }

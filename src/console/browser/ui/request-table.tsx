@@ -1,6 +1,6 @@
 import type { Generation } from "../api/types.ts";
-import { inDollars } from "../lib/money.ts";
-import { took } from "../lib/time.ts";
+import { rewriteAmounts } from "../lib/money.ts";
+import { formatDuration } from "../lib/time.ts";
 import { goTo } from "../state/route.ts";
 import { useKeyNames } from "../state/spend.ts";
 import { Badge, ModelName, Tokens } from "./basics.tsx";
@@ -28,7 +28,7 @@ export function Status({ of: { status, error } }: { of: Pick<Generation, "status
   const [word, tone] = [STATUS_WORDS[status], TONES[status]];
   if (error === null) return tone === "plain" ? <>{word}</> : <Badge tone={tone}>{word}</Badge>;
   return (
-    <span title={inDollars(error.message)}>
+    <span title={rewriteAmounts(error.message)}>
       <Badge tone={tone}>{word}</Badge> <code class="small">{error.code}</code>
     </span>
   );
@@ -48,7 +48,7 @@ function tokenColumn(id: string, title: string, of: (row: Row) => number | null)
 function durationColumn(id: string, title: string, of: (row: Row) => number | null): Column<Row> {
   const cell = (row: Row) => {
     const ms = of(row);
-    return ms === null ? "" : took(ms);
+    return ms === null ? "" : formatDuration(ms);
   };
   const heading = `${title.toLowerCase()}_ms`;
   return { id, title, align: "right", wide: true, value: of, csv: [[heading, of]], cell };

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { connectKey } from "../state/connect-key.ts";
 import { goTo } from "../state/route.ts";
-import { Code, Copy } from "./basics.tsx";
+import { CodeBlock, CopyButton } from "./basics.tsx";
 import { Dialog } from "./dialog.tsx";
 
 type Props = {
@@ -15,7 +15,7 @@ type Props = {
 };
 
 /** Shows a secret once. Closing without copying needs a second click. */
-export function Secret({ title, secret, noun, note = "", uses, use, onClose }: Props) {
+export function SecretDialog({ title, secret, noun, note = "", uses, use, onClose }: Props) {
   const [copied, setCopied] = useState(false);
   const [hasWarned, setHasWarned] = useState(false);
   const close = (): void => (copied || hasWarned ? onClose() : setHasWarned(true));
@@ -27,12 +27,12 @@ export function Secret({ title, secret, noun, note = "", uses, use, onClose }: P
       <p>It is only shown once. Nobody can show it again, not even the operator. {note}</p>
       <div class="secret">
         <code>{secret}</code>
-        <Copy text={secret} label={`Copy ${noun}`} onCopied={markCopied} />
+        <CopyButton text={secret} label={`Copy ${noun}`} onCopied={markCopied} />
       </div>
       {uses.map(([heading, text]) => (
         <>
           <h3>{heading}</h3>
-          <Code text={text} onCopied={markCopied} />
+          <CodeBlock text={text} onCopied={markCopied} />
         </>
       ))}
       {hasWarned && !copied && (
@@ -83,7 +83,7 @@ export function KeySecret({
     goTo(["connect"]);
   };
   return (
-    <Secret
+    <SecretDialog
       title={`The key ${name}`}
       noun="key"
       {...{ secret, note, uses, onClose }}

@@ -1,4 +1,4 @@
-import { percent } from "../lib/money.ts";
+import { formatPercent } from "../lib/money.ts";
 import type { Metric } from "../lib/spend.ts";
 import { Money } from "./basics.tsx";
 import { usd } from "./table.tsx";
@@ -7,26 +7,29 @@ import type { Column } from "./table.tsx";
 
 type Spent = Readonly<Record<Extract<Metric, "cost_micro" | "requests">, number>>;
 
-export const SPEND: Column<Spent> = moneyColumn(
+export const SPEND_COLUMN: Column<Spent> = moneyColumn(
   "cost_micro",
   "Spend",
   ({ cost_micro }) => cost_micro,
   { csv: [["cost_usd", ({ cost_micro }) => usd(cost_micro)]] },
 );
 
-export function shareOf(total: number): Column<Spent> {
+export function shareColumn(total: number): Column<Spent> {
   const share = ({ cost_micro }: Spent): number => (total === 0 ? 0 : cost_micro / total);
-  return column("share", "Share", share, { align: "right", cell: (row) => percent(share(row)) });
+  return column("share", "Share", share, {
+    align: "right",
+    cell: (row) => formatPercent(share(row)),
+  });
 }
 
-export const REQUESTS: Column<Spent> = countColumn(
+export const REQUESTS_COLUMN: Column<Spent> = countColumn(
   "requests",
   "Requests",
   ({ requests }) => requests,
   { wide: true },
 );
 
-export const AVERAGE: Column<Spent> = column(
+export const AVERAGE_COST_COLUMN: Column<Spent> = column(
   "each",
   "Avg cost",
   ({ cost_micro, requests }) => (requests === 0 ? null : cost_micro / requests),

@@ -1,15 +1,15 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { CallFailure } from "../api/client.ts";
-import { inDollars } from "../lib/money.ts";
+import { rewriteAmounts } from "../lib/money.ts";
 import { duration } from "../lib/time.ts";
 import { useCell } from "../state/cell.ts";
-import { nextTry, tryNow } from "../state/connection.ts";
+import { nextRetryAt, retryNow } from "../state/connection.ts";
 import type { Read } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { may, session } from "../state/session.ts";
 import { remedyOf } from "../lib/remedies.ts";
-import { Code, Copy } from "./basics.tsx";
+import { CodeBlock, CopyButton } from "./basics.tsx";
 import { useNow } from "../state/now.ts";
 
 const PLACEHOLDER_DELAY_MS = 300;
@@ -43,7 +43,7 @@ export function Empty({
   return (
     <div class="empty">
       <p>{text}</p>
-      {command !== undefined && <Code text={command} />}
+      {command !== undefined && <CodeBlock text={command} />}
       {children}
     </div>
   );
@@ -76,7 +76,7 @@ export function Remedy(cause: Parameters<typeof remedyOf>[0]) {
   );
 }
 
-export function Failed({
+export function FailureNotice({
   failure,
   again,
   verb = "Try again",
@@ -89,7 +89,7 @@ export function Failed({
   return (
     <div class="failed" role="alert">
       <p>
-        <strong>{inDollars(message)}</strong>
+        <strong>{rewriteAmounts(message)}</strong>
       </p>
       <p class="muted">
         <Remedy {...failure} /> {docsUrl !== null && <a href={docsUrl}>About this error</a>}
@@ -102,7 +102,7 @@ export function Failed({
         )}
         {requestId !== null && (
           <>
-            <code class="small">{requestId}</code> <Copy text={requestId} label="Copy ID" />
+            <code class="small">{requestId}</code> <CopyButton text={requestId} label="Copy ID" />
           </>
         )}
       </p>
@@ -138,7 +138,9 @@ export function ReadResult<T>({
       </>
     );
   }
-  if (read.failure !== undefined) return <Failed failure={read.failure} again={read.again} />;
+  if (read.failure !== undefined) {
+    return <FailureNotice failure={read.failure} again={read.reload} />;
+  }
   return <Skeleton height={height} />;
 }
 
@@ -151,7 +153,7 @@ export function Inline<T>({
   children: (data: T) => ComponentChildren;
 }) {
   const now = useNow();
-  const { latest, failure, at, again } = read;
+  const { latest, failure, at, reload: again } = read;
   if (failure === undefined) {
     return <>{latest === undefined ? <InlinePlaceholder /> : children(latest)}</>;
   }
@@ -179,7 +181,7 @@ function InlinePlaceholder() {
 }
 
 export function ConnectionBar() {
-  const at = useCell(nextTry);
+  const at = useCell(nextRetryAt);
   const [, tick] = useState(0);
   useEffect(() => {
     if (at === null) return undefined;
@@ -196,7 +198,7 @@ export function ConnectionBar() {
       ) : (
         <>
           Next try in {seconds} s.{" "}
-          <button type="button" onClick={tryNow}>
+          <button type="button" onClick={retryNow}>
             Try now
           </button>
         </>

@@ -1,9 +1,9 @@
 import { useRef, useState } from "preact/hooks";
 
-type Steady<T> = {
+type SteadyRows<T> = {
   readonly shown: readonly T[];
   readonly waiting: number;
-  readonly letIn: () => void;
+  readonly showWaiting: () => void;
   readonly watch: {
     readonly onPointerEnter: () => void;
     readonly onPointerLeave: () => void;
@@ -13,10 +13,10 @@ type Steady<T> = {
 };
 
 /** Holds back new rows while the pointer or focus is in the list. */
-export function useSteady<T extends { readonly id: string }>(
+export function useSteadyRows<T extends { readonly id: string }>(
   rows: readonly T[],
   of: string,
-): Steady<T> {
+): SteadyRows<T> {
   const [pointed, setPointed] = useState(false);
   const [focused, setFocused] = useState(false);
   const [, rerender] = useState(0);
@@ -30,7 +30,7 @@ export function useSteady<T extends { readonly id: string }>(
   return {
     shown: shown.map((row) => now.get(row.id) ?? row),
     waiting: rows.filter(({ id }) => !known.has(id)).length,
-    letIn: () => {
+    showWaiting: () => {
       heldRows.current = { of, rows };
       rerender((count) => count + 1);
     },

@@ -1,5 +1,5 @@
 import {
-  chat,
+  chatModel,
   CLAUDE_OLD_FACTOR,
   pricesSeenOn,
   TVR,
@@ -39,7 +39,7 @@ export const ANTHROPIC_MODELS: readonly CatalogEntry[] = [
     longPrompt: { above: 100_000, inputPercent: 500, outputPercent: 500 },
   }),
   {
-    ...chat(
+    ...chatModel(
       "anthropic/claude-haiku-4.5",
       "2025-10-15",
       [200_000, 64_000, TVR, CLAUDE_OLD_FACTOR, OLD_IMAGE_TOKENS],
@@ -63,7 +63,7 @@ function claude(
     more.old === true
       ? ([CLAUDE_OLD_FACTOR, OLD_IMAGE_TOKENS] as const)
       : ([ESTIMATE_FACTOR_MAX, IMAGE_TOKENS] as const);
-  return chat(
+  return chatModel(
     `anthropic/claude-${name}`,
     released,
     [1_000_000, 128_000, TVR, ...tokens],

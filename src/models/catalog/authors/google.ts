@@ -1,4 +1,11 @@
-import { chat, embeddings, GEMINI_FACTOR, modelsOf, pricesSeenOn, TVR } from "../entry.ts";
+import {
+  chatModel,
+  embeddingsModel,
+  GEMINI_FACTOR,
+  modelFactory,
+  pricesSeenOn,
+  TVR,
+} from "../entry.ts";
 import type { CatalogEntry, PriceChange, DollarPrices, LongPromptRule } from "../entry.ts";
 
 const IMAGE_TOKENS = 1_120;
@@ -50,7 +57,7 @@ export const GOOGLE_MODELS: readonly CatalogEntry[] = [
   imageModel("gemini-3.1-flash-lite-image", "2026-11-20", [0.25, 1.5, 30]),
   speechModel("gemini-3.8-flash-tts", 9),
   speechModel("gemini-3.8-flash-lite-tts", 6),
-  embeddings(
+  embeddingsModel(
     "google/gemini-embedding-001",
     "2025-07-14",
     [2_048, "any", GEMINI_FACTOR],
@@ -62,7 +69,7 @@ export const GOOGLE_MODELS: readonly CatalogEntry[] = [
       }),
     ],
   ),
-  embeddings(
+  embeddingsModel(
     "google/gemini-embedding-2",
     "2026-04-22",
     [8_192, "any", GEMINI_FACTOR],
@@ -77,7 +84,7 @@ function imageModel(
 ): CatalogEntry {
   const dollars = { input, input_image_token: input, text_token: text, image_token: images };
   const route = pricesSeenOn("2026-11-20")("google", upstreamId, dollars);
-  return modelsOf("image")(`google/${upstreamId}`, released, 32_000, [route]);
+  return modelFactory("image")(`google/${upstreamId}`, released, 32_000, [route]);
 }
 
 /**
@@ -89,7 +96,7 @@ function speechModel(upstreamId: string, audio: number): CatalogEntry {
     input: 0.5,
     audio_token: audio,
   });
-  return modelsOf("speech")(`google/${upstreamId}`, "2026-11-20", 32_000, [route]);
+  return modelFactory("speech")(`google/${upstreamId}`, "2026-11-20", 32_000, [route]);
 }
 
 function gemini(
@@ -104,7 +111,7 @@ function gemini(
     ...(longPrompt !== undefined && { longPrompt }),
   };
   const vertex = { ...more, regions: ["eu", "us"], uplift: 10 } as const;
-  return chat(
+  return chatModel(
     `google/${upstreamId}`,
     released,
     [1_048_576, 65_536, TVR, GEMINI_FACTOR, image],

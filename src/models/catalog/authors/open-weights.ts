@@ -1,16 +1,16 @@
 import {
-  chat,
-  CL100K,
-  embeddings,
+  chatModel,
+  CL100K_FACTOR,
+  embeddingsModel,
   GEMINI_FACTOR,
-  modelsOf,
+  modelFactory,
   O200K_FACTOR,
   pricesSeenOn,
   T,
   TR,
   TV,
   TVR,
-  UNKNOWN_IMAGE,
+  UNKNOWN_IMAGE_TOKENS,
 } from "../entry.ts";
 import type { CatalogEntry } from "../entry.ts";
 
@@ -18,10 +18,10 @@ const july = pricesSeenOn("2026-07-02");
 const US = { regions: ["us"] } as const;
 
 const META_MODELS: readonly CatalogEntry[] = [
-  chat(
+  chatModel(
     "meta/llama-3.3-70b",
     "2024-12-06",
-    [128_000, 24_000, T, CL100K],
+    [128_000, 24_000, T, CL100K_FACTOR],
     [
       july("bedrock", "us.meta.llama3-3-70b-instruct-v1:0", [0.72, 0.72], {
         ...US,
@@ -32,16 +32,16 @@ const META_MODELS: readonly CatalogEntry[] = [
       }),
     ],
   ),
-  chat(
+  chatModel(
     "meta/llama-4-maverick",
     "2025-04-05",
-    [1_000_000, 8_192, TV, CL100K, UNKNOWN_IMAGE],
+    [1_000_000, 8_192, TV, CL100K_FACTOR, UNKNOWN_IMAGE_TOKENS],
     [july("bedrock", "us.meta.llama4-maverick-17b-instruct-v1:0", [0.24, 0.97], US)],
   ),
-  chat(
+  chatModel(
     "meta/llama-4-scout",
     "2025-04-05",
-    [3_500_000, 16_384, TV, CL100K, UNKNOWN_IMAGE],
+    [3_500_000, 16_384, TV, CL100K_FACTOR, UNKNOWN_IMAGE_TOKENS],
     [
       july("bedrock", "us.meta.llama4-scout-17b-instruct-v1:0", [0.17, 0.66], {
         ...US,
@@ -55,7 +55,7 @@ const META_MODELS: readonly CatalogEntry[] = [
 ];
 
 const GPT_OSS_MODELS: readonly CatalogEntry[] = [
-  chat(
+  chatModel(
     "openai/gpt-oss-120b",
     "2025-08-05",
     [131_072, 131_072, TR, O200K_FACTOR],
@@ -70,7 +70,7 @@ const GPT_OSS_MODELS: readonly CatalogEntry[] = [
       }),
     ],
   ),
-  chat(
+  chatModel(
     "openai/gpt-oss-20b",
     "2025-08-05",
     [131_072, 65_536, TR, O200K_FACTOR],
@@ -84,31 +84,31 @@ const GPT_OSS_MODELS: readonly CatalogEntry[] = [
 ];
 
 const GEMMA_MODELS: readonly CatalogEntry[] = [
-  chat(
+  chatModel(
     "google/gemma-4-26b",
     "2026-04-02",
-    [256_000, 16_384, TVR, GEMINI_FACTOR, UNKNOWN_IMAGE],
+    [256_000, 16_384, TVR, GEMINI_FACTOR, UNKNOWN_IMAGE_TOKENS],
     [july("workers-ai", "@cf/google/gemma-4-26b-a4b-it", [0.1, 0.3])],
   ),
 ];
 
 const EMBEDDING_MODELS: readonly CatalogEntry[] = [
-  embeddings(
+  embeddingsModel(
     "baai/bge-m3",
     "2024-01-30",
-    [60_000, "fixed", CL100K],
+    [60_000, "fixed", CL100K_FACTOR],
     [pricesSeenOn("2026-08-21")("workers-ai", "@cf/baai/bge-m3", [0.012])],
   ),
-  embeddings(
+  embeddingsModel(
     "qwen/qwen3-embedding-0.6b",
     "2025-06-05",
-    [8_192, "fixed", CL100K],
+    [8_192, "fixed", CL100K_FACTOR],
     [pricesSeenOn("2026-08-21")("workers-ai", "@cf/qwen/qwen3-embedding-0.6b", [0.012])],
   ),
 ];
 
 const seen = pricesSeenOn("2026-11-20");
-const whisper = modelsOf("transcription");
+const whisper = modelFactory("transcription");
 const perHour = (dollars: number) => ({ second: (dollars / 3600) * 1_000_000 });
 
 const WHISPER_MODELS: readonly CatalogEntry[] = [
@@ -121,7 +121,7 @@ const WHISPER_MODELS: readonly CatalogEntry[] = [
   ]),
 ];
 
-const ORPHEUS = modelsOf("speech")("canopylabs/orpheus-v1-english", "2026-11-20", 4_096, [
+const ORPHEUS = modelFactory("speech")("canopylabs/orpheus-v1-english", "2026-11-20", 4_096, [
   seen("groq", "canopylabs/orpheus-v1-english", { character: 22 }),
 ]);
 

@@ -1,9 +1,9 @@
 import type { Ability } from "../model.ts";
 import {
-  chat,
-  CL100K,
-  embeddings,
-  modelsOf,
+  chatModel,
+  CL100K_FACTOR,
+  embeddingsModel,
+  modelFactory,
   O200K_FACTOR,
   pricesSeenOn,
   TV,
@@ -109,7 +109,7 @@ export const OPENAI_MODELS: readonly CatalogEntry[] = [
   ...["2.6-sunburst", "2.6-flare"].map((name) => gptImage(name, "2026-11-13")),
   embedding("text-embedding-3-small", 0.02),
   embedding("text-embedding-3-large", 0.13),
-  modelsOf("transcription")("openai/gpt-transcribe", "2026-10-17", 4_096, [
+  modelFactory("transcription")("openai/gpt-transcribe", "2026-10-17", 4_096, [
     pricesSeenOn("2026-11-20")(
       "openai",
       "gpt-transcribe",
@@ -121,7 +121,7 @@ export const OPENAI_MODELS: readonly CatalogEntry[] = [
     ),
   ]),
   // OpenAI doesn't charge for moderation (developers.openai.com, the model's page).
-  modelsOf("moderation", ["vision"])("openai/omni-moderation-latest", "2024-09-26", 32_768, [
+  modelFactory("moderation", ["vision"])("openai/omni-moderation-latest", "2024-09-26", 32_768, [
     pricesSeenOn("2026-11-20")("openai", "omni-moderation-latest", { request: 0 }, HOSTS),
   ]),
 ];
@@ -140,7 +140,7 @@ function gpt(
     ...(facts.later !== undefined && { later: facts.later }),
   });
   const { minOutput = 1 } = facts;
-  return { ...chat(`openai/${name}`, released, facts.chat, [route]), minOutput };
+  return { ...chatModel(`openai/${name}`, released, facts.chat, [route]), minOutput };
 }
 
 function endingOn(day: string, entries: readonly CatalogEntry[]): CatalogEntry[] {
@@ -160,14 +160,14 @@ function gptImage(name: string, released: string): CatalogEntry {
     regions: EVERYWHERE,
     uplift: 10,
   });
-  return modelsOf("image")(`openai/gpt-image-${name}`, released, 32_000, [route]);
+  return modelFactory("image")(`openai/gpt-image-${name}`, released, 32_000, [route]);
 }
 
 function embedding(name: string, dollars: number): CatalogEntry {
-  return embeddings(
+  return embeddingsModel(
     `openai/${name}`,
     "2024-01-25",
-    [8_192, "any", CL100K],
+    [8_192, "any", CL100K_FACTOR],
     [pricesSeenOn("2026-08-21")("openai", name, [dollars], { regions: EVERYWHERE })],
   );
 }

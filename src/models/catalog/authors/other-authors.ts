@@ -1,14 +1,14 @@
 import {
-  chat,
-  CL100K,
-  embeddings,
-  modelsOf,
+  chatModel,
+  CL100K_FACTOR,
+  embeddingsModel,
+  modelFactory,
   pricesSeenOn,
   T,
   TR,
   TV,
   TVR,
-  UNKNOWN_IMAGE,
+  UNKNOWN_IMAGE_TOKENS,
   ESTIMATE_FACTOR_MAX,
 } from "../entry.ts";
 import type { CatalogEntry } from "../entry.ts";
@@ -16,7 +16,7 @@ import type { CatalogEntry } from "../entry.ts";
 const june = pricesSeenOn("2026-06-09");
 const july = pricesSeenOn("2026-07-02");
 const august = pricesSeenOn("2026-08-21");
-const rerank = modelsOf("rerank");
+const rerank = modelFactory("rerank");
 const november = pricesSeenOn("2026-11-20");
 
 /** Mistral's regional hosts cost 10% more than its global one, which this gateway never calls. */
@@ -29,46 +29,46 @@ const MISTRAL_IMAGE = 4_160;
  * publish whether Large 4 accepts images, or whether its regional hosts have embeddings.
  */
 const MISTRAL_MODELS: readonly CatalogEntry[] = [
-  chat(
+  chatModel(
     "mistral/mistral-large-4",
     "2026-11-20",
-    [1_000_000, 262_144, T, CL100K],
+    [1_000_000, 262_144, T, CL100K_FACTOR],
     [pricesSeenOn("2026-11-20")("mistral", "mistral-large-4", [0.7, 0.07, 2.1], MISTRAL)],
   ),
-  chat(
+  chatModel(
     "mistral/mistral-large-3",
     "2025-12-02",
-    [262_144, 262_144, TV, CL100K, MISTRAL_IMAGE],
+    [262_144, 262_144, TV, CL100K_FACTOR, MISTRAL_IMAGE],
     [june("mistral", "mistral-large-2512", [0.5, 0.05, 1.5], MISTRAL)],
   ),
-  chat(
+  chatModel(
     "mistral/mistral-medium-3.5",
     "2026-04-29",
-    [262_144, 262_144, TVR, CL100K, MISTRAL_IMAGE],
+    [262_144, 262_144, TVR, CL100K_FACTOR, MISTRAL_IMAGE],
     [pricesSeenOn("2026-11-20")("mistral", "mistral-medium-3-5", [1.5, 0.15, 7.5], MISTRAL)],
   ),
-  chat(
+  chatModel(
     "mistral/mistral-small-4",
     "2026-03-16",
-    [256_000, 256_000, TVR, CL100K, MISTRAL_IMAGE],
+    [256_000, 256_000, TVR, CL100K_FACTOR, MISTRAL_IMAGE],
     [june("mistral", "mistral-small-2603", [0.15, 0.015, 0.6], MISTRAL)],
   ),
-  chat(
+  chatModel(
     "mistral/codestral",
     "2025-07-30",
-    [256_000, 4_096, T, CL100K],
+    [256_000, 4_096, T, CL100K_FACTOR],
     [june("mistral", "codestral-2508", [0.3, 0.03, 0.9], MISTRAL)],
   ),
 ];
 
-const MISTRAL_MODERATION = modelsOf("moderation")(
+const MISTRAL_MODERATION = modelFactory("moderation")(
   "mistral/mistral-moderation-latest",
   "2026-03-01",
   8_192,
   [november("mistral", "mistral-moderation-latest", { request: 0 }, { regions: MISTRAL.regions })],
 );
 
-const voxtral = modelsOf("transcription");
+const voxtral = modelFactory("transcription");
 const perMinute = (dollars: number) => ({ second: (dollars / 60) * 1_000_000 });
 
 const MISTRAL_AUDIO: readonly CatalogEntry[] = [
@@ -78,12 +78,12 @@ const MISTRAL_AUDIO: readonly CatalogEntry[] = [
   voxtral("mistral/voxtral-small-transcribe-3", "2026-11-20", 4_096, [
     november("mistral", "voxtral-small-transcribe-3", perMinute(0.004), MISTRAL),
   ]),
-  modelsOf("speech")("mistral/voxtral-mini-tts-3", "2026-11-20", 4_096, [
+  modelFactory("speech")("mistral/voxtral-mini-tts-3", "2026-11-20", 4_096, [
     november("mistral", "voxtral-mini-tts-3-0", { character: 13 }, MISTRAL),
   ]),
 ];
 
-const MISTRAL_OCR = modelsOf("ocr")("mistral/mistral-ocr-4-1", "2026-07-16", 4_096, [
+const MISTRAL_OCR = modelFactory("ocr")("mistral/mistral-ocr-4-1", "2026-07-16", 4_096, [
   november("mistral", "mistral-ocr-4-1", { page: 0.004 }, MISTRAL),
 ]);
 
@@ -95,30 +95,30 @@ const GROK = { longPrompt: { above: 200_000, inputPercent: 200, outputPercent: 2
  * no output limit.
  */
 const XAI_MODELS: readonly CatalogEntry[] = [
-  chat(
+  chatModel(
     "xai/grok-4.7",
     "2026-09-21",
-    [500_000, 500_000, TVR, ESTIMATE_FACTOR_MAX, UNKNOWN_IMAGE],
+    [500_000, 500_000, TVR, ESTIMATE_FACTOR_MAX, UNKNOWN_IMAGE_TOKENS],
     [pricesSeenOn("2026-09-29")("xai", "grok-4.7", [2, 0.5, 6], GROK)],
   ),
-  chat(
+  chatModel(
     "xai/grok-4.6",
     "2026-08-07",
-    [500_000, 500_000, TVR, ESTIMATE_FACTOR_MAX, UNKNOWN_IMAGE],
+    [500_000, 500_000, TVR, ESTIMATE_FACTOR_MAX, UNKNOWN_IMAGE_TOKENS],
     [
       august("xai-us", "grok-4.6", [2, 0.5, 6], { ...GROK, regions: ["us"], uplift: 10 }),
       august("xai", "grok-4.6", [2, 0.5, 6], GROK),
     ],
   ),
-  chat(
+  chatModel(
     "xai/grok-4.3",
     "2026-04-17",
-    [1_000_000, 30_000, TVR, ESTIMATE_FACTOR_MAX, UNKNOWN_IMAGE],
+    [1_000_000, 30_000, TVR, ESTIMATE_FACTOR_MAX, UNKNOWN_IMAGE_TOKENS],
     [july("xai", "grok-4.3", [1.25, 0.2, 2.5], GROK)],
   ),
   // The release date isn't published, so it is the day on which the price was read. Larger images
   // cost more and aren't sold.
-  modelsOf("image")("xai/grok-imagine-image-2.0", "2026-11-20", 32_000, [
+  modelFactory("image")("xai/grok-imagine-image-2.0", "2026-11-20", 32_000, [
     november("xai", "grok-imagine-image-2.0", { image: 0.04, input_image: 0.06 }),
   ]),
 ];
@@ -127,28 +127,28 @@ const XAI_MODELS: readonly CatalogEntry[] = [
 const US = { regions: ["us"] } as const;
 
 const AMAZON_MODELS: readonly CatalogEntry[] = [
-  chat(
+  chatModel(
     "amazon/nova-pro",
     "2024-12-03",
-    [300_000, 8_192, TV, ESTIMATE_FACTOR_MAX, UNKNOWN_IMAGE],
+    [300_000, 8_192, TV, ESTIMATE_FACTOR_MAX, UNKNOWN_IMAGE_TOKENS],
     [july("bedrock", "amazon.nova-pro-v1:0", [0.8, 0.2, 3.2], US)],
   ),
-  chat(
+  chatModel(
     "amazon/nova-lite",
     "2024-12-03",
-    [300_000, 8_192, TV, ESTIMATE_FACTOR_MAX, UNKNOWN_IMAGE],
+    [300_000, 8_192, TV, ESTIMATE_FACTOR_MAX, UNKNOWN_IMAGE_TOKENS],
     [july("bedrock", "amazon.nova-lite-v1:0", [0.06, 0.015, 0.24], US)],
   ),
-  chat(
+  chatModel(
     "amazon/nova-micro",
     "2024-12-03",
     [128_000, 8_192, T, ESTIMATE_FACTOR_MAX],
     [july("bedrock", "amazon.nova-micro-v1:0", [0.035, 0.00875, 0.14], US)],
   ),
-  embeddings(
+  embeddingsModel(
     "amazon/titan-embed-v2",
     "2024-04-30",
-    [8_192, "any", CL100K],
+    [8_192, "any", CL100K_FACTOR],
     [
       august("bedrock", "amazon.titan-embed-text-v2:0", [0.02], {
         regions: ["eu", "us"],
@@ -158,34 +158,34 @@ const AMAZON_MODELS: readonly CatalogEntry[] = [
 ];
 
 const COHERE_MODELS: readonly CatalogEntry[] = [
-  chat(
+  chatModel(
     "cohere/command-a",
     "2025-03-13",
-    [256_000, 8_000, T, CL100K],
+    [256_000, 8_000, T, CL100K_FACTOR],
     [july("cohere", "command-a-03-2025", [2.5, 10])],
   ),
-  chat(
+  chatModel(
     "cohere/command-a-reasoning",
     "2025-08-21",
-    [256_000, 32_000, TR, CL100K],
+    [256_000, 32_000, TR, CL100K_FACTOR],
     [july("cohere", "command-a-reasoning-08-2025", [2.5, 10])],
   ),
-  chat(
+  chatModel(
     "cohere/command-r7b",
     "2024-12-02",
-    [128_000, 4_000, T, CL100K],
+    [128_000, 4_000, T, CL100K_FACTOR],
     [july("cohere", "command-r7b-12-2024", [0.0375, 0.15])],
   ),
-  embeddings(
+  embeddingsModel(
     "cohere/embed-v4.0",
     "2025-04-15",
-    [128_000, "any", CL100K],
+    [128_000, "any", CL100K_FACTOR],
     [august("cohere", "embed-v4.0", [0.12])],
   ),
-  embeddings(
+  embeddingsModel(
     "cohere/embed-multilingual-v3.0",
     "2023-11-02",
-    [512, "fixed", CL100K],
+    [512, "fixed", CL100K_FACTOR],
     [
       august("cohere", "embed-multilingual-v3.0", [0.1]),
       august("bedrock", "cohere.embed-multilingual-v3", [0.1], {
@@ -214,28 +214,28 @@ const voyage = pricesSeenOn("2026-06-18");
 const VOYAGE = { regions: ["global", "eu", "us"], uplift: 10 } as const;
 
 const VOYAGE_MODELS: readonly CatalogEntry[] = [
-  embeddings(
+  embeddingsModel(
     "voyage/voyage-4-large",
     "2026-01-15",
-    [32_000, "any", CL100K],
+    [32_000, "any", CL100K_FACTOR],
     [voyage("voyage", "voyage-4-large", [0.12], VOYAGE)],
   ),
-  embeddings(
+  embeddingsModel(
     "voyage/voyage-4",
     "2026-01-15",
-    [32_000, "any", CL100K],
+    [32_000, "any", CL100K_FACTOR],
     [voyage("voyage", "voyage-4", [0.06], VOYAGE)],
   ),
-  embeddings(
+  embeddingsModel(
     "voyage/voyage-4-lite",
     "2026-01-15",
-    [32_000, "any", CL100K],
+    [32_000, "any", CL100K_FACTOR],
     [voyage("voyage", "voyage-4-lite", [0.02], VOYAGE)],
   ),
-  embeddings(
+  embeddingsModel(
     "voyage/voyage-code-3",
     "2024-12-04",
-    [32_000, "any", CL100K],
+    [32_000, "any", CL100K_FACTOR],
     [voyage("voyage", "voyage-code-3", [0.18])],
   ),
   rerank("voyage/rerank-3", "2026-11-20", 32_000, [november("voyage", "rerank-3", [0.05])]),
@@ -245,7 +245,7 @@ const VOYAGE_MODELS: readonly CatalogEntry[] = [
 ];
 
 const elevenLabsModel = (name: string, dollars: number): CatalogEntry =>
-  modelsOf("speech")(`elevenlabs/${name.replaceAll("_", "-")}`, "2026-11-20", 4_096, [
+  modelFactory("speech")(`elevenlabs/${name.replaceAll("_", "-")}`, "2026-11-20", 4_096, [
     november("elevenlabs", name, { character: dollars }),
   ]);
 

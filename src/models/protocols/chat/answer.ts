@@ -3,7 +3,7 @@ import {
   toResponseMessage,
   incompleteFailure,
   chunkIdentity,
-  finishReason,
+  chatFinishReason,
   choiceLogprobsOf,
 } from "../../core/chat-message.ts";
 import type { MessageFields } from "../../core/chat-message.ts";
@@ -13,7 +13,7 @@ import { readInputUsage, readUsage, findUsage } from "../../core/chat-usage.ts";
 import type { UsageShape } from "../../core/chat-usage.ts";
 import type { CompletionChoice } from "../../core/chunk.ts";
 import { outputTextOfChoices, failureWithUsage } from "../../core/failed-usage.ts";
-import { openAiInputUsageView, openAiUsage } from "../../core/openai-usage.ts";
+import { openAiInputUsage, openAiUsage } from "../../core/openai-usage.ts";
 import { embeddingInputCount } from "../../core/embeddings.ts";
 import type {
   ProviderResponse,
@@ -61,7 +61,7 @@ export function readEmbeddings(
   for (const [position, rawItem] of raw.data.entries()) {
     const item: KnownFields<"embedding" | "index"> = isObject(rawItem) ? rawItem : {};
     if (!isEmbedding(item.embedding)) return null;
-    const index = indexOf(item, position);
+    const index = itemIndexOf(item, position);
     vectors.set(index, item.embedding);
   }
   const data: JsonObject[] = [];
@@ -73,7 +73,7 @@ export function readEmbeddings(
   const model = typeof raw.model === "string" ? { model: raw.model } : {};
   const body = { object: "list", data, ...model };
   return {
-    body: usage === null ? body : { ...body, usage: openAiInputUsageView(usage) },
+    body: usage === null ? body : { ...body, usage: openAiInputUsage(usage) },
     usage,
   };
 }
@@ -83,13 +83,21 @@ function toChatChoice(
   fields: JsonObject & MessageFields,
   position: number,
 ): CompletionChoice {
-  const finish_reason = finishReason(raw.finish_reason, listOf(fields.tool_calls).some(isObject));
+  const finish_reason = chatFinishReason(
+    raw.finish_reason,
+    listOf(fields.tool_calls).some(isObject),
+  );
   const message = toResponseMessage(fields, finish_reason);
-  return { index: indexOf(raw, position), message, logprobs: choiceLogprobsOf(raw), finish_reason };
+  return {
+    index: itemIndexOf(raw, position),
+    message,
+    logprobs: choiceLogprobsOf(raw),
+    finish_reason,
+  };
 }
 
 /** Returns an item's index, or its position if the provider omits the index. */
-export function indexOf({ index }: KnownFields<"index">, position: number): number {
+export function itemIndexOf({ index }: KnownFields<"index">, position: number): number {
   return typeof index === "number" && Number.isSafeInteger(index) ? index : position;
 }
 

@@ -6,27 +6,27 @@ import {
   customToolCall,
   chunkIdentity,
   extraMessageFields,
-  finishReason,
+  chatFinishReason,
   hasErrorField,
   choiceLogprobsOf,
-  text,
+  textOrNull,
   toolCallId,
 } from "../../core/chat-message.ts";
-import type { Called, MessageFields } from "../../core/chat-message.ts";
+import type { RawToolCall, MessageFields } from "../../core/chat-message.ts";
 import type { Usage } from "../../../shared/usage.ts";
 import { isObject, listOf, objectOf, textOf } from "../../core/json-value.ts";
 import type { KnownFields } from "../../core/json-value.ts";
 import { readUsage, findUsage } from "../../core/chat-usage.ts";
 import type { UsageShape } from "../../core/chat-usage.ts";
 import type { Chunk, ChunkChoice, Delta, ToolCallDelta } from "../../core/chunk.ts";
-import { indexOf } from "./answer.ts";
+import { itemIndexOf } from "./answer.ts";
 import { isRequestCaused } from "../../core/provider.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "../../core/provider.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
 import { END_EVENT, FrameReader } from "../../core/frame-reader.ts";
 import { isCutOffReason } from "../../core/finish-reason.ts";
 import { promptTokens } from "../../../shared/usage.ts";
-import { RepeatedText } from "../../core/text-template.ts";
+import { RepeatedTextReader } from "../../core/text-template.ts";
 import { streamFailure } from "../../core/upstream-failure.ts";
 
 type ChoiceState = {
@@ -47,7 +47,7 @@ type Report = {
  * once, then a separate finish chunk, then the usage.
  */
 export class ChatChunkReader extends FrameReader {
-  readonly #texts = new RepeatedText();
+  readonly #texts = new RepeatedTextReader();
   /** The failure of a choice. It is reported later, because the next chunk can have usage. */
   #failure: ProviderFailure | null = null;
   #head: Omit<Chunk, "choices"> | null = null;
@@ -87,7 +87,7 @@ export class ChatChunkReader extends FrameReader {
     return event;
   }
 
-  protected frame(raw: JsonObject, name: string, data: string): StreamEvent[] {
+  protected convertFrame(raw: JsonObject, name: string, data: string): StreamEvent[] {
     const usage = readUsage(findUsage(raw, this.#usageShape), this.#usageShape);
     if (this.#failure !== null) return failureEvents(this.#failure, usage);
     if (name === "error" || hasErrorField(raw)) {
@@ -97,7 +97,7 @@ export class ChatChunkReader extends FrameReader {
     const choices = listOf(rawChoices);
     const events = this.#chunks(raw, choices);
     if (this.#failure !== null) {
-      this.#texts.forget();
+      this.#texts.clearTemplate();
       const hasEnded = usage !== null || !isRequestCaused(this.#failure);
       return hasEnded ? [...events, ...failureEvents(this.#failure, usage)] : events;
     }
@@ -129,12 +129,12 @@ export class ChatChunkReader extends FrameReader {
     };
   }
 
-  protected override marker(): StreamEvent[] {
+  protected override eventsAtMarker(): StreamEvent[] {
     return this.#failure === null ? this.#closingEvents() : failureEvents(this.#failure);
   }
 
   /** Some servers omit `[DONE]`. A stream with usage and a finished choice is still complete. */
-  protected override atEnd(): StreamEvent[] {
+  protected override eventsAtEnd(): StreamEvent[] {
     if (this.#failure !== null) return failureEvents(this.#failure);
     return this.#report !== null && this.#finishedChoices > 0 ? this.#closingEvents() : [];
   }
@@ -165,8 +165,8 @@ export class ChatChunkReader extends FrameReader {
     const isPlain = choice?.logprobs === null && choice.finish_reason === null;
     const { content, ...rest } = choice?.delta ?? {};
     if (isPlain && typeof content === "string" && Object.keys(rest).length === 0) {
-      this.#texts.learn(data, choice.index, content);
-    } else this.#texts.forget();
+      this.#texts.setTemplate(data, choice.index, content);
+    } else this.#texts.clearTemplate();
   }
 
   #chunks(raw: JsonObject, choices: readonly unknown[]): StreamEvent[] {
@@ -176,7 +176,7 @@ export class ChatChunkReader extends FrameReader {
     for (const [position, rawChoice] of choices.entries()) {
       if (!isObject(rawChoice)) continue;
       const choice: RawChoice = rawChoice;
-      const index = indexOf(choice, position);
+      const index = itemIndexOf(choice, position);
       for (const part of this.#parts(choice, index)) {
         if (part === null) {
           this.#failure = incompleteFailure(choice.finish_reason);
@@ -207,14 +207,14 @@ export class ChatChunkReader extends FrameReader {
       return { delta, logprobs: at === 0 ? logprobs : null, finish_reason: null };
     });
     if (typeof raw.finish_reason !== "string" || raw.finish_reason === "") return parts;
-    const reason = finishReason(raw.finish_reason, choice.tools.length > 0);
+    const reason = chatFinishReason(raw.finish_reason, choice.tools.length > 0);
     if (reason === null) return [...parts, null];
     return [...parts, ...finishChoice(choice, reason)];
   }
 
   #deltas(raw: JsonObject & MessageFields, choice: ChoiceState, isFirst: boolean): Delta[] {
     const calls = Array.isArray(raw.tool_calls) ? raw.tool_calls.filter(isObject) : [];
-    const [content, refusal] = [contentAsText(raw.content), text(raw.refusal)];
+    const [content, refusal] = [contentAsText(raw.content), textOrNull(raw.refusal)];
     const rest: Delta = {
       ...extraMessageFields(raw),
       ...(content !== null && (content !== "" || isFirst) && { content }),
@@ -230,9 +230,9 @@ export class ChatChunkReader extends FrameReader {
   }
 }
 
-function toolDelta(raw: Called, choice: ChoiceState, position: number): ToolCallDelta {
-  const sentIndex = indexOf(raw, position);
-  const id = text(raw.id);
+function toolDelta(raw: RawToolCall, choice: ChoiceState, position: number): ToolCallDelta {
+  const sentIndex = itemIndexOf(raw, position);
+  const id = textOrNull(raw.id);
   const knownTool = choice.toolBySentIndex.get(sentIndex);
   const currentTool = knownTool === undefined ? undefined : choice.tools[knownTool];
   if (knownTool === undefined || currentTool === undefined) {
@@ -246,7 +246,7 @@ function toolDelta(raw: Called, choice: ChoiceState, position: number): ToolCall
   return isNewCall ? startCall(raw, choice, sentIndex) : continueCall(raw, currentTool, knownTool);
 }
 
-function nameOf(raw: Called): string {
+function nameOf(raw: RawToolCall): string {
   const [rawFunction, rawCustom]: readonly KnownFields<"name">[] = [
     objectOf(raw.function),
     objectOf(raw.custom),
@@ -254,7 +254,7 @@ function nameOf(raw: Called): string {
   return textOf(rawFunction?.name) || textOf(rawCustom?.name);
 }
 
-function startCall(raw: Called, choice: ChoiceState, sentIndex: number): ToolCallDelta {
+function startCall(raw: RawToolCall, choice: ChoiceState, sentIndex: number): ToolCallDelta {
   const index = choice.tools.length;
   const rawFunction: KnownFields<"name" | "arguments"> = objectOf(raw.function);
   const argumentsJson = argumentsText(rawFunction.arguments);
@@ -263,14 +263,14 @@ function startCall(raw: Called, choice: ChoiceState, sentIndex: number): ToolCal
   choice.tools.push({ id, argumentsJson, isCustom: custom !== null });
   choice.toolBySentIndex.set(sentIndex, index);
   if (custom !== null) return { index, id, type: "custom", custom };
-  const namedFunction = { name: text(rawFunction.name) ?? "", arguments: argumentsJson };
+  const namedFunction = { name: textOrNull(rawFunction.name) ?? "", arguments: argumentsJson };
   return { index, id, type: "function", function: namedFunction, ...toolCallExtras(raw) };
 }
 
-function continueCall(raw: Called, tool: Tool, index: number): ToolCallDelta {
+function continueCall(raw: RawToolCall, tool: Tool, index: number): ToolCallDelta {
   if (tool.isCustom) {
     const custom: KnownFields<"input"> = objectOf(raw.custom);
-    return { index, custom: { input: text(custom.input) ?? "" } };
+    return { index, custom: { input: textOrNull(custom.input) ?? "" } };
   }
   const rawFunction: KnownFields<"name" | "arguments"> = objectOf(raw.function);
   const piece = argumentsText(rawFunction.arguments);

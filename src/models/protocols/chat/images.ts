@@ -1,6 +1,6 @@
 import { NO_USAGE } from "../../../shared/usage.ts";
 import type { Usage } from "../../../shared/usage.ts";
-import { responseFieldsOfImage, pixelsOf, ratioOf } from "../../core/images.ts";
+import { responseFieldsOfImage, pixelsOf, aspectRatioOf } from "../../core/images.ts";
 import type { FormField } from "../../../shared/http/form.ts";
 import { hasErrorField } from "../../core/chat-message.ts";
 import type { ImageBody, ImageEdit } from "../../core/images.ts";
@@ -10,9 +10,9 @@ import type { JsonObject } from "../../core/provider.ts";
 import { objectReader } from "../../core/shape.ts";
 import { tokenCount } from "../../core/token-count.ts";
 import { streamFailure } from "../../core/upstream-failure.ts";
-import type { PlainCall } from "./profile.ts";
+import type { CallProtocol } from "./profile.ts";
 
-export const IMAGE_CALL: PlainCall<"image"> = {
+export const IMAGE_CALL: CallProtocol<"image"> = {
   path: "/images/generations",
   otherPath: ({ body }) => (body.edit === undefined ? null : "/images/edits"),
   request: ({ body: { edit, ...body }, upstreamId }) => {
@@ -44,7 +44,7 @@ function editForm(fields: Omit<ImageBody, "edit">, { images, mask }: ImageEdit):
 }
 
 /** xAI's image API. xAI bills each input image but doesn't report their number. */
-export const XAI_IMAGE_CALL: PlainCall<"image"> = {
+export const XAI_IMAGE_CALL: CallProtocol<"image"> = {
   ...IMAGE_CALL,
   pieces: (secret, _, { body: { edit } }) =>
     createReader(secret, (raw) => {
@@ -55,7 +55,7 @@ export const XAI_IMAGE_CALL: PlainCall<"image"> = {
     }),
   request: ({ body, upstreamId }) => {
     const pixels = pixelsOf(body);
-    const ratio = pixels === null ? null : ratioOf(pixels);
+    const ratio = pixels === null ? null : aspectRatioOf(pixels);
     const fields = {
       model: upstreamId,
       prompt: body.prompt,

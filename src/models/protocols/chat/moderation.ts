@@ -2,9 +2,9 @@ import { NO_USAGE } from "../../../shared/usage.ts";
 import { listOf, isObject, objectOf } from "../../core/json-value.ts";
 import { moderationInputCount } from "../../core/moderation.ts";
 import type { ModerationBody } from "../../core/moderation.ts";
-import type { PlainCall } from "./profile.ts";
+import type { CallProtocol } from "./profile.ts";
 
-export const MODERATION_CALL: PlainCall<"moderation"> = {
+export const MODERATION_CALL: CallProtocol<"moderation"> = {
   path: "/moderations",
   request: ({ body: { input }, upstreamId }) => ({ model: upstreamId, input: joinTexts(input) }),
   answer: ({ results: rawResults }, { body }) => {

@@ -2,13 +2,13 @@ import { NO_USAGE } from "../../../shared/usage.ts";
 import { objectOf } from "../../core/json-value.ts";
 import { objectReader } from "../../core/shape.ts";
 import { tokenCount } from "../../core/token-count.ts";
-import type { PlainCall } from "./profile.ts";
+import type { CallProtocol } from "./profile.ts";
 
 const readCounts = objectReader({
   usage_info: objectReader({ pages_processed: tokenCount, doc_size_bytes: tokenCount }),
 });
 
-export const OCR_CALL: PlainCall<"ocr"> = {
+export const OCR_CALL: CallProtocol<"ocr"> = {
   path: "/ocr",
   request: ({ body, upstreamId }) => ({ ...body, model: upstreamId }),
   answer: (raw) => {

@@ -1,6 +1,6 @@
 import {
   textOfContent,
-  refusal,
+  refusalFailure,
   unsupportedFailure,
   usesLegacyFunctions,
 } from "../../core/conversation.ts";
@@ -42,7 +42,7 @@ export function plainChatBody(
       ...body,
       messages: turns.list,
       tools: hasTools
-        ? requestedTools.list.map((tool) => plainTool(tool, style.marks === true))
+        ? requestedTools.list.map((tool) => plainTool(tool, style.keepsCacheMarks === true))
         : null,
       tool_choice: hasToolChoice ? plainToolChoice(requestedTools.choice) : null,
     },
@@ -65,12 +65,12 @@ class PlainTurns {
   add(message: ChatMessage, index: number): ProviderFailure | null {
     const { role, name } = message;
     if (role === "function" || usesLegacyFunctions(message)) {
-      return refusal(
+      return refusalFailure(
         "This model does not support 'functions'. Send 'tools'.",
         `messages[${index}]`,
       );
     }
-    const nameField = this.#style.names === true && typeof name === "string" ? { name } : {};
+    const nameField = this.#style.keepsNames === true && typeof name === "string" ? { name } : {};
     if (role === "assistant") return this.#addAssistant(message, nameField, index);
     if (role === "tool") {
       const id = this.#sentId(message.tool_call_id);
@@ -80,7 +80,7 @@ class PlainTurns {
       this.list.push({ role, content: this.#sentContent(message.content), ...nameField });
     } else {
       const { content } = message;
-      const keepsMarks = this.#style.marks === true && hasCacheMark(content);
+      const keepsMarks = this.#style.keepsCacheMarks === true && hasCacheMark(content);
       const systemContent = keepsMarks ? this.#sentContent(content) : plainText(content);
       this.list.push({ role: "system", content: systemContent, ...nameField });
     }
@@ -98,7 +98,7 @@ class PlainTurns {
       return unsupportedFailure("Custom tool calls", `messages[${index}].tool_calls[${custom}]`);
     }
     const content = plainText(message.content) || (message.refusal ?? "");
-    if (this.#style.bridge !== undefined && content === "" && calls.length === 0) return null;
+    if (this.#style.bridgeText !== undefined && content === "" && calls.length === 0) return null;
     this.list.push({
       role: "assistant",
       content,
@@ -132,7 +132,7 @@ class PlainTurns {
   }
 
   #sentContent(content: UserContent): unknown {
-    const keepsMarks = this.#style.marks === true && hasCacheMark(content);
+    const keepsMarks = this.#style.keepsCacheMarks === true && hasCacheMark(content);
     if (typeof content === "string" || !(keepsMarks || content.some(isImage))) {
       return plainText(content);
     }
@@ -145,8 +145,8 @@ class PlainTurns {
   }
 
   #addBridge(): void {
-    if (this.#style.bridge === undefined || this.list.at(-1)?.role !== "tool") return;
-    this.list.push({ role: "assistant", content: this.#style.bridge });
+    if (this.#style.bridgeText === undefined || this.list.at(-1)?.role !== "tool") return;
+    this.list.push({ role: "assistant", content: this.#style.bridgeText });
   }
 }
 

@@ -14,21 +14,21 @@ export type Profile = {
   /** The forwarded fields. If empty, the host doesn't support this kind of request. */
   readonly chatFields: ReadonlySet<string>;
   readonly embeddingFields: ReadonlySet<string>;
-  readonly renamed?: Readonly<Record<string, string>>;
+  readonly nameByField?: Readonly<Record<string, string>>;
   readonly rules?: readonly FieldRule[];
-  readonly implied?: readonly RequiredFields[];
+  readonly requiredFields?: readonly RequiredFields[];
   readonly chatExtras?: JsonObject;
   readonly embeddingExtras?: JsonObject;
   readonly capField: "max_completion_tokens" | "max_tokens";
   /** The `stream_options` that request usage. Null if the host always sends usage. */
   readonly streamOptions: Readonly<Record<string, boolean>> | null;
   /** Whether the host accepts the role `developer`. If not, messages get the role `system`. */
-  readonly developerRole: boolean;
-  readonly plain?: PlainStyle;
+  readonly acceptsDeveloperRole: boolean;
+  readonly plainStyle?: PlainStyle;
   /** Assistant fields that are sent back besides OpenAI's. Not used with a plain style. */
-  readonly returned?: readonly ReturnedField[];
+  readonly returnedFields?: readonly ReturnedField[];
   readonly speaksResponses?: boolean;
-  readonly oneChoice?: boolean;
+  readonly supportsOneChoice?: boolean;
   /** Maximum texts in an embeddings request. Only for hosts that accept only texts. */
   readonly textsMax?: number;
   readonly takesTokens?: boolean;
@@ -37,11 +37,11 @@ export type Profile = {
   readonly keyHeader?: "api-key";
   /** The header with the cache key. If absent, the key is in the body (`prompt_cache_key`). */
   readonly cacheHeader?: "x-grok-conv-id" | "x-session-affinity";
-  readonly usage?: UsageShape;
-  readonly calls?: { readonly [K in InputKind]?: PlainCall<K> };
+  readonly usageShape?: UsageShape;
+  readonly calls?: { readonly [K in InputKind]?: CallProtocol<K> };
 };
 
-export type PlainCall<K extends InputKind> = {
+export type CallProtocol<K extends InputKind> = {
   readonly path: string;
   /** Returns the path for calls that don't use `path`, or null. */
   otherPath?(call: ProviderCallOf<K>): string | null;
@@ -67,7 +67,7 @@ export type FieldRule = {
 /** Fields that some models require if the request has a certain other field. */
 export type RequiredFields = {
   readonly models: RegExp;
-  readonly beside: string;
+  readonly whenField: string;
   readonly fields: JsonObject;
 };
 
@@ -79,8 +79,8 @@ export type ReturnedField =
 
 /** The format of messages and tools for hosts that reject unknown fields. */
 export type PlainStyle = {
-  readonly names?: boolean;
-  readonly marks?: boolean;
+  readonly keepsNames?: boolean;
+  readonly keepsCacheMarks?: boolean;
   /** The field that sends earlier reasoning back. If absent, earlier reasoning isn't sent. */
   readonly reasoning?: {
     readonly as: "reasoning_content" | "reasoning" | "thinking";
@@ -94,5 +94,5 @@ export type PlainStyle = {
    * The text of an assistant message added between a tool result and a user message, for hosts that
    * require alternating turns. Empty assistant turns are dropped.
    */
-  readonly bridge?: string;
+  readonly bridgeText?: string;
 };

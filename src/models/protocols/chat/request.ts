@@ -1,4 +1,4 @@
-import { refusal } from "../../core/conversation.ts";
+import { refusalFailure } from "../../core/conversation.ts";
 import { reportUnsentFields } from "../../core/dropped.ts";
 import { toolCallExtras } from "../../core/chat-message.ts";
 import { isObject } from "../../core/json-value.ts";
@@ -18,17 +18,23 @@ import type { AssistantToolCall } from "../../core/conversation.ts";
 export type UpstreamRequest = { readonly body: JsonObject } | ProviderFailure;
 
 export function openAiChatRequest(call: ChatCall, profile: Profile): UpstreamRequest {
-  const { oneChoice, plain, chatFields, chatExtras, implied = [] } = profile;
+  const {
+    supportsOneChoice: oneChoice,
+    plainStyle: plain,
+    chatFields,
+    chatExtras,
+    requiredFields: implied = [],
+  } = profile;
   if (chatFields.size === 0) return UNSUPPORTED;
   if (oneChoice === true && (call.body.n ?? 1) > 1) {
-    return refusal("This model returns only one choice: 'n' must be 1.", "n");
+    return refusalFailure("This model returns only one choice: 'n' must be 1.", "n");
   }
   const source =
     plain === undefined ? { body: call.body } : plainChatBody(call.body, plain, call.upstreamId);
   if (!("body" in source)) return source;
   const body: Record<string, unknown> = { model: call.upstreamId, ...chatExtras };
   addFields(body, source.body, { call, profile, allowed: chatFields });
-  for (const { models, beside, fields } of implied) {
+  for (const { models, whenField: beside, fields } of implied) {
     const isRequired = body[beside] !== undefined && models.test(call.upstreamId);
     if (isRequired) Object.assign(body, { ...fields, ...body });
   }
@@ -60,19 +66,23 @@ function addFields(
 ): void {
   const rules = rulesFor(call.upstreamId, call.body, profile);
   const unsentFields = new Set<string>();
-  const isPlain = profile.plain !== undefined; // messages and tools are already converted
+  const isPlain = profile.plainStyle !== undefined; // messages and tools are already converted
   for (const [field, value] of Object.entries(source)) {
     const replaced = allowed.has(field) ? applyRules(field, value ?? null, rules) : null;
     if (replaced === null) unsentFields.add(field);
     if (replaced === null) continue;
     if (replaced !== value && isObject(replaced)) Object.assign(body, replaced);
     else {
-      body[profile.renamed?.[field] ?? field] = isPlain
+      body[profile.nameByField?.[field] ?? field] = isPlain
         ? replaced
         : forwardField(field, replaced, profile);
     }
   }
-  reportUnsentFields(call, (field) => !unsentFields.has(field), profile.plain?.marks);
+  reportUnsentFields(
+    call,
+    (field) => !unsentFields.has(field),
+    profile.plainStyle?.keepsCacheMarks,
+  );
 }
 
 function streamFlags({ streamOptions }: Profile): JsonObject {
@@ -115,7 +125,7 @@ function forwardField(field: string, value: unknown, profile: Profile): unknown 
 }
 
 function forwardMessage(message: ChatMessage, profile: Profile): JsonObject {
-  const { developerRole } = profile;
+  const { acceptsDeveloperRole: developerRole } = profile;
   const { role, content } = message;
   const parts = Array.isArray(content) ? content.map(forwardPart) : content;
   return {
@@ -126,7 +136,10 @@ function forwardMessage(message: ChatMessage, profile: Profile): JsonObject {
   };
 }
 
-function forwardAssistantFields(message: Assistant, { returned = [] }: Profile): JsonObject {
+function forwardAssistantFields(
+  message: Assistant,
+  { returnedFields: returned = [] }: Profile,
+): JsonObject {
   const { tool_calls: calls, function_call: legacyCall } = message;
   const { reasoning_content: reasoning, reasoning_details: reasoningDetails } = message;
   const details = openRouterDetails(reasoningDetails);

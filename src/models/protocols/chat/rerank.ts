@@ -2,7 +2,7 @@ import { listOf } from "../../core/json-value.ts";
 import { rankedResponse, rankedUsage } from "../../core/ranked.ts";
 import { objectReader } from "../../core/shape.ts";
 import { tokenCount } from "../../core/token-count.ts";
-import type { PlainCall } from "./profile.ts";
+import type { CallProtocol } from "./profile.ts";
 
 const responseReader = objectReader({
   results: listOf,
@@ -13,7 +13,7 @@ const responseReader = objectReader({
 /**
  * Handles POST /rerank. Voyage uses `top_k` and `data`. Jina and others use `top_n` and `results`.
  */
-export function rerankCall(limitField: "top_k" | "top_n"): PlainCall<"rerank"> {
+export function rerankCall(limitField: "top_k" | "top_n"): CallProtocol<"rerank"> {
   return {
     path: "/rerank",
     request: ({ body: { query, documents, top_n: topN }, upstreamId }) => {

@@ -1,4 +1,9 @@
-import { AudioFile, AudioInJson, toAudioEvents, NO_AUDIO } from "../../core/audio-reader.ts";
+import {
+  AudioFileReader,
+  JsonAudioReader,
+  toAudioEvents,
+  NO_AUDIO,
+} from "../../core/audio-reader.ts";
 import { hasErrorField } from "../../core/chat-message.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
 import { END_EVENT, FrameReader } from "../../core/frame-reader.ts";
@@ -7,9 +12,9 @@ import type { JsonObject, StreamEvent } from "../../core/provider.ts";
 import { speechVoiceOf } from "../../core/speech.ts";
 import { sseReader } from "../../core/sse-reader.ts";
 import { streamFailure } from "../../core/upstream-failure.ts";
-import type { PlainCall } from "./profile.ts";
+import type { CallProtocol } from "./profile.ts";
 
-export const SPEECH_CALL: PlainCall<"speech"> = {
+export const SPEECH_CALL: CallProtocol<"speech"> = {
   path: "/audio/speech",
   request: ({ body: { stream_format: _format, ...body }, upstreamId }) => {
     return { ...body, model: upstreamId };
@@ -18,17 +23,17 @@ export const SPEECH_CALL: PlainCall<"speech"> = {
   pieces: (secret, headers) => {
     const type = headers.get("content-type") ?? "";
     if (type.startsWith("application/json")) {
-      return new AudioInJson((raw, files) => {
+      return new JsonAudioReader((raw, files) => {
         if (hasErrorField(raw)) return streamFailure(raw, secret);
         return files === 0 ? NO_AUDIO : NO_USAGE_OR_FIELDS;
       });
     }
     if (type.startsWith("text/event-stream")) return sseReader(new AudioEvents(secret));
-    return new AudioFile();
+    return new AudioFileReader();
   },
 };
 
-export const MISTRAL_SPEECH_CALL: PlainCall<"speech"> = {
+export const MISTRAL_SPEECH_CALL: CallProtocol<"speech"> = {
   ...SPEECH_CALL,
   request: ({ body, upstreamId }) => ({
     model: upstreamId,
@@ -56,7 +61,7 @@ class AudioEvents extends FrameReader {
     return this.#isDone;
   }
 
-  protected frame(raw: JsonObject): StreamEvent[] {
+  protected convertFrame(raw: JsonObject): StreamEvent[] {
     const { type, audio_data: data, audio } = raw;
     if (hasErrorField(raw)) return failureEvents(streamFailure(raw, this.#secret));
     if (type === "speech.audio.delta") {

@@ -9,17 +9,17 @@ import { sseReader } from "../../core/sse-reader.ts";
 import { usageOfSeconds } from "../../core/transcription.ts";
 import { transcriptEvents } from "../../core/transcript-events.ts";
 import { streamFailure } from "../../core/upstream-failure.ts";
-import type { PlainCall } from "./profile.ts";
+import type { CallProtocol } from "./profile.ts";
 
 type TranscriptionOptions = {
   readonly format?: "json" | "verbose_json";
-  readonly streams?: true;
-  readonly least?: number;
-  readonly prompts?: true;
+  readonly canStream?: true;
+  readonly secondsMin?: number;
+  readonly acceptsPrompt?: true;
 };
 
-export function transcriptionCall(options: TranscriptionOptions): PlainCall<"transcription"> {
-  const { format, streams, least = 0, prompts } = options;
+export function transcriptionCall(options: TranscriptionOptions): CallProtocol<"transcription"> {
+  const { format, canStream: streams, secondsMin: least = 0, acceptsPrompt: prompts } = options;
   return {
     path: "/audio/transcriptions",
     request: ({ body, upstreamId, stream, onDropped }) => {
@@ -67,7 +67,7 @@ class TranscriptStream extends FrameReader {
     return this.#isDone;
   }
 
-  protected frame(raw: JsonObject): StreamEvent[] {
+  protected convertFrame(raw: JsonObject): StreamEvent[] {
     const { type, delta, text } = raw;
     if (hasErrorField(raw)) return failureEvents(streamFailure(raw, this.#secret));
     if (type === "transcript.text.delta") return [deltaEvent(textOf(delta))];

@@ -18,15 +18,15 @@ import { countedUsage, tokenCount } from "../../core/token-count.ts";
 import { isVector } from "../../core/embedding-encoding.ts";
 
 /** Reads a tool call or a piece of one. Cohere sends empty arguments as null or the text "null". */
-export const call = objectReader({
+export const readCohereCall = objectReader({
   id: textOf,
   function: objectReader({ name: textOf, arguments: toArgumentsJson }),
 });
-export const part = objectReader({ text: textOf, thinking: textOf });
+export const readCoherePart = objectReader({ text: textOf, thinking: textOf });
 const readMessage = objectReader({
   tool_plan: textOf,
-  content: listReader(part),
-  tool_calls: listReader(call),
+  content: listReader(readCoherePart),
+  tool_calls: listReader(readCohereCall),
 });
 const readAnswer = objectReader({
   message: optionalReader(readMessage),
@@ -38,7 +38,7 @@ export function readCohereChat(raw: JsonObject): ProviderResponse | ProviderFail
   const { message, finish_reason: rawReason, usage: rawUsage } = readAnswer(raw);
   if (message === null) return null;
   const reason = cohereFinishReason(rawReason);
-  const usage = usageOf(rawUsage);
+  const usage = readCohereUsage(rawUsage);
   const parts: OutputPart[] = [
     { kind: "text", text: message.tool_plan },
     ...message.content.flatMap(({ text, thinking }): OutputPart[] => [
@@ -70,7 +70,7 @@ const readBilledUnits = objectReader({
 });
 
 /** Reads the billed usage. `tokens` is larger, because it includes Cohere's own instructions. */
-export function usageOf(raw: unknown): Usage | null {
+export function readCohereUsage(raw: unknown): Usage | null {
   const { input_tokens: input, output_tokens: output } = readBilledUnits(raw).billed_units;
   if (input === null || output === null) return null;
   return countedUsage({ input, cacheRead: 0, cacheWrite: 0, output, reasoning: 0 });

@@ -1,19 +1,25 @@
 import { ChunkBuilder } from "../../core/chunk-builder.ts";
 import { textOf } from "../../core/json-value.ts";
 import type { JsonObject, StreamEvent } from "../../core/provider.ts";
-import { END_EVENT, FrameReader, retry } from "../../core/frame-reader.ts";
+import { END_EVENT, FrameReader, retryFailure } from "../../core/frame-reader.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
 import { anyValue, objectReader } from "../../core/shape.ts";
-import { call, cohereFinishReason, cohereGaveUpFailure, part, usageOf } from "./answer.ts";
+import {
+  readCohereCall,
+  cohereFinishReason,
+  cohereGaveUpFailure,
+  readCoherePart,
+  readCohereUsage,
+} from "./answer.ts";
 
 const readEvent = objectReader({
   type: textOf,
   message: anyValue,
   delta: objectReader({
     message: objectReader({
-      content: part,
+      content: readCoherePart,
       tool_plan: textOf,
-      tool_calls: (raw) => call(Array.isArray(raw) ? raw[0] : raw),
+      tool_calls: (raw) => readCohereCall(Array.isArray(raw) ? raw[0] : raw),
     }),
     finish_reason: anyValue,
     usage: anyValue,
@@ -30,7 +36,7 @@ export class CohereStream extends FrameReader {
     return this.#builder.finished;
   }
 
-  protected frame(raw: JsonObject, name: string): StreamEvent[] {
+  protected convertFrame(raw: JsonObject, name: string): StreamEvent[] {
     const streamEvent = readEvent(raw);
     return this.#event(streamEvent.type === "" ? { ...streamEvent, type: name } : streamEvent);
   }
@@ -43,33 +49,36 @@ export class CohereStream extends FrameReader {
       case "content-start":
       case "content-delta":
         return [
-          ...this.#builder.reasoning(message.content.thinking),
-          ...this.#builder.text(message.content.text),
+          ...this.#builder.addReasoning(message.content.thinking),
+          ...this.#builder.addText(message.content.text),
         ];
       case "tool-plan-delta":
-        return this.#builder.text(message.tool_plan);
+        return this.#builder.addText(message.tool_plan);
       case "tool-call-start":
       case "tool-call-delta":
         return this.#toolCall(type === "tool-call-start", message.tool_calls);
       case "message-end":
         return this.#end(delta);
       case "message": // an error has no type, only an ID and a text
-        return typeof text === "string" ? failureEvents(retry("error_event")) : [];
+        return typeof text === "string" ? failureEvents(retryFailure("error_event")) : [];
       default:
         return [];
     }
   }
 
-  #toolCall(isStart: boolean, { id, function: called }: ReturnType<typeof call>): StreamEvent[] {
+  #toolCall(
+    isStart: boolean,
+    { id, function: called }: ReturnType<typeof readCohereCall>,
+  ): StreamEvent[] {
     return [
-      ...(isStart ? this.#builder.tool(id, called.name) : []),
-      ...this.#builder.toolArguments(called.arguments),
+      ...(isStart ? this.#builder.addTool(id, called.name) : []),
+      ...this.#builder.addToolArguments(called.arguments),
     ];
   }
 
   #end({ finish_reason: rawReason, usage: rawUsage, error }: Event["delta"]): StreamEvent[] {
     const finish = cohereFinishReason(rawReason);
-    const usage = usageOf(rawUsage);
+    const usage = readCohereUsage(rawUsage);
     if (finish === null || error !== "") {
       return failureEvents(cohereGaveUpFailure(rawReason), usage);
     }

@@ -36,7 +36,7 @@ export function converseOutputFormat({ body, upstreamId }: ChatCall): ConverseOu
   return { kind: "told", words };
 }
 
-export function answerTool(call: ChatCall): string | null {
+export function answerToolName(call: ChatCall): string | null {
   const format = converseOutputFormat(call);
   return format.kind === "tool" ? format.name : null;
 }
@@ -47,6 +47,6 @@ function isNamedTool(choice: ChatBody["tool_choice"]): boolean {
 
 function acceptsSchema(model: string): boolean {
   if (bedrockFamilyOf(model) !== "claude") return false;
-  const { jsonSchema, sampling } = claudeRules(model);
+  const { jsonSchema, acceptsSampling: sampling } = claudeRules(model);
   return jsonSchema === "native" && sampling;
 }

@@ -1,6 +1,6 @@
 import { claudeRules } from "../../claude/claude-rules.ts";
 import { hasCallsWithoutThought } from "../../claude/thoughts.ts";
-import { refusal } from "../../core/conversation.ts";
+import { refusalFailure } from "../../core/conversation.ts";
 import { reportDroppedFields } from "../../core/dropped.ts";
 import type { SentFieldPaths } from "../../core/dropped.ts";
 import { downloadImages } from "../../core/inline-image.ts";
@@ -87,12 +87,18 @@ function requestBody({
 }: RequestParts): JsonObject | ProviderFailure {
   const { cap, upstreamId } = call;
   const { toolConfig, toolChoice } = tools;
-  const { inference, additional, thoughts } = fields;
+  const {
+    inferenceFields: inference,
+    additionalFields: additional,
+    sendsThoughts: thoughts,
+  } = fields;
   const family = bedrockFamilyOf(upstreamId);
   const toolBlocks = toolConfig !== undefined;
   const messages = converseMessages(conversation, { family, toolBlocks, thoughts });
   const instructed = addInstructions(conversation.system, messages);
-  if (instructed.messages.length === 0) return refusal("The messages have no content.", "messages");
+  if (instructed.messages.length === 0) {
+    return refusalFailure("The messages have no content.", "messages");
+  }
   const additionalFields = {
     ...additional,
     ...(toolChoice !== undefined && { tool_choice: toolChoice }),

@@ -1,6 +1,6 @@
 import { ChunkBuilder } from "../../core/chunk-builder.ts";
 import type { StreamReader } from "../../core/http-provider.ts";
-import { END_EVENT, FrameReader, retry } from "../../core/frame-reader.ts";
+import { END_EVENT, FrameReader, retryFailure } from "../../core/frame-reader.ts";
 import { numberOf, parseObject, textOf } from "../../core/json-value.ts";
 import type { JsonObject, StreamEvent } from "../../core/provider.ts";
 import { anyValue, optionalReader, objectReader } from "../../core/shape.ts";
@@ -69,11 +69,11 @@ export class ConverseReader extends FrameReader {
     );
   }
 
-  protected override atEnd(): StreamEvent[] {
+  protected override eventsAtEnd(): StreamEvent[] {
     return this.#messageStop === null ? [] : this.#end(this.#messageStop);
   }
 
-  protected frame(raw: JsonObject, type: string): StreamEvent[] {
+  protected convertFrame(raw: JsonObject, type: string): StreamEvent[] {
     const { __type: exception, ...reported } = readEvent(raw);
     if (type !== "error" && !type.endsWith("Exception")) return this.#event(type, reported);
     const name = type === "error" ? exception : type;
@@ -114,21 +114,23 @@ export class ConverseReader extends FrameReader {
     }
     this.#blocks.set(index, { tool: this.#toolCount, thought: "" });
     this.#toolCount += 1;
-    return [...this.#releaseText(), ...this.#chunks.tool(id, name)];
+    return [...this.#releaseText(), ...this.#chunks.addTool(id, name)];
   }
 
   #delta(block: Block, { text, toolUse, reasoningContent }: Event["delta"]): StreamEvent[] {
     if (block.tool === "spare") return [];
-    if (block.tool === "answer") return this.#chunks.text(toolUse.input);
-    if (block.tool !== null) return this.#chunks.toolArguments(toolUse.input, block.tool);
+    if (block.tool === "answer") return this.#chunks.addText(toolUse.input);
+    if (block.tool !== null) return this.#chunks.addToolArguments(toolUse.input, block.tool);
     block.thought += reasoningContent.text;
-    const events = [...this.#text(text), ...this.#chunks.reasoning(reasoningContent.text)];
+    const events = [...this.#text(text), ...this.#chunks.addReasoning(reasoningContent.text)];
     const detail = claudeReasoningDetail(block.thought, reasoningContent.signature);
-    return detail === null ? events : [...events, ...this.#chunks.say({ kind: "detail", detail })];
+    return detail === null
+      ? events
+      : [...events, ...this.#chunks.addPart({ kind: "detail", detail })];
   }
 
   #text(text: string): StreamEvent[] {
-    if (this.#answerTool === null) return this.#chunks.text(text);
+    if (this.#answerTool === null) return this.#chunks.addText(text);
     if (!this.#hasAnswerCall) this.#heldText += text;
     return [];
   }
@@ -136,7 +138,7 @@ export class ConverseReader extends FrameReader {
   #releaseText(): StreamEvent[] {
     const text = this.#heldText;
     this.#heldText = "";
-    return this.#chunks.text(text);
+    return this.#chunks.addText(text);
   }
 
   #blockAt(index: number): Block {
@@ -163,7 +165,7 @@ export function converseReader(reader: ConverseReader): StreamReader {
     flushEvents: () => [],
     get broken() {
       if (!decoder.broken) return null;
-      return decoder.overflowed ? eventTooLargeFailure(FRAME_BYTES_MAX) : retry("bad_frame");
+      return decoder.overflowed ? eventTooLargeFailure(FRAME_BYTES_MAX) : retryFailure("bad_frame");
     },
   };
   return toStreamReader(source, reader);

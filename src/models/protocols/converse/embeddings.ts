@@ -34,17 +34,19 @@ const TITAN_EMBEDDINGS: EmbeddingAuthor = {
   },
 };
 
-export function embeddingAuthor(model: string): EmbeddingAuthor {
+export function bedrockEmbeddingAuthor(model: string): EmbeddingAuthor {
   return model.includes("cohere.") ? COHERE_EMBEDDINGS : TITAN_EMBEDDINGS;
 }
 
-export function embeddingsRequest(call: EmbeddingsCall): string {
+export function bedrockEmbeddingsRequest(call: EmbeddingsCall): string {
   const { body, upstreamId } = call;
-  return JSON.stringify(embeddingAuthor(upstreamId).body(inputTexts(call), body, upstreamId));
+  return JSON.stringify(
+    bedrockEmbeddingAuthor(upstreamId).body(inputTexts(call), body, upstreamId),
+  );
 }
 
 /** Returns null for invalid vectors. Cohere returns the token count only in a header. */
-export function embeddingsAnswer(
+export function readBedrockEmbeddings(
   raw: JsonObject,
   call: EmbeddingsCall,
   headers: Headers,

@@ -5,9 +5,9 @@ import type { ConverseOutputFormat } from "./answer-format.ts";
 import { bedrockFamilyOf } from "./models.ts";
 
 export type ConverseModelFields = {
-  readonly inference: JsonObject;
-  readonly additional: JsonObject;
-  readonly thoughts: boolean;
+  readonly inferenceFields: JsonObject;
+  readonly additionalFields: JsonObject;
+  readonly sendsThoughts: boolean;
 };
 
 type ModelFieldsInput = {
@@ -26,7 +26,7 @@ export function converseModelFields(input: ModelFieldsInput): ConverseModelField
   const additional = reasoningFields(family, model, body.reasoning_effort);
   // GPT models accept neither sampling parameters nor stop sequences.
   const inference = family === "gpt" ? {} : { ...samplingFieldsOf(body), ...stopSequences(stops) };
-  return { inference, additional, thoughts: false };
+  return { inferenceFields: inference, additionalFields: additional, sendsThoughts: false };
 }
 
 function claudeFields({
@@ -41,14 +41,14 @@ function claudeFields({
   const fields = claudeReasoningFields(rules, body.reasoning_effort, cap, mayThink);
   const { thinks, output_config: effort, ...thinking } = fields;
   const output = format.kind === "schema" ? { ...effort, format: format.output } : effort;
-  const allSampling = rules.sampling && !thinks ? samplingFieldsOf(body) : {};
+  const allSampling = rules.acceptsSampling && !thinks ? samplingFieldsOf(body) : {};
   // The host returns 400 for `temperature` together with `top_p`.
   const compatibleFields =
     "temperature" in allSampling ? { temperature: allSampling.temperature } : allSampling;
   return {
-    inference: { ...compatibleFields, ...stopSequences(stops) },
-    additional: { ...thinking, ...(output !== undefined && { output_config: output }) },
-    thoughts: thinks && !rules.bound,
+    inferenceFields: { ...compatibleFields, ...stopSequences(stops) },
+    additionalFields: { ...thinking, ...(output !== undefined && { output_config: output }) },
+    sendsThoughts: thinks && !rules.bindsThoughts,
   };
 }
 
@@ -75,7 +75,7 @@ function reasoningFields(family: string, model: string, effort: unknown): JsonOb
   return { reasoningConfig: { type: "enabled", maxReasoningEffort } };
 }
 
-export function ignoresNone(model: string): boolean {
+export function bedrockIgnoresNoEffort(model: string): boolean {
   const family = bedrockFamilyOf(model);
   return family === "claude" ? thinksAlways(model) : family !== "gpt" && family !== "nova";
 }

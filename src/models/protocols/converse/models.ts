@@ -18,7 +18,7 @@ export function bedrockFamilyOf(model: string): BedrockFamily {
 /** Returns how a model can be forced to call a tool (Bedrock API reference, ToolChoice). */
 export function toolForcingOf(model: string): "tool" | "any" | "none" {
   const family = bedrockFamilyOf(model);
-  if (family === "claude") return claudeRules(model).forcedTools ? "tool" : "none";
+  if (family === "claude") return claudeRules(model).canForceTools ? "tool" : "none";
   if (family === "nova") return "tool";
   return family === "mistral" ? "any" : "none";
 }

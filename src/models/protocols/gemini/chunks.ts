@@ -1,8 +1,8 @@
 import { ChunkBuilder } from "../../core/chunk-builder.ts";
 import type { JsonObject, StreamEvent } from "../../core/provider.ts";
-import { END_EVENT, FrameReader, retry } from "../../core/frame-reader.ts";
+import { END_EVENT, FrameReader, retryFailure } from "../../core/frame-reader.ts";
 import { readGeminiCandidates, geminiFinishReason } from "./answer.ts";
-import { failureInside, parseGoogleJson } from "./failure.ts";
+import { geminiFailureInside, parseGoogleJson } from "./failure.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
 
 /**
@@ -25,18 +25,18 @@ export class GeminiChunkReader extends FrameReader {
     return this.#choices.size >= this.#choicesRequested && this.#haveAllFinished();
   }
 
-  protected frame(raw: JsonObject): StreamEvent[] {
-    const failure = failureInside(raw, this.#secrets());
+  protected convertFrame(raw: JsonObject): StreamEvent[] {
+    const failure = geminiFailureInside(raw, this.#secrets());
     return failure === null
       ? this.#chunk(raw)
       : failureEvents(failure, readGeminiCandidates(raw).usage);
   }
 
-  protected override atEnd(textOutsideEvents: string): StreamEvent[] {
-    const failure = failureInside(parseGoogleJson(textOutsideEvents), this.#secrets());
+  protected override eventsAtEnd(textOutsideEvents: string): StreamEvent[] {
+    const failure = geminiFailureInside(parseGoogleJson(textOutsideEvents), this.#secrets());
     if (failure !== null) return failureEvents(failure);
     if (this.#haveAllFinished()) return [END_EVENT];
-    return textOutsideEvents.trim() === "" ? [] : failureEvents(retry("bad_event"));
+    return textOutsideEvents.trim() === "" ? [] : failureEvents(retryFailure("bad_event"));
   }
 
   #chunk(raw: JsonObject): StreamEvent[] {
@@ -45,7 +45,7 @@ export class GeminiChunkReader extends FrameReader {
     for (const { index, parts, finish: reason } of candidates) {
       const choice = this.#choice(index);
       if (choice.finished) continue;
-      events.push(...parts.flatMap((one) => choice.say(one)));
+      events.push(...parts.flatMap((one) => choice.addPart(one)));
       if (reason === "") continue;
       const finish = geminiFinishReason(reason);
       if (typeof finish === "object") return [...events, ...failureEvents(finish, usage)];

@@ -7,7 +7,7 @@ import { isVector } from "../../core/embedding-encoding.ts";
 
 export type GeminiEmbeddingMethod = {
   readonly method: string;
-  readonly size: (model: string) => number;
+  readonly textsMax: (model: string) => number;
   readonly request: (call: EmbeddingsCall) => JsonObject;
   readonly answer: (raw: JsonObject, call: EmbeddingsCall) => ProviderResponse | null;
 };
@@ -30,7 +30,7 @@ const readPredictions = objectReader({
 /** Embeddings of the Gemini API. It accepts at most 100 texts (measured). */
 export const GEMINI_EMBEDDINGS: GeminiEmbeddingMethod = {
   method: "batchEmbedContents",
-  size: () => 100,
+  textsMax: () => 100,
   request: (call) => ({
     requests: inputTexts(call).map((text) => ({
       model: `models/${call.upstreamId}`,
@@ -50,9 +50,9 @@ export const GEMINI_EMBEDDINGS: GeminiEmbeddingMethod = {
  * text per request. Other models accept 2,048 tokens per text and 20,000 per request.
  * `autoTruncate: false` rejects longer texts.
  */
-export const PREDICT: GeminiEmbeddingMethod = {
+export const VERTEX_EMBEDDINGS: GeminiEmbeddingMethod = {
   method: "predict",
-  size: (model) => (model.startsWith("gemini-embedding") ? 1 : 9),
+  textsMax: (model) => (model.startsWith("gemini-embedding") ? 1 : 9),
   request: (call) => ({
     instances: inputTexts(call).map((content) => ({ content })),
     parameters: {

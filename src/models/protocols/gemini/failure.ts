@@ -33,7 +33,10 @@ export function googleFailure(
   return failureOf(effectiveStatus, headers, error, secrets);
 }
 
-export function failureInside(raw: unknown, secrets: readonly string[]): ProviderFailure | null {
+export function geminiFailureInside(
+  raw: unknown,
+  secrets: readonly string[],
+): ProviderFailure | null {
   const error = findError(raw);
   return error && failureOf(statusOf(error) ?? 500, new Headers(), error, secrets);
 }

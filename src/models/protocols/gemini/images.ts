@@ -1,25 +1,25 @@
 import { NO_USAGE } from "../../../shared/usage.ts";
 import type { Usage } from "../../../shared/usage.ts";
-import { GEMINI_OUTPUT_MAX, pixelsOf, ratioOf } from "../../core/images.ts";
+import { GEMINI_OUTPUT_MAX, pixelsOf, aspectRatioOf } from "../../core/images.ts";
 import { addImage, requestBodyOf } from "../../core/outgoing-body.ts";
 import type { OutgoingBody } from "../../core/outgoing-body.ts";
 import type { ImageCall, JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { listReader, objectReader } from "../../core/shape.ts";
 import { countOrZero, tokenCount } from "../../core/token-count.ts";
 import { textOf } from "../../core/json-value.ts";
-import { failureInside } from "./failure.ts";
+import { geminiFailureInside } from "./failure.ts";
 
 const AREA_AND_SIZE = [
   [1_600_000, "1K"],
   [6_400_000, "2K"],
 ] as const;
 
-export function imageRequest({ body }: ImageCall): OutgoingBody {
+export function geminiImageRequest({ body }: ImageCall): OutgoingBody {
   const pixels = pixelsOf(body);
   const area = pixels === null ? 0 : pixels.width * pixels.height;
   const imageConfig = pixels !== null && {
     imageConfig: {
-      aspectRatio: ratioOf(pixels),
+      aspectRatio: aspectRatioOf(pixels),
       imageSize: AREA_AND_SIZE.find(([areaMax]) => area <= areaMax)?.[1] ?? "4K",
     },
   };
@@ -38,7 +38,7 @@ export function imageRequest({ body }: ImageCall): OutgoingBody {
   return requestBodyOf(request, images);
 }
 
-export const mediaAnswer = objectReader({
+export const readMediaResponse = objectReader({
   candidates: listReader(
     objectReader({
       finishReason: textOf,
@@ -56,17 +56,23 @@ export const mediaAnswer = objectReader({
     thoughtsTokenCount: countOrZero,
   }),
 });
-export const BLOCKED = /SAFETY|PROHIBITED|BLOCK|RECITATION|SPII|OTHER/;
+export const BLOCK_REASONS = /SAFETY|PROHIBITED|BLOCK|RECITATION|SPII|OTHER/;
 
-type MediaUsage = ReturnType<typeof mediaAnswer>["usageMetadata"];
+type MediaUsage = ReturnType<typeof readMediaResponse>["usageMetadata"];
 
 /** The customer pays the tokens that Google reports for a blocked request. */
-export function imageFacts(raw: JsonObject, imageCount: number, secrets: readonly string[]) {
-  const failure = failureInside(raw, secrets);
+export function readGeminiImageFields(
+  raw: JsonObject,
+  imageCount: number,
+  secrets: readonly string[],
+) {
+  const failure = geminiFailureInside(raw, secrets);
   if (failure !== null) return failure;
-  const { candidates, promptFeedback, usageMetadata: reportedUsage } = mediaAnswer(raw);
+  const { candidates, promptFeedback, usageMetadata: reportedUsage } = readMediaResponse(raw);
   const reason = promptFeedback.blockReason + (candidates[0]?.finishReason ?? "");
-  if (BLOCKED.test(reason)) return refusal(BLOCKED_PROMPT, usageOf(withOutputCount(reportedUsage)));
+  if (BLOCK_REASONS.test(reason)) {
+    return refusal(BLOCKED_PROMPT, usageOf(withOutputCount(reportedUsage)));
+  }
   const usage = usageOf(reportedUsage);
   if (imageCount === 0 && usage !== null) {
     return refusal(NO_IMAGE, usageOf(withOutputCount(reportedUsage), true));

@@ -1,4 +1,4 @@
-import { conversationOf, refusal } from "../../core/conversation.ts";
+import { conversationOf, refusalFailure } from "../../core/conversation.ts";
 import { reportDroppedFields } from "../../core/dropped.ts";
 import type { SentFieldPaths } from "../../core/dropped.ts";
 import { downloadImages } from "../../core/inline-image.ts";
@@ -26,7 +26,7 @@ export async function geminiChatRequest(call: ChatCall): Promise<OutgoingBody | 
     parts.some((part) => part.kind === "result" && part.name === ""),
   );
   if (hasMisplacedImage) {
-    return refusal("A tool message must belong to an earlier tool call.", "messages");
+    return refusalFailure("A tool message must belong to an earlier tool call.", "messages");
   }
   const body = {
     ...conversationFields(conversation, call.upstreamId),
@@ -55,7 +55,7 @@ function conversationFields({ system, turns }: ConversationWithImages, model: st
   for (const { role, parts } of turns) {
     const fields = orderByCall(parts, calls).flatMap((part) => toGeminiParts(part, model));
     calls = parts.flatMap((part) => (part.kind === "call" ? [part.id] : []));
-    if (role === "assistant" && returnsCallSignatures(model)) signFirstCall(fields);
+    if (role === "assistant" && requiresCallSignatures(model)) signFirstCall(fields);
     if (fields.length > 0) {
       contents.push({ role: role === "user" ? "user" : "model", parts: fields });
     }
@@ -93,7 +93,7 @@ function toGeminiParts(part: PartWithImages, model: string): JsonObject[] {
     return [{ inlineData: { mimeType: part.image.mediaType, data: part.image.base64 } }];
   }
   if (part.kind === "thought") return []; // another provider's thought: Google's are signatures of calls
-  const id = returnsCallSignatures(model) ? { id: part.id } : {}; // older models reject the unknown field
+  const id = requiresCallSignatures(model) ? { id: part.id } : {}; // older models reject the unknown field
   if (part.kind === "result") {
     const response = { output: part.text };
     return [{ functionResponse: { ...id, name: part.name, response } }];
@@ -221,7 +221,7 @@ export function geminiIgnoresNoEffort(model: string): boolean {
 }
 
 /** Reports whether requests must repeat the IDs and signatures of calls (Gemini 3 and later). */
-export function returnsCallSignatures(model: string): boolean {
+export function requiresCallSignatures(model: string): boolean {
   return /^gemini-(?:[3-9]|\d\d)|^gemini-[a-z-]+-latest$/.test(model);
 }
 

@@ -1,12 +1,12 @@
 import { NO_USAGE } from "../../../shared/usage.ts";
 import type { Usage } from "../../../shared/usage.ts";
-import { retry } from "../../core/frame-reader.ts";
+import { retryFailure } from "../../core/frame-reader.ts";
 import type { ProviderCallOf, JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { audioTokensMax, speechVoiceOf } from "../../core/speech.ts";
-import { failureInside } from "./failure.ts";
-import { BLOCKED, mediaAnswer } from "./images.ts";
+import { geminiFailureInside } from "./failure.ts";
+import { BLOCK_REASONS, readMediaResponse } from "./images.ts";
 
-export function speechRequest({ body }: ProviderCallOf<"speech">): JsonObject {
+export function geminiSpeechRequest({ body }: ProviderCallOf<"speech">): JsonObject {
   return {
     contents: [{ role: "user", parts: [{ text: body.input }] }],
     generationConfig: {
@@ -21,12 +21,12 @@ export function speechRequest({ body }: ProviderCallOf<"speech">): JsonObject {
 const PCM_TYPE = /^audio\/(?:l16|pcm)\b(?=.*\brate=24000\b)/i;
 
 /** The customer pays the tokens that Google reports for blocked text. */
-export function speechFacts(raw: JsonObject, files: number, secrets: readonly string[]) {
-  const failure = failureInside(raw, secrets);
+export function readGeminiSpeechFields(raw: JsonObject, files: number, secrets: readonly string[]) {
+  const failure = geminiFailureInside(raw, secrets);
   if (failure !== null) return failure;
-  const { candidates, promptFeedback, usageMetadata: reportedUsage } = mediaAnswer(raw);
+  const { candidates, promptFeedback, usageMetadata: reportedUsage } = readMediaResponse(raw);
   const reasons = candidates.map(({ finishReason }) => finishReason);
-  if (BLOCKED.test(promptFeedback.blockReason + reasons.join(" "))) {
+  if (BLOCK_REASONS.test(promptFeedback.blockReason + reasons.join(" "))) {
     return refusal(BLOCKED_TEXT, reportedUsage);
   }
   if (files === 0) return refusal(NO_AUDIO, reportedUsage);
@@ -34,10 +34,10 @@ export function speechFacts(raw: JsonObject, files: number, secrets: readonly st
   const isPcm = parts.every(
     ({ inlineData: { mimeType: type } }) => type === "" || PCM_TYPE.test(type),
   );
-  return isPcm ? { usage: usageOf(reportedUsage), fields: {} } : retry("bad_audio");
+  return isPcm ? { usage: usageOf(reportedUsage), fields: {} } : retryFailure("bad_audio");
 }
 
-type MediaUsage = ReturnType<typeof mediaAnswer>["usageMetadata"];
+type MediaUsage = ReturnType<typeof readMediaResponse>["usageMetadata"];
 
 /** If Google doesn't count the audio, the held amount is charged. */
 function usageOf({

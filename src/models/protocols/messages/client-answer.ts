@@ -2,7 +2,7 @@ import { costFields } from "../../../shared/money.ts";
 import type { Usage } from "../../../shared/usage.ts";
 import { isObject, listOf, objectOf, parseObject, textOf } from "../../core/json-value.ts";
 import { acceptedArguments } from "../../core/accepted-history.ts";
-import { isEmpty, sealThoughts } from "../../core/stored-thoughts.ts";
+import { hasNoThoughts, serializeThoughts } from "../../core/stored-thoughts.ts";
 import type { KnownFields } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import { claudeThoughtBlock } from "../../claude/thoughts.ts";
@@ -57,8 +57,11 @@ function thinkingBlocks(message: Message, calls: readonly JsonObject[]): readonl
   };
   // Claude's blocks already contain the readable text of the thoughts.
   const thinking = claudeBlocks.length > 0 ? "" : textOf(message.reasoning_content);
-  if (thinking === "" && isEmpty(otherReasoning)) return claudeBlocks;
-  return [...claudeBlocks, { type: "thinking", thinking, signature: sealThoughts(otherReasoning) }];
+  if (thinking === "" && hasNoThoughts(otherReasoning)) return claudeBlocks;
+  return [
+    ...claudeBlocks,
+    { type: "thinking", thinking, signature: serializeThoughts(otherReasoning) },
+  ];
 }
 
 /** Arguments that aren't an object become one field, so that the tool rejects them. */
@@ -108,7 +111,7 @@ const CONSTANT_USAGE_FIELDS: JsonObject = {
   speed: null,
 };
 
-export function usageOf(usage: Usage, costMicro: number | null): JsonObject {
+export function messagesUsageView(usage: Usage, costMicro: number | null): JsonObject {
   return {
     input_tokens: usage.input,
     cache_creation_input_tokens: usage.cacheWrite,
@@ -135,7 +138,7 @@ export function messagesEnvelope({
 }
 
 export function messagesInitialUsage(usage: Usage): JsonObject {
-  return { ...usageOf({ ...usage, output: 1 }, null), output_tokens_details: null };
+  return { ...messagesUsageView({ ...usage, output: 1 }, null), output_tokens_details: null };
 }
 
 /** Returns the usage of an uncounted prompt: at least 1 token. Clients read 0 as unknown. */

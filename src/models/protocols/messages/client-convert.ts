@@ -13,7 +13,7 @@ import type {
 import { ConversionLosses } from "./client-losses.ts";
 import { recallThoughts } from "./client-thoughts.ts";
 import type { RecalledThoughts } from "./client-thoughts.ts";
-import { coreToolFields } from "./client-tools.ts";
+import { chatToolFields } from "./client-tools.ts";
 
 type ConvertedRequest = { readonly body: JsonObject; readonly losses: ConversionLosses };
 
@@ -30,12 +30,12 @@ type CoreMessage = { readonly role: string; readonly content?: Content } & JsonO
 export function messagesToChatBody(body: MessagesBody): Result<ConvertedRequest> {
   const losses = new ConversionLosses(body);
   if (body.max_tokens === 0) {
-    losses.cannot(
+    losses.recordMissingFeature(
       "max_tokens",
       "must be at least 1, because this model has no cache to warm with 0",
     );
   }
-  const prompt = countedPromptOf(body, losses);
+  const prompt = promptFieldsOf(body, losses);
   if (!prompt.ok) return prompt;
   for (const field of ["top_k", "context_management"] as const) {
     if (body[field] !== undefined && body[field] !== null) losses.dropped.add(field);
@@ -56,10 +56,10 @@ export function messagesToChatBody(body: MessagesBody): Result<ConvertedRequest>
   });
 }
 
-export function countedPromptOf(body: CountBody, losses: ConversionLosses): Result<JsonObject> {
+export function promptFieldsOf(body: CountBody, losses: ConversionLosses): Result<JsonObject> {
   const messages = toChatMessages(body, losses);
   if (!messages.ok) return messages;
-  const tools = coreToolFields(body, losses);
+  const tools = chatToolFields(body, losses);
   if (!tools.ok) return tools;
   const format = body.output_config?.format ?? body.output_format;
   return success({
@@ -176,7 +176,7 @@ function resultParts(
     if (block.type !== "tool_reference") {
       return toContentParts(block, `${path}.content[${at}]`, losses);
     }
-    const name = losses.names.fitting(block.tool_name);
+    const name = losses.names.nameFor(block.tool_name);
     return [textPart(`The tool ${name} is available now: call it by this name.`)];
   });
 }
@@ -204,7 +204,7 @@ function assistantMessages(
   const text = texts.join("");
   const hasNoOutput = text === "" && calls.length === 0;
   if (hasNoOutput) return success([]);
-  const namedCalls = calls.map((call) => [call, losses.names.fitting(call.name)] as const);
+  const namedCalls = calls.map((call) => [call, losses.names.nameFor(call.name)] as const);
   return success([assistantMessage(text, recallThoughts(thoughts), namedCalls)]);
 }
 
@@ -282,7 +282,10 @@ function documentParts(
     const innerParts = typeof content === "string" ? [textPart(content)] : content.map(innerPart);
     return [...introduction.map(textPart), ...innerParts];
   }
-  losses.cannot(`${path}.source`, "this model does not support PDF files. Send their text");
+  losses.recordMissingFeature(
+    `${path}.source`,
+    "this model does not support PDF files. Send their text",
+  );
   return [textPart([...introduction, "(PDF)"].join("\n"))];
 }
 

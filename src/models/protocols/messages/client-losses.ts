@@ -16,7 +16,7 @@ export class ConversionLosses {
     return this.#missingFeature;
   }
 
-  cannot(param: string, problem: string): void {
+  recordMissingFeature(param: string, problem: string): void {
     this.#missingFeature ??= { param, message: `${param}: ${problem}` };
   }
 }

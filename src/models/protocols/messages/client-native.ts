@@ -15,7 +15,7 @@ import {
 import type { NativeFieldRules, NativeFieldRule } from "./client-native-fields.ts";
 import type { CountBody, MessagesMessage, MessagesBody } from "./client-request.ts";
 import { toolKindOf, removeServerTools } from "./client-tools.ts";
-import { isSealedThoughts } from "../../core/stored-thoughts.ts";
+import { isSerializedThoughts } from "../../core/stored-thoughts.ts";
 
 type NativeRequest = {
   readonly body: JsonObject;
@@ -189,7 +189,9 @@ class FieldPicker {
     if (rule === "word") return typeof value !== "object" && { value };
     if (rule === "content") return this.#pickContent(value, path);
     if (typeof value !== "string") return false;
-    const id = path.endsWith(".id") ? this.#callPairs.call(value) : this.#callPairs.result(value);
+    const id = path.endsWith(".id")
+      ? this.#callPairs.addCall(value)
+      : this.#callPairs.addResult(value);
     return { value: this.#ids.idFor(id) };
   }
 
@@ -252,5 +254,5 @@ function fieldsFor(
 }
 
 function isSigned({ signature }: JsonObject): boolean {
-  return typeof signature === "string" && signature !== "" && !isSealedThoughts(signature);
+  return typeof signature === "string" && signature !== "" && !isSerializedThoughts(signature);
 }

@@ -1,5 +1,5 @@
 import { objectOf, parseObject, textOf } from "../../core/json-value.ts";
-import { sealThoughts } from "../../core/stored-thoughts.ts";
+import { serializeThoughts } from "../../core/stored-thoughts.ts";
 import type { StoredThoughts } from "../../core/stored-thoughts.ts";
 import { BlockSequencer } from "../../core/block-sequencer.ts";
 import type { SequencedPart } from "../../core/block-sequencer.ts";
@@ -13,11 +13,11 @@ import {
   messagesEnvelope,
   estimatedStartUsage,
   messagesStopReason,
-  usageOf,
+  messagesUsageView,
   completeClaudeBlock,
 } from "./client-answer.ts";
 import type { OriginalToolNames, ClientMessage } from "./client-answer.ts";
-import { errorOf } from "./client-dialect.ts";
+import { messagesErrorBody } from "./client-dialect.ts";
 import { claudeThoughtBlock } from "../../claude/thoughts.ts";
 
 abstract class Block implements SequencedPart {
@@ -242,7 +242,7 @@ export class MessagesBlockWriter {
 
 function signatureOf(thought: StoredThoughts): string {
   const claudeBlock = thought.details.map(claudeThoughtBlock).find((block) => block !== null);
-  return claudeBlock === undefined ? sealThoughts(thought) : textOf(claudeBlock["signature"]);
+  return claudeBlock === undefined ? serializeThoughts(thought) : textOf(claudeBlock["signature"]);
 }
 
 export function convertedStream(head: ResponseHead, names: OriginalToolNames): StreamWriter {
@@ -254,7 +254,7 @@ export function convertedStream(head: ResponseHead, names: OriginalToolNames): S
     text: (_index, json) => blocks.text(json),
     end(receipt) {
       const { text, stop } = blocks.end();
-      return text + endOfMessage(stop, usageOf(receipt.usage, receipt.costMicro));
+      return text + endOfMessage(stop, messagesUsageView(receipt.usage, receipt.costMicro));
     },
     fail: (failure) => failureEvent(failure, head),
   };
@@ -284,7 +284,8 @@ export function nativeStream(head: ResponseHead): StreamWriter {
       return "";
     },
     text: textEvent,
-    end: (receipt: Receipt) => endOfMessage(stop, usageOf(receipt.usage, receipt.costMicro)),
+    end: (receipt: Receipt) =>
+      endOfMessage(stop, messagesUsageView(receipt.usage, receipt.costMicro)),
     fail: (failure) => failureEvent(failure, head),
   };
 }
@@ -305,8 +306,14 @@ function endOfMessage(stop: JsonObject, usage: JsonObject): string {
   return formatEvent("message_delta", { delta, usage }) + formatEvent("message_stop", {});
 }
 
-function failureEvent(failure: Parameters<typeof errorOf>[0], { id }: ResponseHead): string {
-  return formatEvent("error", errorOf(failure, `req_${id.slice("msg_".length)}`) as JsonObject);
+function failureEvent(
+  failure: Parameters<typeof messagesErrorBody>[0],
+  { id }: ResponseHead,
+): string {
+  return formatEvent(
+    "error",
+    messagesErrorBody(failure, `req_${id.slice("msg_".length)}`) as JsonObject,
+  );
 }
 
 function textEvent(index: number, json: string): string {

@@ -1,5 +1,5 @@
 import { textOf } from "../../core/json-value.ts";
-import { isSealedThoughts, unsealThoughts } from "../../core/stored-thoughts.ts";
+import { isSerializedThoughts, parseThoughts } from "../../core/stored-thoughts.ts";
 import type { StoredThoughts } from "../../core/stored-thoughts.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import { claudeThoughtDetail } from "../../claude/thoughts.ts";
@@ -21,13 +21,13 @@ export function recallThoughts(blocks: readonly JsonObject[]): RecalledThoughts 
   for (const block of blocks) {
     const [type, data] = [textOf(block["type"]), textOf(block["data"])];
     const [thinking, signature] = [textOf(block["thinking"]), textOf(block["signature"])];
-    if (type === "redacted_thinking" || !isSealedThoughts(signature)) {
+    if (type === "redacted_thinking" || !isSerializedThoughts(signature)) {
       const detail = claudeThoughtDetail({ type, data, thinking, signature });
       if (detail !== null) details.push(detail);
       continue;
     }
     reasoning += thinking;
-    const stored = unsealThoughts(signature); // null if the client altered it
+    const stored = parseThoughts(signature); // null if the client altered it
     details.push(...(stored?.details ?? []));
     for (const [id, extra] of Object.entries(stored?.extras ?? {})) extras.set(id, extra);
   }

@@ -85,7 +85,7 @@ function checkCustomTool(
   return null;
 }
 
-export function coreToolFields(body: CountBody, losses: ConversionLosses): Result<JsonObject> {
+export function chatToolFields(body: CountBody, losses: ConversionLosses): Result<JsonObject> {
   const supportedTools = removeServerTools(body, losses.dropped);
   if (!supportedTools.ok) return supportedTools;
   const functions = (body.tools ?? []).flatMap((tool, at) =>
@@ -108,7 +108,7 @@ function toFunctions(tool: MessagesTool, path: string, losses: ConversionLosses)
   const kind = toolKindOf(tool);
   if (kind === "custom") return [toFunction(tool, losses.names)];
   if (kind === "search") losses.dropped.add(`${path}:${tool.type}`);
-  else losses.cannot(`${path}.type`, `only Claude models support '${tool.type}'`);
+  else losses.recordMissingFeature(`${path}.type`, `only Claude models support '${tool.type}'`);
   return [];
 }
 
@@ -119,7 +119,7 @@ function toFunction(
   return {
     type: "function",
     function: {
-      name: names.fitting(name ?? ""),
+      name: names.nameFor(name ?? ""),
       ...(description && { description }),
       parameters,
       ...(typeof strict === "boolean" && { strict }),
@@ -136,6 +136,6 @@ function toChatToolChoice(choice: ToolChoice, names: FittingToolNames): unknown 
     case "none":
       return "none";
     case "tool":
-      return { type: "function", function: { name: names.fitting(choice.name) } };
+      return { type: "function", function: { name: names.nameFor(choice.name) } };
   }
 }

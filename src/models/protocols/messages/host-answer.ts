@@ -1,4 +1,4 @@
-import { cleanedMessage } from "../../core/cleaned-message.ts";
+import { cleanMessage } from "../../core/cleaned-message.ts";
 import { finishReasonOf } from "../../core/finish-reason.ts";
 import { objectOf, textOf } from "../../core/json-value.ts";
 import type { ProviderResponse, JsonObject } from "../../core/provider.ts";
@@ -9,7 +9,7 @@ import { claudeThoughtDetail } from "../../claude/thoughts.ts";
 import { messagesUsage } from "./host-usage.ts";
 
 /** A content block (platform.claude.com, Create a Message). */
-export const messagesBlock = objectReader({
+export const readMessagesBlock = objectReader({
   type: textOf,
   text: textOf,
   thinking: textOf,
@@ -19,13 +19,13 @@ export const messagesBlock = objectReader({
   name: textOf,
   input: objectOf,
 });
-export type MessagesOutputBlock = ReturnType<typeof messagesBlock>;
+export type MessagesOutputBlock = ReturnType<typeof readMessagesBlock>;
 
-export const messagesEnding = objectReader({
+export const readMessagesEnding = objectReader({
   stop_reason: anyValue,
   stop_details: objectReader({ explanation: textOf }),
 });
-type MessageEnd = ReturnType<typeof messagesEnding>;
+type MessageEnd = ReturnType<typeof readMessagesEnding>;
 
 /** Returns null for an invalid message. The input of `jsonTool` becomes the JSON output. */
 export function readMessagesCompletion(
@@ -35,8 +35,13 @@ export function readMessagesCompletion(
 ): ProviderResponse | null {
   const { content, usage } = raw;
   if (!Array.isArray(content)) return null;
-  const parts = listReader(messagesBlock)(content).flatMap((one) => toOutputParts(one, jsonTool));
-  return toCompletion([[...parts, ...endOf(messagesEnding(raw), secret)]], messagesUsage(usage));
+  const parts = listReader(readMessagesBlock)(content).flatMap((one) =>
+    toOutputParts(one, jsonTool),
+  );
+  return toCompletion(
+    [[...parts, ...endingParts(readMessagesEnding(raw), secret)]],
+    messagesUsage(usage),
+  );
 }
 
 function toOutputParts(block: MessagesOutputBlock, jsonTool: string | null): OutputPart[] {
@@ -53,12 +58,12 @@ function toOutputParts(block: MessagesOutputBlock, jsonTool: string | null): Out
   return detail === null ? thought : [...thought, { kind: "detail", detail }];
 }
 
-export function endOf(
+export function endingParts(
   { stop_reason: stopReason, stop_details: details }: MessageEnd,
   secret: string,
 ): OutputPart[] {
   const reason = finishReasonOf(textOf(stopReason)) ?? "length"; // no stop reason of Claude means a failure
-  const refusal = reason === "content_filter" ? cleanedMessage(details.explanation, secret) : "";
+  const refusal = reason === "content_filter" ? cleanMessage(details.explanation, secret) : "";
   const end: OutputPart = { kind: "finish", reason };
   return refusal === "" ? [end] : [{ kind: "refusal", text: refusal }, end];
 }

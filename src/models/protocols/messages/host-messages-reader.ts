@@ -2,10 +2,10 @@ import { ChunkBuilder } from "../../core/chunk-builder.ts";
 import { numberOf, textOf } from "../../core/json-value.ts";
 import type { JsonObject, StreamEvent } from "../../core/provider.ts";
 import { anyValue, objectReader } from "../../core/shape.ts";
-import { END_EVENT, FrameReader, retry } from "../../core/frame-reader.ts";
+import { END_EVENT, FrameReader, retryFailure } from "../../core/frame-reader.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
 import { claudeThoughtDetail } from "../../claude/thoughts.ts";
-import { messagesBlock, messagesEnding, endOf } from "./host-answer.ts";
+import { readMessagesBlock, readMessagesEnding, endingParts } from "./host-answer.ts";
 import type { MessagesOutputBlock } from "./host-answer.ts";
 import { eventFailure } from "./host-failure.ts";
 import { mergeLaterUsage, messagesUsage, reportsOutputTokens } from "./host-usage.ts";
@@ -59,7 +59,7 @@ export class MessagesReader extends FrameReader {
     return this.#builder.finished;
   }
 
-  protected frame(raw: JsonObject, name: string): StreamEvent[] {
+  protected convertFrame(raw: JsonObject, name: string): StreamEvent[] {
     const reported = readEvent(raw);
     const { type } = reported;
     if (name === "error" || type === "error") return failureEvents(eventFailure(raw, this.#secret));
@@ -78,7 +78,7 @@ export class MessagesReader extends FrameReader {
   }
 
   #contentEvents({ type, index = -1, content_block: started, delta: piece }: Event): StreamEvent[] {
-    if (type === "content_block_start") return this.#start(index, messagesBlock(started));
+    if (type === "content_block_start") return this.#start(index, readMessagesBlock(started));
     if (type === "content_block_delta") {
       return this.#delta(this.#blocks.get(index), readDelta(piece));
     }
@@ -89,7 +89,7 @@ export class MessagesReader extends FrameReader {
     index: number,
     { type, text, data, name, id, input, ...thought }: MessagesOutputBlock,
   ): StreamEvent[] {
-    if (type === "text") return this.#builder.text(text);
+    if (type === "text") return this.#builder.addText(text);
     if (type === "thinking" || type === "redacted_thinking") {
       const open: OpenBlock = { kind: "thought", type, thinking: "", signature: "", data };
       this.#blocks.set(index, open);
@@ -105,11 +105,11 @@ export class MessagesReader extends FrameReader {
       tool,
       input: inputJson === "{}" && !isAnswer ? "" : inputJson,
     });
-    return isAnswer ? [] : this.#builder.tool(id, name);
+    return isAnswer ? [] : this.#builder.addTool(id, name);
   }
 
   #delta(open: OpenBlock | undefined, piece: ReturnType<typeof readDelta>): StreamEvent[] {
-    if (piece.type === "text_delta") return this.#builder.text(piece.text);
+    if (piece.type === "text_delta") return this.#builder.addText(piece.text);
     if (open === undefined) return [];
     if (open.kind === "thought") return this.#thoughtEvents(open, piece);
     if (piece.partial_json !== "") open.input = "";
@@ -117,7 +117,7 @@ export class MessagesReader extends FrameReader {
   }
 
   #inputEvents(tool: number | null, json: string): StreamEvent[] {
-    return tool === null ? this.#builder.text(json) : this.#builder.toolArguments(json, tool);
+    return tool === null ? this.#builder.addText(json) : this.#builder.addToolArguments(json, tool);
   }
 
   #thoughtEvents(
@@ -126,7 +126,7 @@ export class MessagesReader extends FrameReader {
   ): StreamEvent[] {
     open.thinking += thinking;
     if (signature !== "") open.signature = signature;
-    return this.#builder.reasoning(thinking);
+    return this.#builder.addReasoning(thinking);
   }
 
   #stop(index: number): StreamEvent[] {
@@ -134,18 +134,18 @@ export class MessagesReader extends FrameReader {
     this.#blocks.delete(index);
     if (open?.kind === "tool") return this.#inputEvents(open.tool, open.input);
     const detail = open === undefined ? null : claudeThoughtDetail(open);
-    return detail === null ? [] : this.#builder.say({ kind: "detail", detail });
+    return detail === null ? [] : this.#builder.addPart({ kind: "detail", detail });
   }
 
   /** Handles `message_delta`. Usage is final once there is a stop reason and an output count. */
   #finish(messageDelta: unknown, usage: unknown): StreamEvent[] {
     this.#usage = mergeLaterUsage(this.#usage, usage);
     this.#isCounted ||= reportsOutputTokens(usage);
-    const end = messagesEnding(messageDelta);
+    const end = readMessagesEnding(messageDelta);
     if (typeof end.stop_reason !== "string") {
       return this.#usageEvents(!(this.#builder.finished && this.#isCounted));
     }
-    const events = endOf(end, this.#secret).flatMap((one) => this.#builder.say(one));
+    const events = endingParts(end, this.#secret).flatMap((one) => this.#builder.addPart(one));
     return [...events, ...this.#usageEvents(!this.#isCounted)];
   }
 
@@ -155,6 +155,6 @@ export class MessagesReader extends FrameReader {
   }
 
   #end(): StreamEvent[] {
-    return this.#builder.finished ? [END_EVENT] : failureEvents(retry("no_finish_reason"));
+    return this.#builder.finished ? [END_EVENT] : failureEvents(retryFailure("no_finish_reason"));
   }
 }

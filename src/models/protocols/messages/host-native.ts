@@ -3,9 +3,9 @@ import { isObject, numberOf, objectOf, textOf } from "../../core/json-value.ts";
 import type { KnownFields } from "../../core/json-value.ts";
 import type { JsonObject, NativeOutput, ChatCall, StreamEvent } from "../../core/provider.ts";
 import { anyValue, objectReader } from "../../core/shape.ts";
-import { END_EVENT, FrameReader, retry } from "../../core/frame-reader.ts";
+import { END_EVENT, FrameReader, retryFailure } from "../../core/frame-reader.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
-import { RepeatedText } from "../../core/text-template.ts";
+import { RepeatedTextReader } from "../../core/text-template.ts";
 import { claudeRules } from "../../claude/claude-rules.ts";
 import { eventFailure } from "./host-failure.ts";
 import { mergeLaterUsage, messagesUsage, reportsOutputTokens } from "./host-usage.ts";
@@ -19,7 +19,7 @@ export function claudeNativeBody(
   const rules = claudeRules(upstreamId);
   const { temperature, top_p, top_k, ...body } = native.body;
   const { thinking, max_tokens: requestedCap } = readSettings(body);
-  const allowsSampling = rules.sampling && !THINKING_TYPES.has(thinking.type);
+  const allowsSampling = rules.acceptsSampling && !THINKING_TYPES.has(thinking.type);
   const samplingFields = definedFields({ temperature, top_p, top_k });
   const sampling = allowsSampling ? removeTopP(samplingFields) : {};
   onDropped?.(Object.keys(samplingFields).filter((field) => !Object.hasOwn(sampling, field)));
@@ -30,7 +30,7 @@ export function claudeNativeBody(
       ...sampling,
       model: upstreamId,
       max_tokens: requestedCap === 0 ? 0 : cap,
-      ...(geo !== null && rules.geo && { inference_geo: geo }),
+      ...(geo !== null && rules.acceptsInferenceGeo && { inference_geo: geo }),
       service_tier: "standard_only", // priority has another price
       ...(stream && { stream: true }),
     },
@@ -118,7 +118,7 @@ export class ClaudeNativeReader extends FrameReader {
   #isCounted = false;
   #isFinished = false;
   #heldStart: StreamEvent[] = [];
-  readonly #texts = new RepeatedText(/"delta":\s?\{"type":\s?"text_delta",\s?"text":\s?/);
+  readonly #texts = new RepeatedTextReader(/"delta":\s?\{"type":\s?"text_delta",\s?"text":\s?/);
   readonly #secret: string;
   readonly #requestsHour: boolean;
 
@@ -136,8 +136,8 @@ export class ClaudeNativeReader extends FrameReader {
     return this.#texts.read(data);
   }
 
-  protected frame(raw: JsonObject, name: string, data: string): StreamEvent[] {
-    this.#texts.forget();
+  protected convertFrame(raw: JsonObject, name: string, data: string): StreamEvent[] {
+    this.#texts.clearTemplate();
     const { type, message, content_block: block, ...rest } = readEvent(raw);
     if (name === "error" || type === "error") return failureEvents(eventFailure(raw, this.#secret));
     switch (type) {
@@ -163,7 +163,7 @@ export class ClaudeNativeReader extends FrameReader {
 
   #learnText(data: string, { index, delta }: Pick<Event, "index" | "delta">): void {
     const isText = delta.type === "text_delta" && index !== undefined;
-    if (isText) this.#texts.learn(data, index, delta.text);
+    if (isText) this.#texts.setTemplate(data, index, delta.text);
   }
 
   #withStart(event: StreamEvent): StreamEvent[] {
@@ -189,7 +189,7 @@ export class ClaudeNativeReader extends FrameReader {
   }
 
   #end(): StreamEvent[] {
-    return this.#isFinished ? [END_EVENT] : failureEvents(retry("no_finish_reason"));
+    return this.#isFinished ? [END_EVENT] : failureEvents(retryFailure("no_finish_reason"));
   }
 }
 

@@ -56,7 +56,7 @@ export function toMessagesApiRequest(
     beta,
     body: {
       ...body,
-      ...(geo !== null && rules.geo && { inference_geo: geo }),
+      ...(geo !== null && rules.acceptsInferenceGeo && { inference_geo: geo }),
       service_tier: "standard_only", // priority has another price
       ...(call.stream && { stream: true }),
     },
@@ -78,7 +78,7 @@ function requestBody({ call, rules, prompt }: RequestParts): MessagesRequest {
     forced.words,
   );
   const { system, messages } = claudeMessagesOf(conversation, reasoning.thinks);
-  const bindsThoughts = rules.bound && reasoning.thinks && hasThoughts(messages);
+  const bindsThoughts = rules.bindsThoughts && reasoning.thinks && hasThoughts(messages);
   return {
     beta: bindsThoughts ? BINDING_BETA : null,
     body: {
@@ -145,7 +145,7 @@ function samplingFields(
   { thinks }: ClaudeReasoning,
 ): JsonObject {
   const { temperature, top_p: topP } = body;
-  if (!rules.sampling || thinks) return {};
+  if (!rules.acceptsSampling || thinks) return {};
   if (temperature !== undefined) return { temperature: Math.min(temperature, 1) };
   return topP === undefined ? {} : { top_p: topP };
 }
@@ -232,7 +232,7 @@ function toolChoiceOf(
   }
   const forcedChoice =
     typeof choice === "string" ? { type: "any" } : { type: "tool", name: choice.name };
-  if (rules.forcedTools) {
+  if (rules.canForceTools) {
     return {
       field: { tool_choice: { ...forcedChoice, ...parallelField } },
       forced: { isForced: true, words: null },

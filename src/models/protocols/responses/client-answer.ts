@@ -1,5 +1,5 @@
 import { failureObject } from "../../../shared/http/failure-response.ts";
-import { RESPONSE_ID } from "../../../shared/contracts/stored-responses.ts";
+import { RESPONSE_ID_PREFIX } from "../../../shared/contracts/stored-responses.ts";
 import type { StoredResponse } from "../../stored-responses/items.ts";
 import type { Failure } from "../../../shared/failure.ts";
 import type { JsonObject } from "../../core/provider.ts";
@@ -12,18 +12,18 @@ import { closedResponse, openResponse } from "./client-response-object.ts";
 import type {
   EchoedFields,
   ResponseState,
-  ErrorOfResponse,
+  ResponseError,
   OutputItem,
 } from "./client-response-object.ts";
 
 export type ResponseContext = {
-  readonly wanted: Omit<OutputOptions, "keeps">;
+  readonly wanted: Omit<OutputOptions, "storesResponse">;
   readonly echo: EchoedFields;
   readonly isNative: boolean;
 };
 
 function idSuffixOf({ id }: ResponseHead): string {
-  return id.slice(RESPONSE_ID.length);
+  return id.slice(RESPONSE_ID_PREFIX.length);
 }
 
 export function responseOf(
@@ -46,10 +46,10 @@ export function storedResponseOf(
 function outputOf(answer: JsonObject, context: ResponseContext, receipt: Receipt): Output {
   const options = outputOptions(context, receipt);
   const output = new Output(idSuffixOf(receipt), options, () => "");
-  if (context.isNative) new NativeItems(output, options).whole(answer);
+  if (context.isNative) new NativeItems(output, options).writeResponse(answer);
   else {
     const [choice] = (answer as Completion).choices;
-    if (choice !== undefined) output.delta(choice.message, choice.logprobs);
+    if (choice !== undefined) output.writeDelta(choice.message, choice.logprobs);
   }
   output.end(responseEnd(receipt).status !== "completed");
   return output;
@@ -59,7 +59,7 @@ function outputOptions(
   { wanted: options }: ResponseContext,
   { keeps }: ResponseHead,
 ): OutputOptions {
-  return { ...options, keeps };
+  return { ...options, storesResponse: keeps };
 }
 
 function closeResponse(
@@ -77,7 +77,7 @@ function toStoredResponse(
   receipt: Receipt,
 ): StoredResponse | null {
   if (responseEnd(receipt).status === "failed") return null;
-  const items = output.keptItems();
+  const items = output.storedItems();
   const response = { ...closeResponse(items, context, receipt), output: items };
   return { response, hidden: !context.wanted.shown.encrypted };
 }
@@ -141,7 +141,7 @@ class ResponseStream implements StreamWriter {
     this.#envelope = null;
     let text = "";
     for (const { index, delta, logprobs } of choices) {
-      if (index === 0) text += this.#output.delta(delta, logprobs);
+      if (index === 0) text += this.#output.writeDelta(delta, logprobs);
     }
     return text;
   }
@@ -150,13 +150,13 @@ class ResponseStream implements StreamWriter {
     const plainJson = this.#native?.plainText(event) ?? null;
     if (plainJson !== null) return this.text(0, plainJson);
     this.#envelope = null;
-    return this.#native?.event(event) ?? "";
+    return this.#native?.writeEvent(event) ?? "";
   }
 
   text(index: number, json: string): string {
     if (index !== 0 || json === '""') return "";
     const envelope = (this.#envelope ??= this.#createEnvelope());
-    if (envelope === null) return this.#native?.more(json) ?? this.#output.text(json);
+    if (envelope === null) return this.#native?.appendText(json) ?? this.#output.text(json);
     this.#commentCount = 0;
     envelope.append(json);
     return envelope.head + String(this.#sequence++) + envelope.middle + json + envelope.tail;
@@ -188,7 +188,7 @@ class ResponseStream implements StreamWriter {
   }
 
   /** Repeats an error's fields, because some clients read the top level and others `error`. */
-  #error(error: ErrorOfResponse): string {
+  #error(error: ResponseError): string {
     const { code, message, param } = error;
     return this.#event("error", { code, message, param, error });
   }
@@ -229,12 +229,12 @@ type ResponseEnvelope = {
  * retries all others, `rate_limit_exceeded` at the time in the message. Charged failures must not
  * be retried.
  */
-function errorOf(failure: Failure): ErrorOfResponse {
+function errorOf(failure: Failure): ResponseError {
   const { message, type, code, param, retry_after: retryAfterS } = failureObject(failure);
   const errorFields = { message, type, param };
   const { kind } = failure;
   if (kind === "invalid_request") {
-    return { ...errorFields, code: code === CONTEXT ? CONTEXT : FINAL_CODE };
+    return { ...errorFields, code: code === CONTEXT_CODE ? CONTEXT_CODE : FINAL_CODE };
   }
   const isFinal = PERMANENT_FAILURES.has(kind) || failure.charged !== undefined;
   if (isFinal) return { ...errorFields, code: FINAL_CODE };
@@ -277,10 +277,10 @@ function isCausedByHolds(failure: Failure): boolean {
 const FINAL_CODE = "invalid_prompt";
 const SERVER_ERROR_CODE = "server_error";
 const INSUFFICIENT_CODE = "insufficient_quota";
-export const CONTEXT = "context_length_exceeded";
+export const CONTEXT_CODE = "context_length_exceeded";
 
 /** The error if the balance was used up. After `incomplete`, clients would retry and pay again. */
-const OUT_OF_CREDITS: ErrorOfResponse = {
+const OUT_OF_CREDITS: ResponseError = {
   code: INSUFFICIENT_CODE,
   message:
     "Insufficient credits: the response ended when the balance was used up. Please add credits.",

@@ -22,29 +22,29 @@ type Status = OutputItem["status"];
 
 export type ItemDraft = SequencedPart & {
   item(): OutputItem;
-  kept(): OutputItem;
+  storedItem(): OutputItem;
 };
 
 export abstract class BaseDraft implements ItemDraft {
-  protected readonly place: DraftPosition;
+  protected readonly position: DraftPosition;
   protected status: Status = "in_progress";
   isOpen = false;
 
   constructor(place: DraftPosition) {
-    this.place = place;
+    this.position = place;
   }
 
   abstract get isWhole(): boolean;
   abstract item(): OutputItem;
 
-  kept(): OutputItem {
+  storedItem(): OutputItem {
     return this.item();
   }
   protected abstract begin(): string;
   protected abstract end(): string;
 
   open(): string {
-    const { write, index } = this.place;
+    const { write, index } = this.position;
     const added = write("response.output_item.added", { output_index: index, item: this.item() });
     this.isOpen = true;
     return added + this.begin();
@@ -57,13 +57,13 @@ export abstract class BaseDraft implements ItemDraft {
   }
 
   protected done(): string {
-    const { write, index } = this.place;
+    const { write, index } = this.position;
     return write("response.output_item.done", { output_index: index, item: this.item() });
   }
 
-  protected say(type: string, fields: object): string {
+  protected writeEvent(type: string, fields: object): string {
     if (!this.isOpen) return "";
-    const { id, index, write } = this.place;
+    const { id, index, write } = this.position;
     return write(type, { item_id: id, output_index: index, ...fields });
   }
 }
@@ -122,8 +122,8 @@ export class MessageDraft extends BaseDraft {
     if (!this.isOpen || part?.kind !== "text") return null;
     return {
       fields: {
-        item_id: this.place.id,
-        output_index: this.place.index,
+        item_id: this.position.id,
+        output_index: this.position.index,
         content_index: this.#parts.length - 1,
       },
       append: (json) => {
@@ -144,7 +144,7 @@ export class MessageDraft extends BaseDraft {
   }
 
   item(): OutputItem {
-    const { id } = this.place;
+    const { id } = this.position;
     const content = this.isOpen ? this.#parts.map(toContentPart) : [];
     const phase = this.#phase === null ? {} : { phase: this.#phase };
     return { id, type: "message", status: this.status, role: "assistant", content, ...phase };
@@ -205,7 +205,7 @@ export class MessageDraft extends BaseDraft {
   }
 
   #writeContentEvent(type: string, fields: object): string {
-    return this.say(type, { content_index: this.#parts.length - 1, ...fields });
+    return this.writeEvent(type, { content_index: this.#parts.length - 1, ...fields });
   }
 }
 
@@ -260,7 +260,7 @@ export class ToolCallDraft extends BaseDraft {
   }
 
   item(): OutputItem {
-    const { id } = this.place;
+    const { id } = this.position;
     const { name, namespace } = this.#origin;
     const called = {
       call_id: this.#callId,
@@ -292,11 +292,11 @@ export class ToolCallDraft extends BaseDraft {
     return (
       rest +
       (this.#isFunction
-        ? this.say("response.function_call_arguments.done", {
+        ? this.writeEvent("response.function_call_arguments.done", {
             name: this.#origin.name,
             arguments: value,
           })
-        : this.say("response.custom_tool_call_input.done", { input: value }))
+        : this.writeEvent("response.custom_tool_call_input.done", { input: value }))
     );
   }
 
@@ -322,6 +322,6 @@ export class ToolCallDraft extends BaseDraft {
     const type = this.#isFunction
       ? "response.function_call_arguments.delta"
       : "response.custom_tool_call_input.delta";
-    return this.say(type, { delta });
+    return this.writeEvent(type, { delta });
   }
 }

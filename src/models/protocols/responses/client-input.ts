@@ -9,7 +9,7 @@ import type { JsonObject } from "../../core/provider.ts";
 import type { ChatMessage } from "../../core/core-request.ts";
 import { isInputPart } from "./client-request.ts";
 import type { InputItem, InputPart } from "./client-request.ts";
-import { unsealThoughts } from "../../core/stored-thoughts.ts";
+import { parseThoughts } from "../../core/stored-thoughts.ts";
 import type { StoredThoughts } from "../../core/stored-thoughts.ts";
 import { customArguments } from "./client-tools.ts";
 
@@ -201,7 +201,7 @@ class ItemReader {
   }
 
   #reasoning({ encrypted_content: encrypted, summary }: Reasoning): void {
-    const thoughts = encrypted ? unsealThoughts(encrypted) : toReadableThoughts(summary);
+    const thoughts = encrypted ? parseThoughts(encrypted) : toReadableThoughts(summary);
     if (thoughts === null) {
       this.#droppedTypes.add("reasoning");
       return;
@@ -314,7 +314,7 @@ function userPart(part: InputPart, path: string): Result<UserPart> {
 /** By this code and the end of `param`, Codex recognizes a bad image and drops it. */
 const BAD_IMAGE = "invalid_value";
 
-export function codeOf(param: string): string | null {
+export function imageErrorCode(param: string): string | null {
   return param.endsWith(".image_url") ? BAD_IMAGE : null;
 }
 

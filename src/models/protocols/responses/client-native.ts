@@ -11,7 +11,7 @@ import { ToolCallDraft, MessageDraft } from "./client-drafts.ts";
 import type { TextExtras } from "./client-drafts.ts";
 import { textOfAgentMessage, filePartOf, partsInText } from "./client-input.ts";
 import type { Output, OutputOptions } from "./client-output.ts";
-import { unsealThoughts } from "../../core/stored-thoughts.ts";
+import { parseThoughts } from "../../core/stored-thoughts.ts";
 import { ReasoningDraft } from "./client-reasoning.ts";
 import { INCLUDE_LOGPROBS, visibleOutput } from "./client-request.ts";
 import type { InputItem, InputPart, ResponsesBody } from "./client-request.ts";
@@ -189,7 +189,7 @@ function inputPart(part: InputPart): JsonObject {
 }
 
 function reasoningItems(encrypted: string): JsonObject[] {
-  const details = unsealThoughts(encrypted)?.details ?? [];
+  const details = parseThoughts(encrypted)?.details ?? [];
   return details.map(reasoningItem).filter((item) => item !== null);
 }
 
@@ -221,14 +221,14 @@ export class NativeItems {
   }
 
   get goesOn(): boolean {
-    return this.#output.goesOnIn(this.#last);
+    return this.#output.continuesIn(this.#last);
   }
 
-  more(json: string): string {
+  appendText(json: string): string {
     return this.#text(this.#last, textOfLiteral(json), this.#textExtras([], []));
   }
 
-  event(event: RawEvent): string {
+  writeEvent(event: RawEvent): string {
     const index = numberOf(event.output_index) ?? 0;
     switch (event.type) {
       case "response.output_item.added":
@@ -239,7 +239,7 @@ export class NativeItems {
         return this.#end(index, objectOf(event.item));
       case "response.completed":
       case "response.incomplete":
-        return this.whole(objectOf(event.response));
+        return this.writeResponse(objectOf(event.response));
       default:
         return this.#contentEvent(this.#items.get(index), event);
     }
@@ -264,7 +264,7 @@ export class NativeItems {
     }
   }
 
-  whole({ output }: JsonObject): string {
+  writeResponse({ output }: JsonObject): string {
     let text = "";
     for (const [index, item] of rawItemsOf(output).entries()) {
       if (this.#endedItems.has(index)) continue;
@@ -321,7 +321,7 @@ export class NativeItems {
 
   #reasoning(index: number, raw: RawItem): string {
     const { summary, encrypted } = this.#options.shown;
-    const keepsThoughts = encrypted || this.#options.keeps;
+    const keepsThoughts = encrypted || this.#options.storesResponse;
     const knownItem = this.#items.get(index);
     const parts = rawPartsOf(raw.summary);
     const text = parts.map((part) => textOf(part.text)).join("\n\n");

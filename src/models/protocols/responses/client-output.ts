@@ -1,4 +1,4 @@
-import { isEmpty, joinThoughts, NO_THOUGHTS } from "../../core/stored-thoughts.ts";
+import { hasNoThoughts, joinThoughts, NO_THOUGHTS } from "../../core/stored-thoughts.ts";
 import type { StoredThoughts } from "../../core/stored-thoughts.ts";
 import { objectOf, textOf } from "../../core/json-value.ts";
 import { flatToolName } from "../../core/namespaces.ts";
@@ -22,7 +22,7 @@ import type { ToolOrigin } from "./client-tools.ts";
 export type OutputOptions = {
   readonly shown: VisibleOutput;
   readonly origins: ReadonlyMap<string, ToolOrigin>;
-  readonly keeps: boolean;
+  readonly storesResponse: boolean;
 };
 
 type StartedDraft<D> = { readonly text: string; readonly draft: D };
@@ -47,15 +47,15 @@ export class Output {
     this.#write = write;
   }
 
-  delta(delta: Delta, logprobs: unknown): string {
-    let text = this.#thought(delta);
+  writeDelta(delta: Delta, logprobs: unknown): string {
+    let writeText = this.#thought(delta);
     const extras = this.#textExtras(delta, logprobs);
     const content = delta.content ?? "";
     const hasContent = content !== "" || extras !== NO_EXTRAS;
-    if (hasContent) text += this.text(JSON.stringify(content), extras);
-    if (delta.refusal) text += this.#refusal(delta.refusal);
-    for (const [at, call] of (delta.tool_calls ?? []).entries()) text += this.#call(call, at);
-    return text;
+    if (hasContent) writeText += this.text(JSON.stringify(content), extras);
+    if (delta.refusal) writeText += this.#refusal(delta.refusal);
+    for (const [at, call] of (delta.tool_calls ?? []).entries()) writeText += this.#call(call, at);
+    return writeText;
   }
 
   text(json: string, extras = NO_EXTRAS): string {
@@ -103,7 +103,7 @@ export class Output {
     return this.#drafts.advance();
   }
 
-  goesOnIn(draft: ItemDraft | undefined): boolean {
+  continuesIn(draft: ItemDraft | undefined): boolean {
     return draft === this.#drafts.last && this.openText !== null;
   }
 
@@ -124,12 +124,12 @@ export class Output {
     return this.#drafts.parts.filter((draft) => draft.isOpen).map((draft) => draft.item());
   }
 
-  keptItems(): OutputItem[] {
-    return this.#drafts.parts.filter((draft) => draft.isOpen).map((draft) => draft.kept());
+  storedItems(): OutputItem[] {
+    return this.#drafts.parts.filter((draft) => draft.isOpen).map((draft) => draft.storedItem());
   }
 
   get #keepsThoughts(): boolean {
-    return this.#options.keeps || this.#options.shown.encrypted;
+    return this.#options.storesResponse || this.#options.shown.encrypted;
   }
 
   #thought({ reasoning_content: text = "", reasoning_details: details = [] }: Delta): string {
@@ -203,7 +203,7 @@ export class Output {
 
   #beginThoughts(): string {
     const thoughts = this.#takeThoughts();
-    if (isEmpty(thoughts)) return "";
+    if (hasNoThoughts(thoughts)) return "";
     const { text, draft } = this.#add(
       "rs",
       (place) => new ReasoningDraft(place, this.#options.shown.encrypted),

@@ -1,4 +1,9 @@
-import { isEmpty, joinThoughts, NO_THOUGHTS, sealThoughts } from "../../core/stored-thoughts.ts";
+import {
+  hasNoThoughts,
+  joinThoughts,
+  NO_THOUGHTS,
+  serializeThoughts,
+} from "../../core/stored-thoughts.ts";
 import type { StoredThoughts } from "../../core/stored-thoughts.ts";
 import { BaseDraft } from "./client-drafts.ts";
 import type { DraftPosition } from "./client-drafts.ts";
@@ -32,17 +37,19 @@ export class ReasoningDraft extends BaseDraft {
   }
 
   item(): OutputItem {
-    return this.#showsEncrypted ? this.kept() : { ...this.kept(), encrypted_content: null };
+    return this.#showsEncrypted
+      ? this.storedItem()
+      : { ...this.storedItem(), encrypted_content: null };
   }
 
-  override kept(): Extract<OutputItem, { type: "reasoning" }> {
-    const { id } = this.place;
+  override storedItem(): Extract<OutputItem, { type: "reasoning" }> {
+    const { id } = this.position;
     const { status } = this;
     const isDone = status !== "in_progress";
     const summary: SummaryPart[] =
       this.isOpen && this.#summary !== "" ? [{ type: "summary_text", text: this.#summary }] : [];
-    const hasThoughts = isDone && !isEmpty(this.#thoughts);
-    const encrypted_content = hasThoughts ? sealThoughts(this.#thoughts) : null;
+    const hasThoughts = isDone && !hasNoThoughts(this.#thoughts);
+    const encrypted_content = hasThoughts ? serializeThoughts(this.#thoughts) : null;
     return { id, type: "reasoning", status, summary, encrypted_content };
   }
 
@@ -59,13 +66,16 @@ export class ReasoningDraft extends BaseDraft {
   }
 
   #writePart(stage: "added" | "done", text: string): string {
-    return this.say(`response.reasoning_summary_part.${stage}`, {
+    return this.writeEvent(`response.reasoning_summary_part.${stage}`, {
       summary_index: 0,
       part: { type: "summary_text", text },
     });
   }
 
   #writeSummary(stage: "delta" | "done", fields: object): string {
-    return this.say(`response.reasoning_summary_text.${stage}`, { summary_index: 0, ...fields });
+    return this.writeEvent(`response.reasoning_summary_text.${stage}`, {
+      summary_index: 0,
+      ...fields,
+    });
   }
 }

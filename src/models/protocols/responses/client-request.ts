@@ -9,12 +9,12 @@ import {
   MODEL_CHARACTERS_MAX,
   opaqueObject,
   promptCacheOptions,
-  user,
+  externalIdSchema,
   removeNulls,
 } from "../../core/core-request.ts";
 import type { ChatBody } from "../../core/core-request.ts";
 import { imageUrl } from "../../core/image-url.ts";
-import { tools, responsesToolChoice } from "./client-tools.ts";
+import { responsesTools, responsesToolChoice } from "./client-tools.ts";
 
 const nonempty = z.string().check(z.minLength(1));
 const text = z.nullish(z.string());
@@ -68,7 +68,7 @@ const item = z.discriminatedUnion("type", [
     encrypted_content: text,
     summary: z.optional(z.unknown()),
   }),
-  z.object({ type: z.literal("additional_tools"), tools }),
+  z.object({ type: z.literal("additional_tools"), tools: responsesTools }),
   z.looseObject({ type: z.literal("agent_message") }),
   z.object({
     type: z.enum([
@@ -199,7 +199,7 @@ export const responsesBody = z.object({
   presence_penalty: numberBetween(-2, 2),
   frequency_penalty: numberBetween(-2, 2),
   top_logprobs: z.optional(z.int().check(z.minimum(0), z.maximum(20))),
-  tools: z.optional(tools),
+  tools: z.optional(responsesTools),
   tool_choice: z.optional(responsesToolChoice),
   parallel_tool_calls: flag,
   text: z.optional(
@@ -212,7 +212,7 @@ export const responsesBody = z.object({
   include: z.optional(z.array(includable).check(z.maxLength(64))),
   store: flag,
   metadata: z.optional(metadata),
-  user: z.optional(user),
+  user: z.optional(externalIdSchema),
   safety_identifier: z.optional(z.string().check(z.maxLength(128))),
   prompt_cache_key: z.optional(z.string().check(z.maxLength(1024))),
   prompt_cache_options: z.optional(promptCacheOptions),

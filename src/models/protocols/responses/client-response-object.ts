@@ -65,7 +65,7 @@ export type OutputItem =
       readonly encrypted_content: string | null;
     };
 
-export type ErrorOfResponse = {
+export type ResponseError = {
   readonly code: string;
   readonly message: string;
   readonly type: string;
@@ -74,7 +74,7 @@ export type ErrorOfResponse = {
 
 export type ResponseState = {
   readonly status: "in_progress" | "completed" | "incomplete" | "failed";
-  readonly error: ErrorOfResponse | null;
+  readonly error: ResponseError | null;
   readonly incomplete_details: { readonly reason: "max_output_tokens" | "content_filter" } | null;
   readonly output: readonly OutputItem[];
 };

@@ -64,7 +64,7 @@ const tool: z.ZodMiniType<JsonObject> = otherTool.check(
     if (!parsed.success) for (const issue of parsed.error.issues) context.addIssue({ ...issue });
   }),
 );
-export const tools = z.array(tool).check(z.maxLength(TOOLS_MAX));
+export const responsesTools = z.array(tool).check(z.maxLength(TOOLS_MAX));
 
 export type ToolOrigin = {
   readonly kind: "function" | "custom";

@@ -1,6 +1,10 @@
 import { DEFAULT_FILENAME } from "../../core/core-request.ts";
 import type { ChatBody } from "../../core/core-request.ts";
-import { legacyFunctionsFailure, refusal, usesLegacyFunctions } from "../../core/conversation.ts";
+import {
+  legacyFunctionsFailure,
+  refusalFailure,
+  usesLegacyFunctions,
+} from "../../core/conversation.ts";
 import type { AssistantMessage, UserContent } from "../../core/conversation.ts";
 import { reportDroppedFields } from "../../core/dropped.ts";
 import type { SentFieldPaths } from "../../core/dropped.ts";
@@ -108,13 +112,13 @@ function hostEffort(upstreamId: string, effort: unknown): unknown {
 function checkSupport(body: ChatBody, cap: number): ProviderFailure | null {
   const { functions, function_call: legacyChoice } = body;
   if (functions !== undefined || legacyChoice !== undefined) {
-    return refusal("This model does not support 'functions'. Send 'tools'.", "functions");
+    return refusalFailure("This model does not support 'functions'. Send 'tools'.", "functions");
   }
   if ((body.n ?? 1) > 1) {
-    return refusal("This model returns only one choice: 'n' must be 1.", "n");
+    return refusalFailure("This model returns only one choice: 'n' must be 1.", "n");
   }
   if (cap >= RESPONSES_CAP_MIN) return null;
-  return refusal(
+  return refusalFailure(
     `This model requires an output limit of at least ${RESPONSES_CAP_MIN} tokens.`,
     "max_tokens",
   );

@@ -1,10 +1,10 @@
 import { ChunkBuilder } from "../../core/chunk-builder.ts";
 import { isObject, listOf, numberOf, objectOf, textOf } from "../../core/json-value.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "../../core/provider.ts";
-import { END_EVENT, FrameReader, retry } from "../../core/frame-reader.ts";
+import { END_EVENT, FrameReader, retryFailure } from "../../core/frame-reader.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
 import { toChatAnnotation, itemText } from "./host-answer.ts";
-import { RepeatedText } from "../../core/text-template.ts";
+import { RepeatedTextReader } from "../../core/text-template.ts";
 import type { RawEvent, RawItem, RawResponse } from "./raw.ts";
 import {
   responsesFinishReason,
@@ -45,7 +45,7 @@ abstract class ResponseReader extends FrameReader {
     return this.ended;
   }
 
-  protected frame(event: RawEvent, name: string, _data: string): StreamEvent[] {
+  protected convertFrame(event: RawEvent, name: string, _data: string): StreamEvent[] {
     const type = textOf(event.type) || name;
     const response: RawResponse = objectOf(event.response);
     switch (type) {
@@ -69,7 +69,7 @@ abstract class ResponseReader extends FrameReader {
 
   #end(event: JsonObject, response: RawResponse): StreamEvent[] {
     const finish = responsesFinishReason(response);
-    if (finish === null) return this.#failed(retry("no_status"), response);
+    if (finish === null) return this.#failed(retryFailure("no_status"), response);
     const usage = readResponsesUsage(response.usage);
     const usageEvents = usage === null ? [] : [{ kind: "usage" as const, usage }];
     return [...this.finished(event, finish), ...usageEvents, END_EVENT];
@@ -94,15 +94,15 @@ export class ResponsesChunkReader extends ResponseReader {
     const index = numberOf(event.output_index) ?? 0;
     switch (type) {
       case "response.output_text.delta":
-        return this.#builder.text(delta);
+        return this.#builder.addText(delta);
       case "response.refusal.delta":
-        return delta === "" ? [] : this.#builder.delta({ refusal: delta });
+        return delta === "" ? [] : this.#builder.addDelta({ refusal: delta });
       case "response.function_call_arguments.delta":
       case "response.custom_tool_call_input.delta":
         return this.#input(index, delta);
       case "response.reasoning_summary_text.delta":
       case "response.reasoning_text.delta":
-        return this.#builder.reasoning(delta);
+        return this.#builder.addReasoning(delta);
       default:
         return this.#itemEvent(type, index, event);
     }
@@ -113,7 +113,7 @@ export class ResponsesChunkReader extends ResponseReader {
       case "response.output_item.added":
         return this.#begin(index, objectOf(event.item));
       case "response.reasoning_summary_part.added":
-        return this.#summaryCount++ === 0 ? [] : this.#builder.reasoning("\n\n");
+        return this.#summaryCount++ === 0 ? [] : this.#builder.addReasoning("\n\n");
       case "response.output_text.annotation.added":
         return this.#annotation(event.annotation);
       case "response.output_item.done":
@@ -132,20 +132,20 @@ export class ResponsesChunkReader extends ResponseReader {
     if ((!isCustom && item.type !== "function_call") || this.#calls.has(index)) return [];
     this.#calls.set(index, { index: this.#callCount++, isCustom, hasInput: false });
     const [id, name] = [textOf(item.call_id), textOf(item.name)];
-    return isCustom ? this.#builder.customTool(id, name) : this.#builder.tool(id, name);
+    return isCustom ? this.#builder.addCustomTool(id, name) : this.#builder.addTool(id, name);
   }
 
   #input(index: number, text: string): StreamEvent[] {
     const call = this.#calls.get(index);
     if (call === undefined || text === "") return [];
     call.hasInput = true;
-    return this.#builder.toolArguments(text, call.index);
+    return this.#builder.addToolArguments(text, call.index);
   }
 
   #done(index: number, item: RawItem): StreamEvent[] {
     if (item.type === "reasoning") {
       const detail = reasoningDetail(item);
-      return detail === null ? [] : this.#builder.delta({ reasoning_details: [detail] });
+      return detail === null ? [] : this.#builder.addDelta({ reasoning_details: [detail] });
     }
     const startEvents = this.#begin(index, item);
     const call = this.#calls.get(index);
@@ -156,7 +156,7 @@ export class ResponsesChunkReader extends ResponseReader {
 
   #annotation(raw: unknown): StreamEvent[] {
     const annotations = toChatAnnotation(raw);
-    return annotations.length === 0 ? [] : this.#builder.delta({ annotations });
+    return annotations.length === 0 ? [] : this.#builder.addDelta({ annotations });
   }
 }
 
@@ -171,18 +171,18 @@ const TEXT_DELTA = "response.output_text.delta";
 
 export class ResponsesNativeReader extends ResponseReader {
   #heldEvents: StreamEvent[] = [];
-  readonly #texts = new RepeatedText(/"delta":\s?/);
+  readonly #texts = new RepeatedTextReader(/"delta":\s?/);
 
   protected override repeatedText(data: string): StreamEvent | null {
     return this.#texts.read(data.replace(SEQUENCE_NUMBER, ""));
   }
 
-  protected override frame(raw: JsonObject, name: string, data: string): StreamEvent[] {
-    const events = super.frame(raw, name, data);
+  protected override convertFrame(raw: JsonObject, name: string, data: string): StreamEvent[] {
+    const events = super.convertFrame(raw, name, data);
     const [event] = events;
     if (events.length === 1 && event?.kind === "native" && isPlainDelta(event.event)) {
-      this.#texts.learn(data.replace(SEQUENCE_NUMBER, ""), 0, event.text);
-    } else this.#texts.forget();
+      this.#texts.setTemplate(data.replace(SEQUENCE_NUMBER, ""), 0, event.text);
+    } else this.#texts.clearTemplate();
     return events;
   }
 

@@ -1,24 +1,28 @@
 type Family = {
   readonly pattern: RegExp;
   /** Whether the models accept OpenAI's `json_schema`, `stop` and `strict`. */
-  readonly openAi?: true;
+  readonly acceptsOpenAiFields?: true;
   readonly efforts?: readonly string[];
-  readonly thinkingSwitch?: true;
-  readonly nineLetterIds?: true;
+  readonly hasThinkingSwitch?: true;
+  readonly requiresNineCharacterIds?: true;
   /** Must never change, because vectors with different poolings can't be compared. */
   readonly pooling?: "cls";
 };
 
 const FAMILIES: readonly Family[] = [
-  { pattern: /gpt-oss/, openAi: true, efforts: ["low", "medium", "high"] },
-  { pattern: /glm-5\.3/, openAi: true, efforts: ["low", "high", "max"] },
-  { pattern: /glm-5|deepseek-v4/, openAi: true, efforts: ["none", "low", "high", "max"] },
-  { pattern: /kimi-k2\.5/, openAi: true, efforts: ["low", "medium", "high"] },
-  { pattern: /kimi-k2\.6/, openAi: true, efforts: ["none", "high"] },
-  { pattern: /qwen3\.8/, openAi: true, efforts: ["low", "medium", "xhigh"] },
-  { pattern: /glm-4|nemotron|gemma-4/, openAi: true, thinkingSwitch: true },
-  { pattern: /kimi|glm/, openAi: true },
-  { pattern: /mistral/, nineLetterIds: true },
+  { pattern: /gpt-oss/, acceptsOpenAiFields: true, efforts: ["low", "medium", "high"] },
+  { pattern: /glm-5\.3/, acceptsOpenAiFields: true, efforts: ["low", "high", "max"] },
+  {
+    pattern: /glm-5|deepseek-v4/,
+    acceptsOpenAiFields: true,
+    efforts: ["none", "low", "high", "max"],
+  },
+  { pattern: /kimi-k2\.5/, acceptsOpenAiFields: true, efforts: ["low", "medium", "high"] },
+  { pattern: /kimi-k2\.6/, acceptsOpenAiFields: true, efforts: ["none", "high"] },
+  { pattern: /qwen3\.8/, acceptsOpenAiFields: true, efforts: ["low", "medium", "xhigh"] },
+  { pattern: /glm-4|nemotron|gemma-4/, acceptsOpenAiFields: true, hasThinkingSwitch: true },
+  { pattern: /kimi|glm/, acceptsOpenAiFields: true },
+  { pattern: /mistral/, requiresNineCharacterIds: true },
   { pattern: /bge-(small|base|large)/, pooling: "cls" },
 ];
 

@@ -1,6 +1,6 @@
 import {
   textOfContent,
-  refusal,
+  refusalFailure,
   unsupportedFailure,
   usesLegacyFunctions,
 } from "../../core/conversation.ts";
@@ -29,7 +29,7 @@ export function workersAiChatInputs(call: ChatCall): JsonObject | ProviderFailur
   if ((body.n ?? 1) > 1) return unsupportedFailure("Several choices", "n");
   const tools = parseTools(body);
   if ("kind" in tools) return tools;
-  const isOpenAi = workersAiFamilyOf(upstreamId).openAi === true;
+  const isOpenAi = workersAiFamilyOf(upstreamId).acceptsOpenAiFields === true;
   const messages = messagesOf(body, upstreamId);
   if ("kind" in messages) return messages;
   const fields = isOpenAi ? [...FORWARDED_FIELDS, "stop"] : FORWARDED_FIELDS;
@@ -58,7 +58,9 @@ function messagesOf(
   model: string,
 ): readonly JsonObject[] | ProviderFailure {
   const nineCharacterIds =
-    workersAiFamilyOf(model).nineLetterIds === true ? new ToolCallIds(NINE_CHARACTER_ID) : null;
+    workersAiFamilyOf(model).requiresNineCharacterIds === true
+      ? new ToolCallIds(NINE_CHARACTER_ID)
+      : null;
   const idFor = (id: string): string => nineCharacterIds?.idFor(id) ?? id;
   const names = new Map<string, string>();
   const converted: JsonObject[] = [];
@@ -112,7 +114,7 @@ function imageProblem(content: Content, place: string): ProviderFailure | null {
   if (!Array.isArray(content)) return null;
   for (const [at, part] of content.entries()) {
     if (part.type !== "image_url" || /^data:/i.test(part.image_url.url)) continue;
-    return refusal(
+    return refusalFailure(
       "This model only supports images as data URLs.",
       `${place}.content[${at}].image_url`,
     );
@@ -146,7 +148,7 @@ function responseFormat(format: ChatBody["response_format"], isOpenAi: boolean):
 }
 
 function reasoningFields(requested: ChatBody["reasoning_effort"], model: string): JsonObject {
-  const { efforts = [], thinkingSwitch } = workersAiFamilyOf(model);
+  const { efforts = [], hasThinkingSwitch: thinkingSwitch } = workersAiFamilyOf(model);
   if (requested === undefined) return {};
   if (thinkingSwitch === true) {
     return { chat_template_kwargs: { enable_thinking: requested !== "none" } };

@@ -6,7 +6,7 @@ import { incompleteFailure } from "../../core/chat-message.ts";
 import { readCounts } from "../../core/chat-usage.ts";
 import { isRequestCaused } from "../../core/provider.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "../../core/provider.ts";
-import { END_EVENT, FrameReader, retry } from "../../core/frame-reader.ts";
+import { END_EVENT, FrameReader, retryFailure } from "../../core/frame-reader.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
 import { guessFinishReason } from "./answer.ts";
 import { workersAiFailureInside } from "./failure.ts";
@@ -34,18 +34,19 @@ export class WorkersAiStream extends FrameReader {
     return this.#builder.finished;
   }
 
-  protected override marker(): StreamEvent[] {
+  protected override eventsAtMarker(): StreamEvent[] {
     if (this.#failure !== null) return failureEvents(this.#failure, this.#usage);
-    return this.#hasOutput ? this.#end() : failureEvents(retry("empty"));
+    return this.#hasOutput ? this.#end() : failureEvents(retryFailure("empty"));
   }
 
-  protected override atEnd(): StreamEvent[] {
+  protected override eventsAtEnd(): StreamEvent[] {
     if (this.#failure !== null) return failureEvents(this.#failure, this.#usage);
     return this.#builder.finished ? this.#end() : [];
   }
 
-  protected frame(raw: JsonObject, name: string): StreamEvent[] {
-    const failure = workersAiFailureInside(raw) ?? (name === "error" ? retry("error_event") : null);
+  protected convertFrame(raw: JsonObject, name: string): StreamEvent[] {
+    const failure =
+      workersAiFailureInside(raw) ?? (name === "error" ? retryFailure("error_event") : null);
     return failure === null
       ? [...this.#pieceEvents(raw), ...this.#usageEvents(raw)]
       : failureEvents(failure);
@@ -55,7 +56,7 @@ export class WorkersAiStream extends FrameReader {
     this.#hasOutput ||= "response" in raw || hasChoices(raw);
     if (this.#builder.finished || this.#failure !== null) return [];
     const { text, reasoning, calls, finish } = readWorkersAiPiece(raw);
-    const events = [...this.#builder.reasoning(reasoning), ...this.#builder.text(text)];
+    const events = [...this.#builder.addReasoning(reasoning), ...this.#builder.addText(text)];
     for (const [position, call] of calls.entries()) {
       events.push(...this.#callEvents(call, position));
     }
@@ -78,14 +79,14 @@ export class WorkersAiStream extends FrameReader {
     const continuesCall =
       call.id === "" ? call.name === "" || call.index !== null : call.id === knownCall?.id;
     if (knownCall !== undefined && continuesCall) {
-      return this.#builder.toolArguments(call.arguments, knownCall.at);
+      return this.#builder.addToolArguments(call.arguments, knownCall.at);
     }
     if (call.name === "") return [];
     const at = this.#callCount++;
     this.#calls.set(key, { id: call.id, at });
     return [
-      ...this.#builder.tool(call.id, call.name),
-      ...this.#builder.toolArguments(call.arguments, at),
+      ...this.#builder.addTool(call.id, call.name),
+      ...this.#builder.addToolArguments(call.arguments, at),
     ];
   }
 

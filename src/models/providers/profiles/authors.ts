@@ -1,6 +1,6 @@
 import { NINE_CHARACTER_ID } from "../../core/tool-call-id.ts";
 import { XAI_IMAGE_CALL } from "../../protocols/chat/images.ts";
-import { effort, THREE_EFFORTS } from "./effort.ts";
+import { effortRule, THREE_EFFORTS } from "./effort.ts";
 import {
   COMMON_PROFILE,
   CORE_FIELDS,
@@ -31,31 +31,31 @@ export const MISTRAL_PROFILE: Profile = {
     "seed",
   ]),
   embeddingFields: EMBEDDING_FIELDS,
-  renamed: { seed: "random_seed", dimensions: "output_dimension" },
+  nameByField: { seed: "random_seed", dimensions: "output_dimension" },
   rules: [
     { fields: ["tool_choice"], values: { required: "any" } },
     // Mistral's reasoning models support only `none` and `high`. Its other models reject the field.
-    effort(MISTRAL_REASONING_MODELS, {
+    effortRule(MISTRAL_REASONING_MODELS, {
       minimal: "none",
       low: "high",
       medium: "high",
       xhigh: "high",
       max: "high",
     }),
-    effort(null),
+    effortRule(null),
   ],
   streamOptions: null,
-  plain: {
+  plainStyle: {
     toolIds: NINE_CHARACTER_ID,
     // Not empty, because mistral-common rejects an assistant message that has neither content nor
     // calls.
-    bridge: "Done.",
+    bridgeText: "Done.",
     reasoning: { as: "thinking", models: MISTRAL_REASONING_MODELS },
   },
   textsMax: 32,
   calls: {
     moderation: MODERATION_CALL,
-    transcription: transcriptionCall({ streams: true }),
+    transcription: transcriptionCall({ canStream: true }),
     speech: MISTRAL_SPEECH_CALL,
     ocr: OCR_CALL,
   },
@@ -66,7 +66,7 @@ export const DEEPSEEK_PROFILE: Profile = {
   ...COMMON_PROFILE,
   chatFields: new Set([...CORE_FIELDS, ...PENALTY_FIELDS, ...LOGPROB_FIELDS]),
   rules: [
-    effort(null, {
+    effortRule(null, {
       none: { thinking: { type: "disabled" } },
       minimal: "low",
       medium: "high",
@@ -75,11 +75,11 @@ export const DEEPSEEK_PROFILE: Profile = {
   ],
   // After tool calls, DeepSeek V4 requires its earlier reasoning in every turn. R1 rejects earlier
   // reasoning.
-  plain: {
-    names: true,
+  plainStyle: {
+    keepsNames: true,
     reasoning: { as: "reasoning_content", models: /deepseek-v4/, always: true },
   },
-  oneChoice: true,
+  supportsOneChoice: true,
 };
 
 /** xAI. Reasoning models reject stops and penalties. Completion tokens exclude reasoning. */
@@ -92,13 +92,13 @@ export const XAI_PROFILE: Profile = {
       models: /^grok-(?:[4-9]|3-mini|code)(?!.*non-reasoning)/,
       fields: [...PENALTY_FIELDS, "stop"],
     },
-    effort(/^grok-4\.20(?:-\d{4})?-(?:non-)?reasoning$/),
-    effort(/^grok-4\.[67]/, { minimal: "low", max: "xhigh" }),
-    effort(null, THREE_EFFORTS),
+    effortRule(/^grok-4\.20(?:-\d{4})?-(?:non-)?reasoning$/),
+    effortRule(/^grok-4\.[67]/, { minimal: "low", max: "xhigh" }),
+    effortRule(null, THREE_EFFORTS),
   ],
   capField: "max_completion_tokens",
-  plain: { names: true },
-  usage: { apart: true },
+  plainStyle: { keepsNames: true },
+  usageShape: { apart: true },
   calls: { image: XAI_IMAGE_CALL },
 };
 
@@ -106,7 +106,7 @@ export const XAI_PROFILE: Profile = {
 export const VOYAGE_PROFILE: Profile = {
   ...COMMON_PROFILE,
   embeddingFields: new Set([...EMBEDDING_FIELDS, "input_type"]),
-  renamed: { dimensions: "output_dimension" },
+  nameByField: { dimensions: "output_dimension" },
   rules: [{ fields: ["encoding_format"], values: { float: null } }],
   // Makes Voyage reject a text that is too long, as OpenAI does, instead of truncating it.
   embeddingExtras: { truncation: false },

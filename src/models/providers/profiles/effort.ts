@@ -9,7 +9,7 @@ export const THREE_EFFORTS: Values = { minimal: "low", xhigh: "high", max: "high
 export const EFFORTS_IF_ALWAYS_REASONING: Values = { ...THREE_EFFORTS, none: "low" };
 
 /** Returns a rule for `reasoning_effort`. Without `values`, the rule drops the field. */
-export function effort(models: RegExp | null, values?: Values): FieldRule {
+export function effortRule(models: RegExp | null, values?: Values): FieldRule {
   return {
     fields: ["reasoning_effort"],
     ...(models !== null && { models }),

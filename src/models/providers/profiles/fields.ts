@@ -37,5 +37,5 @@ export const COMMON_PROFILE: Profile = {
   embeddingFields: NO_FIELDS,
   capField: "max_tokens",
   streamOptions: { include_usage: true },
-  developerRole: false,
+  acceptsDeveloperRole: false,
 };

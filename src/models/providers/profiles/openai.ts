@@ -5,7 +5,7 @@ import { rerankCall } from "../../protocols/chat/rerank.ts";
 import { OCR_CALL } from "../../protocols/chat/ocr.ts";
 import { SPEECH_CALL } from "../../protocols/chat/speech.ts";
 import { transcriptionCall } from "../../protocols/chat/transcription.ts";
-import { effort, THREE_EFFORTS } from "./effort.ts";
+import { effortRule, THREE_EFFORTS } from "./effort.ts";
 import {
   ALL_FIELDS,
   COMMON_PROFILE,
@@ -40,10 +40,14 @@ const REASONING_RULES: readonly FieldRule[] = [
  * API). Reasoning is on by default.
  */
 const FIELDS_WITH_TOOLS: readonly RequiredFields[] = [
-  { models: /^gpt-(?:5\.[6-9]|[6-9])/, beside: "tools", fields: { reasoning_effort: "none" } },
+  { models: /^gpt-(?:5\.[6-9]|[6-9])/, whenField: "tools", fields: { reasoning_effort: "none" } },
 ];
 
-const TRANSCRIPTION_CALL = transcriptionCall({ format: "json", streams: true, prompts: true });
+const TRANSCRIPTION_CALL = transcriptionCall({
+  format: "json",
+  canStream: true,
+  acceptsPrompt: true,
+});
 
 export const OPENAI_HOST_PROFILE: Profile = {
   ...COMMON_PROFILE,
@@ -58,10 +62,10 @@ export const OPENAI_HOST_PROFILE: Profile = {
   chatExtras: { service_tier: "default" }, // `auto` would use our project's tier
   takesTokens: true,
   rules: REASONING_RULES,
-  implied: FIELDS_WITH_TOOLS,
+  requiredFields: FIELDS_WITH_TOOLS,
   capField: "max_completion_tokens",
   streamOptions: { include_usage: true, include_obfuscation: false },
-  developerRole: true,
+  acceptsDeveloperRole: true,
   speaksResponses: true,
   calls: { moderation: MODERATION_CALL, image: IMAGE_CALL, transcription: TRANSCRIPTION_CALL },
 };
@@ -70,7 +74,7 @@ export const GENERIC_PROFILE: Profile = {
   ...COMMON_PROFILE,
   chatFields: new Set([...ALL_FIELDS, ...SAMPLER_FIELDS]),
   embeddingFields: EMBEDDING_FIELDS,
-  returned: ["reasoning_content", "reasoning_details", "extra_content"],
+  returnedFields: ["reasoning_content", "reasoning_details", "extra_content"],
   calls: {
     rerank: rerankCall("top_n"),
     moderation: MODERATION_CALL,
@@ -82,12 +86,15 @@ export const GENERIC_PROFILE: Profile = {
 };
 
 /** Local servers, which support the efforts none, low, medium and high. */
-export const LOCAL_PROFILE: Profile = { ...GENERIC_PROFILE, rules: [effort(null, THREE_EFFORTS)] };
+export const LOCAL_PROFILE: Profile = {
+  ...GENERIC_PROFILE,
+  rules: [effortRule(null, THREE_EFFORTS)],
+};
 
 /** The llama.cpp server. It reports the usage of only one choice. */
-export const LLAMA_CPP_PROFILE: Profile = { ...LOCAL_PROFILE, oneChoice: true };
+export const LLAMA_CPP_PROFILE: Profile = { ...LOCAL_PROFILE, supportsOneChoice: true };
 
 export const OLLAMA_PROFILE: Profile = {
   ...LOCAL_PROFILE,
-  returned: ["reasoning", "extra_content"],
+  returnedFields: ["reasoning", "extra_content"],
 };

@@ -1,4 +1,4 @@
-import { EFFORTS_IF_ALWAYS_REASONING, effort, THREE_EFFORTS } from "./effort.ts";
+import { EFFORTS_IF_ALWAYS_REASONING, effortRule, THREE_EFFORTS } from "./effort.ts";
 import {
   COMMON_PROFILE,
   CORE_FIELDS,
@@ -20,8 +20,8 @@ export const GROQ_PROFILE: Profile = {
   ...COMMON_PROFILE,
   chatFields: new Set([...CORE_FIELDS, ...PENALTY_FIELDS, "parallel_tool_calls", "seed"]),
   rules: [
-    effort(/gpt-oss/, EFFORTS_IF_ALWAYS_REASONING),
-    effort(/qwen3/, {
+    effortRule(/gpt-oss/, EFFORTS_IF_ALWAYS_REASONING),
+    effortRule(/qwen3/, {
       minimal: "default",
       low: "default",
       medium: "default",
@@ -29,17 +29,17 @@ export const GROQ_PROFILE: Profile = {
       xhigh: "default",
       max: "default",
     }),
-    effort(null),
+    effortRule(null),
   ],
-  plain: { reasoning: { as: "reasoning", models: /gpt-oss|qwen3/ } },
-  oneChoice: true,
-  usage: { inside: "x_groq" },
+  plainStyle: { reasoning: { as: "reasoning", models: /gpt-oss|qwen3/ } },
+  supportsOneChoice: true,
+  usageShape: { inside: "x_groq" },
   // Only `verbose_json` includes the duration. Groq bills at least 10 s.
   calls: {
     transcription: transcriptionCall({
       format: "verbose_json",
-      prompts: true,
-      least: BILLED_SECONDS_MIN,
+      acceptsPrompt: true,
+      secondsMin: BILLED_SECONDS_MIN,
     }),
     speech: SPEECH_CALL,
   },
@@ -51,11 +51,11 @@ export const TOGETHER_PROFILE: Profile = {
   chatFields: new Set([...USUAL_FIELDS, ...SAMPLER_FIELDS, "logit_bias", "n"]),
   embeddingFields: EMBEDDING_FIELDS,
   rules: [
-    effort(/llama/i),
-    effort(/gpt-oss/, EFFORTS_IF_ALWAYS_REASONING),
-    effort(null, { ...THREE_EFFORTS, none: { reasoning: { enabled: false } } }),
+    effortRule(/llama/i),
+    effortRule(/gpt-oss/, EFFORTS_IF_ALWAYS_REASONING),
+    effortRule(null, { ...THREE_EFFORTS, none: { reasoning: { enabled: false } } }),
   ],
-  plain: { names: true },
+  plainStyle: { keepsNames: true },
 };
 
 /** Fireworks. Its models support the efforts none, low, medium and high. */
@@ -64,10 +64,10 @@ export const FIREWORKS_PROFILE: Profile = {
   chatFields: new Set([...USUAL_FIELDS, ...SAMPLER_FIELDS, "logit_bias", "n", "prompt_cache_key"]),
   cacheHeader: "x-session-affinity",
   embeddingFields: EMBEDDING_FIELDS,
-  rules: [effort(/gpt-oss/, EFFORTS_IF_ALWAYS_REASONING), effort(null, THREE_EFFORTS)],
+  rules: [effortRule(/gpt-oss/, EFFORTS_IF_ALWAYS_REASONING), effortRule(null, THREE_EFFORTS)],
   // Without this field, Fireworks silently lowers `max_tokens`.
   chatExtras: { context_length_exceeded_behavior: "error" },
-  plain: { names: true, reasoning: { as: "reasoning_content" } },
+  plainStyle: { keepsNames: true, reasoning: { as: "reasoning_content" } },
 };
 
 /**
@@ -78,13 +78,13 @@ export const CEREBRAS_PROFILE: Profile = {
   ...COMMON_PROFILE,
   chatFields: new Set([...CORE_FIELDS, ...LOGPROB_FIELDS, "seed"]),
   rules: [
-    effort(/gpt-oss/, EFFORTS_IF_ALWAYS_REASONING),
-    effort(/glm/, THREE_EFFORTS),
-    effort(null),
+    effortRule(/gpt-oss/, EFFORTS_IF_ALWAYS_REASONING),
+    effortRule(/glm/, THREE_EFFORTS),
+    effortRule(null),
   ],
   capField: "max_completion_tokens",
-  plain: { reasoning: { as: "reasoning", models: /gpt-oss|glm/ } },
-  oneChoice: true,
+  plainStyle: { reasoning: { as: "reasoning", models: /gpt-oss|glm/ } },
+  supportsOneChoice: true,
 };
 
 /** OpenRouter. It accepts OpenAI's fields and drops those that a model doesn't support. */
@@ -92,8 +92,12 @@ export const OPENROUTER_PROFILE: Profile = {
   ...COMMON_PROFILE,
   chatFields: new Set([...USUAL_FIELDS, ...SAMPLER_FIELDS, "logit_bias", "verbosity"]),
   embeddingFields: EMBEDDING_FIELDS,
-  rules: [effort(null, { max: "xhigh" })],
-  plain: { names: true, marks: true, reasoning: { as: "reasoning", details: true } },
+  rules: [effortRule(null, { max: "xhigh" })],
+  plainStyle: {
+    keepsNames: true,
+    keepsCacheMarks: true,
+    reasoning: { as: "reasoning", details: true },
+  },
   summarizesThoughts: true,
-  oneChoice: true,
+  supportsOneChoice: true,
 };

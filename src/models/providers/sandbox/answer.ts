@@ -13,7 +13,7 @@ export type SandboxCompletion = {
   readonly replies: readonly SandboxReply[];
   /** Null simulates a provider that reports no usage. */
   readonly usage: Usage | null;
-  readonly alternatives: number | null;
+  readonly topLogprobs: number | null;
   readonly split: ((text: string) => readonly string[]) | null;
 };
 
@@ -38,7 +38,10 @@ export function sandboxAnswer(call: ChatCall, nowMs: number, mode: SandboxMode =
   const usage = { input: input, cacheRead: 0, cacheWrite: 0, output: output, reasoning: reasoning };
   const split = alternatives === null ? null : splitIntoTokens;
   const head = headOf(call, nowMs);
-  return { ok: true, answer: { head, replies: result.replies, usage, alternatives, split } };
+  return {
+    ok: true,
+    answer: { head, replies: result.replies, usage, topLogprobs: alternatives, split },
+  };
 }
 
 export function sandboxChatBody(answer: SandboxCompletion): JsonObject {
@@ -58,8 +61,8 @@ export function sandboxLogprobs(
   answer: SandboxCompletion,
   content: string | null,
 ): JsonObject | null {
-  if (answer.alternatives === null || content === null) return null;
-  const { alternatives } = answer;
+  if (answer.topLogprobs === null || content === null) return null;
+  const { topLogprobs: alternatives } = answer;
   return {
     content: splitIntoTokens(content).map((token) => tokenEntry(token, alternatives)),
     refusal: null,

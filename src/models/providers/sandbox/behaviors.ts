@@ -1,7 +1,7 @@
 import type { ProviderFailure, StreamEvent } from "../../core/provider.ts";
 import type { SandboxCompletion } from "./answer.ts";
-import { eventsOf, isFinish, contentEvent } from "./chunks.ts";
-import { wordsOf } from "./tokens.ts";
+import { sandboxEvents, isFinish, contentEvent } from "./chunks.ts";
+import { splitIntoWords } from "./tokens.ts";
 import { FOREVER_MS } from "./play.ts";
 import type { PlayedStep } from "./play.ts";
 import type { SandboxMode } from "./reply.ts";
@@ -14,7 +14,7 @@ export type SandboxDelays = {
 
 export type SandboxBehavior = {
   readonly mode?: SandboxMode;
-  readonly change?: (answer: SandboxCompletion, cap: number) => SandboxCompletion;
+  readonly modifyAnswer?: (answer: SandboxCompletion, cap: number) => SandboxCompletion;
   readonly stream: (answer: SandboxCompletion, delays: SandboxDelays) => Generator<PlayedStep>;
   /** Returns the delay before a JSON response, in ms, or a failure. If absent, no delay. */
   readonly json?: (delays: SandboxDelays) => number | ProviderFailure;
@@ -38,18 +38,18 @@ export const BEHAVIORS: ReadonlyMap<string, SandboxBehavior> = new Map<string, S
   ["cut", { stream: cut, json: () => CONNECTION_ERROR }],
   ["error-mid", { stream: errorMid, json: () => STREAM_ERROR }],
   ["error-first", { stream: errorFirst, json: () => STREAM_ERROR }],
-  ["no-usage", { stream: wordByWord, change: (answer) => ({ ...answer, usage: null }) }],
-  ["huge-usage", { stream: wordByWord, change: withHugeUsage }],
+  ["no-usage", { stream: wordByWord, modifyAnswer: (answer) => ({ ...answer, usage: null }) }],
+  ["huge-usage", { stream: wordByWord, modifyAnswer: withHugeUsage }],
   [
     "split-utf8",
-    { stream: withEmptyBatches, change: splitByCharacter, mode: { opening: MULTIBYTE } },
+    { stream: withEmptyBatches, modifyAnswer: splitByCharacter, mode: { opening: MULTIBYTE } },
   ],
   ["endless", { stream: endless, json: () => FOREVER_MS }],
 ]);
 
 function* inLargeBatches(answer: SandboxCompletion): Generator<PlayedStep> {
   let events: StreamEvent[] = [];
-  for (const event of eventsOf(answer)) {
+  for (const event of sandboxEvents(answer)) {
     events.push(event);
     if (events.length < EVENTS_PER_BATCH) continue;
     yield { kind: "events", events };
@@ -59,7 +59,7 @@ function* inLargeBatches(answer: SandboxCompletion): Generator<PlayedStep> {
 }
 
 function* wordByWord(answer: SandboxCompletion): Generator<PlayedStep> {
-  for (const event of eventsOf(answer)) yield { kind: "events", events: [event] };
+  for (const event of sandboxEvents(answer)) yield { kind: "events", events: [event] };
 }
 
 function* slowFirstByte(answer: SandboxCompletion, delays: SandboxDelays): Generator<PlayedStep> {
@@ -105,7 +105,7 @@ function* withEmptyBatches(answer: SandboxCompletion): Generator<PlayedStep> {
 function* endless(answer: SandboxCompletion, delays: SandboxDelays): Generator<PlayedStep> {
   yield* firstPieces(answer, 0);
   const text = answer.replies[0]?.content ?? "";
-  const words = wordsOf(`${text === "" ? "on and on" : text} `);
+  const words = splitIntoWords(`${text === "" ? "on and on" : text} `);
   for (;;) {
     for (const word of words) {
       yield { kind: "events", events: [contentEvent(answer.head, word)] };
@@ -116,7 +116,7 @@ function* endless(answer: SandboxCompletion, delays: SandboxDelays): Generator<P
 
 function* firstPieces(answer: SandboxCompletion, pieces: number): Generator<PlayedStep> {
   let eventsLeft = answer.replies.length * (1 + pieces);
-  for (const event of eventsOf(answer)) {
+  for (const event of sandboxEvents(answer)) {
     if (eventsLeft-- <= 0 || isFinish(event)) return;
     yield { kind: "events", events: [event] };
   }

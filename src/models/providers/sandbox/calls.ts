@@ -26,7 +26,7 @@ const BRACES_MAX = 64;
  */
 export function sandboxCallsFor(
   body: ChatBody,
-  { ask, results, rounds }: SandboxQuestion,
+  { userText: ask, results, callRounds: rounds }: SandboxQuestion,
   isAgent: boolean,
 ): readonly SandboxCallDraft[] | ProviderFailure {
   const tools = parseTools({ ...body, tools: functionsIn(body) });

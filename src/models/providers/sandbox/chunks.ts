@@ -2,7 +2,7 @@ import type { JsonObject, StreamEvent } from "../../core/provider.ts";
 import { sandboxLogprobs, sandboxThoughtDetail } from "./answer.ts";
 import type { SandboxCompletionHead, SandboxCompletion } from "./answer.ts";
 import type { ChunkChoice } from "../../core/chunk.ts";
-import { splitJsonFragments, wordsOf } from "./tokens.ts";
+import { splitJsonFragments, splitIntoWords } from "./tokens.ts";
 import type { SandboxReply } from "./reply.ts";
 import type { SandboxToolCall } from "./calls.ts";
 
@@ -10,7 +10,7 @@ import type { SandboxToolCall } from "./calls.ts";
  * Yields a response as OpenAI streams it. A choice starts with its role and ends with the finish
  * reason in an empty delta. Choices alternate.
  */
-export function* eventsOf(answer: SandboxCompletion): Generator<StreamEvent> {
+export function* sandboxEvents(answer: SandboxCompletion): Generator<StreamEvent> {
   const [singleReply] = answer.replies;
   if (singleReply !== undefined && answer.replies.length === 1) {
     yield* choiceEvents(answer, singleReply, 0);
@@ -32,7 +32,7 @@ function* choiceEvents(
   const unfinishedChoice = { index, logprobs: null, finish_reason: null };
   const content = reply.content === null ? null : "";
   yield event(head, { ...unfinishedChoice, delta: { role: "assistant", content, refusal: null } });
-  for (const piece of wordsOf(reply.thought)) {
+  for (const piece of splitIntoWords(reply.thought)) {
     yield event(head, { ...unfinishedChoice, delta: { reasoning_content: piece } });
   }
   if (reply.thought !== "") {

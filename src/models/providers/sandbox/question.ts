@@ -2,10 +2,10 @@ import type { ChatBody, ChatMessage } from "../../core/core-request.ts";
 import { countTokens } from "./tokens.ts";
 
 export type SandboxQuestion = {
-  readonly ask: string | null;
+  readonly userText: string | null;
   readonly results: readonly ToolResult[];
-  readonly rounds: number;
-  readonly turn: number;
+  readonly callRounds: number;
+  readonly messageCount: number;
 };
 
 type ToolResult = { readonly tool: string | null; readonly text: string };
@@ -24,7 +24,12 @@ export function readSandboxQuestion({ messages }: ChatBody): SandboxQuestion {
     text: contentText(message.content),
   }));
   const text = contentText(messages[lastUserIndex]?.content);
-  return { ask: text === "" ? null : text, results, rounds, turn: messages.length };
+  return {
+    userText: text === "" ? null : text,
+    results,
+    callRounds: rounds,
+    messageCount: messages.length,
+  };
 }
 
 /** Counts the text and calls of each message, 3 tokens per message, and the tools' JSON. */

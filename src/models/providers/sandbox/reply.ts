@@ -3,7 +3,7 @@ import { readSandboxQuestion } from "./question.ts";
 import type { SandboxQuestion } from "./question.ts";
 import { legacyFunctionsFailure, usesLegacyFunctions } from "../../core/conversation.ts";
 import type { ChatBody } from "../../core/core-request.ts";
-import { splitJsonFragments, wordsOf } from "./tokens.ts";
+import { splitJsonFragments, splitIntoWords } from "./tokens.ts";
 import { schemaInstance } from "./schema-instance.ts";
 import { countTokens, cutToTokens } from "./tokens.ts";
 import { sandboxCallsFor, callsWithIds } from "./calls.ts";
@@ -56,20 +56,20 @@ export function sandboxRepliesTo(
   }
   const { drafts, ...reported } = callReply(calls, tokensLeft, sentenceBefore(calls, mode));
   const replies = Array.from({ length: choices }, (_, index): SandboxReply => {
-    const seed = `${conversation.turn} ${index} ${conversation.ask ?? ""}`;
-    return { ...reported, thought, calls: callsWithIds(drafts, seed), split: wordsOf };
+    const seed = `${conversation.messageCount} ${index} ${conversation.userText ?? ""}`;
+    return { ...reported, thought, calls: callsWithIds(drafts, seed), split: splitIntoWords };
   });
   return { ok: true, replies };
 }
 
-function thoughtOf({ ask, results }: SandboxQuestion, cap: number): string {
+function thoughtOf({ userText: ask, results }: SandboxQuestion, cap: number): string {
   const plan =
     results.length > 0 ? "The results are here; I tell them." : "I repeat what was said.";
   return cutToTokens(`The user said: ${ask ?? "nothing"}. ${plan}`, Math.floor(cap / 2));
 }
 
 function textFor(conversation: SandboxQuestion): string {
-  if (conversation.results.length === 0) return conversation.ask ?? GREETING;
+  if (conversation.results.length === 0) return conversation.userText ?? GREETING;
   return conversation.results
     .map((result) => `${result.tool ?? "The tool"} returned: ${result.text}`)
     .join("\n");
@@ -94,7 +94,7 @@ function formatText(
   format: ChatBody["response_format"],
   text: string,
 ): Pick<SandboxReply, "split"> & { text: string } {
-  if (format === undefined || format.type === "text") return { text, split: wordsOf };
+  if (format === undefined || format.type === "text") return { text, split: splitIntoWords };
   const schema = format.type === "json_schema" ? format.json_schema.schema : undefined;
   const value = schema === undefined ? { echo: text } : schemaInstance(schema);
   return { text: JSON.stringify(value), split: splitJsonFragments };

@@ -51,7 +51,7 @@ export function sandboxProvider(options: SandboxOptions = {}): Provider {
     if (behavior === undefined) return failureResult(UNKNOWN_MODEL);
     return respondToChat(call, behavior, delays, clock());
   };
-  return { id: "sandbox", kinds: KIND_NAMES, readsFiles: true, send };
+  return { id: "sandbox", kinds: KIND_NAMES, acceptsFiles: true, send };
 }
 
 function respondToInput(call: ProviderCallOf<InputKind>): ProviderResult {
@@ -69,7 +69,7 @@ async function respondToChat(
 ): Promise<ProviderResult> {
   const read = sandboxAnswer(call, nowMs, behavior.mode);
   if (!read.ok) return failureResult(read.failure);
-  const answer = behavior.change?.(read.answer, call.cap) ?? read.answer;
+  const answer = behavior.modifyAnswer?.(read.answer, call.cap) ?? read.answer;
   if (call.stream) {
     return { kind: "stream", events: playSteps(behavior.stream(answer, delays), call.signal) };
   }

@@ -72,7 +72,7 @@ function isLowSurrogate(code: number): boolean {
 }
 
 /** Splits a text into words of up to 32 characters, each with the white space before it. */
-export function wordsOf(text: string): readonly string[] {
+export function splitIntoWords(text: string): readonly string[] {
   return text.match(WORDS) ?? [];
 }
 

@@ -1,24 +1,24 @@
 import * as z from "zod/mini";
 import type { AppContext } from "../../../shared/http/context.ts";
 import { fail } from "../../../shared/http/context.ts";
-import { singleValue, parseQuery } from "../../../shared/http/parse-body.ts";
+import { singleValueSchema, parseQuery } from "../../../shared/http/parse-body.ts";
 import { DAY_MS, now } from "../../../shared/clock.ts";
 import { objectsOf } from "../../../shared/contracts/objects.ts";
 import { invalid, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { logWarning } from "../../../shared/log.ts";
-import { endOf, periodOf, periodOfDay } from "../../../shared/period.ts";
+import { endOfPeriod, periodOf, periodOfDay } from "../../../shared/period.ts";
 import { callOwnWallet } from "../routes/reads.route.ts";
-import { day as dayField, startOf } from "../routes/usage.route.ts";
-import { CSV_HEAD, creditRows, csvOf, paymentOf, usageRows } from "./focus.ts";
+import { daySchema as dayField, dayStartMs } from "../routes/usage.route.ts";
+import { CSV_HEADER, creditRows, csvLines, paymentIdOf, usageRows } from "./focus.ts";
 import { callObject } from "../../../shared/reach-object.ts";
 import type { ChargesPage } from "../../../shared/contracts/exports.ts";
 import type { PaymentsCalls } from "../../../shared/contracts/payments.ts";
 import type { WalletCalls } from "../../../shared/contracts/wallet.ts";
 import type { FocusRow } from "./focus.ts";
 
-const month = singleValue.check(
-  z.refine((text) => startOf(`${text}-01`) !== null, "must be a month such as 2026-11"),
+const month = singleValueSchema.check(
+  z.refine((text) => dayStartMs(`${text}-01`) !== null, "must be a month such as 2026-11"),
 );
 export const focusQuery = z.object({ month: z.optional(month), day: z.optional(dayField) });
 
@@ -53,7 +53,7 @@ function parseExportRange(c: AppContext): Result<ExportRange> {
   if (one !== undefined) return success({ name: one, days: [one] });
   const name = whole ?? periodOf(now(c.env)).month;
   const first = `${name}-01`;
-  const endMs = Math.min(endOf(periodOfDay(first), "month"), now(c.env) + DAY_MS);
+  const endMs = Math.min(endOfPeriod(periodOfDay(first), "month"), now(c.env) + DAY_MS);
   const days: string[] = [];
   for (let ms = Date.parse(first); ms < endMs; ms += DAY_MS) days.push(periodOf(ms).day);
   return success({ name, days });
@@ -79,7 +79,7 @@ function csvStream(
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   return new ReadableStream<Uint8Array>({
-    start: (controller) => controller.enqueue(encoder.encode(CSV_HEAD + first)),
+    start: (controller) => controller.enqueue(encoder.encode(CSV_HEADER + first)),
     async pull(controller) {
       const page = await pages.next();
       if (page.done === true) return controller.close();
@@ -114,7 +114,7 @@ export async function* focusPages(
       const credits = await creditRowsOf({ orgId, day }, page.value, payments);
       if (!credits.ok) return yield credits;
       const usage = page.value.groups.flatMap((group) => usageRows({ orgId, day }, group));
-      yield success(csvOf([...usage, ...credits.value]));
+      yield success(csvLines([...usage, ...credits.value]));
       after = page.value.nextAfter;
       isFirst = false;
     }
@@ -126,11 +126,11 @@ async function creditRowsOf(
   { credits }: ChargesPage,
   payments: ExportSources["payments"],
 ): Promise<Result<FocusRow[]>> {
-  const ids = credits.map(paymentOf).filter((id) => id !== null);
+  const ids = credits.map(paymentIdOf).filter((id) => id !== null);
   const taxes = ids.length === 0 ? success({}) : await callObject(() => payments().taxes(ids));
   if (!taxes.ok) return taxes;
   const taxOf: Readonly<Record<string, number>> = taxes.value;
   return success(
-    credits.flatMap((one) => creditRows(at, one, taxOf[paymentOf(one) ?? ""] ?? null)),
+    credits.flatMap((one) => creditRows(at, one, taxOf[paymentIdOf(one) ?? ""] ?? null)),
   );
 }

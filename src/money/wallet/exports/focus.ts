@@ -1,12 +1,12 @@
 import { DAY_MS, timestamp } from "../../../shared/clock.ts";
-import { storedJson } from "../../../shared/stored-json.ts";
+import { parseStoredJson } from "../../../shared/stored-json.ts";
 import type { Tags } from "../../../shared/tags.ts";
 import { isUnit, UNIT_TABLE } from "../../../shared/units.ts";
 import type { Unit } from "../../../shared/units.ts";
 import { chargeLines, NO_USAGE } from "../../../shared/usage.ts";
 import type { ChargeLine, Price } from "../../../shared/usage.ts";
 import type { ChargeGroup, LedgerCredit } from "../../../shared/contracts/exports.ts";
-import { endOf, periodOfDay } from "../../../shared/period.ts";
+import { endOfPeriod, periodOfDay } from "../../../shared/period.ts";
 
 /**
  * Columns of FOCUS 1.3 (the FinOps format for cost data), two of FOCUS 1.2, and our own `x_`
@@ -94,7 +94,7 @@ function focusRow({ orgId, day }: FocusDay, columns: FocusRow): FocusRow {
     BillingAccountId: orgId,
     BillingAccountName: orgId,
     BillingCurrency: "USD",
-    BillingPeriodEnd: formatTime(endOf(period, "month")),
+    BillingPeriodEnd: formatTime(endOfPeriod(period, "month")),
     BillingPeriodStart: formatTime(Date.parse(`${period.month}-01`)),
     ChargePeriodEnd: formatTime(start + DAY_MS),
     ChargePeriodStart: formatTime(start),
@@ -156,7 +156,7 @@ function sharedColumns({ keyId, model, provider, region, tags }: ChargeGroup): F
     RegionName: region.toUpperCase(),
     SubAccountId: keyId,
     SubAccountName: keyId,
-    Tags: tags === "" ? undefined : JSON.stringify(storedJson<Tags>(tags)),
+    Tags: tags === "" ? undefined : JSON.stringify(parseStoredJson<Tags>(tags)),
   };
 }
 
@@ -258,7 +258,7 @@ function creditKind(reference: string, amountMicro: number): CreditKind {
   return amountMicro > 0 ? "credit" : "correction";
 }
 
-export function paymentOf({ reference, amountMicro }: LedgerCredit): string | null {
+export function paymentIdOf({ reference, amountMicro }: LedgerCredit): string | null {
   if (creditKind(reference, amountMicro) !== "payment") return null;
   return reference.split(":")[1] ?? null;
 }
@@ -305,13 +305,13 @@ function taxRow(at: FocusDay, reference: string, taxMicro: number): FocusRow {
 }
 
 /** Returns CSV lines (RFC 4180). */
-export function csvOf(rows: readonly FocusRow[]): string {
+export function csvLines(rows: readonly FocusRow[]): string {
   return rows
     .map((row) => FOCUS_EXPORT_COLUMNS.map((column) => csvField(row[column])).join(",") + "\r\n")
     .join("");
 }
 
-export const CSV_HEAD = `${FOCUS_EXPORT_COLUMNS.join(",")}\r\n`;
+export const CSV_HEADER = `${FOCUS_EXPORT_COLUMNS.join(",")}\r\n`;
 
 function csvField(value: string | undefined): string {
   if (value === undefined) return "";

@@ -8,37 +8,37 @@ import type { StoppedRun, WatchedRun } from "../../../shared/contracts/pauses.ts
 import type { AdmittedKey } from "../../../shared/contracts/register.ts";
 import { objectsOf } from "../../../shared/contracts/objects.ts";
 import type { AdmittedHold, HoldGrant, HoldRequest } from "../../../shared/contracts/wallet.ts";
-import { budgetsOfKey } from "./budget-status.do.ts";
-import { followTerms } from "./budgets.do.ts";
+import { budgetStatusesOfKey } from "./budget-status.do.ts";
+import { syncBudgets } from "./budgets.do.ts";
 import type { PlacedHold } from "../../../shared/contracts/holds.ts";
 import { placeHold } from "./placed-holds.do.ts";
-import { unavailable } from "./decisions.do.ts";
+import { refuseUnavailable } from "./decisions.do.ts";
 import type { Decisions } from "./decisions.do.ts";
-import { hold, replay } from "./hold.do.ts";
-import type { HeldTerms } from "./hold-checks.do.ts";
+import { hold, replayHold } from "./hold.do.ts";
+import type { HoldTerms } from "./hold-checks.do.ts";
 import { spendOfKey } from "./key-budgets.do.ts";
 import {
   concurrencyOf,
-  keyStatus,
-  pausedFor,
-  pausedIfAny,
-  policiesIfAny,
+  keyStatusOf,
+  findPause,
+  pausedField,
+  policiesField,
 } from "./hold-checks.do.ts";
-import { admittedBy, KeyAdmissions } from "./key-admissions.do.ts";
+import { admittedKeyOf, KeyAdmissions } from "./key-admissions.do.ts";
 import type { CheckedAdmission } from "./key-admissions.do.ts";
-import { touchStorage } from "./memory.do.ts";
+import { assertCurrentInstance } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 import type { ActiveKey } from "../tables/key-rows.do.ts";
 import {
-  amountsOfSession,
+  sessionAmounts,
   countSessionRequest,
   refuseSessionRate,
-  sessionRate,
+  sessionRateState,
 } from "./sessions.do.ts";
 
 export type Gate = { readonly decisions: Decisions; readonly keys: KeyAdmissions };
 
-export function gateOf(decisions: Decisions, ctx: DurableObjectState, env: () => Env): Gate {
+export function createGate(decisions: Decisions, ctx: DurableObjectState, env: () => Env): Gate {
   const keys = new KeyAdmissions({
     register: (hash) => objectsOf(env()).register(hash),
     tx: () => decisions.tryOpen(),
@@ -56,8 +56,8 @@ export function admit(gate: Gate, called: RequestCredential): Promise<Result<Adm
     keys.countAdmission(tx, checked.value);
     countSessionRequest(tx, shown?.session);
     const { record, rate } = checked.value;
-    const ofSession = sessionRate(tx, shown?.session);
-    return success(admittedBy(tx, record, ofSession ?? rate, shown));
+    const ofSession = sessionRateState(tx, shown?.session);
+    return success(admittedKeyOf(tx, record, ofSession ?? rate, shown));
   });
 }
 
@@ -89,8 +89,8 @@ export function admitAndHold(
       const held = hold(tx, request, terms);
       ({ isRepeat } = held);
       if (!isRepeat) countSessionRequest(tx, shown?.session);
-      const before = isRepeat ? keys.standing(tx, keyHash, shown) : null;
-      const admitted = sessionRate(tx, shown?.session) ?? before ?? checked.value.rate;
+      const before = isRepeat ? keys.rateState(tx, keyHash, shown) : null;
+      const admitted = sessionRateState(tx, shown?.session) ?? before ?? checked.value.rate;
       return success({ admitted, held: held.answer });
     } finally {
       // The request counts even if the hold fails.
@@ -102,7 +102,7 @@ export function admitAndHold(
 function holdTermsOf(
   { memberId, terms }: ActiveKey,
   shown: PresentedSecret | undefined,
-): HeldTerms {
+): HoldTerms {
   const { session } = shown ?? {};
   return { ...terms, memberId, ...(session !== undefined && { session }) };
 }
@@ -114,13 +114,13 @@ function replayStoredHold(
   { called, request }: { readonly called: RequestCredential; readonly request: HoldRequest },
 ): Result<AdmittedHold> | null {
   const { keyHash, shown } = called;
-  const admitted = keys.standing(tx, keyHash, shown);
-  const live = keys.live(tx, keyHash, shown);
-  const held = live.ok ? replay(tx, request, holdTermsOf(live.value, shown)) : null;
+  const admitted = keys.rateState(tx, keyHash, shown);
+  const live = keys.findActiveKey(tx, keyHash, shown);
+  const held = live.ok ? replayHold(tx, request, holdTermsOf(live.value, shown)) : null;
   return admitted === null || held === null ? null : success({ admitted, held });
 }
 
-export async function holdFor(
+export async function placeRequestHold(
   gate: Gate,
   request: HoldRequest,
   called?: RequestCredential,
@@ -131,7 +131,7 @@ export async function holdFor(
   }
   const { keyHash, shown } = called;
   return decideForKey(gate, keyHash, (tx) => {
-    const live = keys.live(tx, keyHash, shown);
+    const live = keys.findActiveKey(tx, keyHash, shown);
     if (!live.ok) return live;
     // The session's rate limit isn't checked yet for a request from a peer region.
     const terms = { ...holdTermsOf(live.value, shown), isSessionChecked: !request.peer };
@@ -139,14 +139,14 @@ export async function holdFor(
   });
 }
 
-export function placeHoldFor(
+export function placeClientHold(
   gate: Gate,
   request: HoldRequest,
   { called, isCaptured }: { readonly called: RequestCredential; readonly isCaptured: boolean },
 ): Promise<Result<PlacedHold>> {
   const { keyHash, shown } = called;
   return decideForKey(gate, keyHash, (tx) => {
-    const live = gate.keys.live(tx, keyHash, shown);
+    const live = gate.keys.findActiveKey(tx, keyHash, shown);
     if (!live.ok) return live;
     const terms = { ...holdTermsOf(live.value, shown), isSessionChecked: true };
     return placeHold(tx, request, { terms, isCaptured });
@@ -160,7 +160,7 @@ function requireActiveKey(
   isCounted: boolean,
 ): Result<ActiveKey> {
   const refused = isCounted ? refuseSessionRate(tx, shown?.session) : null;
-  const live = refused ?? keys.live(tx, keyHash, shown);
+  const live = refused ?? keys.findActiveKey(tx, keyHash, shown);
   if (isCounted && live.ok) countSessionRequest(tx, shown?.session);
   return live;
 }
@@ -175,38 +175,38 @@ export function readKeyStatus(
   const { keyHash, shown } = called;
   return decideForKey(gate, keyHash, (tx) => {
     const live = requireActiveKey(gate, tx, called, isCounted);
-    const requests = sessionRate(tx, shown?.session) ?? keys.standing(tx, keyHash, shown);
-    if (!live.ok || requests === null) return live.ok ? unavailable() : live;
+    const requests = sessionRateState(tx, shown?.session) ?? keys.rateState(tx, keyHash, shown);
+    if (!live.ok || requests === null) return live.ok ? refuseUnavailable() : live;
     const { row } = tx.memory;
     const { keyId, terms } = live.value;
-    followTerms(tx, { scope: "key", subject: keyId }, terms.budgets);
+    syncBudgets(tx, { scope: "key", subject: keyId }, terms.budgets);
     return success({
-      ...keyStatus(tx, live.value),
-      budgets: budgetsOfKey(tx, keyId, shown?.session),
+      ...keyStatusOf(tx, live.value),
+      budgets: budgetStatusesOfKey(tx, keyId, shown?.session),
       requests,
       madeAt: row.madeAt,
       sessionsCut: keys.sessionsCut(tx, keyHash),
       ...(row.priceList !== null && { priceList: row.priceList }),
       ...(withSpend && { spend: spendOfKey(tx, keyId) }),
       concurrency: concurrencyOf(tx, keyId, terms),
-      ...policiesIfAny(tx, holdTermsOf(live.value, shown)),
-      ...pausedIfAny(tx, keyId, holdTermsOf(live.value, shown)),
+      ...policiesField(tx, holdTermsOf(live.value, shown)),
+      ...pausedField(tx, keyId, holdTermsOf(live.value, shown)),
       ...(shown?.session !== undefined && { session: spendOfSession(tx, shown.session) }),
     });
   });
 }
 
 function spendOfSession(tx: Tx, session: Session): NonNullable<KeyStatus["session"]> {
-  const { spentMicro, heldMicro } = amountsOfSession(tx, session);
+  const { spentMicro, heldMicro } = sessionAmounts(tx, session);
   return { spentMicro, heldMicro };
 }
 
-export function findStops(
+export function findStoppedRuns(
   { decisions, keys }: Gate,
   runs: readonly WatchedRun[],
 ): Result<readonly StoppedRun[]> {
   return decisions.decide((tx) => {
-    touchStorage(tx);
+    assertCurrentInstance(tx);
     return success(
       runs.flatMap((run) => {
         const failure = stopReasonOf(keys, tx, run);
@@ -218,7 +218,7 @@ export function findStops(
 
 function stopReasonOf(keys: KeyAdmissions, tx: Tx, { id, called }: WatchedRun): Failure | null {
   const { keyHash, shown } = called;
-  const live = keys.live(tx, keyHash, shown);
+  const live = keys.findActiveKey(tx, keyHash, shown);
   if (!live.ok && live.failure.kind === "invalid_api_key" && live.failure.isForGood === true) {
     return live.failure;
   }
@@ -226,19 +226,19 @@ function stopReasonOf(keys: KeyAdmissions, tx: Tx, { id, called }: WatchedRun): 
   if (open === undefined) return null;
   // Running requests continue after their key expires.
   const terms = live.ok ? holdTermsOf(live.value, shown) : { ...NO_TERMS, session: shown?.session };
-  return pausedFor(tx, terms, { ...open, isRunning: true });
+  return findPause(tx, terms, { ...open, isRunning: true });
 }
 
 /** Applies a change, unless the organization is suspended or the caller's secret isn't valid. */
-export function changeBy<T>(
+export function applyCallerChange<T>(
   { decisions, keys }: Gate,
   called: RequestCredential | undefined,
   decision: (tx: Tx) => Result<T>,
 ): Result<T> {
   return decisions.decide((tx) => {
-    const dead = called === undefined ? null : keys.refuseDead(tx, called);
+    const dead = called === undefined ? null : keys.refuseInactive(tx, called);
     if (dead === null && !tx.memory.row.suspended) return decision(tx);
-    touchStorage(tx);
+    assertCurrentInstance(tx);
     return dead ?? refuse({ kind: "organization_suspended" });
   });
 }
@@ -247,16 +247,16 @@ export function applyKeyChange(
   { decisions, keys }: Gate,
   tell: (keys: KeyAdmissions, tx: Tx) => void,
 ): Result<null> {
-  const tx = decisions.openIfMade();
+  const tx = decisions.openIfCreated();
   if (tx === null) return success(null);
   tell(keys, tx);
-  decisions.noteNews(tx);
+  decisions.scheduleFollowUp(tx);
   return success(null);
 }
 
-export function isKnown({ decisions, keys }: Gate, keyHash: string | null): boolean {
+export function isKeyCached({ decisions, keys }: Gate, keyHash: string | null): boolean {
   const tx = decisions.tryOpen();
-  return keyHash === null || tx === null || keys.knows(tx, keyHash);
+  return keyHash === null || tx === null || keys.hasKey(tx, keyHash);
 }
 
 function refuseClosed({ memory }: Tx): Refusal | null {
@@ -270,12 +270,12 @@ async function decideForKey<T>(
 ): Promise<Result<T>> {
   try {
     const before = decisions.tryOpen();
-    if (before === null) return unavailable();
-    const refused = keys.knows(before, keyHash) ? null : await keys.learn(keyHash);
+    if (before === null) return refuseUnavailable();
+    const refused = keys.hasKey(before, keyHash) ? null : await keys.loadKey(keyHash);
     // No await from here on, so that all writes commit together.
     return decisions.decide((tx) => refused ?? refuseClosed(tx) ?? decision(tx));
   } catch (error) {
-    keys.forget();
+    keys.clearCache();
     throw error;
   }
 }

@@ -1,16 +1,16 @@
 import { DAY_MS, timestamp } from "../../../shared/clock.ts";
-import { SYSTEM } from "../../../shared/event.ts";
+import { SYSTEM_ACTOR } from "../../../shared/event.ts";
 import type { NewEvent } from "../../../shared/event.ts";
 import type { Failure } from "../../../shared/failure.ts";
-import { idFloor, mintId } from "../../../shared/id.ts";
+import { lowestIdAt, mintId } from "../../../shared/id.ts";
 import type { BudgetPeriod } from "../../../shared/key-terms.ts";
 import { logWarning } from "../../../shared/log.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { PAGE_ROWS } from "../snapshot.store.ts";
 import type { SnapshotRow } from "../snapshot.store.ts";
-import { rearms } from "../rules/alerts.ts";
-import type { Crossing } from "../rules/alerts.ts";
+import { canRearmAlert } from "../rules/alerts.ts";
+import type { ThresholdAlert } from "../rules/alerts.ts";
 import { addEvent } from "./event-log.do.ts";
 import { selectSession } from "../tables/session-rows.do.ts";
 import type { AlertRecord } from "../../../shared/contracts/reports.ts";
@@ -30,7 +30,7 @@ const DELETED_PER_BATCH_MAX = 5000;
  * Stores and logs each alert once per end user, period and limit. A low-balance alert can repeat
  * after the balance recovers.
  */
-export function raiseAlerts(tx: Tx, crossings: readonly Crossing[], seq: number): void {
+export function raiseAlerts(tx: Tx, crossings: readonly ThresholdAlert[], seq: number): void {
   for (const crossing of crossings) {
     if (wasAlerted(tx, crossing) || hasDailyAlertsMax(tx, crossing)) continue;
     const id = mintId(ALERT_ID_PREFIX, tx.nowMs);
@@ -64,15 +64,15 @@ export function raiseAlerts(tx: Tx, crossings: readonly Crossing[], seq: number)
   }
 }
 
-function alertEvent({ memory }: Tx, alertId: string, crossing: Crossing): NewEvent {
+function alertEvent({ memory }: Tx, alertId: string, crossing: ThresholdAlert): NewEvent {
   const { kind, externalId, period, threshold, limitMicro, valueMicro } = crossing;
   if (kind === "low_balance") {
     const data = { alert_id: alertId, threshold_micro: limitMicro, balance_micro: valueMicro };
-    return { type: "balance.low", actor: SYSTEM, subject: memory.row.orgId, data };
+    return { type: "balance.low", actor: SYSTEM_ACTOR, subject: memory.row.orgId, data };
   }
   return {
     type: "end_user.alert",
-    actor: SYSTEM,
+    actor: SYSTEM_ACTOR,
     subject: externalId ?? "",
     data: {
       alert_id: alertId,
@@ -84,7 +84,7 @@ function alertEvent({ memory }: Tx, alertId: string, crossing: Crossing): NewEve
   };
 }
 
-function wasAlerted(tx: Tx, crossing: Crossing): boolean {
+function wasAlerted(tx: Tx, crossing: ThresholdAlert): boolean {
   const after = crossing.kind === "low_balance" ? tx.memory.row.rearmedSeq : -1;
   const reported = tx.sql.exec(
     `SELECT 1 FROM alerts WHERE kind = ? AND limit_micro = ? AND end_user_id IS ?
@@ -98,7 +98,7 @@ function wasAlerted(tx: Tx, crossing: Crossing): boolean {
   return reported.toArray().length > 0;
 }
 
-function hasDailyAlertsMax({ sql, nowMs }: Tx, { kind, endUserId }: Crossing): boolean {
+function hasDailyAlertsMax({ sql, nowMs }: Tx, { kind, endUserId }: ThresholdAlert): boolean {
   const { told: reported } = sql
     .exec<{ told: number }>(
       "SELECT count(*) AS told FROM alerts WHERE end_user_id IS ? AND kind = ? AND created_at > ?",
@@ -114,9 +114,9 @@ function hasDailyAlertsMax({ sql, nowMs }: Tx, { kind, endUserId }: Crossing): b
  * Returns the ledger row up to which low-balance alerts don't suppress new ones. This is `seq` if
  * the balance has recovered.
  */
-export function rearmedAt(tx: Tx, balance: number, seq: number): number {
+export function findRearmedSeq(tx: Tx, balance: number, seq: number): number {
   const { settings, rearmedSeq } = tx.memory.row;
-  return rearms(micros(balance), settings.lowBalance) ? seq : rearmedSeq;
+  return canRearmAlert(micros(balance), settings.lowBalance) ? seq : rearmedSeq;
 }
 
 type StoredAlert = {
@@ -144,9 +144,9 @@ export function selectAlertPage(sql: SqlStorage, limit: number, offset: number):
 }
 
 /** Deletes a batch of old alerts. Returns the lowest ID to keep in D1, or null to keep all. */
-export function forgetOldAlerts(tx: Tx): string | null {
+export function deleteOldAlerts(tx: Tx): string | null {
   const { sql, nowMs } = tx;
-  const aged = idFloor(ALERT_ID_PREFIX, nowMs - ALERT_MS);
+  const aged = lowestIdAt(ALERT_ID_PREFIX, nowMs - ALERT_MS);
   const { rowsWritten } = sql.exec(
     `DELETE FROM alerts WHERE id IN
       (SELECT id FROM alerts WHERE id < ?1 OR id <= ?2 ORDER BY id LIMIT ${DELETED_PER_BATCH_MAX})`,
@@ -196,7 +196,7 @@ function alertFromRow(row: StoredAlert): AlertRecord {
   };
 }
 
-export type Reached = {
+export type ReachedSpendLimit = {
   readonly type: "end_user.quota_reached" | "key.budget_reached" | "session.budget_reached";
   readonly subject: string;
   readonly period: BudgetPeriod | null;
@@ -209,7 +209,7 @@ export type Reached = {
  * Returns the used-up limit that rejected a request. Returns null if only open holds caused the
  * rejection, and for unused sessions and unknown end users, whose names clients can invent.
  */
-export function reachedByRefusal(
+export function findReachedSpendLimit(
   tx: Tx,
   failure: Failure,
   request: {
@@ -217,7 +217,7 @@ export function reachedByRefusal(
     readonly externalId: string | null;
     readonly sessionId: string | null;
   },
-): Reached | null {
+): ReachedSpendLimit | null {
   const { period: now, sql } = tx;
   if (failure.kind === "quota_exceeded" && !failure.onlyHolds && request.externalId !== null) {
     if (selectEndUser(tx.sql, "external_id", request.externalId) === null) return null;
@@ -236,9 +236,9 @@ export function reachedByRefusal(
   return { type: "session.budget_reached", subject, period, since, limit, left };
 }
 
-export function emitSpendLimitReached(tx: Tx, reached: Reached): void {
+export function emitSpendLimitReached(tx: Tx, reached: ReachedSpendLimit): void {
   const { type, subject, period, since, limit, left } = reached;
   const amounts = type === "end_user.quota_reached" ? "quota_micro" : "budget_micro";
   const data = { period, since, [amounts]: limit, left_micro: Math.max(0, left) };
-  addEvent(tx, { type, actor: SYSTEM, subject, data }, [subject, period, since, limit]);
+  addEvent(tx, { type, actor: SYSTEM_ACTOR, subject, data }, [subject, period, since, limit]);
 }

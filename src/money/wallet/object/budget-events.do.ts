@@ -1,26 +1,26 @@
 import type { BudgetScope, BudgetUnit } from "../../../shared/budgets.ts";
-import { minutesOf } from "../../../shared/budgets.ts";
+import { rollingMinutes } from "../../../shared/budgets.ts";
 import { MINUTE_MS } from "../../../shared/clock.ts";
-import { SYSTEM } from "../../../shared/event.ts";
+import { SYSTEM_ACTOR } from "../../../shared/event.ts";
 import type { Failure } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Period } from "../../../shared/period.ts";
-import { quotaCrossings, reachesThreshold } from "../rules/alerts.ts";
-import type { Crossing } from "../rules/alerts.ts";
-import { bucketOf } from "../../../shared/budget-meter.ts";
-import type { Moment } from "../../../shared/budget-meter.ts";
-import { isField, isQuota, periodOfField } from "../rules/limits.ts";
-import type { Count, Meter } from "../rules/limits.ts";
+import { findQuotaAlerts, reachesThreshold } from "../rules/alerts.ts";
+import type { ThresholdAlert } from "../rules/alerts.ts";
+import { bucketAt } from "../../../shared/budget-meter.ts";
+import type { BudgetTime } from "../../../shared/budget-meter.ts";
+import { isFieldLimit, isQuota, fieldLimitPeriod } from "../rules/limits.ts";
+import type { MeterChange, Meter } from "../rules/limits.ts";
 import { emitSpendLimitReached } from "./alerts.do.ts";
-import type { Reached as FieldReached } from "./alerts.do.ts";
+import type { ReachedSpendLimit as FieldReached } from "./alerts.do.ts";
 import { addEvent } from "./event-log.do.ts";
 import { selectEndUser } from "../tables/end-user-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { eventSubject, pauseByBudget } from "./pauses.do.ts";
 
-export function crossingsOf(counts: readonly Count[]): Count[] {
+export function findCrossedLimits(counts: readonly MeterChange[]): MeterChange[] {
   const crossed = counts.filter((count) =>
-    isField(count.meter)
+    isFieldLimit(count.meter)
       ? hasUsedUp(count)
       : crosses(count, 1) || crosses(count, alertThresholdOf(count)),
   );
@@ -29,7 +29,11 @@ export function crossingsOf(counts: readonly Count[]): Count[] {
 }
 
 /** Returns alerts for the end user's quotas that a charge reached. */
-export function quotaAlerts(tx: Tx, counts: readonly Count[], period: Period): Crossing[] {
+export function collectQuotaAlerts(
+  tx: Tx,
+  counts: readonly MeterChange[],
+  period: Period,
+): ThresholdAlert[] {
   const quotas = counts.filter(({ meter }) => isQuota(meter) && meter.budget.amount !== Infinity);
   const user =
     quotas[0] === undefined ? null : selectEndUser(tx.sql, "id", quotas[0].meter.subject);
@@ -37,24 +41,24 @@ export function quotaAlerts(tx: Tx, counts: readonly Count[], period: Period): C
   const [day, month] = ["day", "month"].map((window) =>
     quotas.find(({ meter }) => meter.budget.window === window),
   );
-  return quotaCrossings(user, { day, month }, period);
+  return findQuotaAlerts(user, { day, month }, period);
 }
 
-const hasUsedUp = ({ meter, before, after }: Count): boolean =>
+const hasUsedUp = ({ meter, before, after }: MeterChange): boolean =>
   before < meter.budget.amount && after >= meter.budget.amount;
 
-const alertThresholdOf = ({ meter }: Count): number => meter.budget.alertAt ?? Infinity;
+const alertThresholdOf = ({ meter }: MeterChange): number => meter.budget.alertAt ?? Infinity;
 
 /** Reports whether a charge crossed the threshold. */
-function crosses({ meter, before, after }: Count, threshold: number): boolean {
+function crosses({ meter, before, after }: MeterChange, threshold: number): boolean {
   const { amount } = meter.budget;
   return reachesThreshold(after, amount, threshold) && !reachesThreshold(before, amount, threshold);
 }
 
-export function emitCrossings(tx: Tx, crossings: readonly Count[], at: Moment): void {
+export function emitCrossedLimits(tx: Tx, crossings: readonly MeterChange[], at: BudgetTime): void {
   for (const count of crossings) {
     const { meter, after } = count;
-    if (isField(meter)) {
+    if (isFieldLimit(meter)) {
       emitSpendLimitReached(tx, reachedSpendLimit(tx, count, at));
       continue;
     }
@@ -86,12 +90,12 @@ export function emitRejection(tx: Tx, failure: Failure, meters: readonly Meter[]
   if (failure.left <= failure.limit * PAUSE_LEFT_MAX) pauseByBudget(tx, meter);
 }
 
-function reachedSpendLimit(tx: Tx, { meter, after }: Count, at: Moment): FieldReached {
+function reachedSpendLimit(tx: Tx, { meter, after }: MeterChange, at: BudgetTime): FieldReached {
   const { budget, scope } = meter;
   const user = scope === "end_user" ? selectEndUser(tx.sql, "id", meter.subject) : null;
   const subject = user?.externalId ?? meter.subject;
   const limit = micros(budget.amount);
-  const period = periodOfField(meter);
+  const period = fieldLimitPeriod(meter);
   const since = period === null ? null : at.period[period];
   return { type: reachedEventType(scope), subject, period, since, limit, left: limit - after };
 }
@@ -104,7 +108,7 @@ const REACHED_EVENTS = {
 const reachedEventType = (scope: BudgetScope): FieldReached["type"] =>
   scope === "end_user" || scope === "session" ? REACHED_EVENTS[scope] : REACHED_EVENTS.key;
 
-type ReachedBudget = { readonly meter: Meter; readonly left: number; readonly at: Moment };
+type ReachedBudget = { readonly meter: Meter; readonly left: number; readonly at: BudgetTime };
 
 function emitBudgetReached(tx: Tx, { meter, left, at }: ReachedBudget): void {
   const { scope, budget } = meter;
@@ -113,10 +117,10 @@ function emitBudgetReached(tx: Tx, { meter, left, at }: ReachedBudget): void {
   const data = { scope, budget_id: id, window, ...amounts };
   const subject = eventSubject(tx, meter);
   const once = [scope, subject, id, budget.amount, windowNumber(window, at)];
-  addEvent(tx, { type: "budget.reached", actor: SYSTEM, subject, data }, once);
+  addEvent(tx, { type: "budget.reached", actor: SYSTEM_ACTOR, subject, data }, once);
 }
 
-type BudgetAlert = { readonly meter: Meter; readonly after: number; readonly at: Moment };
+type BudgetAlert = { readonly meter: Meter; readonly after: number; readonly at: BudgetTime };
 
 function emitAlert(tx: Tx, { meter, after, at }: BudgetAlert): void {
   const { scope, budget } = meter;
@@ -125,16 +129,16 @@ function emitAlert(tx: Tx, { meter, after, at }: BudgetAlert): void {
   const data = { scope, budget_id: id, window, threshold: alertAt, ...amounts };
   const subject = eventSubject(tx, meter);
   const once = [scope, subject, id, budget.amount, alertAt, windowNumber(window, at)];
-  addEvent(tx, { type: "budget.alert", actor: SYSTEM, subject, data }, once);
+  addEvent(tx, { type: "budget.alert", actor: SYSTEM_ACTOR, subject, data }, once);
 }
 
 /**
  * Returns the number of window lengths since 1970. The event ID contains this number, so each
  * window length has at most one event.
  */
-function windowNumber(window: string, at: Moment): number {
-  const minutes = minutesOf(window);
-  return minutes === null ? bucketOf(window, at) : Math.floor(at.nowMs / (minutes * MINUTE_MS));
+function windowNumber(window: string, at: BudgetTime): number {
+  const minutes = rollingMinutes(window);
+  return minutes === null ? bucketAt(window, at) : Math.floor(at.nowMs / (minutes * MINUTE_MS));
 }
 
 function amountFields(unit: BudgetUnit, amounts: Readonly<Record<string, number>>) {

@@ -1,6 +1,6 @@
 import type { BudgetOwner, BudgetScope } from "../../../shared/budgets.ts";
-import { countIn, isField, newMeter, reserveIn, withBudget } from "../rules/limits.ts";
-import type { Count, CountedLimit, CountedRow, Meter } from "../rules/limits.ts";
+import { countRow, isFieldLimit, emptyMeter, adjustHeld, withBudget } from "../rules/limits.ts";
+import type { MeterChange, CountedLimit, CountedRow, Meter } from "../rules/limits.ts";
 import type { HoldTotals, OpenHold } from "../rules/open-holds.ts";
 import {
   saveLastCountedRow,
@@ -35,7 +35,7 @@ function ownersOf(
   parties: BudgetParties,
 ): BudgetOwner[] {
   const owners: BudgetOwner[] = [];
-  for (const scope of CHECKED) {
+  for (const scope of SCOPE_CHECK_ORDER) {
     if (!scopes.has(scope) && !SCOPES_WITH_FIELDS.has(scope)) continue;
     const subject = subjectOf(sql, scope, parties);
     if (subject !== null) owners.push({ scope, subject });
@@ -58,7 +58,7 @@ function subjectOf(sql: SqlStorage, scope: BudgetScope, parties: BudgetParties):
   }
 }
 const SCOPES_WITH_FIELDS: ReadonlySet<BudgetScope> = new Set(["end_user", "key", "session"]);
-export const CHECKED = ["end_user", "key", "session", "member", "organization"] as const;
+export const SCOPE_CHECK_ORDER = ["end_user", "key", "session", "member", "organization"] as const;
 
 export function metersOf(
   sql: SqlStorage,
@@ -70,7 +70,7 @@ export function metersOf(
   );
 }
 
-export const nameOf = ({ scope, subject }: BudgetOwner): string => `${scope}\n${subject}`;
+export const ownerKey = ({ scope, subject }: BudgetOwner): string => `${scope}\n${subject}`;
 
 export function metersOfOwner(
   sql: SqlStorage,
@@ -78,51 +78,62 @@ export function metersOfOwner(
   owner: BudgetOwner,
 ): readonly Meter[] {
   const { meters } = memory.budgets;
-  const known = meters.get(nameOf(owner));
+  const known = meters.get(ownerKey(owner));
   if (known !== undefined) return known;
-  const read = readMeters(sql, memory, owner);
-  meters.set(nameOf(owner), read);
+  const read = peekMeters(sql, memory, owner);
+  meters.set(ownerKey(owner), read);
   return read;
 }
 
 /** Returns an owner's meters without caching them. */
-export function readMeters(
+export function peekMeters(
   sql: SqlStorage,
   memory: MemoryWithBudgets,
   owner: BudgetOwner,
 ): readonly Meter[] {
   const { meters, scopes } = memory.budgets;
-  const known = meters.get(nameOf(owner));
+  const known = meters.get(ownerKey(owner));
   if (known !== undefined) return known;
   const entries = scopes.has(owner.scope) ? selectBudgets(sql, owner) : [];
   const rows = [...selectFieldLimits(sql, owner), ...entries];
-  return rows.map((row) => meterOf(sql, memory, row));
+  return rows.map((row) => meterWithHolds(sql, memory, row));
 }
 
 /** Reloads an owner's quotas or `budget_dollars` after its row was stored. */
-export function readFields(sql: SqlStorage, memory: MemoryWithBudgets, owner: BudgetOwner): void {
-  const fields = selectFieldLimits(sql, owner).map((row) => meterOf(sql, memory, row));
-  const entries = entriesOfOwner(sql, memory, owner);
-  memory.budgets.meters.set(nameOf(owner), [...fields, ...entries]);
+export function reloadFieldLimits(
+  sql: SqlStorage,
+  memory: MemoryWithBudgets,
+  owner: BudgetOwner,
+): void {
+  const fields = selectFieldLimits(sql, owner).map((row) => meterWithHolds(sql, memory, row));
+  const entries = budgetMetersOfOwner(sql, memory, owner);
+  memory.budgets.meters.set(ownerKey(owner), [...fields, ...entries]);
 }
 
-export function fieldsOfOwner(
+export function fieldMetersOfOwner(
   sql: SqlStorage,
   memory: MemoryWithBudgets,
   owner: BudgetOwner,
 ): readonly Meter[] {
-  return metersOfOwner(sql, memory, owner).filter(isField);
+  return metersOfOwner(sql, memory, owner).filter(isFieldLimit);
 }
 
 /** Reloads the amounts of an owner's quotas or `budget_dollars`. Keeps the counts. */
-export function readAmounts(sql: SqlStorage, memory: MemoryWithBudgets, owner: BudgetOwner): void {
-  const before = fieldsOfOwner(sql, memory, owner);
+export function reloadFieldAmounts(
+  sql: SqlStorage,
+  memory: MemoryWithBudgets,
+  owner: BudgetOwner,
+): void {
+  const before = fieldMetersOfOwner(sql, memory, owner);
   const read = selectFieldLimits(sql, owner);
   const fields = before.map((meter, at) => withBudget(meter, read[at]));
-  memory.budgets.meters.set(nameOf(owner), [...fields, ...entriesOfOwner(sql, memory, owner)]);
+  memory.budgets.meters.set(ownerKey(owner), [
+    ...fields,
+    ...budgetMetersOfOwner(sql, memory, owner),
+  ]);
 }
 
-export function moveCounts(
+export function moveMeters(
   sql: SqlStorage,
   memory: MemoryWithBudgets,
   from: BudgetOwner,
@@ -130,77 +141,84 @@ export function moveCounts(
 ) {
   const { meters, unsaved } = memory.budgets;
   const moved = (meter: Meter): Meter => ({ ...meter, ...to });
-  const fields = fieldsOfOwner(sql, memory, from).map(moved);
-  meters.set(nameOf(to), fields);
+  const fields = fieldMetersOfOwner(sql, memory, from).map(moved);
+  meters.set(ownerKey(to), fields);
   for (const meter of fields) {
     const { id } = meter.budget;
-    if (unsaved.delete(`${nameOf(from)}\n${id}`)) unsaved.set(`${nameOf(to)}\n${id}`, meter);
+    if (unsaved.delete(`${ownerKey(from)}\n${id}`)) unsaved.set(`${ownerKey(to)}\n${id}`, meter);
   }
-  meters.delete(nameOf(from));
+  meters.delete(ownerKey(from));
 }
 
-export function forgetCounts({ budgets }: MemoryWithBudgets, owner: BudgetOwner): void {
-  for (const { budget } of budgets.meters.get(nameOf(owner)) ?? []) {
-    budgets.unsaved.delete(`${nameOf(owner)}\n${budget.id}`);
+export function evictMeters({ budgets }: MemoryWithBudgets, owner: BudgetOwner): void {
+  for (const { budget } of budgets.meters.get(ownerKey(owner)) ?? []) {
+    budgets.unsaved.delete(`${ownerKey(owner)}\n${budget.id}`);
   }
-  budgets.meters.delete(nameOf(owner));
+  budgets.meters.delete(ownerKey(owner));
 }
 
 /** Returns an owner's quotas or `budget_dollars` without caching them. */
-export function readCounts(
+export function readFieldLimits(
   sql: SqlStorage,
   { budgets }: MemoryWithBudgets,
   owner: BudgetOwner,
 ): readonly CountedLimit[] {
-  return budgets.meters.get(nameOf(owner)) ?? selectFieldLimits(sql, owner);
+  return budgets.meters.get(ownerKey(owner)) ?? selectFieldLimits(sql, owner);
 }
 
-export function entriesOfOwner(
+export function budgetMetersOfOwner(
   sql: SqlStorage,
   memory: MemoryWithBudgets,
   owner: BudgetOwner,
 ): readonly Meter[] {
-  return metersOfOwner(sql, memory, owner).filter((meter) => !isField(meter));
+  return metersOfOwner(sql, memory, owner).filter((meter) => !isFieldLimit(meter));
 }
 
-export function meterOf(sql: SqlStorage, memory: MemoryWithBudgets, limit: CountedLimit): Meter {
-  const meter = newMeter(limit);
+export function meterWithHolds(
+  sql: SqlStorage,
+  memory: MemoryWithBudgets,
+  limit: CountedLimit,
+): Meter {
+  const meter = emptyMeter(limit);
   for (const hold of memory.ledger.holds.values()) {
-    if (subjectOf(sql, limit.scope, hold) === limit.subject) reserveIn(meter, hold, 1);
+    if (subjectOf(sql, limit.scope, hold) === limit.subject) adjustHeld(meter, hold, 1);
   }
   return meter;
 }
 
-export function reserve(
+export function adjustHeldOfOwners(
   sql: SqlStorage,
   memory: MemoryWithBudgets,
   hold: OpenHold,
   sign: 1 | -1,
 ): void {
   for (const owner of ownersOf(sql, memory.budgets, hold)) {
-    for (const meter of memory.budgets.meters.get(nameOf(owner)) ?? []) {
-      reserveIn(meter, hold, sign);
+    for (const meter of memory.budgets.meters.get(ownerKey(owner)) ?? []) {
+      adjustHeld(meter, hold, sign);
     }
   }
 }
 
 export type CountedRequest = BudgetParties & CountedRow;
 
-export function countsOf(
+export function countRequest(
   sql: SqlStorage,
   memory: MemoryWithBudgets,
   request: CountedRequest,
-): Count[] {
-  return metersOf(sql, memory, request).flatMap((meter) => countIn(meter, request) ?? []);
+): MeterChange[] {
+  return metersOf(sql, memory, request).flatMap((meter) => countRow(meter, request) ?? []);
 }
 
-export function applyCounts({ budgets }: MemoryWithBudgets, counts: readonly Count[]): void {
-  for (const { meter, counted } of counts) replaceMeter(budgets, meter, counted);
+export function applyMeterChanges(
+  { budgets }: MemoryWithBudgets,
+  counts: readonly MeterChange[],
+): void {
+  for (const { meter, updated: counted } of counts) replaceMeter(budgets, meter, counted);
 }
 
 /** Replaces a budget in memory. The next checkpoint stores it. */
 export function replaceMeter({ meters, unsaved }: BudgetMemory, before: Meter, after: Meter): void {
-  const name = nameOf(before);
+  const name = ownerKey(before);
   const list = meters.get(name) ?? [];
   meters.set(
     name,
@@ -209,7 +227,7 @@ export function replaceMeter({ meters, unsaved }: BudgetMemory, before: Meter, a
   unsaved.set(`${name}\n${before.budget.id}`, after);
 }
 
-export function storeCounts(
+export function storeMeters(
   sql: SqlStorage,
   memory: MemoryWithBudgets,
   { revision, floorId }: { readonly revision: number; readonly floorId: string },
@@ -217,17 +235,17 @@ export function storeCounts(
   const { ledger, budgets } = memory;
   const owners = new Map<string, Meter>();
   for (const meter of budgets.unsaved.values()) {
-    if (isField(meter)) owners.set(nameOf(meter), meter);
+    if (isFieldLimit(meter)) owners.set(ownerKey(meter), meter);
     else updateTally(sql, meter, revision);
   }
   for (const owner of owners.values()) {
-    const limits = fieldsOfOwner(sql, memory, owner);
+    const limits = fieldMetersOfOwner(sql, memory, owner);
     storeFieldLimits(sql, owner, { limits, changed: revision });
   }
   if (budgets.scopes.size > 0) saveLastCountedRow(sql, { seq: ledger.seq, floorId });
 }
 
-export function countsStored({ budgets }: MemoryWithBudgets): void {
+export function clearUnsavedMeters({ budgets }: MemoryWithBudgets): void {
   budgets.unsaved.clear();
   if (budgets.meters.size > OWNERS_MAX) budgets.meters.clear();
 }

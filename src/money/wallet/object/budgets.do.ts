@@ -1,22 +1,22 @@
 import type { Budget, BudgetOwner, BudgetScope, BudgetUnit } from "../../../shared/budgets.ts";
 import { DAY_MS, timestamp } from "../../../shared/clock.ts";
 import type { CountedLimit, Meter } from "../rules/limits.ts";
-import { addTo, bucketOf, clampFutureBuckets } from "../../../shared/budget-meter.ts";
+import { addToBucket, bucketAt, clampFutureBuckets } from "../../../shared/budget-meter.ts";
 import type { UsageTotals } from "../rules/usage-totals.ts";
 import {
   putBudgetRow,
   saveLastCountedRow,
-  removeBudget,
+  markBudgetRemoved,
   selectKeysOfMember,
   selectPeriodUsage,
 } from "../tables/budget-rows.do.ts";
-import type { UsageOf } from "../tables/budget-rows.do.ts";
+import type { UsageLookup } from "../tables/budget-rows.do.ts";
 import {
-  entriesOfOwner,
-  fieldsOfOwner,
-  meterOf,
+  budgetMetersOfOwner,
+  fieldMetersOfOwner,
+  meterWithHolds,
   metersOfOwner,
-  nameOf,
+  ownerKey,
   replaceMeter,
 } from "./budget-memory.do.ts";
 import type { BudgetMemory } from "./budget-memory.do.ts";
@@ -29,8 +29,8 @@ import type { Tx } from "./memory.do.ts";
  */
 export function setBudgets(tx: Tx, owner: BudgetOwner, budgets: readonly Budget[]): void {
   const { memory, sql, storage } = tx;
-  const fields = fieldsOfOwner(sql, memory, owner);
-  const before = entriesOfOwner(sql, memory, owner);
+  const fields = fieldMetersOfOwner(sql, memory, owner);
+  const before = budgetMetersOfOwner(sql, memory, owner);
   if (hasSameBudgets(before, budgets)) return;
   const after = budgets.map((budget): Meter => {
     const known = before.find((meter) => meter.budget.id === budget.id);
@@ -39,19 +39,19 @@ export function setBudgets(tx: Tx, owner: BudgetOwner, budgets: readonly Budget[
   });
   const changed = memory.row.revision + 1;
   storage.transactionSync(() => {
-    for (const { budget } of before) removeBudget(sql, { ...owner, id: budget.id }, changed);
+    for (const { budget } of before) markBudgetRemoved(sql, { ...owner, id: budget.id }, changed);
     for (const [place, meter] of after.entries()) putBudgetRow(sql, meter, { place, changed });
     const { floorId, ledger } = memory;
     if (memory.budgets.scopes.size === 0) saveLastCountedRow(sql, { seq: ledger.seq, floorId });
   });
   const { meters, scopes, unsaved } = memory.budgets;
-  for (const { budget } of before) unsaved.delete(`${nameOf(owner)}\n${budget.id}`);
-  meters.set(nameOf(owner), [...fields, ...after]);
+  for (const { budget } of before) unsaved.delete(`${ownerKey(owner)}\n${budget.id}`);
+  meters.set(ownerKey(owner), [...fields, ...after]);
   if (after.length > 0) scopes.add(owner.scope);
-  memory.changed = true;
+  memory.hasChanges = true;
 }
 
-export function followTerms(
+export function syncBudgets(
   tx: Tx,
   owner: BudgetOwner,
   budgets: readonly Budget[] | null | undefined,
@@ -75,10 +75,10 @@ function createBudgetMeter(tx: Tx, owner: BudgetOwner, budget: Budget): Meter {
     ...owner,
     budget,
     sinceSeq: memory.ledger.seq,
-    sinceMs: usage === null ? nowMs : DAY_MS * bucketOf(budget.window, tx),
-    tally: usage === null ? [] : addTo(budget.window, [], { at: tx, amount: usage }),
+    sinceMs: usage === null ? nowMs : DAY_MS * bucketAt(budget.window, tx),
+    tally: usage === null ? [] : addToBucket(budget.window, [], { at: tx, amount: usage }),
   };
-  return meterOf(sql, { ...memory, budgets: withScope(memory.budgets, owner.scope) }, row);
+  return meterWithHolds(sql, { ...memory, budgets: withScope(memory.budgets, owner.scope) }, row);
 }
 
 function withScope(budgets: BudgetMemory, scope: BudgetScope): BudgetMemory {
@@ -90,7 +90,7 @@ function initialUsage(tx: Tx, owner: BudgetOwner, { unit, window, models }: Budg
   const of = isCalendar && models === null ? usageLookupOf(tx, owner) : null;
   if (of === null) return null;
   const days: string[] = [];
-  for (let day = bucketOf(window, tx); day * DAY_MS <= tx.memory.newest; day++) {
+  for (let day = bucketAt(window, tx); day * DAY_MS <= tx.memory.newest; day++) {
     days.push(timestamp(day * DAY_MS).slice(0, 10));
   }
   const stored = selectPeriodUsage(tx.sql, { ...of, days })[unit];
@@ -98,7 +98,10 @@ function initialUsage(tx: Tx, owner: BudgetOwner, { unit, window, models }: Budg
 }
 
 /** Returns the query for an owner's daily totals. Sessions have none. */
-function usageLookupOf({ sql }: Tx, { scope, subject }: BudgetOwner): Omit<UsageOf, "days"> | null {
+function usageLookupOf(
+  { sql }: Tx,
+  { scope, subject }: BudgetOwner,
+): Omit<UsageLookup, "days"> | null {
   switch (scope) {
     case "organization":
       return { dimension: "day", names: [""] };
@@ -120,7 +123,7 @@ function externalIdsOf(sql: SqlStorage, endUserId: string): string[] {
     .map(({ name }) => name);
 }
 
-function usageInMemory(totals: UsageTotals, of: UsageOf, unit: BudgetUnit): number {
+function usageInMemory(totals: UsageTotals, of: UsageLookup, unit: BudgetUnit): number {
   let sum = 0;
   for (const total of totals.values()) {
     if (total.dimension !== of.dimension || !of.names.includes(total.name)) continue;

@@ -1,8 +1,8 @@
 import { DAY_MS } from "../../../shared/clock.ts";
-import { mintedAt } from "../../../shared/id.ts";
+import { mintTimeOf } from "../../../shared/id.ts";
 import { micros } from "../../../shared/money.ts";
 import { periodOf } from "../../../shared/period.ts";
-import { declaredTags } from "../../../shared/tags.ts";
+import { declaredTagsToJson } from "../../../shared/tags.ts";
 import { chargeLines } from "../../../shared/usage.ts";
 import type {
   ChargeGroup,
@@ -11,19 +11,19 @@ import type {
   LedgerCredit,
 } from "../../../shared/contracts/exports.ts";
 import type { Generation } from "../../../shared/generation.ts";
-import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
+import { HOLD_ID_PREFIX, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
 import { DayTagSets } from "../rules/tag-sets.ts";
 import {
   addGroup,
-  nameOf,
-  readFold,
+  chargeGroupKey,
+  readFoldProgress,
   selectChargeTags,
-  selectGroups,
+  selectChargeGroups,
   storeGroups,
-  writeFold,
+  writeFoldProgress,
 } from "../tables/charge-sums.do.ts";
 import type { DayCharges } from "../tables/charge-sums.do.ts";
-import { generationIn } from "../tables/generation-text.ts";
+import { parseGeneration } from "../tables/generation-text.ts";
 import { declaredTagKeys } from "../tables/tag-rows.do.ts";
 import type { TagKeys } from "../tables/tag-rows.do.ts";
 import { futureIdFloor } from "./checkpoint.do.ts";
@@ -32,7 +32,7 @@ import type { Tx } from "./memory.do.ts";
 const BATCH_ROWS = 2000;
 const MAX_ID = "~";
 
-export type Charges = Map<string, DayCharges>;
+export type ChargesByDay = Map<string, DayCharges>;
 
 type ChargedRequest = {
   readonly seq: number;
@@ -49,7 +49,7 @@ type ChargedRequest = {
  */
 export function foldCharges(tx: Tx): boolean {
   const { sql, memory, storage } = tx;
-  const before = readFold(sql);
+  const before = readFoldProgress(sql);
   const floorId = futureIdFloor(tx);
   if (floorId <= before.foldedId) return false;
   const batch = { fromId: before.foldedId, endId: floorId, only: "true" };
@@ -59,18 +59,18 @@ export function foldCharges(tx: Tx): boolean {
     addCharges(sql, charges);
     const closed = lastId === null ? newestClosedDay(floorId) : "";
     const closedDay = closed > before.closedDay ? closed : before.closedDay;
-    writeFold(sql, { foldedId, closedDay });
+    writeFoldProgress(sql, { foldedId, closedDay });
   });
   return lastId !== null;
 }
 
 export function isFoldDue(tx: Tx): boolean {
-  return newestClosedDay(futureIdFloor(tx)) > readFold(tx.sql).closedDay;
+  return newestClosedDay(futureIdFloor(tx)) > readFoldProgress(tx.sql).closedDay;
 }
 
 /** Returns the newest day that can't get charges of requests with `floorId` or a later ID. */
 function newestClosedDay(floorId: string): string {
-  const ms = mintedAt(floorId, HOLD_ID);
+  const ms = mintTimeOf(floorId, HOLD_ID_PREFIX);
   return ms === null ? "" : periodOf(ms - ID_AGE_MAX_MS - DAY_MS).day;
 }
 
@@ -86,8 +86,8 @@ function selectCharges(
   sql: SqlStorage,
   tagKeys: readonly TagKeys[],
   { fromId, endId, only, limit = -1 }: Batch,
-): { readonly charges: Charges; readonly lastId: string | null } {
-  const charges: Charges = new Map();
+): { readonly charges: ChargesByDay; readonly lastId: string | null } {
+  const charges: ChargesByDay = new Map();
   const rows = sql
     .exec<StoredCharge>(
       `SELECT id, seq, settled_at, (SELECT text FROM names WHERE number = key) AS key_id,
@@ -119,11 +119,11 @@ type StoredCharge = {
 
 function chargeFromRow(row: StoredCharge): ChargedRequest {
   const { seq, settled_at: at, key_id: keyId, cost, charged } = row;
-  return { seq, at, keyId, generation: generationIn(row), cost, charged };
+  return { seq, at, keyId, generation: parseGeneration(row), cost, charged };
 }
 
 export function addCharge(
-  charges: Charges,
+  charges: ChargesByDay,
   tagKeys: readonly TagKeys[],
   one: ChargedRequest,
 ): void {
@@ -138,7 +138,7 @@ export function addCharge(
     provider,
     region,
     price,
-    tags: declaredTags(tags, declaredTagKeys(tagKeys, one.seq)) ?? "",
+    tags: declaredTagsToJson(tags, declaredTagKeys(tagKeys, one.seq)) ?? "",
     requests: 1,
     costMicro: micros(one.cost),
     chargedMicro: micros(one.charged),
@@ -148,8 +148,8 @@ export function addCharge(
 }
 
 /** Adds charges to the daily sums. Late charges of a closed day count on the next open day. */
-export function addCharges(sql: SqlStorage, charges: Charges): void {
-  const { closedDay } = readFold(sql);
+export function addCharges(sql: SqlStorage, charges: ChargesByDay): void {
+  const { closedDay } = readFoldProgress(sql);
   for (const [day, groups] of charges) {
     const open = day > closedDay ? day : periodOf(Date.parse(closedDay) + DAY_MS).day;
     storeGroups(sql, open, withBoundedTags(sql, open, groups));
@@ -161,13 +161,13 @@ function withBoundedTags(sql: SqlStorage, day: string, groups: DayCharges): DayC
   const sets = new DayTagSets(selectChargeTags(sql, day));
   const bounded: DayCharges = new Map();
   for (const group of groups.values()) {
-    addGroup(bounded, group.tags === "" ? group : { ...group, tags: sets.place(group.tags) });
+    addGroup(bounded, group.tags === "" ? group : { ...group, tags: sets.assignGroup(group.tags) });
   }
   return bounded;
 }
 
-export function unfoldedCharges({ sql, memory }: Tx, batch: Batch): Charges {
-  const { foldedId } = readFold(sql);
+export function unfoldedCharges({ sql, memory }: Tx, batch: Batch): ChargesByDay {
+  const { foldedId } = readFoldProgress(sql);
   const fromId = batch.fromId > foldedId ? batch.fromId : foldedId;
   return selectCharges(sql, memory.tagKeys, { ...batch, fromId }).charges;
 }
@@ -175,16 +175,18 @@ export function unfoldedCharges({ sql, memory }: Tx, batch: Batch): Charges {
 /** Returns a page of a day's charges. An open day includes requests that aren't in the sums yet. */
 export function readCharges(tx: Tx, { day, after, limit }: ChargesQuery): ChargesPage {
   const { sql } = tx;
-  const { closedDay, foldedId } = readFold(sql);
+  const { closedDay, foldedId } = readFoldProgress(sql);
   const isClosed = day <= closedDay;
   const page = { after: after ?? "", limit: limit + 1 };
-  const groups = isClosed ? selectGroups(sql, day, page) : groupsOfOpenDay(tx, day, foldedId, page);
+  const groups = isClosed
+    ? selectChargeGroups(sql, day, page)
+    : groupsOfOpenDay(tx, day, foldedId, page);
   const shown = groups.slice(0, limit);
   const last = groups.length > limit ? shown.at(-1) : undefined;
   return {
     groups: shown,
     credits: after === null ? creditsOfDay(sql, day) : [],
-    nextAfter: last === undefined ? null : nameOf(last),
+    nextAfter: last === undefined ? null : chargeGroupKey(last),
     completeThrough: closedDay === "" ? null : closedDay,
   };
 }
@@ -201,7 +203,7 @@ function groupsOfOpenDay(
     endId: MAX_ID,
     only: "true",
   });
-  for (const one of selectGroups(sql, day, { after: "", limit: -1 })) addGroup(groups, one);
+  for (const one of selectChargeGroups(sql, day, { after: "", limit: -1 })) addGroup(groups, one);
   const unfolded = withBoundedTags(sql, day, later.charges.get(day) ?? new Map());
   for (const one of unfolded.values()) addGroup(groups, one);
   return [...groups.entries()]

@@ -1,10 +1,10 @@
-import { idFloor } from "../../../shared/id.ts";
+import { lowestIdAt } from "../../../shared/id.ts";
 import { TOKEN_COLUMNS, tokenValues } from "../../../shared/usage-sums.ts";
-import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
+import { HOLD_ID_PREFIX, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
 import type { UsageTotal } from "../rules/usage-totals.ts";
 import { updateWalletRow } from "../tables/wallet-row.do.ts";
 import type { WalletRow } from "../tables/wallet-row.do.ts";
-import { countsStored, storeCounts } from "./budget-memory.do.ts";
+import { clearUnsavedMeters, storeMeters } from "./budget-memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { boundedTotals } from "./tag-usage.do.ts";
 
@@ -16,7 +16,7 @@ export function takeCheckpoint(tx: Tx): void {
   tx.storage.transactionSync(() => {
     updateWalletRow(sql, row);
     for (const total of boundedTotals(sql, memory.usage)) addTotal(sql, total, row.revision);
-    storeCounts(sql, memory, { revision: row.revision, floorId });
+    storeMeters(sql, memory, { revision: row.revision, floorId });
     thinCheckpoints(sql);
     sql.exec(
       `INSERT OR REPLACE INTO checkpoints (seq, balance, clock, newest, floor_id)
@@ -31,14 +31,14 @@ export function takeCheckpoint(tx: Tx): void {
   memory.row = row;
   memory.floorId = floorId;
   for (const { scope, subject } of memory.budgets.unsaved.values()) {
-    if (scope === "end_user") memory.unpublished.add(subject);
+    if (scope === "end_user") memory.unpublishedUserIds.add(subject);
   }
   memory.usage.clear();
-  countsStored(memory);
+  clearUnsavedMeters(memory);
 }
 
 export function futureIdFloor(tx: Tx): string {
-  let floorId = idFloor(HOLD_ID, tx.clockMs - ID_AGE_MAX_MS);
+  let floorId = lowestIdAt(HOLD_ID_PREFIX, tx.clockMs - ID_AGE_MAX_MS);
   for (const id of tx.memory.ledger.holds.keys()) if (id < floorId) floorId = id;
   return floorId;
 }

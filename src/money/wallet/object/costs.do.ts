@@ -2,12 +2,16 @@ import { numberVar } from "../../../shared/config/config.ts";
 import type { CostGroup, CostQuery, CostReport } from "../../../shared/contracts/reports.ts";
 import { costOf } from "../../../shared/cost.ts";
 import type { FailedAttempt } from "../../../shared/generation.ts";
-import { idFloor } from "../../../shared/id.ts";
+import { lowestIdAt } from "../../../shared/id.ts";
 import { NO_USAGE } from "../../../shared/usage.ts";
 import { micros } from "../../../shared/money.ts";
 import { periodOf } from "../../../shared/period.ts";
-import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
-import { failedIn, generationIn, soldIn } from "../tables/generation-text.ts";
+import { HOLD_ID_PREFIX, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
+import {
+  parseFailedAttempts,
+  parseGeneration,
+  parseSharedFields,
+} from "../tables/generation-text.ts";
 import type { Tx } from "./memory.do.ts";
 import { DAY_MS } from "../../../shared/clock.ts";
 
@@ -37,8 +41,8 @@ export function readCosts({ sql, env, nowMs }: Tx, query: CostQuery): CostReport
       FROM requests JOIN names ON names.number = requests.sold
       WHERE id >= ?1 AND id < ?2 AND admitted_at >= ?3 AND admitted_at < ?4 AND state IN ('settled', 'voided')
         AND (?5 IS NULL OR names.text ->> '$.model' = ?5) ORDER BY id DESC LIMIT ?6`,
-      idFloor(HOLD_ID, fromMs - ID_AGE_MAX_MS),
-      idFloor(HOLD_ID, query.beforeMs + ID_AGE_MAX_MS),
+      lowestIdAt(HOLD_ID_PREFIX, fromMs - ID_AGE_MAX_MS),
+      lowestIdAt(HOLD_ID_PREFIX, query.beforeMs + ID_AGE_MAX_MS),
       fromMs,
       query.beforeMs,
       query.model,
@@ -50,10 +54,10 @@ export function readCosts({ sql, env, nowMs }: Tx, query: CostQuery): CostReport
   let requests = 0;
   for (const row of rows) {
     const isAbsorbed = row.state === "voided";
-    const { bought, ...sold } = soldIn(row);
+    const { bought, ...sold } = parseSharedFields(row);
     const { usage, failed = [] } = isAbsorbed
-      ? { usage: NO_USAGE, failed: failedIn(row.detail) }
-      : generationIn(row);
+      ? { usage: NO_USAGE, failed: parseFailedAttempts(row.detail) }
+      : parseGeneration(row);
     const { day } = periodOf(row.admitted_at);
     const group = findOrAddGroup(groups, { day, group: sold[query.by] });
     group.requests += 1;

@@ -1,19 +1,19 @@
 import { micros } from "../../../shared/money.ts";
-import { storedJson } from "../../../shared/stored-json.ts";
-import { declaredTags } from "../../../shared/tags.ts";
+import { parseStoredJson } from "../../../shared/stored-json.ts";
+import { declaredTagsToJson } from "../../../shared/tags.ts";
 import type { Tags } from "../../../shared/tags.ts";
 import { tokenColumns, mapTokenNames } from "../../../shared/usage-sums.ts";
 import type { TokenCounts } from "../../../shared/usage-sums.ts";
 import type { PostedUsage } from "../rules/usage-totals.ts";
 import {
-  END_USER_ID,
-  KEY_ID,
-  MODEL,
-  MODELS,
-  modelsOfText,
+  END_USER_ID_SQL,
+  KEY_ID_SQL,
+  MODEL_SQL,
+  MODELS_SQL,
+  parseModels,
   periodOfRow,
 } from "../tables/request-rows.do.ts";
-import { QUOTA_CHARGED, TAGS_IN_ROW } from "../tables/generation-text.ts";
+import { QUOTA_CHARGE_SQL, TAGS_SQL } from "../tables/generation-text.ts";
 import { declaredTagKeys } from "../tables/tag-rows.do.ts";
 import type { TagKeys } from "../tables/tag-rows.do.ts";
 import type { CountedRequest } from "./budget-memory.do.ts";
@@ -36,8 +36,8 @@ type LaterRow = TokenCounts & {
   tags: string | null;
 };
 
-const COLUMNS = `${TAGS_IN_ROW} AS tags, admitted_at, period_day, charged, ${END_USER_ID}, external_id, ${KEY_ID},
-  session, ${MODEL}, ${MODELS}, ${QUOTA_CHARGED} AS quota_charged, ${tokenColumns(({ inRow }) => inRow)}`;
+const COLUMNS = `${TAGS_SQL} AS tags, admitted_at, period_day, charged, ${END_USER_ID_SQL}, external_id, ${KEY_ID_SQL},
+  session, ${MODEL_SQL}, ${MODELS_SQL}, ${QUOTA_CHARGE_SQL} AS quota_charged, ${tokenColumns(({ inRow }) => inRow)}`;
 
 /** A request that a ledger row counts. `posted` is null for a hold that expired without a charge. */
 type CountedUsage = CountedRequest & { readonly posted: PostedUsage | null };
@@ -46,7 +46,7 @@ type CountedUsage = CountedRequest & { readonly posted: PostedUsage | null };
  * Returns the requests of ledger rows after `seq`. An expired hold counts as a request. Its late
  * charge adds only the amount.
  */
-export function selectCounted(
+export function selectCountedUsage(
   sql: SqlStorage,
   { floorId, tagKeys }: { readonly floorId: string; readonly tagKeys: readonly TagKeys[] },
   seq: number,
@@ -78,7 +78,7 @@ function countedUsageFromRow(row: LaterRow, tagKeys: readonly string[]): Counted
     keyId: row.key_id,
     endUserId: row.end_user_id,
     session: row.session,
-    models: isServed && row.model !== null ? [row.model] : modelsOfText(row.models),
+    models: isServed && row.model !== null ? [row.model] : parseModels(row.models),
     amounts: {
       dollars: isServed ? row.charged + row.quota_charged : 0,
       tokens: posted === null ? 0 : posted.promptTokens + posted.completionTokens,
@@ -94,7 +94,7 @@ function postedUsageFromRow(row: LaterRow, tagKeys: readonly string[]): PostedUs
     externalId: row.external_id,
     keyId: row.key_id,
     model: row.model ?? "",
-    tags: row.tags === null ? null : declaredTags(storedJson<Tags>(row.tags), tagKeys),
+    tags: row.tags === null ? null : declaredTagsToJson(parseStoredJson<Tags>(row.tags), tagKeys),
     ...mapTokenNames((name) => row[name]),
   };
 }

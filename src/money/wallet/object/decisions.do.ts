@@ -2,26 +2,31 @@ import { assert } from "../../../shared/assert.ts";
 import { now } from "../../../shared/clock.ts";
 import { refuse } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
-import { idFloor } from "../../../shared/id.ts";
-import { logAlert, reasonOf } from "../../../shared/log.ts";
+import { lowestIdAt } from "../../../shared/id.ts";
+import { logAlert, errorMessageOf } from "../../../shared/log.ts";
 import { CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
-import { openTables } from "../../../shared/tables.do.ts";
-import { HOLD_ID, ID_AGE_MAX_MS, rateFloor } from "../rules/hold-guards.ts";
+import { migrateExistingTables } from "../../../shared/tables.do.ts";
+import { HOLD_ID_PREFIX, ID_AGE_MAX_MS, rateWindowStartMs } from "../rules/hold-guards.ts";
 import { periodOf } from "../../../shared/period.ts";
-import { moveLaterIdempotencyKeys } from "../tables/request-rows.do.ts";
+import { clampIdempotencyKeys } from "../tables/request-rows.do.ts";
 import { updateWalletRow } from "../tables/wallet-row.do.ts";
 import { WALLET_TABLES } from "../tables/wallet-schema.do.ts";
 import { readCheckpoint } from "../tables/checkpoint-rows.do.ts";
-import { isUnpublished, loadMemory, QUIET_MS } from "./memory.do.ts";
+import { isUnpublished, loadMemory, QUIET_PUBLISH_MS } from "./memory.do.ts";
 import { moveFutureBucketsToNow } from "./budgets.do.ts";
 import { isFoldDue } from "./charges.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Tx, Memory } from "./memory.do.ts";
 import { endDuePauses } from "./pauses.do.ts";
 import { collectDebtsAndTopUp, needsCollection } from "./payments.do.ts";
-import { expire } from "./postings.do.ts";
-import { topUpDue } from "./top-up.do.ts";
-import { isFullError, freeStorageNow, retentionDue, isStorageLow } from "./retention.do.ts";
+import { expireDueHolds } from "./postings.do.ts";
+import { nextTopUpCheckAt } from "./top-up.do.ts";
+import {
+  isStorageFullError,
+  freeStorageNow,
+  nextRetentionAt,
+  isStorageLow,
+} from "./retention.do.ts";
 
 /**
  * Runs a decision on the wallet's memory and tables. A decision has no `await`, so its writes
@@ -56,31 +61,31 @@ export class Decisions {
     return this.#memory === "lost";
   }
 
-  forget(): void {
+  reset(): void {
     this.#memory = "unmade";
     this.#schedule = new Schedule(null);
   }
 
   decide<T>(decision: (tx: Tx) => Result<T>): Result<T> {
-    return this.turn((tx) => {
+    return this.decideSilently((tx) => {
       const answer = decision(tx);
-      this.noteNews(this.open());
+      this.scheduleFollowUp(this.open());
       return answer;
     });
   }
 
-  noteNews(tx: Tx): void {
+  scheduleFollowUp(tx: Tx): void {
     this.#schedule.arm(tx);
     if (tx.memory.hasUndelivered) this.#onUndelivered();
   }
 
   /** Like `decide`, without setting the alarm or notifying webhooks. */
-  turn<T>(decision: (tx: Tx) => Result<T>): Result<T> {
-    if (this.tryOpen() === null) return unavailable();
+  decideSilently<T>(decision: (tx: Tx) => Result<T>): Result<T> {
+    if (this.tryOpen() === null) return refuseUnavailable();
     try {
       return this.#attempt(decision);
     } catch (error) {
-      if (!isFullError(error) || !this.#freeStorage()) throw error;
+      if (!isStorageFullError(error) || !this.#freeStorage()) throw error;
       return this.#attempt(decision);
     }
   }
@@ -88,7 +93,7 @@ export class Decisions {
   #attempt<T>(decision: (tx: Tx) => Result<T>): Result<T> {
     const tx = this.open();
     try {
-      expire(tx);
+      expireDueHolds(tx);
       endDuePauses(tx);
       const answer = decision(tx);
       if (needsCollection(tx)) collectDebtsAndTopUp(this.open());
@@ -108,22 +113,22 @@ export class Decisions {
       return freeStorageNow(tx);
     } catch (error) {
       this.#recover();
-      logAlert("wallet_full", { org_id: tx.memory.row.orgId, reason: reasonOf(error) });
+      logAlert("wallet_full", { org_id: tx.memory.row.orgId, reason: errorMessageOf(error) });
       return false;
     }
   }
 
   tryOpen(): Tx | null {
     try {
-      return this.openIfMade();
+      return this.openIfCreated();
     } catch (error) {
-      logAlert("wallet_unreadable", { reason: reasonOf(error) });
+      logAlert("wallet_unreadable", { reason: errorMessageOf(error) });
       return null;
     }
   }
 
   /** Returns null if the organization has no wallet yet. Throws if the wallet can't be read. */
-  openIfMade(): Tx | null {
+  openIfCreated(): Tx | null {
     if (this.#memory === "lost") this.load();
     return this.#memory === "unmade" ? null : this.open();
   }
@@ -165,7 +170,7 @@ export class Decisions {
 
   load(): void {
     this.#memory = "lost";
-    if (!openTables(this.#storage, WALLET_TABLES)) return this.forget();
+    if (!migrateExistingTables(this.#storage, WALLET_TABLES)) return this.reset();
     this.#memory = loadMemory(this.#storage.sql);
     const tx = this.open();
     this.#schedule.refreshRetention(tx);
@@ -178,12 +183,12 @@ export class Decisions {
       this.load();
     } catch (error) {
       this.#memory = "lost";
-      logAlert("wallet_unreadable", { reason: reasonOf(error) });
+      logAlert("wallet_unreadable", { reason: errorMessageOf(error) });
     }
   }
 }
 
-export function unavailable(): Refusal {
+export function refuseUnavailable(): Refusal {
   return refuse({ kind: "storage_unavailable" });
 }
 
@@ -209,7 +214,7 @@ class Schedule {
   }
 
   refreshRetention(tx: Tx): void {
-    this.#retainAt = retentionDue(tx);
+    this.#retainAt = nextRetentionAt(tx);
   }
 
   notePublishTime(atMs: number): void {
@@ -226,9 +231,9 @@ class Schedule {
   }
 
   isRetentionDue(tx: Tx): boolean {
-    if (isStorageLow(tx) || tx.memory.departed.until <= tx.nowMs) return true;
+    if (isStorageLow(tx) || tx.memory.deletedEndUsers.until <= tx.nowMs) return true;
     if (isFoldDue(tx)) return true;
-    this.#retainAt ??= retentionDue(tx);
+    this.#retainAt ??= nextRetentionAt(tx);
     return this.#retainAt !== null && this.#retainAt <= tx.nowMs;
   }
 
@@ -267,8 +272,8 @@ class Schedule {
    * longer.
    */
   #publishDue({ memory, nowMs }: Tx): number {
-    if (!memory.changed) {
-      const pause = memory.routine <= QUIET_CHANGES_MAX ? QUIET_MS : BUSY_PUBLISH_MS;
+    if (!memory.hasChanges) {
+      const pause = memory.routine <= QUIET_CHANGES_MAX ? QUIET_PUBLISH_MS : BUSY_PUBLISH_MS;
       return Math.max(nowMs + DELAY_MIN_MS, this.#publishedAt + pause);
     }
     if (nowMs - this.#publishedAt > DELAY_MAX_MS) this.#delayMs = DELAY_MIN_MS;
@@ -286,9 +291,9 @@ class Schedule {
       memory.ledger.nextExpiry,
       memory.pauses.until,
       this.#retainAt ?? Infinity,
-      memory.departed.until,
+      memory.deletedEndUsers.until,
       memory.dueUses.next,
-      topUpDue(memory),
+      nextTopUpCheckAt(memory),
     );
     if (due === Infinity) return;
     const platformMs = now({});
@@ -315,7 +320,7 @@ function adaptToClock(tx: Tx): void {
   moveFutureBucketsToNow(tx);
   takeCheckpoint(tx);
   // IDs contain the time of the platform's clock, so newer holds have greater IDs.
-  const floorId = idFloor(HOLD_ID, nowMs - ID_AGE_MAX_MS - CLOCK_LAG_MAX_MS);
+  const floorId = lowestIdAt(HOLD_ID_PREFIX, nowMs - ID_AGE_MAX_MS - CLOCK_LAG_MAX_MS);
   const { sweptId } = memory.row;
   storage.transactionSync(() => {
     sql.exec(
@@ -324,9 +329,9 @@ function adaptToClock(tx: Tx): void {
       WHERE id >= ?2 AND admitted_at > ?1 AND (seq IS NULL OR admitted_at > ?3)`,
       nowMs,
       floorId,
-      rateFloor(memory.clock),
+      rateWindowStartMs(memory.clock),
     );
-    moveLaterIdempotencyKeys(sql, nowMs);
+    clampIdempotencyKeys(sql, nowMs);
     // Otherwise, the deletion of unpaid requests would skip those with new IDs.
     if (sweptId > floorId) updateWalletRow(sql, { ...memory.row, sweptId: floorId });
   });

@@ -4,9 +4,9 @@ import type { Refusal, Result } from "../../../shared/failure.ts";
 import { sha256 } from "../../../shared/hash.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
-import { quotaCrossings } from "../rules/alerts.ts";
-import type { Crossing } from "../rules/alerts.ts";
-import { isField, newMeter, withBudget } from "../rules/limits.ts";
+import { findQuotaAlerts } from "../rules/alerts.ts";
+import type { ThresholdAlert } from "../rules/alerts.ts";
+import { isFieldLimit, emptyMeter, withBudget } from "../rules/limits.ts";
 import type { Meter } from "../rules/limits.ts";
 import { sumInWindow } from "../../../shared/budget-meter.ts";
 import { moveHolds } from "../rules/open-holds.ts";
@@ -18,7 +18,7 @@ import {
   purgeEndUsersBefore,
   purgeEndUserByHash,
   purgeOldestEndUser,
-  endOfMonth,
+  monthEndMs,
   insertEndUser,
   selectDeletedEndUsers,
   selectDeletedEndUser,
@@ -27,24 +27,24 @@ import {
 } from "../tables/end-user-rows.do.ts";
 import type { EndUserSpend } from "../tables/end-user-rows.do.ts";
 import { quotasOf } from "../tables/field-limits.do.ts";
-import { eraseEvents, eraseName } from "./event-log.do.ts";
-import { renameFailed } from "../tables/failed-rows.do.ts";
+import { eraseEventNames, eraseExternalId } from "./event-log.do.ts";
+import { replaceExternalId } from "../tables/failed-rows.do.ts";
 import type {
   EndUserChange,
   EndUserPage,
   EndUserRecord,
-  PutEndUserAnswer,
+  PutEndUserResult,
 } from "../../../shared/contracts/wallet.ts";
 import type { BudgetOwner } from "../../../shared/budgets.ts";
 import {
-  fieldsOfOwner,
-  forgetCounts,
+  fieldMetersOfOwner,
+  evictMeters,
   metersOfOwner,
-  moveCounts,
-  readAmounts,
-  readCounts,
+  moveMeters,
+  reloadFieldAmounts,
+  readFieldLimits,
 } from "./budget-memory.do.ts";
-import { budgetsOf } from "./budget-status.do.ts";
+import { budgetStatusesOf } from "./budget-status.do.ts";
 import { setBudgets } from "./budgets.do.ts";
 import { endPausesOf, refusePaused } from "./pauses.do.ts";
 import { raiseAlerts } from "./alerts.do.ts";
@@ -56,21 +56,21 @@ export function putEndUser(
   tx: Tx,
   externalId: string,
   change: EndUserChange,
-): Result<PutEndUserAnswer> {
+): Result<PutEndUserResult> {
   const wrong = refuseExternalId(externalId) ?? refuseChange(change);
   if (wrong !== null) return wrong;
   const known = selectEndUser(tx.sql, "external_id", externalId);
   if (known !== null) {
     return success({ created: false, endUser: updateEndUser(tx, known, change) });
   }
-  const fresh = newEndUser(tx, externalId);
+  const fresh = prepareEndUser(tx, externalId);
   if (fresh === null) return refuse({ kind: "too_many_end_users" });
   const made = { ...fresh, user: { ...fresh.user, ...changedLimits(fresh.user, change) } };
   tx.storage.transactionSync(() => {
     storeEndUser(tx, made);
     if (change.budgets !== undefined) setBudgets(tx, ownerOf(made.user), change.budgets);
   });
-  madeEndUser(tx, made);
+  rememberEndUser(tx, made);
   return success({ created: true, endUser: endUserRecordOf(tx, made.user) });
 }
 
@@ -122,7 +122,7 @@ export function eraseEndUsers(tx: Tx): Result<{ readonly more: boolean }> {
     selectEndUserPage(tx.sql, { limit: ERASED_PER_CALL_MAX, offset: 0, after: null }) ?? [];
   for (const user of found) removeEndUser(tx, user);
   const more = tx.memory.endUsers > 0;
-  if (!more) eraseEvents(tx);
+  if (!more) eraseEventNames(tx);
   return success({ more });
 }
 
@@ -160,7 +160,7 @@ function updateEndUser(tx: Tx, known: EndUser, change: EndUserChange): EndUserRe
     if (change.budgets !== undefined) setBudgets(tx, ownerOf(user), change.budgets);
     raiseAlerts(tx, reachedQuotaAlerts(tx, user, user.id), memory.ledger.seq);
   });
-  readAmounts(sql, memory, ownerOf(user));
+  reloadFieldAmounts(sql, memory, ownerOf(user));
   markChanged(tx, user);
   return endUserRecordOf(tx, user);
 }
@@ -168,8 +168,8 @@ function updateEndUser(tx: Tx, known: EndUser, change: EndUserChange): EndUserRe
 const ownerOf = ({ id }: EndUser): BudgetOwner => ({ scope: "end_user", subject: id });
 
 function markChanged(tx: Tx, user: EndUser): void {
-  tx.memory.unpublished.add(user.id);
-  tx.memory.changed = true;
+  tx.memory.unpublishedUserIds.add(user.id);
+  tx.memory.hasChanges = true;
 }
 
 function endUserRecordOf(tx: Tx, user: EndUser): EndUserRecord {
@@ -182,20 +182,20 @@ function endUserRecordOf(tx: Tx, user: EndUser): EndUserRecord {
     alertThreshold: user.alertThreshold,
     monthlySpendMicro: spent("month"),
     dailySpendMicro: spent("day"),
-    budgets: tx.memory.budgets.scopes.has("end_user") ? budgetsOf(tx, ownerOf(user)) : [],
+    budgets: tx.memory.budgets.scopes.has("end_user") ? budgetStatusesOf(tx, ownerOf(user)) : [],
     createdAt: user.createdAt,
   };
 }
 
 function spentIn(tx: Tx, id: string, window: string): number {
-  const counts = readCounts(tx.sql, tx.memory, { scope: "end_user", subject: id });
-  const count = counts.find((one) => isField(one) && one.budget.window === window);
+  const counts = readFieldLimits(tx.sql, tx.memory, { scope: "end_user", subject: id });
+  const count = counts.find((one) => isFieldLimit(one) && one.budget.window === window);
   return count === undefined ? 0 : sumInWindow(window, count.tally, tx);
 }
 
-function reachedQuotaAlerts(tx: Tx, user: EndUser, id: string): Crossing[] {
+function reachedQuotaAlerts(tx: Tx, user: EndUser, id: string): ThresholdAlert[] {
   const spend = (window: string) => ({ before: 0, after: spentIn(tx, id, window) });
-  return quotaCrossings(user, { day: spend("day"), month: spend("month") }, tx.period);
+  return findQuotaAlerts(user, { day: spend("day"), month: spend("month") }, tx.period);
 }
 
 function refuseUnknownEndUser(): Refusal {
@@ -215,7 +215,7 @@ export type NewEndUser = {
  * Prepares an end user, who continues the spend of `departed`. Writes nothing. Returns null at the
  * maximum.
  */
-export function newEndUser(tx: Tx, externalId: string): NewEndUser | null {
+export function prepareEndUser(tx: Tx, externalId: string): NewEndUser | null {
   const { memory } = tx;
   if (memory.endUsers >= END_USERS_MAX) return null;
   const { dailyQuota, monthlyQuota, alertThreshold } = memory.row.settings;
@@ -232,9 +232,9 @@ export function metersOfPayer(
   const { sql, memory } = tx;
   const { user, made } = payer;
   if (made === null) return metersOfOwner(sql, memory, ownerOf(user));
-  const fresh = quotasOf(user, emptySpend(tx)).map(newMeter);
+  const fresh = quotasOf(user, emptySpend(tx)).map(emptyMeter);
   if (made.departed === null) return fresh;
-  const before = fieldsOfOwner(sql, memory, ownerOf(made.departed.user));
+  const before = fieldMetersOfOwner(sql, memory, ownerOf(made.departed.user));
   return before.map((meter, at) => withBudget(meter, fresh[at]));
 }
 
@@ -244,7 +244,7 @@ function emptySpend({ period }: Tx): EndUserSpend {
 
 export function findDeletedEndUser(tx: Tx, externalId: string): NewEndUser["departed"] {
   const { memory, sql, period } = tx;
-  return memory.departed.count === 0
+  return memory.deletedEndUsers.count === 0
     ? null
     : selectDeletedEndUser(sql, hashExternalId(tx, externalId), period.month);
 }
@@ -264,16 +264,16 @@ export function storeEndUser(tx: Tx, { user, departed }: NewEndUser): void {
   raiseAlerts(tx, alerts, memory.ledger.seq);
 }
 
-export function madeEndUser({ memory, sql }: Tx, { user, departed }: NewEndUser): void {
+export function rememberEndUser({ memory, sql }: Tx, { user, departed }: NewEndUser): void {
   memory.endUsers += 1;
-  memory.unpublished.add(user.id);
-  memory.changed = true;
+  memory.unpublishedUserIds.add(user.id);
+  memory.hasChanges = true;
   if (departed === null) return;
   const { id } = departed.user;
-  memory.departed = { ...memory.departed, count: memory.departed.count - 1 };
-  moveCounts(sql, memory, ownerOf(departed.user), ownerOf(user));
-  readAmounts(sql, memory, ownerOf(user));
-  memory.unpublished.delete(id);
+  memory.deletedEndUsers = { ...memory.deletedEndUsers, count: memory.deletedEndUsers.count - 1 };
+  moveMeters(sql, memory, ownerOf(departed.user), ownerOf(user));
+  reloadFieldAmounts(sql, memory, ownerOf(user));
+  memory.unpublishedUserIds.delete(id);
   moveHolds(memory.ledger, id, user.id);
 }
 
@@ -285,43 +285,43 @@ function removeEndUser(tx: Tx, user: EndUser): void {
   const { memory, sql, period, storage } = tx;
   const hash = hashExternalId(tx, user.externalId);
   const gone = storage.transactionSync(() => {
-    const before = memory.departed.count === 0 ? [] : purgeEndUserByHash(sql, hash);
-    if (memory.departed.count - before.length >= DELETED_MAX) {
+    const before = memory.deletedEndUsers.count === 0 ? [] : purgeEndUserByHash(sql, hash);
+    if (memory.deletedEndUsers.count - before.length >= DELETED_MAX) {
       before.push(...purgeOldestEndUser(sql));
     }
     markEndUserDeleted(sql, user.id, { hash, month: period.month, changed: nextRevision(tx) });
-    eraseName(tx, user);
-    renameFailed(sql, user);
+    eraseExternalId(tx, user);
+    replaceExternalId(sql, user);
     setBudgets(tx, ownerOf(user), []);
     endPausesOf(tx, ownerOf(user));
     return before;
   });
   evictEndUserMeters(tx, gone);
-  memory.departed = {
-    count: memory.departed.count - gone.length + 1,
-    until: Math.min(memory.departed.until, endOfMonth(period.month)),
+  memory.deletedEndUsers = {
+    count: memory.deletedEndUsers.count - gone.length + 1,
+    until: Math.min(memory.deletedEndUsers.until, monthEndMs(period.month)),
   };
   memory.endUsers -= 1;
-  readAmounts(sql, memory, ownerOf(user));
-  memory.unpublished.delete(user.id);
-  memory.changed = true;
+  reloadFieldAmounts(sql, memory, ownerOf(user));
+  memory.unpublishedUserIds.delete(user.id);
+  memory.hasChanges = true;
 }
 
 /** Deletes rows of end users deleted in earlier months. Returns true if more may remain. */
 export function purgeDeletedEndUsers(tx: Tx, rowsMax: number): boolean {
   const { memory, sql, period } = tx;
-  if (memory.departed.count === 0) {
-    memory.departed = { count: 0, until: Infinity };
+  if (memory.deletedEndUsers.count === 0) {
+    memory.deletedEndUsers = { count: 0, until: Infinity };
     return false;
   }
   const gone = purgeEndUsersBefore(sql, period.month, rowsMax);
   evictEndUserMeters(tx, gone);
-  memory.departed = selectDeletedEndUsers(sql);
+  memory.deletedEndUsers = selectDeletedEndUsers(sql);
   return gone.length >= rowsMax;
 }
 
 function evictEndUserMeters({ memory }: Tx, ids: readonly string[]): void {
-  for (const id of ids) forgetCounts(memory, { scope: "end_user", subject: id });
+  for (const id of ids) evictMeters(memory, { scope: "end_user", subject: id });
 }
 
 /**

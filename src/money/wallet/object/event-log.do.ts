@@ -1,6 +1,6 @@
 import {
-  EVENT_PARTITIONS,
-  SYSTEM,
+  EVENT_LOG_PARTITIONS,
+  SYSTEM_ACTOR,
   derivedEventId,
   eventFromRow,
   truncateEventData,
@@ -28,11 +28,11 @@ export function addEvent(
 ): boolean {
   const { nowMs } = tx;
   const id = once === undefined ? mintEventId(nowMs) : derivedEventId(event.type, ...once);
-  return takeEvent(tx, { ...event, id, createdAt: nowMs });
+  return storeEvent(tx, { ...event, id, createdAt: nowMs });
 }
 
 /** Stores an event. Shortens overlong data, because a rejected event would block later events. */
-export function takeEvent(tx: Tx, event: EventRecord): boolean {
+export function storeEvent(tx: Tx, event: EventRecord): boolean {
   const { sql } = tx;
   if (selectEventPosition(sql, event.id) !== null) return false;
   if (!takeHourlySlot(tx, event)) return false;
@@ -56,7 +56,7 @@ export function takeEvent(tx: Tx, event: EventRecord): boolean {
     logAlert("event_cut", { org_id: tx.memory.row.orgId, id, type });
   }
   tx.memory.hasUndelivered = true;
-  tx.memory.changed = true; // if the delivery is lost, the next publish retries it
+  tx.memory.hasChanges = true; // if the delivery is lost, the next publish retries it
   deleteExcessEvents(tx);
   return true;
 }
@@ -66,7 +66,7 @@ function deleteExcessEvents({ sql, nowMs }: Tx): void {
     .exec<{ room: string; first: number | null; last: number | null }>(
       `SELECT value AS room, (SELECT min(place) FROM events WHERE room = value) AS first,
         (SELECT max(place) FROM events WHERE room = value) AS last FROM json_each(?)`,
-      JSON.stringify(EVENT_PARTITIONS),
+      JSON.stringify(EVENT_LOG_PARTITIONS),
     )
     .toArray()
     .map(({ room, first, last }) => ({
@@ -93,7 +93,7 @@ function deleteExcessEvents({ sql, nowMs }: Tx): void {
       Math.max(...beyond.map(({ at }) => at)),
     );
   }
-  forgetOldEvents(sql, nowMs);
+  deleteOldEvents(sql, nowMs);
 }
 
 /** Maximum events per hour, type and actor. Operators and the system are exempt. */
@@ -133,7 +133,12 @@ function emitSuppressedEvents(tx: Tx, { actor, type, hour, left_out: leftOut }: 
   const [kind, id] = actor.split(" ");
   const data = { actor: { kind, id }, type, from: timestamp(hour), left_out: leftOut };
   const subject = tx.memory.row.orgId;
-  const event = { type: "organization.events_left_out", actor: SYSTEM, subject, data } as const;
+  const event = {
+    type: "organization.events_left_out",
+    actor: SYSTEM_ACTOR,
+    subject,
+    data,
+  } as const;
   addEvent(tx, event, [actor, type, hour]);
 }
 
@@ -152,7 +157,7 @@ export function flushSuppressedEvents(tx: Tx): void {
 }
 
 /** Deletes a batch of events older than a year. Returns true if more may remain. */
-export function forgetOldEvents(sql: SqlStorage, nowMs: number): boolean {
+export function deleteOldEvents(sql: SqlStorage, nowMs: number): boolean {
   const gone = sql
     .exec(
       `DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE created_at < ?
@@ -222,7 +227,7 @@ export function selectEventsSince(
     .map(eventFromRow);
 }
 
-export function selectUndelivered(
+export function selectUndeliveredEvents(
   sql: SqlStorage,
   limit: number,
 ): { readonly events: readonly EventRecord[]; readonly lastSeq: number } {
@@ -235,7 +240,7 @@ export function selectUndelivered(
   return { events: rows.map(eventFromRow), lastSeq: rows.at(-1)?.seq ?? 0 };
 }
 
-export function markDelivered(sql: SqlStorage, seq: number): void {
+export function markEventsDelivered(sql: SqlStorage, seq: number): void {
   sql.exec("UPDATE event_log SET told_seq = max(told_seq, ?)", seq);
 }
 
@@ -244,7 +249,7 @@ const NAME_PATHS = ["$.end_user", "$.changes.end_user.from", "$.changes.end_user
 /**
  * Replaces an end user's external ID with its ID in all events. Marks these events for webhooks.
  */
-export function eraseName(
+export function eraseExternalId(
   { sql, memory }: Tx,
   { id, externalId }: { readonly id: string; readonly externalId: string },
 ): void {
@@ -262,9 +267,9 @@ export function eraseName(
       externalId,
     );
   }
-  if (selectRenamed(sql, 1).length === 0) return;
+  if (selectRenamedEvents(sql, 1).length === 0) return;
   memory.hasUndelivered = true;
-  memory.changed = true;
+  memory.hasChanges = true;
 }
 
 const ERASED_PATHS = ["name", "slug", "host", "company_domain", "end_user"]
@@ -272,12 +277,12 @@ const ERASED_PATHS = ["name", "slug", "host", "company_domain", "end_user"]
   .join();
 
 /** Erases names and addresses from the events of a removed organization. */
-export function eraseEvents({ sql }: Tx): void {
+export function eraseEventNames({ sql }: Tx): void {
   sql.exec(`UPDATE events SET data = json_remove(data, ${ERASED_PATHS})
     WHERE data <> json_remove(data, ${ERASED_PATHS})`);
 }
 
-export function selectRenamed(sql: SqlStorage, limit: number): readonly EventRecord[] {
+export function selectRenamedEvents(sql: SqlStorage, limit: number): readonly EventRecord[] {
   return sql
     .exec<LoggedEvent>(
       `SELECT ${COLUMNS} FROM events WHERE renamed = 1 ORDER BY seq LIMIT ?`,
@@ -287,7 +292,7 @@ export function selectRenamed(sql: SqlStorage, limit: number): readonly EventRec
     .map(eventFromRow);
 }
 
-export function updateRenamed(sql: SqlStorage, events: readonly EventRecord[]): void {
+export function clearRenamed(sql: SqlStorage, events: readonly EventRecord[]): void {
   const ids = JSON.stringify(events.map(({ id }) => id));
   sql.exec("UPDATE events SET renamed = 0 WHERE id IN (SELECT value FROM json_each(?))", ids);
 }

@@ -1,8 +1,8 @@
 import { objectsOf } from "../../../shared/contracts/objects.ts";
 import { elapsedMs } from "../../../shared/clock.ts";
 import { success } from "../../../shared/failure.ts";
-import { logWarning, reasonOf } from "../../../shared/log.ts";
-import { within } from "../../../shared/timers.ts";
+import { logWarning, errorMessageOf } from "../../../shared/log.ts";
+import { withTimeout } from "../../../shared/timers.ts";
 import {
   deleteWaitingEvents,
   readWaitingEvents,
@@ -10,11 +10,11 @@ import {
 } from "../waiting-events.store.ts";
 import {
   flushSuppressedEvents,
-  selectRenamed,
-  selectUndelivered,
-  takeEvent,
-  updateRenamed,
-  markDelivered,
+  selectRenamedEvents,
+  selectUndeliveredEvents,
+  storeEvent,
+  clearRenamed,
+  markEventsDelivered,
 } from "./event-log.do.ts";
 import type { Decisions } from "./decisions.do.ts";
 import type { Tx } from "./memory.do.ts";
@@ -38,16 +38,16 @@ export class WebhookFeed {
     this.#env = env;
   }
 
-  async tell(): Promise<void> {
+  async deliver(): Promise<void> {
     if (this.#isDelivering || elapsedMs() < this.#pausedUntil) return;
     this.#isDelivering = true;
     try {
       while (await this.#deliverPage());
     } catch (error) {
       this.#pausedUntil = elapsedMs() + FAILURE_PAUSE_MS;
-      logWarning("events_not_told", { reason: reasonOf(error) });
+      logWarning("events_not_told", { reason: errorMessageOf(error) });
       const memory = this.#decisions.tryOpen()?.memory;
-      if (memory !== undefined) memory.changed = true;
+      if (memory !== undefined) memory.hasChanges = true;
     } finally {
       this.#isDelivering = false;
     }
@@ -56,30 +56,30 @@ export class WebhookFeed {
   async #deliverPage(): Promise<boolean> {
     const tx = this.#decisions.tryOpen();
     if (tx === null || !tx.memory.hasUndelivered) return false;
-    const { events, lastSeq } = selectUndelivered(tx.sql, EVENTS_PER_CALL_MAX);
+    const { events, lastSeq } = selectUndeliveredEvents(tx.sql, EVENTS_PER_CALL_MAX);
     if (events.length === 0) return this.#deliverRenamed(tx);
-    await within(
+    await withTimeout(
       objectsOf(this.#env()).deliveries(tx.memory.row.orgId).take(tx.memory.row.orgId, events),
       TAKE_TIMEOUT_MS,
     );
-    return this.#decisions.turn((later) => {
-      markDelivered(later.sql, lastSeq);
+    return this.#decisions.decideSilently((later) => {
+      markEventsDelivered(later.sql, lastSeq);
       return success(null);
     }).ok;
   }
 
   async #deliverRenamed({ sql, memory }: Tx): Promise<boolean> {
-    const renamed = selectRenamed(sql, EVENTS_PER_CALL_MAX);
+    const renamed = selectRenamedEvents(sql, EVENTS_PER_CALL_MAX);
     if (renamed.length === 0) {
       memory.hasUndelivered = false;
       return false;
     }
-    await within(
+    await withTimeout(
       objectsOf(this.#env()).deliveries(memory.row.orgId).rename(renamed),
       TAKE_TIMEOUT_MS,
     );
-    return this.#decisions.turn((later) => {
-      updateRenamed(later.sql, renamed);
+    return this.#decisions.decideSilently((later) => {
+      clearRenamed(later.sql, renamed);
       return success(null);
     }).ok;
   }
@@ -102,19 +102,19 @@ export async function takeWaitingEvents(db: D1Database, decisions: Decisions): P
     if (orgId === undefined) return;
     flushFinishedHours(decisions);
     for (let page = 0; page < PAGES_MAX; page++) {
-      const waiting = await within(readWaitingEvents(db, orgId), DATABASE_TIMEOUT_MS);
+      const waiting = await withTimeout(readWaitingEvents(db, orgId), DATABASE_TIMEOUT_MS);
       if (waiting.length === 0) return;
       const taken = decisions.decide((tx) => {
         tx.storage.transactionSync(() => {
-          for (const event of waiting) takeEvent(tx, event);
+          for (const event of waiting) storeEvent(tx, event);
         });
         return success(null);
       });
       if (!taken.ok) return;
-      await within(deleteWaitingEvents(db, waiting), DATABASE_TIMEOUT_MS);
+      await withTimeout(deleteWaitingEvents(db, waiting), DATABASE_TIMEOUT_MS);
       if (waiting.length < WAITING_EVENTS_PER_PAGE) return;
     }
   } catch (error) {
-    logWarning("events_not_taken", { reason: reasonOf(error) });
+    logWarning("events_not_taken", { reason: errorMessageOf(error) });
   }
 }

@@ -1,6 +1,6 @@
 import { numberVar } from "../../../shared/config/config.ts";
 import type {
-  FailedBatch,
+  FailureBatch,
   FailedRequest,
   FailureCount,
   FailureDimension,
@@ -8,20 +8,24 @@ import type {
   FailureQuery,
   FailureReport,
   StoredFailureQuery,
-  KeptFailureReport,
+  StoredFailureReport,
 } from "../../../shared/failed-request.ts";
 import { refuse, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
-import { insertFailed, selectCounts, selectStoredFailures } from "../tables/failed-rows.do.ts";
+import {
+  insertFailedRequests,
+  selectFailureCounts,
+  selectStoredFailures,
+} from "../tables/failed-rows.do.ts";
 import { findDeletedEndUser } from "./end-users.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { DAY_MS, HOUR_MS } from "../../../shared/clock.ts";
 
-export function noteFailed(tx: Tx, batch: FailedBatch): Result<null> {
-  if (tx.memory.room.isFull) return refuse({ kind: "storage_unavailable" });
+export function storeFailures(tx: Tx, batch: FailureBatch): Result<null> {
+  if (tx.memory.storageState.isFull) return refuse({ kind: "storage_unavailable" });
   const fromMs = tx.nowMs - numberVar(tx.env, "RETENTION_DAYS") * DAY_MS;
   const requests = batch.requests.map((one) => replaceDeletedName(tx, one));
-  tx.storage.transactionSync(() => insertFailed(tx.sql, { ...batch, requests }, fromMs));
+  tx.storage.transactionSync(() => insertFailedRequests(tx.sql, { ...batch, requests }, fromMs));
   return success(null);
 }
 
@@ -38,7 +42,10 @@ export function readFailures({ sql }: Tx, query: FailureQuery): Result<FailureRe
   return success({ counts: readFailureCounts(sql, query) });
 }
 
-export function readKeptFailures({ sql, nowMs }: Tx, query: StoredFailureQuery): KeptFailureReport {
+export function readStoredFailures(
+  { sql, nowMs }: Tx,
+  query: StoredFailureQuery,
+): StoredFailureReport {
   const kept = selectStoredFailures(sql, query.fromMs, query.beforeMs).filter(
     hasKeyIn(query.keyIds),
   );
@@ -78,7 +85,7 @@ function readFailureCounts(
   sql: SqlStorage,
   { fromMs, beforeMs, keyIds }: FailureQuery,
 ): FailureCount[] {
-  return selectCounts(sql, fromMs, beforeMs).filter(hasKeyIn(keyIds));
+  return selectFailureCounts(sql, fromMs, beforeMs).filter(hasKeyIn(keyIds));
 }
 
 function hasKeyIn(keyIds: FailureQuery["keyIds"]): (one: { readonly keyId: string }) => boolean {

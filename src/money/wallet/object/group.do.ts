@@ -1,15 +1,19 @@
-import type { PartAnswer } from "../../../shared/call-groups.ts";
-import { reasonOf } from "../../../shared/log.ts";
-import type { GroupedCalls, PartResult, WalletPart } from "../../../shared/contracts/wallet.ts";
+import type { GroupedPartResult } from "../../../shared/call-groups.ts";
+import { errorMessageOf } from "../../../shared/log.ts";
+import type {
+  GroupedCalls,
+  WalletPartResult,
+  WalletPart,
+} from "../../../shared/contracts/wallet.ts";
 import { callPart } from "../grouped-wallet.ts";
-import { isKnown } from "./admission.do.ts";
+import { isKeyCached } from "./admission.do.ts";
 import type { Gate } from "./admission.do.ts";
 
 export function runGroup(
   gate: Gate,
   wallet: GroupedCalls,
   parts: readonly WalletPart[],
-): Promise<readonly PartAnswer<PartResult>[]> {
+): Promise<readonly GroupedPartResult<WalletPartResult>[]> {
   return Promise.all(parts.map((part) => runPart(gate, wallet, part)));
 }
 
@@ -17,12 +21,12 @@ async function runPart(
   gate: Gate,
   wallet: GroupedCalls,
   part: WalletPart,
-): Promise<PartAnswer<PartResult>> {
+): Promise<GroupedPartResult<WalletPartResult>> {
   try {
-    if (!isKnown(gate, keyHashOf(part))) return { kind: "apart" };
+    if (!isKeyCached(gate, keyHashOf(part))) return { kind: "apart" };
     return { kind: "answered", answer: await callPart(wallet, part) };
   } catch (error) {
-    return { kind: "failed", reason: reasonOf(error) };
+    return { kind: "failed", reason: errorMessageOf(error) };
   }
 }
 

@@ -5,25 +5,25 @@ import type { Paused } from "../../../shared/paused.ts";
 import type { ConcurrencyState, KeyStatus, KeyTerms } from "../../../shared/key-terms.ts";
 import type { Session } from "../../../shared/session.ts";
 import type { HoldRequest } from "../../../shared/contracts/wallet.ts";
-import { decideIdempotency, rateWait } from "../rules/hold-guards.ts";
-import { shareOf } from "../rules/ledger.ts";
-import { countRunning } from "../rules/open-holds.ts";
+import { decideIdempotency, rateWaitMs } from "../rules/hold-guards.ts";
+import { holdableShare } from "../rules/ledger.ts";
+import { countRunningRequests } from "../rules/open-holds.ts";
 import { findPaused } from "../rules/pauses.ts";
-import { layersOf, withinPolicies } from "../rules/policies.ts";
+import { policyLayersOf, applyPolicies } from "../rules/policies.ts";
 import type { AllowedRequest } from "../rules/policies.ts";
 import type { PolicyLayer } from "../../../shared/policy.ts";
 import type { EndUser } from "../rules/quota.ts";
 import { selectIdempotencyHolder } from "../tables/request-rows.do.ts";
-import { newEndUser } from "./end-users.do.ts";
+import { prepareEndUser } from "./end-users.do.ts";
 import type { NewEndUser } from "./end-users.do.ts";
-import { budgetStatus } from "./key-budgets.do.ts";
+import { keyBudgetStatus } from "./key-budgets.do.ts";
 import { selectEndUser } from "../tables/end-user-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { refuseSessionRate } from "./sessions.do.ts";
 import { TokenWindow } from "../rules/key-spend.ts";
 
 /** The limits of a request. `isSessionChecked`: the caller applies the session's rate limit. */
-export type HeldTerms = KeyTerms & {
+export type HoldTerms = KeyTerms & {
   readonly memberId?: string;
   readonly session?: Session | undefined;
   readonly isSessionChecked?: boolean;
@@ -36,12 +36,12 @@ export type HeldTerms = KeyTerms & {
 export function checkRequest(
   tx: Tx,
   request: HoldRequest,
-  terms: HeldTerms,
+  terms: HoldTerms,
 ): Result<AllowedRequest> {
   if (tx.memory.row.suspended) return refuse({ kind: "organization_suspended" });
-  const paused = pausedFor(tx, terms, {
+  const paused = findPause(tx, terms, {
     keyId: request.keyId,
-    externalId: userOf(request, terms),
+    externalId: endUserOfRequest(request, terms),
   });
   if (paused !== null) return refuse(paused);
   const differs = refusePriceListMismatch(tx, request);
@@ -50,22 +50,22 @@ export function checkRequest(
   return allowed.ok ? (refuseOtherEndUser(request, terms) ?? allowed) : allowed;
 }
 
-export function policiesFor({ memory }: Tx, terms: HeldTerms): readonly PolicyLayer[] {
-  return layersOf(memory.policies, terms);
+export function policyLayersFor({ memory }: Tx, terms: HoldTerms): readonly PolicyLayer[] {
+  return policyLayersOf(memory.policies, terms);
 }
 
-export function policiesIfAny(
+export function policiesField(
   tx: Tx,
-  terms: HeldTerms,
+  terms: HoldTerms,
 ): { readonly policies?: readonly PolicyLayer[] } {
-  const policies = policiesFor(tx, terms);
+  const policies = policyLayersFor(tx, terms);
   return policies.length === 0 ? {} : { policies };
 }
 
-function checkPurpose(tx: Tx, request: HoldRequest, terms: HeldTerms): Result<AllowedRequest> {
+function checkPurpose(tx: Tx, request: HoldRequest, terms: HoldTerms): Result<AllowedRequest> {
   const { mayHold, session } = terms;
   if (request.placed === undefined) {
-    return withinPolicies(policiesFor(tx, terms), request, session !== undefined);
+    return applyPolicies(policyLayersFor(tx, terms), request, session !== undefined);
   }
   const isAllowed = mayHold === true && (session === undefined || session.mayHold === true);
   return isAllowed ? success({ request }) : refuse({ kind: "hold_not_allowed" });
@@ -73,9 +73,9 @@ function checkPurpose(tx: Tx, request: HoldRequest, terms: HeldTerms): Result<Al
 
 type PauseCheck = Pick<HoldRequest, "keyId" | "externalId"> & { readonly isRunning?: boolean };
 
-export function pausedFor(
+export function findPause(
   tx: Tx,
-  { memberId, session }: HeldTerms,
+  { memberId, session }: HoldTerms,
   { keyId, externalId, isRunning = false }: PauseCheck,
 ): Paused | null {
   const { pauses } = tx.memory;
@@ -91,9 +91,9 @@ export function pausedFor(
   return findPaused(pauses, owners, { isSession: session !== undefined, isRunning });
 }
 
-export function pausedIfAny(tx: Tx, keyId: string, terms: HeldTerms): { readonly paused?: Paused } {
+export function pausedField(tx: Tx, keyId: string, terms: HoldTerms): { readonly paused?: Paused } {
   const externalId = terms.session?.endUser ?? terms.endUser;
-  const paused = pausedFor(tx, terms, { keyId, externalId });
+  const paused = findPause(tx, terms, { keyId, externalId });
   return paused === null ? {} : { paused };
 }
 
@@ -104,9 +104,9 @@ function refusePriceListMismatch({ memory }: Tx, asked: HoldRequest): Refusal | 
   return differs ? refuse({ kind: "price_list_differs", list: priceList }) : null;
 }
 
-export function userOf(
+export function endUserOfRequest(
   { externalId }: HoldRequest,
-  { endUser, session }: HeldTerms,
+  { endUser, session }: HoldTerms,
 ): string | null {
   return externalId ?? session?.endUser ?? endUser;
 }
@@ -115,8 +115,8 @@ function isAllowedUser(user: string | null, own: string | null): boolean {
   return own === null || user === null || user === own;
 }
 
-function refuseOtherEndUser(request: HoldRequest, terms: HeldTerms): Refusal | null {
-  if (!isAllowedUser(userOf(request, terms), terms.endUser)) {
+function refuseOtherEndUser(request: HoldRequest, terms: HoldTerms): Refusal | null {
+  if (!isAllowedUser(endUserOfRequest(request, terms), terms.endUser)) {
     return invalid("This API key belongs to another end user.", "user");
   }
   if (isAllowedUser(request.externalId, terms.session?.endUser ?? null)) return null;
@@ -142,7 +142,7 @@ export function checkDebts({ memory }: Tx, session: Session | undefined): Refusa
   return refuse({ kind: "payment_reversed", owedMicro: session === undefined ? owed : null });
 }
 
-export function checkRates(tx: Tx, request: HoldRequest, terms: HeldTerms): Refusal | null {
+export function checkRates(tx: Tx, request: HoldRequest, terms: HoldTerms): Refusal | null {
   const { session, isSessionChecked } = terms;
   const ofSession = isSessionChecked === true ? null : refuseSessionRate(tx, session);
   return ofSession ?? refuseOrganizationRate(tx) ?? checkConcurrency(tx, request, terms);
@@ -151,7 +151,7 @@ export function checkRates(tx: Tx, request: HoldRequest, terms: HeldTerms): Refu
 function refuseOrganizationRate({ memory, nowMs }: Tx): Refusal | null {
   const limit = memory.row.rpmLimit;
   if (limit === null) return null;
-  const retryAfterMs = rateWait(memory.rateLog, limit, nowMs);
+  const retryAfterMs = rateWaitMs(memory.rateLog, limit, nowMs);
   if (retryAfterMs <= 0) return null;
   return refuse({ kind: "rate_limited", scope: "organization", limit, retryAfterMs });
 }
@@ -164,10 +164,18 @@ export function concurrencyOf(
   const { ledger, maxConcurrent: ofAll } = memory;
   const states: ConcurrencyState[] = [];
   if ((ofKey ?? null) !== null) {
-    states.push({ scope: "key", limit: Number(ofKey), running: countRunning(ledger, keyId) });
+    states.push({
+      scope: "key",
+      limit: Number(ofKey),
+      running: countRunningRequests(ledger, keyId),
+    });
   }
   if (ofAll !== null) {
-    states.push({ scope: "organization", limit: ofAll, running: countRunning(ledger, null) });
+    states.push({
+      scope: "organization",
+      limit: ofAll,
+      running: countRunningRequests(ledger, null),
+    });
   }
   return states;
 }
@@ -176,7 +184,7 @@ export function concurrencyOf(
 function checkConcurrency(
   tx: Tx,
   { keyId, placed }: HoldRequest,
-  terms: HeldTerms,
+  terms: HoldTerms,
 ): Refusal | null {
   if (placed !== undefined) return null;
   const full = concurrencyOf(tx, keyId, terms).find(({ limit, running }) => running >= limit);
@@ -186,13 +194,17 @@ function checkConcurrency(
   return refuse({ kind: "concurrency_limited", scope, limit: isHidden ? null : limit });
 }
 
-export function tokensFor(tx: Tx, request: HoldRequest, terms: KeyTerms): Result<number | null> {
+export function decideTokensToHold(
+  tx: Tx,
+  request: HoldRequest,
+  terms: KeyTerms,
+): Result<number | null> {
   const { tpmLimit: limit } = terms;
   if (limit === null || request.placed !== undefined) return success(null);
   const { prompt, least: leastOutput, most } = request.tokens;
   const least = request.hasCap ? most : leastOutput;
-  const share = (free: number): number => shareOf(free, request.hasCap);
-  const verdict = tokensOf(tx, request.keyId).decide(limit, { least, most, share }, tx.nowMs);
+  const share = (free: number): number => holdableShare(free, request.hasCap);
+  const verdict = tokenWindowOf(tx, request.keyId).decide(limit, { least, most, share }, tx.nowMs);
   if (verdict.kind === "granted") return success(verdict.tokens);
   if (verdict.kind === "never") {
     return refuse({ kind: "tokens_over_limit", limit, prompt, required: least });
@@ -204,16 +216,16 @@ export function tokensFor(tx: Tx, request: HoldRequest, terms: KeyTerms): Result
 /** The end user whose quotas apply. `made` is null if the end user already exists. */
 export type Payer = { readonly user: EndUser; readonly made: NewEndUser | null } | null;
 
-export function endUserFor(tx: Tx, externalId: string | null): Result<Payer> {
+export function findPayer(tx: Tx, externalId: string | null): Result<Payer> {
   if (externalId === null) return success(null);
   const known = selectEndUser(tx.sql, "external_id", externalId);
   if (known !== null) return success({ user: known, made: null });
-  const made = newEndUser(tx, externalId);
+  const made = prepareEndUser(tx, externalId);
   if (made === null) return refuse({ kind: "too_many_end_users" });
   return success({ user: made.user, made });
 }
 
-export function tokensOf({ memory }: Tx, keyId: string): TokenWindow {
+export function tokenWindowOf({ memory }: Tx, keyId: string): TokenWindow {
   const known = memory.tokens.get(keyId);
   if (known !== undefined) return known;
   const window = new TokenWindow();
@@ -221,11 +233,12 @@ export function tokensOf({ memory }: Tx, keyId: string): TokenWindow {
   return window;
 }
 
-export function keyStatus(
+export function keyStatusOf(
   tx: Tx,
   { keyId, terms }: { readonly keyId: string; readonly terms: KeyTerms },
 ): Omit<KeyStatus, "requests" | "budgets" | "madeAt" | "sessionsCut"> {
   const { nowMs } = tx;
-  const tokens = terms.tpmLimit === null ? null : tokensOf(tx, keyId).state(terms.tpmLimit, nowMs);
-  return { terms, tokens, budget: budgetStatus(tx, keyId, terms) };
+  const tokens =
+    terms.tpmLimit === null ? null : tokenWindowOf(tx, keyId).rateState(terms.tpmLimit, nowMs);
+  return { terms, tokens, budget: keyBudgetStatus(tx, keyId, terms) };
 }

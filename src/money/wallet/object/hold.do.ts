@@ -2,44 +2,49 @@ import { numberVar } from "../../../shared/config/config.ts";
 import { assert } from "../../../shared/assert.ts";
 import { refuse, success } from "../../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../../shared/failure.ts";
-import { idFloor, mintedAt } from "../../../shared/id.ts";
+import { lowestIdAt, mintTimeOf } from "../../../shared/id.ts";
 import type { KeyTerms } from "../../../shared/key-terms.ts";
-import type { Purpose, StoredPurpose } from "../../../shared/placed-hold.ts";
+import type { HoldPurpose, StoredHoldPurpose } from "../../../shared/placed-hold.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import type { Session } from "../../../shared/session.ts";
-import { HOLD_ID, ID_AGE_MAX_MS, refuseId } from "../rules/hold-guards.ts";
+import { HOLD_ID_PREFIX, ID_AGE_MAX_MS, refuseInvalidId } from "../rules/hold-guards.ts";
 import { decideHold, recallHold } from "../rules/ledger.ts";
-import { checkRequestBudgets, dollarLimits, tokensWithin } from "../rules/limits.ts";
+import { checkRequestBudgets, dollarLimits, decideTokens } from "../rules/limits.ts";
 import type { Meter } from "../rules/limits.ts";
-import { isQuota, openHold } from "../rules/open-holds.ts";
+import { isQuotaHold, openHold } from "../rules/open-holds.ts";
 import type { OpenHold } from "../rules/open-holds.ts";
-import { decideByModels } from "../rules/fallbacks.ts";
-import { recalledBounds, recalledRoutes } from "../rules/policies.ts";
+import { decideWithFallbacks } from "../rules/fallbacks.ts";
+import { boundsForRetry, routesForRetry } from "../rules/policies.ts";
 import type { AllowedRequest } from "../rules/policies.ts";
-import { insertName, insertRequest, numberOf, selectRequest } from "../tables/request-rows.do.ts";
-import { updateVoided } from "../tables/voided-rows.do.ts";
-import type { HoldGrant, HoldRequest } from "../../../shared/contracts/wallet.ts";
-import { modelsOf, requestMeters } from "./budget-checks.do.ts";
-import { readFields, reserve } from "./budget-memory.do.ts";
-import { followTerms } from "./budgets.do.ts";
-import { madeEndUser, storeEndUser } from "./end-users.do.ts";
 import {
-  endUserFor,
+  insertIdempotencyKey,
+  insertRequest,
+  getOrInsertName,
+  selectRequest,
+} from "../tables/request-rows.do.ts";
+import { markVoided } from "../tables/voided-rows.do.ts";
+import type { HoldGrant, HoldRequest } from "../../../shared/contracts/wallet.ts";
+import { requestedModels, requestMeters } from "./budget-checks.do.ts";
+import { reloadFieldLimits, adjustHeldOfOwners } from "./budget-memory.do.ts";
+import { syncBudgets } from "./budgets.do.ts";
+import { rememberEndUser, storeEndUser } from "./end-users.do.ts";
+import {
+  findPayer,
   findExpiredHolder,
   checkRequest,
   checkDebts,
-  policiesFor,
+  policyLayersFor,
   checkRates,
-  tokensFor,
-  tokensOf,
-  userOf,
+  decideTokensToHold,
+  tokenWindowOf,
+  endUserOfRequest,
 } from "./hold-checks.do.ts";
-import type { HeldTerms, Payer } from "./hold-checks.do.ts";
+import type { HoldTerms, Payer } from "./hold-checks.do.ts";
 import { insertSession, selectSession } from "../tables/session-rows.do.ts";
-import { withOwnAmounts, countSessionRequest, refuseAnotherSession } from "./sessions.do.ts";
-import { topUpIfDue } from "./top-up.do.ts";
-import { reachedByRefusal, emitSpendLimitReached } from "./alerts.do.ts";
+import { withSessionAmounts, countSessionRequest, refuseSessionAboveMax } from "./sessions.do.ts";
+import { startTopUpIfDue } from "./top-up.do.ts";
+import { findReachedSpendLimit, emitSpendLimitReached } from "./alerts.do.ts";
 import { emitRejection } from "./budget-events.do.ts";
 import { findWarmRoute } from "./warm-routes.do.ts";
 import { selectEndUser } from "../tables/end-user-rows.do.ts";
@@ -48,9 +53,9 @@ import type { Tx } from "./memory.do.ts";
 /** `isRepeat`: the wallet already had this hold, so `answer` is the stored response. */
 type HoldResult = { readonly answer: Result<HoldGrant>; readonly isRepeat: boolean };
 
-export function hold(tx: Tx, request: HoldRequest, terms: HeldTerms): HoldResult {
-  const { ledger, row, room } = tx.memory;
-  const wrongId = refuseId(request.id, tx.clockMs);
+export function hold(tx: Tx, request: HoldRequest, terms: HoldTerms): HoldResult {
+  const { ledger, row, storageState: room } = tx.memory;
+  const wrongId = refuseInvalidId(request.id, tx.clockMs);
   if (wrongId !== null) return firstHold(wrongId);
   if (ledger.holds.has(request.id)) return repeatedHold(tx, request, terms);
   if (row.conflict !== null || room.isFull) {
@@ -64,7 +69,11 @@ export function hold(tx: Tx, request: HoldRequest, terms: HeldTerms): HoldResult
   const grant = checkHold(tx, request, terms);
   const answer = grant.ok
     ? openGrantedHold(tx, { ...grant.value, terms })
-    : rejectHold(tx, { ...request, externalId: userOf(request, terms) }, { terms, refusal: grant });
+    : rejectHold(
+        tx,
+        { ...request, externalId: endUserOfRequest(request, terms) },
+        { terms, refusal: grant },
+      );
   return answer === null ? repeatedHold(tx, request, terms) : firstHold(answer);
 }
 
@@ -83,7 +92,7 @@ type Grant = AllowedRequest & {
  * Checks permissions, Idempotency-Key, debts, rates and then cost. Stores only the key's budgets.
  * If a retry fails because of its first attempt, `hold` returns the first response.
  */
-function checkHold(tx: Tx, requested: HoldRequest, terms: HeldTerms): Result<Grant> {
+function checkHold(tx: Tx, requested: HoldRequest, terms: HoldTerms): Result<Grant> {
   const { session } = terms;
   const allowed = checkRequest(tx, requested, terms);
   if (!allowed.ok) return allowed;
@@ -91,9 +100,9 @@ function checkHold(tx: Tx, requested: HoldRequest, terms: HeldTerms): Result<Gra
   const lapsed = findExpiredHolder(tx, request);
   if (!lapsed.ok) return lapsed;
   const limited =
-    checkDebts(tx, session) ?? refuseAnotherSession(tx, session) ?? checkRates(tx, request, terms);
+    checkDebts(tx, session) ?? refuseSessionAboveMax(tx, session) ?? checkRates(tx, request, terms);
   if (limited !== null) return limited;
-  const fitting = decideByModels(allowed.value, (part) => decideAmounts(tx, part, terms));
+  const fitting = decideWithFallbacks(allowed.value, (part) => decideAmounts(tx, part, terms));
   if (!fitting.ok) return fitting;
   return success({ ...fitting.value.allowed, ...fitting.value.decided, lapsed: lapsed.value });
 }
@@ -101,16 +110,16 @@ function checkHold(tx: Tx, requested: HoldRequest, terms: HeldTerms): Result<Gra
 function decideAmounts(
   tx: Tx,
   request: HoldRequest,
-  terms: HeldTerms,
+  terms: HoldTerms,
 ): Result<Omit<Grant, "lapsed" | keyof AllowedRequest>> {
-  const ofKey = tokensFor(tx, request, terms);
+  const ofKey = decideTokensToHold(tx, request, terms);
   if (!ofKey.ok) return ofKey;
-  const payer = endUserFor(tx, userOf(request, terms));
+  const payer = findPayer(tx, endUserOfRequest(request, terms));
   if (!payer.ok) return payer;
   const meters = requestMeters(tx, request, { terms, payer: payer.value });
   const overRequests = checkRequestBudgets(meters, tx);
   if (overRequests !== null) return overRequests;
-  const tokens = tokensWithin(meters, tx, { request, granted: ofKey.value });
+  const tokens = decideTokens(meters, tx, { request, granted: ofKey.value });
   if (!tokens.ok) return tokens;
   const amount = decideHold(tx.memory.ledger, {
     ...request,
@@ -121,24 +130,28 @@ function decideAmounts(
   return success({ payer: payer.value, granted: amount.value, tokens: tokens.value });
 }
 
-export function replay(tx: Tx, request: HoldRequest, terms: HeldTerms): Result<HoldGrant> | null {
+export function replayHold(
+  tx: Tx,
+  request: HoldRequest,
+  terms: HoldTerms,
+): Result<HoldGrant> | null {
   const known = selectRequest(tx.sql, request.id);
   if (known === null) return null;
   // A request doesn't name its end user if the key is bound to one.
   const externalId = request.externalId ?? known.externalId;
-  const bounds = recalledBounds(request, known);
+  const bounds = boundsForRetry(request, known);
   const answer = recallHold(known, { ...request, ...bounds, externalId });
   assert(answer !== null, "a known id has an answer");
   if (!answer.ok) return answer;
-  const routes = recalledRoutes(policiesFor(tx, terms), request, {
+  const routes = routesForRetry(policyLayersFor(tx, terms), request, {
     ...bounds,
     models: known.models ?? null,
   });
   return success(holdGrantOf(tx, request, { ...known, granted: answer.value, terms, routes }));
 }
 
-function repeatedHold(tx: Tx, request: HoldRequest, terms: HeldTerms): HoldResult {
-  const answer = replay(tx, request, terms);
+function repeatedHold(tx: Tx, request: HoldRequest, terms: HoldTerms): HoldResult {
+  const answer = replayHold(tx, request, terms);
   assert(answer !== null, "a known id has a row");
   return { answer, isRepeat: true };
 }
@@ -175,7 +188,7 @@ function holdGrantOf(
   };
   if (tokens === null) return grant;
   if (terms.tpmLimit === null) return { ...grant, tokensGranted: tokens };
-  const state = tokensOf(tx, keyId).state(terms.tpmLimit, tx.nowMs);
+  const state = tokenWindowOf(tx, keyId).rateState(terms.tpmLimit, tx.nowMs);
   return { ...grant, tokens: { ...state, granted: tokens } };
 }
 
@@ -189,16 +202,16 @@ function openGrantedHold(tx: Tx, grant: GrantWithTerms): Result<HoldGrant> | nul
   const context = { payer, lapsed, floorId, firstUse };
   if (!storeGrant(tx, { open, request, tokens }, context)) return null;
   memory.floorId = floorId;
-  if (payer !== null && payer.made !== null) madeEndUser(tx, payer.made);
+  if (payer !== null && payer.made !== null) rememberEndUser(tx, payer.made);
   openHold(memory.ledger, open);
-  reserve(tx.sql, memory, open, 1);
-  if (tokens !== null && terms.tpmLimit !== null) tokensOf(tx, keyId).add(id, nowMs, tokens);
+  adjustHeldOfOwners(tx.sql, memory, open, 1);
+  if (tokens !== null && terms.tpmLimit !== null) tokenWindowOf(tx, keyId).add(id, nowMs, tokens);
   countRates(tx, terms, firstUse);
   memory.routine++;
   return success(holdGrantOf(tx, request, grant));
 }
 
-type GrantWithTerms = Grant & { readonly terms: HeldTerms };
+type GrantWithTerms = Grant & { readonly terms: HoldTerms };
 
 function openHoldOf(
   { env, memory, nowMs, period }: Tx,
@@ -216,7 +229,7 @@ function openHoldOf(
     keyId: request.keyId,
     session: terms.session?.id ?? null,
     tokens,
-    models: hasModels ? modelsOf(request) : null,
+    models: hasModels ? requestedModels(request) : null,
     admittedAt: nowMs,
     period,
     expiresAt: nowMs + ttlSeconds * 1000,
@@ -230,7 +243,7 @@ function needsModels({ budgets }: Tx["memory"], uncovered: Grant["uncovered"]): 
 
 function countRates(
   tx: Tx,
-  { session, isSessionChecked }: HeldTerms,
+  { session, isSessionChecked }: HoldTerms,
   firstUse: Session | null,
 ): void {
   const { memory, nowMs } = tx;
@@ -242,7 +255,7 @@ function countRates(
   if (isSessionChecked !== true) countSessionRequest(tx, session);
 }
 
-function findFirstUse({ sql }: Tx, { session }: HeldTerms): Session | null {
+function findFirstUse({ sql }: Tx, { session }: HoldTerms): Session | null {
   return session === undefined || selectSession(sql, session.id) !== null ? null : session;
 }
 
@@ -265,10 +278,10 @@ function storeGrant(
   const { id, keyId, idempotency } = request;
   const { models = null } = open;
   const row = {
-    key: numberOf(sql, memory.names, keyId),
+    key: getOrInsertName(sql, memory.names, keyId),
     tokens,
     failure: null,
-    models: models === null ? null : numberOf(sql, memory.names, JSON.stringify(models)),
+    models: models === null ? null : getOrInsertName(sql, memory.names, JSON.stringify(models)),
   };
   const made = payer?.made ?? null;
   const write = (): boolean => {
@@ -282,11 +295,11 @@ function storeGrant(
     if (firstUse !== null) {
       const owner = { scope: "session", subject: firstUse.id } as const;
       insertSession(sql, firstUse, keyId);
-      readFields(sql, memory, owner);
-      followTerms(tx, owner, firstUse.budgets);
+      reloadFieldLimits(sql, memory, owner);
+      syncBudgets(tx, owner, firstUse.budgets);
     }
-    if (idempotency !== null) insertName(sql, idempotency, { id, admittedAt: nowMs });
-    if (lapsed !== null) updateVoided(sql, lapsed, { at: nowMs, names: memory.names });
+    if (idempotency !== null) insertIdempotencyKey(sql, idempotency, { id, admittedAt: nowMs });
+    if (lapsed !== null) markVoided(sql, lapsed, { at: nowMs, names: memory.names });
     if (floorId !== memory.floorId) lowerFloor(sql, floorId);
     return true;
   };
@@ -295,7 +308,7 @@ function storeGrant(
   return isOneRow ? write() : tx.storage.transactionSync(write);
 }
 
-function purposeOf({ pays, merchant, description, tags, sessionTags }: Purpose): Purpose {
+function purposeOf({ pays, merchant, description, tags, sessionTags }: HoldPurpose): HoldPurpose {
   const tagged = { ...(tags && { tags }), ...(sessionTags && { sessionTags }) };
   return { pays, merchant, description, ...tagged };
 }
@@ -307,9 +320,9 @@ function purposeOf({ pays, merchant, description, tags, sessionTags }: Purpose):
 function storedHoldValues(
   request: HoldRequest,
   open: OpenHold,
-): [HoldRequest, OpenHold & { readonly purpose?: StoredPurpose | null }] {
+): [HoldRequest, OpenHold & { readonly purpose?: StoredHoldPurpose | null }] {
   const { purpose = null, granted: held } = open;
-  if (purpose === null || !isQuota(open)) return [request, open];
+  if (purpose === null || !isQuotaHold(open)) return [request, open];
   const none = micros(0);
   return [
     { ...request, least: none, most: none },
@@ -319,7 +332,7 @@ function storedHoldValues(
 
 function floorIdFor(tx: Tx, id: string): string {
   if (id >= tx.memory.floorId) return tx.memory.floorId;
-  return idFloor(HOLD_ID, (mintedAt(id, HOLD_ID) ?? 0) - ID_AGE_MAX_MS);
+  return lowestIdAt(HOLD_ID_PREFIX, (mintTimeOf(id, HOLD_ID_PREFIX) ?? 0) - ID_AGE_MAX_MS);
 }
 
 function lowerFloor(sql: SqlStorage, floorId: string): void {
@@ -333,13 +346,13 @@ function lowerFloor(sql: SqlStorage, floorId: string): void {
 function rejectHold(
   tx: Tx,
   request: HoldRequest,
-  { terms, refusal }: { readonly terms: HeldTerms; readonly refusal: Refusal },
+  { terms, refusal }: { readonly terms: HoldTerms; readonly refusal: Refusal },
 ): Refusal | null {
   const { session } = terms;
-  const failure = withTopUp(tx, refusal.failure, withOwnAmounts(tx, refusal.failure, session));
+  const failure = withTopUp(tx, refusal.failure, withSessionAmounts(tx, refusal.failure, session));
   const answer = storeRejection(tx, request, refuse(failure));
   const requested = { ...request, sessionId: session?.id ?? null };
-  const reached = answer === null ? null : reachedByRefusal(tx, refusal.failure, requested);
+  const reached = answer === null ? null : findReachedSpendLimit(tx, refusal.failure, requested);
   if (reached !== null) emitSpendLimitReached(tx, reached);
   if (answer !== null && refusal.failure.kind === "budget_exceeded") {
     emitRejection(tx, refusal.failure, rejectedMeters(tx, request, terms));
@@ -347,7 +360,7 @@ function rejectHold(
   return answer;
 }
 
-function rejectedMeters(tx: Tx, request: HoldRequest, terms: HeldTerms): readonly Meter[] {
+function rejectedMeters(tx: Tx, request: HoldRequest, terms: HoldTerms): readonly Meter[] {
   const { externalId } = request;
   const user = externalId === null ? null : selectEndUser(tx.sql, "external_id", externalId);
   return requestMeters(tx, request, { terms, payer: user === null ? null : { user, made: null } });
@@ -356,7 +369,7 @@ function rejectedMeters(tx: Tx, request: HoldRequest, terms: HeldTerms): readonl
 /** Starts a due top-up and adds its purchase ID to the failure. A session's error omits the ID. */
 function withTopUp(tx: Tx, failure: Failure, reported: Failure): Failure {
   if (failure.kind !== "balance_too_low" || failure.onlyHolds) return reported;
-  const purchaseId = topUpIfDue(tx, true);
+  const purchaseId = startTopUpIfDue(tx, true);
   if (purchaseId === null || reported.kind !== "balance_too_low" || reported.session === true) {
     return reported;
   }
@@ -375,7 +388,11 @@ function storeRejection(tx: Tx, request: HoldRequest, refusal: Refusal): Refusal
   if (!request.peer || CORRECTABLE_FAILURES.has(refusal.failure.kind)) return refusal;
   const { sql, memory, nowMs: admittedAt, period } = tx;
   const { keyId, externalId } = request;
-  const row = { key: numberOf(sql, memory.names, keyId), tokens: null, failure: refusal.failure };
+  const row = {
+    key: getOrInsertName(sql, memory.names, keyId),
+    tokens: null,
+    failure: refusal.failure,
+  };
   const never = { granted: null, externalId, endUserId: null, admittedAt, period };
   insertRequest(sql, { ...row, state: "refused" }, request, { ...never, expiresAt: admittedAt });
   return refusal;

@@ -3,41 +3,41 @@ import { timestamp } from "../../../shared/clock.ts";
 import { refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
 import type { Key, KeySecrets } from "../../../shared/key.ts";
-import type { RegisterCalls, AdmittedKey, Identified } from "../../../shared/contracts/register.ts";
-import { isLiveSecret, formatSecrets } from "../../../shared/key.ts";
-import { secretOf } from "../../../shared/caller.ts";
+import type { RegisterCalls, AdmittedKey, KeyResult } from "../../../shared/contracts/register.ts";
+import { isActiveSecret, formatSecrets } from "../../../shared/key.ts";
+import { presentedSecretHash } from "../../../shared/caller.ts";
 import type { RequestCredential, PresentedSecret } from "../../../shared/caller.ts";
-import { isLimited, NO_TERMS, termsText } from "../../../shared/key-terms.ts";
+import { hasLimits, NO_TERMS, keyTermsToJson } from "../../../shared/key-terms.ts";
 import type { KeyTerms, RateState } from "../../../shared/key-terms.ts";
-import { logAlert, logWarning, reasonOf } from "../../../shared/log.ts";
+import { logAlert, logWarning, errorMessageOf } from "../../../shared/log.ts";
 import { CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
 import type { StoredAdmission } from "../../../shared/rate-window.ts";
 import { storageFailure } from "../../../shared/storage-failure.ts";
-import { within } from "../../../shared/timers.ts";
+import { withTimeout } from "../../../shared/timers.ts";
 import {
-  REFRESH_MS,
+  KEY_REFRESH_MS,
   markKeyRevoked,
-  clampKey,
-  cutSessions,
+  clampKeyTimes,
+  endEarlierSessions,
   insertAdmission,
   keyMatchesDatabase,
   putKey,
   selectKey,
-  forgetActiveKey,
-  forgetActiveKeys,
-  updateChecked,
-  updateKeyLimit,
+  evictActiveKey,
+  evictActiveKeys,
+  updateCheckedAt,
+  updateKeyRpmLimit,
   updateKeySecrets,
   updateKeyTerms,
 } from "../tables/key-rows.do.ts";
 import type { ActiveKey, KnownKey } from "../tables/key-rows.do.ts";
 import { addEvent } from "./event-log.do.ts";
-import type { KeyEnd, KeyRotation } from "../../../shared/contracts/wallet.ts";
-import { pausedIfAny, policiesIfAny } from "./hold-checks.do.ts";
-import { followBudget } from "./key-budgets.do.ts";
+import type { KeyRevocation, KeyRotation } from "../../../shared/contracts/wallet.ts";
+import { pausedField, policiesField } from "./hold-checks.do.ts";
+import { syncDollarBudget } from "./key-budgets.do.ts";
 import { endPausesOf } from "./pauses.do.ts";
 import { refuseSession } from "./sessions.do.ts";
-import { addUse } from "./memory.do.ts";
+import { recordKeyUse } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 import type { PublishOutcome } from "./publish.do.ts";
 import type { Objects } from "../../../shared/contracts/objects.ts";
@@ -56,7 +56,7 @@ type AdmissionContext = Pick<Objects, "register"> & {
 /** A lookup in progress. `isStale`: the key has changed since the lookup began. */
 type Lookup = { readonly hash: string; isStale: boolean };
 
-type KeyLookup = (register: RegisterCalls) => Promise<Identified>;
+type KeyLookup = (register: RegisterCalls) => Promise<KeyResult>;
 
 export type CheckedAdmission = {
   readonly hash: string;
@@ -80,23 +80,23 @@ export class KeyAdmissions {
     this.#context = context;
   }
 
-  forget(): void {
+  clearCache(): void {
     this.#cached.clear();
   }
 
-  unlearn({ sql }: Tx): void {
+  evictAll({ sql }: Tx): void {
     for (const lookup of this.#lookups) lookup.isStale = true;
     this.#cached.clear();
-    forgetActiveKeys(sql);
+    evictActiveKeys(sql);
   }
 
   /** Reports whether the wallet has the key. If not, call `loadKey` first. */
-  knows({ sql }: Tx, hash: string): boolean {
+  hasKey({ sql }: Tx, hash: string): boolean {
     const key = this.#key(sql, hash);
     return key !== null && (key.record !== null || key.revokedAt !== null);
   }
 
-  live(tx: Tx, hash: string, shown?: PresentedSecret): Result<ActiveKey> {
+  findActiveKey(tx: Tx, hash: string, shown?: PresentedSecret): Result<ActiveKey> {
     const { sql, clockMs } = tx;
     const key = this.#key(sql, hash);
     if (key !== null && key.revokedAt !== null) {
@@ -104,8 +104,8 @@ export class KeyAdmissions {
     }
     if (key === null || key.record === null) return refuse({ kind: "invalid_api_key" });
     const { secrets } = key.record;
-    const secret = secretOf(hash, shown);
-    if (secret !== undefined && !isLiveSecret({ keyHash: hash, secrets }, secret, clockMs)) {
+    const secret = presentedSecretHash(hash, shown);
+    if (secret !== undefined && !isActiveSecret({ keyHash: hash, secrets }, secret, clockMs)) {
       return refuse({ kind: "invalid_api_key" });
     }
     const { session } = shown ?? {};
@@ -122,13 +122,13 @@ export class KeyAdmissions {
    * Returns a failure if the key, secret or session is revoked or expired. Returns null for an
    * unknown key.
    */
-  refuseDead(tx: Tx, { keyHash, shown }: RequestCredential): Refusal | null {
-    if (!this.knows(tx, keyHash)) return null;
-    const live = this.live(tx, keyHash, shown);
+  refuseInactive(tx: Tx, { keyHash, shown }: RequestCredential): Refusal | null {
+    if (!this.hasKey(tx, keyHash)) return null;
+    const live = this.findActiveKey(tx, keyHash, shown);
     return live.ok ? null : live;
   }
 
-  learn(hash: string): Promise<Refusal | null> {
+  loadKey(hash: string): Promise<Refusal | null> {
     const requested = this.#loading.get(hash);
     if (requested !== undefined) return requested;
     const learning = this.#fetchKey(hash).finally(() => {
@@ -139,7 +139,7 @@ export class KeyAdmissions {
   }
 
   checkAdmission(tx: Tx, hash: string, shown?: PresentedSecret): Result<CheckedAdmission> {
-    const live = this.live(tx, hash, shown);
+    const live = this.findActiveKey(tx, hash, shown);
     if (!live.ok) return live;
     const record = live.value;
     const key = this.#key(tx.sql, hash);
@@ -161,21 +161,24 @@ export class KeyAdmissions {
   countAdmission(tx: Tx, { hash, key, record, entry }: CheckedAdmission): void {
     insertAdmission(tx.sql, key.number, entry);
     key.window.append(entry);
-    addUse(tx.memory, hash, entry.at);
-    if (entry.at < record.checkedAt + REFRESH_MS) return;
+    recordKeyUse(tx.memory, hash, entry.at);
+    if (entry.at < record.checkedAt + KEY_REFRESH_MS) return;
     this.#refresh(tx, hash, (register) => register.whose());
   }
 
   /** Finds key uses that a restart may have lost. */
-  findUses(tx: Tx): void {
-    for (const hash of tx.memory.dueUses.take(tx.nowMs, USES_PER_CALL_MAX)) {
+  recoverLostUses(tx: Tx): void {
+    for (const hash of tx.memory.dueUses.takeDue(tx.nowMs, USES_PER_CALL_MAX)) {
       const usedAt = this.#key(tx.sql, hash)?.window.lastAt ?? 0;
-      if (usedAt > tx.memory.notedAt) addUse(tx.memory, hash, usedAt);
+      if (usedAt > tx.memory.notedAt) recordKeyUse(tx.memory, hash, usedAt);
     }
   }
 
   /** After a publish, looks up the keys whose data in D1 differs from the wallet's data. */
-  noted(tx: Tx | null, { uses, touched }: Pick<PublishOutcome, "uses" | "touched">): void {
+  refreshPublished(
+    tx: Tx | null,
+    { uses, touched }: Pick<PublishOutcome, "uses" | "touched">,
+  ): void {
     if (tx === null) return;
     const reported = new Map(touched.map((one) => [one.hash, one]));
     for (const { hash, usedAt } of uses) {
@@ -185,9 +188,9 @@ export class KeyAdmissions {
     }
   }
 
-  standing(tx: Tx, hash: string, shown?: PresentedSecret): RateState | null {
+  rateState(tx: Tx, hash: string, shown?: PresentedSecret): RateState | null {
     const key = this.#key(tx.sql, hash);
-    const live = this.live(tx, hash, shown);
+    const live = this.findActiveKey(tx, hash, shown);
     if (key === null || !live.ok) return null;
     const { window } = key;
     const { rpmLimit: limit } = live.value;
@@ -197,7 +200,7 @@ export class KeyAdmissions {
       : { limit, remaining: 0, resetMs: next.retryAfterMs };
   }
 
-  revoke(tx: Tx, hash: string, revokedAt: number, by?: KeyEnd): void {
+  revoke(tx: Tx, hash: string, revokedAt: number, by?: KeyRevocation): void {
     this.#markLookupsStale(hash);
     this.#cached.delete(hash);
     tx.storage.transactionSync(() => {
@@ -214,7 +217,7 @@ export class KeyAdmissions {
   setLimit({ sql }: Tx, hash: string, rpmLimit: number): void {
     this.#markLookupsStale(hash);
     if (this.#key(sql, hash)?.record?.rpmLimit === rpmLimit) return;
-    updateKeyLimit(sql, hash, rpmLimit);
+    updateKeyRpmLimit(sql, hash, rpmLimit);
     this.#updateCached(hash, { rpmLimit });
   }
 
@@ -223,7 +226,7 @@ export class KeyAdmissions {
     updateKeyTerms(tx.sql, hash, terms);
     this.#updateCached(hash, { terms });
     const record = this.#key(tx.sql, hash)?.record;
-    if (record !== null && record !== undefined) followBudget(tx, record.keyId, terms);
+    if (record !== null && record !== undefined) syncDollarBudget(tx, record.keyId, terms);
   }
 
   sessionsCut({ sql }: Tx, hash: string): number {
@@ -236,7 +239,7 @@ export class KeyAdmissions {
     tx.storage.transactionSync(() => {
       updateKeySecrets(tx.sql, hash, secrets);
       if (by !== undefined && by.sessionsCut !== null) {
-        cutSessions(tx.sql, hash, by.sessionsCut);
+        endEarlierSessions(tx.sql, hash, by.sessionsCut);
         this.#cached.delete(hash);
         endPausesOf(tx, { scope: "key", subject: "" }); // ends only pauses of the key's sessions
       }
@@ -268,12 +271,12 @@ export class KeyAdmissions {
     return refuse({ kind: "overloaded" });
   }
 
-  async #lookUp(lookup: Lookup, ask: KeyLookup): Promise<Identified> {
+  async #lookUp(lookup: Lookup, ask: KeyLookup): Promise<KeyResult> {
     this.#lookups.add(lookup);
     try {
-      return await within(ask(this.#context.register(lookup.hash)), REGISTER_TIMEOUT_MS);
+      return await withTimeout(ask(this.#context.register(lookup.hash)), REGISTER_TIMEOUT_MS);
     } catch (error) {
-      logWarning("key_register_unreachable", { reason: reasonOf(error) });
+      logWarning("key_register_unreachable", { reason: errorMessageOf(error) });
       return refuse(storageFailure(error));
     } finally {
       this.#lookups.delete(lookup);
@@ -294,7 +297,7 @@ export class KeyAdmissions {
   }
 
   #setCheckedAt({ sql }: Tx, hash: string, checkedAt: number): void {
-    updateChecked(sql, hash, checkedAt);
+    updateCheckedAt(sql, hash, checkedAt);
     this.#updateCached(hash, { checkedAt });
   }
 
@@ -302,7 +305,7 @@ export class KeyAdmissions {
     const before = this.#key(tx.sql, hash)?.record;
     this.setLimit(tx, hash, rpmLimit);
     const knownTerms = before?.terms ?? NO_TERMS;
-    if (termsText(terms) !== termsText(knownTerms)) this.setTerms(tx, hash, terms);
+    if (keyTermsToJson(terms) !== keyTermsToJson(knownTerms)) this.setTerms(tx, hash, terms);
     const knownSecrets = before?.secrets ?? null;
     if (formatSecrets(secrets) !== formatSecrets(knownSecrets)) this.setSecrets(tx, hash, secrets);
   }
@@ -319,7 +322,7 @@ export class KeyAdmissions {
       identified.failure.kind === "invalid_api_key" &&
       this.#key(tx.sql, hash)?.revokedAt === null
     ) {
-      forgetActiveKey(tx.sql, hash);
+      evictActiveKey(tx.sql, hash);
       this.#cached.delete(hash);
     }
   }
@@ -332,7 +335,7 @@ export class KeyAdmissions {
   ): void {
     const lagMs = window.lagMs(clockMs);
     logAlert("clock_stepped_back", { key_id: record?.keyId ?? null, lag_ms: lagMs });
-    clampKey(storage, number, clockMs);
+    clampKeyTimes(storage, number, clockMs);
     window.clamp(clockMs);
     this.#updateCached(hash, { checkedAt: Math.min(record?.checkedAt ?? 0, clockMs) });
   }
@@ -354,7 +357,7 @@ export class KeyAdmissions {
   }
 }
 
-export function admittedBy(
+export function admittedKeyOf(
   tx: Tx,
   { keyId, memberId, scope, terms }: ActiveKey,
   { limit, remaining, resetMs }: RateState,
@@ -371,10 +374,10 @@ export function admittedBy(
     limit,
     remaining,
     resetMs,
-    ...((isLimited(terms) || session !== undefined) && { isLimited: true }),
+    ...((hasLimits(terms) || session !== undefined) && { isLimited: true }),
     ...(priceList !== null && { priceList }),
-    ...policiesIfAny(tx, held),
-    ...pausedIfAny(tx, keyId, held),
+    ...policiesField(tx, held),
+    ...pausedField(tx, keyId, held),
   };
 }
 

@@ -3,14 +3,19 @@ import { BUDGET_PERIODS } from "../../../shared/key-terms.ts";
 import type { KeyStatus, KeyTerms } from "../../../shared/key-terms.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
-import { endOf, periodOfDay } from "../../../shared/period.ts";
-import { amountsOf, fieldLimit, periodOfField } from "../rules/limits.ts";
+import { endOfPeriod, periodOfDay } from "../../../shared/period.ts";
+import { amountsOf, fieldLimit, fieldLimitPeriod } from "../rules/limits.ts";
 import type { Meter } from "../rules/limits.ts";
-import { addTo, bucketOf, sumInWindow } from "../../../shared/budget-meter.ts";
-import type { Tally } from "../../../shared/budget-meter.ts";
+import { addToBucket, bucketAt, sumInWindow } from "../../../shared/budget-meter.ts";
+import type { BucketSums } from "../../../shared/budget-meter.ts";
 import { storeFieldLimits } from "../tables/field-limits.do.ts";
-import { selectKeyDays, updateKeyBudget } from "../tables/key-rows.do.ts";
-import { fieldsOfOwner, readAmounts, readFields, replaceMeter } from "./budget-memory.do.ts";
+import { selectKeySpendByDay, updateKeyBudget } from "../tables/key-rows.do.ts";
+import {
+  fieldMetersOfOwner,
+  reloadFieldAmounts,
+  reloadFieldLimits,
+  replaceMeter,
+} from "./budget-memory.do.ts";
 import { nextRevision } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
@@ -30,9 +35,9 @@ function amountInWindow({ budgetMicro, budgetPeriod }: Terms, window: string): M
  * budget. A later budget needs the spend of holds that count only against quotas, which daily
  * totals omit.
  */
-export function followBudget(tx: Tx, keyId: string, terms: Terms, isCounted = false): void {
+export function syncDollarBudget(tx: Tx, keyId: string, terms: Terms, isCounted = false): void {
   const { memory, sql } = tx;
-  const before = fieldsOfOwner(sql, memory, ownerOf(keyId));
+  const before = fieldMetersOfOwner(sql, memory, ownerOf(keyId));
   if (before.length === 0) {
     if (isCounted || terms.budgetMicro !== null) startDollarBudget(tx, keyId, terms);
     return;
@@ -41,25 +46,25 @@ export function followBudget(tx: Tx, keyId: string, terms: Terms, isCounted = fa
     amount === (amountInWindow(terms, window) ?? Infinity);
   if (before.every(isSame)) return;
   updateKeyBudget(sql, keyId, terms);
-  readAmounts(sql, memory, ownerOf(keyId));
+  reloadFieldAmounts(sql, memory, ownerOf(keyId));
 }
 
 function startDollarBudget(tx: Tx, keyId: string, terms: Terms): void {
   const { memory, sql } = tx;
   const owner = ownerOf(keyId);
-  const stored = selectKeyDays(sql, keyId);
+  const stored = selectKeySpendByDay(sql, keyId);
   const limits = WINDOWS.map((window) => {
-    const tally = addDaysToTally(window, [[bucketOf(window, tx), 0]], stored);
+    const tally = addDaysToTally(window, [[bucketAt(window, tx), 0]], stored);
     return fieldLimit(owner, window, { amount: amountInWindow(terms, window), tally });
   });
   storeFieldLimits(sql, owner, { limits, changed: nextRevision(tx) });
-  readFields(sql, memory, owner);
+  reloadFieldLimits(sql, memory, owner);
   const later = daysInMemory(tx, keyId);
-  for (const meter of later.length === 0 ? [] : fieldsOfOwner(sql, memory, owner)) {
+  for (const meter of later.length === 0 ? [] : fieldMetersOfOwner(sql, memory, owner)) {
     const tally = addDaysToTally(meter.budget.window, meter.tally, later);
     replaceMeter(memory.budgets, meter, { ...meter, tally });
   }
-  memory.changed = true;
+  memory.hasChanges = true;
 }
 
 function daysInMemory({ memory }: Tx, keyId: string): KeyDaySpend[] {
@@ -68,31 +73,35 @@ function daysInMemory({ memory }: Tx, keyId: string): KeyDaySpend[] {
   );
 }
 
-function addDaysToTally(window: string, tally: Tally, days: readonly KeyDaySpend[]): Tally {
+function addDaysToTally(
+  window: string,
+  tally: BucketSums,
+  days: readonly KeyDaySpend[],
+): BucketSums {
   return days.reduce((sum, { day, cost }) => {
-    return addTo(window, sum, { at: { period: periodOfDay(day), nowMs: 0 }, amount: cost });
+    return addToBucket(window, sum, { at: { period: periodOfDay(day), nowMs: 0 }, amount: cost });
   }, tally);
 }
 
-export function budgetStatus(tx: Tx, keyId: string, terms: Terms): KeyStatus["budget"] {
-  followBudget(tx, keyId, terms);
-  const fields = fieldsOfOwner(tx.sql, tx.memory, ownerOf(keyId));
+export function keyBudgetStatus(tx: Tx, keyId: string, terms: Terms): KeyStatus["budget"] {
+  syncDollarBudget(tx, keyId, terms);
+  const fields = fieldMetersOfOwner(tx.sql, tx.memory, ownerOf(keyId));
   const limit = fields.find(({ budget }) => budget.amount !== Infinity);
   if (limit === undefined) return null;
   const { settled, held, free } = amountsOf(limit, tx);
-  const period = periodOfField(limit);
+  const period = fieldLimitPeriod(limit);
   return {
     spentMicro: micros(settled),
     heldMicro: micros(held),
     leftMicro: micros(Math.max(0, free)),
-    resetsAt: period === null ? null : endOf(tx.period, period),
+    resetsAt: period === null ? null : endOfPeriod(tx.period, period),
   };
 }
 
 export function spendOfKey(tx: Tx, keyId: string): NonNullable<KeyStatus["spend"]> {
-  const fields = fieldsOfOwner(tx.sql, tx.memory, ownerOf(keyId));
+  const fields = fieldMetersOfOwner(tx.sql, tx.memory, ownerOf(keyId));
   const days =
-    fields.length > 0 ? [] : [...selectKeyDays(tx.sql, keyId), ...daysInMemory(tx, keyId)];
+    fields.length > 0 ? [] : [...selectKeySpendByDay(tx.sql, keyId), ...daysInMemory(tx, keyId)];
   const spent = (window: string): Micros => {
     const known = fields.find(({ budget }) => budget.window === window);
     return micros(sumInWindow(window, known?.tally ?? addDaysToTally(window, [], days), tx));

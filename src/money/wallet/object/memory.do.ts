@@ -1,16 +1,21 @@
-import { idFloor } from "../../../shared/id.ts";
+import { lowestIdAt } from "../../../shared/id.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Period } from "../../../shared/period.ts";
 import { CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
-import { HOLD_ID, ID_AGE_MAX_MS, rateFloor } from "../rules/hold-guards.ts";
+import { HOLD_ID_PREFIX, ID_AGE_MAX_MS, rateWindowStartMs } from "../rules/hold-guards.ts";
 import type { RateLog } from "../rules/hold-guards.ts";
 import type { TokenWindow } from "../rules/key-spend.ts";
 import type { Debts } from "../rules/debts.ts";
 import { emptyTotals, openHold } from "../rules/open-holds.ts";
 import type { HoldTotals } from "../rules/open-holds.ts";
-import { applyCounts, countsOf, loadBudgets, reserve } from "./budget-memory.do.ts";
+import {
+  applyMeterChanges,
+  countRequest,
+  loadBudgets,
+  adjustHeldOfOwners,
+} from "./budget-memory.do.ts";
 import type { BudgetMemory } from "./budget-memory.do.ts";
-import { selectCounted } from "./counted-requests.do.ts";
+import { selectCountedUsage } from "./counted-requests.do.ts";
 import type { TopUpState } from "../rules/top-up.ts";
 import { addUsage } from "../rules/usage-totals.ts";
 import type { UsageTotals } from "../rules/usage-totals.ts";
@@ -20,21 +25,21 @@ import type { Pauses } from "../rules/pauses.ts";
 import type { Policies } from "../rules/policies.ts";
 import type { DeletedEndUsers } from "../tables/end-user-rows.do.ts";
 import { selectDebts, selectTopUp } from "../tables/payment-rows.do.ts";
-import { DueUses, selectTokens, findDueUses } from "../tables/key-rows.do.ts";
+import { DueUses, selectTokenWindows, scheduleDueUses } from "../tables/key-rows.do.ts";
 import { selectOpenHolds } from "../tables/request-rows.do.ts";
 import type { NameNumbers } from "../tables/request-rows.do.ts";
 import { selectTagKeys } from "../tables/tag-rows.do.ts";
 import type { TagKeys } from "../tables/tag-rows.do.ts";
-import { loadSessionRates, loadSessions } from "../tables/session-rows.do.ts";
+import { loadSessionRates, loadSessionMemory } from "../tables/session-rows.do.ts";
 import type { SessionMemory } from "../tables/session-rows.do.ts";
-import type { WarmUntil } from "../tables/warm-rows.do.ts";
-import { publishedSettings, readCheckpoint } from "../tables/checkpoint-rows.do.ts";
+import type { WarmRouteState } from "../tables/warm-rows.do.ts";
+import { selectPublishedSettings, readCheckpoint } from "../tables/checkpoint-rows.do.ts";
 import { readWalletRow, updateWalletRow } from "../tables/wallet-row.do.ts";
 import type { Settings } from "../../../shared/contracts/settings.ts";
 import type { WalletRow } from "../tables/wallet-row.do.ts";
 import { HOUR_MS } from "../../../shared/clock.ts";
 
-export const QUIET_MS = 180_000;
+export const QUIET_PUBLISH_MS = 180_000;
 
 /** The wallet's state in memory, loaded from the tables. An exception reloads it. */
 export type Memory = {
@@ -45,7 +50,7 @@ export type Memory = {
   newest: number;
   /** Lower bound for the request IDs of ledger rows after the newest checkpoint. */
   floorId: string;
-  readonly unpublished: Set<string>;
+  readonly unpublishedUserIds: Set<string>;
   readonly budgets: BudgetMemory;
   readonly tokens: Map<string, TokenWindow>;
   readonly sessions: SessionMemory;
@@ -54,14 +59,14 @@ export type Memory = {
   maxConcurrent: number | null;
   readonly names: NameNumbers;
   endUsers: number;
-  departed: DeletedEndUsers;
+  deletedEndUsers: DeletedEndUsers;
   readonly usage: UsageTotals;
   rateLog: RateLog;
   /** Unpublished last uses of keys by hash (Unix ms). */
   readonly uses: Map<string, number>;
   readonly dueUses: DueUses;
   readonly notedAt: number;
-  changed: boolean;
+  hasChanges: boolean;
   /** Number of unpublished holds and charges, which are less urgent than other changes. */
   routine: number;
   published: PublishedState;
@@ -71,9 +76,9 @@ export type Memory = {
   debts: Debts;
   topUp: TopUpState;
   /** Null until first used. */
-  warmRoutes: Map<string, WarmUntil> | null;
+  warmRoutes: Map<string, WarmRouteState> | null;
   hasUndelivered: boolean;
-  room: StorageState;
+  storageState: StorageState;
 };
 
 type PublishedState = { readonly settings: Settings | null; readonly usedAt: number };
@@ -94,25 +99,25 @@ export function loadMemory(sql: SqlStorage): Memory {
     clock: checkpoint.clock,
     newest: checkpoint.newest,
     floorId: checkpoint.floor_id,
-    unpublished: new Set(),
+    unpublishedUserIds: new Set(),
     budgets: loadBudgets(sql),
     tokens: new Map(),
-    sessions: loadSessions(sql),
+    sessions: loadSessionMemory(sql),
     ...selectRules(sql),
     names: new Map(),
     endUsers: selectEndUserCount(sql),
-    departed: selectDeletedEndUsers(sql),
+    deletedEndUsers: selectDeletedEndUsers(sql),
     usage: new Map(),
     rateLog: [],
     uses: new Map(),
     dueUses: new DueUses(),
     // If the last publish wasn't confirmed, it may have lost a use of a key.
     notedAt: row.revision > row.acknowledged ? checkpoint.clock - HOUR_MS : checkpoint.clock,
-    changed: false,
+    hasChanges: false,
     routine: 0,
     // The first publish of an hour records that the wallet is in use.
     published: {
-      settings: publishedSettings(sql, row),
+      settings: selectPublishedSettings(sql, row),
       usedAt: checkpoint.clock - (checkpoint.clock % HOUR_MS),
     },
     ledgerMark: crypto.randomUUID(),
@@ -121,7 +126,7 @@ export function loadMemory(sql: SqlStorage): Memory {
     topUp: selectTopUp(sql),
     warmRoutes: null,
     hasUndelivered: false,
-    room: { isFull: false, fromId: "", passAt: 0 },
+    storageState: { isFull: false, fromId: "", passAt: 0 },
   };
   applyLaterRows(sql, memory, checkpoint.seq);
   memory.clock = Math.max(memory.clock, newestAdmission(sql, checkpoint.floor_id));
@@ -130,17 +135,17 @@ export function loadMemory(sql: SqlStorage): Memory {
   loadUnpublishedUserIds(sql, memory);
   memory.hasUndelivered = hasUndeliveredEvents(sql);
   memory.routine = memory.ledger.seq - checkpoint.seq;
-  memory.changed = memory.hasUndelivered || hasUnpublishedRows(sql, memory);
+  memory.hasChanges = memory.hasUndelivered || hasUnpublishedRows(sql, memory);
   memory.rateLog.push(...selectRateLog(sql, row.rpmLimit, memory.clock));
   const { notedAt } = memory;
-  findDueUses(sql, memory.dueUses, { notedAt, dueAt: checkpoint.clock + QUIET_MS });
-  const windows = selectTokens(sql, memory.clock);
+  scheduleDueUses(sql, memory.dueUses, { notedAt, dueAt: checkpoint.clock + QUIET_PUBLISH_MS });
+  const windows = selectTokenWindows(sql, memory.clock);
   for (const [keyId, window] of windows) memory.tokens.set(keyId, window);
   loadSessionRates(sql, memory.sessions, memory.clock);
   return memory;
 }
 
-function loadUnpublishedUserIds(sql: SqlStorage, { row, unpublished: ids }: Memory): void {
+function loadUnpublishedUserIds(sql: SqlStorage, { row, unpublishedUserIds: ids }: Memory): void {
   for (const { id } of sql.exec<{ id: string }>(
     "SELECT id FROM end_users WHERE changed > ? AND departed IS NULL",
     row.acknowledged,
@@ -152,11 +157,11 @@ function loadUnpublishedUserIds(sql: SqlStorage, { row, unpublished: ids }: Memo
 function openStoredHolds(sql: SqlStorage, memory: Memory, floorId: string): void {
   for (const hold of selectOpenHolds(sql, floorId)) {
     openHold(memory.ledger, hold);
-    reserve(sql, memory, hold, 1);
+    adjustHeldOfOwners(sql, memory, hold, 1);
   }
 }
 
-export function isUnpublished({ changed, routine, uses }: Memory): boolean {
+export function isUnpublished({ hasChanges: changed, routine, uses }: Memory): boolean {
   return changed || routine > 0 || uses.size > 0;
 }
 
@@ -178,8 +183,8 @@ function applyLaterRows(sql: SqlStorage, memory: Memory, seq: number): void {
     ledger.seq = Math.max(ledger.seq, one.seq);
     memory.clock = Math.max(memory.clock, one.at);
   }
-  for (const { posted, ...request } of selectCounted(sql, memory, seq)) {
-    applyCounts(memory, countsOf(sql, memory, request));
+  for (const { posted, ...request } of selectCountedUsage(sql, memory, seq)) {
+    applyMeterChanges(memory, countRequest(sql, memory, request));
     if (posted !== null) addUsage(memory.usage, posted);
   }
 }
@@ -196,13 +201,13 @@ function newestAdmission(sql: SqlStorage, floorId: string): number {
 
 export function selectRateLog(sql: SqlStorage, limit: number | null, nowMs: number): RateLog {
   if (limit === null) return [];
-  const floor = rateFloor(nowMs);
+  const floor = rateWindowStartMs(nowMs);
   return sql
     .exec<{ at: number }>(
       `SELECT admitted_at AS at FROM requests
       WHERE id >= ? AND admitted_at > ? AND admitted_at <= ? AND granted IS NOT NULL
       ORDER BY admitted_at`,
-      idFloor(HOLD_ID, floor - ID_AGE_MAX_MS - CLOCK_LAG_MAX_MS),
+      lowestIdAt(HOLD_ID_PREFIX, floor - ID_AGE_MAX_MS - CLOCK_LAG_MAX_MS),
       floor,
       nowMs,
     )
@@ -219,7 +224,7 @@ function hasUndeliveredEvents(sql: SqlStorage): boolean {
 }
 
 function hasUnpublishedRows(sql: SqlStorage, memory: Memory): boolean {
-  if (memory.unpublished.size > 0 || memory.row.publishAll) return true;
+  if (memory.unpublishedUserIds.size > 0 || memory.row.publishAll) return true;
   if (memory.row.revision > memory.row.acknowledged) return true;
   const { n } = sql
     .exec<{ n: number }>(
@@ -251,7 +256,7 @@ export type Tx = {
   readonly clockMs: number;
 };
 
-export function addUse({ uses }: Memory, hash: string, usedAt: number): void {
+export function recordKeyUse({ uses }: Memory, hash: string, usedAt: number): void {
   uses.set(hash, Math.max(usedAt, uses.get(hash) ?? 0));
 }
 
@@ -260,13 +265,13 @@ export function nextRevision(tx: Tx): number {
 }
 
 /** Updates the wallet's row in the table, then in memory. Must not run within a transaction. */
-export function changeRow(tx: Tx, change: Partial<WalletRow>): void {
+export function changeWalletRow(tx: Tx, change: Partial<WalletRow>): void {
   const row = { ...tx.memory.row, ...change };
   updateWalletRow(tx.sql, row);
   tx.memory.row = row;
 }
 
 /** Throws if a new instance has replaced this one, which then must not respond from memory. */
-export function touchStorage(tx: Tx): void {
+export function assertCurrentInstance(tx: Tx): void {
   tx.sql.exec("SELECT id FROM wallet WHERE id = 1").one();
 }

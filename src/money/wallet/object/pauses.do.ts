@@ -1,6 +1,6 @@
 import type { Budget, BudgetOwner } from "../../../shared/budgets.ts";
 import { timestamp } from "../../../shared/clock.ts";
-import { SYSTEM } from "../../../shared/event.ts";
+import { SYSTEM_ACTOR } from "../../../shared/event.ts";
 import type { Actor } from "../../../shared/event.ts";
 import { invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
@@ -12,9 +12,15 @@ import type {
   NewPause,
   PauseEnding,
   PauseReader,
-  PutPause,
+  PutPauseResult,
 } from "../../../shared/contracts/pauses.ts";
-import { endOf, endsSooner, operatorsOwn, pauseName, pausesOf } from "../rules/pauses.ts";
+import {
+  pauseEndMs,
+  endsSooner,
+  refuseOperatorPause,
+  pauseRuleName,
+  createPauses,
+} from "../rules/pauses.ts";
 import type { Pauses } from "../rules/pauses.ts";
 import { selectEndUser } from "../tables/end-user-rows.do.ts";
 import { selectEndedKeys } from "../tables/key-rows.do.ts";
@@ -22,16 +28,16 @@ import { putRule } from "../tables/policy-pause-rows.do.ts";
 import { ownsSession, selectSession } from "../tables/session-rows.do.ts";
 import { setBudgets } from "./budgets.do.ts";
 import { addEvent } from "./event-log.do.ts";
-import { nextRevision, touchStorage } from "./memory.do.ts";
+import { nextRevision, assertCurrentInstance } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
-export function putPause(tx: Tx, wish: NewPause): Result<PutPause> {
+export function putPause(tx: Tx, wish: NewPause): Result<PutPauseResult> {
   const { scope, source, reason, until, actor: createdBy } = wish;
   const subject = subjectOf(tx, wish);
   if (!subject.ok) return subject;
   const { memory, nowMs } = tx;
   const owner = { scope, subject: subject.value };
-  const known = memory.pauses.byName.get(pauseName({ ...owner, source }));
+  const known = memory.pauses.byName.get(pauseRuleName({ ...owner, source }));
   const wrong = refusePause(tx, known, wish);
   if (wrong !== null) return wrong;
   const { id, createdAt } = known ?? { id: mintId("pau_", nowMs), createdAt: nowMs };
@@ -128,10 +134,10 @@ export function pauseByBudget(tx: Tx, { scope, subject, budget }: BudgetOwner & 
   const owner = { scope, subject, source: "budget" } as const;
   if (budget.onExceeded !== "pause") return;
   if (scope !== "organization" && hasPausesMax(memory.pauses, "budget")) return;
-  if (byName.has(pauseName(owner)) || isOwnerGone(tx, owner)) return;
+  if (byName.has(pauseRuleName(owner)) || isOwnerGone(tx, owner)) return;
   const id = mintId("pau_", createdAt);
   const reason = "A budget is used up";
-  const made = { until: null, createdBy: SYSTEM, createdAt, budgetId: budget.id };
+  const made = { until: null, createdBy: SYSTEM_ACTOR, createdAt, budgetId: budget.id };
   storePause(tx, { ...owner, id, reason, ...made, ...sessionEnd(tx, owner) });
 }
 
@@ -140,7 +146,7 @@ type BudgetPart = { readonly budget: Budget };
 function storePause(tx: Tx, pause: Pause): void {
   const { memory, sql, storage } = tx;
   const { id, scope, source, reason, until, createdBy: actor } = pause;
-  const name = pauseName(pause);
+  const name = pauseRuleName(pause);
   storage.transactionSync(() => {
     putRule(sql, name, pause, nextRevision(tx));
     const end = until === null ? null : timestamp(until);
@@ -157,8 +163,8 @@ function storePause(tx: Tx, pause: Pause): void {
     addEvent(tx, { type: "pause.created", actor, subject: eventSubject(tx, pause), data });
   });
   const others = [...memory.pauses.byName.values()].filter((one) => one.id !== id);
-  memory.pauses = pausesOf([...others, pause]);
-  memory.changed = true;
+  memory.pauses = createPauses([...others, pause]);
+  memory.hasChanges = true;
 }
 
 /** Returns an ID, never an end user's external ID, which may be a person's name. */
@@ -167,7 +173,7 @@ export function eventSubject({ memory }: Tx, { scope, subject }: BudgetOwner): s
 }
 
 export function listPauses(tx: Tx, reader: PauseReader | null): Result<readonly PauseWithOwner[]> {
-  touchStorage(tx);
+  assertCurrentInstance(tx);
   return success(
     [...tx.memory.pauses.byName.values()]
       .filter((pause) => reader === null || canRead(tx, pause, reader))
@@ -194,7 +200,7 @@ function canRead(tx: Tx, { scope, subject }: Pause, { memberId, keyIds }: PauseR
 export function endPause(tx: Tx, { id, source, actor }: PauseEnding): Result<PauseWithOwner> {
   const pause = [...tx.memory.pauses.byName.values()].find((one) => one.id === id);
   if (pause === undefined) return refuseUnknown("pause");
-  if (pause.source === "operator" && source !== "operator") return operatorsOwn();
+  if (pause.source === "operator" && source !== "operator") return refuseOperatorPause();
   const ended = withOwnerName(tx, pause);
   endPauses(tx, [pause], { cause: "removed", actor });
   return success(ended);
@@ -219,10 +225,10 @@ export function endPausesOf(tx: Tx, owner: BudgetOwner): void {
   if (all.length === 0) return;
   const ended = selectEndedKeys(tx.sql);
   const own = all.filter((pause) => isOwnedBy(owner, pause) || isOwnerGone(tx, pause, ended));
-  if (own.length > 0) endPauses(tx, own, { cause: "deleted", actor: SYSTEM });
+  if (own.length > 0) endPauses(tx, own, { cause: "deleted", actor: SYSTEM_ACTOR });
 }
 
-export function forgetMember(tx: Tx, memberId: string): Result<null> {
+export function removeMemberLimits(tx: Tx, memberId: string): Result<null> {
   const owner = { scope: "member", subject: memberId } as const;
   setBudgets(tx, owner, []);
   endPausesOf(tx, owner);
@@ -233,11 +239,11 @@ export function forgetMember(tx: Tx, memberId: string): Result<null> {
 export function endDuePauses(tx: Tx): void {
   const { memory, nowMs } = tx;
   if (nowMs < memory.pauses.until) return;
-  const due = [...memory.pauses.byName.values()].filter((pause) => endOf(pause) <= nowMs);
+  const due = [...memory.pauses.byName.values()].filter((pause) => pauseEndMs(pause) <= nowMs);
   const isExpired = ({ until }: Pause): boolean => (until ?? Infinity) <= nowMs;
-  endPauses(tx, due.filter(isExpired), { cause: "expired", actor: SYSTEM });
+  endPauses(tx, due.filter(isExpired), { cause: "expired", actor: SYSTEM_ACTOR });
   const others = due.filter((pause) => !isExpired(pause));
-  endPauses(tx, others, { cause: "deleted", actor: SYSTEM });
+  endPauses(tx, others, { cause: "deleted", actor: SYSTEM_ACTOR });
 }
 
 function endPauses(
@@ -248,14 +254,14 @@ function endPauses(
   const { memory, sql, storage } = tx;
   storage.transactionSync(() => {
     for (const pause of ended) {
-      putRule(sql, pauseName(pause), null, nextRevision(tx));
+      putRule(sql, pauseRuleName(pause), null, nextRevision(tx));
       const data = { scope: pause.scope, pause_id: pause.id, cause };
       addEvent(tx, { type: "pause.ended", actor, subject: eventSubject(tx, pause), data });
     }
   });
   const left = [...memory.pauses.byName.values()].filter((one) => !ended.includes(one));
-  memory.pauses = pausesOf(left);
-  memory.changed = true;
+  memory.pauses = createPauses(left);
+  memory.hasChanges = true;
 }
 
 function withOwnerName(tx: Tx, pause: Pause): PauseWithOwner {

@@ -1,11 +1,11 @@
 import type {
   CreditPage,
-  PaymentRefunded,
+  PaymentReversal,
   PaymentCredit,
   PaymentsStatus,
   PurchaseOutcome,
 } from "../../../shared/contracts/payments.ts";
-import { SYSTEM } from "../../../shared/event.ts";
+import { SYSTEM_ACTOR } from "../../../shared/event.ts";
 import type { Actor, NewEvent } from "../../../shared/event.ts";
 import { refuse, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
@@ -13,10 +13,10 @@ import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { balanceAfterCredit } from "../rules/credit.ts";
 import { collectDebt, forgiveDebt, applyRefund } from "../rules/debts.ts";
-import { freeOf } from "../rules/open-holds.ts";
-import { creditTopUp, topUpsOfMonth } from "../rules/top-up.ts";
+import { freeBalance } from "../rules/open-holds.ts";
+import { completeTopUp, topUpsOfMonth } from "../rules/top-up.ts";
 import {
-  insertForgiven,
+  insertForgivenDebt,
   putDebts,
   putPayment,
   putTopUp,
@@ -24,31 +24,31 @@ import {
   selectPayment,
 } from "../tables/payment-rows.do.ts";
 import { addEvent } from "./event-log.do.ts";
-import { nextRevision, touchStorage } from "./memory.do.ts";
+import { nextRevision, assertCurrentInstance } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
-import { postCredit, recallCredit } from "./postings.do.ts";
-import { totalUsed } from "./usage.do.ts";
-import { disableTopUp, topUpEnded, topUpIfDue } from "./top-up.do.ts";
+import { postCredit, storedCreditResult } from "./postings.do.ts";
+import { readTotalCharged } from "./usage.do.ts";
+import { disableTopUp, recordTopUpEnd, startTopUpIfDue } from "./top-up.do.ts";
 
 export function creditPayment(tx: Tx, credit: PaymentCredit): Result<{ readonly madeAt: number }> {
   const { paymentId, purchaseId, netMicro, method, actor } = credit;
   const { memory, sql } = tx;
   const request = { amountMicro: netMicro, reference: creditReference(tx, paymentId), actor };
-  const before = recallCredit(tx, request);
+  const before = storedCreditResult(tx, request);
   if (before !== null && !before.ok) return before;
-  const topUp = creditTopUp(memory.topUp, purchaseId);
+  const topUp = completeTopUp(memory.topUp, purchaseId);
   const data = { method, amount_micro: netMicro, payment_id: paymentId };
   const also = (): void => {
     if (selectPayment(sql, paymentId) === null) {
       const ids = { id: paymentId, purchaseId };
       putPayment(
         sql,
-        { ...ids, credited: netMicro, back: micros(0), reading: 0 },
+        { ...ids, credited: netMicro, refunded: micros(0), reading: 0 },
         nextRevision(tx),
       );
     }
     if (topUp !== memory.topUp) putTopUp(sql, topUp);
-    addEvent(tx, { type: "purchase.credited", actor: SYSTEM, subject: purchaseId, data }, [
+    addEvent(tx, { type: "purchase.credited", actor: SYSTEM_ACTOR, subject: purchaseId, data }, [
       purchaseId,
       paymentId,
     ]);
@@ -59,7 +59,7 @@ export function creditPayment(tx: Tx, credit: PaymentCredit): Result<{ readonly 
     postCredit(tx, request, { balance: decided.value, also });
   } else tx.storage.transactionSync(also);
   memory.topUp = topUp;
-  memory.changed = true;
+  memory.hasChanges = true;
   return success({ madeAt: memory.row.madeAt });
 }
 
@@ -80,7 +80,7 @@ function creditReference({ memory, sql }: Tx, paymentId: string): string {
   return isGivenUp.length === 0 ? reference : `${reference}:${memory.row.madeAt}`;
 }
 
-export function setRefunded(tx: Tx, request: PaymentRefunded): Result<null> {
+export function recordRefund(tx: Tx, request: PaymentReversal): Result<null> {
   const { memory, sql } = tx;
   const { paymentId, purchaseId, backMicro: back, reading, isDisputed } = request;
   const payment = selectPayment(sql, paymentId);
@@ -90,15 +90,16 @@ export function setRefunded(tx: Tx, request: PaymentRefunded): Result<null> {
   const { debts, returned } = moved;
   const data = {
     purchase_id: purchaseId,
-    back_micro: moved.payment.back,
+    back_micro: moved.payment.refunded,
     owed_micro: debts.owed,
   };
-  const type = moved.payment.back > payment.back ? "payment.reversed" : "payment.reinstated";
-  const event: NewEvent = { type, actor: SYSTEM, subject: paymentId, data };
+  const type =
+    moved.payment.refunded > payment.refunded ? "payment.reversed" : "payment.reinstated";
+  const event: NewEvent = { type, actor: SYSTEM_ACTOR, subject: paymentId, data };
   const also = (): void => {
     putPayment(sql, moved.payment, nextRevision(tx));
     putDebts(sql, debts, nextRevision(tx));
-    if (moved.payment.back !== payment.back) addEvent(tx, event);
+    if (moved.payment.refunded !== payment.refunded) addEvent(tx, event);
   };
   if (returned > 0) {
     const reference = `stripe:${paymentId}:back:${reading}`;
@@ -107,8 +108,8 @@ export function setRefunded(tx: Tx, request: PaymentRefunded): Result<null> {
     postCredit(tx, { amountMicro: returned, reference }, { balance: decided.value, also });
   } else tx.storage.transactionSync(also);
   memory.debts = debts;
-  memory.changed = true;
-  if (isDisputed && moved.payment.back > payment.back) disableTopUp(tx, "disputed");
+  memory.hasChanges = true;
+  if (isDisputed && moved.payment.refunded > payment.refunded) disableTopUp(tx, "disputed");
   return success(null);
 }
 
@@ -122,7 +123,7 @@ export function recordPurchaseOutcome(
   tx.storage.transactionSync(() => {
     addEvent(tx, event, once);
   });
-  if (topUp !== null) topUpEnded(tx, topUp.id, topUp.end);
+  if (topUp !== null) recordTopUpEnd(tx, topUp.id, topUp.end);
   return success(null);
 }
 
@@ -142,18 +143,18 @@ export function forgiveOwed(
   if (!debts.ok) return debts;
   const data = { amount_micro: amountMicro, owed_micro: debts.value.owed, reference };
   tx.storage.transactionSync(() => {
-    insertForgiven(sql, reference, amountMicro);
+    insertForgivenDebt(sql, reference, amountMicro);
     putDebts(sql, debts.value, nextRevision(tx));
     addEvent(tx, { type: "payment.forgiven", actor, subject: memory.row.orgId, data });
   });
   memory.debts = debts.value;
-  memory.changed = true;
+  memory.hasChanges = true;
   return success({ owedMicro: debts.value.owed });
 }
 
 export function collectDebtsAndTopUp(tx: Tx): void {
   const { memory, sql } = tx;
-  const collected = collectDebt(memory.debts, freeOf(memory.ledger));
+  const collected = collectDebt(memory.debts, freeBalance(memory.ledger));
   if (collected !== null) {
     const { debts, paid } = collected;
     const reference = `owed:${memory.row.madeAt}:${memory.ledger.seq + 1}`;
@@ -163,7 +164,7 @@ export function collectDebtsAndTopUp(tx: Tx): void {
     postCredit(tx, request, { balance, also });
     memory.debts = debts;
   }
-  topUpIfDue(tx, false);
+  startTopUpIfDue(tx, false);
 }
 
 export function needsCollection({ memory }: Tx): boolean {
@@ -198,7 +199,7 @@ type CreditEntry = {
 
 /** Returns credits, newest first. Collected debts are negative credits. */
 export function readCredits(tx: Tx, limit: number, after: number | null): Result<CreditPage> {
-  touchStorage(tx);
+  assertCurrentInstance(tx);
   const rows = tx.sql
     .exec<CreditEntry>(
       `SELECT seq, amount, balance, reference, created_at,
@@ -219,6 +220,6 @@ export function readCredits(tx: Tx, limit: number, after: number | null): Result
     purchaseId: row.purchase_id,
   }));
   const nextAfter = rows.length > limit ? (page.at(-1)?.seq ?? null) : null;
-  const lifetime = { balanceMicro: tx.memory.ledger.balance, usedMicro: totalUsed(tx) };
+  const lifetime = { balanceMicro: tx.memory.ledger.balance, usedMicro: readTotalCharged(tx) };
   return success({ credits, nextAfter, standing: paymentsStatus(tx), lifetime });
 }

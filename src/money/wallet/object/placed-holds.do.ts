@@ -1,17 +1,21 @@
 import { assert } from "../../../shared/assert.ts";
 import { invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
-import { IDEMPOTENCY_MS } from "../../../shared/idempotency.ts";
+import { IDEMPOTENCY_RETENTION_MS } from "../../../shared/idempotency.ts";
 import { dollarsOf } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { modelNameOfPurpose } from "../../../shared/placed-hold.ts";
-import type { HoldChange, HoldParty, PlacedHold } from "../../../shared/contracts/holds.ts";
+import type { HoldChange, HoldCaller, PlacedHold } from "../../../shared/contracts/holds.ts";
 import type { HoldRequest } from "../../../shared/contracts/wallet.ts";
 import { NO_USAGE } from "../../../shared/usage.ts";
 import { extendHold } from "../rules/open-holds.ts";
 import type { KnownHold } from "../rules/ledger.ts";
-import { selectIdempotencyHolder, selectRequest, updateExpiry } from "../tables/request-rows.do.ts";
-import type { HeldTerms } from "./hold-checks.do.ts";
+import {
+  selectIdempotencyHolder,
+  selectRequest,
+  updateHoldExpiry,
+} from "../tables/request-rows.do.ts";
+import type { HoldTerms } from "./hold-checks.do.ts";
 import { hold } from "./hold.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { settle, voidHold } from "./postings.do.ts";
@@ -22,7 +26,7 @@ const LIFETIME_MAX_MS = 7 * 86_400_000;
 export function placeHold(
   tx: Tx,
   request: HoldRequest,
-  { terms, isCaptured }: { readonly terms: HeldTerms; readonly isCaptured: boolean },
+  { terms, isCaptured }: { readonly terms: HoldTerms; readonly isCaptured: boolean },
 ): Result<PlacedHold> {
   const before = findEarlierHold(tx, request);
   if (before !== null) return success(before);
@@ -40,7 +44,7 @@ function findEarlierHold(tx: Tx, { id, idempotency }: HoldRequest): PlacedHold |
   if (same !== null || idempotency === null) return same;
   const holder = selectIdempotencyHolder(tx.sql, idempotency.name, tx.nowMs);
   if (holder === null || holder.body !== idempotency.body) return null;
-  const isOld = tx.nowMs - holder.admittedAt >= IDEMPOTENCY_MS;
+  const isOld = tx.nowMs - holder.admittedAt >= IDEMPOTENCY_RETENTION_MS;
   return isOld ? null : findPlacedHold(tx, holder.id);
 }
 
@@ -119,13 +123,13 @@ function extendPlacedHold(tx: Tx, placed: PlacedHold, expiresInS: number): Resul
       "expires_in",
     );
   }
-  updateExpiry(tx.sql, placed.id, expiresAt);
+  updateHoldExpiry(tx.sql, placed.id, expiresAt);
   extendHold(tx.memory.ledger, placed.id, expiresAt);
   return success({ ...placed, expiresAt });
 }
 
 /** A session can access only its own holds. */
-function canAccessHold(placed: PlacedHold, by: HoldParty): boolean {
+function canAccessHold(placed: PlacedHold, by: HoldCaller): boolean {
   if (by.kind === "merchant") return placed.merchant === by.name;
   return placed.keyId === by.keyId && (by.sessionId ?? placed.sessionId) === placed.sessionId;
 }

@@ -1,22 +1,22 @@
 import type { Budget, BudgetOwner } from "../../../shared/budgets.ts";
 import type { Actor } from "../../../shared/event.ts";
-import { changesOf } from "../../../shared/event.ts";
+import { changedFields } from "../../../shared/event.ts";
 import { success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import type { MemberLimits, MemberLimitsChange } from "../../../shared/contracts/limits.ts";
 import type { Policy } from "../../../shared/policy.ts";
-import { OPERATOR, rememberPolicy } from "../rules/policies.ts";
+import { OPERATOR_POLICY, setPolicy } from "../rules/policies.ts";
 import { putRule } from "../tables/policy-pause-rows.do.ts";
-import { budgetsOf } from "./budget-status.do.ts";
+import { budgetStatusesOf } from "./budget-status.do.ts";
 import { setBudgets } from "./budgets.do.ts";
 import { addEvent } from "./event-log.do.ts";
-import { nextRevision, touchStorage } from "./memory.do.ts";
+import { nextRevision, assertCurrentInstance } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
 export function readMemberLimits(tx: Tx, memberId: string): Result<MemberLimits> {
-  touchStorage(tx);
+  assertCurrentInstance(tx);
   const policy = tx.memory.policies.get(memberId) ?? null;
-  return success({ policy, budgets: budgetsOf(tx, ownerOf(memberId)) });
+  return success({ policy, budgets: budgetStatusesOf(tx, ownerOf(memberId)) });
 }
 
 export function setMemberLimits(
@@ -28,13 +28,13 @@ export function setMemberLimits(
   const { policies } = tx.memory;
   const before = {
     policy: policies.get(memberId) ?? null,
-    budgets: budgetsOf(tx, owner).map(({ budget }) => budget),
+    budgets: budgetStatusesOf(tx, owner).map(({ budget }) => budget),
   };
   const after = {
     policy: policy === undefined ? before.policy : policy,
     budgets: budgets ?? before.budgets,
   };
-  const changes = changesOf<{
+  const changes = changedFields<{
     readonly policy: Policy | null;
     readonly budgets: readonly Budget[];
   }>(before, after);
@@ -44,8 +44,8 @@ export function setMemberLimits(
     setBudgets(tx, owner, after.budgets);
     addEvent(tx, { type: "member.changed", actor, subject: memberId, data: changes });
   });
-  rememberPolicy(policies, memberId, after.policy);
-  tx.memory.changed = true;
+  setPolicy(policies, memberId, after.policy);
+  tx.memory.hasChanges = true;
   return readMemberLimits(tx, memberId);
 }
 
@@ -59,14 +59,14 @@ export function setOperatorPolicy(
   actor: Actor,
 ): Result<Policy | null> {
   const { memory, sql, storage } = tx;
-  const before = memory.policies.get(OPERATOR) ?? null;
-  const data = changesOf({ operator_policy: before }, { operator_policy: policy });
+  const before = memory.policies.get(OPERATOR_POLICY) ?? null;
+  const data = changedFields({ operator_policy: before }, { operator_policy: policy });
   if (data === null) return success(policy);
   storage.transactionSync(() => {
-    putRule(sql, OPERATOR, policy, nextRevision(tx));
+    putRule(sql, OPERATOR_POLICY, policy, nextRevision(tx));
     addEvent(tx, { type: "settings.changed", actor, subject: memory.row.orgId, data });
   });
-  rememberPolicy(memory.policies, OPERATOR, policy);
-  memory.changed = true;
+  setPolicy(memory.policies, OPERATOR_POLICY, policy);
+  memory.hasChanges = true;
   return success(policy);
 }

@@ -1,61 +1,66 @@
 import { assert } from "../../../shared/assert.ts";
-import { SYSTEM } from "../../../shared/event.ts";
+import { SYSTEM_ACTOR } from "../../../shared/event.ts";
 import type { Actor, NewEvent } from "../../../shared/event.ts";
 import { invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
-import { mintedAt } from "../../../shared/id.ts";
+import { mintTimeOf } from "../../../shared/id.ts";
 import { logWarning } from "../../../shared/log.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import type { Generation } from "../../../shared/generation.ts";
-import { declaredTags } from "../../../shared/tags.ts";
-import { tokensOf } from "../../../shared/usage-sums.ts";
-import { balanceCrossing } from "../rules/alerts.ts";
-import { HOLD_ID } from "../rules/hold-guards.ts";
+import { declaredTagsToJson } from "../../../shared/tags.ts";
+import { tokenCountsOf } from "../../../shared/usage-sums.ts";
+import { findBalanceAlert } from "../rules/alerts.ts";
+import { HOLD_ID_PREFIX } from "../rules/hold-guards.ts";
 import { balanceAfterCredit } from "../rules/credit.ts";
 import { decideSettle, recallSettle } from "../rules/ledger.ts";
-import { closeHold, dueHolds } from "../rules/open-holds.ts";
+import { closeHold, findDueHolds } from "../rules/open-holds.ts";
 import type { KnownHold, Posting } from "../rules/ledger.ts";
 import type { OpenHold } from "../rules/open-holds.ts";
 import { freeForCharge } from "../rules/limits.ts";
 import { addUsage } from "../rules/usage-totals.ts";
-import { raiseAlerts, rearmedAt } from "./alerts.do.ts";
-import { applyCounts, countsOf, metersOf, reserve } from "./budget-memory.do.ts";
+import { raiseAlerts, findRearmedSeq } from "./alerts.do.ts";
+import {
+  applyMeterChanges,
+  countRequest,
+  metersOf,
+  adjustHeldOfOwners,
+} from "./budget-memory.do.ts";
 import type { CountedRequest } from "./budget-memory.do.ts";
-import { crossingsOf, emitCrossings, quotaAlerts } from "./budget-events.do.ts";
+import { findCrossedLimits, emitCrossedLimits, collectQuotaAlerts } from "./budget-events.do.ts";
 import { ledgerChargeOf } from "../rules/ledger-charge.ts";
 import { addEvent } from "./event-log.do.ts";
 import {
-  insertEntry,
+  insertLedgerEntry,
   insertRequest,
-  numberOf,
+  getOrInsertName,
   selectRequest,
-  updateExpired,
+  markExpired,
   updateSettled,
 } from "../tables/request-rows.do.ts";
-import { soldOf } from "../tables/generation-text.ts";
-import { updateVoided } from "../tables/voided-rows.do.ts";
+import { sharedFieldsJson } from "../tables/generation-text.ts";
+import { markVoided } from "../tables/voided-rows.do.ts";
 import { updateWalletRow } from "../tables/wallet-row.do.ts";
 import type {
-  BalanceAnswer,
+  WalletBalance,
   CreditRequest,
-  SettleAnswer,
+  SettleResult,
   Settlement,
-  VoidAnswer,
+  VoidResult,
 } from "../../../shared/contracts/wallet.ts";
 import { addCharge, addCharges } from "./charges.do.ts";
-import type { Charges } from "./charges.do.ts";
+import type { ChargesByDay } from "./charges.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Tx } from "./memory.do.ts";
-import { keepWarmRoute } from "./warm-routes.do.ts";
+import { setWarmRoute } from "./warm-routes.do.ts";
 
 export function settle(
   tx: Tx,
   settlement: Settlement,
   actor: Actor | null = null,
-): Result<SettleAnswer> {
+): Result<SettleResult> {
   const { id, cost, generation } = settlement;
-  if (mintedAt(id, HOLD_ID) === null) return refuse({ kind: "internal" });
+  if (mintTimeOf(id, HOLD_ID_PREFIX) === null) return refuse({ kind: "internal" });
   assert(Number.isSafeInteger(cost) && cost >= 0, "a cost is whole micros, never negative");
   const counts = Object.values(generation.usage);
   assert(
@@ -79,20 +84,20 @@ function postCharge(
   tx: Tx,
   settlement: Settlement,
   { known, actor }: { readonly known: KnownHold | OpenHold; readonly actor: Actor | null },
-): SettleAnswer {
+): SettleResult {
   const { memory } = tx;
   const limitFree = limitFreeOf(tx, known, settlement.generation.model);
   const posting = decideSettle(memory.ledger, { ...settlement, known, limitFree });
   const ledgerCharge = ledgerChargeOf(settlement, posting, known);
   const balance = micros(memory.ledger.balance - ledgerCharge.posting.charged);
   const seq = memory.ledger.seq + (ledgerCharge.posting.shortfall > 0 ? 2 : 1);
-  const counts = countsOf(tx.sql, memory, countedCharge(tx, settlement, { known, posting }));
-  const crossings = quotaAlerts(tx, counts, known.period);
-  const low = balanceCrossing(balance, memory.row.settings.lowBalance);
+  const counts = countRequest(tx.sql, memory, countedCharge(tx, settlement, { known, posting }));
+  const crossings = collectQuotaAlerts(tx, counts, known.period);
+  const low = findBalanceAlert(balance, memory.row.settings.lowBalance);
   if (low !== null) crossings.push(low);
   const operatorEvents = chargeEvents(settlement, posting, actor);
-  const crossed = crossingsOf(counts);
-  const sold = numberOf(tx.sql, memory.names, soldOf(settlement.generation));
+  const crossed = findCrossedLimits(counts);
+  const sold = getOrInsertName(tx.sql, memory.names, sharedFieldsJson(settlement.generation));
   const write = (): void => {
     storeCharge(tx, ledgerCharge.settlement, {
       posting: ledgerCharge.posting,
@@ -100,7 +105,7 @@ function postCharge(
       keyId: known.keyId,
     });
     raiseAlerts(tx, crossings, seq);
-    emitCrossings(tx, crossed, { period: known.period, nowMs: tx.nowMs });
+    emitCrossedLimits(tx, crossed, { period: known.period, nowMs: tx.nowMs });
     for (const event of operatorEvents) addEvent(tx, event);
   };
   const hasEvents = crossings.length + operatorEvents.length + crossed.length > 0;
@@ -108,11 +113,11 @@ function postCharge(
   if (isOneRow) write();
   else tx.storage.transactionSync(write);
   releaseHold(tx, known.id);
-  applyCounts(memory, counts);
+  applyMeterChanges(memory, counts);
   memory.ledger.balance = balance;
   memory.ledger.seq = seq;
   countUsage(tx, settlement, { known, posting, inLedger: ledgerCharge.posting.charged });
-  if (settlement.generation.warm !== undefined) keepWarmRoute(tx, settlement.generation.warm);
+  if (settlement.generation.warm !== undefined) setWarmRoute(tx, settlement.generation.warm);
   memory.routine++;
   if (memory.budgets.unsaved.size > UNSAVED_MAX) takeCheckpoint(tx);
   logPosting(tx, settlement, posting);
@@ -133,11 +138,13 @@ function countUsage(
     ...known,
     charged: posting.charged,
     model: generation.model,
-    tags: declaredTags(generation.tags, memory.row.settings.tagKeys),
-    ...tokensOf(generation.usage),
+    tags: declaredTagsToJson(generation.tags, memory.row.settings.tagKeys),
+    ...tokenCountsOf(generation.usage),
   };
   addUsage(memory.usage, { ...posted, charged: inLedger });
-  memory.tokens.get(known.keyId)?.correct(known.id, posted.promptTokens + posted.completionTokens);
+  memory.tokens
+    .get(known.keyId)
+    ?.setActualTokens(known.id, posted.promptTokens + posted.completionTokens);
 }
 type Charge = {
   readonly known: KnownHold | OpenHold;
@@ -160,11 +167,16 @@ function storeCharge(
   updateSettled(tx.sql, settlement, { posting, place, sold });
   const requestId = settlement.id;
   if (posting.late) {
-    insertEntry(tx.sql, { place, kind: "usage", amount: micros(0 - posting.charged), requestId });
+    insertLedgerEntry(tx.sql, {
+      place,
+      kind: "usage",
+      amount: micros(0 - posting.charged),
+      requestId,
+    });
     storeLateCharge(tx, settlement, { keyId, posting });
   }
   if (posting.shortfall === 0) return;
-  insertEntry(tx.sql, {
+  insertLedgerEntry(tx.sql, {
     place: { ...place, seq: place.seq + 1 },
     kind: "shortfall",
     amount: micros(0),
@@ -179,7 +191,7 @@ function storeLateCharge(
   { cost, generation }: Settlement,
   { keyId, posting }: { readonly keyId: string; readonly posting: Posting },
 ): void {
-  const charges: Charges = new Map();
+  const charges: ChargesByDay = new Map();
   const one = { seq: memory.ledger.seq + 1, at: nowMs, keyId, generation, cost };
   addCharge(charges, memory.tagKeys, { ...one, charged: posting.charged });
   addCharges(sql, charges);
@@ -202,8 +214,8 @@ export function voidHold(
   tx: Tx,
   id: string,
   absorbed: Generation | null = null,
-): Result<VoidAnswer> {
-  if (mintedAt(id, HOLD_ID) === null) return refuse({ kind: "internal" });
+): Result<VoidResult> {
+  if (mintTimeOf(id, HOLD_ID_PREFIX) === null) return refuse({ kind: "internal" });
   const { memory, nowMs, sql } = tx;
   const open = memory.ledger.holds.get(id);
   const known = open !== undefined ? "held" : selectRequest(sql, id);
@@ -211,7 +223,7 @@ export function voidHold(
     const never = { granted: null, externalId: null, endUserId: null, period: tx.period };
     insertRequest(
       sql,
-      { key: numberOf(sql, memory.names, ""), state: "voided", tokens: null, failure: null },
+      { key: getOrInsertName(sql, memory.names, ""), state: "voided", tokens: null, failure: null },
       { id, least: micros(0), most: micros(0) },
       { ...never, admittedAt: nowMs, expiresAt: nowMs },
     );
@@ -221,38 +233,38 @@ export function voidHold(
     return success({ kind: "settled", charged: known.charged });
   }
   if (known === "held" || known.state === "expired") {
-    updateVoided(sql, id, { at: nowMs, absorbed, names: memory.names });
+    markVoided(sql, id, { at: nowMs, absorbed, names: memory.names });
   }
   releaseHold(tx, id);
-  if (open !== undefined) memory.tokens.get(open.keyId)?.correct(id, 0);
+  if (open !== undefined) memory.tokens.get(open.keyId)?.setActualTokens(id, 0);
   return success({ kind: "voided" });
 }
 
 /** Expires due holds. Runs before each decision. */
-export function expire(tx: Tx): void {
+export function expireDueHolds(tx: Tx): void {
   const { ledger } = tx.memory;
   if (tx.nowMs < ledger.nextExpiry) return;
-  const due = dueHolds(ledger, tx.nowMs);
+  const due = findDueHolds(ledger, tx.nowMs);
   tx.storage.transactionSync(() => {
     for (const [index, one] of due.entries()) {
       const seq = ledger.seq + index + 1;
-      updateExpired(tx.sql, one.id, { seq, balance: ledger.balance, at: tx.nowMs });
+      markExpired(tx.sql, one.id, { seq, balance: ledger.balance, at: tx.nowMs });
     }
   });
   for (const one of due) {
     ledger.seq++;
     releaseHold(tx, one.id);
-    applyCounts(tx.memory, countsOf(tx.sql, tx.memory, countedExpiry(one, ledger.seq)));
+    applyMeterChanges(tx.memory, countRequest(tx.sql, tx.memory, countedExpiry(one, ledger.seq)));
   }
   if (due.length === 0) return;
-  tx.memory.changed = true;
+  tx.memory.hasChanges = true;
   logWarning("holds_expired", { org_id: tx.memory.row.orgId, count: due.length });
 }
 
 function releaseHold({ memory, sql }: Tx, id: string): void {
   const open = memory.ledger.holds.get(id);
   if (open === undefined) return;
-  reserve(sql, memory, open, -1);
+  adjustHeldOfOwners(sql, memory, open, -1);
   closeHold(memory.ledger, id);
 }
 
@@ -271,7 +283,7 @@ function countedCharge(
   { generation }: Settlement,
   { known, posting }: { readonly known: KnownHold | OpenHold; readonly posting: Posting },
 ): CountedRequest {
-  const { promptTokens, completionTokens } = tokensOf(generation.usage);
+  const { promptTokens, completionTokens } = tokenCountsOf(generation.usage);
   return {
     ...known,
     seq: memory.ledger.seq + 1,
@@ -297,7 +309,7 @@ function countedExpiry(hold: OpenHold, seq: number): CountedRequest {
 const REFERENCE_MAX = 200;
 
 /** Adds an amount to the balance, once per reference. */
-export function credit(tx: Tx, request: CreditRequest): Result<BalanceAnswer> {
+export function creditBalance(tx: Tx, request: CreditRequest): Result<WalletBalance> {
   const { amountMicro, reference } = request;
   assert(typeof reference === "string", "a credit has a reference");
   if (reference.length < 1 || reference.length > REFERENCE_MAX) {
@@ -306,14 +318,14 @@ export function credit(tx: Tx, request: CreditRequest): Result<BalanceAnswer> {
   if (!Number.isSafeInteger(amountMicro) || amountMicro === 0) {
     return invalid("amount_micro must be a whole number other than 0.", "amount_micro");
   }
-  const before = recallCredit(tx, request);
+  const before = storedCreditResult(tx, request);
   if (before !== null) return before;
   const decided = balanceAfterCredit(tx.memory.ledger, amountMicro);
   return decided.ok ? success(postCredit(tx, request, { balance: decided.value })) : decided;
 }
 
 /** Returns the stored response to a repeated credit, or null for a new reference. */
-export function recallCredit(tx: Tx, request: CreditRequest): Result<BalanceAnswer> | null {
+export function storedCreditResult(tx: Tx, request: CreditRequest): Result<WalletBalance> | null {
   const [row] = tx.sql
     .exec<{ amount: number; balance: number; held: number; open_holds: number }>(
       `SELECT amount, balance, held, open_holds FROM entries WHERE reference = ?1
@@ -340,16 +352,16 @@ export function postCredit(
   tx: Tx,
   request: CreditRequest,
   { balance, also = () => undefined }: { readonly balance: Micros; readonly also?: () => void },
-): BalanceAnswer {
+): WalletBalance {
   const { memory, nowMs, sql } = tx;
   const { ledger } = memory;
   const seq = ledger.seq + 1;
   const answer = { creditsMicro: balance, heldMicro: ledger.held, openHolds: ledger.holds.size };
-  const rearmedSeq = rearmedAt(tx, balance, seq);
+  const rearmedSeq = findRearmedSeq(tx, balance, seq);
   const row = { ...memory.row, rearmedSeq };
-  const low = balanceCrossing(balance, row.settings.lowBalance);
+  const low = findBalanceAlert(balance, row.settings.lowBalance);
   tx.storage.transactionSync(() => {
-    insertEntry(sql, {
+    insertLedgerEntry(sql, {
       place: { seq, balance, at: nowMs },
       kind: "credit",
       amount: request.amountMicro,
@@ -365,12 +377,12 @@ export function postCredit(
   ledger.seq = seq;
   ledger.balance = balance;
   memory.row = row;
-  memory.changed = true;
+  memory.hasChanges = true;
   return answer;
 }
 
 function creditEvent({ memory }: Tx, request: CreditRequest, balance: Micros): NewEvent {
-  const { amountMicro, reference, actor = SYSTEM } = request;
+  const { amountMicro, reference, actor = SYSTEM_ACTOR } = request;
   const data = { amount_micro: amountMicro, balance_micro: balance, reference };
   return { type: "balance.credited", actor, subject: memory.row.orgId, data };
 }

@@ -1,9 +1,9 @@
 import type { ProviderCalls, ProviderCallsReport } from "../../../shared/contracts/reports.ts";
 import type { FailedAttempt } from "../../../shared/generation.ts";
 import { failuresStoredSince, selectStoredFailures } from "../tables/failed-rows.do.ts";
-import { ATTEMPTS_IN_ROW, PURPOSE_IN_ROW } from "../tables/generation-text.ts";
+import { FAILED_ATTEMPTS_SQL, CAPTURED_PURPOSE_SQL } from "../tables/generation-text.ts";
 import type { Tx } from "./memory.do.ts";
-import { newestRows } from "./request-usage.do.ts";
+import { findReportStart } from "./request-usage.do.ts";
 
 /** 4xx statuses that are the provider's fault, not the request's. */
 const PROVIDER_STATUSES: ReadonlySet<number> = new Set([401, 403, 408, 429]);
@@ -21,7 +21,7 @@ type RecoveredCount = { route: string; why: string; status: number | null; count
 export function readProviderCalls(tx: Tx, fromMs: number): ProviderCallsReport {
   const { sql, nowMs } = tx;
   const keptMs = Math.max(fromMs, failuresStoredSince(sql));
-  const { fromId, fromMs: completeFrom } = newestRows(tx, { fromMs: keptMs, beforeMs: nowMs });
+  const { fromId, fromMs: completeFrom } = findReportStart(tx, { fromMs: keptMs, beforeMs: nowMs });
   const calls = new Map<string, ProviderCalls>();
   const of = (provider: string): ProviderCalls => {
     const known = calls.get(provider) ?? { provider, served: 0, failed: {} };
@@ -41,7 +41,7 @@ export function readProviderCalls(tx: Tx, fromMs: number): ProviderCallsReport {
   const served = sql.exec<{ provider: string; served: number }>(
     `SELECT names.text ->> '$.provider' AS provider, count(*) AS served
     FROM requests JOIN names ON names.number = sold
-    WHERE ${settled} AND ${PURPOSE_IN_ROW} IS NULL GROUP BY provider`,
+    WHERE ${settled} AND ${CAPTURED_PURPOSE_SQL} IS NULL GROUP BY provider`,
     ...bindings,
   );
   for (const { provider, served: count } of served) of(provider).served = count;
@@ -49,8 +49,8 @@ export function readProviderCalls(tx: Tx, fromMs: number): ProviderCallsReport {
   const recovered = sql.exec<RecoveredCount>(
     `SELECT attempt.value ->> '$.route' AS route, attempt.value ->> '$.why' AS why,
       attempt.value ->> '$.status' AS status, count(*) AS count
-    FROM requests JOIN json_each(${ATTEMPTS_IN_ROW}) AS attempt
-    WHERE ${settled} AND json_array_length(${ATTEMPTS_IN_ROW}) > 0 GROUP BY 1, 2, 3`,
+    FROM requests JOIN json_each(${FAILED_ATTEMPTS_SQL}) AS attempt
+    WHERE ${settled} AND json_array_length(${FAILED_ATTEMPTS_SQL}) > 0 GROUP BY 1, 2, 3`,
     ...bindings,
   );
   for (const { count, status, ...one } of recovered) {

@@ -1,5 +1,5 @@
 import { logAlert, logWarning } from "../../../shared/log.ts";
-import { conflictText, ownsSnapshot } from "../snapshot-ownership.ts";
+import { conflictJson, ownsSnapshot } from "../snapshot-ownership.ts";
 import { PAGE_ROWS, readSnapshotHead, writePublication, settingsRow } from "../snapshot.store.ts";
 import type {
   SnapshotPage,
@@ -8,23 +8,23 @@ import type {
   Publication,
   PublishResult,
 } from "../snapshot.store.ts";
-import type { KeyUse, TouchedKey } from "../../../shared/key-uses.store.ts";
-import { forgetOldAlerts, selectAlertsAfter } from "./alerts.do.ts";
+import type { KeyUse, KeyAfterUse } from "../../../shared/key-uses.store.ts";
+import { deleteOldAlerts, selectAlertsAfter } from "./alerts.do.ts";
 import { selectDebtsRow, selectPaymentsPage } from "../tables/payment-rows.do.ts";
 import {
-  forgetRemovedRules,
+  deleteRemovedRules,
   selectRemovedRules,
-  selectRuleRows,
+  selectRulePage,
 } from "../tables/policy-pause-rows.do.ts";
 import { selectEndUsers, selectEndUsersAfter } from "../tables/end-user-rows.do.ts";
 import {
-  forgetRemovedBudgets,
+  deleteRemovedBudgets,
   selectBudgetPage,
   selectRemovedBudgets,
 } from "../tables/budget-rows.do.ts";
 import type { Settings } from "../../../shared/contracts/settings.ts";
 import type { WalletRow } from "../tables/wallet-row.do.ts";
-import { addUse, changeRow } from "./memory.do.ts";
+import { recordKeyUse, changeWalletRow } from "./memory.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Tx, Memory } from "./memory.do.ts";
 
@@ -35,7 +35,7 @@ const USE_INTERVAL_MS = 3_600_000;
 export type PublishOutcome = {
   readonly outcome: "published" | "again" | "conflict";
   readonly uses: readonly KeyUse[];
-  readonly touched: readonly TouchedKey[];
+  readonly touched: readonly KeyAfterUse[];
   readonly eventsWait: boolean;
 };
 
@@ -68,12 +68,12 @@ async function publishOnce(tx: Tx, live: () => Tx | null): Promise<PublishOutcom
 async function publishNow(tx: Tx, live: () => Tx | null): Promise<PublishOutcome> {
   const { memory } = tx;
   takeCheckpoint(tx);
-  const picked = { endUsers: [...memory.unpublished], uses: takeKeyUses(memory) };
+  const picked = { endUsers: [...memory.unpublishedUserIds], uses: takeKeyUses(memory) };
   const publication = createPublication(tx, picked);
   const { settings } = memory.row;
   const creditsSeq = memory.ledger.seq;
-  memory.unpublished.clear();
-  memory.changed = false;
+  memory.unpublishedUserIds.clear();
+  memory.hasChanges = false;
   memory.routine = 0;
   let published: PublishResult;
   try {
@@ -82,7 +82,7 @@ async function publishNow(tx: Tx, live: () => Tx | null): Promise<PublishOutcome
     const later = live()?.memory;
     if (later !== undefined) {
       restoreUnpublished(later, picked.endUsers);
-      for (const { hash, usedAt } of picked.uses) addUse(later, hash, usedAt);
+      for (const { hash, usedAt } of picked.uses) recordKeyUse(later, hash, usedAt);
     }
     throw error;
   }
@@ -100,8 +100,8 @@ function takeKeyUses({ uses }: Memory): KeyUse[] {
 }
 
 function restoreUnpublished(memory: Memory, picked: readonly string[]): void {
-  for (const id of picked) memory.unpublished.add(id);
-  memory.changed = true;
+  for (const id of picked) memory.unpublishedUserIds.add(id);
+  memory.hasChanges = true;
 }
 
 function acknowledge(
@@ -121,15 +121,15 @@ function acknowledge(
   if (found !== null && !ownsSnapshot({ ...row, revision: publication.revision }, found)) {
     restoreUnpublished(tx.memory, picked);
     const { epoch } = row;
-    changeRow(tx, {
-      conflict: conflictText({ head: found, epoch, revision: publication.revision }),
+    changeWalletRow(tx, {
+      conflict: conflictJson({ head: found, epoch, revision: publication.revision }),
     });
     logConflict(tx, found);
     return "conflict";
   }
   if (seq < row.acknowledged && !publication.everything) {
     restoreUnpublished(tx.memory, picked);
-    changeRow(tx, { publishAll: true, conflict: null });
+    changeWalletRow(tx, { publishAll: true, conflict: null });
     logWarning("book_restored", {
       org_id: row.orgId,
       acknowledged: row.acknowledged,
@@ -139,12 +139,12 @@ function acknowledge(
   }
   tx.storage.transactionSync(() => {
     tx.sql.exec("DELETE FROM deleted_end_users WHERE changed <= ?", publication.revision);
-    forgetRemovedBudgets(tx.sql, publication.revision);
-    forgetRemovedRules(tx.sql, publication.revision);
+    deleteRemovedBudgets(tx.sql, publication.revision);
+    deleteRemovedRules(tx.sql, publication.revision);
   });
   const publishAll = row.publishAll && !publication.everything;
   const { revision: acknowledged } = publication;
-  changeRow(tx, { acknowledged, creditsSeq, publishAll, conflict: null });
+  changeWalletRow(tx, { acknowledged, creditsSeq, publishAll, conflict: null });
   const usedAt = publication.isUse ? publication.updatedAt : tx.memory.published.usedAt;
   tx.memory.published = { settings: sent.settings, usedAt };
   return "published";
@@ -177,7 +177,7 @@ function createPublication(
     uses: Array.from({ length: Math.ceil(uses.length / PAGE_ROWS) }, (_, page) =>
       uses.slice(page * PAGE_ROWS, (page + 1) * PAGE_ROWS),
     ),
-    alertsFrom: forgetOldAlerts(tx),
+    alertsFrom: deleteOldAlerts(tx),
     everything: row.publishAll,
     isUse: row.publishAll || Math.abs(tx.nowMs - tx.memory.published.usedAt) >= USE_INTERVAL_MS,
   };
@@ -224,7 +224,7 @@ function* pagesOf(tx: Tx, endUserIds: readonly string[]): Generator<SnapshotPage
 }
 
 function* rulePages(sql: SqlStorage, since: number): Generator<SnapshotPage> {
-  for (const rows of rowPages((last) => selectRuleRows(sql, since, last?.["name"] ?? ""))) {
+  for (const rows of rowPages((last) => selectRulePage(sql, since, last?.["name"] ?? ""))) {
     yield { table: "rules", rows };
   }
   for (const rows of rowPages((last) => selectRemovedRules(sql, last?.["name"] ?? ""))) {

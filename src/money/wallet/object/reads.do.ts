@@ -1,9 +1,9 @@
 import type { FailedRequest } from "../../../shared/failed-request.ts";
 import { invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../../shared/failure.ts";
-import { idFloor } from "../../../shared/id.ts";
+import { lowestIdAt } from "../../../shared/id.ts";
 import { micros } from "../../../shared/money.ts";
-import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
+import { HOLD_ID_PREFIX, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
 import type {
   RequestState,
   EventPage,
@@ -19,13 +19,13 @@ import type {
 } from "../../../shared/contracts/wallet.ts";
 import type { AlertPage } from "../../../shared/contracts/reports.ts";
 import { microsOrNull } from "../rules/quota.ts";
-import { selectFailed } from "../tables/failed-rows.do.ts";
+import { selectFailedRequest } from "../tables/failed-rows.do.ts";
 import { selectEventPage } from "./event-log.do.ts";
-import { KEY_ID, MODEL } from "../tables/request-rows.do.ts";
-import { generationIn, TAGS_IN_ROW } from "../tables/generation-text.ts";
+import { KEY_ID_SQL, MODEL_SQL } from "../tables/request-rows.do.ts";
+import { parseGeneration, TAGS_SQL } from "../tables/generation-text.ts";
 import { selectAlertPage } from "./alerts.do.ts";
 import type { Tx } from "./memory.do.ts";
-import { storedJson } from "../../../shared/stored-json.ts";
+import { parseStoredJson } from "../../../shared/stored-json.ts";
 
 const MAX_ID = "~";
 
@@ -107,7 +107,7 @@ function ledgerRows(
       from,
     )
     .toArray();
-  const beforeId = to === null ? MAX_ID : idFloor(HOLD_ID, to.newest + ID_AGE_MAX_MS + 1);
+  const beforeId = to === null ? MAX_ID : lowestIdAt(HOLD_ID_PREFIX, to.newest + ID_AGE_MAX_MS + 1);
   return sql
     .exec<LedgerSqlRow>(
       `SELECT seq, iif(state = 'settled' AND late = 0, 'usage', 'expire') AS kind,
@@ -188,7 +188,7 @@ type StoredGeneration = {
   failed: string | null;
 };
 
-const COLUMNS = `requests.id AS id, state, admitted_at, granted, charged, shortfall, ${KEY_ID},
+const COLUMNS = `requests.id AS id, state, admitted_at, granted, charged, shortfall, ${KEY_ID_SQL},
   requests.external_id AS external_id, prompt_tokens, completion_tokens,
   (SELECT text FROM names WHERE number = sold) AS sold, requests.detail AS detail, failed.detail AS failed`;
 const REQUESTS_WITH_FAILURES =
@@ -202,11 +202,11 @@ export function readRequest({ sql }: Tx, id: string): Result<RequestRecord> {
     )
     .toArray();
   if (row !== undefined) return success(requestRecordOf(row));
-  const failed = selectFailed(sql, id);
+  const failed = selectFailedRequest(sql, id);
   return failed === null ? refuseUnknownGeneration() : success(refusedRecord(failed));
 }
 
-export function generationsOf(
+export function selectGenerations(
   sql: SqlStorage,
   ids: readonly string[],
 ): Map<string, GenerationRecord> {
@@ -228,8 +228,9 @@ function refuseUnknownGeneration(): Refusal {
 export function readRequests({ sql }: Tx, query: RequestQuery): Result<RequestPage> {
   const { fromMs, beforeMs, limit } = query;
   const beforeId =
-    [query.after ?? MAX_ID, idFloor(HOLD_ID, beforeMs + ID_AGE_MAX_MS)].toSorted()[0] ?? "";
-  const fromId = idFloor(HOLD_ID, fromMs - ID_AGE_MAX_MS);
+    [query.after ?? MAX_ID, lowestIdAt(HOLD_ID_PREFIX, beforeMs + ID_AGE_MAX_MS)].toSorted()[0] ??
+    "";
+  const fromId = lowestIdAt(HOLD_ID_PREFIX, fromMs - ID_AGE_MAX_MS);
   const [end] = sql
     .exec<{ id: string }>(
       "SELECT id FROM requests WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT 1 OFFSET ?",
@@ -261,11 +262,11 @@ function selectHeldRequests(sql: SqlStorage, query: RequestQuery, range: IdRange
       WHERE requests.id >= ?1 AND requests.id < ?2 AND admitted_at >= ?3 AND admitted_at < ?4
         AND (?5 IS NULL OR state IN (SELECT value FROM json_each(?5)))
         AND (?6 IS NULL OR requests.external_id = ?6)
-        AND (?7 IS NULL OR ${withoutAlias(KEY_ID)} IN (SELECT value FROM json_each(?7)))
-        AND (?8 IS NULL OR coalesce(${withoutAlias(MODEL)}, failed.model) IN (SELECT value FROM json_each(?8)))
+        AND (?7 IS NULL OR ${withoutAlias(KEY_ID_SQL)} IN (SELECT value FROM json_each(?7)))
+        AND (?8 IS NULL OR coalesce(${withoutAlias(MODEL_SQL)}, failed.model) IN (SELECT value FROM json_each(?8)))
         AND (?9 IS NULL OR ${PROVIDER_SQL} IN (SELECT value FROM json_each(?9)) OR ${WAS_CALLED_SQL})
         AND (?10 IS NULL OR failed.code IN (SELECT value FROM json_each(?10)))
-        AND (?12 IS NULL OR requests.${TAGS_IN_ROW} ->> ('$."' || ?12 || '"') = ?13)
+        AND (?12 IS NULL OR requests.${TAGS_SQL} ->> ('$."' || ?12 || '"') = ?13)
       ORDER BY requests.id DESC LIMIT ?11`,
       range.fromId,
       range.beforeId,
@@ -319,7 +320,7 @@ function selectRefusedRequests(
       query.limit + 1,
     )
     .toArray()
-    .map(({ detail }) => refusedRecord(storedJson<FailedRequest>(detail)));
+    .map(({ detail }) => refusedRecord(parseStoredJson<FailedRequest>(detail)));
 }
 
 /** Returns a list as JSON for an SQL parameter. Null matches everything. */
@@ -346,15 +347,15 @@ function requestRecordOf(row: StoredGeneration): RequestRecord {
     createdAt: row.admitted_at,
     heldMicro: microsOrNull(row.granted),
     generation: row.state === "settled" ? generationRecordOf(row) : null,
-    failed: row.failed === null ? null : storedJson<FailedRequest>(row.failed),
+    failed: row.failed === null ? null : parseStoredJson<FailedRequest>(row.failed),
     failure:
-      row.state === "refused" && row.detail !== null ? storedJson<Failure>(row.detail) : null,
+      row.state === "refused" && row.detail !== null ? parseStoredJson<Failure>(row.detail) : null,
   };
 }
 
 function generationRecordOf(row: StoredGeneration): GenerationRecord {
   return {
-    ...generationIn(row),
+    ...parseGeneration(row),
     id: row.id,
     keyId: row.key_id,
     externalId: row.external_id,

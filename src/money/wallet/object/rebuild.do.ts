@@ -8,9 +8,9 @@ import type { WalletSnapshot } from "../read-snapshot.store.ts";
 import { PAGED_TABLES, readSnapshotHead, readSnapshotPages } from "../snapshot.store.ts";
 import type { PagedTable } from "../snapshot.store.ts";
 import { addEvent } from "./event-log.do.ts";
-import { insertEntry } from "../tables/request-rows.do.ts";
+import { insertLedgerEntry } from "../tables/request-rows.do.ts";
 import { NO_TOP_UP } from "../rules/top-up.ts";
-import { insertForgiven, putDebts, putTopUp } from "../tables/payment-rows.do.ts";
+import { insertForgivenDebt, putDebts, putTopUp } from "../tables/payment-rows.do.ts";
 import { updateSettings, updateWalletRow } from "../tables/wallet-row.do.ts";
 import { nextRevision } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
@@ -50,7 +50,7 @@ export function adoptSnapshot(
       conflict: null,
       ...snapshot.configuration,
     });
-    insertEntry(sql, {
+    insertLedgerEntry(sql, {
       place: { seq: ledger.seq + 1, balance: micros(head.creditsMicro), at: nowMs },
       kind: "credit",
       amount: micros(head.creditsMicro - ledger.balance),
@@ -87,7 +87,7 @@ function adoptRows(sql: SqlStorage, snapshot: WalletSnapshot, changed: number): 
     putDebts(sql, snapshot.debts, changed);
     sql.exec("DELETE FROM forgiven");
     for (const [reference, amount] of Object.entries(snapshot.debts.forgivenBy)) {
-      insertForgiven(sql, reference, amount);
+      insertForgivenDebt(sql, reference, amount);
     }
   }
   // The payments object sends unpublished payments again.
@@ -180,7 +180,7 @@ function adoptEndUsers(sql: SqlStorage, changed: number): void {
   );
 }
 
-export function deleteCopy(sql: SqlStorage): void {
+export function dropSnapshotCopy(sql: SqlStorage): void {
   sql.exec("DROP TABLE IF EXISTS book_pages");
 }
 
@@ -196,7 +196,7 @@ export async function copySnapshot(
   for (let attempt = 0; attempt < COPY_ATTEMPTS_MAX; attempt++) {
     const copy = await readSnapshot(db, orgId);
     if (copy === null) return null;
-    deleteCopy(sql);
+    dropSnapshotCopy(sql);
     sql.exec("CREATE TABLE book_pages (name TEXT NOT NULL, rows TEXT NOT NULL) STRICT");
     for (const table of PAGED_TABLES) {
       for await (const rows of readSnapshotPages(db, orgId, table)) {

@@ -6,17 +6,17 @@ import { readSnapshotHead } from "../snapshot.store.ts";
 import type { SnapshotHead } from "../snapshot.store.ts";
 import type {
   Difference,
-  ReconcileAsk,
+  ReconcileOptions,
   ReconcileRun,
   ReconcileState,
   Reconciliation,
 } from "../../../shared/contracts/reconciliation.ts";
-import type { Vitals } from "../../../shared/contracts/wallet.ts";
-import { unavailable } from "./decisions.do.ts";
+import type { WalletHealth } from "../../../shared/contracts/wallet.ts";
+import { refuseUnavailable } from "./decisions.do.ts";
 import type { Decisions } from "./decisions.do.ts";
-import { freeOf } from "../rules/open-holds.ts";
-import { selectBack } from "../tables/payment-rows.do.ts";
-import { balanceOf } from "./balance.do.ts";
+import { freeBalance } from "../rules/open-holds.ts";
+import { selectRefundedTotal } from "../tables/payment-rows.do.ts";
+import { readBalance } from "./balance.do.ts";
 import { isUnpublished, loadMemory } from "./memory.do.ts";
 import type { Tx, Memory } from "./memory.do.ts";
 
@@ -29,12 +29,12 @@ const RESTARTS_MAX = 8;
 export async function reconcile(
   decisions: Decisions,
   db: D1Database,
-  { from: started, withinMs = Infinity, rowsMax = SLICE_ROWS }: ReconcileAsk,
+  { from: started, withinMs = Infinity, rowsMax = SLICE_ROWS }: ReconcileOptions,
 ): Promise<Result<Reconciliation>> {
   const untilMs = now({}) + withinMs;
   for (let from = started ?? { tries: 0, run: null }; ;) {
     const tx = decisions.tryOpen();
-    if (tx === null) return unavailable();
+    if (tx === null) return refuseUnavailable();
     const { orgId } = tx.memory.row;
     const head = from.run === null ? await readSnapshotHead(db, orgId).catch(() => null) : null;
     const slice = decisions.decide((later) =>
@@ -134,7 +134,7 @@ function startRun(tx: Tx, snapshot: SnapshotHead | null): ReconcileRun {
 
 function emptyReconciliation(tx: Tx, snapshot: SnapshotHead | null): Omit<Reconciliation, "next"> {
   const { seq } = tx.memory.ledger;
-  return { ...balanceOf(tx), seq, book: snapshot, differences: [], rowsRead: 0 };
+  return { ...readBalance(tx), seq, book: snapshot, differences: [], rowsRead: 0 };
 }
 
 type Page = {
@@ -285,8 +285,8 @@ function compareWithTables(memory: Memory, fresh: Memory): Difference[] {
 function compareRefunds({ sql, memory: { debts, ledger } }: Tx): Difference[] {
   const { owed, taken, forgiven } = debts;
   return [
-    { what: "money back", expected: selectBack(sql), found: owed + taken + forgiven },
-    { what: "free beside what is owed", expected: 0, found: owed > 0 ? freeOf(ledger) : 0 },
+    { what: "money back", expected: selectRefundedTotal(sql), found: owed + taken + forgiven },
+    { what: "free beside what is owed", expected: 0, found: owed > 0 ? freeBalance(ledger) : 0 },
   ];
 }
 
@@ -299,7 +299,7 @@ function compareWithSnapshot(memory: Memory, snapshot: SnapshotHead | null): Dif
   if (snapshot.seq > row.revision) {
     differences.push({ what: "book seq", expected: row.revision, found: snapshot.seq });
   }
-  if (!memory.changed && memory.routine === 0) {
+  if (!memory.hasChanges && memory.routine === 0) {
     differences.push({
       what: "book balance",
       expected: ledger.balance,
@@ -321,7 +321,7 @@ function sumUsageCost(memory: Memory, dimension?: string): number {
     .reduce((sum, total) => sum + total.cost, 0);
 }
 
-export function vitalsOf({ memory, sql, clockMs }: Tx): Vitals {
+export function readVitals({ memory, sql, clockMs }: Tx): WalletHealth {
   const { ledger, row } = memory;
   let oldest = Infinity;
   for (const hold of ledger.holds.values()) oldest = Math.min(oldest, hold.admittedAt);

@@ -1,8 +1,8 @@
 import { numberVar } from "../../../shared/config/config.ts";
 import { assert } from "../../../shared/assert.ts";
-import { idFloor } from "../../../shared/id.ts";
+import { lowestIdAt } from "../../../shared/id.ts";
 import { micros } from "../../../shared/money.ts";
-import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
+import { HOLD_ID_PREFIX, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
 import {
   tokenColumns,
   NO_USAGE_AMOUNTS,
@@ -12,12 +12,12 @@ import {
 import type { TokenCounts } from "../../../shared/usage-sums.ts";
 import type {
   RowDimension,
-  RowsGroup,
-  RowsQuery,
-  RowsReport,
+  RequestGroup,
+  RequestSumsQuery,
+  RequestSumsReport,
 } from "../../../shared/contracts/reports.ts";
 import { TAG_KEY } from "../../../shared/tags.ts";
-import { TAGS_IN_ROW } from "../tables/generation-text.ts";
+import { TAGS_SQL } from "../tables/generation-text.ts";
 import type { Tx } from "./memory.do.ts";
 import { DAY_MS } from "../../../shared/clock.ts";
 
@@ -49,8 +49,8 @@ type UsageSum = TokenCounts & {
   speaking: number;
 };
 
-export function readUsageOfRows(tx: Tx, query: RowsQuery): RowsReport {
-  const from = newestRows(tx, query);
+export function readRequestUsage(tx: Tx, query: RequestSumsQuery): RequestSumsReport {
+  const from = findReportStart(tx, query);
   const rows = selectUsageGroups(tx.sql, { ...query, ...from });
   const times = query.latency ? selectFirstByteTimes(tx.sql, { ...query, ...from }) : null;
   const data = rows.map((row) => groupFromRow(row, query, times));
@@ -64,18 +64,18 @@ type ReportStart = { readonly fromId: string; readonly fromMs: number };
  * Returns the ID and time (Unix ms) from which a report reads requests. A report covers at most the
  * newest `ROWS_MAX` requests.
  */
-export function newestRows(
+export function findReportStart(
   { sql, env, nowMs }: Tx,
-  { fromMs, beforeMs }: Pick<RowsQuery, "fromMs" | "beforeMs">,
+  { fromMs, beforeMs }: Pick<RequestSumsQuery, "fromMs" | "beforeMs">,
 ): ReportStart {
   const keptMs = nowMs - numberVar(env, "RETENTION_DAYS") * DAY_MS;
   const since = Math.max(fromMs, keptMs);
-  const fromId = idFloor(HOLD_ID, since - ID_AGE_MAX_MS);
+  const fromId = lowestIdAt(HOLD_ID_PREFIX, since - ID_AGE_MAX_MS);
   const [end] = sql
     .exec<{ id: string; admitted_at: number }>(
       "SELECT id, admitted_at FROM requests WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT 1 OFFSET ?",
       fromId,
-      idFloor(HOLD_ID, beforeMs + ID_AGE_MAX_MS),
+      lowestIdAt(HOLD_ID_PREFIX, beforeMs + ID_AGE_MAX_MS),
       ROWS_MAX - 1,
     )
     .toArray();
@@ -87,7 +87,7 @@ export function newestRows(
 const MEMBERS_SQL =
   "WITH members AS MATERIALIZED (SELECT key AS key_id, value AS member FROM json_each(?11))";
 
-function reportSql(query: RowsQuery, columns: string, rest: string): string {
+function reportSql(query: RequestSumsQuery, columns: string, rest: string): string {
   const joined = "LEFT JOIN members ON members.key_id = keys_named.text";
   const [first, more] = membersOf(query) === null ? ["", ""] : [MEMBERS_SQL, joined];
   return `${first} SELECT ${groupColumnsSql(query)}, ${columns} ${REPORT_TABLES_SQL} ${more} ${FILTERS_SQL} ${rest}`;
@@ -100,15 +100,15 @@ const FILTERS_SQL = `WHERE id >= ?1 AND id < ?2 AND admitted_at >= ?3 AND admitt
     AND (?6 IS NULL OR sold.text ->> '$.provider' IN (SELECT value FROM json_each(?6)))
     AND (?7 IS NULL OR keys_named.text IN (SELECT value FROM json_each(?7)))
     AND (?8 IS NULL OR coalesce(external_id, '') IN (SELECT value FROM json_each(?8)))
-    AND (?9 IS NULL OR ${TAGS_IN_ROW} ->> ('$."' || ?9 || '"') = ?10)`;
+    AND (?9 IS NULL OR ${TAGS_SQL} ->> ('$."' || ?9 || '"') = ?10)`;
 
-function reportBindings(query: RowsQuery & ReportStart): (string | number | null)[] {
+function reportBindings(query: RequestSumsQuery & ReportStart): (string | number | null)[] {
   const { fromId, fromMs, beforeMs, models, providers, keyIds, externalIds } = query;
   const members = membersOf(query);
   const lists = [models, providers, keyIds, externalIds];
   return [
     fromId,
-    idFloor(HOLD_ID, beforeMs + ID_AGE_MAX_MS),
+    lowestIdAt(HOLD_ID_PREFIX, beforeMs + ID_AGE_MAX_MS),
     fromMs,
     beforeMs,
     ...lists.map((list) => (list === null ? null : JSON.stringify(list))),
@@ -118,11 +118,11 @@ function reportBindings(query: RowsQuery & ReportStart): (string | number | null
   ];
 }
 
-function membersOf({ members }: RowsQuery): RowsQuery["members"] {
+function membersOf({ members }: RequestSumsQuery): RequestSumsQuery["members"] {
   return members ?? null;
 }
 
-function groupColumnsSql({ by: [one, two] }: RowsQuery): string {
+function groupColumnsSql({ by: [one, two] }: RequestSumsQuery): string {
   return `${dimensionSql(one)} AS one, ${dimensionSql(two)} AS two`;
 }
 
@@ -131,7 +131,7 @@ function dimensionSql(dimension: RowDimension | undefined): string {
   if (!isTagDimension(dimension)) return DIMENSION_SQL[dimension];
   const key = dimension.slice(TAG_PREFIX.length);
   assert(TAG_KEY.test(key), "the route checks tag keys");
-  return `${TAGS_IN_ROW} ->> '$."${key}"'`;
+  return `${TAGS_SQL} ->> '$."${key}"'`;
 }
 
 const TAG_PREFIX = "tag:";
@@ -140,7 +140,7 @@ function isTagDimension(dimension: RowDimension): dimension is `tag:${string}` {
   return dimension.startsWith(TAG_PREFIX);
 }
 
-function selectUsageGroups(sql: SqlStorage, query: RowsQuery & ReportStart): UsageSum[] {
+function selectUsageGroups(sql: SqlStorage, query: RequestSumsQuery & ReportStart): UsageSum[] {
   return sql
     .exec<UsageSum>(
       reportSql(
@@ -158,7 +158,10 @@ function selectUsageGroups(sql: SqlStorage, query: RowsQuery & ReportStart): Usa
 
 type FirstByteTimes = ReadonlyMap<string, readonly number[]>;
 
-function selectFirstByteTimes(sql: SqlStorage, query: RowsQuery & ReportStart): FirstByteTimes {
+function selectFirstByteTimes(
+  sql: SqlStorage,
+  query: RequestSumsQuery & ReportStart,
+): FirstByteTimes {
   const times = new Map<string, number[]>();
   const rows = sql.exec<{ one: string | null; two: string | null; ms: number }>(
     reportSql(query, `${FIRST_BYTE_SQL} AS ms`, `AND ${FIRST_BYTE_SQL} IS NOT NULL ORDER BY ms`),
@@ -173,7 +176,11 @@ function selectFirstByteTimes(sql: SqlStorage, query: RowsQuery & ReportStart): 
   return times;
 }
 
-function groupFromRow(row: UsageSum, { by }: RowsQuery, times: FirstByteTimes | null): RowsGroup {
+function groupFromRow(
+  row: UsageSum,
+  { by }: RequestSumsQuery,
+  times: FirstByteTimes | null,
+): RequestGroup {
   const { one, two } = row;
   const amounts = {
     requests: row.requests,

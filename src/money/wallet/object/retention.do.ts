@@ -1,14 +1,14 @@
 import { numberVar } from "../../../shared/config/config.ts";
-import { idFloor, mintedAt } from "../../../shared/id.ts";
-import { reasonOf } from "../../../shared/log.ts";
-import { HOLD_ID } from "../rules/hold-guards.ts";
-import { forgetOldEvents } from "./event-log.do.ts";
-import { deleteDeadMinutes } from "../tables/key-rows.do.ts";
-import { deleteOldIdempotencyRows, oldestNameDue } from "../tables/request-rows.do.ts";
+import { lowestIdAt, mintTimeOf } from "../../../shared/id.ts";
+import { errorMessageOf } from "../../../shared/log.ts";
+import { HOLD_ID_PREFIX } from "../rules/hold-guards.ts";
+import { deleteOldEvents } from "./event-log.do.ts";
+import { deleteRevokedAdmissions } from "../tables/key-rows.do.ts";
+import { deleteOldIdempotencyRows, nextIdempotencyExpiry } from "../tables/request-rows.do.ts";
 import { purgeDeletedEndUsers } from "./end-users.do.ts";
 import { deleteOldSessions } from "./sessions.do.ts";
 import { addCharges, unfoldedCharges, foldCharges } from "./charges.do.ts";
-import { changeRow } from "./memory.do.ts";
+import { changeWalletRow } from "./memory.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { DAY_MS, HOUR_MS } from "../../../shared/clock.ts";
@@ -27,34 +27,40 @@ const LATE_MESSAGE_MS = 15 * 60_000;
 
 const PASS_INTERVAL_MS = 5 * 60_000;
 
-export function deleteExpired(tx: Tx): boolean {
+export function deleteExpiredRows(tx: Tx): boolean {
   const room = isStorageLow(tx) && freeStorage(tx); // This runs first, because the later steps write.
   const unpaid = deleteUnpaid(tx);
-  const [endId, paid] = batchEnd(tx.sql, "", idFloor(HOLD_ID, tx.nowMs - paidRetentionMs(tx)));
+  const [endId, paid] = batchEnd(
+    tx.sql,
+    "",
+    lowestIdAt(HOLD_ID_PREFIX, tx.nowMs - paidRetentionMs(tx)),
+  );
   rollUpRows(tx, { fromId: "", endId, only: "true" });
   const names = deleteOldIdempotencyRows(tx.sql, tx.nowMs, BATCH_ROWS);
-  const minutes = deleteDeadMinutes(tx.sql, tx.nowMs - UNPAID_RETENTION_MS);
+  const minutes = deleteRevokedAdmissions(tx.sql, tx.nowMs - UNPAID_RETENTION_MS);
   const departed = purgeDeletedEndUsers(tx, BATCH_ROWS);
-  const events = forgetOldEvents(tx.sql, tx.nowMs);
+  const events = deleteOldEvents(tx.sql, tx.nowMs);
   const sessions = deleteOldSessions(tx, tx.nowMs - UNPAID_RETENTION_MS, BATCH_ROWS);
   const charges = foldCharges(tx);
   return charges || room || unpaid || paid || names || minutes || departed || events || sessions;
 }
 
 export function measureStorage(tx: Tx): void {
-  tx.memory.room.isFull = usedStorageFraction(tx) > FULL_STORAGE_FRACTION;
+  tx.memory.storageState.isFull = usedStorageFraction(tx) > FULL_STORAGE_FRACTION;
 }
 
 export function isStorageLow(tx: Tx): boolean {
-  return usedStorageFraction(tx) > LOW_STORAGE_FRACTION && tx.memory.room.passAt <= tx.nowMs;
+  return (
+    usedStorageFraction(tx) > LOW_STORAGE_FRACTION && tx.memory.storageState.passAt <= tx.nowMs
+  );
 }
 
 function usedStorageFraction({ sql, env }: Tx): number {
   return sql.databaseSize / numberVar(env, "WALLET_BYTES_MAX");
 }
 
-export function isFullError(error: unknown): boolean {
-  return /SQLITE_FULL|database or disk is full/i.test(reasonOf(error));
+export function isStorageFullError(error: unknown): boolean {
+  return /SQLITE_FULL|database or disk is full/i.test(errorMessageOf(error));
 }
 
 /**
@@ -63,10 +69,18 @@ export function isFullError(error: unknown): boolean {
  */
 function freeStorage(tx: Tx): boolean {
   const { memory, nowMs } = tx;
-  const { room } = memory;
-  const [endId, more] = batchEnd(tx.sql, room.fromId, idFloor(HOLD_ID, nowMs - LATE_MESSAGE_MS));
+  const { storageState: room } = memory;
+  const [endId, more] = batchEnd(
+    tx.sql,
+    room.fromId,
+    lowestIdAt(HOLD_ID_PREFIX, nowMs - LATE_MESSAGE_MS),
+  );
   rollUpRows(tx, { fromId: room.fromId, endId, only: IS_DELETABLE_SQL });
-  memory.room = { ...room, fromId: more ? endId : "", passAt: more ? 0 : nowMs + PASS_INTERVAL_MS };
+  memory.storageState = {
+    ...room,
+    fromId: more ? endId : "",
+    passAt: more ? 0 : nowMs + PASS_INTERVAL_MS,
+  };
   return more;
 }
 
@@ -79,11 +93,11 @@ export function freeStorageNow(tx: Tx): boolean {
   return tx.sql.databaseSize < before;
 }
 
-export function retentionDue(tx: Tx): number | null {
+export function nextRetentionAt(tx: Tx): number | null {
   const due = [
     oldestDueMs(tx, "", paidRetentionMs(tx)),
     oldestDueMs(tx, tx.memory.row.sweptId, UNPAID_RETENTION_MS),
-    oldestNameDue(tx.sql),
+    nextIdempotencyExpiry(tx.sql),
     tx.memory.sessions.rows > 0 ? tx.nowMs : null,
   ].filter((at) => at !== null);
   return due.length === 0 ? null : Math.max(tx.nowMs + HOUR_MS, Math.min(...due));
@@ -93,7 +107,7 @@ function oldestDueMs(tx: Tx, fromId: string, ageMs: number): number | null {
   const [row] = tx.sql
     .exec<{ id: string }>("SELECT id FROM requests WHERE id >= ? ORDER BY id LIMIT 1", fromId)
     .toArray();
-  const minted = row === undefined ? null : mintedAt(row.id, HOLD_ID);
+  const minted = row === undefined ? null : mintTimeOf(row.id, HOLD_ID_PREFIX);
   return minted === null ? null : minted + ageMs;
 }
 
@@ -115,7 +129,7 @@ function batchEnd(sql: SqlStorage, fromId: string, beforeId: string): [string, b
 
 function deleteUnpaid(tx: Tx): boolean {
   const { sweptId } = tx.memory.row;
-  const beforeId = idFloor(HOLD_ID, tx.nowMs - UNPAID_RETENTION_MS);
+  const beforeId = lowestIdAt(HOLD_ID_PREFIX, tx.nowMs - UNPAID_RETENTION_MS);
   if (beforeId <= sweptId) return false;
   const [endId, more] = batchEnd(tx.sql, sweptId, beforeId);
   tx.sql.exec(
@@ -125,7 +139,7 @@ function deleteUnpaid(tx: Tx): boolean {
     endId,
   );
   if (more || tx.sql.exec("SELECT 1 FROM requests LIMIT 1").toArray().length > 0) {
-    changeRow(tx, { sweptId: endId });
+    changeWalletRow(tx, { sweptId: endId });
   }
   return more;
 }

@@ -7,19 +7,19 @@ import type { RateState } from "../../../shared/key-terms.ts";
 import { micros } from "../../../shared/money.ts";
 import { CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
 import type { Session } from "../../../shared/session.ts";
-import { amountsOf, fieldLimit, isField, newMeter } from "../rules/limits.ts";
+import { amountsOf, fieldLimit, isFieldLimit, emptyMeter } from "../rules/limits.ts";
 import type { Meter } from "../rules/limits.ts";
-import { rateLimitState, rateWait, refuseDeadSession } from "../rules/hold-guards.ts";
-import { metersOfOwner, readMeters } from "./budget-memory.do.ts";
+import { rateLimitState, rateWaitMs, refuseInactiveSession } from "../rules/hold-guards.ts";
+import { metersOfOwner, peekMeters } from "./budget-memory.do.ts";
 import { addEvent } from "./event-log.do.ts";
 import { deleteSessionBudgets } from "../tables/budget-rows.do.ts";
 import {
-  markUnusedEnded,
-  countUnused,
-  deleteSessions,
-  endSession,
-  noteSessionRate,
-  selectLiveSessions,
+  insertEndedUnusedSession,
+  countEndedUnusedSessions,
+  deleteExpiredSessions,
+  markSessionEnded,
+  recordSessionRequest,
+  selectActiveSessions,
   ownsSession,
   selectSession,
 } from "../tables/session-rows.do.ts";
@@ -44,7 +44,7 @@ export function refuseSession(
 ): Refusal | null {
   const endedAt = selectSession(sql, session.id)?.endedAt ?? null;
   const { madeAt } = memory.row;
-  return refuseDeadSession(session, { madeAt, cut, endedAt, nowMs: clockMs });
+  return refuseInactiveSession(session, { madeAt, cut, endedAt, nowMs: clockMs });
 }
 
 export function refuseSessionRate(
@@ -53,22 +53,25 @@ export function refuseSessionRate(
 ): Refusal | null {
   const limit = session?.rpmLimit ?? null;
   if (session === undefined || limit === null) return null;
-  const retryAfterMs = rateWait(memory.sessions.rates.get(session.id) ?? [], limit, nowMs);
+  const retryAfterMs = rateWaitMs(memory.sessions.rates.get(session.id) ?? [], limit, nowMs);
   if (retryAfterMs <= 0) return null;
   return refuse({ kind: "rate_limited", scope: "session", limit, retryAfterMs });
 }
 
-export function sessionRate({ memory, nowMs }: Tx, session: Session | undefined): RateState | null {
+export function sessionRateState(
+  { memory, nowMs }: Tx,
+  session: Session | undefined,
+): RateState | null {
   if (session === undefined || session.rpmLimit === null) return null;
   return rateLimitState(memory.sessions.rates.get(session.id) ?? [], session.rpmLimit, nowMs);
 }
 
 export function countSessionRequest({ memory, nowMs }: Tx, session: Session | undefined): void {
   if (session === undefined || session.rpmLimit === null) return;
-  noteSessionRate(memory.sessions, session.id, nowMs);
+  recordSessionRequest(memory.sessions, session.id, nowMs);
 }
 
-export function refuseAnotherSession(
+export function refuseSessionAboveMax(
   { sql, memory }: Tx,
   session: Session | undefined,
 ): Refusal | null {
@@ -87,30 +90,34 @@ export function metersOfSession(
   const owner = { scope: "session", subject: id } as const;
   if (selectSession(sql, id) !== null) return metersOf(sql, memory, owner);
   const field = fieldLimit(owner, "total", { amount: budgetMicro, tally: [] });
-  const entry = (budget: Budget): Meter => newMeter({ ...field, budget });
-  return [newMeter(field), ...(budgets ?? []).map(entry)];
+  const entry = (budget: Budget): Meter => emptyMeter({ ...field, budget });
+  return [emptyMeter(field), ...(budgets ?? []).map(entry)];
 }
 
 /**
  * Returns a session's amounts without caching its meters, because only checkpoints evict cached
  * meters.
  */
-export function amountsOfSession(tx: Tx, session: Session) {
-  const spends = metersOfSession(tx, session, readMeters).filter(isField);
+export function sessionAmounts(tx: Tx, session: Session) {
+  const spends = metersOfSession(tx, session, peekMeters).filter(isFieldLimit);
   const [amounts] = spends.map((meter) => amountsOf(meter, tx));
   assert(amounts !== undefined, "a session's spend is counted");
   const { settled, held, left } = amounts;
   return { spentMicro: micros(settled), heldMicro: micros(held), left };
 }
 
-export function withOwnAmounts(tx: Tx, failure: Failure, session: Session | undefined): Failure {
+export function withSessionAmounts(
+  tx: Tx,
+  failure: Failure,
+  session: Session | undefined,
+): Failure {
   if (session === undefined) return failure;
   const isOthers =
     failure.kind === "balance_too_low" ||
     (failure.kind === "budget_exceeded" && !["session", "end_user"].includes(failure.scope)) ||
     (failure.kind === "key_budget_exceeded" && failure.session !== true);
   if (!isOthers) return failure;
-  const { heldMicro, left } = amountsOfSession(tx, session);
+  const { heldMicro, left } = sessionAmounts(tx, session);
   return {
     kind: "balance_too_low",
     session: true,
@@ -123,7 +130,7 @@ export function withOwnAmounts(tx: Tx, failure: Failure, session: Session | unde
 
 export function listSessions(tx: Tx, { owner, limit, after }: SessionQuery): SessionPage {
   const { clockMs, sql } = tx;
-  const rows = selectLiveSessions(sql, owner, { nowMs: clockMs, limit: limit + 1, after });
+  const rows = selectActiveSessions(sql, owner, { nowMs: clockMs, limit: limit + 1, after });
   const sessions = rows.slice(0, limit).flatMap((row) => usedSessions(tx, row));
   return {
     sessions,
@@ -133,11 +140,11 @@ export function listSessions(tx: Tx, { owner, limit, after }: SessionQuery): Ses
 
 function usedSessions(tx: Tx, { keyId, session }: SessionRow): UsedSession[] {
   if (session === null || keyId === null) return [];
-  const { spentMicro, heldMicro } = amountsOfSession(tx, session);
+  const { spentMicro, heldMicro } = sessionAmounts(tx, session);
   return [{ keyId, session, spentMicro, heldMicro }];
 }
 
-export function endSessionBy(tx: Tx, ending: SessionEnding): Result<null> {
+export function endSessionForCaller(tx: Tx, ending: SessionEnding): Result<null> {
   const { sql, memory, clockMs } = tx;
   const { id, owner, actor } = ending;
   const known = selectSession(sql, id);
@@ -149,7 +156,7 @@ export function endSessionBy(tx: Tx, ending: SessionEnding): Result<null> {
   if (known === null) return endUnusedSession(tx, ending);
   if (!isUsed) return success(null);
   tx.storage.transactionSync(() => {
-    if (!endSession(sql, id, clockMs)) return;
+    if (!markSessionEnded(sql, id, clockMs)) return;
     memory.sessions.live--;
     const data = { ended_at: timestamp(clockMs) };
     addEvent(tx, { type: "session.ended", actor, subject: id, data }, [id]);
@@ -167,11 +174,11 @@ function endUnusedSession(
 ): Result<null> {
   const { rows, live } = memory.sessions;
   const by = `${actor.kind} ${actor.id}`;
-  if (rows - live >= SESSIONS_MAX || countUnused(sql, by) >= UNUSED_ENDS_MAX) {
+  if (rows - live >= SESSIONS_MAX || countEndedUnusedSessions(sql, by) >= UNUSED_ENDS_MAX) {
     const message = `An organization can't end more than ${UNUSED_ENDS_MAX} unused sessions a day. Rotate the key with end_sessions to end all of them.`;
     return refuse({ kind: "conflict", message, param: null, code: "too_many_sessions" });
   }
-  markUnusedEnded(sql, { id, endedAt, expiresAt, by });
+  insertEndedUnusedSession(sql, { id, endedAt, expiresAt, by });
   memory.sessions.rows++;
   return success(null);
 }
@@ -184,7 +191,7 @@ export function deleteOldSessions(
   const { sessions } = memory;
   if (sessions.rows === 0 && !sessions.hasOldBudgets) return false;
   const over = { usedMs: beforeMs, unusedMs: nowMs - CLOCK_LAG_MAX_MS, rowsMax };
-  const deleted = deleteSessions(sql, sessions, over);
+  const deleted = deleteExpiredSessions(sql, sessions, over);
   if (deleted > 0 || sessions.hasOldBudgets) {
     sessions.hasOldBudgets = deleteSessionBudgets(sql, rowsMax) >= rowsMax;
   }

@@ -1,6 +1,6 @@
 import { assert } from "../../../shared/assert.ts";
 import type { Budget, BudgetOwner } from "../../../shared/budgets.ts";
-import { changesOf, SYSTEM } from "../../../shared/event.ts";
+import { changedFields, SYSTEM_ACTOR } from "../../../shared/event.ts";
 import type { Actor } from "../../../shared/event.ts";
 import { invalid, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
@@ -10,34 +10,43 @@ import type {
   Configuration,
   ConfigurationChange,
   Settings,
-  SettingsAnswer,
+  SettingsWithBudgets,
   SettingsChange,
   SettingsRecord,
 } from "../../../shared/contracts/settings.ts";
-import { balanceCrossing } from "../rules/alerts.ts";
+import { findBalanceAlert } from "../rules/alerts.ts";
 import { enableTopUp } from "../rules/top-up.ts";
 import { putTopUp } from "../tables/payment-rows.do.ts";
-import { ORGANIZATION as OWN_POLICY, OPERATOR, rememberPolicy } from "../rules/policies.ts";
-import { MAX_CONCURRENT, putRule } from "../tables/policy-pause-rows.do.ts";
+import {
+  ORGANIZATION_POLICY as OWN_POLICY,
+  OPERATOR_POLICY,
+  setPolicy,
+} from "../rules/policies.ts";
+import { MAX_CONCURRENT_RULE, putRule } from "../tables/policy-pause-rows.do.ts";
 import { putTagKeys, selectTagKeys } from "../tables/tag-rows.do.ts";
 import { updateSettings } from "../tables/wallet-row.do.ts";
 import { raiseAlerts } from "./alerts.do.ts";
-import { budgetsOf } from "./budget-status.do.ts";
+import { budgetStatusesOf } from "./budget-status.do.ts";
 import { setBudgets } from "./budgets.do.ts";
 import { addEvent } from "./event-log.do.ts";
-import { changeRow, nextRevision, selectRateLog, touchStorage } from "./memory.do.ts";
+import {
+  changeWalletRow,
+  nextRevision,
+  selectRateLog,
+  assertCurrentInstance,
+} from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
 const QUOTA_MAX = DOLLARS_MAX * 1_000_000;
 const ORGANIZATION: BudgetOwner = { scope: "organization", subject: "" };
 
-export function readSettings(tx: Tx): Result<SettingsAnswer> {
-  touchStorage(tx);
+export function readSettings(tx: Tx): Result<SettingsWithBudgets> {
+  assertCurrentInstance(tx);
   return success(settingsAnswer(tx));
 }
 
-function settingsAnswer(tx: Tx): SettingsAnswer {
-  const budgets = budgetsOf(tx, ORGANIZATION);
+function settingsAnswer(tx: Tx): SettingsWithBudgets {
+  const budgets = budgetStatusesOf(tx, ORGANIZATION);
   return { ...settingsRecordOf(tx), budgets };
 }
 
@@ -45,8 +54,8 @@ function settingsAnswer(tx: Tx): SettingsAnswer {
 export function patchSettings(
   tx: Tx,
   { budgets, ...change }: SettingsChange,
-  actor: Actor = SYSTEM,
-): Result<SettingsAnswer> {
+  actor: Actor = SYSTEM_ACTOR,
+): Result<SettingsWithBudgets> {
   const wrong = refuseLimits({
     quotas: {
       default_user_monthly_quota_dollars: change.defaultUserMonthlyQuotaMicro,
@@ -63,19 +72,19 @@ export function patchSettings(
   );
   const after: SettingsRecord = { ...before, ...given };
   const settings = settingsOf(after);
-  const budgetsBefore = budgetsOf(tx, ORGANIZATION).map(({ budget }) => budget);
-  const changes = changesOf<SettingsRecord & { readonly budgets: readonly Budget[] }>(
+  const budgetsBefore = budgetStatusesOf(tx, ORGANIZATION).map(({ budget }) => budget);
+  const changes = changedFields<SettingsRecord & { readonly budgets: readonly Budget[] }>(
     { ...before, budgets: budgetsBefore },
     { ...after, budgets: budgets ?? budgetsBefore },
   );
-  const low = balanceCrossing(memory.ledger.balance, settings.lowBalance);
+  const low = findBalanceAlert(memory.ledger.balance, settings.lowBalance);
   const isOn = change.autoTopUp !== undefined && change.autoTopUp !== null;
   const topUp = isOn ? enableTopUp(memory.topUp) : memory.topUp;
   tx.storage.transactionSync(() => {
     updateSettings(sql, settings, nextRevision(tx));
     if (change.policy !== undefined) putRule(sql, OWN_POLICY, after.policy, nextRevision(tx));
     if (change.maxConcurrent !== undefined) {
-      putRule(sql, MAX_CONCURRENT, after.maxConcurrent, nextRevision(tx));
+      putRule(sql, MAX_CONCURRENT_RULE, after.maxConcurrent, nextRevision(tx));
     }
     if (budgets !== undefined) setBudgets(tx, ORGANIZATION, budgets);
     if (topUp !== memory.topUp) putTopUp(sql, topUp);
@@ -86,11 +95,11 @@ export function patchSettings(
     if (low !== null) raiseAlerts(tx, [low], memory.ledger.seq + 1);
   });
   memory.row = { ...memory.row, settings };
-  rememberPolicy(memory.policies, OWN_POLICY, after.policy);
+  setPolicy(memory.policies, OWN_POLICY, after.policy);
   memory.maxConcurrent = after.maxConcurrent;
   memory.topUp = topUp;
   if (change.tagKeys !== undefined) memory.tagKeys = selectTagKeys(sql);
-  memory.changed = true;
+  memory.hasChanges = true;
   return success(settingsAnswer(tx));
 }
 
@@ -105,7 +114,7 @@ export function configure(tx: Tx, change: ConfigurationChange): Result<Configura
     "an organization's rpm limit is null or a whole number above 0",
   );
   const wasCounting = row.rpmLimit !== null;
-  changeRow(tx, { rpmLimit, suspended, closed, priceList });
+  changeWalletRow(tx, { rpmLimit, suspended, closed, priceList });
   if (!wasCounting) tx.memory.rateLog = selectRateLog(tx.sql, rpmLimit, tx.nowMs);
   return success({ rpmLimit, suspended, closed, priceList });
 }
@@ -114,7 +123,7 @@ function settingsRecordOf({ memory }: Tx): SettingsRecord {
   const { settings } = memory.row;
   return {
     policy: memory.policies.get(OWN_POLICY) ?? null,
-    operatorPolicy: memory.policies.get(OPERATOR) ?? null,
+    operatorPolicy: memory.policies.get(OPERATOR_POLICY) ?? null,
     maxConcurrent: memory.maxConcurrent,
     defaultUserMonthlyQuotaMicro: settings.monthlyQuota,
     defaultUserDailyQuotaMicro: settings.dailyQuota,

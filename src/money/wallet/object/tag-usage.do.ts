@@ -1,7 +1,7 @@
 import { invalid, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
-import { storedJson } from "../../../shared/stored-json.ts";
+import { parseStoredJson } from "../../../shared/stored-json.ts";
 import type { Tags } from "../../../shared/tags.ts";
 import {
   addUsageAmounts,
@@ -32,7 +32,7 @@ export function* boundedTotals(sql: SqlStorage, usage: UsageTotals): Generator<U
     if (total.dimension === "tags") {
       const sets = days.get(total.day) ?? new DayTagSets(selectTagSets(sql, total.day));
       days.set(total.day, sets);
-      yield { ...total, name: sets.place(total.name) };
+      yield { ...total, name: sets.assignGroup(total.name) };
     } else {
       yield total;
     }
@@ -118,7 +118,7 @@ function groupsOf(tx: Tx, query: TagQuery): Map<string, TagGroup> {
   for (const { day, name, ...sums } of stored) add(day, name, sums);
   for (const total of boundedTotals(tx.sql, tx.memory.usage)) {
     if (total.dimension !== "tags" || total.day < from || total.day > to) continue;
-    const value = storedJson<Tags>(total.name)[key];
+    const value = parseStoredJson<Tags>(total.name)[key];
     if (value !== undefined) add(total.day, value, total);
   }
   return groups;

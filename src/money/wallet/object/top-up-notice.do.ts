@@ -1,7 +1,7 @@
 import { objectsOf } from "../../../shared/contracts/objects.ts";
 import { success } from "../../../shared/failure.ts";
-import { logWarning, reasonOf } from "../../../shared/log.ts";
-import { within } from "../../../shared/timers.ts";
+import { logWarning, errorMessageOf } from "../../../shared/log.ts";
+import { withTimeout } from "../../../shared/timers.ts";
 import type { Decisions } from "./decisions.do.ts";
 import { markTopUpDelivered } from "./top-up.do.ts";
 
@@ -16,14 +16,14 @@ export async function notifyTopUp(decisions: Decisions, env: Env): Promise<void>
   const { id, amountMicro, wantedAt } = open;
   try {
     const notifying = objectsOf(env).payments(orgId).topUp({ orgId, id, amountMicro, wantedAt });
-    if (!(await within(notifying, NOTIFY_TIMEOUT_MS)).ok) throw new Error("it was not taken");
-    decisions.turn((tx) => {
+    if (!(await withTimeout(notifying, NOTIFY_TIMEOUT_MS)).ok) throw new Error("it was not taken");
+    decisions.decideSilently((tx) => {
       markTopUpDelivered(tx, id);
       return success(null);
     });
   } catch (error) {
-    logWarning("top_up_not_told", { org_id: orgId, id, reason: reasonOf(error) });
+    logWarning("top_up_not_told", { org_id: orgId, id, reason: errorMessageOf(error) });
     const later = decisions.tryOpen()?.memory;
-    if (later !== undefined) later.changed = true;
+    if (later !== undefined) later.hasChanges = true;
   }
 }

@@ -1,7 +1,7 @@
 import { configOf } from "../../../shared/config/config.ts";
-import { PURCHASE_ID } from "../../../shared/contracts/payments.ts";
+import { PURCHASE_ID_PREFIX } from "../../../shared/contracts/payments.ts";
 import type { DisabledReason, TopUpEnd } from "../../../shared/contracts/payments.ts";
-import { SYSTEM } from "../../../shared/event.ts";
+import { SYSTEM_ACTOR } from "../../../shared/event.ts";
 import type { NewEvent } from "../../../shared/event.ts";
 import { mintId } from "../../../shared/id.ts";
 import { WEEK_MS, timestamp } from "../../../shared/clock.ts";
@@ -17,7 +17,7 @@ import type { Tx, Memory } from "./memory.do.ts";
  * Starts an automatic purchase if one is due. Returns the ID of the purchase in progress, or null.
  * `isShort`: the balance was too low for a request.
  */
-export function topUpIfDue(tx: Tx, isShort: boolean): string | null {
+export function startTopUpIfDue(tx: Tx, isShort: boolean): string | null {
   const { memory, nowMs, period } = tx;
   const { row, topUp: before, debts, ledger } = memory;
   const { autoTopUp: setting } = row.settings;
@@ -35,11 +35,11 @@ export function topUpIfDue(tx: Tx, isShort: boolean): string | null {
     storeTopUp(tx, { ...before, cappedMonth: period.month }, [pausedEvent(tx, data)]);
     return null;
   }
-  const id = mintId(PURCHASE_ID, nowMs);
+  const id = mintId(PURCHASE_ID_PREFIX, nowMs);
   const request = { id, amountMicro: setting.amountMicro, wantedAt: nowMs };
   const data = { method: "auto", amount_micro: setting.amountMicro };
   storeTopUp(tx, requestTopUp(before, request, period), [
-    { type: "purchase.created", actor: SYSTEM, subject: id, data },
+    { type: "purchase.created", actor: SYSTEM_ACTOR, subject: id, data },
   ]);
   return id;
 }
@@ -52,7 +52,7 @@ function dailyMaxOf({ env, memory, nowMs }: Tx): number {
 }
 
 function pausedEvent({ memory }: Tx, data: NewEvent["data"]): NewEvent {
-  return { type: "top_up.paused", actor: SYSTEM, subject: memory.row.orgId, data };
+  return { type: "top_up.paused", actor: SYSTEM_ACTOR, subject: memory.row.orgId, data };
 }
 
 function storeTopUp(tx: Tx, state: TopUpState, events: readonly NewEvent[]): void {
@@ -61,10 +61,10 @@ function storeTopUp(tx: Tx, state: TopUpState, events: readonly NewEvent[]): voi
     for (const event of events) addEvent(tx, event);
   });
   tx.memory.topUp = state;
-  tx.memory.changed = true;
+  tx.memory.hasChanges = true;
 }
 
-export function topUpEnded(tx: Tx, id: string, end: TopUpEnd): void {
+export function recordTopUpEnd(tx: Tx, id: string, end: TopUpEnd): void {
   const { memory, nowMs } = tx;
   const after = endTopUp(memory.topUp, id, { end, nowMs });
   if (after === memory.topUp) return;
@@ -89,17 +89,22 @@ function disableWithState(tx: Tx, state: TopUpState, reason: DisabledReason): vo
   tx.storage.transactionSync(() => {
     putTopUp(sql, state);
     updateSettings(sql, settings, nextRevision(tx));
-    addEvent(tx, { type: "top_up.disabled", actor: SYSTEM, subject: orgId, data: { reason } });
+    addEvent(tx, {
+      type: "top_up.disabled",
+      actor: SYSTEM_ACTOR,
+      subject: orgId,
+      data: { reason },
+    });
   });
   memory.topUp = state;
   memory.row = { ...memory.row, settings };
-  memory.changed = true;
+  memory.hasChanges = true;
 }
 
 const RECHECK_MS = 600_000;
 
 /** Returns when to check a paused top-up again (Unix ms), or Infinity. */
-export function topUpDue({ row, topUp, ledger, clock }: Memory): number {
+export function nextTopUpCheckAt({ row, topUp, ledger, clock }: Memory): number {
   const { autoTopUp: setting } = row.settings;
   if (setting === null || topUp.open !== null || topUp.pausedUntil === null) return Infinity;
   if (ledger.balance >= setting.belowMicro) return Infinity;

@@ -215,7 +215,7 @@ function readTotal(tx: Tx, query: UsageQuery): UsageAmounts {
   return [stored, ...later].reduce(addRow, NO_USAGE_AMOUNTS);
 }
 
-export function totalUsed(tx: Tx): Micros {
+export function readTotalCharged(tx: Tx): Micros {
   return readTotal(tx, { from: "", to: "9", groupBy: "day" }).costMicro;
 }
 

@@ -1,6 +1,6 @@
 import type { WarmRoute } from "../../../shared/warm-route.ts";
 import { deleteWarmRoute, putWarmRoute, selectWarmRoutes } from "../tables/warm-rows.do.ts";
-import type { WarmUntil } from "../tables/warm-rows.do.ts";
+import type { WarmRouteState } from "../tables/warm-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
 
 const WARM_ROUTES_MAX = 1000;
@@ -20,7 +20,7 @@ export function findWarmRoute(tx: Tx, affinity: string): string | null {
   return known.route;
 }
 
-export function keepWarmRoute(tx: Tx, { affinity, route, seconds }: WarmRoute): void {
+export function setWarmRoute(tx: Tx, { affinity, route, seconds }: WarmRoute): void {
   const { nowMs, sql } = tx;
   const known = loadWarmRoutes(tx);
   const until = nowMs + seconds * 1000;
@@ -42,7 +42,7 @@ function storeWarmRoute(tx: Tx, affinity: string): void {
   known.set(affinity, { ...warm, stored: warm.until });
 }
 
-function loadWarmRoutes({ memory, sql }: Tx): Map<string, WarmUntil> {
+function loadWarmRoutes({ memory, sql }: Tx): Map<string, WarmRouteState> {
   memory.warmRoutes ??= selectWarmRoutes(sql);
   return memory.warmRoutes;
 }

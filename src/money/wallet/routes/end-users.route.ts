@@ -1,15 +1,15 @@
 import * as z from "zod/mini";
-import { actorOf, requestCredential } from "../../../shared/caller.ts";
+import { actorOfCaller, requestCredential } from "../../../shared/caller.ts";
 import type { RequestCredential, Role } from "../../../shared/caller.ts";
 import type { AppContext } from "../../../shared/http/context.ts";
 import { created, readFields } from "../../../shared/http/endpoint.ts";
-import { singleValue, pageQuery, parseQuery } from "../../../shared/http/parse-body.ts";
+import { singleValueSchema, pageQuerySchema, parseQuery } from "../../../shared/http/parse-body.ts";
 import { assert } from "../../../shared/assert.ts";
 import {
   BUDGETS_MAX,
   budgetsSchema,
   budgetStatusView,
-  readBudgets,
+  budgetsFromFields,
 } from "../../../shared/budgets.ts";
 import { timestamp } from "../../../shared/clock.ts";
 import { invalid, refuse, success } from "../../../shared/failure.ts";
@@ -26,10 +26,10 @@ import type { Micros } from "../../../shared/money.ts";
 import { callObject } from "../../../shared/reach-object.ts";
 import { policySchema } from "../../../shared/policy.ts";
 import { concurrencySchema } from "../../../shared/key-terms.ts";
-import { KEEP_HOURS_MAX } from "../../../shared/contracts/settings.ts";
+import { STORED_RESPONSE_HOURS_MAX } from "../../../shared/contracts/settings.ts";
 import { autoTopUpView } from "../../../shared/contracts/top-up-view.ts";
 import type { AutoTopUp } from "../../../shared/contracts/payments.ts";
-import type { SettingsAnswer } from "../../../shared/contracts/settings.ts";
+import type { SettingsWithBudgets } from "../../../shared/contracts/settings.ts";
 import type { EndUserChange, EndUserRecord } from "../../../shared/contracts/wallet.ts";
 import { tagKeysSchema } from "../../../shared/tags.ts";
 import { callOwnWallet } from "./reads.route.ts";
@@ -75,7 +75,7 @@ export async function putEndUserRoute(c: AppContext) {
   return isNew ? created(endUserView(endUser)) : success(endUserView(endUser));
 }
 
-export const endUsersQuery = z.extend(pageQuery, { after: z.optional(singleValue) });
+export const endUsersQuery = z.extend(pageQuerySchema, { after: z.optional(singleValueSchema) });
 
 export async function listEndUsersRoute(c: AppContext) {
   const page = parseQuery(endUsersQuery, c.req.url);
@@ -129,7 +129,7 @@ function endUserChangeOf(given: z.infer<typeof changeBody>): EndUserChange {
     monthlyQuotaMicro: given.monthly_quota_dollars,
     dailyQuotaMicro: given.daily_quota_dollars,
     alertThreshold: given.alert_threshold,
-    budgets: given.budgets === undefined ? undefined : readBudgets(given.budgets),
+    budgets: given.budgets === undefined ? undefined : budgetsFromFields(given.budgets),
   };
 }
 
@@ -147,7 +147,7 @@ function endUserView(endUser: EndUserRecord) {
   };
 }
 
-const keepHours = z.int().check(z.minimum(0), z.maximum(KEEP_HOURS_MAX));
+const keepHours = z.int().check(z.minimum(0), z.maximum(STORED_RESPONSE_HOURS_MAX));
 
 const wholeDollars = z
   .int("must be a whole number of dollars")
@@ -215,9 +215,9 @@ export async function patchSettingsRoute(c: AppContext) {
     lowBalanceThresholdMicro: given.low_balance_threshold_dollars,
     keepResponsesHours: given.keep_responses_hours,
     tagKeys: given.tag_keys,
-    budgets: given.budgets === undefined ? undefined : readBudgets(given.budgets),
+    budgets: given.budgets === undefined ? undefined : budgetsFromFields(given.budgets),
   };
-  const actor = actorOf(c.var.admitted.caller);
+  const actor = actorOfCaller(c.var.admitted.caller);
   const answer = await callOwnWallet(c, (wallet) =>
     wallet.patchSettings(change, credentialOf(c), actor),
   );
@@ -254,7 +254,7 @@ function applyKeepHours(c: AppContext, hours: number): Promise<Result<null>> {
   return callObject(() => objectsOf(c.env).kept(caller.orgId).keepFor(hours));
 }
 
-function settingsView(settings: SettingsAnswer) {
+function settingsView(settings: SettingsWithBudgets) {
   return {
     default_user_monthly_quota_dollars: toDollars(settings.defaultUserMonthlyQuotaMicro),
     default_user_daily_quota_dollars: toDollars(settings.defaultUserDailyQuotaMicro),

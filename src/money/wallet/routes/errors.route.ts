@@ -1,12 +1,12 @@
 import * as z from "zod/mini";
 import type { AppContext } from "../../../shared/http/context.ts";
-import { singleValue, parseQuery } from "../../../shared/http/parse-body.ts";
+import { singleValueSchema, parseQuery } from "../../../shared/http/parse-body.ts";
 import { DAY_MS, now, timestamp } from "../../../shared/clock.ts";
 import type {
   FailureCount,
   FailureQuery,
   StoredFailureQuery,
-  KeptFailureReport,
+  StoredFailureReport,
 } from "../../../shared/failed-request.ts";
 import { invalid, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
@@ -14,19 +14,19 @@ import { periodOf } from "../../../shared/period.ts";
 import { readableKeyIds } from "./generations.route.ts";
 import type { MemberKeys } from "./generations.route.ts";
 import { callOwnWallet } from "./reads.route.ts";
-import { day, listFilter, startOf } from "./usage.route.ts";
+import { daySchema, listFilter, dayStartMs } from "./usage.route.ts";
 
 /** Groupings that use counters. The groupings of `STORED_BY` read stored failures. */
 const COUNTED_BY = ["code", "key", "hour", "hour,code"] as const;
 const STORED_BY = ["model", "provider", "user"] as const;
 export const errorsQuery = z.object({
-  from: z.optional(day),
-  to: z.optional(day),
+  from: z.optional(daySchema),
+  to: z.optional(daySchema),
   group_by: z._default(z.enum([...COUNTED_BY, ...STORED_BY]), "code"),
   key_id: z.optional(listFilter),
   model: z.optional(listFilter),
   provider: z.optional(listFilter),
-  external_id: z.optional(singleValue.check(z.minLength(1), z.maxLength(256))),
+  external_id: z.optional(singleValueSchema.check(z.minLength(1), z.maxLength(256))),
 });
 type ErrorsFields = z.infer<typeof errorsQuery>;
 type GroupBy = (typeof COUNTED_BY)[number];
@@ -40,8 +40,8 @@ export function errorsRoute(memberKeys: MemberKeys) {
     const query = parseQuery(errorsQuery, c.req.url);
     if (!query.ok) return query;
     const { to = periodOf(now(c.env)).day, from = to, group_by: groupBy } = query.value;
-    const fromMs = startOf(from) ?? 0;
-    const beforeMs = (startOf(to) ?? 0) + DAY_MS;
+    const fromMs = dayStartMs(from) ?? 0;
+    const beforeMs = (dayStartMs(to) ?? 0) + DAY_MS;
     if (fromMs >= beforeMs) return invalid("from must not be after to.", "from");
     const keys = await readableKeyIds(c, memberKeys, query.value.key_id ?? null);
     if (!keys.ok) return keys;
@@ -91,7 +91,7 @@ function storedFailureQuery(
   return invalid(`${wrong} requires group_by ${STORED_BY.join(", ")}.`, wrong);
 }
 
-function storedFailuresView({ groups, completeFrom }: KeptFailureReport) {
+function storedFailuresView({ groups, completeFrom }: StoredFailureReport) {
   return {
     data: groups.map(({ group, count, lastAt, lastId }) => ({
       group,

@@ -2,9 +2,13 @@ import * as z from "zod/mini";
 import type { AppContext } from "../../../shared/http/context.ts";
 import type { Caller } from "../../../shared/caller.ts";
 import { holdNameOf } from "../../../shared/placed-hold.ts";
-import type { Purpose } from "../../../shared/placed-hold.ts";
-import { anchorOf, errorResponseOf } from "../../../shared/http/failure-mapping.ts";
-import { singleValue, parseQuery, wholeNumber } from "../../../shared/http/parse-body.ts";
+import type { HoldPurpose } from "../../../shared/placed-hold.ts";
+import { docsAnchorOf, errorResponseOf } from "../../../shared/http/failure-mapping.ts";
+import {
+  singleValueSchema,
+  parseQuery,
+  wholeNumberWithDefault,
+} from "../../../shared/http/parse-body.ts";
 import { queryDatabase } from "../../../shared/query-database.ts";
 import { DAY_MS, timestamp } from "../../../shared/clock.ts";
 import type { FailedRequest, ReportedError } from "../../../shared/failed-request.ts";
@@ -21,32 +25,32 @@ import type {
 } from "../../../shared/contracts/wallet.ts";
 import { generationData } from "./generation-data.ts";
 import { callOwnWallet } from "./reads.route.ts";
-import { day, listFilter, startOf, tagFilter } from "./usage.route.ts";
+import { daySchema, listFilter, dayStartMs, tagFilter } from "./usage.route.ts";
 
 type KeyOwner = { readonly orgId: string; readonly memberId: string };
 type FindKey = (db: D1Database, keyId: string, owner: KeyOwner) => Promise<object | null>;
 export type MemberKeys = (db: D1Database, owner: KeyOwner) => Promise<readonly string[]>;
 
-const text = singleValue.check(z.minLength(1), z.maxLength(256));
+const text = singleValueSchema.check(z.minLength(1), z.maxLength(256));
 const STATES = ["held", "settled", "voided", "expired", "refused"] as const;
 const ERROR_STATES: readonly RequestState[] = ["voided", "expired", "refused"];
 const STATUS_LIST = new RegExp(`^(${STATES.join("|")}|error)(,(${STATES.join("|")}|error))*$`);
 const statuses = z.pipe(
-  singleValue.check(
+  singleValueSchema.check(
     z.regex(STATUS_LIST, `must be a comma-separated list of ${STATES.join(", ")} and error`),
   ),
   z.transform((list): readonly RequestState[] =>
     list.split(",").flatMap((one) => (one === "error" ? ERROR_STATES : [one as RequestState])),
   ),
 );
-const requestId = singleValue.check(
+const requestId = singleValueSchema.check(
   z.regex(/^req_[0-9A-Za-z]{24}$/, "must be the next_after of an earlier response"),
 );
-const limit = wholeNumber(1, 100, 50);
+const limit = wholeNumberWithDefault(1, 100, 50);
 const after = z._default(z.nullable(requestId), null);
 export const generationsQuery = z.object({
-  from: z.optional(day),
-  to: z.optional(day),
+  from: z.optional(daySchema),
+  to: z.optional(daySchema),
   model: z.optional(listFilter),
   provider: z.optional(listFilter),
   key_id: z.optional(listFilter),
@@ -68,8 +72,9 @@ export function listGenerationsRoute(memberKeys: MemberKeys) {
     if (!query.ok) return query;
     const { from, to, model, provider, key_id, external_id, tag, status, code, ...page } =
       query.value;
-    const fromMs = startOf(from ?? "") ?? 0;
-    const beforeMs = to === undefined ? Number.MAX_SAFE_INTEGER / 2 : (startOf(to) ?? 0) + DAY_MS;
+    const fromMs = dayStartMs(from ?? "") ?? 0;
+    const beforeMs =
+      to === undefined ? Number.MAX_SAFE_INTEGER / 2 : (dayStartMs(to) ?? 0) + DAY_MS;
     if (fromMs >= beforeMs) return invalid("from must not be after to.", "from");
     const keys = await readableKeyIds(c, memberKeys, key_id ?? null);
     if (!keys.ok) return keys;
@@ -218,7 +223,7 @@ function unservedView(failed: FailedRequest | null) {
 function refusalError({ failure }: RequestRecord): ReportedError | null {
   if (failure === null || failure === undefined) return null;
   const { status, message, param = null } = errorResponseOf(failure);
-  return { code: anchorOf(failure), message, status, param };
+  return { code: docsAnchorOf(failure), message, status, param };
 }
 
 function attemptsView(generation: GenerationRecord | null, failed: FailedRequest | null) {
@@ -341,6 +346,6 @@ function holdView(hold: HoldRecord, { orgId, home }: Pick<Caller, "orgId" | "hom
   };
 }
 
-function purposeView({ pays, merchant, description }: Purpose) {
+function purposeView({ pays, merchant, description }: HoldPurpose) {
   return { pays, merchant, description };
 }

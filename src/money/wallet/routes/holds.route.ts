@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import { requestCredential } from "../../../shared/caller.ts";
 import type { Caller } from "../../../shared/caller.ts";
 import { now, timestamp } from "../../../shared/clock.ts";
-import type { HoldAction, HoldParty, PlacedHold } from "../../../shared/contracts/holds.ts";
+import type { HoldAction, HoldCaller, PlacedHold } from "../../../shared/contracts/holds.ts";
 import type { HoldRequest, RequestState } from "../../../shared/contracts/wallet.ts";
 import { invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../../shared/failure.ts";
@@ -14,7 +14,7 @@ import { idempotencyOf, readIdempotencyKey } from "../../../shared/idempotency.t
 import { keyTermFields } from "../../../shared/key-terms.ts";
 import { labelSchema } from "../../../shared/label.ts";
 import { dollarsOf, micros, microsOfDollars } from "../../../shared/money.ts";
-import { holdNameOf, HOLD_PAYMENTS, readHoldName } from "../../../shared/placed-hold.ts";
+import { holdNameOf, HOLD_PAYMENTS, parseHoldName } from "../../../shared/placed-hold.ts";
 import type { Session } from "../../../shared/session.ts";
 import { tagsSchema, tagsWithSession } from "../../../shared/tags.ts";
 import { queryDatabase } from "../../../shared/query-database.ts";
@@ -160,17 +160,17 @@ async function refuseMerchant(
 export function readHoldRoute(memberKeys: MemberKeys) {
   return async (c: AppContext) => {
     const id = ownHoldId(c);
-    if (id === null) return missing();
+    if (id === null) return refuseUnknownHold();
     const placed = await callOwnWallet(c, (wallet) => wallet.placedHold(id));
     if (!placed.ok) return placed;
     const { caller, isLimited } = c.var.admitted;
     const { keyId, sessionId } = placed.value;
     const session = caller.shown?.session?.id;
-    if (session !== undefined && session !== sessionId) return missing();
+    if (session !== undefined && session !== sessionId) return refuseUnknownHold();
     const keys =
       isLimited === true ? success([caller.keyId]) : await readableKeyIds(c, memberKeys, null);
     if (!keys.ok) return keys;
-    if (keys.value?.includes(keyId) === false) return missing();
+    if (keys.value?.includes(keyId) === false) return refuseUnknownHold();
     return success(placedHoldView(placed.value, caller));
   };
 }
@@ -209,21 +209,21 @@ export async function parseCapture(
 
 async function changeOwnHold(c: AppContext, action: HoldAction) {
   const id = ownHoldId(c);
-  if (id === null) return missing();
+  if (id === null) return refuseUnknownHold();
   const { caller } = c.var.admitted;
   const { keyId, keyHash, shown } = caller;
-  const by: HoldParty = { kind: "key", keyId, sessionId: shown?.session?.id ?? null };
+  const by: HoldCaller = { kind: "key", keyId, sessionId: shown?.session?.id ?? null };
   const called = requestCredential(keyHash, shown);
   const changed = await callOwnWallet(c, (wallet) => wallet.changeHold({ id, by, action }, called));
   return changed.ok ? success(placedHoldView(changed.value, caller)) : changed;
 }
 
 function ownHoldId(c: AppContext): string | null {
-  const name = readHoldName(c.req.param("id") ?? "");
+  const name = parseHoldName(c.req.param("id") ?? "");
   return name?.orgId === c.var.admitted.caller.orgId ? name.id : null;
 }
 
-export function missing(): Refusal {
+export function refuseUnknownHold(): Refusal {
   return refuse({ kind: "not_found", message: "No such hold." } satisfies Failure);
 }
 

@@ -1,11 +1,11 @@
 import * as z from "zod/mini";
 import type { AppContext } from "../../../shared/http/context.ts";
 import {
-  moment,
-  singleValue,
-  pageQuery,
+  timeParameter,
+  singleValueSchema,
+  pageQuerySchema,
   parseQuery,
-  wholeNumber,
+  wholeNumberWithDefault,
 } from "../../../shared/http/parse-body.ts";
 import { timestamp } from "../../../shared/clock.ts";
 import { EVENT_TYPES } from "../../../shared/event.ts";
@@ -41,7 +41,7 @@ export async function balanceRoute(c: AppContext) {
 }
 
 export async function alertsRoute(c: AppContext) {
-  const page = parseQuery(pageQuery, c.req.url);
+  const page = parseQuery(pageQuerySchema, c.req.url);
   if (!page.ok) return page;
   const { limit, offset } = page.value;
   const answer = await callOwnWallet(c, (wallet) => wallet.alerts(limit, offset));
@@ -67,10 +67,12 @@ export function alertsView(
 
 export const eventsParameters = z.object({
   type: z.optional(z.enum(EVENT_TYPES)),
-  from: z.optional(moment),
-  to: z.optional(moment),
-  limit: wholeNumber(1, 100, 50),
-  after: z.optional(singleValue.check(z.regex(/^evt_[0-9A-Za-z]{24}$/, "must be an event's id"))),
+  from: z.optional(timeParameter),
+  to: z.optional(timeParameter),
+  limit: wholeNumberWithDefault(1, 100, 50),
+  after: z.optional(
+    singleValueSchema.check(z.regex(/^evt_[0-9A-Za-z]{24}$/, "must be an event's id")),
+  ),
 });
 
 export function eventQuery(url: string): Result<EventQuery> {

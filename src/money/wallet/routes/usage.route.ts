@@ -1,6 +1,10 @@
 import * as z from "zod/mini";
 import type { AppContext } from "../../../shared/http/context.ts";
-import { singleValue, parseQuery, wholeNumber } from "../../../shared/http/parse-body.ts";
+import {
+  singleValueSchema,
+  parseQuery,
+  wholeNumberWithDefault,
+} from "../../../shared/http/parse-body.ts";
 import { queryDatabase } from "../../../shared/query-database.ts";
 import { DAY_MS, HOUR_MS, now, timestamp } from "../../../shared/clock.ts";
 import { invalid, success } from "../../../shared/failure.ts";
@@ -10,11 +14,11 @@ import { usageAmountsView } from "../../../shared/usage-sums.ts";
 import { USAGE_GROUPS_MAX } from "../rules/usage-totals.ts";
 import type { WalletCalls } from "../../../shared/contracts/wallet.ts";
 import type {
-  KeyMembers,
+  MemberIdByKeyId,
   RowDimension,
-  RowsGroup,
-  RowsQuery,
-  RowsReport,
+  RequestGroup,
+  RequestSumsQuery,
+  RequestSumsReport,
   TagFilter,
   UsageReport,
   UsagePage,
@@ -22,12 +26,12 @@ import type {
 } from "../../../shared/contracts/reports.ts";
 import { callOwnWallet } from "./reads.route.ts";
 
-type ReadKeyMembers = (db: D1Database, orgId: string) => Promise<KeyMembers>;
+type ReadKeyMembers = (db: D1Database, orgId: string) => Promise<MemberIdByKeyId>;
 
 export function usageRoute(keyMembers: ReadKeyMembers) {
   return async (c: AppContext) => {
     const { orgId } = c.var.admitted.caller;
-    return answerUsage(c.req.url, now(c.env), {
+    return readUsageReport(c.req.url, now(c.env), {
       ask: (call) => callOwnWallet(c, call),
       members: () =>
         queryDatabase(() => keyMembers(c.env.DB, orgId), "members_unreadable", { org_id: orgId }),
@@ -41,10 +45,10 @@ type UsageSources = {
       wallet: Pick<WalletCalls, "usage" | "usageOfRows" | "usageByMember">,
     ) => Promise<Result<T>>,
   ) => Promise<Result<T>>;
-  readonly members: () => Promise<Result<KeyMembers>>;
+  readonly members: () => Promise<Result<MemberIdByKeyId>>;
 };
 
-export async function answerUsage(url: string, nowMs: number, { ask, members }: UsageSources) {
+export async function readUsageReport(url: string, nowMs: number, { ask, members }: UsageSources) {
   const rows = rowsQuery(url, nowMs);
   if (!rows.ok) return rows;
   if (rows.value !== null) {
@@ -79,8 +83,8 @@ type UsageQuery = {
   readonly page: UsagePage;
 };
 
-export const day = singleValue.check(
-  z.refine((text) => startOf(text) !== null, "must be a valid date such as 2026-11-23"),
+export const daySchema = singleValueSchema.check(
+  z.refine((text) => dayStartMs(text) !== null, "must be a valid date such as 2026-11-23"),
 );
 
 const DAILY_GROUPINGS = [
@@ -118,25 +122,25 @@ const DAILY_GROUPING_PATTERN = new RegExp(
   `^(?:${DAILY_GROUPINGS.join("|")}|(?:day,)?${TAG_PATTERN})$`,
 );
 const NO_DAY_OR_HOUR = "must be a day or an hour such as 2026-11-23T14";
-const dayOrHour = singleValue.check(
+const dayOrHour = singleValueSchema.check(
   z.regex(/^\d{4}-\d\d-\d\d(?:T(?:[01]\d|2[0-3]))?$/, NO_DAY_OR_HOUR),
   z.refine((text) => dayOrHourStartMs(text) !== null, NO_DAY_OR_HOUR),
 );
 export const listFilter = z.pipe(
-  singleValue.check(z.minLength(1), z.maxLength(2000)),
+  singleValueSchema.check(z.minLength(1), z.maxLength(2000)),
   z.transform((list) => list.split(",")),
 );
 const TAG_GROUP = new RegExp(
   `^(?:(?:day|hour|model|provider|key|user|${TAG_PATTERN}),)?${TAG_PATTERN}$`,
 );
-const tagGrouping = singleValue.check(
+const tagGrouping = singleValueSchema.check(
   z.regex(
     TAG_GROUP,
     "must be a list of day, hour, model, provider, key, user and tags, such as day,tag:team",
   ),
 );
 export const tagFilter = z.pipe(
-  singleValue.check(
+  singleValueSchema.check(
     z.regex(new RegExp(`^${TAG_PATTERN.slice(4)}:.+$`), "must be a tag such as team:search"),
   ),
   z.transform((text): TagFilter => {
@@ -154,12 +158,12 @@ export const usageParameters = z.object({
   model: z.optional(listFilter),
   provider: z.optional(listFilter),
   key_id: z.optional(listFilter),
-  external_id: z.optional(singleValue.check(z.maxLength(256))),
+  external_id: z.optional(singleValueSchema.check(z.maxLength(256))),
   member_id: z.optional(listFilter),
   tag: z.optional(tagFilter),
   with: z.optional(z.enum(["latency"])),
-  limit: wholeNumber(1, USAGE_GROUPS_MAX, USAGE_GROUPS_MAX),
-  after: z._default(z.nullable(singleValue), null),
+  limit: wholeNumberWithDefault(1, USAGE_GROUPS_MAX, USAGE_GROUPS_MAX),
+  after: z._default(z.nullable(singleValueSchema), null),
 });
 
 const DAY_AND_NAME = /^\d{4}-\d\d-\d\d,/;
@@ -197,9 +201,9 @@ function usageView(query: UsageQuery, report: UsageReport) {
 const HOURS_MAX = 72;
 
 type RowsRequest = {
-  readonly asked: Omit<RowsQuery, "members">;
+  readonly asked: Omit<RequestSumsQuery, "members">;
   readonly memberIds: readonly string[] | null;
-  readonly view: (report: RowsReport) => ReturnType<typeof rowsView>;
+  readonly view: (report: RequestSumsReport) => ReturnType<typeof rowsView>;
 };
 
 type Fields = z.infer<typeof usageParameters>;
@@ -225,16 +229,18 @@ function rowsQuery(url: string, nowMs: number): Result<RowsRequest | null> {
 }
 
 function filterKeyIds(
-  { keyIds }: Pick<RowsQuery, "keyIds">,
+  { keyIds }: Pick<RequestSumsQuery, "keyIds">,
   memberIds: readonly string[] | null,
-  members: KeyMembers | null,
+  members: MemberIdByKeyId | null,
 ): readonly string[] | null {
   if (memberIds === null || members === null) return keyIds;
   const theirs = Object.keys(members).filter((id) => memberIds.includes(members[id] ?? ""));
   return keyIds === null ? theirs : theirs.filter((id) => keyIds.includes(id));
 }
 
-function requestFilters(fields: Fields): Omit<RowsQuery, "fromMs" | "beforeMs" | "by" | "members"> {
+function requestFilters(
+  fields: Fields,
+): Omit<RequestSumsQuery, "fromMs" | "beforeMs" | "by" | "members"> {
   return {
     models: fields.model ?? null,
     providers: fields.provider ?? null,
@@ -257,7 +263,7 @@ type RangeFields = { readonly from: string; readonly to: string; readonly groupB
 function rowsView(
   { from, to, groupBy }: RangeFields,
   by: readonly RowDimension[],
-  report: RowsReport,
+  report: RequestSumsReport,
 ) {
   const { data, total, completeFrom } = report;
   return {
@@ -271,7 +277,7 @@ function rowsView(
   };
 }
 
-function rowView(by: readonly RowDimension[], { names, ...group }: RowsGroup) {
+function rowView(by: readonly RowDimension[], { names, ...group }: RequestGroup) {
   const { firstByteMs, tokensPerSecond } = group;
   return {
     ...namesView(by, names),
@@ -292,12 +298,12 @@ function namesView(by: readonly RowDimension[], names: readonly (string | null)[
 
 function dayOrHourStartMs(text: string): number | null {
   const [, on = text, hour = "00"] = /^(\d{4}-\d\d-\d\d)T([01]\d|2[0-3])$/.exec(text) ?? [];
-  const start = startOf(on);
+  const start = dayStartMs(on);
   return start === null ? null : start + Number(hour) * HOUR_MS;
 }
 
 /** Returns the start of a UTC day (Unix ms), or null for an invalid date. */
-export function startOf(text: string): number | null {
+export function dayStartMs(text: string): number | null {
   if (!/^\d{4}-\d\d-\d\d$/.test(text)) return null;
   const ms = Date.parse(text);
   return Number.isNaN(ms) || periodOf(ms).day !== text ? null : ms;
@@ -305,6 +311,6 @@ export function startOf(text: string): number | null {
 
 /** Returns the date that is `days` earlier, but at least 0000-01-01. */
 function daysBefore(text: string, days: number): string {
-  const ms = (startOf(text) ?? 0) - days * DAY_MS;
+  const ms = (dayStartMs(text) ?? 0) - days * DAY_MS;
   return periodOf(Math.max(ms, Date.parse("0000-01-01"))).day;
 }

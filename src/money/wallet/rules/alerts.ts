@@ -7,7 +7,7 @@ import type { EndUser } from "./quota.ts";
  * An alert about an end user's spend or a low balance. `limitMicro` is the quota or the balance
  * threshold.
  */
-export type Crossing = {
+export type ThresholdAlert = {
   readonly kind: "user_daily" | "user_monthly" | "low_balance";
   readonly endUserId: string | null;
   readonly externalId: string | null;
@@ -25,12 +25,12 @@ type SpendChange = { readonly before: number; readonly after: number };
  * Returns an alert for each quota whose alert threshold the new spend reaches. When a quota
  * changes, the caller passes 0 as `before`.
  */
-export function quotaCrossings(
+export function findQuotaAlerts(
   user: EndUser,
   spends: { readonly day?: SpendChange | undefined; readonly month?: SpendChange | undefined },
   period: Period,
-): Crossing[] {
-  const crossings: Crossing[] = [];
+): ThresholdAlert[] {
+  const crossings: ThresholdAlert[] = [];
   for (const which of ["day", "month"] as const) {
     const limit = which === "day" ? user.dailyQuota : user.monthlyQuota;
     const { before = 0, after = 0 } = spends[which] ?? {};
@@ -57,7 +57,7 @@ export function reachesThreshold(spent: number, limit: number, threshold: number
   return spent > 0 && spent / limit >= threshold;
 }
 
-export function balanceCrossing(balance: Micros, threshold: Micros | null): Crossing | null {
+export function findBalanceAlert(balance: Micros, threshold: Micros | null): ThresholdAlert | null {
   if (threshold === null || balance >= threshold) return null;
   return {
     kind: "low_balance",
@@ -70,6 +70,6 @@ export function balanceCrossing(balance: Micros, threshold: Micros | null): Cros
   };
 }
 
-export function rearms(balance: Micros, threshold: Micros | null): boolean {
+export function canRearmAlert(balance: Micros, threshold: Micros | null): boolean {
   return threshold === null || balance - threshold >= threshold / REARM_DIVISOR;
 }

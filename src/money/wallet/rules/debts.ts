@@ -18,7 +18,7 @@ export type CreditedPayment = {
   readonly id: string;
   readonly purchaseId: string;
   readonly credited: Micros;
-  readonly back: Micros;
+  readonly refunded: Micros;
   readonly reading: number;
 };
 
@@ -40,8 +40,8 @@ export function applyRefund(
 ): RefundResult | null {
   if (reading <= payment.reading) return null;
   const back = micros(Math.max(0, Math.min(requested, payment.credited)));
-  const moved: CreditedPayment = { ...payment, back, reading };
-  const more = back - payment.back;
+  const moved: CreditedPayment = { ...payment, refunded: back, reading };
+  const more = back - payment.refunded;
   if (more >= 0) {
     const owed = micros(debts.owed + more);
     return { debts: { ...debts, owed }, payment: moved, returned: micros(0) };

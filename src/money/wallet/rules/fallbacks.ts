@@ -1,7 +1,7 @@
 import type { Failure, Result } from "../../../shared/failure.ts";
 import { success } from "../../../shared/failure.ts";
 import type { HoldRequest } from "../../../shared/contracts/wallet.ts";
-import { boundsOf } from "./policies.ts";
+import { costBoundsOf } from "./policies.ts";
 import type { AllowedRequest } from "./policies.ts";
 
 /** Failures that a request can avoid by allowing fewer models. */
@@ -21,7 +21,7 @@ type ModelDecision<T> = { readonly allowed: AllowedRequest; readonly decided: T 
  * first model and each fallback model that the limits cover. Fails if they don't even cover the
  * first.
  */
-export function decideByModels<T>(
+export function decideWithFallbacks<T>(
   allowed: AllowedRequest,
   decide: (request: HoldRequest) => Result<T>,
 ): Result<ModelDecision<T>> {
@@ -50,7 +50,7 @@ function limitToModels(
   const isKept = (at: number): boolean => models.has(candidates[at]?.model ?? "");
   const left = candidates.filter((_, at) => isKept(at));
   return {
-    request: { ...request, candidates: left, ...boundsOf(left) },
+    request: { ...request, candidates: left, ...costBoundsOf(left) },
     routes: routes.filter((_, at) => isKept(at)),
     uncovered: routes.filter((_, at) => !isKept(at)),
   };

@@ -1,13 +1,13 @@
 import { refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
-import { mintedAt } from "../../../shared/id.ts";
+import { mintTimeOf } from "../../../shared/id.ts";
 import type { RateState } from "../../../shared/key-terms.ts";
-import { IDEMPOTENCY_MS } from "../../../shared/idempotency.ts";
+import { IDEMPOTENCY_RETENTION_MS } from "../../../shared/idempotency.ts";
 import type { Session } from "../../../shared/session.ts";
 import type { RequestState } from "../../../shared/contracts/wallet.ts";
 import { WINDOW_MS } from "../../../shared/rate-window.ts";
 
-export const HOLD_ID = "req_";
+export const HOLD_ID_PREFIX = "req_";
 
 /** Maximum age of a request ID, in ms. An older ID can belong to a late duplicate. */
 export const ID_AGE_MAX_MS = 120_000;
@@ -16,8 +16,8 @@ export const ID_AGE_MAX_MS = 120_000;
  * Returns `overloaded` for an ID that is too old or too new, `internal` for a malformed ID, or
  * null.
  */
-export function refuseId(id: string, nowMs: number): Refusal | null {
-  const minted = mintedAt(id, HOLD_ID);
+export function refuseInvalidId(id: string, nowMs: number): Refusal | null {
+  const minted = mintTimeOf(id, HOLD_ID_PREFIX);
   if (minted === null) return refuse({ kind: "internal" });
   return Math.abs(minted - nowMs) > ID_AGE_MAX_MS ? refuse({ kind: "overloaded" }) : null;
 }
@@ -44,7 +44,7 @@ export function decideIdempotency(
   nowMs: number,
 ): Result<string | null> {
   if (holder === null) return success(null);
-  if (nowMs - holder.admittedAt >= IDEMPOTENCY_MS) return success(null);
+  if (nowMs - holder.admittedAt >= IDEMPOTENCY_RETENTION_MS) return success(null);
   if (holder.state === "voided" || holder.state === "refused") return success(null);
   if (holder.state === "expired") return success(holder.body === body ? holder.id : null);
   if (holder.body !== body) return refuse({ kind: "idempotency_mismatch" });
@@ -53,7 +53,7 @@ export function decideIdempotency(
     : refuse({ kind: "idempotency_replay", made: "generation", id: holder.id });
 }
 
-export function refuseDeadSession(
+export function refuseInactiveSession(
   { madeAt, cut, expiresAt }: Pick<Session, "madeAt" | "cut" | "expiresAt">,
   here: {
     readonly madeAt: number;
@@ -77,7 +77,7 @@ export type RateLog = number[];
 /**
  * Returns how long a new request must wait, in ms, to stay within `limit` requests per 60 seconds.
  */
-export function rateWait(log: RateLog, limit: number, nowMs: number): number {
+export function rateWaitMs(log: RateLog, limit: number, nowMs: number): number {
   dropOldTimes(log, nowMs);
   const oldest = log[log.length - limit];
   return oldest === undefined ? 0 : oldest + WINDOW_MS - nowMs;
@@ -90,7 +90,7 @@ export function rateLimitState(log: RateLog, limit: number, nowMs: number): Rate
   return { limit, remaining: Math.max(0, limit - log.length), resetMs };
 }
 
-export function rateFloor(nowMs: number): number {
+export function rateWindowStartMs(nowMs: number): number {
   return nowMs - WINDOW_MS;
 }
 

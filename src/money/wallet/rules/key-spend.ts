@@ -49,13 +49,13 @@ export class TokenWindow {
     this.#counted.set(id, { id, at, tokens });
   }
 
-  correct(id: string, tokens: number): void {
+  setActualTokens(id: string, tokens: number): void {
     const counted = this.#counted.get(id);
     if (counted !== undefined) counted.tokens = tokens;
   }
 
   /** Returns the remaining tokens, and the ms until the oldest request leaves the window. */
-  state(limit: number, nowMs: number): RateState {
+  rateState(limit: number, nowMs: number): RateState {
     const remaining = Math.max(0, limit - this.#count(nowMs));
     const [oldest] = this.#counted.values();
     const resetMs = oldest === undefined ? 0 : Math.max(1, oldest.at + WINDOW_MS - nowMs);

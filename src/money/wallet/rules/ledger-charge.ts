@@ -1,7 +1,7 @@
 import { micros } from "../../../shared/money.ts";
 import type { Settlement } from "../../../shared/contracts/wallet.ts";
 import type { KnownHold, Posting } from "./ledger.ts";
-import { isQuota } from "./open-holds.ts";
+import { isQuotaHold } from "./open-holds.ts";
 import type { OpenHold } from "./open-holds.ts";
 
 /**
@@ -16,7 +16,7 @@ export function ledgerChargeOf(
   const { purpose = null, granted } = known;
   if (purpose === null) return { settlement, posting };
   const generation = { ...settlement.generation, purpose };
-  if (!isQuota(known)) return { settlement: { ...settlement, generation }, posting };
+  if (!isQuotaHold(known)) return { settlement: { ...settlement, generation }, posting };
   const { charged } = posting;
   const own = { ...purpose, held: granted ?? charged, charged };
   return {

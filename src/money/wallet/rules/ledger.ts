@@ -4,9 +4,9 @@ import type { Failure, Result } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import type { Period } from "../../../shared/period.ts";
-import { freeOf, isQuota } from "./open-holds.ts";
+import { freeBalance, isQuotaHold } from "./open-holds.ts";
 import type { HoldTotals, OpenHold } from "./open-holds.ts";
-import type { Purpose } from "../../../shared/placed-hold.ts";
+import type { HoldPurpose } from "../../../shared/placed-hold.ts";
 import type { RequestState } from "../../../shared/contracts/wallet.ts";
 
 export type KnownHold = {
@@ -26,7 +26,7 @@ export type KnownHold = {
   readonly shortfall: Micros;
   readonly failure: Failure | null;
   readonly expiresAt?: number;
-  readonly purpose?: Purpose | null;
+  readonly purpose?: HoldPurpose | null;
   /** Models that the hold covers. Null or absent means all requested models. */
   readonly models?: readonly string[] | null;
 };
@@ -57,7 +57,7 @@ function chargeOf(cost: Micros, held: Micros, free: number): Micros {
  * Returns how much of a free amount a request can hold. Without an output cap, half stays free for
  * concurrent requests.
  */
-export function shareOf(free: number, hasCap: boolean): number {
+export function holdableShare(free: number, hasCap: boolean): number {
   return hasCap ? free : Math.floor(free / 2);
 }
 
@@ -102,7 +102,7 @@ export function decideHold(ledger: HoldTotals, ask: HoldRequestFacts): Result<Mi
     return refuse(short.refuse({ required, onlyHolds }));
   }
   const free = Math.min(...limits.map(({ left, held }) => left - held));
-  return success(micros(Math.max(required, Math.min(most, shareOf(free, hasCap)))));
+  return success(micros(Math.max(required, Math.min(most, holdableShare(free, hasCap)))));
 }
 
 function balanceLimit({ balance, held }: HoldTotals): Limit {
@@ -155,7 +155,7 @@ export function decideSettle(
   const { known, cost, limitFree } = settled;
   assert(cost >= 0, "a cost is never negative");
   const most = micros(settled.isCapped === true ? Math.min(cost, known.granted ?? cost) : cost);
-  const free = Math.min(isQuota(known) ? Infinity : freeOf(ledger), limitFree);
+  const free = Math.min(isQuotaHold(known) ? Infinity : freeBalance(ledger), limitFree);
   const open = ledger.holds.get(known.id);
   const held = open?.granted ?? micros(0);
   const charged = chargeOf(most, held, free);

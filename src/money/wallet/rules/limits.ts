@@ -7,17 +7,17 @@ import { BUDGET_PERIODS } from "../../../shared/key-terms.ts";
 import type { BudgetPeriod } from "../../../shared/key-terms.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
-import { endOf } from "../../../shared/period.ts";
-import { shareOf } from "./ledger.ts";
+import { endOfPeriod } from "../../../shared/period.ts";
+import { holdableShare } from "./ledger.ts";
 import type { Limit } from "./ledger.ts";
 import {
-  addTo,
-  bucketOf,
-  hasPassed,
-  capacityAt,
+  addToBucket,
+  bucketAt,
+  isAfterNow,
+  capacityReturnsAt,
   sumInWindow,
 } from "../../../shared/budget-meter.ts";
-import type { Moment, Tally } from "../../../shared/budget-meter.ts";
+import type { BudgetTime, BucketSums } from "../../../shared/budget-meter.ts";
 import type { OpenHold } from "./open-holds.ts";
 
 /** A limit and the amount counted up to the newest ledger row. */
@@ -26,7 +26,7 @@ export type CountedLimit = BudgetOwner & {
   /** Counting starts after this ledger row, at `sinceMs` (Unix ms). */
   readonly sinceSeq: number;
   readonly sinceMs: number;
-  readonly tally: Tally;
+  readonly tally: BucketSums;
 };
 
 export type Meter = CountedLimit & {
@@ -41,7 +41,7 @@ export type Meter = CountedLimit & {
 export function fieldLimit(
   owner: BudgetOwner,
   window: string,
-  { amount, tally }: { readonly amount: Micros | null; readonly tally: Tally },
+  { amount, tally }: { readonly amount: Micros | null; readonly tally: BucketSums },
 ): CountedLimit {
   const rest = { models: null, onExceeded: "reject", alertAt: null } as const;
   const budget = {
@@ -59,13 +59,13 @@ export function fieldLimit(
  * limit a charge only after its hold expired.
  */
 export const isQuota = (meter: Pick<CountedLimit, "budget" | "scope">): boolean =>
-  meter.scope === "end_user" && isField(meter);
+  meter.scope === "end_user" && isFieldLimit(meter);
 
 /** Reports whether a limit is a quota or `budget_dollars`. The budget's ID is then its window. */
-export const isField = ({ budget }: Pick<CountedLimit, "budget">): boolean =>
+export const isFieldLimit = ({ budget }: Pick<CountedLimit, "budget">): boolean =>
   budget.id === budget.window;
 
-export const newMeter = (limit: CountedLimit): Meter => ({ ...limit, held: new Map() });
+export const emptyMeter = (limit: CountedLimit): Meter => ({ ...limit, held: new Map() });
 
 /** Returns the meter with the budget of `other`. Keeps the meter's count. */
 export const withBudget = (meter: Meter, other: CountedLimit | undefined): Meter => ({
@@ -73,13 +73,13 @@ export const withBudget = (meter: Meter, other: CountedLimit | undefined): Meter
   budget: other?.budget ?? meter.budget,
 });
 
-export function reservesIn(budget: Budget, models: readonly string[] | null): boolean {
+export function countsAnyModel(budget: Budget, models: readonly string[] | null): boolean {
   return models === null || models.some((model) => countsModel(budget, model));
 }
 
 /** Adds a hold's amount to the meter (`sign` 1) or subtracts it (-1). */
-export function reserveIn({ budget, held }: Meter, hold: OpenHold, sign: 1 | -1): void {
-  if (!reservesIn(budget, hold.models ?? null)) return;
+export function adjustHeld({ budget, held }: Meter, hold: OpenHold, sign: 1 | -1): void {
+  if (!countsAnyModel(budget, hold.models ?? null)) return;
   const amounts = { dollars: hold.granted, tokens: hold.tokens ?? 0, requests: 1 };
   const bucket = heldBucket(budget.window, hold);
   const sum = (held.get(bucket) ?? 0) + sign * amounts[budget.unit];
@@ -90,45 +90,45 @@ export function reserveIn({ budget, held }: Meter, hold: OpenHold, sign: 1 | -1)
 /**
  * Returns the key of a hold in `Meter.held`. All windows without calendar periods use the key 0.
  */
-function heldBucket(window: string, { period }: Pick<Moment, "period">): number {
+function heldBucket(window: string, { period }: Pick<BudgetTime, "period">): number {
   const isCalendar = window === "day" || window === "week" || window === "month";
-  return isCalendar ? bucketOf(window, { period, nowMs: 0 }) : 0;
+  return isCalendar ? bucketAt(window, { period, nowMs: 0 }) : 0;
 }
 
 export type CountedRow = {
   readonly seq: number;
-  readonly period: Moment["period"];
+  readonly period: BudgetTime["period"];
   readonly atMs: number;
   readonly models: readonly string[] | null;
   readonly amounts: Readonly<Record<BudgetUnit, number>>;
 };
 
-export type Count = {
+export type MeterChange = {
   readonly meter: Meter;
   readonly before: number;
   readonly after: number;
-  readonly counted: Meter;
+  readonly updated: Meter;
 };
 
-export function countIn(meter: Meter, row: CountedRow): Count | null {
+export function countRow(meter: Meter, row: CountedRow): MeterChange | null {
   const { budget, sinceSeq, tally } = meter;
   const { period, atMs: nowMs } = row;
   const at = { period, nowMs };
   const amount = row.amounts[budget.unit];
-  if (amount === 0 || row.seq <= sinceSeq || !reservesIn(budget, row.models)) return null;
-  const counted = { ...meter, tally: addTo(budget.window, tally, { at, amount }) };
+  if (amount === 0 || row.seq <= sinceSeq || !countsAnyModel(budget, row.models)) return null;
+  const counted = { ...meter, tally: addToBucket(budget.window, tally, { at, amount }) };
   const before = sumInWindow(budget.window, tally, at);
-  return { meter, before, after: sumInWindow(budget.window, counted.tally, at), counted };
+  return { meter, before, after: sumInWindow(budget.window, counted.tally, at), updated: counted };
 }
 
-export function amountsOf(meter: Meter, at: Moment) {
+export function amountsOf(meter: Meter, at: BudgetTime) {
   const { budget, tally } = meter;
   const settled = sumInWindow(budget.window, tally, at);
   const held = meter.held.get(heldBucket(budget.window, at)) ?? 0;
   return { settled, held, left: budget.amount - settled, free: budget.amount - settled - held };
 }
 
-export function dollarLimits(meters: readonly Meter[], at: Moment): Limit[] {
+export function dollarLimits(meters: readonly Meter[], at: BudgetTime): Limit[] {
   return meters
     .filter(({ budget }) => budget.unit === "dollars" && budget.amount !== Infinity)
     .map((meter) => {
@@ -143,7 +143,7 @@ export function dollarLimits(meters: readonly Meter[], at: Moment): Limit[] {
     });
 }
 
-export function checkRequestBudgets(meters: readonly Meter[], at: Moment): Refusal | null {
+export function checkRequestBudgets(meters: readonly Meter[], at: BudgetTime): Refusal | null {
   for (const meter of meters) {
     if (meter.budget.unit !== "requests") continue;
     // Running requests aren't counted, so waiting for them can't free capacity.
@@ -156,9 +156,9 @@ export function checkRequestBudgets(meters: readonly Meter[], at: Moment): Refus
 /**
  * Returns the tokens to hold within the token budgets. Without a token budget, returns `granted`.
  */
-export function tokensWithin(
+export function decideTokens(
   meters: readonly Meter[],
-  at: Moment,
+  at: BudgetTime,
   { request, granted }: { readonly request: HoldRequest; readonly granted: number | null },
 ): Result<number | null> {
   const { least: leastOutput, most } = request.tokens;
@@ -172,7 +172,7 @@ export function tokensWithin(
       const onlyHolds = left >= Math.max(least, 1);
       return refuse(budgetFailure(meter, at, { required: least, onlyHolds }));
     }
-    const share = least + shareOf(free - least, request.hasCap);
+    const share = least + holdableShare(free - least, request.hasCap);
     tokens = Math.min(tokens ?? most, share);
   }
   return success(tokens);
@@ -180,8 +180,8 @@ export function tokensWithin(
 
 type Shortage = { readonly required: number; readonly onlyHolds: boolean };
 
-function budgetFailure(meter: Meter, at: Moment, short: Shortage): Failure {
-  if (isField(meter)) return fieldLimitFailure(meter, at, short);
+function budgetFailure(meter: Meter, at: BudgetTime, short: Shortage): Failure {
+  if (isFieldLimit(meter)) return fieldLimitFailure(meter, at, short);
   const { budget, scope, tally } = meter;
   const { required, onlyHolds } = short;
   const { left, held, free } = amountsOf(meter, at);
@@ -196,14 +196,18 @@ function budgetFailure(meter: Meter, at: Moment, short: Shortage): Failure {
     left: Math.max(0, left),
     held,
     required,
-    resetsAt: capacityAt(budget.window, tally, { at, missing }),
+    resetsAt: capacityReturnsAt(budget.window, tally, { at, missing }),
     onlyHolds,
   };
 }
 
-function fieldLimitFailure(meter: Meter, at: Moment, { required, onlyHolds }: Shortage): Failure {
+function fieldLimitFailure(
+  meter: Meter,
+  at: BudgetTime,
+  { required, onlyHolds }: Shortage,
+): Failure {
   const { left, held } = amountsOf(meter, at);
-  const period = periodOfField(meter);
+  const period = fieldLimitPeriod(meter);
   const limit = micros(meter.budget.amount);
   const amounts = {
     leftMicro: micros(Math.max(0, left)),
@@ -212,10 +216,10 @@ function fieldLimitFailure(meter: Meter, at: Moment, { required, onlyHolds }: Sh
     onlyHolds,
   };
   if (meter.scope === "end_user" && (period === "day" || period === "month")) {
-    const resetsAt = endOf(at.period, period);
+    const resetsAt = endOfPeriod(at.period, period);
     return { kind: "quota_exceeded", period, quotaMicro: limit, ...amounts, resetsAt };
   }
-  const resetsAt = period === null ? null : endOf(at.period, period);
+  const resetsAt = period === null ? null : endOfPeriod(at.period, period);
   const ofSession = meter.scope === "session" && { session: true as const };
   return {
     kind: "key_budget_exceeded",
@@ -227,7 +231,7 @@ function fieldLimitFailure(meter: Meter, at: Moment, { required, onlyHolds }: Sh
   };
 }
 
-export function periodOfField({ budget }: Pick<CountedLimit, "budget">): BudgetPeriod | null {
+export function fieldLimitPeriod({ budget }: Pick<CountedLimit, "budget">): BudgetPeriod | null {
   return BUDGET_PERIODS.find((period) => period === budget.window) ?? null;
 }
 
@@ -237,15 +241,15 @@ export function periodOfField({ budget }: Pick<CountedLimit, "budget">): BudgetP
  */
 export function freeForCharge(
   meters: readonly Meter[],
-  at: Moment,
+  at: BudgetTime,
   { model, isLate }: { readonly model: string; readonly isLate: boolean },
 ): number {
   let least = Infinity;
   for (const meter of meters) {
     const { budget, tally } = meter;
     if (budget.unit !== "dollars" || budget.amount === Infinity) continue;
-    if (!reservesIn(budget, [model]) || (!isLate && isQuota(meter))) continue;
-    const isOver = hasPassed(budget.window, tally, at);
+    if (!countsAnyModel(budget, [model]) || (!isLate && isQuota(meter))) continue;
+    const isOver = isAfterNow(budget.window, tally, at);
     least = Math.min(least, isOver ? 0 : amountsOf(meter, at).free);
   }
   return least;

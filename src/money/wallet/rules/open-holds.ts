@@ -2,7 +2,7 @@ import { assert } from "../../../shared/assert.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import type { Period } from "../../../shared/period.ts";
-import type { Purpose } from "../../../shared/placed-hold.ts";
+import type { HoldPurpose } from "../../../shared/placed-hold.ts";
 
 /** A hold that isn't settled, voided or expired. Times are Unix ms. */
 export type OpenHold = {
@@ -21,7 +21,7 @@ export type OpenHold = {
   readonly admittedAt: number;
   readonly period: Period;
   readonly expiresAt: number;
-  readonly purpose?: Purpose | null;
+  readonly purpose?: HoldPurpose | null;
 };
 
 /** The balance and the open holds. Only the functions of this file change the holds. */
@@ -43,7 +43,7 @@ export function emptyTotals(): HoldTotals {
   };
 }
 
-export function freeOf(ledger: HoldTotals): Micros {
+export function freeBalance(ledger: HoldTotals): Micros {
   return micros(ledger.balance - ledger.held);
 }
 
@@ -51,7 +51,7 @@ export function freeOf(ledger: HoldTotals): Micros {
  * Returns the number of running requests of a key, or of all keys if `keyId` is null. Excludes
  * holds that a client placed.
  */
-export function countRunning(ledger: HoldTotals, keyId: string | null): number {
+export function countRunningRequests(ledger: HoldTotals, keyId: string | null): number {
   let running = 0;
   for (const { keyId: ofHold, purpose = null } of ledger.holds.values()) {
     if (purpose === null && (keyId === null || ofHold === keyId)) running++;
@@ -59,12 +59,12 @@ export function countRunning(ledger: HoldTotals, keyId: string | null): number {
   return running;
 }
 
-export function isQuota({ purpose = null }: Pick<OpenHold, "purpose">): boolean {
+export function isQuotaHold({ purpose = null }: Pick<OpenHold, "purpose">): boolean {
   return purpose?.pays === "quota";
 }
 
 function amountFromBalance(hold: OpenHold): Micros {
-  return isQuota(hold) ? micros(0) : hold.granted;
+  return isQuotaHold(hold) ? micros(0) : hold.granted;
 }
 
 export function openHold(ledger: HoldTotals, hold: OpenHold): void {
@@ -96,7 +96,7 @@ export function closeHold(ledger: HoldTotals, id: string): void {
   ledger.held = micros(ledger.held - amountFromBalance(hold));
 }
 
-export function dueHolds(ledger: HoldTotals, nowMs: number): OpenHold[] {
+export function findDueHolds(ledger: HoldTotals, nowMs: number): OpenHold[] {
   if (nowMs < ledger.nextExpiry) return [];
   const due = [...ledger.holds.values()].filter((hold) => hold.expiresAt <= nowMs);
   ledger.nextExpiry = [...ledger.holds.values()]

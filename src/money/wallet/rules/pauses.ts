@@ -7,24 +7,24 @@ import type { Pause, PauseSource } from "../../../shared/pauses.ts";
 /** All pauses by rule name. `until` is when the first of them ends (Unix ms). */
 export type Pauses = { readonly byName: ReadonlyMap<string, Pause>; readonly until: number };
 
-export const PAUSE_RULE = "pause\n";
+export const PAUSE_RULE_PREFIX = "pause\n";
 const SOURCES: readonly PauseSource[] = ["operator", "member", "budget"];
 
-export function pauseName({
+export function pauseRuleName({
   scope,
   subject,
   source,
 }: BudgetOwner & { readonly source: PauseSource }): string {
-  return `${PAUSE_RULE}${scope}\n${subject}\n${source}`;
+  return `${PAUSE_RULE_PREFIX}${scope}\n${subject}\n${source}`;
 }
 
-export function pausesOf(pauses: Iterable<Pause>): Pauses {
-  const byName = new Map([...pauses].map((pause) => [pauseName(pause), pause]));
-  const until = Math.min(...[...byName.values()].map(endOf));
+export function createPauses(pauses: Iterable<Pause>): Pauses {
+  const byName = new Map([...pauses].map((pause) => [pauseRuleName(pause), pause]));
+  const until = Math.min(...[...byName.values()].map(pauseEndMs));
   return { byName, until };
 }
 
-export function endOf({ until, sessionEndsAt }: Pause): number {
+export function pauseEndMs({ until, sessionEndsAt }: Pause): number {
   return Math.min(until ?? Infinity, sessionEndsAt ?? Infinity);
 }
 
@@ -39,7 +39,7 @@ export function findPaused(
 ): Paused | null {
   for (const owner of owners) {
     for (const source of SOURCES) {
-      const pause = byName.get(pauseName({ ...owner, source }));
+      const pause = byName.get(pauseRuleName({ ...owner, source }));
       if (pause === undefined || (isRunning && pause.stopRunning !== true)) continue;
       const { id: pauseId, scope, reason, until } = pause;
       const isHidden = isSession && scope !== "session";
@@ -55,7 +55,7 @@ export function endsSooner(known: Pause, until: number | null): boolean {
   return until !== null && (known.until ?? Infinity) > until;
 }
 
-export function operatorsOwn(): Refusal {
+export function refuseOperatorPause(): Refusal {
   const message = "The operator created this pause. Contact the operator to end it.";
   return refuse({ kind: "conflict", message, param: null, code: "operator_pause" });
 }

@@ -2,7 +2,7 @@ import { refuse, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
 import type { KeyTerms } from "../../../shared/key-terms.ts";
-import { allowedRoutes, allowsModel, objectionTo } from "../../../shared/policy.ts";
+import { allowedRouteIndexes, allowsModel, findPolicyObjection } from "../../../shared/policy.ts";
 import type { Policy, PolicyLayer, RouteCandidate } from "../../../shared/policy.ts";
 import type { Session } from "../../../shared/session.ts";
 import type { HoldRequest } from "../../../shared/contracts/wallet.ts";
@@ -11,10 +11,10 @@ import type { Micros } from "../../../shared/money.ts";
 /** Policies by owner: `operator`, `organization` or a member's ID. */
 export type Policies = Map<string, Policy>;
 
-export const OPERATOR = "operator";
-export const ORGANIZATION = "organization";
+export const OPERATOR_POLICY = "operator";
+export const ORGANIZATION_POLICY = "organization";
 
-export function rememberPolicy(policies: Policies, owner: string, policy: Policy | null): void {
+export function setPolicy(policies: Policies, owner: string, policy: Policy | null): void {
   if (policy === null) policies.delete(owner);
   else policies.set(owner, policy);
 }
@@ -26,7 +26,7 @@ type PolicySubject = Pick<KeyTerms, "allowedModels" | "policy"> & {
 
 const NO_ROUTE_LIMITS = { allowed_providers: null, allowed_data_regions: null };
 
-export function layersOf(policies: Policies, subject: PolicySubject): readonly PolicyLayer[] {
+export function policyLayersOf(policies: Policies, subject: PolicySubject): readonly PolicyLayer[] {
   const { memberId, session } = subject;
   const layers: PolicyLayer[] = [];
   const add = (scope: PolicyLayer["scope"], policy: Policy | null | undefined): void => {
@@ -38,8 +38,8 @@ export function layersOf(policies: Policies, subject: PolicySubject): readonly P
     }
   };
   if (policies.size > 0) {
-    add("operator", policies.get(OPERATOR));
-    add("organization", policies.get(ORGANIZATION));
+    add("operator", policies.get(OPERATOR_POLICY));
+    add("organization", policies.get(ORGANIZATION_POLICY));
     if (memberId !== undefined) add("member", policies.get(memberId));
   }
   add("key", subject.policy);
@@ -63,19 +63,19 @@ export type AllowedRequest = {
  * Returns the request with its allowed routes, or a failure if policies allow none. For a request
  * without candidates, checks only model lists.
  */
-export function withinPolicies(
+export function applyPolicies(
   layers: readonly PolicyLayer[],
   request: HoldRequest,
   isSession: boolean,
 ): Result<AllowedRequest> {
   const { candidates } = request;
   if (candidates === undefined) return applyModelLists(layers, request);
-  const routes = allowedRoutes(layers, candidates);
+  const routes = allowedRouteIndexes(layers, candidates);
   const left = candidates.filter((_, index) => routes.includes(index));
   if (left.length > 0) {
-    return success({ request: { ...request, candidates: left, ...boundsOf(left) }, routes });
+    return success({ request: { ...request, candidates: left, ...costBoundsOf(left) }, routes });
   }
-  const found = objectionTo(layers, candidates);
+  const found = findPolicyObjection(layers, candidates);
   // A session's error must not reveal the policies of its key or organization.
   const isHidden = isSession && found?.scope !== "session";
   const isNamed = found !== null && !isHidden && found.field !== "allowed_models";
@@ -101,7 +101,7 @@ function applyModelLists(
  * Returns the cost bounds of the most expensive candidate. Includes token bounds if all candidates
  * have them.
  */
-export function boundsOf(
+export function costBoundsOf(
   candidates: readonly RouteCandidate[],
 ): Pick<HoldRequest, "least" | "sure" | "most"> & Partial<Pick<HoldRequest, "tokens">> {
   const worst = (of: (one: RouteCandidate) => Micros): Micros =>
@@ -122,13 +122,13 @@ export function boundsOf(
 }
 
 /** Returns the allowed routes of a retry that its first hold covers in model and cost. */
-export function recalledRoutes(
+export function routesForRetry(
   layers: readonly PolicyLayer[],
   { candidates }: Pick<HoldRequest, "candidates">,
   known: Pick<HoldRequest, "least" | "most"> & { readonly models: readonly string[] | null },
 ): readonly number[] | undefined {
   if (candidates === undefined) return undefined;
-  return allowedRoutes(layers, candidates).filter((index) => {
+  return allowedRouteIndexes(layers, candidates).filter((index) => {
     const one = candidates[index];
     if (one === undefined || known.models?.includes(one.model) === false) return false;
     return one.least <= known.least && one.most <= known.most;
@@ -139,7 +139,7 @@ export function recalledRoutes(
  * Returns the cost bounds to compare a retry with its first hold. They can be the bounds of any
  * candidate, because policies may have changed since that hold.
  */
-export function recalledBounds(
+export function boundsForRetry(
   { candidates, least, most }: HoldRequest,
   known: Pick<HoldRequest, "least" | "most">,
 ): Pick<HoldRequest, "least" | "most"> {

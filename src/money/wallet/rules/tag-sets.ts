@@ -1,6 +1,6 @@
 import { OTHER_TAG_VALUE, TAG_SETS_MAX } from "../../../shared/tags.ts";
 import type { Tags } from "../../../shared/tags.ts";
-import { storedJson } from "../../../shared/stored-json.ts";
+import { parseStoredJson } from "../../../shared/stored-json.ts";
 
 /** The tag combinations (as JSON) that have separate usage sums on one day. */
 export class DayTagSets {
@@ -15,11 +15,11 @@ export class DayTagSets {
    * Returns the tag combination under which to count a request. Once the day has `TAG_SETS_MAX`
    * combinations, replaces new values with `other`.
    */
-  place(set: string): string {
+  assignGroup(set: string): string {
     if (this.#sets.has(set)) return set;
     if (this.#sets.size < TAG_SETS_MAX) return this.#add(set);
     const known = this.#knownValues();
-    const tags = Object.entries(storedJson<Tags>(set));
+    const tags = Object.entries(parseStoredJson<Tags>(set));
     const reduced = jsonOf(
       tags.map(([key, value]) => [
         key,
@@ -39,7 +39,7 @@ export class DayTagSets {
     if (this.#values !== null) return this.#values;
     const values = new Map<string, Set<string>>();
     for (const set of this.#sets) {
-      for (const [key, value] of Object.entries(storedJson<Tags>(set))) {
+      for (const [key, value] of Object.entries(parseStoredJson<Tags>(set))) {
         const those = values.get(key) ?? new Set();
         values.set(key, those.add(value));
       }

@@ -86,7 +86,7 @@ export function requestTopUp(
   };
 }
 
-export function creditTopUp(state: TopUpState, id: string): TopUpState {
+export function completeTopUp(state: TopUpState, id: string): TopUpState {
   if (state.open?.id !== id) return state;
   return { ...state, open: null, pausedUntil: null, declines: 0 };
 }

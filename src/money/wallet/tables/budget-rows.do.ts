@@ -1,9 +1,9 @@
 import type { Budget, BudgetOwner, BudgetScope } from "../../../shared/budgets.ts";
-import { storedJson } from "../../../shared/stored-json.ts";
+import { parseStoredJson } from "../../../shared/stored-json.ts";
 import { PAGE_ROWS } from "../snapshot.store.ts";
 import type { SnapshotRow } from "../snapshot.store.ts";
 import type { CountedLimit } from "../rules/limits.ts";
-import type { Tally } from "../../../shared/budget-meter.ts";
+import type { BucketSums } from "../../../shared/budget-meter.ts";
 
 type StoredBudget = {
   scope: BudgetScope;
@@ -26,10 +26,10 @@ export function selectBudgets(sql: SqlStorage, { scope, subject }: BudgetOwner):
     .map((row) => ({
       scope: row.scope,
       subject: row.subject,
-      budget: storedJson<Budget>(row.budget),
+      budget: parseStoredJson<Budget>(row.budget),
       sinceSeq: row.since_seq,
       sinceMs: row.since,
-      tally: storedJson<Tally>(row.tally),
+      tally: parseStoredJson<BucketSums>(row.tally),
     }));
 }
 
@@ -92,7 +92,7 @@ export function saveLastCountedRow(
 }
 
 /** Removes a budget. Its row stays until a publish has also removed the budget from D1. */
-export function removeBudget(
+export function markBudgetRemoved(
   sql: SqlStorage,
   { scope, subject, id }: BudgetOwner & { readonly id: string },
   changed: number,
@@ -107,7 +107,7 @@ export function removeBudget(
   );
 }
 
-export function forgetRemovedBudgets(sql: SqlStorage, acknowledged: number): void {
+export function deleteRemovedBudgets(sql: SqlStorage, acknowledged: number): void {
   sql.exec("DELETE FROM budgets WHERE budget IS NULL AND changed <= ?", acknowledged);
 }
 
@@ -166,7 +166,7 @@ type PeriodUsage = {
 
 export function selectPeriodUsage(
   sql: SqlStorage,
-  { dimension, names, days }: UsageOf,
+  { dimension, names, days }: UsageLookup,
 ): PeriodUsage {
   return sql
     .exec<PeriodUsage>(
@@ -180,7 +180,7 @@ export function selectPeriodUsage(
     )
     .one();
 }
-export type UsageOf = {
+export type UsageLookup = {
   readonly dimension: "day" | "key" | "user";
   readonly names: readonly string[];
   /** UTC days (YYYY-MM-DD). */

@@ -1,10 +1,10 @@
-import { storedJson } from "../../../shared/stored-json.ts";
+import { parseStoredJson } from "../../../shared/stored-json.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Price } from "../../../shared/usage.ts";
 import type { ChargeFacts, ChargeGroup } from "../../../shared/contracts/exports.ts";
 
 /** Daily sums of charges. They remain after the rows of their requests are deleted. */
-export const CHARGE_SUMS =
+export const CHARGE_SUMS_TABLES_SQL =
   "CREATE TABLE charge_sums (" +
   "day TEXT NOT NULL," + // UTC day of the ledger row
   "name TEXT NOT NULL," + // JSON: key, model, provider, region, price, tags
@@ -21,7 +21,7 @@ export const CHARGE_SUMS =
 
 type FoldProgress = { readonly foldedId: string; readonly closedDay: string };
 
-export function readFold(sql: SqlStorage): FoldProgress {
+export function readFoldProgress(sql: SqlStorage): FoldProgress {
   const { folded_id: foldedId, closed_day: closedDay } = sql
     .exec<{ folded_id: string; closed_day: string }>(
       "SELECT folded_id, closed_day FROM charge_fold",
@@ -30,7 +30,7 @@ export function readFold(sql: SqlStorage): FoldProgress {
   return { foldedId, closedDay };
 }
 
-export function writeFold(sql: SqlStorage, { foldedId, closedDay }: FoldProgress): void {
+export function writeFoldProgress(sql: SqlStorage, { foldedId, closedDay }: FoldProgress): void {
   sql.exec("UPDATE charge_fold SET folded_id = ?, closed_day = ?", foldedId, closedDay);
 }
 
@@ -55,12 +55,19 @@ export type DayCharges = Map<string, ChargeGroup>;
  * Returns the JSON that identifies a charge group. The fields of `price` must have the same order
  * as in `sharedFieldsJson`.
  */
-export function nameOf({ keyId, model, provider, region, price, tags }: ChargeFacts): string {
+export function chargeGroupKey({
+  keyId,
+  model,
+  provider,
+  region,
+  price,
+  tags,
+}: ChargeFacts): string {
   return JSON.stringify([keyId, model, provider, region, price, tags] satisfies GroupKeyFields);
 }
 
 export function addGroup(groups: DayCharges, group: ChargeGroup): void {
-  const name = nameOf(group);
+  const name = chargeGroupKey(group);
   const before = groups.get(name);
   groups.set(name, before === undefined ? group : mergeGroups(before, group));
 }
@@ -79,7 +86,7 @@ function mergeGroups(one: ChargeGroup, other: ChargeGroup): ChargeGroup {
 
 export function storeGroups(sql: SqlStorage, day: string, groups: DayCharges): void {
   for (const group of groups.values()) {
-    const name = nameOf(group);
+    const name = chargeGroupKey(group);
     const [stored] = sql
       .exec<StoredGroup>("SELECT name, sums FROM charge_sums WHERE day = ? AND name = ?", day, name)
       .toArray();
@@ -98,13 +105,13 @@ export function storeGroups(sql: SqlStorage, day: string, groups: DayCharges): v
 type StoredGroup = { name: string; sums: string };
 
 function groupFromRow({ name, sums }: StoredGroup): ChargeGroup {
-  const [keyId, model, provider, region, price, tags] = storedJson<GroupKeyFields>(name);
-  const [requests, cost, charged, lines] = storedJson<GroupSums>(sums);
+  const [keyId, model, provider, region, price, tags] = parseStoredJson<GroupKeyFields>(name);
+  const [requests, cost, charged, lines] = parseStoredJson<GroupSums>(sums);
   const money = { costMicro: micros(cost), chargedMicro: micros(charged) };
   return { keyId, model, provider, region, price, tags, requests, ...money, lines };
 }
 
-export function selectGroups(
+export function selectChargeGroups(
   sql: SqlStorage,
   day: string,
   { after, limit }: { readonly after: string; readonly limit: number },

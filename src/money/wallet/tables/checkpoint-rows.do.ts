@@ -12,7 +12,7 @@ export function readCheckpoint(sql: SqlStorage): Checkpoint {
 }
 
 /** Returns the settings, or null if their last change isn't in D1 yet. */
-export function publishedSettings(
+export function selectPublishedSettings(
   sql: SqlStorage,
   { acknowledged, settings }: WalletRow,
 ): Settings | null {

@@ -1,6 +1,6 @@
 import { PAGE_ROWS } from "../snapshot.store.ts";
 import type { SnapshotRow } from "../snapshot.store.ts";
-import { endOf, periodOfDay } from "../../../shared/period.ts";
+import { endOfPeriod, periodOfDay } from "../../../shared/period.ts";
 import { microsOrNull } from "../rules/quota.ts";
 import type { EndUser } from "../rules/quota.ts";
 
@@ -167,11 +167,11 @@ export function selectDeletedEndUsers(sql: SqlStorage): DeletedEndUsers {
       "SELECT count(*) AS count, min(departed) AS month FROM end_users WHERE departed IS NOT NULL",
     )
     .one();
-  return { count, until: month === null ? Infinity : endOfMonth(month) };
+  return { count, until: month === null ? Infinity : monthEndMs(month) };
 }
 
-export function endOfMonth(month: string): number {
-  return endOf(periodOfDay(`${month}-01`), "month");
+export function monthEndMs(month: string): number {
+  return endOfPeriod(periodOfDay(`${month}-01`), "month");
 }
 
 export function selectDeletedEndUser(

@@ -1,7 +1,7 @@
-import type { FailedBatch, FailedRequest, FailureCount } from "../../../shared/failed-request.ts";
-import { storedJson } from "../../../shared/stored-json.ts";
+import type { FailureBatch, FailedRequest, FailureCount } from "../../../shared/failed-request.ts";
+import { parseStoredJson } from "../../../shared/stored-json.ts";
 
-export const FAILED_REQUESTS =
+export const FAILED_REQUESTS_TABLES_SQL =
   "CREATE TABLE failed_requests (" + // only the newest failed requests
   "id TEXT PRIMARY KEY NOT NULL," +
   "at INTEGER NOT NULL," +
@@ -26,7 +26,7 @@ const REQUESTS_PER_KEY_MAX = 100;
 const REQUESTS_MAX = 1000;
 const COUNTS_MAX = 20_000;
 
-export function insertFailed(sql: SqlStorage, batch: FailedBatch, fromMs: number): void {
+export function insertFailedRequests(sql: SqlStorage, batch: FailureBatch, fromMs: number): void {
   for (const one of batch.requests) {
     sql.exec(
       `INSERT OR REPLACE INTO failed_requests (id, at, key_id, external_id, model, code, detail)
@@ -58,7 +58,7 @@ export function insertFailed(sql: SqlStorage, batch: FailedBatch, fromMs: number
   );
 }
 
-export function renameFailed(
+export function replaceExternalId(
   sql: SqlStorage,
   { id, externalId }: { readonly id: string; readonly externalId: string },
 ): void {
@@ -86,11 +86,11 @@ function addFailureCount(sql: SqlStorage, one: FailureCount): void {
   );
 }
 
-export function selectFailed(sql: SqlStorage, id: string): FailedRequest | null {
+export function selectFailedRequest(sql: SqlStorage, id: string): FailedRequest | null {
   const [row] = sql
     .exec<{ detail: string }>("SELECT detail FROM failed_requests WHERE id = ?", id)
     .toArray();
-  return row === undefined ? null : storedJson<FailedRequest>(row.detail);
+  return row === undefined ? null : parseStoredJson<FailedRequest>(row.detail);
 }
 
 /**
@@ -122,7 +122,7 @@ export function selectStoredFailures(
       beforeMs,
     )
     .toArray()
-    .map(({ detail }) => storedJson<FailedRequest>(detail));
+    .map(({ detail }) => parseStoredJson<FailedRequest>(detail));
 }
 
 type CountRow = {
@@ -135,7 +135,11 @@ type CountRow = {
   last_id: string;
 };
 
-export function selectCounts(sql: SqlStorage, fromMs: number, beforeMs: number): FailureCount[] {
+export function selectFailureCounts(
+  sql: SqlStorage,
+  fromMs: number,
+  beforeMs: number,
+): FailureCount[] {
   return sql
     .exec<CountRow>(
       "SELECT * FROM failure_counts WHERE hour >= ? AND hour < ? ORDER BY hour, key_id, code",

@@ -5,7 +5,7 @@ import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { fieldLimit } from "../rules/limits.ts";
 import type { CountedLimit } from "../rules/limits.ts";
-import type { Tally } from "../../../shared/budget-meter.ts";
+import type { BucketSums } from "../../../shared/budget-meter.ts";
 import { microsOrNull } from "../rules/quota.ts";
 import type { EndUser } from "../rules/quota.ts";
 import { selectEndUser, selectEndUserSpend, updateEndUserSpend } from "./end-user-rows.do.ts";
@@ -65,7 +65,7 @@ function keyLimits(sql: SqlStorage, owner: BudgetOwner): CountedLimit[] {
   const row = selectKeySpend(sql, owner.subject);
   if (row === null) return [];
   const limited = row.period ?? "total";
-  const limit = (window: string, tally: Tally): CountedLimit =>
+  const limit = (window: string, tally: BucketSums): CountedLimit =>
     fieldLimit(owner, window, {
       amount: window === limited ? microsOrNull(row.budget) : null,
       tally,
@@ -81,7 +81,7 @@ function keyLimits(sql: SqlStorage, owner: BudgetOwner): CountedLimit[] {
 /** Returns an end user's quotas in the order of their checks. */
 export function quotasOf(user: EndUser, spend: EndUserSpend): CountedLimit[] {
   const owner = { scope: "end_user", subject: user.id } as const;
-  const limit = (window: string, amount: Micros | null, tally: Tally): CountedLimit =>
+  const limit = (window: string, amount: Micros | null, tally: BucketSums): CountedLimit =>
     fieldLimit(owner, window, { amount, tally });
   return [
     limit("month", user.monthlyQuota, [[bucketOfDay(spend.month), spend.monthly_spend]]),
@@ -99,7 +99,8 @@ function endUserLimits(sql: SqlStorage, { subject }: BudgetOwner): CountedLimit[
 /** `day` is a date, or a month as YYYY-MM. */
 const bucketOfDay = (day: string): number => Math.floor(Date.parse(day) / DAY_MS);
 
-const tallyOf = (limits: readonly CountedLimit[], window: string): Tally =>
+const tallyOf = (limits: readonly CountedLimit[], window: string): BucketSums =>
   limits.find(({ budget }) => budget.window === window)?.tally ?? [];
-const tallySum = (tally: Tally): number => tally.reduce((sum, [, amount]) => sum + amount, 0);
-const tallyDay = (tally: Tally): string => timestamp((tally[0]?.[0] ?? 0) * DAY_MS).slice(0, 10);
+const tallySum = (tally: BucketSums): number => tally.reduce((sum, [, amount]) => sum + amount, 0);
+const tallyDay = (tally: BucketSums): string =>
+  timestamp((tally[0]?.[0] ?? 0) * DAY_MS).slice(0, 10);

@@ -1,10 +1,10 @@
 import type { FailedAttempt, Generation } from "../../../shared/generation.ts";
 import { COUNTED_UNITS, UNITS } from "../../../shared/usage.ts";
 import { MICROS_PER_DOLLAR } from "../../../shared/money.ts";
-import type { StoredPurpose } from "../../../shared/placed-hold.ts";
+import type { StoredHoldPurpose } from "../../../shared/placed-hold.ts";
 import type { Tags } from "../../../shared/tags.ts";
 import type { UnitCounts, Price } from "../../../shared/usage.ts";
-import { storedJson } from "../../../shared/stored-json.ts";
+import { parseStoredJson } from "../../../shared/stored-json.ts";
 
 type SharedFields = Pick<
   Generation,
@@ -29,30 +29,37 @@ type DetailList = readonly [
    */
   counted?: (UnitCounts & OptionalFields) | null,
   tags?: Tags,
-  purpose?: StoredPurpose | undefined,
+  purpose?: StoredHoldPurpose | undefined,
 ];
 
-export const TAGS_IN_ROW = "detail -> '$[11]'";
+export const TAGS_SQL = "detail -> '$[11]'";
 
-export const ATTEMPTS_IN_ROW = "(detail -> '$[9]')";
-export const PURPOSE_IN_ROW = "(detail -> '$[12]')";
+export const FAILED_ATTEMPTS_SQL = "(detail -> '$[9]')";
+export const CAPTURED_PURPOSE_SQL = "(detail -> '$[12]')";
 
 /** SQL column of a placed hold's purpose. Null for a model call. */
-export const PURPOSE = `CASE WHEN state = 'settled' THEN detail ->> '$[12]' WHEN state = 'refused' THEN NULL
+export const PURPOSE_COLUMN_SQL = `CASE WHEN state = 'settled' THEN detail ->> '$[12]' WHEN state = 'refused' THEN NULL
   WHEN json_type(detail) = 'object' THEN detail END AS purpose`;
 
 /** SQL expression for the amount that counts only against quotas, not in the ledger. */
-export const QUOTA_CHARGED = "coalesce(detail ->> '$[12].charged', 0)";
+export const QUOTA_CHARGE_SQL = "coalesce(detail ->> '$[12].charged', 0)";
 
-export function purposeIn(text: string | null): StoredPurpose | null {
-  return text === null ? null : storedJson<StoredPurpose>(text);
+export function parsePurpose(text: string | null): StoredHoldPurpose | null {
+  return text === null ? null : parseStoredJson<StoredHoldPurpose>(text);
 }
 
 /**
  * Returns the model, route and price of a generation as JSON. Many requests share this text, so the
  * table `names` stores it once.
  */
-export function soldOf({ model, provider, region, price, origin, bought }: Generation): string {
+export function sharedFieldsJson({
+  model,
+  provider,
+  region,
+  price,
+  origin,
+  bought,
+}: Generation): string {
   const sold: SharedFields = {
     model,
     provider,
@@ -64,8 +71,8 @@ export function soldOf({ model, provider, region, price, origin, bought }: Gener
   return JSON.stringify(sold);
 }
 
-export function soldIn({ sold }: { readonly sold: string | null }): SharedFields {
-  return storedJson<SharedFields>(sold ?? "");
+export function parseSharedFields({ sold }: { readonly sold: string | null }): SharedFields {
+  return parseStoredJson<SharedFields>(sold ?? "");
 }
 
 function orderedPrice({ input, cached, cacheWrite, output, units }: Price): Price {
@@ -75,11 +82,11 @@ function orderedPrice({ input, cached, cacheWrite, output, units }: Price): Pric
   return { ...tokens, units: Object.fromEntries(known.map((unit) => [unit, units[unit]])) };
 }
 
-export function failedIn(detail: string | null): readonly FailedAttempt[] {
-  return detail === null ? [] : (storedJson<DetailList>(detail)[9] ?? []);
+export function parseFailedAttempts(detail: string | null): readonly FailedAttempt[] {
+  return detail === null ? [] : (parseStoredJson<DetailList>(detail)[9] ?? []);
 }
 
-export function receiptDetailText(generation: Generation): string {
+export function receiptDetailJson(generation: Generation): string {
   const { usage, failed, tags, purpose } = generation;
   const hour = usage.cacheWriteHour ?? 0;
   const usual = [
@@ -129,14 +136,14 @@ function priceOfCharge(price: Price, charged: number): Price {
   return { ...price, units: { request: charged * MICROS_PER_DOLLAR } };
 }
 
-export function generationIn(row: {
+export function parseGeneration(row: {
   readonly prompt_tokens: number;
   readonly completion_tokens: number;
   readonly charged: number;
   readonly detail: string | null;
   readonly sold: string | null;
 }): Omit<Generation, "keyId"> {
-  const rest = storedJson<DetailList>(row.detail ?? "");
+  const rest = parseStoredJson<DetailList>(row.detail ?? "");
   const [streamed, cacheRead, cacheWrite, reasoning, firstByteMs, durationMs, ...more] = rest;
   const [estimated, finishReason, cacheWriteHour = 0, failed = null, extra, tags, purpose] = more;
   const { counted, besides } = splitExtra(extra);
@@ -144,7 +151,7 @@ export function generationIn(row: {
   const input = row.prompt_tokens - cacheRead - cacheWrite;
   const output = row.completion_tokens;
   const usage = { input, cacheRead, cacheWrite, output, reasoning, ...counted };
-  const sold = soldIn(row);
+  const sold = parseSharedFields(row);
   return {
     ...sold,
     ...(purpose !== undefined && { price: priceOfCharge(sold.price, row.charged) }),

@@ -1,16 +1,16 @@
 import { assert } from "../../../shared/assert.ts";
-import { idFloor } from "../../../shared/id.ts";
-import { termsOfText, termsText } from "../../../shared/key-terms.ts";
+import { lowestIdAt } from "../../../shared/id.ts";
+import { keyTermsFromJson, keyTermsToJson } from "../../../shared/key-terms.ts";
 import type { KeyTerms, BudgetPeriod } from "../../../shared/key-terms.ts";
 import { parseSecrets, formatSecrets } from "../../../shared/key.ts";
 import type { Key, KeySecrets, Scope } from "../../../shared/key.ts";
-import type { TouchedKey } from "../../../shared/key-uses.store.ts";
+import type { KeyAfterUse } from "../../../shared/key-uses.store.ts";
 import { RateWindow, CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
 import type { StoredAdmission } from "../../../shared/rate-window.ts";
-import { HOLD_ID, ID_AGE_MAX_MS, rateFloor } from "../rules/hold-guards.ts";
+import { HOLD_ID_PREFIX, ID_AGE_MAX_MS, rateWindowStartMs } from "../rules/hold-guards.ts";
 import { TokenWindow } from "../rules/key-spend.ts";
 import type { UsedKey } from "../../../shared/contracts/wallet.ts";
-import { KEY_ID } from "./request-rows.do.ts";
+import { KEY_ID_SQL } from "./request-rows.do.ts";
 
 /** Maximum revoked keys whose admissions one transaction deletes. Each key can have 1,000. */
 const REVOKED_KEYS_MAX = 20;
@@ -89,7 +89,7 @@ export function selectEndedKeys(sql: SqlStorage): ReadonlyMap<string, number> {
 function activeKeyFromRow(row: StoredKey): ActiveKey | null {
   const { key_id: keyId, member_id: memberId, scope, rpm_limit: rpmLimit } = row;
   if (keyId === null || memberId === null || scope === null || rpmLimit === null) return null;
-  const terms = termsOfText(row.terms);
+  const terms = keyTermsFromJson(row.terms);
   const secrets = parseSecrets(row.secrets);
   return { keyId, memberId, scope, rpmLimit, terms, secrets, checkedAt: row.checked_at ?? 0 };
 }
@@ -97,7 +97,7 @@ function activeKeyFromRow(row: StoredKey): ActiveKey | null {
 export function keyMatchesDatabase(
   { revokedAt }: KnownKey,
   known: ActiveKey,
-  reported: TouchedKey | undefined,
+  reported: KeyAfterUse | undefined,
 ): boolean {
   if (reported === undefined) return false;
   if (reported.revokedAt !== null || revokedAt !== null) {
@@ -105,20 +105,20 @@ export function keyMatchesDatabase(
   }
   return (
     reported.rpmLimit === known.rpmLimit &&
-    termsText(reported.terms) === termsText(known.terms) &&
+    keyTermsToJson(reported.terms) === keyTermsToJson(known.terms) &&
     formatSecrets(reported.secrets) === formatSecrets(known.secrets)
   );
 }
 
 /** Schedules a check at `dueAt` of each key that may have been used after `notedAt`. */
-export function findDueUses(
+export function scheduleDueUses(
   sql: SqlStorage,
   dueUses: DueUses,
   { notedAt, dueAt }: { readonly notedAt: number; readonly dueAt: number },
 ): void {
   const checked = sql.exec<{ hash: string }>(
     "SELECT hash FROM keys WHERE key_id IS NOT NULL AND checked_at > ? LIMIT ?",
-    notedAt - REFRESH_MS,
+    notedAt - KEY_REFRESH_MS,
     USED_KEYS_MAX,
   );
   for (const { hash } of checked) dueUses.add(hash, dueAt);
@@ -137,7 +137,7 @@ export function putKey(sql: SqlStorage, hash: string, record: ActiveKey): void {
     record.memberId,
     record.scope,
     record.rpmLimit,
-    termsText(record.terms),
+    keyTermsToJson(record.terms),
     formatSecrets(record.secrets),
     record.checkedAt,
   );
@@ -158,7 +158,7 @@ export function markKeyRevoked(sql: SqlStorage, hash: string, revokedAt: number)
   );
 }
 
-export function deleteDeadMinutes(sql: SqlStorage, beforeMs: number): boolean {
+export function deleteRevokedAdmissions(sql: SqlStorage, beforeMs: number): boolean {
   const { rowsWritten } = sql.exec(
     `DELETE FROM admissions WHERE key IN (SELECT number FROM keys WHERE revoked_at < ?
       AND EXISTS (SELECT 1 FROM admissions WHERE key = number) LIMIT ?)`,
@@ -168,19 +168,19 @@ export function deleteDeadMinutes(sql: SqlStorage, beforeMs: number): boolean {
   return rowsWritten > 0;
 }
 
-export function updateKeyLimit(sql: SqlStorage, hash: string, rpmLimit: number): void {
+export function updateKeyRpmLimit(sql: SqlStorage, hash: string, rpmLimit: number): void {
   sql.exec("UPDATE keys SET rpm_limit = ? WHERE hash = ?", rpmLimit, hash);
 }
 
 export function updateKeyTerms(sql: SqlStorage, hash: string, terms: KeyTerms): void {
-  sql.exec("UPDATE keys SET terms = ? WHERE hash = ?", termsText(terms), hash);
+  sql.exec("UPDATE keys SET terms = ? WHERE hash = ?", keyTermsToJson(terms), hash);
 }
 
 export function updateKeySecrets(sql: SqlStorage, hash: string, secrets: KeySecrets): void {
   sql.exec("UPDATE keys SET secrets = ? WHERE hash = ?", formatSecrets(secrets), hash);
 }
 
-export function cutSessions(sql: SqlStorage, hash: string, rotation: number): void {
+export function endEarlierSessions(sql: SqlStorage, hash: string, rotation: number): void {
   sql.exec(
     `INSERT INTO keys (hash, sessions_cut) VALUES (?, ?)
     ON CONFLICT (hash) DO UPDATE SET sessions_cut = max(sessions_cut, excluded.sessions_cut)`,
@@ -189,16 +189,16 @@ export function cutSessions(sql: SqlStorage, hash: string, rotation: number): vo
   );
 }
 
-export function updateChecked(sql: SqlStorage, hash: string, checkedAt: number): void {
+export function updateCheckedAt(sql: SqlStorage, hash: string, checkedAt: number): void {
   sql.exec("UPDATE keys SET checked_at = ? WHERE hash = ?", checkedAt, hash);
 }
 
 /** Removes the cached data of active keys, but keeps revocations and admissions. */
-export function forgetActiveKeys(sql: SqlStorage): void {
+export function evictActiveKeys(sql: SqlStorage): void {
   sql.exec("UPDATE keys SET key_id = NULL WHERE revoked_at IS NULL");
 }
 
-export function forgetActiveKey(sql: SqlStorage, hash: string): void {
+export function evictActiveKey(sql: SqlStorage, hash: string): void {
   sql.exec("UPDATE keys SET key_id = NULL WHERE hash = ?", hash);
 }
 
@@ -214,7 +214,7 @@ export function insertAdmission(sql: SqlStorage, key: number, entry: StoredAdmis
   assert(rowsWritten === 1, `an admission must write one row, wrote ${rowsWritten}`);
 }
 
-export function clampKey(storage: DurableObjectStorage, key: number, clockMs: number): void {
+export function clampKeyTimes(storage: DurableObjectStorage, key: number, clockMs: number): void {
   storage.transactionSync(() => {
     storage.sql.exec("UPDATE admissions SET at = ?1 WHERE key = ?2 AND at > ?1", clockMs, key);
     storage.sql.exec(
@@ -246,7 +246,7 @@ export function selectKeySpend(sql: SqlStorage, keyId: string): KeySpendRow | nu
   return row ?? null;
 }
 
-export function selectKeyDays(
+export function selectKeySpendByDay(
   sql: SqlStorage,
   keyId: string,
 ): readonly { readonly day: string; readonly cost: number }[] {
@@ -290,15 +290,15 @@ export function updateKeyBudget(
   );
 }
 
-export function selectTokens(sql: SqlStorage, clock: number): Map<string, TokenWindow> {
-  const floor = rateFloor(clock);
+export function selectTokenWindows(sql: SqlStorage, clock: number): Map<string, TokenWindow> {
+  const floor = rateWindowStartMs(clock);
   const rows = sql
     .exec<{ id: string; key_id: string; at: number; count: number }>(
-      `SELECT id, ${KEY_ID}, min(admitted_at, ?3) AS at,
+      `SELECT id, ${KEY_ID_SQL}, min(admitted_at, ?3) AS at,
         iif(state = 'settled', prompt_tokens + completion_tokens, tokens) AS count
       FROM requests WHERE id >= ?1 AND admitted_at > ?2 AND tokens IS NOT NULL
         AND state IN ('held', 'settled', 'expired') ORDER BY admitted_at, id`,
-      idFloor(HOLD_ID, floor - ID_AGE_MAX_MS - CLOCK_LAG_MAX_MS),
+      lowestIdAt(HOLD_ID_PREFIX, floor - ID_AGE_MAX_MS - CLOCK_LAG_MAX_MS),
       floor,
       clock,
     )
@@ -313,7 +313,7 @@ export function selectTokens(sql: SqlStorage, clock: number): Map<string, TokenW
 }
 
 /** Interval between lookups of a key in use, in ms. */
-export const REFRESH_MS = 60_000;
+export const KEY_REFRESH_MS = 60_000;
 
 /** Keys whose last use may be unpublished, with the time to check each key (Unix ms). */
 export class DueUses {
@@ -326,7 +326,7 @@ export class DueUses {
     this.next = Math.min(this.next, dueAt);
   }
 
-  take(nowMs: number, max: number): string[] {
+  takeDue(nowMs: number, max: number): string[] {
     if (this.next > nowMs) return [];
     const due = [...this.#due].filter(([, at]) => at <= nowMs).slice(0, max);
     for (const [hash] of due) this.#due.delete(hash);

@@ -6,9 +6,9 @@ import { NO_DEBTS } from "../rules/debts.ts";
 import type { CreditedPayment, Debts } from "../rules/debts.ts";
 import { NO_TOP_UP } from "../rules/top-up.ts";
 import type { TopUpState } from "../rules/top-up.ts";
-import { storedJson } from "../../../shared/stored-json.ts";
+import { parseStoredJson } from "../../../shared/stored-json.ts";
 
-export const PAYMENTS =
+export const PAYMENTS_TABLES_SQL =
   "CREATE TABLE payments (" +
   "id TEXT PRIMARY KEY NOT NULL," + // Stripe payment ID (pi_...)
   "purchase_id TEXT NOT NULL," +
@@ -50,7 +50,7 @@ export function selectPayment(sql: SqlStorage, id: string): CreditedPayment | nu
     .toArray();
   if (row === undefined) return null;
   const { purchase_id: purchaseId, credited, back, reading } = row;
-  return { id, purchaseId, credited: micros(credited), back: micros(back), reading };
+  return { id, purchaseId, credited: micros(credited), refunded: micros(back), reading };
 }
 
 export function putPayment(sql: SqlStorage, payment: CreditedPayment, changed: number): void {
@@ -60,7 +60,7 @@ export function putPayment(sql: SqlStorage, payment: CreditedPayment, changed: n
     payment.id,
     payment.purchaseId,
     payment.credited,
-    payment.back,
+    payment.refunded,
     payment.reading,
     changed,
   );
@@ -86,13 +86,13 @@ export function putDebts(sql: SqlStorage, debts: Debts, changed: number): void {
   );
 }
 
-export function selectBack(sql: SqlStorage): number {
+export function selectRefundedTotal(sql: SqlStorage): number {
   return sql.exec<{ n: number }>("SELECT coalesce(sum(back), 0) AS n FROM payments").one().n;
 }
 
 export function selectTopUp(sql: SqlStorage): TopUpState {
   const [row] = sql.exec<{ state: string }>("SELECT state FROM top_up WHERE id = 1").toArray();
-  return row === undefined ? NO_TOP_UP : storedJson<TopUpState>(row.state);
+  return row === undefined ? NO_TOP_UP : parseStoredJson<TopUpState>(row.state);
 }
 
 export function putTopUp(sql: SqlStorage, state: TopUpState): void {
@@ -106,7 +106,7 @@ export function selectForgivenDebt(sql: SqlStorage, reference: string): Micros |
   return row === undefined ? null : micros(row.amount);
 }
 
-export function insertForgiven(sql: SqlStorage, reference: string, amount: Micros): void {
+export function insertForgivenDebt(sql: SqlStorage, reference: string, amount: Micros): void {
   sql.exec("INSERT INTO forgiven (reference, amount) VALUES (?, ?)", reference, amount);
 }
 

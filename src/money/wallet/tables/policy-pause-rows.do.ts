@@ -1,7 +1,7 @@
 import type { Pause } from "../../../shared/pauses.ts";
 import type { Policy } from "../../../shared/policy.ts";
-import { storedJson } from "../../../shared/stored-json.ts";
-import { PAUSE_RULE, pausesOf } from "../rules/pauses.ts";
+import { parseStoredJson } from "../../../shared/stored-json.ts";
+import { PAUSE_RULE_PREFIX, createPauses } from "../rules/pauses.ts";
 import type { Pauses } from "../rules/pauses.ts";
 import type { Policies } from "../rules/policies.ts";
 import type { SnapshotRow } from "../snapshot.store.ts";
@@ -11,9 +11,9 @@ import { PAGE_ROWS } from "../snapshot.store.ts";
  * Policies, pauses and the limit on concurrent requests. A removed rule stays until the next
  * publish.
  */
-export const RULES =
+export const RULES_TABLE_SQL =
   "CREATE TABLE rules (" +
-  "name TEXT PRIMARY KEY NOT NULL," + // owner of a policy, a pause (rules/pauses.ts) or MAX_CONCURRENT
+  "name TEXT PRIMARY KEY NOT NULL," + // owner of a policy, a pause (rules/pauses.ts) or MAX_CONCURRENT_RULE
   "rule TEXT CHECK (json_valid(rule))," + // null: removed
   "changed INTEGER NOT NULL" +
   ") STRICT, WITHOUT ROWID;";
@@ -22,10 +22,10 @@ export const RULES =
  * Rule name of the limit on concurrent requests. Earlier releases treat this rule as an unused
  * policy.
  */
-export const MAX_CONCURRENT = "max_concurrent";
+export const MAX_CONCURRENT_RULE = "max_concurrent";
 
 function isPause({ name }: { readonly name: string }): boolean {
-  return name.startsWith(PAUSE_RULE);
+  return name.startsWith(PAUSE_RULE_PREFIX);
 }
 
 type Rules = {
@@ -38,12 +38,12 @@ export function selectRules(sql: SqlStorage): Rules {
   const rows = sql
     .exec<{ name: string; rule: string }>("SELECT name, rule FROM rules WHERE rule IS NOT NULL")
     .toArray();
-  const policies = rows.filter((row) => !isPause(row) && row.name !== MAX_CONCURRENT);
-  const limit = rows.find(({ name }) => name === MAX_CONCURRENT);
+  const policies = rows.filter((row) => !isPause(row) && row.name !== MAX_CONCURRENT_RULE);
+  const limit = rows.find(({ name }) => name === MAX_CONCURRENT_RULE);
   return {
     maxConcurrent: limit === undefined ? null : Number(limit.rule),
-    policies: new Map(policies.map(({ name, rule }) => [name, storedJson<Policy>(rule)])),
-    pauses: pausesOf(rows.filter(isPause).map(({ rule }) => storedJson<Pause>(rule))),
+    policies: new Map(policies.map(({ name, rule }) => [name, parseStoredJson<Policy>(rule)])),
+    pauses: createPauses(rows.filter(isPause).map(({ rule }) => parseStoredJson<Pause>(rule))),
   };
 }
 
@@ -61,7 +61,7 @@ export function putRule(
   );
 }
 
-export function selectRuleRows(
+export function selectRulePage(
   sql: SqlStorage,
   since: number,
   after: SnapshotRow[string],
@@ -85,6 +85,6 @@ export function selectRemovedRules(sql: SqlStorage, after: SnapshotRow[string]):
     .toArray();
 }
 
-export function forgetRemovedRules(sql: SqlStorage, acknowledged: number): void {
+export function deleteRemovedRules(sql: SqlStorage, acknowledged: number): void {
   sql.exec("DELETE FROM rules WHERE rule IS NULL AND changed <= ?", acknowledged);
 }

@@ -1,6 +1,6 @@
 import { assert } from "../../../shared/assert.ts";
 import type { Failure } from "../../../shared/failure.ts";
-import { IDEMPOTENCY_MS } from "../../../shared/idempotency.ts";
+import { IDEMPOTENCY_RETENTION_MS } from "../../../shared/idempotency.ts";
 import type { Idempotency } from "../../../shared/idempotency.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
@@ -11,10 +11,10 @@ import type { OpenHold } from "../rules/open-holds.ts";
 import type { RequestState, HoldRequest, Settlement } from "../../../shared/contracts/wallet.ts";
 import { periodOf, periodOfDay } from "../../../shared/period.ts";
 import { microsOrNull } from "../rules/quota.ts";
-import { PURPOSE, purposeIn, receiptDetailText } from "./generation-text.ts";
-import type { StoredPurpose } from "../../../shared/placed-hold.ts";
+import { PURPOSE_COLUMN_SQL, parsePurpose, receiptDetailJson } from "./generation-text.ts";
+import type { StoredHoldPurpose } from "../../../shared/placed-hold.ts";
 import type { Period } from "../../../shared/period.ts";
-import { storedJson } from "../../../shared/stored-json.ts";
+import { parseStoredJson } from "../../../shared/stored-json.ts";
 import { evictOldest } from "../../../shared/evict-oldest.ts";
 
 type StoredRequest = {
@@ -38,12 +38,12 @@ type StoredRequest = {
   models: string | null;
 };
 
-export const KEY_ID = "(SELECT text FROM names WHERE number = key) AS key_id";
-export const END_USER_ID = `coalesce((SELECT end_users.id FROM end_users WHERE account = end_user),
+export const KEY_ID_SQL = "(SELECT text FROM names WHERE number = key) AS key_id";
+export const END_USER_ID_SQL = `coalesce((SELECT end_users.id FROM end_users WHERE account = end_user),
     (SELECT end_users.id FROM end_users WHERE number = end_user)) AS end_user_id`;
 /** SQL column: JSON list of the models that may serve a request. */
-export const MODELS = "(SELECT text FROM names WHERE number = models) AS models";
-export const MODEL = "(SELECT text ->> '$.model' FROM names WHERE number = sold) AS model";
+export const MODELS_SQL = "(SELECT text FROM names WHERE number = models) AS models";
+export const MODEL_SQL = "(SELECT text ->> '$.model' FROM names WHERE number = sold) AS model";
 
 type HoldRow = {
   id: string;
@@ -63,8 +63,8 @@ type HoldRow = {
 export function selectOpenHolds(sql: SqlStorage, floorId: string): OpenHold[] {
   return sql
     .exec<HoldRow>(
-      `SELECT id, granted, external_id, ${END_USER_ID}, ${KEY_ID}, session, tokens, ${MODELS}, admitted_at,
-        period_day, expires_at, ${PURPOSE}
+      `SELECT id, granted, external_id, ${END_USER_ID_SQL}, ${KEY_ID_SQL}, session, tokens, ${MODELS_SQL}, admitted_at,
+        period_day, expires_at, ${PURPOSE_COLUMN_SQL}
       FROM requests WHERE id >= ? AND state = 'held' ORDER BY id`,
       floorId,
     )
@@ -73,7 +73,7 @@ export function selectOpenHolds(sql: SqlStorage, floorId: string): OpenHold[] {
 }
 
 function openHoldFromRow(row: HoldRow): OpenHold {
-  const purpose = purposeIn(row.purpose);
+  const purpose = parsePurpose(row.purpose);
   return {
     id: row.id,
     granted: purpose?.held ?? micros(row.granted),
@@ -82,7 +82,7 @@ function openHoldFromRow(row: HoldRow): OpenHold {
     keyId: row.key_id,
     session: row.session,
     tokens: row.tokens,
-    models: modelsOfText(row.models),
+    models: parseModels(row.models),
     admittedAt: row.admitted_at,
     period: periodOfRow(row),
     expiresAt: row.expires_at,
@@ -93,15 +93,15 @@ function openHoldFromRow(row: HoldRow): OpenHold {
 export function selectRequest(sql: SqlStorage, id: string): KnownHold | null {
   const [row] = sql
     .exec<StoredRequest>(
-      `SELECT id, state, admitted_at, expires_at, period_day, least, most, granted, tokens, external_id, ${END_USER_ID},
-        ${KEY_ID}, session, charged, shortfall, CASE WHEN state = 'refused' THEN detail END AS detail, ${PURPOSE},
-        ${MODELS}
+      `SELECT id, state, admitted_at, expires_at, period_day, least, most, granted, tokens, external_id, ${END_USER_ID_SQL},
+        ${KEY_ID_SQL}, session, charged, shortfall, CASE WHEN state = 'refused' THEN detail END AS detail, ${PURPOSE_COLUMN_SQL},
+        ${MODELS_SQL}
       FROM requests WHERE id = ?`,
       id,
     )
     .toArray();
   if (row === undefined) return null;
-  const purpose = purposeIn(row.purpose);
+  const purpose = parsePurpose(row.purpose);
   return {
     id: row.id,
     state: row.state,
@@ -117,15 +117,15 @@ export function selectRequest(sql: SqlStorage, id: string): KnownHold | null {
     tokens: row.tokens,
     charged: purpose?.charged ?? micros(row.charged),
     shortfall: micros(row.shortfall),
-    failure: row.detail === null ? null : storedJson<Failure>(row.detail),
+    failure: row.detail === null ? null : parseStoredJson<Failure>(row.detail),
     expiresAt: row.expires_at,
     purpose,
-    models: modelsOfText(row.models),
+    models: parseModels(row.models),
   };
 }
 
-export function modelsOfText(text: string | null): readonly string[] | null {
-  return text === null ? null : storedJson<readonly string[]>(text);
+export function parseModels(text: string | null): readonly string[] | null {
+  return text === null ? null : parseStoredJson<readonly string[]>(text);
 }
 
 /**
@@ -148,7 +148,7 @@ type RequestedHold = Pick<HoldRequest, "id" | "least" | "most"> &
   Partial<Pick<HoldRequest, "idempotency">>;
 type OpenedHold = Omit<OpenHold, "id" | "granted" | "keyId" | "purpose"> & {
   readonly granted: Micros | null;
-  readonly purpose?: StoredPurpose | null;
+  readonly purpose?: StoredHoldPurpose | null;
 };
 
 export type NameNumbers = Map<string, number>;
@@ -156,7 +156,7 @@ export type NameNumbers = Map<string, number>;
 const NAMES_MAX = 2_000;
 
 /** Returns the row number of a text in `names`. Inserts the text if it is new. */
-export function numberOf(sql: SqlStorage, known: NameNumbers, text: string): number {
+export function getOrInsertName(sql: SqlStorage, known: NameNumbers, text: string): number {
   const before = known.get(text);
   if (before !== undefined) return before;
   const { number } =
@@ -220,7 +220,7 @@ function jsonOrNull(value: object | null): string | null {
   return value === null ? null : JSON.stringify(value);
 }
 
-export function updateExpiry(sql: SqlStorage, id: string, expiresAt: number): void {
+export function updateHoldExpiry(sql: SqlStorage, id: string, expiresAt: number): void {
   const cursor = sql.exec(
     "UPDATE requests SET expires_at = ? WHERE id = ? AND state = 'held'",
     expiresAt,
@@ -260,7 +260,7 @@ export function updateSettled(
     promptTokens(generation.usage),
     generation.usage.output,
     place.at,
-    receiptDetailText(generation),
+    receiptDetailJson(generation),
     sold,
   ];
   const { rowsWritten } = posting.late
@@ -269,7 +269,7 @@ export function updateSettled(
   assert(rowsWritten === 1, `request ${id} was not open`);
 }
 
-export function updateExpired(sql: SqlStorage, id: string, place: LedgerPosition): void {
+export function markExpired(sql: SqlStorage, id: string, place: LedgerPosition): void {
   const cursor = sql.exec(
     `UPDATE requests SET state = 'expired', seq = ?, balance = ?, settled_at = ?
     WHERE id = ? AND state = 'held'`,
@@ -296,7 +296,7 @@ type LedgerEntry = {
   readonly openHolds?: number;
 };
 
-export function insertEntry(sql: SqlStorage, entry: LedgerEntry): void {
+export function insertLedgerEntry(sql: SqlStorage, entry: LedgerEntry): void {
   sql.exec(
     `INSERT INTO entries (seq, kind, amount, balance, absorbed, created_at, reference, request_id,
       held, open_holds) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -331,7 +331,7 @@ export function selectIdempotencyHolder(
       FROM idempotency_keys LEFT JOIN requests ON requests.id = request_id
       WHERE day IN (?, ?) AND name = ? ORDER BY day DESC LIMIT 1`,
       utcDay(nowMs),
-      utcDay(nowMs - IDEMPOTENCY_MS),
+      utcDay(nowMs - IDEMPOTENCY_RETENTION_MS),
       name,
     )
     .toArray();
@@ -339,7 +339,7 @@ export function selectIdempotencyHolder(
   return { id: row.request_id, body: row.body, admittedAt: row.admitted_at, state: row.state };
 }
 
-export function insertName(
+export function insertIdempotencyKey(
   sql: SqlStorage,
   { name, body }: Idempotency,
   granted: { readonly id: string; readonly admittedAt: number },
@@ -358,25 +358,25 @@ export function deleteOldIdempotencyRows(sql: SqlStorage, nowMs: number, rowsMax
   const { rowsWritten } = sql.exec(
     `DELETE FROM idempotency_keys WHERE (day, name) IN
       (SELECT day, name FROM idempotency_keys WHERE day < ? ORDER BY day, name LIMIT ?)`,
-    utcDay(nowMs - IDEMPOTENCY_MS),
+    utcDay(nowMs - IDEMPOTENCY_RETENTION_MS),
     rowsMax,
   );
   return rowsWritten >= rowsMax;
 }
 
 /** Returns when the oldest Idempotency-Key can be deleted (Unix ms). */
-export function oldestNameDue(sql: SqlStorage): number | null {
+export function nextIdempotencyExpiry(sql: SqlStorage): number | null {
   const [row] = sql
     .exec<{ day: string }>("SELECT day FROM idempotency_keys ORDER BY day LIMIT 1")
     .toArray();
-  return row === undefined ? null : Date.parse(row.day) + 2 * IDEMPOTENCY_MS;
+  return row === undefined ? null : Date.parse(row.day) + 2 * IDEMPOTENCY_RETENTION_MS;
 }
 
 /**
  * After the clock moved back, changes times of Idempotency-Keys in the future to `nowMs`. Keeps the
  * newest use of each key.
  */
-export function moveLaterIdempotencyKeys(sql: SqlStorage, nowMs: number): void {
+export function clampIdempotencyKeys(sql: SqlStorage, nowMs: number): void {
   const today = utcDay(nowMs);
   sql.exec(
     `INSERT OR REPLACE INTO idempotency_keys (day, name, body, request_id, admitted_at)

@@ -1,11 +1,11 @@
-import { idFloor } from "../../../shared/id.ts";
+import { lowestIdAt } from "../../../shared/id.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
 import type { Session } from "../../../shared/session.ts";
-import { HOLD_ID, ID_AGE_MAX_MS, rateFloor } from "../rules/hold-guards.ts";
+import { HOLD_ID_PREFIX, ID_AGE_MAX_MS, rateWindowStartMs } from "../rules/hold-guards.ts";
 import type { RateLog } from "../rules/hold-guards.ts";
-import { storedJson } from "../../../shared/stored-json.ts";
+import { parseStoredJson } from "../../../shared/stored-json.ts";
 
 export type SessionMemory = {
   rows: number;
@@ -34,7 +34,7 @@ type StoredSession = {
   ended_at: number | null;
 };
 
-export function loadSessions(sql: SqlStorage): SessionMemory {
+export function loadSessionMemory(sql: SqlStorage): SessionMemory {
   return { ...countSessions(sql), hasOldBudgets: false, rates: new Map() };
 }
 
@@ -47,28 +47,28 @@ function countSessions(sql: SqlStorage): Pick<SessionMemory, "rows" | "live"> {
 }
 
 export function loadSessionRates(sql: SqlStorage, memory: SessionMemory, clock: number): void {
-  const floor = rateFloor(clock);
+  const floor = rateWindowStartMs(clock);
   const rows = sql.exec<{ session: string; at: number }>(
     `SELECT session, min(admitted_at, ?3) AS at FROM requests WHERE id >= ?1 AND admitted_at > ?2
       AND session IS NOT NULL AND granted IS NOT NULL ORDER BY at`,
-    idFloor(HOLD_ID, floor - ID_AGE_MAX_MS - CLOCK_LAG_MAX_MS),
+    lowestIdAt(HOLD_ID_PREFIX, floor - ID_AGE_MAX_MS - CLOCK_LAG_MAX_MS),
     floor,
     clock,
   );
-  for (const { session, at } of rows) noteSessionRate(memory, session, at);
+  for (const { session, at } of rows) recordSessionRequest(memory, session, at);
 }
 
 /**
  * Counts a session's request. Above `RATES_MAX` sessions, removes those without a request in the
  * last minute.
  */
-export function noteSessionRate({ rates }: SessionMemory, id: string, at: number): void {
+export function recordSessionRequest({ rates }: SessionMemory, id: string, at: number): void {
   const log = rates.get(id) ?? [];
   log.push(at);
   rates.set(id, log);
   if (rates.size <= RATES_MAX) return;
   for (const [other, times] of rates) {
-    if ((times.at(-1) ?? 0) <= rateFloor(at)) rates.delete(other);
+    if ((times.at(-1) ?? 0) <= rateWindowStartMs(at)) rates.delete(other);
   }
 }
 
@@ -89,7 +89,7 @@ export function insertSession(sql: SqlStorage, session: Session, keyId: string):
   );
 }
 
-export function endSession(sql: SqlStorage, id: string, endedAt: number): boolean {
+export function markSessionEnded(sql: SqlStorage, id: string, endedAt: number): boolean {
   const { rowsWritten } = sql.exec(
     "UPDATE sessions SET ended_at = ? WHERE id = ? AND ended_at IS NULL",
     endedAt,
@@ -102,7 +102,7 @@ export function endSession(sql: SqlStorage, id: string, endedAt: number): boolea
  * Records that a session ended before its first use. The row stays until the latest time at which
  * the session could expire.
  */
-export function markUnusedEnded(
+export function insertEndedUnusedSession(
   sql: SqlStorage,
   ended: {
     readonly id: string;
@@ -120,7 +120,7 @@ export function markUnusedEnded(
   );
 }
 
-export function countUnused(sql: SqlStorage, by: string): number {
+export function countEndedUnusedSessions(sql: SqlStorage, by: string): number {
   return sql
     .exec<{ n: number }>(
       "SELECT count(*) AS n FROM sessions WHERE key_id IS NULL AND ended_by = ?",
@@ -145,7 +145,7 @@ export function ownsSession(sql: SqlStorage, keyId: string, owner: SessionOwner)
 }
 
 /** Returns the active sessions of active keys, oldest first. Unused sessions have no row. */
-export function selectLiveSessions(
+export function selectActiveSessions(
   sql: SqlStorage,
   { memberId, keyId }: SessionOwner,
   {
@@ -178,7 +178,7 @@ export function updateSessionSpend(sql: SqlStorage, id: string, spent: Micros): 
  * Deletes used sessions that expired before `usedMs` and unused sessions that expired before
  * `unusedMs`. Returns the number of deleted rows.
  */
-export function deleteSessions(
+export function deleteExpiredSessions(
   sql: SqlStorage,
   memory: SessionMemory,
   over: { readonly usedMs: number; readonly unusedMs: number; readonly rowsMax: number },
@@ -200,7 +200,7 @@ function sessionFromRow(row: StoredSession): SessionRow {
   return {
     id: row.id,
     keyId: row.key_id,
-    session: row.terms === null ? null : storedJson<Session>(row.terms),
+    session: row.terms === null ? null : parseStoredJson<Session>(row.terms),
     spent: micros(row.spent),
     expiresAt: row.expires_at,
     endedAt: row.ended_at,

@@ -1,6 +1,6 @@
-import { storedJson } from "../../../shared/stored-json.ts";
+import { parseStoredJson } from "../../../shared/stored-json.ts";
 
-export const TAG_KEYS =
+export const TAG_KEYS_TABLE_SQL =
   "CREATE TABLE tag_keys (" +
   "from_seq INTEGER PRIMARY KEY," +
   "keys TEXT NOT NULL CHECK (json_valid(keys))" +
@@ -17,7 +17,10 @@ export function selectTagKeys(sql: SqlStorage): readonly TagKeys[] {
       "SELECT from_seq, keys FROM tag_keys ORDER BY from_seq",
     )
     .toArray()
-    .map(({ from_seq: fromSeq, keys }) => ({ fromSeq, keys: storedJson<readonly string[]>(keys) }));
+    .map(({ from_seq: fromSeq, keys }) => ({
+      fromSeq,
+      keys: parseStoredJson<readonly string[]>(keys),
+    }));
 }
 
 export function declaredTagKeys(declared: readonly TagKeys[], seq: number): readonly string[] {

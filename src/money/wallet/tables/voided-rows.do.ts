@@ -1,8 +1,8 @@
 import { assert } from "../../../shared/assert.ts";
 import { costOf } from "../../../shared/cost.ts";
 import type { Generation } from "../../../shared/generation.ts";
-import { receiptDetailText, soldOf } from "./generation-text.ts";
-import { numberOf } from "./request-rows.do.ts";
+import { receiptDetailJson, sharedFieldsJson } from "./generation-text.ts";
+import { getOrInsertName } from "./request-rows.do.ts";
 import type { NameNumbers } from "./request-rows.do.ts";
 
 type VoidDetails = {
@@ -15,7 +15,7 @@ type VoidDetails = {
   readonly names: NameNumbers;
 };
 
-export function updateVoided(
+export function markVoided(
   sql: SqlStorage,
   id: string,
   { at, absorbed = null, names }: VoidDetails,
@@ -27,7 +27,7 @@ export function updateVoided(
     WHERE id = ?5 AND state IN ('held', 'expired')`,
     at,
     bought === undefined || usage === undefined ? 0 : costOf(bought, usage),
-    absorbed === null ? null : numberOf(sql, names, soldOf(absorbed)),
+    absorbed === null ? null : getOrInsertName(sql, names, sharedFieldsJson(absorbed)),
     absorbed === null ? null : lostDetail(absorbed),
     id,
   );
@@ -37,5 +37,5 @@ export function updateVoided(
 /** Returns the other failed calls that we absorb. Returns null if there are none. */
 function lostDetail(absorbed: Generation): string | null {
   const hasLost = absorbed.failed?.some(({ lost }) => lost !== undefined) === true;
-  return hasLost ? receiptDetailText({ ...absorbed, tags: {} }) : null;
+  return hasLost ? receiptDetailJson({ ...absorbed, tags: {} }) : null;
 }

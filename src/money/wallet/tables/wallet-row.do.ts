@@ -1,7 +1,7 @@
 import { microsOrNull } from "../rules/quota.ts";
 import type { AutoTopUp } from "../../../shared/contracts/payments.ts";
 import type { Settings } from "../../../shared/contracts/settings.ts";
-import { storedJson } from "../../../shared/stored-json.ts";
+import { parseStoredJson } from "../../../shared/stored-json.ts";
 
 export type WalletRow = {
   readonly orgId: string;
@@ -73,8 +73,8 @@ export function readWalletRow(sql: SqlStorage): WalletRow {
       alertThreshold: row.alert_threshold,
       lowBalance: microsOrNull(row.low_balance),
       keepHours: row.keep_hours ?? 0,
-      autoTopUp: row.auto_top_up === null ? null : storedJson<AutoTopUp>(row.auto_top_up),
-      tagKeys: storedJson<readonly string[]>(row.tag_keys ?? "[]"),
+      autoTopUp: row.auto_top_up === null ? null : parseStoredJson<AutoTopUp>(row.auto_top_up),
+      tagKeys: parseStoredJson<readonly string[]>(row.tag_keys ?? "[]"),
     },
   };
 }

@@ -1,14 +1,14 @@
-import { idFloor } from "../../../shared/id.ts";
-import { makeTables } from "../../../shared/tables.do.ts";
+import { lowestIdAt } from "../../../shared/id.ts";
+import { createOrMigrateTables } from "../../../shared/tables.do.ts";
 import type { Tables } from "../../../shared/tables.do.ts";
-import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
+import { HOLD_ID_PREFIX, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
 import { DEFAULT_SETTINGS } from "../../../shared/contracts/settings.ts";
-import { CHARGE_SUMS } from "./charge-sums.do.ts";
-import { FAILED_REQUESTS } from "./failed-rows.do.ts";
-import { TAG_KEYS } from "./tag-rows.do.ts";
-import { PAYMENTS } from "./payment-rows.do.ts";
-import { WARM_ROUTES } from "./warm-rows.do.ts";
-import { RULES } from "./policy-pause-rows.do.ts";
+import { CHARGE_SUMS_TABLES_SQL } from "./charge-sums.do.ts";
+import { FAILED_REQUESTS_TABLES_SQL } from "./failed-rows.do.ts";
+import { TAG_KEYS_TABLE_SQL } from "./tag-rows.do.ts";
+import { PAYMENTS_TABLES_SQL } from "./payment-rows.do.ts";
+import { WARM_ROUTES_TABLE_SQL } from "./warm-rows.do.ts";
+import { RULES_TABLE_SQL } from "./policy-pause-rows.do.ts";
 
 /**
  * Amounts are in micro-credits, times in Unix ms. `changed` is the number of the publish that
@@ -270,24 +270,29 @@ export const WALLET_TABLES: Tables = {
   steps: [
     {
       sql:
-        CORE_TABLES_SQL + FAILED_REQUESTS + PAYMENTS + TAG_KEYS + BUDGET_TABLES_SQL + CHARGE_SUMS,
+        CORE_TABLES_SQL +
+        FAILED_REQUESTS_TABLES_SQL +
+        PAYMENTS_TABLES_SQL +
+        TAG_KEYS_TABLE_SQL +
+        BUDGET_TABLES_SQL +
+        CHARGE_SUMS_TABLES_SQL,
       readableBy: 1,
     },
-    { sql: WARM_ROUTES, readableBy: 1 },
-    { sql: RULES, readableBy: 1 },
+    { sql: WARM_ROUTES_TABLE_SQL, readableBy: 1 },
+    { sql: RULES_TABLE_SQL, readableBy: 1 },
     { sql: ADD_CLOSED_COLUMN_SQL, readableBy: 1 },
   ],
 };
 
 /** Creates a wallet. Its new `epoch` distinguishes it from earlier wallets of the organization. */
-export function makeWallet(
+export function createWallet(
   storage: DurableObjectStorage,
   made: { readonly orgId: string; readonly epoch: string; readonly nowMs: number },
 ): void {
   const { sql } = storage;
-  const floorId = idFloor(HOLD_ID, made.nowMs - ID_AGE_MAX_MS);
+  const floorId = lowestIdAt(HOLD_ID_PREFIX, made.nowMs - ID_AGE_MAX_MS);
   storage.transactionSync(() => {
-    makeTables(storage, WALLET_TABLES);
+    createOrMigrateTables(storage, WALLET_TABLES);
     sql.exec(
       `INSERT INTO wallet (id, org_id, epoch, created_at, revision, acknowledged, publish_all,
         suspended, rearmed_seq, swept_id) VALUES (1, ?, ?, ?, 0, 0, 0, 0, 0, ?)`,
@@ -310,7 +315,7 @@ export function makeWallet(
   });
 }
 
-export function wasUsed(sql: SqlStorage): boolean {
+export function wasWalletUsed(sql: SqlStorage): boolean {
   const { n } = sql
     .exec<{ n: number }>(
       `SELECT EXISTS (SELECT 1 FROM requests) + EXISTS (SELECT 1 FROM entries)

@@ -2,7 +2,7 @@
  * The routes of conversations. A conversation stays on its route while the provider caches its
  * prompt.
  */
-export const WARM_ROUTES =
+export const WARM_ROUTES_TABLE_SQL =
   "CREATE TABLE warm_routes (" +
   "affinity TEXT PRIMARY KEY NOT NULL," +
   "route TEXT NOT NULL," +
@@ -11,23 +11,23 @@ export const WARM_ROUTES =
   ") STRICT, WITHOUT ROWID";
 
 /** Each use extends `until` (Unix ms). `stored` is the value of `until` in the table. */
-export type WarmUntil = {
+export type WarmRouteState = {
   readonly route: string;
   readonly seconds: number;
   readonly until: number;
   readonly stored: number;
 };
 
-export function selectWarmRoutes(sql: SqlStorage): Map<string, WarmUntil> {
+export function selectWarmRoutes(sql: SqlStorage): Map<string, WarmRouteState> {
   const rows = sql
-    .exec<Omit<WarmUntil, "stored"> & { affinity: string }>(
+    .exec<Omit<WarmRouteState, "stored"> & { affinity: string }>(
       "SELECT affinity, route, seconds, until FROM warm_routes ORDER BY until",
     )
     .toArray();
   return new Map(rows.map(({ affinity, ...warm }) => [affinity, { ...warm, stored: warm.until }]));
 }
 
-export function putWarmRoute(sql: SqlStorage, affinity: string, warm: WarmUntil): void {
+export function putWarmRoute(sql: SqlStorage, affinity: string, warm: WarmRouteState): void {
   sql.exec(
     "INSERT OR REPLACE INTO warm_routes (affinity, route, seconds, until) VALUES (?, ?, ?, ?)",
     affinity,
