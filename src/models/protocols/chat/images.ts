@@ -19,7 +19,7 @@ export const IMAGE_CALL: CallProtocol<"image"> = {
     const fields = { ...body, model: upstreamId };
     return edit === undefined ? fields : editForm(fields, edit);
   },
-  answer: () => null,
+  convertResponse: () => null,
   pieces: (secret) => createReader(secret, readImageUsage),
 };
 

@@ -7,7 +7,7 @@ import type { CallProtocol } from "./profile.ts";
 export const MODERATION_CALL: CallProtocol<"moderation"> = {
   path: "/moderations",
   request: ({ body: { input }, upstreamId }) => ({ model: upstreamId, input: joinTexts(input) }),
-  answer: ({ results: rawResults }, { body }) => {
+  convertResponse: ({ results: rawResults }, { body }) => {
     const results = listOf(rawResults).filter(isObject);
     if (results.length !== moderationInputCount(body)) return null;
     if (!results.every(({ categories }) => isObject(categories))) return null;

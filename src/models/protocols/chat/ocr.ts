@@ -11,7 +11,7 @@ const readCounts = objectReader({
 export const OCR_CALL: CallProtocol<"ocr"> = {
   path: "/ocr",
   request: ({ body, upstreamId }) => ({ ...body, model: upstreamId }),
-  answer: (raw) => {
+  convertResponse: (raw) => {
     const { pages } = raw;
     if (!Array.isArray(pages) || !pages.every((page) => isPage(page))) return null;
     const { pages_processed: page, doc_size_bytes } = readCounts(raw).usage_info;

@@ -46,7 +46,7 @@ export type CallProtocol<K extends InputKind> = {
   /** Returns the path for calls that don't use `path`, or null. */
   otherPath?(call: ProviderCallOf<K>): string | null;
   request(call: ProviderCallOf<K>): JsonObject | RequestForm | BodyInPieces;
-  answer(raw: JsonObject, call: ProviderCallOf<K>): ProviderResponse | null;
+  convertResponse(raw: JsonObject, call: ProviderCallOf<K>): ProviderResponse | null;
   pieces?(secret: string | undefined, headers: Headers, call: ProviderCallOf<K>): StreamReader;
   events?(whole: ProviderResponse): StreamEvent[];
   reader?(secret: string | undefined): StreamReader;

@@ -19,7 +19,7 @@ export function rerankCall(limitField: "top_k" | "top_n"): CallProtocol<"rerank"
     request: ({ body: { query, documents, top_n: topN }, upstreamId }) => {
       return { model: upstreamId, query, documents, [limitField]: topN, return_documents: false };
     },
-    answer: (raw, { body }) => {
+    convertResponse: (raw, { body }) => {
       const { results, data, usage } = responseReader(raw);
       const counted = rankedUsage({ searchUnits: null, tokens: usage.total_tokens });
       return rankedResponse([...results, ...data], body, counted);

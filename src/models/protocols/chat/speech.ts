@@ -19,7 +19,7 @@ export const SPEECH_CALL: CallProtocol<"speech"> = {
   request: ({ body: { stream_format: _format, ...body }, upstreamId }) => {
     return { ...body, model: upstreamId };
   },
-  answer: () => null,
+  convertResponse: () => null,
   pieces: (secret, headers) => {
     const type = headers.get("content-type") ?? "";
     if (type.startsWith("application/json")) {

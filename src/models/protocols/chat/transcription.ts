@@ -40,7 +40,7 @@ export function transcriptionCall(options: TranscriptionOptions): CallProtocol<"
         ),
       );
     },
-    answer: (raw) => {
+    convertResponse: (raw) => {
       const { text } = raw;
       return typeof text === "string" ? { body: { text }, usage: readSeconds(raw, least) } : null;
     },
