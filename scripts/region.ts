@@ -27,7 +27,7 @@ export type RegionOptions = {
   readonly code: string;
   /** Secrets and variables, which override those of wrangler.toml. */
   readonly bindings?: Readonly<Record<string, string>>;
-  /** Also listens on this or a free port without miniflare's entry Worker. */
+  /** A port, or a free one, on which the region also listens without miniflare's entry Worker. */
   readonly direct?: true | number;
   /** Whether V8's inspector listens on a free port. */
   readonly hasInspector?: boolean;

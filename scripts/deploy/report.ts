@@ -5,7 +5,7 @@ import type { Finding } from "./finding.ts";
 /** The result of a check. */
 export type Report = {
   readonly env: string;
-  /** Null if the configuration can't be read. */
+  /** The region, or null if the configuration can't be read. */
   readonly region: RegionName | null;
   readonly findings: readonly Finding[];
   /** The model of each alias after the deploy. */

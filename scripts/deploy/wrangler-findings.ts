@@ -21,8 +21,7 @@ const OBJECTS = {
   PAYMENTS: "Payments",
 };
 /**
- * Without the first flag, the gateway doesn't notice disconnects. Without the second, fetch can
- * bypass a Worker.
+ * The required flags. The first lets the gateway notice disconnects. Without the second, fetch can bypass a Worker.
  */
 const FLAGS = ["enable_request_signal", "global_fetch_strictly_public"];
 

@@ -128,7 +128,7 @@ const TAGS: readonly (readonly [paths: RegExp, tag: string])[] = [
 export type Operation = Description &
   OperationFacts & {
     readonly tag: string;
-    /** Its name in examples and tests, such as `GET /v1/keys/{id}`. */
+    /** The name in examples and tests, such as `GET /v1/keys/{id}`. */
     readonly name: string;
     readonly method: "get" | "post" | "patch" | "delete";
     /** The full path, with parameters in braces. */

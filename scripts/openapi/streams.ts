@@ -8,7 +8,7 @@ import { completionUsage, response } from "./records.ts";
 /** An error after the status was sent. */
 const broken = z.strictObject({ error: errorObject });
 
-/** Only in the last chunk, if the stream requested usage. */
+/** The usage, only in the last chunk and if the stream requested it. */
 const usage = completionUsage.nullable().optional();
 /** The provider, only in a chunk with usage. */
 const provider = z.string().optional();

@@ -15,7 +15,7 @@ import type { RegionName } from "../region-names.ts";
 export type Subject = {
   readonly region: RegionName;
   readonly provider: Provider;
-  /** The same provider with an invalid key. */
+  /** A provider with an invalid key. */
   readonly stranger: Provider | null;
   readonly chat: Target | null;
   readonly embeddings: Target | null;

@@ -39,8 +39,7 @@ type FailureKinds =
       readonly isForGood?: true;
     }
   /**
-   * For a `session`, the amounts are those of its own budget, or 0 if its key's budget or the
-   * balance is too low.
+   * The amounts. A `session` has those of its own budget, or 0 if its key's budget or the balance is too low.
    */
   | ({
       readonly kind: "balance_too_low";

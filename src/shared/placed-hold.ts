@@ -5,7 +5,7 @@ import { REGIONS, findRegion } from "./regions.ts";
 import type { Tags } from "./tags.ts";
 import type { Region } from "./regions.ts";
 
-/** How a client's hold is paid: from the balance, or only by counting toward budgets and quotas. */
+/** The payment of a client's hold: from the balance, or only by counting toward budgets and quotas. */
 export const HOLD_PAYMENTS = ["balance", "quota"] as const;
 
 export type HoldPurpose = {

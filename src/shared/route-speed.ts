@@ -18,7 +18,7 @@ export type RouteSpeed = {
 type SpeedMeasure = {
   readonly requests: number;
   readonly organizations: number;
-  /** Null if there are too few requests. */
+  /** The percentiles, or null if there are too few requests. */
   readonly percentiles: Percentiles | null;
 };
 

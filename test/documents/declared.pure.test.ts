@@ -133,8 +133,8 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
     "models/core/routing-preferences.ts PROVIDERS_MAX",
   ],
   "Open invitations of an organization; new ones of a sender": [
-    "accounts/people/invitations.store.ts OPEN_MAX",
-    "accounts/people/invitations.store.ts HOURLY_MAX",
+    "accounts/people/invitations.store.ts OPEN_INVITATIONS_MAX",
+    "accounts/people/invitations.store.ts HOURLY_INVITATIONS_MAX",
   ],
   "Models in `models`": ["models/core/routing-preferences.ts FALLBACKS_MAX"],
   "Budgets of an owner; of a session; models in one": [
@@ -226,7 +226,9 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
   "Sessions per organization used within some days": [
     "money/wallet/object/sessions.do.ts SESSIONS_MAX",
   ],
-  "Unused sessions ended by one key per day": ["money/wallet/object/sessions.do.ts UNUSED_MAX"],
+  "Unused sessions ended by one key per day": [
+    "money/wallet/object/sessions.do.ts UNUSED_ENDS_MAX",
+  ],
   "End users per organization": ["money/wallet/object/end-users.do.ts END_USERS_MAX"],
   "End user ID": ["shared/external-id.ts EXTERNAL_ID_BYTES_MAX"],
   "Budget, quota or credit": ["shared/money.ts DOLLARS_MAX"],
@@ -234,25 +236,27 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
     "money/wallet/object/alerts.do.ts DAILY_ALERTS_MAX",
     "money/wallet/object/alerts.do.ts ALERTS_MAX",
   ],
-  "Events of one type by one key": ["money/wallet/object/event-log.do.ts HOURLY_MAX"],
+  "Events of one type by one key": ["money/wallet/object/event-log.do.ts HOURLY_EVENTS_MAX"],
   "Stored events": ["money/wallet/object/event-log.do.ts EVENTS_MAX"],
   "Webhooks per organization; tests of one": [
     "events/webhooks/webhooks.store.ts WEBHOOKS_MAX",
-    "events/webhooks/webhook-deliveries.do.ts TESTS_MAX",
+    "events/webhooks/webhook-deliveries.do.ts TESTS_PER_MINUTE_MAX",
   ],
   "Entries of each list of a policy": ["shared/policy.ts ENTRIES_MAX"],
   "Webhook URL": ["events/webhooks/webhook-url.ts LENGTH_MAX"],
   "Hours that responses are stored; body of their request": [
-    "shared/contracts/settings.ts KEEP_HOURS_MAX",
+    "shared/contracts/settings.ts STORED_RESPONSE_HOURS_MAX",
     "shared/contracts/stored-responses.ts STORED_BODY_BYTES_MAX",
   ],
-  "Pending messages per webhook": ["events/webhooks/delivery-rows.do.ts PENDING_MAX"],
+  "Pending messages per webhook": ["events/webhooks/delivery-rows.do.ts PENDING_DELIVERIES_MAX"],
   "Ledger rows in a message of `usage.settled`": ["events/webhooks/usage-batches.do.ts BATCH_ROWS"],
   "Characters of a receiver's credential, and of its event name": [
     "events/webhooks/receiver-settings.ts CREDENTIAL_MAX",
     "events/webhooks/receiver-settings.ts EVENT_NAME_MAX",
   ],
-  "Replays per webhook; events per replay": ["events/webhooks/replay.route.ts REPLAY_MAX"],
+  "Replays per webhook; events per replay": [
+    "events/webhooks/replay.route.ts EVENTS_PER_REPLAY_MAX",
+  ],
   "Hours per usage response": ["money/wallet/routes/usage.route.ts HOURS_MAX"],
   "Days per usage response; groups": [
     "money/wallet/routes/usage.route.ts DAYS_MAX",

@@ -17,8 +17,8 @@ function watching(numbers: Partial<typeof NUMBERS> = {}, lateMs?: number) {
   const seen = { cancelled: 0, left: 0, written: [] as string[] };
   const client = {
     pendingMs: 0,
-    observe: () => undefined,
-    leave: () => void seen.left++,
+    updatePendingMs: () => undefined,
+    disconnect: () => void seen.left++,
     write: async (text: string) => void seen.written.push(text),
   };
   const run = new AbortController();

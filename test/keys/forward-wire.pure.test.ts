@@ -24,7 +24,7 @@ it("a forwarded request and its response keep only the allowed headers", () => {
   expect(parseForwardedRequest(REQUEST)).toMatchObject({
     query: "?limit=1",
     headers: { "content-type": "application/json" },
-    called: { keyHash: REQUEST.caller_key_hash },
+    credential: { keyHash: REQUEST.caller_key_hash },
   });
 });
 

@@ -66,7 +66,7 @@ it("an adapter reports the sending of a request just before it leaves", async ()
   const call = (): ProviderCall => ({ ...callOf(), onDispatch: () => asked.push("dispatch") });
   const wire = {
     chat: {
-      ask: (one: ProviderCall) =>
+      send: (one: ProviderCall) =>
         postRequest(one, { url: "https://up.test/", headers: {}, body: "" }),
     },
     failure: () => ({ kind: "retry", reason: "500" }),

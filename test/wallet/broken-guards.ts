@@ -138,7 +138,7 @@ export const MONEY: readonly BrokenGuard[] = [
   ),
   fields(
     "holds of a user count by their day",
-    "return isCalendar ? bucketOf(window, { period, nowMs: 0 }) : 0;",
+    "return isCalendar ? bucketAt(window, { period, nowMs: 0 }) : 0;",
     "return 0;",
   ),
   fields(
@@ -154,8 +154,8 @@ export const MONEY: readonly BrokenGuard[] = [
   ),
   meter(
     "a slot counts for its own day",
-    "(isRolling ? one > bucket - BUCKETS : one === bucket) ?",
-    "(isRolling ? one > bucket - BUCKETS : true) ?",
+    "(isRolling ? one > bucket - ROLLING_BUCKETS : one === bucket) ?",
+    "(isRolling ? one > bucket - ROLLING_BUCKETS : true) ?",
   ),
 
   hold(
@@ -166,8 +166,8 @@ export const MONEY: readonly BrokenGuard[] = [
   ),
   hold(
     "a charged request keeps its Idempotency-Key for a day",
-    "nowMs - holder.admittedAt >= IDEMPOTENCY_MS",
-    "nowMs - holder.admittedAt >= IDEMPOTENCY_MS / 24",
+    "nowMs - holder.admittedAt >= IDEMPOTENCY_RETENTION_MS",
+    "nowMs - holder.admittedAt >= IDEMPOTENCY_RETENTION_MS / 24",
   ),
   hold(
     "two requests of one Idempotency-Key do not run at once",
@@ -202,8 +202,8 @@ export const MONEY: readonly BrokenGuard[] = [
   ),
   meter(
     "what a key has spent counts in the budget of its period alone",
-    "(isRolling ? one > bucket - BUCKETS : one === bucket) ?",
-    "(isRolling ? one > bucket - BUCKETS : false) ?",
+    "(isRolling ? one > bucket - ROLLING_BUCKETS : one === bucket) ?",
+    "(isRolling ? one > bucket - ROLLING_BUCKETS : false) ?",
     /K1|K3|S1|half/,
   ),
   fields(
@@ -214,8 +214,8 @@ export const MONEY: readonly BrokenGuard[] = [
   ),
   meter(
     "a key's spend belongs to its day, week and month",
-    "isRolling ? one > newest - BUCKETS : one === bucket;",
-    "isRolling ? one > newest - BUCKETS : false;",
+    "isRolling ? one > newest - ROLLING_BUCKETS : one === bucket;",
+    "isRolling ? one > newest - ROLLING_BUCKETS : false;",
     /K1|K3|S1|half/,
   ),
   rare(
@@ -273,7 +273,7 @@ export const MONEY: readonly BrokenGuard[] = [
   ),
   fields(
     "what a session has spent counts in its budget",
-    "const counted = { ...meter, tally: addTo(budget.window, tally, { at, amount }) };",
+    "const counted = { ...meter, tally: addToBucket(budget.window, tally, { at, amount }) };",
     "const counted = meter;",
     /K3|S1|half/,
   ),

@@ -2,7 +2,7 @@ import type { JsonObject } from "../core/provider.ts";
 
 /** The rules of a Claude model at every host (platform.claude.com, migration guides). */
 export type ClaudeRules = {
-  /** How the model thinks. "always" is adaptive thinking that can't be turned off. */
+  /** The model's kind of thinking. "always" is adaptive thinking that can't be turned off. */
   readonly thinking: "none" | "budget" | "adaptive" | "always";
   readonly thinksByDefault: boolean;
   readonly thinkingOffType: "disabled" | "between_tools";

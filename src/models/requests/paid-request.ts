@@ -133,7 +133,7 @@ type Progress = {
   granted: Micros | null;
   open: UnfinishedCall | null;
   outcome: Outcome | null;
-  /** Another outcome can replace only a `refused` one. */
+  /** The stored outcome. Another one can replace only a `refused` one. */
   stored: StoredOutcome | null;
   isBroken: boolean;
   /** The charge in micro-credits, as far as it is known. */

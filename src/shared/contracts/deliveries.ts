@@ -37,7 +37,7 @@ export type DeliveryDetail = DeliveryRecord & {
    * them.
    */
   readonly headers: Readonly<Record<string, string>> | null;
-  /** At most the newest ten attempts, including those before a resend. */
+  /** The newest ten attempts, including those before a resend. */
   readonly newestAttempts: readonly PastAttempt[];
 };
 /**

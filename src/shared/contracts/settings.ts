@@ -10,7 +10,7 @@ export type SettingsRecord = {
   readonly defaultUserDailyQuotaMicro: Micros | null;
   readonly defaultAlertThreshold: number;
   readonly lowBalanceThresholdMicro: Micros | null;
-  /** How long responses of /v1/responses are stored, in hours. 0 turns storage off. */
+  /** The hours that responses of /v1/responses are stored. 0 turns storage off. */
   readonly keepResponsesHours: number;
   readonly autoTopUp: AutoTopUp | null;
   readonly tagKeys: readonly string[];

@@ -10,7 +10,7 @@ export type StreamCursor = {
   readonly seq: number;
   readonly balanceMicro: Micros;
 };
-/** Where to start reading: a position, a ledger row or a time (Unix ms). */
+/** The start of a read: a position, a ledger row or a time (Unix ms). */
 export type StreamStart =
   | StreamCursor
   | { readonly afterSeq: number }

@@ -15,5 +15,5 @@ export type FailureOf<K extends Failure["kind"]> = Extract<Failure, { kind: K }>
 
 /** SDKs retry by this header rather than by the status. */
 export const DO_NOT_RETRY = { "x-should-retry": "false" };
-/** For rejections caused only by open holds, which usually end within seconds. */
+/** The headers of rejections caused only by open holds, which usually end within seconds. */
 export const RETRY_SOON = { "retry-after": "1", "x-should-retry": "true" };

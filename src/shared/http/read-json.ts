@@ -155,8 +155,7 @@ function cancelReading(reader: Reader, refusal: Refusal): Refusal {
 }
 
 /**
- * With `ignoreBOM`, the decoder keeps a byte order mark, which is then rejected (RFC 8259 section
- * 8.1).
+ * A decoder that keeps a byte order mark, which is then rejected (RFC 8259 section 8.1).
  */
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 

@@ -87,7 +87,7 @@ function withOutputCount(counted: MediaUsage): MediaUsage {
   return input === null ? counted : { ...counted, candidatesTokenCount: output ?? 0 };
 }
 
-/** Without details, all output counts as image tokens, which cost the most. */
+/** Counts all output without details as image tokens, which cost the most. */
 function usageOf(counted: MediaUsage, isTextOnly = false) {
   const { promptTokenCount: input, candidatesTokenCount: output } = counted;
   if (input === null && output === null) return null;

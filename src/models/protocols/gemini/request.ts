@@ -72,7 +72,7 @@ function conversationFields({ system, turns }: ConversationWithImages, model: st
   return { contents: [{ role: "user", parts: [...instructions, ...first.parts] }, ...rest] };
 }
 
-/** Before Gemini 3, Google matches results to calls only by order and name. */
+/** Google matches results to calls only by order and name before Gemini 3. */
 function orderByCall(
   parts: readonly PartWithImages[],
   calls: readonly string[],
@@ -165,7 +165,7 @@ function generationConfig({ body, cap, upstreamId }: ChatCall): JsonObject {
   };
 }
 
-/** How a family limits thinking: by levels (Gemini 3 and later) or a budget in tokens (2.5). */
+/** A family's limit of thinking: levels (Gemini 3 and later) or a budget in tokens (2.5). */
 type Family = { readonly models: RegExp } & (
   | { readonly levels: Readonly<Record<string, string>> }
   | { readonly offBudget: number; readonly budgetMin: number; readonly budgetMax: number }
@@ -232,7 +232,7 @@ const NAMED_SCHEMA_KEYWORDS: ReadonlySet<string> = new Set(
   "properties $defs definitions patternProperties".split(" "),
 );
 
-/** For Google, objects with `$ref` can have only keywords that start with `$` (ai.google.dev). */
+/** Google accepts objects with `$ref` only if all keywords start with `$` (ai.google.dev). */
 export function geminiSchema(schema: JsonObject): JsonObject {
   const { $ref: reference } = schema;
   const entries = Object.entries(schema)

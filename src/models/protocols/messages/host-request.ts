@@ -19,7 +19,7 @@ import type { FunctionTool, RequestedTools } from "../../core/tools.ts";
 
 type MessagesRequest = { readonly body: JsonObject; readonly beta: string | null };
 
-/** With this beta, Claude drops thoughts after an edited message instead of returning 400. */
+/** The beta with which Claude drops thoughts after an edited message instead of returning 400. */
 const BINDING_BETA = "thinking-binding-controls-2026-08-01";
 const JSON_INSTRUCTION = "Answer with one JSON object and nothing else.";
 

@@ -311,7 +311,7 @@ function userPart(part: InputPart, path: string): Result<UserPart> {
   });
 }
 
-/** By this code and the end of `param`, Codex recognizes a bad image and drops it. */
+/** The code by which Codex, with the end of `param`, recognizes a bad image and drops it. */
 const BAD_IMAGE = "invalid_value";
 
 export function imageErrorCode(param: string): string | null {

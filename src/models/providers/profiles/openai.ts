@@ -36,7 +36,7 @@ const REASONING_RULES: readonly FieldRule[] = [
 ];
 
 /**
- * From GPT-5.6 on, OpenAI returns 400 for function tools unless reasoning is off (error text of the
+ * OpenAI's models from GPT-5.6 on return 400 for function tools unless reasoning is off (error text of the
  * API). Reasoning is on by default.
  */
 const FIELDS_WITH_TOOLS: readonly RequiredFields[] = [

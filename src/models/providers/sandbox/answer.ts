@@ -11,7 +11,7 @@ import { countTokens, splitIntoTokens } from "./tokens.ts";
 export type SandboxCompletion = {
   readonly head: SandboxCompletionHead;
   readonly replies: readonly SandboxReply[];
-  /** Null simulates a provider that reports no usage. */
+  /** The usage. Null simulates a provider that reports none. */
   readonly usage: Usage | null;
   readonly topLogprobs: number | null;
   readonly split: ((text: string) => readonly string[]) | null;

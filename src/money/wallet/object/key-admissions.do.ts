@@ -174,7 +174,7 @@ export class KeyAdmissions {
     }
   }
 
-  /** After a publish, looks up the keys whose data in D1 differs from the wallet's data. */
+  /** Looks up the keys whose data in D1 differs from the wallet's data after a publish. */
   refreshPublished(
     tx: Tx | null,
     { uses, touched }: Pick<PublishOutcome, "uses" | "touched">,
@@ -327,7 +327,7 @@ export class KeyAdmissions {
     }
   }
 
-  /** After the clock moved back, changes future times of admissions to now. */
+  /** Changes future times of admissions to now after the clock moved back. */
   #clampAdmissions(
     { storage, clockMs }: Tx,
     hash: string,

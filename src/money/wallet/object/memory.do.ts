@@ -75,7 +75,7 @@ export type Memory = {
   tagKeys: readonly TagKeys[];
   debts: Debts;
   topUp: TopUpState;
-  /** Null until first used. */
+  /** The routes with a warm cache, or null until they are read. */
   warmRoutes: Map<string, WarmRouteState> | null;
   hasUndelivered: boolean;
   storageState: StorageState;

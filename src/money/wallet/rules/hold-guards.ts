@@ -27,9 +27,7 @@ export type IdempotencyHolder = {
   readonly id: string;
   readonly body: string;
   readonly admittedAt: number;
-  /**
-   * Null if the row was deleted. In the first 24 hours, only rows of settled requests are deleted.
-   */
+  /** The state, or null if the row was deleted, which can happen within 24 hours only if settled. */
   readonly state: RequestState | null;
 };
 

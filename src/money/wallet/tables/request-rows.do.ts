@@ -373,7 +373,7 @@ export function nextIdempotencyExpiry(sql: SqlStorage): number | null {
 }
 
 /**
- * After the clock moved back, changes times of Idempotency-Keys in the future to `nowMs`. Keeps the
+ * Changes future times of Idempotency-Keys to `nowMs` after the clock moved back. Keeps the
  * newest use of each key.
  */
 export function clampIdempotencyKeys(sql: SqlStorage, nowMs: number): void {
