@@ -168,7 +168,7 @@ function plainHandlers(
 ): Partial<ProviderProtocol> {
   const callByKind: [string, CallProtocol<InputKind>][] = Object.entries(calls);
   const handlers = callByKind.map(([kind, plainCall]) => {
-    const sendCall = (call: ProviderCallOf<InputKind>) => {
+    const sendPlainCall = (call: ProviderCallOf<InputKind>) => {
       const path = plainCall.otherPath?.(call) ?? plainCall.path;
       return send(call, path, { body: plainCall.request(call) });
     };
@@ -177,7 +177,7 @@ function plainHandlers(
         plainCall.pieces?.(secret, headers, call),
     };
     const reader = plainCall.reader && { reader: () => plainCall.reader?.(secret) };
-    return [kind, { ...plainCall, send: sendCall, ...pieces, ...reader }] as const;
+    return [kind, { ...plainCall, send: sendPlainCall, ...pieces, ...reader }] as const;
   });
   return Object.fromEntries(handlers);
 }
