@@ -138,6 +138,27 @@ describe("the console's layout", () => {
     }
   });
 
+  it("shows the whole text of a dialog above its buttons", async () => {
+    const page = await logIn(browser, used.key);
+    for (const [name, button] of [
+      ["Keys", "Create key"],
+      ["Overview", "Stop spending"],
+    ] as const) {
+      await goTo(page, name);
+      await page.getByRole("button", { name: button, exact: true }).click();
+      const covered = await page.getByRole("dialog").evaluate((dialog) => {
+        dialog.scrollTop = dialog.scrollHeight;
+        const actions = dialog.querySelector(".actions.end");
+        const top = actions?.getBoundingClientRect().top ?? 0;
+        return [...dialog.querySelectorAll("p, label, input, button")]
+          .filter((one) => !actions?.contains(one) && one.getBoundingClientRect().bottom > top + 1)
+          .map((one) => one.textContent);
+      });
+      expect(covered, button).toEqual([]);
+      await page.keyboard.press("Escape");
+    }
+  });
+
   it("focuses the first field of a form", async () => {
     const page = await logIn(browser, used.key);
     await goTo(page, "Keys");
