@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { parseEnv } from "node:util";
 import { REGION_ROWS } from "../src/shared/regions.ts";
-import { BUILT_IN } from "../src/models/providers/registry.ts";
+import { BUILT_IN_PROVIDERS } from "../src/models/providers/registry.ts";
 import { ROOT } from "./dev-settings.ts";
 import type { RegionName } from "./region-names.ts";
 
@@ -36,8 +36,8 @@ const NAME_SECRETS = ["PROVIDERS", "LOGIN_ISSUERS"];
 
 /** Variables of built-in providers, such as keys and base URLs. */
 const PROVIDER_VARIABLES = [
-  ...BUILT_IN.flatMap(({ variables }) => variables),
-  ...BUILT_IN.map(({ id }) => baseUrlOf(id)),
+  ...BUILT_IN_PROVIDERS.flatMap(({ variables }) => variables),
+  ...BUILT_IN_PROVIDERS.map(({ id }) => baseUrlOf(id)),
   "GEMINI_BASE_URL", // the provider `google`
   "VERTEX_TOKEN_URL",
   "OPENAI_RESIDENCY",

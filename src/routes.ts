@@ -119,7 +119,7 @@ const NO_QUOTA = { monthly_quota_dollars: [0], daily_quota_dollars: [0] };
 
 const MERCHANTS = { isMerchant, findMerchantName };
 
-/** The routes below `/v1`. All rows of a path have the same reach. */
+/** The routes below `/v1`. All rows of a path share the same `reach`, the kind of caller and region. */
 export const KEY_ROUTES = [
   ...ENDPOINTS.map((paid) =>
     path("POST " + paid.path, "paid", ANY_KEY, (c) => handlePaidRequest(c, paid)),

@@ -9,7 +9,7 @@ import { deploymentOf } from "../../src/models/requests/deployment.ts";
 import type { Catalog } from "../../src/models/catalog/catalog.ts";
 import { dayOf, priceOn } from "../../src/models/catalog/dated-prices.ts";
 import { regionRowOf } from "../../src/shared/regions.ts";
-import { BUILT_IN } from "../../src/models/providers/registry.ts";
+import { BUILT_IN_PROVIDERS } from "../../src/models/providers/registry.ts";
 import { isStale, PRICE_DAYS } from "../price-age.ts";
 import { error, findingsThatHold, warning } from "./finding.ts";
 import { paymentFindings } from "./payment-findings.ts";
@@ -82,7 +82,7 @@ export function parseOutlook(settings: Settings, known: SecretNames, today: numb
   };
 }
 
-const BUILT_IN_SECRETS = BUILT_IN.flatMap(({ variables }) => variables).filter(
+const BUILT_IN_SECRETS = BUILT_IN_PROVIDERS.flatMap(({ variables }) => variables).filter(
   (name) => name !== AI,
 );
 
@@ -245,7 +245,7 @@ function saleFindings({ env }: Settings, config: Config, catalog: Catalog): Find
 /** Reports providers with a key whose data residency isn't sufficient for RESIDENCY. */
 function residencyFindings(config: Config): Finding[] {
   const allowed = allowedTags(config);
-  return BUILT_IN.filter((one) => one.isSet(config)).flatMap((builtIn) => {
+  return BUILT_IN_PROVIDERS.filter((one) => one.isSet(config)).flatMap((builtIn) => {
     const tags = builtIn.tags(config);
     if (tags.length === 0 || tags.some((tag) => allowed.includes(tag))) return [];
     return [

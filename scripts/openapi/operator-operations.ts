@@ -14,7 +14,7 @@ import { providersQuery } from "../../src/operator/providers.ts";
 import { marginQuery, newBillsSchema } from "../../src/operator/margin.ts";
 import { rerateSchema } from "../../src/operator/rerate.ts";
 import { newPricesSchema } from "../../src/operator/price-fields.ts";
-import { pricesQuery } from "../../src/operator/prices.ts";
+import { pricesQuerySchema } from "../../src/operator/prices.ts";
 import { unsavedSettlementBody } from "../../src/operator/recovery.ts";
 import { creditSchema, ledgerQuery, reconcileSchema } from "../../src/operator/wallets.ts";
 import { operatorEventsQuery } from "../../src/operator/operator-events.ts";
@@ -300,7 +300,7 @@ export const OPERATOR_OPERATIONS = withPrefix(PREFIX, {
   ),
   "GET /prices": described("List the rows of the price lists, by list, item and date", {
     200: priced.priceRows,
-    query: pricesQuery,
+    query: pricesQuerySchema,
   }),
   "POST /prices": described("Post future prices, all of them or none", {
     201: priced.postedPrices,

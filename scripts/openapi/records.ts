@@ -261,7 +261,9 @@ export const heldOrganizations = record("Organizations", {
       spend_30d_micro: micros.describe("Spend of this UTC day and the 29 days before."),
       days_left: count
         .nullable()
-        .describe("At the pace of the seven UTC days before this one; null: nothing was spent."),
+        .describe(
+          "Estimated from the spend of the last seven whole UTC days. Null if nothing was spent.",
+        ),
       last_used_at: time.nullable().describe("Last use of any of its keys."),
     }),
   ),

@@ -6,7 +6,7 @@ import { deploymentOf } from "../../src/models/requests/deployment.ts";
 import type { Provider } from "../../src/models/core/provider.ts";
 import type { BuiltInProvider } from "../../src/models/core/built-in.ts";
 import { hostAddressesOf } from "../../src/models/providers/openai-hosts.ts";
-import { BUILT_IN } from "../../src/models/providers/registry.ts";
+import { BUILT_IN_PROVIDERS } from "../../src/models/providers/registry.ts";
 import { WrongUsage } from "../admin/arguments.ts";
 import { REGION_NAMES } from "../region-names.ts";
 import type { RegionName } from "../region-names.ts";
@@ -48,8 +48,8 @@ const CLOUDFLARE = ["CLOUDFLARE_ACCOUNT_ID", "CLOUDFLARE_API_TOKEN"] as const;
 
 /** Returns the provider as configured by this environment. Throws for wishes that it can't meet. */
 export function subjectOf(id: string, wishes: SubjectOptions, env: Environment): Subject | Missing {
-  const known = BUILT_IN.map((builtIn) => builtIn.id);
-  const builtIn = BUILT_IN.find((one) => one.id === id);
+  const known = BUILT_IN_PROVIDERS.map((builtIn) => builtIn.id);
+  const builtIn = BUILT_IN_PROVIDERS.find((one) => one.id === id);
   const variables = id === "workers-ai" ? CLOUDFLARE : (builtIn?.variables ?? []);
   const called = REGION_NAMES.filter((region) => notSoldReason(region, builtIn, env) === null);
   const regions =

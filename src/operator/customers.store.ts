@@ -24,8 +24,15 @@ const WEEK_SPEND_SQL = spendSql("?3", "?2");
 const RUNWAY_SQL = `iif(${WEEK_SPEND_SQL} > 0, ${BALANCE_SQL} / ((${WEEK_SPEND_SQL} + 6) / 7), NULL)`;
 const MONTH_SPEND_SQL = spendSql("?6");
 
-export const SORT_NAMES = ["created", "name", "balance", "spend", "runway", "used"] as const;
-type Sort = (typeof SORT_NAMES)[number];
+export const CUSTOMER_SORT_FIELDS = [
+  "created",
+  "name",
+  "balance",
+  "spend",
+  "runway",
+  "used",
+] as const;
+type Sort = (typeof CUSTOMER_SORT_FIELDS)[number];
 const SORTS: Readonly<Record<Sort, readonly [by: string, way: "asc" | "desc"]>> = {
   created: ["created_at", "asc"],
   name: ["lower(name)", "asc"],

@@ -29,7 +29,7 @@ import {
   findOrganization,
 } from "../accounts/organizations/organizations.store.ts";
 import { findOrganizationClosing } from "../accounts/people/closing.store.ts";
-import { listCustomers, SORT_ORDERS, SORT_NAMES } from "./customers.store.ts";
+import { listCustomers, SORT_ORDERS, CUSTOMER_SORT_FIELDS } from "./customers.store.ts";
 import type { Customer } from "./customers.store.ts";
 import { listLostOrganizations } from "./lost-organizations.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
@@ -126,7 +126,7 @@ async function isLost(call: OperatorCall, id: string): Promise<boolean> {
 }
 
 function notLostRefusal(): Refusal {
-  const message = "No wallet without an organization has this ID.";
+  const message = "No lost organization has this ID.";
   return refuse({ kind: "conflict", message, param: "restore_id" });
 }
 
@@ -143,7 +143,7 @@ export const organizationsQuery = z.extend(pageQuerySchema, {
   q: z.optional(singleValueSchema.check(z.minLength(1), z.maxLength(200))),
   status: z.optional(z.enum(["active", "suspended"])),
   ends_within_days: z.optional(wholeNumberWithin(0, 3650)),
-  sort: z._default(z.enum(SORT_NAMES), "created"),
+  sort: z._default(z.enum(CUSTOMER_SORT_FIELDS), "created"),
   order: z.optional(z.enum(SORT_ORDERS)),
 });
 

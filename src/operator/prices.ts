@@ -28,14 +28,14 @@ import { priceOfFields } from "../shared/usage.ts";
 import { newPricesSchema, hasInputPrice, priceRowView, findUncountedUnit } from "./price-fields.ts";
 import type { PostedRow } from "./price-fields.ts";
 
-export const pricesQuery = z.object({
+export const pricesQuerySchema = z.object({
   list: z.optional(singleValueSchema.check(z.minLength(1), z.maxLength(40))),
   limit: wholeNumberWithDefault(1, 500, 100),
   after: z.optional(singleValueSchema),
 });
 
 export async function getPrices(call: OperatorCall) {
-  const fields = parseQuery(pricesQuery, call.url);
+  const fields = parseQuery(pricesQuerySchema, call.url);
   if (!fields.ok) return fields;
   const { list = null, limit, after = "" } = fields.value;
   const rows = await listPrices(call.db, { list, limit: limit + 1, after });

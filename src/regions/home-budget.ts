@@ -3,7 +3,7 @@ const HOME_WAIT_MAX_MS = 2300;
 const CALL_MS_MAX = 2000;
 const CALL_MS_MIN = 200;
 
-/** Returns the time in ms for a call and its retry, after the request has waited `spentMs`. */
+/** Returns the ms that remain for a call and its retry if the request has taken `spentMs`. */
 export function homeCallBudgetMs(spentMs: number): number {
   return Math.min(CALL_MS_MAX, Math.max(CALL_MS_MIN, HOME_WAIT_MAX_MS - spentMs));
 }

@@ -61,7 +61,7 @@ export type PostToPeer = (body: {
   readonly items: readonly object[];
 }) => Promise<PeerAnswer | null>;
 
-export function deliverToOwnWallets(wallet: OutcomeCalls): DeliverMessages {
+export function createWalletDelivery(wallet: OutcomeCalls): DeliverMessages {
   const deliver = (message: OutboxMessage): Promise<DeliveryResult> => {
     const item = outcomeFromMessage(message);
     if (item === null) return Promise.resolve(MALFORMED_DELIVERY);

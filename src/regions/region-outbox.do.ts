@@ -12,7 +12,7 @@ import {
   deliverOutcomesToPeer,
   deliverRevocationsToPeer,
   DELIVER_NOWHERE,
-  deliverToOwnWallets,
+  createWalletDelivery,
 } from "./outbox-delivery.ts";
 import type { PostToPeer } from "./outbox-delivery.ts";
 import { outcomeMessage, revocationMessage } from "./outbox-message.ts";
@@ -178,7 +178,7 @@ export class RegionOutbox extends DurableObject<Env> {
   #deliverFunction(): DeliverMessages {
     const { carries, peer } = this.#target();
     if (peer === null) {
-      return deliverToOwnWallets(objectsOf(this.env).wallet);
+      return createWalletDelivery(objectsOf(this.env).wallet);
     }
     const post = this.#peerPoster(peer, carries);
     if (post === null) return DELIVER_NOWHERE;

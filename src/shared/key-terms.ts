@@ -231,6 +231,7 @@ export function keyTermsView(terms: KeyTerms) {
   return mapByField<{ readonly [K in TermName]: TermFieldValues[K] | null }>(show);
 }
 
+/** A key's limits as stored in D1, by field. */
 export type StoredKeyTerms = Readonly<Record<string, StoredValue | null>>;
 
 export function storedTerms(terms: KeyTerms): StoredKeyTerms {

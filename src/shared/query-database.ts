@@ -8,7 +8,7 @@ import { afterTimeout, withTimeout } from "./timers.ts";
 
 const DATABASE_TIMEOUT_MS = 5000;
 const CONCURRENT_STATEMENTS_MAX = 8;
-/** Maximum time that a statement waits for a slot, and the time between two checks, in ms. */
+/** Maximum wait of a statement for a slot, and interval of its checks, in ms. */
 const SLOT_WAIT_MS_MAX = 5000;
 const SLOT_CHECK_MS = 10;
 /** Time after which an abandoned statement's slot is reused, in ms. */

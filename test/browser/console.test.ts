@@ -148,7 +148,7 @@ describe("a key in the console", () => {
     const first = await page.locator(".secret code").textContent();
     await page.getByRole("button", { name: "Done" }).click();
     // The dialog asks for confirmation, because the key was not copied.
-    await page.getByRole("button", { name: "Close without it" }).click();
+    await page.getByRole("button", { name: "Close without copying" }).click();
 
     expect(await ask(first ?? "", "carol")).toBe(200);
     await goTo(page, "Requests");
@@ -163,7 +163,7 @@ describe("a key in the console", () => {
     expect(await ask(first ?? "")).toBe(401);
     expect(await ask(second ?? "")).toBe(200);
     await page.getByRole("button", { name: "Done" }).click();
-    await page.getByRole("button", { name: "Close without it" }).click();
+    await page.getByRole("button", { name: "Close without copying" }).click();
 
     await page.getByRole("button", { name: "Revoke…" }).click();
     await page.getByRole("button", { name: "Revoke Server" }).click();

@@ -401,7 +401,7 @@ it("an operator adds a member with a key, changes role and limit, and sees the e
   await dialog.getByRole("button", { name: "Create key" }).click();
   await page.locator(".secret code").waitFor();
   await page.getByRole("button", { name: "Done" }).click();
-  await page.getByRole("button", { name: "Close without it" }).click();
+  await page.getByRole("button", { name: "Close without copying" }).click();
   await page.getByRole("button", { name: "Change…" }).click();
   await dialog.getByLabel("Rate limit, per 60 s").fill("900");
   await dialog.getByRole("button", { name: "Save" }).click();

@@ -67,7 +67,7 @@ async function secretShown(page: WatchedPage): Promise<string> {
   const secret = (await page.locator(".secret code").textContent()) ?? "";
   await page.getByRole("button", { name: "Done" }).click();
   // The dialog asks for confirmation, because the secret was not copied.
-  await page.getByRole("button", { name: "Close without it" }).click();
+  await page.getByRole("button", { name: "Close without copying" }).click();
   await page.getByRole("dialog").waitFor({ state: "detached" });
   return secret;
 }

@@ -8,7 +8,7 @@ import { REGIONS } from "../../src/shared/regions.ts";
 import { KEY_ROUTES } from "../../src/routes.ts";
 import { ALL_ROLES } from "../../src/shared/caller.ts";
 import type { KeyRoute } from "../../src/shared/http/route.ts";
-import { BUILT_IN } from "../../src/models/providers/registry.ts";
+import { BUILT_IN_PROVIDERS } from "../../src/models/providers/registry.ts";
 import { readPage, ROOT } from "./pages.ts";
 import { REPEATED_LIMITS } from "./repeated-limits.ts";
 
@@ -78,7 +78,7 @@ it("docs/configuration.md lists every var and secret, with default and range", (
   const elsewhere = new Set([
     "CF_VERSION",
     "AI",
-    ...BUILT_IN.flatMap(({ variables }) => variables),
+    ...BUILT_IN_PROVIDERS.flatMap(({ variables }) => variables),
   ]);
   const names = new Set(
     rows.flatMap(([cell = ""]) =>
@@ -344,7 +344,7 @@ it("docs/providers.md lists every provider with its variables", () => {
   const rows = new Map(
     rowsOf("docs/providers.md").map(([id = "", ...cells]) => [id, cells.join(" ")]),
   );
-  for (const { id, variables } of BUILT_IN) {
+  for (const { id, variables } of BUILT_IN_PROVIDERS) {
     const row = rows.get(`\`${id}\``) ?? "no row";
     const isNamed = (variable: string): boolean =>
       row.startsWith("the same") || row.includes(`\`${variable}\``);

@@ -85,7 +85,7 @@ export const LIMIT_CASES = {
       error(
         "insufficient_balance",
         "key_budget_exceeded",
-        "Insufficient credits: this API key has 3 of 100 micro-credits left, and this request needs at least 4, of its budget of the week. It resets at 2026-11-23T00:00:00.000Z.",
+        "Insufficient credits: the weekly budget of this API key has 3 of 100 micro-credits left, and this request needs at least 4. It resets at 2026-11-23T00:00:00.000Z.",
         {
           budget_micro: 100,
           balance_micro: 3,
@@ -111,7 +111,7 @@ export const LIMIT_CASES = {
       error(
         "insufficient_balance",
         "key_budget_exceeded",
-        "Insufficient credits: this API key has 0 of 100 micro-credits left, and this request needs at least 4, of its budget. It does not reset.",
+        "Insufficient credits: the budget of this API key has 0 of 100 micro-credits left, and this request needs at least 4. It does not reset.",
         { budget_micro: 100, balance_micro: 0, left_micro: 0, required_micro: 4 },
       ),
       stop,
@@ -131,7 +131,7 @@ export const LIMIT_CASES = {
       error(
         "insufficient_balance",
         "key_budget_exceeded",
-        "This API key has 50 of 100 micro-credits left, 48 held by requests in progress, and this request needs at least 4, of its budget of the day. Please retry after 1s.",
+        "The daily budget of this API key has 50 of 100 micro-credits left, 48 held by requests in progress, and this request needs at least 4. Please retry after 1s.",
         {
           budget_micro: 100,
           balance_micro: 50,
@@ -267,7 +267,7 @@ export const LIMIT_CASES = {
       error(
         "api_error",
         "end_user_quota_exceeded",
-        "This end user has 100 of 100 micro-credits left, 97 held by requests in progress, and this request needs at least 4, of its monthly quota. Please retry after 1s.",
+        "The monthly quota of this end user has 100 of 100 micro-credits left, 97 held by requests in progress, and this request needs at least 4. Please retry after 1s.",
         {
           quota_micro: 100,
           left_micro: 100,

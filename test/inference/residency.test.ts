@@ -8,7 +8,7 @@ import { parseConfig } from "../../src/shared/config/config.ts";
 import type { Config } from "../../src/shared/config/config.ts";
 import { deploymentOf } from "../../src/models/requests/deployment.ts";
 import type { Deployment } from "../../src/models/requests/deployment.ts";
-import { BUILT_IN } from "../../src/models/providers/registry.ts";
+import { BUILT_IN_PROVIDERS } from "../../src/models/providers/registry.ts";
 import { liveIn, PROVIDERS } from "../catalog/worlds.ts";
 import { callOf, mockNetwork } from "../providers/adapter-kit.ts";
 import type { SentRequest } from "../providers/adapter-kit.ts";
@@ -97,9 +97,9 @@ describe.each(["eu", "us"] as const)("the deployment in %s with every provider",
 
   it("contains the providers and regions that the catalog's tests assume", () => {
     const config = configOf(region);
-    const live = BUILT_IN.filter(({ id }) => (PROVIDERS as readonly string[]).includes(id)).map(
-      (builtIn) => ({ id: builtIn.id, regions: builtIn.tags(config).toSorted() }),
-    );
+    const live = BUILT_IN_PROVIDERS.filter(({ id }) =>
+      (PROVIDERS as readonly string[]).includes(id),
+    ).map((builtIn) => ({ id: builtIn.id, regions: builtIn.tags(config).toSorted() }));
     const wanted = liveIn(region, PROVIDERS.filter(isBuiltIn)).map(({ id, regions }) => ({
       id,
       regions: regions.toSorted(),
@@ -184,8 +184,11 @@ const CHAT = { kind: "chat", price: { input: 1, output: 1 } };
 const SPEECH = { kind: "speech", price: { character: 1 } };
 
 function configOf(region: Region, vars: Readonly<Record<string, string>> = {}): Config {
-  const set = BUILT_IN.flatMap(({ variables }) => variables).map((name) => [name, valueOf(name)]);
-  const models = BUILT_IN.map(({ id }) => ({
+  const set = BUILT_IN_PROVIDERS.flatMap(({ variables }) => variables).map((name) => [
+    name,
+    valueOf(name),
+  ]);
+  const models = BUILT_IN_PROVIDERS.map(({ id }) => ({
     id: `own/${id}`,
     ...(id === "elevenlabs" ? SPEECH : CHAT),
     context: 1000,
@@ -225,7 +228,7 @@ function hostOf(url: string): string {
 }
 
 function isBuiltIn(id: string): boolean {
-  return BUILT_IN.some((builtIn) => builtIn.id === id);
+  return BUILT_IN_PROVIDERS.some((builtIn) => builtIn.id === id);
 }
 
 function byId(a: { readonly id: string }, b: { readonly id: string }): number {

@@ -26,7 +26,7 @@ it("new keys have the documented prefix and are valid in their region and scope"
   }
 });
 
-it("a key is valid under any listed secret, and rejected after its removal, while new keys use the first secret", async () => {
+it("a key is valid until the secret that created it is removed, and new keys use the first secret", async () => {
   const old = await mintKey({ home: "eu", scope: "regional", secrets: [a] });
   const fresh = await mintKey({ home: "eu", scope: "regional", secrets: [b, a] });
   expect(fresh.key.slice("svc_sk_eu_live_".length)).toMatch(/^b/);

@@ -118,7 +118,7 @@ describe("the limits on concurrent requests", () => {
     expect(room.total.requests).toBe(0);
   });
 
-  it("free the slots of requests that the platform ended silently after a time", () => {
+  it("are freed after a timeout if the platform ended the request silently", () => {
     const room = roomOf(["hot"], { organizationMax: 2 });
     takeAll(room, "hot");
     expect(room.take("hot", 0, 999)).toBe("organization");

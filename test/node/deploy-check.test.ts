@@ -3,7 +3,7 @@ import path from "node:path";
 import { afterAll, describe, expect, it, vi } from "vitest";
 import { DeployFiles, EU_SECRETS, euVars } from "./support/deploy-file.ts";
 import { readMigrations } from "../../scripts/migrations.ts";
-import { BUILT_IN } from "../../src/models/providers/registry.ts";
+import { BUILT_IN_PROVIDERS } from "../../src/models/providers/registry.ts";
 import { CANARY, checked, run, unset } from "./support/deploy-run.ts";
 import type { DeployReport } from "./support/deploy-run.ts";
 
@@ -11,7 +11,9 @@ const REQUIRED = EU_SECRETS.slice(0, 4);
 const NAMES = EU_SECRETS.join(",");
 /** Secrets that could enable a built-in provider. Workers AI has a binding instead. */
 const PROVIDER_SECRETS = [
-  ...new Set(BUILT_IN.flatMap(({ variables }) => variables).filter((name) => name !== "AI")),
+  ...new Set(
+    BUILT_IN_PROVIDERS.flatMap(({ variables }) => variables).filter((name) => name !== "AI"),
+  ),
 ];
 const files = new DeployFiles();
 afterAll(() => files.remove());

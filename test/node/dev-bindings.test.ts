@@ -3,7 +3,7 @@ import { developerBindings } from "../../scripts/dev-bindings.ts";
 import { REGION_NAMES } from "../../scripts/region-names.ts";
 import type { RegionName } from "../../scripts/region-names.ts";
 import { parseConfig } from "../../src/shared/config/config.ts";
-import { BUILT_IN } from "../../src/models/providers/registry.ts";
+import { BUILT_IN_PROVIDERS } from "../../src/models/providers/registry.ts";
 
 afterEach(() => vi.unstubAllEnvs());
 
@@ -20,7 +20,7 @@ function variablesRead(region: RegionName, value: (name: string) => string | und
     names.add(name);
     return value(name);
   };
-  for (const builtIn of BUILT_IN) {
+  for (const builtIn of BUILT_IN_PROVIDERS) {
     const config = { ...parsed.config, secret };
     builtIn.isSet(config);
     builtIn.tags(config);

@@ -74,7 +74,7 @@ describe("the release number", () => {
     expect(isSame || isAbove(RELEASE, readRecorded().version)).toBe(true);
   });
 
-  it("belongs to a changelog that lists each new Durable Object migration", () => {
+  it("has a changelog section that lists each new Durable Object migration", () => {
     const before = tags("test/last-release/wrangler.toml");
     expect(before.length).toBeGreaterThan(0);
     const [, newest = ""] = changelog.split(/^## /m);

@@ -3,7 +3,7 @@ import path from "node:path";
 import { expect, it } from "vitest";
 import { REGION_ROWS } from "../../src/shared/regions.ts";
 import type { Region } from "../../src/shared/regions.ts";
-import { BUILT_IN } from "../../src/models/providers/registry.ts";
+import { BUILT_IN_PROVIDERS } from "../../src/models/providers/registry.ts";
 
 const ROOT = path.join(import.meta.dirname, "../..");
 /**
@@ -39,7 +39,7 @@ it("a region that a provider's table doesn't list uses only the provider's globa
   rows.push({ id: "ap", jurisdiction: null, hosts, aws: null, anthropicGeo: null });
   try {
     const config = { region: "ap" as Region, sandbox: false, providers: [], ai: undefined };
-    const tags = BUILT_IN.flatMap((builtIn) => {
+    const tags = BUILT_IN_PROVIDERS.flatMap((builtIn) => {
       const set = { ...config, secret: () => "on" };
       return builtIn.isSet(set) ? builtIn.tags(set) : [];
     });

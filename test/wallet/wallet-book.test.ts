@@ -87,7 +87,7 @@ describe("the wallet's rows in the database", () => {
     expect(result.failed ? fc.defaultReportMessage(result) : "").toBe("");
   });
 
-  it("include thousands of end users, and all of them again after they were deleted", async () => {
+  it("include thousands of end users, also after they were deleted and created again", async () => {
     const { stub, orgId } = await newWallet(100);
     await runInDurableObject(stub, (_wallet: Wallet, state) => {
       state.storage.sql.exec(
@@ -154,7 +154,7 @@ describe("the wallet's rows in the database", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("stay unchanged if they belong to another wallet, which rejects holds until this is corrected", async () => {
+  it("stay unchanged if they belong to another wallet, and holds are rejected until then", async () => {
     const { stub, orgId } = await newWallet(100);
     const request = holdOf(10);
     valueOf(await stub.hold(request));

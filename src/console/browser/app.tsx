@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { BAR_PATHS, PAGES } from "./pages.ts";
+import { PHONE_BAR_PATHS, PAGES } from "./pages.ts";
 import type { Page } from "./pages.ts";
 import type { Box } from "./pages/command-palette.tsx";
 import { useCell } from "./state/cell.ts";
@@ -190,7 +190,7 @@ function Sidebar({
         ),
         <a
           key={page.path}
-          class={BAR_PATHS.has(page.path) ? "" : "beyond-bar"}
+          class={PHONE_BAR_PATHS.has(page.path) ? "" : "beyond-bar"}
           onPointerEnter={() => preload(page)}
           onFocus={() => preload(page)}
           href={hrefOf(page.path === "" ? [] : [page.path])}

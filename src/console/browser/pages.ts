@@ -224,7 +224,7 @@ export function leaveBarredPage(session: Session): void {
   if (page !== undefined && !page.canOpen(session)) goTo([]);
 }
 
-export const BAR_PATHS: ReadonlySet<string> = new Set([
+export const PHONE_BAR_PATHS: ReadonlySet<string> = new Set([
   "",
   "key",
   "requests",

@@ -98,8 +98,9 @@ export const TOO_LATE: AttemptRecord = {
 /** `unsure` is the last row that a failed step may have delivered. */
 export type SentAttempt = AttemptRecord & { readonly unsure?: StreamedRow | undefined };
 
-/** Called with the number of leading calls that were accepted, and the last row being sent. */
+/** Receives the number of calls accepted so far, and the last row of the batch being sent. */
 type OnStep = (acceptedCount: number, sending?: StreamedRow) => void;
+/** A message to a webhook's receiver: one or more HTTP calls for the same event. */
 export type ReceiverMessage = {
   readonly eventId: string;
   readonly calls: readonly [Call, ...Call[]];

@@ -118,8 +118,8 @@ export function meteredRowsOf(
 }
 
 /**
- * Returns the customer of a request. In a session, only tags set by the session count, because its
- * holder chooses the others.
+ * Returns the customer of a request. For a session, reads only the session's fixed tags, because
+ * whoever uses the session can set the other tags.
  */
 function customerOf(
   { externalId, tags = {}, sessionTags }: GenerationRecord,

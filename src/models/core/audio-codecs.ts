@@ -52,7 +52,7 @@ export function oggCodecSeconds(bytes: Uint8Array, at: number): number {
 }
 
 const VORBIS = "\u0001vorbis";
-/** Streams without sound: an index and video. */
+/** Types of streams that contain no sound, such as an index or video. */
 const OGG_SILENT = ["fishead\0", "\u0080theora"];
 
 export function matroskaCodecSeconds(codec: string, config: Uint8Array): number {

@@ -151,7 +151,7 @@ const GPT_2_5: TokensByQuality = {
 };
 const GPT_2: TokensByQuality = { low: [200, 400], medium: [1_767, 3_367], high: [7_033, 13_367] };
 /**
- * Token counts for other models. With RESERVE_PERCENT, `low` covers the 408 tokens of gpt-image-1.
+ * Token counts for other models. `low` plus RESERVE_PERCENT is at least gpt-image-1's 408 tokens.
  */
 const GPT_DEFAULT: TokensByQuality = { ...GPT_2_5, ...GPT_2, low: [272, 400] };
 

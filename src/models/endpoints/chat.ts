@@ -34,7 +34,7 @@ import {
 } from "./openai-events.ts";
 import type { EventTemplate, UsageChunks } from "./openai-events.ts";
 
-/** POST /v1/chat/completions in OpenAI's format, which core requests also have. */
+/** POST /v1/chat/completions. The gateway's core requests have the same format. */
 export const chatEndpoint: EndpointAdapter = {
   name: "chat",
   path: "/v1/chat/completions",

@@ -20,7 +20,7 @@ import {
 import type { ResponseContext } from "../protocols/responses/client-answer.ts";
 import { imageErrorCode, chatMessagesOfItems } from "../protocols/responses/client-input.ts";
 import type { ConvertedInput } from "../protocols/responses/client-input.ts";
-import type { InputItem, ResponsesBody } from "../protocols/responses/client-request.ts";
+import type { InputItem, ResponsesRequest } from "../protocols/responses/client-request.ts";
 import {
   ignoredResponsesFields,
   parseResponsesRequest,
@@ -126,7 +126,7 @@ const NO_TRUNCATION = {
   message: "'truncation' must be disabled, because this gateway never truncates the input.",
 };
 
-function flattenRequestTools(body: ResponsesBody): Result<FlattenedTools> {
+function flattenRequestTools(body: ResponsesRequest): Result<FlattenedTools> {
   const lists = [{ tools: body.tools ?? [], at: "tools" }];
   for (const [index, item] of itemsOf(body).entries()) {
     if (item.type !== "additional_tools") continue;
@@ -135,11 +135,11 @@ function flattenRequestTools(body: ResponsesBody): Result<FlattenedTools> {
   return flattenTools(lists);
 }
 
-function itemsOf({ input }: ResponsesBody): readonly InputItem[] {
+function itemsOf({ input }: ResponsesRequest): readonly InputItem[] {
   return typeof input === "string" ? [] : input;
 }
 
-function conversationOf({ instructions, input }: ResponsesBody): Result<ConvertedConversation> {
+function conversationOf({ instructions, input }: ResponsesRequest): Result<ConvertedConversation> {
   const first: ChatMessage[] =
     instructions === undefined || instructions === ""
       ? []
@@ -162,7 +162,7 @@ type ConvertedConversation = Omit<ConvertedInput, "messages"> & {
   readonly messages: ChatMessage[];
 };
 
-function responseWriterOf({ stream }: ResponsesBody, asking: ResponseContext): ResponseWriter {
+function responseWriterOf({ stream }: ResponsesRequest, asking: ResponseContext): ResponseWriter {
   return stream === true
     ? { kind: "stream", stream: (head) => responseStream(head, asking) }
     : {

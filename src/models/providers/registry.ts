@@ -12,7 +12,7 @@ import { PROFILES } from "./profile.ts";
 import type { Provider } from "../core/provider.ts";
 import { WORKERS_AI } from "./workers-ai.ts";
 
-export const BUILT_IN: readonly BuiltInProvider[] = [
+export const BUILT_IN_PROVIDERS: readonly BuiltInProvider[] = [
   ...OPENAI_COMPATIBLE,
   ANTHROPIC,
   BEDROCK,
@@ -67,12 +67,12 @@ export function providerProblems(config: ProviderConfig): readonly ConfigProblem
   return [
     ...profileProblems,
     ...addressProblems,
-    ...BUILT_IN.flatMap((builtIn) => builtIn.problems(config)),
+    ...BUILT_IN_PROVIDERS.flatMap((builtIn) => builtIn.problems(config)),
   ];
 }
 
 function builtInHere(config: ProviderConfig): readonly BuiltInProvider[] {
-  return BUILT_IN.filter(
+  return BUILT_IN_PROVIDERS.filter(
     (builtIn) =>
       builtIn.isSet(config) &&
       builtIn.tags(config).length > 0 &&

@@ -6,7 +6,7 @@ import { Isolate } from "../../shared/http/isolate.ts";
 import type { Kind } from "../../shared/kinds.ts";
 import type { Provider } from "../core/provider.ts";
 import {
-  BUILT_IN,
+  BUILT_IN_PROVIDERS,
   buildProviders,
   activeProviders,
   providerProblems,
@@ -39,7 +39,7 @@ function makeDeployment(config: Config): Deployment {
     ...catalogsOf(config),
     providers,
     providerIds: new Set([
-      ...BUILT_IN.map(({ id }) => id),
+      ...BUILT_IN_PROVIDERS.map(({ id }) => id),
       ...config.providers.map(({ id }) => id),
       ...providers.keys(),
     ]),
@@ -48,7 +48,7 @@ function makeDeployment(config: Config): Deployment {
     problems: [
       ...catalogProblems(
         config,
-        BUILT_IN.map((builtIn) => builtIn.id),
+        BUILT_IN_PROVIDERS.map((builtIn) => builtIn.id),
       ),
       ...providerProblems(config),
       ...uncallableModels(config, providers),

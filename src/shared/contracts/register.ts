@@ -33,7 +33,7 @@ export type RegisterCalls = {
    */
   admit(home: Region | null, secret?: string, session?: PacedSession): Promise<Admission>;
   /**
-   * Returns the key to another region, which itself counts the request, and records the use. Fails
+   * Records the use and returns the key to another region, which counts the request itself. Fails
    * with `conflict` for a repeated `writeId`.
    */
   identify(writeId: string | null, secret?: string): Promise<KeyResult>;

@@ -30,6 +30,7 @@ export type UsageReport = {
 
 const ROW_DIMENSIONS = ["day", "hour", "model", "provider", "key", "user", "member"] as const;
 export type MemberIdByKeyId = Readonly<Record<string, string>>;
+/** A field by which reports group requests. */
 export type RowDimension = (typeof ROW_DIMENSIONS)[number] | TagGroup;
 export type TagFilter = { readonly key: string; readonly value: string };
 /**

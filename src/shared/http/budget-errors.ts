@@ -16,6 +16,8 @@ const UNITS = {
   requests: ["requests", "requests"],
 } as const;
 
+const PERIOD_NAMES = { day: "daily", week: "weekly", month: "monthly" } as const;
+
 export const BUDGET_ERRORS = {
   key_budget_exceeded: keyBudgetExceeded,
   quota_exceeded: quotaExceeded,
@@ -58,7 +60,7 @@ function windowText(window: string): string {
 function keyBudgetExceeded(failure: FailureOf<"key_budget_exceeded">): ErrorResponse {
   const { period, budgetMicro, resetsAt } = failure;
   const owner = failure.session === true ? "session" : "API key";
-  const name = period === null ? "budget" : `budget of the ${period}`;
+  const name = period === null ? "budget" : `${PERIOD_NAMES[period]} budget`;
   const end = resetsAt === null ? "It does not reset." : `It resets at ${timestamp(resetsAt)}.`;
   const { left, extra, headers } = shortageDetails(failure, resetsAt);
   return {
@@ -66,8 +68,8 @@ function keyBudgetExceeded(failure: FailureOf<"key_budget_exceeded">): ErrorResp
     type: "insufficient_balance",
     code: "key_budget_exceeded",
     message: failure.onlyHolds
-      ? `This ${owner} has ${left}, of its ${name}. Please retry after 1s.`
-      : `Insufficient credits: this ${owner} has ${left}, of its ${name}. ${end}`,
+      ? `The ${name} of this ${owner} has ${left}. Please retry after 1s.`
+      : `Insufficient credits: the ${name} of this ${owner} has ${left}. ${end}`,
     extra: { budget_micro: budgetMicro, balance_micro: failure.leftMicro, ...extra },
     headers,
   };
@@ -106,7 +108,7 @@ function quotaExceeded(failure: FailureOf<"quota_exceeded">): ErrorResponse {
     type: "api_error",
     code: "end_user_quota_exceeded",
     message: onlyHolds
-      ? `This end user has ${left}, of its ${name} quota. Please retry after 1s.`
+      ? `The ${name} quota of this end user has ${left}. Please retry after 1s.`
       : `You exceeded your current ${name} quota for this end user: it has ${left}. Raise the quota, wait for its reset at ${timestamp(resetsAt)}, or omit 'user'.`,
     extra: { quota_micro: quotaMicro, ...extra },
     headers,

@@ -20,6 +20,7 @@ const KEYS = ["Manage keys", [["keys"]]] as const;
 const END_PAUSE = "DELETE /v1/pauses/{id}";
 const TO_CREDITS = ["Go to Credits", [["credits"]]] as const;
 
+/** The explanation and link that the console shows for an error, by its code. */
 export const REMEDIES: Readonly<Record<string, Remedy>> = {
   insufficient_balance: ["The balance doesn't cover this request.", ADD_CREDITS],
   insufficient_quota: ["The balance doesn't cover this request.", ADD_CREDITS],

@@ -4,7 +4,7 @@ import type { DayRow } from "../lib/spend.ts";
 import { LATENCY, METRICS, isTimed, useActivityQuery } from "../state/activity.ts";
 import { colorsOf } from "../state/colors.ts";
 import { useQuery } from "../state/route.ts";
-import { useActivity, useGroupNames } from "../state/spend.ts";
+import { useActivitySums, useGroupNames } from "../state/spend.ts";
 import { Chart } from "../ui/chart.tsx";
 import { ErrorChart, FilterNotice } from "../ui/error-chart.tsx";
 import { GROUPS_MAX } from "../ui/group-chart.tsx";
@@ -15,7 +15,9 @@ export function ActivityMeasures() {
   const { range, parts, isHourly, only, by, metric } = useActivityQuery();
   const group_by = isHourly ? (`hour,${by}` as const) : (`day,${by}` as const);
   const timed = isTimed(metric) && LATENCY;
-  const read = useActivity(metric === "errors" ? null : { ...range, ...only, group_by, ...timed });
+  const read = useActivitySums(
+    metric === "errors" ? null : { ...range, ...only, group_by, ...timed },
+  );
   if (metric === "errors") {
     const pick = (from: string, to: string): void => update({ range: "dates", from, to });
     return (

@@ -2,7 +2,7 @@ import { sumOf } from "../lib/spend.ts";
 import type { DayRow } from "../lib/spend.ts";
 import { goTo, useQuery } from "../state/route.ts";
 import { filterBy, pairOf } from "../state/activity.ts";
-import { useActivity, useGroupNames } from "../state/spend.ts";
+import { useActivitySums, useGroupNames } from "../state/spend.ts";
 import type { UsageFilter, Range, Split } from "../state/spend.ts";
 import { ModelName } from "../ui/basics.tsx";
 import {
@@ -27,7 +27,7 @@ export function PairTable({
 }) {
   const [query] = useQuery();
   const pair = pairOf(by, second);
-  const read = useActivity(pair === null ? null : { ...asked, group_by: pair });
+  const read = useActivitySums(pair === null ? null : { ...asked, group_by: pair });
   const isTurned = pair !== `${by},${second}`;
   const nameOf = useGroupNames();
   const group = (row: DayRow, isFirst: boolean): string | null =>

@@ -3,7 +3,7 @@ import type { DayRow } from "../lib/spend.ts";
 import { formatDuration } from "../lib/time.ts";
 import { LATENCY, filterBy } from "../state/activity.ts";
 import { goTo, useQuery } from "../state/route.ts";
-import { useActivity, useGroupNames } from "../state/spend.ts";
+import { useActivitySums, useGroupNames } from "../state/spend.ts";
 import type { UsageFilter, Range, Split } from "../state/spend.ts";
 import { REQUESTS_COLUMN, SPEND_COLUMN } from "../ui/spend-columns.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
@@ -16,7 +16,7 @@ export const perSecond = (rate: number): string => formatCount(Math.round(rate))
 export function GroupTimes({ by, asked }: { by: Split; asked: Range & UsageFilter }) {
   const [query] = useQuery();
   const nameOf = useGroupNames();
-  const read = useActivity({ ...asked, group_by: by, ...LATENCY });
+  const read = useActivitySums({ ...asked, group_by: by, ...LATENCY });
   const group: Column<DayRow> = {
     id: "group",
     title: titleOf(by),

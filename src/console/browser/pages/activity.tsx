@@ -15,7 +15,7 @@ import {
 import type { ActivityQuery } from "../state/activity.ts";
 import { latestOf } from "../state/reads.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
-import { tagKeyOf, useActivity, useGroupNames } from "../state/spend.ts";
+import { tagKeyOf, useActivitySums, useGroupNames } from "../state/spend.ts";
 import type { Split } from "../state/spend.ts";
 import { PageHead, Money, Panel } from "../ui/basics.tsx";
 import { ChoiceFilter, DayFilter } from "../ui/filters.tsx";
@@ -49,8 +49,8 @@ export function Activity() {
   const { range, parts: days, isHourly, only, by, second, metric } = useActivityQuery();
   const group_by = isHourly ? (`hour,${by}` as const) : (`day,${by}` as const);
   const timed = isTimed(metric) && LATENCY;
-  const read = useActivity({ ...range, ...only, group_by, ...timed });
-  const before = useActivity({ ...rangeBefore(range), ...only, group_by: by });
+  const read = useActivitySums({ ...range, ...only, group_by, ...timed });
+  const before = useActivitySums({ ...rangeBefore(range), ...only, group_by: by });
   const hasOwnTable = metric === "errors" || isTimed(metric) || second !== undefined;
   const pick = (from: string, to: string): void => update({ range: "dates", from, to });
   return (

@@ -65,7 +65,9 @@ function OwnIssuer() {
         <div>
           <p>
             Own issuer: <strong>{issuer ?? "none"}</strong>{" "}
-            {state === "draft" && <Badge>Not active: connect your account to test it</Badge>}
+            {state === "draft" && (
+              <Badge>Not active. Connect your own account to test the identity provider.</Badge>
+            )}
             {required && <Badge tone="good">required</Badge>}{" "}
             <button type="button" class="quiet" onClick={() => setSetting(true)}>
               Add an identity provider

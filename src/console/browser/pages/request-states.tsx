@@ -2,7 +2,7 @@ import type { Errors, Usage } from "../api/types.ts";
 import { requestSums } from "../lib/spend.ts";
 import type { DayRow } from "../lib/spend.ts";
 import { DAY, daysBetween, hoursBetween, utcDay } from "../lib/time.ts";
-import { emptyRead, useRead } from "../state/reads.ts";
+import { fixedRead, useRead } from "../state/reads.ts";
 import { useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { useNow } from "../state/now.ts";
@@ -14,7 +14,7 @@ const USAGE = "GET /v1/usage";
 const ERRORS = "GET /v1/errors";
 const PARTS = { Succeeded: "settled", "Failed or rejected": "error" } as const;
 const HOURLY_MS = 3 * DAY;
-const NO_ROWS = emptyRead<{ readonly data: readonly never[] }>({ data: [] });
+const NO_ROWS = fixedRead<{ readonly data: readonly never[] }>({ data: [] });
 
 export function RequestStates() {
   const [{ from, to, model, provider, external_id }] = useQuery();

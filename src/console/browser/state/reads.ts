@@ -58,7 +58,7 @@ export function latestOf<T>({ latest }: Read<T>): T | undefined {
   return latest;
 }
 
-export function emptyRead<T>(latest: T): Read<T> {
+export function fixedRead<T>(latest: T): Read<T> {
   return { latest, at: 0, failure: undefined, reload: () => undefined };
 }
 

@@ -76,7 +76,7 @@ type Asked = Range &
   };
 export type CompleteRows = Rows & { readonly completeFrom: string | null };
 
-export function useActivity(asked: Asked | null): Read<CompleteRows> {
+export function useActivitySums(asked: Asked | null): Read<CompleteRows> {
   const url =
     asked && `${urlOf(CALL, { query: { ...asked, group_by: asked.group_by as "day" } })}&activity`;
   const load = async (): Promise<Outcome<CompleteRows>> => {

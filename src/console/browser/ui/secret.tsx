@@ -42,7 +42,7 @@ export function SecretDialog({ title, secret, noun, note = "", uses, use, onClos
       )}
       <div class="actions end">
         <button type="button" onClick={close}>
-          {hasWarned && !copied ? "Close without it" : "Done"}
+          {hasWarned && !copied ? "Close without copying" : "Done"}
         </button>
         {!copied && (
           <button type="button" onClick={copyAndClose}>

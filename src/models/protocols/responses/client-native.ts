@@ -14,7 +14,7 @@ import type { Output, OutputOptions } from "./client-output.ts";
 import { parseThoughts } from "../../core/stored-thoughts.ts";
 import { ReasoningDraft } from "./client-reasoning.ts";
 import { INCLUDE_LOGPROBS, visibleOutput } from "./client-request.ts";
-import type { InputItem, InputPart, ResponsesBody } from "./client-request.ts";
+import type { InputItem, InputPart, ResponsesRequest } from "./client-request.ts";
 import { responsesLogprobsOf, nativeUrlCitationsOf } from "./client-response-object.ts";
 import { choosesNamespaced, isAcceptedNamespace, nativeToolChoice } from "./client-tools.ts";
 import type { FlattenedTools } from "./client-tools.ts";
@@ -33,7 +33,7 @@ const FORWARDED_FIELDS = ["temperature", "top_p", "truncation", "prompt_cache_ke
 const UNSUPPORTED_FIELDS = ["presence_penalty", "frequency_penalty"] as const;
 
 export function responsesNativeRequestOf(
-  body: ResponsesBody,
+  body: ResponsesRequest,
   tools: FlattenedTools,
 ): NativeRequest {
   const { instructions, tool_choice: choice, parallel_tool_calls: parallel } = body;
@@ -61,7 +61,7 @@ export function responsesNativeRequestOf(
   };
 }
 
-function textSettings({ text }: ResponsesBody): JsonObject {
+function textSettings({ text }: ResponsesRequest): JsonObject {
   const { format, verbosity } = text ?? {};
   const { type, name, schema, strict, description } = objectOf(format);
   const fields = withoutNulls({
@@ -71,7 +71,7 @@ function textSettings({ text }: ResponsesBody): JsonObject {
   return Object.keys(fields).length === 0 ? {} : { text: fields };
 }
 
-function reasoningSettings({ reasoning }: ResponsesBody): JsonObject {
+function reasoningSettings({ reasoning }: ResponsesRequest): JsonObject {
   const { effort, summary, generate_summary: legacySummary } = reasoning ?? {};
   const { context }: JsonObject = reasoning ?? {};
   const fields = withoutNulls({
@@ -88,7 +88,7 @@ type Input = {
   readonly weights: NativePartCountRules;
 };
 
-function inputOf({ input }: ResponsesBody): Input {
+function inputOf({ input }: ResponsesRequest): Input {
   const weights = new Map<object, NativePartCountRule>();
   if (typeof input === "string") return { input, left: [], weights };
   const left = new Set<string>();

@@ -229,10 +229,10 @@ export const responsesBody = z.object({
   access_programs: unsupportedFeature,
 });
 
-export type ResponsesBody = z.infer<typeof responsesBody>;
+export type ResponsesRequest = z.infer<typeof responsesBody>;
 
 /** Parses a request body and adds missing item types. */
-export function parseResponsesRequest(value: object): Result<ResponsesBody> {
+export function parseResponsesRequest(value: object): Result<ResponsesRequest> {
   const source = removeNulls(value);
   const refusalBefore = refuseItems(source["input"]);
   const typedInput = addItemTypes(source["input"]);
@@ -253,7 +253,7 @@ export type VisibleOutput = {
 export function visibleOutput({
   reasoning: requested,
   include = [],
-}: ResponsesBody): VisibleOutput {
+}: ResponsesRequest): VisibleOutput {
   return {
     summary: (requested?.summary ?? requested?.generate_summary ?? null) !== null,
     encrypted: include.includes(INCLUDE_ENCRYPTED),
@@ -261,7 +261,7 @@ export function visibleOutput({
   };
 }
 
-export function chatSettingsOf(body: ResponsesBody): Partial<ChatBody> {
+export function chatSettingsOf(body: ResponsesRequest): Partial<ChatBody> {
   const { text: requested, reasoning: thinking, max_output_tokens: cap } = body;
   const { temperature, top_p, presence_penalty, frequency_penalty, top_logprobs } = body;
   return definedFields({

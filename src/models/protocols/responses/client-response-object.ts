@@ -3,7 +3,7 @@ import { promptTokens } from "../../../shared/usage.ts";
 import { isObject, listOf, numberOf, textOf } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { ResponseHead, Receipt } from "../../core/endpoint-adapter.ts";
-import type { ResponsesBody } from "./client-request.ts";
+import type { ResponsesRequest } from "./client-request.ts";
 
 /** The log probability of a token. `bytes` and `top_logprobs` are never null. */
 export type Logprob = TopLogprob & { readonly top_logprobs: readonly TopLogprob[] };
@@ -131,7 +131,7 @@ export type EchoedFields = ClientFields &
 /** Maximum characters of repeated tools and instructions. Limits the memory of a stream. */
 const ECHO_CHARACTERS_MAX = 131_072;
 
-export function echoedFields(body: ResponsesBody): EchoedFields {
+export function echoedFields(body: ResponsesRequest): EchoedFields {
   const keys = Object.keys(ECHO_DEFAULTS) as (keyof ClientFields)[];
   const clientFields = keys.flatMap((key) => (body[key] === undefined ? [] : [[key, body[key]]]));
   const { text } = body;
@@ -151,7 +151,7 @@ export function echoedFields(body: ResponsesBody): EchoedFields {
   return size <= ECHO_CHARACTERS_MAX ? echo : { ...echo, ...SHORTENED_ECHO };
 }
 
-function reasoningOf({ reasoning: requested }: ResponsesBody): EchoedFields["reasoning"] {
+function reasoningOf({ reasoning: requested }: ResponsesRequest): EchoedFields["reasoning"] {
   const summary = requested?.summary ?? requested?.generate_summary ?? null;
   return { effort: requested?.effort ?? null, summary };
 }

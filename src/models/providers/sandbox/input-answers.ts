@@ -17,7 +17,7 @@ import { distributedHash32 } from "../../../shared/hash.ts";
 import { countTokens } from "./tokens.ts";
 import { estimateTokens } from "../../../shared/tokens.ts";
 
-/** A method's type, because TypeScript then accepts a function of any kind as `SandboxAnswer`. */
+/** Answers calls of one kind. A method, because TypeScript checks its parameter bivariantly. */
 export type SandboxAnswer<K extends InputKind> = {
   answer(call: ProviderCallOf<K>): ProviderResult;
 }["answer"];

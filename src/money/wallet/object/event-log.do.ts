@@ -292,7 +292,7 @@ export function selectRenamedEvents(sql: SqlStorage, limit: number): readonly Ev
     .map(eventFromRow);
 }
 
-export function clearRenamed(sql: SqlStorage, events: readonly EventRecord[]): void {
+export function clearRenamedFlags(sql: SqlStorage, events: readonly EventRecord[]): void {
   const ids = JSON.stringify(events.map(({ id }) => id));
   sql.exec("UPDATE events SET renamed = 0 WHERE id IN (SELECT value FROM json_each(?))", ids);
 }

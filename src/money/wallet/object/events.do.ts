@@ -13,7 +13,7 @@ import {
   selectRenamedEvents,
   selectUndeliveredEvents,
   storeEvent,
-  clearRenamed,
+  clearRenamedFlags,
   markEventsDelivered,
 } from "./event-log.do.ts";
 import type { Decisions } from "./decisions.do.ts";
@@ -79,7 +79,7 @@ export class WebhookFeed {
       TAKE_TIMEOUT_MS,
     );
     return this.#decisions.decideSilently((later) => {
-      clearRenamed(later.sql, renamed);
+      clearRenamedFlags(later.sql, renamed);
       return success(null);
     }).ok;
   }

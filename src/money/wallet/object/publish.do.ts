@@ -42,8 +42,8 @@ export type PublishOutcome = {
 const NOTHING_SENT = { uses: [], touched: [], eventsWait: true } as const;
 
 /**
- * Publishes changes to D1. During a conflict, only checks D1's snapshot. Throws if D1 fails. The
- * next publish then includes the same changes. `live` returns the current transaction context.
+ * Publishes changes to D1. If D1 belongs to another wallet, only checks its snapshot. Throws if D1
+ * fails. The next publish then includes the same changes. `live` returns the open transaction.
  */
 export async function publish(tx: Tx, live: () => Tx | null): Promise<PublishOutcome> {
   const first = await publishOnce(tx, live);

@@ -65,7 +65,7 @@ export function adoptSnapshot(
       subject: row.orgId,
       data: { balance_micro: head.creditsMicro },
     });
-    // D1 doesn't store the spend of sessions, so all sessions end.
+    // A rebuild ends all sessions, because D1 doesn't store what they spent.
     sql.exec("DELETE FROM sessions");
     sql.exec("UPDATE wallet SET created_at = max(created_at + 1, ?)", nowMs);
   });
