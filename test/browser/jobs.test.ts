@@ -317,7 +317,7 @@ it("an operator opens, credits and suspends a customer, and sees the health page
   await job.act(() => goTo(page, "Customers"));
   await job.act(() => page.getByRole("button", { name: "New organization" }).click());
   await job.act(() => dialog.getByLabel("Name", { exact: true }).fill("Zoë's Works"));
-  await job.act(() => dialog.getByLabel("Its owner's address").fill("zoe@example.com"));
+  await job.act(() => dialog.getByLabel("Owner's email address").fill("zoe@example.com"));
   await job.act(() => dialog.getByLabel("First credit in dollars").fill("50"));
   await expectAccessible(page);
   await job.act(() => page.keyboard.press("Enter"));

@@ -222,7 +222,7 @@ export const CALLER_CASES = {
       error(
         "permission_denied",
         "read_only",
-        "This session can only view the organization. Leave the view to make changes.",
+        "This session can only view the organization. Exit it to make changes.",
       ),
     ],
   ],

@@ -74,7 +74,7 @@ function LinkLogin({ brought: linkKey }: { brought: string }) {
   useEffect(() => void readOrganizationOfKey(linkKey).then(setName), []);
   return (
     <Confirm
-      title="Log in with the key of the link?"
+      title="Log in with the key from this link?"
       verb="Log in with it"
       run={() => login(linkKey)}
       onClose={() => linkedKey.set(null)}

@@ -11,10 +11,10 @@ import { dollarsOf } from "../../shared/money.ts";
 const ERRORS: Readonly<Record<PurchaseError, string>> = {
   card_declined: "The card was declined. Use another card, or ask your bank.",
   insufficient_funds: "The card has insufficient funds.",
-  expired_card: "The card has expired. Save another one by a checkout.",
-  authentication_failed: "The bank's confirmation failed. Buy by checkout instead.",
+  expired_card: "The card has expired. Save another card at checkout.",
+  authentication_failed: "The bank's confirmation failed. Pay through checkout instead.",
   no_saved_card: "There is no saved card. Buy credits by checkout with save_card first.",
-  card_removed: "The saved card was removed. Save another one by a checkout.",
+  card_removed: "The saved card was removed. Save another card at checkout.",
   address_incomplete: "The billing address is incomplete. Complete it in the billing portal.",
   customer_gone: "The billing account was removed. The next purchase makes a new one.",
   processing_error: "The payment could not be processed. Nothing was charged.",

@@ -30,10 +30,7 @@ export const LOGIN_ERRORS = {
     forbidden("origin_not_allowed", "This request did not come from the console."),
   login_refused: ({ why }: { readonly why: Why }) => forbidden("login_refused", REFUSED[why]),
   read_only: () =>
-    forbidden(
-      "read_only",
-      "This session can only view the organization. Leave the view to make changes.",
-    ),
+    forbidden("read_only", "This session can only view the organization. Exit it to make changes."),
   login_too_old: () =>
     forbidden(
       "login_too_old",

@@ -27,7 +27,7 @@ export function Company() {
           <>
             {domains.length === 0 && (
               <p class="muted">
-                People with an account of your company's domain can join as members.
+                Anyone with an email address at your company's domain can join as a member.
               </p>
             )}
             {domains.map((one) => (
@@ -189,7 +189,7 @@ function NewDomain({ onClose }: { onClose: () => void }) {
   const [domain, setDomain] = useState("");
   return (
     <FormDialog
-      title="Add a domain of your company"
+      title="Add a company domain"
       verb="Add it"
       run={() => change("POST /console/api/people/company/domains", { body: { domain } }, TOUCHES)}
       onClose={onClose}

@@ -270,7 +270,7 @@ function useAnswer() {
         }
       }
     } catch {
-      why = stopping.signal.aborted ? "Stopped" : "The connection broke";
+      why = stopping.signal.aborted ? "Stopped" : "Connection lost";
       show({ broken: `${why}. The received part is charged, and the final cost follows.` });
     }
     show({ tookMs: sinceMs() });

@@ -196,7 +196,7 @@ export function RotateWebhook({ webhook, onClose }: Closing & { webhook: Webhook
       onDone={setRotated}
       onClose={onClose}
     >
-      <p>Until the overlap ends, every message has signatures of both secrets.</p>
+      <p>Until the overlap ends, every message is signed with both secrets.</p>
 
       <OverlapField overlap={overlap} onChange={setOverlap} />
     </FormDialog>
@@ -212,7 +212,7 @@ function SigningSecret({ webhook, onClose }: Closing & { webhook: WebhookWithSec
       secret={secret}
       note={until === null ? "" : `The previous secret signs until ${localAndUtcTime(until)}.`}
       uses={[
-        ["As .env", `WEBHOOK_SECRET=${secret}`],
+        ["For a .env file", `WEBHOOK_SECRET=${secret}`],
         [
           "Check a message",
           'import { Webhook } from "standardwebhooks";\nconst event = new Webhook(process.env.WEBHOOK_SECRET).verify(body, headers);',

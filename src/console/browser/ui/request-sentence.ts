@@ -1,7 +1,7 @@
 import type { Generation } from "../api/types.ts";
 import { formatExact, rewriteAmounts } from "../lib/money.ts";
 
-const IN_STREAM = new Map([[200, "Failed during its stream"]]);
+const IN_STREAM = new Map([[200, "Failed while streaming"]]);
 
 export function sentenceOf({
   status,

@@ -74,7 +74,7 @@ export function KeySecret({
 }) {
   const { origin } = location;
   const uses = [
-    ["As .env", `OPENAI_BASE_URL=${origin}/v1\nOPENAI_API_KEY=${secret}`],
+    ["For a .env file", `OPENAI_BASE_URL=${origin}/v1\nOPENAI_API_KEY=${secret}`],
     ["Try it", `curl ${origin}/v1/models -H "Authorization: Bearer ${secret}"`],
   ] as const;
   const connect = (): void => {
