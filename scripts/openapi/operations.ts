@@ -221,7 +221,7 @@ const OTHERS = {
   "GET /v1/generations": described("List requests, newest first", {
     200: spent.generations,
     description:
-      "Includes running, failed and rejected requests. Fields that only settled requests have are null for them. The newest 100 failed or rejected requests of a key are stored, and `GET /v1/errors` counts all of them. `status=error` means `voided,expired,refused`. `model`, `provider`, `key_id`, `status` and `code` accept several values, separated by commas. A page can have fewer requests than `limit`. If the response has `next_after`, older requests can follow.",
+      "Includes running, failed and rejected requests. Fields that only settled requests have are null for them. The newest 100 failed or rejected requests of a key are stored, and `GET /v1/errors` counts all of them. `status=error` means `voided,expired,refused`. `status=failed` also includes charged requests with an error, and `status=succeeded` includes the other charged requests. `model`, `provider`, `key_id`, `status` and `code` accept several values, separated by commas. A page can have fewer requests than `limit`. If the response has `next_after`, older requests can follow.",
     query: generationsQuery,
   }),
   "GET /v1/generations/{id}": described("Read a request", {

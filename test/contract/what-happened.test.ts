@@ -164,6 +164,17 @@ describe("the provider calls of a failed request", () => {
   });
 });
 
+const STORED = {
+  externalId: null,
+  askedModel: null,
+  model: null,
+  door: "/v1/x",
+  streamed: null,
+  durationMs: 1,
+  clientLeftMs: null,
+  attempts: [],
+};
+
 describe("counts and filters of failed requests", () => {
   it("include every failure, by code and status", async () => {
     const { key, keyId } = await openAccount();
@@ -194,6 +205,25 @@ describe("counts and filters of failed requests", () => {
     expect((await send("/v1/generations?status=gone", { key })).status).toBe(400);
   });
 
+  it("include charged requests that ended with an error", async () => {
+    const { orgId, key, keyId } = await openAccount();
+    const served = idOf(await chat(key));
+    const stopped = idOf(await chat(key));
+    const refused = idOf(await chat(key, { model: "nope/none" }));
+    const error = { code: "client_left", message: "gone", status: 499, param: null };
+    const request = { ...STORED, id: stopped, at: Date.now(), keyId, error };
+    const batch = { requests: [request], counts: [] };
+    expect((await sendAsPeer("failures", { org_id: orgId, batch })).status).toBe(200);
+    const ids = async (status: string): Promise<string[]> => {
+      const list = await send(`/v1/generations?status=${status}`, { key });
+      return (await list.json<{ generations: Found[] }>()).generations.map(({ id }) => id);
+    };
+    expect(await ids("failed")).toEqual([refused, stopped]);
+    expect(await ids("succeeded")).toEqual([served]);
+    expect(await ids("error")).toEqual([refused]);
+    expect(await ids("settled")).toEqual([stopped, served]);
+  });
+
   it("include the newest 100 of each key, however many other keys add", async () => {
     const { orgId, key, keyId } = await openAccount();
     const error = { code: "model_not_found", message: "no", status: 404, param: "model" };
@@ -202,14 +232,7 @@ describe("counts and filters of failed requests", () => {
       at: Date.now(),
       keyId,
       error,
-      externalId: null,
-      askedModel: null,
-      model: null,
-      door: "/v1/x",
-      streamed: null,
-      durationMs: 1,
-      clientLeftMs: null,
-      attempts: [],
+      ...STORED,
     }));
     const tell = (requests: readonly object[]) =>
       sendAsPeer("failures", { org_id: orgId, batch: { requests, counts: [] } });

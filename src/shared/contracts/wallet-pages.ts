@@ -36,6 +36,12 @@ export type GenerationRecord = Generation & {
  */
 export type RequestState = "held" | "settled" | "voided" | "expired" | "refused";
 
+/**
+ * A request's state, or the outcome of a settled request: `failed` with an error, otherwise
+ * `succeeded`.
+ */
+export type RequestOutcome = RequestState | "succeeded" | "failed";
+
 /** A request that placed a hold. `generation` is set once the request is settled. */
 export type RequestRecord = {
   readonly id: string;
@@ -57,11 +63,11 @@ export type RequestQuery = {
   readonly beforeMs: number;
   readonly after: string | null;
   readonly limit: number;
-  readonly state: RequestState | null;
+  readonly state: RequestOutcome | null;
   readonly model: string | null;
   readonly externalId: string | null;
   readonly keyIds: readonly string[] | null;
-  readonly states?: readonly RequestState[] | undefined;
+  readonly states?: readonly RequestOutcome[] | undefined;
   readonly models?: readonly string[] | undefined;
   readonly providers?: readonly string[] | undefined;
   readonly codes?: readonly string[] | undefined;

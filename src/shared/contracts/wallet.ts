@@ -56,6 +56,7 @@ export type {
   HoldsPage,
   LedgerPage,
   LedgerRow,
+  RequestOutcome,
   RequestPage,
   RequestQuery,
   RequestRecord,

@@ -40,6 +40,9 @@ const TABS = [
   ["Running", "held"],
 ] as const;
 
+/** The API's statuses for tabs that tell charged failures from successes. */
+const OUTCOMES: Readonly<Record<string, string>> = { settled: "succeeded", error: "failed" };
+
 const CHARTS: LazyPart = { load: async () => (await import("./request-charts.tsx")).RequestChart };
 
 export function Requests() {
@@ -47,6 +50,7 @@ export function Requests() {
   const [query] = useQuery();
   const nameOfKey = useKeyNames();
   const chosen = Object.fromEntries(FILTERS.map((name) => [name, query[name]]));
+  chosen["status"] = OUTCOMES[query["status"] ?? ""] ?? query["status"];
   const isFiltered = FILTERS.some((name) => query[name] !== undefined);
   const { page, rows, pager } = usePages(
     "GET /v1/generations",

@@ -260,7 +260,7 @@ function selectHeldRequests(sql: SqlStorage, query: RequestQuery, range: IdRange
     .exec<StoredGeneration>(
       `SELECT ${COLUMNS} FROM ${REQUESTS_WITH_FAILURES}
       WHERE requests.id >= ?1 AND requests.id < ?2 AND admitted_at >= ?3 AND admitted_at < ?4
-        AND (?5 IS NULL OR state IN (SELECT value FROM json_each(?5)))
+        AND (?5 IS NULL OR state IN (SELECT value FROM json_each(?5)) OR ${OUTCOME_SQL} IN (SELECT value FROM json_each(?5)))
         AND (?6 IS NULL OR requests.external_id = ?6)
         AND (?7 IS NULL OR ${withoutAlias(KEY_ID_SQL)} IN (SELECT value FROM json_each(?7)))
         AND (?8 IS NULL OR coalesce(${withoutAlias(MODEL_SQL)}, failed.model) IN (SELECT value FROM json_each(?8)))
@@ -286,6 +286,7 @@ function selectHeldRequests(sql: SqlStorage, query: RequestQuery, range: IdRange
     .map(requestRecordOf);
 }
 
+const OUTCOME_SQL = "iif(state = 'settled', iif(failed.id IS NULL, 'succeeded', 'failed'), NULL)";
 const PROVIDER_SQL = "(SELECT text ->> '$.provider' FROM names WHERE number = sold)";
 const WAS_CALLED_SQL = `EXISTS (SELECT 1 FROM json_each(failed.detail, '$.attempts') AS attempt
   WHERE substr(attempt.value ->> 'route', 1, instr(attempt.value ->> 'route', ':') - 1)

@@ -18,7 +18,7 @@ import { requestIdOf } from "../../../shared/generation.ts";
 import type { FailedAttempt } from "../../../shared/generation.ts";
 import { chargeLines, promptTokens } from "../../../shared/usage.ts";
 import type {
-  RequestState,
+  RequestOutcome,
   GenerationRecord,
   HoldRecord,
   RequestRecord,
@@ -33,14 +33,20 @@ export type MemberKeys = (db: D1Database, owner: KeyOwner) => Promise<readonly s
 
 const text = singleValueSchema.check(z.minLength(1), z.maxLength(256));
 const STATES = ["held", "settled", "voided", "expired", "refused"] as const;
-const ERROR_STATES: readonly RequestState[] = ["voided", "expired", "refused"];
-const STATUS_LIST = new RegExp(`^(${STATES.join("|")}|error)(,(${STATES.join("|")}|error))*$`);
+const ERROR_STATES: readonly RequestOutcome[] = ["voided", "expired", "refused"];
+/** Values of `status` that mean several outcomes. */
+const GROUPS: Readonly<Record<string, readonly RequestOutcome[]>> = {
+  error: ERROR_STATES,
+  failed: [...ERROR_STATES, "failed"],
+};
+const STATUSES = [...STATES, "succeeded", ...Object.keys(GROUPS)];
+const STATUS_LIST = new RegExp(`^(${STATUSES.join("|")})(,(${STATUSES.join("|")}))*$`);
 const statuses = z.pipe(
   singleValueSchema.check(
-    z.regex(STATUS_LIST, `must be a comma-separated list of ${STATES.join(", ")} and error`),
+    z.regex(STATUS_LIST, `must be a comma-separated list of ${STATUSES.join(", ")}`),
   ),
-  z.transform((list): readonly RequestState[] =>
-    list.split(",").flatMap((one) => (one === "error" ? ERROR_STATES : [one as RequestState])),
+  z.transform((list): readonly RequestOutcome[] =>
+    list.split(",").flatMap((one) => GROUPS[one] ?? [one as RequestOutcome]),
   ),
 );
 const requestId = singleValueSchema.check(
