@@ -270,8 +270,15 @@ it("the playground runs a stream, shows its cost and stops it in 3 actions with 
   const cost = page.locator("dl div", { hasText: "Cost" }).locator(".number");
   expect(await cost.getAttribute("title")).toMatch(/^[1-9]\d* micro-credits/);
   expect(paid).toBe(1);
-  expect(page.faults).toEqual([]);
   expect(job.spent()).toBeLessThanOrEqual(3);
+  const stopped = page.getByRole("row", { name: "Stopped by the client" });
+  await page.goto("/console/#/requests?status=error&code=client_left");
+  await stopped.waitFor();
+  expect((await ask(owner.key)).status).toBe(200);
+  await page.goto("/console/#/requests?status=settled");
+  await page.getByRole("row", { name: "Succeeded" }).first().waitFor();
+  expect(await stopped.count()).toBe(0);
+  expect(page.faults).toEqual([]);
 });
 
 it("a form that contains input closes only after a confirmation", async () => {

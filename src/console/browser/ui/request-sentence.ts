@@ -1,7 +1,10 @@
 import type { Generation } from "../api/types.ts";
 import { formatExact, rewriteAmounts } from "../lib/money.ts";
 
-const IN_STREAM = new Map([[200, "Failed while streaming"]]);
+const OUTCOMES = new Map([
+  [200, "Failed while streaming"],
+  [499, "Stopped"],
+]);
 
 export function sentenceOf({
   status,
@@ -14,6 +17,6 @@ export function sentenceOf({
   if (status === "expired") return `Expired: the hold was released without a result. ${charged}`;
   if (error === null) return `${status === "settled" ? "Succeeded" : "Failed"}. ${charged}`;
   const repeat = cost === 0 && (error.status >= 500 || error.status === 429);
-  const what = status === "refused" ? "Rejected" : (IN_STREAM.get(error.status) ?? "Failed");
+  const what = OUTCOMES.get(error.status) ?? (status === "refused" ? "Rejected" : "Failed");
   return `${what}: ${rewriteAmounts(error.message)} ${charged}${repeat ? " Retrying is safe." : ""}`;
 }

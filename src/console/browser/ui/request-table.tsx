@@ -24,8 +24,9 @@ export const STATUS_WORDS = {
 } as const;
 
 export function Status({ of: { status, error } }: { of: Pick<Generation, "status" | "error"> }) {
-  if (status === "settled" && error !== null) return <Status of={{ status: "voided", error }} />;
-  const [word, tone] = [STATUS_WORDS[status], TONES[status]];
+  if (error?.code === "client_left") return <Badge tone="plain">Stopped by the client</Badge>;
+  const shown = status === "settled" && error !== null ? "voided" : status;
+  const [word, tone] = [STATUS_WORDS[shown], TONES[shown]];
   if (error === null) return tone === "plain" ? <>{word}</> : <Badge tone={tone}>{word}</Badge>;
   return (
     <span title={rewriteAmounts(error.message)}>
