@@ -75,6 +75,32 @@ it("today's failures appear by error code, and a click on a code filters until B
   expect(page.faults).toEqual([]);
 });
 
+it("the Errors tab counts, draws and lists the same days, without a chart if there are none", async () => {
+  const page = await logIn(browser, owner.key);
+  const asked = (path: string) =>
+    page
+      .waitForRequest((request) => request.url().includes(path))
+      .then((request) => {
+        const { searchParams } = new URL(request.url());
+        return [searchParams.get("from"), searchParams.get("to")];
+      });
+  const reads = [asked("/v1/generations?"), asked("group_by=hour%2Ccode")];
+  await page.goto("/console/#/requests?status=error");
+  const [from, to] = [-6, 0].map((days) =>
+    new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10),
+  );
+  expect(await Promise.all(reads)).toEqual([
+    [from, to],
+    [from, to],
+  ]);
+  await page.getByText(`from ${from} to ${to} (UTC)`).waitFor();
+  await page.locator(".plot svg").waitFor();
+  await page.goto("/console/#/requests?status=error&from=2026-01-01&to=2026-01-02");
+  await page.getByText("No errors from 2026-01-01 to 2026-01-02 (UTC)").waitFor();
+  expect(await page.locator(".plot svg").count()).toBe(0);
+  expect(page.faults).toEqual([]);
+});
+
 it("the models of one end user appear in two actions, then hours and sums; Back undoes each", async () => {
   for (const user of ["ann", "bob"]) expect((await ask(owner.key, { user })).status).toBe(200);
   const page = await logIn(browser, owner.key);

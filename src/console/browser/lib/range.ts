@@ -3,6 +3,11 @@ import { DAY, hourStart, monthStart, utcDay } from "./time.ts";
 export type Range = { readonly from: string; readonly to: string };
 type Query = Readonly<Record<string, string>>;
 
+/** Returns the days of the Errors tab: the last seven, unless the query has others. */
+export function errorDays({ from, to }: Query, now: number): Range {
+  return { from: from ?? to ?? utcDay(now - 6 * DAY), to: to ?? utcDay(now) };
+}
+
 export function lengthOf({ from, to }: Range): number {
   return hourStart(to) + (to.includes("T") ? DAY / 24 : DAY) - hourStart(from);
 }

@@ -1,6 +1,7 @@
 import type { Errors, Usage } from "../api/types.ts";
 import { requestSums } from "../lib/spend.ts";
 import type { DayRow } from "../lib/spend.ts";
+import type { Range } from "../lib/range.ts";
 import { DAY, daysBetween, hoursBetween, utcDay } from "../lib/time.ts";
 import { fixedRead, useRead } from "../state/reads.ts";
 import { useQuery } from "../state/route.ts";
@@ -54,8 +55,9 @@ function StateChart({
   const [query] = useQuery();
   const now = useNow();
   const { to = utcDay(now), from = to, model, provider, key_id, external_id } = query;
-  const isHourly = Date.parse(to) - Date.parse(from) < HOURLY_MS;
-  const group_by = isHourly ? ("hour" as const) : ("day" as const);
+  const parts = chartParts({ from, to }, now);
+  const length = parts[0]?.length ?? 10;
+  const group_by = length > 10 ? ("hour" as const) : ("day" as const);
   const filters = Object.entries({ model, provider, key_id, external_id });
   const only = Object.fromEntries(filters.filter(([, one]) => one !== undefined));
   const asked = { from, to, ...only };
@@ -66,8 +68,6 @@ function StateChart({
     { query: { ...asked, group_by: "hour" } },
     every,
   );
-  const parts = isHourly ? hoursBetween(from, to, now) : daysBetween(from, to);
-  const length = parts[0]?.length ?? 10;
   return (
     <ReadResult<Pick<Usage, "data">> read={mayCount ? usage : NO_ROWS} height={304}>
       {({ data: good }) => (
@@ -79,6 +79,12 @@ function StateChart({
       )}
     </ReadResult>
   );
+}
+
+/** Returns the hours of a short range, otherwise the days. */
+export function chartParts({ from, to }: Range, now: number): readonly string[] {
+  const isShort = Date.parse(to) - Date.parse(from) < HOURLY_MS;
+  return isShort ? hoursBetween(from, to, now) : daysBetween(from, to);
 }
 
 function rowsOf(good: Usage["data"], bad: Errors["data"], length: number): readonly DayRow[] {

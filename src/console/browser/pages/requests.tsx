@@ -1,5 +1,6 @@
 import type { Hold, Generation } from "../api/types.ts";
 import { formatCount } from "../lib/money.ts";
+import { errorDays } from "../lib/range.ts";
 import { duration, localAndUtcTime } from "../lib/time.ts";
 import { useCell } from "../state/cell.ts";
 import { latestOf, useRead } from "../state/reads.ts";
@@ -49,7 +50,9 @@ export function Requests() {
   const { path } = useCell(route);
   const [query] = useQuery();
   const nameOfKey = useKeyNames();
+  const now = useNow();
   const chosen = Object.fromEntries(FILTERS.map((name) => [name, query[name]]));
+  if (query["status"] === "error") Object.assign(chosen, errorDays(query, now));
   chosen["status"] = OUTCOMES[query["status"] ?? ""] ?? query["status"];
   const isFiltered = FILTERS.some((name) => query[name] !== undefined);
   const { page, rows, pager } = usePages(

@@ -1,6 +1,6 @@
 import { requestSums } from "../lib/spend.ts";
 import { useRead } from "../state/reads.ts";
-import type { UsageFilter, Range } from "../state/spend.ts";
+import type { Range } from "../state/spend.ts";
 import { GroupChart } from "./group-chart.tsx";
 import { ReadResult } from "./states.tsx";
 
@@ -11,8 +11,9 @@ const WORDS: Readonly<Record<string, string>> = {
   member_id: "member",
 };
 
-export function FilterNotice({ only }: { only: UsageFilter }) {
-  const fields = Object.keys(only).filter((field) => field !== "key_id");
+export function FilterNotice({ only }: { only: Readonly<Record<string, string | undefined>> }) {
+  const { key_id, ...others } = only;
+  const fields = Object.keys(others).filter((field) => others[field]);
   if (fields.length === 0) return null;
   const names = fields.map((field) => WORDS[field] ?? field).join(" and ");
   return <p class="notice">▲ Errors can't be grouped by {names} here. These are totals.</p>;
@@ -36,24 +37,22 @@ export function ErrorChart({
   return (
     <ReadResult read={read} height={304}>
       {({ data, total }) => {
+        if (total === 0) return <p class="small muted">No errors in this period.</p>;
         const rows = data.map(({ hour = "", group = "", count }) => ({
           day: hour.slice(0, length),
           group,
           ...requestSums(count),
         }));
         return (
-          <>
-            <GroupChart
-              name="Errors by code"
-              rows={rows}
-              parts={parts}
-              metric="requests"
-              labelOf={(code) => code ?? "none"}
-              unit="count"
-              onSelect={onSelect}
-            />
-            {total === 0 && <p class="small muted">No errors in this period.</p>}
-          </>
+          <GroupChart
+            name="Errors by code"
+            rows={rows}
+            parts={parts}
+            metric="requests"
+            labelOf={(code) => code ?? "none"}
+            unit="count"
+            onSelect={onSelect}
+          />
         );
       }}
     </ReadResult>
