@@ -11,7 +11,7 @@ const PROGRAMS: Readonly<Record<string, readonly [file: string, run: string]>> =
 /**
  * Returns every section of `docs/clients.md` with a block, for the console's page Connect. Each
  * block works in an empty shell: it sets the key, installs the client, writes its file and sends a
- * request. Output and inline Markdown are removed.
+ * request. Output, inline Markdown and comments are removed.
  */
 export function clientsIn(markdown: string): readonly ClientBlocks[] {
   const [, ...sections] = markdown.split(/^## /m);
@@ -85,6 +85,6 @@ function paragraphsOf(text: string): ClientBlocks["parts"] {
         .replaceAll("\n", " ")
         .trim(),
     )
-    .filter((paragraph) => paragraph !== "" && !paragraph.startsWith("|"))
+    .filter((paragraph) => paragraph !== "" && !/^(?:\||<!--)/.test(paragraph))
     .map((paragraph) => ({ kind: "text", text: paragraph }));
 }
