@@ -64,9 +64,12 @@ it("an event is shown as a sentence with amounts and names", () => {
   );
   const low = { threshold_micro: 10_000_000, balance_micro: 9_980_000 };
   expect(said("balance.low", "org", low)).toBe("Balance is below $10.00: $9.98 left.");
-  const alert = { period: "monthly", threshold: 0.9, quota_micro: 780_000 };
+  const alert = { period: "2026-11", threshold: 0.9, quota_micro: 780_000 };
   expect(said("end_user.alert", "user_003", alert)).toBe(
-    "user_003 has used 90% of this month's quota of $0.78.",
+    "user_003 has used 90% of its monthly quota of $0.78.",
+  );
+  expect(said("end_user.alert", "user_003", { ...alert, period: "2026-11-25" })).toBe(
+    "user_003 has used 90% of its daily quota of $0.78.",
   );
   const reached = { period: "day", since: "2026-11-25", quota_micro: 2_000_000, left_micro: 0 };
   expect(said("end_user.quota_reached", "user_003", reached)).toBe(

@@ -163,11 +163,13 @@ function ownerOf({ data, subject }: Event, nameOf: NameOf): string {
 
 const PERIODS: Readonly<Record<string, readonly [quota: string, end: string]>> = {
   day: ["today's quota", "00:00 UTC"],
-  daily: ["today's quota", "00:00 UTC"],
   week: ["this week's quota", "Monday, 00:00 UTC"],
   month: ["this month's quota", "the first of the next month, 00:00 UTC"],
-  monthly: ["this month's quota", "the first of the next month, 00:00 UTC"],
 };
-const quotaOf = (period: string): string => PERIODS[period]?.[0] ?? "its total quota";
+/** An alert's period is a month (2026-11) or a day (2026-11-28). */
+function quotaOf(period: string): string {
+  const dated = period.length < 10 ? "its monthly quota" : "its daily quota";
+  return PERIODS[period]?.[0] ?? (period === "" ? "its total quota" : dated);
+}
 const endOf = (period: string): string => PERIODS[period]?.[1] ?? "the quota is raised";
 const ofPeriod = (period: string): string => (period === "" ? "" : ` a ${period}`);
