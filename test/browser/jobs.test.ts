@@ -209,14 +209,20 @@ it("the end user with the highest spend gets a quota in the list in 5 actions", 
   await first.getByText("many").waitFor();
   await expectAccessible(job.page);
   await job.act(() => first.getByRole("link", { name: "Set quota" }).click());
+  await job.page.getByLabel("Dollars a day").fill("0.000001");
+  await job.page.getByText(/will be rejected until .*the daily quota is used up/).waitFor();
   await job.act((page) => page.getByLabel("Dollars a day").fill("2"));
+  await job.page.getByText("will be rejected").waitFor({ state: "detached" });
   await job.act((page) => page.keyboard.press("Enter"));
   await job.page.getByRole("dialog").waitFor({ state: "detached" });
   await first.getByText("many").waitFor(); // back returns to the previous page
-  const answer = await fetch(`${browser.origin}/v1/users/many`, {
-    headers: { authorization: `Bearer ${owner.key}` },
-  });
+  const headers = { authorization: `Bearer ${owner.key}`, "content-type": "application/json" };
+  const answer = await fetch(`${browser.origin}/v1/users/many`, { headers });
   expect(await answer.json()).toMatchObject({ daily_quota_dollars: 2 });
+  const body = JSON.stringify({ daily_quota_dollars: 0.000001 });
+  await fetch(`${browser.origin}/v1/users/many`, { method: "PATCH", headers, body });
+  await job.page.goto("/console/#/end-users/many");
+  await job.page.getByText(/(?!100)\d{3,}% of \$0\.000001 a day/).waitFor();
   expect(job.page.faults).toEqual([]);
   expect(job.spent()).toBeLessThanOrEqual(5);
 });

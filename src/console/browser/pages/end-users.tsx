@@ -148,7 +148,7 @@ const thisMonth = ({ monthly_spend_dollars: spent, monthly_quota_dollars: quota 
 function Quota({ spent, quota, name }: { spent: number; quota: number | null; name: string }) {
   if (quota === null) return <Money micros={microsOf(spent)} />;
   const share = quota === 0 ? 1 : spent / quota;
-  const label = `${formatPercent(Math.min(1, share))} of ${formatLeft(microsOf(quota))} a ${name}`;
+  const label = `${formatPercent(share)} of ${formatLeft(microsOf(quota))} a ${name}`;
   return (
     <span class="quota">
       <Money micros={microsOf(spent)} />
@@ -276,6 +276,7 @@ const QUOTAS = [
 function EditEndUser({ user, onClose }: { user: EndUser; onClose: () => void }) {
   const quotas = useNumbers(QUOTAS, user);
   const path = { external_id: user.external_id };
+  const block = findBlock({ ...user, ...quotas.body }, [], useNow());
   return (
     <FormDialog
       title={`Quotas of ${user.external_id}`}
@@ -288,6 +289,11 @@ function EditEndUser({ user, onClose }: { user: EndUser; onClose: () => void }) 
         <Money micros={microsOf(user.monthly_spend_dollars)} /> this month (UTC).
       </p>
       {quotas.fields}
+      {block && (
+        <p class="notice">
+          ▲ New requests will be rejected {block.until}, because {block.why}.
+        </p>
+      )}
     </FormDialog>
   );
 }

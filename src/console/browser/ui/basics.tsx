@@ -97,7 +97,8 @@ export function UsageBar({
   limit: number;
   label: string;
 }) {
-  const share = limit > 0 ? Math.min(1, used / limit) : 1;
+  const whole = limit > 0 ? used / limit : 1;
+  const share = Math.min(1, whole);
   const heldShare = limit > 0 ? Math.min(1 - share, held / limit) : 0;
   return (
     <span class="meter">
@@ -108,7 +109,7 @@ export function UsageBar({
         aria-valuemin={0}
         aria-valuemax={100}
         aria-valuenow={Math.round(share * 100)}
-        aria-valuetext={formatPercent(share)}
+        aria-valuetext={formatPercent(whole)}
       >
         <span class={`fill ${toneOf(share)}`} style={{ width: `${share * 100}%` }} />
         <span class="fill held" style={{ width: `${heldShare * 100}%` }} />
