@@ -273,10 +273,10 @@ it("the console escapes HTML in every name field", async () => {
   await dialog.getByLabel("Name", { exact: true }).fill(HOSTILE);
   await dialog.getByLabel("Slug").fill("hostile-name");
   // The address is invalid, so the form is rejected and the text shown.
-  await dialog.getByLabel("Owner's email address").fill(HOSTILE);
+  await dialog.getByLabel("Owner's email").fill(HOSTILE);
   await dialog.getByRole("button", { name: "Create organization" }).click();
   await dialog.getByText("must be an email address").first().waitFor();
-  await dialog.getByLabel("Owner's email address").fill("owner@example.com");
+  await dialog.getByLabel("Owner's email").fill("owner@example.com");
   await dialog.getByRole("button", { name: "Create organization" }).click();
   await operator.locator(".secret code").waitFor();
   await show(operator, `organizations/${orgId}`);

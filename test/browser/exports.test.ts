@@ -52,6 +52,8 @@ describe("the console", () => {
       expect(file.split("\n").length).toBeGreaterThan(3);
     }
     await page.getByRole("link", { name: "Send events to your systems" }).waitFor();
+    await page.locator("main").getByRole("link", { name: "Activity" }).click();
+    await page.waitForURL(/activity\?split=key/);
     expect(page.faults).toEqual([]);
   });
 

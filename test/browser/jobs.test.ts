@@ -353,10 +353,12 @@ it("an operator opens, credits and suspends a customer, and sees the health page
   const dialog = page.getByRole("dialog");
   const job = counted(page);
   await page.getByText("All systems operational").waitFor(); // opens the first page of the list
+  await page.getByText(/of \d+ checked are available/).waitFor();
+  await page.getByText(/of \d+ outboxes are empty/).waitFor();
   await job.act(() => goTo(page, "Customers"));
   await job.act(() => page.getByRole("button", { name: "New organization" }).click());
   await job.act(() => dialog.getByLabel("Name", { exact: true }).fill("Zoë's Works"));
-  await job.act(() => dialog.getByLabel("Owner's email address").fill("zoe@example.com"));
+  await job.act(() => dialog.getByLabel("Owner's email").fill("zoe@example.com"));
   await job.act(() => dialog.getByLabel("First credit in dollars").fill("50"));
   await expectAccessible(page);
   await job.act(() => page.keyboard.press("Enter"));

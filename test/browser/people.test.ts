@@ -74,7 +74,7 @@ it("the console supports sign-up, keys, members, a login in the other region and
   const link = await invite(ann, "ben@example.test");
   await expectReadable(ann);
   const ben = await started.open(link);
-  await ben.getByText("invites you to").waitFor();
+  await ben.getByText("invites you to the organization").waitFor();
   await expectReadable(ben);
   await continueAs(ben, "Ben");
   expect(await navigation(ben).getByRole("link", { name: "Activity" }).count()).toBe(0);
@@ -205,7 +205,7 @@ it("sign-up, team, domains, invitation and profile pages work on a phone and by 
   await cleo.keyboard.press("Escape");
 
   const ann = await started.open(link, PHONE);
-  await ann.getByText("invites you to").waitFor();
+  await ann.getByText("invites you to the organization").waitFor();
   await expectFits(ann);
   await enterAt(ann, "Continue with this machine");
   await enterAt(ann, "Continue as Ann");

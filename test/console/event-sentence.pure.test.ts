@@ -62,6 +62,10 @@ it("an event is shown as a sentence with amounts and names", () => {
   expect(said("balance.credited", "org", credit, OPERATOR)).toBe(
     "admin (operator) added $40.00: invoice 62; balance $93.84.",
   );
+  const taken = { amount_micro: -10_000_000, reference: "owed:1788055671791:4382" };
+  expect(said("balance.credited", "org", taken, { kind: "system", id: null })).toBe(
+    "Turnpike took $10.00: a payment was refunded or disputed.",
+  );
   const low = { threshold_micro: 10_000_000, balance_micro: 9_980_000 };
   expect(said("balance.low", "org", low)).toBe("Balance is below $10.00: $9.98 left.");
   const alert = { period: "2026-11", threshold: 0.9, quota_micro: 780_000 };

@@ -60,7 +60,7 @@ export const SENTENCES: Readonly<Record<EventType, (input: SentenceInput) => str
   "balance.credited": ({ who, text, money, left: rest }) => {
     const isTaken = text("amount_micro").startsWith("-");
     const amount = money("amount_micro").replace("−", "");
-    const reference = text("reference");
+    const reference = text("reference").replace(/^owed:.*/, "a payment was refunded or disputed");
     return `${who} ${isTaken ? "took" : "added"} ${amount}${withAffixes(": ", reference)}${withAffixes("; balance ", rest("balance_micro"))}`;
   },
   "balance.charged": ({ who, what, money }) =>

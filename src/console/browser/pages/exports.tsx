@@ -25,7 +25,13 @@ export function Exports() {
     <>
       <PageHead
         title="Exports"
-        text="CSV files in the FOCUS format with all charges, credits, payments and taxes. They add up to the ledger. For sums per key, see Activity."
+        text={
+          <>
+            CSV files in the FOCUS format with all charges, credits, payments and taxes. They add up
+            to the ledger. For sums per key, see{" "}
+            <a href={hrefOf(["activity"], { split: "key" })}>Activity</a>.
+          </>
+        }
       >
         {isManager(who) && (
           <a href={hrefOf(["events"], { tab: "Webhooks" })}>Send events to your systems</a>

@@ -77,7 +77,10 @@ function Technical({ book, version, aliases, sweep, wallets }: Technical) {
             {book ? "reachable" : "unreachable"}
           </Badge>,
         ],
-        ["Wallets", `${wallets.asked - wallets.unavailable.length} of ${wallets.asked} asked open`],
+        [
+          "Wallets",
+          `${wallets.asked - wallets.unavailable.length} of ${wallets.asked} checked are available`,
+        ],
         ["Last sweep", sweep === null ? "none yet" : <Sweep key="sweep" sweep={sweep} />],
         ["Version", <code key="version">{version}</code>],
         ...Object.entries(aliases).map(
@@ -287,7 +290,7 @@ function Outboxes({ all }: { all: readonly Outbox[] }) {
       )}
       {empty > 0 && (
         <p class="good-text">
-          ● Empty: {empty} of {all.length}.
+          ● {empty} of {all.length} outboxes are empty.
         </p>
       )}
     </>

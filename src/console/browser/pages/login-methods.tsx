@@ -159,7 +159,7 @@ export function Invitation() {
       {invited && (
         <>
           <p>
-            {invited.inviter ?? "An operator"} invites you to{" "}
+            {invited.inviter ?? "An operator"} invites you to the organization{" "}
             <strong>{invited.organization}</strong> as <strong>{invited.role}</strong>
             {invited.email !== null && `, for ${invited.email}`}, until{" "}
             <Time at={invited.expires_at} />.

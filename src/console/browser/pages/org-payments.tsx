@@ -67,7 +67,7 @@ export function OrganizationPayments({ id }: { id: string }) {
         height={108}
         columns={PURCHASE_COLUMNS}
         open={setOpened}
-        empty="No purchases. All credits came from operators."
+        empty="No purchases yet"
       />
       {opened && <PurchaseDetail orgId={id} id={opened.id} onClose={() => setOpened(null)} />}
       {forgiving && <Forgive id={id} owed={owed} onClose={() => setForgiving(false)} />}

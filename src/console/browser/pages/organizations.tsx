@@ -182,7 +182,7 @@ function NewOrganization({ onClose }: { onClose: () => void }) {
     >
       {line("name", "Name")}
       {line("slug", "Slug: a short name for addresses and commands")}
-      {line("owner_email", "Owner's email address")}
+      {line("owner_email", "Owner's email")}
       {mayCredit &&
         line("dollars", "First credit in dollars, if any", "amount_micro", {
           required: false,
