@@ -1,5 +1,4 @@
 import type { Errors } from "../api/types.ts";
-import { countText } from "../lib/money.ts";
 import { localAndUtcTime, hourStart } from "../lib/time.ts";
 import { useRead } from "../state/reads.ts";
 import { goTo } from "../state/route.ts";
@@ -43,13 +42,13 @@ export function ErrorGroups({ by, range, only }: { by: Split; range: Range; only
   ];
   return (
     <ReadResult read={read} height={240}>
-      {({ data, total, complete_from: since }) => (
+      {({ data, complete_from: since }) => (
         <>
           <FilterNotice only={unusedFilters} />
           {since !== undefined && Date.parse(since) > hourStart(range.from) && (
             <p class="notice">
-              ▲ These are {countText(total, "error")} of those that are kept by themselves; before{" "}
-              {localAndUtcTime(since)} some are only counted by code and key.
+              ▲ Complete since {localAndUtcTime(since)}. Some earlier errors are counted only by
+              code and key.
             </p>
           )}
           <Table
