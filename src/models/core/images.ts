@@ -55,8 +55,9 @@ export function setDefaultCount({
   user: name,
 }: ParsedInputRequest<Fields>): Result<ParsedInputRequest<ImageBody>> {
   const { response_format: _format, n = 1, ...rest } = body;
-  if (rest.stream === true && n > 1)
+  if (rest.stream === true && n > 1) {
     return invalid("A streamed request returns one image: 'n' must be 1.", "n");
+  }
   if (rest.stream !== true && rest.partial_images !== undefined) {
     return invalid("'partial_images' needs 'stream'.", "partial_images");
   }

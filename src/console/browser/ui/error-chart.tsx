@@ -12,7 +12,7 @@ const WORDS: Readonly<Record<string, string>> = {
 };
 
 export function FilterNotice({ only }: { only: Readonly<Record<string, string | undefined>> }) {
-  const { key_id, ...others } = only;
+  const { key_id: _keyId, ...others } = only;
   const fields = Object.keys(others).filter((field) => others[field]);
   if (fields.length === 0) return null;
   const names = fields.map((field) => WORDS[field] ?? field).join(" and ");
