@@ -20,7 +20,7 @@ import { flushFailedRequests } from "./models/requests/failed-requests.route.ts"
 import { failuresPeer } from "./models/requests/failures.peer.ts";
 import { storedResponsesPeer } from "./models/requests/stored-responses.peer.ts";
 import { outcomesPeer } from "./models/requests/outcomes.peer.ts";
-import { requireSoundDeployment } from "./models/requests/sound-deployment.route.ts";
+import { requireSoundDeployment } from "./models/requests/require-deployment.route.ts";
 import {
   requireAdmission,
   refuseSessions,

@@ -2,10 +2,14 @@ import type { Context } from "hono";
 import { fail } from "../shared/http/context.ts";
 import type { AppEnv } from "../shared/http/context.ts";
 import type { FreshLogin, Route } from "../shared/http/route.ts";
-import { setInternalRequestId } from "../shared/http/given-id.ts";
+import { setInternalRequestId } from "../shared/http/internal-request-id.ts";
 import { notFound } from "../shared/http/not-found.ts";
 import { routingPath } from "../shared/http/routing-path.ts";
-import { setInternalCaller, setInternalKey, admittedKey } from "../accounts/keys/vouched.ts";
+import {
+  setInternalCaller,
+  setInternalKey,
+  admittedKey,
+} from "../accounts/keys/internal-caller.ts";
 import { ALL_ROLES, requestCredential } from "../shared/caller.ts";
 import { now } from "../shared/clock.ts";
 import type { Failure } from "../shared/failure.ts";

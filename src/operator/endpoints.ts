@@ -10,7 +10,7 @@ import { withoutFreshLogin } from "../shared/http/route.ts";
 import type { TypedRoute } from "../shared/http/route.ts";
 import { isSlug } from "../accounts/organizations/organization.ts";
 import { findIdOfSlug } from "../accounts/organizations/organizations.store.ts";
-import { detailsOf } from "./act-details.ts";
+import { detailsOf } from "./operator-event-details.ts";
 import { getCatalog } from "./catalog.ts";
 import { patchOrganization } from "./change-organization.ts";
 import {

@@ -8,7 +8,7 @@ import { databaseState } from "../accounts/organizations/organizations.store.ts"
 import { outboxNames, peerOutboxNames } from "../regions/outbox-schedule.ts";
 import type { OutboxState } from "../shared/contracts/outbox.ts";
 import { REGIONS } from "../shared/regions.ts";
-import { STORAGE_BYTES_MAX } from "./depths.ts";
+import { STORAGE_BYTES_MAX } from "./sweep-metrics.ts";
 import { findProblems } from "./health-problems.ts";
 import type { OperatorContext } from "./operator-context.ts";
 import { testWallets } from "./unavailable-wallets.store.ts";

@@ -3,7 +3,7 @@ import { mapConcurrently } from "../shared/map-concurrently.ts";
 import { logWarning, errorMessageOf } from "../shared/log.ts";
 import { withTimeout } from "../shared/timers.ts";
 import type { OutboxCalls } from "../shared/contracts/outbox.ts";
-import type { SweepMetrics } from "./depths.ts";
+import type { SweepMetrics } from "./sweep-metrics.ts";
 import { deleteOldOperatorEvents } from "./operator-events.store.ts";
 import { startSweep, continueSweep } from "./sweep.store.ts";
 import type { SweepTargets } from "./sweep.store.ts";

@@ -22,7 +22,7 @@ import { timestamp } from "../shared/clock.ts";
 import { invalid, refuse, success } from "../shared/failure.ts";
 import type { Refusal, Result } from "../shared/failure.ts";
 import { mintId } from "../shared/id.ts";
-import { priceDetails } from "./act-details.ts";
+import { priceDetails } from "./operator-event-details.ts";
 import type { OperatorCall, OperatorChange } from "./operator-context.ts";
 import { priceOfFields } from "../shared/usage.ts";
 import { newPricesSchema, hasInputPrice, priceRowView, findUncountedUnit } from "./price-fields.ts";

@@ -24,7 +24,7 @@ import { eraseStalePeople } from "../accounts/people/stale-data.store.ts";
 import { createMailSender } from "../accounts/people/mail.ts";
 import { reencryptWebhookSecrets } from "../events/webhooks/webhooks.store.ts";
 import { CRON_SCHEDULES } from "./crons.ts";
-import { outboxSeries } from "./depths.ts";
+import { outboxSeries } from "./sweep-metrics.ts";
 import { sweepHourly } from "./hourly.store.ts";
 import { continueSweep } from "./sweep.store.ts";
 

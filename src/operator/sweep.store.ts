@@ -3,7 +3,7 @@ import { mapConcurrently } from "../shared/map-concurrently.ts";
 import { logWarning, errorMessageOf } from "../shared/log.ts";
 import { withTimeout } from "../shared/timers.ts";
 import type { CallsOf } from "../shared/contracts/objects.ts";
-import { SweepMetrics, sweepTotalsSchema } from "./depths.ts";
+import { SweepMetrics, sweepTotalsSchema } from "./sweep-metrics.ts";
 import {
   storeUnavailableWallets,
   UNAVAILABLE_WALLETS_MAX,

@@ -9,7 +9,7 @@ import {
   readBodyBytes,
 } from "../shared/http/read-json.ts";
 import { Isolate } from "../shared/http/isolate.ts";
-import { SummaryLogLine } from "../shared/http/summed-line.ts";
+import { SummaryLogLine } from "../shared/http/summary-log-line.ts";
 import { now } from "../shared/clock.ts";
 import { Timers } from "../shared/timers.ts";
 import type { PeerOperation } from "./peer-call.ts";

@@ -8,7 +8,7 @@ import {
   ResponsesNativeReader as NativeResponses,
 } from "../../src/models/protocols/responses/host-stream.ts";
 import type { StreamEvent } from "../../src/models/core/provider.ts";
-import { estimateHiddenTokens } from "../../src/models/requests/hidden-thought.ts";
+import { estimateHiddenTokens } from "../../src/models/requests/hidden-reasoning.ts";
 import { StreamMeter } from "../../src/models/requests/stream-meter.ts";
 
 /** The form of a model's reasoning. `hidden`: not sent at all. */

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { SweepMetrics, outboxSeries } from "../../src/operator/depths.ts";
-import type { SweepTotals } from "../../src/operator/depths.ts";
+import { SweepMetrics, outboxSeries } from "../../src/operator/sweep-metrics.ts";
+import type { SweepTotals } from "../../src/operator/sweep-metrics.ts";
 
 afterEach(() => {
   vi.restoreAllMocks();

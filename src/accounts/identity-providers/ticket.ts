@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import type { KeySecret } from "../../shared/config/config.ts";
 import { assert } from "../../shared/assert.ts";
 import type { Region } from "../../shared/regions.ts";
-import { encryptText, decryptText } from "../../shared/seal.ts";
+import { encryptText, decryptText } from "../../shared/encryption.ts";
 
 export const PURPOSES = ["log_in", "sign_up", "accept", "link", "step_up", "join"] as const;
 export type LoginPurpose = (typeof PURPOSES)[number];

@@ -17,7 +17,7 @@ import type { RequestMemory, OverloadReason, RequestSlot } from "../../shared/in
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { Timers } from "../../shared/timers.ts";
 import { admitKey, verifyRequestKey, KnownCallers } from "./authenticate.ts";
-import { internalCallerOf } from "./vouched.ts";
+import { internalCallerOf } from "./internal-caller.ts";
 
 /**
  * Middleware that verifies the key of each `/v1` request without I/O and starts its admission. A

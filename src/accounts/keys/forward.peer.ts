@@ -2,7 +2,7 @@ import type { Context } from "hono";
 import { fail } from "../../shared/http/context.ts";
 import type { AppEnv } from "../../shared/http/context.ts";
 import { failureResponse } from "../../shared/http/failure-response.ts";
-import { setInternalRequestId } from "../../shared/http/given-id.ts";
+import { setInternalRequestId } from "../../shared/http/internal-request-id.ts";
 import { routingPath } from "../../shared/http/routing-path.ts";
 import type { AdmittedRequest, RequestCredential } from "../../shared/caller.ts";
 import { refuse, success } from "../../shared/failure.ts";
@@ -12,7 +12,7 @@ import type { Key } from "../../shared/key.ts";
 import { callObjectWithRetries } from "../../shared/reach-object.ts";
 import { forwardedResponseHeaders, parseForwardedRequest } from "./forward-format.ts";
 import type { ForwardedRequest } from "./forward-format.ts";
-import { setInternalCaller, admittedKey, identifyGlobalKey } from "./vouched.ts";
+import { setInternalCaller, admittedKey, identifyGlobalKey } from "./internal-caller.ts";
 
 type Dispatch = (
   request: Request,

@@ -4,7 +4,7 @@ import { fail } from "../../shared/http/context.ts";
 import type { AppEnv } from "../../shared/http/context.ts";
 import { parseBody } from "../../shared/http/parse-body.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
-import { identifyGlobalKey } from "./vouched.ts";
+import { identifyGlobalKey } from "./internal-caller.ts";
 import { keyHashSchema } from "../../shared/key.ts";
 import { mapConcurrently } from "../../shared/map-concurrently.ts";
 import { errorMessageOf } from "../../shared/log.ts";

@@ -7,7 +7,7 @@ import { invalid, refuse, success } from "../../shared/failure.ts";
 import { mintId } from "../../shared/id.ts";
 import { logAlert } from "../../shared/log.ts";
 import { parsePublicUrl } from "../../shared/public-address.ts";
-import { reencryptText, encryptText, decryptText } from "../../shared/seal.ts";
+import { reencryptText, encryptText, decryptText } from "../../shared/encryption.ts";
 import type { Claims } from "../identity-providers/claims.ts";
 import { listDomains } from "./company.store.ts";
 import {

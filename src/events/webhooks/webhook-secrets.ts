@@ -1,6 +1,6 @@
 import type { KeySecret } from "../../shared/config/config.ts";
 import { importHmacKey, hmacSha256 } from "../../shared/hmac.ts";
-import { reencryptText, encryptText, decryptText } from "../../shared/seal.ts";
+import { reencryptText, encryptText, decryptText } from "../../shared/encryption.ts";
 
 /** An encrypted secret. `until` is when it expires (Unix ms), or null for the current secret. */
 export type EncryptedSecret = { readonly sealed: string; readonly until: number | null };

@@ -1,5 +1,5 @@
 import { elapsedMs } from "../../shared/clock.ts";
-import { FILE_READ_BYTES } from "./gathering-body.ts";
+import { FILE_READ_BYTES } from "./buffered-body.ts";
 
 /** Ms to read FILE_READ_BYTES. All files of an isolate together are read at 64 MB/s. */
 const READ_MS = 1;

@@ -6,7 +6,7 @@ import { estimateTokens } from "../../shared/tokens.ts";
 import { FileReadPacer } from "./file-pace.ts";
 import { retryFailure, END_EVENT } from "./frame-reader.ts";
 import { JSON_BYTES_MAX, responseTooLarge } from "./response-size.ts";
-import { FILE_READ_BYTES, BufferedBody } from "./gathering-body.ts";
+import { FILE_READ_BYTES, BufferedBody } from "./buffered-body.ts";
 import { parseObject, parsePlainObject } from "./json-value.ts";
 import type { OutgoingBody, RequestForm } from "./outgoing-body.ts";
 import { PacedBodyReader } from "./paced-reader.ts";

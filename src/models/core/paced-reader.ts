@@ -1,7 +1,7 @@
 import { joinBytes } from "../../shared/http/bounded-body.ts";
 import { elapsedMs } from "../../shared/clock.ts";
-import { STREAM_READ_BYTES } from "./gathering-body.ts";
-import type { ByteSource } from "./gathering-body.ts";
+import { STREAM_READ_BYTES } from "./buffered-body.ts";
+import type { ByteSource } from "./buffered-body.ts";
 
 const GATHERED_BYTES_MAX = 64 * 1024;
 

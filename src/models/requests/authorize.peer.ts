@@ -10,7 +10,7 @@ import { micros } from "../../shared/money.ts";
 import { callObjectWithRetries } from "../../shared/reach-object.ts";
 import type { ObjectCallResult } from "../../shared/reach-object.ts";
 import { keyOwnerCacheOf } from "../../accounts/keys/admission.route.ts";
-import { identifyGlobalKey } from "../../accounts/keys/vouched.ts";
+import { identifyGlobalKey } from "../../accounts/keys/internal-caller.ts";
 import type { HoldGrant, WalletCalls } from "../../shared/contracts/wallet.ts";
 import { walletForAttemptOf } from "./home-or-away.route.ts";
 import { parseAuthorizeRequest } from "./authorize.ts";

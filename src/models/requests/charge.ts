@@ -6,7 +6,7 @@ import { routeName } from "../routing/route-health.ts";
 import type { ResponseHead, Receipt } from "../core/endpoint-adapter.ts";
 import type { Charge, UnfinishedCall, Outcome, Run, ServingRoute } from "./paid-request.ts";
 import { costOf } from "../../shared/cost.ts";
-import { estimateHiddenTokens } from "./hidden-thought.ts";
+import { estimateHiddenTokens } from "./hidden-reasoning.ts";
 import { billedOutputTokens } from "./hold-bounds.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
 

@@ -15,7 +15,7 @@ import type { RouteHealth } from "../routing/route-health.ts";
 import type { Charge, Run, OverloadCounters } from "./paid-request.ts";
 import type { Config } from "../../shared/config/config.ts";
 import { Isolate } from "../../shared/http/isolate.ts";
-import { SummaryLogLine } from "../../shared/http/summed-line.ts";
+import { SummaryLogLine } from "../../shared/http/summary-log-line.ts";
 import { refuse } from "../../shared/failure.ts";
 import type { Refusal } from "../../shared/failure.ts";
 import type { OverloadReason } from "../../shared/in-flight.ts";

@@ -1,6 +1,6 @@
 import type { Context } from "hono";
 import type { AppEnv } from "../../shared/http/context.ts";
-import { admittedKey, identifyGlobalKey } from "../../accounts/keys/vouched.ts";
+import { admittedKey, identifyGlobalKey } from "../../accounts/keys/internal-caller.ts";
 import type { StoredResponseResult } from "../../shared/contracts/stored-responses.ts";
 import { continuationFilter, responseOwner } from "../../shared/contracts/stored-responses.ts";
 import { refuse } from "../../shared/failure.ts";

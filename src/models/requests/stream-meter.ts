@@ -5,8 +5,8 @@ import type { Usage } from "../../shared/usage.ts";
 import type { StreamEvent } from "../core/provider.ts";
 import type { Chunk, Delta } from "../core/chunk.ts";
 import { outputText } from "../core/output-text.ts";
-import { HiddenReasoning } from "./hidden-thought.ts";
-import type { ReasoningModel } from "./hidden-thought.ts";
+import { HiddenReasoning } from "./hidden-reasoning.ts";
+import type { ReasoningModel } from "./hidden-reasoning.ts";
 
 const COUNT_AFTER_CHARACTERS = 8192;
 

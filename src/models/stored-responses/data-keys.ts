@@ -1,5 +1,5 @@
-import { reencryptText, encryptText, decryptText } from "../../shared/seal.ts";
-import type { EncryptionPurpose, EncryptionSecret } from "../../shared/seal.ts";
+import { reencryptText, encryptText, decryptText } from "../../shared/encryption.ts";
+import type { EncryptionPurpose, EncryptionSecret } from "../../shared/encryption.ts";
 
 const PURPOSE = "turnpike kept responses 1";
 const KEY_BYTES = 32;

@@ -12,7 +12,7 @@ import type { Timers } from "../timers.ts";
 import { allowOrigin, allowsOrigins, preflightResponse } from "./cors.ts";
 import type { Dialect } from "./dialect.ts";
 import { failureResponse } from "./failure-response.ts";
-import { internalRequestIdOf } from "./given-id.ts";
+import { internalRequestIdOf } from "./internal-request-id.ts";
 import type { JsonObject } from "./json-text.ts";
 import { setRateHeaders } from "./rate-headers.ts";
 import { hasValidEscapes } from "./routing-path.ts";

@@ -2,7 +2,7 @@ import type { Config } from "../config/config.ts";
 import type { Failure } from "../failure.ts";
 import { logEvent } from "../log.ts";
 import { Isolate } from "./isolate.ts";
-import { SummaryLogLine } from "./summed-line.ts";
+import { SummaryLogLine } from "./summary-log-line.ts";
 
 export type LoggedFailure = Failure["kind"] | `home_${number}`;
 

@@ -1,5 +1,5 @@
 import { Utf8PieceDecoder } from "./bounded-body.ts";
-import { JsonFieldBlanker } from "./json-skim.ts";
+import { JsonFieldBlanker } from "./json-field-blanker.ts";
 
 type ServerSentEvent = { readonly name: string; readonly data: string };
 

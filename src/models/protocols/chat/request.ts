@@ -1,5 +1,5 @@
 import { refusalFailure } from "../../core/conversation.ts";
-import { reportUnsentFields } from "../../core/dropped.ts";
+import { reportUnsentFields } from "../../core/dropped-fields.ts";
 import { toolCallExtras } from "../../core/chat-message.ts";
 import { isObject } from "../../core/json-value.ts";
 import type {

@@ -1,7 +1,7 @@
 import type { ConversationPart, ConversationTurn } from "../../core/conversation.ts";
 import type { ParsedImageUrl } from "../../core/image-url.ts";
-import { reportDroppedFields } from "../../core/dropped.ts";
-import type { SentFieldPaths } from "../../core/dropped.ts";
+import { reportDroppedFields } from "../../core/dropped-fields.ts";
+import type { SentFieldPaths } from "../../core/dropped-fields.ts";
 import type { ChatBody } from "../../core/core-request.ts";
 import { parsePrompt } from "../../core/prompt.ts";
 import type { OutputFormat } from "../../core/prompt.ts";

@@ -1,8 +1,8 @@
 import { claudeRules } from "../../claude/claude-rules.ts";
 import { hasCallsWithoutThought } from "../../claude/thoughts.ts";
 import { refusalFailure } from "../../core/conversation.ts";
-import { reportDroppedFields } from "../../core/dropped.ts";
-import type { SentFieldPaths } from "../../core/dropped.ts";
+import { reportDroppedFields } from "../../core/dropped-fields.ts";
+import type { SentFieldPaths } from "../../core/dropped-fields.ts";
 import { downloadImages } from "../../core/inline-image.ts";
 import type { ConversationWithImages } from "../../core/inline-image.ts";
 import { requestBodyOf } from "../../core/outgoing-body.ts";

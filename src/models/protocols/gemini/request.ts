@@ -1,6 +1,6 @@
 import { conversationOf, refusalFailure } from "../../core/conversation.ts";
-import { reportDroppedFields } from "../../core/dropped.ts";
-import type { SentFieldPaths } from "../../core/dropped.ts";
+import { reportDroppedFields } from "../../core/dropped-fields.ts";
+import type { SentFieldPaths } from "../../core/dropped-fields.ts";
 import { downloadImages } from "../../core/inline-image.ts";
 import type { ConversationWithImages, PartWithImages } from "../../core/inline-image.ts";
 import { textOf, isObject } from "../../core/json-value.ts";

@@ -1,6 +1,6 @@
 import type { Conversation } from "../../core/conversation.ts";
-import { reportDroppedFields } from "../../core/dropped.ts";
-import type { SentFieldPaths } from "../../core/dropped.ts";
+import { reportDroppedFields } from "../../core/dropped-fields.ts";
+import type { SentFieldPaths } from "../../core/dropped-fields.ts";
 import type { ChatBody } from "../../core/core-request.ts";
 import { isObject, listOf } from "../../core/json-value.ts";
 import { parsePrompt } from "../../core/prompt.ts";

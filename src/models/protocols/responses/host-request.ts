@@ -6,8 +6,8 @@ import {
   usesLegacyFunctions,
 } from "../../core/conversation.ts";
 import type { AssistantMessage, UserContent } from "../../core/conversation.ts";
-import { reportDroppedFields } from "../../core/dropped.ts";
-import type { SentFieldPaths } from "../../core/dropped.ts";
+import { reportDroppedFields } from "../../core/dropped-fields.ts";
+import type { SentFieldPaths } from "../../core/dropped-fields.ts";
 import { isObject, listOf, objectOf } from "../../core/json-value.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
 import { ToolCallIds, WORD_64_ID } from "../../core/tool-call-id.ts";

@@ -4,8 +4,8 @@ import {
   unsupportedFailure,
   usesLegacyFunctions,
 } from "../../core/conversation.ts";
-import { reportDroppedFields } from "../../core/dropped.ts";
-import type { SentFieldPaths } from "../../core/dropped.ts";
+import { reportDroppedFields } from "../../core/dropped-fields.ts";
+import type { SentFieldPaths } from "../../core/dropped-fields.ts";
 import type { ChatBody, ChatMessage } from "../../core/core-request.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
 import { NINE_CHARACTER_ID, ToolCallIds } from "../../core/tool-call-id.ts";
