@@ -1,6 +1,7 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
-import { admin, chat, openAccount, send } from "./client.ts";
+import { ADMIN_TOKEN, admin, chat, openAccount, send } from "./client.ts";
+import { callFromPage, login } from "./console-client.ts";
 
 const HOUR_MS = 3_600_000;
 const later = (ms = 2 * HOUR_MS): string => new Date(Date.now() + ms).toISOString();
@@ -180,15 +181,23 @@ describe("PATCH /admin/v1/orgs/{id} { price_list }", () => {
     expect(await receiptOf(await chat(key))).toMatchObject({ price_list: null });
   });
 
-  it("shows the next price and its first day at GET /v1/models", async () => {
+  it("shows the next price and its first day at GET /v1/models, also in the console", async () => {
     const { from } = await posted({ list: "soon-dearer", price: { input: 9, output: 11 } });
     const { orgId, key } = await openAccount();
     await admin("PATCH", `/orgs/${orgId}`, { price_list: "soon-dearer" });
-    const model = await send("/v1/models/sandbox/echo", { key });
-    expect(await model.json()).toMatchObject({
-      pricing: { prompt: "0.000001", completion: "0.000002" },
-      next_price: { from, prompt: "0.000009", completion: "0.000011" },
-    });
+    const path = "/v1/models/sandbox/echo";
+    const operator = await login(ADMIN_TOKEN);
+    await callFromPage("/as", operator, { method: "POST", body: { org: orgId } });
+    for (const model of [
+      await send(path, { key }),
+      await callFromPage(path, await login(key)),
+      await callFromPage(path, operator),
+    ]) {
+      expect(await model.json()).toMatchObject({
+        pricing: { prompt: "0.000001", completion: "0.000002" },
+        next_price: { from, prompt: "0.000009", completion: "0.000011" },
+      });
+    }
   });
 });
 

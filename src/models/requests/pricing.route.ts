@@ -1,4 +1,6 @@
 import type { Context } from "hono";
+import { internalCallerOf } from "../../accounts/keys/vouched.ts";
+import { findOrganization } from "../../accounts/organizations/organizations.store.ts";
 import { PriceListCache } from "../catalog/price-list-cache.ts";
 import type { Pricing, PricingFor } from "../catalog/price-lists.ts";
 import { signedPriceCopies } from "../catalog/price-copies.ts";
@@ -11,6 +13,7 @@ import { Isolate } from "../../shared/http/isolate.ts";
 import { deploymentOf } from "./deployment.ts";
 import { routeName } from "../routing/route-health.ts";
 import { now } from "../../shared/clock.ts";
+import { queryDatabase } from "../../shared/query-database.ts";
 import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 
@@ -40,8 +43,9 @@ export function getPricing(c: Context<AppEnv>): PricingFor {
 export async function loadCallerCatalog(c: Context<AppEnv>): Promise<Result<CallerCatalog>> {
   const at = now(c.env);
   const { admitted, config } = c.var;
-  const list = admitted.priceList ?? null;
-  const pricing = await getPricing(c).corrected(admitted.caller.orgId, list, at);
+  const list = await priceListOfCaller(c);
+  if (!list.ok) return list;
+  const pricing = await getPricing(c).corrected(admitted.caller.orgId, list.value, at);
   if (!pricing.ok) return pricing;
   const { catalogAt, catalogsAfter, health } = deploymentOf(config);
   const { policies } = admitted;
@@ -54,6 +58,19 @@ export async function loadCallerCatalog(c: Context<AppEnv>): Promise<Result<Call
     isInCooldown: ({ provider, upstreamId }) => coolingRoutes.has(routeName(provider, upstreamId)),
     ...(policies !== undefined && { policies }),
   });
+}
+
+/**
+ * Returns the name of the caller's own price list. For calls of the console, which no wallet
+ * admits, reads the database.
+ */
+async function priceListOfCaller(c: Context<AppEnv>): Promise<Result<string | null>> {
+  const { admitted } = c.var;
+  if (internalCallerOf(c.req.raw) === undefined) return success(admitted.priceList ?? null);
+  const { orgId } = admitted.caller;
+  const read = () => findOrganization(c.env.DB, orgId);
+  const found = await queryDatabase(read, "organization_unreadable", { org_id: orgId });
+  return found.ok ? success(found.value?.priceList ?? null) : found;
 }
 
 /**
