@@ -216,7 +216,8 @@ it("an operator can schedule a customer's price on the customer's page", async (
   await dialog.getByRole("button", { name: "Schedule price" }).click();
   await dialog.locator(".field.wrong", { hasText: "no model is 'nobody/nothing'" }).waitFor();
   await model.fill("sandbox/echo");
-  await dialog.getByText(/^Now .*\$[\d.]+ in, \$[\d.]+ out/).waitFor();
+  const current = dialog.locator("label", { hasText: "Input [" }).locator(".muted");
+  await current.getByText(/^Now .*\$[\d.]+ in, \$[\d.]+ out/).waitFor();
   const start = new Date(Date.now() + 3 * DAY_MS).toISOString().slice(0, 16);
   await dialog.getByLabel(/^Start/).fill(start);
   await dialog.getByLabel(/^Input/).fill("1.25");

@@ -70,15 +70,10 @@ export function SchedulePrice({
   return (
     <FormDialog title="Schedule price" verb="Schedule price" run={run} onClose={onClose}>
       {fixedList === undefined && line("list", "List", { required: true })}
-      {line(
-        "item",
-        "Model, author/* or *",
-        { required: true, list: items },
-        known.priceOf(typed.item),
-      )}
+      {line("item", "Model, author/* or *", { required: true, list: items })}
       <Options id={items} options={known.items} />
       {line("from", `Start [your time], at least ${known.lead} from now`, MOMENT)}
-      {line("input", "Input [$ per million tokens]", dollars)}
+      {line("input", "Input [$ per million tokens]", dollars, known.priceOf(typed.item))}
       {line("output", "Output [$ per million tokens], 0 if none", dollars)}
       {line("percent", "Or markup [% above cost]", NUMBER)}
     </FormDialog>
