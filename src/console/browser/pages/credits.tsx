@@ -9,7 +9,7 @@ import { Action, Dialog } from "../ui/dialog.tsx";
 import { usePages } from "../ui/pages.ts";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
-import { column, timeColumn } from "../ui/columns.tsx";
+import { column, leftColumn, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 import { BalanceCurve } from "./balance-curve.tsx";
 import { Buy } from "./buy.tsx";
@@ -239,11 +239,7 @@ const PURCHASES: readonly Column<Purchase>[] = [
     align: "right",
     cell: ({ amount_dollars }) => <Money micros={microsOf(amount_dollars)} />,
   }),
-  column("credited", "Added", ({ credited_micro }) => credited_micro, {
-    align: "right",
-    cell: ({ credited_micro }) =>
-      credited_micro === null ? "" : <Money micros={credited_micro} kind="left" />,
-  }),
+  leftColumn("credited", "Added", ({ credited_micro }) => credited_micro),
   column("returned", "Refunded", ({ returned_micro }) => returned_micro, {
     align: "right",
     cell: ({ returned_micro }) => (returned_micro === 0 ? "" : <Money micros={returned_micro} />),
@@ -261,12 +257,6 @@ const LINES: readonly Column<Line>[] = [
   timeColumn("at", "When", ({ created_at }) => created_at, { withClock: true }),
   column("what", "What", (line) => creditKindText(line)),
   column("reference", "Reference", referenceOf, { wide: true }),
-  column("amount", "Amount", ({ amount_micro }) => amount_micro, {
-    align: "right",
-    cell: ({ amount_micro }) => <Money micros={amount_micro} kind="left" />,
-  }),
-  column("balance", "Balance after", ({ balance_micro }) => balance_micro, {
-    align: "right",
-    cell: ({ balance_micro }) => <Money micros={balance_micro} kind="left" />,
-  }),
+  leftColumn("amount", "Amount", ({ amount_micro }) => amount_micro),
+  leftColumn("balance", "Balance after", ({ balance_micro }) => balance_micro),
 ];

@@ -7,7 +7,7 @@ import { useMay } from "../state/session.ts";
 import { Badge, Money, Panel } from "../ui/basics.tsx";
 import { FormDialog, Input } from "../ui/dialog.tsx";
 import { List } from "../ui/list.tsx";
-import { column, timeColumn } from "../ui/columns.tsx";
+import { column, leftColumn, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 import { PurchaseDetail, TOUCHES } from "./purchase-detail.tsx";
 
@@ -24,11 +24,7 @@ export const PURCHASE_COLUMNS: readonly Column<Purchase>[] = [
     align: "right",
     cell: (one) => <Money micros={microsOf(one.amount_dollars)} />,
   }),
-  column("credited", "Added", (one) => one.credited_micro, {
-    align: "right",
-    cell: ({ credited_micro: micros }) =>
-      micros === null ? "" : <Money micros={micros} kind="left" />,
-  }),
+  leftColumn("credited", "Added", ({ credited_micro }) => credited_micro),
   column("back", "Refunded", ({ returned_micro }) => returned_micro, {
     align: "right",
     cell: ({ returned_micro: micros }) => (micros === 0 ? "" : <Money micros={micros} />),

@@ -3,11 +3,11 @@ import type { CreditRow, LedgerRow } from "../api/types.ts";
 import { useCell } from "../state/cell.ts";
 import { useRead } from "../state/reads.ts";
 import { route } from "../state/route.ts";
-import { Money, Panel } from "../ui/basics.tsx";
+import { Panel } from "../ui/basics.tsx";
 import { List } from "../ui/list.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Grid } from "../ui/table.tsx";
-import { column, moneyColumn, timeColumn } from "../ui/columns.tsx";
+import { column, leftColumn, moneyColumn, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 
 const POSTED: readonly Column<
@@ -16,10 +16,7 @@ const POSTED: readonly Column<
   timeColumn("at", "When", ({ created_at }) => created_at, { withClock: true }),
   column("kind", "Kind", ({ kind }) => kind),
   moneyColumn("amount", "Amount", ({ amount_micro }) => amount_micro),
-  column("balance", "Balance", ({ balance_micro }) => balance_micro, {
-    align: "right",
-    cell: ({ balance_micro }) => <Money micros={balance_micro} kind="left" />,
-  }),
+  leftColumn("balance", "Balance", ({ balance_micro }) => balance_micro),
 ];
 const LEDGER: readonly Column<LedgerRow>[] = [
   column("seq", "Row", ({ seq }) => seq, { wide: true }),

@@ -33,6 +33,10 @@ function columnOfType<V extends Cell>(
 
 const RIGHT = { align: "right" } as const;
 export const moneyColumn = columnOfType<number>((micros) => <Money micros={micros} />, RIGHT);
+export const leftColumn = columnOfType<number>(
+  (micros) => <Money micros={micros} kind="left" />,
+  RIGHT,
+);
 export const countColumn = columnOfType<number>((count) => <Count count={count} />, RIGHT);
 export const codeColumn = columnOfType<string>((text) => <code class="small">{text}</code>);
 export const strongColumn = columnOfType<string>((text) => <strong>{text}</strong>);
