@@ -404,6 +404,9 @@ it("the Models page shows each model's price and alias, and leads to a key for t
   const page = await logIn(browser, owner.key);
   await goTo(page, "Models");
   await page.getByRole("row", { name: /^smart.*means sandbox\/echo/ }).waitFor();
+  const ocr = page.getByRole("row", { name: /^sandbox\/ocr Copy/ });
+  expect(await ocr.innerText()).toMatch(/\$[\d.]+ per page/);
+  expect(await ocr.innerText()).not.toContain("$0.00\t");
   await expectAccessible(page);
   await page
     .getByRole("row", { name: /^sandbox\/echo Copy/ })

@@ -1,6 +1,6 @@
 import type { ModelEndpoints } from "../api/types.ts";
 import { formatDuration } from "../lib/time.ts";
-import { perMillion } from "../state/models.ts";
+import { outputPrice, tokenPrice } from "../state/model-prices.ts";
 import { useRead } from "../state/reads.ts";
 import { column } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
@@ -55,8 +55,10 @@ function speed(
 const COLUMNS: readonly Column<Endpoint>[] = [
   column("tag", "Provider", ({ tag }) => tag),
   column("data", "Data region", ({ data_region }) => data_region.toUpperCase(), { wide: true }),
-  column("input", "Input", ({ pricing }) => perMillion(pricing.prompt), { align: "right" }),
-  column("output", "Output", ({ pricing }) => perMillion(pricing.completion), { align: "right" }),
+  column("input", "Input", ({ pricing }) => tokenPrice(pricing, pricing.prompt), {
+    align: "right",
+  }),
+  column("output", "Output", ({ pricing }) => outputPrice(pricing), { align: "right" }),
   speed("latency", "TTFT", ({ latency_last_30m: one }) => one, formatDuration),
   speed(
     "throughput",

@@ -1,18 +1,20 @@
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { sumByGroup } from "../lib/spend.ts";
 import { DAY, formatDuration, utcDay } from "../lib/time.ts";
-import { modelHint, nextPrice, perMillion, useModels } from "../state/models.ts";
+import { nextPrice, outputPrice, tokenPrice } from "../state/model-prices.ts";
+import { modelHint, useModels } from "../state/models.ts";
 import type { ListedModel } from "../state/models.ts";
 import { latestOf, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { isSenior, may, useSession } from "../state/session.ts";
 import { useSpendByGroup } from "../state/spend.ts";
-import { Badge, CopyButton, PageHead, Money, Tokens } from "../ui/basics.tsx";
+import { Badge, CopyButton, PageHead, Tokens } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
 import { Endpoints } from "./model-endpoints.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table, usd } from "../ui/table.tsx";
-import { column } from "../ui/columns.tsx";
+import { column, moneyColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 
 type Used = { readonly micros: number; readonly ttft: number | null };
@@ -27,7 +29,7 @@ export function Models() {
     <>
       <PageHead
         title="Models"
-        text="Models in this region with your organization's prices in dollars per million tokens. An alias currently selects the model next to it."
+        text="This region's models and your prices in dollars per million tokens. An alias selects the model next to it."
       />
       <ReadResult read={read} height={480}>
         {({ data }) => (
@@ -75,6 +77,7 @@ function priceColumn(
   id: string,
   title: string,
   of: (model: ListedModel) => string,
+  show = (model: ListedModel): ComponentChildren => tokenPrice(model.pricing, of(model)),
 ): Column<ListedModel> {
   return {
     id,
@@ -83,7 +86,7 @@ function priceColumn(
     wide: id === "cached",
     value: (model) => Number(of(model)),
     csv: [[`${id}_usd_per_million`, (model) => (Number(of(model)) * 1e6).toFixed(6)]],
-    cell: (model) => perMillion(of(model)),
+    cell: show,
   };
 }
 
@@ -107,14 +110,9 @@ function tokenColumn(
 
 function spendColumns(used: (id: string) => Used | undefined): readonly Column<ListedModel>[] {
   return [
-    column("spend", "Spend, 30 days", ({ id }) => used(id)?.micros ?? null, {
-      align: "right",
+    moneyColumn("spend", "Spend, 30 days", ({ id }) => used(id)?.micros ?? null, {
       wide: true,
       csv: [["spend_usd", ({ id }) => usd(used(id)?.micros ?? null)]],
-      cell: ({ id }) => {
-        const micros = used(id)?.micros;
-        return micros === undefined ? "" : <Money micros={micros} />;
-      },
     }),
     column("ttft", "TTFT", ({ id }) => used(id)?.ttft ?? null, {
       align: "right",
@@ -159,7 +157,12 @@ const NAMES: readonly Column<ListedModel>[] = [
   tokenColumn("context", "Context", ({ context_length }) => context_length),
   tokenColumn("output", "Max output tokens", ({ max_output_tokens }) => max_output_tokens),
   priceColumn("input", "Input", ({ pricing }) => pricing.prompt),
-  priceColumn("output_price", "Output", ({ pricing }) => pricing.completion),
+  priceColumn(
+    "output_price",
+    "Output",
+    ({ pricing }) => pricing.completion,
+    ({ pricing }) => <span style={{ whiteSpace: "normal" }}>{outputPrice(pricing)}</span>,
+  ),
   priceColumn("cached", "Cached", ({ pricing }) => pricing.input_cache_read),
   column("next", "Next price", ({ next_price: next }) => next?.from ?? null, {
     csv: [

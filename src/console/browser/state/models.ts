@@ -3,7 +3,16 @@ import type { Model } from "../api/types.ts";
 import { useRead } from "./reads.ts";
 import type { Read } from "./reads.ts";
 
-/** A model of GET /v1/models. Prices are texts, in dollars per token. */
+/** Prices as texts, in dollars per token. The other fields are prices of units. */
+export type Pricing = {
+  readonly prompt: string;
+  readonly completion: string;
+  readonly input_cache_read: string;
+  readonly input_cache_write: string;
+  readonly [unit: string]: string;
+};
+
+/** A model of GET /v1/models. */
 export type ListedModel = {
   readonly id: string;
   readonly kind: Model["kind"];
@@ -11,16 +20,8 @@ export type ListedModel = {
   readonly context_length: number;
   readonly max_output_tokens: number | null;
   readonly input_modalities: readonly string[];
-  readonly pricing: {
-    readonly prompt: string;
-    readonly completion: string;
-    readonly input_cache_read: string;
-  };
-  readonly next_price: {
-    readonly from: string;
-    readonly prompt: string;
-    readonly completion: string;
-  } | null;
+  readonly pricing: Pricing;
+  readonly next_price: (Pricing & { readonly from: string }) | null;
   readonly providers: readonly string[];
   readonly status: Model["status"];
   readonly alias_of?: string;
@@ -35,12 +36,6 @@ export function useModels(isRead = true): Read<{ readonly data: readonly ListedM
 
 export function perMillion(dollars: string): string {
   return formatSpent(Math.round(Number(dollars) * 1e12));
-}
-
-export function nextPrice({ next_price: next }: ListedModel): string {
-  if (next === null) return "";
-  const { from, prompt, completion } = next;
-  return `${from.slice(0, 10)}: ${perMillion(prompt)} in, ${perMillion(completion)} out`;
 }
 
 export function modelHint({ alias_of, pricing }: ListedModel): string {
