@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
+import { createKey, postMember } from "../../scripts/admin-client.ts";
 import { makeOrganization } from "../node/support/organization.ts";
 import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
 import { PHONE, goTo, logIn, openWindow, navigation, pageLoaded } from "./browser.ts";
@@ -6,7 +7,7 @@ import type { WatchedPage } from "./browser.ts";
 
 const browser = openWindow();
 let used: { readonly orgId: string; readonly key: string };
-let empty: { readonly key: string };
+let empty: { readonly orgId: string; readonly key: string };
 
 beforeAll(async () => {
   const url = `${browser.origin}/admin/v1`;
@@ -176,6 +177,13 @@ describe("the console's layout", () => {
     await page.reload();
     await pageLoaded(page);
     expect(await page.getByRole("heading", { name: /^Get started/ }).count()).toBe(0);
+    const admin = { url: `${browser.origin}/admin/v1`, token: ADMIN_TOKEN };
+    const { orgId } = empty;
+    const person = { email: "new@example.com", role: "member" } as const;
+    const { id: memberId } = await postMember(admin, orgId, person);
+    const terms = { orgId, memberId, scope: "regional", rpmLimit: 100, name: "Member" } as const;
+    const member = await logIn(browser, await createKey(admin, terms));
+    await member.getByRole("heading", { name: "Get started: 1 of 3 done" }).waitFor();
     const done = await logIn(browser, used.key);
     await done.locator(".plot svg").waitFor();
     expect(await done.getByRole("heading", { name: /^Get started/ }).count()).toBe(0);

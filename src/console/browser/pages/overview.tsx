@@ -52,15 +52,10 @@ function Spending() {
   return (
     <>
       <div class="figures">
-        <Figure
-          title="Available"
-          isMain
+        <Available
+          read={balance}
           note={left && sums ? runway(left.available_micro, sums, now) : undefined}
-        >
-          <Inline read={balance}>
-            {({ available_micro: micros }) => <Money micros={micros} kind="left" />}
-          </Inline>
-        </Figure>
+        />
         <Figure title="Today" note="since 00:00 UTC">
           <Inline read={read}>
             {({ rows: all }) => <Money micros={totalsOf(all, now).today} />}
@@ -172,6 +167,22 @@ function Figure({
   );
 }
 
+function Available({
+  read,
+  note,
+}: {
+  read: Reading<{ readonly available_micro: number }>;
+  note: string | undefined;
+}) {
+  return (
+    <Figure title="Available" isMain note={note}>
+      <Inline read={read}>
+        {({ available_micro: micros }) => <Money micros={micros} kind="left" />}
+      </Inline>
+    </Figure>
+  );
+}
+
 type Ranked = {
   readonly title: string;
   readonly by: SplitBy;
@@ -249,18 +260,17 @@ function MemberOverview() {
   const balance = useRead("GET /v1/balance", {}, { every: EVERY_MS });
   const keys = useRead("GET /v1/keys");
   return (
-    <div class="figures">
-      <Figure title="Available" isMain note="of the organization">
-        <Inline read={balance}>
-          {({ available_micro: micros }) => <Money micros={micros} kind="left" />}
-        </Inline>
-      </Figure>
-      <Figure title="Your keys" note="that are not revoked">
-        <Inline read={keys}>
-          {({ keys: all }) => <Count count={all.filter(({ revoked }) => !revoked).length} />}
-        </Inline>
-      </Figure>
-    </div>
+    <>
+      <div class="figures">
+        <Available read={balance} note="of the organization" />
+        <Figure title="Your keys" note="that are not revoked">
+          <Inline read={keys}>
+            {({ keys: all }) => <Count count={all.filter(({ revoked }) => !revoked).length} />}
+          </Inline>
+        </Figure>
+      </div>
+      <GetStarted />
+    </>
   );
 }
 
