@@ -174,7 +174,7 @@ describe("the console of an organization that can't spend", () => {
       });
     const page = await logIn(browser, key);
     expect((await change("PATCH", { status: "suspended" })).status).toBe(200);
-    const suspended = /rejected until an operator approves or resumes this organization/;
+    const suspended = /^■ This organization is suspended\..* Contact the operator/;
     const notice = page.getByText(suspended);
     await notice.waitFor(); // the notice appears without a reload
     await goTo(page, "Keys");

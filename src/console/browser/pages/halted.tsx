@@ -6,7 +6,7 @@ import { StopSpending, OrganizationPauses } from "../ui/pauses.tsx";
 const EVERY_MS = 15_000;
 const CAUSES = {
   suspended:
-    "New requests and changes are rejected until an operator approves or resumes this organization.",
+    "This organization is suspended. New requests and changes are rejected. Contact the operator to resume it.",
   closed:
     "This organization is closed. Operators can restore it for 7 days after closing. New requests and changes are rejected.",
 } as const;
