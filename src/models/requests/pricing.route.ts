@@ -1,5 +1,5 @@
 import type { Context } from "hono";
-import { internalCallerOf } from "../../accounts/keys/vouched.ts";
+import { internalCallerOf } from "../../accounts/keys/internal-caller.ts";
 import { findOrganization } from "../../accounts/organizations/organizations.store.ts";
 import { PriceListCache } from "../catalog/price-list-cache.ts";
 import type { Pricing, PricingFor } from "../catalog/price-lists.ts";
