@@ -353,7 +353,7 @@ it("an operator opens, credits and suspends a customer, and sees the health page
   const dialog = page.getByRole("dialog");
   const job = counted(page);
   await page.getByText("All systems operational").waitFor(); // opens the first page of the list
-  await page.getByText(/of \d+ checked are available/).waitFor();
+  await page.getByText(/of \d+ available/).waitFor();
   await page.getByText(/of \d+ outboxes are empty/).waitFor();
   await job.act(() => goTo(page, "Customers"));
   await job.act(() => page.getByRole("button", { name: "New organization" }).click());

@@ -106,14 +106,14 @@ it("openapi-fetch calls every customer operation, and gets the documented result
   const filled = (parameter: string, of: string): string =>
     ids.get(of.split(`/{${parameter}`)[0] ?? "") ?? "missing";
   const { callsOf } = (await import(path.join(directory, "program.ts"))) as Program;
-  const { asDocumented } = (await import("../contract/documented.ts" as string)) as {
-    asDocumented: (request: Request, response: Response) => Promise<Response>;
+  const { checkDocumented } = (await import("../contract/documented.ts" as string)) as {
+    checkDocumented: (request: Request, response: Response) => Promise<Response>;
   };
   ids.set("/v1/members", await allowHolds());
   const options = {
     baseUrl: at.origin,
     headers: { authorization: `Bearer ${at.key}` },
-    fetch: async (request: Request) => asDocumented(request, await fetch(request)),
+    fetch: async (request: Request) => checkDocumented(request, await fetch(request)),
   };
   const statuses = new Map<string, number>();
   for (const [name, call] of Object.entries(callsOf(options, filled))) {

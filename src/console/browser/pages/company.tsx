@@ -65,9 +65,7 @@ function OwnIssuer() {
         <div>
           <p>
             Own issuer: <strong>{issuer ?? "none"}</strong>{" "}
-            {state === "draft" && (
-              <Badge>Not active. Connect your own account to test the identity provider.</Badge>
-            )}
+            {state === "draft" && <Badge>Not active. Test it with your own account.</Badge>}
             {required && <Badge tone="good">required</Badge>}{" "}
             <button type="button" class="quiet" onClick={() => setSetting(true)}>
               Add an identity provider

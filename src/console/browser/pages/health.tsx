@@ -77,10 +77,7 @@ function Technical({ book, version, aliases, sweep, wallets }: Technical) {
             {book ? "reachable" : "unreachable"}
           </Badge>,
         ],
-        [
-          "Wallets",
-          `${wallets.asked - wallets.unavailable.length} of ${wallets.asked} checked are available`,
-        ],
+        ["Wallets", `${wallets.asked - wallets.unavailable.length} of ${wallets.asked} available`],
         ["Last sweep", sweep === null ? "none yet" : <Sweep key="sweep" sweep={sweep} />],
         ["Version", <code key="version">{version}</code>],
         ...Object.entries(aliases).map(

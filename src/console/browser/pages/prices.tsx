@@ -22,7 +22,7 @@ export function Prices({ tabs }: { tabs: ComponentChildren }) {
     <>
       <PageHead
         title="Business"
-        text="The most specific row wins: first a model, then an author (author/*), then all models (*). A customer's own list comes before the region's list."
+        text="The most specific row wins: a model, then author/*, then *. A customer's own list comes before the region's list."
       >
         {may("POST /admin/v1/rerate") && (
           <button type="button" onClick={() => setDoing("rerate")}>

@@ -30,7 +30,7 @@ export function Sessions() {
             {...(mayEnd && { open: setEnding })}
             empty={
               <Empty
-                text="No session is in use. Keys create sessions for browsers, agent runs or child processes. Each appears here after its first request."
+                text="No active sessions. A session appears here after its first request."
                 command={`curl ${location.origin}/v1/sessions \\
   -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \\
   -d '{"end_user":"ann","budget_dollars":0.5,"expires_in":3600}'`}

@@ -150,7 +150,7 @@ function Switch({ webhook: { id, enabled }, onClose }: Props) {
     >
       <p>
         {enabled
-          ? "Pending events are dropped, and nothing is sent until you enable it again. A replay can then send the missed events."
+          ? "Drops pending events. After you enable it again, a replay can send missed events."
           : "Events are sent from now on. A replay sends the missed events."}
       </p>
     </Confirm>

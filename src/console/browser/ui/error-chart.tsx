@@ -12,11 +12,10 @@ const WORDS: Readonly<Record<string, string>> = {
 };
 
 export function FilterNotice({ only }: { only: Readonly<Record<string, string | undefined>> }) {
-  const { key_id: _keyId, ...others } = only;
-  const fields = Object.keys(others).filter((field) => others[field]);
+  const fields = Object.keys(only).filter((field) => field !== "key_id" && only[field]);
   if (fields.length === 0) return null;
   const names = fields.map((field) => WORDS[field] ?? field).join(" and ");
-  return <p class="notice">▲ Errors can't be grouped by {names} here. These are totals.</p>;
+  return <p class="notice">▲ These totals can't be grouped by {names}.</p>;
 }
 
 export function ErrorChart({
