@@ -26,9 +26,7 @@ export function Company() {
         {({ domains }) => (
           <>
             {domains.length === 0 && (
-              <p class="muted">
-                Anyone with an email address at your company's domain can join as a member.
-              </p>
+              <p class="muted">Anyone with an email address at the domain can join as a member.</p>
             )}
             {domains.map((one) => (
               <Domain key={one.domain} one={one} />

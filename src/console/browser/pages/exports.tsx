@@ -27,9 +27,8 @@ export function Exports() {
         title="Exports"
         text={
           <>
-            CSV files in the FOCUS format with all charges, credits, payments and taxes. They add up
-            to the ledger. For sums per key, see{" "}
-            <a href={hrefOf(["activity"], { split: "key" })}>Activity</a>.
+            All charges, credits, payments and taxes in the FOCUS format (CSV). For sums per key,
+            see <a href={hrefOf(["activity"], { split: "key" })}>Activity</a>.
           </>
         }
       >

@@ -44,9 +44,8 @@ function Waiting({ id }: { id: string }) {
       )}
       {waited > HINT_AFTER_MS && (
         <p class="muted">
-          No request arrived. Requests with a wrong address or key don't appear here. Compare the
-          first letters of the key, and check that the address starts with{" "}
-          <code>{location.origin}</code>.
+          No request arrived. Compare the first letters of the key, and check that the address
+          starts with <code>{location.origin}</code>.
         </p>
       )}
     </>

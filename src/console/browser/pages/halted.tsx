@@ -6,7 +6,7 @@ import { StopSpending, OrganizationPauses } from "../ui/pauses.tsx";
 const EVERY_MS = 15_000;
 const CAUSES = {
   suspended: "This organization is suspended. Contact the operator to resume it.",
-  closed: "This organization is closed. Operators can restore it for 7 days after closing.",
+  closed: "This organization is closed. Operators can restore it for 7 days.",
 } as const;
 
 /** Notices above each page while the organization can't spend. */
