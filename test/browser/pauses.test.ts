@@ -83,7 +83,7 @@ describe("pauses in the console", () => {
     await goTo(page, "Requests");
     await page.getByRole("link", { name: "Rejected", exact: true }).click();
     await page.getByRole("row", { name: /Rejected/ }).waitFor();
-    expect(await page.getByRole("row", { name: /Succeeded/ }).count()).toBe(0);
+    await expect.poll(() => page.getByRole("row", { name: /Succeeded/ }).count()).toBe(0);
     await goTo(page, "Settings");
     await notice.waitFor();
     const ofMember = await ask(memberKey);
