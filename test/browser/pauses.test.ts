@@ -82,7 +82,10 @@ describe("pauses in the console", () => {
     expect(await page.getByRole("button", { name: "Stop spending" }).count()).toBe(0);
     await goTo(page, "Requests");
     await page.getByRole("link", { name: "Rejected", exact: true }).click();
-    await page.getByRole("row", { name: /Rejected/ }).waitFor();
+    await page
+      .getByRole("row", { name: /Rejected/ })
+      .first()
+      .waitFor();
     await expect.poll(() => page.getByRole("row", { name: /Succeeded/ }).count()).toBe(0);
     await goTo(page, "Settings");
     await notice.waitFor();
