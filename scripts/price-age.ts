@@ -1,4 +1,4 @@
-import { dayOf, hasRouteEnded, priceOn } from "../src/models/catalog/dated-prices.ts";
+import { dayOf, hasRouteEnded, priceOn } from "../src/models/catalog/price.ts";
 import type { RouteEntry } from "../src/models/catalog/entry.ts";
 
 const DAY_MS = 86_400_000;

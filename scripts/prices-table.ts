@@ -1,4 +1,4 @@
-import { dayOf, priceOn } from "../src/models/catalog/dated-prices.ts";
+import { dayOf, priceOn } from "../src/models/catalog/price.ts";
 import type { CatalogEntry, DatedPrice, RouteEntry } from "../src/models/catalog/entry.ts";
 import { CATALOG } from "../src/models/catalog/models.ts";
 import { isStale } from "./price-age.ts";

@@ -11,15 +11,17 @@ import { failUnexpectedly, requestContext } from "./shared/http/context.ts";
 import type { AppEnv } from "./shared/http/context.ts";
 import { notFound, refuseOtherMethods } from "./shared/http/not-found.ts";
 import { routingPath } from "./shared/http/routing-path.ts";
-import { watchPeer } from "./models/requests/watch.peer.ts";
-import { authorizePeer } from "./models/requests/authorize.peer.ts";
+import {
+  watchPeer,
+  authorizePeer,
+  failuresPeer,
+  storedResponsesPeer,
+  outcomesPeer,
+} from "./models/requests/paid-path.peer.ts";
 import { selectDialect } from "./models/endpoints/dialect.route.ts";
 import { requireActiveKeyAtHome } from "./models/requests/home-or-away.route.ts";
 import { deploymentOf } from "./models/requests/deployment.ts";
 import { flushFailedRequests } from "./models/requests/failed-requests.route.ts";
-import { failuresPeer } from "./models/requests/failures.peer.ts";
-import { storedResponsesPeer } from "./models/requests/stored-responses.peer.ts";
-import { outcomesPeer } from "./models/requests/outcomes.peer.ts";
 import { requireSoundDeployment } from "./models/requests/require-deployment.route.ts";
 import {
   requireAdmission,

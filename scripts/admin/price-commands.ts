@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { dayOf, priceOn } from "../../src/models/catalog/dated-prices.ts";
+import { dayOf, priceOn } from "../../src/models/catalog/price.ts";
 import { CATALOG } from "../../src/models/catalog/models.ts";
 import { priceInDollars } from "../../src/shared/price-in-dollars.ts";
 import { UNITS } from "../../src/shared/usage.ts";

@@ -1,4 +1,4 @@
-import { priceOn } from "../../src/models/catalog/dated-prices.ts";
+import { priceOn } from "../../src/models/catalog/price.ts";
 import type { CatalogEntry, RouteEntry } from "../../src/models/catalog/entry.ts";
 import type { ListedModel } from "./lists.ts";
 

@@ -7,7 +7,7 @@ import { parseConfig } from "../../src/shared/config/config.ts";
 import type { Config } from "../../src/shared/config/config.ts";
 import { deploymentOf } from "../../src/models/requests/deployment.ts";
 import type { Catalog } from "../../src/models/catalog/catalog.ts";
-import { dayOf, priceOn } from "../../src/models/catalog/dated-prices.ts";
+import { dayOf, priceOn } from "../../src/models/catalog/price.ts";
 import { regionRowOf } from "../../src/shared/regions.ts";
 import { BUILT_IN_PROVIDERS } from "../../src/models/providers/registry.ts";
 import { isStale, PRICE_DAYS } from "../price-age.ts";

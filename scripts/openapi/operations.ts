@@ -5,7 +5,7 @@ import { embeddingsBody } from "../../src/models/core/embeddings.ts";
 import { countBody, messagesBody } from "../../src/models/protocols/messages/client-request.ts";
 import { completionsBody } from "../../src/models/endpoints/completions.ts";
 import { responsesBody } from "../../src/models/protocols/responses/client-request.ts";
-import { messagesListQuery } from "../../src/models/catalog/messages-list.ts";
+import { messagesListQuery } from "../../src/models/catalog/listed-model.ts";
 import { pageQuerySchema } from "../../src/shared/http/parse-body.ts";
 import { keysParameters } from "../../src/accounts/keys/keys.route.ts";
 import { keyChangeSchema, newKeySchema } from "../../src/accounts/keys/new-key.ts";

@@ -1,4 +1,4 @@
-import { dayOf, hasRouteEnded, priceOn } from "../models/catalog/dated-prices.ts";
+import { dayOf, hasRouteEnded, priceOn } from "../models/catalog/price.ts";
 import type { CatalogEntry, RouteEntry } from "../models/catalog/entry.ts";
 import type { Model, Route } from "../models/catalog/model.ts";
 import { routeName } from "../models/routing/route-health.ts";

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { catalogProblems } from "../../src/models/catalog/catalog-problems.ts";
 import { allowedTags, listModels, resolveModel } from "../../src/models/catalog/catalog.ts";
 import type { ActiveProvider } from "../../src/models/catalog/catalog.ts";
-import { SANDBOX_MODELS } from "../../src/models/catalog/sandbox-models.ts";
+import { SANDBOX_MODELS } from "../../src/models/catalog/models.ts";
 import { catalogOf, configWith } from "./worlds.ts";
 
 const OPENAI_EU: ActiveProvider = { id: "openai", regions: ["eu"] };

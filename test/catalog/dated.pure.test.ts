@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { spanAround } from "../../src/models/catalog/dated-prices.ts";
+import { spanAround } from "../../src/models/catalog/price.ts";
 import { CATALOG } from "../../src/models/catalog/models.ts";
 import { deploymentOf } from "../../src/models/requests/deployment.ts";
 import { catalogOf, configWith, liveIn } from "./worlds.ts";

@@ -1,9 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { KINDS } from "../../src/shared/kinds.ts";
 import type { CatalogEntry, RouteEntry } from "../../src/models/catalog/entry.ts";
-import { CATALOG } from "../../src/models/catalog/models.ts";
+import { CATALOG, SANDBOX_MODELS } from "../../src/models/catalog/models.ts";
 import { REGIONS } from "../../src/shared/regions.ts";
-import { SANDBOX_MODELS } from "../../src/models/catalog/sandbox-models.ts";
 import { PROVIDERS } from "./worlds.ts";
 
 const ENTRIES = [...CATALOG, ...SANDBOX_MODELS];

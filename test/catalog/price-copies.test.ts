@@ -1,7 +1,9 @@
 import { expect, it } from "vitest";
-import { PRICE_AGE_MARGIN_MS } from "../../src/models/catalog/price-list-cache.ts";
-import { signedPriceCopies } from "../../src/models/catalog/price-copies.ts";
-import type { PriceCopies } from "../../src/models/catalog/price-copies.ts";
+import {
+  PRICE_AGE_MARGIN_MS,
+  signedPriceCopies,
+} from "../../src/models/catalog/price-list-cache.ts";
+import type { PriceCopies } from "../../src/models/catalog/price-list-cache.ts";
 import { LEAD_MS, LEAD_S, world } from "./price-world.ts";
 
 /**

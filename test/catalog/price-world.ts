@@ -1,5 +1,5 @@
 import { PriceListCache } from "../../src/models/catalog/price-list-cache.ts";
-import type { PriceCopies } from "../../src/models/catalog/price-copies.ts";
+import type { PriceCopies } from "../../src/models/catalog/price-list-cache.ts";
 import type { NumericVariables } from "../../src/shared/config/config.ts";
 
 export const LEAD_S = 3600;

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
 import { RequestForm } from "../../src/models/core/outgoing-body.ts";
-import { toBase64 } from "../../src/models/core/base64.ts";
+import { toBase64 } from "../../src/models/core/data-url.ts";
 import { FormFile } from "../../src/shared/http/form.ts";
 import type { FormField } from "../../src/shared/http/form.ts";
 import { pngOf } from "../fixtures/pictures.ts";

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { assert } from "vitest";
-import { inputItemId } from "../../src/models/stored-responses/item-ids.ts";
+import { inputItemId } from "../../src/models/stored-responses/items.ts";
 import { callItem, reasoningItem, scenario, textItem } from "../fixtures/responses-wire.ts";
 import { setClock } from "../wallet/wallet-desk.ts";
 import { errorOf, send } from "./client.ts";

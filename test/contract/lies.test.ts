@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
-import { toBase64 } from "../../src/models/core/base64.ts";
+import { toBase64 } from "../../src/models/core/data-url.ts";
 import { SHORT_HEADER_FILES } from "../fixtures/short-headers.ts";
 import { balanceOf, bindingsWith, openAccount, send } from "./client.ts";
 import { mockUpstream } from "./upstream.ts";

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { fromBase64, toBase64 } from "../../src/models/core/base64.ts";
+import { fromBase64, toBase64 } from "../../src/models/core/data-url.ts";
 import { balanceOf, bindingsWith, errorOf, openAccount, send } from "./client.ts";
 import { mockUpstream } from "./upstream.ts";
 

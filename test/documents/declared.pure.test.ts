@@ -130,13 +130,13 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
   "Body of a paid request": ["shared/http/read-json.ts BODY_BYTES_MAX"],
   "Body of `/v1/messages/count_tokens`": ["shared/http/read-json.ts TOKEN_COUNT_BYTES_MAX"],
   "Providers in a list of routing preferences": [
-    "models/core/routing-preferences.ts PROVIDERS_MAX",
+    "models/core/gateway-fields.ts PROVIDERS_MAX",
   ],
   "Open invitations of an organization; new ones of a sender": [
     "accounts/people/invitations.store.ts OPEN_INVITATIONS_MAX",
     "accounts/people/invitations.store.ts HOURLY_INVITATIONS_MAX",
   ],
-  "Models in `models`": ["models/core/routing-preferences.ts FALLBACKS_MAX"],
+  "Models in `models`": ["models/core/gateway-fields.ts FALLBACKS_MAX"],
   "Budgets of an owner; of a session; models in one": [
     "shared/budgets.ts BUDGETS_MAX",
     "shared/budgets.ts SESSION_BUDGETS_MAX",
@@ -200,7 +200,7 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
     "models/core/inline-image.ts ALL_BYTES_MAX",
     "models/core/inline-image.ts DOWNLOADS_MAX",
   ],
-  "Image URL that isn't a base64 data URL": ["models/core/image-url.ts URL_MAX"],
+  "Image URL that isn't a base64 data URL": ["models/core/data-url.ts URL_MAX"],
   "Active keys per organization; new ones per day": [
     "accounts/keys/keys.store.ts ACTIVE_KEYS_MAX",
     "accounts/keys/keys.store.ts NEW_KEYS_MAX",

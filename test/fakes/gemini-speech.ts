@@ -1,4 +1,4 @@
-import { toBase64 } from "../../src/models/core/base64.ts";
+import { toBase64 } from "../../src/models/core/data-url.ts";
 import type { UpstreamCall } from "../contract/upstream.ts";
 
 export const GEMINI_KEY = "gemini.canary.secret";

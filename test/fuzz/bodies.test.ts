@@ -7,7 +7,7 @@ import { parseJson } from "../../src/shared/exact-json.ts";
 import { parseJsonBytes } from "../../src/shared/http/read-json.ts";
 import { chatEndpoint } from "../../src/models/endpoints/chat.ts";
 import type { EndpointAdapter } from "../../src/models/core/endpoint-adapter.ts";
-import { embeddingsEndpoint } from "../../src/models/endpoints/embeddings.ts";
+import { embeddingsEndpoint } from "../../src/models/endpoints/input-endpoints.ts";
 import { messagesEndpoint } from "../../src/models/endpoints/messages.ts";
 import { responsesEndpoint } from "../../src/models/endpoints/responses.ts";
 import type { PaidRequest } from "../../src/models/requests/paid-request.ts";

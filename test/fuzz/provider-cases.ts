@@ -1,7 +1,7 @@
 import { anthropic } from "../../src/models/providers/anthropic.ts";
 import { cohere } from "../../src/models/providers/cohere.ts";
 import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
-import { PROFILES } from "../../src/models/providers/profile.ts";
+import { PROFILES } from "../../src/models/providers/profiles.ts";
 import type { Provider } from "../../src/models/core/provider.ts";
 import { workersAi } from "../../src/models/providers/workers-ai.ts";
 import { ANTHROPIC_CHAT, ANTHROPIC_FAILURES } from "../fixtures/anthropic-wire.ts";

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { SseDecoder } from "../../src/shared/http/server-sent-events.ts";
 import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
 import type { StreamEvent } from "../../src/models/core/provider.ts";
-import { sseReader } from "../../src/models/core/sse-reader.ts";
+import { sseReader } from "../../src/models/core/frame-reader.ts";
 import * as wire from "../fixtures/openai-wire.ts";
 import { faultsOf, mustHold, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
 import type { CheckResult } from "./faults-of.ts";

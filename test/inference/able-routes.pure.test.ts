@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Model, Route, RouteLimits } from "../../src/models/catalog/model.ts";
 import { embeddingRouteNeeds } from "../../src/models/core/embeddings.ts";
-import { routesMeetingNeeds } from "../../src/models/core/route-needs.ts";
+import { routesMeetingNeeds } from "../../src/models/core/input-kind.ts";
 import { capableRoutes } from "../../src/models/requests/bound-request.ts";
 import type { ChatBody } from "../../src/models/core/core-request.ts";
 import { outputCapOf } from "../../src/models/requests/hold-bounds.ts";

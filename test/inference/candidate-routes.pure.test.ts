@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { priceAt } from "../../src/models/catalog/price.ts";
 import type { Route } from "../../src/models/catalog/model.ts";
-import { routePreferencesOf } from "../../src/models/core/routing-preferences.ts";
+import { routePreferencesOf } from "../../src/models/core/gateway-fields.ts";
 import { candidateRoutes } from "../../src/models/requests/candidate-routes.ts";
 import { RouteTimes } from "../../src/models/routing/route-times.ts";
 import { costOf } from "../../src/shared/cost.ts";

@@ -5,13 +5,13 @@ import { bedrock } from "../../src/models/providers/bedrock.ts";
 import { google } from "../../src/models/providers/google.ts";
 import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
 import { workersAi } from "../../src/models/providers/workers-ai.ts";
-import { OPENAI_HOST_PROFILE } from "../../src/models/providers/profiles/openai.ts";
-import { XAI_PROFILE } from "../../src/models/providers/profiles/authors.ts";
 import {
+  OPENAI_HOST_PROFILE,
+  XAI_PROFILE,
   CEREBRAS_PROFILE,
   GROQ_PROFILE,
   TOGETHER_PROFILE,
-} from "../../src/models/providers/profiles/resellers.ts";
+} from "../../src/models/providers/profiles.ts";
 import { GEMINI_EMBEDDINGS } from "../../src/models/protocols/gemini/embeddings.ts";
 import { computeRequestBounds } from "../../src/models/requests/bound-request.ts";
 import type { Provider } from "../../src/models/core/provider.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { priceListOf } from "../../src/models/catalog/price-lists.ts";
 import type { Pricing } from "../../src/models/catalog/price-lists.ts";
-import { routePreferencesOf } from "../../src/models/core/routing-preferences.ts";
+import { routePreferencesOf } from "../../src/models/core/gateway-fields.ts";
 import { computeCostBounds } from "../../src/models/requests/hold-bounds.ts";
 import { reprice } from "../../src/models/requests/model-options.ts";
 import type { ModelOption, PaidRequest } from "../../src/models/requests/paid-request.ts";

@@ -1,13 +1,14 @@
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { QUERY_TIMEOUT_MS, RunBoard } from "../../src/models/requests/run-board.ts";
-import { RunTimer } from "../../src/models/requests/run-timer.ts";
 import {
+  QUERY_TIMEOUT_MS,
+  RunBoard,
   parseStops,
   parseWatchBody,
   watchRequestToJson,
   watchRun,
 } from "../../src/models/requests/run-watch.ts";
+import { RunTimer } from "../../src/models/requests/run-timer.ts";
 import type { FindStoppedRuns } from "../../src/models/requests/run-watch.ts";
 import type { Failure } from "../../src/shared/failure.ts";
 import type { Paused } from "../../src/shared/paused.ts";

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { convertV4MiniflareOptions, Miniflare } from "miniflare";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { bundleWorker } from "../../scripts/bundle.ts";
-import { BUFFERED_AHEAD_BYTES } from "../../src/models/core/buffered-body.ts";
+import { BUFFERED_AHEAD_BYTES } from "../../src/models/core/paced-reader.ts";
 
 /**
  * Data that a provider sends after "a" by path, once the Worker has read "a". Each piece is a

@@ -3,7 +3,7 @@ import { afterTimeout } from "../../src/shared/timers.ts";
 import { failover } from "../../src/models/routing/failover.ts";
 import type { FailoverOptions } from "../../src/models/routing/failover.ts";
 import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
-import { OPENAI_HOST_PROFILE } from "../../src/models/providers/profiles/openai.ts";
+import { OPENAI_HOST_PROFILE } from "../../src/models/providers/profiles.ts";
 import type { ProviderResult, ChatCall, StreamEvent } from "../../src/models/core/provider.ts";
 import { RouteHealth } from "../../src/models/routing/route-health.ts";
 import { startMockProvider } from "../fixtures/openai-mock.ts";

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { afterEach, expect, it, vi } from "vitest";
 import { anthropic } from "../../src/models/providers/anthropic.ts";
-import { mergeLaterUsage, messagesUsage } from "../../src/models/protocols/messages/host-usage.ts";
+import { mergeLaterUsage, messagesUsage } from "../../src/models/protocols/messages/host-answer.ts";
 import { STOP, messageReply, streamReply, textEvents } from "../fixtures/anthropic-wire.ts";
 import { answerTo, eventsOf } from "./adapter-kit.ts";
 

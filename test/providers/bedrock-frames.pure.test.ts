@@ -1,11 +1,12 @@
 import * as fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
-import { crc32, FrameDecoder } from "../../src/models/protocols/converse/event-frames.ts";
 import {
+  crc32,
+  FrameDecoder,
   ConverseReader,
   converseReader,
 } from "../../src/models/protocols/converse/converse-stream.ts";
-import type { EventStreamFrame } from "../../src/models/protocols/converse/event-frames.ts";
+import type { EventStreamFrame } from "../../src/models/protocols/converse/converse-stream.ts";
 import {
   bitwiseCrc,
   encodeFrame,

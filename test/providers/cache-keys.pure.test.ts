@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
-import { PROFILES } from "../../src/models/providers/profile.ts";
+import { PROFILES } from "../../src/models/providers/profiles.ts";
 import { callOf, mockNetwork } from "./adapter-kit.ts";
 import type { Call } from "./adapter-kit.ts";
 

@@ -1,8 +1,7 @@
 import { expect, it } from "vitest";
-import { conversationOf } from "../../src/models/core/conversation.ts";
+import { conversationOf, parseTools } from "../../src/models/core/conversation.ts";
 import type { Conversation } from "../../src/models/core/conversation.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
-import { parseTools } from "../../src/models/core/tools.ts";
 import { chatOf } from "./adapter-kit.ts";
 
 function conversation(...messages: JsonObject[]): Conversation {

@@ -3,7 +3,7 @@ import { toMessagesApiRequest } from "../../src/models/protocols/messages/host-r
 import { converseRequest } from "../../src/models/protocols/converse/converse-request.ts";
 import { cohereChatRequest as cohereRequest } from "../../src/models/protocols/cohere/request.ts";
 import { geminiChatRequest as googleRequest } from "../../src/models/protocols/gemini/request.ts";
-import { PROFILES } from "../../src/models/providers/profile.ts";
+import { PROFILES } from "../../src/models/providers/profiles.ts";
 import { openAiChatRequest } from "../../src/models/protocols/chat/request.ts";
 import type { Profile } from "../../src/models/protocols/chat/profile.ts";
 import {

@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { FileReadPacer } from "../../src/models/core/file-pace.ts";
-import { FILE_READ_BYTES } from "../../src/models/core/buffered-body.ts";
+import { FileReadPacer, FILE_READ_BYTES } from "../../src/models/core/paced-reader.ts";
 
 beforeEach(() => void vi.useFakeTimers({ now: 5_000_000 }));
 afterEach(() => void vi.useRealTimers());

@@ -1,6 +1,6 @@
 import { afterEach, expect, it, vi } from "vitest";
 import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
-import { PROFILES } from "../../src/models/providers/profile.ts";
+import { PROFILES } from "../../src/models/providers/profiles.ts";
 import type { JsonObject, Provider } from "../../src/models/core/provider.ts";
 import { HOST_REPLIES } from "../fixtures/hosts-wire.ts";
 import type { HostReplies } from "../fixtures/hosts-wire.ts";

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { parseChatRequest } from "../../src/models/core/core-request.ts";
-import { PROFILES } from "../../src/models/providers/profile.ts";
+import { PROFILES } from "../../src/models/providers/profiles.ts";
 import type { Profile } from "../../src/models/protocols/chat/profile.ts";
 import { openAiChatRequest } from "../../src/models/protocols/chat/request.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";

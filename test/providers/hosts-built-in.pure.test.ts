@@ -2,7 +2,7 @@ import { afterEach, expect, it, vi } from "vitest";
 import { parseConfig } from "../../src/shared/config/config.ts";
 import { OPENAI_COMPATIBLE } from "../../src/models/providers/openai-hosts.ts";
 import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
-import { PROFILE_BY_ID } from "../../src/models/providers/profile.ts";
+import { PROFILE_BY_ID } from "../../src/models/providers/profiles.ts";
 import { answerTo, callOf, mockNetwork } from "./adapter-kit.ts";
 
 afterEach(() => {

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { PROFILES } from "../../src/models/providers/profile.ts";
+import { PROFILES } from "../../src/models/providers/profiles.ts";
 import { openAiChatRequest } from "../../src/models/protocols/chat/request.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 import { callOf } from "./adapter-kit.ts";

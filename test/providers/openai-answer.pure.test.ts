@@ -1,11 +1,10 @@
 import { callOf } from "./adapter-kit.ts";
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { base64ToFloats, floatsToBase64 } from "../../src/models/core/embedding-encoding.ts";
+import { base64ToFloats, floatsToBase64 } from "../../src/models/core/embedding-batches.ts";
 import { readChatCompletion, readEmbeddings } from "../../src/models/protocols/chat/answer.ts";
-import { readInputUsage, readUsage } from "../../src/models/core/chat-usage.ts";
+import { readInputUsage, readUsage, openAiUsage } from "../../src/models/core/openai-usage.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
-import { openAiUsage } from "../../src/models/core/openai-usage.ts";
 
 function completion(message: object, more: object = {}) {
   return { id: "x", choices: [{ index: 0, message, finish_reason: "stop", ...more }] };

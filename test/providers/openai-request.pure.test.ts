@@ -6,7 +6,7 @@ import {
   openAiChatRequest,
   openAiEmbeddingsRequest,
 } from "../../src/models/protocols/chat/request.ts";
-import { PROFILES } from "../../src/models/providers/profile.ts";
+import { PROFILES } from "../../src/models/providers/profiles.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 
 function sent(body: JsonObject, profile: string, more: object = {}): JsonObject {

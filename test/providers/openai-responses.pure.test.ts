@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
-import { OPENAI_HOST_PROFILE } from "../../src/models/providers/profiles/openai.ts";
+import { OPENAI_HOST_PROFILE } from "../../src/models/providers/profiles.ts";
 import type { JsonObject, ProviderCall, StreamEvent } from "../../src/models/core/provider.ts";
 import {
   startEvents,

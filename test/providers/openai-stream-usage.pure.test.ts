@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
-import { OPENAI_HOST_PROFILE } from "../../src/models/providers/profiles/openai.ts";
+import { OPENAI_HOST_PROFILE } from "../../src/models/providers/profiles.ts";
 import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
 import {
   chunkOf,

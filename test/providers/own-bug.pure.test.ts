@@ -1,5 +1,5 @@
 import { afterEach, expect, it, vi } from "vitest";
-import { converseMessages } from "../../src/models/protocols/converse/converse-messages.ts";
+import { converseMessages } from "../../src/models/protocols/converse/converse-request.ts";
 import { conversationOf } from "../../src/models/core/conversation.ts";
 import { httpProvider, postRequest } from "../../src/models/core/http-provider.ts";
 import type { CallHandler, ProviderProtocol } from "../../src/models/core/http-provider.ts";

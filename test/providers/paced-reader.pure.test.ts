@@ -1,8 +1,7 @@
 import * as fc from "fast-check";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { BufferedBody } from "../../src/models/core/buffered-body.ts";
-import type { ByteSource } from "../../src/models/core/buffered-body.ts";
-import { PacedBodyReader } from "../../src/models/core/paced-reader.ts";
+import { BufferedBody, PacedBodyReader } from "../../src/models/core/paced-reader.ts";
+import type { ByteSource } from "../../src/models/core/paced-reader.ts";
 
 const PACE_MS = 16;
 

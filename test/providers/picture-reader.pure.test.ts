@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { ImageReader, decodePiece } from "../../src/models/core/picture-reader.ts";
+import { ImageReader, decodePiece } from "../../src/models/core/media-reader.ts";
 import { imagesEndpoint } from "../../src/models/endpoints/images.ts";
-import { IMAGE_CALL } from "../../src/models/protocols/chat/images.ts";
+import { IMAGE_CALL } from "../../src/models/protocols/chat/calls.ts";
 import type { StreamEvent } from "../../src/models/core/provider.ts";
 
 const MEGABYTE = 1024 * 1024;

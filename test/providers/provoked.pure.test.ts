@@ -1,13 +1,17 @@
 import { afterEach, expect, it, vi } from "vitest";
-import { INCOMPLETE_FAILURE } from "../../src/models/protocols/converse/converse-answer.ts";
-import { converseFinishReason as converseFinish } from "../../src/models/protocols/converse/converse-answer.ts";
+import {
+  INCOMPLETE_FAILURE,
+  converseFinishReason as converseFinish,
+} from "../../src/models/protocols/converse/converse-answer.ts";
 import { cohereGaveUpFailure } from "../../src/models/protocols/cohere/answer.ts";
 import { geminiFinishReason as googleFinish } from "../../src/models/protocols/gemini/answer.ts";
 import { readChatCompletion } from "../../src/models/protocols/chat/answer.ts";
 import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
 import type { ProviderFailure } from "../../src/models/core/provider.ts";
-import { readWorkersAiChat as workersAiAnswer } from "../../src/models/protocols/workers-ai/answer.ts";
-import { WorkersAiStream } from "../../src/models/protocols/workers-ai/stream.ts";
+import {
+  readWorkersAiChat as workersAiAnswer,
+  WorkersAiStream,
+} from "../../src/models/protocols/workers-ai/answer.ts";
 import { chunkOf } from "../fixtures/openai-wire.ts";
 import { callOf } from "./adapter-kit.ts";
 

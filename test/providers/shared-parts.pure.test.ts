@@ -1,14 +1,13 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { ChunkBuilder } from "../../src/models/core/chunk-builder.ts";
-import { toCompletion } from "../../src/models/core/output-part.ts";
+import { ChunkBuilder, toCompletion } from "../../src/models/core/output-part.ts";
 import {
   embedInBatches,
   embeddingList,
   inputTexts,
 } from "../../src/models/core/embedding-batches.ts";
 import type { EmbeddingsCall, ProviderResult } from "../../src/models/core/provider.ts";
-import { NINE_CHARACTER_ID, ToolCallIds, WORD_64_ID } from "../../src/models/core/tool-call-id.ts";
+import { NINE_CHARACTER_ID, ToolCallIds, WORD_64_ID } from "../../src/models/core/tool-calls.ts";
 import { callOf, messageOf } from "./adapter-kit.ts";
 
 it.each([

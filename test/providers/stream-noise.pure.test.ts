@@ -1,20 +1,19 @@
 import { describe, expect, it } from "vitest";
-import { PROFILES } from "../../src/models/providers/profile.ts";
-import type { FrameReader } from "../../src/models/core/frame-reader.ts";
-import type { StreamReader } from "../../src/models/core/http-provider.ts";
+import { PROFILES } from "../../src/models/providers/profiles.ts";
+import type { FrameReader, StreamReader } from "../../src/models/core/frame-reader.ts";
 import type { StreamEvent } from "../../src/models/core/provider.ts";
-import { sseReader } from "../../src/models/core/sse-reader.ts";
+import { sseReader } from "../../src/models/core/frame-reader.ts";
 import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
-import { CohereStream } from "../../src/models/protocols/cohere/stream.ts";
+import { CohereStream } from "../../src/models/protocols/cohere/answer.ts";
 import {
   ConverseReader,
   converseReader,
 } from "../../src/models/protocols/converse/converse-stream.ts";
-import { GeminiChunkReader as GeminiReader } from "../../src/models/protocols/gemini/chunks.ts";
+import { GeminiChunkReader as GeminiReader } from "../../src/models/protocols/gemini/answer.ts";
 import { MessagesReader } from "../../src/models/protocols/messages/host-messages-reader.ts";
 import { ClaudeNativeReader as NativeMessages } from "../../src/models/protocols/messages/host-native.ts";
 import * as responses from "../../src/models/protocols/responses/host-stream.ts";
-import { WorkersAiStream } from "../../src/models/protocols/workers-ai/stream.ts";
+import { WorkersAiStream } from "../../src/models/protocols/workers-ai/answer.ts";
 import { ANTHROPIC_CHAT } from "../fixtures/anthropic-wire.ts";
 import { BEDROCK_CHAT } from "../fixtures/bedrock-wire.ts";
 import { COHERE_CHAT } from "../fixtures/cohere-wire.ts";

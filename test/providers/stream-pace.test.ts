@@ -3,7 +3,7 @@ import { eventStream } from "../../src/models/core/http-provider.ts";
 import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
 import { ClaudeNativeReader as MessageEvents } from "../../src/models/protocols/messages/host-native.ts";
 import { ResponsesNativeReader as ResponseEvents } from "../../src/models/protocols/responses/host-stream.ts";
-import { sseReader } from "../../src/models/core/sse-reader.ts";
+import { sseReader } from "../../src/models/core/frame-reader.ts";
 import type { FrameReader } from "../../src/models/core/frame-reader.ts";
 
 const PACE_MS = 50;

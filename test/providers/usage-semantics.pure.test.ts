@@ -9,15 +9,19 @@ import {
   VERTEX_EMBEDDINGS,
 } from "../../src/models/protocols/gemini/embeddings.ts";
 import { readEmbeddings } from "../../src/models/protocols/chat/answer.ts";
-import { readInputUsage, readUsage, findUsage } from "../../src/models/core/chat-usage.ts";
+import {
+  readInputUsage,
+  readUsage,
+  findUsage,
+  openAiUsage,
+} from "../../src/models/core/openai-usage.ts";
 import { objectOf } from "../../src/models/core/json-value.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
-import { readConverseUsage } from "../../src/models/protocols/converse/converse-usage.ts";
-import { readGeminiUsage } from "../../src/models/protocols/gemini/usage.ts";
-import { messagesUsage } from "../../src/models/protocols/messages/host-usage.ts";
-import { PROFILES } from "../../src/models/providers/profile.ts";
+import { readConverseUsage } from "../../src/models/protocols/converse/converse-answer.ts";
+import { readGeminiUsage } from "../../src/models/protocols/gemini/answer.ts";
+import { messagesUsage } from "../../src/models/protocols/messages/host-answer.ts";
+import { PROFILES } from "../../src/models/providers/profiles.ts";
 import type { Usage } from "../../src/shared/usage.ts";
-import { openAiUsage } from "../../src/models/core/openai-usage.ts";
 import { callOf } from "./adapter-kit.ts";
 
 /** Reads the usage of a JSON body, or of the event that contains it. */

@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { RegionOutbox } from "../../src/index.ts";
-import { applyOutcomes } from "../../src/models/requests/outcomes.peer.ts";
+import { applyOutcomes } from "../../src/models/requests/paid-path.peer.ts";
 import { success } from "../../src/shared/failure.ts";
 import { outcomeToJson } from "../../src/regions/outbox-format.ts";
 import { shiftClock } from "../keys/key-fixture.ts";

@@ -1,5 +1,5 @@
 import * as fc from "fast-check";
-import { ChunkBuilder } from "../../src/models/core/chunk-builder.ts";
+import { ChunkBuilder } from "../../src/models/core/output-part.ts";
 import type { Receipt, ResponseWriter } from "../../src/models/core/endpoint-adapter.ts";
 import type { StreamEvent } from "../../src/models/core/provider.ts";
 import type { OutputPart } from "../../src/models/core/output-part.ts";

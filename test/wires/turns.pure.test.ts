@@ -3,10 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { ChatCall, JsonObject } from "../../src/models/core/provider.ts";
 import { toCompletion } from "../../src/models/core/output-part.ts";
 import type { OutputPart } from "../../src/models/core/output-part.ts";
-import {
-  GENERIC_PROFILE,
-  OPENAI_HOST_PROFILE,
-} from "../../src/models/providers/profiles/openai.ts";
+import { GENERIC_PROFILE, OPENAI_HOST_PROFILE } from "../../src/models/providers/profiles.ts";
 import * as chat from "../../src/models/protocols/chat/answer.ts";
 import { openAiChatRequest as plainRequest } from "../../src/models/protocols/chat/request.ts";
 import type { Profile } from "../../src/models/protocols/chat/profile.ts";

@@ -1,8 +1,7 @@
 import type { Config, ConfigProblem } from "../../shared/config/config.ts";
 import { ALIAS_KINDS } from "./aliases.ts";
 import type { Kind } from "../../shared/kinds.ts";
-import { CATALOG } from "./models.ts";
-import { SANDBOX_MODELS } from "./sandbox-models.ts";
+import { CATALOG, SANDBOX_MODELS } from "./models.ts";
 
 /**
  * Returns contradictions between PROVIDERS, MODELS and ALIASES. If there are any, every request

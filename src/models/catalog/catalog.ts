@@ -1,12 +1,13 @@
-import type { Config } from "../../shared/config/config.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { regionRowOf } from "../../shared/regions.ts";
+import { allowedRouteIndexes } from "../../shared/policy.ts";
 import type { PolicyLayer } from "../../shared/policy.ts";
-import { allowedModel } from "./allowed-model.ts";
+import type { Model } from "./model.ts";
+import type { Config } from "../../shared/config/config.ts";
+import { regionRowOf } from "../../shared/regions.ts";
 import { aliasesOf } from "./aliases.ts";
-import { dayOf, spanAround } from "./dated-prices.ts";
-import type { Span } from "./dated-prices.ts";
+import { dayOf, spanAround } from "./price.ts";
+import type { Span } from "./price.ts";
 import type { HostTag } from "./entry.ts";
 import { makeBuiltInModel, makeOperatorModel } from "./live-model.ts";
 import { toListedModel, toListedPrice } from "./listed-model.ts";
@@ -14,12 +15,25 @@ import type { CooldownCheck, ListedModel, PricedModel } from "./listed-model.ts"
 import { upcomingChangeTimes, priceModel } from "./price-lists.ts";
 import type { Pricing } from "./price-lists.ts";
 import type { HostTagsByProvider } from "./live-model.ts";
-import type { Model } from "./model.ts";
 import { KINDS } from "../../shared/kinds.ts";
 import type { Kind } from "../../shared/kinds.ts";
-import { CATALOG } from "./models.ts";
-import { SANDBOX_MODELS } from "./sandbox-models.ts";
+import { CATALOG, SANDBOX_MODELS } from "./models.ts";
 import type { Region } from "../../shared/regions.ts";
+
+export function allowedModel(
+  model: Model,
+  sent: string,
+  policies: readonly PolicyLayer[] = [],
+): Result<Model> {
+  if (policies.length === 0) return success(model);
+  const candidates = model.routes.map(({ provider, dataRegion }) => {
+    return { sent, model: model.id, provider, region: dataRegion };
+  });
+  const allowed = allowedRouteIndexes(policies, candidates);
+  return allowed.length === 0
+    ? refuse({ kind: "model_not_allowed", model: sent })
+    : success({ ...model, routes: model.routes.filter((_, index) => allowed.includes(index)) });
+}
 
 export type ActiveProvider = { readonly id: string; readonly regions: readonly HostTag[] };
 

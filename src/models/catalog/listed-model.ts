@@ -4,6 +4,9 @@ import type { Ability, Model, Route } from "./model.ts";
 import { KINDS } from "../../shared/kinds.ts";
 import type { Kind } from "../../shared/kinds.ts";
 import type { Region } from "../../shared/regions.ts";
+import type { Percentiles } from "../../shared/route-speed.ts";
+import * as z from "zod/mini";
+import { singleValueSchema, wholeNumberWithDefault } from "../../shared/http/parse-body.ts";
 
 /** A model or alias in `GET /v1/models`. Prices are strings in dollars per token. */
 export type ListedModel = {
@@ -53,7 +56,7 @@ export type ListedModel = {
 
 type Modality = "text" | "image";
 
-export type ListedPrice = {
+type ListedPrice = {
   readonly prompt: string;
   readonly completion: string;
   readonly input_cache_read: string;
@@ -119,7 +122,7 @@ export function toListedModel(
   };
 }
 
-export function parametersOf({
+function parametersOf({
   kind,
   abilities,
   routes,
@@ -166,4 +169,139 @@ export function dollarsPerToken(perMillion: number): string {
   const whole = digits.slice(0, -12);
   const rest = digits.slice(-12).replace(/0+$/, "");
   return rest === "" ? whole : `${whole}.${rest}`;
+}
+
+/** A provider of a model in OpenRouter's format, at the caller's price. */
+type ListedEndpoint = {
+  readonly name: string;
+  readonly model_id: string;
+  readonly model_name: string;
+  readonly provider_name: string;
+  /** The provider's ID in routing preferences. */
+  readonly tag: string;
+  readonly data_region: string;
+  readonly context_length: number;
+  readonly max_completion_tokens: number | null;
+  readonly max_prompt_tokens: null;
+  readonly pricing: ListedPrice;
+  readonly quantization: null;
+  readonly supported_parameters: readonly string[];
+  readonly supports_implicit_caching: boolean;
+  readonly supports_tool_choice: Readonly<
+    Record<"auto" | "none" | "required" | "function", boolean>
+  >;
+  /** Milliseconds to the first byte of a stream. */
+  readonly latency_last_30m: Percentiles | null;
+  readonly throughput_last_30m: Percentiles | null;
+  readonly uptime_last_5m: null;
+  readonly uptime_last_30m: null;
+  readonly uptime_last_1d: null;
+};
+
+type PublicSpeed = Pick<ListedEndpoint, "latency_last_30m" | "throughput_last_30m">;
+
+export function toListedEndpoint(
+  { id }: Pick<ListedModel, "id">,
+  model: Model,
+  route: Route,
+  speed: PublicSpeed,
+): ListedEndpoint {
+  const { provider, price, limits = {}, dataRegion } = route;
+  const { lacks = [], context = model.context, maxOutput = model.maxOutput } = limits;
+  const abilities = model.abilities.filter((ability) => !lacks.includes(ability));
+  const takesTools = abilities.includes("tools");
+  return {
+    name: `${provider} | ${model.id}`,
+    model_id: id,
+    model_name: id,
+    provider_name: provider,
+    tag: provider,
+    data_region: dataRegion,
+    context_length: Math.min(context, model.context),
+    max_completion_tokens: KINDS[model.kind].hasOutput
+      ? Math.min(maxOutput, model.maxOutput)
+      : null,
+    max_prompt_tokens: null,
+    pricing: toListedPrice({ routes: [route] }),
+    quantization: null,
+    supported_parameters: parametersOf({ kind: model.kind, abilities, routes: [route] }),
+    // If clients must mark what to cache, cache writes cost more than input.
+    supports_implicit_caching: price.cached < price.input && price.cacheWrite <= price.input,
+    supports_tool_choice: {
+      auto: takesTools,
+      none: takesTools,
+      required: takesTools,
+      function: takesTools,
+    },
+    ...speed,
+    uptime_last_5m: null,
+    uptime_last_30m: null,
+    uptime_last_1d: null,
+  };
+}
+
+/**
+ * A model in the format of Anthropic's Models API (platform.claude.com; @anthropic-ai/sdk 1.12).
+ */
+type MessagesModel = {
+  readonly type: "model";
+  readonly id: string;
+  readonly display_name: string;
+  readonly created_at: string;
+  readonly lifecycle: "active";
+  readonly line: null;
+  readonly max_input_tokens: number;
+  readonly max_tokens: number | null;
+  readonly deprecated_at: null;
+  readonly retires_at: null;
+  readonly capabilities: null;
+};
+
+type MessagesList = {
+  readonly data: readonly MessagesModel[];
+  readonly has_more: boolean;
+  readonly first_id: string | null;
+  readonly last_id: string | null;
+};
+
+const id = z.optional(singleValueSchema);
+export const messagesListQuery = z.object({
+  limit: wholeNumberWithDefault(1, 1000, 20),
+  after_id: id,
+  before_id: id,
+});
+
+export function toMessagesModel(model: ListedModel): MessagesModel {
+  return {
+    type: "model",
+    id: model.id,
+    display_name: model.display_name,
+    created_at: new Date(model.created * 1000).toISOString(),
+    lifecycle: "active",
+    line: null,
+    max_input_tokens: model.context_length,
+    max_tokens: model.max_output_tokens,
+    deprecated_at: null,
+    retires_at: null,
+    capabilities: null,
+  };
+}
+
+/** Returns a page of chat models after or before an ID, or the first page if the ID is unknown. */
+export function toMessagesList(
+  models: readonly ListedModel[],
+  { limit, after_id: after, before_id: before }: z.infer<typeof messagesListQuery>,
+): MessagesList {
+  const all = models.filter(({ kind }) => kind === "chat").map(toMessagesModel);
+  const end = all.findIndex((model) => model.id === before);
+  const begin = all.findIndex((model) => model.id === after) + 1;
+  const isBackwards = after === undefined && end !== -1;
+  const from = isBackwards ? Math.max(0, end - limit) : begin;
+  const data = all.slice(from, isBackwards ? end : from + limit);
+  return {
+    data,
+    has_more: isBackwards ? from > 0 : from + limit < all.length,
+    first_id: data[0]?.id ?? null,
+    last_id: data.at(-1)?.id ?? null,
+  };
 }

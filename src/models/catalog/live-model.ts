@@ -1,7 +1,7 @@
 import type { ModelEntry } from "../../shared/config/config.ts";
 import { priceOfFields } from "../../shared/usage.ts";
 import type { Price } from "../../shared/usage.ts";
-import { hasRouteEnded, priceOn } from "./dated-prices.ts";
+import { hasRouteEnded, priceOn, longPromptPrice, pricesWithMarkup, withMarkup } from "./price.ts";
 import {
   limitsOfProvider,
   UNKNOWN_IMAGE_TOKENS,
@@ -12,7 +12,6 @@ import type { CatalogEntry, HostTag, RouteEntry } from "./entry.ts";
 import type { Model, Route, RouteLimits } from "./model.ts";
 import { KINDS } from "../../shared/kinds.ts";
 import type { Kind } from "../../shared/kinds.ts";
-import { longPromptPrice, pricesWithMarkup, withMarkup } from "./price.ts";
 import type { Region } from "../../shared/regions.ts";
 
 /** The active providers, each with the tags of its hosts that can serve this region. */

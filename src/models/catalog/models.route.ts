@@ -6,7 +6,7 @@ import type { Failure, Result } from "../../shared/failure.ts";
 import { findModel, listModels } from "./catalog.ts";
 import type { CallerCatalog } from "./catalog.ts";
 import type { ListedModel } from "./listed-model.ts";
-import { toMessagesList, messagesListQuery, toMessagesModel } from "./messages-list.ts";
+import { toMessagesList, messagesListQuery, toMessagesModel } from "./listed-model.ts";
 
 export function listModelsRoute(c: Context<AppEnv>, sold: Result<CallerCatalog>): Response {
   if (!sold.ok) return fail(c, sold.failure);

@@ -2,6 +2,8 @@ import { assert } from "../../shared/assert.ts";
 import { isTokenCount } from "../../shared/cost.ts";
 import type { Price, UnitPrices } from "../../shared/usage.ts";
 import type { Route } from "./model.ts";
+import type { CatalogEntry, DatedPrice, RouteEntry } from "./entry.ts";
+import { DAY_MS } from "../../shared/clock.ts";
 
 export function priceAt(route: Pick<Route, "price" | "longPrompt">, promptTokens: number): Price {
   const long = route.longPrompt;
@@ -56,4 +58,33 @@ function applyPercent(perMillion: number, percent: number): number {
   const product = perMillion * percent;
   assert(Number.isSafeInteger(product), "a raised price stays a safe integer");
   return Math.ceil(product / 100);
+}
+
+export function dayOf(nowMs: number): string {
+  return new Date(nowMs).toISOString().slice(0, 10);
+}
+
+export function priceOn({ prices }: Pick<RouteEntry, "prices">, day: string): DatedPrice {
+  return prices.findLast(({ from }) => from <= day) ?? prices[0];
+}
+
+export function hasRouteEnded({ until }: Pick<RouteEntry, "until">, day: string): boolean {
+  return until !== undefined && day > until;
+}
+
+/** A time span in Unix ms. `until` is the first ms after it. */
+export type Span = { readonly from: number; readonly until: number };
+
+/** Returns the longest span around a time in which no price changes and no route ends. */
+export function spanAround(entries: readonly CatalogEntry[], nowMs: number): Span {
+  let [start, end] = [-Infinity, Infinity];
+  for (const { prices, until } of entries.flatMap(({ routes }) => routes)) {
+    const changes = prices.slice(1).map(({ from }) => Date.parse(from));
+    if (until !== undefined) changes.push(Date.parse(until) + DAY_MS);
+    for (const change of changes) {
+      if (change <= nowMs) start = Math.max(start, change);
+      else end = Math.min(end, change);
+    }
+  }
+  return { from: start, until: end };
 }

@@ -2,8 +2,7 @@ import { isObject, isShallow, isTyped, textOf } from "./json-value.ts";
 import type { KnownFields } from "./json-value.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
 import type { Chunk, Delta, ToolCallDelta } from "./chunk.ts";
-import { finishReasonOf, isCutOffReason } from "./finish-reason.ts";
-import { newToolCallId } from "./output-part.ts";
+import { finishReasonOf, isCutOffReason, newToolCallId } from "./output-part.ts";
 
 const NESTING_MAX = 8;
 /**

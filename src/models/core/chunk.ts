@@ -47,3 +47,26 @@ export type Completion = Omit<Chunk, "choices"> & {
   readonly choices: readonly CompletionChoice[];
   readonly usage?: JsonObject;
 };
+
+export function outputText({ content, ...spoken }: Delta): string {
+  const { reasoning_content: thought = "", refusal, function_call: functionCall } = spoken;
+  let all = (content ?? "") + thought + (refusal ?? "") + callText(functionCall);
+  for (const call of spoken.tool_calls ?? []) {
+    all += callText(call.function) + callText(call.custom);
+  }
+  return all;
+}
+
+type CalledFunction = {
+  readonly name?: string;
+  readonly arguments?: string;
+  readonly input?: string;
+};
+
+function callText({
+  name = "",
+  arguments: argumentsText = "",
+  input = "",
+}: CalledFunction = {}): string {
+  return name + argumentsText + input;
+}

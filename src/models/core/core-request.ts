@@ -3,7 +3,7 @@ import { parseBody } from "../../shared/http/parse-body.ts";
 import { externalIdProblem } from "../../shared/external-id.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
-import { imageUrl } from "./image-url.ts";
+import { imageUrl } from "./data-url.ts";
 import { isObject, isTyped } from "./json-value.ts";
 import type { JsonObject, KnownFields } from "./json-value.ts";
 
@@ -337,4 +337,16 @@ function isUsageOption(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
   const { include_usage: request }: KnownFields<"include_usage"> = value;
   return isBoolean(request) && Object.keys(value).length === 1;
+}
+
+const EFFORT_BY_SHARE_MAX = [
+  [0.05, "minimal"],
+  [0.2, "low"],
+  [0.45, "medium"],
+  [0.75, "high"],
+] as const;
+
+/** Returns the effort for reasoning that takes a share of the output, from 0 to 1. */
+export function effortOfShare(share: number): string {
+  return EFFORT_BY_SHARE_MAX.find(([most]) => share <= most)?.[1] ?? "xhigh";
 }

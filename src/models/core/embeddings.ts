@@ -3,11 +3,10 @@ import type { Model } from "../catalog/model.ts";
 import { parseBody } from "../../shared/http/parse-body.ts";
 import type { Result } from "../../shared/failure.ts";
 import { externalIdSchema, removeNulls } from "./core-request.ts";
-import type { InputKindRules } from "./input-kind.ts";
+import type { InputKindRules, RouteNeed } from "./input-kind.ts";
 import { PromptSizeCounter } from "./prompt-size.ts";
 import type { PromptSize } from "./prompt-size.ts";
-import { abilityNeed } from "./route-needs.ts";
-import type { RouteNeed } from "./route-needs.ts";
+import { abilityNeed } from "./input-kind.ts";
 
 const INPUTS_MAX = 2048;
 const DIMENSIONS_MAX = 100_000;

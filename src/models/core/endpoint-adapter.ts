@@ -7,7 +7,7 @@ import type {
   StoredResponseResult,
 } from "../../shared/contracts/stored-responses.ts";
 import type { JsonObject, NativeBody, NativeProtocol, StreamEvent } from "./provider.ts";
-import type { ModelFallback, RoutePreferences } from "./routing-preferences.ts";
+import type { ModelFallback, RoutePreferences } from "./gateway-fields.ts";
 import type { Chunk } from "./chunk.ts";
 import type { CoreRequest } from "./kinds.ts";
 import type { NativePartCountRules } from "./prompt-size.ts";

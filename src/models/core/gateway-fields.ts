@@ -2,14 +2,207 @@ import * as z from "zod/mini";
 import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { parseBody } from "../../shared/http/parse-body.ts";
-import {
-  gatewayOptions,
-  modelNamesSchema,
-  routePreferencesOf,
-  providerPreferences,
-  splitSortSuffix,
-} from "./routing-preferences.ts";
-import type { ModelFallback, RoutePreferences, RouteSort } from "./routing-preferences.ts";
+
+export type RouteSort = "price" | "latency" | "throughput";
+
+export type ModelFallback = {
+  readonly name: string;
+  readonly param: string;
+  readonly preferences: RoutePreferences | null;
+};
+
+/** Maximum prices in micro-credits per million tokens. */
+export type MaxPrice = {
+  readonly input: number | null;
+  readonly output: number | null;
+  readonly request: number | null;
+};
+
+export type RoutePreferences = {
+  readonly field: "provider" | "providerOptions.gateway";
+  readonly order: readonly string[];
+  /** The allowed providers. An empty list allows none. */
+  readonly only: readonly string[] | null;
+  readonly ignore: readonly string[];
+  readonly allowsFallbacks: boolean;
+  readonly sort: RouteSort | null;
+  readonly maxPrice: MaxPrice | null;
+  readonly requiresParameters: boolean;
+};
+
+const PROVIDERS_MAX = 64;
+const FALLBACKS_MAX = 8;
+const MICROS_PER_DOLLAR = 1_000_000;
+const REQUEST_SCALE = MICROS_PER_DOLLAR * MICROS_PER_DOLLAR;
+const DOLLARS_PROBLEM = "must be a number of dollars, at least 0";
+
+/** Provider names of OpenRouter and Vercel that differ from our IDs. */
+const ID_BY_PROVIDER_NAME: ReadonlyMap<string, string> = new Map([
+  ["amazon-bedrock", "bedrock"],
+  ["google-ai-studio", "google"],
+  ["google-vertex", "vertex"],
+  ["vertexai", "vertex"],
+  ["mistralai", "mistral"],
+  ["x-ai", "xai"],
+]);
+
+const providerId = z.pipe(
+  z.string().check(z.minLength(1), z.maxLength(64)),
+  z.transform((name) => ID_BY_PROVIDER_NAME.get(name.toLowerCase()) ?? name.toLowerCase()),
+);
+const providerNamesSchema = z.nullish(z.array(providerId).check(z.maxLength(PROVIDERS_MAX)));
+const modelNamesSchema = z.nullish(
+  z.array(z.string().check(z.minLength(1), z.maxLength(256))).check(z.maxLength(FALLBACKS_MAX)),
+);
+const dollars = z.nullish(
+  z.pipe(
+    z.union([z.number(), z.string().check(z.regex(/^\d{1,12}(\.\d{1,12})?$/, DOLLARS_PROBLEM))], {
+      error: DOLLARS_PROBLEM,
+    }),
+    z.pipe(z.transform(Number), z.number().check(z.minimum(0))),
+  ),
+);
+const flag = z.nullish(z.boolean());
+const SORTS = ["price", "latency", "throughput"] as const;
+const sort = z.enum(SORTS, { error: `must be ${SORTS.join(", ")}` });
+const unsupportedOption = (problem: string) => z.nullish(z.never({ error: problem }));
+const UNKNOWN_INFORMATION =
+  "is not supported, because the gateway doesn't have this information about its providers";
+
+/** OpenRouter's `provider` field. Rejects unknown fields and requirements that can't be checked. */
+const providerPreferences = z.strictObject({
+  order: providerNamesSchema,
+  only: providerNamesSchema,
+  ignore: providerNamesSchema,
+  allow_fallbacks: flag,
+  require_parameters: flag,
+  sort: z.nullish(
+    z.union([sort, z.strictObject({ by: sort, partition: z.nullish(z.literal("model")) })]),
+  ),
+  max_price: z.nullish(
+    z.strictObject({
+      prompt: dollars,
+      completion: dollars,
+      request: dollars,
+      image: dollars,
+      audio: dollars,
+    }),
+  ),
+  data_collection: z.nullish(z.literal("allow", { error: "must be allow" })),
+  zdr: z.nullish(z.literal(false, { error: "must be false" })),
+  enforce_distillable_text: z.nullish(z.literal(false, { error: "must be false" })),
+  quantizations: unsupportedOption(UNKNOWN_INFORMATION),
+  preferred_min_throughput: z.optional(z.unknown()),
+  preferred_max_latency: z.optional(z.unknown()),
+});
+type ProviderPreferences = z.infer<typeof providerPreferences>;
+
+const SORT_BY_VERCEL_NAME = { cost: "price", ttft: "latency", tps: "throughput" } as const;
+
+/** Vercel's `providerOptions.gateway`. Its `tags` and `user` don't affect routes. */
+const gatewayOptions = z.strictObject({
+  order: providerNamesSchema,
+  only: providerNamesSchema,
+  sort: z.nullish(z.enum(["cost", "ttft", "tps"], { error: "must be cost, ttft or tps" })),
+  models: modelNamesSchema,
+  tags: z.optional(z.unknown()),
+  user: z.optional(z.unknown()),
+});
+type GatewayOptions = z.infer<typeof gatewayOptions>;
+
+export function routePreferencesOf(
+  provider: ProviderPreferences | null | undefined,
+  gateway: GatewayOptions | null | undefined,
+  suffixSort: RouteSort | null,
+): RoutePreferences | null {
+  const sortPreference = { sort: sortOf(provider, gateway) ?? suffixSort };
+  const preferences = provider
+    ? {
+        ...DEFAULT_PREFERENCES,
+        ...providerLists("provider", provider),
+        ...conditionsOf(provider),
+        ...sortPreference,
+      }
+    : {
+        ...DEFAULT_PREFERENCES,
+        ...providerLists("providerOptions.gateway", gateway ?? {}),
+        ...sortPreference,
+      };
+  return isDefault(preferences) ? null : preferences;
+}
+
+const DEFAULT_PREFERENCES: RoutePreferences = {
+  field: "provider",
+  order: [],
+  only: null,
+  ignore: [],
+  allowsFallbacks: true,
+  sort: null,
+  maxPrice: null,
+  requiresParameters: false,
+};
+
+type ProviderLists = Pick<GatewayOptions, "order" | "only">;
+
+function providerLists<F extends RoutePreferences["field"]>(
+  field: F,
+  { order, only }: ProviderLists,
+) {
+  return { field, order: order ?? [], only: only ?? null };
+}
+
+function conditionsOf(provider: ProviderPreferences) {
+  return {
+    ignore: provider.ignore ?? [],
+    allowsFallbacks: provider.allow_fallbacks ?? true,
+    maxPrice: maxPriceOf(provider),
+    requiresParameters: provider.require_parameters ?? false,
+  };
+}
+
+function isDefault(preferences: RoutePreferences): boolean {
+  const { order, only, ignore, sort: by, maxPrice } = preferences;
+  const hasList = order.length > 0 || only !== null || ignore.length > 0;
+  const isPlain = preferences.allowsFallbacks && !preferences.requiresParameters;
+  return !hasList && isPlain && by === null && maxPrice === null;
+}
+
+function sortOf(
+  provider: ProviderPreferences | null | undefined,
+  gateway: GatewayOptions | null | undefined,
+): RouteSort | null {
+  const requested = provider?.sort ?? null;
+  if (requested !== null) return typeof requested === "string" ? requested : requested.by;
+  const other = gateway?.sort ?? null;
+  return other === null ? null : SORT_BY_VERCEL_NAME[other];
+}
+
+function maxPriceOf(provider: ProviderPreferences): MaxPrice | null {
+  const requested = provider.max_price ?? null;
+  if (requested === null) return null;
+  const { prompt = null, completion = null, request = null } = requested;
+  return {
+    input: scaleAmount(prompt, MICROS_PER_DOLLAR),
+    output: scaleAmount(completion, MICROS_PER_DOLLAR),
+    request: scaleAmount(request, REQUEST_SCALE),
+  };
+}
+
+function scaleAmount(amount: number | null, scale: number): number | null {
+  return amount === null ? null : amount * scale;
+}
+
+const SORT_BY_SUFFIX: Readonly<Record<string, RouteSort>> = { floor: "price", nitro: "throughput" };
+
+/** Separates the suffix `:floor` or `:nitro` from a model's name. */
+function splitSortSuffix(name: string): {
+  readonly name: string;
+  readonly sort: RouteSort | null;
+} {
+  const at = name.lastIndexOf(":");
+  const by = at === -1 ? undefined : SORT_BY_SUFFIX[name.slice(at + 1)];
+  return by === undefined ? { name, sort: null } : { name: name.slice(0, at), sort: by };
+}
 
 /** Body fields for the gateway (formats of OpenRouter and Vercel). They are never forwarded. */
 export const gatewayFields = z.object({

@@ -3,13 +3,12 @@ import type { Kind } from "../../shared/kinds.ts";
 import { readBoundedText, discardBody } from "../../shared/http/bounded-body.ts";
 import { logException } from "../../shared/log.ts";
 import { estimateTokens } from "../../shared/tokens.ts";
-import { FileReadPacer } from "./file-pace.ts";
+import { FileReadPacer, FILE_READ_BYTES, BufferedBody, PacedBodyReader } from "./paced-reader.ts";
 import { retryFailure, END_EVENT } from "./frame-reader.ts";
+import type { StreamReader } from "./frame-reader.ts";
 import { JSON_BYTES_MAX, responseTooLarge } from "./response-size.ts";
-import { FILE_READ_BYTES, BufferedBody } from "./buffered-body.ts";
 import { parseObject, parsePlainObject } from "./json-value.ts";
 import type { OutgoingBody, RequestForm } from "./outgoing-body.ts";
-import { PacedBodyReader } from "./paced-reader.ts";
 import type {
   ProviderResponse,
   ProviderCallOf,
@@ -23,12 +22,6 @@ import type {
   StreamEvent,
 } from "./provider.ts";
 import type { Completion, Delta } from "./chunk.ts";
-
-export type StreamReader = {
-  push(bytes: Uint8Array): StreamEvent[];
-  flush(): StreamEvent[];
-  readonly ended: boolean;
-};
 
 export type CallHandler<Call extends ProviderCall> = {
   /**

@@ -6,10 +6,9 @@ import type { UnitOf } from "../../shared/kinds.ts";
 import type { Model, Route, RouteLimits } from "../catalog/model.ts";
 import { externalIdSchema } from "./core-request.ts";
 import { parseInput } from "./input-kind.ts";
-import type { InputKindRules, ParsedInputRequest } from "./input-kind.ts";
+import type { InputKindRules, ParsedInputRequest, RouteNeed } from "./input-kind.ts";
 import type { JsonObject } from "./json-value.ts";
 import { PromptSizeCounter } from "./prompt-size.ts";
-import type { RouteNeed } from "./route-needs.ts";
 
 const PROMPT_CHARACTERS_MAX = 32_000;
 const PROMPT_OVERHEAD = 64;

@@ -5,7 +5,7 @@ import { withTimeout } from "../../shared/timers.ts";
 import { PDF } from "./core-request.ts";
 import { badImageFailure } from "./conversation.ts";
 import type { Conversation, ConversationPart, ConversationTurn } from "./conversation.ts";
-import type { ParsedImageUrl } from "./image-url.ts";
+import type { ParsedImageUrl } from "./data-url.ts";
 import { addImage } from "./outgoing-body.ts";
 import type { DownloadedImages } from "./outgoing-body.ts";
 import type { ProviderCall, ProviderFailure } from "./provider.ts";

@@ -1,13 +1,44 @@
+import type { Ability, Model, Route } from "../catalog/model.ts";
+import { invalid, success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
 import type * as z from "zod/mini";
 import { parseFields } from "../../shared/http/parse-body.ts";
 import type { FieldsSchema } from "../../shared/http/parse-body.ts";
-import { success } from "../../shared/failure.ts";
-import type { Result } from "../../shared/failure.ts";
-import type { Model } from "../catalog/model.ts";
 import type { PromptSize } from "./prompt-size.ts";
 import type { CountedUnit } from "../../shared/usage.ts";
 import { removeNulls } from "./core-request.ts";
-import type { RouteNeed } from "./route-needs.ts";
+
+export type RouteNeed = {
+  readonly param: string;
+  readonly capability: string;
+  readonly isMetBy: (route: Route) => boolean;
+};
+
+export function abilityNeed(ability: Ability, param: string, lack: string): RouteNeed {
+  return {
+    param,
+    capability: lack,
+    isMetBy: ({ limits }) => limits?.lacks?.includes(ability) !== true,
+  };
+}
+
+/**
+ * Returns the routes that meet all needs. Fails with 400 and the `param` of the need that excludes
+ * the last route.
+ */
+export function routesMeetingNeeds(
+  needs: readonly RouteNeed[],
+  model: Model,
+): Result<readonly Route[]> {
+  let capableRoutes = model.routes;
+  for (const { param, capability: lack, isMetBy: met } of needs) {
+    capableRoutes = capableRoutes.filter(met);
+    if (capableRoutes.length === 0) {
+      return invalid(`The model '${model.id}' does not ${lack}.`, param);
+    }
+  }
+  return success(capableRoutes);
+}
 
 export type InputKindRules<Body, U extends CountedUnit = never> = {
   size(body: Body, model: Model): PromptSize & UnitsOf<U>;

@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { externalIdSchema } from "./core-request.ts";
-import { imageUrl } from "./image-url.ts";
+import { imageUrl } from "./data-url.ts";
 import { parseInput } from "./input-kind.ts";
 import type { InputKindRules, ParsedInputRequest } from "./input-kind.ts";
 

@@ -1,6 +1,23 @@
 import { promptTokens } from "../../shared/usage.ts";
 import type { Usage } from "../../shared/usage.ts";
 import type { JsonObject } from "./json-value.ts";
+import { anyValue, objectReader } from "./json-value.ts";
+
+const TOKENS_MAX = 1_000_000_000;
+
+export function tokenCount(value: unknown): number | null {
+  if (typeof value !== "number" || !Number.isSafeInteger(value)) return null;
+  return value >= 0 && value <= TOKENS_MAX ? value : null;
+}
+
+/** Returns a token count. Returns 0 if it is absent, and null if it is invalid. */
+export function countOrZero(value: unknown): number | null {
+  return tokenCount(value ?? 0);
+}
+
+export function countedUsage(usage: Usage | null): Usage | null {
+  return usage === null || promptTokens(usage) === 0 ? null : usage;
+}
 
 export function openAiUsage(usage: Usage): JsonObject {
   const prompt = promptTokens(usage);
@@ -16,4 +33,95 @@ export function openAiUsage(usage: Usage): JsonObject {
 export function openAiInputUsage(usage: Usage): JsonObject {
   const prompt = promptTokens(usage);
   return { prompt_tokens: prompt, total_tokens: prompt };
+}
+
+const parseCounts = objectReader({
+  prompt_tokens: anyValue,
+  completion_tokens: anyValue,
+  total_tokens: anyValue,
+  prompt_tokens_details: objectReader({ cached_tokens: anyValue, cache_write_tokens: tokenCount }),
+  completion_tokens_details: objectReader({ reasoning_tokens: tokenCount }),
+  prompt_cache_hit_tokens: anyValue,
+  num_cached_tokens: anyValue,
+  cached_tokens: anyValue,
+  prompt_token_details: objectReader({ cached_tokens: anyValue }),
+});
+type Counts = ReturnType<typeof parseCounts>;
+const usageField = objectReader({ usage: anyValue });
+
+export type UsageShape = {
+  /**
+   * Set if `completion_tokens` excludes reasoning. If there are more cached tokens than
+   * `prompt_tokens`, then `prompt_tokens` excludes cached tokens too.
+   */
+  readonly apart?: boolean;
+  readonly inside?: string;
+};
+
+/**
+ * Reads the usage of an OpenAI-compatible host. Prompt tokens include cached ones and completion
+ * tokens include reasoning, unless the host or the total shows otherwise. Returns null if a count
+ * is missing or invalid or the prompt is 0.
+ */
+export function readUsage(raw: unknown, usageShape: UsageShape = {}): Usage | null {
+  return countedUsage(readCounts(raw, usageShape));
+}
+
+/** Reads usage without output tokens. Voyage returns only the total. */
+export function readInputUsage(raw: unknown): Usage | null {
+  const reported = parseCounts(raw);
+  return countedUsage(toUsage(reported, reported.prompt_tokens ?? reported.total_tokens, 0, {}));
+}
+
+/** Reads usage in which 0 is a valid count, for hosts that report it per stream event. */
+export function readCounts(raw: unknown, usageShape: UsageShape = {}): Usage | null {
+  const reported = parseCounts(raw);
+  return toUsage(reported, reported.prompt_tokens, reported.completion_tokens, usageShape);
+}
+
+function toUsage(
+  read: Counts,
+  promptCount: unknown,
+  outputCount: unknown,
+  usageShape: UsageShape,
+): Usage | null {
+  const [prompt, output] = [tokenCount(promptCount), tokenCount(outputCount)];
+  if (prompt === null || output === null) return null;
+  const cached = cachedTokens(read);
+  const cacheWriteTokens = read.prompt_tokens_details.cache_write_tokens ?? 0;
+  const reasoningTokens = read.completion_tokens_details.reasoning_tokens ?? 0;
+  const isCacheSeparate = usageShape.apart === true;
+  const totalInput = isCacheSeparate && cached > prompt ? prompt + cached : prompt;
+  // The output excludes reasoning if the total shows it, or if there are more reasoning tokens than
+  // output tokens.
+  const total = tokenCount(read.total_tokens);
+  const isReasoningSeparate = isCacheSeparate
+    ? total !== totalInput + output
+    : reasoningTokens > output || total === totalInput + output + reasoningTokens;
+  const reported = isReasoningSeparate ? output + reasoningTokens : output;
+  const cacheRead = Math.min(cached, totalInput);
+  const cacheWrite = Math.min(cacheWriteTokens, totalInput - cacheRead);
+  const input = totalInput - cacheRead - cacheWrite;
+  return {
+    input,
+    cacheRead,
+    cacheWrite,
+    output: reported,
+    reasoning: Math.min(reasoningTokens, reported),
+  };
+}
+
+export function findUsage(raw: JsonObject, { inside }: UsageShape): unknown {
+  const { usage } = raw;
+  return usage ?? (inside === undefined ? null : usageField(raw[inside]).usage);
+}
+
+function cachedTokens(read: Counts): number {
+  const reported =
+    read.prompt_tokens_details.cached_tokens ??
+    read.prompt_cache_hit_tokens ??
+    read.num_cached_tokens ??
+    read.cached_tokens ??
+    read.prompt_token_details.cached_tokens;
+  return tokenCount(reported) ?? 0;
 }

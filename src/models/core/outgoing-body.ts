@@ -1,6 +1,6 @@
 import { joinBytes } from "../../shared/http/bounded-body.ts";
 import type { FormField } from "../../shared/http/form.ts";
-import { toBase64 } from "./base64.ts";
+import { toBase64 } from "./data-url.ts";
 import { hexOf, sha256Hex } from "../../shared/hash.ts";
 import { randomBase62 } from "../../shared/id.ts";
 

@@ -1,10 +1,52 @@
 import { randomBase62 } from "../../shared/id.ts";
 import type { Usage } from "../../shared/usage.ts";
 import type { Completion, CompletionChoice, Delta, ToolCallDelta } from "./chunk.ts";
-import { isCutOffReason } from "./finish-reason.ts";
-import type { FinishReason } from "./finish-reason.ts";
-import type { JsonObject } from "./provider.ts";
+import type { JsonObject, StreamEvent } from "./provider.ts";
 import { openAiUsage } from "./openai-usage.ts";
+
+export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter";
+
+const REASON_BY_NAME: ReadonlyMap<string, FinishReason> = new Map([
+  ...finishReasonEntries(
+    "stop",
+    "stop stop_sequence end end_turn pause_turn compaction eos eos_token",
+  ),
+  ...finishReasonEntries("stop", "complete completed"),
+  ["", "stop"],
+  ["tool_use", "stop"], // with a client tool call it becomes `tool_calls`
+  ...finishReasonEntries("tool_calls", "tool_calls tool_call"),
+  ...finishReasonEntries(
+    "content_filter",
+    "content_filter content_filtered guardrail_intervened refusal",
+  ),
+  ...finishReasonEntries(
+    "content_filter",
+    "safety recitation blocklist prohibited_content spii language",
+  ),
+  ...finishReasonEntries(
+    "content_filter",
+    "model_armor image_safety image_prohibited_content image_recitation",
+  ),
+]);
+
+const GAVE_UP = /^(?:abort|error|timeout|malformed_|insufficient_system_resource|network_error)/;
+
+function finishReasonEntries(reason: FinishReason, names: string): [string, FinishReason][] {
+  return names.split(" ").map((name) => [name, reason]);
+}
+
+/**
+ * Converts a provider's finish reason, or returns null if the provider gave up. Unknown reasons
+ * become `length`, so that clients don't run incomplete calls.
+ */
+export function finishReasonOf(raw: string): FinishReason | null {
+  const name = raw.toLowerCase();
+  return GAVE_UP.test(name) ? null : (REASON_BY_NAME.get(name) ?? "length");
+}
+
+export function isCutOffReason(reason: string | null): boolean {
+  return reason === "length" || reason === "content_filter";
+}
 
 export type OutputPart =
   | { readonly kind: "text" | "thought" | "refusal"; readonly text: string }
@@ -91,4 +133,123 @@ function toToolCall(
 
 export function newToolCallId(): string {
   return `call_${randomBase62(24)}`;
+}
+
+type OpenTool = { hasArguments: boolean; readonly isCustom: boolean };
+
+/**
+ * Builds chunks in OpenAI's order: the role once, numbered tool calls, and a separate finish chunk.
+ */
+export class ChunkBuilder {
+  readonly #index: number;
+  readonly #tools: OpenTool[] = [];
+  #hasBegun = false;
+  #isFinished = false;
+
+  constructor(index = 0) {
+    this.#index = index;
+  }
+
+  get finished(): boolean {
+    return this.#isFinished;
+  }
+
+  get hasTools(): boolean {
+    return this.#tools.length > 0;
+  }
+
+  begin(): StreamEvent[] {
+    if (this.#hasBegun) return [];
+    this.#hasBegun = true;
+    return [this.#chunk({ role: "assistant", content: "" })];
+  }
+
+  addPart(part: OutputPart): StreamEvent[] {
+    switch (part.kind) {
+      case "text":
+        return this.addText(part.text);
+      case "thought":
+        return this.addReasoning(part.text);
+      case "refusal":
+        return part.text === "" ? [] : this.#deltaEvents({ refusal: part.text });
+      case "detail":
+        return this.#deltaEvents({ reasoning_details: [part.detail] });
+      case "annotation":
+        return this.#deltaEvents({ annotations: [part.annotation] });
+      case "call":
+        return [
+          ...this.addTool(part.id, part.name, part.more),
+          ...this.addToolArguments(part.arguments),
+        ];
+      case "finish":
+        return this.finish(part.reason);
+    }
+  }
+
+  addText(content: string): StreamEvent[] {
+    if (content === "") return [];
+    const firstEvents = this.begin();
+    return [...firstEvents, { kind: "text", index: this.#index, json: JSON.stringify(content) }];
+  }
+
+  addReasoning(text: string): StreamEvent[] {
+    return text === "" ? [] : this.#deltaEvents({ reasoning_content: text });
+  }
+
+  addDelta(delta: Delta): StreamEvent[] {
+    return this.#deltaEvents(delta);
+  }
+
+  addTool(
+    id: string,
+    name: string,
+    extraFields: Pick<ToolCallDelta, "extra_content"> = {},
+  ): StreamEvent[] {
+    const index = this.#tools.length;
+    this.#tools.push({ hasArguments: false, isCustom: false });
+    const call = { index, id: id === "" ? newToolCallId() : id, type: "function" } as const;
+    return this.#deltaEvents({
+      tool_calls: [{ ...call, function: { name, arguments: "" }, ...extraFields }],
+    });
+  }
+
+  addCustomTool(id: string, name: string): StreamEvent[] {
+    const index = this.#tools.length;
+    this.#tools.push({ hasArguments: false, isCustom: true });
+    const call = { index, id: id === "" ? newToolCallId() : id, type: "custom" } as const;
+    return this.#deltaEvents({ tool_calls: [{ ...call, custom: { name, input: "" } }] });
+  }
+
+  addToolArguments(json: string, tool = this.#tools.length - 1): StreamEvent[] {
+    const known = this.#tools[tool];
+    if (json === "" || known === undefined) return [];
+    known.hasArguments = true;
+    const piece = known.isCustom ? { custom: { input: json } } : { function: { arguments: json } };
+    return this.#deltaEvents({ tool_calls: [{ index: tool, ...piece }] });
+  }
+
+  /**
+   * Ends the choice. Calls that arrived without arguments get "{}". The reason `stop` becomes
+   * `tool_calls` if there are calls.
+   */
+  finish(reason: FinishReason): StreamEvent[] {
+    if (this.#isFinished) return [];
+    const open = this.begin();
+    for (const [index, tool] of this.#tools.entries()) {
+      if (isCutOffReason(reason) || tool.hasArguments || tool.isCustom) continue;
+      open.push(...this.addToolArguments("{}", index));
+    }
+    this.#isFinished = true;
+    const finish = reason === "stop" && this.#tools.length > 0 ? "tool_calls" : reason;
+    return [...open, this.#chunk({}, finish)];
+  }
+
+  #deltaEvents(delta: Delta): StreamEvent[] {
+    return [...this.begin(), this.#chunk(delta)];
+  }
+
+  #chunk(delta: Delta, finishReason: FinishReason | null = null): StreamEvent {
+    const choice = { index: this.#index, delta, logprobs: null, finish_reason: finishReason };
+    return { kind: "chunk", chunk: { object: "chat.completion.chunk", choices: [choice] } };
+  }
 }

@@ -1,4 +1,4 @@
-import { decodeBase64 } from "./base64.ts";
+import { decodeBase64 } from "./data-url.ts";
 
 /** Maximum base64 length to parse. Most larger PDFs are scans. */
 const BASE64_LENGTH_MAX = 6_000_000;

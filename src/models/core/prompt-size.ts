@@ -4,8 +4,8 @@ import { estimateTokens, utf8Bytes } from "../../shared/tokens.ts";
 import { isObject, listOf, objectOf, textOf } from "./json-value.ts";
 import type { JsonObject } from "./json-value.ts";
 import { PDF_DATA_PREFIX } from "./core-request.ts";
-import { isImageData } from "./image-url.ts";
-import { flatToolName } from "./namespaces.ts";
+import { isImageData } from "./data-url.ts";
+import { flatToolName } from "./tool-calls.ts";
 import type { ChatBody, ChatMessage } from "./core-request.ts";
 import { pdfPagesMax } from "./pdf-pages.ts";
 

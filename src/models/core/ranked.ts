@@ -2,7 +2,7 @@ import { NO_USAGE } from "../../shared/usage.ts";
 import type { Usage } from "../../shared/usage.ts";
 import type { ProviderResponse } from "./provider.ts";
 import type { RerankBody } from "./rerank.ts";
-import { anyValue, listReader, objectReader } from "./shape.ts";
+import { anyValue, listReader, objectReader } from "./json-value.ts";
 
 const readRanks = listReader(objectReader({ index: anyValue, relevance_score: anyValue }));
 

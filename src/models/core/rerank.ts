@@ -5,9 +5,8 @@ import { utf8Bytes } from "../../shared/tokens.ts";
 import type { Model } from "../catalog/model.ts";
 import { externalIdSchema } from "./core-request.ts";
 import { parseInput } from "./input-kind.ts";
-import type { InputKindRules, ParsedInputRequest } from "./input-kind.ts";
+import type { InputKindRules, ParsedInputRequest, RouteNeed } from "./input-kind.ts";
 import { PromptSizeCounter } from "./prompt-size.ts";
-import type { RouteNeed } from "./route-needs.ts";
 
 const DOCUMENTS_MAX = 1000;
 const TOKENS_PER_DOCUMENT = 4096;

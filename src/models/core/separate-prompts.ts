@@ -2,7 +2,7 @@ import { mapConcurrently } from "../../shared/map-concurrently.ts";
 import { sumUsage } from "../../shared/usage.ts";
 import type { ChatBody } from "./core-request.ts";
 import { isObject, listOf, numberOf } from "./json-value.ts";
-import { outputText } from "./output-text.ts";
+import { outputText } from "./chunk.ts";
 import type {
   ChatCall,
   JsonObject,
@@ -10,7 +10,7 @@ import type {
   ProviderResult,
   ProviderFailure,
 } from "./provider.ts";
-import { failureWithUsage } from "./failed-usage.ts";
+import { failureWithUsage } from "./frame-reader.ts";
 
 /** Maximum concurrent requests (a Workers limit). */
 export const CONCURRENT_PROMPTS_MAX = 6;

@@ -5,10 +5,9 @@ import { utf8Bytes } from "../../shared/tokens.ts";
 import type { Model, Route } from "../catalog/model.ts";
 import { externalIdSchema } from "./core-request.ts";
 import { parseInput } from "./input-kind.ts";
-import type { InputKindRules, ParsedInputRequest } from "./input-kind.ts";
+import type { InputKindRules, ParsedInputRequest, RouteNeed } from "./input-kind.ts";
 import { PromptSizeCounter } from "./prompt-size.ts";
 import type { PromptSize } from "./prompt-size.ts";
-import type { RouteNeed } from "./route-needs.ts";
 
 const INPUT_CHARACTERS_MAX = 4096;
 

@@ -1,6 +1,6 @@
 import { parseJsonText } from "../../shared/http/json-text.ts";
 import { distributedHash32 } from "../../shared/hash.ts";
-import { fromBase64, toBase64Url } from "./base64.ts";
+import { fromBase64, toBase64Url } from "./data-url.ts";
 import { isObject, listOf, textOf } from "./json-value.ts";
 import type { JsonObject } from "./provider.ts";
 

@@ -13,11 +13,10 @@ import {
 } from "../core/openrouter-thoughts.ts";
 import type { ReasoningFormat } from "../core/openrouter-thoughts.ts";
 import { parseBody } from "../../shared/http/parse-body.ts";
-import { effortOfShare } from "../core/reasoning-effort.ts";
-import { normalizeBodyHistory } from "../core/accepted-history.ts";
+import { effortOfShare, REASONING_EFFORTS, parseChatRequest } from "../core/core-request.ts";
+import { normalizeBodyHistory } from "../core/tool-calls.ts";
 import { isObject, listOf } from "../core/json-value.ts";
 import type { KnownFields } from "../core/json-value.ts";
-import { REASONING_EFFORTS, parseChatRequest } from "../core/core-request.ts";
 import type {
   ParsedRequest,
   EndpointAdapter,

@@ -1,12 +1,14 @@
 import { chatEndpoint } from "./chat.ts";
 import { completionsEndpoint } from "./completions.ts";
 import type { EndpointAdapter } from "../core/endpoint-adapter.ts";
-import { embeddingsEndpoint } from "./embeddings.ts";
+import {
+  embeddingsEndpoint,
+  moderationsEndpoint,
+  ocrEndpoint,
+  rerankEndpoint,
+} from "./input-endpoints.ts";
 import { imageEditsEndpoint, imagesEndpoint } from "./images.ts";
 import { messagesEndpoint } from "./messages.ts";
-import { moderationsEndpoint } from "./moderations.ts";
-import { ocrEndpoint } from "./ocr.ts";
-import { rerankEndpoint } from "./rerank.ts";
 import { responsesEndpoint } from "./responses.ts";
 import { speechEndpoint } from "./speech.ts";
 import { transcriptionsEndpoint } from "./transcriptions.ts";

@@ -1,8 +1,12 @@
 import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
-import { parseItemId } from "../stored-responses/item-ids.ts";
+import {
+  parseItemId,
+  parseStoredItems,
+  itemsOfTurn,
+  parseStoredResponse,
+} from "../stored-responses/items.ts";
 import { RESPONSE_ID_PREFIX } from "../../shared/contracts/stored-responses.ts";
-import { parseStoredItems, itemsOfTurn, parseStoredResponse } from "../stored-responses/items.ts";
 import type {
   StoredResponseQuery,
   StoredResponseResult,

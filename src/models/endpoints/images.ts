@@ -1,7 +1,7 @@
 import { failureObject } from "../../shared/http/failure-response.ts";
 import type { Failure } from "../../shared/failure.ts";
 import { costFields } from "../../shared/money.ts";
-import { decodePiece } from "../core/picture-reader.ts";
+import { decodePiece } from "../core/media-reader.ts";
 import { parseImageEdit } from "../core/image-edit.ts";
 import { responseFieldsOfImage, parseImageRequest } from "../core/images.ts";
 import type { ImageBody } from "../core/images.ts";
@@ -16,7 +16,7 @@ import type {
   StreamWriter,
   StreamData,
 } from "../core/endpoint-adapter.ts";
-import { inputEndpoint } from "./input-endpoint.ts";
+import { inputEndpoint } from "./input-endpoints.ts";
 
 export const imagesEndpoint = inputEndpoint({
   name: "images",

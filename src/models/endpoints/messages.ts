@@ -2,7 +2,7 @@ import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { requestsHourCache } from "../protocols/messages/host-native.ts";
 import type { JsonObject } from "../core/provider.ts";
-import { normalizeBodyHistory } from "../core/accepted-history.ts";
+import { normalizeBodyHistory } from "../core/tool-calls.ts";
 import { parseChatRequest } from "../core/core-request.ts";
 import type {
   ParsedRequest,

@@ -1,4 +1,4 @@
-import { normalizeHistory } from "../core/accepted-history.ts";
+import { normalizeHistory } from "../core/tool-calls.ts";
 import { RESPONSE_ID_PREFIX } from "../../shared/contracts/stored-responses.ts";
 import type { StoredResponseResult } from "../../shared/contracts/stored-responses.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";

@@ -2,11 +2,11 @@ import { joinBytes } from "../../shared/http/bounded-body.ts";
 import type { Failure } from "../../shared/failure.ts";
 import { failureObject } from "../../shared/http/failure-response.ts";
 import { costFields } from "../../shared/money.ts";
-import { toBase64 } from "../core/base64.ts";
+import { toBase64 } from "../core/data-url.ts";
 import type { Receipt, StreamWriter, StreamData } from "../core/endpoint-adapter.ts";
 import type { JsonObject } from "../core/json-value.ts";
 import { AUDIO_TYPES, parseSpeechRequest } from "../core/speech.ts";
-import { inputEndpoint } from "./input-endpoint.ts";
+import { inputEndpoint } from "./input-endpoints.ts";
 import { eventOf, namedEventOf } from "./openai-events.ts";
 
 export const speechEndpoint = inputEndpoint({

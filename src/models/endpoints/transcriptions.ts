@@ -4,7 +4,7 @@ import { textOf } from "../core/json-value.ts";
 import type { JsonObject } from "../core/json-value.ts";
 import { parseTranscriptionRequest } from "../core/transcription.ts";
 import type { Receipt, StreamWriter } from "../core/endpoint-adapter.ts";
-import { inputEndpoint } from "./input-endpoint.ts";
+import { inputEndpoint } from "./input-endpoints.ts";
 import { eventOf, namedEventOf } from "./openai-events.ts";
 
 export const transcriptionsEndpoint = inputEndpoint({

@@ -6,12 +6,12 @@ import { httpProvider, postRequest, removeTrailingSlashes } from "../core/http-p
 import type { ProviderProtocol } from "../core/http-provider.ts";
 import { parseObject } from "../core/json-value.ts";
 import type { ChatCall, NativeBody, Provider } from "../core/provider.ts";
-import { sseReader } from "../core/sse-reader.ts";
-import { tokenCount } from "../core/token-count.ts";
+import { sseReader } from "../core/frame-reader.ts";
+import { tokenCount } from "../core/openai-usage.ts";
 import { readMessagesCompletion } from "../protocols/messages/host-answer.ts";
 import { claudeRules, thinksAlways, thinksByDefault } from "../claude/claude-rules.ts";
 import { eventFailure, messagesFailure } from "../protocols/messages/host-failure.ts";
-import { jsonOutputMethodOf } from "../protocols/messages/host-json-answer.ts";
+import { jsonOutputMethodOf, toMessagesApiRequest } from "../protocols/messages/host-request.ts";
 import { MessagesReader } from "../protocols/messages/host-messages-reader.ts";
 import {
   requestsHourCache,
@@ -19,8 +19,7 @@ import {
   ClaudeNativeReader,
   claudeNativeBody,
 } from "../protocols/messages/host-native.ts";
-import { addImageParam } from "../protocols/messages/host-image-place.ts";
-import { toMessagesApiRequest } from "../protocols/messages/host-request.ts";
+import { addImageParam } from "../protocols/messages/host-messages.ts";
 
 const SECRET = "ANTHROPIC_API_KEY";
 const BASE_URL = "ANTHROPIC_BASE_URL";

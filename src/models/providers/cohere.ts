@@ -5,12 +5,16 @@ import { httpProvider, postRequest, removeTrailingSlashes } from "../core/http-p
 import type { ProviderProtocol } from "../core/http-provider.ts";
 import { isFailure } from "../core/provider.ts";
 import type { JsonObject, Provider, ProviderCall, ProviderFailure } from "../core/provider.ts";
-import { sseReader } from "../core/sse-reader.ts";
+import { sseReader } from "../core/frame-reader.ts";
 import { httpFailure } from "../core/upstream-failure.ts";
-import { readCohereChat, readCohereEmbeddings } from "../protocols/cohere/answer.ts";
+import {
+  readCohereChat,
+  readCohereEmbeddings,
+  readCohereRerank,
+  cohereRerankRequest,
+  CohereStream,
+} from "../protocols/cohere/answer.ts";
 import { cohereChatRequest, cohereEmbedRequest } from "../protocols/cohere/request.ts";
-import { readCohereRerank, cohereRerankRequest } from "../protocols/cohere/rerank.ts";
-import { CohereStream } from "../protocols/cohere/stream.ts";
 
 const ID = "cohere";
 const SECRET = "COHERE_API_KEY";

@@ -1,4 +1,4 @@
-import { AudioFileReader, WavReader } from "../core/audio-reader.ts";
+import { AudioFileReader, WavReader } from "../core/media-reader.ts";
 import { baseUrlProblems } from "../core/built-in.ts";
 import type { BuiltInProvider, ProviderConfig } from "../core/built-in.ts";
 import { httpProvider, postRequest, removeTrailingSlashes } from "../core/http-provider.ts";

@@ -1,3 +1,15 @@
+import { importHmacKey, hmacSha256 } from "../../shared/hmac.ts";
+import type { HmacKey } from "../../shared/hmac.ts";
+import { toBase64Url } from "../core/data-url.ts";
+import type {
+  Customer,
+  ProviderCallOf,
+  ChatCall,
+  JsonObject,
+  Provider,
+  ProviderCall,
+  ProviderFailure,
+} from "../core/provider.ts";
 import { batchEmbedder } from "../core/embedding-batches.ts";
 import {
   httpProvider,
@@ -8,19 +20,9 @@ import {
 } from "../core/http-provider.ts";
 import type { ProviderProtocol } from "../core/http-provider.ts";
 import type { InputKind } from "../../shared/kinds.ts";
-import { CustomerHashes } from "./customer-hashes.ts";
-import type {
-  ProviderCallOf,
-  ChatCall,
-  JsonObject,
-  Provider,
-  ProviderCall,
-  ProviderFailure,
-} from "../core/provider.ts";
 import { BodyInPieces, RequestForm } from "../core/outgoing-body.ts";
-import { sseReader } from "../core/sse-reader.ts";
-import { responsesProtocol } from "./responses-protocol.ts";
-import { RESPONSES_ONLY } from "../protocols/responses/host-rules.ts";
+import { sseReader } from "../core/frame-reader.ts";
+import { RESPONSES_ONLY, responseFailure } from "../protocols/responses/host-rules.ts";
 import { httpFailure, streamFailure } from "../core/upstream-failure.ts";
 import { readChatCompletion, readEmbeddings } from "../protocols/chat/answer.ts";
 import { ChatChunkReader } from "../protocols/chat/chunks.ts";
@@ -32,6 +34,61 @@ import {
   profileIgnoresNoEffort,
 } from "../protocols/chat/request.ts";
 import type { UpstreamRequest } from "../protocols/chat/request.ts";
+import { readBoundedText } from "../../shared/http/bounded-body.ts";
+import { isObject, listOf, parseObject, anyValue, objectReader } from "../core/json-value.ts";
+import { isFailure } from "../core/provider.ts";
+import { readNativeResponse, readResponsesCompletion } from "../protocols/responses/host-answer.ts";
+import {
+  echoTooLarge,
+  responsesNativeBody,
+  toResponsesApiRequest,
+} from "../protocols/responses/host-request.ts";
+import { ResponsesChunkReader, ResponsesNativeReader } from "../protocols/responses/host-stream.ts";
+
+const HASHES_MAX = 512;
+
+/**
+ * Computes the customer IDs that providers get. They are hashes that include the organization,
+ * because organizations must not share a provider's cache.
+ */
+class CustomerHashes {
+  readonly #secret: string;
+  /** Computing a hash takes most of the time of sending a request. */
+  readonly #hashes = new Map<string, Promise<string>>();
+  #key: Promise<HmacKey> | null = null;
+
+  constructor(secret: string | undefined) {
+    this.#secret = secret ?? "";
+  }
+
+  hashUser({ orgId, user }: Customer): Promise<string> {
+    return this.#hash(["user", orgId, user ?? ""]);
+  }
+
+  hashCacheKey({ orgId }: Customer, cacheKey: string): Promise<string> {
+    return this.#hash(["cache", cacheKey, orgId]);
+  }
+
+  /** Returns the default cache key of an organization and model. */
+  hashModelCacheKey({ orgId }: Customer, upstreamId: string): Promise<string> {
+    return this.#hash(["cache of", upstreamId, orgId]);
+  }
+
+  #hash(parts: readonly string[]): Promise<string> {
+    const text = JSON.stringify(parts);
+    const cached = this.#hashes.get(text);
+    if (cached !== undefined) return cached;
+    if (this.#hashes.size >= HASHES_MAX) this.#hashes.clear();
+    const hash = this.#computeHash(text);
+    this.#hashes.set(text, hash);
+    return hash;
+  }
+
+  async #computeHash(text: string): Promise<string> {
+    this.#key ??= importHmacKey(`turnpike ${this.#secret}`);
+    return toBase64Url(await hmacSha256(await this.#key, text));
+  }
+}
 
 type OpenAiHost = {
   readonly id: string;
@@ -185,4 +242,88 @@ function plainHandlers(
 function keyHeaders({ keyHeader }: Profile, secret: string | undefined): Record<string, string> {
   if (secret === undefined) return {};
   return keyHeader === undefined ? { authorization: `Bearer ${secret}` } : { [keyHeader]: secret };
+}
+
+type ResponsesHost = {
+  readonly id: string;
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly secret?: string;
+};
+
+/** Calls OpenAI's Responses API. OpenAI stores nothing: clients send encrypted reasoning back. */
+function responsesProtocol({ id, url, headers, secret }: ResponsesHost): ProviderProtocol {
+  const hashes = new CustomerHashes(secret);
+  return {
+    id,
+    streamType: "text/event-stream",
+    chat: {
+      async send(call) {
+        const isNative = call.native !== undefined;
+        const requested = isNative ? responsesNativeBody(call) : toResponsesApiRequest(call);
+        if (isFailure(requested)) return requested;
+        const echoFailure = call.stream ? null : echoTooLarge(requested);
+        if (echoFailure !== null) return echoFailure;
+        const { prompt_cache_key: cacheKey, ...body } = requested;
+        const fullBody = { ...body, ...(await identityOf(hashes, call, cacheKey)) };
+        const accept = call.stream ? "text/event-stream" : "application/json";
+        const send = (sent: JsonObject) =>
+          postRequest(call, { url, headers: { accept, ...headers }, body: JSON.stringify(sent) });
+        return retryWithoutReasoning(await send(fullBody), fullBody, send);
+      },
+      convertResponse: (raw, { native }) =>
+        native === undefined
+          ? readResponsesCompletion(raw, secret)
+          : readNativeResponse(raw, secret),
+    },
+    failureInBody: (raw) => {
+      const { error, output } = raw;
+      return isObject(error) && !Array.isArray(output) ? responseFailure(raw, secret) : null;
+    },
+    failure: (status, given, bodyText) => httpFailure(status, given, bodyText, secret),
+    reader: ({ native }) =>
+      sseReader(
+        native === undefined ? new ResponsesChunkReader(secret) : new ResponsesNativeReader(secret),
+      ),
+  };
+}
+
+const ERROR_BYTES_MAX = 64 * 1024;
+const FOREIGN_REASONING_CODE = "invalid_encrypted_content";
+
+const readType = objectReader({ type: anyValue });
+const readErrorCode = objectReader({ error: objectReader({ code: anyValue }) });
+
+type SendResult = Response | ProviderFailure;
+
+async function retryWithoutReasoning(
+  response: SendResult,
+  body: JsonObject & { readonly input?: unknown },
+  send: (body: JsonObject) => Promise<SendResult>,
+): Promise<SendResult> {
+  if (!(response instanceof Response) || response.status !== 400) return response;
+  const input = listOf(body.input);
+  const inputWithoutReasoning = input.filter((item) => readType(item).type !== "reasoning");
+  if (inputWithoutReasoning.length === input.length) return response;
+  const text = (await readBoundedText(response, ERROR_BYTES_MAX)) ?? "";
+  if (readErrorCode(parseObject(text)).error.code === FOREIGN_REASONING_CODE) {
+    return send({ ...body, input: inputWithoutReasoning });
+  }
+  return new Response(text, { status: response.status, headers: response.headers });
+}
+
+/** Returns `safety_identifier` and `prompt_cache_key`. `cacheKey` is the client's own. */
+async function identityOf(
+  hashes: CustomerHashes,
+  { customer, upstreamId }: ChatCall,
+  cacheKey: unknown,
+): Promise<JsonObject> {
+  if (customer === undefined) return {};
+  const [safety_identifier, prompt_cache_key] = await Promise.all([
+    hashes.hashUser(customer),
+    typeof cacheKey === "string"
+      ? hashes.hashCacheKey(customer, cacheKey)
+      : hashes.hashModelCacheKey(customer, upstreamId),
+  ]);
+  return { safety_identifier, prompt_cache_key };
 }

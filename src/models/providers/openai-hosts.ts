@@ -1,7 +1,7 @@
 import { baseUrlProblems } from "../core/built-in.ts";
 import type { BuiltInProvider, HostTag, ProviderConfig } from "../core/built-in.ts";
 import { openAiCompatible } from "./openai-compatible.ts";
-import { PROFILE_BY_ID } from "./profile.ts";
+import { PROFILE_BY_ID } from "./profiles.ts";
 
 type Host = {
   /**

@@ -8,7 +8,7 @@ import { ELEVENLABS } from "./elevenlabs.ts";
 import { GOOGLE } from "./google.ts";
 import { OPENAI_COMPATIBLE } from "./openai-hosts.ts";
 import { openAiCompatible } from "./openai-compatible.ts";
-import { PROFILES } from "./profile.ts";
+import { PROFILES } from "./profiles.ts";
 import type { Provider } from "../core/provider.ts";
 import { WORKERS_AI } from "./workers-ai.ts";
 

@@ -4,9 +4,9 @@ import { embeddingList, batchEmbedder, inputTexts } from "../core/embedding-batc
 import { httpProvider, connectionFailure } from "../core/http-provider.ts";
 import type { ProviderProtocol } from "../core/http-provider.ts";
 import { listOf, objectOf } from "../core/json-value.ts";
-import { toBase64 } from "../core/base64.ts";
+import { toBase64 } from "../core/data-url.ts";
 import { usageOfSeconds } from "../core/transcription.ts";
-import { transcriptEvents } from "../core/transcript-events.ts";
+import { transcriptEvents } from "../core/media-reader.ts";
 import { isFailure } from "../core/provider.ts";
 import type {
   ProviderCallOf,
@@ -17,16 +17,18 @@ import type {
   ProviderCall,
   ProviderFailure,
 } from "../core/provider.ts";
-import { sseReader } from "../core/sse-reader.ts";
-import { readWorkersAiChat } from "../protocols/workers-ai/answer.ts";
+import { sseReader } from "../core/frame-reader.ts";
+import { readWorkersAiChat, WorkersAiStream } from "../protocols/workers-ai/answer.ts";
 import {
   workersAiFailure,
   workersAiFailureInside,
   workersAiThrownFailure,
 } from "../protocols/workers-ai/failure.ts";
-import { workersAiFamilyOf } from "../protocols/workers-ai/models.ts";
-import { workersAiChatInputs, workersAiIgnoresNoEffort } from "../protocols/workers-ai/request.ts";
-import { WorkersAiStream } from "../protocols/workers-ai/stream.ts";
+import {
+  workersAiFamilyOf,
+  workersAiChatInputs,
+  workersAiIgnoresNoEffort,
+} from "../protocols/workers-ai/request.ts";
 
 const ID = "workers-ai";
 const TEXTS_MAX = 100;

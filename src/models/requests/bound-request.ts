@@ -27,8 +27,8 @@ import {
   nativePromptSize,
 } from "../core/prompt-size.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
-import { abilityNeed, routesMeetingNeeds } from "../core/route-needs.ts";
-import type { RouteNeed } from "../core/route-needs.ts";
+import { abilityNeed, routesMeetingNeeds } from "../core/input-kind.ts";
+import type { RouteNeed } from "../core/input-kind.ts";
 import type { PaidRequest } from "./paid-request.ts";
 
 /**

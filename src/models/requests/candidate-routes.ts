@@ -4,7 +4,7 @@ import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import type { SkippedRoute } from "../../shared/generation.ts";
 import type { Price } from "../../shared/usage.ts";
-import type { MaxPrice, RoutePreferences, RouteSort } from "../core/routing-preferences.ts";
+import type { MaxPrice, RoutePreferences, RouteSort } from "../core/gateway-fields.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
 import { routeName } from "../routing/route-health.ts";
 import type { MedianSpeed } from "../routing/route-times.ts";

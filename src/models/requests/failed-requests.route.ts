@@ -23,7 +23,7 @@ import { withTimeout } from "../../shared/timers.ts";
 import { callPeer } from "../../regions/peer-call.ts";
 import type { ParsedRequest } from "../core/endpoint-adapter.ts";
 import type { Run } from "./paid-request.ts";
-import { skippedRoutes } from "./skipped-routes.ts";
+import { skippedRoutes } from "./model-options.ts";
 import { logWarning, errorMessageOf } from "../../shared/log.ts";
 import type { Region } from "../../shared/regions.ts";
 

@@ -8,7 +8,7 @@ import { callObjectWithRetries } from "../../shared/reach-object.ts";
 import type { ObjectCallResult } from "../../shared/reach-object.ts";
 import type { HoldGrant, HoldRequest } from "../../shared/contracts/wallet.ts";
 import { supportsNativeRequest } from "./bound-request.ts";
-import { modelOptionsOf, reprice } from "./model-options.ts";
+import { modelOptionsOf, reprice, skippedByGrant } from "./model-options.ts";
 import { affordableCap, computeCostBounds } from "./hold-bounds.ts";
 import type { OutputCap } from "./hold-bounds.ts";
 import { decideResponseStorage } from "./store-response.ts";
@@ -22,7 +22,6 @@ import type {
 } from "./paid-request.ts";
 import { voidByOutbox } from "./settle.ts";
 import { routeName } from "../routing/route-health.ts";
-import { skippedByGrant } from "./skipped-routes.ts";
 
 const HOLD_ATTEMPTS_MAX = 2;
 const REMEMBERED_KEYS_MAX = 10_000;

@@ -13,8 +13,13 @@ import { authorizeAtHome } from "./authorize.ts";
 import { deploymentOf } from "./deployment.ts";
 import { callStoredResponsesAtHome } from "./stored-format.ts";
 import type { HomeClient, OutboxAt, Run, RunServices, WalletAt } from "./paid-request.ts";
-import { QUERY_TIMEOUT_MS, RunBoard } from "./run-board.ts";
-import { parseStops, watchRequestToJson, watchRun } from "./run-watch.ts";
+import {
+  QUERY_TIMEOUT_MS,
+  RunBoard,
+  parseStops,
+  watchRequestToJson,
+  watchRun,
+} from "./run-watch.ts";
 import type { FindStoppedRuns } from "./run-watch.ts";
 import { callPeer } from "../../regions/peer-call.ts";
 import { getPricing } from "./pricing.route.ts";

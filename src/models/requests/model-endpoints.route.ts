@@ -1,7 +1,7 @@
 import type { Context } from "hono";
 import { findRoutes } from "../catalog/catalog.ts";
 import type { CallerCatalog } from "../catalog/catalog.ts";
-import { toListedEndpoint } from "../catalog/listed-endpoint.ts";
+import { toListedEndpoint } from "../catalog/listed-model.ts";
 import { unlistedModelFailure } from "../catalog/models.route.ts";
 import { routeName } from "../routing/route-health.ts";
 import { readSpeeds } from "../../events/metrics/region-speeds.ts";

@@ -1,10 +1,9 @@
 import type { Context } from "hono";
 import { internalCallerOf } from "../../accounts/keys/internal-caller.ts";
 import { findOrganization } from "../../accounts/organizations/organizations.store.ts";
-import { PriceListCache } from "../catalog/price-list-cache.ts";
+import { PriceListCache, signedPriceCopies } from "../catalog/price-list-cache.ts";
 import type { Pricing, PricingFor } from "../catalog/price-lists.ts";
-import { signedPriceCopies } from "../catalog/price-copies.ts";
-import type { PriceCopies } from "../catalog/price-copies.ts";
+import type { PriceCopies } from "../catalog/price-list-cache.ts";
 import { readPriceRows } from "../catalog/prices.store.ts";
 import type { CallerCatalog } from "../catalog/catalog.ts";
 import type { Config } from "../../shared/config/config.ts";

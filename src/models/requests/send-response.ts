@@ -5,7 +5,7 @@ import { logEvent } from "../../shared/log.ts";
 import { estimateTokens } from "../../shared/tokens.ts";
 import { toClientFailure } from "../routing/failover.ts";
 import type { FailoverResult } from "../routing/failover.ts";
-import { outputText } from "../core/output-text.ts";
+import { outputText } from "../core/chunk.ts";
 import type {
   JsonObject,
   ProviderResult,
@@ -28,8 +28,7 @@ import type { StreamEnding } from "./charge.ts";
 import { reportFailedAttempt } from "./call-routes.ts";
 import type { ResponseWriter, StreamWriter, Receipt } from "../core/endpoint-adapter.ts";
 import type { EndedResponse, Run, ServingRoute, Outcome } from "./paid-request.ts";
-import { convertEvents, endingOf, joinStreamData } from "./stream-digest.ts";
-import { StreamMeter } from "./stream-meter.ts";
+import { convertEvents, endingOf, joinStreamData, StreamMeter } from "./stream-meter.ts";
 import { StreamClient, StreamWatch } from "./stream-watch.ts";
 
 export function sendResponse(

@@ -7,7 +7,7 @@ import type { OutcomeItem } from "../../shared/contracts/outbox.ts";
 import { routeName } from "../routing/route-health.ts";
 import { promptCacheSeconds } from "./affinity.ts";
 import { tagsWithSession } from "../../shared/tags.ts";
-import { skippedRoutes } from "./skipped-routes.ts";
+import { skippedRoutes } from "./model-options.ts";
 import { storeResponse } from "./store-response.ts";
 import { EXCEPTION_OUTCOME, withCharge } from "./charge.ts";
 import type {

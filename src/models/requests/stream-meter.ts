@@ -1,12 +1,85 @@
-import { textOfLiteral } from "../core/json-value.ts";
-import { encryptedReasoningTokens, reasoningSignOf } from "../core/thought-signs.ts";
+import {
+  isObject,
+  listOf,
+  objectOf,
+  textOf,
+  objectReader,
+  textOfLiteral,
+} from "../core/json-value.ts";
+import type { JsonObject, StreamEvent, ProviderFailure } from "../core/provider.ts";
 import { estimateTokens } from "../../shared/tokens.ts";
 import type { Usage } from "../../shared/usage.ts";
-import type { StreamEvent } from "../core/provider.ts";
 import type { Chunk, Delta } from "../core/chunk.ts";
-import { outputText } from "../core/output-text.ts";
+import { outputText } from "../core/chunk.ts";
 import { HiddenReasoning } from "./hidden-reasoning.ts";
 import type { ReasoningModel } from "./hidden-reasoning.ts";
+import { isRequestCaused } from "../core/provider.ts";
+import type { StreamWriter, StreamData } from "../core/endpoint-adapter.ts";
+import { joinBytes } from "../../shared/http/bounded-body.ts";
+import type { StreamEnding } from "./charge.ts";
+
+/**
+ * Encrypted reasoning is base64 (four characters for three bytes), with about four bytes per token.
+ */
+const ENCRYPTED_CHARACTERS_PER_TOKEN = 16 / 3;
+const ENCRYPTED_FIELDS: ReadonlySet<string> = new Set([
+  "signature",
+  "thought_signature",
+  "data",
+  "encrypted_content",
+]);
+
+function encryptedReasoningTokens(sealed: unknown): number {
+  return encryptedCharacters(sealed) / ENCRYPTED_CHARACTERS_PER_TOKEN;
+}
+
+const DEPTH_MAX = 3;
+
+function encryptedCharacters(value: unknown, depth = DEPTH_MAX): number {
+  if (depth === 0) return 0;
+  let characters = 0;
+  for (const one of listOf(value)) characters += encryptedCharacters(one, depth - 1);
+  if (!isObject(value)) return characters;
+  for (const [name, part] of Object.entries(value)) {
+    if (ENCRYPTED_FIELDS.has(name)) characters += textOf(part).length;
+    else if (typeof part === "object") characters += encryptedCharacters(part, depth - 1);
+  }
+  return characters;
+}
+
+type ReasoningSign = {
+  readonly isThought: boolean;
+  readonly sealed: number;
+};
+
+const typeReader = objectReader({ type: textOf });
+const NO_REASONING_SIGN: ReasoningSign = { isThought: false, sealed: 0 };
+
+function reasoningSignOf({
+  type,
+  delta,
+  content_block: block,
+  item,
+}: JsonObject): ReasoningSign {
+  switch (type) {
+    case "content_block_start":
+    case "content_block_delta": {
+      const part = isObject(block) ? block : objectOf(delta);
+      if (!/thinking|signature/.test(typeReader(part).type)) return NO_REASONING_SIGN;
+      return { isThought: true, sealed: encryptedReasoningTokens(part) };
+    }
+    case "response.output_item.added":
+      return { isThought: typeReader(item).type === "reasoning", sealed: 0 };
+    case "response.output_item.done": {
+      const isThought = typeReader(item).type === "reasoning";
+      return isThought ? { isThought, sealed: encryptedReasoningTokens(item) } : NO_REASONING_SIGN;
+    }
+    default:
+      return textOf(type).startsWith("response.reasoning")
+        ? { isThought: true, sealed: 0 }
+        : NO_REASONING_SIGN;
+  }
+}
 
 const COUNT_AFTER_CHARACTERS = 8192;
 
@@ -153,4 +226,71 @@ export class StreamMeter {
 
 function encryptedTokensOfCalls({ tool_calls: calls = [] }: Delta): number {
   return calls.reduce((tokens, call) => tokens + encryptedReasoningTokens(call.extra_content), 0);
+}
+
+type DigestContext = {
+  readonly meter: StreamMeter;
+  readonly writer: StreamWriter;
+  failure: ProviderFailure | null;
+};
+
+/**
+ * Counts the usage of a batch of events and converts them to the client's format. Stops at the
+ * event that ends the stream.
+ */
+export function convertEvents(
+  streaming: DigestContext,
+  batch: readonly StreamEvent[],
+): { readonly written: StreamData; readonly over: StreamEnding | null } {
+  const { meter } = streaming;
+  let written: StreamData = "";
+  for (const event of batch) {
+    if (event.kind === "error") {
+      streaming.failure = event.failure;
+      return { written, over: isRequestCaused(event.failure) ? "provoked" : "failed" };
+    }
+    if (event.kind === "end") return { written, over: endingOf(meter, "complete") };
+    if (event.kind === "usage") meter.setUsage(event.usage, event.partial);
+    else if (event.kind === "thinking") meter.beginHiddenReasoning();
+    else written = joinStreamData(written, writeEvent(streaming, event));
+  }
+  return { written, over: null };
+}
+
+type OutputEvent = Extract<StreamEvent, { kind: "chunk" | "text" | "native" | "piece" | "audio" }>;
+
+function writeEvent({ meter, writer }: DigestContext, event: OutputEvent): StreamData {
+  switch (event.kind) {
+    case "chunk":
+      meter.addChunk(event.chunk);
+      return writer.chunk(event.chunk);
+    case "text":
+      meter.addText(event.json);
+      return writer.text(event.index, event.json);
+    case "native":
+      meter.addNativeEvent(event);
+      return writer.native?.(event.event) ?? "";
+    case "piece":
+      return writer.piece?.(event) ?? "";
+    case "audio":
+      return writer.audio?.(event.bytes) ?? "";
+  }
+}
+
+/** Returns `complete` if every choice has finished, or else the fallback. */
+export function endingOf(meter: StreamMeter, fallbackEnding: StreamEnding): StreamEnding {
+  return meter.finished ? "complete" : fallbackEnding;
+}
+
+const encoder = new TextEncoder();
+
+export function joinStreamData(one: StreamData, next: StreamData): StreamData {
+  if (typeof one === "string" && typeof next === "string") return one + next;
+  if (one.length === 0) return next;
+  if (next.length === 0) return one;
+  const parts = [one, next].map((part) => (typeof part === "string" ? encoder.encode(part) : part));
+  return joinBytes(
+    parts,
+    parts.reduce((sum, { length }) => sum + length, 0),
+  );
 }

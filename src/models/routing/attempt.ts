@@ -11,7 +11,7 @@ import type {
   StreamEvent,
 } from "../core/provider.ts";
 import { sendPromptsSeparately } from "../core/separate-prompts.ts";
-import { addReportedUsage } from "../core/failed-usage.ts";
+import { addReportedUsage } from "../core/frame-reader.ts";
 import { afterTimeout } from "../../shared/timers.ts";
 
 export type AttemptCandidate = {

@@ -1,10 +1,9 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { readUsage } from "../../../src/models/core/chat-usage.ts";
+import { readUsage, openAiUsage } from "../../../src/models/core/openai-usage.ts";
 import type { JsonObject } from "../../../src/models/core/provider.ts";
 import { toCompletion } from "../../../src/models/core/output-part.ts";
 import type { OutputPart } from "../../../src/models/core/output-part.ts";
-import { openAiUsage } from "../../../src/models/core/openai-usage.ts";
 import { chatEndpoint } from "../../../src/models/endpoints/chat.ts";
 import type { Usage } from "../../../src/shared/usage.ts";
 import { readChatCompletion } from "../../../src/models/protocols/chat/answer.ts";

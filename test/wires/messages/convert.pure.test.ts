@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { messagesToChatBody } from "../../../src/models/protocols/messages/client-convert.ts";
 import { parseMessagesRequest } from "../../../src/models/protocols/messages/client-request.ts";
-import { FittingToolNames } from "../../../src/models/core/tool-name.ts";
+import { FittingToolNames } from "../../../src/models/core/tool-calls.ts";
 import { serializeThoughts } from "../../../src/models/core/stored-thoughts.ts";
 
 type Json = Record<string, unknown>;

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { clientMessageOf } from "../../../src/models/protocols/messages/client-answer.ts";
 import type { Chunk, Delta } from "../../../src/models/core/chunk.ts";
 import { MessagesBlockWriter } from "../../../src/models/protocols/messages/client-stream.ts";
-import { recallThoughts } from "../../../src/models/protocols/messages/client-thoughts.ts";
+import { recallThoughts } from "../../../src/models/protocols/messages/client-convert.ts";
 import { parseEvents, foldBlocks } from "./fold.ts";
 
 type Json = Record<string, unknown>;

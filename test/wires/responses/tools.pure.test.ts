@@ -6,7 +6,7 @@ import {
   serializeThoughts,
   parseThoughts,
 } from "../../../src/models/core/stored-thoughts.ts";
-import { flatToolName } from "../../../src/models/core/namespaces.ts";
+import { flatToolName } from "../../../src/models/core/tool-calls.ts";
 import { core, messages, call, output, coreCall, tool, parse, fn } from "./request-kit.ts";
 
 describe("the tools of a Responses request", () => {

@@ -1,4 +1,4 @@
-import { isBase64Floats, isVector } from "../../core/embedding-encoding.ts";
+import { isBase64Floats, isVector } from "../../core/embedding-batches.ts";
 import {
   toResponseMessage,
   incompleteFailure,
@@ -9,11 +9,16 @@ import {
 import type { MessageFields } from "../../core/chat-message.ts";
 import { isObject, listOf } from "../../core/json-value.ts";
 import type { KnownFields } from "../../core/json-value.ts";
-import { readInputUsage, readUsage, findUsage } from "../../core/chat-usage.ts";
-import type { UsageShape } from "../../core/chat-usage.ts";
+import {
+  readInputUsage,
+  readUsage,
+  findUsage,
+  openAiInputUsage,
+  openAiUsage,
+} from "../../core/openai-usage.ts";
+import type { UsageShape } from "../../core/openai-usage.ts";
 import type { CompletionChoice } from "../../core/chunk.ts";
-import { outputTextOfChoices, failureWithUsage } from "../../core/failed-usage.ts";
-import { openAiInputUsage, openAiUsage } from "../../core/openai-usage.ts";
+import { outputTextOfChoices, failureWithUsage } from "../../core/frame-reader.ts";
 import { embeddingInputCount } from "../../core/embeddings.ts";
 import type {
   ProviderResponse,

@@ -3,20 +3,21 @@ import {
   refusalFailure,
   unsupportedFailure,
   usesLegacyFunctions,
+  parseTools,
 } from "../../core/conversation.ts";
 import type {
   AssistantMessage,
   AssistantToolCall,
   UserContent,
   UserPart,
+  FunctionTool,
+  RequestedTools,
 } from "../../core/conversation.ts";
 import { CACHE_MARK, isCacheMarked } from "../../core/cache-marks.ts";
 import { isObject, listOf } from "../../core/json-value.ts";
 import type { ChatBody, ChatMessage } from "../../core/core-request.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
-import { ToolCallIds } from "../../core/tool-call-id.ts";
-import { parseTools } from "../../core/tools.ts";
-import type { FunctionTool, RequestedTools } from "../../core/tools.ts";
+import { ToolCallIds } from "../../core/tool-calls.ts";
 import type { PlainStyle } from "./profile.ts";
 
 /**

@@ -1,6 +1,6 @@
 import type { InputKind } from "../../../shared/kinds.ts";
-import type { StreamReader } from "../../core/http-provider.ts";
-import type { UsageShape } from "../../core/chat-usage.ts";
+import type { StreamReader } from "../../core/frame-reader.ts";
+import type { UsageShape } from "../../core/openai-usage.ts";
 import type { BodyInPieces, RequestForm } from "../../core/outgoing-body.ts";
 import type {
   ProviderCallOf,
@@ -8,7 +8,7 @@ import type {
   ProviderResponse,
   StreamEvent,
 } from "../../core/provider.ts";
-import type { ToolCallIdShape } from "../../core/tool-call-id.ts";
+import type { ToolCallIdShape } from "../../core/tool-calls.ts";
 
 export type Profile = {
   /** The forwarded fields. If empty, the host doesn't support this kind of request. */

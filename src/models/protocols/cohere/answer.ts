@@ -1,21 +1,39 @@
 import { NO_USAGE } from "../../../shared/usage.ts";
 import type { Usage } from "../../../shared/usage.ts";
-import { embeddingList, inputTexts } from "../../core/embedding-batches.ts";
-import { isObject, listOf, textOf } from "../../core/json-value.ts";
+import { embeddingList, inputTexts, isVector } from "../../core/embedding-batches.ts";
+import {
+  isObject,
+  listOf,
+  textOf,
+  anyValue,
+  listReader,
+  optionalReader,
+  objectReader,
+} from "../../core/json-value.ts";
 import type {
   ProviderResponse,
   EmbeddingsCall,
   JsonObject,
   ProviderFailure,
+  StreamEvent,
+  RerankCall,
 } from "../../core/provider.ts";
-import { finishReasonOf } from "../../core/finish-reason.ts";
-import { toCompletion, textOfOutputParts } from "../../core/output-part.ts";
-import type { FinishReason } from "../../core/finish-reason.ts";
-import type { OutputPart } from "../../core/output-part.ts";
-import { anyValue, listReader, optionalReader, objectReader } from "../../core/shape.ts";
-import { failureWithUsage } from "../../core/failed-usage.ts";
-import { countedUsage, tokenCount } from "../../core/token-count.ts";
-import { isVector } from "../../core/embedding-encoding.ts";
+import {
+  finishReasonOf,
+  toCompletion,
+  textOfOutputParts,
+  ChunkBuilder,
+} from "../../core/output-part.ts";
+import type { FinishReason, OutputPart } from "../../core/output-part.ts";
+import {
+  failureWithUsage,
+  END_EVENT,
+  FrameReader,
+  retryFailure,
+  failureEvents,
+} from "../../core/frame-reader.ts";
+import { countedUsage, tokenCount } from "../../core/openai-usage.ts";
+import { rankedResponse, rankedUsage } from "../../core/ranked.ts";
 
 /** Reads a tool call or a piece of one. Cohere sends empty arguments as null or the text "null". */
 export const readCohereCall = objectReader({
@@ -103,4 +121,98 @@ export function readCohereEmbeddings(
   if (vectors.length !== inputTexts(embeddingsCall).length || !vectors.every(isVector)) return null;
   const { input_tokens: input } = readBilledUnits(meta).billed_units;
   return embeddingList(vectors, input === null ? null : { ...NO_USAGE, input });
+}
+
+const readEvent = objectReader({
+  type: textOf,
+  message: anyValue,
+  delta: objectReader({
+    message: objectReader({
+      content: readCoherePart,
+      tool_plan: textOf,
+      tool_calls: (raw) => readCohereCall(Array.isArray(raw) ? raw[0] : raw),
+    }),
+    finish_reason: anyValue,
+    usage: anyValue,
+    error: textOf,
+  }),
+});
+type Event = ReturnType<typeof readEvent>;
+
+/** Reads a stream of POST /v2/chat. It ends with `message-end`. Tool calls don't overlap. */
+export class CohereStream extends FrameReader {
+  readonly #builder = new ChunkBuilder();
+
+  protected get isFinished(): boolean {
+    return this.#builder.finished;
+  }
+
+  protected convertFrame(raw: JsonObject, name: string): StreamEvent[] {
+    const streamEvent = readEvent(raw);
+    return this.#event(streamEvent.type === "" ? { ...streamEvent, type: name } : streamEvent);
+  }
+
+  #event({ type, delta, message: text }: Event): StreamEvent[] {
+    const { message } = delta;
+    switch (type) {
+      case "message-start":
+        return this.#builder.begin();
+      case "content-start":
+      case "content-delta":
+        return [
+          ...this.#builder.addReasoning(message.content.thinking),
+          ...this.#builder.addText(message.content.text),
+        ];
+      case "tool-plan-delta":
+        return this.#builder.addText(message.tool_plan);
+      case "tool-call-start":
+      case "tool-call-delta":
+        return this.#toolCall(type === "tool-call-start", message.tool_calls);
+      case "message-end":
+        return this.#end(delta);
+      case "message": // an error has no type, only an ID and a text
+        return typeof text === "string" ? failureEvents(retryFailure("error_event")) : [];
+      default:
+        return [];
+    }
+  }
+
+  #toolCall(
+    isStart: boolean,
+    { id, function: called }: ReturnType<typeof readCohereCall>,
+  ): StreamEvent[] {
+    return [
+      ...(isStart ? this.#builder.addTool(id, called.name) : []),
+      ...this.#builder.addToolArguments(called.arguments),
+    ];
+  }
+
+  #end({ finish_reason: rawReason, usage: rawUsage, error }: Event["delta"]): StreamEvent[] {
+    const finish = cohereFinishReason(rawReason);
+    const usage = readCohereUsage(rawUsage);
+    if (finish === null || error !== "") {
+      return failureEvents(cohereGaveUpFailure(rawReason), usage);
+    }
+    const usageEvents = usage === null ? [] : [{ kind: "usage" as const, usage }];
+    return [...this.#builder.finish(finish), ...usageEvents, END_EVENT];
+  }
+}
+
+export function cohereRerankRequest({ body, upstreamId }: RerankCall): JsonObject {
+  const { query, documents, top_n, max_tokens_per_doc } = body;
+  return { model: upstreamId, query, documents, top_n, max_tokens_per_doc };
+}
+
+const responseReader = objectReader({
+  results: listOf,
+  meta: objectReader({
+    billed_units: objectReader({ search_units: tokenCount, input_tokens: tokenCount }),
+  }),
+});
+
+/** Converts a rerank response. Cohere bills some models by search units and others by tokens. */
+export function readCohereRerank(raw: JsonObject, { body }: RerankCall): ProviderResponse | null {
+  const { results, meta } = responseReader(raw);
+  const { search_units: searchUnits, input_tokens: tokens } = meta.billed_units;
+  return rankedResponse(results, body, rankedUsage({ searchUnits, tokens }));
 }

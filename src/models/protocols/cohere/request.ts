@@ -1,12 +1,15 @@
-import type { ConversationPart, ConversationTurn } from "../../core/conversation.ts";
-import type { ParsedImageUrl } from "../../core/image-url.ts";
+import type {
+  ConversationPart,
+  ConversationTurn,
+  OutputFormat,
+  RequestedTools,
+} from "../../core/conversation.ts";
+import type { ParsedImageUrl } from "../../core/data-url.ts";
 import { reportDroppedFields } from "../../core/dropped-fields.ts";
 import type { SentFieldPaths } from "../../core/dropped-fields.ts";
 import type { ChatBody } from "../../core/core-request.ts";
-import { parsePrompt } from "../../core/prompt.ts";
-import type { OutputFormat } from "../../core/prompt.ts";
+import { parsePrompt } from "../../core/conversation.ts";
 import type { ChatCall, EmbeddingsCall, JsonObject, ProviderFailure } from "../../core/provider.ts";
-import type { RequestedTools } from "../../core/tools.ts";
 
 /** Returns the body of POST /v2/chat (Cohere's API reference v2). */
 export function cohereChatRequest(call: ChatCall): JsonObject | ProviderFailure {

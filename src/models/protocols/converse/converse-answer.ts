@@ -1,13 +1,29 @@
+import type { Usage } from "../../../shared/usage.ts";
+import { objectReader, textOf, listReader, optionalReader } from "../../core/json-value.ts";
+import { countedUsage, countOrZero, tokenCount } from "../../core/openai-usage.ts";
 import { claudeThoughtDetail } from "../../claude/thoughts.ts";
-import { finishReasonOf } from "../../core/finish-reason.ts";
-import { textOf } from "../../core/json-value.ts";
+import { finishReasonOf, toCompletion, textOfOutputParts } from "../../core/output-part.ts";
 import type { ProviderResponse, JsonObject, ProviderFailure } from "../../core/provider.ts";
-import { toCompletion, textOfOutputParts } from "../../core/output-part.ts";
-import type { FinishReason } from "../../core/finish-reason.ts";
-import type { OutputPart } from "../../core/output-part.ts";
-import { listReader, optionalReader, objectReader } from "../../core/shape.ts";
-import { failureWithUsage } from "../../core/failed-usage.ts";
-import { readConverseUsage } from "./converse-usage.ts";
+import type { FinishReason, OutputPart } from "../../core/output-part.ts";
+import { failureWithUsage } from "../../core/frame-reader.ts";
+
+const readCounts = objectReader({
+  inputTokens: tokenCount,
+  outputTokens: tokenCount,
+  cacheReadInputTokens: countOrZero,
+  cacheWriteInputTokens: countOrZero,
+});
+
+/**
+ * Reads Converse's TokenUsage. `inputTokens` excludes cached tokens, and `outputTokens` includes
+ * reasoning. Returns null if the usage is invalid or all counts are 0.
+ */
+export function readConverseUsage(raw: unknown): Usage | null {
+  const { inputTokens: input, outputTokens: output, ...cache } = readCounts(raw);
+  const { cacheReadInputTokens: cacheRead, cacheWriteInputTokens: cacheWrite } = cache;
+  if (input === null || output === null || cacheRead === null || cacheWrite === null) return null;
+  return countedUsage({ input, cacheRead, cacheWrite, output, reasoning: 0 });
+}
 
 export function converseFinishReason(stopReason: unknown): FinishReason | null {
   return finishReasonOf(textOf(stopReason));

@@ -1,9 +1,8 @@
-import { embeddingList, inputTexts } from "../../core/embedding-batches.ts";
+import { embeddingList, inputTexts, isVector } from "../../core/embedding-batches.ts";
 import { isObject, listOf, textOf } from "../../core/json-value.ts";
 import type { EmbeddingsBody } from "../../core/embeddings.ts";
 import type { ProviderResponse, EmbeddingsCall, JsonObject } from "../../core/provider.ts";
-import { tokenCount } from "../../core/token-count.ts";
-import { isVector } from "../../core/embedding-encoding.ts";
+import { tokenCount } from "../../core/openai-usage.ts";
 
 type EmbeddingAuthor = {
   readonly textsMax: number;

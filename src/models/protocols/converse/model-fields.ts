@@ -1,8 +1,89 @@
 import { claudeRules, claudeReasoningFields, thinksAlways } from "../../claude/claude-rules.ts";
+import type { HostTag } from "../../core/built-in.ts";
+import { claudeSchema } from "../../claude/json-schema.ts";
 import type { ChatBody } from "../../core/core-request.ts";
-import type { JsonObject } from "../../core/provider.ts";
-import type { ConverseOutputFormat } from "./answer-format.ts";
-import { bedrockFamilyOf } from "./models.ts";
+import { nameOfOutputTool, outputFormatOf } from "../../core/conversation.ts";
+import type { JsonObject, ChatCall } from "../../core/provider.ts";
+
+export type BedrockFamily = "claude" | "nova" | "gpt_oss" | "gpt" | "mistral" | "other";
+
+const FAMILIES: readonly (readonly [RegExp, BedrockFamily])[] = [
+  [/\banthropic\./, "claude"],
+  [/\bamazon\.nova-/, "nova"],
+  [/\bopenai\.gpt-oss/, "gpt_oss"],
+  [/\bopenai\./, "gpt"],
+  [/\bmistral\./, "mistral"],
+];
+
+export function bedrockFamilyOf(model: string): BedrockFamily {
+  return FAMILIES.find(([pattern]) => pattern.test(model))?.[1] ?? "other";
+}
+
+/** Returns how a model can be forced to call a tool (Bedrock API reference, ToolChoice). */
+export function toolForcingOf(model: string): "tool" | "any" | "none" {
+  const family = bedrockFamilyOf(model);
+  if (family === "claude") return claudeRules(model).canForceTools ? "tool" : "none";
+  if (family === "nova") return "tool";
+  return family === "mistral" ? "any" : "none";
+}
+
+const GEOGRAPHY = /^(global|us-gov|us|eu|apac|jp|au|ca|uk|in|il|sa|me|af)\./;
+
+/**
+ * Reports whether a model runs only in the guaranteed region. A geography in its name must match
+ * the region. ARNs never match, because they don't contain the geography.
+ */
+export function isWithinRegion(tag: HostTag, model: string): boolean {
+  if (model.startsWith("arn:")) return false;
+  const [, geography = tag] = GEOGRAPHY.exec(model) ?? [];
+  return geography === tag;
+}
+
+export type ConverseOutputFormat =
+  | { readonly kind: "text" }
+  | { readonly kind: "schema"; readonly output: JsonObject }
+  /** The model must call a tool whose parameters are the schema. Its input becomes the content. */
+  | { readonly kind: "tool"; readonly schema: JsonObject; readonly name: string }
+  | { readonly kind: "told"; readonly words: string };
+
+const TEXT_FORMAT: ConverseOutputFormat = { kind: "text" };
+
+/**
+ * Returns the way to request the output format. Bedrock accepts a schema only for Claude 4.5 and
+ * 4.6. Most models and the newest Claude models can't be forced to call a tool.
+ */
+export function converseOutputFormat({ body, upstreamId }: ChatCall): ConverseOutputFormat {
+  const format = outputFormatOf(body);
+  if (format === "text" || isNamedTool(body.tool_choice)) return TEXT_FORMAT;
+  if (format === "json") {
+    return { kind: "told", words: "Answer with one JSON object and nothing else." };
+  }
+  const { schema } = format;
+  if (acceptsSchema(upstreamId)) {
+    return { kind: "schema", output: { type: "json_schema", schema: claudeSchema(schema) } };
+  }
+  const type = schema["type"] ?? "object";
+  if (toolForcingOf(upstreamId) === "tool" && type === "object") {
+    return { kind: "tool", schema, name: nameOfOutputTool(body) };
+  }
+  const words = `Answer with one JSON value that matches this JSON schema, and nothing else: ${JSON.stringify(schema)}`;
+  return { kind: "told", words };
+}
+
+export function answerToolName(call: ChatCall): string | null {
+  const format = converseOutputFormat(call);
+  return format.kind === "tool" ? format.name : null;
+}
+
+function isNamedTool(choice: ChatBody["tool_choice"]): boolean {
+  return typeof choice === "object" && choice.type === "function";
+}
+
+function acceptsSchema(model: string): boolean {
+  if (bedrockFamilyOf(model) !== "claude") return false;
+  const { jsonSchema, acceptsSampling: sampling } = claudeRules(model);
+  return jsonSchema === "native" && sampling;
+}
 
 export type ConverseModelFields = {
   readonly inferenceFields: JsonObject;

@@ -1,12 +1,70 @@
-import { finishReasonOf } from "../../core/finish-reason.ts";
-import { numberOf, objectOf, textOf } from "../../core/json-value.ts";
-import type { ProviderResponse, JsonObject, ProviderFailure } from "../../core/provider.ts";
-import { toCompletion, textOfOutputParts } from "../../core/output-part.ts";
-import type { FinishReason } from "../../core/finish-reason.ts";
-import type { OutputPart } from "../../core/output-part.ts";
-import { anyValue, listReader, optionalReader, objectReader } from "../../core/shape.ts";
-import { failureWithUsage } from "../../core/failed-usage.ts";
-import { readGeminiUsage } from "./usage.ts";
+import type { Usage } from "../../../shared/usage.ts";
+import {
+  objectReader,
+  numberOf,
+  objectOf,
+  textOf,
+  anyValue,
+  listReader,
+  optionalReader,
+} from "../../core/json-value.ts";
+import { countedUsage, countOrZero, tokenCount } from "../../core/openai-usage.ts";
+import {
+  finishReasonOf,
+  toCompletion,
+  textOfOutputParts,
+  ChunkBuilder,
+} from "../../core/output-part.ts";
+import type {
+  ProviderResponse,
+  JsonObject,
+  ProviderFailure,
+  StreamEvent,
+} from "../../core/provider.ts";
+import type { FinishReason, OutputPart } from "../../core/output-part.ts";
+import {
+  failureWithUsage,
+  END_EVENT,
+  FrameReader,
+  retryFailure,
+  failureEvents,
+} from "../../core/frame-reader.ts";
+import { geminiFailureInside, parseGoogleJson } from "./failure.ts";
+
+const readCounts = objectReader({
+  promptTokenCount: tokenCount,
+  cachedContentTokenCount: countOrZero,
+  toolUsePromptTokenCount: countOrZero,
+  candidatesTokenCount: countOrZero,
+  thoughtsTokenCount: countOrZero,
+});
+
+/**
+ * Reads `usageMetadata` (ai.google.dev, GenerateContentResponse). The prompt count includes cached
+ * tokens and excludes tool prompts. The candidates count excludes thoughts. Returns null if the
+ * prompt count isn't above 0.
+ */
+export function readGeminiUsage(raw: unknown): Usage | null {
+  const parsed = readCounts(raw);
+  const { promptTokenCount: promptTokens, cachedContentTokenCount: cachedTokens } = parsed;
+  const { toolUsePromptTokenCount: toolPromptTokens, candidatesTokenCount: outputTokens } = parsed;
+  const { thoughtsTokenCount: thoughtTokens } = parsed;
+  if (promptTokens === null || cachedTokens === null || toolPromptTokens === null) return null;
+  if (outputTokens === null || thoughtTokens === null) return null;
+  const cacheRead = Math.min(cachedTokens, promptTokens);
+  return countedUsage({
+    input: promptTokens - cacheRead + toolPromptTokens,
+    cacheRead,
+    cacheWrite: 0,
+    output: outputTokens + thoughtTokens,
+    reasoning: thoughtTokens,
+  });
+}
+
+export function readGeminiEmbeddingUsage(tokens: unknown): Usage | null {
+  const input = tokenCount(tokens);
+  return input === null ? null : { input, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
+}
 
 const readPart = objectReader({
   text: textOf,
@@ -90,3 +148,72 @@ export function readGeminiChat(raw: JsonObject): ProviderResponse | ProviderFail
 }
 
 const EMPTY_TEXT: OutputPart = { kind: "text", text: "" };
+
+/**
+ * Converts a Gemini stream. It has no end marker and is complete once every candidate has finished.
+ * An error can be outside of events.
+ */
+export class GeminiChunkReader extends FrameReader {
+  #hasOutput = false;
+  readonly #choices = new Map<number, ChunkBuilder>();
+  readonly #secrets: () => readonly string[];
+  readonly #choicesRequested: number;
+
+  constructor(secrets: () => readonly string[], choicesRequested = 1) {
+    super();
+    this.#secrets = secrets;
+    this.#choicesRequested = choicesRequested;
+  }
+
+  protected get isFinished(): boolean {
+    return this.#choices.size >= this.#choicesRequested && this.#haveAllFinished();
+  }
+
+  protected convertFrame(raw: JsonObject): StreamEvent[] {
+    const failure = geminiFailureInside(raw, this.#secrets());
+    return failure === null
+      ? this.#chunk(raw)
+      : failureEvents(failure, readGeminiCandidates(raw).usage);
+  }
+
+  protected override eventsAtEnd(textOutsideEvents: string): StreamEvent[] {
+    const failure = geminiFailureInside(parseGoogleJson(textOutsideEvents), this.#secrets());
+    if (failure !== null) return failureEvents(failure);
+    if (this.#haveAllFinished()) return [END_EVENT];
+    return textOutsideEvents.trim() === "" ? [] : failureEvents(retryFailure("bad_event"));
+  }
+
+  #chunk(raw: JsonObject): StreamEvent[] {
+    const { isBlocked, candidates, usage } = readGeminiCandidates(raw);
+    const events = isBlocked ? this.#finishBlocked() : [];
+    for (const { index, parts, finish: reason } of candidates) {
+      const choice = this.#choice(index);
+      if (choice.finished) continue;
+      events.push(...parts.flatMap((one) => choice.addPart(one)));
+      if (reason === "") continue;
+      const finish = geminiFinishReason(reason);
+      if (typeof finish === "object") return [...events, ...failureEvents(finish, usage)];
+      events.push(...choice.finish(finish));
+    }
+    this.#hasOutput ||= events.length > 0;
+    // Drops usage before the first content, because another route can still be tried. Later chunks
+    // repeat the usage.
+    if (usage === null || !this.#hasOutput) return events;
+    return [...events, { kind: "usage", usage, ...(!this.isFinished && { partial: true }) }];
+  }
+
+  #finishBlocked(): StreamEvent[] {
+    this.#choice(0);
+    return [...this.#choices.values()].flatMap((choice) => choice.finish("content_filter"));
+  }
+
+  #choice(index: number): ChunkBuilder {
+    const builder = this.#choices.get(index) ?? new ChunkBuilder(index);
+    this.#choices.set(index, builder);
+    return builder;
+  }
+
+  #haveAllFinished(): boolean {
+    return this.#choices.size > 0 && [...this.#choices.values()].every((choice) => choice.finished);
+  }
+}

@@ -1,9 +1,7 @@
-import { embeddingList, inputTexts } from "../../core/embedding-batches.ts";
-import { numberOf } from "../../core/json-value.ts";
-import { anyValue, listReader, objectReader } from "../../core/shape.ts";
+import { embeddingList, inputTexts, isVector } from "../../core/embedding-batches.ts";
+import { numberOf, anyValue, listReader, objectReader } from "../../core/json-value.ts";
 import type { ProviderResponse, JsonObject, EmbeddingsCall } from "../../core/provider.ts";
-import { readGeminiEmbeddingUsage } from "./usage.ts";
-import { isVector } from "../../core/embedding-encoding.ts";
+import { readGeminiEmbeddingUsage } from "./answer.ts";
 
 export type GeminiEmbeddingMethod = {
   readonly method: string;

@@ -1,6 +1,12 @@
-import { isObject, numberOf, objectOf, textOf } from "../../core/json-value.ts";
+import {
+  isObject,
+  numberOf,
+  objectOf,
+  textOf,
+  listReader,
+  objectReader,
+} from "../../core/json-value.ts";
 import type { ProviderFailure } from "../../core/provider.ts";
-import { listReader, objectReader } from "../../core/shape.ts";
 import { httpFailure } from "../../core/upstream-failure.ts";
 
 const STATUS_BY_CODE: Readonly<Record<string, number>> = {

@@ -1,15 +1,13 @@
-import { conversationOf, refusalFailure } from "../../core/conversation.ts";
+import { conversationOf, refusalFailure, parseTools } from "../../core/conversation.ts";
 import { reportDroppedFields } from "../../core/dropped-fields.ts";
 import type { SentFieldPaths } from "../../core/dropped-fields.ts";
 import { downloadImages } from "../../core/inline-image.ts";
 import type { ConversationWithImages, PartWithImages } from "../../core/inline-image.ts";
-import { textOf, isObject } from "../../core/json-value.ts";
-import { objectReader } from "../../core/shape.ts";
+import { textOf, isObject, objectReader } from "../../core/json-value.ts";
 import { requestBodyOf } from "../../core/outgoing-body.ts";
 import type { OutgoingBody } from "../../core/outgoing-body.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
-import { parseTools } from "../../core/tools.ts";
-import type { RequestedTools } from "../../core/tools.ts";
+import type { RequestedTools } from "../../core/conversation.ts";
 import { keepExactJson } from "../../../shared/exact-json.ts";
 
 const PLACEHOLDER_SIGNATURE = "skip_thought_signature_validator";

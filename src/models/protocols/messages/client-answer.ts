@@ -1,7 +1,7 @@
 import { costFields } from "../../../shared/money.ts";
 import type { Usage } from "../../../shared/usage.ts";
 import { isObject, listOf, objectOf, parseObject, textOf } from "../../core/json-value.ts";
-import { acceptedArguments } from "../../core/accepted-history.ts";
+import { acceptedArguments } from "../../core/tool-calls.ts";
 import { hasNoThoughts, serializeThoughts } from "../../core/stored-thoughts.ts";
 import type { KnownFields } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";

@@ -1,7 +1,11 @@
-import { effortOfShare } from "../../core/reasoning-effort.ts";
+import { textOf } from "../../core/json-value.ts";
+import { isSerializedThoughts, parseThoughts } from "../../core/stored-thoughts.ts";
+import type { StoredThoughts } from "../../core/stored-thoughts.ts";
+import type { JsonObject } from "../../core/provider.ts";
+import { claudeThoughtDetail } from "../../claude/thoughts.ts";
+import { effortOfShare } from "../../core/core-request.ts";
 import { invalid, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
-import type { JsonObject } from "../../core/provider.ts";
 import type {
   MessagesInputBlock,
   CountBody,
@@ -10,10 +14,37 @@ import type {
   VisibleBlock,
   TextBlock,
 } from "./client-request.ts";
-import { ConversionLosses } from "./client-losses.ts";
-import { recallThoughts } from "./client-thoughts.ts";
-import type { RecalledThoughts } from "./client-thoughts.ts";
-import { chatToolFields } from "./client-tools.ts";
+import { ConversionLosses, chatToolFields } from "./client-tools.ts";
+
+type RecalledThoughts = Pick<StoredThoughts, "details"> & {
+  /** The text of other providers' thoughts. Some hosts require it between tool calls. */
+  readonly reasoning: string;
+  readonly extras: ReadonlyMap<string, JsonObject>;
+};
+
+/**
+ * Reads the thoughts that a client sends back. Those of Claude are unchanged blocks. Those of other
+ * providers are encoded in `signature`, and Claude never gets them.
+ */
+export function recallThoughts(blocks: readonly JsonObject[]): RecalledThoughts {
+  const details: JsonObject[] = [];
+  const extras = new Map<string, JsonObject>();
+  let reasoning = "";
+  for (const block of blocks) {
+    const [type, data] = [textOf(block["type"]), textOf(block["data"])];
+    const [thinking, signature] = [textOf(block["thinking"]), textOf(block["signature"])];
+    if (type === "redacted_thinking" || !isSerializedThoughts(signature)) {
+      const detail = claudeThoughtDetail({ type, data, thinking, signature });
+      if (detail !== null) details.push(detail);
+      continue;
+    }
+    reasoning += thinking;
+    const stored = parseThoughts(signature); // null if the client altered it
+    details.push(...(stored?.details ?? []));
+    for (const [id, extra] of Object.entries(stored?.extras ?? {})) extras.set(id, extra);
+  }
+  return { details, reasoning, extras };
+}
 
 type ConvertedRequest = { readonly body: JsonObject; readonly losses: ConversionLosses };
 

@@ -2,8 +2,7 @@ import { success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { isObject, numberOf, objectOf, textOf } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
-import { ToolCallPairs } from "../../core/call-pairs.ts";
-import { ToolCallIds, WORD_64_ID } from "../../core/tool-call-id.ts";
+import { ToolCallPairs, ToolCallIds, WORD_64_ID } from "../../core/tool-calls.ts";
 import type { NativePartCountRule, NativePartCountRules } from "../../core/prompt-size.ts";
 import {
   NATIVE_BLOCK_FIELDS,

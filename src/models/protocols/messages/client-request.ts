@@ -4,7 +4,7 @@ import type { Result } from "../../../shared/failure.ts";
 import { parseBody } from "../../../shared/http/parse-body.ts";
 import { isObject } from "../../core/json-value.ts";
 import { toolNameSchema, opaqueObject } from "../../core/core-request.ts";
-import { imageUrl } from "../../core/image-url.ts";
+import { imageUrl } from "../../core/data-url.ts";
 
 /** Supported `anthropic-version` values. The first is the default. */
 export const MESSAGES_VERSIONS = ["2023-06-01", "2026-10-21"] as const;

@@ -1,6 +1,5 @@
-import { parseObject, textOf } from "../../core/json-value.ts";
+import { parseObject, textOf, objectReader } from "../../core/json-value.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
-import { objectReader } from "../../core/shape.ts";
 import { httpFailure } from "../../core/upstream-failure.ts";
 
 const STATUS_BY_ERROR_TYPE: Readonly<Record<string, number>> = {

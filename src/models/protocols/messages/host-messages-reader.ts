@@ -1,14 +1,18 @@
-import { ChunkBuilder } from "../../core/chunk-builder.ts";
-import { numberOf, textOf } from "../../core/json-value.ts";
+import { ChunkBuilder } from "../../core/output-part.ts";
+import { numberOf, textOf, anyValue, objectReader } from "../../core/json-value.ts";
 import type { JsonObject, StreamEvent } from "../../core/provider.ts";
-import { anyValue, objectReader } from "../../core/shape.ts";
-import { END_EVENT, FrameReader, retryFailure } from "../../core/frame-reader.ts";
-import { failureEvents } from "../../core/failed-usage.ts";
+import { END_EVENT, FrameReader, retryFailure, failureEvents } from "../../core/frame-reader.ts";
 import { claudeThoughtDetail } from "../../claude/thoughts.ts";
-import { readMessagesBlock, readMessagesEnding, endingParts } from "./host-answer.ts";
+import {
+  readMessagesBlock,
+  readMessagesEnding,
+  endingParts,
+  mergeLaterUsage,
+  messagesUsage,
+  reportsOutputTokens,
+} from "./host-answer.ts";
 import type { MessagesOutputBlock } from "./host-answer.ts";
 import { eventFailure } from "./host-failure.ts";
-import { mergeLaterUsage, messagesUsage, reportsOutputTokens } from "./host-usage.ts";
 
 const readEvent = objectReader({
   type: textOf,

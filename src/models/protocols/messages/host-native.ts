@@ -1,14 +1,19 @@
 import type { Usage } from "../../../shared/usage.ts";
-import { isObject, numberOf, objectOf, textOf } from "../../core/json-value.ts";
+import {
+  isObject,
+  numberOf,
+  objectOf,
+  textOf,
+  anyValue,
+  objectReader,
+} from "../../core/json-value.ts";
 import type { KnownFields } from "../../core/json-value.ts";
 import type { JsonObject, NativeOutput, ChatCall, StreamEvent } from "../../core/provider.ts";
-import { anyValue, objectReader } from "../../core/shape.ts";
-import { END_EVENT, FrameReader, retryFailure } from "../../core/frame-reader.ts";
-import { failureEvents } from "../../core/failed-usage.ts";
+import { END_EVENT, FrameReader, retryFailure, failureEvents } from "../../core/frame-reader.ts";
 import { RepeatedTextReader } from "../../core/text-template.ts";
 import { claudeRules } from "../../claude/claude-rules.ts";
 import { eventFailure } from "./host-failure.ts";
-import { mergeLaterUsage, messagesUsage, reportsOutputTokens } from "./host-usage.ts";
+import { mergeLaterUsage, messagesUsage, reportsOutputTokens } from "./host-answer.ts";
 
 /** Sets the route's model, cap and tier. Drops and reports tuning fields that the model rejects. */
 export function claudeNativeBody(

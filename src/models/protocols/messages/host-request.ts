@@ -1,21 +1,36 @@
-import type { Conversation } from "../../core/conversation.ts";
+import type { ChatBody } from "../../core/core-request.ts";
+import { nameOfOutputTool, outputFormatOf, parsePrompt } from "../../core/conversation.ts";
+import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
+import type { ClaudeRules, ClaudeReasoning } from "../../claude/claude-rules.ts";
+import type {
+  Conversation,
+  Prompt,
+  FunctionTool,
+  RequestedTools,
+} from "../../core/conversation.ts";
 import { reportDroppedFields } from "../../core/dropped-fields.ts";
 import type { SentFieldPaths } from "../../core/dropped-fields.ts";
-import type { ChatBody } from "../../core/core-request.ts";
 import { isObject, listOf } from "../../core/json-value.ts";
-import { parsePrompt } from "../../core/prompt.ts";
-import type { Prompt } from "../../core/prompt.ts";
-import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
 import { claudeRules, claudeReasoningFields } from "../../claude/claude-rules.ts";
-import type { ClaudeRules, ClaudeReasoning } from "../../claude/claude-rules.ts";
-import { jsonOutputMethodOf } from "./host-json-answer.ts";
-import type { JsonOutputMethod } from "./host-json-answer.ts";
 import { claudeSchema } from "../../claude/json-schema.ts";
 import { imageProblem, isThinkingBlock, claudeMessagesOf } from "./host-messages.ts";
 import { hasCallsWithoutThought } from "../../claude/thoughts.ts";
 import { CACHE_MARK } from "../../core/cache-marks.ts";
 import { keepExactJson } from "../../../shared/exact-json.ts";
-import type { FunctionTool, RequestedTools } from "../../core/tools.ts";
+
+/** The way to request JSON output: by an instruction, a schema or a forced tool call. */
+type JsonOutputMethod =
+  | { readonly by: "words" }
+  | { readonly by: "schema"; readonly schema: JsonObject }
+  | { readonly by: "tool"; readonly schema: JsonObject; readonly name: string };
+
+export function jsonOutputMethodOf(body: ChatBody, rules: ClaudeRules): JsonOutputMethod | null {
+  const format = outputFormatOf(body);
+  if (format === "text") return null;
+  if (format === "json") return { by: "words" };
+  if (rules.jsonSchema === "native") return { by: "schema", ...format };
+  return { by: "tool", ...format, name: nameOfOutputTool(body) };
+}
 
 type MessagesRequest = { readonly body: JsonObject; readonly beta: string | null };
 

@@ -1,10 +1,16 @@
 import { invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
-import { fromBase64 } from "../../core/base64.ts";
+import { fromBase64 } from "../../core/data-url.ts";
 import { PDF_DATA_PREFIX } from "../../core/core-request.ts";
-import { isObject, isTyped, listOf, textOf } from "../../core/json-value.ts";
-import { listReader, objectReader } from "../../core/shape.ts";
-import { flatToolName } from "../../core/namespaces.ts";
+import {
+  isObject,
+  isTyped,
+  listOf,
+  textOf,
+  listReader,
+  objectReader,
+} from "../../core/json-value.ts";
+import { flatToolName } from "../../core/tool-calls.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { ChatMessage } from "../../core/core-request.ts";
 import { isInputPart } from "./client-request.ts";

@@ -1,10 +1,15 @@
 import { DEFAULT_FILENAME } from "../../core/core-request.ts";
 import { listOf, numberOf, objectOf, textOf, textOfLiteral } from "../../core/json-value.ts";
-import { isInlineImage } from "../../core/image-url.ts";
-import { flatToolName, withoutToolNamespaces } from "../../core/namespaces.ts";
-import { reasoningItem, reasoningDetail } from "./host-rules.ts";
-import { rawItemsOf, rawPartsOf, withoutNulls } from "./raw.ts";
-import type { RawEvent, RawItem } from "./raw.ts";
+import { isInlineImage } from "../../core/data-url.ts";
+import { flatToolName, withoutToolNamespaces } from "../../core/tool-calls.ts";
+import {
+  reasoningItem,
+  reasoningDetail,
+  rawItemsOf,
+  rawPartsOf,
+  withoutNulls,
+} from "./host-rules.ts";
+import type { RawEvent, RawItem } from "./host-rules.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { NativePartCountRule, NativePartCountRules } from "../../core/prompt-size.ts";
 import { ToolCallDraft, MessageDraft } from "./client-drafts.ts";

@@ -1,7 +1,7 @@
 import { hasNoThoughts, joinThoughts, NO_THOUGHTS } from "../../core/stored-thoughts.ts";
 import type { StoredThoughts } from "../../core/stored-thoughts.ts";
 import { objectOf, textOf } from "../../core/json-value.ts";
-import { flatToolName } from "../../core/namespaces.ts";
+import { flatToolName } from "../../core/tool-calls.ts";
 import { BlockSequencer } from "../../core/block-sequencer.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { Delta, ToolCallDelta } from "../../core/chunk.ts";

@@ -13,7 +13,7 @@ import {
   removeNulls,
 } from "../../core/core-request.ts";
 import type { ChatBody } from "../../core/core-request.ts";
-import { imageUrl } from "../../core/image-url.ts";
+import { imageUrl } from "../../core/data-url.ts";
 import { responsesTools, responsesToolChoice } from "./client-tools.ts";
 
 const nonempty = z.string().check(z.minLength(1));

@@ -4,7 +4,7 @@ import type { Refusal, Result } from "../../../shared/failure.ts";
 import { isObject, listOf, textOf } from "../../core/json-value.ts";
 import type { KnownFields } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
-import { flatToolName } from "../../core/namespaces.ts";
+import { flatToolName } from "../../core/tool-calls.ts";
 import { opaqueObject } from "../../core/core-request.ts";
 import type { ChatBody } from "../../core/core-request.ts";
 

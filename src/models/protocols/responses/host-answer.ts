@@ -7,15 +7,16 @@ import type {
   NativeOutput,
   ProviderFailure,
 } from "../../core/provider.ts";
-import { failureWithUsage } from "../../core/failed-usage.ts";
-import { rawItemsOf, rawPartsOf } from "./raw.ts";
-import type { RawItem, RawResponse } from "./raw.ts";
+import { failureWithUsage } from "../../core/frame-reader.ts";
 import {
+  rawItemsOf,
+  rawPartsOf,
   responsesFinishReason,
   reasoningDetail,
   responseFailure,
   readResponsesUsage,
 } from "./host-rules.ts";
+import type { RawItem, RawResponse } from "./host-rules.ts";
 
 export function readResponsesCompletion(
   raw: RawResponse,

@@ -10,15 +10,21 @@ import { reportDroppedFields } from "../../core/dropped-fields.ts";
 import type { SentFieldPaths } from "../../core/dropped-fields.ts";
 import { isObject, listOf, objectOf } from "../../core/json-value.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
-import { ToolCallIds, WORD_64_ID } from "../../core/tool-call-id.ts";
-import { SUPPORTS_NAMESPACES, withoutToolNamespaces } from "../../core/namespaces.ts";
+import {
+  ToolCallIds,
+  WORD_64_ID,
+  SUPPORTS_NAMESPACES,
+  withoutToolNamespaces,
+} from "../../core/tool-calls.ts";
 import {
   RESPONSES_CAP_MIN,
   LOWEST_EFFORT_IS_LOW,
   REASONING_MODELS,
   reasoningItem,
+  withoutNulls,
 } from "./host-rules.ts";
-import { withoutNulls } from "./raw.ts";
+import { utf8Bytes } from "../../../shared/tokens.ts";
+import { JSON_BYTES_MAX } from "../../core/response-size.ts";
 
 const UNCHANGED_FIELDS = ["parallel_tool_calls", "prompt_cache_key", "prompt_cache_retention"];
 const SAMPLING_FIELDS = ["temperature", "top_p"];
@@ -249,4 +255,39 @@ function formatOf(format: ChatBody["response_format"]): JsonObject {
   return {
     format: { type: "json_schema", name, schema, ...withoutNulls({ strict, description }) },
   };
+}
+
+/** Maximum bytes of the fields that a response repeats. Half exceeds every context window. */
+const ECHO_BYTES_MAX = JSON_BYTES_MAX / 4;
+const INDENT = 2;
+
+/** Returns a failure if the response would repeat too much of the request besides `input`. */
+export function echoTooLarge(request: JsonObject): ProviderFailure | null {
+  const sizes = Object.entries(request).map(([field, value]) => ({
+    field,
+    bytes: field === "input" ? 0 : indentedJsonBytes(value, INDENT),
+  }));
+  if (sizes.reduce((sum, { bytes }) => sum + bytes, 0) <= ECHO_BYTES_MAX) return null;
+  const { field } = sizes.reduce((largest, size) => (size.bytes > largest.bytes ? size : largest));
+  const limit = `${ECHO_BYTES_MAX / 1024 / 1024} MB`;
+  return {
+    kind: "refused",
+    reason: "echo_too_large",
+    message: `The response would repeat this field, which is longer than the limit of ${limit}. Shorten it, or use a stream.`,
+    param: field === "text" ? "response_format" : field,
+  };
+}
+
+function indentedJsonBytes(value: unknown, indent: number): number {
+  if (typeof value === "string") return utf8Bytes(JSON.stringify(value));
+  const isList = Array.isArray(value);
+  if (!isList && !isObject(value)) return String(value).length;
+  const entries = Object.entries(value);
+  if (entries.length === 0) return 2;
+  let bytes = indent + 3;
+  for (const [key, inner] of entries) {
+    bytes += indent + INDENT + 2 + indentedJsonBytes(inner, indent + INDENT);
+    if (!isList) bytes += utf8Bytes(JSON.stringify(key)) + 2;
+  }
+  return bytes;
 }

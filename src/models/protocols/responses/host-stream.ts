@@ -1,11 +1,10 @@
-import { ChunkBuilder } from "../../core/chunk-builder.ts";
+import { ChunkBuilder } from "../../core/output-part.ts";
 import { isObject, listOf, numberOf, objectOf, textOf } from "../../core/json-value.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "../../core/provider.ts";
-import { END_EVENT, FrameReader, retryFailure } from "../../core/frame-reader.ts";
-import { failureEvents } from "../../core/failed-usage.ts";
+import { END_EVENT, FrameReader, retryFailure, failureEvents } from "../../core/frame-reader.ts";
 import { toChatAnnotation, itemText } from "./host-answer.ts";
 import { RepeatedTextReader } from "../../core/text-template.ts";
-import type { RawEvent, RawItem, RawResponse } from "./raw.ts";
+import type { RawEvent, RawItem, RawResponse } from "./host-rules.ts";
 import {
   responsesFinishReason,
   reasoningDetail,

@@ -1,21 +1,113 @@
-import { parseJson } from "../../../shared/exact-json.ts";
-import type { Usage } from "../../../shared/usage.ts";
-import { toCompletion, textOfOutputParts } from "../../core/output-part.ts";
-import type { FinishReason } from "../../core/finish-reason.ts";
-import type { OutputPart, OutputCall } from "../../core/output-part.ts";
-import { isObject, listOf, textOf } from "../../core/json-value.ts";
+import {
+  finishReasonOf,
+  toCompletion,
+  textOfOutputParts,
+  ChunkBuilder,
+} from "../../core/output-part.ts";
+import {
+  textOf,
+  anyValue,
+  listReader,
+  optionalReader,
+  objectReader,
+  isObject,
+  listOf,
+} from "../../core/json-value.ts";
 import { argumentsText, incompleteFailure } from "../../core/chat-message.ts";
-import { readUsage } from "../../core/chat-usage.ts";
 import type {
-  ProviderResponse,
   JsonObject,
+  ProviderResponse,
   ChatCall,
   ProviderFailure,
+  StreamEvent,
 } from "../../core/provider.ts";
-import { failureWithUsage } from "../../core/failed-usage.ts";
-import { parseTools } from "../../core/tools.ts";
-import { readWorkersAiPiece } from "./piece.ts";
-import type { StreamedCall } from "./piece.ts";
+import type { FinishReason, OutputPart, OutputCall } from "../../core/output-part.ts";
+import type { ValueReader } from "../../core/json-value.ts";
+import { parseJson } from "../../../shared/exact-json.ts";
+import type { Usage } from "../../../shared/usage.ts";
+import { readUsage, readCounts } from "../../core/openai-usage.ts";
+import {
+  failureWithUsage,
+  END_EVENT,
+  FrameReader,
+  retryFailure,
+  failureEvents,
+} from "../../core/frame-reader.ts";
+import { parseTools } from "../../core/conversation.ts";
+import { promptTokens } from "../../../shared/usage.ts";
+import { isRequestCaused } from "../../core/provider.ts";
+import { workersAiFailureInside } from "./failure.ts";
+
+type Piece = {
+  readonly text: string;
+  readonly reasoning: string;
+  readonly calls: readonly StreamedCall[];
+  /** The finish reason, or null. "error" and "abort" mean that the model gave up. */
+  readonly finish: FinishReason | "error" | "abort" | null;
+};
+export type StreamedCall = {
+  readonly index: number | null;
+  readonly id: string;
+  readonly name: string;
+  readonly arguments: string;
+};
+
+/**
+ * Reads an event in OpenAI's or Workers AI's format. A stream in OpenAI's format ends with an event
+ * in Workers AI's format. If an event has fields of both formats, OpenAI's fields count.
+ */
+export function readWorkersAiPiece(raw: JsonObject): Piece {
+  const { choices, response, tool_calls: calls, finish_reason: rawReason } = readBody(raw);
+  if (choices === null) {
+    return { text: toText(response), reasoning: "", calls, finish: readFinishReason(rawReason) };
+  }
+  const { message, delta, finish_reason: reason } = choices;
+  const { content: text, reasoning_content: thought, reasoning, tool_calls } = message ?? delta;
+  return {
+    text,
+    reasoning: thought || reasoning,
+    calls: tool_calls,
+    finish: readFinishReason(reason),
+  };
+}
+
+const functionReader = objectReader({ name: textOf, arguments: argumentsText });
+const callReader = objectReader({
+  index: (index) => (Number.isSafeInteger(index) ? Number(index) : null),
+  id: textOf,
+  function: optionalReader(functionReader),
+});
+const readCall: ValueReader<StreamedCall> = (raw) => {
+  const { function: functionCall, ...call } = callReader(raw);
+  return { index: call.index, id: call.id, ...(functionCall ?? functionReader(raw)) };
+};
+const readMessage = objectReader({
+  content: textOf,
+  reasoning_content: textOf,
+  reasoning: textOf,
+  tool_calls: listReader(readCall),
+});
+const readChoice = objectReader({
+  message: (raw) => (raw === null || raw === undefined ? null : readMessage(raw)),
+  delta: readMessage,
+  finish_reason: anyValue,
+});
+const readBody = objectReader({
+  choices: (raw) => (Array.isArray(raw) ? readChoice(raw[0]) : null),
+  response: anyValue,
+  tool_calls: listReader(readCall),
+  finish_reason: anyValue,
+});
+
+function toText(response: unknown): string {
+  if (typeof response === "string") return response;
+  return response === null || response === undefined ? "" : JSON.stringify(response);
+}
+
+function readFinishReason(raw: unknown): Piece["finish"] {
+  if (typeof raw !== "string" || raw === "") return null;
+  return finishReasonOf(raw) ?? (raw === "error" ? raw : "abort");
+}
 
 /** Converts a response in OpenAI's or Workers AI's format. Returns null if it is invalid. */
 export function readWorkersAiChat(
@@ -77,4 +169,117 @@ function parsedList(text: string): readonly unknown[] {
   } catch {
     return [];
   }
+}
+
+/** Reads a stream in OpenAI's or Workers AI's format. It needs a finish reason or [DONE]. */
+export class WorkersAiStream extends FrameReader {
+  readonly #cap: number | null;
+  readonly #builder = new ChunkBuilder();
+  readonly #calls = new Map<number, { readonly id: string; readonly at: number }>();
+  #callCount = 0;
+  #usage: Usage | null = null;
+  #isComplete = false;
+  #isUsageStale = false;
+  #hasOutput = false;
+  #failure: ProviderFailure | null = null;
+
+  constructor(cap: number | null) {
+    super();
+    this.#cap = cap;
+  }
+
+  protected get isFinished(): boolean {
+    return this.#builder.finished;
+  }
+
+  protected override eventsAtMarker(): StreamEvent[] {
+    if (this.#failure !== null) return failureEvents(this.#failure, this.#usage);
+    return this.#hasOutput ? this.#end() : failureEvents(retryFailure("empty"));
+  }
+
+  protected override eventsAtEnd(): StreamEvent[] {
+    if (this.#failure !== null) return failureEvents(this.#failure, this.#usage);
+    return this.#builder.finished ? this.#end() : [];
+  }
+
+  protected convertFrame(raw: JsonObject, name: string): StreamEvent[] {
+    const failure =
+      workersAiFailureInside(raw) ?? (name === "error" ? retryFailure("error_event") : null);
+    return failure === null
+      ? [...this.#pieceEvents(raw), ...this.#usageEvents(raw)]
+      : failureEvents(failure);
+  }
+
+  #pieceEvents(raw: JsonObject): StreamEvent[] {
+    this.#hasOutput ||= "response" in raw || hasChoices(raw);
+    if (this.#builder.finished || this.#failure !== null) return [];
+    const { text, reasoning, calls, finish } = readWorkersAiPiece(raw);
+    const events = [...this.#builder.addReasoning(reasoning), ...this.#builder.addText(text)];
+    for (const [position, call] of calls.entries()) {
+      events.push(...this.#callEvents(call, position));
+    }
+    if (events.length > 0) {
+      this.#hasOutput = true;
+      this.#isUsageStale = true;
+    }
+    if (finish === "error" || finish === "abort") {
+      const failure = incompleteFailure(finish);
+      if (!isRequestCaused(failure)) return [...events, ...failureEvents(failure)];
+      this.#failure = failure;
+      return events;
+    }
+    return finish === null ? events : [...events, ...this.#builder.finish(finish)];
+  }
+
+  #callEvents(call: StreamedCall, position: number): StreamEvent[] {
+    const key = call.index ?? position;
+    const knownCall = this.#calls.get(key);
+    const continuesCall =
+      call.id === "" ? call.name === "" || call.index !== null : call.id === knownCall?.id;
+    if (knownCall !== undefined && continuesCall) {
+      return this.#builder.addToolArguments(call.arguments, knownCall.at);
+    }
+    if (call.name === "") return [];
+    const at = this.#callCount++;
+    this.#calls.set(key, { id: call.id, at });
+    return [
+      ...this.#builder.addTool(call.id, call.name),
+      ...this.#builder.addToolArguments(call.arguments, at),
+    ];
+  }
+
+  /**
+   * Reads a usage report. A report with prompt tokens covers everything so far. Others are added. A
+   * separate report after the end covers the whole response and can exceed the sum.
+   */
+  #usageEvents(raw: JsonObject): StreamEvent[] {
+    const { usage: reported } = raw;
+    const usage = readCounts(reported);
+    if (usage === null) return [];
+    const hasPrompt = promptTokens(usage) > 0;
+    if (hasPrompt) this.#usage = usage;
+    else if (this.#usage === null) return [];
+    else this.#usage = addOutput(this.#usage, usage);
+    this.#isUsageStale = false;
+    this.#isComplete = hasPrompt && this.#builder.finished && !hasChoices(raw);
+    if (this.#isComplete) return [{ kind: "usage", usage: this.#usage }];
+    // Skips a report before any output. It would count as the total if no other report followed.
+    return this.#usage.output === 0 ? [] : [{ kind: "usage", usage: this.#usage, partial: true }];
+  }
+
+  #end(): StreamEvent[] {
+    const events = this.#builder.finish(guessFinishReason(this.#usage, this.#cap));
+    if (this.#usage !== null && !this.#isComplete && !this.#isUsageStale) {
+      events.push({ kind: "usage", usage: this.#usage });
+    }
+    return [...events, END_EVENT];
+  }
+}
+
+function hasChoices({ choices }: JsonObject): boolean {
+  return listOf(choices).length > 0;
+}
+
+function addOutput(sum: Usage, { output, reasoning }: Usage): Usage {
+  return { ...sum, output: sum.output + output, reasoning: sum.reasoning + reasoning };
 }

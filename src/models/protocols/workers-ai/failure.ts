@@ -1,5 +1,11 @@
-import { isObject, listOf, parseObject, textOf } from "../../core/json-value.ts";
-import { anyValue, objectReader } from "../../core/shape.ts";
+import {
+  isObject,
+  listOf,
+  parseObject,
+  textOf,
+  anyValue,
+  objectReader,
+} from "../../core/json-value.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { httpFailure, streamFailure } from "../../core/upstream-failure.ts";
 

@@ -11,8 +11,8 @@ import type {
 } from "../../core/provider.ts";
 import { streamOfEvents } from "../../core/http-provider.ts";
 import { codePoints } from "../../core/speech.ts";
-import { transcriptEvents } from "../../core/transcript-events.ts";
-import { floatsToBase64 } from "../../core/embedding-encoding.ts";
+import { transcriptEvents } from "../../core/media-reader.ts";
+import { floatsToBase64 } from "../../core/embedding-batches.ts";
 import { distributedHash32 } from "../../../shared/hash.ts";
 import { countTokens } from "./tokens.ts";
 import { estimateTokens } from "../../../shared/tokens.ts";

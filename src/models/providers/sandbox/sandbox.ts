@@ -10,11 +10,10 @@ import type {
   ProviderFailure,
 } from "../../core/provider.ts";
 import { sandboxAnswer, sandboxChatBody } from "./answer.ts";
-import { BEHAVIORS } from "./behaviors.ts";
+import { BEHAVIORS, abortablePause, playSteps } from "./behaviors.ts";
 import type { SandboxBehavior, SandboxDelays } from "./behaviors.ts";
 import { SANDBOX_INPUT_ANSWERS } from "./input-answers.ts";
 import type { SandboxAnswer } from "./input-answers.ts";
-import { abortablePause, playSteps } from "./play.ts";
 
 type SandboxOptions = {
   readonly delays?: Partial<SandboxDelays>;

@@ -3,11 +3,17 @@ import type { Usage } from "../../../shared/usage.ts";
 import { GEMINI_OUTPUT_MAX, pixelsOf, aspectRatioOf } from "../../core/images.ts";
 import { addImage, requestBodyOf } from "../../core/outgoing-body.ts";
 import type { OutgoingBody } from "../../core/outgoing-body.ts";
-import type { ImageCall, JsonObject, ProviderFailure } from "../../core/provider.ts";
-import { listReader, objectReader } from "../../core/shape.ts";
-import { countOrZero, tokenCount } from "../../core/token-count.ts";
-import { textOf } from "../../core/json-value.ts";
+import type {
+  ImageCall,
+  JsonObject,
+  ProviderFailure,
+  ProviderCallOf,
+} from "../../core/provider.ts";
+import { listReader, objectReader, textOf } from "../../core/json-value.ts";
+import { countOrZero, tokenCount } from "../../core/openai-usage.ts";
 import { geminiFailureInside } from "./failure.ts";
+import { retryFailure } from "../../core/frame-reader.ts";
+import { audioTokensMax, speechVoiceOf } from "../../core/speech.ts";
 
 const AREA_AND_SIZE = [
   [1_600_000, "1K"],
@@ -38,7 +44,7 @@ export function geminiImageRequest({ body }: ImageCall): OutgoingBody {
   return requestBodyOf(request, images);
 }
 
-export const readMediaResponse = objectReader({
+const readMediaResponse = objectReader({
   candidates: listReader(
     objectReader({
       finishReason: textOf,
@@ -56,7 +62,7 @@ export const readMediaResponse = objectReader({
     thoughtsTokenCount: countOrZero,
   }),
 });
-export const BLOCK_REASONS = /SAFETY|PROHIBITED|BLOCK|RECITATION|SPII|OTHER/;
+const BLOCK_REASONS = /SAFETY|PROHIBITED|BLOCK|RECITATION|SPII|OTHER/;
 
 type MediaUsage = ReturnType<typeof readMediaResponse>["usageMetadata"];
 
@@ -125,5 +131,68 @@ function refusal(
     param: "prompt",
     ...failureFields,
     ...(usage !== null && { spent: { usage: { ...usage, image: 0 }, output: 0 } }),
+  };
+}
+
+export function geminiSpeechRequest({ body }: ProviderCallOf<"speech">): JsonObject {
+  return {
+    contents: [{ role: "user", parts: [{ text: body.input }] }],
+    generationConfig: {
+      responseModalities: ["AUDIO"],
+      maxOutputTokens: audioTokensMax(body),
+      speechConfig: { voiceConfig: { prebuiltVoiceConfig: { voiceName: speechVoiceOf(body) } } },
+    },
+  };
+}
+
+/** The media type of OpenAI's `pcm`. Clients would play other sample rates at a wrong speed. */
+const PCM_TYPE = /^audio\/(?:l16|pcm)\b(?=.*\brate=24000\b)/i;
+
+/** The customer pays the tokens that Google reports for blocked text. */
+export function readGeminiSpeechFields(raw: JsonObject, files: number, secrets: readonly string[]) {
+  const failure = geminiFailureInside(raw, secrets);
+  if (failure !== null) return failure;
+  const { candidates, promptFeedback, usageMetadata: reportedUsage } = readMediaResponse(raw);
+  const reasons = candidates.map(({ finishReason }) => finishReason);
+  if (BLOCK_REASONS.test(promptFeedback.blockReason + reasons.join(" "))) {
+    return speechRefusal(BLOCKED_TEXT, reportedUsage);
+  }
+  if (files === 0) return speechRefusal(NO_AUDIO, reportedUsage);
+  const parts = candidates.flatMap(({ content }) => content.parts);
+  const isPcm = parts.every(
+    ({ inlineData: { mimeType: type } }) => type === "" || PCM_TYPE.test(type),
+  );
+  return isPcm ? { usage: speechUsage(reportedUsage), fields: {} } : retryFailure("bad_audio");
+}
+
+/** If Google doesn't count the audio, the held amount is charged. */
+function speechUsage({
+  promptTokenCount,
+  candidatesTokenCount,
+  thoughtsTokenCount,
+}: MediaUsage): Usage {
+  const usage = { ...NO_USAGE, input: promptTokenCount ?? 0 };
+  const audio = candidatesTokenCount ?? 0;
+  return audio === 0 ? usage : { ...usage, audio_token: audio + (thoughtsTokenCount ?? 0) };
+}
+
+const BLOCKED_TEXT = {
+  reason: "blocked",
+  message: "The provider refused to generate speech for this text.",
+  code: "content_policy_violation",
+};
+const NO_AUDIO = { reason: "no_audio", message: "The model returned no audio." };
+
+function speechRefusal(
+  failureFields: Pick<ProviderFailure, "reason" | "message" | "code">,
+  counted: MediaUsage,
+): ProviderFailure {
+  const isCounted = counted.promptTokenCount !== null;
+  const usage = { audio_token: 0, ...speechUsage(counted) };
+  return {
+    kind: "refused",
+    param: "input",
+    ...failureFields,
+    ...(isCounted && { spent: { usage, output: 0 } }),
   };
 }

@@ -1,0 +1,317 @@
+import { NO_USAGE } from "../../../shared/usage.ts";
+import { listOf, isObject, objectOf, objectReader, textOf } from "../../core/json-value.ts";
+import { moderationInputCount } from "../../core/moderation.ts";
+import type { ModerationBody } from "../../core/moderation.ts";
+import type { CallProtocol } from "./profile.ts";
+import { tokenCount } from "../../core/openai-usage.ts";
+import { rankedResponse, rankedUsage } from "../../core/ranked.ts";
+import type { Usage } from "../../../shared/usage.ts";
+import { responseFieldsOfImage, pixelsOf, aspectRatioOf } from "../../core/images.ts";
+import type { FormField } from "../../../shared/http/form.ts";
+import { hasErrorField } from "../../core/chat-message.ts";
+import type { ImageBody, ImageEdit } from "../../core/images.ts";
+import { addImage, BodyInPieces, RequestForm } from "../../core/outgoing-body.ts";
+import {
+  ImageReader,
+  AudioFileReader,
+  JsonAudioReader,
+  toAudioEvents,
+  NO_AUDIO,
+  transcriptEvents,
+} from "../../core/media-reader.ts";
+import type { JsonObject, StreamEvent } from "../../core/provider.ts";
+import { streamFailure } from "../../core/upstream-failure.ts";
+import { failureEvents, END_EVENT, FrameReader, sseReader } from "../../core/frame-reader.ts";
+import { speechVoiceOf } from "../../core/speech.ts";
+import { usageOfSeconds } from "../../core/transcription.ts";
+
+export const MODERATION_CALL: CallProtocol<"moderation"> = {
+  path: "/moderations",
+  request: ({ body: { input }, upstreamId }) => ({ model: upstreamId, input: joinTexts(input) }),
+  convertResponse: ({ results: rawResults }, { body }) => {
+    const results = listOf(rawResults).filter(isObject);
+    if (results.length !== moderationInputCount(body)) return null;
+    if (!results.every(({ categories }) => isObject(categories))) return null;
+    const flagged = results.map((result) => {
+      const isFlagged = Object.values(objectOf(result["categories"])).includes(true);
+      return Object.assign({ flagged: isFlagged }, result);
+    });
+    return { body: { results: flagged }, usage: NO_USAGE };
+  },
+};
+
+/** Joins text parts, because Mistral doesn't accept a list of parts. */
+function joinTexts(input: ModerationBody["input"]): ModerationBody["input"] {
+  const texts = [input].flat().flatMap((one) => {
+    return typeof one !== "string" && one.type === "text" ? [one.text] : [];
+  });
+  return texts.length > 0 && texts.length === input.length ? texts.join("\n") : input;
+}
+
+const readCounts = objectReader({
+  usage_info: objectReader({ pages_processed: tokenCount, doc_size_bytes: tokenCount }),
+});
+
+export const OCR_CALL: CallProtocol<"ocr"> = {
+  path: "/ocr",
+  request: ({ body, upstreamId }) => ({ ...body, model: upstreamId }),
+  convertResponse: (raw) => {
+    const { pages } = raw;
+    if (!Array.isArray(pages) || !pages.every((page) => isPage(page))) return null;
+    const { pages_processed: page, doc_size_bytes } = readCounts(raw).usage_info;
+    const isCounted = page !== null && (page > 0 || pages.length === 0);
+    return { body: { pages, doc_size_bytes }, usage: isCounted ? { ...NO_USAGE, page } : null };
+  },
+};
+
+function isPage(page: unknown): boolean {
+  const { markdown } = objectOf(page);
+  return typeof markdown === "string";
+}
+
+const responseReader = objectReader({
+  results: listOf,
+  data: listOf,
+  usage: objectReader({ total_tokens: tokenCount }),
+});
+
+/**
+ * Handles POST /rerank. Voyage uses `top_k` and `data`. Jina and others use `top_n` and `results`.
+ */
+export function rerankCall(limitField: "top_k" | "top_n"): CallProtocol<"rerank"> {
+  return {
+    path: "/rerank",
+    request: ({ body: { query, documents, top_n: topN }, upstreamId }) => {
+      return { model: upstreamId, query, documents, [limitField]: topN, return_documents: false };
+    },
+    convertResponse: (raw, { body }) => {
+      const { results, data, usage } = responseReader(raw);
+      const counted = rankedUsage({ searchUnits: null, tokens: usage.total_tokens });
+      return rankedResponse([...results, ...data], body, counted);
+    },
+  };
+}
+
+export const IMAGE_CALL: CallProtocol<"image"> = {
+  path: "/images/generations",
+  otherPath: ({ body }) => (body.edit === undefined ? null : "/images/edits"),
+  request: ({ body: { edit, ...body }, upstreamId }) => {
+    const fields = { ...body, model: upstreamId };
+    return edit === undefined ? fields : editForm(fields, edit);
+  },
+  convertResponse: () => null,
+  pieces: (secret) => createReader(secret, readImageUsage),
+};
+
+function createReader(
+  secret: string | undefined,
+  readUsage: (raw: JsonObject) => Usage | null,
+): ImageReader {
+  return new ImageReader((raw) =>
+    hasErrorField(raw)
+      ? streamFailure(raw, secret)
+      : { usage: readUsage(raw), fields: responseFieldsOfImage(raw) },
+  );
+}
+
+function editForm(fields: Omit<ImageBody, "edit">, { images, mask }: ImageEdit): RequestForm {
+  const texts = Object.entries(fields).flatMap(([field, value]): FormField[] =>
+    value === undefined ? [] : [[field, String(value)]],
+  );
+  const name = images.length === 1 ? "image" : "image[]"; // some hosts don't accept a list
+  const files = images.map((file): FormField => [name, file]);
+  return new RequestForm([...texts, ...files, ...(mask === null ? [] : [["mask", mask] as const])]);
+}
+
+/** xAI's image API. xAI bills each input image but doesn't report their number. */
+export const XAI_IMAGE_CALL: CallProtocol<"image"> = {
+  ...IMAGE_CALL,
+  pieces: (secret, _, { body: { edit } }) =>
+    createReader(secret, (raw) => {
+      const usage = readImageUsage(raw);
+      return edit === undefined
+        ? usage
+        : { ...NO_USAGE, ...usage, input_image: edit.images.length };
+    }),
+  request: ({ body, upstreamId }) => {
+    const pixels = pixelsOf(body);
+    const ratio = pixels === null ? null : aspectRatioOf(pixels);
+    const fields = {
+      model: upstreamId,
+      prompt: body.prompt,
+      n: body.n,
+      response_format: "b64_json",
+      resolution: "1k",
+      ...(ratio !== null && { aspect_ratio: ratio }),
+    };
+    return body.edit === undefined ? fields : xaiEdit(fields, body.edit);
+  },
+};
+
+function xaiEdit(fields: JsonObject, { images }: ImageEdit): BodyInPieces {
+  const files = new Map<string, readonly Uint8Array[]>();
+  const [first, ...more] = images.map(({ type, bytes }) => ({
+    type: "image_url",
+    url: `data:${type};base64,${addImage(files, [bytes])}`,
+  }));
+  const sources = more.length === 0 ? { image: first } : { images: [first, ...more] };
+  return new BodyInPieces(JSON.stringify({ ...fields, ...sources }), files);
+}
+
+const readImageFields = objectReader({
+  usage: objectReader({
+    input_tokens: tokenCount,
+    input_tokens_details: objectReader({ image_tokens: tokenCount }),
+    output_tokens: tokenCount,
+  }),
+});
+
+/** Returns the usage. If it has no details, the gateway charges the input images as held. */
+function readImageUsage(raw: JsonObject): Usage | null {
+  const {
+    input_tokens: input,
+    input_tokens_details: details,
+    output_tokens: output,
+  } = readImageFields(raw).usage;
+  if ((input ?? 0) + (output ?? 0) === 0) return null;
+  const { image_tokens: imageTokens } = details;
+  return {
+    ...NO_USAGE,
+    input: Math.max(0, (input ?? 0) - (imageTokens ?? 0)),
+    ...(imageTokens !== null && imageTokens > 0 && { input_image_token: imageTokens }),
+    ...(output !== null && output > 0 && { image_token: output }),
+  };
+}
+
+export const SPEECH_CALL: CallProtocol<"speech"> = {
+  path: "/audio/speech",
+  request: ({ body: { stream_format: _format, ...body }, upstreamId }) => {
+    return { ...body, model: upstreamId };
+  },
+  convertResponse: () => null,
+  pieces: (secret, headers) => {
+    const type = headers.get("content-type") ?? "";
+    if (type.startsWith("application/json")) {
+      return new JsonAudioReader((raw, files) => {
+        if (hasErrorField(raw)) return streamFailure(raw, secret);
+        return files === 0 ? NO_AUDIO : NO_USAGE_OR_FIELDS;
+      });
+    }
+    if (type.startsWith("text/event-stream")) return sseReader(new AudioEvents(secret));
+    return new AudioFileReader();
+  },
+};
+
+export const MISTRAL_SPEECH_CALL: CallProtocol<"speech"> = {
+  ...SPEECH_CALL,
+  request: ({ body, upstreamId }) => ({
+    model: upstreamId,
+    input: body.input,
+    voice_id: speechVoiceOf(body),
+    response_format: body.response_format,
+    stream: body.stream_format === "sse",
+  }),
+};
+
+const NO_USAGE_OR_FIELDS = { usage: null, fields: {} };
+
+/** Reads the `speech.audio.*` events of Mistral (field `audio_data`) and OpenAI (field `audio`). */
+class AudioEvents extends FrameReader {
+  readonly #secret: string | undefined;
+  #hasAudio = false;
+  #isDone = false;
+
+  constructor(secret: string | undefined) {
+    super();
+    this.#secret = secret;
+  }
+
+  protected get isFinished(): boolean {
+    return this.#isDone;
+  }
+
+  protected convertFrame(raw: JsonObject): StreamEvent[] {
+    const { type, audio_data: data, audio } = raw;
+    if (hasErrorField(raw)) return failureEvents(streamFailure(raw, this.#secret));
+    if (type === "speech.audio.delta") {
+      const events = toAudioEvents(textOf(data) || textOf(audio));
+      this.#hasAudio ||= events.length > 0;
+      return events;
+    }
+    if (type !== "speech.audio.done") return [];
+    this.#isDone = true;
+    return this.#hasAudio ? [END_EVENT] : failureEvents(NO_AUDIO);
+  }
+}
+
+type TranscriptionOptions = {
+  readonly format?: "json" | "verbose_json";
+  readonly canStream?: true;
+  readonly secondsMin?: number;
+  readonly acceptsPrompt?: true;
+};
+
+export function transcriptionCall(options: TranscriptionOptions): CallProtocol<"transcription"> {
+  const { format, canStream: streams, secondsMin: least = 0, acceptsPrompt: prompts } = options;
+  return {
+    path: "/audio/transcriptions",
+    request: ({ body, upstreamId, stream, onDropped }) => {
+      const { file, language, prompt, temperature } = body;
+      if (prompt !== undefined && prompts !== true) onDropped?.(["prompt"]);
+      const fields: Readonly<Record<string, FormField[1] | undefined>> = {
+        model: upstreamId,
+        response_format: format,
+        language,
+        prompt: prompts === true ? prompt : undefined,
+        temperature: temperature?.toString(),
+        stream: stream && streams === true ? "true" : undefined,
+        file,
+      };
+      return new RequestForm(
+        Object.entries(fields).flatMap(([name, value]) =>
+          value === undefined ? [] : [[name, value] as const],
+        ),
+      );
+    },
+    convertResponse: (raw) => {
+      const { text } = raw;
+      return typeof text === "string" ? { body: { text }, usage: readSeconds(raw, least) } : null;
+    },
+    events: transcriptEvents,
+    reader: (secret) => sseReader(new TranscriptStream(secret)),
+  };
+}
+
+function readSeconds({ usage, duration }: JsonObject, secondsMin: number) {
+  const { seconds, prompt_audio_seconds: audio } = objectOf(usage);
+  return usageOfSeconds(seconds ?? audio ?? duration, secondsMin);
+}
+
+class TranscriptStream extends FrameReader {
+  readonly #secret: string | undefined;
+  #isDone = false;
+
+  constructor(secret: string | undefined) {
+    super();
+    this.#secret = secret;
+  }
+
+  protected get isFinished(): boolean {
+    return this.#isDone;
+  }
+
+  protected convertFrame(raw: JsonObject): StreamEvent[] {
+    const { type, delta, text } = raw;
+    if (hasErrorField(raw)) return failureEvents(streamFailure(raw, this.#secret));
+    if (type === "transcript.text.delta") return [deltaEvent(textOf(delta))];
+    if (type === "transcription.text.delta") return [deltaEvent(textOf(text))];
+    if (type !== "transcript.text.done" && type !== "transcription.done") return [];
+    this.#isDone = true;
+    return transcriptEvents({ body: { text }, usage: readSeconds(raw, 0) }).slice(1);
+  }
+}
+
+function deltaEvent(delta: string): StreamEvent {
+  const event = { type: "transcript.text.delta", delta };
+  return { kind: "native", event, text: delta, finish: null };
+}
