@@ -33,12 +33,13 @@ import { findMerchantName, isMerchant } from "./accounts/merchants/merchants.sto
 import { now } from "./shared/clock.ts";
 import { ALL_ROLES } from "./shared/caller.ts";
 import type { Role } from "./shared/caller.ts";
-import { pathPattern } from "./shared/http/path-pattern.ts";
-import { withoutFreshLogin } from "./shared/http/route.ts";
+import { pathPattern, withoutFreshLogin } from "./shared/http/route.ts";
 import type { KeyRoute, RouteReach, TypedRoute } from "./shared/http/route.ts";
 import {
   patchOrganizationRoute,
   readOrganizationRoute,
+  patchMemberRoute,
+  readMemberRoute,
 } from "./accounts/organizations/organizations.route.ts";
 import { PEOPLE_ROUTES } from "./accounts/people/endpoints.ts";
 import type { PeopleEndpoint } from "./accounts/people/endpoints.ts";
@@ -49,7 +50,6 @@ import {
   endPauseRoute,
   listPausesRoute,
 } from "./accounts/pauses/pauses.route.ts";
-import { patchMemberRoute, readMemberRoute } from "./accounts/organizations/members.route.ts";
 import {
   buyRoute,
   cancelPurchaseRoute,
@@ -85,9 +85,12 @@ import {
 } from "./money/wallet/routes/holds.route.ts";
 import { exportsRoute, focusRoute } from "./money/wallet/exports/exports.route.ts";
 import { usageRoute } from "./money/wallet/routes/usage.route.ts";
-import { deliveriesRoute, deliveryRoute } from "./events/webhooks/deliveries.route.ts";
-import { replayRoute } from "./events/webhooks/replay.route.ts";
-import { resendRoute } from "./events/webhooks/resend.route.ts";
+import {
+  deliveriesRoute,
+  deliveryRoute,
+  resendRoute,
+  replayRoute,
+} from "./events/webhooks/deliveries.route.ts";
 import {
   createWebhookRoute,
   deleteWebhookRoute,

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { dayOf, priceOn } from "../../src/models/catalog/price.ts";
 import { CATALOG } from "../../src/models/catalog/models.ts";
-import { priceInDollars } from "../../src/shared/price-in-dollars.ts";
+import { priceInDollars } from "../../src/shared/cost.ts";
 import { UNITS } from "../../src/shared/usage.ts";
 import { WrongUsage } from "./arguments.ts";
 import { csvLines, numberIn, readInput } from "./csv.ts";

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { memberLimitsSchema } from "../../src/accounts/organizations/members.route.ts";
+import { memberLimitsSchema } from "../../src/accounts/organizations/organizations.route.ts";
 import { BUDGET_SCOPES } from "../../src/shared/budgets.ts";
 import { pauseSchema } from "../../src/shared/pauses.ts";
 import { budgetStatus } from "./budget-records.ts";

@@ -25,9 +25,11 @@ import {
   webhookChangeSchema,
   webhookRotationSchema,
 } from "../../src/events/webhooks/webhooks.route.ts";
-import { deliveriesParameters } from "../../src/events/webhooks/deliveries.route.ts";
-import { replaySchema } from "../../src/events/webhooks/replay.route.ts";
-import { resendSchema } from "../../src/events/webhooks/resend.route.ts";
+import {
+  deliveriesParameters,
+  resendSchema,
+  replaySchema,
+} from "../../src/events/webhooks/deliveries.route.ts";
 import {
   changeBody,
   endUsersQuery,

@@ -8,15 +8,22 @@ import { rotationSchema } from "../../src/accounts/keys/rotation.ts";
 import { operatorOrganizationChangeSchema } from "../../src/operator/change-organization.ts";
 import { findQuery } from "../../src/operator/find.ts";
 import { newMerchantSchema } from "../../src/operator/merchants.ts";
-import { memberChangeSchema, newMemberSchema } from "../../src/operator/members.ts";
+import {
+  memberChangeSchema,
+  newMemberSchema,
+  closeOrganizationBody,
+} from "../../src/operator/people.ts";
 import { newOrganizationSchema, organizationsQuery } from "../../src/operator/organizations.ts";
 import { providersQuery } from "../../src/operator/providers.ts";
 import { marginQuery, newBillsSchema } from "../../src/operator/margin.ts";
 import { rerateSchema } from "../../src/operator/rerate.ts";
-import { newPricesSchema } from "../../src/operator/price-fields.ts";
-import { pricesQuerySchema } from "../../src/operator/prices.ts";
-import { unsavedSettlementBody } from "../../src/operator/recovery.ts";
-import { creditSchema, ledgerQuery, reconcileSchema } from "../../src/operator/wallets.ts";
+import { newPricesSchema, pricesQuerySchema } from "../../src/operator/prices.ts";
+import {
+  unsavedSettlementBody,
+  creditSchema,
+  ledgerQuery,
+  reconcileSchema,
+} from "../../src/operator/wallets.ts";
 import { operatorEventsQuery } from "../../src/operator/operator-events.ts";
 import {
   allPurchasesQuery,
@@ -24,9 +31,7 @@ import {
   refundSchema,
 } from "../../src/operator/purchases.ts";
 import { creditsQuery, purchasesQuery } from "../../src/money/payments/purchases.route.ts";
-import { deliveriesParameters } from "../../src/events/webhooks/deliveries.route.ts";
-import { replaySchema } from "../../src/events/webhooks/replay.route.ts";
-import { closeOrganizationBody } from "../../src/operator/people.ts";
+import { deliveriesParameters, replaySchema } from "../../src/events/webhooks/deliveries.route.ts";
 import { newInvitationBody } from "../../src/accounts/people/invitation-handlers.ts";
 import { ended, madeInvitation, organizationDomains } from "./people-records.ts";
 import { idempotencyKey } from "./headers.ts";

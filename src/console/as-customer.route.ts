@@ -1,7 +1,6 @@
-import type { Context } from "hono";
 import * as z from "zod/mini";
 import { fail } from "../shared/http/context.ts";
-import type { AppEnv } from "../shared/http/context.ts";
+import type { AppContext } from "../shared/http/context.ts";
 import { parseFields } from "../shared/http/parse-body.ts";
 import { readJson } from "../shared/http/read-json.ts";
 import { readAnonymousBody } from "../shared/http/request-slots.ts";
@@ -18,8 +17,6 @@ import type { ActiveOperator, ActiveSession } from "./own-session.route.ts";
 import { sessionView } from "./session-view.route.ts";
 import { findViewedOrganization, recordView } from "./viewed.store.ts";
 import type { ViewedOrganization } from "./viewed.store.ts";
-
-type AppContext = Context<AppEnv>;
 
 const LIMITS = { bytesMax: 2 * 1024, timeoutMs: 5000 };
 const asSchema = z.object({ org: z.string().check(z.minLength(1), z.maxLength(100)) });

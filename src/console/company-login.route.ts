@@ -1,5 +1,4 @@
-import type { Context } from "hono";
-import type { AppEnv } from "../shared/http/context.ts";
+import type { AppContext } from "../shared/http/context.ts";
 import type { LoginContext } from "../accounts/identity-providers/oidc.ts";
 import type { LoginPurpose } from "../accounts/identity-providers/ticket.ts";
 import { refuse, success } from "../shared/failure.ts";
@@ -11,8 +10,6 @@ import { enterSession } from "./own-session.route.ts";
 import type { ActivePerson } from "./own-session.route.ts";
 import { withStorageFailures } from "./people.route.ts";
 import { limitFailedLogins } from "./session.route.ts";
-
-type AppContext = Context<AppEnv>;
 
 /** The issuer ID for all companies' own identity providers. */
 export const COMPANY_ISSUER_ID = "company";

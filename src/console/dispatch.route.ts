@@ -1,6 +1,5 @@
-import type { Context } from "hono";
 import { fail } from "../shared/http/context.ts";
-import type { AppEnv } from "../shared/http/context.ts";
+import type { AppContext } from "../shared/http/context.ts";
 import type { FreshLogin, Route } from "../shared/http/route.ts";
 import { setInternalRequestId } from "../shared/http/internal-request-id.ts";
 import { notFound } from "../shared/http/not-found.ts";
@@ -50,10 +49,7 @@ const REQUEST_HEADERS = [
  * /console/api/admin/v1/* as `/admin/v1/*`. Only playground requests are paid and count toward the
  * key's limits.
  */
-export async function consoleDispatch(
-  c: Context<AppEnv>,
-  target: DispatchTarget,
-): Promise<Response> {
+export async function consoleDispatch(c: AppContext, target: DispatchTarget): Promise<Response> {
   const request = innerRequest(c.req.raw);
   const path = routingPath(request);
   const isPaid = c.req.method === "POST" && target.paidPaths.has(path);
@@ -98,11 +94,7 @@ async function needsFreshLogin(request: Request, freshLogin: FreshLogin): Promis
  * Returns a failure if an operator who views a customer would write, or if the call needs a more
  * recent login.
  */
-function refusalOf(
-  c: Context<AppEnv>,
-  session: ActiveSession,
-  needsNoLogin: boolean,
-): Failure | null {
+function refusalOf(c: AppContext, session: ActiveSession, needsNoLogin: boolean): Failure | null {
   const { identity } = session;
   const isRead = c.req.method === "GET" || c.req.method === "HEAD";
   if (identity.kind === "operator" && identity.as !== null && !isRead) return { kind: "read_only" };
@@ -116,7 +108,7 @@ type ConsoleCall = {
 };
 
 /** Sets the inner request's caller. Returns false if the session can't make this call. */
-function setInnerCaller(c: Context<AppEnv>, request: Request, consoleCall: ConsoleCall): boolean {
+function setInnerCaller(c: AppContext, request: Request, consoleCall: ConsoleCall): boolean {
   const { identity, rate } = consoleCall.session;
   const isAdmin = /^\/admin\/v1(?:\/|$)/.test(consoleCall.path);
   if (identity.kind === "operator") {

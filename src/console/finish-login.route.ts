@@ -1,6 +1,5 @@
-import type { Context } from "hono";
+import type { AppContext } from "../shared/http/context.ts";
 import type { IssuerEntry, OperatorLogin } from "../shared/config/config.ts";
-import type { AppEnv } from "../shared/http/context.ts";
 import type { Claims } from "../accounts/identity-providers/claims.ts";
 import type { Ticket } from "../accounts/identity-providers/ticket.ts";
 import { now, timestamp } from "../shared/clock.ts";
@@ -41,8 +40,6 @@ import type { ActivePerson } from "./own-session.route.ts";
 import { peopleServices, withStorageFailures } from "./people.route.ts";
 import type { PersonSession } from "../shared/contracts/console-session.ts";
 import { freshnessOf } from "./step-up.ts";
-
-type AppContext = Context<AppEnv>;
 
 type CompletedLogin = {
   readonly entry: IssuerEntry;

@@ -1,6 +1,5 @@
-import type { Context } from "hono";
+import type { AppContext } from "../shared/http/context.ts";
 import type { IssuerEntry } from "../shared/config/config.ts";
-import type { AppEnv } from "../shared/http/context.ts";
 import { Isolate } from "../shared/http/isolate.ts";
 import { IssuerCache } from "../accounts/identity-providers/issuer-cache.ts";
 import type { LoginContext } from "../accounts/identity-providers/oidc.ts";
@@ -11,8 +10,6 @@ import {
   findIssuerProblem,
 } from "../accounts/people/company-issuer.ts";
 import type { CompanyIssuer } from "../accounts/people/company-issuer.store.ts";
-
-type AppContext = Context<AppEnv>;
 
 export function issuerCache(c: AppContext): IssuerCache {
   return Isolate.of(c.var.config).get(createIssuerCache);

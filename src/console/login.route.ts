@@ -1,8 +1,7 @@
-import type { Context } from "hono";
 import * as z from "zod/mini";
 import type { IssuerEntry } from "../shared/config/config.ts";
 import { fail } from "../shared/http/context.ts";
-import type { AppEnv } from "../shared/http/context.ts";
+import type { AppContext } from "../shared/http/context.ts";
 import { parseFields } from "../shared/http/parse-body.ts";
 import { readJson } from "../shared/http/read-json.ts";
 import { readAnonymousBody } from "../shared/http/request-slots.ts";
@@ -31,8 +30,6 @@ import { finishLogIn } from "./finish-login.route.ts";
 import { enterSession } from "./own-session.route.ts";
 import { LOGIN_LIMITS, limitFailedLogins } from "./session.route.ts";
 import { hasFreshLogIn } from "./step-up.ts";
-
-type AppContext = Context<AppEnv>;
 
 const ISSUER_NAMES: Readonly<Record<IssuerEntry["kind"], string>> = {
   oidc: "your company",

@@ -1,6 +1,6 @@
-import type { Context, Next } from "hono";
+import type { Next } from "hono";
 import { fail } from "../shared/http/context.ts";
-import type { AppEnv } from "../shared/http/context.ts";
+import type { AppContext } from "../shared/http/context.ts";
 
 import { queryDatabase } from "../shared/query-database.ts";
 import { presentedSecretHash } from "../shared/caller.ts";
@@ -31,8 +31,6 @@ import {
   readSessionCookie,
 } from "./session-cookie.ts";
 import type { SessionLocation } from "./session-cookie.ts";
-
-type AppContext = Context<AppEnv>;
 
 /** A logged-in person. `key` is the console key of the current membership, if any. */
 export type ActivePerson = {

@@ -1,7 +1,6 @@
-import type { Context } from "hono";
 import type { HonoBase } from "hono/hono-base";
 import { fail } from "../shared/http/context.ts";
-import type { AppEnv } from "../shared/http/context.ts";
+import type { AppContext, AppEnv } from "../shared/http/context.ts";
 import { readBody, respond } from "../shared/http/endpoint.ts";
 import type { EndpointResult } from "../shared/http/endpoint.ts";
 import { refuseOtherMethods } from "../shared/http/not-found.ts";
@@ -33,8 +32,6 @@ import type { ListedSession } from "../shared/contracts/console-session.ts";
 import { LOGIN_LIMITS, limitFailedLogins } from "./session.route.ts";
 import { companyLoginContext, issuerCache } from "./issuer-context.route.ts";
 import { hasFreshLogIn } from "./step-up.ts";
-
-type AppContext = Context<AppEnv>;
 
 const PREVIEW_ROUTE = { method: "POST", path: "/console/api/people/invitation/preview" } as const;
 

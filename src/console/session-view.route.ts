@@ -1,5 +1,4 @@
-import type { Context } from "hono";
-import type { AppEnv } from "../shared/http/context.ts";
+import type { AppContext } from "../shared/http/context.ts";
 import { queryDatabase } from "../shared/query-database.ts";
 import { timestamp } from "../shared/clock.ts";
 import { refuse, success } from "../shared/failure.ts";
@@ -10,11 +9,10 @@ import type { ActiveIdentity } from "./own-session.route.ts";
 import { allowedCalls } from "./allowed-calls.ts";
 import type { SessionIdentity } from "./allowed-calls.ts";
 import type { Route } from "../shared/http/route.ts";
-import { findViewedOrganization } from "./viewed.store.ts";
-import { findViewer } from "./viewer.store.ts";
+import { findViewedOrganization, findViewer } from "./viewed.store.ts";
 
 export async function sessionView(
-  c: Context<AppEnv>,
+  c: AppContext,
   rows: readonly Route[],
   { identity, expiresAt }: { readonly identity: ActiveIdentity; readonly expiresAt: number },
 ): Promise<Result<object>> {
@@ -28,7 +26,7 @@ export async function sessionView(
 type DescribedIdentity = { readonly who: object; readonly access: SessionIdentity };
 
 async function describeIdentity(
-  c: Context<AppEnv>,
+  c: AppContext,
   identity: ActiveIdentity,
 ): Promise<Result<DescribedIdentity>> {
   if (identity.kind === "operator") {

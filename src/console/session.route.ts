@@ -1,8 +1,7 @@
 import { networkOf } from "../shared/network.ts";
-import type { Context } from "hono";
 import * as z from "zod/mini";
 import { fail } from "../shared/http/context.ts";
-import type { AppEnv } from "../shared/http/context.ts";
+import type { AppContext } from "../shared/http/context.ts";
 import { Isolate } from "../shared/http/isolate.ts";
 import { parseFields } from "../shared/http/parse-body.ts";
 import { readJson } from "../shared/http/read-json.ts";
@@ -54,8 +53,6 @@ class FailedLoginLimit {
     this.#failures.set(address, next);
   }
 }
-
-type AppContext = Context<AppEnv>;
 
 const KEY_CHARACTERS_MAX = 512;
 /** Limits of login request bodies. */

@@ -1,5 +1,5 @@
 import type { PersonSession } from "../shared/contracts/console-session.ts";
-import { pathPattern } from "../shared/http/path-pattern.ts";
+import { pathPattern } from "../shared/http/route.ts";
 import type { FreshLogin, Route } from "../shared/http/route.ts";
 import { SESSION_S } from "./session-cookie.ts";
 import type { ActiveIdentity } from "./own-session.route.ts";

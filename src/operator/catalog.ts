@@ -7,7 +7,7 @@ import type { RouteSpeed } from "../shared/route-speed.ts";
 import { CATALOG } from "../models/catalog/models.ts";
 import { success } from "../shared/failure.ts";
 import type { OperatorCall } from "./operator-context.ts";
-import { priceInDollars } from "../shared/price-in-dollars.ts";
+import { priceInDollars } from "../shared/cost.ts";
 import { DAY_MS } from "../shared/clock.ts";
 
 export async function getCatalog(context: OperatorCall) {

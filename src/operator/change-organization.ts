@@ -13,7 +13,7 @@ import {
 import { policySchema } from "../shared/policy.ts";
 import { syncWithDatabase } from "../shared/sync-with-database.ts";
 import type { OperatorCall } from "./operator-context.ts";
-import { priceListNameSchema } from "./price-fields.ts";
+import { priceListNameSchema } from "./prices.ts";
 import { SHOWN_ORGANIZATION_READ_ONLY_FIELDS, getOrganization } from "./organizations.ts";
 
 /**

@@ -10,7 +10,7 @@ import { withoutFreshLogin } from "../shared/http/route.ts";
 import type { TypedRoute } from "../shared/http/route.ts";
 import { isSlug } from "../accounts/organizations/organization.ts";
 import { findIdOfSlug } from "../accounts/organizations/organizations.store.ts";
-import { detailsOf } from "./operator-event-details.ts";
+import { detailsOf, getOperatorEvents, recordOperatorChange } from "./operator-events.ts";
 import { getCatalog } from "./catalog.ts";
 import { patchOrganization } from "./change-organization.ts";
 import {
@@ -21,12 +21,22 @@ import {
   postDomainApproval,
   postInvitation,
   postRestore,
+  deleteMember,
+  getMembers,
+  patchMember,
+  postMember,
 } from "./people.ts";
 import { getFind } from "./find.ts";
 import { getHealth } from "./health.ts";
-import { deleteKey, getKey, getKeys, patchKey, postRotation } from "./keys.ts";
-import { deleteMember, getMembers, patchMember, postMember } from "./members.ts";
-import { getOperatorEvents, recordOperatorChange } from "./operator-events.ts";
+import {
+  deleteKey,
+  getKey,
+  getKeys,
+  patchKey,
+  postRotation,
+  deleteSession,
+  getSessions,
+} from "./keys.ts";
 import type { ForOperators, OperatorCall, OperatorChange } from "./operator-context.ts";
 import {
   getLostOrganizations,
@@ -51,10 +61,16 @@ import { getProviders } from "./providers.ts";
 import { postRerate } from "./rerate.ts";
 import { deletePause, getPauses, postPause } from "./pauses.ts";
 import { getPrices, postPrices, removePrice } from "./prices.ts";
-import { postRebuildWallet, postSettle } from "./recovery.ts";
-import { getAlerts, getEvents, getUsage } from "./reports.ts";
-import { deleteSession, getSessions } from "./sessions.ts";
-import { getLedger, postCredits, postReconcile } from "./wallets.ts";
+import {
+  postRebuildWallet,
+  postSettle,
+  getAlerts,
+  getEvents,
+  getUsage,
+  getLedger,
+  postCredits,
+  postReconcile,
+} from "./wallets.ts";
 import { getDeliveries, getWebhooks, postReplay, postTest } from "./webhooks.ts";
 
 /**

@@ -1,9 +1,8 @@
 import { timestamp } from "../shared/clock.ts";
 import { success } from "../shared/failure.ts";
 import type { RegionCounts, MetricValues } from "../shared/contracts/metrics.ts";
-import { METRICS } from "../events/metrics/series.ts";
+import { METRICS, isolateGauges } from "../events/metrics/series.ts";
 import type { MetricName } from "../events/metrics/series.ts";
-import { isolateGauges } from "../events/metrics/views.ts";
 import { databaseState } from "../accounts/organizations/organizations.store.ts";
 import { outboxNames, peerOutboxNames } from "../regions/outbox-schedule.ts";
 import type { OutboxState } from "../shared/contracts/outbox.ts";

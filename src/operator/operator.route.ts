@@ -1,4 +1,4 @@
-import type { Context, Next } from "hono";
+import type { Next } from "hono";
 import type { HonoBase } from "hono/hono-base";
 import { createModelNameLookup } from "../models/catalog/catalog.ts";
 import type { Catalog } from "../models/catalog/catalog.ts";
@@ -24,7 +24,7 @@ import { logWarning, errorMessageOf } from "../shared/log.ts";
 import { storageFailure } from "../shared/storage-failure.ts";
 import { prometheusText } from "../events/metrics/prometheus.ts";
 import type { RegionCounts } from "../shared/contracts/metrics.ts";
-import { ageGauges, isolateGauges } from "../events/metrics/views.ts";
+import { ageGauges, isolateGauges } from "../events/metrics/series.ts";
 
 type DeploymentOf = (config: Config) => {
   readonly catalogAt: (nowMs: number) => Catalog;
@@ -131,7 +131,7 @@ function createContext(
   };
 }
 
-async function metricsRoute(c: Context<AppEnv>): Promise<Response> {
+async function metricsRoute(c: AppContext): Promise<Response> {
   let counted: RegionCounts;
   try {
     counted = await objectsOf(c.env).metrics().read();

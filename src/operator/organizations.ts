@@ -29,9 +29,13 @@ import {
   findOrganization,
 } from "../accounts/organizations/organizations.store.ts";
 import { findOrganizationClosing } from "../accounts/people/closing.store.ts";
-import { listCustomers, SORT_ORDERS, CUSTOMER_SORT_FIELDS } from "./customers.store.ts";
+import {
+  listCustomers,
+  SORT_ORDERS,
+  CUSTOMER_SORT_FIELDS,
+  listLostOrganizations,
+} from "./customers.store.ts";
 import type { Customer } from "./customers.store.ts";
-import { listLostOrganizations } from "./lost-organizations.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { findSuspension, OPERATOR_EVENT_ID_PREFIX } from "./operator-events.store.ts";
 

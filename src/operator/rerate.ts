@@ -9,8 +9,7 @@ import { readCosts } from "./margin.ts";
 import { priceOfFields } from "../shared/usage.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { findOrganizationOfCall } from "./organizations.ts";
-import { priceFieldsSchema } from "./price-fields.ts";
-import { findModelKind, refuseUnits } from "./prices.ts";
+import { priceFieldsSchema, findModelKind, refuseUnits } from "./prices.ts";
 
 const ID_MAX = 100;
 /** Maximum delay of settlements in ms. Older sums no longer change between two calls. */

@@ -20,13 +20,12 @@ import {
 import { listDueRemovals, listRestorableOrganizations } from "../accounts/people/closing.store.ts";
 import { checkDomains } from "../accounts/people/company.ts";
 import { reencryptIssuerSecrets } from "../accounts/people/company-issuer.ts";
-import { eraseStalePeople } from "../accounts/people/stale-data.store.ts";
+import { eraseStalePeople } from "../accounts/people/erasure.store.ts";
 import { createMailSender } from "../accounts/people/mail.ts";
 import { reencryptWebhookSecrets } from "../events/webhooks/webhooks.store.ts";
 import { CRON_SCHEDULES } from "./crons.ts";
 import { outboxSeries } from "./sweep-metrics.ts";
-import { sweepHourly } from "./hourly.store.ts";
-import { continueSweep } from "./sweep.store.ts";
+import { sweepHourly, continueSweep } from "./sweep.store.ts";
 
 export function runCron(cron: string, env: Env): Promise<void> {
   if (cron === CRON_SCHEDULES.round) return runRound(env);

@@ -1,13 +1,12 @@
 import { parseFields } from "../shared/http/parse-body.ts";
 import { success } from "../shared/failure.ts";
 import { callObject } from "../shared/reach-object.ts";
-import { deliveriesQuery } from "../events/webhooks/deliveries.route.ts";
+import { deliveriesQuery, replaySchema, startReplay } from "../events/webhooks/deliveries.route.ts";
 import {
   deliveriesView,
   webhookWithHealthView,
   testResultView,
 } from "../events/webhooks/webhook-views.ts";
-import { replaySchema, startReplay } from "../events/webhooks/replay.route.ts";
 import { findWebhook, listWebhooks, webhookNotFound } from "../events/webhooks/webhooks.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { findOrganizationOfCall } from "./organizations.ts";

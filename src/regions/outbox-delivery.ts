@@ -1,21 +1,23 @@
 import * as z from "zod/mini";
 import { errorMessageOf } from "../shared/log.ts";
 import { withTimeout } from "../shared/timers.ts";
-import { deliverOutcome, outcomeFromMessage, revocationFromMessage } from "./outbox-message.ts";
-import type {
-  OutcomeCalls,
-  DeliverMessages,
-  DeliveryResult,
-  OutboxMessage,
-} from "./outbox-message.ts";
 import {
+  deliverOutcome,
+  outcomeFromMessage,
+  revocationFromMessage,
   MALFORMED_DELIVERY,
   INVALID_RESULT_DELIVERY,
   outcomeToJson,
   deliveryFromJson,
   revocationToJson,
 } from "./outbox-format.ts";
-import type { OutboxIdName } from "./outbox-format.ts";
+import type {
+  OutcomeCalls,
+  DeliverMessages,
+  DeliveryResult,
+  OutboxMessage,
+  OutboxIdName,
+} from "./outbox-format.ts";
 import type { PeerAnswer } from "./peer-call.ts";
 
 const CONCURRENT_MAX = 6;

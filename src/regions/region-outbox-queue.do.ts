@@ -6,7 +6,7 @@ import {
   DELIVERED_AT_ONCE_MAX,
   DEAD_LETTER_AFTER_MS,
 } from "./outbox-schedule.ts";
-import type { DeliveryResult, OutboxMessage } from "./outbox-message.ts";
+import type { DeliveryResult, OutboxMessage } from "./outbox-format.ts";
 import type { OutboxState } from "../shared/contracts/outbox.ts";
 
 const FIRST_SCHEMA = `CREATE TABLE self ( -- an alarm need not say whose it is

@@ -15,8 +15,8 @@ import {
   createWalletDelivery,
 } from "./outbox-delivery.ts";
 import type { PostToPeer } from "./outbox-delivery.ts";
-import { outcomeMessage, revocationMessage } from "./outbox-message.ts";
-import type { DeliverMessages, DeliveryResult, OutboxMessage } from "./outbox-message.ts";
+import { outcomeMessage, revocationMessage } from "./outbox-format.ts";
+import type { DeliverMessages, DeliveryResult, OutboxMessage } from "./outbox-format.ts";
 import type { RevocationItem, OutcomeItem, OutboxState } from "../shared/contracts/outbox.ts";
 import { outboxTarget, RETRY_DELAY_MAX_MS } from "./outbox-schedule.ts";
 import type { OutboxTarget } from "./outbox-schedule.ts";

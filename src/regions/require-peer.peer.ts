@@ -1,5 +1,5 @@
-import type { Context, Next } from "hono";
-import type { AppEnv } from "../shared/http/context.ts";
+import type { AppContext } from "../shared/http/context.ts";
+import type { Next } from "hono";
 import type { JsonObject } from "../shared/http/json-text.ts";
 import { notFound } from "../shared/http/not-found.ts";
 import {
@@ -9,7 +9,7 @@ import {
   readBodyBytes,
 } from "../shared/http/read-json.ts";
 import { Isolate } from "../shared/http/isolate.ts";
-import { SummaryLogLine } from "../shared/http/summary-log-line.ts";
+import { SummaryLogLine } from "../shared/http/request-log.ts";
 import { now } from "../shared/clock.ts";
 import { Timers } from "../shared/timers.ts";
 import type { PeerOperation } from "./peer-call.ts";
@@ -44,7 +44,7 @@ const bytesMaxByOperation: ReadonlyMap<string, number> = new Map(
  * Middleware for `/internal/v1`. Sets `peer`, `peerBody` and the sender's `requestId`, so that the
  * logs of both regions match. Returns 404 for an invalid signature. Doesn't read an unsigned body.
  */
-export async function requirePeer(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
+export async function requirePeer(c: AppContext, next: Next): Promise<Response | undefined> {
   const timers = new Timers();
   c.set("timers", timers);
   try {
@@ -54,7 +54,7 @@ export async function requirePeer(c: Context<AppEnv>, next: Next): Promise<Respo
   }
 }
 
-async function handlePeerRequest(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
+async function handlePeerRequest(c: AppContext, next: Next): Promise<Response | undefined> {
   const message = await verifyMessage(c);
   if (typeof message === "string") {
     const { config, requestId } = c.var;
@@ -77,7 +77,7 @@ async function handlePeerRequest(c: Context<AppEnv>, next: Next): Promise<Respon
 }
 
 async function verifyMessage(
-  c: Context<AppEnv>,
+  c: AppContext,
 ): Promise<{ readonly peer: Region; readonly body: JsonObject } | string> {
   const { peers, numbers } = c.var.config;
   const accepted = peers.flatMap((peer) => peer.accepted);

@@ -1,8 +1,8 @@
 import { assert } from "./assert.ts";
-import { micros } from "./money.ts";
+import { micros, dollarsOf } from "./money.ts";
 import type { Micros } from "./money.ts";
-import { chargeLines } from "./usage.ts";
-import type { ChargeLine, Price, Usage } from "./usage.ts";
+import { chargeLines, UNITS, unitsPerPrice } from "./usage.ts";
+import type { ChargeLine, Price, Usage, Unit } from "./usage.ts";
 
 const UNITS_PER_PRICE = 1_000_000;
 
@@ -37,4 +37,19 @@ function exactCost(terms: readonly ChargeLine[]): Micros {
 
 export function isTokenCount(value: number): boolean {
   return Number.isSafeInteger(value) && value >= 0;
+}
+
+export function priceInDollars({ input, cached, cacheWrite, output, units = {} }: Price) {
+  const perUnit = UNITS.flatMap((unit) => {
+    const price = units[unit];
+    if (price === undefined) return [];
+    return [[unit, dollarsOf(micros((price * unitsPerPrice(unit)) / 1_000_000))] as const];
+  });
+  return {
+    input: dollarsOf(micros(input)),
+    cached: dollarsOf(micros(cached)),
+    cache_write: dollarsOf(micros(cacheWrite)),
+    output: dollarsOf(micros(output)),
+    ...(Object.fromEntries(perUnit) as Partial<Record<Unit, number>>),
+  };
 }

@@ -7,8 +7,6 @@ import { holdPurposeSchema, parseHoldName } from "./placed-hold.ts";
 import type { StoredHoldPurpose } from "./placed-hold.ts";
 import { priceSchema, strictUsageSchema, usageSchema } from "./usage.ts";
 import type { Price, Usage } from "./usage.ts";
-import { warmRouteSchema } from "./warm-route.ts";
-import type { WarmRoute } from "./warm-route.ts";
 
 /**
  * The bill of a call that timed out or failed with reported usage, in micro-credits. Null if the
@@ -89,6 +87,22 @@ export const attemptSchema: z.ZodMiniType<FailedAttempt> = z.object({
     z.object({ model: z.string(), cost: z.nullable(z.int().check(z.minimum(0))) }),
   ),
 });
+/**
+ * The route that has a conversation's prompt cached because it took over from another route.
+ * `affinity` is the conversation's hash, and `seconds` the cache's lifetime.
+ */
+export type WarmRoute = {
+  readonly affinity: string;
+  readonly route: string;
+  readonly seconds: number;
+};
+
+export const warmRouteSchema: z.ZodMiniType<WarmRoute> = z.object({
+  affinity: z.string().check(z.maxLength(64)),
+  route: z.string().check(z.maxLength(512)),
+  seconds: z.int().check(z.minimum(0), z.maximum(86_400)),
+});
+
 const generationFields = {
   model: z.string(),
   provider: z.string(),

@@ -1,8 +1,7 @@
 import { parseSecrets } from "./key.ts";
 import type { KeySecrets } from "./key.ts";
-import { TERM_COLUMNS, keyTermsFromRow } from "./key-term-rows.ts";
-import type { KeyTermsRow } from "./key-term-rows.ts";
-import type { KeyTerms } from "./key-terms.ts";
+import { TERM_COLUMNS, keyTermsFromRow } from "./key-terms.ts";
+import type { KeyTermsRow, KeyTerms } from "./key-terms.ts";
 
 export const ACTIVE_SECRETS_MAX = 5;
 export const SECRETS_SUBQUERY = `(SELECT json_group_array(json_array(hash, retires_at)) FROM

@@ -8,7 +8,7 @@ import {
 } from "../../src/console/browser/lib/budgets.ts";
 import { remedyOf } from "../../src/console/browser/lib/remedies.ts";
 import { budgetsSchema, budgetsView, budgetsFromFields } from "../../src/shared/budgets.ts";
-import { BUDGET_ERRORS } from "../../src/shared/http/budget-errors.ts";
+import { BUDGET_ERRORS } from "../../src/shared/http/money-errors.ts";
 
 const limit = fc.oneof(
   fc.record({ limit_dollars: fc.integer({ min: 0, max: 10 ** 12 }).map((n) => n / 1e6) }),

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { afterEach, expect, it } from "vitest";
-import { isolateGauges } from "../../src/events/metrics/views.ts";
+import { isolateGauges } from "../../src/events/metrics/series.ts";
 import { openAccount } from "./client.ts";
 import { setClock } from "../wallet/wallet-desk.ts";
 import { separateIsolate } from "./metrics-client.ts";

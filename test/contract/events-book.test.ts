@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { sweepHourly } from "../../src/operator/hourly.store.ts";
+import { sweepHourly } from "../../src/operator/sweep.store.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { abort } from "../wallet/fault-world.ts";
 import { admin, SKIPPED_WALLET, openAccount, send } from "./client.ts";

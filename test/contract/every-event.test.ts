@@ -8,7 +8,7 @@ import { micros } from "../../src/shared/money.ts";
 import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import { PURCHASE_ID_PREFIX } from "../../src/shared/contracts/payments.ts";
 import { useStripe } from "../payments/fake-stripe.ts";
-import { sweepHourly } from "../../src/operator/hourly.store.ts";
+import { sweepHourly } from "../../src/operator/sweep.store.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { GENERATION, holdOf, pay, setClock, valueOf } from "../wallet/wallet-desk.ts";
 import {

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { sweepHourly } from "../../src/operator/hourly.store.ts";
+import { sweepHourly } from "../../src/operator/sweep.store.ts";
 import { draftKey } from "../keys/key-fixture.ts";
 import { insertKeyOnce } from "../../src/accounts/keys/insert-once.store.ts";
 import { setClock } from "../wallet/wallet-desk.ts";

@@ -243,7 +243,7 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
     "events/webhooks/webhook-deliveries.do.ts TESTS_PER_MINUTE_MAX",
   ],
   "Entries of each list of a policy": ["shared/policy.ts ENTRIES_MAX"],
-  "Webhook URL": ["events/webhooks/webhook-url.ts LENGTH_MAX"],
+  "Webhook URL": ["events/webhooks/receiver-settings.ts URL_LENGTH_MAX"],
   "Hours that responses are stored; body of their request": [
     "shared/contracts/settings.ts STORED_RESPONSE_HOURS_MAX",
     "shared/contracts/stored-responses.ts STORED_BODY_BYTES_MAX",
@@ -255,7 +255,7 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
     "events/webhooks/receiver-settings.ts EVENT_NAME_MAX",
   ],
   "Replays per webhook; events per replay": [
-    "events/webhooks/replay.route.ts EVENTS_PER_REPLAY_MAX",
+    "events/webhooks/deliveries.route.ts EVENTS_PER_REPLAY_MAX",
   ],
   "Hours per usage response": ["money/wallet/routes/usage.route.ts HOURS_MAX"],
   "Days per usage response; groups": [

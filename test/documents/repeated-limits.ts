@@ -40,7 +40,7 @@ export const REPEATED_LIMITS: readonly (readonly [
   [
     "webhooks",
     /replays at most (\S+) events/,
-    "events/webhooks/replay.route.ts EVENTS_PER_REPLAY_MAX",
+    "events/webhooks/deliveries.route.ts EVENTS_PER_REPLAY_MAX",
   ],
   [
     "webhooks",

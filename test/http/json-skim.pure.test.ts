@@ -1,7 +1,6 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { JsonFieldBlanker } from "../../src/shared/http/json-field-blanker.ts";
-import { SseDecoder } from "../../src/shared/http/server-sent-events.ts";
+import { JsonFieldBlanker, SseDecoder } from "../../src/shared/http/server-sent-events.ts";
 
 const LEFT = new Set(["output", "logprobs"]);
 const names = fc.constantFrom("output", "logprobs", "usage", 'out"put', "a", "output\\\\", "");

@@ -4,9 +4,11 @@ import {
   NO_TERMS,
   keyTermsFromJson,
   keyTermsToJson,
+  TERM_COLUMNS,
+  keyTermsFromRow,
+  rowValuesOfTerms,
 } from "../../src/shared/key-terms.ts";
 import type { KeyTerms } from "../../src/shared/key-terms.ts";
-import { TERM_COLUMNS, keyTermsFromRow, rowValuesOfTerms } from "../../src/shared/key-term-rows.ts";
 import { budgetsFromFields } from "../../src/shared/budgets.ts";
 import { micros } from "../../src/shared/money.ts";
 

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { parsePublicUrl } from "../../src/shared/public-address.ts";
-import { parseWebhookUrl } from "../../src/events/webhooks/webhook-url.ts";
+import { parseWebhookUrl } from "../../src/events/webhooks/receiver-settings.ts";
 import { effortFor } from "../effort.ts";
 
 const PRIVATE =

@@ -1,8 +1,7 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { prometheusText } from "../../src/events/metrics/prometheus.ts";
-import { METRICS, metricSeriesName } from "../../src/events/metrics/series.ts";
-import { ageGauges } from "../../src/events/metrics/views.ts";
+import { METRICS, metricSeriesName, ageGauges } from "../../src/events/metrics/series.ts";
 import { histogramSeries, Tally } from "../../src/events/metrics/tally.ts";
 
 /** Parses the metrics text into values by series. */

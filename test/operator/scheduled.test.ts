@@ -2,8 +2,7 @@ import { env } from "cloudflare:workers";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { success } from "../../src/shared/failure.ts";
 import { runHourly } from "../../src/operator/scheduled.ts";
-import { sweepHourly } from "../../src/operator/hourly.store.ts";
-import { continueSweep } from "../../src/operator/sweep.store.ts";
+import { sweepHourly, continueSweep } from "../../src/operator/sweep.store.ts";
 import { outboxNames } from "../../src/regions/outbox-schedule.ts";
 import { bindingsWith, SKIPPED_WALLET } from "../contract/client.ts";
 

@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { closeOrganization } from "../../src/accounts/people/closing.store.ts";
-import { eraseStalePeople } from "../../src/accounts/people/stale-data.store.ts";
+import { eraseStalePeople } from "../../src/accounts/people/erasure.store.ts";
 import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import { objectsOf } from "../../src/shared/contracts/objects.ts";
 import { mintId } from "../../src/shared/id.ts";

@@ -1,7 +1,6 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it } from "vitest";
-import { parseCompanyDomain } from "../../src/accounts/people/domain-proof.ts";
-import { checkDomains } from "../../src/accounts/people/company.ts";
+import { parseCompanyDomain, checkDomains } from "../../src/accounts/people/company.ts";
 import type { Mail } from "../../src/accounts/people/mail.ts";
 import { admin } from "../contract/client.ts";
 import { Entra, loginsOf, startGoogle } from "./other-issuers.ts";

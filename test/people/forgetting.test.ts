@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it } from "vitest";
-import { eraseStalePeople } from "../../src/accounts/people/stale-data.store.ts";
+import { eraseStalePeople } from "../../src/accounts/people/erasure.store.ts";
 import {
   Browser,
   inviteTo,

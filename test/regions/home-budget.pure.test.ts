@@ -1,6 +1,6 @@
 import { assert, integer, property } from "fast-check";
 import { expect, it } from "vitest";
-import { homeCallBudgetMs } from "../../src/regions/home-budget.ts";
+import { homeCallBudgetMs } from "../../src/regions/peer-call.ts";
 
 it("a lookup of at most 2 s and the following call to the home region end within 2.5 s", () => {
   assert(

@@ -9,7 +9,7 @@ import { micros } from "../../src/shared/money.ts";
 import { NO_USAGE } from "../../src/shared/usage.ts";
 import { GENERATION } from "../fixtures/generation-record.ts";
 import type { OutcomeItem } from "../../src/shared/contracts/outbox.ts";
-import type { OutcomeCalls } from "../../src/regions/outbox-message.ts";
+import type { OutcomeCalls } from "../../src/regions/outbox-format.ts";
 
 export const generation: Generation = { ...GENERATION, keyId: "key_1", usage: NO_USAGE };
 

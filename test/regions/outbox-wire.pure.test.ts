@@ -2,8 +2,12 @@ import { expect, it } from "vitest";
 import { GENERATION } from "../fixtures/generation-record.ts";
 import { micros } from "../../src/shared/money.ts";
 import { COUNTED_UNITS, recordOfUnits, NO_USAGE } from "../../src/shared/usage.ts";
-import { outcomeFromJson, outcomeToJson } from "../../src/regions/outbox-format.ts";
-import { outcomeMessage, outcomeFromMessage } from "../../src/regions/outbox-message.ts";
+import {
+  outcomeFromJson,
+  outcomeToJson,
+  outcomeMessage,
+  outcomeFromMessage,
+} from "../../src/regions/outbox-format.ts";
 import type { OutcomeItem } from "../../src/shared/contracts/outbox.ts";
 import { mintId } from "../../src/shared/id.ts";
 

@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import * as fc from "fast-check";
 import { beforeEach, expect, it, vi } from "vitest";
 import { assert } from "../../src/shared/assert.ts";
-import { sweepHourly } from "../../src/operator/hourly.store.ts";
+import { sweepHourly } from "../../src/operator/sweep.store.ts";
 import { ADMIN_TOKEN, chat, HELLO, SKIPPED_WALLET, openAccount, send } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
 import { effortFor } from "../effort.ts";

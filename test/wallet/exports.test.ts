@@ -8,7 +8,7 @@ import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import { micros } from "../../src/shared/money.ts";
 import { periodOf } from "../../src/shared/period.ts";
 import { success } from "../../src/shared/failure.ts";
-import { usageMessage } from "../../src/events/webhooks/usage-message.ts";
+import { usageMessage } from "../../src/events/webhooks/usage-formats.ts";
 import type { StreamStart } from "../../src/shared/contracts/usage-stream.ts";
 import type { Tags } from "../../src/shared/tags.ts";
 import { parseFocusRows, sumOf } from "../fixtures/focus.ts";

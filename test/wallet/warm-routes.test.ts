@@ -1,7 +1,7 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, it } from "vitest";
 import { micros } from "../../src/shared/money.ts";
-import type { WarmRoute } from "../../src/shared/warm-route.ts";
+import type { WarmRoute } from "../../src/shared/generation.ts";
 import type { WalletCalls } from "../../src/shared/contracts/wallet.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import {

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import type { EventRecord } from "../../src/shared/event.ts";
 import { success } from "../../src/shared/failure.ts";
-import { replay } from "../../src/events/webhooks/replay.route.ts";
+import { replay } from "../../src/events/webhooks/deliveries.route.ts";
 
 /** Returns this number of events at each of these times, oldest first. */
 function logOf(counts: readonly (readonly [atMs: number, count: number])[]): EventRecord[] {

@@ -7,8 +7,7 @@ import {
   parseSubject,
 } from "./claims.ts";
 import type { Claims } from "./claims.ts";
-import { fetchFromIssuer } from "./issuer-fetch.ts";
-import { authorizationUrl, exchangeCode } from "./oidc.ts";
+import { fetchFromIssuer, authorizationUrl, exchangeCode } from "./oidc.ts";
 import type { LoginContext, CachedIssuer } from "./oidc.ts";
 import type { Ticket } from "./ticket.ts";
 

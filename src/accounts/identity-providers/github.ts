@@ -2,8 +2,7 @@ import * as oauth from "oauth4webapi";
 import * as z from "zod/mini";
 import { IssuerUnavailableError, LoginRejectedError, displayNameOf } from "./claims.ts";
 import type { Claims } from "./claims.ts";
-import { fetchFromIssuer } from "./issuer-fetch.ts";
-import { oauthClient, issuerHttpOptions } from "./oidc.ts";
+import { fetchFromIssuer, oauthClient, issuerHttpOptions } from "./oidc.ts";
 import type { LoginContext } from "./oidc.ts";
 import type { Ticket } from "./ticket.ts";
 

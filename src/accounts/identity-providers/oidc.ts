@@ -9,8 +9,8 @@ import {
   parseSubject,
 } from "./claims.ts";
 import type { Claims } from "./claims.ts";
-import { fetchFromIssuer } from "./issuer-fetch.ts";
 import type { Ticket } from "./ticket.ts";
+import { readBoundedText } from "../../shared/http/bounded-body.ts";
 
 const CACHED_ISSUERS_MAX = 200;
 const METADATA_TTL_MS = 3_600_000;
@@ -279,4 +279,40 @@ function withoutIssuer(url: URL): URL {
   const copy = new URL(url);
   copy.searchParams.delete("iss");
   return copy;
+}
+
+const TIMEOUT_MS = 5000;
+const KEY_SET_BYTES_MAX = 256 * 1024;
+const RESPONSE_BYTES_MAX = 64 * 1024;
+
+type RequestOptions = Pick<RequestInit, "method" | "headers" | "body">;
+
+export async function fetchFromIssuer(
+  url: string,
+  request: RequestOptions,
+  isKeySet = false,
+): Promise<Response> {
+  try {
+    const signal = AbortSignal.timeout(TIMEOUT_MS);
+    const { method = "GET", headers = {}, body = null } = request;
+    const requestHeaders = new Headers(headers);
+    requestHeaders.set("user-agent", "turnpike"); // GitHub returns 403 without a user agent
+    const response = await fetch(url, {
+      method,
+      headers: requestHeaders,
+      body,
+      redirect: "manual",
+      signal,
+    });
+    const text = await readBoundedText(response, isKeySet ? KEY_SET_BYTES_MAX : RESPONSE_BYTES_MAX);
+    if (text === null || !isUsableStatus(response.status)) throw new IssuerUnavailableError();
+    const type = response.headers.get("content-type") ?? "";
+    return new Response(text, { status: response.status, headers: { "content-type": type } });
+  } catch {
+    throw new IssuerUnavailableError();
+  }
+}
+
+function isUsableStatus(status: number): boolean {
+  return status === 200 || status === 201 || (status >= 400 && status < 500);
 }

@@ -1,7 +1,7 @@
-import type { Context, MiddlewareHandler, Next } from "hono";
+import type { MiddlewareHandler, Next } from "hono";
 import type { Config } from "../../shared/config/config.ts";
 import { fail } from "../../shared/http/context.ts";
-import type { AppEnv, PresumedCaller } from "../../shared/http/context.ts";
+import type { AppContext, AppEnv, PresumedCaller } from "../../shared/http/context.ts";
 import { Isolate } from "../../shared/http/isolate.ts";
 import {
   declaredBodyBytes,
@@ -56,7 +56,7 @@ export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandle
 }
 
 async function startPaidRequestAfterSlot(
-  c: Context<AppEnv>,
+  c: AppContext,
   key: VerifiedKey,
   slot: Promise<RequestSlot | OverloadReason>,
   next: Next,
@@ -65,17 +65,14 @@ async function startPaidRequestAfterSlot(
   await next();
 }
 
-function takeSlot(
-  c: Context<AppEnv>,
-  { hash }: VerifiedKey,
-): ReturnType<RequestMemory["takeOrWait"]> {
+function takeSlot(c: AppContext, { hash }: VerifiedKey): ReturnType<RequestMemory["takeOrWait"]> {
   const bytes = initialBodyBytes(declaredBodyBytes(c));
   const requestMemory = requestMemoryOf(c.get("config"));
   return requestMemory.takeOrWait(hash, bytes, c.get("startedMs"), c.get("timers").after);
 }
 
 function startPaidRequest(
-  c: Context<AppEnv>,
+  c: AppContext,
   key: VerifiedKey,
   slot: RequestSlot | OverloadReason,
 ): void {
@@ -95,12 +92,12 @@ function startPaidRequest(
   c.set("presumed", presumed);
 }
 
-function recordKnownCaller(c: Context<AppEnv>, key: VerifiedKey): void {
+function recordKnownCaller(c: AppContext, key: VerifiedKey): void {
   const met = keyOwnerCacheOf(c.get("config")).getIncludingRejected(key);
   if (met !== undefined) c.set("met", met);
 }
 
-async function verifyKeyOfRequest(c: Context<AppEnv>): Promise<Result<VerifiedKey>> {
+async function verifyKeyOfRequest(c: AppContext): Promise<Result<VerifiedKey>> {
   const { keySecrets, region } = c.get("config");
   const authorization = c.req.header("authorization") ?? null;
   const apiKey = c.req.header("x-api-key") ?? null;
@@ -120,7 +117,7 @@ async function verifyKeyOfRequest(c: Context<AppEnv>): Promise<Result<VerifiedKe
 }
 
 /** Returns the caller of a key from the isolate's cache. The key may have been revoked since. */
-function findPresumedCaller(c: Context<AppEnv>, key: VerifiedKey): Caller | undefined {
+function findPresumedCaller(c: AppContext, key: VerifiedKey): Caller | undefined {
   const config = c.get("config");
   return key.home === config.region ? keyOwnerCacheOf(config).get(key) : undefined;
 }
@@ -131,10 +128,7 @@ export function keyOwnerCacheOf(config: Config): KnownCallers {
 
 const createKnownCallers = (): KnownCallers => new KnownCallers();
 
-async function admitAndMeasure(
-  c: Context<AppEnv>,
-  key: VerifiedKey,
-): Promise<Result<AdmittedRequest>> {
+async function admitAndMeasure(c: AppContext, key: VerifiedKey): Promise<Result<AdmittedRequest>> {
   const config = c.get("config");
   const startedMs = elapsedMs();
   const result = await admitKey(key, {
@@ -148,10 +142,7 @@ async function admitAndMeasure(
   return result;
 }
 
-export async function requireAdmission(
-  c: Context<AppEnv>,
-  next: Next,
-): Promise<Response | undefined> {
+export async function requireAdmission(c: AppContext, next: Next): Promise<Response | undefined> {
   const admission = await c.get("admission");
   c.get("timers").close();
   if (!admission.ok) return fail(c, admission.failure);
@@ -159,10 +150,7 @@ export async function requireAdmission(
   return undefined;
 }
 
-export async function refuseSessions(
-  c: Context<AppEnv>,
-  next: Next,
-): Promise<Response | undefined> {
+export async function refuseSessions(c: AppContext, next: Next): Promise<Response | undefined> {
   const isSession = c.get("admitted").caller.shown?.session !== undefined;
   if (isSession) return fail(c, { kind: "key_is_limited" });
   await next();
@@ -170,10 +158,7 @@ export async function refuseSessions(
 }
 
 /** Rejects keys with limits, which could otherwise remove their own limits. */
-export async function requireUnlimited(
-  c: Context<AppEnv>,
-  next: Next,
-): Promise<Response | undefined> {
+export async function requireUnlimited(c: AppContext, next: Next): Promise<Response | undefined> {
   if (c.get("admitted").isLimited === true) return fail(c, { kind: "key_is_limited" });
   await next();
   return undefined;

@@ -1,6 +1,5 @@
-import type { Context } from "hono";
 import { fail } from "../../shared/http/context.ts";
-import type { AppEnv } from "../../shared/http/context.ts";
+import type { AppContext } from "../../shared/http/context.ts";
 import { failureResponse } from "../../shared/http/failure-response.ts";
 import { setInternalRequestId } from "../../shared/http/internal-request-id.ts";
 import { routingPath } from "../../shared/http/routing-path.ts";
@@ -29,7 +28,7 @@ type HomeApi = {
  * Handles POST /internal/v1/forward in a key's home region, without a memory slot. Returns 409 for
  * a write with the ID of a write from the last minute, because the network duplicated it.
  */
-export async function forwardPeer(c: Context<AppEnv>, surface: HomeApi): Promise<Response> {
+export async function forwardPeer(c: AppContext, surface: HomeApi): Promise<Response> {
   const forwarded = parseForwardedRequest(c.var.peerBody);
   const request = forwarded === null ? null : buildForwardedRequest(c, forwarded, surface);
   if (forwarded === null || request === null) {
@@ -64,7 +63,7 @@ export async function forwardPeer(c: Context<AppEnv>, surface: HomeApi): Promise
  * and ended sessions. Counts the request toward a session's limit.
  */
 async function requireActiveKey(
-  c: Context<AppEnv>,
+  c: AppContext,
   key: Key,
   { keyHash, shown }: RequestCredential,
 ): Promise<Result<Key>> {
@@ -82,7 +81,7 @@ async function requireActiveKey(
  * (`/v1/../admin/v1`).
  */
 function buildForwardedRequest(
-  c: Context<AppEnv>,
+  c: AppContext,
   forwarded: ForwardedRequest,
   { isAnsweredAtHome }: HomeApi,
 ): Request | null {
@@ -104,7 +103,7 @@ function buildRequest(url: URL, { method, headers, body }: ForwardedRequest): Re
 }
 
 function dispatchAs(
-  c: Context<AppEnv>,
+  c: AppContext,
   request: Request,
   { admitted, dispatch }: { admitted: AdmittedRequest; dispatch: Dispatch },
 ): Promise<Response> | Response {

@@ -1,6 +1,6 @@
-import type { Context, Next } from "hono";
+import type { Next } from "hono";
 import { fail } from "../../shared/http/context.ts";
-import type { AppEnv } from "../../shared/http/context.ts";
+import type { AppContext } from "../../shared/http/context.ts";
 import { MANAGEMENT_BYTES_MAX, readBodyBytes } from "../../shared/http/read-json.ts";
 import { readBodyWithSlot } from "../../shared/http/request-slots.ts";
 import { requestCredential } from "../../shared/caller.ts";
@@ -11,8 +11,7 @@ import type { Result } from "../../shared/failure.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { withTimeout } from "../../shared/timers.ts";
 import { peerOutboxNamesOf } from "../../regions/outbox-schedule.ts";
-import { homeCallBudgetMs } from "../../regions/home-budget.ts";
-import { callPeer } from "../../regions/peer-call.ts";
+import { homeCallBudgetMs, callPeer } from "../../regions/peer-call.ts";
 import {
   forwardedRequestToJson,
   parseForwardedResponse,
@@ -26,7 +25,7 @@ const FLUSH_TIMEOUT_MS = 1000;
  * first, so that the home region knows all spend. Sends a write only once. Returns 503 if the
  * response is lost.
  */
-export async function forwardToHome(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
+export async function forwardToHome(c: AppContext, next: Next): Promise<Response | undefined> {
   const { caller } = c.var.admitted;
   if (caller.home === c.var.config.region) {
     await next();
@@ -70,7 +69,7 @@ export async function forwardToHome(c: Context<AppEnv>, next: Next): Promise<Res
   });
 }
 
-async function readForwardedBody(c: Context<AppEnv>): Promise<Result<string | null>> {
+async function readForwardedBody(c: AppContext): Promise<Result<string | null>> {
   if (c.req.raw.body === null) return success(null);
   const timeoutMs = c.var.config.numbers.BODY_TIMEOUT_MS;
   const limits = { bytesMax: MANAGEMENT_BYTES_MAX, timeoutMs };
@@ -79,7 +78,7 @@ async function readForwardedBody(c: Context<AppEnv>): Promise<Result<string | nu
   return bytes.ok ? success(bytes.value.toBase64()) : bytes;
 }
 
-async function flushOutboxes(c: Context<AppEnv>, caller: Caller): Promise<void> {
+async function flushOutboxes(c: AppContext, caller: Caller): Promise<void> {
   const { outbox } = objectsOf(c.env);
   const flushed = peerOutboxNamesOf(caller.home, caller.orgId).map((name) =>
     outbox(name).flush(FLUSH_TIMEOUT_MS, caller.orgId),

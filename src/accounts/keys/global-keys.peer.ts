@@ -1,7 +1,6 @@
-import type { Context } from "hono";
 import * as z from "zod/mini";
 import { fail } from "../../shared/http/context.ts";
-import type { AppEnv } from "../../shared/http/context.ts";
+import type { AppContext } from "../../shared/http/context.ts";
 import { parseBody } from "../../shared/http/parse-body.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { identifyGlobalKey } from "./internal-caller.ts";
@@ -9,7 +8,7 @@ import { keyHashSchema } from "../../shared/key.ts";
 import { mapConcurrently } from "../../shared/map-concurrently.ts";
 import { errorMessageOf } from "../../shared/log.ts";
 import { withTimeout } from "../../shared/timers.ts";
-import type { DeliveryResult } from "../../regions/outbox-message.ts";
+import type { DeliveryResult } from "../../regions/outbox-format.ts";
 import {
   parsePeerItems,
   MALFORMED_DELIVERY,
@@ -23,7 +22,7 @@ const lookupSchema = z.object({ key_hash: keyHashSchema });
  * Handles POST /internal/v1/lookup, which returns the data of a global key. Reads the key's object,
  * so that revocations apply immediately.
  */
-export async function lookupPeer(c: Context<AppEnv>): Promise<Response> {
+export async function lookupPeer(c: AppContext): Promise<Response> {
   const body = parseBody(lookupSchema, c.var.peerBody);
   if (!body.ok) return fail(c, body.failure);
   const key = await identifyGlobalKey(objectsOf(c.env).register, body.value.key_hash);
@@ -43,7 +42,7 @@ const REGISTER_TIMEOUT_MS = 1000;
  * Handles POST /internal/v1/revocations. Stores another region's revoked keys and ended secrets.
  * Retries are safe.
  */
-export async function revocationsPeer(c: Context<AppEnv>): Promise<Response> {
+export async function revocationsPeer(c: AppContext): Promise<Response> {
   const items = parsePeerItems(c.var.peerBody);
   if (!items.ok) return fail(c, items.failure);
   const deliveries = await mapConcurrently(

@@ -4,8 +4,7 @@ import type { Actor } from "../../shared/event.ts";
 import { insertEventIfChanged } from "../../shared/events.store.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
-import { hasTerms, storedTerms } from "../../shared/key-terms.ts";
-import { TERM_COLUMNS, rowValuesOfTerms } from "../../shared/key-term-rows.ts";
+import { hasTerms, storedTerms, TERM_COLUMNS, rowValuesOfTerms } from "../../shared/key-terms.ts";
 import {
   SECRETS_SUBQUERY,
   keyAfterUseFromRow,

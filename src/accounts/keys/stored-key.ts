@@ -1,9 +1,7 @@
 import type { Budget } from "../../shared/budgets.ts";
 import { timestamp } from "../../shared/clock.ts";
-import { keyTermsFromRow } from "../../shared/key-term-rows.ts";
-import type { KeyTermsRow } from "../../shared/key-term-rows.ts";
-import { spendInPeriod, hasTerms } from "../../shared/key-terms.ts";
-import type { KeySpend } from "../../shared/key-terms.ts";
+import { keyTermsFromRow, spendInPeriod, hasTerms } from "../../shared/key-terms.ts";
+import type { KeyTermsRow, KeySpend } from "../../shared/key-terms.ts";
 import { parseSecrets } from "../../shared/key.ts";
 import type { Key, Scope } from "../../shared/key.ts";
 import { dollarsOf, micros } from "../../shared/money.ts";

@@ -1,9 +1,8 @@
-import type { Context } from "hono";
+import type { AppContext } from "../../shared/http/context.ts";
 import type { PlacedHold } from "../../shared/contracts/holds.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { refuse } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import type { AppEnv } from "../../shared/http/context.ts";
 import { queryDatabase } from "../../shared/query-database.ts";
 import { callObject } from "../../shared/reach-object.ts";
 import { refuseUnknownHold } from "../../money/wallet/routes/holds.route.ts";
@@ -15,7 +14,7 @@ import type { MerchantRequest } from "./peer-hold.ts";
  * Handles POST /internal/v1/holds, which applies a merchant's action to a hold. The calling region
  * has verified the merchant's secret.
  */
-export async function holdsPeer(c: Context<AppEnv>): Promise<Response> {
+export async function holdsPeer(c: AppContext): Promise<Response> {
   const request = parseMerchantRequest(c.var.peerBody);
   const result =
     request === null
@@ -25,7 +24,7 @@ export async function holdsPeer(c: Context<AppEnv>): Promise<Response> {
 }
 
 export async function applyMerchantAction(
-  c: Context<AppEnv>,
+  c: AppContext,
   { merchant, orgId, id, action }: MerchantRequest,
 ): Promise<Result<PlacedHold>> {
   const find = (): ReturnType<typeof findOrganization> => findOrganization(c.env.DB, orgId);

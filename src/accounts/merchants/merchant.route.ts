@@ -1,10 +1,10 @@
-import type { Context, Next } from "hono";
+import type { Next } from "hono";
 import { now } from "../../shared/clock.ts";
 import type { PlacedHold } from "../../shared/contracts/holds.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { fail } from "../../shared/http/context.ts";
-import type { AppContext, AppEnv } from "../../shared/http/context.ts";
+import type { AppContext } from "../../shared/http/context.ts";
 import { respond } from "../../shared/http/endpoint.ts";
 import { parseHoldName } from "../../shared/placed-hold.ts";
 import { queryDatabase } from "../../shared/query-database.ts";
@@ -27,7 +27,7 @@ type MerchantAction = "read" | "capture" | "release";
  * continue to authentication by API key.
  */
 export function merchantRoute(kind: MerchantAction) {
-  return async (c: Context<AppEnv>, next: Next): Promise<Response | undefined> => {
+  return async (c: AppContext, next: Next): Promise<Response | undefined> => {
     const secret = /^bearer (.+)$/is.exec(c.req.header("authorization") ?? "")?.[1] ?? "";
     if (secret.startsWith(MERCHANT_SECRET_PREFIX)) return respondToMerchant(c, kind, secret);
     await next();

@@ -1,6 +1,6 @@
-import type { Context, MiddlewareHandler, Next } from "hono";
+import type { MiddlewareHandler, Next } from "hono";
 import { fail } from "../../shared/http/context.ts";
-import type { AppEnv } from "../../shared/http/context.ts";
+import type { AppContext, AppEnv } from "../../shared/http/context.ts";
 import { queryDatabase } from "../../shared/query-database.ts";
 import type { Role } from "../../shared/caller.ts";
 import type { Failure } from "../../shared/failure.ts";
@@ -11,12 +11,12 @@ import { findMember } from "./members.store.ts";
  * Middleware that reads the caller's member from D1 into `c.var.member`. Rejects revoked keys, and
  * writes by suspended organizations.
  */
-export function requireMember(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
+export function requireMember(c: AppContext, next: Next): Promise<Response | undefined> {
   return loadMember(c, next, (failure) => Promise.resolve(fail(c, failure)));
 }
 
 /** Like `requireMember`, but continues with `c.var.memberUnread` if D1 fails. */
-export function readMember(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
+export function readMember(c: AppContext, next: Next): Promise<Response | undefined> {
   return loadMember(c, next, async (failure) => {
     c.set("memberUnread", failure);
     await next();
@@ -25,7 +25,7 @@ export function readMember(c: Context<AppEnv>, next: Next): Promise<Response | u
 }
 
 async function loadMember(
-  c: Context<AppEnv>,
+  c: AppContext,
   next: Next,
   onFailure: (failure: Failure) => Promise<Response | undefined>,
 ): Promise<Response | undefined> {
@@ -59,7 +59,7 @@ export function requireRole(...roles: readonly Role[]): MiddlewareHandler<AppEnv
 
 /** Middleware that rejects another organization's ID with the same 404 as an unknown ID. */
 export async function requireOwnOrganization(
-  c: Context<AppEnv>,
+  c: AppContext,
   next: Next,
 ): Promise<Response | undefined> {
   if (c.req.param("org_id") !== c.var.admitted.caller.orgId) {
@@ -69,7 +69,7 @@ export async function requireOwnOrganization(
   return undefined;
 }
 
-export async function notifyWallet(c: Context<AppEnv>, next: Next): Promise<void> {
+export async function notifyWallet(c: AppContext, next: Next): Promise<void> {
   await next();
   if (isReadMethod(c.req.method) || !c.res.ok) return;
   const eventsCall = objectsOf(c.env).wallet(c.var.admitted.caller.orgId).takeEvents();

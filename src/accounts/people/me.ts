@@ -16,8 +16,8 @@ import {
 import { listOwnRestorable } from "./closing.store.ts";
 import { erasePerson, exportPerson, takeExportSlot } from "./erasure.store.ts";
 import { loginMethodsMail } from "./mail.ts";
-import { createOrganizationWithWallet } from "./new-organization.ts";
-import type { CreatedOwner } from "./new-organization.ts";
+import { createOrganizationWithWallet, takeSignUpSlots } from "./sign-up.ts";
+import type { CreatedOwner } from "./sign-up.ts";
 import { memberActor } from "./people-call.ts";
 import type { MemberCall, PeopleCall, PeopleServices, SessionSummary } from "./people-call.ts";
 import {
@@ -30,7 +30,6 @@ import {
 } from "./people.store.ts";
 import type { Membership, Person } from "./person.ts";
 import { removeMemberEverywhere } from "./removal.ts";
-import { takeSignUpSlots } from "./sign-up.ts";
 import {
   canCreateOrganization,
   convertToTeam,

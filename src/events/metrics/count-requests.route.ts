@@ -1,7 +1,7 @@
-import type { Context, Next } from "hono";
+import type { Next } from "hono";
 import { routePath } from "hono/route";
 import { optionalVariable } from "../../shared/http/context.ts";
-import type { AppEnv } from "../../shared/http/context.ts";
+import type { AppContext } from "../../shared/http/context.ts";
 import { Isolate } from "../../shared/http/isolate.ts";
 import { now } from "../../shared/clock.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
@@ -20,7 +20,7 @@ const createRecorder = ({ numbers }: Config): MetricRecorder =>
  * Middleware that counts each response. A 401 starts no flush, so that forged keys cause no object
  * call.
  */
-export async function countRequests(c: Context<AppEnv>, next: Next): Promise<void> {
+export async function countRequests(c: AppContext, next: Next): Promise<void> {
   await next();
   const config = optionalVariable(c, "config");
   if (config === undefined) return; // misconfigured: no request is served
@@ -56,7 +56,7 @@ function routeSeries(route: string): RouteSeries {
   return newSeries;
 }
 
-export function flushMetricCounts(c: Context<AppEnv>): void {
+export function flushMetricCounts(c: AppContext): void {
   const config = c.get("config");
   const recorder = metricRecorderOf(config);
   if (!recorder.isWaiting) return;

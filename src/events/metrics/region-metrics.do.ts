@@ -9,7 +9,7 @@ import type {
 } from "../../shared/contracts/metrics.ts";
 import type { RouteSpeed } from "../../shared/route-speed.ts";
 import { RegionSpeeds } from "./region-speeds.ts";
-import { ISOLATE_SILENCE_MAX_MS } from "./views.ts";
+import { ISOLATE_SILENCE_MAX_MS } from "./series.ts";
 
 const SERIES_MAX = 10_000;
 

@@ -19,9 +19,8 @@ import type { DueDelivery, Receiver, StreamState } from "./delivery-rows.do.ts";
 import { selectWebhookStates, storeStreamState } from "./receiver-rows.do.ts";
 import { eventDelivery, buildUsageCalls } from "./send-calls.ts";
 import type { Call, SentAttempt } from "./send-calls.ts";
-import { usageFormat } from "./usage-formats.ts";
+import { usageFormat, usageMessage } from "./usage-formats.ts";
 import { findTestRow } from "./usage-probe.ts";
-import { usageMessage } from "./usage-message.ts";
 
 /** Ledger rows per message (about 40 KiB). */
 const BATCH_ROWS = 100;

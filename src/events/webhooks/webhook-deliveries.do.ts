@@ -33,16 +33,16 @@ import {
 } from "./delivery-rows.do.ts";
 import type { DueDelivery, Receiver } from "./delivery-rows.do.ts";
 import { recordAttempt, selectDelivery, selectHealth } from "./attempt-rows.do.ts";
-import { DELIVERY_TABLES } from "./delivery-tables.do.ts";
-import { refuseDisabled, disableReason, deliveryNotFound, retryTime } from "./delivery-rules.ts";
-import { Notifications } from "../notifications/send-notifications.ts";
 import {
+  DELIVERY_TABLES,
   countTestMessage,
   endReceiverPause,
   syncWebhookStates,
   selectWebhookStates,
   storeStreamState,
 } from "./receiver-rows.do.ts";
+import { refuseDisabled, disableReason, deliveryNotFound, retryTime } from "./delivery-rules.ts";
+import { Notifications } from "../notifications/send-notifications.ts";
 import { usageFormat } from "./usage-formats.ts";
 import {
   isStreamDue,

@@ -19,12 +19,12 @@ import {
   receiverSettingsAfter,
   receiverSchema,
   encryptReceiverSettings,
+  parseWebhookUrl,
 } from "./receiver-settings.ts";
 import type { ReceiverFields } from "./receiver-settings.ts";
 import type { ReceiverSettings } from "./usage-formats.ts";
 import { mintWebhookSecret, encryptWebhookSecret } from "./webhook-secrets.ts";
 import type { EncryptedSecret } from "./webhook-secrets.ts";
-import { parseWebhookUrl } from "./webhook-url.ts";
 import { webhookWithHealthView, testResultView, webhookView } from "./webhook-views.ts";
 import {
   deleteWebhook,

@@ -12,8 +12,7 @@ import { policyLayerSchema } from "../../shared/policy.ts";
 import { micros } from "../../shared/money.ts";
 import type { ObjectCallResult } from "../../shared/reach-object.ts";
 import { isStorageFailure } from "../../shared/storage-failure.ts";
-import { homeCallBudgetMs } from "../../regions/home-budget.ts";
-import { callPeer } from "../../regions/peer-call.ts";
+import { homeCallBudgetMs, callPeer } from "../../regions/peer-call.ts";
 import type { PeerCallOptions } from "../../regions/peer-call.ts";
 import type { HoldGrant, HoldRequest } from "../../shared/contracts/wallet.ts";
 

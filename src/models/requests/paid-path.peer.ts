@@ -21,15 +21,15 @@ import type { TimerFunction } from "../../shared/timers.ts";
 import { withTimeout } from "../../shared/timers.ts";
 import { findOrganization } from "../../accounts/organizations/organizations.store.ts";
 import { deliverByReceiver } from "../../regions/outbox-delivery.ts";
-import { deliverOutcome } from "../../regions/outbox-message.ts";
-import type { DeliveryResult } from "../../regions/outbox-message.ts";
 import type { OutcomeItem } from "../../shared/contracts/outbox.ts";
 import {
+  deliverOutcome,
   parsePeerItems,
   MALFORMED_DELIVERY,
   outcomeFromJson,
   deliveryToJson,
 } from "../../regions/outbox-format.ts";
+import type { DeliveryResult } from "../../regions/outbox-format.ts";
 import type { CallsOf } from "../../shared/contracts/objects.ts";
 import type { Region } from "../../shared/regions.ts";
 import * as z from "zod/mini";

@@ -3,10 +3,8 @@ import { timestamp } from "../clock.ts";
 import { modelMessage, orList } from "../issue-text.ts";
 import { DO_NOT_RETRY, RETRY_SOON } from "./error-response.ts";
 import type { ErrorResponse } from "./error-response.ts";
-import { BUDGET_ERRORS } from "./budget-errors.ts";
-import { LOGIN_ERRORS } from "./login-errors.ts";
-import { PAYMENT_ERRORS, topUpHint } from "./payment-errors.ts";
-import { POLICY_ERRORS } from "./policy-errors.ts";
+import { BUDGET_ERRORS, PAYMENT_ERRORS, topUpHint } from "./money-errors.ts";
+import { LOGIN_ERRORS, POLICY_ERRORS } from "./access-errors.ts";
 import { rateHeaders } from "./rate-headers.ts";
 
 type Kind = Failure["kind"];

@@ -1,7 +1,7 @@
-import type { Context, Handler } from "hono";
+import type { Handler } from "hono";
 import type { HonoBase } from "hono/hono-base";
 import { fail } from "./context.ts";
-import type { AppEnv } from "./context.ts";
+import type { AppContext, AppEnv } from "./context.ts";
 
 const PATH_SHOWN_MAX = 200;
 const HINTS: Readonly<Record<string, string>> = {
@@ -12,7 +12,7 @@ const HINTS: Readonly<Record<string, string>> = {
 const API_PATHS = /^\/(?:v1|admin|internal|console\/api|healthz)(?:\/|$)/;
 const PAGES = { first: "/docs/welcome", none: "/docs/not-found" } as const;
 
-export async function notFound(c: Context<AppEnv>): Promise<Response> {
+export async function notFound(c: AppContext): Promise<Response> {
   const path = c.req.path;
   const page = await findPage(c, path);
   if (page !== null) return page;
@@ -20,7 +20,7 @@ export async function notFound(c: Context<AppEnv>): Promise<Response> {
   return fail(c, { kind: "not_found", message: `${message}${pathHint(path)}` });
 }
 
-async function findPage(c: Context<AppEnv>, path: string): Promise<Response | null> {
+async function findPage(c: AppContext, path: string): Promise<Response | null> {
   const { ASSETS: assets } = c.env as { readonly ASSETS?: Fetcher };
   const wantsPage = (c.req.header("accept") ?? "").includes("text/html");
   const isRead = c.req.method === "GET" || c.req.method === "HEAD";

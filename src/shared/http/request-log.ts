@@ -1,8 +1,8 @@
 import type { Config } from "../config/config.ts";
 import type { Failure } from "../failure.ts";
-import { logEvent } from "../log.ts";
+import { logEvent, logWarning } from "../log.ts";
+import type { LogFields } from "../log.ts";
 import { Isolate } from "./isolate.ts";
-import { SummaryLogLine } from "./summary-log-line.ts";
 
 export type LoggedFailure = Failure["kind"] | `home_${number}`;
 
@@ -62,4 +62,24 @@ export function countInSummaryLine(
       last_org_id: request.orgId,
     });
   return true;
+}
+
+const LINE_INTERVAL_MS = 1000;
+
+export class SummaryLogLine {
+  readonly #event: string;
+  #lastLineMs = -Infinity;
+  #counts: Record<string, number> = {};
+
+  constructor(event: string) {
+    this.#event = event;
+  }
+
+  add(name: string, nowMs: number, last: LogFields): void {
+    this.#counts[name] = (this.#counts[name] ?? 0) + 1;
+    if (Math.abs(nowMs - this.#lastLineMs) < LINE_INTERVAL_MS) return; // absolute, because the clock may step back
+    logWarning(this.#event, { ...this.#counts, ...last });
+    this.#lastLineMs = nowMs;
+    this.#counts = {};
+  }
 }

@@ -1,4 +1,4 @@
-import type { WarmRoute } from "../../../shared/warm-route.ts";
+import type { WarmRoute } from "../../../shared/generation.ts";
 import { deleteWarmRoute, putWarmRoute, selectWarmRoutes } from "../tables/warm-rows.do.ts";
 import type { WarmRouteState } from "../tables/warm-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
