@@ -222,12 +222,12 @@ export async function createOrganizationWithWallet(
 }
 
 function ownerStatements(
-  { db, now: nowMs, signUp }: PeopleServices,
+  { db, now: nowMs, signUp: rules }: PeopleServices,
   { person, identity, isPersonal, promotedIdentity }: NewOrganization,
   { owner, key }: { readonly owner: StoredMember; readonly key: ConsoleKey },
 ): ReturnType<typeof insertPerson> {
   const { id: memberId, orgId } = owner;
-  const promotion = { identity: promotedIdentity ?? "", orgId, amountMicro: signUp.creditMicro };
+  const promotion = { identity: promotedIdentity ?? "", orgId, amountMicro: rules.creditMicro };
   return [
     ...(identity === null ? [] : insertPerson(db, person, identity)),
     linkMemberToPerson(db, { memberId, personId: person.id, cameBy: "sign_up" }, nowMs),
@@ -235,7 +235,7 @@ function ownerStatements(
     ...(isPersonal ? [insertPersonalOrganization(db, person.id, orgId)] : []),
     ...(promotedIdentity === null
       ? []
-      : [insertPromotion(db, promotion, signUp.maxCreditsPerDayMicro, nowMs)]),
+      : [insertPromotion(db, promotion, rules.maxCreditsPerDayMicro, nowMs)]),
   ];
 }
 
