@@ -10,7 +10,6 @@ import { parseStoredJson } from "../../shared/stored-json.ts";
 import { sumInWindow } from "../../shared/budget-meter.ts";
 import type { BucketSums } from "../../shared/budget-meter.ts";
 import { termsView } from "./terms.ts";
-import type { TermsRecord } from "./terms.ts";
 import type { Region } from "../../shared/regions.ts";
 
 /** A key's row in the home region's D1. Times are Unix ms. */
@@ -86,20 +85,6 @@ export const NO_SPEND: KeySpend = {
 export const RPM_LIMIT_DEFAULT = 60;
 export const RPM_LIMIT_MAX = 1000;
 
-type KeyRecord = {
-  readonly id: string;
-  readonly member_id: string;
-  readonly name: string;
-  readonly prefix: string;
-  readonly region: Region;
-  readonly scope: Scope;
-  readonly rpm_limit: number;
-  readonly created_at: string;
-  readonly last_used_at: string | null;
-  readonly revoked: boolean;
-  readonly budgets_used?: Readonly<Record<string, number>>;
-} & Partial<TermsRecord>;
-
 export const KEY_READ_ONLY: readonly string[] = [
   "id",
   "prefix",
@@ -117,7 +102,7 @@ export const KEY_READ_ONLY: readonly string[] = [
  * Returns a key in the API's format. `home` is this region, because D1 stores only this region's
  * keys.
  */
-export function keyRecord(key: StoredKey, home: Region, nowMs: number): KeyRecord {
+export function keyRecord(key: StoredKey, home: Region, nowMs: number) {
   const { terms, spend } = key;
   const spent = spendInPeriod({ ...terms, spend }, periodOf(nowMs));
   return {
@@ -142,7 +127,7 @@ function budgetsUsedView(
   budgets: readonly Budget[],
   tallies: NonNullable<StoredKey["tallies"]>,
   nowMs: number,
-): Pick<KeyRecord, "budgets_used"> {
+): { readonly budgets_used: Readonly<Record<string, number>> } {
   const at = { period: periodOf(nowMs), nowMs };
   const used = budgets.map(({ id, unit, window }) => {
     const sum = sumInWindow(window, tallies[id] ?? [], at);

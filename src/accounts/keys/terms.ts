@@ -184,4 +184,3 @@ export function termsView(terms: KeyTerms, spent: Micros) {
   const spent_dollars = terms.budgetMicro === null ? null : dollarsOf(spent);
   return { budget_dollars, budget_period, spent_dollars, ...rest };
 }
-export type TermsRecord = ReturnType<typeof termsView>;

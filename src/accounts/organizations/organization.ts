@@ -87,23 +87,7 @@ export type StoredMember = {
   readonly createdAt: number;
 };
 
-type OrganizationRecord = {
-  readonly id: string;
-  readonly name: string;
-  readonly slug: string;
-  readonly region: Region;
-  readonly is_personal: boolean;
-  readonly created_at: string;
-};
-
-type MemberRecord = {
-  readonly id: string;
-  readonly email: string;
-  readonly role: Role;
-  readonly created_at: string;
-};
-
-export function organizationRecord(row: StoredOrganization): OrganizationRecord {
+export function organizationRecord(row: StoredOrganization) {
   return {
     id: row.id,
     name: row.name,
@@ -114,7 +98,7 @@ export function organizationRecord(row: StoredOrganization): OrganizationRecord 
   };
 }
 
-export function memberRecord(row: StoredMember): MemberRecord {
+export function memberRecord(row: StoredMember) {
   return {
     id: row.id,
     email: row.email,
