@@ -21,28 +21,25 @@ export type KeyAfterUse = {
   readonly secrets: KeySecrets;
 };
 
-export type KeyAfterUseRow = KeyTermsRow & {
-  readonly hash: string;
-  readonly revoked_at: number | null;
-  readonly rpm_limit: number;
-  readonly secrets: string | null;
-};
+export type KeyAfterUseRow = KeyTermsRow &
+  Omit<KeyAfterUse, "terms" | "secrets"> & { readonly secrets: string | null };
 
 export function recordUsesStatement(db: D1Database, uses: readonly KeyUse[]): D1PreparedStatement {
   return db
     .prepare(
       `UPDATE keys SET last_used_at = max(coalesce(last_used_at, 0), used.at)
        FROM (SELECT value ->> 'hash' AS key_hash, value ->> 'usedAt' AS at FROM json_each(?)) AS used
-       WHERE hash = key_hash RETURNING hash, revoked_at, rpm_limit, ${SECRETS_SUBQUERY}, ${TERMS}`,
+       WHERE hash = key_hash RETURNING hash, revoked_at AS revokedAt, rpm_limit AS rpmLimit, ${SECRETS_SUBQUERY}, ${TERMS}`,
     )
     .bind(JSON.stringify(uses));
 }
 
 export function keyAfterUseFromRow(row: KeyAfterUseRow): KeyAfterUse {
+  const { hash, revokedAt, rpmLimit } = row;
   return {
-    hash: row.hash,
-    revokedAt: row.revoked_at,
-    rpmLimit: row.rpm_limit,
+    hash,
+    revokedAt,
+    rpmLimit,
     terms: keyTermsFromRow(row),
     secrets: parseSecrets(row.secrets),
   };

@@ -1,6 +1,6 @@
 import { assert } from "../../shared/assert.ts";
 import { parseSecrets, formatSecrets } from "../../shared/key.ts";
-import type { Key, Scope } from "../../shared/key.ts";
+import type { Key } from "../../shared/key.ts";
 import { keyTermsFromJson, keyTermsToJson } from "../../shared/key-terms.ts";
 import { RateWindow } from "../../shared/rate-window.ts";
 import type { StoredAdmission } from "../../shared/rate-window.ts";
@@ -103,30 +103,18 @@ export function clampStoredAdmissions(sql: SqlStorage, clockMs: number): void {
   sql.exec("UPDATE admissions SET at = ?1 WHERE at > ?1", clockMs);
 }
 
-type RecordRow = {
-  key_id: string;
-  org_id: string;
-  member_id: string;
-  scope: Scope;
-  rpm_limit: number;
-  terms: string | null;
-  secrets: string | null;
-  touched_at: number;
+type StoredKeyRecord = Omit<KeyObjectRecord, "terms" | "secrets"> & {
+  readonly terms: string | null;
+  readonly secrets: string | null;
 };
 
 function selectKey(sql: SqlStorage): KeyObjectRecord | null {
-  const [row] = sql.exec<RecordRow>("SELECT * FROM record");
+  const [row] = sql.exec<StoredKeyRecord>(
+    `SELECT key_id AS keyId, org_id AS orgId, member_id AS memberId, scope, rpm_limit AS rpmLimit, terms, secrets,
+       touched_at AS touchedAt FROM record`,
+  );
   if (row === undefined) return null;
-  return {
-    keyId: row.key_id,
-    orgId: row.org_id,
-    memberId: row.member_id,
-    scope: row.scope,
-    rpmLimit: row.rpm_limit,
-    terms: keyTermsFromJson(row.terms),
-    secrets: parseSecrets(row.secrets),
-    touchedAt: row.touched_at,
-  };
+  return { ...row, terms: keyTermsFromJson(row.terms), secrets: parseSecrets(row.secrets) };
 }
 
 export function storeKeyRecord(sql: SqlStorage, key: KeyObjectRecord): void {
@@ -160,9 +148,7 @@ export function updateKeyRecord(
 
 const CHANGEABLE_COLUMNS = ["rpm_limit", "terms", "secrets", "touched_at"] as const;
 
-function changeableColumns(
-  key: KeyObjectRecord,
-): Pick<RecordRow, (typeof CHANGEABLE_COLUMNS)[number]> {
+function changeableColumns(key: KeyObjectRecord) {
   return {
     rpm_limit: key.rpmLimit,
     terms: keyTermsToJson(key.terms),

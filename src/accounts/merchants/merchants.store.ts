@@ -13,14 +13,7 @@ export type Merchant = {
   readonly createdBy: string;
 };
 
-type MerchantRow = {
-  readonly name: string;
-  readonly created_at: number;
-  readonly rotated_at: number | null;
-  readonly created_by: string;
-};
-
-const COLUMNS = "name, created_at, rotated_at, created_by";
+const COLUMNS = "name, created_at AS createdAt, rotated_at AS rotatedAt, created_by AS createdBy";
 
 export function mintMerchantSecret(): string {
   return MERCHANT_SECRET_PREFIX + randomBase62(SECRET_CHARACTERS);
@@ -35,34 +28,32 @@ export async function insertMerchant(
     readonly at: number;
   },
 ): Promise<Merchant | null> {
-  const row = await db
+  return db
     .prepare(
       `INSERT INTO merchants (name, secret_hash, created_at, created_by) VALUES (?, ?, ?, ?)
        ON CONFLICT (name) DO NOTHING RETURNING ${COLUMNS}`,
     )
     .bind(newMerchant.name, await sha256Hex(newMerchant.secret), newMerchant.at, newMerchant.by)
-    .first<MerchantRow>();
-  return row === null ? null : merchantFromRow(row);
+    .first<Merchant>();
 }
 
 export async function listMerchants(db: D1Database): Promise<readonly Merchant[]> {
   const { results } = await db
     .prepare(`SELECT ${COLUMNS} FROM merchants ORDER BY name`)
-    .all<MerchantRow>();
-  return results.map(merchantFromRow);
+    .all<Merchant>();
+  return results;
 }
 
 export async function rotateMerchant(
   db: D1Database,
   rotated: { readonly name: string; readonly secret: string; readonly at: number },
 ): Promise<Merchant | null> {
-  const row = await db
+  return db
     .prepare(
       `UPDATE merchants SET secret_hash = ?2, rotated_at = ?3 WHERE name = ?1 RETURNING ${COLUMNS}`,
     )
     .bind(rotated.name, await sha256Hex(rotated.secret), rotated.at)
-    .first<MerchantRow>();
-  return row === null ? null : merchantFromRow(row);
+    .first<Merchant>();
 }
 
 export async function deleteMerchant(db: D1Database, name: string): Promise<boolean> {
@@ -81,13 +72,4 @@ export async function findMerchantName(db: D1Database, secret: string): Promise<
     .prepare("SELECT name FROM merchants WHERE secret_hash = ?")
     .bind(await sha256Hex(secret))
     .first<string>("name");
-}
-
-function merchantFromRow(row: MerchantRow): Merchant {
-  return {
-    name: row.name,
-    createdAt: row.created_at,
-    rotatedAt: row.rotated_at,
-    createdBy: row.created_by,
-  };
 }

@@ -6,13 +6,12 @@ import type {
 } from "../../shared/contracts/deliveries.ts";
 import { parseStoredJson } from "../../shared/stored-json.ts";
 import {
-  deliveryFromRow,
   DELIVERIES_DELETED_AT_ONCE,
   deleteFinishedDeliveries,
   abandonDeliveries,
   DELIVERY_COLUMNS,
 } from "./delivery-rows.do.ts";
-import type { DeliveryRow, DueDelivery } from "./delivery-rows.do.ts";
+import type { DueDelivery } from "./delivery-rows.do.ts";
 import { pauseMs } from "./delivery-rules.ts";
 
 const STORED_ATTEMPTS_MAX = 10;
@@ -89,11 +88,8 @@ export function recordAttempt(
   });
 }
 
-type StoredAttempts = {
-  last_at: number | null;
-  answer: string | null;
-  newest_attempts: string | null;
-  sent_headers: string | null;
+type StoredAttempts = Pick<DeliveryDetail, "lastAt" | "answer"> & {
+  readonly newestAttempts: string | null;
 };
 
 /**
@@ -107,7 +103,7 @@ function eraseOldNames(
 ) {
   const [row] = sql
     .exec<StoredAttempts & { body: string }>(
-      "SELECT body, last_at, answer, newest_attempts, sent_headers FROM deliveries WHERE number = ?",
+      "SELECT body, last_at AS lastAt, answer, newest_attempts AS newestAttempts FROM deliveries WHERE number = ?",
       due.number,
     )
     .toArray();
@@ -121,14 +117,14 @@ function eraseOldNames(
  * was renamed.
  */
 function attemptsOf(row: StoredAttempts): readonly PastAttempt[] {
-  const { newest_attempts: stored } = row;
+  const { newestAttempts: stored } = row;
   const attempts = stored === null ? [] : parseStoredJson<PastAttempt[]>(stored);
   return isResponseErased(row)
     ? attempts.map((one) => Object.assign(one, { answer: null }))
     : attempts;
 }
 
-function isResponseErased({ last_at: lastAt, answer }: StoredAttempts): boolean {
+function isResponseErased({ lastAt, answer }: StoredAttempts): boolean {
   return lastAt !== null && answer === null;
 }
 
@@ -145,25 +141,24 @@ function recentHours(stored: string | null, nowMs: number): AttemptsByHour {
   return Object.fromEntries(Object.entries(hours).filter(([hour]) => Number(hour) >= oldest));
 }
 
+type StoredHeaders = { readonly sentHeaders: string | null };
+
 export function selectDelivery(
   sql: SqlStorage,
   webhookId: string,
   id: string,
 ): DeliveryDetail | null {
   const [row] = sql
-    .exec<
-      DeliveryRow & { body: string; newest_attempts: string | null; sent_headers: string | null }
-    >(
-      `SELECT ${DELIVERY_COLUMNS}, body, newest_attempts, sent_headers FROM deliveries WHERE id = ? AND webhook_id = ?`,
+    .exec<Omit<DeliveryDetail, "newestAttempts" | "headers"> & StoredAttempts & StoredHeaders>(
+      `SELECT ${DELIVERY_COLUMNS}, body, newest_attempts AS newestAttempts, sent_headers AS sentHeaders FROM deliveries WHERE id = ? AND webhook_id = ?`,
       id,
       webhookId,
     )
     .toArray();
   if (row === undefined) return null;
-  const { sent_headers: headers } = row;
+  const { sentHeaders: headers, ...delivery } = row;
   return {
-    ...deliveryFromRow(row),
-    body: row.body,
+    ...delivery,
     headers: headers === null || isResponseErased(row) ? null : parseStoredJson(headers),
     newestAttempts: attemptsOf(row),
   };
@@ -171,30 +166,19 @@ export function selectDelivery(
 
 export function selectHealth(sql: SqlStorage, nowMs: number): Record<string, ReceiverHealth> {
   const rows = sql
-    .exec<{
-      id: string;
-      failing_since: number | null;
-      last_success_at: number | null;
-      last_error: string | null;
-      hours: string | null;
-      waiting: number;
-    }>(
-      `SELECT id, failing_since, last_success_at, last_error, hours, (SELECT count(*) FROM deliveries
+    .exec<
+      Omit<ReceiverHealth, "delivered24h" | "failed24h"> & { id: string; hours: string | null }
+    >(
+      `SELECT id, failing_since AS failingSince, last_success_at AS lastSuccessAt, last_error AS lastError, hours, (SELECT count(*) FROM deliveries
         WHERE webhook_id = receivers.id AND state = 'pending') AS waiting FROM receivers`,
     )
     .toArray();
   return Object.fromEntries(
-    rows.map((row) => {
-      const hours = Object.values(recentHours(row.hours, nowMs));
-      const health: ReceiverHealth = {
-        failingSince: row.failing_since,
-        waiting: row.waiting,
-        delivered24h: hours.reduce((sum, [accepted]) => sum + accepted, 0),
-        failed24h: hours.reduce((sum, [, missed]) => sum + missed, 0),
-        lastSuccessAt: row.last_success_at,
-        lastError: row.last_error,
-      };
-      return [row.id, health];
+    rows.map(({ id, hours: stored, ...health }) => {
+      const hours = Object.values(recentHours(stored, nowMs));
+      const delivered24h = hours.reduce((sum, [accepted]) => sum + accepted, 0);
+      const failed24h = hours.reduce((sum, [, missed]) => sum + missed, 0);
+      return [id, { ...health, delivered24h, failed24h }];
     }),
   );
 }

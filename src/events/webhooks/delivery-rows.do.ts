@@ -27,7 +27,7 @@ const FIRST_DUE_SQL = `${firstDueSql("<= ?2", "next_at")}
   UNION ALL ${firstDueSql(`= ${PENDING_BATCH_AT}`, "coalesce(last_at, created_at)")} ORDER BY at, number LIMIT 1`;
 
 function firstDueSql(nextAt: string, at: string): string {
-  return `SELECT * FROM (SELECT number, event_id, type, body, attempts, ${at} AS at FROM deliveries
+  return `SELECT * FROM (SELECT number, event_id AS eventId, type, body, attempts, ${at} AS at FROM deliveries
     WHERE webhook_id = ?1 AND state = 'pending' AND next_at ${nextAt} ORDER BY next_at, number LIMIT 1)`;
 }
 
@@ -250,16 +250,8 @@ export function selectDueDelivery(
   nowMs: number,
 ): DueDelivery | null {
   if (pausedUntil !== null && pausedUntil > nowMs) return null;
-  const [row] = sql
-    .exec<{ number: number; event_id: string; type: string; body: string; attempts: number }>(
-      FIRST_DUE_SQL,
-      webhook.id,
-      nowMs,
-    )
-    .toArray();
-  if (row === undefined) return null;
-  const { number, event_id: eventId, type, body, attempts } = row;
-  return { number, eventId, type, body, attempts };
+  const [due] = sql.exec<DueDelivery & { at: number }>(FIRST_DUE_SQL, webhook.id, nowMs).toArray();
+  return due ?? null;
 }
 
 export function nextDeliveryTime(sql: SqlStorage, receiver: Receiver): number | null {
@@ -295,21 +287,6 @@ export function deleteFinishedDeliveries(sql: SqlStorage, webhookId: string): vo
   sql.exec("UPDATE receivers SET finished = 0 WHERE id = ?", webhookId);
 }
 
-export type DeliveryRow = {
-  id: string;
-  event_id: string;
-  type: string;
-  state: DeliveryRecord["state"];
-  attempts: number;
-  created_at: number;
-  next_at: number | null;
-  last_at: number | null;
-  status: number | null;
-  error: string | null;
-  answer: string | null;
-  duration_ms: number | null;
-};
-
 export function selectDeliveries(
   sql: SqlStorage,
   webhookId: string,
@@ -328,7 +305,7 @@ export function selectDeliveries(
     before = last.number;
   }
   const rows = sql
-    .exec<DeliveryRow>(
+    .exec<DeliveryRecord>(
       `SELECT ${DELIVERY_COLUMNS} FROM deliveries WHERE webhook_id = ?1 AND number < ?2 AND (?4 IS NULL OR state = ?4)
         AND (?5 IS NULL OR type = ?5) ORDER BY number DESC LIMIT ?3`,
       webhookId,
@@ -338,26 +315,11 @@ export function selectDeliveries(
       type,
     )
     .toArray();
-  const deliveries = rows.slice(0, limit).map(deliveryFromRow);
+  const deliveries = rows.slice(0, limit);
   return { deliveries, nextAfter: rows.length > limit ? (deliveries.at(-1)?.id ?? null) : null };
 }
 
-export const DELIVERY_COLUMNS = `id, event_id, type, state, attempts, created_at, next_at, last_at, status, error, answer,
-  duration_ms`;
-
-export function deliveryFromRow(row: DeliveryRow): DeliveryRecord {
-  return {
-    id: row.id,
-    eventId: row.event_id,
-    type: row.type,
-    state: row.state,
-    attempts: row.attempts,
-    createdAt: row.created_at,
-    nextAt: row.next_at === PENDING_BATCH_AT ? (row.last_at ?? row.created_at) : row.next_at,
-    lastAt: row.last_at,
-    status: row.status,
-    error: row.error,
-    answer: row.answer,
-    durationMs: row.duration_ms,
-  };
-}
+/** Columns of a {@link DeliveryRecord}. A batch of usage has no time for its next attempt. */
+export const DELIVERY_COLUMNS = `id, event_id AS eventId, type, state, attempts, created_at AS createdAt,
+  iif(next_at = ${PENDING_BATCH_AT}, coalesce(last_at, created_at), next_at) AS nextAt, last_at AS lastAt, status,
+  error, answer, duration_ms AS durationMs`;

@@ -5,25 +5,21 @@ import { USAGE_SETTLED } from "../../shared/event.ts";
 import { parseStoredJson } from "../../shared/stored-json.ts";
 import type { Tables } from "../../shared/tables.do.ts";
 
-type StoredReceiver = {
-  webhook: string;
-  failing_since: number | null;
-  paused_until: number | null;
-  ending: string | null;
-  stream: string | null;
+type StoredReceiver = Omit<Receiver, "webhook" | "stream"> & {
+  readonly webhook: string;
+  readonly stream: string | null;
 };
 
 export function selectWebhookStates(sql: SqlStorage): Receiver[] {
   return sql
     .exec<StoredReceiver>(
-      "SELECT webhook, failing_since, paused_until, ending, stream FROM receivers ORDER BY id",
+      `SELECT webhook, failing_since AS failingSince, paused_until AS pausedUntil, ending, stream
+       FROM receivers ORDER BY id`,
     )
     .toArray()
     .map((row) => ({
+      ...row,
       webhook: parseStoredJson<Webhook>(row.webhook),
-      failingSince: row.failing_since,
-      pausedUntil: row.paused_until,
-      ending: row.ending,
       stream: row.stream === null ? null : parseStoredJson<StreamState>(row.stream),
     }));
 }
