@@ -1,236 +1,276 @@
-import type { StoredFailureQuery, StoredFailureReport } from "../../shared/failed-request.ts";
-import { readStoredFailures } from "./object/failures.do.ts";
 import { DurableObject } from "cloudflare:workers";
-import type {
-  CreditPage,
-  DisabledReason,
-  PaymentReversal,
-  PaymentCredit,
-  PaymentsStatus,
-  PurchaseOutcome,
-  WalletPaymentCalls,
-} from "../../shared/contracts/payments.ts";
 import type { RequestCredential } from "../../shared/caller.ts";
-import type { HoldChange, PlacedHold } from "../../shared/contracts/holds.ts";
-import type { HoldRequest } from "../../shared/contracts/wallet.ts";
-import { applyCallerChange, findStoppedRuns, placeClientHold } from "./object/admission.do.ts";
-import type { Gate } from "./object/admission.do.ts";
-import { eraseEndUsers } from "./object/end-users.do.ts";
-import { changeHold, readPlacedHold } from "./object/placed-holds.do.ts";
+import type { WalletCalls } from "../../shared/contracts/wallet.ts";
 import { refuse, success } from "../../shared/failure.ts";
-import type { Actor } from "../../shared/event.ts";
 import type { Result } from "../../shared/failure.ts";
-import type { Decisions } from "./object/decisions.do.ts";
+import { applyCallerChange, createGate } from "./object/admission.do.ts";
+import type { Gate } from "./object/admission.do.ts";
+import { readBalance } from "./object/balance.do.ts";
+import { budgetStatusesOf } from "./object/budget-status.do.ts";
+import { setBudgets } from "./object/budgets.do.ts";
+import { foldCharges, readCharges } from "./object/charges.do.ts";
+import { readCosts } from "./object/costs.do.ts";
+import { Decisions } from "./object/decisions.do.ts";
+import * as endUsers from "./object/end-users.do.ts";
+import * as failures from "./object/failures.do.ts";
 import { assertCurrentInstance } from "./object/memory.do.ts";
 import type { Tx } from "./object/memory.do.ts";
-import { readProviderCalls } from "./object/provider-calls.do.ts";
-import { readCosts } from "./object/costs.do.ts";
-import { foldCharges, readCharges } from "./object/charges.do.ts";
-import * as reads from "./object/reads.do.ts";
-import { readUsageStream } from "./object/usage-stream.do.ts";
-import { readUsage } from "./object/usage.do.ts";
-import { readRequestUsage } from "./object/request-usage.do.ts";
-import { budgetStatusesOf } from "./object/budget-status.do.ts";
-import type { BudgetOwner, BudgetStatus } from "../../shared/budgets.ts";
-import type * as Contract from "../../shared/contracts/wallet.ts";
-import type { ChargesPage, ChargesQuery } from "../../shared/contracts/exports.ts";
-import type { StreamPage, StreamQuery } from "../../shared/contracts/usage-stream.ts";
-import * as policies from "./object/policies.do.ts";
-import type { MemberLimits, MemberLimitsChange } from "../../shared/contracts/limits.ts";
-import type * as Pausing from "../../shared/contracts/pauses.ts";
-import type { PauseWithOwner } from "../../shared/pauses.ts";
-import type { Policy } from "../../shared/policy.ts";
-import type * as Reports from "../../shared/contracts/reports.ts";
 import * as pauses from "./object/pauses.do.ts";
 import * as payments from "./object/payments.do.ts";
+import { changeHold, readPlacedHold } from "./object/placed-holds.do.ts";
+import * as policies from "./object/policies.do.ts";
+import { creditBalance, settle, voidHold } from "./object/postings.do.ts";
+import { readProviderCalls } from "./object/provider-calls.do.ts";
+import * as reads from "./object/reads.do.ts";
+import { readRequestUsage } from "./object/request-usage.do.ts";
+import { endSessionForCaller, listSessions } from "./object/sessions.do.ts";
+import * as settings from "./object/settings.do.ts";
 import { disableTopUp } from "./object/top-up.do.ts";
+import { readUsageStream } from "./object/usage-stream.do.ts";
+import { readUsage } from "./object/usage.do.ts";
+import { selectUsedKey } from "./tables/key-rows.do.ts";
 
 const BATCHES_MAX = 50;
 
-/**
- * Calls of the wallet that run as one transaction each. `WalletPaymentCalls` and `WalletCalls`
- * document the calls.
- */
-export abstract class WalletTransactions
-  extends DurableObject<Env>
-  implements WalletPaymentCalls, Pausing.PauseCalls
-{
-  protected abstract getDecisions(): Decisions;
+export type Args<Call extends keyof WalletCalls> = Parameters<WalletCalls[Call]>;
 
-  protected abstract getGate(): Gate;
+/** Calls of the wallet that run as one transaction each. `WalletCalls` documents the calls. */
+export abstract class WalletTransactions extends DurableObject<Env> {
+  protected readonly decisions: Decisions;
+  protected readonly gate: Gate;
+  protected abstract readonly notify: () => void;
 
-  placeHold(
-    request: HoldRequest,
-    called: RequestCredential,
-    isCaptured: boolean,
-  ): Promise<Result<PlacedHold>> {
-    return placeClientHold(this.getGate(), request, { called, isCaptured });
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env);
+    this.decisions = new Decisions(
+      ctx.storage,
+      () => this.env,
+      () => this.notify(),
+    );
+    this.gate = createGate(this.decisions, ctx, () => this.env);
   }
 
-  async changeHold(
-    change: HoldChange,
-    called: RequestCredential | null,
-  ): Promise<Result<PlacedHold>> {
+  async settle(...args: Args<"settle">) {
+    return this.decisions.decide(settle, ...args);
+  }
+
+  async void(...args: Args<"void">) {
+    return this.decisions.decide(voidHold, ...args);
+  }
+
+  async placedHold(...args: Args<"placedHold">) {
+    return this.decisions.decide(readPlacedHold, ...args);
+  }
+
+  async changeHold(...[change, called]: Args<"changeHold">) {
     return this.#change(called ?? undefined, (tx) => changeHold(tx, change));
   }
 
-  async eraseEndUsers(): Promise<Result<{ readonly more: boolean }>> {
-    return this.getDecisions().decide(eraseEndUsers);
+  async credit(...args: Args<"credit">) {
+    return this.decisions.decide(creditBalance, ...args);
   }
 
-  async placedHold(id: string): Promise<Result<PlacedHold>> {
-    return this.getDecisions().decide((tx) => readPlacedHold(tx, id));
+  async balance() {
+    return this.decisions.decide((tx) => {
+      assertCurrentInstance(tx);
+      return success(readBalance(tx));
+    });
   }
 
-  async creditPayment(credit: PaymentCredit): Promise<Result<{ readonly madeAt: number }>> {
-    return this.getDecisions().decide((tx) => payments.creditPayment(tx, credit));
+  async configure(...args: Args<"configure">) {
+    return this.decisions.decide(settings.configure, ...args);
   }
 
-  async setBack(back: PaymentReversal): Promise<Result<null>> {
-    return this.getDecisions().decide((tx) => payments.recordRefund(tx, back));
+  async readSettings() {
+    return this.decisions.decide(settings.readSettings);
   }
 
-  async tellPurchase(outcome: PurchaseOutcome): Promise<Result<null>> {
-    return this.getDecisions().decide((tx) => payments.recordPurchaseOutcome(tx, outcome));
+  async patchSettings(...[change, by, actor]: Args<"patchSettings">) {
+    return applyCallerChange(this.gate, by, (tx) => settings.patchSettings(tx, change, actor));
   }
 
-  async disableTopUp(reason: DisabledReason): Promise<Result<null>> {
-    return this.getDecisions().decide((tx) => {
+  async setOperatorPolicy(...args: Args<"setOperatorPolicy">) {
+    return this.decisions.decide(policies.setOperatorPolicy, ...args);
+  }
+
+  async memberLimits(...args: Args<"memberLimits">) {
+    return this.decisions.decide(policies.readMemberLimits, ...args);
+  }
+
+  async setMemberLimits(...[memberId, change, by]: Args<"setMemberLimits">) {
+    return applyCallerChange(this.gate, by, (tx) => policies.setMemberLimits(tx, memberId, change));
+  }
+
+  async forgetMember(...args: Args<"forgetMember">) {
+    return this.decisions.decide(pauses.removeMemberLimits, ...args);
+  }
+
+  async budgets(...[owner]: Args<"budgets">) {
+    return this.decisions.decide((tx) => success(budgetStatusesOf(tx, owner)));
+  }
+
+  async setBudgets(...[{ owner, budgets }, by]: Args<"setBudgets">) {
+    return applyCallerChange(this.gate, by, (tx) => {
+      setBudgets(tx, owner, budgets);
+      return success(budgetStatusesOf(tx, owner));
+    });
+  }
+
+  async putPause(...[pause, by]: Args<"putPause">) {
+    return this.#change(by, (tx) => pauses.putPause(tx, pause));
+  }
+
+  async pauses(...args: Args<"pauses">) {
+    return this.decisions.decide(pauses.listPauses, ...args);
+  }
+
+  async endPause(...[ending, by]: Args<"endPause">) {
+    return this.#change(by, (tx) => pauses.endPause(tx, ending));
+  }
+
+  async putEndUser(...[externalId, change, by]: Args<"putEndUser">) {
+    return applyCallerChange(this.gate, by, (tx) => endUsers.putEndUser(tx, externalId, change));
+  }
+
+  async patchEndUser(...[externalId, change, by]: Args<"patchEndUser">) {
+    return applyCallerChange(this.gate, by, (tx) => endUsers.patchEndUser(tx, externalId, change));
+  }
+
+  async readEndUser(...args: Args<"readEndUser">) {
+    return this.decisions.decide(endUsers.readEndUser, ...args);
+  }
+
+  async listEndUsers(...args: Args<"listEndUsers">) {
+    return this.decisions.decide(endUsers.listEndUsers, ...args);
+  }
+
+  async deleteEndUser(...[externalId, by]: Args<"deleteEndUser">) {
+    return applyCallerChange(this.gate, by, (tx) => endUsers.deleteEndUser(tx, externalId));
+  }
+
+  async eraseEndUsers() {
+    return this.decisions.decide(endUsers.eraseEndUsers);
+  }
+
+  async keyOf(...[keyId]: Args<"keyOf">) {
+    return this.decisions.decide((tx) => success(selectUsedKey(tx.sql, keyId)));
+  }
+
+  async sessions(...[query]: Args<"sessions">) {
+    return this.decisions.decide((tx) => success(listSessions(tx, query)));
+  }
+
+  async endSession(...args: Args<"endSession">) {
+    return this.decisions.decide(endSessionForCaller, ...args);
+  }
+
+  async creditPayment(...args: Args<"creditPayment">) {
+    return this.decisions.decide(payments.creditPayment, ...args);
+  }
+
+  async setBack(...args: Args<"setBack">) {
+    return this.decisions.decide(payments.recordRefund, ...args);
+  }
+
+  async tellPurchase(...args: Args<"tellPurchase">) {
+    return this.decisions.decide(payments.recordPurchaseOutcome, ...args);
+  }
+
+  async disableTopUp(...[reason]: Args<"disableTopUp">) {
+    return this.decisions.decide((tx) => {
       disableTopUp(tx, reason);
       return success(null);
     });
   }
 
-  async forgive(
-    request: Parameters<WalletPaymentCalls["forgive"]>[0],
-  ): ReturnType<WalletPaymentCalls["forgive"]> {
-    return this.getDecisions().decide((tx) => payments.forgiveOwed(tx, request));
+  async forgive(...args: Args<"forgive">) {
+    return this.decisions.decide(payments.forgiveOwed, ...args);
   }
 
-  async budgets(owner: BudgetOwner): Promise<Result<readonly BudgetStatus[]>> {
-    return this.getDecisions().decide((tx) => success(budgetStatusesOf(tx, owner)));
-  }
-
-  async ledger(afterSeq: number, limit: number): Promise<Result<Contract.LedgerPage>> {
-    return this.getDecisions().decide((tx) => reads.readLedger(tx, afterSeq, limit));
-  }
-
-  async newestLedger(
-    beforeSeq: number,
-    limit: number,
-  ): Promise<Result<readonly Contract.LedgerRow[]>> {
-    return this.getDecisions().decide((tx) => reads.readNewestLedger(tx, beforeSeq, limit));
-  }
-
-  async holds(query: Parameters<typeof reads.readHolds>[1]): Promise<Result<Contract.HoldsPage>> {
-    return this.getDecisions().decide((tx) => reads.readHolds(tx, query));
-  }
-
-  async payments(): Promise<Result<PaymentsStatus>> {
-    return this.getDecisions().decide((tx) => {
+  async payments() {
+    return this.decisions.decide((tx) => {
       assertCurrentInstance(tx);
       return success(payments.paymentsStatus(tx));
     });
   }
 
-  async creditPage(limit: number, after: number | null): Promise<Result<CreditPage>> {
-    return this.getDecisions().decide((tx) => payments.readCredits(tx, limit, after));
+  async creditPage(...args: Args<"creditPage">) {
+    return this.decisions.decide(payments.readCredits, ...args);
   }
 
-  async costs(query: Reports.CostQuery): Promise<Result<Reports.CostReport>> {
-    return this.getDecisions().decide((tx) => success(readCosts(tx, query)));
+  async ledger(...args: Args<"ledger">) {
+    return this.decisions.decide(reads.readLedger, ...args);
   }
 
-  async providerCalls(fromMs: number): Promise<Result<Reports.ProviderCallsReport>> {
-    return this.getDecisions().decide((tx) => success(readProviderCalls(tx, fromMs)));
+  async newestLedger(...args: Args<"newestLedger">) {
+    return this.decisions.decide(reads.readNewestLedger, ...args);
   }
 
-  async usageOfRows(query: Reports.RequestSumsQuery): Promise<Result<Reports.RequestSumsReport>> {
-    return this.getDecisions().decide((tx) => success(readRequestUsage(tx, query)));
+  async holds(...args: Args<"holds">) {
+    return this.decisions.decide(reads.readHolds, ...args);
   }
 
-  async usageByMember(query: Reports.RequestSumsQuery): Promise<Result<Reports.RequestSumsReport>> {
+  async alerts(...args: Args<"alerts">) {
+    return this.decisions.decide(reads.readAlerts, ...args);
+  }
+
+  async request(...args: Args<"request">) {
+    return this.decisions.decide(reads.readRequest, ...args);
+  }
+
+  async requests(...args: Args<"requests">) {
+    return this.decisions.decide(reads.readRequests, ...args);
+  }
+
+  async noteFailed(...args: Args<"noteFailed">) {
+    return this.decisions.decide(failures.storeFailures, ...args);
+  }
+
+  async failures(...args: Args<"failures">) {
+    return this.decisions.decide(failures.readFailures, ...args);
+  }
+
+  async keptFailures(...[query]: Args<"keptFailures">) {
+    return this.decisions.decide((tx) => success(failures.readStoredFailures(tx, query)));
+  }
+
+  async costs(...[query]: Args<"costs">) {
+    return this.decisions.decide((tx) => success(readCosts(tx, query)));
+  }
+
+  async providerCalls(...[fromMs]: Args<"providerCalls">) {
+    return this.decisions.decide((tx) => success(readProviderCalls(tx, fromMs)));
+  }
+
+  async usage(...[from, to, groupBy, page]: Args<"usage">) {
+    return this.decisions.decide((tx) => readUsage(tx, { from, to, groupBy }, page));
+  }
+
+  async usageOfRows(...[query]: Args<"usageOfRows">) {
+    return this.decisions.decide((tx) => success(readRequestUsage(tx, query)));
+  }
+
+  async usageByMember(...[query]: Args<"usageByMember">) {
     return this.usageOfRows(query);
   }
 
-  async keptFailures(query: StoredFailureQuery): Promise<Result<StoredFailureReport>> {
-    return this.getDecisions().decide((tx) => success(readStoredFailures(tx, query)));
+  async usageStream(...args: Args<"usageStream">) {
+    return this.decisions.decide(readUsageStream, ...args);
   }
 
-  async usageStream(query: StreamQuery): Promise<Result<StreamPage>> {
-    return this.getDecisions().decide((tx) => readUsageStream(tx, query));
-  }
-
-  async chargesOfDay(query: ChargesQuery): Promise<Result<ChargesPage>> {
+  async chargesOfDay(...[query]: Args<"chargesOfDay">): ReturnType<WalletCalls["chargesOfDay"]> {
     for (let batches = 0; batches < BATCHES_MAX; batches++) {
-      const folded = this.getDecisions().decide((tx) => success(foldCharges(tx)));
+      const folded = this.decisions.decide((tx) => success(foldCharges(tx)));
       if (!folded.ok) return folded;
-      if (!folded.value) return this.getDecisions().decide((tx) => success(readCharges(tx, query)));
+      if (!folded.value) return this.decisions.decide((tx) => success(readCharges(tx, query)));
     }
     return refuse({ kind: "overloaded" }); // the next call continues
-  }
-
-  async usage(
-    from: string,
-    to: string,
-    groupBy: Reports.UsageGroupBy,
-    page?: Reports.UsagePage,
-  ): Promise<Result<Reports.UsageReport>> {
-    return this.getDecisions().decide((tx) => readUsage(tx, { from, to, groupBy }, page));
-  }
-
-  async memberLimits(memberId: string): Promise<Result<MemberLimits>> {
-    return this.getDecisions().decide((tx) => policies.readMemberLimits(tx, memberId));
-  }
-
-  async setMemberLimits(
-    memberId: string,
-    change: MemberLimitsChange & { readonly actor: Actor },
-    by?: RequestCredential,
-  ): Promise<Result<MemberLimits>> {
-    return applyCallerChange(this.getGate(), by, (tx) =>
-      policies.setMemberLimits(tx, memberId, change),
-    );
-  }
-
-  async forgetMember(memberId: string): Promise<Result<null>> {
-    return this.getDecisions().decide((tx) => pauses.removeMemberLimits(tx, memberId));
-  }
-
-  async setOperatorPolicy(policy: Policy | null, actor: Actor): Promise<Result<Policy | null>> {
-    return this.getDecisions().decide((tx) => policies.setOperatorPolicy(tx, policy, actor));
-  }
-
-  async putPause(
-    pause: Pausing.NewPause,
-    by?: RequestCredential,
-  ): Promise<Result<Pausing.PutPauseResult>> {
-    return this.#change(by, (tx) => pauses.putPause(tx, pause));
-  }
-
-  async pauses(reader: Pausing.PauseReader | null): Promise<Result<readonly PauseWithOwner[]>> {
-    return this.getDecisions().decide((tx) => pauses.listPauses(tx, reader));
-  }
-
-  async endPause(
-    ending: Pausing.PauseEnding,
-    by?: RequestCredential,
-  ): Promise<Result<PauseWithOwner>> {
-    return this.#change(by, (tx) => pauses.endPause(tx, ending));
-  }
-
-  async watch(runs: readonly Pausing.WatchedRun[]): Promise<Result<readonly Pausing.StoppedRun[]>> {
-    return findStoppedRuns(this.getGate(), runs);
-  }
-
-  async alerts(limit: number, offset: number): Promise<Result<Reports.AlertPage>> {
-    return this.getDecisions().decide((tx) => reads.readAlerts(tx, limit, offset));
   }
 
   /** Applies a change. Without a caller, the change also applies to a suspended organization. */
   #change<T>(by: RequestCredential | undefined, decision: (tx: Tx) => Result<T>): Result<T> {
     return by === undefined
-      ? this.getDecisions().decide(decision)
-      : applyCallerChange(this.getGate(), by, decision);
+      ? this.decisions.decide(decision)
+      : applyCallerChange(this.gate, by, decision);
   }
 }

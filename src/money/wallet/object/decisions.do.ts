@@ -66,9 +66,12 @@ export class Decisions {
     this.#schedule = new Schedule(null);
   }
 
-  decide<T>(decision: (tx: Tx) => Result<T>): Result<T> {
+  decide<T, Args extends readonly unknown[]>(
+    decision: (tx: Tx, ...args: Args) => Result<T>,
+    ...args: Args
+  ): Result<T> {
     return this.decideSilently((tx) => {
-      const answer = decision(tx);
+      const answer = decision(tx, ...args);
       this.scheduleFollowUp(this.open());
       return answer;
     });

@@ -92,12 +92,14 @@ export function readEndUser(tx: Tx, externalId: string): Result<EndUserRecord> {
 
 export function listEndUsers(
   tx: Tx,
-  page: { readonly limit: number; readonly offset: number; readonly after: string | null },
+  limit: number,
+  offset: number,
+  after: string | null = null,
 ): Result<EndUserPage> {
-  const found = selectEndUserPage(tx.sql, { ...page, limit: page.limit + 1 });
+  const found = selectEndUserPage(tx.sql, { limit: limit + 1, offset, after });
   if (found === null) return invalid("after must be the id of an end user.", "after");
-  const endUsers = found.slice(0, page.limit).map((stored) => endUserRecordOf(tx, stored));
-  const nextAfter = found.length > page.limit ? (endUsers.at(-1)?.id ?? null) : null;
+  const endUsers = found.slice(0, limit).map((stored) => endUserRecordOf(tx, stored));
+  const nextAfter = found.length > limit ? (endUsers.at(-1)?.id ?? null) : null;
   return success({ endUsers, total: tx.memory.endUsers, nextAfter });
 }
 
