@@ -40,20 +40,19 @@ export type PublishResult = {
 };
 
 /** A part of the rows to publish, because strings in D1 and SQLite can't exceed 2 MB. */
-export type SnapshotPage =
-  | {
-      readonly table: keyof typeof REPLACED_TABLES | keyof typeof APPENDED_TABLES;
-      readonly rows: readonly SnapshotRow[];
-    }
-  | { readonly table: keyof typeof REMOVAL_TABLES; readonly rows: readonly string[] };
+export type SnapshotPage = {
+  readonly table: keyof typeof TABLES | keyof typeof REMOVAL_TABLES;
+  readonly rows: readonly SnapshotRow[];
+};
 
 /** Rows per page (at most 800 KB of JSON). */
 export const PAGE_ROWS = 500;
 const BATCH_STATEMENTS = 8;
 
-const REPLACED_TABLES = {
+/** The published tables. Rows of an appended table never change. */
+const TABLES = {
   end_users: {
-    key: ["id"],
+    key: "id",
     columns: [
       "external_id",
       "monthly_quota_micro",
@@ -67,7 +66,7 @@ const REPLACED_TABLES = {
     ],
   },
   settings: {
-    key: [],
+    key: null,
     columns: [
       "default_user_monthly_quota_micro",
       "default_user_daily_quota_micro",
@@ -79,17 +78,17 @@ const REPLACED_TABLES = {
     ],
   },
   payments: {
-    key: ["id"],
+    key: "id",
     columns: ["purchase_id", "credited_micro", "back_micro", "reading"],
   },
-  debts: { key: [], columns: ["owed_micro", "taken_micro", "forgiven_micro", "forgiven_by"] },
-  rules: { key: ["name"], columns: ["rule"] },
+  debts: { key: null, columns: ["owed_micro", "taken_micro", "forgiven_micro", "forgiven_by"] },
+  rules: { key: "name", columns: ["rule"] },
   daily_usage: {
-    key: ["day"],
+    key: "day",
     columns: ["requests", "prompt_tokens", "completion_tokens", "cost_micro"],
   },
   key_spend: {
-    key: ["key_id"],
+    key: "key_id",
     columns: [
       "day",
       "daily_spend_micro",
@@ -101,24 +100,27 @@ const REPLACED_TABLES = {
     ],
   },
   budgets: {
-    key: ["name"],
+    key: "name",
     columns: ["scope", "subject", "id", "place", "budget", "since", "tally"],
   },
-} as const;
-
-/** Tables whose rows never change once they are added. The first column is the key. */
-const APPENDED_TABLES = {
-  alerts: [
-    "id",
-    "kind",
-    "external_id",
-    "period",
-    "threshold",
-    "limit_micro",
-    "value_micro",
-    "created_at",
-  ],
-  credits: ["reference", "amount_micro", "balance_micro", "held_micro", "open_holds", "created_at"],
+  alerts: {
+    key: "id",
+    columns: [
+      "kind",
+      "external_id",
+      "period",
+      "threshold",
+      "limit_micro",
+      "value_micro",
+      "created_at",
+    ],
+    isAppended: true,
+  },
+  credits: {
+    key: "reference",
+    columns: ["amount_micro", "balance_micro", "held_micro", "open_holds", "created_at"],
+    isAppended: true,
+  },
 } as const;
 
 const REMOVAL_TABLES = {
@@ -196,26 +198,16 @@ async function readPublishResult(
   return { ...reported, head };
 }
 
-const PAGE_KEYS = {
-  end_users: "id",
-  daily_usage: "day",
-  key_spend: "key_id",
-  budgets: "name",
-  alerts: "id",
-  credits: "reference",
-  payments: "id",
-  rules: "name",
-} as const;
-export type PagedTable = keyof typeof PAGE_KEYS;
-const isPaged = (name: string): name is PagedTable => name in PAGE_KEYS;
-export const PAGED_TABLES: readonly PagedTable[] = Object.keys(PAGE_KEYS).filter(isPaged);
+export type PagedTable = Exclude<keyof typeof TABLES, "settings" | "debts">;
+const isPaged = (name: string): name is PagedTable => name !== "settings" && name !== "debts";
+export const PAGED_TABLES: readonly PagedTable[] = Object.keys(TABLES).filter(isPaged);
 
 export async function* readSnapshotPages(
   db: D1Database,
   orgId: string,
   table: PagedTable,
 ): AsyncGenerator<readonly SnapshotRow[]> {
-  const key = PAGE_KEYS[table];
+  const { key } = TABLES[table];
   const next = db.prepare(
     `SELECT * FROM ${table} WHERE org_id = ? AND ${key} > ? ORDER BY ${key} LIMIT ${PAGE_ROWS}`,
   );
@@ -302,11 +294,10 @@ function pageStatement(
 }
 
 function pageSql(table: SnapshotPage["table"]): string {
-  if (table === "alerts" || table === "credits") return insertSql(table);
-  if (!isRemoval(table)) return upsertSql(table);
+  if (!isRemoval(table)) return insertSql(table);
   const [from, name] = REMOVAL_TABLES[table];
   return `DELETE FROM ${from} WHERE org_id = ?1
-    AND ${name} IN (SELECT value FROM json_each(?2)) AND ${IS_CURRENT_SQL}`;
+    AND ${name} IN (SELECT value ->> '${name}' FROM json_each(?2)) AND ${IS_CURRENT_SQL}`;
 }
 
 function leftoverStatements(
@@ -322,20 +313,14 @@ function leftoverStatements(
   );
 }
 
-function upsertSql(table: keyof typeof REPLACED_TABLES): string {
-  const { key, columns } = REPLACED_TABLES[table];
-  const names = [...key, ...columns];
-  return `INSERT INTO ${table} (org_id, ${names.join(", ")}, seq)
-    SELECT ?1, ${names.map((name) => `value ->> '${name}'`).join(", ")}, ?4
-    FROM json_each(?2) WHERE ${IS_CURRENT_SQL}
-    ON CONFLICT (${["org_id", ...key].join(", ")}) DO UPDATE SET
-      ${[...columns, "seq"].map((name) => `${name} = excluded.${name}`).join(", ")}
-    WHERE ${table}.seq < excluded.seq`;
-}
-
-function insertSql(table: keyof typeof APPENDED_TABLES): string {
-  const columns = APPENDED_TABLES[table];
-  return `INSERT INTO ${table} (org_id, ${columns.join(", ")})
-    SELECT ?1, ${columns.map((name) => `value ->> '${name}'`).join(", ")}
-    FROM json_each(?2) WHERE ${IS_CURRENT_SQL} ON CONFLICT (org_id, ${columns[0]}) DO NOTHING`;
+function insertSql(table: keyof typeof TABLES): string {
+  const { key, columns, ...how } = TABLES[table];
+  const keys = key === null ? [] : [key];
+  const names = [...keys, ...columns];
+  const isAppended = "isAppended" in how;
+  const changes = [...columns, "seq"].map((name) => `${name} = excluded.${name}`).join(", ");
+  return `INSERT INTO ${table} (org_id, ${names.join(", ")}${isAppended ? "" : ", seq"})
+    SELECT ?1, ${names.map((name) => `value ->> '${name}'`).join(", ")}${isAppended ? "" : ", ?4"}
+    FROM json_each(?2) WHERE ${IS_CURRENT_SQL} ON CONFLICT (${["org_id", ...keys].join(", ")})
+    DO ${isAppended ? "NOTHING" : `UPDATE SET ${changes} WHERE ${table}.seq < excluded.seq`}`;
 }

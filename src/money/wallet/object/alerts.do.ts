@@ -7,8 +7,6 @@ import type { BudgetPeriod } from "../../../shared/key-terms.ts";
 import { logWarning } from "../../../shared/log.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
-import { PAGE_ROWS } from "../snapshot.store.ts";
-import type { SnapshotRow } from "../snapshot.store.ts";
 import { canRearmAlert } from "../rules/alerts.ts";
 import type { ThresholdAlert } from "../rules/alerts.ts";
 import { addEvent } from "./event-log.do.ts";
@@ -170,17 +168,6 @@ function findAlertIdAfterNewest(sql: SqlStorage, others: number): string | null 
 function hasUnpublished({ sql, memory: { row } }: Tx): boolean {
   const since = row.publishAll ? -1 : row.acknowledged;
   return sql.exec("SELECT 1 FROM alerts WHERE changed > ? LIMIT 1", since).toArray().length > 0;
-}
-
-export function selectAlertsAfter(sql: SqlStorage, last: SnapshotRow): SnapshotRow[] {
-  return sql
-    .exec<StoredAlert & { changed: number }>(
-      `SELECT ${COLUMNS}, changed FROM alerts WHERE (changed, id) > (?, ?)
-      ORDER BY changed, id LIMIT ${PAGE_ROWS}`,
-      last["changed"],
-      last["id"],
-    )
-    .toArray();
 }
 
 function alertFromRow(row: StoredAlert): AlertRecord {

@@ -1,29 +1,11 @@
 import { logAlert, logWarning } from "../../../shared/log.ts";
 import { conflictJson, ownsSnapshot } from "../snapshot-ownership.ts";
 import { PAGE_ROWS, readSnapshotHead, writePublication, settingsRow } from "../snapshot.store.ts";
-import type {
-  SnapshotPage,
-  SnapshotRow,
-  SnapshotHead,
-  Publication,
-  PublishResult,
-} from "../snapshot.store.ts";
+import type { SnapshotPage, SnapshotHead, Publication, PublishResult } from "../snapshot.store.ts";
 import type { KeyUse, KeyAfterUse } from "../../../shared/key-uses.store.ts";
-import { deleteOldAlerts, selectAlertsAfter } from "./alerts.do.ts";
-import { selectDebtsRow, selectPaymentsPage } from "../tables/payment-rows.do.ts";
-import {
-  deleteRemovedRules,
-  selectRemovedRules,
-  selectRulePage,
-} from "../tables/policy-pause-rows.do.ts";
-import { selectEndUsers, selectEndUsersAfter } from "../tables/end-user-rows.do.ts";
-import {
-  deleteRemovedBudgets,
-  selectBudgetPage,
-  selectRemovedBudgets,
-} from "../tables/budget-rows.do.ts";
+import { deleteOldAlerts } from "./alerts.do.ts";
+import { deleteRemovedRows, pagesToPublish } from "../tables/published-rows.do.ts";
 import type { Settings } from "../../../shared/contracts/settings.ts";
-import type { WalletRow } from "../tables/wallet-row.do.ts";
 import { recordKeyUse, changeWalletRow } from "./memory.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Tx, Memory } from "./memory.do.ts";
@@ -137,11 +119,7 @@ function acknowledge(
     });
     return "again";
   }
-  tx.storage.transactionSync(() => {
-    tx.sql.exec("DELETE FROM deleted_end_users WHERE changed <= ?", publication.revision);
-    deleteRemovedBudgets(tx.sql, publication.revision);
-    deleteRemovedRules(tx.sql, publication.revision);
-  });
+  tx.storage.transactionSync(() => deleteRemovedRows(tx.sql, publication.revision));
   const publishAll = row.publishAll && !publication.everything;
   const { revision: acknowledged } = publication;
   changeWalletRow(tx, { acknowledged, creditsSeq, publishAll, conflict: null });
@@ -183,156 +161,11 @@ function createPublication(
   };
 }
 
-/**
- * Yields the rows to publish. Credits come first, so that up to 2,500 share a transaction with
- * their balance.
- */
 function* pagesOf(tx: Tx, endUserIds: readonly string[]): Generator<SnapshotPage> {
   const { sql, memory } = tx;
-  const { settings, publishAll } = memory.row;
-  const isPublished = memory.published.settings === settings && !publishAll;
-  const since = publishAll ? -1 : memory.row.acknowledged;
-  yield* creditPages(sql, memory.row, memory.ledger.seq);
-  yield* paymentPages(sql, since);
+  const { settings, publishAll: isComplete, acknowledged, creditsSeq } = memory.row;
+  const since = { acknowledged, creditsSeq, newestSeq: memory.ledger.seq };
+  yield* pagesToPublish(sql, { endUserIds, isComplete, ...since });
+  const isPublished = memory.published.settings === settings && !isComplete;
   if (!isPublished) yield { table: "settings", rows: [settingsRow(settings)] };
-  yield* rulePages(sql, since);
-  for (const rows of rowPages((last) => selectUsageByDay(sql, since, last?.["day"] ?? ""))) {
-    yield { table: "daily_usage", rows };
-  }
-  for (const rows of rowPages((last) => selectKeySpendPage(sql, since, last?.["key_id"] ?? ""))) {
-    yield { table: "key_spend", rows };
-  }
-  yield* budgetPages(sql, since);
-  for (const rows of rowPages((last) =>
-    selectAlertsAfter(sql, last ?? { changed: since, id: "~" }),
-  )) {
-    yield { table: "alerts", rows };
-  }
-  if (publishAll) {
-    for (const rows of rowPages((last) => selectEndUsersAfter(sql, last?.["id"] ?? ""))) {
-      yield { table: "end_users", rows };
-    }
-  } else {
-    for (let from = 0; from < endUserIds.length; from += PAGE_ROWS) {
-      const rows = selectEndUsers(sql, endUserIds.slice(from, from + PAGE_ROWS));
-      yield { table: "end_users", rows };
-    }
-  }
-  for (const rows of rowPages((last) => selectDeletedEndUsers(sql, last?.["id"] ?? ""))) {
-    yield { table: "deleted_end_users", rows: rows.map(({ id }) => String(id)) };
-  }
-}
-
-function* rulePages(sql: SqlStorage, since: number): Generator<SnapshotPage> {
-  for (const rows of rowPages((last) => selectRulePage(sql, since, last?.["name"] ?? ""))) {
-    yield { table: "rules", rows };
-  }
-  for (const rows of rowPages((last) => selectRemovedRules(sql, last?.["name"] ?? ""))) {
-    yield { table: "removed_rules", rows: rows.map(({ name }) => String(name)) };
-  }
-}
-
-function* creditPages(
-  sql: SqlStorage,
-  { creditsSeq, publishAll }: WalletRow,
-  newest: number,
-): Generator<SnapshotPage> {
-  const first = publishAll ? 0 : creditsSeq;
-  for (const rows of rowPages((last) => selectCredits(sql, last?.["seq"] ?? first, newest))) {
-    yield { table: "credits", rows };
-  }
-  if (!publishAll) return;
-  for (const rows of rowPages((last) => selectAdoptedCredits(sql, last?.["reference"] ?? ""))) {
-    yield { table: "credits", rows };
-  }
-}
-
-function* budgetPages(sql: SqlStorage, since: number): Generator<SnapshotPage> {
-  for (const rows of rowPages((last) => selectBudgetPage(sql, since, last?.["name"] ?? ""))) {
-    yield { table: "budgets", rows };
-  }
-  for (const rows of rowPages((last) => selectRemovedBudgets(sql, last?.["name"] ?? ""))) {
-    yield { table: "removed_budgets", rows: rows.map(({ name }) => String(name)) };
-  }
-}
-
-function* paymentPages(sql: SqlStorage, since: number): Generator<SnapshotPage> {
-  for (const rows of rowPages((last) => selectPaymentsPage(sql, since, last?.["id"] ?? ""))) {
-    yield { table: "payments", rows };
-  }
-  const debts = selectDebtsRow(sql, since);
-  if (debts.length > 0) yield { table: "debts", rows: debts };
-}
-
-function* rowPages(
-  read: (last: SnapshotRow | undefined) => SnapshotRow[],
-): Generator<SnapshotRow[]> {
-  for (let rows = read(undefined); rows.length > 0; rows = read(rows.at(-1))) {
-    yield rows;
-    if (rows.length < PAGE_ROWS) return;
-  }
-}
-
-const CREDIT_COLUMNS = `reference, amount AS amount_micro, balance AS balance_micro, held AS held_micro,
-  open_holds, created_at`;
-
-function selectCredits(sql: SqlStorage, after: SnapshotRow[string], newest: number): SnapshotRow[] {
-  return sql
-    .exec<SnapshotRow>(
-      `SELECT seq, ${CREDIT_COLUMNS} FROM entries WHERE seq > ? AND seq <= ? AND kind = 'credit'
-      ORDER BY seq LIMIT ${PAGE_ROWS}`,
-      after,
-      newest,
-    )
-    .toArray();
-}
-
-function selectAdoptedCredits(sql: SqlStorage, after: SnapshotRow[string]): SnapshotRow[] {
-  return sql
-    .exec<SnapshotRow>(
-      `SELECT ${CREDIT_COLUMNS} FROM adopted_credits WHERE reference > ?
-      ORDER BY reference LIMIT ${PAGE_ROWS}`,
-      after,
-    )
-    .toArray();
-}
-
-function selectUsageByDay(
-  sql: SqlStorage,
-  since: number,
-  after: SnapshotRow[string],
-): SnapshotRow[] {
-  return sql
-    .exec<SnapshotRow>(
-      `SELECT day, requests, prompt_tokens, completion_tokens, cost AS cost_micro FROM totals
-      WHERE dimension = 'day' AND day > ? AND changed > ? ORDER BY day LIMIT ${PAGE_ROWS}`,
-      after,
-      since,
-    )
-    .toArray();
-}
-
-function selectKeySpendPage(
-  sql: SqlStorage,
-  since: number,
-  after: SnapshotRow[string],
-): SnapshotRow[] {
-  return sql
-    .exec<SnapshotRow>(
-      `SELECT key_id, day, daily AS daily_spend_micro, week, weekly AS weekly_spend_micro, month,
-        monthly AS monthly_spend_micro, total AS total_spend_micro FROM key_budgets
-      WHERE key_id > ? AND changed > ? ORDER BY key_id LIMIT ${PAGE_ROWS}`,
-      after,
-      since,
-    )
-    .toArray();
-}
-
-function selectDeletedEndUsers(sql: SqlStorage, after: SnapshotRow[string]): SnapshotRow[] {
-  return sql
-    .exec<SnapshotRow>(
-      `SELECT id FROM deleted_end_users WHERE id > ? ORDER BY id LIMIT ${PAGE_ROWS}`,
-      after,
-    )
-    .toArray();
 }

@@ -1,7 +1,5 @@
 import type { Budget, BudgetOwner, BudgetScope } from "../../../shared/budgets.ts";
 import { parseStoredJson } from "../../../shared/stored-json.ts";
-import { PAGE_ROWS } from "../snapshot.store.ts";
-import type { SnapshotRow } from "../snapshot.store.ts";
 import type { CountedLimit } from "../rules/limits.ts";
 import type { BucketSums } from "../../../shared/budget-meter.ts";
 
@@ -107,10 +105,6 @@ export function markBudgetRemoved(
   );
 }
 
-export function deleteRemovedBudgets(sql: SqlStorage, acknowledged: number): void {
-  sql.exec("DELETE FROM budgets WHERE budget IS NULL AND changed <= ?", acknowledged);
-}
-
 /** Deletes up to `rowsMax` budgets of deleted sessions. Returns the number of deleted rows. */
 export function deleteSessionBudgets(sql: SqlStorage, rowsMax: number): number {
   return sql.exec(
@@ -118,36 +112,6 @@ export function deleteSessionBudgets(sql: SqlStorage, rowsMax: number): number {
       WHERE scope = 'session' AND subject NOT IN (SELECT id FROM sessions) LIMIT ?)`,
     rowsMax,
   ).rowsWritten;
-}
-
-const BUDGET_NAME_SQL = "scope || char(10) || subject || char(10) || id";
-/** Excludes budgets of sessions, because a rebuild ends all sessions. */
-const IS_PUBLISHED_SQL = "scope <> 'session'";
-
-export function selectBudgetPage(
-  sql: SqlStorage,
-  since: number,
-  after: SnapshotRow[string],
-): SnapshotRow[] {
-  return sql
-    .exec<SnapshotRow>(
-      `SELECT ${BUDGET_NAME_SQL} AS name, scope, subject, id, place, budget, since, tally FROM budgets
-      WHERE ${IS_PUBLISHED_SQL} AND budget IS NOT NULL AND changed > ? AND ${BUDGET_NAME_SQL} > ?
-      ORDER BY name LIMIT ${PAGE_ROWS}`,
-      since,
-      after,
-    )
-    .toArray();
-}
-
-export function selectRemovedBudgets(sql: SqlStorage, after: SnapshotRow[string]): SnapshotRow[] {
-  return sql
-    .exec<SnapshotRow>(
-      `SELECT ${BUDGET_NAME_SQL} AS name FROM budgets WHERE ${IS_PUBLISHED_SQL} AND budget IS NULL AND ${BUDGET_NAME_SQL} > ?
-      ORDER BY name LIMIT ${PAGE_ROWS}`,
-      after,
-    )
-    .toArray();
 }
 
 /** Returns the member who owns a key, even if the wallet no longer caches the key. */

@@ -1,5 +1,3 @@
-import { PAGE_ROWS } from "../snapshot.store.ts";
-import type { SnapshotRow } from "../snapshot.store.ts";
 import { endOfPeriod, periodOfDay } from "../../../shared/period.ts";
 import { microsOrNull } from "../rules/quota.ts";
 import type { EndUser } from "../rules/quota.ts";
@@ -75,30 +73,6 @@ export function selectEndUserPage(
     )
     .toArray()
     .map(endUserFromRow);
-}
-
-const SNAPSHOT_COLUMNS = `id, external_id, monthly_quota AS monthly_quota_micro,
-  daily_quota AS daily_quota_micro, alert_threshold, month, monthly_spend AS monthly_spend_micro,
-  day, daily_spend AS daily_spend_micro, created_at`;
-
-export function selectEndUsers(sql: SqlStorage, ids: readonly string[]): SnapshotRow[] {
-  return sql
-    .exec<SnapshotRow>(
-      `SELECT ${SNAPSHOT_COLUMNS} FROM end_users
-      WHERE id IN (SELECT value FROM json_each(?)) AND departed IS NULL`,
-      JSON.stringify(ids),
-    )
-    .toArray();
-}
-
-export function selectEndUsersAfter(sql: SqlStorage, id: SnapshotRow[string]): SnapshotRow[] {
-  return sql
-    .exec<SnapshotRow>(
-      `SELECT ${SNAPSHOT_COLUMNS} FROM end_users
-      WHERE id > ? AND departed IS NULL ORDER BY id LIMIT ${PAGE_ROWS}`,
-      id,
-    )
-    .toArray();
 }
 
 /**

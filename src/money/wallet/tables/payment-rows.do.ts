@@ -1,7 +1,5 @@
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
-import { PAGE_ROWS } from "../snapshot.store.ts";
-import type { SnapshotRow } from "../snapshot.store.ts";
 import { NO_DEBTS } from "../rules/debts.ts";
 import type { CreditedPayment, Debts } from "../rules/debts.ts";
 import { NO_TOP_UP } from "../rules/top-up.ts";
@@ -108,30 +106,4 @@ export function selectForgivenDebt(sql: SqlStorage, reference: string): Micros |
 
 export function insertForgivenDebt(sql: SqlStorage, reference: string, amount: Micros): void {
   sql.exec("INSERT INTO forgiven (reference, amount) VALUES (?, ?)", reference, amount);
-}
-
-export function selectPaymentsPage(
-  sql: SqlStorage,
-  since: number,
-  after: SnapshotRow[string],
-): SnapshotRow[] {
-  return sql
-    .exec<SnapshotRow>(
-      `SELECT id, purchase_id, credited AS credited_micro, back AS back_micro, reading FROM payments
-      WHERE id > ? AND changed > ? ORDER BY id LIMIT ${PAGE_ROWS}`,
-      after,
-      since,
-    )
-    .toArray();
-}
-
-export function selectDebtsRow(sql: SqlStorage, since: number): SnapshotRow[] {
-  return sql
-    .exec<SnapshotRow>(
-      `SELECT owed AS owed_micro, taken AS taken_micro, forgiven AS forgiven_micro,
-        (SELECT json_group_object(reference, amount) FROM forgiven) AS forgiven_by
-      FROM debts WHERE changed > ?`,
-      since,
-    )
-    .toArray();
 }

@@ -4,8 +4,6 @@ import { parseStoredJson } from "../../../shared/stored-json.ts";
 import { PAUSE_RULE_PREFIX, createPauses } from "../rules/pauses.ts";
 import type { Pauses } from "../rules/pauses.ts";
 import type { Policies } from "../rules/policies.ts";
-import type { SnapshotRow } from "../snapshot.store.ts";
-import { PAGE_ROWS } from "../snapshot.store.ts";
 
 /**
  * Policies, pauses and the limit on concurrent requests. A removed rule stays until the next
@@ -59,32 +57,4 @@ export function putRule(
     rule === null ? null : JSON.stringify(rule),
     changed,
   );
-}
-
-export function selectRulePage(
-  sql: SqlStorage,
-  since: number,
-  after: SnapshotRow[string],
-): SnapshotRow[] {
-  return sql
-    .exec<SnapshotRow>(
-      `SELECT name, rule FROM rules WHERE name > ? AND changed > ? AND rule IS NOT NULL
-      ORDER BY name LIMIT ${PAGE_ROWS}`,
-      after,
-      since,
-    )
-    .toArray();
-}
-
-export function selectRemovedRules(sql: SqlStorage, after: SnapshotRow[string]): SnapshotRow[] {
-  return sql
-    .exec<SnapshotRow>(
-      `SELECT name FROM rules WHERE rule IS NULL AND name > ? ORDER BY name LIMIT ${PAGE_ROWS}`,
-      after,
-    )
-    .toArray();
-}
-
-export function deleteRemovedRules(sql: SqlStorage, acknowledged: number): void {
-  sql.exec("DELETE FROM rules WHERE rule IS NULL AND changed <= ?", acknowledged);
 }
