@@ -2,6 +2,7 @@ import { assert } from "../../shared/assert.ts";
 import { keyAfterUseFromRow, recordUsesStatement } from "../../shared/key-uses.store.ts";
 import type { KeyUse, KeyAfterUse, KeyAfterUseRow } from "../../shared/key-uses.store.ts";
 import type { Settings } from "../../shared/contracts/settings.ts";
+import { parseStoredJson } from "../../shared/stored-json.ts";
 
 export type SnapshotHead = {
   readonly epoch: string;
@@ -138,7 +139,7 @@ export async function readSnapshotHead(
   db: D1Database,
   orgId: string,
 ): Promise<SnapshotHead | null> {
-  return parseHead(await headStatement(db, orgId).all<HeadRow>());
+  return headStatement(db, orgId).first<SnapshotHead>();
 }
 
 /**
@@ -221,13 +222,29 @@ export async function* readSnapshotPages(
 
 export function settingsRow(settings: Settings): SnapshotRow {
   return {
-    default_user_monthly_quota_micro: settings.monthlyQuota,
-    default_user_daily_quota_micro: settings.dailyQuota,
-    default_alert_threshold: settings.alertThreshold,
-    low_balance_threshold_micro: settings.lowBalance,
-    keep_responses_hours: settings.keepHours,
+    default_user_monthly_quota_micro: settings.defaultUserMonthlyQuotaMicro,
+    default_user_daily_quota_micro: settings.defaultUserDailyQuotaMicro,
+    default_alert_threshold: settings.defaultAlertThreshold,
+    low_balance_threshold_micro: settings.lowBalanceThresholdMicro,
+    keep_responses_hours: settings.keepResponsesHours,
     auto_top_up: settings.autoTopUp === null ? null : JSON.stringify(settings.autoTopUp),
     tag_keys: settings.tagKeys.length === 0 ? null : JSON.stringify(settings.tagKeys),
+  };
+}
+
+/** Settings as the wallet's table and D1 store them. A null column has its default value. */
+export type StoredSettings = Omit<Settings, "keepResponsesHours" | "autoTopUp" | "tagKeys"> & {
+  readonly keepResponsesHours: number | null;
+  readonly autoTopUp: string | null;
+  readonly tagKeys: string | null;
+};
+
+export function settingsFromRow(row: StoredSettings): Settings {
+  return {
+    ...row,
+    keepResponsesHours: row.keepResponsesHours ?? 0,
+    autoTopUp: parseStoredJson<Settings["autoTopUp"]>(row.autoTopUp ?? "null"),
+    tagKeys: parseStoredJson<Settings["tagKeys"]>(row.tagKeys ?? "[]"),
   };
 }
 
@@ -247,17 +264,10 @@ export async function deleteUnusedWalletRows(
   ]);
 }
 
-export type HeadRow = { epoch: string; seq: number; credits_micro: number };
-
 export function headStatement(db: D1Database, orgId: string): D1PreparedStatement {
-  return db.prepare("SELECT epoch, seq, credits_micro FROM balances WHERE org_id = ?").bind(orgId);
-}
-
-export function parseHead(result: D1Result<HeadRow>): SnapshotHead | null {
-  const [row] = result.results;
-  return row === undefined
-    ? null
-    : { epoch: row.epoch, seq: row.seq, creditsMicro: row.credits_micro };
+  return db
+    .prepare("SELECT epoch, seq, credits_micro AS creditsMicro FROM balances WHERE org_id = ?")
+    .bind(orgId);
 }
 
 /**

@@ -26,25 +26,8 @@ export type SettingsChange = {
 } & { readonly budgets?: readonly Budget[] | undefined };
 export type SettingsWithBudgets = SettingsRecord & { readonly budgets: readonly BudgetStatus[] };
 
-export type Settings = {
-  readonly monthlyQuota: Micros | null;
-  readonly dailyQuota: Micros | null;
-  readonly alertThreshold: number;
-  readonly lowBalance: Micros | null;
-  readonly keepHours: number;
-  readonly autoTopUp: AutoTopUp | null;
-  readonly tagKeys: readonly string[];
-};
-
-export const DEFAULT_SETTINGS: Settings = {
-  monthlyQuota: null,
-  dailyQuota: null,
-  alertThreshold: 0.8,
-  lowBalance: null,
-  keepHours: 0,
-  autoTopUp: null,
-  tagKeys: [],
-};
+/** The settings that the wallet's table `settings` stores. */
+export type Settings = Omit<SettingsRecord, "policy" | "operatorPolicy" | "maxConcurrent">;
 
 /** The settings of an organization that only operators change. Null means none. */
 export type Configuration = {

@@ -114,7 +114,7 @@ function hasDailyAlertsMax({ sql, nowMs }: Tx, { kind, endUserId }: ThresholdAle
  */
 export function findRearmedSeq(tx: Tx, balance: number, seq: number): number {
   const { settings, rearmedSeq } = tx.memory.row;
-  return canRearmAlert(micros(balance), settings.lowBalance) ? seq : rearmedSeq;
+  return canRearmAlert(micros(balance), settings.lowBalanceThresholdMicro) ? seq : rearmedSeq;
 }
 
 type StoredAlert = {

@@ -143,13 +143,14 @@ function refuseExternalId(externalId: string): Refusal | null {
   return problem === null ? null : invalid(`external_id ${problem}.`, "external_id");
 }
 
-type EndUserLimits = Pick<EndUser, "dailyQuota" | "monthlyQuota" | "alertThreshold">;
+type EndUserLimits = Pick<EndUser, "dailyQuotaMicro" | "monthlyQuotaMicro" | "alertThreshold">;
 
 function changedLimits(limits: EndUserLimits, change: EndUserChange): EndUserLimits {
   const { dailyQuotaMicro, monthlyQuotaMicro, alertThreshold } = change;
   return {
-    dailyQuota: dailyQuotaMicro === undefined ? limits.dailyQuota : dailyQuotaMicro,
-    monthlyQuota: monthlyQuotaMicro === undefined ? limits.monthlyQuota : monthlyQuotaMicro,
+    dailyQuotaMicro: dailyQuotaMicro === undefined ? limits.dailyQuotaMicro : dailyQuotaMicro,
+    monthlyQuotaMicro:
+      monthlyQuotaMicro === undefined ? limits.monthlyQuotaMicro : monthlyQuotaMicro,
     alertThreshold: alertThreshold ?? limits.alertThreshold,
   };
 }
@@ -177,15 +178,10 @@ function markChanged(tx: Tx, user: EndUser): void {
 function endUserRecordOf(tx: Tx, user: EndUser): EndUserRecord {
   const spent = (window: string): Micros => micros(spentIn(tx, user.id, window));
   return {
-    id: user.id,
-    externalId: user.externalId,
-    monthlyQuotaMicro: user.monthlyQuota,
-    dailyQuotaMicro: user.dailyQuota,
-    alertThreshold: user.alertThreshold,
+    ...user,
     monthlySpendMicro: spent("month"),
     dailySpendMicro: spent("day"),
     budgets: tx.memory.budgets.scopes.has("end_user") ? budgetStatusesOf(tx, ownerOf(user)) : [],
-    createdAt: user.createdAt,
   };
 }
 
@@ -220,8 +216,12 @@ export type NewEndUser = {
 export function prepareEndUser(tx: Tx, externalId: string): NewEndUser | null {
   const { memory } = tx;
   if (memory.endUsers >= END_USERS_MAX) return null;
-  const { dailyQuota, monthlyQuota, alertThreshold } = memory.row.settings;
-  const limits = { dailyQuota, monthlyQuota, alertThreshold };
+  const { settings } = memory.row;
+  const limits = {
+    dailyQuotaMicro: settings.defaultUserDailyQuotaMicro,
+    monthlyQuotaMicro: settings.defaultUserMonthlyQuotaMicro,
+    alertThreshold: settings.defaultAlertThreshold,
+  };
   const user = { id: crypto.randomUUID(), externalId, ...limits, createdAt: tx.nowMs };
   return { user, departed: findDeletedEndUser(tx, externalId) };
 }

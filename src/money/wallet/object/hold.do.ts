@@ -177,7 +177,7 @@ function holdGrantOf(
     readonly uncovered?: readonly number[] | undefined;
   },
 ): HoldGrant {
-  const { keepHours } = tx.memory.row.settings;
+  const { keepResponsesHours: keepHours } = tx.memory.row.settings;
   const warmRoute = affinity === null ? null : findWarmRoute(tx, affinity);
   const grant = {
     granted: amount,

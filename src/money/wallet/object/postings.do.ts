@@ -93,7 +93,7 @@ function postCharge(
   const seq = memory.ledger.seq + (ledgerCharge.posting.shortfall > 0 ? 2 : 1);
   const counts = countRequest(tx.sql, memory, countedCharge(tx, settlement, { known, posting }));
   const crossings = collectQuotaAlerts(tx, counts, known.period);
-  const low = findBalanceAlert(balance, memory.row.settings.lowBalance);
+  const low = findBalanceAlert(balance, memory.row.settings.lowBalanceThresholdMicro);
   if (low !== null) crossings.push(low);
   const operatorEvents = chargeEvents(settlement, posting, actor);
   const crossed = findCrossedLimits(counts);
@@ -359,7 +359,7 @@ export function postCredit(
   const answer = { creditsMicro: balance, heldMicro: ledger.held, openHolds: ledger.holds.size };
   const rearmedSeq = findRearmedSeq(tx, balance, seq);
   const row = { ...memory.row, rearmedSeq };
-  const low = findBalanceAlert(balance, row.settings.lowBalance);
+  const low = findBalanceAlert(balance, row.settings.lowBalanceThresholdMicro);
   tx.storage.transactionSync(() => {
     insertLedgerEntry(sql, {
       place: { seq, balance, at: nowMs },

@@ -9,7 +9,6 @@ import type { Micros } from "../../../shared/money.ts";
 import type {
   Configuration,
   ConfigurationChange,
-  Settings,
   SettingsWithBudgets,
   SettingsChange,
   SettingsRecord,
@@ -71,20 +70,20 @@ export function patchSettings(
     Object.entries(change).filter(([, value]) => value !== undefined),
   );
   const after: SettingsRecord = { ...before, ...given };
-  const settings = settingsOf(after);
+  const { policy, operatorPolicy: _, maxConcurrent, ...settings } = after;
   const budgetsBefore = budgetStatusesOf(tx, ORGANIZATION).map(({ budget }) => budget);
   const changes = changedFields<SettingsRecord & { readonly budgets: readonly Budget[] }>(
     { ...before, budgets: budgetsBefore },
     { ...after, budgets: budgets ?? budgetsBefore },
   );
-  const low = findBalanceAlert(memory.ledger.balance, settings.lowBalance);
+  const low = findBalanceAlert(memory.ledger.balance, settings.lowBalanceThresholdMicro);
   const isOn = change.autoTopUp !== undefined && change.autoTopUp !== null;
   const topUp = isOn ? enableTopUp(memory.topUp) : memory.topUp;
   tx.storage.transactionSync(() => {
     updateSettings(sql, settings, nextRevision(tx));
-    if (change.policy !== undefined) putRule(sql, OWN_POLICY, after.policy, nextRevision(tx));
+    if (change.policy !== undefined) putRule(sql, OWN_POLICY, policy, nextRevision(tx));
     if (change.maxConcurrent !== undefined) {
-      putRule(sql, MAX_CONCURRENT_RULE, after.maxConcurrent, nextRevision(tx));
+      putRule(sql, MAX_CONCURRENT_RULE, maxConcurrent, nextRevision(tx));
     }
     if (budgets !== undefined) setBudgets(tx, ORGANIZATION, budgets);
     if (topUp !== memory.topUp) putTopUp(sql, topUp);
@@ -95,8 +94,8 @@ export function patchSettings(
     if (low !== null) raiseAlerts(tx, [low], memory.ledger.seq + 1);
   });
   memory.row = { ...memory.row, settings };
-  setPolicy(memory.policies, OWN_POLICY, after.policy);
-  memory.maxConcurrent = after.maxConcurrent;
+  setPolicy(memory.policies, OWN_POLICY, policy);
+  memory.maxConcurrent = maxConcurrent;
   memory.topUp = topUp;
   if (change.tagKeys !== undefined) memory.tagKeys = selectTagKeys(sql);
   memory.hasChanges = true;
@@ -120,30 +119,11 @@ export function configure(tx: Tx, change: ConfigurationChange): Result<Configura
 }
 
 function settingsRecordOf({ memory }: Tx): SettingsRecord {
-  const { settings } = memory.row;
   return {
     policy: memory.policies.get(OWN_POLICY) ?? null,
     operatorPolicy: memory.policies.get(OPERATOR_POLICY) ?? null,
     maxConcurrent: memory.maxConcurrent,
-    defaultUserMonthlyQuotaMicro: settings.monthlyQuota,
-    defaultUserDailyQuotaMicro: settings.dailyQuota,
-    defaultAlertThreshold: settings.alertThreshold,
-    lowBalanceThresholdMicro: settings.lowBalance,
-    keepResponsesHours: settings.keepHours,
-    autoTopUp: settings.autoTopUp,
-    tagKeys: settings.tagKeys,
-  };
-}
-
-function settingsOf(record: SettingsRecord): Settings {
-  return {
-    monthlyQuota: record.defaultUserMonthlyQuotaMicro,
-    dailyQuota: record.defaultUserDailyQuotaMicro,
-    alertThreshold: record.defaultAlertThreshold,
-    lowBalance: record.lowBalanceThresholdMicro,
-    keepHours: record.keepResponsesHours,
-    autoTopUp: record.autoTopUp,
-    tagKeys: record.tagKeys,
+    ...memory.row.settings,
   };
 }
 

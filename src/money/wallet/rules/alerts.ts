@@ -32,7 +32,7 @@ export function findQuotaAlerts(
 ): ThresholdAlert[] {
   const crossings: ThresholdAlert[] = [];
   for (const which of ["day", "month"] as const) {
-    const limit = which === "day" ? user.dailyQuota : user.monthlyQuota;
+    const limit = which === "day" ? user.dailyQuotaMicro : user.monthlyQuotaMicro;
     const { before = 0, after = 0 } = spends[which] ?? {};
     if (limit === null || !reachesThreshold(after, limit, user.alertThreshold)) continue;
     if (reachesThreshold(before, limit, user.alertThreshold)) continue;

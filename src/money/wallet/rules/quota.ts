@@ -5,8 +5,8 @@ import type { Micros } from "../../../shared/money.ts";
 export type EndUser = {
   readonly id: string;
   readonly externalId: string;
-  readonly dailyQuota: Micros | null;
-  readonly monthlyQuota: Micros | null;
+  readonly dailyQuotaMicro: Micros | null;
+  readonly monthlyQuotaMicro: Micros | null;
   readonly alertThreshold: number;
   readonly createdAt: number;
 };

@@ -1,15 +1,5 @@
 import { endOfPeriod, periodOfDay } from "../../../shared/period.ts";
-import { microsOrNull } from "../rules/quota.ts";
 import type { EndUser } from "../rules/quota.ts";
-
-type StoredEndUser = {
-  id: string;
-  external_id: string;
-  monthly_quota: number | null;
-  daily_quota: number | null;
-  alert_threshold: number;
-  created_at: number;
-};
 
 /** An end user's spend (micro-credits) at the checkpoint, in its newest day and month. */
 export type EndUserSpend = {
@@ -19,7 +9,8 @@ export type EndUserSpend = {
   readonly daily_spend: number;
 };
 
-const COLUMNS = "id, external_id, monthly_quota, daily_quota, alert_threshold, created_at";
+const COLUMNS = `id, external_id AS externalId, monthly_quota AS monthlyQuotaMicro,
+  daily_quota AS dailyQuotaMicro, alert_threshold AS alertThreshold, created_at AS createdAt`;
 
 export function selectEndUserSpend(sql: SqlStorage, id: string): EndUserSpend | null {
   const [row] = sql.exec<EndUserSpend>(
@@ -36,10 +27,8 @@ export function selectEndUser(
   value: string,
 ): EndUser | null {
   const which = column === "id" ? "id = ?" : "external_id = ? AND departed IS NULL";
-  const [row] = sql
-    .exec<StoredEndUser>(`SELECT ${COLUMNS} FROM end_users WHERE ${which}`, value)
-    .toArray();
-  return row === undefined ? null : endUserFromRow(row);
+  const [user] = sql.exec<EndUser>(`SELECT ${COLUMNS} FROM end_users WHERE ${which}`, value);
+  return user ?? null;
 }
 
 export function selectEndUserCount(sql: SqlStorage): number {
@@ -65,14 +54,13 @@ export function selectEndUserPage(
       : sql.exec<{ number: number }>("SELECT number FROM end_users WHERE id = ?", after).toArray();
   if (last === undefined) return null;
   return sql
-    .exec<StoredEndUser>(
+    .exec<EndUser>(
       `SELECT ${COLUMNS} FROM end_users WHERE number > ? AND departed IS NULL ORDER BY number LIMIT ? OFFSET ?`,
       last.number,
       limit,
       offset,
     )
-    .toArray()
-    .map(endUserFromRow);
+    .toArray();
 }
 
 /**
@@ -86,12 +74,13 @@ export function insertEndUser(
 ): void {
   const { spend } = row;
   sql.exec(
-    `INSERT INTO end_users (${COLUMNS}, month, monthly_spend, day, daily_spend, changed, account)
+    `INSERT INTO end_users (id, external_id, monthly_quota, daily_quota, alert_threshold, created_at,
+      month, monthly_spend, day, daily_spend, changed, account)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     user.id,
     user.externalId,
-    user.monthlyQuota,
-    user.dailyQuota,
+    user.monthlyQuotaMicro,
+    user.dailyQuotaMicro,
     user.alertThreshold,
     user.createdAt,
     spend.month,
@@ -107,8 +96,8 @@ export function updateEndUserLimits(sql: SqlStorage, user: EndUser, changed: num
   sql.exec(
     `UPDATE end_users SET monthly_quota = ?, daily_quota = ?, alert_threshold = ?, changed = ?
     WHERE id = ?`,
-    user.monthlyQuota,
-    user.dailyQuota,
+    user.monthlyQuotaMicro,
+    user.dailyQuotaMicro,
     user.alertThreshold,
     changed,
     user.id,
@@ -154,14 +143,16 @@ export function selectDeletedEndUser(
   month: string,
 ): { readonly user: EndUser; readonly account: number } | null {
   const [row] = sql
-    .exec<StoredEndUser & { account: number }>(
+    .exec<EndUser & { account: number }>(
       `SELECT ${COLUMNS}, coalesce(account, number) AS account FROM end_users
       WHERE external_id = ? AND departed = ?`,
       hash,
       month,
     )
     .toArray();
-  return row === undefined ? null : { user: endUserFromRow(row), account: row.account };
+  if (row === undefined) return null;
+  const { account, ...user } = row;
+  return { user, account };
 }
 
 export function markEndUserDeleted(
@@ -204,15 +195,4 @@ function purgeEndUsers(
     )
     .toArray()
     .map(({ id }) => id);
-}
-
-function endUserFromRow(row: StoredEndUser): EndUser {
-  return {
-    id: row.id,
-    externalId: row.external_id,
-    dailyQuota: microsOrNull(row.daily_quota),
-    monthlyQuota: microsOrNull(row.monthly_quota),
-    alertThreshold: row.alert_threshold,
-    createdAt: row.created_at,
-  };
 }

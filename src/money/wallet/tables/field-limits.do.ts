@@ -84,8 +84,8 @@ export function quotasOf(user: EndUser, spend: EndUserSpend): CountedLimit[] {
   const limit = (window: string, amount: Micros | null, tally: BucketSums): CountedLimit =>
     fieldLimit(owner, window, { amount, tally });
   return [
-    limit("month", user.monthlyQuota, [[bucketOfDay(spend.month), spend.monthly_spend]]),
-    limit("day", user.dailyQuota, [[bucketOfDay(spend.day), spend.daily_spend]]),
+    limit("month", user.monthlyQuotaMicro, [[bucketOfDay(spend.month), spend.monthly_spend]]),
+    limit("day", user.dailyQuotaMicro, [[bucketOfDay(spend.day), spend.daily_spend]]),
   ];
 }
 

@@ -1,7 +1,6 @@
-import { microsOrNull } from "../rules/quota.ts";
-import type { AutoTopUp } from "../../../shared/contracts/payments.ts";
 import type { Settings } from "../../../shared/contracts/settings.ts";
-import { parseStoredJson } from "../../../shared/stored-json.ts";
+import { settingsFromRow } from "../snapshot.store.ts";
+import type { StoredSettings } from "../snapshot.store.ts";
 
 export type WalletRow = {
   readonly orgId: string;
@@ -24,59 +23,36 @@ export type WalletRow = {
   readonly settings: Settings;
 };
 
-type StoredWallet = {
-  org_id: string;
-  epoch: string;
-  created_at: number;
-  revision: number;
-  acknowledged: number;
-  credits_seq: number;
-  publish_all: number;
-  conflict: string | null;
-  rpm_limit: number | null;
-  suspended: number;
-  closed: number | null;
-  price_list: string | null;
-  rearmed_seq: number;
-  swept_id: string;
-  monthly_quota: number | null;
-  daily_quota: number | null;
-  alert_threshold: number;
-  low_balance: number | null;
-  keep_hours: number | null;
-  auto_top_up: string | null;
-  tag_keys: string | null;
-};
+type Flags = Record<"publishAll" | "suspended" | "closed", number | null>;
 
 export function readWalletRow(sql: SqlStorage): WalletRow {
-  const row = sql
-    .exec<StoredWallet>("SELECT * FROM wallet JOIN settings USING (id) WHERE id = 1")
+  const { publishAll, suspended, closed, ...row } = sql
+    .exec<Omit<WalletRow, keyof Flags | "settings"> & Flags>(
+      `SELECT org_id AS orgId, epoch, created_at AS madeAt, revision, acknowledged,
+        credits_seq AS creditsSeq, publish_all AS publishAll, conflict, rpm_limit AS rpmLimit,
+        suspended, closed, price_list AS priceList, rearmed_seq AS rearmedSeq, swept_id AS sweptId
+      FROM wallet`,
+    )
     .one();
   return {
-    orgId: row.org_id,
-    epoch: row.epoch,
-    madeAt: row.created_at,
-    revision: row.revision,
-    acknowledged: row.acknowledged,
-    creditsSeq: row.credits_seq,
-    publishAll: row.publish_all === 1,
-    conflict: row.conflict,
-    rpmLimit: row.rpm_limit,
-    suspended: row.suspended === 1,
-    closed: row.closed === 1,
-    priceList: row.price_list,
-    rearmedSeq: row.rearmed_seq,
-    sweptId: row.swept_id,
-    settings: {
-      monthlyQuota: microsOrNull(row.monthly_quota),
-      dailyQuota: microsOrNull(row.daily_quota),
-      alertThreshold: row.alert_threshold,
-      lowBalance: microsOrNull(row.low_balance),
-      keepHours: row.keep_hours ?? 0,
-      autoTopUp: row.auto_top_up === null ? null : parseStoredJson<AutoTopUp>(row.auto_top_up),
-      tagKeys: parseStoredJson<readonly string[]>(row.tag_keys ?? "[]"),
-    },
+    ...row,
+    publishAll: publishAll === 1,
+    suspended: suspended === 1,
+    closed: closed === 1,
+    settings: readSettings(sql),
   };
+}
+
+function readSettings(sql: SqlStorage): Settings {
+  const row = sql
+    .exec<StoredSettings>(
+      `SELECT monthly_quota AS defaultUserMonthlyQuotaMicro,
+        daily_quota AS defaultUserDailyQuotaMicro, alert_threshold AS defaultAlertThreshold,
+        low_balance AS lowBalanceThresholdMicro, keep_hours AS keepResponsesHours,
+        auto_top_up AS autoTopUp, tag_keys AS tagKeys FROM settings`,
+    )
+    .one();
+  return settingsFromRow(row);
 }
 
 export function updateWalletRow(sql: SqlStorage, row: WalletRow): void {
@@ -102,11 +78,11 @@ export function updateSettings(sql: SqlStorage, settings: Settings, changed: num
   sql.exec(
     `UPDATE settings SET monthly_quota = ?, daily_quota = ?, alert_threshold = ?, low_balance = ?,
       keep_hours = ?, auto_top_up = ?, tag_keys = ?, changed = ? WHERE id = 1`,
-    settings.monthlyQuota,
-    settings.dailyQuota,
-    settings.alertThreshold,
-    settings.lowBalance,
-    settings.keepHours,
+    settings.defaultUserMonthlyQuotaMicro,
+    settings.defaultUserDailyQuotaMicro,
+    settings.defaultAlertThreshold,
+    settings.lowBalanceThresholdMicro,
+    settings.keepResponsesHours,
     settings.autoTopUp === null ? null : JSON.stringify(settings.autoTopUp),
     JSON.stringify(settings.tagKeys),
     changed,

@@ -2,7 +2,6 @@ import { lowestIdAt } from "../../../shared/id.ts";
 import { createOrMigrateTables } from "../../../shared/tables.do.ts";
 import type { Tables } from "../../../shared/tables.do.ts";
 import { HOLD_ID_PREFIX, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
-import { DEFAULT_SETTINGS } from "../../../shared/contracts/settings.ts";
 import { CHARGE_SUMS_TABLES_SQL } from "./charge-sums.do.ts";
 import { FAILED_REQUESTS_TABLES_SQL } from "./failed-rows.do.ts";
 import { TAG_KEYS_TABLE_SQL } from "./tag-rows.do.ts";
@@ -301,11 +300,7 @@ export function createWallet(
       made.nowMs,
       floorId,
     );
-    const { alertThreshold } = DEFAULT_SETTINGS;
-    sql.exec(
-      "INSERT INTO settings (id, alert_threshold, changed) VALUES (1, ?, 1)",
-      alertThreshold,
-    );
+    sql.exec("INSERT INTO settings (id, alert_threshold, changed) VALUES (1, 0.8, 1)");
     sql.exec(
       "INSERT INTO checkpoints (seq, balance, clock, newest, floor_id) VALUES (0, 0, ?, ?, ?)",
       made.nowMs,
