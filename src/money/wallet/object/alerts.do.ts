@@ -117,28 +117,16 @@ export function findRearmedSeq(tx: Tx, balance: number, seq: number): number {
   return canRearmAlert(micros(balance), settings.lowBalanceThresholdMicro) ? seq : rearmedSeq;
 }
 
-type StoredAlert = {
-  id: string;
-  kind: AlertRecord["kind"];
-  external_id: string | null;
-  period: string | null;
-  threshold: number | null;
-  limit_micro: number;
-  value_micro: number;
-  created_at: number;
-};
-
-const COLUMNS = "id, kind, external_id, period, threshold, limit_micro, value_micro, created_at";
-
 export function selectAlertPage(sql: SqlStorage, limit: number, offset: number): AlertRecord[] {
   return sql
-    .exec<StoredAlert>(
-      `SELECT ${COLUMNS} FROM alerts ORDER BY id DESC LIMIT ? OFFSET ?`,
+    .exec<AlertRecord>(
+      `SELECT id, kind, external_id AS externalId, period, threshold, limit_micro AS limitMicro,
+        value_micro AS valueMicro, created_at AS createdAt
+      FROM alerts ORDER BY id DESC LIMIT ? OFFSET ?`,
       limit,
       offset,
     )
-    .toArray()
-    .map(alertFromRow);
+    .toArray();
 }
 
 /** Deletes a batch of old alerts. Returns the lowest ID to keep in D1, or null to keep all. */
@@ -168,19 +156,6 @@ function findAlertIdAfterNewest(sql: SqlStorage, others: number): string | null 
 function hasUnpublished({ sql, memory: { row } }: Tx): boolean {
   const since = row.publishAll ? -1 : row.acknowledged;
   return sql.exec("SELECT 1 FROM alerts WHERE changed > ? LIMIT 1", since).toArray().length > 0;
-}
-
-function alertFromRow(row: StoredAlert): AlertRecord {
-  return {
-    id: row.id,
-    kind: row.kind,
-    externalId: row.external_id,
-    period: row.period,
-    threshold: row.threshold,
-    limitMicro: micros(row.limit_micro),
-    valueMicro: micros(row.value_micro),
-    createdAt: row.created_at,
-  };
 }
 
 export type ReachedSpendLimit = {

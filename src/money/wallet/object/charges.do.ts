@@ -216,12 +216,11 @@ function groupsOfOpenDay(
 function creditsOfDay(sql: SqlStorage, day: string): LedgerCredit[] {
   const fromMs = Date.parse(day);
   return sql
-    .exec<{ seq: number; amount: number; reference: string }>(
-      `SELECT seq, amount, reference FROM entries
+    .exec<LedgerCredit>(
+      `SELECT seq, amount AS amountMicro, reference FROM entries
       WHERE kind = 'credit' AND created_at >= ? AND created_at < ? ORDER BY seq`,
       fromMs,
       fromMs + DAY_MS,
     )
-    .toArray()
-    .map(({ seq, amount, reference }) => ({ seq, amountMicro: micros(amount), reference }));
+    .toArray();
 }

@@ -308,10 +308,10 @@ function selectEventPosition(
 }
 
 function selectDropped(sql: SqlStorage): EventPage["dropped"] {
-  const { dropped, until } = sql
-    .exec<{ dropped: number; until: number | null }>(
-      "SELECT dropped, dropped_until AS until FROM event_log",
+  const { events, until } = sql
+    .exec<{ events: number; until: number | null }>(
+      "SELECT dropped AS events, dropped_until AS until FROM event_log",
     )
     .one();
-  return until === null ? null : { events: dropped, until };
+  return until === null ? null : { events, until };
 }

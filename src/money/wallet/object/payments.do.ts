@@ -1,5 +1,6 @@
 import type {
   CreditPage,
+  CreditRow,
   PaymentReversal,
   PaymentCredit,
   PaymentsStatus,
@@ -188,38 +189,21 @@ export function paymentsStatus({ memory, period }: Tx): PaymentsStatus {
   };
 }
 
-type CreditEntry = {
-  seq: number;
-  amount: number;
-  balance: number;
-  reference: string;
-  created_at: number;
-  purchase_id: string | null;
-};
-
 /** Returns credits, newest first. Collected debts are negative credits. */
 export function readCredits(tx: Tx, limit: number, after: number | null): Result<CreditPage> {
   assertCurrentInstance(tx);
   const rows = tx.sql
-    .exec<CreditEntry>(
-      `SELECT seq, amount, balance, reference, created_at,
-        (SELECT purchase_id FROM payments
-          WHERE id = substr(reference, 8, instr(substr(reference, 8) || ':', ':') - 1)) AS purchase_id
+    .exec<CreditRow>(
+      `SELECT seq, amount AS amountMicro, balance AS balanceMicro, reference,
+        created_at AS createdAt, (SELECT purchase_id FROM payments
+          WHERE id = substr(reference, 8, instr(substr(reference, 8) || ':', ':') - 1)) AS purchaseId
       FROM entries WHERE kind = 'credit' AND seq < ? ORDER BY seq DESC LIMIT ?`,
       after ?? Number.MAX_SAFE_INTEGER,
       limit + 1,
     )
     .toArray();
-  const page = rows.slice(0, limit);
-  const credits = page.map((row) => ({
-    seq: row.seq,
-    amountMicro: micros(row.amount),
-    balanceMicro: micros(row.balance),
-    reference: row.reference,
-    createdAt: row.created_at,
-    purchaseId: row.purchase_id,
-  }));
-  const nextAfter = rows.length > limit ? (page.at(-1)?.seq ?? null) : null;
+  const credits = rows.slice(0, limit);
+  const nextAfter = rows.length > limit ? (credits.at(-1)?.seq ?? null) : null;
   const lifetime = { balanceMicro: tx.memory.ledger.balance, usedMicro: readTotalCharged(tx) };
   return success({ credits, nextAfter, standing: paymentsStatus(tx), lifetime });
 }

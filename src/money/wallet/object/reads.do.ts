@@ -3,6 +3,7 @@ import { invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../../shared/failure.ts";
 import { lowestIdAt } from "../../../shared/id.ts";
 import { micros } from "../../../shared/money.ts";
+import type { Micros } from "../../../shared/money.ts";
 import { HOLD_ID_PREFIX, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
 import type {
   RequestState,
@@ -18,7 +19,6 @@ import type {
   RequestRecord,
 } from "../../../shared/contracts/wallet.ts";
 import type { AlertPage } from "../../../shared/contracts/reports.ts";
-import { microsOrNull } from "../rules/quota.ts";
 import { selectFailedRequest } from "../tables/failed-rows.do.ts";
 import { selectEventPage } from "./event-log.do.ts";
 import { KEY_ID_SQL, MODEL_SQL } from "../tables/request-rows.do.ts";
@@ -80,17 +80,6 @@ function nextCheckpoint(sql: SqlStorage, seq: number): CheckpointMark | null {
   return mark ?? null;
 }
 
-type LedgerSqlRow = {
-  seq: number;
-  kind: LedgerRow["kind"];
-  amount: number;
-  balance: number;
-  absorbed: number;
-  at: number;
-  reference: string | null;
-  request_id: string | null;
-};
-
 function ledgerRows(
   sql: SqlStorage,
   range: {
@@ -109,10 +98,10 @@ function ledgerRows(
     .toArray();
   const beforeId = to === null ? MAX_ID : lowestIdAt(HOLD_ID_PREFIX, to.newest + ID_AGE_MAX_MS + 1);
   return sql
-    .exec<LedgerSqlRow>(
+    .exec<LedgerRow>(
       `SELECT seq, iif(state = 'settled' AND late = 0, 'usage', 'expire') AS kind,
-        iif(state = 'settled' AND late = 0, -charged, 0) AS amount, balance, 0 AS absorbed,
-        settled_at AS at, NULL AS reference, id AS request_id
+        iif(state = 'settled' AND late = 0, -charged, 0) AS amountMicro, balance AS balanceMicro,
+        0 AS absorbedMicro, settled_at AS createdAt, NULL AS reference, id AS generationId
       FROM requests WHERE id >= ?1 AND id < ?2 AND seq > ?3 AND seq <= ?4
       UNION ALL
       SELECT seq, kind, amount, balance, absorbed, created_at, reference, request_id
@@ -124,17 +113,7 @@ function ledgerRows(
       Math.min(to?.seq ?? upTo, upTo),
       limit,
     )
-    .toArray()
-    .map((row) => ({
-      seq: row.seq,
-      kind: row.kind,
-      amountMicro: micros(row.amount),
-      balanceMicro: micros(row.balance),
-      absorbedMicro: micros(row.absorbed),
-      createdAt: row.at,
-      reference: row.reference,
-      generationId: row.request_id,
-    }));
+    .toArray();
 }
 
 export function readHolds(
@@ -172,25 +151,22 @@ export function readEvents(tx: Tx, query: EventQuery): Result<EventPage> {
 
 const SCANNED_MAX = 10_000;
 
-type StoredGeneration = {
-  id: string;
-  state: RequestState;
-  admitted_at: number;
-  granted: number | null;
-  charged: number;
-  shortfall: number;
-  key_id: string;
-  external_id: string | null;
-  prompt_tokens: number;
-  completion_tokens: number;
-  sold: string | null;
-  detail: string | null;
-  failed: string | null;
+type StoredGeneration = Parameters<typeof parseGeneration>[0] & {
+  readonly id: string;
+  readonly state: RequestState;
+  readonly createdAt: number;
+  readonly granted: Micros | null;
+  readonly charged: Micros;
+  readonly absorbedMicro: Micros;
+  readonly keyId: string;
+  readonly externalId: string | null;
+  readonly failed: string | null;
 };
 
-const COLUMNS = `requests.id AS id, state, admitted_at, granted, charged, shortfall, ${KEY_ID_SQL},
-  requests.external_id AS external_id, prompt_tokens, completion_tokens,
-  (SELECT text FROM names WHERE number = sold) AS sold, requests.detail AS detail, failed.detail AS failed`;
+const COLUMNS = `requests.id AS id, state, admitted_at AS createdAt, granted, charged,
+  shortfall AS absorbedMicro, ${KEY_ID_SQL} AS keyId, requests.external_id AS externalId,
+  prompt_tokens, completion_tokens, (SELECT text FROM names WHERE number = sold) AS sold,
+  requests.detail AS detail, failed.detail AS failed`;
 const REQUESTS_WITH_FAILURES =
   "requests LEFT JOIN failed_requests AS failed ON failed.id = requests.id";
 
@@ -262,8 +238,8 @@ function selectHeldRequests(sql: SqlStorage, query: RequestQuery, range: IdRange
       WHERE requests.id >= ?1 AND requests.id < ?2 AND admitted_at >= ?3 AND admitted_at < ?4
         AND (?5 IS NULL OR state IN (SELECT value FROM json_each(?5)) OR ${OUTCOME_SQL} IN (SELECT value FROM json_each(?5)))
         AND (?6 IS NULL OR requests.external_id = ?6)
-        AND (?7 IS NULL OR ${withoutAlias(KEY_ID_SQL)} IN (SELECT value FROM json_each(?7)))
-        AND (?8 IS NULL OR coalesce(${withoutAlias(MODEL_SQL)}, failed.model) IN (SELECT value FROM json_each(?8)))
+        AND (?7 IS NULL OR ${KEY_ID_SQL} IN (SELECT value FROM json_each(?7)))
+        AND (?8 IS NULL OR coalesce(${MODEL_SQL}, failed.model) IN (SELECT value FROM json_each(?8)))
         AND (?9 IS NULL OR ${PROVIDER_SQL} IN (SELECT value FROM json_each(?9)) OR ${WAS_CALLED_SQL})
         AND (?10 IS NULL OR failed.code IN (SELECT value FROM json_each(?10)))
         AND (?12 IS NULL OR requests.${TAGS_SQL} ->> ('$."' || ?12 || '"') = ?13)
@@ -335,34 +311,23 @@ function refusedRecord(failed: FailedRequest): RequestRecord {
   return { id, state: "refused", keyId, externalId, createdAt, ...money, failed };
 }
 
-function withoutAlias(column: string): string {
-  return column.slice(0, column.lastIndexOf(" AS "));
-}
-
 function requestRecordOf(row: StoredGeneration): RequestRecord {
+  const { id, state, keyId, externalId, createdAt, granted, failed, detail } = row;
   return {
-    id: row.id,
-    state: row.state,
-    keyId: row.key_id === "" ? null : row.key_id,
-    externalId: row.external_id,
-    createdAt: row.admitted_at,
-    heldMicro: microsOrNull(row.granted),
-    generation: row.state === "settled" ? generationRecordOf(row) : null,
-    failed: row.failed === null ? null : parseStoredJson<FailedRequest>(row.failed),
-    failure:
-      row.state === "refused" && row.detail !== null ? parseStoredJson<Failure>(row.detail) : null,
+    id,
+    state,
+    keyId: keyId === "" ? null : keyId,
+    externalId,
+    createdAt,
+    heldMicro: granted,
+    generation: state === "settled" ? generationRecordOf(row) : null,
+    failed: failed === null ? null : parseStoredJson<FailedRequest>(failed),
+    failure: state === "refused" && detail !== null ? parseStoredJson<Failure>(detail) : null,
   };
 }
 
 function generationRecordOf(row: StoredGeneration): GenerationRecord {
-  return {
-    ...parseGeneration(row),
-    id: row.id,
-    keyId: row.key_id,
-    externalId: row.external_id,
-    createdAt: row.admitted_at,
-    costMicro: micros(row.charged),
-    heldMicro: micros(row.granted ?? 0),
-    absorbedMicro: micros(row.shortfall),
-  };
+  const { id, keyId, externalId, createdAt, charged, granted, absorbedMicro } = row;
+  const amounts = { costMicro: charged, heldMicro: granted ?? micros(0), absorbedMicro };
+  return { ...parseGeneration(row), id, keyId, externalId, createdAt, ...amounts };
 }

@@ -22,12 +22,9 @@ export const CHARGE_SUMS_TABLES_SQL =
 type FoldProgress = { readonly foldedId: string; readonly closedDay: string };
 
 export function readFoldProgress(sql: SqlStorage): FoldProgress {
-  const { folded_id: foldedId, closed_day: closedDay } = sql
-    .exec<{ folded_id: string; closed_day: string }>(
-      "SELECT folded_id, closed_day FROM charge_fold",
-    )
+  return sql
+    .exec<FoldProgress>("SELECT folded_id AS foldedId, closed_day AS closedDay FROM charge_fold")
     .one();
-  return { foldedId, closedDay };
 }
 
 export function writeFoldProgress(sql: SqlStorage, { foldedId, closedDay }: FoldProgress): void {

@@ -125,35 +125,18 @@ export function selectStoredFailures(
     .map(({ detail }) => parseStoredJson<FailedRequest>(detail));
 }
 
-type CountRow = {
-  hour: number;
-  key_id: string;
-  code: string;
-  status: number;
-  requests: number;
-  last_at: number;
-  last_id: string;
-};
-
 export function selectFailureCounts(
   sql: SqlStorage,
   fromMs: number,
   beforeMs: number,
 ): FailureCount[] {
   return sql
-    .exec<CountRow>(
-      "SELECT * FROM failure_counts WHERE hour >= ? AND hour < ? ORDER BY hour, key_id, code",
+    .exec<FailureCount>(
+      `SELECT hour, key_id AS keyId, code, status, requests AS count, last_at AS lastAt,
+        last_id AS lastId
+      FROM failure_counts WHERE hour >= ? AND hour < ? ORDER BY hour, key_id, code`,
       fromMs,
       beforeMs,
     )
-    .toArray()
-    .map((row) => ({
-      hour: row.hour,
-      keyId: row.key_id,
-      code: row.code,
-      status: row.status,
-      count: row.requests,
-      lastAt: row.last_at,
-      lastId: row.last_id,
-    }));
+    .toArray();
 }

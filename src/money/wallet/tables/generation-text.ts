@@ -37,16 +37,12 @@ export const TAGS_SQL = "detail -> '$[11]'";
 export const FAILED_ATTEMPTS_SQL = "(detail -> '$[9]')";
 export const CAPTURED_PURPOSE_SQL = "(detail -> '$[12]')";
 
-/** SQL column of a placed hold's purpose. Null for a model call. */
-export const PURPOSE_COLUMN_SQL = `CASE WHEN state = 'settled' THEN detail ->> '$[12]' WHEN state = 'refused' THEN NULL
-  WHEN json_type(detail) = 'object' THEN detail END AS purpose`;
+/** SQL expression for a placed hold's purpose. Null for a model call. */
+export const PURPOSE_SQL = `CASE WHEN state = 'settled' THEN detail ->> '$[12]' WHEN state = 'refused' THEN NULL
+  WHEN json_type(detail) = 'object' THEN detail END`;
 
 /** SQL expression for the amount that counts only against quotas, not in the ledger. */
 export const QUOTA_CHARGE_SQL = "coalesce(detail ->> '$[12].charged', 0)";
-
-export function parsePurpose(text: string | null): StoredHoldPurpose | null {
-  return text === null ? null : parseStoredJson<StoredHoldPurpose>(text);
-}
 
 /**
  * Returns the model, route and price of a generation as JSON. Many requests share this text, so the

@@ -293,8 +293,8 @@ export function updateKeyBudget(
 export function selectTokenWindows(sql: SqlStorage, clock: number): Map<string, TokenWindow> {
   const floor = rateWindowStartMs(clock);
   const rows = sql
-    .exec<{ id: string; key_id: string; at: number; count: number }>(
-      `SELECT id, ${KEY_ID_SQL}, min(admitted_at, ?3) AS at,
+    .exec<{ id: string; keyId: string; at: number; count: number }>(
+      `SELECT id, ${KEY_ID_SQL} AS keyId, min(admitted_at, ?3) AS at,
         iif(state = 'settled', prompt_tokens + completion_tokens, tokens) AS count
       FROM requests WHERE id >= ?1 AND admitted_at > ?2 AND tokens IS NOT NULL
         AND state IN ('held', 'settled', 'expired') ORDER BY admitted_at, id`,
@@ -304,7 +304,7 @@ export function selectTokenWindows(sql: SqlStorage, clock: number): Map<string, 
     )
     .toArray();
   const windows = new Map<string, TokenWindow>();
-  for (const { id, key_id: keyId, at, count } of rows) {
+  for (const { id, keyId, at, count } of rows) {
     const window = windows.get(keyId) ?? new TokenWindow();
     window.add(id, at, count);
     windows.set(keyId, window);

@@ -1,4 +1,3 @@
-import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { NO_DEBTS } from "../rules/debts.ts";
 import type { CreditedPayment, Debts } from "../rules/debts.ts";
@@ -31,24 +30,13 @@ export const PAYMENTS_TABLES_SQL =
   "state TEXT NOT NULL CHECK (json_valid(state))" +
   ") STRICT;";
 
-type PaymentRow = {
-  id: string;
-  purchase_id: string;
-  credited: number;
-  back: number;
-  reading: number;
-};
-
 export function selectPayment(sql: SqlStorage, id: string): CreditedPayment | null {
-  const [row] = sql
-    .exec<PaymentRow>(
-      "SELECT id, purchase_id, credited, back, reading FROM payments WHERE id = ?",
-      id,
-    )
-    .toArray();
-  if (row === undefined) return null;
-  const { purchase_id: purchaseId, credited, back, reading } = row;
-  return { id, purchaseId, credited: micros(credited), refunded: micros(back), reading };
+  const [payment] = sql.exec<CreditedPayment>(
+    `SELECT id, purchase_id AS purchaseId, credited, back AS refunded, reading FROM payments
+    WHERE id = ?`,
+    id,
+  );
+  return payment ?? null;
 }
 
 export function putPayment(sql: SqlStorage, payment: CreditedPayment, changed: number): void {
@@ -65,13 +53,8 @@ export function putPayment(sql: SqlStorage, payment: CreditedPayment, changed: n
 }
 
 export function selectDebts(sql: SqlStorage): Debts {
-  const [row] = sql
-    .exec<{ owed: number; taken: number; forgiven: number }>(
-      "SELECT owed, taken, forgiven FROM debts WHERE id = 1",
-    )
-    .toArray();
-  if (row === undefined) return NO_DEBTS;
-  return { owed: micros(row.owed), taken: micros(row.taken), forgiven: micros(row.forgiven) };
+  const [debts] = sql.exec<Debts>("SELECT owed, taken, forgiven FROM debts WHERE id = 1");
+  return debts ?? NO_DEBTS;
 }
 
 export function putDebts(sql: SqlStorage, debts: Debts, changed: number): void {
@@ -98,10 +81,11 @@ export function putTopUp(sql: SqlStorage, state: TopUpState): void {
 }
 
 export function selectForgivenDebt(sql: SqlStorage, reference: string): Micros | null {
-  const [row] = sql
-    .exec<{ amount: number }>("SELECT amount FROM forgiven WHERE reference = ?", reference)
-    .toArray();
-  return row === undefined ? null : micros(row.amount);
+  const [row] = sql.exec<{ amount: Micros }>(
+    "SELECT amount FROM forgiven WHERE reference = ?",
+    reference,
+  );
+  return row?.amount ?? null;
 }
 
 export function insertForgivenDebt(sql: SqlStorage, reference: string, amount: Micros): void {

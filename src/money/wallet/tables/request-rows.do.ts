@@ -2,125 +2,70 @@ import { assert } from "../../../shared/assert.ts";
 import type { Failure } from "../../../shared/failure.ts";
 import { IDEMPOTENCY_RETENTION_MS } from "../../../shared/idempotency.ts";
 import type { Idempotency } from "../../../shared/idempotency.ts";
-import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { promptTokens } from "../../../shared/usage.ts";
 import type { IdempotencyHolder } from "../rules/hold-guards.ts";
 import type { KnownHold, Posting } from "../rules/ledger.ts";
 import type { OpenHold } from "../rules/open-holds.ts";
-import type { RequestState, HoldRequest, Settlement } from "../../../shared/contracts/wallet.ts";
+import type { HoldRequest, Settlement } from "../../../shared/contracts/wallet.ts";
 import { periodOf, periodOfDay } from "../../../shared/period.ts";
-import { microsOrNull } from "../rules/quota.ts";
-import { PURPOSE_COLUMN_SQL, parsePurpose, receiptDetailJson } from "./generation-text.ts";
+import { PURPOSE_SQL, receiptDetailJson } from "./generation-text.ts";
 import type { StoredHoldPurpose } from "../../../shared/placed-hold.ts";
 import type { Period } from "../../../shared/period.ts";
 import { parseStoredJson } from "../../../shared/stored-json.ts";
 import { evictOldest } from "../../../shared/evict-oldest.ts";
 
-type StoredRequest = {
-  id: string;
-  state: RequestState;
-  admitted_at: number;
-  expires_at: number;
-  period_day: string | null;
-  least: number;
-  most: number;
-  granted: number | null;
-  tokens: number | null;
-  external_id: string | null;
-  end_user_id: string | null;
-  key_id: string;
-  session: string | null;
-  charged: number;
-  shortfall: number;
-  detail: string | null;
-  purpose: string | null;
-  models: string | null;
-};
-
-export const KEY_ID_SQL = "(SELECT text FROM names WHERE number = key) AS key_id";
+export const KEY_ID_SQL = "(SELECT text FROM names WHERE number = key)";
 export const END_USER_ID_SQL = `coalesce((SELECT end_users.id FROM end_users WHERE account = end_user),
-    (SELECT end_users.id FROM end_users WHERE number = end_user)) AS end_user_id`;
-/** SQL column: JSON list of the models that may serve a request. */
-export const MODELS_SQL = "(SELECT text FROM names WHERE number = models) AS models";
-export const MODEL_SQL = "(SELECT text ->> '$.model' FROM names WHERE number = sold) AS model";
-
-type HoldRow = {
-  id: string;
-  granted: number;
-  external_id: string | null;
-  end_user_id: string | null;
-  key_id: string;
-  session: string | null;
-  tokens: number | null;
-  models: string | null;
-  admitted_at: number;
-  period_day: string | null;
-  expires_at: number;
-  purpose: string | null;
+    (SELECT end_users.id FROM end_users WHERE number = end_user))`;
+/** SQL expression: JSON list of the models that may serve a request. */
+export const MODELS_SQL = "(SELECT text FROM names WHERE number = models)";
+export const MODEL_SQL = "(SELECT text ->> '$.model' FROM names WHERE number = sold)";
+const HOLD_COLUMNS = `id, granted, external_id AS externalId, ${END_USER_ID_SQL} AS endUserId,
+  ${KEY_ID_SQL} AS keyId, session, tokens, ${MODELS_SQL} AS models, admitted_at AS admittedAt,
+  period_day AS periodDay, expires_at AS expiresAt, ${PURPOSE_SQL} AS purpose`;
+/** A hold as its row has it, with JSON in the columns `models` and `purpose`. */
+type StoredHold<Hold> = Omit<Hold, "period" | "models" | "purpose"> & {
+  readonly periodDay: string | null;
+  readonly models: string | null;
+  readonly purpose: string | null;
 };
 
 export function selectOpenHolds(sql: SqlStorage, floorId: string): OpenHold[] {
   return sql
-    .exec<HoldRow>(
-      `SELECT id, granted, external_id, ${END_USER_ID_SQL}, ${KEY_ID_SQL}, session, tokens, ${MODELS_SQL}, admitted_at,
-        period_day, expires_at, ${PURPOSE_COLUMN_SQL}
-      FROM requests WHERE id >= ? AND state = 'held' ORDER BY id`,
+    .exec<StoredHold<OpenHold>>(
+      `SELECT ${HOLD_COLUMNS} FROM requests WHERE id >= ? AND state = 'held' ORDER BY id`,
       floorId,
     )
     .toArray()
-    .map((row) => openHoldFromRow(row));
-}
-
-function openHoldFromRow(row: HoldRow): OpenHold {
-  const purpose = parsePurpose(row.purpose);
-  return {
-    id: row.id,
-    granted: purpose?.held ?? micros(row.granted),
-    externalId: row.external_id,
-    endUserId: row.end_user_id,
-    keyId: row.key_id,
-    session: row.session,
-    tokens: row.tokens,
-    models: parseModels(row.models),
-    admittedAt: row.admitted_at,
-    period: periodOfRow(row),
-    expiresAt: row.expires_at,
-    purpose,
-  };
+    .map(holdFromRow);
 }
 
 export function selectRequest(sql: SqlStorage, id: string): KnownHold | null {
   const [row] = sql
-    .exec<StoredRequest>(
-      `SELECT id, state, admitted_at, expires_at, period_day, least, most, granted, tokens, external_id, ${END_USER_ID_SQL},
-        ${KEY_ID_SQL}, session, charged, shortfall, CASE WHEN state = 'refused' THEN detail END AS detail, ${PURPOSE_COLUMN_SQL},
-        ${MODELS_SQL}
+    .exec<StoredHold<Omit<KnownHold, "failure">> & { failure: string | null }>(
+      `SELECT ${HOLD_COLUMNS}, state, least, most, charged, shortfall,
+        CASE WHEN state = 'refused' THEN detail END AS failure
       FROM requests WHERE id = ?`,
       id,
     )
     .toArray();
   if (row === undefined) return null;
-  const purpose = parsePurpose(row.purpose);
+  const { failure, ...hold } = holdFromRow(row);
+  const charged = hold.purpose?.charged ?? hold.charged;
+  return { ...hold, charged, failure: failure === null ? null : parseStoredJson<Failure>(failure) };
+}
+
+function holdFromRow<
+  Row extends StoredHold<{ readonly admittedAt: number; readonly granted: Micros | null }>,
+>({ periodDay, ...row }: Row) {
+  const purpose = row.purpose === null ? null : parseStoredJson<StoredHoldPurpose>(row.purpose);
   return {
-    id: row.id,
-    state: row.state,
-    least: micros(row.least),
-    most: micros(row.most),
-    externalId: row.external_id,
-    endUserId: row.end_user_id,
-    keyId: row.key_id,
-    session: row.session,
-    admittedAt: row.admitted_at,
-    period: periodOfRow(row),
-    granted: purpose?.held ?? microsOrNull(row.granted),
-    tokens: row.tokens,
-    charged: purpose?.charged ?? micros(row.charged),
-    shortfall: micros(row.shortfall),
-    failure: row.detail === null ? null : parseStoredJson<Failure>(row.detail),
-    expiresAt: row.expires_at,
-    purpose,
+    ...row,
+    granted: purpose?.held ?? row.granted,
     models: parseModels(row.models),
+    period: periodOfRow({ periodDay, admittedAt: row.admittedAt }),
+    purpose,
   };
 }
 
@@ -132,8 +77,14 @@ export function parseModels(text: string | null): readonly string[] | null {
  * Returns the period that counts a request. After the clock moved back, this period can be later
  * than the admission.
  */
-export function periodOfRow(row: Pick<StoredRequest, "admitted_at" | "period_day">): Period {
-  return row.period_day === null ? periodOf(row.admitted_at) : periodOfDay(row.period_day);
+export function periodOfRow({
+  periodDay,
+  admittedAt,
+}: {
+  readonly periodDay: string | null;
+  readonly admittedAt: number;
+}): Period {
+  return periodDay === null ? periodOf(admittedAt) : periodOfDay(periodDay);
 }
 
 type NewRequest = {
@@ -313,21 +264,14 @@ export function insertLedgerEntry(sql: SqlStorage, entry: LedgerEntry): void {
   );
 }
 
-type IdempotencyRow = {
-  request_id: string;
-  body: string;
-  admitted_at: number;
-  state: RequestState | null;
-};
-
 export function selectIdempotencyHolder(
   sql: SqlStorage,
   name: string,
   nowMs: number,
 ): IdempotencyHolder | null {
-  const [row] = sql
-    .exec<IdempotencyRow>(
-      `SELECT request_id, body, idempotency_keys.admitted_at AS admitted_at, state
+  const [holder] = sql
+    .exec<IdempotencyHolder>(
+      `SELECT request_id AS id, body, idempotency_keys.admitted_at AS admittedAt, state
       FROM idempotency_keys LEFT JOIN requests ON requests.id = request_id
       WHERE day IN (?, ?) AND name = ? ORDER BY day DESC LIMIT 1`,
       utcDay(nowMs),
@@ -335,8 +279,7 @@ export function selectIdempotencyHolder(
       name,
     )
     .toArray();
-  if (row === undefined) return null;
-  return { id: row.request_id, body: row.body, admittedAt: row.admitted_at, state: row.state };
+  return holder ?? null;
 }
 
 export function insertIdempotencyKey(

@@ -1,5 +1,4 @@
 import { lowestIdAt } from "../../../shared/id.ts";
-import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
 import type { Session } from "../../../shared/session.ts";
@@ -25,14 +24,8 @@ export type SessionRow = {
   readonly endedAt: number | null;
 };
 
-type StoredSession = {
-  id: string;
-  key_id: string | null;
-  terms: string | null;
-  spent: number;
-  expires_at: number;
-  ended_at: number | null;
-};
+type StoredSession = Omit<SessionRow, "session"> & { readonly terms: string | null };
+const COLUMNS = "id, key_id AS keyId, terms, spent, expires_at AS expiresAt, ended_at AS endedAt";
 
 export function loadSessionMemory(sql: SqlStorage): SessionMemory {
   return { ...countSessions(sql), hasOldBudgets: false, rates: new Map() };
@@ -75,7 +68,7 @@ export function recordSessionRequest({ rates }: SessionMemory, id: string, at: n
 const RATES_MAX = 1000;
 
 export function selectSession(sql: SqlStorage, id: string): SessionRow | null {
-  const [row] = sql.exec<StoredSession>("SELECT * FROM sessions WHERE id = ?", id);
+  const [row] = sql.exec<StoredSession>(`SELECT ${COLUMNS} FROM sessions WHERE id = ?`, id);
   return row === undefined ? null : sessionFromRow(row);
 }
 
@@ -156,7 +149,7 @@ export function selectActiveSessions(
 ): readonly SessionRow[] {
   return sql
     .exec<StoredSession>(
-      `SELECT * FROM sessions WHERE id > ?1 AND terms IS NOT NULL AND ended_at IS NULL
+      `SELECT ${COLUMNS} FROM sessions WHERE id > ?1 AND terms IS NOT NULL AND ended_at IS NULL
         AND expires_at > ?2 AND (?3 IS NULL OR key_id = ?3) AND key_id IN (SELECT key_id FROM keys
           WHERE revoked_at IS NULL AND (?4 IS NULL OR member_id = ?4))
       ORDER BY id LIMIT ?5`,
@@ -196,13 +189,6 @@ export function deleteExpiredSessions(
   return before - memory.rows;
 }
 
-function sessionFromRow(row: StoredSession): SessionRow {
-  return {
-    id: row.id,
-    keyId: row.key_id,
-    session: row.terms === null ? null : parseStoredJson<Session>(row.terms),
-    spent: micros(row.spent),
-    expiresAt: row.expires_at,
-    endedAt: row.ended_at,
-  };
+function sessionFromRow({ terms, ...row }: StoredSession): SessionRow {
+  return { ...row, session: terms === null ? null : parseStoredJson<Session>(terms) };
 }
