@@ -19,14 +19,13 @@ export function requestMeters(
   request: HoldRequest,
   { terms, payer }: { readonly terms: HoldTerms; readonly payer: Payer },
 ): readonly Meter[] {
-  const { memory, sql } = tx;
   const { keyId } = request;
   const { session } = terms;
   syncDollarBudget(tx, keyId, terms, request.placed?.pays === "quota");
   syncBudgets(tx, { scope: "key", subject: keyId }, terms.budgets);
   const meters = [
     ...metersOfPayer(tx, payer),
-    ...metersOf(sql, memory, { keyId, endUserId: null, session: null }),
+    ...metersOf(tx, { keyId, endUserId: null, session: null }),
   ];
   const models = requestedModels(request);
   const counting = meters.filter(({ budget }) => countsAnyModel(budget, models));

@@ -19,7 +19,11 @@ export type BudgetMemory = {
   readonly unsaved: Map<string, Meter>;
 };
 
-type MemoryWithBudgets = { readonly ledger: HoldTotals; readonly budgets: BudgetMemory };
+/** The part of a transaction that these functions use. It exists before the wallet is loaded. */
+type BudgetTx = {
+  readonly sql: SqlStorage;
+  readonly memory: { readonly ledger: HoldTotals; readonly budgets: BudgetMemory };
+};
 
 export function loadBudgets(sql: SqlStorage): BudgetMemory {
   return { scopes: new Set(selectBudgetScopes(sql)), meters: new Map(), unsaved: new Map() };
@@ -29,14 +33,10 @@ type BudgetParties = Pick<OpenHold, "keyId" | "endUserId" | "session">;
 
 const OWNERS_MAX = 2000;
 
-function ownersOf(
-  sql: SqlStorage,
-  { scopes }: BudgetMemory,
-  parties: BudgetParties,
-): BudgetOwner[] {
+function ownersOf({ sql, memory }: BudgetTx, parties: BudgetParties): BudgetOwner[] {
   const owners: BudgetOwner[] = [];
   for (const scope of SCOPE_CHECK_ORDER) {
-    if (!scopes.has(scope) && !SCOPES_WITH_FIELDS.has(scope)) continue;
+    if (!memory.budgets.scopes.has(scope) && !SCOPES_WITH_FIELDS.has(scope)) continue;
     const subject = subjectOf(sql, scope, parties);
     if (subject !== null) owners.push({ scope, subject });
   }
@@ -57,91 +57,68 @@ function subjectOf(sql: SqlStorage, scope: BudgetScope, parties: BudgetParties):
       return "";
   }
 }
+
 const SCOPES_WITH_FIELDS: ReadonlySet<BudgetScope> = new Set(["end_user", "key", "session"]);
 export const SCOPE_CHECK_ORDER = ["end_user", "key", "session", "member", "organization"] as const;
 
-export function metersOf(
-  sql: SqlStorage,
-  memory: MemoryWithBudgets,
-  parties: BudgetParties,
-): Meter[] {
-  return ownersOf(sql, memory.budgets, parties).flatMap((owner) =>
-    metersOfOwner(sql, memory, owner),
-  );
+export function metersOf(tx: BudgetTx, parties: BudgetParties): Meter[] {
+  return ownersOf(tx, parties).flatMap((owner) => metersOfOwner(tx, owner));
 }
 
 export const ownerKey = ({ scope, subject }: BudgetOwner): string => `${scope}\n${subject}`;
 
-export function metersOfOwner(
-  sql: SqlStorage,
-  memory: MemoryWithBudgets,
-  owner: BudgetOwner,
-): readonly Meter[] {
-  const { meters } = memory.budgets;
-  const known = meters.get(ownerKey(owner));
-  if (known !== undefined) return known;
-  const read = peekMeters(sql, memory, owner);
-  meters.set(ownerKey(owner), read);
-  return read;
+export function metersOfOwner(tx: BudgetTx, owner: BudgetOwner): readonly Meter[] {
+  const meters = peekMeters(tx, owner);
+  tx.memory.budgets.meters.set(ownerKey(owner), meters);
+  return meters;
 }
 
 /** Returns an owner's meters without caching them. */
-export function peekMeters(
-  sql: SqlStorage,
-  memory: MemoryWithBudgets,
-  owner: BudgetOwner,
-): readonly Meter[] {
-  const { meters, scopes } = memory.budgets;
+export function peekMeters(tx: BudgetTx, owner: BudgetOwner): readonly Meter[] {
+  const { meters, scopes } = tx.memory.budgets;
   const known = meters.get(ownerKey(owner));
   if (known !== undefined) return known;
-  const entries = scopes.has(owner.scope) ? selectBudgets(sql, owner) : [];
-  const rows = [...selectFieldLimits(sql, owner), ...entries];
-  return rows.map((row) => meterWithHolds(sql, memory, row));
+  const entries = scopes.has(owner.scope) ? selectBudgets(tx.sql, owner) : [];
+  return [...selectFieldLimits(tx.sql, owner), ...entries].map((row) => meterWithHolds(tx, row));
 }
 
 /** Reloads an owner's quotas or `budget_dollars` after its row was stored. */
-export function reloadFieldLimits(
-  sql: SqlStorage,
-  memory: MemoryWithBudgets,
-  owner: BudgetOwner,
-): void {
-  const fields = selectFieldLimits(sql, owner).map((row) => meterWithHolds(sql, memory, row));
-  const entries = budgetMetersOfOwner(sql, memory, owner);
-  memory.budgets.meters.set(ownerKey(owner), [...fields, ...entries]);
-}
-
-export function fieldMetersOfOwner(
-  sql: SqlStorage,
-  memory: MemoryWithBudgets,
-  owner: BudgetOwner,
-): readonly Meter[] {
-  return metersOfOwner(sql, memory, owner).filter(isFieldLimit);
+export function reloadFieldLimits(tx: BudgetTx, owner: BudgetOwner): void {
+  const limits = selectFieldLimits(tx.sql, owner);
+  replaceFieldMeters(
+    tx,
+    owner,
+    limits.map((row) => meterWithHolds(tx, row)),
+  );
 }
 
 /** Reloads the amounts of an owner's quotas or `budget_dollars`. Keeps the counts. */
-export function reloadFieldAmounts(
-  sql: SqlStorage,
-  memory: MemoryWithBudgets,
-  owner: BudgetOwner,
-): void {
-  const before = fieldMetersOfOwner(sql, memory, owner);
-  const read = selectFieldLimits(sql, owner);
-  const fields = before.map((meter, at) => withBudget(meter, read[at]));
-  memory.budgets.meters.set(ownerKey(owner), [
-    ...fields,
-    ...budgetMetersOfOwner(sql, memory, owner),
-  ]);
+export function reloadFieldAmounts(tx: BudgetTx, owner: BudgetOwner): void {
+  const limits = selectFieldLimits(tx.sql, owner);
+  const before = fieldMetersOfOwner(tx, owner);
+  replaceFieldMeters(
+    tx,
+    owner,
+    before.map((meter, at) => withBudget(meter, limits[at])),
+  );
 }
 
-export function moveMeters(
-  sql: SqlStorage,
-  memory: MemoryWithBudgets,
-  from: BudgetOwner,
-  to: BudgetOwner,
-) {
-  const { meters, unsaved } = memory.budgets;
-  const moved = (meter: Meter): Meter => ({ ...meter, ...to });
-  const fields = fieldMetersOfOwner(sql, memory, from).map(moved);
+function replaceFieldMeters(tx: BudgetTx, owner: BudgetOwner, fields: readonly Meter[]): void {
+  const entries = budgetMetersOfOwner(tx, owner);
+  tx.memory.budgets.meters.set(ownerKey(owner), [...fields, ...entries]);
+}
+
+export function fieldMetersOfOwner(tx: BudgetTx, owner: BudgetOwner): readonly Meter[] {
+  return metersOfOwner(tx, owner).filter(isFieldLimit);
+}
+
+export function budgetMetersOfOwner(tx: BudgetTx, owner: BudgetOwner): readonly Meter[] {
+  return metersOfOwner(tx, owner).filter((meter) => !isFieldLimit(meter));
+}
+
+export function moveMeters(tx: BudgetTx, from: BudgetOwner, to: BudgetOwner): void {
+  const { meters, unsaved } = tx.memory.budgets;
+  const fields = fieldMetersOfOwner(tx, from).map((meter): Meter => ({ ...meter, ...to }));
   meters.set(ownerKey(to), fields);
   for (const meter of fields) {
     const { id } = meter.budget;
@@ -150,7 +127,7 @@ export function moveMeters(
   meters.delete(ownerKey(from));
 }
 
-export function evictMeters({ budgets }: MemoryWithBudgets, owner: BudgetOwner): void {
+export function evictMeters({ budgets }: BudgetTx["memory"], owner: BudgetOwner): void {
   for (const { budget } of budgets.meters.get(ownerKey(owner)) ?? []) {
     budgets.unsaved.delete(`${ownerKey(owner)}\n${budget.id}`);
   }
@@ -159,26 +136,13 @@ export function evictMeters({ budgets }: MemoryWithBudgets, owner: BudgetOwner):
 
 /** Returns an owner's quotas or `budget_dollars` without caching them. */
 export function readFieldLimits(
-  sql: SqlStorage,
-  { budgets }: MemoryWithBudgets,
+  { sql, memory }: BudgetTx,
   owner: BudgetOwner,
 ): readonly CountedLimit[] {
-  return budgets.meters.get(ownerKey(owner)) ?? selectFieldLimits(sql, owner);
+  return memory.budgets.meters.get(ownerKey(owner)) ?? selectFieldLimits(sql, owner);
 }
 
-export function budgetMetersOfOwner(
-  sql: SqlStorage,
-  memory: MemoryWithBudgets,
-  owner: BudgetOwner,
-): readonly Meter[] {
-  return metersOfOwner(sql, memory, owner).filter((meter) => !isFieldLimit(meter));
-}
-
-export function meterWithHolds(
-  sql: SqlStorage,
-  memory: MemoryWithBudgets,
-  limit: CountedLimit,
-): Meter {
+export function meterWithHolds({ sql, memory }: BudgetTx, limit: CountedLimit): Meter {
   const meter = emptyMeter(limit);
   for (const hold of memory.ledger.holds.values()) {
     if (subjectOf(sql, limit.scope, hold) === limit.subject) adjustHeld(meter, hold, 1);
@@ -186,31 +150,21 @@ export function meterWithHolds(
   return meter;
 }
 
-export function adjustHeldOfOwners(
-  sql: SqlStorage,
-  memory: MemoryWithBudgets,
-  hold: OpenHold,
-  sign: 1 | -1,
-): void {
-  for (const owner of ownersOf(sql, memory.budgets, hold)) {
-    for (const meter of memory.budgets.meters.get(ownerKey(owner)) ?? []) {
-      adjustHeld(meter, hold, sign);
-    }
+export function adjustHeldOfOwners(tx: BudgetTx, hold: OpenHold, sign: 1 | -1): void {
+  for (const owner of ownersOf(tx, hold)) {
+    const meters = tx.memory.budgets.meters.get(ownerKey(owner)) ?? [];
+    for (const meter of meters) adjustHeld(meter, hold, sign);
   }
 }
 
 export type CountedRequest = BudgetParties & CountedRow;
 
-export function countRequest(
-  sql: SqlStorage,
-  memory: MemoryWithBudgets,
-  request: CountedRequest,
-): MeterChange[] {
-  return metersOf(sql, memory, request).flatMap((meter) => countRow(meter, request) ?? []);
+export function countRequest(tx: BudgetTx, request: CountedRequest): MeterChange[] {
+  return metersOf(tx, request).flatMap((meter) => countRow(meter, request) ?? []);
 }
 
 export function applyMeterChanges(
-  { budgets }: MemoryWithBudgets,
+  { budgets }: BudgetTx["memory"],
   counts: readonly MeterChange[],
 ): void {
   for (const { meter, updated: counted } of counts) replaceMeter(budgets, meter, counted);
@@ -227,11 +181,8 @@ export function replaceMeter({ meters, unsaved }: BudgetMemory, before: Meter, a
   unsaved.set(`${name}\n${before.budget.id}`, after);
 }
 
-export function storeMeters(
-  sql: SqlStorage,
-  memory: MemoryWithBudgets,
-  { revision, floorId }: { readonly revision: number; readonly floorId: string },
-): void {
+export function storeMeters(tx: BudgetTx, revision: number, floorId: string): void {
+  const { sql, memory } = tx;
   const { ledger, budgets } = memory;
   const owners = new Map<string, Meter>();
   for (const meter of budgets.unsaved.values()) {
@@ -239,13 +190,12 @@ export function storeMeters(
     else updateTally(sql, meter, revision);
   }
   for (const owner of owners.values()) {
-    const limits = fieldMetersOfOwner(sql, memory, owner);
-    storeFieldLimits(sql, owner, { limits, changed: revision });
+    storeFieldLimits(sql, owner, { limits: fieldMetersOfOwner(tx, owner), changed: revision });
   }
   if (budgets.scopes.size > 0) saveLastCountedRow(sql, { seq: ledger.seq, floorId });
 }
 
-export function clearUnsavedMeters({ budgets }: MemoryWithBudgets): void {
+export function clearUnsavedMeters({ budgets }: BudgetTx["memory"]): void {
   budgets.unsaved.clear();
   if (budgets.meters.size > OWNERS_MAX) budgets.meters.clear();
 }

@@ -19,7 +19,7 @@ function budgetStatusOf(tx: Tx, meter: Meter): BudgetStatus {
 }
 
 export function budgetStatusesOf(tx: Tx, owner: BudgetOwner): readonly BudgetStatus[] {
-  return budgetMetersOfOwner(tx.sql, tx.memory, owner).map((meter) => budgetStatusOf(tx, meter));
+  return budgetMetersOfOwner(tx, owner).map((meter) => budgetStatusOf(tx, meter));
 }
 
 export function budgetStatusesOfKey(
@@ -28,7 +28,7 @@ export function budgetStatusesOfKey(
   session: Session | undefined,
 ): readonly BudgetStatus[] {
   const parties = { keyId, endUserId: null, session: session?.id ?? null };
-  return metersOf(tx.sql, tx.memory, parties)
+  return metersOf(tx, parties)
     .filter((meter) => !isFieldLimit(meter))
     .filter(({ scope }) => session === undefined || scope === "session")
     .map((meter) => budgetStatusOf(tx, meter));

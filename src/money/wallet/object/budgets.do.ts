@@ -29,8 +29,8 @@ import type { Tx } from "./memory.do.ts";
  */
 export function setBudgets(tx: Tx, owner: BudgetOwner, budgets: readonly Budget[]): void {
   const { memory, sql, storage } = tx;
-  const fields = fieldMetersOfOwner(sql, memory, owner);
-  const before = budgetMetersOfOwner(sql, memory, owner);
+  const fields = fieldMetersOfOwner(tx, owner);
+  const before = budgetMetersOfOwner(tx, owner);
   if (hasSameBudgets(before, budgets)) return;
   const after = budgets.map((budget): Meter => {
     const known = before.find((meter) => meter.budget.id === budget.id);
@@ -78,7 +78,8 @@ function createBudgetMeter(tx: Tx, owner: BudgetOwner, budget: Budget): Meter {
     sinceMs: usage === null ? nowMs : DAY_MS * bucketAt(budget.window, tx),
     tally: usage === null ? [] : addToBucket(budget.window, [], { at: tx, amount: usage }),
   };
-  return meterWithHolds(sql, { ...memory, budgets: withScope(memory.budgets, owner.scope) }, row);
+  const budgets = withScope(memory.budgets, owner.scope);
+  return meterWithHolds({ sql, memory: { ...memory, budgets } }, row);
 }
 
 function withScope(budgets: BudgetMemory, scope: BudgetScope): BudgetMemory {
@@ -137,7 +138,7 @@ function usageInMemory(totals: UsageTotals, of: UsageLookup, unit: BudgetUnit): 
 /** Moves future entries of rolling windows to the present after the clock moved back. */
 export function moveFutureBucketsToNow(tx: Tx): void {
   for (const owner of ownersWithRollingBudgets(tx)) {
-    for (const meter of metersOfOwner(tx.sql, tx.memory, owner)) {
+    for (const meter of metersOfOwner(tx, owner)) {
       const { budget, tally } = meter;
       const clamped = clampFutureBuckets(budget.window, tally, tx);
       replaceMeter(tx.memory.budgets, meter, { ...meter, tally: clamped });

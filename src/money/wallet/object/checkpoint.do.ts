@@ -16,7 +16,7 @@ export function takeCheckpoint(tx: Tx): void {
   tx.storage.transactionSync(() => {
     updateWalletRow(sql, row);
     for (const total of boundedTotals(sql, memory.usage)) addTotal(sql, total, row.revision);
-    storeMeters(sql, memory, { revision: row.revision, floorId });
+    storeMeters(tx, row.revision, floorId);
     thinCheckpoints(sql);
     sql.exec(
       `INSERT OR REPLACE INTO checkpoints (seq, balance, clock, newest, floor_id)

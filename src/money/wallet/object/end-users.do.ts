@@ -163,7 +163,7 @@ function updateEndUser(tx: Tx, known: EndUser, change: EndUserChange): EndUserRe
     if (change.budgets !== undefined) setBudgets(tx, ownerOf(user), change.budgets);
     raiseAlerts(tx, reachedQuotaAlerts(tx, user, user.id), memory.ledger.seq);
   });
-  reloadFieldAmounts(sql, memory, ownerOf(user));
+  reloadFieldAmounts(tx, ownerOf(user));
   markChanged(tx, user);
   return endUserRecordOf(tx, user);
 }
@@ -186,7 +186,7 @@ function endUserRecordOf(tx: Tx, user: EndUser): EndUserRecord {
 }
 
 function spentIn(tx: Tx, id: string, window: string): number {
-  const counts = readFieldLimits(tx.sql, tx.memory, { scope: "end_user", subject: id });
+  const counts = readFieldLimits(tx, { scope: "end_user", subject: id });
   const count = counts.find((one) => isFieldLimit(one) && one.budget.window === window);
   return count === undefined ? 0 : sumInWindow(window, count.tally, tx);
 }
@@ -231,12 +231,11 @@ export function metersOfPayer(
   payer: { readonly user: EndUser; readonly made: NewEndUser | null } | null,
 ): readonly Meter[] {
   if (payer === null) return [];
-  const { sql, memory } = tx;
   const { user, made } = payer;
-  if (made === null) return metersOfOwner(sql, memory, ownerOf(user));
+  if (made === null) return metersOfOwner(tx, ownerOf(user));
   const fresh = quotasOf(user, emptySpend(tx)).map(emptyMeter);
   if (made.departed === null) return fresh;
-  const before = fieldMetersOfOwner(sql, memory, ownerOf(made.departed.user));
+  const before = fieldMetersOfOwner(tx, ownerOf(made.departed.user));
   return before.map((meter, at) => withBudget(meter, fresh[at]));
 }
 
@@ -266,15 +265,16 @@ export function storeEndUser(tx: Tx, { user, departed }: NewEndUser): void {
   raiseAlerts(tx, alerts, memory.ledger.seq);
 }
 
-export function rememberEndUser({ memory, sql }: Tx, { user, departed }: NewEndUser): void {
+export function rememberEndUser(tx: Tx, { user, departed }: NewEndUser): void {
+  const { memory } = tx;
   memory.endUsers += 1;
   memory.unpublishedUserIds.add(user.id);
   memory.hasChanges = true;
   if (departed === null) return;
   const { id } = departed.user;
   memory.deletedEndUsers = { ...memory.deletedEndUsers, count: memory.deletedEndUsers.count - 1 };
-  moveMeters(sql, memory, ownerOf(departed.user), ownerOf(user));
-  reloadFieldAmounts(sql, memory, ownerOf(user));
+  moveMeters(tx, ownerOf(departed.user), ownerOf(user));
+  reloadFieldAmounts(tx, ownerOf(user));
   memory.unpublishedUserIds.delete(id);
   moveHolds(memory.ledger, id, user.id);
 }
@@ -304,7 +304,7 @@ function removeEndUser(tx: Tx, user: EndUser): void {
     until: Math.min(memory.deletedEndUsers.until, monthEndMs(period.month)),
   };
   memory.endUsers -= 1;
-  reloadFieldAmounts(sql, memory, ownerOf(user));
+  reloadFieldAmounts(tx, ownerOf(user));
   memory.unpublishedUserIds.delete(user.id);
   memory.hasChanges = true;
 }

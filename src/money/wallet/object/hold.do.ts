@@ -204,7 +204,7 @@ function openGrantedHold(tx: Tx, grant: GrantWithTerms): Result<HoldGrant> | nul
   memory.floorId = floorId;
   if (payer !== null && payer.made !== null) rememberEndUser(tx, payer.made);
   openHold(memory.ledger, open);
-  adjustHeldOfOwners(tx.sql, memory, open, 1);
+  adjustHeldOfOwners(tx, open, 1);
   if (tokens !== null && terms.tpmLimit !== null) tokenWindowOf(tx, keyId).add(id, nowMs, tokens);
   countRates(tx, terms, firstUse);
   memory.routine++;
@@ -295,7 +295,7 @@ function storeGrant(
     if (firstUse !== null) {
       const owner = { scope: "session", subject: firstUse.id } as const;
       insertSession(sql, firstUse, keyId);
-      reloadFieldLimits(sql, memory, owner);
+      reloadFieldLimits(tx, owner);
       syncBudgets(tx, owner, firstUse.budgets);
     }
     if (idempotency !== null) insertIdempotencyKey(sql, idempotency, { id, admittedAt: nowMs });

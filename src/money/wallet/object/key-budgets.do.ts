@@ -36,8 +36,7 @@ function amountInWindow({ budgetMicro, budgetPeriod }: Terms, window: string): M
  * totals omit.
  */
 export function syncDollarBudget(tx: Tx, keyId: string, terms: Terms, isCounted = false): void {
-  const { memory, sql } = tx;
-  const before = fieldMetersOfOwner(sql, memory, ownerOf(keyId));
+  const before = fieldMetersOfOwner(tx, ownerOf(keyId));
   if (before.length === 0) {
     if (isCounted || terms.budgetMicro !== null) startDollarBudget(tx, keyId, terms);
     return;
@@ -45,8 +44,8 @@ export function syncDollarBudget(tx: Tx, keyId: string, terms: Terms, isCounted 
   const isSame = ({ budget: { amount, window } }: Meter): boolean =>
     amount === (amountInWindow(terms, window) ?? Infinity);
   if (before.every(isSame)) return;
-  updateKeyBudget(sql, keyId, terms);
-  reloadFieldAmounts(sql, memory, ownerOf(keyId));
+  updateKeyBudget(tx.sql, keyId, terms);
+  reloadFieldAmounts(tx, ownerOf(keyId));
 }
 
 function startDollarBudget(tx: Tx, keyId: string, terms: Terms): void {
@@ -58,9 +57,9 @@ function startDollarBudget(tx: Tx, keyId: string, terms: Terms): void {
     return fieldLimit(owner, window, { amount: amountInWindow(terms, window), tally });
   });
   storeFieldLimits(sql, owner, { limits, changed: nextRevision(tx) });
-  reloadFieldLimits(sql, memory, owner);
+  reloadFieldLimits(tx, owner);
   const later = daysInMemory(tx, keyId);
-  for (const meter of later.length === 0 ? [] : fieldMetersOfOwner(sql, memory, owner)) {
+  for (const meter of later.length === 0 ? [] : fieldMetersOfOwner(tx, owner)) {
     const tally = addDaysToTally(meter.budget.window, meter.tally, later);
     replaceMeter(memory.budgets, meter, { ...meter, tally });
   }
@@ -85,7 +84,7 @@ function addDaysToTally(
 
 export function keyBudgetStatus(tx: Tx, keyId: string, terms: Terms): KeyStatus["budget"] {
   syncDollarBudget(tx, keyId, terms);
-  const fields = fieldMetersOfOwner(tx.sql, tx.memory, ownerOf(keyId));
+  const fields = fieldMetersOfOwner(tx, ownerOf(keyId));
   const limit = fields.find(({ budget }) => budget.amount !== Infinity);
   if (limit === undefined) return null;
   const { settled, held, free } = amountsOf(limit, tx);
@@ -99,7 +98,7 @@ export function keyBudgetStatus(tx: Tx, keyId: string, terms: Terms): KeyStatus[
 }
 
 export function spendOfKey(tx: Tx, keyId: string): NonNullable<KeyStatus["spend"]> {
-  const fields = fieldMetersOfOwner(tx.sql, tx.memory, ownerOf(keyId));
+  const fields = fieldMetersOfOwner(tx, ownerOf(keyId));
   const days =
     fields.length > 0 ? [] : [...selectKeySpendByDay(tx.sql, keyId), ...daysInMemory(tx, keyId)];
   const spent = (window: string): Micros => {

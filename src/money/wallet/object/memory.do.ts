@@ -128,10 +128,13 @@ export function loadMemory(sql: SqlStorage): Memory {
     hasUndelivered: false,
     storageState: { isFull: false, fromId: "", passAt: 0 },
   };
-  applyLaterRows(sql, memory, checkpoint.seq);
+  applyLaterRows({ sql, memory }, checkpoint.seq);
   memory.clock = Math.max(memory.clock, newestAdmission(sql, checkpoint.floor_id));
   memory.newest = Math.max(memory.newest, memory.clock);
-  openStoredHolds(sql, memory, checkpoint.floor_id);
+  for (const hold of selectOpenHolds(sql, checkpoint.floor_id)) {
+    openHold(memory.ledger, hold);
+    adjustHeldOfOwners({ sql, memory }, hold, 1);
+  }
   loadUnpublishedUserIds(sql, memory);
   memory.hasUndelivered = hasUndeliveredEvents(sql);
   memory.routine = memory.ledger.seq - checkpoint.seq;
@@ -154,18 +157,12 @@ function loadUnpublishedUserIds(sql: SqlStorage, { row, unpublishedUserIds: ids 
   }
 }
 
-function openStoredHolds(sql: SqlStorage, memory: Memory, floorId: string): void {
-  for (const hold of selectOpenHolds(sql, floorId)) {
-    openHold(memory.ledger, hold);
-    adjustHeldOfOwners(sql, memory, hold, 1);
-  }
-}
-
 export function isUnpublished({ hasChanges: changed, routine, uses }: Memory): boolean {
   return changed || routine > 0 || uses.size > 0;
 }
 
-function applyLaterRows(sql: SqlStorage, memory: Memory, seq: number): void {
+function applyLaterRows(tx: Pick<Tx, "sql" | "memory">, seq: number): void {
+  const { sql, memory } = tx;
   const later = sql
     .exec<{ seq: number; charged: number; at: number }>(
       `SELECT seq, CASE WHEN state = 'settled' AND late = 0 THEN charged ELSE 0 END AS charged,
@@ -184,7 +181,7 @@ function applyLaterRows(sql: SqlStorage, memory: Memory, seq: number): void {
     memory.clock = Math.max(memory.clock, one.at);
   }
   for (const { posted, ...request } of selectCountedUsage(sql, memory, seq)) {
-    applyMeterChanges(memory, countRequest(sql, memory, request));
+    applyMeterChanges(memory, countRequest(tx, request));
     if (posted !== null) addUsage(memory.usage, posted);
   }
 }

@@ -91,7 +91,7 @@ function postCharge(
   const ledgerCharge = ledgerChargeOf(settlement, posting, known);
   const balance = micros(memory.ledger.balance - ledgerCharge.posting.charged);
   const seq = memory.ledger.seq + (ledgerCharge.posting.shortfall > 0 ? 2 : 1);
-  const counts = countRequest(tx.sql, memory, countedCharge(tx, settlement, { known, posting }));
+  const counts = countRequest(tx, countedCharge(tx, settlement, { known, posting }));
   const crossings = collectQuotaAlerts(tx, counts, known.period);
   const low = findBalanceAlert(balance, memory.row.settings.lowBalanceThresholdMicro);
   if (low !== null) crossings.push(low);
@@ -254,24 +254,25 @@ export function expireDueHolds(tx: Tx): void {
   for (const one of due) {
     ledger.seq++;
     releaseHold(tx, one.id);
-    applyMeterChanges(tx.memory, countRequest(tx.sql, tx.memory, countedExpiry(one, ledger.seq)));
+    applyMeterChanges(tx.memory, countRequest(tx, countedExpiry(one, ledger.seq)));
   }
   if (due.length === 0) return;
   tx.memory.hasChanges = true;
   logWarning("holds_expired", { org_id: tx.memory.row.orgId, count: due.length });
 }
 
-function releaseHold({ memory, sql }: Tx, id: string): void {
-  const open = memory.ledger.holds.get(id);
+function releaseHold(tx: Tx, id: string): void {
+  const { ledger } = tx.memory;
+  const open = ledger.holds.get(id);
   if (open === undefined) return;
-  adjustHeldOfOwners(sql, memory, open, -1);
-  closeHold(memory.ledger, id);
+  adjustHeldOfOwners(tx, open, -1);
+  closeHold(ledger, id);
 }
 
-function limitFreeOf({ memory, nowMs, sql }: Tx, known: KnownHold | OpenHold, model: string) {
-  const at = { period: known.period, nowMs };
-  const isLate = !memory.ledger.holds.has(known.id);
-  return freeForCharge(metersOf(sql, memory, known), at, { model, isLate });
+function limitFreeOf(tx: Tx, known: KnownHold | OpenHold, model: string) {
+  const at = { period: known.period, nowMs: tx.nowMs };
+  const isLate = !tx.memory.ledger.holds.has(known.id);
+  return freeForCharge(metersOf(tx, known), at, { model, isLate });
 }
 
 /**

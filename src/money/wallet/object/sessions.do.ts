@@ -83,12 +83,12 @@ export function refuseSessionAboveMax(
 
 /** Returns a session's meters. The first one is its `budget_dollars`. */
 export function metersOfSession(
-  { sql, memory }: Tx,
+  tx: Tx,
   { id, budgetMicro, budgets }: Session,
   metersOf = metersOfOwner,
 ): readonly Meter[] {
   const owner = { scope: "session", subject: id } as const;
-  if (selectSession(sql, id) !== null) return metersOf(sql, memory, owner);
+  if (selectSession(tx.sql, id) !== null) return metersOf(tx, owner);
   const field = fieldLimit(owner, "total", { amount: budgetMicro, tally: [] });
   const entry = (budget: Budget): Meter => emptyMeter({ ...field, budget });
   return [emptyMeter(field), ...(budgets ?? []).map(entry)];
