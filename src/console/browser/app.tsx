@@ -20,7 +20,7 @@ import {
   session,
   useSession,
 } from "./state/session.ts";
-import { Badge, Facts, PageHead, Money } from "./ui/basics.tsx";
+import { Badge, Facts, PageHead, Money, Button } from "./ui/basics.tsx";
 import { Confirm, Dialog } from "./ui/dialog.tsx";
 import { Icon } from "./ui/icons.tsx";
 import { LazyPage, preload, preloadWhenIdle } from "./ui/lazy.tsx";
@@ -176,9 +176,7 @@ function Sidebar({
 }) {
   return (
     <nav class="rail" aria-label="Pages">
-      <button type="button" class="skip" onClick={onSkip}>
-        To the content
-      </button>
+      <Button text="To the content" class="skip" onClick={onSkip} />
       <a class="brand" href={hrefOf([])}>
         Turnpike
       </a>
@@ -200,9 +198,7 @@ function Sidebar({
           <span>{page.title}</span>
         </a>,
       ])}
-      <button type="button" class="quiet more" onClick={onMore}>
-        More
-      </button>
+      <Button text="More" class="quiet more" onClick={onMore} />
     </nav>
   );
 }
@@ -241,10 +237,7 @@ function ViewingBar() {
   return (
     <p class="viewing" role="status">
       ◉ You see <strong>{organization?.name}</strong> as its owner sees it, without making changes.
-      Its events record that you viewed it.{" "}
-      <button type="button" onClick={() => void end()}>
-        Leave
-      </button>
+      Its events record that you viewed it. <Button text="Leave" onClick={() => void end()} />
     </p>
   );
 }
@@ -264,26 +257,20 @@ function TopLine({ onFind }: { onFind: () => void }) {
       <a class="docs" href="/docs/">
         Docs
       </a>
-      <button type="button" class="quiet" onClick={onFind} title="Ctrl-K">
-        Search
-      </button>
+      <Button text="Search" class="quiet" onClick={onFind} title="Ctrl-K" />
       <span class="whose small muted">
         {kind === "operator"
           ? "operator"
           : `${who.person?.name ?? key?.name ?? "Key"}, ${role ?? ""}`}
       </span>
-      <button
-        type="button"
+      <Button
+        text={{ system: "◐", light: "○", dark: "●" }[chosen]}
         class="quiet"
         onClick={nextScheme}
         title="Light, dark or same as the device"
         aria-label={`Colors: ${chosen}`}
-      >
-        {{ system: "◐", light: "○", dark: "●" }[chosen]}
-      </button>
-      <button type="button" class="quiet" onClick={() => void logOut()}>
-        Log out
-      </button>
+      />
+      <Button text="Log out" class="quiet" onClick={() => void logOut()} />
     </header>
   );
 }

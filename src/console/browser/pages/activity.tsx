@@ -17,7 +17,7 @@ import { latestOf } from "../state/reads.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
 import { tagKeyOf, useActivitySums, useGroupNames } from "../state/spend.ts";
 import type { Split } from "../state/spend.ts";
-import { PageHead, Money, Panel } from "../ui/basics.tsx";
+import { PageHead, Money, Panel, Button } from "../ui/basics.tsx";
 import { ChoiceFilter, DayFilter } from "../ui/filters.tsx";
 import { LazyPage } from "../ui/lazy.tsx";
 import type { LazyPart } from "../ui/lazy.tsx";
@@ -149,9 +149,11 @@ function Chips() {
         const value = query[name];
         if (value === undefined) return [];
         return (
-          <button key={name} type="button" onClick={() => update({ [name]: "" })}>
-            {nameOf(name, value)} ✕
-          </button>
+          <Button
+            key={name}
+            text={`${nameOf(name, value)} ✕`}
+            onClick={() => update({ [name]: "" })}
+          />
         );
       })}
     </>

@@ -8,7 +8,7 @@ import { localAndUtcTime } from "../lib/time.ts";
 import { change, readOnce, useLoaded } from "../state/reads.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
-import { PageHead, Money, Tabs } from "../ui/basics.tsx";
+import { PageHead, Money, Tabs, Button } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
 import { Field, FormDialog } from "../ui/dialog.tsx";
 import { ChoiceFilter } from "../ui/filters.tsx";
@@ -71,9 +71,7 @@ function MarginPage({ tabs }: { tabs: ComponentChildren }) {
     <>
       <PageHead title="Business" text="Charges, known costs and margin of all customers.">
         {may("POST /admin/v1/costs") && (
-          <button type="button" onClick={() => setImporting(true)}>
-            Import provider bill…
-          </button>
+          <Button text="Import provider bill…" onClick={() => setImporting(true)} />
         )}
       </PageHead>
       {tabs}

@@ -3,7 +3,7 @@ import { formatLeft, microsOf } from "../lib/money.ts";
 import { cardName } from "../lib/purchases.ts";
 import type { Credits, Purchase } from "../lib/purchases.ts";
 import { change } from "../state/reads.ts";
-import { Panel } from "../ui/basics.tsx";
+import { Panel, Button, Check } from "../ui/basics.tsx";
 import { Form, Input } from "../ui/dialog.tsx";
 
 const AMOUNTS = [10, 25, 50, 100, 250];
@@ -40,14 +40,12 @@ export function Buy({ sold, onBought }: { sold: Sold; onBought: (purchase: Purch
       >
         <p class="actions">
           {amounts.map((one) => (
-            <button
+            <Button
               key={one}
-              type="button"
+              text={`$${one}`}
               aria-pressed={dollars === String(one)}
               onClick={() => setDollars(String(one))}
-            >
-              ${one}
-            </button>
+            />
           ))}
         </p>
         <Input
@@ -63,24 +61,14 @@ export function Buy({ sold, onBought }: { sold: Sold; onBought: (purchase: Purch
           onText={setDollars}
         />
         {sold.card !== null && (
-          <label class="check">
-            <input
-              type="checkbox"
-              checked={isKept}
-              onChange={(event) => setKept(event.currentTarget.checked)}
-            />{" "}
-            With the saved card, {cardName(sold.card)}
-          </label>
+          <Check
+            text={`With the saved card, ${cardName(sold.card)}`}
+            isOn={isKept}
+            onChange={setKept}
+          />
         )}
         {!usesCard && (
-          <label class="check">
-            <input
-              type="checkbox"
-              checked={keeps}
-              onChange={(event) => setKeeps(event.currentTarget.checked)}
-            />{" "}
-            Save the card for later payments
-          </label>
+          <Check text="Save the card for later payments" isOn={keeps} onChange={setKeeps} />
         )}
       </Form>
     </Panel>

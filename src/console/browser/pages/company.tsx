@@ -4,7 +4,7 @@ import { startLogIn } from "../api/people.ts";
 import { withoutFreshLogin } from "../state/confirming.ts";
 import type { CompanyDomain } from "../api/types.ts";
 import { change, useRead } from "../state/reads.ts";
-import { Badge, Panel } from "../ui/basics.tsx";
+import { Badge, Panel, Button } from "../ui/basics.tsx";
 import { Field, FormDialog } from "../ui/dialog.tsx";
 import { ReadResult } from "../ui/states.tsx";
 
@@ -16,11 +16,7 @@ export function Company() {
   return (
     <Panel
       title="Company login"
-      aside={
-        <button type="button" onClick={() => setAdding(true)}>
-          Add a domain
-        </button>
-      }
+      aside={<Button text="Add a domain" onClick={() => setAdding(true)} />}
     >
       <ReadResult read={read} height={60}>
         {({ domains }) => (
@@ -65,23 +61,31 @@ function OwnIssuer() {
             Own issuer: <strong>{issuer ?? "none"}</strong>{" "}
             {state === "draft" && <Badge>Not active. Test it with your own account.</Badge>}
             {required && <Badge tone="good">required</Badge>}{" "}
-            <button type="button" class="quiet" onClick={() => setSetting(true)}>
-              Add an identity provider
-            </button>{" "}
+            <Button
+              text="Add an identity provider"
+              class="quiet"
+              onClick={() => setSetting(true)}
+            />{" "}
             {state !== "none" && (
               <>
-                <button type="button" class="quiet" onClick={() => void connect()}>
-                  Connect your account there
-                </button>{" "}
-                <button type="button" class="quiet" onClick={() => void remove()}>
-                  Remove the identity provider
-                </button>
+                <Button
+                  text="Connect your account there"
+                  class="quiet"
+                  onClick={() => void connect()}
+                />{" "}
+                <Button
+                  text="Remove the identity provider"
+                  class="quiet"
+                  onClick={() => void remove()}
+                />
               </>
             )}{" "}
             {state === "on" && (
-              <button type="button" class="quiet" onClick={() => void require(!required)}>
-                {required ? "Allow other logins" : "Require company login"}
-              </button>
+              <Button
+                text={required ? "Allow other logins" : "Require company login"}
+                class="quiet"
+                onClick={() => void require(!required)}
+              />
             )}
           </p>
           {failed !== "" && (
@@ -149,13 +153,13 @@ function Domain({ one }: { one: CompanyDomain }) {
       <p>
         <strong>{domain}</strong> {domainState(proven_at !== null, approved, lost_since !== null)}{" "}
         {proven_at === null && (
-          <button type="button" class="quiet" onClick={() => void prove()}>
-            Check the record of {domain}
-          </button>
+          <Button
+            text={`Check the record of ${domain}`}
+            class="quiet"
+            onClick={() => void prove()}
+          />
         )}{" "}
-        <button type="button" class="quiet" onClick={() => void remove()}>
-          Remove {domain}
-        </button>
+        <Button text={`Remove ${domain}`} class="quiet" onClick={() => void remove()} />
       </p>
       {proven_at === null && (
         <p class="small">

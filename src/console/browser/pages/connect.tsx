@@ -10,7 +10,7 @@ import { useModels } from "../state/models.ts";
 import { latestOf, change, useLoaded, useRead } from "../state/reads.ts";
 import { useQuery } from "../state/route.ts";
 import { isViewing, useMay, useSession } from "../state/session.ts";
-import { CodeBlock, CopyButton, PageHead } from "../ui/basics.tsx";
+import { CodeBlock, CopyButton, PageHead, Button } from "../ui/basics.tsx";
 import { useChange } from "../ui/dialog.tsx";
 import { FailureNotice, ReadResult } from "../ui/states.tsx";
 import { FirstOfKey } from "./first-of-key.tsx";
@@ -38,15 +38,13 @@ export function Connect() {
             <>
               <div class="tabs" role="tablist" aria-label="Clients">
                 {clients.map(({ name }) => (
-                  <button
+                  <Button
                     key={name}
-                    type="button"
+                    text={name}
                     role="tab"
                     aria-selected={name === shown?.name}
                     onClick={() => update({ client: name })}
-                  >
-                    {name}
-                  </button>
+                  />
                 ))}
               </div>
               {shown && <Blocks of={shown} secret={held?.secret ?? null} />}
@@ -112,9 +110,7 @@ function CurrentKey({ secret }: { secret: string }) {
         With the key <code>{secret.slice(0, SHOWN_CHARACTERS)}…</code>
       </span>
       <CopyButton text={secret} label="Copy key" />
-      <button type="button" onClick={() => connectKey.set(null)}>
-        Another key
-      </button>
+      <Button text="Another key" onClick={() => connectKey.set(null)} />
     </div>
   );
 }
@@ -135,9 +131,7 @@ function MakeKey({ client }: { client: string }) {
         value={name}
         onInput={(event) => setName(event.currentTarget.value)}
       />
-      <button type="button" class="primary" disabled={busy} onClick={start}>
-        Create a key
-      </button>
+      <Button text="Create a key" class="primary" disabled={busy} onClick={start} />
       {failure && <FailureNotice failure={failure} />}
     </>
   );

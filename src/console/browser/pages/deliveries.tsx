@@ -5,7 +5,7 @@ import { countText } from "../lib/money.ts";
 import { change, useRead } from "../state/reads.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
-import { Badge, Facts, Panel, Tabs, Time } from "../ui/basics.tsx";
+import { Badge, Facts, Panel, Tabs, Time, Button } from "../ui/basics.tsx";
 import { Dialog, useChange } from "../ui/dialog.tsx";
 import { List } from "../ui/list.tsx";
 import { FailureNotice, ReadResult } from "../ui/states.tsx";
@@ -71,9 +71,11 @@ function ResendAll({ id, state }: { id: string; state: "failed" | "pending" }) {
   const { queued, busy, failure, start } = useResend(id, { state });
   return (
     <p class="actions">
-      <button type="button" disabled={busy} onClick={start}>
-        {state === "failed" ? "Resend all failed" : "Send all now"}
-      </button>
+      <Button
+        text={state === "failed" ? "Resend all failed" : "Send all now"}
+        disabled={busy}
+        onClick={start}
+      />
       {queued !== null && <span role="status">{countText(queued, "event")} queued.</span>}
       {failure && <FailureNotice failure={failure} />}
     </p>
@@ -104,9 +106,13 @@ function verbs(id: string): Column<Delivery> {
 function ResendOne({ id, delivery }: { id: string; delivery: Delivery }) {
   const { queued, busy, failure, start } = useResend(id, { delivery_id: delivery.id });
   return (
-    <button type="button" class="quiet" disabled={busy} onClick={start} title={failure?.message}>
-      {queued === null ? "Resend" : "Sent again"}
-    </button>
+    <Button
+      text={queued === null ? "Resend" : "Sent again"}
+      class="quiet"
+      disabled={busy}
+      onClick={start}
+      title={failure?.message}
+    />
   );
 }
 
@@ -179,11 +185,7 @@ function Detail({
       {failure && <FailureNotice failure={failure} />}
       <div class="actions end">
         {queued !== null && <span role="status">It is being sent.</span>}
-        {mayResend && (
-          <button type="button" class="primary" disabled={busy} onClick={start}>
-            Resend
-          </button>
-        )}
+        {mayResend && <Button text="Resend" class="primary" disabled={busy} onClick={start} />}
       </div>
     </Dialog>
   );

@@ -7,7 +7,7 @@ import { useCell } from "../state/cell.ts";
 import { latestOf, change, useRead } from "../state/reads.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
 import { isSenior, useMay, useSession } from "../state/session.ts";
-import { Badge, UsageBar, Facts, PageHead, Money, Time } from "../ui/basics.tsx";
+import { Badge, UsageBar, Facts, PageHead, Money, Time, Button } from "../ui/basics.tsx";
 import { Budgets } from "../ui/budgets.tsx";
 import { Pauses, usePauses } from "../ui/pauses.tsx";
 import { useNow } from "../state/now.ts";
@@ -41,9 +41,7 @@ export function EndUsers() {
         }
       >
         {may("POST /v1/users") && (
-          <button type="button" class="primary" onClick={() => setMaking(true)}>
-            New end user
-          </button>
+          <Button text="New end user" class="primary" onClick={() => setMaking(true)} />
         )}
       </PageHead>
       {spent !== "" && <Spenders period={spent} filters={<Period />} />}
@@ -203,14 +201,10 @@ function Detail({ externalId, onClose }: { externalId: string; onClose: () => vo
       </ReadResult>
       <div class="actions end">
         {mayChange && (
-          <button type="button" disabled={!known} onClick={() => setDoing("edit")}>
-            Change quotas
-          </button>
+          <Button text="Change quotas" disabled={!known} onClick={() => setDoing("edit")} />
         )}
         {known && may("DELETE /v1/users/{external_id}") && (
-          <button type="button" class="danger" onClick={() => setDoing("delete")}>
-            Delete…
-          </button>
+          <Button text="Delete…" class="danger" onClick={() => setDoing("delete")} />
         )}
       </div>
     </Dialog>
@@ -234,9 +228,7 @@ function EndUserFacts({
         <p class="notice">
           ■ New requests are rejected {block.until}, because {block.why}.{" "}
           {mayChange && block.why.includes("quota") && (
-            <button type="button" onClick={onRaise}>
-              Raise quota
-            </button>
+            <Button text="Raise quota" onClick={onRaise} />
           )}
         </p>
       )}

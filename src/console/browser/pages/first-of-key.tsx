@@ -3,7 +3,7 @@ import type { Generation } from "../api/types.ts";
 import { formatSpent } from "../lib/money.ts";
 import { latestOf, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
-import { ModelName, Panel } from "../ui/basics.tsx";
+import { ModelName, Panel, Button } from "../ui/basics.tsx";
 import { sentenceOf } from "../ui/request-sentence.ts";
 
 const EVERY_MS = 2000;
@@ -38,9 +38,7 @@ function Waiting({ id }: { id: string }) {
       {every > 0 ? (
         <p role="status">○ Waiting for the first request with this key…</p>
       ) : (
-        <button type="button" onClick={() => setSince(Date.now())}>
-          Wait again
-        </button>
+        <Button text="Wait again" onClick={() => setSince(Date.now())} />
       )}
       {waited > HINT_AFTER_MS && (
         <p class="muted">

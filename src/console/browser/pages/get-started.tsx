@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { latestOf, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
-import { CodeBlock, Panel } from "../ui/basics.tsx";
+import { CodeBlock, Panel, Button } from "../ui/basics.tsx";
 
 const HIDDEN_KEY = "get-started";
 const EVERY_MS = 5000;
@@ -29,11 +29,7 @@ export function GetStarted() {
   return (
     <Panel
       title={`Get started: ${steps.filter(({ isDone }) => isDone).length} of ${steps.length} done`}
-      aside={
-        <button type="button" class="quiet" onClick={hide}>
-          Hide
-        </button>
-      }
+      aside={<Button text="Hide" class="quiet" onClick={hide} />}
     >
       <ol class="steps">
         {steps.map((step) => (

@@ -5,7 +5,7 @@ import { useNow } from "../state/now.ts";
 import { latestOf, useRead } from "../state/reads.ts";
 import type { Read } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
-import { Badge, Facts, PageHead, Panel, Time } from "../ui/basics.tsx";
+import { Badge, Facts, PageHead, Panel, Time, Button } from "../ui/basics.tsx";
 import { ReadResult } from "../ui/states.tsx";
 import { Grid } from "../ui/table.tsx";
 import { column, countColumn, timeColumn } from "../ui/columns.tsx";
@@ -152,9 +152,7 @@ function Providers({ read }: { read: Read<ProvidersAnswer> }) {
           {read.at > 0 && (
             <span class="small muted">Read {relativeTime(read.at, Math.max(now, read.at))}</span>
           )}{" "}
-          <button type="button" class="quiet" onClick={read.reload}>
-            Refresh
-          </button>
+          <Button text="Refresh" class="quiet" onClick={read.reload} />
         </>
       }
     >

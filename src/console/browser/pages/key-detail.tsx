@@ -10,7 +10,7 @@ import { hrefOf, useQuery } from "../state/route.ts";
 import { useMemberNames } from "../state/members.ts";
 import { isSenior, useMay, useSession } from "../state/session.ts";
 import { useSpendByGroup } from "../state/spend.ts";
-import { UsageBar, Facts, Money, Time } from "../ui/basics.tsx";
+import { UsageBar, Facts, Money, Time, Button } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
 import { Budgets } from "../ui/budgets.tsx";
 import { PolicyPart } from "../ui/policy.tsx";
@@ -174,20 +174,10 @@ function Verbs({ apiKey, onDo }: { apiKey: Key; onDo: (mode: DialogMode) => void
       {may(REVOKE, isOwn) && !may(ROTATE, isOwn) && (
         <span class="small muted grow">Only {name} can rotate this key. You can revoke it.</span>
       )}
-      {may(CHANGE, isOwn) && (
-        <button type="button" onClick={() => onDo("edit")}>
-          Change name and limits
-        </button>
-      )}
-      {may(ROTATE, isOwn) && (
-        <button type="button" onClick={() => onDo("rotate")}>
-          Rotate…
-        </button>
-      )}
+      {may(CHANGE, isOwn) && <Button text="Change name and limits" onClick={() => onDo("edit")} />}
+      {may(ROTATE, isOwn) && <Button text="Rotate…" onClick={() => onDo("rotate")} />}
       {may(REVOKE, isOwn) && (
-        <button type="button" class="danger" onClick={() => onDo("revoke")}>
-          Revoke…
-        </button>
+        <Button text="Revoke…" class="danger" onClick={() => onDo("revoke")} />
       )}
     </div>
   );

@@ -6,7 +6,7 @@ import { latestOf, useRead } from "../state/reads.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
 import { useMemberNames } from "../state/members.ts";
 import { useMay, useSession } from "../state/session.ts";
-import { PageHead, Tabs, Tokens } from "../ui/basics.tsx";
+import { PageHead, Tabs, Tokens, Button, Check } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
 import { Budget, KeyState, stateOf } from "../ui/key-facts.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
@@ -28,11 +28,7 @@ export function Keys() {
         title="Keys"
         text="The keys that can spend credits, with their limits. Open a key to limit, rotate or revoke it."
       >
-        {mayMake && (
-          <button type="button" class="primary" onClick={() => setMaking(true)}>
-            Create key
-          </button>
-        )}
+        {mayMake && <Button text="Create key" class="primary" onClick={() => setMaking(true)} />}
       </PageHead>
       <Tabs
         label="Keys and sessions"
@@ -77,14 +73,11 @@ function KeyList() {
             keyOf={({ id }) => id}
             open={(key) => goTo(["keys", key.id], query)}
             filters={
-              <label class="check">
-                <input
-                  type="checkbox"
-                  checked={all !== ""}
-                  onChange={(event) => update({ all: event.currentTarget.checked ? "1" : "" })}
-                />{" "}
-                Show revoked and expired
-              </label>
+              <Check
+                text="Show revoked and expired"
+                isOn={all !== ""}
+                onChange={(isOn) => update({ all: isOn ? "1" : "" })}
+              />
             }
             empty={<Empty text="No active keys. Create one to connect a client." />}
           />

@@ -5,7 +5,7 @@ import type { CallFailure } from "../api/client.ts";
 import { useCell } from "../state/cell.ts";
 import { hrefOf, route } from "../state/route.ts";
 import type { Query, Route } from "../state/route.ts";
-import { Badge, Time } from "../ui/basics.tsx";
+import { Badge, Time, Button } from "../ui/basics.tsx";
 import { FailureNotice } from "../ui/states.tsx";
 
 export const FAILED_LOGIN_TEXTS: Readonly<Record<string, string>> = {
@@ -88,16 +88,16 @@ export function LoginMethods({ purpose, invitation }: { purpose: Purpose; invita
       {failure && <FailureNotice failure={failure} />}
       {loginMethods.issuers.map(({ id, name }) => (
         <p key={id}>
-          <button type="button" class="primary" onClick={() => void start(id)}>
-            Continue with {name}
-          </button>{" "}
+          <Button text={`Continue with ${name}`} class="primary" onClick={() => void start(id)} />{" "}
           {id === lastIssuer() && <span class="small muted">last used</span>}
         </p>
       ))}
       {purpose === "log_in" && loginMethods.sign_up !== "off" && (
-        <button type="button" class="quiet" onClick={() => setSignsUp(!signsUp)}>
-          {signsUp ? "Log in instead" : "Create account"}
-        </button>
+        <Button
+          text={signsUp ? "Log in instead" : "Create account"}
+          class="quiet"
+          onClick={() => setSignsUp(!signsUp)}
+        />
       )}
       {purpose === "log_in" && !signsUp && loginMethods.joins && (
         <CompanyName company={company} onInput={setCompany} onOwn={() => void start("company")} />
@@ -126,11 +126,7 @@ function CompanyName({
           onInput={({ currentTarget }) => onInput(currentTarget.value)}
         />
       </label>
-      {company.trim() !== "" && (
-        <button type="button" onClick={onOwn}>
-          Continue with your company login
-        </button>
-      )}
+      {company.trim() !== "" && <Button text="Continue with your company login" onClick={onOwn} />}
     </>
   );
 }

@@ -9,7 +9,7 @@ import { latestOf, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { isSenior, may, useSession } from "../state/session.ts";
 import { useSpendByGroup } from "../state/spend.ts";
-import { Badge, CopyButton, PageHead, Tokens } from "../ui/basics.tsx";
+import { Badge, CopyButton, PageHead, Tokens, Button } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
 import { Endpoints } from "./model-endpoints.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
@@ -178,9 +178,12 @@ function providersColumn(open: (id: string) => void): Column<ListedModel> {
   return column("providers", "Providers", ({ providers }) => providers.join(", "), {
     wide: true,
     cell: ({ id, providers }) => (
-      <button type="button" class="quiet" title="Prices and speeds" onClick={() => open(id)}>
-        {providers.join(", ")}
-      </button>
+      <Button
+        text={providers.join(", ")}
+        class="quiet"
+        title="Prices and speeds"
+        onClick={() => open(id)}
+      />
     ),
   });
 }

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { Notifications as Choice } from "../api/types.ts";
 import { change, useRead } from "../state/reads.ts";
 import { useMay } from "../state/session.ts";
-import { Panel } from "../ui/basics.tsx";
+import { Panel, Check } from "../ui/basics.tsx";
 import { Form } from "../ui/dialog.tsx";
 import { ReadResult } from "../ui/states.tsx";
 
@@ -44,14 +44,11 @@ function ChoiceForm({ known }: { known: Choice }) {
       <p class="small muted">{addressText(known)}</p>
       {known.available_types.map((type) => (
         <p key={type}>
-          <label class="check">
-            <input
-              type="checkbox"
-              checked={types.includes(type)}
-              onChange={(event) => choose(type, event.currentTarget.checked)}
-            />{" "}
-            {LABELS[type]}
-          </label>
+          <Check
+            text={LABELS[type]}
+            isOn={types.includes(type)}
+            onChange={(isOn) => choose(type, isOn)}
+          />
         </p>
       ))}
     </Form>

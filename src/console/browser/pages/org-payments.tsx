@@ -4,7 +4,7 @@ import { microsOf, formatSpent } from "../lib/money.ts";
 import { stateOf, methodText } from "../lib/purchases.ts";
 import { latestOf, change, useRead } from "../state/reads.ts";
 import { useMay } from "../state/session.ts";
-import { Badge, Money, Panel } from "../ui/basics.tsx";
+import { Badge, Money, Panel, Button } from "../ui/basics.tsx";
 import { FormDialog, Input } from "../ui/dialog.tsx";
 import { List } from "../ui/list.tsx";
 import { column, leftColumn, timeColumn } from "../ui/columns.tsx";
@@ -46,9 +46,7 @@ export function OrganizationPayments({ id }: { id: string }) {
           <span>
             <Badge tone="bad">{formatSpent(owed)} owed</Badge>{" "}
             {mayForgive && (
-              <button type="button" class="quiet" onClick={() => setForgiving(true)}>
-                Write off…
-              </button>
+              <Button text="Write off…" class="quiet" onClick={() => setForgiving(true)} />
             )}
           </span>
         )

@@ -4,7 +4,7 @@ import { useCell } from "../state/cell.ts";
 import { latestOf, change, useRead } from "../state/reads.ts";
 import { route } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
-import { Badge, Panel, Time } from "../ui/basics.tsx";
+import { Badge, Panel, Time, Button } from "../ui/basics.tsx";
 import { Action, Confirm, Dialog, FormDialog, Input } from "../ui/dialog.tsx";
 import { RoleField } from "../ui/role-field.tsx";
 import type { Role } from "../ui/role-field.tsx";
@@ -38,14 +38,10 @@ function Invitations({ id }: OrganizationProps) {
       aside={
         <>
           {may("POST /admin/v1/orgs/{id}/invitations") && (
-            <button type="button" onClick={() => setDoing("invite")}>
-              Invite…
-            </button>
+            <Button text="Invite…" onClick={() => setDoing("invite")} />
           )}{" "}
           {may("DELETE /admin/v1/orgs/{id}/invitations/{invitation_id}") && (
-            <button type="button" onClick={() => setDoing("end")}>
-              Cancel invitation…
-            </button>
+            <Button text="Cancel invitation…" onClick={() => setDoing("end")} />
           )}
         </>
       }
@@ -137,9 +133,7 @@ function Domains({ id }: OrganizationProps) {
       aside={
         latestOf(read)?.has_own_login === true &&
         may("DELETE /admin/v1/orgs/{id}/company-issuer") && (
-          <button type="button" class="danger" onClick={() => setRemoving(true)}>
-            Remove company login…
-          </button>
+          <Button text="Remove company login…" class="danger" onClick={() => setRemoving(true)} />
         )
       }
     >

@@ -3,7 +3,7 @@ import type { CreditRow, LedgerRow } from "../api/types.ts";
 import { useCell } from "../state/cell.ts";
 import { useRead } from "../state/reads.ts";
 import { route } from "../state/route.ts";
-import { Panel } from "../ui/basics.tsx";
+import { Panel, Button, Check } from "../ui/basics.tsx";
 import { List } from "../ui/list.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Grid } from "../ui/table.tsx";
@@ -33,14 +33,7 @@ export function Ledger() {
   const [, id = ""] = useCell(route).path;
   const [isPayments, setPayments] = useState(false);
   const all = (
-    <label class="check small">
-      <input
-        type="checkbox"
-        checked={isPayments}
-        onChange={(event) => setPayments(event.currentTarget.checked)}
-      />{" "}
-      payments only
-    </label>
+    <Check text="payments only" class="check small" isOn={isPayments} onChange={setPayments} />
   );
   return (
     <Panel title="Ledger, newest first" aside={all}>
@@ -71,20 +64,16 @@ function Rows({ id }: { id: string }) {
           />
           {rows.length === 0 && before.length === 0 && <Empty text="No transactions yet." />}
           <div class="turn">
-            <button
-              type="button"
+            <Button
+              text="← Previous"
               disabled={before.length === 0}
               onClick={() => setBefore(before.slice(0, -1))}
-            >
-              ← Previous
-            </button>
-            <button
-              type="button"
+            />
+            <Button
+              text="Next →"
               disabled={rows.length < ROWS}
               onClick={() => setBefore([...before, rows.at(-1)?.seq ?? 1])}
-            >
-              Next →
-            </button>
+            />
           </div>
         </>
       )}

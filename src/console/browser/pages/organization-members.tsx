@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { Member } from "../api/types.ts";
 import { change, useRead } from "../state/reads.ts";
 import { useMay } from "../state/session.ts";
-import { Panel } from "../ui/basics.tsx";
+import { Panel, Button } from "../ui/basics.tsx";
 import { Confirm, FormDialog, Input } from "../ui/dialog.tsx";
 import { KeySecret } from "../ui/secret.tsx";
 import { RoleField } from "../ui/role-field.tsx";
@@ -44,9 +44,7 @@ export function Members({ id }: { id: string }) {
       title="Members"
       aside={
         may("POST /admin/v1/orgs/{id}/members") && (
-          <button type="button" onClick={() => setDoing({ what: "add" })}>
-            Add member…
-          </button>
+          <Button text="Add member…" onClick={() => setDoing({ what: "add" })} />
         )
       }
     >

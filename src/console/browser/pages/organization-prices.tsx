@@ -3,7 +3,7 @@ import { useCell } from "../state/cell.ts";
 import { change, useRead } from "../state/reads.ts";
 import { route } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
-import { Panel } from "../ui/basics.tsx";
+import { Panel, Button } from "../ui/basics.tsx";
 import { ReadResult } from "../ui/states.tsx";
 import { PriceTable } from "./prices.tsx";
 import { SchedulePrice } from "./schedule-price.tsx";
@@ -23,13 +23,7 @@ export function OrganizationPrices() {
       {({ slug, price_list: list }) => (
         <Panel
           title={list === null ? "The region's prices apply" : `Price list ${list}`}
-          aside={
-            mayPost && (
-              <button type="button" onClick={() => setScheduling(true)}>
-                Schedule price
-              </button>
-            )
-          }
+          aside={mayPost && <Button text="Schedule price" onClick={() => setScheduling(true)} />}
         >
           {list !== null && <PriceTable list={list} />}
           {isScheduling && (

@@ -3,7 +3,7 @@ import { useCell } from "../state/cell.ts";
 import { change, latestOf, useRead } from "../state/reads.ts";
 import { goTo, route } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
-import { Panel, Time } from "../ui/basics.tsx";
+import { Panel, Time, Button } from "../ui/basics.tsx";
 import { CloseOrganization } from "../ui/close-organization.tsx";
 import { Confirm } from "../ui/dialog.tsx";
 import { ReadResult } from "../ui/states.tsx";
@@ -28,9 +28,7 @@ export function Recovery() {
               <a href="/docs/run/operate#a-lost-wallet">When to</a>
             </p>
             {may("POST /admin/v1/orgs/{id}/rebuild-wallet") ? (
-              <button type="button" onClick={() => setDoing("rebuild")}>
-                Rebuild the wallet…
-              </button>
+              <Button text="Rebuild the wallet…" onClick={() => setDoing("rebuild")} />
             ) : (
               NOT_MINE
             )}
@@ -47,9 +45,7 @@ export function Recovery() {
               )}
               {until !== null &&
                 (may("POST /admin/v1/orgs/{id}/restore") ? (
-                  <button type="button" onClick={() => setDoing("restore")}>
-                    Restore customer…
-                  </button>
+                  <Button text="Restore customer…" onClick={() => setDoing("restore")} />
                 ) : (
                   NOT_MINE
                 ))}
@@ -61,9 +57,7 @@ export function Recovery() {
               for 7 days. Then names and keys are deleted permanently. Its ledger stays.
             </p>
             {may("DELETE /admin/v1/orgs/{id}") ? (
-              <button type="button" class="danger" onClick={() => setDoing("close")}>
-                Close customer…
-              </button>
+              <Button text="Close customer…" class="danger" onClick={() => setDoing("close")} />
             ) : (
               NOT_MINE
             )}

@@ -6,7 +6,7 @@ import { useCell } from "../state/cell.ts";
 import { change, useRead } from "../state/reads.ts";
 import { route } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
-import { Badge, Facts, Panel, Time } from "../ui/basics.tsx";
+import { Badge, Facts, Panel, Time, Button } from "../ui/basics.tsx";
 import { FormDialog, Input, useChange } from "../ui/dialog.tsx";
 import { List } from "../ui/list.tsx";
 import { Empty, FailureNotice, ReadResult } from "../ui/states.tsx";
@@ -69,14 +69,10 @@ function WebhookPanel({ id, webhook }: WebhookProps) {
       aside={
         <>
           {may("POST /admin/v1/orgs/{id}/webhooks/{webhook_id}/test") && (
-            <button type="button" disabled={busy} onClick={start}>
-              Send test event
-            </button>
+            <Button text="Send test event" disabled={busy} onClick={start} />
           )}{" "}
           {may("POST /admin/v1/orgs/{id}/webhooks/{webhook_id}/replay") && (
-            <button type="button" onClick={() => setReplaying(true)}>
-              Replay…
-            </button>
+            <Button text="Replay…" onClick={() => setReplaying(true)} />
           )}
         </>
       }

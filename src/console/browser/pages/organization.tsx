@@ -5,7 +5,7 @@ import { useCell } from "../state/cell.ts";
 import { latestOf, change, useRead } from "../state/reads.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
 import { viewAs, useMay, useSession } from "../state/session.ts";
-import { Badge, Facts, PageHead, Money, Tabs, Time } from "../ui/basics.tsx";
+import { Badge, Facts, PageHead, Money, Tabs, Time, Button } from "../ui/basics.tsx";
 import { Action, Confirm, FormDialog, Input } from "../ui/dialog.tsx";
 import { LazyPage } from "../ui/lazy.tsx";
 import type { LazyPart } from "../ui/lazy.tsx";
@@ -44,9 +44,7 @@ function OrganizationDetail({ id }: { id: string }) {
   return (
     <>
       <PageHead title={one?.name ?? "Organization"} text={<code>{id}</code>}>
-        <button type="button" onClick={() => goTo(["organizations"])}>
-          All organizations
-        </button>
+        <Button text="All organizations" onClick={() => goTo(["organizations"])} />
         <Verbs one={one} onDo={setDoing} />
       </PageHead>
       <ReadResult read={read} height={120}>
@@ -93,25 +91,19 @@ function Verbs({
   return (
     <>
       {may("POST /admin/v1/orgs/{id}/reconcile") && (
-        <button type="button" onClick={() => onDo("reconcile")}>
-          Reconcile
-        </button>
+        <Button text="Reconcile" onClick={() => onDo("reconcile")} />
       )}
       {one && <ViewAsCustomer id={one.id} />}
-      {one && mayChange && (
-        <button type="button" onClick={() => onDo("change")}>
-          Change…
-        </button>
-      )}
+      {one && mayChange && <Button text="Change…" onClick={() => onDo("change")} />}
       {one && mayChange && operator !== "finance" && (
-        <button type="button" class="danger" onClick={() => onDo("status")}>
-          {one.status === "active" ? "Suspend…" : "Resume…"}
-        </button>
+        <Button
+          text={one.status === "active" ? "Suspend…" : "Resume…"}
+          class="danger"
+          onClick={() => onDo("status")}
+        />
       )}
       {one && may("POST /admin/v1/orgs/{id}/credits") && (
-        <button type="button" class="primary" onClick={() => onDo("credit")}>
-          Add credits…
-        </button>
+        <Button text="Add credits…" class="primary" onClick={() => onDo("credit")} />
       )}
     </>
   );

@@ -7,7 +7,7 @@ import { useCell } from "../state/cell.ts";
 import { change } from "../state/reads.ts";
 import { goTo, route, useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
-import { Badge, PageHead, Money } from "../ui/basics.tsx";
+import { Badge, PageHead, Money, Button } from "../ui/basics.tsx";
 import { Field, FormDialog } from "../ui/dialog.tsx";
 import { ChoiceFilter } from "../ui/filters.tsx";
 import { LazyPage } from "../ui/lazy.tsx";
@@ -33,9 +33,7 @@ export function Organizations() {
     <>
       <PageHead title="Customers" text="Organizations whose home is this region.">
         {may("POST /admin/v1/orgs") && (
-          <button type="button" class="primary" onClick={() => setMaking(true)}>
-            New organization
-          </button>
+          <Button text="New organization" class="primary" onClick={() => setMaking(true)} />
         )}
       </PageHead>
       <List

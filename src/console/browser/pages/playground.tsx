@@ -13,7 +13,7 @@ import { modelHint, useModels } from "../state/models.ts";
 import type { ListedModel } from "../state/models.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
 import { isLimited, isViewing, session, useSession } from "../state/session.ts";
-import { CodeBlock, Facts, PageHead, Money, Panel } from "../ui/basics.tsx";
+import { CodeBlock, Facts, PageHead, Money, Panel, Button, Check } from "../ui/basics.tsx";
 import { Field, Input } from "../ui/dialog.tsx";
 import { FailureNotice, ReadResult } from "../ui/states.tsx";
 
@@ -150,9 +150,7 @@ function RequestForm({
       <Inputs asked={asked} onChange={(next) => typed.set(next)} />
       {typeof body === "string" && <p class="bad-text">■ {body}</p>}
       <div class="actions end">
-        <button type="button" disabled={!busy} onClick={onStop}>
-          Stop
-        </button>
+        <Button text="Stop" disabled={!busy} onClick={onStop} />
         <button type="submit" class="primary" disabled={busy || !model || typeof body === "string"}>
           Run
         </button>
@@ -193,14 +191,11 @@ function Inputs({
         value={asked.cap}
         onText={(cap) => onChange({ ...asked, cap })}
       />
-      <label class="check">
-        <input
-          type="checkbox"
-          checked={asked.stream}
-          onChange={(event) => onChange({ ...asked, stream: event.currentTarget.checked })}
-        />{" "}
-        Stream response
-      </label>
+      <Check
+        text="Stream response"
+        isOn={asked.stream}
+        onChange={(isOn) => onChange({ ...asked, stream: isOn })}
+      />
     </>
   );
 }

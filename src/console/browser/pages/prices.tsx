@@ -5,7 +5,7 @@ import { formatLeft } from "../lib/money.ts";
 import { priceText } from "../lib/price-text.ts";
 import { change } from "../state/reads.ts";
 import { useMay } from "../state/session.ts";
-import { PageHead, Money } from "../ui/basics.tsx";
+import { PageHead, Money, Button } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
 import { Confirm, FormDialog } from "../ui/dialog.tsx";
 import { List } from "../ui/list.tsx";
@@ -25,14 +25,10 @@ export function Prices({ tabs }: { tabs: ComponentChildren }) {
         text="The most specific row wins: a model, then author/*, then *. A customer's own list comes before the region's list."
       >
         {may("POST /admin/v1/rerate") && (
-          <button type="button" onClick={() => setDoing("rerate")}>
-            Reprice requests…
-          </button>
+          <Button text="Reprice requests…" onClick={() => setDoing("rerate")} />
         )}
         {may("POST /admin/v1/prices") && (
-          <button type="button" class="primary" onClick={() => setDoing("post")}>
-            Schedule price
-          </button>
+          <Button text="Schedule price" class="primary" onClick={() => setDoing("post")} />
         )}
       </PageHead>
       {tabs}
@@ -55,11 +51,7 @@ export function PriceTable({ list }: { list?: string }) {
       ) : (
         <>
           scheduled{" "}
-          {mayRemove && (
-            <button type="button" class="quiet" onClick={() => setRemoved(row)}>
-              Remove…
-            </button>
-          )}
+          {mayRemove && <Button text="Remove…" class="quiet" onClick={() => setRemoved(row)} />}
         </>
       ),
   });

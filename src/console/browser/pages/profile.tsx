@@ -6,7 +6,7 @@ import type { LoginMethodsInfo } from "../api/people.ts";
 import { withoutFreshLogin } from "../state/confirming.ts";
 import { change, handleFailure, latestOf, readOnce, useRead } from "../state/reads.ts";
 import { endSession, loadSession, session } from "../state/session.ts";
-import { Badge, Facts, PageHead, Money, Panel, Time } from "../ui/basics.tsx";
+import { Badge, Facts, PageHead, Money, Panel, Time, Button, Check } from "../ui/basics.tsx";
 import { Action, Confirm, Field, FormDialog } from "../ui/dialog.tsx";
 import { ReadResult } from "../ui/states.tsx";
 import { Notifications } from "./notifications.tsx";
@@ -21,12 +21,8 @@ export function Profile() {
   return (
     <>
       <PageHead title="Profile" text="Your account in this region.">
-        <button type="button" onClick={() => void exportMe()}>
-          Export
-        </button>
-        <button type="button" class="danger" onClick={() => setDoing("delete")}>
-          Delete account…
-        </button>
+        <Button text="Export" onClick={() => void exportMe()} />
+        <Button text="Delete account…" class="danger" onClick={() => setDoing("delete")} />
       </PageHead>
       <ReadResult read={read} height={300}>
         {(me) => (
@@ -81,14 +77,11 @@ function DeleteAccount({ me, onClose }: { me: Me; onClose: () => void }) {
           </li>
         ))}
       </ul>
-      <label class="check">
-        <input
-          type="checkbox"
-          checked={givesUp}
-          onInput={(event) => setGivesUp(event.currentTarget.checked)}
-        />{" "}
-        Give up the credits of closed organizations
-      </label>
+      <Check
+        text="Give up the credits of closed organizations"
+        isOn={givesUp}
+        onChange={setGivesUp}
+      />
     </Confirm>
   );
 }
@@ -115,14 +108,7 @@ function Organizations({ me, onNew }: { me: Me; onNew: () => void }) {
   );
   const current = session.get()?.organization?.id;
   return (
-    <Panel
-      title="Organizations"
-      aside={
-        <button type="button" onClick={onNew}>
-          New organization
-        </button>
-      }
-    >
+    <Panel title="Organizations" aside={<Button text="New organization" onClick={onNew} />}>
       {me.organizations.map((one) => (
         <p key={one.id}>
           <strong>{one.name}</strong> <Badge>{one.role}</Badge>{" "}
@@ -160,9 +146,7 @@ function Organizations({ me, onNew }: { me: Me; onNew: () => void }) {
         </p>
       ))}
       {loginMethods?.issuers.map(({ id, name }) => (
-        <button key={id} type="button" class="quiet" onClick={() => void connect(id)}>
-          Connect {name}
-        </button>
+        <Button key={id} text={`Connect ${name}`} class="quiet" onClick={() => void connect(id)} />
       ))}
     </Panel>
   );
@@ -183,11 +167,7 @@ function Sessions({ me }: { me: Me }) {
   return (
     <Panel
       title="Sessions"
-      aside={
-        <button type="button" onClick={() => void logOutEverywhere()}>
-          Log out everywhere
-        </button>
-      }
+      aside={<Button text="Log out everywhere" onClick={() => void logOutEverywhere()} />}
     >
       {me.sessions.map((one) => (
         <p key={one.id}>

@@ -5,7 +5,7 @@ import { cardName, stateOf } from "../lib/purchases.ts";
 import { change, latestOf, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
-import { Badge, Facts, Money, Time } from "../ui/basics.tsx";
+import { Badge, Facts, Money, Time, Button } from "../ui/basics.tsx";
 import { Dialog, FormDialog, Input, Select } from "../ui/dialog.tsx";
 import { ReadResult } from "../ui/states.tsx";
 
@@ -44,9 +44,7 @@ export function PurchaseDetail({
             <PurchaseFacts orgId={orgId} purchase={purchase} />
             {mayRefund && purchase.payment_id !== null && (
               <div class="actions end">
-                <button type="button" class="danger" onClick={() => setRefunding(purchase)}>
-                  Refund…
-                </button>
+                <Button text="Refund…" class="danger" onClick={() => setRefunding(purchase)} />
               </div>
             )}
           </>

@@ -7,6 +7,7 @@ import { latestOf, change, refreshPaths, useRead } from "../state/reads.ts";
 import { useMay } from "../state/session.ts";
 import { ReadResult } from "../ui/states.tsx";
 import { TOUCHES } from "./buy.tsx";
+import { Button } from "../ui/basics.tsx";
 
 const EVERY_MS = 1500;
 
@@ -60,11 +61,7 @@ function PurchaseNotice({ purchase, onClose }: { purchase: Purchase; onClose: ()
         <span aria-busy="false">{dollars} dollars: processing…</span>
       )}{" "}
       {state === "needs_customer" && <Cancel id={purchase.id} />}
-      {isFinal(purchase) && (
-        <button type="button" class="quiet" onClick={onClose}>
-          Close
-        </button>
-      )}
+      {isFinal(purchase) && <Button text="Close" class="quiet" onClick={onClose} />}
     </div>
   );
 }

@@ -5,7 +5,7 @@ import { formatDuration } from "../lib/time.ts";
 import { useRead } from "../state/reads.ts";
 import { goTo, hrefOf, useQuery } from "../state/route.ts";
 import { useKeyNames } from "../state/spend.ts";
-import { Badge, CopyButton, Facts, Time } from "../ui/basics.tsx";
+import { Badge, CopyButton, Facts, Time, Button } from "../ui/basics.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { STATUS_WORDS, Status, purposeText, tagsText } from "../ui/request-table.tsx";
 import { sentenceOf } from "../ui/request-sentence.ts";
@@ -55,13 +55,11 @@ export function Receipt({
 function NeighborButton({ id, text }: { id: string | null; text: string }) {
   const [query] = useQuery();
   return (
-    <button
-      type="button"
+    <Button
+      text={text}
       disabled={id === null}
       onClick={() => id !== null && goTo(["requests", id], query)}
-    >
-      {text}
-    </button>
+    />
   );
 }
 

@@ -6,6 +6,7 @@ import { useNow } from "../state/now.ts";
 import { ErrorChart, FilterNotice } from "../ui/error-chart.tsx";
 import { ReadResult } from "../ui/states.tsx";
 import { chartParts } from "./request-states.tsx";
+import { Button } from "../ui/basics.tsx";
 
 export function RequestErrors() {
   const [query, update] = useQuery();
@@ -25,15 +26,13 @@ export function RequestErrors() {
               {total === 0 ? "No errors" : countText(total, "error")} from {from} to {to} (UTC)
               {total > 0 && ": "}
               {data.map(({ group: code = null, count }) => (
-                <button
+                <Button
                   key={code}
-                  type="button"
+                  text={`${formatCount(count)} ${code}`}
                   class="quiet"
                   aria-pressed={chosen === code}
                   onClick={() => update({ code: chosen === code ? "" : (code ?? "") })}
-                >
-                  {formatCount(count)} {code}
-                </button>
+                />
               ))}
             </p>
             {total > 0 && <ErrorChart range={range} keyId={keyId} parts={chartParts(range, now)} />}

@@ -6,7 +6,7 @@ import { useCell } from "../state/cell.ts";
 import { latestOf, useRead } from "../state/reads.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
 import { useKeyNames } from "../state/spend.ts";
-import { PageHead, Money, Tabs } from "../ui/basics.tsx";
+import { PageHead, Money, Tabs, Button } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
 import { ChoiceFilter, ClearFilters, DayFilter, TextFilter } from "../ui/filters.tsx";
 import { LazyPage } from "../ui/lazy.tsx";
@@ -86,9 +86,7 @@ export function Requests() {
           <div {...steady.watch}>
             {waiting > 0 && (
               <p class="center">
-                <button type="button" class="quiet" onClick={letIn}>
-                  ↑ {formatCount(waiting)} new
-                </button>
+                <Button text={`↑ ${formatCount(waiting)} new`} class="quiet" onClick={letIn} />
               </p>
             )}
             <Table

@@ -7,7 +7,7 @@ import { Budgets } from "../ui/budgets.tsx";
 import { PolicyPart } from "../ui/policy.tsx";
 import type { NewPolicy } from "../ui/policy.tsx";
 import { PartialPauses, StopSpending } from "../ui/pauses.tsx";
-import { Facts, PageHead, Panel } from "../ui/basics.tsx";
+import { Facts, PageHead, Panel, Button } from "../ui/basics.tsx";
 import { CloseOrganization } from "../ui/close-organization.tsx";
 import { Form, Input, useNumbers } from "../ui/dialog.tsx";
 import { ReadResult } from "../ui/states.tsx";
@@ -88,9 +88,7 @@ function ClosePanel() {
         Closing stops all keys, sessions and logins of the organization. You can restore it for 7
         days. Then members, keys and names are deleted permanently.
       </p>
-      <button type="button" class="danger" onClick={() => setClosing(true)}>
-        Close organization…
-      </button>
+      <Button text="Close organization…" class="danger" onClick={() => setClosing(true)} />
       {isClosing && organization && (
         <CloseOrganization
           noun="organization"

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { Invitation, MadeInvitation, TeamMember } from "../api/types.ts";
 import { change, useRead } from "../state/reads.ts";
 import { endSession, isViewing, may, useSession } from "../state/session.ts";
-import { Badge, PageHead, Panel, Time } from "../ui/basics.tsx";
+import { Badge, PageHead, Panel, Time, Button } from "../ui/basics.tsx";
 import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
 import { Company } from "./company.tsx";
 import { CHANGE_MEMBER, MemberLimits } from "./member-limits.tsx";
@@ -56,11 +56,7 @@ function Members() {
   return (
     <>
       <PageHead title="Team" text="Members, their roles and open invitations.">
-        {manages && (
-          <button type="button" class="primary" onClick={() => setInviting(true)}>
-            Invite
-          </button>
-        )}
+        {manages && <Button text="Invite" class="primary" onClick={() => setInviting(true)} />}
       </PageHead>
       <ReadResult read={read} height={200}>
         {({ members }) => (
@@ -146,15 +142,13 @@ function columnsOf(
     column("do", "", () => "", {
       cell: (member) => (
         <>
-          {onLimit && (
-            <button type="button" class="quiet" onClick={() => onLimit(member)}>
-              Limits…
-            </button>
-          )}
+          {onLimit && <Button text="Limits…" class="quiet" onClick={() => onLimit(member)} />}
           {(manages || member.id === own) && (
-            <button type="button" class="quiet" onClick={() => onRemove(member)}>
-              {member.id === own ? "Leave…" : "Remove…"}
-            </button>
+            <Button
+              text={member.id === own ? "Leave…" : "Remove…"}
+              class="quiet"
+              onClick={() => onRemove(member)}
+            />
           )}
         </>
       ),
@@ -193,15 +187,13 @@ function Invitations() {
     timeColumn("until", "Until", ({ expires_at }) => expires_at),
     column("do", "", () => "", {
       cell: ({ id }) => (
-        <button
-          type="button"
+        <Button
+          text="Cancel invitation"
           class="quiet"
           onClick={() =>
             void change("DELETE /console/api/people/invitations/{id}", { path: { id } }, TOUCHES)
           }
-        >
-          Cancel invitation
-        </button>
+        />
       ),
     }),
   ];

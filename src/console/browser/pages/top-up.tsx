@@ -4,7 +4,7 @@ import { disabledReasonText } from "../lib/purchases.ts";
 import { microsOf, formatSpent } from "../lib/money.ts";
 import { change } from "../state/reads.ts";
 import { useMay, useSession } from "../state/session.ts";
-import { Badge, UsageBar, Panel, Time } from "../ui/basics.tsx";
+import { Badge, UsageBar, Panel, Time, Button } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
 import { Action, Form, useNumbers } from "../ui/dialog.tsx";
 import { TOUCHES } from "./buy.tsx";
@@ -38,9 +38,7 @@ export function TopUp({ credits, hasCard }: { credits: Credits; hasCard: boolean
       )}
       {hasCard && !isOpen && maySet && (
         <p class="actions">
-          <button type="button" onClick={() => setOpen(true)}>
-            {isOn ? "Change…" : "Turn on…"}
-          </button>
+          <Button text={isOn ? "Change…" : "Turn on…"} onClick={() => setOpen(true)} />
           {isOn && <TurnOff />}
         </p>
       )}

@@ -4,7 +4,7 @@ import { countText, formatCount } from "../lib/money.ts";
 import { formatDuration } from "../lib/time.ts";
 import { latestOf, change, useRead } from "../state/reads.ts";
 import { useMay } from "../state/session.ts";
-import { Facts, PageHead, Time } from "../ui/basics.tsx";
+import { Facts, PageHead, Time, Button } from "../ui/basics.tsx";
 import { Confirm, Dialog, useChange } from "../ui/dialog.tsx";
 import { FailureNotice, ReadResult } from "../ui/states.tsx";
 import { ResponseBody, Deliveries, answerOf } from "./deliveries.tsx";
@@ -26,18 +26,14 @@ function ActiveDetail({ id, onDelete }: { id: string; onDelete: (webhook: Webhoo
   const close = (): void => setDoing(null);
   const one = latestOf(read);
   const button = (what: Doing, text: string) => (
-    <button type="button" onClick={() => setDoing(what)}>
-      {text}
-    </button>
+    <Button text={text} onClick={() => setDoing(what)} />
   );
   const may = useMay();
   const mayChange = may("PATCH /v1/webhooks/{id}");
   return (
     <>
       <PageHead title="Webhook" text={one && <span class="break">{one.url}</span>}>
-        <button type="button" onClick={() => goToWebhooks()}>
-          All webhooks
-        </button>
+        <Button text="All webhooks" onClick={() => goToWebhooks()} />
         {one && (
           <>
             {mayChange && button("edit", "Change")}
@@ -47,14 +43,10 @@ function ActiveDetail({ id, onDelete }: { id: string; onDelete: (webhook: Webhoo
               button("rotate", "Rotate secret…")}
             {one.enabled && may("POST /v1/webhooks/{id}/replay") && button("replay", "Replay…")}
             {may("DELETE /v1/webhooks/{id}") && (
-              <button type="button" class="danger" onClick={() => onDelete(one)}>
-                Delete…
-              </button>
+              <Button text="Delete…" class="danger" onClick={() => onDelete(one)} />
             )}
             {!isMetered(one) && may("POST /v1/webhooks/{id}/test") && (
-              <button type="button" class="primary" onClick={() => setDoing("test")}>
-                Send test event
-              </button>
+              <Button text="Send test event" class="primary" onClick={() => setDoing("test")} />
             )}
           </>
         )}
@@ -128,12 +120,13 @@ function TestCall({ webhook: { id, url }, onClose }: Props) {
         </div>
       )}
       <div class="actions end">
-        <button type="button" onClick={onClose}>
-          Close
-        </button>
-        <button type="button" class="primary" disabled={busy} onClick={start}>
-          {busy ? "Working…" : "Send another"}
-        </button>
+        <Button text="Close" onClick={onClose} />
+        <Button
+          text={busy ? "Working…" : "Send another"}
+          class="primary"
+          disabled={busy}
+          onClick={start}
+        />
       </div>
     </Dialog>
   );

@@ -10,6 +10,7 @@ import { Dialog, Field, FormDialog, Input } from "../ui/dialog.tsx";
 import { HOUR_S, OverlapField } from "../ui/overlap-field.tsx";
 import { SecretDialog } from "../ui/secret.tsx";
 import { ReadResult } from "../ui/states.tsx";
+import { Check } from "../ui/basics.tsx";
 
 export const TOUCHES = ["/v1/webhooks"];
 
@@ -162,14 +163,12 @@ function Types({
         <fieldset key={title} class="choices">
           <legend>{title}</legend>
           {all.map(([type, text]) => (
-            <label key={type} class="check">
-              <input
-                type="checkbox"
-                checked={types.includes(type)}
-                onChange={(event) => onChoose(type, event.currentTarget.checked)}
-              />{" "}
-              {text}
-            </label>
+            <Check
+              key={type}
+              text={text}
+              isOn={types.includes(type)}
+              onChange={(isOn) => onChoose(type, isOn)}
+            />
           ))}
         </fieldset>
       ))}

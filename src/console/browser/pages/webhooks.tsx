@@ -5,7 +5,7 @@ import { countText } from "../lib/money.ts";
 import { latestOf, useRead } from "../state/reads.ts";
 import { goTo } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
-import { Badge, PageHead, Time } from "../ui/basics.tsx";
+import { Badge, PageHead, Time, Button } from "../ui/basics.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import { column, timeColumn } from "../ui/columns.tsx";
@@ -30,9 +30,12 @@ export function Webhooks({ tabs }: { tabs: ComponentChildren }) {
         text={`Each event is sent to these URLs with a signature until it is accepted. At most ${WEBHOOKS_MAX}.`}
       >
         {mayMake && (
-          <button type="button" class="primary" disabled={isFull} onClick={() => setMaking(true)}>
-            New webhook
-          </button>
+          <Button
+            text="New webhook"
+            class="primary"
+            disabled={isFull}
+            onClick={() => setMaking(true)}
+          />
         )}
       </PageHead>
       {tabs}

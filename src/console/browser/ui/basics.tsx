@@ -1,4 +1,4 @@
-import type { ComponentChildren } from "preact";
+import type { ButtonHTMLAttributes, ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import {
   formatCount,
@@ -10,6 +10,39 @@ import {
 } from "../lib/money.ts";
 import { localAndUtcTime, relativeTime } from "../lib/time.ts";
 import { useNow } from "../state/now.ts";
+
+/** A button that doesn't submit its form. */
+export function Button({ text, ...attributes }: { text: string } & ButtonHTMLAttributes) {
+  return (
+    <button type="button" {...attributes}>
+      {text}
+    </button>
+  );
+}
+
+/** A labeled checkbox. */
+export function Check({
+  text,
+  isOn,
+  onChange,
+  class: name = "check",
+}: {
+  text: string;
+  isOn: boolean;
+  onChange: (isOn: boolean) => void;
+  class?: string;
+}) {
+  return (
+    <label class={name}>
+      <input
+        type="checkbox"
+        checked={isOn}
+        onChange={({ currentTarget }) => onChange(currentTarget.checked)}
+      />{" "}
+      {text}
+    </label>
+  );
+}
 
 export function Money({ micros, kind = "spent" }: { micros: number; kind?: "left" | "spent" }) {
   const text = kind === "left" ? formatLeft(micros) : formatSpent(micros);
@@ -147,9 +180,12 @@ export function CopyButton({
     timer.current = window.setTimeout(() => setStatus(""), 2000);
   };
   return (
-    <button type="button" class="quiet" onClick={() => void copy()} aria-live="polite">
-      {status === "" ? label : status}
-    </button>
+    <Button
+      text={status === "" ? label : status}
+      class="quiet"
+      onClick={() => void copy()}
+      aria-live="polite"
+    />
   );
 }
 

@@ -4,7 +4,7 @@ import type { Outcome } from "../api/client.ts";
 import { budgetText, limitOf, budgetsWith, windowText, typedBudgetOf } from "../lib/budgets.ts";
 import type { BudgetEntries, ListedBudget } from "../lib/budgets.ts";
 import { formatPercent } from "../lib/money.ts";
-import { UsageBar, Time } from "./basics.tsx";
+import { UsageBar, Time, Button } from "./basics.tsx";
 import { Confirm, Field, FormDialog, Input, Select } from "./dialog.tsx";
 import { ModelsField } from "./model-picker.tsx";
 
@@ -38,22 +38,18 @@ export function Budgets({
         <div key={budget.id} class="budget">
           <BudgetUseBar of={budget} />
           {save && (
-            <button
-              type="button"
+            <Button
+              text="Edit"
               class="quiet"
               onClick={() => edit({ budget })}
               aria-label={`Edit the budget ${windowText(budget.window)}`}
-            >
-              Edit
-            </button>
+            />
           )}
         </div>
       ))}
       {save && budgets.length < BUDGETS_MAX && (
         <p>
-          <button type="button" onClick={() => edit({ budget: undefined })}>
-            Create budget
-          </button>
+          <Button text="Create budget" onClick={() => edit({ budget: undefined })} />
         </p>
       )}
       {save && edited && <BudgetDialog {...{ budgets, save, note, edit }} {...edited} />}
@@ -158,9 +154,11 @@ function EditBudget({ budgets, budget, save, note, edit }: BudgetDialogProps) {
       />
       {note !== "" && <p class="notice">▲ {note}</p>}
       {budget !== undefined && (
-        <button type="button" class="danger" onClick={() => edit({ budget, isRemoved: true })}>
-          Remove budget…
-        </button>
+        <Button
+          text="Remove budget…"
+          class="danger"
+          onClick={() => edit({ budget, isRemoved: true })}
+        />
       )}
     </FormDialog>
   );

@@ -4,6 +4,7 @@ import type { Kind, ColorSlot } from "../lib/plot-shape.ts";
 import { dayName } from "../lib/time.ts";
 import { Plot } from "./plot.tsx";
 import type { PlotProps } from "./plot.tsx";
+import { Button } from "./basics.tsx";
 
 type Props = Pick<PlotProps, "name" | "days" | "series" | "unit"> & {
   readonly kind?: Kind;
@@ -45,9 +46,11 @@ export function Chart(props: Props) {
           {kind === "bars" && `${show(sumOf(series.flatMap(({ values }) => values)))} in total, `}
           {dayName(days[0] ?? "")} to {dayName(days.at(-1) ?? "")} UTC
         </span>
-        <button type="button" class="quiet small" onClick={() => setAsTable(!asTable)}>
-          {asTable ? "View as chart" : "View as table"}
-        </button>
+        <Button
+          text={asTable ? "View as chart" : "View as table"}
+          class="quiet small"
+          onClick={() => setAsTable(!asTable)}
+        />
       </figcaption>
     </figure>
   );

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import type { Outcome } from "../api/client.ts";
-import { Money } from "./basics.tsx";
+import { Money, Check } from "./basics.tsx";
 import { FormDialog, Input } from "./dialog.tsx";
 
 const WRONG_SLUG = {
@@ -50,14 +50,7 @@ export function CloseOrganization({
         {credits === undefined ? "its credits" : <Money micros={credits} kind="left" />} are given
         up. You can restore the {noun} for 7 days.
       </p>
-      <label class="check">
-        <input
-          type="checkbox"
-          checked={isGivenUp}
-          onInput={(event) => setGivenUp(event.currentTarget.checked)}
-        />{" "}
-        Give up the remaining credits
-      </label>
+      <Check text="Give up the remaining credits" isOn={isGivenUp} onChange={setGivenUp} />
     </FormDialog>
   );
 }

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { Count, Money, Time } from "./basics.tsx";
+import { Count, Money, Time, Button } from "./basics.tsx";
 import type { Cell, Column } from "./table.tsx";
 
 type ColumnOptions<T> = Omit<Column<T>, "id" | "title" | "value">;
@@ -65,9 +65,7 @@ export function verbsColumn<T, What extends string>(
   const cell = (row: T): ComponentChildren =>
     has(row) &&
     verbs.map(([what, text]) => (
-      <button key={what} type="button" class="quiet" onClick={() => onDo(what, row)}>
-        {text}
-      </button>
+      <Button key={what} text={text} class="quiet" onClick={() => onDo(what, row)} />
     ));
   return column("do", "To do", () => null, { csv: [], cell });
 }

@@ -12,6 +12,7 @@ import { route } from "../state/route.ts";
 import { describeSessionEnd, session, useSession } from "../state/session.ts";
 import { Dialog, Form, Input, useChange } from "./dialog.tsx";
 import { FailureNotice } from "./states.tsx";
+import { Button } from "./basics.tsx";
 
 /** The dialog that asks for a login, or for the page's organization, when a call needs it. */
 export function ConfirmLogin() {
@@ -68,12 +69,8 @@ function SwitchedDialog({ change, finish }: PendingConfirmation) {
       </p>
       {failure && <FailureNotice failure={failure} />}
       <div class="actions end">
-        <button type="button" onClick={() => finish(false)}>
-          Open the other organization
-        </button>
-        <button type="button" class="primary" disabled={busy} onClick={start}>
-          Continue with {name}
-        </button>
+        <Button text="Open the other organization" onClick={() => finish(false)} />
+        <Button text={`Continue with ${name}`} class="primary" disabled={busy} onClick={start} />
       </div>
     </Dialog>
   );
@@ -150,9 +147,7 @@ function ProviderButtons({ isOver, onDone }: { isOver: boolean; onDone: () => vo
       {failure && <FailureNotice failure={failure} />}
       {[...ofCompany, ...(loginMethods?.issuers ?? [])].map(({ id, name }) => (
         <p key={id}>
-          <button type="button" class="primary" onClick={() => void go(id)}>
-            Continue with {name}
-          </button>
+          <Button text={`Continue with ${name}`} class="primary" onClick={() => void go(id)} />
         </p>
       ))}
       <p class="small muted">This opens a new tab. Your form stays here.</p>

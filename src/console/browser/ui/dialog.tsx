@@ -5,6 +5,7 @@ import type { CallFailure, Outcome } from "../api/client.ts";
 import { fieldError } from "../lib/field-error.ts";
 import { rewriteAmounts } from "../lib/money.ts";
 import { FailureNotice } from "./states.tsx";
+import { Button } from "./basics.tsx";
 
 /** A modal dialog. Escape closes it, but asks first if something was typed. */
 export function Dialog({
@@ -54,9 +55,7 @@ export function Dialog({
     >
       <header class="panel-head">
         <h2 id={id}>{title}</h2>
-        <button type="button" class="quiet" onClick={close} aria-label="Close">
-          ✕
-        </button>
+        <Button text="✕" class="quiet" onClick={close} aria-label="Close" />
       </header>
       {typed === "warned" && (
         <p class="notice" role="alert">
@@ -102,9 +101,7 @@ export function Action<T>({
   const { busy, failure, start } = useChange(run, onDone);
   return (
     <>
-      <button type="button" class={tone} disabled={busy} onClick={start}>
-        {busy ? "Working…" : verb}
-      </button>
+      <Button text={busy ? "Working…" : verb} class={tone} disabled={busy} onClick={start} />
       {failure && <FailureNotice failure={failure} />}
     </>
   );
@@ -139,9 +136,7 @@ export function Confirm<T>({
         <button type="button" ref={cancelButton} onClick={onClose}>
           Cancel
         </button>
-        <button type="button" class={tone} disabled={busy} onClick={start}>
-          {busy ? "Working…" : verb}
-        </button>
+        <Button text={busy ? "Working…" : verb} class={tone} disabled={busy} onClick={start} />
       </div>
     </Dialog>
   );
@@ -185,11 +180,7 @@ export function Form<T>({
             ● Saved {savedAt}
           </span>
         )}
-        {onCancel && (
-          <button type="button" onClick={onCancel}>
-            Cancel
-          </button>
-        )}
+        {onCancel && <Button text="Cancel" onClick={onCancel} />}
         <button type="submit" class="primary" disabled={busy}>
           {busy ? "Working…" : verb}
         </button>

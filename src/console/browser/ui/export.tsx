@@ -2,6 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { csvOf } from "../lib/csv.ts";
 import { formatCount } from "../lib/money.ts";
 import type { Column } from "./table.tsx";
+import { Button } from "./basics.tsx";
 
 type Pages<T> = AsyncIterable<readonly T[]> | Iterable<readonly T[]>;
 
@@ -44,13 +45,12 @@ export function Export<T>({
     <span class="export">
       {problem !== "" && <span class="small bad-text">■ {problem}</span>}
       {count === null ? (
-        <button type="button" onClick={() => void start()} title="Export all filtered rows">
-          CSV
-        </button>
+        <Button text="CSV" onClick={() => void start()} title="Export all filtered rows" />
       ) : (
-        <button type="button" onClick={() => (stopped.current = true)}>
-          {formatCount(count)} rows, stop
-        </button>
+        <Button
+          text={`${formatCount(count)} rows, stop`}
+          onClick={() => (stopped.current = true)}
+        />
       )}
     </span>
   );

@@ -1,4 +1,5 @@
 import { useQuery } from "../state/route.ts";
+import { Button } from "./basics.tsx";
 
 /**
  * A filter with fixed options. The address stores the choice, but omits the first option, the
@@ -62,12 +63,10 @@ export function ClearFilters({ names }: { names: readonly string[] }) {
   const [query, update] = useQuery();
   if (!names.some((name) => query[name] !== undefined)) return null;
   return (
-    <button
-      type="button"
+    <Button
+      text="Clear"
       class="quiet"
       onClick={() => update(Object.fromEntries(names.map((name) => [name, ""])))}
-    >
-      Clear
-    </button>
+    />
   );
 }

@@ -2,6 +2,7 @@ import type { Key } from "../api/types.ts";
 import { DAY, localMinute } from "../lib/time.ts";
 import { Field, Select } from "./dialog.tsx";
 import { ModelsField } from "./model-picker.tsx";
+import { Button } from "./basics.tsx";
 
 export type Terms = {
   readonly rpm_limit: string;
@@ -124,16 +125,14 @@ export function TermFields({
       </Field>
       <p class="actions" role="group" aria-label="Expires">
         {EXPIRIES.map(([days, text]) => (
-          <button
+          <Button
             key={days}
-            type="button"
+            text={text}
             class="quiet"
             onClick={() =>
               onChange({ ...terms, expires_at: localMinute(Date.now() + Number(days) * DAY) })
             }
-          >
-            {text}
-          </button>
+          />
         ))}
       </p>
     </div>

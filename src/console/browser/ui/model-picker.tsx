@@ -3,6 +3,7 @@ import { useId, useState } from "preact/hooks";
 import { modelHint, useModels } from "../state/models.ts";
 import type { ListedModel } from "../state/models.ts";
 import { useQuery } from "../state/route.ts";
+import { Button } from "./basics.tsx";
 
 export type ModelOption = readonly [id: string, hint: string];
 
@@ -90,14 +91,12 @@ export function Chips({
   return (
     <span class="chips">
       {chosen.map((one) => (
-        <button
+        <Button
           key={one}
-          type="button"
+          text={`${one} ✕`}
           title={options.find(([id]) => id === one)?.[1]}
           onClick={() => onChange(chosen.filter((other) => other !== one).join(", "))}
-        >
-          {one} ✕
-        </button>
+        />
       ))}
       <input
         list={list}

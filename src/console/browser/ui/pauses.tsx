@@ -4,7 +4,7 @@ import { memberName } from "../lib/member-name.ts";
 import { useNames } from "../state/names.ts";
 import { change, latestOf, useRead } from "../state/reads.ts";
 import { useMay, useSession } from "../state/session.ts";
-import { Time } from "./basics.tsx";
+import { Time, Button, Check } from "./basics.tsx";
 import { Confirm, FormDialog, Input } from "./dialog.tsx";
 
 const LIST_CALL = "GET /v1/pauses";
@@ -60,9 +60,7 @@ function PauseButton({
   if (isPaused || !useMay()(CREATE_CALL, isOwn)) return null;
   return (
     <>
-      <button type="button" onClick={() => setPausing(true)}>
-        {pausing.verb}
-      </button>
+      <Button text={pausing.verb} onClick={() => setPausing(true)} />
       {isPausing && <NewPause {...pausing} onClose={() => setPausing(false)} />}
     </>
   );
@@ -99,9 +97,7 @@ function Notice({ pause }: { pause: Pause }) {
           )}
         </span>{" "}
         {may(END_CALL) && source !== "operator" && (
-          <button type="button" onClick={() => setEnding(true)}>
-            Resume
-          </button>
+          <Button text="Resume" onClick={() => setEnding(true)} />
         )}
       </p>
       {isEnding && (
@@ -167,14 +163,7 @@ function NewPause({ scope, id, name, verb, onClose }: PauseTarget & { onClose: (
         value={until}
         onText={setUntil}
       />
-      <label class="check">
-        <input
-          type="checkbox"
-          checked={stops}
-          onChange={(event) => setStops(event.currentTarget.checked)}
-        />{" "}
-        End running requests too
-      </label>
+      <Check text="End running requests too" isOn={stops} onChange={setStops} />
     </FormDialog>
   );
 }

@@ -3,7 +3,7 @@ import type { Outcome } from "../api/client.ts";
 import type { Settings } from "../api/types.ts";
 import { latestOf } from "../state/reads.ts";
 import { useModels } from "../state/models.ts";
-import { Facts } from "./basics.tsx";
+import { Facts, Button } from "./basics.tsx";
 import { Field, FormDialog, Select } from "./dialog.tsx";
 import { Chips, useModelOptions } from "./model-picker.tsx";
 import type { ModelOption } from "./model-picker.tsx";
@@ -51,9 +51,7 @@ export function PolicyPart({
       <Facts facts={LISTS.map(([name, title]) => [title, textOf(lists[name])])} />
       {save && (
         <p>
-          <button type="button" onClick={() => setEdited(true)}>
-            Edit policy
-          </button>
+          <Button text="Edit policy" onClick={() => setEdited(true)} />
         </p>
       )}
       {save && edited && (

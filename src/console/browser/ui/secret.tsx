@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { connectKey } from "../state/connect-key.ts";
 import { goTo } from "../state/route.ts";
-import { CodeBlock, CopyButton } from "./basics.tsx";
+import { CodeBlock, CopyButton, Button } from "./basics.tsx";
 import { Dialog } from "./dialog.tsx";
 
 type Props = {
@@ -41,19 +41,9 @@ export function SecretDialog({ title, secret, noun, note = "", uses, use, onClos
         </p>
       )}
       <div class="actions end">
-        <button type="button" onClick={close}>
-          {hasWarned && !copied ? "Close without copying" : "Done"}
-        </button>
-        {!copied && (
-          <button type="button" onClick={copyAndClose}>
-            Copy and close
-          </button>
-        )}
-        {use && (
-          <button type="button" class="primary" onClick={use[1]}>
-            {use[0]}
-          </button>
-        )}
+        <Button text={hasWarned && !copied ? "Close without copying" : "Done"} onClick={close} />
+        {!copied && <Button text="Copy and close" onClick={copyAndClose} />}
+        {use && <Button text={use[0]} class="primary" onClick={use[1]} />}
       </div>
     </Dialog>
   );

@@ -9,7 +9,7 @@ import type { Read } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { may, session } from "../state/session.ts";
 import { remedyOf } from "../lib/remedies.ts";
-import { CodeBlock, CopyButton } from "./basics.tsx";
+import { CodeBlock, CopyButton, Button } from "./basics.tsx";
 import { useNow } from "../state/now.ts";
 
 const PLACEHOLDER_DELAY_MS = 300;
@@ -95,11 +95,7 @@ export function FailureNotice({
         <Remedy {...failure} /> {docsUrl !== null && <a href={docsUrl}>About this error</a>}
       </p>
       <p class="actions">
-        {again !== undefined && (
-          <button type="button" onClick={again}>
-            {verb}
-          </button>
-        )}
+        {again !== undefined && <Button text={verb} onClick={again} />}
         {requestId !== null && (
           <>
             <code class="small">{requestId}</code> <CopyButton text={requestId} label="Copy ID" />
@@ -162,10 +158,7 @@ export function Inline<T>({
     <>
       {latest !== undefined && children(latest)}{" "}
       <span class="small warn-text" title={failure.message}>
-        ▲ {age}{" "}
-        <button type="button" class="quiet" onClick={again}>
-          Try again
-        </button>
+        ▲ {age} <Button text="Try again" class="quiet" onClick={again} />
       </span>
     </>
   );
@@ -197,10 +190,7 @@ export function ConnectionBar() {
         "Retrying…"
       ) : (
         <>
-          Next try in {seconds} s.{" "}
-          <button type="button" onClick={retryNow}>
-            Try now
-          </button>
+          Next try in {seconds} s. <Button text="Try now" onClick={retryNow} />
         </>
       )}
     </div>

@@ -3,6 +3,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useQuery } from "../state/route.ts";
 import type { Pager } from "./pages.ts";
 import { Export } from "./export.tsx";
+import { Button } from "./basics.tsx";
 
 export type Cell = string | number | boolean | null;
 export type Column<T> = {
@@ -309,12 +310,8 @@ function PageButtons({ at }: { at: Pick<Pager<unknown>, "label" | "previous" | "
   return (
     <div class="turn">
       <span class="small muted">{at.label}</span>
-      <button type="button" disabled={!at.previous} onClick={at.previous}>
-        ← Previous
-      </button>
-      <button type="button" disabled={!at.next} onClick={at.next}>
-        Next →
-      </button>
+      <Button text="← Previous" disabled={!at.previous} onClick={at.previous} />
+      <Button text="Next →" disabled={!at.next} onClick={at.next} />
     </div>
   );
 }
