@@ -8,7 +8,7 @@ import { pendingConfirmation } from "./state/confirming.ts";
 import { reportConnection, reportLostConnection, onRetry } from "./state/connection.ts";
 import { useRead } from "./state/reads.ts";
 import { linkedKey, readOrganizationOfKey } from "./state/link.ts";
-import { goTo, hrefOf, route } from "./state/route.ts";
+import { goTo, hrefOf, route, usePath } from "./state/route.ts";
 import { nextScheme, scheme } from "./state/scheme.ts";
 import {
   isManager,
@@ -52,7 +52,7 @@ export function App() {
   }, []);
   const linkKey = useCell(linkedKey);
   const asked = useCell(pendingConfirmation);
-  const { path } = useCell(route);
+  const path = usePath();
   if (path[0] === "invitation" && who !== undefined) return <LazyPage page={INVITATION} />;
   if (path[0] === "confirmed") return <LazyPage page={CONFIRMED} />;
   if (who === undefined) return <ConnectionBar />;

@@ -168,13 +168,7 @@ function Detail({
               ]}
             />
             {attempts.length > 0 && (
-              <Grid
-                name="Attempts"
-                columns={ATTEMPTS}
-                rows={attempts}
-                keyOf={({ at }) => at}
-                isSorted={false}
-              />
+              <Grid name="Attempts" columns={ATTEMPTS} rows={attempts} keyOf={({ at }) => at} />
             )}
             <ResponseBody answer={attempts[0]?.answer ?? null} />
             {headers && <SentText title="Headers" text={linesOf(headers)} />}

@@ -3,9 +3,8 @@ import type { EndUser } from "../api/types.ts";
 import { findBlock } from "../lib/blocked.ts";
 import type { Block } from "../lib/blocked.ts";
 import { formatLeft, microsOf, formatPercent } from "../lib/money.ts";
-import { useCell } from "../state/cell.ts";
 import { latestOf, change, useRead } from "../state/reads.ts";
-import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
+import { goTo, hrefOf, usePath, useQuery } from "../state/route.ts";
 import { isSenior, useMay, useSession } from "../state/session.ts";
 import { Badge, UsageBar, Facts, PageHead, Money, Time, Button } from "../ui/basics.tsx";
 import { Budgets } from "../ui/budgets.tsx";
@@ -21,7 +20,7 @@ import type { Column } from "../ui/table.tsx";
 const TOUCHES = ["/v1/users"];
 
 export function EndUsers() {
-  const { path } = useCell(route);
+  const path = usePath();
   const [query] = useQuery();
   const [making, setMaking] = useState(false);
   const [, id] = path;

@@ -4,8 +4,7 @@ import { valueText } from "../lib/changes.ts";
 import { actorOf, sentenceOf } from "../lib/event-sentence.ts";
 import type { NameOf } from "../lib/event-sentence.ts";
 import { EVENT_TYPES, ATTENTION_TYPES } from "../lib/event-types.ts";
-import { useCell } from "../state/cell.ts";
-import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
+import { goTo, hrefOf, usePath, useQuery } from "../state/route.ts";
 import { useNames } from "../state/names.ts";
 import { isManager, useSession } from "../state/session.ts";
 import { Facts, PageHead, Time } from "../ui/basics.tsx";
@@ -34,7 +33,7 @@ export function Events() {
 function EventList() {
   const [query] = useQuery();
   const [opened, setOpened] = useState<Event | null>(null);
-  const [, id] = useCell(route).path;
+  const [, id] = usePath();
   const names = useNames();
   const pauses = usePauses().filter(({ scope }) => scope === "end_user");
   const nameOf: NameOf = (name) => pauses.find((one) => one.id === name)?.subject ?? names(name);

@@ -44,7 +44,6 @@ export function Exports() {
               columns={columnsOf(complete_through ?? "")}
               rows={monthsOf(today, since?.slice(0, 7) ?? today.slice(0, 7))}
               keyOf={(month) => month}
-              isSorted={false}
             />
           )}
         </ReadResult>

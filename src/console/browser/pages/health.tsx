@@ -43,13 +43,7 @@ export function Health() {
               />
               {peers.length > 0 && (
                 <Panel title="Other regions">
-                  <Grid
-                    name="Peers"
-                    columns={PEERS}
-                    rows={peers}
-                    keyOf={({ region }) => region}
-                    isSorted={false}
-                  />
+                  <Grid name="Peers" columns={PEERS} rows={peers} keyOf={({ region }) => region} />
                 </Panel>
               )}
               <Technical {...{ book, version, aliases, sweep, wallets }} />
@@ -106,13 +100,7 @@ function Problems({ problems, resting, figures }: ProblemsProps) {
   return (
     <Panel title="Problems">
       {problems.length > 0 && (
-        <Grid
-          name="Problems"
-          columns={PROBLEMS}
-          rows={problems}
-          keyOf={({ kind }) => kind}
-          isSorted={false}
-        />
+        <Grid name="Problems" columns={PROBLEMS} rows={problems} keyOf={({ kind }) => kind} />
       )}
       {warnings.map((text) => (
         <p key={text} class="warn-text">
@@ -178,7 +166,6 @@ function Providers({ read }: { read: Read<ProvidersAnswer> }) {
                 columns={PROVIDERS}
                 rows={data}
                 keyOf={({ provider }) => provider}
-                isSorted={false}
               />
             )}
             {asked - missing.length < active && (
@@ -258,11 +245,7 @@ type TroublesProps<Row> = {
 function RouteProblems<Row>({ title, none, ...grid }: TroublesProps<Row>) {
   return (
     <Panel title={title}>
-      {grid.rows.length === 0 ? (
-        <p class="good-text">● {none}</p>
-      ) : (
-        <Grid {...grid} isSorted={false} />
-      )}
+      {grid.rows.length === 0 ? <p class="good-text">● {none}</p> : <Grid {...grid} />}
     </Panel>
   );
 }
@@ -275,13 +258,7 @@ function Outboxes({ all }: { all: readonly Outbox[] }) {
   return (
     <>
       {rows.length > 0 && (
-        <Grid
-          name="Outboxes"
-          columns={OUTBOXES}
-          rows={rows}
-          keyOf={({ name }) => name}
-          isSorted={false}
-        />
+        <Grid name="Outboxes" columns={OUTBOXES} rows={rows} keyOf={({ name }) => name} />
       )}
       {empty > 0 && (
         <p class="good-text">

@@ -1,9 +1,8 @@
 import { useState } from "preact/hooks";
 import type { Key } from "../api/types.ts";
 import { mostUsedOf, shareOf } from "../lib/budgets.ts";
-import { useCell } from "../state/cell.ts";
 import { latestOf, useRead } from "../state/reads.ts";
-import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
+import { goTo, hrefOf, usePath, useQuery } from "../state/route.ts";
 import { useMemberNames } from "../state/members.ts";
 import { useMay, useSession } from "../state/session.ts";
 import { PageHead, Tabs, Tokens, Button, Check } from "../ui/basics.tsx";
@@ -53,7 +52,7 @@ export function Keys() {
 }
 
 function KeyList() {
-  const { path } = useCell(route);
+  const path = usePath();
   const [query, update] = useQuery();
   const { all = "" } = query;
   const now = useNow();

@@ -3,7 +3,7 @@ import { lastIssuer, previewInvitation, readLoginMethods, startLogIn } from "../
 import type { InvitationPreview, LoginMethodsInfo, Purpose } from "../api/people.ts";
 import type { CallFailure } from "../api/client.ts";
 import { useCell } from "../state/cell.ts";
-import { hrefOf, route } from "../state/route.ts";
+import { hrefOf, route, usePath } from "../state/route.ts";
 import type { Query, Route } from "../state/route.ts";
 import { Badge, Time, Button } from "../ui/basics.tsx";
 import { FailureNotice } from "../ui/states.tsx";
@@ -140,7 +140,7 @@ export function FailedLogin() {
 }
 
 export function Invitation() {
-  const [, token = ""] = useCell(route).path;
+  const [, token = ""] = usePath();
   const [invited, setInvited] = useState<InvitationPreview>();
   const [failure, setFailure] = useState<CallFailure>();
   useEffect(() => {

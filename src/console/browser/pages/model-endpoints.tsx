@@ -23,7 +23,6 @@ export function Endpoints({ id, onClose }: { id: string; onClose: () => void }) 
               columns={COLUMNS}
               rows={data.endpoints}
               keyOf={(one: Endpoint) => `${one.tag} ${data.endpoints.indexOf(one)}`}
-              isSorted={false}
             />
             <p class="small muted">
               In the order of preference. Speeds are medians of all customers' requests in this

@@ -1,8 +1,7 @@
 import { useState } from "preact/hooks";
 import type { CompanyDomain, MadeInvitation, Session } from "../api/types.ts";
-import { useCell } from "../state/cell.ts";
 import { latestOf, change, useRead } from "../state/reads.ts";
-import { route } from "../state/route.ts";
+import { usePath } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, Panel, Time, Button } from "../ui/basics.tsx";
 import { Action, Confirm, Dialog, FormDialog, Input } from "../ui/dialog.tsx";
@@ -18,7 +17,7 @@ type OrganizationProps = { readonly id: string };
 type Closing = OrganizationProps & { readonly onClose: () => void };
 
 export function Access() {
-  const [, id = ""] = useCell(route).path;
+  const [, id = ""] = usePath();
   return (
     <>
       <Invitations id={id} />
@@ -142,13 +141,7 @@ function Domains({ id }: OrganizationProps) {
           domains.length === 0 ? (
             <Empty text="None. People can't join by email address." />
           ) : (
-            <Grid
-              name="Domains"
-              columns={columns}
-              rows={domains}
-              keyOf={({ domain }) => domain}
-              isSorted={false}
-            />
+            <Grid name="Domains" columns={columns} rows={domains} keyOf={({ domain }) => domain} />
           )
         }
       </ReadResult>

@@ -1,9 +1,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { MemberKey } from "../api/types.ts";
 import { changedOf } from "../lib/changed.ts";
-import { useCell } from "../state/cell.ts";
 import { change, useRead } from "../state/reads.ts";
-import { route, useQuery } from "../state/route.ts";
+import { usePath, useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, Panel } from "../ui/basics.tsx";
 import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
@@ -52,7 +51,7 @@ type Doing = { readonly what: (typeof VERBS)[number][0]; readonly key: MemberKey
 export function OrganizationKeys() {
   const may = useMay();
   const verbs = VERBS.filter(([, , call]) => may(call));
-  const [, id = ""] = useCell(route).path;
+  const [, id = ""] = usePath();
   const [doing, setDoing] = useState<Doing | null>(null);
   const read = useRead("GET /admin/v1/orgs/{id}/keys", { path: { id } });
   const close = (): void => setDoing(null);
@@ -78,7 +77,6 @@ export function OrganizationKeys() {
             columns={verbs.length > 0 ? columns : KEYS}
             rows={keys}
             keyOf={(key) => key.id}
-            isSorted={false}
           />
         )}
       </ReadResult>

@@ -1,8 +1,7 @@
 import { useState } from "preact/hooks";
 import type { CreditRow, LedgerRow } from "../api/types.ts";
-import { useCell } from "../state/cell.ts";
 import { useRead } from "../state/reads.ts";
-import { route } from "../state/route.ts";
+import { usePath } from "../state/route.ts";
 import { Panel, Button, Check } from "../ui/basics.tsx";
 import { List } from "../ui/list.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
@@ -30,7 +29,7 @@ const PAYMENTS: readonly Column<CreditRow>[] = [
 const ROWS = 50;
 
 export function Ledger() {
-  const [, id = ""] = useCell(route).path;
+  const [, id = ""] = usePath();
   const [isPayments, setPayments] = useState(false);
   const all = (
     <Check text="payments only" class="check small" isOn={isPayments} onChange={setPayments} />
@@ -55,13 +54,7 @@ function Rows({ id }: { id: string }) {
     <ReadResult read={read} height={200}>
       {({ rows }) => (
         <>
-          <Grid
-            name="Ledger"
-            columns={LEDGER}
-            rows={rows}
-            keyOf={({ seq }) => String(seq)}
-            isSorted={false}
-          />
+          <Grid name="Ledger" columns={LEDGER} rows={rows} keyOf={({ seq }) => String(seq)} />
           {rows.length === 0 && before.length === 0 && <Empty text="No transactions yet." />}
           <div class="turn">
             <Button

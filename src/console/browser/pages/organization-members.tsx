@@ -55,7 +55,6 @@ export function Members({ id }: { id: string }) {
             columns={verbs.length > 0 ? columns : MEMBERS}
             rows={members}
             keyOf={(member) => member.id}
-            isSorted={false}
           />
         )}
       </ReadResult>

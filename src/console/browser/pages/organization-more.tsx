@@ -36,7 +36,6 @@ export function OrganizationUsage({ id }: { id: string }) {
                 columns={USAGE}
                 rows={data.toSorted((a, b) => b.cost_micro - a.cost_micro).slice(0, 20)}
                 keyOf={({ group }) => group ?? ""}
-                isSorted={false}
               />
             </>
           )
@@ -70,7 +69,6 @@ export function OrganizationEvents({ id }: { id: string }) {
             columns={eventColumns(nameOf)}
             rows={events}
             keyOf={(event: Event) => event.id}
-            isSorted={false}
           />
         )}
       </ReadResult>

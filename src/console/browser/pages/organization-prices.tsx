@@ -1,7 +1,6 @@
 import { useState } from "preact/hooks";
-import { useCell } from "../state/cell.ts";
 import { change, useRead } from "../state/reads.ts";
-import { route } from "../state/route.ts";
+import { usePath } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Panel, Button } from "../ui/basics.tsx";
 import { ReadResult } from "../ui/states.tsx";
@@ -12,7 +11,7 @@ const TOUCHES = ["/admin/v1/orgs", "/admin/v1/prices"];
 
 /** A customer's prices. The first price creates and assigns a price list. */
 export function OrganizationPrices() {
-  const [, id = ""] = useCell(route).path;
+  const [, id = ""] = usePath();
   const [isScheduling, setScheduling] = useState(false);
   const may = useMay();
   const mayPost = may("POST /admin/v1/prices") && may("PATCH /admin/v1/orgs/{id}");

@@ -1,7 +1,6 @@
 import { useState } from "preact/hooks";
-import { useCell } from "../state/cell.ts";
 import { change, latestOf, useRead } from "../state/reads.ts";
-import { goTo, route } from "../state/route.ts";
+import { goTo, usePath } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Panel, Time, Button } from "../ui/basics.tsx";
 import { CloseOrganization } from "../ui/close-organization.tsx";
@@ -13,7 +12,7 @@ const NOT_MINE = <p class="muted">Only operators with the role “all” can do 
 type Props = { readonly id: string; readonly slug: string; readonly onClose: () => void };
 
 export function Recovery() {
-  const [, id = ""] = useCell(route).path;
+  const [, id = ""] = usePath();
   const may = useMay();
   const [doing, setDoing] = useState<"rebuild" | "close" | "restore" | null>(null);
   const read = useRead("GET /admin/v1/orgs/{id}", { path: { id } });

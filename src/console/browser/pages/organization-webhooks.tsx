@@ -2,9 +2,8 @@ import { useState } from "preact/hooks";
 import type { Delivery, WebhookAndHealth } from "../api/types.ts";
 import { countText } from "../lib/money.ts";
 import { DAY, localMinute } from "../lib/time.ts";
-import { useCell } from "../state/cell.ts";
 import { change, useRead } from "../state/reads.ts";
-import { route } from "../state/route.ts";
+import { usePath } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, Facts, Panel, Time, Button } from "../ui/basics.tsx";
 import { FormDialog, Input, useChange } from "../ui/dialog.tsx";
@@ -16,7 +15,7 @@ import type { Column } from "../ui/table.tsx";
 type WebhookProps = { readonly id: string; readonly webhook: WebhookAndHealth };
 
 export function Webhooks() {
-  const [, id = ""] = useCell(route).path;
+  const [, id = ""] = usePath();
   const path = { id };
   const read = useRead("GET /admin/v1/orgs/{id}/webhooks", { path }, { every: 15_000 });
   return (

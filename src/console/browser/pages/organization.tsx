@@ -1,9 +1,8 @@
 import { useState } from "preact/hooks";
 import type { Calls, OrganizationAndMoney } from "../api/types.ts";
 import { formatCount, formatLeft, microsOf } from "../lib/money.ts";
-import { useCell } from "../state/cell.ts";
 import { latestOf, change, useRead } from "../state/reads.ts";
-import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
+import { goTo, hrefOf, usePath, useQuery } from "../state/route.ts";
 import { viewAs, useMay, useSession } from "../state/session.ts";
 import { Badge, Facts, PageHead, Money, Tabs, Time, Button } from "../ui/basics.tsx";
 import { Action, Confirm, FormDialog, Input } from "../ui/dialog.tsx";
@@ -29,7 +28,7 @@ const PARTS = {
 } satisfies Record<string, LazyPart>;
 
 export function Organization() {
-  const [, id = ""] = useCell(route).path;
+  const [, id = ""] = usePath();
   return <OrganizationDetail key={id} id={id} />;
 }
 

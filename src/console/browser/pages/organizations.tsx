@@ -3,9 +3,8 @@ import type { Outcome } from "../api/client.ts";
 import type { CreatedOrganization, ListedOrganization } from "../api/types.ts";
 import { prefixOf } from "../lib/key-prefix.ts";
 import { microsOf } from "../lib/money.ts";
-import { useCell } from "../state/cell.ts";
 import { change } from "../state/reads.ts";
-import { goTo, route, useQuery } from "../state/route.ts";
+import { goTo, usePath, useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, PageHead, Money, Button } from "../ui/basics.tsx";
 import { Field, FormDialog } from "../ui/dialog.tsx";
@@ -23,7 +22,7 @@ const ORGANIZATION: LazyPart = {
 
 export function Organizations() {
   const may = useMay();
-  const { path } = useCell(route);
+  const path = usePath();
   const [query, update] = useQuery();
   const [making, setMaking] = useState(false);
   const { find: found, status, sort = SORTED[0][0], ends } = query;

@@ -1,8 +1,7 @@
 import type { Calls } from "../api/types.ts";
 import { cardName } from "../lib/purchases.ts";
 import { dayAfter } from "../lib/time.ts";
-import { useCell } from "../state/cell.ts";
-import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
+import { goTo, hrefOf, usePath, useQuery } from "../state/route.ts";
 import { PageHead } from "../ui/basics.tsx";
 import { column } from "../ui/columns.tsx";
 import { ChoiceFilter, DayFilter, TextFilter } from "../ui/filters.tsx";
@@ -25,7 +24,7 @@ const STATES = [
 
 export function Payments() {
   const [query] = useQuery();
-  const [, orgId, id] = useCell(route).path;
+  const [, orgId, id] = usePath();
   const { org, from, to } = query;
   const state = STATES.find(([one]) => one !== "" && one === query["state"])?.[0];
   return (

@@ -140,7 +140,6 @@ function Rerate({ onClose }: { onClose: () => void }) {
             columns={LINES}
             rows={found.organizations}
             keyOf={({ organization }) => organization}
-            isSorted={false}
           />
         </>
       )}

@@ -2,9 +2,8 @@ import type { Hold, Generation } from "../api/types.ts";
 import { formatCount } from "../lib/money.ts";
 import { errorDays } from "../lib/range.ts";
 import { duration, localAndUtcTime } from "../lib/time.ts";
-import { useCell } from "../state/cell.ts";
 import { latestOf, useRead } from "../state/reads.ts";
-import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
+import { goTo, hrefOf, usePath, useQuery } from "../state/route.ts";
 import { useKeyNames } from "../state/spend.ts";
 import { PageHead, Money, Tabs, Button } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
@@ -47,7 +46,7 @@ const OUTCOMES: Readonly<Record<string, string>> = { settled: "succeeded", error
 const CHARTS: LazyPart = { load: async () => (await import("./request-charts.tsx")).RequestChart };
 
 export function Requests() {
-  const { path } = useCell(route);
+  const path = usePath();
   const [query] = useQuery();
   const nameOfKey = useKeyNames();
   const now = useNow();
@@ -197,13 +196,5 @@ function HoldTable({ holds, now }: { holds: readonly Hold[]; now: number }) {
     column("purpose", "For", ({ purpose }) => purposeText(purpose) || "a model", { wide: true }),
     codeColumn("id", "Request", ({ id }) => id, { wide: true }),
   ];
-  return (
-    <Grid
-      name="Open holds"
-      rows={holds}
-      keyOf={({ id }) => id}
-      isSorted={false}
-      columns={columns}
-    />
-  );
+  return <Grid name="Open holds" rows={holds} keyOf={({ id }) => id} columns={columns} />;
 }

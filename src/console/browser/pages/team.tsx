@@ -60,13 +60,7 @@ function Members() {
       </PageHead>
       <ReadResult read={read} height={200}>
         {({ members }) => (
-          <Grid
-            name="Members"
-            columns={columns}
-            rows={members}
-            keyOf={({ id }) => id}
-            isSorted={false}
-          />
+          <Grid name="Members" columns={columns} rows={members} keyOf={({ id }) => id} />
         )}
       </ReadResult>
       {manages && <Invitations />}
@@ -201,13 +195,7 @@ function Invitations() {
     <Panel title="Invitations">
       <ReadResult read={read} height={108}>
         {({ invitations }) => (
-          <Grid
-            name="Invitations"
-            columns={columns}
-            rows={invitations}
-            keyOf={({ id }) => id}
-            isSorted={false}
-          />
+          <Grid name="Invitations" columns={columns} rows={invitations} keyOf={({ id }) => id} />
         )}
       </ReadResult>
     </Panel>

@@ -1,11 +1,10 @@
-import { useCell } from "../state/cell.ts";
-import { route } from "../state/route.ts";
+import { usePath } from "../state/route.ts";
 import { EventTabs, WEBHOOKS } from "../ui/event-tabs.tsx";
 import { WebhookDetail } from "./webhook-detail.tsx";
 import { Webhooks } from "./webhooks.tsx";
 
 export function WebhookPages() {
-  const [, id] = useCell(route).path;
+  const [, id] = usePath();
   return id === undefined ? (
     <Webhooks tabs={<EventTabs current={WEBHOOKS} />} />
   ) : (

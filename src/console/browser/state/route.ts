@@ -15,6 +15,10 @@ const readAddress = (): void => {
 readAddress();
 addEventListener("hashchange", readAddress);
 
+export function usePath(): readonly string[] {
+  return useCell(route).path;
+}
+
 function parse(hash: string): Route {
   const [path = "", search = ""] = hash.replace(/^#\/?/, "").split("?", 2);
   return {

@@ -128,7 +128,6 @@ export function RequestTable({ rows }: { rows: readonly Row[] }) {
       rows={rows}
       keyOf={({ id }) => id}
       open={({ id }) => goTo(["requests", id])}
-      isSorted={false}
     />
   );
 }

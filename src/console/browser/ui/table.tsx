@@ -57,7 +57,7 @@ function PagedTable<T>(props: Props<T> & { pager: Pager<T> }) {
         {filters}
         <Export name={name} columns={columns} rows={pager.all} />
       </div>
-      <Grid {...props} isSorted={false} />
+      <Grid {...props} />
       {rows.length === 0 && <p class="muted center">No results</p>}
       {(pager.next ?? pager.previous) && <PageButtons at={pager} />}
     </>
@@ -87,7 +87,7 @@ function LocalTable<T>(props: Props<T>) {
         {filters}
         <Export name={name} columns={columns} rows={() => [found]} />
       </div>
-      <Grid {...props} rows={shown} />
+      <Grid {...props} rows={shown} isSorted />
       {found.length === 0 && <p class="muted center">No results</p>}
       {found.length > PAGE_ROWS && (
         <PageButtons
@@ -149,7 +149,7 @@ export function Grid<T>({
   rows,
   keyOf,
   open,
-  isSorted = true,
+  isSorted = false,
 }: Pick<Props<T>, "name" | "columns" | "rows" | "keyOf" | "open"> & {
   readonly isSorted?: boolean;
 }) {
