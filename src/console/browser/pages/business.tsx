@@ -10,7 +10,7 @@ import { hrefOf, useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { PageHead, Money, Tabs, Button } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
-import { Field, FormDialog } from "../ui/dialog.tsx";
+import { FormDialog, MICROS, useTyped } from "../ui/dialog.tsx";
 import { ChoiceFilter } from "../ui/filters.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table, usd } from "../ui/table.tsx";
@@ -229,20 +229,8 @@ function columnsOf(by: MarginSplit, isDaily: boolean): readonly Column<Row>[] {
   ];
 }
 
-const NUMBER = { type: "number", step: "0.000001" } as const;
-
 function EnterBill({ onClose }: { onClose: () => void }) {
-  const [typed, setTyped] = useState({ provider: "", day: "", dollars: "" });
-  const line = (name: keyof typeof typed, label: string, more: object = {}) => (
-    <Field label={label} param={name}>
-      <input
-        required
-        value={typed[name]}
-        onInput={(event) => setTyped({ ...typed, [name]: event.currentTarget.value })}
-        {...more}
-      />
-    </Field>
-  );
+  const [typed, line] = useTyped({ provider: "", day: "", dollars: "" });
   return (
     <FormDialog
       title="Import a provider's bill"
@@ -254,9 +242,9 @@ function EnterBill({ onClose }: { onClose: () => void }) {
       onDone={() => location.reload()}
       onClose={onClose}
     >
-      {line("provider", "Provider")}
-      {line("day", "Day, UTC", { type: "date" })}
-      {line("dollars", "Dollars billed", NUMBER)}
+      {line("provider", "Provider", { required: true })}
+      {line("day", "Day, UTC", { type: "date", required: true })}
+      {line("dollars", "Dollars billed", { ...MICROS, required: true })}
     </FormDialog>
   );
 }

@@ -5,7 +5,7 @@ import { withoutFreshLogin } from "../state/confirming.ts";
 import type { CompanyDomain } from "../api/types.ts";
 import { change, useRead } from "../state/reads.ts";
 import { Badge, Panel, Button } from "../ui/basics.tsx";
-import { Field, FormDialog } from "../ui/dialog.tsx";
+import { FormDialog, useTyped } from "../ui/dialog.tsx";
 import { ReadResult } from "../ui/states.tsx";
 
 const TOUCHES = ["/people"];
@@ -101,33 +101,21 @@ function OwnIssuer() {
 }
 
 function NewIssuer({ callback, onClose }: { callback: string; onClose: () => void }) {
-  const [fields, setFields] = useState({ issuer: "", client_id: "", client_secret: "" });
-  const at = (name: keyof typeof fields) => ({
-    required: true,
-    autocomplete: "off",
-    value: fields[name],
-    onInput: (e: InputEvent & { readonly currentTarget: HTMLInputElement }) =>
-      setFields({ ...fields, [name]: e.currentTarget.value }),
-  });
+  const [body, line] = useTyped({ issuer: "", client_id: "", client_secret: "" });
+  const common = { required: true, autocomplete: "off" } as const;
   return (
     <FormDialog
       title="Your company's issuer"
       verb="Set it"
-      run={() => change("POST /console/api/people/company/issuer", { body: fields }, TOUCHES)}
+      run={() => change("POST /console/api/people/company/issuer", { body }, TOUCHES)}
       onClose={onClose}
     >
       <p class="small">
         Register an OpenID Connect client there with the redirect URL <code>{callback}</code>
       </p>
-      <Field label="Issuer URL, as in its discovery document" param="issuer">
-        <input {...at("issuer")} />
-      </Field>
-      <Field label="Client id" param="client_id">
-        <input {...at("client_id")} />
-      </Field>
-      <Field label="Client secret" param="client_secret">
-        <input type="password" {...at("client_secret")} />
-      </Field>
+      {line("issuer", "Issuer URL, as in its discovery document", common)}
+      {line("client_id", "Client id", common)}
+      {line("client_secret", "Client secret", { type: "password", ...common })}
     </FormDialog>
   );
 }
@@ -186,17 +174,15 @@ function domainState(isProven: boolean, isApproved: boolean, isLost: boolean) {
 }
 
 function NewDomain({ onClose }: { onClose: () => void }) {
-  const [domain, setDomain] = useState("");
+  const [body, line] = useTyped({ domain: "" });
   return (
     <FormDialog
       title="Add a company domain"
       verb="Add it"
-      run={() => change("POST /console/api/people/company/domains", { body: { domain } }, TOUCHES)}
+      run={() => change("POST /console/api/people/company/domains", { body }, TOUCHES)}
       onClose={onClose}
     >
-      <Field label="Domain" param="domain" hint="The domain itself, without www">
-        <input required value={domain} onInput={(e) => setDomain(e.currentTarget.value)} />
-      </Field>
+      {line("domain", "Domain", { required: true, hint: "The domain itself, without www" })}
     </FormDialog>
   );
 }

@@ -10,7 +10,7 @@ import { Badge, UsageBar, Facts, PageHead, Money, Time, Button } from "../ui/bas
 import { Budgets } from "../ui/budgets.tsx";
 import { Pauses, usePauses } from "../ui/pauses.tsx";
 import { useNow } from "../state/now.ts";
-import { Confirm, Dialog, FormDialog, Input, useNumbers } from "../ui/dialog.tsx";
+import { Confirm, Dialog, FormDialog, useNumbers, useTyped } from "../ui/dialog.tsx";
 import { List } from "../ui/list.tsx";
 import { ReadResult } from "../ui/states.tsx";
 import { Period, Spenders } from "./spenders.tsx";
@@ -290,26 +290,20 @@ function EditEndUser({ user, onClose }: { user: EndUser; onClose: () => void }) 
 }
 
 function NewEndUser({ onClose }: { onClose: () => void }) {
-  const [externalId, setExternalId] = useState("");
+  const [typed, line] = useTyped({ external_id: "" });
   const quotas = useNumbers(QUOTAS, {});
   return (
     <FormDialog
       title="New end user"
       verb="Create end user"
-      run={() =>
-        change("POST /v1/users", { body: { external_id: externalId, ...quotas.body } }, TOUCHES)
-      }
+      run={() => change("POST /v1/users", { body: { ...typed, ...quotas.body } }, TOUCHES)}
       onClose={onClose}
     >
-      <Input
-        label="End user ID"
-        param="external_id"
-        hint="The value of the field user in your requests"
-        required
-        autofocus
-        value={externalId}
-        onText={setExternalId}
-      />
+      {line("external_id", "End user ID", {
+        hint: "The value of the field user in your requests",
+        required: true,
+        autofocus: true,
+      })}
       {quotas.fields}
     </FormDialog>
   );

@@ -5,7 +5,7 @@ import { stateOf, methodText } from "../lib/purchases.ts";
 import { latestOf, change, useRead } from "../state/reads.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, Money, Panel, Button } from "../ui/basics.tsx";
-import { FormDialog, Input } from "../ui/dialog.tsx";
+import { FormDialog, MICROS, useTyped } from "../ui/dialog.tsx";
 import { List } from "../ui/list.tsx";
 import { column, leftColumn, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
@@ -70,33 +70,20 @@ export function OrganizationPayments({ id }: { id: string }) {
 }
 
 function Forgive({ id, owed, onClose }: { id: string; owed: number; onClose: () => void }) {
-  const [dollars, setDollars] = useState(String(owed / 1_000_000));
-  const [reference, setReference] = useState("");
-  const body = { forgive_micro: microsOf(Number(dollars)), reference };
+  const [typed, line] = useTyped({ forgive_micro: String(owed / 1_000_000), reference: "" });
+  const body = { ...typed, forgive_micro: microsOf(Number(typed.forgive_micro)) };
   return (
     <FormDialog
       title="Write off a debt"
-      verb={`Write off ${formatSpent(microsOf(Number(dollars)))}`}
+      verb={`Write off ${formatSpent(body.forgive_micro)}`}
       run={() => change("POST /admin/v1/orgs/{id}/owed", { path: { id }, body }, TOUCHES)}
       onClose={onClose}
     >
-      <Input
-        label="Dollars"
-        param="forgive_micro"
-        required
-        type="number"
-        step="0.000001"
-        value={dollars}
-        onText={setDollars}
-      />
-      <Input
-        label="Reference"
-        param="reference"
-        hint="Reusing a reference forgives nothing"
-        required
-        value={reference}
-        onText={setReference}
-      />
+      {line("forgive_micro", "Dollars", { ...MICROS, required: true })}
+      {line("reference", "Reference", {
+        hint: "Reusing a reference forgives nothing",
+        required: true,
+      })}
     </FormDialog>
   );
 }

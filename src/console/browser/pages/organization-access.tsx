@@ -4,7 +4,7 @@ import { latestOf, change, useRead } from "../state/reads.ts";
 import { usePath } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, Panel, Time, Button } from "../ui/basics.tsx";
-import { Action, Confirm, Dialog, FormDialog, Input } from "../ui/dialog.tsx";
+import { Action, Confirm, Dialog, FormDialog, Input, useTyped } from "../ui/dialog.tsx";
 import { RoleField } from "../ui/role-field.tsx";
 import type { Role } from "../ui/role-field.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
@@ -53,7 +53,8 @@ function Invitations({ id }: OrganizationProps) {
 }
 
 function Invite({ id, onClose }: Closing) {
-  const [email, setEmail] = useState("");
+  const [typed, line] = useTyped({ email: "" });
+  const email = typed.email.trim();
   const [role, setRole] = useState<Role>("owner");
   const [made, setMade] = useState<MadeInvitation | null>(null);
   if (made) {
@@ -77,18 +78,13 @@ function Invite({ id, onClose }: Closing) {
       title="Invite somebody"
       verb="Invite"
       run={() => {
-        const body = { role, ...(email.trim() !== "" && { email: email.trim() }) };
+        const body = { role, ...(email !== "" && { email }) };
         return change("POST /admin/v1/orgs/{id}/invitations", { path: { id }, body }, TOUCHES);
       }}
       onDone={setMade}
       onClose={onClose}
     >
-      <Input
-        label="Email address, if only this person may use the link"
-        param="email"
-        value={email}
-        onText={setEmail}
-      />
+      {line("email", "Email address, if only this person may use the link")}
       <RoleField role={role} onChange={setRole} />
     </FormDialog>
   );

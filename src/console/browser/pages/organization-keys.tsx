@@ -5,7 +5,7 @@ import { change, useRead } from "../state/reads.ts";
 import { usePath, useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, Panel } from "../ui/basics.tsx";
-import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
+import { COUNT, Confirm, DOLLARS, FormDialog, numberIn, useTyped } from "../ui/dialog.tsx";
 import { HOUR_S, OverlapField } from "../ui/overlap-field.tsx";
 import { KeySecret } from "../ui/secret.tsx";
 import { ReadResult } from "../ui/states.tsx";
@@ -115,33 +115,19 @@ const typedOf = (of: MemberKey) => ({
 });
 type Typed = ReturnType<typeof typedOf>;
 
-const limit = (text: string): number | null => (text === "" ? null : Number(text));
-
 function bodyOf(typed: Typed) {
   const models = typed.allowed_models.split(/[,\s]+/).filter(Boolean);
   return {
     name: typed.name.trim(),
     rpm_limit: Number(typed.rpm_limit),
-    tpm_limit: limit(typed.tpm_limit),
-    budget_dollars: limit(typed.budget_dollars),
+    tpm_limit: numberIn(typed.tpm_limit),
+    budget_dollars: numberIn(typed.budget_dollars),
     allowed_models: models.length === 0 ? null : models,
   };
 }
 
-const COUNT = { type: "number", min: "1", step: "1", inputMode: "numeric" } as const;
-const DOLLARS = { type: "number", min: "0", step: "any", inputMode: "decimal" } as const;
-
 function ChangeKey({ path, of, onClose }: KeyDialogProps) {
-  const [typed, setTyped] = useState(typedOf(of));
-  const line = (name: keyof Typed, label: string, more: object = {}) => (
-    <Field label={label} param={name}>
-      <input
-        value={typed[name]}
-        onInput={(event) => setTyped({ ...typed, [name]: event.currentTarget.value })}
-        {...more}
-      />
-    </Field>
-  );
+  const [typed, line] = useTyped(typedOf(of));
   const run = () => {
     const body = changedOf(bodyOf(typedOf(of)), bodyOf(typed));
     return change("PATCH /admin/v1/orgs/{id}/keys/{key_id}", { path, body }, TOUCHES);

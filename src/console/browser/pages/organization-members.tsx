@@ -3,7 +3,7 @@ import type { Member } from "../api/types.ts";
 import { change, useRead } from "../state/reads.ts";
 import { useMay } from "../state/session.ts";
 import { Panel, Button } from "../ui/basics.tsx";
-import { Confirm, FormDialog, Input } from "../ui/dialog.tsx";
+import { Confirm, FormDialog, Input, useTyped } from "../ui/dialog.tsx";
 import { KeySecret } from "../ui/secret.tsx";
 import { RoleField } from "../ui/role-field.tsx";
 import type { Role } from "../ui/role-field.tsx";
@@ -117,7 +117,7 @@ function RemoveMember({ id, member, onClose }: Props) {
 }
 
 function MemberKeyForm({ id, member, onClose }: Props) {
-  const [name, setName] = useState("");
+  const [{ name }, line] = useTyped({ name: "" });
   const [made, setMade] = useState<{ readonly name: string; readonly key: string } | null>(null);
   const path = { id, member_id: member.id };
   if (made) return <KeySecret name={made.name} secret={made.key} onClose={onClose} />;
@@ -133,15 +133,7 @@ function MemberKeyForm({ id, member, onClose }: Props) {
       onDone={setMade}
       onClose={onClose}
     >
-      <Input
-        label="Name"
-        param="name"
-        required
-        autofocus
-        maxLength={100}
-        value={name}
-        onText={setName}
-      />
+      {line("name", "Name", { required: true, autofocus: true, maxLength: 100 })}
     </FormDialog>
   );
 }

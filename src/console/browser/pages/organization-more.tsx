@@ -8,7 +8,7 @@ import { change, latestOf, useRead } from "../state/reads.ts";
 import { useSession } from "../state/session.ts";
 import { Count, Money, Panel } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
-import { Field, FormDialog } from "../ui/dialog.tsx";
+import { COUNT, FormDialog, useTyped } from "../ui/dialog.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Grid } from "../ui/table.tsx";
 import { column, countColumn, moneyColumn, timeColumn } from "../ui/columns.tsx";
@@ -122,17 +122,7 @@ export function ChangeOrganization({
 }) {
   const { operator } = useSession(); // prices need the role finance, other fields support
   const [found] = useState(() => typedOf(one)); // the values when the form opened
-  const [typed, setTyped] = useState(found);
-  const line = (name: keyof Typed, label: string, more: object = {}, hint = "") => (
-    <Field label={label} param={name} hint={hint}>
-      <input
-        value={typed[name]}
-        onInput={(event) => setTyped({ ...typed, [name]: event.currentTarget.value })}
-        {...more}
-      />
-    </Field>
-  );
-  const rate = { type: "number", min: "1", step: "1", inputMode: "numeric" };
+  const [typed, line] = useTyped(found);
   return (
     <FormDialog
       title={`Change ${one.name}`}
@@ -149,21 +139,16 @@ export function ChangeOrganization({
         <>
           {line("name", "Name", { required: true })}
           {line("slug", "Slug", { required: true })}
-          {line(
-            "rpm_limit",
-            "Rate limit, per 60 s",
-            rate,
-            "For all keys together; empty: unlimited",
-          )}
+          {line("rpm_limit", "Rate limit, per 60 s", {
+            ...COUNT,
+            hint: "For all keys together; empty: unlimited",
+          })}
         </>
       )}
       {operator !== "support" &&
-        line(
-          "price_list",
-          "Price list",
-          {},
-          "A price list's name from Business; empty: the region's prices",
-        )}
+        line("price_list", "Price list", {
+          hint: "A price list's name from Business; empty: the region's prices",
+        })}
     </FormDialog>
   );
 }

@@ -6,7 +6,7 @@ import { change, useRead } from "../state/reads.ts";
 import { usePath } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, Facts, Panel, Time, Button } from "../ui/basics.tsx";
-import { FormDialog, Input, useChange } from "../ui/dialog.tsx";
+import { FormDialog, MOMENT, useChange, useTyped } from "../ui/dialog.tsx";
 import { List } from "../ui/list.tsx";
 import { Empty, FailureNotice, ReadResult } from "../ui/states.tsx";
 import { column, timeColumn } from "../ui/columns.tsx";
@@ -121,7 +121,7 @@ const COLUMNS: readonly Column<Delivery>[] = [
 ];
 
 function Replay({ id, webhook, onClose }: WebhookProps & { onClose: () => void }) {
-  const [since, setSince] = useState(() => localMinute(Date.now() - DAY));
+  const [{ since }, line] = useTyped({ since: localMinute(Date.now() - DAY) });
   return (
     <FormDialog
       title={`Replay to ${webhook.url}`}
@@ -134,15 +134,10 @@ function Replay({ id, webhook, onClose }: WebhookProps & { onClose: () => void }
       }}
       onClose={onClose}
     >
-      <Input
-        label="Resend events since"
-        param="since"
-        hint="In your time zone; at most 1,000 events, including delivered ones."
-        type="datetime-local"
-        required
-        value={since}
-        onText={setSince}
-      />
+      {line("since", "Resend events since", {
+        ...MOMENT,
+        hint: "In your time zone; at most 1,000 events, including delivered ones.",
+      })}
     </FormDialog>
   );
 }

@@ -5,7 +5,7 @@ import { latestOf, change, useRead } from "../state/reads.ts";
 import { goTo, hrefOf, usePath, useQuery } from "../state/route.ts";
 import { viewAs, useMay, useSession } from "../state/session.ts";
 import { Badge, Facts, PageHead, Money, Tabs, Time, Button } from "../ui/basics.tsx";
-import { Action, Confirm, FormDialog, Input } from "../ui/dialog.tsx";
+import { Action, Confirm, FormDialog, MICROS, useTyped } from "../ui/dialog.tsx";
 import { LazyPage } from "../ui/lazy.tsx";
 import type { LazyPart } from "../ui/lazy.tsx";
 import { ReadResult } from "../ui/states.tsx";
@@ -157,8 +157,10 @@ function OrganizationFacts({ one }: { one: Found }) {
 }
 
 function Credit({ id, onClose }: { id: string; onClose: () => void }) {
-  const [dollars, setDollars] = useState("");
-  const [reference, setReference] = useState("");
+  const [{ amount_micro: dollars, reference }, line] = useTyped({
+    amount_micro: "",
+    reference: "",
+  });
   const micros = microsOf(Number(dollars));
   const [isNegative, amount] = [micros < 0, formatLeft(Math.abs(micros))];
   return (
@@ -174,31 +176,22 @@ function Credit({ id, onClose }: { id: string; onClose: () => void }) {
       }
       onClose={onClose}
     >
-      <Input
-        label="Amount [$]"
-        param="amount_micro"
-        hint="Use a negative amount to take credits. Credits on hold can't be taken."
-        required
-        autofocus
-        type="number"
-        step="0.000001"
-        value={dollars}
-        onText={setDollars}
-      />
-      <Input
-        label="Reference"
-        param="reference"
-        hint="Reusing a reference adds no credits"
-        required
-        value={reference}
-        onText={setReference}
-      />
+      {line("amount_micro", "Amount [$]", {
+        ...MICROS,
+        hint: "Use a negative amount to take credits. Credits on hold can't be taken.",
+        required: true,
+        autofocus: true,
+      })}
+      {line("reference", "Reference", {
+        hint: "Reusing a reference adds no credits",
+        required: true,
+      })}
     </FormDialog>
   );
 }
 
 function Status({ one, onClose }: { one: OrganizationAndMoney; onClose: () => void }) {
-  const [reason, setReason] = useState("");
+  const [{ reason }, line] = useTyped({ reason: "" });
   const status = one.status === "active" ? "suspended" : "active";
   const verb = status === "active" ? `Resume ${one.name}` : `Suspend ${one.name}`;
   return (
@@ -219,15 +212,11 @@ function Status({ one, onClose }: { one: OrganizationAndMoney; onClose: () => vo
           ? "Its requests are accepted again."
           : "New requests of all its keys are rejected. Running requests finish and are charged."}
       </p>
-      {status === "suspended" && (
-        <Input
-          label="Reason"
-          hint="Only operators see it, here and under Events"
-          maxLength={200}
-          value={reason}
-          onText={setReason}
-        />
-      )}
+      {status === "suspended" &&
+        line("reason", "Reason", {
+          hint: "Only operators see it, here and under Events",
+          maxLength: 200,
+        })}
     </Confirm>
   );
 }

@@ -7,7 +7,7 @@ import { change } from "../state/reads.ts";
 import { goTo, usePath, useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, PageHead, Money, Button } from "../ui/basics.tsx";
-import { Field, FormDialog } from "../ui/dialog.tsx";
+import { FormDialog, Input, MICROS, useTyped } from "../ui/dialog.tsx";
 import { ChoiceFilter } from "../ui/filters.tsx";
 import { LazyPage } from "../ui/lazy.tsx";
 import type { LazyPart } from "../ui/lazy.tsx";
@@ -120,7 +120,6 @@ const COLUMNS: readonly Column<ListedOrganization>[] = [
 const LIST = ["/admin/v1/orgs"];
 const NEW = {
   name: "",
-  slug: null as string | null,
   owner_email: "",
   dollars: "",
   reference: "first credit",
@@ -136,7 +135,7 @@ function slugOf(name: string): string {
 
 function NewOrganization({ onClose }: { onClose: () => void }) {
   const mayCredit = useMay()("POST /admin/v1/orgs/{id}/credits");
-  const [typed, setTyped] = useState(NEW);
+  const [typed, line] = useTyped(NEW);
   const fresh = useRef<CreatedOrganization | null>(null);
   const [made, setMade] = useState<CreatedOrganization | null>(null);
   if (made) {
@@ -144,17 +143,9 @@ function NewOrganization({ onClose }: { onClose: () => void }) {
     const open = (): void => goTo(["organizations", organization.id]);
     return <KeySecret name={organization.name} secret={key.key} onClose={open} />;
   }
-  const slug = typed.slug ?? slugOf(typed.name);
-  const line = (name: keyof typeof typed, label: string, param: string = name, more = {}) => (
-    <Field label={label} param={param}>
-      <input
-        required
-        value={name === "slug" ? slug : (typed[name] ?? "")}
-        onInput={(event) => setTyped({ ...typed, [name]: event.currentTarget.value })}
-        {...more}
-      />
-    </Field>
-  );
+  const [ownSlug, setSlug] = useState<string>();
+  const slug = ownSlug ?? slugOf(typed.name);
+  const required = true;
   const run = async (): Promise<Outcome<CreatedOrganization>> => {
     const { name, owner_email, dollars, reference } = typed;
     if (fresh.current === null) {
@@ -177,16 +168,18 @@ function NewOrganization({ onClose }: { onClose: () => void }) {
       onDone={setMade}
       onClose={onClose}
     >
-      {line("name", "Name")}
-      {line("slug", "Slug: a short name for addresses and commands")}
-      {line("owner_email", "Owner's email")}
+      {line("name", "Name", { required })}
+      <Input
+        label="Slug: a short name for addresses and commands"
+        param="slug"
+        required
+        value={slug}
+        onText={setSlug}
+      />
+      {line("owner_email", "Owner's email", { required })}
       {mayCredit &&
-        line("dollars", "First credit in dollars, if any", "amount_micro", {
-          required: false,
-          type: "number",
-          step: "0.000001",
-        })}
-      {mayCredit && line("reference", "Reference of that payment")}
+        line("dollars", "First credit in dollars, if any", { ...MICROS, param: "amount_micro" })}
+      {mayCredit && line("reference", "Reference of that payment", { required })}
     </FormDialog>
   );
 }

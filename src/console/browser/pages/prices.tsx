@@ -7,12 +7,12 @@ import { change } from "../state/reads.ts";
 import { useMay } from "../state/session.ts";
 import { PageHead, Money, Button } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
-import { Confirm, FormDialog } from "../ui/dialog.tsx";
+import { Confirm, DOLLARS, FormDialog, MOMENT, useTyped } from "../ui/dialog.tsx";
 import { List } from "../ui/list.tsx";
 import { Grid } from "../ui/table.tsx";
 import { column, moneyColumn, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
-import { MOMENT, NUMBER, SchedulePrice, TOUCHES, useTyped } from "./schedule-price.tsx";
+import { SchedulePrice, TOUCHES } from "./schedule-price.tsx";
 
 export function Prices({ tabs }: { tabs: ComponentChildren }) {
   const may = useMay();
@@ -128,8 +128,8 @@ function Rerate({ onClose }: { onClose: () => void }) {
       {line("model", "Model", { required: true })}
       {line("from", "From, your time", MOMENT)}
       {line("to", "To, your time", MOMENT)}
-      {line("input", "Dollars per million input tokens", { ...NUMBER, required: true })}
-      {line("output", "Dollars per million output tokens", { ...NUMBER, required: true })}
+      {line("input", "Dollars per million input tokens", { ...DOLLARS, required: true })}
+      {line("output", "Dollars per million output tokens", { ...DOLLARS, required: true })}
       {found && (
         <>
           <p role="status">

@@ -7,7 +7,7 @@ import { withoutFreshLogin } from "../state/confirming.ts";
 import { change, handleFailure, latestOf, readOnce, useRead } from "../state/reads.ts";
 import { endSession, loadSession, session } from "../state/session.ts";
 import { Badge, Facts, PageHead, Money, Panel, Time, Button, Check } from "../ui/basics.tsx";
-import { Action, Confirm, Field, FormDialog } from "../ui/dialog.tsx";
+import { Action, Confirm, FormDialog, useTyped } from "../ui/dialog.tsx";
 import { ReadResult } from "../ui/states.tsx";
 import { Notifications } from "./notifications.tsx";
 
@@ -194,18 +194,16 @@ function Sessions({ me }: { me: Me }) {
 }
 
 function NewOrganization({ onClose }: { onClose: () => void }) {
-  const [name, setName] = useState("");
+  const [body, line] = useTyped({ name: "" });
   return (
     <FormDialog
       title="New organization"
       verb="Create organization"
-      run={() => change("POST /console/api/people/organizations", { body: { name } }, TOUCHES)}
+      run={() => change("POST /console/api/people/organizations", { body }, TOUCHES)}
       onDone={reloadSession}
       onClose={onClose}
     >
-      <Field label="Name" param="name">
-        <input required value={name} onInput={(e) => setName(e.currentTarget.value)} />
-      </Field>
+      {line("name", "Name", { required: true })}
     </FormDialog>
   );
 }

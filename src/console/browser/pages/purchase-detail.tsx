@@ -6,7 +6,7 @@ import { change, latestOf, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, Facts, Money, Time, Button } from "../ui/basics.tsx";
-import { Dialog, FormDialog, Input, Select } from "../ui/dialog.tsx";
+import { Dialog, FormDialog, Select, useTyped } from "../ui/dialog.tsx";
 import { ReadResult } from "../ui/states.tsx";
 
 const CALL = "GET /admin/v1/orgs/{id}/purchases/{purchase_id}";
@@ -92,9 +92,9 @@ function PurchaseFacts({ orgId, purchase }: Omit<RefundProps, "onClose">) {
 
 function Refund({ orgId, purchase, onClose }: RefundProps) {
   const paid = microsOf(purchase.amount_dollars) - purchase.returned_micro;
-  const [dollars, setDollars] = useState((paid / 1_000_000).toFixed(2));
+  const [typed, line] = useTyped({ amount_cents: (paid / 1_000_000).toFixed(2) });
   const [reason, setReason] = useState<Reason>("requested_by_customer");
-  const cents = Math.round(Number(dollars.replaceAll(/[$,\s]/g, "")) * 100) || 0;
+  const cents = Math.round(Number(typed.amount_cents.replaceAll(/[$,\s]/g, "")) * 100) || 0;
   const amount = formatSpent(cents * 10_000);
   const idempotencyKey = useMemo(() => crypto.randomUUID(), [cents, reason]);
   const path = { id: orgId, purchase_id: purchase.id };
@@ -116,16 +116,12 @@ function Refund({ orgId, purchase, onClose }: RefundProps) {
         {amount} of {formatSpent(microsOf(purchase.amount_dollars))} return to the card. The
         customer loses that amount of credits, and owes what is already spent. You can't undo this.
       </p>
-      <Input
-        label="Amount [$]"
-        param="amount_cents"
-        hint={`At most ${formatSpent(paid)}, plus tax`}
-        required
-        inputMode="decimal"
-        pattern="\$?[\d,]+(\.\d{1,2})?"
-        value={dollars}
-        onText={setDollars}
-      />
+      {line("amount_cents", "Amount [$]", {
+        hint: `At most ${formatSpent(paid)}, plus tax`,
+        required: true,
+        inputMode: "decimal",
+        pattern: String.raw`\$?[\d,]+(\.\d{1,2})?`,
+      })}
       <Select
         label="Reason"
         param="reason"

@@ -1,5 +1,4 @@
-import type { ComponentChildren } from "preact";
-import { useId, useState } from "preact/hooks";
+import { useId } from "preact/hooks";
 import type { CatalogModels, PriceRow } from "../api/types.ts";
 import type { Outcome } from "../api/client.ts";
 import { countText } from "../lib/money.ts";
@@ -7,27 +6,10 @@ import { priceText } from "../lib/price-text.ts";
 import { DAY, localMinute } from "../lib/time.ts";
 import { change, latestOf, useRead } from "../state/reads.ts";
 import { useNow } from "../state/now.ts";
-import { Field, FormDialog } from "../ui/dialog.tsx";
+import { DOLLARS, FormDialog, MOMENT, useTyped } from "../ui/dialog.tsx";
 import { Options } from "../ui/model-picker.tsx";
 
 export const TOUCHES = ["/admin/v1/prices"];
-export const NUMBER = { type: "number", step: "any", min: "0" };
-export const MOMENT = { type: "datetime-local", required: true };
-
-export function useTyped<Name extends string>(first: Readonly<Record<Name, string>>) {
-  const [typed, setTyped] = useState(first);
-  const line = (name: Name, label: string, more: object = {}, hint?: string): ComponentChildren => (
-    <Field label={label} param={name} hint={hint}>
-      <input
-        value={typed[name]}
-        onInput={(event) => setTyped({ ...typed, [name]: event.currentTarget.value })}
-        {...more}
-      />
-    </Field>
-  );
-  return [typed, line] as const;
-}
-
 type Terms = {
   readonly price?: { readonly input: number; readonly output?: number };
   readonly percent?: number;
@@ -55,7 +37,7 @@ export function SchedulePrice({
   });
   const items = useId();
   const known = useKnownPrices(fixedList ?? "default");
-  const dollars = { ...NUMBER, required: typed.percent === "" }; // an empty field would mean free
+  const dollars = { ...DOLLARS, required: typed.percent === "" }; // an empty field would mean free
   const run = async (): Promise<Outcome<unknown>> => {
     const { list, item, from, input, output, percent } = typed;
     const price = {
@@ -73,9 +55,12 @@ export function SchedulePrice({
       {line("item", "Model, author/* or *", { required: true, list: items })}
       <Options id={items} options={known.items} />
       {line("from", `Start [your time], at least ${known.lead} from now`, MOMENT)}
-      {line("input", "Input [$ per million tokens]", dollars, known.priceOf(typed.item))}
+      {line("input", "Input [$ per million tokens]", {
+        ...dollars,
+        hint: known.priceOf(typed.item),
+      })}
       {line("output", "Output [$ per million tokens], 0 if none", dollars)}
-      {line("percent", "Or markup [% above cost]", NUMBER)}
+      {line("percent", "Or markup [% above cost]", DOLLARS)}
     </FormDialog>
   );
 }

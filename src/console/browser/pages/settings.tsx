@@ -9,7 +9,7 @@ import type { NewPolicy } from "../ui/policy.tsx";
 import { PartialPauses, StopSpending } from "../ui/pauses.tsx";
 import { Facts, PageHead, Panel, Button } from "../ui/basics.tsx";
 import { CloseOrganization } from "../ui/close-organization.tsx";
-import { Form, Input, useNumbers } from "../ui/dialog.tsx";
+import { Form, useNumbers, useTyped } from "../ui/dialog.tsx";
 import { ReadResult } from "../ui/states.tsx";
 
 const CLOSE = "DELETE /console/api/people/organization";
@@ -108,8 +108,7 @@ function ClosePanel() {
 }
 
 function NameForm({ organization, mayName }: { organization: Organization; mayName: boolean }) {
-  const [name, setName] = useState(organization.name);
-  const [slug, setSlug] = useState(organization.slug);
+  const [body, line] = useTyped({ name: organization.name, slug: organization.slug });
   const path = { org_id: organization.id };
   if (!mayName) {
     return (
@@ -125,7 +124,7 @@ function NameForm({ organization, mayName }: { organization: Organization; mayNa
   return (
     <Form
       verb="Save names"
-      run={() => change("PATCH /v1/orgs/{org_id}", { path, body: { name, slug } }, ["/v1/orgs"])}
+      run={() => change("PATCH /v1/orgs/{org_id}", { path, body }, ["/v1/orgs"])}
       onDone={(changed) => {
         const who = session.get();
         if (who?.organization) {
@@ -133,15 +132,8 @@ function NameForm({ organization, mayName }: { organization: Organization; mayNa
         }
       }}
     >
-      <Input label="Name" param="name" required value={name} onText={setName} />
-      <Input
-        label="Slug"
-        param="slug"
-        hint="Its name for operators"
-        required
-        value={slug}
-        onText={setSlug}
-      />
+      {line("name", "Name", { required: true })}
+      {line("slug", "Slug", { required: true, hint: "Its name for operators" })}
     </Form>
   );
 }
@@ -165,11 +157,11 @@ function Limits({ path, settings }: { path: { org_id: string }; settings: OrgSet
     default_alert_threshold: Number((100 * settings.default_alert_threshold).toFixed(6)),
   };
   const limits = useNumbers(FIELDS, shown);
-  const [tags, setTags] = useState(settings.tag_keys.join(", "));
+  const [tags, line] = useTyped({ tag_keys: settings.tag_keys.join(", ") });
   const { default_alert_threshold: threshold, ...rest } = limits.body;
   const body = {
     ...rest,
-    tag_keys: tags.split(/[,\s]+/).filter(Boolean),
+    tag_keys: tags.tag_keys.split(/[,\s]+/).filter(Boolean),
     ...(typeof threshold === "number" && { default_alert_threshold: threshold / 100 }),
   };
   if (!useMay()(CHANGE)) {
@@ -178,13 +170,9 @@ function Limits({ path, settings }: { path: { org_id: string }; settings: OrgSet
   return (
     <Form verb="Save" run={() => change(CHANGE, { path, body }, ["/v1/orgs"])}>
       {limits.fields}
-      <Input
-        label="Tags with daily sums"
-        param="tag_keys"
-        hint="At most 4, separated by commas. Activity can group by them."
-        value={tags}
-        onText={setTags}
-      />
+      {line("tag_keys", "Tags with daily sums", {
+        hint: "At most 4, separated by commas. Activity can group by them.",
+      })}
     </Form>
   );
 }

@@ -3,7 +3,7 @@ import type { Invitation, MadeInvitation, TeamMember } from "../api/types.ts";
 import { change, useRead } from "../state/reads.ts";
 import { endSession, isViewing, may, useSession } from "../state/session.ts";
 import { Badge, PageHead, Panel, Time, Button } from "../ui/basics.tsx";
-import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
+import { Confirm, FormDialog, useTyped } from "../ui/dialog.tsx";
 import { Company } from "./company.tsx";
 import { CHANGE_MEMBER, MemberLimits } from "./member-limits.tsx";
 import { SecretDialog } from "../ui/secret.tsx";
@@ -204,7 +204,8 @@ function Invitations() {
 
 function Invite({ onClose }: { onClose: () => void }) {
   const { organization } = useSession();
-  const [email, setEmail] = useState("");
+  const [typed, line] = useTyped({ email: "" });
+  const email = typed.email.trim();
   const [role, setRole] = useState<Role>("member");
   const [made, setMade] = useState<MadeInvitation | null>(null);
   if (made !== null) {
@@ -227,7 +228,7 @@ function Invite({ onClose }: { onClose: () => void }) {
       const team = await change("POST /console/api/people/organization/team", {}, TOUCHES);
       if (!team.ok) return team;
     }
-    const body = { role, ...(email.trim() !== "" && { email: email.trim() }) };
+    const body = { role, ...(email !== "" && { email }) };
     return change("POST /console/api/people/invitations", { body }, TOUCHES);
   };
   return (
@@ -244,9 +245,10 @@ function Invite({ onClose }: { onClose: () => void }) {
           this.
         </p>
       )}
-      <Field label="Address" param="email" hint="Empty: anyone with the link joins as a member">
-        <input type="email" value={email} onInput={(e) => setEmail(e.currentTarget.value)} />
-      </Field>
+      {line("email", "Address", {
+        hint: "Empty: anyone with the link joins as a member",
+        type: "email",
+      })}
       <RoleField role={role} onChange={setRole} />
     </FormDialog>
   );

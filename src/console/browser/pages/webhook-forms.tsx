@@ -6,7 +6,7 @@ import type { WebhookType } from "../lib/event-types.ts";
 import { countText } from "../lib/money.ts";
 import { DAY, localAndUtcTime, localMinute } from "../lib/time.ts";
 import { change, useRead } from "../state/reads.ts";
-import { Dialog, Field, FormDialog, Input } from "../ui/dialog.tsx";
+import { Dialog, Field, FormDialog, Input, MOMENT, useTyped } from "../ui/dialog.tsx";
 import { HOUR_S, OverlapField } from "../ui/overlap-field.tsx";
 import { SecretDialog } from "../ui/secret.tsx";
 import { ReadResult } from "../ui/states.tsx";
@@ -225,7 +225,7 @@ function SigningSecret({ webhook, onClose }: Closing & { webhook: WebhookWithSec
 /** Replays events since a time. Each click sends at most 1,000. */
 export function ReplayEvents({ webhook, onClose }: Closing & { webhook: Webhook }) {
   const { id } = webhook;
-  const [since, setSince] = useState(() => localMinute(Date.now() - DAY));
+  const [{ since }, line] = useTyped({ since: localMinute(Date.now() - DAY) });
   const [sum, setSum] = useState(0);
   const [replayed, setReplayed] = useState<Replay | null>(null);
   const more = replayed?.next_since ?? null;
@@ -257,15 +257,11 @@ export function ReplayEvents({ webhook, onClose }: Closing & { webhook: Webhook 
       }}
       onClose={onClose}
     >
-      <Input
-        label="Resend events since"
-        param={isUsage ? "usage_since" : "since"}
-        hint="In your time zone. Each event keeps its ID, so receivers can ignore duplicates."
-        type="datetime-local"
-        required
-        value={since}
-        onText={setSince}
-      />
+      {line("since", "Resend events since", {
+        ...MOMENT,
+        param: isUsage ? "usage_since" : "since",
+        hint: "In your time zone. Each event keeps its ID, so receivers can ignore duplicates.",
+      })}
       {!isUsage && <ReplayCount webhook={webhook} since={since} />}
       {replayed && result}
     </FormDialog>

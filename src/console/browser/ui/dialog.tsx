@@ -246,13 +246,12 @@ type Labeled = {
   readonly param?: string | undefined;
 };
 
-export function Input({
-  label,
-  hint,
-  param,
-  onText,
-  ...input
-}: Labeled & { onText: (text: string) => void } & Omit<InputHTMLAttributes, keyof Labeled>) {
+type InputProps = Labeled & {
+  readonly onText: (text: string) => void;
+  readonly list?: string;
+} & Omit<InputHTMLAttributes, keyof Labeled>;
+
+export function Input({ label, hint, param, onText, ...input }: InputProps) {
   return (
     <Field {...{ label, hint, param }}>
       <input {...(input as object)} onInput={(event) => onText(event.currentTarget.value)} />
@@ -289,29 +288,43 @@ function namesField(param: string | null, field: string): boolean {
   return param === field || param?.startsWith(`${field}[`) === true;
 }
 
+/** Attributes of number fields. */
+export const COUNT = { type: "number", min: "1", step: "1", inputMode: "numeric" } as const;
+export const DOLLARS = { type: "number", min: "0", step: "any", inputMode: "decimal" } as const;
+/** Attributes of fields for dollars that are exact to the micro-credit. */
+export const MICROS = { type: "number", step: "0.000001" } as const;
+export const MOMENT = { type: "datetime-local", required: true } as const;
+
+/** Returns the texts of a form's fields, and a function that renders the input of a field. */
+export function useTyped<Name extends string>(first: Readonly<Record<Name, string>>) {
+  const [typed, setTyped] = useState(first);
+  const line = (name: Name, label: string, more: Partial<InputProps> = {}) => (
+    <Input
+      key={name}
+      label={label}
+      param={name}
+      value={typed[name]}
+      onText={(text) => setTyped({ ...typed, [name]: text })}
+      {...more}
+    />
+  );
+  return [typed, line] as const;
+}
+
+/** Returns a form's numbers, with null for empty fields, and the fields. */
 export function useNumbers<Name extends string>(
   fields: readonly (readonly [name: Name, label: string, hint: string])[],
   before: Readonly<Partial<Record<Name, number | null>>>,
 ) {
-  const [typed, setTyped] = useState<Readonly<Record<string, string>>>(() =>
+  const [typed, line] = useTyped<string>(
     Object.fromEntries(fields.map(([name]) => [name, String(before[name] ?? "")])),
   );
   return {
     body: Object.fromEntries(fields.map(([name]) => [name, numberIn(typed[name])])),
-    fields: fields.map(([name, label, hint]) => (
-      <Field key={name} label={label} param={name} hint={hint}>
-        <input
-          type="number"
-          min="0"
-          step="any"
-          value={typed[name]}
-          onInput={(event) => setTyped({ ...typed, [name]: event.currentTarget.value })}
-        />
-      </Field>
-    )),
+    fields: fields.map(([name, label, hint]) => line(name, label, { ...DOLLARS, hint })),
   };
 }
 
-function numberIn(text = ""): number | null {
+export function numberIn(text = ""): number | null {
   return text.trim() === "" ? null : Number(text);
 }

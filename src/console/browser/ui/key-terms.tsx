@@ -1,6 +1,6 @@
 import type { Key } from "../api/types.ts";
 import { DAY, localMinute } from "../lib/time.ts";
-import { Field, Select } from "./dialog.tsx";
+import { COUNT, DOLLARS, Field, Input, Select, numberIn } from "./dialog.tsx";
 import { ModelsField } from "./model-picker.tsx";
 import { Button } from "./basics.tsx";
 
@@ -35,18 +35,14 @@ export function bodyOf(terms: Terms) {
   const hasBudget = terms.budget_dollars.trim() !== "";
   return {
     ...(terms.rpm_limit.trim() !== "" && { rpm_limit: Number(terms.rpm_limit) }),
-    tpm_limit: numberOf(terms.tpm_limit),
-    max_concurrent: numberOf(terms.max_concurrent),
-    budget_dollars: numberOf(terms.budget_dollars),
+    tpm_limit: numberIn(terms.tpm_limit),
+    max_concurrent: numberIn(terms.max_concurrent),
+    budget_dollars: numberIn(terms.budget_dollars),
     budget_period: hasBudget ? periodOf(terms.budget_period) : null,
     allowed_models: models.length === 0 ? null : models,
     end_user: terms.end_user.trim() === "" ? null : terms.end_user.trim(),
     expires_at: terms.expires_at === "" ? null : new Date(terms.expires_at).toISOString(),
   };
-}
-
-function numberOf(text: string): number | null {
-  return text.trim() === "" ? null : Number(text);
 }
 
 function periodOf(text: string): NonNullable<Key["budget_period"]> | null {
@@ -77,19 +73,19 @@ export function TermFields({
   terms: Terms;
   onChange: (terms: Terms) => void;
 }) {
-  const input = (name: keyof Terms, more: object) => (
-    <input
+  const line = (name: keyof Terms, label: string, hint: string, more: object = {}) => (
+    <Input
+      label={label}
+      param={name}
+      hint={hint}
       value={terms[name]}
-      onInput={(event) => onChange({ ...terms, [name]: event.currentTarget.value })}
+      onText={(text) => onChange({ ...terms, [name]: text })}
       {...more}
     />
   );
-  const number = { type: "number", min: "1", step: "1", inputMode: "numeric" };
   return (
     <div class="fields">
-      <Field label="Budget in dollars" param="budget_dollars" hint="Empty: none">
-        {input("budget_dollars", { type: "number", min: "0", step: "any", inputMode: "decimal" })}
-      </Field>
+      {line("budget_dollars", "Budget in dollars", "Empty: none", DOLLARS)}
       <Select
         label="Budget period"
         param="budget_period"
@@ -97,15 +93,13 @@ export function TermFields({
         options={PERIODS}
         onPick={(budget_period) => onChange({ ...terms, budget_period })}
       />
-      <Field label="Rate limit, per 60 s" param="rpm_limit" hint="1 to 1000">
-        {input("rpm_limit", { ...number, max: "1000", placeholder: "60" })}
-      </Field>
-      <Field label="Token limit, per 60 s" param="tpm_limit" hint="Empty: no limit">
-        {input("tpm_limit", number)}
-      </Field>
-      <Field label="Concurrent requests" param="max_concurrent" hint="Empty: no limit">
-        {input("max_concurrent", number)}
-      </Field>
+      {line("rpm_limit", "Rate limit, per 60 s", "1 to 1000", {
+        ...COUNT,
+        max: "1000",
+        placeholder: "60",
+      })}
+      {line("tpm_limit", "Token limit, per 60 s", "Empty: no limit", COUNT)}
+      {line("max_concurrent", "Concurrent requests", "Empty: no limit", COUNT)}
       <Field
         label="Models"
         param="allowed_models"
@@ -117,12 +111,10 @@ export function TermFields({
           onChange={(models) => onChange({ ...terms, allowed_models: models })}
         />
       </Field>
-      <Field label="End user" param="end_user" hint="All requests count as this end user's">
-        {input("end_user", {})}
-      </Field>
-      <Field label="Expires" param="expires_at" hint="In your time zone. Leave empty for never.">
-        {input("expires_at", { type: "datetime-local" })}
-      </Field>
+      {line("end_user", "End user", "All requests count as this end user's")}
+      {line("expires_at", "Expires", "In your time zone. Leave empty for never.", {
+        type: "datetime-local",
+      })}
       <p class="actions" role="group" aria-label="Expires">
         {EXPIRIES.map(([days, text]) => (
           <Button

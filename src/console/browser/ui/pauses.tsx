@@ -5,7 +5,7 @@ import { useNames } from "../state/names.ts";
 import { change, latestOf, useRead } from "../state/reads.ts";
 import { useMay, useSession } from "../state/session.ts";
 import { Time, Button, Check } from "./basics.tsx";
-import { Confirm, FormDialog, Input } from "./dialog.tsx";
+import { Confirm, FormDialog, useTyped } from "./dialog.tsx";
 
 const LIST_CALL = "GET /v1/pauses";
 const CREATE_CALL = "POST /v1/pauses";
@@ -129,8 +129,7 @@ function creatorText(
 type PauseTarget = Owner & { readonly verb: string };
 
 function NewPause({ scope, id, name, verb, onClose }: PauseTarget & { onClose: () => void }) {
-  const [reason, setReason] = useState("");
-  const [until, setUntil] = useState("");
+  const [{ reason, until }, line] = useTyped({ reason: "", until: "" });
   const [stops, setStops] = useState(false);
   const body = {
     scope,
@@ -146,23 +145,15 @@ function NewPause({ scope, id, name, verb, onClose }: PauseTarget & { onClose: (
       run={() => change(CREATE_CALL, { body }, TOUCHES)}
       onClose={onClose}
     >
-      <Input
-        label="Reason (required)"
-        param="reason"
-        hint="Shown in the error of rejected requests"
-        required
-        maxLength={200}
-        value={reason}
-        onText={setReason}
-      />
-      <Input
-        label="Until"
-        param="until"
-        hint="In your time zone. Leave empty to pause until someone resumes."
-        type="datetime-local"
-        value={until}
-        onText={setUntil}
-      />
+      {line("reason", "Reason (required)", {
+        hint: "Shown in the error of rejected requests",
+        required: true,
+        maxLength: 200,
+      })}
+      {line("until", "Until", {
+        hint: "In your time zone. Leave empty to pause until someone resumes.",
+        type: "datetime-local",
+      })}
       <Check text="End running requests too" isOn={stops} onChange={setStops} />
     </FormDialog>
   );
