@@ -1,6 +1,5 @@
 import type { FunctionComponent } from "preact";
-import type { Session } from "./api/session.ts";
-import type { Call } from "./api/client.ts";
+import type { Session, Call } from "./api/client.ts";
 import { goTo, route } from "./state/route.ts";
 import { isLimited, isOperator, isPerson, isSenior, isViewing, may } from "./state/session.ts";
 import type { IconName } from "./ui/icons.tsx";

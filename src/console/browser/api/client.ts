@@ -1,5 +1,4 @@
 import type { Calls } from "./types.ts";
-import type { Session } from "./session.ts";
 
 export type Call = keyof Calls;
 export type ReadCall = Extract<Call, `GET ${string}`>;
@@ -25,7 +24,6 @@ export type Outcome<T> =
 
 const BASE = "/console/api";
 const TIMEOUT_MS = 30_000;
-const NO_RESPONSE = { status: 0, code: "no_answer", param: null, requestId: null, docsUrl: null };
 
 export const displayed: { organization: string | null } = { organization: null };
 
@@ -52,7 +50,7 @@ export async function call<C extends Call>(
 ): Promise<Outcome<Calls[C]["answer"]>> {
   const [method = "GET"] = name.split(" ");
   const { body, idempotencyKey } = filling;
-  const outcome = await send(urlOf(name, filling), {
+  return send(urlOf(name, filling), {
     method,
     ...(body !== undefined && { body: JSON.stringify(body) }),
     headers: {
@@ -61,7 +59,6 @@ export async function call<C extends Call>(
       ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),
     },
   });
-  return outcome;
 }
 
 export async function readFile<C extends ReadCall>(
@@ -75,8 +72,7 @@ export async function readFile<C extends ReadCall>(
     if (response.ok) return { ok: true, value: await response.blob() };
     return { ok: false, failure: failureOf(response, await response.text()) };
   } catch {
-    const failure = { ...NO_RESPONSE, message: "The download was interrupted. Try again." };
-    return { ok: false, failure };
+    return failed("no_answer", "The download was interrupted. Try again.");
   }
 }
 
@@ -84,47 +80,48 @@ export async function readFile<C extends ReadCall>(
  * Exchanges a key or operator token for a session cookie. Removes whitespace that pasting added.
  */
 export async function login(key: string): Promise<Outcome<Session>> {
-  return (await send(`${BASE}/login`, {
-    method: "POST",
-    body: JSON.stringify({ key: key.replaceAll(/\s+/g, "") }),
-    headers: { "content-type": "application/json" },
-  })) as Outcome<Session>;
+  return post(`${BASE}/login`, { key: key.replaceAll(/\s+/g, "") });
 }
 
 export async function readSession(): Promise<Outcome<Session>> {
-  return (await send(`${BASE}/session`, {})) as Outcome<Session>;
+  return send(`${BASE}/session`);
 }
 
 export async function viewOrganization(org: string | null): Promise<Outcome<Session>> {
-  const init =
-    org === null
-      ? { method: "DELETE" }
-      : {
-          method: "POST",
-          body: JSON.stringify({ org }),
-          headers: { "content-type": "application/json" },
-        };
-  return (await send(`${BASE}/as`, init)) as Outcome<Session>;
+  return org === null ? send(`${BASE}/as`, { method: "DELETE" }) : post(`${BASE}/as`, { org });
 }
 
 export async function logout(): Promise<Outcome<unknown>> {
   return send(`${BASE}/logout`, { method: "POST" });
 }
 
-export async function send(url: string, init: RequestInit): Promise<Outcome<unknown>> {
+/** Sends JSON to a path that the API's document doesn't describe. */
+export async function post<T>(url: string, body: object): Promise<Outcome<T>> {
+  const headers = { "content-type": "application/json" };
+  return send(url, { method: "POST", body: JSON.stringify(body), headers });
+}
+
+/** Sends a call. Its response is trusted to have the type `T`. */
+export async function send<T>(url: string, init: RequestInit = {}): Promise<Outcome<T>> {
   try {
     const signal = AbortSignal.timeout(TIMEOUT_MS);
     const response = await fetch(url, { signal, credentials: "same-origin", ...init });
     const text = await response.text();
-    if (response.ok) return { ok: true, value: text === "" ? null : JSON.parse(text) };
+    if (response.ok) return { ok: true, value: (text === "" ? null : JSON.parse(text)) as T };
     return { ok: false, failure: failureOf(response, text) };
   } catch (error) {
     const message =
       error instanceof SyntaxError
         ? "The response isn't JSON. A proxy may have changed it."
         : "The region didn't respond.";
-    return { ok: false, failure: { ...NO_RESPONSE, message } };
+    return failed("no_answer", message);
   }
+}
+
+/** Returns a failure that the API didn't report. */
+export function failed(code: string, message: string, param: string | null = null) {
+  const failure = { status: 0, code, message, param, requestId: null, docsUrl: null };
+  return { ok: false, failure } as const;
 }
 
 export function failureOf(response: Response, text: string): CallFailure {
@@ -151,3 +148,28 @@ function parseError(text: string): Readonly<Record<string, unknown>> {
     return {};
   }
 }
+
+export type Session = {
+  readonly kind: "key" | "person" | "operator";
+  readonly role: "owner" | "admin" | "billing" | "member" | "operator" | null;
+  readonly organization: {
+    readonly id: string;
+    readonly name: string;
+    readonly slug: string;
+    readonly status: "active" | "suspended" | "closed";
+    readonly is_personal?: boolean;
+  } | null;
+  readonly operator?: "read" | "support" | "finance" | "all";
+  readonly person?: { readonly id: string; readonly name: string };
+  readonly key: {
+    readonly id: string;
+    readonly name: string;
+    readonly prefix: string;
+    readonly limited: boolean;
+  } | null;
+  readonly member: { readonly id: string } | null;
+  /** The allowed calls. `own` means only the member's own objects. */
+  readonly may: Readonly<Record<string, "all" | "own">>;
+  readonly region: string;
+  readonly expires_at: string;
+};

@@ -1,7 +1,9 @@
-import { send } from "./client.ts";
+import { useEffect, useState } from "preact/hooks";
+import { call, post, send } from "./client.ts";
 import type { Outcome } from "./client.ts";
+import type { ShownInvitation } from "./types.ts";
 
-export type LoginMethodsInfo = {
+type LoginMethodsInfo = {
   readonly region: string;
   readonly issuers: readonly { readonly id: string; readonly name: string }[];
   readonly sign_up: "off" | "approve" | "on";
@@ -10,7 +12,14 @@ export type LoginMethodsInfo = {
 };
 
 export async function readLoginMethods(): Promise<Outcome<LoginMethodsInfo>> {
-  return (await send("/console/api/login", {})) as Outcome<LoginMethodsInfo>;
+  return send("/console/api/login");
+}
+
+/** Returns the login methods, also while no session can be read. */
+export function useLoginMethods(): LoginMethodsInfo | undefined {
+  const [known, setKnown] = useState<LoginMethodsInfo>();
+  useEffect(() => void readLoginMethods().then((read) => read.ok && setKnown(read.value)), []);
+  return known;
 }
 
 export type Purpose = "log_in" | "sign_up" | "accept" | "link" | "step_up" | "join";
@@ -31,38 +40,19 @@ export async function startLogIn(
   tab: Window = window,
 ): Promise<Outcome<unknown>> {
   const issuer = more.issuer ?? lastIssuer() ?? "";
-  const started = await send("/console/api/login/start", {
-    method: "POST",
-    body: JSON.stringify({ purpose, ...more, issuer }),
-    headers: { "content-type": "application/json" },
-  });
+  const asked = { purpose, ...more, issuer };
+  const started = await post<{ readonly location: string }>("/console/api/login/start", asked);
   if (!started.ok) return started;
   if (purpose !== "link") localStorage.setItem(LAST_ISSUER_KEY, issuer);
-  tab.location.assign((started.value as { readonly location: string }).location);
+  tab.location.assign(started.value.location);
   return started;
 }
 
-export async function switchOrganization(organizationId: string): Promise<Outcome<unknown>> {
-  return send("/console/api/people/me/act", {
-    method: "POST",
-    body: JSON.stringify({ organization_id: organizationId }),
-    headers: { "content-type": "application/json" },
-  });
+/** Switches the session, whichever organization another tab has chosen. */
+export async function switchOrganization(organization_id: string): Promise<Outcome<unknown>> {
+  return post("/console/api/people/me/act", { organization_id });
 }
 
-export type InvitationPreview = {
-  readonly organization: string;
-  readonly role: string;
-  readonly inviter: string | null;
-  readonly email: string | null;
-  readonly expires_at: string;
-  readonly region: string;
-};
-
-export async function previewInvitation(token: string): Promise<Outcome<InvitationPreview>> {
-  return (await send("/console/api/people/invitation/preview", {
-    method: "POST",
-    body: JSON.stringify({ token }),
-    headers: { "content-type": "application/json" },
-  })) as Outcome<InvitationPreview>;
+export async function previewInvitation(token: string): Promise<Outcome<ShownInvitation>> {
+  return call("POST /console/api/people/invitation/preview", { body: { token } });
 }

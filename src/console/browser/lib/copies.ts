@@ -1,4 +1,4 @@
-export type CodeExample = { readonly name: string; readonly text: string };
+type CodeExample = { readonly name: string; readonly text: string };
 
 export function codeExamplesOf(body: object, origin: string): readonly CodeExample[] {
   const json = JSON.stringify(body, null, 2);

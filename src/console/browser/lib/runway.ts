@@ -2,7 +2,7 @@ import { sumOf } from "./spend.ts";
 import type { DayRow } from "./spend.ts";
 import { DAY, daysBetween, monthStart, utcDay } from "./time.ts";
 
-export type Totals = {
+type Totals = {
   readonly today: number;
   readonly month: number;
   readonly lastMonthToDate: number;

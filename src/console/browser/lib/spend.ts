@@ -18,7 +18,7 @@ export function requestSums(requests: number): Amounts {
   const sums = Object.fromEntries(METRICS.map((name) => [name, 0]));
   return { ...sums, requests } as Amounts;
 }
-export type Series = { readonly name: string | null; readonly values: readonly number[] };
+type Series = { readonly name: string | null; readonly values: readonly number[] };
 
 export function sumOf(rows: readonly DayRow[], metric: Metric): number {
   return rows.reduce((sum, row) => sum + row[metric], 0);

@@ -1,8 +1,35 @@
 import { daysOf } from "../lib/range.ts";
-import { useActivityQuery } from "../state/activity.ts";
-import { ErrorGroups } from "./activity-errors.tsx";
-import { PairTable } from "./activity-pairs.tsx";
-import { GroupTimes } from "./activity-times.tsx";
+import {
+  useActivityQuery,
+  LATENCY,
+  METRICS,
+  isTimed,
+  filterBy,
+  pairOf,
+} from "../state/activity.ts";
+import type { Errors } from "../api/types.ts";
+import { localAndUtcTime, hourStart, formatDuration } from "../lib/time.ts";
+import { useRead } from "../state/reads.ts";
+import { goTo, useQuery } from "../state/route.ts";
+import { useGroupNames, useActivitySums } from "../state/spend.ts";
+import type { UsageFilter, Range, Split } from "../state/spend.ts";
+import { FilterNotice, ErrorChart } from "../ui/error-chart.tsx";
+import { Empty, ReadResult, FirstSteps } from "../ui/states.tsx";
+import { Table, column, countColumn, timeColumn } from "../ui/table.tsx";
+import type { Column } from "../ui/table.tsx";
+import { headingOf, titleOf, MissingDataNotice } from "./activity-sums.tsx";
+import { cacheShares, sumByGroup, sumOf } from "../lib/spend.ts";
+import type { DayRow } from "../lib/spend.ts";
+import { colorsOf } from "../state/colors.ts";
+import { Chart, GROUPS_MAX } from "../ui/chart.tsx";
+import { ModelName } from "../ui/basics.tsx";
+import {
+  AVERAGE_COST_COLUMN,
+  REQUESTS_COLUMN,
+  SPEND_COLUMN,
+  shareColumn,
+} from "../ui/spend-columns.tsx";
+import { formatCount } from "../lib/money.ts";
 
 export function ActivityGroups() {
   const { range, only, by, second, metric } = useActivityQuery();
@@ -12,4 +39,235 @@ export function ActivityGroups() {
   return <PairTable by={by} second={second} asked={asked} />;
 }
 
-export { ActivityMeasures } from "./activity-measures.tsx";
+const EVERY_MS = 30_000;
+const FILTERS = {
+  model: "model",
+  provider: "provider",
+  key: "key_id",
+  user: "external_id",
+} as const;
+
+const ERRORS_BY = ["model", "provider", "key", "user"] as const;
+
+function ErrorGroups({ by, range, only }: { by: Split; range: Range; only: UsageFilter }) {
+  const split = by === "member" ? "key" : (ERRORS_BY.find((one) => one === by) ?? "model");
+  const nameOf = useGroupNames();
+  const { member_id, tag, key_id, ...otherFilters } = only; // errors can't be counted by these
+  const chosen = { ...(split !== "key" && otherFilters), ...(key_id !== undefined && { key_id }) };
+  const unusedFilters = {
+    ...(split === "key" && otherFilters),
+    ...(member_id !== undefined && { member_id }),
+    ...(tag !== undefined && { tag }),
+  };
+  const query = { ...range, ...chosen, group_by: split };
+  const read = useRead("GET /v1/errors", { query }, { every: EVERY_MS });
+  const columns: readonly Column<Errors["data"][number]>[] = [
+    column("group", titleOf(split), ({ group = null }) => nameOf(split, group), {
+      csv: [[headingOf(split), ({ group = null }) => group]],
+    }),
+    countColumn("errors", "Errors", ({ count }) => count),
+    timeColumn("last", "Last", ({ last_at }) => last_at),
+  ];
+  return (
+    <ReadResult read={read} height={240}>
+      {({ data, complete_from: since }) => (
+        <>
+          <FilterNotice only={unusedFilters} />
+          {since !== undefined && Date.parse(since) > hourStart(range.from) && (
+            <p class="notice">
+              ▲ Complete since {localAndUtcTime(since)}. Some earlier errors are counted only by
+              code and key.
+            </p>
+          )}
+          <Table
+            name={`Errors by ${split}`}
+            columns={columns}
+            rows={data}
+            keyOf={({ group }) => group ?? ""}
+            open={({ group = null }) => {
+              if (group === null) return; // requests without a group can't be filtered
+              goTo(["requests"], { ...range, ...chosen, status: "error", [FILTERS[split]]: group });
+            }}
+            empty={<Empty text="No errors in this period." />}
+          />
+        </>
+      )}
+    </ReadResult>
+  );
+}
+
+export function ActivityMeasures() {
+  const [, update] = useQuery();
+  const { range, parts, isHourly, only, by, metric } = useActivityQuery();
+  const group_by = isHourly ? (`hour,${by}` as const) : (`day,${by}` as const);
+  const timed = isTimed(metric) && LATENCY;
+  const read = useActivitySums(
+    metric === "errors" ? null : { ...range, ...only, group_by, ...timed },
+  );
+  if (metric === "errors") {
+    const pick = (from: string, to: string): void => update({ range: "dates", from, to });
+    return (
+      <>
+        <FilterNotice only={only} />
+        <ErrorChart range={daysOf(range)} keyId={only.key_id} parts={parts} onSelect={pick} />
+      </>
+    );
+  }
+  return (
+    <ReadResult read={read} height={304}>
+      {({ rows }) => {
+        if (rows.length === 0) {
+          return <Empty text="No requests in this period." children={<FirstSteps />} />;
+        }
+        return isTimed(metric) ? (
+          <Times rows={rows} parts={parts} metric={metric} />
+        ) : (
+          <Chart
+            name="Share from cache"
+            days={parts}
+            series={[{ label: "of all prompts", slot: 0, values: cacheShares(rows, parts) }]}
+            kind="lines"
+            unit="share"
+          />
+        );
+      }}
+    </ReadResult>
+  );
+}
+
+type Timed = "first_byte" | "tokens_per_s";
+
+function Times({
+  rows,
+  parts,
+  metric,
+}: {
+  rows: readonly DayRow[];
+  parts: readonly string[];
+  metric: Timed;
+}) {
+  const { by } = useActivityQuery();
+  const nameOf = useGroupNames();
+  const most = sumByGroup(rows, "requests").slice(0, GROUPS_MAX);
+  const colorOf = colorsOf(most.map(({ group }) => group));
+  const valueOf = (row: DayRow | undefined): number | null =>
+    (metric === "first_byte" ? row?.first_byte_ms?.p50 : row?.tokens_per_s) ?? null;
+  const series = most.map(({ group }) => {
+    const own = new Map(rows.filter((row) => row.group === group).map((row) => [row.day, row]));
+    const values = parts.map((part) => valueOf(own.get(part)));
+    return { label: nameOf(by, group), slot: colorOf(group), values };
+  });
+  return (
+    <Chart
+      name={`${METRICS.find(([value]) => value === metric)?.[1] ?? ""} by day and ${by}`}
+      days={parts}
+      kind="lines"
+      unit={metric === "first_byte" ? "ms" : "rate"}
+      series={series}
+    />
+  );
+}
+
+function PairTable({
+  by,
+  second,
+  asked,
+}: {
+  by: Split;
+  second: Split;
+  asked: Range & UsageFilter;
+}) {
+  const [query] = useQuery();
+  const pair = pairOf(by, second);
+  const read = useActivitySums(pair === null ? null : { ...asked, group_by: pair });
+  const isTurned = pair !== `${by},${second}`;
+  const nameOf = useGroupNames();
+  const group = (row: DayRow, isFirst: boolean): string | null =>
+    isFirst === isTurned ? (row.group2 ?? null) : row.group;
+  const groupColumn = (split: Split, isFirst: boolean): Column<DayRow> => ({
+    id: split,
+    title: titleOf(split),
+    value: (row) => nameOf(split, group(row, isFirst)),
+    csv: [[headingOf(split), (row) => group(row, isFirst)]],
+    cell: (row) => {
+      const name = nameOf(split, group(row, isFirst));
+      return split === "model" ? <ModelName id={name} /> : name;
+    },
+  });
+  return (
+    <ReadResult read={read} height={480}>
+      {({ rows, ...gaps }) => (
+        <>
+          <MissingDataNotice {...gaps} from={asked.from} />
+          <Table
+            name={`Activity ${by} and ${second}`}
+            columns={[
+              groupColumn(by, true),
+              groupColumn(second, false),
+              SPEND_COLUMN,
+              shareColumn(sumOf(rows, "cost_micro")),
+              REQUESTS_COLUMN,
+              AVERAGE_COST_COLUMN,
+            ]}
+            rows={rows.toSorted((a, b) => b.cost_micro - a.cost_micro)}
+            keyOf={(row) => JSON.stringify([row.group, row.group2])}
+            open={(row) => {
+              const [first, other] = [group(row, true), group(row, false)];
+              if (first === null || other === null) return; // requests without a group can't be filtered
+              goTo(["activity"], { ...query, ...filterBy(by, first), ...filterBy(second, other) });
+            }}
+            empty={<Empty text="No requests in this period." />}
+          />
+        </>
+      )}
+    </ReadResult>
+  );
+}
+
+const perSecond = (rate: number): string => formatCount(Math.round(rate));
+
+function GroupTimes({ by, asked }: { by: Split; asked: Range & UsageFilter }) {
+  const [query] = useQuery();
+  const nameOf = useGroupNames();
+  const read = useActivitySums({ ...asked, group_by: by, ...LATENCY });
+  const group: Column<DayRow> = {
+    id: "group",
+    title: titleOf(by),
+    value: (row) => nameOf(by, row.group),
+    csv: [[headingOf(by), (row) => row.group]],
+  };
+  return (
+    <ReadResult read={read} height={480}>
+      {({ rows }) => (
+        <Table
+          name={`Times ${by}`}
+          columns={[group, ...TIMES, REQUESTS_COLUMN, SPEND_COLUMN]}
+          rows={rows.toSorted((a, b) => b.requests - a.requests)}
+          keyOf={(row) => row.group ?? ""}
+          open={(row) => {
+            if (row.group !== null) goTo(["activity"], { ...query, ...filterBy(by, row.group) });
+          }}
+          empty={<Empty text="No requests in this period." />}
+        />
+      )}
+    </ReadResult>
+  );
+}
+
+function speedColumn(
+  [id, title]: readonly [string, string],
+  value: (row: DayRow) => number | null,
+  show: (value: number) => string,
+): Column<DayRow> {
+  const cell = (row: DayRow): string => {
+    const known = value(row);
+    return known === null ? "" : show(known);
+  };
+  return { id, title, align: "right", value, csv: [[id, value]], cell };
+}
+
+const TIMES: readonly Column<DayRow>[] = [
+  speedColumn(["ttft_p50_ms", "TTFT p50"], (row) => row.first_byte_ms?.p50 ?? null, formatDuration),
+  speedColumn(["ttft_p99_ms", "TTFT p99"], (row) => row.first_byte_ms?.p99 ?? null, formatDuration),
+  speedColumn(["tokens_per_s", "Tokens a second"], (row) => row.tokens_per_s ?? null, perSecond),
+];

@@ -17,8 +17,7 @@ import {
   SPEND_COLUMN,
   shareColumn,
 } from "../ui/spend-columns.tsx";
-import { Table, usd } from "../ui/table.tsx";
-import { column } from "../ui/columns.tsx";
+import { Table, usd, column } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
 export function titleOf(split: Split): string {

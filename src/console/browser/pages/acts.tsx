@@ -4,7 +4,7 @@ import { operatorActSentence } from "../lib/operator-acts.ts";
 import { dayAfter } from "../lib/time.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
 import { Facts, PageHead, Time } from "../ui/basics.tsx";
-import { column, timeColumn } from "../ui/columns.tsx";
+import { column, timeColumn } from "../ui/table.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { DayFilter, TextFilter } from "../ui/filters.tsx";
 import { List } from "../ui/list.tsx";

@@ -1,6 +1,6 @@
 import { findBlock } from "../lib/blocked.ts";
 import { DAY } from "../lib/time.ts";
-import { useNow } from "../state/now.ts";
+import { useNow } from "../state/cell.ts";
 import { latestOf, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { Count } from "../ui/basics.tsx";

@@ -4,7 +4,7 @@ import { formatSpent } from "../lib/money.ts";
 import { DAY, dayName, daysBetween, utcDay } from "../lib/time.ts";
 import { useRead } from "../state/reads.ts";
 import { Panel } from "../ui/basics.tsx";
-import { useNow } from "../state/now.ts";
+import { useNow } from "../state/cell.ts";
 import { Chart } from "../ui/chart.tsx";
 import { ReadResult } from "../ui/states.tsx";
 

@@ -9,12 +9,11 @@ import { change, readOnce, useLoaded } from "../state/reads.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { PageHead, Money, Tabs, Button } from "../ui/basics.tsx";
-import { useNow } from "../state/now.ts";
+import { useNow } from "../state/cell.ts";
 import { FormDialog, MICROS, useTyped } from "../ui/dialog.tsx";
 import { ChoiceFilter } from "../ui/filters.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
-import { Table, usd } from "../ui/table.tsx";
-import { column, countColumn } from "../ui/columns.tsx";
+import { Table, usd, column, countColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { Prices } from "./prices.tsx";
 

@@ -1,14 +1,17 @@
-import { useMemo, useState } from "preact/hooks";
-import { formatLeft, microsOf } from "../lib/money.ts";
-import { cardName } from "../lib/purchases.ts";
+import { useMemo, useState, useEffect } from "preact/hooks";
+import { formatLeft, microsOf, formatSpent } from "../lib/money.ts";
+import { cardName, disabledReasonText, isFinal, remedyOf } from "../lib/purchases.ts";
 import type { Credits, Purchase } from "../lib/purchases.ts";
-import { change } from "../state/reads.ts";
-import { Panel, Button, Check } from "../ui/basics.tsx";
-import { Form, Input } from "../ui/dialog.tsx";
+import { change, latestOf, refreshPaths, useRead } from "../state/reads.ts";
+import { Panel, Button, Check, Badge, UsageBar, Time } from "../ui/basics.tsx";
+import { Form, Input, Action, useNumbers } from "../ui/dialog.tsx";
+import { useMay, useSession } from "../state/session.ts";
+import { useNow } from "../state/cell.ts";
+import { ReadResult } from "../ui/states.tsx";
 
 const AMOUNTS = [10, 25, 50, 100, 250];
 /** Paths of reads that a purchase changes. */
-export const TOUCHES = ["/v1/credits", "/v1/balance", "/v1/orgs"];
+const TOUCHES = ["/v1/credits", "/v1/balance", "/v1/orgs"];
 
 type Sold = NonNullable<Credits["sold"]>;
 
@@ -74,3 +77,160 @@ export function Buy({ sold, onBought }: { sold: Sold; onBought: (purchase: Purch
     </Panel>
   );
 }
+
+const FIELDS = [
+  ["below_dollars", "When less than this is left, dollars", "Checked after every request"],
+  ["amount_dollars", "Buy, dollars", "Whole dollars, plus tax where it applies"],
+  ["most_per_month_dollars", "At most in a month, dollars", "Per calendar month in UTC"],
+] as const;
+const DEFAULT_TERMS = { below_dollars: 5, amount_dollars: 25, most_per_month_dollars: 100 };
+
+export function TopUp({ credits, hasCard }: { credits: Credits; hasCard: boolean }) {
+  const { auto_top_up: chosen, top_up: state } = credits;
+  const [isOpen, setOpen] = useState(false);
+  const maySet = useMay()("PATCH /v1/orgs/{org_id}/settings");
+  const isOn = chosen !== null && state.disabled_reason === null;
+  return (
+    <Panel
+      title="Automatic top-up"
+      aside={<Badge tone={isOn ? "good" : "plain"}>{isOn ? "on" : "off"}</Badge>}
+    >
+      {chosen !== null && <Terms chosen={chosen} bought={state.month_micro} />}
+      {isOn && <Waiting until={state.paused_until} />}
+      {state.disabled_reason !== null && (
+        <p role="status">■ It is off: {disabledReasonText(state.disabled_reason)}.</p>
+      )}
+      {!hasCard && (
+        <p class="muted">
+          This needs a saved card. Buy once with "Save the card for later payments".
+        </p>
+      )}
+      {hasCard && !isOpen && maySet && (
+        <p class="actions">
+          <Button text={isOn ? "Change…" : "Turn on…"} onClick={() => setOpen(true)} />
+          {isOn && <TurnOff />}
+        </p>
+      )}
+      {isOpen && <TopUpForm before={chosen ?? DEFAULT_TERMS} onClose={() => setOpen(false)} />}
+    </Panel>
+  );
+}
+
+function Terms({ chosen, bought }: { chosen: TopUpSettings; bought: number }) {
+  const { below_dollars: below, amount_dollars: amount, most_per_month_dollars: most } = chosen;
+  return (
+    <>
+      <p>
+        When less than ${below} is left, ${amount} are bought with the saved card.
+      </p>
+      <UsageBar
+        used={bought}
+        limit={microsOf(most)}
+        label={`${formatSpent(bought)} of at most $${most} this month`}
+      />
+    </>
+  );
+}
+
+function Waiting({ until }: { until: string | null }) {
+  const now = useNow();
+  if (until === null || Date.parse(until) <= now) return null;
+  return (
+    <p role="status">
+      ▲ It waits, and tries again <Time at={until} withClock />. You can still buy credits here.
+    </p>
+  );
+}
+
+type TopUpSettings = NonNullable<Credits["auto_top_up"]>;
+
+function useSetTerms() {
+  const { organization } = useSession();
+  const path = { org_id: organization?.id ?? "" };
+  return (terms: Credits["auto_top_up"]) =>
+    change("PATCH /v1/orgs/{org_id}/settings", { path, body: { auto_top_up: terms } }, TOUCHES);
+}
+
+function TurnOff() {
+  const set = useSetTerms();
+  return <Action verb="Turn off" run={() => set(null)} />;
+}
+
+function TopUpForm({ before, onClose }: { before: TopUpSettings; onClose: () => void }) {
+  const set = useSetTerms();
+  const { body, fields } = useNumbers(FIELDS, before);
+  const terms = {
+    below_dollars: body["below_dollars"] ?? 0,
+    amount_dollars: body["amount_dollars"] ?? 0,
+    most_per_month_dollars: body["most_per_month_dollars"] ?? 0,
+  };
+  return (
+    <Form verb="Turn on" run={() => set(terms)} onDone={onClose} onCancel={onClose}>
+      {fields}
+    </Form>
+  );
+}
+
+const EVERY_MS = 1500;
+
+export function PurchaseNow({ id, onClose }: { id: string; onClose: () => void }) {
+  const read = useRead("GET /v1/credits/purchases/{id}", { path: { id } }, { every: EVERY_MS });
+  const state = latestOf(read)?.state;
+  useEffect(() => {
+    if (state !== undefined) refreshPaths(TOUCHES.filter((path) => path !== "/v1/orgs"));
+  }, [state]);
+  return (
+    <ReadResult read={read} height={64}>
+      {(purchase) => <PurchaseNotice purchase={purchase} onClose={onClose} />}
+    </ReadResult>
+  );
+}
+
+function PurchaseNotice({ purchase, onClose }: { purchase: Purchase; onClose: () => void }) {
+  const { state, amount_dollars: dollars, url, credited_micro: credited } = purchase;
+  const isPage = purchase.method === "checkout";
+  return (
+    <div class="notice" role="status">
+      {state === "credited" && (
+        <span>
+          ● <strong>{formatLeft(credited ?? 0)} were added</strong> to your balance.
+        </span>
+      )}
+      {state === "declined" && (
+        <span>
+          ■{" "}
+          <strong>
+            {dollars} dollars were not paid: {purchase.error?.message ?? "the card was declined."}
+          </strong>{" "}
+          {remedyOf(purchase)}
+        </span>
+      )}
+      {state === "expired" && (
+        <span>
+          <strong>{dollars} dollars were not paid.</strong> {remedyOf(purchase)}
+        </span>
+      )}
+      {state === "needs_customer" && (
+        <span>
+          ▲ <strong>{dollars} dollars need your confirmation</strong>
+          {isPage ? " on the payment page." : " at your bank."}{" "}
+          {url !== null && (
+            <a href={url}>{isPage ? "Continue to payment" : "Confirm with your bank"}</a>
+          )}
+        </span>
+      )}
+      {!isFinal(purchase) && state !== "needs_customer" && (
+        <span aria-busy="false">{dollars} dollars: processing…</span>
+      )}{" "}
+      {state === "needs_customer" && <Cancel id={purchase.id} />}
+      {isFinal(purchase) && <Button text="Close" class="quiet" onClick={onClose} />}
+    </div>
+  );
+}
+
+function Cancel({ id }: { id: string }) {
+  const run = () => change(CANCEL, { path: { id } }, TOUCHES);
+  return useMay()(CANCEL) && <Action verb="Cancel purchase" run={run} />;
+}
+
+const CANCEL = "POST /v1/credits/purchases/{id}/cancel";

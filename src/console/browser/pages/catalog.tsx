@@ -5,8 +5,7 @@ import { Badge, CopyButton, PageHead } from "../ui/basics.tsx";
 import { ChoiceFilter } from "../ui/filters.tsx";
 import { useQuery } from "../state/route.ts";
 import { Empty, ReadResult } from "../ui/states.tsx";
-import { Table } from "../ui/table.tsx";
-import { column } from "../ui/columns.tsx";
+import { Table, column } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
 type Model = CatalogModels["models"][number];

@@ -14,7 +14,7 @@ import { latestOf, useLoaded, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { isLimited, isOperator, isSenior, useSession, viewAs } from "../state/session.ts";
 import { useSpendByGroup } from "../state/spend.ts";
-import { useNow } from "../state/now.ts";
+import { useNow } from "../state/cell.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { stateOf } from "../ui/key-facts.tsx";
 

@@ -8,13 +8,10 @@ import { Badge, Facts, PageHead, Money, Panel, Time } from "../ui/basics.tsx";
 import { Action, Dialog } from "../ui/dialog.tsx";
 import { usePages } from "../ui/pages.ts";
 import { Empty, ReadResult } from "../ui/states.tsx";
-import { Table } from "../ui/table.tsx";
-import { column, leftColumn, timeColumn } from "../ui/columns.tsx";
+import { Table, column, leftColumn, timeColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { BalanceCurve } from "./balance-curve.tsx";
-import { Buy } from "./buy.tsx";
-import { PurchaseNow } from "./purchase-now.tsx";
-import { TopUp } from "./top-up.tsx";
+import { Buy, PurchaseNow, TopUp } from "./buy.tsx";
 
 const EVERY_MS = 5000;
 const ABOUT_OWED = "/docs/use/credits#refunds-and-disputes";

@@ -9,8 +9,7 @@ import { Badge, Facts, Panel, Tabs, Time, Button } from "../ui/basics.tsx";
 import { Dialog, useChange } from "../ui/dialog.tsx";
 import { List } from "../ui/list.tsx";
 import { FailureNotice, ReadResult } from "../ui/states.tsx";
-import { Grid } from "../ui/table.tsx";
-import { column, timeColumn } from "../ui/columns.tsx";
+import { Grid, column, timeColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
 const RESEND = "POST /v1/webhooks/{id}/resend";

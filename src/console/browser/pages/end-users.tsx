@@ -9,13 +9,19 @@ import { isSenior, useMay, useSession } from "../state/session.ts";
 import { Badge, UsageBar, Facts, PageHead, Money, Time, Button } from "../ui/basics.tsx";
 import { Budgets } from "../ui/budgets.tsx";
 import { Pauses, usePauses } from "../ui/pauses.tsx";
-import { useNow } from "../state/now.ts";
+import { useNow } from "../state/cell.ts";
 import { Confirm, Dialog, FormDialog, useNumbers, useTyped } from "../ui/dialog.tsx";
 import { List } from "../ui/list.tsx";
-import { ReadResult } from "../ui/states.tsx";
-import { Period, Spenders } from "./spenders.tsx";
-import { column, timeColumn } from "../ui/columns.tsx";
+import { ReadResult, Empty } from "../ui/states.tsx";
+import { column, timeColumn, Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
+import type { ComponentChildren } from "preact";
+import { sumOf, sumByGroup } from "../lib/spend.ts";
+import type { GroupSum } from "../lib/spend.ts";
+import { daysOf, rangeOf } from "../lib/range.ts";
+import { useSpendByGroup } from "../state/spend.ts";
+import { ChoiceFilter } from "../ui/filters.tsx";
+import { REQUESTS_COLUMN, SPEND_COLUMN, shareColumn } from "../ui/spend-columns.tsx";
 
 const TOUCHES = ["/v1/users"];
 
@@ -307,4 +313,66 @@ function NewEndUser({ onClose }: { onClose: () => void }) {
       {quotas.fields}
     </FormDialog>
   );
+}
+
+const PERIODS = [
+  ["", "as created"],
+  ["1", "spent today"],
+  ["yesterday", "spent yesterday"],
+  ["7", "spent in 7 days"],
+  ["month", "spent this month"],
+  ["30", "spent in 30 days"],
+] as const;
+
+function Period() {
+  return isSenior(useSession()) ? (
+    <ChoiceFilter name="spent" label="Order" options={PERIODS} />
+  ) : null;
+}
+
+function Spenders({ period, filters }: { period: string; filters: ComponentChildren }) {
+  const [query] = useQuery();
+  const range = daysOf(rangeOf({ range: period }, useNow()));
+  const read = useSpendByGroup("user", range);
+  const mayCap = useMay()("PATCH /v1/users/{external_id}");
+  return (
+    <ReadResult read={read} height={480}>
+      {({ rows }) => (
+        <Table
+          name="End users by spend"
+          columns={spendColumnsOf(sumOf(rows, "cost_micro"), mayCap)}
+          rows={sumByGroup(rows).filter(({ group }) => group !== null)}
+          keyOf={({ group }) => group ?? ""}
+          open={({ group }) => goTo(["end-users", group ?? ""], query)}
+          filters={filters}
+          empty={<Empty text="No end-user spend in this period." />}
+        />
+      )}
+    </ReadResult>
+  );
+}
+
+function spendColumnsOf(total: number, mayCap: boolean): readonly Column<GroupSum>[] {
+  return [
+    column("external_id", "End user ID", ({ group }) => group, {
+      csv: [["external_id", ({ group }) => group]],
+      cell: ({ group }) => <strong class="break">{group}</strong>,
+    }),
+    SPEND_COLUMN,
+    shareColumn(total),
+    { ...REQUESTS_COLUMN, wide: false },
+    ...(mayCap
+      ? [
+          column("do", "To do", () => null, {
+            csv: [],
+            cell: (row: GroupSum) => <SetQuota {...row} />,
+          }),
+        ]
+      : []),
+  ];
+}
+
+function SetQuota({ group }: GroupSum) {
+  const [query] = useQuery();
+  return <a href={hrefOf(["end-users", group ?? ""], { ...query, do: "quota" })}>Set quota</a>;
 }

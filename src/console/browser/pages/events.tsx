@@ -5,7 +5,7 @@ import { actorOf, sentenceOf } from "../lib/event-sentence.ts";
 import type { NameOf } from "../lib/event-sentence.ts";
 import { EVENT_TYPES, ATTENTION_TYPES } from "../lib/event-types.ts";
 import { goTo, hrefOf, usePath, useQuery } from "../state/route.ts";
-import { useNames } from "../state/names.ts";
+import { useNames } from "../state/spend.ts";
 import { isManager, useSession } from "../state/session.ts";
 import { Facts, PageHead, Time } from "../ui/basics.tsx";
 import { Dialog } from "../ui/dialog.tsx";
@@ -14,7 +14,7 @@ import { EVENTS, EventTabs, WEBHOOKS } from "../ui/event-tabs.tsx";
 import { LazyPage } from "../ui/lazy.tsx";
 import type { LazyPart } from "../ui/lazy.tsx";
 import { List } from "../ui/list.tsx";
-import { column, timeColumn } from "../ui/columns.tsx";
+import { column, timeColumn } from "../ui/table.tsx";
 import { usePauses } from "../ui/pauses.tsx";
 import type { Column } from "../ui/table.tsx";
 

@@ -3,14 +3,13 @@ import { readFile } from "../api/client.ts";
 import { DAY, monthStart, utcDay } from "../lib/time.ts";
 import { latestOf, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
-import { useNow } from "../state/now.ts";
+import { useNow } from "../state/cell.ts";
 import { isManager, useSession } from "../state/session.ts";
 import { PageHead, Panel } from "../ui/basics.tsx";
 import { Action } from "../ui/dialog.tsx";
-import { column } from "../ui/columns.tsx";
+import { column, Grid } from "../ui/table.tsx";
 import { save } from "../ui/export.tsx";
 import { ReadResult } from "../ui/states.tsx";
-import { Grid } from "../ui/table.tsx";
 
 const MONTHS_MAX = 24;
 const FOCUS = "GET /v1/exports/focus";

@@ -1,14 +1,13 @@
 import type { Health as HealthAnswer, Providers as ProvidersAnswer } from "../api/types.ts";
 import { countText, formatCount, formatPercent } from "../lib/money.ts";
 import { duration, localAndUtcTime, relativeTime } from "../lib/time.ts";
-import { useNow } from "../state/now.ts";
+import { useNow } from "../state/cell.ts";
 import { latestOf, useRead } from "../state/reads.ts";
 import type { Read } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { Badge, Facts, PageHead, Panel, Time, Button } from "../ui/basics.tsx";
 import { ReadResult } from "../ui/states.tsx";
-import { Grid } from "../ui/table.tsx";
-import { column, countColumn, timeColumn } from "../ui/columns.tsx";
+import { Grid, column, countColumn, timeColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
 type Outbox = HealthAnswer["outboxes"][number];

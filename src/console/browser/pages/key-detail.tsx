@@ -1,24 +1,25 @@
 import { useState } from "preact/hooks";
-import type { Key } from "../api/types.ts";
+import type { Key, RotatedKey, FreshKey } from "../api/types.ts";
 import { changedOf } from "../lib/changed.ts";
 import { simpleBudgetOf } from "../lib/budgets.ts";
 import { sumOf } from "../lib/spend.ts";
 import { countText, formatCount } from "../lib/money.ts";
-import { DAY, utcDay } from "../lib/time.ts";
+import { DAY, utcDay, localAndUtcTime } from "../lib/time.ts";
 import { latestOf, change } from "../state/reads.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
 import { useMemberNames } from "../state/members.ts";
 import { isSenior, useMay, useSession } from "../state/session.ts";
 import { useSpendByGroup } from "../state/spend.ts";
 import { UsageBar, Facts, Money, Time, Button } from "../ui/basics.tsx";
-import { useNow } from "../state/now.ts";
+import { useNow } from "../state/cell.ts";
 import { Budgets } from "../ui/budgets.tsx";
 import { PolicyPart } from "../ui/policy.tsx";
 import { Pauses } from "../ui/pauses.tsx";
-import { Confirm, Dialog, FormDialog, Input } from "../ui/dialog.tsx";
-import { RotateKey } from "./rotate-key.tsx";
-import { TermFields, bodyOf, termsOf } from "../ui/key-terms.tsx";
+import { Confirm, Dialog, FormDialog, Input, Select } from "../ui/dialog.tsx";
+import { TermFields, bodyOf, termsOf, isLimitedBy } from "../ui/key-terms.tsx";
 import { stateOf } from "../ui/key-facts.tsx";
+import { HOUR_S, OverlapField } from "../ui/overlap-field.tsx";
+import { KeySecret } from "../ui/secret.tsx";
 
 const CHANGE = "PATCH /v1/keys/{id}";
 const REVOKE = "DELETE /v1/keys/{id}";
@@ -200,6 +201,91 @@ function EditKey({ apiKey, onClose }: { apiKey: Key; onClose: () => void }) {
     >
       <Input label="Name" param="name" required maxLength={100} value={name} onText={setName} />
       <TermFields terms={terms} onChange={setTerms} />
+    </FormDialog>
+  );
+}
+
+function RotateKey({ apiKey, onClose }: { apiKey: Key; onClose: () => void }) {
+  const { id, name } = apiKey;
+  const [overlap, setOverlap] = useState(HOUR_S);
+  const [rotated, setRotated] = useState<RotatedKey | null>(null);
+  const [idempotencyKey] = useState(() => crypto.randomUUID());
+  if (rotated) {
+    const note = `The secrets before it end by ${localAndUtcTime(rotated.others_end_at)}.`;
+    return <KeySecret name={name} secret={rotated.key} note={note} onClose={onClose} />;
+  }
+  return (
+    <FormDialog
+      title={`Rotate ${name}`}
+      verb={`Rotate ${name}`}
+      run={() => {
+        const body = { overlap_seconds: overlap };
+        return change("POST /v1/keys/{id}/rotate", { path: { id }, body, idempotencyKey }, [
+          "/v1/keys",
+        ]);
+      }}
+      onDone={setRotated}
+      onClose={onClose}
+    >
+      <p>
+        The key gets a new secret and keeps its name, limits and spend. Until the overlap ends, both
+        secrets work and count together.
+      </p>
+
+      <OverlapField overlap={overlap} onChange={setOverlap} />
+    </FormDialog>
+  );
+}
+
+const SCOPES = [
+  ["regional", "this region"],
+  ["global", "every region; this one pays"],
+] as const;
+
+export function NewKey({
+  onClose,
+  models = null,
+}: {
+  onClose: () => void;
+  models?: readonly string[] | null;
+}) {
+  const [name, setName] = useState("");
+  const [scope, setScope] = useState<(typeof SCOPES)[number][0]>("regional");
+  const [terms, setTerms] = useState(termsOf({ allowed_models: models }));
+  const [fresh, setFresh] = useState<FreshKey | null>(null);
+  const [idempotencyKey] = useState(() => crypto.randomUUID());
+  if (fresh) {
+    return <KeySecret name={fresh.name} secret={fresh.key} id={fresh.id} onClose={onClose} />;
+  }
+  return (
+    <FormDialog
+      title="Create key"
+      verb="Create key"
+      run={async () => {
+        const body = { name: name.trim(), scope, ...bodyOf(terms) };
+        return change("POST /v1/keys", { body, idempotencyKey }, ["/v1/keys"]);
+      }}
+      onDone={setFresh}
+      onClose={onClose}
+    >
+      <Input
+        label="Name"
+        param="name"
+        hint="Where it will be used, for example Server or Ann's laptop"
+        required
+        autofocus
+        maxLength={100}
+        value={name}
+        onText={setName}
+      />
+      <Select label="Regions" param="scope" value={scope} options={SCOPES} onPick={setScope} />
+      <TermFields terms={terms} onChange={setTerms} />
+      {isLimitedBy(terms) && (
+        <p class="notice">
+          ▲ A key with a budget, a token limit, models, an end user or an expiration can only call
+          models and read its own limits.
+        </p>
+      )}
     </FormDialog>
   );
 }

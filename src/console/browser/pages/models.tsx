@@ -2,20 +2,19 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { sumByGroup } from "../lib/spend.ts";
 import { DAY, formatDuration, utcDay } from "../lib/time.ts";
-import { nextPrice, outputPrice, tokenPrice } from "../state/model-prices.ts";
-import { modelHint, useModels } from "../state/models.ts";
+import { nextPrice, outputPrice, tokenPrice, modelHint, useModels } from "../state/models.ts";
 import type { ListedModel } from "../state/models.ts";
 import { latestOf, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { isSenior, may, useSession } from "../state/session.ts";
 import { useSpendByGroup } from "../state/spend.ts";
 import { Badge, CopyButton, PageHead, Tokens, Button } from "../ui/basics.tsx";
-import { useNow } from "../state/now.ts";
-import { Endpoints } from "./model-endpoints.tsx";
+import { useNow } from "../state/cell.ts";
 import { Empty, ReadResult } from "../ui/states.tsx";
-import { Table, usd } from "../ui/table.tsx";
-import { column, moneyColumn } from "../ui/columns.tsx";
+import { Table, usd, Grid, column, moneyColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
+import type { ModelEndpoints } from "../api/types.ts";
+import { Dialog } from "../ui/dialog.tsx";
 
 type Used = { readonly micros: number; readonly ttft: number | null };
 
@@ -206,3 +205,62 @@ function linksColumn({
     ),
   });
 }
+
+type Endpoint = ModelEndpoints["data"]["endpoints"][number];
+type Speed = Endpoint["latency_last_30m"];
+
+function Endpoints({ id, onClose }: { id: string; onClose: () => void }) {
+  const read = useRead("GET /v1/models/{id}/endpoints", { path: { id } });
+  return (
+    <Dialog title={`Providers of ${id}`} onClose={onClose} wide>
+      <ReadResult read={read} height={160}>
+        {({ data }) => (
+          <>
+            <Grid
+              name="Providers"
+              columns={ENDPOINTS}
+              rows={data.endpoints}
+              keyOf={(one: Endpoint) => `${one.tag} ${data.endpoints.indexOf(one)}`}
+            />
+            <p class="small muted">
+              In the order of preference. Speeds are medians of all customers' requests in this
+              region in the last 30 minutes. They are empty if too few customers used a provider.
+            </p>
+          </>
+        )}
+      </ReadResult>
+    </Dialog>
+  );
+}
+
+function speed(
+  id: string,
+  title: string,
+  of: (one: Endpoint) => Speed,
+  show: (value: number) => string,
+): Column<Endpoint> {
+  return column(id, title, (one) => of(one)?.p50 ?? null, {
+    align: "right",
+    cell: (one) => {
+      const known = of(one);
+      if (known === null) return "";
+      return <span title={`99 of 100: ${show(known.p99)}`}>{show(known.p50)}</span>;
+    },
+  });
+}
+
+const ENDPOINTS: readonly Column<Endpoint>[] = [
+  column("tag", "Provider", ({ tag }) => tag),
+  column("data", "Data region", ({ data_region }) => data_region.toUpperCase(), { wide: true }),
+  column("input", "Input", ({ pricing }) => tokenPrice(pricing, pricing.prompt), {
+    align: "right",
+  }),
+  column("output", "Output", ({ pricing }) => outputPrice(pricing), { align: "right" }),
+  speed("latency", "TTFT", ({ latency_last_30m: one }) => one, formatDuration),
+  speed(
+    "throughput",
+    "Tokens per second",
+    ({ throughput_last_30m: one }) => one,
+    (value) => value.toFixed(0),
+  ),
+];

@@ -1,20 +1,20 @@
-import { useState } from "preact/hooks";
-import type { Calls } from "../api/types.ts";
+import { useState, useMemo } from "preact/hooks";
+import type { OperatorPurchase } from "../api/types.ts";
 import { microsOf, formatSpent } from "../lib/money.ts";
-import { stateOf, methodText } from "../lib/purchases.ts";
+import { stateOf, methodText, cardName } from "../lib/purchases.ts";
 import { latestOf, change, useRead } from "../state/reads.ts";
 import { useMay } from "../state/session.ts";
-import { Badge, Money, Panel, Button } from "../ui/basics.tsx";
-import { FormDialog, MICROS, useTyped } from "../ui/dialog.tsx";
+import { Badge, Money, Panel, Button, Facts, Time } from "../ui/basics.tsx";
+import { FormDialog, MICROS, useTyped, Dialog, Select } from "../ui/dialog.tsx";
 import { List } from "../ui/list.tsx";
-import { column, leftColumn, timeColumn } from "../ui/columns.tsx";
+import { column, leftColumn, timeColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
-import { PurchaseDetail, TOUCHES } from "./purchase-detail.tsx";
+import { hrefOf } from "../state/route.ts";
+import { ReadResult } from "../ui/states.tsx";
 
-type Purchase = Calls["GET /admin/v1/orgs/{id}/purchases"]["answer"]["purchases"][number];
 const EVERY_MS = 10_000;
 
-export const PURCHASE_COLUMNS: readonly Column<Purchase>[] = [
+export const PURCHASE_COLUMNS: readonly Column<OperatorPurchase>[] = [
   timeColumn("at", "When", ({ created_at }) => created_at, { withClock: true }),
   column("way", "How", (purchase) => methodText(purchase)),
   column("state", "State", (purchase) => stateOf(purchase)[0], {
@@ -33,7 +33,7 @@ export const PURCHASE_COLUMNS: readonly Column<Purchase>[] = [
 ];
 
 export function OrganizationPayments({ id }: { id: string }) {
-  const [opened, setOpened] = useState<Purchase | null>(null);
+  const [opened, setOpened] = useState<OperatorPurchase | null>(null);
   const [forgiving, setForgiving] = useState(false);
   const mayForgive = useMay()("POST /admin/v1/orgs/{id}/owed");
   const credits = useRead("GET /admin/v1/orgs/{id}/credits", { path: { id } }, { every: EVERY_MS });
@@ -87,3 +87,133 @@ function Forgive({ id, owed, onClose }: { id: string; owed: number; onClose: () 
     </FormDialog>
   );
 }
+
+const CALL = "GET /admin/v1/orgs/{id}/purchases/{purchase_id}";
+/** Paths of reads that a refund changes. */
+export const TOUCHES = ["/admin/v1/orgs", "/admin/v1/purchases"];
+
+type RefundProps = {
+  readonly orgId: string;
+  readonly purchase: OperatorPurchase;
+  readonly onClose: () => void;
+};
+
+const codeOf = (id: string | null) => (id === null ? null : <code>{id}</code>);
+
+/** A purchase with its Stripe IDs, and the refund form. */
+export function PurchaseDetail({
+  orgId,
+  id,
+  onClose,
+}: {
+  orgId: string;
+  id: string;
+  onClose: () => void;
+}) {
+  const [refunding, setRefunding] = useState<OperatorPurchase | null>(null);
+  const mayRefund = useMay()("POST /admin/v1/orgs/{id}/purchases/{purchase_id}/refund");
+  const read = useRead(CALL, { path: { id: orgId, purchase_id: id } }, { every: 10_000 });
+  if (refunding) return <Refund purchase={refunding} {...{ orgId, onClose }} />;
+  return (
+    <Dialog title="Purchase" onClose={onClose} wide>
+      <ReadResult read={read} height={320}>
+        {(purchase) => (
+          <>
+            <PurchaseFacts orgId={orgId} purchase={purchase} />
+            {mayRefund && purchase.payment_id !== null && (
+              <div class="actions end">
+                <Button text="Refund…" class="danger" onClick={() => setRefunding(purchase)} />
+              </div>
+            )}
+          </>
+        )}
+      </ReadResult>
+    </Dialog>
+  );
+}
+
+function PurchaseFacts({ orgId, purchase }: Omit<RefundProps, "onClose">) {
+  const [state, tone] = stateOf(purchase);
+  const customer = latestOf(useRead("GET /admin/v1/orgs/{id}", { path: { id: orgId } }));
+  const { returned_micro: returned } = purchase;
+  return (
+    <Facts
+      facts={[
+        [
+          "Customer",
+          <a key="customer" href={hrefOf(["organizations", orgId])}>
+            {customer?.name ?? orgId}
+          </a>,
+        ],
+        ["Amount", <Money key="amount" micros={microsOf(purchase.amount_dollars)} />],
+        ["Refunded", returned === 0 ? null : <Money key="refunded" micros={returned} />],
+        [
+          "State",
+          <Badge key="state" tone={tone}>
+            {state}
+          </Badge>,
+        ],
+        ["Changed", <Time key="changed" at={purchase.updated_at} />],
+        ["Id", codeOf(purchase.id)],
+        ["Payment", codeOf(purchase.payment_id)],
+        ["Checkout", codeOf(purchase.session_id)],
+        ["Invoice", codeOf(purchase.invoice_id)],
+        ["Stripe customer", codeOf(purchase.customer_id)],
+        ["Ordered by", `${purchase.actor.kind} ${purchase.actor.id ?? ""}`],
+        ["Card", purchase.card === null ? null : cardName(purchase.card)],
+        ["Error", purchase.error === null ? null : purchase.error.code],
+        ["Last request", codeOf(purchase.request_id)],
+      ]}
+    />
+  );
+}
+
+function Refund({ orgId, purchase, onClose }: RefundProps) {
+  const paid = microsOf(purchase.amount_dollars) - purchase.returned_micro;
+  const [typed, line] = useTyped({ amount_cents: (paid / 1_000_000).toFixed(2) });
+  const [reason, setReason] = useState<Reason>("requested_by_customer");
+  const cents = Math.round(Number(typed.amount_cents.replaceAll(/[$,\s]/g, "")) * 100) || 0;
+  const amount = formatSpent(cents * 10_000);
+  const idempotencyKey = useMemo(() => crypto.randomUUID(), [cents, reason]);
+  const path = { id: orgId, purchase_id: purchase.id };
+  const body = { amount_cents: cents, reason };
+  return (
+    <FormDialog
+      title={`Refund ${amount}?`}
+      verb={`Refund ${amount}`}
+      run={() =>
+        change(
+          "POST /admin/v1/orgs/{id}/purchases/{purchase_id}/refund",
+          { path, body, idempotencyKey },
+          TOUCHES,
+        )
+      }
+      onClose={onClose}
+    >
+      <p>
+        {amount} of {formatSpent(microsOf(purchase.amount_dollars))} return to the card. The
+        customer loses that amount of credits, and owes what is already spent. You can't undo this.
+      </p>
+      {line("amount_cents", "Amount [$]", {
+        hint: `At most ${formatSpent(paid)}, plus tax`,
+        required: true,
+        inputMode: "decimal",
+        pattern: String.raw`\$?[\d,]+(\.\d{1,2})?`,
+      })}
+      <Select
+        label="Reason"
+        param="reason"
+        value={reason}
+        options={Object.entries(REASONS) as [Reason, string][]}
+        onPick={setReason}
+      />
+    </FormDialog>
+  );
+}
+
+const REASONS = {
+  requested_by_customer: "Requested by the customer",
+  duplicate: "Duplicate payment",
+  fraudulent: "Fraudulent payment",
+} as const;
+type Reason = keyof typeof REASONS;

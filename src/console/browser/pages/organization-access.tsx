@@ -8,8 +8,7 @@ import { Action, Confirm, Dialog, FormDialog, Input, useTyped } from "../ui/dial
 import { RoleField } from "../ui/role-field.tsx";
 import type { Role } from "../ui/role-field.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
-import { Grid, Table } from "../ui/table.tsx";
-import { column, timeColumn } from "../ui/columns.tsx";
+import { Grid, Table, column, timeColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
 const TOUCHES = ["/admin/v1/orgs"];

@@ -9,8 +9,7 @@ import { COUNT, Confirm, DOLLARS, FormDialog, numberIn, useTyped } from "../ui/d
 import { HOUR_S, OverlapField } from "../ui/overlap-field.tsx";
 import { KeySecret } from "../ui/secret.tsx";
 import { ReadResult } from "../ui/states.tsx";
-import { Grid } from "../ui/table.tsx";
-import { column, timeColumn, verbsColumn } from "../ui/columns.tsx";
+import { Grid, column, timeColumn, verbsColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
 const TOUCHES = ["/admin/v1/orgs"];

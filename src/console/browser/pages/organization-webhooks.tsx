@@ -9,7 +9,7 @@ import { Badge, Facts, Panel, Time, Button } from "../ui/basics.tsx";
 import { FormDialog, MOMENT, useChange, useTyped } from "../ui/dialog.tsx";
 import { List } from "../ui/list.tsx";
 import { Empty, FailureNotice, ReadResult } from "../ui/states.tsx";
-import { column, timeColumn } from "../ui/columns.tsx";
+import { column, timeColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
 type WebhookProps = { readonly id: string; readonly webhook: WebhookAndHealth };

@@ -10,8 +10,12 @@ import { LazyPage } from "../ui/lazy.tsx";
 import type { LazyPart } from "../ui/lazy.tsx";
 import { ReadResult } from "../ui/states.tsx";
 import { OrganizationPayments } from "./org-payments.tsx";
-import { Members } from "./organization-members.tsx";
-import { ChangeOrganization, OrganizationEvents, OrganizationUsage } from "./organization-more.tsx";
+import {
+  Members,
+  ChangeOrganization,
+  OrganizationEvents,
+  OrganizationUsage,
+} from "./organization-more.tsx";
 
 const TOUCHES = ["/admin/v1/orgs"];
 type Doing = "credit" | "status" | "reconcile" | "change" | null;

@@ -12,7 +12,7 @@ import { ChoiceFilter } from "../ui/filters.tsx";
 import { LazyPage } from "../ui/lazy.tsx";
 import type { LazyPart } from "../ui/lazy.tsx";
 import { List } from "../ui/list.tsx";
-import { column, moneyColumn, strongColumn, timeColumn } from "../ui/columns.tsx";
+import { column, moneyColumn, strongColumn, timeColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { KeySecret } from "../ui/secret.tsx";
 

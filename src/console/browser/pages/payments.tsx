@@ -3,12 +3,11 @@ import { cardName } from "../lib/purchases.ts";
 import { dayAfter } from "../lib/time.ts";
 import { goTo, hrefOf, usePath, useQuery } from "../state/route.ts";
 import { PageHead } from "../ui/basics.tsx";
-import { column } from "../ui/columns.tsx";
+import { column } from "../ui/table.tsx";
 import { ChoiceFilter, DayFilter, TextFilter } from "../ui/filters.tsx";
 import { List } from "../ui/list.tsx";
 import type { Column } from "../ui/table.tsx";
-import { PURCHASE_COLUMNS } from "./org-payments.tsx";
-import { PurchaseDetail } from "./purchase-detail.tsx";
+import { PURCHASE_COLUMNS, PurchaseDetail } from "./org-payments.tsx";
 
 const CALL = "GET /admin/v1/purchases";
 type Listed = Calls[typeof CALL]["answer"]["purchases"][number];

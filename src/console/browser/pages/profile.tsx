@@ -1,15 +1,13 @@
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { Outcome } from "../api/client.ts";
-import type { Me } from "../api/types.ts";
-import { readLoginMethods, startLogIn } from "../api/people.ts";
-import type { LoginMethodsInfo } from "../api/people.ts";
+import type { Me, Notifications as Choice } from "../api/types.ts";
+import { useLoginMethods, startLogIn } from "../api/people.ts";
 import { withoutFreshLogin } from "../state/confirming.ts";
 import { change, handleFailure, latestOf, readOnce, useRead } from "../state/reads.ts";
-import { endSession, loadSession, session } from "../state/session.ts";
+import { endSession, loadSession, session, useMay } from "../state/session.ts";
 import { Badge, Facts, PageHead, Money, Panel, Time, Button, Check } from "../ui/basics.tsx";
-import { Action, Confirm, FormDialog, useTyped } from "../ui/dialog.tsx";
+import { Action, Confirm, FormDialog, useTyped, Form } from "../ui/dialog.tsx";
 import { ReadResult } from "../ui/states.tsx";
-import { Notifications } from "./notifications.tsx";
 
 const TOUCHES = ["/people"];
 
@@ -101,11 +99,7 @@ function reloadSession(): void {
 }
 
 function Organizations({ me, onNew }: { me: Me; onNew: () => void }) {
-  const [loginMethods, setLoginMethods] = useState<LoginMethodsInfo>();
-  useEffect(
-    () => void readLoginMethods().then((read) => read.ok && setLoginMethods(read.value)),
-    [],
-  );
+  const loginMethods = useLoginMethods();
   const current = session.get()?.organization?.id;
   return (
     <Panel title="Organizations" aside={<Button text="New organization" onClick={onNew} />}>
@@ -206,4 +200,59 @@ function NewOrganization({ onClose }: { onClose: () => void }) {
       {line("name", "Name", { required: true })}
     </FormDialog>
   );
+}
+
+type NotifiedType = Choice["types"][number];
+const LABELS: Readonly<Record<NotifiedType, string>> = {
+  "balance.low": "Low balance",
+  "key.budget_reached": "A key's budget is used up",
+  "webhook.disabled": "A webhook is disabled",
+  "top_up.paused": "Automatic top-up failed",
+  "top_up.disabled": "Automatic top-up is disabled",
+};
+
+function Notifications() {
+  const may = useMay();
+  if (!may("PATCH /console/api/people/notifications")) return null;
+  return (
+    <Panel title="Email notifications">
+      <NotificationsForm />
+    </Panel>
+  );
+}
+
+function NotificationsForm() {
+  const read = useRead("GET /console/api/people/notifications", {});
+  return (
+    <ReadResult read={read} height={200}>
+      {(known) => <ChoiceForm key={known.types.join()} known={known} />}
+    </ReadResult>
+  );
+}
+
+function ChoiceForm({ known }: { known: Choice }) {
+  const [types, setTypes] = useState(known.types);
+  const choose = (type: NotifiedType, on: boolean): void =>
+    setTypes([...types.filter((one) => one !== type), ...(on ? [type] : [])]);
+  const path = "PATCH /console/api/people/notifications";
+  return (
+    <Form verb="Save" run={() => change(path, { body: { types } }, [])}>
+      <p class="small muted">{addressText(known)}</p>
+      {known.available_types.map((type) => (
+        <p key={type}>
+          <Check
+            text={LABELS[type]}
+            isOn={types.includes(type)}
+            onChange={(isOn) => choose(type, isOn)}
+          />
+        </p>
+      ))}
+    </Form>
+  );
+}
+
+function addressText({ email, is_available: isAvailable }: Choice): string {
+  if (!isAvailable) return "This region doesn't send email. Your choice is kept.";
+  if (email === null) return "Your address isn't confirmed, so no email is sent.";
+  return `Sent to ${email}, about this organization.`;
 }

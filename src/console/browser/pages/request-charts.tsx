@@ -1,7 +1,170 @@
 import { useQuery } from "../state/route.ts";
-import { RequestErrors } from "./request-errors.tsx";
-import { RequestStates } from "./request-states.tsx";
+import { countText, formatCount } from "../lib/money.ts";
+import { errorDays } from "../lib/range.ts";
+import { useRead, fixedRead } from "../state/reads.ts";
+import { useNow } from "../state/cell.ts";
+import { ErrorChart, FilterNotice } from "../ui/error-chart.tsx";
+import { ReadResult } from "../ui/states.tsx";
+import { Button } from "../ui/basics.tsx";
+import type { Errors, Usage } from "../api/types.ts";
+import { requestSums } from "../lib/spend.ts";
+import type { DayRow } from "../lib/spend.ts";
+import type { Range } from "../lib/range.ts";
+import { DAY, daysBetween, hoursBetween, utcDay } from "../lib/time.ts";
+import { useMay } from "../state/session.ts";
+import { GroupChart } from "../ui/chart.tsx";
 
 export function RequestChart() {
   return useQuery()[0]["status"] === "error" ? <RequestErrors /> : <RequestStates />;
+}
+
+function RequestErrors() {
+  const [query, update] = useQuery();
+  const { key_id: keyId, code: chosen, model, provider, external_id } = query;
+  const now = useNow();
+  const range = errorDays(query, now);
+  const { from, to } = range;
+  const asked = { from, to, ...(keyId !== undefined && { key_id: keyId }) };
+  const read = useRead("GET /v1/errors", { query: asked }, { every: 30_000 });
+  return (
+    <>
+      <FilterNotice only={{ model, provider, external_id }} />
+      <ReadResult read={read} height={340}>
+        {({ data, total }) => (
+          <>
+            <p class="notice calm">
+              {total === 0 ? "No errors" : countText(total, "error")} from {from} to {to} (UTC)
+              {total > 0 && ": "}
+              {data.map(({ group: code = null, count }) => (
+                <Button
+                  key={code}
+                  text={`${formatCount(count)} ${code}`}
+                  class="quiet"
+                  aria-pressed={chosen === code}
+                  onClick={() => update({ code: chosen === code ? "" : (code ?? "") })}
+                />
+              ))}
+            </p>
+            {total > 0 && <ErrorChart range={range} keyId={keyId} parts={chartParts(range, now)} />}
+          </>
+        )}
+      </ReadResult>
+    </>
+  );
+}
+
+const EVERY_MS = 30_000;
+const USAGE = "GET /v1/usage";
+const ERRORS = "GET /v1/errors";
+const PARTS = { Succeeded: "settled", "Failed or rejected": "error" } as const;
+const HOURLY_MS = 3 * DAY;
+const NO_ROWS = fixedRead<{ readonly data: readonly never[] }>({ data: [] });
+
+function RequestStates() {
+  const [{ from, to, model, provider, external_id }] = useQuery();
+  const mayCount = useMay()(USAGE);
+  /** Whether errors can be counted: the API has only counts by hour and key. */
+  const isCounted = (model ?? provider ?? external_id) === undefined;
+  const title = titleOf(mayCount, isCounted);
+  const days =
+    from === undefined && to === undefined ? "today" : `${from ?? to ?? ""} to ${to ?? "today"}`;
+  return (
+    <>
+      <p class="small muted">
+        {title}: {days} (UTC).
+        {!isCounted && " Failed requests are only counted by key here, so the chart omits them."}
+      </p>
+      {(mayCount || isCounted) && (
+        <StateChart title={title} mayCount={mayCount} isCounted={isCounted} />
+      )}
+    </>
+  );
+}
+
+function titleOf(mayCount: boolean, isCounted: boolean): string {
+  if (!mayCount) return "Errors";
+  return isCounted ? "Requests by status" : "Requests that succeeded";
+}
+
+function StateChart({
+  title,
+  mayCount,
+  isCounted,
+}: {
+  title: string;
+  mayCount: boolean;
+  isCounted: boolean;
+}) {
+  const [query] = useQuery();
+  const now = useNow();
+  const { to = utcDay(now), from = to, model, provider, key_id, external_id } = query;
+  const parts = chartParts({ from, to }, now);
+  const length = parts[0]?.length ?? 10;
+  const group_by = length > 10 ? ("hour" as const) : ("day" as const);
+  const filters = Object.entries({ model, provider, key_id, external_id });
+  const only = Object.fromEntries(filters.filter(([, one]) => one !== undefined));
+  const asked = { from, to, ...only };
+  const every = { every: EVERY_MS };
+  const usage = useRead(mayCount ? USAGE : null, { query: { ...asked, group_by } }, every);
+  const errors = useRead(
+    isCounted ? ERRORS : null,
+    { query: { ...asked, group_by: "hour" } },
+    every,
+  );
+  return (
+    <ReadResult<Pick<Usage, "data">> read={mayCount ? usage : NO_ROWS} height={304}>
+      {({ data: good }) => (
+        <ReadResult<Pick<Errors, "data">> read={isCounted ? errors : NO_ROWS} height={304}>
+          {({ data: bad }) => (
+            <StateBars name={title} parts={parts} rows={rowsOf(good, bad, length)} />
+          )}
+        </ReadResult>
+      )}
+    </ReadResult>
+  );
+}
+
+/** Returns the hours of a short range, otherwise the days. */
+function chartParts({ from, to }: Range, now: number): readonly string[] {
+  const isShort = Date.parse(to) - Date.parse(from) < HOURLY_MS;
+  return isShort ? hoursBetween(from, to, now) : daysBetween(from, to);
+}
+
+function rowsOf(good: Usage["data"], bad: Errors["data"], length: number): readonly DayRow[] {
+  return [
+    ...good.map(({ hour, group, requests }) => rowOf(hour ?? group ?? "", "Succeeded", requests)),
+    ...bad.map(({ hour = "", count }) => rowOf(hour.slice(0, length), "Failed or rejected", count)),
+  ];
+}
+
+function StateBars({
+  name,
+  parts,
+  rows,
+}: {
+  name: string;
+  parts: readonly string[];
+  rows: readonly DayRow[];
+}) {
+  const [, update] = useQuery();
+  return (
+    <GroupChart
+      name={name}
+      rows={rows}
+      parts={parts}
+      metric="requests"
+      labelOf={(group) => group ?? ""}
+      unit="count"
+      slotOf={(group) => (group === "Failed or rejected" ? "bad" : 2)}
+      onSelect={(first, last, group) => {
+        const status = PARTS[group as keyof typeof PARTS];
+        const days = { from: first.slice(0, 10), to: last.slice(0, 10) };
+        update({ ...days, ...(status !== undefined && { status }) });
+      }}
+    />
+  );
+}
+
+function rowOf(day: string, group: keyof typeof PARTS, requests: number): DayRow {
+  return { day, group, ...requestSums(requests) };
 }

@@ -6,20 +6,19 @@ import { latestOf, useRead } from "../state/reads.ts";
 import { goTo, hrefOf, usePath, useQuery } from "../state/route.ts";
 import { useKeyNames } from "../state/spend.ts";
 import { PageHead, Money, Tabs, Button } from "../ui/basics.tsx";
-import { useNow } from "../state/now.ts";
+import { useNow } from "../state/cell.ts";
 import { ChoiceFilter, ClearFilters, DayFilter, TextFilter } from "../ui/filters.tsx";
 import { LazyPage } from "../ui/lazy.tsx";
 import type { LazyPart } from "../ui/lazy.tsx";
 import { ModelFilter } from "../ui/model-picker.tsx";
 import { usePages } from "../ui/pages.ts";
 import { purposeText, requestColumns } from "../ui/request-table.tsx";
-import { useSteadyRows } from "../ui/steady.ts";
 import { Empty, FirstSteps, ReadResult } from "../ui/states.tsx";
-import { Grid, Table } from "../ui/table.tsx";
-import { codeColumn, column, moneyColumn } from "../ui/columns.tsx";
+import { Grid, Table, codeColumn, column, moneyColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { Receipt } from "./receipt.tsx";
 import type { NeighborIds } from "./receipt.tsx";
+import { useRef, useState } from "preact/hooks";
 
 const FILTERS = [
   "model",
@@ -197,4 +196,47 @@ function HoldTable({ holds, now }: { holds: readonly Hold[]; now: number }) {
     codeColumn("id", "Request", ({ id }) => id, { wide: true }),
   ];
   return <Grid name="Open holds" rows={holds} keyOf={({ id }) => id} columns={columns} />;
+}
+
+type SteadyRows<T> = {
+  readonly shown: readonly T[];
+  readonly waiting: number;
+  readonly showWaiting: () => void;
+  readonly watch: {
+    readonly onPointerEnter: () => void;
+    readonly onPointerLeave: () => void;
+    readonly onFocusIn: () => void;
+    readonly onFocusOut: () => void;
+  };
+};
+
+/** Holds back new rows while the pointer or focus is in the list. */
+function useSteadyRows<T extends { readonly id: string }>(
+  rows: readonly T[],
+  of: string,
+): SteadyRows<T> {
+  const [pointed, setPointed] = useState(false);
+  const [focused, setFocused] = useState(false);
+  const [, rerender] = useState(0);
+  const heldRows = useRef({ of, rows });
+  const isHeld =
+    (pointed || focused) && heldRows.current.of === of && heldRows.current.rows.length > 0;
+  if (!isHeld) heldRows.current = { of, rows };
+  const now = new Map(rows.map((row) => [row.id, row]));
+  const shown = heldRows.current.rows;
+  const known = new Set(shown.map(({ id }) => id));
+  return {
+    shown: shown.map((row) => now.get(row.id) ?? row),
+    waiting: rows.filter(({ id }) => !known.has(id)).length,
+    showWaiting: () => {
+      heldRows.current = { of, rows };
+      rerender((count) => count + 1);
+    },
+    watch: {
+      onPointerEnter: () => setPointed(true),
+      onPointerLeave: () => setPointed(false),
+      onFocusIn: () => setFocused(true),
+      onFocusOut: () => setFocused(false),
+    },
+  };
 }

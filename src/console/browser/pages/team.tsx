@@ -3,18 +3,19 @@ import type { Invitation, MadeInvitation, TeamMember } from "../api/types.ts";
 import { change, useRead } from "../state/reads.ts";
 import { endSession, isViewing, may, useSession } from "../state/session.ts";
 import { Badge, PageHead, Panel, Time, Button } from "../ui/basics.tsx";
-import { Confirm, FormDialog, useTyped } from "../ui/dialog.tsx";
+import { Confirm, FormDialog, useTyped, Dialog } from "../ui/dialog.tsx";
 import { Company } from "./company.tsx";
-import { CHANGE_MEMBER, MemberLimits } from "./member-limits.tsx";
 import { SecretDialog } from "../ui/secret.tsx";
 import { ROLES, RoleField } from "../ui/role-field.tsx";
 import type { Role } from "../ui/role-field.tsx";
 import { ReadResult } from "../ui/states.tsx";
-import { Grid } from "../ui/table.tsx";
-import { column, timeColumn } from "../ui/columns.tsx";
+import { Grid, column, timeColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
+import { Budgets } from "../ui/budgets.tsx";
+import { PolicyPart } from "../ui/policy.tsx";
 
 const TOUCHES = ["/people"];
+const MEMBERS = ["/v1/members"];
 
 const LIST = "GET /console/api/people/members";
 
@@ -251,5 +252,41 @@ function Invite({ onClose }: { onClose: () => void }) {
       })}
       <RoleField role={role} onChange={setRole} />
     </FormDialog>
+  );
+}
+
+const CHANGE_MEMBER = "PATCH /v1/members/{id}";
+
+function MemberLimits({
+  member: { id },
+  title,
+  onClose,
+}: {
+  member: TeamMember;
+  title: string;
+  onClose: () => void;
+}) {
+  const path = { id };
+  const read = useRead("GET /v1/members/{id}", { path }, { every: 10_000 });
+  return (
+    <Dialog title={title} onClose={onClose} wide>
+      <ReadResult read={read} height={240}>
+        {({ budgets, policy }) => (
+          <>
+            <p>These limits apply to all keys of this member together.</p>
+            <h3>Budgets</h3>
+            <Budgets
+              budgets={budgets}
+              save={(list) => change(CHANGE_MEMBER, { path, body: { budgets: list } }, MEMBERS)}
+            />
+            <h3>Policy</h3>
+            <PolicyPart
+              policy={policy}
+              save={(one) => change(CHANGE_MEMBER, { path, body: { policy: one } }, MEMBERS)}
+            />
+          </>
+        )}
+      </ReadResult>
+    </Dialog>
   );
 }

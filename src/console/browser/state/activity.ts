@@ -1,7 +1,7 @@
 import { lengthOf, rangeOf } from "../lib/range.ts";
 import type { Range } from "../lib/range.ts";
 import { DAY, daysBetween, hoursBetween } from "../lib/time.ts";
-import { useNow } from "./now.ts";
+import { useNow } from "./cell.ts";
 import { latestOf, useRead } from "./reads.ts";
 import { useQuery } from "./route.ts";
 import type { Query } from "./route.ts";

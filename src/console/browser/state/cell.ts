@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 
-export type Cell<T> = {
+type Cell<T> = {
   readonly get: () => T;
   readonly set: (value: T) => void;
   readonly watch: (listener: () => void) => () => void;
@@ -31,4 +31,11 @@ export function useCell<T>(shared: Cell<T>): T {
     return shared.watch(update);
   }, [shared]);
   return value;
+}
+
+const now = cell(Date.now());
+setInterval(() => document.hidden || now.set(Date.now()), 10_000);
+
+export function useNow(): number {
+  return useCell(now);
 }

@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import { call, urlOf } from "../api/client.ts";
+import { call, failed, urlOf } from "../api/client.ts";
 import type { Call, CallFailure, CallInput, Outcome, ReadCall } from "../api/client.ts";
 import type { Calls } from "../api/types.ts";
 import { askToConfirm, pendingConfirmation, withoutFreshLogin } from "./confirming.ts";
@@ -28,17 +28,6 @@ type CacheEntry = {
 
 const FRESH_MS = 2000;
 const ENTRIES_MAX = 200;
-const UNREADABLE: Outcome<never> = {
-  ok: false,
-  failure: {
-    status: 0,
-    code: "no_answer",
-    message: "The response can't be read.",
-    param: null,
-    requestId: null,
-    docsUrl: null,
-  },
-};
 const entries = new Map<string, CacheEntry>();
 const otherTabs = new BroadcastChannel("turnpike-console");
 
@@ -154,7 +143,9 @@ async function refresh(entry: CacheEntry): Promise<void> {
   }
   entry.pending = true;
   entry.stale = false;
-  const outcome = await entry.load().catch((): Outcome<unknown> => UNREADABLE);
+  const outcome = await entry
+    .load()
+    .catch(() => failed("no_answer", "The response can't be read."));
   entry.pending = false;
   if (outcome.ok) {
     entry.data = outcome.value;

@@ -1,6 +1,5 @@
 import { viewOrganization, logout, readSession, displayed } from "../api/client.ts";
-import type { Call, Outcome } from "../api/client.ts";
-import type { Session } from "../api/session.ts";
+import type { Call, Outcome, Session } from "../api/client.ts";
 import { cell, useCell } from "./cell.ts";
 
 /** The session. Undefined before it is loaded, null if logged out. */

@@ -136,3 +136,14 @@ export function useKeyNames(): (id: string | null) => string {
   const names = new Map(known?.keys.map(({ id, name }) => [id, name]));
   return (id) => (id === null ? "none" : (names.get(id) ?? id));
 }
+
+/** Returns a function that replaces IDs of members and keys by their names. */
+export function useNames(): (id: string) => string {
+  const { organization } = useSession();
+  const nameOf = useGroupNames();
+  return (id) => {
+    if (id === organization?.id) return organization.name;
+    const member = nameOf("member", id);
+    return member === memberName(id) ? nameOf("key", id) : member;
+  };
+}

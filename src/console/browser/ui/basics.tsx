@@ -9,7 +9,7 @@ import {
   formatSpent,
 } from "../lib/money.ts";
 import { localAndUtcTime, relativeTime } from "../lib/time.ts";
-import { useNow } from "../state/now.ts";
+import { useNow } from "../state/cell.ts";
 
 /** A button that doesn't submit its form. */
 export function Button({ text, ...attributes }: { text: string } & ButtonHTMLAttributes) {
@@ -17,6 +17,21 @@ export function Button({ text, ...attributes }: { text: string } & ButtonHTMLAtt
     <button type="button" {...attributes}>
       {text}
     </button>
+  );
+}
+
+/** A message above or within a page's content. */
+export function Notice({
+  role = "status",
+  children,
+}: {
+  role?: "status" | "alert";
+  children: ComponentChildren;
+}) {
+  return (
+    <p class="notice" role={role}>
+      {children}
+    </p>
   );
 }
 

@@ -1,19 +1,10 @@
 import { useState } from "preact/hooks";
+import { failed } from "../api/client.ts";
 import type { Outcome } from "../api/client.ts";
 import { Money, Check } from "./basics.tsx";
 import { FormDialog, Input } from "./dialog.tsx";
 
-const WRONG_SLUG = {
-  ok: false,
-  failure: {
-    status: 0,
-    code: "not_typed",
-    message: "This isn't the organization's slug.",
-    param: "slug",
-    requestId: null,
-    docsUrl: null,
-  },
-} as const;
+const WRONG_SLUG = failed("not_typed", "This isn't the organization's slug.", "slug");
 
 /**
  * Requires the user to type the slug, because closing stops all requests. `credits` are

@@ -1,7 +1,7 @@
 import { requestSums } from "../lib/spend.ts";
 import { useRead } from "../state/reads.ts";
 import type { Range } from "../state/spend.ts";
-import { GroupChart } from "./group-chart.tsx";
+import { GroupChart } from "./chart.tsx";
 import { ReadResult } from "./states.tsx";
 
 const EVERY_MS = 30_000;

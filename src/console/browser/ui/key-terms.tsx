@@ -4,7 +4,7 @@ import { COUNT, DOLLARS, Field, Input, Select, numberIn } from "./dialog.tsx";
 import { ModelsField } from "./model-picker.tsx";
 import { Button } from "./basics.tsx";
 
-export type Terms = {
+type Terms = {
   readonly rpm_limit: string;
   readonly tpm_limit: string;
   readonly max_concurrent: string;

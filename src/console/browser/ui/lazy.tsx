@@ -1,19 +1,16 @@
 import type { FunctionComponent } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { failed } from "../api/client.ts";
 import type { Page } from "../pages.ts";
 import { onRetry } from "../state/connection.ts";
 import { FailureNotice, Skeleton } from "./states.tsx";
 
 export type LazyPart = Pick<Page, "load">;
 const views = new Map<LazyPart, FunctionComponent>();
-const NO_SCRIPT = {
-  status: 0,
-  code: "no_script",
-  message: "This page couldn't load. The console may have been updated since you opened it.",
-  param: null,
-  requestId: null,
-  docsUrl: null,
-};
+const NO_SCRIPT = failed(
+  "no_script",
+  "This page couldn't load. The console may have been updated since you opened it.",
+);
 
 async function loadView(page: LazyPart): Promise<FunctionComponent> {
   const view = views.get(page) ?? (await page.load());
@@ -59,5 +56,7 @@ export function LazyPage({ page, height = 480 }: { page: LazyPart; height?: numb
   if (View !== undefined) return <View />;
   if (!hasFailed) return <Skeleton height={height} />;
   // Browsers cache a failed import, so only a reload can load it.
-  return <FailureNotice failure={NO_SCRIPT} again={() => location.reload()} verb="Reload" />;
+  return (
+    <FailureNotice failure={NO_SCRIPT.failure} again={() => location.reload()} verb="Reload" />
+  );
 }

@@ -4,8 +4,7 @@ import { formatDuration } from "../lib/time.ts";
 import { goTo } from "../state/route.ts";
 import { useKeyNames } from "../state/spend.ts";
 import { Badge, ModelName, Tokens } from "./basics.tsx";
-import { Grid, usd } from "./table.tsx";
-import { column, moneyColumn, timeColumn } from "./columns.tsx";
+import { Grid, usd, column, moneyColumn, timeColumn } from "./table.tsx";
 import type { Column } from "./table.tsx";
 
 const TONES = {

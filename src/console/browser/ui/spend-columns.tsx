@@ -1,8 +1,7 @@
 import { formatPercent } from "../lib/money.ts";
 import type { Metric } from "../lib/spend.ts";
 import { Money } from "./basics.tsx";
-import { usd } from "./table.tsx";
-import { column, countColumn, moneyColumn } from "./columns.tsx";
+import { usd, column, countColumn, moneyColumn } from "./table.tsx";
 import type { Column } from "./table.tsx";
 
 type Spent = Readonly<Record<Extract<Metric, "cost_micro" | "requests">, number>>;

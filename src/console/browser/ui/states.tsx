@@ -3,14 +3,13 @@ import { useEffect, useState } from "preact/hooks";
 import type { CallFailure } from "../api/client.ts";
 import { rewriteAmounts } from "../lib/money.ts";
 import { duration } from "../lib/time.ts";
-import { useCell } from "../state/cell.ts";
+import { useCell, useNow } from "../state/cell.ts";
 import { nextRetryAt, retryNow } from "../state/connection.ts";
 import type { Read } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { may, session } from "../state/session.ts";
 import { remedyOf } from "../lib/remedies.ts";
 import { CodeBlock, CopyButton, Button } from "./basics.tsx";
-import { useNow } from "../state/now.ts";
 
 const PLACEHOLDER_DELAY_MS = 300;
 const OLD_AGE_MS = 30_000;

@@ -3,9 +3,9 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useQuery } from "../state/route.ts";
 import type { Pager } from "./pages.ts";
 import { Export } from "./export.tsx";
-import { Button } from "./basics.tsx";
+import { Button, Count, Money, Time } from "./basics.tsx";
 
-export type Cell = string | number | boolean | null;
+type Cell = string | number | boolean | null;
 export type Column<T> = {
   readonly id: string;
   readonly title: string;
@@ -129,11 +129,11 @@ function sortRows<T>(
   query: Readonly<Record<string, string>>,
 ): readonly T[] {
   const sort = query["sort"] ?? "";
-  const column = columns.find(({ id }) => id === sort.replace("-", ""));
-  if (column === undefined) return rows;
+  const sorted = columns.find(({ id }) => id === sort.replace("-", ""));
+  if (sorted === undefined) return rows;
   const sign = sort.startsWith("-") ? -1 : 1;
   return rows.toSorted((a, b) => {
-    const [x, y] = [column.value(a), column.value(b)];
+    const [x, y] = [sorted.value(a), sorted.value(b)];
     if (x === null || y === null) return Number(x === null) - Number(y === null);
     if (typeof x === "string" || typeof y === "string") {
       return sign * String(x).localeCompare(String(y));
@@ -161,10 +161,10 @@ export function Grid<T>({
       <table onKeyDown={moveInRows}>
         <thead>
           <tr>
-            {shown.map((column) => (
+            {shown.map((one) => (
               <HeadCell
-                key={column.id}
-                column={column}
+                key={one.id}
+                column={one}
                 sort={sort}
                 onSort={isSorted ? (next) => update({ sort: next }) : undefined}
               />
@@ -187,7 +187,7 @@ function useFittingColumns<T>(
   columns: readonly Column<T>[],
 ): readonly Column<T>[] {
   const [dropped, setDropped] = useState(0);
-  const wide = columns.filter((column) => column.wide === true);
+  const wide = columns.filter((one) => one.wide === true);
   useEffect(() => {
     const element = box.current;
     if (element === null) return undefined;
@@ -206,7 +206,7 @@ function useFittingColumns<T>(
     if (isCut && dropped < wide.length) setDropped(dropped + 1);
   });
   const hidden = new Set(wide.slice(wide.length - dropped));
-  return columns.filter((column) => !hidden.has(column));
+  return columns.filter((one) => !hidden.has(one));
 }
 
 function watchWidth(box: HTMLElement): () => void {
@@ -314,4 +314,72 @@ function PageButtons({ at }: { at: Pick<Pager<unknown>, "label" | "previous" | "
       <Button text="Next →" disabled={!at.next} onClick={at.next} />
     </div>
   );
+}
+
+type ColumnOptions<T> = Omit<Column<T>, "id" | "title" | "value">;
+
+export function column<T>(
+  id: string,
+  title: string,
+  value: (row: T) => Cell,
+  more: ColumnOptions<T> = {},
+): Column<T> {
+  return { id, title, value, ...more };
+}
+
+function columnOfType<V extends Cell>(
+  show: (value: V) => ComponentChildren,
+  common: ColumnOptions<never> = {},
+) {
+  return <T,>(
+    id: string,
+    title: string,
+    value: (row: T) => V | null,
+    more: ColumnOptions<T> = {},
+  ): Column<T> => {
+    const cell = (row: T): ComponentChildren => {
+      const one = value(row);
+      return one === null ? "" : show(one);
+    };
+    return { id, title, value, cell, ...(common as ColumnOptions<T>), ...more };
+  };
+}
+
+const RIGHT = { align: "right" } as const;
+export const moneyColumn = columnOfType<number>((micros) => <Money micros={micros} />, RIGHT);
+export const leftColumn = columnOfType<number>(
+  (micros) => <Money micros={micros} kind="left" />,
+  RIGHT,
+);
+export const countColumn = columnOfType<number>((count) => <Count count={count} />, RIGHT);
+export const codeColumn = columnOfType<string>((text) => <code class="small">{text}</code>);
+export const strongColumn = columnOfType<string>((text) => <strong>{text}</strong>);
+
+export function timeColumn<T>(
+  id: string,
+  title: string,
+  value: (row: T) => string | number | null,
+  more: ColumnOptions<T> & { readonly withClock?: boolean } = {},
+): Column<T> {
+  const { withClock = false, ...rest } = more;
+  return {
+    id,
+    title,
+    value,
+    cell: (row) => <Time at={value(row)} withClock={withClock} />,
+    ...rest,
+  };
+}
+
+export function verbsColumn<T, What extends string>(
+  verbs: readonly (readonly [what: What, text: string, ...unknown[]])[],
+  onDo: (what: What, row: T) => void,
+  has: (row: T) => boolean = () => true,
+): Column<T> {
+  const cell = (row: T): ComponentChildren =>
+    has(row) &&
+    verbs.map(([what, text]) => (
+      <Button key={what} text={text} class="quiet" onClick={() => onDo(what, row)} />
+    ));
+  return column("do", "To do", () => null, { csv: [], cell });
 }
