@@ -163,17 +163,13 @@ function NotFound() {
   );
 }
 
-function Sidebar({
-  pages,
-  current,
-  onSkip,
-  onMore,
-}: {
+type SidebarProps = {
   pages: readonly Page[];
   current: Page | undefined;
   onSkip: () => void;
   onMore: () => void;
-}) {
+};
+function Sidebar({ pages, current, onSkip, onMore }: SidebarProps) {
   return (
     <nav class="rail" aria-label="Pages">
       <Button text="To the content" class="skip" onClick={onSkip} />

@@ -137,15 +137,8 @@ export function ActivityMeasures() {
 
 type Timed = "first_byte" | "tokens_per_s";
 
-function Times({
-  rows,
-  parts,
-  metric,
-}: {
-  rows: readonly DayRow[];
-  parts: readonly string[];
-  metric: Timed;
-}) {
+type TimesProps = { rows: readonly DayRow[]; parts: readonly string[]; metric: Timed };
+function Times({ rows, parts, metric }: TimesProps) {
   const { by } = useActivityQuery();
   const nameOf = useGroupNames();
   const most = sumByGroup(rows, "requests").slice(0, GROUPS_MAX);
@@ -168,15 +161,8 @@ function Times({
   );
 }
 
-function PairTable({
-  by,
-  second,
-  asked,
-}: {
-  by: Split;
-  second: Split;
-  asked: Range & UsageFilter;
-}) {
+type PairTableProps = { by: Split; second: Split; asked: Range & UsageFilter };
+function PairTable({ by, second, asked }: PairTableProps) {
   const [query] = useQuery();
   const pair = pairOf(by, second);
   const read = useActivitySums(pair === null ? null : { ...asked, group_by: pair });

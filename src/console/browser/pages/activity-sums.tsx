@@ -64,17 +64,13 @@ export function MissingDataNotice({
   );
 }
 
-export function GroupTable({
-  rows,
-  before,
-  by,
-  drawn,
-}: {
+type GroupTableProps = {
   rows: readonly DayRow[];
   before: readonly DayRow[] | undefined;
   by: Split;
   drawn: ReadonlySet<string | null>;
-}) {
+};
+export function GroupTable({ rows, before, by, drawn }: GroupTableProps) {
   const [query] = useQuery();
   const nameOfGroup = useGroupNames();
   const total = sumOf(rows, "cost_micro");

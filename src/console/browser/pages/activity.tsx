@@ -160,17 +160,13 @@ function Chips() {
   );
 }
 
-function Summary({
-  rows,
-  before,
-  parts,
-  one,
-}: {
+type SummaryProps = {
   rows: readonly DayRow[];
   before: readonly DayRow[] | undefined;
   parts: number;
   one: string;
-}) {
+};
+function Summary({ rows, before, parts, one }: SummaryProps) {
   const cost = sumOf(rows, "cost_micro");
   const requests = sumOf(rows, "requests");
   const earlier = before && sumOf(before, "cost_micro");

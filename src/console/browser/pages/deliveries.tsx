@@ -139,15 +139,8 @@ export function answerOf({ status, error }: Pick<Delivery, "status" | "error">):
   return [status, why].filter(Boolean).join(", ") || (error ?? "");
 }
 
-function Detail({
-  id,
-  delivery,
-  onClose,
-}: {
-  id: string;
-  delivery: Delivery;
-  onClose: () => void;
-}) {
+type DetailProps = { id: string; delivery: Delivery; onClose: () => void };
+function Detail({ id, delivery, onClose }: DetailProps) {
   const mayResend = useMay()(RESEND);
   const { queued, busy, failure, start } = useResend(id, { delivery_id: delivery.id });
   const path = { id, delivery_id: delivery.id };

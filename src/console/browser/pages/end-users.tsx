@@ -216,15 +216,8 @@ function Detail({ externalId, onClose }: { externalId: string; onClose: () => vo
   );
 }
 
-function EndUserFacts({
-  user,
-  mayChange,
-  onRaise,
-}: {
-  user: EndUser;
-  mayChange: boolean;
-  onRaise: () => void;
-}) {
+type EndUserFactsProps = { user: EndUser; mayChange: boolean; onRaise: () => void };
+function EndUserFacts({ user, mayChange, onRaise }: EndUserFactsProps) {
   const { external_id } = user;
   const block = useBlocks()(user);
   return (

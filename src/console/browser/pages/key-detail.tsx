@@ -71,17 +71,13 @@ function useRecentUse(id: string): { requests: number; micros: number } | undefi
   return rows && { requests: sumOf(rows, "requests"), micros: sumOf(rows, "cost_micro") };
 }
 
-function KeyFacts({
-  apiKey,
-  used,
-  onDo,
-  onClose,
-}: {
+type KeyFactsProps = {
   apiKey: Key;
   used: { requests: number; micros: number } | undefined;
   onDo: (mode: DialogMode) => void;
   onClose: () => void;
-}) {
+};
+function KeyFacts({ apiKey, used, onDo, onClose }: KeyFactsProps) {
   const now = useNow();
   const live = stateOf(apiKey, now) === "live";
   const isOwn = useSession().key?.id === apiKey.id;
@@ -242,13 +238,8 @@ const SCOPES = [
   ["global", "every region; this one pays"],
 ] as const;
 
-export function NewKey({
-  onClose,
-  models = null,
-}: {
-  onClose: () => void;
-  models?: readonly string[] | null;
-}) {
+type NewKeyProps = { onClose: () => void; models?: readonly string[] | null };
+export function NewKey({ onClose, models = null }: NewKeyProps) {
   const [name, setName] = useState("");
   const [scope, setScope] = useState<(typeof SCOPES)[number][0]>("regional");
   const [terms, setTerms] = useState(termsOf({ allowed_models: models }));

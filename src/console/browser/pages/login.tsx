@@ -162,15 +162,8 @@ function LoginMethods({ purpose, invitation }: { purpose: Purpose; invitation?: 
   );
 }
 
-function CompanyName({
-  company,
-  onInput,
-  onOwn,
-}: {
-  company: string;
-  onInput: (company: string) => void;
-  onOwn: () => void;
-}) {
+type CompanyNameProps = { company: string; onInput: (company: string) => void; onOwn: () => void };
+function CompanyName({ company, onInput, onOwn }: CompanyNameProps) {
   return (
     <>
       <label class="small">

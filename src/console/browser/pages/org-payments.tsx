@@ -100,16 +100,9 @@ type RefundProps = {
 
 const codeOf = (id: string | null) => (id === null ? null : <code>{id}</code>);
 
+type PurchaseDetailProps = { orgId: string; id: string; onClose: () => void };
 /** A purchase with its Stripe IDs, and the refund form. */
-export function PurchaseDetail({
-  orgId,
-  id,
-  onClose,
-}: {
-  orgId: string;
-  id: string;
-  onClose: () => void;
-}) {
+export function PurchaseDetail({ orgId, id, onClose }: PurchaseDetailProps) {
   const [refunding, setRefunding] = useState<OperatorPurchase | null>(null);
   const mayRefund = useMay()("POST /admin/v1/orgs/{id}/purchases/{purchase_id}/refund");
   const read = useRead(CALL, { path: { id: orgId, purchase_id: id } }, { every: 10_000 });

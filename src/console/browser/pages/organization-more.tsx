@@ -115,13 +115,8 @@ const bodyOf = ({ name, slug, rpm_limit, price_list }: Typed) => ({
   price_list: price_list.trim() || null,
 });
 
-export function ChangeOrganization({
-  one,
-  onClose,
-}: {
-  one: OrganizationAndMoney;
-  onClose: () => void;
-}) {
+type ChangeOrganizationProps = { one: OrganizationAndMoney; onClose: () => void };
+export function ChangeOrganization({ one, onClose }: ChangeOrganizationProps) {
   const { operator } = useSession(); // prices need the role finance, other fields support
   const [found] = useState(() => typedOf(one)); // the values when the form opened
   const [typed, line] = useTyped(found);

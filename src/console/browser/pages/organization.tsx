@@ -81,13 +81,8 @@ function OrganizationDetail({ id }: { id: string }) {
   );
 }
 
-function Verbs({
-  one,
-  onDo,
-}: {
-  one: OrganizationAndMoney | undefined;
-  onDo: (doing: Doing) => void;
-}) {
+type VerbsProps = { one: OrganizationAndMoney | undefined; onDo: (doing: Doing) => void };
+function Verbs({ one, onDo }: VerbsProps) {
   const may = useMay();
   const { operator } = useSession();
   const mayChange = may("PATCH /admin/v1/orgs/{id}");

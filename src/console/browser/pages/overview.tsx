@@ -146,17 +146,13 @@ function SpendChart({ rows, days }: { rows: readonly DayRow[]; days: readonly st
   );
 }
 
-function Figure({
-  title,
-  note,
-  isMain = false,
-  children,
-}: {
+type FigureProps = {
   title: string;
   note?: string | undefined;
   isMain?: boolean;
   children: ComponentChildren;
-}) {
+};
+function Figure({ title, note, isMain = false, children }: FigureProps) {
   return (
     <div class={isMain ? "figure main" : "figure"}>
       <h2 class="small muted">{title}</h2>
@@ -166,13 +162,11 @@ function Figure({
   );
 }
 
-function Available({
-  read,
-  note,
-}: {
+type AvailableProps = {
   read: Reading<{ readonly available_micro: number }>;
   note: string | undefined;
-}) {
+};
+function Available({ read, note }: AvailableProps) {
   return (
     <Figure title="Available" isMain note={note}>
       <Inline read={read}>

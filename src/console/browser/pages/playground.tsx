@@ -111,21 +111,15 @@ function Requesting() {
   );
 }
 
-function RequestForm({
-  models,
-  model,
-  busy,
-  body,
-  onAsk,
-  onStop,
-}: {
+type RequestFormProps = {
   models: readonly ListedModel[];
   model: ListedModel | undefined;
   busy: boolean;
   body: object | string;
   onAsk: (body: object) => void;
   onStop: () => void;
-}) {
+};
+function RequestForm({ models, model, busy, body, onAsk, onStop }: RequestFormProps) {
   const [, update] = useQuery();
   const asked = useCell(typed);
   return (
@@ -159,13 +153,8 @@ function RequestForm({
   );
 }
 
-function Inputs({
-  asked,
-  onChange,
-}: {
-  asked: PlaygroundRequest;
-  onChange: (asked: PlaygroundRequest) => void;
-}) {
+type InputsProps = { asked: PlaygroundRequest; onChange: (asked: PlaygroundRequest) => void };
+function Inputs({ asked, onChange }: InputsProps) {
   const area = (name: "system" | "text" | "tools", rows: number) => (
     <textarea
       rows={rows}

@@ -21,18 +21,15 @@ type Terms = {
   readonly percent?: number;
 };
 
-/**
- * The form for a new price. `list` preselects a price list. `then` runs after the price is saved.
- */
-export function SchedulePrice({
-  list: fixedList,
-  then,
-  onClose,
-}: {
+type SchedulePriceProps = {
   list?: string;
   then?: () => Promise<Outcome<unknown>>;
   onClose: () => void;
-}) {
+};
+/**
+ * The form for a new price. `list` preselects a price list. `then` runs after the price is saved.
+ */
+export function SchedulePrice({ list: fixedList, then, onClose }: SchedulePriceProps) {
   const [typed, line] = useTyped({
     list: fixedList ?? "default",
     item: "",

@@ -22,18 +22,14 @@ const TOKENS = {
 
 export type NeighborIds = readonly [newer: string | null, older: string | null];
 
-/** A request with its cost. `known` is set if the list already has the request. */
-export function Receipt({
-  id,
-  known,
-  beside,
-  onClose,
-}: {
+type ReceiptProps = {
   id: string;
   known: Generation | undefined;
   beside: NeighborIds;
   onClose: () => void;
-}) {
+};
+/** A request with its cost. `known` is set if the list already has the request. */
+export function Receipt({ id, known, beside, onClose }: ReceiptProps) {
   const read = useRead(known === undefined ? "GET /v1/generations/{id}" : null, { path: { id } });
   return (
     <Dialog title="Request" onClose={onClose} wide>

@@ -86,15 +86,8 @@ function titleOf(mayCount: boolean, isCounted: boolean): string {
   return isCounted ? "Requests by status" : "Requests that succeeded";
 }
 
-function StateChart({
-  title,
-  mayCount,
-  isCounted,
-}: {
-  title: string;
-  mayCount: boolean;
-  isCounted: boolean;
-}) {
+type StateChartProps = { title: string; mayCount: boolean; isCounted: boolean };
+function StateChart({ title, mayCount, isCounted }: StateChartProps) {
   const [query] = useQuery();
   const now = useNow();
   const { to = utcDay(now), from = to, model, provider, key_id, external_id } = query;
@@ -137,15 +130,8 @@ function rowsOf(good: Usage["data"], bad: Errors["data"], length: number): reado
   ];
 }
 
-function StateBars({
-  name,
-  parts,
-  rows,
-}: {
-  name: string;
-  parts: readonly string[];
-  rows: readonly DayRow[];
-}) {
+type StateBarsProps = { name: string; parts: readonly string[]; rows: readonly DayRow[] };
+function StateBars({ name, parts, rows }: StateBarsProps) {
   const [, update] = useQuery();
   return (
     <GroupChart

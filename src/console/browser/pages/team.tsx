@@ -257,15 +257,8 @@ function Invite({ onClose }: { onClose: () => void }) {
 
 const CHANGE_MEMBER = "PATCH /v1/members/{id}";
 
-function MemberLimits({
-  member: { id },
-  title,
-  onClose,
-}: {
-  member: TeamMember;
-  title: string;
-  onClose: () => void;
-}) {
+type MemberLimitsProps = { member: TeamMember; title: string; onClose: () => void };
+function MemberLimits({ member: { id }, title, onClose }: MemberLimitsProps) {
   const path = { id };
   const read = useRead("GET /v1/members/{id}", { path }, { every: 10_000 });
   return (

@@ -149,13 +149,11 @@ function useWebhookFields(before: WebhookFields): {
   };
 }
 
-function Types({
-  types,
-  onChoose,
-}: {
+type TypesProps = {
   types: readonly WebhookType[];
   onChoose: (type: WebhookType, on: boolean) => void;
-}) {
+};
+function Types({ types, onChoose }: TypesProps) {
   return (
     <>
       <p class="small muted">Nothing selected: all events, including future types.</p>

@@ -20,14 +20,9 @@ export function Button({ text, ...attributes }: { text: string } & ButtonHTMLAtt
   );
 }
 
+type NoticeProps = { role?: "status" | "alert"; children: ComponentChildren };
 /** A message above or within a page's content. */
-export function Notice({
-  role = "status",
-  children,
-}: {
-  role?: "status" | "alert";
-  children: ComponentChildren;
-}) {
+export function Notice({ role = "status", children }: NoticeProps) {
   return (
     <p class="notice" role={role}>
       {children}
@@ -35,18 +30,14 @@ export function Notice({
   );
 }
 
-/** A labeled checkbox. */
-export function Check({
-  text,
-  isOn,
-  onChange,
-  class: name = "check",
-}: {
+type CheckProps = {
   text: string;
   isOn: boolean;
   onChange: (isOn: boolean) => void;
   class?: string;
-}) {
+};
+/** A labeled checkbox. */
+export function Check({ text, isOn, onChange, class: name = "check" }: CheckProps) {
   return (
     <label class={name}>
       <input
@@ -91,15 +82,8 @@ export function ModelName({ id }: { id: string }) {
   );
 }
 
-export function Time({
-  at,
-  none = "never",
-  withClock = false,
-}: {
-  at: string | number | null;
-  none?: string;
-  withClock?: boolean;
-}) {
+type TimeProps = { at: string | number | null; none?: string; withClock?: boolean };
+export function Time({ at, none = "never", withClock = false }: TimeProps) {
   const current = useNow();
   if (at === null) return <span class="muted">{none}</span>;
   return (
@@ -118,13 +102,8 @@ function currentTimeFor(at: string | number, current: number): number {
   return past <= Date.now() ? Math.max(current, past) : Math.max(current, Date.now() - 10_000);
 }
 
-export function Badge({
-  tone = "plain",
-  children,
-}: {
-  tone?: "plain" | "good" | "warn" | "bad";
-  children: ComponentChildren;
-}) {
+type BadgeProps = { tone?: "plain" | "good" | "warn" | "bad"; children: ComponentChildren };
+export function Badge({ tone = "plain", children }: BadgeProps) {
   const shape = { plain: "", good: "●", warn: "▲", bad: "■" }[tone];
   return (
     <span class={`badge ${tone}`}>
@@ -134,17 +113,8 @@ export function Badge({
   );
 }
 
-export function UsageBar({
-  used,
-  held = 0,
-  limit,
-  label,
-}: {
-  used: number;
-  held?: number;
-  limit: number;
-  label: string;
-}) {
+type UsageBarProps = { used: number; held?: number; limit: number; label: string };
+export function UsageBar({ used, held = 0, limit, label }: UsageBarProps) {
   const whole = limit > 0 ? used / limit : 1;
   const share = Math.min(1, whole);
   const heldShare = limit > 0 ? Math.min(1 - share, held / limit) : 0;
@@ -172,15 +142,8 @@ function toneOf(share: number): string {
   return share >= 0.8 ? "warn" : "";
 }
 
-export function CopyButton({
-  text,
-  label = "Copy",
-  onCopied,
-}: {
-  text: string;
-  label?: string;
-  onCopied?: () => void;
-}) {
+type CopyButtonProps = { text: string; label?: string; onCopied?: () => void };
+export function CopyButton({ text, label = "Copy", onCopied }: CopyButtonProps) {
   const [status, setStatus] = useState("");
   const timer = useRef(0);
   useEffect(() => () => clearTimeout(timer.current), []);
@@ -225,15 +188,8 @@ export function CodeBlock({
   );
 }
 
-export function Panel({
-  title,
-  aside,
-  children,
-}: {
-  title: string;
-  aside?: ComponentChildren;
-  children: ComponentChildren;
-}) {
+type PanelProps = { title: string; aside?: ComponentChildren; children: ComponentChildren };
+export function Panel({ title, aside, children }: PanelProps) {
   return (
     <section class="panel">
       <header class="panel-head">
@@ -245,15 +201,8 @@ export function Panel({
   );
 }
 
-export function PageHead({
-  title,
-  text,
-  children,
-}: {
-  title: string;
-  text?: ComponentChildren;
-  children?: ComponentChildren;
-}) {
+type PageHeadProps = { title: string; text?: ComponentChildren; children?: ComponentChildren };
+export function PageHead({ title, text, children }: PageHeadProps) {
   return (
     <div class="page-head">
       <div>
@@ -265,13 +214,11 @@ export function PageHead({
   );
 }
 
-export function Facts({
-  facts,
-  inPanel = false,
-}: {
+type FactsProps = {
   facts: readonly (readonly [name: string, what: ComponentChildren])[];
   inPanel?: boolean;
-}) {
+};
+export function Facts({ facts, inPanel = false }: FactsProps) {
   return (
     <dl class={inPanel ? "facts panel" : "facts"}>
       {facts
@@ -286,15 +233,12 @@ export function Facts({
   );
 }
 
-export function Tabs({
-  label,
-  tabs,
-  current,
-}: {
+type TabsProps = {
   label: string;
   tabs: readonly (readonly [title: string, href: string])[];
   current: string;
-}) {
+};
+export function Tabs({ label, tabs, current }: TabsProps) {
   return (
     <nav class="tabs" aria-label={label}>
       {tabs.map(([title, href]) => (

@@ -7,20 +7,15 @@ import { rewriteAmounts } from "../lib/money.ts";
 import { FailureNotice } from "./states.tsx";
 import { Button } from "./basics.tsx";
 
-/** A modal dialog. Escape closes it, but asks first if something was typed. */
-export function Dialog({
-  title,
-  onClose,
-  wide = false,
-  asks = true,
-  children,
-}: {
+type DialogProps = {
   title: string;
   onClose: () => void;
   wide?: boolean;
   asks?: boolean;
   children: ComponentChildren;
-}) {
+};
+/** A modal dialog. Escape closes it, but asks first if something was typed. */
+export function Dialog({ title, onClose, wide = false, asks = true, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [typed, setTyped] = useState<"nothing" | "something" | "warned">("nothing");
   const close = (): void => {

@@ -18,17 +18,13 @@ export function FilterNotice({ only }: { only: Readonly<Record<string, string | 
   return <p class="notice">▲ These totals can't be grouped by {names}.</p>;
 }
 
-export function ErrorChart({
-  range: { from, to },
-  keyId,
-  parts,
-  onSelect,
-}: {
+type ErrorChartProps = {
   range: Range;
   keyId: string | undefined;
   parts: readonly string[];
   onSelect?: (from: string, to: string) => void;
-}) {
+};
+export function ErrorChart({ range: { from, to }, keyId, parts, onSelect }: ErrorChartProps) {
   const keyed = keyId !== undefined && { key_id: keyId };
   const query = { from, to, group_by: "hour,code", ...keyed } as const;
   const read = useRead("GET /v1/errors", { query }, { every: EVERY_MS });

@@ -1,19 +1,16 @@
 import { useQuery } from "../state/route.ts";
 import { Button } from "./basics.tsx";
 
+type ChoiceFilterProps = {
+  name: string;
+  label: string;
+  options: readonly (readonly [value: string, text: string])[];
+};
 /**
  * A filter with fixed options. The address stores the choice, but omits the first option, the
  * default.
  */
-export function ChoiceFilter({
-  name,
-  label,
-  options,
-}: {
-  name: string;
-  label: string;
-  options: readonly (readonly [value: string, text: string])[];
-}) {
+export function ChoiceFilter({ name, label, options }: ChoiceFilterProps) {
   const [query, update] = useQuery();
   const preset = options[0]?.[0] ?? "";
   return (

@@ -66,13 +66,8 @@ const EXPIRIES = [
   ["30", "in 30 days"],
 ] as const;
 
-export function TermFields({
-  terms,
-  onChange,
-}: {
-  terms: Terms;
-  onChange: (terms: Terms) => void;
-}) {
+type TermFieldsProps = { terms: Terms; onChange: (terms: Terms) => void };
+export function TermFields({ terms, onChange }: TermFieldsProps) {
   const line = (name: keyof Terms, label: string, hint: string, more: object = {}) => (
     <Input
       label={label}

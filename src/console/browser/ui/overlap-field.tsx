@@ -8,13 +8,8 @@ const OVERLAPS = [
   [0, "at once"],
 ] as const;
 
-export function OverlapField({
-  overlap,
-  onChange,
-}: {
-  overlap: number;
-  onChange: (seconds: number) => void;
-}) {
+type OverlapFieldProps = { overlap: number; onChange: (seconds: number) => void };
+export function OverlapField({ overlap, onChange }: OverlapFieldProps) {
   return (
     <Field label="The current secret expires" param="overlap_seconds">
       <select value={overlap} onChange={(event) => onChange(Number(event.currentTarget.value))}>

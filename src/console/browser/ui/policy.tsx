@@ -28,21 +28,17 @@ const CHOICES = [
   ["some", "Only these"],
 ] as const;
 
-/**
- * Shows a policy. `save` replaces it; without it, the policy is read-only. `models` are the models
- * that a key's own limits allow.
- */
-export function PolicyPart({
-  policy,
-  models = null,
-  save = false,
-  note = "",
-}: {
+type PolicyPartProps = {
   policy: Policy | undefined;
   models?: Lists["allowed_models"] | undefined;
   save?: Save | false;
   note?: string;
-}) {
+};
+/**
+ * Shows a policy. `save` replaces it; without it, the policy is read-only. `models` are the models
+ * that a key's own limits allow.
+ */
+export function PolicyPart({ policy, models = null, save = false, note = "" }: PolicyPartProps) {
   const [edited, setEdited] = useState(false);
   const lists = policy ?? ALL;
   return (
@@ -65,17 +61,8 @@ function textOf(list: Lists[ListName]): string {
   return list === null ? "All" : list.join(", ") || "None";
 }
 
-function Edit({
-  lists,
-  save,
-  note,
-  onClose,
-}: {
-  lists: Lists;
-  save: Save;
-  note: string;
-  onClose: () => void;
-}) {
+type EditProps = { lists: Lists; save: Save; note: string; onClose: () => void };
+function Edit({ lists, save, note, onClose }: EditProps) {
   const [typed, setTyped] = useState(lists);
   const options = useListOptions();
   const isAll = LISTS.every(([name]) => typed[name] === null);

@@ -49,19 +49,14 @@ export function SecretDialog({ title, secret, noun, note = "", uses, use, onClos
   );
 }
 
-export function KeySecret({
-  name,
-  secret,
-  id,
-  note = "",
-  onClose,
-}: {
+type KeySecretProps = {
   name: string;
   secret: string;
   id?: string;
   note?: string;
   onClose: () => void;
-}) {
+};
+export function KeySecret({ name, secret, id, note = "", onClose }: KeySecretProps) {
   const { origin } = location;
   const uses = [
     ["For a .env file", `OPENAI_BASE_URL=${origin}/v1\nOPENAI_API_KEY=${secret}`],

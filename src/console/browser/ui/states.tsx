@@ -30,15 +30,8 @@ export function Skeleton({ height }: { height: number }) {
   );
 }
 
-export function Empty({
-  text,
-  command,
-  children,
-}: {
-  text: string;
-  command?: string;
-  children?: ComponentChildren;
-}) {
+type EmptyProps = { text: string; command?: string; children?: ComponentChildren };
+export function Empty({ text, command, children }: EmptyProps) {
   return (
     <div class="empty">
       <p>{text}</p>
@@ -75,15 +68,8 @@ export function Remedy(cause: Parameters<typeof remedyOf>[0]) {
   );
 }
 
-export function FailureNotice({
-  failure,
-  again,
-  verb = "Try again",
-}: {
-  failure: CallFailure;
-  again?: () => void;
-  verb?: string;
-}) {
+type FailureNoticeProps = { failure: CallFailure; again?: () => void; verb?: string };
+export function FailureNotice({ failure, again, verb = "Try again" }: FailureNoticeProps) {
   const { message, requestId, docsUrl } = failure;
   return (
     <div class="failed" role="alert">

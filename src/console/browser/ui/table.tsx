@@ -255,13 +255,8 @@ function HeadCell<T>({
   );
 }
 
-function classesOf({
-  align = "",
-  wide,
-}: {
-  align?: string | undefined;
-  wide?: boolean | undefined;
-}): string {
+type classesOfProps = { align?: string | undefined; wide?: boolean | undefined };
+function classesOf({ align = "", wide }: classesOfProps): string {
   return `${align} ${wide ? "wide-only" : ""}`;
 }
 
