@@ -2,6 +2,7 @@ import type { Context, Next } from "hono";
 import { fail } from "../../shared/http/context.ts";
 import type { AppEnv } from "../../shared/http/context.ts";
 import { keyOwnerCacheOf } from "../../accounts/keys/admission.route.ts";
+import { internalCallerOf } from "../../accounts/keys/internal-caller.ts";
 import { requestCredential } from "../../shared/caller.ts";
 import type { Caller } from "../../shared/caller.ts";
 import { now } from "../../shared/clock.ts";
@@ -10,6 +11,8 @@ import type { TimerFunction, Timers } from "../../shared/timers.ts";
 import { metricRecorderOf } from "../../events/metrics/count-requests.route.ts";
 import { ownOutboxName, peerOutboxName } from "../../regions/outbox-schedule.ts";
 import { authorizeAtHome } from "./authorize.ts";
+import { readCallerTerms, readOrganizationTerms } from "./caller-terms.route.ts";
+import type { CallerTerms } from "./caller-terms.route.ts";
 import { deploymentOf } from "./deployment.ts";
 import { callStoredResponsesAtHome } from "./stored-format.ts";
 import type { HomeClient, OutboxAt, Run, RunServices, WalletAt } from "./paid-request.ts";
@@ -22,6 +25,7 @@ import {
 } from "./run-watch.ts";
 import type { FindStoppedRuns } from "./run-watch.ts";
 import { callPeer } from "../../regions/peer-call.ts";
+import type { ObjectCallResult } from "../../shared/reach-object.ts";
 import { getPricing } from "./pricing.route.ts";
 import { overloadCountersOf } from "./observe.route.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
@@ -127,8 +131,8 @@ function makeStopQuery(
 }
 
 /**
- * Middleware for free requests. Checks a global key in its home region. Returns 503 if home is
- * unreachable.
+ * Middleware for free requests. Checks a global key in its home region. Reads the terms of callers
+ * that no wallet has admitted. Returns 503 if home or the wallet is unreachable.
  */
 export async function requireActiveKeyAtHome(
   c: Context<AppEnv>,
@@ -136,14 +140,14 @@ export async function requireActiveKeyAtHome(
 ): Promise<Response | undefined> {
   const { admitted, config } = c.var;
   const { keyHash: hash, shown } = admitted.caller;
-  const authorization = await homeClientOf(c, admitted.caller)?.authorize(null);
-  if (authorization?.unanswered === true) return fail(c, authorization.failure);
-  if (authorization?.result.ok === false) {
-    keyOwnerCacheOf(config).recordRefusal({ hash, shown }, authorization.result.failure);
-    return fail(c, authorization.result.failure);
+  const read = await readMissingTerms(c);
+  if (read?.unanswered === true) return fail(c, read.failure);
+  if (read?.result.ok === false) {
+    keyOwnerCacheOf(config).recordRefusal({ hash, shown }, read.result.failure);
+    return fail(c, read.result.failure);
   }
-  if (authorization?.result.ok === true) {
-    const { priceList, policies, paused } = authorization.result.value;
+  if (read?.result.ok === true) {
+    const { priceList, policies, paused } = read.result.value;
     c.set("admitted", {
       ...admitted,
       ...(priceList !== undefined && { priceList }),
@@ -153,6 +157,18 @@ export async function requireActiveKeyAtHome(
   }
   await next();
   return undefined;
+}
+
+/** Reads the caller's terms, or returns undefined if the admission has them. */
+async function readMissingTerms(
+  c: Context<AppEnv>,
+): Promise<ObjectCallResult<CallerTerms> | undefined> {
+  const { caller } = c.var.admitted;
+  if (internalCallerOf(c.req.raw) === undefined) return homeClientOf(c, caller)?.authorize(null);
+  const { keyHash, orgId, shown, viewer } = caller; // a call of the console, at home
+  return viewer === undefined
+    ? readCallerTerms(c, orgId, requestCredential(keyHash, shown))
+    : { unanswered: false, result: await readOrganizationTerms(c, orgId) };
 }
 
 const makeKeySet = (): Set<string> => new Set();

@@ -11,7 +11,8 @@ import { callObjectWithRetries, callObject } from "../../shared/reach-object.ts"
 import type { ObjectCallResult } from "../../shared/reach-object.ts";
 import { keyOwnerCacheOf } from "../../accounts/keys/admission.route.ts";
 import { identifyGlobalKey, admittedKey } from "../../accounts/keys/internal-caller.ts";
-import type { HoldGrant, WalletCalls } from "../../shared/contracts/wallet.ts";
+import type { HoldGrant } from "../../shared/contracts/wallet.ts";
+import { readCallerTerms } from "./caller-terms.route.ts";
 import { walletForAttemptOf } from "./home-or-away.route.ts";
 import { parseAuthorizeRequest } from "./authorize.ts";
 import type { AuthorizeRequest } from "./authorize.ts";
@@ -88,31 +89,17 @@ function refusalBody(failure: Failure): object {
   return { ok: false, failure };
 }
 
-/**
- * Returns the caller's price list and policies without a hold. The wallet checks the key, because
- * only the wallet stores sessions.
- */
+/** Returns the caller's price list and policies as a grant of nothing. */
 async function lookUpCaller(
   c: Context<AppEnv>,
   orgId: string,
-  { keyHash, shown }: RequestCredential,
+  credential: RequestCredential,
 ): Promise<ObjectCallResult<HoldGrant>> {
-  const readKeyStatus = (): ReturnType<WalletCalls["keyStanding"]> =>
-    objectsOf(c.env).wallet(orgId).keyStanding(keyHash, shown);
-  const walletCall = await callObjectWithRetries(readKeyStatus, {
-    attemptsMax: 2,
-    after: c.var.timers.after,
-  });
-  if (walletCall.unanswered) return walletCall;
-  if (!walletCall.result.ok) return { unanswered: false, result: walletCall.result };
-  const { priceList, policies, paused } = walletCall.result.value;
-  const callerView = {
-    granted: micros(0),
-    ...(priceList !== undefined && { priceList }),
-    ...(policies !== undefined && { policies }),
-    ...(paused !== undefined && { paused }),
-  };
-  return { unanswered: false, result: success(callerView) };
+  const read = await readCallerTerms(c, orgId, credential, c.var.timers.after);
+  if (read.unanswered) return read;
+  const { result } = read;
+  if (!result.ok) return { unanswered: false, result };
+  return { unanswered: false, result: success({ granted: micros(0), ...result.value }) };
 }
 
 async function placeHold(

@@ -1,6 +1,4 @@
 import type { Context } from "hono";
-import { internalCallerOf } from "../../accounts/keys/internal-caller.ts";
-import { findOrganization } from "../../accounts/organizations/organizations.store.ts";
 import { PriceListCache, signedPriceCopies } from "../catalog/price-list-cache.ts";
 import type { Pricing, PricingFor } from "../catalog/price-lists.ts";
 import type { PriceCopies } from "../catalog/price-list-cache.ts";
@@ -12,7 +10,6 @@ import { Isolate } from "../../shared/http/isolate.ts";
 import { deploymentOf } from "./deployment.ts";
 import { routeName } from "../routing/route-health.ts";
 import { now } from "../../shared/clock.ts";
-import { queryDatabase } from "../../shared/query-database.ts";
 import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 
@@ -42,12 +39,10 @@ export function getPricing(c: Context<AppEnv>): PricingFor {
 export async function loadCallerCatalog(c: Context<AppEnv>): Promise<Result<CallerCatalog>> {
   const at = now(c.env);
   const { admitted, config } = c.var;
-  const list = await priceListOfCaller(c);
-  if (!list.ok) return list;
-  const pricing = await getPricing(c).corrected(admitted.caller.orgId, list.value, at);
+  const { caller, policies, priceList = null } = admitted;
+  const pricing = await getPricing(c).corrected(caller.orgId, priceList, at);
   if (!pricing.ok) return pricing;
   const { catalogAt, catalogsAfter, health } = deploymentOf(config);
-  const { policies } = admitted;
   const cooldowns = health.unavailableRoutes(at).filter(({ untilMs }) => untilMs > at);
   const coolingRoutes = new Set(cooldowns.map(({ route }) => route));
   return success({
@@ -57,19 +52,6 @@ export async function loadCallerCatalog(c: Context<AppEnv>): Promise<Result<Call
     isInCooldown: ({ provider, upstreamId }) => coolingRoutes.has(routeName(provider, upstreamId)),
     ...(policies !== undefined && { policies }),
   });
-}
-
-/**
- * Returns the name of the caller's own price list. For calls of the console, which no wallet
- * admits, reads the database.
- */
-async function priceListOfCaller(c: Context<AppEnv>): Promise<Result<string | null>> {
-  const { admitted } = c.var;
-  if (internalCallerOf(c.req.raw) === undefined) return success(admitted.priceList ?? null);
-  const { orgId } = admitted.caller;
-  const read = () => findOrganization(c.env.DB, orgId);
-  const found = await queryDatabase(read, "organization_unreadable", { org_id: orgId });
-  return found.ok ? success(found.value?.priceList ?? null) : found;
 }
 
 /**
