@@ -267,7 +267,7 @@ describe("a form with a list of models", () => {
     await form.getByLabel("Providers, allowed").selectOption("some");
     await form.getByLabel("Providers", { exact: true }).fill("opnai");
     await page.keyboard.press("Enter");
-    await form.getByText("No provider here is named opnai.").waitFor();
+    await form.getByText("None of your models has a provider named opnai.").waitFor();
   });
 });
 

@@ -100,7 +100,7 @@ function Edit({ lists, save, note, onClose }: EditProps) {
       })}
       {unknown.length > 0 && (
         <p class="notice" role="status">
-          ▲ No provider here is named {unknown.join(", ")}.
+          ▲ None of your models has a provider named {unknown.join(", ")}.
         </p>
       )}
       <p class="small muted">A change applies to all requests that start after you save it.</p>
