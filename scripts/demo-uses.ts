@@ -1,19 +1,28 @@
 import { CATALOG } from "../src/models/catalog/models.ts";
+import type { RouteEntry } from "../src/models/catalog/entry.ts";
+import { routeName } from "../src/models/routing/route-health.ts";
+import type { FailedRequest } from "../src/shared/failed-request.ts";
+import type { Failure } from "../src/shared/failure.ts";
+import { docsAnchorOf, errorResponseOf } from "../src/shared/http/failure-mapping.ts";
 import { mintId } from "../src/shared/id.ts";
+import { KINDS } from "../src/shared/kinds.ts";
+import type { Kind } from "../src/shared/kinds.ts";
 import { micros } from "../src/shared/money.ts";
-import type { Price, Usage } from "../src/shared/usage.ts";
+import type { Usage } from "../src/shared/usage.ts";
 import type { HoldRequest, Settlement } from "../src/shared/contracts/wallet.ts";
 import { FIRST_REGION } from "./region-names.ts";
 import { seeded } from "./seeded.ts";
 import { costOf } from "../src/shared/cost.ts";
 
-/** One paid request. Times are in Unix ms. Without a settlement, the hold is voided. */
+/** One paid request. Times are in Unix ms. The hold of a failed request is voided. */
 export type DemoRequest = {
   readonly heldAt: number;
   readonly endedAt: number;
   readonly hold: HoldRequest;
-  readonly settlement: Settlement | null;
-};
+} & (
+  | { readonly settlement: Settlement; readonly failed: null }
+  | { readonly settlement: null; readonly failed: FailedRequest }
+);
 
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
@@ -29,11 +38,15 @@ const MODELS: readonly (readonly [id: string, part: number])[] = [
   ["openai/text-embedding-3-small", 0.1],
 ];
 const USERS = 40;
-/**
- * Share of requests that cost nothing, because the provider failed or the client disconnected
- * early.
- */
+/** Share of requests that cost nothing, because the provider failed. */
 const VOIDED = 0.015;
+/** Failures of providers, with their status, if they sent one. */
+const CAUSES: readonly (readonly [why: string, status?: number])[] = [
+  ["http_503", 503],
+  ["overloaded", 429],
+  ["http_500", 500],
+  ["connection"],
+];
 
 export const USER_IDS: readonly string[] = Array.from(
   { length: USERS },
@@ -68,7 +81,9 @@ function timeOfDay(random: () => number): number {
 }
 
 function demoRequestAt(at: number, random: () => number, keyIds: readonly string[]): DemoRequest {
-  const [model, provider, price] = modelOf(random());
+  const [model, route] = modelOf(random());
+  const { provider } = route;
+  const { price } = route.prices[0];
   const isChat = price.output > 0;
   const streamed = isChat && random() < 0.6;
   const prompt = Math.round((isChat ? 900 : 200) + 18_000 * random() ** 3);
@@ -100,9 +115,8 @@ function demoRequestAt(at: number, random: () => number, keyIds: readonly string
     price,
   };
   const end = { firstByteMs, durationMs, estimated: false, finishReason: isChat ? "stop" : null };
-  return {
+  const request = {
     heldAt: at,
-    endedAt: at + durationMs,
     hold: {
       id,
       least: cost,
@@ -116,7 +130,51 @@ function demoRequestAt(at: number, random: () => number, keyIds: readonly string
       peer: false,
       idempotency: null,
     },
-    settlement: isVoided ? null : { id, cost, generation: { ...generation, ...end } },
+  };
+  if (isVoided) {
+    const failed = failedRequestOf(route, request.hold, { at, streamed });
+    return { ...request, endedAt: at + failed.durationMs, settlement: null, failed };
+  }
+  const settlement = { id, cost, generation: { ...generation, ...end } };
+  return { ...request, endedAt: at + durationMs, settlement, failed: null };
+}
+
+/** Returns the record of a request whose provider failed, also after a retry. */
+function failedRequestOf(
+  { provider, upstreamId, kind }: DemoRoute,
+  { id, keyId, externalId, model }: HoldRequest,
+  { at, streamed }: { readonly at: number; readonly streamed: boolean },
+): FailedRequest {
+  const random = seeded(at);
+  const [why, status] = CAUSES[Math.floor(random() * CAUSES.length)] ?? [""];
+  const failure: Failure =
+    why === "overloaded"
+      ? { kind: "upstream_overloaded", retryAfterSeconds: 30 }
+      : { kind: "upstream_error" };
+  const { message, status: sentStatus } = errorResponseOf(failure);
+  const failsAfterMs = Math.round(200 + 900 * random());
+  const attempt = {
+    route: routeName(provider, upstreamId),
+    why,
+    ...(status !== undefined && { status }),
+  };
+  const first = { ...attempt, startedMs: 2, endedMs: failsAfterMs };
+  const retryMs = failsAfterMs + 200;
+  const retry = { ...attempt, startedMs: retryMs, endedMs: retryMs + failsAfterMs };
+  const attempts = why === "overloaded" ? [first] : [first, retry];
+  return {
+    id,
+    at,
+    keyId,
+    externalId,
+    askedModel: model?.sent ?? null,
+    model: model?.id ?? null,
+    door: KINDS[kind].path,
+    streamed,
+    durationMs: 3 + (attempts.at(-1)?.endedMs ?? 0),
+    clientLeftMs: null,
+    error: { code: docsAnchorOf(failure), message, status: sentStatus, param: null },
+    attempts,
   };
 }
 
@@ -125,12 +183,13 @@ function lowIndex(random: number, length: number): number {
   return Math.floor(random ** 2.2 * length);
 }
 
-function modelOf(random: number): readonly [id: string, provider: string, price: Price] {
+type DemoRoute = RouteEntry & { readonly kind: Kind };
+
+function modelOf(random: number): readonly [id: string, route: DemoRoute] {
   let rest = random;
   const [id] = MODELS.find(([, part]) => (rest -= part) < 0) ?? MODELS[0] ?? [""];
-  const route = CATALOG.find((entry) => entry.id === id)?.routes.find(({ regions }) =>
-    regions.includes(FIRST_REGION),
-  );
+  const entry = CATALOG.find((one) => one.id === id);
+  const route = entry?.routes.find(({ regions }) => regions.includes(FIRST_REGION));
   if (route === undefined) throw new Error(`${id} is not sold in ${FIRST_REGION}`);
-  return [id, route.provider, route.prices[0].price];
+  return [id, { ...route, kind: entry?.kind ?? "chat" }];
 }

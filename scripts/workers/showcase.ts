@@ -3,6 +3,8 @@
  * POST /__demo/use makes a wallet hold and settle requests, each at its own time.
  */
 import worker, * as gateway from "../../src/index.ts";
+import { HOUR_MS } from "../../src/shared/clock.ts";
+import type { FailedRequest, FailureCount } from "../../src/shared/failed-request.ts";
 import type { DemoRequest } from "../demo-uses.ts";
 import { wrapObject, cachedEnv } from "./around.ts";
 
@@ -27,16 +29,23 @@ export class Wallet extends wrapObject(gateway.Wallet, withShiftedClock) {
   /** Runs the wallet's own calls in sequence. Returns the number of rejected ones. */
   async use(uses: readonly DemoRequest[]): Promise<number> {
     let refused = 0;
-    for (const { heldAt, endedAt, hold, settlement } of uses) {
+    for (const { heldAt, endedAt, hold, settlement, failed } of uses) {
       setClock(heldAt);
       const held = await this.hold(hold);
       setClock(endedAt);
       const ended = settlement === null ? this.void(hold.id) : this.settle(settlement);
       if (!held.ok || !(await ended).ok) refused++;
+      if (failed !== null) await this.noteFailed({ requests: [failed], counts: [countOf(failed)] });
     }
     return refused;
   }
 }
+
+/** Returns the count of one failed request, as the gateway reports it. */
+function countOf({ at, keyId, error: { code, status }, id }: FailedRequest): FailureCount {
+  return { hour: at - (at % HOUR_MS), keyId, code, status, count: 1, lastAt: at, lastId: id };
+}
+
 type Bodies = {
   readonly "/__demo/clock": { readonly ms: number };
   readonly "/__demo/use": { readonly org_id: string; readonly uses: readonly DemoRequest[] };

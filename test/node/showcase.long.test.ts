@@ -72,6 +72,21 @@ it("npm start -- --demo creates 90 days, 40 end users and 6 models whose sums ma
   expect(await response.json()).toMatchObject({ differences: [], held_micro: 0 });
 });
 
+it("npm start -- --demo shows the model and cause of each failed request", async () => {
+  type Failed = {
+    generations: { id: string; model: string | null; error: { code: string } | null }[];
+  };
+  const from = dayOf(Date.now() - 29 * DAY_MS);
+  const { generations } = await read<Failed>(
+    `/v1/generations?status=failed&from=${from}&limit=100`,
+  );
+  expect(generations.length).toBeGreaterThan(0);
+  for (const { id, model, error } of generations) {
+    expect([id, model]).toEqual([id, expect.stringContaining("/")]);
+    expect([id, error?.code]).toEqual([id, expect.stringMatching(/^upstream_/)]);
+  }
+});
+
 it("npm start -- --demo prints console login links and keys for owner, accountant and member", async () => {
   const output = dev.output();
   expect(output).toContain(`${url}/console/#key=${showcase.owner_key}`);
