@@ -1,7 +1,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { expect, test } from "vitest";
-import { SQLITE_BYTES_MAX } from "../scripts/workers/platform-limits.ts";
+import { SQLITE_BYTES_MAX } from "./workers/platform-limits.ts";
 
 const LARGEST = "x".repeat(SQLITE_BYTES_MAX);
 const HALF = "x".repeat(SQLITE_BYTES_MAX / 2);

@@ -74,7 +74,7 @@ export default defineConfig({
         // Rules, routes, objects and the tidy test run inside workerd, as the EU region.
         plugins: [
           cloudflareTest({
-            main: `${ROOT}scripts/workers/limited.ts`,
+            main: `${ROOT}test/workers/limited.ts`,
             wrangler: { configPath: `${ROOT}wrangler.toml`, environment: "eu" },
             miniflare: {
               bindings: {

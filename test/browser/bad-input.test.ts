@@ -8,7 +8,7 @@ import type { WatchedPage } from "./browser.ts";
 const COUNT = 100_000;
 const HOSTILE = "<script>alert(1)</script>";
 const LABEL = "API key or operator's token";
-const browser = openWindow({ entry: "scripts/workers/crowded.ts" });
+const browser = openWindow({ entry: "test/workers/crowded.ts" });
 let empty: { readonly orgId: string; readonly memberId: string; readonly key: string };
 const adminUrl = () => `${browser.origin}/admin/v1`;
 

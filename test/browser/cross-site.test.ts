@@ -45,10 +45,7 @@ beforeAll(async () => {
     region: "eu",
     port,
     peers: [],
-    code: await bundleWorker(
-      false,
-      path.join(import.meta.dirname, "../../scripts/workers/later.ts"),
-    ),
+    code: await bundleWorker(false, path.join(import.meta.dirname, "../workers/later.ts")),
     hasSite: true,
     bindings: payments.bindingsOf("eu", {
       KEY_SECRETS: `a:${"k".repeat(32)}`,

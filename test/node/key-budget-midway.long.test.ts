@@ -20,7 +20,7 @@ import { startTwoRegions } from "./support/two-regions.ts";
 import type { TestRegion } from "./support/two-regions.ts";
 
 /** The gateway with a test entry that aborts objects during their calls. */
-const FAULTY = path.join(import.meta.dirname, "../../scripts/workers/faulty.ts");
+const FAULTY = path.join(import.meta.dirname, "../workers/faulty.ts");
 const BUSY_MS = 50;
 
 let regions: Awaited<ReturnType<typeof startTwoRegions>>;

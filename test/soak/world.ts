@@ -15,7 +15,7 @@ import { Log } from "./log.ts";
 // heaps are measured without garbage
 process.env["MINIFLARE_WORKERD_V8_FLAGS"] ??= "--expose-gc --trace-gc";
 export const REGIONS = PAIR;
-const ENTRY = path.join(import.meta.dirname, "../../scripts/workers/faulty.ts");
+const ENTRY = path.join(import.meta.dirname, "../workers/faulty.ts");
 const CONTROL_MS_MAX = 20_000;
 
 /** A region under load. */

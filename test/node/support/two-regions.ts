@@ -64,7 +64,7 @@ export type KeptRegion = {
 };
 
 /** The gateway with the platform's limits. */
-const LIMITED = path.join(import.meta.dirname, "../../../scripts/workers/limited.ts");
+const LIMITED = path.join(import.meta.dirname, "../../workers/limited.ts");
 // Bundles by entry, built once for each file of tests.
 const bundles = new Map<string, Promise<string>>();
 

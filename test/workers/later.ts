@@ -3,7 +3,7 @@
  * of routes and console sessions, but not of other objects.
  */
 import worker, { ConsoleSession as Sessions } from "../../src/index.ts";
-import { wrapObject, cachedEnv } from "./around.ts";
+import { wrapObject, cachedEnv } from "../../scripts/workers/around.ts";
 
 const clock = { offsetMs: 0 };
 const laterEnv = cachedEnv((env) =>

@@ -4,8 +4,8 @@
  * statement, 100 columns, and 32 MiB per object call. `test/platform-limits.test.ts` tests all of
  * them.
  */
-import { patch } from "./replaced.ts";
-import type { Method } from "./replaced.ts";
+import { patch } from "../../scripts/workers/replaced.ts";
+import type { Method } from "../../scripts/workers/replaced.ts";
 
 /**
  * Maximum bytes of a string, blob or row

@@ -1,4 +1,4 @@
-import { replacedDatabase } from "./replaced-book.ts";
+import { replacedDatabase } from "../../scripts/workers/replaced-book.ts";
 
 /**
  * The effect on every statement. `lose`: runs it without a result. `hang`: doesn't run it and fails

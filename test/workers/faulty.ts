@@ -4,7 +4,7 @@
  */
 import worker, * as gateway from "./limited.ts";
 import { runHourly } from "../../src/operator/scheduled.ts";
-import { wrapObject, cachedEnv } from "./around.ts";
+import { wrapObject, cachedEnv } from "../../scripts/workers/around.ts";
 import { failingDatabase } from "./failing-book.ts";
 import type { Outage } from "./failing-book.ts";
 

@@ -1,7 +1,7 @@
 /** The gateway with the platform's limits, for all tests. */
 import { env as bound } from "cloudflare:workers";
 import worker, * as gateway from "../../src/index.ts";
-import { wrapObject } from "./around.ts";
+import { wrapObject } from "../../scripts/workers/around.ts";
 import { limitDatabase, limitStorage } from "./platform-limits.ts";
 
 limitDatabase(bound.DB);
