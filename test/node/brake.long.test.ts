@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { killRegion } from "../../scripts/kill-region.ts";
+import { killRegion } from "./support/kill-region.ts";
 import { workerdPid } from "../../scripts/workerd.ts";
 import { startMockProvider } from "../fixtures/openai-mock.ts";
 import type { MockScript, MockProvider } from "../fixtures/openai-mock.ts";

@@ -14,7 +14,7 @@ import {
 import { farWorld } from "./support/far-world.ts";
 import type { FarKey } from "./support/far-keys.ts";
 import { figure } from "./support/figure.ts";
-import { killRegion } from "../../scripts/kill-region.ts";
+import { killRegion } from "./support/kill-region.ts";
 import { ADMIN_TOKEN } from "./support/two-regions.ts";
 import type { TestRegion } from "./support/two-regions.ts";
 import { recordMeasured } from "../measured.ts";

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { workerdPid } from "../../scripts/workerd.ts";
-import { killRegion } from "../../scripts/kill-region.ts";
+import { killRegion } from "./support/kill-region.ts";
 import { makeOrganization } from "./support/organization.ts";
 import { ADMIN_TOKEN, startTwoRegions } from "./support/two-regions.ts";
 import type { TestRegion } from "./support/two-regions.ts";

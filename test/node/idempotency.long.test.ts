@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { Account } from "./support/account.ts";
 import { ask, BODY, charged, CREDITS, startIdempotencyWorld } from "./support/idempotency-world.ts";
 import type { IdempotencyWorld } from "./support/idempotency-world.ts";
-import { killRegion } from "../../scripts/kill-region.ts";
+import { killRegion } from "./support/kill-region.ts";
 import { openRaw } from "./support/raw-request.ts";
 import type { RawConnection } from "./support/raw-request.ts";
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { workerdPid } from "../../scripts/workerd.ts";
-import { killRegion } from "../../scripts/kill-region.ts";
+import { killRegion } from "./support/kill-region.ts";
 import { makeOrganization } from "./support/organization.ts";
 import { openRaw } from "./support/raw-request.ts";
 import { ADMIN_TOKEN, startTwoRegions } from "./support/two-regions.ts";

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { killRegion } from "../../scripts/kill-region.ts";
+import { killRegion } from "./support/kill-region.ts";
 import { startMockProvider } from "../fixtures/openai-mock.ts";
 import type { MockScript, MockProvider } from "../fixtures/openai-mock.ts";
 import { chunkOf, DONE, FINISH, OPENING, openAiEvent } from "../fixtures/openai-wire.ts";

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { workerdPid } from "../../scripts/workerd.ts";
 import { Account, sumOf } from "./support/account.ts";
-import { killRegion } from "../../scripts/kill-region.ts";
+import { killRegion } from "./support/kill-region.ts";
 import { recordMeasured } from "../measured.ts";
 import { startKeptRegion } from "./support/two-regions.ts";
 

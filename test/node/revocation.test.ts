@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { DONE, FINISH, usageChunk } from "../fixtures/openai-wire.ts";
-import { killRegion } from "../../scripts/kill-region.ts";
+import { killRegion } from "./support/kill-region.ts";
 import { effortFor } from "../effort.ts";
 import { resolved } from "./support/money.ts";
 import { HELLO, stream } from "./support/stream-scripts.ts";

@@ -11,7 +11,7 @@ import {
 } from "./support/far-money.ts";
 import { callAt, chatOf, send, sendAll, withUsage } from "./support/far-traffic.ts";
 import type { Told } from "./support/far-traffic.ts";
-import { killRegion } from "../../scripts/kill-region.ts";
+import { killRegion } from "./support/kill-region.ts";
 import { openRaw } from "./support/raw-request.ts";
 import { recordMeasured } from "../measured.ts";
 import { startTwoRegions } from "./support/two-regions.ts";

@@ -6,7 +6,7 @@ import { peerOutboxNamesOf } from "../../src/regions/outbox-schedule.ts";
 import type { Account } from "./support/account.ts";
 import { delivered, expectAtRest, openRemoteAccount, outboxesOf } from "./support/far-money.ts";
 import { callAt, chatOf, withUsage } from "./support/far-traffic.ts";
-import { killRegion } from "../../scripts/kill-region.ts";
+import { killRegion } from "./support/kill-region.ts";
 import { startFaultyRegions } from "./support/two-regions.ts";
 import type { FaultyRegions } from "./support/two-regions.ts";
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { deleteKey, postMemberKey } from "../../scripts/admin-client.ts";
 import { clockMs, startOnTime } from "../../scripts/exchange.ts";
-import { killRegion } from "../../scripts/kill-region.ts";
+import { killRegion } from "../node/support/kill-region.ts";
 import type { PairName } from "../../scripts/region-names.ts";
 import { workerdPid } from "../../scripts/workerd.ts";
 import { PLAIN, unplanned } from "./plan.ts";

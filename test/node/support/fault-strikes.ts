@@ -1,6 +1,6 @@
 import { workerdPid } from "../../../scripts/workerd.ts";
 import type { Fault } from "../../fixtures/fault-matrix.ts";
-import { killRegion } from "../../../scripts/kill-region.ts";
+import { killRegion } from "./kill-region.ts";
 import type { FaultyRegions } from "./two-regions.ts";
 
 const HOUR_MS = 3_600_000;

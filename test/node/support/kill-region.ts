@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Region } from "./region.ts";
-import { workerdPid } from "./workerd.ts";
+import type { Region } from "../../../scripts/region.ts";
+import { workerdPid } from "../../../scripts/workerd.ts";
 
 const BACK_WITHIN_MS = 60_000;
 const POLL_MS = 20;
