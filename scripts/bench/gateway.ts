@@ -8,7 +8,7 @@ import { freePort } from "../ports.ts";
 import { HOST, linkBindings, startRegion } from "../region.ts";
 import type { LogLine, RegionOptions } from "../region.ts";
 import type { PairName } from "../region-names.ts";
-import { modelOf, startUpstream } from "../start-upstream.ts";
+import { modelOf, startUpstream } from "../../test/fakes/upstream.ts";
 import { workerdPid } from "../workerd.ts";
 import { closeConnections } from "./load.ts";
 import type { Target } from "./load.ts";

@@ -8,7 +8,7 @@ import { HOST, linkBindings, startRegion } from "../../scripts/region.ts";
 import type { Region } from "../../scripts/region.ts";
 import { PAIR } from "../../scripts/region-names.ts";
 import type { PairName } from "../../scripts/region-names.ts";
-import { modelOf, startUpstream } from "../../scripts/start-upstream.ts";
+import { modelOf, startUpstream } from "../fakes/upstream.ts";
 import { removeDirectory, temporaryDirectory } from "../../scripts/tmpfs.ts";
 import { Log } from "./log.ts";
 

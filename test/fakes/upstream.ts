@@ -1,6 +1,8 @@
 // The provider for the bench and the soak. Serves OpenAI's chat, Responses and embeddings and
-// Anthropic's Messages, with behaviors by model name. `startUpstream` starts it as a process that
-// sends its port to its parent and ends with it.
+// Anthropic's Messages, with behaviors by model name. As a program, it sends its port to its parent
+// and ends with it.
+import { fork } from "node:child_process";
+import { once } from "node:events";
 import { createServer } from "node:http";
 import type { ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -46,26 +48,60 @@ type WireAnswer = {
   readonly last: (words: readonly string[]) => string;
 };
 
-let turns = 0;
-const server = createServer((request, response) => {
-  let body = "";
-  request.on("error", () => undefined);
-  response.on("error", () => undefined);
-  request.setEncoding("utf8");
-  request.on("data", (text: string) => (body += text));
-  request.on("end", () => {
-    const asked = { path: request.url ?? "", body, turn: turns++ };
-    const { firstMs } = behaviorIn(body);
-    if (firstMs === undefined) answer(asked, response);
-    else setTimeout(() => answer(asked, response), firstMs);
+/** Starts this file in its own process. Returns its base URL without a trailing slash. */
+export async function startUpstream(): Promise<{
+  readonly url: string;
+  readonly stop: () => unknown;
+}> {
+  const child = fork(import.meta.filename);
+  const [port] = (await Promise.race([once(child, "message"), ended()])) as [number];
+  return { url: `http://127.0.0.1:${port}`, stop: () => child.connected && child.disconnect() };
+
+  async function ended(): Promise<never> {
+    const [code] = await once(child, "exit");
+    throw new Error(`the upstream ended with ${code} before it listened`);
+  }
+}
+
+/** Returns a model for the variable MODELS, with one price and routes to providers. */
+export function modelOf(
+  id: string,
+  price: { readonly input: number; readonly output?: number },
+  routes: readonly (readonly [provider: string, upstreamId: string])[],
+): object {
+  const isChat = price.output !== undefined;
+  return {
+    id,
+    kind: isChat ? "chat" : "embeddings",
+    context: 128_000,
+    ...(isChat && { max_output: 4096 }),
+    price,
+    routes: routes.map(([provider, upstream_id]) => ({ provider, upstream_id })),
+  };
+}
+
+function serve(): void {
+  let turns = 0;
+  const server = createServer((request, response) => {
+    let body = "";
+    request.on("error", () => undefined);
+    response.on("error", () => undefined);
+    request.setEncoding("utf8");
+    request.on("data", (text: string) => (body += text));
+    request.on("end", () => {
+      const asked = { path: request.url ?? "", body, turn: turns++ };
+      const { firstMs } = behaviorIn(body);
+      if (firstMs === undefined) answer(asked, response);
+      else setTimeout(() => answer(asked, response), firstMs);
+    });
   });
-});
-// long enough that no idle connection closes just when a client reuses it
-server.keepAliveTimeout = 600_000;
-server.listen(0, "127.0.0.1", () => process.send?.((server.address() as AddressInfo).port));
-process.on("disconnect", () => process.exit(0));
-// Ctrl-C in a terminal also reaches this process, but the parent decides when it ends.
-process.on("SIGINT", () => undefined);
+  // long enough that no idle connection closes just when a client reuses it
+  server.keepAliveTimeout = 600_000;
+  server.listen(0, "127.0.0.1", () => process.send?.((server.address() as AddressInfo).port));
+  process.on("disconnect", () => process.exit(0));
+  // Ctrl-C in a terminal also reaches this process, but the parent decides when it ends.
+  process.on("SIGINT", () => undefined);
+}
 
 type UpstreamRequest = { readonly path: string; readonly body: string; readonly turn: number };
 
@@ -255,3 +291,5 @@ const WIRES: Readonly<Record<string, WireAnswer>> = {
   "/v1/responses": RESPONSES,
   "/v1/messages": MESSAGES,
 };
+
+if (import.meta.main) serve();
