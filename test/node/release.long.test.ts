@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { lastProgram } from "../../scripts/release/recorded.ts";
+import { lastProgram } from "./support/release-recorded.ts";
 import { nextProgram, runInTurn } from "./support/releases.ts";
 
 const last = lastProgram();

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { readMigrations } from "../../scripts/migrations.ts";
-import { lastProgram, objectCalls, readRecorded } from "../../scripts/release/recorded.ts";
+import { lastProgram, objectCalls, readRecorded } from "./support/release-recorded.ts";
 import { RELEASE } from "../../src/shared/release.ts";
 import { mixedProgram, nextProgram, runInTurn } from "./support/releases.ts";
 

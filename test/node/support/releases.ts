@@ -11,17 +11,17 @@ import { bundleWorker } from "../../../scripts/bundle.ts";
 import { readMigrations } from "../../../scripts/migrations.ts";
 import type { Migration } from "../../../scripts/migrations.ts";
 import { HOST } from "../../../scripts/region.ts";
-import { startPlace } from "../../../scripts/release/place.ts";
-import type { Place, Program } from "../../../scripts/release/place.ts";
-import { objectCalls, readRecorded, unpackState } from "../../../scripts/release/recorded.ts";
+import { startPlace } from "./release-place.ts";
+import type { Place, Program } from "./release-place.ts";
+import { objectCalls, readRecorded, unpackState } from "./release-recorded.ts";
 import {
   readSampleData,
   readAfterEvents,
   changeWebhookUrl,
   withoutPassingFields,
   useSampleData,
-} from "../../../scripts/release/world.ts";
-import type { RecordedResponses } from "../../../scripts/release/world.ts";
+} from "./release-world.ts";
+import type { RecordedResponses } from "./release-world.ts";
 import { removeDirectory } from "../../../scripts/tmpfs.ts";
 
 const NEXT = path.join(import.meta.dirname, "../../fixtures/next-release-worker.ts");

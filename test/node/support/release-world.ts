@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createKey, createOrganization, postCredits } from "../admin-client.ts";
-import { ADMIN_TOKEN } from "./place.ts";
+import { createKey, createOrganization, postCredits } from "../../../scripts/admin-client.ts";
+import { ADMIN_TOKEN } from "./release-place.ts";
 
 /** A customer's data in a region, which must work with the next release and with the last one. */
 export type SampleData = {

@@ -2,15 +2,15 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { gunzipSync } from "node:zlib";
-import type { Migration } from "../migrations.ts";
-import type { Program } from "./place.ts";
-import type { RecordedResponses, SampleData } from "./world.ts";
+import type { Migration } from "../../../scripts/migrations.ts";
+import type { Program } from "./release-place.ts";
+import type { RecordedResponses, SampleData } from "./release-world.ts";
 
 /**
  * The recorded last release: its bundle, wrangler.toml and a state that it left. `npm run
  * release:record` creates it.
  */
-export const LAST_RELEASE = path.join(import.meta.dirname, "../../test/last-release");
+export const LAST_RELEASE = path.join(import.meta.dirname, "../../last-release");
 
 /** The sample data in the state, and the last release's responses about it. */
 export type Recorded = {

@@ -1,7 +1,7 @@
-import type { Migration } from "../migrations.ts";
-import { freePort } from "../ports.ts";
-import { HOST, linkBindings, startRegion } from "../region.ts";
-import type { LogLine, Region } from "../region.ts";
+import type { Migration } from "../../../scripts/migrations.ts";
+import { freePort } from "../../../scripts/ports.ts";
+import { HOST, linkBindings, startRegion } from "../../../scripts/region.ts";
+import type { LogLine, Region } from "../../../scripts/region.ts";
 
 export const ADMIN_TOKEN = "release-admin-token-".padEnd(40, "a");
 const BINDINGS = {
