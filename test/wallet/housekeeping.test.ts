@@ -1,12 +1,5 @@
 import { env } from "cloudflare:workers";
 import { afterEach, expect, it } from "vitest";
-import {
-  hourlyWork,
-  publishMinutes,
-  publishWork,
-  workPerSecond,
-} from "../../scripts/housekeeping.ts";
-import type { Active } from "../../scripts/housekeeping.ts";
 import { countedD1 } from "../../scripts/workers/counters.ts";
 import { noCounts } from "../../scripts/workers/counts.ts";
 import type { Counts } from "../../scripts/workers/counts.ts";
@@ -18,6 +11,55 @@ import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { siblingKey, evict, gatedKey, runInWallet, registerOf } from "./key-admissions-fixture.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
 import { GENERATION, holdOf, runAlarm, setClock, valueOf } from "./wallet-desk.ts";
+
+/** The activity of an organization, as far as it changes what its wallet publishes. */
+type Active = {
+  /** Keys used since the last publish. */
+  readonly keys: number;
+  readonly budgets: number;
+  /** End users with spend since the last publish. */
+  readonly endUsers: number;
+  readonly requestsPerMinute: number;
+};
+
+/** A region's database statements and written rows. Rows include those of indexes. */
+type DatabaseWork = { readonly statements: number; readonly rowsWritten: number };
+
+const HOUR_MINUTES = 60;
+/**
+ * Minimum minutes between two publishes of a busy and of a quiet wallet. A quiet wallet has at most
+ * `QUIET_REQUESTS` in between.
+ */
+const BUSY_MINUTES = 1.5;
+const QUIET_MINUTES = 3;
+const QUIET_REQUESTS = 64;
+
+/** Returns the minimum minutes between two publishes. */
+function publishMinutes({ requestsPerMinute }: Pick<Active, "requestsPerMinute">): number {
+  return requestsPerMinute * QUIET_MINUTES <= QUIET_REQUESTS ? QUIET_MINUTES : BUSY_MINUTES;
+}
+
+/**
+ * Returns the work of one publish. Always writes the balance and the day. Adds the last use of keys
+ * and the spend of budgets and end users, if any.
+ */
+function publishWork({ keys, budgets, endUsers }: Active): DatabaseWork {
+  const lists = [keys, budgets, endUsers].filter((rows) => rows > 0).length;
+  return { statements: 2 + lists, rowsWritten: 2 + keys + budgets + endUsers };
+}
+
+/** Returns the work of an hour: the publishes, and one record that the organization is active. */
+function hourlyWork(active: Active): DatabaseWork {
+  const publishes = HOUR_MINUTES / publishMinutes(active);
+  const { statements, rowsWritten } = publishWork(active);
+  return { statements: 1 + publishes * statements, rowsWritten: 1 + publishes * rowsWritten };
+}
+
+function workPerSecond(organizations: number, active: Active): DatabaseWork {
+  const { statements, rowsWritten } = hourlyWork(active);
+  const each = organizations / 3600;
+  return { statements: statements * each, rowsWritten: rowsWritten * each };
+}
 
 const START = Date.UTC(2031, 6, 8, 12);
 const MINUTE_MS = 60_000;
