@@ -121,10 +121,6 @@ describe("GET /admin/v1/events", () => {
     await deleteOldOperatorEvents(env.DB, now);
     expect((await page("operator=old")).events.map(({ id }) => id)).toEqual([recent]);
   });
-
-  it.each(["after=x", "limit=0", "from=yesterday"])("rejects %s with 400", async (query) => {
-    expect((await admin("GET", `/events?${query}`)).status).toBe(400);
-  });
 });
 
 it("the console describes each change of the operators' API in a sentence", () => {

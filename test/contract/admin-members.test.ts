@@ -65,30 +65,6 @@ describe("POST /admin/v1/orgs/{id}/members", () => {
     expect(await list()).toContainEqual(made);
   });
 
-  it.each<[string, unknown]>([
-    ["email", "nobody"],
-    ["email", ""],
-    ["email", null],
-    ["email", undefined],
-    ["email", 5],
-    ["email", "ä@example.com"],
-    ["email", "a@example.com\r\nBcc: b@example.com"],
-    ["email", `${"x".repeat(250)}@example.com`],
-    ["email", `${"x".repeat(65)}@example.com`],
-    ["email", "a@mail-.example.com"],
-    ["role", "root"],
-    ["role", "Owner"],
-    ["role", ""],
-    ["role", null],
-    ["role", undefined],
-    ["role", ["owner"]],
-  ])("rejects an invalid %s with 400: %j, and adds no member", async (param, value) => {
-    const body = { email: "a@example.com", role: "member", [param]: value };
-    const error = await errorOf(await admin("POST", members(), body), 400);
-    expect(error).toMatchObject({ type: "invalid_request_error", param });
-    expect(await roles()).toEqual(["owner"]);
-  });
-
   it("returns 409 with param email if a member has this address in any case, and adds no member", async () => {
     for (const email of ["owner@example.com", "OWNER@Example.COM"]) {
       const response = await add(email, "owner");
@@ -154,16 +130,6 @@ describe("PATCH /admin/v1/orgs/{id}/members/{member_id}", () => {
     const response = await patch(made.id, { email: "Owner@Example.com", role: "admin" });
     expect((await errorOf(response, 409)).param).toBe("email");
     expect((await list())[1]).toEqual({ ...made, email: "A@example.com" });
-  });
-
-  it.each<[string, unknown]>([
-    ["role", "root"],
-    ["role", null],
-    ["email", "nobody"],
-    ["email", null],
-  ])("rejects an invalid %s with 400: %j", async (param, value) => {
-    expect((await errorOf(await patch(owner.memberId, { [param]: value }), 400)).param).toBe(param);
-    expect(await roles()).toEqual(["owner"]);
   });
 
   it("returns the same 404 for an unknown member, a removed one and another organization's member", async () => {

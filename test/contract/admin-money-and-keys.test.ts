@@ -47,23 +47,6 @@ describe("POST /admin/v1/orgs/{id}/credits", () => {
     expect(await balanceOf(account.key)).toBe(5);
   });
 
-  it.each<[string, unknown, unknown]>([
-    ["amount_micro", 0, "r"],
-    ["amount_micro", 1.5, "r"],
-    ["amount_micro", "5", "r"],
-    ["amount_micro", null, "r"],
-    ["amount_micro", 2 ** 53, "r"],
-    ["amount_micro", 1e300, "r"],
-    ["reference", 5, ""],
-    ["reference", 5, null],
-    ["reference", 5, 7],
-    ["reference", 5, "x".repeat(201)],
-  ])("rejects an invalid %s with 400: %j, %j", async (param, amount, reference) => {
-    const body = { amount_micro: amount, reference };
-    expect((await errorOf(await post("/credits", body), 400)).param).toBe(param);
-    expect(await balanceOf(account.key)).toBe(0);
-  });
-
   it("returns 400 if the balance would exceed the largest safe integer", async () => {
     expect((await credit(Number.MAX_SAFE_INTEGER)).status).toBe(200);
     expect((await errorOf(await credit(1), 400)).param).toBe("amount_micro");
@@ -135,19 +118,6 @@ describe("GET /admin/v1/orgs/{id}/ledger and POST /admin/v1/orgs/{id}/reconcile"
     expect(rows).toMatchObject([{ seq: 2, amount_micro: 2 }]);
   });
 
-  it.each([
-    "order=up",
-    "before_seq=0",
-    "limit=0",
-    "limit=1001",
-    "limit=x",
-    "after_seq=-1",
-    "after_seq=1.5",
-  ])("returns 400 for the query %s", async (query) => {
-    const response = await admin("GET", `/orgs/${account.orgId}/ledger?${query}`);
-    expect((await errorOf(response, 400)).param).toBe(query.split("=")[0]);
-  });
-
   it("finds no differences between wallet and database", async () => {
     await addCredits(account.orgId, 50_000);
     await chat(account.key);
@@ -169,21 +139,6 @@ describe("GET /admin/v1/orgs/{id}/ledger and POST /admin/v1/orgs/{id}/reconcile"
     expect(JSON.parse(after)).toEqual({ tries: 4, run: null });
     const second = await (await post("/reconcile", { within_ms: 0, after })).json();
     expect(second).toEqual({ ...standing, rows_read: expect.any(Number) });
-  });
-
-  it.each([
-    ["after", "x"],
-    ["after", "null"],
-    ["after", "{}"],
-    ["after", '{"tries":0,"run":{}}'],
-    ["after", 1],
-    ["within_ms", -1],
-    ["within_ms", 60_001],
-    ["within_ms", "1"],
-    ["rows", 1],
-  ])("returns 400 for an invalid %s in the body: %j", async (param, value) => {
-    const response = await post("/reconcile", { [param]: value });
-    expect((await errorOf(response, 400)).param).toBe(param);
   });
 });
 
@@ -227,18 +182,6 @@ describe("POST /admin/v1/orgs/{id}/members/{member_id}/keys", () => {
     expect(made["id"]).not.toBe("key_mine");
     const seen = await send("/v1/models", { key: String(made["key"]) });
     expect(seen.headers.get("openai-organization")).toBe(account.orgId);
-  });
-
-  it.each<[string, unknown]>([
-    ["name", ""],
-    ["name", undefined],
-    ["name", "a\u0000"],
-    ["rpm_limit", 0],
-    ["rpm_limit", 1001],
-    ["rpm_limit", "9"],
-    ["scope", "local"],
-  ])("rejects an invalid %s with 400: %j", async (param, value) => {
-    expect((await errorOf(await create({ [param]: value }), 400)).param).toBe(param);
   });
 
   it("returns 404 for an unknown member and for another organization's member", async () => {

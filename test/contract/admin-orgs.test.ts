@@ -102,36 +102,6 @@ describe("POST /admin/v1/orgs", () => {
 });
 
 describe("an invalid POST /admin/v1/orgs", () => {
-  it.each<[string, unknown]>([
-    ["name", ""],
-    ["name", "  "],
-    ["name", "x".repeat(201)],
-    ["name", "a\r\nSet-Cookie: b"],
-    ["name", 5],
-    ["name", undefined],
-    ["slug", "a"],
-    ["slug", "ab"],
-    ["slug", "x".repeat(33)],
-    ["slug", "Abc"],
-    ["slug", "--"],
-    ["slug", "ä-b"],
-    ["slug", "a b"],
-    ["slug", "a\nb"],
-    ["slug", "abc\n"],
-    ["slug", null],
-    ["owner_email", "nobody"],
-    ["owner_email", `${"x".repeat(250)}@example.com`],
-    ["is_personal", "yes"],
-    ["key_scope", "world"],
-    ["rpm_limit", 0],
-    ["rpm_limit", 1001],
-    ["rpm_limit", 1.5],
-    ["rpm_limit", "60"],
-  ])("returns 400 for an invalid %s: %j", async (param, value) => {
-    const error = await errorOf(await create({ [param]: value }), 400);
-    expect(error).toMatchObject({ type: "invalid_request_error", param, code: null });
-  });
-
   it("returns 409 with x-should-retry: false for a taken slug", async () => {
     const body = newOrganization();
     expect((await admin("POST", "/orgs", body)).status).toBe(201);
@@ -161,14 +131,6 @@ describe("GET /admin/v1/orgs", () => {
     expect(one).toMatchObject({ id: account.orgId, credits_micro: 5, open_holds: 0 });
     expect(await read("/orgs?limit=1")).toMatchObject({ organizations: [expect.any(Object)] });
   });
-
-  it.each(["limit=0", "limit=101", "limit=1.5", "limit=x", "limit=", "offset=-1", "balance=1"])(
-    "returns 400 for the query %s",
-    async (query) => {
-      const error = await errorOf(await admin("GET", `/orgs?${query}`), 400);
-      expect(error.param).toBe(query.split("=")[0]);
-    },
-  );
 
   it.each([crypto.randomUUID(), "x", "'; DROP TABLE organizations; --", "__proto__"])(
     "returns 404 for the ID %s",

@@ -193,21 +193,6 @@ describe("a rejected GET /v1/alerts", () => {
     ({ key } = await openAccount());
   });
 
-  it.each([
-    ["limit", "limit=0"],
-    ["limit", "limit=101"],
-    ["limit", "limit=-1"],
-    ["limit", "limit=1.5"],
-    ["limit", "limit="],
-    ["limit", "limit=1&limit=2"],
-    ["offset", "offset=-1"],
-    ["offset", "offset=x"],
-    ["offset", "offset=1e3"],
-  ])("returns 400 with the param %s for the query %s", async (param, query) => {
-    const error = await errorOf(await read(`?${query}`, key), 400);
-    expect(error).toMatchObject({ type: "invalid_request_error", param });
-  });
-
   it("returns 503 instead of an empty list when the wallet is unavailable", async () => {
     const bindings = walletsWith(() => ({ alerts: busy }));
     const response = await send("/v1/alerts", { key, bindings });

@@ -137,29 +137,6 @@ describe("GET /v1/generations", () => {
     expect(all).toEqual([own, theirs]);
   });
 
-  it("rejects an invalid date, limit, status or cursor with 400", async () => {
-    const queries = [
-      ["from=yesterday", "from"],
-      ["to=2026-02-30", "to"],
-      ["from=2026-02-02&to=2026-02-01", "from"],
-      ["status=paid", "status"],
-      ["limit=0", "limit"],
-      ["limit=101", "limit"],
-      ["after=x", "after"],
-      ["after=", "after"],
-      ["after=chatcmpl-0VbifL699QQKxR3ACVbvJTWb", "after"],
-      ["model=", "model"],
-      [`external_id=${"x".repeat(257)}`, "external_id"],
-      ["model=a&model=b", "model"],
-    ];
-    for (const [query, param] of queries) {
-      const response = await send(`/v1/generations?${query}`, { key: account.key });
-      const error = await errorOf(response, 400);
-      expect([query, error.param]).toEqual([query, param]);
-      expect(error.message.includes("given once"), query).toBe(query === "model=a&model=b");
-    }
-  });
-
   it("reads at most 10,000 of 100,000 rows per page, and returns all matches over all pages", async () => {
     const other = await openAccount();
     await paid(other.key, "rare");

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { shiftClock } from "../keys/key-fixture.ts";
 import { HELLO, addCredits, admin, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
-import { addMember, createKey, deleteKey, keysOf, postKey, statusOf } from "./key-client.ts";
+import { addMember, createKey, deleteKey, keysOf, statusOf } from "./key-client.ts";
 
 const DAY_MS = 86_400_000;
 const TERMS = {
@@ -61,35 +61,6 @@ describe("POST /v1/keys with limits", () => {
       ).toBeNull();
     }
   });
-
-  it.each<[string, unknown, string?]>([
-    ["budget_dollars", -1],
-    ["budget_dollars", 0.0000001],
-    ["budget_dollars", "5"],
-    ["budget_period", "year"],
-    ["budget_period", "day"],
-    ["tpm_limit", 0],
-    ["tpm_limit", 1.5],
-    ["allowed_models", []],
-    ["allowed_models", "smart"],
-    ["allowed_models", ["sandbox/echo", "no/such"], "allowed_models[1]"],
-    ["allowed_models", ["nobody/*"], "allowed_models[0]"],
-    ["allowed_models", Array.from({ length: 101 }, () => "smart")],
-    ["end_user", ""],
-    ["end_user", "a\u0000"],
-    ["expires_at", "2001-01-01T00:00:00Z"],
-    ["expires_at", "tomorrow"],
-    ["expires_at", "2099-01-01"],
-    ["expires_at", 4070908800],
-  ])(
-    "returns 400 for an invalid %s: %j, and writes nothing",
-    async (field, value, param = field) => {
-      const before = await keysOf(account.key);
-      const response = await postKey(account.key, { name: "x", [field]: value });
-      expect((await errorOf(response, 400)).param).toBe(param);
-      expect(await keysOf(account.key)).toEqual(before);
-    },
-  );
 });
 
 describe("PATCH /v1/keys/{id}", () => {

@@ -1,10 +1,9 @@
-import { env } from "cloudflare:workers";
-import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { KEY_ROUTES } from "../../src/routes.ts";
 import type { KeyRoute } from "../../src/shared/http/route.ts";
 import { errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
+import { everythingOf } from "./everything-of.ts";
 import { createKey, deleteKey } from "./key-client.ts";
 
 const TERMS = { budget_dollars: 0.5, budget_period: "day", rpm_limit: 900, end_user: "ann" };
@@ -29,36 +28,6 @@ function idOf({ path }: KeyRoute, { account, keyId, webhookId }: Own): string {
   return path.startsWith("/v1/keys") ? keyId : "ann";
 }
 
-/**
- * Returns everything that its owner can read and these paths could change, except last uses of
- * keys.
- */
-async function read({ key, orgId }: Account): Promise<readonly string[]> {
-  const organization = `orgs/${orgId}`;
-  const lists = ["keys", "users", "webhooks", "sessions", "events"];
-  return Promise.all(
-    [...lists, organization, `${organization}/settings`].map(async (path) => {
-      const response = await send(`/v1/${path}`, { key });
-      expect(response.status).toBe(200);
-      return (await response.text()).replaceAll(/"last_used_at":[^,}]+/g, "");
-    }),
-  );
-}
-
-/** Returns the owner's data, and the stored keys and end users in the database and the wallet. */
-async function kept(account: Account): Promise<unknown> {
-  const { orgId } = account;
-  const { results } = await env.DB.prepare(
-    "SELECT id, name, rpm_limit, revoked_at FROM keys WHERE org_id = ? ORDER BY id",
-  )
-    .bind(orgId)
-    .all();
-  const users = await runInDurableObject(env.WALLET.getByName(orgId), (_wallet, { storage }) =>
-    storage.sql.exec("SELECT count(*) AS n FROM end_users").one(),
-  );
-  return { results, users, read: await read(account) };
-}
-
 /** Creates settings, a quota and a webhook, so that a change would be visible. */
 async function furnish({ key, orgId }: Account): Promise<string> {
   const settings = { default_user_daily_quota_dollars: 5 };
@@ -79,7 +48,7 @@ describe("every path that could lift a limit", () => {
     const minted = await send("/v1/sessions", { key: account.key, body: {} });
     const { token } = await minted.json<{ token: string }>();
     const own = { account, keyId: limited.id, webhookId: await furnish(account) };
-    const before = await kept(account);
+    const before = await everythingOf(account);
     const refused = async (path: KeyRoute, key: string): Promise<void> => {
       const response = await ask(path, key, idOf(path, own));
       const { code } = await errorOf(response, 403);
@@ -92,7 +61,7 @@ describe("every path that could lift a limit", () => {
     }
     expect(OF_KEYS.length).toBeGreaterThan(0);
     for (const path of OF_KEYS) await refused(path, token);
-    expect(await kept(account)).toEqual(before);
+    expect(await everythingOf(account)).toEqual(before);
   });
 
   it("every path that could lift a limit is in this test's list", () => {

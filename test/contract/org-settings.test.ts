@@ -2,7 +2,6 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { bindingsWith, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import { countedBindings } from "./counted-bindings.ts";
-import { DOLLARS, NO_DOLLARS, NO_FRACTIONS } from "./dollars-cases.ts";
 import { putUser, readUser, walletRows } from "./end-users.ts";
 import { keyWithRole, suspend } from "./members.ts";
 
@@ -24,12 +23,6 @@ const AT_FIRST = {
   operator_policy: null,
   max_concurrent: null,
 };
-/** The settings in dollars, and their columns. */
-const MONEY = [
-  ["default_user_monthly_quota_dollars", "monthly_quota"],
-  ["default_user_daily_quota_dollars", "daily_quota"],
-  ["low_balance_threshold_dollars", "low_balance"],
-] as const;
 
 const pathOf = (orgId: string): string => `/v1/orgs/${orgId}/settings`;
 const patch = (own: Account, body: unknown, key = own.key): Promise<Response> =>
@@ -40,8 +33,6 @@ async function read(own: Account, key = own.key): Promise<Record<string, unknown
   expect(response.status).toBe(200);
   return response.json();
 }
-
-const stored = (own: Account) => walletRows(own.orgId, "SELECT * FROM settings");
 
 const prepare = (): never => {
   throw new Error("D1_ERROR: the book is down");
@@ -121,15 +112,6 @@ describe("PATCH /v1/orgs/{org_id}/settings", () => {
     },
   );
 
-  it.each(DOLLARS)("stores %s dollars exactly in micro-credits", async (text, shown, micros) => {
-    await patch(account, Object.fromEntries(MONEY.map(([field]) => [field, 7])));
-    const body = `{${MONEY.map(([field]) => `"${field}":${text}`).join()}}`;
-    const all = Object.fromEntries(MONEY.map(([field]) => [field, shown]));
-    expect(await (await patch(account, body)).json()).toMatchObject(all);
-    const columns = Object.fromEntries(MONEY.map(([, column]) => [column, micros]));
-    expect(await stored(account)).toMatchObject([columns]);
-  });
-
   it("applies new defaults only to end users created later, by a request or explicitly", async () => {
     const own = await openAccount();
     const made = await putUser(own.key, { external_id: "there" });
@@ -157,27 +139,6 @@ describe("PATCH /v1/orgs/{org_id}/settings", () => {
     await patch(own, { default_user_daily_quota_dollars: 0 });
     const error = await errorOf(await chat(own.key, { user: "blocked" }), 429);
     expect(error.code).toBe("end_user_quota_exceeded");
-  });
-});
-
-describe("an invalid PATCH /v1/orgs/{org_id}/settings", () => {
-  it.each(NO_DOLLARS)("returns 400 for %s dollars, and keeps the stored settings", async (text) => {
-    await patch(account, Object.fromEntries(MONEY.map(([field]) => [field, 8.2])));
-    const before = await stored(account);
-    expect(before).toMatchObject([{ monthly_quota: 8_200_000, low_balance: 8_200_000 }]);
-    for (const [field] of MONEY) {
-      const body = `{"default_alert_threshold":0.1,"${field}":${text}}`;
-      const error = await errorOf(await patch(account, body), 400);
-      expect(error).toMatchObject({ type: "invalid_request_error", param: field });
-    }
-    expect(await stored(account)).toEqual(before);
-  });
-
-  it.each(NO_FRACTIONS)("returns 400 for a default_alert_threshold of %s", async (text) => {
-    const before = await stored(account);
-    const body = `{"low_balance_threshold_dollars":1,"default_alert_threshold":${text}}`;
-    expect((await errorOf(await patch(account, body), 400)).param).toBe("default_alert_threshold");
-    expect(await stored(account)).toEqual(before);
   });
 });
 

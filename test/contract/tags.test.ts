@@ -165,28 +165,3 @@ describe("tags of a request", () => {
     );
   });
 });
-
-describe("the setting tag_keys", () => {
-  it.each([
-    [["a", "a"], "tag_keys"],
-    [["a", "b", "c", "d", "e"], "tag_keys"],
-    [["a b"], "tag_keys[0]"],
-    ["team", "tag_keys"],
-    [null, "tag_keys"],
-  ])("returns 400 if it is %j", async (keys, param) => {
-    const account = await openAccount();
-    expect((await errorOf(await declare(account, keys), 400)).param).toBe(param);
-  });
-
-  it("must contain a key before usage can be grouped by it; undeclared keys and malformed tags return 400", async () => {
-    const { key } = await openAccount();
-    for (const [query, param] of [
-      ["group_by=tag:team", "group_by"],
-      ["group_by=tag:a%22b", "group_by"],
-      ["group_by=tag:team,day", "group_by"],
-      ["group_by=model&tag=team", "tag"],
-    ] as const) {
-      expect((await errorOf(await send(`/v1/usage?${query}`, { key }), 400)).param).toBe(param);
-    }
-  });
-});

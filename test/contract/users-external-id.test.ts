@@ -3,8 +3,8 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { setClock } from "../wallet/wallet-desk.ts";
 import { balanceOf, chat, errorOf, openAccount, send, walletsWith } from "./client.ts";
 import type { Account } from "./client.ts";
-import { DOLLARS } from "./dollars-cases.ts";
-import { putUser, readUser, sendUser, storedLimits } from "./end-users.ts";
+import { countedBindings } from "./counted-bindings.ts";
+import { putUser, readUser, sendUser } from "./end-users.ts";
 import type { EndUser } from "./end-users.ts";
 
 let account: Account;
@@ -132,32 +132,6 @@ describe("PATCH /v1/users/{external_id}", () => {
       daily_quota_dollars: 0,
     });
   });
-
-  it.each([
-    "{}",
-    `{"id":"x","external_id":"other","monthly_spend_dollars":0,"daily_spend_dollars":0,
-      "created_at":"2000-01-01T00:00:00.000Z"}`,
-  ])("ignores other known fields: %s", async (body) => {
-    const { key } = await openAccount();
-    await putUser(key, { external_id: "u", daily_quota_dollars: 5, alert_threshold: 0.5 });
-    await chat(key, { user: "u" });
-    const before = await readUser(key, "u");
-    expect(before.daily_spend_dollars).toBeGreaterThan(0);
-    const response = await patch("u", body, key);
-    expect([response.status, await response.json()]).toEqual([200, before]);
-    expect(await readUser(key, "u")).toEqual(before);
-    await errorOf(await sendUser("other", key), 404);
-  });
-
-  it.each(DOLLARS)("stores %s dollars exactly in micro-credits", async (text, shown, micros) => {
-    const { orgId, key } = await openAccount({ credits: 0 });
-    await putUser(key, { external_id: "u", monthly_quota_dollars: 7, daily_quota_dollars: 7 });
-    const response = await patch("u", `{"daily_quota_dollars":${text}}`, key);
-    expect(await response.json()).toMatchObject({ daily_quota_dollars: shown });
-    expect(await storedLimits(orgId)).toMatchObject([
-      { monthly_quota: 7_000_000, daily_quota: micros },
-    ]);
-  });
 });
 
 describe("DELETE /v1/users/{external_id}", () => {
@@ -185,6 +159,31 @@ describe("DELETE /v1/users/{external_id}", () => {
     });
     expect([gone.status, await gone.json()]).toEqual([200, { external_id: "lost", deleted: true }]);
     await errorOf(await remove("lost"), 404);
+  });
+});
+
+describe("a request to /v1/users/{external_id}", () => {
+  it.each(["never", ".%2F..", "%00", "a%0Ab", "%E2%80%A8", "x".repeat(257)])(
+    "returns 404 for the unknown ID %s with every method",
+    async (written) => {
+      for (const [method, body] of [["GET"], ["PATCH", {}], ["DELETE"]] as const) {
+        const response = await send(`/v1/users/${written}`, { method, key: account.key, body });
+        expect((await errorOf(response, 404)).type).toBe("invalid_request_error");
+      }
+    },
+  );
+
+  it("needs two calls to the wallet and no database query", async () => {
+    await putUser(account.key, { external_id: "counted" });
+    const counted = countedBindings();
+    const { bindings } = counted;
+    await sendUser("counted", account.key, { bindings }); // the key's owner is cached from now on
+    for (const [method, body] of [["GET"], ["PATCH", {}], ["DELETE"]] as const) {
+      [counted.objects, counted.statements] = [0, 0];
+      const sending = { method, body, bindings };
+      expect((await sendUser("counted", account.key, sending)).status).toBe(200);
+      expect([counted.objects, counted.statements]).toEqual([2, 0]);
+    }
   });
 });
 

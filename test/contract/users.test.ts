@@ -1,8 +1,11 @@
+import { env } from "cloudflare:workers";
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { setClock } from "../wallet/wallet-desk.ts";
 import { chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
-import { DOLLARS } from "./dollars-cases.ts";
+import { countedBindings } from "./counted-bindings.ts";
 import { putUser, readUser, storedLimits, walletRows } from "./end-users.ts";
 import type { EndUser } from "./end-users.ts";
 
@@ -59,21 +62,26 @@ describe("POST /v1/users for a new end user", () => {
     });
   });
 
-  it.each(DOLLARS)("stores %s dollars exactly in micro-credits", async (text, shown, micros) => {
-    const { orgId, key } = await openAccount({ credits: 0 });
-    for (const field of QUOTAS) {
-      const response = await put(
-        `{"external_id":${JSON.stringify(field)},"${field}":${text}}`,
-        key,
-      );
-      expect(response.status).toBe(201);
-      expect(await response.json()).toMatchObject({ [field]: shown });
-      expect(await readUser(key, field)).toMatchObject({ [field]: shown });
+  it("stores dollars exactly in micro-credits", async () => {
+    for (const [text, shown, micros] of [
+      ["-0", 0, 0],
+      ["0.000001", 0.000001, 1],
+      ["8.200000000", 8.2, 8_200_000],
+      ["999999999.999999", 999_999_999.999999, 999_999_999_999_999],
+      ["1e9", 1e9, 1e15],
+      ["null", null, null],
+    ]) {
+      const { orgId, key } = await openAccount({ credits: 0 });
+      for (const field of QUOTAS) {
+        const body = `{"external_id":"${field}","${field}":${text}}`;
+        expect(await (await put(body, key)).json()).toMatchObject({ [field]: shown });
+        expect(await readUser(key, field)).toMatchObject({ [field]: shown });
+      }
+      expect(await storedLimits(orgId)).toMatchObject([
+        { monthly_quota: micros, daily_quota: null },
+        { monthly_quota: null, daily_quota: micros },
+      ]);
     }
-    expect(await storedLimits(orgId)).toMatchObject([
-      { monthly_quota: micros, daily_quota: null },
-      { monthly_quota: null, daily_quota: micros },
-    ]);
   });
 
   it.each([0, 1, 0.5])("accepts an alert_threshold of %d", async (alert_threshold) => {
@@ -89,6 +97,11 @@ describe("POST /v1/users for a new end user", () => {
     const ids = ["\u00e9", "e\u0301", "E\u0301", " \u00e9", "\u00e9 "];
     for (const external_id of ids) await putUser(key, { external_id });
     expect((await list(key)).users.map((user) => user.external_id)).toEqual(ids);
+  });
+
+  it("returns 400 for an external_id with a lone surrogate", async () => {
+    const error = await errorOf(await put('{"external_id":"a\\ud800"}'), 400);
+    expect(error.message).toContain("surrogate");
   });
 });
 
@@ -167,8 +180,6 @@ describe("GET /v1/users", () => {
       if (seen.length === 4) await putUser(key, { external_id: "later" });
     }
     expect(seen).toEqual([...Array.from({ length: 9 }, (_, i) => `u${i}`), "later"]);
-    const wrong = await send("/v1/users?after=none", { key });
-    expect((await errorOf(wrong, 400)).param).toBe("after");
     const plan = await walletRows(
       orgId,
       "EXPLAIN QUERY PLAN SELECT * FROM end_users WHERE number > 5 AND departed IS NULL ORDER BY number LIMIT 4",
@@ -184,5 +195,42 @@ describe("GET /v1/users", () => {
     expect((await list(key, "?limit=1&offset=100")).users).toMatchObject([{ external_id: "u100" }]);
     expect(await list(key, "?offset=1000000000")).toMatchObject({ users: [], total: 101 });
     expect(await walletRows(orgId, "SELECT count(*) AS n FROM end_users")).toEqual([{ n: 101 }]);
+  });
+});
+
+describe("POST /v1/users at the maximum number of end users", () => {
+  it("returns 429 for a new end user beyond 100,000, but changes existing ones, until one is deleted", async () => {
+    const { orgId, key } = await openAccount({ credits: 0 });
+    await putUser(key, { external_id: "first" });
+    const stub = env.WALLET.getByName(orgId);
+    await runInDurableObject(stub, (_wallet: Wallet, state) => {
+      state.storage.sql.exec(
+        `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 99999)
+        INSERT INTO end_users (id, external_id, alert_threshold, month, monthly_spend, day,
+          daily_spend, created_at, changed) SELECT 'id' || i, 'x' || i, 0.8, '', 0, '', 0, 0, 0 FROM n`,
+      );
+    });
+    await evictDurableObject(stub);
+    const response = await put({ external_id: "new" }, key);
+    expect(response.headers.get("x-should-retry")).toBe("false");
+    expect((await errorOf(response, 429)).code).toBe("too_many_end_users");
+    await putUser(key, { external_id: "first", daily_quota_dollars: 1 }, 200);
+    expect((await send("/v1/users/x99999", { method: "DELETE", key })).status).toBe(200);
+    await putUser(key, { external_id: "new" });
+    expect((await list(key, "?offset=99999")).users).toMatchObject([{ external_id: "new" }]);
+  });
+});
+
+describe("a request to /v1/users", () => {
+  it("needs two calls to the wallet and no database query", async () => {
+    const counted = countedBindings();
+    const { bindings } = counted;
+    // The key's owner is cached from now on.
+    await send("/v1/users", { key: account.key, bindings });
+    for (const body of [undefined, { external_id: "counted" }]) {
+      [counted.objects, counted.statements] = [0, 0];
+      expect((await send("/v1/users", { key: account.key, body, bindings })).ok).toBe(true);
+      expect([counted.objects, counted.statements]).toEqual([2, 0]);
+    }
   });
 });

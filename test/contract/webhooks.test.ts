@@ -24,35 +24,6 @@ import { addCredits, errorOf, send } from "./client.ts";
 useReceivers();
 
 describe("POST /v1/webhooks", () => {
-  it.each([
-    "http://hooks.turnpike.dev/",
-    "https://10.0.0.1/",
-    "https://0x7f.1/",
-    "https://2130706433/",
-    "https://[::1]/",
-    "https://8.8.8.8/",
-    "https://localhost/",
-    "https://printer.local/",
-    "https://db.internal/",
-    "https://nas.lan/",
-    "https://router.home.arpa/",
-    "https://NAS.LAN./",
-    "https://intranet/",
-    "https://[2606:4700:4700::1111]/",
-    "https://[::ffff:8.8.8.8]/",
-    "https://user:word@hooks.turnpike.dev/",
-    "https://nas.lan../",
-    "https://127.0.0.1../",
-    "https://hooks..turnpike.dev/",
-    "https://hooks.turnpike.dev:8443/",
-    "https://hooks.turnpike.dev/\u0001",
-    "ftp://hooks.turnpike.dev/",
-    "hooks",
-  ])("returns 400 for the URL %s, and creates nothing", async (url) => {
-    expect((await errorOf(await ask("POST", "", { url }), 400)).param).toBe("url");
-    expect(await (await ask("GET", "")).json()).toEqual({ webhooks: [] });
-  });
-
   it.each(["lan.turnpike.dev", "internal.turnpike.dev", "mylan.dev", "arpa.home.dev"])(
     "accepts a public host: %s",
     async (host) => {
@@ -97,39 +68,6 @@ describe("POST /v1/webhooks", () => {
     }
     expect((await errorOf(await ask("POST", "", { url }), 409)).code).toBe("too_many_webhooks");
   });
-});
-
-describe("an invalid change of a webhook", () => {
-  it.each([
-    ["PATCH", "", { url: "http://hooks.turnpike.dev/" }, "url"],
-    ["PATCH", "", { url: "https://192.168.0.1/" }, "url"],
-    ["PATCH", "", { url: "https://printer.local/", enabled: false }, "url"],
-    ["PATCH", "", { types: [] }, "types"],
-    ["PATCH", "", { types: ["balance.credited", "no.such"] }, "types[1]"],
-    ["PATCH", "", { enabled: "no" }, "enabled"],
-    ["PATCH", "", { secret: "whsec_mine" }, "secret"],
-    ["POST", "/rotate", { overlap_seconds: -1 }, "overlap_seconds"],
-    ["POST", "/rotate", { overlap_seconds: 604_801 }, "overlap_seconds"],
-    ["POST", "/replay", {}, "since"],
-    ["POST", "/replay", { since: "yesterday" }, "since"],
-  ] as const)(
-    "returns 400 and changes nothing: %s %s %j has the param %s",
-    async (method, path, body, param) => {
-      receivers["kept.turnpike.dev"] = () => new Response("ok");
-      const { id } = await createWebhook("kept.turnpike.dev");
-      // Returns the webhooks' deliveries, so that changes are visible.
-      const shown = async (): Promise<object> => ({
-        ...(await (await ask("GET", `/${id}`)).json<object>()),
-        health: null,
-      });
-      const before = await shown();
-      expect((await errorOf(await ask(method, `/${id}${path}`, body), 400)).param).toBe(param);
-      expect(await shown()).toEqual(before);
-      const rows = env.DB.prepare("SELECT type FROM events WHERE org_id = ? AND type <> ?");
-      const { results } = await rows.bind(account.orgId, "webhook.created").all<{ type: string }>();
-      expect(results.filter(({ type }) => type.startsWith("webhook."))).toEqual([]);
-    },
-  );
 });
 
 describe("webhook deliveries", () => {
