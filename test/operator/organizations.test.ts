@@ -1,174 +1,253 @@
 import { env } from "cloudflare:workers";
-import { beforeEach, expect, it, vi } from "vitest";
-import { admitting, authenticateBy, keySecrets, WatchedBook } from "../keys/key-fixture.ts";
+import { expect, it } from "vitest";
+import { success } from "../../src/shared/failure.ts";
+import { syncWithDatabase } from "../../src/shared/sync-with-database.ts";
 import {
-  call,
-  FakeWallet,
-  makeOrganization,
-  slug,
-  valueOf,
-  walletOf,
-  wallets,
-} from "./operator-fixture.ts";
-import type { Made } from "./operator-fixture.ts";
+  ADMIN_TOKEN,
+  admin,
+  errorOf,
+  newOrganization,
+  send,
+  walletsWith,
+} from "../contract/client.ts";
+import type { MadeOrganization } from "../contract/client.ts";
 
-beforeEach(() => {
-  wallets.clear();
-});
+const DAY = 86_400_000;
+const day = (ago: number): string => new Date(Date.now() - ago * DAY).toISOString().slice(0, 10);
 
-/** Returns a page of organizations. `wallets` records the called ones. */
-async function listed(query: string): Promise<readonly object[]> {
-  wallets.clear();
-  const { organizations } = valueOf(await call("GET /orgs", { query: `limit=100&${query}` }));
-  return organizations as readonly object[];
+type Listed = {
+  readonly id: string;
+  readonly name: string;
+  readonly status: string;
+  readonly owner_email: string | null;
+  readonly balance_micro: number | null;
+  readonly spend_30d_micro: number;
+  readonly days_left: number | null;
+  readonly last_used_at: string | null;
+};
+
+const make = async (): Promise<MadeOrganization> => {
+  const response = await admin("POST", "/orgs", newOrganization());
+  expect(response.status).toBe(201);
+  return response.json<MadeOrganization>();
+};
+const without = {
+  DB: {
+    prepare: () => {
+      throw new Error("D1_ERROR: the book is down");
+    },
+  },
+};
+const lost = (): Promise<never> =>
+  Promise.reject(Object.assign(new Error("lost"), { retryable: true }));
+
+/** Returns the tests' bindings, and the organizations whose wallets are called. */
+function watchedWallets(): { readonly called: Set<string>; readonly bindings: Env } {
+  const called = new Set<string>();
+  return { called, bindings: walletsWith((name) => (called.add(name), {})) };
 }
 
-it("GET /orgs calls wallets only if balances are requested", async () => {
-  const made = [await makeOrganization(), await makeOrganization()];
-  const [plain] = await listed("");
-  expect(wallets.size).toBe(0);
-  expect(Object.keys(plain ?? {})).not.toContain("credits_micro");
-  expect(await listed("balance=false")).toContainEqual(plain);
-  expect(wallets.size).toBe(0);
-  const [full] = await listed("balance=true");
-  expect(wallets.size).toBeGreaterThanOrEqual(made.length);
-  const standing = { credits_micro: 0, held_micro: 0, open_holds: 0, operator_policy: null };
-  expect(full).toEqual({ ...plain, ...standing });
-});
+type Page = { readonly organizations: readonly Listed[]; readonly total: number };
 
-it("POST /orgs creates an organization with an owner, a balance of 0 and a key that works", async () => {
-  const body = {
-    name: "Acme",
-    slug: slug(),
-    owner_email: "o@example.com",
-    key_scope: "global",
-    rpm_limit: 9,
+/** Returns a page of organizations, after checking that no wallet was called. */
+async function pageOf(query: string): Promise<Page> {
+  const { called, bindings } = watchedWallets();
+  const response = await send(`/admin/v1/orgs?${query}`, { key: ADMIN_TOKEN, bindings });
+  expect(response.status).toBe(200);
+  expect(called.size).toBe(0);
+  return response.json<Page>();
+}
+const listed = async (query: string): Promise<readonly Listed[]> =>
+  (await pageOf(query)).organizations;
+
+/**
+ * Balance, spend of each of the seven days before today, of today, and of 20 days ago, and days
+ * since the last use.
+ */
+const CUSTOMERS = [
+  { balance: 1000, week: 100, today: 5, old: 0, used: 3 },
+  { balance: 50, week: 10, today: 0, old: 900, used: null },
+  { balance: 7, week: 0, today: 9, old: 1, used: 1 },
+  { balance: 0, week: 1, today: 0, old: 0, used: 2 },
+  { balance: null, week: 3, today: 0, old: 4000, used: 9 },
+] as const;
+
+it("the list of customers can be sorted by name, balance, spend, runway and last use, without a wallet call", async () => {
+  const run = `customers ${crypto.randomUUID()}`;
+  for (const [n, one] of CUSTOMERS.entries()) {
+    const { id: orgId } = (await make()).organization;
+    const statements = [
+      env.DB.prepare("UPDATE organizations SET name = ? WHERE id = ?").bind(
+        `${run} ${(n * 3) % 5}`,
+        orgId,
+      ),
+      one.balance === null
+        ? env.DB.prepare("DELETE FROM balances WHERE org_id = ?").bind(orgId)
+        : env.DB.prepare("UPDATE balances SET credits_micro = ? WHERE org_id = ?").bind(
+            one.balance,
+            orgId,
+          ),
+      env.DB.prepare("UPDATE keys SET last_used_at = ? WHERE org_id = ?").bind(
+        one.used === null ? null : Date.now() - one.used * DAY,
+        orgId,
+      ),
+      ...[
+        ...Array.from({ length: 7 }, (_, ago) => [ago + 1, one.week] as const),
+        [0, one.today] as const,
+        [20, one.old] as const,
+        [40, 77_777] as const,
+      ].map(([ago, cost]) =>
+        env.DB.prepare(
+          `INSERT INTO daily_usage (org_id, day, requests, prompt_tokens, completion_tokens, cost_micro, seq)
+             VALUES (?, ?, 1, 1, 1, ?, 1)`,
+        ).bind(orgId, day(ago), cost),
+      ),
+    ];
+    await env.DB.batch(statements);
+  }
+  const q = `q=${encodeURIComponent(run)}`;
+  const all = await listed(q);
+  const expected = CUSTOMERS.map(({ balance, week, today, old }) => ({
+    balance_micro: balance,
+    spend_30d_micro: 7 * week + today + old,
+    days_left: balance === null || week === 0 ? null : Math.floor(balance / week),
+  }));
+  expect(all).toMatchObject(expected);
+  const sorts: Readonly<Record<string, (one: Listed) => string | number | null>> = {
+    name: ({ name }) => name,
+    balance: (one) => one.balance_micro,
+    spend: (one) => one.spend_30d_micro,
+    runway: (one) => one.days_left,
+    used: (one) => one.last_used_at,
   };
-  const made = valueOf(await call("POST /orgs", { body: { ...body, credits_micro: 5, id: "x" } }));
-  const { organization, member, key } = made as Made;
-  expect(organization).toEqual({
-    id: organization.id,
-    name: "Acme",
-    slug: body.slug,
-    region: "eu",
-    is_personal: false,
-    created_at: expect.stringMatching(/Z$/),
-    status: "active",
-    rpm_limit: null,
-    price_list: null,
-    credits_micro: 0,
-    held_micro: 0,
-    open_holds: 0,
-    operator_policy: null,
-  });
-  expect(member).toMatchObject({ email: "o@example.com", role: "owner" });
-  expect(key).toMatchObject({ scope: "global", rpm_limit: 9, region: "eu", revoked: false });
-  expect(key.key).toMatch(/^svc_sk_gbl_eu_live_/);
-  const balance = await env.DB.prepare("SELECT * FROM balances WHERE org_id = ?")
-    .bind(organization.id)
-    .first();
-  expect(balance).toMatchObject({
-    seq: 0,
-    credits_micro: 0,
-    epoch: walletOf(organization.id).epoch,
-  });
-  const caller = await authenticateBy({
-    authorization: `Bearer ${key.key}`,
-    keySecrets: keySecrets(),
-    ...admitting(),
-    wallet: () => ({
-      admit: async (hash) => {
-        const said = await env.KEY_REGISTER.getByName(hash).admit();
-        return said.ok ? { ok: true, value: said } : said;
-      },
-    }),
-  });
-  expect(caller).toMatchObject({
-    ok: true,
-    value: { caller: { orgId: organization.id, memberId: member.id, keyId: key.id } },
-  });
-});
-
-it("POST /orgs gives a slug to one of several concurrent organizations, and creates no wallet for the others", async () => {
-  const body = { name: "Acme", slug: slug(), owner_email: "o@example.com" };
-  const answers = await Promise.all(Array.from({ length: 5 }, () => call("POST /orgs", { body })));
-  expect(answers.filter((answer) => answer.ok)).toHaveLength(1);
-  const refused = answers.filter((answer) => !answer.ok);
-  for (const answer of refused) {
-    expect(answer).toMatchObject({ failure: { kind: "conflict", param: "slug" } });
+  for (const [sort, valueOfRow] of Object.entries(sorts)) {
+    for (const [order, sign] of [
+      ["asc", 1],
+      ["desc", -1],
+    ] as const) {
+      const values = (await listed(`${q}&sort=${sort}&order=${order}`)).map(valueOfRow);
+      const known = values.filter((value) => value !== null);
+      const right = known.toSorted((a, b) => sign * (Number(a > b) - Number(a < b)));
+      expect([sort, order, values]).toEqual([
+        sort,
+        order,
+        [...right, ...values.filter((value) => value === null)],
+      ]);
+    }
   }
-  expect([...wallets.values()].filter((wallet) => wallet.epoch !== null)).toHaveLength(1);
+  const ending = await listed(`${q}&ends_within_days=7`);
+  expect(ending.map((one) => one.days_left)).toEqual([5, 0]);
+  expect(await listed(`${q}&status=suspended`)).toEqual([]);
+  expect(all[0]?.owner_email).toContain("@");
+  const pages: string[] = [];
+  for (let offset = 0; offset < CUSTOMERS.length; offset += 2) {
+    const page = await pageOf(`${q}&limit=2&offset=${offset}`);
+    expect(page).toMatchObject({ total: CUSTOMERS.length, limit: 2, offset });
+    pages.push(...page.organizations.map(({ id }) => id));
+  }
+  expect(pages).toEqual(all.map(({ id }) => id));
 });
 
-it("POST /orgs writes nothing if the wallet fails, keeps the wallet if the database fails, and returns 503 in both cases", async () => {
-  const body = { name: "Acme", slug: slug(), owner_email: "o@example.com" };
-  const down = vi.spyOn(FakeWallet.prototype, "create").mockImplementation(() => {
-    throw Object.assign(new Error("lost"), { remote: true });
-  });
-  expect(await call("POST /orgs", { body })).toMatchObject({
-    failure: { kind: "storage_unavailable" },
-  });
-  down.mockRestore();
-  const book = new WatchedBook();
-  book.broken = true;
-  expect(await call("POST /orgs", { body })).toMatchObject({
-    failure: { kind: "storage_unavailable" },
-  });
-  book.restore();
-  expect((await call("POST /orgs", { body })).ok).toBe(true);
+it("the list of customers contains balances only if they are requested", async () => {
+  const { organization } = await make();
+  const [plain] = await listed(`q=${organization.id}`);
+  expect(Object.keys(plain ?? {})).not.toContain("credits_micro");
+  expect(await listed(`q=${organization.id}&balance=false`)).toEqual([plain]);
+  const response = await admin("GET", `/orgs?q=${organization.id}&balance=true`);
+  const balance = { credits_micro: 0, held_micro: 0, open_holds: 0, operator_policy: null };
+  expect(await response.json()).toMatchObject({ organizations: [{ ...plain, ...balance }] });
+  const bindings = walletsWith(() => ({ balance: lost }));
+  const one = await send(`/admin/v1/orgs/${organization.id}`, { key: ADMIN_TOKEN, bindings });
+  expect(await one.json()).toMatchObject({ id: organization.id, credits_micro: null });
 });
 
-it.each([
-  ["name", { name: "" }],
-  ["name", { name: "a\nb" }],
-  ["name", { name: undefined }],
-  ["slug", { slug: "a_b" }],
-  ["slug", { slug: "Abc" }],
-  ["owner_email", { owner_email: "nobody" }],
-  ["is_personal", { is_personal: "yes" }],
-  ["key_scope", { key_scope: "world" }],
-  ["rpm_limit", { rpm_limit: 0 }],
-  ["rpm_limit", { rpm_limit: 1001 }],
-  ["rpm_limit", { rpm_limit: 1.5 }],
-  ["rpm_limit", { rpm_limit: "60" }],
-])("POST /orgs returns 400 for an invalid %s, and creates nothing", async (param, wrong) => {
-  const body = { name: "Acme", slug: slug(), owner_email: "o@example.com", ...wrong };
-  expect(await call("POST /orgs", { body })).toMatchObject({
-    failure: { kind: "invalid_request", param },
-  });
-  expect(wallets.size).toBe(0);
+it("POST /orgs creates one of several concurrent organizations with the same slug, and no wallet for the others", async () => {
+  const { called, bindings } = watchedWallets();
+  const body = newOrganization();
+  const answers = await Promise.all(
+    Array.from({ length: 5 }, () => send("/admin/v1/orgs", { key: ADMIN_TOKEN, body, bindings })),
+  );
+  const refused = answers.filter(({ status }) => status !== 201);
+  expect(refused).toHaveLength(4);
+  for (const answer of refused) expect((await errorOf(answer, 409)).param).toBe("slug");
+  const balances = await Promise.all(
+    [...called].map((orgId) => env.WALLET.getByName(orgId).balance()),
+  );
+  expect(balances.filter(({ ok }) => ok)).toHaveLength(1);
 });
 
-it("POST /orgs returns 400 for a body that is not an object", async () => {
-  for (const body of [null, [], "x", 5]) {
-    expect(await call("POST /orgs", { body })).toMatchObject({
-      failure: { kind: "invalid_request" },
+it("POST /orgs returns 503 and writes nothing if the wallet or the database fails", async () => {
+  const body = newOrganization();
+  for (const bindings of [walletsWith(() => ({ create: lost })), { ...env, ...without }]) {
+    const response = await send("/admin/v1/orgs", {
+      key: ADMIN_TOKEN,
+      body,
+      bindings: bindings as Env,
     });
+    expect((await errorOf(response, 503)).code).toBe("storage_unavailable");
   }
+  expect((await admin("POST", "/orgs", body)).status).toBe(201);
 });
 
-it("GET /orgs lists organizations in a stable order, page by page, even without a wallet", async () => {
-  const made = [await makeOrganization(), await makeOrganization(), await makeOrganization()];
-  const { total } = valueOf(await call("GET /orgs", { query: "limit=1" })) as { total: number };
-  const ids: string[] = [];
-  for (let offset = 0; offset < total; offset += 2) {
-    const page = valueOf(await call("GET /orgs", { query: `limit=2&offset=${offset}` }));
-    expect(page).toMatchObject({ total, limit: 2, offset });
-    ids.push(...(page["organizations"] as { id: string }[]).map(({ id }) => id));
-  }
-  expect(new Set(ids).size).toBe(total);
-  expect(ids).toEqual(expect.arrayContaining(made.map(({ organization }) => organization.id)));
-  const [first] = made;
-  if (first === undefined) throw new Error("nothing was made");
-  walletOf(first.organization.id).down = true;
-  const params = { id: first.organization.id };
-  expect(valueOf(await call("GET /orgs/:id", { params }))).toMatchObject({
-    id: first.organization.id,
-    credits_micro: null,
+it("a wallet has the database's values after two concurrent changes that reach it in the opposite order", async () => {
+  const { organization } = await make();
+  const path = `/admin/v1/orgs/${organization.id}`;
+  const wallet = env.WALLET.getByName(organization.id);
+  const [arrived, late] = [Promise.withResolvers<null>(), Promise.withResolvers<null>()];
+  let changes = 0;
+  const bindings = walletsWith(() => ({
+    configure: async (...change: Parameters<typeof wallet.configure>) => {
+      if (++changes === 1) {
+        arrived.resolve(null);
+        await late.promise;
+      }
+      return wallet.configure(...change);
+    },
+  }));
+  const change = { method: "PATCH", key: ADMIN_TOKEN, bindings };
+  const first = send(path, { ...change, body: { status: "suspended", rpm_limit: 5 } });
+  await arrived.promise;
+  const last = { status: "active", rpm_limit: null };
+  expect(await (await send(path, { ...change, body: last })).json()).toMatchObject(last);
+  late.resolve(null);
+  expect(await (await first).json()).toMatchObject(last);
+  expect(await (await admin("GET", `/orgs/${organization.id}`)).json()).toMatchObject(last);
+  expect(await wallet.configure({})).toMatchObject({
+    value: { suspended: false, rpmLimit: null, priceList: null },
   });
-  for (const query of ["limit=0", "limit=101", "limit=x", "offset=-1", "limit=1.5"]) {
-    expect(await call("GET /orgs", { query })).toMatchObject({
-      failure: { kind: "invalid_request", param: query.split("=")[0] },
-    });
+});
+
+it("a key's change or revocation notifies no object while the database is down", async () => {
+  const { organization, key } = await make();
+  const path = `/orgs/${organization.id}/keys/${key.id}`;
+  const bindings = { ...env, ...without } as unknown as Env;
+  for (const sent of [{ method: "PATCH", body: { rpm_limit: 5 } }, { method: "DELETE" }]) {
+    const response = await send(`/admin/v1${path}`, { ...sent, key: ADMIN_TOKEN, bindings });
+    await errorOf(response, 503);
   }
+  const kept = await (await admin("GET", path)).json();
+  expect(kept).toMatchObject({ rpm_limit: 60, revoked: false });
+  const used = await send("/v1/models", { key: key.key });
+  expect([used.status, used.headers.get("x-ratelimit-limit-requests")]).toEqual([200, "60"]);
+});
+
+it("an object is updated repeatedly until the database has nothing new", async () => {
+  const book = [1, 2, 3, 3, 3];
+  const told: number[] = [];
+  const followed = await syncWithDatabase(0, {
+    send: async (row) => success(told.push(row)),
+    reread: async () => book.shift() ?? null,
+    isSame: (one, other) => one === other,
+  });
+  expect([followed, told]).toEqual([{ ok: true, value: 3 }, [0, 1, 2, 3]]);
+});
+
+it("a change returns 503 instead of looping if the database keeps changing", async () => {
+  let row = 0;
+  const followed = await syncWithDatabase(row, {
+    send: async () => success(null),
+    reread: async () => ++row,
+    isSame: (one, other) => one === other,
+  });
+  expect(followed).toEqual({ ok: false, failure: { kind: "overloaded" } });
 });
