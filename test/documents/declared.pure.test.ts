@@ -129,9 +129,7 @@ it("the pages for customers document every header of the gateway", () => {
 const LIMITS: Readonly<Record<string, readonly string[]>> = {
   "Body of a paid request": ["shared/http/read-json.ts BODY_BYTES_MAX"],
   "Body of `/v1/messages/count_tokens`": ["shared/http/read-json.ts TOKEN_COUNT_BYTES_MAX"],
-  "Providers in a list of routing preferences": [
-    "models/core/gateway-fields.ts PROVIDERS_MAX",
-  ],
+  "Providers in a list of routing preferences": ["models/core/gateway-fields.ts PROVIDERS_MAX"],
   "Open invitations of an organization; new ones of a sender": [
     "accounts/people/invitations.store.ts OPEN_INVITATIONS_MAX",
     "accounts/people/invitations.store.ts HOURLY_INVITATIONS_MAX",

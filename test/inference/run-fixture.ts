@@ -10,7 +10,7 @@ import type { ResponseWriter } from "../../src/models/core/endpoint-adapter.ts";
 import type { NumericVariables } from "../../src/shared/config/config.ts";
 import { Tally } from "../../src/events/metrics/tally.ts";
 import { RunTimer } from "../../src/models/requests/run-timer.ts";
-import { INITIAL_PROGRESS } from "../../src/models/requests/paid-request.ts";
+import { RunProgress } from "../../src/models/requests/paid-request.ts";
 import type { GroupedCalls } from "../../src/shared/contracts/wallet.ts";
 import type {
   HomeClient,
@@ -135,7 +135,7 @@ export function runOf(
       bounds: { least: micros(1), sure: micros(1), most: micros(2) },
     },
     idempotency: null,
-    progress: { ...INITIAL_PROGRESS },
+    progress: new RunProgress(null),
     services,
     timers,
     timer: new RunTimer(client, timers, { ...limits, now: services.now }),

@@ -2,59 +2,17 @@ import { timestamp } from "../../shared/clock.ts";
 import type { Price, Unit } from "../../shared/usage.ts";
 import type { Ability, Model, Route } from "./model.ts";
 import { KINDS } from "../../shared/kinds.ts";
-import type { Kind } from "../../shared/kinds.ts";
 import type { Region } from "../../shared/regions.ts";
-import type { Percentiles } from "../../shared/route-speed.ts";
+import { publicPercentiles } from "../../shared/route-speed.ts";
+import type { RouteSpeed } from "../../shared/route-speed.ts";
 import * as z from "zod/mini";
 import { singleValueSchema, wholeNumberWithDefault } from "../../shared/http/parse-body.ts";
 
 /** A model or alias in `GET /v1/models`. Prices are strings in dollars per token. */
-export type ListedModel = {
-  readonly id: string;
-  readonly object: "model";
-  readonly name: string;
-  readonly canonical_slug: string;
-  readonly display_name: string;
-  readonly created: number;
-  readonly owned_by: string;
-  readonly kind: Kind;
-  readonly context_length: number;
-  readonly max_output_tokens: number | null;
-  readonly input_modalities: readonly Modality[];
-  /** The next six fields are those of OpenRouter's list. */
-  readonly architecture: {
-    readonly modality: string;
-    readonly input_modalities: readonly Modality[];
-    readonly output_modalities: readonly string[];
-    readonly tokenizer: "Other";
-    readonly instruct_type: null;
-  };
-  readonly top_provider: {
-    readonly context_length: number;
-    readonly max_completion_tokens: number | null;
-    readonly is_moderated: false;
-  };
-  readonly per_request_limits: null;
-  readonly default_parameters: null;
-  readonly supported_voices: null;
-  readonly links: { readonly details: string };
-  readonly supported_parameters: readonly string[];
-  /** The caller's price at the first route for a prompt of usual length, in OpenRouter's format. */
-  readonly pricing: ListedPrice;
-  readonly next_price: (ListedPrice & { readonly from: string }) | null;
-  /** The region of this list. Other regions can have the model too. */
-  readonly regions: readonly Region[];
-  readonly providers: readonly string[];
-  /**
-   * `degraded` if some of the model's routes are in cooldown in this isolate, `unavailable` if all
-   * are.
-   */
-  readonly status: "operational" | "degraded" | "unavailable";
+export type ListedModel = ReturnType<typeof toListedModel> & {
   readonly alias_of?: string;
   readonly aliases?: readonly string[];
 };
-
-type Modality = "text" | "image";
 
 type ListedPrice = {
   readonly prompt: string;
@@ -82,14 +40,14 @@ export function toListedModel(
   id: string,
   { model, next }: PricedModel,
   { region, isInCooldown }: { readonly region: Region; readonly isInCooldown: CooldownCheck },
-): ListedModel {
+) {
   const { kind, created, ownedBy, context, maxOutput, abilities, routes } = model;
   const { hasOutput } = KINDS[kind];
   const editsImages = routes.some(
     ({ price: { units = {} } }) => (units.input_image_token ?? units.input_image) !== undefined,
   );
-  const hasImages = editsImages || abilities.includes("vision");
-  const inputs: Modality[] = hasImages ? ["text", "image"] : ["text"];
+  const inputs = editsImages || abilities.includes("vision") ? ["text", "image"] : ["text"];
+  const output = hasOutput ? "text" : kind;
   const outputTokens = hasOutput ? maxOutput : null;
   return {
     id,
@@ -103,7 +61,14 @@ export function toListedModel(
     context_length: context,
     max_output_tokens: outputTokens,
     input_modalities: inputs,
-    architecture: architectureOf(inputs, hasOutput ? "text" : kind),
+    // The fields from here to `pricing` are those of OpenRouter's list.
+    architecture: {
+      modality: `${inputs.join("+")}->${output}`,
+      input_modalities: inputs,
+      output_modalities: [output],
+      tokenizer: "Other",
+      instruct_type: null,
+    },
     top_provider: {
       context_length: context,
       max_completion_tokens: outputTokens,
@@ -114,8 +79,10 @@ export function toListedModel(
     supported_voices: null,
     links: { details: `/v1/models/${id}` },
     supported_parameters: parametersOf(model),
+    /** The caller's price at the first route for a prompt of usual length. */
     pricing: toListedPrice(model),
     next_price: next === null ? null : { from: timestamp(next.from), ...toListedPrice(next.model) },
+    /** The region of this list. Other regions can have the model too. */
     regions: [region],
     providers: [...new Set(routes.map(({ provider }) => provider))],
     status: statusOf(routes.map(isInCooldown)),
@@ -134,19 +101,10 @@ function parametersOf({
   ];
 }
 
-function statusOf(inCooldown: readonly boolean[]): ListedModel["status"] {
+/** Returns `degraded` if some of a model's routes are in cooldown in this isolate. */
+function statusOf(inCooldown: readonly boolean[]): string {
   if (!inCooldown.includes(true)) return "operational";
   return inCooldown.includes(false) ? "degraded" : "unavailable";
-}
-
-function architectureOf(inputs: readonly Modality[], output: string) {
-  return {
-    modality: `${inputs.join("+")}->${output}`,
-    input_modalities: inputs,
-    output_modalities: [output],
-    tokenizer: "Other",
-    instruct_type: null,
-  } as const;
 }
 
 export function toListedPrice({ routes }: Pick<Model, "routes">): ListedPrice {
@@ -171,41 +129,13 @@ export function dollarsPerToken(perMillion: number): string {
   return rest === "" ? whole : `${whole}.${rest}`;
 }
 
-/** A provider of a model in OpenRouter's format, at the caller's price. */
-type ListedEndpoint = {
-  readonly name: string;
-  readonly model_id: string;
-  readonly model_name: string;
-  readonly provider_name: string;
-  /** The provider's ID in routing preferences. */
-  readonly tag: string;
-  readonly data_region: string;
-  readonly context_length: number;
-  readonly max_completion_tokens: number | null;
-  readonly max_prompt_tokens: null;
-  readonly pricing: ListedPrice;
-  readonly quantization: null;
-  readonly supported_parameters: readonly string[];
-  readonly supports_implicit_caching: boolean;
-  readonly supports_tool_choice: Readonly<
-    Record<"auto" | "none" | "required" | "function", boolean>
-  >;
-  /** Milliseconds to the first byte of a stream. */
-  readonly latency_last_30m: Percentiles | null;
-  readonly throughput_last_30m: Percentiles | null;
-  readonly uptime_last_5m: null;
-  readonly uptime_last_30m: null;
-  readonly uptime_last_1d: null;
-};
-
-type PublicSpeed = Pick<ListedEndpoint, "latency_last_30m" | "throughput_last_30m">;
-
+/** Returns a provider of a model in OpenRouter's format, at the caller's price. */
 export function toListedEndpoint(
   { id }: Pick<ListedModel, "id">,
   model: Model,
   route: Route,
-  speed: PublicSpeed,
-): ListedEndpoint {
+  speed: RouteSpeed | undefined,
+) {
   const { provider, price, limits = {}, dataRegion } = route;
   const { lacks = [], context = model.context, maxOutput = model.maxOutput } = limits;
   const abilities = model.abilities.filter((ability) => !lacks.includes(ability));
@@ -215,7 +145,7 @@ export function toListedEndpoint(
     model_id: id,
     model_name: id,
     provider_name: provider,
-    tag: provider,
+    tag: provider, // the ID in routing preferences
     data_region: dataRegion,
     context_length: Math.min(context, model.context),
     max_completion_tokens: KINDS[model.kind].hasOutput
@@ -233,36 +163,13 @@ export function toListedEndpoint(
       required: takesTools,
       function: takesTools,
     },
-    ...speed,
+    latency_last_30m: publicPercentiles(speed?.latency), // ms to the first byte of a stream
+    throughput_last_30m: publicPercentiles(speed?.throughput),
     uptime_last_5m: null,
     uptime_last_30m: null,
     uptime_last_1d: null,
   };
 }
-
-/**
- * A model in the format of Anthropic's Models API (platform.claude.com; @anthropic-ai/sdk 1.12).
- */
-type MessagesModel = {
-  readonly type: "model";
-  readonly id: string;
-  readonly display_name: string;
-  readonly created_at: string;
-  readonly lifecycle: "active";
-  readonly line: null;
-  readonly max_input_tokens: number;
-  readonly max_tokens: number | null;
-  readonly deprecated_at: null;
-  readonly retires_at: null;
-  readonly capabilities: null;
-};
-
-type MessagesList = {
-  readonly data: readonly MessagesModel[];
-  readonly has_more: boolean;
-  readonly first_id: string | null;
-  readonly last_id: string | null;
-};
 
 const id = z.optional(singleValueSchema);
 export const messagesListQuery = z.object({
@@ -271,7 +178,11 @@ export const messagesListQuery = z.object({
   before_id: id,
 });
 
-export function toMessagesModel(model: ListedModel): MessagesModel {
+/**
+ * Returns a model in the format of Anthropic's Models API (platform.claude.com; @anthropic-ai/sdk
+ * 1.12).
+ */
+export function toMessagesModel(model: ListedModel) {
   return {
     type: "model",
     id: model.id,
@@ -291,7 +202,7 @@ export function toMessagesModel(model: ListedModel): MessagesModel {
 export function toMessagesList(
   models: readonly ListedModel[],
   { limit, after_id: after, before_id: before }: z.infer<typeof messagesListQuery>,
-): MessagesList {
+) {
   const all = models.filter(({ kind }) => kind === "chat").map(toMessagesModel);
   const end = all.findIndex((model) => model.id === before);
   const begin = all.findIndex((model) => model.id === after) + 1;

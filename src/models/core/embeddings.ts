@@ -1,12 +1,13 @@
 import * as z from "zod/mini";
 import type { Model } from "../catalog/model.ts";
 import { parseBody } from "../../shared/http/parse-body.ts";
+import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { externalIdSchema, removeNulls } from "./core-request.ts";
-import type { InputKindRules, RouteNeed } from "./input-kind.ts";
+import { abilityNeed } from "./input-kind.ts";
+import type { InputKindRules, ParsedInputRequest, RouteNeed } from "./input-kind.ts";
 import { PromptSizeCounter } from "./prompt-size.ts";
 import type { PromptSize } from "./prompt-size.ts";
-import { abilityNeed } from "./input-kind.ts";
 
 const INPUTS_MAX = 2048;
 const DIMENSIONS_MAX = 100_000;
@@ -33,8 +34,10 @@ export const embeddingsBody = z.looseObject({
 
 export type EmbeddingsBody = z.infer<typeof embeddingsBody>;
 
-export function parseEmbeddingsRequest(value: object): Result<EmbeddingsBody> {
-  return parseBody(embeddingsBody, removeNulls(value));
+/** Keeps unknown fields and `user` in the body, because OpenAI's schema is open. */
+export function parseEmbeddingsRequest(value: object): Result<ParsedInputRequest<EmbeddingsBody>> {
+  const parsed = parseBody(embeddingsBody, removeNulls(value));
+  return parsed.ok ? success({ body: parsed.value, user: parsed.value.user ?? null }) : parsed;
 }
 
 export const EMBEDDINGS_KIND: InputKindRules<EmbeddingsBody> = {

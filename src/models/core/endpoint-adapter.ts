@@ -150,11 +150,3 @@ export type NativeRequest = NativeBody & {
   /** A field without a chat equivalent. Only a route with this protocol can serve the request. */
   readonly only: { readonly param: string; readonly message: string } | null;
 };
-
-/** Returns the `paramOf` of an endpoint that has its input in this field and no output cap. */
-export function paramOfInput(input: string): NonNullable<ParsedRequest["paramOf"]> {
-  return (core) => {
-    if (core === "max_tokens") return null;
-    return core === "messages" ? input : core;
-  };
-}

@@ -16,10 +16,7 @@ const IMAGE_FIELD = /"(?:b64_json|data|audio_data)"\s*:\s*"$/;
 const PARTIAL_IMAGE_TYPE = /"type"\s*:\s*"[\w.]*partial_image"/;
 
 type PictureFacts = { readonly usage: Usage | null; readonly fields: JsonObject };
-type ReadImageFacts = (
-  raw: JsonObject,
-  pictureCount: number,
-) => PictureFacts | ProviderFailure;
+type ReadImageFacts = (raw: JsonObject, pictureCount: number) => PictureFacts | ProviderFailure;
 
 /**
  * Reads images from JSON, or from server-sent events with one image each. Passes base64 on in

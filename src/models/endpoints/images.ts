@@ -23,7 +23,6 @@ export const imagesEndpoint = inputEndpoint({
   input: "prompt",
   kind: "image",
   parse: parseImageRequest,
-  request: ({ body }) => ({ kind: "image", body }),
   reply: (parsed) => responseWriterOf(parsed, "image_generation"),
 });
 
@@ -34,7 +33,6 @@ export const imageEditsEndpoint = inputEndpoint({
   path: "/v1/images/edits",
   takesForms: true,
   parse: parseImageEdit,
-  request: ({ body }) => ({ kind: "image", body }),
   reply: (parsed) => responseWriterOf(parsed, "image_edit"),
 });
 

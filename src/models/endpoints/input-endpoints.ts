@@ -2,8 +2,8 @@ import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { KINDS } from "../../shared/kinds.ts";
 import type { InputKind } from "../../shared/kinds.ts";
-import { paramOfInput } from "../core/endpoint-adapter.ts";
-import type { EndpointAdapter, ResponseWriter, ParsedRequest } from "../core/endpoint-adapter.ts";
+import type { EndpointAdapter, ResponseWriter } from "../core/endpoint-adapter.ts";
+import type { ParsedInputRequest } from "../core/input-kind.ts";
 import type { InputRequest } from "../core/kinds.ts";
 import { costFields } from "../../shared/money.ts";
 import { encodeEmbeddings } from "../core/embedding-batches.ts";
@@ -16,8 +16,6 @@ import { parseRerankRequest } from "../core/rerank.ts";
 import { parseModerationRequest } from "../core/moderation.ts";
 import { parseOcrRequest } from "../core/ocr.ts";
 
-type ParsedBody = { readonly user: string | null };
-
 type InputEndpoint<P> = Pick<EndpointAdapter, "name" | "takesForms"> & {
   readonly kind: InputKind;
   /** The field with the input, for errors about its length. */
@@ -25,36 +23,30 @@ type InputEndpoint<P> = Pick<EndpointAdapter, "name" | "takesForms"> & {
   readonly path?: EndpointAdapter["path"];
   readonly idPrefix?: string;
   readonly parse: (body: object) => Result<P>;
-  readonly request: (parsed: P) => InputRequest;
   readonly reply: (parsed: P) => ResponseWriter;
 };
 
-export function inputEndpoint<P extends ParsedBody>(given: InputEndpoint<P>): EndpointAdapter {
-  const {
-    name,
-    kind,
-    input,
-    path,
-    takesForms,
-    idPrefix = "chatcmpl-",
-    parse,
-    request,
-    reply,
-  } = given;
+export function inputEndpoint<P extends ParsedInputRequest<InputRequest["body"]>>(
+  endpoint: InputEndpoint<P>,
+): EndpointAdapter {
+  const { kind, input, parse, reply, ...rest } = endpoint;
   return {
-    name,
-    path: path ?? KINDS[kind].path,
+    path: KINDS[kind].path,
     dialect: null,
-    idPrefix,
-    ...(takesForms && { takesForms }),
+    idPrefix: "chatcmpl-",
+    ...rest,
     parse: (value) => {
       const parsed = parse(value);
       if (!parsed.ok) return parsed;
+      const { body, user } = parsed.value;
       return success({
-        request: request(parsed.value),
-        user: parsed.value.user,
+        request: { kind, body } as InputRequest,
+        user,
         dropped: [],
-        paramOf: paramOfInput(input),
+        paramOf: (core) => {
+          if (core === "max_tokens") return null;
+          return core === "messages" ? input : core;
+        },
         reply: reply(parsed.value),
         native: null,
       });
@@ -62,37 +54,23 @@ export function inputEndpoint<P extends ParsedBody>(given: InputEndpoint<P>): En
   };
 }
 
-export const embeddingsEndpoint: EndpointAdapter = {
+export const embeddingsEndpoint = inputEndpoint({
   name: "embeddings",
-  path: "/v1/embeddings",
-  dialect: null,
+  input: "input",
+  kind: "embeddings",
   idPrefix: "embd-",
-  parse,
-};
-
-function parse(value: object): Result<ParsedRequest> {
-  const parsed = parseEmbeddingsRequest(value);
-  if (!parsed.ok) return parsed;
-  const body = parsed.value;
-  const encoding = body.encoding_format ?? "float";
-  return success({
-    request: { kind: "embeddings", body },
-    user: body.user ?? null,
-    dropped: [],
-    paramOf: paramOfInput("input"),
-    reply: {
-      kind: "json",
-      json: (answer, { id, model, usage, costMicro }) => ({
-        id, // for Mistral's SDKs
-        object: "list",
-        data: encodeEmbeddings(answer["data"], encoding),
-        model,
-        usage: { ...openAiInputUsage(usage), ...costFields(costMicro) },
-      }),
-    },
-    native: null,
-  });
-}
+  parse: parseEmbeddingsRequest,
+  reply: ({ body: { encoding_format: encoding = "float" } }) => ({
+    kind: "json",
+    json: (answer, { id, model, usage, costMicro }) => ({
+      id, // for Mistral's SDKs
+      object: "list",
+      data: encodeEmbeddings(answer["data"], encoding),
+      model,
+      usage: { ...openAiInputUsage(usage), ...costFields(costMicro) },
+    }),
+  }),
+});
 
 export const rerankEndpoint = inputEndpoint({
   name: "rerank",
@@ -100,7 +78,6 @@ export const rerankEndpoint = inputEndpoint({
   kind: "rerank",
   idPrefix: "rerank-",
   parse: parseRerankRequest,
-  request: ({ body }) => ({ kind: "rerank", body }),
   reply: ({ body, returnsDocuments }) => {
     const documents = returnsDocuments ? body.documents : null;
     return {
@@ -134,7 +111,6 @@ export const moderationsEndpoint = inputEndpoint({
   kind: "moderation",
   idPrefix: "modr-",
   parse: parseModerationRequest,
-  request: ({ body }) => ({ kind: "moderation", body }),
   reply: () => ({
     kind: "json",
     json: ({ results }, { id, model, costMicro }) => ({
@@ -151,7 +127,6 @@ export const ocrEndpoint = inputEndpoint({
   input: "document",
   kind: "ocr",
   parse: parseOcrRequest,
-  request: ({ body }) => ({ kind: "ocr", body }),
   reply: () => ({
     kind: "json",
     json: ({ pages, doc_size_bytes }, { model, usage: { page = 0 }, costMicro }) => ({

@@ -14,7 +14,7 @@ import type {
 import {
   storedResponseOf,
   responseOf,
-  responseStream,
+  ResponseStream,
   CONTEXT_CODE,
 } from "../protocols/responses/client-answer.ts";
 import type { ResponseContext } from "../protocols/responses/client-answer.ts";
@@ -164,7 +164,7 @@ type ConvertedConversation = Omit<ConvertedInput, "messages"> & {
 
 function responseWriterOf({ stream }: ResponsesRequest, asking: ResponseContext): ResponseWriter {
   return stream === true
-    ? { kind: "stream", stream: (head) => responseStream(head, asking) }
+    ? { kind: "stream", stream: (head) => new ResponseStream(head, asking) }
     : {
         kind: "json",
         json: (answer, receipt) => responseOf(answer, asking, receipt),
@@ -237,6 +237,6 @@ function failedStream(failure: Failure, requestId: string): string {
     promptTokens: 1,
     keeps: false,
   };
-  const stream = responseStream(head, CODEX_ERROR_CONTEXT);
-  return stream.begin(null) + stream.fail(failure, null);
+  const stream = new ResponseStream(head, CODEX_ERROR_CONTEXT);
+  return stream.begin() + stream.fail(failure, null);
 }

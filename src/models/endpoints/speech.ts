@@ -14,7 +14,6 @@ export const speechEndpoint = inputEndpoint({
   input: "input",
   kind: "speech",
   parse: parseSpeechRequest,
-  request: ({ body }) => ({ kind: "speech", body }),
   reply: ({ body, isMistral }) => {
     if (body.stream_format === "sse") {
       return { kind: "stream", stream: isMistral ? mistralEvents : openAiEvents };

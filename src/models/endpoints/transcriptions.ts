@@ -14,7 +14,6 @@ export const transcriptionsEndpoint = inputEndpoint({
   idPrefix: "transcript-", // its responses have no ID
   takesForms: true,
   parse: parseTranscriptionRequest,
-  request: ({ body }) => ({ kind: "transcription", body }),
   reply: ({ body, isMistral }) => {
     const format = isMistral ? MISTRAL_FORMAT : OPENAI_FORMAT;
     return body.stream

@@ -54,11 +54,7 @@ const USUAL_FIELDS = [
   "seed",
 ];
 const ALL_FIELDS = [...USUAL_FIELDS, "function_call", "functions", "logit_bias", "n"];
-const EMBEDDING_FIELDS: ReadonlySet<string> = new Set([
-  "input",
-  "dimensions",
-  "encoding_format",
-]);
+const EMBEDDING_FIELDS: ReadonlySet<string> = new Set(["input", "dimensions", "encoding_format"]);
 const NO_FIELDS: ReadonlySet<string> = new Set();
 
 /** The base of all profiles. On its own, it supports no kind of request. */

@@ -11,7 +11,6 @@ import type { Result } from "../../shared/failure.ts";
 import { fail } from "../../shared/http/context.ts";
 import type { AppEnv } from "../../shared/http/context.ts";
 import { Isolate } from "../../shared/http/isolate.ts";
-import { publicPercentiles } from "../../shared/route-speed.ts";
 import type { RouteSpeed } from "../../shared/route-speed.ts";
 
 /**
@@ -31,10 +30,7 @@ export async function modelEndpointsRoute(
   const speeds = await regionSpeeds(c);
   const endpoints = model.routes.map((route) => {
     const speed = speeds.get(routeName(route.provider, route.upstreamId));
-    return toListedEndpoint(listed, model, route, {
-      latency_last_30m: publicPercentiles(speed?.latency),
-      throughput_last_30m: publicPercentiles(speed?.throughput),
-    });
+    return toListedEndpoint(listed, model, route, speed);
   });
   return c.json({ data: { id, name: id, created, description: "", architecture, endpoints } });
 }

@@ -18,7 +18,7 @@ import type { RequestSummary } from "./failed-requests.route.ts";
 import { holdCredits } from "./hold.ts";
 import { homeClientOf, runServices, watchPaidRun } from "./home-or-away.route.ts";
 import { observeRun, rejectOverloaded } from "./observe.route.ts";
-import { INITIAL_PROGRESS } from "./paid-request.ts";
+import { RunProgress } from "./paid-request.ts";
 import type { PaidRequest, Run } from "./paid-request.ts";
 import { getPricing } from "./pricing.route.ts";
 import { RunTimer } from "./run-timer.ts";
@@ -327,7 +327,7 @@ function createRun(
   const isSlow = mayReason || isLongRunning;
   const drainS = isSlow ? Math.max(DRAIN_S, DRAIN_THINKING_S) : DRAIN_S;
   const limits = { deadlineMs: REQUEST_DEADLINE_S * 1000, drainMs: drainS * 1000 };
-  const progress = { ...INITIAL_PROGRESS, admitted: c.get("admitted") ?? null };
+  const progress = new RunProgress(c.get("admitted") ?? null);
   c.set("logged", true); // observe() logs the request after its charge
   const timer = new RunTimer(c.req.raw.signal, timers, { ...limits, now: services.now });
   watchPaidRun(c, { id: c.get("requestId"), caller, timers, timer });

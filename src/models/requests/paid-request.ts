@@ -128,52 +128,39 @@ export type RunServices = MoneyPlace & {
   readonly corrected: PricingFor["corrected"];
 };
 
-type Progress = {
+/** What has happened to a run so far. */
+export class RunProgress {
   admitted: AdmittedRequest | null;
-  granted: Micros | null;
-  open: UnfinishedCall | null;
-  outcome: Outcome | null;
+  granted: Micros | null = null;
+  open: UnfinishedCall | null = null;
+  outcome: Outcome | null = null;
   /** The stored outcome. Another one can replace only a `refused` one. */
-  stored: StoredOutcome | null;
-  isBroken: boolean;
+  stored: StoredOutcome | null = null;
+  isBroken = false;
   /** The charge in micro-credits, as far as it is known. */
-  charged: Micros;
-  shortfall: number;
+  charged: Micros = micros(0);
+  shortfall = 0;
   /**
    * Whether the charge is only in the log, because neither wallet nor outbox accepted it in time.
    */
-  isUnsaved: boolean;
-  keepHours: number;
-  calledMs: number;
-  attempts: readonly FailedAttempt[];
+  isUnsaved = false;
+  keepHours = 0;
+  calledMs = 0;
+  attempts: readonly FailedAttempt[] = [];
   /** Routes that the hold, a policy or a cooldown excludes. */
-  skipped: readonly SkippedRoute[];
-  reportedFailure: Failure | null;
+  skipped: readonly SkippedRoute[] = [];
+  reportedFailure: Failure | null = null;
   /** The write of the response to the store. The request keeps its slot until it ends. */
-  storing: Promise<void> | null;
-};
+  storing: Promise<void> | null = null;
+
+  constructor(admitted: AdmittedRequest | null) {
+    this.admitted = admitted;
+  }
+}
 
 export type UnfinishedCall = {
   outcomeIfAborted(): Outcome;
   close(failure: Failure): Promise<void>;
-};
-
-export const INITIAL_PROGRESS: Readonly<Progress> = {
-  admitted: null,
-  granted: null,
-  open: null,
-  outcome: null,
-  stored: null,
-  isBroken: false,
-  charged: micros(0),
-  shortfall: 0,
-  isUnsaved: false,
-  keepHours: 0,
-  calledMs: 0,
-  attempts: [],
-  skipped: [],
-  reportedFailure: null,
-  storing: null,
 };
 
 export type Run = {
@@ -185,7 +172,7 @@ export type Run = {
   readonly request: PaidRequest;
   readonly bodyBytes: number;
   readonly idempotency: Idempotency | null;
-  readonly progress: Progress;
+  readonly progress: RunProgress;
   readonly timers: Timers;
   readonly timer: RunTimer;
   readonly services: RunServices;

@@ -55,12 +55,7 @@ type ReasoningSign = {
 const typeReader = objectReader({ type: textOf });
 const NO_REASONING_SIGN: ReasoningSign = { isThought: false, sealed: 0 };
 
-function reasoningSignOf({
-  type,
-  delta,
-  content_block: block,
-  item,
-}: JsonObject): ReasoningSign {
+function reasoningSignOf({ type, delta, content_block: block, item }: JsonObject): ReasoningSign {
   switch (type) {
     case "content_block_start":
     case "content_block_delta": {

@@ -9,16 +9,11 @@ import { NativeItems } from "./client-native.ts";
 import { Output } from "./client-output.ts";
 import type { OutputOptions } from "./client-output.ts";
 import { closedResponse, openResponse } from "./client-response-object.ts";
-import type {
-  EchoedFields,
-  ResponseState,
-  ResponseError,
-  OutputItem,
-} from "./client-response-object.ts";
+import type { ResponseState, ResponseError, OutputItem } from "./client-response-object.ts";
 
 export type ResponseContext = {
   readonly wanted: Omit<OutputOptions, "storesResponse">;
-  readonly echo: EchoedFields;
+  readonly echo: JsonObject;
   readonly isNative: boolean;
 };
 
@@ -67,8 +62,7 @@ function closeResponse(
   { echo }: ResponseContext,
   receipt: Receipt,
 ): JsonObject {
-  const state = { ...responseEnd(receipt), output };
-  return closedResponse(receipt, echo, { state, receipt });
+  return closedResponse(receipt, echo, { ...responseEnd(receipt), output }, receipt);
 }
 
 function toStoredResponse(
@@ -102,11 +96,7 @@ const KEEP_ALIVE_COMMENT = ": keep-alive\n\n";
 /** Comments (one every 15 s) before a keep-alive event. Codex needs an event every 300 s. */
 const KEEP_ALIVE_COMMENTS_MAX = 4;
 
-export function responseStream(head: ResponseHead, context: ResponseContext): StreamWriter {
-  return new ResponseStream(head, context);
-}
-
-class ResponseStream implements StreamWriter {
+export class ResponseStream implements StreamWriter {
   readonly #head: ResponseHead;
   readonly #context: ResponseContext;
   readonly #output: Output;
@@ -182,7 +172,7 @@ class ResponseStream implements StreamWriter {
   #close(ending: Omit<ResponseState, "output">, receipt: Receipt | null): string {
     const { status, error } = ending;
     const state = { ...ending, output: this.#output.items() };
-    const response = closedResponse(this.#head, this.#context.echo, { state, receipt });
+    const response = closedResponse(this.#head, this.#context.echo, state, receipt);
     const errorEvent = error === null ? "" : this.#error(error);
     return errorEvent + this.#event(`response.${status}`, { response }) + DONE_EVENT;
   }

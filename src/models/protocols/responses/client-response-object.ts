@@ -79,25 +79,7 @@ export type ResponseState = {
   readonly output: readonly OutputItem[];
 };
 
-type ClientFields = {
-  readonly instructions: string | null;
-  readonly tool_choice: unknown;
-  readonly parallel_tool_calls: boolean;
-  readonly temperature: number;
-  readonly top_p: number;
-  readonly presence_penalty: number;
-  readonly frequency_penalty: number;
-  readonly top_logprobs: number;
-  readonly truncation: string;
-  readonly max_output_tokens: number | null;
-  readonly max_tool_calls: number | null;
-  readonly metadata: Readonly<Record<string, string>>;
-  readonly user: string | null;
-  readonly safety_identifier: string | null;
-  readonly prompt_cache_key: string | null;
-  readonly previous_response_id: string | null;
-};
-const ECHO_DEFAULTS: ClientFields = {
+const ECHO_DEFAULTS = {
   instructions: null,
   tool_choice: "auto",
   parallel_tool_calls: true,
@@ -114,46 +96,34 @@ const ECHO_DEFAULTS: ClientFields = {
   safety_identifier: null,
   prompt_cache_key: null,
   previous_response_id: null,
-};
-const CONSTANT_ECHO = {
-  background: false,
-  service_tier: "default",
-  access_programs: null,
 } as const;
-
-export type EchoedFields = ClientFields &
-  typeof CONSTANT_ECHO & {
-    readonly tools: readonly JsonObject[];
-    readonly text: JsonObject;
-    readonly reasoning: { readonly effort: string | null; readonly summary: string | null };
-  };
+const CONSTANT_ECHO = { background: false, service_tier: "default", access_programs: null };
 
 /** Maximum characters of repeated tools and instructions. Limits the memory of a stream. */
 const ECHO_CHARACTERS_MAX = 131_072;
 
-export function echoedFields(body: ResponsesRequest): EchoedFields {
-  const keys = Object.keys(ECHO_DEFAULTS) as (keyof ClientFields)[];
+/** Returns the fields of a response that repeat the request, or their defaults. */
+export function echoedFields(body: ResponsesRequest): JsonObject {
+  const keys = Object.keys(ECHO_DEFAULTS) as (keyof typeof ECHO_DEFAULTS)[];
   const clientFields = keys.flatMap((key) => (body[key] === undefined ? [] : [[key, body[key]]]));
-  const { text } = body;
-  const echo: EchoedFields = {
+  const { text, reasoning } = body;
+  const echo: JsonObject = {
     ...ECHO_DEFAULTS,
-    ...(Object.fromEntries(clientFields) as Partial<ClientFields>),
+    ...Object.fromEntries(clientFields),
     ...CONSTANT_ECHO,
     tools: (body.tools ?? []).map(echoedTool),
     text: {
       format: text?.format ?? { type: "text" },
       ...(text?.verbosity && { verbosity: text.verbosity }),
     },
-    reasoning: reasoningOf(body),
+    reasoning: {
+      effort: reasoning?.effort ?? null,
+      summary: reasoning?.summary ?? reasoning?.generate_summary ?? null,
+    },
   };
   const { tools, instructions, tool_choice: choice, text: format } = echo;
   const size = JSON.stringify([tools, instructions, choice, format]).length;
   return size <= ECHO_CHARACTERS_MAX ? echo : { ...echo, ...SHORTENED_ECHO };
-}
-
-function reasoningOf({ reasoning: requested }: ResponsesRequest): EchoedFields["reasoning"] {
-  const summary = requested?.summary ?? requested?.generate_summary ?? null;
-  return { effort: requested?.effort ?? null, summary };
 }
 
 const SHORTENED_ECHO = {
@@ -169,7 +139,7 @@ function echoedTool(raw: JsonObject): JsonObject {
     : raw;
 }
 
-export function openResponse(head: ResponseHead, echo: EchoedFields): JsonObject {
+export function openResponse(head: ResponseHead, echo: JsonObject): JsonObject {
   const state = { status: "in_progress", error: null, incomplete_details: null, output: [] };
   const rest = { ...echo, ...SHORTENED_ECHO, store: head.keeps, usage: null };
   return { ...responseIdentity(head), completed_at: null, ...state, ...rest };
@@ -177,19 +147,15 @@ export function openResponse(head: ResponseHead, echo: EchoedFields): JsonObject
 
 export function closedResponse(
   head: ResponseHead,
-  echo: EchoedFields,
-  { state, receipt }: ClosedResponse,
+  echo: JsonObject,
+  state: ResponseState,
+  receipt: Receipt | null,
 ): JsonObject {
   const usage = receipt === null ? null : usageOf(receipt);
   const completedAt = state.status === "completed" ? (receipt?.ended ?? null) : null;
   const store = head.keeps && state.status !== "failed";
   return { ...responseIdentity(head), completed_at: completedAt, ...state, ...echo, store, usage };
 }
-
-type ClosedResponse = {
-  readonly state: ResponseState;
-  readonly receipt: Receipt | null;
-};
 
 function responseIdentity({ id, created, model }: ResponseHead) {
   return { id, object: "response", created_at: created, model };

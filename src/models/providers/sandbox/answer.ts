@@ -57,10 +57,7 @@ export function sandboxChatBody(answer: SandboxCompletion): JsonObject {
   return { ...body, usage: usageBody(answer.usage), system_fingerprint };
 }
 
-function sandboxLogprobs(
-  answer: SandboxCompletion,
-  content: string | null,
-): JsonObject | null {
+function sandboxLogprobs(answer: SandboxCompletion, content: string | null): JsonObject | null {
   if (answer.topLogprobs === null || content === null) return null;
   const { topLogprobs: alternatives } = answer;
   return {
