@@ -343,7 +343,7 @@ async function linkLogin(
   }
   notifyLoginMethods(services, acting.person, "added");
   if (connection !== null && memberId !== null) {
-    await markIssuerTried(db, connection, { memberId, actor: memberActor(memberId), nowMs });
+    await markIssuerTried(db, connection, { memberId, actor: memberActor(memberId), now: nowMs });
     services.takeEvents(connection.orgId);
   }
   return success({ go: ticket.go, cookies: [] });

@@ -45,11 +45,7 @@ export async function patchOrganization(call: OperatorCall) {
     call.db,
     id,
     { name, slug, status, rpmLimit, priceList },
-    {
-      keyId: null,
-      actor: call.actor,
-      nowMs: call.now,
-    },
+    { ...call, keyId: null },
   );
   if (!changed.ok) return changed;
   const walletSync = await syncWithDatabase(changed.value, {

@@ -24,7 +24,7 @@ import {
   listMembers,
   updateMember,
 } from "../accounts/organizations/members.store.ts";
-import type { MemberChangeActor, MemberIds } from "../accounts/organizations/members.store.ts";
+import type { MemberIds } from "../accounts/organizations/members.store.ts";
 import {
   emailSchema,
   MEMBER_READ_ONLY_FIELDS,
@@ -56,8 +56,7 @@ export async function deleteInvitation(call: OperatorCall) {
   const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const { invitation_id: id = "" } = call.params;
-  const by = { actor: call.actor, nowMs: call.now };
-  const ended = await endInvitation(call.db, { id, orgId: found.value.id }, by);
+  const ended = await endInvitation(call.db, { id, orgId: found.value.id }, call);
   if (ended) return success({ id, ended: true });
   return refuse({ kind: "not_found", message: "No such invitation." });
 }
@@ -75,8 +74,7 @@ export async function getDomains(call: OperatorCall) {
 
 export async function postDomainApproval(call: OperatorCall) {
   const { id: orgId = "", domain = "" } = call.params;
-  const change = { actor: call.actor, nowMs: call.now };
-  const approved = await approveDomain(call.db, { domain, orgId }, change);
+  const approved = await approveDomain(call.db, { domain, orgId }, call);
   if (!approved) return refuse({ kind: "not_found", message: "No such verified domain." });
   await notifyOwners(call, { domain, orgId }, "approved");
   return getDomains(call);
@@ -87,7 +85,7 @@ export async function deleteCompanyIssuer(call: OperatorCall) {
   const found = await findOrganizationOfCall(call);
   if (!found.ok) return found;
   const { id } = found.value;
-  if (!(await removeIssuer(call.db, id, { actor: call.actor, nowMs: call.now }))) {
+  if (!(await removeIssuer(call.db, id, call))) {
     return refuse({ kind: "not_found", message: "This organization has no company login." });
   }
   await emailIssuerSettings(call, id);
@@ -152,7 +150,7 @@ export async function postMember(call: OperatorCall) {
 export async function patchMember(call: OperatorCall) {
   const fields = parseFields(memberChangeSchema, MEMBER_READ_ONLY_FIELDS, call.body);
   if (!fields.ok) return fields;
-  const changed = await updateMember(call.db, memberIdsOf(call), fields.value, changeActor(call));
+  const changed = await updateMember(call.db, memberIdsOf(call), fields.value, call);
   return changed.ok ? success(memberRecord(changed.value)) : changed;
 }
 
@@ -160,10 +158,6 @@ export async function deleteMember(call: OperatorCall) {
   const member = memberIdsOf(call);
   const removed = await removeMemberEverywhere(call, member, null);
   return removed.ok ? success({ id: member.id, deleted: true }) : removed;
-}
-
-function changeActor({ actor, now }: OperatorCall): MemberChangeActor {
-  return { actor, nowMs: now };
 }
 
 function memberIdsOf({ params }: OperatorCall): MemberIds {

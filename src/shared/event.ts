@@ -84,6 +84,9 @@ export type NewEvent = {
   readonly data: EventData;
 };
 
+/** The actor and time (Unix ms) of a change. */
+export type ChangeContext = { readonly actor: Actor; readonly now: number };
+
 export type EventRecord = NewEvent & { readonly id: string; readonly createdAt: number };
 
 export type StoredEvent = {

@@ -1,5 +1,5 @@
-import { mintEventId } from "./event.ts";
-import type { EventData, NewEvent } from "./event.ts";
+import { mintEventId, derivedEventId } from "./event.ts";
+import type { EventData, NewEvent, ChangeContext } from "./event.ts";
 
 type EventRow = NewEvent & {
   readonly orgId: string;
@@ -13,6 +13,33 @@ type EventRow = NewEvent & {
  */
 export function insertEventIfChanged(db: D1Database, event: EventRow): D1PreparedStatement {
   return insertStatement(db, event, { data: "?7", from: "", where: "changes() > 0" });
+}
+
+/**
+ * Returns the same statement for an event that happens at most once to its subject, so that retries
+ * record it once.
+ */
+export function insertEventOnce(
+  db: D1Database,
+  event: Omit<NewEvent, "actor" | "data"> &
+    Pick<EventRow, "orgId"> &
+    Partial<Pick<NewEvent, "data">>,
+  { actor, now }: ChangeContext,
+): D1PreparedStatement {
+  const id = derivedEventId(event.type, event.subject);
+  return insertEventIfChanged(db, { data: {}, ...event, id, actor, createdAt: now });
+}
+
+/** Returns the same statement for a change of an organization. Retries record it once. */
+export function insertOrganizationEvent(
+  db: D1Database,
+  orgId: string,
+  data: EventData,
+  { actor, now }: ChangeContext,
+): D1PreparedStatement {
+  const type = "organization.changed";
+  const id = derivedEventId(type, orgId, JSON.stringify(data), now);
+  return insertEventIfChanged(db, { id, orgId, type, actor, subject: orgId, data, createdAt: now });
 }
 
 type ChangeToRecord = {

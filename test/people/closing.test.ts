@@ -253,7 +253,7 @@ describe("a closed organization", () => {
 
   it("closes in the next sweep in a wallet that missed the call", async () => {
     const { orgId, key } = await openAccount();
-    const by = { actor: SYSTEM_ACTOR, memberId: null, nowMs: Date.now() };
+    const by = { actor: SYSTEM_ACTOR, memberId: null, now: Date.now() };
     expect(await closeOrganization(env.DB, orgId, by)).not.toBeNull();
     expect((await send("/v1/balance", { key })).status).toBe(200);
     await runHourly(env);

@@ -98,7 +98,7 @@ describe("closing an organization with one member", () => {
     const { id } = ann.view.organization;
     const memberId = ann.view.member.id;
     const actor = { kind: "member", id: memberId } as const;
-    const by = { actor, memberId, nowMs: Date.now() };
+    const by = { actor, memberId, now: Date.now() };
     expect(await closeOrganization(env.DB, id, { ...by, isAlone: true })).toBeNull();
     expect([await closed(id), await members(id)]).toEqual([0, 2]);
   });

@@ -168,7 +168,7 @@ async function remove(model: Model, given: Extract<Step, { do: "remove" }>): Pro
   const { members, invited, orgId } = model;
   const [by, whom] = [members.get(given.by), members.get(given.whom)];
   if (by === undefined || whom === undefined) return;
-  const asked = { actor: { kind: "member", id: by.id }, nowMs: now, memberId: by.id } as const;
+  const asked = { actor: { kind: "member", id: by.id }, now, memberId: by.id } as const;
   const may = (by.id === whom.id || canGrantRole(by.role, whom.role)) && !isLast(model, whom);
   const removed = await removeMember(env.DB, { id: whom.id, orgId }, asked);
   mustAgree(given, removed.ok, may);
@@ -191,7 +191,7 @@ async function change(
   const { members, orgId } = model;
   const [by, whom] = [members.get(given.by), members.get(given.whom)];
   if (by === undefined || whom === undefined) return false;
-  const asked = { actor: { kind: "member", id: by.id }, nowMs: now, memberId: by.id } as const;
+  const asked = { actor: { kind: "member", id: by.id }, now, memberId: by.id } as const;
   const may =
     canGrantRole(by.role, whom.role) &&
     canGrantRole(by.role, to) &&

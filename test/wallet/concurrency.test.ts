@@ -77,7 +77,7 @@ async function limitKey(key: GatedKey, maxConcurrent: number | null): Promise<vo
   valueOf(await key.stub.admit(key.hash));
   const terms = { ...NO_TERMS, maxConcurrent };
   const change = { ...key.booked, terms };
-  await changeKey(env.DB, key.booked, change, { nowMs: START, actor: SYSTEM_ACTOR });
+  await changeKey(env.DB, key.booked, change, { now: START, actor: SYSTEM_ACTOR });
   await registerOf(key).setTerms(terms);
   valueOf(await key.stub.setKeyTerms(key.hash, terms));
 }

@@ -79,7 +79,7 @@ async function inUse({ keys, budgets, endUsers }: Active): Promise<GatedKey[]> {
       env.DB,
       key.booked,
       { ...key.booked, terms },
-      { nowMs: START, actor: SYSTEM_ACTOR },
+      { now: START, actor: SYSTEM_ACTOR },
     );
     await registerOf(key).setTerms(terms);
     valueOf(await key.stub.setKeyTerms(key.hash, terms));

@@ -34,7 +34,7 @@ async function limited(terms: Partial<KeyTerms>, balance = 10_000): Promise<Gate
   const key = await gatedKey({ rpmLimit: 1000, balance });
   valueOf(await key.stub.admit(key.hash));
   const change = { ...key.booked, terms: { ...NO_TERMS, ...terms } };
-  await changeKey(env.DB, key.booked, change, { nowMs: NOON, actor: SYSTEM_ACTOR });
+  await changeKey(env.DB, key.booked, change, { now: NOON, actor: SYSTEM_ACTOR });
   await registerOf(key).setTerms(change.terms);
   valueOf(await key.stub.setKeyTerms(key.hash, change.terms));
   return key;

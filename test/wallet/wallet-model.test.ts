@@ -77,7 +77,7 @@ async function runBoth(one: Script, dice: fc.Stream<number>): Promise<void> {
     env.DB,
     key.booked,
     { ...key.booked, terms },
-    { nowMs: START, actor: SYSTEM_ACTOR },
+    { now: START, actor: SYSTEM_ACTOR },
   );
   await registerOf(key).setTerms(terms);
   valueOf(await stub.setKeyTerms(key.hash, terms));

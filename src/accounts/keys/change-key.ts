@@ -37,10 +37,7 @@ export async function changeKeyEverywhere(
     const refusal = raisesLimits ? await refuseRaisedLimits(before) : null;
     if (refusal !== null) return refusal;
     const change = { name, rpmLimit, terms: terms.value };
-    const changed = await changeKey(services.db, before, change, {
-      nowMs: services.now,
-      actor: services.actor,
-    });
+    const changed = await changeKey(services.db, before, change, services);
     if (changed !== null) return notifyObjects(services, changed, find);
   }
   return refuse({ kind: "overloaded" });

@@ -1,7 +1,7 @@
 import type { Role } from "../../shared/caller.ts";
-import { changedFields, derivedEventId, SYSTEM_ACTOR } from "../../shared/event.ts";
-import type { Actor } from "../../shared/event.ts";
-import { insertEventIfChanged } from "../../shared/events.store.ts";
+import { changedFields, SYSTEM_ACTOR } from "../../shared/event.ts";
+import type { Actor, ChangeContext } from "../../shared/event.ts";
+import { insertEventIfChanged, insertEventOnce } from "../../shared/events.store.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
 import { hasTerms, storedTerms, TERM_COLUMNS, rowValuesOfTerms } from "../../shared/key-terms.ts";
@@ -100,15 +100,9 @@ export function keyCreatedStatement(
 ): D1PreparedStatement {
   const { keyId, orgId, memberId, name, scope, rpmLimit, terms, createdAt } = key;
   const limits = hasTerms(terms) ? storedTerms(terms) : {};
-  return insertEventIfChanged(db, {
-    id: derivedEventId("key.created", keyId),
-    orgId,
-    type: "key.created",
-    actor,
-    subject: keyId,
-    data: { name, scope, rpm_limit: rpmLimit, member_id: memberId, ...limits },
-    createdAt,
-  });
+  const data = { name, scope, rpm_limit: rpmLimit, member_id: memberId, ...limits };
+  const event = { type: "key.created", orgId, subject: keyId, data } as const;
+  return insertEventOnce(db, event, { actor, now: createdAt });
 }
 
 type KeyCaller = { readonly callerSecret?: string | null; readonly actor?: Actor };
@@ -238,10 +232,9 @@ export async function changeKey(
   db: D1Database,
   before: StoredKey,
   change: KeyChange,
-  by: { readonly nowMs: number; readonly actor: Actor },
+  by: ChangeContext,
 ): Promise<StoredKey | null> {
-  const { nowMs } = by;
-  const changedAt = Math.max(nowMs, (before.changedAt ?? 0) + 1);
+  const changedAt = Math.max(by.now, (before.changedAt ?? 0) + 1);
   const isStored = hasTerms(change.terms) || before.changedAt !== null;
   const [changed] = await db.batch([
     db
@@ -284,11 +277,11 @@ function changeEvents(
   db: D1Database,
   before: StoredKey,
   change: KeyChange,
-  { nowMs, actor }: { readonly nowMs: number; readonly actor: Actor },
+  { now, actor }: ChangeContext,
 ): readonly D1PreparedStatement[] {
   const data = changedFields(eventFields(before), eventFields(change));
   if (data === null) return [];
-  const event = { actor, subject: before.keyId, data, orgId: before.orgId, createdAt: nowMs };
+  const event = { actor, subject: before.keyId, data, orgId: before.orgId, createdAt: now };
   return [insertEventIfChanged(db, { type: "key.changed", ...event })];
 }
 

@@ -1,7 +1,6 @@
 import type { Member, Role } from "../../shared/caller.ts";
-import { derivedEventId } from "../../shared/event.ts";
-import type { Actor } from "../../shared/event.ts";
-import { insertEventIfChanged, insertChangeEventStatement } from "../../shared/events.store.ts";
+import type { Actor, ChangeContext } from "../../shared/event.ts";
+import { insertChangeEventStatement, insertEventOnce } from "../../shared/events.store.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
 import type { Key } from "../../shared/key.ts";
@@ -115,23 +114,16 @@ export function memberCreatedEventStatement(
   { id, orgId, role, createdAt }: StoredMember,
   actor: Actor,
 ): D1PreparedStatement {
-  return insertEventIfChanged(db, {
-    id: derivedEventId("member.created", id),
-    orgId,
-    type: "member.created",
-    actor,
-    subject: id,
-    data: { role }, // events outlive the member, so they don't contain the address
-    createdAt,
-  });
+  const data = { role }; // not the address, because events are kept longer
+  return insertEventOnce(
+    db,
+    { type: "member.created", orgId, subject: id, data },
+    { actor, now: createdAt },
+  );
 }
 
 /** The actor of a change. `memberId` is absent for an operator. */
-export type MemberChangeActor = {
-  readonly actor: Actor;
-  readonly nowMs: number;
-  readonly memberId?: string | null;
-};
+export type MemberChangeActor = ChangeContext & { readonly memberId?: string | null };
 
 /**
  * Applies a change in one batch, and ends invitations that the member's new role can't grant. Fails
@@ -142,14 +134,14 @@ export async function updateMember(
   db: D1Database,
   member: MemberIds,
   change: MemberChange,
-  { actor, nowMs, memberId: by = null }: MemberChangeActor,
+  { actor, now, memberId: by = null }: MemberChangeActor,
 ): Promise<Result<StoredMember>> {
   const { email = null, role = null } = change;
   const event = { type: "member.changed", actor, subject: member.id, orgId: member.orgId } as const;
   const results = await db.batch<StoredMember & UpdateCheck>([
     insertChangeEventStatement(
       db,
-      { ...event, createdAt: nowMs },
+      { ...event, createdAt: now },
       {
         table: "members",
         where: CAN_CHANGE_SQL.replaceAll(/\?(\d)/g, (_, n) => `?${8 + Number(n)}`),
@@ -164,7 +156,7 @@ export async function updateMember(
          WHERE ${CAN_CHANGE_SQL} RETURNING ${MEMBER_COLUMNS}`,
       )
       .bind(member.id, member.orgId, email, role, by),
-    ...(role === null ? [] : endInvitationsStatements(db, member, nowMs)),
+    ...(role === null ? [] : endInvitationsStatements(db, member, now)),
     db
       .prepare(
         `SELECT EXISTS (${OTHER_MEMBERS_SQL} AND lower(other.email) = lower(?3)) AS isEmailTaken,
@@ -205,8 +197,9 @@ type RemovedRow = RevokedKey & {
 export async function removeMember(
   db: D1Database,
   member: MemberIds,
-  { actor, nowMs: now, memberId: by = null }: MemberChangeActor,
+  change: MemberChangeActor,
 ): Promise<Result<RemovedMember>> {
+  const { now, memberId: by = null } = change;
   const may = `(?3 = ?1 OR ${canActSql("?3", "members.role <> 'owner'")})`;
   const [, , , , , ended, found] = await db.batch<RemovedRow>([
     db
@@ -215,15 +208,11 @@ export async function removeMember(
          WHERE id = ?1 AND org_id = ?2 AND removed_at IS NULL AND ${may} AND ${OWNER_REMAINS_SQL}`,
       )
       .bind(member.id, member.orgId, by, now),
-    insertEventIfChanged(db, {
-      id: derivedEventId("member.removed", member.id),
-      orgId: member.orgId,
-      type: "member.removed",
-      actor,
-      subject: member.id,
-      data: {},
-      createdAt: now,
-    }),
+    insertEventOnce(
+      db,
+      { type: "member.removed", orgId: member.orgId, subject: member.id },
+      change,
+    ),
     ...endInvitationsStatements(db, member, now),
     db
       .prepare(

@@ -47,7 +47,7 @@ export async function patchOrganizationRoute(c: AppContext) {
   if (!fields.ok) return fields;
   const { caller } = c.var.admitted;
   const { orgId, keyId } = caller;
-  const by = { keyId, actor: actorOfCaller(caller), nowMs: now(c.env) };
+  const by = { keyId, actor: actorOfCaller(caller), now: now(c.env) };
   const changed = flattenResult(
     await queryDatabase(
       () => updateOrganization(c.env.DB, orgId, fields.value, by),

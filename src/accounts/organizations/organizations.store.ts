@@ -1,6 +1,5 @@
-import { derivedEventId } from "../../shared/event.ts";
-import type { Actor } from "../../shared/event.ts";
-import { insertEventIfChanged, insertChangeEventStatement } from "../../shared/events.store.ts";
+import type { Actor, ChangeContext } from "../../shared/event.ts";
+import { insertChangeEventStatement, insertEventOnce } from "../../shared/events.store.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
 import { insertMemberStatement, memberCreatedEventStatement } from "./members.store.ts";
@@ -55,7 +54,7 @@ export async function updateOrganization(
   db: D1Database,
   id: string,
   change: OrganizationChange,
-  by: ChangeContext,
+  by: OrganizationChanger,
 ): Promise<Result<StoredOrganization>> {
   const slug = change.slug ?? null;
   try {
@@ -73,21 +72,17 @@ export async function updateOrganization(
 /**
  * The actor of a change. `keyId` is the calling key, which must be active, or null for an operator.
  */
-type ChangeContext = {
-  readonly keyId: string | null;
-  readonly actor: Actor;
-  readonly nowMs: number;
-};
+type OrganizationChanger = ChangeContext & { readonly keyId: string | null };
 
 async function runUpdate(
   db: D1Database,
   id: string,
   change: OrganizationChange,
-  by: ChangeContext,
+  by: OrganizationChanger,
 ): Promise<StoredOrganization | null> {
   const { name = null, slug = null, status = null, rpmLimit, priceList } = change;
   const hasRpmLimit = rpmLimit === undefined ? 0 : 1; // null removes the limit
-  const { keyId: callerKeyId, actor, nowMs } = by;
+  const { keyId: callerKeyId, actor, now } = by;
   const hasPriceList = priceList === undefined ? 0 : 1;
   const list = [hasPriceList, priceList ?? null];
   const values = [id, name, slug, status, hasRpmLimit, rpmLimit ?? null, callerKeyId, ...list];
@@ -95,7 +90,7 @@ async function runUpdate(
   const [, rows] = await db.batch<StoredOrganization>([
     insertChangeEventStatement(
       db,
-      { ...event, createdAt: nowMs },
+      { ...event, createdAt: now },
       {
         table: "organizations",
         where: canChangeSql(9),
@@ -166,15 +161,9 @@ function organizationCreatedStatement(
   actor: Actor,
 ): D1PreparedStatement {
   const { id, name, slug, region } = row;
-  return insertEventIfChanged(db, {
-    id: derivedEventId("organization.created", id),
-    orgId: id,
-    type: "organization.created",
-    actor,
-    subject: id,
-    data: row.isPersonal === 1 ? { region } : { name, slug, region }, // events outlive people, so they don't contain a person's name
-    createdAt: row.createdAt,
-  });
+  const data = row.isPersonal === 1 ? { region } : { name, slug, region }; // events outlive people, so they don't contain a person's name
+  const event = { type: "organization.created", orgId: id, subject: id, data } as const;
+  return insertEventOnce(db, event, { actor, now: row.createdAt });
 }
 
 function slugTakenRefusal(slug: string): Refusal {

@@ -31,9 +31,9 @@ export async function deleteOrganization(call: MemberCall) {
   const fields = parseFields(closeOrganizationBody, [], call.body ?? {});
   if (!fields.ok) return fields;
   const { as } = call;
-  const by = { actor: memberActor(as.memberId), memberId: as.memberId };
   const closed = await closeOrganizationEverywhere(call, as.orgId, {
-    ...by,
+    actor: call.actor,
+    memberId: as.memberId,
     givesUp: fields.value.give_up_balance,
   });
   return closed.ok ? success({ id: as.orgId, deleted: true }) : closed;
@@ -72,10 +72,10 @@ export async function closeOrganizationEverywhere(
     readonly isAlone?: boolean;
   },
 ): Promise<Result<null>> {
-  const { db, now: nowMs } = services;
+  const { db, now } = services;
   const balanceRefusal = await requireBalanceGivenUp(services, orgId, by.givesUp);
   if (!balanceRefusal.ok) return balanceRefusal;
-  const formerMembers = await closeOrganization(db, orgId, { ...by, nowMs });
+  const formerMembers = await closeOrganization(db, orgId, { ...by, now });
   if (formerMembers === null) {
     const message = "Another person has joined this organization. Please try again.";
     return by.isAlone === true
@@ -116,8 +116,8 @@ export async function reopenOrganization(
   orgId: string,
   actor: Actor,
 ): Promise<Result<null>> {
-  const { db, now: nowMs } = services;
-  const { isRestored, keys } = await restoreOrganization(db, orgId, { actor, nowMs });
+  const { db, now } = services;
+  const { isRestored, keys } = await restoreOrganization(db, orgId, { actor, now });
   const ended = await endRevokedKeys(services, keys); // before the wallet admits keys again
   if (!ended.ok) return ended;
   const walletNotice = await notifyWalletOfClosing(services, orgId);

@@ -1,7 +1,7 @@
 import { DAY_MS, timestamp } from "../../shared/clock.ts";
-import { derivedEventId, SYSTEM_ACTOR } from "../../shared/event.ts";
-import type { Actor, EventData } from "../../shared/event.ts";
-import { insertEventIfChanged } from "../../shared/events.store.ts";
+import { SYSTEM_ACTOR } from "../../shared/event.ts";
+import type { ChangeContext } from "../../shared/event.ts";
+import { insertOrganizationEvent } from "../../shared/events.store.ts";
 import { CLOSED_SLUG_PREFIX } from "../organizations/organization.ts";
 import type { RevokedKey } from "../organizations/members.store.ts";
 import { DELETED_ADDRESS_SQL } from "./erasure.store.ts";
@@ -17,23 +17,6 @@ const CLOSED = "SELECT closed_at FROM closed_organizations WHERE org_id = ?1";
 const ERASED_MEMBERS_SQL = `SELECT member_id FROM member_people JOIN people ON people.id = person_id
   WHERE member_people.org_id = ?1 AND erased_at IS NOT NULL`;
 
-function closingEvent(
-  db: D1Database,
-  orgId: string,
-  change: { readonly actor: Actor; readonly nowMs: number; readonly data: EventData },
-): D1PreparedStatement {
-  const { actor, nowMs, data } = change;
-  return insertEventIfChanged(db, {
-    id: derivedEventId("organization.closed", orgId, JSON.stringify(data), nowMs),
-    orgId,
-    type: "organization.changed",
-    actor,
-    subject: orgId,
-    data,
-    createdAt: nowMs,
-  });
-}
-
 /**
  * Closes an organization: suspends it, removes its members and ends its invitations. `memberId`
  * must be an owner; null means an operator. `isAlone` requires that there are no other members, and
@@ -42,14 +25,9 @@ function closingEvent(
 export async function closeOrganization(
   db: D1Database,
   orgId: string,
-  by: {
-    readonly actor: Actor;
-    readonly memberId: string | null;
-    readonly nowMs: number;
-    readonly isAlone?: boolean;
-  },
+  by: ChangeContext & { readonly memberId: string | null; readonly isAlone?: boolean },
 ): Promise<readonly ClosedPerson[] | null> {
-  const { actor, memberId, nowMs, isAlone = false } = by;
+  const { memberId, now: nowMs, isAlone = false } = by;
   const until = isAlone ? nowMs : nowMs + RESTORABLE_MS;
   const restorable = { restorable_until: timestamp(until) };
   const results = await db.batch<{ closed: 0 | 1 } & ClosedPerson>([
@@ -70,7 +48,7 @@ export async function closeOrganization(
              AND closed_organizations.restorable_until > ?3`,
       )
       .bind(orgId, memberId, nowMs, isAlone ? 1 : 0, until),
-    closingEvent(db, orgId, { actor, nowMs, data: { closed: true, ...restorable } }),
+    insertOrganizationEvent(db, orgId, { closed: true, ...restorable }, by),
     db
       .prepare(`UPDATE organizations SET status = 'suspended' WHERE id = ?1 AND EXISTS (${CLOSED})`)
       .bind(orgId),
@@ -114,8 +92,9 @@ type Restoration = {
 export async function restoreOrganization(
   db: D1Database,
   orgId: string,
-  { actor, nowMs }: { readonly actor: Actor; readonly nowMs: number },
+  by: ChangeContext,
 ): Promise<Restoration> {
+  const { actor, now: nowMs } = by;
   const closedByOwner = actor.kind === "member" ? "AND closed_by IS NOT NULL" : "";
   const restorable = `restorable_until > ?2 ${closedByOwner}`;
   const open = `EXISTS (${CLOSED} AND ${restorable})`;
@@ -151,7 +130,7 @@ export async function restoreOrganization(
          AND NOT EXISTS (SELECT 1 FROM personal_organizations WHERE org_id = ?1)`,
     ),
     prepareStatement(`DELETE FROM closed_organizations WHERE org_id = ?1 AND ${restorable}`),
-    closingEvent(db, orgId, { actor, nowMs, data: { closed: false } }),
+    insertOrganizationEvent(db, orgId, { closed: false }, by),
     db
       .prepare(
         `SELECT id AS keyId, hash AS keyHash, org_id AS orgId, scope, revoked_at AS revokedAt FROM keys
@@ -315,6 +294,11 @@ export async function recordRemoval(db: D1Database, orgId: string, nowMs: number
         "UPDATE closed_organizations SET restorable_until = NULL WHERE org_id = ?1 AND restorable_until <= ?2",
       )
       .bind(orgId, nowMs),
-    closingEvent(db, orgId, { actor: SYSTEM_ACTOR, nowMs, data: { closed: true, removed: true } }),
+    insertOrganizationEvent(
+      db,
+      orgId,
+      { closed: true, removed: true },
+      { actor: SYSTEM_ACTOR, now: nowMs },
+    ),
   ]);
 }

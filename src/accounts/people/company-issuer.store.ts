@@ -1,6 +1,5 @@
-import { derivedEventId } from "../../shared/event.ts";
-import type { Actor } from "../../shared/event.ts";
-import { insertEventIfChanged } from "../../shared/events.store.ts";
+import type { Actor, ChangeContext } from "../../shared/event.ts";
+import { insertOrganizationEvent } from "../../shared/events.store.ts";
 import type { Person } from "./person.ts";
 import type { Identity } from "./person.ts";
 
@@ -48,25 +47,6 @@ export function findIssuerByDomain(
     .first<CompanyIssuer>();
 }
 
-type ChangeContext = { readonly actor: Actor; readonly nowMs: number };
-
-function issuerEvent(
-  db: D1Database,
-  orgId: string,
-  { actor, nowMs }: ChangeContext,
-  data: { readonly company_issuer: string | null; readonly required?: boolean },
-): D1PreparedStatement {
-  return insertEventIfChanged(db, {
-    id: derivedEventId("company_issuer", orgId, JSON.stringify(data), nowMs),
-    orgId,
-    type: "organization.changed",
-    actor,
-    subject: orgId,
-    data,
-    createdAt: nowMs,
-  });
-}
-
 /** Stores an issuer as a draft. Returns false if the organization has no verified domain. */
 export async function storeIssuerDraft(
   db: D1Database,
@@ -82,7 +62,7 @@ export async function storeIssuerDraft(
            WHERE org_id = ?1 AND proven_at IS NOT NULL) RETURNING id`,
       )
       .bind(orgId, id, issuer, clientId, clientSecret, createdAt),
-    issuerEvent(db, orgId, { actor, nowMs: createdAt }, { company_issuer: issuer }),
+    insertOrganizationEvent(db, orgId, { company_issuer: issuer }, { actor, now: createdAt }),
   ]);
   return (inserted?.results.length ?? 0) > 0;
 }
@@ -98,8 +78,8 @@ export async function markIssuerTried(
         `UPDATE company_issuers SET tried_at = ?3 WHERE org_id = ?1 AND id = ?2 AND tried_at IS NULL
            AND EXISTS (SELECT 1 FROM members WHERE id = ?4 AND org_id = ?1 AND role = 'owner' AND removed_at IS NULL)`,
       )
-      .bind(orgId, id, by.nowMs, by.memberId),
-    issuerEvent(db, orgId, by, { company_issuer: issuer, required: false }),
+      .bind(orgId, id, by.now, by.memberId),
+    insertOrganizationEvent(db, orgId, { company_issuer: issuer, required: false }, by),
   ]);
 }
 
@@ -117,8 +97,13 @@ export async function setIssuerRequired(
         `UPDATE company_issuers SET required_at = ?3 WHERE org_id = ?1 AND id = ?2 AND tried_at IS NOT NULL
          RETURNING id`,
       )
-      .bind(orgId, issuer.id, isRequired ? change.nowMs : null),
-    issuerEvent(db, orgId, change, { company_issuer: issuer.issuer, required: isRequired }),
+      .bind(orgId, issuer.id, isRequired ? change.now : null),
+    insertOrganizationEvent(
+      db,
+      orgId,
+      { company_issuer: issuer.issuer, required: isRequired },
+      change,
+    ),
   ]);
   return (changed?.results.length ?? 0) > 0;
 }
@@ -130,7 +115,7 @@ export async function removeIssuer(
 ): Promise<boolean> {
   const [removed] = await db.batch<{ id: string }>([
     db.prepare("DELETE FROM company_issuers WHERE org_id = ? RETURNING id").bind(orgId),
-    issuerEvent(db, orgId, change, { company_issuer: null }),
+    insertOrganizationEvent(db, orgId, { company_issuer: null }, change),
   ]);
   return (removed?.results.length ?? 0) > 0;
 }

@@ -20,7 +20,6 @@ import {
 } from "./company-issuer.store.ts";
 import type { CompanyIssuer } from "./company-issuer.store.ts";
 import { issuerSettingsMail } from "./mail.ts";
-import { memberActor } from "./people-call.ts";
 import type { MemberCall, PeopleServices } from "./people-call.ts";
 import { listOwnersToEmail } from "./team.store.ts";
 
@@ -108,7 +107,7 @@ export async function postIssuer(call: MemberCall) {
   const row = { ...ids, issuer, clientId, clientSecret, createdAt: nowMs };
   const issuerCheck = await call.reachIssuer(issuerEntryOf(row));
   if (!issuerCheck.ok) return issuerCheck;
-  if (!(await storeIssuerDraft(db, row, memberActor(as.memberId)))) return refuseWithoutDomain();
+  if (!(await storeIssuerDraft(db, row, call.actor))) return refuseWithoutDomain();
   await notifyOwners(call);
   return created(issuerView(call, { ...row, triedAt: null, requiredAt: null }));
 }
@@ -130,8 +129,7 @@ export async function postIssuerRequired(call: MemberCall) {
     const message = "Log in with your company's login first. Only then can you require it.";
     return refuse({ kind: "conflict", message, param: null, code: "not_by_company" });
   }
-  const by = { actor: memberActor(call.as.memberId), nowMs: call.now };
-  if (!(await setIssuerRequired(call.db, call.as.orgId, required, by))) {
+  if (!(await setIssuerRequired(call.db, call.as.orgId, required, call))) {
     return refuseWithoutIssuer();
   }
   await notifyOwners(call);
@@ -139,8 +137,7 @@ export async function postIssuerRequired(call: MemberCall) {
 }
 
 export async function deleteIssuer(call: MemberCall) {
-  const by = { actor: memberActor(call.as.memberId), nowMs: call.now };
-  if (!(await removeIssuer(call.db, call.as.orgId, by))) return refuseWithoutIssuer();
+  if (!(await removeIssuer(call.db, call.as.orgId, call))) return refuseWithoutIssuer();
   await notifyOwners(call);
   return success({ id: call.as.orgId, deleted: true });
 }

@@ -1,11 +1,12 @@
-import { derivedEventId, SYSTEM_ACTOR } from "../../shared/event.ts";
-import type { Actor } from "../../shared/event.ts";
-import { insertEventIfChanged } from "../../shared/events.store.ts";
+import { SYSTEM_ACTOR } from "../../shared/event.ts";
+import type { ChangeContext } from "../../shared/event.ts";
+import { insertEventOnce, insertOrganizationEvent } from "../../shared/events.store.ts";
 import { insertConsoleKey } from "../keys/console-key.store.ts";
 import type { ConsoleKey } from "../keys/console-key.store.ts";
 import { emailAddressOf } from "./person.ts";
 import type { Person } from "./person.ts";
 import { DAY_MS } from "../../shared/clock.ts";
+import { linkMemberToPerson } from "./people.store.ts";
 
 /** A domain of an organization. Times are Unix ms. */
 export type CompanyDomain = {
@@ -70,25 +71,6 @@ export async function listDomains(
   return results;
 }
 
-type ChangeContext = { readonly actor: Actor; readonly nowMs: number };
-
-function domainEvent(
-  db: D1Database,
-  { domain, orgId }: Pick<CompanyDomain, "domain" | "orgId">,
-  { actor, nowMs }: ChangeContext,
-  change: "proven" | "approved" | "removed" | "lost",
-): D1PreparedStatement {
-  return insertEventIfChanged(db, {
-    id: derivedEventId(`company_domain.${change}`, orgId, domain, nowMs),
-    orgId,
-    type: "organization.changed",
-    actor,
-    subject: orgId,
-    data: { company_domain: domain, [change]: true },
-    createdAt: nowMs,
-  });
-}
-
 /**
  * Marks a domain as verified, unless another organization verified it and its TXT record was found
  * in the last week.
@@ -105,15 +87,15 @@ export async function proveDomain(
         `UPDATE company_domains SET proven_at = NULL, approved_at = NULL
          WHERE domain = ?1 AND org_id <> ?2 AND failed_since < ?3`,
       )
-      .bind(domain, orgId, change.nowMs - RECORD_MISSING_MAX_MS),
+      .bind(domain, orgId, change.now - RECORD_MISSING_MAX_MS),
     db
       .prepare(
         `UPDATE company_domains SET proven_at = coalesce(proven_at, ?3), checked_at = ?3, failed_since = NULL
          WHERE domain = ?1 AND org_id = ?2 AND NOT EXISTS (SELECT 1 FROM company_domains AS other
            WHERE other.domain = ?1 AND other.org_id <> ?2 AND other.proven_at IS NOT NULL) RETURNING domain`,
       )
-      .bind(domain, orgId, change.nowMs),
-    domainEvent(db, at, change, "proven"),
+      .bind(domain, orgId, change.now),
+    insertOrganizationEvent(db, at.orgId, { company_domain: at.domain, proven: true }, change),
   ]);
   return (proven?.results.length ?? 0) > 0 ? "proven" : "taken";
 }
@@ -129,8 +111,8 @@ export async function approveDomain(
         `UPDATE company_domains SET approved_at = coalesce(approved_at, ?3)
          WHERE domain = ?1 AND org_id = ?2 AND proven_at IS NOT NULL RETURNING domain`,
       )
-      .bind(at.domain, at.orgId, change.nowMs),
-    domainEvent(db, at, change, "approved"),
+      .bind(at.domain, at.orgId, change.now),
+    insertOrganizationEvent(db, at.orgId, { company_domain: at.domain, approved: true }, change),
   ]);
   return (approved?.results.length ?? 0) > 0;
 }
@@ -144,7 +126,7 @@ export async function removeDomain(
     db
       .prepare("DELETE FROM company_domains WHERE domain = ? AND org_id = ? RETURNING domain")
       .bind(at.domain, at.orgId),
-    domainEvent(db, at, change, "removed"),
+    insertOrganizationEvent(db, at.orgId, { company_domain: at.domain, removed: true }, change),
   ]);
   return (removed?.results.length ?? 0) > 0;
 }
@@ -204,21 +186,17 @@ export async function joinCompany(
         needsApproval ? 1 : 0,
         person.id,
       ),
-    insertEventIfChanged(db, {
-      id: derivedEventId("member.created", memberId),
-      orgId,
-      type: "member.created",
-      actor: { kind: "member", id: memberId },
-      subject: memberId,
-      data: { role: "member", company_domain: domain },
-      createdAt: nowMs,
-    }),
-    db
-      .prepare(
-        `INSERT INTO member_people (member_id, org_id, person_id, came_by, seen_at, created_at)
-         SELECT id, org_id, ?2, 'company', ?3, ?3 FROM members WHERE id = ?1`,
-      )
-      .bind(memberId, person.id, nowMs),
+    insertEventOnce(
+      db,
+      {
+        type: "member.created",
+        orgId,
+        subject: memberId,
+        data: { role: "member", company_domain: domain },
+      },
+      { actor: { kind: "member", id: memberId }, now: nowMs },
+    ),
+    linkMemberToPerson(db, { memberId, personId: person.id, cameBy: "company" }, nowMs),
     insertConsoleKey(db, key, memberId, nowMs),
   ]);
   return (joined?.results.length ?? 0) > 0;
@@ -255,7 +233,12 @@ export async function recordDomainCheck(
          WHERE domain = ?1 AND org_id = ?2 AND ?4 = 0 AND failed_since IS NULL AND proven_at IS NOT NULL RETURNING domain`,
       )
       .bind(domain, orgId, nowMs, isThere ? 1 : 0),
-    domainEvent(db, at, { actor: SYSTEM_ACTOR, nowMs }, "lost"),
+    insertOrganizationEvent(
+      db,
+      orgId,
+      { company_domain: domain, lost: true },
+      { actor: SYSTEM_ACTOR, now: nowMs },
+    ),
     db
       .prepare(
         `UPDATE company_domains SET checked_at = ?3, failed_since = iif(?4, NULL, failed_since)

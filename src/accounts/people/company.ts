@@ -19,7 +19,6 @@ import {
 } from "./company.store.ts";
 import type { CompanyDomain } from "./company.store.ts";
 import { domainChangeMail } from "./mail.ts";
-import { memberActor } from "./people-call.ts";
 import type { MemberCall, PeopleServices } from "./people-call.ts";
 import { membershipsOf } from "./people.store.ts";
 import type { Membership, Person } from "./person.ts";
@@ -67,7 +66,7 @@ function domainRefusal({ as, companyDomains }: MemberCall): Refusal | null {
 }
 
 export async function postProof(call: MemberCall) {
-  const { db, as, now: nowMs } = call;
+  const { db, as } = call;
   const own = await findOwnDomain(call);
   if (!own.ok) return own;
   const refusal = domainRefusal(call);
@@ -80,8 +79,7 @@ export async function postProof(call: MemberCall) {
     const message = `${reason}; please try again.`;
     return refuse({ kind: "conflict", message, param: null, code: "domain_not_proven" });
   }
-  const change = { actor: memberActor(as.memberId), nowMs };
-  if ((await proveDomain(db, own.value, change)) === "taken") {
+  if ((await proveDomain(db, own.value, call)) === "taken") {
     const message = "Another organization has proven this domain.";
     return refuse({ kind: "conflict", message, param: null, code: "domain_taken" });
   }
@@ -94,8 +92,7 @@ export async function deleteDomain(call: MemberCall) {
   const own = await findOwnDomain(call);
   if (!own.ok) return own;
   const { domain } = own.value;
-  const change = { actor: memberActor(call.as.memberId), nowMs: call.now };
-  await removeDomain(call.db, own.value, change);
+  await removeDomain(call.db, own.value, call);
   call.takeEvents(call.as.orgId);
   await notifyOwners(call, own.value, "removed");
   return success({ id: domain, deleted: true });

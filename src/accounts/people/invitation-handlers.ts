@@ -20,7 +20,6 @@ import {
 } from "./invitations.store.ts";
 import type { InvitationDetails } from "./invitations.store.ts";
 import { invitationMail } from "./mail.ts";
-import { memberActor } from "./people-call.ts";
 import type { MemberCall, PeopleCall, PeopleServices } from "./people-call.ts";
 import { membershipsOf } from "./people.store.ts";
 import type { Membership, Person } from "./person.ts";
@@ -50,8 +49,7 @@ export async function postInvitation(call: MemberCall) {
   if (call.as.status === "suspended") return refuse({ kind: "organization_suspended" });
   if (call.as.isPersonal === 1) return personalOrganizationRefusal();
   const { as, person } = call;
-  const services = { ...call, actor: memberActor(as.memberId) };
-  const invitation = await createInvitation(services, as.orgId, {
+  const invitation = await createInvitation(call, as.orgId, {
     by: as.memberId,
     body: call.body,
   });
@@ -135,8 +133,7 @@ export async function getInvitations(call: MemberCall) {
 
 export async function deleteInvitation(call: MemberCall) {
   const id = call.params["id"] ?? "";
-  const by = { actor: memberActor(call.as.memberId), nowMs: call.now };
-  const ended = await endInvitation(call.db, { id, orgId: call.as.orgId }, by);
+  const ended = await endInvitation(call.db, { id, orgId: call.as.orgId }, call);
   return ended
     ? success({ id, ended: true })
     : refuse({ kind: "not_found", message: NO_SUCH_INVITATION });

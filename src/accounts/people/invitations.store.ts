@@ -1,6 +1,6 @@
 import { derivedEventId } from "../../shared/event.ts";
-import type { Actor } from "../../shared/event.ts";
-import { insertEventIfChanged } from "../../shared/events.store.ts";
+import type { Actor, ChangeContext } from "../../shared/event.ts";
+import { insertEventOnce } from "../../shared/events.store.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
 import { insertConsoleKey } from "../keys/console-key.store.ts";
@@ -66,15 +66,16 @@ export async function insertInvitation(
          RETURNING ${INVITATION_COLUMNS}`,
       )
       .bind(id, orgId, role, email, memberId, invitedBy, createdAt, expiresAt),
-    insertEventIfChanged(db, {
-      id: derivedEventId("invitation.created", id),
-      orgId,
-      type: "invitation.created",
-      actor,
-      subject: id,
-      data: { role, ...(memberId !== null && { member_id: memberId }) },
-      createdAt,
-    }),
+    insertEventOnce(
+      db,
+      {
+        type: "invitation.created",
+        orgId,
+        subject: id,
+        data: { role, ...(memberId !== null && { member_id: memberId }) },
+      },
+      { actor, now: createdAt },
+    ),
     db
       .prepare(
         `SELECT ${canInviteSql("?2", invitedRoleSql("?3", "?4"))} AS may,
@@ -144,23 +145,15 @@ export async function listInvitations(
 export async function endInvitation(
   db: D1Database,
   { id, orgId }: Pick<Invitation, "id" | "orgId">,
-  by: { readonly actor: Actor; readonly nowMs: number },
+  by: ChangeContext,
 ): Promise<boolean> {
   const [ended] = await db.batch([
     db
       .prepare(
         `UPDATE invitations SET ended_at = ?3 WHERE id = ?1 AND org_id = ?2 AND ${IS_OPEN_SQL} RETURNING id`,
       )
-      .bind(id, orgId, by.nowMs),
-    insertEventIfChanged(db, {
-      id: derivedEventId("invitation.ended", id),
-      orgId,
-      type: "invitation.ended",
-      actor: by.actor,
-      subject: id,
-      data: {},
-      createdAt: by.nowMs,
-    }),
+      .bind(id, orgId, by.now),
+    insertEventOnce(db, { type: "invitation.ended", orgId, subject: id }, by),
   ]);
   return (ended?.results.length ?? 0) > 0;
 }

@@ -40,8 +40,8 @@ export async function removeMemberEverywhere(
   member: MemberIds,
   by: string | null,
 ): Promise<Result<Pick<RemovedMember, "email">>> {
-  const { db, actor, now: nowMs } = services;
-  const removed = await removeMember(db, member, { actor, nowMs, memberId: by });
+  const { db, actor, now } = services;
+  const removed = await removeMember(db, member, { actor, now, memberId: by });
   if (!removed.ok) return removed;
   const { keys, personId, email } = removed.value;
   const ended = await endRevokedKeys(services, keys);

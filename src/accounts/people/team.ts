@@ -5,7 +5,6 @@ import { refuse, success } from "../../shared/failure.ts";
 import { updateMember } from "../organizations/members.store.ts";
 import { memberRecord, roleSchema } from "../organizations/organization.ts";
 import { memberRemovalMail } from "./mail.ts";
-import { memberActor } from "./people-call.ts";
 import type { MemberCall } from "./people-call.ts";
 import { removeMemberEverywhere } from "./removal.ts";
 import { canGrantRole } from "./rights.ts";
@@ -32,10 +31,10 @@ export const roleChangeBody = z.object({ role: roleSchema });
 export async function patchTeamMember(call: MemberCall) {
   const fields = parseFields(roleChangeBody, [], call.body);
   if (!fields.ok) return fields;
-  const { db, as, now: nowMs, params } = call;
+  const { db, as, params } = call;
   if (as.status === "suspended") return refuse({ kind: "organization_suspended" });
   const member = { id: params["id"] ?? "", orgId: as.orgId };
-  const by = { actor: memberActor(as.memberId), nowMs, memberId: as.memberId };
+  const by = { ...call, memberId: as.memberId };
   const changed = await updateMember(db, member, fields.value, by);
   if (changed.ok) call.takeEvents(as.orgId);
   return changed.ok ? success(memberRecord(changed.value)) : changed;
@@ -44,8 +43,7 @@ export async function patchTeamMember(call: MemberCall) {
 export async function deleteTeamMember(call: MemberCall) {
   const { as, params } = call;
   const member = { id: params["id"] ?? "", orgId: as.orgId };
-  const services = { ...call, actor: memberActor(as.memberId) };
-  const removed = await removeMemberEverywhere(services, member, as.memberId);
+  const removed = await removeMemberEverywhere(call, member, as.memberId);
   call.takeEvents(as.orgId);
   if (!removed.ok) return removed;
   const { email } = removed.value;
