@@ -17,6 +17,17 @@ export type HoldPurpose = {
   readonly sessionTags?: readonly string[];
 };
 
+export function purposeOf(hold: HoldPurpose): HoldPurpose {
+  const { pays, merchant, description, tags, sessionTags } = hold;
+  return {
+    pays,
+    merchant,
+    description,
+    ...(tags && { tags }),
+    ...(sessionTags && { sessionTags }),
+  };
+}
+
 /** A stored purpose. `held` and `charged` are set for a hold that only counts toward quotas. */
 export type StoredHoldPurpose = HoldPurpose & { readonly held?: Micros; readonly charged?: Micros };
 

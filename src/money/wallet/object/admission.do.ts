@@ -1,4 +1,4 @@
-import type { RequestCredential, PresentedSecret } from "../../../shared/caller.ts";
+import type { RequestCredential } from "../../../shared/caller.ts";
 import { refuse, success } from "../../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../../shared/failure.ts";
 import { NO_TERMS } from "../../../shared/key-terms.ts";
@@ -15,10 +15,10 @@ import { placeHold } from "./placed-holds.do.ts";
 import { refuseUnavailable } from "./decisions.do.ts";
 import type { Decisions } from "./decisions.do.ts";
 import { hold, replayHold } from "./hold.do.ts";
-import type { HoldTerms } from "./hold-checks.do.ts";
 import { spendOfKey } from "./key-budgets.do.ts";
 import {
   concurrencyOf,
+  holdTermsOf,
   keyStatusOf,
   findPause,
   pausedField,
@@ -64,10 +64,10 @@ export function admit(gate: Gate, called: RequestCredential): Promise<Result<Adm
 function checkAdmission(
   { keys }: Gate,
   tx: Tx,
-  { keyHash, shown }: RequestCredential,
+  called: RequestCredential,
 ): Result<CheckedAdmission> {
-  const checked = keys.checkAdmission(tx, keyHash, shown);
-  return (checked.ok ? refuseSessionRate(tx, shown?.session) : null) ?? checked;
+  const checked = keys.checkAdmission(tx, called);
+  return (checked.ok ? refuseSessionRate(tx, called.shown?.session) : null) ?? checked;
 }
 
 /**
@@ -89,7 +89,7 @@ export function admitAndHold(
       const held = hold(tx, request, terms);
       ({ isRepeat } = held);
       if (!isRepeat) countSessionRequest(tx, shown?.session);
-      const before = isRepeat ? keys.rateState(tx, keyHash, shown) : null;
+      const before = isRepeat ? keys.rateState(tx, called) : null;
       const admitted = sessionRateState(tx, shown?.session) ?? before ?? checked.value.rate;
       return success({ admitted, held: held.answer });
     } finally {
@@ -99,24 +99,15 @@ export function admitAndHold(
   });
 }
 
-function holdTermsOf(
-  { memberId, terms }: ActiveKey,
-  shown: PresentedSecret | undefined,
-): HoldTerms {
-  const { session } = shown ?? {};
-  return { ...terms, memberId, ...(session !== undefined && { session }) };
-}
-
 /** Returns the stored response to a retry, even if the key has reached its rate limit. */
 function replayStoredHold(
   { keys }: Gate,
   tx: Tx,
   { called, request }: { readonly called: RequestCredential; readonly request: HoldRequest },
 ): Result<AdmittedHold> | null {
-  const { keyHash, shown } = called;
-  const admitted = keys.rateState(tx, keyHash, shown);
-  const live = keys.findActiveKey(tx, keyHash, shown);
-  const held = live.ok ? replayHold(tx, request, holdTermsOf(live.value, shown)) : null;
+  const admitted = keys.rateState(tx, called);
+  const live = keys.findActiveKey(tx, called);
+  const held = live.ok ? replayHold(tx, request, holdTermsOf(live.value, called.shown)) : null;
   return admitted === null || held === null ? null : success({ admitted, held });
 }
 
@@ -131,7 +122,7 @@ export async function placeRequestHold(
   }
   const { keyHash, shown } = called;
   return decideForKey(gate, keyHash, (tx) => {
-    const live = keys.findActiveKey(tx, keyHash, shown);
+    const live = keys.findActiveKey(tx, called);
     if (!live.ok) return live;
     // The session's rate limit isn't checked yet for a request from a peer region.
     const terms = { ...holdTermsOf(live.value, shown), isSessionChecked: !request.peer };
@@ -146,7 +137,7 @@ export function placeClientHold(
 ): Promise<Result<PlacedHold>> {
   const { keyHash, shown } = called;
   return decideForKey(gate, keyHash, (tx) => {
-    const live = gate.keys.findActiveKey(tx, keyHash, shown);
+    const live = gate.keys.findActiveKey(tx, called);
     if (!live.ok) return live;
     const terms = { ...holdTermsOf(live.value, shown), isSessionChecked: true };
     return placeHold(tx, request, { terms, isCaptured });
@@ -156,12 +147,13 @@ export function placeClientHold(
 function requireActiveKey(
   { keys }: Gate,
   tx: Tx,
-  { keyHash, shown }: RequestCredential,
+  called: RequestCredential,
   isCounted: boolean,
 ): Result<ActiveKey> {
-  const refused = isCounted ? refuseSessionRate(tx, shown?.session) : null;
-  const live = refused ?? keys.findActiveKey(tx, keyHash, shown);
-  if (isCounted && live.ok) countSessionRequest(tx, shown?.session);
+  const session = called.shown?.session;
+  const refused = isCounted ? refuseSessionRate(tx, session) : null;
+  const live = refused ?? keys.findActiveKey(tx, called);
+  if (isCounted && live.ok) countSessionRequest(tx, session);
   return live;
 }
 
@@ -175,7 +167,7 @@ export function readKeyStatus(
   const { keyHash, shown } = called;
   return decideForKey(gate, keyHash, (tx) => {
     const live = requireActiveKey(gate, tx, called, isCounted);
-    const requests = sessionRateState(tx, shown?.session) ?? keys.rateState(tx, keyHash, shown);
+    const requests = sessionRateState(tx, shown?.session) ?? keys.rateState(tx, called);
     if (!live.ok || requests === null) return live.ok ? refuseUnavailable() : live;
     const { row } = tx.memory;
     const { keyId, terms } = live.value;
@@ -217,8 +209,8 @@ export function findStoppedRuns(
 }
 
 function stopReasonOf(keys: KeyAdmissions, tx: Tx, { id, called }: WatchedRun): Failure | null {
-  const { keyHash, shown } = called;
-  const live = keys.findActiveKey(tx, keyHash, shown);
+  const { shown } = called;
+  const live = keys.findActiveKey(tx, called);
   if (!live.ok && live.failure.kind === "invalid_api_key" && live.failure.isForGood === true) {
     return live.failure;
   }

@@ -4,6 +4,8 @@ import type { Refusal, Result } from "../../../shared/failure.ts";
 import type { Paused } from "../../../shared/paused.ts";
 import type { ConcurrencyState, KeyStatus, KeyTerms } from "../../../shared/key-terms.ts";
 import type { Session } from "../../../shared/session.ts";
+import type { PresentedSecret } from "../../../shared/caller.ts";
+import type { ActiveKey } from "../tables/key-rows.do.ts";
 import type { HoldRequest } from "../../../shared/contracts/wallet.ts";
 import { decideIdempotency, rateWaitMs } from "../rules/hold-guards.ts";
 import { holdableShare } from "../rules/ledger.ts";
@@ -28,6 +30,14 @@ export type HoldTerms = KeyTerms & {
   readonly session?: Session | undefined;
   readonly isSessionChecked?: boolean;
 };
+
+export function holdTermsOf(
+  { memberId, terms }: ActiveKey,
+  shown: PresentedSecret | undefined,
+): HoldTerms {
+  const { session } = shown ?? {};
+  return { ...terms, memberId, ...(session !== undefined && { session }) };
+}
 
 /**
  * Checks suspension, pauses, end user, price list and policies. For a placed hold, checks

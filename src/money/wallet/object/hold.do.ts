@@ -3,8 +3,8 @@ import { assert } from "../../../shared/assert.ts";
 import { refuse, success } from "../../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../../shared/failure.ts";
 import { lowestIdAt, mintTimeOf } from "../../../shared/id.ts";
-import type { KeyTerms } from "../../../shared/key-terms.ts";
-import type { HoldPurpose, StoredHoldPurpose } from "../../../shared/placed-hold.ts";
+import { purposeOf } from "../../../shared/placed-hold.ts";
+import type { StoredHoldPurpose } from "../../../shared/placed-hold.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import type { Session } from "../../../shared/session.ts";
@@ -68,7 +68,7 @@ export function hold(tx: Tx, request: HoldRequest, terms: HoldTerms): HoldResult
   );
   const grant = checkHold(tx, request, terms);
   const answer = grant.ok
-    ? openGrantedHold(tx, { ...grant.value, terms })
+    ? openGrantedHold(tx, grant.value)
     : rejectHold(
         tx,
         { ...request, externalId: endUserOfRequest(request, terms) },
@@ -86,6 +86,7 @@ type Grant = AllowedRequest & {
   readonly granted: Micros;
   readonly tokens: number | null;
   readonly lapsed: string | null;
+  readonly terms: HoldTerms;
 };
 
 /**
@@ -104,14 +105,15 @@ function checkHold(tx: Tx, requested: HoldRequest, terms: HoldTerms): Result<Gra
   if (limited !== null) return limited;
   const fitting = decideWithFallbacks(allowed.value, (part) => decideAmounts(tx, part, terms));
   if (!fitting.ok) return fitting;
-  return success({ ...fitting.value.allowed, ...fitting.value.decided, lapsed: lapsed.value });
+  const { allowed: granted, decided } = fitting.value;
+  return success({ ...granted, ...decided, lapsed: lapsed.value, terms });
 }
 
 function decideAmounts(
   tx: Tx,
   request: HoldRequest,
   terms: HoldTerms,
-): Result<Omit<Grant, "lapsed" | keyof AllowedRequest>> {
+): Result<Pick<Grant, "payer" | "granted" | "tokens">> {
   const ofKey = decideTokensToHold(tx, request, terms);
   if (!ofKey.ok) return ofKey;
   const payer = findPayer(tx, endUserOfRequest(request, terms));
@@ -141,7 +143,6 @@ export function replayHold(
   const externalId = request.externalId ?? known.externalId;
   const bounds = boundsForRetry(request, known);
   const answer = recallHold(known, { ...request, ...bounds, externalId });
-  assert(answer !== null, "a known id has an answer");
   if (!answer.ok) return answer;
   const routes = routesForRetry(policyLayersFor(tx, terms), request, {
     ...bounds,
@@ -169,12 +170,8 @@ function holdGrantOf(
     terms,
     routes,
     uncovered,
-  }: {
-    readonly granted: Micros;
-    readonly tokens: number | null;
-    readonly terms: KeyTerms;
-    readonly routes?: readonly number[] | undefined;
-    readonly uncovered?: readonly number[] | undefined;
+  }: Pick<Grant, "granted" | "tokens" | "terms" | "uncovered"> & {
+    readonly routes?: Grant["routes"] | undefined;
   },
 ): HoldGrant {
   const { keepResponsesHours: keepHours } = tx.memory.row.settings;
@@ -192,15 +189,14 @@ function holdGrantOf(
   return { ...grant, tokens: { ...state, granted: tokens } };
 }
 
-function openGrantedHold(tx: Tx, grant: GrantWithTerms): Result<HoldGrant> | null {
-  const { request, payer, tokens, lapsed, terms } = grant;
+function openGrantedHold(tx: Tx, grant: Grant): Result<HoldGrant> | null {
+  const { request, payer, tokens, terms } = grant;
   const { memory, nowMs } = tx;
   const { id, keyId } = request;
   const open = openHoldOf(tx, request, grant);
   const floorId = floorIdFor(tx, id);
   const firstUse = findFirstUse(tx, terms);
-  const context = { payer, lapsed, floorId, firstUse };
-  if (!storeGrant(tx, { open, request, tokens }, context)) return null;
+  if (!storeGrant(tx, grant, { open, floorId, firstUse })) return null;
   memory.floorId = floorId;
   if (payer !== null && payer.made !== null) rememberEndUser(tx, payer.made);
   openHold(memory.ledger, open);
@@ -211,15 +207,13 @@ function openGrantedHold(tx: Tx, grant: GrantWithTerms): Result<HoldGrant> | nul
   return success(holdGrantOf(tx, request, grant));
 }
 
-type GrantWithTerms = Grant & { readonly terms: HoldTerms };
-
 function openHoldOf(
   { env, memory, nowMs, period }: Tx,
   request: HoldRequest,
-  { payer, granted: amount, tokens, terms, uncovered }: GrantWithTerms,
+  { payer, granted: amount, tokens, terms, uncovered }: Grant,
 ): OpenHold {
   const { peer, placed } = request;
-  const hasModels = needsModels(memory, uncovered);
+  const hasModels = memory.budgets.scopes.size > 0 || uncovered !== undefined;
   const ttlSeconds = placed?.expiresInS ?? numberVar(env, peer ? "PEER_HOLD_TTL_S" : "HOLD_TTL_S");
   return {
     id: request.id,
@@ -235,10 +229,6 @@ function openHoldOf(
     expiresAt: nowMs + ttlSeconds * 1000,
     ...(placed !== undefined && { purpose: purposeOf(placed) }),
   };
-}
-
-function needsModels({ budgets }: Tx["memory"], uncovered: Grant["uncovered"]): boolean {
-  return budgets.scopes.size > 0 || uncovered !== undefined;
 }
 
 function countRates(
@@ -259,20 +249,15 @@ function findFirstUse({ sql }: Tx, { session }: HoldTerms): Session | null {
   return session === undefined || selectSession(sql, session.id) !== null ? null : session;
 }
 
-type OpenedHold = Pick<Grant, "tokens"> & {
-  readonly open: OpenHold;
-  readonly request: HoldRequest;
-};
-type GrantContext = Pick<Grant, "payer" | "lapsed"> & {
-  readonly floorId: string;
-  readonly firstUse: Session | null;
-};
-
 /** Stores a hold. If the ID exists, returns false and changes nothing. */
 function storeGrant(
   tx: Tx,
-  { open, request, tokens }: OpenedHold,
-  { payer, lapsed, floorId, firstUse }: GrantContext,
+  { request, tokens, payer, lapsed }: Grant,
+  {
+    open,
+    floorId,
+    firstUse,
+  }: { readonly open: OpenHold; readonly floorId: string; readonly firstUse: Session | null },
 ): boolean {
   const { memory, nowMs, sql } = tx;
   const { id, keyId, idempotency } = request;
@@ -306,11 +291,6 @@ function storeGrant(
   const isOneRow =
     idempotency === null && made === null && firstUse === null && floorId === memory.floorId;
   return isOneRow ? write() : tx.storage.transactionSync(write);
-}
-
-function purposeOf({ pays, merchant, description, tags, sessionTags }: HoldPurpose): HoldPurpose {
-  const tagged = { ...(tags && { tags }), ...(sessionTags && { sessionTags }) };
-  return { pays, merchant, description, ...tagged };
 }
 
 /**

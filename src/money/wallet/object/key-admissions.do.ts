@@ -33,7 +33,7 @@ import {
 import type { ActiveKey, KnownKey } from "../tables/key-rows.do.ts";
 import { addEvent } from "./event-log.do.ts";
 import type { KeyRevocation, KeyRotation } from "../../../shared/contracts/wallet.ts";
-import { pausedField, policiesField } from "./hold-checks.do.ts";
+import { holdTermsOf, pausedField, policiesField } from "./hold-checks.do.ts";
 import { syncDollarBudget } from "./key-budgets.do.ts";
 import { endPausesOf } from "./pauses.do.ts";
 import { refuseSession } from "./sessions.do.ts";
@@ -96,7 +96,7 @@ export class KeyAdmissions {
     return key !== null && (key.record !== null || key.revokedAt !== null);
   }
 
-  findActiveKey(tx: Tx, hash: string, shown?: PresentedSecret): Result<ActiveKey> {
+  findActiveKey(tx: Tx, { keyHash: hash, shown }: RequestCredential): Result<ActiveKey> {
     const { sql, clockMs } = tx;
     const key = this.#key(sql, hash);
     if (key !== null && key.revokedAt !== null) {
@@ -122,9 +122,9 @@ export class KeyAdmissions {
    * Returns a failure if the key, secret or session is revoked or expired. Returns null for an
    * unknown key.
    */
-  refuseInactive(tx: Tx, { keyHash, shown }: RequestCredential): Refusal | null {
-    if (!this.hasKey(tx, keyHash)) return null;
-    const live = this.findActiveKey(tx, keyHash, shown);
+  refuseInactive(tx: Tx, called: RequestCredential): Refusal | null {
+    if (!this.hasKey(tx, called.keyHash)) return null;
+    const live = this.findActiveKey(tx, called);
     return live.ok ? null : live;
   }
 
@@ -138,9 +138,10 @@ export class KeyAdmissions {
     return learning;
   }
 
-  checkAdmission(tx: Tx, hash: string, shown?: PresentedSecret): Result<CheckedAdmission> {
-    const live = this.findActiveKey(tx, hash, shown);
+  checkAdmission(tx: Tx, called: RequestCredential): Result<CheckedAdmission> {
+    const live = this.findActiveKey(tx, called);
     if (!live.ok) return live;
+    const { keyHash: hash } = called;
     const record = live.value;
     const key = this.#key(tx.sql, hash);
     assert(key !== null, "a living key is known");
@@ -188,9 +189,9 @@ export class KeyAdmissions {
     }
   }
 
-  rateState(tx: Tx, hash: string, shown?: PresentedSecret): RateState | null {
-    const key = this.#key(tx.sql, hash);
-    const live = this.findActiveKey(tx, hash, shown);
+  rateState(tx: Tx, called: RequestCredential): RateState | null {
+    const key = this.#key(tx.sql, called.keyHash);
+    const live = this.findActiveKey(tx, called);
     if (key === null || !live.ok) return null;
     const { window } = key;
     const { rpmLimit: limit } = live.value;
@@ -359,22 +360,20 @@ export class KeyAdmissions {
 
 export function admittedKeyOf(
   tx: Tx,
-  { keyId, memberId, scope, terms }: ActiveKey,
-  { limit, remaining, resetMs }: RateState,
+  key: ActiveKey,
+  rate: RateState,
   shown: PresentedSecret | undefined,
 ): AdmittedKey {
   const { orgId, priceList } = tx.memory.row;
-  const { session } = shown ?? {};
-  const held = { ...terms, memberId, ...(session !== undefined && { session }) };
+  const { keyId, memberId, scope } = key;
+  const held = holdTermsOf(key, shown);
   return {
     keyId,
     orgId,
     memberId,
     scope,
-    limit,
-    remaining,
-    resetMs,
-    ...((hasLimits(terms) || session !== undefined) && { isLimited: true }),
+    ...rate,
+    ...((hasLimits(key.terms) || held.session !== undefined) && { isLimited: true }),
     ...(priceList !== null && { priceList }),
     ...policiesField(tx, held),
     ...pausedField(tx, keyId, held),

@@ -4,7 +4,7 @@ import type { Refusal, Result } from "../../../shared/failure.ts";
 import { IDEMPOTENCY_RETENTION_MS } from "../../../shared/idempotency.ts";
 import { dollarsOf } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
-import { modelNameOfPurpose } from "../../../shared/placed-hold.ts";
+import { modelNameOfPurpose, purposeOf } from "../../../shared/placed-hold.ts";
 import type { HoldChange, HoldCaller, PlacedHold } from "../../../shared/contracts/holds.ts";
 import type { HoldRequest } from "../../../shared/contracts/wallet.ts";
 import { NO_USAGE } from "../../../shared/usage.ts";
@@ -78,9 +78,9 @@ function captureHold(tx: Tx, placed: PlacedHold, amount: Micros): Result<PlacedH
 }
 
 function settleCapture(tx: Tx, placed: PlacedHold, cost: Micros): PlacedHold {
-  const { id, keyId, pays, merchant, description, tags, sessionTags } = placed;
-  const tagged = { ...(tags && { tags }), ...(sessionTags && { sessionTags }) };
-  const purpose = { pays, merchant, description, ...tagged };
+  const { id, keyId } = placed;
+  const purpose = purposeOf(placed);
+  const { merchant, tags, sessionTags } = purpose;
   const answer = settle(tx, {
     id,
     cost,
@@ -96,7 +96,8 @@ function settleCapture(tx: Tx, placed: PlacedHold, cost: Micros): PlacedHold {
       durationMs: Math.max(0, tx.nowMs - placed.createdAt),
       estimated: false,
       finishReason: null,
-      ...tagged,
+      ...(tags && { tags }),
+      ...(sessionTags && { sessionTags }),
       purpose,
     },
   });
@@ -156,11 +157,7 @@ function placedHoldFrom(known: KnownHold): PlacedHold | null {
   if (purpose === null || granted === null) return null;
   return {
     id: known.id,
-    pays: purpose.pays,
-    merchant: purpose.merchant,
-    description: purpose.description,
-    ...(purpose.tags !== undefined && { tags: purpose.tags }),
-    ...(purpose.sessionTags !== undefined && { sessionTags: purpose.sessionTags }),
+    ...purposeOf(purpose),
     state,
     keyId: known.keyId,
     sessionId: known.session ?? null,
