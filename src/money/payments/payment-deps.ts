@@ -1,19 +1,11 @@
-import type {
-  DisabledReason,
-  PaymentReversal,
-  PaymentCredit,
-  PurchaseOutcome,
-} from "../../shared/contracts/payments.ts";
-import type { Result } from "../../shared/failure.ts";
+import type { WalletPaymentCalls } from "../../shared/contracts/payments.ts";
 import type { PaymentRows } from "./purchase.ts";
 import type { Stripe } from "./stripe.ts";
 
-export type PayingWallet = {
-  creditPayment(credit: PaymentCredit): Promise<Result<{ readonly madeAt: number }>>;
-  setBack(back: PaymentReversal): Promise<Result<null>>;
-  tellPurchase(outcome: PurchaseOutcome): Promise<Result<null>>;
-  disableTopUp(reason: DisabledReason): Promise<Result<null>>;
-};
+export type PayingWallet = Pick<
+  WalletPaymentCalls,
+  "creditPayment" | "setBack" | "tellPurchase" | "disableTopUp"
+>;
 
 type PaymentStore = {
   addCustomer(customerId: string, orgId: string): Promise<void>;

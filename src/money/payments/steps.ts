@@ -79,18 +79,9 @@ function mustSearch(
 const idempotencyKeyOf = ({ id, step, anew: again }: Purchase): string =>
   again === 0 ? `${id}:${step}` : `${id}:${step}:${again + 1}`;
 
-function saleOf(deps: PaymentDeps, purchase: Purchase): Sale {
-  const { region, hasTax, taxCode, rows } = deps;
-  const { id, method, amountMicro, saveCard, createdAt, returnUrl, customerId } = purchase;
-  const row = { id, method, amountMicro, saveCard, createdAt, returnUrl };
-  return {
-    ...row,
-    orgId: rows.head().orgId,
-    region,
-    customerId: customerId ?? "",
-    hasTax,
-    taxCode,
-  };
+function saleOf({ region, hasTax, taxCode, rows }: PaymentDeps, purchase: Purchase): Sale {
+  const customerId = purchase.customerId ?? "";
+  return { ...purchase, orgId: rows.head().orgId, customerId, region, hasTax, taxCode };
 }
 
 /** Creates the Stripe customer if needed, and stores it before its first use. */

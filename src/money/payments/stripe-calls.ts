@@ -1,5 +1,6 @@
 import type { RefundRequest } from "../../shared/contracts/payments.ts";
-import type { PurchaseMethod } from "../../shared/contracts/payments.ts";
+import type { PaymentDeps } from "./payment-deps.ts";
+import type { Purchase } from "./purchase.ts";
 import type { Micros } from "../../shared/money.ts";
 import { encodeForm } from "./stripe.ts";
 import type { Params, StripeCall } from "./stripe.ts";
@@ -18,19 +19,15 @@ export function hasAmount(
   return subtotal === centsOf(amountMicro);
 }
 
-export type Sale = {
-  readonly id: string;
-  readonly orgId: string;
-  readonly region: string;
-  readonly method: PurchaseMethod;
-  readonly amountMicro: Micros;
-  readonly saveCard: boolean;
-  readonly createdAt: number;
-  readonly returnUrl: string;
-  readonly customerId: string;
-  readonly hasTax: boolean;
-  readonly taxCode: string | null;
-};
+/** A purchase and the settings of its sale. */
+export type Sale = Pick<
+  Purchase,
+  "id" | "method" | "amountMicro" | "saveCard" | "createdAt" | "returnUrl"
+> &
+  Pick<PaymentDeps, "region" | "hasTax" | "taxCode"> & {
+    readonly orgId: string;
+    readonly customerId: string;
+  };
 
 const PRODUCT_NAME = "API credits";
 
