@@ -16,11 +16,14 @@ import { invalid, success } from "../shared/failure.ts";
 import { sha256 } from "../shared/hash.ts";
 import { readIdempotencyKey } from "../shared/idempotency.ts";
 import { micros } from "../shared/money.ts";
-import { creditsView } from "../money/payments/credits-view.ts";
-import { listPublished, REFUNDED } from "../money/payments/published.store.ts";
+import {
+  creditsView,
+  operatorPurchaseView,
+  purchasesView,
+} from "../money/payments/payment-views.ts";
+import { listPublished, REFUNDED } from "../money/payments/payments.store.ts";
 import { isSlug } from "../accounts/organizations/organization.ts";
 import { findIdOfSlug } from "../accounts/organizations/organizations.store.ts";
-import { operatorPurchaseView, purchasesView } from "../money/payments/purchase-view.ts";
 import { creditsQuery, purchasesQuery } from "../money/payments/purchases.route.ts";
 import { findOrganizationOfCall } from "./organizations.ts";
 import { idRangeOfPage } from "./operator-events.ts";

@@ -1,19 +1,19 @@
 import { FakeStripe } from "../fakes/stripe/fake.ts";
 import type { StripeEvent as FakeEvent } from "../fakes/stripe/objects.ts";
-import type { StripeHint, PurchaseMethod } from "../../src/shared/contracts/payments.ts";
 import { PURCHASE_ID_PREFIX } from "../../src/shared/contracts/payments.ts";
+import type { StripeHint, PurchaseMethod } from "../../src/shared/contracts/payments.ts";
 import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import { success } from "../../src/shared/failure.ts";
 import { mintId } from "../../src/shared/id.ts";
 import { micros } from "../../src/shared/money.ts";
 import { PurchaseRunner, newPurchase } from "../../src/money/payments/purchase-runner.ts";
 import { isEnded } from "../../src/money/payments/purchase.ts";
+import type { PaymentDeps } from "../../src/money/payments/purchase.ts";
 import { dispatchEvent, sweepEvents } from "../../src/money/payments/stripe-events.ts";
 import type { DispatchServices, SweepCursor } from "../../src/money/payments/stripe-events.ts";
 import { eventSchema } from "../../src/money/payments/stripe-objects.ts";
 import { createStripe } from "../../src/money/payments/stripe.ts";
 import type { FetchFunction } from "../../src/money/payments/stripe.ts";
-import type { PaymentDeps } from "../../src/money/payments/payment-deps.ts";
 import { MemoryRows } from "./memory-rows.ts";
 import { PlainWallet } from "./plain-wallet.ts";
 

@@ -1,3 +1,4 @@
+import { PURCHASE_ID_PREFIX } from "../../src/shared/contracts/payments.ts";
 import type {
   AutoTopUp,
   DisabledReason,
@@ -5,13 +6,12 @@ import type {
   PaymentCredit,
   PurchaseOutcome,
 } from "../../src/shared/contracts/payments.ts";
-import { PURCHASE_ID_PREFIX } from "../../src/shared/contracts/payments.ts";
 import { refuse, success } from "../../src/shared/failure.ts";
 import type { Result } from "../../src/shared/failure.ts";
 import { mintId } from "../../src/shared/id.ts";
 import { micros } from "../../src/shared/money.ts";
 import type { Micros } from "../../src/shared/money.ts";
-import type { PayingWallet } from "../../src/money/payments/payment-deps.ts";
+import type { PayingWallet } from "../../src/money/payments/purchase.ts";
 import {
   collectDebt,
   forgiveDebt,

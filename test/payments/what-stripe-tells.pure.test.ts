@@ -4,7 +4,7 @@ import type { NumericVariables } from "../../src/shared/config/config.ts";
 import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import { success } from "../../src/shared/failure.ts";
 import { micros } from "../../src/shared/money.ts";
-import { checkPurchaseLimits } from "../../src/money/payments/limits.ts";
+import { checkPurchaseLimits } from "../../src/money/payments/payment-rules.ts";
 import { newPurchase } from "../../src/money/payments/purchase-runner.ts";
 import { refundPayment } from "../../src/money/payments/refunding.ts";
 import { sweepEvents } from "../../src/money/payments/stripe-events.ts";

@@ -2,12 +2,11 @@ import { logAlert, logWarning, errorMessageOf } from "../../shared/log.ts";
 import { micros } from "../../shared/money.ts";
 import { creditsTakenBack, refundedCents } from "./payment-rules.ts";
 import { moveToStep, retryLater, storePurchase } from "./purchase-moves.ts";
-import type { Payment } from "./purchase.ts";
+import type { Payment, PaymentDeps } from "./purchase.ts";
 import type { RunPurchaseStep } from "./steps.ts";
 import { defaultCardParams, postCall, readDisputes, readRefunds } from "./stripe-calls.ts";
 import { disputesSchema, refundsSchema } from "./stripe-objects.ts";
 import { parseBody } from "./stripe.ts";
-import type { PaymentDeps } from "./payment-deps.ts";
 
 const CARD_ORGANIZATIONS_MAX = 3;
 

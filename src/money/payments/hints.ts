@@ -1,7 +1,7 @@
 import { logAlert } from "../../shared/log.ts";
 import { callWallet } from "./crediting.ts";
 import { moveToStep } from "./purchase-moves.ts";
-import type { Purchase, WaitingHint } from "./purchase.ts";
+import type { Purchase, WaitingHint, PaymentDeps } from "./purchase.ts";
 import {
   readPaymentIntent,
   readInvoice,
@@ -15,9 +15,7 @@ import {
   sessionSchema,
 } from "./stripe-objects.ts";
 import type { Intent } from "./stripe-objects.ts";
-import { parseBody } from "./stripe.ts";
-import type { StripeAnswer } from "./stripe.ts";
-import type { PaymentDeps } from "./payment-deps.ts";
+import { readObject } from "./stripe.ts";
 
 type HintActions = {
   readonly refreshPurchase: (purchaseId: string) => Promise<void>;
@@ -53,9 +51,6 @@ export async function processHint(
 }
 
 type PurchaseLookup = Purchase | "none" | "unsure";
-
-const unreadResult = (answer: StripeAnswer): "none" | "unsure" =>
-  answer.kind === "done" ? "none" : "unsure";
 
 async function refreshFound(looking: HintActions, found: PurchaseLookup): Promise<boolean> {
   if (typeof found === "string") return found === "none";
@@ -99,11 +94,11 @@ async function findByObject(
 ): Promise<PurchaseLookup> {
   const known = deps.rows.purchaseByStripeId(id);
   if (known !== null) return known;
-  const answer = await deps.stripe.ask(kind === "session" ? readSession(id) : readInvoice(id));
-  if (answer.kind === "refused") return "none";
   const object =
-    kind === "session" ? parseBody(answer, sessionSchema) : parseBody(answer, invoiceSchema);
-  if (object === null) return unreadResult(answer);
+    kind === "session"
+      ? await readObject(deps.stripe, readSession(id), sessionSchema)
+      : await readObject(deps.stripe, readInvoice(id), invoiceSchema);
+  if (typeof object === "string") return object;
   const purchase = findByMetadata(deps, object);
   if (typeof purchase === "string") return purchase;
   return storeLostId(deps, purchase, kind === "session" ? { sessionId: id } : { invoiceId: id });
@@ -137,10 +132,8 @@ async function findByIntent(deps: PaymentDeps, id: string): Promise<PurchaseLook
   const { rows, stripe } = deps;
   const known = rows.purchaseByStripeId(id);
   if (known !== null) return known;
-  const answer = await stripe.ask(readPaymentIntent(id));
-  if (answer.kind === "refused") return "none";
-  const intent = parseBody(answer, intentSchema);
-  if (intent === null) return unreadResult(answer);
+  const intent = await readObject(stripe, readPaymentIntent(id), intentSchema);
+  if (typeof intent === "string") return intent;
   // A payment created from an invoice doesn't have our metadata.
   return intent.metadata?.["purchase_id"] === undefined
     ? findByInvoicePayment(deps, id)
@@ -148,10 +141,9 @@ async function findByIntent(deps: PaymentDeps, id: string): Promise<PurchaseLook
 }
 
 async function findByInvoicePayment(deps: PaymentDeps, paymentId: string): Promise<PurchaseLookup> {
-  const answer = await deps.stripe.ask(readInvoicePayments(paymentId));
-  if (answer.kind === "refused") return "none";
-  const list = parseBody(answer, invoicePaymentsSchema);
-  if (list === null) return unreadResult(answer);
+  const call = readInvoicePayments(paymentId);
+  const list = await readObject(deps.stripe, call, invoicePaymentsSchema);
+  if (typeof list === "string") return list;
   const invoiceId = list.data[0]?.invoice;
   return typeof invoiceId === "string" ? findByObject(deps, "invoice", invoiceId) : "none";
 }

@@ -23,9 +23,8 @@ import { storageFailure } from "../../shared/storage-failure.ts";
 import { createOrMigrateTables, migrateExistingTables } from "../../shared/tables.do.ts";
 import { withTimeout } from "../../shared/timers.ts";
 import { callWallet } from "./crediting.ts";
-import { addCard, addCustomer } from "./customers.store.ts";
-import { checkPurchaseLimits } from "./limits.ts";
-import { taxOf } from "./payment-rules.ts";
+import { addCard, addCustomer, purchaseTotals, putPurchases } from "./payments.store.ts";
+import { checkPurchaseLimits, taxOf } from "./payment-rules.ts";
 import { PurchaseRunner, newPurchase } from "./purchase-runner.ts";
 import { recordOutcomeForWallet } from "./purchase-moves.ts";
 import {
@@ -35,16 +34,14 @@ import {
   selectIdempotency,
   selectPurchases,
 } from "./payments-rows.do.ts";
-import { purchaseTotals, putPurchases } from "./published.store.ts";
 import { publishPurchases } from "./publish-purchases.do.ts";
 import { isEnded, purchaseRecordOf } from "./purchase.ts";
-import type { Purchase } from "./purchase.ts";
+import type { Purchase, PaymentDeps } from "./purchase.ts";
 import { refundPayment } from "./refunding.ts";
 import { findRunningCharge } from "./steps.ts";
 import { portalParams, postCall } from "./stripe-calls.ts";
 import { portalSchema } from "./stripe-objects.ts";
 import { parseBody, createStripe } from "./stripe.ts";
-import type { PaymentDeps } from "./payment-deps.ts";
 
 const RESPONSE_WAIT_MS = 1500;
 const CALL_TIMEOUT_MS = 10_000;
@@ -70,10 +67,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
       this.#initialize(buying.orgId, buying.orgName);
       const made = this.#createPurchase(buying, config);
       if (!made.ok) return made;
-      const working = runner.advance(made.value);
-      this.#finishInBackground(working);
-      await withTimeout(working, RESPONSE_WAIT_MS).catch(() => undefined);
-      return this.#purchaseRecord(made.value);
+      return this.#recordAfter(runner.advance(made.value), made.value);
     });
   }
 
@@ -98,10 +92,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     return this.#runCall(async ({ runner }) => {
       if (!this.#isInitialized()) return refuseUnknownPurchase();
       runner.cancel(id);
-      const working = runner.advance(id);
-      this.#finishInBackground(working);
-      await withTimeout(working, RESPONSE_WAIT_MS).catch(() => undefined);
-      return this.#purchaseRecord(id);
+      return this.#recordAfter(runner.advance(id), id);
     });
   }
 
@@ -160,10 +151,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
       if (!refunded.ok) return refunded;
       const eventId = `evt_own_${request.name}`;
       runner.addHint({ eventId, orgId: rows.head().orgId, kind: "back", object: refunded.value });
-      const working = runner.runDueWork();
-      this.#finishInBackground(working);
-      await withTimeout(working, RESPONSE_WAIT_MS).catch(() => undefined);
-      return this.#purchaseRecord(purchase.id);
+      return this.#recordAfter(runner.runDueWork(), purchase.id);
     });
   }
 
@@ -253,6 +241,13 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
       runner.cancel(one.id);
       this.#finishInBackground(runner.advance(one.id));
     }
+  }
+
+  /** Returns the purchase after the work, or after a short wait. The work continues. */
+  async #recordAfter(work: Promise<void>, id: string): Promise<Result<PurchaseRecord>> {
+    this.#finishInBackground(work);
+    await withTimeout(work, RESPONSE_WAIT_MS).catch(() => undefined);
+    return this.#purchaseRecord(id);
   }
 
   #purchaseRecord(id: string): Result<PurchaseRecord> {

@@ -1,8 +1,8 @@
 import type { PurchaseRecord } from "../../shared/contracts/payments.ts";
 import { parseStoredJson } from "../../shared/stored-json.ts";
 import { purchaseRecordOf } from "./purchase.ts";
-import type { PurchaseTotals } from "./published.store.ts";
 import type { Payment, Purchase } from "./purchase.ts";
+import type { PurchaseTotals } from "./payments.store.ts";
 
 const BATCH = 50;
 

@@ -4,10 +4,9 @@ import type { EventData, EventType } from "../../shared/event.ts";
 import { logAlert } from "../../shared/log.ts";
 import { retryDelayMs } from "./payment-rules.ts";
 import { isEnded } from "./purchase.ts";
-import type { PurchaseEnding, Purchase, PurchaseStep } from "./purchase.ts";
+import type { PurchaseEnding, Purchase, PurchaseStep, PaymentDeps } from "./purchase.ts";
 import type { Invoice } from "./stripe-objects.ts";
 import type { StripeAnswer } from "./stripe.ts";
-import type { PaymentDeps } from "./payment-deps.ts";
 
 type PurchaseChange = Partial<Purchase>;
 

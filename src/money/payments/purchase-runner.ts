@@ -11,7 +11,7 @@ import { processHint } from "./hints.ts";
 import { endPurchase, moveToStep, storePurchase } from "./purchase-moves.ts";
 import { retryDelayMs } from "./payment-rules.ts";
 import { isEnded } from "./purchase.ts";
-import type { Purchase, PurchaseStep, WaitingHint } from "./purchase.ts";
+import type { Purchase, PurchaseStep, WaitingHint, PaymentDeps } from "./purchase.ts";
 import {
   createCustomerStep,
   finalizeInvoiceStep,
@@ -27,7 +27,6 @@ import {
   readPurchaseStep,
   voidInvoiceStep,
 } from "./read-purchase.ts";
-import type { PaymentDeps } from "./payment-deps.ts";
 
 const STEPS: Readonly<Record<PurchaseStep, RunPurchaseStep>> = {
   customer: createCustomerStep,

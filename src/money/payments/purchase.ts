@@ -6,11 +6,12 @@ import type {
   PurchaseState,
   PurchaseError,
   PurchaseOutcome,
+  WalletPaymentCalls,
 } from "../../shared/contracts/payments.ts";
 import type { Actor } from "../../shared/event.ts";
 import { micros } from "../../shared/money.ts";
 import type { Micros } from "../../shared/money.ts";
-import type { CapturedAmounts } from "./payment-rules.ts";
+import type { Stripe } from "./stripe.ts";
 
 export type PurchaseStep =
   | "customer"
@@ -76,6 +77,12 @@ export type PurchaseEnding = {
   readonly state: "declined" | "expired";
   readonly error: PurchaseError;
   readonly isHard: boolean;
+};
+
+export type CapturedAmounts = {
+  readonly receivedCents: number;
+  readonly totalCents: number;
+  readonly taxCents: number;
 };
 
 /** A captured payment, which is never deleted. */
@@ -148,3 +155,26 @@ export function purchaseRecordOf(purchase: Purchase, payment: Payment | null): P
     returnedMicro: payment?.backMicro ?? micros(0),
   };
 }
+
+export type PayingWallet = Pick<
+  WalletPaymentCalls,
+  "creditPayment" | "setBack" | "tellPurchase" | "disableTopUp"
+>;
+
+type PaymentStore = {
+  addCustomer(customerId: string, orgId: string): Promise<void>;
+  /** Records a card. Returns the number of organizations that use the card, including this one. */
+  addCard(fingerprint: string, orgId: string): Promise<number>;
+};
+
+export type PaymentDeps = {
+  readonly rows: PaymentRows;
+  readonly stripe: Stripe;
+  readonly wallet: PayingWallet;
+  readonly store: PaymentStore;
+  readonly now: () => number;
+  readonly region: string;
+  readonly isLive: boolean;
+  readonly hasTax: boolean;
+  readonly taxCode: string | null;
+};

@@ -22,9 +22,8 @@ import { idempotencyOf, readIdempotencyKey } from "../../shared/idempotency.ts";
 import { mintTimeOf } from "../../shared/id.ts";
 import { micros, MICROS_PER_DOLLAR } from "../../shared/money.ts";
 import { callObjectWithRetries, callObject } from "../../shared/reach-object.ts";
-import { readBuyingOrganization } from "./customers.store.ts";
-import { creditsView } from "./credits-view.ts";
-import { purchasesView, purchaseView } from "./purchase-view.ts";
+import { readBuyingOrganization } from "./payments.store.ts";
+import { creditsView, purchasesView, purchaseView } from "./payment-views.ts";
 
 const RETRY_BUDGET_MS = 8000;
 

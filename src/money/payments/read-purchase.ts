@@ -6,7 +6,6 @@ import {
   creditsOfPayment,
   retryDelayMs,
 } from "./payment-rules.ts";
-import type { CapturedAmounts } from "./payment-rules.ts";
 import {
   abandonMismatchedInvoice,
   endPurchase,
@@ -17,7 +16,7 @@ import {
   storePurchase,
 } from "./purchase-moves.ts";
 import { isEnded } from "./purchase.ts";
-import type { Purchase } from "./purchase.ts";
+import type { CapturedAmounts, Purchase, PaymentDeps } from "./purchase.ts";
 import { findLostSession } from "./steps.ts";
 import type { RunPurchaseStep } from "./steps.ts";
 import { parseBody } from "./stripe.ts";
@@ -25,7 +24,6 @@ import type { StripeAnswer, StripeCall } from "./stripe.ts";
 import { hasAmount, postCall, readInvoice, readSession } from "./stripe-calls.ts";
 import { invoiceSchema, sessionSchema } from "./stripe-objects.ts";
 import type { Intent, Invoice, Session } from "./stripe-objects.ts";
-import type { PaymentDeps } from "./payment-deps.ts";
 import { HOUR_MS } from "../../shared/clock.ts";
 
 const RECHECK_MS = 600_000;

@@ -2,11 +2,10 @@ import type { RefundRequest } from "../../shared/contracts/payments.ts";
 import { logEvent } from "../../shared/log.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import type { Purchase } from "./purchase.ts";
+import type { Purchase, PaymentDeps } from "./purchase.ts";
 import { postCall, readRefund, readRefunds, refundParams } from "./stripe-calls.ts";
 import { refundSchema, refundsSchema } from "./stripe-objects.ts";
 import { parseBody } from "./stripe.ts";
-import type { PaymentDeps } from "./payment-deps.ts";
 
 const REFUSAL_MESSAGES: Readonly<Record<string, string>> = {
   charge_already_refunded: "This payment was already refunded in full.",

@@ -12,7 +12,7 @@ import {
   storePurchase,
 } from "./purchase-moves.ts";
 import { isEnded } from "./purchase.ts";
-import type { Purchase } from "./purchase.ts";
+import type { Purchase, PaymentDeps } from "./purchase.ts";
 import {
   customerParams,
   finalizeParams,
@@ -30,7 +30,6 @@ import { objectListSchema, idSchema, invoiceSchema, sessionSchema } from "./stri
 import type { Invoice } from "./stripe-objects.ts";
 import { parseBody } from "./stripe.ts";
 import type { Params, StripeAnswer } from "./stripe.ts";
-import type { PaymentDeps } from "./payment-deps.ts";
 
 /** A step of a purchase, with at most one Stripe call that changes something. */
 export type RunPurchaseStep = (deps: PaymentDeps, purchase: Purchase) => Promise<Purchase>;

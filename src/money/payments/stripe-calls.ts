@@ -1,6 +1,5 @@
 import type { RefundRequest } from "../../shared/contracts/payments.ts";
-import type { PaymentDeps } from "./payment-deps.ts";
-import type { Purchase } from "./purchase.ts";
+import type { PaymentDeps, Purchase } from "./purchase.ts";
 import type { Micros } from "../../shared/money.ts";
 import { encodeForm } from "./stripe.ts";
 import type { Params, StripeCall } from "./stripe.ts";

@@ -6,7 +6,7 @@ import { callObjectWithRetries } from "../../shared/reach-object.ts";
 import { chargeSchema, eventSchema, eventsSchema, intentSchema } from "./stripe-objects.ts";
 import type { StripeEvent } from "./stripe-objects.ts";
 import { getCall, readPaymentIntent } from "./stripe-calls.ts";
-import { parseBody } from "./stripe.ts";
+import { parseBody, readObject } from "./stripe.ts";
 import type { Stripe } from "./stripe.ts";
 
 /**
@@ -58,10 +58,10 @@ export type DispatchServices = CallsOf<"payments", "hint"> & {
 };
 
 /**
- * The result of an event. `nothing`: the event concerns no organization of this region. `unsure`:
+ * The result of an event. `none`: the event concerns no organization of this region. `unsure`:
  * the caller must retry.
  */
-export type DispatchResult = "told" | "nothing" | "unsure";
+export type DispatchResult = "told" | "none" | "unsure";
 
 /** Sends an event to its organization's payment object as a hint, which has only IDs. */
 export async function dispatchEvent(
@@ -69,7 +69,7 @@ export async function dispatchEvent(
   event: StripeEvent,
 ): Promise<DispatchResult> {
   const kind = EVENT_KINDS[event.type];
-  if (kind === undefined || event.livemode !== to.isLive) return "nothing";
+  if (kind === undefined || event.livemode !== to.isLive) return "none";
   const named = await idsOfEvent(to, event, kind);
   if (typeof named === "string") return named;
   const orgId = await to.store.organizationOf(named.customer);
@@ -87,7 +87,7 @@ async function handleUnknownCustomer(
   if (orgId !== undefined && (await store.isOrganization(orgId))) {
     logAlert("payment_of_unknown_customer", { org_id: orgId, event_id: id });
   }
-  return "nothing";
+  return "none";
 }
 
 type EventIds = { readonly object: string; readonly customer: string };
@@ -104,22 +104,18 @@ async function idsOfEvent(
 ): Promise<EventIds | DispatchResult> {
   const { object } = data;
   const id = object.id ?? "";
-  if (!ID.test(id)) return "nothing";
+  if (!ID.test(id)) return "none";
   const customer = object.customer ?? data.previous_attributes?.customer ?? null;
-  if (kind === "back" || kind === "warning") {
-    const chargeId = object.object === "charge" ? id : (object.charge ?? null);
-    return idsOfMoney(to, { paymentId: object.payment_intent ?? null, chargeId, customer });
-  }
-  return customer === null ? "nothing" : { object: id, customer };
+  if (kind === "back" || kind === "warning") return idsOfMoney(to, object, customer);
+  return customer === null ? "none" : { object: id, customer };
 }
-
-type MoneyIds = Readonly<Record<"paymentId" | "chargeId" | "customer", string | null>>;
 
 async function idsOfMoney(
   to: DispatchServices,
-  { paymentId, chargeId, customer }: MoneyIds,
+  { object: type, id, charge, payment_intent: paymentId }: StripeEvent["data"]["object"],
+  customer: string | null,
 ): Promise<EventIds | DispatchResult> {
-  if (paymentId === null) return idsOfCharge(to, chargeId);
+  if (!paymentId) return idsOfCharge(to, type === "charge" ? id : charge);
   return customer === null ? idsOfPayment(to, paymentId) : { object: paymentId, customer };
 }
 
@@ -127,26 +123,22 @@ async function idsOfPayment(
   { stripe }: DispatchServices,
   id: string,
 ): Promise<EventIds | DispatchResult> {
-  const answer = await stripe.ask(readPaymentIntent(id));
-  if (answer.kind === "refused") return "nothing";
-  const intent = parseBody(answer, intentSchema);
-  if (intent === null) return answer.kind === "done" ? "nothing" : "unsure";
+  const intent = await readObject(stripe, readPaymentIntent(id), intentSchema);
+  if (typeof intent === "string") return intent;
   const { customer } = intent;
-  return typeof customer === "string" ? { object: id, customer } : "nothing";
+  return typeof customer === "string" ? { object: id, customer } : "none";
 }
 
 async function idsOfCharge(
   { stripe }: DispatchServices,
-  id: string | null,
+  id: string | null | undefined,
 ): Promise<EventIds | DispatchResult> {
-  if (id === null) return "nothing";
-  const answer = await stripe.ask(getCall(`/v1/charges/${id}`));
-  if (answer.kind === "refused") return "nothing";
-  const charge = parseBody(answer, chargeSchema);
-  if (charge === null) return answer.kind === "done" ? "nothing" : "unsure";
+  if (id === null || id === undefined) return "none";
+  const charge = await readObject(stripe, getCall(`/v1/charges/${id}`), chargeSchema);
+  if (typeof charge === "string") return charge;
   const { customer, payment_intent: object } = charge;
   const isComplete = typeof customer === "string" && typeof object === "string";
-  return isComplete ? { object, customer } : "nothing";
+  return isComplete ? { object, customer } : "none";
 }
 
 /** Seconds before the cursor that a sweep reads again, because events can become visible late. */

@@ -112,6 +112,19 @@ export function parseBody<T>(answer: StripeAnswer, schema: z.core.$ZodType<T>): 
   return parsed.success ? parsed.data : null;
 }
 
+/**
+ * Reads a Stripe object. Returns `none` if Stripe has no such object, or `unsure` if it didn't
+ * respond.
+ */
+export async function readObject<T extends object>(
+  stripe: Stripe,
+  call: StripeCall,
+  schema: z.core.$ZodType<T>,
+): Promise<T | "none" | "unsure"> {
+  const answer = await stripe.ask(call);
+  return parseBody(answer, schema) ?? (answer.kind === "unsure" ? "unsure" : "none");
+}
+
 function toAnswer(
   response: Response,
   { text, requestId }: { readonly text: string | null; readonly requestId: string | null },

@@ -6,7 +6,7 @@ import { now } from "../../shared/clock.ts";
 import { logWarning, errorMessageOf } from "../../shared/log.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { withTimeout } from "../../shared/timers.ts";
-import { createStripeEventStore } from "./customers.store.ts";
+import { createStripeEventStore } from "./payments.store.ts";
 import { dispatchEvent } from "./stripe-events.ts";
 import type { DispatchResult } from "./stripe-events.ts";
 import { eventSchema } from "./stripe-objects.ts";
