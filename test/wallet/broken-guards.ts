@@ -28,7 +28,7 @@ const inFile =
 const rare = (one: BrokenGuard): BrokenGuard => ({ ...one, isRare: true });
 const ledger = inFile("src/money/wallet/rules/ledger.ts");
 const holds = inFile("src/money/wallet/rules/open-holds.ts");
-const credit = inFile("src/money/wallet/rules/credit.ts");
+const credit = inFile("src/money/wallet/rules/ledger.ts");
 const limits = inFile("src/money/wallet/rules/key-spend.ts");
 const fields = inFile("src/money/wallet/rules/limits.ts");
 const meter = inFile("src/shared/budget-meter.ts");

@@ -2,13 +2,14 @@ import type { Failure } from "../../src/shared/failure.ts";
 import { micros } from "../../src/shared/money.ts";
 import type { Micros } from "../../src/shared/money.ts";
 import { refuseInvalidId } from "../../src/money/wallet/rules/hold-guards.ts";
-import { balanceAfterCredit } from "../../src/money/wallet/rules/credit.ts";
 import {
+  balanceAfterCredit,
   decideHold,
   decideSettle,
   recallHold,
   recallSettle,
 } from "../../src/money/wallet/rules/ledger.ts";
+import type { HoldRequestFacts, KnownHold } from "../../src/money/wallet/rules/ledger.ts";
 import {
   closeHold,
   findDueHolds,
@@ -16,7 +17,7 @@ import {
   freeBalance,
   openHold,
 } from "../../src/money/wallet/rules/open-holds.ts";
-import type { HoldRequestFacts, KnownHold } from "../../src/money/wallet/rules/ledger.ts";
+import type { OpenHold } from "../../src/money/wallet/rules/open-holds.ts";
 import { periodOf } from "../../src/shared/period.ts";
 import type { Period } from "../../src/shared/period.ts";
 import {
@@ -26,7 +27,6 @@ import {
   adjustHeld,
 } from "../../src/money/wallet/rules/limits.ts";
 import type { CountedRow, Meter } from "../../src/money/wallet/rules/limits.ts";
-import type { OpenHold } from "../../src/money/wallet/rules/open-holds.ts";
 import { PlainIdempotency } from "./plain-idempotency.ts";
 import { LIMITED_KEY, PlainKey } from "./plain-key.ts";
 import { PlainSessions, placeOf, sessionName } from "./plain-sessions.ts";

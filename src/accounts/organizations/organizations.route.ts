@@ -21,7 +21,7 @@ import {
   budgetStatusView,
   budgetsFromFields,
 } from "../../shared/budgets.ts";
-import type { MemberLimits } from "../../shared/contracts/limits.ts";
+import type { MemberLimits } from "../../shared/contracts/settings.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { policySchema } from "../../shared/policy.ts";
 import { callObject } from "../../shared/reach-object.ts";

@@ -1,3 +1,4 @@
+import { autoTopUpView } from "../../shared/contracts/payments.ts";
 import type {
   Card,
   PurchaseError,
@@ -8,7 +9,6 @@ import type {
 } from "../../shared/contracts/payments.ts";
 import { timestamp } from "../../shared/clock.ts";
 import { dollarsOf, micros } from "../../shared/money.ts";
-import { autoTopUpView } from "../../shared/contracts/top-up-view.ts";
 
 /** The messages for customers. They don't distinguish lost, stolen and declined cards. */
 const ERRORS: Readonly<Record<PurchaseError, string>> = {
@@ -26,7 +26,7 @@ const ERRORS: Readonly<Record<PurchaseError, string>> = {
   misconfigured: "The payment could not be made. Please contact support.",
 };
 
-export function cardView(card: Card | null) {
+function cardView(card: Card | null) {
   if (card === null) return null;
   return {
     brand: card.brand,

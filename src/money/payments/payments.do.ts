@@ -33,8 +33,8 @@ import {
   paymentRows,
   selectIdempotency,
   selectPurchases,
+  publishPurchases,
 } from "./payments-rows.do.ts";
-import { publishPurchases } from "./publish-purchases.do.ts";
 import { isEnded, purchaseRecordOf } from "./purchase.ts";
 import type { Purchase, PaymentDeps } from "./purchase.ts";
 import { refundPayment } from "./refunding.ts";

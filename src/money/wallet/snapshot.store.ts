@@ -334,3 +334,16 @@ function insertSql(table: keyof typeof TABLES): string {
     FROM json_each(?2) WHERE ${IS_CURRENT_SQL} ON CONFLICT (${["org_id", ...keys].join(", ")})
     DO ${isAppended ? "NOTHING" : `UPDATE SET ${changes} WHERE ${table}.seq < excluded.seq`}`;
 }
+
+/**
+ * Reports whether D1's snapshot belongs to this wallet: it has the same epoch and isn't newer.
+ * During a conflict, compares with the revision before the conflict.
+ */
+export function ownsSnapshot(
+  row: { readonly epoch: string; readonly revision: number; readonly conflict: string | null },
+  head: SnapshotHead,
+): boolean {
+  const compared =
+    row.conflict === null ? row : parseStoredJson<{ revision: number }>(row.conflict);
+  return head.epoch === row.epoch && head.seq <= compared.revision;
+}

@@ -6,8 +6,7 @@ import { SYSTEM_ACTOR } from "../../shared/event.ts";
 import type { Actor } from "../../shared/event.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import { logWarning, errorMessageOf } from "../../shared/log.ts";
-import { ownsSnapshot } from "./snapshot-ownership.ts";
-import { deleteUnusedWalletRows, readSnapshotHead } from "./snapshot.store.ts";
+import { ownsSnapshot, deleteUnusedWalletRows, readSnapshotHead } from "./snapshot.store.ts";
 import {
   admit,
   admitAndHold,
@@ -16,14 +15,20 @@ import {
   placeClientHold,
   placeRequestHold,
   readKeyStatus,
+  runGroup,
 } from "./object/admission.do.ts";
 import { refuseUnavailable } from "./object/decisions.do.ts";
-import { readBalance } from "./object/balance.do.ts";
+import { readBalance } from "./object/reads.do.ts";
+import * as reads from "./object/reads.do.ts";
 import { isUnpublished } from "./object/memory.do.ts";
 import type { Tx } from "./object/memory.do.ts";
 import { publish } from "./object/publish.do.ts";
-import * as reads from "./object/reads.do.ts";
-import { WebhookFeed, flushFinishedHours, takeWaitingEvents } from "./object/events.do.ts";
+import {
+  WebhookFeed,
+  flushFinishedHours,
+  takeWaitingEvents,
+  notifyTopUp,
+} from "./object/events.do.ts";
 import {
   adoptSnapshot,
   copySnapshot,
@@ -31,8 +36,6 @@ import {
   rejectNeedlessRebuild,
 } from "./object/rebuild.do.ts";
 import { reconcile, readVitals } from "./object/reconcile.do.ts";
-import { runGroup } from "./object/group.do.ts";
-import { notifyTopUp } from "./object/top-up-notice.do.ts";
 import { WalletTransactions } from "./wallet-transactions.do.ts";
 import type { Args } from "./wallet-transactions.do.ts";
 import { measureStorage, deleteExpiredRows } from "./object/retention.do.ts";

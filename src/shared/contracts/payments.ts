@@ -1,6 +1,7 @@
 import type { Actor, NewEvent } from "../event.ts";
 import type { Result } from "../failure.ts";
 import type { Idempotency } from "../idempotency.ts";
+import { dollarsOf } from "../money.ts";
 import type { Micros } from "../money.ts";
 
 export const PURCHASE_ID_PREFIX = "pur_";
@@ -232,3 +233,12 @@ export type WalletPaymentCalls = {
   payments(): Promise<Result<PaymentsStatus>>;
   creditPage(limit: number, after: number | null): Promise<Result<CreditPage>>;
 };
+
+export function autoTopUpView(setting: AutoTopUp | null) {
+  if (setting === null) return null;
+  return {
+    below_dollars: dollarsOf(setting.belowMicro),
+    amount_dollars: dollarsOf(setting.amountMicro),
+    most_per_month_dollars: dollarsOf(setting.mostPerMonthMicro),
+  };
+}

@@ -1,4 +1,4 @@
-import type { Budget, BudgetStatus } from "../budgets.ts";
+import type { Budget, BudgetStatus, BudgetOwner } from "../budgets.ts";
 import type { Micros } from "../money.ts";
 import type { Policy } from "../policy.ts";
 import type { AutoTopUp } from "./payments.ts";
@@ -37,3 +37,14 @@ export type Configuration = {
   readonly priceList: string | null;
 };
 export type ConfigurationChange = { readonly [K in keyof Configuration]?: Configuration[K] };
+
+export type MemberLimits = {
+  readonly policy: Policy | null;
+  readonly budgets: readonly BudgetStatus[];
+};
+export type MemberLimitsChange = {
+  readonly policy?: Policy | null | undefined;
+  readonly budgets?: readonly Budget[] | undefined;
+};
+
+export type BudgetsChange = { readonly owner: BudgetOwner; readonly budgets: readonly Budget[] };

@@ -21,7 +21,7 @@ import type { PauseCalls } from "./pauses.ts";
 import type { WalletPaymentCalls } from "./payments.ts";
 import type { ReconcileOptions, Reconciliation } from "./reconciliation.ts";
 import type { Idempotency } from "../idempotency.ts";
-import type { BudgetsChange, MemberLimits, MemberLimitsChange } from "./limits.ts";
+import type { BudgetsChange, MemberLimits, MemberLimitsChange } from "./settings.ts";
 import type * as own from "./settings.ts";
 import type { Session } from "../session.ts";
 import type { Micros } from "../money.ts";

@@ -7,9 +7,15 @@ import type { Session } from "../../../shared/session.ts";
 import type { StoppedRun, WatchedRun } from "../../../shared/contracts/pauses.ts";
 import type { AdmittedKey } from "../../../shared/contracts/register.ts";
 import { objectsOf } from "../../../shared/contracts/objects.ts";
-import type { AdmittedHold, HoldGrant, HoldRequest } from "../../../shared/contracts/wallet.ts";
-import { budgetStatusesOfKey } from "./budget-status.do.ts";
-import { syncBudgets } from "./budgets.do.ts";
+import type {
+  AdmittedHold,
+  HoldGrant,
+  HoldRequest,
+  GroupedCalls,
+  WalletPartResult,
+  WalletPart,
+} from "../../../shared/contracts/wallet.ts";
+import { budgetStatusesOfKey, syncBudgets } from "./budgets.do.ts";
 import type { PlacedHold } from "../../../shared/contracts/holds.ts";
 import { placeHold } from "./placed-holds.do.ts";
 import { refuseUnavailable } from "./decisions.do.ts";
@@ -35,6 +41,9 @@ import {
   refuseSessionRate,
   sessionRateState,
 } from "./sessions.do.ts";
+import type { GroupedPartResult } from "../../../shared/call-groups.ts";
+import { errorMessageOf } from "../../../shared/log.ts";
+import { callPart } from "../grouped-wallet.ts";
 
 export type Gate = { readonly decisions: Decisions; readonly keys: KeyAdmissions };
 
@@ -246,7 +255,7 @@ export function applyKeyChange(
   return success(null);
 }
 
-export function isKeyCached({ decisions, keys }: Gate, keyHash: string | null): boolean {
+function isKeyCached({ decisions, keys }: Gate, keyHash: string | null): boolean {
   const tx = decisions.tryOpen();
   return keyHash === null || tx === null || keys.hasKey(tx, keyHash);
 }
@@ -270,4 +279,30 @@ async function decideForKey<T>(
     keys.clearCache();
     throw error;
   }
+}
+
+export function runGroup(
+  gate: Gate,
+  wallet: GroupedCalls,
+  parts: readonly WalletPart[],
+): Promise<readonly GroupedPartResult<WalletPartResult>[]> {
+  return Promise.all(parts.map((part) => runPart(gate, wallet, part)));
+}
+
+async function runPart(
+  gate: Gate,
+  wallet: GroupedCalls,
+  part: WalletPart,
+): Promise<GroupedPartResult<WalletPartResult>> {
+  try {
+    if (!isKeyCached(gate, keyHashOf(part))) return { kind: "apart" };
+    return { kind: "answered", answer: await callPart(wallet, part) };
+  } catch (error) {
+    return { kind: "failed", reason: errorMessageOf(error) };
+  }
+}
+
+function keyHashOf(part: WalletPart): string | null {
+  if (part.call === "admitAndHold") return part.args[0];
+  return part.call === "hold" ? (part.args[1] ?? null) : null;
 }

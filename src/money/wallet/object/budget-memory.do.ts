@@ -118,7 +118,8 @@ export function budgetMetersOfOwner(tx: BudgetTx, owner: BudgetOwner): readonly 
 
 export function moveMeters(tx: BudgetTx, from: BudgetOwner, to: BudgetOwner): void {
   const { meters, unsaved } = tx.memory.budgets;
-  const fields = fieldMetersOfOwner(tx, from).map((meter): Meter => ({ ...meter, ...to }));
+  const moved = (meter: Meter): Meter => ({ ...meter, ...to });
+  const fields = fieldMetersOfOwner(tx, from).map(moved);
   meters.set(ownerKey(to), fields);
   for (const meter of fields) {
     const { id } = meter.budget;

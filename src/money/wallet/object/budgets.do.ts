@@ -1,7 +1,20 @@
-import type { Budget, BudgetOwner, BudgetScope, BudgetUnit } from "../../../shared/budgets.ts";
+import { rollingMinutes } from "../../../shared/budgets.ts";
+import type {
+  Budget,
+  BudgetOwner,
+  BudgetScope,
+  BudgetUnit,
+  BudgetStatus,
+} from "../../../shared/budgets.ts";
 import { DAY_MS, timestamp } from "../../../shared/clock.ts";
+import { amountsOf, isFieldLimit } from "../rules/limits.ts";
 import type { CountedLimit, Meter } from "../rules/limits.ts";
-import { addToBucket, bucketAt, clampFutureBuckets } from "../../../shared/budget-meter.ts";
+import {
+  addToBucket,
+  bucketAt,
+  clampFutureBuckets,
+  capacityReturnsAt,
+} from "../../../shared/budget-meter.ts";
 import type { UsageTotals } from "../rules/usage-totals.ts";
 import {
   putBudgetRow,
@@ -18,9 +31,11 @@ import {
   metersOfOwner,
   ownerKey,
   replaceMeter,
+  metersOf,
 } from "./budget-memory.do.ts";
 import type { BudgetMemory } from "./budget-memory.do.ts";
 import type { Tx } from "./memory.do.ts";
+import type { Session } from "../../../shared/session.ts";
 
 /**
  * Replaces an owner's budgets. A budget with the same unit, window and models keeps its count. A
@@ -152,4 +167,31 @@ function ownersWithRollingBudgets({ sql }: Tx): BudgetOwner[] {
       "SELECT DISTINCT scope, subject FROM budgets WHERE budget ->> '$.window' LIKE '%m'",
     )
     .toArray();
+}
+
+function budgetStatusOf(tx: Tx, meter: Meter): BudgetStatus {
+  const { budget, scope, sinceMs, tally } = meter;
+  const { settled: used, held } = amountsOf(meter, tx);
+  const isRolling = rollingMinutes(budget.window) !== null;
+  const resetsAt = capacityReturnsAt(budget.window, tally, {
+    at: tx,
+    missing: isRolling ? used : 1,
+  });
+  return { scope, budget, used, held, resetsAt, countingSince: sinceMs };
+}
+
+export function budgetStatusesOf(tx: Tx, owner: BudgetOwner): readonly BudgetStatus[] {
+  return budgetMetersOfOwner(tx, owner).map((meter) => budgetStatusOf(tx, meter));
+}
+
+export function budgetStatusesOfKey(
+  tx: Tx,
+  keyId: string,
+  session: Session | undefined,
+): readonly BudgetStatus[] {
+  const parties = { keyId, endUserId: null, session: session?.id ?? null };
+  return metersOf(tx, parties)
+    .filter((meter) => !isFieldLimit(meter))
+    .filter(({ scope }) => session === undefined || scope === "session")
+    .map((meter) => budgetStatusOf(tx, meter));
 }

@@ -44,8 +44,7 @@ import {
   reloadFieldAmounts,
   readFieldLimits,
 } from "./budget-memory.do.ts";
-import { budgetStatusesOf } from "./budget-status.do.ts";
-import { setBudgets } from "./budgets.do.ts";
+import { budgetStatusesOf, setBudgets } from "./budgets.do.ts";
 import { endPausesOf, refusePaused } from "./pauses.do.ts";
 import { raiseAlerts } from "./alerts.do.ts";
 import { refuseLimits } from "./settings.do.ts";

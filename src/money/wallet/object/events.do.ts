@@ -18,6 +18,7 @@ import {
 } from "./event-log.do.ts";
 import type { Decisions } from "./decisions.do.ts";
 import type { Tx } from "./memory.do.ts";
+import { markTopUpDelivered } from "./top-up.do.ts";
 
 const EVENTS_PER_CALL_MAX = 100;
 const TAKE_TIMEOUT_MS = 10_000;
@@ -116,5 +117,28 @@ export async function takeWaitingEvents(db: D1Database, decisions: Decisions): P
     }
   } catch (error) {
     logWarning("events_not_taken", { reason: errorMessageOf(error) });
+  }
+}
+
+const NOTIFY_TIMEOUT_MS = 10_000;
+
+/** Sends a requested top-up to the payments object. After a failure, the next publish retries. */
+export async function notifyTopUp(decisions: Decisions, env: Env): Promise<void> {
+  const memory = decisions.tryOpen()?.memory;
+  const open = memory?.topUp.open ?? null;
+  if (memory === undefined || open === null || open.isTold) return;
+  const { orgId } = memory.row;
+  const { id, amountMicro, wantedAt } = open;
+  try {
+    const notifying = objectsOf(env).payments(orgId).topUp({ orgId, id, amountMicro, wantedAt });
+    if (!(await withTimeout(notifying, NOTIFY_TIMEOUT_MS)).ok) throw new Error("it was not taken");
+    decisions.decideSilently((tx) => {
+      markTopUpDelivered(tx, id);
+      return success(null);
+    });
+  } catch (error) {
+    logWarning("top_up_not_told", { org_id: orgId, id, reason: errorMessageOf(error) });
+    const later = decisions.tryOpen()?.memory;
+    if (later !== undefined) later.hasChanges = true;
   }
 }

@@ -16,13 +16,17 @@ import type { AllowedRequest } from "../rules/policies.ts";
 import type { PolicyLayer } from "../../../shared/policy.ts";
 import type { EndUser } from "../rules/quota.ts";
 import { selectIdempotencyHolder } from "../tables/request-rows.do.ts";
-import { prepareEndUser } from "./end-users.do.ts";
+import { prepareEndUser, metersOfPayer } from "./end-users.do.ts";
 import type { NewEndUser } from "./end-users.do.ts";
-import { keyBudgetStatus } from "./key-budgets.do.ts";
+import { keyBudgetStatus, syncDollarBudget } from "./key-budgets.do.ts";
 import { selectEndUser } from "../tables/end-user-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
-import { refuseSessionRate } from "./sessions.do.ts";
+import { refuseSessionRate, metersOfSession } from "./sessions.do.ts";
 import { TokenWindow } from "../rules/key-spend.ts";
+import { countsAnyModel } from "../rules/limits.ts";
+import type { Meter } from "../rules/limits.ts";
+import { SCOPE_CHECK_ORDER, metersOf } from "./budget-memory.do.ts";
+import { syncBudgets } from "./budgets.do.ts";
 
 /** The limits of a request. `isSessionChecked`: the caller applies the session's rate limit. */
 export type HoldTerms = KeyTerms & {
@@ -251,4 +255,34 @@ export function keyStatusOf(
   const tokens =
     terms.tpmLimit === null ? null : tokenWindowOf(tx, keyId).rateState(terms.tpmLimit, nowMs);
   return { terms, tokens, budget: keyBudgetStatus(tx, keyId, terms) };
+}
+
+export function requestedModels({ candidates, model }: HoldRequest): readonly string[] | null {
+  if (candidates !== undefined) return [...new Set(candidates.map((one) => one.model))];
+  return model === null ? null : [model.id];
+}
+
+export function requestMeters(
+  tx: Tx,
+  request: HoldRequest,
+  { terms, payer }: { readonly terms: HoldTerms; readonly payer: Payer },
+): readonly Meter[] {
+  const { keyId } = request;
+  const { session } = terms;
+  syncDollarBudget(tx, keyId, terms, request.placed?.pays === "quota");
+  syncBudgets(tx, { scope: "key", subject: keyId }, terms.budgets);
+  const meters = [
+    ...metersOfPayer(tx, payer),
+    ...metersOf(tx, { keyId, endUserId: null, session: null }),
+  ];
+  const models = requestedModels(request);
+  const counting = meters.filter(({ budget }) => countsAnyModel(budget, models));
+  if (session === undefined) return counting;
+  const ofSession = metersOfSession(tx, session).filter(({ budget }) =>
+    countsAnyModel(budget, models),
+  );
+  // Sorts, because only the first exceeded limit is reported and can pause its owner.
+  return [...counting, ...ofSession].toSorted(
+    (one, other) => SCOPE_CHECK_ORDER.indexOf(one.scope) - SCOPE_CHECK_ORDER.indexOf(other.scope),
+  );
 }

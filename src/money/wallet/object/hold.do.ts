@@ -14,22 +14,19 @@ import { checkRequestBudgets, dollarLimits, decideTokens } from "../rules/limits
 import type { Meter } from "../rules/limits.ts";
 import { isQuotaHold, openHold } from "../rules/open-holds.ts";
 import type { OpenHold } from "../rules/open-holds.ts";
-import { decideWithFallbacks } from "../rules/fallbacks.ts";
-import { boundsForRetry, routesForRetry } from "../rules/policies.ts";
+import { decideWithFallbacks, boundsForRetry, routesForRetry } from "../rules/policies.ts";
 import type { AllowedRequest } from "../rules/policies.ts";
 import {
   insertIdempotencyKey,
   insertRequest,
   getOrInsertName,
   selectRequest,
+  markVoided,
 } from "../tables/request-rows.do.ts";
-import { markVoided } from "../tables/voided-rows.do.ts";
 import type { HoldGrant, HoldRequest } from "../../../shared/contracts/wallet.ts";
-import { requestedModels, requestMeters } from "./budget-checks.do.ts";
-import { reloadFieldLimits, adjustHeldOfOwners } from "./budget-memory.do.ts";
-import { syncBudgets } from "./budgets.do.ts";
-import { rememberEndUser, storeEndUser } from "./end-users.do.ts";
 import {
+  requestedModels,
+  requestMeters,
   findPayer,
   findExpiredHolder,
   checkRequest,
@@ -41,6 +38,9 @@ import {
   endUserOfRequest,
 } from "./hold-checks.do.ts";
 import type { HoldTerms, Payer } from "./hold-checks.do.ts";
+import { reloadFieldLimits, adjustHeldOfOwners } from "./budget-memory.do.ts";
+import { syncBudgets } from "./budgets.do.ts";
+import { rememberEndUser, storeEndUser } from "./end-users.do.ts";
 import { insertSession, selectSession } from "../tables/session-rows.do.ts";
 import { withSessionAmounts, countSessionRequest, refuseSessionAboveMax } from "./sessions.do.ts";
 import { startTopUpIfDue } from "./top-up.do.ts";
@@ -213,7 +213,6 @@ function openHoldOf(
   { payer, granted: amount, tokens, terms, uncovered }: Grant,
 ): OpenHold {
   const { peer, placed } = request;
-  const hasModels = memory.budgets.scopes.size > 0 || uncovered !== undefined;
   const ttlSeconds = placed?.expiresInS ?? numberVar(env, peer ? "PEER_HOLD_TTL_S" : "HOLD_TTL_S");
   return {
     id: request.id,
@@ -223,12 +222,16 @@ function openHoldOf(
     keyId: request.keyId,
     session: terms.session?.id ?? null,
     tokens,
-    models: hasModels ? requestedModels(request) : null,
+    models: needsModels(memory, uncovered) ? requestedModels(request) : null,
     admittedAt: nowMs,
     period,
     expiresAt: nowMs + ttlSeconds * 1000,
     ...(placed !== undefined && { purpose: purposeOf(placed) }),
   };
+}
+
+function needsModels({ budgets }: Tx["memory"], uncovered: Grant["uncovered"]): boolean {
+  return budgets.scopes.size > 0 || uncovered !== undefined;
 }
 
 function countRates(

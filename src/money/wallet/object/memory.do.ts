@@ -20,10 +20,10 @@ import type { TopUpState } from "../rules/top-up.ts";
 import { addUsage } from "../rules/usage-totals.ts";
 import type { UsageTotals } from "../rules/usage-totals.ts";
 import { selectDeletedEndUsers, selectEndUserCount } from "../tables/end-user-rows.do.ts";
+import type { DeletedEndUsers } from "../tables/end-user-rows.do.ts";
 import { selectRules } from "../tables/policy-pause-rows.do.ts";
 import type { Pauses } from "../rules/pauses.ts";
 import type { Policies } from "../rules/policies.ts";
-import type { DeletedEndUsers } from "../tables/end-user-rows.do.ts";
 import { selectDebts, selectTopUp } from "../tables/payment-rows.do.ts";
 import { DueUses, selectTokenWindows, scheduleDueUses } from "../tables/key-rows.do.ts";
 import { selectOpenHolds } from "../tables/request-rows.do.ts";
@@ -33,10 +33,14 @@ import type { TagKeys } from "../tables/tag-rows.do.ts";
 import { loadSessionRates, loadSessionMemory } from "../tables/session-rows.do.ts";
 import type { SessionMemory } from "../tables/session-rows.do.ts";
 import type { WarmRouteState } from "../tables/warm-rows.do.ts";
-import { selectPublishedSettings, readCheckpoint } from "../tables/checkpoint-rows.do.ts";
-import { readWalletRow, updateWalletRow } from "../tables/wallet-row.do.ts";
-import type { Settings } from "../../../shared/contracts/settings.ts";
+import {
+  selectPublishedSettings,
+  readCheckpoint,
+  readWalletRow,
+  updateWalletRow,
+} from "../tables/wallet-row.do.ts";
 import type { WalletRow } from "../tables/wallet-row.do.ts";
+import type { Settings } from "../../../shared/contracts/settings.ts";
 import { HOUR_MS } from "../../../shared/clock.ts";
 
 export const QUIET_PUBLISH_MS = 180_000;

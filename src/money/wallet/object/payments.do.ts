@@ -12,7 +12,7 @@ import { refuse, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
-import { balanceAfterCredit } from "../rules/credit.ts";
+import { balanceAfterCredit } from "../rules/ledger.ts";
 import { collectDebt, forgiveDebt, applyRefund } from "../rules/debts.ts";
 import { freeBalance } from "../rules/open-holds.ts";
 import { completeTopUp, topUpsOfMonth } from "../rules/top-up.ts";

@@ -1,14 +1,13 @@
 import type { Budget, BudgetOwner } from "../../../shared/budgets.ts";
-import type { Actor } from "../../../shared/event.ts";
 import { changedFields } from "../../../shared/event.ts";
+import type { Actor } from "../../../shared/event.ts";
 import { success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
-import type { MemberLimits, MemberLimitsChange } from "../../../shared/contracts/limits.ts";
+import type { MemberLimits, MemberLimitsChange } from "../../../shared/contracts/settings.ts";
 import type { Policy } from "../../../shared/policy.ts";
 import { OPERATOR_POLICY, setPolicy } from "../rules/policies.ts";
 import { putRule } from "../tables/policy-pause-rows.do.ts";
-import { budgetStatusesOf } from "./budget-status.do.ts";
-import { setBudgets } from "./budgets.do.ts";
+import { budgetStatusesOf, setBudgets } from "./budgets.do.ts";
 import { addEvent } from "./event-log.do.ts";
 import { nextRevision, assertCurrentInstance } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";

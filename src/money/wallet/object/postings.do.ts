@@ -12,10 +12,9 @@ import { declaredTagsToJson } from "../../../shared/tags.ts";
 import { tokenCountsOf } from "../../../shared/usage-sums.ts";
 import { findBalanceAlert } from "../rules/alerts.ts";
 import { HOLD_ID_PREFIX } from "../rules/hold-guards.ts";
-import { balanceAfterCredit } from "../rules/credit.ts";
-import { decideSettle, recallSettle } from "../rules/ledger.ts";
-import { closeHold, findDueHolds } from "../rules/open-holds.ts";
+import { balanceAfterCredit, decideSettle, recallSettle, ledgerChargeOf } from "../rules/ledger.ts";
 import type { KnownHold, Posting } from "../rules/ledger.ts";
+import { closeHold, findDueHolds } from "../rules/open-holds.ts";
 import type { OpenHold } from "../rules/open-holds.ts";
 import { freeForCharge } from "../rules/limits.ts";
 import { addUsage } from "../rules/usage-totals.ts";
@@ -28,7 +27,6 @@ import {
 } from "./budget-memory.do.ts";
 import type { CountedRequest } from "./budget-memory.do.ts";
 import { findCrossedLimits, emitCrossedLimits, collectQuotaAlerts } from "./budget-events.do.ts";
-import { ledgerChargeOf } from "../rules/ledger-charge.ts";
 import { addEvent } from "./event-log.do.ts";
 import {
   insertLedgerEntry,
@@ -37,9 +35,9 @@ import {
   selectRequest,
   markExpired,
   updateSettled,
+  markVoided,
 } from "../tables/request-rows.do.ts";
 import { sharedFieldsJson } from "../tables/generation-text.ts";
-import { markVoided } from "../tables/voided-rows.do.ts";
 import { updateWalletRow } from "../tables/wallet-row.do.ts";
 import type {
   WalletBalance,

@@ -1,14 +1,19 @@
 import { logAlert, logWarning } from "../../../shared/log.ts";
-import { conflictJson, ownsSnapshot } from "../snapshot-ownership.ts";
-import { PAGE_ROWS, readSnapshotHead, writePublication, settingsRow } from "../snapshot.store.ts";
+import {
+  ownsSnapshot,
+  PAGE_ROWS,
+  readSnapshotHead,
+  writePublication,
+  settingsRow,
+} from "../snapshot.store.ts";
 import type { SnapshotPage, SnapshotHead, Publication, PublishResult } from "../snapshot.store.ts";
 import type { KeyUse, KeyAfterUse } from "../../../shared/key-uses.store.ts";
 import { deleteOldAlerts } from "./alerts.do.ts";
 import { deleteRemovedRows, pagesToPublish } from "../tables/published-rows.do.ts";
 import type { Settings } from "../../../shared/contracts/settings.ts";
 import { recordKeyUse, changeWalletRow } from "./memory.do.ts";
-import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Tx, Memory } from "./memory.do.ts";
+import { takeCheckpoint } from "./checkpoint.do.ts";
 
 /** Minimum time between two published uses of the organization, in ms. */
 const USE_INTERVAL_MS = 3_600_000;
@@ -104,7 +109,7 @@ function acknowledge(
     restoreUnpublished(tx.memory, picked);
     const { epoch } = row;
     changeWalletRow(tx, {
-      conflict: conflictJson({ head: found, epoch, revision: publication.revision }),
+      conflict: JSON.stringify({ head: found, epoch, revision: publication.revision }),
     });
     logConflict(tx, found);
     return "conflict";

@@ -17,6 +17,7 @@ import type {
   RequestPage,
   RequestQuery,
   RequestRecord,
+  WalletBalance,
 } from "../../../shared/contracts/wallet.ts";
 import type { AlertPage } from "../../../shared/contracts/reports.ts";
 import { selectFailedRequest } from "../tables/failed-rows.do.ts";
@@ -26,6 +27,7 @@ import { parseGeneration, TAGS_SQL } from "../tables/generation-text.ts";
 import { selectAlertPage } from "./alerts.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { parseStoredJson } from "../../../shared/stored-json.ts";
+import { OPERATOR_POLICY } from "../rules/policies.ts";
 
 const MAX_ID = "~";
 
@@ -330,4 +332,16 @@ function generationRecordOf(row: StoredGeneration): GenerationRecord {
   const { id, keyId, externalId, createdAt, charged, granted, absorbedMicro } = row;
   const amounts = { costMicro: charged, heldMicro: granted ?? micros(0), absorbedMicro };
   return { ...parseGeneration(row), id, keyId, externalId, createdAt, ...amounts };
+}
+
+export function readBalance(tx: Tx): WalletBalance {
+  const { balance, held, holds } = tx.memory.ledger;
+  const { owed } = tx.memory.debts;
+  const status = { creditsMicro: balance, heldMicro: held, openHolds: holds.size };
+  const operatorPolicy = tx.memory.policies.get(OPERATOR_POLICY);
+  return {
+    ...status,
+    ...(owed !== 0 && { owedMicro: owed }),
+    ...(operatorPolicy !== undefined && { operatorPolicy }),
+  };
 }

@@ -2,11 +2,15 @@ import type { Actor } from "../../../shared/event.ts";
 import { refuse } from "../../../shared/failure.ts";
 import type { Refusal } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
-import { ownsSnapshot } from "../snapshot-ownership.ts";
+import {
+  ownsSnapshot,
+  PAGED_TABLES,
+  readSnapshotHead,
+  readSnapshotPages,
+} from "../snapshot.store.ts";
+import type { PagedTable } from "../snapshot.store.ts";
 import { readSnapshot } from "../read-snapshot.store.ts";
 import type { WalletSnapshot } from "../read-snapshot.store.ts";
-import { PAGED_TABLES, readSnapshotHead, readSnapshotPages } from "../snapshot.store.ts";
-import type { PagedTable } from "../snapshot.store.ts";
 import { addEvent } from "./event-log.do.ts";
 import { insertLedgerEntry } from "../tables/request-rows.do.ts";
 import { NO_TOP_UP } from "../rules/top-up.ts";

@@ -16,7 +16,7 @@ import { refuseUnavailable } from "./decisions.do.ts";
 import type { Decisions } from "./decisions.do.ts";
 import { freeBalance } from "../rules/open-holds.ts";
 import { selectRefundedTotal } from "../tables/payment-rows.do.ts";
-import { readBalance } from "./balance.do.ts";
+import { readBalance } from "./reads.do.ts";
 import { isUnpublished, loadMemory } from "./memory.do.ts";
 import type { Tx, Memory } from "./memory.do.ts";
 

@@ -25,8 +25,7 @@ import { MAX_CONCURRENT_RULE, putRule } from "../tables/policy-pause-rows.do.ts"
 import { putTagKeys, selectTagKeys } from "../tables/tag-rows.do.ts";
 import { updateSettings } from "../tables/wallet-row.do.ts";
 import { raiseAlerts } from "./alerts.do.ts";
-import { budgetStatusesOf } from "./budget-status.do.ts";
-import { setBudgets } from "./budgets.do.ts";
+import { budgetStatusesOf, setBudgets } from "./budgets.do.ts";
 import { addEvent } from "./event-log.do.ts";
 import {
   changeWalletRow,

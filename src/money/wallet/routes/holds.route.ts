@@ -22,7 +22,7 @@ import { readableKeyIds } from "./generations.route.ts";
 import type { MemberKeys } from "./generations.route.ts";
 import { callOwnWallet } from "./reads.route.ts";
 
-export type Merchants = {
+type Merchants = {
   readonly isMerchant: (db: D1Database, name: string) => Promise<boolean>;
   readonly findMerchantName: (db: D1Database, secret: string) => Promise<string | null>;
 };

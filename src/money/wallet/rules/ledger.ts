@@ -7,7 +7,7 @@ import type { Period } from "../../../shared/period.ts";
 import { freeBalance, isQuotaHold } from "./open-holds.ts";
 import type { HoldTotals, OpenHold } from "./open-holds.ts";
 import type { HoldPurpose } from "../../../shared/placed-hold.ts";
-import type { RequestState } from "../../../shared/contracts/wallet.ts";
+import type { RequestState, Settlement } from "../../../shared/contracts/wallet.ts";
 
 export type KnownHold = {
   readonly id: string;
@@ -180,4 +180,49 @@ export function recallSettle(known: KnownHold): StoredSettlement | null {
     case "expired":
       return null;
   }
+}
+
+/**
+ * Returns the settlement and posting to store. For a hold that counts only against quotas, the
+ * ledger charge is 0, and `generation.purpose` contains the charged amount.
+ */
+export function ledgerChargeOf(
+  settlement: Settlement,
+  posting: Posting,
+  known: KnownHold | OpenHold,
+): { readonly settlement: Settlement; readonly posting: Posting } {
+  const { purpose = null, granted } = known;
+  if (purpose === null) return { settlement, posting };
+  const generation = { ...settlement.generation, purpose };
+  if (!isQuotaHold(known)) return { settlement: { ...settlement, generation }, posting };
+  const { charged } = posting;
+  const own = { ...purpose, held: granted ?? charged, charged };
+  return {
+    settlement: { ...settlement, cost: micros(0), generation: { ...generation, purpose: own } },
+    posting: { ...posting, charged: micros(0), shortfall: micros(0) },
+  };
+}
+
+/**
+ * Returns the balance after a credit. Fails if the balance would exceed 2^53 - 1 micro-credits, or
+ * if a negative amount would lower it below the open holds.
+ */
+export function balanceAfterCredit(ledger: HoldTotals, amount: Micros): Result<Micros> {
+  const balance = ledger.balance + amount;
+  if (!Number.isSafeInteger(balance)) {
+    return refuse({
+      kind: "invalid_request",
+      message: `The balance can't exceed ${Number.MAX_SAFE_INTEGER} micro-credits. Use a smaller amount.`,
+      param: "amount_micro",
+    });
+  }
+  if (amount < 0 && balance < ledger.held) {
+    return refuse({
+      kind: "conflict",
+      message: "The correction can't exceed the available balance.",
+      param: "amount_micro",
+      code: "balance_too_low",
+    });
+  }
+  return success(micros(balance));
 }

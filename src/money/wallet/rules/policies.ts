@@ -1,12 +1,12 @@
 import { refuse, success } from "../../../shared/failure.ts";
-import type { Result } from "../../../shared/failure.ts";
+import type { Result, Failure } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
+import type { Micros } from "../../../shared/money.ts";
 import type { KeyTerms } from "../../../shared/key-terms.ts";
 import { allowedRouteIndexes, allowsModel, findPolicyObjection } from "../../../shared/policy.ts";
 import type { Policy, PolicyLayer, RouteCandidate } from "../../../shared/policy.ts";
 import type { Session } from "../../../shared/session.ts";
 import type { HoldRequest } from "../../../shared/contracts/wallet.ts";
-import type { Micros } from "../../../shared/money.ts";
 
 /** Policies by owner: `operator`, `organization` or a member's ID. */
 export type Policies = Map<string, Policy>;
@@ -101,7 +101,7 @@ function applyModelLists(
  * Returns the cost bounds of the most expensive candidate. Includes token bounds if all candidates
  * have them.
  */
-export function costBoundsOf(
+function costBoundsOf(
   candidates: readonly RouteCandidate[],
 ): Pick<HoldRequest, "least" | "sure" | "most"> & Partial<Pick<HoldRequest, "tokens">> {
   const worst = (of: (one: RouteCandidate) => Micros): Micros =>
@@ -147,4 +147,56 @@ export function boundsForRetry(
     candidates?.some((one) => one.least === known.least) === true &&
     candidates.some((one) => one.most === known.most);
   return isOfOne ? { least: known.least, most: known.most } : { least, most };
+}
+
+/** Failures that a request can avoid by allowing fewer models. */
+const AVOIDABLE_FAILURES: ReadonlySet<Failure["kind"]> = new Set([
+  "balance_too_low",
+  "quota_exceeded",
+  "key_budget_exceeded",
+  "budget_exceeded",
+  "tokens_over_limit",
+  "tokens_limited",
+]);
+
+type ModelDecision<T> = { readonly allowed: AllowedRequest; readonly decided: T };
+
+/**
+ * Calls `decide` with all models of the request. If the limits don't cover all of them, keeps the
+ * first model and each fallback model that the limits cover. Fails if they don't even cover the
+ * first.
+ */
+export function decideWithFallbacks<T>(
+  allowed: AllowedRequest,
+  decide: (request: HoldRequest) => Result<T>,
+): Result<ModelDecision<T>> {
+  const all = decide(allowed.request);
+  if (all.ok) return success({ allowed, decided: all.value });
+  const models = new Set(allowed.request.candidates?.map(({ model }) => model));
+  if (models.size < 2 || !AVOIDABLE_FAILURES.has(all.failure.kind)) return all;
+  let fitting: ModelDecision<T> | null = null;
+  const kept = new Set<string>();
+  for (const model of models) {
+    kept.add(model);
+    const fewer = limitToModels(allowed, kept);
+    const decided = decide(fewer.request);
+    if (decided.ok) fitting = { allowed: fewer, decided: decided.value };
+    else if (fitting === null) return decided;
+    else kept.delete(model);
+  }
+  return fitting === null ? all : success(fitting);
+}
+
+function limitToModels(
+  { request, routes = [] }: AllowedRequest,
+  models: ReadonlySet<string>,
+): AllowedRequest {
+  const { candidates = [] } = request;
+  const isKept = (at: number): boolean => models.has(candidates[at]?.model ?? "");
+  const left = candidates.filter((_, at) => isKept(at));
+  return {
+    request: { ...request, candidates: left, ...costBoundsOf(left) },
+    routes: routes.filter((_, at) => isKept(at)),
+    uncovered: routes.filter((_, at) => !isKept(at)),
+  };
 }

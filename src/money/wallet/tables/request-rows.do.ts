@@ -9,11 +9,13 @@ import type { KnownHold, Posting } from "../rules/ledger.ts";
 import type { OpenHold } from "../rules/open-holds.ts";
 import type { HoldRequest, Settlement } from "../../../shared/contracts/wallet.ts";
 import { periodOf, periodOfDay } from "../../../shared/period.ts";
-import { PURPOSE_SQL, receiptDetailJson } from "./generation-text.ts";
-import type { StoredHoldPurpose } from "../../../shared/placed-hold.ts";
 import type { Period } from "../../../shared/period.ts";
+import { PURPOSE_SQL, receiptDetailJson, sharedFieldsJson } from "./generation-text.ts";
+import type { StoredHoldPurpose } from "../../../shared/placed-hold.ts";
 import { parseStoredJson } from "../../../shared/stored-json.ts";
 import { evictOldest } from "../../../shared/evict-oldest.ts";
+import { costOf } from "../../../shared/cost.ts";
+import type { Generation } from "../../../shared/generation.ts";
 
 export const KEY_ID_SQL = "(SELECT text FROM names WHERE number = key)";
 export const END_USER_ID_SQL = `coalesce((SELECT end_users.id FROM end_users WHERE account = end_user),
@@ -333,4 +335,39 @@ export function clampIdempotencyKeys(sql: SqlStorage, nowMs: number): void {
 
 function utcDay(ms: number): string {
   return periodOf(ms).day;
+}
+
+type VoidDetails = {
+  readonly at: number;
+  /**
+   * The provider call whose cost the operator pays. The row stores this cost, or 0 if the purchase
+   * price is unknown.
+   */
+  readonly absorbed?: Generation | null;
+  readonly names: NameNumbers;
+};
+
+export function markVoided(
+  sql: SqlStorage,
+  id: string,
+  { at, absorbed = null, names }: VoidDetails,
+): void {
+  const { bought, usage } = absorbed ?? {};
+  const cursor = sql.exec(
+    `UPDATE requests SET state = 'voided', settled_at = ?1, cost = ?2, shortfall = ?2, sold = ?3,
+      detail = coalesce(?4, detail)
+    WHERE id = ?5 AND state IN ('held', 'expired')`,
+    at,
+    bought === undefined || usage === undefined ? 0 : costOf(bought, usage),
+    absorbed === null ? null : getOrInsertName(sql, names, sharedFieldsJson(absorbed)),
+    absorbed === null ? null : lostDetail(absorbed),
+    id,
+  );
+  assert(cursor.rowsWritten === 1, `request ${id} was not open`);
+}
+
+/** Returns the other failed calls that we absorb. Returns null if there are none. */
+function lostDetail(absorbed: Generation): string | null {
+  const hasLost = absorbed.failed?.some(({ lost }) => lost !== undefined) === true;
+  return hasLost ? receiptDetailJson({ ...absorbed, tags: {} }) : null;
 }
