@@ -332,7 +332,9 @@ it.each(REPEATED_LIMITS)("docs/%s.md has the same value as src: %s", (page, befo
 
 it("docs/console.md lists every console page by its label", () => {
   const source = readFileSync(path.join(ROOT, "src/console/browser/pages.ts"), "utf8");
-  const pages = [...source.matchAll(/^ {4}title: "([^"]+)",$/gm)].map(([, title = ""]) => title);
+  const pages = [...source.matchAll(/^ {2}\["[\w-]*", "([^"]+)", "/gm)].map(
+    ([, title = ""]) => title,
+  );
   const said = rowsOf("docs/console.md").flatMap(([names = ""]) => names.split(", "));
   expect(pages).toContain("Overview");
   expect(said.filter((name) => name !== "page").toSorted()).toEqual(pages.toSorted());
