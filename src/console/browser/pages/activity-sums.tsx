@@ -9,7 +9,7 @@ import { useMay } from "../state/session.ts";
 import { filterBy } from "../state/activity.ts";
 import { tagKeyOf, useGroupNames } from "../state/spend.ts";
 import type { Range, Split, CompleteRows } from "../state/spend.ts";
-import { ModelName, Tokens } from "../ui/basics.tsx";
+import { ModelName } from "../ui/basics.tsx";
 import { Swatch } from "../ui/chart.tsx";
 import {
   AVERAGE_COST_COLUMN,
@@ -17,7 +17,7 @@ import {
   SPEND_COLUMN,
   shareColumn,
 } from "../ui/spend-columns.tsx";
-import { Table, usd, column } from "../ui/table.tsx";
+import { Table, usd, column, tokenColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
 export function titleOf(split: Split): string {
@@ -94,16 +94,9 @@ export function GroupTable({ rows, before, by, drawn }: GroupTableProps) {
   );
 }
 
-function tokenColumn(id: Metric, title: string): Column<GroupSum> {
-  return {
-    id,
-    title,
-    align: "right",
-    wide: true,
-    value: (row) => row[id],
-    csv: [[id, (row) => row[id]]],
-    cell: (row) => <Tokens count={row[id]} />,
-  };
+function tokens(id: Metric, title: string): Column<GroupSum> {
+  const of = (row: GroupSum): number => row[id];
+  return tokenColumn(id, title, of, { wide: true, csv: [[id, of]] });
 }
 
 function groupColumn(
@@ -163,8 +156,8 @@ function columnsOf(
     }),
     REQUESTS_COLUMN,
     AVERAGE_COST_COLUMN,
-    tokenColumn("prompt_tokens", "Input tokens"),
-    tokenColumn("cached_tokens", "Cached tokens"),
-    tokenColumn("completion_tokens", "Output tokens"),
+    tokens("prompt_tokens", "Input tokens"),
+    tokens("cached_tokens", "Cached tokens"),
+    tokens("completion_tokens", "Output tokens"),
   ];
 }

@@ -8,10 +8,18 @@ import { latestOf, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { isSenior, may, useSession } from "../state/session.ts";
 import { useSpendByGroup } from "../state/spend.ts";
-import { Badge, CopyButton, PageHead, Tokens, Button } from "../ui/basics.tsx";
+import { Badge, CopyButton, PageHead, Button } from "../ui/basics.tsx";
 import { useNow } from "../state/cell.ts";
 import { Empty, ReadResult } from "../ui/states.tsx";
-import { Table, usd, Grid, column, moneyColumn } from "../ui/table.tsx";
+import {
+  Table,
+  usd,
+  Grid,
+  column,
+  durationColumn,
+  moneyColumn,
+  tokenColumn,
+} from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import type { ModelEndpoints } from "../api/types.ts";
 import { Dialog } from "../ui/dialog.tsx";
@@ -89,38 +97,15 @@ function priceColumn(
   };
 }
 
-function tokenColumn(
-  id: string,
-  title: string,
-  of: (model: ListedModel) => number | null,
-): Column<ListedModel> {
-  return {
-    id,
-    title,
-    align: "right",
-    wide: true,
-    value: of,
-    cell: (model) => {
-      const count = of(model);
-      return count === null ? "" : <Tokens count={count} />;
-    },
-  };
-}
-
 function spendColumns(used: (id: string) => Used | undefined): readonly Column<ListedModel>[] {
   return [
     moneyColumn("spend", "Spend, 30 days", ({ id }) => used(id)?.micros ?? null, {
       wide: true,
       csv: [["spend_usd", ({ id }) => usd(used(id)?.micros ?? null)]],
     }),
-    column("ttft", "TTFT", ({ id }) => used(id)?.ttft ?? null, {
-      align: "right",
+    durationColumn("ttft", "TTFT", ({ id }) => used(id)?.ttft ?? null, {
       wide: true,
       csv: [["ttft_ms", ({ id }) => used(id)?.ttft ?? null]],
-      cell: ({ id }) => {
-        const ms = used(id)?.ttft ?? null;
-        return ms === null ? "" : formatDuration(ms);
-      },
     }),
   ];
 }
@@ -153,8 +138,12 @@ const NAMES: readonly Column<ListedModel>[] = [
       kind === "chat" ? input_modalities.join(", ") : `text, for ${kind}`,
     { wide: true },
   ),
-  tokenColumn("context", "Context", ({ context_length }) => context_length),
-  tokenColumn("output", "Max output tokens", ({ max_output_tokens }) => max_output_tokens),
+  tokenColumn("context", "Context", ({ context_length }) => context_length, {
+    wide: true,
+  }),
+  tokenColumn("output", "Max output tokens", ({ max_output_tokens }) => max_output_tokens, {
+    wide: true,
+  }),
   priceColumn("input", "Input", ({ pricing }) => pricing.prompt),
   priceColumn(
     "output_price",

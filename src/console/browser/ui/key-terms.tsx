@@ -4,30 +4,21 @@ import { COUNT, DOLLARS, Field, Input, Select, numberIn } from "./dialog.tsx";
 import { ModelsField } from "./model-picker.tsx";
 import { Button } from "./basics.tsx";
 
-type Terms = {
-  readonly rpm_limit: string;
-  readonly tpm_limit: string;
-  readonly max_concurrent: string;
-  readonly budget_dollars: string;
-  readonly budget_period: string;
-  readonly allowed_models: string;
-  readonly end_user: string;
-  readonly expires_at: string;
-};
-
-export function termsOf(key: Partial<Key>): Terms {
+export function termsOf(key: Partial<Key>) {
   const { rpm_limit, tpm_limit, budget_dollars, budget_period, allowed_models, end_user } = key;
   return {
     rpm_limit: String(rpm_limit ?? ""),
     tpm_limit: String(tpm_limit ?? ""),
     max_concurrent: String(key.max_concurrent ?? ""),
     budget_dollars: String(budget_dollars ?? ""),
-    budget_period: budget_period ?? "",
+    budget_period: (budget_period ?? "") as string,
     allowed_models: allowed_models?.join(", ") ?? "",
     end_user: end_user ?? "",
     expires_at: key.expires_at ? localMinute(key.expires_at) : "",
   };
 }
+
+type Terms = ReturnType<typeof termsOf>;
 
 /** Returns the request body, with null for empty text. The API rejects invalid values. */
 export function bodyOf(terms: Terms) {

@@ -1,10 +1,17 @@
 import type { Generation } from "../api/types.ts";
 import { rewriteAmounts } from "../lib/money.ts";
-import { formatDuration } from "../lib/time.ts";
 import { goTo } from "../state/route.ts";
 import { useKeyNames } from "../state/spend.ts";
-import { Badge, ModelName, Tokens } from "./basics.tsx";
-import { Grid, usd, column, moneyColumn, timeColumn } from "./table.tsx";
+import { Badge, ModelName } from "./basics.tsx";
+import {
+  Grid,
+  usd,
+  column,
+  durationColumn,
+  moneyColumn,
+  timeColumn,
+  tokenColumn,
+} from "./table.tsx";
 import type { Column } from "./table.tsx";
 
 const TONES = {
@@ -36,23 +43,12 @@ export function Status({ of: { status, error } }: { of: Pick<Generation, "status
 
 type Row = Generation;
 
-function tokenColumn(id: string, title: string, of: (row: Row) => number | null): Column<Row> {
-  const heading = title.toLowerCase().replaceAll(" ", "_");
-  const cell = (row: Row) => {
-    const count = of(row);
-    return count === null ? "" : <Tokens count={count} />;
-  };
-  return { id, title, align: "right", wide: true, value: of, csv: [[heading, of]], cell };
-}
-
-function durationColumn(id: string, title: string, of: (row: Row) => number | null): Column<Row> {
-  const cell = (row: Row) => {
-    const ms = of(row);
-    return ms === null ? "" : formatDuration(ms);
-  };
-  const heading = `${title.toLowerCase()}_ms`;
-  return { id, title, align: "right", wide: true, value: of, csv: [[heading, of]], cell };
-}
+type Measure = (row: Row) => number | null;
+const headingOf = (title: string): string => title.toLowerCase().replaceAll(" ", "_");
+const tokens = (id: string, title: string, of: Measure): Column<Row> =>
+  tokenColumn(id, title, of, { wide: true, csv: [[headingOf(title), of]] });
+const time = (id: string, title: string, of: Measure): Column<Row> =>
+  durationColumn(id, title, of, { wide: true, csv: [[`${headingOf(title)}_ms`, of]] });
 
 export function requestColumns(nameOfKey: (id: string | null) => string): readonly Column<Row>[] {
   return [
@@ -97,11 +93,11 @@ export function requestColumns(nameOfKey: (id: string | null) => string): readon
       csv: [["external_id", (row) => row.external_id]],
     }),
     column("tags", "Tags", tagsText, { wide: true }),
-    tokenColumn("in", "Input tokens", (row) => row.prompt_tokens),
-    tokenColumn("cached", "Cached tokens", (row) => row.cached_tokens),
-    tokenColumn("out", "Output tokens", (row) => row.completion_tokens),
-    durationColumn("first_byte", "TTFT", (row) => row.first_byte_ms),
-    durationColumn("took", "Duration", (row) => row.duration_ms),
+    tokens("in", "Input tokens", (row) => row.prompt_tokens),
+    tokens("cached", "Cached tokens", (row) => row.cached_tokens),
+    tokens("out", "Output tokens", (row) => row.completion_tokens),
+    time("first_byte", "TTFT", (row) => row.first_byte_ms),
+    time("took", "Duration", (row) => row.duration_ms),
   ];
 }
 

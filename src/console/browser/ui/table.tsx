@@ -2,8 +2,9 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useQuery } from "../state/route.ts";
 import type { Pager } from "./pages.ts";
+import { formatDuration } from "../lib/time.ts";
 import { Export } from "./export.tsx";
-import { Button, Count, Money, Time } from "./basics.tsx";
+import { Button, Count, Money, Time, Tokens } from "./basics.tsx";
 
 type Cell = string | number | boolean | null;
 export type Column<T> = {
@@ -347,6 +348,8 @@ export const leftColumn = columnOfType<number>(
   RIGHT,
 );
 export const countColumn = columnOfType<number>((count) => <Count count={count} />, RIGHT);
+export const tokenColumn = columnOfType<number>((count) => <Tokens count={count} />, RIGHT);
+export const durationColumn = columnOfType<number>(formatDuration, RIGHT);
 export const codeColumn = columnOfType<string>((text) => <code class="small">{text}</code>);
 export const strongColumn = columnOfType<string>((text) => <strong>{text}</strong>);
 
