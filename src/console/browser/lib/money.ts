@@ -1,33 +1,35 @@
 import { utcText } from "./time.ts";
 
-/** The rounding of a shortened amount: amounts left are rounded down, amounts spent up. */
-type Rounding = "left" | "spent";
-
 const MICROS = 1_000_000;
 
-/** Formats micro-credits as dollars, with at least two nonzero digits: `$12.40`, `$0.000012`. */
-function formatDollars(micros: number, side: Rounding): string {
-  const sign = micros < 0 ? "−" : "";
-  const size = Math.abs(micros);
-  if (size === 0) return "$0.00";
-  const digits = Math.max(2, Math.min(6, 7 - String(Math.floor(size)).length + 1));
+/** Formats micro-credits as dollars with two to `digits` decimals. */
+function formatDollars(micros: number, digits: number, round: (steps: number) => number): string {
   const step = 10 ** (6 - digits);
-  const up = (side === "spent") !== micros < 0;
-  const steps = up ? Math.ceil(size / step) : Math.floor(size / step);
-  const [whole = "0", decimals = ""] = ((steps * step) / MICROS).toFixed(digits).split(".");
-  return `${sign}$${whole.replaceAll(/\B(?=(\d{3})+$)/g, ",")}.${trimZeros(decimals)}`;
+  const size = Math.abs((round(micros / step) * step) / MICROS);
+  const [whole = "0", decimals = ""] = size.toFixed(digits).split(".");
+  return `${micros < 0 ? "−" : ""}$${formatCount(Number(whole))}.${trimZeros(decimals)}`;
 }
 
 function trimZeros(decimals: string): string {
   return decimals.slice(0, 2) + decimals.slice(2).replace(/0+$/, "");
 }
 
+/**
+ * Formats a balance or limit: exactly below $10, otherwise in cents, rounded down. A balance of
+ * $1.00 thus shows even a small charge.
+ */
 export function formatLeft(micros: number): string {
-  return formatDollars(micros, "left");
+  return formatDollars(micros, Math.abs(micros) < 10 * MICROS ? 6 : 2, Math.floor);
 }
 
+/**
+ * Formats a charge with at least two nonzero digits: `$12.40`, `$0.000012`. Charges are rounded up,
+ * also if a ledger lists them as negative amounts.
+ */
 export function formatSpent(micros: number): string {
-  return formatDollars(micros, "spent");
+  const digits = 8 - String(Math.floor(Math.abs(micros))).length;
+  const round = micros < 0 ? Math.floor : Math.ceil;
+  return formatDollars(micros, Math.max(2, Math.min(6, digits)), round);
 }
 
 /**
