@@ -225,7 +225,7 @@ describe("objects and amounts that the API returns", () => {
     );
     expect(charged).toBe(LARGE - Number(balance["credits_micro"]));
     await page
-      .getByText(/At the pace of the last 7 days \(\$0\.\d+ a day\)|At the pace of yesterday/)
+      .getByText(/If you spend as (?:in the last 7 days \(\$0\.\d+ a day\)|yesterday)/)
       .first()
       .waitFor();
   });

@@ -99,11 +99,11 @@ describe("spend in the console", () => {
     ["no spending yet", []],
     ["no spending in the last 7 days", [row("2026-10-01", 5)]],
     [
-      "at the pace of the last 7 days it lasts about 70 days",
+      "lasts about 70 days if you spend as in the last 7 days",
       [row("2026-10-01", 1), row("2026-11-20", 10)],
     ],
-    ["at the pace of today it lasts about 2 days", [row("2026-11-22", 50)]],
-    ["at the pace of the last 2 days it lasts more than two years", [row("2026-11-21", 0.1)]],
+    ["lasts about 2 days if you spend as today", [row("2026-11-22", 50)]],
+    ["lasts more than two years if you spend as in the last 2 days", [row("2026-11-21", 0.1)]],
   ])("determines the runway: %s", (text, rows) => {
     expect(runway(100, rows, NOW)).toBe(text);
   });

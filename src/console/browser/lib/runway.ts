@@ -41,13 +41,13 @@ export function runway(availableMicro: number, rows: readonly DayRow[], now: num
   if (spent <= 0) return rows.length === 0 ? "no spending yet" : "no spending in the last 7 days";
   if (availableMicro <= 0) return "nothing is left";
   const daysLeft = Math.floor((availableMicro / spent) * days);
-  const pace = isNew && days < 7 ? paceOf(days) : "the last 7 days";
+  const pace = isNew && days < 7 ? paceOf(days) : "in the last 7 days";
   const length = daysLeft > 730 ? "more than two years" : daysText(daysLeft);
-  return `at the pace of ${pace} it lasts ${length}`;
+  return `lasts ${length} if you spend as ${pace}`;
 }
 
 function paceOf(days: number): string {
-  return days === 1 ? "today" : `the last ${days} days`;
+  return days === 1 ? "today" : `in the last ${days} days`;
 }
 
 function daysText(days: number): string {

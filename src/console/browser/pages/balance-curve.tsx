@@ -12,8 +12,8 @@ const DAYS = 90;
 const CREDITS_MAX = 100;
 const PACES = [
   ["yesterday", 1],
-  ["the last 7 days", 7],
-  ["the last 30 days", 30],
+  ["in the last 7 days", 7],
+  ["in the last 30 days", 30],
 ] as const;
 
 export function BalanceCurve() {
@@ -79,8 +79,8 @@ function Paces({ left: micros, used }: { left: number; used: readonly BalanceMov
     <ul class="small">
       {lines.map(([name, perDay, until]) => (
         <li key={name}>
-          At the pace of {name} ({formatSpent(perDay)} a day){" "}
-          {until === null ? "it does not end" : <strong>it lasts until {dayName(until)}</strong>}.
+          If you spend as {name} ({formatSpent(perDay)} a day), your balance{" "}
+          {until === null ? "doesn't run out" : <strong>lasts until {dayName(until)}</strong>}.
         </li>
       ))}
     </ul>
