@@ -1,74 +1,9 @@
-import { formatSpent } from "../lib/money.ts";
-import type { Model } from "../api/types.ts";
+import type { ListedModel } from "../lib/model-prices.ts";
 import { useRead } from "./reads.ts";
 import type { Read } from "./reads.ts";
-
-/** Prices as texts, in dollars per token. The other fields are prices of units. */
-type Pricing = {
-  readonly prompt: string;
-  readonly completion: string;
-  readonly input_cache_read: string;
-  readonly input_cache_write: string;
-  readonly [unit: string]: string;
-};
-
-/** A model of GET /v1/models. */
-export type ListedModel = {
-  readonly id: string;
-  readonly kind: Model["kind"];
-  readonly owned_by: string;
-  readonly context_length: number;
-  readonly max_output_tokens: number | null;
-  readonly input_modalities: readonly string[];
-  readonly pricing: Pricing;
-  readonly next_price: (Pricing & { readonly from: string }) | null;
-  readonly providers: readonly string[];
-  readonly status: Model["status"];
-  readonly alias_of?: string;
-  readonly aliases?: readonly string[];
-};
 
 export function useModels(isRead = true): Read<{ readonly data: readonly ListedModel[] }> {
   return useRead(isRead ? "GET /v1/models" : null, {}, { every: 30_000 }) as Read<{
     readonly data: readonly ListedModel[];
   }>;
-}
-
-function perMillion(dollars: string): string {
-  return formatSpent(Math.round(Number(dollars) * 1e12));
-}
-
-export function modelHint({ alias_of, pricing }: ListedModel): string {
-  const price = `${perMillion(pricing.prompt)} in, ${perMillion(pricing.completion)} out per million tokens`;
-  return alias_of === undefined ? price : `now ${alias_of}: ${price}`;
-}
-
-const NOT_UNITS = /^(?:prompt|completion|input_cache|from)/;
-
-/** Returns the prices of a model's units, such as `$0.04 per image`. */
-function unitPrices(pricing: Pricing): readonly string[] {
-  const units = Object.entries(pricing).filter(([name]) => !NOT_UNITS.test(name));
-  return units.map(([name, dollars]) => {
-    const unit = name.replaceAll("_", " ");
-    return /token|character/.test(name)
-      ? `${perMillion(dollars)} per million ${unit}s`
-      : `${formatSpent(Number(dollars) * 1e6)} per ${unit}`;
-  });
-}
-
-/** Returns a price per million tokens, or nothing if it is 0 because the model has unit prices. */
-export function tokenPrice(pricing: Pricing, dollars: string, label = ""): string {
-  return Number(dollars) > 0 || unitPrices(pricing).length === 0 ? perMillion(dollars) + label : "";
-}
-
-/** Returns the prices of the output tokens and of all units. */
-export function outputPrice(pricing: Pricing, label?: string): string {
-  const tokens = tokenPrice(pricing, pricing.completion, label);
-  return [tokens, ...unitPrices(pricing)].filter(Boolean).join(", ");
-}
-
-export function nextPrice({ next_price: next }: ListedModel): string {
-  if (next === null) return "";
-  const input = tokenPrice(next, next.prompt, " in, ");
-  return `${next.from.slice(0, 10)}: ${input}${outputPrice(next, " out")}`;
 }

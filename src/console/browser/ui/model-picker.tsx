@@ -1,7 +1,8 @@
 import { latestOf } from "../state/reads.ts";
 import { useId, useState } from "preact/hooks";
-import { modelHint, useModels } from "../state/models.ts";
-import type { ListedModel } from "../state/models.ts";
+import { useModels } from "../state/models.ts";
+import { modelHint } from "../lib/model-prices.ts";
+import type { ListedModel } from "../lib/model-prices.ts";
 import { useQuery } from "../state/route.ts";
 import { Button } from "./basics.tsx";
 
