@@ -281,6 +281,8 @@ it("the command palette leads to a request, key, model, end user, page and docum
   await found("sandbox/echo", /^Model sandbox\/echo/, /models\?q=sandbox%2Fecho/);
   await found("ann", /^End user ann/, /end-users\/ann/);
   await found("activ", /^Page Activity/, /activity/);
+  await found("invoice", /^Page Credits/, /credits/);
+  await found("stop spending", /^Page Settings/, /settings/);
   await found("webhook signature", /^Document/, /\/docs\/use\/webhooks/);
   expect(page.faults).toEqual([]);
 });

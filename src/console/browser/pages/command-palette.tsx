@@ -6,6 +6,7 @@ import type { Outcome } from "../api/client.ts";
 import type { Calls, Key } from "../api/types.ts";
 import { readLoginMethods } from "../api/people.ts";
 import type { Page } from "../pages.ts";
+import { topicsOf } from "../lib/page-topics.ts";
 import { prefixOf } from "../lib/key-prefix.ts";
 import { countText } from "../lib/money.ts";
 import { DAY, utcDay } from "../lib/time.ts";
@@ -131,6 +132,13 @@ function useOwnResults(text: string, pages: readonly Page[]): SearchResults {
     ...pages
       .filter(({ title }) => title.toLowerCase().startsWith(text.toLowerCase()))
       .map(pageResult),
+    ...pages.flatMap((page) =>
+      topicsOf(page.path, text).map(([path, topic, query]) => ({
+        what: "Page",
+        text: `${page.title}: ${topic}`,
+        href: hrefOf([path], query),
+      })),
+    ),
     ...keys,
     ...models,
     ...documents,

@@ -1,0 +1,27 @@
+type Topic = readonly [path: string, text: string, query?: Readonly<Record<string, string>>];
+
+/** What people search for by other words than a page's title. */
+const TOPICS: readonly Topic[] = [
+  ["credits", "invoices and receipts"],
+  ["credits", "balance, top-up and payments"],
+  ["settings", "stop spending, pause requests"],
+  ["settings", "budgets, policy, quotas and alerts"],
+  ["keys", "create, rotate or revoke API keys"],
+  ["keys", "sessions", { tab: "sessions" }],
+  ["events", "webhooks", { tab: "Webhooks" }],
+  ["activity", "cost and usage by model, key or end user"],
+  ["team", "invite members, change roles, company login"],
+  ["exports", "download costs as CSV"],
+  ["profile", "delete your account, log out everywhere"],
+  ["payments", "refund a purchase"],
+  ["business", "price lists", { tab: "Prices" }],
+];
+
+/** Returns the topics of a page that contain words with the given beginnings. */
+export function topicsOf(path: string, text: string): readonly Topic[] {
+  const beginnings = text.toLowerCase().split(/\s+/).filter(Boolean);
+  return TOPICS.filter(([page, topic]) => {
+    const words = topic.toLowerCase().split(/\W+/);
+    return page === path && beginnings.every((one) => words.some((word) => word.startsWith(one)));
+  });
+}
