@@ -217,6 +217,8 @@ it("the login page offers sign-up to people without an account", async () => {
     .getByRole("status")
     .getByText(/^No account for zoe@\S+ in the EU\./i)
     .waitFor();
+  await press(page, "Create account");
+  await page.getByText(/^No account for/i).waitFor({ state: "detached" });
   await page.reload();
   await signUp(page, "Zoe");
   await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();

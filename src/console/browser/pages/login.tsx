@@ -112,6 +112,7 @@ function LoginMethods({ purpose, invitation }: { purpose: Purpose; invitation?: 
   const [failure, setFailure] = useState<CallFailure>();
   const [signsUp, setSignsUp] = useState(false);
   const [company, setCompany] = useState("");
+  const [isEdited, setEdited] = useState(false);
   const { why } = place.query;
   if (loginMethods === undefined) return null;
   const regions = loginMethods.regions.map(({ region, console: href }) => (
@@ -129,6 +130,12 @@ function LoginMethods({ purpose, invitation }: { purpose: Purpose; invitation?: 
     const started = await startLogIn(chosen, asked);
     if (!started.ok) setFailure(started.failure);
   };
+  /** Changes the form and hides the messages about the last attempt. */
+  const edit = (change: () => void): void => {
+    change();
+    setEdited(true);
+    setFailure(undefined);
+  };
   return (
     <section class="panel">
       <p>
@@ -137,7 +144,7 @@ function LoginMethods({ purpose, invitation }: { purpose: Purpose; invitation?: 
           ? `Sign up. Your organization's data stays in the ${loginMethods.region.toUpperCase()}.`
           : `Turnpike ${loginMethods.region.toUpperCase()}`}
       </p>
-      {why !== undefined && (
+      {why !== undefined && !isEdited && (
         <Notice>{whyOf(place.query, loginMethods.region.toUpperCase())}</Notice>
       )}
       {failure && <FailureNotice failure={failure} />}
@@ -151,11 +158,15 @@ function LoginMethods({ purpose, invitation }: { purpose: Purpose; invitation?: 
         <Button
           text={signsUp ? "Log in instead" : "Create account"}
           class="quiet"
-          onClick={() => setSignsUp(!signsUp)}
+          onClick={() => edit(() => setSignsUp(!signsUp))}
         />
       )}
       {purpose === "log_in" && !signsUp && loginMethods.joins && (
-        <CompanyName company={company} onInput={setCompany} onOwn={() => void start("company")} />
+        <CompanyName
+          company={company}
+          onInput={(text) => edit(() => setCompany(text))}
+          onOwn={() => void start("company")}
+        />
       )}
       {regions}
     </section>
