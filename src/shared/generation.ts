@@ -15,7 +15,19 @@ import type { Price, Usage } from "./usage.ts";
 type LostCall = { readonly model: string; readonly cost: number | null };
 
 /**
- * A failed call of a provider, with the gateway's reason. Times are ms since the request arrived.
+ * Values of `why` for calls that didn't fail: the client disconnected, or the gateway ended the
+ * call.
+ */
+const UNFINISHED_REASONS = ["left", "stopped"] as const;
+export type UnfinishedReason = (typeof UNFINISHED_REASONS)[number];
+
+export function isUnfinished(why: string): why is UnfinishedReason {
+  return UNFINISHED_REASONS.some((reason) => reason === why);
+}
+
+/**
+ * A failed or unfinished call of a provider, with the gateway's reason. Times are ms since the
+ * request arrived.
  */
 export type FailedAttempt = {
   readonly route: string;

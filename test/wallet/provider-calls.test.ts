@@ -6,7 +6,11 @@ import { GENERATION, holdOf, newWallet, valueOf } from "./wallet-desk.ts";
 import type { Stub } from "./wallet-desk.ts";
 
 const HOUR_MS = 3_600_000;
-const FAILED = [{ route: "acme:one", why: "500", status: 500 }];
+/** A failed call, and a call that a disconnect ended, which never counts against its provider. */
+const FAILED = [
+  { route: "acme:one", why: "500", status: 500 },
+  { route: "acme:one", why: "left", lost: { model: "acme/one", cost: 7 } },
+];
 
 /** Settles a request with a failover, and inserts earlier copies of it, one each ms. */
 async function fill(stub: Stub, copies: number): Promise<number> {

@@ -6,7 +6,7 @@ import { failover, failureReason } from "../routing/failover.ts";
 import type { ActiveRoute, FailoverOptions, FailoverResult } from "../routing/failover.ts";
 import { TIMEOUT_REASON } from "../routing/attempt.ts";
 import { routeName } from "../routing/route-health.ts";
-import type { FailedAttempt, SkippedRoute } from "../../shared/generation.ts";
+import type { FailedAttempt, SkippedRoute, UnfinishedReason } from "../../shared/generation.ts";
 import { withClientParam } from "./bound-request.ts";
 import { applyModelOption } from "./model-options.ts";
 import {
@@ -17,6 +17,7 @@ import {
   withCharge,
 } from "./charge.ts";
 import { NO_PART_RULES } from "../core/prompt-size.ts";
+import type { Route } from "../catalog/model.ts";
 import type {
   Charge,
   EndedResponse,
@@ -64,7 +65,10 @@ export async function callRoutes(run: Run, routes: readonly PaidRoute[]): Promis
       const lost = tried === null ? null : billOfFailure(run, tried, failure);
       last.lost = lost ?? last.lost;
       const route = routes[index]?.route;
-      if (route !== undefined) reportFailedAttempt(run, { route, attempts, lost }, failure);
+      if (route === undefined) return;
+      reportFailedAttempt(run, { route, attempts, lost }, failure);
+      // The client pays for an earlier call, so this call's bill is ours.
+      if (last.spent !== null && lost !== null) recordUnfinishedCall(run, route, lost);
     },
   });
   if (!servedCall.ok) {
@@ -280,7 +284,7 @@ export function reportFailedAttempt(
   failure: ProviderFailure,
 ): void {
   if (failure.kind === "shed") return run.services.sheds.count("bytes", run.id, run.startedMs);
-  if (run.timer.clientGone || run.timer.halted !== null) return;
+  if (unfinishedReason(run) !== null) return;
   const { provider, upstreamId } = route;
   const { status, reason } = logFieldsOf(failure);
   recordAttempt(run, routeName(provider, upstreamId), { status, failure, lost });
@@ -296,6 +300,18 @@ export function reportFailedAttempt(
   });
 }
 
+/** Records the bill of a call that a disconnect or a stop ended. Failed calls are recorded already. */
+function recordUnfinishedCall(run: Run, { provider, upstreamId }: Route, lost: Charge): void {
+  const why = unfinishedReason(run);
+  if (why !== null) addAttempt(run, { route: routeName(provider, upstreamId), why }, lost);
+}
+
+/** Returns why the run ends before its response, or null if neither client nor gateway ends it. */
+function unfinishedReason({ timer }: Run): UnfinishedReason | null {
+  if (timer.clientGone) return "left";
+  return timer.halted === null ? null : "stopped";
+}
+
 /** Returns the price that the provider charges us, or null if it is unknown. */
 function purchaseCost({ bought, usage }: Charge): number | null {
   return bought === undefined ? null : costOf(bought, usage);
@@ -307,21 +323,29 @@ type FailedCall = {
   readonly lost: Charge | null;
 };
 
-function recordAttempt(
-  { progress, request, services, startedMs }: Run,
-  route: string,
-  { status, failure, lost }: FailedCall,
-): void {
+function recordAttempt(run: Run, route: string, { status, failure, lost }: FailedCall): void {
   const isMisconfigured = failure.kind === "disabled";
+  const hasStatus = !isMisconfigured && /^\d+$/.test(status);
   const attempt = {
     route,
     why: failureReason(failure),
-    ...(!isMisconfigured && /^\d+$/.test(status) && { status: Number(status) }),
+    ...(hasStatus && { status: Number(status) }),
+  };
+  addAttempt(run, attempt, lost);
+}
+
+function addAttempt(
+  { progress, request, services, startedMs }: Run,
+  attempt: Pick<FailedAttempt, "route" | "why" | "status">,
+  lost: Charge | null,
+): void {
+  const timedAttempt = {
+    ...attempt,
     startedMs: progress.calledMs,
     endedMs: services.now() - startedMs,
     ...(lost !== null && { lost: { model: request.model.id, cost: purchaseCost(lost) } }),
   };
-  progress.attempts = [...progress.attempts, attempt];
+  progress.attempts = [...progress.attempts, timedAttempt];
 }
 
 function logFieldsOf({ kind, reason }: Pick<ProviderFailure, "kind" | "reason">): {

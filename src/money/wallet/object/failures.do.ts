@@ -22,6 +22,7 @@ import { findDeletedEndUser } from "./end-users.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { DAY_MS, HOUR_MS } from "../../../shared/clock.ts";
 import type { ProviderCalls, ProviderCallsReport } from "../../../shared/contracts/reports.ts";
+import { isUnfinished } from "../../../shared/generation.ts";
 import type { FailedAttempt } from "../../../shared/generation.ts";
 import { FAILED_ATTEMPTS_SQL, CAPTURED_PURPOSE_SQL } from "../tables/generation-text.ts";
 import { findReportStart } from "./request-usage.do.ts";
@@ -116,7 +117,8 @@ function completeFromMs(
 /** 4xx statuses that are the provider's fault, not the request's. */
 const PROVIDER_STATUSES: ReadonlySet<number> = new Set([401, 403, 408, 429]);
 
-function isProviderFault({ status }: FailedAttempt): boolean {
+function isProviderFault({ why, status }: FailedAttempt): boolean {
+  if (isUnfinished(why)) return false;
   return status === undefined || status >= 500 || PROVIDER_STATUSES.has(status);
 }
 
