@@ -89,11 +89,13 @@ const attempts = z
       route: z
         .string()
         .describe("As in `x-route`; for the attempt that served the request, the provider."),
-      outcome: z.enum(["served", "failed", "left"]),
+      outcome: z
+        .enum(["served", "failed", "left", "stopped"])
+        .describe("`left`: the client disconnected. `stopped`: the gateway ended the call."),
       why: z
         .string()
         .nullable()
-        .describe("A word such as `timeout`; null for the attempt that served the request."),
+        .describe("A word such as `timeout`; null unless the attempt failed."),
       status: z.int().nullable().describe("HTTP status of the provider's response, if any."),
       started_ms: since,
       ended_ms: since,

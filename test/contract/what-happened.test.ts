@@ -8,6 +8,7 @@ import {
   UPSTREAM_SECRET,
   UPSTREAM_VARS,
   upstreamError,
+  USAGE,
 } from "./upstream.ts";
 import { chunkOf } from "../fixtures/openai-wire.ts";
 import { sendAsPeer } from "./peer-client.ts";
@@ -161,6 +162,55 @@ describe("the provider calls of a failed request", () => {
     const one = await asked(() => brokenStream(events), { stream: true });
     expect(one).toMatchObject({ streamed: true, error: { code: "upstream_error", status: 200 } });
     expect(one).toMatchObject({ attempts: [{ route: "mock:up-chat", status: 502 }] });
+  });
+});
+
+describe("the provider calls of a charged request that failed", () => {
+  it("contain the charged call once, as failed", async () => {
+    const message = { role: "assistant", content: "hi" };
+    const choices = [{ index: 0, message, finish_reason: "error" }];
+    const one = await asked(() => Response.json({ choices, usage: USAGE }));
+    expect(one).toMatchObject({ status: "settled", error: { status: 502 } });
+    const { attempts, cost_micro: cost } = one as { attempts: object[]; cost_micro: number };
+    expect(cost).toBeGreaterThan(0);
+    expect(attempts).toMatchObject([{ route: "mock:up-chat", outcome: "failed" }]);
+  });
+
+  it.each([
+    [null, "stopped"],
+    [5, "left"],
+  ])("contain the call that ended after a disconnect at %s ms as %s", async (leftMs, outcome) => {
+    const { orgId, key, keyId } = await openAccount();
+    const id = idOf(await chat(key));
+    const error = { code: "paused", message: "Paused.", status: 403, param: null };
+    const request = { ...STORED, id, at: Date.now(), keyId, error, clientLeftMs: leftMs };
+    const batch = { requests: [request], counts: [] };
+    expect((await sendAsPeer("failures", { org_id: orgId, batch })).status).toBe(200);
+    expect(await found(id, key)).toMatchObject({
+      attempts: [{ route: "sandbox", outcome, why: null, started_ms: 0 }],
+    });
+  });
+
+  it("contain an uncharged call that a disconnect ended, after the charged call", async () => {
+    const { orgId, key, keyId } = await openAccount();
+    const id = idOf(await chat(key));
+    const error = { code: "client_left", message: "gone", status: 499, param: null };
+    const times = { startedMs: 1, endedMs: 2 };
+    const attempts = [
+      { route: "sandbox:echo", why: "http_502", status: 502, ...times },
+      { route: "next:m", why: "left", ...times, lost: { model: "next/m", cost: 7 } },
+    ];
+    const request = { ...STORED, id, at: Date.now(), keyId, error, clientLeftMs: 5, attempts };
+    const batch = { requests: [request], counts: [] };
+    expect((await sendAsPeer("failures", { org_id: orgId, batch })).status).toBe(200);
+    const one = await found(id, key);
+    expect(one).toMatchObject({
+      attempts: [
+        { route: "sandbox:echo", outcome: "failed", why: "http_502", status: 502 },
+        { route: "next:m", outcome: "left", why: null, status: null },
+      ],
+    });
+    expect(JSON.stringify(one)).not.toContain("lost");
   });
 });
 

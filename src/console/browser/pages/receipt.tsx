@@ -139,7 +139,12 @@ function markdownOf(of: Generation): string {
     .join("\n");
 }
 
-const OUTCOMES = { served: "served", failed: "failed", left: "client disconnected" } as const;
+const OUTCOMES = {
+  served: "served",
+  failed: "failed",
+  left: "client disconnected",
+  stopped: "stopped",
+} as const;
 
 function Attempts({ of: { attempts, skipped, duration_ms } }: { of: Generation }) {
   if (attempts.length + skipped.length === 0) return null;

@@ -1,4 +1,5 @@
 import { timestamp } from "../../../shared/clock.ts";
+import type { FailedRequest } from "../../../shared/failed-request.ts";
 import type { GenerationRecord, RequestRecord } from "../../../shared/contracts/wallet.ts";
 import { dollarsOf } from "../../../shared/money.ts";
 import { promptTokens } from "../../../shared/usage.ts";
@@ -89,7 +90,7 @@ function tokensView(generation: RequestRecord["generation"]) {
   };
 }
 
-/** Lists the calls to providers. If the request was settled, the last provider served it. */
+/** Lists the calls to providers. The charged call is last, unless it is among the failed ones. */
 function attemptsView({ generation, failed }: RequestRecord) {
   const before = failed?.attempts ?? generation?.failed ?? [];
   const views = before.map(({ route, status = null, startedMs, endedMs }) => ({
@@ -99,7 +100,7 @@ function attemptsView({ generation, failed }: RequestRecord) {
     latency: startedMs === undefined || endedMs === undefined ? null : endedMs - startedMs,
     is_byok: UNKNOWN_FIELDS.is_byok,
   }));
-  if (generation === null) return views;
+  if (generation === null || hasChargedAttempt(generation, failed)) return views;
   const { provider, firstByteMs } = generation;
   const served = {
     provider_name: provider,
@@ -108,4 +109,15 @@ function attemptsView({ generation, failed }: RequestRecord) {
     is_byok: UNKNOWN_FIELDS.is_byok,
   };
   return [...views, served];
+}
+
+/**
+ * Reports whether the failed attempts include the charged call. `generation.failed` has only the
+ * other calls.
+ */
+export function hasChargedAttempt(
+  generation: GenerationRecord,
+  failed: FailedRequest | null | undefined,
+): boolean {
+  return (failed?.attempts.length ?? 0) > (generation.failed?.length ?? 0);
 }

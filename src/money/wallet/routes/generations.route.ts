@@ -14,8 +14,8 @@ import { DAY_MS, timestamp } from "../../../shared/clock.ts";
 import type { FailedRequest, ReportedError } from "../../../shared/failed-request.ts";
 import { invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
-import { requestIdOf } from "../../../shared/generation.ts";
-import type { FailedAttempt } from "../../../shared/generation.ts";
+import { isUnfinished, requestIdOf } from "../../../shared/generation.ts";
+import type { FailedAttempt, UnfinishedReason } from "../../../shared/generation.ts";
 import { chargeLines, promptTokens } from "../../../shared/usage.ts";
 import type {
   RequestOutcome,
@@ -23,7 +23,7 @@ import type {
   HoldRecord,
   RequestRecord,
 } from "../../../shared/contracts/wallet.ts";
-import { generationData } from "./generation-data.ts";
+import { generationData, hasChargedAttempt } from "./generation-data.ts";
 import { callOwnWallet } from "./reads.route.ts";
 import { daySchema, listFilter, dayStartMs, tagFilter } from "./usage.route.ts";
 
@@ -235,21 +235,14 @@ function refusalError({ failure }: RequestRecord): ReportedError | null {
 function attemptsView(generation: GenerationRecord | null, failed: FailedRequest | null) {
   const before = failed?.attempts ?? generation?.failed ?? [];
   const views = before.map(({ route, why, status = null, startedMs = null, endedMs = null }) => {
-    return {
-      route,
-      outcome: "failed" as const,
-      why,
-      status,
-      started_ms: startedMs,
-      ended_ms: endedMs,
-    };
+    const times = { started_ms: startedMs, ended_ms: endedMs };
+    return isUnfinished(why)
+      ? { route, outcome: why, why: null, status, ...times }
+      : { route, outcome: "failed" as const, why, status, ...times };
   });
-  const hasBroken = failed?.error.status === STREAM_ERROR_STATUS && before.length > 0;
-  if (generation === null || hasBroken) return views;
+  if (generation === null || hasChargedAttempt(generation, failed)) return views;
   return [...views, lastAttempt(generation, { failed, last: before.at(-1) })];
 }
-
-const STREAM_ERROR_STATUS = 200;
 
 function lastAttempt(
   { provider, durationMs }: GenerationRecord,
@@ -258,10 +251,14 @@ function lastAttempt(
     last,
   }: { readonly failed: FailedRequest | null; readonly last?: FailedAttempt | undefined },
 ) {
-  const outcome = (failed?.clientLeftMs ?? null) === null ? ("served" as const) : ("left" as const);
   const startedMs = last === undefined ? 0 : (last.endedMs ?? null);
   const times = { started_ms: startedMs, ended_ms: durationMs };
-  return { route: provider, outcome, why: null, status: null, ...times };
+  return { route: provider, outcome: lastOutcome(failed), why: null, status: null, ...times };
+}
+
+function lastOutcome(failed: FailedRequest | null): "served" | UnfinishedReason {
+  if (failed === null) return "served";
+  return failed.clientLeftMs === null ? "stopped" : "left";
 }
 
 /** Returns the fields of a settled request. Prices are in micro-credits per million tokens. */
