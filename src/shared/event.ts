@@ -22,6 +22,7 @@ export const EVENT_TYPES = [
   "top_up.disabled",
   "end_user.alert",
   "end_user.quota_reached",
+  "end_user.changed",
   "key.created",
   "key.changed",
   "key.rotated",

@@ -28,6 +28,7 @@ const QUIET = [
   "purchase.expired",
   "payment.reinstated",
   "payment.forgiven",
+  "end_user.changed",
   "key.created",
   "key.changed",
   "key.rotated",
@@ -78,6 +79,10 @@ it("an event is shown as a sentence with amounts and names", () => {
   const reached = { period: "day", since: "2026-11-25", quota_micro: 2_000_000, left_micro: 0 };
   expect(said("end_user.quota_reached", "user_003", reached)).toBe(
     "user_003 has used up today's quota of $2.00; new requests are rejected until 00:00 UTC.",
+  );
+  const quota = { changes: { daily_quota_micro: { from: 2_000_000, to: null } } };
+  expect(said("end_user.changed", "user_003", quota, KEY)).toBe(
+    "Ann changed user_003: daily quota none (before: $2.00).",
   );
   const changes = { budget_dollars: { from: null, to: 20 } };
   expect(said("key.changed", "key_1", { changes }, KEY)).toBe(

@@ -64,6 +64,34 @@ describe("GET /v1/events", () => {
     ]);
   });
 
+  it("returns changed limits of an end user with their old values, and nothing for unchanged ones", async () => {
+    const limits = { daily_quota_dollars: 2, alert_threshold: 0.5 };
+    await changed("POST", "/v1/users", { external_id: "ann", ...limits });
+    await changed("PATCH", "/v1/users/ann", limits);
+    await changed("PATCH", "/v1/users/ann", { daily_quota_dollars: 3 });
+    const budgets = [{ limit_dollars: 1, window: "day" }];
+    await changed("POST", "/v1/users", { external_id: "ann", monthly_quota_dollars: 9, budgets });
+    const told = await ofType("end_user.changed");
+    const ann = { subject: "ann", actor: { kind: "key", id: account.keyId } };
+    const [second, first, ...others] = told;
+    expect(others).toEqual([]);
+    expect(first).toMatchObject(ann);
+    expect(first?.data).toEqual({
+      changes: { daily_quota_micro: { from: 2_000_000, to: 3_000_000 } },
+    });
+    expect(second).toMatchObject({
+      ...ann,
+      data: {
+        changes: {
+          monthly_quota_micro: { from: null, to: 9_000_000 },
+          budgets: { from: [], to: [{ unit: "dollars", amount: 1_000_000, window: "day" }] },
+        },
+      },
+    });
+    await send("/v1/users/ann", { method: "DELETE", key: account.key });
+    expect(JSON.stringify(await ofType("end_user.changed"))).not.toContain("ann");
+  });
+
   it("returns one event if a key is revoked repeatedly", async () => {
     const made = await send("/v1/keys", { key: account.key, body: { name: "to go" } });
     const { id } = await made.json<{ id: string }>();

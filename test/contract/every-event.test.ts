@@ -86,6 +86,10 @@ const ACTS: Readonly<Record<EventType, () => Promise<void>>> = {
   "top_up.disabled": () => topUpDeclined("hard"),
   "end_user.alert": () => spend(80),
   "end_user.quota_reached": () => spend(100),
+  "end_user.changed": async () => {
+    await call("POST", "/v1/users", { external_id: "u" });
+    await call("PATCH", "/v1/users/u", { daily_quota_dollars: 1 });
+  },
   "key.created": async () => void (await createKey(account.key)),
   "key.changed": async () => {
     const { id } = await createKey(account.key);

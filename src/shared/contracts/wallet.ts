@@ -163,6 +163,8 @@ export type EndUserChange = {
   readonly alertThreshold?: number | undefined;
   readonly budgets?: readonly Budget[] | undefined;
 };
+/** A change by an actor. Releases before 1.2.0 send no actor, and their changes have no event. */
+export type EndUserUpdate = EndUserChange & { readonly actor?: Actor };
 export type EndUserRecord = {
   readonly id: string;
   readonly externalId: string;
@@ -310,12 +312,12 @@ export type WalletCalls = OtherCalls & {
   configure(change: own.ConfigurationChange): Promise<Result<own.Configuration>>;
   putEndUser(
     externalId: string,
-    change: EndUserChange,
+    change: EndUserUpdate,
     by?: RequestCredential,
   ): Promise<Result<PutEndUserResult>>;
   patchEndUser(
     externalId: string,
-    change: EndUserChange,
+    change: EndUserUpdate,
     by?: RequestCredential,
   ): Promise<Result<EndUserRecord>>;
   readEndUser(externalId: string): Promise<Result<EndUserRecord>>;

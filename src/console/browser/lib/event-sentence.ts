@@ -91,6 +91,8 @@ export const SENTENCES: Readonly<Record<EventType, (input: SentenceInput) => str
     `${what} has used ${share("threshold")} of ${quotaOf(text("period"))}${withAffixes(" of ", money("quota_micro"))}`,
   "end_user.quota_reached": ({ what, text, money }) =>
     `${what} has used up ${quotaOf(text("period"))}${withAffixes(" of ", money("quota_micro"))}; new requests are rejected until ${endOf(text("period"))}`,
+  "end_user.changed": ({ who, what, changes }) =>
+    `${who} changed ${what}${withAffixes(": ", changes)}`,
   "key.created": ({ who, what, text, money }) =>
     `${who} created ${text("name") || what}${withAffixes(": ", text("rpm_limit"), " requests per 60 s")}${withAffixes(", ", money("budget_micro"), ofPeriod(text("budget_period")))}${withAffixes(", only ", text("allowed_models"))}`,
   "key.changed": ({ who, what, changes }) => `${who} changed ${what}${withAffixes(": ", changes)}`,

@@ -1,3 +1,5 @@
+import type { Budget, BudgetOwner } from "../../../shared/budgets.ts";
+import { changedFields } from "../../../shared/event.ts";
 import { externalIdProblem } from "../../../shared/external-id.ts";
 import { invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
@@ -27,15 +29,15 @@ import {
 } from "../tables/end-user-rows.do.ts";
 import type { EndUserSpend } from "../tables/end-user-rows.do.ts";
 import { quotasOf } from "../tables/field-limits.do.ts";
-import { eraseEventNames, eraseExternalId } from "./event-log.do.ts";
+import { addEvent, eraseEventNames, eraseExternalId } from "./event-log.do.ts";
 import { replaceExternalId } from "../tables/failed-rows.do.ts";
 import type {
   EndUserChange,
   EndUserPage,
   EndUserRecord,
+  EndUserUpdate,
   PutEndUserResult,
 } from "../../../shared/contracts/wallet.ts";
-import type { BudgetOwner } from "../../../shared/budgets.ts";
 import {
   fieldMetersOfOwner,
   evictMeters,
@@ -54,7 +56,7 @@ import type { Tx } from "./memory.do.ts";
 export function putEndUser(
   tx: Tx,
   externalId: string,
-  change: EndUserChange,
+  change: EndUserUpdate,
 ): Result<PutEndUserResult> {
   const wrong = refuseExternalId(externalId) ?? refuseChange(change);
   if (wrong !== null) return wrong;
@@ -76,7 +78,7 @@ export function putEndUser(
 export function patchEndUser(
   tx: Tx,
   externalId: string,
-  change: EndUserChange,
+  change: EndUserUpdate,
 ): Result<EndUserRecord> {
   const wrong = refuseChange(change);
   if (wrong !== null) return wrong;
@@ -154,17 +156,34 @@ function changedLimits(limits: EndUserLimits, change: EndUserChange): EndUserLim
   };
 }
 
-function updateEndUser(tx: Tx, known: EndUser, change: EndUserChange): EndUserRecord {
+function updateEndUser(tx: Tx, known: EndUser, { actor, ...change }: EndUserUpdate): EndUserRecord {
   const { memory, sql } = tx;
   const user: EndUser = { ...known, ...changedLimits(known, change) };
+  const budgets = budgetStatusesOf(tx, ownerOf(known)).map(({ budget }) => budget);
+  const data = changedFields(
+    eventFieldsOf(known, budgets),
+    eventFieldsOf(user, change.budgets ?? budgets),
+  );
   tx.storage.transactionSync(() => {
     updateEndUserLimits(sql, user, nextRevision(tx));
     if (change.budgets !== undefined) setBudgets(tx, ownerOf(user), change.budgets);
+    if (data !== null && actor !== undefined) {
+      addEvent(tx, { type: "end_user.changed", actor, subject: user.externalId, data });
+    }
     raiseAlerts(tx, reachedQuotaAlerts(tx, user, user.id), memory.ledger.seq);
   });
   reloadFieldAmounts(tx, ownerOf(user));
   markChanged(tx, user);
   return endUserRecordOf(tx, user);
+}
+
+function eventFieldsOf(user: EndUser, budgets: readonly Budget[]) {
+  return {
+    monthly_quota_micro: user.monthlyQuotaMicro,
+    daily_quota_micro: user.dailyQuotaMicro,
+    alert_threshold: user.alertThreshold,
+    budgets,
+  };
 }
 
 const ownerOf = ({ id }: EndUser): BudgetOwner => ({ scope: "end_user", subject: id });

@@ -30,7 +30,7 @@ import { STORED_RESPONSE_HOURS_MAX } from "../../../shared/contracts/settings.ts
 import type { SettingsWithBudgets } from "../../../shared/contracts/settings.ts";
 import { autoTopUpView } from "../../../shared/contracts/payments.ts";
 import type { AutoTopUp } from "../../../shared/contracts/payments.ts";
-import type { EndUserChange, EndUserRecord } from "../../../shared/contracts/wallet.ts";
+import type { EndUserUpdate, EndUserRecord } from "../../../shared/contracts/wallet.ts";
 import { tagKeysSchema } from "../../../shared/tags.ts";
 import { callOwnWallet } from "./reads.route.ts";
 
@@ -68,7 +68,7 @@ export async function putEndUserRoute(c: AppContext) {
   if (!fields.ok) return fields;
   const { external_id: externalId, ...given } = fields.value;
   const answer = await callOwnWallet(c, (wallet) =>
-    wallet.putEndUser(externalId, endUserChangeOf(given), credentialOf(c)),
+    wallet.putEndUser(externalId, endUserUpdateOf(c, given), credentialOf(c)),
   );
   if (!answer.ok) return answer;
   const { created: isNew, endUser } = answer.value;
@@ -96,7 +96,7 @@ export async function readEndUserRoute(c: AppContext) {
 export async function patchEndUserRoute(c: AppContext) {
   const fields = await readFields(c, changeBody, ["external_id", ...READ_ONLY_FIELDS]);
   if (!fields.ok) return fields;
-  const change = endUserChangeOf(fields.value);
+  const change = endUserUpdateOf(c, fields.value);
   const answer = await callOwnWallet(c, (wallet) =>
     wallet.patchEndUser(externalIdOf(c), change, credentialOf(c)),
   );
@@ -124,8 +124,9 @@ function externalIdOf(c: AppContext): string {
   return c.req.param("external_id") ?? "";
 }
 
-function endUserChangeOf(given: z.infer<typeof changeBody>): EndUserChange {
+function endUserUpdateOf(c: AppContext, given: z.infer<typeof changeBody>): EndUserUpdate {
   return {
+    actor: actorOfCaller(c.var.admitted.caller),
     monthlyQuotaMicro: given.monthly_quota_dollars,
     dailyQuotaMicro: given.daily_quota_dollars,
     alertThreshold: given.alert_threshold,
