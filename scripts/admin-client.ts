@@ -1,78 +1,92 @@
-import type * as record from "./admin/records.ts";
+import type { Calls } from "../src/console/browser/api/types.ts";
 import { ask, pathOf } from "./admin/transport.ts";
 import type { AdminClient, Call } from "./admin/transport.ts";
+import type { JsonRecord } from "./admin/words.ts";
 
 /**
- * Calls of `/admin/v1` for scripts, tests and the operator's CLI, each named after its endpoint.
- * All throw `Refused` or `Unreachable`.
+ * Calls of `/admin/v1` for scripts, tests and the operator's CLI. All throw `Refused` or
+ * `Unreachable`.
  */
 export type { AdminClient } from "./admin/transport.ts";
-export type Scope = record.Scope;
+
+/** The operations below `/admin/v1`, such as `GET /orgs/{id}`, as the OpenAPI document types them. */
+type AdminCalls = {
+  [
+    Name in keyof Calls as Name extends `${infer Method} /admin/v1${infer Path}`
+      ? `${Method} ${Path}`
+      : never
+  ]: Calls[Name];
+};
+export type AdminAnswer<Name extends keyof AdminCalls> = AdminCalls[Name]["answer"];
+export type AdminBody<Name extends keyof AdminCalls> = AdminCalls[Name]["body"];
 
 const PROGRESS_MS = 2_000;
 
-type Page = { readonly limit?: number | undefined; readonly offset?: number | undefined };
-
-export function postOrganization(admin: AdminClient, body: object) {
-  return ask<record.CreatedOrganization>(admin, { method: "POST", path: "/orgs", body });
+/** Makes a call. `ids` replace the path's parameters in order. */
+export function callAdmin<Name extends keyof AdminCalls>(
+  admin: AdminClient,
+  name: Name,
+  given: {
+    readonly ids?: readonly string[];
+    readonly query?: AdminCalls[Name]["query"];
+    readonly body?: AdminBody<Name>;
+  } = {},
+): Promise<AdminAnswer<Name>> {
+  const { ids = [], ...call } = given;
+  const [method, path] = name.split(" ") as [Call["method"], string];
+  const left = ids.values();
+  const segments = path.slice(1).split("/");
+  const filled = segments.map((part) => (part.startsWith("{") ? (left.next().value ?? "") : part));
+  return ask(admin, { method, path: pathOf(...filled), ...call } as Call);
 }
 
-export function getOrganizations(admin: AdminClient, page: Page = {}) {
-  return ask<record.Organizations>(admin, { method: "GET", path: "/orgs", query: page });
+/** Yields all pages. Sends a page's `next_after` as `after`, in the query or the body. */
+export async function* pagesOf<Page extends { readonly next_after?: string | null }>(
+  admin: AdminClient,
+  call: Call,
+): AsyncGenerator<Page> {
+  const part = call.method === "GET" ? "query" : "body";
+  for (let after: string | null | undefined; after !== null;) {
+    const page = await ask<Page>(admin, { ...call, [part]: { ...call[part], after } });
+    yield page;
+    after = page.next_after ?? null;
+  }
 }
 
-export function getLostOrganizations(admin: AdminClient) {
-  const path = "/lost-organizations";
-  return ask<record.LostOrganizations>(admin, { method: "GET", path });
+/** Returns all groups of a usage report, from all its pages. */
+export async function wholeUsage(admin: AdminClient, call: Call): Promise<JsonRecord> {
+  let whole: AdminAnswer<"GET /orgs/{id}/usage"> | undefined;
+  for await (const { next_after: _, ...page } of pagesOf<NonNullable<typeof whole>>(admin, call)) {
+    whole = { ...(whole ?? page), data: [...(whole?.data ?? []), ...page.data] };
+  }
+  return whole ?? {};
 }
 
-export function getOrganization(admin: AdminClient, orgId: string) {
-  return ask<record.Organization>(admin, { method: "GET", path: pathOf("orgs", orgId) });
+/**
+ * Continues a search over all organizations until there are results or no organizations are left.
+ */
+export async function findAnywhere(admin: AdminClient, call: Call): Promise<JsonRecord> {
+  let found: AdminAnswer<"GET /find"> | undefined;
+  for await (found of pagesOf<NonNullable<typeof found>>(admin, call)) {
+    if (found.data.length > 0) break;
+  }
+  return found ?? {};
 }
 
-/** Changes `status`, `name`, `slug` or `rpm_limit` (null removes the limit). */
-export function patchOrganization(admin: AdminClient, orgId: string, body: object) {
-  return ask<record.Organization>(admin, { method: "PATCH", path: pathOf("orgs", orgId), body });
-}
-
-export function getMembers(admin: AdminClient, orgId: string) {
-  const path = pathOf("orgs", orgId, "members");
-  return ask<{ members: readonly record.Member[] }>(admin, { method: "GET", path });
-}
-
-export function postMember(
+/** Compares a whole wallet. `onProgress` receives the number of rows read, every two seconds. */
+export async function postReconcile(
   admin: AdminClient,
   orgId: string,
-  body: { readonly email: string; readonly role: record.Role },
-) {
-  const path = pathOf("orgs", orgId, "members");
-  return ask<record.Member>(admin, { method: "POST", path, body });
-}
-
-/** One key of an organization. */
-type KeyPath = { readonly orgId: string; readonly keyId: string };
-
-export function patchKey(
-  admin: AdminClient,
-  { orgId, keyId }: KeyPath,
-  body: { readonly name?: string; readonly rpm_limit?: number },
-) {
-  const path = pathOf("orgs", orgId, "keys", keyId);
-  return ask<record.Key>(admin, { method: "PATCH", path, body });
-}
-
-export function deleteKey(admin: AdminClient, { orgId, keyId }: KeyPath) {
-  const path = pathOf("orgs", orgId, "keys", keyId);
-  return ask<record.Key>(admin, { method: "DELETE", path });
-}
-
-export function postMemberKey(
-  admin: AdminClient,
-  member: { readonly orgId: string; readonly memberId: string },
-  body: { readonly name: string; readonly scope?: Scope; readonly rpm_limit?: number },
-) {
-  const path = pathOf("orgs", member.orgId, "members", member.memberId, "keys");
-  return ask<record.FreshKey>(admin, { method: "POST", path, body });
+  onProgress: (rows: number) => void = () => undefined,
+): Promise<AdminAnswer<"POST /orgs/{id}/reconcile">> {
+  const path = pathOf("orgs", orgId, "reconcile");
+  const call = { method: "POST", path, body: { within_ms: PROGRESS_MS } } as const;
+  const pages = pagesOf<AdminAnswer<"POST /orgs/{id}/reconcile">>(admin, call);
+  for await (const { next_after: next, ...answer } of pages) {
+    if (next === undefined) return answer;
+    onProgress(answer.rows_read);
+  }
+  throw new Error("the comparison has no last page");
 }
 
 /**
@@ -81,75 +95,26 @@ export function postMemberKey(
 export function postCredits(
   admin: AdminClient,
   orgId: string,
-  body: { readonly amount_micro: number; readonly reference: string },
+  body: AdminBody<"POST /orgs/{id}/credits">,
 ) {
-  const path = pathOf("orgs", orgId, "credits");
-  return ask<{ credits_micro: number }>(admin, { method: "POST", path, body });
+  return callAdmin(admin, "POST /orgs/{id}/credits", { ids: [orgId], body });
 }
 
-/** Returns at most `limit` (1 to 1000) rows of the ledger after `after_seq`. */
-export function getLedger(
+export function postMember(
   admin: AdminClient,
   orgId: string,
-  query: { readonly after_seq: number; readonly limit: number },
+  body: AdminBody<"POST /orgs/{id}/members">,
 ) {
-  const path = pathOf("orgs", orgId, "ledger");
-  return ask<record.LedgerPage>(admin, { method: "GET", path, query });
+  return callAdmin(admin, "POST /orgs/{id}/members", { ids: [orgId], body });
 }
 
-/** Returns all groups of a usage report, from all its pages. */
-export async function wholeUsage(admin: AdminClient, call: Call): Promise<record.Usage> {
-  const asked = (after?: string) =>
-    ask<record.UsagePage>(admin, { ...call, query: { ...call.query, after } });
-  const { next_after: second, ...usage } = await asked();
-  const data = [...usage.data];
-  for (let after = second; after !== undefined;) {
-    const page = await asked(after);
-    data.push(...page.data);
-    after = page.next_after;
-  }
-  return { ...usage, data };
-}
+type Member = { readonly orgId: string; readonly memberId: string };
+type NewKey = AdminBody<"POST /orgs/{id}/members/{member_id}/keys">;
+export type Scope = NonNullable<NewKey["scope"]>;
 
-/**
- * Continues a search over all organizations until there are results or no organizations are left.
- */
-export async function findAnywhere(admin: AdminClient, call: Call): Promise<record.Found> {
-  for (let after: string | undefined; ;) {
-    const query = { ...call.query, after };
-    const answer = await ask<record.Found>(admin, { ...call, query });
-    if (answer.data.length > 0 || answer.next_after === null) return answer;
-    after = answer.next_after;
-  }
-}
-
-/** Compares a whole wallet. `onProgress` receives the number of rows read, every two seconds. */
-export async function postReconcile(
-  admin: AdminClient,
-  orgId: string,
-  onProgress: (rows: number) => void = () => undefined,
-): Promise<record.Reconciliation> {
-  const path = pathOf("orgs", orgId, "reconcile");
-  for (let after: string | undefined; ;) {
-    const body = { within_ms: PROGRESS_MS, after };
-    const { next_after: next, ...answer } = await ask<record.ReconcilePage>(admin, {
-      method: "POST",
-      path,
-      body,
-    });
-    if (next === undefined) return answer;
-    onProgress(answer.rows_read);
-    after = next;
-  }
-}
-
-export function postSettle(admin: AdminClient, orgId: string, body: record.SettlementLine) {
-  const path = pathOf("orgs", orgId, "settle");
-  return ask<record.Settlement>(admin, { method: "POST", path, body });
-}
-
-export function getHealth(admin: AdminClient) {
-  return ask<record.Health>(admin, { method: "GET", path: "/health" });
+export function postMemberKey(admin: AdminClient, { orgId, memberId }: Member, body: NewKey) {
+  const ids = [orgId, memberId];
+  return callAdmin(admin, "POST /orgs/{id}/members/{member_id}/keys", { ids, body });
 }
 
 type NewOrganization = {
@@ -159,19 +124,7 @@ type NewOrganization = {
   readonly ownerEmail: string;
   readonly keyScope: Scope;
 };
-export type OrganizationAccess = {
-  readonly orgId: string;
-  readonly memberId: string;
-  readonly key: string;
-};
-type NewKey = {
-  readonly orgId: string;
-  readonly memberId: string;
-  readonly name: string;
-  readonly scope: Scope;
-  /** Requests per minute, 1 to 1000. The default is the gateway's. */
-  readonly rpmLimit?: number;
-};
+export type OrganizationAccess = Member & { readonly key: string };
 
 /**
  * Creates an organization with its owner and the owner's first key. Returns only the fields that
@@ -179,19 +132,21 @@ type NewKey = {
  */
 export async function createOrganization(
   admin: AdminClient,
-  made: NewOrganization,
+  { name, slug, ownerEmail, keyScope }: NewOrganization,
 ): Promise<OrganizationAccess> {
-  const { organization, member, key } = await postOrganization(admin, {
-    name: made.name,
-    slug: made.slug,
-    owner_email: made.ownerEmail,
-    key_scope: made.keyScope,
-  });
+  const body = { name, slug, owner_email: ownerEmail, key_scope: keyScope };
+  const { organization, member, key } = await callAdmin(admin, "POST /orgs", { body });
   return { orgId: organization.id, memberId: member.id, key: key.key };
 }
 
-/** Creates a key for a member. Returns the key itself. */
-export async function createKey(admin: AdminClient, made: NewKey): Promise<string> {
+/**
+ * Creates a key for a member. Returns the key itself. `rpmLimit` is from 1 to 1000, by default the
+ * gateway's.
+ */
+export async function createKey(
+  admin: AdminClient,
+  made: Member & { readonly name: string; readonly scope: Scope; readonly rpmLimit?: number },
+): Promise<string> {
   const { name, scope, rpmLimit } = made;
   const limit = rpmLimit === undefined ? {} : { rpm_limit: rpmLimit };
   const { key } = await postMemberKey(admin, made, { name, scope, ...limit });

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { createKey, createOrganization, getOrganization, postCredits } from "./admin-client.ts";
+import { createKey, callAdmin, createOrganization, postCredits } from "./admin-client.ts";
 import { readState, StateRefused, writeState } from "./dev-state.ts";
 import { Refused } from "./admin/transport.ts";
 import type { AdminClient } from "./admin/transport.ts";
@@ -85,7 +85,7 @@ async function requireOrganization(
   region: string,
 ): Promise<void> {
   try {
-    await getOrganization(admin, orgId);
+    await callAdmin(admin, "GET /orgs/{id}", { ids: [orgId] });
   } catch (error) {
     if (!(error instanceof Refused) || error.status !== 404) throw error;
     throw new StateRefused(

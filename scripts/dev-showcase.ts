@@ -1,14 +1,8 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import {
-  deleteKey,
-  patchKey,
-  postCredits,
-  postMember,
-  postMemberKey,
-  postOrganization,
-} from "./admin-client.ts";
-import type { AdminClient } from "./admin-client.ts";
+import { callAdmin, postCredits, postMember, postMemberKey } from "./admin-client.ts";
+import { ask } from "./admin/transport.ts";
+import type { AdminClient, Call } from "./admin/transport.ts";
 import { bundleWorker } from "./bundle.ts";
 import { DAYS, USER_IDS, demoRequestsOf } from "./demo-uses.ts";
 import type { DemoRequest } from "./demo-uses.ts";
@@ -70,7 +64,9 @@ function fileIn(directory: string): string {
 
 async function fillShowcase(url: string, admin: AdminClient): Promise<Showcase> {
   const nowMs = Date.now();
-  const clock = (ms: number): Promise<unknown> => post(url, "__demo/clock", { ms });
+  const post = <T>(at: string, body: object): Promise<T> =>
+    ask({ url, token: "" }, { method: "POST", path: at, body });
+  const clock = (ms: number): Promise<unknown> => post("__demo/clock", { ms });
   await clock(nowMs - DAYS * DAY_MS);
   const made = await openShowcase(admin);
   const { orgId } = made;
@@ -81,7 +77,7 @@ async function fillShowcase(url: string, admin: AdminClient): Promise<Showcase> 
     }
     await clock((uses[0]?.heldAt ?? nowMs) - 1);
     if (daysAgo === 59 || daysAgo === 29) await topUp(admin, orgId, daysAgo);
-    const answer = await post<{ refused: number }>(url, "__demo/use", { org_id: orgId, uses });
+    const answer = await post<{ refused: number }>("__demo/use", { org_id: orgId, uses });
     if (answer.refused > 0) throw new Error(`${answer.refused} requests of the demo were refused`);
   }
   await clock(nowMs);
@@ -98,11 +94,13 @@ type OpenedOrganization = {
 
 /** Creates the organization, its members, their keys and the first credits. */
 async function openShowcase(admin: AdminClient): Promise<OpenedOrganization> {
-  const { organization, member, key } = await postOrganization(admin, {
-    name: "Northwind Labs",
-    slug: `northwind-${Math.random().toString(36).slice(2, 10)}`,
-    owner_email: "ada@northwind.example",
-    rpm_limit: 600,
+  const { organization, member, key } = await callAdmin(admin, "POST /orgs", {
+    body: {
+      name: "Northwind Labs",
+      slug: `northwind-${Math.random().toString(36).slice(2, 10)}`,
+      owner_email: "ada@northwind.example",
+      rpm_limit: 600,
+    },
   });
   const orgId = organization.id;
   await topUp(admin, orgId, DAYS);
@@ -141,10 +139,9 @@ async function finishShowcase(
   made: OpenedOrganization,
 ): Promise<void> {
   const { orgId, keyIds, keys, showcase } = made;
-  const call = (key: string, method: string, at: string, body?: object): Promise<Json> =>
-    callWith(url, { key, method, at, ...(body !== undefined && { body }) });
-  const own = (method: string, at: string, body?: object): Promise<Json> =>
-    call(showcase.owner_key, method, at, body);
+  const call = (token: string, one: Call): Promise<Json> => ask({ url: `${url}v1/`, token }, one);
+  const own = (method: Call["method"], at: string, body?: object): Promise<Json> =>
+    call(showcase.owner_key, { method, path: at, ...(body !== undefined && { body }) });
   await own("PATCH", `orgs/${orgId}/settings`, { low_balance_threshold_dollars: 5 });
   for (const [n, user] of USER_IDS.slice(0, 12).entries()) {
     const spent = Number((await own("GET", `users/${user}`))["monthly_spend_dollars"]);
@@ -156,31 +153,14 @@ async function finishShowcase(
   const [server = "", , index = "", batch = "", , old = ""] = keyIds;
   await own("PATCH", `keys/${index}`, { budget_dollars: 20, budget_period: "month" });
   await own("PATCH", `keys/${batch}`, { budget_dollars: 2, budget_period: "day" });
-  await patchKey(admin, { orgId, keyId: server }, { rpm_limit: 600 });
-  await deleteKey(admin, { orgId, keyId: old });
+  const one = "/orgs/{id}/keys/{key_id}";
+  await callAdmin(admin, `PATCH ${one}`, { ids: [orgId, server], body: { rpm_limit: 600 } });
+  await callAdmin(admin, `DELETE ${one}`, { ids: [orgId, old] });
   const hello = { model: "sandbox/echo", messages: [{ role: "user", content: "Hello" }] };
   for (const [n, key] of keys.entries()) {
-    if (n !== keyIds.indexOf(old)) await call(key, "POST", "chat/completions", hello);
+    if (n === keyIds.indexOf(old)) continue;
+    await call(key, { method: "POST", path: "chat/completions", body: hello });
   }
 }
 
 type Json = Readonly<Record<string, unknown>>;
-
-async function callWith(
-  url: string,
-  { key, method, at, body }: { key: string; method: string; at: string; body?: object },
-): Promise<Json> {
-  const response = await fetch(`${url}v1/${at}`, {
-    method,
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  });
-  if (!response.ok) throw new Error(`${method} ${at}: ${response.status} ${await response.text()}`);
-  return (await response.json()) as Json;
-}
-
-async function post<T>(url: string, at: string, body: object): Promise<T> {
-  const response = await fetch(url + at, { method: "POST", body: JSON.stringify(body) });
-  if (!response.ok) throw new Error(`${at}: ${response.status} ${await response.text()}`);
-  return (await response.json()) as T;
-}

@@ -1,27 +1,16 @@
 import type { Command } from "commander";
 import { isLargeDifference } from "../../src/operator/bill-difference.ts";
+import { callAdmin, pagesOf } from "../admin-client.ts";
+import type { AdminAnswer } from "../admin-client.ts";
 import { day, microsOfDollarText, WrongUsage } from "./arguments.ts";
 import { csvLines, numberIn, readInput } from "./csv.ts";
 import { setAction, examples, setFailed, printNote, printResult } from "./session.ts";
 import type { Session } from "./session.ts";
-import { ask } from "./transport.ts";
 import { dollars as dollarText, table } from "./words.ts";
 import type { JsonRecord } from "./words.ts";
 
-type Group = {
-  readonly day: string;
-  readonly group: string;
-  readonly requests: number;
-  readonly charged_micro: number;
-  readonly bought_micro: number;
-  readonly unknown_requests: number;
-  readonly billed_micro: number | null;
-};
-type Margin = {
-  readonly data: readonly Group[];
-  readonly missing: readonly string[];
-  readonly next_after?: string;
-};
+type Margin = AdminAnswer<"GET /margin">;
+type Group = Margin["data"][number];
 type MarginSums = {
   readonly groups: readonly Group[];
   readonly missing: readonly string[];
@@ -75,25 +64,18 @@ function withMargin(group: Group): JsonRecord {
 async function readMargin({ admin }: Session, { from, to, by }: Days): Promise<MarginSums> {
   const sums = new Map<string, Group>();
   const missing: string[] = [];
-  let isPaged = false;
-  for (let after: string | undefined; ;) {
-    const query = {
-      from,
-      to,
-      ...(by !== undefined && { by }),
-      ...(after !== undefined && { after }),
-    };
-    const page = await ask<Margin>(admin, { method: "GET", path: "/margin", query });
+  let pages = 0;
+  const call = { method: "GET", path: "/margin", query: { from, to, by } } as const;
+  for await (const page of pagesOf<Margin>(admin, call)) {
+    pages += 1;
     for (const one of page.data) {
       const name = `${one.day} ${one.group}`;
       const sum = sums.get(name);
       sums.set(name, sum === undefined ? one : addGroups(sum, one));
     }
     missing.push(...page.missing);
-    after = page.next_after;
-    if (after === undefined) return { groups: [...sums.values()], missing, isPaged };
-    isPaged = true;
   }
+  return { groups: [...sums.values()], missing, isPaged: pages > 1 };
 }
 
 function addGroups(one: Group, other: Group): Group {
@@ -127,7 +109,7 @@ function addImport(program: Command): void {
       }
       return { provider, day: of, dollars };
     });
-    await ask(session.admin, { method: "POST", path: "/costs", body: { rows } });
+    await callAdmin(session.admin, "POST /costs", { body: { rows } });
     const days = rows.map(({ day: of }) => of).toSorted();
     const span = { from: days[0] ?? "", to: days.at(-1) ?? "" };
     const { groups, missing, isPaged } = await readMargin(session, span);
@@ -137,7 +119,7 @@ function addImport(program: Command): void {
       Object.assign({ counted_micro: compared[at]?.bought_micro ?? 0 }, bill),
     );
     if (isPaged && missing.length === 0) {
-      await ask(session.admin, { method: "POST", path: "/costs", body: { rows: summed } });
+      await callAdmin(session.admin, "POST /costs", { body: { rows: summed } });
     }
     printResult(session, { costs: compared }, () =>
       table(compared, "provider, day, >billed_micro dollars, >bought_micro dollars, >percent"),
@@ -167,11 +149,8 @@ type RerateOptions = {
   readonly yes?: true;
   readonly atMost?: number;
 };
-type Rerated = {
-  readonly organizations: readonly JsonRecord[];
-  readonly total_micro: number;
-  readonly next_after?: string;
-};
+type Rerated = AdminAnswer<"POST /rerate">;
+type RerateSum = Pick<Rerated, "organizations" | "total_micro">;
 
 function addRerate(program: Command): void {
   const rerate = program
@@ -229,9 +208,6 @@ function addRerate(program: Command): void {
   });
 }
 
-type Credited = {
-  readonly events: readonly { readonly data: { readonly reference?: string } }[];
-};
 /** Maximum number of organizations to look up earlier corrections for. */
 const EARLIER_MAX = 100;
 
@@ -241,19 +217,19 @@ const EARLIER_MAX = 100;
 async function noteEarlier(
   { admin }: Session,
   { id, from }: { readonly id: string; readonly from: string },
-  organizations: readonly JsonRecord[],
+  organizations: Rerated["organizations"],
 ): Promise<void> {
   for (const { organization } of organizations.slice(0, EARLIER_MAX)) {
-    const query = { type: "balance.credited", from, limit: "100" };
-    const path = `/orgs/${String(organization)}/events`;
-    const { events } = await ask<Credited>(admin, { method: "GET", path, query });
+    const query = { type: "balance.credited", from, limit: 100 } as const;
+    const given = { ids: [organization], query };
+    const { events } = await callAdmin(admin, "GET /orgs/{id}/events", given);
     const others = events
-      .map(({ data: { reference = "" } }) => reference)
+      .map(({ data }) => (data["reference"] as string | undefined) ?? "")
       .filter((reference) => reference.startsWith("rerate:") && reference !== `rerate:${id}`);
     if (others.length === 0) continue;
     const named = [...new Set(others)].map((reference) => reference.slice("rerate:".length));
     printNote(
-      `Warning: ${String(organization)} has corrections since then: ${named.join(", ")}. If they cover the same requests, this credits them twice.`,
+      `Warning: ${organization} has corrections since then: ${named.join(", ")}. If they cover the same requests, this credits them twice.`,
     );
   }
 }
@@ -266,15 +242,11 @@ function requireTotalAtMost(total: number, atMost: number | undefined): void {
 }
 
 /** Returns all pages of a correction as one. */
-async function readRerate({ admin }: Session, asked: object): Promise<Omit<Rerated, "next_after">> {
-  const organizations: JsonRecord[] = [];
-  let total = 0;
-  for (let after: string | undefined; ;) {
-    const body = { ...asked, ...(after !== undefined && { after }) };
-    const page = await ask<Rerated>(admin, { method: "POST", path: "/rerate", body });
-    organizations.push(...page.organizations);
-    total += page.total_micro;
-    after = page.next_after;
-    if (after === undefined) return { organizations, total_micro: total };
+async function readRerate({ admin }: Session, body: object): Promise<RerateSum> {
+  const sum = { organizations: [] as Rerated["organizations"][number][], total_micro: 0 };
+  for await (const page of pagesOf<Rerated>(admin, { method: "POST", path: "/rerate", body })) {
+    sum.organizations.push(...page.organizations);
+    sum.total_micro += page.total_micro;
   }
+  return sum;
 }

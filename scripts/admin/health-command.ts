@@ -1,8 +1,8 @@
 import type { Command } from "commander";
-import { getHealth } from "../admin-client.ts";
+import { callAdmin } from "../admin-client.ts";
+import type { AdminAnswer } from "../admin-client.ts";
 import { probe } from "./probe.ts";
 import type { Probe } from "./probe.ts";
-import type { Health } from "./records.ts";
 import { setAction, examples, setFailed, printResult } from "./session.ts";
 import { probeKeyOf } from "./target.ts";
 import type { Place } from "./target.ts";
@@ -21,7 +21,7 @@ export function addHealthCommand(program: Command): void {
   examples(health, "health --local eu", "health --local eu --probe");
   setAction(health, async (session, _: [], options: Place & { probe?: true; model: string }) => {
     const key = options.probe === true ? probeKeyOf(options, process.env) : null;
-    const answer = await getHealth(session.admin);
+    const answer = await callAdmin(session.admin, "GET /health");
     const places = [
       { region: answer.region, url: new URL(session.admin.url).origin },
       ...answer.peers.flatMap(({ region, url }) => (url === null ? [] : [{ region, url }])),
@@ -34,7 +34,7 @@ export function addHealthCommand(program: Command): void {
 }
 
 /** Lists outboxes that have messages and routes that are in cooldown. Counts the others. */
-function healthWords(health: Health, probes: readonly Probe[]): string {
+function healthWords(health: AdminAnswer<"GET /health">, probes: readonly Probe[]): string {
   const { region, version, book, wallets, peers, outboxes, breakers, problems } = health;
   const busy = outboxes.filter(
     ({ waiting, dead, parked }) => waiting !== 0 || dead !== 0 || parked !== 0,

@@ -3,12 +3,13 @@ import { dayOf, priceOn } from "../../src/models/catalog/price.ts";
 import { CATALOG } from "../../src/models/catalog/models.ts";
 import { priceInDollars } from "../../src/shared/cost.ts";
 import { UNITS } from "../../src/shared/usage.ts";
+import { callAdmin, pagesOf } from "../admin-client.ts";
+import type { AdminAnswer, AdminBody } from "../admin-client.ts";
 import { WrongUsage } from "./arguments.ts";
 import { csvLines, numberIn, readInput } from "./csv.ts";
 import type { CsvLine } from "./csv.ts";
 import { setAction, examples, setFailed, printNote, printResult } from "./session.ts";
 import type { Session } from "./session.ts";
-import { ask } from "./transport.ts";
 import { table } from "./words.ts";
 
 type Fields = Readonly<Record<string, number>>;
@@ -20,7 +21,6 @@ type Row = {
   readonly percent?: number | null;
 };
 type PriceOrPercent = Pick<Row, "price" | "percent">;
-type Rows = { readonly prices: readonly Row[]; readonly next_after?: string };
 type Options = { readonly file?: string; readonly from?: string; readonly yes?: true };
 /** The factor by which a price rose, for the field that rose most. */
 type PriceRise = { readonly times: number; readonly field: string };
@@ -60,8 +60,8 @@ export function addPriceCommands(program: Command): void {
     }
     const posted: Row[] = [];
     for (let at = 0; at < rows.length; at += ROWS_MAX) {
-      const body = { rows: rows.slice(at, at + ROWS_MAX) };
-      const answer = await ask<Rows>(session.admin, { method: "POST", path: "/prices", body });
+      const body = { rows: rows.slice(at, at + ROWS_MAX) } as AdminBody<"POST /prices">;
+      const answer = await callAdmin(session.admin, "POST /prices", { body });
       posted.push(...answer.prices);
     }
     printResult(session, { prices: posted }, () => table(posted, "list, item, =from, percent"));
@@ -189,13 +189,11 @@ function priceText({ price, percent }: Row): string {
 
 async function allRows({ admin }: Session): Promise<readonly Row[]> {
   const rows: Row[] = [];
-  for (let after: string | undefined; ;) {
-    const query = { limit: ROWS_MAX, ...(after !== undefined && { after }) };
-    const page = await ask<Rows>(admin, { method: "GET", path: "/prices", query });
-    rows.push(...page.prices);
-    after = page.next_after;
-    if (after === undefined) return rows;
+  const call = { method: "GET", path: "/prices", query: { limit: ROWS_MAX } } as const;
+  for await (const { prices } of pagesOf<AdminAnswer<"GET /prices">>(admin, call)) {
+    rows.push(...prices);
   }
+  return rows;
 }
 
 function riseProblem(compared: readonly ComparedRow[]): readonly ComparedRow[] {

@@ -1,10 +1,9 @@
-import { readFileSync } from "node:fs";
-import path from "node:path";
 import type { Command } from "commander";
-import { getLostOrganizations, postReconcile, postSettle } from "../admin-client.ts";
+import { callAdmin, postReconcile } from "../admin-client.ts";
+import type { AdminAnswer } from "../admin-client.ts";
 import { printable } from "../table.ts";
 import { organizationName, WrongUsage } from "./arguments.ts";
-import type { Reconciliation, Settlement } from "./records.ts";
+import { readInput } from "./csv.ts";
 import {
   setAction,
   examples,
@@ -49,6 +48,7 @@ function addReconcile(program: Command): void {
 
 const STANDING = "credits_micro, held_micro, open_holds";
 
+type Reconciliation = AdminAnswer<"POST /orgs/{id}/reconcile">;
 type Compared = Reconciliation & { readonly slug: string };
 
 /** Compares one organization and prints the progress. */
@@ -74,7 +74,7 @@ async function reconcileAll(session: Session): Promise<void> {
     if (done % 50 === 0) printNote(`${done} organizations`);
   }
   const different = compared.filter((one) => !isEqual(one));
-  const { organizations: lost } = await getLostOrganizations(session.admin);
+  const { organizations: lost } = await callAdmin(session.admin, "GET /lost-organizations");
   const summary = `${compared.length} organizations compared, ${different.length} with differences, ${refused} unavailable.`;
   printResult(session, { organizations: compared, lost_organizations: lost }, () =>
     [
@@ -108,12 +108,14 @@ function addSettle(program: Command): void {
     .option("--file <path>", "the log (default: stdin); other lines are ignored");
   examples(settle, "settle --local eu --file unsaved.log", "settle --local eu < unsaved.log");
   setAction(settle, async (session, _: [], { file }: { file?: string }) => {
-    const unsaved = unsavedSettlements(readLog(file));
-    const posted: ({ readonly request_id: string } & Settlement)[] = [];
+    const unsaved = unsavedSettlements(readInput(file));
+    const posted: ({ readonly request_id: string } & AdminAnswer<"POST /orgs/{id}/settle">)[] = [];
     for (const { orgId, settlement } of unsaved) {
       const { request_id } = settlement;
       try {
-        posted.push({ request_id, ...(await postSettle(session.admin, orgId, settlement)) });
+        const given = { ids: [orgId], body: settlement };
+        const answer = await callAdmin(session.admin, "POST /orgs/{id}/settle", given);
+        posted.push({ request_id, ...answer });
       } catch (error) {
         if (!(error instanceof Refused)) throw error;
         printNote(`${printable(`${request_id}: ${error.message}`)} (status ${error.status})`);
@@ -124,14 +126,4 @@ function addSettle(program: Command): void {
       table(posted, "request_id request, result, >charged_micro, >shortfall_micro"),
     );
   });
-}
-
-function readLog(file: string | undefined): string {
-  // npm changes the working directory and sets INIT_CWD to the caller's.
-  const folder = process.env["INIT_CWD"] ?? process.cwd();
-  try {
-    return readFileSync(file === undefined ? 0 : path.resolve(folder, file), "utf8");
-  } catch (error) {
-    throw new WrongUsage(`Can't read the log: ${error instanceof Error ? error.message : ""}`);
-  }
 }

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
-import { getMembers, getOrganizations } from "../admin-client.ts";
+import { callAdmin } from "../admin-client.ts";
+import type { AdminAnswer } from "../admin-client.ts";
 import { isId } from "./arguments.ts";
-import type { Organization } from "./records.ts";
 import { targetOf } from "./target.ts";
 import type { Place } from "./target.ts";
 import type { AdminClient } from "./transport.ts";
@@ -66,7 +66,7 @@ export function setFailed(): void {
 /** Returns the ID of an organization's member given by ID or email address. Throws `NotFound`. */
 export async function memberId(session: Session, org: string, member: string): Promise<string> {
   if (isId(member)) return member;
-  const { members } = await getMembers(session.admin, org);
+  const { members } = await callAdmin(session.admin, "GET /orgs/{id}/members", { ids: [org] });
   const found = members.find(({ email }) => email.toLowerCase() === member.toLowerCase());
   if (found === undefined) throw new NotFound(`${org} has no member with this email address.`);
   return found.id;
@@ -75,9 +75,10 @@ export async function memberId(session: Session, org: string, member: string): P
 /** Yields every organization of the region, page by page. */
 export async function* organizations(
   session: Session,
-): AsyncGenerator<Pick<Organization, "id" | "slug">> {
+): AsyncGenerator<AdminAnswer<"GET /orgs">["organizations"][number]> {
   for (let offset = 0; ; offset += LIST_PAGE) {
-    const page = await getOrganizations(session.admin, { limit: LIST_PAGE, offset });
+    const query = { limit: LIST_PAGE, offset };
+    const page = await callAdmin(session.admin, "GET /orgs", { query });
     yield* page.organizations;
     if (page.organizations.length < LIST_PAGE) return;
   }

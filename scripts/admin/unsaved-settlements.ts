@@ -1,11 +1,12 @@
 import { printable } from "../table.ts";
 import { isId, WrongUsage } from "./arguments.ts";
-import type { SettlementLine } from "./records.ts";
+import type { AdminBody } from "../admin-client.ts";
 
 const EVENT = "settlement_unsaved";
 
 /** A `settlement_unsaved` log line: its organization and the settlement to post. */
-type LoggedSettlement = { readonly orgId: string; readonly settlement: SettlementLine };
+type LoggedSettlement = { readonly orgId: string; readonly settlement: Settlement };
+type Settlement = AdminBody<"POST /orgs/{id}/settle">;
 
 /**
  * Returns the `settlement_unsaved` lines of a log, each request once. Accepts lines with other text
@@ -55,7 +56,8 @@ function settlementOf(value: Readonly<Record<string, unknown>>): LoggedSettlemen
     typeof cost_micro === "number" &&
     typeof generation === "object" &&
     generation !== null;
-  return isWhole ? { orgId: org_id, settlement: { request_id, cost_micro, generation } } : null;
+  if (!isWhole) return null;
+  return { orgId: org_id, settlement: { request_id, cost_micro, generation } as Settlement };
 }
 
 function parseJson(text: string): unknown {

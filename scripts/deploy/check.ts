@@ -1,4 +1,4 @@
-import { getHealth } from "../admin-client.ts";
+import { callAdmin } from "../admin-client.ts";
 import { Refused, Unreachable } from "../admin/transport.ts";
 import type { AdminClient } from "../admin/transport.ts";
 import { addressFindings } from "./address-findings.ts";
@@ -71,7 +71,7 @@ async function liveFindings(
   }: { readonly region: string; readonly running: AdminClient; readonly outlook: Outlook },
 ): Promise<Finding[]> {
   try {
-    const health = await getHealth(running);
+    const health = await callAdmin(running, "GET /health");
     if (health.region !== region) {
       const remedy = `Give the address of ${region}.`;
       return [error("--live", `is the address of ${health.region}, not of ${region}`, remedy)];

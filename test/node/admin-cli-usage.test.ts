@@ -49,7 +49,7 @@ describe("an invalid call of the admin CLI", () => {
     [["reconcile"], /Give an organization or --all/],
     [["reconcile", ORG, "--all"], /Give an organization or --all/],
     [["settle"], /no settlement_unsaved line/],
-    [["settle", "--file", "does/not/exist"], /Can't read the log/],
+    [["settle", "--file", "does/not/exist"], /Can't read the file/],
     [["health", "--local", "eu", "--url", "https://eu.example.com"], /cannot be used with/],
   ] as const)("exits with 2 and an explanation: %j", async (given, words) => {
     const variables = { ...URL_VARIABLES, TURNPIKE_URL: url };

@@ -1,10 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import {
-  getHealth,
-  getLedger,
-  getOrganization,
-  postReconcile,
-} from "../../scripts/admin-client.ts";
+import { callAdmin, postReconcile } from "../../scripts/admin-client.ts";
+import type { AdminAnswer } from "../../scripts/admin-client.ts";
 import { mapConcurrently } from "../../src/shared/map-concurrently.ts";
 import { clockMs } from "../../scripts/exchange.ts";
 import type { Tenant } from "./tenants.ts";
@@ -82,7 +78,7 @@ async function unrestIn(region: SoakedRegion, tenants: readonly Tenant[]): Promi
   if (waiting + open > 0) return `${waiting} messages and ${open} holds in ${name}`;
   const books = new Map((await booksOf(region)).map((row) => [row.org_id, row.credits_micro]));
   const wallets = await mapConcurrently(READERS, tenantsAt(region, tenants), ({ orgId }) =>
-    getOrganization(admin, orgId),
+    callAdmin(admin, "GET /orgs/{id}", { ids: [orgId] }),
   );
   const behind = wallets.filter(({ id, credits_micro }) => books.get(id) !== credits_micro);
   return behind.length > 0 ? `${behind.length} books in ${name}` : "";
@@ -93,7 +89,7 @@ async function unrestIn(region: SoakedRegion, tenants: readonly Tenant[]): Promi
  * one message.
  */
 async function outboxOf({ admin, name }: SoakedRegion): Promise<Evidence["outboxes"][number]> {
-  const { outboxes } = await getHealth(admin);
+  const { outboxes } = await callAdmin(admin, "GET /health");
   const sum = (of: "waiting" | "dead" | "parked") => sumOf(outboxes, (one) => one[of] ?? 1);
   return { region: name, waiting: sum("waiting"), dead: sum("dead"), parked: sum("parked") };
 }
@@ -131,12 +127,17 @@ async function estateOf(
 ): Promise<Estate> {
   const ledger: LedgerRow[] = [];
   for (let after_seq: number | null = 0; after_seq !== null;) {
-    const page = await getLedger(admin, orgId, { after_seq, limit: PAGE });
+    const given = { ids: [orgId], query: { after_seq, limit: PAGE } };
+    const page: AdminAnswer<"GET /orgs/{id}/ledger"> = await callAdmin(
+      admin,
+      "GET /orgs/{id}/ledger",
+      given,
+    );
     ledger.push(...page.rows);
     after_seq = page.rows.length < PAGE ? null : page.next_after_seq;
   }
   const { differences } = await postReconcile(admin, orgId);
-  const now = await getOrganization(admin, orgId);
+  const now = await callAdmin(admin, "GET /orgs/{id}", { ids: [orgId] });
   return {
     orgId,
     balance: now.credits_micro ?? NaN,

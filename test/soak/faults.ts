@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { deleteKey, postMemberKey } from "../../scripts/admin-client.ts";
+import { callAdmin, postMemberKey } from "../../scripts/admin-client.ts";
 import { clockMs, startOnTime } from "../../scripts/exchange.ts";
 import { killRegion } from "../node/support/kill-region.ts";
 import type { PairName } from "../../scripts/region-names.ts";
@@ -124,7 +124,9 @@ export class Faults {
     await use();
     const uses = [use(), use()]; // still pending while the key is revoked
     this.revocations.set(key.id, null);
-    if ((await persist(() => deleteKey(admin, { orgId, keyId: key.id }), stop)) !== null) {
+    const ids = [orgId, key.id];
+    const revoke = () => callAdmin(admin, "DELETE /orgs/{id}/keys/{key_id}", { ids });
+    if ((await persist(revoke, stop)) !== null) {
       const deletedMs = clockMs();
       this.revocations.set(key.id, deletedMs);
       for (const afterMs of AGAIN_MS) {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   createOrganization,
-  patchOrganization,
+  callAdmin,
   postCredits,
   postMemberKey,
 } from "../../scripts/admin-client.ts";
@@ -82,7 +82,8 @@ async function makeTenant({ regions }: World, index: number, wanted: Wanted): Pr
   const owner = { name, slug: name, ownerEmail: `owner@${name}.example` };
   const { orgId, memberId } = await createOrganization(admin, { ...owner, keyScope: "regional" });
   await postCredits(admin, orgId, { amount_micro: micro, reference: "first" });
-  if (limit !== null) await patchOrganization(admin, orgId, { rpm_limit: limit });
+  const change = { ids: [orgId], body: { rpm_limit: limit } };
+  if (limit !== null) await callAdmin(admin, "PATCH /orgs/{id}", change);
   const keys = (scope: Scope): Promise<SoakedKey[]> => {
     const names = Array.from({ length: role === "hot" ? 3 : 1 }, (_, i) => `${scope} ${i}`);
     const made = names.map((one) => {
