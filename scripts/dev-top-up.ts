@@ -1,5 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
+import { ask } from "./admin/transport.ts";
+import type { Call } from "./admin/transport.ts";
 import type { ServedStripe } from "./dev-stripe.ts";
 
 const PATIENCE_MS = 60_000;
@@ -15,29 +17,18 @@ export async function enableAutoTopUp(
   { org_id, owner_key }: { readonly org_id: string; readonly owner_key: string },
   { fake }: ServedStripe,
 ): Promise<void> {
-  const ask = async <T>(method: string, path: string, body?: object): Promise<T> => {
-    const response = await fetch(new URL(path, base), {
-      method,
-      headers: {
-        authorization: `Bearer ${owner_key}`,
-        "content-type": "application/json",
-        ...(method === "POST" && { "idempotency-key": randomUUID() }),
-      },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-    });
-    if (!response.ok) {
-      throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
-    }
-    return (await response.json()) as T;
+  const call = <T>(method: Call["method"], path: string, body?: object): Promise<T> => {
+    const sent = { ...(body !== undefined && { body }), idempotencyKey: randomUUID() };
+    return ask({ url: new URL("/v1", base).href, token: owner_key }, { method, path, ...sent });
   };
-  const { purchases } = await ask<{ purchases: Purchase[] }>("GET", "/v1/credits/purchases");
+  const { purchases } = await call<{ purchases: Purchase[] }>("GET", "/credits/purchases");
   if (purchases.length > 0) return;
   const wanted = { amount_dollars: 25, method: "checkout", save_card: true };
-  const { id } = await ask<Purchase>("POST", "/v1/credits/purchases", wanted);
+  const { id } = await call<Purchase>("POST", "/credits/purchases", wanted);
   const reach = async (isThere: (purchase: Purchase) => boolean): Promise<Purchase> => {
     const end = Date.now() + PATIENCE_MS;
     while (Date.now() < end) {
-      const purchase = await ask<Purchase>("GET", `/v1/credits/purchases/${id}`);
+      const purchase = await call<Purchase>("GET", `/credits/purchases/${id}`);
       if (isThere(purchase)) return purchase;
       await sleep(100);
     }
@@ -46,7 +37,7 @@ export async function enableAutoTopUp(
   const { url } = await reach((purchase) => purchase.url !== null);
   fake.person.pay(new URL(url ?? base).pathname.split("/").at(-1) ?? "");
   await reach(({ state }) => state === "credited");
-  await ask("PATCH", `/v1/orgs/${org_id}/settings`, {
+  await call("PATCH", `/orgs/${org_id}/settings`, {
     auto_top_up: { below_dollars: 5, amount_dollars: 25, most_per_month_dollars: 100 },
   });
 }

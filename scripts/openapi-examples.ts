@@ -4,6 +4,8 @@ import { writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { ask as send } from "./admin/transport.ts";
+import type { Call as Sent } from "./admin/transport.ts";
 import { bundleWorker } from "./bundle.ts";
 import { serveStripe } from "./dev-stripe.ts";
 import { freePort } from "./ports.ts";
@@ -18,10 +20,8 @@ const PIXEL =
   "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 /** A call. `fill` replaces the path's parameters in order. */
-type Call = {
-  readonly headers?: Record<string, string>;
+type Call = Pick<Sent, "body" | "idempotencyKey"> & {
   readonly fill?: readonly string[];
-  readonly body?: unknown;
   readonly query?: string;
 };
 
@@ -54,22 +54,14 @@ try {
 writeFileSync(FILE, `${JSON.stringify(examples, null, 2)}\n`);
 console.log(`${Object.keys(examples).length} examples in ${path.relative(process.cwd(), FILE)}`);
 
-async function ask(operation: string, call: Call = {}): Promise<Json> {
-  const [method = "", at = ""] = operation.split(" ");
-  const fill = [...(call.fill ?? [])];
-  const url = at.replaceAll(/\{\w+\}/g, () => encodeURIComponent(fill.shift() ?? ""));
+async function ask(operation: string, given: Call = {}): Promise<Json> {
+  const { fill = [], query = "", ...call } = given;
+  const [method, at] = operation.split(" ") as [Sent["method"], string];
+  const left = fill.values();
+  const filled = at.replaceAll(/\{\w+\}/g, () => encodeURIComponent(left.next().value ?? ""));
   const token = at.startsWith("/admin/") ? ADMIN_TOKEN : key;
-  const response = await fetch(new URL(url + (call.query ?? ""), region.url), {
-    method,
-    headers: {
-      authorization: `Bearer ${token}`,
-      "content-type": "application/json",
-      ...call.headers,
-    },
-    ...(call.body !== undefined && { body: JSON.stringify(call.body) }),
-  });
-  const answer = (await response.json()) as Json;
-  if (!response.ok) throw new Error(`${operation}: ${response.status} ${JSON.stringify(answer)}`);
+  const client = { url: new URL(region.url).origin, token };
+  const answer = await send<Json>(client, { method, path: filled + query, ...call });
   examples[operation] = { ...(call.body !== undefined && { request: call.body }), answer };
   return answer;
 }
@@ -95,12 +87,11 @@ async function askAll(): Promise<void> {
 
 /** Raises the first key's limit, so that it can send all requests within a minute. */
 async function raiseLimit(keyId: string): Promise<void> {
-  const answer = await fetch(new URL(`/v1/keys/${keyId}`, region.url), {
-    method: "PATCH",
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: JSON.stringify({ rpm_limit: 600, may_hold: true }),
-  });
-  if (!answer.ok) throw new Error(`the key keeps its limit: ${answer.status}`);
+  const body = { rpm_limit: 600, may_hold: true };
+  await send(
+    { url: `${region.url}v1`, token: key },
+    { method: "PATCH", path: `/keys/${keyId}`, body },
+  );
 }
 
 async function askInference(org: string): Promise<void> {
@@ -183,7 +174,7 @@ async function askOrganization(org: string): Promise<string> {
   await ask("POST /v1/keys/{id}/rotate", {
     fill: [made["id"] as string],
     body: { overlap_seconds: 86_400 },
-    headers: { "idempotency-key": "rotation-1" },
+    idempotencyKey: "rotation-1",
   });
   const session = {
     end_user: "ann",
@@ -222,12 +213,10 @@ async function askOrganization(org: string): Promise<string> {
 
 async function useSession(token: string): Promise<void> {
   const body = { model: "smart", messages: [{ role: "user", content: "Hello" }] };
-  const response = await fetch(new URL("/v1/chat/completions", region.url), {
-    method: "POST",
-    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-    body: JSON.stringify(body),
-  });
-  if (!response.ok) throw new Error(`session: ${response.status} ${await response.text()}`);
+  await send(
+    { url: `${region.url}v1`, token },
+    { method: "POST", path: "/chat/completions", body },
+  );
 }
 
 async function askWebhooks(org: string): Promise<void> {
@@ -294,7 +283,7 @@ async function askPrices(): Promise<void> {
 
 function buys(name: string): Call {
   const body = { amount_dollars: 10, method: "checkout", save_card: true };
-  return { body, headers: { "idempotency-key": name } };
+  return { body, idempotencyKey: name };
 }
 
 /** Makes a paid purchase, then a refund that exceeds the balance and leaves a debt. */
@@ -327,7 +316,7 @@ async function askPayments(org: string): Promise<void> {
     body: { amount_micro: 5_000_000 - (balance as number), reference: "correction 1" },
   });
   const refund = `POST ${at}/purchases/{purchase_id}/refund`;
-  await ask(refund, { fill: own, body: {}, headers: { "idempotency-key": "refund-1" } });
+  await ask(refund, { fill: own, body: {}, idempotencyKey: "refund-1" });
   await until(async () => ((await ask("GET /v1/balance"))["owed_micro"] as number) > 0);
   await ask(`GET ${at}/credits`, { fill: [org] });
   const forgiven = { forgive_micro: 5_000_000, reference: "forgiven 1" };
@@ -370,7 +359,7 @@ async function askOperator(org: string, keyId: string, sessionId: string): Promi
   await ask(`POST ${at}/keys/{key_id}/rotate`, {
     fill: [org, keyId],
     body: { overlap_seconds: 0 },
-    headers: { "idempotency-key": "rotation-2" },
+    idempotencyKey: "rotation-2",
   });
   await ask(`GET ${at}/sessions`, { fill });
   const pause = { scope: "key", id: keyId, reason: "Costs under review" };
