@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import type { Miniflare } from "miniflare";
 import { unstable_splitSqlQuery } from "wrangler";
@@ -11,14 +11,11 @@ export type Migration = { readonly name: string; readonly queries: string[] };
 /** Returns a checkout's migrations in the order in which wrangler applies them. */
 export function readMigrations(root = ROOT): Migration[] {
   const folder = path.join(root, "migrations");
-  // The bench can compare with a commit that has no migrations.
-  if (!existsSync(folder)) return [migrationOf(path.join(root, "schema.sql"))];
   const names = readdirSync(folder).filter((name) => name.endsWith(".sql"));
-  return names.toSorted().map((name) => migrationOf(path.join(folder, name)));
-}
-
-function migrationOf(file: string): Migration {
-  return { name: path.basename(file), queries: unstable_splitSqlQuery(readFileSync(file, "utf8")) };
+  return names.toSorted().map((name) => {
+    const text = readFileSync(path.join(folder, name), "utf8");
+    return { name, queries: unstable_splitSqlQuery(text) };
+  });
 }
 
 /**

@@ -16,12 +16,12 @@ export function workerdPid(port: number): number {
 }
 
 /**
- * Returns a process's user and system CPU time in microseconds. On Linux, it comes from the
+ * Returns the user and system CPU time of processes in microseconds. On Linux, it comes from the
  * threads' schedstat, or from utime + stime in /proc/<pid>/stat (10 ms ticks). Elsewhere, it comes
  * from `ps` (hundredths of a second on macOS).
  */
-export function cpuMicroseconds(pid: number): number {
-  return fromSchedstat(pid) ?? fromStat(pid) ?? fromPs(pid);
+export function cpuMicroseconds(pids: readonly number[]): number {
+  return pids.reduce((sum, pid) => sum + (fromSchedstat(pid) ?? fromStat(pid) ?? fromPs(pid)), 0);
 }
 
 export function coresWorkedMs(): number {

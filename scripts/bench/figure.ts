@@ -94,10 +94,9 @@ export function formatNumber(value: number): string {
 export function watchOthers(): () => Figure {
   const children = childPids();
   const pids = [process.pid, ...children, ...children.flatMap((pid) => childPids(pid))];
-  const own = (): number => pids.reduce((sum, pid) => sum + cpuMicroseconds(pid), 0);
-  const begun = { atMs: performance.now(), busyMs: coresWorkedMs(), ownUs: own() };
+  const begun = { atMs: performance.now(), busyMs: coresWorkedMs(), ownUs: cpuMicroseconds(pids) };
   return () => {
-    const ownMs = (own() - begun.ownUs) / 1000;
+    const ownMs = (cpuMicroseconds(pids) - begun.ownUs) / 1000;
     const elapsedMs = performance.now() - begun.atMs;
     const cores = (coresWorkedMs() - begun.busyMs - ownMs) / elapsedMs;
     return { name: OTHER_PROGRAMS, value: Math.max(0, cores), unit: "" };

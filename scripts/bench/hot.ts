@@ -165,14 +165,13 @@ async function runOnce(
   hot: readonly Group[],
   seconds: number,
 ): Promise<HotRun> {
-  const [cpuBefore, begunAt] = [cpuMicroseconds(pid), performance.now()];
+  const [cpuBefore, begunAt] = [cpuMicroseconds([pid]), performance.now()];
   const counted = async (group: Group): Promise<readonly TimedResponse[]> => {
-    const offered = { ...group, seconds: RAMP_SECONDS + seconds, patienceMs: 0 };
-    const answers = await sendAtRate(offered);
+    const answers = await sendAtRate({ ...group, seconds: RAMP_SECONDS + seconds });
     return answers.filter(({ atMs, ms }) => atMs - ms >= RAMP_SECONDS * 1000);
   };
   const [ofOthers, ...ofHot] = await Promise.all([counted(others), ...hot.map(counted)]);
   const elapsedMs = performance.now() - begunAt;
-  const cpuPercent = (cpuMicroseconds(pid) - cpuBefore) / 10 / elapsedMs;
+  const cpuPercent = (cpuMicroseconds([pid]) - cpuBefore) / 10 / elapsedMs;
   return { others: ofOthers, hot: ofHot.flat(), cpuPercent };
 }

@@ -1,6 +1,5 @@
 import { Agent } from "node:http";
 import { clockMs, exchange, startOnTime } from "../exchange.ts";
-import { quantile } from "../quantile.ts";
 
 export type Kind = "json" | "stream";
 
@@ -130,8 +129,6 @@ type RateLoad = {
   /** Evenly spaced requests per second, regardless of earlier responses. */
   readonly rate: number;
   readonly seconds: number;
-  /** Milliseconds after the end in which responses still count. */
-  readonly patienceMs: number;
 };
 /**
  * A response. Its times start when the request was due. `atMs` is the end since the start of the
@@ -145,35 +142,9 @@ export type TimedResponse = {
   readonly isOk: boolean;
 };
 /**
- * The result of a constant rate: requests per second, and times in ms since each request was due.
+ * Sends requests at a constant rate and returns all responses in the order in which the requests
+ * were due. Times start then, so they include queues in this process.
  */
-export type Step = {
-  readonly offered: number;
-  /** Complete 200 responses within the time and `patienceMs`. */
-  readonly achieved: number;
-  readonly p50Ms: number;
-  readonly p99Ms: number;
-};
-
-/**
- * Sends requests at a constant rate and waits for all responses. Times start when a request is due,
- * so they include queues in this process. Only complete 200 responses count as achieved.
- */
-export async function offerRate(offered: RateLoad): Promise<Step> {
-  const { rate, seconds, patienceMs } = offered;
-  const answers = await sendAtRate(offered);
-  const good = answers.filter(({ isOk }) => isOk);
-  const inTime = good.filter(({ atMs }) => atMs <= seconds * 1000 + patienceMs);
-  const times = good.map(({ ms }) => ms);
-  return {
-    offered: rate,
-    achieved: (rate * inTime.length) / answers.length,
-    p50Ms: quantile(times, 0.5),
-    p99Ms: quantile(times, 0.99),
-  };
-}
-
-/** Returns all responses in the order in which the requests were due. */
 export async function sendAtRate({
   target,
   ask,

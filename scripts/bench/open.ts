@@ -140,13 +140,13 @@ async function measureRate(
     const cpuUs: Record<string, number> = {};
     for (const target of reverseOddTurns(places, round)) {
       const { name } = target;
-      const offered = { target, ask, rate: perSecond, patienceMs: 0 };
+      const offered = { target, ask, rate: perSecond };
       // warms up without counting
       await sendAtRate({ ...offered, seconds: Math.min(WARM_SECONDS, seconds / 4) });
       const share = name === "direct" ? DIRECT_SHARE : 1;
-      const usedUs = cpuOfTarget(target);
+      const usedUs = cpuMicroseconds(target.pids);
       const answers = await sendAtRate({ ...offered, seconds: seconds * share });
-      cpuUs[name] = (cpuOfTarget(target) - usedUs) / answers.length;
+      cpuUs[name] = (cpuMicroseconds(target.pids) - usedUs) / answers.length;
       failed[name] = (failed[name] ?? 0) + answers.filter(({ isOk }) => !isOk).length;
       const taken = answers.map(({ ms, firstByteMs }) => (kind === "json" ? ms : firstByteMs));
       (times[name] ??= []).push(taken);
@@ -154,10 +154,6 @@ async function measureRate(
     cpu.push(cpuUs);
   }
   return { rate, times, cpu, failed };
-}
-
-function cpuOfTarget({ pids }: Target): number {
-  return pids.reduce((sum, pid) => sum + cpuMicroseconds(pid), 0);
 }
 
 function nameOf({ kind, perSecond }: Rate): string {

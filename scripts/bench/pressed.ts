@@ -1,10 +1,7 @@
-import { copyFileSync, existsSync, writeFileSync } from "node:fs";
-import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createOrganization, postCredits } from "../admin-client.ts";
 import { quantile } from "../quantile.ts";
 import { cpuMicroseconds } from "../workerd.ts";
-import { NOW } from "./checkout.ts";
 import type { Checkout } from "./checkout.ts";
 import { whileCounting } from "./count.ts";
 import { estimate, progress } from "./figure.ts";
@@ -24,8 +21,6 @@ const COUNTED = 640;
 const DRIVER = "scripts/workers/pressing.ts";
 const CALLERS = 8;
 const PAIRS = 150; // pairs of each caller in a slice
-/** Replaces an export that older commits without grouped calls lack. */
-const GROUPS = "export class WalletGroups { walletOf(_, stub) { return stub(); } }\n";
 
 /** Figures of one slice by the end of their name. `UNITS` has their units. */
 type Slice = Readonly<Record<string, number>>;
@@ -133,16 +128,8 @@ async function loadOrganization(target: Target, atOnce: number, seconds: number)
   };
 }
 
-/**
- * Starts a region that calls one wallet without the gateway. Copies the driver into an older
- * checkout.
- */
+/** Starts a region that calls one wallet without the gateway. */
 async function startAlone(stage: Stage, { name, root }: Checkout): Promise<Side["driver"]> {
-  if (root !== NOW.root) {
-    copyFileSync(path.join(NOW.root, DRIVER), path.join(root, DRIVER));
-    const groups = path.join(root, "src/money/wallet/grouped-wallet.ts");
-    if (!existsSync(groups)) writeFileSync(groups, GROUPS);
-  }
   const place = { place: `alone-${name}`, root, entry: DRIVER };
   const region = stage.keep(await startHome(stage, place));
   const owner = { name: "Alone", slug: "alone", ownerEmail: "owner@alone.example" };
@@ -153,7 +140,7 @@ async function startAlone(stage: Stage, { name, root }: Checkout): Promise<Side[
 
 /** Runs eight concurrent callers that only hold and settle. */
 async function loadWallet({ url, pid, orgId }: Side["driver"]): Promise<Slice> {
-  const [cpuBefore, begunAt] = [cpuMicroseconds(pid), performance.now()];
+  const [cpuBefore, begunAt] = [cpuMicroseconds([pid]), performance.now()];
   const one = async (): Promise<number> => {
     const response = await fetch(`${url}__press?org=${orgId}&pairs=${PAIRS}`);
     return ((await response.json()) as { readonly done: number }).done;
@@ -162,7 +149,7 @@ async function loadWallet({ url, pid, orgId }: Side["driver"]): Promise<Slice> {
   const pairs = answers.reduce((sum, done) => sum + done, 0);
   if (pairs !== CALLERS * PAIRS) throw new Error(`${pairs} of ${CALLERS * PAIRS} pairs were done`);
   const elapsedMs = performance.now() - begunAt;
-  const cpuUs = (cpuMicroseconds(pid) - cpuBefore) / pairs;
+  const cpuUs = (cpuMicroseconds([pid]) - cpuBefore) / pairs;
   return { " a second": (2 * pairs * 1000) / elapsedMs, ": CPU of a pair": cpuUs };
 }
 

@@ -143,10 +143,10 @@ async function cpuAtOnce(targets: readonly Target[]): Promise<CpuRound> {
 async function cpuOfSlice(target: Target, share: Share): Promise<number> {
   await run({ ...share, ...AWAKENING, pace: undefined, target });
   await untilQuiet(target);
-  const before = cpuUsed(target);
+  const before = cpuMicroseconds(target.pids);
   await run({ ...share, target });
   await untilQuiet(target);
-  return (cpuUsed(target) - before) / share.requests;
+  return (cpuMicroseconds(target.pids) - before) / share.requests;
 }
 
 /** Returns the times of a slice of one kind. */
@@ -157,16 +157,12 @@ export async function time(target: Target, kind: Kind): Promise<Sample[]> {
   return samples.slice(COLD);
 }
 
-function cpuUsed({ pids }: Target): number {
-  return pids.reduce((sum, pid) => sum + cpuMicroseconds(pid), 0);
-}
-
 /** Waits up to about 50 ms for work after the last response, which belongs to the slice. */
 async function untilQuiet(target: Target): Promise<void> {
-  let before = cpuUsed(target);
+  let before = cpuMicroseconds(target.pids);
   for (let poll = 0; poll < QUIET_POLLS; poll++) {
     await sleep(QUIET_POLL_MS);
-    const after = cpuUsed(target);
+    const after = cpuMicroseconds(target.pids);
     if (after - before < QUIET_US) return;
     before = after;
   }
