@@ -133,30 +133,6 @@ const SAMPLES: Samples = {
   misconfigured: [{ kind: "misconfigured" }],
 };
 
-/** Errors of every paid path, besides those of its row. */
-export const PAID = [
-  "insufficient_balance",
-  "payment_reversed",
-  "key_budget_exceeded",
-  "budget_exceeded",
-  "organization_suspended",
-  "paused",
-  "model_not_allowed",
-  "route_not_allowed",
-  "model_not_found",
-  "context_length_exceeded",
-  "content_filter",
-  "end_user_quota_exceeded",
-  "concurrency_limit_exceeded",
-  "tokens",
-  "too_many_end_users",
-  "idempotency_replay",
-  "idempotency_in_progress",
-  "idempotency_mismatch",
-  "upstream_error",
-  "upstream_overloaded",
-] as const;
-
 const byAnchor = new Map<string, Failure[]>();
 for (const failure of Object.values(SAMPLES).flat()) {
   const anchor = docsAnchorOf(failure);

@@ -78,111 +78,71 @@ export type HeaderParameter = {
   readonly schema: object;
 };
 
+function header(
+  name: string,
+  description: string,
+  { required = false, schema = { type: "string" } }: { required?: boolean; schema?: object } = {},
+): HeaderParameter {
+  return { name, in: "header", required, description, schema };
+}
+
 const VISIBLE_ASCII = "^[\\x21-\\x7e]{1,255}$";
 
 export function idempotencyKey(required: boolean): HeaderParameter {
-  return {
-    name: "Idempotency-Key",
-    in: "header",
-    required,
-    description:
-      "Names the request for a day: a repeat does not run again. 1 to 255 visible ASCII characters.",
-    schema: { type: "string", pattern: VISIBLE_ASCII },
-  };
+  return header(
+    "Idempotency-Key",
+    "Names the request for a day: a repeat does not run again. 1 to 255 visible ASCII characters.",
+    { required, schema: { type: "string", pattern: VISIBLE_ASCII } },
+  );
 }
 
 /** The organization that the console shows. */
-export const SHOWN_ORGANIZATION: HeaderParameter = {
-  name: "x-organization",
-  in: "header",
-  required: false,
-  description:
-    "The id of the organization that the page shows: another than the session's is refused.",
-  schema: { type: "string" },
-};
+export const SHOWN_ORGANIZATION = header(
+  "x-organization",
+  "The id of the organization that the page shows: another than the session's is refused.",
+);
 
 /** The secret of a charge's merchant. */
-export const MERCHANT: HeaderParameter = {
-  name: "x-merchant-secret",
-  in: "header",
-  required: false,
-  description: "The secret of the charge's merchant. Required if `pays` is `balance`.",
-  schema: { type: "string" },
-};
+export const MERCHANT = header(
+  "x-merchant-secret",
+  "The secret of the charge's merchant. Required if `pays` is `balance`.",
+);
 
-const END_USER: HeaderParameter = {
-  name: "x-end-user",
-  in: "header",
-  required: false,
-  description:
-    "Who spends: the end user's external_id, where the body names none. Plain ASCII, not `.` or `..`.",
-  schema: {
-    type: "string",
-    pattern: "^(?:[!-\\-/-~]|[ -~]{2}[ -~]+|[ -~][!-\\-/-~])$",
-    maxLength: 256,
-  },
-};
-
-const TAGS: HeaderParameter = {
-  name: "x-tags",
-  in: "header",
-  required: false,
-  description:
-    "Tags that divide spend, as `team=search,run=42`: at most 8, each with a key and a value of at most 64 bytes. A tag without a value gets `true`. Bodies can have tags in `metadata` or `providerOptions.gateway.tags` instead.",
-  schema: { type: "string", pattern: "^[ -~]*$" },
-};
-
-const TRACEPARENT: HeaderParameter = {
-  name: "traceparent",
-  in: "header",
-  required: false,
-  description:
-    "The trace of the caller (W3C Trace Context). The spans of a webhook with the format `otlp` join it. An invalid value is ignored.",
-  schema: { type: "string" },
-};
-
-/** The conversation, for its prompt cache. */
-const SESSION: HeaderParameter = {
-  name: "x-session-id",
-  in: "header",
-  required: false,
-  description:
-    "The conversation. Its requests prefer the route that has their prompt in its cache. `session_id` in the body replaces it.",
-  schema: { type: "string" },
-};
-const SESSION_AFFINITY: HeaderParameter = {
-  ...SESSION,
-  name: "x-session-affinity",
-  description: "Another name for `x-session-id`.",
-};
+const NAME = "^(?:[!-\\-/-~]|[ -~]{2}[ -~]+|[ -~][!-\\-/-~])$";
 
 export const PAID_HEADERS: readonly HeaderParameter[] = [
   idempotencyKey(false),
-  END_USER,
-  TAGS,
-  TRACEPARENT,
-  SESSION,
-  SESSION_AFFINITY,
+  header(
+    "x-end-user",
+    "Who spends: the end user's external_id, where the body names none. Plain ASCII, not `.` or `..`.",
+    { schema: { type: "string", pattern: NAME, maxLength: 256 } },
+  ),
+  header(
+    "x-tags",
+    "Tags that divide spend, as `team=search,run=42`: at most 8, each with a key and a value of at most 64 bytes. A tag without a value gets `true`. Bodies can have tags in `metadata` or `providerOptions.gateway.tags` instead.",
+    { schema: { type: "string", pattern: "^[ -~]*$" } },
+  ),
+  header(
+    "traceparent",
+    "The trace of the caller (W3C Trace Context). The spans of a webhook with the format `otlp` join it. An invalid value is ignored.",
+  ),
+  header(
+    "x-session-id",
+    "The conversation. Its requests prefer the route that has their prompt in its cache. `session_id` in the body replaces it.",
+  ),
+  header("x-session-affinity", "Another name for `x-session-id`."),
 ];
 
 /** The version header of Anthropic's clients. The first version is the default. */
-export const VERSION: HeaderParameter = {
-  name: "anthropic-version",
-  in: "header",
-  required: false,
-  description: "The version of Anthropic's API.",
+export const VERSION = header("anthropic-version", "The version of Anthropic's API.", {
   schema: z.toJSONSchema(z.enum(MESSAGES_VERSIONS)),
-};
-export const BETA: HeaderParameter = {
-  name: "anthropic-beta",
-  in: "header",
-  required: false,
-  description: "Names of betas with commas between; those that are not known here are left out.",
-  schema: { type: "string" },
-};
+});
+export const BETA = header(
+  "anthropic-beta",
+  "Names of betas with commas between; those that are not known here are left out.",
+);
 /** Any version header selects Anthropic's list of models. */
-export const LIST_VERSION: HeaderParameter = {
-  ...VERSION,
-  description: "Anthropic's list instead of OpenAI's for who sends any version of its API.",
-  schema: { type: "string" },
-};
+export const LIST_VERSION = header(
+  "anthropic-version",
+  "Anthropic's list instead of OpenAI's for who sends any version of its API.",
+);

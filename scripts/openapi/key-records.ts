@@ -120,20 +120,13 @@ export const freshKey = record("FreshKey", {
   ...keyFields,
   key: z.string().describe("The key itself, only in this response."),
 });
+export const freshMemberKey = record("FreshMemberKey", freshKey.shape);
 export const rotatedKey = record("RotatedKey", {
   ...keyFields,
   key: z.string().describe("The new secret."),
   others_end_at: time.describe("Time when the key's older secrets end."),
 });
-export const rotatedMemberKey = record("RotatedMemberKey", {
-  ...keyFields,
-  key: z.string().describe("The new secret."),
-  others_end_at: time.describe("Time when the key's older secrets end."),
-});
+export const rotatedMemberKey = record("RotatedMemberKey", rotatedKey.shape);
 export const memberKey = record("MemberKey", keyFields);
-export const freshMemberKey = record("FreshMemberKey", {
-  ...keyFields,
-  key: z.string().describe("The key itself, only in this response."),
-});
 export const keys = z.looseObject({ keys: z.array(key) }).meta({ id: "Keys" });
 export const memberKeys = z.looseObject({ keys: z.array(memberKey) }).meta({ id: "MemberKeys" });

@@ -5,8 +5,6 @@ import { ocrBody } from "../../src/models/core/ocr.ts";
 import { rerankBody } from "../../src/models/core/rerank.ts";
 import { AUDIO_TYPES, speechBody } from "../../src/models/core/speech.ts";
 import { transcriptionBody } from "../../src/models/core/transcription.ts";
-import { PAID } from "./failures.ts";
-import { PAID_HEADERS } from "./headers.ts";
 import * as media from "./media-records.ts";
 import { described } from "./operation.ts";
 import type { Description } from "./operation.ts";
@@ -18,15 +16,11 @@ export const MEDIA_OPERATIONS: Readonly<Record<string, Description>> = {
     description:
       "The format of Cohere's rerank API. Cohere's SDKs call it as `/v2/rerank`. `top_k` is another name of `top_n`. Some models are billed by search units, others by tokens.",
     body: rerankBody,
-    headers: PAID_HEADERS,
-    errors: PAID,
   }),
   "POST /v1/moderations": described("Finds harmful content in texts and images", {
     200: media.moderated,
     description: "The format of OpenAI's moderations. Images need a model that accepts them.",
     body: moderationBody,
-    headers: PAID_HEADERS,
-    errors: PAID,
   }),
   "POST /v1/images/generations": described("Generates images, as JSON or as a stream", {
     200: media.images,
@@ -34,8 +28,6 @@ export const MEDIA_OPERATIONS: Readonly<Record<string, Description>> = {
       "The format of OpenAI's image generation. Images are always in base64. `usage.cost_micro` is the cost. The fields that a model accepts, and whether it is billed by images or tokens, depend on the model.",
     body: imageBody,
     events: media.imageEvent,
-    headers: PAID_HEADERS,
-    errors: PAID,
   }),
   "POST /v1/images/edits": described("Edits images, as JSON or as a stream", {
     200: media.images,
@@ -44,8 +36,6 @@ export const MEDIA_OPERATIONS: Readonly<Record<string, Description>> = {
     body: imageEditBody,
     takesForms: true,
     events: media.imageEvent,
-    headers: PAID_HEADERS,
-    errors: PAID,
   }),
   "POST /v1/audio/transcriptions": described("Transcribes audio, as JSON or as a stream", {
     200: media.transcript,
@@ -54,8 +44,6 @@ export const MEDIA_OPERATIONS: Readonly<Record<string, Description>> = {
     body: transcriptionBody,
     takesForms: true,
     events: media.transcriptEvent,
-    headers: PAID_HEADERS,
-    errors: PAID,
   }),
   "POST /v1/audio/speech": described(
     "Turns a text into speech, as an audio file or as a stream of events",
@@ -66,8 +54,6 @@ export const MEDIA_OPERATIONS: Readonly<Record<string, Description>> = {
       body: speechBody,
       files: [...Object.values(AUDIO_TYPES), "application/json"],
       events: media.speechEvent,
-      headers: PAID_HEADERS,
-      errors: PAID,
     },
   ),
   "POST /v1/ocr": described("Reads the text of a document's pages as Markdown", {
@@ -75,7 +61,5 @@ export const MEDIA_OPERATIONS: Readonly<Record<string, Description>> = {
     description:
       "The format of Mistral's OCR. `pages` is required for a `document_url`. The charge is for the pages that the provider processed.",
     body: ocrBody,
-    headers: PAID_HEADERS,
-    errors: PAID,
   }),
 };

@@ -1,4 +1,5 @@
 import type * as core from "zod/v4/core";
+import { PAID_HEADERS } from "./headers.ts";
 import type { HeaderParameter } from "./headers.ts";
 import type { Route } from "../../src/shared/http/route.ts";
 import { queryOf } from "./schemas.ts";
@@ -27,7 +28,7 @@ export type Description = {
   readonly hasLocation?: true;
   /** Merchants can call it. Their responses lack the headers of a key. */
   readonly isForMerchants?: true;
-  /** Anchors of docs/errors.md for errors besides those of its row. */
+  /** Anchors of docs/errors.md for errors besides those of its row and of paid routes. */
   readonly errors?: readonly string[];
 };
 
@@ -151,7 +152,8 @@ export function operationsOf(
     const [, own] = TAGS.find(([paths]) => paths.test(path)) ?? [];
     const tag = own ?? (standing.isPaid ? "Inference" : undefined);
     if (tag === undefined) throw new Error(`scripts/openapi has no part for ${name}`);
-    return { ...description, ...standing, errors, tag, name, method, path };
+    const headers = [...(standing.isPaid ? PAID_HEADERS : []), ...(description.headers ?? [])];
+    return { ...description, ...standing, errors, headers, tag, name, method, path };
   });
   const names = new Set(operations.map(({ name }) => name));
   const unknown = Object.keys(descriptions).find((name) => !names.has(name));

@@ -45,12 +45,11 @@ import {
 import { eventsParameters } from "../../src/money/wallet/routes/reads.route.ts";
 import { focusQuery } from "../../src/money/wallet/exports/exports.route.ts";
 import { usageParameters } from "../../src/money/wallet/routes/usage.route.ts";
-import { BETA, idempotencyKey, LIST_VERSION, PAID_HEADERS, VERSION } from "./headers.ts";
+import { BETA, idempotencyKey, LIST_VERSION, VERSION } from "./headers.ts";
 import { described, operationsOf } from "./operation.ts";
 import type { Description, DescriptionsOf, Operation } from "./operation.ts";
 import { OPERATOR_OPERATIONS } from "./operator-operations.ts";
 import { PEOPLE_OPERATIONS, PREVIEW } from "./people-operations.ts";
-import { PAID } from "./failures.ts";
 import { HOLD_OPERATIONS } from "./hold-operations.ts";
 import * as hooked from "./webhook-records.ts";
 import * as paid from "./payment-records.ts";
@@ -70,21 +69,15 @@ const PAID_OPERATIONS: Readonly<Record<string, Description>> = {
       "The format of OpenAI's chat completions. `x-cost-micro` is the cost. In a stream, the last chunk has the cost if the request sets `stream_options.include_usage` or `usage.include`.",
     body: z.extend(chatBody, gatewayFields.shape),
     events: stream.chatChunk,
-    headers: PAID_HEADERS,
-    errors: PAID,
   }),
   "POST /v1/completions": described("Legacy text completions, as JSON or as a stream", {
     200: record.textCompletion,
     body: z.extend(completionsBody, gatewayFields.shape),
     events: stream.textChunk,
-    headers: PAID_HEADERS,
-    errors: PAID,
   }),
   "POST /v1/embeddings": described("Embeddings of texts or token arrays", {
     200: record.embeddings,
     body: z.extend(embeddingsBody, gatewayFields.shape),
-    headers: PAID_HEADERS,
-    errors: PAID,
   }),
   ...MEDIA_OPERATIONS,
   "POST /v1/responses": described("OpenAI's Responses, as JSON or as a stream", {
@@ -93,8 +86,7 @@ const PAID_OPERATIONS: Readonly<Record<string, Description>> = {
       "The format of OpenAI's Responses. Responses are stored for `keep_responses_hours`, a setting of the organization, so that `previous_response_id` and `item_reference` can continue them. By default, nothing is stored, so send the whole input. Tools that run at a provider are dropped and listed in `x-dropped`. `usage.cost_micro` is the cost.",
     body: z.extend(responsesBody, gatewayFields.shape),
     events: stream.responseEvent,
-    headers: PAID_HEADERS,
-    errors: [...PAID, "previous_response_not_found"],
+    errors: ["previous_response_not_found"],
   }),
   "POST /v1/messages": described("Anthropic's Messages, as JSON or as a stream", {
     200: record.message,
@@ -102,8 +94,7 @@ const PAID_OPERATIONS: Readonly<Record<string, Description>> = {
       "The format of Anthropic's API. Errors have Anthropic's format too: `{ type: error, error: { type, message } }`. You can send the key as `x-api-key`.",
     body: z.extend(messagesBody, gatewayFields.shape),
     events: stream.messageEvent,
-    headers: [...PAID_HEADERS, VERSION, BETA],
-    errors: PAID,
+    headers: [VERSION, BETA],
   }),
   "POST /v1/messages/count_tokens": described("Count the tokens of a Messages request", {
     description: "The call is free.",

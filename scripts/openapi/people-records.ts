@@ -1,9 +1,8 @@
 import * as z from "zod";
 import { NOTIFIED_TYPES } from "../../src/events/notifications/notification-text.ts";
+import { record } from "./fields.ts";
 import { member } from "./records.ts";
 
-const record = <T extends z.ZodRawShape>(id: string, shape: T) =>
-  z.strictObject(shape).meta({ id });
 const time = z.iso.datetime();
 const role = z.enum(["owner", "admin", "billing", "member"]);
 

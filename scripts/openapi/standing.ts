@@ -30,6 +30,30 @@ const KEY = [
   "home_region_unreachable",
 ];
 
+/** Errors of every paid path, besides those above. */
+const PAID = [
+  "insufficient_balance",
+  "payment_reversed",
+  "key_budget_exceeded",
+  "budget_exceeded",
+  "organization_suspended",
+  "paused",
+  "model_not_allowed",
+  "route_not_allowed",
+  "model_not_found",
+  "context_length_exceeded",
+  "content_filter",
+  "end_user_quota_exceeded",
+  "concurrency_limit_exceeded",
+  "tokens",
+  "too_many_end_users",
+  "idempotency_replay",
+  "idempotency_in_progress",
+  "idempotency_mismatch",
+  "upstream_error",
+  "upstream_overloaded",
+];
+
 /** Returns the errors that a route's body, key and path parameters can cause. */
 function errorsOfRow(
   { path }: Route,
@@ -58,6 +82,7 @@ function keyFacts(row: KeyRoute, readsBody: boolean): OperationFacts {
     ...(changes || isPaid ? ["organization_suspended"] : []),
     ...(reach === "managed" || row.sessions === false ? ["key_is_limited"] : []),
     ...(roles === ALL_ROLES ? [] : ["role_required"]),
+    ...(isPaid ? PAID : []),
   ];
   return { roles: rolesOf(row), errors, isPaid, isStrict: changes };
 }
