@@ -1,8 +1,7 @@
-import { createServer } from "node:http";
-import type { IncomingMessage, ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { get } from "node:http";
 import { ACCOUNTS, LocalIssuer } from "../test/fakes/local-issuer.ts";
 import type { Account } from "../test/fakes/local-issuer.ts";
+import { serveRequests } from "./serve.ts";
 
 const CLIENT = { id: "turnpike-local", secret: "the secret of this machine" };
 
@@ -22,26 +21,12 @@ export async function serveIssuer(
   port = 0,
   accounts: readonly Account[] = ACCOUNTS,
 ): Promise<ServedIssuer> {
-  const server = createServer((request, response) => void answer(request, response));
-  await new Promise<void>((resolve) => server.listen(port, "localhost", resolve));
-  const url = `http://localhost:${(server.address() as AddressInfo).port}`;
+  const server = await serveRequests((request) => issuer.handle(request), {
+    host: "localhost",
+    port,
+  });
+  const url = `http://localhost:${server.port}`;
   const issuer = new LocalIssuer(url, [CLIENT], { accounts });
-  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
-    const { method = "GET" } = request;
-    const hasBody = method === "POST";
-    const asked = new Request(new URL(request.url ?? "/", url), {
-      method,
-      headers: Object.entries(request.headers).flatMap(([name, value]) =>
-        typeof value === "string" ? [[name, value] as [string, string]] : [],
-      ),
-      ...(hasBody && { body: Buffer.concat(chunks) }),
-    });
-    const given = await issuer.handle(asked);
-    response.writeHead(given.status, Object.fromEntries(given.headers));
-    response.end(Buffer.from(await given.arrayBuffer()));
-  };
   const entry = {
     id: "local",
     kind: "oidc",
@@ -57,5 +42,56 @@ export async function serveIssuer(
     SIGN_UP_CREDIT_MICRO: "1000000",
     SIGN_UP_CREDITS_A_DAY_MICRO: "1000000000",
   };
-  return { url, issuer, bindings, close: () => server.close() };
+  return { url, issuer, bindings, close: server.close };
+}
+
+const LOGGED_IN = "/console/#/";
+
+/**
+ * Signs up or logs in the local identity provider's first account. Returns the account's name, or
+ * null if the region rejects it.
+ */
+export async function signUpLocally(regionUrl: string): Promise<string | null> {
+  const [account] = ACCOUNTS;
+  if (account === undefined) return null;
+  const end = await enterLocally(regionUrl, account, "sign_up");
+  return end === LOGGED_IN ? account.name : null;
+}
+
+/**
+ * Logs in through the local identity provider. Returns the console page at the end, or null if the
+ * login can't start.
+ */
+export async function enterLocally(
+  regionUrl: string,
+  account: Account,
+  purpose: "log_in" | "sign_up",
+): Promise<string | null> {
+  const { origin } = new URL(regionUrl);
+  const response = await fetch(new URL("/console/api/login/start", origin), {
+    method: "POST",
+    headers: { origin, "content-type": "application/json" },
+    body: JSON.stringify({ issuer: "local", purpose }),
+  });
+  const { location } = (await response.json()) as { readonly location?: string };
+  if (location === undefined) return null;
+  const [cookie = ""] = (response.headers.get("set-cookie") ?? "").split(";", 1);
+  const button = new URL(location);
+  button.pathname = "/continue";
+  button.searchParams.set("account", account.id);
+  const back = await fetch(button, { redirect: "manual" });
+  return navigate(new URL(back.headers.get("location") ?? origin), cookie);
+}
+
+/**
+ * Returns the URL that a navigation is redirected to. Doesn't use `fetch`, which sends its own
+ * Sec-Fetch-Mode.
+ */
+function navigate(url: URL, cookie: string): Promise<string | null> {
+  return new Promise((resolve, reject) => {
+    get(url, { headers: { cookie } }, (response) => {
+      response.resume();
+      resolve(response.headers.location ?? null);
+    }).on("error", reject);
+  });
 }

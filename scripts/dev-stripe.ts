@@ -1,8 +1,6 @@
-import { createServer } from "node:http";
-import type { IncomingMessage, ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { readState, writeState } from "./dev-state.ts";
+import { serveRequests } from "./serve.ts";
 import { signedWebhook } from "../test/fakes/stripe/events.ts";
 import type { Endpoint } from "../test/fakes/stripe/events.ts";
 import { FakeStripe } from "../test/fakes/stripe/fake.ts";
@@ -41,33 +39,24 @@ export async function serveStripe({
   now,
 }: ServeOptions = {}): Promise<ServedStripe> {
   let endpoints: readonly Endpoint[] = [];
-  const server = createServer((request, response) => void answer(request, response));
-  await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
-  const at = (server.address() as AddressInfo).port;
-  const url = `http://127.0.0.1:${at}`;
-  const pages = `http://localhost:${at}`;
+  const server = await serveRequests(answer, { host: "127.0.0.1", port });
+  const pages = `http://localhost:${server.port}`;
   const fake = new FakeStripe({ now: now ?? Date.now, pages, sleep: (ms) => sleep(ms) });
   const kept = directory === undefined ? null : readState(directory, STATE);
   if (kept !== null) fake.restore(kept as Snapshot);
   fake.onEvent = (event) => {
     for (const endpoint of endpoints) void deliver(event, endpoint);
   };
-  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    try {
-      const asked = await requestOf(request, pages);
-      const isApi = (request.url ?? "").startsWith("/v1/");
-      const given = await (isApi ? fake.handle(asked) : answerPage(fake, asked));
-      if (directory !== undefined && asked.method !== "GET") {
-        writeState(directory, STATE, fake.snapshot());
-      }
-      response.writeHead(given.status, Object.fromEntries(given.headers));
-      response.end(Buffer.from(await given.arrayBuffer()));
-    } catch {
-      response.destroy(); // the requested fault: no response or half a response
+  async function answer(request: Request): Promise<Response> {
+    const isApi = new URL(request.url).pathname.startsWith("/v1/");
+    const given = await (isApi ? fake.handle(request) : answerPage(fake, request));
+    if (directory !== undefined && request.method !== "GET") {
+      writeState(directory, STATE, fake.snapshot());
     }
-  };
+    return given;
+  }
   return {
-    url,
+    url: `http://127.0.0.1:${server.port}`,
     pages,
     fake,
     sendTo: (places) => {
@@ -76,22 +65,8 @@ export async function serveStripe({
     close: () => {
       endpoints = [];
       server.close();
-      server.closeAllConnections();
     },
   };
-}
-
-async function requestOf(request: IncomingMessage, origin: string): Promise<Request> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of request) chunks.push(chunk as Buffer);
-  const { method = "GET" } = request;
-  return new Request(new URL(request.url ?? "/", origin), {
-    method,
-    headers: Object.entries(request.headers).flatMap(([name, value]) =>
-      typeof value === "string" ? [[name, value] as [string, string]] : [],
-    ),
-    ...(method === "POST" && { body: Buffer.concat(chunks) }),
-  });
 }
 
 /**

@@ -4,7 +4,7 @@ import path from "node:path";
 import OpenAI from "openai";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Demo, DemoRegion } from "../../scripts/dev-demo.ts";
-import { enterLocally } from "../../scripts/dev-login.ts";
+import { enterLocally } from "../../scripts/dev-issuer.ts";
 import { localSecrets } from "../../scripts/dev-settings.ts";
 import { ACCOUNTS } from "../fakes/local-issuer.ts";
 import { isPortInUse } from "../../scripts/ports.ts";
