@@ -21,6 +21,11 @@ export function record<T extends z.ZodRawShape>(id: string, shape: T) {
   return z.strictObject(shape).meta({ id });
 }
 
+/** A record that can have other fields. */
+export function loose<T extends z.ZodRawShape>(id: string, shape: T) {
+  return z.looseObject(shape).meta({ id });
+}
+
 export const paged = { total: count, limit: count, offset: count };
 
 /** The organization of a listed object. Names are null if the database has lost it. */

@@ -2,7 +2,7 @@ import * as z from "zod";
 import { TERMS } from "../../src/shared/key-terms.ts";
 import { keyData } from "./openrouter-records.ts";
 import { budget, budgetStatus, effectiveBudget } from "./budget-records.ts";
-import { dollars, policy, record, time, uuid } from "./fields.ts";
+import { dollars, policy, record, time, uuid, loose } from "./fields.ts";
 
 /** Descriptions that the schemas of limits lack. */
 const SAID: Readonly<Record<string, z.ZodType>> = {
@@ -94,7 +94,7 @@ export const freshSession = record("FreshSession", {
   ...sessionFields,
   token: z.string().describe("The token itself, only in this response."),
 });
-export const sessions = z.looseObject({ sessions: z.array(session) }).meta({ id: "Sessions" });
+export const sessions = loose("Sessions", { sessions: z.array(session) });
 export const endedSession = record("EndedSession", { id: z.string(), ended: z.literal(true) });
 /** The current state of the calling key's or session's limits. */
 const standing = {
@@ -128,5 +128,5 @@ export const rotatedKey = record("RotatedKey", {
 });
 export const rotatedMemberKey = record("RotatedMemberKey", rotatedKey.shape);
 export const memberKey = record("MemberKey", keyFields);
-export const keys = z.looseObject({ keys: z.array(key) }).meta({ id: "Keys" });
-export const memberKeys = z.looseObject({ keys: z.array(memberKey) }).meta({ id: "MemberKeys" });
+export const keys = loose("Keys", { keys: z.array(key) });
+export const memberKeys = loose("MemberKeys", { keys: z.array(memberKey) });

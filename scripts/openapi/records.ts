@@ -4,7 +4,7 @@ import { EVENT_TYPES } from "../../src/shared/event.ts";
 import { freshMemberKey } from "./key-records.ts";
 import { autoTopUp } from "./payment-records.ts";
 
-import { micros, dollars, count, policy, time, uuid, record, paged } from "./fields.ts";
+import { micros, dollars, count, policy, time, uuid, record, paged, loose } from "./fields.ts";
 
 /**
  * Schemas of the gateway's responses in the OpenAPI document, which contract tests also check. They
@@ -38,39 +38,35 @@ const choice = z.looseObject({
   finish_reason: z.enum(["stop", "length", "tool_calls", "content_filter", "function_call"]),
 });
 /** OpenAI's format. Fields that a provider adds are kept. */
-export const completion = z
-  .looseObject({
-    id: z.string(),
-    object: z.literal("chat.completion"),
-    created: count,
-    model: z.string(),
-    provider: z.string().optional().describe("The provider that served."),
-    choices: z.array(choice),
-    usage: completionUsage,
-  })
-  .meta({ id: "ChatCompletion" });
+export const completion = loose("ChatCompletion", {
+  id: z.string(),
+  object: z.literal("chat.completion"),
+  created: count,
+  model: z.string(),
+  provider: z.string().optional().describe("The provider that served."),
+  choices: z.array(choice),
+  usage: completionUsage,
+});
 
 /** OpenAI's format, which repeats the request. */
-export const response = z
-  .looseObject({
-    id: z.string(),
-    object: z.literal("response"),
-    created_at: count,
-    completed_at: count.nullable(),
-    status: z.enum(["completed", "incomplete", "failed"]),
-    error: z.looseObject({ code: z.string(), message: z.string() }).nullable(),
-    incomplete_details: z.looseObject({ reason: z.string() }).nullable(),
-    model: z.string(),
-    output: z.array(z.looseObject({ id: z.string(), type: z.string(), status: z.string() })),
-    usage: z.looseObject({
-      input_tokens: count,
-      output_tokens: count,
-      total_tokens: count,
-      cost: costs.cost.optional().describe("Dollars; absent from older stored responses."),
-      cost_micro: count,
-    }),
-  })
-  .meta({ id: "Response" });
+export const response = loose("Response", {
+  id: z.string(),
+  object: z.literal("response"),
+  created_at: count,
+  completed_at: count.nullable(),
+  status: z.enum(["completed", "incomplete", "failed"]),
+  error: z.looseObject({ code: z.string(), message: z.string() }).nullable(),
+  incomplete_details: z.looseObject({ reason: z.string() }).nullable(),
+  model: z.string(),
+  output: z.array(z.looseObject({ id: z.string(), type: z.string(), status: z.string() })),
+  usage: z.looseObject({
+    input_tokens: count,
+    output_tokens: count,
+    total_tokens: count,
+    cost: costs.cost.optional().describe("Dollars; absent from older stored responses."),
+    cost_micro: count,
+  }),
+});
 export const deletedResponse = record("DeletedResponse", {
   id: z.string(),
   object: z.literal("response.deleted"),
@@ -85,33 +81,29 @@ export const inputItems = record("InputItems", {
 });
 
 /** OpenAI's format of legacy completions. */
-export const textCompletion = z
-  .looseObject({
-    id: z.string(),
-    object: z.literal("text_completion"),
-    created: count,
-    model: z.string(),
-    provider: z.string().optional(),
-    choices: z.array(
-      z.looseObject({ index: count, text: z.string(), finish_reason: z.string().nullable() }),
-    ),
-    usage: completionUsage,
-  })
-  .meta({ id: "TextCompletion" });
+export const textCompletion = loose("TextCompletion", {
+  id: z.string(),
+  object: z.literal("text_completion"),
+  created: count,
+  model: z.string(),
+  provider: z.string().optional(),
+  choices: z.array(
+    z.looseObject({ index: count, text: z.string(), finish_reason: z.string().nullable() }),
+  ),
+  usage: completionUsage,
+});
 /** Anthropic's format. Content blocks are passed on unchanged. */
-export const message = z
-  .looseObject({
-    id: z.string(),
-    type: z.literal("message"),
-    role: z.literal("assistant"),
-    model: z.string(),
-    content: z.array(z.looseObject({ type: z.string() })),
-    stop_reason: z.string().nullable(),
-    stop_sequence: z.string().nullable(),
-    usage: z.looseObject({ input_tokens: count, output_tokens: count, ...costs }),
-  })
-  .meta({ id: "Message" });
-export const counted = z.looseObject({ input_tokens: count }).meta({ id: "CountedTokens" });
+export const message = loose("Message", {
+  id: z.string(),
+  type: z.literal("message"),
+  role: z.literal("assistant"),
+  model: z.string(),
+  content: z.array(z.looseObject({ type: z.string() })),
+  stop_reason: z.string().nullable(),
+  stop_sequence: z.string().nullable(),
+  usage: z.looseObject({ input_tokens: count, output_tokens: count, ...costs }),
+});
+export const counted = loose("CountedTokens", { input_tokens: count });
 
 const embedding = z.strictObject({
   object: z.literal("embedding"),
@@ -126,15 +118,13 @@ export const embeddings = record("Embeddings", {
   usage: z.strictObject({ prompt_tokens: count, total_tokens: count, ...costs }),
 });
 
-export const balance = z
-  .looseObject({
-    credits_micro: micros,
-    credits_dollars: dollars,
-    held_micro: micros,
-    owed_micro: micros.describe("Credits owed after refunds and disputes."),
-    available_micro: micros,
-  })
-  .meta({ id: "Balance" });
+export const balance = loose("Balance", {
+  credits_micro: micros,
+  credits_dollars: dollars,
+  held_micro: micros,
+  owed_micro: micros.describe("Credits owed after refunds and disputes."),
+  available_micro: micros,
+});
 
 const quota = dollars.nullable().describe("Dollars; null for none.");
 export const endUser = record("EndUser", {
@@ -219,7 +209,7 @@ const organizationFields = {
   is_personal: z.boolean(),
   created_at: time,
 };
-export const organization = z.looseObject(organizationFields).meta({ id: "Organization" });
+export const organization = loose("Organization", organizationFields);
 const standing = {
   credits_micro: micros.nullable(),
   held_micro: micros.nullable(),
@@ -322,49 +312,47 @@ const outbox = z.looseObject({
   parked: count.nullable(),
   oldest_ms: count.nullable(),
 });
-export const health = z
-  .looseObject({
-    region: z.string(),
-    version: z.string(),
-    aliases: z.record(z.string(), z.string()),
-    problems: z
-      .array(z.strictObject({ kind: z.string(), message: z.string() }))
-      .describe("The region's problems; empty if there are none."),
-    book: z.boolean(),
-    wallets: z
-      .strictObject({ asked: count, unavailable: z.array(z.string()) })
-      .describe("Wallets that didn't open in the last sweep, and some others, called now."),
-    peers: z.array(
-      z.strictObject({
-        region: z.string(),
-        url: z.string().nullable(),
-        answers: z.boolean(),
-        rtt_ms: count
-          .nullable()
-          .describe("Round-trip time of this call; null if the region doesn't respond."),
-        last_ok_at: time
-          .nullable()
-          .describe("Last success seen by the responding isolate; null if none since its start."),
-      }),
-    ),
-    outboxes: z.array(outbox),
-    sweep: z
-      .strictObject({
-        at: time,
-        holds_open: count,
-        hold_oldest_ms: count,
-        wallets_unpublished: count,
-        wallets_in_conflict: count,
-        wallets_unavailable: count,
-        wallet_bytes_largest: count,
-        book_bytes: count,
-        bytes_max: count,
-      })
-      .nullable()
-      .describe("Results of the last complete sweep over the wallets; null before the first."),
-    payments_swept_at: time
-      .nullable()
-      .describe("The last good payments sweep, every 3 minutes; null before the first."),
-    breakers: z.array(z.strictObject({ route: z.string(), state: z.string(), until: time })),
-  })
-  .meta({ id: "Health" });
+export const health = loose("Health", {
+  region: z.string(),
+  version: z.string(),
+  aliases: z.record(z.string(), z.string()),
+  problems: z
+    .array(z.strictObject({ kind: z.string(), message: z.string() }))
+    .describe("The region's problems; empty if there are none."),
+  book: z.boolean(),
+  wallets: z
+    .strictObject({ asked: count, unavailable: z.array(z.string()) })
+    .describe("Wallets that didn't open in the last sweep, and some others, called now."),
+  peers: z.array(
+    z.strictObject({
+      region: z.string(),
+      url: z.string().nullable(),
+      answers: z.boolean(),
+      rtt_ms: count
+        .nullable()
+        .describe("Round-trip time of this call; null if the region doesn't respond."),
+      last_ok_at: time
+        .nullable()
+        .describe("Last success seen by the responding isolate; null if none since its start."),
+    }),
+  ),
+  outboxes: z.array(outbox),
+  sweep: z
+    .strictObject({
+      at: time,
+      holds_open: count,
+      hold_oldest_ms: count,
+      wallets_unpublished: count,
+      wallets_in_conflict: count,
+      wallets_unavailable: count,
+      wallet_bytes_largest: count,
+      book_bytes: count,
+      bytes_max: count,
+    })
+    .nullable()
+    .describe("Results of the last complete sweep over the wallets; null before the first."),
+  payments_swept_at: time
+    .nullable()
+    .describe("The last good payments sweep, every 3 minutes; null before the first."),
+  breakers: z.array(z.strictObject({ route: z.string(), state: z.string(), until: time })),
+});

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { count, record } from "./fields.ts";
+import { count, record, loose } from "./fields.ts";
 import { errorObject, messagesError } from "./error-records.ts";
 import { completionUsage, response } from "./records.ts";
 
@@ -23,17 +23,15 @@ const delta = z.looseObject({
   reasoning: z.string().optional().describe("The same text, for OpenRouter's clients."),
   tool_calls: z.array(z.looseObject({ index: count })).optional(),
 });
-const chunk = z
-  .looseObject({
-    id: z.string(),
-    object: z.literal("chat.completion.chunk"),
-    created: count,
-    model: z.string(),
-    choices: z.array(z.looseObject({ index: count, delta, finish_reason: finish.optional() })),
-    provider,
-    usage,
-  })
-  .meta({ id: "ChatCompletionChunk" });
+const chunk = loose("ChatCompletionChunk", {
+  id: z.string(),
+  object: z.literal("chat.completion.chunk"),
+  created: count,
+  model: z.string(),
+  choices: z.array(z.looseObject({ index: count, delta, finish_reason: finish.optional() })),
+  provider,
+  usage,
+});
 const numbered = z.looseObject({
   code: count.describe("The status that the error has without a stream."),
   message: z.string(),
@@ -85,113 +83,95 @@ const brokenText = record("TextCompletionErrorChunk", {
 export const textChunk = z.union([text, broken, brokenText]);
 
 const index = count;
-const block = z.looseObject({ type: z.string() }).meta({ id: "MessageBlock" });
+const block = loose("MessageBlock", { type: z.string() });
 const messageUsage = z.looseObject({ output_tokens: count });
-/** Names an event, because code generators need names in a union. */
-const named = <T extends z.ZodType>(id: string, event: T): T => event.meta({ id });
-/** Anthropic's events (platform.claude.com, streaming messages). */
+/**
+ * Anthropic's events (platform.claude.com, streaming messages). Each has a name, because code
+ * generators need names in a union.
+ */
 export const messageEvent = z
   .union([
-    named(
-      "MessageStartEvent",
-      z.looseObject({
-        type: z.literal("message_start"),
-        message: z.looseObject({ id: z.string(), type: z.literal("message"), model: z.string() }),
-      }),
-    ),
-    named(
-      "ContentBlockStartEvent",
-      z.looseObject({ type: z.literal("content_block_start"), index, content_block: block }),
-    ),
-    named(
-      "ContentBlockDeltaEvent",
-      z.looseObject({ type: z.literal("content_block_delta"), index, delta: block }),
-    ),
-    named("ContentBlockStopEvent", z.looseObject({ type: z.literal("content_block_stop"), index })),
-    named(
-      "MessageDeltaEvent",
-      z.looseObject({
-        type: z.literal("message_delta"),
-        delta: z.looseObject({ stop_reason: z.string().nullable() }),
-        usage: messageUsage,
-      }),
-    ),
-    named("MessageStopEvent", z.looseObject({ type: z.literal("message_stop") })),
-    named("PingEvent", z.looseObject({ type: z.literal("ping") })),
+    loose("MessageStartEvent", {
+      type: z.literal("message_start"),
+      message: z.looseObject({ id: z.string(), type: z.literal("message"), model: z.string() }),
+    }),
+    loose("ContentBlockStartEvent", {
+      type: z.literal("content_block_start"),
+      index,
+      content_block: block,
+    }),
+    loose("ContentBlockDeltaEvent", {
+      type: z.literal("content_block_delta"),
+      index,
+      delta: block,
+    }),
+    loose("ContentBlockStopEvent", { type: z.literal("content_block_stop"), index }),
+    loose("MessageDeltaEvent", {
+      type: z.literal("message_delta"),
+      delta: z.looseObject({ stop_reason: z.string().nullable() }),
+      usage: messageUsage,
+    }),
+    loose("MessageStopEvent", { type: z.literal("message_stop") }),
+    loose("PingEvent", { type: z.literal("ping") }),
     messagesError,
   ])
   .meta({ id: "MessageEvent" });
 
 const sequence_number = count;
 const inPart = { sequence_number, item_id: z.string(), output_index: count };
-const ofResponse = named(
-  "ResponseSoFar",
-  z.looseObject({
-    ...response.shape,
-    status: z.enum(["in_progress", "completed", "incomplete", "failed"]),
-    usage: response.shape.usage.nullable(),
-  }),
-);
+const ofResponse = loose("ResponseSoFar", {
+  ...response.shape,
+  status: z.enum(["in_progress", "completed", "incomplete", "failed"]),
+  usage: response.shape.usage.nullable(),
+});
 /** OpenAI's events (openai npm, ResponseStreamEvent). */
 export const responseEvent = z
   .union([
-    named(
-      "ResponseStandsEvent",
-      z.strictObject({
-        type: z.enum([
-          "response.created",
-          "response.in_progress",
-          "response.completed",
-          "response.incomplete",
-          "response.failed",
-        ]),
-        sequence_number,
-        response: ofResponse,
-      }),
-    ),
-    named(
-      "OutputItemEvent",
-      z.strictObject({
-        type: z.enum(["response.output_item.added", "response.output_item.done"]),
-        sequence_number,
-        output_index: count,
-        item: z.looseObject({ id: z.string(), type: z.string(), status: z.string() }),
-      }),
-    ),
-    named(
-      "OutputPartEvent",
-      z.looseObject({
-        type: z.enum([
-          "response.content_part.added",
-          "response.content_part.done",
-          "response.output_text.delta",
-          "response.output_text.done",
-          "response.output_text.annotation.added",
-          "response.refusal.delta",
-          "response.refusal.done",
-          "response.function_call_arguments.delta",
-          "response.function_call_arguments.done",
-          "response.custom_tool_call_input.delta",
-          "response.custom_tool_call_input.done",
-          "response.reasoning_summary_part.added",
-          "response.reasoning_summary_part.done",
-          "response.reasoning_summary_text.delta",
-          "response.reasoning_summary_text.done",
-        ]),
-        ...inPart,
-      }),
-    ),
-    named("KeepaliveEvent", z.strictObject({ type: z.literal("keepalive"), sequence_number })),
-    named(
-      "ResponseErrorEvent",
-      z.strictObject({
-        type: z.literal("error"),
-        sequence_number,
-        code: z.string(),
-        message: z.string(),
-        param: z.string().nullable(),
-        error: z.looseObject({ code: z.string(), message: z.string() }),
-      }),
-    ),
+    record("ResponseStandsEvent", {
+      type: z.enum([
+        "response.created",
+        "response.in_progress",
+        "response.completed",
+        "response.incomplete",
+        "response.failed",
+      ]),
+      sequence_number,
+      response: ofResponse,
+    }),
+    record("OutputItemEvent", {
+      type: z.enum(["response.output_item.added", "response.output_item.done"]),
+      sequence_number,
+      output_index: count,
+      item: z.looseObject({ id: z.string(), type: z.string(), status: z.string() }),
+    }),
+    loose("OutputPartEvent", {
+      type: z.enum([
+        "response.content_part.added",
+        "response.content_part.done",
+        "response.output_text.delta",
+        "response.output_text.done",
+        "response.output_text.annotation.added",
+        "response.refusal.delta",
+        "response.refusal.done",
+        "response.function_call_arguments.delta",
+        "response.function_call_arguments.done",
+        "response.custom_tool_call_input.delta",
+        "response.custom_tool_call_input.done",
+        "response.reasoning_summary_part.added",
+        "response.reasoning_summary_part.done",
+        "response.reasoning_summary_text.delta",
+        "response.reasoning_summary_text.done",
+      ]),
+      ...inPart,
+    }),
+    record("KeepaliveEvent", { type: z.literal("keepalive"), sequence_number }),
+    record("ResponseErrorEvent", {
+      type: z.literal("error"),
+      sequence_number,
+      code: z.string(),
+      message: z.string(),
+      param: z.string().nullable(),
+      error: z.looseObject({ code: z.string(), message: z.string() }),
+    }),
   ])
   .meta({ id: "ResponseEvent" });

@@ -66,11 +66,6 @@ const lines = z
     }),
   )
   .describe("Tokens or units times price. The cost of the request is the sum, rounded up.");
-const who = {
-  id: z.string(),
-  request_id: z.string(),
-  created_at: time,
-};
 const failedAttempts = z
   .array(
     z.object({
@@ -117,7 +112,14 @@ const purposeFields = {
   description: z.string(),
 };
 const purpose = z.strictObject(purposeFields);
-const money = {
+/** A request in any state. */
+export const generation = record("Generation", {
+  id: z.string(),
+  request_id: z.string(),
+  created_at: time,
+  status: z.enum(["held", "settled", "voided", "expired", "refused"]),
+  key_id: z.string().nullable(),
+  held_micro: micros.nullable().describe("Amount held for the request."),
   cost_micro: micros.describe("Amount charged."),
   absorbed_micro: micros.describe("Part of the cost that the operator pays."),
   lines,
@@ -129,41 +131,10 @@ const money = {
   quota_micro: micros.describe("The amount that only budgets and quotas count."),
   failed_attempts: failedAttempts,
   skipped: skippedRoutes,
-};
-const answered = {
-  model: z.string(),
-  provider: z.string(),
-  region: z.string(),
-  streamed: z.boolean(),
-  prompt_tokens: count,
-  cached_tokens: count,
-  cache_write_tokens: count,
-  completion_tokens: count,
-  reasoning_tokens: count,
-  price,
-  duration_ms: z.int(),
-  estimated: z.boolean(),
-};
-const more = {
-  cache_write_hour_tokens: count.optional(),
-  first_byte_ms: z.int().nullable(),
-  finish_reason: z.string().nullable(),
-  tags: z
-    .record(z.string(), z.string())
-    .describe("The request's tags. Only charged ones have any."),
-  external_id: z.string().nullable(),
-};
-/** A request in any state. */
-export const generation = record("Generation", {
-  ...who,
-  status: z.enum(["held", "settled", "voided", "expired", "refused"]),
-  key_id: z.string().nullable(),
-  held_micro: micros.nullable().describe("Amount held for the request."),
-  ...money,
-  model: answered.model.nullable(),
-  provider: answered.provider.nullable(),
-  region: answered.region.nullable(),
-  streamed: answered.streamed.nullable(),
+  model: z.string().nullable(),
+  provider: z.string().nullable(),
+  region: z.string().nullable(),
+  streamed: z.boolean().nullable(),
   prompt_tokens: count.nullable(),
   cached_tokens: count.nullable(),
   cache_write_tokens: count.nullable(),
@@ -172,7 +143,13 @@ export const generation = record("Generation", {
   price: price.nullable(),
   duration_ms: z.int().nullable(),
   estimated: z.boolean().nullable(),
-  ...more,
+  cache_write_hour_tokens: count.optional(),
+  first_byte_ms: z.int().nullable(),
+  finish_reason: z.string().nullable(),
+  tags: z
+    .record(z.string(), z.string())
+    .describe("The request's tags. Only charged ones have any."),
+  external_id: z.string().nullable(),
   asked_model: z.string().nullable().describe("Model name of a failed request; null for others."),
   door: z.string().nullable().describe("The path of a failed one; null of any other."),
   client_left_ms: z
