@@ -10,6 +10,19 @@ const ASK_MS = 60_000;
 /** Wrangler's output. `ok` means exit code 0. */
 type WranglerOutput = { readonly ok: boolean; readonly out: string; readonly err: string };
 
+/** Returns the names of the objects that wrangler printed as a JSON list, or null for other text. */
+export function namesIn(
+  output: string,
+  listOf = (json: unknown): unknown => json,
+): string[] | null {
+  try {
+    const names = (listOf(JSON.parse(output)) as { name?: unknown }[]).map(({ name }) => name);
+    return names.every((name) => typeof name === "string") ? names : null;
+  } catch {
+    return null;
+  }
+}
+
 /**
  * Runs wrangler without a terminal, so that it never opens a browser. Its output can contain
  * secrets and is never printed. `ok` is false if wrangler or a login is missing, or after a minute.

@@ -1,5 +1,5 @@
 import { readMigrations } from "../migrations.ts";
-import { askWrangler } from "./ask-wrangler.ts";
+import { askWrangler, namesIn } from "./ask-wrangler.ts";
 import { error, note, warning } from "./finding.ts";
 import type { Finding } from "./finding.ts";
 
@@ -16,18 +16,8 @@ export async function readAppliedMigrations(
   const query = "SELECT name FROM d1_migrations ORDER BY id";
   const where = ["--env", env, "--remote", "--json", "--config", configFile];
   const { ok, out, err } = await askWrangler(["d1", "execute", "DB", ...where, "--command", query]);
-  if (ok) return namesIn(out);
+  if (ok) return namesIn(out, (json) => (json as { results?: unknown }[])[0]?.results);
   return /no such table: d1_migrations/.test(out + err) ? [] : null;
-}
-
-function namesIn(output: string): AppliedMigrations {
-  try {
-    const [answer] = JSON.parse(output) as { results?: { name?: unknown }[] }[];
-    const names = answer?.results?.map(({ name }) => name);
-    return names?.every((name) => typeof name === "string") === true ? names : null;
-  } catch {
-    return null;
-  }
 }
 
 /**

@@ -1,4 +1,4 @@
-import { askWrangler } from "./ask-wrangler.ts";
+import { askWrangler, namesIn } from "./ask-wrangler.ts";
 import { error, note, warning } from "./finding.ts";
 import type { Finding } from "./finding.ts";
 import { requiredSecrets } from "./settings.ts";
@@ -13,19 +13,11 @@ export type SecretNames = ReadonlySet<string> | null;
 export async function askCloudflare(env: string, configFile: string): Promise<SecretNames> {
   const given = ["secret", "list", "--env", env, "--format", "json", "--config", configFile];
   const { ok, out, err } = await askWrangler(given);
-  if (ok) return namesIn(out);
-  return /Worker "[^"]*"(?: \(env: \w+\))? not found/.test(err) ? new Set() : null;
-}
-
-function namesIn(output: string): SecretNames {
-  try {
-    const list = JSON.parse(output) as unknown;
-    if (!Array.isArray(list)) return null;
-    const names = list.map((one) => (one as { name?: unknown } | null)?.name);
-    return names.every((name) => typeof name === "string") ? new Set(names) : null;
-  } catch {
-    return null;
+  if (ok) {
+    const names = namesIn(out);
+    return names === null ? null : new Set(names);
   }
+  return /Worker "[^"]*"(?: \(env: \w+\))? not found/.test(err) ? new Set() : null;
 }
 
 /** Reports missing required secrets, and facts that only a person can check. */

@@ -2,7 +2,7 @@ import { callInLanguages } from "./api-calls.ts";
 import { fieldsOf } from "./api-fields.ts";
 import type { FieldRow, Json } from "./api-fields.ts";
 import type { Page } from "./audiences.ts";
-import { slugOf } from "./slug.ts";
+import { slugOf } from "./html.ts";
 
 type Operation = {
   readonly tags: readonly string[];

@@ -1,10 +1,12 @@
 import { createHash } from "node:crypto";
 import {
   cpSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   writeFileSync,
 } from "node:fs";
@@ -18,10 +20,9 @@ import type { Audience, Page } from "./audiences.ts";
 import { forCustomers } from "./for-customers.ts";
 import type { Entry } from "./search.ts";
 import { CONSOLE_HEADERS, buildConsole, writeApiTypes } from "./console.ts";
-import { escapeHtml } from "./escape-html.ts";
+import { escapeHtml } from "./html.ts";
 import { renderMarkdown } from "./markdown.ts";
 import type { Heading } from "./markdown.ts";
-import { replaceSite } from "./replace.ts";
 import { writeTokenTable } from "./tokens.ts";
 
 /** Colors shared with the console. */
@@ -44,7 +45,6 @@ const HEADERS = `/*
   X-Content-Type-Options: nosniff
 `;
 
-
 /** The number of pages, and the gzipped bytes of the console's scripts. */
 type BuiltSite = { readonly pages: number; readonly consoleBytes: number };
 
@@ -62,6 +62,34 @@ export async function buildSite(folder = SITE): Promise<BuiltSite> {
   } finally {
     rmSync(fresh, { recursive: true });
   }
+}
+
+/**
+ * Makes `folder` equal to `fresh`, except for `kept` files. Leaves equal files alone and replaces
+ * others atomically, because a region can serve the folder while another start builds it.
+ */
+function replaceSite(fresh: string, folder: string, kept: ReadonlySet<string>): void {
+  const files = filesIn(fresh);
+  for (const name of files) {
+    const [from, to] = [readFileSync(path.join(fresh, name)), path.join(folder, name)];
+    if (existsSync(to) && readFileSync(to).equals(from)) continue;
+    mkdirSync(path.dirname(to), { recursive: true });
+    const beside = `${to}.${process.pid}`;
+    writeFileSync(beside, from);
+    renameSync(beside, to);
+  }
+  const wanted = new Set(files);
+  for (const name of filesIn(folder)) {
+    const isAnothers = /\.\d+$/.test(name); // another build's temporary file
+    if (!wanted.has(name) && !kept.has(name) && !isAnothers) rmSync(path.join(folder, name), { force: true });
+  }
+}
+
+function filesIn(folder: string): string[] {
+  const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
+  return entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.relative(folder, path.join(entry.parentPath, entry.name)));
 }
 
 async function writeSite(folder: string): Promise<BuiltSite> {

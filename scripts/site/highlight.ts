@@ -6,7 +6,7 @@ import shell from "shiki/langs/shellscript.mjs";
 import toml from "shiki/langs/toml.mjs";
 import typescript from "shiki/langs/typescript.mjs";
 import yaml from "shiki/langs/yaml.mjs";
-import { escapeHtml } from "./escape-html.ts";
+import { escapeHtml } from "./html.ts";
 
 /** A theme with a CSS variable for each kind of token. style.css sets the colors. */
 const THEME = createCssVariablesTheme();

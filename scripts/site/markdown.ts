@@ -1,8 +1,7 @@
 import { Marked } from "marked";
 import type { Token, Tokens } from "marked";
-import { escapeHtml } from "./escape-html.ts";
 import { highlighted } from "./highlight.ts";
-import { slugOf } from "./slug.ts";
+import { escapeHtml, slugOf } from "./html.ts";
 
 export type Heading = { readonly depth: number; readonly title: string; readonly anchor: string };
 type Rendered = { readonly html: string; readonly headings: readonly Heading[] };

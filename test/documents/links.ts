@@ -1,6 +1,6 @@
 import { existsSync, statSync } from "node:fs";
 import path from "node:path";
-import { slugOf } from "../../scripts/site/slug.ts";
+import { slugOf } from "../../scripts/site/html.ts";
 import { readPage, ROOT } from "./pages.ts";
 
 const FENCED = /^```[^]*?^```$/gm;

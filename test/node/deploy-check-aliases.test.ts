@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { aliasChanges } from "../../scripts/deploy/alias-changes.ts";
+import { aliasChanges } from "../../scripts/deploy/check.ts";
 
 describe("deploy:check of a changed alias", () => {
   const kinds = new Map([
