@@ -143,20 +143,3 @@ describe("POST /v1/chat/completions with tools", () => {
     expect(choice?.message.tool_calls?.[0]?.function.name).toBe("walk");
   });
 });
-
-describe("an invalid tool at POST /v1/chat/completions", () => {
-  it.each([
-    ["tools[0].type", { tools: [{ type: "web" }] }],
-    ["tools[0].function", { tools: [{ type: "function" }] }],
-    ["tools[0].function.name", { tools: [{ type: "function", function: { name: "a b" } }] }],
-    ["tools", { tools: "weather" }],
-    ["tool_choice", { tool_choice: "always" }],
-    ["tool_choice", { tool_choice: { type: "function", function: { name: "no_such" } } }],
-    ["messages[0].tool_call_id", { messages: [{ role: "tool", content: "x" }] }],
-    ["parallel_tool_calls", { parallel_tool_calls: "yes" }],
-  ])("returns 400 with the param %s", async (param, wrong) => {
-    const response = await chat(key, { tools: [WEATHER], messages: ask, ...wrong });
-    const error = await errorOf(response, 400);
-    expect(error).toMatchObject({ type: "invalid_request_error", param });
-  });
-});

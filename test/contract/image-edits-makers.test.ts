@@ -1,13 +1,14 @@
 import * as fc from "fast-check";
-import { beforeAll, describe, expect, it } from "vitest";
-import { RequestForm } from "../../src/models/core/outgoing-body.ts";
+import { describe, expect, it } from "vitest";
 import { toBase64 } from "../../src/models/core/data-url.ts";
 import { FormFile } from "../../src/shared/http/form.ts";
 import type { FormField } from "../../src/shared/http/form.ts";
 import { pngOf } from "../fixtures/pictures.ts";
 import { pngFile } from "../fixtures/png-file.ts";
-import { balanceOf, bindingsWith, errorOf, openAccount, send } from "./client.ts";
+import { balanceOf, bindingsWith, errorOf, send } from "./client.ts";
+import { charged as chargedFor, formOf, key, usePayer } from "./media-client.ts";
 import { mockUpstream } from "./upstream.ts";
+import type { UpstreamCall } from "./upstream.ts";
 
 const KEYS = { RESIDENCY: "relaxed", GEMINI_API_KEY: "k", XAI_API_KEY: "k" };
 const PICTURE = "iVBORw0KGgo=";
@@ -16,10 +17,7 @@ const PROMPT = "make it blue";
 const HELD_INPUT = 6821;
 const HELD_TEXT = PROMPT.length + 64;
 
-let key: string;
-beforeAll(async () => {
-  ({ key } = await openAccount({ rpmLimit: 1000 }));
-});
+usePayer();
 
 type Sent = {
   readonly fields: Readonly<Record<string, string>>;
@@ -31,12 +29,10 @@ type Sent = {
 /** Sends a form to the endpoint. Returns the response and the provider's calls. */
 async function edit({ fields, files = [["image", pngFile(64, 64)]], answer = {}, vars }: Sent) {
   const { calls } = mockUpstream(() => Response.json(answer));
-  const form = new RequestForm([...Object.entries({ prompt: PROMPT, ...fields }), ...files]);
+  const form = await formOf([...Object.entries({ prompt: PROMPT, ...fields }), ...files]);
   const response = await send("/v1/images/edits", {
     key,
-    method: "POST",
-    headers: { "content-type": form.type },
-    body: new Uint8Array(await new Response(form.stream()).arrayBuffer()),
+    ...form,
     bindings: bindingsWith({ ...KEYS, ...vars }),
   });
   return { calls, response };
@@ -44,15 +40,12 @@ async function edit({ fields, files = [["image", pngFile(64, 64)]], answer = {},
 
 /** Returns a charged response's images and receipt, which the balance confirms. */
 async function charged(sent: Sent) {
-  const before = await balanceOf(key);
-  const { calls, response } = await edit(sent);
-  const text = await response.text();
-  expect([response.status, text]).toEqual([200, expect.any(String)]);
-  const id = response.headers.get("x-request-id") ?? "";
-  const receipt = await (
-    await send(`/v1/generations/${id}`, { key })
-  ).json<{ cost_micro: number; held_micro: number; estimated: boolean }>();
-  expect(before - (await balanceOf(key))).toBe(receipt.cost_micro);
+  let calls: readonly UpstreamCall[] = [];
+  const { text, receipt } = await chargedFor(async () => {
+    const edited = await edit(sent);
+    ({ calls } = edited);
+    return edited.response;
+  });
   expect(receipt.cost_micro).toBeLessThanOrEqual(receipt.held_micro);
   const { data, usage } = JSON.parse(text) as { data: unknown; usage: Record<string, unknown> };
   return { calls, data, usage, receipt };

@@ -1,11 +1,11 @@
 import * as fc from "fast-check";
-import { beforeAll, describe, expect, it, vi } from "vitest";
-import { RequestForm } from "../../src/models/core/outgoing-body.ts";
+import { describe, expect, it, vi } from "vitest";
 import { FormFile } from "../../src/shared/http/form.ts";
 import type { FormField } from "../../src/shared/http/form.ts";
 import { PNG_URL } from "../fixtures/pictures.ts";
 import { pngFile } from "../fixtures/png-file.ts";
-import { balanceOf, bindingsWith, errorOf, openAccount, send } from "./client.ts";
+import { balanceOf, bindingsWith, errorOf, send } from "./client.ts";
+import { charged as chargedFor, formOf, key, usePayer } from "./media-client.ts";
 
 const KEYS = { RESIDENCY: "relaxed", OPENAI_API_KEY: "k", GEMINI_API_KEY: "k", XAI_API_KEY: "k" };
 const SUNBURST = "openai/gpt-image-2.5-sunburst";
@@ -18,10 +18,7 @@ const HELD_OUTPUT = 717;
 const HELD_TEXT = "a red fox".length + 64;
 const HELD_COST = HELD_TEXT * 5 + HELD_INPUT * 8 + HELD_OUTPUT * 30;
 
-let key: string;
-beforeAll(async () => {
-  ({ key } = await openAccount({ rpmLimit: 1000 }));
-});
+usePayer();
 
 type Sent = {
   readonly fields?: Readonly<Record<string, string>>;
@@ -34,34 +31,16 @@ type Sent = {
 
 async function edit({ fields, files = [["image", pngFile(64, 64)]], headers, ...more }: Sent = {}) {
   const given = { model: "sandbox/image", prompt: "a red fox", ...fields };
-  const form = new RequestForm([...Object.entries(given), ...files]);
+  const form = await formOf([...Object.entries(given), ...files]);
   return send("/v1/images/edits", {
     key,
-    method: "POST",
-    headers: { "content-type": form.type, ...headers },
-    body: new Uint8Array(await new Response(form.stream()).arrayBuffer()),
+    ...form,
+    headers: { ...form.headers, ...headers },
     ...more,
   });
 }
 
-type Receipt = {
-  readonly cost_micro: number;
-  readonly held_micro: number;
-  readonly estimated: boolean;
-  readonly lines: readonly { readonly what: string; readonly tokens: number }[];
-};
-
-/** Returns a charged response's text and receipt, which the balance confirms. */
-async function charged(sent: Sent = {}) {
-  const before = await balanceOf(key);
-  const response = await edit(sent);
-  const text = await response.text();
-  expect([response.status, text]).toEqual([200, expect.any(String)]);
-  const id = response.headers.get("x-request-id") ?? "";
-  const receipt = await (await send(`/v1/generations/${id}`, { key })).json<Receipt>();
-  expect(before - (await balanceOf(key))).toBe(receipt.cost_micro);
-  return { text, receipt, response };
-}
+const charged = (sent: Sent = {}) => chargedFor(() => edit(sent));
 
 /** Returns a provider with these responses, and the forms that it received. */
 function answering(answer: () => Response) {
@@ -201,14 +180,6 @@ describe("POST /v1/images/edits at OpenAI", () => {
     expect(receipt.estimated).toBe(true);
   });
 
-  it.each([
-    ["no details", { input_tokens: 10, output_tokens: 100 }, 10 * 5 + HELD_INPUT * 8 + 100 * 30],
-    ["more tokens than held", usageOf(10, 90_000, 90_000), 50 + HELD_INPUT * 8 + HELD_OUTPUT * 30],
-  ])("charges the held tokens of images for usage with %s", async (_, usage, cost) => {
-    const { bindings } = answering(() => Response.json(openAi(1, usage)));
-    expect((await charged({ fields: MEDIUM, bindings })).receipt.cost_micro).toBe(cost);
-  });
-
   it("charges at most the hold, and the reported units within it, whatever the provider reports", async () => {
     const small = fc.integer({ min: 1, max: 3 });
     await fc.assert(
@@ -294,25 +265,6 @@ describe("a rejected POST /v1/images/edits", () => {
     expect(calls).toHaveLength(0);
   });
 
-  it.each([
-    ["images[0].image_url", { image_url: "https://example.com/a.png" }],
-    ["images[0].file_id", { file_id: "file-1" }],
-  ])(
-    "returns 400 with the param %s for a JSON image that isn't a data URL",
-    async (param, image) => {
-      const body = { model: "sandbox/image", prompt: "a", images: [image] };
-      const response = await send("/v1/images/edits", { key, method: "POST", body });
-      expect((await errorOf(response, 400)).param).toMatch(/^images\[0\]/);
-      expect(param).toMatch(/^images/);
-    },
-  );
-
-  it.each([{ toString: 1 }, [3], true])("returns 400 for a JSON n of %j", async (n) => {
-    const body = { model: "sandbox/image", prompt: "a", n, images: [] };
-    const response = await send("/v1/images/edits", { key, method: "POST", body });
-    expect(await errorOf(response, 400)).toMatchObject({ param: "n" });
-  });
-
   it("returns 400 if the price of the model lacks input images", async () => {
     const route = { provider: "openai", upstream_id: "gpt-image-2" };
     const price = { input: 5_000_000, image_token: 30_000_000 };
@@ -322,12 +274,5 @@ describe("a rejected POST /v1/images/edits", () => {
     const response = await edit({ fields: { model: "test/unpriced" }, bindings: priced });
     expect(await errorOf(response, 400)).toMatchObject({ param: "model" });
     expect(calls).toHaveLength(0);
-  });
-
-  it("returns 402 if the balance is lower than the amount to hold", async () => {
-    const { key: poor } = await openAccount({ credits: HELD_INPUT });
-    expect(await errorOf(await edit({ key: poor }), 402)).toMatchObject({
-      type: "insufficient_balance",
-    });
   });
 });

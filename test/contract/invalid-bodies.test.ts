@@ -1,19 +1,18 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { GENERATION, newId } from "../wallet/wallet-desk.ts";
 import { account, ask, createWebhook, useReceivers } from "../webhooks/receivers.ts";
-import { admin, errorOf, newOrganization, openAccount, send } from "./client.ts";
+import { admin, newOrganization, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import { everythingOf } from "./everything-of.ts";
 import { sendUser } from "./end-users.ts";
-
-/** Invalid values of fields, by the `param` of their error: `budgets[0].window` is in `budgets`. */
-type Invalid = Readonly<Record<string, readonly unknown[]>>;
+import { expectInvalidValues } from "./invalid-fields.ts";
+import type { InvalidValues } from "./invalid-fields.ts";
 
 /** A call with a valid body, and the invalid values of its fields. */
 type Call = {
   readonly send: (body: Readonly<Record<string, unknown>>) => Promise<Response>;
   readonly valid: () => Readonly<Record<string, unknown>>;
-  readonly invalid: Invalid;
+  readonly invalid: InvalidValues;
 };
 
 let owner: Account;
@@ -34,8 +33,8 @@ const AMOUNTS = [0.0000001, 1.0000005, 5e-324, -0.000001, -1, 1_000_000_000.0000
 const DOLLARS = [...AMOUNTS, "5", "", "NaN", true, [], [1], {}];
 const THRESHOLDS = [-0.1, 1.1, 1.0000001, 80, null, "0.8", true, []];
 const CONCURRENT = [0, 1.5, -1, "3", 10_001];
-const QUOTAS: Invalid = { monthly_quota_dollars: DOLLARS, daily_quota_dollars: DOLLARS };
-const KEY_TERMS: Invalid = {
+const QUOTAS: InvalidValues = { monthly_quota_dollars: DOLLARS, daily_quota_dollars: DOLLARS };
+const KEY_TERMS: InvalidValues = {
   budget_dollars: [-1, 0.0000001, "5"],
   budget_period: ["year", "day"],
   tpm_limit: [0, 1.5],
@@ -47,7 +46,7 @@ const KEY_TERMS: Invalid = {
   expires_at: ["2001-01-01T00:00:00Z", "tomorrow", "2099-01-01", 4_070_908_800],
 };
 const day = (fields: object): readonly object[] => [{ limit_dollars: 1, window: "day", ...fields }];
-const BUDGETS: Invalid = {
+const BUDGETS: InvalidValues = {
   budgets: [
     Array.from({ length: 9 }, (_, i) => ({ limit_dollars: 1, window: `${i + 1}m` })),
     [...day({}), ...day({ limit_dollars: 2 })],
@@ -189,7 +188,7 @@ const CALLS: Readonly<Record<string, Call>> = {
   "POST /admin/v1/orgs/{id}/settle": {
     send: operators("POST", () => `${organization()}/settle`),
     valid: () => ({ request_id: newId(), cost_micro: 30, generation: charged({}) }),
-    get invalid(): Invalid {
+    get invalid(): InvalidValues {
       return {
         request_id: [undefined, "req_short", "chatcmpl-0VbbtnxZGhU4ZPPzjn5l243b", 7],
         org_id: [crypto.randomUUID()],
@@ -220,27 +219,12 @@ const CALLS: Readonly<Record<string, Call>> = {
   },
 };
 
-/** Checks that each value of a field returns 400 with the field's path in `param`. */
-async function expectRejected({ send: sent, valid, invalid }: Call): Promise<void> {
-  for (const [param, values] of Object.entries(invalid)) {
-    const field = param.split(/[.[]/)[0] ?? "";
-    for (const value of values) {
-      const { type, code, ...error } = await errorOf(
-        await sent({ ...valid(), [field]: value }),
-        400,
-      );
-      const shown = { value, type, code, param: error.param };
-      expect(shown).toEqual({ value, type: "invalid_request_error", code: null, param });
-    }
-  }
-}
-
 describe("a body with an invalid field", () => {
   it.each(Object.entries(CALLS))(
     "returns 400 with the field as param, and changes nothing: %s",
     async (_, call) => {
       const before = await everythingOf(owner);
-      await expectRejected(call);
+      await expectInvalidValues(call.send, call.valid, call.invalid);
       expect(await everythingOf(owner)).toEqual(before);
     },
   );
@@ -260,11 +244,11 @@ describe("a webhook's call with an invalid field", () => {
       ["POST", `/${id}/rotate`, {}, { overlap_seconds: [-1, 604_801] }],
       ["POST", `/${id}/replay`, {}, { since: [undefined, "yesterday"] }],
     ] as const) {
-      await expectRejected({
-        send: (body) => ask(method, path, body),
-        valid: () => ({ ...valid }),
+      await expectInvalidValues(
+        (body) => ask(method, path, body),
+        () => ({ ...valid }),
         invalid,
-      });
+      );
     }
     expect(await everythingOf(account)).toEqual(before);
   });
