@@ -24,8 +24,6 @@ beforeEach(async () => {
 const members = (): string => `/orgs/${owner.orgId}/members`;
 const list = async (): Promise<Member[]> =>
   (await (await admin("GET", members())).json<{ members: Member[] }>()).members;
-const patch = (id: string, body: unknown): Promise<Response> =>
-  admin("PATCH", `${members()}/${id}`, body);
 const remove = (id: string): Promise<Response> => admin("DELETE", `${members()}/${id}`);
 const roles = async (): Promise<string[]> => (await list()).map((member) => member.role);
 
@@ -34,37 +32,6 @@ const keysOf = async (memberId: string): Promise<{ revoked: boolean }[]> => {
   const { keys } = await answer.json<{ keys: { member_id: string; revoked: boolean }[] }>();
   return keys.filter((key) => key.member_id === memberId);
 };
-
-const owners = async (count: number): Promise<string[]> => {
-  for (let i = 1; i < count; i++) await addMember(owner.orgId, "owner");
-  return (await list()).map((member) => member.id);
-};
-const settled = async (calls: readonly Promise<Response>[]): Promise<number[]> => {
-  const answers = await Promise.all(calls);
-  for (const answer of answers.filter((one) => one.status !== 200)) {
-    expect((await errorOf(answer, 409)).code).toBe("last_owner");
-  }
-  expect((await roles()).filter((role) => role === "owner")).toHaveLength(1);
-  return answers.map((answer) => answer.status).toSorted((one, two) => one - two);
-};
-
-describe("the last owner of an organization", () => {
-  it("remains an owner if five owners are demoted concurrently", async () => {
-    const ids = await owners(5);
-    const statuses = await settled(ids.map((id) => patch(id, { role: "member" })));
-    expect(statuses).toEqual([200, 200, 200, 200, 409]);
-  });
-
-  it("remains in the organization if five owners are removed concurrently", async () => {
-    const ids = await owners(5);
-    expect(await settled(ids.map(remove))).toEqual([200, 200, 200, 200, 409]);
-  });
-
-  it("remains an owner if one of two is demoted while the other is removed", async () => {
-    const [one = "", two = ""] = await owners(2);
-    expect(await settled([patch(one, { role: "admin" }), remove(two)])).toEqual([200, 409]);
-  });
-});
 
 describe("DELETE /admin/v1/orgs/{id}/members/{member_id}", () => {
   it("removes the member from the list and rejects the member's keys with 401, but no other keys", async () => {

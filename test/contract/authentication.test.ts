@@ -17,14 +17,16 @@ const withHeader = (authorization: string, bindings?: Env): Promise<Response> =>
 const minted = async (home: Region, scope: Scope): Promise<string> =>
   (await mintKey({ home, scope, secrets: keySecrets() })).key;
 
-/** Returns a key that was revoked after its first use. */
-async function revokedKey(): Promise<string> {
+/** Returns a key that was revoked in one of its objects, in the wallet after its first use. */
+async function revokedKey(where: "wallet" | "register"): Promise<string> {
   const account = await openAccount();
-  expect((await send("/v1/models", { key: account.key })).status).toBe(200);
+  if (where === "wallet") await send("/v1/models", { key: account.key });
   const row = await env.DB.prepare("SELECT hash FROM keys WHERE id = ?")
     .bind(account.keyId)
     .first<{ hash: string }>();
-  await env.WALLET.getByName(account.orgId).revokeKey(row?.hash ?? "", Date.now());
+  const hash = row?.hash ?? "";
+  if (where === "register") await env.KEY_REGISTER.getByName(hash).revoke(Date.now());
+  else await env.WALLET.getByName(account.orgId).revokeKey(hash, Date.now());
   return account.key;
 }
 
@@ -72,9 +74,11 @@ describe("authentication with an invalid key", () => {
       `Bearer ${key}A`,
       `Bearer ${key.toUpperCase()}`,
       "Bearer sk-proj-abcdef",
+      "Bearer rk-eu-abcdef",
       "Bearer null",
       `Bearer ${await minted("eu", "regional")}`, // has a valid checksum, but was never issued
-      `Bearer ${await revokedKey()}`,
+      `Bearer ${await revokedKey("wallet")}`,
+      `Bearer ${await revokedKey("register")}`,
     ];
     const bodies = new Set<string>();
     for (const authorization of headers) {

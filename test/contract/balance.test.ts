@@ -66,9 +66,4 @@ describe("GET /v1/balance", () => {
     expect(available_micro).toBe(1_000_000 - held_micro);
     await reader?.cancel();
   });
-
-  it("returns no body for HEAD", async () => {
-    const response = await send("/v1/balance", { method: "HEAD", key: account.key });
-    expect([response.status, await response.text()]).toEqual([200, ""]);
-  });
 });

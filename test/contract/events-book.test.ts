@@ -129,17 +129,6 @@ describe("the event log", () => {
       },
     ]);
   });
-
-  it("names the operator by the name in ADMIN_TOKENS", async () => {
-    const token = "ada-".padEnd(40, "0123456789abcdef");
-    const bindings = { ...env, ADMIN_TOKENS: `ada:${token}` };
-    const body = { amount_micro: 1, reference: "ada's" };
-    const path = `/admin/v1/orgs/${account.orgId}/credits`;
-    expect((await send(path, { key: token, body, bindings })).status).toBe(200);
-    expect((await send(path, { key: token, body })).status).toBe(401);
-    const [credited] = await told("balance.credited");
-    expect(credited?.actor).toEqual({ kind: "operator", id: "ada" });
-  });
 });
 
 const waiting = async (): Promise<number> => {

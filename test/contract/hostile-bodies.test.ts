@@ -38,25 +38,12 @@ describe("a POST request with a hostile body", () => {
   it.each<[string, string | Uint8Array]>([
     ["nothing", ""],
     ["an array", "[]"],
-    ["null", "null"],
-    ["text that is not JSON", "{not json"],
     ["truncated JSON", GOOD.slice(0, -1)],
-    ["text after the JSON", `${GOOD}{}`],
-    ["NaN", '{"model":"m","temperature":NaN}'],
-    ["a comment", '{"model":"m"/* */}'],
     ["65 levels", nested(64)],
-    ["a million levels of nesting", nested(1_000_000)],
-    ["nesting that is never closed", '{"x":'.repeat(100_000)],
-    ["a duplicate key", GOOD.replace("{", '{"model":"sandbox/echo",')],
     ["a duplicate key in a nested object", GOOD.replace('"role"', '"role":"system","role"')],
-    ["a duplicate key, once escaped", GOOD.replace("{", String.raw`{"mod\u0065l":"sandbox/echo",`)],
     ["a byte order mark", bytes([0xef, 0xbb, 0xbf], GOOD)],
-    ["UTF-16", bytes([0xff, 0xfe, 0x7b, 0x00, 0x7d, 0x00])],
     ["UTF-8 truncated within a character", saying([0xc3])],
-    ["overlong UTF-8", saying([0xc0, 0xaf])],
-    ["an encoded surrogate", saying([0xed, 0xa0, 0x80])],
     ["a lone surrogate", GOOD.replace("hi", String.raw`\ud800`)],
-    ["a lone surrogate as a key", GOOD.replace("{", String.raw`{"\udc00":1,`)],
     ["more than a million values", GOOD.replace("{", `{"x":[${"{},".repeat(1_000_001)}{}],`)],
   ])("returns 400: %s", async (_, body) => {
     for (const path of PATHS) {
@@ -70,10 +57,6 @@ describe("a POST request with a hostile body", () => {
     expect((await post(GOOD)).status).toBe(200);
     expect((await post(saying([0xc3, 0xa9]))).status).toBe(200);
     expect((await post(GOOD.replace("{", '{"x":1,'))).status).toBe(200);
-  });
-
-  it("returns 200 for JSON nested 64 levels deep", async () => {
-    expect((await post(nested(63))).status).toBe(200);
   });
 
   it("uses up one request of the rate limit and no credits", async () => {
@@ -114,19 +97,6 @@ describe("a POST request with a large body", () => {
     const headers = { "content-length": String(BODY_BYTES_MAX + 1) };
     const error = await errorOf(await post("{}", headers), 413);
     expect(error.message).toContain(String(BODY_BYTES_MAX));
-  });
-
-  it("returns 413 beyond 20 MiB of undeclared length, and stops reading", async () => {
-    let megabytes = 0;
-    const body = new ReadableStream<Uint8Array>({
-      pull(controller) {
-        megabytes++;
-        controller.enqueue(new Uint8Array(1024 * 1024).fill(32));
-        if (megabytes > 100) controller.close();
-      },
-    });
-    await errorOf(await post(body), 413);
-    expect(megabytes).toBeLessThan(25);
   });
 
   it.each([

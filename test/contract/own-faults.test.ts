@@ -2,8 +2,6 @@ import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, it } from "vitest";
 import { balanceOf, bindingsWith, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
-import { putUser, readUser, sendUser } from "./end-users.ts";
-import { suspend } from "./members.ts";
 import { mockUpstream } from "./upstream.ts";
 
 let account: Account;
@@ -108,53 +106,5 @@ describe("a failure inside the gateway", () => {
     } finally {
       env.DB = real;
     }
-  });
-});
-
-describe("a limit that an operator sets", () => {
-  it("rejects paid requests with 429 exactly at the organization's requests per minute, counted over all keys", async () => {
-    const own = await openAccount();
-    await env.WALLET.getByName(own.orgId).configure({ rpmLimit: 2 });
-    const statuses = await Promise.all(
-      Array.from({ length: 5 }, async () => (await chat(own.key)).status),
-    );
-    expect(statuses.toSorted((a, b) => a - b)).toEqual([200, 200, 429, 429, 429]);
-    const response = await chat(own.key);
-    expect(response.headers.get("openai-organization")).toBe(own.orgId);
-    const error = await errorOf(response, 429);
-    expect(error.type).toBe("rate_limit_exceeded");
-    expect(response.headers.get("retry-after")).toBe(String(error.retry_after));
-    expect((await send("/v1/models", { key: own.key })).status).toBe(200);
-  });
-
-  it("rejects paid requests of a suspended organization with 403, but allows reads", async () => {
-    const own = await openAccount();
-    const wallet = env.WALLET.getByName(own.orgId);
-    await wallet.configure({ suspended: true });
-    const error = await errorOf(await chat(own.key), 403);
-    expect(error).toMatchObject({ type: "permission_denied", code: "organization_suspended" });
-    expect((await send("/v1/balance", { key: own.key })).status).toBe(200);
-    await wallet.configure({ suspended: false });
-    expect((await chat(own.key)).status).toBe(200);
-  });
-
-  it("rejects changes of end users of a suspended organization with 403, until it is active", async () => {
-    const own = await openAccount();
-    const made = await putUser(own.key, { external_id: "u", daily_quota_dollars: 1 });
-    await suspend(own.orgId, ["wallet"]);
-    const write = async (): Promise<Response[]> => [
-      await send("/v1/users", { key: own.key, body: { external_id: "new" } }),
-      await send("/v1/users", { key: own.key, body: { external_id: "u", daily_quota_dollars: 2 } }),
-      await sendUser("u", own.key, { method: "PATCH", body: { daily_quota_dollars: 2 } }),
-      await sendUser("u", own.key, { method: "DELETE" }),
-    ];
-    for (const response of await write()) {
-      expect((await errorOf(response, 403)).code).toBe("organization_suspended");
-    }
-    expect(await readUser(own.key, "u")).toEqual(made);
-    const page = await (await send("/v1/users", { key: own.key })).json();
-    expect(page).toMatchObject({ users: [made], total: 1 });
-    await env.WALLET.getByName(own.orgId).configure({ suspended: false });
-    expect((await write()).map((response) => response.status)).toEqual([201, 200, 200, 200]);
   });
 });

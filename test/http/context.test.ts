@@ -1,8 +1,6 @@
-import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { parseConfig } from "../../src/shared/config/config.ts";
 import { mintTimeOf } from "../../src/shared/id.ts";
-import { SECRET, call, endStreams, errorOf } from "./wire-app.ts";
+import { SECRET, call, errorOf } from "./wire-app.ts";
 
 let lines: string[] = [];
 beforeEach(() => {
@@ -14,12 +12,6 @@ const logged = () => lines.map((line) => JSON.parse(line) as Record<string, unkn
 
 describe("every response", () => {
   it.each([
-    ["200", "/v1/models", "GET", 200],
-    ["404", "/nowhere", "GET", 404],
-    ["405", "/v1/models", "POST", 405],
-    ["preflight", "/v1/models", "OPTIONS", 204],
-    ["HEAD", "/v1/models", "HEAD", 200],
-    ["400", "/v1/models/%zz", "GET", 400],
     ["500", "/v1/throws", "GET", 500],
     ["a 500 for a thrown string", "/v1/throws-text", "GET", 500],
     ["a redirect, whose headers are immutable", "/v1/copied", "GET", 302],
@@ -45,89 +37,15 @@ describe("every response", () => {
     expect(response.headers.get("location")).toBe("http://eu.test/elsewhere");
   });
 
-  it("contains the organization and the key's limit if authenticated, even for an error", async () => {
-    const response = await call("/v1/chat/completions", { method: "POST" });
-    expect(response.status).toBe(429);
-    expect(Object.fromEntries(response.headers)).toMatchObject({
-      "openai-organization": "org-1",
-      "x-ratelimit-limit-requests": "60",
-      "x-ratelimit-remaining-requests": "59",
-      "x-ratelimit-reset-requests": "1s",
-      "x-should-retry": "false",
-    });
-  });
-
   it("contains no body for HEAD, whatever the status", async () => {
-    for (const path of ["/v1/models", "/nowhere", "/v1/chat/completions", "/v1/throws"]) {
+    for (const path of ["/v1/models", "/nowhere", "/v1/throws"]) {
       const response = await call(path, { method: "HEAD" });
       expect(response.body).toBeNull();
     }
   });
 });
 
-it("a stream passes through the Worker without buffering, caching or transformation", async () => {
-  const response = await call("/v1/stream");
-  expect(response.headers.get("cache-control")).toBe("no-cache, no-transform");
-  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
-  expect((await reader?.read())?.value).toBe("data: 1\n\n");
-  endStreams();
-  expect((await reader?.read())?.value).toBe("data: [DONE]\n\n");
-  expect((await reader?.read())?.done).toBe(true);
-});
-
-describe("a misconfigured deployment", () => {
-  const broken = { ...env, KEY_SECRETS: `a:${SECRET.slice(0, 20)}`, ADMIN_TOKEN: "" };
-
-  it.each(["/v1/models", "/healthz", "/nowhere", "/"])("returns 503 for %s", async (path) => {
-    const response = await call(path, {}, { ...broken });
-    expect(response.status).toBe(503);
-    expect(response.headers.get("retry-after")).toBe("30");
-    expect(mintTimeOf(response.headers.get("x-request-id") ?? "", "req_")).not.toBeNull();
-    expect(await errorOf(response)).toMatchObject({ type: "api_error", code: "misconfigured" });
-  });
-
-  it("logs the variables' names in one line without values, and returns neither names nor values", async () => {
-    expect(parseConfig(broken).ok).toBe(false);
-    const text = await (await call("/v1/models", {}, broken)).text();
-    const line = logged().find(({ event }) => event === "misconfigured");
-    expect(JSON.stringify(line)).toMatch(/KEY_SECRETS.*ADMIN_TOKEN|ADMIN_TOKEN.*KEY_SECRETS/);
-    expect(lines.join()).not.toContain(SECRET.slice(0, 20));
-    expect(text).not.toContain("KEY_SECRETS");
-  });
-});
-
 describe("the request log", () => {
-  it("contains one line per request with the route's pattern, and no data from the caller", async () => {
-    await call(`/v1/models/${SECRET}?q=${SECRET}`, {
-      headers: { authorization: `Bearer ${SECRET}` },
-    });
-    await call("/v1/chat/completions", { method: "POST" });
-    await call(`/${SECRET}`);
-    expect(lines.join()).not.toContain(SECRET);
-    const common = { event: "request", duration_ms: expect.any(Number) as number };
-    const nobody = { org_id: null, key_id: null };
-    expect(logged().map(({ request_id: _id, ...line }) => line)).toEqual([
-      {
-        ...common,
-        ...nobody,
-        method: "GET",
-        route: "/v1/models/:id{.+}",
-        status: 200,
-        failure: null,
-      },
-      {
-        ...common,
-        method: "POST",
-        route: "/v1/chat/completions",
-        status: 429,
-        org_id: "org-1",
-        key_id: "key_1",
-        failure: "too_many_end_users",
-      },
-      { ...common, ...nobody, method: "GET", route: "/*", status: 404, failure: "not_found" },
-    ]);
-  });
-
   it.each([
     ["/v1/throws", "TypeError", true],
     ["/v1/throws-text", "thrown string", false],

@@ -6,7 +6,16 @@ import { SYSTEM_ACTOR } from "../../src/shared/event.ts";
 import { objectsOf } from "../../src/shared/contracts/objects.ts";
 import { mintId } from "../../src/shared/id.ts";
 import { runHourly } from "../../src/operator/scheduled.ts";
-import { addKey, addMember, admin, chat, openAccount, send } from "../contract/client.ts";
+import {
+  addKey,
+  addMember,
+  admin,
+  bindingsWith,
+  chat,
+  openAccount,
+  send,
+  SKIPPED_WALLET,
+} from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
 import { openKnown, sendAsPeer } from "../contract/peer-client.ts";
 import { Browser, inviteTo, signUp, newAccount, startIssuer } from "./people-client.ts";
@@ -26,12 +35,19 @@ const rowsOf = async (table: string, orgId: string): Promise<string> =>
     (await env.DB.prepare(`SELECT * FROM ${table} WHERE org_id = ?`).bind(orgId).all()).results,
   );
 
-/** Runs the hourly job as if the 7 days of each closed organization were over. */
+/**
+ * Runs the hourly job as if the 7 days of each closed organization were over. Skips the wallets of
+ * other tests' organizations.
+ */
 async function sweep(): Promise<void> {
+  const { results } = await env.DB.prepare("SELECT org_id FROM closed_organizations").all();
+  const closed = new Set(results.map(({ org_id: orgId }) => orgId));
+  const getByName = (name: string): object =>
+    closed.has(name) ? env.WALLET.getByName(name) : SKIPPED_WALLET;
   await env.DB.prepare(
     "UPDATE closed_organizations SET restorable_until = closed_at WHERE restorable_until IS NOT NULL",
   ).run();
-  await runHourly(env);
+  await runHourly(bindingsWith({ WALLET: { getByName } }));
 }
 
 const forwardedRead = (path: string): object => ({

@@ -76,20 +76,6 @@ describe("an owner of an organization", () => {
       expect([response.status, error.code]).toEqual([409, "last_owner"]);
     }
   });
-
-  it("remains if two owners remove each other concurrently", async () => {
-    const { ann, ben } = await team("owner");
-    await Promise.all([
-      ann.browser.people("DELETE", `/members/${ben.view.member.id}`),
-      ben.browser.people("DELETE", `/members/${ann.view.member.id}`),
-    ]);
-    const row = await env.DB.prepare(
-      "SELECT count(*) AS n FROM members WHERE org_id = ? AND role = 'owner' AND removed_at IS NULL",
-    )
-      .bind(ann.view.organization.id)
-      .first<{ n: number }>();
-    expect(row?.n).toBe(1);
-  });
 });
 
 describe("a member's changed role", () => {
