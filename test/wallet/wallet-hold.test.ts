@@ -18,18 +18,6 @@ import {
 afterEach(() => setClock(null));
 
 describe("a wallet's hold", () => {
-  it("succeeds exactly 100 times out of 200 if the balance covers 100", async () => {
-    const { stub } = await newWallet(1000);
-    const answers = await Promise.all(Array.from({ length: 200 }, () => stub.hold(holdOf(10))));
-    expect(answers.filter((answer) => answer.ok)).toHaveLength(100);
-    expect(valueOf(await stub.balance())).toEqual({
-      creditsMicro: 1000,
-      heldMicro: 1000,
-      openHolds: 100,
-    });
-    expect(await differences(stub)).toEqual([]);
-  });
-
   it("fails with available and required credits if one micro-credit is missing, and succeeds if it fits exactly", async () => {
     const { stub } = await newWallet(9);
     expect(failureOf(await stub.hold(holdOf(10)))).toEqual({
@@ -50,23 +38,6 @@ describe("a wallet's hold", () => {
     });
     expect(valueOf(await stub.hold(holdOf(0))).granted).toBe(0);
   });
-
-  it("shrinks to the affordable amount between minimum and maximum", async () => {
-    const { stub } = await newWallet(50);
-    expect(valueOf(await stub.hold(holdOf(10, { most: micros(80) }))).granted).toBe(50);
-  });
-
-  it("equals half of the available credits if the request has no cap, but at least its minimum", async () => {
-    const { stub } = await newWallet(1000);
-    const open = { most: micros(800), hasCap: false };
-    const granted = [];
-    for (const least of [10, 10, 200, 50]) {
-      granted.push(valueOf(await stub.hold(holdOf(least, open))).granted);
-    }
-    expect(granted).toEqual([500, 250, 200, 50]);
-    expect(failureOf(await stub.hold(holdOf(1, open)))).toMatchObject({ onlyHolds: true });
-  });
-
   it("counts once if the call is repeated, and throws without a change if the amount differs", async () => {
     const { stub } = await newWallet(100);
     const request = holdOf(60);
