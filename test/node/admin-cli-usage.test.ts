@@ -65,7 +65,7 @@ describe("an invalid call of the admin CLI", () => {
     ["no token", { TURNPIKE_URL: "http://127.0.0.1:9" }, /variable TURNPIKE_ADMIN_TOKEN/],
     ["http to another host", { ...URL_VARIABLES, TURNPIKE_URL: "http://10.0.0.1" }, /Use https/],
   ])("exits with 2 and an explanation for %s", async (_name, variables, words) => {
-    const ran = await runAdmin(["health"], { variables });
+    const ran = await callAdmin(["health"], variables);
     expect(ran).toMatchObject({ code: 2, out: "" });
     expect(ran.err).toMatch(words);
   });
@@ -112,7 +112,7 @@ describe("--help of the admin CLI", () => {
 describe("a failed call of the admin CLI", () => {
   it("exits with 1 if no server responds, and reports that nothing was changed", async () => {
     const variables = { ...URL_VARIABLES, TURNPIKE_URL: `http://127.0.0.1:${await freePort()}` };
-    const ran = await runAdmin(["orgs", "suspend", ORG], { variables });
+    const ran = await callAdmin(["orgs", "suspend", ORG], variables);
     expect(ran).toMatchObject({ code: 1, out: "" });
     expect(ran.err).toMatch(/^error: No response from http:.*: ECONNREFUSED\n$/);
   });
@@ -129,7 +129,7 @@ describe("a failed call of the admin CLI", () => {
     async (_name, listener, words) => {
       const { server, url } = await listening(listener);
       const variables = { ...URL_VARIABLES, TURNPIKE_URL: url };
-      const ran = await runAdmin(["orgs", "suspend", ORG], { variables });
+      const ran = await callAdmin(["orgs", "suspend", ORG], variables);
       server.close();
       expect(ran).toMatchObject({ code: 1, out: "" });
       expect(ran.err).toMatch(words);
@@ -142,7 +142,7 @@ describe("a failed call of the admin CLI", () => {
       seen.push(request.url);
       response.writeHead(307, { location: "/elsewhere" }).end();
     });
-    const ran = await runAdmin(["health"], { variables: { ...URL_VARIABLES, TURNPIKE_URL: url } });
+    const ran = await callAdmin(["health"], { ...URL_VARIABLES, TURNPIKE_URL: url });
     server.close();
     expect(ran).toMatchObject({ code: 1, out: "" });
     expect(ran.err).toContain("returned 307 without Turnpike's JSON");
@@ -154,8 +154,8 @@ describe("a failed call of the admin CLI", () => {
     const { server, url } = await listening((_request, response) => {
       response.writeHead(409, { "x-request-id": "req_1" }).end(JSON.stringify({ error }));
     });
-    const ran = await runAdmin(["health", "--url", `${url}/admin/v1/`], {
-      variables: { TURNPIKE_ADMIN_TOKEN: ADMIN_TOKEN },
+    const ran = await callAdmin(["health", "--url", `${url}/admin/v1/`], {
+      TURNPIKE_ADMIN_TOKEN: ADMIN_TOKEN,
     });
     server.close();
     expect(ran.err).toBe(
@@ -177,7 +177,7 @@ it("turnpike reconcile prints its progress, and continues from its cursor", asyn
     void answer(request).then((said) => response.end(JSON.stringify(said)));
   });
   const variables = { ...URL_VARIABLES, TURNPIKE_URL: url };
-  const ran = await runAdmin(["reconcile", ORG], { variables });
+  const ran = await callAdmin(["reconcile", ORG], variables);
   server.close();
   expect(ran).toMatchObject({
     code: 0,
@@ -198,7 +198,7 @@ it("the admin CLI puts a slug into the path without listing organizations", asyn
     response.end(JSON.stringify({ members: [{ id: ORG, email: "dev@example.com" }] }));
   });
   const variables = { ...URL_VARIABLES, TURNPIKE_URL: url };
-  const ran = await runAdmin(["members", "remove", "some-slug", "dev@example.com"], { variables });
+  const ran = await callAdmin(["members", "remove", "some-slug", "dev@example.com"], variables);
   server.close();
   expect(ran, ran.err).toMatchObject({ code: 0 });
   expect(seen).toEqual([
@@ -324,7 +324,7 @@ describe("the option --local of the admin CLI", () => {
     const demo = { us: { admin_url: `${url}/admin/v1` }, admin_token: "of-the-demo" };
     writeFileSync(path.join(directory, "demo.json"), JSON.stringify(demo));
     const variables = { ...URL_VARIABLES, DEV_DIR: directory };
-    const ran = await runAdmin(["health", "--local", "us"], { variables });
+    const ran = await callAdmin(["health", "--local", "us"], variables);
     server.close();
     expect(seen).toEqual(["/admin/v1/health Bearer of-the-demo"]);
     expect(ran.out).toMatch(/database +unavailable\n/);
@@ -332,8 +332,8 @@ describe("the option --local of the admin CLI", () => {
   });
 
   it("suggests npm start if there is no demo.json", async () => {
-    const ran = await runAdmin(["health", "--local", "eu"], {
-      variables: { DEV_DIR: path.join(directory, "none") },
+    const ran = await callAdmin(["health", "--local", "eu"], {
+      DEV_DIR: path.join(directory, "none"),
     });
     expect(ran).toMatchObject({ code: 2, out: "" });
     expect(ran.err).toContain("npm start");
