@@ -1,20 +1,27 @@
 import { describe, expect, it } from "vitest";
 import type { StreamEvent } from "../../src/models/core/provider.ts";
+import { SseDecoder } from "../../src/shared/http/server-sent-events.ts";
 import {
-  usageMetadata,
+  candidateResponse,
+  errorBody,
   GOOGLE_CHAT,
   GOOGLE_FAILURES,
+  googleEvent,
   jsonReply,
-  candidateResponse,
   SIGNATURE,
   streamReply,
+  UNAVAILABLE,
+  usageMetadata,
 } from "../fixtures/google-wire.ts";
+import { CANARY } from "../fixtures/wire-scenario.ts";
 import type { RawReply } from "../fixtures/wire-scenario.ts";
 import { answerTo, eventsOf, expectSameHoweverCut, messageOf } from "./adapter-kit.ts";
 import { GEMINI, MODEL } from "./google-kit.ts";
 
 const call = { upstreamId: MODEL };
+
 const events = (reply: RawReply) => eventsOf(GEMINI, call, reply);
+
 const kinds = (list: readonly StreamEvent[]) => list.map((event) => event.kind);
 
 /** Returns the message of a JSON response in the format of `messageOf`. */
@@ -62,6 +69,7 @@ async function streamedMessage(reply: RawReply) {
 }
 
 const USED = { input: 8, cacheRead: 4, cacheWrite: 0, output: 3, reasoning: 0 };
+
 const tool = (name: string, args: object, signature?: string) => ({
   name,
   arguments: JSON.stringify(args),
@@ -211,6 +219,7 @@ it("the Google adapter ends a stream at the end of the body after every candidat
 
 const asked = (n: number, ...chunks: object[]) =>
   eventsOf(GEMINI, { ...call, body: { messages: [], n } }, streamReply(chunks));
+
 const partial = (list: readonly StreamEvent[]) =>
   list.flatMap((event) => (event.kind === "usage" ? [event.partial ?? false] : []));
 
@@ -241,4 +250,63 @@ it("the Google adapter finishes every choice if Google blocks the output mid-str
   const list = await events({ headers, body: `${String(body)}data: [DONE]\r\n\r\n` });
   expect(JSON.stringify(list).match(/content_filter/g)).toHaveLength(2);
   expect(list.at(-1)).toEqual({ kind: "end" });
+});
+
+const bytes = (text: string) => new TextEncoder().encode(text);
+
+const FAILURE = { kind: "error", failure: { kind: "overloaded", reason: "503" } };
+
+it("the Google adapter reads an error without an event in the body at its end, on one line or several", async () => {
+  for (const bare of [JSON.stringify(UNAVAILABLE, null, 2), JSON.stringify(UNAVAILABLE)]) {
+    const mid = streamReply([candidateResponse([{ text: "Hel" }])], bare);
+    expect((await events(mid)).at(-1)).toEqual(FAILURE);
+    expect(await events(streamReply([], bare))).toEqual([FAILURE]);
+    await expectSameHoweverCut(GEMINI, call, mid);
+  }
+  const array = streamReply([], JSON.stringify([UNAVAILABLE]));
+  expect(await events(array)).toEqual([FAILURE]);
+});
+
+it("the Google adapter ends the stream at an error event, without its text", async () => {
+  expect(await events(GOOGLE_FAILURES.errorFirst)).toEqual([FAILURE]);
+  const late = streamReply(
+    [candidateResponse([{ text: "Hel" }]), UNAVAILABLE],
+    googleEvent(candidateResponse([{ text: "lo" }])),
+  );
+  const list = await events(late);
+  expect(kinds(list)).toEqual(["chunk", "text", "usage", "error"]);
+  for (const one of [...list, ...(await events(GOOGLE_FAILURES.errorMid))]) {
+    expect(JSON.stringify(one)).not.toMatch(/canary/);
+  }
+  const bad = errorBody(400, "INVALID_ARGUMENT", `Bad schema. Key ${CANARY.key}`);
+  const [refusal] = await events(streamReply([bad]));
+  expect(refusal).toMatchObject({
+    failure: { kind: "refused", message: "Bad schema. Key [removed]" },
+  });
+});
+
+it("the Google adapter treats text that is neither JSON nor an error as a failure, unless the output was complete", async () => {
+  expect(
+    (await events(streamReply([candidateResponse([{ text: "a" }])], "<html>"))).at(-1),
+  ).toEqual({
+    kind: "error",
+    failure: { kind: "retry", reason: "bad_event" },
+  });
+  const whole = candidateResponse([{ text: "a" }], null, { finish: "STOP" });
+  expect((await events(streamReply([whole], "<html>"))).at(-1)).toEqual({ kind: "end" });
+  const { headers } = streamReply([]);
+  expect((await events({ headers, body: "data: {oops\r\n\r\n" })).at(-1)).toMatchObject({
+    failure: { kind: "retry", reason: "bad_event" },
+  });
+});
+
+it("the Google adapter keeps only lines without a field name, up to 64 Ki", () => {
+  const decoder = new SseDecoder();
+  decoder.push(bytes(": comment\nid: 1\nretry: 2\nevent: a\ndata: b\ndata\n\n"));
+  expect(decoder.foreign).toBe("");
+  decoder.push(bytes('{\n  "error": {}\n}'));
+  decoder.flush();
+  expect(decoder.foreign).toBe('{\n  "error": {}\n}\n');
+  for (let line = 0; line < 100; line++) decoder.push(bytes(`${"x".repeat(70_000)}\n`));
+  expect(decoder.foreign.length).toBeLessThan(2 * 70_000);
 });
