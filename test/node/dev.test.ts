@@ -59,9 +59,13 @@ afterAll(async () => {
   removeDirectory(directory);
 });
 
-it("npm start serves completions in both regions, and keeps balance and keys across a restart", async () => {
-  const demo = await start();
-  const left: number[] = [];
+let demo: Demo;
+/** The balances after the paid requests. */
+let left: readonly number[];
+const balances = () => Promise.all([balance(demo.eu), balance(demo.us)]);
+
+it("npm start serves completions in both regions", async () => {
+  demo = await start();
   for (const region of [demo.eu, demo.us]) {
     expect(dev.output()).toContain(region.regional_key);
     const client = new OpenAI({ baseURL: region.base_url, apiKey: region.regional_key });
@@ -73,36 +77,35 @@ it("npm start serves completions in both regions, and keeps balance and keys acr
     expect(data.choices[0]?.message.content).toBeTruthy();
     const cost = Number(response.headers.get("x-cost-micro"));
     expect(cost).toBeGreaterThan(0);
-    left.push(await balance(region));
-    expect(left.at(-1)).toBe(before - cost);
+    expect(await balance(region)).toBe(before - cost);
   }
-  await stop();
-  expect(
-    await Promise.all(Object.values(variables).slice(0, 2).map(Number).map(isPortInUse)),
-  ).toEqual([false, false]);
-
-  expect(await start()).toEqual(demo);
-  expect([await balance(demo.eu), await balance(demo.us)]).toEqual(left);
+  left = await balances();
 });
 
-it("npm start leaves no process after kill -9 of the process that runs the regions, and keeps its state", async () => {
+it("npm start leaves no process after kill -9 of the process that runs the regions, and keeps balance and keys", async () => {
   const [leader] = childPids(dev.child.pid);
   const running = childPids(leader);
   expect(running.length).toBeGreaterThanOrEqual(2); // one workerd for each region
   process.kill(leader ?? 0, "SIGKILL");
   await expect.poll(() => [leader, ...running].filter(isRunning)).toEqual([]);
-  const demo = await start();
-  expect(await balance(demo.eu)).toBeLessThan(10_000_000);
+  expect(await start()).toEqual(demo);
+  expect(await balances()).toEqual(left);
 });
 
-it("npm start leaves no process after kill -9 of its own process while the regions start", async () => {
+it("npm start frees its ports at SIGTERM", async () => {
   await stop();
+  const ports = Object.values(variables).slice(0, 2).map(Number);
+  expect(await Promise.all(ports.map(isPortInUse))).toEqual([false, false]);
+});
+
+it("npm start leaves no process after kill -9 of its own process while the regions start, and keeps balance and keys", async () => {
   dev = startProgram(["scripts/dev.ts"], variables);
   expect(await dev.says("starting workerd"), dev.output()).toBe(true);
   const [leader] = childPids(dev.child.pid);
   dev.child.kill("SIGKILL");
   await expect.poll(() => isRunning(leader)).toBe(false);
-  await start();
+  expect(await start()).toEqual(demo);
+  expect(await balances()).toEqual(left);
 });
 
 it("npm start prints a login link that creates an account", async () => {
