@@ -190,35 +190,6 @@ describe("a webhook receiver of usage.settled", () => {
     await deliver(start + 4 * HOUR_MS);
     expect(seqs()).toEqual([2, 1, 2, 2]);
   });
-
-  it("causes at most one waiting message while it stalls, and delays no other webhook", async () => {
-    let isStalled = true;
-    receivers[HOST] = () => new Response("ok");
-    receivers["stalled.turnpike.dev"] = () => new Response("", { status: isStalled ? 503 : 200 });
-    const stub = stubOf(account.orgId);
-    const start = Date.now();
-    setClock(start);
-    const good = await createWebhook(HOST, { types });
-    const stalled = await createWebhook("stalled.turnpike.dev", { types });
-    await credit(stub, 10_000);
-    let at = start;
-    for (let hour = 0; hour < 24; hour++) {
-      await charge(stub, 1);
-      await deliver((at += HOUR_MS));
-      expect(callsTo(HOST).length).toBe(hour + 1);
-    }
-    const waiting = await deliveriesOf(stalled.id);
-    expect(waiting.filter(({ state }) => state === "pending")).toHaveLength(1);
-    expect(waiting).toHaveLength(1);
-    isStalled = false;
-    await deliver((at += HOUR_MS));
-    const books = new ReceivedLedger();
-    const last = callsTo("stalled.turnpike.dev").at(-1);
-    books.add(JSON.parse(last?.body ?? "") as UsageMessage);
-    expect(books.rows()).toEqual(await ledgerOf(stub));
-    expect((await deliveriesOf(good.id)).every(({ state }) => state === "delivered")).toBe(true);
-  });
-
   it("continues where it stopped after the webhook was disabled", async () => {
     receivers[HOST] = () => new Response("ok");
     const stub = stubOf(account.orgId);
