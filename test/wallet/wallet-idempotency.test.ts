@@ -64,6 +64,21 @@ describe("an Idempotency-Key", () => {
     expect(valueOf(await stub.balance())).toMatchObject({ creditsMicro: 993, openHolds: 1 });
     expect(await differences(stub)).toEqual([]);
   });
+  it("may be used again after its hold expired, which prevents the late charge of the first request", async () => {
+    const { stub } = await newWallet(1000);
+    setClock(LATE);
+    const lost = named();
+    valueOf(await stub.hold(lost));
+    setClock(LATE + 21 * MINUTE);
+    const second = named();
+    valueOf(await stub.hold(second));
+    expect(valueOf(await settle(stub, lost.id, 10))).toEqual({ kind: "voided" });
+    valueOf(await settle(stub, second.id, 10));
+    expect(valueOf(await settle(stub, lost.id, 10))).toEqual({ kind: "voided" });
+    expect(valueOf(await stub.balance())).toMatchObject({ creditsMicro: 990, openHolds: 0 });
+    expect(await differences(stub)).toEqual([]);
+  });
+
   it("lasts for exactly 24 hours from admission, over midnight and an eviction", async () => {
     const { stub } = await newWallet(1000);
     const now = vi.spyOn(Date, "now");
