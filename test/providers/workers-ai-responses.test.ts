@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { WorkersAiStream } from "../../src/models/protocols/workers-ai/stream.ts";
+import { WorkersAiStream } from "../../src/models/protocols/workers-ai/answer.ts";
 import {
   completionReply,
   cutStreamReply,
