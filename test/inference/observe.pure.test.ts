@@ -18,7 +18,8 @@ const SETTLED: Outcome = {
 function counted(progress: object) {
   const run = runOf();
   const tally = new Tally();
-  countRunInMetrics({ ...run, progress: { ...run.progress, ...progress } }, tally);
+  Object.assign(run.progress, progress);
+  countRunInMetrics(run, tally);
   return Object.entries(tally.take()).filter(([name]) => !name.includes("_seconds"));
 }
 

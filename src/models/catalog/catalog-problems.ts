@@ -12,10 +12,9 @@ export function catalogProblems(
   builtInProviders: readonly string[],
 ): readonly ConfigProblem[] {
   return [
-    ...providerProblems(config, builtInProviders).map((problem) => ({
-      variable: "PROVIDERS",
-      problem,
-    })),
+    ...providerProblems(config, builtInProviders).map((problem) => {
+      return { variable: "PROVIDERS", problem };
+    }),
     ...modelProblems(config, builtInProviders).map((problem) => ({ variable: "MODELS", problem })),
     ...aliasProblems(config).map((problem) => ({ variable: "ALIASES", problem })),
   ];

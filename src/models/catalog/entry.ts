@@ -39,11 +39,7 @@ export type LongPromptRule = {
   readonly outputPercent: number;
 };
 
-export type DatedPrice = {
-  readonly from: string;
-  readonly price: Price;
-  readonly seenOn: string;
-};
+export type DatedPrice = { readonly from: string; readonly price: Price; readonly seenOn: string };
 
 export type RouteEntry = {
   readonly provider: ProviderId;
@@ -104,14 +100,17 @@ export type ChatFacts = readonly [
   contextTokens: number,
   maxOutputTokens: number,
   abilities: readonly Ability[],
-  estimateFactor: number,
+  estimateFactor?: number,
   imageTokens?: number,
 ];
+
+/** A call and not a plain list, because the formatter keeps a model's first line together then. */
+export const facts = (...values: ChatFacts): ChatFacts => values;
 
 export function chatModel(
   id: string,
   released: string,
-  [context, maxOutput, abilities, estimateFactor, imageTokens = 0]: ChatFacts,
+  [context, maxOutput, abilities, estimateFactor = CL100K_FACTOR, imageTokens]: ChatFacts,
   routes: readonly RouteEntry[],
 ): CatalogEntry {
   return {
@@ -122,54 +121,38 @@ export function chatModel(
     maxOutput,
     minOutput: 1,
     abilities,
-    imageTokens,
+    imageTokens: imageTokens ?? imageTokensOf(abilities),
     estimateFactor,
     routes,
   };
 }
 
-/** `dimensions` is `any` if a request can choose the size of the vectors. */
-export function embeddingsModel(
+function imageTokensOf(abilities: readonly Ability[]): number {
+  return abilities.includes("vision") ? UNKNOWN_IMAGE_TOKENS : 0;
+}
+
+type ModelFactory = (
   id: string,
   released: string,
-  [context, dimensions, estimateFactor]: readonly [number, "any" | "fixed", number],
+  context: number,
   routes: readonly RouteEntry[],
-): CatalogEntry {
-  const abilities: readonly Ability[] = dimensions === "any" ? ["dimensions"] : [];
-  return inputOnlyModel("embeddings", id, { released, context, estimateFactor, abilities, routes });
-}
+) => CatalogEntry;
 
-export function modelFactory(kind: InputKind, abilities: readonly Ability[] = []) {
-  return (
-    id: string,
-    released: string,
-    context: number,
-    routes: readonly RouteEntry[],
-  ): CatalogEntry => {
-    return inputOnlyModel(kind, id, {
-      released,
-      context,
-      estimateFactor: CL100K_FACTOR,
-      abilities,
-      routes,
-    });
-  };
-}
-
-function inputOnlyModel(
+export function modelFactory(
   kind: InputKind,
-  id: string,
-  facts: Pick<CatalogEntry, "released" | "context" | "estimateFactor" | "abilities" | "routes">,
-): CatalogEntry {
-  return {
-    id,
-    kind,
-    maxOutput: 0,
-    minOutput: 1,
-    imageTokens: facts.abilities.includes("vision") ? UNKNOWN_IMAGE_TOKENS : 0,
-    ...facts,
+  abilities: readonly Ability[] = [],
+  estimateFactor = CL100K_FACTOR,
+): ModelFactory {
+  const fixed = { kind, abilities, estimateFactor, maxOutput: 0, minOutput: 1 };
+  const imageTokens = imageTokensOf(abilities);
+  return (id, released, context, routes) => {
+    return { ...fixed, id, released, context, imageTokens, routes };
   };
 }
+
+/** Embedding models. Requests can choose the size of the vectors of `vectors`. */
+export const vectors = modelFactory("embeddings", ["dimensions"]);
+export const fixedVectors = modelFactory("embeddings");
 
 /** Dollars per million tokens. A missing cache price equals the input price. */
 export type DollarPrices =
@@ -186,9 +169,7 @@ export type PriceChange = readonly [from: string, dollars: DollarPrices, seenOn:
 
 type RouteOptions = Partial<
   Pick<RouteEntry, "regions" | "uplift" | "longPrompt" | "until" | "limits">
-> & {
-  readonly later?: readonly PriceChange[];
-};
+> & { readonly later?: readonly PriceChange[] };
 
 type MakeRoute = (
   provider: ProviderId,

@@ -166,10 +166,7 @@ function purchasePrices(
   if (longPrompt === undefined) return { price: withMarkup(price, uplift) };
   const { above: aboveTokens, ...percents } = longPrompt;
   const long = withMarkup(longPromptPrice(price, percents), uplift);
-  return {
-    price: withMarkup(price, uplift),
-    longPrompt: { aboveTokens, price: long, percents },
-  };
+  return { price: withMarkup(price, uplift), longPrompt: { aboveTokens, price: long, percents } };
 }
 
 function lowerLimits(

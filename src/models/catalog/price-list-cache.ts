@@ -34,9 +34,7 @@ export function signedPriceCopies(
     store: async (list, copy) => {
       const body = JSON.stringify(copy);
       const tag = await hmacSha256(await importHmacKey(secret), signedText(list, body));
-      const headers = {
-        "cache-control": `max-age=${keptS}`,
-      };
+      const headers = { "cache-control": `max-age=${keptS}` };
       await cache.put(urlOf(list), new Response(tag.toHex() + body, { headers }));
     },
     find: async (list) => {

@@ -1,6 +1,6 @@
 import type { Result } from "../../shared/failure.ts";
 import type { Price } from "../../shared/usage.ts";
-import type { Model, PriceOrigin, Route } from "./model.ts";
+import type { Model, Route } from "./model.ts";
 import { longPromptPrice, pricesWithMarkup } from "./price.ts";
 
 /** The region's list. It applies to models that an organization's own list doesn't have. */
@@ -98,7 +98,7 @@ function pricedRoute(model: Model, route: Route, { list, row }: PriceRule): Rout
   return {
     ...route,
     ...pricesWithMarkup(base, says.percent),
-    origin: priceOriginOf(route, { from, list }),
+    origin: { from: Math.max(from, route.origin?.from ?? from), list },
   };
 }
 
@@ -106,13 +106,6 @@ function longPromptAt(long: NonNullable<Route["longPrompt"]>, price: Price) {
   return long.percents === undefined
     ? { ...long, price }
     : { ...long, price: longPromptPrice(price, long.percents) };
-}
-
-function priceOriginOf(
-  { origin }: Route,
-  { from, list }: { from: number; list: string },
-): PriceOrigin {
-  return { from: Math.max(from, origin?.from ?? from), list };
 }
 
 export function upcomingChangeTimes(

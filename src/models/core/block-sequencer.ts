@@ -7,29 +7,25 @@ export type SequencedPart = {
 
 /** Writes the parts of a streamed response in order. Only one part is open at a time. */
 export class BlockSequencer<P extends SequencedPart> {
-  readonly #parts: P[] = [];
+  readonly parts: P[] = [];
   #current = 0;
 
-  get parts(): readonly P[] {
-    return this.#parts;
-  }
-
   get last(): P | undefined {
-    return this.#parts.at(-1);
+    return this.parts.at(-1);
   }
 
   add(part: P): string {
-    this.#parts.push(part);
+    this.parts.push(part);
     return this.advance();
   }
 
   advance(): string {
     let text = "";
     for (;;) {
-      const part = this.#parts[this.#current];
+      const part = this.parts[this.#current];
       if (part === undefined) return text;
       if (!part.isOpen) text += part.open();
-      if (this.#current === this.#parts.length - 1 || !part.isWhole) return text;
+      if (this.#current === this.parts.length - 1 || !part.isWhole) return text;
       text += part.close(false);
       this.#current++;
     }
@@ -37,11 +33,11 @@ export class BlockSequencer<P extends SequencedPart> {
 
   end(isCutOff: (part: P) => boolean = () => false): string {
     let text = "";
-    for (const part of this.#parts.slice(this.#current)) {
+    for (const part of this.parts.slice(this.#current)) {
       if (!part.isOpen) text += part.open();
       text += part.close(isCutOff(part));
     }
-    this.#current = this.#parts.length;
+    this.#current = this.parts.length;
     return text;
   }
 }

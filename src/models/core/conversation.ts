@@ -27,12 +27,7 @@ export type ConversationPart =
       readonly input: JsonObject;
       readonly extra: JsonObject | null;
     }
-  | {
-      readonly kind: "result";
-      readonly id: string;
-      readonly name: string;
-      readonly text: string;
-    };
+  | { readonly kind: "result"; readonly id: string; readonly name: string; readonly text: string };
 
 /** Consecutive messages of one side. Tool results come first. */
 export type ConversationTurn = {
@@ -237,7 +232,12 @@ export function parseTools(body: ChatBody): RequestedTools | ProviderFailure {
   const list: FunctionTool[] = [];
   for (const [index, tool] of tools.entries()) {
     if (tool.type === "custom") return unsupportedFailure("Custom tools", `tools[${index}]`);
-    const one = toFunctionTool(tool.function);
+    const one = {
+      name: tool.function.name,
+      description: tool.function.description ?? "",
+      parameters: tool.function.parameters ?? NO_PARAMETERS,
+      strict: tool.function.strict === true,
+    };
     list.push(isCacheMarked(tool) ? { ...one, isMarked: true } : one);
   }
   const chosenTools = chooseTools(list, choice);
@@ -279,20 +279,6 @@ function selectAllowedTools(
 }
 
 const NO_PARAMETERS: JsonObject = { type: "object", properties: {} };
-
-type DeclaredFunction = Extract<
-  NonNullable<ChatBody["tools"]>[number],
-  { type: "function" }
->["function"];
-
-function toFunctionTool({ name, description, parameters, strict }: DeclaredFunction): FunctionTool {
-  return {
-    name,
-    description: description ?? "",
-    parameters: parameters ?? NO_PARAMETERS,
-    strict: strict === true,
-  };
-}
 
 export type Prompt = {
   readonly conversation: Conversation;

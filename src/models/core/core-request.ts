@@ -25,11 +25,7 @@ const reasoningDetail = z.custom<JsonObject & { readonly type: string }>(
 
 /** Anthropic's `cache_control`. An invalid value is ignored. */
 const cache_control = z.optional(z.unknown());
-const textPart = z.object({
-  type: z.literal("text"),
-  text: z.string(),
-  cache_control,
-});
+const textPart = z.object({ type: z.literal("text"), text: z.string(), cache_control });
 const imagePart = z.object({
   type: z.literal("image_url"),
   image_url: z.object({
@@ -102,11 +98,7 @@ const chatMessage = z.discriminatedUnion("role", [
     function_call: z.nullish(z.object({ name: z.string(), arguments: z.string() })),
   }),
   z.object({ role: z.literal("tool"), content: text, tool_call_id: nonempty, name }),
-  z.object({
-    role: z.literal("function"),
-    content: z.nullable(z.string()),
-    name: toolNameSchema,
-  }),
+  z.object({ role: z.literal("function"), content: z.nullable(z.string()), name: toolNameSchema }),
 ]);
 
 export type ChatMessage = z.infer<typeof chatMessage>;

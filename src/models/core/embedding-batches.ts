@@ -178,10 +178,7 @@ export function embeddingList(
     return { object: "embedding", index, embedding };
   });
   const body = { object: "list", data };
-  return {
-    body: usage === null ? body : { ...body, usage: openAiInputUsage(usage) },
-    usage,
-  };
+  return { body: usage === null ? body : { ...body, usage: openAiInputUsage(usage) }, usage };
 }
 
 function isEmbeddingItem(vector: unknown): vector is { readonly embedding: unknown } {

@@ -77,15 +77,11 @@ export type StreamReader = {
  */
 export abstract class FrameReader {
   readonly repeated?: ReadonlySet<string>;
-  #ended = false;
+  ended = false;
   #hasUnreadable = false;
 
-  get ended(): boolean {
-    return this.#ended;
-  }
-
   read(data: string, name: string): StreamEvent[] {
-    if (this.#ended) return [];
+    if (this.ended) return [];
     const text = this.repeatedText(data, name);
     if (text !== null) return [text];
     const payload = data.trim();
@@ -100,16 +96,16 @@ export abstract class FrameReader {
   }
 
   endOfFile(unparsedData = ""): StreamEvent[] {
-    if (this.#ended) return [];
+    if (this.ended) return [];
     const events = this.#accept(this.eventsAtEnd(unparsedData), this.isFinished);
-    if (this.#ended) return events;
+    if (this.ended) return events;
     if (this.isFinished) return this.#accept([...events, END_EVENT], true);
     return this.#hasUnreadable ? [...events, ...this.fail(retryFailure("bad_event"))] : events;
   }
 
   /** Ends an unreadable stream. This is a failure unless every choice has finished. */
   fail(failure: ProviderFailure): StreamEvent[] {
-    if (this.#ended) return [];
+    if (this.ended) return [];
     return this.#accept(this.isFinished ? [END_EVENT] : failureEvents(failure), false);
   }
 
@@ -134,7 +130,7 @@ export abstract class FrameReader {
     const keptEvents = wasFinished ? events.filter(({ kind }) => kind !== "error") : events;
     const last = keptEvents.findIndex(({ kind }) => kind === "end" || kind === "error");
     if (last === -1) return keptEvents;
-    this.#ended = true;
+    this.ended = true;
     return keptEvents.slice(0, last + 1);
   }
 }

@@ -64,7 +64,7 @@ const dollars = z.nullish(
 );
 const flag = z.nullish(z.boolean());
 const SORTS = ["price", "latency", "throughput"] as const;
-const sort = z.enum(SORTS, { error: `must be ${SORTS.join(", ")}` });
+const sortSchema = z.enum(SORTS, { error: `must be ${SORTS.join(", ")}` });
 const unsupportedOption = (problem: string) => z.nullish(z.never({ error: problem }));
 const UNKNOWN_INFORMATION =
   "is not supported, because the gateway doesn't have this information about its providers";
@@ -77,7 +77,10 @@ const providerPreferences = z.strictObject({
   allow_fallbacks: flag,
   require_parameters: flag,
   sort: z.nullish(
-    z.union([sort, z.strictObject({ by: sort, partition: z.nullish(z.literal("model")) })]),
+    z.union([
+      sortSchema,
+      z.strictObject({ by: sortSchema, partition: z.nullish(z.literal("model")) }),
+    ]),
   ),
   max_price: z.nullish(
     z.strictObject({
@@ -120,7 +123,10 @@ export function routePreferencesOf(
     ? {
         ...DEFAULT_PREFERENCES,
         ...providerLists("provider", provider),
-        ...conditionsOf(provider),
+        ignore: provider.ignore ?? [],
+        allowsFallbacks: provider.allow_fallbacks ?? true,
+        maxPrice: maxPriceOf(provider),
+        requiresParameters: provider.require_parameters ?? false,
         ...sortPreference,
       }
     : {
@@ -149,15 +155,6 @@ function providerLists<F extends RoutePreferences["field"]>(
   { order, only }: ProviderLists,
 ) {
   return { field, order: order ?? [], only: only ?? null };
-}
-
-function conditionsOf(provider: ProviderPreferences) {
-  return {
-    ignore: provider.ignore ?? [],
-    allowsFallbacks: provider.allow_fallbacks ?? true,
-    maxPrice: maxPriceOf(provider),
-    requiresParameters: provider.require_parameters ?? false,
-  };
 }
 
 function isDefault(preferences: RoutePreferences): boolean {
@@ -195,10 +192,7 @@ function scaleAmount(amount: number | null, scale: number): number | null {
 const SORT_BY_SUFFIX: Readonly<Record<string, RouteSort>> = { floor: "price", nitro: "throughput" };
 
 /** Separates the suffix `:floor` or `:nitro` from a model's name. */
-function splitSortSuffix(name: string): {
-  readonly name: string;
-  readonly sort: RouteSort | null;
-} {
+function splitSortSuffix(name: string): { readonly name: string; readonly sort: RouteSort | null } {
   const at = name.lastIndexOf(":");
   const by = at === -1 ? undefined : SORT_BY_SUFFIX[name.slice(at + 1)];
   return by === undefined ? { name, sort: null } : { name: name.slice(0, at), sort: by };

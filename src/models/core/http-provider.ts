@@ -305,10 +305,7 @@ function fileStream(body: ReadableStream<Uint8Array>, stream: StreamReader): Eve
 
 export function streamOfEvents(events: readonly StreamEvent[]): EventStream {
   const batches = [events];
-  return {
-    next: () => Promise.resolve(batches.pop() ?? null),
-    cancel: () => void batches.pop(),
-  };
+  return { next: () => Promise.resolve(batches.pop() ?? null), cancel: () => void batches.pop() };
 }
 
 function failureResult(failure: ProviderFailure): ProviderResult {

@@ -27,7 +27,7 @@ export class ImageReader implements StreamReader {
   readonly #isImage: boolean;
   readonly #decoder = new TextDecoder();
   #otherParts: string[] | null = null;
-  #length = 0;
+  kept = 0;
   #tail = "";
   #line = "";
   #depth = 0;
@@ -43,10 +43,6 @@ export class ImageReader implements StreamReader {
   constructor(facts: ReadImageFacts, isImage = true) {
     this.#facts = facts;
     this.#isImage = isImage;
-  }
-
-  get kept(): number {
-    return this.#length;
   }
 
   /**
@@ -116,7 +112,7 @@ export class ImageReader implements StreamReader {
 
   #keepText(text: string): void {
     this.#otherParts?.push(text);
-    this.#length += text.length;
+    this.kept += text.length;
     this.#tail = (this.#tail + text).slice(-TAIL_CHARACTERS_MAX);
   }
 
@@ -167,7 +163,7 @@ export class ImageReader implements StreamReader {
     const before = Math.min(this.#textLength, STRING_CHARACTERS_MAX);
     this.#textLength += text.length;
     if (this.#textLength <= STRING_CHARACTERS_MAX) return this.#keepText(text);
-    if ((this.#otherParts?.length ?? 0) > this.#textAt) this.#length -= before;
+    if ((this.#otherParts?.length ?? 0) > this.#textAt) this.kept -= before;
     this.#otherParts?.splice(this.#textAt);
     this.#tail = "";
   }
@@ -175,7 +171,7 @@ export class ImageReader implements StreamReader {
   #closeObject(events: StreamEvent[]): void {
     const raw = parsePlainObject(this.#otherParts?.join("") ?? "");
     this.#otherParts = null;
-    this.#length = 0;
+    this.kept = 0;
     this.#line = "";
     if (raw === null) return this.#fail(events, retryFailure("bad_json"));
     if (this.#isPartial) {

@@ -18,10 +18,7 @@ const ENCRYPTED_TYPE = "reasoning.encrypted";
 /** Format of reasoning without a signature. Clients discard unsigned text that has no format. */
 const UNSIGNED_FORMAT = "unknown";
 
-const CONVERTERS = {
-  openrouter: addReasoning,
-  none: removeReasoning,
-};
+const CONVERTERS = { openrouter: addReasoning, none: removeReasoning };
 
 /** The reasoning in a response: OpenRouter's fields, or none. */
 export type ReasoningFormat = keyof typeof CONVERTERS;
@@ -101,9 +98,7 @@ function restoreThoughts(message: ChatMessage): ChatMessage {
   return {
     ...rest,
     ...(text !== "" && { reasoning_content: text }),
-    ...(kept.length > 0 && {
-      reasoning_details: kept,
-    }),
+    ...(kept.length > 0 && { reasoning_details: kept }),
   };
 }
 

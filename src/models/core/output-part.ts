@@ -144,14 +144,10 @@ export class ChunkBuilder {
   readonly #index: number;
   readonly #tools: OpenTool[] = [];
   #hasBegun = false;
-  #isFinished = false;
+  finished = false;
 
   constructor(index = 0) {
     this.#index = index;
-  }
-
-  get finished(): boolean {
-    return this.#isFinished;
   }
 
   get hasTools(): boolean {
@@ -233,13 +229,13 @@ export class ChunkBuilder {
    * `tool_calls` if there are calls.
    */
   finish(reason: FinishReason): StreamEvent[] {
-    if (this.#isFinished) return [];
+    if (this.finished) return [];
     const open = this.begin();
     for (const [index, tool] of this.#tools.entries()) {
       if (isCutOffReason(reason) || tool.hasArguments || tool.isCustom) continue;
       open.push(...this.addToolArguments("{}", index));
     }
-    this.#isFinished = true;
+    this.finished = true;
     const finish = reason === "stop" && this.#tools.length > 0 ? "tool_calls" : reason;
     return [...open, this.#chunk({}, finish)];
   }

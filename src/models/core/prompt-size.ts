@@ -136,10 +136,7 @@ type Part =
   | { readonly type: "refusal"; readonly refusal: string }
   | {
       readonly type: "file";
-      readonly file: {
-        readonly file_data: string;
-        readonly filename?: string | null | undefined;
-      };
+      readonly file: { readonly file_data: string; readonly filename?: string | null | undefined };
     }
   | { readonly type: "image_url"; readonly image_url: { readonly url: string } };
 

@@ -13,10 +13,7 @@ export type NativeBody = {
   readonly headers: Readonly<Record<string, string>>;
 };
 
-export type NativeOutput = {
-  readonly text: string;
-  readonly finish: string | null;
-};
+export type NativeOutput = { readonly text: string; readonly finish: string | null };
 
 /** Providers get only hashes of these IDs. */
 export type Customer = { readonly orgId: string; readonly user: string | null };
@@ -84,10 +81,7 @@ export type StreamEvent =
   | { readonly kind: "end" };
 
 /** `next` returns events, or null at the end. It throws when the connection breaks. */
-export type EventStream = {
-  next(): Promise<readonly StreamEvent[] | null>;
-  cancel(): void;
-};
+export type EventStream = { next(): Promise<readonly StreamEvent[] | null>; cancel(): void };
 
 export type ProviderFailure = {
   /**
@@ -113,10 +107,7 @@ export type ProviderFailure = {
   readonly reason: string;
 };
 
-export type FailedUsage = {
-  readonly usage: Usage | null;
-  readonly output: number;
-};
+export type FailedUsage = { readonly usage: Usage | null; readonly output: number };
 
 export function isFailure(result: object | string | ProviderFailure): result is ProviderFailure {
   return typeof result === "object" && "reason" in result && "kind" in result;

@@ -59,10 +59,7 @@ export function parseRerankRequest(value: object): Result<ParsedRerank> {
 }
 
 export const RERANK_KIND: InputKindRules<RerankBody, "search_unit"> = {
-  size: (body, model) => ({
-    ...pairsSize(body, model),
-    units: { search_unit: searchUnits(body) },
-  }),
+  size: (body, model) => ({ ...pairsSize(body, model), units: { search_unit: searchUnits(body) } }),
   needs: rerankNeeds,
   sizeAdvice: { advice: "send fewer documents.", param: "documents" },
 };

@@ -40,10 +40,7 @@ type Fields = z.infer<typeof speechBody>;
 export type SpeechBody = Omit<
   Fields,
   "response_format" | "stream" | "user" | "voice" | "voice_id"
-> & {
-  readonly response_format: Format;
-  readonly voice: NonNullable<Fields["voice"]>;
-};
+> & { readonly response_format: Format; readonly voice: NonNullable<Fields["voice"]> };
 
 /** `isMistral` means that request and response have Mistral's format, which uses `voice_id`. */
 type ParsedSpeech = ParsedInputRequest<SpeechBody> & { readonly isMistral: boolean };

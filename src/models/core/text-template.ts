@@ -2,11 +2,7 @@
  * The JSON around a chunk's text. Most chunks differ only in text, so comparing this JSON replaces
  * parsing.
  */
-type TextTemplate = {
-  readonly before: string;
-  readonly after: string;
-  readonly index: number;
-};
+type TextTemplate = { readonly before: string; readonly after: string; readonly index: number };
 
 const CONTENT = /"delta":\s?\{"content":\s?/;
 

@@ -48,7 +48,8 @@ export function expandStored(
   recalled: StoredResponseResult | undefined,
 ): Result<ExpandedBody> {
   const { previous_response_id: previous, input }: StoredReferences = body;
-  const items = typeof input === "string" ? [userMessage(input)] : input;
+  const items =
+    typeof input === "string" ? [{ type: "message", role: "user", content: input }] : input;
   if (!Array.isArray(items)) return success({ body, before: 0, own: null });
   const links = typeof previous === "string" ? (recalled?.links ?? null) : [];
   if (links === null) return responseNotFound(String(previous));
@@ -105,10 +106,6 @@ function findReferencedItem(
   const items =
     of === "output" ? parseStoredResponse(text).response.output : parseStoredItems(text);
   return items[index] ?? null;
-}
-
-function userMessage(content: string): JsonObject {
-  return { type: "message", role: "user", content };
 }
 
 const NOT_FOUND = "previous_response_not_found";

@@ -113,12 +113,9 @@ export const moderationsEndpoint = inputEndpoint({
   parse: parseModerationRequest,
   reply: () => ({
     kind: "json",
-    json: ({ results }, { id, model, costMicro }) => ({
-      id,
-      model,
-      results,
-      usage: costFields(costMicro),
-    }),
+    json: ({ results }, { id, model, costMicro }) => {
+      return { id, model, results, usage: costFields(costMicro) };
+    },
   }),
 });
 

@@ -26,7 +26,7 @@ import {
   unknownMessagesFields,
 } from "../protocols/messages/client-native.ts";
 import { parseMessagesRequest, MESSAGES_VERSIONS } from "../protocols/messages/client-request.ts";
-import type { MessagesBody, MessagesVersion } from "../protocols/messages/client-request.ts";
+import type { MessagesVersion } from "../protocols/messages/client-request.ts";
 import { convertedStream, nativeStream } from "../protocols/messages/client-stream.ts";
 
 /**
@@ -60,7 +60,10 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
     request: { kind: "chat", body: normalizeBodyHistory(core.value) },
     user: null,
     dropped: [...unknownMessagesFields(body), ...losses.dropped, ...dropped, ...unconverted],
-    place: requiredRegionOf(body),
+    place:
+      body.inference_geo && body.inference_geo !== "global"
+        ? { name: body.inference_geo, param: "inference_geo" }
+        : null,
     paramOf,
     reply: convertedReply(body.stream === true, losses.names.origins),
     native: {
@@ -68,7 +71,10 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
       body: sent,
       headers: betas.length === 0 ? {} : { "anthropic-beta": betas.join(",") },
       dropped: [...dropped],
-      reply: nativeReply(body.stream === true),
+      reply:
+        body.stream === true
+          ? { kind: "stream", stream: nativeStream }
+          : { kind: "json", json: nativeMessage },
       weights,
       outputLeast,
       hourCache: requestsHourCache(sent),
@@ -78,12 +84,6 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
 }
 
 const EXPLICIT_CACHING: JsonObject = { prompt_cache_options: { mode: "explicit" } };
-
-function requiredRegionOf({
-  inference_geo: name,
-}: MessagesBody): NonNullable<ParsedRequest["place"]> | null {
-  return name && name !== "global" ? { name, param: "inference_geo" } : null;
-}
 
 export function requestedMessagesVersion(at: EndpointContext): Result<MessagesVersion> {
   const requested = at.header("anthropic-version") ?? "";
@@ -110,28 +110,17 @@ function paramOf(param: string): string | null {
   return field === null ? null : (PARAMS[field] ?? field);
 }
 
-function nativeReply(isStream: boolean): ResponseWriter {
-  return isStream
-    ? { kind: "stream", stream: nativeStream }
-    : { kind: "json", json: nativeMessage };
-}
-
 function convertedReply(isStream: boolean, names: OriginalToolNames): ResponseWriter {
   return isStream
     ? { kind: "stream", stream: (head) => convertedStream(head, names) }
-    : { kind: "json", json: (answer, receipt) => convertedMessage(answer, receipt, names) };
-}
-
-function convertedMessage(
-  answer: JsonObject,
-  receipt: Receipt,
-  names: OriginalToolNames,
-): JsonObject {
-  return {
-    ...messagesEnvelope(receipt),
-    ...clientMessageOf(answer, names),
-    usage: messagesUsageView(receipt.usage, receipt.costMicro),
-  };
+    : {
+        kind: "json",
+        json: (answer, receipt) => ({
+          ...messagesEnvelope(receipt),
+          ...clientMessageOf(answer, names),
+          usage: messagesUsageView(receipt.usage, receipt.costMicro),
+        }),
+      };
 }
 
 function nativeMessage(answer: JsonObject, receipt: Receipt): JsonObject {

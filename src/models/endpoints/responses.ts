@@ -20,7 +20,7 @@ import {
 import type { ResponseContext } from "../protocols/responses/client-answer.ts";
 import { imageErrorCode, chatMessagesOfItems } from "../protocols/responses/client-input.ts";
 import type { ConvertedInput } from "../protocols/responses/client-input.ts";
-import type { InputItem, ResponsesRequest } from "../protocols/responses/client-request.ts";
+import type { ResponsesRequest } from "../protocols/responses/client-request.ts";
 import {
   ignoredResponsesFields,
   parseResponsesRequest,
@@ -76,12 +76,7 @@ function parseExpanded({ body: value, before, own }: ExpandedBody): Result<Parse
   const converted = conversationOf(body);
   if (!converted.ok) return converted;
   const { messages, left, places } = converted.value;
-  const core: ChatBody = {
-    ...chatSettingsOf(body),
-    ...tools.value,
-    model: body.model,
-    messages,
-  };
+  const core: ChatBody = { ...chatSettingsOf(body), ...tools.value, model: body.model, messages };
   const everywhere = [
     ...ignoredResponsesFields({ ...value }),
     ...flat.value.left.map((type) => `tools.${type}`),
@@ -128,15 +123,11 @@ const NO_TRUNCATION = {
 
 function flattenRequestTools(body: ResponsesRequest): Result<FlattenedTools> {
   const lists = [{ tools: body.tools ?? [], at: "tools" }];
-  for (const [index, item] of itemsOf(body).entries()) {
+  for (const [index, item] of (typeof body.input === "string" ? [] : body.input).entries()) {
     if (item.type !== "additional_tools") continue;
     lists.push({ tools: item.tools, at: `input[${index}].tools` });
   }
   return flattenTools(lists);
-}
-
-function itemsOf({ input }: ResponsesRequest): readonly InputItem[] {
-  return typeof input === "string" ? [] : input;
 }
 
 function conversationOf({ instructions, input }: ResponsesRequest): Result<ConvertedConversation> {

@@ -29,10 +29,9 @@ type Format = {
 };
 
 const OPENAI_FORMAT: Format = {
-  whole: (text, { usage: { second: seconds = 0 }, costMicro }) => ({
-    text,
-    usage: { type: "duration", seconds, ...costFields(costMicro) },
-  }),
+  whole: (text, { usage: { second: seconds = 0 }, costMicro }) => {
+    return { text, usage: { type: "duration", seconds, ...costFields(costMicro) } };
+  },
   delta: eventOf,
   done: (whole) => eventOf({ type: "transcript.text.done", ...whole }),
 };

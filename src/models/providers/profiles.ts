@@ -78,11 +78,7 @@ const REASONING_RULES: readonly FieldRule[] = [
   },
   { models: /^(?:o3|o4-mini)/, fields: ["stop"] },
   // Since GPT-5.1, models don't support "minimal".
-  {
-    models: LOWEST_EFFORT_IS_LOW,
-    fields: ["reasoning_effort"],
-    values: { minimal: "low" },
-  },
+  { models: LOWEST_EFFORT_IS_LOW, fields: ["reasoning_effort"], values: { minimal: "low" } },
 ];
 
 /**
@@ -136,10 +132,7 @@ export const GENERIC_PROFILE: Profile = {
 };
 
 /** Local servers, which support the efforts none, low, medium and high. */
-const LOCAL_PROFILE: Profile = {
-  ...GENERIC_PROFILE,
-  rules: [effortRule(null, THREE_EFFORTS)],
-};
+const LOCAL_PROFILE: Profile = { ...GENERIC_PROFILE, rules: [effortRule(null, THREE_EFFORTS)] };
 
 /** The llama.cpp server. It reports the usage of only one choice. */
 const LLAMA_CPP_PROFILE: Profile = { ...LOCAL_PROFILE, supportsOneChoice: true };

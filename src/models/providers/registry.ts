@@ -39,10 +39,9 @@ export function buildProviders(
 }
 
 export function activeProviders(config: ProviderConfig): readonly ConfiguredProvider[] {
-  const active: ConfiguredProvider[] = builtInHere(config).map((builtIn) => ({
-    id: builtIn.id,
-    regions: builtIn.tags(config),
-  }));
+  const active: ConfiguredProvider[] = builtInHere(config).map((builtIn) => {
+    return { id: builtIn.id, regions: builtIn.tags(config) };
+  });
   for (const entry of config.providers.filter((one) => isConfigured(one, config))) {
     active.push({ id: entry.id, regions: entry.regions });
   }

@@ -75,17 +75,17 @@ function computeChatBounds(
   const model = resolved.value;
   const refusal = refuseUnsupportedInput(body, model);
   if (refusal !== null) return refusal;
-  const native = hasNativeRoute(model, parsed.native, sale.providers) ? parsed.native : null;
+  const native = model.routes.some((route) =>
+    supportsNativeRequest(sale.providers.get(route.provider), route, parsed.native),
+  )
+    ? parsed.native
+    : null;
   const prompt = hasSeparatePrompts(parsed)
     ? separatePromptSize(body, model)
     : promptSizeOf(body, native, { model, providers: sale.providers });
   const mayThink = canReason(model, body, sale);
   const thinks = reservesReasoning(body, mayThink);
-  const output = {
-    ...requestedOutput(body, parsed, native),
-    thinks,
-    defaultCap: sale.defaultCap,
-  };
+  const output = { ...requestedOutput(body, parsed, native), thinks, defaultCap: sale.defaultCap };
   const fittingCap = limitCapToMemory(outputCapOf(model, prompt, output), body, parsed);
   if (!fittingCap.ok) return fittingCap;
   const cap = fittingCap.value;
@@ -245,16 +245,6 @@ function commonFields(
   };
 }
 
-function hasNativeRoute(
-  { routes }: Model,
-  native: NativeRequest | null,
-  providers: ReadonlyMap<string, Provider>,
-): boolean {
-  return routes.some((route) =>
-    supportsNativeRequest(providers.get(route.provider), route, native),
-  );
-}
-
 function promptSizeOf(
   body: ChatBody,
   native: NativeRequest | null,
@@ -330,11 +320,7 @@ type ErrorTranslation = {
   readonly native: NativeRequest | null;
 };
 
-type ChatNeeds = {
-  readonly chat: ChatBody;
-  readonly prompt: PromptSize;
-  readonly cap: OutputCap;
-};
+type ChatNeeds = { readonly chat: ChatBody; readonly prompt: PromptSize; readonly cap: OutputCap };
 
 /**
  * Returns the routes that can serve a chat request, in order. Fails with 400 and the `param` that

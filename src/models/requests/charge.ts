@@ -223,7 +223,7 @@ function limitToHold(
   { units: held = {}, bound }: PromptSize,
   price: Price,
 ): CountedUsage {
-  const isKnown = price.input === 0 || hasCountedInput(usage, estimated);
+  const isKnown = price.input === 0 || (!estimated && promptTokens(usage) > 0);
   const input = isKnown ? Math.min(usage.input, bound) : bound;
   const units: { [U in CountedUnit]?: number } = {};
   let isComplete = isKnown;
@@ -238,8 +238,4 @@ function limitToHold(
 
 function isHeldAndPriced(unit: CountedUnit, held: number, { units }: Price): boolean {
   return held > 0 && units?.[unit] !== undefined;
-}
-
-function hasCountedInput(usage: Usage, estimated: boolean): boolean {
-  return !estimated && promptTokens(usage) > 0;
 }

@@ -4,7 +4,6 @@ import type { AppEnv } from "../../shared/http/context.ts";
 import { docsAnchorOf, errorResponseOf } from "../../shared/http/failure-mapping.ts";
 import { Isolate } from "../../shared/http/isolate.ts";
 import type { Config } from "../../shared/config/config.ts";
-import type { Caller } from "../../shared/caller.ts";
 import { HOUR_MS, elapsedMs, now } from "../../shared/clock.ts";
 import {
   BATCH_COUNTS_MAX,
@@ -133,7 +132,7 @@ export function recordFailedRequest(
   run: FailedRun | null,
 ): void {
   const error = errorOf(c, run);
-  const caller = run?.caller ?? callerOf(c);
+  const caller = run?.caller ?? c.get("admitted")?.caller ?? c.get("met");
   if (error === null || caller === undefined) return;
   const { config, requestId: id, startedMs: at } = c.var;
   const failedRequests = Isolate.of(config).get(makeFailedRequests);
@@ -161,21 +160,13 @@ function runFields(run: FailedRun | null) {
   };
 }
 
-function callerOf(c: Context<AppEnv>): Caller | undefined {
-  return c.get("admitted")?.caller ?? c.get("met");
-}
-
 function errorOf(c: Context<AppEnv>, run: FailedRun | null): ReportedError | null {
   const inStream = run?.progress.reportedFailure ?? null;
   const failure = inStream ?? c.get("failed") ?? null;
-  if (hasDisconnected(run)) return CLIENT_DISCONNECTED;
+  if (run !== null && run.timer.leftMs !== null) return CLIENT_DISCONNECTED;
   if (failure === null) return null;
   const wasProviderCalled = run !== null && run.progress.attempts.length > 0;
   return toReportedError(failure, { isStream: inStream !== null, wasProviderCalled });
-}
-
-function hasDisconnected(run: FailedRun | null): boolean {
-  return run !== null && run.timer.leftMs !== null;
 }
 
 const CLIENT_DISCONNECTED: ReportedError = {

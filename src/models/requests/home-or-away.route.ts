@@ -173,10 +173,9 @@ async function readMissingTerms(
 
 const makeKeySet = (): Set<string> => new Set();
 
-const makeCallGroups = () => ({
-  wallets: new WalletGroups(),
-  outboxes: new CallGroups<readonly OutcomeItem[], null>(),
-});
+const makeCallGroups = () => {
+  return { wallets: new WalletGroups(), outboxes: new CallGroups<readonly OutcomeItem[], null>() };
+};
 
 export function walletForAttemptOf(config: Config, env: Env, after: TimerFunction): WalletAt {
   const { wallets } = Isolate.of(config).get(makeCallGroups);

@@ -113,10 +113,7 @@ async function placeHold(
   const walletAt = walletForAttemptOf(c.var.config, c.env, after);
   return callObjectWithRetries(
     (attempt) => walletAt(orgId, attempt).hold(request, keyHash, shown),
-    {
-      attemptsMax: 2,
-      after,
-    },
+    { attemptsMax: 2, after },
   );
 }
 

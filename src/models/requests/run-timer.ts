@@ -1,7 +1,7 @@
 import { elapsedMs } from "../../shared/clock.ts";
 import type { Failure } from "../../shared/failure.ts";
 import { StopSource } from "../../shared/timers.ts";
-import type { StopSignal, Timers } from "../../shared/timers.ts";
+import type { Timers } from "../../shared/timers.ts";
 
 type RunLimits = {
   readonly deadlineMs: number;
@@ -18,14 +18,16 @@ type StopReason = "deadline" | "drained" | "halted";
  * read for up to `drainMs`, to get the exact usage.
  */
 export class RunTimer {
-  readonly #stop = new StopSource();
+  readonly signal = new StopSource();
   readonly #selfReference: TimerReference;
   readonly #timers: Timers;
   readonly #drainMs: number;
   readonly #now: () => number;
-  #reason: StopReason | null = null;
-  #haltFailure: Failure | null = null;
-  #disconnectedMs: number | null = null;
+  reason: StopReason | null = null;
+  /** The failure for the client if a pause, or the end of its key, stopped the run. */
+  halted: Failure | null = null;
+  /** The time of the disconnect. Null if the response was already complete. */
+  leftMs: number | null = null;
   readonly #disconnectCallbacks: (() => void)[] = [];
 
   constructor(client: AbortSignal, timers: Timers, limits: RunLimits) {
@@ -41,26 +43,8 @@ export class RunTimer {
     else watchDisconnect(client, timerReference);
   }
 
-  get signal(): StopSignal {
-    return this.#stop;
-  }
-
-  get reason(): StopReason | null {
-    return this.#reason;
-  }
-
-  /** The failure for the client if a pause, or the end of its key, stopped the run. */
-  get halted(): Failure | null {
-    return this.#haltFailure;
-  }
-
   get clientGone(): boolean {
-    return this.#disconnectedMs !== null;
-  }
-
-  /** The time of the disconnect. Null if the response was already complete. */
-  get leftMs(): number | null {
-    return this.#disconnectedMs;
+    return this.leftMs !== null;
   }
 
   whenClientGone(run: () => void): void {
@@ -69,17 +53,17 @@ export class RunTimer {
   }
 
   stop(): void {
-    this.#stop.abort();
+    this.signal.abort();
   }
 
   halt(failure: Failure): void {
-    if (this.#reason === null) this.#haltFailure = failure;
+    if (this.reason === null) this.halted = failure;
     this.#end("halted");
   }
 
   handleDisconnect(): void {
     if (this.clientGone) return;
-    this.#disconnectedMs = this.#now();
+    this.leftMs = this.#now();
     this.#timers.after(this.#drainMs, () => {
       this.#end("drained");
     });
@@ -95,8 +79,8 @@ export class RunTimer {
   }
 
   #end(reason: StopReason): void {
-    this.#reason ??= reason;
-    this.#stop.abort();
+    this.reason ??= reason;
+    this.signal.abort();
   }
 }
 

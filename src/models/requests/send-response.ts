@@ -65,7 +65,9 @@ export function sendJson(
     return chargeFor(run, route, observed, { ending: "complete", hasClientStoppedReading: false });
   };
   recordOpenCall(run, { outcomeIfAborted: () => makeCharge(null), close: () => Promise.resolve() });
-  const outcome = makeCharge(given.native?.finish ?? finishReasonOf(given.body));
+  const outcome = makeCharge(
+    given.native?.finish ?? choicesOf(given.body)[0]?.finish_reason ?? null,
+  );
   if (outcome.kind === "void") throw new Error("a whole answer has a charge");
   const { cost } = outcome;
   // The body is built before the charge, because a conversion error must not follow a charge.
@@ -94,10 +96,6 @@ export function sendJson(
 
 function choicesOf(body: JsonObject): Completion["choices"] {
   return (body as Partial<Completion>).choices ?? [];
-}
-
-function finishReasonOf(body: JsonObject): string | null {
-  return choicesOf(body)[0]?.finish_reason ?? null;
 }
 
 function estimateOutput({ body, native }: JsonAnswer): number {
@@ -162,17 +160,7 @@ export async function sendStream(
   const keepAlive = reply.contentType === undefined ? KEEP_ALIVE_COMMENT : "";
   const ping = (): string => (streaming.hasBegun ? writer.ping : keepAlive);
   const watch = new StreamWatch({ events, lateMs, timer, client, ping, now: elapsedMs, numbers });
-  const streaming = {
-    run,
-    route,
-    meter,
-    client,
-    watch,
-    writer,
-    events,
-    beganMs,
-    ...INITIAL_STATE,
-  };
+  const streaming = { run, route, meter, client, watch, writer, events, beganMs, ...INITIAL_STATE };
   recordOpenCall(run, { outcomeIfAborted: makeCharge, close: async () => closeStream(streaming) });
   timer.whenClientGone(() => handleDisconnect(streaming));
   run.answer(response);

@@ -92,9 +92,7 @@ async function storeCharge(run: Run, outcome: Charge): Promise<SettledRun> {
     const settlement = { id: run.id, cost, generation };
     const walletCall = await callObjectWithRetries(
       (attempt) => wallet(orgId, attempt).settle(settlement),
-      {
-        after: run.timers.after,
-      },
+      { after: run.timers.after },
     );
     if (!walletCall.unanswered && walletCall.result.ok) {
       return { stored: "saved", charged: chargedMicro(run, walletCall.result.value) };
@@ -156,9 +154,7 @@ async function voidInWallet(run: Run, absorbedGeneration: Generation | null): Pr
   const { orgId } = run.caller;
   const walletCall = await callObjectWithRetries(
     (attempt) => wallet(orgId, attempt).void(run.id, absorbedGeneration),
-    {
-      after,
-    },
+    { after },
   );
   return !walletCall.unanswered && walletCall.result.ok;
 }

@@ -85,11 +85,9 @@ export function recallResultToJson(result: Result<StoredResponseResult | null>):
   const { links, outputs, inputs } = result.value;
   const storedContext = {
     links:
-      links?.map((one) => ({
-        id: one.id,
-        input: decodeUtf8(one.input),
-        response: decodeUtf8(one.response),
-      })) ?? null,
+      links?.map((one) => {
+        return { id: one.id, input: decodeUtf8(one.input), response: decodeUtf8(one.response) };
+      }) ?? null,
     outputs: mapEach(outputs, decodeUtf8),
     inputs: mapEach(inputs, decodeUtf8),
   };
@@ -104,11 +102,9 @@ function parsePeerResponse(body: unknown): Result<StoredResponseResult | null> |
   if (recalled === null) return success(null);
   return success({
     links:
-      recalled.links?.map((one) => ({
-        id: one.id,
-        input: bytesOf(one.input),
-        response: bytesOf(one.response),
-      })) ?? null,
+      recalled.links?.map((one) => {
+        return { id: one.id, input: bytesOf(one.input), response: bytesOf(one.response) };
+      }) ?? null,
     outputs: mapEach(recalled.outputs, bytesOf),
     inputs: mapEach(recalled.inputs, bytesOf),
   });

@@ -47,10 +47,7 @@ function encryptedCharacters(value: unknown, depth = DEPTH_MAX): number {
   return characters;
 }
 
-type ReasoningSign = {
-  readonly isThought: boolean;
-  readonly sealed: number;
-};
+type ReasoningSign = { readonly isThought: boolean; readonly sealed: number };
 
 const typeReader = objectReader({ type: textOf });
 const NO_REASONING_SIGN: ReasoningSign = { isThought: false, sealed: 0 };
@@ -106,22 +103,14 @@ export class StreamMeter {
   readonly #thoughts = new TokenCounter();
   readonly #hidden: HiddenReasoning;
   #encryptedTokens = 0;
-  #usage: Usage | null = null;
-  #partial: Usage | null = null;
-  #finishReason: string | null = null;
+  usage: Usage | null = null;
+  partial: Usage | null = null;
+  finishReason: string | null = null;
   #isThought = false;
 
   constructor(choices: number, model: ReasoningModel = NON_REASONING_MODEL) {
     this.#choices = choices;
     this.#hidden = new HiddenReasoning(model);
-  }
-
-  get usage(): Usage | null {
-    return this.#usage;
-  }
-
-  get partial(): Usage | null {
-    return this.#partial;
   }
 
   /**
@@ -142,11 +131,7 @@ export class StreamMeter {
   }
 
   get mayHide(): boolean {
-    return this.#usage === null && this.#hidden.isPossible;
-  }
-
-  get finishReason(): string | null {
-    return this.#finishReason;
+    return this.usage === null && this.#hidden.isPossible;
   }
 
   get finished(): boolean {
@@ -158,8 +143,8 @@ export class StreamMeter {
   }
 
   setUsage(usage: Usage, partial = false): void {
-    this.#usage = partial ? null : usage;
-    this.#partial = partial ? usage : null;
+    this.usage = partial ? null : usage;
+    this.partial = partial ? usage : null;
   }
 
   recordEvent(nowMs: number): void {
@@ -181,7 +166,7 @@ export class StreamMeter {
     this.#addOutput(text, isThought);
     this.#addEncrypted(sealed);
     if (finish === null) return;
-    this.#finishReason ??= finish;
+    this.finishReason ??= finish;
     this.#finished.add(0);
   }
 
@@ -193,7 +178,7 @@ export class StreamMeter {
         encryptedReasoningTokens(delta.reasoning_details) + encryptedTokensOfCalls(delta),
       );
       if (reason === null) continue;
-      this.#finishReason ??= reason;
+      this.finishReason ??= reason;
       this.#finished.add(index);
     }
   }

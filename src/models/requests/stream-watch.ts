@@ -17,7 +17,7 @@ export class StreamClient {
   #startedWrites = 0;
   #finishedWrites = 0;
   #observed = { finished: -1, atMs: 0 };
-  #pendingMs = 0;
+  pendingMs = 0;
 
   constructor(options: { readonly left: () => void }) {
     const { readable, writable } = new IdentityTransformStream();
@@ -29,10 +29,6 @@ export class StreamClient {
     });
   }
 
-  get pendingMs(): number {
-    return this.#pendingMs;
-  }
-
   /**
    * Updates the age of the pending write. Called at intervals, because a clock read per write costs
    * more.
@@ -41,7 +37,7 @@ export class StreamClient {
     const hasNotMoved =
       this.#startedWrites > this.#finishedWrites &&
       this.#finishedWrites === this.#observed.finished;
-    this.#pendingMs = hasNotMoved ? this.#pendingMs + nowMs - this.#observed.atMs : 0;
+    this.pendingMs = hasNotMoved ? this.pendingMs + nowMs - this.#observed.atMs : 0;
     this.#observed = { finished: this.#finishedWrites, atMs: nowMs };
   }
 
@@ -118,8 +114,8 @@ export class StreamWatch {
   #isThinking = false;
   #hasBegun = false;
   #lingerUntilMs = Infinity;
-  #stopped = false;
-  #silent = false;
+  stopped = false;
+  silent = false;
 
   constructor(options: WatchOptions) {
     this.#watched = options;
@@ -135,14 +131,6 @@ export class StreamWatch {
       this.stop();
     });
     if (options.timer.signal.aborted) this.stop();
-  }
-
-  get stopped(): boolean {
-    return this.#stopped;
-  }
-
-  get silent(): boolean {
-    return this.#silent;
   }
 
   recordEvent(last?: StreamEvent): void {
@@ -198,9 +186,9 @@ export class StreamWatch {
   }
 
   stop(why: "silent" | null = null): void {
-    if (this.#stopped) return;
-    this.#stopped = true;
-    this.#silent = why === "silent";
+    if (this.stopped) return;
+    this.stopped = true;
+    this.silent = why === "silent";
     this.#watched.events.cancel();
   }
 }

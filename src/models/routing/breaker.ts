@@ -30,31 +30,27 @@ export class Breaker {
   #consecutiveOverloads = 0;
   readonly #currentHalf: WindowHalf = { half: 0, recordSuccess: 0, faults: 0 };
   readonly #previousHalf: WindowHalf = { half: 0, recordSuccess: 0, faults: 0 };
-  #openUntilMs: number | null = null;
+  /** The end of the open state (Unix ms). It is in the past while the breaker is half-open. */
+  openUntilMs: number | null = null;
   #timesOpened = 0;
   #probe: Probe | null = null;
 
   state(nowMs: number): BreakerState {
-    if (this.#openUntilMs === null) return "closed";
-    return nowMs < this.#openUntilMs ? "open" : "half_open";
-  }
-
-  /** The end of the open state (Unix ms). It is in the past while the breaker is half-open. */
-  get openUntilMs(): number | null {
-    return this.#openUntilMs;
+    if (this.openUntilMs === null) return "closed";
+    return nowMs < this.openUntilMs ? "open" : "half_open";
   }
 
   /** Returns a permit, or null to reject the request. The caller must report a probe's result. */
   requestPermit(nowMs: number): Exclude<BreakerPermit, "forced"> | null {
-    if (this.#openUntilMs === null) return "free";
+    if (this.openUntilMs === null) return "free";
     const isAwaited = this.#probe !== null && nowMs < this.#probe.untilMs;
-    if (nowMs < this.#openUntilMs || isAwaited) return null;
+    if (nowMs < this.openUntilMs || isAwaited) return null;
     this.#probe = { untilMs: nowMs + PROBE_TIMEOUT_MS };
     return this.#probe;
   }
 
   served(pass: BreakerPermit, nowMs: number): void {
-    if (this.#openUntilMs === null) {
+    if (this.openUntilMs === null) {
       this.#moveWindow(nowMs);
       this.#currentHalf.recordSuccess++;
       this.#consecutiveFaults = 0;
@@ -63,7 +59,7 @@ export class Breaker {
   }
 
   recordFault(pass: BreakerPermit, busy: boolean, nowMs: number): void {
-    if (this.#openUntilMs !== null) {
+    if (this.openUntilMs !== null) {
       if (pass === this.#probe) this.#open(nowMs);
       return;
     }
@@ -91,14 +87,14 @@ export class Breaker {
   }
 
   #open(nowMs: number): void {
-    this.#openUntilMs =
+    this.openUntilMs =
       nowMs + Math.min(BREAKER_OPEN_MS * 2 ** this.#timesOpened, BREAKER_OPEN_MS_MAX);
     this.#timesOpened++;
     this.#probe = null;
   }
 
   #close(): void {
-    this.#openUntilMs = null;
+    this.openUntilMs = null;
     this.#probe = null;
     this.#timesOpened = 0;
     this.#consecutiveFaults = 0;

@@ -1,5 +1,6 @@
 import {
   chatModel,
+  facts,
   CLAUDE_OLD_FACTOR,
   pricesSeenOn,
   TVR,
@@ -42,7 +43,7 @@ export const ANTHROPIC_MODELS: readonly CatalogEntry[] = [
     ...chatModel(
       "anthropic/claude-haiku-4.5",
       "2025-10-15",
-      [200_000, 64_000, TVR, CLAUDE_OLD_FACTOR, OLD_IMAGE_TOKENS],
+      facts(200_000, 64_000, TVR, CLAUDE_OLD_FACTOR, OLD_IMAGE_TOKENS),
       [
         at("anthropic", "claude-haiku-4-5-20251001", [1, 0.1, 1.25, 5]),
         ...bedrock("claude-haiku-4-5-20251001-v1:0", [1, 0.1, 1.25, 5], {}),
@@ -66,7 +67,7 @@ function claude(
   return chatModel(
     `anthropic/claude-${name}`,
     released,
-    [1_000_000, 128_000, TVR, ...tokens],
+    facts(1_000_000, 128_000, TVR, ...tokens),
     [
       at("anthropic", upstreamId, dollars, {
         regions: ["global", "us"],

@@ -1,13 +1,7 @@
-import {
-  chatModel,
-  embeddingsModel,
-  GEMINI_FACTOR,
-  modelFactory,
-  pricesSeenOn,
-  TVR,
-} from "../entry.ts";
+import { chatModel, facts, GEMINI_FACTOR, modelFactory, pricesSeenOn, TVR } from "../entry.ts";
 import type { CatalogEntry, PriceChange, DollarPrices, LongPromptRule } from "../entry.ts";
 
+const vectors = modelFactory("embeddings", ["dimensions"], GEMINI_FACTOR);
 const IMAGE_TOKENS = 1_120;
 /** Maximum tokens of an image: 258 for each of at most 16 tiles of 768 pixels. */
 const IMAGE_TOKENS_2_5 = 4_128;
@@ -57,24 +51,13 @@ export const GOOGLE_MODELS: readonly CatalogEntry[] = [
   imageModel("gemini-3.1-flash-lite-image", "2026-11-20", [0.25, 1.5, 30]),
   speechModel("gemini-3.8-flash-tts", 9),
   speechModel("gemini-3.8-flash-lite-tts", 6),
-  embeddingsModel(
-    "google/gemini-embedding-001",
-    "2025-07-14",
-    [2_048, "any", GEMINI_FACTOR],
-    [
-      august("google", "gemini-embedding-001", [0.15]),
-      august("vertex", "gemini-embedding-001", [0.15], {
-        regions: ["eu", "us"],
-        uplift: 10,
-      }),
-    ],
-  ),
-  embeddingsModel(
-    "google/gemini-embedding-2",
-    "2026-04-22",
-    [8_192, "any", GEMINI_FACTOR],
-    [august("google", "gemini-embedding-2", [0.2])],
-  ),
+  vectors("google/gemini-embedding-001", "2025-07-14", 2_048, [
+    august("google", "gemini-embedding-001", [0.15]),
+    august("vertex", "gemini-embedding-001", [0.15], { regions: ["eu", "us"], uplift: 10 }),
+  ]),
+  vectors("google/gemini-embedding-2", "2026-04-22", 8_192, [
+    august("google", "gemini-embedding-2", [0.2]),
+  ]),
 ];
 
 function imageModel(
@@ -114,7 +97,7 @@ function gemini(
   return chatModel(
     `google/${upstreamId}`,
     released,
-    [1_048_576, 65_536, TVR, GEMINI_FACTOR, image],
+    facts(1_048_576, 65_536, TVR, GEMINI_FACTOR, image),
     [
       ...(regional ? [pricesSeenOn(pricedOn)("vertex", upstreamId, dollars, vertex)] : []),
       pricesSeenOn(pricedOn)("google", upstreamId, dollars, more),

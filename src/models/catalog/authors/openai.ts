@@ -1,14 +1,5 @@
 import type { Ability } from "../model.ts";
-import {
-  chatModel,
-  CL100K_FACTOR,
-  embeddingsModel,
-  modelFactory,
-  O200K_FACTOR,
-  pricesSeenOn,
-  TV,
-  TVR,
-} from "../entry.ts";
+import { chatModel, vectors, modelFactory, O200K_FACTOR, pricesSeenOn, TV, TVR } from "../entry.ts";
 import type {
   CatalogEntry,
   PriceChange,
@@ -114,10 +105,7 @@ export const OPENAI_MODELS: readonly CatalogEntry[] = [
       "openai",
       "gpt-transcribe",
       { second: (0.0045 / 60) * MILLION },
-      {
-        ...HOSTS,
-        uplift: 10,
-      },
+      { ...HOSTS, uplift: 10 },
     ),
   ]),
   // OpenAI doesn't charge for moderation (developers.openai.com, the model's page).
@@ -144,10 +132,9 @@ function gpt(
 }
 
 function endingOn(day: string, entries: readonly CatalogEntry[]): CatalogEntry[] {
-  return entries.map((entry) => ({
-    ...entry,
-    routes: entry.routes.map((route) => ({ ...route, until: day })),
-  }));
+  return entries.map((entry) => {
+    return { ...entry, routes: entry.routes.map((route) => ({ ...route, until: day })) };
+  });
 }
 
 /**
@@ -164,10 +151,7 @@ function gptImage(name: string, released: string): CatalogEntry {
 }
 
 function embedding(name: string, dollars: number): CatalogEntry {
-  return embeddingsModel(
-    `openai/${name}`,
-    "2024-01-25",
-    [8_192, "any", CL100K_FACTOR],
-    [pricesSeenOn("2026-08-21")("openai", name, [dollars], { regions: EVERYWHERE })],
-  );
+  return vectors(`openai/${name}`, "2024-01-25", 8_192, [
+    pricesSeenOn("2026-08-21")("openai", name, [dollars], { regions: EVERYWHERE }),
+  ]);
 }

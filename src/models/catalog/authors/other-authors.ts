@@ -1,17 +1,19 @@
 import {
   chatModel,
   CL100K_FACTOR,
-  embeddingsModel,
+  facts,
+  vectors,
+  fixedVectors,
   modelFactory,
   pricesSeenOn,
   T,
   TR,
   TV,
   TVR,
-  UNKNOWN_IMAGE_TOKENS,
   ESTIMATE_FACTOR_MAX,
 } from "../entry.ts";
 import type { CatalogEntry } from "../entry.ts";
+import type { Ability } from "../model.ts";
 
 const june = pricesSeenOn("2026-06-09");
 const july = pricesSeenOn("2026-07-02");
@@ -23,42 +25,29 @@ const november = pricesSeenOn("2026-11-20");
 const MISTRAL = { regions: ["global", "eu", "us"], uplift: 10 } as const;
 /** Maximum tokens of an image: 1,540 pixels in patches of 14 or 28, with line breaks. */
 const MISTRAL_IMAGE = 4_160;
+const mistralFacts = (context: number, maxOutput: number, abilities: readonly Ability[]) =>
+  facts(context, maxOutput, abilities, CL100K_FACTOR, MISTRAL_IMAGE);
 
 /**
  * Mistral doesn't publish the output limit of Large 4, so Large 3's limit is used. It also doesn't
  * publish whether Large 4 accepts images, or whether its regional hosts have embeddings.
  */
 const MISTRAL_MODELS: readonly CatalogEntry[] = [
-  chatModel(
-    "mistral/mistral-large-4",
-    "2026-11-20",
-    [1_000_000, 262_144, T, CL100K_FACTOR],
-    [pricesSeenOn("2026-11-20")("mistral", "mistral-large-4", [0.7, 0.07, 2.1], MISTRAL)],
-  ),
-  chatModel(
-    "mistral/mistral-large-3",
-    "2025-12-02",
-    [262_144, 262_144, TV, CL100K_FACTOR, MISTRAL_IMAGE],
-    [june("mistral", "mistral-large-2512", [0.5, 0.05, 1.5], MISTRAL)],
-  ),
-  chatModel(
-    "mistral/mistral-medium-3.5",
-    "2026-04-29",
-    [262_144, 262_144, TVR, CL100K_FACTOR, MISTRAL_IMAGE],
-    [pricesSeenOn("2026-11-20")("mistral", "mistral-medium-3-5", [1.5, 0.15, 7.5], MISTRAL)],
-  ),
-  chatModel(
-    "mistral/mistral-small-4",
-    "2026-03-16",
-    [256_000, 256_000, TVR, CL100K_FACTOR, MISTRAL_IMAGE],
-    [june("mistral", "mistral-small-2603", [0.15, 0.015, 0.6], MISTRAL)],
-  ),
-  chatModel(
-    "mistral/codestral",
-    "2025-07-30",
-    [256_000, 4_096, T, CL100K_FACTOR],
-    [june("mistral", "codestral-2508", [0.3, 0.03, 0.9], MISTRAL)],
-  ),
+  chatModel("mistral/mistral-large-4", "2026-11-20", facts(1_000_000, 262_144, T), [
+    pricesSeenOn("2026-11-20")("mistral", "mistral-large-4", [0.7, 0.07, 2.1], MISTRAL),
+  ]),
+  chatModel("mistral/mistral-large-3", "2025-12-02", mistralFacts(262_144, 262_144, TV), [
+    june("mistral", "mistral-large-2512", [0.5, 0.05, 1.5], MISTRAL),
+  ]),
+  chatModel("mistral/mistral-medium-3.5", "2026-04-29", mistralFacts(262_144, 262_144, TVR), [
+    pricesSeenOn("2026-11-20")("mistral", "mistral-medium-3-5", [1.5, 0.15, 7.5], MISTRAL),
+  ]),
+  chatModel("mistral/mistral-small-4", "2026-03-16", mistralFacts(256_000, 256_000, TVR), [
+    june("mistral", "mistral-small-2603", [0.15, 0.015, 0.6], MISTRAL),
+  ]),
+  chatModel("mistral/codestral", "2025-07-30", facts(256_000, 4_096, T), [
+    june("mistral", "codestral-2508", [0.3, 0.03, 0.9], MISTRAL),
+  ]),
 ];
 
 const MISTRAL_MODERATION = modelFactory("moderation")(
@@ -95,27 +84,16 @@ const GROK = { longPrompt: { above: 200_000, inputPercent: 200, outputPercent: 2
  * no output limit.
  */
 const XAI_MODELS: readonly CatalogEntry[] = [
-  chatModel(
-    "xai/grok-4.7",
-    "2026-09-21",
-    [500_000, 500_000, TVR, ESTIMATE_FACTOR_MAX, UNKNOWN_IMAGE_TOKENS],
-    [pricesSeenOn("2026-09-29")("xai", "grok-4.7", [2, 0.5, 6], GROK)],
-  ),
-  chatModel(
-    "xai/grok-4.6",
-    "2026-08-07",
-    [500_000, 500_000, TVR, ESTIMATE_FACTOR_MAX, UNKNOWN_IMAGE_TOKENS],
-    [
-      august("xai-us", "grok-4.6", [2, 0.5, 6], { ...GROK, regions: ["us"], uplift: 10 }),
-      august("xai", "grok-4.6", [2, 0.5, 6], GROK),
-    ],
-  ),
-  chatModel(
-    "xai/grok-4.3",
-    "2026-04-17",
-    [1_000_000, 30_000, TVR, ESTIMATE_FACTOR_MAX, UNKNOWN_IMAGE_TOKENS],
-    [july("xai", "grok-4.3", [1.25, 0.2, 2.5], GROK)],
-  ),
+  chatModel("xai/grok-4.7", "2026-09-21", facts(500_000, 500_000, TVR, ESTIMATE_FACTOR_MAX), [
+    pricesSeenOn("2026-09-29")("xai", "grok-4.7", [2, 0.5, 6], GROK),
+  ]),
+  chatModel("xai/grok-4.6", "2026-08-07", facts(500_000, 500_000, TVR, ESTIMATE_FACTOR_MAX), [
+    august("xai-us", "grok-4.6", [2, 0.5, 6], { ...GROK, regions: ["us"], uplift: 10 }),
+    august("xai", "grok-4.6", [2, 0.5, 6], GROK),
+  ]),
+  chatModel("xai/grok-4.3", "2026-04-17", facts(1_000_000, 30_000, TVR, ESTIMATE_FACTOR_MAX), [
+    july("xai", "grok-4.3", [1.25, 0.2, 2.5], GROK),
+  ]),
   // The release date isn't published, so it is the day on which the price was read. Larger images
   // cost more and aren't sold.
   modelFactory("image")("xai/grok-imagine-image-2.0", "2026-11-20", 32_000, [
@@ -127,72 +105,35 @@ const XAI_MODELS: readonly CatalogEntry[] = [
 const US = { regions: ["us"] } as const;
 
 const AMAZON_MODELS: readonly CatalogEntry[] = [
-  chatModel(
-    "amazon/nova-pro",
-    "2024-12-03",
-    [300_000, 8_192, TV, ESTIMATE_FACTOR_MAX, UNKNOWN_IMAGE_TOKENS],
-    [july("bedrock", "amazon.nova-pro-v1:0", [0.8, 0.2, 3.2], US)],
-  ),
-  chatModel(
-    "amazon/nova-lite",
-    "2024-12-03",
-    [300_000, 8_192, TV, ESTIMATE_FACTOR_MAX, UNKNOWN_IMAGE_TOKENS],
-    [july("bedrock", "amazon.nova-lite-v1:0", [0.06, 0.015, 0.24], US)],
-  ),
-  chatModel(
-    "amazon/nova-micro",
-    "2024-12-03",
-    [128_000, 8_192, T, ESTIMATE_FACTOR_MAX],
-    [july("bedrock", "amazon.nova-micro-v1:0", [0.035, 0.00875, 0.14], US)],
-  ),
-  embeddingsModel(
-    "amazon/titan-embed-v2",
-    "2024-04-30",
-    [8_192, "any", CL100K_FACTOR],
-    [
-      august("bedrock", "amazon.titan-embed-text-v2:0", [0.02], {
-        regions: ["eu", "us"],
-      }),
-    ],
-  ),
+  chatModel("amazon/nova-pro", "2024-12-03", facts(300_000, 8_192, TV, ESTIMATE_FACTOR_MAX), [
+    july("bedrock", "amazon.nova-pro-v1:0", [0.8, 0.2, 3.2], US),
+  ]),
+  chatModel("amazon/nova-lite", "2024-12-03", facts(300_000, 8_192, TV, ESTIMATE_FACTOR_MAX), [
+    july("bedrock", "amazon.nova-lite-v1:0", [0.06, 0.015, 0.24], US),
+  ]),
+  chatModel("amazon/nova-micro", "2024-12-03", facts(128_000, 8_192, T, ESTIMATE_FACTOR_MAX), [
+    july("bedrock", "amazon.nova-micro-v1:0", [0.035, 0.00875, 0.14], US),
+  ]),
+  vectors("amazon/titan-embed-v2", "2024-04-30", 8_192, [
+    august("bedrock", "amazon.titan-embed-text-v2:0", [0.02], { regions: ["eu", "us"] }),
+  ]),
 ];
 
 const COHERE_MODELS: readonly CatalogEntry[] = [
-  chatModel(
-    "cohere/command-a",
-    "2025-03-13",
-    [256_000, 8_000, T, CL100K_FACTOR],
-    [july("cohere", "command-a-03-2025", [2.5, 10])],
-  ),
-  chatModel(
-    "cohere/command-a-reasoning",
-    "2025-08-21",
-    [256_000, 32_000, TR, CL100K_FACTOR],
-    [july("cohere", "command-a-reasoning-08-2025", [2.5, 10])],
-  ),
-  chatModel(
-    "cohere/command-r7b",
-    "2024-12-02",
-    [128_000, 4_000, T, CL100K_FACTOR],
-    [july("cohere", "command-r7b-12-2024", [0.0375, 0.15])],
-  ),
-  embeddingsModel(
-    "cohere/embed-v4.0",
-    "2025-04-15",
-    [128_000, "any", CL100K_FACTOR],
-    [august("cohere", "embed-v4.0", [0.12])],
-  ),
-  embeddingsModel(
-    "cohere/embed-multilingual-v3.0",
-    "2023-11-02",
-    [512, "fixed", CL100K_FACTOR],
-    [
-      august("cohere", "embed-multilingual-v3.0", [0.1]),
-      august("bedrock", "cohere.embed-multilingual-v3", [0.1], {
-        regions: ["eu", "us"],
-      }),
-    ],
-  ),
+  chatModel("cohere/command-a", "2025-03-13", facts(256_000, 8_000, T), [
+    july("cohere", "command-a-03-2025", [2.5, 10]),
+  ]),
+  chatModel("cohere/command-a-reasoning", "2025-08-21", facts(256_000, 32_000, TR), [
+    july("cohere", "command-a-reasoning-08-2025", [2.5, 10]),
+  ]),
+  chatModel("cohere/command-r7b", "2024-12-02", facts(128_000, 4_000, T), [
+    july("cohere", "command-r7b-12-2024", [0.0375, 0.15]),
+  ]),
+  vectors("cohere/embed-v4.0", "2025-04-15", 128_000, [august("cohere", "embed-v4.0", [0.12])]),
+  fixedVectors("cohere/embed-multilingual-v3.0", "2023-11-02", 512, [
+    august("cohere", "embed-multilingual-v3.0", [0.1]),
+    august("bedrock", "cohere.embed-multilingual-v3", [0.1], { regions: ["eu", "us"] }),
+  ]),
   rerank("cohere/rerank-v3.5", "2024-12-02", 4_096, [
     november("cohere", "rerank-v3.5", { search_unit: 0.002 }),
   ]),
@@ -214,30 +155,16 @@ const voyage = pricesSeenOn("2026-06-18");
 const VOYAGE = { regions: ["global", "eu", "us"], uplift: 10 } as const;
 
 const VOYAGE_MODELS: readonly CatalogEntry[] = [
-  embeddingsModel(
-    "voyage/voyage-4-large",
-    "2026-01-15",
-    [32_000, "any", CL100K_FACTOR],
-    [voyage("voyage", "voyage-4-large", [0.12], VOYAGE)],
-  ),
-  embeddingsModel(
-    "voyage/voyage-4",
-    "2026-01-15",
-    [32_000, "any", CL100K_FACTOR],
-    [voyage("voyage", "voyage-4", [0.06], VOYAGE)],
-  ),
-  embeddingsModel(
-    "voyage/voyage-4-lite",
-    "2026-01-15",
-    [32_000, "any", CL100K_FACTOR],
-    [voyage("voyage", "voyage-4-lite", [0.02], VOYAGE)],
-  ),
-  embeddingsModel(
-    "voyage/voyage-code-3",
-    "2024-12-04",
-    [32_000, "any", CL100K_FACTOR],
-    [voyage("voyage", "voyage-code-3", [0.18])],
-  ),
+  vectors("voyage/voyage-4-large", "2026-01-15", 32_000, [
+    voyage("voyage", "voyage-4-large", [0.12], VOYAGE),
+  ]),
+  vectors("voyage/voyage-4", "2026-01-15", 32_000, [voyage("voyage", "voyage-4", [0.06], VOYAGE)]),
+  vectors("voyage/voyage-4-lite", "2026-01-15", 32_000, [
+    voyage("voyage", "voyage-4-lite", [0.02], VOYAGE),
+  ]),
+  vectors("voyage/voyage-code-3", "2024-12-04", 32_000, [
+    voyage("voyage", "voyage-code-3", [0.18]),
+  ]),
   rerank("voyage/rerank-3", "2026-11-20", 32_000, [november("voyage", "rerank-3", [0.05])]),
   rerank("voyage/rerank-3-lite", "2026-11-20", 32_000, [
     november("voyage", "rerank-3-lite", [0.02]),

@@ -77,10 +77,7 @@ export function readEmbeddings(
   const usage = readInputUsage(raw.usage);
   const model = typeof raw.model === "string" ? { model: raw.model } : {};
   const body = { object: "list", data, ...model };
-  return {
-    body: usage === null ? body : { ...body, usage: openAiInputUsage(usage) },
-    usage,
-  };
+  return { body: usage === null ? body : { ...body, usage: openAiInputUsage(usage) }, usage };
 }
 
 function toChatChoice(

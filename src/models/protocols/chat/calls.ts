@@ -219,15 +219,11 @@ const NO_USAGE_OR_FIELDS = { usage: null, fields: {} };
 class AudioEvents extends FrameReader {
   readonly #secret: string | undefined;
   #hasAudio = false;
-  #isDone = false;
+  isFinished = false;
 
   constructor(secret: string | undefined) {
     super();
     this.#secret = secret;
-  }
-
-  protected get isFinished(): boolean {
-    return this.#isDone;
   }
 
   protected convertFrame(raw: JsonObject): StreamEvent[] {
@@ -239,7 +235,7 @@ class AudioEvents extends FrameReader {
       return events;
     }
     if (type !== "speech.audio.done") return [];
-    this.#isDone = true;
+    this.isFinished = true;
     return this.#hasAudio ? [END_EVENT] : failureEvents(NO_AUDIO);
   }
 }
@@ -289,15 +285,11 @@ function readSeconds({ usage, duration }: JsonObject, secondsMin: number) {
 
 class TranscriptStream extends FrameReader {
   readonly #secret: string | undefined;
-  #isDone = false;
+  isFinished = false;
 
   constructor(secret: string | undefined) {
     super();
     this.#secret = secret;
-  }
-
-  protected get isFinished(): boolean {
-    return this.#isDone;
   }
 
   protected convertFrame(raw: JsonObject): StreamEvent[] {
@@ -306,7 +298,7 @@ class TranscriptStream extends FrameReader {
     if (type === "transcript.text.delta") return [deltaEvent(textOf(delta))];
     if (type === "transcription.text.delta") return [deltaEvent(textOf(text))];
     if (type !== "transcript.text.done" && type !== "transcription.done") return [];
-    this.#isDone = true;
+    this.isFinished = true;
     return transcriptEvents({ body: { text }, usage: readSeconds(raw, 0) }).slice(1);
   }
 }

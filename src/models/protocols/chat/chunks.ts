@@ -36,10 +36,7 @@ type ChoiceState = {
 type RawChunk = JsonObject & KnownFields<"choices">;
 type RawChoice = JsonObject & KnownFields<"index" | "delta" | "finish_reason">;
 type Tool = { readonly id: string; argumentsJson: string; readonly isCustom: boolean };
-type Report = {
-  readonly usage: Usage;
-  readonly finished: number;
-};
+type Report = { readonly usage: Usage; readonly finished: number };
 
 /**
  * Converts a host's chunks to OpenAI's order: each choice's role and each call's ID, type and name

@@ -135,10 +135,7 @@ function responseFormat(
   const schema =
     requestedFormat?.type === "json_schema" ? requestedFormat.json_schema.schema : undefined;
   return {
-    response_format: {
-      type: "json_object",
-      ...(schema !== undefined && { json_schema: schema }),
-    },
+    response_format: { type: "json_object", ...(schema !== undefined && { json_schema: schema }) },
   };
 }
 

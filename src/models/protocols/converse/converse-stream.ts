@@ -48,27 +48,19 @@ export class FrameDecoder {
   #parts: Uint8Array[] = [];
   #bufferedBytes = 0;
   #neededBytes = PRELUDE_BYTES;
-  #broken = false;
-  #overflowed = false;
-
-  get broken(): boolean {
-    return this.#broken;
-  }
-
-  get overflowed(): boolean {
-    return this.#overflowed;
-  }
+  broken = false;
+  overflowed = false;
 
   push(bytes: Uint8Array): EventStreamFrame[] {
-    if (this.#broken || bytes.length === 0) return [];
+    if (this.broken || bytes.length === 0) return [];
     this.#parts.push(bytes);
     this.#bufferedBytes += bytes.length;
     const frames: EventStreamFrame[] = [];
-    while (this.#bufferedBytes >= this.#neededBytes && !this.#broken) {
+    while (this.#bufferedBytes >= this.#neededBytes && !this.broken) {
       const buffered = this.#joinParts();
       const frameBytes = totalBytes(buffered);
-      this.#overflowed = frameBytes !== null && frameBytes > FRAME_BYTES_MAX;
-      if (frameBytes === null || this.#overflowed) this.#broken = true;
+      this.overflowed = frameBytes !== null && frameBytes > FRAME_BYTES_MAX;
+      if (frameBytes === null || this.overflowed) this.broken = true;
       else if (buffered.length < frameBytes) this.#neededBytes = frameBytes;
       else this.#takeFrame(buffered, frameBytes, frames);
     }
@@ -77,7 +69,7 @@ export class FrameDecoder {
 
   #takeFrame(bytes: Uint8Array, frameBytes: number, frames: EventStreamFrame[]): void {
     const frame = parseFrame(bytes.subarray(0, frameBytes));
-    if (frame === null) this.#broken = true;
+    if (frame === null) this.broken = true;
     else frames.push(frame);
     this.#bufferedBytes -= frameBytes;
     this.#parts = this.#bufferedBytes === 0 ? [] : [bytes.subarray(frameBytes)];

@@ -53,10 +53,7 @@ export const VERTEX_EMBEDDINGS: GeminiEmbeddingMethod = {
   textsMax: (model) => (model.startsWith("gemini-embedding") ? 1 : 9),
   request: (call) => ({
     instances: inputTexts(call).map((content) => ({ content })),
-    parameters: {
-      autoTruncate: false,
-      outputDimensionality: call.body.dimensions,
-    },
+    parameters: { autoTruncate: false, outputDimensionality: call.body.dimensions },
   }),
   answer(raw, call) {
     const items = readPredictions(raw).predictions.map(({ embeddings }) => embeddings);

@@ -130,11 +130,7 @@ function callingConfig(choice: RequestedTools["choice"], isStrict: boolean): Jso
   return { mode: isStrict ? "VALIDATED" : "AUTO" };
 }
 
-const NAME_BY_FIELD = {
-  temperature: "temperature",
-  top_p: "topP",
-  n: "candidateCount",
-} as const;
+const NAME_BY_FIELD = { temperature: "temperature", top_p: "topP", n: "candidateCount" } as const;
 /** Zeros are dropped, because newer models return 400 for any penalty. */
 const NAME_BY_PENALTY = {
   presence_penalty: "presencePenalty",

@@ -208,10 +208,7 @@ const thinking = z.discriminatedUnion("type", [
   z.looseObject({ type: z.literal("between_tools"), display }),
 ]);
 
-const outputFormat = z.looseObject({
-  type: z.literal("json_schema"),
-  schema: opaqueObject,
-});
+const outputFormat = z.looseObject({ type: z.literal("json_schema"), schema: opaqueObject });
 
 const unsupported = z.nullish(z.never({ error: "is not supported" }));
 

@@ -10,18 +10,14 @@ type MissingFeature = { readonly param: string; readonly message: string };
 export class ConversionLosses {
   readonly dropped = new Set<string>();
   readonly names: FittingToolNames;
-  #missingFeature: MissingFeature | null = null;
+  lack: MissingFeature | null = null;
 
   constructor(body: CountBody) {
     this.names = new FittingToolNames(toolNamesIn(body));
   }
 
-  get lack(): MissingFeature | null {
-    return this.#missingFeature;
-  }
-
   recordMissingFeature(param: string, problem: string): void {
-    this.#missingFeature ??= { param, message: `${param}: ${problem}` };
+    this.lack ??= { param, message: `${param}: ${problem}` };
   }
 }
 
@@ -124,12 +120,8 @@ export function chatToolFields(body: CountBody, losses: ConversionLosses): Resul
   return success({
     tools: functions,
     ...(choice && { tool_choice: toChatToolChoice(choice, losses.names) }),
-    ...(forbidsParallelCalls(choice) && { parallel_tool_calls: false }),
+    ...(choice?.["disable_parallel_tool_use"] === true && { parallel_tool_calls: false }),
   });
-}
-
-function forbidsParallelCalls(choice: CountBody["tool_choice"]): boolean {
-  return choice?.["disable_parallel_tool_use"] === true;
 }
 
 function toFunctions(tool: MessagesTool, path: string, losses: ConversionLosses): JsonObject[] {

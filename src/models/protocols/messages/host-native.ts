@@ -121,7 +121,7 @@ function eventText({
 export class ClaudeNativeReader extends FrameReader {
   #usage: JsonObject = {};
   #isCounted = false;
-  #isFinished = false;
+  isFinished = false;
   #heldStart: StreamEvent[] = [];
   readonly #texts = new RepeatedTextReader(/"delta":\s?\{"type":\s?"text_delta",\s?"text":\s?/);
   readonly #secret: string;
@@ -131,10 +131,6 @@ export class ClaudeNativeReader extends FrameReader {
     super();
     this.#secret = secret;
     this.#requestsHour = requestsHour;
-  }
-
-  protected get isFinished(): boolean {
-    return this.#isFinished;
   }
 
   protected override repeatedText(data: string): StreamEvent | null {
@@ -182,19 +178,19 @@ export class ClaudeNativeReader extends FrameReader {
     this.#usage = mergeLaterUsage(this.#usage, usage);
     this.#isCounted ||= reportsOutputTokens(usage);
     const reason = delta.stop_reason || null;
-    this.#isFinished ||= reason !== null;
+    this.isFinished ||= reason !== null;
     return [...this.#withStart(forwardEvent(raw, "", reason)), ...this.#usageEvents()];
   }
 
   #usageEvents(): StreamEvent[] {
     const usage = messagesUsage(this.#usage, this.#requestsHour);
     if (usage === null) return [];
-    const isPartial = !(this.#isFinished && this.#isCounted);
+    const isPartial = !(this.isFinished && this.#isCounted);
     return [{ kind: "usage", usage, ...(isPartial && { partial: true }) }];
   }
 
   #end(): StreamEvent[] {
-    return this.#isFinished ? [END_EVENT] : failureEvents(retryFailure("no_finish_reason"));
+    return this.isFinished ? [END_EVENT] : failureEvents(retryFailure("no_finish_reason"));
   }
 }
 

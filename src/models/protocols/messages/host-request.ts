@@ -169,10 +169,7 @@ function hasThoughts(messages: readonly JsonObject[]): boolean {
   return messages.some(({ content }) => listOf(content).filter(isObject).some(isThinkingBlock));
 }
 
-type ToolFields = {
-  readonly tools?: readonly JsonObject[];
-  readonly tool_choice?: JsonObject;
-};
+type ToolFields = { readonly tools?: readonly JsonObject[]; readonly tool_choice?: JsonObject };
 type ToolForcing = { readonly isForced: boolean; readonly words: string | null };
 
 const STRICT_TOOLS_MAX = 20;

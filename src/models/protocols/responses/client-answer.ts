@@ -228,7 +228,7 @@ function errorOf(failure: Failure): ResponseError {
   }
   const isFinal = PERMANENT_FAILURES.has(kind) || failure.charged !== undefined;
   if (isFinal) return { ...errorFields, code: FINAL_CODE };
-  if (SPENDING_FAILURES.has(kind) && !isCausedByHolds(failure)) {
+  if (SPENDING_FAILURES.has(kind) && !("onlyHolds" in failure && failure.onlyHolds)) {
     return { ...errorFields, code: INSUFFICIENT_CODE };
   }
   if (SPENDING_FAILURES.has(kind) || RATE_LIMIT_FAILURES.has(kind)) {
@@ -259,10 +259,6 @@ const SPENDING_FAILURES: ReadonlySet<Failure["kind"]> = new Set([
   "budget_exceeded",
   "quota_exceeded",
 ]);
-
-function isCausedByHolds(failure: Failure): boolean {
-  return "onlyHolds" in failure && failure.onlyHolds;
-}
 
 const FINAL_CODE = "invalid_prompt";
 const SERVER_ERROR_CODE = "server_error";

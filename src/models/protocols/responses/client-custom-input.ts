@@ -1,12 +1,6 @@
 const INPUT_PREFIX = /^\s*\{\s*"input"\s*:\s*"/;
 const PREFIX_CHARACTERS_MAX = 64;
-const ESCAPES: Readonly<Record<string, string>> = {
-  b: "\b",
-  f: "\f",
-  n: "\n",
-  r: "\r",
-  t: "\t",
-};
+const ESCAPES: Readonly<Record<string, string>> = { b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" };
 
 /** Decodes `{"input":"..."}` as it arrives. Incomplete escapes and surrogate pairs wait. */
 export class CustomInputReader {

@@ -20,10 +20,7 @@ export type DraftPosition = {
 };
 type Status = OutputItem["status"];
 
-export type ItemDraft = SequencedPart & {
-  item(): OutputItem;
-  storedItem(): OutputItem;
-};
+export type ItemDraft = SequencedPart & { item(): OutputItem; storedItem(): OutputItem };
 
 export abstract class BaseDraft implements ItemDraft {
   protected readonly position: DraftPosition;
@@ -80,10 +77,7 @@ type GrowingPart = GrowingText | GrowingRefusal;
 
 export type TextExtras = { readonly logprobs: Logprob[]; readonly annotations: UrlCitation[] };
 
-export type DraftText = {
-  readonly fields: object;
-  append(json: string): void;
-};
+export type DraftText = { readonly fields: object; append(json: string): void };
 
 export class MessageDraft extends BaseDraft {
   readonly isWhole = true;
@@ -262,11 +256,7 @@ export class ToolCallDraft extends BaseDraft {
   item(): OutputItem {
     const { id } = this.position;
     const { name, namespace } = this.#origin;
-    const called = {
-      call_id: this.#callId,
-      name,
-      ...(namespace !== null && { namespace }),
-    };
+    const called = { call_id: this.#callId, name, ...(namespace !== null && { namespace }) };
     const { status } = this;
     const value = this.isOpen ? this.#value() : "";
     return this.#isFunction

@@ -263,9 +263,7 @@ function messageOf({ text, refusal, calls, reasoning, details, extras }: Assista
     content: text,
     ...(refusal !== null && { refusal }),
     ...(reasoning !== "" && { reasoning_content: reasoning }),
-    ...(details.length > 0 && {
-      reasoning_details: details.filter(isTyped),
-    }),
+    ...(details.length > 0 && { reasoning_details: details.filter(isTyped) }),
     ...(callsWithExtras.length > 0 && { tool_calls: callsWithExtras }),
   };
 }

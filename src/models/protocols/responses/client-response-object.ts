@@ -165,10 +165,7 @@ function usageOf({ usage, costMicro }: Receipt) {
   const input = promptTokens(usage);
   return {
     input_tokens: input,
-    input_tokens_details: {
-      cached_tokens: usage.cacheRead,
-      cache_write_tokens: usage.cacheWrite,
-    },
+    input_tokens_details: { cached_tokens: usage.cacheRead, cache_write_tokens: usage.cacheWrite },
     output_tokens: usage.output,
     output_tokens_details: { reasoning_tokens: usage.reasoning },
     total_tokens: input + usage.output,

@@ -44,7 +44,9 @@ export function toResponsesApiRequest(call: ChatCall): JsonObject | ProviderFail
   const request = {
     model: upstreamId,
     input,
-    ...definedFieldsOf(body, [...UNCHANGED_FIELDS, ...samplingNames]),
+    ...withoutNulls(
+      Object.fromEntries([...UNCHANGED_FIELDS, ...samplingNames].map((name) => [name, body[name]])),
+    ),
     ...toolFields(body),
     ...textField(body),
     ...(effort !== undefined && { reasoning: { effort: hostEffort(upstreamId, effort) } }),
@@ -128,10 +130,6 @@ function checkSupport(body: ChatBody, cap: number): ProviderFailure | null {
     `This model requires an output limit of at least ${RESPONSES_CAP_MIN} tokens.`,
     "max_tokens",
   );
-}
-
-function definedFieldsOf(body: JsonObject, names: readonly string[]): JsonObject {
-  return withoutNulls(Object.fromEntries(names.map((name) => [name, body[name]])));
 }
 
 function inputOf({ messages }: ChatBody): JsonObject[] | ProviderFailure {
@@ -263,10 +261,9 @@ const INDENT = 2;
 
 /** Returns a failure if the response would repeat too much of the request besides `input`. */
 export function echoTooLarge(request: JsonObject): ProviderFailure | null {
-  const sizes = Object.entries(request).map(([field, value]) => ({
-    field,
-    bytes: field === "input" ? 0 : indentedJsonBytes(value, INDENT),
-  }));
+  const sizes = Object.entries(request).map(([field, value]) => {
+    return { field, bytes: field === "input" ? 0 : indentedJsonBytes(value, INDENT) };
+  });
   if (sizes.reduce((sum, { bytes }) => sum + bytes, 0) <= ECHO_BYTES_MAX) return null;
   const { field } = sizes.reduce((largest, size) => (size.bytes > largest.bytes ? size : largest));
   const limit = `${ECHO_BYTES_MAX / 1024 / 1024} MB`;

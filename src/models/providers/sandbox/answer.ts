@@ -37,7 +37,12 @@ export function sandboxAnswer(call: ChatCall, nowMs: number, mode: SandboxMode =
   const alternatives = requestedTopLogprobs(call.body);
   const usage = { input: input, cacheRead: 0, cacheWrite: 0, output: output, reasoning: reasoning };
   const split = alternatives === null ? null : splitIntoTokens;
-  const head = headOf(call, nowMs);
+  const head = {
+    id: "chatcmpl-sandbox",
+    created: Math.floor(nowMs / 1000),
+    model: call.upstreamId,
+    system_fingerprint: "fp_sandbox",
+  };
   return {
     ok: true,
     answer: { head, replies: result.replies, usage, topLogprobs: alternatives, split },
@@ -97,15 +102,6 @@ function usageBody(usage: Usage): JsonObject {
     total_tokens: prompt + usage.output,
     prompt_tokens_details: { cached_tokens: usage.cacheRead, audio_tokens: 0 },
     completion_tokens_details: { reasoning_tokens: usage.reasoning, audio_tokens: 0 },
-  };
-}
-
-function headOf(call: ChatCall, nowMs: number): SandboxCompletionHead {
-  return {
-    id: "chatcmpl-sandbox",
-    created: Math.floor(nowMs / 1000),
-    model: call.upstreamId,
-    system_fingerprint: "fp_sandbox",
   };
 }
 

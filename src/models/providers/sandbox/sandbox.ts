@@ -15,10 +15,7 @@ import type { SandboxBehavior, SandboxDelays } from "./behaviors.ts";
 import { SANDBOX_INPUT_ANSWERS } from "./input-answers.ts";
 import type { SandboxAnswer } from "./input-answers.ts";
 
-type SandboxOptions = {
-  readonly delays?: Partial<SandboxDelays>;
-  readonly clock?: () => number;
-};
+type SandboxOptions = { readonly delays?: Partial<SandboxDelays>; readonly clock?: () => number };
 
 const DELAYS: SandboxDelays = { firstByteMs: 1500, wordMs: 150, endlessMs: 20 };
 const ABORTED: ProviderFailure = { kind: "retry", reason: "aborted" };
