@@ -101,7 +101,7 @@ function buildConversation(
   };
 }
 
-function hasCacheMark(content: unknown): boolean {
+export function hasCacheMark(content: unknown): boolean {
   return listOf(content).filter(isObject).some(isCacheMarked);
 }
 

@@ -9,6 +9,14 @@ import type { InputKindRules, ParsedInputRequest, RouteNeed } from "./input-kind
 import { PromptSizeCounter } from "./prompt-size.ts";
 import type { PromptSize } from "./prompt-size.ts";
 
+/** The values of `input_type`, which Cohere's models need. */
+export const COHERE_INPUT_TYPES: ReadonlySet<unknown> = new Set([
+  "search_document",
+  "search_query",
+  "classification",
+  "clustering",
+]);
+
 const INPUTS_MAX = 2048;
 const DIMENSIONS_MAX = 100_000;
 const TOKEN_ID_MAX = 10_000_000;

@@ -78,7 +78,13 @@ export type StreamReader = {
 export abstract class FrameReader {
   readonly repeated?: ReadonlySet<string>;
   ended = false;
+  /** The provider's key. Error texts must not contain it. */
+  protected readonly secret: string | undefined;
   #hasUnreadable = false;
+
+  constructor(secret?: string) {
+    this.secret = secret;
+  }
 
   read(data: string, name: string): StreamEvent[] {
     if (this.ended) return [];

@@ -308,7 +308,7 @@ export function streamOfEvents(events: readonly StreamEvent[]): EventStream {
   return { next: () => Promise.resolve(batches.pop() ?? null), cancel: () => void batches.pop() };
 }
 
-function failureResult(failure: ProviderFailure): ProviderResult {
+export function failureResult(failure: ProviderFailure): ProviderResult {
   return { kind: "failure", failure };
 }
 

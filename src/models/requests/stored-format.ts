@@ -81,17 +81,7 @@ const responseSchema = z.discriminatedUnion("ok", [
 
 export function recallResultToJson(result: Result<StoredResponseResult | null>): object {
   if (!result.ok) return { ok: false, failure: result.failure };
-  if (result.value === null) return { ok: true, recalled: null };
-  const { links, outputs, inputs } = result.value;
-  const storedContext = {
-    links:
-      links?.map((one) => {
-        return { id: one.id, input: decodeUtf8(one.input), response: decodeUtf8(one.response) };
-      }) ?? null,
-    outputs: mapEach(outputs, decodeUtf8),
-    inputs: mapEach(inputs, decodeUtf8),
-  };
-  return { ok: true, recalled: storedContext };
+  return { ok: true, recalled: result.value && mapTexts(result.value, decodeUtf8) };
 }
 
 function parsePeerResponse(body: unknown): Result<StoredResponseResult | null> | null {
@@ -99,15 +89,26 @@ function parsePeerResponse(body: unknown): Result<StoredResponseResult | null> |
   if (!parsed.success) return null;
   if (!parsed.data.ok) return refuse(parsed.data.failure);
   const { recalled } = parsed.data;
-  if (recalled === null) return success(null);
-  return success({
-    links:
-      recalled.links?.map((one) => {
-        return { id: one.id, input: bytesOf(one.input), response: bytesOf(one.response) };
-      }) ?? null,
-    outputs: mapEach(recalled.outputs, bytesOf),
-    inputs: mapEach(recalled.inputs, bytesOf),
+  return success(recalled && mapTexts(recalled, bytesOf));
+}
+
+type StoredTexts<T> = {
+  readonly links:
+    | readonly { readonly id: string; readonly input: T; readonly response: T }[]
+    | null;
+  readonly outputs: Readonly<Record<string, T>>;
+  readonly inputs: Readonly<Record<string, T>>;
+};
+
+function mapTexts<From, To>(
+  { links, outputs, inputs }: StoredTexts<From>,
+  change: (text: From) => To,
+): StoredTexts<To> {
+  const changed = links?.map((one) => {
+    return { ...one, input: change(one.input), response: change(one.response) };
   });
+  const [changedOutputs, changedInputs] = [mapEach(outputs, change), mapEach(inputs, change)];
+  return { links: changed ?? null, outputs: changedOutputs, inputs: changedInputs };
 }
 
 function mapEach<From, To>(

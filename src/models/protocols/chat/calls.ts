@@ -217,18 +217,12 @@ const NO_USAGE_OR_FIELDS = { usage: null, fields: {} };
 
 /** Reads the `speech.audio.*` events of Mistral (field `audio_data`) and OpenAI (field `audio`). */
 class AudioEvents extends FrameReader {
-  readonly #secret: string | undefined;
   #hasAudio = false;
   isFinished = false;
 
-  constructor(secret: string | undefined) {
-    super();
-    this.#secret = secret;
-  }
-
   protected convertFrame(raw: JsonObject): StreamEvent[] {
     const { type, audio_data: data, audio } = raw;
-    if (hasErrorField(raw)) return failureEvents(streamFailure(raw, this.#secret));
+    if (hasErrorField(raw)) return failureEvents(streamFailure(raw, this.secret));
     if (type === "speech.audio.delta") {
       const events = toAudioEvents(textOf(data) || textOf(audio));
       this.#hasAudio ||= events.length > 0;
@@ -284,17 +278,11 @@ function readSeconds({ usage, duration }: JsonObject, secondsMin: number) {
 }
 
 class TranscriptStream extends FrameReader {
-  readonly #secret: string | undefined;
   isFinished = false;
-
-  constructor(secret: string | undefined) {
-    super();
-    this.#secret = secret;
-  }
 
   protected convertFrame(raw: JsonObject): StreamEvent[] {
     const { type, delta, text } = raw;
-    if (hasErrorField(raw)) return failureEvents(streamFailure(raw, this.#secret));
+    if (hasErrorField(raw)) return failureEvents(streamFailure(raw, this.secret));
     if (type === "transcript.text.delta") return [deltaEvent(textOf(delta))];
     if (type === "transcription.text.delta") return [deltaEvent(textOf(text))];
     if (type !== "transcript.text.done" && type !== "transcription.done") return [];

@@ -1,4 +1,5 @@
 import {
+  hasCacheMark,
   textOfContent,
   refusalFailure,
   unsupportedFailure,
@@ -14,7 +15,6 @@ import type {
   RequestedTools,
 } from "../../core/conversation.ts";
 import { CACHE_MARK, isCacheMarked } from "../../core/cache-marks.ts";
-import { isObject, listOf } from "../../core/json-value.ts";
 import type { ChatBody, ChatMessage } from "../../core/core-request.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { ToolCallIds } from "../../core/tool-calls.ts";
@@ -156,10 +156,6 @@ export function openRouterDetails(
   details: AssistantMessage["reasoning_details"],
 ): readonly JsonObject[] {
   return (details ?? []).filter(({ type }) => type.startsWith("reasoning."));
-}
-
-function hasCacheMark(content: unknown): boolean {
-  return listOf(content).filter(isObject).some(isCacheMarked);
 }
 
 function isImage({ type }: UserPart): boolean {

@@ -5,6 +5,7 @@ import type {
   RequestedTools,
 } from "../../core/conversation.ts";
 import type { ParsedImageUrl } from "../../core/data-url.ts";
+import { COHERE_INPUT_TYPES } from "../../core/embeddings.ts";
 import { reportDroppedFields } from "../../core/dropped-fields.ts";
 import type { SentFieldPaths } from "../../core/dropped-fields.ts";
 import type { ChatBody } from "../../core/core-request.ts";
@@ -157,21 +158,14 @@ function thinkingField(effort: Effort, model: string, cap: number): JsonObject {
   return { thinking: { type: "enabled", token_budget: Math.max(1, Math.floor(cap * capShare)) } };
 }
 
-const INPUT_TYPES: ReadonlySet<unknown> = new Set([
-  "search_document",
-  "search_query",
-  "classification",
-  "clustering",
-]);
-
 /** Returns the body of POST /v2/embed. Clients can set `input_type`, unlike in OpenAI's format. */
 export function cohereEmbedRequest({
   body,
   upstreamId,
 }: EmbeddingsCall): JsonObject | ProviderFailure {
   const { input_type: purpose = "search_document", dimensions } = body;
-  if (!INPUT_TYPES.has(purpose)) {
-    const message = `'input_type' must be one of ${[...INPUT_TYPES].join(", ")}.`;
+  if (!COHERE_INPUT_TYPES.has(purpose)) {
+    const message = `'input_type' must be one of ${[...COHERE_INPUT_TYPES].join(", ")}.`;
     return { kind: "refused", reason: "input_type", message, param: "input_type" };
   }
   return {

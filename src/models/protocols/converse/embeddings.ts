@@ -1,5 +1,6 @@
 import { embeddingList, inputTexts, isVector } from "../../core/embedding-batches.ts";
 import { isObject, listOf, textOf } from "../../core/json-value.ts";
+import { COHERE_INPUT_TYPES } from "../../core/embeddings.ts";
 import type { EmbeddingsBody } from "../../core/embeddings.ts";
 import type { ProviderResponse, EmbeddingsCall, JsonObject } from "../../core/provider.ts";
 import { tokenCount } from "../../core/openai-usage.ts";
@@ -9,17 +10,10 @@ type EmbeddingAuthor = {
   body(texts: readonly string[], request: EmbeddingsBody, model: string): JsonObject;
 };
 
-const INPUT_TYPES: ReadonlySet<unknown> = new Set([
-  "search_document",
-  "search_query",
-  "classification",
-  "clustering",
-]);
-
 const COHERE_EMBEDDINGS: EmbeddingAuthor = {
   textsMax: 96,
   body(texts, { input_type: type, dimensions }) {
-    const inputType = INPUT_TYPES.has(type) ? type : "search_document";
+    const inputType = COHERE_INPUT_TYPES.has(type) ? type : "search_document";
     const size = dimensions === undefined ? {} : { output_dimension: dimensions };
     return { input_type: inputType, texts, embedding_types: ["float"], ...size };
   },

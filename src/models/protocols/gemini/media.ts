@@ -77,11 +77,11 @@ export function readGeminiImageFields(
   const { candidates, promptFeedback, usageMetadata: reportedUsage } = readMediaResponse(raw);
   const reason = promptFeedback.blockReason + (candidates[0]?.finishReason ?? "");
   if (BLOCK_REASONS.test(reason)) {
-    return refusal(BLOCKED_PROMPT, usageOf(withOutputCount(reportedUsage)));
+    return imageRefusal(BLOCKED_PROMPT, usageOf(withOutputCount(reportedUsage)));
   }
   const usage = usageOf(reportedUsage);
   if (imageCount === 0 && usage !== null) {
-    return refusal(NO_IMAGE, usageOf(withOutputCount(reportedUsage), true));
+    return imageRefusal(NO_IMAGE, usageOf(withOutputCount(reportedUsage), true));
   }
   if (usage?.image_token !== 0) return { usage, fields: {} };
   const { image_token: _images, text_token: _texts, ...inputs } = usage;
@@ -122,16 +122,11 @@ const BLOCKED_PROMPT = {
 };
 const NO_IMAGE = { reason: "no_image", message: "The model returned no image." };
 
-function refusal(
-  failureFields: Pick<ProviderFailure, "reason" | "message" | "code">,
-  usage: ReturnType<typeof usageOf>,
-): ProviderFailure {
-  return {
-    kind: "refused",
-    param: "prompt",
-    ...failureFields,
-    ...(usage !== null && { spent: { usage: { ...usage, image: 0 }, output: 0 } }),
-  };
+type RefusalFields = Pick<ProviderFailure, "reason" | "message" | "code">;
+
+function imageRefusal(fields: RefusalFields, usage: ReturnType<typeof usageOf>): ProviderFailure {
+  const spent = usage !== null && { spent: { usage: { ...usage, image: 0 }, output: 0 } };
+  return { kind: "refused", param: "prompt", ...fields, ...spent };
 }
 
 export function geminiSpeechRequest({ body }: ProviderCallOf<"speech">): JsonObject {
@@ -183,16 +178,8 @@ const BLOCKED_TEXT = {
 };
 const NO_AUDIO = { reason: "no_audio", message: "The model returned no audio." };
 
-function speechRefusal(
-  failureFields: Pick<ProviderFailure, "reason" | "message" | "code">,
-  counted: MediaUsage,
-): ProviderFailure {
-  const isCounted = counted.promptTokenCount !== null;
+function speechRefusal(fields: RefusalFields, counted: MediaUsage): ProviderFailure {
   const usage = { audio_token: 0, ...speechUsage(counted) };
-  return {
-    kind: "refused",
-    param: "input",
-    ...failureFields,
-    ...(isCounted && { spent: { usage, output: 0 } }),
-  };
+  const spent = counted.promptTokenCount !== null && { spent: { usage, output: 0 } };
+  return { kind: "refused", param: "input", ...fields, ...spent };
 }

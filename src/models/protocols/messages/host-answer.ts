@@ -102,7 +102,7 @@ function toOutputParts(block: MessagesOutputBlock, jsonTool: string | null): Out
 
 export function endingParts(
   { stop_reason: stopReason, stop_details: details }: MessageEnd,
-  secret: string,
+  secret: string | undefined,
 ): OutputPart[] {
   const reason = finishReasonOf(textOf(stopReason)) ?? "length"; // no stop reason of Claude means a failure
   const refusal = reason === "content_filter" ? cleanMessage(details.explanation, secret) : "";

@@ -32,7 +32,7 @@ export function messagesFailure(
   status: number,
   headers: Headers,
   bodyText: string,
-  secret: string,
+  secret: string | undefined,
 ): ProviderFailure {
   const { message, details } = readError(parseObject(bodyText)).error;
   // Matches only the start, because request text in the message could otherwise disable the route.
@@ -45,7 +45,7 @@ export function messagesFailure(
 }
 
 /** Returns the failure of an error event, or of an error in a 200 response. */
-export function eventFailure(raw: JsonObject, secret: string): ProviderFailure {
+export function eventFailure(raw: JsonObject, secret: string | undefined): ProviderFailure {
   const { type } = readError(raw).error;
   return messagesFailure(
     STATUS_BY_ERROR_TYPE[type] ?? 500,

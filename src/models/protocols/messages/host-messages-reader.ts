@@ -51,12 +51,10 @@ export class MessagesReader extends FrameReader {
   readonly #blocks = new Map<number, OpenBlock>();
   readonly #builder = new ChunkBuilder();
   readonly #jsonTool: string | null;
-  readonly #secret: string;
 
   constructor(jsonTool: string | null, secret: string) {
-    super();
+    super(secret);
     this.#jsonTool = jsonTool;
-    this.#secret = secret;
   }
 
   protected get isFinished(): boolean {
@@ -66,7 +64,7 @@ export class MessagesReader extends FrameReader {
   protected convertFrame(raw: JsonObject, name: string): StreamEvent[] {
     const reported = readEvent(raw);
     const { type } = reported;
-    if (name === "error" || type === "error") return failureEvents(eventFailure(raw, this.#secret));
+    if (name === "error" || type === "error") return failureEvents(eventFailure(raw, this.secret));
     return type.startsWith("content_block_")
       ? this.#contentEvents(reported)
       : this.#messageEvents(reported);
@@ -149,7 +147,7 @@ export class MessagesReader extends FrameReader {
     if (typeof end.stop_reason !== "string") {
       return this.#usageEvents(!(this.#builder.finished && this.#isCounted));
     }
-    const events = endingParts(end, this.#secret).flatMap((one) => this.#builder.addPart(one));
+    const events = endingParts(end, this.secret).flatMap((one) => this.#builder.addPart(one));
     return [...events, ...this.#usageEvents(!this.#isCounted)];
   }
 

@@ -124,12 +124,10 @@ export class ClaudeNativeReader extends FrameReader {
   isFinished = false;
   #heldStart: StreamEvent[] = [];
   readonly #texts = new RepeatedTextReader(/"delta":\s?\{"type":\s?"text_delta",\s?"text":\s?/);
-  readonly #secret: string;
   readonly #requestsHour: boolean;
 
   constructor(secret: string, requestsHour: boolean) {
-    super();
-    this.#secret = secret;
+    super(secret);
     this.#requestsHour = requestsHour;
   }
 
@@ -140,7 +138,7 @@ export class ClaudeNativeReader extends FrameReader {
   protected convertFrame(raw: JsonObject, name: string, data: string): StreamEvent[] {
     this.#texts.clearTemplate();
     const { type, message, content_block: block, ...rest } = readEvent(raw);
-    if (name === "error" || type === "error") return failureEvents(eventFailure(raw, this.#secret));
+    if (name === "error" || type === "error") return failureEvents(eventFailure(raw, this.secret));
     switch (type) {
       case "message_start":
         this.#usage = mergeLaterUsage({}, message.usage);

@@ -106,7 +106,7 @@ const ECHO_CHARACTERS_MAX = 131_072;
 export function echoedFields(body: ResponsesRequest): JsonObject {
   const keys = Object.keys(ECHO_DEFAULTS) as (keyof typeof ECHO_DEFAULTS)[];
   const clientFields = keys.flatMap((key) => (body[key] === undefined ? [] : [[key, body[key]]]));
-  const { text, reasoning } = body;
+  const { text } = body;
   const echo: JsonObject = {
     ...ECHO_DEFAULTS,
     ...Object.fromEntries(clientFields),
@@ -116,14 +116,16 @@ export function echoedFields(body: ResponsesRequest): JsonObject {
       format: text?.format ?? { type: "text" },
       ...(text?.verbosity && { verbosity: text.verbosity }),
     },
-    reasoning: {
-      effort: reasoning?.effort ?? null,
-      summary: reasoning?.summary ?? reasoning?.generate_summary ?? null,
-    },
+    reasoning: echoedReasoning(body.reasoning ?? {}),
   };
   const { tools, instructions, tool_choice: choice, text: format } = echo;
   const size = JSON.stringify([tools, instructions, choice, format]).length;
   return size <= ECHO_CHARACTERS_MAX ? echo : { ...echo, ...SHORTENED_ECHO };
+}
+
+function echoedReasoning(reasoning: NonNullable<ResponsesRequest["reasoning"]>): JsonObject {
+  const { effort = null, summary, generate_summary: oldSummary = null } = reasoning;
+  return { effort, summary: summary ?? oldSummary };
 }
 
 const SHORTENED_ECHO = {

@@ -33,12 +33,6 @@ const REPEATED_FIELDS: ReadonlySet<string> = new Set([
 
 abstract class ResponseReader extends FrameReader {
   override readonly repeated = REPEATED_FIELDS;
-  readonly #secret: string | undefined;
-
-  constructor(secret?: string) {
-    super();
-    this.#secret = secret;
-  }
 
   protected get isFinished(): boolean {
     return this.ended;
@@ -52,9 +46,9 @@ abstract class ResponseReader extends FrameReader {
       case "response.incomplete":
         return this.#end(event, response);
       case "response.failed":
-        return this.#failed(responseFailure(response, this.#secret), response);
+        return this.#failed(responseFailure(response, this.secret), response);
       case "error":
-        return this.#failed(responseFailure(event, this.#secret), response);
+        return this.#failed(responseFailure(event, this.secret), response);
       default: {
         const events = this.events(type, event);
         return isThinking(type, event) ? [...events, THINKING] : events;

@@ -1,6 +1,6 @@
 import { distributedHash32, base62Hash } from "../../../shared/hash.ts";
 import type { ChatBody } from "../../core/core-request.ts";
-import { promptTokens } from "../../../shared/usage.ts";
+import { NO_USAGE, promptTokens } from "../../../shared/usage.ts";
 import type { Usage } from "../../../shared/usage.ts";
 import type { JsonObject, ChatCall, ProviderFailure, StreamEvent } from "../../core/provider.ts";
 import { countPromptTokens, sandboxRepliesTo } from "./reply.ts";
@@ -24,29 +24,25 @@ type SandboxCompletionHead = {
   readonly system_fingerprint: string;
 };
 
-type AnswerResult =
-  | { readonly ok: true; readonly answer: SandboxCompletion }
-  | { readonly ok: false; readonly failure: ProviderFailure };
-
-export function sandboxAnswer(call: ChatCall, nowMs: number, mode: SandboxMode = {}): AnswerResult {
-  const result = sandboxRepliesTo(call.body, call.cap, mode);
-  if (!result.ok) return result;
-  const reasoning = result.replies.reduce((sum, { thought }) => sum + countTokens(thought), 0);
-  const output = result.replies.reduce((sum, reply) => sum + reply.tokens, reasoning);
-  const input = countPromptTokens(call.body);
-  const alternatives = requestedTopLogprobs(call.body);
-  const usage = { input: input, cacheRead: 0, cacheWrite: 0, output: output, reasoning: reasoning };
-  const split = alternatives === null ? null : splitIntoTokens;
+export function sandboxAnswer(
+  call: ChatCall,
+  nowMs: number,
+  mode: SandboxMode = {},
+): SandboxCompletion | ProviderFailure {
+  const replies = sandboxRepliesTo(call.body, call.cap, mode);
+  if ("kind" in replies) return replies;
+  const reasoning = replies.reduce((sum, { thought }) => sum + countTokens(thought), 0);
+  const output = replies.reduce((sum, reply) => sum + reply.tokens, reasoning);
+  const usage = { ...NO_USAGE, input: countPromptTokens(call.body), output, reasoning };
+  const topLogprobs = requestedTopLogprobs(call.body);
+  const split = topLogprobs === null ? null : splitIntoTokens;
   const head = {
     id: "chatcmpl-sandbox",
     created: Math.floor(nowMs / 1000),
     model: call.upstreamId,
     system_fingerprint: "fp_sandbox",
   };
-  return {
-    ok: true,
-    answer: { head, replies: result.replies, usage, topLogprobs: alternatives, split },
-  };
+  return { head, replies, usage, topLogprobs, split };
 }
 
 export function sandboxChatBody(answer: SandboxCompletion): JsonObject {
@@ -135,10 +131,7 @@ function logprobEntry(token: string, logprob: number): JsonObject {
  * reason in an empty delta. Choices alternate.
  */
 export function* sandboxEvents(answer: SandboxCompletion): Generator<StreamEvent> {
-  const [singleReply] = answer.replies;
-  if (singleReply !== undefined && answer.replies.length === 1) {
-    yield* choiceEvents(answer, singleReply, 0);
-  } else yield* alternate(answer.replies.map((reply, index) => choiceEvents(answer, reply, index)));
+  yield* alternate(answer.replies.map((reply, index) => choiceEvents(answer, reply, index)));
   if (answer.usage !== null) yield { kind: "usage", usage: answer.usage };
   yield { kind: "end" };
 }

@@ -185,10 +185,6 @@ export type SandboxReply = {
   readonly split: (text: string) => readonly string[];
 };
 
-type RepliesResult =
-  | { readonly ok: true; readonly replies: readonly SandboxReply[] }
-  | { readonly ok: false; readonly failure: ProviderFailure };
-
 export type SandboxMode = {
   readonly opening?: string;
   /** Whether the model writes a sentence before its calls, and calls the first tool by default. */
@@ -206,27 +202,24 @@ export function sandboxRepliesTo(
   body: ChatBody,
   cap: number,
   mode: SandboxMode = {},
-): RepliesResult {
+): readonly SandboxReply[] | ProviderFailure {
   const { opening = "", thinks = false } = mode;
-  if (body.messages.some(usesLegacyFunctions)) {
-    return { ok: false, failure: legacyFunctionsFailure() };
-  }
+  if (body.messages.some(usesLegacyFunctions)) return legacyFunctionsFailure();
   const conversation = readSandboxQuestion(body);
   const calls = sandboxCallsFor(body, conversation, mode.isAgent === true);
-  if ("kind" in calls) return { ok: false, failure: calls };
+  if ("kind" in calls) return calls;
   const { n: choices = 1 } = body;
   const thought = thinks && body.reasoning_effort !== "none" ? thoughtOf(conversation, cap) : "";
   const tokensLeft = cap - countTokens(thought);
   if (calls.length === 0) {
     const reply = textReply(body, opening + textFor(conversation), tokensLeft);
-    return { ok: true, replies: Array.from({ length: choices }, () => ({ ...reply, thought })) };
+    return Array.from({ length: choices }, () => ({ ...reply, thought }));
   }
   const { drafts, ...reported } = callReply(calls, tokensLeft, sentenceBefore(calls, mode));
-  const replies = Array.from({ length: choices }, (_, index): SandboxReply => {
+  return Array.from({ length: choices }, (_, index): SandboxReply => {
     const seed = `${conversation.messageCount} ${index} ${conversation.userText ?? ""}`;
     return { ...reported, thought, calls: callsWithIds(drafts, seed), split: splitIntoWords };
   });
-  return { ok: true, replies };
 }
 
 function thoughtOf({ userText: ask, results }: SandboxQuestion, cap: number): string {

@@ -1,4 +1,5 @@
 import { now } from "../../../shared/clock.ts";
+import { failureResult } from "../../core/http-provider.ts";
 import { KIND_NAMES, KINDS } from "../../../shared/kinds.ts";
 import type { InputKind } from "../../../shared/kinds.ts";
 import type {
@@ -63,9 +64,9 @@ async function respondToChat(
   delays: SandboxDelays,
   nowMs: number,
 ): Promise<ProviderResult> {
-  const read = sandboxAnswer(call, nowMs, behavior.mode);
-  if (!read.ok) return failureResult(read.failure);
-  const answer = behavior.modifyAnswer?.(read.answer, call.cap) ?? read.answer;
+  const usual = sandboxAnswer(call, nowMs, behavior.mode);
+  if ("kind" in usual) return failureResult(usual);
+  const answer = behavior.modifyAnswer?.(usual, call.cap) ?? usual;
   if (call.stream) {
     return { kind: "stream", events: playSteps(behavior.stream(answer, delays), call.signal) };
   }
@@ -74,8 +75,4 @@ async function respondToChat(
   if (outcome > 0) await abortablePause(outcome, call.signal);
   if (call.signal.aborted) return failureResult(ABORTED);
   return { kind: "json", body: sandboxChatBody(answer), usage: answer.usage };
-}
-
-function failureResult(failure: ProviderFailure): ProviderResult {
-  return { kind: "failure", failure };
 }
