@@ -4,6 +4,7 @@ import { timestamp } from "../clock.ts";
 import { shortenedModelName } from "../issue-text.ts";
 import type { PolicyScope } from "../policy.ts";
 import type { FailureOf } from "./error-response.ts";
+import { forbidden } from "./error-response.ts";
 
 type Why = Extract<Failure, { readonly kind: "login_refused" }>["why"];
 
@@ -17,13 +18,6 @@ const REFUSED: Readonly<Record<Why, string>> = {
   other_person: "This login belongs to another person.",
   too_many: "There are too many sign-ups at the moment. Please try again later.",
 };
-
-const forbidden = (code: string, message: string) => ({
-  status: 403,
-  type: "permission_denied",
-  code,
-  message,
-});
 
 export const LOGIN_ERRORS = {
   no_console_session: () => ({
@@ -67,35 +61,31 @@ const PAUSED: Readonly<Record<BudgetScope, string>> = {
 };
 
 export const POLICY_ERRORS = {
-  model_not_allowed: ({ model }: FailureOf<"model_not_allowed">) => ({
-    status: 403,
-    type: "permission_denied",
-    code: "model_not_allowed",
-    param: "model",
-    message: `This API key can't use the model '${shortenedModelName(model)}'.`,
-  }),
-  route_not_allowed: ({ model, scope, field }: FailureOf<"route_not_allowed">) => ({
-    status: 403,
-    type: "permission_denied",
-    code: "route_not_allowed",
-    param: "model",
-    message: `The policy of ${OWNERS[scope]} ('${field}') allows no route to the model '${shortenedModelName(model)}'. Use another model, or change the policy.`,
-    extra: { scope, policy_field: field },
-  }),
+  model_not_allowed: ({ model }: FailureOf<"model_not_allowed">) =>
+    forbidden(
+      "model_not_allowed",
+      `This API key can't use the model '${shortenedModelName(model)}'.`,
+      { param: "model" },
+    ),
+  route_not_allowed: ({ model, scope, field }: FailureOf<"route_not_allowed">) =>
+    forbidden(
+      "route_not_allowed",
+      `The policy of ${OWNERS[scope]} ('${field}') allows no route to the model '${shortenedModelName(model)}'. Use another model, or change the policy.`,
+      {
+        param: "model",
+        extra: { scope, policy_field: field },
+      },
+    ),
   paused: ({ pauseId, scope, reason, until }: FailureOf<"paused">) => {
     const end = until === null ? null : timestamp(until);
     const why = reason === null ? "" : ` Reason: ${reason}`;
-    return {
-      status: 403,
-      type: "permission_denied",
-      code: "paused",
-      message: `New requests of ${PAUSED[scope ?? "session"]} are paused${end === null ? "" : ` until ${end}`}.${why}`,
-      extra: {
-        pause_id: pauseId,
-        ...(scope !== null && { scope }),
-        ...(reason !== null && { reason }),
-        ...(end !== null && { until: end }),
-      },
+    const message = `New requests of ${PAUSED[scope ?? "session"]} are paused${end === null ? "" : ` until ${end}`}.${why}`;
+    const extra = {
+      pause_id: pauseId,
+      ...(scope !== null && { scope }),
+      ...(reason !== null && { reason }),
+      ...(end !== null && { until: end }),
     };
+    return forbidden("paused", message, { extra });
   },
 };

@@ -17,3 +17,22 @@ export type FailureOf<K extends Failure["kind"]> = Extract<Failure, { kind: K }>
 export const DO_NOT_RETRY = { "x-should-retry": "false" };
 /** The headers of rejections caused only by open holds, which usually end within seconds. */
 export const RETRY_SOON = { "retry-after": "1", "x-should-retry": "true" };
+
+/** The other fields of an error response. */
+type ErrorDetails = Omit<ErrorResponse, "status" | "type" | "message">;
+
+export function invalidRequest(
+  status: number,
+  message: string,
+  details: ErrorDetails = {},
+): ErrorResponse {
+  return { status, type: "invalid_request_error", message, ...details };
+}
+
+export function forbidden(
+  code: string,
+  message: string,
+  details: ErrorDetails = {},
+): ErrorResponse {
+  return { status: 403, type: "permission_denied", code, message, ...details };
+}

@@ -1,15 +1,14 @@
 import type { FailureCharge, Failure } from "../failure.ts";
 import { timestamp } from "../clock.ts";
 import { modelMessage, orList } from "../issue-text.ts";
-import { DO_NOT_RETRY, RETRY_SOON } from "./error-response.ts";
-import type { ErrorResponse } from "./error-response.ts";
+import { DO_NOT_RETRY, RETRY_SOON, forbidden, invalidRequest } from "./error-response.ts";
+import type { ErrorResponse, FailureOf } from "./error-response.ts";
 import { BUDGET_ERRORS, PAYMENT_ERRORS, topUpHint } from "./money-errors.ts";
 import { LOGIN_ERRORS, POLICY_ERRORS } from "./access-errors.ts";
 import { rateHeaders } from "./rate-headers.ts";
 
 type Kind = Failure["kind"];
-type FailureByKind = { readonly [F in Failure as F["kind"]]: F };
-type ErrorResponses = { readonly [K in Kind]: (failure: FailureByKind[K]) => ErrorResponse };
+type ErrorResponses = { readonly [K in Kind]: (failure: FailureOf<K>) => ErrorResponse };
 
 export function errorResponseOf(failure: Failure): ErrorResponse {
   const errorResponse = errorResponseOfKind(failure.kind, failure);
@@ -51,7 +50,7 @@ export function docsAnchorOf(failure: Failure): string {
   return (isOwn ? code : undefined) ?? (GENERAL_TYPES.has(type) ? failure.kind : type);
 }
 
-function errorResponseOfKind<K extends Kind>(kind: K, failure: FailureByKind[K]): ErrorResponse {
+function errorResponseOfKind<K extends Kind>(kind: K, failure: FailureOf<K>): ErrorResponse {
   return ERROR_RESPONSES[kind](failure);
 }
 
@@ -62,10 +61,8 @@ const OVERLOAD_RETRY_MAX_S = 59;
 const MISCONFIGURED_RETRY_S = 30;
 
 const ERROR_RESPONSES: ErrorResponses = {
-  invalid_request: (failure) => ({
-    ...invalidRequest(failure.isTooLarge === true ? 413 : 400, failure.message, failure.param),
-    ...(failure.code === undefined ? {} : { code: failure.code }),
-  }),
+  invalid_request: ({ isTooLarge, message, param, code }) =>
+    invalidRequest(isTooLarge === true ? 413 : 400, message, { param, ...codeField(code) }),
   // All invalid keys get the same response, so that guessing reveals nothing. Only an expired key
   // gets another one.
   invalid_api_key: ({ expiredAt, twoHeaders }) => ({
@@ -87,65 +84,45 @@ const ERROR_RESPONSES: ErrorResponses = {
     type: "region_mismatch",
     message: `This regional key works only in its home region '${home}'. Use that region's base URL, or use a global key.`,
   }),
-  role_required: ({ roles }) => ({
-    status: 403,
-    type: "permission_denied",
-    code: "role_required",
-    message: `This request needs the role ${orList(roles)} in the organization.`,
-  }),
-  key_is_limited: () => ({
-    status: 403,
-    type: "permission_denied",
-    code: "key_is_limited",
-    message:
+  role_required: ({ roles }) =>
+    forbidden("role_required", `This request needs the role ${orList(roles)} in the organization.`),
+  key_is_limited: () =>
+    forbidden(
+      "key_is_limited",
       "This API key has limits, so it can only be used for models and paid requests. GET /v1/key shows its limits.",
-  }),
+    ),
   ...LOGIN_ERRORS,
-  organization_suspended: () => ({
-    status: 403,
-    type: "permission_denied",
-    code: "organization_suspended",
-    message: "This organization is suspended. Please contact support.",
-  }),
+  organization_suspended: () =>
+    forbidden("organization_suspended", "This organization is suspended. Please contact support."),
   not_found: ({ message }) => invalidRequest(404, message),
-  model_not_found: ({ model, message = modelMessage(model) }) => ({
-    ...invalidRequest(404, message, "model"),
-    code: "model_not_found",
-  }),
-  method_not_allowed: ({ allow }) => ({
-    ...invalidRequest(405, `This path only supports ${orList(allow)}.`),
-    headers: { allow: allow.join(", ") },
-  }),
+  model_not_found: ({ model, message = modelMessage(model) }) =>
+    invalidRequest(404, message, { param: "model", code: "model_not_found" }),
+  method_not_allowed: ({ allow }) =>
+    invalidRequest(405, `This path only supports ${orList(allow)}.`, {
+      headers: { allow: allow.join(", ") },
+    }),
   request_timeout: () => invalidRequest(408, "The request body did not arrive in time."),
-  conflict: ({ message, param, code }) => ({
-    ...invalidRequest(409, message, param),
-    ...(code === undefined ? {} : { code }),
-    headers: DO_NOT_RETRY,
-  }),
-  idempotency_replay: ({ made, id }) => ({
-    ...invalidRequest(409, replayMessage(made, id), IDEMPOTENCY_KEY),
-    code: "idempotency_replay",
-    extra: { [`${made}_id`]: id },
-    headers: DO_NOT_RETRY,
-  }),
-  idempotency_in_progress: () => ({
-    ...invalidRequest(
+  conflict: ({ message, param, code }) =>
+    invalidRequest(409, message, { param, ...codeField(code), headers: DO_NOT_RETRY }),
+  idempotency_replay: ({ made, id }) =>
+    invalidRequest(409, replayMessage(made, id), {
+      param: IDEMPOTENCY_KEY,
+      code: "idempotency_replay",
+      extra: { [`${made}_id`]: id },
+      headers: DO_NOT_RETRY,
+    }),
+  idempotency_in_progress: () =>
+    invalidRequest(
       409,
       "A request with this Idempotency-Key is still in progress. Please retry after 1s.",
-      IDEMPOTENCY_KEY,
+      { param: IDEMPOTENCY_KEY, code: "idempotency_in_progress", headers: RETRY_SOON },
     ),
-    code: "idempotency_in_progress",
-    headers: RETRY_SOON,
-  }),
-  idempotency_mismatch: () => ({
-    ...invalidRequest(
+  idempotency_mismatch: () =>
+    invalidRequest(
       422,
       "This Idempotency-Key was used within 24 hours with another path or body. Use a new one.",
-      IDEMPOTENCY_KEY,
+      { param: IDEMPOTENCY_KEY, code: "idempotency_mismatch", headers: DO_NOT_RETRY },
     ),
-    code: "idempotency_mismatch",
-    headers: DO_NOT_RETRY,
-  }),
   body_too_large: ({ bytesMax }) =>
     invalidRequest(413, `The request body can't exceed ${bytesMax} bytes.`),
   unsupported_media_type: ({ message }) => invalidRequest(415, message),
@@ -161,14 +138,12 @@ const ERROR_RESPONSES: ErrorResponses = {
     headers: RETRY_SOON,
   }),
   tokens_limited: tokensLimited,
-  tokens_over_limit: ({ limit, prompt, required, param = "max_tokens" }) => ({
-    ...invalidRequest(
+  tokens_over_limit: ({ limit, prompt, required, param = "max_tokens" }) =>
+    invalidRequest(
       400,
       `This request may use ${required} tokens, including ${prompt} prompt tokens, which exceeds this API key's limit of ${limit} per minute. Send a shorter prompt or a lower output limit.`,
-      prompt < limit ? param : null,
+      { param: prompt < limit ? param : null, code: "tokens" },
     ),
-    code: "tokens",
-  }),
   too_many_end_users: () => ({
     status: 429,
     type: "api_error",
@@ -226,42 +201,36 @@ const TWO_KEYS_MESSAGES = {
     "Invalid API key in 'x-api-key', and 'Authorization' is not a key of this service. Send one active key.",
 };
 
-function balanceTooLow(failure: FailureByKind["balance_too_low"]): ErrorResponse {
+function balanceTooLow(failure: FailureOf<"balance_too_low">): ErrorResponse {
   const { balanceMicro, heldMicro, requiredMicro, onlyHolds, purchaseId } = failure;
-  const errorResponse = { status: 402, type: "insufficient_balance" };
-  const extra = { balance_micro: balanceMicro, required_micro: requiredMicro };
-  if (failure.session === true) return sessionPayerBalanceTooLow(failure);
-  return onlyHolds
-    ? {
-        ...errorResponse,
-        message: `This request needs at least ${requiredMicro} micro-credits. The balance is ${balanceMicro}, of which ${heldMicro} are held by requests in progress. Please retry after 1s.`,
-        extra: { ...extra, held_micro: heldMicro },
-        headers: RETRY_SOON,
-      }
-    : {
-        ...errorResponse,
-        message: `Insufficient credits: this request needs at least ${requiredMicro} micro-credits and the balance is ${balanceMicro}. ${topUpHint(purchaseId)}`,
-        extra: { ...extra, ...(purchaseId !== undefined && { purchase_id: purchaseId }) },
-        headers: purchaseId === undefined ? DO_NOT_RETRY : RETRY_AFTER_TOP_UP,
-      };
-}
-
-/**
- * Returns the error for a session. It has only the session's own amounts, to hide those of the
- * organization.
- */
-function sessionPayerBalanceTooLow(failure: FailureByKind["balance_too_low"]): ErrorResponse {
-  const { balanceMicro, heldMicro, requiredMicro, onlyHolds } = failure;
-  const extra = { balance_micro: balanceMicro, required_micro: requiredMicro };
+  const isSession = failure.session === true;
+  const hint = isSession || purchaseId === undefined ? DO_NOT_RETRY : RETRY_AFTER_TOP_UP;
   return {
     status: 402,
     type: "insufficient_balance",
-    message: onlyHolds
-      ? `This request needs at least ${requiredMicro} micro-credits, which requests in progress hold. Please retry after 1s.`
-      : `Insufficient credits: this request needs at least ${requiredMicro} micro-credits, and the key or organization that pays for this session has less left.`,
-    extra: onlyHolds ? { ...extra, held_micro: heldMicro } : extra,
-    headers: onlyHolds ? RETRY_SOON : DO_NOT_RETRY,
+    message: isSession ? sessionBalanceMessage(failure) : balanceMessage(failure),
+    extra: {
+      balance_micro: balanceMicro,
+      required_micro: requiredMicro,
+      ...(onlyHolds && { held_micro: heldMicro }),
+      ...(!onlyHolds && !isSession && purchaseId !== undefined && { purchase_id: purchaseId }),
+    },
+    headers: onlyHolds ? RETRY_SOON : hint,
   };
+}
+
+function balanceMessage(failure: FailureOf<"balance_too_low">): string {
+  const { balanceMicro, heldMicro, requiredMicro, onlyHolds, purchaseId } = failure;
+  return onlyHolds
+    ? `This request needs at least ${requiredMicro} micro-credits. The balance is ${balanceMicro}, of which ${heldMicro} are held by requests in progress. Please retry after 1s.`
+    : `Insufficient credits: this request needs at least ${requiredMicro} micro-credits and the balance is ${balanceMicro}. ${topUpHint(purchaseId)}`;
+}
+
+/** Returns the message for a session, without the amounts of the organization. */
+function sessionBalanceMessage({ requiredMicro, onlyHolds }: FailureOf<"balance_too_low">): string {
+  return onlyHolds
+    ? `This request needs at least ${requiredMicro} micro-credits, which requests in progress hold. Please retry after 1s.`
+    : `Insufficient credits: this request needs at least ${requiredMicro} micro-credits, and the key or organization that pays for this session has less left.`;
 }
 
 const LIMIT_OWNERS = {
@@ -280,7 +249,7 @@ function rateLimited({
   limit,
   retryAfterMs,
   orgId,
-}: FailureByKind["rate_limited"]): ErrorResponse {
+}: FailureOf<"rate_limited">): ErrorResponse {
   const [span, secondsMax] =
     scope === "export"
       ? (["10 minutes", EXPORT_RETRY_AFTER_MAX_S] as const)
@@ -301,7 +270,7 @@ function rateLimited({
   };
 }
 
-function tokensLimited(failure: FailureByKind["tokens_limited"]): ErrorResponse {
+function tokensLimited(failure: FailureOf<"tokens_limited">): ErrorResponse {
   const { limit, remaining, required, retryAfterMs } = failure;
   const seconds = clamp(Math.ceil(retryAfterMs / 1000), RETRY_AFTER_MAX_S);
   return {
@@ -318,12 +287,8 @@ function tokensLimited(failure: FailureByKind["tokens_limited"]): ErrorResponse 
   };
 }
 
-function invalidRequest(
-  status: number,
-  message: string,
-  param: string | null = null,
-): ErrorResponse {
-  return { status, type: "invalid_request_error", message, param };
+function codeField(code: string | undefined): Pick<ErrorResponse, "code"> {
+  return code === undefined ? {} : { code };
 }
 
 function unavailableResponse(code: string, message: string, retryAfterSeconds = 1): ErrorResponse {

@@ -1,5 +1,5 @@
 import { timestamp } from "../clock.ts";
-import { DO_NOT_RETRY, RETRY_SOON } from "./error-response.ts";
+import { DO_NOT_RETRY, RETRY_SOON, forbidden, invalidRequest } from "./error-response.ts";
 import type { ErrorResponse, FailureOf } from "./error-response.ts";
 
 const BUDGET_OWNERS = {
@@ -134,12 +134,8 @@ const HOLD_OWNERS = {
 } as const;
 
 export const PAYMENT_ERRORS = {
-  hold_not_allowed: ({ owner }: FailureOf<"hold_not_allowed">) => ({
-    status: 403,
-    type: "permission_denied",
-    code: "hold_not_allowed",
-    message: HOLD_OWNERS[owner ?? "none"],
-  }),
+  hold_not_allowed: ({ owner }: FailureOf<"hold_not_allowed">) =>
+    forbidden("hold_not_allowed", HOLD_OWNERS[owner ?? "none"]),
   payment_reversed: ({ owedMicro }: FailureOf<"payment_reversed">) => ({
     status: 402,
     type: "insufficient_balance",
@@ -151,12 +147,12 @@ export const PAYMENT_ERRORS = {
     ...(owedMicro !== null && { extra: { owed_micro: owedMicro } }),
     headers: DO_NOT_RETRY,
   }),
-  payments_off: () => ({
-    status: 404,
-    type: "invalid_request_error",
-    code: "payments_off",
-    message: "Card payments are disabled in this region. Please ask the operator of this service.",
-  }),
+  payments_off: () =>
+    invalidRequest(
+      404,
+      "Card payments are disabled in this region. Please ask the operator of this service.",
+      { code: "payments_off" },
+    ),
   purchase_limit: ({ why, limit, retryAfterMs }: FailureOf<"purchase_limit">) => {
     const seconds = Math.min(SECONDS_MAX, Math.max(1, Math.ceil(retryAfterMs / 1000)));
     return {
@@ -168,14 +164,16 @@ export const PAYMENT_ERRORS = {
       headers: { "retry-after": String(seconds), ...DO_NOT_RETRY },
     };
   },
-  purchase_in_progress: ({ purchaseId }: FailureOf<"purchase_in_progress">) => ({
-    status: 409,
-    type: "invalid_request_error",
-    code: "purchase_in_progress",
-    message: `The saved card is being charged for the purchase '${purchaseId}'. Please wait until it has finished.`,
-    extra: { purchase_id: purchaseId },
-    headers: DO_NOT_RETRY,
-  }),
+  purchase_in_progress: ({ purchaseId }: FailureOf<"purchase_in_progress">) =>
+    invalidRequest(
+      409,
+      `The saved card is being charged for the purchase '${purchaseId}'. Please wait until it has finished.`,
+      {
+        code: "purchase_in_progress",
+        extra: { purchase_id: purchaseId },
+        headers: DO_NOT_RETRY,
+      },
+    ),
 };
 
 export function topUpHint(purchaseId: string | undefined): string {
