@@ -16,7 +16,7 @@ import { internalRequestIdOf } from "./internal-request-id.ts";
 import type { JsonObject } from "./json-text.ts";
 import { setRateHeaders } from "./rate-headers.ts";
 import { hasValidEscapes } from "./routing-path.ts";
-import { countInSummaryLine, logRequest } from "./request-log.ts";
+import { countInSummaryLine } from "./request-log.ts";
 import type { LoggedFailure } from "./request-log.ts";
 import type { Region } from "../regions.ts";
 
@@ -182,9 +182,17 @@ function log(c: AppContext, admitted: AdmittedRequest | undefined): void {
   };
   const nowMs = now(c.env);
   if (countInSummaryLine(optionalVariable(c, "config"), request, nowMs)) return;
-  const durationMs = nowMs - c.get("startedMs");
-  const keyId = admitted?.caller.keyId ?? null;
-  logRequest({ ...request, method: c.req.method, durationMs, keyId });
+  // never a key, prompt, output, path or query value
+  logEvent("request", {
+    request_id: request.requestId,
+    method: c.req.method,
+    route: request.route,
+    status: request.status,
+    duration_ms: nowMs - c.get("startedMs"), // until the headers; streams run longer
+    org_id: request.orgId,
+    key_id: admitted?.caller.keyId ?? null,
+    failure: request.failure,
+  });
 }
 
 /**

@@ -1,37 +1,19 @@
 import type { Config } from "../config/config.ts";
 import type { Failure } from "../failure.ts";
-import { logEvent, logWarning } from "../log.ts";
+import { logWarning } from "../log.ts";
 import type { LogFields } from "../log.ts";
 import { Isolate } from "./isolate.ts";
 
 export type LoggedFailure = Failure["kind"] | `home_${number}`;
 
-/** The fields of a request's log line. Never a key, prompt, output, path or query value. */
-type RequestRecord = {
+/** A rejected request in the summary line. `route` is a pattern, because paths contain client data. */
+type RejectedRequest = {
   readonly requestId: string;
-  readonly method: string;
-  /** The route's pattern (`/v1/keys/:id`). Paths contain client data. */
   readonly route: string;
   readonly status: number;
-  /** Time until the response headers, in ms. Streams run longer. */
-  readonly durationMs: number;
   readonly orgId: string | null;
-  readonly keyId: string | null;
-  readonly failure: LoggedFailure | null;
+  readonly failure: string | null;
 };
-
-export function logRequest(record: RequestRecord): void {
-  logEvent("request", {
-    request_id: record.requestId,
-    method: record.method,
-    route: record.route,
-    status: record.status,
-    duration_ms: record.durationMs,
-    org_id: record.orgId,
-    key_id: record.keyId,
-    failure: record.failure,
-  });
-}
 
 const SUMMARIZED_STATUSES: ReadonlySet<number> = new Set([401, 404, 429]);
 
@@ -42,13 +24,7 @@ const createSummaryLine = (): SummaryLogLine => new SummaryLogLine("requests_ref
  */
 export function countInSummaryLine(
   config: Config | undefined,
-  {
-    status,
-    failure,
-    ...request
-  }: Pick<RequestRecord, "requestId" | "route" | "status" | "orgId"> & {
-    readonly failure: string | null;
-  },
+  { status, failure, ...request }: RejectedRequest,
   nowMs: number,
 ): boolean {
   if (config === undefined || config.logRequests === "all" || !SUMMARIZED_STATUSES.has(status)) {
