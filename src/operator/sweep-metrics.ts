@@ -13,31 +13,22 @@ import type { WalletHealth } from "../shared/contracts/wallet.ts";
 export const STORAGE_BYTES_MAX = 10_000_000_000;
 const ALERT_AT = 0.7;
 
+const total = z._default(z.number(), 0);
 export const sweepTotalsSchema = z.object({
-  openHolds: z.number(),
-  oldestHoldMs: z.number(),
-  unpublished: z.number(),
-  conflicts: z.number(),
-  unavailable: z.number(),
-  walletBytes: z.number(),
-  bookBytes: z.number(),
+  openHolds: total,
+  oldestHoldMs: total,
+  unpublished: total,
+  conflicts: total,
+  unavailable: total,
+  walletBytes: total,
+  bookBytes: total,
 });
 export type SweepTotals = Readonly<z.infer<typeof sweepTotalsSchema>>;
-
-const NO_TOTALS: SweepTotals = {
-  openHolds: 0,
-  oldestHoldMs: 0,
-  unpublished: 0,
-  conflicts: 0,
-  unavailable: 0,
-  walletBytes: 0,
-  bookBytes: 0,
-};
 
 export class SweepMetrics {
   #totals: SweepTotals;
 
-  constructor(totals: SweepTotals = NO_TOTALS) {
+  constructor(totals: SweepTotals = z.parse(sweepTotalsSchema, {})) {
     this.#totals = totals;
   }
 
