@@ -1,14 +1,13 @@
 import * as z from "zod/mini";
 import { optionalVariable } from "../../shared/http/context.ts";
 import type { AppContext } from "../../shared/http/context.ts";
-import { created, readBody, readFields } from "../../shared/http/endpoint.ts";
+import { created, readBody, readFields, queryForCaller } from "../../shared/http/endpoint.ts";
 import {
   singleValueSchema,
   parseFields,
   parseQuery,
   wholeNumberWithDefault,
 } from "../../shared/http/parse-body.ts";
-import { queryDatabase } from "../../shared/query-database.ts";
 import { actorOfCaller, presentedSecretHash } from "../../shared/caller.ts";
 import type { Role } from "../../shared/caller.ts";
 import { now } from "../../shared/clock.ts";
@@ -48,8 +47,9 @@ import type { ModelNames } from "./terms.ts";
 export async function listKeysRoute(c: AppContext) {
   const query = parseKeyListQuery(c.req.url);
   if (!query.ok) return query;
-  const read = (): Promise<KeysPage> => readKeyPage(c.env.DB, ownerOf(c), query.value);
-  const page = await queryDatabase(read, "keys_unreadable", logFieldsOf(c));
+  const page = await queryForCaller(c, "keys_unreadable", () =>
+    readKeyPage(c.env.DB, ownerOf(c), query.value),
+  );
   if (!page.ok) return page;
   return success(keyPageView(page.value, (key) => keyRecord(key, c.var.config.region, now(c.env))));
 }
@@ -129,7 +129,7 @@ export async function createKeyRoute(c: AppContext, names: ModelNames) {
     idempotency === null
       ? insertKey(c.env.DB, booked, keyId, { callerSecret: secret, actor })
       : insertKeyOnce(c.env.DB, booked, { keyId, secret, idempotency, actor });
-  const inserted = flattenResult(await queryDatabase(insert, "key_not_inserted", logFieldsOf(c)));
+  const inserted = flattenResult(await queryForCaller(c, "key_not_inserted", insert));
   if (!inserted.ok) return inserted;
   return created({ ...keyRecord(inserted.value, config.region, mintOptions.now), key });
 }
@@ -167,15 +167,14 @@ export async function patchKeyRoute(c: AppContext, names: ModelNames) {
       fields: fields.value,
       refuseRaisedLimits,
     });
-  const changed = flattenResult(await queryDatabase(change, "key_not_changed", logFieldsOf(c)));
+  const changed = flattenResult(await queryForCaller(c, "key_not_changed", change));
   if (!changed.ok) return changed;
   return success(keyRecord(changed.value, c.var.config.region, services.now));
 }
 
 export async function ownKeyRoute(c: AppContext) {
   const { keyHash, orgId, shown } = c.var.admitted.caller;
-  const read = (): Promise<StoredKey | null> => findKeyByHash(c.env.DB, keyHash);
-  const found = await queryDatabase(read, "key_unreadable", logFieldsOf(c));
+  const found = await queryForCaller(c, "key_unreadable", () => findKeyByHash(c.env.DB, keyHash));
   if (!found.ok) return found;
   if (found.value === null) return refuse({ kind: "invalid_api_key" });
   const { wallet, now: nowMs } = keyServices(c);
@@ -216,7 +215,7 @@ export async function rotateKeyRoute(c: AppContext) {
       caller: { keyId, secret: presentedSecretHash(keyHash, shown) ?? keyHash },
       ...request.value,
     });
-  const rotated = flattenResult(await queryDatabase(rotate, "key_not_rotated", logFieldsOf(c)));
+  const rotated = flattenResult(await queryForCaller(c, "key_not_rotated", rotate));
   if (!rotated.ok) return rotated;
   const record = keyRecord(rotated.value.storedKey, config.region, services.now);
   return created(rotatedKeyView(rotated.value, record));
@@ -241,11 +240,7 @@ export async function revokeKeyRoute(c: AppContext) {
   const memberFailure = optionalVariable(c, "memberUnread");
   const found =
     memberFailure === undefined
-      ? await queryDatabase(
-          () => findKey(c.env.DB, id, ownerOf(c)),
-          "key_unreadable",
-          logFieldsOf(c),
-        )
+      ? await queryForCaller(c, "key_unreadable", () => findKey(c.env.DB, id, ownerOf(c)))
       : refuse(memberFailure);
   if (!found.ok) return revokeWithoutDatabase(c, id, found.failure);
   if (found.value === null) return refuse({ kind: "not_found", message: "No such key." });
@@ -281,8 +276,4 @@ function keyServices(c: AppContext): KeyServices {
 function ownerOf(c: AppContext): KeyOwner {
   const { admitted, member } = c.var;
   return { orgId: admitted.caller.orgId, memberId: member.role === "member" ? member.id : null };
-}
-
-function logFieldsOf(c: AppContext): { readonly request_id: string; readonly org_id: string } {
-  return { request_id: c.var.requestId, org_id: c.var.admitted.caller.orgId };
 }

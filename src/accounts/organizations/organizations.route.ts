@@ -1,7 +1,6 @@
 import * as z from "zod/mini";
 import type { AppContext } from "../../shared/http/context.ts";
-import { readFields } from "../../shared/http/endpoint.ts";
-import { queryDatabase } from "../../shared/query-database.ts";
+import { readFields, queryForCaller } from "../../shared/http/endpoint.ts";
 import { actorOfCaller, requestCredential } from "../../shared/caller.ts";
 import { now } from "../../shared/clock.ts";
 import { flattenResult, refuse, success } from "../../shared/failure.ts";
@@ -30,12 +29,8 @@ import { findMemberById } from "./members.store.ts";
 
 export async function readOrganizationRoute(c: AppContext) {
   const { orgId } = c.var.admitted.caller;
-  const found = await queryDatabase(
-    () => findOrganization(c.env.DB, orgId),
-    "organization_unreadable",
-    {
-      org_id: orgId,
-    },
+  const found = await queryForCaller(c, "organization_unreadable", () =>
+    findOrganization(c.env.DB, orgId),
   );
   if (!found.ok) return found;
   if (found.value === null) return refuse({ kind: "not_found", message: "No such organization." });
@@ -49,10 +44,8 @@ export async function patchOrganizationRoute(c: AppContext) {
   const { orgId, keyId } = caller;
   const by = { keyId, actor: actorOfCaller(caller), now: now(c.env) };
   const changed = flattenResult(
-    await queryDatabase(
-      () => updateOrganization(c.env.DB, orgId, fields.value, by),
-      "organization_not_changed",
-      { org_id: orgId },
+    await queryForCaller(c, "organization_not_changed", () =>
+      updateOrganization(c.env.DB, orgId, fields.value, by),
     ),
   );
   return changed.ok ? success(organizationRecord(changed.value)) : changed;
@@ -88,10 +81,8 @@ async function withLimits(
 ) {
   const { orgId } = c.var.admitted.caller;
   const id = c.req.param("id") ?? "";
-  const found = await queryDatabase(
-    () => findMemberById(c.env.DB, { id, orgId }),
-    "member_unreadable",
-    { org_id: orgId },
+  const found = await queryForCaller(c, "member_unreadable", () =>
+    findMemberById(c.env.DB, { id, orgId }),
   );
   if (!found.ok) return found;
   const member = found.value;

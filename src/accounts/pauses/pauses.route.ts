@@ -4,9 +4,8 @@ import { objectsOf } from "../../shared/contracts/objects.ts";
 import type { WalletCalls } from "../../shared/contracts/wallet.ts";
 import { flattenResult, success } from "../../shared/failure.ts";
 import type { AppContext } from "../../shared/http/context.ts";
-import { created, readFields } from "../../shared/http/endpoint.ts";
+import { created, readFields, queryForCaller } from "../../shared/http/endpoint.ts";
 import { pauseSchema, pauseView } from "../../shared/pauses.ts";
-import { queryDatabase } from "../../shared/query-database.ts";
 import { callObject } from "../../shared/reach-object.ts";
 import { memberKeyIds } from "../keys/keys.store.ts";
 import { validateNewPause } from "./paused-owner.ts";
@@ -29,9 +28,7 @@ export async function createPauseRoute(c: AppContext) {
     now: now(c.env),
   } as const;
   const pause = flattenResult(
-    await queryDatabase(() => validateNewPause(party, fields.value), "pause_unreadable", {
-      org_id: orgId,
-    }),
+    await queryForCaller(c, "pause_unreadable", () => validateNewPause(party, fields.value)),
   );
   if (!pause.ok) return pause;
   const by = requestCredential(caller.keyHash, caller.shown);
@@ -48,9 +45,9 @@ export async function listPausesRoute(c: AppContext) {
   const keys =
     memberId === null
       ? success([])
-      : await queryDatabase(() => memberKeyIds(c.env.DB, { orgId, memberId }), "keys_unreadable", {
-          org_id: orgId,
-        });
+      : await queryForCaller(c, "keys_unreadable", () =>
+          memberKeyIds(c.env.DB, { orgId, memberId }),
+        );
   if (!keys.ok) return keys;
   const reader = memberId === null ? null : { memberId, keyIds: keys.value };
   const pauses = await callObject(() => walletOf(c).pauses(reader));

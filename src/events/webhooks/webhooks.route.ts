@@ -1,7 +1,6 @@
 import * as z from "zod/mini";
 import type { AppContext } from "../../shared/http/context.ts";
-import { created, readFields } from "../../shared/http/endpoint.ts";
-import { queryDatabase } from "../../shared/query-database.ts";
+import { created, readFields, queryForCaller } from "../../shared/http/endpoint.ts";
 import { actorOfCaller } from "../../shared/caller.ts";
 import { now } from "../../shared/clock.ts";
 import { WEBHOOK_TYPES } from "../../shared/event.ts";
@@ -224,8 +223,7 @@ function changeActor(c: AppContext): WebhookChangeActor {
 }
 
 function queryWebhooks<T>(c: AppContext, statement: () => Promise<T>): Promise<Result<T>> {
-  const fields = { request_id: c.var.requestId, org_id: c.var.admitted.caller.orgId };
-  return queryDatabase(statement, "webhooks_unreadable", fields);
+  return queryForCaller(c, "webhooks_unreadable", statement);
 }
 
 export async function findWebhookOfPath(c: AppContext): Promise<Result<Webhook>> {

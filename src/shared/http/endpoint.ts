@@ -9,6 +9,7 @@ import { MANAGEMENT_BYTES_MAX, readJsonBody } from "./read-json.ts";
 import type { JsonBody } from "./read-json.ts";
 import { readBodyWithSlot } from "./request-slots.ts";
 import type { BodyOwner } from "./request-slots.ts";
+import { queryDatabase } from "../query-database.ts";
 
 export type EndpointResult = (Success<object> & { readonly status?: 201 | 202 }) | Refusal;
 
@@ -42,4 +43,14 @@ export async function readFields<Schema extends FieldsSchema>(
 ): Promise<Result<z.core.output<Schema>>> {
   const body = await readBody(c);
   return body.ok ? parseFields(schema, readOnly, body.value.json) : body;
+}
+
+/** Runs a D1 statement of the caller's organization as `queryDatabase` does. */
+export function queryForCaller<T>(
+  c: AppContext,
+  event: string,
+  statement: () => Promise<T>,
+): Promise<Result<T>> {
+  const fields = { request_id: c.var.requestId, org_id: c.var.admitted.caller.orgId };
+  return queryDatabase(statement, event, fields);
 }
