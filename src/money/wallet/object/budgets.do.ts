@@ -145,7 +145,7 @@ function usageInMemory(totals: UsageTotals, of: UsageLookup, unit: BudgetUnit): 
     if (total.dimension !== of.dimension || !of.names.includes(total.name)) continue;
     if (!of.days.includes(total.day)) continue;
     const tokens = total.promptTokens + total.completionTokens;
-    sum += { dollars: total.cost, tokens, requests: total.requests }[unit];
+    sum += { dollars: total.costMicro, tokens, requests: total.requests }[unit];
   }
   return sum;
 }

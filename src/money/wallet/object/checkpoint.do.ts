@@ -50,8 +50,17 @@ const ADD_TOTAL_SQL = `INSERT INTO totals (dimension, day, name, ${SUM_COLUMNS.j
     ${SUM_COLUMNS.map((sum) => `${sum} = ${sum} + excluded.${sum}`).join(", ")}, changed = excluded.changed`;
 
 function addTotal(sql: SqlStorage, total: UsageTotal, changed: number): void {
-  const { dimension, day, name, requests, cost } = total;
-  sql.exec(ADD_TOTAL_SQL, dimension, day, name, requests, ...tokenValues(total), cost, changed);
+  const { dimension, day, name, requests, costMicro } = total;
+  sql.exec(
+    ADD_TOTAL_SQL,
+    dimension,
+    day,
+    name,
+    requests,
+    ...tokenValues(total),
+    costMicro,
+    changed,
+  );
 }
 
 const CHECKPOINT_ROWS_MIN = 1000;

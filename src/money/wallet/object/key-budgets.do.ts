@@ -10,6 +10,7 @@ import { addToBucket, bucketAt, sumInWindow } from "../../../shared/budget-meter
 import type { BucketSums } from "../../../shared/budget-meter.ts";
 import { storeFieldLimits } from "../tables/field-limits.do.ts";
 import { selectKeySpendByDay, updateKeyBudget } from "../tables/key-rows.do.ts";
+import type { KeyDaySpend } from "../tables/key-rows.do.ts";
 import {
   fieldMetersOfOwner,
   reloadFieldAmounts,
@@ -22,7 +23,6 @@ import type { Tx } from "./memory.do.ts";
 const WINDOWS = [...BUDGET_PERIODS, "total"] as const;
 
 type Terms = Pick<KeyTerms, "budgetMicro" | "budgetPeriod">;
-type KeyDaySpend = { readonly day: string; readonly cost: number };
 
 const ownerOf = (keyId: string): BudgetOwner => ({ scope: "key", subject: keyId });
 
@@ -77,8 +77,8 @@ function addDaysToTally(
   tally: BucketSums,
   days: readonly KeyDaySpend[],
 ): BucketSums {
-  return days.reduce((sum, { day, cost }) => {
-    return addToBucket(window, sum, { at: { period: periodOfDay(day), nowMs: 0 }, amount: cost });
+  return days.reduce((sum, { day, costMicro: amount }) => {
+    return addToBucket(window, sum, { at: { period: periodOfDay(day), nowMs: 0 }, amount });
   }, tally);
 }
 

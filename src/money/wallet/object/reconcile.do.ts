@@ -318,7 +318,7 @@ function sumUnsavedCounts({ budgets }: Memory): number {
 function sumUsageCost(memory: Memory, dimension?: string): number {
   return [...memory.usage.values()]
     .filter((total) => dimension === undefined || total.dimension === dimension)
-    .reduce((sum, total) => sum + total.cost, 0);
+    .reduce((sum, total) => sum + total.costMicro, 0);
 }
 
 export function readVitals({ memory, sql, clockMs }: Tx): WalletHealth {

@@ -1,15 +1,9 @@
 import { numberVar } from "../../../shared/config/config.ts";
 import { assert } from "../../../shared/assert.ts";
 import { lowestIdAt } from "../../../shared/id.ts";
-import { micros } from "../../../shared/money.ts";
 import { HOLD_ID_PREFIX, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
-import {
-  tokenColumns,
-  NO_USAGE_AMOUNTS,
-  addUsageAmounts,
-  mapTokenNames,
-} from "../../../shared/usage-sums.ts";
-import type { TokenCounts } from "../../../shared/usage-sums.ts";
+import { tokenColumns, NO_USAGE_AMOUNTS, addUsageAmounts } from "../../../shared/usage-sums.ts";
+import type { UsageAmounts } from "../../../shared/usage-sums.ts";
 import type {
   RowDimension,
   RequestGroup,
@@ -36,11 +30,9 @@ const DIMENSION_SQL: Readonly<Record<Exclude<RowDimension, `tag:${string}`>, str
 const FIRST_BYTE_SQL = "detail ->> '$[4]'";
 const DURATION_SQL = "detail ->> '$[5]'";
 
-type UsageSum = TokenCounts & {
+type UsageSum = UsageAmounts & {
   one: string | null;
   two: string | null;
-  requests: number;
-  cost: number;
   /**
    * Output tokens of requests with a known first-byte time, and the ms from their first to last
    * byte.
@@ -89,7 +81,7 @@ const MEMBERS_SQL =
 
 function reportSql(query: RequestSumsQuery, columns: string, rest: string): string {
   const joined = "LEFT JOIN members ON members.key_id = keys_named.text";
-  const [first, more] = membersOf(query) === null ? ["", ""] : [MEMBERS_SQL, joined];
+  const [first, more] = query.members === null ? ["", ""] : [MEMBERS_SQL, joined];
   return `${first} SELECT ${groupColumnsSql(query)}, ${columns} ${REPORT_TABLES_SQL} ${more} ${FILTERS_SQL} ${rest}`;
 }
 
@@ -103,8 +95,7 @@ const FILTERS_SQL = `WHERE id >= ?1 AND id < ?2 AND admitted_at >= ?3 AND admitt
     AND (?9 IS NULL OR ${TAGS_SQL} ->> ('$."' || ?9 || '"') = ?10)`;
 
 function reportBindings(query: RequestSumsQuery & ReportStart): (string | number | null)[] {
-  const { fromId, fromMs, beforeMs, models, providers, keyIds, externalIds } = query;
-  const members = membersOf(query);
+  const { fromId, fromMs, beforeMs, models, providers, keyIds, externalIds, members } = query;
   const lists = [models, providers, keyIds, externalIds];
   return [
     fromId,
@@ -116,10 +107,6 @@ function reportBindings(query: RequestSumsQuery & ReportStart): (string | number
     query.tag?.value ?? null,
     ...(members === null ? [] : [JSON.stringify(members)]),
   ];
-}
-
-function membersOf({ members }: RequestSumsQuery): RequestSumsQuery["members"] {
-  return members ?? null;
 }
 
 function groupColumnsSql({ by: [one, two] }: RequestSumsQuery): string {
@@ -145,7 +132,7 @@ function selectUsageGroups(sql: SqlStorage, query: RequestSumsQuery & ReportStar
     .exec<UsageSum>(
       reportSql(
         query,
-        `count(*) AS requests, sum(charged) AS cost,
+        `count(*) AS requests, sum(charged) AS costMicro,
         ${tokenColumns(({ inRow }) => `sum(${inRow})`)},
         coalesce(sum(completion_tokens) FILTER (WHERE ${FIRST_BYTE_SQL} IS NOT NULL), 0) AS spoken,
         coalesce(sum(${DURATION_SQL} - ${FIRST_BYTE_SQL}), 0) AS speaking`,
@@ -181,12 +168,7 @@ function groupFromRow(
   { by }: RequestSumsQuery,
   times: FirstByteTimes | null,
 ): RequestGroup {
-  const { one, two } = row;
-  const amounts = {
-    requests: row.requests,
-    ...mapTokenNames((name) => row[name]),
-    costMicro: micros(row.cost),
-  };
+  const { one, two, spoken, speaking, ...amounts } = row;
   const names = by.length === 1 ? [one] : [one, two];
   if (times === null) return { ...amounts, names };
   const sorted = times.get(JSON.stringify([one, two])) ?? [];
@@ -196,6 +178,6 @@ function groupFromRow(
     ...amounts,
     names,
     firstByteMs: { p50: at(0.5), p99: at(0.99), n: sorted.length },
-    tokensPerSecond: row.speaking > 0 ? (row.spoken * 1000) / row.speaking : null,
+    tokensPerSecond: speaking > 0 ? (spoken * 1000) / speaking : null,
   };
 }

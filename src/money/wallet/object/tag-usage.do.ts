@@ -9,7 +9,7 @@ import {
   NO_USAGE_AMOUNTS,
   mapTokenNames,
 } from "../../../shared/usage-sums.ts";
-import type { TokenCounts, UsageAmounts } from "../../../shared/usage-sums.ts";
+import type { UsageAmounts } from "../../../shared/usage-sums.ts";
 import type { UsagePage, UsageReport } from "../../../shared/contracts/reports.ts";
 import { DayTagSets } from "../rules/tag-sets.ts";
 import type { UsageTotal, UsageTotals } from "../rules/usage-totals.ts";
@@ -96,30 +96,23 @@ function compareText(a: string, b: string): number {
   return a < b ? -1 : 1;
 }
 
-type Sums = TokenCounts & { readonly requests: number; readonly cost: number };
-
 function groupsOf(tx: Tx, query: TagQuery): Map<string, TagGroup> {
   const { from, to, key, isDaily } = query;
   const groups = new Map<string, TagGroup>();
-  const add = (day: string, name: string, sums: Sums): void => {
-    const { requests, cost, ...rest } = sums;
-    const tokens = mapTokenNames((one) => rest[one]);
-    addGroup(groups, isDaily ? day : "", name, { requests, ...tokens, costMicro: micros(cost) });
-  };
-  const stored = tx.sql.exec<Sums & { day: string; name: string }>(
+  const stored = tx.sql.exec<UsageAmounts & { day: string; name: string }>(
     `SELECT ${isDaily ? "day" : "''"} AS day, name ->> ('$."' || ?1 || '"') AS name,
-      sum(requests) AS requests, sum(cost) AS cost, ${tokenColumns(({ column }) => `sum(${column})`)}
+      sum(requests) AS requests, sum(cost) AS costMicro, ${tokenColumns(({ column }) => `sum(${column})`)}
     FROM totals WHERE dimension = 'tags' AND day BETWEEN ?2 AND ?3
       AND name ->> ('$."' || ?1 || '"') IS NOT NULL GROUP BY 1, 2`,
     key,
     from,
     to,
   );
-  for (const { day, name, ...sums } of stored) add(day, name, sums);
+  for (const row of stored) addGroup(groups, row.day, row.name, row);
   for (const total of boundedTotals(tx.sql, tx.memory.usage)) {
     if (total.dimension !== "tags" || total.day < from || total.day > to) continue;
     const value = parseStoredJson<Tags>(total.name)[key];
-    if (value !== undefined) add(total.day, value, total);
+    if (value !== undefined) addGroup(groups, isDaily ? total.day : "", value, total);
   }
   return groups;
 }

@@ -1,16 +1,10 @@
 import { success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
-import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { USAGE_GROUPS_MAX } from "../rules/usage-totals.ts";
 import type { UsageTotal } from "../rules/usage-totals.ts";
-import {
-  tokenColumns,
-  NO_USAGE_AMOUNTS,
-  addUsageAmounts,
-  mapTokenNames,
-} from "../../../shared/usage-sums.ts";
-import type { TokenCounts, UsageAmounts } from "../../../shared/usage-sums.ts";
+import { tokenColumns, NO_USAGE_AMOUNTS, addUsageAmounts } from "../../../shared/usage-sums.ts";
+import type { UsageAmounts } from "../../../shared/usage-sums.ts";
 import type { UsageReport, UsagePage, UsageGroupBy } from "../../../shared/contracts/reports.ts";
 import type { Tx } from "./memory.do.ts";
 import { readTagUsage } from "./tag-usage.do.ts";
@@ -27,10 +21,9 @@ const DAILY_DIMENSIONS: ReadonlyMap<UsageGroupBy, Dimension> = new Map([
 ]);
 type UsageQuery = Days & { readonly groupBy: Dimension };
 
-type Sums = TokenCounts & { readonly requests: number; readonly cost: number };
-type GroupRow = Sums & { readonly name: string };
+type GroupRow = UsageAmounts & { readonly name: string };
 
-const SUM_COLUMNS_SQL = `coalesce(sum(requests), 0) AS requests, coalesce(sum(cost), 0) AS cost,
+const SUM_COLUMNS_SQL = `coalesce(sum(requests), 0) AS requests, coalesce(sum(cost), 0) AS costMicro,
   ${tokenColumns(({ column }) => `coalesce(sum(${column}), 0)`)}`;
 
 /** Maximum rows read per response. A year of 100,000 end users has 36 million rows. */
@@ -55,10 +48,10 @@ export function readUsage(
 
 function usageByDay(tx: Tx, query: UsageQuery, { limit, after }: UsagePage): Result<UsageReport> {
   const [afterDay, afterName] = after === null ? ["", ""] : [after.slice(0, 10), after.slice(11)];
-  const rows = new Map<string, Sums & { readonly day: string; readonly name: string }>();
+  const rows = new Map<string, GroupRow & { readonly day: string }>();
   const stored = tx.sql
     .exec<GroupRow & { day: string }>(
-      `SELECT day, name, requests, ${tokenColumns(({ column }) => column)}, cost FROM totals
+      `SELECT day, name, requests, ${tokenColumns(({ column }) => column)}, cost AS costMicro FROM totals
       WHERE dimension = ?1 AND day BETWEEN ?2 AND ?3 AND (day, name) > (?4, ?5)
       ORDER BY day, name LIMIT ?6`,
       query.groupBy,
@@ -75,7 +68,7 @@ function usageByDay(tx: Tx, query: UsageQuery, { limit, after }: UsagePage): Res
   for (const row of [...stored, ...later]) {
     const key = `${row.day},${row.name}`;
     const before = rows.get(key);
-    rows.set(key, before === undefined ? row : { ...row, ...addSums(before, row) });
+    rows.set(key, before === undefined ? row : { ...row, ...addUsageAmounts(before, row) });
   }
   const ordered = [...rows.values()].toSorted(
     (a, b) => compareText(a.day, b.day) || compareText(a.name, b.name),
@@ -83,17 +76,13 @@ function usageByDay(tx: Tx, query: UsageQuery, { limit, after }: UsagePage): Res
   const shown = ordered.slice(0, limit);
   const last = ordered.length > limit ? shown.at(-1) : undefined;
   return success({
-    data: shown.map(({ day, name, ...sums }) =>
-      Object.assign({ day, group: name === "" ? null : name }, addRow(NO_USAGE_AMOUNTS, sums)),
-    ),
+    data: shown.map((row) => {
+      const group = row.name === "" ? null : row.name;
+      return Object.assign({ day: row.day, group }, addUsageAmounts(NO_USAGE_AMOUNTS, row));
+    }),
     total: readTotal(tx, query),
     nextAfter: last === undefined ? null : `${last.day},${last.name}`,
   });
-}
-
-function addSums(one: Sums, other: Sums): Sums {
-  const { costMicro, ...sums } = addRow(addRow(NO_USAGE_AMOUNTS, one), other);
-  return { ...sums, cost: costMicro };
 }
 
 /** Returns usage by group, in SQLite's text order. A page over many days can be short. */
@@ -103,11 +92,8 @@ function usageBy(tx: Tx, query: UsageQuery, page: UsagePage): Result<UsageReport
   const later = groupsInMemory(tx, query, page.after).filter(
     ({ name }) => end === null || compareText(name, end) < 0,
   );
-  for (const { name, ...sums } of [
-    ...selectStoredGroups(tx.sql, query, { ...page, end }),
-    ...later,
-  ]) {
-    groups.set(name, addRow(groups.get(name) ?? NO_USAGE_AMOUNTS, sums));
+  for (const row of [...selectStoredGroups(tx.sql, query, { ...page, end }), ...later]) {
+    groups.set(row.name, addUsageAmounts(groups.get(row.name) ?? NO_USAGE_AMOUNTS, row));
   }
   // One more stored group was read, so the groups of this page are complete.
   const names = [...groups.keys()].toSorted(compareText);
@@ -205,23 +191,18 @@ function groupsInMemory(tx: Tx, query: UsageQuery, after: string | null): GroupR
 function readTotal(tx: Tx, query: UsageQuery): UsageAmounts {
   const { from, to } = query;
   const stored = tx.sql
-    .exec<Sums>(
+    .exec<UsageAmounts>(
       `SELECT ${SUM_COLUMNS_SQL} FROM totals WHERE dimension = 'day' AND day BETWEEN ? AND ?`,
       from,
       to,
     )
     .one();
   const later = groupsInMemory(tx, { ...query, groupBy: "day" }, null);
-  return [stored, ...later].reduce(addRow, NO_USAGE_AMOUNTS);
+  return [stored, ...later].reduce(addUsageAmounts, NO_USAGE_AMOUNTS);
 }
 
 export function readTotalCharged(tx: Tx): Micros {
   return readTotal(tx, { from: "", to: "9", groupBy: "day" }).costMicro;
-}
-
-function addRow(amounts: UsageAmounts, { requests, cost, ...rest }: Sums): UsageAmounts {
-  const tokens = mapTokenNames((name) => rest[name]);
-  return addUsageAmounts(amounts, { requests, ...tokens, costMicro: micros(cost) });
 }
 
 /** Compares by code points, like SQLite. JavaScript's `<` compares UTF-16 units. */

@@ -1,7 +1,7 @@
 import type { Micros } from "../../../shared/money.ts";
 import { periodOf } from "../../../shared/period.ts";
-import { addTokens, mapTokenNames } from "../../../shared/usage-sums.ts";
-import type { TokenCounts } from "../../../shared/usage-sums.ts";
+import { addUsageAmounts, NO_USAGE_AMOUNTS } from "../../../shared/usage-sums.ts";
+import type { TokenCounts, UsageAmounts } from "../../../shared/usage-sums.ts";
 
 /** Maximum groups per response (about 3 MB of JSON). */
 export const USAGE_GROUPS_MAX = 10_000;
@@ -18,7 +18,7 @@ export type PostedUsage = TokenCounts & {
 
 type UsageDimension = "day" | "model" | "key" | "user" | "tags";
 
-export type UsageTotal = TokenCounts & {
+export type UsageTotal = UsageAmounts & {
   readonly dimension: UsageDimension;
   readonly day: string;
   /**
@@ -26,8 +26,6 @@ export type UsageTotal = TokenCounts & {
    * end user.
    */
   readonly name: string;
-  readonly requests: number;
-  readonly cost: number;
 };
 
 /** Totals by dimension, day and name, joined by line breaks. Names can't contain line breaks. */
@@ -42,16 +40,10 @@ export function addUsage(totals: UsageTotals, posted: PostedUsage): void {
     ["user", posted.externalId ?? ""],
     ...(posted.tags === null ? [] : [["tags", posted.tags] as const]),
   ];
+  const amounts = { ...posted, requests: 1, costMicro: posted.charged };
   for (const [dimension, name] of names) {
     const key = `${dimension}\n${day}\n${name}`;
-    const before = totals.get(key) ?? { requests: 0, ...mapTokenNames(() => 0), cost: 0 };
-    totals.set(key, {
-      dimension,
-      day,
-      name,
-      requests: before.requests + 1,
-      ...addTokens(before, posted),
-      cost: before.cost + posted.charged,
-    });
+    const sum = addUsageAmounts(totals.get(key) ?? NO_USAGE_AMOUNTS, amounts);
+    totals.set(key, { dimension, day, name, ...sum });
   }
 }

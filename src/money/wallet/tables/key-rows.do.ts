@@ -9,6 +9,7 @@ import { RateWindow, CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
 import type { StoredAdmission } from "../../../shared/rate-window.ts";
 import { HOLD_ID_PREFIX, ID_AGE_MAX_MS, rateWindowStartMs } from "../rules/hold-guards.ts";
 import { TokenWindow } from "../rules/key-spend.ts";
+import type { UsageTotal } from "../rules/usage-totals.ts";
 import type { UsedKey } from "../../../shared/contracts/wallet.ts";
 import { KEY_ID_SQL } from "./request-rows.do.ts";
 
@@ -246,13 +247,12 @@ export function selectKeySpend(sql: SqlStorage, keyId: string): KeySpendRow | nu
   return row ?? null;
 }
 
-export function selectKeySpendByDay(
-  sql: SqlStorage,
-  keyId: string,
-): readonly { readonly day: string; readonly cost: number }[] {
+export type KeyDaySpend = Pick<UsageTotal, "day" | "costMicro">;
+
+export function selectKeySpendByDay(sql: SqlStorage, keyId: string): readonly KeyDaySpend[] {
   return sql
-    .exec<{ day: string; cost: number }>(
-      "SELECT day, cost FROM totals WHERE dimension = 'key' AND name = ? ORDER BY day",
+    .exec<KeyDaySpend>(
+      "SELECT day, cost AS costMicro FROM totals WHERE dimension = 'key' AND name = ? ORDER BY day",
       keyId,
     )
     .toArray();
