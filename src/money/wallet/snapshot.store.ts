@@ -156,9 +156,9 @@ export async function writePublication(
     ...uses.map((page) => recordUsesStatement(db, page)),
     ...(publication.isUse ? [organizationUseStatement(db, publication)] : []),
   ];
-  let first: D1Result[] | null = null;
+  let first: D1Result<PublishRow>[] | null = null;
   const send = async (): Promise<void> => {
-    const results = await db.batch(batch);
+    const results = await db.batch<PublishRow>(batch);
     first ??= results;
     batch = [];
   };
@@ -181,15 +181,19 @@ export async function writePublication(
   return readPublishResult(db, publication, first ?? []);
 }
 
+/** A row of the batch: a key after its use or, in the first result, whether events wait. */
+type PublishRow = KeyAfterUseRow & { readonly events_wait?: number };
+
 async function readPublishResult(
   db: D1Database,
   { orgId, epoch, base, revision, uses }: Publication,
-  [balance, ...others]: readonly D1Result[],
+  [balance, ...others]: readonly D1Result<PublishRow>[],
 ): Promise<PublishResult> {
-  const rows = others.slice(0, uses.length).flatMap(({ results }) => results as KeyAfterUseRow[]);
-  const reported = { touched: rows.map(keyAfterUseFromRow), eventsWait: true };
-  const [moved] = (balance?.results ?? []) as { events_wait: number }[];
-  if (moved !== undefined) return { ...reported, head: "moved", eventsWait: moved.events_wait > 0 };
+  const rows = others.slice(0, uses.length).flatMap(({ results }) => results);
+  const [moved] = balance?.results ?? [];
+  const eventsWait = moved === undefined || moved.events_wait === 1;
+  const reported = { touched: rows.map(keyAfterUseFromRow), eventsWait };
+  if (moved !== undefined) return { ...reported, head: "moved" };
   const head = await readSnapshotHead(db, orgId);
   // If this fails, another publish wrote to D1 in between.
   assert(

@@ -5,7 +5,6 @@ import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { applyCallerChange, createGate } from "./object/admission.do.ts";
 import type { Gate } from "./object/admission.do.ts";
-import { readBalance } from "./object/reads.do.ts";
 import * as reads from "./object/reads.do.ts";
 import { budgetStatusesOf, setBudgets } from "./object/budgets.do.ts";
 import { foldCharges, readCharges } from "./object/charges.do.ts";
@@ -13,7 +12,6 @@ import { readCosts } from "./object/costs.do.ts";
 import { Decisions } from "./object/decisions.do.ts";
 import * as endUsers from "./object/end-users.do.ts";
 import * as failures from "./object/failures.do.ts";
-import { readProviderCalls } from "./object/failures.do.ts";
 import { assertCurrentInstance } from "./object/memory.do.ts";
 import type { Tx } from "./object/memory.do.ts";
 import * as pauses from "./object/pauses.do.ts";
@@ -32,9 +30,67 @@ import { selectUsedKey } from "./tables/key-rows.do.ts";
 const BATCHES_MAX = 50;
 
 export type Args<Call extends keyof WalletCalls> = Parameters<WalletCalls[Call]>;
+type Transactions = {
+  readonly [Call in keyof WalletCalls]: (
+    tx: Tx,
+    ...args: Args<Call>
+  ) => Awaited<ReturnType<WalletCalls[Call]>>;
+};
 
-/** Calls of the wallet that run as one transaction each. `WalletCalls` documents the calls. */
-export abstract class WalletTransactions extends DurableObject<Env> {
+/** The calls that are one transaction each, by the function that runs in it. */
+const TRANSACTIONS = {
+  settle,
+  void: voidHold,
+  placedHold: readPlacedHold,
+  credit: creditBalance,
+  balance: (tx) => {
+    assertCurrentInstance(tx);
+    return success(reads.readBalance(tx));
+  },
+  configure: settings.configure,
+  readSettings: settings.readSettings,
+  setOperatorPolicy: policies.setOperatorPolicy,
+  memberLimits: policies.readMemberLimits,
+  forgetMember: pauses.removeMemberLimits,
+  budgets: (tx, owner) => success(budgetStatusesOf(tx, owner)),
+  pauses: pauses.listPauses,
+  readEndUser: endUsers.readEndUser,
+  listEndUsers: endUsers.listEndUsers,
+  eraseEndUsers: endUsers.eraseEndUsers,
+  keyOf: ({ sql }, keyId) => success(selectUsedKey(sql, keyId)),
+  sessions: (tx, query) => success(listSessions(tx, query)),
+  endSession: endSessionForCaller,
+  creditPayment: payments.creditPayment,
+  setBack: payments.recordRefund,
+  tellPurchase: payments.recordPurchaseOutcome,
+  disableTopUp: (tx, reason) => {
+    disableTopUp(tx, reason);
+    return success(null);
+  },
+  forgive: payments.forgiveOwed,
+  payments: (tx) => {
+    assertCurrentInstance(tx);
+    return success(payments.paymentsStatus(tx));
+  },
+  creditPage: payments.readCredits,
+  ledger: reads.readLedger,
+  newestLedger: reads.readNewestLedger,
+  holds: reads.readHolds,
+  alerts: reads.readAlerts,
+  request: reads.readRequest,
+  requests: reads.readRequests,
+  noteFailed: failures.storeFailures,
+  failures: failures.readFailures,
+  keptFailures: (tx, query) => success(failures.readStoredFailures(tx, query)),
+  costs: (tx, query) => success(readCosts(tx, query)),
+  providerCalls: (tx, fromMs) => success(failures.readProviderCalls(tx, fromMs)),
+  usage: (tx, ...[from, to, groupBy, page]) => readUsage(tx, { from, to, groupBy }, page),
+  usageOfRows: (tx, query) => success(readRequestUsage(tx, query)),
+  usageByMember: (tx, query) => success(readRequestUsage(tx, query)),
+  usageStream: readUsageStream,
+} satisfies Partial<Transactions>;
+
+abstract class TransactionBase extends DurableObject<Env> {
   protected readonly decisions: Decisions;
   protected readonly gate: Gate;
   protected abstract readonly notify: () => void;
@@ -49,63 +105,16 @@ export abstract class WalletTransactions extends DurableObject<Env> {
     this.gate = createGate(this.decisions, ctx, () => this.env);
   }
 
-  async settle(...args: Args<"settle">) {
-    return this.decisions.decide(settle, ...args);
-  }
-
-  async void(...args: Args<"void">) {
-    return this.decisions.decide(voidHold, ...args);
-  }
-
-  async placedHold(...args: Args<"placedHold">) {
-    return this.decisions.decide(readPlacedHold, ...args);
-  }
-
   async changeHold(...[change, called]: Args<"changeHold">) {
     return this.#change(called ?? undefined, (tx) => changeHold(tx, change));
-  }
-
-  async credit(...args: Args<"credit">) {
-    return this.decisions.decide(creditBalance, ...args);
-  }
-
-  async balance() {
-    return this.decisions.decide((tx) => {
-      assertCurrentInstance(tx);
-      return success(readBalance(tx));
-    });
-  }
-
-  async configure(...args: Args<"configure">) {
-    return this.decisions.decide(settings.configure, ...args);
-  }
-
-  async readSettings() {
-    return this.decisions.decide(settings.readSettings);
   }
 
   async patchSettings(...[change, by, actor]: Args<"patchSettings">) {
     return applyCallerChange(this.gate, by, (tx) => settings.patchSettings(tx, change, actor));
   }
 
-  async setOperatorPolicy(...args: Args<"setOperatorPolicy">) {
-    return this.decisions.decide(policies.setOperatorPolicy, ...args);
-  }
-
-  async memberLimits(...args: Args<"memberLimits">) {
-    return this.decisions.decide(policies.readMemberLimits, ...args);
-  }
-
   async setMemberLimits(...[memberId, change, by]: Args<"setMemberLimits">) {
     return applyCallerChange(this.gate, by, (tx) => policies.setMemberLimits(tx, memberId, change));
-  }
-
-  async forgetMember(...args: Args<"forgetMember">) {
-    return this.decisions.decide(pauses.removeMemberLimits, ...args);
-  }
-
-  async budgets(...[owner]: Args<"budgets">) {
-    return this.decisions.decide((tx) => success(budgetStatusesOf(tx, owner)));
   }
 
   async setBudgets(...[{ owner, budgets }, by]: Args<"setBudgets">) {
@@ -117,10 +126,6 @@ export abstract class WalletTransactions extends DurableObject<Env> {
 
   async putPause(...[pause, by]: Args<"putPause">) {
     return this.#change(by, (tx) => pauses.putPause(tx, pause));
-  }
-
-  async pauses(...args: Args<"pauses">) {
-    return this.decisions.decide(pauses.listPauses, ...args);
   }
 
   async endPause(...[ending, by]: Args<"endPause">) {
@@ -135,126 +140,8 @@ export abstract class WalletTransactions extends DurableObject<Env> {
     return applyCallerChange(this.gate, by, (tx) => endUsers.patchEndUser(tx, externalId, change));
   }
 
-  async readEndUser(...args: Args<"readEndUser">) {
-    return this.decisions.decide(endUsers.readEndUser, ...args);
-  }
-
-  async listEndUsers(...args: Args<"listEndUsers">) {
-    return this.decisions.decide(endUsers.listEndUsers, ...args);
-  }
-
   async deleteEndUser(...[externalId, by]: Args<"deleteEndUser">) {
     return applyCallerChange(this.gate, by, (tx) => endUsers.deleteEndUser(tx, externalId));
-  }
-
-  async eraseEndUsers() {
-    return this.decisions.decide(endUsers.eraseEndUsers);
-  }
-
-  async keyOf(...[keyId]: Args<"keyOf">) {
-    return this.decisions.decide((tx) => success(selectUsedKey(tx.sql, keyId)));
-  }
-
-  async sessions(...[query]: Args<"sessions">) {
-    return this.decisions.decide((tx) => success(listSessions(tx, query)));
-  }
-
-  async endSession(...args: Args<"endSession">) {
-    return this.decisions.decide(endSessionForCaller, ...args);
-  }
-
-  async creditPayment(...args: Args<"creditPayment">) {
-    return this.decisions.decide(payments.creditPayment, ...args);
-  }
-
-  async setBack(...args: Args<"setBack">) {
-    return this.decisions.decide(payments.recordRefund, ...args);
-  }
-
-  async tellPurchase(...args: Args<"tellPurchase">) {
-    return this.decisions.decide(payments.recordPurchaseOutcome, ...args);
-  }
-
-  async disableTopUp(...[reason]: Args<"disableTopUp">) {
-    return this.decisions.decide((tx) => {
-      disableTopUp(tx, reason);
-      return success(null);
-    });
-  }
-
-  async forgive(...args: Args<"forgive">) {
-    return this.decisions.decide(payments.forgiveOwed, ...args);
-  }
-
-  async payments() {
-    return this.decisions.decide((tx) => {
-      assertCurrentInstance(tx);
-      return success(payments.paymentsStatus(tx));
-    });
-  }
-
-  async creditPage(...args: Args<"creditPage">) {
-    return this.decisions.decide(payments.readCredits, ...args);
-  }
-
-  async ledger(...args: Args<"ledger">) {
-    return this.decisions.decide(reads.readLedger, ...args);
-  }
-
-  async newestLedger(...args: Args<"newestLedger">) {
-    return this.decisions.decide(reads.readNewestLedger, ...args);
-  }
-
-  async holds(...args: Args<"holds">) {
-    return this.decisions.decide(reads.readHolds, ...args);
-  }
-
-  async alerts(...args: Args<"alerts">) {
-    return this.decisions.decide(reads.readAlerts, ...args);
-  }
-
-  async request(...args: Args<"request">) {
-    return this.decisions.decide(reads.readRequest, ...args);
-  }
-
-  async requests(...args: Args<"requests">) {
-    return this.decisions.decide(reads.readRequests, ...args);
-  }
-
-  async noteFailed(...args: Args<"noteFailed">) {
-    return this.decisions.decide(failures.storeFailures, ...args);
-  }
-
-  async failures(...args: Args<"failures">) {
-    return this.decisions.decide(failures.readFailures, ...args);
-  }
-
-  async keptFailures(...[query]: Args<"keptFailures">) {
-    return this.decisions.decide((tx) => success(failures.readStoredFailures(tx, query)));
-  }
-
-  async costs(...[query]: Args<"costs">) {
-    return this.decisions.decide((tx) => success(readCosts(tx, query)));
-  }
-
-  async providerCalls(...[fromMs]: Args<"providerCalls">) {
-    return this.decisions.decide((tx) => success(readProviderCalls(tx, fromMs)));
-  }
-
-  async usage(...[from, to, groupBy, page]: Args<"usage">) {
-    return this.decisions.decide((tx) => readUsage(tx, { from, to, groupBy }, page));
-  }
-
-  async usageOfRows(...[query]: Args<"usageOfRows">) {
-    return this.decisions.decide((tx) => success(readRequestUsage(tx, query)));
-  }
-
-  async usageByMember(...[query]: Args<"usageByMember">) {
-    return this.usageOfRows(query);
-  }
-
-  async usageStream(...args: Args<"usageStream">) {
-    return this.decisions.decide(readUsageStream, ...args);
   }
 
   async chargesOfDay(...[query]: Args<"chargesOfDay">): ReturnType<WalletCalls["chargesOfDay"]> {
@@ -273,3 +160,18 @@ export abstract class WalletTransactions extends DurableObject<Env> {
       : applyCallerChange(this.gate, by, decision);
   }
 }
+
+// RPC calls only methods of the prototype.
+for (const [name, transaction] of Object.entries(TRANSACTIONS)) {
+  Object.defineProperty(TransactionBase.prototype, name, {
+    async value(this: TransactionBase, ...args: never[]) {
+      return this.decisions.decide<unknown, never[]>(transaction, ...args);
+    },
+  });
+}
+
+/** The base of the wallet. `WalletCalls` documents the calls. */
+export const WalletTransactions = TransactionBase as abstract new (
+  ctx: DurableObjectState,
+  env: Env,
+) => TransactionBase & Pick<WalletCalls, keyof typeof TRANSACTIONS>;
