@@ -63,3 +63,17 @@ function readVersion(sql: SqlStorage): typeof NO_TABLES {
     .exec<typeof NO_TABLES>("SELECT version, readable_by AS readableBy FROM schema_version")
     .one();
 }
+
+/**
+ * Inserts a row of column values. `into` names the table, as in `INTO events` or
+ * `OR REPLACE INTO events`.
+ */
+export function insertRow(
+  sql: SqlStorage,
+  into: string,
+  row: Readonly<Record<string, SqlStorageValue>>,
+): void {
+  const columns = Object.keys(row);
+  const values = columns.map(() => "?").join(", ");
+  sql.exec(`INSERT ${into} (${columns.join(", ")}) VALUES (${values})`, ...Object.values(row));
+}

@@ -1,6 +1,7 @@
+import { insertRow } from "../../shared/tables.do.ts";
 import type { Idempotency } from "../../shared/idempotency.ts";
 import type { Tables } from "../../shared/tables.do.ts";
-import { purchaseRecordOf } from "./purchase.ts";
+import { isEnded, purchaseRecordOf } from "./purchase.ts";
 import type { PaymentsHead, PaymentRows, Purchase, Payment } from "./purchase.ts";
 import { parseStoredJson } from "../../shared/stored-json.ts";
 import type { PurchaseRecord } from "../../shared/contracts/payments.ts";
@@ -88,7 +89,7 @@ export function paymentRows(sql: SqlStorage): PaymentRows {
   return {
     head: () => one<PaymentsHead>("SELECT record FROM head WHERE id = 1") ?? EMPTY_HEAD,
     setHead: (head) => {
-      sql.exec("INSERT OR REPLACE INTO head (id, record) VALUES (1, ?)", JSON.stringify(head));
+      insertRow(sql, "OR REPLACE INTO head", { id: 1, record: JSON.stringify(head) });
     },
     purchase: (id) => one("SELECT record FROM purchases WHERE id = ?", id),
     purchaseByStripeId: (object) =>
@@ -103,19 +104,13 @@ export function paymentRows(sql: SqlStorage): PaymentRows {
     payment: (id) => one("SELECT record FROM payments WHERE id = ?", id),
     payments: () => all("SELECT record FROM payments ORDER BY id"),
     putPayment: (payment) => {
-      sql.exec(
-        "INSERT OR REPLACE INTO payments (id, record) VALUES (?, ?)",
-        payment.id,
-        JSON.stringify(payment),
-      );
+      const row = { id: payment.id, record: JSON.stringify(payment) };
+      insertRow(sql, "OR REPLACE INTO payments", row);
     },
     waitingHints: () => all("SELECT record FROM hints ORDER BY event_id"),
     putWaitingHint: (hint) => {
-      sql.exec(
-        "INSERT OR REPLACE INTO hints (event_id, record) VALUES (?, ?)",
-        hint.eventId,
-        JSON.stringify(hint),
-      );
+      const row = { event_id: hint.eventId, record: JSON.stringify(hint) };
+      insertRow(sql, "OR REPLACE INTO hints", row);
     },
     markHintProcessed: ({ eventId }, at) => {
       sql.exec("INSERT OR REPLACE INTO heard (event_id, at) VALUES (?, ?)", eventId, at);
@@ -128,19 +123,16 @@ export function paymentRows(sql: SqlStorage): PaymentRows {
 }
 
 function putPurchase(sql: SqlStorage, purchase: Purchase): void {
-  const { id, createdAt, state, nextAt, tellAt, sessionId, invoiceId, paymentId } = purchase;
-  const isOver = state === "credited" || state === "declined" || state === "expired";
-  sql.exec(
-    `INSERT OR REPLACE INTO purchases (id, created_at, is_open, session_id, invoice_id, payment_id, record)
-    VALUES (?, ?, ?, ?, ?, ?, ?)`,
-    id,
-    createdAt,
-    isOver && nextAt === null && tellAt === null ? 0 : 1,
-    sessionId,
-    invoiceId,
-    paymentId,
-    JSON.stringify(purchase),
-  );
+  const isOver = isEnded(purchase) && purchase.nextAt === null && purchase.tellAt === null;
+  insertRow(sql, "OR REPLACE INTO purchases", {
+    id: purchase.id,
+    created_at: purchase.createdAt,
+    is_open: isOver ? 0 : 1,
+    session_id: purchase.sessionId,
+    invoice_id: purchase.invoiceId,
+    payment_id: purchase.paymentId,
+    record: JSON.stringify(purchase),
+  });
 }
 
 export function selectPurchases(
@@ -178,13 +170,8 @@ export function insertIdempotency(
   { name, body }: Idempotency,
   made: { readonly purchaseId: string; readonly at: number },
 ): void {
-  sql.exec(
-    "INSERT INTO names (name, body, purchase_id, created_at) VALUES (?, ?, ?, ?)",
-    name,
-    body,
-    made.purchaseId,
-    made.at,
-  );
+  const { purchaseId: purchase_id, at: created_at } = made;
+  insertRow(sql, "INTO names", { name, body, purchase_id, created_at });
   sql.exec("DELETE FROM names WHERE created_at < ?", made.at - IDEMPOTENCY_KEY_MS);
 }
 

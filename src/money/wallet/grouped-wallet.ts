@@ -21,41 +21,19 @@ export class WalletGroups {
         callTogether: (parts) => stub().together(parts),
         after,
       });
-    return new GroupedWallet(ask as RunPart); // `callPart` returns the result of the part's own call
+    const run = ask as RunPart; // `callPart` returns the result of the part's own call
+    return {
+      hold: (...args) => run({ call: "hold", args }),
+      admitAndHold: (...args) => run({ call: "admitAndHold", args }),
+      settle: (...args) => run({ call: "settle", args }),
+      void: (...args) => run({ call: "void", args }),
+    };
   }
 }
-
-type ResultOf<K extends keyof GroupedCalls> = Awaited<ReturnType<GroupedCalls[K]>>;
 
 type RunPart = <K extends WalletPart["call"]>(
   part: Extract<WalletPart, { readonly call: K }>,
-) => Promise<ResultOf<K>>;
-
-class GroupedWallet implements GroupedCalls {
-  readonly #ask: RunPart;
-
-  constructor(ask: RunPart) {
-    this.#ask = ask;
-  }
-
-  hold(...args: Parameters<GroupedCalls["hold"]>): Promise<ResultOf<"hold">> {
-    return this.#ask({ call: "hold", args });
-  }
-
-  admitAndHold(
-    ...args: Parameters<GroupedCalls["admitAndHold"]>
-  ): Promise<ResultOf<"admitAndHold">> {
-    return this.#ask({ call: "admitAndHold", args });
-  }
-
-  settle(...args: Parameters<GroupedCalls["settle"]>): Promise<ResultOf<"settle">> {
-    return this.#ask({ call: "settle", args });
-  }
-
-  void(...args: Parameters<GroupedCalls["void"]>): Promise<ResultOf<"void">> {
-    return this.#ask({ call: "void", args });
-  }
-}
+) => ReturnType<GroupedCalls[K]>;
 
 export function callPart(wallet: GroupedCalls, part: WalletPart): Promise<WalletPartResult> {
   switch (part.call) {

@@ -1,3 +1,4 @@
+import { insertRow } from "../../../shared/tables.do.ts";
 import { DAY_MS, timestamp } from "../../../shared/clock.ts";
 import { SYSTEM_ACTOR } from "../../../shared/event.ts";
 import type { NewEvent } from "../../../shared/event.ts";
@@ -32,21 +33,19 @@ export function raiseAlerts(tx: Tx, crossings: readonly ThresholdAlert[], seq: n
   for (const crossing of crossings) {
     if (wasAlerted(tx, crossing) || hasDailyAlertsMax(tx, crossing)) continue;
     const id = mintId(ALERT_ID_PREFIX, tx.nowMs);
-    tx.sql.exec(
-      `INSERT INTO alerts (id, kind, end_user_id, external_id, period, threshold, limit_micro,
-        value_micro, created_at, seq, changed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    insertRow(tx.sql, "INTO alerts", {
       id,
-      crossing.kind,
-      crossing.endUserId,
-      crossing.externalId,
-      crossing.period,
-      crossing.threshold,
-      crossing.limitMicro,
-      crossing.valueMicro,
-      tx.nowMs,
+      kind: crossing.kind,
+      end_user_id: crossing.endUserId,
+      external_id: crossing.externalId,
+      period: crossing.period,
+      threshold: crossing.threshold,
+      limit_micro: crossing.limitMicro,
+      value_micro: crossing.valueMicro,
+      created_at: tx.nowMs,
       seq,
-      nextRevision(tx),
-    );
+      changed: nextRevision(tx),
+    });
     addEvent(tx, alertEvent(tx, id, crossing));
     logWarning("alert", {
       org_id: tx.memory.row.orgId,

@@ -1,3 +1,4 @@
+import { insertRow } from "../../../shared/tables.do.ts";
 import { lowestIdAt } from "../../../shared/id.ts";
 import { TOKEN_COLUMNS, tokenValues } from "../../../shared/usage-sums.ts";
 import { HOLD_ID_PREFIX, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
@@ -18,15 +19,10 @@ export function takeCheckpoint(tx: Tx): void {
     for (const total of boundedTotals(sql, memory.usage)) addTotal(sql, total, row.revision);
     storeMeters(tx, row.revision, floorId);
     thinCheckpoints(sql);
-    sql.exec(
-      `INSERT OR REPLACE INTO checkpoints (seq, balance, clock, newest, floor_id)
-      VALUES (?, ?, ?, ?, ?)`,
-      memory.ledger.seq,
-      memory.ledger.balance,
-      tx.nowMs,
-      memory.newest,
-      floorId,
-    );
+    const { seq, balance } = memory.ledger;
+    const { newest } = memory;
+    const checkpoint = { seq, balance, clock: tx.nowMs, newest, floor_id: floorId };
+    insertRow(sql, "OR REPLACE INTO checkpoints", checkpoint);
   });
   memory.row = row;
   memory.floorId = floorId;

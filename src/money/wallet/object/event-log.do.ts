@@ -1,3 +1,4 @@
+import { insertRow } from "../../../shared/tables.do.ts";
 import {
   EVENT_LOG_PARTITIONS,
   SYSTEM_ACTOR,
@@ -107,14 +108,11 @@ function takeHourlySlot(tx: Tx, { type, actor }: NewEvent): boolean {
   if (actor.kind === "operator" || actor.kind === "system") return true;
   const count = readHourCount(tx, `${actor.kind} ${actor.id}`, type);
   const fits = count.told < (type === "key.revoked" ? HOURLY_REVOKED_MAX : HOURLY_EVENTS_MAX);
-  tx.sql.exec(
-    "INSERT OR REPLACE INTO event_counts (actor, type, hour, told, left_out) VALUES (?, ?, ?, ?, ?)",
-    count.actor,
-    type,
-    count.hour,
-    count.told + (fits ? 1 : 0),
-    count.left_out + (fits ? 0 : 1),
-  );
+  insertRow(tx.sql, "OR REPLACE INTO event_counts", {
+    ...count,
+    told: count.told + (fits ? 1 : 0),
+    left_out: count.left_out + (fits ? 0 : 1),
+  });
   return fits;
 }
 

@@ -23,12 +23,8 @@ import {
   keyMatchesDatabase,
   putKey,
   selectKey,
-  evictActiveKey,
   evictActiveKeys,
-  updateCheckedAt,
-  updateKeyRpmLimit,
-  updateKeySecrets,
-  updateKeyTerms,
+  updateKey,
 } from "../tables/key-rows.do.ts";
 import type { ActiveKey, KnownKey } from "../tables/key-rows.do.ts";
 import { addEvent } from "./event-log.do.ts";
@@ -218,13 +214,13 @@ export class KeyAdmissions {
   setLimit({ sql }: Tx, hash: string, rpmLimit: number): void {
     this.#markLookupsStale(hash);
     if (this.#key(sql, hash)?.record?.rpmLimit === rpmLimit) return;
-    updateKeyRpmLimit(sql, hash, rpmLimit);
+    updateKey(sql, hash, "rpm_limit", rpmLimit);
     this.#updateCached(hash, { rpmLimit });
   }
 
   setTerms(tx: Tx, hash: string, terms: KeyTerms): void {
     this.#markLookupsStale(hash);
-    updateKeyTerms(tx.sql, hash, terms);
+    updateKey(tx.sql, hash, "terms", keyTermsToJson(terms));
     this.#updateCached(hash, { terms });
     const record = this.#key(tx.sql, hash)?.record;
     if (record !== null && record !== undefined) syncDollarBudget(tx, record.keyId, terms);
@@ -238,7 +234,7 @@ export class KeyAdmissions {
     this.#markLookupsStale(hash);
     const [newest, second] = secrets ?? [];
     tx.storage.transactionSync(() => {
-      updateKeySecrets(tx.sql, hash, secrets);
+      updateKey(tx.sql, hash, "secrets", formatSecrets(secrets));
       if (by !== undefined && by.sessionsCut !== null) {
         endEarlierSessions(tx.sql, hash, by.sessionsCut);
         this.#cached.delete(hash);
@@ -298,7 +294,7 @@ export class KeyAdmissions {
   }
 
   #setCheckedAt({ sql }: Tx, hash: string, checkedAt: number): void {
-    updateCheckedAt(sql, hash, checkedAt);
+    updateKey(sql, hash, "checked_at", checkedAt);
     this.#updateCached(hash, { checkedAt });
   }
 
@@ -323,7 +319,7 @@ export class KeyAdmissions {
       identified.failure.kind === "invalid_api_key" &&
       this.#key(tx.sql, hash)?.revokedAt === null
     ) {
-      evictActiveKey(tx.sql, hash);
+      updateKey(tx.sql, hash, "key_id", null);
       this.#cached.delete(hash);
     }
   }

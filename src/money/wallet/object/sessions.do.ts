@@ -178,7 +178,8 @@ function endUnusedSession(
     const message = `An organization can't end more than ${UNUSED_ENDS_MAX} unused sessions a day. Rotate the key with end_sessions to end all of them.`;
     return refuse({ kind: "conflict", message, param: null, code: "too_many_sessions" });
   }
-  insertEndedUnusedSession(sql, { id, endedAt, expiresAt, by });
+  const expiry = { expires_at: expiresAt, ended_at: endedAt };
+  insertEndedUnusedSession(sql, { id, ended_by: by, ...expiry });
   memory.sessions.rows++;
   return success(null);
 }

@@ -1,3 +1,4 @@
+import { insertRow } from "../../../shared/tables.do.ts";
 import type { Budget, BudgetOwner, BudgetScope } from "../../../shared/budgets.ts";
 import { parseStoredJson } from "../../../shared/stored-json.ts";
 import type { CountedLimit } from "../rules/limits.ts";
@@ -43,20 +44,17 @@ export function putBudgetRow(
   { scope, subject, budget, sinceSeq, sinceMs, tally }: CountedLimit,
   { place, changed }: { readonly place: number; readonly changed: number },
 ): void {
-  sql.exec(
-    `INSERT OR REPLACE INTO budgets
-      (scope, subject, id, place, budget, since_seq, since, tally, changed)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  insertRow(sql, "OR REPLACE INTO budgets", {
     scope,
     subject,
-    budget.id,
+    id: budget.id,
     place,
-    JSON.stringify(budget),
-    sinceSeq,
-    sinceMs,
-    JSON.stringify(tally),
+    budget: JSON.stringify(budget),
+    since_seq: sinceSeq,
+    since: sinceMs,
+    tally: JSON.stringify(tally),
     changed,
-  );
+  });
 }
 
 export function updateTally(
@@ -82,11 +80,7 @@ export function saveLastCountedRow(
   sql: SqlStorage,
   { seq, floorId }: { readonly seq: number; readonly floorId: string },
 ): void {
-  sql.exec(
-    "INSERT OR REPLACE INTO budgets_counted (id, seq, floor_id) VALUES (1, ?, ?)",
-    seq,
-    floorId,
-  );
+  insertRow(sql, "OR REPLACE INTO budgets_counted", { id: 1, seq, floor_id: floorId });
 }
 
 /** Removes a budget. Its row stays until a publish has also removed the budget from D1. */

@@ -1,3 +1,4 @@
+import { insertRow } from "../../../shared/tables.do.ts";
 import { parseStoredJson } from "../../../shared/stored-json.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Price } from "../../../shared/usage.ts";
@@ -89,13 +90,8 @@ export function storeGroups(sql: SqlStorage, day: string, groups: DayCharges): v
       .toArray();
     const { requests, costMicro, chargedMicro, lines } =
       stored === undefined ? group : mergeGroups(groupFromRow(stored), group);
-    sql.exec(
-      "INSERT OR REPLACE INTO charge_sums (day, name, tags, sums) VALUES (?, ?, ?, ?)",
-      day,
-      name,
-      group.tags,
-      JSON.stringify([requests, costMicro, chargedMicro, lines] satisfies GroupSums),
-    );
+    const sums = JSON.stringify([requests, costMicro, chargedMicro, lines] satisfies GroupSums);
+    insertRow(sql, "OR REPLACE INTO charge_sums", { day, name, tags: group.tags, sums });
   }
 }
 

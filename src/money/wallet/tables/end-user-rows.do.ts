@@ -1,3 +1,4 @@
+import { insertRow } from "../../../shared/tables.do.ts";
 import { endOfPeriod, periodOfDay } from "../../../shared/period.ts";
 import type { EndUser } from "../rules/quota.ts";
 
@@ -72,24 +73,17 @@ export function insertEndUser(
   user: EndUser,
   row: { readonly spend: EndUserSpend; readonly changed: number; readonly account: number | null },
 ): void {
-  const { spend } = row;
-  sql.exec(
-    `INSERT INTO end_users (id, external_id, monthly_quota, daily_quota, alert_threshold, created_at,
-      month, monthly_spend, day, daily_spend, changed, account)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    user.id,
-    user.externalId,
-    user.monthlyQuotaMicro,
-    user.dailyQuotaMicro,
-    user.alertThreshold,
-    user.createdAt,
-    spend.month,
-    spend.monthly_spend,
-    spend.day,
-    spend.daily_spend,
-    row.changed,
-    row.account,
-  );
+  insertRow(sql, "INTO end_users", {
+    id: user.id,
+    external_id: user.externalId,
+    monthly_quota: user.monthlyQuotaMicro,
+    daily_quota: user.dailyQuotaMicro,
+    alert_threshold: user.alertThreshold,
+    created_at: user.createdAt,
+    ...row.spend,
+    changed: row.changed,
+    account: row.account,
+  });
 }
 
 export function updateEndUserLimits(sql: SqlStorage, user: EndUser, changed: number): void {

@@ -1,3 +1,4 @@
+import { insertRow } from "../../../shared/tables.do.ts";
 import type { FailureBatch, FailedRequest, FailureCount } from "../../../shared/failed-request.ts";
 import { parseStoredJson } from "../../../shared/stored-json.ts";
 
@@ -28,17 +29,15 @@ const COUNTS_MAX = 20_000;
 
 export function insertFailedRequests(sql: SqlStorage, batch: FailureBatch, fromMs: number): void {
   for (const one of batch.requests) {
-    sql.exec(
-      `INSERT OR REPLACE INTO failed_requests (id, at, key_id, external_id, model, code, detail)
-      VALUES (?, ?, ?, ?, ?, ?, ?)`,
-      one.id,
-      one.at,
-      one.keyId,
-      one.externalId,
-      one.model ?? one.askedModel,
-      one.error.code,
-      JSON.stringify(one),
-    );
+    insertRow(sql, "OR REPLACE INTO failed_requests", {
+      id: one.id,
+      at: one.at,
+      key_id: one.keyId,
+      external_id: one.externalId,
+      model: one.model ?? one.askedModel,
+      code: one.error.code,
+      detail: JSON.stringify(one),
+    });
   }
   for (const one of batch.counts) addFailureCount(sql, one);
   sql.exec(

@@ -1,9 +1,10 @@
+import { insertRow } from "../../../shared/tables.do.ts";
 import { assert } from "../../../shared/assert.ts";
 import { lowestIdAt } from "../../../shared/id.ts";
 import { keyTermsFromJson, keyTermsToJson } from "../../../shared/key-terms.ts";
 import type { KeyTerms, BudgetPeriod } from "../../../shared/key-terms.ts";
 import { parseSecrets, formatSecrets } from "../../../shared/key.ts";
-import type { Key, KeySecrets, Scope } from "../../../shared/key.ts";
+import type { Key, Scope } from "../../../shared/key.ts";
 import type { KeyAfterUse } from "../../../shared/key-uses.store.ts";
 import { RateWindow, CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
 import type { StoredAdmission } from "../../../shared/rate-window.ts";
@@ -169,16 +170,14 @@ export function deleteRevokedAdmissions(sql: SqlStorage, beforeMs: number): bool
   return rowsWritten > 0;
 }
 
-export function updateKeyRpmLimit(sql: SqlStorage, hash: string, rpmLimit: number): void {
-  sql.exec("UPDATE keys SET rpm_limit = ? WHERE hash = ?", rpmLimit, hash);
-}
-
-export function updateKeyTerms(sql: SqlStorage, hash: string, terms: KeyTerms): void {
-  sql.exec("UPDATE keys SET terms = ? WHERE hash = ?", keyTermsToJson(terms), hash);
-}
-
-export function updateKeySecrets(sql: SqlStorage, hash: string, secrets: KeySecrets): void {
-  sql.exec("UPDATE keys SET secrets = ? WHERE hash = ?", formatSecrets(secrets), hash);
+/** Changes one column of a key. */
+export function updateKey(
+  sql: SqlStorage,
+  hash: string,
+  column: "rpm_limit" | "terms" | "secrets" | "checked_at" | "key_id",
+  value: string | number | null,
+): void {
+  sql.exec(`UPDATE keys SET ${column} = ? WHERE hash = ?`, value, hash);
 }
 
 export function endEarlierSessions(sql: SqlStorage, hash: string, rotation: number): void {
@@ -190,17 +189,9 @@ export function endEarlierSessions(sql: SqlStorage, hash: string, rotation: numb
   );
 }
 
-export function updateCheckedAt(sql: SqlStorage, hash: string, checkedAt: number): void {
-  sql.exec("UPDATE keys SET checked_at = ? WHERE hash = ?", checkedAt, hash);
-}
-
 /** Removes the cached data of active keys, but keeps revocations and admissions. */
 export function evictActiveKeys(sql: SqlStorage): void {
   sql.exec("UPDATE keys SET key_id = NULL WHERE revoked_at IS NULL");
-}
-
-export function evictActiveKey(sql: SqlStorage, hash: string): void {
-  sql.exec("UPDATE keys SET key_id = NULL WHERE hash = ?", hash);
 }
 
 /** Stores an admission. The output gate delays the response until the row is durable. */
@@ -259,22 +250,7 @@ export function selectKeySpendByDay(sql: SqlStorage, keyId: string): readonly Ke
 }
 
 export function putKeySpend(sql: SqlStorage, row: KeySpendRow): void {
-  sql.exec(
-    `INSERT OR REPLACE INTO key_budgets
-      (key_id, budget, period, day, daily, week, weekly, month, monthly, total, changed)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    row.key_id,
-    row.budget,
-    row.period,
-    row.day,
-    row.daily,
-    row.week,
-    row.weekly,
-    row.month,
-    row.monthly,
-    row.total,
-    row.changed,
-  );
+  insertRow(sql, "OR REPLACE INTO key_budgets", row);
 }
 
 export function updateKeyBudget(

@@ -1,3 +1,4 @@
+import { insertRow } from "../../../shared/tables.do.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { NO_DEBTS } from "../rules/debts.ts";
 import type { CreditedPayment, Debts } from "../rules/debts.ts";
@@ -40,16 +41,9 @@ export function selectPayment(sql: SqlStorage, id: string): CreditedPayment | nu
 }
 
 export function putPayment(sql: SqlStorage, payment: CreditedPayment, changed: number): void {
-  sql.exec(
-    `INSERT OR REPLACE INTO payments (id, purchase_id, credited, back, reading, changed)
-    VALUES (?, ?, ?, ?, ?, ?)`,
-    payment.id,
-    payment.purchaseId,
-    payment.credited,
-    payment.refunded,
-    payment.reading,
-    changed,
-  );
+  const { id, purchaseId: purchase_id, credited, refunded: back, reading } = payment;
+  const row = { id, purchase_id, credited, back, reading, changed };
+  insertRow(sql, "OR REPLACE INTO payments", row);
 }
 
 export function selectDebts(sql: SqlStorage): Debts {
@@ -57,14 +51,8 @@ export function selectDebts(sql: SqlStorage): Debts {
   return debts ?? NO_DEBTS;
 }
 
-export function putDebts(sql: SqlStorage, debts: Debts, changed: number): void {
-  sql.exec(
-    "INSERT OR REPLACE INTO debts (id, owed, taken, forgiven, changed) VALUES (1, ?, ?, ?, ?)",
-    debts.owed,
-    debts.taken,
-    debts.forgiven,
-    changed,
-  );
+export function putDebts(sql: SqlStorage, { owed, taken, forgiven }: Debts, changed: number): void {
+  insertRow(sql, "OR REPLACE INTO debts", { id: 1, owed, taken, forgiven, changed });
 }
 
 export function selectRefundedTotal(sql: SqlStorage): number {

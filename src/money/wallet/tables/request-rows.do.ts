@@ -1,3 +1,4 @@
+import { insertRow } from "../../../shared/tables.do.ts";
 import { assert } from "../../../shared/assert.ts";
 import type { Failure } from "../../../shared/failure.ts";
 import { IDEMPOTENCY_RETENTION_MS } from "../../../shared/idempotency.ts";
@@ -287,16 +288,11 @@ export function selectIdempotencyHolder(
 export function insertIdempotencyKey(
   sql: SqlStorage,
   { name, body }: Idempotency,
-  granted: { readonly id: string; readonly admittedAt: number },
+  { id, admittedAt }: { readonly id: string; readonly admittedAt: number },
 ): void {
-  sql.exec(
-    "INSERT OR REPLACE INTO idempotency_keys (day, name, body, request_id, admitted_at) VALUES (?, ?, ?, ?, ?)",
-    utcDay(granted.admittedAt),
-    name,
-    body,
-    granted.id,
-    granted.admittedAt,
-  );
+  const day = utcDay(admittedAt);
+  const row = { day, name, body, request_id: id, admitted_at: admittedAt };
+  insertRow(sql, "OR REPLACE INTO idempotency_keys", row);
 }
 
 export function deleteOldIdempotencyRows(sql: SqlStorage, nowMs: number, rowsMax: number): boolean {

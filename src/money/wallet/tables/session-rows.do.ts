@@ -1,3 +1,4 @@
+import { insertRow } from "../../../shared/tables.do.ts";
 import { lowestIdAt } from "../../../shared/id.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
@@ -73,13 +74,13 @@ export function selectSession(sql: SqlStorage, id: string): SessionRow | null {
 }
 
 export function insertSession(sql: SqlStorage, session: Session, keyId: string): void {
-  sql.exec(
-    "INSERT INTO sessions (id, key_id, terms, expires_at) VALUES (?, ?, ?, ?)",
-    session.id,
-    keyId,
-    JSON.stringify(session),
-    session.expiresAt,
-  );
+  const { id, expiresAt: expires_at } = session;
+  insertRow(sql, "INTO sessions", {
+    id,
+    key_id: keyId,
+    terms: JSON.stringify(session),
+    expires_at,
+  });
 }
 
 export function markSessionEnded(sql: SqlStorage, id: string, endedAt: number): boolean {
@@ -97,20 +98,9 @@ export function markSessionEnded(sql: SqlStorage, id: string, endedAt: number): 
  */
 export function insertEndedUnusedSession(
   sql: SqlStorage,
-  ended: {
-    readonly id: string;
-    readonly endedAt: number;
-    readonly expiresAt: number;
-    readonly by: string;
-  },
+  ended: Readonly<Record<"id" | "ended_by", string> & Record<"expires_at" | "ended_at", number>>,
 ): void {
-  sql.exec(
-    "INSERT INTO sessions (id, expires_at, ended_at, ended_by) VALUES (?, ?, ?, ?)",
-    ended.id,
-    ended.expiresAt,
-    ended.endedAt,
-    ended.by,
-  );
+  insertRow(sql, "INTO sessions", ended);
 }
 
 export function countEndedUnusedSessions(sql: SqlStorage, by: string): number {

@@ -1,3 +1,4 @@
+import { insertRow } from "../../../shared/tables.do.ts";
 /**
  * The routes of conversations. A conversation stays on its route while the provider caches its
  * prompt.
@@ -28,13 +29,8 @@ export function selectWarmRoutes(sql: SqlStorage): Map<string, WarmRouteState> {
 }
 
 export function putWarmRoute(sql: SqlStorage, affinity: string, warm: WarmRouteState): void {
-  sql.exec(
-    "INSERT OR REPLACE INTO warm_routes (affinity, route, seconds, until) VALUES (?, ?, ?, ?)",
-    affinity,
-    warm.route,
-    warm.seconds,
-    warm.until,
-  );
+  const { route, seconds, until } = warm;
+  insertRow(sql, "OR REPLACE INTO warm_routes", { affinity, route, seconds, until });
 }
 
 export function deleteWarmRoute(sql: SqlStorage, affinity: string): void {
