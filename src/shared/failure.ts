@@ -234,6 +234,10 @@ export function invalid(message: string, param: string | null = null): Refusal {
   return refuse({ kind: "invalid_request", message, param });
 }
 
+export function conflict(message: string, param: string | null = null, code?: string): Refusal {
+  return refuse({ kind: "conflict", message, param, ...(code !== undefined && { code }) });
+}
+
 type Kind = Failure["kind"];
 /**
  * The schemas of failures from another region, by kind. Null for kinds that another region never

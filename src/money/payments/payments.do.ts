@@ -14,7 +14,7 @@ import type {
   TopUpRequest,
 } from "../../shared/contracts/payments.ts";
 import { now } from "../../shared/clock.ts";
-import { refuse, success } from "../../shared/failure.ts";
+import { conflict, refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { mintId } from "../../shared/id.ts";
 import type { Micros } from "../../shared/money.ts";
@@ -103,7 +103,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
       const customer = this.#isInitialized() ? deps.rows.head().customer : null;
       if (customer === null) {
         const message = "The billing portal is available after the first purchase.";
-        return refuse({ kind: "conflict", message, param: null, code: "no_purchases" });
+        return conflict(message, null, "no_purchases");
       }
       const params = portalParams(customer.id, buyer.returnUrl);
       const key = `portal:${crypto.randomUUID()}`; // each click creates a new link; no money moves
@@ -166,9 +166,8 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     return this.#runCall(async ({ runner, deps }) => {
       if (!this.#isInitialized()) return success(null);
       const { orgId, walletMadeAt } = deps.rows.head();
-      const requested = () =>
-        withTimeout(objectsOf(this.env).wallet(orgId).payments(), CALL_TIMEOUT_MS);
-      const status = await callWallet(requested);
+      const { wallet } = objectsOf(this.env);
+      const status = await callWallet(() => inTime(wallet(orgId).payments()));
       const madeAt = status?.ok === true ? status.value.madeAt : null;
       const isRebuilt = madeAt !== null && walletMadeAt !== null && walletMadeAt !== madeAt;
       if (isRebuilt) await runner.resendPayments(madeAt);
@@ -274,9 +273,8 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     const { DB } = this.env;
     const { orgId } = this.#deps().rows.head();
     const to = {
-      put: (purchases: readonly PurchaseRecord[]) =>
-        withTimeout(putPurchases(DB, orgId, purchases), CALL_TIMEOUT_MS),
-      totals: () => withTimeout(purchaseTotals(DB, orgId), CALL_TIMEOUT_MS),
+      put: (purchases: readonly PurchaseRecord[]) => inTime(putPurchases(DB, orgId, purchases)),
+      totals: () => inTime(purchaseTotals(DB, orgId)),
     };
     try {
       await publishPurchases(this.#sql, to, mustCompareTotals);
@@ -300,15 +298,14 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
       rows,
       stripe: createStripe(payments),
       wallet: {
-        creditPayment: (credit) => withTimeout(wallet().creditPayment(credit), CALL_TIMEOUT_MS),
-        setBack: (back) => withTimeout(wallet().setBack(back), CALL_TIMEOUT_MS),
-        tellPurchase: (outcome) => withTimeout(wallet().tellPurchase(outcome), CALL_TIMEOUT_MS),
-        disableTopUp: (reason) => withTimeout(wallet().disableTopUp(reason), CALL_TIMEOUT_MS),
+        creditPayment: (credit) => inTime(wallet().creditPayment(credit)),
+        setBack: (back) => inTime(wallet().setBack(back)),
+        tellPurchase: (outcome) => inTime(wallet().tellPurchase(outcome)),
+        disableTopUp: (reason) => inTime(wallet().disableTopUp(reason)),
       },
       store: {
-        addCustomer: (id, orgId) => withTimeout(addCustomer(env.DB, id, orgId), CALL_TIMEOUT_MS),
-        addCard: (fingerprint, orgId) =>
-          withTimeout(addCard(env.DB, fingerprint, orgId), CALL_TIMEOUT_MS),
+        addCustomer: (id, orgId) => inTime(addCustomer(env.DB, id, orgId)),
+        addCard: (fingerprint, orgId) => inTime(addCard(env.DB, fingerprint, orgId)),
       },
       now: () => now(env),
       region: config?.region ?? "",
@@ -355,6 +352,10 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
   }
 }
 
+function inTime<T>(work: Promise<T>): Promise<T> {
+  return withTimeout(work, CALL_TIMEOUT_MS);
+}
+
 const PAYMENTS_OFF: PaymentsConfig = {
   secretKey: "",
   isLive: false,
@@ -371,7 +372,7 @@ function refuseUnknownPurchase(): Result<never> {
 function refuseCharging(deps: PaymentDeps): ReturnType<typeof refuse> | null {
   if (deps.rows.head().card === null) {
     const message = "There is no saved card. Buy credits by checkout with save_card first.";
-    return refuse({ kind: "conflict", message, param: "method", code: "no_saved_card" });
+    return conflict(message, "method", "no_saved_card");
   }
   const other: Purchase | null = findRunningCharge(deps, null);
   return other === null ? null : refuse({ kind: "purchase_in_progress", purchaseId: other.id });

@@ -1,14 +1,11 @@
 import type {
   Card,
   StripeHint,
-  PurchaseMethod,
   PurchaseRecord,
-  PurchaseState,
   PurchaseError,
   PurchaseOutcome,
   WalletPaymentCalls,
 } from "../../shared/contracts/payments.ts";
-import type { Actor } from "../../shared/event.ts";
 import { micros } from "../../shared/money.ts";
 import type { Micros } from "../../shared/money.ts";
 import type { Stripe } from "./stripe.ts";
@@ -35,40 +32,21 @@ type SentCall = {
 };
 
 /** A purchase, stored before each Stripe call and after each response. */
-export type Purchase = {
-  readonly id: string;
-  readonly method: PurchaseMethod;
-  readonly amountMicro: Micros;
-  readonly saveCard: boolean;
+export type Purchase = Omit<PurchaseRecord, "creditedMicro" | "returnedMicro" | "step"> & {
   readonly returnUrl: string;
-  readonly actor: Actor;
-  readonly state: PurchaseState;
   readonly step: PurchaseStep | null;
   readonly sent: SentCall | null;
-  readonly tries: number;
   /** A counter in the step's idempotency key. Each restart of the step increments it. */
   readonly anew: number;
-  /** Time of the next step or check (Unix ms), or null if no step is left. */
-  readonly nextAt: number | null;
-  readonly createdAt: number;
-  readonly updatedAt: number;
-  readonly expiresAt: number | null;
-  readonly customerId: string | null;
   readonly paymentMethod: string | null;
-  readonly sessionId: string | null;
-  readonly invoiceId: string | null;
-  readonly paymentId: string | null;
-  readonly url: string | null;
   readonly ending: PurchaseEnding | null;
-  readonly error: PurchaseError | null;
-  readonly card: Card | null;
-  readonly requestId: string | null;
   /**
    * Outcomes that the wallet hasn't received. `tellAt` is the time of the next attempt (Unix ms).
    */
   readonly untold: readonly PurchaseOutcome[];
   readonly tellAt: number | null;
 };
+
 /**
  * The end of a purchase, which applies once its Stripe object is closed. A payment in the meantime
  * cancels it.

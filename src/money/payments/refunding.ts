@@ -1,6 +1,6 @@
 import type { RefundRequest } from "../../shared/contracts/payments.ts";
 import { logEvent } from "../../shared/log.ts";
-import { refuse, success } from "../../shared/failure.ts";
+import { conflict, refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import type { Purchase, PaymentDeps } from "./purchase.ts";
 import { postCall, readRefund, readRefunds, refundParams } from "./stripe-calls.ts";
@@ -26,7 +26,7 @@ export async function refundPayment(
   const { amountCents, name, actor } = ask;
   const payment = rows.payment(purchase.paymentId ?? "");
   if (payment === null) {
-    return conflict("Nothing was paid for this purchase.", "nothing_paid");
+    return conflict("Nothing was paid for this purchase.", null, "nothing_paid");
   }
   const before = await checkEarlierRefund(stripe, payment.id, { amountCents, name });
   if (!before.ok) return before;
@@ -37,7 +37,7 @@ export async function refundPayment(
   if (answer.kind === "refused") {
     if (answer.error.type === "idempotency_error") return refuse({ kind: "idempotency_mismatch" });
     const message = REFUSAL_MESSAGES[answer.error.code ?? ""] ?? "Stripe refused this refund.";
-    return conflict(message, "refund_refused");
+    return conflict(message, null, "refund_refused");
   }
   logEvent("refund_asked", {
     id: purchase.id,
@@ -71,13 +71,9 @@ async function checkEarlierRefund(
   const made = listed.data.find(({ metadata }) => metadata?.["refund"] === name);
   if (made === undefined) {
     return listed.has_more
-      ? conflict("This payment has the maximum number of refunds.", "refund_refused")
+      ? conflict("This payment has the maximum number of refunds.", null, "refund_refused")
       : success(false);
   }
   const isSame = amountCents === null || amountCents === made.amount;
   return isSame ? success(true) : refuse({ kind: "idempotency_mismatch" });
-}
-
-function conflict(message: string, code: string): Result<never> {
-  return refuse({ kind: "conflict", message, param: null, code });
 }

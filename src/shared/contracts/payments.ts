@@ -1,3 +1,4 @@
+import type { LedgerRow } from "./wallet-pages.ts";
 import type { Actor, NewEvent } from "../event.ts";
 import type { Result } from "../failure.ts";
 import type { Idempotency } from "../idempotency.ts";
@@ -69,6 +70,7 @@ export type PurchaseRecord = {
   readonly paymentId: string | null;
   readonly step: string | null;
   readonly tries: number;
+  /** Time of the next step or check (Unix ms), or null if no step is left. */
   readonly nextAt: number | null;
   readonly requestId: string | null;
 };
@@ -195,14 +197,11 @@ export type PaymentsStatus = {
   readonly madeAt: number;
 };
 
-export type CreditRow = {
-  readonly seq: number;
-  readonly amountMicro: Micros;
-  readonly balanceMicro: Micros;
+export type CreditRow = Pick<LedgerRow, "seq" | "amountMicro" | "balanceMicro" | "createdAt"> & {
   readonly reference: string;
-  readonly createdAt: number;
   readonly purchaseId: string | null;
 };
+
 export type CreditPage = {
   readonly credits: readonly CreditRow[];
   readonly nextAfter: number | null;

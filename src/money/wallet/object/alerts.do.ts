@@ -33,31 +33,22 @@ export function raiseAlerts(tx: Tx, crossings: readonly ThresholdAlert[], seq: n
   for (const crossing of crossings) {
     if (wasAlerted(tx, crossing) || hasDailyAlertsMax(tx, crossing)) continue;
     const id = mintId(ALERT_ID_PREFIX, tx.nowMs);
-    insertRow(tx.sql, "INTO alerts", {
+    const shown = {
       id,
       kind: crossing.kind,
       end_user_id: crossing.endUserId,
-      external_id: crossing.externalId,
       period: crossing.period,
       threshold: crossing.threshold,
       limit_micro: crossing.limitMicro,
       value_micro: crossing.valueMicro,
-      created_at: tx.nowMs,
-      seq,
-      changed: nextRevision(tx),
-    });
+    };
+    const { externalId: external_id } = crossing;
+    const row = { ...shown, external_id, created_at: tx.nowMs, seq, changed: nextRevision(tx) };
+    insertRow(tx.sql, "INTO alerts", row);
     addEvent(tx, alertEvent(tx, id, crossing));
-    logWarning("alert", {
-      org_id: tx.memory.row.orgId,
-      id,
-      kind: crossing.kind,
-      end_user_id: crossing.endUserId, // external_id can be a person's name
-      period: crossing.period,
-      threshold: crossing.threshold,
-      limit_micro: crossing.limitMicro,
-      value_micro: crossing.valueMicro,
-      created_at: timestamp(tx.nowMs),
-    });
+    // The log omits external_id, which can be a person's name.
+    const { orgId: org_id } = tx.memory.row;
+    logWarning("alert", { org_id, ...shown, created_at: timestamp(tx.nowMs) });
   }
 }
 

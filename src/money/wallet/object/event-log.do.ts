@@ -64,17 +64,13 @@ export function storeEvent(tx: Tx, event: EventRecord): boolean {
 
 function deleteExcessEvents({ sql, nowMs }: Tx): void {
   const rooms = sql
-    .exec<{ room: string; first: number | null; last: number | null }>(
-      `SELECT value AS room, (SELECT min(place) FROM events WHERE room = value) AS first,
-        (SELECT max(place) FROM events WHERE room = value) AS last FROM json_each(?)`,
+    .exec<{ room: string; first: number; size: number }>(
+      `SELECT room, first, last - first + 1 AS size FROM (SELECT value AS room,
+        coalesce((SELECT min(place) FROM events WHERE room = value), 1) AS first,
+        coalesce((SELECT max(place) FROM events WHERE room = value), 0) AS last FROM json_each(?))`,
       JSON.stringify(EVENT_LOG_PARTITIONS),
     )
-    .toArray()
-    .map(({ room, first, last }) => ({
-      room,
-      first: first ?? 1,
-      size: (last ?? 0) - (first ?? 1) + 1,
-    }));
+    .toArray();
   const over = rooms.reduce((sum, { size }) => sum + size, 0) - EVENTS_MAX;
   const [most] = rooms.toSorted((one, other) => other.size - one.size);
   const beyond =

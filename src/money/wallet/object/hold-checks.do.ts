@@ -176,22 +176,13 @@ export function concurrencyOf(
   { maxConcurrent: ofKey }: KeyTerms,
 ): readonly ConcurrencyState[] {
   const { ledger, maxConcurrent: ofAll } = memory;
-  const states: ConcurrencyState[] = [];
-  if ((ofKey ?? null) !== null) {
-    states.push({
-      scope: "key",
-      limit: Number(ofKey),
-      running: countRunningRequests(ledger, keyId),
-    });
-  }
-  if (ofAll !== null) {
-    states.push({
-      scope: "organization",
-      limit: ofAll,
-      running: countRunningRequests(ledger, null),
-    });
-  }
-  return states;
+  const limits = [
+    { scope: "key", limit: ofKey ?? null, owner: keyId },
+    { scope: "organization", limit: ofAll, owner: null },
+  ] as const;
+  return limits.flatMap(({ scope, limit, owner }) =>
+    limit === null ? [] : [{ scope, limit, running: countRunningRequests(ledger, owner) }],
+  );
 }
 
 /** Rejects a request above the limit on concurrent requests. A session's error omits the limit. */

@@ -2,7 +2,7 @@ import type { Budget, BudgetOwner } from "../../../shared/budgets.ts";
 import { timestamp } from "../../../shared/clock.ts";
 import { SYSTEM_ACTOR } from "../../../shared/event.ts";
 import type { Actor } from "../../../shared/event.ts";
-import { invalid, refuse, success } from "../../../shared/failure.ts";
+import { conflict, invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
 import { mintId } from "../../../shared/id.ts";
 import { CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
@@ -70,15 +70,11 @@ function refusePause(
   if (known !== undefined || scope === "organization") return null;
   if (!hasPausesMax(memory.pauses, source)) return null;
   const message = `An organization can't have more than ${PAUSES_MAX} pauses. End some first.`;
-  return refuse({ kind: "conflict", message, param: null, code: "too_many_pauses" });
+  return conflict(message, null, "too_many_pauses");
 }
 
 function hasPausesMax({ byName }: Pauses, source: Pause["source"]): boolean {
   return [...byName.values()].filter((one) => one.source === source).length >= PAUSES_MAX;
-}
-
-function conflict(message: string, param: string): Refusal {
-  return refuse({ kind: "conflict", message, param });
 }
 
 function subjectOf(tx: Tx, { scope, id, session }: NewPause): Result<string> {
@@ -216,7 +212,7 @@ const isOwnedBy = ({ scope, subject }: BudgetOwner, pause: Pause): boolean =>
 export function refusePaused(tx: Tx, owner: BudgetOwner): Refusal | null {
   if (![...tx.memory.pauses.byName.values()].some((pause) => isOwnedBy(owner, pause))) return null;
   const message = "This end user is paused. End the pause before you delete the end user.";
-  return refuse({ kind: "conflict", message, param: null });
+  return conflict(message);
 }
 
 /** Ends the pauses of a deleted owner, and of all revoked keys and ended sessions. */

@@ -8,7 +8,7 @@ import type {
 } from "../../../shared/contracts/payments.ts";
 import { SYSTEM_ACTOR } from "../../../shared/event.ts";
 import type { Actor, NewEvent } from "../../../shared/event.ts";
-import { refuse, success } from "../../../shared/failure.ts";
+import { conflict, refuse, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
@@ -137,8 +137,7 @@ export function forgiveOwed(
   const before = selectForgivenDebt(sql, reference);
   if (before === amountMicro) return success({ owedMicro: memory.debts.owed });
   if (before !== null) {
-    const message = "This reference was already used with another amount.";
-    return refuse({ kind: "conflict", message, param: "reference" });
+    return conflict("This reference was already used with another amount.", "reference");
   }
   const debts = forgiveDebt(memory.debts, amountMicro);
   if (!debts.ok) return debts;

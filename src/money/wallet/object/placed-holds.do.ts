@@ -1,5 +1,5 @@
 import { assert } from "../../../shared/assert.ts";
-import { invalid, refuse, success } from "../../../shared/failure.ts";
+import { conflict, invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
 import { IDEMPOTENCY_RETENTION_MS } from "../../../shared/idempotency.ts";
 import { dollarsOf } from "../../../shared/money.ts";
@@ -140,7 +140,7 @@ const END_STATES = { settled: "captured", voided: "released", expired: "expired"
 function refuseEnded({ state }: PlacedHold): Refusal {
   const end = state === "held" || state === "refused" ? "ended" : END_STATES[state];
   const message = `This hold has already been ${end}.`;
-  return refuse({ kind: "conflict", message, param: null, code: "hold_ended" });
+  return conflict(message, null, "hold_ended");
 }
 
 function refuseUnknownHold(): Refusal {

@@ -1,7 +1,7 @@
 import { assert } from "../../../shared/assert.ts";
 import { SYSTEM_ACTOR } from "../../../shared/event.ts";
 import type { Actor, NewEvent } from "../../../shared/event.ts";
-import { invalid, refuse, success } from "../../../shared/failure.ts";
+import { conflict, invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { mintTimeOf } from "../../../shared/id.ts";
 import { logWarning } from "../../../shared/log.ts";
@@ -334,11 +334,7 @@ export function storedCreditResult(tx: Tx, request: CreditRequest): Result<Walle
     .toArray();
   if (row === undefined) return null;
   if (row.amount !== request.amountMicro) {
-    return refuse({
-      kind: "conflict",
-      message: "This reference was already used with another amount.",
-      param: "reference",
-    });
+    return conflict("This reference was already used with another amount.", "reference");
   }
   return success({
     creditsMicro: micros(row.balance),

@@ -1,5 +1,5 @@
 import type { Actor } from "../../../shared/event.ts";
-import { refuse } from "../../../shared/failure.ts";
+import { conflict } from "../../../shared/failure.ts";
 import type { Refusal } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
 import {
@@ -36,11 +36,7 @@ export function adoptSnapshot(
   const { head } = snapshot;
   if (!isNew && ownsSnapshot(row, head)) return rejectNeedlessRebuild();
   if (head.creditsMicro < ledger.held) {
-    return refuse({
-      kind: "conflict",
-      message: "The open holds exceed the balance in the database.",
-      param: null,
-    });
+    return conflict("The open holds exceed the balance in the database.");
   }
   tx.storage.transactionSync(() => {
     const revision = Math.max(head.seq, row.revision);
@@ -77,8 +73,7 @@ export function adoptSnapshot(
 }
 
 export function rejectNeedlessRebuild(): Refusal {
-  const message = "The wallet exists and matches the database. Nothing needs to be rebuilt.";
-  return refuse({ kind: "conflict", message, param: null });
+  return conflict("The wallet exists and matches the database. Nothing needs to be rebuilt.");
 }
 
 function adoptRows(sql: SqlStorage, snapshot: WalletSnapshot, changed: number): void {

@@ -1,5 +1,5 @@
 import { now } from "../../../shared/clock.ts";
-import { refuse, success } from "../../../shared/failure.ts";
+import { conflict, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { logAlert } from "../../../shared/log.ts";
 import { readSnapshotHead } from "../snapshot.store.ts";
@@ -59,7 +59,7 @@ function reconcileSlice(
   const { memory } = tx;
   if (before !== null && !isRunCurrent(memory, before)) {
     const message = "The wallet is removing old rows. Please retry in a few minutes.";
-    if (tries >= RESTARTS_MAX) return refuse({ kind: "conflict", message, param: null });
+    if (tries >= RESTARTS_MAX) return conflict(message);
     return success({ ...emptyReconciliation(tx, null), next: { tries: tries + 1, run: null } });
   }
   let run = before ?? startRun(tx, snapshot);

@@ -1,7 +1,7 @@
 import { assert } from "../../../shared/assert.ts";
 import type { Budget } from "../../../shared/budgets.ts";
 import { timestamp } from "../../../shared/clock.ts";
-import { refuse, success } from "../../../shared/failure.ts";
+import { conflict, refuse, success } from "../../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../../shared/failure.ts";
 import type { RateState } from "../../../shared/key-terms.ts";
 import { micros } from "../../../shared/money.ts";
@@ -78,7 +78,7 @@ export function refuseSessionAboveMax(
   if (session === undefined || memory.sessions.live < SESSIONS_MAX) return null;
   if (selectSession(sql, session.id) !== null) return null;
   const message = `An organization can't use more than ${SESSIONS_MAX} sessions within a few days.`;
-  return refuse({ kind: "conflict", message, param: null, code: "too_many_sessions" });
+  return conflict(message, null, "too_many_sessions");
 }
 
 /** Returns a session's meters. The first one is its `budget_dollars`. */
@@ -176,7 +176,7 @@ function endUnusedSession(
   const by = `${actor.kind} ${actor.id}`;
   if (rows - live >= SESSIONS_MAX || countEndedUnusedSessions(sql, by) >= UNUSED_ENDS_MAX) {
     const message = `An organization can't end more than ${UNUSED_ENDS_MAX} unused sessions a day. Rotate the key with end_sessions to end all of them.`;
-    return refuse({ kind: "conflict", message, param: null, code: "too_many_sessions" });
+    return conflict(message, null, "too_many_sessions");
   }
   const expiry = { expires_at: expiresAt, ended_at: endedAt };
   insertEndedUnusedSession(sql, { id, ended_by: by, ...expiry });

@@ -1,3 +1,4 @@
+import type { AlertRecord } from "../../../shared/contracts/reports.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Period } from "../../../shared/period.ts";
@@ -7,14 +8,8 @@ import type { EndUser } from "./quota.ts";
  * An alert about an end user's spend or a low balance. `limitMicro` is the quota or the balance
  * threshold.
  */
-export type ThresholdAlert = {
-  readonly kind: "user_daily" | "user_monthly" | "low_balance";
+export type ThresholdAlert = Omit<AlertRecord, "id" | "createdAt"> & {
   readonly endUserId: string | null;
-  readonly externalId: string | null;
-  readonly period: string | null;
-  readonly threshold: number | null;
-  readonly limitMicro: Micros;
-  readonly valueMicro: Micros;
 };
 
 const REARM_DIVISOR = 10;

@@ -1,4 +1,4 @@
-import { refuse, success } from "../../../shared/failure.ts";
+import { conflict, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
@@ -71,11 +71,7 @@ export function collectDebt(
 
 export function forgiveDebt(debts: Debts, amount: Micros): Result<Debts> {
   if (amount > debts.owed) {
-    return refuse({
-      kind: "conflict",
-      message: "The amount can't exceed the debt.",
-      param: "forgive_micro",
-    });
+    return conflict("The amount can't exceed the debt.", "forgive_micro");
   }
   const owed = micros(debts.owed - amount);
   return success({ ...debts, owed, forgiven: micros(debts.forgiven + amount) });

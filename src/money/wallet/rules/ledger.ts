@@ -1,34 +1,23 @@
 import { assert } from "../../../shared/assert.ts";
-import { refuse, success } from "../../../shared/failure.ts";
+import { conflict, invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Failure, Result } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
-import type { Period } from "../../../shared/period.ts";
 import { freeBalance, isQuotaHold } from "./open-holds.ts";
 import type { HoldTotals, OpenHold } from "./open-holds.ts";
-import type { HoldPurpose } from "../../../shared/placed-hold.ts";
-import type { RequestState, Settlement } from "../../../shared/contracts/wallet.ts";
+import type { HoldRequest, RequestState, Settlement } from "../../../shared/contracts/wallet.ts";
 
-export type KnownHold = {
-  readonly id: string;
+/** A stored hold in any state. `granted` is null if the hold was rejected. */
+export type KnownHold = Omit<OpenHold, "granted" | "tokens" | "expiresAt"> & {
   readonly state: RequestState;
   readonly least: Micros;
   readonly most: Micros;
-  readonly externalId: string | null;
-  readonly endUserId: string | null;
-  readonly keyId: string;
-  readonly session?: string | null;
-  readonly admittedAt: number;
-  readonly period: Period;
   readonly granted: Micros | null;
   readonly tokens: number | null;
   readonly charged: Micros;
   readonly shortfall: Micros;
   readonly failure: Failure | null;
   readonly expiresAt?: number;
-  readonly purpose?: HoldPurpose | null;
-  /** Models that the hold covers. Null or absent means all requested models. */
-  readonly models?: readonly string[] | null;
 };
 
 type HoldContent = Pick<KnownHold, "id" | "least" | "most" | "externalId">;
@@ -61,15 +50,7 @@ export function holdableShare(free: number, hasCap: boolean): number {
   return hasCap ? free : Math.floor(free / 2);
 }
 
-export type HoldRequestFacts = {
-  readonly least: Micros;
-  readonly most: Micros;
-  /**
-   * Minimum cost with the upper bound of the prompt's tokens. Budgets require this amount, because
-   * spend must never exceed them.
-   */
-  readonly sure: Micros;
-  readonly hasCap: boolean;
+export type HoldRequestFacts = Pick<HoldRequest, "least" | "most" | "sure" | "hasCap"> & {
   /** Limits in the order of their checks. */
   readonly limits: readonly Limit[];
   readonly isQuota?: boolean;
@@ -210,19 +191,12 @@ export function ledgerChargeOf(
 export function balanceAfterCredit(ledger: HoldTotals, amount: Micros): Result<Micros> {
   const balance = ledger.balance + amount;
   if (!Number.isSafeInteger(balance)) {
-    return refuse({
-      kind: "invalid_request",
-      message: `The balance can't exceed ${Number.MAX_SAFE_INTEGER} micro-credits. Use a smaller amount.`,
-      param: "amount_micro",
-    });
+    const message = `The balance can't exceed ${Number.MAX_SAFE_INTEGER} micro-credits. Use a smaller amount.`;
+    return invalid(message, "amount_micro");
   }
   if (amount < 0 && balance < ledger.held) {
-    return refuse({
-      kind: "conflict",
-      message: "The correction can't exceed the available balance.",
-      param: "amount_micro",
-      code: "balance_too_low",
-    });
+    const message = "The correction can't exceed the available balance.";
+    return conflict(message, "amount_micro", "balance_too_low");
   }
   return success(micros(balance));
 }

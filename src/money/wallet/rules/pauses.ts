@@ -1,5 +1,5 @@
 import type { BudgetOwner } from "../../../shared/budgets.ts";
-import { refuse } from "../../../shared/failure.ts";
+import { conflict } from "../../../shared/failure.ts";
 import type { Refusal } from "../../../shared/failure.ts";
 import type { Paused } from "../../../shared/paused.ts";
 import type { Pause, PauseSource } from "../../../shared/pauses.ts";
@@ -57,5 +57,5 @@ export function endsSooner(known: Pause, until: number | null): boolean {
 
 export function refuseOperatorPause(): Refusal {
   const message = "The operator created this pause. Contact the operator to end it.";
-  return refuse({ kind: "conflict", message, param: null, code: "operator_pause" });
+  return conflict(message, null, "operator_pause");
 }
