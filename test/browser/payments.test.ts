@@ -65,6 +65,9 @@ it("the Credits page sells $10 in two clicks, saves a card, and tops up automati
   await press(ann, "Pay");
   await notice(ann, "$10.00 were added");
   await expect.poll(() => rows(ann, /payment page.*paid/)).toBe(1);
+  await ann.getByText("$10.00 paid in 1 purchase.").waitFor();
+  const paid = ann.getByRole("row", { name: /payment page.*paid/ });
+  await paid.getByRole("button", { name: "Open invoices" }).waitFor();
   await ann.getByRole("row", { name: /payment page.*(?<!not )paid/ }).click();
   const bill = ann.getByRole("dialog", { name: "Purchase of $10.00" });
   await bill.getByText("The invoice of this purchase is under Cards and invoices.").waitFor();

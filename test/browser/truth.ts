@@ -76,9 +76,23 @@ function sumsOfUsage(responses: Responses): readonly number[] {
   });
 }
 
+/** Returns the sums that the Credits page computes from purchases and transactions. */
+function sumsOfCredits(responses: Responses): readonly number[] {
+  const sum = (amounts: readonly number[]): number => amounts.reduce((all, one) => all + one, 0);
+  const moved = rowsOf(responses, "credits").map((row) => Number(row["amount_micro"]));
+  const bought = rowsOf(responses, "purchases");
+  const paid = bought.filter(({ state }) => state === "paid" || state === "credited");
+  return [
+    sum(moved.filter((micros) => micros > 0)),
+    sum(moved.filter((micros) => micros < 0)),
+    sum(paid.map((row) => microsOf(Number(row["amount_dollars"])))),
+    sum(bought.map((row) => Number(row["returned_micro"]))),
+  ];
+}
+
 /** Returns every form in which a page may show the responses' amounts. */
 function amountsOf(responses: Responses): ReadonlySet<string> {
-  const micros: number[] = [0, ...sumsOfUsage(responses)];
+  const micros: number[] = [0, ...sumsOfUsage(responses), ...sumsOfCredits(responses)];
   for (const json of responses.values()) {
     eachField(json, (name, value) => {
       if (typeof value === "number" && /micro$|^price$/.test(name)) micros.push(value);

@@ -1,5 +1,6 @@
 import type { Calls } from "../api/types.ts";
-import { microsOf } from "./money.ts";
+import { countText, formatSpent, microsOf } from "./money.ts";
+import { dayName } from "./time.ts";
 
 export type Purchase = Calls["GET /v1/credits/purchases/{id}"]["answer"];
 export type Credits = Calls["GET /v1/credits"]["answer"];
@@ -21,6 +22,42 @@ export function stateOf(purchase: Purchase): readonly [word: string, tone: Tone]
   const { state, amount_dollars: dollars, returned_micro: returned } = purchase;
   if (returned === 0) return STATES[state];
   return [returned < microsOf(dollars) ? "partly refunded" : "refunded", "warn"];
+}
+
+type Dated = { readonly created_at: string };
+const sumOf = (amounts: readonly number[]): number => amounts.reduce((sum, one) => sum + one, 0);
+
+/** Returns the UTC days of a list, newest first, with its sums: `1 Nov to 3 Nov (UTC): $5.00 paid`. */
+function sumText(
+  rows: readonly Dated[],
+  sums: readonly (readonly [micros: number, what: string])[],
+) {
+  const days = [rows.at(-1), rows[0]].map((row) => dayName(row?.created_at.slice(0, 10) ?? ""));
+  const parts = sums.filter(([micros]) => micros !== 0);
+  const text = parts.map(([micros, what]) => `${formatSpent(micros)} ${what}`).join(", ");
+  return rows.length === 0 || text === ""
+    ? ""
+    : `${[...new Set(days)].join(" to ")} (UTC): ${text}.`;
+}
+
+/** Returns the sums of the listed purchases as text, or "" if none was paid. */
+export function purchaseSumText(purchases: readonly Purchase[]): string {
+  const paid = purchases.filter(({ state }) => state === "paid" || state === "credited");
+  const returned = sumOf(purchases.map(({ returned_micro }) => returned_micro));
+  const dollars = sumOf(paid.map(({ amount_dollars }) => amount_dollars));
+  return sumText(purchases, [
+    [microsOf(dollars), `paid in ${countText(paid.length, "purchase")}`],
+    [returned, "refunded or disputed"],
+  ]);
+}
+
+/** Returns the sums of the listed transactions as text. */
+export function creditSumText(credits: Credits["credits"]): string {
+  const amounts = credits.map(({ amount_micro }) => amount_micro);
+  return sumText(credits, [
+    [sumOf(amounts.filter((one) => one > 0)), "added"],
+    [-sumOf(amounts.filter((one) => one < 0)), "removed"],
+  ]);
 }
 
 const FINAL: ReadonlySet<Purchase["state"]> = new Set(["credited", "declined", "expired"]);

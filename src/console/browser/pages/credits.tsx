@@ -1,5 +1,12 @@
 import { formatLeft, microsOf, formatSpent } from "../lib/money.ts";
-import { cardName, creditKindText, stateOf, methodText } from "../lib/purchases.ts";
+import {
+  cardName,
+  creditKindText,
+  creditSumText,
+  purchaseSumText,
+  stateOf,
+  methodText,
+} from "../lib/purchases.ts";
 import type { Credits as Known, Purchase } from "../lib/purchases.ts";
 import { latestOf, change, useRead } from "../state/reads.ts";
 import { useQuery } from "../state/route.ts";
@@ -22,7 +29,7 @@ export function Credits() {
   return (
     <>
       <PageHead title="Credits" text="Your balance, purchases and all transactions.">
-        {may("POST /v1/credits/portal") && <Portal />}
+        {mayRead && <Portal />}
       </PageHead>
       <AvailableBalance />
       {mayRead && <BalanceCurve />}
@@ -88,12 +95,16 @@ function useIsSold(): boolean {
   return (latestOf(useTransactions().page)?.sold ?? null) !== null;
 }
 
-function Portal() {
+type PortalProps = { verb?: string; tone?: "" | "quiet" };
+/** A button that opens the payment provider's page, which has all invoices. */
+function Portal({ verb = "Cards and invoices", tone = "" }: PortalProps) {
   const isSold = useIsSold();
-  if (!isSold) return null;
+  const mayOpen = useMay()("POST /v1/credits/portal");
+  if (!isSold || !mayOpen) return null;
   return (
     <Action
-      verb="Cards and invoices"
+      verb={verb}
+      tone={tone}
       run={() => change("POST /v1/credits/portal", {}, [])}
       onDone={({ url }) => location.assign(url)}
     />
@@ -132,6 +143,7 @@ function PurchaseList() {
   if (bought.rows.length === 0) return null;
   return (
     <Panel title="Purchases">
+      <p class="small">{purchaseSumText(bought.rows)}</p>
       <Table
         name="Purchases"
         columns={PURCHASES}
@@ -148,7 +160,6 @@ function PurchaseList() {
 
 function PurchaseDialog({ purchase, onClose }: { purchase: Purchase; onClose: () => void }) {
   const { amount_dollars: dollars, credited_micro: credited, returned_micro: returned } = purchase;
-  const mayOpen = useMay()("POST /v1/credits/portal");
   return (
     <Dialog title={`Purchase of ${formatSpent(microsOf(dollars))}`} onClose={onClose}>
       <Facts
@@ -166,11 +177,9 @@ function PurchaseDialog({ purchase, onClose }: { purchase: Purchase; onClose: ()
       {credited !== null && (
         <p class="muted">The invoice of this purchase is under Cards and invoices.</p>
       )}
-      {mayOpen && (
-        <div class="actions end">
-          <Portal />
-        </div>
-      )}
+      <div class="actions end">
+        <Portal />
+      </div>
     </Dialog>
   );
 }
@@ -210,14 +219,17 @@ function BuyAndTransactions() {
       <Panel title="Transactions">
         <ReadResult read={transactions.page} height={200}>
           {() => (
-            <Table
-              name="Credits"
-              columns={LINES}
-              rows={transactions.rows}
-              keyOf={({ id }) => id}
-              pager={transactions.pager}
-              empty={<Empty text="No credits yet." />}
-            />
+            <>
+              <p class="small">{creditSumText(transactions.rows)}</p>
+              <Table
+                name="Credits"
+                columns={LINES}
+                rows={transactions.rows}
+                keyOf={({ id }) => id}
+                pager={transactions.pager}
+                empty={<Empty text="No credits yet." />}
+              />
+            </>
           )}
         </ReadResult>
       </Panel>
@@ -240,6 +252,11 @@ const PURCHASES: readonly Column<Purchase>[] = [
   column("returned", "Refunded", ({ returned_micro }) => returned_micro, {
     align: "right",
     cell: ({ returned_micro }) => (returned_micro === 0 ? "" : <Money micros={returned_micro} />),
+  }),
+  column("invoice", "Invoice", () => null, {
+    csv: [],
+    cell: ({ credited_micro }) =>
+      credited_micro === null ? "" : <Portal verb="Open invoices" tone="quiet" />,
   }),
 ];
 
