@@ -100,7 +100,7 @@ it("the overview of the demo fits on a phone", async () => {
   expect(faults).toEqual([]);
 });
 
-it.each(["/console/", "/console/#/activity", "/docs/start", "/docs/errors"])(
+it.each(["/console/", "/console/#/activity", "/console/#/keys", "/docs/start", "/docs/errors"])(
   "%s appears within a second on a first visit, without layout shifts",
   async (at) => {
     const { context } = await demoConsole();

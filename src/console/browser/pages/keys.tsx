@@ -126,7 +126,14 @@ function columnsAt(now: number, owner: (id: string) => string): readonly Column<
       { cell: (key) => <Budget apiKey={key} /> },
     ),
     timeColumn("used", "Last used", ({ last_used_at }) => last_used_at),
-    column("owner", "Owner", ({ member_id }) => owner(member_id), { wide: true }),
+    column("owner", "Owner", ({ member_id }) => owner(member_id), {
+      wide: true,
+      cell: ({ member_id }) => (
+        <span class="owner" title={owner(member_id)}>
+          {owner(member_id)}
+        </span>
+      ),
+    }),
     timeColumn("expires", "Expires", ({ expires_at }) => expires_at ?? null, { wide: true }),
   ];
 }
