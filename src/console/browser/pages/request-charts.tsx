@@ -1,13 +1,15 @@
 import { useQuery } from "../state/route.ts";
 import { countText, formatCount } from "../lib/money.ts";
 import { errorDays } from "../lib/range.ts";
-import { useRead, fixedRead } from "../state/reads.ts";
+import { fixedRead, readOnce, useLoaded, useRead } from "../state/reads.ts";
 import { useNow } from "../state/cell.ts";
 import { ErrorChart, FilterNotice } from "../ui/error-chart.tsx";
 import { ReadResult } from "../ui/states.tsx";
 import { Button } from "../ui/basics.tsx";
-import type { Errors, Usage } from "../api/types.ts";
-import { requestSums } from "../lib/spend.ts";
+import { urlOf } from "../api/client.ts";
+import type { CallInput, Outcome } from "../api/client.ts";
+import { FAILED, SUCCEEDED, requestsByState } from "../lib/request-states.ts";
+import type { Errors, Generation, Usage } from "../api/types.ts";
 import type { DayRow } from "../lib/spend.ts";
 import type { Range } from "../lib/range.ts";
 import { DAY, daysBetween, hoursBetween, utcDay } from "../lib/time.ts";
@@ -38,7 +40,7 @@ function RequestErrors() {
               {data.map(({ group: code = null, count }) => (
                 <Button
                   key={code}
-                  text={`${formatCount(count)} ${code}`}
+                  text={`${formatCount(count)} ${code ?? ""}`}
                   class="quiet"
                   aria-pressed={chosen === code}
                   onClick={() => update({ code: chosen === code ? "" : (code ?? "") })}
@@ -56,9 +58,29 @@ function RequestErrors() {
 const EVERY_MS = 30_000;
 const USAGE = "GET /v1/usage";
 const ERRORS = "GET /v1/errors";
-const PARTS = { Succeeded: "settled", "Failed or rejected": "error" } as const;
+const LIST = "GET /v1/generations";
+const FAILURE_PAGES_MAX = 10;
+/** The tab of each part of the chart. */
+const STATES = { [SUCCEEDED]: "settled", [FAILED]: "error" } as const;
 const HOURLY_MS = 3 * DAY;
 const NO_ROWS = fixedRead<{ readonly data: readonly never[] }>({ data: [] });
+
+/** Reads the failed requests that were charged. Usage counts them too. */
+async function readChargedFailures(
+  query: CallInput<typeof LIST>["query"],
+): Promise<Outcome<{ readonly data: readonly Generation[] }>> {
+  const data: Generation[] = [];
+  let after: string | undefined;
+  for (let page = 0; page < FAILURE_PAGES_MAX; page += 1) {
+    const part = { ...query, status: "failed", limit: 100, ...(after && { after }) };
+    const outcome = await readOnce(LIST, { query: part });
+    if (!outcome.ok) return outcome;
+    data.push(...outcome.value.generations.filter(({ status }) => status === "settled"));
+    after = outcome.value.next_after;
+    if (after === undefined) break;
+  }
+  return { ok: true, value: { data } };
+}
 
 function RequestStates() {
   const [{ from, to, model, provider, external_id }] = useQuery();
@@ -104,12 +126,25 @@ function StateChart({ title, mayCount, isCounted }: StateChartProps) {
     { query: { ...asked, group_by: "hour" } },
     every,
   );
+  const charged = useLoaded(
+    mayCount ? `charged failures ${urlOf(LIST, { query: asked })}` : null,
+    () => readChargedFailures(asked),
+    every,
+  );
   return (
     <ReadResult<Pick<Usage, "data">> read={mayCount ? usage : NO_ROWS} height={304}>
-      {({ data: good }) => (
-        <ReadResult<Pick<Errors, "data">> read={isCounted ? errors : NO_ROWS} height={304}>
-          {({ data: bad }) => (
-            <StateBars name={title} parts={parts} rows={rowsOf(good, bad, length)} />
+      {({ data: settled }) => (
+        <ReadResult read={mayCount ? charged : NO_ROWS} height={304}>
+          {({ data: failed }) => (
+            <ReadResult<Pick<Errors, "data">> read={isCounted ? errors : NO_ROWS} height={304}>
+              {({ data: errorRows }) => (
+                <StateBars
+                  name={title}
+                  parts={parts}
+                  rows={requestsByState({ settled, failed, errors: errorRows, length })}
+                />
+              )}
+            </ReadResult>
           )}
         </ReadResult>
       )}
@@ -123,13 +158,6 @@ function chartParts({ from, to }: Range, now: number): readonly string[] {
   return isShort ? hoursBetween(from, to, now) : daysBetween(from, to);
 }
 
-function rowsOf(good: Usage["data"], bad: Errors["data"], length: number): readonly DayRow[] {
-  return [
-    ...good.map(({ hour, group, requests }) => rowOf(hour ?? group ?? "", "Succeeded", requests)),
-    ...bad.map(({ hour = "", count }) => rowOf(hour.slice(0, length), "Failed or rejected", count)),
-  ];
-}
-
 type StateBarsProps = { name: string; parts: readonly string[]; rows: readonly DayRow[] };
 function StateBars({ name, parts, rows }: StateBarsProps) {
   const [, update] = useQuery();
@@ -141,16 +169,12 @@ function StateBars({ name, parts, rows }: StateBarsProps) {
       metric="requests"
       labelOf={(group) => group ?? ""}
       unit="count"
-      slotOf={(group) => (group === "Failed or rejected" ? "bad" : 2)}
+      slotOf={(group) => (group === FAILED ? "bad" : 2)}
       onSelect={(first, last, group) => {
-        const status = PARTS[group as keyof typeof PARTS];
+        const status = STATES[group as keyof typeof STATES];
         const days = { from: first.slice(0, 10), to: last.slice(0, 10) };
         update({ ...days, ...(status !== undefined && { status }) });
       }}
     />
   );
-}
-
-function rowOf(day: string, group: keyof typeof PARTS, requests: number): DayRow {
-  return { day, group, ...requestSums(requests) };
 }

@@ -1,0 +1,33 @@
+import type { Errors, Generation, Usage } from "../api/types.ts";
+import { requestSums } from "./spend.ts";
+import type { DayRow } from "./spend.ts";
+
+export const SUCCEEDED = "Succeeded";
+export const FAILED = "Failed or rejected";
+
+type Counts = {
+  /** Charged requests by hour or day, including those that failed. */
+  readonly settled: Usage["data"];
+  /** The failed requests among them. */
+  readonly failed: readonly Pick<Generation, "created_at">[];
+  /** All failures by hour. */
+  readonly errors: Errors["data"];
+  /** The length of a bar's name: 13 for an hour, 10 for a day. */
+  readonly length: number;
+};
+
+/** Returns the requests of each hour or day by outcome. Each request counts once. */
+export function requestsByState({ settled, failed, errors, length }: Counts): readonly DayRow[] {
+  const charged = Map.groupBy(failed, ({ created_at }) => created_at.slice(0, length));
+  return [
+    ...settled.map(({ hour, group, requests }) => {
+      const day = hour ?? group ?? "";
+      return rowOf(day, SUCCEEDED, Math.max(0, requests - (charged.get(day)?.length ?? 0)));
+    }),
+    ...errors.map(({ hour = "", count }) => rowOf(hour.slice(0, length), FAILED, count)),
+  ];
+}
+
+function rowOf(day: string, group: string, requests: number): DayRow {
+  return { day, group, ...requestSums(requests) };
+}

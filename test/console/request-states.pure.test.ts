@@ -1,0 +1,24 @@
+import { expect, it } from "vitest";
+import { requestsByState } from "../../src/console/browser/lib/request-states.ts";
+
+const NO_AMOUNTS = { prompt_tokens: 0, cached_tokens: 0, completion_tokens: 0, cost_micro: 0 };
+const LAST = { last_at: "2026-11-28T09:10:00Z", last_id: "req_1" };
+
+it.each([
+  [13, "2026-11-28T09", { hour: "2026-11-28T09", group: null }],
+  [10, "2026-11-28", { group: "2026-11-28" }],
+])(
+  "a charged failure counts once, as failed, in bars named by %i characters",
+  (length, day, at) => {
+    const rows = requestsByState({
+      settled: [{ ...at, requests: 3, ...NO_AMOUNTS }],
+      failed: [{ created_at: "2026-11-28T09:10:00Z" }],
+      errors: [{ hour: "2026-11-28T09", count: 2, ...LAST }], // the charged one and a rejected one
+      length,
+    });
+    expect(rows.map((row) => [row.day, row.group, row.requests])).toEqual([
+      [day, "Succeeded", 2],
+      [day, "Failed or rejected", 2],
+    ]);
+  },
+);
