@@ -73,12 +73,12 @@ function Detail({ act, onClose }: { act: Act; onClose: () => void }) {
       <p class="said">{operatorActSentence(act)}</p>
       <Facts
         facts={[
-          ["Time", <Time key="time" at={act.created_at} />],
-          ["Call", <code key="call">{act.act}</code>],
+          ["Time", <Time at={act.created_at} />],
+          ["Call", <code>{act.act}</code>],
           [
             "Customer",
             organization && (
-              <a key="org" href={hrefOf(["organizations", organization.id])}>
+              <a href={hrefOf(["organizations", organization.id])}>
                 {organization.slug ?? organization.id}
               </a>
             ),
@@ -87,7 +87,7 @@ function Detail({ act, onClose }: { act: Act; onClose: () => void }) {
           ...Object.entries(target).map(
             ([name, id]) => [name, <code key={name}>{id}</code>] as const,
           ),
-          ["Request", <code key="request">{act.request_id}</code>],
+          ["Request", <code>{act.request_id}</code>],
         ]}
       />
     </Dialog>

@@ -3,7 +3,7 @@ import { DAY } from "../lib/time.ts";
 import { useNow } from "../state/cell.ts";
 import { latestOf, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
-import { Count } from "../ui/basics.tsx";
+import { Count, Notice } from "../ui/basics.tsx";
 import { Inline } from "../ui/states.tsx";
 
 const EVERY_MS = 30_000;
@@ -19,7 +19,7 @@ export function Alerts() {
   if (open.length === 0) return <p class="notice calm muted">No alerts in the last 24 hours</p>;
   const [first] = open;
   return (
-    <p class="notice" role="status">
+    <Notice>
       ▲{" "}
       {first?.kind === "low_balance" ? (
         "The balance fell below its alert threshold."
@@ -33,7 +33,7 @@ export function Alerts() {
         </>
       )}{" "}
       <a href={hrefOf(["events"])}>See all</a>
-    </p>
+    </Notice>
   );
 }
 

@@ -11,7 +11,7 @@ import type { Credits as Known, Purchase } from "../lib/purchases.ts";
 import { latestOf, change, useRead } from "../state/reads.ts";
 import { useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
-import { Badge, Facts, PageHead, Money, Panel, Time } from "../ui/basics.tsx";
+import { Badge, Facts, PageHead, Money, Panel, Time, Notice } from "../ui/basics.tsx";
 import { Action, Dialog } from "../ui/dialog.tsx";
 import { usePages } from "../ui/pages.ts";
 import { Empty, ReadResult } from "../ui/states.tsx";
@@ -68,14 +68,14 @@ function AvailableBalance() {
 
 function DebtNotice({ micros }: { micros: number }) {
   return (
-    <p class="notice" role="status">
+    <Notice>
       ■{" "}
       <span>
         <strong>{formatSpent(micros)} are owed.</strong> A payment was reversed after its credits
         were spent. New credits pay this amount first. Until then, paid requests are rejected.{" "}
         <a href={ABOUT_OWED}>What that means</a>
       </span>
-    </p>
+    </Notice>
   );
 }
 
@@ -164,13 +164,13 @@ function PurchaseDialog({ purchase, onClose }: { purchase: Purchase; onClose: ()
     <Dialog title={`Purchase of ${formatSpent(microsOf(dollars))}`} onClose={onClose}>
       <Facts
         facts={[
-          ["State", <PurchaseState key="state" of={purchase} />],
-          ["When", <Time key="when" at={purchase.created_at} withClock />],
+          ["State", <PurchaseState of={purchase} />],
+          ["When", <Time at={purchase.created_at} withClock />],
           ["How", methodText(purchase)],
           ["Card", purchase.card && cardName(purchase.card)],
           ["Credits added", credited === null ? null : formatLeft(credited)],
           ["Refunded or disputed", returned === 0 ? null : formatSpent(returned)],
-          ["Id", <code key="id">{purchase.id}</code>],
+          ["Id", <code>{purchase.id}</code>],
         ]}
       />
       {returned > 0 && <p>The same amount of credits is removed from the balance.</p>}

@@ -153,10 +153,10 @@ function Detail({ id, delivery, onClose }: DetailProps) {
           <>
             <Facts
               facts={[
-                ["State", <DeliveryState key="state" delivery={told} />],
+                ["State", <DeliveryState delivery={told} />],
                 ["Attempts", told.attempts],
-                ["Next try", <NextTry key="next" at={told.next_attempt_at} />],
-                ["Event", <code key="event">{told.event_id}</code>],
+                ["Next try", <NextTry at={told.next_attempt_at} />],
+                ["Event", <code>{told.event_id}</code>],
               ]}
             />
             {attempts.length > 0 && (

@@ -232,10 +232,10 @@ function EndUserFacts({ user, mayChange, onRaise }: EndUserFactsProps) {
       )}
       <Facts
         facts={[
-          ["Today", <Quota key="day" {...today(user)} />],
-          ["This month", <Quota key="month" {...thisMonth(user)} />],
+          ["Today", <Quota {...today(user)} />],
+          ["This month", <Quota {...thisMonth(user)} />],
           ["Alert at", `${formatPercent(user.alert_threshold)} of a quota`],
-          ["Created", <Time key="since" at={user.created_at} />],
+          ["Created", <Time at={user.created_at} />],
         ]}
       />
       <h3>Budgets</h3>

@@ -2,6 +2,7 @@ import { readSession } from "../api/client.ts";
 import { latestOf, useLoaded } from "../state/reads.ts";
 import { useSession } from "../state/session.ts";
 import { StopSpending, OrganizationPauses } from "../ui/pauses.tsx";
+import { Notice } from "../ui/basics.tsx";
 
 const EVERY_MS = 15_000;
 const CAUSES = {
@@ -17,11 +18,7 @@ export function Halted() {
   const status = (newest?.id === organization?.id ? newest : organization)?.status ?? "active";
   return (
     <section class="halted" aria-label="Restrictions">
-      {status !== "active" && (
-        <p class="notice" role="status">
-          ■ {CAUSES[status]}
-        </p>
-      )}
+      {status !== "active" && <Notice>■ {CAUSES[status]}</Notice>}
       <OrganizationPauses />
     </section>
   );

@@ -66,13 +66,11 @@ function Technical({ book, version, aliases, sweep, wallets }: Technical) {
       facts={[
         [
           "Database",
-          <Badge key="book" tone={book ? "good" : "bad"}>
-            {book ? "reachable" : "unreachable"}
-          </Badge>,
+          <Badge tone={book ? "good" : "bad"}>{book ? "reachable" : "unreachable"}</Badge>,
         ],
         ["Wallets", `${wallets.asked - wallets.unavailable.length} of ${wallets.asked} available`],
-        ["Last sweep", sweep === null ? "none yet" : <Sweep key="sweep" sweep={sweep} />],
-        ["Version", <code key="version">{version}</code>],
+        ["Last sweep", sweep === null ? "none yet" : <Sweep sweep={sweep} />],
+        ["Version", <code>{version}</code>],
         ...Object.entries(aliases).map(
           ([alias, model]) => [`Alias ${alias}`, <code key={alias}>{model}</code>] as const,
         ),

@@ -84,16 +84,16 @@ function KeyFacts({ apiKey, used, onDo, onClose }: KeyFactsProps) {
   const isMine = useIsOwn(apiKey);
   const facts = [
     ["State", stateOf(apiKey, now)],
-    ["Prefix", <code key="prefix">{apiKey.prefix}…</code>],
-    ["Id", <code key="id">{apiKey.id}</code>],
+    ["Prefix", <code>{apiKey.prefix}…</code>],
+    ["Id", <code>{apiKey.id}</code>],
     ["Regions", apiKey.scope === "global" ? "every region" : apiKey.region.toUpperCase()],
     ["Rate limit, per 60 s", formatCount(apiKey.rpm_limit)],
     ["Token limit, per 60 s", apiKey.tpm_limit ? formatCount(apiKey.tpm_limit) : "no limit"],
     ["Concurrent requests", apiKey.max_concurrent ?? "no limit"],
     ["End user", apiKey.end_user ?? "as each request says"],
-    ["Created", <Time key="made" at={apiKey.created_at} />],
-    ["Last used", <Time key="used" at={apiKey.last_used_at} />],
-    ["Expires", <Time key="expires" at={apiKey.expires_at ?? null} />],
+    ["Created", <Time at={apiKey.created_at} />],
+    ["Last used", <Time at={apiKey.last_used_at} />],
+    ["Expires", <Time at={apiKey.expires_at ?? null} />],
   ] as const;
   return (
     <Dialog title={apiKey.name} onClose={onClose} wide>

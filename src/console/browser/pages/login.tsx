@@ -191,11 +191,7 @@ function CompanyName({ company, onInput, onOwn }: CompanyNameProps) {
 }
 
 export function FailedLogin() {
-  return (
-    <p class="notice" role="alert">
-      {whyOf(useCell(route).query)}
-    </p>
-  );
+  return <Notice role="alert">{whyOf(useCell(route).query)}</Notice>;
 }
 
 export function Invitation() {

@@ -132,21 +132,11 @@ function PurchaseFacts({ orgId, purchase }: Omit<RefundProps, "onClose">) {
   return (
     <Facts
       facts={[
-        [
-          "Customer",
-          <a key="customer" href={hrefOf(["organizations", orgId])}>
-            {customer?.name ?? orgId}
-          </a>,
-        ],
-        ["Amount", <Money key="amount" micros={microsOf(purchase.amount_dollars)} />],
-        ["Refunded", returned === 0 ? null : <Money key="refunded" micros={returned} />],
-        [
-          "State",
-          <Badge key="state" tone={tone}>
-            {state}
-          </Badge>,
-        ],
-        ["Changed", <Time key="changed" at={purchase.updated_at} />],
+        ["Customer", <a href={hrefOf(["organizations", orgId])}>{customer?.name ?? orgId}</a>],
+        ["Amount", <Money micros={microsOf(purchase.amount_dollars)} />],
+        ["Refunded", returned === 0 ? null : <Money micros={returned} />],
+        ["State", <Badge tone={tone}>{state}</Badge>],
+        ["Changed", <Time at={purchase.updated_at} />],
         ["Id", codeOf(purchase.id)],
         ["Payment", codeOf(purchase.payment_id)],
         ["Checkout", codeOf(purchase.session_id)],

@@ -39,17 +39,12 @@ const TONES = { ok: "good", failing: "bad", off: "plain" } as const;
 
 const healthFacts = (health: NonNullable<WebhookAndHealth["health"]>) =>
   [
-    [
-      "Health",
-      <Badge key="health" tone={TONES[health.state]}>
-        {health.state}
-      </Badge>,
-    ],
+    ["Health", <Badge tone={TONES[health.state]}>{health.state}</Badge>],
     ["Failing since", health.failing_since && <Time at={health.failing_since} />],
     ["Last error", health.last_error],
     ["Waiting", countText(health.waiting, "event")],
     ["Attempts of 24 hours", `${health.delivered_24h} delivered, ${health.failed_24h} failed`],
-    ["Last delivered", <Time key="last" at={health.last_success_at} none="never" />],
+    ["Last delivered", <Time at={health.last_success_at} none="never" />],
   ] as const;
 
 function WebhookPanel({ id, webhook }: WebhookProps) {

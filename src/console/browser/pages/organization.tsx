@@ -117,17 +117,12 @@ type Found = Calls["GET /admin/v1/orgs/{id}"]["answer"];
 function OrganizationFacts({ one }: { one: Found }) {
   const { suspension } = one;
   const facts = [
-    [
-      "Status",
-      <Badge key="status" tone={one.status === "active" ? "good" : "bad"}>
-        {one.status}
-      </Badge>,
-    ],
+    ["Status", <Badge tone={one.status === "active" ? "good" : "bad"}>{one.status}</Badge>],
     ...(suspension
       ? [
           [
             "Suspended",
-            <span key="suspended">
+            <span>
               <Time at={suspension.at} /> by {suspension.operator}
               {suspension.reason === null ? "" : `: ${suspension.reason}`}
             </span>,
@@ -136,13 +131,9 @@ function OrganizationFacts({ one }: { one: Found }) {
       : []),
     [
       "Balance",
-      one.credits_micro === null ? (
-        "Unknown"
-      ) : (
-        <Money key="b" micros={one.credits_micro} kind="left" />
-      ),
+      one.credits_micro === null ? "Unknown" : <Money micros={one.credits_micro} kind="left" />,
     ],
-    ["On hold", one.held_micro === null ? "Unknown" : <Money key="h" micros={one.held_micro} />],
+    ["On hold", one.held_micro === null ? "Unknown" : <Money micros={one.held_micro} />],
     ["Running requests", one.open_holds ?? "Unknown"],
     [
       "Rate limit, per 60 s",
@@ -150,7 +141,7 @@ function OrganizationFacts({ one }: { one: Found }) {
     ],
     ["Price list", one.price_list ?? "the region's"],
     ["Slug", one.slug],
-    ["Created", <Time key="since" at={one.created_at} />],
+    ["Created", <Time at={one.created_at} />],
   ] as const;
   return <Facts facts={facts} inPanel />;
 }

@@ -11,7 +11,7 @@ import { goTo, hrefOf } from "../state/route.ts";
 import { isSenior, useSession, useMay } from "../state/session.ts";
 import { useKeyNames, useSpendByGroup, useSpend } from "../state/spend.ts";
 import type { Range, SplitBy } from "../state/spend.ts";
-import { Count, PageHead, Money, Panel, CodeBlock, Button } from "../ui/basics.tsx";
+import { Count, PageHead, Money, Panel, CodeBlock, Button, Notice } from "../ui/basics.tsx";
 import { useNow } from "../state/cell.ts";
 import { Swatch, GroupChart } from "../ui/chart.tsx";
 import { LazyPage } from "../ui/lazy.tsx";
@@ -102,11 +102,11 @@ function Spending() {
 function NothingLeft() {
   const { organization } = useSession();
   return (
-    <p class="notice" role="status">
+    <Notice>
       ▲ The balance is used up. Paid requests are rejected until you add credits.{" "}
       <a href={hrefOf(["credits"])}>Add credits</a>, or ask the operator of this region for credits
       of <code>{organization?.slug}</code>.
-    </p>
+    </Notice>
   );
 }
 

@@ -24,10 +24,10 @@ export function OwnKey() {
                   `Budget${budget?.period ? ` of the ${budget.period}` : ""}`,
                   budget && <BudgetLeft of={budget} />,
                 ],
-                ["Rate limit, per 60 s", <RateLimitBar key="requests" of={requests} />],
+                ["Rate limit, per 60 s", <RateLimitBar of={requests} />],
                 ["Token limit, per 60 s", tokens && <RateLimitBar of={tokens} />],
                 ["Models", allowed_models?.join(", ") ?? "all"],
-                ["Expires", <Time key="expires" at={expires_at ?? null} />],
+                ["Expires", <Time at={expires_at ?? null} />],
               ]}
             />
             {budgets.length > 0 && <Budgets budgets={budgets} save={false} />}

@@ -14,7 +14,7 @@ import { modelHint } from "../lib/model-prices.ts";
 import type { ListedModel } from "../lib/model-prices.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
 import { isLimited, isViewing, session, useSession } from "../state/session.ts";
-import { CodeBlock, Facts, PageHead, Money, Panel, Button, Check } from "../ui/basics.tsx";
+import { CodeBlock, Facts, PageHead, Money, Panel, Button, Check, Notice } from "../ui/basics.tsx";
 import { Field, Input } from "../ui/dialog.tsx";
 import { FailureNotice, ReadResult } from "../ui/states.tsx";
 
@@ -311,7 +311,7 @@ function ResponseView({ answer, busy }: { answer: Answer | null; busy: boolean }
       "Tokens a second",
       usage && seconds > 0 ? formatCount(Math.round(usage.output / seconds)) : "",
     ],
-    ["Cost", usage ? <Money key="cost" micros={usage.costMicro} /> : ""],
+    ["Cost", usage ? <Money micros={usage.costMicro} /> : ""],
     ["Route", route],
     ["Granted output", granted === null ? "" : `${granted} tokens: less than asked`],
     ["Left out", dropped ?? ""],
@@ -329,11 +329,7 @@ function ResponseView({ answer, busy }: { answer: Answer | null; busy: boolean }
       </p>
       {calls !== "" && <pre class="code">{calls}</pre>}
       {failure && <FailureNotice failure={failure} />}
-      {broken && (
-        <p class="notice" role="status">
-          {broken}
-        </p>
-      )}
+      {broken && <Notice>{broken}</Notice>}
       <Facts facts={facts} />
     </>
   );

@@ -116,7 +116,7 @@ function NameForm({ organization, mayName }: { organization: Organization; mayNa
         facts={[
           ["Name", organization.name],
           ["Slug", organization.slug],
-          ["Id", <code key="id">{organization.id}</code>],
+          ["Id", <code>{organization.id}</code>],
         ]}
       />
     );

@@ -190,19 +190,19 @@ function WebhookFacts({ webhook }: { webhook: WebhookAndHealth }) {
     <Facts
       inPanel
       facts={[
-        ["State", <WebhookState key="state" webhook={webhook} />],
-        ["Health", <HealthBadge key="health" health={health} />],
+        ["State", <WebhookState webhook={webhook} />],
+        ["Health", <HealthBadge health={health} />],
         [
           "Attempts of 24 hours",
           health &&
             `${formatCount(health.delivered_24h)} delivered, ${formatCount(health.failed_24h)} failed`,
         ],
         ["Waiting", health && countText(health.waiting, "event")],
-        ["Last delivered", health && <Time key="last" at={health.last_success_at} none="never" />],
+        ["Last delivered", health && <Time at={health.last_success_at} none="never" />],
         ["Events", webhook.types?.join(", ") ?? "all"],
         ["Old secret signs until", until && <Time at={until} />],
-        ["Created", <Time key="since" at={webhook.created_at} />],
-        ["Id", <code key="id">{webhook.id}</code>],
+        ["Created", <Time at={webhook.created_at} />],
+        ["Id", <code>{webhook.id}</code>],
       ]}
     />
   );

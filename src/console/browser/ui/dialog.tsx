@@ -5,7 +5,7 @@ import type { CallFailure, Outcome } from "../api/client.ts";
 import { fieldError } from "../lib/field-error.ts";
 import { rewriteAmounts } from "../lib/money.ts";
 import { FailureNotice } from "./states.tsx";
-import { Button } from "./basics.tsx";
+import { Button, Notice } from "./basics.tsx";
 
 type DialogProps = {
   title: string;
@@ -53,9 +53,7 @@ export function Dialog({ title, onClose, wide = false, asks = true, children }: 
         <Button text="✕" class="quiet" onClick={close} aria-label="Close" />
       </header>
       {typed === "warned" && (
-        <p class="notice" role="alert">
-          ▲ Your changes aren't saved. Close again to discard them.
-        </p>
+        <Notice role="alert">▲ Your changes aren't saved. Close again to discard them.</Notice>
       )}
       {children}
     </dialog>

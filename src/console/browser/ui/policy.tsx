@@ -3,7 +3,7 @@ import type { Outcome } from "../api/client.ts";
 import type { Settings } from "../api/types.ts";
 import { latestOf } from "../state/reads.ts";
 import { useModels } from "../state/models.ts";
-import { Facts, Button } from "./basics.tsx";
+import { Facts, Button, Notice } from "./basics.tsx";
 import { Field, FormDialog, Select } from "./dialog.tsx";
 import { Chips, useModelOptions } from "./model-picker.tsx";
 import type { ModelOption } from "./model-picker.tsx";
@@ -99,9 +99,7 @@ function Edit({ lists, save, note, onClose }: EditProps) {
         );
       })}
       {unknown.length > 0 && (
-        <p class="notice" role="status">
-          ▲ None of your models has a provider named {unknown.join(", ")}.
-        </p>
+        <Notice>▲ None of your models has a provider named {unknown.join(", ")}.</Notice>
       )}
       <p class="small muted">A change applies to all requests that start after you save it.</p>
       {note !== "" && <p class="notice">▲ {note}</p>}

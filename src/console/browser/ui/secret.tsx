@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { connectKey } from "../state/connect-key.ts";
 import { goTo } from "../state/route.ts";
-import { CodeBlock, CopyButton, Button } from "./basics.tsx";
+import { CodeBlock, CopyButton, Button, Notice } from "./basics.tsx";
 import { Dialog } from "./dialog.tsx";
 
 type Props = {
@@ -36,9 +36,7 @@ export function SecretDialog({ title, secret, noun, note = "", uses, use, onClos
         </>
       ))}
       {hasWarned && !copied && (
-        <p class="notice" role="alert">
-          ▲ The {noun} was not copied. Close again to discard it.
-        </p>
+        <Notice role="alert">▲ The {noun} was not copied. Close again to discard it.</Notice>
       )}
       <div class="actions end">
         <Button text={hasWarned && !copied ? "Close without copying" : "Done"} onClick={close} />
