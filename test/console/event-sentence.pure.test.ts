@@ -188,6 +188,13 @@ it("a pause of an end user names the end user while it is in effect", () => {
   );
 });
 
+it("the sentence for an end user's budget names the end user, who has an ID as the subject", () => {
+  const data = { scope: "end_user", end_user: "ann", window: "day" };
+  const id = crypto.randomUUID();
+  expect(said("budget.reached", id, data)).toBe("The budget of ann per day is used up.");
+  expect(said("budget.alert", id, data)).toMatch("The budget of ann ");
+});
+
 it("an end user whose ID looks like a member's isn't called a member", () => {
   const id = "0b5f2f5c-0000-4000-8000-000000000000";
   expect(said("end_user.quota_reached", id, { period: "day" })).toMatch(`${id} has used up`);

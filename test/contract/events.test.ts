@@ -33,6 +33,10 @@ async function page(query = ""): Promise<Page> {
 }
 const ofType = async (type: string): Promise<readonly Event[]> =>
   (await page(`?limit=100&type=${type}`)).events;
+const budgetEvents = async (): Promise<readonly Event[]> => [
+  ...(await ofType("budget.alert")),
+  ...(await ofType("budget.reached")),
+];
 async function changed(method: string, path: string, body: object): Promise<void> {
   const response = await send(path, { method, key: account.key, body });
   expect([200, 201]).toContain(response.status);
@@ -134,6 +138,19 @@ describe("GET /v1/events", () => {
     expect(await ofType("end_user.quota_reached")).toMatchObject([
       { subject: "v", data: { period: "month", left_micro: 0 } },
     ]);
+  });
+
+  it("names the end user of a budget until the end user is deleted", async () => {
+    const budgets = [{ limit_dollars: 0.0001, window: "day", alert_at: 0.5 }];
+    const path = "/v1/users/ann";
+    await changed("POST", "/v1/users", { external_id: "ann", budgets });
+    await pay(env.WALLET.getByName(account.orgId), 100, "ann");
+    const named = { data: { scope: "end_user", end_user: "ann" } };
+    expect(await budgetEvents()).toMatchObject([named, named]);
+    const { id } = await (await send(path, { key: account.key })).json<{ id: string }>();
+    await send(path, { method: "DELETE", key: account.key });
+    const erased = { subject: id, data: { end_user: id } };
+    expect(await budgetEvents()).toMatchObject([erased, erased]);
   });
 
   it("returns an event if the balance falls below its threshold", async () => {

@@ -63,3 +63,12 @@ it("a Slack message escapes names, so that they can't mention a channel", () => 
   });
   expect(formatNotification(event)).toBeNull();
 });
+
+it("a Slack message about an end user's budget names the end user", () => {
+  const event = { id: "evt_1", actor: SYSTEM_ACTOR, subject: "7b16c26e", createdAt: 0 } as const;
+  const data = { scope: "end_user", end_user: "ann" };
+  const ofUser = slackBody({ ...event, type: "budget.alert", data });
+  expect(JSON.parse(ofUser)).toEqual({ text: "budget.alert: ann" });
+  const ofKey = slackBody({ ...event, type: "budget.alert", data: { scope: "key" } });
+  expect(JSON.parse(ofKey)).toEqual({ text: "budget.alert: 7b16c26e" });
+});

@@ -43,9 +43,10 @@ export function formatNotification(event: EventRecord): NotificationText | null 
 }
 
 export function slackBody(event: EventRecord): string {
-  const { type, subject, actor } = event;
+  const { type, subject, actor, data } = event;
   const by = actor.id === null ? "" : ` by ${actor.kind} ${actor.id}`;
-  const text = formatNotification(event)?.text ?? `${type}: ${subject}${by}`;
+  const name = type.startsWith("budget.") ? (data["end_user"] ?? subject) : subject;
+  const text = formatNotification(event)?.text ?? `${type}: ${String(name)}${by}`;
   return JSON.stringify({ text: escapeSlack(text) });
 }
 

@@ -14,7 +14,7 @@ import type { MeterChange, Meter } from "../rules/limits.ts";
 import { emitSpendLimitReached } from "./alerts.do.ts";
 import type { ReachedSpendLimit as FieldReached } from "./alerts.do.ts";
 import { addEvent } from "./event-log.do.ts";
-import { selectEndUser } from "../tables/end-user-rows.do.ts";
+import { selectEndUser, selectExternalId } from "../tables/end-user-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { eventSubject, pauseByBudget } from "./pauses.do.ts";
 
@@ -114,7 +114,7 @@ function emitBudgetReached(tx: Tx, { meter, left, at }: ReachedBudget): void {
   const { scope, budget } = meter;
   const { id, window } = budget;
   const amounts = amountFields(budget.unit, { limit: budget.amount, left });
-  const data = { scope, budget_id: id, window, ...amounts };
+  const data = { scope, ...endUserField(tx, meter), budget_id: id, window, ...amounts };
   const subject = eventSubject(tx, meter);
   const once = [scope, subject, id, budget.amount, windowNumber(window, at)];
   addEvent(tx, { type: "budget.reached", actor: SYSTEM_ACTOR, subject, data }, once);
@@ -126,10 +126,17 @@ function emitAlert(tx: Tx, { meter, after, at }: BudgetAlert): void {
   const { scope, budget } = meter;
   const { alertAt, id, window } = budget;
   const amounts = amountFields(budget.unit, { limit: budget.amount, spent: after });
-  const data = { scope, budget_id: id, window, threshold: alertAt, ...amounts };
+  const fields = { ...endUserField(tx, meter), budget_id: id, window, threshold: alertAt };
+  const data = { scope, ...fields, ...amounts };
   const subject = eventSubject(tx, meter);
   const once = [scope, subject, id, budget.amount, alertAt, windowNumber(window, at)];
   addEvent(tx, { type: "budget.alert", actor: SYSTEM_ACTOR, subject, data }, once);
+}
+
+/** Returns the name of a budget's end user. The subject of the event is only an ID. */
+function endUserField({ sql }: Tx, { scope, subject }: Meter): { readonly end_user?: string } {
+  const externalId = scope === "end_user" ? selectExternalId(sql, subject) : null;
+  return externalId === null ? {} : { end_user: externalId };
 }
 
 /**

@@ -255,7 +255,8 @@ export function eraseExternalId(
   for (const path of NAME_PATHS) {
     sql.exec(
       `UPDATE events SET data = json_replace(data, ?1, ?2), renamed = 1
-      WHERE type IN ('key.created', 'key.changed', 'session.created') AND data ->> ?1 = ?3`,
+      WHERE type IN ('key.created', 'key.changed', 'session.created', 'budget.reached', 'budget.alert')
+        AND data ->> ?1 = ?3`,
       path,
       id,
       externalId,

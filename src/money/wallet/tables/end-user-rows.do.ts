@@ -32,6 +32,17 @@ export function selectEndUser(
   return user ?? null;
 }
 
+/** Returns an end user's external ID, or null for a deleted end user. */
+export function selectExternalId(sql: SqlStorage, id: string): string | null {
+  const [row] = sql
+    .exec<{ external_id: string }>(
+      "SELECT external_id FROM end_users WHERE id = ? AND departed IS NULL",
+      id,
+    )
+    .toArray();
+  return row?.external_id ?? null;
+}
+
 export function selectEndUserCount(sql: SqlStorage): number {
   return sql.exec<{ n: number }>("SELECT count(*) AS n FROM end_users WHERE departed IS NULL").one()
     .n;
