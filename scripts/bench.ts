@@ -1,6 +1,7 @@
 // npm run bench: compares the cost of a completion with that of a plain pass-through Worker in the
 // same run.
 import { InvalidArgumentError, Option } from "commander";
+import { wholeNumber } from "./admin/arguments.ts";
 import { measureAgainst } from "./bench/against.ts";
 import { OTHERS } from "./bench/beside.ts";
 import type { OtherGateway } from "./bench/beside.ts";
@@ -37,6 +38,7 @@ to the last byte, and streams of 60 words, one every 5 ms, to the first.
 their requests fails, or if no request of the busy organization is shed.`;
 
 const RATES = "10,50,200,s20";
+const whole = wholeNumber(1, 1e9);
 
 type Options = {
   readonly rounds?: number;
@@ -119,12 +121,6 @@ function show(report: Report, asJson: boolean): number {
     if (how !== undefined) console.log(`\n${how} How: npm run bench -- --help`);
   }
   return isMissed === true ? 1 : 0;
-}
-
-function whole(text: string): number {
-  const value = Number(text);
-  if (Number.isSafeInteger(value) && value >= 1) return value;
-  throw new InvalidArgumentError("It must be a whole number from 1.");
 }
 
 /** Returns an option that takes a comma-separated subset of `all`. */

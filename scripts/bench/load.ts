@@ -62,27 +62,34 @@ const ENDINGS = { json: "}", stream: "data: [DONE]\n\n" } as const;
 const agent = new Agent({ keepAlive: true, scheduling: "fifo" });
 const nextKey = new WeakMap<Target, number>();
 
-/**
- * Sends up to `concurrency` requests at a time until enough are answered completely. Throws for
- * other responses.
- */
+/** Sends requests until enough are answered completely. Throws for other responses. */
 export async function run(load: Load): Promise<Sample[]> {
   const { target, requests, concurrency } = load;
-  const asked = prepare(target, load);
-  const samples: Sample[] = [];
+  const outcomes = await sendInTurn(target, load, concurrency, (begun) => begun < requests);
+  const failed = outcomes.find(({ status, isWhole }) => status !== 200 || !isWhole);
+  if (failed === undefined) return outcomes;
+  const { body } = prepare(target, load);
+  throw new Error(`${target.name}: ${body}: ${failed.status}: ${failed.tail}`);
+}
+
+/** Sends up to `concurrency` requests at a time while `isMore` allows the next one. */
+export async function sendInTurn(
+  target: Target,
+  ask: Ask,
+  concurrency: number,
+  isMore: (begun: number) => boolean,
+): Promise<Outcome[]> {
+  const asked = prepare(target, ask);
+  const outcomes: Outcome[] = [];
   let begun = 0;
   const worker = async (): Promise<void> => {
-    while (begun < requests) {
+    while (isMore(begun)) {
       begun++;
-      const outcome = await attempt(target, asked);
-      if (outcome.status !== 200 || !outcome.isWhole) {
-        throw new Error(`${target.name}: ${asked.body}: ${outcome.status}: ${outcome.tail}`);
-      }
-      samples.push(outcome);
+      outcomes.push(await attempt(target, asked));
     }
   };
   await Promise.all(Array.from({ length: concurrency }, worker));
-  return samples;
+  return outcomes;
 }
 
 /** Reverses the list in every second turn. */

@@ -9,7 +9,7 @@ import { cpuOf, estimate, progress, ratioOf, table, watchOthers, formatNumber } 
 import type { CpuRound, Estimate, Figure, Report } from "./figure.ts";
 import { openOrganization, startBareWorker, startGateway } from "./gateway.ts";
 import type { Stage } from "./gateway.ts";
-import { sendAtRate, attempt, prepare, reverseOddTurns } from "./load.ts";
+import { sendAtRate, sendInTurn, reverseOddTurns } from "./load.ts";
 import type { Ask, Target } from "./load.ts";
 
 /** A constant rate of JSON requests, or of streams with 60 words, one every 5 ms. */
@@ -109,12 +109,7 @@ async function startPlaces(
 
 /** Warms up a target, so that its Worker compiles and reads keys. Failures don't count. */
 async function warmTarget(target: Target, ask: Ask, requests: number): Promise<void> {
-  const asked = prepare(target, ask);
-  let left = requests;
-  const worker = async (): Promise<void> => {
-    while (left-- > 0) await attempt(target, asked);
-  };
-  await Promise.all([worker(), worker(), worker(), worker()]);
+  await sendInTurn(target, ask, 4, (begun) => begun < requests);
 }
 
 /**
