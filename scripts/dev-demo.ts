@@ -4,7 +4,7 @@ import { readState, StateRefused, writeState } from "./dev-state.ts";
 import { Refused } from "./admin/transport.ts";
 import type { AdminClient } from "./admin/transport.ts";
 import type { Region } from "./region.ts";
-import { REGION_NAMES } from "./region-names.ts";
+import { callEach } from "./region-names.ts";
 import type { RegionName } from "./region-names.ts";
 
 type Place = Pick<Region, "name" | "url">;
@@ -33,13 +33,9 @@ export async function ensureDemo(
   directory: string,
 ): Promise<Demo> {
   const known = readDemo(directory);
-  const made = await Promise.all(
-    REGION_NAMES.map(async (name) => [
-      name,
-      await ensureOrganization(regions[name], adminToken, known?.[name]),
-    ]),
+  const organizations = await callEach((name) =>
+    ensureOrganization(regions[name], adminToken, known?.[name]),
   );
-  const organizations = Object.fromEntries(made) as Record<RegionName, DemoRegion>;
   const demo: Demo = { ...organizations, admin_token: adminToken };
   writeState(directory, DEMO, demo);
   return demo;

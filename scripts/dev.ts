@@ -14,7 +14,7 @@ import { HELP, welcome } from "./dev-words.ts";
 import { freePort, isPortInUse } from "./ports.ts";
 import { HOST, linkBindings, startRegion } from "./region.ts";
 import type { LogLine, Region } from "./region.ts";
-import { byRegion, FIRST_REGION, REGION_NAMES } from "./region-names.ts";
+import { byRegion, callEach, FIRST_REGION, REGION_NAMES } from "./region-names.ts";
 import type { RegionName } from "./region-names.ts";
 import { buildSite } from "./site/build.ts";
 import { removeDirectory } from "./tmpfs.ts";
@@ -220,14 +220,6 @@ async function startAll(options: Start): Promise<Record<RegionName, Region>> {
     return started;
   };
   return callEach(start);
-}
-
-/** Runs a call for each region concurrently. */
-async function callEach<T>(
-  ask: (region: RegionName) => Promise<T>,
-): Promise<Record<RegionName, T>> {
-  const answers = await Promise.all(REGION_NAMES.map(async (name) => [name, await ask(name)]));
-  return Object.fromEntries(answers) as Record<RegionName, T>;
 }
 
 function stopOnSignal(regions: Readonly<Record<RegionName, Region>>): void {

@@ -2,8 +2,7 @@
 // 0, with 1 if --strict finds a stale price, or with 2 for wrong usage.
 import type { Command } from "commander";
 import { wholeNumber } from "./admin/arguments.ts";
-import { PRICE_DAYS } from "./price-age.ts";
-import { jsonOfPrices, pricedRoutes, tableOfPrices } from "./prices-table.ts";
+import { jsonOfPrices, PRICE_DAYS, pricedRoutes, tableOfPrices } from "./prices-table.ts";
 import { programOf, runProgram } from "./program.ts";
 
 const STALE = 1;

@@ -17,3 +17,11 @@ export function byRegion<T>(make: (region: RegionName) => T): Record<RegionName,
     T
   >;
 }
+
+/** Runs a call for each region concurrently. */
+export async function callEach<T>(
+  call: (region: RegionName) => Promise<T>,
+): Promise<Record<RegionName, T>> {
+  const answers = await Promise.all(REGION_NAMES.map(async (name) => [name, await call(name)]));
+  return Object.fromEntries(answers) as Record<RegionName, T>;
+}

@@ -31,20 +31,6 @@ export function coresWorkedMs(): number {
   );
 }
 
-/**
- * Returns a process's memory in bytes, from VmRSS on Linux and from `ps` elsewhere. Throws if the
- * process is gone.
- */
-export function residentBytes(pid: number): number {
-  const status = attempt(() => readFileSync(`/proc/${pid}/status`, "utf8")) ?? "";
-  const kibibytes =
-    /^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ??
-    spawnSync("ps", ["-o", "rss=", "-p", String(pid)], { encoding: "utf8" }).stdout?.trim();
-  const bytes = Number(kibibytes ?? "") * 1024;
-  if (!(bytes > 0)) throw new Error(`process ${pid} has no memory`);
-  return bytes;
-}
-
 export function cpuSource(): string {
   if (fromSchedstat(process.pid) !== null) return "/proc/<pid>/task/*/schedstat";
   return fromStat(process.pid) === null ? "ps -o time" : "/proc/<pid>/stat";

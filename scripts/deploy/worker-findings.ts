@@ -10,7 +10,7 @@ import type { Catalog } from "../../src/models/catalog/catalog.ts";
 import { dayOf, priceOn } from "../../src/models/catalog/price.ts";
 import { regionRowOf } from "../../src/shared/regions.ts";
 import { BUILT_IN_PROVIDERS } from "../../src/models/providers/registry.ts";
-import { isStale, PRICE_DAYS } from "../price-age.ts";
+import { isStale, PRICE_DAYS } from "../prices-table.ts";
 import { error, findingsThatHold, warning } from "./finding.ts";
 import { paymentFindings } from "./payment-findings.ts";
 import type { Finding } from "./finding.ts";

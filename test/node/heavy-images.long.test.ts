@@ -5,7 +5,7 @@ import path from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { quantile } from "../../scripts/quantile.ts";
-import { residentBytes, workerdPid } from "../../scripts/workerd.ts";
+import { workerdPid } from "../../scripts/workerd.ts";
 import { HEAVY_TOKENS, hashOfEdit, hashOfImage } from "../fixtures/heavy-images.ts";
 import type {
   HeavyImageMessage,
@@ -14,7 +14,7 @@ import type {
 } from "../fixtures/heavy-images.ts";
 import { recordMeasured } from "../measured.ts";
 import { Account } from "./support/account.ts";
-import { IsolateMemory } from "./support/isolate-memory.ts";
+import { IsolateMemory, residentBytes } from "./support/isolate-memory.ts";
 import { startTwoRegions } from "./support/two-regions.ts";
 import type { TwoRegions } from "./support/two-regions.ts";
 

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { isStale } from "../../scripts/price-age.ts";
-import { jsonOfPrices, pricedRoutes, tableOfPrices } from "../../scripts/prices-table.ts";
+import { isStale, jsonOfPrices, pricedRoutes, tableOfPrices } from "../../scripts/prices-table.ts";
 import { CATALOG } from "../../src/models/catalog/models.ts";
 import { startProgram } from "./support/program.ts";
 

@@ -1,3 +1,5 @@
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
 import type { TestRegion } from "./two-regions.ts";
 
 type HeapUsage = {
@@ -54,4 +56,14 @@ export class IsolateMemory {
     this.#socket.send(JSON.stringify({ id, method }));
     return waiting.promise;
   }
+}
+
+/** Returns a process's memory in bytes. Throws if the process is gone. */
+export function residentBytes(pid: number): number {
+  const kibibytes = existsSync("/proc")
+    ? /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]
+    : spawnSync("ps", ["-o", "rss=", "-p", String(pid)], { encoding: "utf8" }).stdout;
+  const bytes = Number(kibibytes) * 1024;
+  if (!(bytes > 0)) throw new Error(`process ${pid} has no memory`);
+  return bytes;
 }
