@@ -57,7 +57,7 @@ export const LIMIT_OPERATIONS = {
   ),
   "DELETE /v1/pauses/{id}": described("End a pause, from this response on", {
     200: ended,
-    errors: ["not_found", "operator_pause"],
+    errors: ["operator_pause"],
   }),
   "GET /v1/members/{id}": described("Read a member and its limits", { 200: limitedMember }),
   "PATCH /v1/members/{id}": described("Change a member's limits, from this response on", {

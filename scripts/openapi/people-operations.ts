@@ -37,7 +37,7 @@ export const PEOPLE_OPERATIONS = withPrefix(
       200: deleted,
       body: closeOrganizationBody,
       isBodyOptional: true,
-      errors: ["last_owner", "conflict"],
+      errors: ["last_owner"],
     }),
     "GET /me/export": described("Export all data of the person in this region", {
       200: record.myExport,
@@ -51,44 +51,43 @@ export const PEOPLE_OPERATIONS = withPrefix(
     "POST /me/unlink": described("Remove a login method, and end all sessions", {
       200: record.endedAll,
       body: identityBody,
-      errors: ["conflict"],
     }),
     "DELETE /me/sessions/{id}": described("End a session", { 200: record.ended }),
     "POST /organizations": described("Create another organization in this region", {
       201: record.ownOrganization,
       body: newOrganizationBody,
-      errors: ["conflict", "login_refused"],
+      errors: ["login_refused"],
     }),
     "POST /organizations/{id}/restore": described(
       "Restore an organization within 7 days after its owner closed it, and switch to it",
-      { 200: record.restored, errors: ["conflict", "not_found"] },
+      { 200: record.restored },
     ),
     "POST /invitation/accept": described("Accept an invitation as the person who is logged in", {
       200: record.accepted,
       body: invitationTokenBody,
-      errors: ["conflict", "not_found"],
+      errors: ["not_found"],
     }),
     "POST /invitation/preview": described("Preview an invitation by its link", {
       200: record.shownInvitation,
       body: invitationTokenBody,
-      errors: ["conflict", "not_found"],
+      errors: ["not_found"],
     }),
     "GET /invitations": described("List open invitations", { 200: record.invitations }),
     "POST /invitations": described("Create an invitation; the response has its link", {
       201: record.madeInvitation,
       body: newInvitationBody,
-      errors: ["conflict", "not_found"],
+      errors: ["not_found"],
     }),
     "DELETE /invitations/{id}": described("Revoke an invitation", { 200: record.ended }),
     "GET /members": described("List the members of the team", { 200: record.team }),
     "PATCH /members/{id}": described("Change a member's role, from its next request on", {
       200: record.changedMember,
       body: roleChangeBody,
-      errors: ["last_owner", "conflict"],
+      errors: ["last_owner"],
     }),
     "DELETE /members/{id}": described(
       "Remove a member, or leave the organization, in every region immediately",
-      { 200: deleted, errors: ["last_owner", "role_required"] },
+      { 200: deleted, errors: ["last_owner"] },
     ),
     "GET /notifications": described("Read which events the person receives by email", {
       200: record.notifications,
@@ -102,13 +101,12 @@ export const PEOPLE_OPERATIONS = withPrefix(
     }),
     "POST /company/domains": described(
       "Add a domain of the company; the response has the TXT record that proves it",
-      { 201: record.domain, body: domainBody, errors: ["conflict"] },
+      { 201: record.domain, body: domainBody },
     ),
     "POST /company/domains/{domain}/prove": described(
       "Look up a domain's TXT record at two resolvers",
       {
         200: record.domains,
-        errors: ["conflict"],
       },
     ),
     "DELETE /company/domains/{domain}": described(
@@ -128,12 +126,12 @@ export const PEOPLE_OPERATIONS = withPrefix(
       {
         201: record.companyIssuer,
         body: newIssuerBody,
-        errors: ["conflict", "issuer_unreachable"],
+        errors: ["issuer_unreachable"],
       },
     ),
     "POST /company/issuer/require": described(
       "Require or stop requiring the company's own login for the organization",
-      { 200: record.companyIssuer, body: requireIssuerBody, errors: ["conflict", "not_found"] },
+      { 200: record.companyIssuer, body: requireIssuerBody, errors: ["not_found"] },
     ),
     "DELETE /company/issuer": described("Remove the company's own identity provider", {
       200: deleted,
@@ -154,7 +152,6 @@ export const PEOPLE_OPERATIONS = withPrefix(
         200: deleted,
         body: closeOrganizationBody,
         isBodyOptional: true,
-        errors: ["conflict"],
       },
     ),
   } satisfies DescriptionsOf<(typeof PEOPLE_ROUTES)[number]>,
