@@ -7,10 +7,6 @@ async function awaited(text: string): Promise<string> {
   return [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-it("our SHA-256 matches the standard's own example", () => {
-  expect(sha256("abc")).toBe("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-});
-
 it("our SHA-256 matches the platform's, for every length around three blocks and every kind of character", async () => {
   const texts = Array.from({ length: 400 }, (_, length) => "aé€😀\n".repeat(100).slice(0, length));
   const plain = Array.from({ length: 200 }, (_, length) => "x".repeat(length));

@@ -1,9 +1,8 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { anthropic } from "../../src/models/providers/anthropic.ts";
-import type { JsonObject, StreamEvent } from "../../src/models/core/provider.ts";
+import type { JsonObject } from "../../src/models/core/provider.ts";
 import {
   ANTHROPIC_CHAT,
-  PING,
   START,
   STOP,
   blockEvents,
@@ -108,55 +107,6 @@ describe.each(Object.entries(ANTHROPIC_CHAT) as [keyof typeof ANTHROPIC_CHAT, Ra
     });
   },
 );
-
-it("the Anthropic adapter returns a JSON response exactly in OpenAI's format, without Anthropic's names", async () => {
-  const { answer } = await answerTo(PROVIDER, {}, ANTHROPIC_CHAT.text.json);
-  expect(answer).toEqual({
-    kind: "json",
-    usage: USAGE,
-    body: {
-      object: "chat.completion",
-      choices: [
-        {
-          index: 0,
-          message: { role: "assistant", content: "Hello, 世界!", refusal: null },
-          logprobs: null,
-          finish_reason: "stop",
-        },
-      ],
-      usage: {
-        prompt_tokens: 12,
-        completion_tokens: 3,
-        total_tokens: 15,
-        prompt_tokens_details: { cached_tokens: 4, cache_write_tokens: 0 },
-        completion_tokens_details: { reasoning_tokens: 0 },
-      },
-    },
-  });
-});
-
-it("the Anthropic adapter streams partial usage, the role with the first text, finish reason, usage and end", async () => {
-  const events = await eventsOf(PROVIDER, {}, ANTHROPIC_CHAT.text.stream);
-  expect(events.map(summary)).toEqual([
-    "partial 1",
-    { role: "assistant", content: "" },
-    "Hello, ",
-    "世",
-    "界!",
-    "stop",
-    "usage 3",
-    "end",
-  ]);
-});
-
-function summary(one: StreamEvent): unknown {
-  if (one.kind === "usage") return `${one.partial ? "partial" : "usage"} ${one.usage.output}`;
-  if (one.kind === "text") return JSON.parse(one.json);
-  if (one.kind !== "chunk") return one.kind;
-  const [choice] = one.chunk.choices;
-  return choice?.finish_reason ?? choice?.delta;
-}
-
 it.each([
   ["end_turn", "stop"],
   ["stop_sequence", "stop"],
@@ -211,26 +161,6 @@ it("the Anthropic adapter returns redacted thinking in reasoning_details, but no
   const reply = streamReply(START, ...blocks, ...endEvents("end_turn"));
   expect(await streamed(reply)).toMatchObject(expected);
 });
-
-it("the Anthropic adapter skips unknown events and blocks", async () => {
-  const unknown = ['{"type":"message_weather","sun":true}', '{"no":"type"}'];
-  const server = blockEvents(
-    0,
-    `{"type":"server_tool_use","id":"s","name":"web","input":{}}`,
-    `{"type":"input_json_delta","partial_json":"{}"}`,
-  );
-  const reply = streamReply(
-    START,
-    PING,
-    ...unknown,
-    ...server,
-    ...textEvents(1, "Hi"),
-    ...endEvents("end_turn"),
-    PING,
-  );
-  expect(await streamed(reply)).toMatchObject({ content: "Hi", tools: [], finish: "stop" });
-});
-
 it("the Anthropic adapter ends a message successfully only after a stop reason", async () => {
   const noReason = await eventsOf(PROVIDER, {}, streamReply(START, ...textEvents(0, "Hi"), STOP));
   expect(noReason.at(-1)).toEqual({

@@ -65,24 +65,6 @@ describe.each(Object.entries(ANTHROPIC_FAILURES.errors))(
     });
   },
 );
-
-it("the Anthropic adapter returns an error's failure as the first event, without Anthropic's text", async () => {
-  expect(await eventsOf(PROVIDER, {}, ANTHROPIC_FAILURES.errorFirst)).toEqual([
-    { kind: "error", failure: { kind: "overloaded", reason: "529" } },
-  ]);
-});
-
-it("the Anthropic adapter ends a stream at an error event, and reads nothing afterwards", async () => {
-  const { headers, body } = ANTHROPIC_FAILURES.errorMid;
-  const reply = {
-    headers,
-    body: `${String(body)}${String(streamReply(...endEvents("end_turn")).body)}`,
-  };
-  const events = await eventsOf(PROVIDER, {}, reply);
-  expect(events.map(({ kind }) => kind)).toEqual(["usage", "chunk", "text", "error"]);
-  expect(JSON.stringify(events)).not.toMatch(/canary/);
-});
-
 it("the Anthropic adapter emits no end for a stream that was cut, and marks its usage as partial", async () => {
   const events = await eventsOf(PROVIDER, {}, ANTHROPIC_FAILURES.cut);
   expect(events.map(({ kind }) => kind)).toEqual(["usage", "chunk", "text"]);

@@ -50,23 +50,6 @@ it("the Anthropic adapter sends the headers of Anthropic's clients, with the key
   expect(json).toEqual(PLAIN);
   expect(text).not.toContain("sk-x");
 });
-
-it("the Anthropic adapter requests a stream", async () => {
-  const call = { upstreamId: HAIKU, stream: true };
-  const { asked } = await answerTo(PROVIDER, call, ANTHROPIC_CHAT.text.stream);
-  expect(asked[0]?.headers.get("accept")).toBe("text/event-stream");
-  expect(asked[0]?.json).toEqual({ ...PLAIN, stream: true });
-});
-
-it("the Anthropic adapter sends a beta header with requests that need it", async () => {
-  const thought = { type: "anthropic.thinking", thinking: "Hm.", signature: "c2ln" };
-  const answered = { role: "assistant", content: "Yes", reasoning_details: [thought] };
-  const body = { messages: [...HI, answered, ...HI] };
-  const call = { upstreamId: "claude-opus-5-5", body };
-  const { asked } = await answerTo(PROVIDER, call, ANTHROPIC_CHAT.text.json);
-  expect(asked[0]?.headers.get("anthropic-beta")).toBe("thinking-binding-controls-2026-08-01");
-});
-
 it("the Anthropic adapter sends only allowed fields: no end user, URL or field that costs extra", () => {
   const body = {
     model: "cheap",
@@ -218,26 +201,10 @@ describe("the Anthropic request to different models", () => {
     expect(told["thinking"]).toMatchObject({ type: "adaptive" });
     expect(JSON.stringify(told["messages"])).toMatch(/Hi.*<system>.*get_time.*<\/system>/);
   });
-
-  it("omits temperature and top_p for newer models", () => {
-    const body = { temperature: 0.2, top_p: 0.2 };
-    for (const model of ["claude-opus-4-8", "claude-sonnet-5", "claude-fable-5"]) {
-      expect(JSON.stringify(sent(body, model))).not.toMatch(/temperature|top_p/);
-    }
-  });
-
   it("contains inference_geo for the US if the model supports it, otherwise no inference_geo", () => {
     expect(geo("claude-sonnet-5", "us")).toContain('"inference_geo":"us"');
     expect(geo(HAIKU, "us")).not.toContain("inference_geo");
     expect(geo("claude-sonnet-5", null)).not.toContain("inference_geo");
-  });
-
-  it("combines effort and schema in output_config", () => {
-    const body = { response_format: FORMAT, reasoning_effort: "medium" };
-    expect(sent(body, "claude-sonnet-5")["output_config"]).toEqual({
-      effort: "medium",
-      format: { type: "json_schema", schema: CLEAN },
-    });
   });
 });
 

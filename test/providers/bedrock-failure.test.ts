@@ -82,13 +82,6 @@ it("the Bedrock adapter prefers the exception's name, also with a namespace or i
   const odd = { "x-amzn-errortype": "constructor" };
   expect(await failureOf({ status: 500, headers: odd, body })).toMatchObject({ reason: "500" });
 });
-
-it("the Bedrock adapter returns the wait time of an overload", async () => {
-  const reply = errorReply(429, "ThrottlingException", "Slow down.");
-  const headers = { ...reply.headers, "retry-after": "7" };
-  expect(await failureOf({ ...reply, headers })).toMatchObject({ retryAfterMs: 7000 });
-});
-
 it.each([
   ["an exception", { Output: { __type: "x" }, __type: "#ThrottlingException" }, "429"],
   ["no output", { Output: { __type: "#UnknownOperationException" }, Version: "1.0" }, "bad_answer"],
@@ -130,15 +123,6 @@ describe("our own secrets in a Bedrock error", () => {
     });
   });
 });
-
-it("the Bedrock adapter allows a retry after a broken connection", async () => {
-  const { answer } = await answerTo(BEDROCK, CALL, []);
-  expect(answer).toEqual({
-    kind: "failure",
-    failure: { kind: "retry", reason: "connection", again: true },
-  });
-});
-
 it("the Bedrock adapter returns an error in the first event before anything else", async () => {
   const events = await eventsOf(BEDROCK, CALL, BEDROCK_FAILURES.errorFirst);
   expect(events).toEqual([{ kind: "error", failure: { kind: "overloaded", reason: "429" } }]);

@@ -1,5 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
+import { FrameDecoder } from "../../src/models/protocols/converse/converse-stream.ts";
 import {
   crc32,
   FrameDecoder,
@@ -8,7 +9,6 @@ import {
 } from "../../src/models/protocols/converse/converse-stream.ts";
 import type { EventStreamFrame } from "../../src/models/protocols/converse/converse-stream.ts";
 import {
-  bitwiseCrc,
   encodeFrame,
   encodeHeader,
   joinBytes,
@@ -35,19 +35,6 @@ function read(parts: readonly Uint8Array[]): { frames: EventStreamFrame[]; decod
 
 const plain = (frames: readonly EventStreamFrame[]) =>
   frames.map(({ headers, payload }) => [[...headers], [...payload]]);
-
-it("the reader of Bedrock's frames computes the checksum of gzip", () => {
-  expect(crc32(new TextEncoder().encode("123456789"))).toBe(0xcbf43926);
-  fc.assert(fc.property(fc.uint8Array(), (bytes) => crc32(bytes) === bitwiseCrc(bytes)));
-});
-
-it("the frame encoder of the tests encodes an empty frame as the specification's 16 bytes", () => {
-  const hex = "000000100000000005c248eb7d98c8ff";
-  const bytes = Uint8Array.from(hex.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
-  expect([...encodeRawFrame(NONE, NONE)]).toEqual([...bytes]);
-  expect(plain(read([bytes]).frames)).toEqual([[[], []]]);
-});
-
 it("the reader of Bedrock's frames returns frames in order, however their bytes are split", () => {
   const bytes = joinBytes([ONE, TWO, ONE]);
   const whole = plain(read([bytes]).frames);

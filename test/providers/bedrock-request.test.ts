@@ -126,16 +126,6 @@ it("the Bedrock adapter converts tool calls and results to blocks, with long IDs
     { text: "And?" },
   ]);
 });
-
-it("the Bedrock adapter uses IDs of nine letters and digits for Mistral's models", async () => {
-  const given = [user("Weather?"), called("tooluse_K1lsjyEkuj5bbg5tAkGAhO")];
-  const model = "mistral.mistral-large-2402-v1:0";
-  const [, call] = (await messages(given, model, { tools: TOOLS })) as JsonObject[];
-  expect(call?.["content"]).toEqual([
-    { toolUse: expect.objectContaining({ toolUseId: expect.stringMatching(/^[A-Za-z0-9]{9}$/) }) },
-  ]);
-});
-
 it.each([{}, { tools: TOOLS, tool_choice: "none" }])(
   "the Bedrock adapter converts earlier tool calls to text if no tool is in use: %j",
   async (more) => {

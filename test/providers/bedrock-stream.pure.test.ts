@@ -8,7 +8,6 @@ import {
   exceptionFrame,
   streamReply,
   textFrames,
-  toolFrames,
 } from "../fixtures/bedrock-wire.ts";
 import { encodeFrame, zeroFrame } from "../fixtures/event-stream.ts";
 import type { RawScenario } from "../fixtures/wire-scenario.ts";
@@ -173,29 +172,6 @@ it.each([
   const events = await eventsOf(BEDROCK, CALL, streamReply([...TEXT, ...endFrames(reason)]));
   expect(messageOf(events).finish).toBe(finish);
 });
-
-it("the Bedrock adapter keeps the arguments of interleaved tool calls apart", async () => {
-  const one = toolFrames(0, "one", ['{"a":', "1}"]);
-  const two = toolFrames(1, "two", ["{}"]);
-  const mixed = [one.slice(0, 2), two.slice(0, 1), one.slice(2), two.slice(1)].flat();
-  const reply = streamReply([...mixed, ...endFrames("tool_use")]);
-  const { tools } = messageOf(await eventsOf(BEDROCK, PLAIN, reply));
-  expect(tools).toMatchObject([
-    { name: "one", arguments: '{"a":1}' },
-    { name: "two", arguments: "{}" },
-  ]);
-});
-
-it("the Bedrock adapter skips unknown events and unreadable frames, unless the stream has no end", async () => {
-  const bytes = new TextEncoder().encode("{");
-  const unknown = [eventFrame("citation", { a: 1 }), encodeFrame([[":event-type", "x"]], bytes)];
-  expect(await kinds([...unknown, ...TEXT, STOP, METADATA])).toContain("end");
-  const failure = { kind: "retry", reason: "bad_event" };
-  const broken = encodeFrame([[":event-type", "contentBlockDelta"]], bytes);
-  expect(await kinds([broken, STOP])).toContain("end");
-  expect(await kinds([broken])).toEqual([...BEGUN, failure]);
-});
-
 it("the Bedrock adapter ends the stream at a corrupt frame, and reads nothing after it", async () => {
   const corrupt = TEXT[0]?.slice() ?? STOP;
   corrupt[60] = 0;

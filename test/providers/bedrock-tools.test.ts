@@ -91,22 +91,6 @@ it("the Bedrock adapter limits Claude to one tool call with Claude's own tool_ch
     tool_choice: { type: "tool", name: "get_time", disable_parallel_tool_use: true },
   });
 });
-
-it("the Bedrock adapter converts a schema to a forced tool's input, which disables Claude's thinking", async () => {
-  const body = { response_format: FORMAT, reasoning_effort: "high" };
-  expect(await sent(body)).toMatchObject({
-    toolConfig: {
-      tools: [{ toolSpec: { name: "json", inputSchema: { json: SCHEMA } } }],
-      toolChoice: { tool: { name: "json" } },
-    },
-  });
-  vi.restoreAllMocks();
-  expect(await additional(body, CLAUDE)).toEqual({
-    thinking: { type: "disabled" },
-    output_config: { effort: "high" },
-  });
-});
-
 it("the Bedrock adapter sends a schema to Claude 4.5 and 4.6, which may still think and call tools", async () => {
   const body = { tools: TOOLS, response_format: FORMAT, reasoning_effort: "high" };
   const sonnet = "eu.anthropic.claude-sonnet-4-6";

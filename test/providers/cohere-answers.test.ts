@@ -3,10 +3,8 @@ import { cohere } from "../../src/models/providers/cohere.ts";
 import {
   messageReply as answered,
   COHERE_CHAT,
-  cutStreamReply,
   endEvent,
   jsonReply,
-  partEvents,
   START,
   streamReply,
 } from "../fixtures/cohere-wire.ts";
@@ -55,30 +53,6 @@ type Message = {
   readonly reasoning_content?: string;
   readonly tool_calls?: readonly { readonly id: string; readonly function: object }[];
 };
-
-it("the Cohere adapter ends a stream at message-end, with or without [DONE]", async () => {
-  const payloads = [START, ...partEvents(0, "text", "Hi"), endEvent("COMPLETE")];
-  const bare = await eventsOf(provider, {}, cutStreamReply(...payloads));
-  expect(bare).toEqual(await eventsOf(provider, {}, streamReply(...payloads)));
-  expect(bare.map((event) => event.kind)).toEqual(["chunk", "text", "chunk", "usage", "end"]);
-});
-
-it("the Cohere adapter drops citations, debug events and unknown events", async () => {
-  const others = [
-    '{"type":"citation-start","index":0,"delta":{"message":{"citations":{"start":0,"end":2,"text":"Hi","sources":[]}}}}',
-    '{"type":"citation-end","index":0}',
-    '{"type":"debug","prompt":"canary"}',
-    '{"type":"of-tomorrow","delta":{"message":{"content":{"text":"canary"}}}}',
-  ];
-  const events = await eventsOf(
-    provider,
-    {},
-    streamReply(START, ...others, ...partEvents(0, "text", "Hi"), endEvent("STOP_SEQUENCE")),
-  );
-  expect(messageOf(events)).toMatchObject({ content: "Hi", finish: "stop" });
-  expect(JSON.stringify(events)).not.toContain("canary");
-});
-
 it("the Cohere adapter reads tool calls in an array like those in an object, and null arguments as none", async () => {
   const start =
     '{"type":"tool-call-start","index":0,"delta":{"message":{"tool_calls":[{"id":"a","type":"function","function":{"name":"get_time","arguments":"null"}}]}}}';

@@ -211,12 +211,3 @@ it.each<[string, JsonObject, object]>([
 ])("the shared conversation reader reads tools and their choice: %s", (_, body, want) => {
   expect(parseTools(chatOf(body))).toMatchObject(want);
 });
-
-it("the shared conversation reader keeps a tool's schema, or uses an empty one", () => {
-  expect(parseTools(chatOf({ tools: TWO }))).toMatchObject({
-    list: [
-      { name: "a", description: "A", parameters: { type: "object" }, strict: true },
-      { name: "b", description: "", parameters: { type: "object", properties: {} }, strict: false },
-    ],
-  });
-});

@@ -2,13 +2,8 @@ import { chatOf } from "./adapter-kit.ts";
 import { afterEach, expect, it, vi } from "vitest";
 import { failover } from "../../src/models/routing/failover.ts";
 import type { FailoverOptions } from "../../src/models/routing/failover.ts";
-import { postRequest, sendCall } from "../../src/models/core/http-provider.ts";
-import type { ProviderProtocol } from "../../src/models/core/http-provider.ts";
 import type { Provider, ProviderCall } from "../../src/models/core/provider.ts";
 import { RouteHealth } from "../../src/models/routing/route-health.ts";
-import { sandboxProvider } from "../../src/models/providers/sandbox/sandbox.ts";
-import { workersAi } from "../../src/models/providers/workers-ai.ts";
-import { callOf, mockNetwork } from "./adapter-kit.ts";
 import { GOOD, RESET, never } from "./failover-fixture.ts";
 
 afterEach(() => {
@@ -59,30 +54,4 @@ it("a request whose time limit passed before it was sent isn't reported as sent"
     return GOOD;
   };
   expect(await saidOf([slow, next], { headersMs: 1 })).toEqual([null, null]);
-});
-
-it("an adapter reports the sending of a request just before it leaves", async () => {
-  const asked: string[] = [];
-  const call = (): ProviderCall => ({ ...callOf(), onDispatch: () => asked.push("dispatch") });
-  const wire = {
-    chat: {
-      send: (one: ProviderCall) =>
-        postRequest(one, { url: "https://up.test/", headers: {}, body: "" }),
-    },
-    failure: () => ({ kind: "retry", reason: "500" }),
-  } as unknown as ProviderProtocol;
-  const requests = mockNetwork({ status: 500, headers: {}, body: "" });
-  await sendCall(wire, { ...call(), onDispatch: () => asked.push(`${requests.length} before`) });
-  expect([asked, requests.length]).toEqual([["0 before"], 1]);
-
-  const run = () => {
-    asked.push("run");
-    return Promise.resolve(Response.json({}));
-  };
-  asked.length = 0;
-  await workersAi({ run }).send(call());
-  expect(asked).toEqual(["dispatch", "run"]);
-  asked.length = 0;
-  await sandboxProvider().send({ ...call(), upstreamId: "echo" });
-  expect(asked).toEqual(["dispatch"]);
 });

@@ -92,13 +92,6 @@ it.each([
   const { answer } = await embed(GEMINI, { input: ["a", "b"] }, reply);
   expect(answer).toEqual({ kind: "failure", failure: { kind: "retry", reason: "bad_answer" } });
 });
-
-it("the Google adapter rejects token IDs before sending", async () => {
-  const { answer, asked } = await embed(GEMINI, { input: [1, 2] }, vectors([1]));
-  expect(answer).toMatchObject({ failure: { kind: "refused", param: "input" } });
-  expect(asked).toEqual([]);
-});
-
 /** Recorded from aiplatform.googleapis.com. */
 const predicted = (...items: readonly (readonly [number[], unknown])[]) =>
   jsonReply({

@@ -1,13 +1,12 @@
-import { expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import {
-  GOOGLE_CHAT,
   GOOGLE_FAILURES,
   jsonReply,
   candidateResponse,
   errorBody,
 } from "../fixtures/google-wire.ts";
 import type { RawReply } from "../fixtures/wire-scenario.ts";
-import { answerTo, callOf } from "./adapter-kit.ts";
+import { answerTo } from "./adapter-kit.ts";
 import { GEMINI, MODEL } from "./google-kit.ts";
 
 async function failureOf(reply: RawReply, stream = false) {
@@ -117,42 +116,11 @@ it("the Google adapter treats a response without output as a failure", async () 
     expect(await failureOf(jsonReply(body))).toEqual({ kind: "retry", reason: "bad_answer" });
   }
 });
-
-it("the Google adapter allows a retry after a broken connection", async () => {
-  vi.spyOn(globalThis, "fetch").mockRejectedValue(new TypeError("canary"));
-  const answer = await GEMINI.send(callOf({ upstreamId: MODEL }));
-  const failure = { kind: "retry", reason: "connection", again: true };
-  expect(answer).toEqual({ kind: "failure", failure });
-});
-
 const usageOf = async (usage: object) => {
   const reply = jsonReply(candidateResponse([{ text: "x" }], usage, { finish: "STOP" }));
   const { answer } = await answerTo(GEMINI, { upstreamId: MODEL }, reply);
   return answer.kind === "json" ? answer.usage : answer;
 };
-
-it("the Google adapter counts cached tokens once, and includes thinking and the tools' prompt", async () => {
-  const recorded = {
-    promptTokenCount: 19,
-    cachedContentTokenCount: 3,
-    candidatesTokenCount: 4,
-    toolUsePromptTokenCount: 63,
-    thoughtsTokenCount: 56,
-    totalTokenCount: 142,
-  };
-  const usage = { input: 79, cacheRead: 3, cacheWrite: 0, output: 60, reasoning: 56 };
-  expect(await usageOf(recorded)).toEqual(usage);
-  const { answer } = await answerTo(GEMINI, { upstreamId: MODEL }, GOOGLE_CHAT.reasoning.json);
-  expect(answer).toMatchObject({
-    body: { usage: { prompt_tokens: 12, completion_tokens: 3, total_tokens: 15 } },
-  });
-  expect(await usageOf({ promptTokenCount: 5, cachedContentTokenCount: 9 })).toMatchObject({
-    input: 0,
-    cacheRead: 5,
-    output: 0,
-  });
-});
-
 it.each([
   {},
   { trafficType: "ON_DEMAND" },

@@ -94,14 +94,6 @@ it("the Google adapter separates leading instructions, keeps later ones in place
   const model = [messages[0], messages[3]];
   expect(await contents(model, "gemma-4")).toHaveProperty("0.parts", [{ text: "One." }]);
 });
-
-it("the Google adapter keeps an inline image inline", async () => {
-  const image = { type: "image_url", image_url: { url: "data:image/JPG;base64,QUJD" } };
-  expect(await contents([user([image])])).toEqual([
-    { role: "user", parts: [{ inlineData: { mimeType: "image/jpeg", data: "QUJD" } }] },
-  ]);
-});
-
 describe("tool calls and their results in a Google request", () => {
   const messages = [
     user("Hi"),

@@ -120,13 +120,6 @@ describe.each(Object.keys(EXPECTED) as (keyof typeof EXPECTED)[])(
     });
   },
 );
-
-it("the Google adapter accepts LF and CRLF as line ends", async () => {
-  const { stream: reply } = GOOGLE_CHAT.text;
-  const body = String(reply.body).replaceAll("\r\n", "\n");
-  expect(messageOf(await events({ ...reply, body })).content).toBe("Hello, 世界!");
-});
-
 it("the Google adapter reports usage as partial until the end, then that of the last chunk", async () => {
   const list = await events(
     streamReply([

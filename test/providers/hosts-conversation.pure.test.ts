@@ -58,32 +58,6 @@ const FOREIGN = [
   { role: "tool", tool_call_id: "abcdefGH1", content: "C", name: "h" },
   { role: "user", content: "Stop." },
 ];
-
-it("the OpenAI-compatible adapter converts IDs for Mistral to nine letters and digits, the same for a call and its result", () => {
-  const { messages } = sent("mistral", { messages: FOREIGN });
-  const calls = messages[1]?.["tool_calls"] as { id: string }[];
-  const ids = calls.map(({ id }) => id);
-  expect(new Set(ids).size).toBe(3);
-  for (const id of ids) expect(id).toMatch(/^[a-zA-Z0-9]{9}$/);
-  expect(ids[2]).toBe("abcdefGH1");
-  expect(messages.slice(2, 5).map((message) => message["tool_call_id"])).toEqual([
-    ids[1],
-    ids[0],
-    ids[2],
-  ]);
-  expect(sent("mistral", { messages: FOREIGN }).messages).toEqual(messages);
-  for (const profile of PLAIN.filter((name) => name !== "mistral")) {
-    const kept = sent(profile, { messages: FOREIGN }).messages[1]?.["tool_calls"] as {
-      id: string;
-    }[];
-    expect(kept.map(({ id }) => id)).toEqual([
-      "call_0abcdefghijklmnopqrstuvw",
-      "toolu_01A09q90qw90lq917835lq9",
-      "abcdefGH1",
-    ]);
-  }
-});
-
 it("the OpenAI-compatible adapter inserts an assistant message for Mistral between result and user, and drops empty messages", () => {
   const { messages } = sent("mistral", {
     messages: [...FOREIGN, { role: "assistant", content: "" }],

@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { base64ToFloats, floatsToBase64 } from "../../src/models/core/embedding-batches.ts";
 import { readChatCompletion, readEmbeddings } from "../../src/models/protocols/chat/answer.ts";
-import { readInputUsage, readUsage, openAiUsage } from "../../src/models/core/openai-usage.ts";
+import { readUsage } from "../../src/models/core/openai-usage.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 
 function completion(message: object, more: object = {}) {
@@ -18,46 +18,6 @@ function bodyOf(raw: JsonObject): JsonObject | undefined {
 
 const reason = (finish_reason: unknown) =>
   (bodyOf(completion({ content: "" }, { finish_reason }))?.["choices"] as object[])?.[0];
-
-it("a chat response contains content, refusal and logprobs, and no other field that is null", () => {
-  const body = bodyOf({
-    ...completion({ content: "Hi", tool_calls: null, function_call: null, annotations: null }),
-    system_fingerprint: null,
-    vendor: "canary",
-  });
-  expect(body).toEqual({
-    id: "x",
-    object: "chat.completion",
-    choices: [
-      {
-        index: 0,
-        message: { role: "assistant", content: "Hi", refusal: null },
-        logprobs: null,
-        finish_reason: "stop",
-      },
-    ],
-  });
-});
-
-it("a chat response with tool calls has the finish reason tool_calls, arguments as text, {} by default, and IDs", () => {
-  const tool_calls = [
-    { id: "a", function: { name: "f", arguments: { x: 1 } } },
-    { function: { name: "g", arguments: "" } },
-  ];
-  expect(bodyOf(completion({ content: null, tool_calls }))?.["choices"]).toMatchObject([
-    {
-      finish_reason: "tool_calls",
-      message: {
-        content: null,
-        tool_calls: [
-          { id: "a", type: "function", function: { name: "f", arguments: '{"x":1}' } },
-          { id: expect.stringMatching(/^call_/), function: { name: "g", arguments: "{}" } },
-        ],
-      },
-    },
-  ]);
-});
-
 it("a provider's finish reasons map to OpenAI's, and a failure reason means no response", () => {
   expect(reason("eos")).toMatchObject({ finish_reason: "stop" });
   expect(reason(undefined)).toMatchObject({ finish_reason: "stop" });
@@ -67,31 +27,6 @@ it("a provider's finish reasons map to OpenAI's, and a failure reason means no r
     expect(readChatCompletion(body)).toBeNull();
   }
 });
-
-it("a provider's usage is split without overlap, and ignored without prompt tokens", () => {
-  const usage = readUsage({
-    prompt_tokens: 100,
-    completion_tokens: 50,
-    prompt_tokens_details: { cached_tokens: 60, cache_write_tokens: 10 },
-    completion_tokens_details: { reasoning_tokens: 20 },
-  });
-  expect(usage).toEqual({ input: 30, cacheRead: 60, cacheWrite: 10, output: 50, reasoning: 20 });
-  expect(usage && openAiUsage(usage)).toMatchObject({
-    prompt_tokens: 100,
-    completion_tokens: 50,
-    total_tokens: 150,
-  });
-  expect(readUsage({ prompt_tokens: 0, completion_tokens: 0 })).toBeNull();
-  expect(readUsage({ prompt_tokens: 0, completion_tokens: 3 })).toBeNull();
-  expect(readUsage({ prompt_tokens: 7, completion_tokens: 0 })).toMatchObject({
-    input: 7,
-    output: 0,
-  });
-  expect(readInputUsage({ prompt_tokens: 8, total_tokens: 8 })).toMatchObject({
-    input: 8,
-  });
-});
-
 it("a provider's malformed usage is ignored, and malformed details are limited", () => {
   for (const bad of [-1, 0.5, Number.NaN, "7", null, undefined, 1e300, {}, Infinity]) {
     expect(readUsage({ prompt_tokens: bad, completion_tokens: 1 })).toBeNull();

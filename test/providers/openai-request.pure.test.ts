@@ -2,10 +2,7 @@ import { callOf, chatOf } from "./adapter-kit.ts";
 import { expect, it } from "vitest";
 import { chatEndpoint } from "../../src/models/endpoints/chat.ts";
 import { responsesEndpoint } from "../../src/models/endpoints/responses.ts";
-import {
-  openAiChatRequest,
-  openAiEmbeddingsRequest,
-} from "../../src/models/protocols/chat/request.ts";
+import { openAiChatRequest } from "../../src/models/protocols/chat/request.ts";
 import { PROFILES } from "../../src/models/providers/profiles.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 
@@ -17,41 +14,6 @@ function sent(body: JsonObject, profile: string, more: object = {}): JsonObject 
   if (!("body" in request)) throw new Error(request.reason);
   return request.body;
 }
-
-it("a request to OpenAI contains only allowed fields: no URL, header, end user or field that costs extra", () => {
-  const body = {
-    model: "cheap",
-    messages: [],
-    temperature: 0.5,
-    seed: null,
-    user: "customer-7",
-    metadata: { a: "b" },
-    store: true,
-    web_search_options: {},
-    audio: {},
-    prediction: {},
-    api_base: "http://evil",
-    base_url: "http://evil",
-    headers: { authorization: "x" },
-    max_tokens: 9999,
-    max_completion_tokens: 9999,
-    stream: true,
-    stream_options: { include_usage: false },
-  };
-  expect(sent(body, "openai")).toEqual({
-    model: "up",
-    service_tier: "default",
-    messages: [],
-    temperature: 0.5,
-    max_completion_tokens: 64,
-  });
-  expect(sent(body, "generic")).toEqual({
-    model: "up",
-    messages: [],
-    temperature: 0.5,
-    max_tokens: 64,
-  });
-});
 
 const AT = { header: () => undefined, query: () => undefined };
 const DOORS = [
@@ -121,13 +83,4 @@ it("a request to OpenAI omits agents' extra fields in messages and tools, and ke
   expect(sent(body, "openai")).toMatchObject(clean);
   expect(JSON.stringify(sent(body, "openai"))).not.toContain("cache_control");
   expect(sent(body, "generic")).toMatchObject({ messages: [{ role: "system" }, {}, {}] });
-});
-
-it("an embeddings request is forwarded without cap and stream", () => {
-  const body = { input: [[1, 2]], encoding_format: "base64", dimensions: 8, user: "u", n: 2 };
-  const call = callOf({ kind: "embeddings", upstreamId: "up", body });
-  const profile = PROFILES.get("openai");
-  expect(profile && openAiEmbeddingsRequest(call, profile)).toEqual({
-    body: { model: "up", input: [[1, 2]], encoding_format: "base64", dimensions: 8 },
-  });
 });

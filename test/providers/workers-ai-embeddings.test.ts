@@ -60,13 +60,6 @@ it("the Workers AI adapter rejects dimensions that the model doesn't have", asyn
   expect(await dimensioned(2)).toMatchObject({ kind: "json" });
   expect(await dimensioned(3)).toMatchObject({ failure: { kind: "refused", param: "dimensions" } });
 });
-
-it("the Workers AI adapter rejects token IDs", async () => {
-  const { answer, asked } = await answerTo(provider, embed({ input: [1, 2] }), vectors(2));
-  expect(answer).toMatchObject({ failure: { kind: "refused", param: "input" } });
-  expect(asked).toEqual([]);
-});
-
 const configWith = (more: object) =>
   parseConfig({
     KEY_SECRETS: `a:${"keys-secret-".padEnd(32, "0123")}`,

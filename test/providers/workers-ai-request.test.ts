@@ -26,13 +26,6 @@ it("the Workers AI adapter calls the binding with model, cap and a raw response,
     options: { returnRawResponse: true },
   });
 });
-
-it("the Workers AI adapter requests a stream without stream options", () => {
-  const inputs = inputsOf({ stream_options: { include_usage: true } }, LLAMA, true);
-  expect(inputs).toMatchObject({ stream: true });
-  expect(inputs).not.toHaveProperty("stream_options");
-});
-
 it("the Workers AI adapter converts another provider's conversation: system role, no null content, named tool results", () => {
   const call = { id: "toolu_01", type: "function", function: { name: "f", arguments: "" } };
   const messages = [

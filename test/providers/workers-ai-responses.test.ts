@@ -282,12 +282,3 @@ it("the Workers AI adapter reads nothing after the end of a stream, and reports 
     failure: { kind: "retry" },
   });
 });
-
-it("the Workers AI adapter ignores chunks after the finish reason", async () => {
-  const events = await eventsOf(
-    provider,
-    {},
-    streamReply(openAiChunk('"content":"Hi"', '"stop"'), text("more"), usageEvent()),
-  );
-  expect(JSON.stringify(events)).not.toContain("more");
-});

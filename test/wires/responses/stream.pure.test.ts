@@ -14,7 +14,6 @@ import {
   completion,
   json,
   more,
-  OWN,
   RECEIPT,
   streamed,
   textOf,
@@ -26,30 +25,6 @@ const EVERY_FAILURE: Cases = { ...CALLER_CASES, ...LIMIT_CASES };
 const FAILURES = Object.values(EVERY_FAILURE).flatMap((rows) => rows.map(([failure]) => failure));
 
 describe("the events of a Responses stream", () => {
-  it("follow the documented order for a text", () => {
-    const text = textOf([{ role: "assistant", content: "" }, "Hel", "lo", {}], RECEIPT, BODY);
-    expect(types(text)).toEqual([
-      "created",
-      "in_progress",
-      "output_item.added",
-      "content_part.added",
-      "output_text.delta",
-      "output_text.delta",
-      "output_text.done",
-      "content_part.done",
-      "output_item.done",
-      "completed",
-    ]);
-    const [item] = followResponse(eventsOf(text)).response.output;
-    expect(item).toEqual({
-      id: `msg_${OWN}0`,
-      type: "message",
-      status: "completed",
-      role: "assistant",
-      content: [{ type: "output_text", text: "Hello", annotations: [], logprobs: [] }],
-    });
-  });
-
   it("follow the documented order for reasoning, a text and two calls", () => {
     const text = textOf(
       [
