@@ -12,7 +12,7 @@ import type { Account } from "./follow.ts";
 import { response } from "./sdk-schemas.ts";
 import type { AnyResponse } from "./sdk-schemas.ts";
 
-export const OWN = "0123456789abcdefABCDEFGH";
+const OWN = "0123456789abcdefABCDEFGH";
 export const HEAD: ResponseHead = {
   id: `resp_${OWN}`,
   model: "openai/gpt-6",
