@@ -126,6 +126,7 @@ export default defineConfig({
         test: {
           name: "pure",
           ...patience,
+          restoreMocks: true, // spies last until the end of their test, as in test/setup.ts
           isolate: false, // a file loads in a second and takes less to run
           maxWorkers: 3, // the other projects leave a core idle while they wait
           sequence: { groupOrder: 1 },

@@ -1,5 +1,5 @@
 import * as fc from "fast-check";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { Catalog } from "../../src/models/catalog/catalog.ts";
 import type { Model, Route } from "../../src/models/catalog/model.ts";
 import { priceAt } from "../../src/models/catalog/price.ts";
@@ -30,10 +30,6 @@ import { costOf } from "../../src/shared/cost.ts";
 const CASES = effortFor(150, 10_000);
 const IMAGE_TOKENS = 1445;
 const PAGE_TOKENS = 3000 + IMAGE_TOKENS;
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 /** Keys and values that a protocol writes itself, each at most once per part. */
 const OWN = new Set(

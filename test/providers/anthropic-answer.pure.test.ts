@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { anthropic } from "../../src/models/providers/anthropic.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 import {
@@ -15,8 +15,6 @@ import {
 } from "../fixtures/anthropic-wire.ts";
 import type { RawReply, RawScenario } from "../fixtures/wire-scenario.ts";
 import { answerTo, eventsOf, expectSameHoweverCut, messageOf } from "./adapter-kit.ts";
-
-afterEach(() => vi.restoreAllMocks());
 
 const PROVIDER = anthropic({ baseUrl: "https://upstream.test/v1", secret: "key", geo: null });
 const USAGE = { input: 8, cacheRead: 4, cacheWrite: 0, output: 3, reasoning: 0 };

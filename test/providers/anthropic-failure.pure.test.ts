@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { anthropic } from "../../src/models/providers/anthropic.ts";
 import type { ProviderFailure } from "../../src/models/core/provider.ts";
 import {
@@ -13,8 +13,6 @@ import {
 import { CANARY, CANARY_TEXT } from "../fixtures/wire-scenario.ts";
 import type { RawReply } from "../fixtures/wire-scenario.ts";
 import { answerTo, eventsOf } from "./adapter-kit.ts";
-
-afterEach(() => vi.restoreAllMocks());
 
 const PROVIDER = anthropic({ baseUrl: "https://upstream.test/v1", secret: CANARY.key, geo: null });
 

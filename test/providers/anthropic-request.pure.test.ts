@@ -1,11 +1,9 @@
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { anthropic } from "../../src/models/providers/anthropic.ts";
 import { toMessagesApiRequest } from "../../src/models/protocols/messages/host-request.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 import { ANTHROPIC_CHAT } from "../fixtures/anthropic-wire.ts";
 import { answerTo, callOf } from "./adapter-kit.ts";
-
-afterEach(() => vi.restoreAllMocks());
 
 const HAIKU = "claude-haiku-4-5-20251001";
 const PROVIDER = anthropic({ baseUrl: "https://upstream.test/v1//", secret: "sk-x", geo: null });

@@ -1,11 +1,9 @@
 import * as fc from "fast-check";
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { anthropic } from "../../src/models/providers/anthropic.ts";
 import { mergeLaterUsage, messagesUsage } from "../../src/models/protocols/messages/host-answer.ts";
 import { STOP, streamReply, textEvents } from "../fixtures/anthropic-wire.ts";
 import { eventsOf } from "./adapter-kit.ts";
-
-afterEach(() => vi.restoreAllMocks());
 
 const PROVIDER = anthropic({ baseUrl: "https://upstream.test/v1", secret: "k", geo: null });
 

@@ -1,4 +1,4 @@
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import {
   jsonReply,
   endFrames,
@@ -8,10 +8,6 @@ import {
 } from "../fixtures/bedrock-wire.ts";
 import { answerTo, eventsOf, messageOf } from "./adapter-kit.ts";
 import { BEDROCK, CLAUDE } from "./bedrock-kit.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 const SCHEMA = { type: "object", properties: { a: { type: "integer" } } };
 const CALL = {

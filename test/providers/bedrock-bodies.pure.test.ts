@@ -1,14 +1,10 @@
 import * as fc from "fast-check";
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { parseChatRequest } from "../../src/models/core/core-request.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 import { BEDROCK_CHAT } from "../fixtures/bedrock-wire.ts";
 import { answerTo } from "./adapter-kit.ts";
 import { BEDROCK, CLAUDE, HAIKU, NOVA } from "./bedrock-kit.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 const text = fc.oneof(fc.constantFrom("", " ", "\n", "Hi"), fc.string({ maxLength: 12 }));
 const id = fc.oneof(fc.constantFrom("a", "call/1"), fc.string({ minLength: 1, maxLength: 80 }));

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import {
   jsonReply,
   BEDROCK_CHAT,
@@ -13,10 +13,6 @@ import { encodeFrame, zeroFrame } from "../fixtures/event-stream.ts";
 import type { RawScenario } from "../fixtures/wire-scenario.ts";
 import { answerTo, eventsOf, expectSameHoweverCut, messageOf } from "./adapter-kit.ts";
 import { BEDROCK, CLAUDE } from "./bedrock-kit.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 const SCHEMA = { type: "object", properties: { city: { type: "string" } } };
 const CALL = {

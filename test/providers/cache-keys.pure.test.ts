@@ -1,10 +1,8 @@
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
 import { PROFILES } from "../../src/models/providers/profiles.ts";
 import { callOf, mockNetwork } from "./adapter-kit.ts";
 import type { Call } from "./adapter-kit.ts";
-
-afterEach(() => vi.restoreAllMocks());
 
 const KEY = "the-clients-own-cache-key";
 /** The profiles that send a cache key, with its place in the request. */

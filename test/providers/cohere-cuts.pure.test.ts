@@ -1,11 +1,7 @@
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { cohere } from "../../src/models/providers/cohere.ts";
 import { COHERE_CHAT } from "../fixtures/cohere-wire.ts";
 import { expectSameHoweverCut } from "./adapter-kit.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 const provider = cohere("https://api.cohere.com/v2", "key");
 // Cohere rejects with a status, so there is no stream to split.

@@ -1,14 +1,10 @@
 import { chatOf } from "./adapter-kit.ts";
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { failover } from "../../src/models/routing/failover.ts";
 import type { FailoverOptions } from "../../src/models/routing/failover.ts";
 import type { Provider, ProviderCall } from "../../src/models/core/provider.ts";
 import { RouteHealth } from "../../src/models/routing/route-health.ts";
 import { GOOD, RESET, never } from "./failover-fixture.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 /** Returns the reported requests of these routes, named a, b and so on. */
 async function saidOf(sends: readonly Provider["send"][], more: Partial<FailoverOptions> = {}) {

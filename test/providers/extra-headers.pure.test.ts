@@ -1,8 +1,6 @@
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it, vi } from "vitest";
 import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
 import { PROFILES } from "../../src/models/providers/profiles.ts";
-
-afterEach(() => vi.restoreAllMocks());
 
 it("a provider's extra headers are sent with every request, together with its key", async () => {
   const sent: Headers[] = [];

@@ -1,4 +1,4 @@
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
 import { PROFILES } from "../../src/models/providers/profiles.ts";
 import type { JsonObject, Provider } from "../../src/models/core/provider.ts";
@@ -6,10 +6,6 @@ import { HOST_REPLIES } from "../fixtures/hosts-wire.ts";
 import type { HostReplies } from "../fixtures/hosts-wire.ts";
 import type { ChatScenarios } from "../fixtures/wire-scenario.ts";
 import { answerTo, eventsOf, expectSameHoweverCut, messageOf } from "./adapter-kit.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 type Scenario = keyof ChatScenarios;
 const SCENARIOS: readonly Scenario[] = [

@@ -1,13 +1,9 @@
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { parseConfig } from "../../src/shared/config/config.ts";
 import { OPENAI_COMPATIBLE } from "../../src/models/providers/openai-hosts.ts";
 import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
 import { PROFILE_BY_ID } from "../../src/models/providers/profiles.ts";
 import { answerTo, callOf, mockNetwork } from "./adapter-kit.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 const BASE = {
   KEY_SECRETS: `a:${"keys-secret-".padEnd(32, "0123")}`,

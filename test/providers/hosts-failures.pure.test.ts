@@ -1,4 +1,4 @@
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it, vi } from "vitest";
 import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
 import { PROFILES } from "../../src/models/providers/profiles.ts";
 import type { Provider } from "../../src/models/core/provider.ts";
@@ -7,10 +7,6 @@ import { HOST_REPLIES } from "../fixtures/hosts-wire.ts";
 import { CANARY, CANARY_TEXT } from "../fixtures/wire-scenario.ts";
 import type { RawReply } from "../fixtures/wire-scenario.ts";
 import { answerTo, callOf, eventsOf, mockNetwork } from "./adapter-kit.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 const SECRETS = [CANARY.key, CANARY.host, CANARY.account];
 

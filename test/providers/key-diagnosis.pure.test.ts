@@ -1,11 +1,7 @@
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it, vi } from "vitest";
 import { diagnose } from "../../scripts/provider-check/diagnosis.ts";
 import { parseConfig } from "../../src/shared/config/config.ts";
 import { hostAddressesOf } from "../../src/models/providers/openai-hosts.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 const KEY = "sk-the-operators-own-key";
 const ELSEWHERE = {

@@ -1,4 +1,4 @@
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { StopSource } from "../../src/shared/timers.ts";
 import { failover } from "../../src/models/routing/failover.ts";
 import type { Provider } from "../../src/models/core/provider.ts";
@@ -7,10 +7,6 @@ import { surviveCollections } from "../fixtures/collected.ts";
 import { CASES } from "../fuzz/provider-cases.ts";
 import { mockNetwork, chatOf } from "./adapter-kit.ts";
 import { CHUNK, RETRY, stream } from "./failover-fixture.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 /**
  * Returns a stream that its second route started after the first one failed, and a reference to its

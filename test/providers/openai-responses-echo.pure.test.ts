@@ -1,15 +1,11 @@
 import * as fc from "fast-check";
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { echoTooLarge } from "../../src/models/protocols/responses/host-request.ts";
 import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
 import { OPENAI_HOST_PROFILE } from "../../src/models/providers/profiles.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 import { RESPONSES_CHAT } from "../fixtures/responses-wire.ts";
 import { answerTo } from "./adapter-kit.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 const MIB = 1024 * 1024;
 const OPENAI = openAiCompatible({

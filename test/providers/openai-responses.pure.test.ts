@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
 import { OPENAI_HOST_PROFILE } from "../../src/models/providers/profiles.ts";
 import type { JsonObject, ProviderCall, StreamEvent } from "../../src/models/core/provider.ts";
@@ -20,10 +20,6 @@ import {
 } from "../fixtures/responses-wire.ts";
 import { CANARY } from "../fixtures/wire-scenario.ts";
 import { answerTo, eventsOf, expectSameHoweverCut, messageOf } from "./adapter-kit.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 const OPENAI = openAiCompatible({
   id: "openai",

@@ -1,14 +1,10 @@
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it, vi } from "vitest";
 import { converseMessages } from "../../src/models/protocols/converse/converse-request.ts";
 import { conversationOf } from "../../src/models/core/conversation.ts";
 import { httpProvider, postRequest } from "../../src/models/core/http-provider.ts";
 import type { CallHandler, ProviderProtocol } from "../../src/models/core/http-provider.ts";
 import type { ChatCall, ProviderCall } from "../../src/models/core/provider.ts";
 import { callOf, chatOf } from "./adapter-kit.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 const TARGET = { url: "https://up.test/", headers: {}, body: "{}" };
 

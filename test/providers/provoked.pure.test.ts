@@ -1,8 +1,6 @@
-import { afterEach, expect, it, vi } from "vitest";
-import {
-  INCOMPLETE_FAILURE,
-  converseFinishReason as converseFinish,
-} from "../../src/models/protocols/converse/converse-answer.ts";
+import { expect, it } from "vitest";
+import { INCOMPLETE_FAILURE } from "../../src/models/protocols/converse/converse-answer.ts";
+import { converseFinishReason as converseFinish } from "../../src/models/protocols/converse/converse-answer.ts";
 import { cohereGaveUpFailure } from "../../src/models/protocols/cohere/answer.ts";
 import { geminiFinishReason as googleFinish } from "../../src/models/protocols/gemini/answer.ts";
 import { readChatCompletion } from "../../src/models/protocols/chat/answer.ts";
@@ -14,8 +12,6 @@ import {
 } from "../../src/models/protocols/workers-ai/answer.ts";
 import { chunkOf } from "../fixtures/openai-wire.ts";
 import { callOf } from "./adapter-kit.ts";
-
-afterEach(() => vi.restoreAllMocks());
 
 const whole = (finish_reason: string) => ({
   choices: [{ index: 0, message: { role: "assistant", content: "x" }, finish_reason }],
