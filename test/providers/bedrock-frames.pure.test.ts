@@ -1,8 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
-import { FrameDecoder } from "../../src/models/protocols/converse/converse-stream.ts";
 import {
-  crc32,
   FrameDecoder,
   ConverseReader,
   converseReader,
