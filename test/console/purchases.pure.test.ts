@@ -32,9 +32,10 @@ it("listed purchases have the sum of what was paid and refunded, and the period"
   expect(purchaseSumText([])).toBe("");
 });
 
+const credit = (day: string, micros: number) =>
+  ({ created_at: `${day}T10:00:00Z`, amount_micro: micros }) as Credits["credits"][number];
+
 it("listed transactions have the sums of added and removed credits", () => {
-  const credit = (day: string, micros: number) =>
-    ({ created_at: `${day}T10:00:00Z`, amount_micro: micros }) as Credits["credits"][number];
   expect(creditSumText([credit("2026-11-28", -5e5), credit("2026-11-28", 1e6)])).toBe(
     "28 Nov (UTC): $1.00 added, $0.50 removed.",
   );

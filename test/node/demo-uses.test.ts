@@ -26,7 +26,7 @@ it("npm start -- --demo has several causes of failures, each with its documented
   const codes = new Map(
     failed.map(({ failed: record }) => [record?.attempts[0]?.why, record?.error.code]),
   );
-  expect([...codes].toSorted()).toEqual([
+  expect([...codes].toSorted(([a = ""], [b = ""]) => a.localeCompare(b))).toEqual([
     ["connection", "upstream_error"],
     ["http_500", "upstream_error"],
     ["http_503", "upstream_error"],

@@ -45,8 +45,9 @@ export function formatNotification(event: EventRecord): NotificationText | null 
 export function slackBody(event: EventRecord): string {
   const { type, subject, actor, data } = event;
   const by = actor.id === null ? "" : ` by ${actor.kind} ${actor.id}`;
-  const name = type.startsWith("budget.") ? (data["end_user"] ?? subject) : subject;
-  const text = formatNotification(event)?.text ?? `${type}: ${String(name)}${by}`;
+  const endUser = type.startsWith("budget.") ? data["end_user"] : undefined;
+  const name = typeof endUser === "string" ? endUser : subject;
+  const text = formatNotification(event)?.text ?? `${type}: ${name}${by}`;
   return JSON.stringify({ text: escapeSlack(text) });
 }
 

@@ -17,10 +17,12 @@ export function selectWebhookStates(sql: SqlStorage): Receiver[] {
        FROM receivers ORDER BY id`,
     )
     .toArray()
-    .map((row) => ({
-      ...row,
-      webhook: parseStoredJson<Webhook>(row.webhook),
-      stream: row.stream === null ? null : parseStoredJson<StreamState>(row.stream),
+    .map(({ webhook, stream, ...row }) => ({
+      webhook: parseStoredJson<Webhook>(webhook),
+      stream: stream === null ? null : parseStoredJson<StreamState>(stream),
+      failingSince: row.failingSince,
+      pausedUntil: row.pausedUntil,
+      ending: row.ending,
     }));
 }
 
