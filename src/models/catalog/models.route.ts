@@ -26,13 +26,11 @@ function openAiList(data: readonly ListedModel[]) {
  * Reports whether a request comes from a client of Anthropic's API: it has an `anthropic-version`,
  * or its key in `x-api-key`.
  */
-export function isMessagesClient(request: HeaderReader): boolean {
+export function isMessagesClient(request: { header(name: string): string | undefined }): boolean {
   if ((request.header("anthropic-version") ?? "") !== "") return true;
   const isBearer = /^bearer svc_/i.test(request.header("authorization") ?? "");
   return !isBearer && (request.header("x-api-key") ?? "").trim() !== "";
 }
-
-type HeaderReader = { header(name: string): string | undefined };
 
 export function readModelRoute(c: Context<AppEnv>, sold: Result<CallerCatalog>): Response {
   if (!sold.ok) return fail(c, sold.failure);

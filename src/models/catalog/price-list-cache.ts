@@ -16,8 +16,6 @@ export type PriceCopies = {
   readonly find: (list: string) => Promise<PriceCopy | null>;
 };
 
-type CopyCache = Pick<Cache, "match" | "put">;
-
 const TAG_DIGITS = 64;
 
 /**
@@ -25,7 +23,7 @@ const TAG_DIGITS = 64;
  * the region's secret.
  */
 export function signedPriceCopies(
-  cache: CopyCache,
+  cache: Pick<Cache, "match" | "put">,
   { region, secret, keptS }: Readonly<Record<"region" | "secret", string>> & { keptS: number },
 ): PriceCopies {
   const urlOf = (list: string): string => `https://prices.invalid/${region}/${list}`;

@@ -128,14 +128,12 @@ function toPriceOrMarkup(price: string | null, percent: number | null): PriceOrM
   return price === null ? { percent: percent ?? 0 } : { price: priceFromJson(price) };
 }
 
-type PriceFields = Readonly<Record<string, number>>;
-
 function priceToJson({ input, cached, cacheWrite, output, units }: Price): string {
   return JSON.stringify({ input, cached, cache_write: cacheWrite, output, ...units });
 }
 
 function priceFromJson(text: string): Price {
-  const fields = parseStoredJson<PriceFields>(text);
+  const fields = parseStoredJson<Readonly<Record<string, number>>>(text);
   const { input = 0, cached = input, cache_write: cacheWrite = input, output = 0 } = fields;
   const units = UNITS.filter((unit) => fields[unit] !== undefined);
   const prices = Object.fromEntries(units.map((unit) => [unit, fields[unit]]));

@@ -25,7 +25,6 @@ export function incompleteFailure(finish: unknown): ProviderFailure {
 
 export type MessageFields = KnownFields<"tool_calls" | "content" | "refusal">;
 export type RawToolCall = KnownFields<"id" | "index" | "function" | "custom">;
-type ContentPart = KnownFields<"text" | "thinking">;
 
 /** Returns a choice's message in OpenAI's schema. Only `content` and `refusal` can be null. */
 export function toResponseMessage(raw: JsonObject & MessageFields, finish: string | null): Delta {
@@ -99,7 +98,7 @@ export function contentAsText(raw: unknown): string | null {
   return raw.map((part) => textOf(toPart(part).text)).join("");
 }
 
-function toPart(raw: unknown): ContentPart {
+function toPart(raw: unknown): KnownFields<"text" | "thinking"> {
   return isObject(raw) ? raw : {};
 }
 

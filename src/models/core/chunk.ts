@@ -57,16 +57,10 @@ export function outputText({ content, ...spoken }: Delta): string {
   return all;
 }
 
-type CalledFunction = {
-  readonly name?: string;
-  readonly arguments?: string;
-  readonly input?: string;
-};
-
 function callText({
   name = "",
   arguments: argumentsText = "",
   input = "",
-}: CalledFunction = {}): string {
+}: { readonly name?: string; readonly arguments?: string; readonly input?: string } = {}): string {
   return name + argumentsText + input;
 }

@@ -262,11 +262,9 @@ function chooseTools(
   return refusalFailure("'tool_choice' names a function that isn't in 'tools'.", "tool_choice");
 }
 
-type AllowedTools = Extract<NonNullable<ToolChoice>, { type: "allowed_tools" }>["allowed_tools"];
-
 function selectAllowedTools(
   list: readonly FunctionTool[],
-  { mode, tools }: AllowedTools,
+  { mode, tools }: Extract<NonNullable<ToolChoice>, { type: "allowed_tools" }>["allowed_tools"],
 ): ChosenTools | ProviderFailure {
   const names = new Set(
     tools.map((tool) => (tool.type === "function" ? tool.function.name : null)),

@@ -148,11 +148,9 @@ const DEFAULT_PREFERENCES: RoutePreferences = {
   requiresParameters: false,
 };
 
-type ProviderLists = Pick<GatewayOptions, "order" | "only">;
-
 function providerLists<F extends RoutePreferences["field"]>(
   field: F,
-  { order, only }: ProviderLists,
+  { order, only }: Pick<GatewayOptions, "order" | "only">,
 ) {
   return { field, order: order ?? [], only: only ?? null };
 }

@@ -135,14 +135,12 @@ export function newToolCallId(): string {
   return `call_${randomBase62(24)}`;
 }
 
-type OpenTool = { hasArguments: boolean; readonly isCustom: boolean };
-
 /**
  * Builds chunks in OpenAI's order: the role once, numbered tool calls, and a separate finish chunk.
  */
 export class ChunkBuilder {
   readonly #index: number;
-  readonly #tools: OpenTool[] = [];
+  readonly #tools: { hasArguments: boolean; readonly isCustom: boolean }[] = [];
   #hasBegun = false;
   finished = false;
 

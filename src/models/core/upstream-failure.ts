@@ -43,8 +43,6 @@ export function streamFailure(raw: RawError, secret?: string): ProviderFailure {
   return toProviderFailure(statusInBody(raw, upstreamError), upstreamError, hints);
 }
 
-type FailureHints = { readonly retryAfterMs?: number; readonly secret?: string };
-
 const DISABLED: ReadonlySet<number> = new Set([401, 402, 403, 404]);
 const OVERLOADED: ReadonlySet<number> = new Set([429, 503, 529]);
 const REFUSED: ReadonlySet<number> = new Set([400, 413, 422]);
@@ -52,7 +50,7 @@ const REFUSED: ReadonlySet<number> = new Set([400, 413, 422]);
 function toProviderFailure(
   status: number,
   upstreamError: UpstreamError,
-  hints: FailureHints,
+  hints: { readonly retryAfterMs?: number; readonly secret?: string },
 ): ProviderFailure {
   const reason = String(status);
   if (isNotProviderFault(status, upstreamError)) return { kind: "retry", reason, fault: "request" };

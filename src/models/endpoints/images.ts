@@ -49,8 +49,6 @@ function responseWriterOf(
   };
 }
 
-type ImagePiece = Extract<StreamEvent, { kind: "piece" }>;
-
 abstract class ImageWriter implements StreamWriter {
   /** Empty: a keep-alive comment would corrupt an image that is being written. */
   readonly ping: string = "";
@@ -69,7 +67,7 @@ abstract class ImageWriter implements StreamWriter {
     return "";
   }
 
-  piece({ index, text, isPartial }: ImagePiece): StreamData {
+  piece({ index, text, isPartial }: Extract<StreamEvent, { kind: "piece" }>): StreamData {
     const wanted = isPartial ? -1 : index;
     if (wanted === this.#current) return text;
     const before = this.#current;

@@ -185,14 +185,10 @@ function createProtocol({
     reader: ({ body }) => sseReader(new ChatChunkReader(secret, profile.usageShape, body.n)),
   };
 }
-
-type RequestToSend =
-  | UpstreamRequest
-  | { readonly body: ReturnType<CallProtocol<InputKind>["request"]> };
 type Send = (
   call: ProviderCall,
   path: string,
-  request: RequestToSend,
+  request: UpstreamRequest | { readonly body: ReturnType<CallProtocol<InputKind>["request"]> },
   headers?: Readonly<Record<string, string>>,
 ) => Promise<Response | ProviderFailure>;
 

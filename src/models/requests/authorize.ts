@@ -140,10 +140,6 @@ export function parseAuthorizeResponse(body: unknown): ObjectCallResult<HoldGran
     : { unanswered: false, result: refuse(failure) };
 }
 
-type PeerCallContext = Pick<PeerCallOptions, "requestId" | "now" | "after"> & {
-  readonly spentMs: number;
-};
-
 /**
  * Sends a hold to the key's home region, with one retry under the same ID. If the result is
  * `unanswered`, the hold may exist.
@@ -151,7 +147,7 @@ type PeerCallContext = Pick<PeerCallOptions, "requestId" | "now" | "after"> & {
 export async function authorizeAtHome(
   home: PeerConfig | undefined,
   request: AuthorizeRequest,
-  at: PeerCallContext,
+  at: Pick<PeerCallOptions, "requestId" | "now" | "after"> & { readonly spentMs: number },
 ): Promise<ObjectCallResult<HoldGrant>> {
   const answer =
     home === undefined

@@ -300,11 +300,9 @@ export function withClientParam(refusal: Refusal, translation: ErrorTranslation)
     : refusal;
 }
 
-type InvalidRequest = Extract<Failure, { kind: "invalid_request" }>;
-
 function translateParam(
   refusal: Refusal,
-  failure: InvalidRequest,
+  failure: Extract<Failure, { kind: "invalid_request" }>,
   { paramOf, codeOf, native }: ErrorTranslation,
 ): Refusal {
   if (paramOf === undefined || failure.param === null) return refusal;

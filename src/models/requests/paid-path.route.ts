@@ -183,12 +183,10 @@ async function bodyIdentity({ bytes, form }: JsonBody, key: string | null): Prom
   return form === undefined || key === null ? bytes : serializeFormForHash(form);
 }
 
-type ParseResult = { readonly ok: true; readonly value: ParsedRequest } | Rejection;
-
 async function parseBody(
   { c, endpoint, slot }: PaidRequestContext,
   { json, bytes: { length: bytes } }: JsonBody,
-): Promise<ParseResult> {
+): Promise<{ readonly ok: true; readonly value: ParsedRequest } | Rejection> {
   const storedIds = endpoint.names?.(json) ?? null;
   if (storedIds === null) return parseEndpointRequest(c, endpoint, { json });
   const admission = await c.get("presumed")?.admitCaller();
@@ -311,11 +309,9 @@ async function runAndRelease(context: PaidRequestContext): Promise<void> {
   }
 }
 
-type BoundRequest = Omit<ReadRequest, "parsed"> & { readonly request: PaidRequest };
-
 function createRun(
   { c, endpoint, pendingResponse, slot }: PaidRequestContext,
-  known: BoundRequest,
+  known: Omit<ReadRequest, "parsed"> & { readonly request: PaidRequest },
 ): Run {
   const { caller, idempotency, request, bytes: bodyBytes } = known;
   const timers = c.get("timers");

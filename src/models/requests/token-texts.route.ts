@@ -73,8 +73,6 @@ export async function decodeTokenInput(
 /** Maximum bytes of all texts: 28 per token, for OpenAI's limit of 300,000 tokens. */
 const TEXT_BYTES_MAX = 8 * 1024 * 1024;
 
-type Input = EmbeddingsBody["input"];
-
 /** The text of each token of cl100k_base. The file has one length byte before each text. */
 class TokenTable {
   readonly #bytes: Uint8Array;
@@ -98,7 +96,7 @@ class TokenTable {
   }
 }
 
-function hasTokenInput(input: Input): input is number[] | number[][] {
+function hasTokenInput(input: EmbeddingsBody["input"]): input is number[] | number[][] {
   return typeof input !== "string" && typeof input[0] !== "string";
 }
 

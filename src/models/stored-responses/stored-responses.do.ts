@@ -64,14 +64,13 @@ type StoredText = {
   readonly kind: StoredPartKind;
   readonly name: string;
 };
-type RecallWaiter = { readonly ids: Set<string>; readonly resolve: () => void };
 
 /**
  * An organization's stored responses, only in its home region. Data keys encrypt the texts, and
  * KEY_SECRETS encrypt the data keys. An alarm deletes expired responses.
  */
 export class KeptResponses extends DurableObject<Env> implements StoredResponsesCalls {
-  readonly #waiters = new Set<RecallWaiter>();
+  readonly #waiters = new Set<{ readonly ids: Set<string>; readonly resolve: () => void }>();
   readonly #openedKeys = new Map<number, Promise<CryptoKey | null>>();
   #currentKeyPromise: Promise<CurrentKey> | null = null;
   #amounts: StoredAmounts | null = null;

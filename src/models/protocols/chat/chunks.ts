@@ -33,7 +33,6 @@ type ChoiceState = {
   readonly toolBySentIndex: Map<number, number>;
   finished: boolean;
 };
-type RawChunk = JsonObject & KnownFields<"choices">;
 type RawChoice = JsonObject & KnownFields<"index" | "delta" | "finish_reason">;
 type Tool = { readonly id: string; argumentsJson: string; readonly isCustom: boolean };
 type Report = { readonly usage: Usage; readonly finished: number };
@@ -89,7 +88,7 @@ export class ChatChunkReader extends FrameReader {
     if (name === "error" || hasErrorField(raw)) {
       return failureEvents(streamFailure(raw, this.#secret), usage);
     }
-    const { choices: rawChoices }: RawChunk = raw;
+    const { choices: rawChoices }: JsonObject & KnownFields<"choices"> = raw;
     const choices = listOf(rawChoices);
     const events = this.#chunks(raw, choices);
     if (this.#failure !== null) {

@@ -162,12 +162,10 @@ function isImage({ type }: UserPart): boolean {
   return type === "image_url";
 }
 
-function plainText(content: Content): string {
+function plainText(content: string | readonly TextPart[] | null | undefined): string {
   if (typeof content === "string") return content;
   return textOfContent((content ?? []).map((part) => ({ text: partText(part) })));
 }
-
-type Content = string | readonly TextPart[] | null | undefined;
 type TextPart =
   | UserPart
   | { readonly type: "text"; readonly text: string }

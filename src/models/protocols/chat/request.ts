@@ -137,7 +137,7 @@ function forwardMessage(message: ChatMessage, profile: Profile): JsonObject {
 }
 
 function forwardAssistantFields(
-  message: Assistant,
+  message: Extract<ChatMessage, { role: "assistant" }>,
   { returnedFields: returned = [] }: Profile,
 ): JsonObject {
   const { tool_calls: calls, function_call: legacyCall } = message;
@@ -154,8 +154,6 @@ function forwardAssistantFields(
     ...(legacyCall && { function_call: pickFields(legacyCall, ["name", "arguments"]) }),
   };
 }
-
-type Assistant = Extract<ChatMessage, { role: "assistant" }>;
 type Part = Exclude<NonNullable<ChatMessage["content"]>, string>[number];
 
 function forwardPart(part: Part): JsonObject {

@@ -7,11 +7,9 @@ import type { KnownFields } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import { claudeThoughtBlock } from "../../claude/thoughts.ts";
 
-type StopReason = "end_turn" | "max_tokens" | "tool_use" | "refusal";
-
 export type ClientMessage = {
   readonly content: readonly JsonObject[];
-  readonly stop_reason: StopReason;
+  readonly stop_reason: "end_turn" | "max_tokens" | "tool_use" | "refusal";
   readonly stop_sequence: null;
   readonly stop_details: JsonObject | null;
 };

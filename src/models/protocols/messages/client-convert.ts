@@ -299,10 +299,8 @@ function toContentParts(
   }
 }
 
-type Document = Extract<VisibleBlock, { type: "document" }>;
-
 function documentParts(
-  { source, title, context }: Document,
+  { source, title, context }: Extract<VisibleBlock, { type: "document" }>,
   path: string,
   losses: ConversionLosses,
 ): readonly JsonObject[] {

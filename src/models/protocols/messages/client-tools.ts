@@ -5,12 +5,10 @@ import type { Result } from "../../../shared/failure.ts";
 import { textOf } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 
-type MissingFeature = { readonly param: string; readonly message: string };
-
 export class ConversionLosses {
   readonly dropped = new Set<string>();
   readonly names: FittingToolNames;
-  lack: MissingFeature | null = null;
+  lack: { readonly param: string; readonly message: string } | null = null;
 
   constructor(body: CountBody) {
     this.names = new FittingToolNames(toolNamesIn(body));

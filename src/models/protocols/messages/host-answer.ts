@@ -67,7 +67,6 @@ export const readMessagesEnding = objectReader({
   stop_reason: anyValue,
   stop_details: objectReader({ explanation: textOf }),
 });
-type MessageEnd = ReturnType<typeof readMessagesEnding>;
 
 /** Returns null for an invalid message. The input of `jsonTool` becomes the JSON output. */
 export function readMessagesCompletion(
@@ -101,7 +100,7 @@ function toOutputParts(block: MessagesOutputBlock, jsonTool: string | null): Out
 }
 
 export function endingParts(
-  { stop_reason: stopReason, stop_details: details }: MessageEnd,
+  { stop_reason: stopReason, stop_details: details }: ReturnType<typeof readMessagesEnding>,
   secret: string | undefined,
 ): OutputPart[] {
   const reason = finishReasonOf(textOf(stopReason)) ?? "length"; // no stop reason of Claude means a failure

@@ -18,13 +18,12 @@ export type DraftPosition = {
   readonly index: number;
   readonly write: EventWriter;
 };
-type Status = OutputItem["status"];
 
 export type ItemDraft = SequencedPart & { item(): OutputItem; storedItem(): OutputItem };
 
 export abstract class BaseDraft implements ItemDraft {
   protected readonly position: DraftPosition;
-  protected status: Status = "in_progress";
+  protected status: OutputItem["status"] = "in_progress";
   isOpen = false;
 
   constructor(place: DraftPosition) {
@@ -72,8 +71,7 @@ type GrowingText = {
   logprobs: Logprob[];
   annotations: UrlCitation[];
 };
-type GrowingRefusal = { readonly kind: "refusal"; refusal: string };
-type GrowingPart = GrowingText | GrowingRefusal;
+type GrowingPart = GrowingText | { readonly kind: "refusal"; refusal: string };
 
 export type TextExtras = { readonly logprobs: Logprob[]; readonly annotations: UrlCitation[] };
 

@@ -20,9 +20,7 @@ import type { StoredThoughts } from "../../core/stored-thoughts.ts";
 import { customArguments } from "./client-tools.ts";
 
 type Assistant = Extract<ChatMessage, { role: "assistant" }>;
-type User = Extract<ChatMessage, { role: "user" }>;
-type UserPart = Exclude<User["content"], string>[number];
-type Call = NonNullable<Assistant["tool_calls"]>[number];
+type UserPart = Exclude<Extract<ChatMessage, { role: "user" }>["content"], string>[number];
 
 export type ConvertedInput = {
   readonly messages: readonly ChatMessage[];
@@ -75,7 +73,7 @@ function outputsOf(items: readonly InputItem[]): Result<Outputs> {
 class AssistantTurn {
   text: string | null = null;
   refusal: string | null = null;
-  readonly calls: Call[] = [];
+  readonly calls: NonNullable<Assistant["tool_calls"]>[number][] = [];
   readonly outputs: OutputAtPath[] = [];
   reasoning = "";
   readonly details: JsonObject[] = [];

@@ -277,9 +277,7 @@ export function chatSettingsOf(body: ResponsesRequest): Partial<ChatBody> {
   });
 }
 
-type Format = z.infer<typeof format>;
-
-function formatOf(requested: Format | undefined): ChatBody["response_format"] {
+function formatOf(requested: z.infer<typeof format> | undefined): ChatBody["response_format"] {
   if (requested?.type === "json_object") return { type: "json_object" };
   if (requested?.type !== "json_schema") return undefined;
   const { name: formatName, schema, strict, description } = requested;

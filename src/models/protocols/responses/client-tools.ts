@@ -252,8 +252,6 @@ export const responsesToolChoice = z.union([
 ]);
 type ToolChoice = z.infer<typeof responsesToolChoice>;
 
-type ChosenTools = Pick<ChatBody, "tools" | "tool_choice" | "parallel_tool_calls">;
-
 /**
  * Converts `tool_choice`. Keeps only `allowed_tools`, so that no model can call other tools.
  * Returns 400 if the chosen tool is missing.
@@ -262,7 +260,7 @@ export function resolveToolChoice(
   flat: FlattenedTools,
   choice: ToolChoice | undefined,
   parallel: boolean | undefined,
-): Result<ChosenTools> {
+): Result<Pick<ChatBody, "tools" | "tool_choice" | "parallel_tool_calls">> {
   const allTools = [...flat.tools];
   const parallelField = parallel === undefined ? {} : { parallel_tool_calls: parallel };
   if (choice === undefined || typeof choice === "string") {

@@ -208,11 +208,9 @@ function toolFields({ tools = [], tool_choice: choice }: ChatBody): JsonObject {
     ...(choice !== undefined && { tool_choice: toToolChoice(choice) }),
   };
 }
-
-type Tool = NonNullable<ChatBody["tools"]>[number];
 type ToolChoice = NonNullable<ChatBody["tool_choice"]>;
 
-function toTool(tool: Tool): JsonObject {
+function toTool(tool: NonNullable<ChatBody["tools"]>[number]): JsonObject {
   if (tool.type === "custom") {
     const { name, description, format } = tool.custom;
     const { grammar } = objectOf(format);

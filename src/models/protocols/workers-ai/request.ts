@@ -151,8 +151,6 @@ function messageProblem(message: ChatMessage, place: string): ProviderFailure | 
     : unsupportedFailure("Custom tool calls", `${place}.tool_calls[${custom}]`);
 }
 
-type Content = ChatMessage["content"];
-
 function contentOf(message: ChatMessage): unknown {
   const { content } = message;
   const hasImage = Array.isArray(content) && content.some(({ type }) => type === "image_url");
@@ -161,7 +159,7 @@ function contentOf(message: ChatMessage): unknown {
   return text || (message.role === "assistant" && message.refusal) || "";
 }
 
-function imageProblem(content: Content, place: string): ProviderFailure | null {
+function imageProblem(content: ChatMessage["content"], place: string): ProviderFailure | null {
   if (!Array.isArray(content)) return null;
   for (const [at, part] of content.entries()) {
     if (part.type !== "image_url" || /^data:/i.test(part.image_url.url)) continue;

@@ -13,12 +13,10 @@ import { schemaInstance } from "./schema-instance.ts";
 
 type SandboxQuestion = {
   readonly userText: string | null;
-  readonly results: readonly ToolResult[];
+  readonly results: readonly { readonly tool: string | null; readonly text: string }[];
   readonly callRounds: number;
   readonly messageCount: number;
 };
-
-type ToolResult = { readonly tool: string | null; readonly text: string };
 
 const TOKENS_PER_MESSAGE = 3;
 
