@@ -233,8 +233,7 @@ export function parseChatRequest(value: object): Result<ChatBody> {
   if (isPlainChat(value)) return success(value as ChatBody);
   const parsed = parseBody(chatBody, removeNulls(value));
   if (!parsed.ok) return explainUnsupportedPart(value, parsed);
-  const body = parsed.value;
-  return refuseUndeclaredTool(body) ?? parsed;
+  return refuseUndeclaredTool(parsed.value) ?? parsed;
 }
 
 function refuseUndeclaredTool({ tools, tool_choice: choice }: ChatBody): Refusal | null {

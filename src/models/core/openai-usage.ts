@@ -101,9 +101,8 @@ function toUsage(
   const reported = isReasoningSeparate ? output + reasoningTokens : output;
   const cacheRead = Math.min(cached, totalInput);
   const cacheWrite = Math.min(cacheWriteTokens, totalInput - cacheRead);
-  const input = totalInput - cacheRead - cacheWrite;
   return {
-    input,
+    input: totalInput - cacheRead - cacheWrite,
     cacheRead,
     cacheWrite,
     output: reported,

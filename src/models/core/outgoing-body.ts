@@ -53,8 +53,7 @@ export class BodyInPieces {
   async sha256(): Promise<string> {
     const { DigestStream } = crypto as WorkersCrypto;
     if (DigestStream === undefined) {
-      const whole = joinBytes([...this.#pieces()], this.length);
-      return sha256Hex(new Uint8Array(whole));
+      return sha256Hex(new Uint8Array(joinBytes([...this.#pieces()], this.length)));
     }
     const digest = new DigestStream("SHA-256");
     await writePieces(this.#pieces(), digest);

@@ -182,8 +182,7 @@ export class ChunkBuilder {
 
   addText(content: string): StreamEvent[] {
     if (content === "") return [];
-    const firstEvents = this.begin();
-    return [...firstEvents, { kind: "text", index: this.#index, json: JSON.stringify(content) }];
+    return [...this.begin(), { kind: "text", index: this.#index, json: JSON.stringify(content) }];
   }
 
   addReasoning(text: string): StreamEvent[] {

@@ -54,8 +54,7 @@ export function parseRerankRequest(value: object): Result<ParsedRerank> {
     top_n: Math.min(top_n ?? top_k ?? documents.length, documents.length),
     max_tokens_per_doc: rest.max_tokens_per_doc ?? TOKENS_PER_DOCUMENT,
   };
-  const returnsDocuments = return_documents === true;
-  return success({ body, user: parsed.value.user, returnsDocuments });
+  return success({ body, user: parsed.value.user, returnsDocuments: return_documents === true });
 }
 
 export const RERANK_KIND: InputKindRules<RerankBody, "search_unit"> = {
@@ -95,11 +94,10 @@ function searchUnits({ query, documents, max_tokens_per_doc: tokensMax }: Rerank
 
 function rerankNeeds({ documents }: RerankBody): readonly RouteNeed[] {
   const { length } = documents;
-  const missingAbility = `rank ${length} documents at once`;
   return [
     {
       param: "documents",
-      capability: missingAbility,
+      capability: `rank ${length} documents at once`,
       isMetBy: ({ limits }) => length <= (limits?.inputs ?? length),
     },
   ];

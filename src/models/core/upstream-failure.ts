@@ -255,8 +255,7 @@ export function retryAfterMs(headers: Headers): number | null {
   const seconds = parseDecimal(value);
   if (seconds !== null) return clampWaitMs(seconds * 1000);
   const until = Date.parse(value ?? "");
-  const reported = Date.parse(headers.get("date") ?? "");
-  return clampWaitMs(until - reported);
+  return clampWaitMs(until - Date.parse(headers.get("date") ?? ""));
 }
 
 function parseDecimal(text: string | null): number | null {

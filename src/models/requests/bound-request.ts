@@ -208,7 +208,6 @@ function computeInputBounds<K extends InputKind>(
   const choice = toRouteChoice(parsed, sale, { prompt, cap: null });
   const routes = candidateRoutes(model, capable.value, choice);
   if (!routes.ok) return routes;
-  const bounds = computeCostBounds(routes.value, prompt, null);
   return success({
     ...commonFields(parsed, model, sale),
     routes: routes.value,
@@ -216,7 +215,7 @@ function computeInputBounds<K extends InputKind>(
     prompt,
     cap: null,
     mayThink: false,
-    bounds,
+    bounds: computeCostBounds(routes.value, prompt, null),
   });
 }
 

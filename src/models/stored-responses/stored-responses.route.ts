@@ -91,6 +91,5 @@ function idOf(c: AppContext): string {
 }
 
 function notFoundRefusal(id: string): Refusal {
-  const message = `Response with id '${id.slice(0, 64)}' not found.`;
-  return refuse({ kind: "not_found", message });
+  return refuse({ kind: "not_found", message: `Response with id '${id.slice(0, 64)}' not found.` });
 }

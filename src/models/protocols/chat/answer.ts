@@ -89,10 +89,9 @@ function toChatChoice(
     raw.finish_reason,
     listOf(fields.tool_calls).some(isObject),
   );
-  const message = toResponseMessage(fields, finish_reason);
   return {
     index: itemIndexOf(raw, position),
-    message,
+    message: toResponseMessage(fields, finish_reason),
     logprobs: choiceLogprobsOf(raw),
     finish_reason,
   };

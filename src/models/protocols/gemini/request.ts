@@ -93,8 +93,7 @@ function toGeminiParts(part: PartWithImages, model: string): JsonObject[] {
   if (part.kind === "thought") return []; // another provider's thought: Google's are signatures of calls
   const id = requiresCallSignatures(model) ? { id: part.id } : {}; // older models reject the unknown field
   if (part.kind === "result") {
-    const response = { output: part.text };
-    return [{ functionResponse: { ...id, name: part.name, response } }];
+    return [{ functionResponse: { ...id, name: part.name, response: { output: part.text } } }];
   }
   const { google } = readExtra(part.extra);
   const { thought_signature: signature } = google;

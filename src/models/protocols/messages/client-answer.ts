@@ -90,11 +90,10 @@ export function messagesStopReason(
 ): Omit<ClientMessage, "content"> {
   const stop = { stop_sequence: null, stop_details: null };
   if (finish === "content_filter" || output.refusal !== null) {
-    const explanation = output.refusal;
     return {
       ...stop,
       stop_reason: "refusal",
-      stop_details: { type: "refusal", category: null, explanation },
+      stop_details: { type: "refusal", category: null, explanation: output.refusal },
     };
   }
   if (finish === "length") return { ...stop, stop_reason: "max_tokens" };

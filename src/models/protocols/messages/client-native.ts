@@ -86,7 +86,6 @@ export function claudeNativeRequestOf(
     ...withoutNulls(fieldPicker.fields(source, NATIVE_REQUEST_FIELDS, "")),
   };
   const { dropped, unconverted, marksCache, weights } = fieldPicker;
-  const outputLeast = outputTokensMin(objectOf(body.thinking));
   return success({
     body: nativeBody,
     betas,
@@ -94,7 +93,7 @@ export function claudeNativeRequestOf(
     unconverted,
     marksCache,
     weights,
-    outputLeast,
+    outputLeast: outputTokensMin(objectOf(body.thinking)),
   });
 }
 

@@ -26,8 +26,7 @@ export function responseOf(
   context: ResponseContext,
   receipt: Receipt,
 ): JsonObject {
-  const output = outputOf(answer, context, receipt);
-  return closeResponse(output.items(), context, receipt);
+  return closeResponse(outputOf(answer, context, receipt).items(), context, receipt);
 }
 
 export function storedResponseOf(

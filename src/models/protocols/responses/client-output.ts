@@ -188,8 +188,7 @@ export class Output {
   }
 
   #append(call: ToolCallDraft, args: string): string {
-    const text = call.append(args);
-    return text + this.#drafts.advance();
+    return call.append(args) + this.#drafts.advance();
   }
 
   #addThoughts(thoughts: StoredThoughts): void {
