@@ -63,6 +63,10 @@ export type CapturedAmounts = {
   readonly taxCents: number;
 };
 
+export function declined(error: PurchaseError, isHard = false): PurchaseEnding {
+  return { state: "declined", error, isHard };
+}
+
 /** A captured payment, which is never deleted. */
 export type Payment = CapturedAmounts & {
   readonly id: string;

@@ -15,12 +15,12 @@ import {
   waitForCustomer,
   storePurchase,
 } from "./purchase-moves.ts";
-import { isEnded } from "./purchase.ts";
+import { declined, isEnded } from "./purchase.ts";
 import type { CapturedAmounts, Purchase, PaymentDeps } from "./purchase.ts";
 import { findLostSession } from "./steps.ts";
 import type { RunPurchaseStep } from "./steps.ts";
 import { parseBody } from "./stripe.ts";
-import type { StripeAnswer, StripeCall } from "./stripe.ts";
+import type { RefusedAnswer, StripeCall } from "./stripe.ts";
 import { hasAmount, postCall, readInvoice, readSession } from "./stripe-calls.ts";
 import { invoiceSchema, sessionSchema } from "./stripe-objects.ts";
 import type { Intent, Invoice, Session } from "./stripe-objects.ts";
@@ -28,7 +28,6 @@ import { HOUR_MS } from "../../shared/clock.ts";
 
 const RECHECK_MS = 600_000;
 const CONFIRMATION_MAX_MS = 23 * HOUR_MS;
-const PAID_ELSEWHERE = { state: "declined", error: "misconfigured", isHard: false } as const;
 const ABANDONED = { state: "expired", error: "abandoned", isHard: false } as const;
 
 /** Reads a purchase's result from its Stripe object, never from a webhook event. */
@@ -132,7 +131,7 @@ function handleUnpaidInvoice(
     case "paid":
       // The invoice was paid outside Stripe or from a Stripe balance, so nothing is credited.
       logAlert("invoice_paid_without_payment", { id: purchase.id, invoice_id: invoice.id });
-      return endPurchase(deps, purchase, ending ?? PAID_ELSEWHERE);
+      return endPurchase(deps, purchase, ending ?? declined("misconfigured"));
     case "draft":
       return moveToStep(deps, purchase, ending === null ? "item" : "discard");
     default:
@@ -205,8 +204,6 @@ function recordPayment(
     card: card ?? purchase.card,
   });
 }
-
-type RefusedAnswer = Extract<StripeAnswer, { kind: "refused" }>;
 
 function declineMissingObject(
   deps: PaymentDeps,

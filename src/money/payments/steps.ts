@@ -1,4 +1,3 @@
-import type { PurchaseError } from "../../shared/contracts/payments.ts";
 import { logWarning, errorMessageOf } from "../../shared/log.ts";
 import { declineReasonOf, retryDelayMs } from "./payment-rules.ts";
 import {
@@ -11,7 +10,7 @@ import {
   waitForCustomer,
   storePurchase,
 } from "./purchase-moves.ts";
-import { isEnded } from "./purchase.ts";
+import { declined, isEnded } from "./purchase.ts";
 import type { Purchase, PaymentDeps } from "./purchase.ts";
 import {
   customerParams,
@@ -29,7 +28,7 @@ import type { Sale } from "./stripe-calls.ts";
 import { objectListSchema, idSchema, invoiceSchema, sessionSchema } from "./stripe-objects.ts";
 import type { Invoice } from "./stripe-objects.ts";
 import { parseBody } from "./stripe.ts";
-import type { Params, StripeAnswer } from "./stripe.ts";
+import type { RefusedAnswer, Params, StripeAnswer } from "./stripe.ts";
 
 /** A step of a purchase, with at most one Stripe call that changes something. */
 export type RunPurchaseStep = (deps: PaymentDeps, purchase: Purchase) => Promise<Purchase>;
@@ -139,11 +138,7 @@ function startPurchase(deps: PaymentDeps, purchase: Purchase, customerId: string
   if (purchase.method === "checkout") return moveToStep(deps, purchase, "session", { customerId });
   const { card } = rows.head();
   if (card === null) {
-    return endPurchase(deps, purchase, {
-      state: "declined",
-      error: "no_saved_card",
-      isHard: true,
-    });
+    return endPurchase(deps, purchase, declined("no_saved_card", true));
   }
   if (findRunningCharge(deps, purchase.id) !== null) {
     const tries = purchase.tries + 1;
@@ -182,7 +177,7 @@ export async function findLostSession(deps: PaymentDeps, purchase: Purchase): Pr
   if (found === undefined) return retryLater(deps, now);
   if (found !== null) return moveToStep(deps, now, "read", { sessionId: found });
   if (isEnded(now)) return storePurchase(deps, now, { step: null, nextAt: null });
-  return endPurchase(deps, now, { state: "declined", error: "processing_error", isHard: false });
+  return endPurchase(deps, now, declined("processing_error"));
 }
 
 /**
@@ -270,8 +265,7 @@ export const payInvoiceStep: RunPurchaseStep = async (deps, purchase) => {
     return moveToStep(deps, now, "read", { ending });
   }
   if (!mustSearch(deps, now, answer)) return retryLater(deps, now, answer);
-  const ending = { state: "declined", error: "processing_error", isHard: false } as const;
-  return moveToStep(deps, now, "read", { ending });
+  return moveToStep(deps, now, "read", { ending: declined("processing_error") });
 };
 
 async function continueWithInvoice(
@@ -285,8 +279,6 @@ async function continueWithInvoice(
   return invoice === null ? retryLater(deps, after, answer) : goOn(after, invoice);
 }
 
-type RefusedAnswer = Extract<StripeAnswer, { kind: "refused" }>;
-
 /** Handles a Stripe error about a deleted customer or card, or about our invalid request. */
 function handleRefusal(deps: PaymentDeps, purchase: Purchase, refusal: RefusedAnswer): Purchase {
   if (refusal.error.code !== "resource_missing") {
@@ -298,14 +290,14 @@ function handleRefusal(deps: PaymentDeps, purchase: Purchase, refusal: RefusedAn
   if (head.customer?.id === purchase.customerId) {
     rows.setHead({ ...head, customer: null, card: null });
   }
-  return endPurchase(deps, purchase, { state: "declined", error: "customer_gone", isHard: true });
+  return endPurchase(deps, purchase, declined("customer_gone", true));
 }
 
 function removeCard(deps: PaymentDeps, purchase: Purchase): Purchase {
   const { rows } = deps;
   const head = rows.head();
   if (head.card?.paymentMethod === purchase.paymentMethod) rows.setHead({ ...head, card: null });
-  const ending = { state: "declined", error: "card_removed", isHard: true } as const;
+  const ending = declined("card_removed", true);
   return purchase.invoiceId === null
     ? endPurchase(deps, purchase, ending)
     : moveToStep(deps, purchase, "read", { ending });
@@ -317,8 +309,6 @@ function endRefusedInvoice(
   refusal: RefusedAnswer,
 ): Purchase {
   const isAddress = refusal.error.code === "customer_tax_location_invalid";
-  const error: PurchaseError = isAddress ? "address_incomplete" : "misconfigured";
-  return moveToStep(deps, purchase, "read", {
-    ending: { state: "declined", error, isHard: isAddress },
-  });
+  const ending = declined(isAddress ? "address_incomplete" : "misconfigured", isAddress);
+  return moveToStep(deps, purchase, "read", { ending });
 }

@@ -67,6 +67,8 @@ export type StripeAnswer =
       readonly requestId: string | null;
     };
 
+export type RefusedAnswer = Extract<StripeAnswer, { kind: "refused" }>;
+
 export type FetchFunction = (url: string, init: RequestInit) => Promise<Response>;
 export type Stripe = { readonly ask: (call: StripeCall) => Promise<StripeAnswer> };
 

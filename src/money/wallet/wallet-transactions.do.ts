@@ -73,8 +73,8 @@ const TRANSACTIONS = {
     return success(payments.paymentsStatus(tx));
   },
   creditPage: payments.readCredits,
-  ledger: reads.readLedger,
-  newestLedger: reads.readNewestLedger,
+  ledger: (tx, afterSeq, limit) => success(reads.readLedger(tx, afterSeq, limit)),
+  newestLedger: (tx, beforeSeq, limit) => success(reads.readNewestLedger(tx, beforeSeq, limit)),
   holds: reads.readHolds,
   alerts: reads.readAlerts,
   request: reads.readRequest,

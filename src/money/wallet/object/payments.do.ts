@@ -5,9 +5,10 @@ import type {
   PaymentCredit,
   PaymentsStatus,
   PurchaseOutcome,
+  WalletPaymentCalls,
 } from "../../../shared/contracts/payments.ts";
 import { SYSTEM_ACTOR } from "../../../shared/event.ts";
-import type { Actor, NewEvent } from "../../../shared/event.ts";
+import type { NewEvent } from "../../../shared/event.ts";
 import { conflict, refuse, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
@@ -130,10 +131,9 @@ export function recordPurchaseOutcome(
 
 export function forgiveOwed(
   tx: Tx,
-  request: { readonly amountMicro: Micros; readonly reference: string; readonly actor: Actor },
+  { amountMicro, reference, actor }: Parameters<WalletPaymentCalls["forgive"]>[0],
 ): Result<{ readonly owedMicro: Micros }> {
   const { memory, sql } = tx;
-  const { amountMicro, reference, actor } = request;
   const before = selectForgivenDebt(sql, reference);
   if (before === amountMicro) return success({ owedMicro: memory.debts.owed });
   if (before !== null) {

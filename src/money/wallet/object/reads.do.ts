@@ -7,6 +7,7 @@ import type { Micros } from "../../../shared/money.ts";
 import { HOLD_ID_PREFIX, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
 import type {
   RequestState,
+  WalletCalls,
   EventPage,
   EventQuery,
   GenerationRecord,
@@ -31,7 +32,7 @@ import { OPERATOR_POLICY } from "../rules/policies.ts";
 
 const MAX_ID = "~";
 
-export function readLedger(tx: Tx, afterSeq: number, limit: number): Result<LedgerPage> {
+export function readLedger(tx: Tx, afterSeq: number, limit: number): LedgerPage {
   const rows: LedgerRow[] = [];
   let from = afterSeq;
   while (rows.length < limit) {
@@ -40,14 +41,10 @@ export function readLedger(tx: Tx, afterSeq: number, limit: number): Result<Ledg
     if (to === null) break;
     from = to.seq;
   }
-  return success({ rows, nextAfterSeq: rows.at(-1)?.seq ?? afterSeq });
+  return { rows, nextAfterSeq: rows.at(-1)?.seq ?? afterSeq };
 }
 
-export function readNewestLedger(
-  tx: Tx,
-  beforeSeq: number,
-  limit: number,
-): Result<readonly LedgerRow[]> {
+export function readNewestLedger(tx: Tx, beforeSeq: number, limit: number): LedgerRow[] {
   const rows: LedgerRow[] = [];
   let before = Math.min(beforeSeq, tx.memory.ledger.seq + 1);
   while (rows.length < limit && before > 1) {
@@ -57,7 +54,7 @@ export function readNewestLedger(
     rows.push(...part.toReversed());
     before = from + 1;
   }
-  return success(rows.slice(0, limit));
+  return rows.slice(0, limit);
 }
 
 function checkpointBefore(sql: SqlStorage, seq: number): number {
@@ -120,13 +117,8 @@ function ledgerRows(
 
 export function readHolds(
   tx: Tx,
-  query: {
-    readonly limit: number;
-    readonly after: string | null;
-    readonly keyIds: readonly string[] | null;
-  },
+  { limit, after, keyIds }: Parameters<WalletCalls["holds"]>[0],
 ): Result<HoldsPage> {
-  const { limit, after, keyIds } = query;
   const { holds } = tx.memory.ledger;
   const found = [...holds.values()]
     .filter(({ id, keyId }) => id > (after ?? "") && (keyIds?.includes(keyId) ?? true))

@@ -22,11 +22,9 @@ export function readUsageStream(
   { from, limit, resumeMs }: StreamQuery,
 ): Result<StreamPage> {
   const start = resolveCursor(tx, from, resumeMs);
-  const read = readLedger(tx, start.seq, ROWS_MAX);
-  if (!read.ok) return read;
   const rows: StreamedRow[] = [];
   let at = start;
-  for (const row of read.value.rows) {
+  for (const row of readLedger(tx, start.seq, ROWS_MAX).rows) {
     if (rows.length >= limit) break;
     rows.push(...streamRows(tx, row, at));
     at = { madeAt: start.madeAt, seq: row.seq, balanceMicro: row.balanceMicro };
@@ -47,8 +45,7 @@ function resolveCursor(tx: Tx, asked: StreamStart, resumeMs: number | undefined)
   const start = isResumed ? { sinceMs: resumeMs } : asked;
   const after = "afterSeq" in start ? start.afterSeq : 0; // a rebuilt wallet numbers its rows from 1
   const seq = "sinceMs" in start ? findSeqBefore(tx, start.sinceMs) : after;
-  const newest = readNewestLedger(tx, seq + 1, 1);
-  const [row = LEDGER_START] = newest.ok ? newest.value : [];
+  const [row = LEDGER_START] = readNewestLedger(tx, seq + 1, 1);
   return { madeAt, seq: row.seq, balanceMicro: row.balanceMicro };
 }
 
@@ -61,8 +58,7 @@ function findSeqBefore(tx: Tx, sinceMs: number): number {
     .toArray();
   let seq = mark?.seq ?? 0;
   for (;;) {
-    const read = readLedger(tx, seq, ROWS_MAX);
-    const rows = read.ok ? read.value.rows : [];
+    const { rows } = readLedger(tx, seq, ROWS_MAX);
     const later = rows.findIndex(({ createdAt }) => createdAt >= sinceMs);
     seq = (later === -1 ? rows.at(-1) : rows[later - 1])?.seq ?? seq;
     if (later !== -1 || rows.length < ROWS_MAX) return seq;

@@ -1,3 +1,4 @@
+import type { SessionQuery } from "../../../shared/contracts/wallet.ts";
 import { insertRow } from "../../../shared/tables.do.ts";
 import { lowestIdAt } from "../../../shared/id.ts";
 import type { Micros } from "../../../shared/money.ts";
@@ -112,10 +113,7 @@ export function countEndedUnusedSessions(sql: SqlStorage, by: string): number {
     .one().n;
 }
 
-type SessionOwner = {
-  readonly memberId: string | null;
-  readonly keyId: string | null;
-};
+type SessionOwner = SessionQuery["owner"];
 
 export function ownsSession(sql: SqlStorage, keyId: string, owner: SessionOwner): boolean {
   if (owner.keyId !== null) return owner.keyId === keyId;
