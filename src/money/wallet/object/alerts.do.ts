@@ -1,7 +1,5 @@
 import { insertRow } from "../../../shared/tables.do.ts";
 import { DAY_MS, timestamp } from "../../../shared/clock.ts";
-import { SYSTEM_ACTOR } from "../../../shared/event.ts";
-import type { NewEvent } from "../../../shared/event.ts";
 import type { Failure } from "../../../shared/failure.ts";
 import { lowestIdAt, mintId } from "../../../shared/id.ts";
 import type { BudgetPeriod } from "../../../shared/key-terms.ts";
@@ -11,6 +9,7 @@ import type { Micros } from "../../../shared/money.ts";
 import { canRearmAlert } from "../rules/alerts.ts";
 import type { ThresholdAlert } from "../rules/alerts.ts";
 import { addEvent } from "./event-log.do.ts";
+import type { WalletEvent } from "./event-log.do.ts";
 import { selectSession } from "../tables/session-rows.do.ts";
 import type { AlertRecord } from "../../../shared/contracts/reports.ts";
 import { nextRevision } from "./memory.do.ts";
@@ -52,15 +51,14 @@ export function raiseAlerts(tx: Tx, crossings: readonly ThresholdAlert[], seq: n
   }
 }
 
-function alertEvent({ memory }: Tx, alertId: string, crossing: ThresholdAlert): NewEvent {
+function alertEvent({ memory }: Tx, alertId: string, crossing: ThresholdAlert): WalletEvent {
   const { kind, externalId, period, threshold, limitMicro, valueMicro } = crossing;
   if (kind === "low_balance") {
     const data = { alert_id: alertId, threshold_micro: limitMicro, balance_micro: valueMicro };
-    return { type: "balance.low", actor: SYSTEM_ACTOR, subject: memory.row.orgId, data };
+    return { type: "balance.low", subject: memory.row.orgId, data };
   }
   return {
     type: "end_user.alert",
-    actor: SYSTEM_ACTOR,
     subject: externalId ?? "",
     data: {
       alert_id: alertId,
@@ -192,5 +190,5 @@ export function emitSpendLimitReached(tx: Tx, reached: ReachedSpendLimit): void 
   const { type, subject, period, since, limit, left } = reached;
   const amounts = type === "end_user.quota_reached" ? "quota_micro" : "budget_micro";
   const data = { period, since, [amounts]: limit, left_micro: Math.max(0, left) };
-  addEvent(tx, { type, actor: SYSTEM_ACTOR, subject, data }, [subject, period, since, limit]);
+  addEvent(tx, { type, subject, data }, [subject, period, since, limit]);
 }

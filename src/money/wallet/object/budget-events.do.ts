@@ -1,7 +1,6 @@
 import type { BudgetScope, BudgetUnit } from "../../../shared/budgets.ts";
 import { rollingMinutes } from "../../../shared/budgets.ts";
 import { MINUTE_MS } from "../../../shared/clock.ts";
-import { SYSTEM_ACTOR } from "../../../shared/event.ts";
 import type { Failure } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Period } from "../../../shared/period.ts";
@@ -117,7 +116,7 @@ function emitBudgetReached(tx: Tx, { meter, left, at }: ReachedBudget): void {
   const data = { scope, ...endUserField(tx, meter), budget_id: id, window, ...amounts };
   const subject = eventSubject(tx, meter);
   const once = [scope, subject, id, budget.amount, windowNumber(window, at)];
-  addEvent(tx, { type: "budget.reached", actor: SYSTEM_ACTOR, subject, data }, once);
+  addEvent(tx, { type: "budget.reached", subject, data }, once);
 }
 
 type BudgetAlert = { readonly meter: Meter; readonly after: number; readonly at: BudgetTime };
@@ -130,7 +129,7 @@ function emitAlert(tx: Tx, { meter, after, at }: BudgetAlert): void {
   const data = { scope, ...fields, ...amounts };
   const subject = eventSubject(tx, meter);
   const once = [scope, subject, id, budget.amount, alertAt, windowNumber(window, at)];
-  addEvent(tx, { type: "budget.alert", actor: SYSTEM_ACTOR, subject, data }, once);
+  addEvent(tx, { type: "budget.alert", subject, data }, once);
 }
 
 /** Returns the name of a budget's end user. The subject of the event is only an ID. */

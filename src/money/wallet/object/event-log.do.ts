@@ -9,7 +9,13 @@ import {
   eventPartitionOf,
 } from "../../../shared/event.ts";
 import { HOUR_MS, timestamp } from "../../../shared/clock.ts";
-import type { EventRecord, EventType, NewEvent, StoredEvent } from "../../../shared/event.ts";
+import type {
+  Actor,
+  EventRecord,
+  EventType,
+  NewEvent,
+  StoredEvent,
+} from "../../../shared/event.ts";
 import { logAlert } from "../../../shared/log.ts";
 import type { Tx } from "./memory.do.ts";
 import type { EventPage, EventQuery } from "../../../shared/contracts/wallet.ts";
@@ -18,18 +24,21 @@ const EVENTS_MAX = 100_000;
 const YEAR_MS = 366 * 86_400_000;
 const DELETED_PER_BATCH_MAX = 100;
 
+/** An event to record. Without an actor, it is an event of the system. */
+export type WalletEvent = Omit<NewEvent, "actor"> & { readonly actor?: Actor | undefined };
+
 /**
  * Stores an event. Returns false if an event with the same `once` exists or the actor has reached
  * its hourly maximum.
  */
 export function addEvent(
   tx: Tx,
-  event: NewEvent,
+  event: WalletEvent,
   once?: readonly (string | number | null)[],
 ): boolean {
   const { nowMs } = tx;
   const id = once === undefined ? mintEventId(nowMs) : derivedEventId(event.type, ...once);
-  return storeEvent(tx, { ...event, id, createdAt: nowMs });
+  return storeEvent(tx, { ...event, actor: event.actor ?? SYSTEM_ACTOR, id, createdAt: nowMs });
 }
 
 /** Stores an event. Shortens overlong data, because a rejected event would block later events. */
@@ -127,13 +136,7 @@ function emitSuppressedEvents(tx: Tx, { actor, type, hour, left_out: leftOut }: 
   const [kind, id] = actor.split(" ");
   const data = { actor: { kind, id }, type, from: timestamp(hour), left_out: leftOut };
   const subject = tx.memory.row.orgId;
-  const event = {
-    type: "organization.events_left_out",
-    actor: SYSTEM_ACTOR,
-    subject,
-    data,
-  } as const;
-  addEvent(tx, event, [actor, type, hour]);
+  addEvent(tx, { type: "organization.events_left_out", subject, data }, [actor, type, hour]);
 }
 
 export function flushSuppressedEvents(tx: Tx): void {

@@ -17,7 +17,6 @@ import {
   markEventsDelivered,
 } from "./event-log.do.ts";
 import type { Decisions } from "./decisions.do.ts";
-import type { Tx } from "./memory.do.ts";
 import { markTopUpDelivered } from "./top-up.do.ts";
 
 const EVENTS_PER_CALL_MAX = 100;
@@ -57,30 +56,18 @@ export class WebhookFeed {
   async #deliverPage(): Promise<boolean> {
     const tx = this.#decisions.tryOpen();
     if (tx === null || !tx.memory.hasUndelivered) return false;
-    const { events, lastSeq } = selectUndeliveredEvents(tx.sql, EVENTS_PER_CALL_MAX);
-    if (events.length === 0) return this.#deliverRenamed(tx);
-    await withTimeout(
-      objectsOf(this.#env()).deliveries(tx.memory.row.orgId).take(tx.memory.row.orgId, events),
-      TAKE_TIMEOUT_MS,
-    );
+    const { sql, memory } = tx;
+    const { orgId } = memory.row;
+    const { events, lastSeq } = selectUndeliveredEvents(sql, EVENTS_PER_CALL_MAX);
+    const renamed = events.length > 0 ? [] : selectRenamedEvents(sql, EVENTS_PER_CALL_MAX);
+    memory.hasUndelivered = events.length + renamed.length > 0;
+    if (!memory.hasUndelivered) return false;
+    const webhooks = objectsOf(this.#env()).deliveries(orgId);
+    const sent = events.length > 0 ? webhooks.take(orgId, events) : webhooks.rename(renamed);
+    await withTimeout(sent, TAKE_TIMEOUT_MS);
     return this.#decisions.decideSilently((later) => {
-      markEventsDelivered(later.sql, lastSeq);
-      return success(null);
-    }).ok;
-  }
-
-  async #deliverRenamed({ sql, memory }: Tx): Promise<boolean> {
-    const renamed = selectRenamedEvents(sql, EVENTS_PER_CALL_MAX);
-    if (renamed.length === 0) {
-      memory.hasUndelivered = false;
-      return false;
-    }
-    await withTimeout(
-      objectsOf(this.#env()).deliveries(memory.row.orgId).rename(renamed),
-      TAKE_TIMEOUT_MS,
-    );
-    return this.#decisions.decideSilently((later) => {
-      clearRenamedFlags(later.sql, renamed);
+      if (events.length > 0) markEventsDelivered(later.sql, lastSeq);
+      else clearRenamedFlags(later.sql, renamed);
       return success(null);
     }).ok;
   }

@@ -7,8 +7,6 @@ import type {
   PurchaseOutcome,
   WalletPaymentCalls,
 } from "../../../shared/contracts/payments.ts";
-import { SYSTEM_ACTOR } from "../../../shared/event.ts";
-import type { NewEvent } from "../../../shared/event.ts";
 import { conflict, refuse, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
@@ -26,6 +24,7 @@ import {
   selectPayment,
 } from "../tables/payment-rows.do.ts";
 import { addEvent } from "./event-log.do.ts";
+import type { WalletEvent } from "./event-log.do.ts";
 import { nextRevision, assertCurrentInstance } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { postCredit, storedCreditResult } from "./postings.do.ts";
@@ -50,10 +49,7 @@ export function creditPayment(tx: Tx, credit: PaymentCredit): Result<{ readonly 
       );
     }
     if (topUp !== memory.topUp) putTopUp(sql, topUp);
-    addEvent(tx, { type: "purchase.credited", actor: SYSTEM_ACTOR, subject: purchaseId, data }, [
-      purchaseId,
-      paymentId,
-    ]);
+    addEvent(tx, { type: "purchase.credited", subject: purchaseId, data }, [purchaseId, paymentId]);
   };
   if (before === null) {
     const decided = balanceAfterCredit(memory.ledger, netMicro);
@@ -97,7 +93,7 @@ export function recordRefund(tx: Tx, request: PaymentReversal): Result<null> {
   };
   const type =
     moved.payment.refunded > payment.refunded ? "payment.reversed" : "payment.reinstated";
-  const event: NewEvent = { type, actor: SYSTEM_ACTOR, subject: paymentId, data };
+  const event: WalletEvent = { type, subject: paymentId, data };
   const also = (): void => {
     putPayment(sql, moved.payment, nextRevision(tx));
     putDebts(sql, debts, nextRevision(tx));

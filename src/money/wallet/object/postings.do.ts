@@ -1,6 +1,5 @@
 import { assert } from "../../../shared/assert.ts";
-import { SYSTEM_ACTOR } from "../../../shared/event.ts";
-import type { Actor, NewEvent } from "../../../shared/event.ts";
+import type { Actor } from "../../../shared/event.ts";
 import { conflict, invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { mintTimeOf } from "../../../shared/id.ts";
@@ -28,6 +27,7 @@ import {
 import type { CountedRequest } from "./budget-memory.do.ts";
 import { findCrossedLimits, emitCrossedLimits, collectQuotaAlerts } from "./budget-events.do.ts";
 import { addEvent } from "./event-log.do.ts";
+import type { WalletEvent } from "./event-log.do.ts";
 import {
   insertLedgerEntry,
   insertRequest,
@@ -376,13 +376,13 @@ export function postCredit(
   return answer;
 }
 
-function creditEvent({ memory }: Tx, request: CreditRequest, balance: Micros): NewEvent {
-  const { amountMicro, reference, actor = SYSTEM_ACTOR } = request;
+function creditEvent({ memory }: Tx, request: CreditRequest, balance: Micros): WalletEvent {
+  const { amountMicro, reference, actor } = request;
   const data = { amount_micro: amountMicro, balance_micro: balance, reference };
   return { type: "balance.credited", actor, subject: memory.row.orgId, data };
 }
 
-function chargeEvents({ id }: Settlement, posting: Posting, actor: Actor | null): NewEvent[] {
+function chargeEvents({ id }: Settlement, posting: Posting, actor: Actor | null): WalletEvent[] {
   if (actor === null) return [];
   const data = { charged_micro: posting.charged, shortfall_micro: posting.shortfall };
   return [{ type: "balance.charged", actor, subject: id, data }];

@@ -1,6 +1,6 @@
 import { assert } from "../../../shared/assert.ts";
 import type { Budget, BudgetOwner } from "../../../shared/budgets.ts";
-import { changedFields, SYSTEM_ACTOR } from "../../../shared/event.ts";
+import { changedFields } from "../../../shared/event.ts";
 import type { Actor } from "../../../shared/event.ts";
 import { invalid, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
@@ -52,7 +52,7 @@ function settingsAnswer(tx: Tx): SettingsWithBudgets {
 export function patchSettings(
   tx: Tx,
   { budgets, ...change }: SettingsChange,
-  actor: Actor = SYSTEM_ACTOR,
+  actor?: Actor,
 ): Result<SettingsWithBudgets> {
   const wrong = refuseLimits({
     quotas: {

@@ -1,8 +1,6 @@
 import { configOf } from "../../../shared/config/config.ts";
 import { PURCHASE_ID_PREFIX } from "../../../shared/contracts/payments.ts";
 import type { DisabledReason, TopUpEnd } from "../../../shared/contracts/payments.ts";
-import { SYSTEM_ACTOR } from "../../../shared/event.ts";
-import type { NewEvent } from "../../../shared/event.ts";
 import { mintId } from "../../../shared/id.ts";
 import { WEEK_MS, timestamp } from "../../../shared/clock.ts";
 import { decideTopUp, endTopUp, requestTopUp } from "../rules/top-up.ts";
@@ -10,6 +8,7 @@ import type { TopUpState } from "../rules/top-up.ts";
 import { putTopUp } from "../tables/payment-rows.do.ts";
 import { updateSettings } from "../tables/wallet-row.do.ts";
 import { addEvent } from "./event-log.do.ts";
+import type { WalletEvent } from "./event-log.do.ts";
 import { nextRevision } from "./memory.do.ts";
 import type { Tx, Memory } from "./memory.do.ts";
 
@@ -39,7 +38,7 @@ export function startTopUpIfDue(tx: Tx, isShort: boolean): string | null {
   const request = { id, amountMicro: setting.amountMicro, wantedAt: nowMs };
   const data = { method: "auto", amount_micro: setting.amountMicro };
   storeTopUp(tx, requestTopUp(before, request, period), [
-    { type: "purchase.created", actor: SYSTEM_ACTOR, subject: id, data },
+    { type: "purchase.created", subject: id, data },
   ]);
   return id;
 }
@@ -51,11 +50,11 @@ function dailyMaxOf({ env, memory, nowMs }: Tx): number {
   return (nowMs - memory.row.madeAt < WEEK_MS ? Math.min(first, usual) : usual) * 1_000_000;
 }
 
-function pausedEvent({ memory }: Tx, data: NewEvent["data"]): NewEvent {
-  return { type: "top_up.paused", actor: SYSTEM_ACTOR, subject: memory.row.orgId, data };
+function pausedEvent({ memory }: Tx, data: WalletEvent["data"]): WalletEvent {
+  return { type: "top_up.paused", subject: memory.row.orgId, data };
 }
 
-function storeTopUp(tx: Tx, state: TopUpState, events: readonly NewEvent[]): void {
+function storeTopUp(tx: Tx, state: TopUpState, events: readonly WalletEvent[]): void {
   tx.storage.transactionSync(() => {
     putTopUp(tx.sql, state);
     for (const event of events) addEvent(tx, event);
@@ -83,22 +82,14 @@ export function disableTopUp(tx: Tx, reason: DisabledReason): void {
 }
 
 function disableWithState(tx: Tx, state: TopUpState, reason: DisabledReason): void {
-  const { memory, sql } = tx;
-  const { orgId } = memory.row;
+  const { memory } = tx;
   const settings = { ...memory.row.settings, autoTopUp: null };
   tx.storage.transactionSync(() => {
-    putTopUp(sql, state);
-    updateSettings(sql, settings, nextRevision(tx));
-    addEvent(tx, {
-      type: "top_up.disabled",
-      actor: SYSTEM_ACTOR,
-      subject: orgId,
-      data: { reason },
-    });
+    updateSettings(tx.sql, settings, nextRevision(tx));
+    const data = { reason };
+    storeTopUp(tx, state, [{ type: "top_up.disabled", subject: memory.row.orgId, data }]);
   });
-  memory.topUp = state;
   memory.row = { ...memory.row, settings };
-  memory.hasChanges = true;
 }
 
 const RECHECK_MS = 600_000;
