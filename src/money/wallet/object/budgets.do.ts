@@ -33,7 +33,6 @@ import {
   replaceMeter,
   metersOf,
 } from "./budget-memory.do.ts";
-import type { BudgetMemory } from "./budget-memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 import type { Session } from "../../../shared/session.ts";
 
@@ -93,12 +92,9 @@ function createBudgetMeter(tx: Tx, owner: BudgetOwner, budget: Budget): Meter {
     sinceMs: usage === null ? nowMs : DAY_MS * bucketAt(budget.window, tx),
     tally: usage === null ? [] : addToBucket(budget.window, [], { at: tx, amount: usage }),
   };
-  const budgets = withScope(memory.budgets, owner.scope);
+  const scopes = new Set([...memory.budgets.scopes, owner.scope]);
+  const budgets = { ...memory.budgets, scopes };
   return meterWithHolds({ sql, memory: { ...memory, budgets } }, row);
-}
-
-function withScope(budgets: BudgetMemory, scope: BudgetScope): BudgetMemory {
-  return { ...budgets, scopes: new Set([...budgets.scopes, scope]) };
 }
 
 function initialUsage(tx: Tx, owner: BudgetOwner, { unit, window, models }: Budget): number | null {

@@ -173,7 +173,8 @@ function updateEndUser(tx: Tx, known: EndUser, { actor, ...change }: EndUserUpda
     raiseAlerts(tx, reachedQuotaAlerts(tx, user, user.id), memory.ledger.seq);
   });
   reloadFieldAmounts(tx, ownerOf(user));
-  markChanged(tx, user);
+  memory.unpublishedUserIds.add(user.id);
+  memory.hasChanges = true;
   return endUserRecordOf(tx, user);
 }
 
@@ -187,11 +188,6 @@ function eventFieldsOf(user: EndUser, budgets: readonly Budget[]) {
 }
 
 const ownerOf = ({ id }: EndUser): BudgetOwner => ({ scope: "end_user", subject: id });
-
-function markChanged(tx: Tx, user: EndUser): void {
-  tx.memory.unpublishedUserIds.add(user.id);
-  tx.memory.hasChanges = true;
-}
 
 function endUserRecordOf(tx: Tx, user: EndUser): EndUserRecord {
   const spent = (window: string): Micros => micros(spentIn(tx, user.id, window));
