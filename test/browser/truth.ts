@@ -79,15 +79,17 @@ function sumsOfUsage(responses: Responses): readonly number[] {
 /** Returns the sums that the Credits page computes from purchases and transactions. */
 function sumsOfCredits(responses: Responses): readonly number[] {
   const sum = (amounts: readonly number[]): number => amounts.reduce((all, one) => all + one, 0);
-  const moved = rowsOf(responses, "credits").map((row) => Number(row["amount_micro"]));
-  const bought = rowsOf(responses, "purchases");
-  const paid = bought.filter(({ state }) => state === "paid" || state === "credited");
-  return [
-    sum(moved.filter((micros) => micros > 0)),
-    sum(moved.filter((micros) => micros < 0)),
-    sum(paid.map((row) => microsOf(Number(row["amount_dollars"])))),
-    sum(bought.map((row) => Number(row["returned_micro"]))),
-  ];
+  return [...responses.values()].flatMap((json) => {
+    const { credits = [], purchases = [] } = json as Readonly<Record<string, readonly Json[]>>;
+    const moved = credits.map((row) => Number(row["amount_micro"]));
+    const paid = purchases.filter(({ state }) => state === "paid" || state === "credited");
+    return [
+      sum(moved.filter((micros) => micros > 0)),
+      sum(moved.filter((micros) => micros < 0)),
+      sum(paid.map((row) => microsOf(Number(row["amount_dollars"])))),
+      sum(purchases.map((row) => Number(row["returned_micro"]))),
+    ];
+  });
 }
 
 /** Returns every form in which a page may show the responses' amounts. */

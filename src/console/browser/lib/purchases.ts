@@ -1,5 +1,5 @@
 import type { Calls } from "../api/types.ts";
-import { countText, formatSpent, microsOf } from "./money.ts";
+import { countText, formatLeft, formatSpent, microsOf } from "./money.ts";
 import { dayName } from "./time.ts";
 
 export type Purchase = Calls["GET /v1/credits/purchases/{id}"]["answer"];
@@ -27,14 +27,10 @@ export function stateOf(purchase: Purchase): readonly [word: string, tone: Tone]
 type Dated = { readonly created_at: string };
 const sumOf = (amounts: readonly number[]): number => amounts.reduce((sum, one) => sum + one, 0);
 
-/** Returns the UTC days of a list, newest first, with its sums: `1 Nov to 3 Nov (UTC): $5.00 paid`. */
-function sumText(
-  rows: readonly Dated[],
-  sums: readonly (readonly [micros: number, what: string])[],
-) {
+/** Returns the UTC days of a list, newest first, with its sums: `1 Nov to 3 Nov (UTC): $5.00 paid.` */
+function sumText(rows: readonly Dated[], sums: readonly string[]): string {
   const days = [rows.at(-1), rows[0]].map((row) => dayName(row?.created_at.slice(0, 10) ?? ""));
-  const parts = sums.filter(([micros]) => micros !== 0);
-  const text = parts.map(([micros, what]) => `${formatSpent(micros)} ${what}`).join(", ");
+  const text = sums.filter((sum) => !sum.startsWith("$0.00 ")).join(", ");
   return rows.length === 0 || text === ""
     ? ""
     : `${[...new Set(days)].join(" to ")} (UTC): ${text}.`;
@@ -46,8 +42,8 @@ export function purchaseSumText(purchases: readonly Purchase[]): string {
   const returned = sumOf(purchases.map(({ returned_micro }) => returned_micro));
   const dollars = sumOf(paid.map(({ amount_dollars }) => amount_dollars));
   return sumText(purchases, [
-    [microsOf(dollars), `paid in ${countText(paid.length, "purchase")}`],
-    [returned, "refunded or disputed"],
+    `${formatSpent(microsOf(dollars))} paid in ${countText(paid.length, "purchase")}`,
+    `${formatSpent(returned)} refunded or disputed`,
   ]);
 }
 
@@ -55,8 +51,8 @@ export function purchaseSumText(purchases: readonly Purchase[]): string {
 export function creditSumText(credits: Credits["credits"]): string {
   const amounts = credits.map(({ amount_micro }) => amount_micro);
   return sumText(credits, [
-    [sumOf(amounts.filter((one) => one > 0)), "added"],
-    [-sumOf(amounts.filter((one) => one < 0)), "removed"],
+    `${formatLeft(sumOf(amounts.filter((one) => one > 0)))} added`,
+    `${formatSpent(sumOf(amounts.filter((one) => one < 0).map(Math.abs)))} removed`,
   ]);
 }
 
