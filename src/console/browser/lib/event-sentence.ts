@@ -7,39 +7,30 @@ import { formatLeft, formatPercent, formatSpent } from "./money.ts";
 export type EventType = Event["type"];
 export type NameOf = (id: string) => string;
 
-type SentenceInput = {
-  readonly who: string;
-  readonly what: string;
-  /** The owner of the event's budget or pause. */
-  readonly owner: string;
-  readonly organization: string;
-  readonly changes: string;
-  /** Returns the new value of a field if it is the only changed one, otherwise "". */
-  readonly changeOf: (field: string) => string;
-  readonly text: (name: string) => string;
-  readonly money: (name: string) => string;
-  readonly left: (name: string) => string;
-  readonly time: (name: string) => string;
-  readonly share: (name: string) => string;
-};
-
 export function sentenceOf(event: Event, nameOf: NameOf): string {
-  const { data, actor, subject, type } = event;
-  const input: SentenceInput = {
+  const sentence = SENTENCES[event.type](inputOf(event, nameOf));
+  return `${sentence.replaceAll(/\s+/g, " ").trim()}.`;
+}
+
+type SentenceInput = ReturnType<typeof inputOf>;
+
+function inputOf(event: Event, nameOf: NameOf) {
+  const { data, actor, subject } = event;
+  return {
     who: actorOf(actor, nameOf),
     what: typeof data["email"] === "string" ? data["email"] : subjectOf(event, nameOf),
+    /** The owner of the event's budget or pause. */
     owner: ownerOf(event, nameOf),
     organization: nameOf(subject) === subject ? "the organization" : nameOf(subject),
     changes: changesOf(data["changes"], nameOf),
-    changeOf: (field) => onlyChange(data["changes"], field),
-    text: (name) => ((data[name] ?? null) === null ? "" : valueText(data[name])),
-    money: (name) => (typeof data[name] === "number" ? formatSpent(data[name]) : ""),
-    left: (name) => (typeof data[name] === "number" ? formatLeft(data[name]) : ""),
-    time: (name) => (typeof data[name] === "string" ? minuteInUtc(data[name]) : ""),
-    share: (name) => (typeof data[name] === "number" ? formatPercent(data[name]) : "part"),
+    /** Returns the new value of a field if it is the only changed one, otherwise "". */
+    changeOf: (field: string) => onlyChange(data["changes"], field),
+    text: (name: string) => ((data[name] ?? null) === null ? "" : valueText(data[name])),
+    money: (name: string) => (typeof data[name] === "number" ? formatSpent(data[name]) : ""),
+    left: (name: string) => (typeof data[name] === "number" ? formatLeft(data[name]) : ""),
+    time: (name: string) => (typeof data[name] === "string" ? minuteInUtc(data[name]) : ""),
+    share: (name: string) => (typeof data[name] === "number" ? formatPercent(data[name]) : "part"),
   };
-  const sentence = SENTENCES[type](input).replaceAll(/\s+/g, " ").trim();
-  return `${sentence}.`;
 }
 
 /** An end user's ID can look like a member's. */

@@ -1,14 +1,15 @@
 import { useState } from "preact/hooks";
-import type { Outcome } from "../api/client.ts";
 import { startLogIn } from "../api/people.ts";
 import { withoutFreshLogin } from "../state/confirming.ts";
 import type { CompanyDomain } from "../api/types.ts";
 import { change, useRead } from "../state/reads.ts";
 import { Badge, Panel, Button } from "../ui/basics.tsx";
-import { FormDialog, useTyped } from "../ui/dialog.tsx";
+import { Action, FormDialog, useTyped } from "../ui/dialog.tsx";
 import { ReadResult } from "../ui/states.tsx";
 
 const TOUCHES = ["/people"];
+const REQUIRE = "POST /console/api/people/company/issuer/require";
+const PROVE = "POST /console/api/people/company/domains/{domain}/prove";
 
 export function Company() {
   const [isAdding, setAdding] = useState(false);
@@ -36,23 +37,11 @@ export function Company() {
   );
 }
 
+const connect = () => startLogIn("link", { issuer: "company", go: "#/team" });
+
 function OwnIssuer() {
   const [setting, setSetting] = useState(false);
-  const [failed, setFailed] = useState("");
   const read = useRead("GET /console/api/people/company/issuer", {});
-  const show = (done: Outcome<unknown>): void => setFailed(done.ok ? "" : done.failure.message);
-  const require = async (required: boolean): Promise<void> => {
-    const filling = { body: { required } };
-    show(await change("POST /console/api/people/company/issuer/require", filling, TOUCHES));
-  };
-  const remove = async (): Promise<void> =>
-    show(await change("DELETE /console/api/people/company/issuer", {}, TOUCHES));
-  const connect = async (): Promise<void> =>
-    show(
-      await withoutFreshLogin("link", () =>
-        startLogIn("link", { issuer: "company", go: "#/team" }),
-      ),
-    );
   return (
     <ReadResult read={read} height={60}>
       {({ callback, issuer, state, required }) => (
@@ -68,31 +57,26 @@ function OwnIssuer() {
             />{" "}
             {state !== "none" && (
               <>
-                <Button
-                  text="Connect your account there"
-                  class="quiet"
-                  onClick={() => void connect()}
+                <Action
+                  tone="quiet"
+                  verb="Connect your account there"
+                  run={() => withoutFreshLogin("link", connect)}
                 />{" "}
-                <Button
-                  text="Remove the identity provider"
-                  class="quiet"
-                  onClick={() => void remove()}
+                <Action
+                  tone="quiet"
+                  verb="Remove the identity provider"
+                  run={() => change("DELETE /console/api/people/company/issuer", {}, TOUCHES)}
                 />
               </>
             )}{" "}
             {state === "on" && (
-              <Button
-                text={required ? "Allow other logins" : "Require company login"}
-                class="quiet"
-                onClick={() => void require(!required)}
+              <Action
+                tone="quiet"
+                verb={required ? "Allow other logins" : "Require company login"}
+                run={() => change(REQUIRE, { body: { required: !required } }, TOUCHES)}
               />
             )}
           </p>
-          {failed !== "" && (
-            <p class="small bad-text" role="alert">
-              ■ {failed}
-            </p>
-          )}
           {setting && <NewIssuer callback={callback} onClose={() => setSetting(false)} />}
         </div>
       )}
@@ -122,41 +106,27 @@ function NewIssuer({ callback, onClose }: { callback: string; onClose: () => voi
 
 function Domain({ one }: { one: CompanyDomain }) {
   const { domain, record, proven_at, approved, lost_since } = one;
-  const [failed, setFailed] = useState("");
   const at = { path: { domain } };
-  const prove = async (): Promise<void> => {
-    const done = await change(
-      "POST /console/api/people/company/domains/{domain}/prove",
-      at,
-      TOUCHES,
-    );
-    setFailed(done.ok ? "" : done.failure.message);
-  };
-  const remove = async (): Promise<void> => {
-    const done = await change("DELETE /console/api/people/company/domains/{domain}", at, TOUCHES);
-    setFailed(done.ok ? "" : done.failure.message);
-  };
   return (
     <div>
       <p>
         <strong>{domain}</strong> {domainState(proven_at !== null, approved, lost_since !== null)}{" "}
         {proven_at === null && (
-          <Button
-            text={`Check the record of ${domain}`}
-            class="quiet"
-            onClick={() => void prove()}
+          <Action
+            tone="quiet"
+            verb={`Check the record of ${domain}`}
+            run={() => change(PROVE, at, TOUCHES)}
           />
         )}{" "}
-        <Button text={`Remove ${domain}`} class="quiet" onClick={() => void remove()} />
+        <Action
+          tone="quiet"
+          verb={`Remove ${domain}`}
+          run={() => change("DELETE /console/api/people/company/domains/{domain}", at, TOUCHES)}
+        />
       </p>
       {proven_at === null && (
         <p class="small">
           Set the TXT record <code>{record.name}</code> to <code>{record.value}</code>
-        </p>
-      )}
-      {failed !== "" && (
-        <p class="small bad-text" role="alert">
-          ■ {failed}
         </p>
       )}
     </div>

@@ -84,7 +84,6 @@ function useTransactions() {
     "GET /v1/credits",
     {},
     {
-      cursor: "after",
       read: ({ credits, next_after }) => ({ rows: credits, next: next_after }),
       every: EVERY_MS,
     },
@@ -116,7 +115,6 @@ function usePurchases() {
     "GET /v1/credits/purchases",
     {},
     {
-      cursor: "after",
       read: ({ purchases, next_after }) => ({ rows: purchases, next: next_after }),
       every: EVERY_MS,
     },

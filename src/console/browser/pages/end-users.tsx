@@ -118,10 +118,10 @@ function columnsOf(blockNow: BlockNow, none: string): readonly Column<EndUser>[]
     }),
     column("day", "Today", ({ daily_spend_dollars }) => daily_spend_dollars, {
       wide: true,
-      cell: (user) => <Quota {...today(user)} />,
+      cell: (user) => <Quota of={user} period="daily" />,
     }),
     column("month", "This month", ({ monthly_spend_dollars }) => monthly_spend_dollars, {
-      cell: (user) => <Quota {...thisMonth(user)} />,
+      cell: (user) => <Quota of={user} period="monthly" />,
     }),
     timeColumn("created", "Created", ({ created_at }) => created_at, { wide: true }),
   ];
@@ -137,21 +137,14 @@ function BlockState({ block, none }: { block: Block | null; none: string }) {
   );
 }
 
-const today = ({ daily_spend_dollars: spent, daily_quota_dollars: quota }: EndUser) => ({
-  spent,
-  quota,
-  name: "day",
-});
-const thisMonth = ({ monthly_spend_dollars: spent, monthly_quota_dollars: quota }: EndUser) => ({
-  spent,
-  quota,
-  name: "month",
-});
+const PERIOD_NAMES = { daily: "day", monthly: "month" } as const;
 
-function Quota({ spent, quota, name }: { spent: number; quota: number | null; name: string }) {
+function Quota({ of, period }: { of: EndUser; period: keyof typeof PERIOD_NAMES }) {
+  const spent = of[`${period}_spend_dollars`];
+  const quota = of[`${period}_quota_dollars`];
   if (quota === null) return <Money micros={microsOf(spent)} />;
   const share = quota === 0 ? 1 : spent / quota;
-  const label = `${formatPercent(share)} of ${formatLeft(microsOf(quota))} a ${name}`;
+  const label = `${formatPercent(share)} of ${formatLeft(microsOf(quota))} a ${PERIOD_NAMES[period]}`;
   return (
     <span class="quota">
       <Money micros={microsOf(spent)} />
@@ -232,8 +225,8 @@ function EndUserFacts({ user, mayChange, onRaise }: EndUserFactsProps) {
       )}
       <Facts
         facts={[
-          ["Today", <Quota {...today(user)} />],
-          ["This month", <Quota {...thisMonth(user)} />],
+          ["Today", <Quota of={user} period="daily" />],
+          ["This month", <Quota of={user} period="monthly" />],
           ["Alert at", `${formatPercent(user.alert_threshold)} of a quota`],
           ["Created", <Time at={user.created_at} />],
         ]}

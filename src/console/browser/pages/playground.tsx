@@ -18,52 +18,30 @@ import { CodeBlock, Facts, PageHead, Money, Panel, Button, Check, Notice } from 
 import { Field, Input } from "../ui/dialog.tsx";
 import { FailureNotice, ReadResult } from "../ui/states.tsx";
 
-type PlaygroundRequest = {
-  readonly system: string;
-  readonly text: string;
-  readonly tools: string;
-  readonly cap: string;
-  readonly stream: boolean;
-};
-const DEFAULT_REQUEST: PlaygroundRequest = {
+const DEFAULT_REQUEST = {
   system: "",
   text: "Say hello in one sentence.",
   tools: "",
   cap: "200",
   stream: true,
 };
-const typed = cell(DEFAULT_REQUEST);
+type PlaygroundRequest = Readonly<typeof DEFAULT_REQUEST>;
+const typed = cell<PlaygroundRequest>(DEFAULT_REQUEST);
 session.watch(() => session.get() || typed.set(DEFAULT_REQUEST)); // never show one session's input in the next
-type Answer = {
-  readonly text: string;
-  readonly thought: string;
-  readonly calls: string;
-  readonly route: string;
-  readonly granted: string | null;
-  readonly dropped: string | null;
-  readonly firstMs: number | null;
-  readonly tookMs: number | null;
-  readonly usage: {
-    readonly input: number;
-    readonly output: number;
-    readonly costMicro: number;
-  } | null;
-  readonly failure: CallFailure | undefined;
-  readonly broken: ComponentChildren;
-};
-const NOTHING: Answer = {
+const NOTHING = {
   text: "",
   thought: "",
   calls: "",
   route: "",
-  granted: null,
-  dropped: null,
-  firstMs: null,
-  tookMs: null,
-  usage: null,
-  failure: undefined,
-  broken: null,
+  granted: null as string | null,
+  dropped: null as string | null,
+  firstMs: null as number | null,
+  tookMs: null as number | null,
+  usage: null as { input: number; output: number; costMicro: number } | null,
+  failure: undefined as CallFailure | undefined,
+  broken: null as ComponentChildren,
 };
+type Answer = Readonly<typeof NOTHING>;
 
 export function Playground() {
   const isReadOnly = isViewing(useSession());
@@ -231,7 +209,7 @@ function useAnswer() {
     const stopping = new AbortController();
     running.current = stopping;
     setBusy(true);
-    let shown = NOTHING;
+    let shown: Answer = NOTHING;
     const show = (next: Partial<Answer>): void => {
       if (running.current === stopping) setAnswer((shown = { ...shown, ...next }));
     };

@@ -19,7 +19,11 @@ export function Profile() {
   return (
     <>
       <PageHead title="Profile" text="Your account in this region.">
-        <Button text="Export" onClick={() => void exportMe()} />
+        <Action
+          verb="Export"
+          run={() => readOnce("GET /console/api/people/me/export", {})}
+          onDone={saveExport}
+        />
         <Button text="Delete account…" class="danger" onClick={() => setDoing("delete")} />
       </PageHead>
       <ReadResult read={read} height={300}>
@@ -84,10 +88,8 @@ function DeleteAccount({ me, onClose }: { me: Me; onClose: () => void }) {
   );
 }
 
-async function exportMe(): Promise<void> {
-  const read = await readOnce("GET /console/api/people/me/export", {});
-  if (!read.ok) return;
-  const url = URL.createObjectURL(new Blob([JSON.stringify(read.value, null, 2)]));
+function saveExport(exported: object): void {
+  const url = URL.createObjectURL(new Blob([JSON.stringify(exported, null, 2)]));
   Object.assign(document.createElement("a"), { href: url, download: "me.json" }).click();
   URL.revokeObjectURL(url);
 }
@@ -152,16 +154,17 @@ async function connect(issuer: string): Promise<void> {
   if (!started.ok) handleFailure(started.failure);
 }
 
-const logOutEverywhere = async (): Promise<void> => {
-  const done = await change("POST /console/api/people/me/log-out", {}, []);
-  if (done.ok) endSession("You are logged out everywhere.");
-};
-
 function Sessions({ me }: { me: Me }) {
   return (
     <Panel
       title="Sessions"
-      aside={<Button text="Log out everywhere" onClick={() => void logOutEverywhere()} />}
+      aside={
+        <Action
+          verb="Log out everywhere"
+          run={() => change("POST /console/api/people/me/log-out", {}, [])}
+          onDone={() => endSession("You are logged out everywhere.")}
+        />
+      }
     >
       {me.sessions.map((one) => (
         <p key={one.id}>

@@ -57,7 +57,6 @@ export function Requests() {
     "GET /v1/generations",
     { query: chosen },
     {
-      cursor: "after",
       read: ({ generations, next_after }) => ({ rows: generations, next: next_after ?? null }),
       isFiltered,
       every: 5000,

@@ -37,13 +37,13 @@ export function usePages<C extends ReadCall, T>(
   name: C,
   filling: CallInput<C>,
   {
-    cursor,
     read,
+    cursor = "after",
     limit = LIMIT,
     isFiltered = false,
     every = 0,
   }: {
-    readonly cursor: string;
+    readonly cursor?: string;
     readonly read: (answer: Calls[C]["answer"]) => PageOf<T>;
     readonly limit?: number;
     readonly isFiltered?: boolean;
