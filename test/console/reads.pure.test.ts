@@ -6,7 +6,7 @@ const CONSOLE = path.join(import.meta.dirname, "../../src/console/browser");
 /**
  * Files that define how a read is displayed: its value, placeholder, age, and failure with a retry.
  */
-const OWN = new Set(["state/reads.ts", "ui/states.tsx", "ui/pages.ts"]);
+const OWN = new Set(["state/reads.ts", "ui/states.tsx"]);
 
 /** The console's source files by path. */
 const SOURCES = readdirSync(CONSOLE, { recursive: true, encoding: "utf8" })

@@ -13,7 +13,7 @@ import { useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, Facts, PageHead, Money, Panel, Time, Notice } from "../ui/basics.tsx";
 import { Action, Dialog } from "../ui/dialog.tsx";
-import { usePages } from "../ui/pages.ts";
+import { usePages } from "../ui/list.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table, column, leftColumn, timeColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";

@@ -11,7 +11,7 @@ import { ChoiceFilter, ClearFilters, DayFilter, TextFilter } from "../ui/filters
 import { LazyPage } from "../ui/lazy.tsx";
 import type { LazyPart } from "../ui/lazy.tsx";
 import { ModelFilter } from "../ui/model-picker.tsx";
-import { usePages } from "../ui/pages.ts";
+import { usePages } from "../ui/list.tsx";
 import { purposeText, requestColumns } from "../ui/request-table.tsx";
 import { Empty, FirstSteps, ReadResult } from "../ui/states.tsx";
 import { Grid, Table, codeColumn, column, moneyColumn } from "../ui/table.tsx";

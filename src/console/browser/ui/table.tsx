@@ -1,7 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useQuery } from "../state/route.ts";
-import type { Pager } from "./pages.ts";
 import { formatDuration } from "../lib/time.ts";
 import { Export } from "./export.tsx";
 import { Button, Count, Money, Time, Tokens } from "./basics.tsx";
@@ -23,6 +22,13 @@ export function usd(micros: number | null): string | null {
   return micros === null ? null : (micros / 1_000_000).toFixed(6);
 }
 
+export type Pager<T> = {
+  readonly label: string;
+  readonly previous: (() => void) | undefined;
+  readonly next: (() => void) | undefined;
+  readonly isFiltered: boolean;
+  readonly all: () => AsyncIterable<readonly T[]>;
+};
 type Props<T> = {
   readonly name: string;
   readonly columns: readonly Column<T>[];
