@@ -20,26 +20,22 @@ import {
 import { Table, usd, column, tokenColumn } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
+/** Each split's column title, and its heading in CSV exports. */
+const SPLITS: Readonly<Record<string, readonly [title: string, heading: string]>> = {
+  model: ["Model", "model"],
+  provider: ["Provider", "provider"],
+  key: ["Key", "key_id"],
+  user: ["End user", "external_id"],
+  member: ["Member", "member_id"],
+};
+
 export function titleOf(split: Split): string {
-  return tagKeyOf(split) ?? TITLES[split] ?? split;
+  return tagKeyOf(split) ?? SPLITS[split]?.[0] ?? split;
 }
-const TITLES: Readonly<Record<string, string>> = {
-  model: "Model",
-  provider: "Provider",
-  key: "Key",
-  user: "End user",
-  member: "Member",
-};
+
 export function headingOf(split: Split): string {
-  return tagKeyOf(split) ?? IDS[split] ?? split;
+  return tagKeyOf(split) ?? SPLITS[split]?.[1] ?? split;
 }
-const IDS: Readonly<Record<string, string>> = {
-  model: "model",
-  provider: "provider",
-  key: "key_id",
-  user: "external_id",
-  member: "member_id",
-};
 
 export function changeText(now: number, before: number): string {
   const share = (now - before) / before;
