@@ -140,11 +140,7 @@ function nullable(schema: Json): Json {
 
 function contentOf({ takesForms }: Operation, schema: Json, example: unknown): Json {
   const form = takesForms === true && { "multipart/form-data": { schema } };
-  return { ...form, ...json(schema, example) };
-}
-
-function json(schema: Json, example?: unknown): Json {
-  return { "application/json": { schema, ...(example !== undefined && { example }) } };
+  return { ...form, "application/json": { schema, ...(example !== undefined && { example }) } };
 }
 
 /** Returns a schema, and moves named parts to the components. */

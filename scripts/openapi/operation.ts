@@ -84,11 +84,10 @@ export function described<S extends DescriptionFields>(
   said: S,
 ): Description & Allows<Outputs<S[keyof S & (200 | 201 | 202)]>> {
   const { 200: ok, 201: created, 202: accepted, query, ...more }: DescriptionFields = said;
-  const answers = {
-    ...(ok !== undefined && { 200: ok }),
-    ...(created !== undefined && { 201: created }),
-    ...(accepted !== undefined && { 202: accepted }),
-  };
+  const all = Object.entries({ 200: ok, 201: created, 202: accepted });
+  const answers = Object.fromEntries(
+    all.flatMap(([status, schema]) => (schema === undefined ? [] : [[status, schema]])),
+  ) as Description["answers"];
   if (query === undefined) return { summary, answers, ...more };
   return { summary, answers, ...more, query: "shape" in query ? queryOf(query) : query };
 }
