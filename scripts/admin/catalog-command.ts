@@ -1,9 +1,10 @@
 import type { Command } from "commander";
+import { priceOn } from "../../src/models/catalog/dated-prices.ts";
+import type { CatalogEntry, RouteEntry } from "../../src/models/catalog/entry.ts";
 import { CATALOG } from "../../src/models/catalog/models.ts";
 import { DAY_MS } from "../../src/shared/clock.ts";
-import { compareCatalog } from "../catalog-check/compare.ts";
-import type { Finding } from "../catalog-check/compare.ts";
 import { PROVIDER_LISTS, readList } from "../catalog-check/lists.ts";
+import type { ListedModel } from "../catalog-check/lists.ts";
 import { wholeNumber, WrongUsage } from "./arguments.ts";
 import { examples, setFailed, printNote, printLine } from "./session.ts";
 import { table } from "./words.ts";
@@ -96,4 +97,60 @@ function wordsOf(checked: readonly string[], findings: readonly Finding[]): stri
   const names = checked.join(", ") || "none";
   if (findings.length === 0) return `Checked: ${names}. No differences.`;
   return `${table(findings, "finding, provider, model, upstream_id, detail")}\n\nChecked: ${names}.`;
+}
+
+type Finding = {
+  readonly provider: string;
+  readonly model: string;
+  readonly upstream_id: string;
+  readonly finding: "retired" | "ending" | "missing" | "price";
+  readonly detail: string;
+};
+
+const MICROS_PER_DOLLAR = 1_000_000;
+/** Relative rounding error of prices in a list. */
+const TOLERANCE = 0.001;
+
+/** A provider, its list, today's UTC day and the last day on which an end is reported. */
+type ProviderComparison = {
+  readonly provider: string;
+  readonly listed: readonly ListedModel[];
+  readonly today: string;
+  readonly until: string;
+};
+
+/** Returns the differences of a provider's routes in the catalog's order. */
+export function compareCatalog(
+  catalog: readonly CatalogEntry[],
+  { provider, listed, today, until }: ProviderComparison,
+): readonly Finding[] {
+  const byName = new Map(listed.flatMap((one) => one.names.map((name) => [name, one])));
+  return catalog.flatMap(({ id: model, routes }) =>
+    routes
+      .filter((route) => route.provider === provider)
+      .flatMap((route) => {
+        const about = { provider, model, upstream_id: route.upstreamId };
+        const found = differenceOf(route, byName.get(route.upstreamId), { today, until });
+        return found === null ? [] : [{ ...about, ...found }];
+      }),
+  );
+}
+
+function differenceOf(
+  route: RouteEntry,
+  listed: ListedModel | undefined,
+  { today, until }: Pick<ProviderComparison, "today" | "until">,
+): Pick<Finding, "finding" | "detail"> | null {
+  if (listed === undefined) return { finding: "missing", detail: "not in the provider's list" };
+  const { isRetired, ends, price } = listed;
+  if (isRetired) return { finding: "retired", detail: ends ?? "now" };
+  if (ends !== null && ends <= until) return { finding: "ending", detail: ends };
+  if (price === null) return null;
+  const known = priceOn(route, today).price;
+  const changes = (["input", "output"] as const).flatMap((field) => {
+    const ours = known[field] / MICROS_PER_DOLLAR;
+    const isSame = Math.abs(price[field] - ours) <= TOLERANCE * ours;
+    return isSame ? [] : [`${field} $${price[field]}, here $${ours}`];
+  });
+  return changes.length === 0 ? null : { finding: "price", detail: changes.join("; ") };
 }

@@ -38,7 +38,6 @@ export const HELP: Readonly<Record<string, string>> = {
   budget_period: "the period, in UTC",
   allowed_models: "the models that it can call",
   policy: "the allowed models, providers and data regions, as JSON",
-  operator_policy: "the allowed models, providers and data regions, as JSON",
   budgets: "further budgets, as a JSON list",
   may_hold: "allow it to place holds and charges",
   end_user: "the end user who pays for its requests",
@@ -46,7 +45,6 @@ export const HELP: Readonly<Record<string, string>> = {
   purchase_id: "the purchase's ID, or Stripe's ID of its session, invoice or payment",
   amount_cents: "the amount in cents (default: the whole remaining amount)",
   reason: "the reason that Stripe records",
-  forgive_micro: "the part of the debt to forgive, in micro-credits",
   overlap_seconds: "how long the previous secrets keep working",
   end_sessions: "also end the key's sessions",
   stop_running: "also end running requests",
@@ -66,7 +64,6 @@ export const HELP: Readonly<Record<string, string>> = {
   since: "the start of the period, in UTC",
   group_by: "the field or fields to group by",
   list: "only this list",
-  price_list: "its own price list",
   type: "only this type",
   status: "only this status",
   state: "only this state",
@@ -85,7 +82,6 @@ export const VALUES: Readonly<Record<string, string>> = {
   reference: "text",
   usage_since: "time",
   policy: "json",
-  operator_policy: "json",
   budgets: "json",
 };
 

@@ -19,16 +19,9 @@ export function isReady({ findings }: Report): boolean {
 }
 
 export function jsonOf(report: Report): string {
-  const { env, region, findings, aliases, assumed } = report;
-  const ready = isReady(report);
-  return JSON.stringify({
-    env,
-    region,
-    ready,
-    findings,
-    aliases: Object.fromEntries(aliases),
-    assumed,
-  });
+  const { env, region, ...more } = report;
+  const aliases = Object.fromEntries(report.aliases);
+  return JSON.stringify({ env, region, ready: isReady(report), ...more, aliases });
 }
 
 /** Returns the report as text. Errors come first, each with a remedy. */

@@ -2,7 +2,7 @@ import { proxyOf } from "./replaced.ts";
 import type { Method } from "./replaced.ts";
 
 /** Runs a statement or batch, changes its result, or doesn't run it. */
-export type Run = (run: () => Promise<unknown>) => Promise<unknown>;
+type Run = (run: () => Promise<unknown>) => Promise<unknown>;
 
 const statements = new WeakMap<object, D1PreparedStatement>();
 const RUNS = new Set<string | symbol>(["run", "all", "first", "raw"]);

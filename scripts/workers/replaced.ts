@@ -1,6 +1,6 @@
 export type Method = (...parameters: unknown[]) => unknown;
 /** Returns the replacement for a property, or undefined to keep the original. */
-export type Replace = (property: string | symbol, real: unknown) => unknown;
+type Replace = (property: string | symbol, real: unknown) => unknown;
 
 /** Returns a proxy with some properties replaced. Native methods keep their own `this`. */
 export function proxyOf<T extends object>(target: T, replace: Replace): T {

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { compareCatalog } from "../../scripts/catalog-check/compare.ts";
+import { compareCatalog } from "../../scripts/admin/catalog-command.ts";
 import { listUrl, PROVIDER_LISTS, readList } from "../../scripts/catalog-check/lists.ts";
 import { CATALOG } from "../../src/models/catalog/models.ts";
 
