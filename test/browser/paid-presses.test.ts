@@ -21,7 +21,7 @@ let limited: string;
 
 beforeAll(async () => {
   owner = await makeOrganization(admin().url, ADMIN_TOKEN, { rpmLimit: 1000 });
-  const terms = { rpm_limit: 100, budget_dollars: 0.5, budget_period: "day" };
+  const terms = { rpm_limit: 100, budget_dollars: 0.5, budget_period: "day" } as const;
   limited = (await postMemberKey(admin(), owner, { name: "limited", ...terms })).key;
   await makeSpares();
 });
