@@ -1,13 +1,11 @@
 import { env } from "cloudflare:workers";
-import { evictDurableObject } from "cloudflare:test";
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { pay, setClock, valueOf } from "../wallet/wallet-desk.ts";
 import type { Stub } from "../wallet/wallet-desk.ts";
-import { addCredits, chat, errorOf, openAccount, send, walletsWith } from "./client.ts";
+import { chat, errorOf, openAccount, send, walletsWith } from "./client.ts";
 import type { Account } from "./client.ts";
 
 const NOON = Date.UTC(2036, 6, 14, 12);
-const DAY = 86_400_000;
 
 let account: Account;
 let wallet: Stub;
@@ -110,19 +108,6 @@ describe("GET /v1/alerts", () => {
     ]);
   });
 
-  it("returns another daily alert on the next day, but no monthly one", async () => {
-    await put("u", 100, 10_000);
-    await pay(wallet, 80, "u");
-    setClock(NOON + DAY);
-    await pay(wallet, 79, "u");
-    expect(await total()).toBe(1);
-    await pay(wallet, 1, "u");
-    await evictDurableObject(wallet);
-    await pay(wallet, 1, "u");
-    const alerts = await expectEverywhere(2);
-    expect(alerts.map(({ period }) => period)).toEqual(["2036-07-15", "2036-07-14"]);
-  });
-
   it("returns an alert immediately after a quota or threshold changes, once per limit", async () => {
     await put("u", null, null);
     await chat(account.key, { user: "u" });
@@ -138,30 +123,6 @@ describe("GET /v1/alerts", () => {
     await put("u", null, spent * 2);
     await put("u", spent * 2, spent * 2);
     expect((await expectEverywhere(2))[0]).toMatchObject({ kind: "user_monthly" });
-  });
-
-  it("returns one alert when the balance falls below the threshold, and another only after a rise above 1.1 thresholds", async () => {
-    await addCredits(account.orgId, 1500 - 1_000_000_000);
-    await changed("PATCH", `/v1/orgs/${account.orgId}/settings`, {
-      low_balance_threshold_dollars: 0.001,
-    });
-    await addCredits(account.orgId, -500);
-    expect(await total()).toBe(0); // the balance of 1000 is not below the threshold of 1000
-    await Promise.all(Array.from({ length: 20 }, () => chat(account.key, { max_tokens: 3 })));
-    expect(await total()).toBe(1);
-    const fallen = valueOf(await wallet.balance()).creditsMicro;
-    await addCredits(account.orgId, 1099 - fallen);
-    await addCredits(account.orgId, -99 - 1);
-    expect(await total()).toBe(1); // a rise to 1099 doesn't arm the alert again
-    await addCredits(account.orgId, 1100 - 999);
-    await evictDurableObject(wallet);
-    await addCredits(account.orgId, -100);
-    expect(await total()).toBe(1); // the balance is 1000 again
-    await chat(account.key, { max_tokens: 3 });
-    const [second, first] = await expectEverywhere(2);
-    expect(first).toMatchObject({ kind: "low_balance", external_id: null, limit_micro: 1000 });
-    expect(second).toMatchObject({ period: null, threshold: null });
-    expect(second?.["value_micro"]).toBe(valueOf(await wallet.balance()).creditsMicro);
   });
 
   it("returns the same alerts page by page, newest first", async () => {

@@ -50,34 +50,11 @@ async function spentOf(token: string): Promise<number> {
 }
 
 describe("a session", () => {
-  it("can pay and read, but not manage anything", async () => {
+  it("can pay and read", async () => {
     const { token, id } = await createSession(account.key, { end_user: "ann" });
     expect([(await chat(token)).status, await statusOf(token)]).toEqual([200, 200]);
     const own = await (await send("/v1/key", { key: token })).json();
     expect(own).toMatchObject({ id, key_id: account.keyId, end_user: "ann", limits: {} });
-    const tried: readonly [string, string, object?][] = [
-      ["GET", "/v1/balance"],
-      ["GET", "/v1/keys"],
-      ["POST", "/v1/keys", { name: "mine" }],
-      ["PATCH", `/v1/keys/${account.keyId}`, { rpm_limit: 1000 }],
-      ["DELETE", `/v1/keys/${account.keyId}`],
-      ["POST", `/v1/keys/${account.keyId}/rotate`, { overlap_seconds: 0 }],
-      ["POST", "/v1/sessions", {}],
-      ["GET", "/v1/sessions"],
-      ["DELETE", `/v1/sessions/${id}`],
-      ["POST", "/v1/users", { external_id: "u" }],
-      ["PATCH", `/v1/orgs/${account.orgId}/settings`, { default_alert_threshold: 1 }],
-      ["GET", "/v1/events"],
-    ];
-    for (const [method, path, body] of tried) {
-      const headers = { "idempotency-key": "x" };
-      const response = await send(path, { key: token, method, body, headers });
-      expect([method, path, (await errorOf(response, 403)).code]).toEqual([
-        method,
-        path,
-        "key_is_limited",
-      ]);
-    }
   });
 
   it("counts usage for its own end user, and has its own models and rate limit", async () => {
