@@ -17,8 +17,12 @@ import {
 } from "./kept-client.ts";
 import { responseOf } from "./responses-client.ts";
 import { HOUR_MS } from "../../src/shared/clock.ts";
+import * as fc from "fast-check";
+import { effortFor } from "../effort.ts";
+import { KEPT_H, step, ConversationWorld } from "./kept-world.ts";
 
 const bounds = env as { KEPT_ANSWERS_MAX?: string; KEPT_BYTES_MAX?: string };
+
 afterEach(() => {
   vi.restoreAllMocks();
   setClock(null);
@@ -27,8 +31,11 @@ afterEach(() => {
 });
 
 const wake = (own: Account): Promise<boolean> => runDurableObjectAlarm(keptOf(own));
+
 const lost = () => Promise.reject(new Error("lost"));
+
 const ANYBODY = { memberId: null, keyId: null, sessionId: null };
+
 const SECRET = "canary-of-a-conversation";
 
 describe("the object for stored responses", () => {
@@ -164,4 +171,25 @@ describe("the object for stored responses", () => {
     });
     expect((await read(second.id, own.key)).status).toBe(200);
   });
+});
+
+afterEach(() => {
+  vi.restoreAllMocks();
+  setClock(null);
+});
+
+it("a conversation continued from stored responses reaches the provider exactly like one sent in full", async () => {
+  const property = fc.asyncProperty(
+    fc.array(step, { minLength: 2, maxLength: effortFor(8, 16) }),
+    async (steps) => {
+      vi.restoreAllMocks();
+      setClock(null);
+      const world = new ConversationWorld(await openStoringAccount(KEPT_H));
+      for (const one of steps) await world.run(one);
+    },
+  );
+  const { counterexample, errorInstance } = await fc.check(property, {
+    numRuns: effortFor(5, 150),
+  });
+  expect(counterexample, String(errorInstance)).toBeNull();
 });
