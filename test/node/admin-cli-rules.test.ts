@@ -1,13 +1,16 @@
 import { InvalidArgumentError } from "commander";
 import { describe, expect, it } from "vitest";
+import { execFileSync } from "node:child_process";
 import { microsOfDollarText, refuseSecrets, WrongUsage } from "../../scripts/admin/arguments.ts";
 import { program } from "../../scripts/admin/command-line.ts";
-import { descendants } from "../../scripts/admin/completion-command.ts";
+import { completionScript, descendants } from "../../scripts/admin/completion-command.ts";
 import { adminUrl } from "../../scripts/admin/target.ts";
 import { pathOf } from "../../scripts/admin/transport.ts";
 import { unsavedSettlements } from "../../scripts/admin/unsaved-settlements.ts";
 import { dollars } from "../../scripts/admin/words.ts";
 import { textTable } from "../../scripts/table.ts";
+import { startProgram } from "./support/program.ts";
+import { callAdmin } from "./support/admin-cli.ts";
 
 it("the help of the admin CLI explains every option and argument", () => {
   const unexplained = descendants(program()).flatMap((command) =>
@@ -93,8 +96,11 @@ const unsavedLine = (request_id: string): Readonly<Record<string, unknown>> => (
   cost_micro: 1,
   generation: { model: "m" },
 });
+
 const [one, two] = [unsavedLine("req_1"), unsavedLine("req_2")];
+
 const text = (value: object): string => JSON.stringify(value);
+
 const other = { event: "other" };
 
 describe("the log reader of turnpike settle", () => {
@@ -137,4 +143,57 @@ it("the admin CLI aligns wide characters in a table, and removes control charact
   expect(textTable([{ title: "a" }, { title: "b", align: "right" }], [["é\u0007", "1"]])).toBe(
     "a   b\n-----\né\ufffd  1",
   );
+});
+
+it("the admin CLI prints the release with --version", async () => {
+  const started = startProgram(["scripts/admin.ts", "--version"]);
+  expect(await started.ended).toBe(0);
+  expect(started.output()).toMatch(/^\d+\.\d+\.\d+\n$/);
+});
+
+it("the admin CLI prints an error as JSON with --json", async () => {
+  const given = ["orgs", "list", "--url", "http://127.0.0.1:9", "--json"];
+  const started = startProgram(["scripts/admin.ts", ...given], { TURNPIKE_ADMIN_TOKEN: "token" });
+  expect(await started.ended).toBe(1);
+  expect(JSON.parse(started.output())).toMatchObject({
+    error: { message: expect.any(String), maybe_done: false },
+  });
+});
+
+/** Returns the completions that bash finds for the last of these words. */
+function completed(...words: readonly string[]): readonly string[] {
+  const given = ["admin", ...words].map((word) => `'${word}'`).join(" ");
+  const script = `${completionScript(program(), false)}
+COMP_WORDS=(${given}); COMP_CWORD=${words.length}; _turnpike_admin
+printf '%s\\n' "\${COMPREPLY[@]}"`;
+  const printed = execFileSync("bash", ["-c", script]).toString();
+  return printed.split("\n").filter((word) => word !== "");
+}
+
+describe("the shell completion of the operator's CLI", () => {
+  it.each<[readonly string[], readonly string[]]>([
+    [["org"], ["orgs"]],
+    [
+      ["orgs", "res"],
+      ["resume", "restore"],
+    ],
+    [
+      ["--local", ""],
+      ["eu", "us"],
+    ],
+    [["--local", "eu", "keys", "revoke", "example", "--y"], ["--yes"]],
+    [["members", "add", "example", "a@example.com", "--role", "bil"], ["billing"]],
+    [["credits", "add", "example", "--reference", ""], []],
+    [["completion", "z"], ["zsh"]],
+  ])("completes %j to %j", (words, expected) => {
+    expect([...completed(...words)].toSorted()).toEqual([...expected].toSorted());
+  });
+
+  it("comes from a command that supports both shells", async () => {
+    const printed = await callAdmin(["completion", "bash"]);
+    expect(printed).toMatchObject({ code: 0, err: "" });
+    expect(printed.out).toBe(completionScript(program(), false));
+    const zsh = await callAdmin(["completion", "zsh"]);
+    expect(zsh.out).toContain("bashcompinit");
+  });
 });
