@@ -1,18 +1,21 @@
-import { runInDurableObject } from "cloudflare:test";
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
+import { env } from "cloudflare:workers";
+import { runHourly } from "../../src/operator/scheduled.ts";
 import { addCredits, errorOf } from "../contract/client.ts";
 import { setClock } from "../wallet/wallet-desk.ts";
 import {
   account,
-  runWebhookAlarm,
   ask,
+  callsTo,
+  createWebhook,
   deliveriesOf,
   HOUR,
+  ids,
   LONG,
-  createWebhook,
   object,
   receivers,
-  callsTo,
+  runWebhookAlarm,
   useReceivers,
 } from "./receivers.ts";
 
@@ -30,7 +33,9 @@ type Detail = {
     readonly duration_ms: number;
   }[];
 };
+
 const types = ["balance.credited"];
+
 const HOST = "told.turnpike.dev";
 
 async function detailOf(hook: string): Promise<Detail> {
@@ -128,4 +133,115 @@ it("GET /v1/webhooks/{id} returns the webhook's health as ok, failing or off, an
   await becomes({ ...untried, last_error: null });
   await ask("PATCH", `/${hook.id}`, { enabled: false });
   expect(await healthOf(hook.id)).toMatchObject({ state: "off", waiting: 0 });
+});
+
+useReceivers();
+
+type Named = Awaited<ReturnType<typeof deliveriesOf>>[number] & {
+  readonly id: string;
+  readonly event_id: string;
+};
+
+describe("POST /v1/webhooks/{id}/resend", () => {
+  it("resends one delivered message, and no other", async () => {
+    receivers["one.turnpike.dev"] = () => new Response("ok");
+    const hook = await createWebhook("one.turnpike.dev", { types });
+    for (const amount of [1, 2]) {
+      await addCredits(account.orgId, amount);
+    }
+    await vi.waitFor(() => expect(callsTo("one.turnpike.dev")).toHaveLength(2), LONG);
+    const [newest] = (await deliveriesOf(hook.id)) as readonly Named[];
+    const resent = await ask("POST", `/${hook.id}/resend`, { delivery_id: newest?.id });
+    expect([resent.status, await resent.json()]).toEqual([202, { queued: 1 }]);
+    await vi.waitFor(() => expect(callsTo("one.turnpike.dev")).toHaveLength(3), LONG);
+    expect(callsTo("one.turnpike.dev").at(-1)?.headers.get("webhook-id")).toBe(newest?.event_id);
+    expect(ids("one.turnpike.dev")).toHaveLength(2);
+  });
+
+  it("resends pending messages despite the receiver's pause, filtered by state", async () => {
+    let isDown = true;
+    receivers["down.turnpike.dev"] = () => new Response("", { status: isDown ? 500 : 200 });
+    const hook = await createWebhook("down.turnpike.dev", { types });
+    await addCredits(account.orgId, 1);
+    await vi.waitFor(async () => {
+      expect(await deliveriesOf(hook.id)).toMatchObject([{ state: "pending", attempts: 1 }]);
+    }, LONG);
+    const listed = async (state: string) => {
+      const page = await ask("GET", `/${hook.id}/deliveries?state=${state}`);
+      return (await page.json<{ deliveries: object[] }>()).deliveries.length;
+    };
+    expect([await listed("pending"), await listed("failed")]).toEqual([1, 0]);
+    isDown = false;
+    const resent = await ask("POST", `/${hook.id}/resend`, { state: "pending" });
+    expect(await resent.json()).toEqual({ queued: 1 });
+    await vi.waitFor(async () => {
+      expect(await deliveriesOf(hook.id)).toMatchObject([{ state: "delivered", attempts: 1 }]);
+    }, LONG);
+    const none = await ask("POST", `/${hook.id}/resend`, { state: "failed" });
+    expect(await none.json()).toEqual({ queued: 0 });
+  });
+
+  it("returns an error for an ID with a filter, for neither, for an unknown delivery, and for a disabled webhook", async () => {
+    const hook = await createWebhook("off.turnpike.dev", { types });
+    const resend = (body: object) => ask("POST", `/${hook.id}/resend`, body);
+    const unknown = { delivery_id: `dlv_${"0".repeat(24)}` };
+    for (const body of [{}, { ...unknown, state: "failed" }]) {
+      expect(await errorOf(await resend(body), 400)).toMatchObject({ param: "delivery_id" });
+    }
+    expect((await resend(unknown)).status).toBe(404);
+    await ask("PATCH", `/${hook.id}`, { enabled: false });
+    expect(await errorOf(await resend(unknown), 409)).toMatchObject({ code: "webhook_disabled" });
+  });
+});
+
+useReceivers();
+
+describe("an organization's webhook deliveries after a lost alarm", () => {
+  it("arrive with the next sweep, even if the organization is inactive", async () => {
+    let status = 503;
+    let taken = 0;
+    receivers["lost.turnpike.dev"] = () => {
+      if (status === 200) taken += 1;
+      return new Response("", { status });
+    };
+    const hook = await createWebhook("lost.turnpike.dev", { types: ["balance.credited"] });
+    await addCredits(account.orgId, 1);
+    await vi.waitFor(async () => {
+      expect(await deliveriesOf(hook.id)).toMatchObject([{ error: "status_503" }]);
+    }, LONG);
+    await runInDurableObject(object(), (_, { storage }) => storage.deleteAlarm());
+    await evictDurableObject(object());
+    await env.DB.prepare("UPDATE organizations SET used_at = 0 WHERE id = ?")
+      .bind(account.orgId)
+      .run();
+    setClock(Date.now() + 24 * HOUR);
+    status = 200;
+    await runHourly(env);
+    await vi.waitFor(async () => {
+      expect(await deliveriesOf(hook.id)).toMatchObject([{ state: "delivered" }]);
+    }, LONG);
+    expect(taken).toBe(1);
+  });
+
+  it("get a new alarm from a sweep if they aren't due yet", async () => {
+    receivers["later.turnpike.dev"] = () => new Response("", { status: 503 });
+    const hook = await createWebhook("later.turnpike.dev", { types: ["balance.credited"] });
+    await addCredits(account.orgId, 1);
+    await vi.waitFor(async () => {
+      expect(await deliveriesOf(hook.id)).toMatchObject([{ error: "status_503" }]);
+    }, LONG);
+    setClock(Date.now() + 6000);
+    await runHourly(env);
+    await vi.waitFor(async () => {
+      expect(await deliveriesOf(hook.id)).toMatchObject([{ attempts: 2 }]);
+    }, LONG);
+    const [{ next_attempt_at: next } = { next_attempt_at: null }] = await deliveriesOf(hook.id);
+    await runInDurableObject(object(), (_, { storage }) => storage.deleteAlarm());
+    const sweptAt = Date.now();
+    await runHourly(env);
+    const at = await runInDurableObject(object(), (_, { storage }) => storage.getAlarm());
+    expect(Number(at) + 6000).toBeGreaterThanOrEqual(Date.parse(next ?? ""));
+    expect(at).toBeLessThan(sweptAt + 300_001);
+    expect(callsTo("later.turnpike.dev")).toHaveLength(2);
+  });
 });
