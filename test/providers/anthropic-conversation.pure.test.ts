@@ -206,14 +206,6 @@ describe("thinking blocks of earlier Claude responses", () => {
       expect(said["messages"], model).toEqual(expected);
     }
   });
-
-  it("disappear if the next response doesn't think", () => {
-    const expected = [user("Hi"), assistant(use("t1")), expect.anything()];
-    expect(sent(loop(own))["messages"]).toEqual(expected);
-    const none = sent(loop(own), { reasoning_effort: "none" }, "claude-sonnet-5-5");
-    expect(none).toMatchObject({ messages: expected, thinking: { type: "between_tools" } });
-  });
-
   it("disappear without an error after a client has changed their conversation", () => {
     const bound = sent(loop(own), {}, "claude-opus-5-5");
     expect(bound["thinking"]).toEqual({

@@ -11,17 +11,6 @@ import {
   never,
 } from "./failover-fixture.ts";
 import type { ProviderResult } from "../../src/models/core/provider.ts";
-
-it("failover skips a disabled route for a minute, then calls it again", async () => {
-  const { asked, run } = routes([BAD_KEY, GOOD], [GOOD]);
-  await run();
-  await run();
-  expect(asked.calls).toEqual(["a", "b", "b"]);
-  asked.nowMs += 60_000;
-  await run();
-  expect(asked.calls.at(-1)).toBe("a");
-});
-
 it("failover reports the routes in cooldown, except a route that it calls despite its cooldown", async () => {
   const two = routes([BAD_KEY], [GOOD]);
   expect(await two.run()).toMatchObject({ value: { index: 1, skipped: [] } });
@@ -152,19 +141,6 @@ it("failover admits the next probe if the request ends during a probe", async ()
   expect(asked.calls).toEqual(["a", "b", "a"]);
   expect(health.unavailableRoutes(asked.nowMs)).toEqual([]);
 });
-
-it("failover keeps a route in use after failures that the route didn't cause, even after a hundred", async () => {
-  const blameless = failure({ kind: "retry", reason: "413", fault: "request" });
-  const { asked, health, run } = routes([blameless], [GOOD]);
-  for (let at = 0; at < 100; at++) {
-    expect(await run()).toMatchObject({ ok: true, value: { index: 1, attempts: 2 } });
-  }
-  expect([asked.calls.length, health.unavailableRoutes(asked.nowMs)]).toEqual([200, []]);
-  expect(await routes([BUSY], [blameless]).run()).toMatchObject({
-    failure: { kind: "upstream_error" },
-  });
-});
-
 it("failover rejects a request as overloaded if the isolate lacks memory, and doesn't count it against the route", async () => {
   const shed = failure({ kind: "shed", reason: "no_room" });
   const { asked, health, run } = routes([shed], [GOOD]);

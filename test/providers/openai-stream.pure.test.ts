@@ -95,34 +95,6 @@ it("the chat stream reader stops decoding at an oversized event", () => {
   for (let line = 0; line < 60; line++) lines.push(new TextEncoder().encode("data: 1\n"));
   expect(lines.overflowed).toBe(true);
 });
-
-it("the chat stream reader splits text and finish reason of one chunk, with an empty last delta", () => {
-  const choices = readChunks(chunkOf({ role: "assistant", content: "Hello" }, "stop"));
-  expect(choices).toMatchObject([
-    { delta: { role: "assistant", content: "Hello" }, finish_reason: null },
-    { delta: {}, finish_reason: "stop" },
-  ]);
-  expect(choices[1]?.delta).toEqual({});
-});
-
-it("the chat stream reader sends the role once per choice, first, however often the provider sends it", () => {
-  const repeated = readChunks(
-    chunkOf({ role: "assistant", content: "a" }),
-    chunkOf({ role: "assistant", content: "b" }),
-    chunkOf({ role: "assistant" }, "stop"),
-  );
-  expect(repeated.map((choice) => choice.delta["role"])).toEqual([
-    "assistant",
-    undefined,
-    undefined,
-  ]);
-  const absent = readChunks(chunkOf({ content: "a" }), chunkOf({}, "stop"));
-  expect(absent[0]?.delta).toEqual({ role: "assistant", content: "a" });
-  const two = readText(
-    [0, 1].map((index) => openAiEvent({ choices: [{ index, delta: { content: "x" } }] })).join(""),
-  );
-  expect(choicesOf(two).map((choice) => choice.delta["role"])).toEqual(["assistant", "assistant"]);
-});
 it("the chat stream reader separates tool calls that share an index but not an ID, one per delta", () => {
   const choices = readChunks(chunkOf({ tool_calls: [tool("call_a"), tool("call_b")] }, "stop"));
   const calls = choices.flatMap((choice) => (choice.delta["tool_calls"] as JsonObject[]) ?? []);

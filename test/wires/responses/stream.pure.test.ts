@@ -13,7 +13,6 @@ import {
   call,
   completion,
   json,
-  more,
   RECEIPT,
   streamed,
   textOf,
@@ -48,20 +47,6 @@ describe("the events of a Responses stream", () => {
     const { output } = followResponse(eventsOf(text)).response;
     expect(output[3]).toMatchObject({ name: "read", namespace: "files", arguments: "{}" });
   });
-
-  it("delay a tool call that is mixed with another call until that call is complete", () => {
-    const { response: whole } = streamed([
-      call(0, "plain", '{"a":'),
-      call(1, "plain", '{"b":'),
-      more(1, "2}"),
-      more(0, "1}"),
-    ]);
-    expect(whole.output.map((item) => "arguments" in item && item.arguments)).toEqual([
-      '{"a":1}',
-      '{"b":2}',
-    ]);
-  });
-
   it("contain a refusal after a text as a separate part", () => {
     const { response: whole } = streamed(["Well, ", { refusal: "I " }, { refusal: "won't" }]);
     expect(whole.status).toBe("completed");
