@@ -9,10 +9,10 @@ import { FaultyDatabase } from "./faulty-database.ts";
 import type { Fault } from "./faulty-database.ts";
 import {
   credit,
+  deleteWalletStorage,
   differences,
   failureOf,
   holdOf,
-  deleteWalletStorage,
   newWallet,
   pay,
   rowsOf,
@@ -45,6 +45,7 @@ type Step =
   | { kind: "remember" | "restore" | "evict" | "settings" };
 
 const user = fc.constantFrom("a", "b", "c");
+
 const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 6,
@@ -174,20 +175,6 @@ describe("the wallet's rows in the database", () => {
     valueOf(await stub.poke());
     expect(valueOf(await stub.hold(holdOf(1))).granted).toBe(1);
   });
-
-  it("make the wallet reject holds if they are newer than the wallet, which was restored to an earlier time", async () => {
-    const { stub, orgId } = await newWallet(100);
-    valueOf(await stub.poke());
-    await env.DB.prepare("UPDATE balances SET seq = seq + 50 WHERE org_id = ?").bind(orgId).run();
-    await pay(stub, 10);
-    valueOf(await stub.poke());
-    expect(failureOf(await stub.hold(holdOf(1)))).toEqual({ kind: "storage_unavailable" });
-    expect(valueOf(await stub.rebuild(orgId)).creditsMicro).toBe(100);
-    expect(valueOf(await stub.hold(holdOf(1))).granted).toBe(1);
-    valueOf(await stub.poke());
-    expect(await differences(stub)).toEqual([]);
-  });
-
   it("restore a lost wallet: balance, end users, settings and days", async () => {
     const { stub, orgId } = await newWallet(100);
     valueOf(await stub.patchSettings({ defaultUserDailyQuotaMicro: micros(50) }));
@@ -271,3 +258,46 @@ async function compare(stub: Stub, database: FaultyDatabase): Promise<void> {
     { low_balance_threshold_micro: settings.lowBalanceThresholdMicro },
   ]);
 }
+
+const START = Date.UTC(2037, 8, 30, 12);
+
+const DAY = 86_400_000;
+
+it.each([false, true])(
+  "a restored database matches the ledger after the wallet's next publish (evicted: %s)",
+  async (evicted) => {
+    setClock(START);
+    const { stub, orgId } = await newWallet(1000);
+    const database = new FaultyDatabase(orgId);
+    valueOf(await stub.putEndUser("u", { dailyQuotaMicro: micros(100) }));
+    await pay(stub, 80, "u");
+    valueOf(await stub.poke());
+    await database.remember();
+    for (let day = 1; day <= 3; day++) {
+      setClock(START + day * DAY);
+      await pay(stub, 80 + day, "u");
+      valueOf(await stub.poke());
+    }
+    await database.restore();
+    expect(await differences(stub)).toMatchObject([
+      { what: "book balance", expected: 1000 - 326, found: 920 },
+    ]);
+    if (evicted) await evictDurableObject(stub);
+    await credit(stub, 1);
+    valueOf(await stub.poke());
+    const book = await database.rows();
+    const { rows } = valueOf(await stub.ledger(0, 100));
+    const sum = rows.reduce((total, row) => total + row.amountMicro, 0);
+    expect(book["balances"]).toMatchObject([{ credits_micro: sum }]);
+    const { data } = valueOf(await stub.usage("2037-09-30", "2037-10-03", "day"));
+    expect(data.map(({ costMicro }) => costMicro)).toEqual([80, 81, 82, 83]);
+    expect(book["daily_usage"]).toMatchObject(
+      data.map(({ group, costMicro }) => ({ day: group, cost_micro: costMicro })),
+    );
+    const { alerts } = valueOf(await stub.alerts(10, 0));
+    expect(alerts).toHaveLength(4);
+    expect(book["alerts"]?.map((row) => row["id"])).toEqual(alerts.map(({ id }) => id).toSorted());
+    expect(book["end_users"]).toMatchObject([{ day: "2037-10-03", daily_spend_micro: 83 }]);
+    expect(await differences(stub)).toEqual([]);
+  },
+);
