@@ -206,6 +206,7 @@ describe("thinking blocks of earlier Claude responses", () => {
       expect(said["messages"], model).toEqual(expected);
     }
   });
+
   it("disappear without an error after a client has changed their conversation", () => {
     const bound = sent(loop(own), {}, "claude-opus-5-5");
     expect(bound["thinking"]).toEqual({

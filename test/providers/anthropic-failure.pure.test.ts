@@ -63,6 +63,7 @@ describe.each(Object.entries(ANTHROPIC_FAILURES.errors))(
     });
   },
 );
+
 it("the Anthropic adapter emits no end for a stream that was cut, and marks its usage as partial", async () => {
   const events = await eventsOf(PROVIDER, {}, ANTHROPIC_FAILURES.cut);
   expect(events.map(({ kind }) => kind)).toEqual(["usage", "chunk", "text"]);
@@ -131,6 +132,7 @@ it("the Anthropic adapter returns the explanation of a rejection without our key
 });
 
 const DATE = "Sat, 21 Nov 2026 12:00:00 GMT";
+
 it.each([
   ["the exhausted limit", { "tokens-remaining": "0", "tokens-reset": at(9) }, 9000],
   [

@@ -48,6 +48,7 @@ it("the Anthropic adapter sends the headers of Anthropic's clients, with the key
   expect(json).toEqual(PLAIN);
   expect(text).not.toContain("sk-x");
 });
+
 it("the Anthropic adapter sends only allowed fields: no end user, URL or field that costs extra", () => {
   const body = {
     model: "cheap",
@@ -199,6 +200,7 @@ describe("the Anthropic request to different models", () => {
     expect(told["thinking"]).toMatchObject({ type: "adaptive" });
     expect(JSON.stringify(told["messages"])).toMatch(/Hi.*<system>.*get_time.*<\/system>/);
   });
+
   it("contains inference_geo for the US if the model supports it, otherwise no inference_geo", () => {
     expect(geo("claude-sonnet-5", "us")).toContain('"inference_geo":"us"');
     expect(geo(HAIKU, "us")).not.toContain("inference_geo");

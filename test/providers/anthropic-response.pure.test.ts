@@ -105,6 +105,7 @@ describe.each(Object.entries(ANTHROPIC_CHAT) as [keyof typeof ANTHROPIC_CHAT, Ra
     });
   },
 );
+
 it.each([
   ["end_turn", "stop"],
   ["stop_sequence", "stop"],
@@ -159,6 +160,7 @@ it("the Anthropic adapter returns redacted thinking in reasoning_details, but no
   const reply = streamReply(START, ...blocks, ...endEvents("end_turn"));
   expect(await streamed(reply)).toMatchObject(expected);
 });
+
 it("the Anthropic adapter ends a message successfully only after a stop reason", async () => {
   const noReason = await eventsOf(PROVIDER, {}, streamReply(START, ...textEvents(0, "Hi"), STOP));
   expect(noReason.at(-1)).toEqual({

@@ -36,11 +36,13 @@ it("usage at the end of an Anthropic stream takes priority over usage at its sta
     partial: false,
   });
 });
+
 it("usage before the stop reason of an Anthropic stream is partial", async () => {
   const counts = ',"usage":{"input_tokens":3,"output_tokens":4}';
   const found = await reports(start('"x":1'), delta(counts, "null"), delta(counts), STOP);
   expect(found.map(({ partial }) => partial)).toEqual([true, false]);
 });
+
 it("usage reported by Anthropic is converted to five counts without overlap, or none", () => {
   const odd = fc.oneof(fc.nat(2e9), fc.integer(), fc.double(), fc.string(), fc.constant(null));
   const raw = fc.record(

@@ -17,6 +17,7 @@ const image = fc.record({
   type: fc.constant("image_url"),
   image_url: fc.record({ url: fc.constantFrom("data:image/png;base64,AA==", "data:x", "ftp://a") }),
 });
+
 const part = fc.oneof(fc.record({ type: fc.constant("text"), text }), image);
 const call = fc.record({
   id,
@@ -26,6 +27,7 @@ const call = fc.record({
     arguments: fc.oneof(fc.constantFrom("", "{}", "[1]", "{", "null"), fc.json()),
   }),
 });
+
 const detail = fc.oneof(
   fc.record({ type: fc.constant("anthropic.thinking"), thinking: text, signature: text }),
   fc.record({ type: fc.string({ minLength: 1 }), thinking: fc.jsonValue() }),
@@ -56,6 +58,7 @@ const tool = fc.record({
   type: fc.constant("function"),
   function: fc.record({ name, parameters: schema }, { requiredKeys: ["name"] }),
 });
+
 const choice = fc.oneof(
   fc.constantFrom("none", "auto", "required"),
   fc.record({ type: fc.constant("function"), function: fc.option(fc.record({ name })) }),

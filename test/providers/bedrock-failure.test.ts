@@ -82,6 +82,7 @@ it("the Bedrock adapter prefers the exception's name, also with a namespace or i
   const odd = { "x-amzn-errortype": "constructor" };
   expect(await failureOf({ status: 500, headers: odd, body })).toMatchObject({ reason: "500" });
 });
+
 it.each([
   ["an exception", { Output: { __type: "x" }, __type: "#ThrottlingException" }, "429"],
   ["no output", { Output: { __type: "#UnknownOperationException" }, Version: "1.0" }, "bad_answer"],
@@ -123,6 +124,7 @@ describe("our own secrets in a Bedrock error", () => {
     });
   });
 });
+
 it("the Bedrock adapter returns an error in the first event before anything else", async () => {
   const events = await eventsOf(BEDROCK, CALL, BEDROCK_FAILURES.errorFirst);
   expect(events).toEqual([{ kind: "error", failure: { kind: "overloaded", reason: "429" } }]);

@@ -33,6 +33,7 @@ function read(parts: readonly Uint8Array[]): { frames: EventStreamFrame[]; decod
 
 const plain = (frames: readonly EventStreamFrame[]) =>
   frames.map(({ headers, payload }) => [[...headers], [...payload]]);
+
 it("the reader of Bedrock's frames returns frames in order, however their bytes are split", () => {
   const bytes = joinBytes([ONE, TWO, ONE]);
   const whole = plain(read([bytes]).frames);

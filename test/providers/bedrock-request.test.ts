@@ -126,6 +126,7 @@ it("the Bedrock adapter converts tool calls and results to blocks, with long IDs
     { text: "And?" },
   ]);
 });
+
 it.each([{}, { tools: TOOLS, tool_choice: "none" }])(
   "the Bedrock adapter converts earlier tool calls to text if no tool is in use: %j",
   async (more) => {

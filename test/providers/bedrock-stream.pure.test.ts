@@ -25,6 +25,7 @@ const weather = (city: string, id: number) => ({
   name: "get_weather",
   arguments: { city },
 });
+
 const THOUGHT = {
   type: "anthropic.thinking",
   thinking: "Let me think.",
@@ -168,6 +169,7 @@ it.each([
   const events = await eventsOf(BEDROCK, CALL, streamReply([...TEXT, ...endFrames(reason)]));
   expect(messageOf(events).finish).toBe(finish);
 });
+
 it("the Bedrock adapter ends the stream at a corrupt frame, and reads nothing after it", async () => {
   const corrupt = TEXT[0]?.slice() ?? STOP;
   corrupt[60] = 0;

@@ -91,6 +91,7 @@ it("the Bedrock adapter limits Claude to one tool call with Claude's own tool_ch
     tool_choice: { type: "tool", name: "get_time", disable_parallel_tool_use: true },
   });
 });
+
 it("the Bedrock adapter sends a schema to Claude 4.5 and 4.6, which may still think and call tools", async () => {
   const body = { tools: TOOLS, response_format: FORMAT, reasoning_effort: "high" };
   const sonnet = "eu.anthropic.claude-sonnet-4-6";

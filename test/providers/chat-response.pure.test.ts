@@ -18,6 +18,7 @@ function bodyOf(raw: JsonObject): JsonObject | undefined {
 
 const reason = (finish_reason: unknown) =>
   (bodyOf(completion({ content: "" }, { finish_reason }))?.["choices"] as object[])?.[0];
+
 it("a provider's finish reasons map to OpenAI's, and a failure reason means no response", () => {
   expect(reason("eos")).toMatchObject({ finish_reason: "stop" });
   expect(reason(undefined)).toMatchObject({ finish_reason: "stop" });
@@ -27,6 +28,7 @@ it("a provider's finish reasons map to OpenAI's, and a failure reason means no r
     expect(readChatCompletion(body)).toBeNull();
   }
 });
+
 it("a provider's malformed usage is ignored, and malformed details are limited", () => {
   for (const bad of [-1, 0.5, Number.NaN, "7", null, undefined, 1e300, {}, Infinity]) {
     expect(readUsage({ prompt_tokens: bad, completion_tokens: 1 })).toBeNull();

@@ -17,6 +17,7 @@ const call = (id: string, given: string, more: JsonObject = {}) => ({
   function: { name: `f_${id}`, arguments: given },
   ...more,
 });
+
 const said = (text: string) => ({ kind: "text", text });
 
 it("the shared conversation reader separates leading instructions, and keeps later ones in place", () => {
@@ -167,6 +168,7 @@ const tool = (name: string, more: JsonObject = {}) => ({
   type: "function",
   function: { name, ...more },
 });
+
 const TWO = [
   tool("a", { description: "A", parameters: { type: "object" }, strict: true }),
   tool("b"),

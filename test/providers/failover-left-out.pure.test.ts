@@ -11,6 +11,7 @@ import {
   never,
 } from "./failover-fixture.ts";
 import type { ProviderResult } from "../../src/models/core/provider.ts";
+
 it("failover reports the routes in cooldown, except a route that it calls despite its cooldown", async () => {
   const two = routes([BAD_KEY], [GOOD]);
   expect(await two.run()).toMatchObject({ value: { index: 1, skipped: [] } });
@@ -141,6 +142,7 @@ it("failover admits the next probe if the request ends during a probe", async ()
   expect(asked.calls).toEqual(["a", "b", "a"]);
   expect(health.unavailableRoutes(asked.nowMs)).toEqual([]);
 });
+
 it("failover rejects a request as overloaded if the isolate lacks memory, and doesn't count it against the route", async () => {
   const shed = failure({ kind: "shed", reason: "no_room" });
   const { asked, health, run } = routes([shed], [GOOD]);

@@ -116,11 +116,13 @@ it("the Google adapter treats a response without output as a failure", async () 
     expect(await failureOf(jsonReply(body))).toEqual({ kind: "retry", reason: "bad_answer" });
   }
 });
+
 const usageOf = async (usage: object) => {
   const reply = jsonReply(candidateResponse([{ text: "x" }], usage, { finish: "STOP" }));
   const { answer } = await answerTo(GEMINI, { upstreamId: MODEL }, reply);
   return answer.kind === "json" ? answer.usage : answer;
 };
+
 it.each([
   {},
   { trafficType: "ON_DEMAND" },

@@ -94,6 +94,7 @@ it("the Google adapter separates leading instructions, keeps later ones in place
   const model = [messages[0], messages[3]];
   expect(await contents(model, "gemma-4")).toHaveProperty("0.parts", [{ text: "One." }]);
 });
+
 describe("tool calls and their results in a Google request", () => {
   const messages = [
     user("Hi"),

@@ -120,6 +120,7 @@ describe.each(Object.keys(EXPECTED) as (keyof typeof EXPECTED)[])(
     });
   },
 );
+
 it("the Google adapter reports usage as partial until the end, then that of the last chunk", async () => {
   const list = await events(
     streamReply([

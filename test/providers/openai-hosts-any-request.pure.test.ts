@@ -17,6 +17,7 @@ const imagePart = fc.record({
   type: fc.constant("image_url"),
   image_url: fc.record({ url: word, detail: maybe(fc.constantFrom("auto", "low", null)) }),
 });
+
 const refusalPart = fc.record({ type: fc.constant("refusal"), refusal: text });
 const some = <T>(value: fc.Arbitrary<T>) => fc.array(value, { minLength: 1, maxLength: 3 });
 const texts = fc.oneof(text, some(textPart));

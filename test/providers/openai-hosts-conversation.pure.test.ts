@@ -58,6 +58,7 @@ const FOREIGN = [
   { role: "tool", tool_call_id: "abcdefGH1", content: "C", name: "h" },
   { role: "user", content: "Stop." },
 ];
+
 it("the OpenAI-compatible adapter inserts an assistant message for Mistral between result and user, and drops empty messages", () => {
   const { messages } = sent("mistral", {
     messages: [...FOREIGN, { role: "assistant", content: "" }],

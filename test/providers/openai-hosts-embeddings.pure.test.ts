@@ -53,6 +53,7 @@ it("the OpenAI-compatible adapter sends Voyage its own field names, without trun
   const second = await answerTo(host("voyage"), coded, vectors(0, 1));
   expect(second.asked[0]?.json["encoding_format"]).toBe("base64");
 });
+
 it("the OpenAI-compatible adapter rejects token IDs before sending if the provider only accepts texts", async () => {
   for (const name of ["voyage", "mistral"]) {
     for (const input of [

@@ -14,6 +14,7 @@ const OPENAI = openAiCompatible({
   profile: OPENAI_HOST_PROFILE,
   secret: "secret",
 });
+
 const LONG = "x".repeat(6 * MIB);
 const TOOL = { type: "function", name: "f", parameters: { type: "object" } };
 

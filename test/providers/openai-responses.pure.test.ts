@@ -27,6 +27,7 @@ const OPENAI = openAiCompatible({
   profile: OPENAI_HOST_PROFILE,
   secret: CANARY.key,
 });
+
 const MODEL = "gpt-6.1-sol";
 const call61 = (body: JsonObject = {}, more: Partial<ProviderCall> = {}) => ({
   upstreamId: MODEL,

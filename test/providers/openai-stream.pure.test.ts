@@ -83,6 +83,7 @@ it("the chat stream reader joins several data lines, accepts a missing space, an
   const cut = new SseDecoder();
   expect([...crlf].flatMap((_, at) => cut.push(crlf.subarray(at, at + 1)))).toEqual(["a\nb"]);
 });
+
 it("the chat stream reader stops decoding at an oversized event", () => {
   const decoder = new SseDecoder(100);
   expect(decoder.push(new TextEncoder().encode(`data: ok\n\ndata: ${"x".repeat(60)}`))).toEqual([
@@ -95,6 +96,7 @@ it("the chat stream reader stops decoding at an oversized event", () => {
   for (let line = 0; line < 60; line++) lines.push(new TextEncoder().encode("data: 1\n"));
   expect(lines.overflowed).toBe(true);
 });
+
 it("the chat stream reader separates tool calls that share an index but not an ID, one per delta", () => {
   const choices = readChunks(chunkOf({ tool_calls: [tool("call_a"), tool("call_b")] }, "stop"));
   const calls = choices.flatMap((choice) => (choice.delta["tool_calls"] as JsonObject[]) ?? []);

@@ -16,6 +16,7 @@ import { callOf } from "./adapter-kit.ts";
 const whole = (finish_reason: string) => ({
   choices: [{ index: 0, message: { role: "assistant", content: "x" }, finish_reason }],
 });
+
 const streamed = (reader: ChatChunkReader | WorkersAiStream, finish: string) => {
   const read = reader.read(JSON.stringify(chunkOf({ content: "x" }, finish)), "message");
   const last = [...read, ...(reader.ended ? [] : reader.endOfFile())].at(-1);

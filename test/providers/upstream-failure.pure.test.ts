@@ -55,6 +55,7 @@ it("a provider's 5xx counts as the request's fault if its text says so, otherwis
   }
   expect(failure(503, { message: "no", code: 400 }).kind).toBe("overloaded");
 });
+
 it("xAI's 403 for content is a rejection of the request, without our team or key", () => {
   const body = {
     code: "The caller does not have permission to execute the specified operation",
@@ -69,6 +70,7 @@ it("xAI's 403 for content is a rejection of the request, without our team or key
     code: "content_filter",
   });
 });
+
 it("a provider's text is returned only for a rejected request, and never contains a key", () => {
   const secret = "hunter2-hunter2";
   for (const status of [302, 401, 404, 408, 429, 500, 503]) {
@@ -207,6 +209,7 @@ it.each([
     for (const status of [400, 500]) expect(failure(status, error).kind).toBe("disabled");
   },
 );
+
 it("an error message omits file paths, but not the position of a field", () => {
   expect(cleanMessage("can't open '/srv/models/hf/a.gguf' at /messages/0/content")).toBe(
     "can't open '[removed]' at /messages/0/content",

@@ -60,6 +60,7 @@ it("the Workers AI adapter rejects dimensions that the model doesn't have", asyn
   expect(await dimensioned(2)).toMatchObject({ kind: "json" });
   expect(await dimensioned(3)).toMatchObject({ failure: { kind: "refused", param: "dimensions" } });
 });
+
 const configWith = (more: object) =>
   parseConfig({
     KEY_SECRETS: `a:${"keys-secret-".padEnd(32, "0123")}`,

@@ -26,6 +26,7 @@ it("the Workers AI adapter calls the binding with model, cap and a raw response,
     options: { returnRawResponse: true },
   });
 });
+
 it("the Workers AI adapter converts another provider's conversation: system role, no null content, named tool results", () => {
   const call = { id: "toolu_01", type: "function", function: { name: "f", arguments: "" } };
   const messages = [

@@ -42,6 +42,7 @@ describe("a wallet's hold", () => {
     });
     expect(valueOf(await stub.hold(holdOf(0))).granted).toBe(0);
   });
+
   it("counts once if the call is repeated, and throws without a change if the amount differs", async () => {
     const { stub } = await newWallet(100);
     const request = holdOf(60);
@@ -165,6 +166,7 @@ describe("the outcome of a hold", () => {
     expect(await differences(stub)).toEqual([]);
     expect(valueOf(await stub.balance())).toMatchObject({ creditsMicro: 100, openHolds: 0 });
   });
+
   it("leaves an expired hold without a charge if it never arrives", async () => {
     const { stub } = await newWallet(100);
     const start = Date.now();
@@ -196,6 +198,7 @@ describe("a credit in a wallet", () => {
       expect(failureOf(await credit(stub, 1, reference))).toMatchObject({ param: "reference" });
     }
   });
+
   it("fails without a change if the balance would exceed 2^53", async () => {
     const { stub } = await newWallet(Number.MAX_SAFE_INTEGER);
     expect(failureOf(await credit(stub, 1))).toMatchObject({ kind: "invalid_request" });

@@ -64,6 +64,7 @@ describe("an Idempotency-Key", () => {
     expect(valueOf(await stub.balance())).toMatchObject({ creditsMicro: 993, openHolds: 1 });
     expect(await differences(stub)).toEqual([]);
   });
+
   it("may be used again after its hold expired, which prevents the late charge of the first request", async () => {
     const { stub } = await newWallet(1000);
     setClock(LATE);

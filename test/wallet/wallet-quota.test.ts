@@ -54,6 +54,7 @@ describe("an end user's quota", () => {
       onlyHolds: true,
     });
   });
+
   it("reports the remaining and required amounts and the reset time when it rejects a request", async () => {
     setClock(Date.UTC(2031, 4, 14, 13));
     const { stub } = await newWallet(1000);
@@ -71,6 +72,7 @@ describe("an end user's quota", () => {
       { ...rest, period: "month", resetsAt: Date.UTC(2031, 5, 1) },
     ]);
   });
+
   it("rejects requests by day or month, and reports the month if both are exceeded", async () => {
     const { stub } = await newWallet(1000);
     valueOf(await quota(stub, "day", 10, 100));

@@ -175,6 +175,7 @@ describe("the wallet's rows in the database", () => {
     valueOf(await stub.poke());
     expect(valueOf(await stub.hold(holdOf(1))).granted).toBe(1);
   });
+
   it("restore a lost wallet: balance, end users, settings and days", async () => {
     const { stub, orgId } = await newWallet(100);
     valueOf(await stub.patchSettings({ defaultUserDailyQuotaMicro: micros(50) }));

@@ -190,6 +190,7 @@ describe("a webhook receiver of usage.settled", () => {
     await deliver(start + 4 * HOUR_MS);
     expect(seqs()).toEqual([2, 1, 2, 2]);
   });
+
   it("continues where it stopped after the webhook was disabled", async () => {
     receivers[HOST] = () => new Response("ok");
     const stub = stubOf(account.orgId);

@@ -91,6 +91,7 @@ describe("the sandbox model echo", () => {
     expect(completion.choices.map((choice) => choice.index)).toEqual([0, 1, 2]);
     expect(completion.usage?.completion_tokens).toBe(6);
   });
+
   it("returns a disabled failure for any other model name and for an embeddings model", async () => {
     for (const upstreamId of ["nope", "embed", "constructor"]) {
       expect(await ask({ messages: [user("x")] }, { upstreamId })).toEqual({

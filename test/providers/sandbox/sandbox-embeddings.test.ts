@@ -42,6 +42,7 @@ describe("the sandbox model embed", () => {
     const options = { kind: "embeddings", upstreamId: "embed" } as const;
     expect(await ask(body, options)).toMatchObject({ kind: "json", usage });
   });
+
   it("returns unit vectors of the requested dimension, the same each time", async () => {
     await fc.assert(
       fc.asyncProperty(fc.string(), fc.integer({ min: 1, max: 1024 }), async (text, dimensions) => {

@@ -120,6 +120,7 @@ describe("the sandbox model cut", () => {
     await expect(stream.next()).rejects.toThrow("connection broke");
     await expect(stream.next()).rejects.toThrow("connection broke");
   });
+
   it("breaks the connection of a JSON request", async () => {
     expect(await ask(body, { upstreamId: "cut" })).toEqual(
       failed({ kind: "retry", reason: "connection" }),

@@ -83,6 +83,7 @@ describe("the sandbox's choice of tools", () => {
     expect(then.choices[0].message.content).toBe("get_weather returned: sunny");
     expect(names(await complete({ messages: [user("hello")] }, agent))).toEqual([]);
   });
+
   it('calls the matching tool for "required", or the first tool if none matches', async () => {
     expect(await chosen("hello", { tool_choice: "required" })).toEqual(["get_weather"]);
     expect(await chosen("get_time", { tool_choice: "required" })).toEqual(["get_time"]);
@@ -164,6 +165,7 @@ describe("a tool call of the sandbox", () => {
     );
     expect(new Set(calls.map((call) => call?.id)).size).toBe(6);
   });
+
   it("counts toward the output cap together with its text", async () => {
     for (let cap = 1; cap < 12; cap++) {
       const { choices, usage } = await complete(

@@ -14,6 +14,7 @@ const call = z.strictObject({
   function: z.optional(called),
   custom: z.optional(z.strictObject({ name: text, input: text })),
 });
+
 const said = z.strictObject({
   role: z.optional(z.literal("assistant")),
   content: z.optional(z.nullable(z.string())),
@@ -23,6 +24,7 @@ const said = z.strictObject({
   tool_calls: z.optional(z.array(call)),
   function_call: z.optional(called),
 });
+
 const choice = {
   index: z.int(),
   logprobs: z.nullable(z.record(z.string(), z.unknown())),

@@ -47,6 +47,7 @@ describe("the events of a Responses stream", () => {
     const { output } = followResponse(eventsOf(text)).response;
     expect(output[3]).toMatchObject({ name: "read", namespace: "files", arguments: "{}" });
   });
+
   it("contain a refusal after a text as a separate part", () => {
     const { response: whole } = streamed(["Well, ", { refusal: "I " }, { refusal: "won't" }]);
     expect(whole.status).toBe("completed");
