@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { priceOn } from "../../src/models/catalog/dated-prices.ts";
+import { priceOn } from "../../src/models/catalog/price.ts";
 import type { CatalogEntry, RouteEntry } from "../../src/models/catalog/entry.ts";
 import { CATALOG } from "../../src/models/catalog/models.ts";
 import { DAY_MS } from "../../src/shared/clock.ts";

@@ -11,7 +11,7 @@ import {
 import { admin, chat } from "../contract/client.ts";
 import { personAccountName } from "../../src/accounts/people/removal.ts";
 import type { PersonSession } from "../../src/shared/contracts/console-session.ts";
-import { eraseStalePeople } from "../../src/accounts/people/stale-data.store.ts";
+import { eraseStalePeople } from "../../src/accounts/people/erasure.store.ts";
 
 let issuer: ReturnType<typeof startIssuer>;
 
