@@ -38,6 +38,7 @@ async function dayOf(hosts: readonly string[]): Promise<Day> {
   await deliver(start + HOUR_MS);
   const before = callsTo(GOOD).length;
   const reads = vi.spyOn(Wallet.prototype, "usageStream");
+  reads.mockClear(); // Vitest keeps the spy of an inherited method, with its calls
   const arrivals: number[] = [];
   let rows = 0;
   for (let hour = 2; hour < HOURS + 2; hour++) {
